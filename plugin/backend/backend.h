@@ -1,0 +1,168 @@
+/* A backend: everything the layers compute with, as a struct of function pointers, so that the core never names a
+ * library or a device. backend/cpu holds the one over oneDNN.
+ *
+ * Conventions, for every operation:
+ *  - Activations x, y and deltas dx, dy are NHWC tensors of one dtype (fp32, fp16 or bf16); parameters, statistics and
+ *    their gradients are fp32 arrays. Arithmetic is at least fp32 inside; each result is rounded once on store.
+ *  - "delta" is Darknet's: minus the gradient of the loss. Nothing here depends on its sign.
+ *  - accumulate = 0 overwrites the output (its old bytes may be garbage or NaN), 1 adds to it.
+ *    Parameter gradients (dw, db, dscale, dbias) are always added to.
+ *  - dx may be dy itself where an operation says "in place"; otherwise arguments do not overlap.
+ *  - Tensors belong to the caller. Objects made by *_create belong to the caller, who destroys them.
+ *  - Failure: a status, and one line in *error. */
+#ifndef AMP_BACKEND_BACKEND_H
+#define AMP_BACKEND_BACKEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../tensor/status.h"
+#include "../tensor/tensor.h"
+
+typedef struct amp_backend amp_backend;
+typedef struct amp_conv amp_conv; /* one convolution at one shape, with its half copy of the weights */
+
+/* Darknet's activations by their .cfg names; formulas in Darknet's activations.h, gradients in terms of the output y. */
+typedef enum amp_activation {
+    AMP_LOGISTIC, AMP_RELU, AMP_RELIE, AMP_LINEAR, AMP_RAMP, AMP_TANH, AMP_PLSE, AMP_LEAKY, AMP_ELU, AMP_LOGGY,
+    AMP_STAIR, AMP_HARDTAN, AMP_LHTAN, AMP_SELU, AMP_ACTIVATIONS
+} amp_activation;
+
+/* How well a machine runs a dtype. */
+typedef enum amp_support {
+    AMP_SUPPORT_NONE,    /* cannot: *note says why and what to set */
+    AMP_SUPPORT_STORAGE, /* stores it, computes in fp32: memory is saved, time is not; *note says so */
+    AMP_SUPPORT_NATIVE
+} amp_support;
+
+/* A convolution y = w * x + bias, cross-correlation, zero padding `pad` on each side, no dilation:
+ * x (n,h,w,c) · w OIHW (k, c/groups, size_h, size_w) → y (n, out_h, out_w, k), out = (in + 2 pad - size)/stride + 1.
+ * A connected layer is one whose window covers its whole input: size_h = h, size_w = w, pad = 0, stride = 1. */
+typedef struct amp_conv_desc {
+    amp_shape x;
+    int k, size_h, size_w, stride, pad, groups;
+    amp_dtype dtype;      /* of x, y, dx, dy */
+    int training;         /* backward will be called */
+    int wants_dx;         /* backward_data too */
+} amp_conv_desc;
+
+static inline amp_shape amp_conv_output(const amp_conv_desc *d)
+{
+    return (amp_shape){ d->x.n, d->k, (d->x.h + 2 * d->pad - d->size_h) / d->stride + 1,
+                        (d->x.w + 2 * d->pad - d->size_w) / d->stride + 1 };
+}
+
+/* One trainable fp32 array and all that its update touches. Sizes are element counts. */
+typedef struct amp_param {
+    float *master;     /* fp32 master weights, Darknet's own array */
+    float *grad;       /* scaled gradient sum of this step (delta convention: the update adds it) */
+    float *momentum;   /* SGD: Darknet's weight_updates, momentum × history on entry and on exit */
+    float *m, *v;      /* Adam moments, NULL under SGD */
+    size_t count;
+    float decay;       /* weight decay of this array: the network's for weights, 0 for biases and scales (SGD) */
+    float rate_scale;  /* the layer's learning_rate multiplier */
+    int layer;         /* index in the .cfg, for messages */
+    const char *name;  /* "weights", "biases", "scales", "input_layer.weights", ... */
+} amp_param;
+
+/* Numbers of one update, as in Darknet's update_args. */
+typedef struct amp_update_args {
+    float learning_rate, momentum;
+    int batch;                 /* images of the whole step: batch × subdivisions */
+    float inverse_scale;       /* (float)(1.0 / (double)loss scale), times the clip_norm factor if any */
+    int adam, t;               /* t counts from 1 */
+    float beta1, beta2, eps;
+} amp_update_args;
+
+struct amp_backend {
+    const char *name;          /* "cpu" */
+    char description[256];     /* library, version, instruction set: for the user */
+
+    amp_support (*supports)(const amp_backend *, amp_dtype, char note[256]);
+    void (*destroy)(amp_backend *);
+
+    /* Memory for activations, deltas and scratch: 64-byte aligned, contents undefined. *out is NULL for 0 bytes. */
+    amp_status (*allocate)(amp_backend *, size_t bytes, void **out, amp_error *);
+    void (*release)(amp_backend *, void *memory);
+
+    /* dst (+)= src, between any two dtypes and layouts, equal logical shapes. */
+    amp_status (*cast)(amp_backend *, const amp_tensor *src, const amp_tensor *dst, int accumulate, amp_error *);
+
+    /* Convolution. load_weights makes the copies in the library's best layout and dtype from OIHW fp32 masters; it must
+     * run before the first forward and after every change of the masters. bias may be NULL. */
+    amp_status (*conv_create)(amp_backend *, const amp_conv_desc *, amp_conv **out, amp_error *);
+    void (*conv_destroy)(amp_backend *, amp_conv *);
+    amp_status (*conv_load_weights)(amp_backend *, amp_conv *, const float *weights, amp_error *);
+    void (*conv_drop_weights)(amp_backend *, amp_conv *); /* give the copies' memory back, until the next load */
+    amp_status (*conv_forward)(amp_backend *, amp_conv *, const void *x, const float *bias, void *y, amp_error *);
+    amp_status (*conv_backward_data)(amp_backend *, amp_conv *, const void *dy, void *dx, int accumulate, amp_error *);
+    amp_status (*conv_backward_weights)(amp_backend *, amp_conv *, const void *x, const void *dy, float *dw, amp_error *);
+    /* db[c] += sum over n,h,w of dy. */
+    amp_status (*bias_gradient)(amp_backend *, const amp_tensor *dy, float *db, amp_error *);
+
+    /* Batch norm with the activation fused. Darknet's CPU formulas (batchnorm_layer.c, blas.c), with N = n·h·w:
+     * mean = Σx/N, variance = Σ(x-mean)²/(N-1), xhat = (x-mean)/(sqrt(variance)+1e-6), y = act(scale·xhat + bias).
+     * forward_train writes mean and variance and moves rolling ← .99 rolling + .01 batch. N = 1: variance is 0.
+     * backward: d = dy·act'(y); dbias += Σd; dscale += Σ d·xhat; with g = scale·d, inv = 1/sqrt(variance+1e-5):
+     * dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place). */
+    amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
+        const float *bias, float *mean, float *variance, float *rolling_mean, float *rolling_variance,
+        amp_activation, amp_error *);
+    amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
+        const float *bias, const float *rolling_mean, const float *rolling_variance, amp_activation, amp_error *);
+    amp_status (*batchnorm_backward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const amp_tensor *dy,
+        const amp_tensor *dx, const float *scale, const float *mean, const float *variance, float *dscale, float *dbias,
+        amp_activation, amp_error *);
+
+    /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed when not accumulating. */
+    amp_status (*activation_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation, amp_error *);
+    amp_status (*activation_backward)(amp_backend *, const amp_tensor *y, const amp_tensor *dy, const amp_tensor *dx,
+        amp_activation, int accumulate, amp_error *);
+
+    /* Max pooling as Darknet: window (i,j) starts at (i·stride - pad/2, j·stride - pad/2); out sizes come with y.
+     * The first maximum in row order wins. choice (n,h,w,c of y) holds row·size + column in the window, 255 for none
+     * (no element of the window lies in the image, or all are NaN: y is -FLT_MAX rounded); size ≤ 15. */
+    amp_status (*maxpool_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, uint8_t *choice, int size,
+        int stride, int pad, amp_error *);
+    amp_status (*maxpool_backward)(amp_backend *, const amp_tensor *dy, const uint8_t *choice, const amp_tensor *dx,
+        int size, int stride, int pad, int accumulate, amp_error *);
+    /* Global average: x (n,h,w,c) → y (n,1,1,c). */
+    amp_status (*avgpool_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_error *);
+    amp_status (*avgpool_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, int accumulate, amp_error *);
+    /* Nearest neighbour: y[i,j] = scale·x[i/stride, j/stride]. */
+    amp_status (*upsample_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, int stride, float scale, amp_error *);
+    amp_status (*upsample_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, int stride, float scale,
+        int accumulate, amp_error *);
+
+    /* Copy (or add) `channels` channels: dst[..., dst_first + k] (+)= alpha · src[..., src_first + k]; same n, h, w. */
+    amp_status (*channels)(amp_backend *, const amp_tensor *src, int src_first, const amp_tensor *dst, int dst_first,
+        int channels, float alpha, int accumulate, amp_error *);
+    /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) for channels both have, act(x[k]) beyond them; y has x's shape. */
+    amp_status (*shortcut_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
+        float alpha, float beta, amp_activation, amp_error *);
+
+    /* A fixed rearrangement of each image (reorg): y_image[i] = x_image[map[i]], indices in NHWC order of each side;
+     * map[i] = -1 gives 0. backward: dx_image[map[i]] (+)= dy_image[i]; elements no map entry names get 0 (or are kept). */
+    amp_status (*gather_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const int32_t *map, amp_error *);
+    amp_status (*gather_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, const int32_t *map,
+        int accumulate, amp_error *);
+
+    /* y = keep ? scale·x : 0; keep holds one byte an element, in NHWC order. backward: the same from dy to dx. */
+    amp_status (*dropout)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep, float scale,
+        int accumulate, amp_error *);
+
+    /* Over all parameters in one pass: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1), and
+     * *sum_squares = Σ (grad·inverse_scale)² in double. Neither moves anything. */
+    amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale, int *found_inf,
+        double *sum_squares, amp_error *);
+    /* The update of all parameters, gradients known to be finite; grad is zeroed in the same pass.
+     * SGD, as Darknet: momentum += grad·inverse_scale - decay·batch·master; master += rate/batch·momentum;
+     *   momentum ×= args.momentum, rate = learning_rate·rate_scale.
+     * Adam, as Darknet's GPU path (adam_update_gpu), its moments in m and v. */
+    amp_status (*update)(amp_backend *, const amp_param *, int count, const amp_update_args *, amp_error *);
+};
+
+/* The backend over oneDNN; NULL and *error where the machine cannot run it. */
+amp_backend *amp_cpu_backend_create(amp_error *error);
+
+#endif

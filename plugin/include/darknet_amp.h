@@ -1,0 +1,55 @@
+/* What a patched Darknet calls. Each hook is one line there and does nothing when AMP is off for that network.
+ *
+ * No type of Darknet's is needed to read this: a network is passed as the pointer it is. Every function that meets an
+ * error it cannot survive prints one line that says what, where and what to do, and ends the program with status 1. */
+#ifndef DARKNET_AMP_H
+#define DARKNET_AMP_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct network;
+struct darknet_amp;         /* all that AMP knows of one network; network.amp, NULL when AMP is off */
+struct darknet_amp_options; /* what one .cfg and the command line ask for, read before the layers are made */
+
+/* main: takes `-amp off|fp32|fp16|bf16` and `-seed N` out of the arguments, before anything else reads them. */
+void darknet_amp_arguments(int argc, char **argv);
+
+/* parse_network_cfg. options: reads and checks cfg_file's [amp] section, the same keys under [net] and amp= of every
+ * layer; bad input ends the program before anything is made. strip: takes what options read out of read_cfg's
+ * list, so that Darknet neither counts [amp] as a layer nor calls its keys unused. attach: sets net->amp (or leaves it
+ * NULL) once all layers are made, and frees the options. */
+struct darknet_amp_options *darknet_amp_options(const char *cfg_file);
+void darknet_amp_strip(struct darknet_amp_options *options, void *sections);
+void darknet_amp_attach(struct network *net, struct darknet_amp_options *options);
+
+/* network.c: called with net->amp set, instead of Darknet's own loop over the layers. */
+void darknet_amp_forward(struct network *net);
+void darknet_amp_backward(struct network *net);
+void darknet_amp_update(struct network *net);
+
+/* After a resize, after weights were loaded or written by anyone else, and when the network is freed. */
+void darknet_amp_resized(struct network *net);
+void darknet_amp_weights_changed(struct network *net);
+void darknet_amp_free(struct network *net);
+
+/* Reproducible runs (-seed N). seed: what srand gets: N, or time(0) without -seed. rand: Darknet's rand() in code that
+ * loader threads run: the C library's own without -seed, else the calling thread's own stream. job: numbers
+ * the loading jobs, called by the thread that starts them; begin_job: makes part `part` of `job` the calling
+ * thread's stream. */
+unsigned darknet_amp_seed(void);
+int darknet_amp_rand(void);
+unsigned long darknet_amp_next_job(void);
+void darknet_amp_begin_job(unsigned long job, int part);
+
+/* `darknet detector map <data> <cfg> <weights>`: prints AP per class, mAP@0.5, mAP@0.5:0.95, precision, recall and F1
+ * over the data file's `valid` images. */
+void darknet_amp_detector_map(char *data_file, char *cfg_file, char *weights_file, int argc, char **argv);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

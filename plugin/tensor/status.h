@@ -1,0 +1,43 @@
+/* How anything in the plugin says that it failed: a distinct cause, and one line for the user.
+ *
+ * A function that can fail returns amp_status and takes an amp_error it fills on failure only. The message says what is
+ * wrong, where (file, line, layer) and what to do; it holds no newline. */
+#ifndef AMP_TENSOR_STATUS_H
+#define AMP_TENSOR_STATUS_H
+
+#include <stdarg.h>
+#include <stdio.h>
+
+typedef enum amp_status {
+    AMP_OK = 0,
+    AMP_BAD_CONFIG,     /* a key, value or section of the .cfg or the command line */
+    AMP_BAD_NETWORK,    /* shapes or links that no layer can serve */
+    AMP_UNSUPPORTED,    /* this machine or this build cannot do it */
+    AMP_NO_MEMORY,
+    AMP_BACKEND_FAILED, /* the library beneath reported an error */
+    AMP_DIVERGED        /* non-finite for ever: training must end */
+} amp_status;
+
+typedef struct amp_error {
+    amp_status status;
+    char message[1024];
+} amp_error;
+
+/* Fill *error (may be NULL) and return status, so that failing is one statement. */
+__attribute__((format(printf, 3, 4)))
+static inline amp_status amp_fail(amp_error *error, amp_status status, const char *format, ...)
+{
+    if (error) {
+        va_list args;
+        va_start(args, format);
+        error->status = status;
+        vsnprintf(error->message, sizeof error->message, format, args);
+        va_end(args);
+    }
+    return status;
+}
+
+/* Leave the calling function with the status of a failed call. */
+#define AMP_TRY(call) do { amp_status amp_try_ = (call); if (amp_try_ != AMP_OK) return amp_try_; } while (0)
+
+#endif
