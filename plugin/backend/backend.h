@@ -85,6 +85,12 @@ struct amp_backend {
     amp_status (*allocate)(amp_backend *, size_t bytes, void **out, amp_error *);
     void (*release)(amp_backend *, void *memory);
 
+    /* Copy bytes of the program's memory into memory of allocate's. */
+    amp_status (*upload)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
+    /* Set bytes to zero; multiply an fp32 array by a factor (a loss layer's delta by the loss scale). */
+    amp_status (*zero)(amp_backend *, void *memory, size_t bytes, amp_error *);
+    amp_status (*scale)(amp_backend *, float *array, size_t count, float factor, amp_error *);
+
     /* dst (+)= src, between any two dtypes and layouts, equal logical shapes. */
     amp_status (*cast)(amp_backend *, const amp_tensor *src, const amp_tensor *dst, int accumulate, amp_error *);
 

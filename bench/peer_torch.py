@@ -1,0 +1,332 @@
+#!/usr/bin/env python3
+"""PyTorch's side of the benchmark: the network of a Darknet .cfg, trained for a few steps as `step` trains it.
+
+    peer_torch.py CFG --data PREFIX [--dtype f32|bf16] [--threads N] [--warmup N] [--iters N] [--phases N]
+
+PREFIX.weights, PREFIX.input and PREFIX.truth come from `step CFG --batch N --dump PREFIX`, so that weights, images and
+boxes are Darknet's, and so must the losses be: they are printed for every step. It is what a PyTorch user would run for
+speed on a CPU: channels_last, torch.autocast for bf16, SGD with momentum, gradients set to None. YOLO's gradient is
+vectorised and written in closed form, with no more of it computed than is needed, and what depends on the boxes alone
+is computed once, outside the measured steps: the loss costs PyTorch less here than it costs Darknet.
+
+Prints one JSON object on one line, with the keys that `step` prints."""
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+# ---- the .cfg ----
+
+def read_cfg(path):
+    """[(section name, {key: value})], without [amp], which is not PyTorch's business."""
+    sections = []
+    with open(path) as lines:
+        for line in lines:
+            line = "".join(line.split())
+            if not line or line[0] in "#;":
+                continue
+            if line[0] == "[":
+                sections.append((line.strip("[]"), {}))
+            else:
+                key, _, value = line.partition("=")
+                sections[-1][1][key] = value
+    return [s for s in sections if s[0] != "amp"]
+
+
+def numbers(text):
+    return [float(x) for x in text.split(",") if x]
+
+
+# ---- layers ----
+
+ACTIVATIONS = {
+    "linear": lambda: nn.Identity(),
+    "leaky": lambda: nn.LeakyReLU(0.1, inplace=True),
+    "relu": lambda: nn.ReLU(inplace=True),
+    "logistic": lambda: nn.Sigmoid(),
+}
+
+
+class Convolutional(nn.Module):
+    def __init__(self, options, channels):
+        super().__init__()
+        size = int(options.get("size", 1))
+        padding = size // 2 if int(options.get("pad", 0)) else int(options.get("padding", 0))
+        normalize = int(options.get("batch_normalize", 0))
+        self.channels = int(options.get("filters", 1))
+        self.conv = nn.Conv2d(channels, self.channels, size, int(options.get("stride", 1)), padding,
+                              groups=int(options.get("groups", 1)), bias=not normalize)
+        self.norm = nn.BatchNorm2d(self.channels, eps=1e-6, momentum=0.01) if normalize else nn.Identity()
+        self.activation = ACTIVATIONS[options.get("activation", "logistic")]()
+
+    def forward(self, x):
+        return self.activation(self.norm(self.conv(x)))
+
+    def load(self, take):
+        if isinstance(self.norm, nn.BatchNorm2d):
+            for tensor in (self.norm.bias, self.norm.weight, self.norm.running_mean, self.norm.running_var):
+                take(tensor)
+        else:
+            take(self.conv.bias)
+        take(self.conv.weight)
+
+
+class MaxPool(nn.Module):
+    """Darknet pads by `padding` rows and columns in all, half of them (rounded down) before; windows that start
+    inside are kept."""
+
+    def __init__(self, options):
+        super().__init__()
+        self.stride = int(options.get("stride", 1))
+        self.size = int(options.get("size", self.stride))
+        self.padding = int(options.get("padding", self.size - 1))
+
+    def forward(self, x):
+        before = self.padding // 2
+        edges = []
+        for length in (x.shape[3], x.shape[2]):
+            out = (length + self.padding - self.size) // self.stride + 1
+            edges += [before, max(0, (out - 1) * self.stride + self.size - before - length)]
+        if any(edges):
+            x = F.pad(x, edges, value=float("-inf"))
+        return F.max_pool2d(x, self.size, self.stride)
+
+
+class Yolo:
+    """Darknet's yolo layer: delta is minus the gradient, and the cost is the sum of its squares."""
+
+    def __init__(self, options, net_width, net_height):
+        self.anchors = torch.tensor(numbers(options["anchors"])).view(-1, 2)
+        self.mask = [int(m) for m in options["mask"].split(",")] if "mask" in options else range(len(self.anchors))
+        self.classes = int(options.get("classes", 20))
+        self.max_boxes = int(options.get("max", 90))
+        self.ignore = float(options.get("ignore_thresh", 0.5))
+        if float(options.get("truth_thresh", 1)) < 1:
+            raise SystemExit("peer_torch: truth_thresh below 1 is not written here")
+        self.net_size = torch.tensor([net_width, net_height], dtype=torch.float32)
+
+    def prepare(self, truth, height, width):
+        """What the boxes alone decide. truth: (batch, boxes, 5)."""
+        truth = truth[:, :self.max_boxes]
+        used = [int((row[:, 0] == 0).nonzero()[0]) if (row[:, 0] == 0).any() else len(row) for row in truth]
+        truth = truth[:, :max(used)]
+        self.box = truth[..., :4].clone()
+        for b, count in enumerate(used):
+            self.box[b, count:] = 0
+        self.grid = torch.stack(torch.meshgrid(torch.arange(width), torch.arange(height), indexing="xy"), -1)
+        self.grid = self.grid.float()[:, :, None]  # (height, width, 1, 2)
+        self.grid_size = torch.tensor([width, height], dtype=torch.float32)
+        self.prior = self.anchors[list(self.mask)] / self.net_size
+        cells = {}
+        for b, count in enumerate(used):
+            for x, y, w, h, kind in truth[b, :count].tolist():
+                i, j = int(x * width), int(y * height)
+                prior = self.anchors / self.net_size
+                both = torch.minimum(prior[:, 0], torch.tensor(w)) * torch.minimum(prior[:, 1], torch.tensor(h))
+                best = int((both / (prior.prod(1) + w * h - both)).argmax())
+                if best not in self.mask:
+                    continue
+                cell = cells.setdefault((b, j, i, list(self.mask).index(best)), {"classes": set()})
+                cell["classes"].add(int(kind))  # Darknet adds up the classes of a cell; the last box is its box
+                cell["scale"] = 2 - w * h
+                pw, ph = self.anchors[best].tolist()
+                net_w, net_h = self.net_size.tolist()
+                cell["box"] = [x * width - i, y * height - j,
+                               torch.tensor(w * net_w / pw).log().item(), torch.tensor(h * net_h / ph).log().item()]
+        self.index = tuple(torch.tensor([key[k] for key in cells], dtype=torch.long) for k in range(4))
+        self.scale = torch.tensor([[c["scale"]] for c in cells.values()]).view(-1, 1)
+        self.target = torch.zeros(len(cells), 5 + self.classes)
+        for n, cell in enumerate(cells.values()):
+            self.target[n, :4] = torch.tensor(cell["box"])
+            self.target[n, 4] = 1
+            for kind in cell["classes"]:
+                self.target[n, 5 + kind] = 1
+
+    @torch.no_grad()
+    def delta(self, raw):
+        """raw: (N, C, H, W) → delta of raw, of the same shape, and the cost."""
+        batch, _, height, width = raw.shape
+        out = raw.float().permute(0, 2, 3, 1).reshape(batch, height, width, len(self.mask), 5 + self.classes)
+        center = (out[..., 0:2].sigmoid() + self.grid) / self.grid_size
+        size = out[..., 2:4].exp() * self.prior
+        low, high = (center - size / 2).unsqueeze(-2), (center + size / 2).unsqueeze(-2)
+        box = self.box[:, None, None, None]  # (batch, 1, 1, 1, boxes, 4)
+        box_low, box_high = box[..., :2] - box[..., 2:] / 2, box[..., :2] + box[..., 2:] / 2
+        both = (torch.minimum(high, box_high) - torch.maximum(low, box_low)).clamp_(min=0).prod(-1)
+        iou = both / (size.prod(-1, keepdim=True) + box[..., 2:].prod(-1) - both)
+        delta = torch.zeros_like(out)
+        objectness = out[..., 4].sigmoid().neg_()
+        delta[..., 4] = objectness.masked_fill_(iou.amax(-1) > self.ignore, 0)
+        chosen = out[self.index]
+        chosen[:, 0:2].sigmoid_()
+        chosen[:, 4:].sigmoid_()
+        chosen = self.target - chosen
+        chosen[:, :4] *= self.scale
+        delta[self.index] = chosen
+        cost = delta.square().sum()
+        return delta.view(batch, height, width, -1).permute(0, 3, 1, 2), cost
+
+
+# ---- the network ----
+
+class Network(nn.Module):
+    def __init__(self, sections):
+        super().__init__()
+        name, self.options = sections[0]
+        if name not in ("net", "network"):
+            raise SystemExit("peer_torch: the .cfg does not begin with [net]")
+        self.width, self.height = int(self.options["width"]), int(self.options["height"])
+        self.layers = nn.ModuleList()
+        self.plan = []  # (kind, what it needs besides its module)
+        channels = [int(self.options.get("channels", 3))]
+        for index, (kind, options) in enumerate(sections[1:]):
+            absolute = lambda text: [int(n) + index if int(n) < 0 else int(n) for n in text.split(",")]
+            module, extra, out = nn.Identity(), None, channels[-1]
+            if kind in ("convolutional", "conv"):
+                module = Convolutional(options, channels[-1])
+                out = module.channels
+            elif kind in ("maxpool", "max"):
+                module = MaxPool(options)
+            elif kind == "upsample":
+                module = nn.Upsample(scale_factor=int(options.get("stride", 2)), mode="nearest")
+            elif kind == "route":
+                extra = absolute(options["layers"])
+                out = sum(channels[n + 1] for n in extra)
+            elif kind == "shortcut":
+                extra = absolute(options["from"])[0]
+                if channels[extra + 1] != out:
+                    raise SystemExit("peer_torch: a shortcut between different widths is not written here")
+                module = ACTIVATIONS[options.get("activation", "linear")]()
+            elif kind == "yolo":
+                extra = Yolo(options, self.width, self.height)
+            else:
+                raise SystemExit(f"peer_torch: [{kind}] is not written here")
+            self.layers.append(module)
+            self.plan.append((kind, extra))
+            channels.append(out)
+
+    def forward(self, x):
+        """The raw inputs of the yolo layers, in order."""
+        outputs, heads = [], []
+        for (kind, extra), layer in zip(self.plan, self.layers):
+            if kind == "route":
+                x = torch.cat([outputs[n] for n in extra], 1) if len(extra) > 1 else outputs[extra[0]]
+            elif kind == "shortcut":
+                x = layer(x + outputs[extra])
+            elif kind == "yolo":
+                heads.append(x)
+            else:
+                x = layer(x)
+            outputs.append(x)
+        return heads
+
+    def losses(self):
+        return [extra for kind, extra in self.plan if kind == "yolo"]
+
+    @torch.no_grad()
+    def load(self, path):
+        values = torch.from_file(path, size=os.path.getsize(path) // 4, dtype=torch.float32)
+        at = 5  # major, minor, revision, and `seen` in 8 bytes
+
+        def take(tensor):
+            nonlocal at
+            tensor.copy_(values[at:at + tensor.numel()].view(tensor.shape))
+            at += tensor.numel()
+
+        for layer in self.layers:
+            if isinstance(layer, Convolutional):
+                layer.load(take)
+        if at != len(values):
+            raise SystemExit(f"peer_torch: {path} holds {len(values)} floats, but the network takes {at}")
+
+
+def median(values):
+    values = sorted(values)
+    return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
+
+
+def cpu_ms():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return (usage.ru_utime + usage.ru_stime) * 1e3
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("cfg")
+    arguments.add_argument("--data", required=True)
+    arguments.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
+    arguments.add_argument("--threads", type=int, default=1)
+    arguments.add_argument("--size", type=int, default=0)
+    arguments.add_argument("--warmup", type=int, default=1)
+    arguments.add_argument("--iters", type=int, default=5)
+    arguments.add_argument("--phases", type=int, default=1)
+    arguments.add_argument("--lr", type=float, default=1e-4, help="what step.c writes into its .cfg")
+    options = arguments.parse_args()
+    torch.set_num_threads(options.threads)
+
+    sections = read_cfg(options.cfg)
+    if options.size:
+        sections[0][1].update(width=str(options.size), height=str(options.size))
+    net = Network(sections)
+    net.load(options.data + ".weights")
+    net = net.to(memory_format=torch.channels_last).train()
+    shape = (int(net.options.get("channels", 3)), net.height, net.width)
+    count = os.path.getsize(options.data + ".input") // 4
+    batch = count // (shape[0] * shape[1] * shape[2])
+    images = torch.from_file(options.data + ".input", size=count).clone().view(batch, *shape)
+    images = images.contiguous(memory_format=torch.channels_last)
+    truth = torch.from_file(options.data + ".truth", size=os.path.getsize(options.data + ".truth") // 4)
+    truth = truth.clone().view(batch, -1, 5)
+
+    autocast = torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.dtype == "bf16")
+    decayed = [layer.conv.weight for layer in net.layers if isinstance(layer, Convolutional)]
+    others = [p for p in net.parameters() if not any(p is d for d in decayed)]
+    optimizer = torch.optim.SGD([{"params": decayed, "weight_decay": float(net.options.get("decay", 1e-4))},
+                                 {"params": others}],
+                                lr=options.lr, momentum=float(net.options.get("momentum", 0.9)), foreach=True)
+    with torch.no_grad(), autocast:
+        net.eval()  # the shapes of the heads, without touching the statistics
+        for loss, head in zip(net.losses(), net(images[:1])):
+            loss.prepare(truth, head.shape[2], head.shape[3])
+        net.train()
+
+    def step():
+        times = [time.perf_counter()]
+        optimizer.zero_grad(set_to_none=True)
+        with autocast:
+            heads = net(images)
+        deltas, costs = zip(*(loss.delta(head) for loss, head in zip(net.losses(), heads)))
+        times.append(time.perf_counter())
+        torch.autograd.backward(heads, [(d / -batch).to(h.dtype) for d, h in zip(deltas, heads)])
+        times.append(time.perf_counter())
+        optimizer.step()
+        times.append(time.perf_counter())
+        cost = float(sum(costs) / len(costs))
+        return cost, (times[3] - times[0]) * 1e3, [(b - a) * 1e3 for a, b in zip(times, times[1:])]
+
+    results = [step() for _ in range(options.warmup)]
+    cpu = cpu_ms()
+    measured = [step() for _ in range(options.iters)]
+    cpu = (cpu_ms() - cpu) / options.iters
+    results += measured
+    times = [ms for _, ms, _ in measured]
+    phases = [min(step()[2][p] for _ in range(options.phases)) for p in range(3)] if options.phases else [None] * 3
+    print(json.dumps({
+        "side": "pytorch", "version": torch.__version__, "config": options.cfg, "dtype": options.dtype,
+        "threads": options.threads, "batch": batch, "width": net.width, "height": net.height, "iters": options.iters,
+        "ms": round(median(times), 2), "ms_min": round(min(times), 2), "ms_max": round(max(times), 2),
+        "cpu_ms": round(cpu, 2), "first_ms": round(results[0][1], 2),
+        "rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1), "applied": len(results),
+        "forward_ms": phases[0], "backward_ms": phases[1], "update_ms": phases[2],
+        "losses": [float("%.6g" % cost) for cost, _, _ in results]}))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,318 @@
+/* Times whole training steps of one network: forward, backward and update, without loading of images.
+ *
+ *   step CFG [--batch N] [--size N] [--warmup N] [--iters N] [--phases N] [--seed N] [--dump PREFIX] [-amp DTYPE]
+ *
+ * The same file is linked with stock Darknet and with Darknet AMP (-DAMP, which is where -amp is understood), and calls
+ * nothing but Darknet's own train_network_datum, so that both sides do what `darknet detector train` does per batch.
+ * Both get the same initial weights, the same input (random in [0, 1)) and the same boxes, and print the loss of every
+ * step: whoever reads the times can see that the same thing was computed.
+ *
+ * CFG is loaded through a temporary copy: --batch images are one step (subdivisions=1), --size is the input's width and
+ * height; burn_in is 0, because otherwise the first steps have a learning rate of zero and would train nothing, and
+ * learning_rate is 1e-4, because at full rate a network so young jumps about, and the smallest difference between two
+ * sides grows with it. Stock Darknet's copy has no [amp] section, which it would not know.
+ *
+ * One JSON object is printed, on one line. Times are wall time in milliseconds; cpu_ms is the time that the process spent
+ * on CPUs, all threads together, per measured step: on a busy machine the two differ.
+ *
+ * --dump PREFIX writes PREFIX.weights, PREFIX.input and PREFIX.truth (raw floats, as Darknet lays them out) for the other
+ * side of the comparison, peer_torch.py, and stops before the first step. */
+#define _GNU_SOURCE
+#include "darknet.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct {
+    const char *cfg, *dtype, *dump;
+    int batch, size, warmup, iters, phases;
+    unsigned seed;
+} options;
+
+typedef struct {
+    double median, min, max;
+} summary;
+
+static void fail(const char *what, const char *which)
+{
+    fprintf(stderr, "step: %s%s\n", what, which);
+    exit(1);
+}
+
+/* ---- the command line ---- */
+
+static int number(const char *name, const char *text, int least)
+{
+    char *end;
+    long value = text ? strtol(text, &end, 10) : 0;
+    if (!text || end == text || *end || value < least || value > 1000000) fail("a whole number is needed after ", name);
+    return (int)value;
+}
+
+static options read_arguments(int argc, char **argv)
+{
+    options o = {.dtype = "stock", .warmup = 1, .iters = 5, .phases = 1, .seed = 1};
+#ifdef AMP
+    o.dtype = "cfg";
+    for (int i = 1; i + 1 < argc; ++i)
+        if (!strcmp(argv[i], "-amp")) o.dtype = argv[i + 1];
+    char *dtype = strdup(o.dtype); /* darknet_amp_arguments takes its own out of argv */
+    o.dtype = dtype;
+    darknet_amp_arguments(argc, argv);
+#endif
+    for (int i = 1; i < argc && argv[i]; ++i) {
+        const char *name = argv[i];
+        if (name[0] != '-') {
+            if (o.cfg) fail("one .cfg file at a time; this is the second: ", name);
+            o.cfg = name;
+            continue;
+        }
+        const char *value = i + 1 < argc ? argv[++i] : NULL;
+        if (!strcmp(name, "--batch")) o.batch = number(name, value, 1);
+        else if (!strcmp(name, "--size")) o.size = number(name, value, 1);
+        else if (!strcmp(name, "--warmup")) o.warmup = number(name, value, 0);
+        else if (!strcmp(name, "--iters")) o.iters = number(name, value, 1);
+        else if (!strcmp(name, "--phases")) o.phases = number(name, value, 0);
+        else if (!strcmp(name, "--seed")) o.seed = (unsigned)number(name, value, 0);
+        else if (!strcmp(name, "--dump") && value) o.dump = value;
+        else fail("unknown argument: ", name);
+    }
+    if (!o.cfg) fail("usage: step CFG [--batch N] [--size N] [--warmup N] [--iters N] [--phases N] [--seed N] "
+                     "[--dump PREFIX] [-amp DTYPE]", "");
+    return o;
+}
+
+/* ---- the network ---- */
+
+/* Whether a line of a .cfg gives this key, as Darknet reads it: blanks do not count. */
+static int line_has_key(const char *line, const char *key)
+{
+    for (; *line && *line != '='; ++line) {
+        if (isspace((unsigned char)*line)) continue;
+        if (*line != *key) return 0;
+        ++key;
+    }
+    return *line == '=' && !*key;
+}
+
+/* Copies the .cfg with the [net] section that this benchmark needs; path receives the copy's name. */
+static void write_cfg(const options *o, char *path)
+{
+    FILE *in = fopen(o->cfg, "r");
+    if (!in) fail("cannot read ", o->cfg);
+    int fd = mkstemps(path, 4);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!out) fail("cannot write ", path);
+
+    char *line = NULL;
+    size_t room = 0;
+    int in_net = 0, in_amp = 0;
+    while (getline(&line, &room, in) >= 0) {
+        const char *text = line + strspn(line, " \t");
+        if (*text == '[') {
+            in_net = !strncmp(text, "[net]", 5) || !strncmp(text, "[network]", 9);
+            in_amp = !strncmp(text, "[amp]", 5);
+        }
+#ifndef AMP
+        if (in_amp) continue;
+#else
+        (void)in_amp;
+#endif
+        if (in_net && (line_has_key(text, "subdivisions") || line_has_key(text, "burn_in")
+                       || line_has_key(text, "learning_rate")
+                       || (o->batch && line_has_key(text, "batch"))
+                       || (o->size && (line_has_key(text, "width") || line_has_key(text, "height"))))) continue;
+        fputs(line, out);
+        if (in_net && *text == '[') {
+            if (o->batch) fprintf(out, "batch=%d\n", o->batch);
+            if (o->size) fprintf(out, "width=%d\nheight=%d\n", o->size, o->size);
+            fprintf(out, "subdivisions=1\nburn_in=0\nlearning_rate=0.0001\n");
+        }
+    }
+    free(line);
+    fclose(in);
+    if (fclose(out)) fail("cannot write ", path);
+}
+
+/* Of our own, because Darknet's layers reseed rand() as they are made. Uniform in [0, 1). */
+static float uniform(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u; /* splitmix64 */
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (float)((z ^ (z >> 31)) >> 40) / 16777216.f;
+}
+
+/* 1 to 10 boxes per image for a detector (x, y, w, h, class; the rest stays 0, which ends the list), else one class. */
+static void fill_batch(network *net, unsigned seed)
+{
+    uint64_t state = seed;
+    for (int i = 0; i < net->inputs * net->batch; ++i) net->input[i] = uniform(&state);
+
+    layer last = net->layers[net->n - 1];
+    int detector = last.type == YOLO || last.type == REGION;
+    for (int b = 0; b < net->batch; ++b) {
+        float *truth = net->truth + (size_t)b * net->truths;
+        if (!detector) {
+            truth[(int)(uniform(&state) * net->truths)] = 1;
+            continue;
+        }
+        int boxes = 1 + (int)(uniform(&state) * 10);
+        for (int t = 0; t < boxes && 5 * (t + 1) <= net->truths; ++t) {
+            float w = .05f + .45f * uniform(&state), h = .05f + .45f * uniform(&state);
+            truth[5 * t + 0] = w / 2 + (1 - w) * uniform(&state);
+            truth[5 * t + 1] = h / 2 + (1 - h) * uniform(&state);
+            truth[5 * t + 2] = w;
+            truth[5 * t + 3] = h;
+            truth[5 * t + 4] = (float)(int)(uniform(&state) * last.classes);
+        }
+    }
+}
+
+static void dump_floats(const char *prefix, const char *suffix, const float *values, size_t count)
+{
+    char *path;
+    if (asprintf(&path, "%s%s", prefix, suffix) < 0) fail("out of memory", "");
+    FILE *out = fopen(path, "wb");
+    if (!out || fwrite(values, sizeof(float), count, out) != count || fclose(out)) fail("cannot write ", path);
+    free(path);
+}
+
+static void dump(network *net, const char *prefix)
+{
+    char *path;
+    if (asprintf(&path, "%s.weights", prefix) < 0) fail("out of memory", "");
+    save_weights(net, path);
+    free(path);
+    dump_floats(prefix, ".input", net->input, (size_t)net->inputs * net->batch);
+    dump_floats(prefix, ".truth", net->truth, (size_t)net->truths * net->batch);
+}
+
+/* ---- the clock ---- */
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+}
+
+static double cpu_ms(void)
+{
+    struct rusage r;
+    getrusage(RUSAGE_SELF, &r);
+    return (r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1e3 + (r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e3;
+}
+
+static double peak_rss_mb(void)
+{
+    struct rusage r;
+    getrusage(RUSAGE_SELF, &r);
+    return r.ru_maxrss / 1024.;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static summary summarize(double *values, int n)
+{
+    qsort(values, n, sizeof(*values), ascending);
+    return (summary){(values[(n - 1) / 2] + values[n / 2]) / 2, values[0], values[n - 1]};
+}
+
+/* train_network_datum once more, in its three parts. ms: what each took. */
+static void step_in_phases(network *net, double ms[3])
+{
+    *net->seen += net->batch;
+    net->train = 1;
+    double t0 = now_ms();
+    forward_network(net);
+    double t1 = now_ms();
+    backward_network(net);
+    double t2 = now_ms();
+    update_network(net);
+    double t3 = now_ms();
+    ms[0] = t1 - t0;
+    ms[1] = t2 - t1;
+    ms[2] = t3 - t2;
+}
+
+int main(int argc, char **argv)
+{
+    options o = read_arguments(argc, argv);
+
+    /* Darknet's yolo layers print a line per forward to stdout. */
+    FILE *result = fdopen(dup(1), "w");
+    int nowhere = open("/dev/null", O_WRONLY);
+    if (!result || nowhere < 0 || dup2(nowhere, 1) < 0) fail("cannot redirect standard output", "");
+
+    const char *folder = getenv("TMPDIR");
+    char *path;
+    if (asprintf(&path, "%s/step.XXXXXX.cfg", folder && *folder ? folder : "/tmp") < 0) fail("out of memory", "");
+    write_cfg(&o, path);
+    srand(o.seed);
+    double start = now_ms();
+    network *net = load_network(path, NULL, 0);
+    double load = now_ms() - start;
+    unlink(path);
+    free(path);
+    fill_batch(net, o.seed);
+    if (o.dump) {
+        dump(net, o.dump);
+        return 0;
+    }
+
+    int steps = o.warmup + o.iters;
+    float *losses = calloc(steps, sizeof(*losses));
+    double *times = calloc(o.iters, sizeof(*times));
+    if (!losses || !times) fail("out of memory", "");
+    size_t seen = *net->seen;
+    double first = 0, cpu = 0;
+    for (int i = 0; i < steps; ++i) {
+        if (i == o.warmup) cpu = cpu_ms();
+        double begin = now_ms();
+        losses[i] = train_network_datum(net);
+        double took = now_ms() - begin;
+        if (i == 0) first = took;
+        if (i >= o.warmup) times[i - o.warmup] = took;
+    }
+    cpu = (cpu_ms() - cpu) / o.iters;
+    /* AMP does not count a batch whose gradients were not finite. */
+    size_t applied = (*net->seen - seen) / net->batch;
+    summary ms = summarize(times, o.iters);
+    double rss = peak_rss_mb();
+
+    double best[3] = {0};
+    for (int i = 0; i < o.phases; ++i) {
+        double phase[3];
+        step_in_phases(net, phase);
+        for (int p = 0; p < 3; ++p)
+            if (!i || phase[p] < best[p]) best[p] = phase[p];
+    }
+
+    const char *threads = getenv("OMP_NUM_THREADS");
+    fprintf(result, "{\"side\": \"darknet\", \"config\": \"%s\", \"dtype\": \"%s\", \"threads\": %d, \"batch\": %d, "
+            "\"width\": %d, \"height\": %d, \"iters\": %d, \"ms\": %.2f, \"ms_min\": %.2f, \"ms_max\": %.2f, "
+            "\"cpu_ms\": %.2f, \"first_ms\": %.2f, \"load_ms\": %.2f, \"rss_mb\": %.1f, \"applied\": %zu, ",
+            o.cfg, o.dtype, threads ? atoi(threads) : 0, net->batch, net->w, net->h, o.iters, ms.median, ms.min, ms.max,
+            cpu, first, load, rss, applied);
+    if (o.phases) fprintf(result, "\"forward_ms\": %.2f, \"backward_ms\": %.2f, \"update_ms\": %.2f, ",
+                          best[0], best[1], best[2]);
+    fprintf(result, "\"losses\": [");
+    for (int i = 0; i < steps; ++i) {
+        /* nan and inf are not JSON; -Ofast may assume that there are none, so look at what is printed. */
+        char text[32];
+        snprintf(text, sizeof text, "%.6g", losses[i]);
+        fprintf(result, "%s%s", i ? ", " : "", strpbrk(text, "ni") ? "null" : text);
+    }
+    fprintf(result, "]}\n");
+    fclose(result);
+    return 0;
+}

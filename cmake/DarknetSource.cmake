@@ -1,0 +1,36 @@
+# Darknet's source: DARKNET_TREE, which is left as it is, DARKNET_PATCHED, a copy in the build folder, and DARKNET_STOCK,
+# what darknet-stock is built from.
+# patches/fetch.sh and patches/apply.sh do the work and say what went wrong.
+
+set(DARKNET_STOCK ${DARKNET_SOURCE_DIR})
+if(NOT DARKNET_STOCK)
+    set(DARKNET_STOCK ${CMAKE_BINARY_DIR}/darknet/source)
+    if(NOT EXISTS ${DARKNET_STOCK}/Makefile)
+        execute_process(COMMAND ${CMAKE_SOURCE_DIR}/patches/fetch.sh ${DARKNET_STOCK} RESULT_VARIABLE failed)
+        if(failed)
+            message(FATAL_ERROR "Darknet's source could not be fetched; the lines above say why and what to do.")
+        endif()
+    endif()
+endif()
+
+set(DARKNET_TREE ${DARKNET_STOCK})
+
+function(darknet_patch destination)
+    execute_process(
+        COMMAND ${CMAKE_SOURCE_DIR}/patches/apply.sh --sources-only ${ARGN} ${DARKNET_STOCK} ${destination}
+        WORKING_DIRECTORY ${CMAKE_BINARY_DIR} RESULT_VARIABLE failed)
+    if(failed)
+        message(FATAL_ERROR "Darknet's source could not be patched; the lines above say why and what to do.")
+    endif()
+endfunction()
+
+set(DARKNET_PATCHED ${CMAKE_BINARY_DIR}/darknet/patched)
+darknet_patch(${DARKNET_PATCHED})
+if(DARKNET_AMP_CUDA AND DARKNET_AMP_BUILD_STOCK)
+    # Darknet as it is does not compile with today's CUDA.
+    darknet_patch(${CMAKE_BINARY_DIR}/darknet/stock --only cuda-toolkit.patch)
+    set(DARKNET_STOCK ${CMAKE_BINARY_DIR}/darknet/stock)
+endif()
+
+file(GLOB inputs CONFIGURE_DEPENDS patches/*.sh patches/pjreddie/*)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${inputs})

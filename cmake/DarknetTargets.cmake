@@ -1,0 +1,104 @@
+# Darknet's targets, from a patched or an unpatched tree, with the flags of its Makefile.
+
+set(darknet_sanitizers -fsanitize=address,undefined -fno-omit-frame-pointer)
+set(darknet_warnings -Wno-unused-result -Wno-unknown-pragmas) # as in its Makefile; -Wall says nothing new of old code
+if(DARKNET_AMP_SANITIZE)
+    set(darknet_flags -O1 -g ${darknet_sanitizers})
+    set(darknet_link_flags ${darknet_sanitizers})
+    set(plugin_flags -O1 -g ${darknet_sanitizers} -fno-sanitize-recover=undefined)
+else()
+    set(darknet_flags -Ofast)
+    set(darknet_link_flags -Ofast) # links the start-up code that sets flush-to-zero, as Darknet's Makefile does
+    set(plugin_flags -O3)
+endif()
+
+# What Darknet's own headers need to be read, in its files and in the plugin's host room.
+add_library(darknet_configuration INTERFACE)
+if(DARKNET_AMP_CUDA)
+    if(NOT CMAKE_CUDA_ARCHITECTURES)
+        set(CMAKE_CUDA_ARCHITECTURES all-major)
+    endif()
+    enable_language(CUDA)
+    find_package(CUDAToolkit REQUIRED)
+    find_path(CUDNN_INCLUDE_DIR cudnn.h HINTS $ENV{CUDNN_ROOT} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include
+        DOC "The folder that holds cudnn.h")
+    find_library(CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 libcudnn.so.8
+        HINTS $ENV{CUDNN_ROOT} ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64 DOC "cuDNN's library")
+    if(NOT CUDNN_INCLUDE_DIR OR NOT CUDNN_LIBRARY)
+        message(FATAL_ERROR "cuDNN was not found. Install cuDNN 8 or 9 for CUDA ${CUDAToolkit_VERSION_MAJOR}, and set "
+            "the environment variable CUDNN_ROOT to the folder with its include/ and lib/ if it is in an unusual place.")
+    endif()
+    target_compile_definitions(darknet_configuration INTERFACE GPU CUDNN)
+    target_include_directories(darknet_configuration INTERFACE ${CUDAToolkit_INCLUDE_DIRS} ${CUDNN_INCLUDE_DIR})
+    target_link_libraries(darknet_configuration INTERFACE
+        CUDA::cudart CUDA::cublas CUDA::curand ${CUDNN_LIBRARY} stdc++)
+endif()
+if(DARKNET_OPENCV)
+    find_package(OpenCV REQUIRED)
+    target_compile_definitions(darknet_configuration INTERFACE OPENCV)
+    target_link_libraries(darknet_configuration INTERFACE ${OpenCV_LIBS})
+endif()
+target_link_libraries(darknet_configuration INTERFACE Threads::Threads m)
+
+# darknet_flags_for(<target>): compiles the target's files as Darknet's own
+function(darknet_flags_for target)
+    set(c_and_cxx "$<COMPILE_LANGUAGE:C,CXX>")
+    target_compile_options(${target} PRIVATE "$<${c_and_cxx}:${darknet_warnings};${darknet_flags}>")
+    if(DARKNET_AMP_CUDA)
+        string(REPLACE ";" "," host_flags "${darknet_flags}")
+        target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_flags}>")
+    endif()
+    target_link_libraries(${target} PRIVATE darknet_configuration)
+    if(DARKNET_OPENMP)
+        target_link_libraries(${target} PRIVATE OpenMP::OpenMP_C)
+    endif()
+endfunction()
+
+# darknet_objects(<target> <tree> [definitions...]): Darknet's library, as objects
+function(darknet_objects target tree)
+    # compare.c is in no build of Darknet's.
+    file(GLOB sources ${tree}/src/*.c ${tree}/src/*.cpp)
+    list(FILTER sources EXCLUDE REGEX "/compare\\.c$")
+    if(DARKNET_AMP_CUDA)
+        file(GLOB kernels ${tree}/src/*.cu)
+        list(APPEND sources ${kernels})
+    endif()
+    add_library(${target} OBJECT ${sources})
+    target_include_directories(${target} PUBLIC ${tree}/include ${tree}/src)
+    target_compile_definitions(${target} PRIVATE ${ARGN})
+    darknet_flags_for(${target})
+endfunction()
+
+# darknet_targets(<name> <tree> OBJECTS <object libraries> [DEFINITIONS ...] [INCLUDE ...] [LINK ...]):
+# the program <name>, and <name>_shared and <name>_static, which are lib<name>.so and .a
+function(darknet_targets name tree)
+    cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "OBJECTS;DEFINITIONS;INCLUDE;LINK")
+    set(objects)
+    foreach(library ${arg_OBJECTS})
+        list(APPEND objects $<TARGET_OBJECTS:${library}>)
+    endforeach()
+    foreach(kind shared static)
+        string(TOUPPER ${kind} KIND)
+        add_library(${name}_${kind} ${KIND} ${objects})
+        set_target_properties(${name}_${kind} PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE C)
+        target_include_directories(${name}_${kind} INTERFACE ${tree}/include ${arg_INCLUDE})
+        target_compile_definitions(${name}_${kind} INTERFACE ${arg_DEFINITIONS})
+        target_link_libraries(${name}_${kind} PUBLIC darknet_configuration PRIVATE ${arg_LINK})
+        if(DARKNET_OPENMP)
+            target_link_libraries(${name}_${kind} PRIVATE OpenMP::OpenMP_C)
+        endif()
+    endforeach()
+    target_link_options(${name}_shared PRIVATE ${darknet_link_flags})
+
+    set(examples)
+    foreach(example captcha lsd super art tag cifar go rnn segmenter regressor classifier coco yolo detector nightmare
+            instance-segmenter darknet)
+        list(APPEND examples ${tree}/examples/${example}.c)
+    endforeach()
+    add_executable(${name} ${examples})
+    target_include_directories(${name} PRIVATE ${tree}/src)
+    target_link_libraries(${name} PRIVATE ${name}_shared)
+    darknet_flags_for(${name})
+    target_link_options(${name} PRIVATE ${darknet_link_flags})
+    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE C INSTALL_RPATH "\$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+endfunction()

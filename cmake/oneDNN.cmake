@@ -1,0 +1,29 @@
+# oneDNN, what the CPU backend computes with: the target oneDNN. Versions 2.6 and later, and 3.x.
+#
+# Its header and library are looked for by name: the package files that some distributions ship with it ask for OpenCL's
+# headers too, which nothing here uses.
+find_path(ONEDNN_INCLUDE_DIR dnnl.h HINTS $ENV{ONEDNN_ROOT} PATH_SUFFIXES include oneapi/dnnl
+    DOC "The folder that holds oneDNN's dnnl.h")
+find_library(ONEDNN_LIBRARY dnnl HINTS $ENV{ONEDNN_ROOT} PATH_SUFFIXES lib lib64 DOC "oneDNN's library")
+set(how "Install Debian's package libdnnl-dev (scripts/dependencies.sh does), or set the environment variable ONEDNN_ROOT \
+to the folder with oneDNN's include/ and lib/, and remove the build folder.")
+if(NOT ONEDNN_INCLUDE_DIR OR NOT ONEDNN_LIBRARY)
+    message(FATAL_ERROR "oneDNN was not found. ${how}")
+endif()
+
+set(oneDNN_version 0)
+foreach(header oneapi/dnnl/dnnl_version.h dnnl_version.h)
+    if(EXISTS ${ONEDNN_INCLUDE_DIR}/${header})
+        file(STRINGS ${ONEDNN_INCLUDE_DIR}/${header} lines REGEX "#define DNNL_VERSION_(MAJOR|MINOR) +[0-9]+")
+        string(REGEX REPLACE ".*MAJOR +([0-9]+).*MINOR +([0-9]+).*" "\\1.\\2" oneDNN_version "${lines}")
+        break()
+    endif()
+endforeach()
+if(oneDNN_version VERSION_LESS 2.6)
+    message(FATAL_ERROR "oneDNN 2.6 or later is needed; ${ONEDNN_INCLUDE_DIR} holds ${oneDNN_version}. ${how}")
+endif()
+message(STATUS "Found oneDNN: ${ONEDNN_LIBRARY} (version ${oneDNN_version})")
+
+add_library(oneDNN INTERFACE)
+target_include_directories(oneDNN INTERFACE ${ONEDNN_INCLUDE_DIR})
+target_link_libraries(oneDNN INTERFACE ${ONEDNN_LIBRARY})

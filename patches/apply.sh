@@ -1,0 +1,87 @@
+#!/bin/sh
+# Makes a patched copy of a Darknet tree, which stays as it is.
+#
+# usage: patches/apply.sh <Darknet tree> <destination>
+#
+# In the copy, Darknet's own Makefile builds Darknet AMP:  make AMP=1  (and GPU=1 CUDNN=1, OPENMP=1, ... as always).
+#
+# Two options are for the CMake build, which compiles the plugin from where it is:
+#   --sources-only   leave out the plugin and what only a user of the tree wants (cfg/, data/, ...)
+#   --only <patch>   apply this one patch of the series
+#   --check          only check that the tree is a supported revision
+set -eu
+
+usage() { sed -n '4p;8,11p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+say() { echo "darknet-amp: $*" >&2; }
+
+patches=$(cd "$(dirname "$0")" && pwd)
+plugin=$patches/../plugin
+sources_only=no only= check=no
+while [ $# -gt 0 ]; do
+    case $1 in
+        --sources-only) sources_only=yes ;;
+        --only) [ $# -gt 1 ] || usage; only=$2; shift ;;
+        --check) check=yes ;;
+        -*) usage ;;
+        *) break ;;
+    esac
+    shift
+done
+[ $# -eq 2 ] || { [ $# -eq 1 ] && [ $check = yes ]; } || usage
+if [ ! -d "$1" ]; then
+    say "there is no directory $1"
+    exit 1
+fi
+tree=$(cd "$1" && pwd)
+series=$patches/pjreddie
+
+# Every file that is compiled or patched must be one that the patches were made for.
+differing=$(cd "$tree" && awk '!/^#/ { if (!seen[$2]++) print $2 }' "$series/sha256sums" |
+    xargs sha256sum 2>/dev/null |
+    awk 'NR == FNR { if (!/^#/) { known[$0]; file[$2] } next }
+         { found[$2] } !($0 in known) { print $2 " differs" }
+         END { for (f in file) if (!(f in found)) print f " is missing" }' "$series/sha256sums" - | LC_ALL=C sort)
+if [ -n "$differing" ]; then
+    count=$(echo "$differing" | wc -l)
+    say "$tree is not a supported revision of Darknet (pjreddie's 61c9d02e):"
+    echo "$differing" | sed -n '1,10s/^/  /p' >&2
+    [ "$count" -le 10 ] || echo "  and $((count - 10)) more" >&2
+    say 'name an unchanged checkout of that commit, or none, and the source is fetched for you'
+    exit 1
+fi
+[ $check = no ] || exit 0
+
+# The copy says what it was made of, and is made anew when that changes.
+mark=.darknet-amp
+list=${only:-$(cat "$series/series")}
+made_of=$( { echo "$sources_only $list"; cat "$0"; cd "$series"; cat $list
+             cd "$tree"; awk '!/^#/ { print $2 }' "$series/sha256sums" | xargs sha256sum
+             [ $sources_only = yes ] || { cd "$plugin"; find . -type f | LC_ALL=C sort | xargs sha256sum; }
+           } | sha256sum)
+if [ -e "$2" ] && [ -n "$(ls -A "$2")" ] && [ ! -e "$2/$mark" ]; then
+    say "$2 is there and was not made by apply.sh; name a new destination"
+    exit 1
+fi
+[ "$(cat "$2/$mark" 2>/dev/null)" != "$made_of" ] || exit 0
+
+mkdir -p "$2"
+copy=$(cd "$2" && pwd)
+case $copy/ in "$tree"/*) say "$copy lies in the tree that is to be copied; name a destination outside"; rmdir "$copy"; exit 1 ;; esac
+rm -f "$copy/$mark"
+(cd "$copy" && rm -rf Makefile include src examples amp)
+(cd "$tree" && awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sums" | tar -cf - -T -) | tar -xf - -C "$copy"
+if [ $sources_only = no ]; then
+    for extra in LICENSE* README.md cfg python scripts data/labels data/*.names data/*.jpg data/*.list data/*.map; do
+        (cd "$tree" && ls -d $extra 2>/dev/null || true)
+    done | (cd "$tree" && tar -cf - -T -) | tar -xf - -C "$copy"
+    mkdir "$copy/amp"
+    (cd "$plugin" && tar -cf - .) | tar -xf - -C "$copy/amp"
+fi
+chmod -R u+w "$copy"
+for patch in $list; do
+    patch -d "$copy" -p1 -s -f --no-backup-if-mismatch < "$series/$patch" || {
+        say "$patch does not apply to $tree"
+        exit 1
+    }
+done
+echo "$made_of" > "$copy/$mark"

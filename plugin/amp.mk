@@ -1,0 +1,22 @@
+# The plugin, for `make AMP=1` in a Darknet tree that patches/apply.sh has made: Darknet's Makefile includes this file
+# and finds the plugin in AMP_DIR. The CMake build is the other way to the same objects; see CMakeLists.txt for why the
+# plugin has flags of its own.
+
+AMP_SOURCES = $(wildcard $(addprefix $(AMP_DIR)/, tensor/*.c backend/cpu/*.c layers/*.c amp/*.c host/*.c commands/*.c))
+OBJ += $(patsubst $(AMP_DIR)/%.c, amp/%.o, $(AMP_SOURCES))
+
+COMMON += -DAMP -I$(AMP_DIR)/include/
+LDFLAGS += -ldnnl -fopenmp
+
+AMP_CFLAGS = -std=c11 -O3 -Wall -Wextra -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -I$(AMP_DIR)
+AMP_MACHINE := $(shell $(CC) -dumpmachine)
+ifneq (, $(findstring x86_64, $(AMP_MACHINE)))
+$(OBJDIR)amp/%_avx2.o: AMP_CFLAGS += -mavx2 -mfma -mf16c
+$(OBJDIR)amp/%_avx512.o: AMP_CFLAGS += -march=x86-64-v4 -mprefer-vector-width=512
+endif
+
+AMP_HEADERS = $(wildcard $(addprefix $(AMP_DIR)/, *.mk include/*.h */*.h */*/*.h))
+
+$(OBJDIR)amp/%.o: $(AMP_DIR)/%.c $(AMP_HEADERS) $(DEPS)
+	@mkdir -p $(@D)
+	$(CC) $(COMMON) $(AMP_CFLAGS) -c $< -o $@

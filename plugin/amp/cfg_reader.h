@@ -1,0 +1,52 @@
+/* Reads a Darknet .cfg line by line, as Darknet's own read_cfg does, but survives any file at all.
+ *
+ * Darknet drops every blank of a line, so "init_scale = 65 536" is init_scale=65536; a line that then starts with '#' or
+ * ';' is a comment (there are no comments behind a value), with '[' a section, else key=value. Unlike Darknet the reader
+ * also drops '\r', refuses what is not text, and knows each item's line number. What the items mean is not its
+ * business: see config.c. */
+#ifndef AMP_AMP_CFG_READER_H
+#define AMP_AMP_CFG_READER_H
+
+#include "../tensor/status.h"
+
+#define CFG_LINE_LIMIT 65536 /* bytes of one line; nothing a .cfg can say needs more */
+
+typedef enum cfg_kind {
+    CFG_END,
+    CFG_SECTION, /* text: the whole line, "[amp]" */
+    CFG_OPTION,  /* text: the key; value: what follows the first '=', NULL if there is none */
+    CFG_BROKEN   /* text: what is wrong with the line, which is skipped */
+} cfg_kind;
+
+typedef struct cfg_item {
+    cfg_kind kind;
+    unsigned long line; /* from 1 */
+    const char *text, *value; /* valid until the next call */
+    int fatal; /* CFG_BROKEN: Darknet itself loses track of the file here */
+} cfg_item;
+
+typedef struct cfg_reader cfg_reader;
+
+/* Opens file; the caller closes the reader. AMP_BAD_CONFIG: missing, unreadable or not a regular file. */
+amp_status cfg_reader_open(const char *file, cfg_reader **out, amp_error *error);
+
+/* The next item that is neither a comment nor blank. AMP_BAD_CONFIG: the file could not be read on. */
+amp_status cfg_reader_next(cfg_reader *reader, cfg_item *item, amp_error *error);
+
+void cfg_reader_close(cfg_reader *reader); /* NULL is fine */
+
+/* Where an error lies; section, key and value may be NULL. */
+typedef struct cfg_place {
+    const char *file;
+    unsigned long line; /* 0: the file as a whole */
+    const char *section, *key, *value;
+} cfg_place;
+
+/* Fails with the one line "FILE:LINE: [section] key = value: problem; allowed: allowed" (allowed may be NULL). What
+ * came from the file is shortened and cleaned of control characters, so that the line stays one line. */
+amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, const char *allowed);
+
+/* Copies text to out[size], shortened to size - 1 bytes with "..." at its end, control characters replaced by '?'. */
+void cfg_printable(char *out, size_t size, const char *text);
+
+#endif

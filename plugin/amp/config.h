@@ -1,0 +1,45 @@
+/* What a .cfg and the command line ask of AMP.
+ *
+ * Keys come from three places; the later wins, key by key: the same keys under [net], the [amp] section, -amp on the
+ * command line. Everything is checked before Darknet makes a single layer, and every mistake is one line that names
+ * file, line, section, key, value and what is allowed. docs: README's key table. */
+#ifndef AMP_AMP_CONFIG_H
+#define AMP_AMP_CONFIG_H
+
+#include "../tensor/status.h"
+#include "../tensor/tensor.h"
+
+typedef struct amp_config {
+    int enabled;
+    amp_dtype dtype;
+    int dynamic;        /* dynamic loss scaling; else loss_scale is the static scale */
+    double loss_scale;
+    double init_scale, growth_factor, backoff_factor;
+    int growth_interval;
+    double min_scale;
+    double clip_norm;   /* 0: off */
+    int debug;
+    int layer_count;
+    signed char *layer_amp; /* per layer section of the .cfg, in order ([net] and [amp] are none): 0 pinned to fp32, 1 not */
+    char note[512];     /* one line the user should see although nothing is wrong; empty if there is none */
+} amp_config;
+
+/* Reads cfg_file. command_line_amp: what followed -amp ("off", "fp32", "fp16", "bf16"), or NULL without it.
+ * default_dtype: what the backend runs best, taken when nobody names a dtype. Whether the machine can run the dtype is
+ * not checked here.
+ *
+ * AMP is on iff -amp names a dtype; or, without -amp, the last amp= of [net], [amp] is 1, where an [amp] section
+ * without that key means 1. When AMP is mentioned nowhere (no [amp], no amp=, no -amp) only what would crash Darknet at
+ * once is an error; its own view of everything else stands.
+ *
+ * On success *out is the caller's, to be freed with amp_config_free. On failure *out is NULL and status is
+ * AMP_BAD_CONFIG or AMP_NO_MEMORY. */
+amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, amp_dtype default_dtype,
+                           amp_config **out, amp_error *error);
+
+void amp_config_free(amp_config *config); /* NULL is fine */
+
+/* True if key under [net] is AMP's and must be hidden from Darknet (in layer sections only "amp" is). */
+int amp_config_is_key(const char *key);
+
+#endif

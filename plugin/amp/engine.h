@@ -1,0 +1,62 @@
+/* The engine: forward, backward and update of one network under autocast, loss scaling and fp32 master weights.
+ *
+ * It knows the host only through amp_host and descriptions, and the machine only through amp_backend. One engine serves
+ * one network and is used by one thread at a time. */
+#ifndef AMP_AMP_ENGINE_H
+#define AMP_AMP_ENGINE_H
+
+#include "plan.h"
+#include "scaler.h"
+
+typedef struct amp_engine amp_engine;
+
+typedef struct amp_engine_settings {
+    amp_dtype dtype;
+    amp_scaler scaler;   /* initialised; the engine keeps a copy */
+    double clip_norm;    /* 0 is off */
+    int adam;
+    int debug;           /* look for the first non-finite tensor of each pass */
+} amp_engine_settings;
+
+/* What one update did. */
+typedef struct amp_step_report {
+    int skipped;                 /* nothing was changed */
+    float scale_before, scale_after;
+    int bad_layer;               /* skipped: the first layer whose gradient is not finite, and which of its arrays */
+    const char *bad_tensor;
+    double gradient_norm;        /* L2 norm of the unscaled gradient, averaged over the batch, before clipping */
+} amp_step_report;
+
+/* The engine takes backend over and destroys it, also on failure. network describes the layers at any shape; the
+ * engine copies what it needs. host is copied; its context outlives the engine. */
+amp_status amp_engine_create(const amp_engine_settings *, amp_backend *backend, const amp_host *host,
+                             const amp_network_desc *network, amp_engine **out, amp_error *);
+void amp_engine_free(amp_engine *);
+
+/* Whether a plan for this key is built already; if not, amp_engine_add_plan must be called with a description at that
+ * shape before forward. */
+int amp_engine_has_plan(const amp_engine *, const amp_plan_key *);
+amp_status amp_engine_add_plan(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_error *);
+
+/* Forget which plan is active: the host's buffers were changed under it (resize). */
+void amp_engine_invalidate(amp_engine *);
+/* The masters were written by somebody else: half copies are made anew before the next forward. */
+void amp_engine_weights_changed(amp_engine *);
+
+/* image: fp32 NCHW, of the key's batch. */
+amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, int training, amp_error *);
+/* After a forward whose key keeps state. image_delta: where the image's delta is added, or NULL. */
+amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
+/* One optimizer step over all parameters, or none of it. args: inverse_scale is filled in here, and t is what a step that
+ * happens will have. AMP_DIVERGED when training cannot go on; *report is filled then too. */
+amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report, amp_error *);
+
+const amp_scaler *amp_engine_scaler(const amp_engine *);
+amp_backend *amp_engine_backend(amp_engine *);
+/* The plan that ran last, or NULL: for messages and tests. */
+const amp_plan *amp_engine_plan(const amp_engine *);
+
+/* The engine's parameters, in .cfg order: gradients and moments for tests and checkpoints. */
+const amp_param *amp_engine_params(const amp_engine *, int *count);
+
+#endif

@@ -1,0 +1,198 @@
+/* Building a plan: forms by autocast, who wants a gradient, how long every buffer lives.
+ *
+ * The clock: forward of layer i runs at time i, its backward at time 2n-1-i. */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "autocast.h"
+
+void amp_network_desc_free(amp_network_desc *network)
+{
+    for (int i = 0; i < network->count; i++) free(network->layers[i].inputs);
+    free(network->layers);
+    *network = (amp_network_desc){ 0 };
+}
+
+static int backward_time(const amp_plan *plan, int layer) { return plan->key.keeps_state ? 2 * plan->count - 1 - layer : -1; }
+
+/* Copy the descriptions and tie nodes to the values they read and write. */
+static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, const amp_gradients *gradients, amp_error *error)
+{
+    int links = 0;
+    for (int i = 0; i < plan->count; i++) links += network->layers[i].input_count;
+    plan->links = calloc((size_t)links + 1, sizeof *plan->links);
+    int *inputs = calloc((size_t)links + 1, sizeof *inputs);
+    if (!plan->links || !inputs) {
+        free(inputs);
+        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", plan->count);
+    }
+    amp_value **next = plan->links;
+    plan->nodes[0].desc.inputs = inputs; /* owned through the first node */
+    for (int i = 0; i < plan->count; i++) {
+        amp_node *node = &plan->nodes[i];
+        node->desc = network->layers[i];
+        node->desc.inputs = inputs;
+        node->index = i;
+        node->gradients = &gradients[i];
+        node->inputs = next;
+        node->output = &plan->values[i];
+        for (int k = 0; k < node->desc.input_count; k++) {
+            int from = network->layers[i].inputs[k];
+            *inputs++ = from;
+            if (from >= i || from < -1)
+                return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: takes its input from layer %d; only layers 0 to %d lie before it",
+                                i, node->desc.type, from, i - 1);
+            *next++ = from < 0 ? &plan->image : &plan->values[from];
+        }
+    }
+    return AMP_OK;
+}
+
+static void choose_forms(amp_plan *plan, amp_dtype low)
+{
+    plan->image.home = AMP_FORM_HOST;
+    plan->image.index = -1;
+    plan->image.low_dtype = low;
+    for (int i = 0; i < plan->count; i++) {
+        amp_node *node = &plan->nodes[i];
+        amp_form homes[64] = { 0 };
+        int known = node->desc.input_count < 64 ? node->desc.input_count : 64;
+        for (int k = 0; k < known; k++) homes[k] = node->inputs[k]->home;
+        amp_layer_desc compared = node->desc;
+        compared.input_count = known;
+        node->form = amp_autocast_form(&compared, low, homes);
+        node->dtype = node->form == AMP_FORM_LOW ? low : AMP_FP32;
+        node->ops = amp_layer_ops_of(node->desc.kind);
+        *node->output = (amp_value){ .index = i, .shape = node->desc.output, .home = node->form, .low_dtype = low };
+    }
+}
+
+/* A layer computes backward when a parameter of it or of a layer beneath it can learn from that. */
+static void choose_gradients(amp_plan *plan)
+{
+    int stop = -1;
+    for (int i = 0; i < plan->count; i++) if (plan->nodes[i].desc.stops_backward) stop = i;
+    plan->image.wants_delta = plan->key.keeps_state && plan->key.image_delta;
+    for (int i = 0; i < plan->count; i++) {
+        amp_node *node = &plan->nodes[i];
+        int wanted = node->desc.param_count > 0;
+        if (!node->desc.no_backward)
+            for (int k = 0; k < node->desc.input_count; k++) wanted |= node->inputs[k]->wants_delta;
+        wanted &= plan->key.keeps_state && i > stop && !node->desc.no_backward;
+        node->computes_backward = node->output->wants_delta = wanted;
+    }
+}
+
+/* Host buffers that will be touched: outputs and deltas of host layers, and of whatever host layers read. */
+static void choose_host_buffers(amp_plan *plan)
+{
+    for (int i = 0; i < plan->count; i++) {
+        amp_node *node = &plan->nodes[i];
+        if (node->desc.is_truth || i == plan->output_layer) plan->needs_output[i] = 1;
+        if (node->form != AMP_FORM_HOST) continue;
+        plan->needs_output[i] = 1;
+        plan->needs_delta[i] = !node->desc.no_backward;
+        for (int k = 0; k < node->desc.input_count; k++) {
+            int from = node->desc.inputs[k];
+            if (from < 0) continue;
+            plan->needs_output[from] = 1;
+            if (plan->key.keeps_state) plan->needs_delta[from] = 1;
+        }
+    }
+}
+
+static int later(int a, int b) { return a > b ? a : b; }
+
+/* Lifetimes of one value's data and delta, in each form that is used. */
+static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *error)
+{
+    int first_read[AMP_FORMS] = { -1, -1, -1 }, last_read[AMP_FORMS] = { -1, -1, -1 }, last_writer[AMP_FORMS] = { -1, -1, -1 };
+    int producer = value->index;
+    for (int i = producer + 1; i < plan->count; i++) {
+        const amp_node *node = &plan->nodes[i];
+        for (int k = 0; k < node->desc.input_count; k++) {
+            if (node->inputs[k] != value) continue;
+            if (first_read[node->form] < 0) first_read[node->form] = i;
+            int end = node->ops->backward_reads_input && node->computes_backward ? backward_time(plan, i) : i;
+            last_read[node->form] = later(last_read[node->form], end);
+            if (node->computes_backward && value->wants_delta) last_writer[node->form] = i;
+        }
+    }
+    for (int form = 0; form < AMP_FORM_HOST; form++) {
+        size_t bytes = amp_shape_count(value->shape) * (form == AMP_FORM_LOW ? amp_dtype_size(value->low_dtype) : 4);
+        int home = form == (int)value->home;
+        if (home) {
+            int end = producer;
+            for (int other = 0; other < AMP_FORMS; other++) /* casts read the home form when they are first asked for */
+                end = later(end, other == form ? last_read[other] : first_read[other]);
+            const amp_node *node = &plan->nodes[producer];
+            if (node->computes_backward && node->ops->backward_reads_output) end = later(end, backward_time(plan, producer));
+            AMP_TRY(amp_arena_request_bytes(&plan->arena, bytes, producer, end, &value->data[form], error));
+        } else if (first_read[form] >= 0) {
+            AMP_TRY(amp_arena_request_bytes(&plan->arena, bytes, first_read[form], last_read[form], &value->data[form], error));
+        }
+        if (!value->wants_delta || !(home || last_writer[form] >= 0)) continue;
+        int end = backward_time(plan, producer), start = last_writer[form] >= 0 ? backward_time(plan, last_writer[form]) : end;
+        AMP_TRY(amp_arena_request_bytes(&plan->arena, bytes, start, end, &value->delta[form], error));
+    }
+    return AMP_OK;
+}
+
+static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
+{
+    AMP_TRY(request_value(plan, &plan->image, error));
+    for (int i = 0; i < plan->count; i++) {
+        amp_node *node = &plan->nodes[i];
+        AMP_TRY(request_value(plan, &plan->values[i], error));
+        if (node->ops->plan)
+            AMP_TRY(node->ops->plan(node, step, &plan->arena, i, node->computes_backward ? backward_time(plan, i) : -1, error));
+    }
+    return amp_arena_solve(&plan->arena, error);
+}
+
+amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *key, amp_dtype low, const amp_gradients *gradients,
+                           amp_step *step, amp_plan **out, amp_error *error)
+{
+    *out = NULL;
+    amp_plan *plan = calloc(1, sizeof *plan);
+    if (plan) {
+        plan->nodes = calloc((size_t)network->count + 1, sizeof *plan->nodes);
+        plan->values = calloc((size_t)network->count + 1, sizeof *plan->values);
+        plan->needs_output = calloc((size_t)network->count + 1, 1);
+        plan->needs_delta = calloc((size_t)network->count + 1, 1);
+    }
+    if (!plan || !plan->nodes || !plan->values || !plan->needs_output || !plan->needs_delta) {
+        amp_plan_free(plan, step->backend);
+        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
+    }
+    plan->key = *key;
+    plan->count = network->count;
+    plan->output_layer = network->output_layer;
+    plan->image.shape = network->image;
+    amp_status status = link_nodes(plan, network, gradients, error);
+    if (status == AMP_OK) {
+        choose_forms(plan, low);
+        choose_gradients(plan);
+        choose_host_buffers(plan);
+        status = lay_out(plan, step, error);
+    }
+    if (status != AMP_OK) amp_plan_free(plan, step->backend);
+    else *out = plan;
+    return status;
+}
+
+void amp_plan_free(amp_plan *plan, amp_backend *backend)
+{
+    if (!plan) return;
+    for (int i = 0; plan->nodes && i < plan->count; i++) amp_node_release(&plan->nodes[i], backend);
+    if (plan->nodes) free(plan->nodes[0].desc.inputs);
+    amp_arena_free(&plan->arena);
+    free(plan->nodes);
+    free(plan->values);
+    free(plan->links);
+    free(plan->needs_output);
+    free(plan->needs_delta);
+    free(plan);
+}

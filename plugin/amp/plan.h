@@ -1,0 +1,41 @@
+/* A plan: the network at one shape and in one mode, ready to run. Nodes and values, what every value is cast to, and where
+ * each buffer lies in the arena. Plans are cached per shape, so that random=1 builds each size once. */
+#ifndef AMP_AMP_PLAN_H
+#define AMP_AMP_PLAN_H
+
+#include "../layers/layer.h"
+
+/* What tells one plan from another. */
+typedef struct amp_plan_key {
+    int batch, w, h;
+    int keeps_state;  /* a backward will follow */
+    int image_delta;  /* the gradient of the image is wanted too */
+} amp_plan_key;
+
+typedef struct amp_network_desc {
+    amp_layer_desc *layers; /* each with its own inputs array */
+    int count;
+    amp_shape image;
+    int output_layer;       /* whose fp32 output the host hands out */
+} amp_network_desc;
+
+typedef struct amp_plan {
+    amp_plan_key key;
+    amp_node *nodes;
+    amp_value *values, image;
+    amp_value **links;         /* the nodes' inputs arrays, in one block */
+    int count, output_layer;
+    amp_arena arena;
+    char *needs_output, *needs_delta; /* per layer: is the host's fp32 buffer in use */
+    unsigned long last_use;
+} amp_plan;
+
+void amp_network_desc_free(amp_network_desc *);
+
+/* Build a plan. The description is copied where it is needed (inputs arrays included); gradients holds one entry a layer and
+ * outlives the plan. */
+amp_status amp_plan_create(const amp_network_desc *, const amp_plan_key *, amp_dtype low, const amp_gradients *gradients,
+                           amp_step *, amp_plan **out, amp_error *);
+void amp_plan_free(amp_plan *, amp_backend *);
+
+#endif

@@ -1,0 +1,184 @@
+/* Batch norm with its activation fused, and the bias gradient that shares its reduction.
+ *
+ * Two passes over memory each way: one that sums, one that writes. The formulas are Darknet's CPU ones
+ * (batchnorm_layer.c, blas.c), spelled out in backend.h. Sums are per lane in fp32 over short chunks, in double over
+ * the tensor (rows_norm.h), so the variance survives a mean far larger than the spread.
+ *
+ * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the cache. */
+#include "kernels.h"
+#include "plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Four fp32 arrays of one period each, and the sums: the scratch of one call. */
+typedef struct scratch {
+    float *lanes[4];
+    amp_cpu_sums sums;
+} scratch;
+
+static amp_status scratch_make(const amp_cpu_plan *plan, scratch *out, amp_error *error)
+{
+    AMP_TRY(amp_cpu_sums_make(plan, &out->sums, error));
+    float *memory = malloc(4 * plan->period * sizeof *memory);
+    if (!memory) {
+        amp_cpu_sums_free(&out->sums);
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for batch norm over %zu channels", plan->channels);
+    }
+    for (int i = 0; i < 4; ++i) out->lanes[i] = memory + (size_t)i * plan->period;
+    return AMP_OK;
+}
+
+static void scratch_free(scratch *s)
+{
+    free(s->lanes[0]);
+    amp_cpu_sums_free(&s->sums);
+}
+
+amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, float *db, amp_error *error)
+{
+    (void)backend;
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(dy), (size_t)dy->shape.c);
+    amp_cpu_sums sums;
+    AMP_TRY(amp_cpu_check_pair("bias gradient", dy, dy, 1, error));
+    AMP_TRY(amp_cpu_sums_make(&plan, &sums, error));
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
+    for (size_t b = 0; b < plan.blocks; ++b)
+        rows->sum(dy->dtype, amp_cpu_at(dy, amp_cpu_block_first(&plan, b)), amp_cpu_block_count(&plan, b), plan.period,
+            amp_cpu_sums_scratch(&plan, &sums, b), amp_cpu_sums_of(&plan, &sums, b, 0));
+    for (size_t c = 0; c < plan.channels; ++c) db[c] += (float)amp_cpu_sums_total(&plan, &sums, c, 0);
+    amp_cpu_sums_free(&sums);
+    return AMP_OK;
+}
+
+/* y = act((x - mean)/(sqrt(variance) + 1e-6)·scale + bias), block by block. mean and variance are per channel. */
+static void normalize(const amp_cpu_plan *plan, float *const lanes[4], const amp_tensor *x, const amp_tensor *y,
+    const float *scale, const float *bias, const float *mean, const float *variance, amp_activation activation)
+{
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    amp_cpu_replicate(plan, mean, lanes[0]);
+    amp_cpu_replicate(plan, bias, lanes[2]);
+    for (size_t l = 0; l < plan->period; ++l) {
+        size_t c = l % plan->channels;
+        lanes[1][l] = (float)((double)scale[c] / (sqrt((double)variance[c]) + (double).000001f));
+    }
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
+    for (size_t i = 0; i < plan->blocks; ++i) {
+        size_t b = plan->blocks - 1 - i, first = amp_cpu_block_first(plan, b);
+        rows->normalize(x->dtype, activation, amp_cpu_at(x, first), amp_cpu_into(y, first),
+            amp_cpu_block_count(plan, b), plan->period, lanes[0], lanes[1], lanes[2]);
+    }
+}
+
+/* mean = origin + Σu/N and variance = (Σu² - (Σu)²/N)/(N-1), where u = x - origin and origin is the first pixel. */
+static void statistics(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x, float *mean, float *variance)
+{
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    float *origin = s->lanes[0];
+    rows->widen(x->dtype, x->data, origin, plan->channels);
+    for (size_t l = plan->channels; l < plan->period; ++l) origin[l] = origin[l - plan->channels];
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
+    for (size_t b = 0; b < plan->blocks; ++b)
+        rows->moments(x->dtype, amp_cpu_at(x, amp_cpu_block_first(plan, b)), amp_cpu_block_count(plan, b), plan->period,
+            origin, amp_cpu_sums_scratch(plan, &s->sums, b), amp_cpu_sums_of(plan, &s->sums, b, 0),
+            amp_cpu_sums_of(plan, &s->sums, b, 1));
+    double count = (double)plan->rows;
+    for (size_t c = 0; c < plan->channels; ++c) {
+        double sum = amp_cpu_sums_total(plan, &s->sums, c, 0), square = amp_cpu_sums_total(plan, &s->sums, c, 1);
+        double spread = square - sum * sum / count;
+        if (spread < 0) spread = 0; /* rounding; a NaN passes */
+        mean[c] = (float)((double)origin[c] + sum / count);
+        variance[c] = plan->rows > 1 ? (float)(spread / (count - 1)) : 0;
+    }
+}
+
+amp_status amp_cpu_batchnorm_forward_train(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+    const float *scale, const float *bias, float *mean, float *variance, float *rolling_mean, float *rolling_variance,
+    amp_activation activation, amp_error *error)
+{
+    (void)backend;
+    amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
+    scratch s;
+    AMP_TRY(amp_cpu_check_pair("batch norm", x, y, 1, error));
+    if (plan.rows == 0) return AMP_OK;
+    AMP_TRY(scratch_make(&plan, &s, error));
+    statistics(&plan, &s, x, mean, variance);
+    for (size_t c = 0; c < plan.channels; ++c) {
+        rolling_mean[c] = .99f * rolling_mean[c] + .01f * mean[c];
+        rolling_variance[c] = .99f * rolling_variance[c] + .01f * variance[c];
+    }
+    normalize(&plan, s.lanes, x, y, scale, bias, mean, variance, activation);
+    scratch_free(&s);
+    return AMP_OK;
+}
+
+amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+    const float *scale, const float *bias, const float *rolling_mean, const float *rolling_variance,
+    amp_activation activation, amp_error *error)
+{
+    (void)backend;
+    amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
+    AMP_TRY(amp_cpu_check_pair("batch norm", x, y, 1, error));
+    float *memory = malloc(3 * plan.period * sizeof *memory);
+    if (!memory) return amp_fail(error, AMP_NO_MEMORY, "no memory for batch norm over %zu channels", plan.channels);
+    float *lanes[4] = { memory, memory + plan.period, memory + 2 * plan.period, NULL };
+    normalize(&plan, lanes, x, y, scale, bias, rolling_mean, rolling_variance, activation);
+    free(memory);
+    return AMP_OK;
+}
+
+/* backend.h's dx as one line a·d + b·(x-mean) + c per channel, where inv = 1/sqrt(variance + 1e-5):
+ *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N. */
+static void backward_lanes(const amp_cpu_plan *plan, const scratch *s, const float *scale, const float *mean,
+    const float *variance, float *dscale, float *dbias)
+{
+    float *const *lanes = s->lanes;
+    double count = (double)plan->rows;
+    for (size_t c = 0; c < plan->channels; ++c) {
+        double sum = amp_cpu_sums_total(plan, &s->sums, c, 0), product = amp_cpu_sums_total(plan, &s->sums, c, 1);
+        double inv = 1 / sqrt((double)variance[c] + (double).00001f), a = inv * (double)scale[c];
+        dbias[c] += (float)sum;
+        dscale[c] += (float)(product / (sqrt((double)variance[c]) + (double).000001f));
+        lanes[0][c] = mean[c];
+        lanes[1][c] = (float)a;
+        lanes[2][c] = (float)(-a * inv * inv * product / count);
+        lanes[3][c] = (float)(-a * sum / count);
+    }
+    for (size_t l = plan->channels; l < plan->period; ++l)
+        for (int i = 0; i < 4; ++i) lanes[i][l] = lanes[i][l - plan->channels];
+}
+
+amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+    const amp_tensor *dy, const amp_tensor *dx, const float *scale, const float *mean, const float *variance,
+    float *dscale, float *dbias, amp_activation activation, amp_error *error)
+{
+    (void)backend;
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
+    int threads = amp_cpu_worth_threads(plan.rows * plan.channels);
+    scratch s;
+    AMP_TRY(amp_cpu_check_pair("batch norm backward", x, y, 1, error));
+    AMP_TRY(amp_cpu_check_pair("batch norm backward", x, dy, 1, error));
+    AMP_TRY(amp_cpu_check_pair("batch norm backward", x, dx, 1, error));
+    if (plan.rows == 0) return AMP_OK;
+    AMP_TRY(scratch_make(&plan, &s, error));
+    amp_cpu_replicate(&plan, mean, s.lanes[0]);
+    #pragma omp parallel for schedule(static) if (threads)
+    for (size_t b = 0; b < plan.blocks; ++b) {
+        size_t first = amp_cpu_block_first(&plan, b);
+        rows->delta_sums(x->dtype, activation, amp_cpu_at(x, first), amp_cpu_at(y, first), amp_cpu_at(dy, first),
+            amp_cpu_block_count(&plan, b), plan.period, s.lanes[0], amp_cpu_sums_scratch(&plan, &s.sums, b),
+            amp_cpu_sums_of(&plan, &s.sums, b, 0), amp_cpu_sums_of(&plan, &s.sums, b, 1));
+    }
+    backward_lanes(&plan, &s, scale, mean, variance, dscale, dbias);
+    #pragma omp parallel for schedule(static) if (threads)
+    for (size_t i = 0; i < plan.blocks; ++i) {
+        size_t b = plan.blocks - 1 - i, first = amp_cpu_block_first(&plan, b);
+        rows->normalize_delta(x->dtype, activation, amp_cpu_at(x, first), amp_cpu_at(y, first), amp_cpu_at(dy, first),
+            amp_cpu_into(dx, first), amp_cpu_block_count(&plan, b), plan.period, s.lanes[0], s.lanes[1], s.lanes[2],
+            s.lanes[3]);
+    }
+    scratch_free(&s);
+    return AMP_OK;
+}

@@ -1,0 +1,23 @@
+/* Numbers between fp32 and the 16-bit formats, at the speed of memory: single rows for the element-wise kernels, whole
+ * tensors for the backend's `cast`. Every result equals tensor/half.h bit for bit, on every instruction set. */
+#ifndef AMP_BACKEND_CPU_CAST_H
+#define AMP_BACKEND_CPU_CAST_H
+
+#include "../backend.h"
+
+/* n numbers of a dtype at src → n floats; no alignment needed; the arrays do not overlap. Not parallel. */
+void amp_cpu_load_row(amp_dtype dtype, const void *src, float *dst, size_t n);
+/* n floats → n numbers of a dtype at dst, each rounded to nearest even. */
+void amp_cpu_store_row(amp_dtype dtype, const float *src, void *dst, size_t n);
+/* dst[i] = round(dst[i] + src[i]): the sum is in fp32 and rounded once. */
+void amp_cpu_add_row(amp_dtype dtype, const float *src, void *dst, size_t n);
+
+/* count numbers in the order they lie in, dst (+)= src, over all threads. */
+void amp_cpu_cast_flat(amp_dtype src_dtype, const void *src, amp_dtype dst_dtype, void *dst, size_t count,
+                       int accumulate);
+
+/* The backend's `cast`: any two dtypes and layouts. Fails with AMP_BAD_NETWORK where the shapes differ. */
+amp_status amp_cpu_cast(amp_backend *backend, const amp_tensor *src, const amp_tensor *dst, int accumulate,
+                        amp_error *error);
+
+#endif

@@ -1,0 +1,28 @@
+/* The innermost loops of cast.c, one set per instruction set, chosen while running: the plugin is built once for all
+ * x86-64 machines and must not meet an instruction that its machine lacks. */
+#ifndef AMP_BACKEND_CPU_CONVERT_H
+#define AMP_BACKEND_CPU_CONVERT_H
+
+#include <stddef.h>
+
+#include "../../tensor/half.h"
+
+typedef struct amp_converters {
+    const char *name;                                                  /* of the instruction set */
+    void (*from_fp16)(const amp_half_bits *src, float *dst, size_t n);
+    void (*from_bf16)(const amp_half_bits *src, float *dst, size_t n);
+    void (*to_fp16)(const float *src, amp_half_bits *dst, size_t n);
+    void (*to_bf16)(const float *src, amp_half_bits *dst, size_t n);
+    /* dst[i] += src[i] */
+    void (*add)(const float *src, float *dst, size_t n);
+    /* dst (columns × rows) = transpose of src (rows × columns); row lengths in floats. */
+    void (*transpose)(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t rows, size_t columns);
+} amp_converters;
+
+/* The sets this build has, best last; entry 0 is plain C. Returns how many of them this machine can run. */
+int amp_converter_sets(const amp_converters *const **sets);
+
+/* The best set for this machine. */
+const amp_converters *amp_best_converters(void);
+
+#endif

@@ -1,0 +1,105 @@
+/* The CPU backend: its object, its memory, and the table of its operations.
+ *
+ * The work is elsewhere: onednn*.c convolves, cast.c changes dtype and layout, kernels*.c do everything that works
+ * element by element or channel by channel. */
+/* posix_memalign and madvise are not C11 */
+#define _DEFAULT_SOURCE
+#include "cpu.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "cast.h"
+#include "kernels.h"
+
+enum { HUGE_PAGE = 2 << 20 };
+
+amp_status amp_cpu_memory(size_t bytes, void **out, amp_error *error)
+{
+    *out = NULL;
+    if (!bytes) return AMP_OK;
+    if (posix_memalign(out, bytes >= HUGE_PAGE ? HUGE_PAGE : 64, bytes)) {
+        *out = NULL;
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu MiB: use a smaller batch or more subdivisions", bytes >> 20);
+    }
+#ifdef MADV_HUGEPAGE
+    /* Fewer page faults on first touch and fewer TLB misses after. Only for the whole huge pages, or the last one would
+     * cost memory that nobody asked for. It is advice: a refusal does not matter. */
+    if (bytes >= HUGE_PAGE) (void)madvise(*out, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#endif
+    return AMP_OK;
+}
+
+static amp_status allocate(amp_backend *backend, size_t bytes, void **out, amp_error *error)
+{
+    (void)backend;
+    return amp_cpu_memory(bytes, out, error);
+}
+
+static void release(amp_backend *backend, void *memory)
+{
+    (void)backend;
+    free(memory);
+}
+
+static amp_support supports(const amp_backend *backend, amp_dtype dtype, char note[256])
+{
+    (void)backend;
+    return amp_onednn_supports(dtype, note);
+}
+
+static void destroy(amp_backend *backend)
+{
+    if (!backend) return;
+    amp_onednn_destroy(amp_cpu_library(backend));
+    free(backend);
+}
+
+amp_backend *amp_cpu_backend_create(amp_error *error)
+{
+    amp_cpu_backend *cpu = calloc(1, sizeof *cpu);
+    if (!cpu) {
+        amp_fail(error, AMP_NO_MEMORY, "no memory for the CPU backend");
+        return NULL;
+    }
+    if (amp_onednn_create(&cpu->library, error) != AMP_OK) {
+        free(cpu);
+        return NULL;
+    }
+    cpu->base = (amp_backend){
+        .name = "cpu",
+        .supports = supports,
+        .destroy = destroy,
+        .allocate = allocate,
+        .release = release,
+        .cast = amp_cpu_cast,
+        .conv_create = amp_cpu_conv_create,
+        .conv_destroy = amp_cpu_conv_destroy,
+        .conv_load_weights = amp_cpu_conv_load_weights,
+        .conv_drop_weights = amp_cpu_conv_drop_weights,
+        .conv_forward = amp_cpu_conv_forward,
+        .conv_backward_data = amp_cpu_conv_backward_data,
+        .conv_backward_weights = amp_cpu_conv_backward_weights,
+        .bias_gradient = amp_cpu_bias_gradient,
+        .batchnorm_forward_train = amp_cpu_batchnorm_forward_train,
+        .batchnorm_forward_infer = amp_cpu_batchnorm_forward_infer,
+        .batchnorm_backward = amp_cpu_batchnorm_backward,
+        .activation_forward = amp_cpu_activation_forward,
+        .activation_backward = amp_cpu_activation_backward,
+        .maxpool_forward = amp_cpu_maxpool_forward,
+        .maxpool_backward = amp_cpu_maxpool_backward,
+        .avgpool_forward = amp_cpu_avgpool_forward,
+        .avgpool_backward = amp_cpu_avgpool_backward,
+        .upsample_forward = amp_cpu_upsample_forward,
+        .upsample_backward = amp_cpu_upsample_backward,
+        .channels = amp_cpu_channels,
+        .shortcut_forward = amp_cpu_shortcut_forward,
+        .gather_forward = amp_cpu_gather_forward,
+        .gather_backward = amp_cpu_gather_backward,
+        .dropout = amp_cpu_dropout,
+        .check_gradients = amp_cpu_check_gradients,
+        .update = amp_cpu_update,
+    };
+    amp_onednn_describe(cpu->base.description, sizeof cpu->base.description);
+    return &cpu->base;
+}

@@ -1,0 +1,215 @@
+/* A vector of fp32 lanes, by three names: one float (baseline; the compiler vectorises the loops), 8 floats (AVX2) or
+ * 16 (AVX-512). Included only by rows_impl.h, with one AMP_ROWS_LANES_* defined.
+ *
+ *   VL                     lanes in a vector
+ *   vf, vi, vm             floats, 32-bit integers, one truth value a lane
+ *   vload(p, i, n, dtype)  lanes i..i+n-1 of a stored array, widened; the rest 0. n = VL is the fast case
+ *   vstore(p, i, n, v, dtype)   the reverse, rounded to nearest even
+ *   vload_u8, vstore_u8    a byte a lane
+ *   vset, vgt (ordered), vselect(m, a, b) = m ? a : b, vsqrt; + - * / work as on floats
+ *   viset, vieq, viselect  the few integer operations
+ *
+ * The 16-bit conversions equal tensor/half.h bit for bit: fp16 because F16C is the same rounding, quiets the same NaN
+ * and heeds no flush-to-zero; bf16 because it is the same integer arithmetic (VCVTNEPS2BF16 would flush subnormals). */
+#ifndef AMP_BACKEND_CPU_LANES_H
+#define AMP_BACKEND_CPU_LANES_H
+
+#include <math.h>
+#include <string.h>
+
+#include "../../tensor/half.h"
+#include "../../tensor/tensor.h"
+
+#define AMP_INLINE static inline __attribute__((always_inline))
+
+#if defined(AMP_ROWS_LANES_BASE)
+
+#define VL 1
+typedef float vf;
+typedef int32_t vi;
+typedef int vm;
+
+AMP_INLINE vf vload(const void *p, size_t i, int n, amp_dtype dtype)
+{
+    (void)n;
+    if (dtype == AMP_FP16) return amp_fp16_to_float(((const amp_half_bits *)p)[i]);
+    if (dtype == AMP_BF16) return amp_bf16_to_float(((const amp_half_bits *)p)[i]);
+    return ((const float *)p)[i];
+}
+
+AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
+{
+    (void)n;
+    if (dtype == AMP_FP16) ((amp_half_bits *)p)[i] = amp_float_to_fp16(v);
+    else if (dtype == AMP_BF16) ((amp_half_bits *)p)[i] = amp_float_to_bf16(v);
+    else ((float *)p)[i] = v;
+}
+
+AMP_INLINE vi vload_u8(const uint8_t *p, int n) { (void)n; return *p; }
+AMP_INLINE void vstore_u8(uint8_t *p, int n, vi v) { (void)n; *p = (uint8_t)v; }
+AMP_INLINE vf vset(float a) { return a; }
+AMP_INLINE vm vgt(vf a, vf b) { return a > b; }
+AMP_INLINE vf vselect(vm m, vf a, vf b) { return m ? a : b; }
+AMP_INLINE vf vsqrt(vf a) { return sqrtf(a); }
+AMP_INLINE vi viset(int a) { return a; }
+AMP_INLINE vm vieq(vi a, vi b) { return a == b; }
+AMP_INLINE vi viselect(vm m, vi a, vi b) { return m ? a : b; }
+
+#elif defined(AMP_ROWS_LANES_AVX2)
+
+#include <immintrin.h>
+
+#define VL 8
+typedef __m256 vf;
+typedef __m256i vi;
+typedef __m256 vm;
+
+AMP_INLINE vf vload(const void *p, size_t i, int n, amp_dtype dtype)
+{
+    const char *from = (const char *)p + i * amp_dtype_size(dtype);
+    float part[VL] = { 0 };
+    if (n < VL) {
+        memcpy(part, from, (size_t)n * amp_dtype_size(dtype));
+        from = (const char *)part;
+    }
+    if (dtype == AMP_FP32) return _mm256_loadu_ps((const float *)from);
+    __m128i half = _mm_loadu_si128((const __m128i *)from);
+    if (dtype == AMP_FP16) return _mm256_cvtph_ps(half);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+}
+
+AMP_INLINE __m128i vnarrow(vf v, amp_dtype dtype)
+{
+    if (dtype == AMP_FP16) return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
+    __m256i bits = _mm256_castps_si256(v), high = _mm256_srli_epi32(bits, 16);
+    __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    __m256i number = _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
+    __m256i nan = _mm256_or_si256(high, _mm256_set1_epi32(0x0040));
+    __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    __m256i both = _mm256_blendv_epi8(number, nan, is_nan);
+    return _mm_packus_epi32(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+}
+
+AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
+{
+    char *to = (char *)p + i * amp_dtype_size(dtype);
+    float part[VL];
+    void *target = n < VL ? (void *)part : (void *)to;
+    if (dtype == AMP_FP32) _mm256_storeu_ps(target, v);
+    else _mm_storeu_si128(target, vnarrow(v, dtype));
+    if (n < VL) memcpy(to, part, (size_t)n * amp_dtype_size(dtype));
+}
+
+AMP_INLINE vi vload_u8(const uint8_t *p, int n)
+{
+    uint64_t bytes = 0;
+    memcpy(&bytes, p, n < VL ? (size_t)n : 8);
+    return _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes));
+}
+
+AMP_INLINE void vstore_u8(uint8_t *p, int n, vi v)
+{
+    __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    long long bytes = _mm_cvtsi128_si64(_mm_packus_epi16(words, words));
+    memcpy(p, &bytes, n < VL ? (size_t)n : 8);
+}
+
+AMP_INLINE vf vset(float a) { return _mm256_set1_ps(a); }
+AMP_INLINE vm vgt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
+AMP_INLINE vf vselect(vm m, vf a, vf b) { return _mm256_blendv_ps(b, a, m); }
+AMP_INLINE vf vsqrt(vf a) { return _mm256_sqrt_ps(a); }
+AMP_INLINE vi viset(int a) { return _mm256_set1_epi32(a); }
+AMP_INLINE vm vieq(vi a, vi b) { return _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b)); }
+AMP_INLINE vi viselect(vm m, vi a, vi b) { return _mm256_blendv_epi8(b, a, _mm256_castps_si256(m)); }
+
+#elif defined(AMP_ROWS_LANES_AVX512)
+
+#include <immintrin.h>
+
+#define VL 16
+typedef __m512 vf;
+typedef __m512i vi;
+typedef __mmask16 vm;
+
+AMP_INLINE __mmask16 vfirst(int n) { return (__mmask16)((1u << n) - 1); }
+
+AMP_INLINE vf vload(const void *p, size_t i, int n, amp_dtype dtype)
+{
+    const char *from = (const char *)p + i * amp_dtype_size(dtype);
+    if (dtype == AMP_FP32) return n == VL ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(vfirst(n), from);
+    __m256i half = n == VL ? _mm256_loadu_si256((const __m256i *)from) : _mm256_maskz_loadu_epi16(vfirst(n), from);
+    if (dtype == AMP_FP16) return _mm512_cvtph_ps(half);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+
+AMP_INLINE __m256i vnarrow(vf v, amp_dtype dtype)
+{
+    if (dtype == AMP_FP16) return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
+    __m512i bits = _mm512_castps_si512(v), high = _mm512_srli_epi32(bits, 16);
+    __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    __m512i number = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
+    __mmask16 is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    return _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(number, is_nan, high, _mm512_set1_epi32(0x0040)));
+}
+
+AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
+{
+    char *to = (char *)p + i * amp_dtype_size(dtype);
+    if (dtype == AMP_FP32) {
+        if (n == VL) _mm512_storeu_ps(to, v);
+        else _mm512_mask_storeu_ps(to, vfirst(n), v);
+    } else {
+        if (n == VL) _mm256_storeu_si256((__m256i *)to, vnarrow(v, dtype));
+        else _mm256_mask_storeu_epi16(to, vfirst(n), vnarrow(v, dtype));
+    }
+}
+
+AMP_INLINE vi vload_u8(const uint8_t *p, int n)
+{
+    return _mm512_cvtepu8_epi32(n == VL ? _mm_loadu_si128((const __m128i *)p) : _mm_maskz_loadu_epi8(vfirst(n), p));
+}
+
+AMP_INLINE void vstore_u8(uint8_t *p, int n, vi v)
+{
+    if (n == VL) _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(v));
+    else _mm_mask_storeu_epi8(p, vfirst(n), _mm512_cvtepi32_epi8(v));
+}
+
+AMP_INLINE vf vset(float a) { return _mm512_set1_ps(a); }
+AMP_INLINE vm vgt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+AMP_INLINE vf vselect(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
+AMP_INLINE vf vsqrt(vf a) { return _mm512_sqrt_ps(a); }
+AMP_INLINE vi viset(int a) { return _mm512_set1_epi32(a); }
+AMP_INLINE vm vieq(vi a, vi b) { return _mm512_cmpeq_epi32_mask(a, b); }
+AMP_INLINE vi viselect(vm m, vi a, vi b) { return _mm512_mask_blend_epi32(m, b, a); }
+
+#endif
+
+/* Run `step`, which sees lanes i..i+n-1, over 0..count: whole vectors, then what is left. `n` is a constant in the first
+ * loop, so that step compiles to plain loads and stores there. */
+#define AMP_LANES(count, step) do { \
+        size_t i = 0; \
+        for (; i + VL <= (count); i += VL) { const int n = VL; step; } \
+        if (VL > 1 && i < (count)) { const int n = (int)((count) - i); step; } \
+    } while (0)
+
+/* Call body(..., dtype) with the dtype a compile-time constant, so that each storage type gets its own loop. */
+#define AMP_BY_DTYPE(dtype, call) do { \
+        switch (dtype) { \
+        case AMP_FP16: { const amp_dtype dt = AMP_FP16; call; break; } \
+        case AMP_BF16: { const amp_dtype dt = AMP_BF16; call; break; } \
+        default: { const amp_dtype dt = AMP_FP32; call; break; } \
+        } \
+    } while (0)
+
+/* The same for the activations that hot layers use; the others share one loop that asks per element. */
+#define AMP_BY_ACTIVATION(activation, call) do { \
+        switch (activation) { \
+        case AMP_LINEAR: { const amp_activation act = AMP_LINEAR; call; break; } \
+        case AMP_LEAKY: { const amp_activation act = AMP_LEAKY; call; break; } \
+        case AMP_RELU: { const amp_activation act = AMP_RELU; call; break; } \
+        default: { const amp_activation act = activation; call; break; } \
+        } \
+    } while (0)
+
+#endif

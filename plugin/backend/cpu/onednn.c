@@ -1,0 +1,195 @@
+/* oneDNN at large: engine and stream, what the machine can do, primitives with their arguments, scratch memory.
+ * The convolutions themselves are in onednn_conv.c; onednn_compat.h hides which API the library has. */
+#include "onednn_pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+
+/* ------------------------------------------------------------------------------------------------ the library */
+
+const char *amp_dnnl_text(dnnl_status_t status)
+{
+    switch (status) {
+    case dnnl_success: return "success";
+    case dnnl_out_of_memory: return "out of memory";
+    case dnnl_invalid_arguments: return "invalid arguments";
+    case dnnl_unimplemented: return "unimplemented";
+    case dnnl_runtime_error: return "runtime error";
+    default: return "unexpected status";
+    }
+}
+
+static dnnl_status_t make_attributes(amp_onednn *library)
+{
+    dnnl_status_t status = dnnl_primitive_attr_create(&library->attributes);
+    if (status == dnnl_success)
+        status = dnnl_primitive_attr_set_scratchpad_mode(library->attributes, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success) status = dnnl_primitive_attr_clone(&library->adding, library->attributes);
+    dnnl_post_ops_t add = NULL;
+    if (status == dnnl_success) status = dnnl_post_ops_create(&add);
+    if (status == dnnl_success) status = amp_append_sum(add);
+    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(library->adding, add);
+    if (add) dnnl_post_ops_destroy(add);
+    return status;
+}
+
+amp_status amp_onednn_create(amp_onednn **out, amp_error *error)
+{
+    amp_onednn *library = calloc(1, sizeof *library);
+    if (!library) return amp_fail(error, AMP_NO_MEMORY, "no memory for the oneDNN engine");
+    dnnl_status_t status = dnnl_engine_create(&library->engine, dnnl_cpu, 0);
+    if (status == dnnl_success) status = dnnl_stream_create(&library->stream, library->engine, dnnl_stream_default_flags);
+    if (status == dnnl_success) status = make_attributes(library);
+    if (status != dnnl_success) {
+        amp_onednn_destroy(library);
+        return amp_fail(error, AMP_BACKEND_FAILED, "oneDNN cannot start on this CPU: %s", amp_dnnl_text(status));
+    }
+    *out = library;
+    return AMP_OK;
+}
+
+void amp_onednn_destroy(amp_onednn *library)
+{
+    if (!library) return;
+    if (library->adding) dnnl_primitive_attr_destroy(library->adding);
+    if (library->attributes) dnnl_primitive_attr_destroy(library->attributes);
+    if (library->stream) dnnl_stream_destroy(library->stream);
+    if (library->engine) dnnl_engine_destroy(library->engine);
+    free(library->scratch);
+    free(library);
+}
+
+/* ------------------------------------------------------------------------------------------------ the machine */
+
+static int has_isa(dnnl_cpu_isa_t wanted)
+{
+    return (dnnl_get_effective_cpu_isa() & wanted) == wanted; /* each set's number holds the bits of those it includes */
+}
+
+static const char *isa_name(void)
+{
+    static const struct { dnnl_cpu_isa_t isa; const char *name; } known[] = { /* best first */
+        { dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx" },
+#if DNNL_VERSION_MAJOR >= 3
+        { dnnl_cpu_isa_avx512_core_fp16, "avx512_core_fp16" },
+#endif
+        { dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16" },
+        { dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni" },
+        { dnnl_cpu_isa_avx512_core, "avx512_core" },
+        { dnnl_cpu_isa_avx2_vnni, "avx2_vnni" },
+        { dnnl_cpu_isa_avx2, "avx2" },
+        { dnnl_cpu_isa_avx, "avx" },
+        { dnnl_cpu_isa_sse41, "sse41" },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
+        if (has_isa(known[i].isa)) return known[i].name;
+    return "no vector instructions known";
+}
+
+void amp_onednn_describe(char *text, size_t size)
+{
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(text, size, "oneDNN %d.%d.%d, %s", version->major, version->minor, version->patch, isa_name());
+}
+
+amp_support amp_onednn_supports(amp_dtype dtype, char note[256])
+{
+    note[0] = '\0';
+    if (dtype == AMP_FP32) return AMP_SUPPORT_NATIVE;
+    const char *name = amp_dtype_name(dtype);
+    if (!has_isa(dnnl_cpu_isa_avx2)) { /* F16C came before AVX2: every CPU with the latter has it */
+        snprintf(note, 256, "%s needs a CPU with AVX2 and F16C (this one: %s): set dtype=fp32, or amp=0", name, isa_name());
+        return AMP_SUPPORT_NONE;
+    }
+    if (dtype == AMP_BF16 && has_isa(dnnl_cpu_isa_avx512_core_bf16)) return AMP_SUPPORT_NATIVE;
+    snprintf(note, 256, "%s saves memory but no time here: oneDNN computes it in fp32 on %s", name, isa_name());
+    return AMP_SUPPORT_STORAGE;
+}
+
+/* ------------------------------------------------------------------------------------------------ passes */
+
+static dnnl_status_t add_argument(amp_onednn *library, amp_pass *pass, int id, amp_const_md md)
+{
+    dnnl_memory_t memory = NULL;
+    dnnl_status_t status = dnnl_memory_create(&memory, md, library->engine, DNNL_MEMORY_NONE);
+    if (status == dnnl_success) pass->arguments[pass->count++] = (dnnl_exec_arg_t){ id, memory };
+    return status;
+}
+
+dnnl_status_t amp_pass_build(amp_onednn *library, amp_pass *pass, const_dnnl_primitive_desc_t pd, const int *ids,
+                             int count)
+{
+    memset(pass, 0, sizeof *pass);
+    dnnl_status_t status = dnnl_primitive_create(&pass->primitive, pd);
+    for (int i = 0; i < count && status == dnnl_success; ++i)
+        status = add_argument(library, pass, ids[i], dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, ids[i]));
+    if (status == dnnl_success) {
+        amp_const_md scratchpad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+        pass->scratchpad = dnnl_memory_desc_get_size(scratchpad);
+        if (pass->scratchpad) status = add_argument(library, pass, DNNL_ARG_SCRATCHPAD, scratchpad);
+    }
+    if (status != dnnl_success) amp_pass_destroy(pass);
+    return status;
+}
+
+dnnl_status_t amp_pass_build_reorder(amp_onednn *library, amp_pass *pass, amp_const_md from, amp_const_md to, int adding)
+{
+    static const int ids[] = { DNNL_ARG_FROM, DNNL_ARG_TO };
+    dnnl_primitive_desc_t pd = NULL;
+    memset(pass, 0, sizeof *pass);
+    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&pd, from, library->engine, to, library->engine,
+                                                              adding ? library->adding : library->attributes);
+    if (status != dnnl_success) return status;
+    status = amp_pass_build(library, pass, pd, ids, 2);
+    dnnl_primitive_desc_destroy(pd);
+    return status;
+}
+
+void amp_pass_destroy(amp_pass *pass)
+{
+    for (int i = 0; i < pass->count; ++i) dnnl_memory_destroy(pass->arguments[i].memory);
+    if (pass->primitive) dnnl_primitive_destroy(pass->primitive);
+    memset(pass, 0, sizeof *pass);
+}
+
+dnnl_status_t amp_pass_set(amp_pass *pass, int id, const void *address)
+{
+    for (int i = 0; i < pass->count; ++i)
+        if (pass->arguments[i].arg == id) /* the library takes inputs without const, too */
+            return dnnl_memory_set_data_handle(pass->arguments[i].memory, (void *)address);
+    return dnnl_invalid_arguments;
+}
+
+dnnl_status_t amp_pass_run(amp_onednn *library, amp_pass *pass, void *scratchpad)
+{
+    dnnl_status_t status = pass->scratchpad ? amp_pass_set(pass, DNNL_ARG_SCRATCHPAD, scratchpad) : dnnl_success;
+    if (status == dnnl_success)
+        status = dnnl_primitive_execute(pass->primitive, library->stream, pass->count, pass->arguments);
+    if (status == dnnl_success) status = dnnl_stream_wait(library->stream);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ scratch */
+
+amp_status amp_scratch_take(amp_onednn *library, const size_t *sizes, void **parts, int count, amp_error *error)
+{
+    size_t total = 0;
+    for (int i = 0; i < count; ++i) total += (sizes[i] + 63) / 64 * 64;
+    if (total > library->scratch_bytes) {
+        void *larger = NULL;
+        free(library->scratch); /* first, so that the two do not exist at once; nothing in it outlives a call */
+        library->scratch = NULL;
+        library->scratch_bytes = 0;
+        AMP_TRY(amp_cpu_memory(total, &larger, error));
+        library->scratch = larger;
+        library->scratch_bytes = total;
+    }
+    char *next = library->scratch;
+    for (int i = 0; i < count; ++i) {
+        parts[i] = sizes[i] ? next : NULL;
+        next += (sizes[i] + 63) / 64 * 64;
+    }
+    return AMP_OK;
+}

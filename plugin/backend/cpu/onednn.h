@@ -1,0 +1,28 @@
+/* Convolutions over oneDNN. onednn*.c are the only files that know the library; this is all that they show of it.
+ *
+ * The amp_cpu_conv_* functions are the backend's conv_* entries; backend.h documents them. */
+#ifndef AMP_BACKEND_CPU_ONEDNN_H
+#define AMP_BACKEND_CPU_ONEDNN_H
+
+#include "../backend.h"
+
+/* The library's engine and stream, and one scratch area that all convolutions share: one runs at a time. */
+typedef struct amp_onednn amp_onednn;
+
+amp_status amp_onednn_create(amp_onednn **out, amp_error *error);
+void amp_onednn_destroy(amp_onednn *library);
+
+/* Version and instruction set, e.g. "oneDNN 2.6.3, avx512_core_bf16". */
+void amp_onednn_describe(char *text, size_t size);
+/* The backend's `supports`: what the instruction set that the library may use (DNNL_MAX_CPU_ISA) is good for. */
+amp_support amp_onednn_supports(amp_dtype dtype, char note[256]);
+
+amp_status amp_cpu_conv_create(amp_backend *, const amp_conv_desc *, amp_conv **out, amp_error *);
+void amp_cpu_conv_destroy(amp_backend *, amp_conv *);
+amp_status amp_cpu_conv_load_weights(amp_backend *, amp_conv *, const float *weights, amp_error *);
+void amp_cpu_conv_drop_weights(amp_backend *, amp_conv *);
+amp_status amp_cpu_conv_forward(amp_backend *, amp_conv *, const void *x, const float *bias, void *y, amp_error *);
+amp_status amp_cpu_conv_backward_data(amp_backend *, amp_conv *, const void *dy, void *dx, int accumulate, amp_error *);
+amp_status amp_cpu_conv_backward_weights(amp_backend *, amp_conv *, const void *x, const void *dy, float *dw, amp_error *);
+
+#endif

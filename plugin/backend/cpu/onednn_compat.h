@@ -1,0 +1,123 @@
+/* One face for oneDNN's two C interfaces: 2.x (Debian 12) and 3.x (Debian 13).
+ *
+ * They differ in three things only, all of which end here: a memory descriptor was a struct and is now an opaque object,
+ * "operation descriptors" are gone, and the sum post-op has more arguments. Everything else is spelled alike in both, and
+ * onednn*.c use it directly. Each function returns the library's status; an amp_md is owned by who created it. */
+#ifndef AMP_BACKEND_CPU_ONEDNN_COMPAT_H
+#define AMP_BACKEND_CPU_ONEDNN_COMPAT_H
+
+#include <stdlib.h>
+
+#include <dnnl.h>
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef dnnl_memory_desc_t amp_md;
+typedef const_dnnl_memory_desc_t amp_const_md;
+#else
+typedef dnnl_memory_desc_t *amp_md;
+typedef const dnnl_memory_desc_t *amp_const_md;
+#endif
+
+/* A convolution or inner product as the library wants it described. In backward passes src, weights and dst stand for
+ * the gradient of each where that pass computes or reads one. bias may be NULL. */
+typedef struct amp_problem {
+    int inner_product;         /* otherwise a convolution; the last three members are then unused */
+    amp_const_md src, weights, bias, dst;
+    dnnl_dims_t strides, pad_left, pad_right;
+} amp_problem;
+
+static inline dnnl_status_t amp_md_create(amp_md *out, int ndims, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                          dnnl_format_tag_t tag)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_memory_desc_create_with_tag(out, ndims, dims, type, tag);
+#else
+    *out = malloc(sizeof **out);
+    if (!*out) return dnnl_out_of_memory;
+    dnnl_status_t status = dnnl_memory_desc_init_by_tag(*out, ndims, dims, type, tag);
+    if (status != dnnl_success) { free(*out); *out = NULL; }
+    return status;
+#endif
+}
+
+static inline void amp_md_destroy(amp_md md)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    if (md) dnnl_memory_desc_destroy(md);
+#else
+    free(md);
+#endif
+}
+
+static inline dnnl_status_t amp_forward_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine, dnnl_prop_kind_t kind,
+                                           const amp_problem *p, const_dnnl_primitive_attr_t attr)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    static const dnnl_dims_t no_dilation = { 0 };
+    if (p->inner_product)
+        return dnnl_inner_product_forward_primitive_desc_create(out, engine, kind, p->src, p->weights, p->bias, p->dst,
+                                                                attr);
+    return dnnl_convolution_forward_primitive_desc_create(out, engine, kind, dnnl_convolution_direct, p->src, p->weights,
+        p->bias, p->dst, p->strides, no_dilation, p->pad_left, p->pad_right, attr);
+#else
+    union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
+    dnnl_status_t status = p->inner_product
+        ? dnnl_inner_product_forward_desc_init(&op.inner_product, kind, p->src, p->weights, p->bias, p->dst)
+        : dnnl_convolution_forward_desc_init(&op.convolution, kind, dnnl_convolution_direct, p->src, p->weights, p->bias,
+                                             p->dst, p->strides, p->pad_left, p->pad_right);
+    return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, NULL) : status;
+#endif
+}
+
+static inline dnnl_status_t amp_backward_data_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine, const amp_problem *p,
+                                                 const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    static const dnnl_dims_t no_dilation = { 0 };
+    if (p->inner_product)
+        return dnnl_inner_product_backward_data_primitive_desc_create(out, engine, p->src, p->weights, p->dst, forward,
+                                                                      attr);
+    return dnnl_convolution_backward_data_primitive_desc_create(out, engine, dnnl_convolution_direct, p->src, p->weights,
+        p->dst, p->strides, no_dilation, p->pad_left, p->pad_right, forward, attr);
+#else
+    union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
+    dnnl_status_t status = p->inner_product
+        ? dnnl_inner_product_backward_data_desc_init(&op.inner_product, p->src, p->weights, p->dst)
+        : dnnl_convolution_backward_data_desc_init(&op.convolution, dnnl_convolution_direct, p->src, p->weights, p->dst,
+                                                   p->strides, p->pad_left, p->pad_right);
+    return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, forward) : status;
+#endif
+}
+
+static inline dnnl_status_t amp_backward_weights_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine, const amp_problem *p,
+                                                    const_dnnl_primitive_desc_t forward,
+                                                    const_dnnl_primitive_attr_t attr)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    static const dnnl_dims_t no_dilation = { 0 };
+    if (p->inner_product)
+        return dnnl_inner_product_backward_weights_primitive_desc_create(out, engine, p->src, p->weights, p->bias, p->dst,
+                                                                         forward, attr);
+    return dnnl_convolution_backward_weights_primitive_desc_create(out, engine, dnnl_convolution_direct, p->src,
+        p->weights, p->bias, p->dst, p->strides, no_dilation, p->pad_left, p->pad_right, forward, attr);
+#else
+    union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
+    dnnl_status_t status = p->inner_product
+        ? dnnl_inner_product_backward_weights_desc_init(&op.inner_product, p->src, p->weights, p->bias, p->dst)
+        : dnnl_convolution_backward_weights_desc_init(&op.convolution, dnnl_convolution_direct, p->src, p->weights,
+                                                      p->bias, p->dst, p->strides, p->pad_left, p->pad_right);
+    return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, forward) : status;
+#endif
+}
+
+/* Make a primitive add to its destination instead of overwriting it. */
+static inline dnnl_status_t amp_append_sum(dnnl_post_ops_t post_ops)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_post_ops_append_sum(post_ops, 1.0f, 0, dnnl_data_type_undef);
+#else
+    return dnnl_post_ops_append_sum(post_ops, 1.0f);
+#endif
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* Cutting tensors into periods and blocks, and adding up what the blocks return: see plan.h. */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FULL_PERIOD = 128,  /* lanes that make a loop worth entering: eight vectors of 16 */
+    LONG_PERIOD = 1024, /* more would push five per-lane arrays out of the L1 cache */
+    PERIODS = 64,       /* periods in the smallest block: one fp32 chunk of rows_norm.h */
+    BLOCKS = 64         /* most blocks: enough to balance threads, few enough to add up quickly */
+};
+
+static size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
+
+/* Pixels in a period: enough to fill FULL_PERIOD lanes, and whole vectors of 16 if that stays below LONG_PERIOD. */
+static size_t period_pixels(size_t channels)
+{
+    size_t aligned = 1;
+    while (aligned < 16 && aligned * channels % 16) aligned *= 2;
+    size_t pixels = aligned * divide_up(FULL_PERIOD, aligned * channels);
+    return pixels * channels <= LONG_PERIOD ? pixels : divide_up(FULL_PERIOD, channels);
+}
+
+amp_cpu_plan amp_cpu_plan_make(size_t rows, size_t channels)
+{
+    size_t pixels = period_pixels(channels), unit = pixels * PERIODS;
+    amp_cpu_plan plan = { .rows = rows, .channels = channels, .period = pixels * channels };
+    plan.block_rows = unit * divide_up(divide_up(rows, unit), BLOCKS);
+    if (plan.block_rows == 0) plan.block_rows = unit;
+    plan.blocks = divide_up(rows, plan.block_rows);
+    return plan;
+}
+
+void amp_cpu_replicate(const amp_cpu_plan *plan, const float *per_channel, float *per_lane)
+{
+    for (size_t l = 0; l < plan->period; l += plan->channels)
+        memcpy(per_lane + l, per_channel, plan->channels * sizeof *per_lane);
+}
+
+amp_status amp_cpu_sums_make(const amp_cpu_plan *plan, amp_cpu_sums *out, amp_error *error)
+{
+    size_t lanes = plan->blocks * plan->period;
+    out->scratch = NULL;
+    out->lanes = calloc(2 * lanes, sizeof *out->lanes);
+    if (out->lanes) out->scratch = malloc(3 * lanes * sizeof *out->scratch);
+    if (out->scratch) return AMP_OK;
+    free(out->lanes);
+    return amp_fail(error, AMP_NO_MEMORY, "no memory for the sums over %zu channels", plan->channels);
+}
+
+void amp_cpu_sums_free(amp_cpu_sums *sums)
+{
+    free(sums->lanes);
+    free(sums->scratch);
+}
+
+double *amp_cpu_sums_of(const amp_cpu_plan *plan, const amp_cpu_sums *sums, size_t block, int which)
+{
+    return sums->lanes + (2 * block + (size_t)which) * plan->period;
+}
+
+float *amp_cpu_sums_scratch(const amp_cpu_plan *plan, const amp_cpu_sums *sums, size_t block)
+{
+    return sums->scratch + 3 * block * plan->period;
+}
+
+double amp_cpu_sums_total(const amp_cpu_plan *plan, const amp_cpu_sums *sums, size_t channel, int which)
+{
+    double total = 0;
+    for (size_t b = 0; b < plan->blocks; ++b) {
+        const double *lanes = amp_cpu_sums_of(plan, sums, b, which);
+        for (size_t l = channel; l < plan->period; l += plan->channels) total += lanes[l];
+    }
+    return total;
+}
+
+amp_status amp_cpu_check_pair(const char *operation, const amp_tensor *a, const amp_tensor *b, int same_shape,
+    amp_error *error)
+{
+    amp_shape s = a->shape, t = b->shape;
+    if (a->layout != AMP_NHWC || b->layout != AMP_NHWC)
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its tensors must be NHWC", operation);
+    if (a->dtype != b->dtype)
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s meets %s; its tensors must be of one dtype", operation,
+            amp_dtype_name(a->dtype), amp_dtype_name(b->dtype));
+    if (same_shape && (s.n != t.n || s.h != t.h || s.w != t.w || s.c != t.c))
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %dx%dx%dx%d meets %dx%dx%dx%d (n,h,w,c); the shapes must agree",
+            operation, s.n, s.h, s.w, s.c, t.n, t.h, t.w, t.c);
+    return AMP_OK;
+}

@@ -1,0 +1,68 @@
+/* How an NHWC tensor is cut for the loops of rows.h: into periods across the channels, into blocks across the threads.
+ *
+ * Both depend on the shape alone, never on the machine or the thread count: the blocks' sums are added in block order,
+ * so one shape gives one result. */
+#ifndef AMP_BACKEND_CPU_PLAN_H
+#define AMP_BACKEND_CPU_PLAN_H
+
+#include "rows.h"
+
+typedef struct amp_cpu_plan {
+    size_t rows, channels;     /* n·h·w pixels of C channels */
+    size_t period;             /* lanes of a period: a multiple of C, and of 16 where that stays small */
+    size_t block_rows, blocks; /* pixels in each block but the last, a whole number of periods */
+} amp_cpu_plan;
+
+amp_cpu_plan amp_cpu_plan_make(size_t rows, size_t channels);
+
+/* Elements of block b, and the offset in elements of its first. */
+static inline size_t amp_cpu_block_first(const amp_cpu_plan *p, size_t b) { return b * p->block_rows * p->channels; }
+
+static inline size_t amp_cpu_block_count(const amp_cpu_plan *p, size_t b)
+{
+    size_t first = b * p->block_rows, left = p->rows - first;
+    return (left < p->block_rows ? left : p->block_rows) * p->channels;
+}
+
+/* Fill period entries from channels, by value[l % channels]. */
+void amp_cpu_replicate(const amp_cpu_plan *, const float *per_channel, float *per_lane);
+
+/* Room for a reduction of two sums a lane over the blocks: zeroed doubles, and fp32 scratch for each block. */
+typedef struct amp_cpu_sums {
+    double *lanes;  /* [blocks][2][period] */
+    float *scratch; /* [blocks][3][period] */
+} amp_cpu_sums;
+
+amp_status amp_cpu_sums_make(const amp_cpu_plan *, amp_cpu_sums *out, amp_error *);
+void amp_cpu_sums_free(amp_cpu_sums *);
+double *amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t block, int which);
+float *amp_cpu_sums_scratch(const amp_cpu_plan *, const amp_cpu_sums *, size_t block);
+/* Channel c's sum over all blocks and lanes, in a fixed order. */
+double amp_cpu_sums_total(const amp_cpu_plan *, const amp_cpu_sums *, size_t channel, int which);
+
+/* Worth waking a second thread for. */
+static inline int amp_cpu_worth_threads(size_t elements) { return elements >= 32768; }
+
+/* Elements of a stretch of an elementwise loop, and how many such stretches there are. */
+enum { AMP_CPU_STRETCH = 16384 };
+static inline size_t amp_cpu_stretches(size_t count) { return (count + AMP_CPU_STRETCH - 1) / AMP_CPU_STRETCH; }
+static inline size_t amp_cpu_stretch_count(size_t count, size_t s)
+{
+    size_t left = count - s * AMP_CPU_STRETCH;
+    return left < AMP_CPU_STRETCH ? left : AMP_CPU_STRETCH;
+}
+
+/* The address of element i. */
+static inline const void *amp_cpu_at(const amp_tensor *t, size_t i)
+{
+    return (const char *)t->data + i * amp_dtype_size(t->dtype);
+}
+static inline void *amp_cpu_into(const amp_tensor *t, size_t i) { return (char *)t->data + i * amp_dtype_size(t->dtype); }
+
+static inline size_t amp_cpu_pixels(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
+
+/* backend.h's conventions for two tensors of one operation: NHWC, one dtype; and of one shape where `same_shape`. */
+amp_status amp_cpu_check_pair(const char *operation, const amp_tensor *, const amp_tensor *, int same_shape,
+    amp_error *);
+
+#endif

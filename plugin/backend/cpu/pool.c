@@ -1,0 +1,166 @@
+/* Max pooling, global average pooling and nearest-neighbour upsampling: what changes a tensor's height and width.
+ *
+ * Threads share out the rows of whichever side is written, so that no two write the same element; the loops over one
+ * row are in rows_pool.h. */
+#include "kernels.h"
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_WINDOW = 15 }; /* 15·15 places fit below 255, which says "none" */
+
+static amp_status pool_make(const amp_tensor *x, const amp_tensor *y, int size, int stride, int pad, amp_cpu_pool *out,
+    amp_error *error)
+{
+    AMP_TRY(amp_cpu_check_pair("max pooling", x, y, 0, error));
+    if (x->shape.n != y->shape.n || x->shape.c != y->shape.c)
+        return amp_fail(error, AMP_BACKEND_FAILED, "max pooling: %d images of %d channels meet %d of %d", x->shape.n,
+            x->shape.c, y->shape.n, y->shape.c);
+    if (size < 1 || size > MAX_WINDOW || stride < 1 || pad < 0)
+        return amp_fail(error, AMP_UNSUPPORTED, "max pooling: size=%d stride=%d padding=%d; size must be 1 to %d, "
+            "stride at least 1, padding at least 0", size, stride, pad, MAX_WINDOW);
+    *out = (amp_cpu_pool){ .h = x->shape.h, .w = x->shape.w, .c = x->shape.c, .out_h = y->shape.h, .out_w = y->shape.w,
+        .size = size, .stride = stride, .offset = pad / 2 };
+    return AMP_OK;
+}
+
+amp_status amp_cpu_maxpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, uint8_t *choice,
+    int size, int stride, int pad, amp_error *error)
+{
+    (void)backend;
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    amp_cpu_pool pool;
+    AMP_TRY(pool_make(x, y, size, stride, pad, &pool, error));
+    size_t lines = (size_t)y->shape.n * y->shape.h, line = (size_t)y->shape.w * y->shape.c;
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(x->shape)))
+    for (size_t l = 0; l < lines; ++l) {
+        size_t image = l / (size_t)pool.out_h;
+        rows->maxpool(x->dtype, &pool, amp_cpu_at(x, image * amp_shape_image(x->shape)), (int)(l % (size_t)pool.out_h),
+            amp_cpu_into(y, l * line), choice + l * line);
+    }
+    return AMP_OK;
+}
+
+amp_status amp_cpu_maxpool_backward(amp_backend *backend, const amp_tensor *dy, const uint8_t *choice,
+    const amp_tensor *dx, int size, int stride, int pad, int accumulate, amp_error *error)
+{
+    (void)backend;
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    amp_cpu_pool pool;
+    AMP_TRY(pool_make(dx, dy, size, stride, pad, &pool, error));
+    size_t lines = (size_t)dx->shape.n * dx->shape.h, line = (size_t)dx->shape.w * dx->shape.c;
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(dx->shape)))
+    for (size_t l = 0; l < lines; ++l) {
+        size_t from = l / (size_t)pool.h * amp_shape_image(dy->shape);
+        rows->maxpool_delta(dy->dtype, &pool, amp_cpu_at(dy, from), choice + from, (int)(l % (size_t)pool.h),
+            amp_cpu_into(dx, l * line), accumulate);
+    }
+    return AMP_OK;
+}
+
+static amp_status check_average(const amp_tensor *image, const amp_tensor *average, amp_error *error)
+{
+    AMP_TRY(amp_cpu_check_pair("average pooling", image, average, 0, error));
+    if (average->shape.n != image->shape.n || average->shape.c != image->shape.c || average->shape.h != 1 ||
+        average->shape.w != 1)
+        return amp_fail(error, AMP_BACKEND_FAILED, "average pooling: %dx%dx%dx%d averages to n=%d h=1 w=1 c=%d only",
+            image->shape.n, image->shape.h, image->shape.w, image->shape.c, image->shape.n, image->shape.c);
+    return AMP_OK;
+}
+
+amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, amp_error *error)
+{
+    (void)backend;
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    size_t pixels = (size_t)x->shape.h * x->shape.w, channels = (size_t)x->shape.c;
+    amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
+    AMP_TRY(check_average(x, y, error));
+    float *average = malloc(channels * sizeof *average);
+    if (!average) return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
+    for (int image = 0; image < x->shape.n; ++image) {
+        amp_cpu_sums sums;
+        amp_status status = amp_cpu_sums_make(&plan, &sums, error);
+        if (status != AMP_OK) {
+            free(average);
+            return status;
+        }
+        size_t start = (size_t)image * amp_shape_image(x->shape);
+        #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * channels))
+        for (size_t b = 0; b < plan.blocks; ++b)
+            rows->sum(x->dtype, amp_cpu_at(x, start + amp_cpu_block_first(&plan, b)), amp_cpu_block_count(&plan, b),
+                plan.period, amp_cpu_sums_scratch(&plan, &sums, b), amp_cpu_sums_of(&plan, &sums, b, 0));
+        for (size_t c = 0; c < channels; ++c)
+            average[c] = (float)(amp_cpu_sums_total(&plan, &sums, c, 0) / (double)pixels);
+        rows->narrow(y->dtype, average, amp_cpu_into(y, (size_t)image * channels), channels);
+        amp_cpu_sums_free(&sums);
+    }
+    free(average);
+    return AMP_OK;
+}
+
+amp_status amp_cpu_avgpool_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx, int accumulate,
+    amp_error *error)
+{
+    (void)backend;
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    size_t pixels = (size_t)dx->shape.h * dx->shape.w, channels = (size_t)dx->shape.c;
+    amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
+    AMP_TRY(check_average(dx, dy, error));
+    float *share = malloc(plan.period * sizeof *share); /* dy/(h·w), a period of it */
+    if (!share) return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
+    for (int image = 0; image < dx->shape.n; ++image) {
+        rows->widen(dy->dtype, amp_cpu_at(dy, (size_t)image * channels), share, channels);
+        for (size_t c = 0; c < channels; ++c) share[c] /= (float)pixels;
+        for (size_t l = channels; l < plan.period; ++l) share[l] = share[l - channels];
+        size_t start = (size_t)image * amp_shape_image(dx->shape);
+        #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * channels))
+        for (size_t b = 0; b < plan.blocks; ++b)
+            rows->spread(dx->dtype, share, plan.period, amp_cpu_into(dx, start + amp_cpu_block_first(&plan, b)),
+                amp_cpu_block_count(&plan, b), accumulate);
+    }
+    free(share);
+    return AMP_OK;
+}
+
+static amp_status check_upsample(const amp_tensor *small, const amp_tensor *large, int stride, amp_error *error)
+{
+    AMP_TRY(amp_cpu_check_pair("upsampling", small, large, 0, error));
+    if (stride < 1 || large->shape.n != small->shape.n || large->shape.c != small->shape.c ||
+        large->shape.h != small->shape.h * stride || large->shape.w != small->shape.w * stride)
+        return amp_fail(error, AMP_BACKEND_FAILED, "upsampling: %dx%dx%dx%d is not %dx%dx%dx%d times %d", large->shape.n,
+            large->shape.h, large->shape.w, large->shape.c, small->shape.n, small->shape.h, small->shape.w,
+            small->shape.c, stride);
+    return AMP_OK;
+}
+
+amp_status amp_cpu_upsample_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, int stride,
+    float scale, amp_error *error)
+{
+    (void)backend;
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    AMP_TRY(check_upsample(x, y, stride, error));
+    size_t lines = (size_t)x->shape.n * x->shape.h, line = (size_t)x->shape.w * x->shape.c, long_line = line * stride;
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(y->shape)))
+    for (size_t l = 0; l < lines; ++l) {
+        void *first = amp_cpu_into(y, l * stride * long_line);
+        rows->upsample(x->dtype, amp_cpu_at(x, l * line), first, x->shape.w, x->shape.c, stride, scale);
+        for (int r = 1; r < stride; ++r)
+            memcpy(amp_cpu_into(y, (l * stride + r) * long_line), first, long_line * amp_dtype_size(y->dtype));
+    }
+    return AMP_OK;
+}
+
+amp_status amp_cpu_upsample_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx, int stride,
+    float scale, int accumulate, amp_error *error)
+{
+    (void)backend;
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    AMP_TRY(check_upsample(dx, dy, stride, error));
+    size_t lines = (size_t)dx->shape.n * dx->shape.h, line = (size_t)dx->shape.w * dx->shape.c;
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(dy->shape)))
+    for (size_t l = 0; l < lines; ++l)
+        rows->upsample_delta(dx->dtype, amp_cpu_at(dy, l * stride * stride * line), amp_cpu_into(dx, l * line),
+            dx->shape.w, dx->shape.c, stride, scale, accumulate);
+    return AMP_OK;
+}

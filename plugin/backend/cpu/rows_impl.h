@@ -1,0 +1,93 @@
+/* The inner loops of the CPU backend, written once for every instruction set: rows_base.c, rows_avx2.c and
+ * rows_avx512.c include this file, each with its AMP_ROWS_LANES_* and AMP_ROWS_NAME. What each loop computes is in
+ * rows.h; the vector operations are in lanes.h.
+ *
+ * Contraction of a·b+c into one fused operation is off, so that every instruction set rounds alike; these loops wait
+ * for memory, not for arithmetic, and lose nothing. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#endif
+
+#include <float.h>
+
+#include "activate.h"
+#include "lanes.h"
+#include "rows.h"
+
+/* act(x) and act'(y) of a vector; `act` is a constant for the three hot ones. */
+AMP_INLINE vf vactivate(vf x, amp_activation act)
+{
+    float lane[VL];
+    if (act == AMP_LINEAR) return x;
+    if (act == AMP_LEAKY) return vselect(vgt(x, vset(0)), x, x * vset(.1f));
+    if (act == AMP_RELU) return x * vselect(vgt(x, vset(0)), vset(1), vset(0));
+    vstore(lane, 0, VL, x, AMP_FP32);
+    for (int i = 0; i < VL; ++i) lane[i] = amp_activate(lane[i], act);
+    return vload(lane, 0, VL, AMP_FP32);
+}
+
+AMP_INLINE vf vgradient(vf y, amp_activation act)
+{
+    float lane[VL];
+    if (act == AMP_LINEAR) return vset(1);
+    if (act == AMP_LEAKY) return vselect(vgt(y, vset(0)), vset(1), vset(.1f));
+    if (act == AMP_RELU) return vselect(vgt(y, vset(0)), vset(1), vset(0));
+    vstore(lane, 0, VL, y, AMP_FP32);
+    for (int i = 0; i < VL; ++i) lane[i] = amp_gradient(lane[i], act);
+    return vload(lane, 0, VL, AMP_FP32);
+}
+
+/* Store v, or add it to what is there. */
+AMP_INLINE void vput(void *p, size_t i, int n, vf v, int accumulate, amp_dtype dtype)
+{
+    if (accumulate) v = vload(p, i, n, dtype) + v;
+    vstore(p, i, n, v, dtype);
+}
+
+AMP_INLINE const void *at(const void *p, size_t i, amp_dtype dtype)
+{
+    return (const char *)p + i * amp_dtype_size(dtype);
+}
+
+AMP_INLINE void *into(void *p, size_t i, amp_dtype dtype) { return (char *)p + i * amp_dtype_size(dtype); }
+
+static void widen(amp_dtype dtype, const void *src, float *dst, size_t count)
+{
+    AMP_BY_DTYPE(dtype, AMP_LANES(count, vstore(dst, i, n, vload(src, i, n, dt), AMP_FP32)));
+}
+
+static void narrow(amp_dtype dtype, const float *src, void *dst, size_t count)
+{
+    AMP_BY_DTYPE(dtype, AMP_LANES(count, vstore(dst, i, n, vload(src, i, n, AMP_FP32), dt)));
+}
+
+#include "rows_norm.h"
+#include "rows_elementwise.h"
+#include "rows_pool.h"
+#include "rows_update.h"
+
+static const amp_cpu_rows rows = {
+    .name = AMP_ROWS_NAME,
+    .widen = widen,
+    .narrow = narrow,
+    .sum = sum,
+    .moments = moments,
+    .normalize = normalize,
+    .delta_sums = delta_sums,
+    .normalize_delta = normalize_delta,
+    .activate = activate,
+    .gradient = gradient,
+    .blend = blend,
+    .scale = scale,
+    .spread = spread,
+    .mask = mask,
+    .maxpool = maxpool,
+    .maxpool_delta = maxpool_delta,
+    .upsample = upsample,
+    .upsample_delta = upsample_delta,
+    .sgd = sgd,
+    .adam = adam,
+    .squares = squares,
+};

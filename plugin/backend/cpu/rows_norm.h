@@ -1,0 +1,178 @@
+/* Batch norm's passes over memory, part of rows_impl.h: the sums, and the two elementwise passes that use them.
+ *
+ * Sums: each lane of the period has one fp32 accumulator over a chunk of CHUNK pixels-groups, flushed to double after
+ * it, so that fp32 error stays that of a short sum whatever the batch. Four groups are added pairwise before they meet
+ * the accumulator, which quarters the traffic to it. */
+
+enum { CHUNK = 64 }; /* periods summed in fp32 before the flush to double */
+
+AMP_INLINE void sum_body(const void *x, size_t count, size_t period, float *acc, double *sums, amp_dtype dtype)
+{
+    while (count > 0) {
+        size_t groups = count / period < CHUNK ? count / period : CHUNK, lanes = groups ? period : count, g = 0;
+        if (!groups) groups = 1;
+        memset(acc, 0, lanes * sizeof *acc);
+        for (; g + 4 <= groups; g += 4)
+            AMP_LANES(lanes, {
+                size_t p = g * period + i;
+                vf low = vload(x, p, n, dtype) + vload(x, p + period, n, dtype);
+                vf high = vload(x, p + 2 * period, n, dtype) + vload(x, p + 3 * period, n, dtype);
+                vput(acc, i, n, low + high, 1, AMP_FP32);
+            });
+        for (; g < groups; ++g) AMP_LANES(lanes, vput(acc, i, n, vload(x, g * period + i, n, dtype), 1, AMP_FP32));
+        for (size_t l = 0; l < lanes; ++l) sums[l] += (double)acc[l];
+        x = at(x, groups * lanes, dtype);
+        count -= groups * lanes;
+    }
+}
+
+static void sum(amp_dtype dtype, const void *x, size_t count, size_t period, float *scratch, double *sums)
+{
+    AMP_BY_DTYPE(dtype, sum_body(x, count, period, scratch, sums, dt));
+}
+
+/* Each chunk takes its own first group as pivot: u = x - pivot is small where the data is narrow, so that Σu² loses
+ * nothing when Σx² would have lost everything. Moving to the common origin, with n groups and s = pivot - origin:
+ *   Σ(x-origin) = Σu + n·s,  Σ(x-origin)² = Σu² + 2s·Σu + n·s²  in double. */
+AMP_INLINE void moments_body(const void *x, size_t count, size_t period, const float *origin, float *scratch,
+    double *sums, double *squares, amp_dtype dtype)
+{
+    float *pivot = scratch, *first = scratch + period, *second = scratch + 2 * period;
+    while (count > 0) {
+        size_t groups = count / period < CHUNK ? count / period : CHUNK, lanes = groups ? period : count, g = 0;
+        if (!groups) groups = 1;
+        AMP_LANES(lanes, vstore(pivot, i, n, vload(x, i, n, dtype), AMP_FP32));
+        memset(first, 0, lanes * sizeof *first);
+        memset(second, 0, lanes * sizeof *second);
+        for (; g + 4 <= groups; g += 4)
+            AMP_LANES(lanes, {
+                size_t p = g * period + i;
+                vf zero = vload(pivot, i, n, AMP_FP32);
+                vf u0 = vload(x, p, n, dtype) - zero;
+                vf u1 = vload(x, p + period, n, dtype) - zero;
+                vf u2 = vload(x, p + 2 * period, n, dtype) - zero;
+                vf u3 = vload(x, p + 3 * period, n, dtype) - zero;
+                vput(first, i, n, (u0 + u1) + (u2 + u3), 1, AMP_FP32);
+                vput(second, i, n, (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3), 1, AMP_FP32);
+            });
+        for (; g < groups; ++g)
+            AMP_LANES(lanes, {
+                vf u = vload(x, g * period + i, n, dtype) - vload(pivot, i, n, AMP_FP32);
+                vput(first, i, n, u, 1, AMP_FP32);
+                vput(second, i, n, u * u, 1, AMP_FP32);
+            });
+        for (size_t l = 0; l < lanes; ++l) {
+            double s = (double)pivot[l] - (double)origin[l], total = (double)groups * s;
+            sums[l] += (double)first[l] + total;
+            squares[l] += (double)second[l] + s * (2 * (double)first[l] + total);
+        }
+        x = at(x, groups * lanes, dtype);
+        count -= groups * lanes;
+    }
+}
+
+static void moments(amp_dtype dtype, const void *x, size_t count, size_t period, const float *origin, float *scratch,
+    double *sums, double *squares)
+{
+    AMP_BY_DTYPE(dtype, moments_body(x, count, period, origin, scratch, sums, squares, dt));
+}
+
+AMP_INLINE void normalize_body(const void *x, void *y, size_t count, size_t period, const float *mean,
+    const float *gain, const float *bias, amp_activation act, amp_dtype dtype)
+{
+    while (count > 0) {
+        size_t lanes = count < period ? count : period;
+        AMP_LANES(lanes, {
+            vf centred = vload(x, i, n, dtype) - vload(mean, i, n, AMP_FP32);
+            vf v = centred * vload(gain, i, n, AMP_FP32) + vload(bias, i, n, AMP_FP32);
+            vstore(y, i, n, vactivate(v, act), dtype);
+        });
+        x = at(x, lanes, dtype);
+        y = into(y, lanes, dtype);
+        count -= lanes;
+    }
+}
+
+static void normalize(amp_dtype dtype, amp_activation activation, const void *x, void *y, size_t count, size_t period,
+    const float *mean, const float *gain, const float *bias)
+{
+    AMP_BY_ACTIVATION(activation,
+        AMP_BY_DTYPE(dtype, normalize_body(x, y, count, period, mean, gain, bias, act, dt)));
+}
+
+/* One lane-vector's d = dy·act'(y) at element p, and its product with x - mean. */
+AMP_INLINE vf delta_at(const void *y, const void *dy, size_t p, int n, amp_activation act, amp_dtype dtype)
+{
+    return vload(dy, p, n, dtype) * vgradient(vload(y, p, n, dtype), act);
+}
+
+AMP_INLINE void delta_sums_body(const void *x, const void *y, const void *dy, size_t count, size_t period,
+    const float *mean, float *scratch, double *sums, double *products, amp_activation act, amp_dtype dtype)
+{
+    float *first = scratch, *second = scratch + period;
+    while (count > 0) {
+        size_t groups = count / period < CHUNK ? count / period : CHUNK, lanes = groups ? period : count, g = 0;
+        if (!groups) groups = 1;
+        memset(first, 0, lanes * sizeof *first);
+        memset(second, 0, lanes * sizeof *second);
+        for (; g + 2 <= groups; g += 2)
+            AMP_LANES(lanes, {
+                size_t p = g * period + i;
+                vf centre = vload(mean, i, n, AMP_FP32);
+                vf d0 = delta_at(y, dy, p, n, act, dtype);
+                vf d1 = delta_at(y, dy, p + period, n, act, dtype);
+                vf u0 = vload(x, p, n, dtype) - centre;
+                vf u1 = vload(x, p + period, n, dtype) - centre;
+                vput(first, i, n, d0 + d1, 1, AMP_FP32);
+                vput(second, i, n, d0 * u0 + d1 * u1, 1, AMP_FP32);
+            });
+        for (; g < groups; ++g)
+            AMP_LANES(lanes, {
+                size_t p = g * period + i;
+                vf d = delta_at(y, dy, p, n, act, dtype);
+                vput(first, i, n, d, 1, AMP_FP32);
+                vput(second, i, n, d * (vload(x, p, n, dtype) - vload(mean, i, n, AMP_FP32)), 1, AMP_FP32);
+            });
+        for (size_t l = 0; l < lanes; ++l) {
+            sums[l] += (double)first[l];
+            products[l] += (double)second[l];
+        }
+        x = at(x, groups * lanes, dtype);
+        y = at(y, groups * lanes, dtype);
+        dy = at(dy, groups * lanes, dtype);
+        count -= groups * lanes;
+    }
+}
+
+static void delta_sums(amp_dtype dtype, amp_activation activation, const void *x, const void *y, const void *dy,
+    size_t count, size_t period, const float *mean, float *scratch, double *sums, double *products)
+{
+    AMP_BY_ACTIVATION(activation,
+        AMP_BY_DTYPE(dtype, delta_sums_body(x, y, dy, count, period, mean, scratch, sums, products, act, dt)));
+}
+
+AMP_INLINE void normalize_delta_body(const void *x, const void *y, const void *dy, void *dx, size_t count,
+    size_t period, const float *mean, const float *a, const float *b, const float *c, amp_activation act,
+    amp_dtype dtype)
+{
+    while (count > 0) {
+        size_t lanes = count < period ? count : period;
+        AMP_LANES(lanes, {
+            vf centred = vload(x, i, n, dtype) - vload(mean, i, n, AMP_FP32);
+            vf along = delta_at(y, dy, i, n, act, dtype) * vload(a, i, n, AMP_FP32);
+            vstore(dx, i, n, along + (centred * vload(b, i, n, AMP_FP32) + vload(c, i, n, AMP_FP32)), dtype);
+        });
+        x = at(x, lanes, dtype);
+        y = at(y, lanes, dtype);
+        dy = at(dy, lanes, dtype);
+        dx = into(dx, lanes, dtype);
+        count -= lanes;
+    }
+}
+
+static void normalize_delta(amp_dtype dtype, amp_activation activation, const void *x, const void *y, const void *dy,
+    void *dx, size_t count, size_t period, const float *mean, const float *a, const float *b, const float *c)
+{
+    AMP_BY_ACTIVATION(activation,
+        AMP_BY_DTYPE(dtype, normalize_delta_body(x, y, dy, dx, count, period, mean, a, b, c, act, dt)));
+}

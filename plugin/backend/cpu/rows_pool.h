@@ -1,0 +1,111 @@
+/* Max pooling and upsampling, part of rows_impl.h: loops over a row's pixels, vectors over their channels. */
+
+AMP_INLINE int at_least(int a, int b) { return a > b ? a : b; }
+AMP_INLINE int at_most(int a, int b) { return a < b ? a : b; }
+
+/* The part of the window at output pixel (i,j) that lies in the image is rows n0..n1-1 and columns m0..m1-1. A value
+ * wins by being greater than all before it, so the first maximum stays and NaN never wins. */
+AMP_INLINE void maxpool_body(const amp_cpu_pool *p, const void *x, int i, void *y_row, uint8_t *choice_row,
+    amp_dtype dtype)
+{
+    int top = i * p->stride - p->offset, n0 = at_least(0, -top), n1 = at_most(p->size, p->h - top);
+    size_t c = (size_t)p->c, x_row = (size_t)p->w * c;
+    for (int j = 0; j < p->out_w; ++j) {
+        int left = j * p->stride - p->offset, m0 = at_least(0, -left), m1 = at_most(p->size, p->w - left);
+        size_t corner = (size_t)(top + n0) * x_row + (size_t)(left + m0) * c;
+        void *y = into(y_row, (size_t)j * c, dtype);
+        uint8_t *choice = choice_row + (size_t)j * c;
+        AMP_LANES(c, {
+            vf best = vset(-FLT_MAX);
+            vi which = viset(255);
+            size_t from = corner + i;
+            for (int r = n0; r < n1; ++r, from += x_row) {
+                size_t pixel = from;
+                for (int m = m0; m < m1; ++m, pixel += c) {
+                    vf value = vload(x, pixel, n, dtype);
+                    vm wins = vgt(value, best);
+                    best = vselect(wins, value, best);
+                    which = viselect(wins, viset(r * p->size + m), which);
+                }
+            }
+            vstore(y, i, n, best, dtype);
+            vstore_u8(choice + i, n, which);
+        });
+    }
+}
+
+static void maxpool(amp_dtype dtype, const amp_cpu_pool *p, const void *x, int i, void *y_row, uint8_t *choice_row)
+{
+    AMP_BY_DTYPE(dtype, maxpool_body(p, x, i, y_row, choice_row, dt));
+}
+
+/* Gather form: each input pixel sums dy over the windows that cover it and chose it, in row order, in fp32, and is
+ * stored once. So overlapping windows need no atomics, and pixels that nobody chose get their zero in the same pass.
+ * Window rows i0..i1-1 cover input row r; columns j0..j1-1, which only ever grow, cover input column s. */
+AMP_INLINE void maxpool_delta_body(const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r, void *dx_row,
+    int accumulate, amp_dtype dtype)
+{
+    int down = r + p->offset, i1 = at_most(p->out_h, down / p->stride + 1);
+    int i0 = down < p->size ? 0 : (down - p->size) / p->stride + 1;
+    size_t c = (size_t)p->c, y_row = (size_t)p->out_w * c;
+    int j0 = 0, j1 = 0;
+    for (int s = 0; s < p->w; ++s) {
+        int right = s + p->offset;
+        while (j1 < p->out_w && j1 * p->stride <= right) ++j1;
+        while (j0 < j1 && j0 * p->stride + p->size <= right) ++j0;
+        void *dx = into(dx_row, (size_t)s * c, dtype);
+        AMP_LANES(c, {
+            vf total = accumulate ? vload(dx, i, n, dtype) : vset(0);
+            for (int wi = i0; wi < i1; ++wi) {
+                size_t pixel = (size_t)wi * y_row + (size_t)j0 * c + i;
+                int place = (down - wi * p->stride) * p->size + right - j0 * p->stride;
+                for (int wj = j0; wj < j1; ++wj, pixel += c, place -= p->stride) {
+                    vm chosen = vieq(vload_u8(choice + pixel, n), viset(place));
+                    total = total + vselect(chosen, vload(dy, pixel, n, dtype), vset(0));
+                }
+            }
+            vstore(dx, i, n, total, dtype);
+        });
+    }
+}
+
+static void maxpool_delta(amp_dtype dtype, const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r,
+    void *dx_row, int accumulate)
+{
+    AMP_BY_DTYPE(dtype, maxpool_delta_body(p, dy, choice, r, dx_row, accumulate, dt));
+}
+
+AMP_INLINE void upsample_body(const void *x_row, void *y_row, int w, int c, int stride, float factor, amp_dtype dtype)
+{
+    size_t lanes = (size_t)c;
+    for (int s = 0; s < w; ++s)
+        AMP_LANES(lanes, {
+            vf v = vset(factor) * vload(x_row, (size_t)s * lanes + i, n, dtype);
+            for (int m = 0; m < stride; ++m) vstore(y_row, ((size_t)s * stride + m) * lanes + i, n, v, dtype);
+        });
+}
+
+static void upsample(amp_dtype dtype, const void *x_row, void *y_row, int w, int c, int stride, float factor)
+{
+    AMP_BY_DTYPE(dtype, upsample_body(x_row, y_row, w, c, stride, factor, dt));
+}
+
+AMP_INLINE void upsample_delta_body(const void *dy_rows, void *dx_row, int w, int c, int stride, float factor,
+    int accumulate, amp_dtype dtype)
+{
+    size_t lanes = (size_t)c, row = (size_t)w * stride * lanes;
+    for (int s = 0; s < w; ++s)
+        AMP_LANES(lanes, {
+            vf total = vset(0);
+            for (int r = 0; r < stride; ++r)
+                for (int m = 0; m < stride; ++m)
+                    total = total + vload(dy_rows, r * row + ((size_t)s * stride + m) * lanes + i, n, dtype);
+            vput(dx_row, (size_t)s * lanes + i, n, vset(factor) * total, accumulate, dtype);
+        });
+}
+
+static void upsample_delta(amp_dtype dtype, const void *dy_rows, void *dx_row, int w, int c, int stride, float factor,
+    int accumulate)
+{
+    AMP_BY_DTYPE(dtype, upsample_delta_body(dy_rows, dx_row, w, c, stride, factor, accumulate, dt));
+}

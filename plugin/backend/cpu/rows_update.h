@@ -1,0 +1,61 @@
+/* The weight update and the gradient check, part of rows_impl.h. All arrays are fp32; see backend.h for the formulas.
+ *
+ * The order of operations is stock's (axpy decay, axpy rate, scale by momentum; adam_update_gpu), so that with an
+ * inverse scale of 1 the rounding is stock's too. */
+
+static void sgd(float *master, float *grad, float *momentum, size_t count, float inverse_scale, float decay, float rate,
+    float momentum_factor)
+{
+    AMP_LANES(count, {
+        vf w = vload(master, i, n, AMP_FP32);
+        vf step = vload(momentum, i, n, AMP_FP32) + vload(grad, i, n, AMP_FP32) * vset(inverse_scale);
+        step = step + vset(-decay) * w;
+        vstore(master, i, n, w + vset(rate) * step, AMP_FP32);
+        vstore(momentum, i, n, step * vset(momentum_factor), AMP_FP32);
+        vstore(grad, i, n, vset(0), AMP_FP32);
+    });
+}
+
+static void adam(float *master, float *grad, float *m, float *v, size_t count, float inverse_scale, float decay,
+    float rate, float beta1, float beta2, float correction1, float correction2, float eps)
+{
+    AMP_LANES(count, {
+        vf w = vload(master, i, n, AMP_FP32);
+        vf d = vload(grad, i, n, AMP_FP32) * vset(inverse_scale) + vset(-decay) * w;
+        vf first = vset(beta1) * vload(m, i, n, AMP_FP32) + vset(1 - beta1) * d;
+        vf second = vset(beta2) * vload(v, i, n, AMP_FP32) + vset(1 - beta2) * (d * d);
+        vf unbiased = first / vset(correction1);
+        vf spread_of = vsqrt(second / vset(correction2)) + vset(eps);
+        vstore(master, i, n, w + vset(rate) * unbiased / spread_of, AMP_FP32);
+        vstore(m, i, n, first, AMP_FP32);
+        vstore(v, i, n, second, AMP_FP32);
+        vstore(grad, i, n, vset(0), AMP_FP32);
+    });
+}
+
+/* Finite or not is read off the exponent bits, not asked of the arithmetic. The square of a float is exact in double,
+ * and its sum here goes to SUMS accumulators by position, added in order at the end: the same on every machine. */
+static double squares(const float *grad, size_t count, int *found_inf)
+{
+    enum { SUMS = 32 };
+    double sums[SUMS] = { 0 }, total = 0;
+    uint32_t largest[SUMS] = { 0 };
+    size_t i = 0;
+    for (; i + SUMS <= count; i += SUMS)
+        for (int l = 0; l < SUMS; ++l) {
+            double g = (double)grad[i + l];
+            uint32_t magnitude = amp_float_bits(grad[i + l]) & 0x7fffffffu;
+            sums[l] += g * g;
+            largest[l] = magnitude > largest[l] ? magnitude : largest[l];
+        }
+    for (int l = 0; i < count; ++i, ++l) {
+        uint32_t magnitude = amp_float_bits(grad[i]) & 0x7fffffffu;
+        sums[l] += (double)grad[i] * (double)grad[i];
+        largest[l] = magnitude > largest[l] ? magnitude : largest[l];
+    }
+    for (int l = 0; l < SUMS; ++l) {
+        total += sums[l];
+        if (largest[l] >= 0x7f800000u) *found_inf = 1;
+    }
+    return total;
+}

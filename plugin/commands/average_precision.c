@@ -1,0 +1,235 @@
+#include "average_precision.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct ranked { /* one detection on its way through the matching */
+    const amp_detected *detected; /* in the caller's array, whose order breaks the last ties */
+    uint16_t matched;             /* bit t: a true positive at threshold t */
+    double iou;                   /* with the ground truth it took at threshold 0 */
+} ranked;
+
+static double iou_threshold(int t) /* as numpy.linspace(.5, .95, 10) rounds */
+{
+    return t == AMP_AP_THRESHOLDS - 1 ? .95 : t * ((.95 - .5) / (AMP_AP_THRESHOLDS - 1)) + .5;
+}
+
+double amp_box_iou(amp_box a, amp_box b)
+{
+    double left = a.x - a.w / 2. > b.x - b.w / 2. ? a.x - a.w / 2. : b.x - b.w / 2.;
+    double right = a.x + a.w / 2. < b.x + b.w / 2. ? a.x + a.w / 2. : b.x + b.w / 2.;
+    double top = a.y - a.h / 2. > b.y - b.h / 2. ? a.y - a.h / 2. : b.y - b.h / 2.;
+    double bottom = a.y + a.h / 2. < b.y + b.h / 2. ? a.y + a.h / 2. : b.y + b.h / 2.;
+    if (!(right > left && bottom > top)) return 0;
+    double both = (right - left) * (bottom - top);
+    double either = (double)a.w * a.h + (double)b.w * b.h - both;
+    return either > 0 ? both / either : 0;
+}
+
+/* By class, then image, then falling score, then order: the detections of one image and class stand together. */
+static int by_image(const void *left, const void *right)
+{
+    const ranked *a = left, *b = right;
+    if (a->detected->class_id != b->detected->class_id) return a->detected->class_id < b->detected->class_id ? -1 : 1;
+    if (a->detected->image != b->detected->image) return a->detected->image < b->detected->image ? -1 : 1;
+    if (a->detected->score != b->detected->score) return a->detected->score > b->detected->score ? -1 : 1;
+    return a->detected < b->detected ? -1 : a->detected > b->detected;
+}
+
+/* By class, then falling score over all images; ties by image, then order. */
+static int by_score(const void *left, const void *right)
+{
+    const ranked *a = left, *b = right;
+    if (a->detected->class_id != b->detected->class_id) return a->detected->class_id < b->detected->class_id ? -1 : 1;
+    if (a->detected->score != b->detected->score) return a->detected->score > b->detected->score ? -1 : 1;
+    return by_image(left, right);
+}
+
+static int compare_place(const amp_truth *a, const amp_truth *b)
+{
+    if (a->class_id != b->class_id) return a->class_id < b->class_id ? -1 : 1;
+    return a->image < b->image ? -1 : a->image > b->image;
+}
+
+static int truths_by_place(const void *left, const void *right)
+{
+    const amp_truth *a = *(const amp_truth *const *)left, *b = *(const amp_truth *const *)right;
+    int place = compare_place(a, b);
+    return place ? place : a < b ? -1 : a > b;
+}
+
+/* Matches the detections of one image and class, sorted by falling score, with its ground truths, at every threshold.
+ * taken[i]: bit t is set when truth i is gone at threshold t. */
+static void match(ranked *detections, size_t detection_count, const amp_truth *const *truths, size_t truth_count,
+                  uint16_t *taken)
+{
+    memset(taken, 0, truth_count * sizeof *taken);
+    for (size_t d = 0; d < detection_count; ++d) {
+        size_t best[AMP_AP_THRESHOLDS] = {0};
+        double best_iou[AMP_AP_THRESHOLDS] = {0};
+        for (size_t i = 0; i < truth_count; ++i) {
+            double iou = amp_box_iou(detections[d].detected->box, truths[i]->box);
+            if (iou < iou_threshold(0)) continue;
+            for (int t = 0; t < AMP_AP_THRESHOLDS && iou >= iou_threshold(t); ++t)
+                if (!(taken[i] & (1u << t)) && iou >= best_iou[t]) { /* equal: the later one */
+                    best_iou[t] = iou;
+                    best[t] = i;
+                }
+        }
+        for (int t = 0; t < AMP_AP_THRESHOLDS; ++t)
+            if (best_iou[t] > 0) {
+                taken[best[t]] |= (uint16_t)(1u << t);
+                detections[d].matched |= (uint16_t)(1u << t);
+            }
+        detections[d].iou = best_iou[0];
+    }
+}
+
+/* Walks the detections and the truths, both sorted by class and image, and matches group by group. */
+static void match_all(ranked *detections, size_t detection_count, const amp_truth *const *truths, size_t truth_count,
+                      uint16_t *taken)
+{
+    size_t t = 0;
+    for (size_t d = 0, next; d < detection_count; d = next) {
+        const amp_truth here = {.image = detections[d].detected->image, .class_id = detections[d].detected->class_id};
+        for (next = d; next < detection_count && detections[next].detected->class_id == here.class_id &&
+                       detections[next].detected->image == here.image; ++next) { }
+        while (t < truth_count && compare_place(truths[t], &here) < 0) ++t;
+        size_t end = t;
+        while (end < truth_count && compare_place(truths[end], &here) == 0) ++end;
+        match(detections + d, next - d, truths + t, end - t, taken);
+        t = end;
+    }
+}
+
+/* AP of one class at one threshold. detections: the class's, by falling score. envelope: scratch, one per detection. */
+static double area_under_curve(const ranked *detections, size_t count, int truths, int threshold, int points,
+                               double *envelope)
+{
+    int hits = 0;
+    for (size_t d = 0; d < count; ++d) {
+        hits += detections[d].matched >> threshold & 1;
+        envelope[d] = (double)hits / (double)(d + 1);
+    }
+    for (size_t d = count; d-- > 1;)
+        if (envelope[d - 1] < envelope[d]) envelope[d - 1] = envelope[d];
+
+    if (points == AMP_AP_AREA) {
+        double area = 0;
+        for (size_t d = 0; d < count; ++d)
+            if (detections[d].matched >> threshold & 1) area += envelope[d];
+        return area / truths; /* every hit moves recall on by 1/truths */
+    }
+    double sum = 0, step = 1.0 / (points - 1);
+    hits = 0;
+    size_t d = 0;
+    for (int p = 0; p < points; ++p) { /* the first detection that reaches recall p * step */
+        double wanted = p == points - 1 ? 1 : p * step; /* as numpy.linspace rounds, and so as pycocotools compares */
+        for (; d < count; ++d) {
+            int reached = hits + (detections[d].matched >> threshold & 1);
+            if ((double)reached / truths >= wanted) break;
+            hits = reached;
+        }
+        if (d == count) break;
+        sum += envelope[d];
+    }
+    return sum / points;
+}
+
+static void score_class(const ranked *detections, size_t count, amp_ap_points points, float confidence,
+                        double *envelope, amp_class_score *score)
+{
+    score->detections = (int)count;
+    for (int t = 0; t < AMP_AP_THRESHOLDS && score->truths > 0; ++t)
+        score->ap[t] = area_under_curve(detections, count, score->truths, t, points, envelope);
+    for (size_t d = 0; d < count && detections[d].detected->score > confidence; ++d) {
+        if (detections[d].matched & 1) {
+            ++score->true_positives;
+            score->iou_sum += detections[d].iou;
+        } else {
+            ++score->false_positives;
+        }
+    }
+}
+
+static double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+static amp_map_score sum_up(const amp_class_score *per_class, int classes)
+{
+    amp_map_score total = {0};
+    double iou_sum = 0, truths = 0;
+    for (int c = 0; c < classes; ++c) {
+        const amp_class_score *s = &per_class[c];
+        total.true_positives += s->true_positives;
+        total.false_positives += s->false_positives;
+        total.false_negatives += s->truths - s->true_positives;
+        iou_sum += s->iou_sum;
+        truths += s->truths;
+        if (s->truths == 0) continue;
+        ++total.classes_counted;
+        total.map50 += s->ap[0];
+        for (int t = 0; t < AMP_AP_THRESHOLDS; ++t) total.map50_95 += s->ap[t] / AMP_AP_THRESHOLDS;
+    }
+    total.map50 = ratio(total.map50, total.classes_counted);
+    total.map50_95 = ratio(total.map50_95, total.classes_counted);
+    total.precision = ratio(total.true_positives, total.true_positives + total.false_positives);
+    total.recall = ratio(total.true_positives, truths);
+    total.f1 = ratio(2 * total.precision * total.recall, total.precision + total.recall);
+    total.average_iou = ratio(iou_sum, total.true_positives);
+    return total;
+}
+
+static amp_status check_classes(const amp_detected *detections, size_t detection_count, const amp_truth *truths,
+                                size_t truth_count, int classes, amp_error *error)
+{
+    for (size_t i = 0; i < detection_count; ++i)
+        if (detections[i].class_id < 0 || detections[i].class_id >= classes)
+            return amp_fail(error, AMP_BAD_CONFIG, "detection %zu: class %d is outside 0..%d", i,
+                            detections[i].class_id, classes - 1);
+    for (size_t i = 0; i < truth_count; ++i)
+        if (truths[i].class_id < 0 || truths[i].class_id >= classes)
+            return amp_fail(error, AMP_BAD_CONFIG, "ground truth %zu: class %d is outside 0..%d", i,
+                            truths[i].class_id, classes - 1);
+    return AMP_OK;
+}
+
+amp_status amp_average_precision(const amp_detected *detections, size_t detection_count, const amp_truth *truths,
+                                 size_t truth_count, int classes, amp_ap_points points, float confidence,
+                                 amp_class_score *per_class, amp_map_score *total, amp_error *error)
+{
+    AMP_TRY(check_classes(detections, detection_count, truths, truth_count, classes, error));
+    ranked *sorted = calloc(detection_count + 1, sizeof *sorted); /* + 1: calloc(0) may be NULL */
+    double *envelope = malloc((detection_count + 1) * sizeof *envelope);
+    const amp_truth **sorted_truths = malloc((truth_count + 1) * sizeof *sorted_truths);
+    uint16_t *taken = malloc((truth_count + 1) * sizeof *taken);
+    amp_status status = AMP_OK;
+    if (!sorted || !envelope || !sorted_truths || !taken) {
+        status = amp_fail(error, AMP_NO_MEMORY, "no memory to rank %zu detections", detection_count);
+        goto done;
+    }
+    memset(per_class, 0, (size_t)classes * sizeof *per_class);
+    for (size_t i = 0; i < truth_count; ++i) {
+        sorted_truths[i] = &truths[i];
+        ++per_class[truths[i].class_id].truths;
+    }
+    for (size_t i = 0; i < detection_count; ++i) sorted[i] = (ranked){.detected = &detections[i]};
+
+    qsort(sorted_truths, truth_count, sizeof *sorted_truths, truths_by_place);
+    qsort(sorted, detection_count, sizeof *sorted, by_image);
+    match_all(sorted, detection_count, sorted_truths, truth_count, taken);
+    qsort(sorted, detection_count, sizeof *sorted, by_score);
+
+    for (size_t d = 0, next; d < detection_count; d = next) {
+        int class_id = sorted[d].detected->class_id;
+        for (next = d; next < detection_count && sorted[next].detected->class_id == class_id; ++next) { }
+        score_class(sorted + d, next - d, points, confidence, envelope, &per_class[class_id]);
+    }
+    *total = sum_up(per_class, classes);
+done:
+    free(taken);
+    free(sorted_truths);
+    free(envelope);
+    free(sorted);
+    return status;
+}

@@ -1,0 +1,146 @@
+/* Darknet's own fp32 buffers under AMP: kept where a layer of Darknet's reads or writes them, given back elsewhere. */
+#include "host.h"
+
+#include <stdlib.h>
+
+#include "pjreddie_gaps.h"
+#include "utils.h"
+
+static size_t elements(const network *net, const layer *l) { return (size_t)l->outputs * net->batch; }
+
+void amp_host_note_buffers(struct darknet_amp *amp, network *net)
+{
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        size_t made = elements(net, l);
+        if (l->type == DROPOUT && amp->engine) continue; /* ours, and Darknet does not resize it */
+        amp->buffers[i] = (amp_host_buffers){ l->output ? made : 0, l->delta ? made : 0 };
+    }
+}
+
+static void give_back(float **buffer) { free(*buffer); *buffer = NULL; }
+
+static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int needed, int layer_index, amp_error *error)
+{
+    if (!needed) {
+        give_back(buffer);
+        *capacity = 0;
+    } else if (*capacity < wanted || !*buffer) {
+        free(*buffer);
+        *buffer = calloc(wanted, sizeof **buffer);
+        *capacity = *buffer ? wanted : 0;
+        if (!*buffer) return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory for %zu MB of fp32 output; lower batch or raise subdivisions",
+                                      layer_index, wanted * sizeof **buffer >> 20);
+    }
+    return AMP_OK;
+}
+
+/* What only Darknet's own forward and backward of this layer would use. */
+static void give_back_internals(layer *l)
+{
+    if (l->type == CONVOLUTIONAL || l->type == CONNECTED || l->type == BATCHNORM) {
+        give_back(&l->x);
+        give_back(&l->x_norm);
+    }
+    if (l->type == DROPOUT) give_back(&l->rand);
+    if (l->type == MAXPOOL) {
+        free(l->indexes);
+        l->indexes = NULL;
+    }
+}
+
+/* local_layer.c asks for a workspace in floats where bytes are counted, so it is made four times as large here. */
+static amp_status fit_workspace(network *net, amp_error *error)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        size_t asked = l->type == CRNN ? l->input_layer->workspace_size : l->workspace_size;
+        if (l->type == CRNN && l->self_layer->workspace_size > asked) asked = l->self_layer->workspace_size;
+        if (l->type == CRNN && l->output_layer->workspace_size > asked) asked = l->output_layer->workspace_size;
+        if (l->type == LOCAL) asked *= sizeof(float);
+        if (!amp_host_is_native(l) && asked > bytes) bytes = asked;
+    }
+    free(net->workspace);
+    net->workspace = bytes ? calloc(1, bytes) : NULL;
+    if (bytes && !net->workspace) return amp_fail(error, AMP_NO_MEMORY, "amp: no memory for a workspace of %zu MB", bytes >> 20);
+    return AMP_OK;
+}
+
+static amp_status prepare_buffers(void *context, const char *needs_output, const char *needs_delta, amp_error *error)
+{
+    struct darknet_amp *amp = context;
+    network *net = amp->net;
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i];
+        size_t wanted = elements(net, l);
+        amp_host_buffers *have = &amp->buffers[i];
+        if (amp_host_is_native(l)) {
+            give_back_internals(l);
+            AMP_TRY(fit(&l->output, &have->output_capacity, wanted, needs_output[i], i, error));
+            AMP_TRY(fit(&l->delta, &have->delta_capacity, wanted, needs_delta[i], i, error));
+        } else if (net->batch > amp->batch) {
+            return amp_fail(error, AMP_BAD_NETWORK, "layer %d: batch grew from %d to %d, but Darknet made this layer for %d; set batch in the .cfg",
+                            i, amp->batch, net->batch, amp->batch);
+        } else if (needs_delta[i] && !l->delta) {
+            AMP_TRY(fit(&l->delta, &have->delta_capacity, wanted, 1, i, error));
+        }
+    }
+    return fit_workspace(net, error);
+}
+
+static float *output_of(void *context, int i) { return ((struct darknet_amp *)context)->net->layers[i].output; }
+static float *delta_of(void *context, int i) { return ((struct darknet_amp *)context)->net->layers[i].delta; }
+
+/* The network as Darknet's layer functions see it: a copy, with this layer's input, delta and truth. */
+static network view(struct darknet_amp *amp, int i, float *input, float *input_delta, int training)
+{
+    network net = *amp->net;
+    net.index = i;
+    net.input = input;
+    net.delta = input_delta;
+    net.train = training;
+    for (int k = 0; k < i; k++) if (net.layers[k].truth) net.truth = net.layers[k].output;
+    return net;
+}
+
+/* A layer that joins others reads them through its indices, which must see behind dropouts. */
+static layer joined(struct darknet_amp *amp, int i, int *indices)
+{
+    layer l = amp->net->layers[i];
+    for (int k = 0; l.type == ROUTE && k < l.n; k++) indices[k] = amp_host_producer(amp->net, l.input_layers[k], i);
+    if (l.type == ROUTE) l.input_layers = indices;
+    if (l.type == SHORTCUT) l.index = amp_host_producer(amp->net, l.index, i);
+    return l;
+}
+
+static int join_count(struct darknet_amp *amp, int i)
+{
+    return amp->net->layers[i].type == ROUTE ? amp->net->layers[i].n : 1;
+}
+
+static void run_forward(void *context, int i, float *input, int training)
+{
+    struct darknet_amp *amp = context;
+    int indices[join_count(amp, i)];
+    amp_gap_forward(joined(amp, i, indices), view(amp, i, input, NULL, training));
+}
+
+static void run_backward(void *context, int i, float *input, float *input_delta, int training)
+{
+    struct darknet_amp *amp = context;
+    int indices[join_count(amp, i)];
+    amp_gap_backward(joined(amp, i, indices), view(amp, i, input, input_delta, training));
+}
+
+static void random_uniform(void *context, float *numbers, size_t count)
+{
+    (void)context;
+    for (size_t i = 0; i < count; i++) numbers[i] = rand_uniform(0, 1);
+}
+
+amp_host amp_host_callbacks(struct darknet_amp *amp)
+{
+    return (amp_host){ .context = amp, .prepare_buffers = prepare_buffers, .output = output_of, .delta = delta_of,
+                       .forward = run_forward, .backward = run_backward, .random_uniform = random_uniform };
+}

@@ -1,0 +1,248 @@
+/* From Darknet's layer structs to the engine's descriptions: pjreddie's tree. */
+#include "host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LARGEST_POOL = 15 }; /* the backend's limit on a window's side */
+
+int amp_host_producer(const network *net, int index, int consumer)
+{
+    while (index >= 0 && index + 1 < consumer && net->layers[index + 1].type == DROPOUT) index++;
+    return index;
+}
+
+int amp_host_is_native(const layer *l)
+{
+    switch (l->type) {
+    case CONVOLUTIONAL: return !l->binary && !l->xnor;
+    case UPSAMPLE: return !l->reverse;
+    case MAXPOOL: return l->size <= LARGEST_POOL;
+    case CONNECTED: case BATCHNORM: case ACTIVE: case AVGPOOL: case ROUTE: case SHORTCUT: case REORG: case DROPOUT: return 1;
+    default: return 0;
+    }
+}
+
+static const char *type_name(LAYER_TYPE type)
+{
+    switch (type) {
+    case CONVOLUTIONAL: return "convolutional";
+    case DECONVOLUTIONAL: return "deconvolutional";
+    case CONNECTED: return "connected";
+    case MAXPOOL: return "maxpool";
+    case SOFTMAX: return "softmax";
+    case DETECTION: return "detection";
+    case DROPOUT: return "dropout";
+    case CROP: return "crop";
+    case ROUTE: return "route";
+    case COST: return "cost";
+    case NORMALIZATION: return "normalization";
+    case AVGPOOL: return "avgpool";
+    case LOCAL: return "local";
+    case SHORTCUT: return "shortcut";
+    case ACTIVE: return "activation";
+    case RNN: return "rnn";
+    case GRU: return "gru";
+    case LSTM: return "lstm";
+    case CRNN: return "crnn";
+    case BATCHNORM: return "batchnorm";
+    case REGION: return "region";
+    case YOLO: return "yolo";
+    case ISEG: return "iseg";
+    case REORG: return "reorg";
+    case UPSAMPLE: return "upsample";
+    case LOGXENT: return "logistic";
+    case L2NORM: return "l2norm";
+    default: return "layer";
+    }
+}
+
+static amp_activation activation_of(ACTIVATION a)
+{
+    static const amp_activation table[] = {
+        [LOGISTIC] = AMP_LOGISTIC, [RELU] = AMP_RELU, [RELIE] = AMP_RELIE, [LINEAR] = AMP_LINEAR, [RAMP] = AMP_RAMP,
+        [TANH] = AMP_TANH, [PLSE] = AMP_PLSE, [LEAKY] = AMP_LEAKY, [ELU] = AMP_ELU, [LOGGY] = AMP_LOGGY,
+        [STAIR] = AMP_STAIR, [HARDTAN] = AMP_HARDTAN, [LHTAN] = AMP_LHTAN, [SELU] = AMP_SELU };
+    return table[a];
+}
+
+/* ---- parameters and statistics ---- */
+
+static void add_param(amp_layer_desc *d, const char *name, float *master, float **slot, size_t count, int decays)
+{
+    if (!master || !slot || !*slot || !count || d->param_count == AMP_MAX_PARAMS) return;
+    d->params[d->param_count++] = (amp_param_desc){ .name = name, .master = master, .gradient_slot = slot, .count = count,
+                                                    .decays = decays };
+}
+
+static void add_statistics(amp_layer_desc *d, const layer *l, size_t channels)
+{
+    if (!l->rolling_mean || d->statistics_count + 2 > AMP_MAX_STATISTICS) return;
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ l->rolling_mean, channels };
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ l->rolling_variance, channels };
+}
+
+/* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases, scales. */
+static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3])
+{
+    size_t weights = l->type == CONNECTED ? (size_t)l->inputs * l->outputs
+                   : l->type == LOCAL ? (size_t)l->size * l->size * l->c * l->n * l->out_h * l->out_w : (size_t)l->nweights;
+    size_t channels = l->type == CONNECTED || l->type == LOCAL ? (size_t)l->outputs : l->type == BATCHNORM ? (size_t)l->c : (size_t)l->n;
+    add_param(d, names[0], l->weights, &l->weight_updates, weights, 1);
+    add_param(d, names[1], l->biases, &l->bias_updates, channels, 0);
+    add_param(d, names[2], l->scales, &l->scale_updates, channels, 0);
+    add_statistics(d, l, channels);
+}
+
+#define NAMES(prefix) ((const char *const[3]){ prefix "weights", prefix "biases", prefix "scales" })
+
+static void describe_params(amp_layer_desc *d, layer *l)
+{
+    switch (l->type) {
+    case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL: case BATCHNORM:
+        add_layer_params(d, l, NAMES(""));
+        break;
+    case RNN: case CRNN:
+        add_layer_params(d, l->input_layer, NAMES("input_layer."));
+        add_layer_params(d, l->self_layer, NAMES("self_layer."));
+        add_layer_params(d, l->output_layer, NAMES("output_layer."));
+        break;
+    case GRU:
+        add_layer_params(d, l->ur, NAMES("ur."));
+        add_layer_params(d, l->uz, NAMES("uz."));
+        add_layer_params(d, l->uh, NAMES("uh."));
+        add_layer_params(d, l->wr, NAMES("wr."));
+        add_layer_params(d, l->wz, NAMES("wz."));
+        add_layer_params(d, l->wh, NAMES("wh."));
+        break;
+    case LSTM:
+        add_layer_params(d, l->wf, NAMES("wf."));
+        add_layer_params(d, l->wi, NAMES("wi."));
+        add_layer_params(d, l->wg, NAMES("wg."));
+        add_layer_params(d, l->wo, NAMES("wo."));
+        add_layer_params(d, l->uf, NAMES("uf."));
+        add_layer_params(d, l->ui, NAMES("ui."));
+        add_layer_params(d, l->ug, NAMES("ug."));
+        add_layer_params(d, l->uo, NAMES("uo."));
+        break;
+    default: break;
+    }
+}
+
+/* ---- shapes and links ---- */
+
+static amp_shape image_shape(int n, int c, int h, int w, int count)
+{
+    if (c > 0 && h > 0 && w > 0 && (long)c * h * w == count) return (amp_shape){ n, c, h, w };
+    return (amp_shape){ n, count, 1, 1 };
+}
+
+static amp_status describe_inputs(network *net, int i, amp_layer_desc *d, amp_error *error)
+{
+    layer *l = &net->layers[i];
+    d->input_count = l->type == ROUTE ? l->n : l->type == SHORTCUT ? 2 : 1;
+    d->inputs = malloc((size_t)d->input_count * sizeof *d->inputs);
+    if (!d->inputs) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while describing layer %d", i);
+    d->inputs[0] = amp_host_producer(net, i - 1, i);
+    if (l->type == SHORTCUT) d->inputs[1] = amp_host_producer(net, l->index, i);
+    for (int k = 0; l->type == ROUTE && k < l->n; k++) {
+        if (l->input_layers[k] < 0 || l->input_layers[k] >= i)
+            return amp_fail(error, AMP_BAD_NETWORK, "layer %d [route]: layers = %d; only 0 to %d lie before it", i, l->input_layers[k], i - 1);
+        d->inputs[k] = amp_host_producer(net, l->input_layers[k], i);
+    }
+    if (l->type == SHORTCUT && (l->index < 0 || l->index >= i))
+        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [shortcut]: from = %d; only 0 to %d lie before it", i, l->index, i - 1);
+    return AMP_OK;
+}
+
+static const amp_shape *shape_of(const amp_network_desc *out, int producer)
+{
+    return producer < 0 ? &out->image : &out->layers[producer].output;
+}
+
+/* Layers that join others run natively only where widths and heights agree. */
+static int joins_equal_sizes(const amp_network_desc *out, const amp_layer_desc *d)
+{
+    const amp_shape *first = shape_of(out, d->inputs[0]);
+    for (int k = 1; k < d->input_count; k++) {
+        const amp_shape *other = shape_of(out, d->inputs[k]);
+        if (other->h != first->h || other->w != first->w) return 0;
+    }
+    return 1;
+}
+
+static void describe_shape(network *net, int i, const amp_network_desc *out, amp_layer_desc *d)
+{
+    const layer *l = &net->layers[i];
+    const amp_shape *in = shape_of(out, d->inputs[0]);
+    d->output = image_shape(net->batch, l->out_c, l->out_h, l->out_w, l->outputs);
+    if (l->type == DROPOUT || l->type == ACTIVE || l->type == SHORTCUT) d->output = *in;
+    if ((l->type == ROUTE || l->type == SHORTCUT) && !joins_equal_sizes(out, d)) {
+        d->kind = AMP_LAYER_HOST;
+        d->output = image_shape(net->batch, l->out_c, l->out_h, l->out_w, l->outputs);
+    } else if (l->type == ROUTE) {
+        d->output = image_shape(net->batch, l->outputs / (in->h * in->w), in->h, in->w, l->outputs);
+    }
+}
+
+static amp_layer_kind kind_of(const layer *l)
+{
+    if (!amp_host_is_native(l)) return AMP_LAYER_HOST;
+    switch (l->type) {
+    case CONVOLUTIONAL: return AMP_LAYER_CONVOLUTIONAL;
+    case CONNECTED: return AMP_LAYER_CONNECTED;
+    case BATCHNORM: return AMP_LAYER_BATCHNORM;
+    case ACTIVE: return AMP_LAYER_ACTIVATION;
+    case MAXPOOL: return AMP_LAYER_MAXPOOL;
+    case AVGPOOL: return AMP_LAYER_AVGPOOL;
+    case ROUTE: return AMP_LAYER_ROUTE;
+    case SHORTCUT: return AMP_LAYER_SHORTCUT;
+    case UPSAMPLE: return AMP_LAYER_UPSAMPLE;
+    case REORG: return AMP_LAYER_REORG;
+    case DROPOUT: return AMP_LAYER_DROPOUT;
+    default: return AMP_LAYER_HOST;
+    }
+}
+
+static amp_status describe_layer(network *net, int i, const amp_config *config, amp_network_desc *out, amp_error *error)
+{
+    layer *l = &net->layers[i];
+    amp_layer_desc *d = &out->layers[i];
+    *d = (amp_layer_desc){
+        .kind = kind_of(l), .type = type_name(l->type), .pinned = i < config->layer_count && !config->layer_amp[i],
+        .is_loss = l->cost != NULL, .is_truth = l->truth, .stops_backward = l->stopbackward, .no_backward = l->type == CROP,
+        .overwrites_delta = l->type == NORMALIZATION || (l->type == UPSAMPLE && l->reverse)
+                         || (l->type == REORG) || l->type == BATCHNORM || l->type == ACTIVE,
+        .activation = activation_of(l->activation), .batch_normalize = l->batch_normalize,
+        .filters = l->type == CONNECTED ? l->outputs : l->n, .size = l->size, .stride = l->stride, .pad = l->pad,
+        .groups = l->groups > 0 ? l->groups : 1, .reverse = l->reverse, .flatten = l->flatten, .extra = l->extra,
+        .alpha = l->alpha, .beta = l->beta, .scale = l->scale, .probability = l->probability,
+        .weights = l->weights, .biases = l->biases, .scales = l->scales, .rolling_mean = l->rolling_mean,
+        .rolling_variance = l->rolling_variance, .rate_scale = l->learning_rate_scale };
+    AMP_TRY(describe_inputs(net, i, d, error));
+    describe_shape(net, i, out, d);
+    describe_params(d, l);
+    return AMP_OK;
+}
+
+static int output_layer_of(const network *net)
+{
+    int i = net->n - 1;
+    while (i > 0 && net->layers[i].type == COST) i--;
+    return i;
+}
+
+amp_status amp_host_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error)
+{
+    *out = (amp_network_desc){ .layers = calloc((size_t)net->n + 1, sizeof *out->layers), .count = net->n,
+                               .image = image_shape(net->batch, net->c, net->h, net->w, net->inputs),
+                               .output_layer = output_layer_of(net) };
+    if (!out->layers) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while describing %d layers", net->n);
+    for (int i = 0; i < net->n; i++) {
+        amp_status status = describe_layer(net, i, config, out, error);
+        if (status == AMP_OK) continue;
+        amp_network_desc_free(out);
+        return status;
+    }
+    return AMP_OK;
+}

@@ -1,0 +1,275 @@
+/* The hooks a patched Darknet calls: each finds the network's AMP state and hands over to the engine. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "host.h"
+#include "host_random.h"
+#include "network.h"
+
+/* The command line's wishes. Set once by main, before any network exists. */
+static struct { const char *amp; } command_line;
+
+struct darknet_amp_options { amp_config *config; };
+
+_Noreturn void amp_host_die(const amp_error *error)
+{
+    fflush(stdout);
+    fprintf(stderr, "%s\n", error->message);
+    exit(1);
+}
+
+static void die_unless_ok(amp_status status, const amp_error *error) { if (status != AMP_OK) amp_host_die(error); }
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- command line ---- */
+
+/* Take `name value` out of argv, as Darknet's own find_char_arg does; NULL where name is absent. */
+static const char *take_argument(int argc, char **argv, const char *name, const char *allowed)
+{
+    for (int i = 1; i < argc; i++) {
+        if (!argv[i] || strcmp(argv[i], name)) continue;
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        amp_error error;
+        if (!value) {
+            amp_fail(&error, AMP_BAD_CONFIG, "command line: %s needs a value; allowed: %s", name, allowed);
+            amp_host_die(&error);
+        }
+        for (int k = i; k < argc; k++) argv[k] = k + 2 < argc ? argv[k + 2] : NULL;
+        return value;
+    }
+    return NULL;
+}
+
+void darknet_amp_arguments(int argc, char **argv)
+{
+    const char *seed = take_argument(argc, argv, "-seed", "0 to 4294967295");
+    command_line.amp = take_argument(argc, argv, "-amp", "off, fp32, fp16, bf16");
+    if (!seed) return;
+    char *end;
+    unsigned long value = strtoul(seed, &end, 10);
+    if (!*seed || *end || *seed == '-' || value > 4294967295ul) {
+        amp_error error;
+        amp_fail(&error, AMP_BAD_CONFIG, "command line: -seed %s is no seed; allowed: 0 to 4294967295", seed);
+        amp_host_die(&error);
+    }
+    amp_random_set_seed((unsigned)value);
+}
+
+/* ---- making and freeing ---- */
+
+struct darknet_amp_options *darknet_amp_options(const char *cfg_file)
+{
+    amp_error error;
+    struct darknet_amp_options *options = calloc(1, sizeof *options);
+    if (!options) {
+        amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory");
+        amp_host_die(&error);
+    }
+    die_unless_ok(amp_config_read(cfg_file, command_line.amp, AMP_BF16, &options->config, &error), &error);
+    return options;
+}
+
+/* A dtype the machine has no instructions for: fp32 instead of a crash, and one line that says so. */
+static amp_dtype runnable_dtype(const amp_backend *backend, amp_dtype asked)
+{
+    char note[256] = "";
+    amp_support support = backend->supports(backend, asked, note);
+    if (note[0]) fprintf(stderr, "amp: %s\n", note);
+    return support == AMP_SUPPORT_NONE ? AMP_FP32 : asked;
+}
+
+static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_error *error)
+{
+    amp_scaler_params params = { .enabled = 1, .dynamic = config->dynamic,
+        .scale = config->dynamic ? config->init_scale : config->loss_scale, .growth_factor = config->growth_factor,
+        .backoff_factor = config->backoff_factor, .growth_interval = config->growth_interval, .min_scale = config->min_scale };
+    return amp_scaler_init(scaler, &params, error);
+}
+
+static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
+{
+    amp->net = net;
+    amp->layer_count = net->n;
+    amp->batch = net->batch;
+    amp->buffers = calloc((size_t)net->n + 1, sizeof *amp->buffers);
+    if (!amp->buffers) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
+    amp_host_note_buffers(amp, net);
+    for (int i = 0; i < net->n; i++) /* a dropout borrows its neighbour's buffers; AMP's has its own */
+        if (net->layers[i].type == DROPOUT) {
+            net->layers[i].output = net->layers[i].delta = NULL;
+            amp->buffers[i] = (amp_host_buffers){ 0 };
+        }
+
+    amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = net->adam, .debug = amp->config->debug };
+    AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
+    amp_backend *backend = amp_cpu_backend_create(error);
+    if (!backend) return error->status;
+    settings.dtype = amp->config->dtype = runnable_dtype(backend, amp->config->dtype);
+    if (amp->config->note[0]) fprintf(stderr, "%s\n", amp->config->note);
+    fprintf(stderr, "amp: %s on %s, %s loss scale %g\n", amp_dtype_name(settings.dtype), backend->description,
+            settings.scaler.dynamic ? "dynamic" : "static", (double)settings.scaler.scale);
+    amp_network_desc described;
+    amp_status status = amp_host_describe(net, amp->config, &described, error);
+    if (status != AMP_OK) {
+        backend->destroy(backend);
+        return status;
+    }
+    amp_host host = amp_host_callbacks(amp);
+    status = amp_engine_create(&settings, backend, &host, &described, &amp->engine, error);
+    amp_network_desc_free(&described);
+    return status;
+}
+
+void darknet_amp_attach(struct network *net, struct darknet_amp_options *options)
+{
+    amp_error error;
+    amp_config *config = options->config;
+    free(options);
+    net->amp = NULL;
+    if (!config->enabled) {
+        amp_config_free(config);
+        return;
+    }
+#ifdef GPU
+    if (net->gpu_index >= 0) {
+        amp_fail(&error, AMP_UNSUPPORTED, "amp: this build has no CUDA backend; run with -nogpu or -amp off, or build without GPU=1");
+        amp_host_die(&error);
+    }
+#endif
+    struct darknet_amp *amp = calloc(1, sizeof *amp);
+    if (!amp) {
+        amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory");
+        amp_host_die(&error);
+    }
+    amp->config = config;
+    die_unless_ok(make(amp, net, &error), &error);
+    net->amp = amp;
+}
+
+/* Darknet's free_layer leaves a dropout's output and delta alone, since they used to be its neighbour's. */
+static void free_dropout_buffers(network *net)
+{
+    for (int i = 0; i < net->n; i++) {
+        if (net->layers[i].type != DROPOUT) continue;
+        free(net->layers[i].output);
+        free(net->layers[i].delta);
+        net->layers[i].output = net->layers[i].delta = NULL;
+    }
+}
+
+void darknet_amp_free(struct network *net)
+{
+    struct darknet_amp *amp = net->amp;
+    if (!amp) return;
+    free_dropout_buffers(net);
+    free(net->workspace);
+    net->workspace = NULL;
+    net->amp = NULL;
+    amp_engine_free(amp->engine);
+    amp_config_free(amp->config);
+    free(amp->buffers);
+    free(amp);
+}
+
+void darknet_amp_weights_changed(struct network *net) { amp_engine_weights_changed(net->amp->engine); }
+
+void darknet_amp_resized(struct network *net)
+{
+    amp_host_note_buffers(net->amp, net);
+    amp_engine_invalidate(net->amp->engine);
+}
+
+/* ---- the step ---- */
+
+static amp_plan_key key_of(const network *net)
+{
+    return (amp_plan_key){ .batch = net->batch, .w = net->w, .h = net->h, .keeps_state = net->train || net->delta,
+                           .image_delta = net->delta != NULL };
+}
+
+static amp_status forward(struct darknet_amp *amp, network *net, amp_error *error)
+{
+    if (net->n != amp->layer_count)
+        return amp_fail(error, AMP_BAD_NETWORK, "amp: this command cuts the network to %d of its %d layers; run it with -amp off", net->n, amp->layer_count);
+    amp_plan_key key = key_of(net);
+    if (!amp_engine_has_plan(amp->engine, &key)) {
+        amp_network_desc described;
+        AMP_TRY(amp_host_describe(net, amp->config, &described, error));
+        amp_status status = amp_engine_add_plan(amp->engine, &described, &key, error);
+        amp_network_desc_free(&described);
+        if (status != AMP_OK) return status;
+    }
+    AMP_TRY(amp_engine_forward(amp->engine, &key, net->input, net->train, error));
+    net->output = net->layers[amp_engine_plan(amp->engine)->output_layer].output;
+    calc_network_cost(net);
+    return AMP_OK;
+}
+
+void darknet_amp_forward(struct network *net)
+{
+    struct darknet_amp *amp = net->amp;
+    amp_error error;
+    double began = now();
+    if (net->train && amp->started == 0) amp->started = began;
+    amp->net = net;
+    die_unless_ok(forward(amp, net, &error), &error);
+    if (!net->train) return;
+    amp->computed += now() - began;
+    amp->images += net->batch;
+}
+
+void darknet_amp_backward(struct network *net)
+{
+    struct darknet_amp *amp = net->amp;
+    amp_error error;
+    double began = now();
+    amp->net = net;
+    die_unless_ok(amp_engine_backward(amp->engine, net->delta, &error), &error);
+    amp->computed += now() - began;
+}
+
+/* One line when training is done, for people and for scripts. */
+static void print_summary(struct darknet_amp *amp, const network *net)
+{
+    struct rusage usage;
+    if (amp->summary_printed || !net->max_batches || get_current_batch((network *)net) < (size_t)net->max_batches) return;
+    amp->summary_printed = 1;
+    getrusage(RUSAGE_SELF, &usage);
+    fprintf(stderr, "amp: summary dtype=%s steps=%lu skipped=%lu scale=%g images_per_second=%.1f compute_images_per_second=%.1f peak_rss_mb=%ld\n",
+            amp_dtype_name(amp->config->dtype), amp->steps, amp->skipped, (double)amp_engine_scaler(amp->engine)->scale,
+            amp->images / (now() - amp->started), amp->images / amp->computed, usage.ru_maxrss / 1024);
+}
+
+void darknet_amp_update(struct network *net)
+{
+    struct darknet_amp *amp = net->amp;
+    amp_error error;
+    amp_step_report report;
+    double began = now();
+    amp_update_args args = { .learning_rate = get_current_rate(net), .momentum = net->momentum,
+                             .batch = net->batch * net->subdivisions, .t = *net->t + 1, .beta1 = net->B1, .beta2 = net->B2,
+                             .eps = net->eps };
+    amp->net = net;
+    die_unless_ok(amp_engine_update(amp->engine, &args, net->decay, &report, &error), &error);
+    amp->computed += now() - began;
+    if (report.skipped) {
+        amp->skipped++;
+        *net->seen -= (size_t)args.batch; /* the schedule does not count a step that did not happen */
+        fprintf(stderr, "amp: step after %zu skipped: inf or NaN gradient, first in layer %d [%s] %s; loss scale %g -> %g\n",
+                get_current_batch(net), report.bad_layer,
+                report.bad_layer < 0 ? "" : amp_engine_plan(amp->engine)->nodes[report.bad_layer].desc.type, report.bad_tensor,
+                (double)report.scale_before, (double)report.scale_after);
+        return;
+    }
+    amp->steps++;
+    ++*net->t;
+    print_summary(amp, net);
+}

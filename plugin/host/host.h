@@ -1,0 +1,46 @@
+/* The host room: what AMP keeps for one Darknet network, and the functions that know Darknet's structs. */
+#ifndef AMP_HOST_HOST_H
+#define AMP_HOST_HOST_H
+
+#include "darknet.h"
+
+#include "../amp/config.h"
+#include "../amp/engine.h"
+#include "../include/darknet_amp.h"
+
+/* Darknet's buffers of one layer, as AMP keeps them. Capacities are in floats; 0 is no buffer. */
+typedef struct amp_host_buffers { size_t output_capacity, delta_capacity; } amp_host_buffers;
+
+struct darknet_amp {
+    amp_config *config;
+    amp_engine *engine;
+    network *net;              /* the network of the hook that runs now */
+    amp_host_buffers *buffers; /* per layer */
+    int layer_count, batch;    /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
+
+    /* What is told to the user. Times in seconds of CLOCK_MONOTONIC. */
+    unsigned long steps, skipped;
+    double started, computed, images;
+    int summary_printed;
+};
+
+/* Ends the program with the error's line on stderr and status 1. */
+_Noreturn void amp_host_die(const amp_error *error);
+
+/* Describe net's layers as the engine wants them. *out is freed with amp_network_desc_free. */
+amp_status amp_host_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error);
+
+/* The callbacks of amp_host; context is a struct darknet_amp. */
+amp_host amp_host_callbacks(struct darknet_amp *amp);
+
+/* Take note of the buffers Darknet made (after parsing and after a resize). */
+void amp_host_note_buffers(struct darknet_amp *amp, network *net);
+
+/* The layer whose output stands for layer `index` when a later layer `consumer` reads it: Darknet's dropout works inside
+ * its neighbour's output, so that readers behind a dropout see what it left. */
+int amp_host_producer(const network *net, int index, int consumer);
+
+/* Layers AMP computes itself: their Darknet buffers exist only on demand. */
+int amp_host_is_native(const layer *l);
+
+#endif

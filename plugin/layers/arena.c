@@ -1,0 +1,72 @@
+/* Placement of buffers with known lifetimes in one block: greedy by size, lowest offset first. */
+#include "arena.h"
+
+#include <stdlib.h>
+
+enum { ALIGNMENT = 64 };
+
+amp_status amp_arena_request_bytes(amp_arena *arena, size_t bytes, int start, int end, void **slot, amp_error *error)
+{
+    if (arena->count == arena->capacity) {
+        int capacity = arena->capacity ? 2 * arena->capacity : 64;
+        amp_arena_request *grown = realloc(arena->requests, (size_t)capacity * sizeof *grown);
+        if (!grown) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning buffers");
+        arena->requests = grown;
+        arena->capacity = capacity;
+    }
+    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    arena->requests[arena->count++] = (amp_arena_request){ .bytes = bytes, .start = start, .end = end, .slot = slot };
+    return AMP_OK;
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const amp_arena_request *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+static int lives_with(const amp_arena_request *a, const amp_arena_request *b)
+{
+    return a->start <= b->end && b->start <= a->end;
+}
+
+/* The lowest offset at which request r fits beside the already placed requests 0..placed-1. */
+static size_t lowest_offset(const amp_arena_request *requests, int placed, const amp_arena_request *r)
+{
+    size_t offset = 0;
+    for (int moved = 1; moved;) {
+        moved = 0;
+        for (int i = 0; i < placed; i++) {
+            const amp_arena_request *other = &requests[i];
+            if (!lives_with(r, other) || offset >= other->offset + other->bytes || other->offset >= offset + r->bytes) continue;
+            offset = other->offset + other->bytes;
+            moved = 1;
+        }
+    }
+    return offset;
+}
+
+amp_status amp_arena_solve(amp_arena *arena, amp_error *error)
+{
+    (void)error;
+    if (arena->count) qsort(arena->requests, (size_t)arena->count, sizeof *arena->requests, larger_first);
+    arena->total = 0;
+    for (int i = 0; i < arena->count; i++) {
+        amp_arena_request *r = &arena->requests[i];
+        r->offset = lowest_offset(arena->requests, i, r);
+        if (r->offset + r->bytes > arena->total) arena->total = r->offset + r->bytes;
+    }
+    return AMP_OK;
+}
+
+void amp_arena_bind(const amp_arena *arena, void *block)
+{
+    for (int i = 0; i < arena->count; i++) *arena->requests[i].slot = (char *)block + arena->requests[i].offset;
+}
+
+void amp_arena_free(amp_arena *arena)
+{
+    free(arena->requests);
+    *arena = (amp_arena){ 0 };
+}

@@ -1,0 +1,53 @@
+/* The [dropout] layer, out of place (Darknet's own works inside its neighbour's buffers).
+ *
+ * It draws one number an element in NCHW order from the host's generator, so that with equal seeds the same elements
+ * drop as in stock Darknet. */
+#include "layer.h"
+
+#include <stdlib.h>
+
+static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time, amp_error *error)
+{
+    (void)step;
+    return amp_arena_request_bytes(arena, amp_shape_count(node->output->shape), forward_time,
+                                   backward_time < 0 ? forward_time : backward_time, (void **)&node->bytes, error);
+}
+
+static amp_status draw(amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_shape s = node->output->shape;
+    size_t image = amp_shape_image(s), plane = (size_t)s.h * s.w;
+    float *numbers = malloc(image * sizeof *numbers);
+    uint8_t *keep = malloc(image);
+    amp_status status = numbers && keep ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "layer %d [dropout]: no memory for its mask of %zu elements", node->index, image);
+    for (int n = 0; n < s.n && status == AMP_OK; n++) {
+        step->host->random_uniform(step->host->context, numbers, image);
+        for (size_t i = 0; i < image; i++) keep[i % plane * s.c + i / plane] = !(numbers[i] < node->desc.probability);
+        status = step->backend->upload(step->backend, node->bytes + n * image, keep, image, error);
+    }
+    free(numbers);
+    free(keep);
+    return status;
+}
+
+static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_tensor x, y;
+    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    y = amp_value_write(node->output);
+    if (!step->training) return step->backend->channels(step->backend, &x, 0, &y, 0, x.shape.c, 1, 0, error);
+    AMP_TRY(draw(node, step, error));
+    return step->backend->dropout(step->backend, &x, &y, node->bytes, node->desc.scale, 0, error);
+}
+
+static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+{
+    if (!node->inputs[0]->wants_delta) return AMP_OK;
+    amp_tensor dy = amp_value_delta(node->output, node->form);
+    int accumulate;
+    amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
+    if (!step->training) return step->backend->channels(step->backend, &dy, 0, &dx, 0, dx.shape.c, 1, accumulate, error);
+    return step->backend->dropout(step->backend, &dy, &dx, node->bytes, node->desc.scale, accumulate, error);
+}
+
+const amp_layer_ops amp_dropout_ops = { 0, 0, plan, forward, backward };

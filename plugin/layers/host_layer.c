@@ -1,0 +1,56 @@
+/* An fp32 island: any layer the host runs itself, on fp32 NCHW buffers, between casts. */
+#include "layer.h"
+
+static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_tensor x = { 0 };
+    for (int i = node->desc.input_count - 1; i >= 0; i--)
+        AMP_TRY(amp_value_read(step, node->inputs[i], AMP_FORM_HOST, &x, error));
+    amp_tensor y = amp_value_write(node->output);
+    /* As Darknet does before each layer: what the layer adds to its own delta starts from zero. */
+    amp_tensor delta = amp_value_delta(node->output, AMP_FORM_HOST);
+    if (delta.data && step->keeps_state) AMP_TRY(step->backend->zero(step->backend, delta.data, amp_tensor_bytes(&delta), error));
+    node->output->delta_valid[AMP_FORM_HOST] = delta.data && step->keeps_state;
+    (void)y;
+    step->host->forward(step->host->context, node->index, x.data, step->training);
+    return AMP_OK;
+}
+
+/* The host's backward adds to (or assigns) its inputs' deltas itself, so these must hold numbers first. */
+static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_backend *b = step->backend;
+    if (node->desc.no_backward) return AMP_OK;
+    for (int i = 0; i < node->desc.input_count; i++) {
+        if (!node->inputs[i]->wants_delta) continue;
+        int accumulate;
+        amp_tensor dx = amp_value_delta_target(node->inputs[i], AMP_FORM_HOST, &accumulate);
+        if (!accumulate) AMP_TRY(b->zero(b, dx.data, amp_tensor_bytes(&dx), error));
+    }
+    amp_value *input = node->inputs[0];
+    amp_tensor x = amp_value_data(input, AMP_FORM_HOST), dx = amp_value_delta(input, AMP_FORM_HOST);
+    /* A shortcut adds to all its inputs without asking; a single input may be refused. */
+    float *target = input->wants_delta || node->desc.input_count > 1 ? dx.data : NULL, *saved = NULL;
+    if (target && node->desc.overwrites_delta) {
+        AMP_TRY(b->allocate(b, amp_tensor_bytes(&dx), (void **)&saved, error));
+        amp_status status = b->upload(b, saved, target, amp_tensor_bytes(&dx), error);
+        if (status != AMP_OK) { b->release(b, saved); return status; }
+    }
+
+    float *momentum[AMP_MAX_PARAMS];
+    for (int i = 0; i < node->desc.param_count; i++) {
+        momentum[i] = *node->desc.params[i].gradient_slot;
+        *node->desc.params[i].gradient_slot = node->gradients->all[i];
+    }
+    step->host->backward(step->host->context, node->index, x.data, target, step->training);
+    for (int i = 0; i < node->desc.param_count; i++) *node->desc.params[i].gradient_slot = momentum[i];
+
+    if (!saved) return AMP_OK;
+    amp_tensor earlier = dx;
+    earlier.data = saved;
+    amp_status status = b->cast(b, &earlier, &dx, 1, error);
+    b->release(b, saved);
+    return status;
+}
+
+const amp_layer_ops amp_host_layer_ops = { 0, 0, NULL, forward, backward };

@@ -1,0 +1,127 @@
+/* What a layer is to the engine: a description the host gives, and a node that computes forward and backward in
+ * terms of backend operations. One file per layer kind implements amp_layer_ops. */
+#ifndef AMP_LAYERS_LAYER_H
+#define AMP_LAYERS_LAYER_H
+
+#include "../backend/backend.h"
+#include "arena.h"
+#include "value.h"
+
+typedef enum amp_layer_kind {
+    AMP_LAYER_HOST, /* runs the host's own fp32 code on fp32 NCHW buffers */
+    AMP_LAYER_CONVOLUTIONAL, AMP_LAYER_CONNECTED, AMP_LAYER_BATCHNORM, AMP_LAYER_ACTIVATION, AMP_LAYER_MAXPOOL,
+    AMP_LAYER_AVGPOOL, AMP_LAYER_ROUTE, AMP_LAYER_SHORTCUT, AMP_LAYER_UPSAMPLE, AMP_LAYER_REORG, AMP_LAYER_DROPOUT,
+    AMP_LAYER_KINDS
+} amp_layer_kind;
+
+/* A trainable array of the host's, described once. */
+typedef struct amp_param_desc {
+    const char *name;       /* "weights", "biases", "scales", "input_layer.weights" */
+    float *master;          /* fp32, the host's */
+    float **gradient_slot;  /* where the host keeps its weight_updates pointer: momentum between steps; points at the
+                               engine's gradient array while the host's own backward runs */
+    float *own_momentum;    /* filled by the engine where the host has none (gradient_slot NULL) */
+    size_t count;
+    int decays;             /* SGD decays weights, not biases and scales */
+} amp_param_desc;
+
+/* Running statistics that a skipped step must put back. */
+typedef struct amp_statistics_desc { float *array; size_t count; } amp_statistics_desc;
+
+enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 16 }; /* lstm: 8 connected × 3 arrays */
+
+/* One layer as the host describes it. Pointers are the host's and outlive the engine; inputs belongs to the
+ * description. Shapes change with a resize, the rest does not. */
+typedef struct amp_layer_desc {
+    amp_layer_kind kind;
+    const char *type;           /* the .cfg section's name, for messages */
+    amp_shape output;           /* n,c,h,w; flat outputs have h = w = 1 */
+    int *inputs, input_count;   /* producers' indices, -1 is the image; the previous layer first */
+    int pinned;                 /* amp=0 in its section */
+    int is_loss;                /* owns a cost and originates a gradient */
+    int is_truth;               /* its fp32 output replaces the truth of later layers */
+    int stops_backward;         /* backward ends above this layer */
+    int no_backward;            /* passes no gradient to its inputs (crop) */
+    int overwrites_delta;       /* the host's backward assigns to its input's delta instead of adding */
+
+    amp_activation activation;
+    int batch_normalize, filters, size, stride, pad, groups;
+    int reverse, flatten, extra;          /* reorg */
+    float alpha, beta, scale, probability;
+    float *weights, *biases, *scales, *rolling_mean, *rolling_variance;
+    float rate_scale;
+
+    amp_param_desc params[AMP_MAX_PARAMS];
+    int param_count;
+    amp_statistics_desc statistics[AMP_MAX_STATISTICS];
+    int statistics_count;
+} amp_layer_desc;
+
+/* What the engine asks of the host while it runs. */
+typedef struct amp_host {
+    void *context;
+    /* Make the fp32 NCHW buffers exist exactly where needed (arrays of flags, one per layer), and free the others. */
+    amp_status (*prepare_buffers)(void *context, const char *needs_output, const char *needs_delta, amp_error *);
+    float *(*output)(void *context, int layer);
+    float *(*delta)(void *context, int layer);
+    /* Run the host's own layer: input is the fp32 NCHW output of its first producer; input_delta is what its backward adds
+     * to, or NULL. */
+    void (*forward)(void *context, int layer, float *input, int training);
+    void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
+    /* count numbers in [0,1) from the host's own generator, for dropout. */
+    void (*random_uniform)(void *context, float *numbers, size_t count);
+} amp_host;
+
+/* What outlives a plan: gradients of a layer's parameters, in the order of desc->params, inside the engine's arena. */
+typedef struct amp_gradients { float *weights, *biases, *scales; float *all[AMP_MAX_PARAMS]; } amp_gradients;
+
+typedef struct amp_node amp_node;
+
+/* One pass over the network. */
+typedef struct amp_step {
+    amp_backend *backend;
+    const amp_host *host;
+    int training;      /* batch statistics, dropout */
+    int keeps_state;   /* a backward follows */
+} amp_step;
+
+typedef struct amp_layer_ops {
+    /* What backward reads again; decides how long activations live. */
+    int backward_reads_input, backward_reads_output;
+    /* Create backend objects and ask the arena for buffers at this shape. forward_time and backward_time are the arena's
+     * clock; backward_time is -1 where no backward follows. */
+    amp_status (*plan)(amp_node *, amp_step *, amp_arena *, int forward_time, int backward_time, amp_error *);
+    amp_status (*forward)(amp_node *, amp_step *, amp_error *);
+    /* The output's delta is settled in its home form before the call, and may be overwritten. */
+    amp_status (*backward)(amp_node *, amp_step *, amp_error *);
+} amp_layer_ops;
+
+/* A layer at one shape. */
+struct amp_node {
+    const amp_layer_ops *ops;
+    amp_layer_desc desc;
+    int index;
+    amp_form form;             /* the form it computes in; its output's home */
+    amp_dtype dtype;           /* of that form */
+    amp_value **inputs, *output;
+    int computes_backward;     /* some gradient is wanted from it */
+    const amp_gradients *gradients;
+
+    amp_conv *conv;
+    void *pre_activation;      /* batch norm's input, kept for backward */
+    float *mean, *variance;    /* batch statistics, c elements each */
+    uint8_t *bytes;            /* max pooling's choice, dropout's keep */
+    int32_t *map;              /* reorg */
+    void *scratch;
+};
+
+const amp_layer_ops *amp_layer_ops_of(amp_layer_kind kind);
+
+/* Frees what plan made (not arena memory). */
+void amp_node_release(amp_node *node, amp_backend *backend);
+
+extern const amp_layer_ops amp_host_layer_ops, amp_convolutional_ops, amp_connected_ops, amp_batchnorm_ops,
+    amp_activation_ops, amp_maxpool_ops, amp_avgpool_ops, amp_route_ops, amp_shortcut_ops, amp_upsample_ops,
+    amp_reorg_ops, amp_dropout_ops;
+
+#endif

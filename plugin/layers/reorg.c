@@ -1,0 +1,72 @@
+/* The [reorg] layer: a fixed rearrangement of each image, in all of Darknet's modes (stride, reverse, flatten, extra), as
+ * one table of indices.
+ *
+ * Darknet's reorg works on flat NCHW memory: with r = c/stride², element (k,j,i) of a (c,h,w) array corresponds to flat
+ * element ((k%r)·h·s + j·s + (k/r)/s)·w·s + i·s + (k/r)%s of the other (blas.c, reorg_cpu). */
+#include "layer.h"
+
+#include <stdlib.h>
+
+/* Flat NCHW index → flat NHWC index of an image of this shape. */
+static int32_t nhwc_of_nchw(amp_shape s, size_t flat)
+{
+    size_t plane = (size_t)s.h * s.w;
+    return (int32_t)(flat % plane * s.c + flat / plane);
+}
+
+/* For each flat NCHW index of the output, the flat NCHW index of the input it takes; -1 for none. */
+static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
+{
+    size_t plane = (size_t)in.h * in.w;
+    if (d->flatten) /* (c,h·w) ↔ (h·w,c) */
+        return (long)(d->reverse ? out % plane * in.c + out / plane : out % in.c * plane + out / in.c);
+    if (d->extra) return out < amp_shape_image(in) ? (long)out : -1;
+    size_t s = (size_t)d->stride, r = in.c / (s * s), w = in.w, h = in.h;
+    if (!d->reverse) { /* out, read as (c,h,w) of the input's shape, takes the corresponding flat element */
+        size_t k = out / plane, j = out % plane / w, i = out % w, offset = k / r;
+        return (long)(((k % r) * h * s + j * s + offset / s) * w * s + i * s + offset % s);
+    }
+    /* The inverse: out = (k2, h2, w2) of an array (r, h·s, w·s). */
+    size_t w2 = out % (w * s), h2 = out / (w * s) % (h * s), k2 = out / (w * s * h * s);
+    size_t offset = (h2 % s) * s + w2 % s;
+    return (long)(((k2 + offset * r) * h + h2 / s) * w + w2 / s);
+}
+
+static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time, amp_error *error)
+{
+    (void)arena, (void)forward_time, (void)backward_time;
+    amp_shape in = node->inputs[0]->shape, out = node->output->shape;
+    size_t count = amp_shape_image(out);
+    if (!node->desc.flatten && !node->desc.extra && (in.c % (node->desc.stride * node->desc.stride) || in.h % (node->desc.reverse ? 1 : node->desc.stride) || in.w % (node->desc.reverse ? 1 : node->desc.stride)))
+        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [reorg]: input %dx%dx%d (w x h x c) is not divisible by stride %d", node->index,
+                        in.w, in.h, in.c, node->desc.stride);
+    int32_t *map = malloc((count ? count : 1) * sizeof *map);
+    if (!map) return amp_fail(error, AMP_NO_MEMORY, "layer %d [reorg]: no memory for its table of %zu entries", node->index, count);
+    for (size_t i = 0; i < count; i++) {
+        long from = source_of(&node->desc, in, i);
+        map[nhwc_of_nchw(out, i)] = from < 0 ? -1 : nhwc_of_nchw(in, (size_t)from);
+    }
+    amp_status status = step->backend->allocate(step->backend, count * sizeof *map, (void **)&node->map, error);
+    if (status == AMP_OK) status = step->backend->upload(step->backend, node->map, map, count * sizeof *map, error);
+    free(map);
+    return status;
+}
+
+static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_tensor x, y;
+    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    y = amp_value_write(node->output);
+    return step->backend->gather_forward(step->backend, &x, &y, node->map, error);
+}
+
+static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+{
+    if (!node->inputs[0]->wants_delta) return AMP_OK;
+    amp_tensor dy = amp_value_delta(node->output, node->form);
+    int accumulate;
+    amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
+    return step->backend->gather_backward(step->backend, &dy, &dx, node->map, accumulate, error);
+}
+
+const amp_layer_ops amp_reorg_ops = { 0, 0, plan, forward, backward };

@@ -1,0 +1,21 @@
+/* The [upsample] layer: nearest neighbour, times scale. A negative stride (downsampling) goes the host's way. */
+#include "layer.h"
+
+static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_tensor x, y;
+    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    y = amp_value_write(node->output);
+    return step->backend->upsample_forward(step->backend, &x, &y, node->desc.stride, node->desc.scale, error);
+}
+
+static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+{
+    if (!node->inputs[0]->wants_delta) return AMP_OK;
+    amp_tensor dy = amp_value_delta(node->output, node->form);
+    int accumulate;
+    amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
+    return step->backend->upsample_backward(step->backend, &dy, &dx, node->desc.stride, node->desc.scale, accumulate, error);
+}
+
+const amp_layer_ops amp_upsample_ops = { 0, 0, NULL, forward, backward };

@@ -1,0 +1,46 @@
+/* A value: what one layer produces, with its delta, in up to three forms.
+ *
+ * The producer writes its home form. A consumer that computes in another form asks for that one, and the value is cast
+ * once and remembered: at most one cast per producer and form in a step. Consumers add their part of the delta in
+ * their own form; before the producer's backward the parts are summed in the home form. */
+#ifndef AMP_LAYERS_VALUE_H
+#define AMP_LAYERS_VALUE_H
+
+#include "../tensor/status.h"
+#include "../tensor/tensor.h"
+
+typedef enum amp_form {
+    AMP_FORM_LOW,  /* fp16 or bf16, NHWC */
+    AMP_FORM_WIDE, /* fp32, NHWC */
+    AMP_FORM_HOST, /* fp32, NCHW, in the host's buffers */
+    AMP_FORMS
+} amp_form;
+
+typedef struct amp_value {
+    int index;           /* of the producing layer, -1 for the image */
+    amp_shape shape;
+    amp_form home;
+    amp_dtype low_dtype;
+    int wants_delta;     /* backward goes on into the producer */
+    void *data[AMP_FORMS], *delta[AMP_FORMS];
+    char data_valid[AMP_FORMS], delta_valid[AMP_FORMS];
+} amp_value;
+
+struct amp_step;
+
+amp_tensor amp_value_data(const amp_value *, amp_form);
+amp_tensor amp_value_delta(const amp_value *, amp_form);
+
+/* The producer is about to write its home form. */
+amp_tensor amp_value_write(amp_value *);
+
+/* The value in a consumer's form, cast if it is not there yet. */
+amp_status amp_value_read(struct amp_step *, amp_value *, amp_form, amp_tensor *out, amp_error *);
+
+/* Where a consumer puts its part of the delta, and whether it must add. Call only when wants_delta. */
+amp_tensor amp_value_delta_target(amp_value *, amp_form, int *accumulate);
+
+/* Sum all parts into the home form. *any is 0 when no consumer contributed. */
+amp_status amp_value_settle_delta(struct amp_step *, amp_value *, int *any, amp_error *);
+
+#endif

@@ -1,0 +1,36 @@
+# cmake --install gives a folder that works after it was moved: the program, the libraries, the headers, pkg-config.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+
+cmake --install "$BUILD_DIR" --prefix "$PWD/first" > log || fail "$(cat log)"
+mv first moved
+tiny_training
+ldd moved/bin/darknet | grep -q "$PWD/moved/.*libdarknet" || fail "the program finds another library: $(ldd moved/bin/darknet)"
+moved/bin/darknet detector train tiny.data tiny.cfg > out 2> err || fail "the installed program does not train: $(tail -3 err)"
+
+command -v pkg-config > /dev/null || skip 'there is no pkg-config for the second half of this test'
+cat > client.c <<'END'
+#include <darknet.h>
+int main(void)
+{
+    network *net = parse_network_cfg("tiny.cfg");
+    if(!net || net->n != 13 || net->amp) return 1;
+    load_weights(net, "backup/tiny_final.weights");
+    load_args args = get_base_args(net);
+    if(args.w != 32 || args.job) return 2;
+    network_predict(net, net->input);
+    free_network(net);
+    return 0;
+}
+END
+export PKG_CONFIG_PATH=$(dirname "$(find "$PWD/moved" -name darknet-amp.pc)")
+case $(pkg-config --cflags --libs darknet-amp) in
+    *"$PWD"/moved/*) ;;
+    *) fail "pkg-config names another folder: $(pkg-config --cflags --libs darknet-amp)" ;;
+esac
+[ -z "$SANITIZERS" ] || export LSAN_OPTIONS=detect_leaks=0 # of Darknet's own
+cc $SANITIZERS client.c -o client $(pkg-config --cflags --libs darknet-amp) -lm
+LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") ./client 2> err || fail "linked against libdarknet.so: $(tail -3 err)"
+cc $SANITIZERS client.c -o client $(pkg-config --cflags darknet-amp) \
+    $(pkg-config --static --libs darknet-amp | sed 's/-ldarknet/-l:libdarknet.a/')
+./client 2> err || fail "linked against libdarknet.a: $(tail -3 err)"

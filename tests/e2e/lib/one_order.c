@@ -1,0 +1,51 @@
+/* Preloaded into stock Darknet, which seeds itself with the time and whose loader threads race for rand(): makes the
+ * time stand still and gives each thread a generator of its own, numbered in the order in which threads are made. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+static atomic_uint threads;
+static _Thread_local unsigned long long state;
+
+struct start {
+    void *(*function)(void *);
+    void *argument;
+    unsigned number;
+};
+
+static void *numbered(void *pointer)
+{
+    struct start start = *(struct start *)pointer;
+    free(pointer);
+    srand(start.number);
+    return start.function(start.argument);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *), void *argument)
+{
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
+    struct start *start = malloc(sizeof *start);
+    *start = (struct start){function, argument, ++threads};
+    return create(thread, attributes, numbered, start);
+}
+
+time_t time(time_t *out)
+{
+    if (out) *out = 1000000000;
+    return 1000000000;
+}
+
+void srand(unsigned seed)
+{
+    state = seed + 1ull;
+}
+
+int rand(void)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (int)(state >> 33);
+}

@@ -1,0 +1,122 @@
+# A training that takes a second: tiny_training makes, in the current folder, tiny.data and tiny.cfg with eight images,
+# labels and all; its weights end up in backup/tiny_final.weights.
+
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+
+skip() {
+    echo "SKIPPED: $*"
+    exit 77
+}
+
+tiny_training() {
+    mkdir -p images labels backup
+    local i
+    : > train.txt
+    for i in 1 2 3 4 5 6 7 8; do
+        # Darknet knows an image by its content: this is a PPM, and the name makes it look for labels/N.txt.
+        { printf 'P6\n40 30\n255\n'; yes "${i}pattern" | head -c 3600; } > images/$i.jpg
+        echo "$((i % 2)) 0.$((i + 1)) 0.5 0.3 0.4" > labels/$i.txt
+        echo "0 0.5 0.$((i + 1)) 0.2 0.2" >> labels/$i.txt
+        echo "$PWD/images/$i.jpg" >> train.txt
+    done
+    printf '%s\n' round square > tiny.names
+    printf '%s\n' 'classes=2' 'train=train.txt' 'valid=train.txt' 'names=tiny.names' 'backup=backup' > tiny.data
+    cat > tiny.cfg <<'END'
+[net]
+batch=4
+subdivisions=2
+width=32
+height=32
+channels=3
+momentum=0.9
+decay=0.0005
+angle=5
+saturation=1.5
+exposure=1.5
+hue=.1
+learning_rate=0.01
+burn_in=2
+max_batches=5
+policy=steps
+steps=3
+scales=.5
+
+[convolutional]
+batch_normalize=1
+filters=8
+size=3
+stride=1
+pad=1
+activation=leaky
+
+[maxpool]
+size=2
+stride=2
+
+[convolutional]
+batch_normalize=1
+filters=16
+size=3
+stride=2
+pad=1
+activation=leaky
+
+[convolutional]
+filters=16
+size=1
+stride=1
+activation=linear
+
+[shortcut]
+from=-2
+activation=leaky
+
+[dropout]
+probability=.2
+
+[convolutional]
+filters=21
+size=1
+stride=1
+activation=linear
+
+[yolo]
+mask=3,4,5
+anchors=4,5, 8,8, 12,14, 14,12, 20,20, 28,30
+classes=2
+num=6
+jitter=.3
+ignore_thresh=.7
+truth_thresh=1
+random=0
+
+[route]
+layers=-3
+
+[upsample]
+stride=2
+
+[route]
+layers=-1,1
+
+[convolutional]
+filters=21
+size=3
+stride=1
+pad=1
+activation=linear
+
+[yolo]
+mask=0,1,2
+anchors=4,5, 8,8, 12,14, 14,12, 20,20, 28,30
+classes=2
+num=6
+jitter=.3
+ignore_thresh=.7
+truth_thresh=1
+random=0
+END
+}

@@ -1,0 +1,22 @@
+# Darknet's own Makefile in a patched copy: AMP=0 is stock Darknet, AMP=1 has the plugin.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+"$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" patched
+
+# AMP=0: the compiler sees the same text (but for assertions, which hold line numbers).
+for file in $(cd "$DARKNET_TREE" && ls src/*.c examples/*.c); do
+    for tree in "$DARKNET_TREE" patched; do
+        cc -E -P -DNDEBUG -I"$tree/include" -I"$tree/src" "$tree/$file" 2> /dev/null | sed "/^ *$/d" > "$(basename "$tree").i"
+    done
+    cmp -s "$(basename "$DARKNET_TREE").i" patched.i || fail "without AMP, $file is not stock Darknet's"
+done
+
+cd patched
+make -j"$(nproc)" OPTS=-O1 > ../log 2>&1 || fail "make: $(tail -20 ../log)"
+! nm darknet | grep -q darknet_amp || fail 'AMP=0 holds a part of the plugin'
+make clean > /dev/null
+make -j"$(nproc)" OPTS=-O1 AMP=1 > ../log 2>&1 || fail "make AMP=1: $(tail -20 ../log)"
+cd ..
+tiny_training
+patched/darknet detector train tiny.data tiny.cfg -seed 1 > out 2> err || fail "make AMP=1, then train: $(tail -3 err)"
+[ -s backup/tiny_final.weights ] || fail 'make AMP=1, then train: no weights'

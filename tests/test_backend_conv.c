@@ -1,0 +1,449 @@
+/* Conformance of a backend's convolutions: every shape of a table, in every dtype, against sums in double precision.
+ *
+ * Inputs and weights are rounded to the dtype first, so that a backend that computes in the dtype and one that widens it
+ * must agree. What may remain is one rounding of the result, u·|result| with the format's unit roundoff u, and the
+ * rounding of fp32 sums, 1e-5 · Σ|terms|. Outputs are filled with NaN before they are overwritten. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../plugin/backend/backend.h"
+#include "../plugin/tensor/half.h"
+
+typedef struct shape_case { const char *what; int n, c, h, w, k, size_h, size_w, stride, pad, groups; } shape_case;
+
+static const shape_case shapes[] = {
+    { "first layer, three channels",            2, 3, 17, 19, 16, 3, 3, 1, 1, 1 },
+    { "stem 7x7 stride 2",                      1, 3, 33, 35, 64, 7, 7, 2, 3, 1 },
+    { "11x11 stride 4, no padding",             1, 3, 35, 36, 24, 11, 11, 4, 0, 1 },
+    { "3x3 of blocks of 16",                    2, 32, 13, 13, 64, 3, 3, 1, 1, 1 },
+    { "3x3, many channels",                     1, 256, 7, 7, 128, 3, 3, 1, 1, 1 },
+    { "3x3 stride 2 on odd sizes",              2, 32, 15, 13, 48, 3, 3, 2, 1, 1 },
+    { "3x3 stride 2 on even sizes",             2, 16, 14, 12, 32, 3, 3, 2, 1, 1 },
+    { "3x3 stride 2 without padding",           1, 16, 14, 14, 16, 3, 3, 2, 0, 1 },
+    { "stride 3 that leaves rows unused",       1, 16, 15, 16, 16, 3, 3, 3, 0, 1 },
+    { "stride larger than the window",          1, 16, 15, 14, 16, 1, 1, 3, 0, 1 },
+    { "1x1",                                    2, 64, 13, 13, 32, 1, 1, 1, 0, 1 },
+    { "1x1 stride 2 with an unused last row",   2, 32, 14, 14, 32, 1, 1, 2, 0, 1 },
+    { "head of 255 channels",                   2, 64, 13, 13, 255, 1, 1, 1, 0, 1 },
+    { "from 255 channels",                      1, 255, 9, 9, 32, 3, 3, 1, 1, 1 },
+    { "5 to 7 channels",                        2, 5, 11, 9, 7, 3, 3, 1, 1, 1 },
+    { "17 to 33 channels, stride 2",            3, 17, 10, 11, 33, 3, 3, 2, 1, 1 },
+    { "1 to 1 channel",                         1, 1, 8, 8, 1, 3, 3, 1, 1, 1 },
+    { "5x5",                                    1, 16, 12, 12, 32, 5, 5, 1, 2, 1 },
+    { "even window",                            1, 16, 12, 12, 16, 2, 2, 1, 1, 1 },
+    { "even window, stride 2",                  1, 16, 12, 12, 16, 4, 4, 2, 1, 1 },
+    { "1x1 with padding",                       1, 16, 6, 6, 16, 1, 1, 1, 1, 1 },
+    { "padding as large as the window",         1, 16, 6, 6, 16, 3, 3, 1, 3, 1 },
+    { "padding larger than the window",         1, 16, 6, 6, 16, 2, 2, 2, 3, 1 },
+    { "3x1 window",                             1, 16, 9, 9, 16, 3, 1, 1, 0, 1 },
+    { "1x3 window, padding 1",                  1, 8, 9, 9, 16, 1, 3, 1, 1, 1 },
+    { "one pixel",                              4, 32, 1, 1, 32, 3, 3, 1, 1, 1 },
+    { "one row",                                1, 16, 1, 40, 16, 3, 3, 1, 1, 1 },
+    { "2 groups",                               2, 32, 9, 9, 64, 3, 3, 1, 1, 2 },
+    { "8 groups of 4, as ResNeXt",              1, 32, 10, 10, 32, 3, 3, 1, 1, 8 },
+    { "2 groups of 16, stride 2",               1, 32, 11, 11, 32, 3, 3, 2, 1, 2 },
+    { "3 groups of 5 to 2",                     2, 15, 7, 7, 6, 3, 3, 1, 1, 3 },
+    { "1x1 in 4 groups",                        1, 64, 7, 7, 32, 1, 1, 1, 0, 4 },
+    { "depthwise",                              2, 32, 14, 14, 32, 3, 3, 1, 1, 32 },
+    { "depthwise, stride 2",                    2, 32, 14, 14, 32, 3, 3, 2, 1, 32 },
+    { "depthwise, 13 channels",                 1, 13, 9, 9, 13, 3, 3, 1, 1, 13 },
+    { "depthwise, 5x5",                         1, 24, 9, 9, 24, 5, 5, 1, 2, 24 },
+    { "depthwise that doubles",                 1, 16, 8, 8, 32, 3, 3, 1, 1, 16 },
+    { "connected, image",                       2, 7, 5, 3, 10, 5, 3, 1, 0, 1 },
+    { "connected, vector",                      4, 256, 1, 1, 100, 1, 1, 1, 0, 1 },
+    { "connected, batch 1",                     1, 1, 28, 28, 10, 28, 28, 1, 0, 1 },
+    { "connected, one output",                  3, 16, 4, 4, 1, 4, 4, 1, 0, 1 },
+    { "more than one slice of the batch",       3, 64, 256, 240, 2, 1, 1, 1, 0, 1 },
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static const amp_dtype dtypes[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
+
+/* ------------------------------------------------------------------------------------------------ numbers */
+
+static double unit_roundoff(amp_dtype dtype) { return dtype == AMP_FP32 ? 0x1p-24 : dtype == AMP_BF16 ? 0x1p-8 : 0x1p-11; }
+
+static float rounded(amp_dtype dtype, float value)
+{
+    if (dtype == AMP_FP16) return amp_fp16_to_float(amp_float_to_fp16(value));
+    return dtype == AMP_BF16 ? amp_bf16_to_float(amp_float_to_bf16(value)) : value;
+}
+
+static float get(amp_dtype dtype, const void *data, size_t i)
+{
+    if (dtype == AMP_FP32) return ((const float *)data)[i];
+    amp_half_bits bits = ((const amp_half_bits *)data)[i];
+    return dtype == AMP_FP16 ? amp_fp16_to_float(bits) : amp_bf16_to_float(bits);
+}
+
+static void set(amp_dtype dtype, void *data, size_t i, float value)
+{
+    if (dtype == AMP_FP32) ((float *)data)[i] = value;
+    else ((amp_half_bits *)data)[i] = dtype == AMP_FP16 ? amp_float_to_fp16(value) : amp_float_to_bf16(value);
+}
+
+static float random_number(void) { return (float)rand() / (float)RAND_MAX * 2.0f - 1.0f; }
+
+/* ------------------------------------------------------------------------------------------------ fixture */
+
+typedef struct fixture {
+    amp_backend *backend;
+    amp_conv *conv;
+    amp_conv_desc d;
+    amp_shape y_shape;
+    size_t x_count, y_count, w_count;
+    void *x, *y, *dx, *dy;                /* in the dtype, NHWC, from the backend's allocate */
+    float *w, *dw, *bias;
+    double *want, *magnitude;             /* of the larger of x, y and w */
+} fixture;
+
+static void *memory(fixture *f, size_t bytes)
+{
+    void *p = NULL;
+    amp_error error;
+    assert_int_equal(f->backend->allocate(f->backend, bytes, &p, &error), AMP_OK);
+    assert_int_equal((size_t)p % 64, 0);
+    memset(p, 0xff, bytes); /* NaN in every dtype */
+    return p;
+}
+
+static void fill(amp_dtype dtype, void *data, size_t count)
+{
+    for (size_t i = 0; i < count; ++i) set(dtype, data, i, random_number());
+}
+
+static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
+{
+    amp_error error = { 0 };
+    memset(f, 0, sizeof *f);
+    srand(1);
+    f->backend = amp_cpu_backend_create(&error);
+    assert_non_null(f->backend);
+    f->d = (amp_conv_desc){ { s->n, s->c, s->h, s->w }, s->k, s->size_h, s->size_w, s->stride, s->pad, s->groups, dtype, 1, 1 };
+    f->y_shape = amp_conv_output(&f->d);
+    f->x_count = amp_shape_count(f->d.x);
+    f->y_count = amp_shape_count(f->y_shape);
+    f->w_count = (size_t)s->k * (s->c / s->groups) * s->size_h * s->size_w;
+    size_t size = amp_dtype_size(dtype), most = f->x_count > f->y_count ? f->x_count : f->y_count;
+    if (f->w_count > most) most = f->w_count;
+    f->x = memory(f, f->x_count * size), f->dx = memory(f, f->x_count * size);
+    f->y = memory(f, f->y_count * size), f->dy = memory(f, f->y_count * size);
+    f->w = memory(f, f->w_count * 4), f->dw = memory(f, f->w_count * 4), f->bias = memory(f, s->k * 4);
+    f->want = malloc(most * sizeof *f->want), f->magnitude = malloc(most * sizeof *f->magnitude);
+    assert_true(f->want && f->magnitude);
+    fill(dtype, f->x, f->x_count);
+    fill(dtype, f->dy, f->y_count);
+    fill(AMP_FP32, f->bias, s->k);
+    fill(AMP_FP32, f->dw, f->w_count);
+    for (size_t i = 0; i < f->w_count; ++i) f->w[i] = rounded(dtype, random_number());
+    if (f->backend->conv_create(f->backend, &f->d, &f->conv, &error) != AMP_OK) fail_msg("%s", error.message);
+    if (f->backend->conv_load_weights(f->backend, f->conv, f->w, &error) != AMP_OK) fail_msg("%s", error.message);
+}
+
+static void end(fixture *f)
+{
+    void *all[] = { f->x, f->y, f->dx, f->dy, f->w, f->dw, f->bias };
+    for (size_t i = 0; i < sizeof all / sizeof *all; ++i) f->backend->release(f->backend, all[i]);
+    f->backend->conv_destroy(f->backend, f->conv);
+    f->backend->destroy(f->backend);
+    free(f->want);
+    free(f->magnitude);
+}
+
+/* ------------------------------------------------------------------------------------------------ reference */
+
+/* Call visit for each term of the convolution: indices into x and y (NHWC) and w (OIHW). */
+typedef enum pass { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS } pass;
+
+/* want (+)= the pass in double; magnitude (+)= the terms' absolute values. Both must hold the start values. */
+static void reference(fixture *f, pass which)
+{
+    const amp_conv_desc *d = &f->d;
+    amp_shape in = d->x, out = f->y_shape;
+    int group_c = in.c / d->groups, group_k = d->k / d->groups;
+    for (int n = 0; n < in.n; ++n)
+    for (int i = 0; i < out.h; ++i)
+    for (int j = 0; j < out.w; ++j)
+    for (int r = 0; r < d->size_h; ++r) {
+        int row = i * d->stride - d->pad + r;
+        if (row < 0 || row >= in.h) continue;
+        for (int s = 0; s < d->size_w; ++s) {
+            int column = j * d->stride - d->pad + s;
+            if (column < 0 || column >= in.w) continue;
+            for (int k = 0; k < d->k; ++k)
+            for (int c = 0; c < group_c; ++c) {
+                size_t xi = (((size_t)n * in.h + row) * in.w + column) * in.c + k / group_k * group_c + c;
+                size_t yi = (((size_t)n * out.h + i) * out.w + j) * out.c + k;
+                size_t wi = (((size_t)k * group_c + c) * d->size_h + r) * d->size_w + s;
+                size_t to = which == FORWARD ? yi : which == BACKWARD_DATA ? xi : wi;
+                double a = which == BACKWARD_DATA ? get(d->dtype, f->dy, yi) : get(d->dtype, f->x, xi);
+                double b = which == BACKWARD_WEIGHTS ? get(d->dtype, f->dy, yi) : f->w[wi];
+                f->want[to] += a * b;
+                f->magnitude[to] += fabs(a * b);
+            }
+        }
+    }
+}
+
+static void start_at(fixture *f, size_t i, double value)
+{
+    f->want[i] = value;
+    f->magnitude[i] = fabs(value);
+}
+
+static void compare(const fixture *f, const char *what, const void *got, amp_dtype dtype, size_t count)
+{
+    for (size_t i = 0; i < count; ++i) {
+        double value = get(dtype, got, i), want = f->want[i];
+        double bound = unit_roundoff(dtype) * fabs(want) + 1e-5 * f->magnitude[i] + (dtype == AMP_FP16 ? 0x1p-25 : 0);
+        if (!(fabs(value - want) <= bound)) /* so that NaN fails */
+            fail_msg("%s: element %zu of %zu is %.9g, not %.9g within %.3g", what, i, count, value, want, bound);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ the table */
+
+typedef struct conv_test { const shape_case *shape; amp_dtype dtype; } conv_test;
+
+static void agrees_with_double_precision(void **state)
+{
+    const conv_test *t = *state;
+    amp_error error = { 0 };
+    fixture f;
+    begin(&f, t->shape, t->dtype);
+    amp_backend *b = f.backend;
+    int k = f.d.k;
+
+    for (int with_bias = 0; with_bias < 2; ++with_bias) {
+        memset(f.y, 0xff, f.y_count * amp_dtype_size(t->dtype));
+        for (size_t i = 0; i < f.y_count; ++i) start_at(&f, i, with_bias ? f.bias[i % k] : 0);
+        reference(&f, FORWARD);
+        assert_int_equal(b->conv_forward(b, f.conv, f.x, with_bias ? f.bias : NULL, f.y, &error), AMP_OK);
+        compare(&f, with_bias ? "forward with bias" : "forward", f.y, t->dtype, f.y_count);
+    }
+
+    for (size_t i = 0; i < f.x_count; ++i) start_at(&f, i, 0);
+    reference(&f, BACKWARD_DATA);
+    assert_int_equal(b->conv_backward_data(b, f.conv, f.dy, f.dx, 0, &error), AMP_OK);
+    compare(&f, "backward by data", f.dx, t->dtype, f.x_count);
+
+    /* What is there nearly cancels what is added: a sum of two roundings would not pass. */
+    for (size_t i = 0; i < f.x_count; ++i) {
+        set(t->dtype, f.dx, i, (float)(-1.01 * f.want[i]) + 0.01f * random_number());
+        start_at(&f, i, get(t->dtype, f.dx, i));
+    }
+    reference(&f, BACKWARD_DATA);
+    assert_int_equal(b->conv_backward_data(b, f.conv, f.dy, f.dx, 1, &error), AMP_OK);
+    compare(&f, "backward by data, adding", f.dx, t->dtype, f.x_count);
+
+    for (size_t i = 0; i < f.w_count; ++i) start_at(&f, i, f.dw[i]);
+    for (int twice = 0; twice < 2; ++twice) {
+        reference(&f, BACKWARD_WEIGHTS);
+        assert_int_equal(b->conv_backward_weights(b, f.conv, f.x, f.dy, f.dw, &error), AMP_OK);
+        compare(&f, "backward by weights", f.dw, AMP_FP32, f.w_count);
+    }
+    end(&f);
+}
+
+/* ------------------------------------------------------------------------------------------------ single behaviours */
+
+static const shape_case small = { "small", 2, 16, 9, 9, 32, 3, 3, 1, 1, 1 };
+
+/* One bad input number must spoil what depends on it: the finite check of the gradients relies on that. And nothing else,
+ * so that a diverged element can be traced; but oneDNN's weight gradients in bf16 multiply what they skip by zero, so
+ * there it may spoil more. */
+static void spreads_non_finite_inputs(void **state)
+{
+    (void)state;
+    static const int chosen[] = { 0, 3, 12, 13, 28, 32, 37 };
+    amp_error error = { 0 };
+    for (size_t s = 0; s < sizeof chosen / sizeof *chosen; ++s)
+    for (size_t t = 0; t < sizeof dtypes / sizeof *dtypes; ++t)
+    for (int inf = 0; inf < 2; ++inf) {
+        fixture f;
+        begin(&f, &shapes[chosen[s]], dtypes[t]);
+        amp_backend *b = f.backend;
+        float bad = inf ? INFINITY : NAN;
+        set(f.d.dtype, f.x, f.x_count / 2, bad);
+        set(f.d.dtype, f.dy, f.y_count / 2, bad);
+        memset(f.dw, 0, f.w_count * 4);
+        assert_int_equal(b->conv_forward(b, f.conv, f.x, NULL, f.y, &error), AMP_OK);
+        assert_int_equal(b->conv_backward_data(b, f.conv, f.dy, f.dx, 0, &error), AMP_OK);
+        assert_int_equal(b->conv_backward_weights(b, f.conv, f.x, f.dy, f.dw, &error), AMP_OK);
+        for (pass p = FORWARD; p <= BACKWARD_WEIGHTS; ++p) {
+            const void *got = p == FORWARD ? f.y : p == BACKWARD_DATA ? f.dx : f.dw;
+            size_t count = p == FORWARD ? f.y_count : p == BACKWARD_DATA ? f.x_count : f.w_count;
+            amp_dtype dtype = p == BACKWARD_WEIGHTS ? AMP_FP32 : f.d.dtype;
+            for (size_t i = 0; i < count; ++i) start_at(&f, i, 0);
+            reference(&f, p);
+            for (size_t i = 0; i < count; ++i) {
+                float value = get(dtype, got, i);
+                if (p == BACKWARD_WEIGHTS && amp_is_finite((float)f.want[i])) continue;
+                if (amp_is_finite(value) != amp_is_finite((float)f.want[i]))
+                    fail_msg("%s, %s, pass %d: element %zu is %g, not %g", shapes[chosen[s]].what,
+                             amp_dtype_name(f.d.dtype), p, i, value, f.want[i]);
+            }
+        }
+        end(&f);
+    }
+}
+
+static void uses_new_weights_after_loading_again(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < sizeof dtypes / sizeof *dtypes; ++t) {
+        amp_error error = { 0 };
+        fixture f;
+        begin(&f, &small, dtypes[t]);
+        amp_backend *b = f.backend;
+        assert_int_equal(b->conv_forward(b, f.conv, f.x, NULL, f.y, &error), AMP_OK);
+        for (size_t i = 0; i < f.w_count; ++i) f.w[i] = rounded(dtypes[t], random_number());
+        b->conv_drop_weights(b, f.conv);
+        assert_int_equal(b->conv_forward(b, f.conv, f.x, NULL, f.y, &error), AMP_BACKEND_FAILED);
+        assert_int_equal(b->conv_backward_data(b, f.conv, f.dy, f.dx, 0, &error), AMP_BACKEND_FAILED);
+        assert_non_null(strstr(error.message, "weights were not loaded"));
+        assert_int_equal(b->conv_load_weights(b, f.conv, f.w, &error), AMP_OK);
+        for (size_t i = 0; i < f.y_count; ++i) start_at(&f, i, 0);
+        reference(&f, FORWARD);
+        assert_int_equal(b->conv_forward(b, f.conv, f.x, NULL, f.y, &error), AMP_OK);
+        compare(&f, "forward with new weights", f.y, dtypes[t], f.y_count);
+        for (size_t i = 0; i < f.x_count; ++i) start_at(&f, i, 0);
+        reference(&f, BACKWARD_DATA);
+        assert_int_equal(b->conv_backward_data(b, f.conv, f.dy, f.dx, 0, &error), AMP_OK);
+        compare(&f, "backward by data with new weights", f.dx, dtypes[t], f.x_count);
+        end(&f);
+    }
+}
+
+static void gives_the_same_bits_twice(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < sizeof dtypes / sizeof *dtypes; ++t) {
+        amp_error error = { 0 };
+        fixture f;
+        begin(&f, &small, dtypes[t]);
+        amp_backend *b = f.backend;
+        size_t bytes = f.y_count * amp_dtype_size(dtypes[t]);
+        void *first = memory(&f, bytes);
+        assert_int_equal(b->conv_forward(b, f.conv, f.x, f.bias, first, &error), AMP_OK);
+        assert_int_equal(b->conv_forward(b, f.conv, f.x, f.bias, f.y, &error), AMP_OK);
+        assert_memory_equal(first, f.y, bytes);
+        b->release(b, first);
+        end(&f);
+    }
+}
+
+static void refuses_impossible_shapes_by_name(void **state)
+{
+    (void)state;
+    static const struct { amp_conv_desc d; const char *says; } bad[] = {
+        { { { 0, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1 }, "the input is empty" },
+        { { { 1, 3, 8, -1 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1 }, "the input is empty" },
+        { { { 1, 3, 8, 8 }, 0, 3, 3, 1, 1, 1, AMP_FP32, 1, 1 }, "the filters are empty" },
+        { { { 1, 3, 8, 8 }, 4, 3, 0, 1, 1, 1, AMP_BF16, 1, 1 }, "the filters are empty" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 0, 1, 1, AMP_FP32, 1, 1 }, "stride must be at least 1" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, -1, 1, AMP_FP32, 1, 1 }, "padding 0 or more" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1 }, "groups must divide" },
+        { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1 }, "larger than the padded input" },
+        { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1 }, "larger than the padded input" },
+    };
+    amp_error error = { 0 };
+    amp_backend *b = amp_cpu_backend_create(&error);
+    assert_non_null(b);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
+        amp_conv *conv = NULL;
+        assert_int_equal(b->conv_create(b, &bad[i].d, &conv, &error), AMP_BAD_NETWORK);
+        assert_non_null(strstr(error.message, bad[i].says));
+        assert_null(strchr(error.message, '\n'));
+        char shape[64];
+        snprintf(shape, sizeof shape, "%dx%dx%dx%d", bad[i].d.x.n, bad[i].d.x.c, bad[i].d.x.h, bad[i].d.x.w);
+        assert_non_null(strstr(error.message, shape));
+    }
+    b->destroy(b);
+}
+
+static void refuses_backward_of_an_inference_convolution(void **state)
+{
+    (void)state;
+    amp_error error = { 0 };
+    fixture f;
+    begin(&f, &small, AMP_FP32);
+    amp_backend *b = f.backend;
+    amp_conv *conv;
+    f.d.training = 0;
+    assert_int_equal(b->conv_create(b, &f.d, &conv, &error), AMP_OK);
+    assert_int_equal(b->conv_load_weights(b, conv, f.w, &error), AMP_OK);
+    assert_int_equal(b->conv_forward(b, conv, f.x, NULL, f.y, &error), AMP_OK);
+    assert_int_equal(b->conv_backward_data(b, conv, f.dy, f.dx, 0, &error), AMP_BACKEND_FAILED);
+    assert_int_equal(b->conv_backward_weights(b, conv, f.x, f.dy, f.dw, &error), AMP_BACKEND_FAILED);
+    b->conv_destroy(b, conv);
+    b->conv_destroy(b, NULL);
+    end(&f);
+}
+
+static void allocates_nothing_for_nothing_and_says_how_much_failed(void **state)
+{
+    (void)state;
+    amp_error error = { 0 };
+    amp_backend *b = amp_cpu_backend_create(&error);
+    assert_non_null(b);
+    void *p = &error;
+    assert_int_equal(b->allocate(b, 0, &p, &error), AMP_OK);
+    assert_null(p);
+    assert_int_equal(b->allocate(b, (size_t)-1 / 2, &p, &error), AMP_NO_MEMORY);
+    assert_null(p);
+    assert_non_null(strstr(error.message, "MiB"));
+    b->release(b, NULL);
+    b->destroy(b);
+}
+
+static void says_what_each_dtype_is_good_for(void **state)
+{
+    (void)state;
+    amp_error error = { 0 };
+    char note[256];
+    amp_backend *b = amp_cpu_backend_create(&error);
+    assert_non_null(b);
+    print_message("%s\n", b->description);
+    assert_string_equal(b->name, "cpu");
+    assert_non_null(strstr(b->description, "oneDNN"));
+    assert_int_equal(b->supports(b, AMP_FP32, note), AMP_SUPPORT_NATIVE);
+    assert_int_equal(strlen(note), 0);
+    for (size_t t = 1; t < sizeof dtypes / sizeof *dtypes; ++t) {
+        amp_support support = b->supports(b, dtypes[t], note);
+        print_message("%s: %d %s\n", amp_dtype_name(dtypes[t]), support, note);
+        if (support == AMP_SUPPORT_NATIVE) assert_int_equal(strlen(note), 0);
+        else assert_non_null(strstr(note, support == AMP_SUPPORT_NONE ? "dtype=fp32" : "in fp32"));
+    }
+    b->destroy(b);
+}
+
+int main(void)
+{
+    static conv_test cases[SHAPES * 3];
+    static char names[SHAPES * 3][96];
+    static struct CMUnitTest table[SHAPES * 3];
+    for (size_t i = 0; i < SHAPES * 3; ++i) {
+        cases[i] = (conv_test){ &shapes[i / 3], dtypes[i % 3] };
+        snprintf(names[i], sizeof names[i], "%s, %s", shapes[i / 3].what, amp_dtype_name(dtypes[i % 3]));
+        table[i] = (struct CMUnitTest){ names[i], agrees_with_double_precision, NULL, NULL, &cases[i] };
+    }
+    const struct CMUnitTest single[] = {
+        cmocka_unit_test(spreads_non_finite_inputs),
+        cmocka_unit_test(uses_new_weights_after_loading_again),
+        cmocka_unit_test(gives_the_same_bits_twice),
+        cmocka_unit_test(refuses_impossible_shapes_by_name),
+        cmocka_unit_test(refuses_backward_of_an_inference_convolution),
+        cmocka_unit_test(allocates_nothing_for_nothing_and_says_how_much_failed),
+        cmocka_unit_test(says_what_each_dtype_is_good_for),
+    };
+    int failed = _cmocka_run_group_tests("convolutions agree with double precision", table, SHAPES * 3, NULL, NULL);
+    return cmocka_run_group_tests_name("convolutions", single, NULL, NULL) + failed;
+}

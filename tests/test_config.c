@@ -1,0 +1,641 @@
+/* What the [amp] section accepts, what it refuses and in which words, who wins, and that no file at all can crash it. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../plugin/amp/config.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define NET "[net]\nbatch=1\n"
+#define LAYER "[convolutional]\nfilters=2\n"
+
+static char directory[] = "/tmp/amp_test_config_XXXXXX", path[64];
+
+static int make_directory(void **state)
+{
+    (void)state;
+    if (!mkdtemp(directory)) return -1;
+    snprintf(path, sizeof path, "%s/x.cfg", directory);
+    return 0;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    unlink(path);
+    return rmdir(directory);
+}
+
+static void write_bytes(const char *bytes, size_t count)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
+static amp_config *read_text(const char *text, const char *command_line, amp_dtype default_dtype)
+{
+    amp_config *config = NULL;
+    amp_error error = { 0 };
+    write_bytes(text, strlen(text));
+    if (amp_config_read(path, command_line, default_dtype, &config, &error) != AMP_OK)
+        fail_msg("refused: %s\n---\n%.300s", error.message, text);
+    assert_non_null(config);
+    return config;
+}
+
+/* message must be path, then rest */
+static void same_message(const char *message, const char *rest)
+{
+    size_t length = strlen(path);
+    if (strncmp(message, path, length) != 0 || strcmp(message + length, rest) != 0)
+        fail_msg("\n     got %s\ninstead of FILE%s", message, rest);
+}
+
+static void refuses_bytes(const char *bytes, size_t count, const char *command_line, const char *rest)
+{
+    amp_config *config = (amp_config *)path; /* must be set to NULL */
+    amp_error error = { 0 };
+    write_bytes(bytes, count);
+    amp_status status = amp_config_read(path, command_line, AMP_BF16, &config, &error);
+    if (status != AMP_BAD_CONFIG) {
+        if (status == AMP_OK) amp_config_free(config);
+        fail_msg("status %d instead of FILE%s", status, rest);
+    }
+    assert_null(config);
+    assert_int_equal(error.status, AMP_BAD_CONFIG);
+    same_message(error.message, rest);
+    assert_int_equal(amp_config_read(path, command_line, AMP_BF16, &config, NULL), AMP_BAD_CONFIG);
+}
+
+/* -- Good files -- */
+
+static void defaults_are_those_of_the_design(void **state)
+{
+    (void)state;
+    const struct { amp_dtype dtype; int dynamic; } cases[] = { { AMP_FP16, 1 }, { AMP_BF16, 0 }, { AMP_FP32, 0 } };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        amp_config *c = read_text(NET "[amp]\n" LAYER, NULL, cases[i].dtype);
+        assert_int_equal(c->enabled, 1);
+        assert_int_equal(c->dtype, cases[i].dtype);
+        assert_int_equal(c->dynamic, cases[i].dynamic);
+        assert_true(c->loss_scale == 1);
+        assert_true(c->init_scale == 65536 && c->growth_factor == 2 && c->backoff_factor == 0.5);
+        assert_int_equal(c->growth_interval, 2000);
+        assert_true(c->min_scale == 1.0 / 16384);
+        assert_true(c->clip_norm == 0);
+        assert_int_equal(c->debug, 0);
+        assert_int_equal(c->layer_count, 1);
+        assert_int_equal(c->layer_amp[0], 1);
+        assert_string_equal(c->note, "");
+        amp_config_free(c);
+    }
+}
+
+static void every_key_is_read(void **state)
+{
+    (void)state;
+    static const char keys[] = "amp=1\ndtype=bf16\nloss_scale=dynamic\ninit_scale=1024\ngrowth_factor=1.5\n"
+                               "backoff_factor=.25\ngrowth_interval=+7\nmin_scale=1e-3\nclip_norm=10.5\ndebug=1\n";
+    char in_amp[512], in_net[512];
+    snprintf(in_amp, sizeof in_amp, "%s[amp]\n%s%s", NET, keys, LAYER);
+    snprintf(in_net, sizeof in_net, "%s%s%s", NET, keys, LAYER);
+    const char *texts[] = { in_amp, in_net };
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        amp_config *c = read_text(texts[i], NULL, AMP_FP32);
+        assert_int_equal(c->enabled, 1);
+        assert_int_equal(c->dtype, AMP_BF16);
+        assert_int_equal(c->dynamic, 1);
+        assert_true(c->init_scale == 1024 && c->growth_factor == 1.5 && c->backoff_factor == 0.25);
+        assert_int_equal(c->growth_interval, 7);
+        assert_true(c->min_scale == 1e-3 && c->clip_norm == 10.5);
+        assert_int_equal(c->debug, 1);
+        amp_config_free(c);
+    }
+}
+
+static void every_good_form_of_a_file_is_read(void **state)
+{
+    (void)state;
+    static const struct { const char *name, *text; int enabled; } cases[] = {
+        { "[amp] last and empty", NET LAYER "[amp]", 1 },
+        { "[amp] empty in the middle", NET LAYER "[amp]\n" LAYER, 1 },
+        { "no newline at the end", NET LAYER "[amp]\ndtype=bf16", 1 },
+        { "CRLF", "[net]\r\nbatch=1\r\n\r\n[amp]\r\ndtype=bf16\r\n[convolutional]\r\namp=0\r\n", 1 },
+        { "blanks anywhere", " [ n e t ]\n\t[amp] \n d type\t= b f16 \n\n \t\n[convolutional]\n", 1 },
+        { "comments", "# [amp]\n;amp=1\n  # a=b\n" NET "[amp]\n#dtype=fp64\n;x\n" LAYER, 1 },
+        { "form feeds", NET "\f\n[amp]\n" LAYER, 1 },
+        { "bytes above 127 in a comment", NET "# \xc3\xa9 \xff\n[amp]\n" LAYER, 1 },
+        { "[network]", "[network]\n[amp]\n[conv]\n", 1 },
+        { "lines without '=' in other sections", NET "junk\n[amp]\n" LAYER "pad\n=\n", 1 },
+        { "off in [amp]", NET "[amp]\namp=0\n" LAYER, 0 },
+        { "static scale", NET "[amp]\nloss_scale=128\n" LAYER, 1 },
+        { "extremes", NET "[amp]\ninit_scale=3.4e38\nmin_scale=1.2e-38\ngrowth_interval=2147483647\ngrowth_factor=1.0000001\n"
+                      "backoff_factor=1e-300\nclip_norm=0.0\n" LAYER, 1 },
+        { "nothing of AMP", NET LAYER, 0 },
+        { "nothing of AMP, and odd", NET "[sam]\nfrom=-1\n\x01\n[net]\nbatch\n[convolutional]#x\namp2=7\n", 0 },
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        amp_config *c = read_text(cases[i].text, NULL, AMP_BF16);
+        if (c->enabled != cases[i].enabled || c->dtype != AMP_BF16) fail_msg("%s", cases[i].name);
+        amp_config_free(c);
+    }
+}
+
+static void layers_are_counted_in_order_and_pinned_one_by_one(void **state)
+{
+    (void)state;
+    amp_config *c = read_text(NET "[conv]\namp=0\n[maxpool]\n[amp]\n[route]\nlayers=-1\namp=1\n[yolo]\namp=0\nmask=0\n",
+                              NULL, AMP_BF16);
+    static const signed char expected[] = { 0, 1, 1, 0 };
+    assert_int_equal(c->layer_count, 4);
+    assert_memory_equal(c->layer_amp, expected, 4);
+    amp_config_free(c);
+}
+
+static void a_thousand_layers_fit(void **state)
+{
+    (void)state;
+    char text[32 + 1000 * 16] = NET;
+    for (int i = 0; i < 1000; i++) strcat(text, i % 3 ? "[conv]\n" : "[conv]\namp=0\n");
+    amp_config *c = read_text(text, "bf16", AMP_BF16);
+    assert_int_equal(c->layer_count, 1000);
+    for (int i = 0; i < 1000; i++) assert_int_equal(c->layer_amp[i], i % 3 != 0);
+    amp_config_free(c);
+}
+
+/* -- Who wins -- */
+
+static void command_line_wins_over_amp_section_wins_over_net(void **state)
+{
+    (void)state;
+    enum { OFF = -1 };
+    static const struct { const char *net, *amp, *command_line; int dtype_or_off; } cases[] = {
+        { "", NULL, NULL, OFF },
+        { "dtype=fp16\n", NULL, NULL, OFF },
+        { "amp=0\n", NULL, NULL, OFF },
+        { "amp=1\n", NULL, NULL, AMP_FP32 }, /* the default given below */
+        { "amp=1\ndtype=fp16\n", NULL, NULL, AMP_FP16 },
+        { "", "", NULL, AMP_FP32 },
+        { "dtype=fp16\n", "", NULL, AMP_FP16 },
+        { "dtype=fp16\n", "dtype=bf16\n", NULL, AMP_BF16 },
+        { "amp=1\ndtype=fp16\n", "amp=0\n", NULL, OFF },
+        { "amp=0\ndtype=fp16\n", "amp=1\n", NULL, AMP_FP16 },
+        { "amp=0\n", "", NULL, OFF },
+        { "", NULL, "bf16", AMP_BF16 },
+        { "", NULL, "off", OFF },
+        { "amp=0\ndtype=fp16\n", NULL, "bf16", AMP_BF16 },
+        { "amp=1\ndtype=fp16\n", NULL, "fp32", AMP_FP32 },
+        { "", "dtype=fp16\n", "bf16", AMP_BF16 },
+        { "", "amp=0\n", "fp16", AMP_FP16 },
+        { "amp=1\n", "amp=1\ndtype=bf16\n", "off", OFF },
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[256];
+        snprintf(text, sizeof text, NET "%s%s%s" LAYER, cases[i].net, cases[i].amp ? "[amp]\n" : "",
+                 cases[i].amp ? cases[i].amp : "");
+        amp_config *c = read_text(text, cases[i].command_line, AMP_FP32);
+        int got = c->enabled ? (int)c->dtype : OFF;
+        if (got != cases[i].dtype_or_off) fail_msg("case %zu: %d instead of %d", i, got, cases[i].dtype_or_off);
+        amp_config_free(c);
+    }
+}
+
+static void keys_win_one_by_one(void **state)
+{
+    (void)state;
+    amp_config *c = read_text(NET "init_scale=8\ngrowth_interval=3\n[amp]\ngrowth_interval=5\n" LAYER, NULL, AMP_FP16);
+    assert_true(c->init_scale == 8);
+    assert_int_equal(c->growth_interval, 5);
+    amp_config_free(c);
+}
+
+static void default_of_loss_scale_follows_the_final_dtype(void **state)
+{
+    (void)state;
+    amp_config *c = read_text(NET "[amp]\ndtype=bf16\n" LAYER, "fp16", AMP_FP32);
+    assert_int_equal(c->dynamic, 1);
+    amp_config_free(c);
+    c = read_text(NET "[amp]\ndtype=fp16\n" LAYER, "bf16", AMP_FP32);
+    assert_int_equal(c->dynamic, 0);
+    assert_true(c->loss_scale == 1);
+    amp_config_free(c);
+    c = read_text(NET "[amp]\ndtype=bf16\nloss_scale=512\n" LAYER, "fp16", AMP_FP32);
+    assert_int_equal(c->dynamic, 0);
+    assert_true(c->loss_scale == 512);
+    amp_config_free(c);
+}
+
+static void keys_without_amp_1_are_noted(void **state)
+{
+    (void)state;
+    amp_config *c = read_text(NET "dtype=fp16\n" LAYER, NULL, AMP_BF16);
+    same_message(c->note, ":3: [net] dtype = fp16: has no effect, since AMP is off; amp = 1 turns it on");
+    amp_config_free(c);
+    static const char *const silent[] = { NET "dtype=fp16\namp=0\n" LAYER, NET "dtype=fp16\namp=1\n" LAYER, NET LAYER };
+    for (size_t i = 0; i < COUNT(silent); i++) {
+        c = read_text(silent[i], NULL, AMP_BF16);
+        assert_string_equal(c->note, "");
+        amp_config_free(c);
+    }
+    c = read_text(NET "dtype=fp16\n" LAYER, "off", AMP_BF16);
+    assert_string_equal(c->note, "");
+    amp_config_free(c);
+}
+
+static void is_key_knows_the_keys(void **state)
+{
+    (void)state;
+    static const char *const keys[] = { "amp", "dtype", "loss_scale", "init_scale", "growth_factor", "backoff_factor",
+                                        "growth_interval", "min_scale", "clip_norm", "debug" };
+    static const char *const others[] = { "", "batch", "scale", "scales", "clip", "am", "amp2", "learning_rate", "burn_in" };
+    for (size_t i = 0; i < COUNT(keys); i++) assert_true(amp_config_is_key(keys[i]));
+    for (size_t i = 0; i < COUNT(others); i++) assert_false(amp_config_is_key(others[i]));
+}
+
+/* -- Refusals -- */
+
+#define ALLOWED_KEYS "; allowed: amp, dtype, loss_scale, init_scale, growth_factor, backoff_factor, growth_interval, " \
+                     "min_scale, clip_norm, debug"
+#define A_NUMBER_FROM_MIN "; allowed: a number from min_scale to 3.4e38"
+#define AN_INTERVAL "; allowed: a whole number from 1 to 2147483647"
+
+static void bad_values_are_refused_where_they_stand(void **state)
+{
+    (void)state;
+    static const struct { const char *option, *complaint; } cases[] = {
+        { "amp=2", "amp = 2: neither 0 nor 1; allowed: 0, 1" },
+        { "amp=on", "amp = on: neither 0 nor 1; allowed: 0, 1" },
+        { "amp=01", "amp = 01: neither 0 nor 1; allowed: 0, 1" },
+        { "amp=", "amp = : has no value; allowed: 0, 1" },
+        { "amp", "amp: has no value; allowed: 0, 1" },
+        { "debug=-1", "debug = -1: neither 0 nor 1; allowed: 0, 1" },
+        { "dtype=fp64", "dtype = fp64: unknown dtype; allowed: fp16, bf16, fp32" },
+        { "dtype=FP16", "dtype = FP16: unknown dtype; allowed: fp16, bf16, fp32" },
+        { "dtype = fp16 # half", "dtype = fp16#half: a comment needs a line of its own; allowed: fp16, bf16, fp32" },
+        { "dtype=off", "dtype = off: unknown dtype; allowed: fp16, bf16, fp32" },
+        { "loss_scale=Dynamic", "loss_scale = Dynamic: neither dynamic nor a decimal number; allowed: dynamic, or a number "
+                                "from 1.2e-38 to 3.4e38" },
+        { "loss_scale=0", "loss_scale = 0: not positive; allowed: dynamic, or a number from 1.2e-38 to 3.4e38" },
+        { "loss_scale=-2", "loss_scale = -2: not positive; allowed: dynamic, or a number from 1.2e-38 to 3.4e38" },
+        { "loss_scale=1e39", "loss_scale = 1e39: out of fp32's range; allowed: dynamic, or a number from 1.2e-38 to 3.4e38" },
+        { "init_scale=nan", "init_scale = nan: not a decimal number" A_NUMBER_FROM_MIN },
+        { "init_scale=inf", "init_scale = inf: not a decimal number" A_NUMBER_FROM_MIN },
+        { "init_scale=-inf", "init_scale = -inf: not a decimal number" A_NUMBER_FROM_MIN },
+        { "init_scale=0x10", "init_scale = 0x10: not a decimal number" A_NUMBER_FROM_MIN },
+        { "init_scale=1e999", "init_scale = 1e999: out of fp32's range" A_NUMBER_FROM_MIN },
+        { "init_scale=1e-999", "init_scale = 1e-999: not positive" A_NUMBER_FROM_MIN },
+        { "init_scale=1e-40", "init_scale = 1e-40: out of fp32's range" A_NUMBER_FROM_MIN },
+        { "init_scale=65536x", "init_scale = 65536x: not a decimal number" A_NUMBER_FROM_MIN },
+        { "init_scale=1e", "init_scale = 1e: not a decimal number" A_NUMBER_FROM_MIN },
+        { "init_scale=.", "init_scale = .: not a decimal number" A_NUMBER_FROM_MIN },
+        { "init_scale=+-1", "init_scale = +-1: not a decimal number" A_NUMBER_FROM_MIN },
+        { "init_scale=1,5", "init_scale = 1,5: not a decimal number" A_NUMBER_FROM_MIN },
+        { "init_scale==1", "init_scale = =1: not a decimal number" A_NUMBER_FROM_MIN },
+        { "init_scale=2^16", "init_scale = 2^16: not a decimal number" A_NUMBER_FROM_MIN },
+        { "init_scale=1e-6", "init_scale = 1e-6: below min_scale, which is 6.10352e-05" A_NUMBER_FROM_MIN },
+        { "min_scale=65537", "min_scale = 65537: above init_scale, which is 65536; allowed: a number from 1.2e-38 to init_scale" },
+        { "min_scale=0", "min_scale = 0: not positive; allowed: a number from 1.2e-38 to init_scale" },
+        { "growth_factor=1", "growth_factor = 1: not above 1; allowed: a number above 1" },
+        { "growth_factor=0.5", "growth_factor = 0.5: not above 1; allowed: a number above 1" },
+        { "growth_factor=1e999", "growth_factor = 1e999: not finite; allowed: a number above 1" },
+        { "backoff_factor=1", "backoff_factor = 1: not between 0 and 1; allowed: a number above 0 and below 1" },
+        { "backoff_factor=0", "backoff_factor = 0: not between 0 and 1; allowed: a number above 0 and below 1" },
+        { "backoff_factor=-.5", "backoff_factor = -.5: not between 0 and 1; allowed: a number above 0 and below 1" },
+        { "growth_interval=-5", "growth_interval = -5: below 1" AN_INTERVAL },
+        { "growth_interval=0", "growth_interval = 0: below 1" AN_INTERVAL },
+        { "growth_interval=1.5", "growth_interval = 1.5: not a whole number" AN_INTERVAL },
+        { "growth_interval=2e3", "growth_interval = 2e3: not a whole number" AN_INTERVAL },
+        { "growth_interval=2147483648", "growth_interval = 2147483648: too large" AN_INTERVAL },
+        { "growth_interval=99999999999999999999", "growth_interval = 99999999999999999999: too large" AN_INTERVAL },
+        { "growth_interval=ten", "growth_interval = ten: not a decimal number" AN_INTERVAL },
+        { "clip_norm=-1", "clip_norm = -1: negative; allowed: 0 (off), or a number up to 3.4e38" },
+        { "clip_norm=1e40", "clip_norm = 1e40: out of fp32's range; allowed: 0 (off), or a number up to 3.4e38" },
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[256], rest[512];
+        snprintf(text, sizeof text, NET LAYER "[amp]\n\n%s\n", cases[i].option);
+        snprintf(rest, sizeof rest, ":7: [amp] %s", cases[i].complaint);
+        refuses_bytes(text, strlen(text), NULL, rest);
+        refuses_bytes(text, strlen(text), "off", rest);
+        snprintf(text, sizeof text, "#\n" NET "%s\n" LAYER, cases[i].option);
+        snprintf(rest, sizeof rest, ":4: [net] %s", cases[i].complaint);
+        refuses_bytes(text, strlen(text), NULL, rest);
+    }
+}
+
+static void broken_files_are_refused_where_they_break(void **state)
+{
+    (void)state;
+    static const struct { const char *text, *rest; } cases[] = {
+        /* keys */
+        { NET "[amp]\nlos_scale=1\n" LAYER, ":4: [amp] los_scale = 1: unknown key, did you mean loss_scale?" ALLOWED_KEYS },
+        { NET "[amp]\nDType=fp16\n" LAYER, ":4: [amp] DType = fp16: unknown key, did you mean dtype?" ALLOWED_KEYS },
+        { NET "[amp]\nfilters=3\n" LAYER, ":4: [amp] filters = 3: unknown key" ALLOWED_KEYS },
+        { NET "[amp]\nfp16\n" LAYER, ":4: [amp] fp16: unknown key" ALLOWED_KEYS },
+        { NET "[amp]\n=1\n" LAYER, ":4: [amp] = 1: unknown key" ALLOWED_KEYS },
+        { NET "[amp]\ndebug=1\ndtype=fp16\ndebug=1\n" LAYER,
+          ":6: [amp] debug = 1: set twice in this section, first on line 4; allowed: each key once" },
+        { NET "amp=1\namp=1\n" LAYER, ":4: [net] amp = 1: set twice in this section, first on line 3; allowed: each key once" },
+        { NET "init_scale=2\n[amp]\nmin_scale=4\n" LAYER,
+          ":3: [net] init_scale = 2: below min_scale, which is 4" A_NUMBER_FROM_MIN },
+        /* a layer's amp= */
+        { NET LAYER "amp=2\n", ":5: [convolutional] amp = 2: neither 0 nor 1; allowed: 0, 1" },
+        { NET LAYER "[yolo]\namp=fp16\n", ":6: [yolo] amp = fp16: neither 0 nor 1; allowed: 0, 1" },
+        { NET LAYER "amp\n", ":5: [convolutional] amp: has no value; allowed: 0, 1" },
+        { NET LAYER "amp=0\namp=0\n",
+          ":6: [convolutional] amp = 0: set twice in this section, first on line 5; allowed: each key once" },
+        /* sections */
+        { NET "[amp]\n" LAYER "[amp]\n", ":6: [amp]: a second [amp] section, the first is on line 3; allowed: one [amp] section" },
+        { "[amp]\ndtype=fp16\n" NET LAYER,
+          ":1: [amp]: the first section; put it after [net]; allowed: [net] first, then [amp]" },
+        { LAYER NET, ":1: [convolutional]: the first section is not [net]; allowed: [net] first, then the layers" },
+        { NET "[amp]\n[convolutionl]\n",
+          ":4: [convolutionl]: unknown section, did you mean [convolutional]?; allowed: the layers of Darknet, [net] first, and [amp]" },
+        { NET "[sam]\n[conv]\namp=1\n", ":3: [sam]: unknown section; allowed: the layers of Darknet, [net] first, and [amp]" },
+        { NET "[AMP]\ndtype=fp16\n" LAYER, ":3: [AMP]: unknown section; allowed: the layers of Darknet, [net] first, and [amp]" },
+        { NET "[Amp]\n" LAYER,
+          ":3: [Amp]: unknown section, did you mean [amp]?; allowed: the layers of Darknet, [net] first, and [amp]" },
+        { NET "[amp\ndtype=fp16\n" LAYER,
+          ":3: [amp: unknown section, did you mean [amp]?; allowed: the layers of Darknet, [net] first, and [amp]" },
+        { NET "[amp]\n[maxpool] # small\n",
+          ":4: [maxpool]#small: a comment needs a line of its own; allowed: the layers of Darknet, [net] first, and [amp]" },
+        { NET "[amp]\n" LAYER NET, ":6: [net]: only the first section can be [net]; allowed: one [net] section" },
+        { NET, ":1: [net]: no layer follows; allowed: [net] first, then the layers" },
+        { NET "[amp]\n", ":1: [net]: no layer follows; allowed: [net] first, then the layers" },
+        /* before the first section, and no section */
+        { "batch=1\n" NET LAYER, ":1: batch = 1: stands before the first section; allowed: [net] first, then its keys" },
+        { "\n#\namp=1\n", ":3: amp = 1: stands before the first section; allowed: [net] first, then its keys" },
+        { "\xef\xbb\xbf[net]\n" LAYER, ":1: \xef\xbb\xbf[net]: the file begins with a byte order mark; allowed: UTF-8 without one" },
+        { "", ": holds no section; allowed: [net] first, then the layers" },
+        { "\n\n# nothing\n", ": holds no section; allowed: [net] first, then the layers" },
+        /* bytes */
+        { NET "[amp]\nd\x01type=fp16\n" LAYER,
+          ":4: [amp]: byte 2 of the line is the control character 0x01; allowed: lines of text of at most 65536 bytes" },
+        { NET "# \x7f\n[amp]\n" LAYER,
+          ":3: [net]: byte 3 of the line is the control character 0x7f; allowed: lines of text of at most 65536 bytes" },
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) refuses_bytes(cases[i].text, strlen(cases[i].text), NULL, cases[i].rest);
+}
+
+static void nul_bytes_are_refused_with_and_without_amp(void **state)
+{
+    (void)state;
+    static const char with[] = NET "[amp]\n\0dtype=fp16\n", without[] = NET "[conv]\nfilters=\0 3\n";
+    refuses_bytes(with, sizeof with - 1, NULL,
+                  ":4: [amp]: byte 1 of the line is NUL: this is not a text file; allowed: lines of text");
+    refuses_bytes(without, sizeof without - 1, NULL,
+                  ":4: [conv]: byte 9 of the line is NUL: this is not a text file; allowed: lines of text");
+}
+
+static void lines_up_to_the_limit_are_read_and_longer_ones_refused(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = { 65535, 65536, 65537, 1 << 20 };
+    static const char *const starts[] = { "#", "key=", "batch = 1                  " };
+    static char text[(1 << 20) + 256];
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        for (size_t k = 0; k < COUNT(starts); k++) {
+            int head = sprintf(text, NET "%s", starts[k]);
+            size_t end = (size_t)head - strlen(starts[k]) + lengths[i];
+            memset(text + head, '7', end - (size_t)head);
+            strcpy(text + end, "\n[amp]\n" LAYER);
+            if (lengths[i] > 65536) {
+                refuses_bytes(text, strlen(text), NULL, ":3: [net]: a line of more than 65536 bytes; allowed: lines of text "
+                                                        "of at most 65536 bytes");
+                *strstr(text + end, "[amp]") = '#';
+            }
+            amp_config *c = read_text(text, NULL, AMP_BF16); /* without [amp] it is Darknet's business */
+            assert_int_equal(c->enabled, lengths[i] <= 65536);
+            amp_config_free(c);
+        }
+    }
+}
+
+static void long_values_and_keys_are_shortened_in_the_message(void **state)
+{
+    (void)state;
+    static char text[4096];
+    strcpy(text, NET "[amp]\nclip_norm=");
+    memset(text + strlen(text), 'z', 3000);
+    strcat(text, "\n" LAYER);
+    refuses_bytes(text, strlen(text), NULL,
+                  ":4: [amp] clip_norm = zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz...: not a decimal number; "
+                  "allowed: 0 (off), or a number up to 3.4e38");
+    text[0] = '\0';
+    strcpy(text, NET "[amp]\n");
+    size_t head = strlen(text);
+    for (size_t i = 0; i < 400; i += 2) memcpy(text + head + i, "\xc3\xa9", 2);
+    strcpy(text + head + 400, "=1\n" LAYER);
+    refuses_bytes(text, strlen(text), NULL,
+                  ":4: [amp] éééééééééééééééééééééé... = 1: unknown key" ALLOWED_KEYS);
+}
+
+static void bad_command_line_is_refused(void **state)
+{
+    (void)state;
+    static const struct { const char *argument, *message; } cases[] = {
+        { "banana", "command line: -amp banana: unknown dtype; allowed: off, fp32, fp16, bf16" },
+        { "", "command line: -amp : unknown dtype; allowed: off, fp32, fp16, bf16" },
+        { "OFF", "command line: -amp OFF: unknown dtype; allowed: off, fp32, fp16, bf16" },
+        { "a\nb", "command line: -amp a?b: unknown dtype; allowed: off, fp32, fp16, bf16" },
+    };
+    write_bytes(NET LAYER, strlen(NET LAYER));
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        amp_config *config;
+        amp_error error = { 0 };
+        assert_int_equal(amp_config_read(path, cases[i].argument, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
+        assert_null(config);
+        assert_string_equal(error.message, cases[i].message);
+    }
+}
+
+static void command_line_alone_holds_the_file_to_the_standard(void **state)
+{
+    (void)state;
+    static const char text[] = NET "[sam]\n";
+    refuses_bytes(text, strlen(text), "bf16", ":3: [sam]: unknown section; allowed: the layers of Darknet, [net] first, and [amp]");
+}
+
+static void files_that_cannot_be_read_are_refused_with_the_cause(void **state)
+{
+    (void)state;
+    amp_config *config;
+    amp_error error = { 0 };
+    unlink(path);
+    assert_int_equal(amp_config_read(path, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
+    same_message(error.message, ": No such file or directory; allowed: a .cfg file");
+
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(amp_config_read(path, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
+    same_message(error.message, ": Is a directory; allowed: a .cfg file");
+    rmdir(path);
+
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(amp_config_read(path, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
+    same_message(error.message, ": not a regular file, and a .cfg is read more than once; allowed: a .cfg file (write the "
+                                "pipe's output to one first)");
+    unlink(path);
+
+    write_bytes(NET LAYER, strlen(NET LAYER));
+    chmod(path, 0);
+    if (geteuid() != 0) { /* root reads anything */
+        assert_int_equal(amp_config_read(path, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
+        same_message(error.message, ": Permission denied; allowed: a .cfg file that can be read");
+    }
+    unlink(path);
+
+    char far[2048];
+    memset(far, 'x', sizeof far);
+    memcpy(far, "/tmp/", 5);
+    strcpy(far + sizeof far - 8, "end.cfg");
+    assert_int_equal(amp_config_read(far, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
+    assert_non_null(strstr(error.message, "xend.cfg: File name too long"));
+    assert_true(strncmp(error.message, "...x", 4) == 0);
+}
+
+/* -- Any file at all -- */
+
+static uint64_t random_state;
+
+static uint32_t random_number(uint32_t below)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(random_state >> 33) % below;
+}
+
+/* One edit of text[0..size), which has room for limit bytes. */
+static size_t mutate(char *text, size_t size, size_t limit)
+{
+    static const char *const words[] = {
+        "[amp]", "[net]", "[", "]", "=", "\n", "\r\n", "#", "amp=", "dtype=fp16\n", "loss_scale=", "dynamic", "nan", "-inf",
+        "0x1p9", "1e400", "-1", "99999999999", "growth_interval=", "min_scale=1e30\n", "\xef\xbb\xbf", "amp=0\n", "[amp]\n", "  ",
+    };
+    size_t at = random_number((uint32_t)size + 1), count;
+    switch (random_number(5)) {
+    case 0: /* a byte of any value */
+        if (at < size) text[at] = (char)random_number(random_number(4) ? 128 : 256);
+        return size;
+    case 1: /* cut */
+        count = random_number(40);
+        if (at + count > size) count = size - at;
+        memmove(text + at, text + at + count, size - at - count);
+        return size - count;
+    case 2: /* a word */
+    case 3: {
+        const char *word = words[random_number(COUNT(words))];
+        count = strlen(word);
+        if (size + count > limit) return size;
+        memmove(text + at + count, text + at, size - at);
+        memcpy(text + at, word, count);
+        return size + count;
+    }
+    default: /* repeat a stretch, now and then very often */
+        count = random_number(60) + 1;
+        if (at + count > size) return size;
+        for (uint32_t n = random_number(50) ? 1 : random_number(2000); n && size + count <= limit; n--) {
+            memmove(text + at + count, text + at, size - at);
+            size += count;
+        }
+        return size;
+    }
+}
+
+static void check_config(const amp_config *c)
+{
+    assert_true(c->enabled == 0 || c->enabled == 1);
+    assert_true(c->dtype == AMP_FP32 || c->dtype == AMP_FP16 || c->dtype == AMP_BF16);
+    assert_true(c->loss_scale > 0 && c->loss_scale <= FLT_MAX);
+    assert_true(c->min_scale >= FLT_MIN && c->init_scale >= c->min_scale && c->init_scale <= FLT_MAX);
+    assert_true(c->growth_factor > 1 && c->growth_factor <= DBL_MAX);
+    assert_true(c->backoff_factor > 0 && c->backoff_factor < 1);
+    assert_true(c->growth_interval >= 1);
+    assert_true(c->clip_norm >= 0 && c->clip_norm <= FLT_MAX);
+    assert_true(c->debug == 0 || c->debug == 1);
+    assert_true(c->layer_count >= 1);
+    for (int i = 0; i < c->layer_count; i++) assert_true(c->layer_amp[i] == 0 || c->layer_amp[i] == 1);
+    assert_null(strchr(c->note, '\n'));
+}
+
+/* Mutants of good files for two seconds. A crash leaves the file behind as path, which make_directory chose. */
+static void mutants_are_read_or_refused_in_one_line(void **state)
+{
+    (void)state;
+    static const char *const seeds[] = {
+        NET "amp=1\ndtype=fp16\nloss_scale=dynamic\n" LAYER "amp=0\n[maxpool]\nsize=2\n[yolo]\nmask=0,1,2\n",
+        NET LAYER "[amp]\namp=1\ndtype=bf16\nloss_scale=128\ninit_scale=1024\ngrowth_factor=1.5\nbackoff_factor=.25\n"
+            "growth_interval=7\nmin_scale=1e-3\nclip_norm=10.5\ndebug=1\n[softmax]\n",
+        "# comment\r\n[network]\r\nwidth = 4 16\r\n[amp]\r\n; none\r\n[conv]\r\nactivation=leaky\r\n",
+    };
+    static const char *const arguments[] = { NULL, NULL, NULL, "off", "fp16", "bf17" };
+    static char text[1 << 17];
+    const char *seed = getenv("AMP_FUZZ_SEED");
+    uint64_t run = seed ? strtoull(seed, NULL, 10) : 1;
+    long accepted = 0, refused = 0;
+    time_t end = time(NULL) + 2;
+    for (; time(NULL) <= end; run++) {
+        random_state = run * 0x9e3779b97f4a7c15u;
+        const char *good = seeds[random_number(COUNT(seeds))];
+        const char *argument = arguments[random_number(COUNT(arguments))];
+        size_t size = strlen(good);
+        memcpy(text, good, size);
+        for (uint32_t edits = random_number(6); edits; edits--) size = mutate(text, size, sizeof text);
+        write_bytes(text, size);
+
+        amp_config *config = NULL;
+        amp_error error = { 0 };
+        amp_status status = amp_config_read(path, argument, AMP_BF16, &config, &error);
+        if (status == AMP_OK) {
+            check_config(config);
+            amp_config_free(config);
+            accepted++;
+            continue;
+        }
+        refused++;
+        int named = strncmp(error.message, path, strlen(path)) == 0 || strncmp(error.message, "command line", 12) == 0;
+        int printable = 1;
+        for (const char *c = error.message; *c; c++) printable &= (unsigned char)*c >= 0x20 && *c != 0x7f;
+        if (status != AMP_BAD_CONFIG || config || !named || !printable)
+            fail_msg("AMP_FUZZ_SEED=%llu: status %d, %s", (unsigned long long)run, status, error.message);
+    }
+    print_message("%ld mutants read, %ld refused\n", accepted, refused);
+    assert_true(accepted > 100 && refused > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_those_of_the_design),
+        cmocka_unit_test(every_key_is_read),
+        cmocka_unit_test(every_good_form_of_a_file_is_read),
+        cmocka_unit_test(layers_are_counted_in_order_and_pinned_one_by_one),
+        cmocka_unit_test(a_thousand_layers_fit),
+        cmocka_unit_test(command_line_wins_over_amp_section_wins_over_net),
+        cmocka_unit_test(keys_win_one_by_one),
+        cmocka_unit_test(default_of_loss_scale_follows_the_final_dtype),
+        cmocka_unit_test(keys_without_amp_1_are_noted),
+        cmocka_unit_test(is_key_knows_the_keys),
+        cmocka_unit_test(bad_values_are_refused_where_they_stand),
+        cmocka_unit_test(broken_files_are_refused_where_they_break),
+        cmocka_unit_test(nul_bytes_are_refused_with_and_without_amp),
+        cmocka_unit_test(lines_up_to_the_limit_are_read_and_longer_ones_refused),
+        cmocka_unit_test(long_values_and_keys_are_shortened_in_the_message),
+        cmocka_unit_test(bad_command_line_is_refused),
+        cmocka_unit_test(command_line_alone_holds_the_file_to_the_standard),
+        cmocka_unit_test(files_that_cannot_be_read_are_refused_with_the_cause),
+        cmocka_unit_test(mutants_are_read_or_refused_in_one_line),
+    };
+    return cmocka_run_group_tests_name("config", tests, make_directory, remove_directory);
+}

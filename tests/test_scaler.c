@@ -1,0 +1,395 @@
+/* GradScaler against the worked cases and behaviours of torch.amp.GradScaler, with the scaler alone: where a case
+ * speaks of weights, a toy SGD stands in for the optimizer. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "../plugin/amp/scaler.h"
+#include "../plugin/tensor/half.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static amp_scaler made(amp_scaler_params params)
+{
+    amp_scaler scaler;
+    amp_error error = { 0 };
+    if (amp_scaler_init(&scaler, &params, &error) != AMP_OK) fail_msg("init: %s", error.message);
+    return scaler;
+}
+
+static amp_scaler dynamic(double scale, int interval, double growth, double backoff)
+{
+    amp_scaler_params params = amp_scaler_defaults();
+    params.scale = scale;
+    params.growth_interval = interval;
+    params.growth_factor = growth;
+    params.backoff_factor = backoff;
+    return made(params);
+}
+
+static amp_scaler fixed(double scale)
+{
+    return made((amp_scaler_params){ .enabled = 1, .dynamic = 0, .scale = scale });
+}
+
+static void update(amp_scaler *scaler, int found_inf) { assert_int_equal(amp_scaler_update(scaler, found_inf), AMP_OK); }
+
+static void same_float(float got, double expected)
+{
+    if (amp_float_bits(got) != amp_float_bits((float)expected)) fail_msg("%.9g instead of %.9g", got, expected);
+}
+
+/* -- gradscaler.md's worked cases -- */
+
+/* Each letter of steps is one update: c clean, i found_inf. */
+static const struct worked_case {
+    const char *name;
+    double scale, growth, backoff;
+    int interval;
+    const char *steps;
+    double scale_after;
+    int tracker_after;
+} worked_cases[] = {
+    { "first clean step only counts", 4, 2, .25, 2, "c", 4, 1 },
+    { "second clean step grows", 4, 2, .25, 2, "cc", 8, 0 },
+    { "inf then backs off", 4, 2, .25, 2, "cci", 2, 0 },
+    { "interval 1, one inf of four", 128, 2, .5, 1, "cicc", 512, 0 },
+    { "stays finite", 1e38, 16, .5, 1, "c", 1e38, 0 },
+    { "four backoffs", 400, 2, .5, 2000, "iiii", 25, 0 },
+    { "four growths", 2, 2, .5, 2, "cccccccc", 32, 0 },
+    { "inf starts the count again", 8, 2, .5, 3, "ccicc", 4, 2 },
+    { "grows after the interval from the inf on", 8, 2, .5, 3, "ccicccc", 8, 1 },
+    { "factors act in double", 3, 1.1, .1, 1, "c", (float)(3 * 1.1), 0 },
+};
+
+static void scale_follows_the_worked_cases(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(worked_cases); i++) {
+        const struct worked_case *c = &worked_cases[i];
+        amp_scaler scaler = dynamic(c->scale, c->interval, c->growth, c->backoff);
+        for (const char *step = c->steps; *step; step++) update(&scaler, *step == 'i');
+        if (amp_float_bits(scaler.scale) != amp_float_bits((float)c->scale_after) || scaler.growth_tracker != c->tracker_after)
+            fail_msg("%s: scale %.9g tracker %d instead of %.9g and %d", c->name, scaler.scale, scaler.growth_tracker,
+                     c->scale_after, c->tracker_after);
+    }
+}
+
+/* SGD with momentum, as an optimizer uses the scaler. gradients: of one step, already multiplied by the scale. Returns
+ * found_inf. */
+typedef struct toy { float weight[3], momentum[3]; } toy;
+
+static int toy_step(toy *net, const float scaled[3], const amp_scaler *scaler)
+{
+    for (int i = 0; i < 3; i++)
+        if (!amp_is_finite(scaled[i])) return 1;
+    for (int i = 0; i < 3; i++) {
+        net->momentum[i] = 0.9f * net->momentum[i] + scaled[i] * amp_scaler_inverse(scaler);
+        net->weight[i] -= 0.125f * net->momentum[i];
+    }
+    return 0;
+}
+
+static const float toy_gradients[4][3] = { { 1, -2, .5f }, { 3, 1, 1 }, { -.25f, .75f, 2 }, { 1, 1, -4 } };
+
+static void training_with_an_inf_equals_a_control_that_skips_that_batch(void **state)
+{
+    (void)state;
+    amp_scaler scaler = dynamic(128, 1, 2, .5), unscaled = made((amp_scaler_params){ .enabled = 0 });
+    toy net = { { 0 }, { 0 } }, control = { { 0 }, { 0 } };
+    for (int batch = 0; batch < 4; batch++) {
+        float scaled[3];
+        for (int i = 0; i < 3; i++) scaled[i] = toy_gradients[batch][i] * scaler.scale;
+        if (batch == 1) scaled[2] = INFINITY;
+        else assert_int_equal(toy_step(&control, toy_gradients[batch], &unscaled), 0);
+        update(&scaler, toy_step(&net, scaled, &scaler));
+    }
+    same_float(scaler.scale, 512);
+    assert_int_equal(scaler.steps, 4);
+    assert_int_equal(scaler.skipped, 1);
+    assert_memory_equal(&net, &control, sizeof net);
+}
+
+static void two_windows_of_two_subdivisions_are_two_updates_with_one_scale_each(void **state)
+{
+    (void)state;
+    amp_scaler scaler = dynamic(4, 1, 2, .5), unscaled = made((amp_scaler_params){ .enabled = 0 });
+    toy net = { { 0 }, { 0 } }, control = { { 0 }, { 0 } };
+    for (int window = 0; window < 2; window++) {
+        float scaled[3] = { 0 }, plain[3] = { 0 }, scale = scaler.scale;
+        for (int subdivision = 0; subdivision < 2; subdivision++) {
+            for (int i = 0; i < 3; i++) {
+                scaled[i] += toy_gradients[2 * window + subdivision][i] * scaler.scale;
+                plain[i] += toy_gradients[2 * window + subdivision][i];
+            }
+        }
+        same_float(scale, window ? 8 : 4);
+        assert_int_equal(toy_step(&control, plain, &unscaled), 0);
+        update(&scaler, toy_step(&net, scaled, &scaler));
+    }
+    assert_int_equal(scaler.steps, 2);
+    same_float(scaler.scale, 16);
+    assert_memory_equal(&net, &control, sizeof net);
+}
+
+static void inf_in_one_subdivision_drops_the_whole_batch(void **state)
+{
+    (void)state;
+    amp_scaler scaler = dynamic(4, 2, 2, .5);
+    toy net = { { 1, 2, 3 }, { 4, 5, 6 } }, before = net;
+    float scaled[3] = { 0 };
+    for (int subdivision = 0; subdivision < 4; subdivision++)
+        for (int i = 0; i < 3; i++) scaled[i] += subdivision == 1 && i == 0 ? -INFINITY : 1;
+    update(&scaler, toy_step(&net, scaled, &scaler));
+    assert_memory_equal(&net, &before, sizeof net);
+    same_float(scaler.scale, 2);
+}
+
+static void clipping_after_unscale_equals_clipping_scaled_gradients_at_the_scaled_norm(void **state)
+{
+    (void)state;
+    amp_scaler scaler = dynamic(1024, 2000, 2, .5);
+    double max_norm = 1.5, norm = 0;
+    for (int i = 0; i < 3; i++) norm += (double)toy_gradients[0][i] * toy_gradients[0][i];
+    norm = sqrt(norm);
+    for (int i = 0; i < 3; i++) {
+        float scaled = toy_gradients[0][i] * scaler.scale;
+        double clipped_scaled = scaled * (max_norm * scaler.scale) / (norm * scaler.scale);
+        double clipped = scaled * amp_scaler_inverse(&scaler) * max_norm / norm;
+        assert_true(fabs(clipped_scaled * amp_scaler_inverse(&scaler) - clipped) < 1e-6);
+    }
+}
+
+/* -- Behaviours -- */
+
+static void scale_grows_after_exactly_the_interval_of_clean_updates(void **state)
+{
+    (void)state;
+    amp_scaler scaler = made(amp_scaler_defaults());
+    for (int i = 1; i < 2000; i++) {
+        update(&scaler, 0);
+        same_float(scaler.scale, 65536);
+        assert_int_equal(scaler.growth_tracker, i);
+    }
+    update(&scaler, 0);
+    same_float(scaler.scale, 131072);
+    assert_int_equal(scaler.growth_tracker, 0);
+}
+
+static void scale_never_grows_to_inf(void **state)
+{
+    (void)state;
+    const double growth[] = { 2, 16, 1e30, DBL_MAX };
+    for (size_t i = 0; i < COUNT(growth); i++) {
+        amp_scaler scaler = dynamic(1, 1, growth[i], .5);
+        for (int step = 0; step < 300; step++) {
+            update(&scaler, 0);
+            assert_true(amp_is_finite(scaler.scale));
+            assert_int_equal(scaler.growth_tracker, 0);
+            assert_true(amp_scaler_inverse(&scaler) > 0);
+        }
+        if (growth[i] == 2) same_float(scaler.scale, 0x1p127);
+    }
+}
+
+static void scale_stops_at_its_floor_and_stays_there(void **state)
+{
+    (void)state;
+    amp_scaler scaler = made(amp_scaler_defaults()); /* 2^16 to 2^-14: thirty backoffs */
+    update(&scaler, 0);
+    for (int i = 0; i < 30; i++) update(&scaler, 1);
+    same_float(scaler.scale, 0x1p-14);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+        same_float(scaler.scale, 0x1p-14);
+        assert_int_equal(scaler.growth_tracker, 0);
+        assert_int_equal(scaler.skipped, 31 + i);
+    }
+    assert_true(amp_is_finite(amp_scaler_inverse(&scaler)));
+    update(&scaler, 0); /* the floor itself still trains */
+    assert_int_equal(scaler.growth_tracker, 1);
+}
+
+static void floor_may_equal_the_first_scale_though_fp32_rounds_both_down(void **state)
+{
+    (void)state;
+    amp_scaler_params params = amp_scaler_defaults();
+    params.scale = params.min_scale = 0.7; /* (float)0.7 < 0.7 */
+    params.growth_interval = 1;
+    amp_scaler scaler = made(params);
+    update(&scaler, 0);
+    update(&scaler, 1);
+    same_float(scaler.scale, 0.7);
+    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+}
+
+static void disabled_is_the_identity(void **state)
+{
+    (void)state;
+    amp_scaler scaler = made((amp_scaler_params){ .enabled = 0, .dynamic = 1, .scale = -7, .growth_interval = -1 });
+    amp_scaler before = scaler;
+    same_float(scaler.scale, 1);
+    same_float(amp_scaler_inverse(&scaler), 1);
+    for (int i = 0; i < 2 * AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, i % 3 != 0);
+    assert_memory_equal(&scaler, &before, sizeof scaler);
+}
+
+static void state_round_trip_resumes_in_the_middle_of_an_interval(void **state)
+{
+    (void)state;
+    amp_scaler run = dynamic(1024, 7, 2, .5), resumed;
+    for (int i = 0; i < 38; i++) update(&run, i % 10 == 3);
+    assert_int_not_equal(run.growth_tracker, 0);
+    unsigned char saved[sizeof run];
+    memcpy(saved, &run, sizeof run);
+    memcpy(&resumed, saved, sizeof run);
+    for (int i = 38; i < 90; i++) {
+        update(&run, i % 10 == 3);
+        update(&resumed, i % 10 == 3);
+        same_float(resumed.scale, run.scale);
+    }
+    assert_memory_equal(&resumed, &run, sizeof run);
+}
+
+static void resuming_with_a_shorter_interval_still_grows(void **state)
+{
+    (void)state;
+    amp_scaler scaler = dynamic(4, 2, 2, .5);
+    scaler.growth_tracker = 1500;
+    update(&scaler, 0);
+    same_float(scaler.scale, 8);
+    assert_int_equal(scaler.growth_tracker, 0);
+}
+
+static void static_scale_counts_skipped_steps_but_never_moves(void **state)
+{
+    (void)state;
+    amp_scaler scaler = fixed(128);
+    for (int i = 0; i < 5000; i++) {
+        update(&scaler, i % 50 != 0); /* 49 infs in a row at most */
+        same_float(scaler.scale, 128);
+    }
+    assert_int_equal(scaler.steps, 5000);
+    assert_int_equal(scaler.skipped, 4900);
+    same_float(amp_scaler_inverse(&scaler), 1.0 / 128);
+}
+
+static void static_scale_of_1_still_counts_skipped_steps(void **state)
+{
+    (void)state;
+    amp_scaler scaler = fixed(1);
+    update(&scaler, 1);
+    assert_int_equal(scaler.skipped, 1);
+}
+
+static void static_scale_that_overflows_for_ever_ends_training(void **state)
+{
+    (void)state;
+    amp_scaler scaler = fixed(128);
+    for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
+    update(&scaler, 0); /* one clean step starts the count again */
+    for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
+    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+    same_float(scaler.scale, 128);
+}
+
+static void backoff_that_fp32_rounds_away_ends_training(void **state)
+{
+    (void)state;
+    amp_scaler scaler = dynamic(3, 2000, 2, 1 - 0x1p-40);
+    for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
+    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+    same_float(scaler.scale, 3);
+}
+
+static void a_moving_dynamic_scale_is_not_stuck_however_long_it_backs_off(void **state)
+{
+    (void)state;
+    amp_scaler scaler = dynamic(65536, 2000, 2, .99);
+    for (int i = 0; i < 3 * AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
+    assert_true(scaler.scale < 65536 * .06);
+}
+
+static void a_sum_of_flags_is_found_inf(void **state)
+{
+    (void)state;
+    amp_scaler scaler = dynamic(8, 2000, 2, .5);
+    update(&scaler, 2);
+    same_float(scaler.scale, 4);
+    assert_int_equal(scaler.skipped, 1);
+}
+
+static void inverse_is_divided_in_double_and_rounded_once(void **state)
+{
+    (void)state;
+    const double scales[] = { 65536, 3, 0.1, 1e38, 0x1p-14, 49 };
+    for (size_t i = 0; i < COUNT(scales); i++) {
+        amp_scaler scaler = fixed(scales[i]);
+        same_float(amp_scaler_inverse(&scaler), 1.0 / (double)(float)scales[i]);
+    }
+}
+
+static void init_refuses_what_cannot_train(void **state)
+{
+    (void)state;
+    const amp_scaler_params good = amp_scaler_defaults();
+    amp_scaler_params bad[15];
+    for (size_t i = 0; i < COUNT(bad); i++) bad[i] = good;
+    bad[0].scale = 0;
+    bad[1].scale = -1;
+    bad[2].scale = NAN;
+    bad[3].scale = INFINITY;
+    bad[4].scale = 1e39; /* finite, but not in fp32 */
+    bad[5].dynamic = 0, bad[5].scale = 1e-39; /* inverse is inf */
+    bad[6].growth_factor = 1;
+    bad[7].growth_factor = INFINITY;
+    bad[8].backoff_factor = 1;
+    bad[9].backoff_factor = 0;
+    bad[10].backoff_factor = NAN;
+    bad[11].growth_interval = 0;
+    bad[12].min_scale = 0;
+    bad[13].min_scale = 65537;
+    bad[14].growth_factor = NAN;
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        amp_scaler scaler = { .scale = 42 };
+        amp_error error = { 0 };
+        if (amp_scaler_init(&scaler, &bad[i], &error) != AMP_BAD_CONFIG) fail_msg("case %zu was taken", i);
+        assert_true(*error.message);
+        assert_int_equal(amp_scaler_init(&scaler, &bad[i], NULL), AMP_BAD_CONFIG);
+        same_float(scaler.scale, 42);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scale_follows_the_worked_cases),
+        cmocka_unit_test(training_with_an_inf_equals_a_control_that_skips_that_batch),
+        cmocka_unit_test(two_windows_of_two_subdivisions_are_two_updates_with_one_scale_each),
+        cmocka_unit_test(inf_in_one_subdivision_drops_the_whole_batch),
+        cmocka_unit_test(clipping_after_unscale_equals_clipping_scaled_gradients_at_the_scaled_norm),
+        cmocka_unit_test(scale_grows_after_exactly_the_interval_of_clean_updates),
+        cmocka_unit_test(scale_never_grows_to_inf),
+        cmocka_unit_test(scale_stops_at_its_floor_and_stays_there),
+        cmocka_unit_test(floor_may_equal_the_first_scale_though_fp32_rounds_both_down),
+        cmocka_unit_test(disabled_is_the_identity),
+        cmocka_unit_test(state_round_trip_resumes_in_the_middle_of_an_interval),
+        cmocka_unit_test(resuming_with_a_shorter_interval_still_grows),
+        cmocka_unit_test(static_scale_counts_skipped_steps_but_never_moves),
+        cmocka_unit_test(static_scale_of_1_still_counts_skipped_steps),
+        cmocka_unit_test(static_scale_that_overflows_for_ever_ends_training),
+        cmocka_unit_test(backoff_that_fp32_rounds_away_ends_training),
+        cmocka_unit_test(a_moving_dynamic_scale_is_not_stuck_however_long_it_backs_off),
+        cmocka_unit_test(a_sum_of_flags_is_found_inf),
+        cmocka_unit_test(inverse_is_divided_in_double_and_rounded_once),
+        cmocka_unit_test(init_refuses_what_cannot_train),
+    };
+    return cmocka_run_group_tests_name("scaler", tests, NULL, NULL);
+}
