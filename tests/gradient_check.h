@@ -8,6 +8,7 @@
 #ifndef GRADIENT_CHECK_H
 #define GRADIENT_CHECK_H
 
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -33,25 +35,25 @@ struct subject {
     int states;
 };
 
-static float *zeros(size_t n)
+static inline float *zeros(size_t n)
 {
     float *x = calloc(n ? n : 1, sizeof(float));
     assert_non_null(x);
     return x;
 }
 
-static float uniform(float low, float high)
+static inline float uniform(float low, float high)
 {
     return low + (high - low)*(float)rand()/(float)RAND_MAX;
 }
 
-static void randomise(float *x, size_t n, float low, float high)
+static inline void randomise(float *x, size_t n, float low, float high)
 {
     for(size_t i = 0; i < n; ++i) x[i] = uniform(low, high);
 }
 
 /* `images` is the batch times the steps. Workspace stays NULL unless the layer says that it needs one. */
-static struct subject subject_of(layer l, int images)
+static inline struct subject subject_of(layer l, int images)
 {
     struct subject s = {.l = l};
     assert_int_equal(amp_gap_prepare(&s.l), 1);
@@ -69,7 +71,7 @@ static struct subject subject_of(layer l, int images)
     return s;
 }
 
-static void carries(struct subject *s, float *state, int n)
+static inline void carries(struct subject *s, float *state, int n)
 {
     s->state[s->states] = state;
     s->first_state[s->states] = zeros(n);
@@ -77,16 +79,36 @@ static void carries(struct subject *s, float *state, int n)
     ++s->states;
 }
 
-static void run_forward(struct subject *s)
+/* Detection losses print a line per forward, and finite differences take hundreds: those go to /dev/null. */
+static inline int mute_stdout(void)
+{
+    fflush(stdout);
+    int original = dup(STDOUT_FILENO), null = open("/dev/null", O_WRONLY);
+    assert_true(original >= 0 && null >= 0);
+    dup2(null, STDOUT_FILENO);
+    close(null);
+    return original;
+}
+
+static inline void restore_stdout(int original)
+{
+    fflush(stdout);
+    dup2(original, STDOUT_FILENO);
+    close(original);
+}
+
+static inline void run_forward(struct subject *s)
 {
     int carried = s->l.outputs*s->l.batch;
     for(int i = 0; i < s->states; ++i) memcpy(s->state[i], s->first_state[i], carried*sizeof(float));
     s->net.seen = &s->seen;
     if(s->l.delta) memset(s->l.delta, 0, s->outputs*sizeof(float));
+    int original = mute_stdout();
     amp_gap_forward(s->l, s->net);
+    restore_stdout(original);
 }
 
-static double weighted_output(struct subject *s)
+static inline double weighted_output(struct subject *s)
 {
     double loss = 0;
     run_forward(s);
@@ -95,7 +117,7 @@ static double weighted_output(struct subject *s)
 }
 
 /* Forward and backward under weighted_output's loss. */
-static void run_both(struct subject *s)
+static inline void run_both(struct subject *s)
 {
     run_forward(s);
     for(int i = 0; i < s->outputs; ++i) s->l.delta[i] = -s->coefficient[i];
@@ -105,7 +127,7 @@ static void run_both(struct subject *s)
 typedef double (*loss_of)(struct subject *);
 
 /* d loss / d x: central differences at h and 2h, combined so that the h^2 error cancels. */
-static double slope(struct subject *s, loss_of loss, float *x)
+static inline double slope(struct subject *s, loss_of loss, float *x)
 {
     const float h = 1.f/32, at = *x;
     double difference[2];
@@ -120,7 +142,7 @@ static double slope(struct subject *s, loss_of loss, float *x)
     return (4*difference[0] - difference[1])/3;
 }
 
-static void assert_close(const char *what, const float *x, const float *expected, int n, double tolerance)
+static inline void assert_close(const char *what, const float *x, const float *expected, int n, double tolerance)
 {
     double size = 1e-3;
     for(int i = 0; i < n; ++i) if(fabs(expected[i]) > size) size = fabs(expected[i]);
@@ -131,7 +153,7 @@ static void assert_close(const char *what, const float *x, const float *expected
 }
 
 /* `minus_gradient` against the slopes of `loss` along x, times `factor`. Changes nothing that backward has written. */
-static void assert_gradient(struct subject *s, loss_of loss, const char *what, float *x, int n,
+static inline void assert_gradient(struct subject *s, loss_of loss, const char *what, float *x, int n,
     const float *minus_gradient, double factor)
 {
     float *got = zeros(n), *expected = zeros(n);
@@ -142,13 +164,13 @@ static void assert_gradient(struct subject *s, loss_of loss, const char *what, f
     free(expected);
 }
 
-static void assert_input_gradient(struct subject *s, loss_of loss, double factor)
+static inline void assert_input_gradient(struct subject *s, loss_of loss, double factor)
 {
     assert_gradient(s, loss, "net.delta", s->net.input, s->inputs, s->net.delta, factor);
 }
 
 /* Weights and biases of a layer or sub-layer, under weighted_output. */
-static void assert_parameter_gradients(struct subject *s, layer *sub, const char *name, int weights)
+static inline void assert_parameter_gradients(struct subject *s, layer *sub, const char *name, int weights)
 {
     char what[64];
     snprintf(what, sizeof what, "%s.weight_updates", name);
@@ -160,7 +182,7 @@ static void assert_parameter_gradients(struct subject *s, layer *sub, const char
 
 void free_layer(layer l);
 
-static void free_sub_layers(layer *l)
+static inline void free_sub_layers(layer *l)
 {
     layer *subs[] = {l->input_layer, l->self_layer, l->output_layer, l->uz, l->wz, l->ur, l->wr, l->uh, l->wh,
         l->uf, l->wf, l->ui, l->wi, l->ug, l->wg, l->uo, l->wo};
@@ -172,7 +194,7 @@ static void free_sub_layers(layer *l)
     }
 }
 
-static void release(struct subject *s)
+static inline void release(struct subject *s)
 {
     layer *l = &s->l;
     free_sub_layers(l);

@@ -1,5 +1,5 @@
 /*
- * The losses on the CPU: does the delta that forward leaves, once backward has carried it down, equal minus the gradient
+ * The losses on the CPU: does the delta that forward leaves, once backward carried it down, equal minus the gradient
  * of the loss (half of it, where stock prints a square and returns its difference)? yolo, region, detection print the
  * norm of their delta instead of a loss; their loss is spelt out here: squares, logistic and softmax cross entropies,
  * towards the targets that the delta itself names.

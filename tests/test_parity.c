@@ -23,9 +23,15 @@
 #include "tensor/half.h"
 #include "network.h"
 
-#ifndef CFG_FOLDER
-#error "CFG_FOLDER must name tests/cfg"
-#endif
+/* tests/cfg, beside this file; layers that name files (trees) name them from there. */
+static const char *cfg_folder(void)
+{
+    static char folder[1024];
+    snprintf(folder, sizeof folder, "%s", __FILE__);
+    char *slash = strrchr(folder, '/');
+    snprintf(slash ? slash + 1 : folder, sizeof folder - (size_t)(slash ? slash + 1 - folder : 0), "cfg");
+    return folder;
+}
 
 static network *load(const char *cfg, const char *dtype)
 {
@@ -202,13 +208,13 @@ static int is_cfg(const struct dirent *entry)
 static void compare_all(const char *dtype, double tolerance)
 {
     struct dirent **files;
-    int failures = 0, count = scandir(CFG_FOLDER, &files, is_cfg, alphasort);
+    int failures = 0, count = scandir(cfg_folder(), &files, is_cfg, alphasort);
     assert_true(count > 0);
     for (int i = 0; i < count; i++) {
         worst w;
         const char *only = getenv("PARITY_ONLY");
         if (!only || strstr(files[i]->d_name, only)) {
-            int learns = compare(CFG_FOLDER, files[i]->d_name, dtype, &w);
+            int learns = compare(cfg_folder(), files[i]->d_name, dtype, &w);
             int bad = !(w.distance <= tolerance);
             failures += bad;
             print_message("%-4s %-34s %.2e%s %s%s\n", dtype, files[i]->d_name, w.distance, bad ? " FAR" : "", w.what, learns ? "" : " (no parameter learns)");
@@ -230,6 +236,6 @@ int main(void)
         cmocka_unit_test(bf16_agrees_with_stock),
         cmocka_unit_test(fp16_agrees_with_stock),
     };
-    if (chdir(CFG_FOLDER)) return 1;
+    if (chdir(cfg_folder())) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

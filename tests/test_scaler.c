@@ -38,7 +38,10 @@ static amp_scaler fixed(double scale)
     return made((amp_scaler_params){ .enabled = 1, .dynamic = 0, .scale = scale });
 }
 
-static void update(amp_scaler *scaler, int found_inf) { assert_int_equal(amp_scaler_update(scaler, found_inf), AMP_OK); }
+static void update(amp_scaler *scaler, int found_inf)
+{
+    assert_int_equal(amp_scaler_update(scaler, found_inf), AMP_OK);
+}
 
 static void same_float(float got, double expected)
 {
@@ -75,7 +78,8 @@ static void scale_follows_the_worked_cases(void **state)
         const struct worked_case *c = &worked_cases[i];
         amp_scaler scaler = dynamic(c->scale, c->interval, c->growth, c->backoff);
         for (const char *step = c->steps; *step; step++) update(&scaler, *step == 'i');
-        if (amp_float_bits(scaler.scale) != amp_float_bits((float)c->scale_after) || scaler.growth_tracker != c->tracker_after)
+        if (amp_float_bits(scaler.scale) != amp_float_bits((float)c->scale_after)
+            || scaler.growth_tracker != c->tracker_after)
             fail_msg("%s: scale %.9g tracker %d instead of %.9g and %d", c->name, scaler.scale, scaler.growth_tracker,
                      c->scale_after, c->tracker_after);
     }

@@ -1,4 +1,4 @@
-/* The reader of cfg_reader.h: a fixed buffer of one line, so that no file, however large or odd, costs more than that. */
+/* The reader of cfg_reader.h: a fixed buffer of one line, so that no file, however large or odd, costs more. */
 #include "cfg_reader.h"
 
 #include <errno.h>
@@ -104,7 +104,8 @@ static int read_line(cfg_reader *reader, cfg_item *item)
         if (c == '\n') break;
         bytes++;
         if (c == 0) {
-            snprintf(reader->problem, sizeof reader->problem, "byte %zu of the line is NUL: this is not a text file", bytes);
+            snprintf(reader->problem, sizeof reader->problem, "byte %zu of the line is NUL: this is not a text file",
+                     bytes);
             *item = broken(reader, 1);
             return 1;
         }

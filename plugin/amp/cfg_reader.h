@@ -1,9 +1,9 @@
 /* Reads a Darknet .cfg line by line, as Darknet's own read_cfg does, but survives any file at all.
  *
- * Darknet drops every blank of a line, so "init_scale = 65 536" is init_scale=65536; a line that then starts with '#' or
- * ';' is a comment (there are no comments behind a value), with '[' a section, else key=value. Unlike Darknet the reader
- * also drops '\r', refuses what is not text, and knows each item's line number. What the items mean is not its
- * business: see config.c. */
+ * Darknet drops every blank of a line, so "init_scale = 65 536" is init_scale=65536; a line that then starts with '#'
+ * or ';' is a comment (there are no comments behind a value), with '[' a section, else key=value. The reader also drops
+ * '\r' and '\f', which stock Darknet keeps, refuses what is not text, and knows each item's line number. What the
+ * items mean is not its business: see config.c. */
 #ifndef AMP_AMP_CFG_READER_H
 #define AMP_AMP_CFG_READER_H
 

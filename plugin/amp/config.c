@@ -38,7 +38,7 @@ typedef struct parse {
     signed char *layer_amp;
     int layer_count, layer_capacity;
     int mentioned;       /* an [amp] section, an amp= anywhere, or -amp: the .cfg is held to AMP's standard */
-    int has_doubt;       /* a line that is wrong by that standard, but Darknet's business as long as AMP is not mentioned */
+    int has_doubt;       /* a line is wrong by that standard, yet Darknet's business while AMP is not mentioned */
     amp_error doubt;
 } parse;
 
@@ -103,7 +103,8 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
         p->mentioned = 1;
         p->kind = IN_AMP;
         if (first)
-            return cfg_fail(error, place_of(p, item), "the first section; put it after [net]", "[net] first, then [amp]");
+            return cfg_fail(error, place_of(p, item), "the first section; put it after [net]",
+                            "[net] first, then [amp]");
         if (p->amp_line) {
             snprintf(problem, sizeof problem, "a second [amp] section, the first is on line %lu", p->amp_line);
             return cfg_fail(error, place_of(p, item), problem, "one [amp] section");
@@ -297,8 +298,8 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
         if (!off && line_dtype < 0) {
             char value[64];
             cfg_printable(value, sizeof value, command_line_amp);
-            return amp_fail(error, AMP_BAD_CONFIG, "command line: -amp %s: unknown dtype; allowed: off, fp32, fp16, bf16",
-                            value);
+            return amp_fail(error, AMP_BAD_CONFIG,
+                            "command line: -amp %s: unknown dtype; allowed: off, fp32, fp16, bf16", value);
         }
     }
 

@@ -20,7 +20,7 @@ typedef struct amp_config {
     double clip_norm;   /* 0: off */
     int debug;
     int layer_count;
-    signed char *layer_amp; /* per layer section of the .cfg, in order ([net] and [amp] are none): 0 pinned to fp32, 1 not */
+    signed char *layer_amp; /* per layer section in order ([net] and [amp] are none): 0 pinned to fp32, 1 not */
     char note[512];     /* one line the user should see although nothing is wrong; empty if there is none */
 } amp_config;
 

@@ -166,7 +166,10 @@ const char *amp_key_parse(amp_key key, const char *value, double *number) { retu
 
 enum { NAME_LIMIT = 31 }; /* longer ones are no misspelling of ours */
 
-/* Edits (insert, drop, replace, swap two neighbours) that turn a into b: the optimal string alignment distance. */
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+/* Edits (insert, drop, replace, swap two neighbours) that turn a into b, whatever their case: the optimal string
+ * alignment distance. */
 static int edit_distance(const char *a, const char *b)
 {
     int distance[NAME_LIMIT + 1][NAME_LIMIT + 1];
@@ -177,10 +180,11 @@ static int edit_distance(const char *a, const char *b)
                 distance[i][j] = i + j;
                 continue;
             }
-            int best = distance[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            int best = distance[i - 1][j - 1] + (lower(a[i - 1]) != lower(b[j - 1]));
             if (distance[i - 1][j] + 1 < best) best = distance[i - 1][j] + 1;
             if (distance[i][j - 1] + 1 < best) best = distance[i][j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && distance[i - 2][j - 2] + 1 < best)
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1])
+                && distance[i - 2][j - 2] + 1 < best)
                 best = distance[i - 2][j - 2] + 1;
             distance[i][j] = best;
         }

@@ -22,7 +22,8 @@ static const char *params_problem(const amp_scaler_params *params)
     if (!((float)params->scale > 0) || !amp_is_finite(inverse_of((float)params->scale)))
         return "the loss scale has no finite inverse";
     if (!params->dynamic) return NULL;
-    if (!(params->growth_factor > 1 && params->growth_factor <= DBL_MAX)) return "growth_factor is not above 1 and finite";
+    if (!(params->growth_factor > 1 && params->growth_factor <= DBL_MAX))
+        return "growth_factor is not above 1 and finite";
     if (!(params->backoff_factor > 0 && params->backoff_factor < 1)) return "backoff_factor is not between 0 and 1";
     if (params->growth_interval < 1) return "growth_interval is below 1";
     if (!((float)params->min_scale > 0) || !amp_is_finite(inverse_of((float)params->min_scale)))

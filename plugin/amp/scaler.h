@@ -1,8 +1,8 @@
 /* GradScaler: the loss scale of mixed precision training, by the rule of torch.amp.GradScaler.
  *
- * fp16 loses gradients below 2^-24. So the loss (here: each loss layer's delta) is multiplied by `scale` before backward
- * and the gradients by 1/scale before the update. A scale too large overflows: then some gradient is inf or NaN
- * (found_inf), the step is skipped and the scale backs off; after growth_interval clean steps in a row it grows.
+ * fp16 loses gradients below 2^-24. So the loss (here: each loss layer's delta) is multiplied by `scale` before
+ * backward and the gradients by 1/scale before the update. A scale too large overflows: then some gradient is inf or
+ * NaN (found_inf), the step is skipped and the scale backs off; after growth_interval clean steps in a row it grows.
  *
  * Usage, once per step:
  *     delta *= scaler.scale;  backward;  found_inf = any gradient not finite;
@@ -51,9 +51,9 @@ amp_status amp_scaler_init(amp_scaler *scaler, const amp_scaler_params *params, 
  *                       is taken if finite.
  *   static:             the scale never moves; steps and skipped are counted.
  *   disabled:           nothing happens.
- * AMP_DIVERGED: a dynamic scale would fall below min_scale, or AMP_SCALER_STUCK_LIMIT is reached. The step is counted as
- * skipped, growth_tracker is 0, and the scale keeps its last value that was not below min_scale; so the state is fit to be
- * saved and printed, and a further found_inf says AMP_DIVERGED again. */
+ * AMP_DIVERGED: a dynamic scale would fall below min_scale, or AMP_SCALER_STUCK_LIMIT is reached. The step is counted
+ * as skipped, growth_tracker is 0, and the scale keeps its last value that was not below min_scale; so the state is fit
+ * to be saved and printed, and a further found_inf says AMP_DIVERGED again. */
 amp_status amp_scaler_update(amp_scaler *scaler, int found_inf);
 
 /* What gradients are multiplied with before the update: 1/scale, divided in double and rounded once. */

@@ -7,7 +7,9 @@
  *
  * Conventions, as everywhere in Darknet: buffers are fp32 NCHW; `delta` is minus the gradient; backward adds to
  * net.delta and to *_updates; for rnn, gru, lstm, crnn l.batch is the number of streams and buffers hold
- * steps*batch*outputs floats, step-major.
+ * steps*batch*outputs floats, step-major; rnn's and crnn's output and delta *are* their output layer's: do not let the
+ * pointers part. All of this is for layers on the CPU of a GPU=0 build: with GPU=1, stock's CPU region, yolo and iseg
+ * leave out their activations, and such layers must run forward_gpu.
  *
  * What differs (pjreddie 61c9d02e). "ours" is what runs here; tests/test_gaps*.c holds each row to it.
  *
@@ -35,7 +37,7 @@
  *  cost wgan      | treated as sse                                 | right                      | GPU's
  *  cost seg       | noobj= ignored                                 | scales where truth is 0    | GPU's
  *  cost masked    | writes SECRET_NUM into the previous layer's    | masks a delta that is not  | delta and output 0
- *                 | output to get delta 0                          | its own                    | there, input untouched
+ *                 | output to get delta 0                          | its own                    | there, input as it was
  *  cost           | thresh=, smooth= ignored                       | applied; smooth= changes   | applied, truth
  *                 |                                                | net.truth in place         | untouched
  *  cost ratio     | ignored                                        | computed, then unused      | ignored

@@ -7,6 +7,7 @@
 #include "cpu.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "cast.h"
@@ -42,6 +43,27 @@ static void release(amp_backend *backend, void *memory)
     free(memory);
 }
 
+static amp_status upload(amp_backend *backend, void *memory, const void *from, size_t bytes, amp_error *error)
+{
+    (void)backend, (void)error;
+    if (bytes) memcpy(memory, from, bytes);
+    return AMP_OK;
+}
+
+static amp_status zero(amp_backend *backend, void *memory, size_t bytes, amp_error *error)
+{
+    (void)backend, (void)error;
+    if (bytes) memset(memory, 0, bytes);
+    return AMP_OK;
+}
+
+static amp_status scale(amp_backend *backend, float *array, size_t count, float factor, amp_error *error)
+{
+    (void)backend, (void)error;
+    for (size_t i = 0; i < count; i++) array[i] *= factor;
+    return AMP_OK;
+}
+
 static amp_support supports(const amp_backend *backend, amp_dtype dtype, char note[256])
 {
     (void)backend;
@@ -72,6 +94,9 @@ amp_backend *amp_cpu_backend_create(amp_error *error)
         .destroy = destroy,
         .allocate = allocate,
         .release = release,
+        .upload = upload,
+        .zero = zero,
+        .scale = scale,
         .cast = amp_cpu_cast,
         .conv_create = amp_cpu_conv_create,
         .conv_destroy = amp_cpu_conv_destroy,

@@ -1,0 +1,31 @@
+#!/bin/bash
+# Builds Darknet AMP and runs every test: tests/run.sh [--no-install] [arguments for ctest]
+#
+# Packages that lack are installed first (by name, see scripts/dependencies.sh; with --no-install they are listed and
+# this ends). Ends with CTest's summary and its exit status. PRESET=asan tests/run.sh builds with the sanitizers.
+set -eu
+cd "$(dirname "$0")/.."
+preset=${PRESET:-cpu}
+install=
+if [ "${1:-}" = --no-install ]; then
+    install=--no-install
+    shift
+fi
+
+# quietly <command...>: shows what it says only if it fails
+quietly() {
+    local log
+    log=$(mktemp)
+    echo "$*"
+    "$@" > "$log" 2>&1 || {
+        cat "$log"
+        rm -f "$log"
+        return 1
+    }
+    rm -f "$log"
+}
+
+scripts/dependencies.sh --tests $install
+quietly cmake --preset "$preset"
+quietly cmake --build "build/$preset" -- -j"$(nproc)"
+exec ctest --test-dir "build/$preset" --output-on-failure "$@"

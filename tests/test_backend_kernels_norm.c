@@ -1,0 +1,447 @@
+/* Batch norm, bias gradients and activations of the CPU backend against Darknet's formulas in double precision, and the
+ * 16-bit conversions beneath all kernels against tensor/half.h. */
+#include "kernel_cases.h"
+
+#include <omp.h>
+
+typedef struct size_case { int n, h, w, c; } size_case;
+
+/* One element; C = 1, below, at and beyond a vector; periods that fit no vector; many blocks; rows longer than a period. */
+static const size_case sizes[] = { { 1, 1, 1, 1 }, { 2, 13, 11, 1 }, { 1, 1, 1, 7 }, { 1, 7, 3, 3 }, { 2, 9, 9, 15 },
+    { 2, 5, 4, 16 }, { 3, 4, 5, 17 }, { 2, 130, 130, 16 }, { 4, 70, 71, 5 }, { 1, 13, 13, 255 }, { 1, 3, 70, 67 },
+    { 2, 10, 10, 1024 }, { 1, 2, 2, 2049 } };
+
+/* Darknet's activations.h, in double. */
+static double true_activate(double x, amp_activation a)
+{
+    switch (a) {
+    case AMP_LOGISTIC: return 1 / (1 + exp(-x));
+    case AMP_LOGGY: return 2 / (1 + exp(-x)) - 1;
+    case AMP_RELU: return x > 0 ? x : x * 0;
+    case AMP_RELIE: return x > 0 ? x : .01 * x;
+    case AMP_RAMP: return (x > 0 ? x : x * 0) + .1 * x;
+    case AMP_TANH: return tanh(x);
+    case AMP_PLSE: return x < -4 ? .01 * (x + 4) : x > 4 ? .01 * (x - 4) + 1 : .125 * x + .5;
+    case AMP_LEAKY: return x > 0 ? x : .1 * x;
+    case AMP_ELU: return x >= 0 ? x : exp(x) - 1;
+    case AMP_SELU: return x >= 0 ? 1.0507 * x : 1.0507 * 1.6732 * (exp(x) - 1);
+    case AMP_STAIR: return isnan(x) ? x : fmod(floor(x), 2) == 0 ? floor(x / 2) : x - floor(x) + floor(x / 2);
+    case AMP_HARDTAN: return x < -1 ? -1 : x > 1 ? 1 : x;
+    case AMP_LHTAN: return x < 0 ? .001 * x : x > 1 ? .001 * (x - 1) + 1 : x;
+    default: return x;
+    }
+}
+
+static double true_gradient(double y, amp_activation a)
+{
+    switch (a) {
+    case AMP_LOGISTIC: return (1 - y) * y;
+    case AMP_LOGGY: return 2 * (1 - (y + 1) / 2) * (y + 1) / 2;
+    case AMP_RELU: return y > 0;
+    case AMP_RELIE: return y > 0 ? 1 : .01;
+    case AMP_RAMP: return (y > 0) + .1;
+    case AMP_TANH: return 1 - y * y;
+    case AMP_PLSE: return y < 0 || y > 1 ? .01 : .125;
+    case AMP_LEAKY: return y > 0 ? 1 : .1;
+    case AMP_ELU: return y >= 0 ? 1 : y + 1;
+    case AMP_SELU: return y >= 0 ? 1.0507 : y + 1.0507 * 1.6732;
+    case AMP_STAIR: return floor(y) != y;
+    case AMP_HARDTAN: return y > -1 && y < 1;
+    case AMP_LHTAN: return y > 0 && y < 1 ? 1 : .001;
+    default: return 1;
+    }
+}
+
+static void conversions_equal_half_h_bit_for_bit(void **state)
+{
+    (void)state;
+    enum { BATCH = 4099 }; /* odd: the tails are tested as well */
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    static float floats[BATCH];
+    static amp_half_bits halves[BATCH];
+    for (int d = 1; d < 3; ++d) {
+        for (uint32_t first = 0; first < 65536; first += BATCH) {
+            for (int i = 0; i < BATCH; ++i) halves[i] = (amp_half_bits)(first + (uint32_t)i);
+            rows->widen(all_dtypes[d], halves, floats, BATCH);
+            for (int i = 0; i < BATCH; ++i) {
+                float want = d == 1 ? amp_fp16_to_float(halves[i]) : amp_bf16_to_float(halves[i]);
+                assert_int_equal(amp_float_bits(floats[i]), amp_float_bits(want));
+            }
+        }
+        /* steps of a prime through all 2^32 floats, then all neighbours of fp16's and bf16's ties */
+        for (uint64_t from = 0; from < (1ull << 32) + (1ull << 21); from += 1021ull * BATCH) {
+            for (uint32_t i = 0; i < BATCH; ++i) {
+                uint64_t at = from + 1021ull * i;
+                uint32_t bits = (uint32_t)at;
+                if (at >> 32) bits = ((uint32_t)(at / 5) << 12) + (uint32_t)(at % 5) - 2;
+                floats[i] = amp_bits_float(bits);
+            }
+            rows->narrow(all_dtypes[d], floats, halves, BATCH);
+            for (int i = 0; i < BATCH; ++i) {
+                amp_half_bits want = d == 1 ? amp_float_to_fp16(floats[i]) : amp_float_to_bf16(floats[i]);
+                assert_int_equal(halves[i], want);
+            }
+        }
+    }
+}
+
+static void activations_follow_darknets_formulas(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 3; ++d)
+        for (int a = 0; a < AMP_ACTIVATIONS; ++a)
+            for (int c = 1; c < 70; c += 17) {
+                amp_tensor x = filled(all_dtypes[d], 1, 3, 7, c, 1u + (uint32_t)a, -6, 6), y = copy_of(&x);
+                set_element(&x, 0, 0);
+                set_element(&x, 5, -1);
+                set_element(&x, 10, 1);
+                set_element(&x, 20, NAN);
+                memset(y.data, 0xff, amp_tensor_bytes(&y));
+                ASSERT_OK(amp_cpu_activation_forward(NULL, &x, &y, (amp_activation)a, e));
+                for (size_t i = 0; i < amp_shape_count(x.shape); ++i) {
+                    double want = true_activate(element(&x, i), (amp_activation)a);
+                    assert_rounded(x.dtype, element(&y, i), want, 0x1p-22 * fmin(1, fabs(element(&x, i))) +
+                        0x1p-23 * fabs(want), "y", i);
+                }
+                ASSERT_OK(amp_cpu_activation_forward(NULL, &x, &x, (amp_activation)a, e));
+                assert_memory_equal(x.data, y.data, amp_tensor_bytes(&y));
+                free(x.data);
+                free(y.data);
+            }
+}
+
+static void gradients_are_taken_from_the_output(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 3; ++d)
+        for (int a = 0; a < AMP_ACTIVATIONS; ++a)
+            for (int accumulate = 0; accumulate < 2; ++accumulate) {
+                amp_activation act = (amp_activation)a;
+                amp_tensor y = filled(all_dtypes[d], 2, 3, 5, 19, 7, -1.5f, 1.5f);
+                amp_tensor dy = filled(all_dtypes[d], 2, 3, 5, 19, 8, -2, 2);
+                amp_tensor dx = poisoned(all_dtypes[d], 2, 3, 5, 19), old = filled(all_dtypes[d], 2, 3, 5, 19, 9, -1, 1);
+                set_element(&y, 3, 0);
+                set_element(&y, 4, 1);
+                set_element(&y, 5, -1);
+                set_element(&dy, 6, NAN);
+                set_element(&dy, 7, INFINITY);
+                set_element(&y, 7, .5f);
+                if (accumulate) memcpy(dx.data, old.data, amp_tensor_bytes(&dx));
+                ASSERT_OK(amp_cpu_activation_backward(NULL, &y, &dy, &dx, act, accumulate, e));
+                for (size_t i = 0; i < amp_shape_count(y.shape); ++i) {
+                    double product = element(&dy, i) * true_gradient(element(&y, i), act);
+                    double want = product + (accumulate ? element(&old, i) : 0);
+                    double slack = 0x1p-22 * (fabs(element(&dy, i)) + fabs(want));
+                    if (act == AMP_LINEAR || act == AMP_RELU) slack = accumulate ? 0x1p-24 * fabs(want) : 0;
+                    assert_rounded(y.dtype, element(&dx, i), want, isfinite(slack) ? slack : 0, "dx", i);
+                }
+                if (!accumulate) {
+                    ASSERT_OK(amp_cpu_activation_backward(NULL, &y, &dy, &dy, act, 0, e));
+                    assert_memory_equal(dy.data, dx.data, amp_tensor_bytes(&dx));
+                }
+                free(y.data); free(dy.data); free(dx.data); free(old.data);
+            }
+}
+
+static void bias_gradient_adds_the_sum_over_pixels(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t s = 0; s < COUNT(sizes); ++s) {
+            size_case z = sizes[s];
+            amp_tensor dy = filled(all_dtypes[d], z.n, z.h, z.w, z.c, 3, -1, 2);
+            size_t pixels = (size_t)z.n * z.h * z.w, channels = (size_t)z.c;
+            float *db = filled_array(channels, 4, -1, 1), *old = array_copy(db, channels);
+            ASSERT_OK(amp_cpu_bias_gradient(NULL, &dy, db, e));
+            for (size_t c = 0; c < channels; ++c) {
+                double sum = 0, size = 0;
+                for (size_t p = 0; p < pixels; ++p) {
+                    sum += element(&dy, p * channels + c);
+                    size += fabs(element(&dy, p * channels + c));
+                }
+                assert_rounded(AMP_FP32, (double)db[c], (double)old[c] + sum, 0x1p-24 * (8 * size + fabs(sum)), "db", c);
+            }
+            free(dy.data); free(db); free(old);
+        }
+}
+
+/* One batch norm and all its arrays. */
+typedef struct norm {
+    amp_tensor x, y, dy, dx;
+    float *scale, *bias, *mean, *variance, *rolling_mean, *rolling_variance, *dscale, *dbias;
+} norm;
+
+static norm norm_make(amp_dtype dtype, size_case z, float low, float high)
+{
+    size_t c = (size_t)z.c;
+    return (norm){ filled(dtype, z.n, z.h, z.w, z.c, 11, low, high), poisoned(dtype, z.n, z.h, z.w, z.c),
+        filled(dtype, z.n, z.h, z.w, z.c, 12, -1, 1.5f), poisoned(dtype, z.n, z.h, z.w, z.c),
+        filled_array(c, 13, .5f, 1.5f), filled_array(c, 14, -1, 1), filled_array(c, 15, NAN, NAN),
+        filled_array(c, 16, NAN, NAN), filled_array(c, 17, -1, 1), filled_array(c, 18, 0, 1), filled_array(c, 19, -1, 1),
+        filled_array(c, 20, -1, 1) };
+}
+
+static void norm_free(norm *b)
+{
+    free(b->x.data); free(b->y.data); free(b->dy.data); free(b->dx.data); free(b->scale); free(b->bias); free(b->mean);
+    free(b->variance); free(b->rolling_mean); free(b->rolling_variance); free(b->dscale); free(b->dbias);
+}
+
+static amp_status forward(norm *b, amp_activation a, amp_error *e)
+{
+    return amp_cpu_batchnorm_forward_train(NULL, &b->x, &b->y, b->scale, b->bias, b->mean, b->variance, b->rolling_mean,
+        b->rolling_variance, a, e);
+}
+
+static amp_status backward(norm *b, const amp_tensor *dx, amp_activation a, amp_error *e)
+{
+    return amp_cpu_batchnorm_backward(NULL, &b->x, &b->y, &b->dy, dx, b->scale, b->mean, b->variance, b->dscale,
+        b->dbias, a, e);
+}
+
+static void true_statistics(const amp_tensor *x, size_t c, double *mean, double *variance)
+{
+    size_t channels = (size_t)x->shape.c, pixels = amp_shape_count(x->shape) / channels;
+    *mean = *variance = 0;
+    for (size_t p = 0; p < pixels; ++p) *mean += element(x, p * channels + c);
+    *mean /= (double)pixels;
+    for (size_t p = 0; p < pixels; ++p) *variance += pow(element(x, p * channels + c) - *mean, 2);
+    *variance = pixels > 1 ? *variance / (double)(pixels - 1) : 0;
+}
+
+static const amp_activation fused[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_LOGISTIC, AMP_TANH, AMP_HARDTAN, AMP_ELU };
+
+static void batchnorm_forward_is_darknets(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t s = 0; s < COUNT(sizes); ++s) {
+            amp_activation a = fused[s % COUNT(fused)];
+            norm b = norm_make(all_dtypes[d], sizes[s], -2, 5);
+            size_t channels = (size_t)sizes[s].c, pixels = amp_shape_count(b.x.shape) / channels;
+            float *old_mean = array_copy(b.rolling_mean, channels), *old_var = array_copy(b.rolling_variance, channels);
+            ASSERT_OK(forward(&b, a, e));
+            for (size_t c = 0; c < channels; ++c) {
+                double mean, variance;
+                true_statistics(&b.x, c, &mean, &variance);
+                assert_rounded(AMP_FP32, (double)b.mean[c], mean, 0x1p-24 * 4, "mean", c);
+                assert_rounded(AMP_FP32, (double)b.variance[c], variance, 0x1p-24 * 4 * variance, "variance", c);
+                assert_rounded(AMP_FP32, (double)b.rolling_mean[c], .99 * (double)old_mean[c] + .01 * (double)b.mean[c],
+                    0x1p-22, "rolling mean", c);
+                assert_rounded(AMP_FP32, (double)b.rolling_variance[c],
+                    .99 * (double)old_var[c] + .01 * (double)b.variance[c], 0x1p-22, "rolling variance", c);
+                double gain = (double)b.scale[c] / (sqrt(variance) + 1e-6), bias = (double)b.bias[c];
+                for (size_t p = 0; p < pixels; ++p) {
+                    double x = element(&b.x, p * channels + c), v = pixels > 1 ? (x - mean) * gain + bias : bias;
+                    double slack = pixels > 1 ? 0x1p-22 * (gain * (fabs(x) + fabs(mean)) + fabs(bias)) : 0x1p-22;
+                    assert_rounded(b.y.dtype, element(&b.y, p * channels + c), true_activate(v, a), slack, "y",
+                        p * channels + c);
+                }
+            }
+            free(old_mean); free(old_var);
+            norm_free(&b);
+        }
+}
+
+static void batchnorm_inference_uses_the_rolling_statistics(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t s = 0; s < COUNT(sizes); ++s) {
+            norm b = norm_make(all_dtypes[d], sizes[s], -2, 5);
+            size_t channels = (size_t)sizes[s].c;
+            ASSERT_OK(amp_cpu_batchnorm_forward_infer(NULL, &b.x, &b.y, b.scale, b.bias, b.rolling_mean,
+                b.rolling_variance, AMP_LEAKY, e));
+            for (size_t i = 0; i < amp_shape_count(b.x.shape); ++i) {
+                size_t c = i % channels;
+                double gain = (double)b.scale[c] / (sqrt((double)b.rolling_variance[c]) + 1e-6);
+                double v = (element(&b.x, i) - (double)b.rolling_mean[c]) * gain + (double)b.bias[c];
+                assert_rounded(b.y.dtype, element(&b.y, i), true_activate(v, AMP_LEAKY),
+                    0x1p-22 * (gain * (fabs(element(&b.x, i)) + 1) + 1), "y", i);
+            }
+            norm_free(&b);
+        }
+}
+
+/* The formula of backend.h in double, from the stored x, y, dy and the fp32 statistics. */
+static void batchnorm_backward_is_darknets(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t s = 0; s < COUNT(sizes); ++s) {
+            amp_activation a = fused[s % COUNT(fused)];
+            norm b = norm_make(all_dtypes[d], sizes[s], -2, 5);
+            size_t channels = (size_t)sizes[s].c, pixels = amp_shape_count(b.x.shape) / channels;
+            float *old_scale = array_copy(b.dscale, channels), *old_bias = array_copy(b.dbias, channels);
+            ASSERT_OK(forward(&b, a, e));
+            ASSERT_OK(backward(&b, &b.dx, a, e));
+            for (size_t c = 0; c < channels; ++c) {
+                double mean = (double)b.mean[c], variance = (double)b.variance[c], inv = 1 / sqrt(variance + 1e-5);
+                double sum = 0, product = 0, size = 0, product_size = 0, n = (double)pixels;
+                for (size_t i = c; i < pixels * channels; i += channels) {
+                    double delta = element(&b.dy, i) * true_gradient(element(&b.y, i), a), u = element(&b.x, i) - mean;
+                    sum += delta;
+                    size += fabs(delta);
+                    product += delta * u;
+                    product_size += fabs(delta * u);
+                }
+                double hat = 1 / (sqrt(variance) + 1e-6), scale = (double)b.scale[c];
+                assert_rounded(AMP_FP32, (double)b.dbias[c], (double)old_bias[c] + sum, 0x1p-24 * 8 * (size + 1), "dbias", c);
+                assert_rounded(AMP_FP32, (double)b.dscale[c], (double)old_scale[c] + product * hat,
+                    0x1p-24 * 8 * (product_size * hat + 1), "dscale", c);
+                for (size_t i = c; i < pixels * channels; i += channels) {
+                    double delta = element(&b.dy, i) * true_gradient(element(&b.y, i), a), u = element(&b.x, i) - mean;
+                    double want = inv * scale * (delta - sum / n - u * inv * inv * product / n);
+                    double slack = 0x1p-22 * inv * scale * (fabs(delta) + 4 * size / n +
+                        fabs(u) * inv * inv * 4 * product_size / n);
+                    assert_rounded(b.dx.dtype, element(&b.dx, i), want, slack, "dx", i);
+                }
+            }
+            ASSERT_OK(backward(&b, &b.dy, a, e)); /* in place: the same bits */
+            assert_memory_equal(b.dy.data, b.dx.data, amp_tensor_bytes(&b.dx));
+            free(old_scale); free(old_bias);
+            norm_free(&b);
+        }
+}
+
+static void variance_survives_a_mean_far_above_the_spread(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < COUNT(sizes); ++s) {
+        norm b = norm_make(AMP_FP32, sizes[s], 10000.f, 10000.25f); /* mean/spread = 1e5: Σx² - (Σx)² has no digit left */
+        size_t channels = (size_t)sizes[s].c;
+        set_element(&b.x, 0, 9000); /* and a first element that is a bad guess of the mean */
+        ASSERT_OK(forward(&b, AMP_LINEAR, e));
+        for (size_t c = 0; c < channels; ++c) {
+            double mean, variance;
+            true_statistics(&b.x, c, &mean, &variance);
+            assert_rounded(AMP_FP32, (double)b.mean[c], mean, 0x1p-24 * mean, "mean", c);
+            assert_rounded(AMP_FP32, (double)b.variance[c], variance, 0x1p-18 * variance, "variance", c);
+        }
+        norm_free(&b);
+    }
+}
+
+static void a_nan_spoils_its_channel_and_no_other(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t s = 0; s < COUNT(sizes); ++s) {
+            norm b = norm_make(all_dtypes[d], sizes[s], -2, 5);
+            size_t channels = (size_t)sizes[s].c, count = amp_shape_count(b.x.shape), bad = count - 1;
+            set_element(&b.x, bad, NAN);
+            ASSERT_OK(forward(&b, AMP_RELU, e));
+            for (size_t i = 0; i < count; ++i)
+                assert_int_equal(!!isnan(element(&b.y, i)), i % channels == bad % channels);
+            assert_true(isnan(b.mean[bad % channels]));
+            norm_free(&b);
+        }
+}
+
+static void an_infinite_gradient_reaches_the_parameters(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 3; ++d) {
+        norm b = norm_make(all_dtypes[d], (size_case){ 1, 9, 9, 21 }, -2, 5);
+        ASSERT_OK(forward(&b, AMP_LEAKY, e));
+        set_element(&b.dy, 3 * 21 + 4, INFINITY);
+        ASSERT_OK(backward(&b, &b.dx, AMP_LEAKY, e));
+        for (int c = 0; c < 21; ++c) {
+            assert_int_equal(amp_is_finite(b.dbias[c]), c != 4);
+            assert_int_equal(amp_is_finite(b.dscale[c]), c != 4);
+            assert_int_equal(!!isfinite(element(&b.dx, (size_t)c)), c != 4);
+        }
+        norm_free(&b);
+    }
+}
+
+static void no_thread_count_changes_a_bit(void **state)
+{
+    (void)state;
+    int before = omp_get_max_threads();
+    for (size_t d = 0; d < 3; ++d) {
+        norm one = norm_make(all_dtypes[d], (size_case){ 2, 130, 130, 16 }, -2, 5);
+        omp_set_num_threads(1);
+        ASSERT_OK(forward(&one, AMP_LEAKY, e));
+        ASSERT_OK(backward(&one, &one.dx, AMP_LEAKY, e));
+        for (int threads = 2; threads < 6; ++threads) {
+            norm many = norm_make(all_dtypes[d], (size_case){ 2, 130, 130, 16 }, -2, 5);
+            omp_set_num_threads(threads);
+            ASSERT_OK(forward(&many, AMP_LEAKY, e));
+            ASSERT_OK(backward(&many, &many.dx, AMP_LEAKY, e));
+            assert_memory_equal(one.mean, many.mean, 16 * sizeof(float));
+            assert_memory_equal(one.variance, many.variance, 16 * sizeof(float));
+            assert_memory_equal(one.dscale, many.dscale, 16 * sizeof(float));
+            assert_memory_equal(one.dbias, many.dbias, 16 * sizeof(float));
+            assert_memory_equal(one.y.data, many.y.data, amp_tensor_bytes(&one.y));
+            assert_memory_equal(one.dx.data, many.dx.data, amp_tensor_bytes(&one.dx));
+            norm_free(&many);
+        }
+        norm_free(&one);
+    }
+    omp_set_num_threads(before);
+}
+
+static void no_instruction_set_changes_a_bit(void **state)
+{
+    static const amp_activation exact[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_RAMP, AMP_HARDTAN };
+    const char *isa = *state;
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t s = 0; s < COUNT(sizes); ++s) {
+            amp_activation a = exact[s % COUNT(exact)];
+            norm here = norm_make(all_dtypes[d], sizes[s], -2, 5), base = norm_make(all_dtypes[d], sizes[s], -2, 5);
+            ASSERT_OK(forward(&here, a, e));
+            ASSERT_OK(backward(&here, &here.dx, a, e));
+            setenv("AMP_CPU_ISA", "sse2", 1);
+            ASSERT_OK(forward(&base, a, e));
+            ASSERT_OK(backward(&base, &base.dx, a, e));
+            setenv("AMP_CPU_ISA", isa, 1);
+            assert_memory_equal(here.variance, base.variance, (size_t)sizes[s].c * sizeof(float));
+            assert_memory_equal(here.dscale, base.dscale, (size_t)sizes[s].c * sizeof(float));
+            assert_memory_equal(here.y.data, base.y.data, amp_tensor_bytes(&base.y));
+            assert_memory_equal(here.dx.data, base.dx.data, amp_tensor_bytes(&base.dx));
+            norm_free(&here);
+            norm_free(&base);
+        }
+}
+
+static void mismatched_tensors_are_refused(void **state)
+{
+    (void)state;
+    norm b = norm_make(AMP_FP16, (size_case){ 1, 2, 2, 3 }, -1, 1);
+    amp_tensor other = b.y;
+    other.dtype = AMP_BF16;
+    ASSERT_REFUSED(amp_cpu_activation_forward(NULL, &b.x, &other, AMP_LEAKY, e));
+    other = b.y;
+    other.layout = AMP_NCHW;
+    ASSERT_REFUSED(amp_cpu_activation_forward(NULL, &b.x, &other, AMP_LEAKY, e));
+    other = b.y;
+    other.shape.h = 1;
+    ASSERT_REFUSED(amp_cpu_activation_forward(NULL, &b.x, &other, AMP_LEAKY, e));
+    b.y = other;
+    ASSERT_REFUSED(forward(&b, AMP_LEAKY, e));
+    norm_free(&b);
+}
+
+static int run(const char *isa)
+{
+    void *s = (void *)isa;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(conversions_equal_half_h_bit_for_bit),
+        cmocka_unit_test(activations_follow_darknets_formulas),
+        cmocka_unit_test(gradients_are_taken_from_the_output),
+        cmocka_unit_test(bias_gradient_adds_the_sum_over_pixels),
+        cmocka_unit_test(batchnorm_forward_is_darknets),
+        cmocka_unit_test(batchnorm_inference_uses_the_rolling_statistics),
+        cmocka_unit_test(batchnorm_backward_is_darknets),
+        cmocka_unit_test(variance_survives_a_mean_far_above_the_spread),
+        cmocka_unit_test(a_nan_spoils_its_channel_and_no_other),
+        cmocka_unit_test(an_infinite_gradient_reaches_the_parameters),
+        cmocka_unit_test(no_thread_count_changes_a_bit),
+        cmocka_unit_test_prestate(no_instruction_set_changes_a_bit, s),
+        cmocka_unit_test(mismatched_tensors_are_refused),
+    };
+    return cmocka_run_group_tests_name(isa, tests, NULL, NULL);
+}
+
+int main(void) { return for_each_isa(run); }

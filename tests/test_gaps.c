@@ -1,0 +1,300 @@
+/*
+ * The layers without time and without a loss on the CPU: is backward the gradient of forward, does it add to what other
+ * consumers sent, and does it do without net.delta? Where stock's backward is no gradient, the test holds its formula.
+ */
+#include "gradient_check.h"
+
+#include "activation_layer.h"
+#include "avgpool_layer.h"
+#include "batchnorm_layer.h"
+#include "crop_layer.h"
+#include "deconvolutional_layer.h"
+#include "dropout_layer.h"
+#include "l2norm_layer.h"
+#include "local_layer.h"
+#include "maxpool_layer.h"
+#include "normalization_layer.h"
+#include "reorg_layer.h"
+#include "route_layer.h"
+#include "shortcut_layer.h"
+#include "upsample_layer.h"
+
+enum { BATCH = 2, SIDE = 4, CHANNELS = 4 };
+
+static void shape(layer *l, int w, int h, int c)
+{
+    l->w = l->out_w = w;
+    l->h = l->out_h = h;
+    l->c = l->out_c = c;
+}
+
+/* ---- layers with parameters -------------------------------------------------------------------------------------- */
+
+static void local_has_the_gradient_and_needs_no_workspace(void **unused)
+{
+    (void)unused;
+    layer l = make_local_layer(BATCH, SIDE, SIDE, 2, 3, 3, 1, 1, LOGISTIC);
+    const int weights = 2*3*3*3*l.out_w*l.out_h;
+    randomise(l.weights, weights, -.5, .5); /* stock's make fills the first location only */
+    struct subject s = subject_of(l, BATCH);
+    assert_null(s.net.workspace);
+    run_both(&s);
+    assert_input_gradient(&s, weighted_output, 1);
+    assert_parameter_gradients(&s, &s.l, "local", weights);
+    release(&s);
+}
+
+static void deconvolutional_has_the_gradient(void **unused)
+{
+    (void)unused;
+    layer l = make_deconvolutional_layer(BATCH, 3, 3, 2, 3, 4, 2, 1, TANH, 0, 0);
+    randomise(l.weights, l.nweights, -.5, .5);
+    struct subject s = subject_of(l, BATCH);
+    run_both(&s);
+    assert_input_gradient(&s, weighted_output, 1);
+    assert_parameter_gradients(&s, &s.l, "deconvolutional", s.l.nweights);
+    release(&s);
+}
+
+static void parameters_learn_without_net_delta(void **unused)
+{
+    (void)unused;
+    struct subject s = subject_of(make_local_layer(BATCH, SIDE, SIDE, 2, 3, 3, 1, 1, LOGISTIC), BATCH);
+    float *delta = s.net.delta;
+    s.net.delta = NULL;
+    run_both(&s);
+    float sum = 0;
+    for(int i = 0; i < s.l.outputs; ++i) sum += fabsf(s.l.bias_updates[i]);
+    assert_true(sum > 0);
+    s.net.delta = delta;
+    release(&s);
+}
+
+/*
+ * Stock makes no x, x_norm, mean_delta, variance_delta for it. Its backward is near the gradient, not the gradient (n-1
+ * in the variance, 1/n in its derivative), so with many values per channel the tolerance is theirs: 1/n.
+ */
+static void batchnorm_runs_once_prepared(void **unused)
+{
+    (void)unused;
+    const int side = 16;
+    struct subject s = subject_of(make_batchnorm_layer(BATCH, side, side, 2), BATCH);
+    run_both(&s);
+    float expected[64];
+    const int n = 64;
+    for(int i = 0; i < n; ++i) expected[i] = -slope(&s, weighted_output, s.net.input + i);
+    assert_close("net.delta", s.net.delta, expected, n, 2./(BATCH*side*side));
+    assert_gradient(&s, weighted_output, "scale_updates", s.l.scales, 2, s.l.scale_updates, 1);
+    assert_gradient(&s, weighted_output, "bias_updates", s.l.biases, 2, s.l.bias_updates, 1);
+    release(&s);
+}
+
+/* ---- layers that only pass on ------------------------------------------------------------------------------------ */
+
+/* Linear ones and smooth ones: the gradient, added to what is there, and nothing at all where no delta is wanted. */
+static void passes_the_gradient_on(layer l)
+{
+    struct subject s = subject_of(l, BATCH);
+    for(int i = 0; i < s.inputs; ++i) s.net.delta[i] = 100 + i;
+    run_both(&s);
+    for(int i = 0; i < s.inputs; ++i) s.net.delta[i] -= 100 + i;
+    assert_input_gradient(&s, weighted_output, 1);
+
+    float *delta = s.net.delta;
+    s.net.delta = NULL;
+    run_both(&s);
+    s.net.delta = delta;
+    release(&s);
+}
+
+static void avgpool_passes_the_gradient_on(void **unused)
+{
+    (void)unused;
+    passes_the_gradient_on(make_avgpool_layer(BATCH, SIDE, SIDE, CHANNELS));
+}
+
+static void activation_adds_the_gradient(void **unused)
+{
+    (void)unused;
+    passes_the_gradient_on(make_activation_layer(BATCH, SIDE*SIDE*CHANNELS, LOGISTIC));
+}
+
+static void reorg_adds_the_gradient_in_every_form(void **unused)
+{
+    (void)unused;
+    passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 2, 0, 0, 0));
+    passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 2, 1, 0, 0));
+    passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 1, 0, 1, 0));
+    passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 1, 1, 1, 0));
+    passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 1, 0, 0, 5));
+}
+
+static void upsample_adds_the_gradient_up_and_down(void **unused)
+{
+    (void)unused;
+    for(int stride = -2; stride <= 2; stride += 4){
+        layer l = make_upsample_layer(BATCH, SIDE, SIDE, CHANNELS, stride);
+        l.scale = .5;
+        passes_the_gradient_on(l);
+    }
+}
+
+static void maxpool_passes_the_gradient_on(void **unused)
+{
+    (void)unused;
+    struct subject s = subject_of(make_maxpool_layer(BATCH, SIDE, SIDE, 1, 2, 2, 1), BATCH);
+    for(int i = 0; i < s.inputs; ++i) s.net.input[i] = (i*7 % s.inputs)*.25f; /* no ties within reach of a slope */
+    run_both(&s);
+    assert_input_gradient(&s, weighted_output, 1);
+    release(&s);
+}
+
+static void shortcut_sends_the_gradient_both_ways(void **unused)
+{
+    (void)unused;
+    const int far_side = SIDE/2, far_channels = CHANNELS + 1, far_outputs = far_side*far_side*far_channels;
+    layer far = {.output = zeros(BATCH*far_outputs), .delta = zeros(BATCH*far_outputs)};
+    randomise(far.output, BATCH*far_outputs, -1, 1);
+    layer l = make_shortcut_layer(BATCH, 0, SIDE, SIDE, CHANNELS, far_side, far_side, far_channels);
+    l.activation = TANH;
+    l.alpha = 1;
+    l.beta = .5;
+    struct subject s = subject_of(l, BATCH);
+    s.net.layers = &far;
+    run_both(&s);
+    assert_input_gradient(&s, weighted_output, 1);
+    assert_gradient(&s, weighted_output, "far delta", far.output, BATCH*far_outputs, far.delta, 1);
+    free(far.output);
+    free(far.delta);
+    release(&s);
+}
+
+static void route_sends_its_delta_to_every_input(void **unused)
+{
+    (void)unused;
+    layer sources[2] = {{0}, {0}};
+    int *indexes = calloc(2, sizeof(int)), *sizes = calloc(2, sizeof(int));
+    for(int i = 0; i < 2; ++i){
+        indexes[i] = i;
+        sizes[i] = 3 + i;
+        sources[i].output = zeros(BATCH*sizes[i]);
+        sources[i].delta = zeros(BATCH*sizes[i]);
+    }
+    struct subject s = subject_of(make_route_layer(BATCH, 2, indexes, sizes), BATCH);
+    s.net.layers = sources;
+    float *delta = s.net.delta;
+    s.net.delta = NULL;
+    run_both(&s);
+    for(int i = 0; i < 2; ++i){
+        assert_gradient(&s, weighted_output, "source delta", sources[i].output, BATCH*sizes[i], sources[i].delta, 1);
+    }
+    s.net.delta = delta;
+    for(int i = 0; i < 2; ++i){
+        free(sources[i].output);
+        free(sources[i].delta);
+    }
+    release(&s);
+}
+
+/* It has no delta: what is before a crop is the image. */
+static void crop_lets_nothing_back(void **unused)
+{
+    (void)unused;
+    layer l = make_crop_layer(BATCH, SIDE, SIDE, CHANNELS, SIDE - 1, SIDE - 1, 1, 0, 1, 1);
+    struct subject s = subject_of(l, BATCH);
+    run_forward(&s);
+    amp_gap_backward(s.l, s.net);
+    for(int i = 0; i < s.inputs; ++i) assert_true(s.net.delta[i] == 0);
+    release(&s);
+}
+
+/* It changes its neighbour's output and delta in place. */
+static void dropout_drops_the_delta_of_what_it_dropped(void **unused)
+{
+    (void)unused;
+    struct subject s = subject_of(make_dropout_layer(BATCH, 32, .5), BATCH);
+    for(int i = 0; i < s.inputs; ++i) s.net.input[i] = s.net.delta[i] = 1;
+    run_forward(&s);
+    amp_gap_backward(s.l, s.net);
+    assert_memory_equal(s.net.input, s.net.delta, s.inputs*sizeof(float));
+    release(&s);
+}
+
+/* ---- layers whose backward is no gradient in stock --------------------------------------------------------------- */
+
+static struct subject l2norm(void)
+{
+    layer l = make_l2norm_layer(BATCH, SIDE*SIDE*CHANNELS);
+    shape(&l, SIDE, SIDE, CHANNELS);
+    return subject_of(l, BATCH);
+}
+
+static void l2norm_leaves_a_zero_pixel_at_zero(void **unused)
+{
+    (void)unused;
+    struct subject s = l2norm();
+    for(int c = 0; c < CHANNELS; ++c) s.net.input[c*SIDE*SIDE] = 0;
+    run_forward(&s);
+    for(int c = 0; c < CHANNELS; ++c) assert_true(s.l.output[c*SIDE*SIDE] == 0);
+    for(int pixel = 1; pixel < SIDE*SIDE; ++pixel){
+        double sum = 0;
+        for(int c = 0; c < CHANNELS; ++c) sum += pow(s.l.output[c*SIDE*SIDE + pixel], 2);
+        assert_float_equal(sum, 1, 1e-5);
+    }
+    release(&s);
+}
+
+/*
+ * The CPU's form: straight through. The GPU's adds l.scales, (1 - y)/norm, whatever delta is: no gradient either, since
+ * a loss that ignores the layer would still push.
+ */
+static void l2norm_passes_delta_straight_through(void **unused)
+{
+    (void)unused;
+    struct subject s = l2norm();
+    run_both(&s);
+    for(int i = 0; i < s.inputs; ++i) assert_true(s.net.delta[i] == -s.coefficient[i]);
+    for(int i = 0; i < s.inputs; ++i){
+        float norm = s.net.input[i]/s.l.output[i];
+        assert_float_equal(s.l.scales[i], (1 - s.l.output[i])/norm, 1e-3*(1 + fabsf(s.l.scales[i])));
+    }
+    release(&s);
+}
+
+/* Stock's both forms: delta * norms^-beta, without the derivative of the norms. */
+static void normalization_adds_stocks_approximation(void **unused)
+{
+    (void)unused;
+    struct subject s = subject_of(make_normalization_layer(BATCH, SIDE, SIDE, CHANNELS, 3, .1, .75, 1), BATCH);
+    for(int i = 0; i < s.inputs; ++i) s.net.delta[i] = 1;
+    run_both(&s);
+    float *expected = zeros(s.inputs);
+    for(int i = 0; i < s.inputs; ++i) expected[i] = 1 - s.coefficient[i]*powf(s.l.norms[i], -.75f);
+    assert_close("net.delta", s.net.delta, expected, s.inputs, 1e-5);
+    free(expected);
+    release(&s);
+}
+
+int main(void)
+{
+    srand(3);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(local_has_the_gradient_and_needs_no_workspace),
+        cmocka_unit_test(deconvolutional_has_the_gradient),
+        cmocka_unit_test(parameters_learn_without_net_delta),
+        cmocka_unit_test(batchnorm_runs_once_prepared),
+        cmocka_unit_test(avgpool_passes_the_gradient_on),
+        cmocka_unit_test(activation_adds_the_gradient),
+        cmocka_unit_test(reorg_adds_the_gradient_in_every_form),
+        cmocka_unit_test(upsample_adds_the_gradient_up_and_down),
+        cmocka_unit_test(maxpool_passes_the_gradient_on),
+        cmocka_unit_test(shortcut_sends_the_gradient_both_ways),
+        cmocka_unit_test(route_sends_its_delta_to_every_input),
+        cmocka_unit_test(crop_lets_nothing_back),
+        cmocka_unit_test(dropout_drops_the_delta_of_what_it_dropped),
+        cmocka_unit_test(l2norm_leaves_a_zero_pixel_at_zero),
+        cmocka_unit_test(l2norm_passes_delta_straight_through),
+        cmocka_unit_test(normalization_adds_stocks_approximation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
