@@ -290,7 +290,7 @@ def main():
     others = [p for p in net.parameters() if not any(p is d for d in decayed)]
     optimizer = torch.optim.SGD([{"params": decayed, "weight_decay": float(net.options.get("decay", 1e-4))},
                                  {"params": others}],
-                                lr=options.lr, momentum=float(net.options.get("momentum", 0.9)), foreach=True)
+                                lr=options.lr, momentum=float(net.options.get("momentum", 0.9)))
     with torch.no_grad(), autocast:
         net.eval()  # the shapes of the heads, without touching the statistics
         for loss, head in zip(net.losses(), net(images[:1])):

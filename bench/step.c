@@ -1,6 +1,7 @@
 /* Times whole training steps of one network: forward, backward and update, without loading of images.
  *
- *   step CFG [--batch N] [--size N] [--warmup N] [--iters N] [--phases N] [--seed N] [--dump PREFIX] [-amp DTYPE]
+ *   step CFG [--batch N] [--size N] [--warmup N] [--iters N] [--phases N] [--seed N] [--dump PREFIX] [--verbose]
+ *            [-amp DTYPE]
  *
  * The same file is linked with stock Darknet and with Darknet AMP (-DAMP, which is where -amp is understood), and calls
  * nothing but Darknet's own train_network_datum, so that both sides do what `darknet detector train` does per batch.
@@ -16,7 +17,8 @@
  * on CPUs, all threads together, per measured step: on a busy machine the two differ.
  *
  * --dump PREFIX writes PREFIX.weights, PREFIX.input and PREFIX.truth (raw floats, as Darknet lays them out) for the other
- * side of the comparison, peer_torch.py, and stops before the first step. */
+ * side of the comparison, peer_torch.py, and stops before the first step. --verbose lets through what Darknet and its
+ * libraries print on stdout: oneDNN's times, with DNNL_VERBOSE=1. */
 #define _GNU_SOURCE
 #include "darknet.h"
 
@@ -29,7 +31,7 @@
 
 typedef struct {
     const char *cfg, *dtype, *dump;
-    int batch, size, warmup, iters, phases;
+    int batch, size, warmup, iters, phases, verbose;
     unsigned seed;
 } options;
 
@@ -71,6 +73,10 @@ static options read_arguments(int argc, char **argv)
             o.cfg = name;
             continue;
         }
+        if (!strcmp(name, "--verbose")) {
+            o.verbose = 1;
+            continue;
+        }
         const char *value = i + 1 < argc ? argv[++i] : NULL;
         if (!strcmp(name, "--batch")) o.batch = number(name, value, 1);
         else if (!strcmp(name, "--size")) o.size = number(name, value, 1);
@@ -82,7 +88,7 @@ static options read_arguments(int argc, char **argv)
         else fail("unknown argument: ", name);
     }
     if (!o.cfg) fail("usage: step CFG [--batch N] [--size N] [--warmup N] [--iters N] [--phases N] [--seed N] "
-                     "[--dump PREFIX] [-amp DTYPE]", "");
+                     "[--dump PREFIX] [--verbose] [-amp DTYPE]", "");
     return o;
 }
 
@@ -251,7 +257,7 @@ int main(int argc, char **argv)
     /* Darknet's yolo layers print a line per forward to stdout. */
     FILE *result = fdopen(dup(1), "w");
     int nowhere = open("/dev/null", O_WRONLY);
-    if (!result || nowhere < 0 || dup2(nowhere, 1) < 0) fail("cannot redirect standard output", "");
+    if (!result || nowhere < 0 || (!o.verbose && dup2(nowhere, 1) < 0)) fail("cannot redirect standard output", "");
 
     const char *folder = getenv("TMPDIR");
     char *path;
@@ -297,6 +303,7 @@ int main(int argc, char **argv)
             if (!i || phase[p] < best[p]) best[p] = phase[p];
     }
 
+    fflush(stdout);
     const char *threads = getenv("OMP_NUM_THREADS");
     fprintf(result, "{\"side\": \"darknet\", \"config\": \"%s\", \"dtype\": \"%s\", \"threads\": %d, \"batch\": %d, "
             "\"width\": %d, \"height\": %d, \"iters\": %d, \"ms\": %.2f, \"ms_min\": %.2f, \"ms_max\": %.2f, "

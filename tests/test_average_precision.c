@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -151,6 +150,17 @@ static void a_detection_takes_the_best_object_still_free(void **state)
     assert_near(o.total.average_iou, (1 + 8.5 / 11.5) / 2);
 }
 
+static void of_two_equal_overlaps_the_later_object_is_taken(void **state)
+{
+    (void)state;
+    /* The first detection lies midway between both objects; the second can only have the right one. */
+    const amp_detected detected[] = {{0, 0, .9f, {0, 0, 8, 1}}, {0, 0, .8f, {1, 0, 8, 1}}};
+    const amp_truth left = {0, 0, {-2, 0, 8, 1}}, right = {0, 0, {2, 0, 8, 1}};
+    const amp_truth right_last[] = {left, right}, left_last[] = {right, left};
+    assert_int_equal(run(detected, 2, right_last, 2, 1, AMP_AP_COCO, .25f).total.true_positives, 1);
+    assert_int_equal(run(detected, 2, left_last, 2, 1, AMP_AP_COCO, .25f).total.true_positives, 2);
+}
+
 static void equal_scores_keep_their_order(void **state)
 {
     (void)state;
@@ -246,6 +256,62 @@ static void a_class_outside_is_refused(void **state)
                      AMP_BAD_CONFIG);
 }
 
+static amp_box sixteenths(const int v[4])
+{
+    return (amp_box){(float)v[0] / 16, (float)v[1] / 16, (float)v[2] / 16, (float)v[3] / 16};
+}
+
+/* Reads one case of golden/map_coco.txt, whose form oracles/map_oracle.py describes, and compares. */
+static void replay_case(FILE *golden, int truth_count, int detection_count, int classes)
+{
+    amp_truth truths[64];
+    amp_detected detected[64];
+    int v[4], score;
+    assert_true(truth_count <= 64 && detection_count <= 64 && classes <= MOST_CLASSES);
+    for (int i = 0; i < truth_count; ++i) {
+        assert_int_equal(fscanf(golden, " t %d %d %d %d %d %d", &truths[i].image, &truths[i].class_id, v, v + 1, v + 2,
+                                v + 3), 6);
+        truths[i].box = sixteenths(v);
+    }
+    for (int i = 0; i < detection_count; ++i) {
+        assert_int_equal(fscanf(golden, " d %d %d %d %d %d %d %d", &detected[i].image, &detected[i].class_id, &score, v,
+                                v + 1, v + 2, v + 3), 7);
+        detected[i].score = (float)score / 1000;
+        detected[i].box = sixteenths(v);
+    }
+    outcome o = run(detected, (size_t)detection_count, truths, (size_t)truth_count, classes, AMP_AP_COCO, .25f);
+    for (int c = 0; c < classes; ++c) {
+        int class_id;
+        assert_int_equal(fscanf(golden, " ap %d", &class_id), 1);
+        for (int t = 0; t < AMP_AP_THRESHOLDS; ++t) {
+            double expected;
+            assert_int_equal(fscanf(golden, "%lf", &expected), 1);
+            if (expected < 0) assert_int_equal(o.per_class[class_id].truths, 0);
+            else if (fabs(o.per_class[class_id].ap[t] - expected) > 1e-6)
+                fail_msg("class %d, threshold %d: %.6f, and pycocotools has %.6f", class_id, t,
+                         o.per_class[class_id].ap[t], expected);
+        }
+    }
+}
+
+static void random_cases_score_as_in_pycocotools(void **state)
+{
+    (void)state;
+    char path[4096], line[256];
+    const char *slash = strrchr(__FILE__, '/');
+    snprintf(path, sizeof path, "%.*sgolden/map_coco.txt", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__);
+    FILE *golden = fopen(path, "r");
+    if (!golden) fail_msg("cannot read %s", path);
+    int cases = 0, truth_count, detection_count, classes;
+    while (fgets(line, sizeof line, golden))
+        if (sscanf(line, "case %d %d %d", &truth_count, &detection_count, &classes) == 3) {
+            replay_case(golden, truth_count, detection_count, classes);
+            ++cases;
+        }
+    fclose(golden);
+    assert_true(cases >= 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +324,7 @@ int main(void)
         cmocka_unit_test(a_late_rise_of_precision_lifts_what_comes_before),
         cmocka_unit_test(a_second_detection_of_one_object_is_false),
         cmocka_unit_test(a_detection_takes_the_best_object_still_free),
+        cmocka_unit_test(of_two_equal_overlaps_the_later_object_is_taken),
         cmocka_unit_test(equal_scores_keep_their_order),
         cmocka_unit_test(order_of_the_arrays_does_not_matter_otherwise),
         cmocka_unit_test(other_images_and_classes_do_not_match),
@@ -266,6 +333,7 @@ int main(void)
         cmocka_unit_test(confidence_is_a_lower_bound_not_included),
         cmocka_unit_test(recall_points_round_as_numpy_does),
         cmocka_unit_test(a_class_outside_is_refused),
+        cmocka_unit_test(random_cases_score_as_in_pycocotools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

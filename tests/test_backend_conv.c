@@ -4,6 +4,7 @@
  * must agree. What may remain is one rounding of the result, u·|result| with the format's unit roundoff u, and the
  * rounding of fp32 sums, 1e-5 · Σ|terms|. Outputs are filled with NaN before they are overwritten. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,6 +65,9 @@ static const shape_case shapes[] = {
     { "connected, vector",                      4, 256, 1, 1, 100, 1, 1, 1, 0, 1 },
     { "connected, batch 1",                     1, 1, 28, 28, 10, 28, 28, 1, 0, 1 },
     { "connected, one output",                  3, 16, 4, 4, 1, 4, 4, 1, 0, 1 },
+    { "grouped, window as large as the input",  1, 8, 3, 3, 8, 3, 3, 1, 0, 2 },
+    { "padded, window as large as the input",   1, 8, 3, 3, 8, 3, 3, 1, 1, 1 },
+    { "connected, stride 2 in the .cfg",        2, 8, 3, 3, 8, 3, 3, 2, 0, 1 },
     { "more than one slice of the batch",       3, 64, 256, 240, 2, 1, 1, 1, 0, 1 },
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -344,6 +348,35 @@ static void gives_the_same_bits_twice(void **state)
     }
 }
 
+static void *forward_into_y(void *argument)
+{
+    fixture *f = argument;
+    amp_error error;
+    return f->backend->conv_forward(f->backend, f->conv, f->x, f->bias, f->y, &error) == AMP_OK ? f : NULL;
+}
+
+/* Darknet trains each network in a thread of its own, made anew for every batch. */
+static void runs_in_a_thread_that_did_not_create_it(void **state)
+{
+    (void)state;
+    amp_error error = { 0 };
+    fixture f;
+    begin(&f, &small, AMP_BF16);
+    size_t bytes = f.y_count * 2;
+    void *here = memory(&f, bytes), *result = NULL;
+    assert_int_equal(f.backend->conv_forward(f.backend, f.conv, f.x, f.bias, here, &error), AMP_OK);
+    for (int again = 0; again < 3; ++again) {
+        pthread_t thread;
+        memset(f.y, 0xff, bytes);
+        assert_int_equal(pthread_create(&thread, NULL, forward_into_y, &f), 0);
+        assert_int_equal(pthread_join(thread, &result), 0);
+        assert_non_null(result);
+        assert_memory_equal(here, f.y, bytes);
+    }
+    f.backend->release(f.backend, here);
+    end(&f);
+}
+
 static void refuses_impossible_shapes_by_name(void **state)
 {
     (void)state;
@@ -443,6 +476,7 @@ int main(void)
         cmocka_unit_test(spreads_non_finite_inputs),
         cmocka_unit_test(uses_new_weights_after_loading_again),
         cmocka_unit_test(gives_the_same_bits_twice),
+        cmocka_unit_test(runs_in_a_thread_that_did_not_create_it),
         cmocka_unit_test(refuses_impossible_shapes_by_name),
         cmocka_unit_test(refuses_backward_of_an_inference_convolution),
         cmocka_unit_test(allocates_nothing_for_nothing_and_says_how_much_failed),

@@ -209,23 +209,29 @@ static void true_statistics(const amp_tensor *x, size_t c, double *mean, double 
     *variance = pixels > 1 ? *variance / (double)(pixels - 1) : 0;
 }
 
+/* Values about 1, and values so close together that the 1e-6 and 1e-5 beside the variance count. */
+static const float ranges[][2] = { { -2, 5 }, { 1e-3f, 3e-3f } };
+
 static const amp_activation fused[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_LOGISTIC, AMP_TANH, AMP_HARDTAN, AMP_ELU };
 
 static void batchnorm_forward_is_darknets(void **state)
 {
     (void)state;
     for (size_t d = 0; d < 3; ++d)
-        for (size_t s = 0; s < COUNT(sizes); ++s) {
+        for (size_t s = 0; s < 2 * COUNT(sizes); ++s) {
+            size_case z = sizes[s / 2];
+            const float *range = ranges[s % 2];
             amp_activation a = fused[s % COUNT(fused)];
-            norm b = norm_make(all_dtypes[d], sizes[s], -2, 5);
-            size_t channels = (size_t)sizes[s].c, pixels = amp_shape_count(b.x.shape) / channels;
+            norm b = norm_make(all_dtypes[d], z, range[0], range[1]);
+            size_t channels = (size_t)z.c, pixels = amp_shape_count(b.x.shape) / channels;
+            double spread = (double)(range[1] - range[0]) / 7;
             float *old_mean = array_copy(b.rolling_mean, channels), *old_var = array_copy(b.rolling_variance, channels);
             ASSERT_OK(forward(&b, a, e));
             for (size_t c = 0; c < channels; ++c) {
                 double mean, variance;
                 true_statistics(&b.x, c, &mean, &variance);
-                assert_rounded(AMP_FP32, (double)b.mean[c], mean, 0x1p-24 * 4, "mean", c);
-                assert_rounded(AMP_FP32, (double)b.variance[c], variance, 0x1p-24 * 4 * variance, "variance", c);
+                assert_rounded(AMP_FP32, (double)b.mean[c], mean, 0x1p-24 * 12 * spread, "mean", c);
+                assert_rounded(AMP_FP32, (double)b.variance[c], variance, 0x1p-24 * 16 * variance, "variance", c);
                 assert_rounded(AMP_FP32, (double)b.rolling_mean[c], .99 * (double)old_mean[c] + .01 * (double)b.mean[c],
                     0x1p-22, "rolling mean", c);
                 assert_rounded(AMP_FP32, (double)b.rolling_variance[c],
@@ -233,7 +239,7 @@ static void batchnorm_forward_is_darknets(void **state)
                 double gain = (double)b.scale[c] / (sqrt(variance) + 1e-6), bias = (double)b.bias[c];
                 for (size_t p = 0; p < pixels; ++p) {
                     double x = element(&b.x, p * channels + c), v = pixels > 1 ? (x - mean) * gain + bias : bias;
-                    double slack = pixels > 1 ? 0x1p-22 * (gain * (fabs(x) + fabs(mean)) + fabs(bias)) : 0x1p-22;
+                    double slack = pixels > 1 ? 0x1p-22 * (gain * (fabs(x) + fabs(mean) + 3 * spread) + fabs(bias)) : 0x1p-22;
                     assert_rounded(b.y.dtype, element(&b.y, p * channels + c), true_activate(v, a), slack, "y",
                         p * channels + c);
                 }
@@ -247,9 +253,11 @@ static void batchnorm_inference_uses_the_rolling_statistics(void **state)
 {
     (void)state;
     for (size_t d = 0; d < 3; ++d)
-        for (size_t s = 0; s < COUNT(sizes); ++s) {
-            norm b = norm_make(all_dtypes[d], sizes[s], -2, 5);
-            size_t channels = (size_t)sizes[s].c;
+        for (size_t s = 0; s < 2 * COUNT(sizes); ++s) {
+            size_case z = sizes[s / 2];
+            const float *range = ranges[s % 2];
+            norm b = norm_make(all_dtypes[d], z, range[0], range[1]);
+            size_t channels = (size_t)z.c;
             ASSERT_OK(amp_cpu_batchnorm_forward_infer(NULL, &b.x, &b.y, b.scale, b.bias, b.rolling_mean,
                 b.rolling_variance, AMP_LEAKY, e));
             for (size_t i = 0; i < amp_shape_count(b.x.shape); ++i) {
@@ -268,10 +276,12 @@ static void batchnorm_backward_is_darknets(void **state)
 {
     (void)state;
     for (size_t d = 0; d < 3; ++d)
-        for (size_t s = 0; s < COUNT(sizes); ++s) {
+        for (size_t s = 0; s < 2 * COUNT(sizes); ++s) {
+            size_case z = sizes[s / 2];
+            const float *range = ranges[s % 2];
             amp_activation a = fused[s % COUNT(fused)];
-            norm b = norm_make(all_dtypes[d], sizes[s], -2, 5);
-            size_t channels = (size_t)sizes[s].c, pixels = amp_shape_count(b.x.shape) / channels;
+            norm b = norm_make(all_dtypes[d], z, range[0], range[1]);
+            size_t channels = (size_t)z.c, pixels = amp_shape_count(b.x.shape) / channels;
             float *old_scale = array_copy(b.dscale, channels), *old_bias = array_copy(b.dbias, channels);
             ASSERT_OK(forward(&b, a, e));
             ASSERT_OK(backward(&b, &b.dx, a, e));
@@ -316,7 +326,8 @@ static void variance_survives_a_mean_far_above_the_spread(void **state)
             double mean, variance;
             true_statistics(&b.x, c, &mean, &variance);
             assert_rounded(AMP_FP32, (double)b.mean[c], mean, 0x1p-24 * mean, "mean", c);
-            assert_rounded(AMP_FP32, (double)b.variance[c], variance, 0x1p-18 * variance, "variance", c);
+            /* a pivot that is an outlier costs a chunk of 64 its rounding, here of 2^-22 each */
+            assert_rounded(AMP_FP32, (double)b.variance[c], variance, 64 * 0x1p-22 * variance, "variance", c);
         }
         norm_free(&b);
     }

@@ -351,6 +351,7 @@ static void broken_files_are_refused_where_they_break(void **state)
         { NET "[amp]\nlos_scale=1\n" LAYER,
           ":4: [amp] los_scale = 1: unknown key, did you mean loss_scale?" ALLOWED_KEYS },
         { NET "[amp]\nDType=fp16\n" LAYER, ":4: [amp] DType = fp16: unknown key, did you mean dtype?" ALLOWED_KEYS },
+        { NET "[amp]\ndtyep=fp16\n" LAYER, ":4: [amp] dtyep = fp16: unknown key, did you mean dtype?" ALLOWED_KEYS },
         { NET "[amp]\nfilters=3\n" LAYER, ":4: [amp] filters = 3: unknown key" ALLOWED_KEYS },
         { NET "[amp]\nfp16\n" LAYER, ":4: [amp] fp16: unknown key" ALLOWED_KEYS },
         { NET "[amp]\n=1\n" LAYER, ":4: [amp] = 1: unknown key" ALLOWED_KEYS },
@@ -373,6 +374,8 @@ static void broken_files_are_refused_where_they_break(void **state)
         { LAYER NET, ":1: [convolutional]: the first section is not [net]" NET_FIRST },
         { NET "[amp]\n[convolutionl]\n",
           ":4: [convolutionl]: unknown section, did you mean [convolutional]?" A_SECTION },
+        { NET "[sam]\n[amp]\nfilters=3\n" LAYER, ":3: [sam]: unknown section" A_SECTION },
+        { NET "[sam]\n[sam2]\n# \x7f\n[amp]\n", ":3: [sam]: unknown section" A_SECTION },
         { NET "[sam]\n[conv]\namp=1\n", ":3: [sam]: unknown section" A_SECTION },
         { NET "[AMP]\ndtype=fp16\n" LAYER, ":3: [AMP]: unknown section, did you mean [amp]?" A_SECTION },
         { NET "[Amp]\n" LAYER,
@@ -446,10 +449,11 @@ static void long_values_and_keys_are_shortened_in_the_message(void **state)
     text[0] = '\0';
     strcpy(text, NET "[amp]\n");
     size_t head = strlen(text);
+    text[head++] = 'e';
     for (size_t i = 0; i < 400; i += 2) memcpy(text + head + i, "\xc3\xa9", 2);
     strcpy(text + head + 400, "=1\n" LAYER);
     refuses_bytes(text, strlen(text), NULL,
-                  ":4: [amp] éééééééééééééééééééééé... = 1: unknown key" ALLOWED_KEYS);
+                  ":4: [amp] eééééééééééééééééééééé... = 1: unknown key" ALLOWED_KEYS);
 }
 
 static void bad_command_line_is_refused(void **state)

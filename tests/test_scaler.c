@@ -68,7 +68,8 @@ static const struct worked_case {
     { "four growths", 2, 2, .5, 2, "cccccccc", 32, 0 },
     { "inf starts the count again", 8, 2, .5, 3, "ccicc", 4, 2 },
     { "grows after the interval from the inf on", 8, 2, .5, 3, "ccicccc", 8, 1 },
-    { "factors act in double", 3, 1.1, .1, 1, "c", (float)(3 * 1.1), 0 },
+    { "growth acts in double", 3, 1.1, .1, 1, "c", (float)(3 * 1.1), 0 },
+    { "backoff acts in double", 9, 2, .1, 1, "i", (float)(9 * .1), 0 },
 };
 
 static void scale_follows_the_worked_cases(void **state)

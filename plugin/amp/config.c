@@ -211,7 +211,6 @@ static amp_status read_items(parse *p, cfg_reader *reader, amp_error *error)
             doubt(p, place_of(p, &item), item.text, "lines of text of at most 65536 bytes");
             break;
         case CFG_END:
-            if (p->mentioned && p->has_doubt) return amp_fail(error, p->doubt.status, "%s", p->doubt.message);
             item.line = p->net_line; /* where a layer would have to follow */
             if (p->kind == IN_NOTHING)
                 return cfg_fail(error, place_of(p, &item), "holds no section", "[net] first, then the layers");
@@ -221,6 +220,18 @@ static amp_status read_items(parse *p, cfg_reader *reader, amp_error *error)
             return AMP_OK;
         }
     }
+}
+
+/* Reads the whole file. Of several mistakes that count the first is reported. */
+static amp_status read_file(parse *p, amp_error *error)
+{
+    cfg_reader *reader;
+    AMP_TRY(cfg_reader_open(p->file, &reader, error));
+    amp_status status = read_items(p, reader, error);
+    cfg_reader_close(reader);
+    if (status != AMP_NO_MEMORY && p->mentioned && p->has_doubt)
+        return amp_fail(error, p->doubt.status, "%s", p->doubt.message);
+    return status;
 }
 
 /* -- Who wins -- */
@@ -305,7 +316,6 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
 
     parse *p = calloc(1, sizeof *p);
     amp_config *config = calloc(1, sizeof *config);
-    cfg_reader *reader = NULL;
     amp_status status = AMP_OK;
     if (!p || !config) {
         status = amp_fail(error, AMP_NO_MEMORY, "no memory to read the .cfg");
@@ -313,8 +323,7 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
     }
     p->file = cfg_file;
     p->mentioned = command_line_amp != NULL;
-    if ((status = cfg_reader_open(cfg_file, &reader, error)) != AMP_OK) goto done;
-    if ((status = read_items(p, reader, error)) != AMP_OK) goto done;
+    if ((status = read_file(p, error)) != AMP_OK) goto done;
     if ((status = settle(p, line_dtype, off, default_dtype, config, error)) != AMP_OK) goto done;
     config->layer_amp = p->layer_amp;
     config->layer_count = p->layer_count;
@@ -322,7 +331,6 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
     *out = config;
     config = NULL;
 done:
-    cfg_reader_close(reader);
     amp_config_free(config);
     if (p) free(p->layer_amp);
     free(p);

@@ -180,6 +180,7 @@ void amp_engine_weights_changed(amp_engine *engine)
 }
 
 const amp_scaler *amp_engine_scaler(const amp_engine *engine) { return &engine->settings.scaler; }
+void amp_engine_set_scaler(amp_engine *engine, const amp_scaler *scaler) { engine->settings.scaler = *scaler; }
 amp_backend *amp_engine_backend(amp_engine *engine) { return engine->backend; }
 const amp_plan *amp_engine_plan(const amp_engine *engine) { return engine->active; }
 

@@ -52,6 +52,8 @@ amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report, amp_error *);
 
 const amp_scaler *amp_engine_scaler(const amp_engine *);
+/* Go on with this scaler's state (a resumed training). */
+void amp_engine_set_scaler(amp_engine *, const amp_scaler *);
 amp_backend *amp_engine_backend(amp_engine *);
 /* The plan that ran last, or NULL: for messages and tests. */
 const amp_plan *amp_engine_plan(const amp_engine *);

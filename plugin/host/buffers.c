@@ -49,17 +49,13 @@ static void give_back_internals(layer *l)
     }
 }
 
-/* local_layer.c asks for a workspace in floats where bytes are counted, so it is made four times as large here. */
+/* Darknet's layers share one workspace; local and crnn ask for too little and get their own (pjreddie_gaps.h). */
 static amp_status fit_workspace(network *net, amp_error *error)
 {
     size_t bytes = 0;
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
-        size_t asked = l->type == CRNN ? l->input_layer->workspace_size : l->workspace_size;
-        if (l->type == CRNN && l->self_layer->workspace_size > asked) asked = l->self_layer->workspace_size;
-        if (l->type == CRNN && l->output_layer->workspace_size > asked) asked = l->output_layer->workspace_size;
-        if (l->type == LOCAL) asked *= sizeof(float);
-        if (!amp_host_is_native(l) && asked > bytes) bytes = asked;
+        if (!amp_host_is_native(l) && l->type != LOCAL && l->workspace_size > bytes) bytes = l->workspace_size;
     }
     free(net->workspace);
     net->workspace = bytes ? calloc(1, bytes) : NULL;

@@ -211,8 +211,6 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
     *d = (amp_layer_desc){
         .kind = kind_of(l), .type = type_name(l->type), .pinned = i < config->layer_count && !config->layer_amp[i],
         .is_loss = l->cost != NULL, .is_truth = l->truth, .stops_backward = l->stopbackward, .no_backward = l->type == CROP,
-        .overwrites_delta = l->type == NORMALIZATION || (l->type == UPSAMPLE && l->reverse)
-                         || (l->type == REORG) || l->type == BATCHNORM || l->type == ACTIVE,
         .activation = activation_of(l->activation), .batch_normalize = l->batch_normalize,
         .filters = l->type == CONNECTED ? l->outputs : l->n, .size = l->size, .stride = l->stride, .pad = l->pad,
         .groups = l->groups > 0 ? l->groups : 1, .reverse = l->reverse, .flatten = l->flatten, .extra = l->extra,

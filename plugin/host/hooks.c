@@ -7,6 +7,7 @@
 #include "host.h"
 #include "host_random.h"
 #include "network.h"
+#include "pjreddie_gaps.h"
 
 /* The command line's wishes. Set once by main, before any network exists. */
 static struct { const char *amp; } command_line;
@@ -101,6 +102,9 @@ static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
     amp->batch = net->batch;
     amp->buffers = calloc((size_t)net->n + 1, sizeof *amp->buffers);
     if (!amp->buffers) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
+    for (int i = 0; i < net->n; i++)
+        if (!amp_host_is_native(&net->layers[i]) && !amp_gap_prepare(&net->layers[i]))
+            return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
     amp_host_note_buffers(amp, net);
     for (int i = 0; i < net->n; i++) /* a dropout borrows its neighbour's buffers; AMP's has its own */
         if (net->layers[i].type == DROPOUT) {

@@ -16,7 +16,7 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     return AMP_OK;
 }
 
-/* The host's backward adds to (or assigns) its inputs' deltas itself, so these must hold numbers first. */
+/* The host's backward adds to its inputs' deltas itself, so these must hold numbers first. */
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
 {
     amp_backend *b = step->backend;
@@ -30,12 +30,7 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     amp_value *input = node->inputs[0];
     amp_tensor x = amp_value_data(input, AMP_FORM_HOST), dx = amp_value_delta(input, AMP_FORM_HOST);
     /* A shortcut adds to all its inputs without asking; a single input may be refused. */
-    float *target = input->wants_delta || node->desc.input_count > 1 ? dx.data : NULL, *saved = NULL;
-    if (target && node->desc.overwrites_delta) {
-        AMP_TRY(b->allocate(b, amp_tensor_bytes(&dx), (void **)&saved, error));
-        amp_status status = b->upload(b, saved, target, amp_tensor_bytes(&dx), error);
-        if (status != AMP_OK) { b->release(b, saved); return status; }
-    }
+    float *target = input->wants_delta || node->desc.input_count > 1 ? dx.data : NULL;
 
     float *momentum[AMP_MAX_PARAMS];
     for (int i = 0; i < node->desc.param_count; i++) {
@@ -44,13 +39,7 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     }
     step->host->backward(step->host->context, node->index, x.data, target, step->training);
     for (int i = 0; i < node->desc.param_count; i++) *node->desc.params[i].gradient_slot = momentum[i];
-
-    if (!saved) return AMP_OK;
-    amp_tensor earlier = dx;
-    earlier.data = saved;
-    amp_status status = b->cast(b, &earlier, &dx, 1, error);
-    b->release(b, saved);
-    return status;
+    return AMP_OK;
 }
 
 const amp_layer_ops amp_host_layer_ops = { 0, 0, NULL, forward, backward };

@@ -42,7 +42,6 @@ typedef struct amp_layer_desc {
     int is_truth;               /* its fp32 output replaces the truth of later layers */
     int stops_backward;         /* backward ends above this layer */
     int no_backward;            /* passes no gradient to its inputs (crop) */
-    int overwrites_delta;       /* the host's backward assigns to its input's delta instead of adding */
 
     amp_activation activation;
     int batch_normalize, filters, size, stride, pad, groups;

@@ -38,7 +38,7 @@ static inline float amp_activate(float x, amp_activation activation)
 {
     switch (activation) {
     case AMP_LOGISTIC: return 1 / (1 + expf(-x));
-    case AMP_LOGGY: return 2 / (1 + expf(-x)) - 1;
+    case AMP_LOGGY: return tanhf(.5f * x); /* = 2/(1+exp(-x)) - 1, without its cancellation */
     case AMP_RELU: return x * (float)(x > 0); /* a product, as stock's: NaN stays NaN */
     case AMP_RELIE: return x > 0 ? x : .01f * x;
     case AMP_RAMP: return x * (float)(x > 0) + .1f * x;

@@ -42,12 +42,14 @@ amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, flo
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(dy), (size_t)dy->shape.c);
     amp_cpu_sums sums;
     AMP_TRY(amp_cpu_check_pair("bias gradient", dy, dy, 1, error));
+    if (plan.rows == 0) return AMP_OK;
     AMP_TRY(amp_cpu_sums_make(&plan, &sums, error));
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
     for (size_t b = 0; b < plan.blocks; ++b)
         rows->sum(dy->dtype, amp_cpu_at(dy, amp_cpu_block_first(&plan, b)), amp_cpu_block_count(&plan, b), plan.period,
             amp_cpu_sums_scratch(&plan, &sums, b), amp_cpu_sums_of(&plan, &sums, b, 0));
-    for (size_t c = 0; c < plan.channels; ++c) db[c] += (float)amp_cpu_sums_total(&plan, &sums, c, 0);
+    amp_cpu_sums_fold(&plan, &sums);
+    for (size_t c = 0; c < plan.channels; ++c) db[c] += (float)sums.lanes[c];
     amp_cpu_sums_free(&sums);
     return AMP_OK;
 }
@@ -83,9 +85,10 @@ static void statistics(const amp_cpu_plan *plan, const scratch *s, const amp_ten
         rows->moments(x->dtype, amp_cpu_at(x, amp_cpu_block_first(plan, b)), amp_cpu_block_count(plan, b), plan->period,
             origin, amp_cpu_sums_scratch(plan, &s->sums, b), amp_cpu_sums_of(plan, &s->sums, b, 0),
             amp_cpu_sums_of(plan, &s->sums, b, 1));
+    amp_cpu_sums_fold(plan, &s->sums);
     double count = (double)plan->rows;
     for (size_t c = 0; c < plan->channels; ++c) {
-        double sum = amp_cpu_sums_total(plan, &s->sums, c, 0), square = amp_cpu_sums_total(plan, &s->sums, c, 1);
+        double sum = s->sums.lanes[c], square = s->sums.lanes[plan->period + c];
         double spread = square - sum * sum / count;
         if (spread < 0) spread = 0; /* rounding; a NaN passes */
         mean[c] = (float)((double)origin[c] + sum / count);
@@ -134,9 +137,10 @@ static void backward_lanes(const amp_cpu_plan *plan, const scratch *s, const flo
     const float *variance, float *dscale, float *dbias)
 {
     float *const *lanes = s->lanes;
+    amp_cpu_sums_fold(plan, &s->sums);
     double count = (double)plan->rows;
     for (size_t c = 0; c < plan->channels; ++c) {
-        double sum = amp_cpu_sums_total(plan, &s->sums, c, 0), product = amp_cpu_sums_total(plan, &s->sums, c, 1);
+        double sum = s->sums.lanes[c], product = s->sums.lanes[plan->period + c];
         double inv = 1 / sqrt((double)variance[c] + (double).00001f), a = inv * (double)scale[c];
         dbias[c] += (float)sum;
         dscale[c] += (float)(product / (sqrt((double)variance[c]) + (double).000001f));

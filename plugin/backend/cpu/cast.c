@@ -54,7 +54,7 @@ static void put_row(amp_dtype dtype, const float *src, void *dst, size_t n, int 
     else amp_cpu_store_row(dtype, src, dst, n);
 }
 
-/* Equal order on both sides: any n numbers. */
+/* Equal order on both sides; n at most PIECE. */
 static void cast_piece(amp_dtype from, const void *src, amp_dtype to, void *dst, size_t n, int accumulate)
 {
     if (from == AMP_FP32) put_row(to, src, dst, n, accumulate);

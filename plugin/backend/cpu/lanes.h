@@ -6,7 +6,9 @@
  *   vload(p, i, n, dtype)  lanes i..i+n-1 of a stored array, widened; the rest 0. n = VL is the fast case
  *   vstore(p, i, n, v, dtype)   the reverse, rounded to nearest even
  *   vload_u8, vstore_u8    a byte a lane
+ *   vkeep(p, i, n, m, q, j, dtype)   p[i..] = m ? q[j..] : 0, as stored bits
  *   vset, vgt (ordered), vselect(m, a, b) = m ? a : b, vsqrt; + - * / work as on floats
+ *   vmax(a, b) = a > b ? a : b, so a NaN in either gives b
  *   viset, vieq, viselect  the few integer operations
  *
  * The 16-bit conversions equal tensor/half.h bit for bit: fp16 because F16C is the same rounding, quiets the same NaN
@@ -45,11 +47,19 @@ AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
     else ((float *)p)[i] = v;
 }
 
+AMP_INLINE void vkeep(void *p, size_t i, int n, vm m, const void *q, size_t j, amp_dtype dtype)
+{
+    (void)n;
+    if (dtype == AMP_FP32) ((float *)p)[i] = m ? ((const float *)q)[j] : 0;
+    else ((amp_half_bits *)p)[i] = m ? ((const amp_half_bits *)q)[j] : 0;
+}
+
 AMP_INLINE vi vload_u8(const uint8_t *p, int n) { (void)n; return *p; }
 AMP_INLINE void vstore_u8(uint8_t *p, int n, vi v) { (void)n; *p = (uint8_t)v; }
 AMP_INLINE vf vset(float a) { return a; }
 AMP_INLINE vm vgt(vf a, vf b) { return a > b; }
 AMP_INLINE vf vselect(vm m, vf a, vf b) { return m ? a : b; }
+AMP_INLINE vf vmax(vf a, vf b) { return a > b ? a : b; }
 AMP_INLINE vf vsqrt(vf a) { return sqrtf(a); }
 AMP_INLINE vi viset(int a) { return a; }
 AMP_INLINE vm vieq(vi a, vi b) { return a == b; }
@@ -100,6 +110,18 @@ AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
     if (n < VL) memcpy(to, part, (size_t)n * amp_dtype_size(dtype));
 }
 
+AMP_INLINE void vkeep(void *p, size_t i, int n, vm m, const void *q, size_t j, amp_dtype dtype)
+{
+    if (dtype == AMP_FP32 || n < VL) { /* a part goes by way of floats, which is exact but for signalling NaN */
+        vstore(p, i, n, _mm256_and_ps(m, vload(q, j, n, dtype)), dtype);
+        return;
+    }
+    __m256i lanes = _mm256_castps_si256(m);
+    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1));
+    __m128i kept = _mm_and_si128(words, _mm_loadu_si128((const __m128i *)((const amp_half_bits *)q + j)));
+    _mm_storeu_si128((__m128i *)((amp_half_bits *)p + i), kept);
+}
+
 AMP_INLINE vi vload_u8(const uint8_t *p, int n)
 {
     uint64_t bytes = 0;
@@ -117,6 +139,7 @@ AMP_INLINE void vstore_u8(uint8_t *p, int n, vi v)
 AMP_INLINE vf vset(float a) { return _mm256_set1_ps(a); }
 AMP_INLINE vm vgt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
 AMP_INLINE vf vselect(vm m, vf a, vf b) { return _mm256_blendv_ps(b, a, m); }
+AMP_INLINE vf vmax(vf a, vf b) { return _mm256_max_ps(a, b); }
 AMP_INLINE vf vsqrt(vf a) { return _mm256_sqrt_ps(a); }
 AMP_INLINE vi viset(int a) { return _mm256_set1_epi32(a); }
 AMP_INLINE vm vieq(vi a, vi b) { return _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b)); }
@@ -145,11 +168,13 @@ AMP_INLINE vf vload(const void *p, size_t i, int n, amp_dtype dtype)
 AMP_INLINE __m256i vnarrow(vf v, amp_dtype dtype)
 {
     if (dtype == AMP_FP16) return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
-    __m512i bits = _mm512_castps_si512(v), high = _mm512_srli_epi32(bits, 16);
-    __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
-    __m512i number = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
-    __mmask16 is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-    return _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(number, is_nan, high, _mm512_set1_epi32(0x0040)));
+    static const uint16_t odd_words[32] = { 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31 };
+    __m512i bits = _mm512_castps_si512(v), rounded = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+    __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+    rounded = _mm512_mask_add_epi32(rounded, odd, rounded, _mm512_set1_epi32(1));
+    __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    rounded = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+    return _mm512_castsi512_si256(_mm512_permutexvar_epi16(_mm512_loadu_si512(odd_words), rounded)); /* high halves */
 }
 
 AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
@@ -161,6 +186,20 @@ AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
     } else {
         if (n == VL) _mm256_storeu_si256((__m256i *)to, vnarrow(v, dtype));
         else _mm256_mask_storeu_epi16(to, vfirst(n), vnarrow(v, dtype));
+    }
+}
+
+AMP_INLINE void vkeep(void *p, size_t i, int n, vm m, const void *q, size_t j, amp_dtype dtype)
+{
+    vm m_n = n == VL ? m : (vm)(m & vfirst(n));
+    if (dtype == AMP_FP32) {
+        __m512 kept = _mm512_maskz_loadu_ps(m_n, (const float *)q + j);
+        if (n == VL) _mm512_storeu_ps((float *)p + i, kept);
+        else _mm512_mask_storeu_ps((float *)p + i, vfirst(n), kept);
+    } else {
+        __m256i kept = _mm256_maskz_loadu_epi16(m_n, (const amp_half_bits *)q + j);
+        if (n == VL) _mm256_storeu_si256((__m256i *)((amp_half_bits *)p + i), kept);
+        else _mm256_mask_storeu_epi16((amp_half_bits *)p + i, vfirst(n), kept);
     }
 }
 
@@ -178,6 +217,7 @@ AMP_INLINE void vstore_u8(uint8_t *p, int n, vi v)
 AMP_INLINE vf vset(float a) { return _mm512_set1_ps(a); }
 AMP_INLINE vm vgt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
 AMP_INLINE vf vselect(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
+AMP_INLINE vf vmax(vf a, vf b) { return _mm512_max_ps(a, b); }
 AMP_INLINE vf vsqrt(vf a) { return _mm512_sqrt_ps(a); }
 AMP_INLINE vi viset(int a) { return _mm512_set1_epi32(a); }
 AMP_INLINE vm vieq(vi a, vi b) { return _mm512_cmpeq_epi32_mask(a, b); }

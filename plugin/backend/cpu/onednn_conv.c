@@ -29,7 +29,7 @@ struct amp_conv {
     dnnl_primitive_desc_t forward_pd, backward_data_pd; /* hints and layouts for what is built later */
     amp_pass forward, backward_data, backward_weights;
     amp_pass backward_data_adding;   /* fp32 result; built by the first call that accumulates */
-    amp_pass load_forward, load_backward, add_weights; /* reorders: masters → copies, gradient → OIHW sum */
+    amp_pass load_forward, load_backward, add_weights; /* reorders: OIHW → copies, gradient → OIHW sum */
     size_t forward_bytes, backward_bytes, gradient_bytes;
     void *forward_weights, *backward_weights_copy; /* NULL: not loaded; one block where both layouts are equal */
     float *no_bias;                  /* k zeros: one forward primitive serves with and without bias */
@@ -139,7 +139,7 @@ static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
     return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, id);
 }
 
-static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type, amp_const_md masters)
+static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type, amp_const_md plain)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
     amp_problem problem;
@@ -154,12 +154,12 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_dat
     if (status != dnnl_success) return status;
     amp_const_md weights = argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS);
     conv->forward_bytes = dnnl_memory_desc_get_size(weights);
-    return amp_pass_build_reorder(library, &conv->load_forward, masters, weights, 0);
+    return amp_pass_build_reorder(library, &conv->load_forward, plain, weights, 0);
 }
 
 static const int backward_data_ids[] = { DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC };
 
-static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type, amp_const_md masters)
+static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type, amp_const_md plain)
 {
     amp_problem problem;
     descriptors m;
@@ -174,7 +174,7 @@ static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, dn
     amp_const_md weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
     if (dnnl_memory_desc_equal(weights, argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS))) return dnnl_success;
     conv->backward_bytes = dnnl_memory_desc_get_size(weights);
-    return amp_pass_build_reorder(library, &conv->load_backward, masters, weights, 0);
+    return amp_pass_build_reorder(library, &conv->load_backward, plain, weights, 0);
 }
 
 /* As backward_data on the same weights, but the result is fp32 and the batch is in slices, for a sum in scratch. */
@@ -240,17 +240,19 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     conv->slice = conv->compute == d->dtype ? d->x.n : slice_of(d->x.n, x_bytes + y_bytes);
     conv->adding_slice = slice_of(d->x.n, x_bytes);
     if (conv->adding_slice > conv->slice) conv->adding_slice = conv->slice;
-    amp_md masters = NULL;
+    amp_md masters = NULL, plain = NULL; /* OIHW in fp32, and in the type of the primitives */
     const char *what = "describing the weights";
     dnnl_status_t status = weights_md(d, dnnl_f32, 0, &masters);
-    if (status == dnnl_success) what = "forward", status = build_forward(library, conv, type, masters);
+    if (status == dnnl_success) status = weights_md(d, type, 0, &plain);
+    if (status == dnnl_success) what = "forward", status = build_forward(library, conv, type, plain);
     if (status == dnnl_success) *reference |= is_reference(conv->forward_pd);
     if (status == dnnl_success && d->training && d->wants_dx) {
-        what = "backward by data", status = build_backward_data(library, conv, type, masters);
+        what = "backward by data", status = build_backward_data(library, conv, type, plain);
         if (status == dnnl_success) *reference |= is_reference(conv->backward_data_pd);
     }
     if (status == dnnl_success && d->training)
         what = "backward by weights", status = build_backward_weights(library, conv, type, masters, reference);
+    amp_md_destroy(plain);
     amp_md_destroy(masters);
     return status == dnnl_success ? AMP_OK : library_fail(conv, what, status, error);
 }
@@ -297,28 +299,36 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 /* ------------------------------------------------------------------------------------------------ weights */
 
-static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass, const float *weights, void *copy,
-                            amp_error *error)
+static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass, const void *plain, void *copy,
+                            void *scratchpad, amp_error *error)
 {
-    void *scratchpad;
-    AMP_TRY(amp_scratch_take(library, &pass->scratchpad, &scratchpad, 1, error));
-    dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_FROM, weights);
+    dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_FROM, plain);
     if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_TO, copy);
     if (status == dnnl_success) status = amp_pass_run(library, pass, scratchpad);
     return status == dnnl_success ? AMP_OK : library_fail(conv, "loading the weights", status, error);
 }
 
+/* Rounded first, then rearranged: the library's reorders that also change the type take half as long again. */
 amp_status amp_cpu_conv_load_weights(amp_backend *backend, amp_conv *conv, const float *weights, amp_error *error)
 {
     amp_onednn *library = amp_cpu_library(backend);
+    const amp_conv_desc *d = &conv->desc;
+    size_t count = (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w;
+    int narrow = conv->compute != AMP_FP32;
+    size_t sizes[3] = { conv->load_forward.scratchpad, conv->load_backward.scratchpad,
+                        narrow ? count * amp_dtype_size(conv->compute) : 0 };
+    void *scratch[3];
+    AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
     if (!conv->forward_weights) AMP_TRY(amp_cpu_memory(conv->forward_bytes, &conv->forward_weights, error));
-    AMP_TRY(load_copy(library, conv, &conv->load_forward, weights, conv->forward_weights, error));
-    if (!conv->backward_bytes) {
-        conv->backward_weights_copy = conv->forward_weights;
-        return AMP_OK;
+    if (!conv->backward_weights_copy) {
+        if (conv->backward_bytes) AMP_TRY(amp_cpu_memory(conv->backward_bytes, &conv->backward_weights_copy, error));
+        else conv->backward_weights_copy = conv->forward_weights;
     }
-    if (!conv->backward_weights_copy) AMP_TRY(amp_cpu_memory(conv->backward_bytes, &conv->backward_weights_copy, error));
-    return load_copy(library, conv, &conv->load_backward, weights, conv->backward_weights_copy, error);
+    if (narrow) amp_cpu_cast_flat(AMP_FP32, weights, conv->compute, scratch[2], count, 0);
+    const void *plain = narrow ? scratch[2] : (const void *)weights;
+    AMP_TRY(load_copy(library, conv, &conv->load_forward, plain, conv->forward_weights, scratch[0], error));
+    if (!conv->backward_bytes) return AMP_OK;
+    return load_copy(library, conv, &conv->load_backward, plain, conv->backward_weights_copy, scratch[1], error);
 }
 
 void amp_cpu_conv_drop_weights(amp_backend *backend, amp_conv *conv)

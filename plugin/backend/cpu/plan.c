@@ -65,14 +65,15 @@ float *amp_cpu_sums_scratch(const amp_cpu_plan *plan, const amp_cpu_sums *sums, 
     return sums->scratch + 3 * block * plan->period;
 }
 
-double amp_cpu_sums_total(const amp_cpu_plan *plan, const amp_cpu_sums *sums, size_t channel, int which)
+void amp_cpu_sums_fold(const amp_cpu_plan *plan, const amp_cpu_sums *sums)
 {
-    double total = 0;
-    for (size_t b = 0; b < plan->blocks; ++b) {
-        const double *lanes = amp_cpu_sums_of(plan, sums, b, which);
-        for (size_t l = channel; l < plan->period; l += plan->channels) total += lanes[l];
+    size_t both = 2 * plan->period;
+    for (size_t b = 1; b < plan->blocks; ++b)
+        for (size_t l = 0; l < both; ++l) sums->lanes[l] += sums->lanes[b * both + l];
+    for (int which = 0; which < 2; ++which) {
+        double *lanes = amp_cpu_sums_of(plan, sums, 0, which);
+        for (size_t l = plan->channels; l < plan->period; ++l) lanes[l % plan->channels] += lanes[l];
     }
-    return total;
 }
 
 amp_status amp_cpu_check_pair(const char *operation, const amp_tensor *a, const amp_tensor *b, int same_shape,

@@ -37,8 +37,8 @@ amp_status amp_cpu_sums_make(const amp_cpu_plan *, amp_cpu_sums *out, amp_error 
 void amp_cpu_sums_free(amp_cpu_sums *);
 double *amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t block, int which);
 float *amp_cpu_sums_scratch(const amp_cpu_plan *, const amp_cpu_sums *, size_t block);
-/* Channel c's sum over all blocks and lanes, in a fixed order. */
-double amp_cpu_sums_total(const amp_cpu_plan *, const amp_cpu_sums *, size_t channel, int which);
+/* Add all blocks and lanes up, in a fixed order: entry c of block 0 becomes channel c's sum. The plan has a block. */
+void amp_cpu_sums_fold(const amp_cpu_plan *, const amp_cpu_sums *);
 
 /* Worth waking a second thread for. */
 static inline int amp_cpu_worth_threads(size_t elements) { return elements >= 32768; }

@@ -76,6 +76,7 @@ amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, co
     size_t pixels = (size_t)x->shape.h * x->shape.w, channels = (size_t)x->shape.c;
     amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
     AMP_TRY(check_average(x, y, error));
+    if (pixels == 0) return AMP_OK;
     float *average = malloc(channels * sizeof *average);
     if (!average) return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
     for (int image = 0; image < x->shape.n; ++image) {
@@ -90,8 +91,8 @@ amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, co
         for (size_t b = 0; b < plan.blocks; ++b)
             rows->sum(x->dtype, amp_cpu_at(x, start + amp_cpu_block_first(&plan, b)), amp_cpu_block_count(&plan, b),
                 plan.period, amp_cpu_sums_scratch(&plan, &sums, b), amp_cpu_sums_of(&plan, &sums, b, 0));
-        for (size_t c = 0; c < channels; ++c)
-            average[c] = (float)(amp_cpu_sums_total(&plan, &sums, c, 0) / (double)pixels);
+        amp_cpu_sums_fold(&plan, &sums);
+        for (size_t c = 0; c < channels; ++c) average[c] = (float)(sums.lanes[c] / (double)pixels);
         rows->narrow(y->dtype, average, amp_cpu_into(y, (size_t)image * channels), channels);
         amp_cpu_sums_free(&sums);
     }

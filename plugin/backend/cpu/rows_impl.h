@@ -21,7 +21,7 @@ AMP_INLINE vf vactivate(vf x, amp_activation act)
 {
     float lane[VL];
     if (act == AMP_LINEAR) return x;
-    if (act == AMP_LEAKY) return vselect(vgt(x, vset(0)), x, x * vset(.1f));
+    if (act == AMP_LEAKY) return vmax(x, x * vset(.1f)); /* x > .1x just where x > 0; NaN stays NaN */
     if (act == AMP_RELU) return x * vselect(vgt(x, vset(0)), vset(1), vset(0));
     vstore(lane, 0, VL, x, AMP_FP32);
     for (int i = 0; i < VL; ++i) lane[i] = amp_activate(lane[i], act);

@@ -5,6 +5,24 @@ AMP_INLINE int at_most(int a, int b) { return a < b ? a : b; }
 
 /* The part of the window at output pixel (i,j) that lies in the image is rows n0..n1-1 and columns m0..m1-1. A value
  * wins by being greater than all before it, so the first maximum stays and NaN never wins. */
+AMP_INLINE void maxpool_pixel(const void *x, size_t corner, size_t c, size_t x_row, int size, int n0, int n1, int m0,
+    int m1, void *y, uint8_t *choice, amp_dtype dtype)
+{
+    AMP_LANES(c, {
+        vf best = vset(-FLT_MAX);
+        vi which = viset(255);
+        for (int r = n0; r < n1; ++r)
+            for (int m = m0; m < m1; ++m) {
+                vf value = vload(x, corner + (size_t)(r - n0) * x_row + (size_t)(m - m0) * c + i, n, dtype);
+                vm wins = vgt(value, best);
+                best = vselect(wins, value, best);
+                which = viselect(wins, viset(r * size + m), which);
+            }
+        vstore(y, i, n, best, dtype);
+        vstore_u8(choice + i, n, which);
+    });
+}
+
 AMP_INLINE void maxpool_body(const amp_cpu_pool *p, const void *x, int i, void *y_row, uint8_t *choice_row,
     amp_dtype dtype)
 {
@@ -15,22 +33,10 @@ AMP_INLINE void maxpool_body(const amp_cpu_pool *p, const void *x, int i, void *
         size_t corner = (size_t)(top + n0) * x_row + (size_t)(left + m0) * c;
         void *y = into(y_row, (size_t)j * c, dtype);
         uint8_t *choice = choice_row + (size_t)j * c;
-        AMP_LANES(c, {
-            vf best = vset(-FLT_MAX);
-            vi which = viset(255);
-            size_t from = corner + i;
-            for (int r = n0; r < n1; ++r, from += x_row) {
-                size_t pixel = from;
-                for (int m = m0; m < m1; ++m, pixel += c) {
-                    vf value = vload(x, pixel, n, dtype);
-                    vm wins = vgt(value, best);
-                    best = vselect(wins, value, best);
-                    which = viselect(wins, viset(r * p->size + m), which);
-                }
-            }
-            vstore(y, i, n, best, dtype);
-            vstore_u8(choice + i, n, which);
-        });
+        if (p->size == 2 && n1 - n0 == 2 && m1 - m0 == 2) /* the usual window, unrolled */
+            maxpool_pixel(x, corner, c, x_row, 2, 0, 2, 0, 2, y, choice, dtype);
+        else
+            maxpool_pixel(x, corner, c, x_row, p->size, n0, n1, m0, m1, y, choice, dtype);
     }
 }
 
@@ -42,7 +48,7 @@ static void maxpool(amp_dtype dtype, const amp_cpu_pool *p, const void *x, int i
 /* Gather form: each input pixel sums dy over the windows that cover it and chose it, in row order, in fp32, and is
  * stored once. So overlapping windows need no atomics, and pixels that nobody chose get their zero in the same pass.
  * Window rows i0..i1-1 cover input row r; columns j0..j1-1, which only ever grow, cover input column s. */
-AMP_INLINE void maxpool_delta_body(const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r, void *dx_row,
+AMP_INLINE void maxpool_delta_overlapping(const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r, void *dx_row,
     int accumulate, amp_dtype dtype)
 {
     int down = r + p->offset, i1 = at_most(p->out_h, down / p->stride + 1);
@@ -69,10 +75,36 @@ AMP_INLINE void maxpool_delta_body(const amp_cpu_pool *p, const void *dy, const 
     }
 }
 
+/* Windows that do not overlap: each pixel has at most one, so dy is moved, not summed, and read once for all columns of
+ * its window in this row. Pixels between windows get their zero first. */
+AMP_INLINE void maxpool_delta_apart(const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r, void *dx_row,
+    int accumulate, amp_dtype dtype)
+{
+    int down = r + p->offset, wi = down / p->stride, place = (down - wi * p->stride) * p->size;
+    int covered = wi < p->out_h && down - wi * p->stride < p->size;
+    size_t c = (size_t)p->c, y_row = (size_t)wi * p->out_w * c;
+    int gaps = !covered || p->stride > p->size || p->out_w * p->stride - p->offset < p->w;
+    if (gaps && !accumulate) memset(dx_row, 0, (size_t)p->w * c * amp_dtype_size(dtype));
+    for (int j = 0; covered && j < p->out_w; ++j) {
+        int left = j * p->stride - p->offset, m0 = at_least(0, -left), m1 = at_most(p->size, p->w - left);
+        size_t y = y_row + (size_t)j * c;
+        AMP_LANES(c, {
+            vi chosen = vload_u8(choice + y + i, n);
+            for (int m = m0; m < m1; ++m) {
+                vm here = vieq(chosen, viset(place + m));
+                size_t x = (size_t)(left + m) * c + i;
+                if (accumulate) vput(dx_row, x, n, vselect(here, vload(dy, y + i, n, dtype), vset(0)), 1, dtype);
+                else vkeep(dx_row, x, n, here, dy, y + i, dtype);
+            }
+        });
+    }
+}
+
 static void maxpool_delta(amp_dtype dtype, const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r,
     void *dx_row, int accumulate)
 {
-    AMP_BY_DTYPE(dtype, maxpool_delta_body(p, dy, choice, r, dx_row, accumulate, dt));
+    if (p->stride >= p->size) AMP_BY_DTYPE(dtype, maxpool_delta_apart(p, dy, choice, r, dx_row, accumulate, dt));
+    else AMP_BY_DTYPE(dtype, maxpool_delta_overlapping(p, dy, choice, r, dx_row, accumulate, dt));
 }
 
 AMP_INLINE void upsample_body(const void *x_row, void *y_row, int w, int c, int stride, float factor, amp_dtype dtype)

@@ -1,0 +1,158 @@
+# A broken .cfg or -amp gives exactly one line on stderr, with file and line, and exit status 1: never a signal, never a
+# file written. The exact words are test_config.c's; here it is the program that must end properly.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+tiny_training
+mkdir cases
+
+listing() { find . -path ./cases -prune -o -type f -printf '%p %s\n' | sort; }
+
+# run <cfg> <arguments...>: its status in $status, stderr in cases/err
+run() {
+    status=0
+    ( ulimit -c 0; exec timeout 120 "$DARKNET" detector train tiny.data "$@" ) > cases/out 2> cases/err < /dev/null \
+        || status=$?
+}
+
+failures=0
+complain() {
+    echo "FAILED: $name: $*"
+    sed 's/^/    /' cases/err | cut -c1-300 | head -5
+    failures=$((failures + 1))
+}
+
+# refused <name> <how the one line begins> <arguments after the .cfg...>: with cases/<name>.cfg as it lies
+refused() {
+    name=$1
+    local start=$2 cfg=cases/$1.cfg
+    shift 2
+    run "$cfg" "$@"
+    [ $status = 1 ] || complain "status $status instead of 1"
+    [ "$(wc -l < cases/err)" = 1 ] || complain "$(wc -l < cases/err) lines on stderr instead of 1"
+    case $(head -c 2000 cases/err) in
+        "$start"*) ;;
+        *) complain "does not begin with: $start" ;;
+    esac
+    [ "$(listing)" = "$untouched" ] || complain "files were written"
+    tests=$((tests + 1))
+}
+
+# edit <name> <sed script>: cases/<name>.cfg is tiny.cfg, edited. Line 1 of tiny.cfg is its [net].
+edit() { sed "$2" tiny.cfg > "cases/$1.cfg"; }
+
+# in_amp <name> <option> <what is wrong>: the option stands in an [amp] section at the end
+lines=$(wc -l < tiny.cfg)
+in_amp() {
+    { cat tiny.cfg; printf '[amp]\n%s\n' "$2"; } > "cases/$1.cfg"
+    refused "$1" "cases/$1.cfg:$((lines + 2)): [amp] $3"
+}
+
+untouched=$(listing)
+tests=0
+
+# keys and values of [amp]
+in_amp unknown_key 'los_scale = 128' 'los_scale = 128: unknown key, did you mean loss_scale?; allowed: amp, dtype,'
+in_amp bad_dtype 'dtype = fp64' 'dtype = fp64: unknown dtype; allowed: fp16, bf16, fp32'
+in_amp negative_interval 'growth_interval=-5' 'growth_interval = -5: below 1; allowed:'
+in_amp fractional_interval 'growth_interval=1.5' 'growth_interval = 1.5: not a whole number; allowed:'
+in_amp huge_interval 'growth_interval=99999999999' 'growth_interval = 99999999999: too large; allowed:'
+in_amp growth_of_1 'growth_factor=1' 'growth_factor = 1: not above 1; allowed:'
+in_amp growth_below_1 'growth_factor=0.5' 'growth_factor = 0.5: not above 1; allowed:'
+in_amp backoff_of_1 'backoff_factor=1' 'backoff_factor = 1: not between 0 and 1; allowed:'
+in_amp scale_of_0 'loss_scale=0' 'loss_scale = 0: not positive; allowed: dynamic, or a number'
+in_amp scale_of_nan 'init_scale=nan' 'init_scale = nan: not a decimal number; allowed:'
+in_amp scale_of_inf 'init_scale=inf' 'init_scale = inf: not a decimal number; allowed:'
+in_amp hexadecimal_scale 'init_scale=0x10' 'init_scale = 0x10: not a decimal number; allowed:'
+in_amp scale_below_floor 'init_scale=1e-6' 'init_scale = 1e-6: below min_scale'
+in_amp negative_clip 'clip_norm=-1' 'clip_norm = -1: negative; allowed:'
+in_amp debug_of_2 'debug=2' 'debug = 2: neither 0 nor 1; allowed: 0, 1'
+in_amp no_value 'dtype' 'dtype: has no value; allowed: fp16, bf16, fp32'
+in_amp trailing_comment 'dtype=bf16 # fast' 'dtype = bf16#fast: a comment needs a line of its own; allowed:'
+in_amp printf_directives '%s%n=%n%n' '%s%n = %n%n: unknown key; allowed:'
+{ cat tiny.cfg; printf '[amp]\ndebug=1\ndebug=1\n'; } > cases/duplicate_key.cfg
+refused duplicate_key "cases/duplicate_key.cfg:$((lines + 3)): [amp] debug = 1: set twice in this section, first on line"
+
+# the same keys under [net], and amp= of a layer
+edit net_dtype '1a amp=1\ndtype=half'
+refused net_dtype 'cases/net_dtype.cfg:3: [net] dtype = half: unknown dtype; allowed:'
+edit layer_amp '/^\[maxpool\]/a amp=fp16'
+refused layer_amp "cases/layer_amp.cfg:$(grep -n amp=fp16 cases/layer_amp.cfg | cut -d: -f1): [maxpool] amp = fp16: neither"
+
+# sections
+{ sed '/^\[maxpool\]/i [amp]' tiny.cfg; printf '[amp]\n'; } > cases/two_sections.cfg
+refused two_sections "cases/two_sections.cfg:$((lines + 2)): [amp]: a second [amp] section, the first is on line"
+edit section_first '1i [amp]\ndtype=bf16'
+refused section_first 'cases/section_first.cfg:1: [amp]: the first section; put it after [net]'
+edit unknown_section 's/^\[maxpool\]/[maxpol]/; $a [amp]'
+refused unknown_section "cases/unknown_section.cfg:$(grep -n maxpol cases/unknown_section.cfg | cut -d: -f1): [maxpol]:"
+edit capital_section '$a [AMP]'
+refused capital_section "cases/capital_section.cfg:$((lines + 1)): [AMP]: unknown section, did you mean [amp]?"
+printf '[net]\nwidth=32\nheight=32\nchannels=3\n[amp]\n' > cases/no_layers.cfg
+refused no_layers 'cases/no_layers.cfg:1: [net]: no layer follows'
+
+# bytes
+{ cat tiny.cfg; printf '[amp]\ndtype='; head -c 1048576 /dev/zero | tr '\0' b; echo; } > cases/long_line.cfg
+refused long_line "cases/long_line.cfg:$((lines + 2)): [amp]: a line of more than 65536 bytes"
+{ printf '[net]\n#'; head -c 1048576 /dev/zero | tr '\0' x; printf '\n'; tail -n +2 tiny.cfg; printf '[amp]\n'; } > cases/long_comment.cfg
+refused long_comment 'cases/long_comment.cfg:2: [net]: a line of more than 65536 bytes'
+{ cat tiny.cfg; printf '[amp]\ndty\001pe=bf16\n'; } > cases/control_byte.cfg
+refused control_byte "cases/control_byte.cfg:$((lines + 2)): [amp]: byte 4 of the line is the control character 0x01"
+head -c 65536 "$DARKNET" > cases/program.cfg
+refused program 'cases/program.cfg:1: '
+{ cat tiny.cfg; head -c 4096 /dev/zero; } > cases/zeros_behind.cfg
+refused zeros_behind "cases/zeros_behind.cfg:$((lines + 1)): [yolo]: byte 1 of the line is NUL"
+for seed in 1 2 3 4 5 6 7 8; do # noise that is the same every time
+    awk -v seed=$seed 'BEGIN { srand(seed); for (i = 0; i < 3000; i++) printf "%c", 1 + int(rand() * 126) }' \
+        > cases/noise_$seed.cfg
+    refused noise_$seed "cases/noise_$seed.cfg:"
+done
+
+# what would crash stock Darknet at once, AMP or not
+: > cases/empty.cfg
+refused empty 'cases/empty.cfg: holds no section'
+edit option_first '1i batch=1'
+refused option_first 'cases/option_first.cfg:1: batch = 1: stands before the first section'
+edit layer_first '1s/.*/[maxpool]/'
+refused layer_first 'cases/layer_first.cfg:1: [maxpool]: the first section is not [net]'
+refused missing 'cases/missing.cfg: No such file or directory'
+mkdir cases/folder.cfg
+refused folder 'cases/folder.cfg: Is a directory'
+
+# the command line
+edit fine ''
+refused fine 'command line: -amp banana: unknown dtype; allowed: off, fp32, fp16, bf16' -amp banana
+refused fine 'command line: -amp ' -amp ''
+refused fine 'command line: -amp ' -amp
+edit off_is_no_excuse '$a [amp]\ndtype=fp64'
+refused off_is_no_excuse "cases/off_is_no_excuse.cfg:$((lines + 2)): [amp] dtype = fp64" -amp off
+
+# These are fine: Darknet makes the network, and ends where the list of images is missing.
+echo 'train=nowhere.txt' > tiny.data
+accepted() {
+    name=$1
+    shift
+    run "cases/$name.cfg" "$@"
+    [ $status -lt 124 ] || complain "status $status"
+    grep -q "Couldn't open file: nowhere.txt" cases/err || complain "did not get as far as the images"
+    ! grep -q "^cases/" cases/err || complain "a complaint"
+    ! grep -q 'Unused field\|not recognized' cases/err || complain "AMP's keys reached Darknet"
+    tests=$((tests + 1))
+}
+edit section_last '$a [amp]\ndtype=bf16'
+accepted section_last
+edit empty_section '$a [amp]'
+accepted empty_section
+edit section_in_between '/^\[maxpool\]/i [amp]\ndtype=fp32'
+accepted section_in_between
+edit net_keys '1a amp=1\ndtype=fp16\ngrowth_interval=10'
+accepted net_keys
+edit pinned '/^\[maxpool\]/a amp=0'
+accepted pinned
+accepted pinned -amp bf16
+{ printf '\n# from another system\n'; cat tiny.cfg; printf '[amp]\ndtype=bf16\n'; } | sed 's/$/\r/' > cases/crlf.cfg
+accepted crlf
+accepted fine
+accepted fine -amp off
+
+[ $failures = 0 ] || fail "$failures complaints over $tests cases"
+echo "$tests cases"

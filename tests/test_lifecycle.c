@@ -1,0 +1,102 @@
+/* A network's whole life, in every precision: train, resize, train, predict one image, train on, free. What is looked
+ * for is a crash, a number that is not finite, and, in a build with sanitizers, an access out of bounds or a leak. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "network.h"
+#include "parser.h"
+
+static const char cfg[] =
+    "[net]\nbatch=4\nsubdivisions=2\nwidth=64\nheight=64\nchannels=3\nlearning_rate=0.001\nmomentum=0.9\nmax_batches=100\n"
+    "[convolutional]\nbatch_normalize=1\nfilters=8\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
+    "[maxpool]\nsize=2\nstride=2\n"
+    "[convolutional]\nbatch_normalize=1\nfilters=16\nsize=3\nstride=2\npad=1\nactivation=leaky\n"
+    "[convolutional]\nfilters=16\nsize=1\nstride=1\nactivation=linear\n"
+    "[shortcut]\nfrom=-2\nactivation=leaky\n"
+    "[convolutional]\nfilters=21\nsize=1\nstride=1\nactivation=linear\n"
+    "[yolo]\nmask=3,4,5\nanchors=4,5, 8,8, 12,14, 14,12, 20,20, 28,30\nclasses=2\nnum=6\n"
+    "[route]\nlayers=-3\n"
+    "[upsample]\nstride=2\n"
+    "[route]\nlayers=-1,1\n"
+    "[convolutional]\nfilters=21\nsize=3\nstride=1\npad=1\nactivation=linear\n"
+    "[yolo]\nmask=0,1,2\nanchors=4,5, 8,8, 12,14, 14,12, 20,20, 28,30\nclasses=2\nnum=6\n";
+
+static void train(network *net, int steps)
+{
+    for (int step = 0; step < steps * net->subdivisions; step++) {
+        for (int i = 0; i < net->inputs * net->batch; i++) net->input[i] = (float)(i % 97) / 97;
+        memset(net->truth, 0, sizeof(float) * (size_t)net->truths * (size_t)net->batch);
+        for (int b = 0; b < net->batch; b++) {
+            float box[5] = { .5f, .4f, .3f, .2f, (float)(b % 2) };
+            memcpy(net->truth + b * net->truths, box, sizeof box);
+        }
+        assert_true(isfinite(train_network_datum(net)));
+    }
+}
+
+static void predict_one(network *net)
+{
+    int batch = net->batch;
+    float *image = malloc(sizeof(float) * (size_t)net->inputs);
+    assert_non_null(image);
+    for (int i = 0; i < net->inputs; i++) image[i] = (float)(i % 89) / 89;
+    set_batch_network(net, 1);
+    float *output = network_predict(net, image);
+    for (int i = 0; i < net->outputs; i++) assert_true(isfinite(output[i]));
+    set_batch_network(net, batch);
+    free(image);
+}
+
+static void live(const char *dtype)
+{
+    char path[] = "/tmp/lifecycle_XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0 && write(file, cfg, sizeof cfg - 1) == (ssize_t)(sizeof cfg - 1) && close(file) == 0);
+    char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
+    darknet_amp_arguments(3, argv);
+    srand(1);
+    network *net = parse_network_cfg(path);
+    unlink(path);
+    assert_int_equal(net->amp != NULL, strcmp(dtype, "off") != 0);
+
+    float before = net->layers[0].weights[0];
+    train(net, 3);
+    resize_network(net, 96, 96);
+    train(net, 2);
+    predict_one(net);
+    train(net, 1);
+    resize_network(net, 64, 64);
+    train(net, 6);
+    predict_one(net);
+    assert_true(net->layers[0].weights[0] != before); /* fp16 has skipped its first steps by now */
+
+    free(net->workspace); /* free_network leaves these */
+    free(net->seen);
+    free(net->t);
+    free(net->cost);
+    free_network(net);
+}
+
+static void lives_without_amp(void **state) { (void)state; live("off"); }
+static void lives_in_fp32(void **state) { (void)state; live("fp32"); }
+static void lives_in_bf16(void **state) { (void)state; live("bf16"); }
+static void lives_in_fp16(void **state) { (void)state; live("fp16"); }
+
+int main(void)
+{
+    gpu_index = -1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lives_without_amp),
+        cmocka_unit_test(lives_in_fp32),
+        cmocka_unit_test(lives_in_bf16),
+        cmocka_unit_test(lives_in_fp16),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
