@@ -4,7 +4,9 @@
  *
  * Prints in ms: create, once; medians of load (fp32 masters → the library's copies), fwd, bwd_x, bwd_w (with the sum into fp32 dw). The
  * first layer has no bwd_x, as in training. Without batch norm, activations and pooling. */
-#define _POSIX_C_SOURCE 199309L /* clock_gettime */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

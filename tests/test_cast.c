@@ -11,6 +11,10 @@
 
 #include <cmocka.h>
 
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
+
 #include "../plugin/backend/cpu/cast.h"
 #include "../plugin/backend/cpu/convert.h"
 
@@ -67,6 +71,21 @@ static size_t awkward_floats(float **out)
     return count;
 }
 
+/* A program linked with -Ofast, as Darknet is, starts with the processor set to flush subnormals to zero. Switch that on
+ * or off; returns 0 where there is no such switch. */
+static int flush_subnormals(int on)
+{
+#ifdef __SSE2__
+    enum { FLUSH_TO_ZERO = 0x8000, DENORMALS_ARE_ZERO = 0x0040 };
+    unsigned both = FLUSH_TO_ZERO | DENORMALS_ARE_ZERO;
+    _mm_setcsr(on ? _mm_getcsr() | both : _mm_getcsr() & ~both);
+    return 1;
+#else
+    (void)on;
+    return 0;
+#endif
+}
+
 /* ------------------------------------------------------------------------------------------------ rows */
 
 static void all_halves_widen_as_defined(void **state)
@@ -102,9 +121,8 @@ static void halves_survive_the_way_to_fp32_and_back(void **state)
     }
 }
 
-static void floats_round_as_defined(void **state)
+static void check_rounding(int flushing)
 {
-    (void)state;
     float *floats;
     size_t n = awkward_floats(&floats);
     const amp_converters *const *sets;
@@ -112,12 +130,16 @@ static void floats_round_as_defined(void **state)
     amp_half_bits *got = malloc(n * sizeof *got);
     assert_non_null(got);
     for (int s = 0; s < count; ++s) {
+        if (flushing) flush_subnormals(1);
         sets[s]->to_fp16(floats, got, n);
+        flush_subnormals(0);
         for (size_t i = 0; i < n; ++i)
             if (got[i] != amp_float_to_fp16(floats[i]))
                 fail_msg("%s: fp16 of %08x is %04x, not %04x", sets[s]->name, amp_float_bits(floats[i]), got[i],
                          amp_float_to_fp16(floats[i]));
+        if (flushing) flush_subnormals(1);
         sets[s]->to_bf16(floats, got, n);
+        flush_subnormals(0);
         for (size_t i = 0; i < n; ++i)
             if (got[i] != amp_float_to_bf16(floats[i]))
                 fail_msg("%s: bf16 of %08x is %04x, not %04x", sets[s]->name, amp_float_bits(floats[i]), got[i],
@@ -125,6 +147,22 @@ static void floats_round_as_defined(void **state)
     }
     free(got);
     free(floats);
+}
+
+static void floats_round_as_defined(void **state)
+{
+    (void)state;
+    check_rounding(0);
+}
+
+static void flush_to_zero_changes_nothing(void **state)
+{
+    if (!flush_subnormals(0)) skip();
+    check_rounding(1);
+    flush_subnormals(1);
+    all_halves_widen_as_defined(state);
+    halves_survive_the_way_to_fp32_and_back(state);
+    flush_subnormals(0);
 }
 
 /* Every length up to a few vectors, at odd addresses: nothing beyond the row is touched. */
@@ -257,6 +295,7 @@ int main(void)
         cmocka_unit_test(all_halves_widen_as_defined),
         cmocka_unit_test(halves_survive_the_way_to_fp32_and_back),
         cmocka_unit_test(floats_round_as_defined),
+        cmocka_unit_test(flush_to_zero_changes_nothing),
         cmocka_unit_test(rows_of_any_length_stay_within_bounds),
         cmocka_unit_test(transposes_any_size),
         cmocka_unit_test(tensors_of_any_dtype_and_layout),

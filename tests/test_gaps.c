@@ -7,6 +7,7 @@
 #include "activation_layer.h"
 #include "avgpool_layer.h"
 #include "batchnorm_layer.h"
+#include "convolutional_layer.h"
 #include "crop_layer.h"
 #include "deconvolutional_layer.h"
 #include "dropout_layer.h"
@@ -111,6 +112,16 @@ static void avgpool_passes_the_gradient_on(void **unused)
 {
     (void)unused;
     passes_the_gradient_on(make_avgpool_layer(BATCH, SIDE, SIDE, CHANNELS));
+}
+
+/* Stock's gemm for size 1 writes into net.delta with beta 0. */
+static void convolutional_adds_the_gradient_whatever_its_size(void **unused)
+{
+    (void)unused;
+    for(int size = 1; size <= 3; ++size){
+        passes_the_gradient_on(make_convolutional_layer(BATCH, SIDE, SIDE, CHANNELS, 3, 1, size, 1, size/2, TANH, 0, 0,
+            0, 0));
+    }
 }
 
 static void activation_adds_the_gradient(void **unused)
@@ -284,6 +295,7 @@ int main(void)
         cmocka_unit_test(parameters_learn_without_net_delta),
         cmocka_unit_test(batchnorm_runs_once_prepared),
         cmocka_unit_test(avgpool_passes_the_gradient_on),
+        cmocka_unit_test(convolutional_adds_the_gradient_whatever_its_size),
         cmocka_unit_test(activation_adds_the_gradient),
         cmocka_unit_test(reorg_adds_the_gradient_in_every_form),
         cmocka_unit_test(upsample_adds_the_gradient_up_and_down),

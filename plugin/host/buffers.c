@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "pjreddie_gaps.h"
 #include "utils.h"
@@ -50,7 +51,7 @@ static void give_back_internals(layer *l)
 }
 
 /* Darknet's layers share one workspace; local and crnn ask for too little and get their own (pjreddie_gaps.h). */
-static amp_status fit_workspace(network *net, amp_error *error)
+static amp_status fit_workspace(struct darknet_amp *amp, network *net, amp_error *error)
 {
     size_t bytes = 0;
     for (int i = 0; i < net->n; i++) {
@@ -59,8 +60,14 @@ static amp_status fit_workspace(network *net, amp_error *error)
     }
     free(net->workspace);
     net->workspace = bytes ? calloc(1, bytes) : NULL;
+    amp->workspace_bytes = bytes;
     if (bytes && !net->workspace) return amp_fail(error, AMP_NO_MEMORY, "amp: no memory for a workspace of %zu MB", bytes >> 20);
     return AMP_OK;
+}
+
+void amp_host_forget_overflow(struct darknet_amp *amp)
+{
+    if (amp->net->workspace) memset(amp->net->workspace, 0, amp->workspace_bytes);
 }
 
 static amp_status prepare_buffers(void *context, const char *needs_output, const char *needs_delta, amp_error *error)
@@ -82,7 +89,7 @@ static amp_status prepare_buffers(void *context, const char *needs_output, const
             AMP_TRY(fit(&l->delta, &have->delta_capacity, wanted, 1, i, error));
         }
     }
-    return fit_workspace(net, error);
+    return fit_workspace(amp, net, error);
 }
 
 static float *output_of(void *context, int i) { return ((struct darknet_amp *)context)->net->layers[i].output; }

@@ -117,7 +117,6 @@ static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
     amp_backend *backend = amp_cpu_backend_create(error);
     if (!backend) return error->status;
     settings.dtype = amp->config->dtype = runnable_dtype(backend, amp->config->dtype);
-    if (amp->config->note[0]) fprintf(stderr, "%s\n", amp->config->note);
     fprintf(stderr, "amp: %s on %s, %s loss scale %g\n", amp_dtype_name(settings.dtype), backend->description,
             settings.scaler.dynamic ? "dynamic" : "static", (double)settings.scaler.scale);
     amp_network_desc described;
@@ -138,6 +137,7 @@ void darknet_amp_attach(struct network *net, struct darknet_amp_options *options
     amp_config *config = options->config;
     free(options);
     net->amp = NULL;
+    if (config->note[0]) fprintf(stderr, "%s\n", config->note);
     if (!config->enabled) {
         amp_config_free(config);
         return;
@@ -266,6 +266,7 @@ void darknet_amp_update(struct network *net)
     amp->computed += now() - began;
     if (report.skipped) {
         amp->skipped++;
+        amp_host_forget_overflow(amp);
         *net->seen -= (size_t)args.batch; /* the schedule does not count a step that did not happen */
         fprintf(stderr, "amp: step after %zu skipped: inf or NaN gradient, first in layer %d [%s] %s; loss scale %g -> %g\n",
                 get_current_batch(net), report.bad_layer,

@@ -16,6 +16,7 @@ struct darknet_amp {
     amp_engine *engine;
     network *net;              /* the network of the hook that runs now */
     amp_host_buffers *buffers; /* per layer */
+    size_t workspace_bytes;    /* of net->workspace */
     int layer_count, batch;    /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
 
     /* What is told to the user. Times in seconds of CLOCK_MONOTONIC. */
@@ -35,6 +36,10 @@ amp_host amp_host_callbacks(struct darknet_amp *amp);
 
 /* Take note of the buffers Darknet made (after parsing and after a resize). */
 void amp_host_note_buffers(struct darknet_amp *amp, network *net);
+
+/* After a skipped step: clear what stock's layers would carry over. Their gemm multiplies old workspace by 0 where it means to
+ * overwrite it, and NaN times 0 is NaN. */
+void amp_host_forget_overflow(struct darknet_amp *amp);
 
 /* The layer whose output stands for layer `index` when a later layer `consumer` reads it: Darknet's dropout works inside
  * its neighbour's output, so that readers behind a dropout see what it left. */

@@ -46,6 +46,8 @@
  *  logistic fwd   | loss is NaN or inf at p = 0 or 1               | 1e-7 inside the logarithms | GPU's
  *  iseg fwd       | reads net.truth even when it is NULL           | the same                   | no truth: no loss
  *  upsample bwd   | stride < 0: overwrites net.delta               | adds                       | adds
+ *  convolutional  | size=1 with stride > 1: the stride is ignored, | right with cuDNN           | right: native layers
+ *                 | the first out_w*out_h pixels are taken         |                            | never come here
  *  convolutional  | size=1 overwrites net.delta (its gemm has      | the same without cuDNN     | adds
  *  bwd            | beta 0): a second consumer's gradient is lost  |                            |
  *  normalization, | overwrite net.delta: a second consumer's       | the same                   | adds (3)
@@ -93,8 +95,8 @@ int amp_gap_prepare(layer *l);
 /*
  * Forward of any layer in fp32: reads net.input, net.truth, net.train (and net.layers for route, shortcut), writes
  * l.output, and for losses l.delta and l.cost. Needs no more than stock does; net.workspace may be NULL for local and
- * crnn. Zeroing l.delta beforehand is the caller's task, as it is forward_network's. Goes by l.type, never by l.forward:
- * both functions may be installed as a layer's own.
+ * crnn. Zeroing l.delta beforehand is the caller's task, as it is forward_network's. Goes by l.type, never by
+ * l.forward: both functions may be installed as a layer's own.
  */
 void amp_gap_forward(layer l, network net);
 

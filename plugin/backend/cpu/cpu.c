@@ -2,7 +2,6 @@
  *
  * The work is elsewhere: onednn*.c convolves, cast.c changes dtype and layout, kernels*.c do everything that works
  * element by element or channel by channel. */
-#define _POSIX_C_SOURCE 200112L /* posix_memalign */
 #include "cpu.h"
 
 #include <stdlib.h>
@@ -11,15 +10,17 @@
 #include "cast.h"
 #include "kernels.h"
 
+enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector */
+
 amp_status amp_cpu_memory(size_t bytes, void **out, amp_error *error)
 {
     *out = NULL;
     if (!bytes) return AMP_OK;
     /* No huge pages by madvise: measured on a convolutional trunk, they make no difference. */
-    if (posix_memalign(out, 64, bytes)) {
-        *out = NULL;
+    size_t padded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* 0 where the sum overflows */
+    *out = padded ? aligned_alloc(ALIGNMENT, padded) : NULL;
+    if (!*out)
         return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu MiB: use a smaller batch or more subdivisions", bytes >> 20);
-    }
     return AMP_OK;
 }
 
