@@ -70,7 +70,7 @@ fi
 [ -r "$cfg" ] || fail "cannot read $cfg"
 
 if [[ $sides == *torch* ]] && ! "$python" -c 'import torch' 2>/dev/null; then
-    echo "no PyTorch for $python (Debian: apt-get install python3-torch): its columns are left out" >&2
+    echo "no PyTorch for $python (Debian: apt-get install python3-torch libopenblas0-pthread): its columns are left out" >&2
     sides=$(printf '%s\n' $sides | grep -v torch | tr '\n' ' ')
 fi
 
@@ -223,6 +223,11 @@ print()
 print(f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['isa']}, {machine['memory']}; {machine['system']}")
 torch = next((r["version"] for r in runs if r.get("version")), "none")
 print(f"compiler {machine['compiler']}; oneDNN {machine['onednn']}; PyTorch {torch}; commit {machine['commit']}")
+blas = sorted({f for r in runs for f in r.get("blas", [])})
+if blas:
+    print(f"PyTorch's BLAS: {', '.join(blas)}")
+if any("/blas/libblas" in f for f in blas):
+    print("That is the reference BLAS, far slower than what PyTorch users have: install libopenblas0-pthread for a fair f32.")
 print(f"{machine['cfg']}; {machine['date']}; load average {machine['load']} at the start, {machine['load_end']} at the end")
 # A load of 1 may be what ran before; at the end it is our own threads.
 ours = max((r.get("threads", 1) for r in runs), default=1)

@@ -247,6 +247,13 @@ class Network(nn.Module):
             raise SystemExit(f"peer_torch: {path} holds {len(values)} floats, but the network takes {at}")
 
 
+def blas():
+    """The BLAS in use: 1x1 convolutions of f32 go to it at one thread and small batches, in some versions."""
+    with open("/proc/self/maps") as maps:
+        files = {line.split()[-1] for line in maps if "blas" in line or "libmkl" in line}
+    return sorted(f for f in files if f.startswith("/"))
+
+
 def median(values):
     values = sorted(values)
     return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
@@ -270,6 +277,7 @@ def main():
     arguments.add_argument("--lr", type=float, default=1e-4, help="what step.c writes into its .cfg")
     options = arguments.parse_args()
     torch.set_num_threads(options.threads)
+    torch.set_flush_denormal(True)  # as -Ofast does for Darknet's process
 
     sections = read_cfg(options.cfg)
     if options.size:
@@ -319,7 +327,7 @@ def main():
     times = [ms for _, ms, _ in measured]
     phases = [min(step()[2][p] for _ in range(options.phases)) for p in range(3)] if options.phases else [None] * 3
     print(json.dumps({
-        "side": "pytorch", "version": torch.__version__, "config": options.cfg, "dtype": options.dtype,
+        "side": "pytorch", "version": torch.__version__, "blas": blas(), "config": options.cfg, "dtype": options.dtype,
         "threads": options.threads, "batch": batch, "width": net.width, "height": net.height, "iters": options.iters,
         "ms": round(median(times), 2), "ms_min": round(min(times), 2), "ms_max": round(max(times), 2),
         "cpu_ms": round(cpu, 2), "first_ms": round(results[0][1], 2),

@@ -20,6 +20,7 @@ struct amp_engine {
     void *block;          /* memory of the active plan's arena */
     size_t block_bytes;
     int weights_stale, training;
+    amp_anomaly anomaly;
 
     amp_param *params;
     char *decays;         /* per parameter: SGD decays it */
@@ -294,6 +295,10 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
         AMP_TRY(node->ops->forward(node, &step, error));
+        if (engine->settings.debug) {
+            amp_tensor y = amp_value_data(node->output, node->output->home);
+            AMP_TRY(amp_anomaly_look(&engine->anomaly, engine->backend, &y, i, "forward", "output", error));
+        }
         if (i != plan->output_layer && !node->desc.is_truth) continue;
         amp_tensor out;
         AMP_TRY(amp_value_read(&step, node->output, AMP_FORM_HOST, &out, error));
@@ -329,7 +334,15 @@ amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error
         if (node->desc.stops_backward) break;
         if (!node->computes_backward) continue;
         AMP_TRY(amp_value_settle_delta(&step, node->output, &any, error));
-        if (any) AMP_TRY(node->ops->backward(node, &step, error));
+        if (!any) continue;
+        if (engine->settings.debug) {
+            amp_tensor dy = amp_value_delta(node->output, node->output->home);
+            AMP_TRY(amp_anomaly_look(&engine->anomaly, engine->backend, &dy, i, "backward", "delta", error));
+        }
+        AMP_TRY(node->ops->backward(node, &step, error));
+        for (int k = 0; engine->settings.debug && k < node->desc.param_count; k++)
+            AMP_TRY(amp_anomaly_look_array(&engine->anomaly, engine->backend, node->gradients->all[k], node->desc.params[k].count,
+                                           i, "backward", node->desc.params[k].name, error));
     }
     int any;
     return plan->image.wants_delta && image_delta ? amp_value_settle_delta(&step, &plan->image, &any, error) : AMP_OK;
@@ -360,7 +373,8 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     amp_scaler *scaler = &engine->settings.scaler;
     int found_inf = 0;
     double squares = 0;
-    *report = (amp_step_report){ .scale_before = scaler->scale, .bad_layer = -1, .bad_tensor = "" };
+    *report = (amp_step_report){ .scale_before = scaler->scale, .bad_layer = -1, .bad_tensor = "", .anomaly = engine->anomaly };
+    engine->anomaly = (amp_anomaly){ 0 };
     args->inverse_scale = amp_scaler_inverse(scaler);
     args->adam = engine->settings.adam;
     AMP_TRY(b->check_gradients(b, engine->params, engine->param_count, args->inverse_scale, &found_inf, &squares, error));

@@ -5,6 +5,7 @@
 #ifndef AMP_AMP_ENGINE_H
 #define AMP_AMP_ENGINE_H
 
+#include "anomaly.h"
 #include "plan.h"
 #include "scaler.h"
 
@@ -24,6 +25,7 @@ typedef struct amp_step_report {
     float scale_before, scale_after;
     int bad_layer;               /* skipped: the first layer whose gradient is not finite, and which of its arrays */
     const char *bad_tensor;
+    amp_anomaly anomaly;         /* debug=1: the first non-finite tensor of the passes since the last update */
     double gradient_norm;        /* L2 norm of the unscaled gradient, averaged over the batch, before clipping */
 } amp_step_report;
 

@@ -17,6 +17,8 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net)
         if (l->type == DROPOUT && amp->engine) continue; /* ours, and Darknet does not resize it */
         amp->buffers[i] = (amp_host_buffers){ l->output ? made : 0, l->delta ? made : 0 };
     }
+    free(net->workspace);
+    net->workspace = NULL;
 }
 
 static void give_back(float **buffer) { free(*buffer); *buffer = NULL; }
@@ -50,24 +52,26 @@ static void give_back_internals(layer *l)
     }
 }
 
-/* Darknet's layers share one workspace; local and crnn ask for too little and get their own (pjreddie_gaps.h). */
-static amp_status fit_workspace(struct darknet_amp *amp, network *net, amp_error *error)
+/* Darknet's layers share one workspace. It is ours, since network_predict puts the network's fields back as they were.
+ * local and crnn ask for too little and get their own (pjreddie_gaps.h). */
+static amp_status fit_workspace(struct darknet_amp *amp, const network *net, amp_error *error)
 {
     size_t bytes = 0;
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
         if (!amp_host_is_native(l) && l->type != LOCAL && l->workspace_size > bytes) bytes = l->workspace_size;
     }
-    free(net->workspace);
-    net->workspace = bytes ? calloc(1, bytes) : NULL;
-    amp->workspace_bytes = bytes;
-    if (bytes && !net->workspace) return amp_fail(error, AMP_NO_MEMORY, "amp: no memory for a workspace of %zu MB", bytes >> 20);
+    if (bytes <= amp->workspace_bytes) return AMP_OK;
+    free(amp->workspace);
+    amp->workspace = calloc(1, bytes);
+    amp->workspace_bytes = amp->workspace ? bytes : 0;
+    if (!amp->workspace) return amp_fail(error, AMP_NO_MEMORY, "amp: no memory for a workspace of %zu MB", bytes >> 20);
     return AMP_OK;
 }
 
 void amp_host_forget_overflow(struct darknet_amp *amp)
 {
-    if (amp->net->workspace) memset(amp->net->workspace, 0, amp->workspace_bytes);
+    if (amp->workspace) memset(amp->workspace, 0, amp->workspace_bytes);
 }
 
 static amp_status prepare_buffers(void *context, const char *needs_output, const char *needs_delta, amp_error *error)
@@ -103,6 +107,7 @@ static network view(struct darknet_amp *amp, int i, float *input, float *input_d
     net.input = input;
     net.delta = input_delta;
     net.train = training;
+    net.workspace = amp->workspace;
     for (int k = 0; k < i; k++) if (net.layers[k].truth) net.truth = net.layers[k].output;
     return net;
 }

@@ -174,11 +174,10 @@ void darknet_amp_free(struct network *net)
     struct darknet_amp *amp = net->amp;
     if (!amp) return;
     free_dropout_buffers(net);
-    free(net->workspace);
-    net->workspace = NULL;
     net->amp = NULL;
     amp_engine_free(amp->engine);
     amp_config_free(amp->config);
+    free(amp->workspace);
     free(amp->buffers);
     free(amp);
 }
@@ -252,6 +251,20 @@ static void print_summary(struct darknet_amp *amp, const network *net)
             amp->images / (now() - amp->started), amp->images / amp->computed, usage.ru_maxrss / 1024);
 }
 
+static const char *layer_type(struct darknet_amp *amp, int i)
+{
+    return i < 0 ? "" : amp_engine_plan(amp->engine)->nodes[i].desc.type;
+}
+
+/* debug=1 */
+static void print_anomaly(struct darknet_amp *amp, network *net, const amp_step_report *report)
+{
+    const amp_anomaly *a = &report->anomaly;
+    if (a->found)
+        fprintf(stderr, "amp: debug: step after %zu: inf or NaN first in %s of layer %d [%s]: %s\n",
+                get_current_batch(net) - 1, a->pass, a->layer, layer_type(amp, a->layer), a->tensor);
+}
+
 void darknet_amp_update(struct network *net)
 {
     struct darknet_amp *amp = net->amp;
@@ -264,13 +277,13 @@ void darknet_amp_update(struct network *net)
     amp->net = net;
     die_unless_ok(amp_engine_update(amp->engine, &args, net->decay, &report, &error), &error);
     amp->computed += now() - began;
+    print_anomaly(amp, net, &report);
     if (report.skipped) {
         amp->skipped++;
         amp_host_forget_overflow(amp);
         *net->seen -= (size_t)args.batch; /* the schedule does not count a step that did not happen */
         fprintf(stderr, "amp: step after %zu skipped: inf or NaN gradient, first in layer %d [%s] %s; loss scale %g -> %g\n",
-                get_current_batch(net), report.bad_layer,
-                report.bad_layer < 0 ? "" : amp_engine_plan(amp->engine)->nodes[report.bad_layer].desc.type, report.bad_tensor,
+                get_current_batch(net), report.bad_layer, layer_type(amp, report.bad_layer), report.bad_tensor,
                 (double)report.scale_before, (double)report.scale_after);
         return;
     }

@@ -16,7 +16,8 @@ struct darknet_amp {
     amp_engine *engine;
     network *net;              /* the network of the hook that runs now */
     amp_host_buffers *buffers; /* per layer */
-    size_t workspace_bytes;    /* of net->workspace */
+    float *workspace;          /* what Darknet's own layers get for net->workspace, which is NULL under AMP */
+    size_t workspace_bytes;
     int layer_count, batch;    /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
 
     /* What is told to the user. Times in seconds of CLOCK_MONOTONIC. */
@@ -34,7 +35,7 @@ amp_status amp_host_describe(network *net, const amp_config *config, amp_network
 /* The callbacks of amp_host; context is a struct darknet_amp. */
 amp_host amp_host_callbacks(struct darknet_amp *amp);
 
-/* Take note of the buffers Darknet made (after parsing and after a resize). */
+/* Take over the buffers Darknet made (after parsing and after a resize), and give its workspace back. */
 void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 
 /* After a skipped step: clear what stock's layers would carry over. Their gemm multiplies old workspace by 0 where it means to

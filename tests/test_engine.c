@@ -1,0 +1,515 @@
+/* What the engine promises around a step, seen through Darknet's own interface: casts and half copies, skipped steps, the
+ * optimizers against stock and against a double-precision reference, resizes, inference, and memory given back. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/host.h"
+#include "network.h"
+#include "parser.h"
+#include "tensor/half.h"
+
+#define CONV(filters, more) "[convolutional]\nbatch_normalize=1\nfilters=" #filters "\nsize=3\nstride=1\npad=1\nactivation=leaky\n" more
+#define NET(more) "[net]\nbatch=4\nsubdivisions=2\nwidth=16\nheight=16\nchannels=3\nlearning_rate=0.0002\nmomentum=0.9\ndecay=0.01\nmax_batches=100\n" more
+#define TAIL "[convolutional]\nfilters=4\nsize=1\nstride=1\nactivation=linear\n[cost]\ntype=sse\n"
+
+/* Three convolutions, a shortcut and a route: every value has a second consumer. */
+static const char branched[] = NET("%s") CONV(8, "") CONV(8, "%s") "[shortcut]\nfrom=-2\nactivation=linear\n"
+    "[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n" TAIL;
+
+static network *parse(const char *text, const char *dtype)
+{
+    char name[] = "/tmp/engine-XXXXXX.cfg";
+    int file = mkstemps(name, 4);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+    char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
+    if (dtype) darknet_amp_arguments(3, argv);
+    else darknet_amp_arguments(1, argv);
+    srand(5);
+    network *net = parse_network_cfg(name);
+    unlink(name);
+    return net;
+}
+
+static network *parse_branched(const char *net_keys, const char *layer_keys, const char *dtype)
+{
+    char text[4096];
+    snprintf(text, sizeof text, branched, net_keys, layer_keys);
+    return parse(text, dtype);
+}
+
+static void feed(network *net, unsigned seed)
+{
+    for (int i = 0; i < net->inputs * net->batch; i++) { seed = seed * 1664525u + 1013904223u; net->input[i] = (float)(seed >> 8) / 16777216.0f; }
+    for (int i = 0; i < net->truths * net->batch; i++) { seed = seed * 1664525u + 1013904223u; net->truth[i] = (float)(seed >> 8) / 16777216.0f; }
+}
+
+/* One update: all subdivisions. */
+static void train_step(network *net, unsigned seed)
+{
+    for (int s = 0; s < net->subdivisions; s++) {
+        feed(net, seed + (unsigned)s);
+        train_network_datum(net);
+    }
+}
+
+static amp_network_desc described(network *net)
+{
+    amp_error error;
+    amp_network_desc d;
+    amp_config config = { 0 };
+    assert_int_equal(amp_host_describe(net, &config, &d, &error), AMP_OK);
+    return d;
+}
+
+/* Everything a skipped step must leave alone, in one block: masters, momentum, statistics, seen and t. */
+static char *snapshot(network *net, size_t *bytes)
+{
+    amp_network_desc d = described(net);
+    char *block = NULL;
+    size_t size = 0;
+#define KEEP(data, count) do { block = realloc(block, size + (count)); memcpy(block + size, (data), (count)); size += (count); } while (0)
+    for (int i = 0; i < d.count; i++) {
+        for (int k = 0; k < d.layers[i].param_count; k++) {
+            const amp_param_desc *p = &d.layers[i].params[k];
+            KEEP(p->master, p->count * sizeof(float));
+            KEEP(*p->gradient_slot, p->count * sizeof(float));
+        }
+        for (int k = 0; k < d.layers[i].statistics_count; k++) KEEP(d.layers[i].statistics[k].array, d.layers[i].statistics[k].count * sizeof(float));
+    }
+    KEEP(net->seen, sizeof *net->seen);
+    KEEP(net->t, sizeof *net->t);
+    if (net->amp && net->adam) {
+        int count;
+        const amp_param *params = amp_engine_params(net->amp->engine, &count);
+        for (int i = 0; i < count; i++) {
+            KEEP(params[i].m, params[i].count * sizeof(float));
+            KEEP(params[i].v, params[i].count * sizeof(float));
+        }
+    }
+    amp_network_desc_free(&d);
+    *bytes = size;
+    return block;
+}
+
+static void assert_masters_near(network *a, network *b, double tolerance)
+{
+    amp_network_desc x = described(a), y = described(b);
+    for (int i = 0; i < x.count; i++)
+        for (int k = 0; k < x.layers[i].param_count; k++) {
+            double difference = 0, size = 0;
+            const amp_param_desc *p = &x.layers[i].params[k], *q = &y.layers[i].params[k];
+            for (size_t e = 0; e < p->count; e++) {
+                difference += pow(p->master[e] - q->master[e], 2);
+                size += pow(q->master[e], 2);
+            }
+            if (!(sqrt(difference) <= tolerance * sqrt(size) + 1e-7))
+                fail_msg("%s of layer %d: %g of %g apart", p->name, i, sqrt(difference), sqrt(size));
+        }
+    amp_network_desc_free(&x);
+    amp_network_desc_free(&y);
+}
+
+/* ---- counting calls ---- */
+
+static struct { amp_backend real; int casts, loads; } counted;
+
+static amp_status counting_cast(amp_backend *b, const amp_tensor *s, const amp_tensor *d, int accumulate, amp_error *e)
+{
+    counted.casts++;
+    return counted.real.cast(b, s, d, accumulate, e);
+}
+
+static amp_status counting_load(amp_backend *b, amp_conv *c, const float *w, amp_error *e)
+{
+    counted.loads++;
+    return counted.real.conv_load_weights(b, c, w, e);
+}
+
+static void count_calls(network *net)
+{
+    amp_backend *b = amp_engine_backend(net->amp->engine);
+    counted.real = *b;
+    counted.casts = counted.loads = 0;
+    b->cast = counting_cast;
+    b->conv_load_weights = counting_load;
+}
+
+static void weights_are_cast_once_per_update(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    count_calls(net);
+    train_step(net, 1); /* two forwards */
+    assert_int_equal(counted.loads, 3);
+    train_step(net, 9);
+    train_step(net, 17);
+    assert_int_equal(counted.loads, 9);
+    free_network(net);
+}
+
+static void a_value_is_cast_once_per_form(void **state)
+{
+    (void)state;
+    static const char shared[] = "[net]\nbatch=4\nwidth=16\nheight=16\nchannels=3\nlearning_rate=0.01\nmax_batches=100\n" CONV(8, "")
+        "[convolutional]\nfilters=8\nsize=1\nstride=1\nactivation=linear\namp=0\n"
+        "[shortcut]\nfrom=0\nactivation=linear\namp=0\n[route]\nlayers=-1,0\namp=0\n" TAIL;
+    network *net = parse(shared, "bf16");
+    count_calls(net);
+    feed(net, 1);
+    net->train = 1;
+    forward_network(net);
+    /* image → bf16; layer 0 → fp32 once for its three fp32 readers; the route → bf16; the last convolution → fp32 for the cost */
+    assert_int_equal(counted.casts, 4);
+    free_network(net);
+}
+
+/* ---- autocast ---- */
+
+static amp_form form_of(network *net, int layer) { return amp_engine_plan(net->amp->engine)->nodes[layer].form; }
+
+static void forms_follow_autocast_rules(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "amp=0\n", "fp16");
+    feed(net, 1);
+    network_predict(net, net->input);
+    assert_int_equal(form_of(net, 0), AMP_FORM_LOW);
+    assert_int_equal(form_of(net, 1), AMP_FORM_WIDE); /* pinned */
+    assert_int_equal(form_of(net, 2), AMP_FORM_WIDE); /* shortcut of fp32 and fp16 promotes */
+    assert_int_equal(form_of(net, 3), AMP_FORM_WIDE); /* max pooling follows */
+    assert_int_equal(form_of(net, 4), AMP_FORM_WIDE); /* route promotes */
+    assert_int_equal(form_of(net, 5), AMP_FORM_LOW);
+    assert_int_equal(form_of(net, 6), AMP_FORM_HOST); /* cost */
+    free_network(net);
+}
+
+static void half_resident_layers_give_their_buffers_back(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    train_step(net, 1);
+    for (int i = 0; i < 5; i++) {
+        layer l = net->layers[i];
+        assert_null(l.output);
+        assert_null(l.delta);
+        assert_null(l.x);
+        assert_null(l.x_norm);
+        assert_null(l.indexes);
+    }
+    assert_non_null(net->layers[5].output); /* the cost reads it */
+    assert_ptr_equal(net->output, net->layers[5].output);
+    assert_null(net->workspace);
+    free_network(net);
+}
+
+/* ---- skipped steps ---- */
+
+static void check_skip(const char *net_keys, const char *dtype, float poison)
+{
+    network *net = parse_branched(net_keys, "", dtype);
+    train_step(net, 1);
+    train_step(net, 5);
+    size_t before_bytes, after_bytes;
+    char *before = snapshot(net, &before_bytes);
+    float rate = get_current_rate(net), scale = amp_engine_scaler(net->amp->engine)->scale;
+
+    feed(net, 77); /* the first subdivision is clean, the second is not: all of the batch is dropped */
+    train_network_datum(net);
+    feed(net, 78);
+    net->input[100] = poison;
+    train_network_datum(net);
+
+    char *after = snapshot(net, &after_bytes);
+    assert_int_equal(before_bytes, after_bytes);
+    assert_memory_equal(before, after, before_bytes);
+    assert_true(get_current_rate(net) == rate);
+    assert_int_equal(net->amp->skipped, 1);
+    if (!strcmp(dtype, "fp16")) assert_true(amp_engine_scaler(net->amp->engine)->scale == scale / 2);
+
+    /* and training goes on as if the bad batch had not been */
+    network *control = parse_branched(net_keys, "", dtype);
+    train_step(control, 1);
+    train_step(control, 5);
+    amp_scaler scaler = *amp_engine_scaler(net->amp->engine);
+    amp_engine_set_scaler(control->amp->engine, &scaler);
+    train_step(net, 31);
+    train_step(control, 31);
+    free(before);
+    free(after);
+    before = snapshot(control, &before_bytes);
+    after = snapshot(net, &after_bytes);
+    assert_int_equal(before_bytes, after_bytes);
+    assert_memory_equal(before, after, before_bytes);
+    free(before);
+    free(after);
+    free_network(net);
+    free_network(control);
+}
+
+static void a_skipped_step_leaves_no_trace(void **state)
+{
+    (void)state;
+    check_skip("", "fp32", NAN);
+    check_skip("", "bf16", INFINITY);
+    check_skip("init_scale=4\namp=1\n", "fp16", INFINITY);
+    check_skip("adam=1\n", "bf16", NAN);
+}
+
+static int diverge(void)
+{
+    network *net = parse_branched("amp=1\nmin_scale=1024\ninit_scale=4096\n", "", "fp16");
+    for (int i = 0; i < 10 * net->subdivisions; i++) {
+        feed(net, 1);
+        net->input[0] = INFINITY;
+        train_network_datum(net);
+    }
+    return 0;
+}
+
+/* In a process of its own: this program again, since OpenMP's threads do not survive a fork. */
+static void overflow_for_ever_ends_training(void **state)
+{
+    (void)state;
+    int out[2], status;
+    assert_int_equal(pipe(out), 0);
+    pid_t child = fork();
+    if (!child) {
+        dup2(out[1], 2);
+        execl("/proc/self/exe", "test_engine", "diverge", (char *)NULL);
+        _exit(127);
+    }
+    close(out[1]);
+    char text[8192] = "";
+    size_t length = 0;
+    for (ssize_t got; length < sizeof text - 1 && (got = read(out[0], text + length, sizeof text - 1 - length)) > 0;) length += (size_t)got;
+    close(out[0]);
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    assert_non_null(strstr(text, "4096 -> 2048"));
+    assert_non_null(strstr(text, "gradients stay inf or NaN"));
+    assert_non_null(strstr(text, "layer 0 (weights)"));
+}
+
+static void debug_names_the_first_bad_tensor(void **state)
+{
+    (void)state;
+    network *net = parse_branched("amp=1\ndebug=1\n", "", "bf16");
+    train_step(net, 1);
+    amp_update_args args = { .batch = 4, .learning_rate = .01f, .t = 2 };
+    amp_step_report report;
+    amp_error error;
+    feed(net, 3);
+    net->train = 1;
+    forward_network(net);
+    net->layers[6].delta[3] = NAN; /* the cost's own delta */
+    backward_network(net);
+    assert_int_equal(amp_engine_update(net->amp->engine, &args, 0, &report, &error), AMP_OK);
+    assert_true(report.skipped);
+    assert_true(report.anomaly.found);
+    assert_int_equal(report.anomaly.layer, 6);
+    assert_string_equal(report.anomaly.pass, "backward");
+    assert_string_equal(report.anomaly.tensor, "delta");
+    free_network(net);
+}
+
+/* ---- optimizers ---- */
+
+static void sgd_trains_as_stock(void **state)
+{
+    (void)state;
+    network *stock = parse_branched("", "", "off"), *ours = parse_branched("", "", "fp32");
+    assert_masters_near(ours, stock, 0);
+    for (unsigned i = 0; i < 10; i++) {
+        train_step(stock, 100 * i);
+        train_step(ours, 100 * i);
+    }
+    assert_int_equal(*ours->seen, *stock->seen);
+    assert_int_equal(*ours->t, *stock->t);
+    assert_masters_near(ours, stock, 1e-4);
+    free_network(stock);
+    free_network(ours);
+}
+
+/* Darknet's GPU form (adam_update_gpu): decay on every array, moments of minus the gradient, rate not divided by batch. */
+static void adam_follows_the_reference(void **state)
+{
+    (void)state;
+    network *net = parse_branched("adam=1\nB1=.8\nB2=.95\neps=.00001\n", "", "fp32");
+    int count;
+    const amp_param *params = amp_engine_params(net->amp->engine, &count);
+    double *w[16], *m[16], *v[16];
+    assert_true(count <= 16);
+    for (int i = 0; i < count; i++) {
+        w[i] = calloc(params[i].count, sizeof(double));
+        m[i] = calloc(params[i].count, sizeof(double));
+        v[i] = calloc(params[i].count, sizeof(double));
+        for (size_t e = 0; e < params[i].count; e++) w[i][e] = params[i].master[e];
+    }
+    net->subdivisions = 1;
+    for (int t = 1; t <= 5; t++) {
+        feed(net, 10u * (unsigned)t);
+        net->train = 1;
+        *net->seen += (size_t)net->batch;
+        forward_network(net);
+        backward_network(net);
+        double rate = get_current_rate(net);
+        for (int i = 0; i < count; i++)
+            for (size_t e = 0; e < params[i].count; e++) {
+                double d = params[i].grad[e] - (double)net->decay * net->batch * w[i][e];
+                m[i][e] = (double)net->B1 * m[i][e] + (1 - (double)net->B1) * d;
+                v[i][e] = (double)net->B2 * v[i][e] + (1 - (double)net->B2) * d * d;
+                w[i][e] += rate * (m[i][e] / (1 - pow(net->B1, t))) / (sqrt(v[i][e] / (1 - pow(net->B2, t))) + (double)net->eps);
+            }
+        update_network(net);
+    }
+    for (int i = 0; i < count; i++) {
+        for (size_t e = 0; e < params[i].count; e++)
+            if (fabs(params[i].master[e] - w[i][e]) > 2e-4) fail_msg("%s of layer %d [%zu]: %g, not %g", params[i].name, params[i].layer, e, params[i].master[e], w[i][e]);
+        free(w[i]);
+        free(m[i]);
+        free(v[i]);
+    }
+    free_network(net);
+}
+
+static void clip_norm_bounds_the_averaged_gradient(void **state)
+{
+    (void)state;
+    network *clipped = parse_branched("amp=1\nclip_norm=.01\nmomentum=0\ndecay=0\n", "", "fp32");
+    amp_update_args args = { .batch = 4, .learning_rate = 4, .momentum = 0, .t = 1 };
+    amp_step_report report;
+    amp_error error;
+    amp_network_desc d = described(clipped);
+    size_t bytes;
+    char *before = snapshot(clipped, &bytes);
+    feed(clipped, 3);
+    clipped->train = 1;
+    forward_network(clipped);
+    backward_network(clipped);
+    assert_int_equal(amp_engine_update(clipped->amp->engine, &args, 0, &report, &error), AMP_OK);
+    assert_true(report.gradient_norm > .01);
+    double moved = 0;
+    const float *old = (const float *)before; /* masters and momentum alternate in a snapshot */
+    for (int i = 0; i < d.count; i++) {
+        for (int k = 0; k < d.layers[i].param_count; k++) {
+            const amp_param_desc *p = &d.layers[i].params[k];
+            for (size_t e = 0; e < p->count; e++) moved += pow((double)p->master[e] - old[e], 2);
+            old += 2 * p->count;
+        }
+        for (int k = 0; k < d.layers[i].statistics_count; k++) old += d.layers[i].statistics[k].count;
+    }
+    /* the step is rate/batch times the summed gradient: with rate 4 and batch 4, four times the averaged one */
+    assert_true(fabs(sqrt(moved) - 4 * .01) < 4 * .01 * 1e-3);
+    free(before);
+    amp_network_desc_free(&d);
+    free_network(clipped);
+}
+
+/* ---- shapes and inference ---- */
+
+static double predicted_distance(network *ours, network *stock, unsigned seed)
+{
+    feed(stock, seed);
+    float *image = malloc((size_t)stock->inputs * stock->batch * sizeof *image);
+    memcpy(image, stock->input, (size_t)stock->inputs * stock->batch * sizeof *image);
+    double difference = 0, size = 0;
+    const float *b = network_predict(stock, image), *a = network_predict(ours, image);
+    for (int i = 0; i < stock->outputs * stock->batch; i++) {
+        difference += pow(a[i] - b[i], 2);
+        size += pow(b[i], 2);
+    }
+    free(image);
+    return sqrt(difference / size);
+}
+
+static void inference_resize_and_batch_follow_stock(void **state)
+{
+    (void)state;
+    static const struct { const char *dtype; double tolerance; } table[] = { { "fp32", 1e-4 }, { "bf16", 3e-2 }, { "fp16", 4e-3 } };
+    for (int i = 0; i < 3; i++) {
+        network *stock = parse_branched("", "", "off"), *ours = parse_branched("init_scale=64\namp=1\n", "", table[i].dtype);
+        assert_true(predicted_distance(ours, stock, 3) < table[i].tolerance);
+        resize_network(stock, 24, 20);
+        resize_network(ours, 24, 20);
+        assert_true(predicted_distance(ours, stock, 4) < table[i].tolerance);
+        resize_network(stock, 16, 16);
+        resize_network(ours, 16, 16);
+        for (unsigned k = 0; k < 3; k++) {
+            train_step(stock, 50 * k);
+            train_step(ours, 50 * k);
+        }
+        assert_int_equal(ours->amp->skipped, 0);
+        set_batch_network(stock, 1);
+        set_batch_network(ours, 1);
+        assert_true(predicted_distance(ours, stock, 5) < 3 * table[i].tolerance);
+        free_network(stock);
+        free_network(ours);
+    }
+}
+
+static void loaded_weights_reach_the_half_copies(void **state)
+{
+    (void)state;
+    network *a = parse_branched("", "", "bf16"), *b = parse_branched("", "", "bf16");
+    feed(a, 3);
+    feed(b, 3);
+    for (unsigned k = 0; k < 3; k++) train_step(a, 50 * k);
+    network_predict(b, b->input); /* half copies of the initial weights */
+    char name[] = "/tmp/engine-XXXXXX";
+    close(mkstemp(name));
+    save_weights(a, name);
+    load_weights(b, name);
+    unlink(name);
+    feed(a, 4);
+    feed(b, 4);
+    const float *x = network_predict(a, a->input), *y = network_predict(b, b->input);
+    assert_memory_equal(x, y, (size_t)a->outputs * a->batch * sizeof *x);
+    free_network(a);
+    free_network(b);
+}
+
+static void memory_does_not_grow_over_repeated_inference(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    feed(net, 1);
+    network_predict(net, net->input);
+    count_calls(net);
+    for (int i = 0; i < 50; i++) network_predict(net, net->input);
+    assert_int_equal(counted.loads, 0);
+    assert_int_equal(counted.casts, 50 * 2); /* image → bf16, last convolution → fp32 */
+    free_network(net);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && !strcmp(argv[1], "diverge")) return diverge();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_are_cast_once_per_update),
+        cmocka_unit_test(a_value_is_cast_once_per_form),
+        cmocka_unit_test(forms_follow_autocast_rules),
+        cmocka_unit_test(half_resident_layers_give_their_buffers_back),
+        cmocka_unit_test(a_skipped_step_leaves_no_trace),
+        cmocka_unit_test(overflow_for_ever_ends_training),
+        cmocka_unit_test(debug_names_the_first_bad_tensor),
+        cmocka_unit_test(sgd_trains_as_stock),
+        cmocka_unit_test(adam_follows_the_reference),
+        cmocka_unit_test(clip_norm_bounds_the_averaged_gradient),
+        cmocka_unit_test(inference_resize_and_batch_follow_stock),
+        cmocka_unit_test(loaded_weights_reach_the_half_copies),
+        cmocka_unit_test(memory_does_not_grow_over_repeated_inference),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
