@@ -82,7 +82,7 @@ export OMP_WAIT_POLICY=passive # two threads that spin for work take the time of
 cpus() {
     taskset -pc $$ | sed 's/.*: //' | tr , '\n' |
         awk -F- -v n="$1" '{ for (i = $1; i <= $NF; ++i) a[++c] = i }
-                           END { for (i = (c > n ? c - n + 1 : 1); i <= c; ++i) printf "%s%d", s, a[i]; s = "," }' 
+                           END { for (i = (c > n ? c - n + 1 : 1); i <= c; ++i) { printf "%s%d", s, a[i]; s = "," } }'
 }
 
 # run SIDE THREADS BATCH WARMUP ITERS DATA: one process; prints its JSON line

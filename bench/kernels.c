@@ -1,7 +1,9 @@
 /* How long the CPU backend's own kernels take on yolov3-tiny's shapes (416×416, batch 4), against the bytes they must
  * move: batch norm + leaky and max pooling, forward and backward, and the update of its 8.9 M parameters.
  *
- *   OMP_NUM_THREADS=1 build/bench_kernels [repetitions]        AMP_CPU_ISA=avx2 caps the instruction set
+ *   cd build/cpu/CMakeFiles/amp_room_backend_cpu.dir/plugin/backend/cpu
+ *   gcc -std=gnu11 -O3 -fopenmp SOURCE/bench/kernels.c rows*.o plan.c.o batchnorm.c.o pool.c.o update.c.o -lm -o kernels
+ *   OMP_NUM_THREADS=1 ./kernels [repetitions]        AMP_CPU_ISA=avx2 caps the instruction set
  *
  * Times are medians in milliseconds. GB/s counts each stream once per pass: batch norm forward reads x twice and writes
  * y; backward reads x, y and dy twice and writes dx; pooling reads and writes x, y and the choices. */

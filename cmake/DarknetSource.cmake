@@ -1,5 +1,5 @@
-# Darknet's source: DARKNET_TREE, which is left as it is, DARKNET_PATCHED, a copy in the build folder, and DARKNET_STOCK,
-# what darknet-stock is built from.
+# Darknet's source: DARKNET_TREE, which is left as it is, DARKNET_PATCHED, a copy in the build folder, and
+# DARKNET_STOCK, what darknet-stock is built from.
 # patches/fetch.sh and patches/apply.sh do the work and say what went wrong.
 
 set(DARKNET_STOCK ${DARKNET_SOURCE_DIR})

@@ -30,7 +30,7 @@ function(plugin_room room)
 endfunction()
 
 add_library(darknet_headers INTERFACE)
-target_include_directories(darknet_headers INTERFACE ${DARKNET_PATCHED}/include ${DARKNET_PATCHED}/src)
+target_include_directories(darknet_headers SYSTEM INTERFACE ${DARKNET_PATCHED}/include ${DARKNET_PATCHED}/src)
 target_compile_definitions(darknet_headers INTERFACE AMP)
 target_link_libraries(darknet_headers INTERFACE darknet_configuration)
 

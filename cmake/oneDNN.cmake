@@ -5,8 +5,8 @@
 find_path(ONEDNN_INCLUDE_DIR dnnl.h HINTS $ENV{ONEDNN_ROOT} PATH_SUFFIXES include oneapi/dnnl
     DOC "The folder that holds oneDNN's dnnl.h")
 find_library(ONEDNN_LIBRARY dnnl HINTS $ENV{ONEDNN_ROOT} PATH_SUFFIXES lib lib64 DOC "oneDNN's library")
-set(how "Install Debian's package libdnnl-dev (scripts/dependencies.sh does), or set the environment variable ONEDNN_ROOT \
-to the folder with oneDNN's include/ and lib/, and remove the build folder.")
+string(CONCAT how "Install Debian's package libdnnl-dev (scripts/dependencies.sh does), or set the environment variable "
+    "ONEDNN_ROOT to the folder with oneDNN's include/ and lib/, and remove the build folder.")
 if(NOT ONEDNN_INCLUDE_DIR OR NOT ONEDNN_LIBRARY)
     message(FATAL_ERROR "oneDNN was not found. ${how}")
 endif()

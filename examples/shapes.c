@@ -118,7 +118,7 @@ static void check_darknet_finds_labels(const char *folder)
             fail("%s has \"%s\" in its name, and Darknet would look for the labels elsewhere; choose another --out",
                  folder, replaced[i]);
     if (strlen(folder) >= PATH_ROOM) fail("%s: the name is too long (%d characters at most)", folder, PATH_ROOM - 1);
-    if (strchr(folder, '\n')) fail("--out: a line break in the name cannot stand in Darknet's lists");
+    if (strpbrk(folder, " \t\r\n")) fail("%s: Darknet drops the blanks from a path; choose another --out", folder);
 }
 
 static FILE *open_for_writing(const char *path)

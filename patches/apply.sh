@@ -66,7 +66,12 @@ fi
 
 mkdir -p "$2"
 copy=$(cd "$2" && pwd)
-case $copy/ in "$tree"/*) say "$copy lies in the tree that is to be copied; name a destination outside"; rmdir "$copy"; exit 1 ;; esac
+case $copy/ in
+    "$tree"/*)
+        rmdir "$copy"
+        say "$copy lies in the tree that is to be copied; name a destination outside"
+        exit 1 ;;
+esac
 rm -f "$copy/$mark"
 (cd "$copy" && rm -rf Makefile include src examples amp)
 (cd "$tree" && awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sums" | tar -cf - -T -) | tar -xf - -C "$copy"

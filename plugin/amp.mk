@@ -8,7 +8,7 @@ OBJ += $(patsubst $(AMP_DIR)/%.c, amp/%.o, $(AMP_SOURCES))
 COMMON += -DAMP -I$(AMP_DIR)/include/
 LDFLAGS += -ldnnl -fopenmp
 
-AMP_CFLAGS = -std=c11 -O3 -Wall -Wextra -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -I$(AMP_DIR)
+AMP_CFLAGS = -std=c11 -O3 -Wall -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -I$(AMP_DIR)
 AMP_MACHINE := $(shell $(CC) -dumpmachine)
 ifneq (, $(findstring x86_64, $(AMP_MACHINE)))
 $(OBJDIR)amp/%_avx2.o: AMP_CFLAGS += -mavx2 -mfma -mf16c

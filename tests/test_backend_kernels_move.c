@@ -11,7 +11,7 @@ typedef struct pool_case { int n, h, w, c, size, stride, pad; } pool_case;
 static const pool_case pools[] = { { 2, 8, 6, 16, 2, 2, 1 }, { 1, 7, 9, 17, 2, 2, 1 }, { 1, 13, 13, 33, 2, 1, 1 },
     { 2, 7, 8, 3, 3, 2, 2 }, { 1, 6, 5, 1, 3, 1, 2 }, { 1, 9, 9, 8, 5, 1, 4 }, { 1, 5, 6, 15, 9, 1, 8 },
     { 1, 9, 7, 20, 2, 3, 1 }, { 1, 6, 6, 4, 1, 2, 0 }, { 1, 6, 6, 5, 2, 2, 6 }, { 1, 3, 3, 2, 15, 4, 14 },
-    { 2, 40, 40, 31, 3, 2, 0 } };
+    { 2, 40, 40, 31, 3, 2, 0 }, { 1, 6, 9, 18, 2, 2, 0 }, { 1, 7, 8, 3, 2, 2, 0 } /* a last column, a last row unread */ };
 
 static int pooled(int length, const pool_case *p) { return (length + p->pad - p->size) / p->stride + 1; }
 
@@ -204,6 +204,7 @@ static void channels_copies_adds_and_touches_no_other(void **state)
             }
     amp_tensor a = filled(AMP_FP16, 1, 2, 2, 4, 1, 0, 1);
     ASSERT_REFUSED(amp_cpu_channels(NULL, &a, 2, &a, 0, 3, 1, 0, e));
+    ASSERT_REFUSED(amp_cpu_channels(NULL, &a, 0, &a, 2, 3, 1, 0, e));
     ASSERT_REFUSED(amp_cpu_channels(NULL, &a, 0, &a, -1, 3, 1, 0, e));
     free(a.data);
 }

@@ -14,7 +14,8 @@
 #include "parser.h"
 
 static const char cfg[] =
-    "[net]\nbatch=4\nsubdivisions=2\nwidth=64\nheight=64\nchannels=3\nlearning_rate=0.001\nmomentum=0.9\nmax_batches=100\n"
+    "[net]\nbatch=4\nsubdivisions=2\nwidth=64\nheight=64\nchannels=3\n"
+    "learning_rate=0.001\nmomentum=0.9\nmax_batches=100\n"
     "[convolutional]\nbatch_normalize=1\nfilters=8\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
     "[maxpool]\nsize=2\nstride=2\n"
     "[convolutional]\nbatch_normalize=1\nfilters=16\nsize=3\nstride=2\npad=1\nactivation=leaky\n"

@@ -45,6 +45,13 @@ static network *load(const char *cfg, const char *dtype)
     return parse_network_cfg((char *)cfg);
 }
 
+/* free_network forgets the workspace; under AMP there is none. */
+static void release(network *net)
+{
+    free(net->workspace);
+    free_network(net);
+}
+
 /* Stock's functions by layer, behind the replacements for what stock leaves out on the CPU. */
 static void (*stock_forward[64])(layer, network), (*stock_backward[64])(layer, network);
 
@@ -260,7 +267,7 @@ static void measure_movement(network *stock, const char *path, const outcome *ba
             if (d > movement[i]) movement[i] = d;
         }
         forget(&o);
-        free_network(moved);
+        release(moved);
     }
 }
 
@@ -298,8 +305,8 @@ static double compare(const char *folder, const char *cfg, const char *dtype, fl
                   theirs.name[which], learns ? "" : " (no parameter learns)");
     forget(&theirs);
     forget(&mine);
-    free_network(stock);
-    free_network(ours);
+    release(stock);
+    release(ours);
     return worst;
 }
 

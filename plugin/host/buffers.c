@@ -38,6 +38,17 @@ static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int neede
     return AMP_OK;
 }
 
+/* Darknet's Adam moments: the engine keeps its own, for every kind of parameter. */
+static void give_back_moments(layer *l)
+{
+    give_back(&l->m);
+    give_back(&l->v);
+    give_back(&l->bias_m);
+    give_back(&l->bias_v);
+    give_back(&l->scale_m);
+    give_back(&l->scale_v);
+}
+
 /* What only Darknet's own forward and backward of this layer would use. */
 static void give_back_internals(layer *l)
 {
@@ -82,6 +93,7 @@ static amp_status prepare_buffers(void *context, const char *needs_output, const
         layer *l = &net->layers[i];
         size_t wanted = elements(net, l);
         amp_host_buffers *have = &amp->buffers[i];
+        give_back_moments(l);
         if (amp_host_is_native(l)) {
             give_back_internals(l);
             AMP_TRY(fit(&l->output, &have->output_capacity, wanted, needs_output[i], i, error));

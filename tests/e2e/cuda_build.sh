@@ -8,9 +8,11 @@ echo '#include <cudnn.h>' | nvcc -E -x cu - > /dev/null 2>&1 || skip 'nvcc finds
 "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" patched
 cd patched
 # The Makefile's default is every major architecture that nvcc knows: check the flags, compile for one.
-flags=$(make -n GPU=1 CUDNN=1 | grep -m 1 -o '\-gencode.*code=[^ ]*') || fail 'the Makefile finds no architecture in nvcc --list-gpu-code'
+flags=$(make -n GPU=1 CUDNN=1 | grep -m 1 -o '\-gencode.*code=[^ ]*') ||
+    fail 'the Makefile finds no architecture in nvcc --list-gpu-code'
 echo '__global__ void nothing() {}' > nothing.cu
 nvcc $flags -c nothing.cu || fail "nvcc does not take $flags"
 one=$(nvcc --list-gpu-code | sed -n 1p)
-make -j"$(nproc)" GPU=1 CUDNN=1 OPTS=-O0 ARCH="-arch=$one" > ../log 2>&1 || fail "make GPU=1 CUDNN=1: $(grep -m 5 -i error ../log)"
+make -j"$(nproc)" GPU=1 CUDNN=1 OPTS=-O0 ARCH="-arch=$one" > ../log 2>&1 ||
+    fail "make GPU=1 CUDNN=1: $(grep -m 5 -i error ../log)"
 nm darknet | grep -q forward_network_gpu || fail 'the program holds no GPU code'

@@ -5,8 +5,10 @@ set -eu
 cmake --install "$BUILD_DIR" --prefix "$PWD/first" > log || fail "$(cat log)"
 mv first moved
 tiny_training
-ldd moved/bin/darknet | grep -q "$PWD/moved/.*libdarknet" || fail "the program finds another library: $(ldd moved/bin/darknet)"
-moved/bin/darknet detector train tiny.data tiny.cfg > out 2> err || fail "the installed program does not train: $(tail -3 err)"
+ldd moved/bin/darknet | grep -q "$PWD/moved/.*libdarknet" ||
+    fail "the program finds another library: $(ldd moved/bin/darknet)"
+moved/bin/darknet detector train tiny.data tiny.cfg > out 2> err ||
+    fail "the installed program does not train: $(tail -3 err)"
 
 command -v pkg-config > /dev/null || skip 'there is no pkg-config for the second half of this test'
 cat > client.c <<'END'

@@ -6,7 +6,8 @@ set -eu
 # AMP=0: the compiler sees the same text (but for assertions, which hold line numbers).
 for file in $(cd "$DARKNET_TREE" && ls src/*.c examples/*.c); do
     for tree in "$DARKNET_TREE" patched; do
-        cc -E -P -DNDEBUG -I"$tree/include" -I"$tree/src" "$tree/$file" 2> /dev/null | sed "/^ *$/d" > "$(basename "$tree").i"
+        cc -E -P -DNDEBUG -I"$tree/include" -I"$tree/src" "$tree/$file" 2> /dev/null |
+            sed '/^ *$/d' > "$(basename "$tree").i"
     done
     cmp -s "$(basename "$DARKNET_TREE").i" patched.i || fail "without AMP, $file is not stock Darknet's"
 done

@@ -4,8 +4,12 @@ set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 
 cp -R "$DARKNET_TREE" tree
-fingerprint() { (cd tree && find . -type f -printf '%p %T@ ' -exec sha256sum {} \; | LC_ALL=C sort | sha256sum); }
-configure() { cmake -S "$SOURCE_DIR" -B build -DDARKNET_SOURCE_DIR="$PWD/tree" -DDARKNET_AMP_BUILD_TESTS=OFF > log 2>&1; }
+fingerprint() {
+    (cd tree && find . -type f -printf '%p %T@ ' -exec sha256sum {} \; | LC_ALL=C sort | sha256sum)
+}
+configure() {
+    cmake -S "$SOURCE_DIR" -B build -DDARKNET_SOURCE_DIR="$PWD/tree" -DDARKNET_AMP_BUILD_TESTS=OFF > log 2>&1
+}
 
 before=$(fingerprint)
 configure || fail "a genuine tree is refused: $(cat log)"

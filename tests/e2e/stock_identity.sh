@@ -7,12 +7,14 @@ cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/one_order.c" -o one_order.so -ld
 tiny_training
 train() { # train <program> <folder>
     mkdir "$2"
-    OMP_NUM_THREADS=1 LD_PRELOAD=$PWD/one_order.so ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 \
+    OMP_NUM_THREADS=1 LD_PRELOAD=$PWD/one_order.so \
+        ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 \
         "$1" detector train tiny.data tiny.cfg > "$2/out" 2> "$2/err" || fail "$1: $(tail -3 "$2/err")"
     mv backup/tiny_final.weights "$2"
 }
 train "$DARKNET_STOCK" stock
 train "$DARKNET_STOCK" stock_again
 train "$DARKNET" patched
-cmp stock/tiny_final.weights stock_again/tiny_final.weights || fail 'stock Darknet differs from itself: the test is broken'
+cmp stock/tiny_final.weights stock_again/tiny_final.weights ||
+    fail 'stock Darknet differs from itself: the test is broken'
 cmp stock/tiny_final.weights patched/tiny_final.weights || fail 'the patched Darknet trains to other weights'

@@ -1,0 +1,139 @@
+# detector map: right numbers for a network whose boxes are known, and one clear line for whatever can be wrong.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+
+# A network that sees the same everywhere: class 0 in the middle of its input, 16 x 12 of 32 x 32. Its weights are
+# nought, so its biases are its output: x, y, w, h, objectness, class 0, class 1.
+cat > constant.cfg <<'END'
+[net]
+batch=4
+subdivisions=1
+width=32
+height=32
+channels=3
+
+[maxpool]
+size=32
+stride=32
+
+[convolutional]
+filters=7
+size=1
+stride=1
+activation=linear
+
+[yolo]
+mask=0
+anchors=16,12
+classes=2
+num=1
+END
+six='\x00\x00\xc0\x40' minus_twenty='\x00\x00\xa0\xc1' nan='\x00\x00\xc0\x7f'
+weights() { # weights <bias of the objectness>
+    printf '\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00' # version 0.2.0
+    head -c 8 /dev/zero                                       # images seen
+    head -c 16 /dev/zero                                      # x, y, w, h
+    printf "$1$six$minus_twenty"
+    head -c 84 /dev/zero
+}
+weights "$six" > constant.weights
+weights "$nan" > nan.weights
+
+mkdir images labels
+picture() { # picture <name> <width> <height>
+    { printf 'P6\n%d %d\n255\n' "$2" "$3"; yes dark | head -c $(($2 * $3 * 3)); } > "images/$1.jpg"
+    echo "images/$1.jpg" >> valid.txt
+}
+# Every picture gets one detection of class 0 with the same score: false, true, true, false in the list's order.
+picture nothing 40 30                              # no label file: no object
+picture wide 40 30                                 # letter-boxed to 32 x 24
+echo '0 0.5 0.5 0.5 0.5' > labels/wide.txt         # 16 / 32, 12 / 24
+picture tall 20 40                                 # letter-boxed to 16 x 32
+echo '0 0.5 0.5 1.0 0.375' > labels/tall.txt       # 16 / 16, 12 / 32
+picture other 32 32
+echo '1 0.5 0.5 0.5 0.375' > labels/other.txt
+echo '0 0.1 0.1 0.0001 0.2' >> labels/other.txt    # too thin for training, and so for this
+printf '%s\n' round square > names.txt
+printf '%s\n' 'classes = 2' 'valid = valid.txt' 'names = names.txt' 'difficult = none' > my.data
+
+expect() { # expect <line>...
+    for line in "$@"; do
+        tr -s ' \t' ' ' < out | grep -qF -- "$line" || fail "no line '$line' in: $(cat out)"
+    done
+}
+measure() { "$DARKNET" detector map "$@" > out 2> err || fail "detector map $*: $(tail -n 3 err)"; }
+
+for amp in off bf16; do
+    measure my.data constant.cfg constant.weights -amp $amp
+    # Class 0: precision 0, 1/2, 2/3, 1/2; the envelope is 2/3 all along. Class 1: its one object was not found.
+    expect 'class_id = 0, name = round, ap = 66.67 % (TP = 2, FP = 2)' \
+        'class_id = 1, name = square, ap = 0.00 % (TP = 0, FP = 0)' \
+        'for conf_thresh = 0.25, precision = 0.5000, recall = 0.6667, F1-score = 0.5714' \
+        'TP = 2, FP = 2, FN = 1, average IoU = 100.00 %' \
+        'IoU threshold = 50 %, used 101 recall points' \
+        'mean average precision (mAP@0.50) = 0.333333, or 33.33 %' \
+        'mean average precision (mAP@0.50:0.95) = 0.333333, or 33.33 %' \
+        '4 images, 3 objects, 4 detections' '1 labels thinner than 0.001 left out'
+done
+measure my.data constant.cfg constant.weights -thresh 0.999
+expect 'for conf_thresh = 1.00, precision = 0.0000, recall = 0.0000, F1-score = 0.0000' '(mAP@0.50) = 0.333333'
+measure -points 11 my.data constant.cfg constant.weights
+expect 'used 11 recall points' '(mAP@0.50) = 0.333333'
+measure my.data constant.cfg constant.weights -points 0
+expect 'used the area under the curve' '(mAP@0.50) = 0.333333'
+sed 's/^names.*//' my.data > nameless.data
+measure nameless.data constant.cfg constant.weights
+expect 'class_id = 1, name = (unnamed), ap = 0.00 %'
+
+refused() { # refused <what the last line must say> <arguments...>
+    local word=$1 status=0
+    shift
+    "$DARKNET" detector map "$@" > out 2> err || status=$?
+    [ $status = 1 ] || fail "detector map $*: status $status instead of 1: $(tail -n 3 err)"
+    tail -n 1 err | grep -q "^detector map: .*$word" || fail "detector map $*: does not say '$word' but: $(tail -n 1 err)"
+    ! grep -q 'mean average' out || fail "detector map $*: a score in spite of the error"
+}
+good='constant.cfg constant.weights'
+refused 'three files' my.data
+refused 'three files' my.data constant.cfg
+refused 'not an option' my.data $good extra
+refused 'not an option' my.data $good -frobnicate
+refused '0 (area under the curve), 11' my.data $good -points 7
+refused '-thresh 2' my.data $good -thresh 2
+refused 'missing.data: cannot read' missing.data $good
+refused 'missing.cfg: cannot read' my.data missing.cfg constant.weights
+refused 'missing.weights: cannot read' my.data constant.cfg missing.weights
+: > empty
+refused 'empty: the weights is empty' my.data constant.cfg empty
+refused 'numbers that are not finite' my.data constant.cfg nan.weights
+sed '/yolo/,$d' constant.cfg > classifier.cfg
+refused 'not a detector' my.data classifier.cfg constant.weights
+
+with() { printf '%s\n' "$@" > with.data; }
+with 'names = names.txt'
+refused 'with.data: no .valid' with.data $good
+with 'valid = missing.txt'
+refused 'missing.txt: cannot read the list' with.data $good
+with 'valid = images'
+refused 'images: cannot read the list' with.data $good
+with 'valid = empty'
+refused 'empty: .*list of validation images is empty' with.data $good
+with 'valid = valid.txt' 'names = missing.names'
+refused 'missing.names: cannot read the class names' with.data $good
+echo images/nothing.jpg > list
+with 'valid = list'
+refused 'none of the 1 validation images has a labelled object' with.data $good
+echo images/gone.jpg > list
+refused 'images/gone.jpg: cannot read the image: No such file' with.data $good
+echo 'no image' > images/broken.jpg
+echo images/broken.jpg > list
+refused 'images/broken.jpg: cannot read the image: unknown image type' with.data $good
+echo images/wide.jpg > list
+for line in '0 0.5 0.5 0.5' '0 0.5 0.5 0.5 0.5 0.5' 'round 0.5 0.5 0.5 0.5' '0 0.5 0.5 nan 0.5'; do
+    echo "$line" > labels/wide.txt
+    refused "labels/wide.txt: label 1 is not .class x y width height.: $line" with.data $good
+done
+for class in 2 -1; do
+    echo "$class 0.5 0.5 0.5 0.5" > labels/wide.txt
+    refused "labels/wide.txt: label 1 is of class $class, but the network knows 0 to 1" with.data $good
+done
