@@ -14,7 +14,7 @@
 #   --memory-batch N  8    --cfg FILE  yolov3-tiny
 #   --sides "…"   any of: stock fp32 bf16 fp16 torch-f32 torch-bf16
 #   --python P    the interpreter that has PyTorch (/usr/bin/python3, for Debian's python3-torch)
-#   --build DIR   the build folder (build/cpu); what is missing in it is built
+#   --build DIR   the build folder (build/cpu), which is brought up to date first; --no-build takes it as it is
 #   --no-pin      let the system choose the CPUs (default: taskset, on the last ones)
 #   --json FILE   everything measured, and the machine, as JSON
 #   --log FILE    what the programs print on stderr
@@ -27,7 +27,7 @@ bench=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$bench")
 
 mode=speed threads=1 batch=4 size= iters=10 stock_iters=3 warmup=4 rounds=3 memory_batch=8 cfg=
-sides="stock fp32 bf16 fp16 torch-f32 torch-bf16" python=/usr/bin/python3 build=$root/build/cpu pin=1 json= log=
+sides="stock fp32 bf16 fp16 torch-f32 torch-bf16" python=/usr/bin/python3 build=$root/build/cpu up_to_date= pin=1 json= log=
 
 fail() { echo "bench/cpu.sh: $*" >&2; exit 1; }
 
@@ -35,6 +35,7 @@ while [ $# -gt 0 ]; do
     case $1 in
         -h|--help) sed -n '2,/^set -eu/{/^set/d;s/^# \{0,1\}//p}' "$0"; exit 0 ;;
         --no-pin) pin=; shift; continue ;;
+        --no-build) up_to_date=1; shift; continue ;;
     esac
     [ $# -ge 2 ] || fail "$1 needs a value"
     case $1 in
@@ -54,12 +55,13 @@ log=${log:-$work/log}
 
 # ---- both sides ----
 
-if ! [ -x "$build/bin/bench-step" ] || ! [ -x "$build/bin/bench-step-stock" ]; then
+if [ -z "$up_to_date" ]; then
     echo "building the benchmark in $build" >&2
     { cmake -S "$root" -B "$build" -DDARKNET_AMP_BUILD_BENCH=ON -DDARKNET_AMP_BUILD_STOCK=ON &&
       cmake --build "$build" --parallel "$(nproc)" --target bench-step bench-step-stock; } >"$work/build" 2>&1 ||
         { tail -n 20 "$work/build" >&2; fail "the build failed; its last lines are above"; }
 fi
+[ -x "$build/bin/bench-step" ] && [ -x "$build/bin/bench-step-stock" ] || fail "$build has no bench-step and bench-step-stock"
 
 if [ -z "$cfg" ]; then
     source=$(sed -n 's/^DARKNET_SOURCE_DIR:PATH=//p' "$build/CMakeCache.txt")

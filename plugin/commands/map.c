@@ -51,8 +51,8 @@ static amp_status read_points(const char *text, request *r, amp_error *error)
     return AMP_OK;
 }
 
-/* Options may stand among the names, as everywhere in Darknet, so the names are counted here. Darknet blanks the end of
- * argv when it takes an option out. */
+/* Options may stand among the names, as everywhere in Darknet. Darknet blanks the end of argv when it takes an option
+ * out. */
 static amp_status read_request(int argc, char **argv, request *r, amp_error *error)
 {
     char **names[] = {&r->data_file, &r->cfg_file, &r->weights_file};
@@ -253,9 +253,8 @@ static amp_status measure(const request *r, const amp_detection_data *data, amp_
     return status;
 }
 
-void darknet_amp_detector_map(char *data_file, char *cfg_file, char *weights_file, int argc, char **argv)
+void darknet_amp_detector_map(int argc, char **argv)
 {
-    (void)data_file, (void)cfg_file, (void)weights_file; /* counted again by read_request */
     amp_error error;
     request r;
     amp_detection_data data = {0};

@@ -45,9 +45,9 @@ int darknet_amp_rand(void);
 unsigned long darknet_amp_next_job(void);
 void darknet_amp_begin_job(unsigned long job, int part);
 
-/* `darknet detector map <data> <cfg> <weights>`: prints AP per class, mAP@0.5, mAP@0.5:0.95, precision, recall and F1
+/* `darknet detector map <data> <cfg> <weights>`, the program's arguments as a whole: prints AP per class, mAP@0.5, mAP@0.5:0.95, precision, recall and F1
  * over the data file's `valid` images. */
-void darknet_amp_detector_map(char *data_file, char *cfg_file, char *weights_file, int argc, char **argv);
+void darknet_amp_detector_map(int argc, char **argv);
 
 #ifdef __cplusplus
 }
