@@ -15,6 +15,11 @@ struct network;
 struct darknet_amp;         /* all that AMP knows of one network; network.amp, NULL when AMP is off */
 struct darknet_amp_options; /* what one .cfg and the command line ask for, read before the layers are made */
 
+/* main, before anything else: has OpenMP's threads sleep while they wait, unless the user's environment says otherwise. By
+ * default they spin, and take the processors from the 64 threads that load images. OpenMP reads its environment when it
+ * is loaded, so the program is started once more with it set. */
+void darknet_amp_start(char **argv);
+
 /* main: takes `-amp off|fp32|fp16|bf16` and `-seed N` out of the arguments, before anything else reads them. */
 void darknet_amp_arguments(int argc, char **argv);
 
