@@ -250,8 +250,8 @@ class Network(nn.Module):
 def blas():
     """The BLAS in use: 1x1 convolutions of f32 go to it at one thread and small batches, in some versions."""
     with open("/proc/self/maps") as maps:
-        files = {line.split()[-1] for line in maps if "blas" in line or "libmkl" in line}
-    return sorted(f for f in files if f.startswith("/"))
+        files = {line.split()[-1] for line in maps}
+    return sorted(f for f in files if os.path.basename(f).startswith(("libblas", "libopenblas", "libmkl_rt")))
 
 
 def median(values):

@@ -160,7 +160,7 @@ train_and_measure() { # train_and_measure <dtype>
     fi
     train "$1" "$folder"
     measure "$1" "$folder"
-    grep -ah '^amp: .* on ' "$folder/train.err" | head -n 1 | sed 's/^amp:/ /' || true
+    grep -ahE '^amp: (fp32|bf16|fp16) on ' "$folder/train.err" | head -n 1 | sed 's/^amp:/ /' || true
 }
 
 show_table() {

@@ -59,13 +59,16 @@ static amp_status back_off(amp_scaler *scaler)
     return scaler->stuck < AMP_SCALER_STUCK_LIMIT ? AMP_OK : AMP_DIVERGED;
 }
 
+/* Above 2^126 the inverse is subnormal, and a host built with -Ofast flushes it to 0: every gradient would be lost. */
+static const float LARGEST_SCALE = 0x1p126f;
+
 static void grow_when_due(amp_scaler *scaler)
 {
     scaler->stuck = 0;
     if (!scaler->dynamic || ++scaler->growth_tracker < scaler->growth_interval) return;
     float grown = (float)((double)scaler->scale * scaler->growth_factor);
     scaler->growth_tracker = 0;
-    if (amp_is_finite(grown)) scaler->scale = grown;
+    if (grown <= LARGEST_SCALE) scaler->scale = grown;
 }
 
 amp_status amp_scaler_update(amp_scaler *scaler, int found_inf)

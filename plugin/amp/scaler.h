@@ -48,7 +48,8 @@ amp_status amp_scaler_init(amp_scaler *scaler, const amp_scaler_params *params, 
 /* Ends a step. found_inf: non-zero if any gradient was not finite (a sum of flags will do).
  *   dynamic, found_inf: scale = (float)(scale * backoff_factor), growth_tracker = 0.
  *   dynamic, clean:     growth_tracker += 1; at growth_interval it returns to 0 and (float)(scale * growth_factor)
- *                       is taken if finite.
+ *                       is taken up to 2^126 (torch: if finite, so up to 2^127; beyond 2^126 the inverse is subnormal, and
+ *                       a host built with -Ofast flushes that to 0).
  *   static:             the scale never moves; steps and skipped are counted.
  *   disabled:           nothing happens.
  * AMP_DIVERGED: a dynamic scale would fall below min_scale, or AMP_SCALER_STUCK_LIMIT is reached. The step is counted
