@@ -87,7 +87,8 @@ draw_shapes() {
         grep -qxF "valid = $work/shapes/valid.txt" "$work/shapes/shapes.data"; then
         echo "$work/shapes is there already"
     else
-        "$build/bin/shapes" --out "$work/shapes" --train 800 --valid 200 --size 96 --seed 1 || die 'no data set, see above'
+        "$build/bin/shapes" --out "$work/shapes" --train 800 --valid 200 --size 96 --seed 1 ||
+            die 'no data set: see above; --work names another folder'
     fi
 }
 

@@ -26,6 +26,7 @@ quietly() {
 }
 
 scripts/dependencies.sh --tests $install
-quietly cmake --preset "$preset"
+# Named, because examples/quickstart.sh configures the same folder without tests.
+quietly cmake --preset "$preset" -DDARKNET_AMP_BUILD_TESTS=ON -DDARKNET_AMP_BUILD_STOCK=ON
 quietly cmake --build "build/$preset" -- -j"$(nproc)"
 exec ctest --test-dir "build/$preset" --output-on-failure "$@"

@@ -385,8 +385,10 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     if (found_inf) {
         AMP_TRY(drop_step(engine, error));
         if (verdict == AMP_OK) return AMP_OK;
-        return amp_fail(error, AMP_DIVERGED, "amp: gradients stay inf or NaN: first in layer %d (%s), loss scale down from %g; lower "
-                        "learning_rate, check the labels, or set dtype=bf16", report->bad_layer, report->bad_tensor, (double)report->scale_before);
+        return amp_fail(error, AMP_DIVERGED, "amp: gradients stay inf or NaN, first in layer %d (%s), %s %g: training cannot go on; "
+                        "lower learning_rate, raise burn_in, check the labels%s", report->bad_layer, report->bad_tensor,
+                        scaler->dynamic ? "at the smallest loss scale," : "step after step at loss scale", (double)report->scale_before,
+                        engine->settings.dtype == AMP_FP16 ? ", or set dtype=bf16" : "");
     }
     report->gradient_norm = sqrt(squares) / args->batch;
     if (engine->settings.clip_norm > 0 && report->gradient_norm > engine->settings.clip_norm)

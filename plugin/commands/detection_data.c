@@ -127,9 +127,12 @@ static void label_path_of(const char *image_path, char *label_path)
 {
     static char *const replacements[][2] = {{"images", "labels"}, {"JPEGImages", "labels"}, {"raw", "labels"},
                                             {".jpg", ".txt"}, {".png", ".txt"}, {".JPG", ".txt"}, {".JPEG", ".txt"}};
+    char before[4096]; /* find_replace must not read what it writes */
     strcpy(label_path, image_path);
-    for (size_t i = 0; i < sizeof replacements / sizeof *replacements; ++i)
-        find_replace(label_path, replacements[i][0], replacements[i][1], label_path);
+    for (size_t i = 0; i < sizeof replacements / sizeof *replacements; ++i) {
+        strcpy(before, label_path);
+        find_replace(before, replacements[i][0], replacements[i][1], label_path);
+    }
 }
 
 static int is_label(const char *line, int *class_id, amp_box *box)

@@ -225,6 +225,19 @@ static amp_status score(const request *r, const amp_lines *names, int classes, c
     return status;
 }
 
+static void give_back(network *net)
+{
+    float *workspace = net->workspace; /* free_network forgets it */
+    free_network(net);
+#ifdef GPU
+    if (gpu_index >= 0) {
+        cuda_free(workspace);
+        return;
+    }
+#endif
+    free(workspace);
+}
+
 static amp_status measure(const request *r, const amp_detection_data *data, amp_error *error)
 {
     AMP_TRY(check_readable(r->cfg_file, "the .cfg file", error));
@@ -249,7 +262,7 @@ static amp_status measure(const request *r, const amp_detection_data *data, amp_
     }
     amp_truths_free(&truths);
     free(all.detected);
-    free_network(net);
+    give_back(net);
     return status;
 }
 

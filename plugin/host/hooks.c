@@ -90,7 +90,7 @@ static amp_dtype runnable_dtype(const amp_backend *backend, amp_dtype asked)
 {
     char note[256] = "";
     amp_support support = backend->supports(backend, asked, note);
-    if (note[0]) fprintf(stderr, "amp: %s\n", note);
+    if (note[0]) fprintf(stderr, "amp: %s%s\n", note, support == AMP_SUPPORT_NONE ? "; this run goes on in fp32" : "");
     return support == AMP_SUPPORT_NONE ? AMP_FP32 : asked;
 }
 
