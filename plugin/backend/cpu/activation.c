@@ -1,6 +1,6 @@
 /* Activations on their own, where no batch norm is there to fuse them into: elementwise, split evenly over threads. */
 #include "kernels.h"
-#include "plan.h"
+#include "blocks.h"
 
 amp_status amp_cpu_activation_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
     amp_activation activation, amp_error *error)

@@ -6,7 +6,7 @@
  *
  * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the cache. */
 #include "kernels.h"
-#include "plan.h"
+#include "blocks.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  *
  * Threads share out pixels or stretches of elements. An unscaled copy is memcpy: the bits, NaN payloads included. */
 #include "kernels.h"
-#include "plan.h"
+#include "blocks.h"
 #include "../../tensor/half.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * Threads share out the rows of whichever side is written, so that no two write the same element; the loops over one
  * row are in rows_pool.h. */
 #include "kernels.h"
-#include "plan.h"
+#include "blocks.h"
 
 #include <stdlib.h>
 #include <string.h>

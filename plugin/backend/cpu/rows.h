@@ -8,7 +8,7 @@
  * Words used below.
  *  - A span is `count` consecutive elements of an NHWC tensor that start at channel 0 of some pixel.
  *  - The period is a whole number of pixels: copies·C lanes. Per-channel fp32 arrays come replicated to `period`
- *    entries, lane l belonging to channel l % C, so that a loop is long and full even for C = 1 or C = 3 (plan.h).
+ *    entries, lane l belonging to channel l % C, so that a loop is long and full even for C = 1 or C = 3 (blocks.h).
  *  - dtype says how x, y, dx and dy are stored.
  *
  * The same bits everywhere: elementwise arithmetic is written without fused multiply-add (rows_impl.h turns contraction

@@ -4,7 +4,7 @@
  * layer does not leave a thread idle. The sum of squares is by stretch, then in stretch order, so it does not depend on
  * the thread count. */
 #include "kernels.h"
-#include "plan.h"
+#include "blocks.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  * Both depend on the shape alone, never on the machine or the thread count: the blocks' sums are added in block order,
  * so one shape gives one result. */
-#ifndef AMP_BACKEND_CPU_PLAN_H
-#define AMP_BACKEND_CPU_PLAN_H
+#ifndef AMP_BACKEND_CPU_BLOCKS_H
+#define AMP_BACKEND_CPU_BLOCKS_H
 
 #include "rows.h"
 

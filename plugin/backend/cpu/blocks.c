@@ -1,5 +1,5 @@
-/* Cutting tensors into periods and blocks, and adding up what the blocks return: see plan.h. */
-#include "plan.h"
+/* Cutting tensors into periods and blocks, and adding up what the blocks return: see blocks.h. */
+#include "blocks.h"
 
 #include <stdlib.h>
 #include <string.h>
