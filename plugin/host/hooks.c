@@ -150,10 +150,9 @@ void darknet_amp_attach(struct network *net, struct darknet_amp_options *options
         return;
     }
 #ifdef GPU
-    if (net->gpu_index >= 0) {
-        amp_fail(&error, AMP_UNSUPPORTED, "amp: this build has no CUDA backend; run with -nogpu or -amp off, or build without GPU=1");
-        amp_host_die(&error);
-    }
+    /* Not on its CPU either: Darknet compiled with GPU leaves the activations out of yolo, region and iseg there. */
+    amp_fail(&error, AMP_UNSUPPORTED, "amp: there is no CUDA backend yet; build without GPU=1 to train with AMP on the CPU, or run with -amp off");
+    amp_host_die(&error);
 #endif
     struct darknet_amp *amp = calloc(1, sizeof *amp);
     if (!amp) {
