@@ -49,8 +49,10 @@ activation=linear
 
 [softmax]
 END
+steps=200
+[ -z "${SANITIZERS:-}" ] || steps=5 # they are slow: there it only has to run
 # Stock's loop ends when max_batches * batch images were seen; 12000 training images make 375 steps an epoch.
-sed -i 's/max_batches=4/max_batches=200/' fm.cfg
+sed -i "s/max_batches=4/max_batches=$steps/" fm.cfg
 for dtype in bf16 fp16; do
     "$DARKNET" classifier train fmnist.data fm.cfg -amp $dtype -seed 5 > $dtype.out 2> $dtype.err || fail "$dtype: $(tail -1 $dtype.err)"
     weights=$(ls backup/fm*.weights backup/fm.backup 2> /dev/null | tail -1)
@@ -58,6 +60,6 @@ for dtype in bf16 fp16; do
     "$DARKNET" classifier valid fmnist.data fm.cfg $weights -amp $dtype > valid.out 2> valid.err || fail "$dtype valid: $(tail -1 valid.err)"
     top1=$(tr '\r' '\n' < valid.out | sed -n 's/.*top 1: \([0-9.]*\).*/\1/p' | tail -1)
     echo "$dtype: top-1 $top1"
-    awk -v a="$top1" 'BEGIN { exit !(a > .3) }' || fail "$dtype: top-1 $top1"
+    [ $steps -lt 200 ] || awk -v a="$top1" 'BEGIN { exit !(a > .3) }' || fail "$dtype: top-1 $top1"
     rm -f backup/fm*
 done
