@@ -82,6 +82,13 @@ static void add_statistics(amp_layer_desc *d, const layer *l, size_t channels)
     d->statistics[d->statistics_count++] = (amp_statistics_desc){ l->rolling_variance, channels };
 }
 
+/* What a recurrent layer carries from one batch to the next: a skipped step must not leave NaN there. */
+static void add_state(amp_layer_desc *d, float *state, const layer *l)
+{
+    if (!state || d->statistics_count == AMP_MAX_STATISTICS) return;
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ state, (size_t)l->batch * l->outputs };
+}
+
 /* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases, scales. */
 static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3])
 {
@@ -98,6 +105,11 @@ static void add_layer_params(amp_layer_desc *d, layer *l, const char *const name
 
 static void describe_params(amp_layer_desc *d, layer *l)
 {
+    if (l->type == RNN || l->type == GRU) add_state(d, l->state, l);
+    if (l->type == LSTM) {
+        add_state(d, l->h_cpu, l);
+        add_state(d, l->c_cpu, l);
+    }
     switch (l->type) {
     case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL: case BATCHNORM:
         add_layer_params(d, l, NAMES(""));

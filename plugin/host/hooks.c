@@ -1,4 +1,5 @@
 /* The hooks a patched Darknet calls: each finds the network's AMP state and hands over to the engine. */
+#define _DEFAULT_SOURCE /* readlink, setenv */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -33,10 +34,29 @@ static double now(void)
 
 /* ---- command line ---- */
 
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 void darknet_amp_start(char **argv)
 {
-    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT") || setenv("OMP_WAIT_POLICY", "passive", 1)) return;
-    execv("/proc/self/exe", argv); /* returns where there is no /proc: then they spin */
+    char self[4096];
+    if (!argv[0] || getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0) return;
+    self[length] = 0;
+    if (strcmp(last_part(self), last_part(argv[0]))) return; /* started by a loader or under another name */
+    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(self, argv);
+}
+
+void darknet_amp_refuse(struct network *net, const char *why)
+{
+    amp_error error;
+    if (!net->amp) return;
+    amp_fail(&error, AMP_UNSUPPORTED, "amp: %s; run with -amp off", why);
+    amp_host_die(&error);
 }
 
 /* Take `name value` out of argv, as Darknet's own find_char_arg does; NULL where name is absent. */
@@ -58,8 +78,10 @@ static const char *take_argument(int argc, char **argv, const char *name, const 
 
 void darknet_amp_arguments(int argc, char **argv)
 {
-    const char *seed = take_argument(argc, argv, "-seed", "0 to 4294967295");
     command_line.amp = take_argument(argc, argv, "-amp", "off, fp32, fp16, bf16");
+    /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with. */
+    int text_seed = argc > 2 && argv[1] && argv[2] && !strcmp(argv[1], "rnn") && strcmp(argv[2], "train");
+    const char *seed = text_seed ? NULL : take_argument(argc, argv, "-seed", "0 to 4294967295");
     if (!seed) return;
     char *end;
     unsigned long value = strtoul(seed, &end, 10);

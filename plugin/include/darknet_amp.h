@@ -36,6 +36,9 @@ void darknet_amp_forward(struct network *net);
 void darknet_amp_backward(struct network *net);
 void darknet_amp_update(struct network *net);
 
+/* For commands that read an inner layer's fp32 output, which AMP does not keep: ends the program if net runs under AMP. */
+void darknet_amp_refuse(struct network *net, const char *why);
+
 /* After a resize, after weights were loaded or written by anyone else, and when the network is freed. */
 void darknet_amp_resized(struct network *net);
 void darknet_amp_weights_changed(struct network *net);

@@ -25,10 +25,10 @@ typedef struct amp_param_desc {
     int decays;             /* SGD decays weights, not biases and scales */
 } amp_param_desc;
 
-/* Running statistics that a skipped step must put back. */
+/* What moves in forward and a skipped step must put back: running statistics, a recurrent layer's state. */
 typedef struct amp_statistics_desc { float *array; size_t count; } amp_statistics_desc;
 
-enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 16 }; /* lstm: 8 connected × 3 arrays */
+enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 }; /* lstm: 8 connected × 3 arrays; × 2, and its two states */
 
 /* One layer as the host describes it. Pointers are the host's and outlive the engine; inputs belongs to the
  * description. Shapes change with a resize, the rest does not. */

@@ -1,0 +1,141 @@
+/* Networks for the engine's tests, made from a .cfg text and driven through Darknet's own interface. Include CMocka first. */
+#ifndef ENGINE_TESTING_H
+#define ENGINE_TESTING_H
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "host/host.h"
+#include "network.h"
+#include "parser.h"
+#include "tensor/half.h"
+
+#define CONV(filters, more) "[convolutional]\nbatch_normalize=1\nfilters=" #filters "\nsize=3\nstride=1\npad=1\nactivation=leaky\n" more
+#define NET(more) "[net]\nbatch=4\nsubdivisions=2\nwidth=16\nheight=16\nchannels=3\nlearning_rate=0.0002\nmomentum=0.9\ndecay=0.01\nmax_batches=100\n" more
+#define TAIL "[convolutional]\nfilters=4\nsize=1\nstride=1\nactivation=linear\n[cost]\ntype=sse\n"
+
+/* Three convolutions, a shortcut and a route: every value has a second consumer. */
+static const char branched[] = NET("%s") CONV(8, "") CONV(8, "%s") "[shortcut]\nfrom=-2\nactivation=linear\n"
+    "[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n" TAIL;
+
+/* free_network forgets the workspace; under AMP there is none. */
+__attribute__((unused)) static void release(network *net)
+{
+    free(net->workspace);
+    free_network(net);
+}
+
+__attribute__((unused)) static network *parse(const char *text, const char *dtype)
+{
+    char name[] = "/tmp/engine-XXXXXX.cfg";
+    int file = mkstemps(name, 4);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+    char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
+    if (dtype) darknet_amp_arguments(3, argv);
+    else darknet_amp_arguments(1, argv);
+    srand(5);
+    network *net = parse_network_cfg(name);
+    unlink(name);
+    return net;
+}
+
+__attribute__((unused)) static network *parse_branched(const char *net_keys, const char *layer_keys, const char *dtype)
+{
+    char text[4096];
+    snprintf(text, sizeof text, branched, net_keys, layer_keys);
+    return parse(text, dtype);
+}
+
+__attribute__((unused)) static void feed(network *net, unsigned seed)
+{
+    for (int i = 0; i < net->inputs * net->batch; i++) { seed = seed * 1664525u + 1013904223u; net->input[i] = (float)(seed >> 8) / 16777216.0f; }
+    for (int i = 0; i < net->truths * net->batch; i++) { seed = seed * 1664525u + 1013904223u; net->truth[i] = (float)(seed >> 8) / 16777216.0f; }
+}
+
+/* One update: all subdivisions. */
+__attribute__((unused)) static void train_step(network *net, unsigned seed)
+{
+    for (int s = 0; s < net->subdivisions; s++) {
+        feed(net, seed + (unsigned)s);
+        train_network_datum(net);
+    }
+}
+
+__attribute__((unused)) static amp_network_desc described(network *net)
+{
+    amp_error error;
+    amp_network_desc d;
+    amp_config config = { 0 };
+    assert_int_equal(amp_host_describe(net, &config, &d, &error), AMP_OK);
+    return d;
+}
+
+/* Everything a skipped step must leave alone, in one block: masters, momentum, statistics, seen and t. */
+__attribute__((unused)) static char *snapshot(network *net, size_t *bytes)
+{
+    amp_network_desc d = described(net);
+    char *block = NULL;
+    size_t size = 0;
+#define KEEP(data, count) do { block = realloc(block, size + (count)); memcpy(block + size, (data), (count)); size += (count); } while (0)
+    for (int i = 0; i < d.count; i++) {
+        for (int k = 0; k < d.layers[i].param_count; k++) {
+            const amp_param_desc *p = &d.layers[i].params[k];
+            KEEP(p->master, p->count * sizeof(float));
+            KEEP(*p->gradient_slot, p->count * sizeof(float));
+        }
+        for (int k = 0; k < d.layers[i].statistics_count; k++) KEEP(d.layers[i].statistics[k].array, d.layers[i].statistics[k].count * sizeof(float));
+    }
+    KEEP(net->seen, sizeof *net->seen);
+    KEEP(net->t, sizeof *net->t);
+    if (net->amp && net->adam) {
+        int count;
+        const amp_param *params = amp_engine_params(net->amp->engine, &count);
+        for (int i = 0; i < count; i++) {
+            KEEP(params[i].m, params[i].count * sizeof(float));
+            KEEP(params[i].v, params[i].count * sizeof(float));
+        }
+    }
+    amp_network_desc_free(&d);
+    *bytes = size;
+    return block;
+}
+
+__attribute__((unused)) static void assert_masters_near(network *a, network *b, double tolerance)
+{
+    amp_network_desc x = described(a), y = described(b);
+    for (int i = 0; i < x.count; i++)
+        for (int k = 0; k < x.layers[i].param_count; k++) {
+            double difference = 0, size = 0;
+            const amp_param_desc *p = &x.layers[i].params[k], *q = &y.layers[i].params[k];
+            for (size_t e = 0; e < p->count; e++) {
+                difference += pow(p->master[e] - q->master[e], 2);
+                size += pow(q->master[e], 2);
+            }
+            if (!(sqrt(difference) <= tolerance * sqrt(size) + 1e-7))
+                fail_msg("%s of layer %d: %g of %g apart", p->name, i, sqrt(difference), sqrt(size));
+        }
+    amp_network_desc_free(&x);
+    amp_network_desc_free(&y);
+}
+
+__attribute__((unused)) static double predicted_distance(network *ours, network *stock, unsigned seed)
+{
+    feed(stock, seed);
+    float *image = malloc((size_t)stock->inputs * stock->batch * sizeof *image);
+    memcpy(image, stock->input, (size_t)stock->inputs * stock->batch * sizeof *image);
+    double difference = 0, size = 0;
+    const float *b = network_predict(stock, image), *a = network_predict(ours, image);
+    for (int i = 0; i < stock->outputs * stock->batch; i++) {
+        difference += pow(a[i] - b[i], 2);
+        size += pow(b[i], 2);
+    }
+    free(image);
+    return sqrt(difference / size);
+}
+
+__attribute__((unused)) static amp_form form_of(network *net, int layer) { return amp_engine_plan(net->amp->engine)->nodes[layer].form; }
+
+#endif

@@ -1,0 +1,286 @@
+/* What the engine keeps apart: plans of different shapes and modes, statistics and states that belong to the weights, and
+ * what a step leaves for the next one. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "engine_testing.h"
+
+static void pair(network **stock, network **ours, const char *layer_keys)
+{
+    *stock = parse_branched("", layer_keys, "off");
+    *ours = parse_branched("", layer_keys, "fp32");
+}
+
+static void resize_both(network *stock, network *ours, int w, int h)
+{
+    resize_network(stock, w, h);
+    resize_network(ours, w, h);
+}
+
+static void train_both(network *stock, network *ours, unsigned seed)
+{
+    train_step(stock, seed);
+    train_step(ours, seed);
+}
+
+static void resize_away_and_back_without_a_pass(void **state)
+{
+    (void)state;
+    network *stock, *ours;
+    pair(&stock, &ours, "");
+    train_both(stock, ours, 1);
+    resize_both(stock, ours, 24, 20);
+    resize_both(stock, ours, 16, 16);
+    assert_null(ours->workspace);
+    train_both(stock, ours, 50);
+    assert_null(ours->layers[0].output);
+    assert_null(ours->layers[0].x);
+    assert_masters_near(ours, stock, 1e-4);
+    release(stock);
+    release(ours);
+}
+
+static void every_shape_gets_its_own_plan(void **state)
+{
+    (void)state;
+    network *stock, *ours;
+    pair(&stock, &ours, "");
+    assert_true(predicted_distance(ours, stock, 3) < 1e-4); /* inference before any training */
+    train_both(stock, ours, 1);
+    for (int batch = 1; batch <= 2; batch++) {
+        set_batch_network(stock, batch);
+        set_batch_network(ours, batch);
+        assert_true(predicted_distance(ours, stock, 5) < 1e-4);
+        assert_int_equal(amp_engine_plan(ours->amp->engine)->key.batch, batch);
+    }
+    for (int i = 0; i < 40; i++) { /* more shapes than plans are kept, twice over */
+        int w = 16 + 4 * (i % 20 / 2), h = 16 + 8 * (i % 2);
+        resize_both(stock, ours, w, h);
+        assert_true(predicted_distance(ours, stock, (unsigned)i) < 1e-4);
+        assert_int_equal(amp_engine_plan(ours->amp->engine)->key.h, h);
+    }
+    resize_both(stock, ours, 16, 16);
+    train_both(stock, ours, 7);
+    assert_masters_near(ours, stock, 1e-4);
+    release(stock);
+    release(ours);
+}
+
+static void predict(network *net)
+{
+    feed(net, 1);
+    network_predict(net, net->input);
+}
+
+static void the_oldest_plan_goes(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "fp32");
+    amp_plan_key used = { 2, 16, 16, 1, 0 }, old = { 2, 20, 16, 0, 0 };
+    train_step(net, 1);
+    for (int i = 1; i < 16; i++) {
+        resize_network(net, 16 + 4 * i, 16);
+        predict(net);
+    }
+    resize_network(net, 16, 16);
+    train_step(net, 1);
+    resize_network(net, 16, 24);
+    predict(net);
+    assert_true(amp_engine_has_plan(net->amp->engine, &used));
+    assert_false(amp_engine_has_plan(net->amp->engine, &old));
+    release(net);
+}
+
+/* Reads Darknet's arrays and not the description, which might forget some. */
+static void a_skip_after_loading_keeps_the_loaded_statistics(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    float mean[8], variance[8];
+    layer l = net->layers[0];
+    train_step(net, 1);
+    for (int i = 0; i < 8; i++) {
+        mean[i] = l.rolling_mean[i] = .3f;
+        variance[i] = l.rolling_variance[i] = .7f;
+    }
+    darknet_amp_weights_changed(net);
+    for (int s = 0; s < net->subdivisions; s++) {
+        feed(net, 3);
+        net->input[5] = INFINITY;
+        train_network_datum(net);
+    }
+    assert_int_equal(net->amp->skipped, 1);
+    assert_memory_equal(mean, l.rolling_mean, sizeof mean);
+    assert_memory_equal(variance, l.rolling_variance, sizeof variance);
+    release(net);
+}
+
+/* The hidden state that rnn, gru and lstm carry from batch to batch. */
+static void a_bad_batch_does_not_stay_in_a_recurrent_state(void **state)
+{
+    (void)state;
+    static const char *const layers[] = { "[rnn]\noutput=8\nactivation=leaky\n", "[gru]\noutput=8\n", "[lstm]\noutput=8\n",
+                                          "[rnn]\nbatch_normalize=1\noutput=8\nactivation=leaky\n" };
+    for (int i = 0; i < 4; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "[net]\nbatch=2\ntime_steps=3\ninputs=6\nlearning_rate=0.001\nmomentum=0.9\nmax_batches=100\n"
+                 "amp=1\ninit_scale=16\n%s[connected]\noutput=5\nactivation=linear\n[cost]\ntype=sse\n", layers[i]);
+        network *net = parse(text, "fp16");
+        train_step(net, 1);
+        train_step(net, 2);
+        assert_int_equal(net->amp->skipped, 0);
+        feed(net, 3);
+        net->input[0] = INFINITY;
+        train_network_datum(net);
+        assert_int_equal(net->amp->skipped, 1);
+        for (unsigned k = 0; k < 4; k++) train_step(net, 10 + k);
+        assert_int_equal(net->amp->skipped, 1);
+        release(net);
+    }
+}
+
+static void a_layers_own_learning_rate_counts(void **state)
+{
+    (void)state;
+    network *stock, *ours;
+    pair(&stock, &ours, "learning_rate=8\n");
+    for (unsigned i = 0; i < 5; i++) train_both(stock, ours, 100 * i);
+    assert_masters_near(ours, stock, 1e-4);
+    release(stock);
+    release(ours);
+}
+
+static void an_anomaly_is_told_once(void **state)
+{
+    (void)state;
+    network *net = parse_branched("amp=1\ndebug=1\n", "", "bf16");
+    amp_update_args args = { .batch = 4, .t = 2 };
+    amp_step_report report;
+    amp_error error;
+    for (int step = 0; step < 2; step++) {
+        feed(net, 3);
+        if (step == 0) net->input[1] = NAN;
+        net->train = 1;
+        forward_network(net);
+        backward_network(net);
+        assert_int_equal(amp_engine_update(net->amp->engine, &args, 0, &report, &error), AMP_OK);
+        assert_int_equal(report.anomaly.found, step == 0);
+    }
+    release(net);
+}
+
+/* A backward after inference, as nightmare does: rolling statistics, and the delta is added to what was there. */
+static void the_image_gets_its_gradient_at_inference(void **state)
+{
+    (void)state;
+    static const char text[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\n" CONV(4, "") CONV(4, "")
+        "[convolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=linear\n[cost]\ntype=sse\n";
+    network *nets[2] = { parse(text, "off"), parse(text, "fp32") };
+    float *deltas[2];
+    int count = nets[0]->inputs * nets[0]->batch;
+    assert_masters_near(nets[1], nets[0], 0);
+    for (int k = 0; k < 2; k++) {
+        network *net = nets[k];
+        deltas[k] = malloc((size_t)count * sizeof *deltas[k]);
+        for (int i = 0; i < count; i++) deltas[k][i] = 3;
+        feed(net, 3);
+        train_network_datum(net); /* a plan without the image's delta comes first */
+        for (int i = 0; i < 2; i++)
+            for (int c = 0; c < 4; c++) {
+                net->layers[i].rolling_mean[c] = .1f * (float)c;
+                net->layers[i].rolling_variance[c] = .5f + (float)c;
+            }
+        net->train = 0;
+        net->delta = deltas[k];
+        forward_network(net);
+        backward_network(net);
+        net->delta = NULL;
+    }
+    for (int i = 0; i < count; i++)
+        if (fabs(deltas[1][i] - deltas[0][i]) > 1e-4) fail_msg("[%d]: %g, stock %g", i, deltas[1][i], deltas[0][i]);
+    for (int k = 0; k < 2; k++) {
+        free(deltas[k]);
+        release(nets[k]);
+    }
+}
+
+static void the_batch_may_grow(void **state)
+{
+    (void)state;
+    static const char text[] = "[net]\nbatch=1\nwidth=16\nheight=16\nchannels=3\n" CONV(8, "")
+        "[convolutional]\nfilters=4\nsize=1\nstride=1\nactivation=linear\n";
+    network *net = parse(text, "bf16");
+    float *images = calloc((size_t)net->inputs * 8, sizeof *images);
+    network_predict(net, images);
+    set_batch_network(net, 8);
+    float *out = network_predict(net, images);
+    assert_ptr_equal(out, net->layers[1].output);
+    for (int i = 0; i < 8 * net->outputs; i++) out[i] = 1; /* all of it is there */
+    free(images);
+    release(net);
+}
+
+static void memory_is_shared_and_inference_has_no_deltas(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    train_step(net, 1);
+    const amp_arena *arena = &amp_engine_plan(net->amp->engine)->arena;
+    size_t sum = 0;
+    for (int i = 0; i < arena->count; i++) sum += arena->requests[i].bytes;
+    assert_true(arena->total < sum * 3 / 4);
+    predict(net);
+    assert_false(amp_engine_plan(net->amp->engine)->needs_delta[5]);
+    release(net);
+}
+
+/* Gradient 0: decay alone moves a scale, as in Darknet's Adam. */
+static void adam_decays_scales(void **state)
+{
+    (void)state;
+    network *net = parse_branched("adam=1\n", "", "fp32");
+    int count, k = 0;
+    const amp_param *params = amp_engine_params(net->amp->engine, &count);
+    while (strcmp(params[k].name, "scales")) k++;
+    amp_update_args args = { .batch = 4, .learning_rate = .01f, .beta1 = .8f, .beta2 = .95f, .eps = 1e-5f, .t = 1 };
+    amp_step_report report;
+    amp_error error;
+    float before = params[k].master[0];
+    assert_int_equal(amp_engine_update(net->amp->engine, &args, .5f, &report, &error), AMP_OK);
+    assert_true(params[k].master[0] < before);
+    release(net);
+}
+
+static void a_route_promotes_whichever_input_is_wide(void **state)
+{
+    (void)state;
+    static const char text[] = NET("") CONV(4, "amp=0\n") CONV(4, "") "[route]\nlayers=-1,0\n" TAIL;
+    network *net = parse(text, "bf16");
+    predict(net);
+    assert_int_equal(form_of(net, 1), AMP_FORM_LOW);
+    assert_int_equal(form_of(net, 2), AMP_FORM_WIDE);
+    release(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resize_away_and_back_without_a_pass),
+        cmocka_unit_test(every_shape_gets_its_own_plan),
+        cmocka_unit_test(the_oldest_plan_goes),
+        cmocka_unit_test(a_skip_after_loading_keeps_the_loaded_statistics),
+        cmocka_unit_test(a_bad_batch_does_not_stay_in_a_recurrent_state),
+        cmocka_unit_test(a_layers_own_learning_rate_counts),
+        cmocka_unit_test(an_anomaly_is_told_once),
+        cmocka_unit_test(the_image_gets_its_gradient_at_inference),
+        cmocka_unit_test(the_batch_may_grow),
+        cmocka_unit_test(memory_is_shared_and_inference_has_no_deltas),
+        cmocka_unit_test(adam_decays_scales),
+        cmocka_unit_test(a_route_promotes_whichever_input_is_wide),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
