@@ -25,7 +25,7 @@ struct amp_engine {
     amp_param *params;
     char *decays;         /* per parameter: SGD decays it */
     int param_count;
-    float *gradient_block, *moment_block, *momentum_block;
+    float *gradient_block, *moment_block;
     size_t gradient_count;
     amp_gradients *gradients;
     statistics *statistics;
@@ -53,16 +53,13 @@ static void map_gradients(amp_gradients *gradients, const amp_layer_desc *layer,
 static amp_status collect_parameters(amp_engine *engine, const amp_network_desc *network, amp_error *error)
 {
     amp_backend *b = engine->backend;
-    size_t elements = 0, homeless = 0, committed = 0;
+    size_t elements = 0, committed = 0;
     int params = 0, arrays = 0;
     for (int i = 0; i < network->count; i++) {
         const amp_layer_desc *layer = &network->layers[i];
         params += layer->param_count;
         arrays += layer->statistics_count;
-        for (int k = 0; k < layer->param_count; k++) {
-            elements += layer->params[k].count;
-            if (!layer->params[k].gradient_slot) homeless += layer->params[k].count;
-        }
+        for (int k = 0; k < layer->param_count; k++) elements += layer->params[k].count;
         for (int k = 0; k < layer->statistics_count; k++) committed += layer->statistics[k].count;
     }
     engine->params = calloc((size_t)params + 1, sizeof *engine->params);
@@ -78,12 +75,8 @@ static amp_status collect_parameters(amp_engine *engine, const amp_network_desc 
         AMP_TRY(b->allocate(b, 2 * elements * sizeof(float), (void **)&engine->moment_block, error));
         AMP_TRY(b->zero(b, engine->moment_block, 2 * elements * sizeof(float), error));
     }
-    if (homeless) {
-        AMP_TRY(b->allocate(b, homeless * sizeof(float), (void **)&engine->momentum_block, error));
-        AMP_TRY(b->zero(b, engine->momentum_block, homeless * sizeof(float), error));
-    }
 
-    size_t at = 0, home = 0, saved = 0;
+    size_t at = 0, saved = 0;
     for (int i = 0; i < network->count; i++) {
         const amp_layer_desc *layer = &network->layers[i];
         for (int k = 0; k < layer->param_count; k++) {
@@ -91,8 +84,7 @@ static amp_status collect_parameters(amp_engine *engine, const amp_network_desc 
             amp_param *p = &engine->params[engine->param_count];
             *p = (amp_param){ .master = d->master, .grad = engine->gradient_block + at, .count = d->count, .layer = i,
                               .name = d->name, .rate_scale = layer->rate_scale,
-                              .momentum = d->gradient_slot ? *d->gradient_slot : engine->momentum_block + home };
-            if (!d->gradient_slot) home += d->count;
+                              .momentum = *d->gradient_slot };
             if (engine->moment_block) {
                 p->m = engine->moment_block + at;
                 p->v = engine->moment_block + elements + at;
@@ -161,7 +153,6 @@ void amp_engine_free(amp_engine *engine)
     if (engine->block) b->release(b, engine->block);
     if (engine->gradient_block) b->release(b, engine->gradient_block);
     if (engine->moment_block) b->release(b, engine->moment_block);
-    if (engine->momentum_block) b->release(b, engine->momentum_block);
     b->destroy(b);
     free(engine->params);
     free(engine->decays);
@@ -331,7 +322,6 @@ amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error
     for (int i = plan->count - 1; i >= 0; i--) {
         amp_node *node = &plan->nodes[i];
         int any = 0;
-        if (node->desc.stops_backward) break;
         if (!node->computes_backward) continue;
         AMP_TRY(amp_value_settle_delta(&step, node->output, &any, error));
         if (!any) continue;

@@ -47,9 +47,8 @@ static size_t lowest_offset(const amp_arena_request *requests, int placed, const
     return offset;
 }
 
-amp_status amp_arena_solve(amp_arena *arena, amp_error *error)
+void amp_arena_solve(amp_arena *arena)
 {
-    (void)error;
     if (arena->count) qsort(arena->requests, (size_t)arena->count, sizeof *arena->requests, larger_first);
     arena->total = 0;
     for (int i = 0; i < arena->count; i++) {
@@ -57,7 +56,6 @@ amp_status amp_arena_solve(amp_arena *arena, amp_error *error)
         r->offset = lowest_offset(arena->requests, i, r);
         if (r->offset + r->bytes > arena->total) arena->total = r->offset + r->bytes;
     }
-    return AMP_OK;
 }
 
 void amp_arena_bind(const amp_arena *arena, void *block)

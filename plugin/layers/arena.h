@@ -19,7 +19,7 @@ typedef struct amp_arena {
 amp_status amp_arena_request_bytes(amp_arena *, size_t bytes, int start, int end, void **slot, amp_error *);
 
 /* Place all requests (largest first, each at the lowest free offset); offsets are multiples of 64. */
-amp_status amp_arena_solve(amp_arena *, amp_error *);
+void amp_arena_solve(amp_arena *);
 
 /* Point every slot into block, which holds arena->total bytes. */
 void amp_arena_bind(const amp_arena *, void *block);

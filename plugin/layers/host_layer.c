@@ -6,12 +6,11 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     amp_tensor x = { 0 };
     for (int i = node->desc.input_count - 1; i >= 0; i--)
         AMP_TRY(amp_value_read(step, node->inputs[i], AMP_FORM_HOST, &x, error));
-    amp_tensor y = amp_value_write(node->output);
+    amp_value_write(node->output);
     /* As Darknet does before each layer: what the layer adds to its own delta starts from zero. */
     amp_tensor delta = amp_value_delta(node->output, AMP_FORM_HOST);
     if (delta.data && step->keeps_state) AMP_TRY(step->backend->zero(step->backend, delta.data, amp_tensor_bytes(&delta), error));
     node->output->delta_valid[AMP_FORM_HOST] = delta.data && step->keeps_state;
-    (void)y;
     step->host->forward(step->host->context, node->index, x.data, step->training);
     return AMP_OK;
 }
@@ -20,7 +19,6 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
 {
     amp_backend *b = step->backend;
-    if (node->desc.no_backward) return AMP_OK;
     for (int i = 0; i < node->desc.input_count; i++) {
         if (!node->inputs[i]->wants_delta) continue;
         int accumulate;

@@ -20,7 +20,6 @@ typedef struct amp_param_desc {
     float *master;          /* fp32, the host's */
     float **gradient_slot;  /* where the host keeps its weight_updates pointer: momentum between steps; points at the
                                engine's gradient array while the host's own backward runs */
-    float *own_momentum;    /* filled by the engine where the host has none (gradient_slot NULL) */
     size_t count;
     int decays;             /* SGD decays weights, not biases and scales */
 } amp_param_desc;
@@ -111,7 +110,6 @@ struct amp_node {
     float *mean, *variance;    /* batch statistics, c elements each */
     uint8_t *bytes;            /* max pooling's choice, dropout's keep */
     int32_t *map;              /* reorg */
-    void *scratch;
 };
 
 const amp_layer_ops *amp_layer_ops_of(amp_layer_kind kind);
