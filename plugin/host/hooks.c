@@ -1,14 +1,11 @@
-/* The hooks a patched Darknet calls: each finds the network's AMP state and hands over to the engine. */
+/* The hooks a patched Darknet calls when it starts, makes, resizes and frees a network; those of a step are in step.c. */
 #define _DEFAULT_SOURCE /* readlink, setenv */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host.h"
 #include "host_random.h"
-#include "network.h"
 #include "pjreddie_gaps.h"
 
 /* The command line's wishes. Set once by main, before any network exists. */
@@ -23,13 +20,9 @@ _Noreturn void amp_host_die(const amp_error *error)
     exit(1);
 }
 
-static void die_unless_ok(amp_status status, const amp_error *error) { if (status != AMP_OK) amp_host_die(error); }
-
-static double now(void)
+void amp_host_check(amp_status status, const amp_error *error)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    if (status != AMP_OK) amp_host_die(error);
 }
 
 /* ---- command line ---- */
@@ -103,7 +96,7 @@ struct darknet_amp_options *darknet_amp_options(const char *cfg_file)
         amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory");
         amp_host_die(&error);
     }
-    die_unless_ok(amp_config_read(cfg_file, command_line.amp, AMP_BF16, &options->config, &error), &error);
+    amp_host_check(amp_config_read(cfg_file, command_line.amp, AMP_BF16, &options->config, &error), &error);
     return options;
 }
 
@@ -182,7 +175,7 @@ void darknet_amp_attach(struct network *net, struct darknet_amp_options *options
         amp_host_die(&error);
     }
     amp->config = config;
-    die_unless_ok(make(amp, net, &error), &error);
+    amp_host_check(make(amp, net, &error), &error);
     net->amp = amp;
 }
 
@@ -216,106 +209,4 @@ void darknet_amp_resized(struct network *net)
 {
     amp_host_note_buffers(net->amp, net);
     amp_engine_invalidate(net->amp->engine);
-}
-
-/* ---- the step ---- */
-
-static amp_plan_key key_of(const network *net)
-{
-    return (amp_plan_key){ .batch = net->batch, .w = net->w, .h = net->h, .keeps_state = net->train || net->delta,
-                           .image_delta = net->delta != NULL };
-}
-
-static amp_status forward(struct darknet_amp *amp, network *net, amp_error *error)
-{
-    if (net->n != amp->layer_count)
-        return amp_fail(error, AMP_BAD_NETWORK, "amp: this command cuts the network to %d of its %d layers; run it with -amp off", net->n, amp->layer_count);
-    amp_plan_key key = key_of(net);
-    if (!amp_engine_has_plan(amp->engine, &key)) {
-        amp_network_desc described;
-        AMP_TRY(amp_host_describe(net, amp->config, &described, error));
-        amp_status status = amp_engine_add_plan(amp->engine, &described, &key, error);
-        amp_network_desc_free(&described);
-        if (status != AMP_OK) return status;
-    }
-    AMP_TRY(amp_engine_forward(amp->engine, &key, net->input, net->train, error));
-    net->output = net->layers[amp_engine_plan(amp->engine)->output_layer].output;
-    calc_network_cost(net);
-    return AMP_OK;
-}
-
-void darknet_amp_forward(struct network *net)
-{
-    struct darknet_amp *amp = net->amp;
-    amp_error error;
-    double began = now();
-    if (net->train && amp->started == 0) amp->started = began;
-    amp->net = net;
-    die_unless_ok(forward(amp, net, &error), &error);
-    if (!net->train) return;
-    amp->computed += now() - began;
-    amp->images += net->batch;
-}
-
-void darknet_amp_backward(struct network *net)
-{
-    struct darknet_amp *amp = net->amp;
-    amp_error error;
-    double began = now();
-    amp->net = net;
-    die_unless_ok(amp_engine_backward(amp->engine, net->delta, &error), &error);
-    amp->computed += now() - began;
-}
-
-/* One line when training is done, for people and for scripts. */
-static void print_summary(struct darknet_amp *amp, const network *net)
-{
-    struct rusage usage;
-    if (amp->summary_printed || !net->max_batches || get_current_batch((network *)net) < (size_t)net->max_batches) return;
-    amp->summary_printed = 1;
-    getrusage(RUSAGE_SELF, &usage);
-    fprintf(stderr, "amp: summary dtype=%s steps=%lu skipped=%lu scale=%g images_per_second=%.1f compute_images_per_second=%.1f peak_rss_mb=%ld\n",
-            amp_dtype_name(amp->config->dtype), amp->steps, amp->skipped, (double)amp_engine_scaler(amp->engine)->scale,
-            amp->images / (now() - amp->started), amp->images / amp->computed, usage.ru_maxrss / 1024);
-}
-
-static const char *layer_type(struct darknet_amp *amp, int i)
-{
-    return i < 0 ? "" : amp_engine_plan(amp->engine)->nodes[i].desc.type;
-}
-
-/* debug=1 */
-static void print_anomaly(struct darknet_amp *amp, network *net, const amp_step_report *report)
-{
-    const amp_anomaly *a = &report->anomaly;
-    if (a->found)
-        fprintf(stderr, "amp: debug: step after %zu: inf or NaN first in %s of layer %d [%s]: %s\n",
-                get_current_batch(net) - 1, a->pass, a->layer, layer_type(amp, a->layer), a->tensor);
-}
-
-void darknet_amp_update(struct network *net)
-{
-    struct darknet_amp *amp = net->amp;
-    amp_error error;
-    amp_step_report report;
-    double began = now();
-    amp_update_args args = { .learning_rate = get_current_rate(net), .momentum = net->momentum,
-                             .batch = net->batch * net->subdivisions, .t = *net->t + 1, .beta1 = net->B1, .beta2 = net->B2,
-                             .eps = net->eps };
-    amp->net = net;
-    die_unless_ok(amp_engine_update(amp->engine, &args, net->decay, &report, &error), &error);
-    amp->computed += now() - began;
-    print_anomaly(amp, net, &report);
-    if (report.skipped) {
-        amp->skipped++;
-        amp_host_forget_overflow(amp);
-        *net->seen -= (size_t)args.batch; /* the schedule does not count a step that did not happen */
-        fprintf(stderr, "amp: step after %zu skipped: inf or NaN gradient, first in layer %d [%s] %s; loss scale %g -> %g\n",
-                get_current_batch(net), report.bad_layer, layer_type(amp, report.bad_layer), report.bad_tensor,
-                (double)report.scale_before, (double)report.scale_after);
-        return;
-    }
-    amp->steps++;
-    ++*net->t;
-    print_summary(amp, net);
 }

@@ -28,6 +28,8 @@ struct darknet_amp {
 
 /* Ends the program with the error's line on stderr and status 1. */
 _Noreturn void amp_host_die(const amp_error *error);
+/* The same unless status is AMP_OK. */
+void amp_host_check(amp_status status, const amp_error *error);
 
 /* Describe net's layers as the engine wants them. *out is freed with amp_network_desc_free. */
 amp_status amp_host_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error);

@@ -15,7 +15,9 @@ typedef enum amp_status {
     AMP_UNSUPPORTED,    /* this machine or this build cannot do it */
     AMP_NO_MEMORY,
     AMP_BACKEND_FAILED, /* the library beneath reported an error */
-    AMP_DIVERGED        /* non-finite for ever: training must end */
+    AMP_DIVERGED,       /* non-finite for ever: training must end */
+    AMP_BAD_CHECKPOINT, /* a sidecar that is damaged, foreign or of another network */
+    AMP_IO_FAILED       /* a file could not be read or written */
 } amp_status;
 
 typedef struct amp_error {

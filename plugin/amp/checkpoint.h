@@ -1,0 +1,53 @@
+/* The sidecar NAME.amp beside a .weights file NAME: what exact resumption needs and a .weights file does not hold.
+ *
+ * It holds the scaler's state, momentum or Adam's moments, arrays that Darknet's format leaves out, gradient sums when a
+ * batch is half done, and the host's counters. Its format is versioned, carries a checksum of itself, and names
+ * the .weights file it belongs to by that file's checksum. Reading takes nothing on trust: a file that is damaged, truncated,
+ * foreign or of a later version is refused with the reason, before anything is changed. */
+#ifndef AMP_AMP_CHECKPOINT_H
+#define AMP_AMP_CHECKPOINT_H
+
+#include <stdint.h>
+
+#include "engine.h"
+
+enum { AMP_RANDOM_STATE_BYTES = 128 };
+
+/* The host's part: what the program around the engine carries from step to step. */
+typedef struct amp_run_state {
+    uint64_t seen;            /* images trained on: Darknet's network.seen */
+    int64_t t;                /* optimizer steps: network.t */
+    uint64_t steps, skipped;  /* of the whole training */
+    int32_t width, height;    /* of the network's input: random=1 moves them */
+    int32_t window;           /* subdivisions done of the batch under way; 0 between steps */
+    int32_t seeded;           /* trained with -seed: seed, next_job and random are valid */
+    uint32_t seed;
+    uint64_t next_job;        /* number of the loading job whose images are trained on next */
+    unsigned char random[AMP_RANDOM_STATE_BYTES]; /* the main thread's generator */
+    int32_t looped;           /* saved by a training command's loop: count and average_loss are valid */
+    int32_t loop_count;
+    float average_loss;
+} amp_run_state;
+
+typedef struct amp_checkpoint amp_checkpoint;
+
+/* Writes a sidecar to path and flushes it to the disk; the caller renames it into place. weights_checksum: amp_file_checksum of
+ * the .weights file it goes with. On failure the file at path is removed. */
+amp_status amp_checkpoint_write(const char *path, const amp_engine *, const amp_run_state *, uint64_t weights_checksum,
+                                amp_error *);
+
+/* Reads and checks a whole sidecar. *out belongs to the caller. AMP_BAD_CHECKPOINT and a line with the reason if it is
+ * not a sound one. parse is the same for bytes in memory, which it copies; name is for messages. */
+amp_status amp_checkpoint_read(const char *path, amp_checkpoint **out, amp_error *);
+amp_status amp_checkpoint_parse(const void *bytes, size_t size, const char *name, amp_checkpoint **out, amp_error *);
+void amp_checkpoint_free(amp_checkpoint *);
+
+const amp_run_state *amp_checkpoint_run(const amp_checkpoint *);
+uint64_t amp_checkpoint_weights(const amp_checkpoint *); /* the checksum of its .weights file */
+
+/* Puts the engine into the state saved. Refuses a sidecar of another network (AMP_BAD_CHECKPOINT) before it changes anything.
+ * note (may come out empty): what the user should know, as when the optimizer or the loss scaling was changed since; settings
+ * of the .cfg win over saved ones (growth_factor and its like), state is the saved one (scale, trackers, counters). */
+amp_status amp_checkpoint_apply(const amp_checkpoint *, amp_engine *, char note[256], amp_error *);
+
+#endif

@@ -1,0 +1,113 @@
+/* The hooks of a step: forward, backward and update of one network, and what the user is told of them. */
+#include <sys/resource.h>
+#include <time.h>
+
+#include "host.h"
+#include "network.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static amp_plan_key key_of(const network *net)
+{
+    return (amp_plan_key){ .batch = net->batch, .w = net->w, .h = net->h, .keeps_state = net->train || net->delta,
+                           .image_delta = net->delta != NULL };
+}
+
+static amp_status forward(struct darknet_amp *amp, network *net, amp_error *error)
+{
+    if (net->n != amp->layer_count)
+        return amp_fail(error, AMP_BAD_NETWORK, "amp: this command cuts the network to %d of its %d layers; run it with -amp off", net->n, amp->layer_count);
+    amp_plan_key key = key_of(net);
+    if (!amp_engine_has_plan(amp->engine, &key)) {
+        amp_network_desc described;
+        AMP_TRY(amp_host_describe(net, amp->config, &described, error));
+        amp_status status = amp_engine_add_plan(amp->engine, &described, &key, error);
+        amp_network_desc_free(&described);
+        if (status != AMP_OK) return status;
+    }
+    AMP_TRY(amp_engine_forward(amp->engine, &key, net->input, net->train, error));
+    net->output = net->layers[amp_engine_plan(amp->engine)->output_layer].output;
+    calc_network_cost(net);
+    return AMP_OK;
+}
+
+void darknet_amp_forward(struct network *net)
+{
+    struct darknet_amp *amp = net->amp;
+    amp_error error;
+    double began = now();
+    if (net->train && amp->started == 0) amp->started = began;
+    amp->net = net;
+    amp_host_check(forward(amp, net, &error), &error);
+    if (!net->train) return;
+    amp->computed += now() - began;
+    amp->images += net->batch;
+}
+
+void darknet_amp_backward(struct network *net)
+{
+    struct darknet_amp *amp = net->amp;
+    amp_error error;
+    double began = now();
+    amp->net = net;
+    amp_host_check(amp_engine_backward(amp->engine, net->delta, &error), &error);
+    amp->computed += now() - began;
+}
+
+/* One line when training is done, for people and for scripts. */
+static void print_summary(struct darknet_amp *amp, const network *net)
+{
+    struct rusage usage;
+    if (amp->summary_printed || !net->max_batches || get_current_batch((network *)net) < (size_t)net->max_batches) return;
+    amp->summary_printed = 1;
+    getrusage(RUSAGE_SELF, &usage);
+    fprintf(stderr, "amp: summary dtype=%s steps=%lu skipped=%lu scale=%g images_per_second=%.1f compute_images_per_second=%.1f peak_rss_mb=%ld\n",
+            amp_dtype_name(amp->config->dtype), amp->steps, amp->skipped, (double)amp_engine_scaler(amp->engine)->scale,
+            amp->images / (now() - amp->started), amp->images / amp->computed, usage.ru_maxrss / 1024);
+}
+
+static const char *layer_type(struct darknet_amp *amp, int i)
+{
+    return i < 0 ? "" : amp_engine_plan(amp->engine)->nodes[i].desc.type;
+}
+
+/* debug=1 */
+static void print_anomaly(struct darknet_amp *amp, network *net, const amp_step_report *report)
+{
+    const amp_anomaly *a = &report->anomaly;
+    if (a->found)
+        fprintf(stderr, "amp: debug: step after %zu: inf or NaN first in %s of layer %d [%s]: %s\n",
+                get_current_batch(net) - 1, a->pass, a->layer, layer_type(amp, a->layer), a->tensor);
+}
+
+void darknet_amp_update(struct network *net)
+{
+    struct darknet_amp *amp = net->amp;
+    amp_error error;
+    amp_step_report report;
+    double began = now();
+    amp_update_args args = { .learning_rate = get_current_rate(net), .momentum = net->momentum,
+                             .batch = net->batch * net->subdivisions, .t = *net->t + 1, .beta1 = net->B1, .beta2 = net->B2,
+                             .eps = net->eps };
+    amp->net = net;
+    amp_host_check(amp_engine_update(amp->engine, &args, net->decay, &report, &error), &error);
+    amp->computed += now() - began;
+    print_anomaly(amp, net, &report);
+    if (report.skipped) {
+        amp->skipped++;
+        amp_host_forget_overflow(amp);
+        *net->seen -= (size_t)args.batch; /* the schedule does not count a step that did not happen */
+        fprintf(stderr, "amp: step after %zu skipped: inf or NaN gradient, first in layer %d [%s] %s; loss scale %g -> %g\n",
+                get_current_batch(net), report.bad_layer, layer_type(amp, report.bad_layer), report.bad_tensor,
+                (double)report.scale_before, (double)report.scale_after);
+        return;
+    }
+    amp->steps++;
+    ++*net->t;
+    print_summary(amp, net);
+}
