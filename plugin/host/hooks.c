@@ -6,6 +6,7 @@
 
 #include "host.h"
 #include "host_random.h"
+#include "images.h"
 #include "pjreddie_gaps.h"
 
 /* The command line's wishes. Set once by main, before any network exists. */
@@ -128,6 +129,7 @@ static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
         if (!amp_host_is_native(&net->layers[i]) && !amp_gap_prepare(&net->layers[i]))
             return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
     amp_host_note_buffers(amp, net);
+    if (amp->config->debug) amp_images_note();
     for (int i = 0; i < net->n; i++) /* a dropout borrows its neighbour's buffers; AMP's has its own */
         if (net->layers[i].type == DROPOUT) {
             net->layers[i].output = net->layers[i].delta = NULL;
@@ -200,6 +202,7 @@ void darknet_amp_free(struct network *net)
     amp_config_free(amp->config);
     free(amp->workspace);
     free(amp->buffers);
+    free(amp->anomaly_images);
     free(amp);
 }
 

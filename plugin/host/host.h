@@ -24,6 +24,8 @@ struct darknet_amp {
     unsigned long steps, skipped;
     double started, computed, images;
     int summary_printed;
+    int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
+    char *anomaly_images;
 };
 
 /* Ends the program with the error's line on stderr and status 1. */

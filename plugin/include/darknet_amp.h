@@ -53,6 +53,13 @@ int darknet_amp_rand(void);
 unsigned long darknet_amp_next_job(void);
 void darknet_amp_begin_job(unsigned long job, int part);
 
+/* debug=1 names the images of a batch. paths: a loader has picked count of them; the calling thread makes rows of them next.
+ * loaded: it has put those into a `data`. filled: get_next_batch has copied these rows into a network's input, one an
+ * image; count 0: nobody knows what lies there. All do nothing without debug=1. */
+void darknet_amp_paths(char **paths, int count);
+void darknet_amp_loaded(void *data);
+void darknet_amp_filled(const float *input, float **rows, int count);
+
 /* `darknet detector map <data> <cfg> <weights>`, the program's arguments as a whole: prints AP per class, mAP@0.5, mAP@0.5:0.95, precision, recall and F1
  * over the data file's `valid` images. */
 void darknet_amp_detector_map(int argc, char **argv);

@@ -66,6 +66,8 @@ typedef struct amp_host {
      * to, or NULL. */
     void (*forward)(void *context, int layer, float *input, int training);
     void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
+    /* A loss layer's value of the forward that just ran. */
+    float (*loss)(void *context, int layer);
     /* count numbers in [0,1) from the host's own generator, for dropout. */
     void (*random_uniform)(void *context, float *numbers, size_t count);
 } amp_host;
