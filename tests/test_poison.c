@@ -18,7 +18,7 @@
 
 #define KEYS "learning_rate=0.0001\nmomentum=0.9\ndecay=0.01\nmax_batches=100000\namp=1\ninit_scale=64\n"
 #define IMAGES "[net]\nbatch=4\nsubdivisions=2\nwidth=8\nheight=8\nchannels=3\n%s" KEYS
-#define SEQUENCES "[net]\nbatch=4\nsubdivisions=2\ntime_steps=2\n%s" KEYS
+#define SEQUENCES "[net]\nbatch=12\nsubdivisions=2\ntime_steps=2\n%s" KEYS
 #define BATCHNORM_CONV "[convolutional]\nbatch_normalize=1\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
 #define PLAIN_CONV(n) "[convolutional]\nfilters=" #n "\nsize=1\nstride=1\nactivation=linear\n"
 #define YOLO_HEAD PLAIN_CONV(14) "[yolo]\nmask=0,1\nanchors=2,3, 4,4\nclasses=2\nnum=2\nignore_thresh=.7\ntruth_thresh=1\nrandom=0\nmax=6\n"
@@ -29,9 +29,9 @@ static const struct { const char *name, *cfg; } networks[] = {
       "[maxpool]\nsize=2\nstride=2\n" BATCHNORM_CONV YOLO_HEAD "[route]\nlayers=-3\n[upsample]\nstride=2\n[route]\nlayers=-1,1\n" YOLO_HEAD },
     { "everything else in half, and a cost in the middle",
       IMAGES PLAIN_CONV(4) "[batchnorm]\n[activation]\nactivation=logistic\n[cost]\ntype=sse\n[route]\nlayers=-2,0\n[reorg]\nstride=2\n"
-      "[avgpool]\n[connected]\nbatch_normalize=1\noutput=6\nactivation=relu\n[connected]\noutput=192\nactivation=linear\n[cost]\ntype=smooth\n" },
+      "[avgpool]\n[connected]\nbatch_normalize=1\noutput=6\nactivation=relu\n[connected]\noutput=256\nactivation=linear\n[cost]\ntype=smooth\n" },
     { "Darknet's own layers",
-      IMAGES "[crop]\ncrop_width=6\ncrop_height=6\n" BATCHNORM_CONV "[normalization]\nsize=3\nalpha=.1\nbeta=.75\nkappa=1\n"
+      IMAGES "[crop]\ncrop_width=6\ncrop_height=6\n" BATCHNORM_CONV "[normalization]\nsize=3\nalpha=.0001\nbeta=.75\nkappa=1\n"
       "[deconvolutional]\nfilters=4\nsize=2\nstride=2\nactivation=leaky\nbatch_normalize=1\n[local]\nfilters=3\nsize=3\nstride=2\npad=0\nactivation=leaky\n"
       "[l2norm]\n" PLAIN_CONV(5) "[softmax]\n" },
     { "rnn, gru and lstm",
@@ -41,6 +41,8 @@ static const struct { const char *name, *cfg; } networks[] = {
       PLAIN_CONV(2) "[cost]\ntype=L1\n" },
     { "region", IMAGES BATCHNORM_CONV PLAIN_CONV(14) "[region]\nanchors=1,1, 2,3\nbias_match=1\nclasses=2\ncoords=4\nnum=2\nsoftmax=1\n"
       "object_scale=5\nnoobject_scale=1\nclass_scale=1\ncoord_scale=1\nthresh=.6\nrandom=0\n" },
+    { "detection", IMAGES PLAIN_CONV(4) "[connected]\noutput=52\nactivation=linear\n[detection]\nclasses=3\ncoords=4\nside=2\nnum=2\n"
+      "softmax=0\nsqrt=1\njitter=.2\nobject_scale=1\nnoobject_scale=.5\nclass_scale=1\ncoord_scale=5\nrescore=1\n" },
 };
 enum { NETWORKS = sizeof networks / sizeof *networks, SHOWN = 512 };
 
@@ -216,9 +218,20 @@ static void poison_once(network *net, network *control, poison *p, unsigned seed
     assert_equal_states(net, control, "after the poisoned step", p);
     for (unsigned i = 1; i <= 2; i++) {
         double a = step(net, seed + 100 * i, NULL, 0), b = step(control, seed + 100 * i, NULL, 0);
-        CHECK(a == b, "%g in %s of layer %d: loss %g in a later step, not %g", (double)p->value, p->at.name, p->at.layer, a, b);
+        CHECK(a - a == 0 && a == b, "%g in %s of layer %d: loss %g in a later step, not %g", (double)p->value, p->at.name, p->at.layer, a, b);
         assert_equal_states(net, control, "some steps later", p);
     }
+}
+
+/* Darknet's rand_normal keeps every second number for later, from one network to the next. */
+static void copy_masters(network *to, network *from)
+{
+    amp_network_desc a = described(to), b = described(from);
+    for (int i = 0; i < a.count; i++)
+        for (int k = 0; k < a.layers[i].param_count; k++)
+            memcpy(a.layers[i].params[k].master, b.layers[i].params[k].master, a.layers[i].params[k].count * sizeof(float));
+    amp_network_desc_free(&a);
+    amp_network_desc_free(&b);
 }
 
 /* every: 1 for each tensor with each value, 2 to let the values alternate. */
@@ -226,6 +239,7 @@ static void poison_network(int which, const char *net_keys, const char *dtype, i
 {
     network *net = make(which, net_keys, dtype), *control = make(which, net_keys, dtype);
     poison p = { 0 };
+    copy_masters(control, net);
     record(net, &p);
     record(control, &p);
     p.count /= 2;
@@ -250,7 +264,7 @@ static void a_poisoned_step_leaves_no_trace(const char *dtype)
     for (int i = 0; i < NETWORKS; i++) {
         tally t = { 0, 0 };
         be_quiet();
-        poison_network(i, "", dtype, i ? 2 : 1, &t);
+        poison_network(i, "", dtype, 1, &t);
         poison_network(i, "adam=1\n", dtype, 2, &t);
         be_loud();
         print_message("%s, %s: %d steps skipped, %d went on with finite numbers\n", dtype, networks[i].name, t.skipped, t.swallowed);
@@ -262,12 +276,116 @@ static void fp32_poisoned_steps_leave_no_trace(void **state) { (void)state; a_po
 static void bf16_poisoned_steps_leave_no_trace(void **state) { (void)state; a_poisoned_step_leaves_no_trace("bf16"); }
 static void fp16_poisoned_steps_leave_no_trace(void **state) { (void)state; a_poisoned_step_leaves_no_trace("fp16"); }
 
+/* ---- what batches do by themselves ---- */
+
+/* Trains net on one batch whose first subdivision spoil has changed; it must be skipped, blamed on `tensor`, and leave no trace. */
+static void check_spoilt_batch(int which, const char *dtype, void (*spoil)(network *), const char *tensor)
+{
+    network *net = make(which, "", dtype), *control = make(which, "", dtype);
+    poison nothing = { .at = { .name = tensor } };
+    copy_masters(control, net);
+    darknet_amp_weights_changed(control);
+    for (unsigned i = 1; i < 3; i++) {
+        step(net, i, NULL, 0);
+        step(control, i, NULL, 0);
+    }
+    amp_scaler before = *amp_engine_scaler(net->amp->engine);
+    amp_step_report report;
+    amp_error error;
+    amp_update_args args = { .batch = net->batch, .learning_rate = .1f, .momentum = .9f, .t = *net->t + 1 };
+    feed(net, 50);
+    spoil(net);
+    net->train = 1;
+    forward_network(net);
+    backward_network(net);
+    feed(net, 51);
+    forward_network(net);
+    backward_network(net);
+    assert_int_equal(amp_engine_update(net->amp->engine, &args, 0, &report, &error), AMP_OK);
+    assert_true(report.skipped);
+    assert_string_equal(report.bad.tensor, tensor);
+    amp_host_forget_overflow(net->amp);
+    amp_engine_set_scaler(net->amp->engine, &before);
+    assert_equal_states(net, control, "after a spoilt batch", &nothing);
+    for (unsigned i = 5; i < 8; i++) {
+        step(net, i, NULL, 0);
+        step(control, i, NULL, 0);
+        assert_equal_states(net, control, "some steps after a spoilt batch", &nothing);
+    }
+    release(net);
+    release(control);
+}
+
+static void huge_truth(network *net) { net->truth[7] = 1e20f; }
+static void nan_label(network *net) { net->truth[0] = NAN; }
+static void infinite_label(network *net) { net->truth[net->truths + 3] = -INFINITY; }
+static void huge_image(network *net) { for (int i = 0; i < net->inputs; i++) net->input[i] *= i % 2 ? 1e25f : -1e25f; }
+
+/* The square of 1e20 is inf in fp32, its gradient is a number like any other. */
+static void a_loss_that_is_not_finite_never_reaches_the_weights(void **state)
+{
+    (void)state;
+    check_spoilt_batch(1, "fp32", huge_truth, "loss");
+    check_spoilt_batch(1, "bf16", huge_truth, "loss");
+}
+
+static void running_statistics_that_overflow_skip_the_step(void **state)
+{
+    (void)state;
+    check_spoilt_batch(0, "fp32", huge_image, "running statistics");
+}
+
+/* Darknet's yolo and region layers use them as indices. */
+static void labels_that_are_not_finite_skip_the_step(void **state)
+{
+    (void)state;
+    for (int which = 0; which < NETWORKS; which++) {
+        check_spoilt_batch(which, "fp32", nan_label, "labels");
+        check_spoilt_batch(which, "bf16", infinite_label, "labels");
+        check_spoilt_batch(which, "fp16", nan_label, "labels");
+    }
+}
+
+/* Each batch is spoilt once before it is trained on, through burn-in and two steps of the policy. */
+static void behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate(void **state)
+{
+    (void)state;
+    static const char keys[] = "burn_in=3\npower=2\npolicy=steps\nsteps=5,7\nscales=.5,.5\ninit_scale=64\namp=1\n";
+    static const float factors[] = { 1.f / 9, 4.f / 9, 1, 1, .5f, .5f, .25f, .25f, .25f }; /* after step 1, 2, ... */
+    static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
+    for (int d = 0; d < 3; d++) {
+        network *net = parse_branched(keys, "", dtypes[d]);
+        for (size_t k = 1; k <= 9; k++) {
+            size_t seen = *net->seen;
+            float rate = get_current_rate(net);
+            for (int s = 0; s < net->subdivisions; s++) {
+                feed(net, 5);
+                net->input[0] = s ? INFINITY : 0;
+                train_network_datum(net);
+            }
+            assert_int_equal(net->amp->skipped, k);
+            assert_int_equal(*net->seen, seen);
+            assert_int_equal(get_current_batch(net), k - 1);
+            assert_true(get_current_rate(net) == rate);
+            train_step(net, 100u * (unsigned)k);
+            assert_int_equal(net->amp->skipped, k);
+            assert_int_equal(get_current_batch(net), k);
+            assert_true(fabsf(get_current_rate(net) - .0002f * factors[k - 1]) < 1e-9f);
+        }
+        release(net);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32_poisoned_steps_leave_no_trace),
         cmocka_unit_test(bf16_poisoned_steps_leave_no_trace),
         cmocka_unit_test(fp16_poisoned_steps_leave_no_trace),
+        cmocka_unit_test(a_loss_that_is_not_finite_never_reaches_the_weights),
+        cmocka_unit_test(running_statistics_that_overflow_skip_the_step),
+        cmocka_unit_test(labels_that_are_not_finite_skip_the_step),
+        cmocka_unit_test(behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

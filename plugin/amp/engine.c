@@ -345,6 +345,7 @@ static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training
         engine->watched_step = engine->settings.debug || on_the_brink(&engine->settings.scaler);
     }
     engine->watching = of_step && engine->watched_step;
+    if (engine->watching && !engine->anomaly.found) engine->anomaly = engine->rejected;
 }
 
 /* A loss may be inf or NaN although every gradient is finite. */

@@ -54,8 +54,8 @@ amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
  * that happens will have. AMP_DIVERGED when training cannot go on; *report is filled then too. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report, amp_error *);
 
-/* The step under way must be skipped: the host knows better (labels that are not numbers). Call it after the forward began
- * or before; why->found is 1. The first reason counts. */
+/* The step under way, or the next if none is, must be skipped: the host knows better (labels that are not numbers). why->found
+ * is 1; the first reason counts. */
 void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 
 /* Show all tensors to observer from the next pass on, or to nobody (NULL). It is copied. */

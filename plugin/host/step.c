@@ -1,4 +1,5 @@
 /* The hooks of a step: forward, backward and update of one network, and what the user is told of them. */
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -39,23 +40,24 @@ static amp_status forward(struct darknet_amp *amp, network *net, amp_error *erro
     return AMP_OK;
 }
 
-/* Labels that are no numbers, as a label file with "nan" gives: Darknet's losses use them as indices. They are cleared, and
- * the step is skipped. */
-static amp_anomaly clear_labels(network *net)
+static int all_finite(const float *array, int count)
 {
-    amp_anomaly bad = { .layer = -1, .pass = "forward", .tensor = "labels", .image = -1 };
+    for (int i = 0; i < count; i++) if (!amp_is_finite(array[i])) return 0;
+    return 1;
+}
+
+/* Labels that are no numbers, as a label file with "nan" in it gives: Darknet's losses use them as indices. The image loses its
+ * labels, and the step is skipped. */
+static void check_labels(struct darknet_amp *amp, network *net)
+{
+    amp_anomaly bad = { .found = 1, .layer = -1, .pass = "forward", .tensor = "labels" };
     for (int i = 0; net->truth && i < net->batch; i++) {
         float *labels = net->truth + (size_t)i * (size_t)net->truths;
-        int found = 0;
-        for (int k = 0; k < net->truths; k++) {
-            if (amp_is_finite(labels[k])) continue;
-            labels[k] = 0;
-            found = 1;
-        }
-        if (found && !bad.bad_images++) bad.image = i;
+        if (all_finite(labels, net->truths)) continue;
+        memset(labels, 0, (size_t)net->truths * sizeof *labels);
+        if (!bad.bad_images++) bad.image = i;
     }
-    bad.found = bad.bad_images > 0;
-    return bad;
+    if (bad.bad_images) amp_engine_reject_step(amp->engine, &bad);
 }
 
 void darknet_amp_forward(struct network *net)
@@ -64,12 +66,10 @@ void darknet_amp_forward(struct network *net)
     amp_error error;
     double began = now();
     if (net->train && amp->started == 0) amp->started = began;
-    amp_anomaly labels = { 0 };
-    if (net->train) labels = clear_labels(net);
     amp->net = net;
+    if (net->train) check_labels(amp, net);
     amp_host_check(forward(amp, net, &error), &error);
     if (!net->train) return;
-    if (labels.found) amp_engine_reject_step(amp->engine, &labels);
     if (amp->config->debug) amp_host_note_images(amp, net);
     amp->computed += now() - began;
     amp->images += net->batch;
