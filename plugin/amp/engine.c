@@ -376,6 +376,15 @@ static amp_status forward_layer(amp_engine *engine, amp_node *node, amp_step *st
     return AMP_OK;
 }
 
+/* What the host reads: the output in fp32 NCHW. */
+static amp_status hand_out(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_tensor out;
+    if (node->output->data_valid[AMP_FORM_HOST]) return AMP_OK;
+    AMP_TRY(amp_value_read(step, node->output, AMP_FORM_HOST, &out, error));
+    return observed(engine) ? show(engine, AMP_SEEN_OUTPUT, node->index, "output", out, error) : AMP_OK;
+}
+
 amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float *image, int training, amp_error *error)
 {
     amp_plan *plan = find_plan(engine, key);
@@ -392,9 +401,7 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
         AMP_TRY(forward_layer(engine, node, &step, error));
-        if (i != plan->output_layer && !node->desc.is_truth) continue;
-        amp_tensor out;
-        AMP_TRY(amp_value_read(&step, node->output, AMP_FORM_HOST, &out, error));
+        if (i == plan->output_layer || node->desc.is_truth) AMP_TRY(hand_out(engine, node, &step, error));
     }
     return AMP_OK;
 }

@@ -19,7 +19,7 @@ typedef enum amp_seen_kind {
     AMP_SEEN_IMAGE,    /* fp32 NCHW, as the host gave it; layer is -1 */
     AMP_SEEN_INPUT,    /* the copy of another layer's output (or of the image) in this layer's form; other layers of that form
                           read the same copy, so it is shown once, with the first of them */
-    AMP_SEEN_OUTPUT,   /* N,H,W,C of the layer, in its home form */
+    AMP_SEEN_OUTPUT,   /* N,H,W,C of the layer, in its home form; the network's output a second time, in fp32 NCHW */
     AMP_SEEN_DELTA,    /* the same shape and form; may not exist for a layer nothing flows back to */
     AMP_SEEN_GRADIENT  /* fp32, a flat array: shape 1, count, 1, 1; not unscaled */
 } amp_seen_kind;
