@@ -19,6 +19,7 @@ typedef struct amp_run_state {
     int64_t t;                /* optimizer steps: network.t */
     uint64_t steps, skipped;  /* of the whole training */
     int32_t width, height;    /* of the network's input: random=1 moves them */
+    int32_t batch, subdivisions; /* a window goes on only where both are what they were */
     int32_t window;           /* subdivisions done of the batch under way; 0 between steps */
     int32_t seeded;           /* trained with -seed: seed, next_job and random are valid */
     uint32_t seed;
