@@ -135,7 +135,7 @@ static void copy_params(const amp_checkpoint *c, const amp_engine_state *e)
         const unsigned char *const *from = c->params[i].arrays;
         if (from[AMP_SAVED_MASTER]) copy_array(p->master, from[AMP_SAVED_MASTER], p->count);
         copy_or_clear(p->grad, from[AMP_SAVED_GRADIENT], p->count);
-        copy_or_clear(p->momentum, from[AMP_SAVED_MOMENTUM], p->count);
+        copy_or_clear(p->momentum, e->adam ? NULL : from[AMP_SAVED_MOMENTUM], p->count);
         if (!e->adam) continue;
         copy_or_clear(p->m, from[AMP_SAVED_M], p->count);
         copy_or_clear(p->v, from[AMP_SAVED_V], p->count);
