@@ -325,7 +325,7 @@ static void settings_of_the_cfg_win_over_saved_ones(void **state)
 
     s = resumed_scaler(SCALED, "min_scale=4096\ninit_scale=65536\n", note);
     assert_true(s.scale == 4096);
-    assert_non_null(strstr(note, "1024 is below min_scale"));
+    assert_non_null(strstr(note, "1024 is outside min_scale to max_scale: it is 4096 now"));
 }
 
 /* ---- files that are none ---- */
