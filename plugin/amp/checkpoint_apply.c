@@ -89,28 +89,18 @@ static amp_status compare_statistics(const amp_checkpoint *c, const amp_engine_s
 /* ---- the scaler ---- */
 
 /* Settings are the .cfg's, state is the saved one as far as the settings allow it. */
-static amp_scaler merged_scaler(const amp_scaler *now, const amp_scaler *saved, char note[NOTE])
+static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved, char note[NOTE])
 {
     amp_scaler s = *now;
+    amp_scaler_resume(&s, saved);
     if (!now->enabled || !saved->enabled) return s;
-    s.steps = saved->steps;
-    s.skipped = saved->skipped;
     if (now->dynamic != saved->dynamic)
         add_note(note, "loss scaling was %s and is %s now: the scale starts at %g", saved->dynamic ? "dynamic" : "static",
-                 now->dynamic ? "dynamic" : "static", (double)now->scale);
-    else if (!now->dynamic && now->scale != saved->scale)
-        add_note(note, "the static loss scale was %g and is %g now", (double)saved->scale, (double)now->scale);
-    else if (!now->dynamic)
-        s.stuck = saved->stuck;
-    if (!now->dynamic || !saved->dynamic) return s;
-    s.scale = saved->scale;
-    s.stuck = saved->stuck;
-    s.growth_tracker = saved->growth_tracker < now->growth_interval ? saved->growth_tracker : now->growth_interval - 1;
-    if (s.scale < (float)now->min_scale) {
-        s.scale = (float)now->min_scale;
-        s.stuck = 0;
-        add_note(note, "the saved loss scale %g is below min_scale: it is %g now", (double)saved->scale, (double)s.scale);
-    }
+                 now->dynamic ? "dynamic" : "static", (double)s.scale);
+    else if (s.scale != saved->scale && now->dynamic)
+        add_note(note, "the saved loss scale %g is outside min_scale to max_scale: it is %g now", (double)saved->scale, (double)s.scale);
+    else if (s.scale != saved->scale)
+        add_note(note, "the static loss scale was %g and is %g now", (double)saved->scale, (double)s.scale);
     return s;
 }
 
@@ -135,7 +125,7 @@ static void copy_params(const amp_checkpoint *c, const amp_engine_state *e)
         const unsigned char *const *from = c->params[i].arrays;
         if (from[AMP_SAVED_MASTER]) copy_array(p->master, from[AMP_SAVED_MASTER], p->count);
         copy_or_clear(p->grad, from[AMP_SAVED_GRADIENT], p->count);
-        copy_or_clear(p->momentum, from[AMP_SAVED_MOMENTUM], p->count);
+        copy_or_clear(p->momentum, e->adam ? NULL : from[AMP_SAVED_MOMENTUM], p->count);
         if (!e->adam) continue;
         copy_or_clear(p->m, from[AMP_SAVED_M], p->count);
         copy_or_clear(p->v, from[AMP_SAVED_V], p->count);
@@ -153,7 +143,7 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, cha
 
     if (c->adam != e.adam)
         add_note(note, "the optimizer was %s and is %s now: its moments start at 0", c->adam ? "Adam" : "SGD", e.adam ? "Adam" : "SGD");
-    amp_scaler scaler = merged_scaler(amp_engine_scaler(engine), &c->scaler, note);
+    amp_scaler scaler = resumed_scaler(amp_engine_scaler(engine), &c->scaler, note);
     amp_engine_set_scaler(engine, &scaler);
     copy_params(c, &e);
     for (int i = 0; i < e.statistics_count; i++) {

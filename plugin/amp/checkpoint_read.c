@@ -76,21 +76,6 @@ static int take_count(cursor *c, size_t entry_bytes)
 
 /* ---- records ---- */
 
-/* What is wrong with a scaler that was read, or NULL. */
-static const char *scaler_problem(const amp_scaler *s)
-{
-    amp_scaler made;
-    amp_scaler_params params = { .enabled = s->enabled, .dynamic = s->dynamic, .scale = s->scale,
-        .growth_factor = s->growth_factor, .backoff_factor = s->backoff_factor, .growth_interval = s->growth_interval,
-        .min_scale = s->min_scale };
-    if ((s->enabled | s->dynamic) & ~1) return "a flag is neither 0 nor 1";
-    if (!s->enabled) return s->scale == 1 ? NULL : "a disabled scaler has another scale than 1";
-    if (amp_scaler_init(&made, &params, NULL) != AMP_OK) return "a setting is out of range";
-    if (s->growth_tracker < 0 || s->growth_tracker >= s->growth_interval) return "its growth tracker is out of range";
-    if (s->stuck < 0 || s->stuck > AMP_SCALER_STUCK_LIMIT) return "its count of useless backoffs is out of range";
-    return s->skipped <= s->steps ? NULL : "it skipped more steps than there were";
-}
-
 static amp_status read_scaler(amp_checkpoint *c, cursor r, amp_error *error)
 {
     amp_scaler *s = &c->scaler;
@@ -102,11 +87,14 @@ static amp_status read_scaler(amp_checkpoint *c, cursor r, amp_error *error)
     s->growth_interval = take_i32(&r);
     s->growth_tracker = take_i32(&r);
     s->min_scale = take_double(&r);
+    s->max_scale = take_double(&r);
+    s->hysteresis = take_i32(&r);
+    s->hysteresis_tracker = take_i32(&r);
     s->steps = take_u64(&r);
     s->skipped = take_u64(&r);
     s->stuck = take_i32(&r);
     if (r.broken || left(&r)) return refuse(c, error, "it is damaged: its scaler's record has the wrong size");
-    const char *problem = scaler_problem(s);
+    const char *problem = amp_scaler_problem(s);
     return problem ? refuse(c, error, "it is damaged: loss scaler: %s", problem) : AMP_OK;
 }
 

@@ -121,6 +121,9 @@ static void put_scaler(sink *s, const content *c)
     put_u32(s, (uint32_t)a->growth_interval);
     put_u32(s, (uint32_t)a->growth_tracker);
     put_double(s, a->min_scale);
+    put_double(s, a->max_scale);
+    put_u32(s, (uint32_t)a->hysteresis);
+    put_u32(s, (uint32_t)a->hysteresis_tracker);
     put_u64(s, a->steps);
     put_u64(s, a->skipped);
     put_u32(s, (uint32_t)a->stuck);

@@ -114,7 +114,8 @@ static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_er
 {
     amp_scaler_params params = { .enabled = 1, .dynamic = config->dynamic,
         .scale = config->dynamic ? config->init_scale : config->loss_scale, .growth_factor = config->growth_factor,
-        .backoff_factor = config->backoff_factor, .growth_interval = config->growth_interval, .min_scale = config->min_scale };
+        .backoff_factor = config->backoff_factor, .growth_interval = config->growth_interval, .min_scale = config->min_scale,
+        .max_scale = config->max_scale, .hysteresis = config->hysteresis };
     return amp_scaler_init(scaler, &params, error);
 }
 
