@@ -9,9 +9,6 @@
 
 enum { MAX_PLANS = 16 }; /* random=1 has ten sizes, validation adds a few */
 
-/* Statistics as they were after the last step that happened. */
-typedef struct statistics { float *array, *committed; size_t count; int layer; } statistics;
-
 struct amp_engine {
     amp_engine_settings settings;
     amp_backend *backend;
@@ -32,11 +29,13 @@ struct amp_engine {
 
     amp_param *params;
     char *decays;         /* per parameter: SGD decays it */
+    char *unsaved;        /* per parameter: the host's weights file does not hold it */
+    const char **layer_types;
     int param_count;
     float *gradient_block, *moment_block;
     size_t gradient_count;
     amp_gradients *gradients;
-    statistics *statistics;
+    amp_statistics *statistics;
     float *committed_block;
     int statistics_count;
     amp_param *states;    /* the statistics again, as the finite check wants them */
@@ -73,10 +72,13 @@ static amp_status collect_parameters(amp_engine *engine, const amp_network_desc 
     }
     engine->params = calloc((size_t)params + 1, sizeof *engine->params);
     engine->decays = calloc((size_t)params + 1, 1);
+    engine->unsaved = calloc((size_t)params + 1, 1);
+    engine->layer_types = calloc((size_t)network->count + 1, sizeof *engine->layer_types);
     engine->gradients = calloc((size_t)network->count + 1, sizeof *engine->gradients);
     engine->statistics = calloc((size_t)arrays + 1, sizeof *engine->statistics);
     engine->committed_block = calloc(committed + 1, sizeof(float));
-    if (!engine->params || !engine->decays || !engine->gradients || !engine->statistics || !engine->committed_block)
+    if (!engine->params || !engine->decays || !engine->gradients || !engine->statistics || !engine->committed_block
+        || !engine->unsaved || !engine->layer_types)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters", params);
     AMP_TRY(b->allocate(b, elements * sizeof(float), (void **)&engine->gradient_block, error));
     AMP_TRY(b->zero(b, engine->gradient_block, elements * sizeof(float), error));
@@ -88,6 +90,7 @@ static amp_status collect_parameters(amp_engine *engine, const amp_network_desc 
     size_t at = 0, saved = 0;
     for (int i = 0; i < network->count; i++) {
         const amp_layer_desc *layer = &network->layers[i];
+        engine->layer_types[i] = layer->type;
         for (int k = 0; k < layer->param_count; k++) {
             const amp_param_desc *d = &layer->params[k];
             amp_param *p = &engine->params[engine->param_count];
@@ -98,13 +101,16 @@ static amp_status collect_parameters(amp_engine *engine, const amp_network_desc 
                 p->m = engine->moment_block + at;
                 p->v = engine->moment_block + elements + at;
             }
+            engine->unsaved[engine->param_count] = (char)d->unsaved;
             engine->decays[engine->param_count++] = (char)d->decays;
             map_gradients(&engine->gradients[i], layer, k, p->grad);
             at += d->count;
         }
         for (int k = 0; k < layer->statistics_count; k++) {
-            statistics *s = &engine->statistics[engine->statistics_count++];
-            *s = (statistics){ layer->statistics[k].array, engine->committed_block + saved, layer->statistics[k].count, i };
+            const amp_statistics_desc *d = &layer->statistics[k];
+            amp_statistics *s = &engine->statistics[engine->statistics_count++];
+            *s = (amp_statistics){ .array = d->array, .committed = engine->committed_block + saved, .count = d->count, .layer = i,
+                                   .unsaved = d->unsaved };
             saved += s->count;
         }
     }
@@ -125,7 +131,7 @@ static amp_status collect_states(amp_engine *engine, amp_error *error)
 static amp_status keep_statistics(amp_engine *engine, amp_error *error)
 {
     for (int i = 0; i < engine->statistics_count; i++) {
-        statistics *s = &engine->statistics[i];
+        amp_statistics *s = &engine->statistics[i];
         AMP_TRY(engine->backend->upload(engine->backend, s->committed, s->array, s->count * sizeof(float), error));
     }
     return AMP_OK;
@@ -134,7 +140,7 @@ static amp_status keep_statistics(amp_engine *engine, amp_error *error)
 static amp_status restore_statistics(amp_engine *engine, amp_error *error)
 {
     for (int i = 0; i < engine->statistics_count; i++) {
-        statistics *s = &engine->statistics[i];
+        amp_statistics *s = &engine->statistics[i];
         AMP_TRY(engine->backend->upload(engine->backend, s->array, s->committed, s->count * sizeof(float), error));
     }
     return AMP_OK;
@@ -176,6 +182,8 @@ void amp_engine_free(amp_engine *engine)
     b->destroy(b);
     free(engine->params);
     free(engine->decays);
+    free(engine->unsaved);
+    free(engine->layer_types);
     free(engine->gradients);
     free(engine->statistics);
     free(engine->states);
@@ -201,6 +209,14 @@ const amp_param *amp_engine_params(const amp_engine *engine, int *count)
 {
     *count = engine->param_count;
     return engine->params;
+}
+
+amp_engine_state amp_engine_state_of(const amp_engine *engine)
+{
+    return (amp_engine_state){ .adam = engine->settings.adam, .layer_count = engine->layer_count,
+                               .param_count = engine->param_count, .statistics_count = engine->statistics_count,
+                               .layer_types = engine->layer_types, .params = engine->params,
+                               .params_unsaved = engine->unsaved, .statistics = engine->statistics };
 }
 
 /* ---- plans ---- */

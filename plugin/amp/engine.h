@@ -73,4 +73,23 @@ const amp_plan *amp_engine_plan(const amp_engine *);
 /* The engine's parameters, in .cfg order: gradients and moments for tests and checkpoints. */
 const amp_param *amp_engine_params(const amp_engine *, int *count);
 
+/* Statistics: the host's array, which forward moves, and what it held after the last step that happened. */
+typedef struct amp_statistics {
+    float *array, *committed;
+    size_t count;
+    int layer, unsaved;
+} amp_statistics;
+
+/* What a checkpoint saves of an engine, in .cfg order. All of it is the engine's. */
+typedef struct amp_engine_state {
+    int adam;
+    int layer_count, param_count, statistics_count;
+    const char *const *layer_types;
+    const amp_param *params;
+    const char *params_unsaved;  /* per parameter: amp_param_desc.unsaved */
+    const amp_statistics *statistics;
+} amp_engine_state;
+
+amp_engine_state amp_engine_state_of(const amp_engine *);
+
 #endif

@@ -78,15 +78,15 @@ static void add_param(amp_layer_desc *d, const char *name, float *master, float 
 static void add_statistics(amp_layer_desc *d, const layer *l, size_t channels)
 {
     if (!l->rolling_mean || d->statistics_count + 2 > AMP_MAX_STATISTICS) return;
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ l->rolling_mean, channels };
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ l->rolling_variance, channels };
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = l->rolling_mean, .count = channels };
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = l->rolling_variance, .count = channels };
 }
 
 /* What a recurrent layer carries from one batch to the next: a skipped step must not leave NaN there. */
 static void add_state(amp_layer_desc *d, float *state, const layer *l)
 {
     if (!state || d->statistics_count == AMP_MAX_STATISTICS) return;
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ state, (size_t)l->batch * l->outputs };
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = state, .count = (size_t)l->batch * l->outputs };
 }
 
 /* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases, scales. */

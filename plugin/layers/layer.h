@@ -22,10 +22,15 @@ typedef struct amp_param_desc {
                                engine's gradient array while the host's own backward runs */
     size_t count;
     int decays;             /* SGD decays weights, not biases and scales */
+    int unsaved;            /* the host's weights file does not hold it: a checkpoint must */
 } amp_param_desc;
 
 /* What moves in forward and a skipped step must put back: running statistics, a recurrent layer's state. */
-typedef struct amp_statistics_desc { float *array; size_t count; } amp_statistics_desc;
+typedef struct amp_statistics_desc {
+    float *array;
+    size_t count;
+    int unsaved; /* as in amp_param_desc */
+} amp_statistics_desc;
 
 enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 }; /* lstm: 8 connected × 3 arrays; × 2, and its two states */
 
