@@ -22,6 +22,7 @@ typedef struct amp_param_desc {
                                engine's gradient array while the host's own backward runs */
     size_t count;
     int decays;             /* SGD decays weights, not biases and scales */
+    float clip;             /* kept within ±clip after each update; 0 is off */
 } amp_param_desc;
 
 /* What moves in forward and a skipped step must put back: running statistics, a recurrent layer's state. */
