@@ -96,7 +96,7 @@ static amp_status collect_parameters(amp_engine *engine, const amp_network_desc 
             amp_param *p = &engine->params[engine->param_count];
             *p = (amp_param){ .master = d->master, .grad = engine->gradient_block + at, .count = d->count, .layer = i,
                               .name = d->name, .rate_scale = layer->rate_scale,
-                              .momentum = *d->gradient_slot };
+                              .clip = d->clip, .momentum = *d->gradient_slot };
             if (engine->moment_block) {
                 p->m = engine->moment_block + at;
                 p->v = engine->moment_block + elements + at;
@@ -537,7 +537,7 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     report->scale_after = scaler->scale;
     report->gradient_norm = sqrt(squares) / args->batch;
     if (engine->settings.clip_norm > 0 && report->gradient_norm > engine->settings.clip_norm)
-        args->inverse_scale = (float)((double)args->inverse_scale * engine->settings.clip_norm / report->gradient_norm);
+        args->inverse_scale *= engine->settings.clip_norm / report->gradient_norm;
     for (int i = 0; i < engine->param_count; i++) engine->params[i].decay = args->adam || engine->decays[i] ? decay : 0;
     AMP_TRY(b->update(b, engine->params, engine->param_count, args, error));
     engine->weights_stale = 1;

@@ -23,6 +23,7 @@ typedef struct amp_param_desc {
     size_t count;
     int decays;             /* SGD decays weights, not biases and scales */
     int unsaved;            /* the host's weights file does not hold it: a checkpoint must */
+    float clip;             /* kept within ±clip after each update; 0 is off */
 } amp_param_desc;
 
 /* What moves in forward and a skipped step must put back: running statistics, a recurrent layer's state. */
