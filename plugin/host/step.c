@@ -98,6 +98,7 @@ void darknet_amp_update(struct network *net)
     amp_host_check(amp_engine_update(amp->engine, &args, net->decay, &report, &error), &error);
     amp->computed += now() - began;
     print_anomaly(amp, net, &report);
+    amp->found_inf = report.skipped;
     if (report.skipped) {
         amp->skipped++;
         amp_host_forget_overflow(amp);
@@ -108,6 +109,7 @@ void darknet_amp_update(struct network *net)
         return;
     }
     amp->steps++;
+    amp->unsynced_steps++;
     ++*net->t;
     print_summary(amp, net);
 }
