@@ -44,6 +44,15 @@ void darknet_amp_resized(struct network *net);
 void darknet_amp_weights_changed(struct network *net);
 void darknet_amp_free(struct network *net);
 
+/* Replicas of one network, each trained by a thread of its own (-gpus). agree: train_networks, when its threads have
+ * joined: all replicas' GradScalers hold the state that one update with any replica's found_inf gives. sync_due: whether
+ * weights are to be averaged now, after `interval` steps; steps that were skipped do not count. synced: sync_nets, when it has
+ * averaged the weights and added interval * (n-1) steps to every `seen`: half copies and seen are put right. Replicas
+ * without AMP are left alone. */
+void darknet_amp_agree(struct network **nets, int n);
+int darknet_amp_sync_due(struct network **nets, int n, int interval);
+void darknet_amp_synced(struct network **nets, int n, int interval);
+
 /* Reproducible runs (-seed N). seed: what srand gets: N, or time(0) without -seed. rand: Darknet's rand() in code that
  * loader threads run: the C library's own without -seed, else the calling thread's own stream. job: numbers
  * the loading jobs, called by the thread that starts them; begin_job: makes part `part` of `job` the calling

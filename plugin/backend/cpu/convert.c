@@ -4,6 +4,7 @@
  * tensor/half.h does not. fp16 uses F16C, which agrees with half.h for every input: the instructions take the rounding
  * from their operand, ignore flush-to-zero for fp16 subnormals, and keep the top bits of a NaN while quieting it. */
 #include "convert.h"
+#include "processor.h"
 
 #include <string.h>
 
@@ -305,7 +306,7 @@ int amp_converter_sets(const amp_converters *const **sets)
     static const amp_converters *const all[] = { &plain, &avx2, &avx512 };
     *sets = all;
     /* __builtin_cpu_supports also asks whether the system saves the wide registers. */
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c")) return 1;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !amp_cpu_has_f16c()) return 1;
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq")) return 2;
     return 3;
