@@ -39,7 +39,7 @@ static void count_calls(network *net)
     b->conv_load_weights = counting_load;
 }
 
-static void weights_are_cast_once_per_update(void **state)
+static void behaviour_28_a_weight_is_cast_once_per_update(void **state)
 {
     (void)state;
     network *net = parse_branched("", "", "bf16");
@@ -377,7 +377,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "diverge")) return diverge();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_are_cast_once_per_update),
+        cmocka_unit_test(behaviour_28_a_weight_is_cast_once_per_update),
         cmocka_unit_test(a_value_is_cast_once_per_form),
         cmocka_unit_test(forms_follow_autocast_rules),
         cmocka_unit_test(half_resident_layers_give_their_buffers_back),
