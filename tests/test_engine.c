@@ -360,7 +360,7 @@ static void loaded_weights_reach_the_half_copies(void **state)
     release(b);
 }
 
-static void memory_does_not_grow_over_repeated_inference(void **state)
+static void behaviour_30_repeated_inference_makes_no_new_half_copies(void **state)
 {
     (void)state;
     network *net = parse_branched("", "", "bf16");
@@ -389,7 +389,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(clip_norm_bounds_the_averaged_gradient),
         cmocka_unit_test(inference_resize_and_batch_follow_stock),
         cmocka_unit_test(loaded_weights_reach_the_half_copies),
-        cmocka_unit_test(memory_does_not_grow_over_repeated_inference),
+        cmocka_unit_test(behaviour_30_repeated_inference_makes_no_new_half_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
