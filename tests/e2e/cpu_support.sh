@@ -21,6 +21,13 @@ behaviour_34_a_dtype_the_cpu_lacks_is_said_and_runs_as_fp32() {
     done
 }
 
+# The library's instructions without those that casts need (AVX2, but no F16C) would train slowly: not in silence either.
+behaviour_34_a_cpu_without_fast_casts_is_said_and_runs_as_fp32() {
+    AMP_CPU_ISA=sse2 train DEFAULT bf16
+    says 1 '^amp: bf16 needs a CPU with AVX2, FMA and F16C (this one: sse2): set dtype=fp32' 'no message that casts would be slow'
+    says 1 '^amp: summary dtype=fp32 steps=5 ' 'training did not go on in fp32'
+}
+
 # Instructions to store halves, but not to compute: trains, and says that no time is saved.
 behaviour_34_a_dtype_the_cpu_only_stores_is_said() {
     stored AVX2 bf16
@@ -43,5 +50,6 @@ behaviour_34_no_message_where_nothing_lacks() {
 }
 
 behaviour_34_a_dtype_the_cpu_lacks_is_said_and_runs_as_fp32
+behaviour_34_a_cpu_without_fast_casts_is_said_and_runs_as_fp32
 ! grep -q avx2 /proc/cpuinfo || behaviour_34_a_dtype_the_cpu_only_stores_is_said
 behaviour_34_no_message_where_nothing_lacks
