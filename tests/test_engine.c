@@ -53,7 +53,7 @@ static void count_calls(network *net)
     b->conv_load_weights = counting_load;
 }
 
-static void weights_are_cast_once_per_update(void **state)
+static void behaviour_28_a_weight_is_cast_once_per_update(void **state)
 {
     (void)state;
     network *net = parse_branched("", "", "bf16");
@@ -460,7 +460,7 @@ static void loaded_weights_reach_the_half_copies(void **state)
     release(b);
 }
 
-static void memory_does_not_grow_over_repeated_inference(void **state)
+static void behaviour_30_repeated_inference_makes_no_new_half_copies(void **state)
 {
     (void)state;
     network *net = parse_branched("", "", "bf16");
@@ -477,7 +477,7 @@ int main(int argc, char **argv)
 {
     if (argc > 2 && !strcmp(argv[1], "diverge")) return diverge(argv[2]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_are_cast_once_per_update),
+        cmocka_unit_test(behaviour_28_a_weight_is_cast_once_per_update),
         cmocka_unit_test(a_value_is_cast_once_per_form),
         cmocka_unit_test(forms_follow_autocast_rules),
         cmocka_unit_test(half_resident_layers_give_their_buffers_back),
@@ -492,7 +492,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(clip_norm_bounds_the_averaged_gradient),
         cmocka_unit_test(inference_resize_and_batch_follow_stock),
         cmocka_unit_test(loaded_weights_reach_the_half_copies),
-        cmocka_unit_test(memory_does_not_grow_over_repeated_inference),
+        cmocka_unit_test(behaviour_30_repeated_inference_makes_no_new_half_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
