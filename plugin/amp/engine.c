@@ -344,21 +344,15 @@ static amp_status show_gradients(amp_engine *engine, const amp_node *node, amp_e
     return AMP_OK;
 }
 
-/* Whether one more overflow would end training: then the message should name where it began. */
-static int on_the_brink(const amp_scaler *scaler)
-{
-    amp_scaler next = *scaler;
-    return amp_scaler_update(&next, 1) == AMP_DIVERGED;
-}
-
-/* Anomaly detection is switched for whole steps, and looks at their passes only, not at a validation between them. */
+/* Anomaly detection is switched for whole steps, and looks at their passes only, not at a validation between them. Without
+ * debug=1 it is on where one more overflow would end training: the message then names where that began. */
 static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training)
 {
     int of_step = training && key->keeps_state;
     engine->training = training;
     if (of_step && !engine->in_step) {
         engine->in_step = 1;
-        engine->watched_step = engine->settings.debug || on_the_brink(&engine->settings.scaler);
+        engine->watched_step = engine->settings.debug || amp_scaler_would_diverge(&engine->settings.scaler);
     }
     engine->watching = of_step && engine->watched_step;
     if (engine->watching && !engine->anomaly.found) engine->anomaly = engine->rejected;

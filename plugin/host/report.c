@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "images.h"
+#include "resume.h"
 
 static const char *where(struct darknet_amp *amp, const amp_anomaly *a, char text[AMP_ANOMALY_TEXT])
 {
@@ -49,7 +50,7 @@ static const char *what_to_try(const amp_config *config, const amp_anomaly *bad)
 _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
 {
     const amp_scaler *scaler = amp_engine_scaler(amp->engine);
-    const char *checkpoint = NULL;
+    const char *checkpoint = amp_host_last_checkpoint(amp);
     char place[AMP_ANOMALY_TEXT], why[96];
     amp_error error;
     if (report->bad_master) snprintf(why, sizeof why, "weights hold inf or NaN");
