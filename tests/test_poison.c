@@ -264,7 +264,7 @@ static void a_poisoned_step_leaves_no_trace(const char *dtype)
     for (int i = 0; i < NETWORKS; i++) {
         tally t = { 0, 0 };
         be_quiet();
-        poison_network(i, "", dtype, 1, &t);
+        poison_network(i, "", dtype, strcmp(dtype, "bf16") ? 2 : 1, &t);
         poison_network(i, "adam=1\n", dtype, 2, &t);
         be_loud();
         print_message("%s, %s: %d steps skipped, %d went on with finite numbers\n", dtype, networks[i].name, t.skipped, t.swallowed);
