@@ -26,6 +26,7 @@ struct darknet_amp {
     /* What is told to the user. Times in seconds of CLOCK_MONOTONIC. */
     unsigned long steps, skipped;
     double started, computed, images;
+    int step_skipped;          /* the last one was */
     int summary_printed;
 };
 

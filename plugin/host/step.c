@@ -4,6 +4,7 @@
 
 #include "host.h"
 #include "network.h"
+#include "resume.h"
 
 static double now(void)
 {
@@ -43,6 +44,7 @@ void darknet_amp_forward(struct network *net)
     double began = now();
     if (net->train && amp->started == 0) amp->started = began;
     amp->net = net;
+    if (net->train) amp_resume_before_forward(amp, net);
     amp_host_check(forward(amp, net, &error), &error);
     if (!net->train) return;
     amp->computed += now() - began;
@@ -97,6 +99,7 @@ void darknet_amp_update(struct network *net)
     amp->net = net;
     amp_host_check(amp_engine_update(amp->engine, &args, net->decay, &report, &error), &error);
     amp->computed += now() - began;
+    amp->step_skipped = report.skipped;
     print_anomaly(amp, net, &report);
     if (report.skipped) {
         amp->skipped++;
