@@ -466,6 +466,11 @@ static int find_bad(amp_engine *engine, const amp_param *params, int count, int 
     return 0;
 }
 
+int amp_engine_bad_master(amp_engine *engine, amp_anomaly *bad)
+{
+    return find_bad(engine, engine->params, engine->param_count, 1, bad);
+}
+
 /* What a step that must be skipped is blamed on: what was seen first, else the first gradient in .cfg order. */
 static void find_blame(amp_engine *engine, amp_step_report *report)
 {
@@ -506,7 +511,7 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
     report->scale_after = engine->settings.scaler.scale;
     find_blame(engine, report);
     AMP_TRY(drop_step(engine, error));
-    report->bad_master = find_bad(engine, engine->params, engine->param_count, 1, &report->bad);
+    report->bad_master = amp_engine_bad_master(engine, &report->bad);
     if (verdict == AMP_OK && !report->bad_master) return AMP_OK;
     return amp_fail(error, AMP_DIVERGED, "amp: %s stay inf or NaN, first in layer %d (%s)", report->bad_master ? "weights" : "gradients",
                     report->bad.layer, report->bad.tensor);

@@ -60,6 +60,8 @@ void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 
 /* Show all tensors to observer from the next pass on, or to nobody (NULL). It is copied. */
 void amp_engine_set_observer(amp_engine *, const amp_observer *observer);
+/* Whether a master array holds inf or NaN, as an update with an absurd learning rate leaves it; *bad is the first then. */
+int amp_engine_bad_master(amp_engine *, amp_anomaly *bad);
 /* The first non-finite tensor of the step under way; found is 0 if there is none, or if nobody looks (see amp_step_report). */
 const amp_anomaly *amp_engine_anomaly(const amp_engine *);
 

@@ -86,7 +86,8 @@ static void add_statistics(amp_layer_desc *d, const layer *l, size_t channels)
 static void add_state(amp_layer_desc *d, float *state, const layer *l)
 {
     if (!state || d->statistics_count == AMP_MAX_STATISTICS) return;
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = state, .count = (size_t)l->batch * l->outputs };
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = state, .count = (size_t)l->batch * l->outputs,
+                                                                    .unsaved = 1 };
 }
 
 /* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases, scales.
@@ -141,6 +142,14 @@ static void describe_params(amp_layer_desc *d, layer *l)
         break;
     default: break;
     }
+}
+
+/* What a .weights file leaves out: the biases of a batchnorm layer of its own, and all of a layer with dontsave=1. */
+static void mark_unsaved(amp_layer_desc *d, const layer *l)
+{
+    for (int k = 0; k < d->param_count; k++)
+        d->params[k].unsaved = l->dontsave || (l->type == BATCHNORM && d->params[k].master == l->biases);
+    for (int k = 0; k < d->statistics_count; k++) d->statistics[k].unsaved |= l->dontsave != 0;
 }
 
 /* ---- shapes and links ---- */
@@ -234,6 +243,7 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
     AMP_TRY(describe_inputs(net, i, d, error));
     describe_shape(net, i, out, d);
     describe_params(d, l);
+    mark_unsaved(d, l);
     return AMP_OK;
 }
 

@@ -28,6 +28,7 @@ struct darknet_amp {
     /* What is told to the user. Times in seconds of CLOCK_MONOTONIC. */
     unsigned long steps, skipped;
     double started, computed, images;
+    int step_skipped;          /* the last one was */
     int summary_printed;
     int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
     char *anomaly_images;

@@ -45,7 +45,7 @@ void darknet_amp_paths(char **paths, int count)
     for (int i = 0; i < picked.count; i++) picked.paths[i] = strdup(paths[i]);
 }
 
-void darknet_amp_loaded(void *loaded)
+void darknet_amp_rows_loaded(void *loaded)
 {
     if (!trail.on || !picked.paths) return;
     const data *d = loaded;

@@ -6,6 +6,7 @@
 #include "host.h"
 #include "network.h"
 #include "report.h"
+#include "resume.h"
 
 #include "../tensor/half.h"
 
@@ -67,7 +68,10 @@ void darknet_amp_forward(struct network *net)
     double began = now();
     if (net->train && amp->started == 0) amp->started = began;
     amp->net = net;
-    if (net->train) check_labels(amp, net);
+    if (net->train) {
+        amp_resume_before_forward(amp, net);
+        check_labels(amp, net);
+    }
     amp_host_check(forward(amp, net, &error), &error);
     if (!net->train) return;
     if (amp->config->debug) amp_host_note_images(amp, net);
@@ -115,6 +119,7 @@ void darknet_amp_update(struct network *net)
     size_t good_steps = get_current_batch(net) - !report.skipped;
     amp->found_inf = report.skipped;
     amp_host_tell_anomaly(amp, &report, good_steps);
+    amp->step_skipped = report.skipped;
     if (report.skipped) {
         amp->skipped++;
         amp_host_forget_overflow(amp);
