@@ -1,6 +1,7 @@
 /* Running plans, and the step around them. */
 #include "engine.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -453,14 +454,13 @@ amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error
     return plan->image.wants_delta && image_delta ? amp_value_settle_delta(&step, &plan->image, &any, error) : AMP_OK;
 }
 
-/* The first of params whose array of that kind is not finite. */
-static int find_bad(amp_engine *engine, const amp_param *params, int count, int masters, amp_anomaly *bad)
+/* The first of params whose gradient is not finite. */
+static int find_bad(amp_engine *engine, const amp_param *params, int count, amp_anomaly *bad)
 {
     for (int i = 0; i < count; i++) {
         int found = 0;
-        const float *array = masters ? params[i].master : params[i].grad;
-        if (amp_array_found_inf(engine->backend, array, params[i].count, &found, NULL) != AMP_OK || !found) continue;
-        *bad = (amp_anomaly){ .found = 1, .layer = params[i].layer, .pass = "update", .tensor = params[i].name };
+        if (amp_array_found_inf(engine->backend, params[i].grad, params[i].count, &found, NULL) != AMP_OK || !found) continue;
+        *bad = (amp_anomaly){ .found = 1, .layer = params[i].layer, .pass = "backward", .tensor = params[i].name };
         return 1;
     }
     return 0;
@@ -468,7 +468,17 @@ static int find_bad(amp_engine *engine, const amp_param *params, int count, int 
 
 int amp_engine_bad_master(amp_engine *engine, amp_anomaly *bad)
 {
-    return find_bad(engine, engine->params, engine->param_count, 1, bad);
+    for (int i = 0; i < engine->param_count; i++) {
+        const amp_param *p = &engine->params[i];
+        amp_param as_gradient = { .grad = p->master, .count = p->count };
+        int found = 0;
+        double squares = 0;
+        if (engine->backend->check_gradients(engine->backend, &as_gradient, 1, 1, &found, &squares, NULL) != AMP_OK) continue;
+        if (!found && squares <= FLT_MAX) continue;
+        *bad = (amp_anomaly){ .found = 1, .layer = p->layer, .pass = "update", .tensor = p->name };
+        return 1;
+    }
+    return 0;
 }
 
 /* What a step that must be skipped is blamed on: what was seen first, else the first gradient in .cfg order. */
@@ -477,12 +487,8 @@ static void find_blame(amp_engine *engine, amp_step_report *report)
     report->bad = report->anomaly;
     if (!report->bad.found) report->bad = engine->rejected;
     if (report->bad.found) return;
-    if (find_bad(engine, engine->params, engine->param_count, 0, &report->bad)) {
-        report->bad.pass = "backward";
-        report->bad.is_gradient = 1;
-    } else {
-        find_bad(engine, engine->states, engine->statistics_count, 0, &report->bad);
-    }
+    if (find_bad(engine, engine->params, engine->param_count, &report->bad)) report->bad.is_gradient = 1;
+    else if (find_bad(engine, engine->states, engine->statistics_count, &report->bad)) report->bad.pass = "forward";
 }
 
 /* Gradients, running statistics and recurrent states, and what forward or the host has rejected. */
@@ -503,7 +509,7 @@ static amp_status drop_step(amp_engine *engine, amp_error *error)
     return restore_statistics(engine, error);
 }
 
-/* Nothing is changed but the scale. Weights that hold inf or NaN themselves leave nothing to wait for. */
+/* Nothing is changed but the scale. Weights that are beyond use themselves leave nothing to wait for. */
 static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
     amp_status verdict = amp_scaler_update(&engine->settings.scaler, 1);

@@ -24,7 +24,7 @@ typedef struct amp_step_report {
     int skipped;                 /* nothing was changed */
     float scale_before, scale_after;
     amp_anomaly bad;             /* skipped: what it is blamed on; the first gradient in .cfg order if nothing earlier is known */
-    int bad_master;              /* skipped: the weights themselves hold inf or NaN, and bad says which */
+    int bad_master;              /* skipped: the weights themselves are beyond use (amp_engine_bad_master), and bad says which */
     amp_anomaly anomaly;         /* found only with debug=1 and in the step that ends training: the first in the order of time */
     double gradient_norm;        /* L2 norm of the unscaled gradient, averaged over the batch, before clipping */
 } amp_step_report;
@@ -60,7 +60,8 @@ void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 
 /* Show all tensors to observer from the next pass on, or to nobody (NULL). It is copied. */
 void amp_engine_set_observer(amp_engine *, const amp_observer *observer);
-/* Whether a master array holds inf or NaN, as an update with an absurd learning rate leaves it; *bad is the first then. */
+/* Whether a master array is beyond use, as an update with an absurd learning rate leaves it: it holds inf or NaN, or the sum of
+ * its squares is no fp32 number, so that norms and variances overflow. *bad is the first then. */
 int amp_engine_bad_master(amp_engine *, amp_anomaly *bad);
 /* The first non-finite tensor of the step under way; found is 0 if there is none, or if nobody looks (see amp_step_report). */
 const amp_anomaly *amp_engine_anomaly(const amp_engine *);

@@ -53,7 +53,7 @@ _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report 
     const char *checkpoint = amp_host_last_checkpoint(amp);
     char place[AMP_ANOMALY_TEXT], why[96];
     amp_error error;
-    if (report->bad_master) snprintf(why, sizeof why, "weights hold inf or NaN");
+    if (report->bad_master) snprintf(why, sizeof why, "weights are inf, NaN or beyond 1e19");
     else snprintf(why, sizeof why, "gradients stay inf or NaN %s %g", scaler->dynamic ? "at the smallest loss scale," : "step after step at loss scale",
                   (double)report->scale_before);
     amp_fail(&error, AMP_DIVERGED, "amp: training has collapsed: %s; first in %s; last good step: %zu; last checkpoint: %s; try %s%s",

@@ -101,7 +101,7 @@ static amp_status check_weights(struct darknet_amp *amp, const network *net, amp
 {
     amp_anomaly bad;
     if (!amp->resume->training || !amp_engine_bad_master(amp->engine, &bad)) return AMP_OK;
-    return amp_fail(error, AMP_DIVERGED, "%s of layer %d hold inf or NaN after step %zu", bad.tensor, bad.layer, get_current_batch((network *)net));
+    return amp_fail(error, AMP_DIVERGED, "%s of layer %d are inf, NaN or beyond 1e19 after step %zu", bad.tensor, bad.layer, get_current_batch((network *)net));
 }
 
 static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **out, amp_error *error)
