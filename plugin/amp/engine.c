@@ -1,7 +1,6 @@
 /* Running plans, and the step around them. */
 #include "engine.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,123 +27,13 @@ struct amp_engine {
     amp_anomaly anomaly;  /* the first non-finite tensor of a watched step */
     amp_anomaly rejected; /* why this step must be skipped, whatever its gradients are */
 
-    amp_param *params;
-    char *decays;         /* per parameter: SGD decays it */
-    char *unsaved;        /* per parameter: the host's weights file does not hold it */
-    const char **layer_types;
-    int param_count;
-    float *gradient_block, *moment_block;
-    size_t gradient_count;
-    amp_gradients *gradients;
-    amp_statistics *statistics;
-    float *committed_block;
-    int statistics_count;
-    amp_param *states;    /* the statistics again, as the finite check wants them */
+    amp_parameters parameters;
 };
 
 static amp_step step_of(amp_engine *engine, const amp_plan_key *key)
 {
     return (amp_step){ .backend = engine->backend, .host = &engine->host, .training = engine->training,
                        .keeps_state = key->keeps_state };
-}
-
-/* ---- parameters ---- */
-
-static void map_gradients(amp_gradients *gradients, const amp_layer_desc *layer, int k, float *gradient)
-{
-    const float *master = layer->params[k].master;
-    gradients->all[k] = gradient;
-    if (master == layer->weights) gradients->weights = gradient;
-    if (master == layer->biases) gradients->biases = gradient;
-    if (master == layer->scales) gradients->scales = gradient;
-}
-
-static amp_status collect_parameters(amp_engine *engine, const amp_network_desc *network, amp_error *error)
-{
-    amp_backend *b = engine->backend;
-    size_t elements = 0, committed = 0;
-    int params = 0, arrays = 0;
-    for (int i = 0; i < network->count; i++) {
-        const amp_layer_desc *layer = &network->layers[i];
-        params += layer->param_count;
-        arrays += layer->statistics_count;
-        for (int k = 0; k < layer->param_count; k++) elements += layer->params[k].count;
-        for (int k = 0; k < layer->statistics_count; k++) committed += layer->statistics[k].count;
-    }
-    engine->params = calloc((size_t)params + 1, sizeof *engine->params);
-    engine->decays = calloc((size_t)params + 1, 1);
-    engine->unsaved = calloc((size_t)params + 1, 1);
-    engine->layer_types = calloc((size_t)network->count + 1, sizeof *engine->layer_types);
-    engine->gradients = calloc((size_t)network->count + 1, sizeof *engine->gradients);
-    engine->statistics = calloc((size_t)arrays + 1, sizeof *engine->statistics);
-    engine->committed_block = calloc(committed + 1, sizeof(float));
-    if (!engine->params || !engine->decays || !engine->gradients || !engine->statistics || !engine->committed_block
-        || !engine->unsaved || !engine->layer_types)
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters", params);
-    AMP_TRY(b->allocate(b, elements * sizeof(float), (void **)&engine->gradient_block, error));
-    AMP_TRY(b->zero(b, engine->gradient_block, elements * sizeof(float), error));
-    if (engine->settings.adam) {
-        AMP_TRY(b->allocate(b, 2 * elements * sizeof(float), (void **)&engine->moment_block, error));
-        AMP_TRY(b->zero(b, engine->moment_block, 2 * elements * sizeof(float), error));
-    }
-
-    size_t at = 0, saved = 0;
-    for (int i = 0; i < network->count; i++) {
-        const amp_layer_desc *layer = &network->layers[i];
-        engine->layer_types[i] = layer->type;
-        for (int k = 0; k < layer->param_count; k++) {
-            const amp_param_desc *d = &layer->params[k];
-            amp_param *p = &engine->params[engine->param_count];
-            *p = (amp_param){ .master = d->master, .grad = engine->gradient_block + at, .count = d->count, .layer = i,
-                              .name = d->name, .rate_scale = layer->rate_scale,
-                              .clip = d->clip, .momentum = *d->gradient_slot };
-            if (engine->moment_block) {
-                p->m = engine->moment_block + at;
-                p->v = engine->moment_block + elements + at;
-            }
-            engine->unsaved[engine->param_count] = (char)d->unsaved;
-            engine->decays[engine->param_count++] = (char)d->decays;
-            map_gradients(&engine->gradients[i], layer, k, p->grad);
-            at += d->count;
-        }
-        for (int k = 0; k < layer->statistics_count; k++) {
-            const amp_statistics_desc *d = &layer->statistics[k];
-            amp_statistics *s = &engine->statistics[engine->statistics_count++];
-            *s = (amp_statistics){ .array = d->array, .committed = engine->committed_block + saved, .count = d->count, .layer = i,
-                                   .unsaved = d->unsaved };
-            saved += s->count;
-        }
-    }
-    engine->gradient_count = elements;
-    return AMP_OK;
-}
-
-static amp_status collect_states(amp_engine *engine, amp_error *error)
-{
-    engine->states = calloc((size_t)engine->statistics_count + 1, sizeof *engine->states);
-    if (!engine->states) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d statistics", engine->statistics_count);
-    for (int i = 0; i < engine->statistics_count; i++)
-        engine->states[i] = (amp_param){ .grad = engine->statistics[i].array, .count = engine->statistics[i].count,
-                                         .layer = engine->statistics[i].layer, .name = "running statistics" };
-    return AMP_OK;
-}
-
-static amp_status keep_statistics(amp_engine *engine, amp_error *error)
-{
-    for (int i = 0; i < engine->statistics_count; i++) {
-        amp_statistics *s = &engine->statistics[i];
-        AMP_TRY(engine->backend->upload(engine->backend, s->committed, s->array, s->count * sizeof(float), error));
-    }
-    return AMP_OK;
-}
-
-static amp_status restore_statistics(amp_engine *engine, amp_error *error)
-{
-    for (int i = 0; i < engine->statistics_count; i++) {
-        amp_statistics *s = &engine->statistics[i];
-        AMP_TRY(engine->backend->upload(engine->backend, s->array, s->committed, s->count * sizeof(float), error));
-    }
-    return AMP_OK;
 }
 
 /* ---- life ---- */
@@ -163,10 +52,8 @@ amp_status amp_engine_create(const amp_engine_settings *settings, amp_backend *b
     engine->host = *host;
     engine->layer_count = network->count;
     engine->weights_stale = 1;
-    amp_status status = network->count > 0 ? collect_parameters(engine, network, error)
+    amp_status status = network->count > 0 ? amp_parameters_collect(&engine->parameters, network, settings->adam, backend, error)
                                            : amp_fail(error, AMP_BAD_NETWORK, "amp: the network has no layers");
-    if (status == AMP_OK) status = collect_states(engine, error);
-    if (status == AMP_OK) status = keep_statistics(engine, error);
     if (status != AMP_OK) amp_engine_free(engine);
     else *out = engine;
     return status;
@@ -178,17 +65,8 @@ void amp_engine_free(amp_engine *engine)
     amp_backend *b = engine->backend;
     for (int i = 0; i < engine->plan_count; i++) amp_plan_free(engine->plans[i], b);
     if (engine->block) b->release(b, engine->block);
-    if (engine->gradient_block) b->release(b, engine->gradient_block);
-    if (engine->moment_block) b->release(b, engine->moment_block);
+    amp_parameters_free(&engine->parameters, b);
     b->destroy(b);
-    free(engine->params);
-    free(engine->decays);
-    free(engine->unsaved);
-    free(engine->layer_types);
-    free(engine->gradients);
-    free(engine->statistics);
-    free(engine->states);
-    free(engine->committed_block);
     free(engine);
 }
 
@@ -198,7 +76,7 @@ void amp_engine_invalidate(amp_engine *engine) { engine->active = NULL; }
 void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_stale = 1;
-    keep_statistics(engine, NULL);
+    amp_parameters_keep(&engine->parameters, engine->backend, NULL);
 }
 
 const amp_scaler *amp_engine_scaler(const amp_engine *engine) { return &engine->settings.scaler; }
@@ -208,16 +86,16 @@ const amp_plan *amp_engine_plan(const amp_engine *engine) { return engine->activ
 
 const amp_param *amp_engine_params(const amp_engine *engine, int *count)
 {
-    *count = engine->param_count;
-    return engine->params;
+    *count = engine->parameters.param_count;
+    return engine->parameters.params;
 }
 
 amp_engine_state amp_engine_state_of(const amp_engine *engine)
 {
-    return (amp_engine_state){ .adam = engine->settings.adam, .layer_count = engine->layer_count,
-                               .param_count = engine->param_count, .statistics_count = engine->statistics_count,
-                               .layer_types = engine->layer_types, .params = engine->params,
-                               .params_unsaved = engine->unsaved, .statistics = engine->statistics };
+    const amp_parameters *p = &engine->parameters;
+    return (amp_engine_state){ .adam = engine->settings.adam, .layer_count = engine->layer_count, .param_count = p->param_count,
+                               .statistics_count = p->statistics_count, .layer_types = p->layer_types, .params = p->params,
+                               .params_unsaved = p->unsaved, .statistics = p->statistics };
 }
 
 /* ---- plans ---- */
@@ -249,7 +127,7 @@ amp_status amp_engine_add_plan(amp_engine *engine, const amp_network_desc *netwo
     if (engine->plan_count == MAX_PLANS) forget_oldest_plan(engine);
     amp_step step = step_of(engine, key);
     amp_plan *plan;
-    AMP_TRY(amp_plan_create(network, key, engine->settings.dtype, engine->gradients, &step, &plan, error));
+    AMP_TRY(amp_plan_create(network, key, engine->settings.dtype, engine->parameters.gradients, &step, &plan, error));
     plan->last_use = engine->uses;
     engine->plans[engine->plan_count++] = plan;
     return AMP_OK;
@@ -454,31 +332,9 @@ amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error
     return plan->image.wants_delta && image_delta ? amp_value_settle_delta(&step, &plan->image, &any, error) : AMP_OK;
 }
 
-/* The first of params whose gradient is not finite. */
-static int find_bad(amp_engine *engine, const amp_param *params, int count, amp_anomaly *bad)
-{
-    for (int i = 0; i < count; i++) {
-        int found = 0;
-        if (amp_array_found_inf(engine->backend, params[i].grad, params[i].count, &found, NULL) != AMP_OK || !found) continue;
-        *bad = (amp_anomaly){ .found = 1, .layer = params[i].layer, .pass = "backward", .tensor = params[i].name };
-        return 1;
-    }
-    return 0;
-}
-
 int amp_engine_bad_master(amp_engine *engine, amp_anomaly *bad)
 {
-    for (int i = 0; i < engine->param_count; i++) {
-        const amp_param *p = &engine->params[i];
-        amp_param as_gradient = { .grad = p->master, .count = p->count };
-        int found = 0;
-        double squares = 0;
-        if (engine->backend->check_gradients(engine->backend, &as_gradient, 1, 1, &found, &squares, NULL) != AMP_OK) continue;
-        if (!found && squares <= FLT_MAX) continue;
-        *bad = (amp_anomaly){ .found = 1, .layer = p->layer, .pass = "update", .tensor = p->name };
-        return 1;
-    }
-    return 0;
+    return amp_parameters_bad_master(&engine->parameters, engine->backend, bad);
 }
 
 /* What a step that must be skipped is blamed on: what was seen first, else the first gradient in .cfg order. */
@@ -487,26 +343,8 @@ static void find_blame(amp_engine *engine, amp_step_report *report)
     report->bad = report->anomaly;
     if (!report->bad.found) report->bad = engine->rejected;
     if (report->bad.found) return;
-    if (find_bad(engine, engine->params, engine->param_count, &report->bad)) report->bad.is_gradient = 1;
-    else if (find_bad(engine, engine->states, engine->statistics_count, &report->bad)) report->bad.pass = "forward";
-}
-
-/* Gradients, running statistics and recurrent states, and what forward or the host has rejected. */
-static amp_status check_step(amp_engine *engine, float inverse_scale, int *found_inf, double *squares, amp_error *error)
-{
-    amp_backend *b = engine->backend;
-    int bad_state = 0;
-    double ignored;
-    AMP_TRY(b->check_gradients(b, engine->params, engine->param_count, inverse_scale, found_inf, squares, error));
-    AMP_TRY(b->check_gradients(b, engine->states, engine->statistics_count, 1, &bad_state, &ignored, error));
-    *found_inf |= bad_state | engine->rejected.found;
-    return AMP_OK;
-}
-
-static amp_status drop_step(amp_engine *engine, amp_error *error)
-{
-    AMP_TRY(engine->backend->zero(engine->backend, engine->gradient_block, engine->gradient_count * sizeof(float), error));
-    return restore_statistics(engine, error);
+    if (amp_parameters_bad_gradient(&engine->parameters, engine->backend, &report->bad)) return;
+    amp_parameters_bad_statistics(&engine->parameters, engine->backend, &report->bad);
 }
 
 /* Nothing is changed but the scale. Weights that are beyond use themselves leave nothing to wait for. */
@@ -516,7 +354,8 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
     report->skipped = 1;
     report->scale_after = engine->settings.scaler.scale;
     find_blame(engine, report);
-    AMP_TRY(drop_step(engine, error));
+    AMP_TRY(amp_parameters_drop_gradients(&engine->parameters, engine->backend, error));
+    AMP_TRY(amp_parameters_restore(&engine->parameters, engine->backend, error));
     report->bad_master = amp_engine_bad_master(engine, &report->bad);
     if (verdict == AMP_OK && !report->bad_master) return AMP_OK;
     return amp_fail(error, AMP_DIVERGED, "amp: %s stay inf or NaN, first in layer %d (%s)", report->bad_master ? "weights" : "gradients",
@@ -533,7 +372,8 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     report->anomaly = engine->anomaly;
     args->inverse_scale = amp_scaler_inverse(scaler);
     args->adam = engine->settings.adam;
-    AMP_TRY(check_step(engine, args->inverse_scale, &found_inf, &squares, error));
+    AMP_TRY(amp_parameters_check(&engine->parameters, b, args->inverse_scale, &found_inf, &squares, error));
+    found_inf |= engine->rejected.found;
     amp_status status = found_inf ? skip_step(engine, report, error) : AMP_OK;
     engine->in_step = 0;
     engine->anomaly = engine->rejected = (amp_anomaly){ 0 };
@@ -543,8 +383,9 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     report->gradient_norm = sqrt(squares) / args->batch;
     if (engine->settings.clip_norm > 0 && report->gradient_norm > engine->settings.clip_norm)
         args->inverse_scale *= engine->settings.clip_norm / report->gradient_norm;
-    for (int i = 0; i < engine->param_count; i++) engine->params[i].decay = args->adam || engine->decays[i] ? decay : 0;
-    AMP_TRY(b->update(b, engine->params, engine->param_count, args, error));
+    amp_parameters *p = &engine->parameters;
+    for (int i = 0; i < p->param_count; i++) p->params[i].decay = args->adam || p->decays[i] ? decay : 0;
+    AMP_TRY(b->update(b, p->params, p->param_count, args, error));
     engine->weights_stale = 1;
-    return keep_statistics(engine, error);
+    return amp_parameters_keep(p, b, error);
 }

@@ -6,6 +6,7 @@
 #define AMP_AMP_ENGINE_H
 
 #include "anomaly.h"
+#include "parameters.h"
 #include "plan.h"
 #include "scaler.h"
 
@@ -75,13 +76,6 @@ const amp_plan *amp_engine_plan(const amp_engine *);
 
 /* The engine's parameters, in .cfg order: gradients and moments for tests and checkpoints. */
 const amp_param *amp_engine_params(const amp_engine *, int *count);
-
-/* Statistics: the host's array, which forward moves, and what it held after the last step that happened. */
-typedef struct amp_statistics {
-    float *array, *committed;
-    size_t count;
-    int layer, unsaved;
-} amp_statistics;
 
 /* What a checkpoint saves of an engine, in .cfg order. All of it is the engine's. */
 typedef struct amp_engine_state {
