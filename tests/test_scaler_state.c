@@ -203,7 +203,7 @@ static void any_bytes_are_refused_or_train_on(void **state)
 
 /* -- Going on with other settings -- */
 
-static void resume_with_the_same_settings_is_the_saved_state(void **state)
+static void behaviour_07_resume_with_the_same_settings_is_the_saved_state(void **state)
 {
     (void)state;
     uint64_t random = 5;
@@ -333,7 +333,7 @@ int main(void)
         cmocka_unit_test(every_state_that_training_reaches_is_sound),
         cmocka_unit_test(states_that_no_training_reaches_are_named),
         cmocka_unit_test(any_bytes_are_refused_or_train_on),
-        cmocka_unit_test(resume_with_the_same_settings_is_the_saved_state),
+        cmocka_unit_test(behaviour_07_resume_with_the_same_settings_is_the_saved_state),
         cmocka_unit_test(resume_with_other_settings_is_sound_and_keeps_them),
         cmocka_unit_test(resume_carries_what_the_new_settings_have_room_for),
         cmocka_unit_test(set_scale_leaves_the_trackers_alone),
