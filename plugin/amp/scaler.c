@@ -151,7 +151,7 @@ void amp_scaler_agree(amp_scaler *const scalers[], const int found_inf[], int co
 
 void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved)
 {
-    if (!scaler->enabled || !saved->enabled) return;
+    if (!scaler->enabled) return;
     scaler->steps = saved->steps;
     scaler->skipped = saved->skipped;
     if (scaler->dynamic != saved->dynamic) return;
