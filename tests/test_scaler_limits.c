@@ -130,6 +130,28 @@ static void hysteresis_tolerates_infs_until_its_tracker_is_used_up(void **state)
     }
 }
 
+/* Apex's update_scale_hysteresis, its tracker unbounded below, beside ours over random runs of overflows. */
+static void hysteresis_is_that_of_apex(void **state)
+{
+    (void)state;
+    unsigned seed = 1;
+    for (int run = 0; run < 2000; run++) {
+        int hysteresis = 1 + run % 7, tracker = hysteresis, growth_tracker = 0;
+        double scale = 0x1p40;
+        amp_scaler scaler = tolerant(hysteresis, scale, 0x1p-100);
+        for (int step = 0; step < 100; step++) {
+            seed = seed * 1664525u + 1013904223u;
+            int found_inf = (seed >> 16) % (run % 2 ? 2 : 5) == 0;
+            if (found_inf && --tracker > 0) growth_tracker = 0;
+            else if (found_inf) scale *= .5, growth_tracker = 0;
+            else if (tracker = hysteresis, ++growth_tracker == 2) scale *= 2, growth_tracker = 0;
+            update(&scaler, found_inf);
+            if (scaler.scale != scale || scaler.growth_tracker != growth_tracker)
+                fail_msg("hysteresis %d, run %d, step %d: %g instead of %g", hysteresis, run, step, scaler.scale, scale);
+        }
+    }
+}
+
 static void hysteresis_tolerates_at_the_floor_too_but_not_for_ever(void **state)
 {
     (void)state;
@@ -200,6 +222,7 @@ int main(void)
         cmocka_unit_test(behaviour_05_scale_stops_at_its_floor_and_stays_there),
         cmocka_unit_test(floor_may_equal_the_first_scale_though_fp32_rounds_both_down),
         cmocka_unit_test(hysteresis_tolerates_infs_until_its_tracker_is_used_up),
+        cmocka_unit_test(hysteresis_is_that_of_apex),
         cmocka_unit_test(hysteresis_tolerates_at_the_floor_too_but_not_for_ever),
         cmocka_unit_test(tolerated_infs_are_not_stuck_and_end_all_the_same),
         cmocka_unit_test(static_scale_that_overflows_for_ever_ends_training),

@@ -137,6 +137,8 @@ def run(rng):
 
 
 def main():
+    if not hasattr(torch.amp, "GradScaler"):
+        sys.exit(f"PyTorch {torch.__version__} has no GradScaler for the CPU: take 2.3 or later")
     torch.set_num_threads(1)
     rng = random.Random(2018)
     print(f"# Written by tests/oracles/scaler_traces.py, which says how to read it, with PyTorch {torch.__version__}.")
