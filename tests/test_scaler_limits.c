@@ -104,7 +104,12 @@ static amp_scaler tolerant(int hysteresis, double scale, double min_scale)
 static void hysteresis_tolerates_infs_until_its_tracker_is_used_up(void **state)
 {
     (void)state;
-    static const struct { int hysteresis; const char *steps; float scale_after; int growth_tracker, hysteresis_tracker; } cases[] = {
+    static const struct {
+        int hysteresis;
+        const char *steps;
+        float scale_after;
+        int growth_tracker, hysteresis_tracker;
+    } cases[] = {
         { 1, "i", 32, 0, 0 },
         { 1, "ii", 16, 0, 0 },
         { 3, "ii", 64, 0, 1 },

@@ -186,7 +186,8 @@ static void any_bytes_are_refused_or_train_on(void **state)
         amp_scaler scaler = random_scaler(&random);
         unsigned char bytes[sizeof scaler];
         memcpy(bytes, &scaler, sizeof bytes);
-        for (int i = below(&random, 4); i >= 0; i--) bytes[below(&random, sizeof bytes)] ^= (unsigned char)(1 << below(&random, 8));
+        for (int i = below(&random, 4); i >= 0; i--)
+            bytes[below(&random, sizeof bytes)] ^= (unsigned char)(1 << below(&random, 8));
         memcpy(&scaler, bytes, sizeof bytes);
         if (amp_scaler_problem(&scaler)) {
             refused++;

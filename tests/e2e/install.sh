@@ -62,8 +62,9 @@ int main(void)
 }
 END
 cp scaler.c scaler.cpp
+includes=$(pkg-config --variable=includedir darknet-amp)
 for compiler in 'cc -std=c11 scaler.c' 'c++ -std=c++11 scaler.cpp'; do
-    $compiler $SANITIZERS -Wall -Wextra -Wpedantic -Wconversion -Werror -o scaler -I"$(pkg-config --variable=includedir darknet-amp)" \
+    $compiler $SANITIZERS -Wall -Wextra -Wpedantic -Wconversion -Werror -o scaler -I"$includes" \
         $(pkg-config --libs darknet-amp) 2> log || fail "$compiler: $(cat log)"
     said=$(LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") ./scaler) || fail "$compiler: the scaler alone ends with status $?"
     [ "$said" = 'GradScaler: backoff_factor is not between 0 and 1' ] || fail "$compiler: says $said"
