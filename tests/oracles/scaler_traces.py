@@ -2,7 +2,7 @@
 """Writes golden/scaler_traces.txt: what torch.amp.GradScaler does to its scale in thousands of random trainings.
 
 For developers: the tests only replay the file. Needs PyTorch 2.3 or later (pip install torch, in a virtual environment);
-its CPU will do. Before 2.3 GradScaler works on GPUs only.
+its CPU will do. Before 2.3 GradScaler works on GPUs only. 2.5.1 and 2.15.0 write the same file, but for its first line.
 usage: tests/oracles/scaler_traces.py > tests/golden/scaler_traces.txt
 
 Each training is real: parameters, a scaled loss, backward, unscale_, step and update, with one or two optimizers. A batch
