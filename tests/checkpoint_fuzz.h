@@ -3,100 +3,17 @@
 #ifndef CHECKPOINT_FUZZ_H
 #define CHECKPOINT_FUZZ_H
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "checkpoint_testing.h"
+#include "memory_network.h"
 #include "tensor/half.h"
 
 #define FUZZ_SEEDS 4         /* SGD or Adam, between steps or in the middle of one */
 #define FUZZ_LIMIT (1 << 14) /* bytes of a mutant */
 
-#define REQUIRE(condition) \
-    do { if (!(condition)) { fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); abort(); } } while (0)
-
-/* ---- a backend that only has memory ---- */
-
-static amp_status fuzz_allocate(amp_backend *b, size_t bytes, void **out, amp_error *error)
-{
-    (void)b; (void)error;
-    REQUIRE((*out = calloc(1, bytes + 1)) != NULL);
-    return AMP_OK;
-}
-static void fuzz_release(amp_backend *b, void *memory) { (void)b; free(memory); }
-static amp_status fuzz_upload(amp_backend *b, void *memory, const void *from, size_t bytes, amp_error *error)
-{
-    (void)b; (void)error;
-    memcpy(memory, from, bytes);
-    return AMP_OK;
-}
-static amp_status fuzz_zero(amp_backend *b, void *memory, size_t bytes, amp_error *error)
-{
-    (void)b; (void)error;
-    memset(memory, 0, bytes);
-    return AMP_OK;
-}
-static void fuzz_destroy(amp_backend *b) { free(b); }
-
-/* ---- a network of three layers ---- */
-
-typedef struct fuzz_network {
-    float masters[5][8], momenta[5][8], statistics[3][6];
-    float *slots[5];
-    amp_engine *engine;
-    int adam;
-} fuzz_network;
-
-static fuzz_network *fuzz_make(int adam, int dynamic)
-{
-    static const struct { const char *name; int layer, unsaved; size_t count; } params[5] = {
-        { "weights", 0, 0, 6 }, { "biases", 0, 0, 2 }, { "scales", 0, 0, 2 }, { "wf.weights", 1, 0, 8 }, { "wf.biases", 1, 1, 3 } };
-    static const struct { int layer, unsaved; size_t count; } statistics[3] = { { 0, 0, 2 }, { 0, 0, 2 }, { 1, 1, 6 } };
-    fuzz_network *n = calloc(1, sizeof *n);
-    amp_backend *backend = calloc(1, sizeof *backend);
-    amp_layer_desc *layers = calloc(3, sizeof *layers);
-    REQUIRE(n && backend && layers);
-    *backend = (amp_backend){ .name = "memory", .allocate = fuzz_allocate, .release = fuzz_release, .upload = fuzz_upload,
-                              .zero = fuzz_zero, .destroy = fuzz_destroy };
-    layers[0].type = "convolutional";
-    layers[1].type = "lstm";
-    layers[2].type = "cost";
-    for (int i = 0; i < 5; i++) {
-        amp_layer_desc *l = &layers[params[i].layer];
-        n->slots[i] = n->momenta[i];
-        l->params[l->param_count++] = (amp_param_desc){ .name = params[i].name, .master = n->masters[i], .gradient_slot = &n->slots[i],
-                                                        .count = params[i].count, .unsaved = params[i].unsaved };
-    }
-    for (int i = 0; i < 3; i++) {
-        amp_layer_desc *l = &layers[statistics[i].layer];
-        l->statistics[l->statistics_count++] = (amp_statistics_desc){ .array = n->statistics[i], .count = statistics[i].count,
-                                                                      .unsaved = statistics[i].unsaved };
-    }
-    for (int k = 0; k < 40; k++) {
-        n->masters[k / 8][k % 8] = 0.25f * (float)k;
-        n->momenta[k / 8][k % 8] = adam ? 0 : -0.5f * (float)k;
-    }
-    for (int k = 0; k < 18; k++) n->statistics[k / 6][k % 6] = (float)k;
-    amp_engine_settings settings = { .adam = adam };
-    amp_scaler_params scaler = amp_scaler_defaults();
-    scaler.dynamic = dynamic;
-    REQUIRE(amp_scaler_init(&settings.scaler, &scaler, NULL) == AMP_OK);
-    amp_host host = { 0 };
-    REQUIRE(amp_engine_create(&settings, backend, &host, &(amp_network_desc){ .layers = layers, .count = 3 }, &n->engine, NULL) == AMP_OK);
-    free(layers);
-    n->adam = adam;
-    return n;
-}
-
-static void fuzz_free(fuzz_network *n)
-{
-    amp_engine_free(n->engine);
-    free(n);
-}
-
 /* Stands for all that a sidecar may change. */
-static uint64_t fuzz_state(const fuzz_network *n)
+static uint64_t fuzz_state(const memory_network *n)
 {
     amp_engine_state e = amp_engine_state_of(n->engine);
     amp_checksum sum;
@@ -125,11 +42,11 @@ static size_t fuzz_seed(int which, unsigned char *bytes)
     char path[] = "/tmp/amp_fuzz_XXXXXX";
     int file = mkstemp(path);
     REQUIRE(file >= 0);
-    fuzz_network *n = fuzz_make(which & 1, 1);
+    memory_network *n = memory_network_make(which & 1, 1);
     amp_run_state run = { .seen = 64, .t = 8, .steps = 8, .width = 32, .height = 32, .batch = 4, .subdivisions = 2,
                           .window = which >> 1 };
     REQUIRE(amp_checkpoint_write(path, n->engine, &run, 42, NULL) == AMP_OK);
-    fuzz_free(n);
+    memory_network_free(n);
     ssize_t size = read(file, bytes, FUZZ_LIMIT);
     REQUIRE(size > 0 && size < FUZZ_LIMIT);
     close(file);
@@ -212,7 +129,7 @@ static size_t fuzz_spoil(unsigned char *bytes, size_t size, fuzz_random *random)
 /* ---- what must hold ---- */
 
 /* Reads the bytes, and puts each of the networks into their state. 1: they were a sound sidecar. */
-static int fuzz_check(const unsigned char *bytes, size_t size, fuzz_network *const networks[], int count)
+static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *const networks[], int count)
 {
     amp_checkpoint *c = (void *)bytes;
     amp_error error = { 0 };

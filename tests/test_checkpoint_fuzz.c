@@ -39,7 +39,7 @@ static void any_bytes_are_read_or_refused(void **state)
     (void)state;
     static unsigned char seeds[FUZZ_SEEDS][FUZZ_LIMIT], bytes[FUZZ_LIMIT];
     size_t sizes[FUZZ_SEEDS];
-    fuzz_network *networks[3] = { fuzz_make(0, 1), fuzz_make(1, 1), fuzz_make(0, 0) };
+    memory_network *networks[3] = { memory_network_make(0, 1), memory_network_make(1, 1), memory_network_make(0, 0) };
     for (int i = 0; i < FUZZ_SEEDS; i++) {
         sizes[i] = fuzz_seed(i, seeds[i]);
         assert_true(fuzz_check(seeds[i], sizes[i], networks, 3));
@@ -62,7 +62,7 @@ static void any_bytes_are_read_or_refused(void **state)
         free(exact);
     }
     signal(SIGABRT, SIG_DFL);
-    for (int i = 0; i < 3; i++) fuzz_free(networks[i]);
+    for (int i = 0; i < 3; i++) memory_network_free(networks[i]);
     print_message("%ld mutants read, %ld refused\n", accepted, refused);
     assert_true(accepted > 100 && refused > 100);
 }

@@ -36,9 +36,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static fuzz_network *networks[3];
+    static memory_network *networks[3];
     for (int i = 0; i < 3; i++)
-        if (!networks[i]) networks[i] = fuzz_make(i == 1, i < 2);
+        if (!networks[i]) networks[i] = memory_network_make(i == 1, i < 2);
     fuzz_check(data, size, networks, 3);
     return 0;
 }
