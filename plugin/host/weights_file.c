@@ -126,12 +126,13 @@ FILE *darknet_amp_open_weights(struct network *net, const char *file, int layers
     f->with_sidecar = f->whole && amp->resume->training;
     set_name(&f->name, file);
     if (open_file(amp, file, &out, &error) != AMP_OK) say_failed(amp, net, file, &error);
+    errno = 0;
     return out;
 }
 
 static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
 {
-    int failed = ferror(stream), why = failed ? EIO : 0;
+    int why = ferror(stream) ? errno ? errno : EIO : 0; /* errno: of the last fwrite, since opening cleared it */
     if (fflush(stream) != 0) why = errno;
     if (fclose(stream) != 0 && !why) why = errno;
     return why ? amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", name, strerror(why)) : AMP_OK;
