@@ -238,7 +238,54 @@ static void the_last_checkpoint_is_known(void **state)
     release(net);
 }
 
-/* Killed between the two renames, and before the first. */
+/* What detector and classifier show: an average that a skipped batch made NaN goes on from its last number. */
+static void the_shown_loss_survives_a_skipped_batch(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    float average = -1;
+    int count = 3;
+    darknet_amp_resume(&net, 1);
+    darknet_amp_loop(&net, 1, &average, &count);
+    STEP(net, 0);
+    assert_true(average == -1);
+    average = 2.5f;
+    STEP(net, 1);
+    average = NAN;
+    STEP(net, 2);
+    assert_true(average == 2.5f);
+    average = INFINITY;
+    assert_true(amp_resume_run_state(net->amp, net).average_loss == 2.5f);
+    assert_int_equal(amp_resume_run_state(net->amp, net).loop_count, 3);
+    darknet_amp_loop_ended(&net, 1);
+    STEP(net, 3);
+    assert_true(isinf(average));
+    assert_int_equal(amp_resume_run_state(net->amp, net).looped, 0);
+    release(net);
+}
+
+/* Darknet's loop asks for a save by the batch number, which a skipped step leaves where it was. */
+static void no_second_save_after_a_skipped_step(void **state)
+{
+    (void)state;
+    network *net = parse_branched("amp=1\ndtype=fp16\ninit_scale=1e30\n", "", NULL);
+    float average = -1;
+    int count = 0;
+    darknet_amp_resume(&net, 1);
+    darknet_amp_loop(&net, 1, &average, &count);
+    STEP(net, 0);
+    assert_int_equal(net->amp->skipped, 1);
+    save(net, "a.weights");
+    assert_false(exists(in_folder("a.weights")));
+    net->max_batches = 1;
+    *net->seen = 8;
+    save(net, "last.weights"); /* the end of training is saved whatever its last step was */
+    assert_true(exists(in_folder("last.weights.amp")));
+    darknet_amp_loop_ended(&net, 1);
+    release(net);
+}
+
+/* Killed between the two renames, over an old file and without one. */
 static void an_interrupted_save_is_ended_or_undone(void **state)
 {
     (void)state;
@@ -280,6 +327,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_partial_load_starts_anew, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_copy_has_no_sidecar, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_last_checkpoint_is_known, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(the_shown_loss_survives_a_skipped_batch, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(no_second_save_after_a_skipped_step, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(an_interrupted_save_is_ended_or_undone, empty_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -163,6 +163,39 @@ behaviour_25_resume_of_a_classifier_with_recurrent_layers() {
     same_end 'classifier, fp32' 3 kinds_2.weights kinds.weights classifier train kinds.data kinds.cfg -- -amp fp32
     same_end 'classifier, bf16' 3 kinds_2.weights kinds.weights classifier train kinds.data kinds.cfg -- -amp bf16
     sed '1a adam=1' kinds.cfg > kinds_adam.cfg
+    # Sizes from 128 to 448.
+    cat > sizes.cfg <<'CFG'
+[net]
+batch=4
+subdivisions=1
+width=128
+height=128
+channels=3
+random=1
+learning_rate=0.001
+momentum=0.9
+max_batches=150
+
+[convolutional]
+batch_normalize=1
+filters=4
+size=3
+stride=8
+pad=1
+activation=leaky
+
+[convolutional]
+filters=2
+size=1
+stride=1
+activation=linear
+
+[avgpool]
+
+[softmax]
+CFG
+    same_end 'classifier, random=1' 3 sizes_2.weights sizes.weights classifier train kinds.data sizes.cfg -- -amp bf16
+    [ "$(grep -c '^Resizing' out)" = 1 ] || fail 'random=1: not resized after the stop'
     same_end 'classifier, Adam, fp16' 3 kinds_adam_2.weights kinds_adam.weights classifier train kinds.data kinds_adam.cfg -- -amp fp16
 }
 
