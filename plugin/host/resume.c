@@ -126,10 +126,11 @@ static void tell(const network *net, const amp_run_state *run, size_t seen, cons
 static amp_status fits_batch(const amp_run_state *run, const network *net, size_t seen, const char *sidecar, amp_error *error)
 {
     if (run->window == 0) return AMP_OK;
-    if (run->batch == net->batch && run->subdivisions == net->subdivisions && run->window == window_of(net, seen)) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it was saved in the middle of a batch of %d x %d images, and now it is %d x %d; "
-                    "set batch and subdivisions back, or " ANEW, sidecar, (int)run->batch, (int)run->subdivisions, net->batch,
-                    net->subdivisions);
+    int same = run->batch == net->batch && run->subdivisions == net->subdivisions;
+    if (same && run->window == window_of(net, seen)) return AMP_OK;
+    return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it was saved in the middle of a batch of %d x %d images, and now it is "
+                    "%d x %d; set batch and subdivisions back, or " ANEW, sidecar, (int)run->batch, (int)run->subdivisions,
+                    net->batch, net->subdivisions);
 }
 
 /* seen: as it was loaded; a lazy start has already counted the first images. */
@@ -186,7 +187,8 @@ static void begin_training(network *net, int in_loop)
         char *sidecar = amp_sidecar_name(weights);
         resume->last_file = NULL;
         if (!resume->cleared) amp_host_check(begin(net, weights, sidecar, in_loop, &error), &error);
-        else if (amp_file_exists(sidecar)) say(net, "amp: -clear: %s is not read; momentum and loss scale start anew\n", sidecar);
+        else if (amp_file_exists(sidecar))
+            say(net, "amp: -clear: %s is not read; momentum and loss scale start anew\n", sidecar);
         free(sidecar);
         free(resume->last_file);
         resume->last_file = weights;

@@ -48,8 +48,8 @@ void darknet_amp_free(struct network *net);
 /* Loading and saving weights, under AMP. open_weights: in place of fopen, to save layers 0 to layers - 1; NULL where nothing
  * is to be written: the folder is missing or full (a line says so, and training goes on), or the loop asks again for what it
  * has saved. close_weights: in place of fclose; puts FILE and its sidecar FILE.amp into place once both are on the disk.
- * before_load: ends a save of FILE that was killed, where there is no FILE yet. loaded: whole if all layers were asked for, ended
- * if the file had fewer. clear: -clear was given, and what lies beside the weights is not to be read. */
+ * before_load: ends a save of FILE that was killed, where there is no FILE yet. loaded: whole if all layers were asked for,
+ * ended if the file had fewer. clear: -clear was given, and what lies beside the weights is not to be read. */
 FILE *darknet_amp_open_weights(struct network *net, const char *file, int layers);
 void darknet_amp_close_weights(struct network *net, FILE *file);
 void darknet_amp_before_load(struct network *net, const char *file);

@@ -1,5 +1,5 @@
-# A sidecar that is damaged, cut, foreign, of a later version, of another network or of other weights: one line that names it, exit
-# status 1, and no file touched.
+# A sidecar that is damaged, cut, foreign, of a later version, of another network or of other weights: one line that names it,
+# exit status 1, and no file touched.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
@@ -96,7 +96,8 @@ refused 'other weights than case.weights' case.weights
 # Nobody asks the sidecar where there is no training, or no AMP.
 pair 'not read'
 put 100 '\xff\xff\xff\xff'
-for command in "detector map tiny.data tiny.cfg case.weights -amp fp16" "detector train tiny.data tiny.cfg case.weights -amp off"; do
+given='tiny.data tiny.cfg case.weights'
+for command in "detector map $given -amp fp16" "detector train $given -amp off"; do
     status_of "$DARKNET" $command
     [ $status = 0 ] || fail "$command: status $status: $(tail -n 3 err)"
     ! grep -q 'case.weights.amp' err || fail "$command: $(grep case.weights.amp err)"

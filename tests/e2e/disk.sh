@@ -1,5 +1,5 @@
-# A disk that is full, a file that may not grow, a folder that is not there: one clear line, training goes on, the last good file
-# stays and can be gone on with; status 1 if the last save of the training failed.
+# A disk that is full, a file that may not grow, a folder that is not there: one clear line, training goes on, the last good
+# file stays and can be gone on with; status 1 if the last save of the training failed.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
@@ -68,7 +68,7 @@ file_too_large() {
     ls -l --time-style=full-iso backup | cmp - before || fail "$name: $(ls -l backup)"
     status_of "$DARKNET" "${train[@]}" backup/tiny.backup -amp bf16 -seed 3
     [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
-    cmp whole/tiny_final.weights backup/tiny_final.weights || fail "$name: the file that was kept does not go on as the training did"
+    cmp whole/tiny_final.weights backup/tiny_final.weights || fail "$name: what was kept does not go on as the training did"
 }
 file_too_large $((weights / 2048))        # not even the weights fit
 file_too_large $(((weights + 1023) / 1024)) # the sidecar does not

@@ -1,6 +1,6 @@
-# One training killed (SIGKILL) KILLS times (default 30), half of them at any moment and half within a save, at each of its calls in
-# turn; each time it goes on from its newest whole backup, and ends in the very bytes of a training that was left alone. After each
-# kill every file that is there is whole. SEED makes the moments other ones.
+# One training killed (SIGKILL) KILLS times (default 30), half of them at any moment and half within a save, at each of its
+# calls in turn; each time it goes on from its newest whole backup, and ends in the very bytes of a training that was left
+# alone. After each kill every file that is there is whole. SEED makes the moments other ones.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
@@ -31,8 +31,8 @@ done
     fail 'the weights are renamed before their sidecar'
 echo "a training of $whole_ms ms; a save is $per_save calls: $(tr '\n' ' ' < save.calls)"
 
-# The program itself says whether the pair FILE is whole: it reads it, saves what it read, and would refuse a sidecar that is not
-# FILE's. The copies of a save that was interrupted go with it.
+# The program itself says whether the pair FILE is whole: it reads it, saves what it read, and would refuse a sidecar that is
+# not FILE's. What a killed save left goes with it.
 sed 's/max_batches=.*/max_batches=1/' tiny.cfg > check.cfg
 sed 's/backup=.*/backup=checked/' tiny.data > check.data
 is_whole() {
@@ -49,7 +49,8 @@ is_whole() {
 }
 
 newest() {
-    if [ -e backup/tiny.backup ] || [ -e backup/tiny.backup.new -a -e backup/tiny.backup.amp ]; then echo backup/tiny.backup; fi
+    local b=backup/tiny.backup
+    if [ -e $b ] || { [ -e $b.new ] && [ -e $b.amp ]; }; then echo $b; fi
 }
 
 finish() { # the end of a training: as the one left alone

@@ -49,7 +49,8 @@ steps_were_skipped() {
     local all before
     all=$(sed -n 's/^amp: summary .* skipped=\([0-9]*\) .*/\1/p' whole/err)
     before=$(sed -n 's/^amp: resumed from .* \([0-9]*\) skipped,.*/\1/p' err)
-    [ "${before:-0}" -gt 0 ] && [ "${all:-0}" -gt "$before" ] || fail "$name: $before of $all steps skipped before the stop: the test is broken"
+    [ "${before:-0}" -gt 0 ] && [ "${all:-0}" -gt "$before" ] ||
+        fail "$name: $before of $all steps skipped before the stop: the test is broken"
 }
 
 behaviour_25_resume_is_bitwise_the_uninterrupted_run() {
@@ -66,7 +67,8 @@ behaviour_25_resume_is_bitwise_the_uninterrupted_run() {
     edit four 's/subdivisions=2/subdivisions=4/'
     detector 'four subdivisions' four.cfg -amp bf16
     # Sizes from 320 to 608, and 608 alone in the last 200 batches.
-    sed 's/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/^random=0/random=1/; s/max_batches=.*/max_batches=330/; 0,/stride=1/s//stride=8/
+    sed 's/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/^random=0/random=1/; s/max_batches=.*/max_batches=330/
+        0,/stride=1/s//stride=8/
         /^\[dropout\]/,/^$/d' tiny.cfg > random.cfg # Darknet cannot resize a dropout
     detector 'random=1' random.cfg -amp bf16
     [ "$(grep -c '^Resizing' out)" -gt 10 ] || fail 'random=1: hardly resized'
@@ -196,7 +198,8 @@ activation=linear
 CFG
     same_end 'classifier, random=1' 3 sizes_2.weights sizes.weights classifier train kinds.data sizes.cfg -- -amp bf16
     [ "$(grep -c '^Resizing' out)" = 1 ] || fail 'random=1: not resized after the stop'
-    same_end 'classifier, Adam, fp16' 3 kinds_adam_2.weights kinds_adam.weights classifier train kinds.data kinds_adam.cfg -- -amp fp16
+    same_end 'classifier, Adam, fp16' 3 kinds_adam_2.weights kinds_adam.weights classifier train kinds.data kinds_adam.cfg -- \
+        -amp fp16
 }
 
 # A .weights file of any Darknet, without a sidecar.
@@ -213,7 +216,9 @@ behaviour_26_old_weights_load_with_defaults() {
     status_of "$DARKNET" detector train tiny.data tiny.cfg old.weights -amp fp16
     [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
     says 'amp: no old.weights.amp: momentum and loss scale start anew'
-    grep -q '^amp: step after .*loss scale 65536 ->' err || ! grep -q ' skipped: ' err || fail "$name: the loss scale did not start at 65536"
+    local first
+    first=$(sed -n 's/^amp: step after .* loss scale \(.*\) -> .*/\1/p; s/^amp: summary .* scale=\([^ ]*\) .*/\1/p' err | head -n 1)
+    [ "$first" = 65536 ] || fail "$name: the loss scale starts at $first"
 }
 
 # read_whole <program> <weights> <options...>: as the training is over, it saves what it read; that must be the same bytes.
