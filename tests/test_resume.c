@@ -1,5 +1,5 @@
-/* A network that was saved, made anew and loaded goes on as if nothing had been: for whoever calls Darknet's functions, without
- * the loops of detector and classifier (those are e2e/resume.sh's). */
+/* A network that was saved, made anew and loaded goes on as if nothing had been: for whoever calls Darknet's functions,
+ * without the loops of detector and classifier (those are e2e/resume.sh's). */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 #include "engine_testing.h"
 #include "host/resume.h"
 
+#define FLAT_TAIL "[connected]\noutput=4\nactivation=linear\n[cost]\ntype=sse\n"
 #define STEP(net, i) train_step(net, 100u * (unsigned)(i))
 
 /* An empty folder for one test. */
@@ -62,7 +63,8 @@ static void assert_same_state(network *a, network *b)
     free(y);
 }
 
-/* Eight steps, a stop after the fifth; how many had been skipped by then. Darknet keeps every second normal number for the next network: weights here are even in number. */
+/* Eight steps, a stop after the fifth; how many had been skipped by then. Darknet keeps every second normal number for the
+ * next network: weights here are even in number. */
 static unsigned long goes_on(const char *text, const char *dtype)
 {
     network *whole = parse(text, dtype), *first = parse(text, dtype);
@@ -87,14 +89,14 @@ static unsigned long goes_on_branched(const char *net_keys, const char *dtype)
     return goes_on(text, dtype);
 }
 
-static void sgd_goes_on(void **state)
+static void behaviour_25_sgd_goes_on(void **state)
 {
     (void)state;
     goes_on_branched("", "fp32");
     goes_on_branched("", "bf16");
 }
 
-static void adam_goes_on(void **state)
+static void behaviour_25_adam_goes_on(void **state)
 {
     (void)state;
     goes_on_branched("adam=1\n", "fp32");
@@ -102,28 +104,28 @@ static void adam_goes_on(void **state)
 }
 
 /* Overflows before and after the stop, and growth_interval half done at it. */
-static void the_scaler_goes_on(void **state)
+static void behaviour_25_the_scaler_goes_on(void **state)
 {
     (void)state;
-    unsigned long skipped = goes_on_branched("amp=1\ndtype=fp16\ninit_scale=3000\ngrowth_interval=2\ngrowth_factor=8\n", NULL);
-    assert_in_range(skipped, 1, 4);
+    assert_in_range(goes_on_branched("amp=1\ndtype=fp16\ninit_scale=3000\ngrowth_interval=2\ngrowth_factor=8\n", NULL), 1, 4);
 }
 
 /* What a .weights file does not hold: the biases of a batchnorm layer, states, and all of a layer with dontsave=1. */
-static void what_the_file_leaves_out_goes_on(void **state)
+static void behaviour_25_what_the_file_leaves_out_goes_on(void **state)
 {
     (void)state;
     goes_on(NET("") "[convolutional]\nfilters=4\nsize=3\nstride=2\npad=1\nactivation=leaky\n[batchnorm]\n"
-            "[connected]\noutput=6\nbatch_normalize=1\nactivation=leaky\n" "[connected]\noutput=4\nactivation=linear\n[cost]\ntype=sse\n", "fp32");
+            "[connected]\noutput=6\nbatch_normalize=1\nactivation=leaky\n" FLAT_TAIL, "fp32");
     goes_on(NET("") CONV(4, "dontsave=1\ndontload=1\n") TAIL, "bf16");
-    goes_on(NET("") "[connected]\noutput=8\nactivation=leaky\n[gru]\noutput=6\n[lstm]\noutput=6\n[rnn]\noutput=6\nactivation=leaky\n"
-            "[connected]\noutput=4\nactivation=linear\n[cost]\ntype=sse\n", "fp32");
-    goes_on(NET("") "[deconvolutional]\nfilters=4\nsize=2\nstride=2\nactivation=leaky\n[local]\nfilters=3\nsize=3\nstride=2\npad=1\nactivation=leaky\n"
+    goes_on(NET("") "[connected]\noutput=8\nactivation=leaky\n[gru]\noutput=6\n[lstm]\noutput=6\n"
+            "[rnn]\noutput=6\nactivation=leaky\n" FLAT_TAIL, "fp32");
+    goes_on(NET("") "[deconvolutional]\nfilters=4\nsize=2\nstride=2\nactivation=leaky\n"
+            "[local]\nfilters=3\nsize=3\nstride=2\npad=1\nactivation=leaky\n"
             "[crnn]\noutput_filters=4\nhidden_filters=4\nactivation=leaky\n" TAIL, "fp32");
 }
 
 /* Saved in the middle of a batch: its gradients go on too. */
-static void half_a_batch_goes_on(void **state)
+static void behaviour_25_half_a_batch_goes_on(void **state)
 {
     (void)state;
     char text[4096];
@@ -153,7 +155,7 @@ static void half_a_batch_goes_on(void **state)
 }
 
 /* A prediction between load and training reads no sidecar and takes nothing from it. */
-static void a_prediction_comes_first(void **state)
+static void behaviour_25_a_prediction_comes_first(void **state)
 {
     (void)state;
     network *whole = parse_branched("", "", "bf16"), *first = parse_branched("", "", "bf16");
@@ -238,7 +240,54 @@ static void the_last_checkpoint_is_known(void **state)
     release(net);
 }
 
-/* Killed between the two renames, and before the first. */
+/* What detector and classifier show: an average that a skipped batch made NaN goes on from its last number. */
+static void the_shown_loss_survives_a_skipped_batch(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    float average = -1;
+    int count = 3;
+    darknet_amp_resume(&net, 1);
+    darknet_amp_loop(&net, 1, &average, &count);
+    STEP(net, 0);
+    assert_true(average == -1);
+    average = 2.5f;
+    STEP(net, 1);
+    average = NAN;
+    STEP(net, 2);
+    assert_true(average == 2.5f);
+    average = INFINITY;
+    assert_true(amp_resume_run_state(net->amp, net).average_loss == 2.5f);
+    assert_int_equal(amp_resume_run_state(net->amp, net).loop_count, 3);
+    darknet_amp_loop_ended(&net, 1);
+    STEP(net, 3);
+    assert_true(isinf(average));
+    assert_int_equal(amp_resume_run_state(net->amp, net).looped, 0);
+    release(net);
+}
+
+/* Darknet's loop asks for a save by the batch number, which a skipped step leaves where it was. */
+static void no_second_save_after_a_skipped_step(void **state)
+{
+    (void)state;
+    network *net = parse_branched("amp=1\ndtype=fp16\ninit_scale=1e30\n", "", NULL);
+    float average = -1;
+    int count = 0;
+    darknet_amp_resume(&net, 1);
+    darknet_amp_loop(&net, 1, &average, &count);
+    STEP(net, 0);
+    assert_int_equal(net->amp->skipped, 1);
+    save(net, "a.weights");
+    assert_false(exists(in_folder("a.weights")));
+    net->max_batches = 1;
+    *net->seen = 8;
+    save(net, "last.weights"); /* the end of training is saved whatever its last step was */
+    assert_true(exists(in_folder("last.weights.amp")));
+    darknet_amp_loop_ended(&net, 1);
+    release(net);
+}
+
+/* Killed between the two renames, over an old file and without one. */
 static void an_interrupted_save_is_ended_or_undone(void **state)
 {
     (void)state;
@@ -270,16 +319,18 @@ int main(void)
 {
     gpu_index = -1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(sgd_goes_on, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(adam_goes_on, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(the_scaler_goes_on, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(what_the_file_leaves_out_goes_on, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(half_a_batch_goes_on, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(a_prediction_comes_first, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(behaviour_25_sgd_goes_on, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(behaviour_25_adam_goes_on, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(behaviour_25_the_scaler_goes_on, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(behaviour_25_what_the_file_leaves_out_goes_on, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(behaviour_25_half_a_batch_goes_on, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(behaviour_25_a_prediction_comes_first, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(clear_starts_anew, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_partial_load_starts_anew, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_copy_has_no_sidecar, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_last_checkpoint_is_known, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(the_shown_loss_survives_a_skipped_batch, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(no_second_save_after_a_skipped_step, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(an_interrupted_save_is_ended_or_undone, empty_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* Going on with a training from the sidecar of the weights that were loaded. */
 #include "resume.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +63,19 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const network *net)
 
 /* ---- going on ---- */
 
-/* Darknet's random=1 chooses multiples of 32 up to 608. */
+#define ANEW "remove it to start with a fresh loss scale and momentum"
+
+__attribute__((format(printf, 2, 3)))
+static void say(const network *net, const char *format, ...)
+{
+    va_list args;
+    if (net->amp->resume->quiet) return;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+}
+
+/* random=1 chooses multiples of 32, up to 608. */
 enum { SIZE_STEP = 32, LARGEST_SIZE = 4096 };
 
 static int changes_size(const network *net) { return net->random || net->layers[net->n - 1].random; }
@@ -72,13 +85,12 @@ static int is_size(int32_t side) { return side > 0 && side <= LARGEST_SIZE && si
 /* What the loop of detector and classifier needs beyond the engine's state. */
 static amp_status restore_loop(network *net, const amp_run_state *run, const char *sidecar, amp_error *error)
 {
-    if (run->loop_count > 0 && changes_size(net) && (run->width != net->w || run->height != net->h)) {
-        if (!is_size(run->width) || !is_size(run->height))
-            return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: an input of %dx%d is none that random=1 chooses; remove it to start "
-                            "with a fresh loss scale and momentum", sidecar, (int)run->width, (int)run->height);
-        resize_network(net, run->width, run->height);
-    }
     net->amp->resume->went_on = *run;
+    if (run->loop_count <= 0 || !changes_size(net) || (run->width == net->w && run->height == net->h)) return AMP_OK;
+    if (!is_size(run->width) || !is_size(run->height))
+        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: an input of %dx%d is none that random=1 chooses; " ANEW, sidecar,
+                        (int)run->width, (int)run->height);
+    resize_network(net, run->width, run->height);
     return AMP_OK;
 }
 
@@ -92,32 +104,33 @@ static amp_status restore_data_order(const amp_run_state *run, const char *sidec
 {
     if (!same_seed(run)) return AMP_OK;
     if (run->next_job == 0 || !amp_random_restore(run->random))
-        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: the random state in it is none; remove it to start with a "
-                        "fresh loss scale and momentum", sidecar);
+        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: the random state in it is none; " ANEW, sidecar);
     amp_random_set_next_job((unsigned long)run->next_job);
     return AMP_OK;
 }
 
-static void tell(network *net, const amp_run_state *run, size_t seen, const char *sidecar, int in_loop)
+static void tell(const network *net, const amp_run_state *run, size_t seen, const char *sidecar, int in_loop)
 {
     struct darknet_amp *amp = net->amp;
     unsigned seed;
     int seeded = amp_random_seed(&seed);
-    fprintf(stderr, "amp: resumed from %s: step %zu, loss scale %g, %lu skipped", sidecar, seen / (size_t)(net->batch * net->subdivisions),
-            (double)amp_engine_scaler(amp->engine)->scale, amp->skipped);
-    if (in_loop && same_seed(run)) fprintf(stderr, ", data order continues (-seed %u)", seed);
-    else if (run->seeded) fprintf(stderr, ", data order starts anew (it was saved with -seed %u)", (unsigned)run->seed);
-    else if (seeded) fprintf(stderr, ", data order starts anew (it was saved without -seed)");
-    fputc('\n', stderr);
+    say(net, "amp: resumed from %s: step %zu, loss scale %g, %lu skipped", sidecar,
+        seen / (size_t)(net->batch * net->subdivisions), (double)amp_engine_scaler(amp->engine)->scale, amp->skipped);
+    if (in_loop && same_seed(run)) say(net, ", data order continues (-seed %u)\n", seed);
+    else if (in_loop && run->seeded) say(net, ", data order starts anew (it was saved with -seed %u)\n", (unsigned)run->seed);
+    else if (seeded) say(net, ", data order starts anew (it was not saved)\n");
+    else say(net, "\n");
 }
 
+/* A save in the middle of a batch holds half its gradients. */
 static amp_status fits_batch(const amp_run_state *run, const network *net, size_t seen, const char *sidecar, amp_error *error)
 {
     if (run->window == 0) return AMP_OK;
-    if (run->batch == net->batch && run->subdivisions == net->subdivisions && run->window == window_of(net, seen)) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it was saved in the middle of a batch, and batch or subdivisions are not what they were; set "
-                    "them back, or remove it to start with a "
-                        "fresh loss scale and momentum", sidecar);
+    int same = run->batch == net->batch && run->subdivisions == net->subdivisions;
+    if (same && run->window == window_of(net, seen)) return AMP_OK;
+    return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it was saved in the middle of a batch of %d x %d images, and now it is "
+                    "%d x %d; set batch and subdivisions back, or " ANEW, sidecar, (int)run->batch, (int)run->subdivisions,
+                    net->batch, net->subdivisions);
 }
 
 /* seen: as it was loaded; a lazy start has already counted the first images. */
@@ -134,7 +147,7 @@ static amp_status go_on(network *net, const amp_checkpoint *checkpoint, const ch
     amp->skipped = (unsigned long)run->skipped;
     if (in_loop) AMP_TRY(restore_loop(net, run, sidecar, error));
     if (in_loop) AMP_TRY(restore_data_order(run, sidecar, error));
-    if (note[0]) fprintf(stderr, "amp: %s: %s\n", sidecar, note);
+    if (note[0]) say(net, "amp: %s: %s\n", sidecar, note);
     tell(net, run, seen, sidecar, in_loop);
     return AMP_OK;
 }
@@ -153,11 +166,11 @@ static amp_status begin(network *net, const char *weights, const char *sidecar, 
     char note[256];
     AMP_TRY(amp_checkpoint_recover(weights, &checkpoint, note, error));
     if (note[0]) {
-        fprintf(stderr, "amp: %s\n", note);
+        say(net, "amp: %s\n", note);
         load_again(net, weights);
     }
     if (!checkpoint) {
-        fprintf(stderr, "amp: no %s: momentum and loss scale start anew\n", sidecar);
+        say(net, "amp: no %s: momentum and loss scale start anew\n", sidecar);
         return AMP_OK;
     }
     amp_status status = go_on(net, checkpoint, sidecar, in_loop, error);
@@ -174,7 +187,8 @@ static void begin_training(network *net, int in_loop)
         char *sidecar = amp_sidecar_name(weights);
         resume->last_file = NULL;
         if (!resume->cleared) amp_host_check(begin(net, weights, sidecar, in_loop, &error), &error);
-        else if (amp_file_exists(sidecar)) fprintf(stderr, "amp: -clear: %s is not read; momentum and loss scale start anew\n", sidecar);
+        else if (amp_file_exists(sidecar))
+            say(net, "amp: -clear: %s is not read; momentum and loss scale start anew\n", sidecar);
         free(sidecar);
         free(resume->last_file);
         resume->last_file = weights;
@@ -185,33 +199,32 @@ static void begin_training(network *net, int in_loop)
 
 void darknet_amp_resume(struct network **nets, int count)
 {
-    for (int i = 0; i < count; i++) if (nets[i]->amp) begin_training(nets[i], 1);
+    for (int i = 0; i < count; i++) {
+        if (!nets[i]->amp) continue;
+        nets[i]->amp->resume->quiet = i > 0; /* replicas would all say the same */
+        begin_training(nets[i], 1);
+    }
 }
 
 /* ---- the loop ---- */
 
+/* The first network stands for all: it is the one that is saved. */
 void darknet_amp_loop(struct network **nets, int count, float *average_loss, int *loop_count)
 {
-    for (int i = 0; i < count; i++) {
-        if (!nets[i]->amp) continue;
-        struct amp_resume *resume = nets[i]->amp->resume;
-        if (resume->went_on.looped) {
-            *average_loss = resume->went_on.average_loss;
-            *loop_count = resume->went_on.loop_count;
-        }
-        resume->loop = (amp_loop){ .average_loss = average_loss, .last_finite = *average_loss, .count = loop_count };
+    if (count < 1 || !nets[0]->amp) return;
+    struct amp_resume *resume = nets[0]->amp->resume;
+    if (resume->went_on.looped) {
+        *average_loss = resume->went_on.average_loss;
+        *loop_count = resume->went_on.loop_count;
     }
+    resume->loop = (amp_loop){ .average_loss = average_loss, .last_finite = *average_loss, .count = loop_count };
 }
 
 void darknet_amp_loop_ended(struct network **nets, int count)
 {
-    int failed = 0;
-    for (int i = 0; i < count; i++) {
-        if (!nets[i]->amp) continue;
-        nets[i]->amp->resume->loop = (amp_loop){ 0 };
-        failed |= nets[i]->amp->resume->save_failed;
-    }
-    if (failed) exit(1); /* why was said when it failed */
+    if (count < 1 || !nets[0]->amp) return;
+    nets[0]->amp->resume->loop = (amp_loop){ 0 };
+    if (nets[0]->amp->resume->save_failed) exit(1); /* why was said when it failed */
 }
 
 void amp_resume_before_forward(struct darknet_amp *amp, network *net)

@@ -30,6 +30,7 @@ struct amp_resume {
     size_t loaded_seen;   /* seen as loaded */
     /* training */
     int training;         /* it began: a saved file gets a sidecar */
+    int quiet;            /* another network of the same training speaks */
     amp_run_state went_on; /* what the sidecar said; all 0 without one */
     amp_loop loop;
     amp_open_file saving;

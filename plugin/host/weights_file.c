@@ -31,8 +31,8 @@ static void set_name(char **slot, const char *file)
 
 /* ---- loading ---- */
 
-/* Only where there is nothing to load yet: another program that looks at weights must not meddle with a training that saves them
- * now. A training does the rest when it begins (resume.c). */
+/* Only where there is nothing to load yet: a program that just looks at weights must not meddle with a training that saves
+ * them now. A training does the rest when it begins (resume.c). */
 void darknet_amp_before_load(struct network *net, const char *file)
 {
     amp_error error;
@@ -66,7 +66,7 @@ static int has_sidecar(const char *file)
 void darknet_amp_loaded(struct network *net, const char *file, int whole, int ended)
 {
     struct amp_resume *resume = net->amp->resume;
-    /* A file that ends early is the first layers of another network (darknet53.conv.74), or was cut: then its sidecar tells. */
+    /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then its sidecar tells. */
     resume->pending = whole && reads_what_it_writes(net) && (!ended || has_sidecar(file));
     resume->loaded_seen = *net->seen;
     if (resume->pending) set_name(&resume->last_file, file);
@@ -82,8 +82,8 @@ static int is_asked_again(const struct darknet_amp *amp, network *net)
     return amp->resume->loop.average_loss && amp->step_skipped && !is_over(net);
 }
 
-/* A training goes on without the file. Where there is none to go on with, the program ends; the loops of detector and classifier
- * may save more than once at their end, so that they are asked after the last (darknet_amp_loop_ended). */
+/* A training goes on without the file. Where there is none to go on with, the program ends; the loops of detector and
+ * classifier may save more than once at their end, so that they are asked after the last (darknet_amp_loop_ended). */
 static void say_failed(struct darknet_amp *amp, network *net, const char *file, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
@@ -91,8 +91,8 @@ static void say_failed(struct darknet_amp *amp, network *net, const char *file, 
     resume->save_failed = 1;
     fflush(stdout);
     if (!resume->training) fprintf(stderr, "amp: %s could not be written: %s\n", file, error->message);
-    else fprintf(stderr, "amp: %s could not be written: %s; training %s, the last good file is kept: %s\n", file, error->message,
-                 is_over(net) ? "is over" : "goes on", kept);
+    else fprintf(stderr, "amp: %s could not be written: %s; training %s, the last good file is kept: %s\n", file,
+                 error->message, is_over(net) ? "is over" : "goes on", kept);
     if (!resume->training || (is_over(net) && !resume->loop.average_loss)) exit(1);
 }
 
@@ -134,12 +134,13 @@ FILE *darknet_amp_open_weights(struct network *net, const char *file, int layers
     f->with_sidecar = f->whole && amp->resume->training;
     set_name(&f->name, file);
     if (check_weights(amp, net, &error) != AMP_OK || open_file(amp, file, &out, &error) != AMP_OK) say_failed(amp, net, file, &error);
+    errno = 0;
     return out;
 }
 
 static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
 {
-    int failed = ferror(stream), why = failed ? EIO : 0;
+    int why = ferror(stream) ? errno ? errno : EIO : 0; /* errno: of the last fwrite, since opening cleared it */
     if (fflush(stream) != 0) why = errno;
     if (fclose(stream) != 0 && !why) why = errno;
     return why ? amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", name, strerror(why)) : AMP_OK;

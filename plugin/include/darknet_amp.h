@@ -53,21 +53,22 @@ void darknet_amp_free(struct network *net);
 void darknet_amp_agree(struct network **nets, int n);
 int darknet_amp_sync_due(struct network **nets, int n, int interval);
 void darknet_amp_synced(struct network **nets, int n, int interval);
-/* Loading and saving weights, under AMP. open_weights: what stands in for fopen when weights are saved, up to layer `layers`; NULL
- * where nothing is to be written: the folder is missing or full (a line says so, and training goes on), or the loop asks again
- * for what it has saved. close_weights stands in for fclose: puts the file and its sidecar FILE.amp into place once both are on
- * the disk. before_load: ends a save that was interrupted, if FILE is not there and its new form is. loaded: whole if all layers
- * were asked for, ended if the file had fewer. clear: -clear was given, and what lies beside the weights is not to be read. */
+
+/* Loading and saving weights, under AMP. open_weights: in place of fopen, to save layers 0 to layers - 1; NULL where nothing
+ * is to be written: the folder is missing or full (a line says so, and training goes on), or the loop asks again for what it
+ * has saved. close_weights: in place of fclose; puts FILE and its sidecar FILE.amp into place once both are on the disk.
+ * before_load: ends a save of FILE that was killed, where there is no FILE yet. loaded: whole if all layers were asked for,
+ * ended if the file had fewer. clear: -clear was given, and what lies beside the weights is not to be read. */
 FILE *darknet_amp_open_weights(struct network *net, const char *file, int layers);
 void darknet_amp_close_weights(struct network *net, FILE *file);
 void darknet_amp_before_load(struct network *net, const char *file);
 void darknet_amp_loaded(struct network *net, const char *file, int whole, int ended);
 void darknet_amp_clear(struct network *net);
 
-/* Going on with a training (detector train, classifier train). resume: once the networks are made and the generator is seeded:
- * reads the sidecar of the weights that were loaded. Other commands do without; momentum, loss scale and counters are then
- * restored at the first step. loop: before the loop, with what it carries from step to step; both stay valid until loop_ended,
- * which ends the program with status 1 if the last save failed. */
+/* Going on with a training (detector train, classifier train). resume, once the networks are made and the generator is
+ * seeded: reads the sidecar of the weights that were loaded. Other commands do without; momentum, loss scale and counters are
+ * then restored at the first step. loop, before the loop: what it carries from step to step; both stay valid until
+ * loop_ended, which ends the program with status 1 if the last save failed. */
 void darknet_amp_resume(struct network **nets, int count);
 void darknet_amp_loop(struct network **nets, int count, float *average_loss, int *loop_count);
 void darknet_amp_loop_ended(struct network **nets, int count);
