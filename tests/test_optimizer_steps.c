@@ -12,9 +12,12 @@
 
 static const float poisons[] = { INFINITY, -INFINITY, NAN };
 
-/* Poison each array in turn, at its first, middle or last element. Only arrays whose name holds `which`. */
-static int skip_with_each(const char *kind, const char *keys, const char *which)
+/* Poison each array in turn, at its first, middle or last element. Only arrays whose name holds `which`. The rate is low
+ * because random truths make some of these networks diverge. */
+static int skip_with_each(const char *kind, const char *solver, const char *which)
 {
+    char keys[128];
+    snprintf(keys, sizeof keys, "learning_rate=.0000001\n%s", solver);
     network *net = load(kind, keys, "", "fp32");
     int count, poisoned = 0;
     const amp_param *params = params_of(net, &count);
@@ -63,7 +66,7 @@ static void behaviour_09_sgd_skip_leaves_weights_and_momentum_bit_unchanged(void
     const amp_param *params = params_of(net, &count);
     assert_true(any_history(params, count, 0));
     release(net);
-    for (size_t k = 0; k < COUNT(kinds); k++) assert_true(skip_with_each(kinds[k], "subdivisions=1\n", "") >= 4);
+    for (size_t k = 0; k < COUNT(kinds); k++) assert_true(skip_with_each(kinds[k], "", "") >= 4);
 }
 
 static void behaviour_10_adam_skip_leaves_m_v_and_t(void **state)
