@@ -23,9 +23,11 @@ static amp_scaler made(amp_scaler_params params)
     return scaler;
 }
 
+/* without our cap, as torch has it */
 static amp_scaler dynamic(double scale, int interval, double growth, double backoff)
 {
     amp_scaler_params params = amp_scaler_defaults();
+    params.max_scale = INFINITY;
     params.scale = scale;
     params.growth_interval = interval;
     params.growth_factor = growth;
@@ -173,7 +175,7 @@ static void clipping_after_unscale_equals_clipping_scaled_gradients_at_the_scale
 
 /* -- Behaviours -- */
 
-static void scale_grows_after_exactly_the_interval_of_clean_updates(void **state)
+static void behaviour_01_scale_grows_after_exactly_the_interval_of_clean_updates(void **state)
 {
     (void)state;
     amp_scaler scaler = made(amp_scaler_defaults());
@@ -187,23 +189,52 @@ static void scale_grows_after_exactly_the_interval_of_clean_updates(void **state
     assert_int_equal(scaler.growth_tracker, 0);
 }
 
-static void scale_never_grows_to_inf(void **state)
+static void behaviour_04_scale_never_grows_to_inf(void **state)
 {
     (void)state;
     const double growth[] = { 2, 16, 1e30, DBL_MAX };
     for (size_t i = 0; i < COUNT(growth); i++) {
-        amp_scaler scaler = dynamic(1, 1, growth[i], .5);
+        amp_scaler_params params = amp_scaler_defaults();
+        params.scale = params.growth_interval = 1;
+        params.growth_factor = growth[i];
+        amp_scaler capped = made(params), torchs = dynamic(1, 1, growth[i], .5);
         for (int step = 0; step < 300; step++) {
-            update(&scaler, 0);
-            assert_true(amp_is_finite(scaler.scale));
-            assert_int_equal(scaler.growth_tracker, 0);
-            assert_true(amp_scaler_inverse(&scaler) > 0);
+            update(&capped, 0);
+            update(&torchs, 0);
+            assert_true(amp_is_finite(capped.scale) && amp_is_finite(torchs.scale));
+            assert_int_equal(capped.growth_tracker, 0);
+            assert_int_equal(torchs.growth_tracker, 0);
+            assert_true(amp_scaler_inverse(&capped) > 0);
         }
-        if (growth[i] == 2) same_float(scaler.scale, 0x1p126); /* one doubling below torch: see scaler.h */
+        same_float(capped.scale, 0x1p126);
+        if (growth[i] == 2) same_float(torchs.scale, 0x1p127);
+        if (growth[i] == DBL_MAX) same_float(torchs.scale, 1);
     }
 }
 
-static void scale_stops_at_its_floor_and_stays_there(void **state)
+static void growth_is_clamped_to_max_scale(void **state)
+{
+    (void)state;
+    amp_scaler_params params = amp_scaler_defaults();
+    params.scale = 3;
+    params.growth_interval = 2;
+    params.max_scale = 20;
+    amp_scaler scaler = made(params);
+    const float expected[] = { 3, 6, 6, 12, 12, 20, 20, 20, 20, 20 };
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        update(&scaler, 0);
+        same_float(scaler.scale, expected[i]);
+        assert_int_equal(scaler.growth_tracker, (i + 1) % 2);
+    }
+    update(&scaler, 1);
+    same_float(scaler.scale, 10);
+    params.scale = params.max_scale = 0.7; /* (float)0.7 < 0.7 */
+    scaler = made(params);
+    for (int i = 0; i < 4; i++) update(&scaler, 0);
+    same_float(scaler.scale, 0.7);
+}
+
+static void behaviour_05_scale_stops_at_its_floor_and_stays_there(void **state)
 {
     (void)state;
     amp_scaler scaler = made(amp_scaler_defaults()); /* 2^16 to 2^-14: thirty backoffs */
@@ -234,7 +265,81 @@ static void floor_may_equal_the_first_scale_though_fp32_rounds_both_down(void **
     assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
 }
 
-static void disabled_is_the_identity(void **state)
+/* -- Hysteresis -- */
+
+static amp_scaler tolerant(int hysteresis, double scale, double min_scale)
+{
+    amp_scaler_params params = amp_scaler_defaults();
+    params.hysteresis = hysteresis;
+    params.scale = scale;
+    params.min_scale = min_scale;
+    params.growth_interval = 2;
+    return made(params);
+}
+
+static void hysteresis_tolerates_infs_until_its_tracker_is_used_up(void **state)
+{
+    (void)state;
+    static const struct { int hysteresis; const char *steps; float scale_after; int growth_tracker, hysteresis_tracker; } cases[] = {
+        { 1, "i", 32, 0, 0 },
+        { 1, "ii", 16, 0, 0 },
+        { 3, "ii", 64, 0, 1 },
+        { 3, "iii", 32, 0, 0 },
+        { 3, "iiiii", 8, 0, 0 },    /* used up: each further one backs off */
+        { 3, "iicii", 64, 0, 1 },   /* a clean step fills it up */
+        { 3, "iiic", 32, 1, 3 },
+        { 3, "iiiciii", 16, 0, 0 },
+        { 2, "cicicic", 64, 1, 2 }, /* a tolerated inf starts the growth tracker again */
+        { 2, "cicc", 128, 0, 2 },
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        amp_scaler scaler = tolerant(cases[i].hysteresis, 64, 1);
+        unsigned long infs = 0;
+        for (const char *step = cases[i].steps; *step; step++) {
+            update(&scaler, *step == 'i');
+            infs += *step == 'i';
+        }
+        if (scaler.scale != cases[i].scale_after || scaler.growth_tracker != cases[i].growth_tracker
+            || scaler.hysteresis_tracker != cases[i].hysteresis_tracker || scaler.skipped != infs)
+            fail_msg("%d %s: scale %g trackers %d %d skipped %lu", cases[i].hysteresis, cases[i].steps, scaler.scale,
+                     scaler.growth_tracker, scaler.hysteresis_tracker, scaler.skipped);
+    }
+}
+
+static void hysteresis_tolerates_at_the_floor_too_but_not_for_ever(void **state)
+{
+    (void)state;
+    amp_scaler scaler = tolerant(3, 4, 4);
+    update(&scaler, 1);
+    update(&scaler, 1);
+    for (int i = 0; i < 3; i++) assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+    same_float(scaler.scale, 4);
+    update(&scaler, 0);
+    update(&scaler, 1);
+    same_float(scaler.scale, 4);
+}
+
+static void tolerated_infs_are_not_stuck_and_end_all_the_same(void **state)
+{
+    (void)state;
+    amp_scaler scaler = tolerant(AMP_SCALER_STUCK_LIMIT, 64, 1);
+    for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
+    same_float(scaler.scale, 64);
+    for (int i = 0; i < 6; i++) update(&scaler, 1);
+    same_float(scaler.scale, 1);
+    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+
+    amp_scaler_params params = amp_scaler_defaults();
+    params.hysteresis = 7;
+    params.backoff_factor = 1 - 0x1p-40; /* which fp32 rounds away */
+    scaler = made(params);
+    for (int i = 0; i < 6 + AMP_SCALER_STUCK_LIMIT - 1; i++) update(&scaler, 1);
+    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+}
+
+/* -- Disabled, resumed, static -- */
+
+static void behaviour_06_disabled_is_the_identity(void **state)
 {
     (void)state;
     amp_scaler scaler = made((amp_scaler_params){ .enabled = 0, .dynamic = 1, .scale = -7, .growth_interval = -1 });
@@ -245,7 +350,7 @@ static void disabled_is_the_identity(void **state)
     assert_memory_equal(&scaler, &before, sizeof scaler);
 }
 
-static void state_round_trip_resumes_in_the_middle_of_an_interval(void **state)
+static void behaviour_07_state_round_trip_resumes_in_the_middle_of_an_interval(void **state)
 {
     (void)state;
     amp_scaler run = dynamic(1024, 7, 2, .5), resumed;
@@ -272,7 +377,7 @@ static void resuming_with_a_shorter_interval_still_grows(void **state)
     assert_int_equal(scaler.growth_tracker, 0);
 }
 
-static void static_scale_counts_skipped_steps_but_never_moves(void **state)
+static void behaviour_08_static_scale_counts_skipped_steps_but_never_moves(void **state)
 {
     (void)state;
     amp_scaler scaler = fixed(128);
@@ -345,7 +450,7 @@ static void init_refuses_what_cannot_train(void **state)
 {
     (void)state;
     const amp_scaler_params good = amp_scaler_defaults();
-    amp_scaler_params bad[15];
+    amp_scaler_params bad[20];
     for (size_t i = 0; i < COUNT(bad); i++) bad[i] = good;
     bad[0].scale = 0;
     bad[1].scale = -1;
@@ -362,6 +467,11 @@ static void init_refuses_what_cannot_train(void **state)
     bad[12].min_scale = 0;
     bad[13].min_scale = 65537;
     bad[14].growth_factor = NAN;
+    bad[15].hysteresis = 0;
+    bad[16].hysteresis = AMP_SCALER_STUCK_LIMIT + 1; /* which would never back off */
+    bad[17].max_scale = 65535;
+    bad[18].max_scale = NAN;
+    bad[19].min_scale = NAN;
     for (size_t i = 0; i < COUNT(bad); i++) {
         amp_scaler scaler = { .scale = 42 };
         amp_error error = { 0 };
@@ -380,14 +490,18 @@ int main(void)
         cmocka_unit_test(two_windows_of_two_subdivisions_are_two_updates_with_one_scale_each),
         cmocka_unit_test(inf_in_one_subdivision_drops_the_whole_batch),
         cmocka_unit_test(clipping_after_unscale_equals_clipping_scaled_gradients_at_the_scaled_norm),
-        cmocka_unit_test(scale_grows_after_exactly_the_interval_of_clean_updates),
-        cmocka_unit_test(scale_never_grows_to_inf),
-        cmocka_unit_test(scale_stops_at_its_floor_and_stays_there),
+        cmocka_unit_test(behaviour_01_scale_grows_after_exactly_the_interval_of_clean_updates),
+        cmocka_unit_test(behaviour_04_scale_never_grows_to_inf),
+        cmocka_unit_test(growth_is_clamped_to_max_scale),
+        cmocka_unit_test(behaviour_05_scale_stops_at_its_floor_and_stays_there),
         cmocka_unit_test(floor_may_equal_the_first_scale_though_fp32_rounds_both_down),
-        cmocka_unit_test(disabled_is_the_identity),
-        cmocka_unit_test(state_round_trip_resumes_in_the_middle_of_an_interval),
+        cmocka_unit_test(hysteresis_tolerates_infs_until_its_tracker_is_used_up),
+        cmocka_unit_test(hysteresis_tolerates_at_the_floor_too_but_not_for_ever),
+        cmocka_unit_test(tolerated_infs_are_not_stuck_and_end_all_the_same),
+        cmocka_unit_test(behaviour_06_disabled_is_the_identity),
+        cmocka_unit_test(behaviour_07_state_round_trip_resumes_in_the_middle_of_an_interval),
         cmocka_unit_test(resuming_with_a_shorter_interval_still_grows),
-        cmocka_unit_test(static_scale_counts_skipped_steps_but_never_moves),
+        cmocka_unit_test(behaviour_08_static_scale_counts_skipped_steps_but_never_moves),
         cmocka_unit_test(static_scale_of_1_still_counts_skipped_steps),
         cmocka_unit_test(static_scale_that_overflows_for_ever_ends_training),
         cmocka_unit_test(backoff_that_fp32_rounds_away_ends_training),
