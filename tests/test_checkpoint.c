@@ -16,6 +16,7 @@
 #include "amp/checkpoint.h"
 #include "checkpoint_testing.h"
 #include "engine_testing.h"
+#include "memory_network.h"
 
 #define SCALED "growth_interval=5\ninit_scale=1024\n"
 
@@ -164,7 +165,7 @@ static void goes_on_bitwise(const char *net_keys, const char *dtype, int steps, 
     release(b);
 }
 
-static void behaviour_07_sgd_comes_back_bit_for_bit(void **state)
+static void sgd_comes_back_bit_for_bit(void **state)
 {
     (void)state;
     goes_on_bitwise("", "fp32", 3, 0);
@@ -220,6 +221,72 @@ static void the_hosts_counters_come_back(void **state)
     assert_memory_equal(r->random, run.random, sizeof run.random);
     amp_checkpoint_free(c);
     release(net);
+}
+
+/* What the .weights file does not hold comes from the sidecar, what it does hold is left as it was loaded. */
+static void arrays_that_weights_files_lack_come_back(void **state)
+{
+    (void)state;
+    for (int window = 0; window < 2; window++) {
+        memory_network *a = memory_network_make(0, 1), *b = memory_network_make(0, 1);
+        amp_error error;
+        char note[256];
+        for (int k = 0; k < 40; k++) b->masters[k / 8][k % 8] = b->momenta[k / 8][k % 8] = -1;
+        for (int k = 0; k < 18; k++) b->statistics[k / 6][k % 6] = -1;
+        amp_engine_state x = amp_engine_state_of(a->engine), y = amp_engine_state_of(b->engine);
+        for (int i = 0; i < x.param_count; i++) x.params[i].grad[0] = 5, y.params[i].grad[0] = -1;
+        a->statistics[0][0] = 77; /* moved in the window: committed is still 0 */
+        assert_int_equal(amp_checkpoint_write(sidecar, a->engine, &(amp_run_state){ .window = window }, 1, &error), AMP_OK);
+        amp_checkpoint *c = read_back();
+        assert_int_equal(amp_checkpoint_apply(c, b->engine, note, &error), AMP_OK);
+        amp_checkpoint_free(c);
+        for (int i = 0; i < x.param_count; i++) {
+            size_t bytes = x.params[i].count * sizeof(float);
+            assert_memory_equal(x.params[i].momentum, y.params[i].momentum, bytes);
+            if (x.params_unsaved[i]) assert_memory_equal(x.params[i].master, y.params[i].master, bytes);
+            else assert_true(y.params[i].master[0] == -1);
+            assert_true(y.params[i].grad[0] == (window ? 5 : 0));
+        }
+        for (int i = 0; i < x.statistics_count; i++) {
+            size_t bytes = x.statistics[i].count * sizeof(float);
+            if (x.statistics[i].unsaved) assert_memory_equal(x.statistics[i].array, y.statistics[i].array, bytes);
+            else assert_true(y.statistics[i].array[0] == -1);
+            if (window) assert_memory_equal(x.statistics[i].committed, y.statistics[i].committed, bytes);
+            else assert_memory_equal(y.statistics[i].array, y.statistics[i].committed, bytes);
+        }
+        memory_network_free(a);
+        memory_network_free(b);
+    }
+}
+
+/* A recurrent layer's state has a row for each image of the batch. */
+static void another_batch_starts_recurrent_states_anew(void **state)
+{
+    (void)state;
+    memory_network *n = memory_network_make(0, 1);
+    amp_error error;
+    char note[256];
+    size_t size;
+    assert_int_equal(amp_checkpoint_write(sidecar, n->engine, &(amp_run_state){ 0 }, 1, &error), AMP_OK);
+    unsigned char *bytes = bytes_of(sidecar, &size);
+    size_t at = size - 8 - 6 * 4 - AMP_CHECKPOINT_ARRAY_HEAD_BYTES; /* the last array is the state: one of 5 instead of 6 */
+    unsigned char *net_record = sidecar_record(bytes, size, AMP_TAG_NETWORK, 0);
+    unsigned char *count = net_record + amp_fetch_u64(net_record - 8) - 8;
+    assert_true(amp_fetch_u64(count) == 6 && amp_fetch_u64(bytes + at + 8) == 6);
+    amp_store_u64(count, 5);
+    amp_store_u64(bytes + at + 8, 5);
+    amp_store_u64(bytes + at - 8, AMP_CHECKPOINT_ARRAY_HEAD_BYTES + 5 * 4);
+    size -= 4;
+    seal_sidecar(bytes, size);
+    amp_checkpoint *c;
+    if (amp_checkpoint_parse(bytes, size, "x.amp", &c, &error) != AMP_OK) fail_msg("%s", error.message);
+    n->statistics[2][0] = 99;
+    assert_int_equal(amp_checkpoint_apply(c, n->engine, note, &error), AMP_OK);
+    assert_non_null(strstr(note, "recurrent layers start from an empty state"));
+    assert_true(n->statistics[2][0] == 99);
+    amp_checkpoint_free(c);
+    memory_network_free(n);
+    free(bytes);
 }
 
 /* ---- what is not of this network ---- */
@@ -322,6 +389,10 @@ static void settings_of_the_cfg_win_over_saved_ones(void **state)
     s = resumed_scaler("loss_scale=128\n", SCALED, note);
     assert_true(s.dynamic && s.scale == 1024 && s.growth_tracker == 0 && s.steps == 3);
     assert_non_null(strstr(note, "was static and is dynamic now"));
+
+    s = resumed_scaler(SCALED, "max_scale=512\ninit_scale=64\nhysteresis=3\n", note);
+    assert_true(s.scale == 512 && s.hysteresis == 3 && s.hysteresis_tracker == 3);
+    assert_non_null(strstr(note, "1024 is outside min_scale to max_scale: it is 512 now"));
 
     s = resumed_scaler(SCALED, "min_scale=4096\ninit_scale=65536\n", note);
     assert_true(s.scale == 4096);
@@ -594,11 +665,13 @@ static void a_state_with_nan_is_not_saved(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(behaviour_07_sgd_comes_back_bit_for_bit),
+        cmocka_unit_test(sgd_comes_back_bit_for_bit),
         cmocka_unit_test(adam_comes_back_bit_for_bit),
         cmocka_unit_test(a_half_done_batch_comes_back_bit_for_bit),
         cmocka_unit_test(behaviour_07_a_scaler_in_mid_interval_goes_on),
         cmocka_unit_test(the_hosts_counters_come_back),
+        cmocka_unit_test(arrays_that_weights_files_lack_come_back),
+        cmocka_unit_test(another_batch_starts_recurrent_states_anew),
         cmocka_unit_test(another_network_is_refused_untouched),
         cmocka_unit_test(a_change_of_optimizer_starts_its_moments_anew),
         cmocka_unit_test(settings_of_the_cfg_win_over_saved_ones),

@@ -299,7 +299,9 @@ amp_status amp_checkpoint_parse(const void *bytes, size_t size, const char *name
 
 static amp_status cannot_read(const char *path, const char *why, amp_error *error)
 {
-    return amp_fail(error, AMP_IO_FAILED, "cannot read %.500s: %s; " AMP_CHECKPOINT_REMEDY, path, why);
+    char shown[512];
+    cfg_printable(shown, sizeof shown, path);
+    return amp_fail(error, AMP_IO_FAILED, "cannot read %s: %s; " AMP_CHECKPOINT_REMEDY, shown, why);
 }
 
 static amp_status load(int file, const char *path, amp_checkpoint **out, amp_error *error)

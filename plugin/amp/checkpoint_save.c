@@ -81,10 +81,10 @@ static amp_checkpoint *sidecar_of(const char *path, const char *weights)
 
 static amp_status other_weights(const amp_safe_file *w, const amp_checkpoint *c, int left_behind, amp_error *error)
 {
-    if (left_behind)
-        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it belongs to %.200s.new, which a killed save left, but %.200s was written after "
-                        "that: " AMP_CHECKPOINT_REMEDY ", or rename %.200s.new to go on from that", c->name, w->target, w->target, w->target);
-    return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it belongs to other weights than %.400s; " AMP_CHECKPOINT_REMEDY, c->name, w->target);
+    if (!left_behind)
+        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it belongs to other weights than %.200s; " AMP_CHECKPOINT_REMEDY, c->name, w->target);
+    return amp_fail(error, AMP_BAD_CHECKPOINT, "%.200s: it belongs to %.150s, which a killed save left, but %.150s was written after that; "
+                    AMP_CHECKPOINT_REMEDY ", or rename %.150s to go on from that", c->name, w->temporary, w->target, w->temporary);
 }
 
 /* The cases of the opening comment; *ended: a rename was made up for. */
