@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine_testing.h"
@@ -428,9 +429,41 @@ static void networks_made_trained_and_freed_in_threads_equal_those_in_turn(void 
     check_lives("fp16");
 }
 
-int main(void)
+/* ---- the end ---- */
+
+/* Three replicas, two of which meet the floor in the same step while the third computes. */
+static int diverge(void)
+{
+    network *nets[3];
+    float poisons[3] = { 0, INFINITY, NAN };
+    make_replicas(nets, 3, "amp=1\nmin_scale=8\ninit_scale=16\n", "fp16");
+    for (unsigned step = 0; step < 10; step++) train_replicas(nets, 3, step, poisons, 4);
+    return 0;
+}
+
+/* Each time: the one that computes must not crash in what the program's end takes from under it. */
+static void replicas_that_diverge_end_the_program_with_status_1(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 30; i++) {
+        int status;
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (!child) {
+            assert_non_null(freopen("/dev/null", "w", stderr));
+            execl("/proc/self/exe", "test_replicas", "diverge", (char *)NULL);
+            _exit(127);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 1);
+    }
+}
+
+int main(int argc, char **argv)
 {
     gpu_index = -1;
+    if (argc > 1 && !strcmp(argv[1], "diverge")) return diverge();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(behaviour_21_a_replica_that_overflows_skips_alone_and_the_scalers_agree),
         cmocka_unit_test(behaviour_21_scalers_follow_any_replicas_overflow_over_many_steps),
@@ -441,6 +474,7 @@ int main(void)
         cmocka_unit_test(behaviour_23_half_copies_are_refreshed_after_weights_are_averaged_or_loaded),
         cmocka_unit_test(averaged_and_loaded_state_is_what_a_skipped_step_goes_back_to),
         cmocka_unit_test(networks_made_trained_and_freed_in_threads_equal_those_in_turn),
+        cmocka_unit_test(replicas_that_diverge_end_the_program_with_status_1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
