@@ -26,7 +26,7 @@ for amp in fp16 bf16; do
     rm -f backup/*
     train 1 boom.cfg -amp $amp -seed 3
     [ "$(grep -c 'training has collapsed' err)" = 1 ] || fail "$amp: not one line of it: $(tail -3 err)"
-    tail -1 err | grep -q "^amp: training has collapsed: gradients stay inf or NaN .*; first in output of layer [0-9]* \[[a-z]*\], forward; last good step: 120; last checkpoint: backup/boom_100.weights; try .*learning_rate" ||
+    tail -1 err | grep -q "^amp: training has collapsed: gradients stay inf or NaN .*; first in [a-z]* of layer [0-9]* \[[a-z]*\], forward; last good step: 120; last checkpoint: backup/boom_100.weights; try .*learning_rate" ||
         fail "$amp: $(tail -1 err)"
     [ ! -e backup/boom_final.weights ] || fail "$amp: the weights were saved as final"
     finite backup/boom.backup
