@@ -37,7 +37,8 @@ static void assert_as_fresh(network *net, int training, const char *after)
         out[k] = malloc(count * sizeof *out[k]);
         memcpy(out[k], both[k]->output, count * sizeof *out[k]);
     }
-    if (memcmp(out[0], out[1], count * sizeof *out[0])) fail_msg("stale half copies after %s (%s)", after, training ? "training" : "inference");
+    if (memcmp(out[0], out[1], count * sizeof *out[0]))
+        fail_msg("stale half copies after %s (%s)", after, training ? "training" : "inference");
     free(out[0]);
     free(out[1]);
     release(fresh);
@@ -194,8 +195,10 @@ static void behaviour_31_mixed_dtype_route_and_shortcut_promote(void **state)
     static const struct { const char *text; float expected[6]; amp_form form; } table[] = {
         { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[route]\nlayers=-1,0\n", { 1, 1, 1, between, between, between }, AMP_FORM_WIDE },
         { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[route]\nlayers=0,-1\n", { between, between, between, 1, 1, 1 }, AMP_FORM_WIDE },
-        { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[shortcut]\nfrom=0\nactivation=linear\n", { 2 + 0x1p-12f, 2 + 0x1p-12f, 2 + 0x1p-12f }, AMP_FORM_WIDE },
-        { SMALL_NET POINT(3, "") POINT(3, "amp=0\n") "[route]\nlayers=-2\n[shortcut]\nfrom=-2\nactivation=linear\n", { 2, 2, 2 }, AMP_FORM_WIDE },
+        { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[shortcut]\nfrom=0\nactivation=linear\n",
+          { 1 + between, 1 + between, 1 + between }, AMP_FORM_WIDE },
+        { SMALL_NET POINT(3, "") POINT(3, "amp=0\n") "[route]\nlayers=-2\n[shortcut]\nfrom=-2\nactivation=linear\n",
+          { 2, 2, 2 }, AMP_FORM_WIDE },
         { SMALL_NET POINT(3, "") POINT(3, "") "[route]\nlayers=-1,0\n", { 1, 1, 1, 1, 1, 1 }, AMP_FORM_LOW }, /* nothing to promote */
         { SMALL_NET POINT(3, "") POINT(3, "") "[shortcut]\nfrom=0\nactivation=linear\n", { 2, 2, 2 }, AMP_FORM_LOW },
     };
@@ -212,8 +215,8 @@ static void behaviour_31_mixed_dtype_route_and_shortcut_promote(void **state)
 static void behaviour_32_pinned_layers_run_fp32(void **state)
 {
     (void)state;
-    static const char pinned[] = SMALL_NET POINT(3, "amp=0\n") "[maxpool]\nsize=2\nstride=1\n" POINT(3, "amp=0\n") "[activation]\nactivation=leaky\n";
-    static const char loose[] = SMALL_NET POINT(3, "") "[maxpool]\nsize=2\nstride=1\n" POINT(3, "") "[activation]\nactivation=leaky\n";
+#define CHAIN(pin) SMALL_NET POINT(3, pin) "[maxpool]\nsize=2\nstride=1\n" POINT(3, pin) "[activation]\nactivation=leaky\n"
+    static const char pinned[] = CHAIN("amp=0\n"), loose[] = CHAIN("");
     static const char learning[] = SMALL_NET POINT(3, "amp=0\n") POINT(3, "amp=0\n") "[cost]\ntype=sse\n";
     const float exact[3] = { between, between, between }, rounded[3] = { 1, 1, 1 }, large[3] = { 100001, 100001, 100001 };
     for (int k = 0; k < 2; k++) {
@@ -249,11 +252,43 @@ enum { SIDE = 16, IN = 3, MID = 4, BATCH = 2 };
 
 /* Layer 0 is read by Darknet's own fp32 layer (local), by an fp32 shortcut, by an fp32 route that reads it twice, and by a
  * route in half; all of it is linear, and the numbers are integers small enough to be exact in bf16. */
-static const char shared[] = "[net]\nbatch=2\nwidth=4\nheight=4\nchannels=3\nlearning_rate=0.01\nmax_batches=100\nloss_scale=1\namp=1\n" POINT(4, "")
-    "[local]\nfilters=4\nsize=1\nstride=1\nactivation=linear\n[shortcut]\nfrom=0\nactivation=linear\n[route]\nlayers=0,2,0\n"
-    "[route]\nlayers=0\n" POINT(4, "") "[route]\nlayers=3,5\n[cost]\ntype=sse\n";
+static const char shared[] = "[net]\nbatch=2\nwidth=4\nheight=4\nchannels=3\nlearning_rate=0.01\nmax_batches=100\nloss_scale=1\namp=1\n"
+    POINT(4, "") "[local]\nfilters=4\nsize=1\nstride=1\nactivation=linear\n[shortcut]\nfrom=0\nactivation=linear\n"
+    "[route]\nlayers=0,2,0\n[route]\nlayers=0\n" POINT(4, "") "[route]\nlayers=3,5\n[cost]\ntype=sse\n";
 
-static int small(unsigned *seed, int range) { *seed = *seed * 1664525u + 1013904223u; return (int)((*seed >> 20) % (2u * (unsigned)range + 1)) - range; }
+static void fill_small(float *array, int count, int range, unsigned *seed)
+{
+    for (int i = 0; i < count; i++) {
+        *seed = *seed * 1664525u + 1013904223u;
+        array[i] = (float)((int)((*seed >> 20) % (2u * (unsigned)range + 1)) - range);
+    }
+}
+
+/* In double: what reaches the image at pixel p. image and truth are of one image; local keeps its weights as
+ * [pixel][filter][channel]. The cost's delta is truth - output. */
+static void delta_of_pixel(const network *net, const float *image, const float *truth, int p, double out[IN])
+{
+    const float *first = net->layers[0].weights, *local = net->layers[1].weights + p * MID * MID, *last = net->layers[5].weights;
+    double x[MID] = { 0 }, d[MID] = { 0 };
+    for (int o = 0; o < MID; o++)
+        for (int c = 0; c < IN; c++) x[o] += (double)first[o * IN + c] * image[c * SIDE + p];
+    for (int o = 0; o < MID; o++) {
+        double own = truth[o * SIDE + p] - x[o], again = truth[(2 * MID + o) * SIDE + p] - x[o];
+        double sum = truth[(MID + o) * SIDE + p] - x[o], through = truth[(3 * MID + o) * SIDE + p];
+        for (int c = 0; c < MID; c++) {
+            sum -= (double)local[o * MID + c] * x[c];
+            through -= (double)last[o * MID + c] * x[c];
+        }
+        d[o] += own + again + sum;
+        for (int c = 0; c < MID; c++) d[c] += local[o * MID + c] * sum + last[o * MID + c] * through;
+    }
+    for (int c = 0; c < IN; c++) {
+        out[c] = 0;
+        for (int o = 0; o < MID; o++) out[c] += (double)first[o * IN + c] * d[o];
+        assert_true(fabs(out[c]) <= 256); /* exact in bf16, or this test asks too much */
+    }
+    for (int o = 0; o < MID; o++) assert_true(fabs(d[o]) <= 256);
+}
 
 static void behaviour_33_deltas_of_several_consumers_add_up(void **state)
 {
@@ -261,48 +296,30 @@ static void behaviour_33_deltas_of_several_consumers_add_up(void **state)
     static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
     for (int k = 0; k < 3; k++) {
         network *net = parse(shared, dtypes[k]);
-        layer *l = net->layers;
-        unsigned seed = 4;
-        for (int i = 0; i < MID * IN; i++) l[0].weights[i] = (float)small(&seed, 1);
-        for (int i = 0; i < MID * MID * SIDE; i++) l[1].weights[i] = (float)small(&seed, 1);
-        for (int i = 0; i < MID * MID; i++) l[5].weights[i] = (float)small(&seed, 1);
-        for (int i = 0; i < BATCH * IN * SIDE; i++) net->input[i] = (float)small(&seed, 1);
-        for (int i = 0; i < BATCH * 4 * MID * SIDE; i++) net->truth[i] = (float)small(&seed, 3);
-        darknet_amp_weights_changed(net);
         float delta[BATCH * IN * SIDE] = { 0 };
+        unsigned seed = 4;
+        fill_small(net->layers[0].weights, MID * IN, 1, &seed);
+        fill_small(net->layers[1].weights, MID * MID * SIDE, 1, &seed);
+        fill_small(net->layers[5].weights, MID * MID, 1, &seed);
+        fill_small(net->input, BATCH * IN * SIDE, 1, &seed);
+        fill_small(net->truth, BATCH * 4 * MID * SIDE, 3, &seed);
+        darknet_amp_weights_changed(net);
         net->train = 1;
         net->delta = delta;
         forward_network(net);
         backward_network(net);
-        if (k) assert_int_equal(form_of(net, 0), AMP_FORM_LOW);
+        assert_int_equal(form_of(net, 0), k ? AMP_FORM_LOW : AMP_FORM_WIDE);
         assert_int_equal(form_of(net, 1), AMP_FORM_HOST);
-
-        for (int b = 0; b < BATCH; b++)
-            for (int p = 0; p < SIDE; p++) {
-                double x[MID] = { 0 }, d[MID] = { 0 };
-                const float *truth = net->truth + b * 4 * MID * SIDE + p;
-                for (int o = 0; o < MID; o++)
-                    for (int c = 0; c < IN; c++) x[o] += (double)l[0].weights[o * IN + c] * net->input[(b * IN + c) * SIDE + p];
-                for (int o = 0; o < MID; o++) {
-                    /* local keeps its weights as [pixel][filter][channel] */
-                    const float *own = l[1].weights + (p * MID + o) * MID, *point = l[5].weights + o * MID;
-                    double mid = x[o], last = 0;
-                    for (int c = 0; c < MID; c++) {
-                        mid += (double)own[c] * x[c];
-                        last += (double)point[c] * x[c];
-                    }
-                    double joined = (double)truth[(MID + o) * SIDE] - mid, through = (double)truth[(3 * MID + o) * SIDE] - last;
-                    d[o] += (double)truth[o * SIDE] - x[o] + (double)truth[(2 * MID + o) * SIDE] - x[o] + joined;
-                    for (int c = 0; c < MID; c++) d[c] += own[c] * joined + point[c] * through;
-                }
-                for (int c = 0; c < IN; c++) {
-                    double expected = 0;
-                    for (int o = 0; o < MID; o++) expected += l[0].weights[o * IN + c] * d[o];
-                    assert_true(fabs(expected) <= 256 && fabs(d[c]) <= 256); /* exact in bf16, or this test asks too much */
-                    float got = delta[(b * IN + c) * SIDE + p];
-                    if (got != expected) fail_msg("%s: image %d, channel %d, pixel %d: %g, not %g", dtypes[k], b, c, p, (double)got, expected);
-                }
+        for (int i = 0; i < BATCH * SIDE; i++) {
+            int b = i / SIDE, p = i % SIDE;
+            double expected[IN];
+            delta_of_pixel(net, net->input + b * IN * SIDE, net->truth + b * 4 * MID * SIDE, p, expected);
+            for (int c = 0; c < IN; c++) {
+                double got = delta[(b * IN + c) * SIDE + p];
+                if (got != expected[c])
+                    fail_msg("%s: image %d, channel %d, pixel %d: %g, not %g", dtypes[k], b, c, p, got, expected[c]);
             }
+        }
         release(net);
     }
 }

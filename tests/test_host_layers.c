@@ -23,7 +23,8 @@ static int cut_network(void)
     return 0;
 }
 
-static const char with_local[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\n[local]\nfilters=2\nsize=3\nstride=1\npad=1\nactivation=leaky\n[cost]\n";
+static const char with_local[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\n"
+    "[local]\nfilters=2\nsize=3\nstride=1\npad=1\nactivation=leaky\n[cost]\n";
 
 static int grow_batch(void)
 {
@@ -116,7 +117,8 @@ static void a_flat_route_over_a_crop_trains_as_stock(void **state)
 static void darknets_own_first_layer_gives_the_image_its_gradient(void **state)
 {
     (void)state;
-    static const char text[] = "[net]\nbatch=2\nwidth=6\nheight=6\nchannels=3\n[deconvolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
+    static const char text[] = "[net]\nbatch=2\nwidth=6\nheight=6\nchannels=3\n"
+        "[deconvolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
         "[convolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n[cost]\ntype=sse\n";
     network *nets[2] = { parse(text, "off"), parse(text, "fp32") };
     float deltas[2][2 * 3 * 36];

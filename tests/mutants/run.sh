@@ -67,7 +67,7 @@ judge() {
     local prefix=$1 file=$2 name status
     name=$(ctest_name "$file")
     cmake --build "$build" -j "$jobs" --target "$(target "$file")" > "$log" 2>&1 || return 2
-    (cd "$build" && timeout 300 ctest -R "^$name\$" -V --timeout 240) > "$log" 2>&1
+    (cd "$build" && timeout 600 ctest -R "^$name\$" -V --timeout 590) > "$log" 2>&1
     status=$?
     case $file in e2e/*) return $((status != 0)) ;; esac
     grep -q "\[ RUN      \] $prefix" "$log" || return 1 # it died before
