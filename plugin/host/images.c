@@ -49,7 +49,12 @@ void darknet_amp_rows_loaded(void *loaded)
 {
     if (!trail.on || !picked.paths) return;
     const data *d = loaded;
-    int rows = d->X.rows, per_row = rows > 0 ? picked.count / rows : 0; /* a loader of pairs picks two a row */
+    int rows = d->X.rows, per_row = rows > 0 ? picked.count / rows : 0; /* a loader of pairs picks two */
+    if (rows <= 0) { /* more threads than images */
+        free_paths(picked.paths, picked.count);
+        picked.paths = NULL;
+        return;
+    }
     load made = { calloc((size_t)rows + 1, sizeof *made.rows), calloc((size_t)rows + 1, sizeof *made.paths), 0 };
     for (int i = 0; made.rows && made.paths && per_row && i < rows; i++) {
         made.rows[i] = d->X.vals[i];

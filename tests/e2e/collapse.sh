@@ -42,7 +42,7 @@ for amp in fp16 bf16; do
     cmp before backup/boom.backup
 done
 
-# The step that is to be saved makes the weights absurd: the file stays away, and the next step ends it.
+# weights_beyond_use_replace_no_checkpoint: the step that is to be saved makes the weights absurd: the file stays away, and the next step ends it.
 explode 100 1e30 > boom.cfg
 rm -f backup/*
 train 1 boom.cfg -amp bf16 -seed 3

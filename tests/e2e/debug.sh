@@ -4,7 +4,7 @@ set -eu
 tiny_training
 bytes() { local i; for ((i = 0; i < $2; i++)); do printf "$1"; done; }
 
-# One white image among dark ones, and weights of 3000 in the first layer: 27 * 3000 is more than fp16's 65504.
+# the_images_named_are_those_of_the_batch: one white image among dark ones, and weights of 3000 in the first layer: 27 * 3000 is more than fp16's 65504.
 { printf 'P6\n40 30\n255\n'; bytes '\377' 3600; } > images/5.jpg
 cat > bright.cfg <<'END'
 [net]
