@@ -288,7 +288,7 @@ static void no_second_save_after_a_skipped_step(void **state)
 }
 
 /* Killed between the two renames, over an old file and without one. */
-static void an_interrupted_save_is_ended_or_undone(void **state)
+static void a_killed_save_is_ended(void **state)
 {
     (void)state;
     network *net = parse_branched("", "", "bf16");
@@ -331,7 +331,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_last_checkpoint_is_known, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_shown_loss_survives_a_skipped_batch, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(no_second_save_after_a_skipped_step, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(an_interrupted_save_is_ended_or_undone, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_killed_save_is_ended, empty_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
