@@ -176,6 +176,22 @@ static void behaviour_25_a_prediction_comes_first(void **state)
     release(second);
 }
 
+/* A network that has trained already goes back to a checkpoint. */
+static void loading_again_goes_back(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16"), *straight = parse_branched("", "", "bf16");
+    for (int i = 0; i < 3; i++) STEP(net, i);
+    save(net, "a.weights");
+    for (int i = 7; i < 9; i++) STEP(net, i);
+    load(net, "a.weights");
+    STEP(net, 3);
+    for (int i = 0; i < 4; i++) STEP(straight, i);
+    assert_same_state(straight, net);
+    release(net);
+    release(straight);
+}
+
 static void clear_starts_anew(void **state)
 {
     (void)state;
@@ -288,7 +304,7 @@ static void no_second_save_after_a_skipped_step(void **state)
 }
 
 /* Killed between the two renames, over an old file and without one. */
-static void an_interrupted_save_is_ended_or_undone(void **state)
+static void a_killed_save_is_ended(void **state)
 {
     (void)state;
     network *net = parse_branched("", "", "bf16");
@@ -325,13 +341,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(behaviour_25_what_the_file_leaves_out_goes_on, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(behaviour_25_half_a_batch_goes_on, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(behaviour_25_a_prediction_comes_first, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(loading_again_goes_back, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(clear_starts_anew, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_partial_load_starts_anew, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_copy_has_no_sidecar, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_last_checkpoint_is_known, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_shown_loss_survives_a_skipped_batch, empty_folder, remove_folder),
         cmocka_unit_test_setup_teardown(no_second_save_after_a_skipped_step, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(an_interrupted_save_is_ended_or_undone, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_killed_save_is_ended, empty_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,10 @@ void darknet_amp_loaded(struct network *net, const char *file, int whole, int en
     /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then its sidecar tells. */
     resume->pending = whole && reads_what_it_writes(net) && (!ended || has_sidecar(file));
     resume->loaded_seen = *net->seen;
-    if (resume->pending) set_name(&resume->last_file, file);
+    resume->cleared = 0;
+    if (!resume->pending) return;
+    resume->training = 0; /* it begins anew, from this file */
+    set_name(&resume->last_file, file);
 }
 
 /* ---- saving ---- */
