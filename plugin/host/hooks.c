@@ -6,7 +6,9 @@
 
 #include "host.h"
 #include "host_random.h"
+#include "images.h"
 #include "pjreddie_gaps.h"
+#include "resume.h"
 
 /* The command line's wishes. Set once by main, before any network exists. */
 static struct { const char *amp; } command_line;
@@ -124,11 +126,13 @@ static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
     amp->layer_count = net->n;
     amp->batch = net->batch;
     amp->buffers = calloc((size_t)net->n + 1, sizeof *amp->buffers);
-    if (!amp->buffers) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
+    amp->resume = amp_resume_create();
+    if (!amp->buffers || !amp->resume) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     for (int i = 0; i < net->n; i++)
         if (!amp_host_is_native(&net->layers[i]) && !amp_gap_prepare(&net->layers[i]))
             return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
     amp_host_note_buffers(amp, net);
+    if (amp->config->debug) amp_images_note();
     for (int i = 0; i < net->n; i++) /* a dropout borrows its neighbour's buffers; AMP's has its own */
         if (net->layers[i].type == DROPOUT) {
             net->layers[i].output = net->layers[i].delta = NULL;
@@ -201,6 +205,8 @@ void darknet_amp_free(struct network *net)
     amp_config_free(amp->config);
     free(amp->workspace);
     free(amp->buffers);
+    free(amp->anomaly_images);
+    amp_resume_free(amp->resume);
     free(amp);
 }
 
