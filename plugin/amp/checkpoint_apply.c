@@ -19,6 +19,8 @@ static void add_note(char note[NOTE], const char *format, ...)
 
 /* ---- is it this network? ---- */
 
+static int shown(amp_saved_text text) { return text.length < 60 ? text.length : 60; }
+
 static int same_text(amp_saved_text saved, const char *text)
 {
     return strlen(text) == (size_t)saved.length && !memcmp(saved.at, text, (size_t)saved.length);
@@ -41,8 +43,8 @@ static amp_status compare_layers(const amp_checkpoint *c, const amp_engine_state
     int common = c->layer_count < e->layer_count ? c->layer_count : e->layer_count;
     for (int i = 0; i < common; i++)
         if (!same_text(c->layers[i], e->layer_types[i]))
-            return foreign(c, error, "layer %d is [%.*s] there and [%s] here", i, c->layers[i].length > 60 ? 60 : c->layers[i].length,
-                           c->layers[i].at, e->layer_types[i]);
+            return foreign(c, error, "layer %d is [%.*s] there and [%s] here", i, shown(c->layers[i]), c->layers[i].at,
+                           e->layer_types[i]);
     if (c->layer_count != e->layer_count)
         return foreign(c, error, "it has %d layers there and %d here", c->layer_count, e->layer_count);
     return AMP_OK;
@@ -53,13 +55,13 @@ static amp_status compare_params(const amp_checkpoint *c, const amp_engine_state
     for (int i = 0; i < c->param_count && i < e->param_count; i++) {
         const amp_saved_param *s = &c->params[i];
         const amp_param *p = &e->params[i];
-        int layer = s->layer < p->layer ? s->layer : p->layer, shown = s->name.length > 60 ? 60 : s->name.length;
+        int layer = s->layer < p->layer ? s->layer : p->layer;
         if (s->layer != p->layer || !same_text(s->name, p->name))
             return foreign(c, error, "layer %d [%s] differs: %.*s of layer %d there is %s of layer %d here", layer,
-                           e->layer_types[layer], shown, s->name.at, s->layer, p->name, p->layer);
+                           e->layer_types[layer], shown(s->name), s->name.at, s->layer, p->name, p->layer);
         if (s->count != p->count)
-            return foreign(c, error, "layer %d [%s] has %zu %.*s there and %zu here", p->layer, e->layer_types[p->layer], s->count,
-                           shown, s->name.at, p->count);
+            return foreign(c, error, "layer %d [%s] has %zu %.*s there and %zu here", p->layer, e->layer_types[p->layer],
+                           s->count, shown(s->name), s->name.at, p->count);
     }
     if (c->param_count != e->param_count)
         return foreign(c, error, "it has %d parameters there and %d here", c->param_count, e->param_count);
@@ -98,7 +100,8 @@ static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved,
         add_note(note, "loss scaling was %s and is %s now: the scale starts at %g", saved->dynamic ? "dynamic" : "static",
                  now->dynamic ? "dynamic" : "static", (double)s.scale);
     else if (s.scale != saved->scale && now->dynamic)
-        add_note(note, "the saved loss scale %g is outside min_scale to max_scale: it is %g now", (double)saved->scale, (double)s.scale);
+        add_note(note, "the saved loss scale %g is outside min_scale to max_scale: it is %g now", (double)saved->scale,
+                 (double)s.scale);
     else if (s.scale != saved->scale)
         add_note(note, "the static loss scale was %g and is %g now", (double)saved->scale, (double)s.scale);
     return s;
@@ -142,7 +145,8 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, cha
     AMP_TRY(compare_statistics(c, &e, error));
 
     if (c->adam != e.adam)
-        add_note(note, "the optimizer was %s and is %s now: its moments start at 0", c->adam ? "Adam" : "SGD", e.adam ? "Adam" : "SGD");
+        add_note(note, "the optimizer was %s and is %s now: its moments start at 0", c->adam ? "Adam" : "SGD",
+                 e.adam ? "Adam" : "SGD");
     amp_scaler scaler = resumed_scaler(amp_engine_scaler(engine), &c->scaler, note);
     amp_engine_set_scaler(engine, &scaler);
     copy_params(c, &e);

@@ -199,7 +199,7 @@ static amp_status read_array(amp_checkpoint *c, cursor r, amp_error *error)
     int wanted = 0;
     const unsigned char **slot = slot_of(c, kind, index, &count, &wanted);
     if (r.broken || !slot || !wanted || *slot || elements != count || left(&r) % 4 || left(&r) / 4 != count)
-        return refuse(c, error, "it is damaged: it holds an array that does not fit its network (kind %u, number %u)", kind, index);
+        return refuse(c, error, "it is damaged: an array does not fit its network (kind %u, number %u)", kind, index);
     if (!values_sound(kind, r.at, count))
         return refuse(c, error, "it is damaged: optimizer state that is not finite (kind %u, number %u)", kind, index);
     *slot = r.at;
@@ -233,12 +233,15 @@ static amp_status read_records(amp_checkpoint *c, uint32_t records, amp_error *e
     for (uint32_t n = 0; n < records; n++) {
         uint32_t tag = take_u32(&all);
         uint64_t size = take_u64(&all);
-        if (all.broken || size > left(&all)) return refuse(c, error, "it is damaged: record %u is longer than the file", n);
+        if (all.broken || size > left(&all))
+            return refuse(c, error, "it is damaged: record %u is longer than the file", n);
         const unsigned char *at = take(&all, (size_t)size);
-        if (tag != (n < FIRST ? first[n].tag : AMP_TAG_ARRAY)) return refuse(c, error, "it is damaged: record %u is none that belongs there", n);
+        if (tag != (n < FIRST ? first[n].tag : AMP_TAG_ARRAY))
+            return refuse(c, error, "it is damaged: record %u is none that belongs there", n);
         AMP_TRY((n < FIRST ? first[n].read : read_array)(c, (cursor){ at, at + size, 0 }, error));
     }
-    if (records < FIRST || left(&all)) return refuse(c, error, "it is damaged: it holds %u records and %zu bytes more", records, left(&all));
+    if (records < FIRST || left(&all))
+        return refuse(c, error, "it is damaged: it holds %u records and %zu bytes more", records, left(&all));
     return check_complete(c, error);
 }
 
@@ -251,15 +254,16 @@ static amp_status read_file(amp_checkpoint *c, amp_error *error)
     if (c->size < 12) return refuse(c, error, "it is cut off after %zu bytes", c->size);
     uint32_t version = amp_fetch_u32(b + 8);
     if (version > AMP_CHECKPOINT_VERSION)
-        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it was written by a later version %u of its format; this program reads up to %d: "
-                        "update the program, or " AMP_CHECKPOINT_REMEDY, c->name, version, AMP_CHECKPOINT_VERSION);
+        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it was written by a later version %u of its format; this program "
+                        "reads up to %d: update the program, or " AMP_CHECKPOINT_REMEDY, c->name, version, AMP_CHECKPOINT_VERSION);
     if (c->size < AMP_CHECKPOINT_HEADER_BYTES + AMP_CHECKPOINT_TRAILER_BYTES)
         return refuse(c, error, "it is cut off after %zu bytes", c->size);
     uint64_t total = amp_fetch_u64(b + 16);
     if (version != AMP_CHECKPOINT_VERSION || amp_fetch_u32(b + 12) != AMP_CHECKPOINT_HEADER_BYTES)
         return refuse(c, error, "it is damaged in its first bytes");
-    if (total > c->size) return refuse(c, error, "it is cut off: %zu of its %llu bytes are left", c->size, (unsigned long long)total);
-    if (total < c->size) return refuse(c, error, "it is damaged: %llu bytes follow its end", (unsigned long long)(c->size - total));
+    if (total > c->size)
+        return refuse(c, error, "it is cut off: %zu of its %llu bytes are left", c->size, (unsigned long long)total);
+    if (total < c->size) return refuse(c, error, "it is damaged: %zu bytes follow its end", c->size - (size_t)total);
     size_t body = c->size - AMP_CHECKPOINT_TRAILER_BYTES;
     if (amp_checksum_of(b, body) != amp_fetch_u64(b + body))
         return refuse(c, error, "it is damaged: its content does not match its checksum");

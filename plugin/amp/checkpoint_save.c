@@ -1,16 +1,16 @@
 /* Saving NAME and NAME.amp as a pair, and ending a save that was killed.
  *
- * A save goes through these points; W and A are the old files (or none), W' and A' the new ones, and a sidecar carries the checksum
- * of its weights, so that one can tell which belong together:
+ * A save goes through these points; W and A are the old files (or none), W' and A' the new ones, and a sidecar carries the
+ * checksum of its weights, so that one can tell which belong together:
  *
  *     1  W' is written to NAME.new and flushed to the disk
  *     2  A' is written to NAME.amp.new and flushed
  *     3  NAME.amp.new is renamed to NAME.amp, and the folder flushed
  *     4  NAME.new is renamed to NAME, and the folder flushed
  *
- * Killed up to 3: NAME and NAME.amp are W and A, a pair that matches (or there is none yet); *.new are leftovers that the next save
- * replaces. Between 3 and 4: NAME.amp is A', NAME is W or none, and NAME.new is W', whole, because it was flushed before 3. So
- * recovering does 4. After 4: W' and A'. If recovering is killed, it is where it was, or done.
+ * Killed up to 3: NAME and NAME.amp are W and A, a pair that matches (or there is none yet); *.new are leftovers that the
+ * next save replaces. Between 3 and 4: NAME.amp is A', NAME is W or none, and NAME.new is W', whole, because it was flushed
+ * before 3. So recovering does 4. After 4: W' and A'. If recovering is killed, it is where it was, or done.
  *
  * With a power failure a disk that cannot flush folders may show 4 without 3: NAME is W', NAME.amp is A or none, and
  * NAME.amp.new is A', whole. Recovering does 3.
@@ -82,9 +82,11 @@ static amp_checkpoint *sidecar_of(const char *path, const char *weights)
 static amp_status other_weights(const amp_safe_file *w, const amp_checkpoint *c, int left_behind, amp_error *error)
 {
     if (!left_behind)
-        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it belongs to other weights than %.200s; " AMP_CHECKPOINT_REMEDY, c->name, w->target);
-    return amp_fail(error, AMP_BAD_CHECKPOINT, "%.200s: it belongs to %.150s, which a killed save left, but %.150s was written after that; "
-                    AMP_CHECKPOINT_REMEDY ", or rename %.150s to go on from that", c->name, w->temporary, w->target, w->temporary);
+        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it belongs to other weights than %.200s; " AMP_CHECKPOINT_REMEDY,
+                        c->name, w->target);
+    return amp_fail(error, AMP_BAD_CHECKPOINT, "%.200s: it belongs to %.150s, which a killed save left, but %.150s was "
+                    "written after that; " AMP_CHECKPOINT_REMEDY ", or rename %.150s to go on from that",
+                    c->name, w->temporary, w->target, w->temporary);
 }
 
 /* The cases of the opening comment; *ended: a rename was made up for. */

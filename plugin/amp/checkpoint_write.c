@@ -242,8 +242,8 @@ static amp_status check_array(const char *what, const amp_param *p, const float 
 {
     for (size_t k = 0; k < p->count; k++)
         if (!amp_is_finite(values[k]))
-            return amp_fail(error, AMP_DIVERGED, "layer %d: %s of %s holds inf or NaN, so there is nothing to save; go on from an "
-                            "earlier checkpoint with a lower learning_rate", p->layer, what, p->name);
+            return amp_fail(error, AMP_DIVERGED, "layer %d: %s of %s holds inf or NaN, so there is nothing to save; go on from "
+                            "an earlier checkpoint with a lower learning_rate", p->layer, what, p->name);
     return AMP_OK;
 }
 

@@ -40,6 +40,7 @@ static const char *settings_problem(const amp_scaler *scaler)
     if (!((float)scaler->min_scale > 0) || !amp_is_finite(inverse_of((float)scaler->min_scale)))
         return "min_scale is not a positive number with a finite inverse";
     if (!(scaler->max_scale >= scaler->min_scale)) return "max_scale is not a number from min_scale on";
+    _Static_assert(AMP_SCALER_STUCK_LIMIT == 100, "the message names it, and the table of keys does");
     if (scaler->hysteresis < 1 || scaler->hysteresis > AMP_SCALER_STUCK_LIMIT)
         return "hysteresis is not between 1 and 100";
     return NULL;
@@ -151,7 +152,7 @@ void amp_scaler_agree(amp_scaler *const scalers[], const int found_inf[], int co
 
 void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved)
 {
-    if (!scaler->enabled || !saved->enabled) return;
+    if (!scaler->enabled) return;
     scaler->steps = saved->steps;
     scaler->skipped = saved->skipped;
     if (scaler->dynamic != saved->dynamic) return;

@@ -10,7 +10,8 @@
  *     status = amp_scaler_update(&scaler, found_inf);
  * A plain struct that owns no memory: copying it saves and restores its whole state.
  *
- * Any C or C++ program can use this header with the installed library: it knows nothing of Darknet. */
+ * Any C or C++ program can use it, with the installed library: #include <darknet_amp/amp/scaler.h>. Nothing here knows of
+ * Darknet or of a network. */
 #ifndef AMP_AMP_SCALER_H
 #define AMP_AMP_SCALER_H
 

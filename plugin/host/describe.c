@@ -68,11 +68,11 @@ static amp_activation activation_of(ACTIVATION a)
 
 /* ---- parameters and statistics ---- */
 
-static void add_param(amp_layer_desc *d, const char *name, float *master, float **slot, size_t count, int decays)
+static void add_param(amp_layer_desc *d, const char *name, float *master, float **slot, size_t count, int decays, float clip)
 {
     if (!master || !slot || !*slot || !count || d->param_count == AMP_MAX_PARAMS) return;
     d->params[d->param_count++] = (amp_param_desc){ .name = name, .master = master, .gradient_slot = slot, .count = count,
-                                                    .decays = decays };
+                                                    .decays = decays, .clip = clip };
 }
 
 static void add_statistics(amp_layer_desc *d, const layer *l, size_t channels)
@@ -90,15 +90,17 @@ static void add_state(amp_layer_desc *d, float *state, const layer *l)
                                                                     .unsaved = 1 };
 }
 
-/* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases, scales. */
+/* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases, scales.
+ * Darknet's clip= reaches every layer, but only convolutional layers' own update keeps their weights within it (on the
+ * GPU: update_convolutional_layer_gpu; on the CPU nothing does). */
 static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3])
 {
     size_t weights = l->type == CONNECTED ? (size_t)l->inputs * l->outputs
                    : l->type == LOCAL ? (size_t)l->size * l->size * l->c * l->n * l->out_h * l->out_w : (size_t)l->nweights;
     size_t channels = l->type == CONNECTED || l->type == LOCAL ? (size_t)l->outputs : l->type == BATCHNORM ? (size_t)l->c : (size_t)l->n;
-    add_param(d, names[0], l->weights, &l->weight_updates, weights, 1);
-    add_param(d, names[1], l->biases, &l->bias_updates, channels, 0);
-    add_param(d, names[2], l->scales, &l->scale_updates, channels, 0);
+    add_param(d, names[0], l->weights, &l->weight_updates, weights, 1, l->type == CONVOLUTIONAL ? l->clip : 0);
+    add_param(d, names[1], l->biases, &l->bias_updates, channels, 0, 0);
+    add_param(d, names[2], l->scales, &l->scale_updates, channels, 0, 0);
     add_statistics(d, l, channels);
 }
 

@@ -6,6 +6,7 @@
 
 #include "host.h"
 #include "host_random.h"
+#include "images.h"
 #include "pjreddie_gaps.h"
 #include "resume.h"
 
@@ -18,7 +19,7 @@ _Noreturn void amp_host_die(const amp_error *error)
 {
     fflush(stdout);
     fprintf(stderr, "%s\n", error->message);
-    exit(1);
+    _exit(1); /* not exit: other threads may be training or loading, and would meet what its handlers have torn down */
 }
 
 void amp_host_check(amp_status status, const amp_error *error)
@@ -131,6 +132,7 @@ static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
         if (!amp_host_is_native(&net->layers[i]) && !amp_gap_prepare(&net->layers[i]))
             return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
     amp_host_note_buffers(amp, net);
+    if (amp->config->debug) amp_images_note();
     for (int i = 0; i < net->n; i++) /* a dropout borrows its neighbour's buffers; AMP's has its own */
         if (net->layers[i].type == DROPOUT) {
             net->layers[i].output = net->layers[i].delta = NULL;
@@ -203,6 +205,7 @@ void darknet_amp_free(struct network *net)
     amp_config_free(amp->config);
     free(amp->workspace);
     free(amp->buffers);
+    free(amp->anomaly_images);
     amp_resume_free(amp->resume);
     free(amp);
 }

@@ -22,12 +22,16 @@ struct darknet_amp {
     size_t workspace_bytes;
     struct amp_resume *resume; /* files saved and loaded */
     int layer_count, batch;    /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
+    int found_inf;             /* of the step that ended last */
+    unsigned long unsynced_steps; /* steps taken since the replicas' weights were last averaged (replicas.c) */
 
     /* What is told to the user. Times in seconds of CLOCK_MONOTONIC. */
     unsigned long steps, skipped;
     double started, computed, images;
     int step_skipped;          /* the last one was */
     int summary_printed;
+    int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
+    char *anomaly_images;
 };
 
 /* Ends the program with the error's line on stderr and status 1. */

@@ -99,6 +99,14 @@ static void say_failed(struct darknet_amp *amp, network *net, const char *file, 
     if (!resume->training || (is_over(net) && !resume->loop.average_loss)) exit(1);
 }
 
+/* An update with an absurd learning rate leaves weights that nothing can be done with; the file they would replace is better. */
+static amp_status check_weights(struct darknet_amp *amp, const network *net, amp_error *error)
+{
+    amp_anomaly bad;
+    if (!amp->resume->training || !amp_engine_bad_master(amp->engine, &bad)) return AMP_OK;
+    return amp_fail(error, AMP_DIVERGED, "%s of layer %d are inf, NaN or beyond 1e19 after step %zu", bad.tensor, bad.layer, get_current_batch((network *)net));
+}
+
 static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **out, amp_error *error)
 {
     amp_open_file *f = &amp->resume->saving;
@@ -128,7 +136,7 @@ FILE *darknet_amp_open_weights(struct network *net, const char *file, int layers
     f->whole = layers >= net->n;
     f->with_sidecar = f->whole && amp->resume->training;
     set_name(&f->name, file);
-    if (open_file(amp, file, &out, &error) != AMP_OK) say_failed(amp, net, file, &error);
+    if (check_weights(amp, net, &error) != AMP_OK || open_file(amp, file, &out, &error) != AMP_OK) say_failed(amp, net, file, &error);
     errno = 0;
     return out;
 }

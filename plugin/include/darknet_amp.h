@@ -45,6 +45,15 @@ void darknet_amp_resized(struct network *net);
 void darknet_amp_weights_changed(struct network *net);
 void darknet_amp_free(struct network *net);
 
+/* Replicas of one network, each trained by a thread of its own (-gpus). agree: train_networks, when its threads have
+ * joined: all replicas' GradScalers hold the state that one update with any replica's found_inf gives. sync_due: whether
+ * weights are to be averaged now, after `interval` steps; steps that were skipped do not count. synced: sync_nets, when it has
+ * averaged the weights and added interval * (n-1) steps to every `seen`: half copies and seen are put right. Replicas
+ * without AMP are left alone. */
+void darknet_amp_agree(struct network **nets, int n);
+int darknet_amp_sync_due(struct network **nets, int n, int interval);
+void darknet_amp_synced(struct network **nets, int n, int interval);
+
 /* Loading and saving weights, under AMP. open_weights: in place of fopen, to save layers 0 to layers - 1; NULL where nothing
  * is to be written: the folder is missing or full (a line says so, and training goes on), or the loop asks again for what it
  * has saved. close_weights: in place of fclose; puts FILE and its sidecar FILE.amp into place once both are on the disk.
@@ -72,6 +81,13 @@ unsigned darknet_amp_seed(void);
 int darknet_amp_rand(void);
 unsigned long darknet_amp_next_job(void);
 void darknet_amp_begin_job(unsigned long job, int part);
+
+/* debug=1 names the images of a batch. paths: a loader has picked count of them; the calling thread makes rows of them next.
+ * rows_loaded: it has put those into a `data`. filled: get_next_batch has copied these rows into a network's input, one an
+ * image; count 0: nobody knows what lies there. All do nothing without debug=1. */
+void darknet_amp_paths(char **paths, int count);
+void darknet_amp_rows_loaded(void *data);
+void darknet_amp_filled(const float *input, float **rows, int count);
 
 /* `darknet detector map <data> <cfg> <weights>`, the program's arguments as a whole: prints AP per class, mAP@0.5, mAP@0.5:0.95, precision, recall and F1
  * over the data file's `valid` images. */
