@@ -21,10 +21,10 @@ says() { # says <text>...: each on some line of err
     done
 }
 
-# A detector that takes milliseconds a step and does not diverge in a few hundred.
+# A detector that takes milliseconds a step and does not diverge in a few hundred, on no CPU.
 small_training() { # small_training <batches>
     tiny_training
-    sed -i "s/max_batches=.*/max_batches=$1/; s/learning_rate=.*/learning_rate=0.001/; s/steps=3/steps=150/" tiny.cfg
+    sed -i "s/max_batches=.*/max_batches=$1/; s/learning_rate=.*/learning_rate=0.0001/; s/steps=3/steps=150/" tiny.cfg
 }
 
 no_leftovers() {
