@@ -8,6 +8,7 @@
 #include "amp/checkpoint.h"
 #include "checkpoint_testing.h"
 #include "engine_testing.h"
+#include "stock_weights.h"
 
 static char folder[] = "/tmp/amp_test_checkpoint_XXXXXX";
 static char sidecar[64], weights[64];
@@ -81,7 +82,7 @@ __attribute__((unused)) static void save(network *net, int window)
     amp_error error;
     amp_run_state run = run_of(net, window);
     uint64_t sum;
-    save_weights(net, weights);
+    save_stock_weights(net, weights);
     assert_int_equal(amp_file_checksum(weights, &sum, &error), AMP_OK);
     if (amp_checkpoint_write(sidecar, engine_of(net), &run, sum, &error) != AMP_OK) fail_msg("%s", error.message);
 }
@@ -100,7 +101,7 @@ __attribute__((unused)) static void resume(network *net, char note[256])
     amp_error error;
     char mine[256];
     amp_checkpoint *c = read_back();
-    load_weights(net, weights);
+    load_stock_weights(net, weights);
     if (amp_checkpoint_apply(c, engine_of(net), note ? note : mine, &error) != AMP_OK) fail_msg("%s", error.message);
     if (!note) assert_string_equal(mine, "");
     *net->t = (int)amp_checkpoint_run(c)->t;

@@ -8,6 +8,7 @@
 
 #include "amp/checkpoint.h"
 #include "engine_testing.h"
+#include "stock_weights.h"
 
 enum { SAVES = 3 }; /* the pairs at hand: of saves 0, 1 and 2 */
 
@@ -59,7 +60,7 @@ __attribute__((unused)) static amp_status save_number(const char *name, unsigned
     AMP_TRY(amp_checkpoint_begin(name, &save, error));
     *net->seen = number;
     amp_run_state run = { .seen = number };
-    save_weights(net, save.weights.temporary);
+    save_stock_weights(net, save.weights.temporary);
     return amp_checkpoint_finish(&save, net->amp->engine, &run, error);
 }
 

@@ -179,7 +179,7 @@ static void weights_that_cannot_be_placed_are_kept_beside(void **state)
     assert_int_equal(amp_checkpoint_begin("w", &save, &error), AMP_OK);
     *net->seen = 1;
     amp_run_state run = { .seen = 1 };
-    save_weights(net, save.weights.temporary);
+    save_stock_weights(net, save.weights.temporary);
     assert_int_equal(mkdir("w", 0700), 0);
     assert_int_equal(amp_checkpoint_finish(&save, net->amp->engine, &run, &error), AMP_IO_FAILED);
     assert_string_equal(error.message, "cannot rename w.new to w: Is a directory; the checkpoint is whole in w.new");
