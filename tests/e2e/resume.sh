@@ -66,11 +66,13 @@ behaviour_25_resume_is_bitwise_the_uninterrupted_run() {
     steps_were_skipped
     edit four 's/subdivisions=2/subdivisions=4/'
     detector 'four subdivisions' four.cfg -amp bf16
-    # Sizes from 320 to 608, and 608 alone in the last 200 batches.
+    # Sizes from 320 to 608, a new one every tenth time (608 alone in the last 200 batches); skipped steps see to it that the stop
+    # is in the middle of ten.
     sed 's/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/^random=0/random=1/; s/max_batches=.*/max_batches=330/
-        0,/stride=1/s//stride=8/
+        0,/stride=1/s//stride=8/; 1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=37\ngrowth_factor=64
         /^\[dropout\]/,/^$/d' tiny.cfg > random.cfg # Darknet cannot resize a dropout
-    detector 'random=1' random.cfg -amp bf16
+    detector 'random=1' random.cfg
+    steps_were_skipped
     [ "$(grep -c '^Resizing' out)" -gt 10 ] || fail 'random=1: hardly resized'
     edit luck 's/policy=.*/policy=random\npower=2/'
     detector 'policy=random' luck.cfg -amp fp32
