@@ -35,8 +35,10 @@ static int skip_with_each(const char *kind, const char *solver, const char *whic
         char *after = snapshot(net, &after_bytes);
         assert_int_equal(before_bytes, after_bytes);
         assert_memory_equal(before, after, before_bytes);
+        uint32_t left = 0;
         for (int i = 0; i < count; i++)
-            for (size_t e = 0; e < params[i].count; e++) assert_int_equal(amp_float_bits(params[i].grad[e]), 0);
+            for (size_t e = 0; e < params[i].count; e++) left |= amp_float_bits(params[i].grad[e]);
+        assert_int_equal(left, 0);
         free(before);
         free(after);
         poisoned++;
@@ -118,7 +120,7 @@ static void behaviour_14_frozen_layers_are_out_of_the_check(void **state)
         gradients_of_step(ours, 10 * t);
         for (int i = 0; i < count; i++)
             for (size_t e = 0; e < params[i].count && params[i].layer <= stop; e++, frozen++)
-                assert_int_equal(amp_float_bits(params[i].grad[e]), 0);
+                if (amp_float_bits(params[i].grad[e])) fail_msg("layer %d, %s has a gradient", params[i].layer, params[i].name);
         update_network(ours);
         train_step(stock, 10 * t);
     }
