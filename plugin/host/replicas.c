@@ -26,7 +26,7 @@ void darknet_amp_agree(struct network **nets, int n)
         if (!nets[i]->amp) continue;
         states[count] = *amp_engine_scaler(nets[i]->amp->engine);
         scalers[count] = &states[count];
-        found_inf[count++] = nets[i]->amp->found_inf;
+        found_inf[count++] = nets[i]->amp->step_skipped;
     }
     if (count) amp_scaler_agree(scalers, found_inf, count);
     for (int i = 0, k = 0; i < n; i++)

@@ -117,7 +117,6 @@ void darknet_amp_update(struct network *net)
     amp->computed += now() - began;
     if (report.skipped) *net->seen -= (size_t)args.batch; /* the schedule does not count a step that did not happen */
     size_t good_steps = get_current_batch(net) - !report.skipped;
-    amp->found_inf = report.skipped;
     amp_host_tell_anomaly(amp, &report, good_steps);
     amp->step_skipped = report.skipped;
     if (report.skipped) {
