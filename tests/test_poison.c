@@ -372,6 +372,8 @@ static void behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate(v
             assert_int_equal(get_current_batch(net), k);
             assert_true(fabsf(get_current_rate(net) - .0002f * factors[k - 1]) < 1e-9f);
         }
+        free(net->steps); /* free_network forgets them */
+        free(net->scales);
         release(net);
     }
 }

@@ -53,7 +53,8 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
         const amp_param_desc *d = &layer->params[k];
         float *gradient = p->gradient_block + *at, *m = p->moment_block ? p->moment_block + *at : NULL;
         p->params[p->param_count] = (amp_param){ .master = d->master, .grad = gradient, .momentum = *d->gradient_slot, .m = m,
-            .v = m ? m + elements : NULL, .count = d->count, .clip = d->clip, .rate_scale = layer->rate_scale, .layer = index, .name = d->name };
+            .v = m ? m + elements : NULL, .count = d->count, .clip = d->clip, .rate_scale = layer->rate_scale, .layer = index,
+            .name = d->name };
         p->unsaved[p->param_count] = (char)d->unsaved;
         p->decays[p->param_count++] = (char)d->decays;
         map_gradients(&p->gradients[index], layer, k, gradient);

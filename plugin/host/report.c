@@ -44,7 +44,8 @@ void amp_host_tell_skip(struct darknet_amp *amp, const amp_step_report *report, 
 static const char *what_to_try(const amp_config *config, const amp_anomaly *bad)
 {
     if (bad->layer < 0 && !strcmp(bad->tensor, "labels")) return "mend the label files";
-    return config->dtype == AMP_FP16 ? "a lower learning_rate, more burn_in, dtype=bf16, the labels" : "a lower learning_rate, more burn_in, the labels";
+    return config->dtype == AMP_FP16 ? "a lower learning_rate, more burn_in, dtype=bf16, the labels"
+                                     : "a lower learning_rate, more burn_in, the labels";
 }
 
 _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
@@ -54,8 +55,8 @@ _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report 
     char place[AMP_ANOMALY_TEXT], why[96];
     amp_error error;
     if (report->bad_master) snprintf(why, sizeof why, "weights are inf, NaN or beyond 1e19");
-    else snprintf(why, sizeof why, "gradients stay inf or NaN %s %g", scaler->dynamic ? "at the smallest loss scale," : "step after step at loss scale",
-                  (double)report->scale_before);
+    else snprintf(why, sizeof why, "gradients stay inf or NaN %s %g",
+                  scaler->dynamic ? "at the smallest loss scale," : "step after step at loss scale", (double)report->scale_before);
     amp_fail(&error, AMP_DIVERGED, "amp: training has collapsed: %s; first in %s; last good step: %zu; last checkpoint: %s; try %s%s",
              why, where(amp, &report->bad, place), good_steps, checkpoint ? checkpoint : "none yet", what_to_try(amp->config, &report->bad),
              amp->config->debug ? "" : ", and debug=1 to see the images");
