@@ -139,7 +139,7 @@ static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
             amp->buffers[i] = (amp_host_buffers){ 0 };
         }
 
-    amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = net->adam, .debug = amp->config->debug };
+    amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = net->adam != 0, .debug = amp->config->debug };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
     amp_backend *backend = amp_cpu_backend_create(error);
     if (!backend) return error->status;
