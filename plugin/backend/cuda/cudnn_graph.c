@@ -356,9 +356,14 @@ amp_status amp_cudnn_tune(amp_cudnn *library, amp_conv_plan *plan, int best_of, 
 
 /* --------------------------------------------------------------------------------------------------- running */
 
+static amp_status needs_device(const amp_cudnn *library, amp_error *error)
+{
+    return library->handle ? AMP_OK : amp_fail(error, AMP_UNSUPPORTED, "cuDNN: a plan made without a device cannot run");
+}
+
 amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const amp_conv_buffers *buffers, amp_error *error)
 {
-    if (!library->handle) return amp_fail(error, AMP_UNSUPPORTED, "cuDNN: a plan made without a device cannot run");
+    AMP_TRY(needs_device(library, error));
     if (!plan->current.plan) return amp_fail(error, AMP_UNSUPPORTED, "cuDNN: all plans of this convolution have failed");
     void *workspace = NULL;
     if (plan->current.workspace)
@@ -384,6 +389,7 @@ amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const
 amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv_buffers *buffers, amp_error *error)
 {
     amp_error why;
+    AMP_TRY(needs_device(library, error));
     while (amp_cudnn_launch(library, plan, buffers, &why) != AMP_OK)
         AMP_TRY(amp_conv_plans_next(library->plans, plan, &why, error));
     return AMP_OK;
