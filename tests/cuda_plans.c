@@ -2,8 +2,8 @@
  * golden/conv_shapes.txt, for GPUs of four kinds, in fp16 and bf16, in all passes. It shows that each has a plan, on
  * Tensor Cores, within the cap on workspace; neither that the numbers are right nor that it is fast.
  *
- * By default the H200 is asked for most shapes and the others for a part of them. DARKNET_AMP_ALL_PLANS=1: for all, some
- * three minutes. */
+ * By default the H200 is asked for nearly all shapes and the others for a part of them. DARKNET_AMP_ALL_PLANS=1: for all, a
+ * minute or two. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -120,27 +120,27 @@ static void h200_has_a_plan_for_every_convolution(void **state)
 {
     (void)state;
     check_device(&H200, AMP_FP16, 1);
-    check_device(&H200, AMP_BF16, 3);
+    check_device(&H200, AMP_BF16, 1);
 }
 
 static void a100_has_a_plan_for_every_convolution(void **state)
 {
     (void)state;
-    check_device(&A100, AMP_FP16, 7);
-    check_device(&A100, AMP_BF16, 11);
+    check_device(&A100, AMP_FP16, 5);
+    check_device(&A100, AMP_BF16, 7);
 }
 
 static void rtx_4090_has_a_plan_for_every_convolution(void **state)
 {
     (void)state;
-    check_device(&RTX4090, AMP_FP16, 7);
-    check_device(&RTX4090, AMP_BF16, 11);
+    check_device(&RTX4090, AMP_FP16, 5);
+    check_device(&RTX4090, AMP_BF16, 7);
 }
 
 static void t4_has_a_plan_for_every_convolution_in_fp16(void **state)
 {
     (void)state;
-    check_device(&T4, AMP_FP16, 7);
+    check_device(&T4, AMP_FP16, 5);
 }
 
 /* ---- what a plan promises ---- */
