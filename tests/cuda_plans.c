@@ -17,7 +17,7 @@
 #include "cuda/device_props.h"
 
 enum { BATCH = 64, SHAPES = 1000, SKIP = 77 };
-static const size_t CAP = (size_t)1 << 30;
+static const size_t CAP = AMP_CUDNN_WORKSPACE_CAP;
 
 typedef struct conv_shape { char network[32]; int c, h, w, k, size, stride, pad, dilation, groups; } conv_shape;
 static conv_shape shapes[SHAPES];
@@ -42,8 +42,8 @@ static int read_shapes(void **state)
 
 static amp_conv_problem problem_of(const conv_shape *s, amp_dtype dtype, amp_conv_pass pass, int accumulate)
 {
-    return (amp_conv_problem){ BATCH, s->c, s->h, s->w, s->k, s->size, s->size, s->stride, s->pad, s->dilation, s->groups, dtype,
-                               pass, accumulate, 0 };
+    return (amp_conv_problem){ BATCH, s->c, s->h, s->w, s->k, s->size, s->size, s->stride, s->pad, s->dilation, s->groups,
+                               dtype, pass, accumulate, 0 };
 }
 
 static amp_cudnn *open_for(const device_props *device, size_t workspace_cap)
@@ -59,7 +59,10 @@ static amp_cudnn *open_for(const device_props *device, size_t workspace_cap)
 
 /* ---- every convolution ---- */
 
-typedef struct tally { int problems, without_plan, slow, over_cap, grouped, compiled, reduced, random; size_t workspace; } tally;
+typedef struct tally {
+    int problems, without_plan, slow, over_cap, grouped, compiled, reduced, random;
+    size_t workspace; /* the largest */
+} tally;
 
 static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_conv_problem *p)
 {
@@ -92,7 +95,8 @@ static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_c
 static void check_device(const device_props *device, amp_dtype dtype, int every)
 {
     static const struct { amp_conv_pass pass; int accumulate; } passes[] = {
-        { AMP_CONV_FORWARD, 0 }, { AMP_CONV_BACKWARD_FILTER, 0 }, { AMP_CONV_BACKWARD_DATA, 1 }, { AMP_CONV_BACKWARD_DATA, 0 } };
+        { AMP_CONV_FORWARD, 0 }, { AMP_CONV_BACKWARD_FILTER, 0 }, { AMP_CONV_BACKWARD_DATA, 1 },
+        { AMP_CONV_BACKWARD_DATA, 0 } };
     const int all = getenv("DARKNET_AMP_ALL_PLANS") != NULL;
     amp_cudnn *library = open_for(device, CAP);
     tally t = { 0 };

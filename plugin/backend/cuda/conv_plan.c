@@ -75,7 +75,7 @@ static verdict judge(const amp_conv_candidate *c, const amp_conv_problem *p, siz
 static int preference(const amp_conv_candidate *c, const amp_conv_problem *p)
 {
     int reduced = (c->notes & AMP_CONV_REDUCED_REDUCTION) != 0;
-    int slow = p->dtype != AMP_FP32 && p->groups == 1 && !(c->notes & AMP_CONV_TENSOR_CORE);
+    int slow = p->groups == 1 && !(c->notes & AMP_CONV_TENSOR_CORE);
     return 2 * slow + reduced;
 }
 
