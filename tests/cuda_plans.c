@@ -2,8 +2,8 @@
  * golden/conv_shapes.txt, for GPUs of four kinds, in fp16 and bf16, in all passes. It shows that each has a plan, on
  * Tensor Cores, within the cap on workspace; neither that the numbers are right nor that it is fast.
  *
- * By default the H200 is asked for most shapes and the others for a part of them. DARKNET_AMP_ALL_PLANS=1: for all, some
- * three minutes. */
+ * By default the H200 is asked for nearly all shapes and the others for a part of them. DARKNET_AMP_ALL_PLANS=1: for all, a
+ * minute or two. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "cuda/device_props.h"
 
 enum { BATCH = 64, SHAPES = 1000, SKIP = 77 };
-static const size_t CAP = (size_t)1 << 30;
+static const size_t CAP = AMP_CUDNN_WORKSPACE_CAP;
 
 typedef struct conv_shape { char network[32]; int c, h, w, k, size, stride, pad, dilation, groups; } conv_shape;
 static conv_shape shapes[SHAPES];
@@ -42,8 +42,8 @@ static int read_shapes(void **state)
 
 static amp_conv_problem problem_of(const conv_shape *s, amp_dtype dtype, amp_conv_pass pass, int accumulate)
 {
-    return (amp_conv_problem){ BATCH, s->c, s->h, s->w, s->k, s->size, s->size, s->stride, s->pad, s->dilation, s->groups, dtype,
-                               pass, accumulate, 0 };
+    return (amp_conv_problem){ BATCH, s->c, s->h, s->w, s->k, s->size, s->size, s->stride, s->pad, s->dilation, s->groups,
+                               dtype, pass, accumulate, 0 };
 }
 
 static amp_cudnn *open_for(const device_props *device, size_t workspace_cap)
@@ -59,7 +59,10 @@ static amp_cudnn *open_for(const device_props *device, size_t workspace_cap)
 
 /* ---- every convolution ---- */
 
-typedef struct tally { int problems, without_plan, slow, over_cap, grouped, compiled, reduced, random; size_t workspace; } tally;
+typedef struct tally {
+    int problems, without_plan, slow, over_cap, grouped, compiled, reduced, random;
+    size_t workspace; /* the largest */
+} tally;
 
 static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_conv_problem *p)
 {
@@ -92,7 +95,8 @@ static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_c
 static void check_device(const device_props *device, amp_dtype dtype, int every)
 {
     static const struct { amp_conv_pass pass; int accumulate; } passes[] = {
-        { AMP_CONV_FORWARD, 0 }, { AMP_CONV_BACKWARD_FILTER, 0 }, { AMP_CONV_BACKWARD_DATA, 1 }, { AMP_CONV_BACKWARD_DATA, 0 } };
+        { AMP_CONV_FORWARD, 0 }, { AMP_CONV_BACKWARD_FILTER, 0 }, { AMP_CONV_BACKWARD_DATA, 1 },
+        { AMP_CONV_BACKWARD_DATA, 0 } };
     const int all = getenv("DARKNET_AMP_ALL_PLANS") != NULL;
     amp_cudnn *library = open_for(device, CAP);
     tally t = { 0 };
@@ -120,27 +124,27 @@ static void h200_has_a_plan_for_every_convolution(void **state)
 {
     (void)state;
     check_device(&H200, AMP_FP16, 1);
-    check_device(&H200, AMP_BF16, 3);
+    check_device(&H200, AMP_BF16, 1);
 }
 
 static void a100_has_a_plan_for_every_convolution(void **state)
 {
     (void)state;
-    check_device(&A100, AMP_FP16, 7);
-    check_device(&A100, AMP_BF16, 11);
+    check_device(&A100, AMP_FP16, 5);
+    check_device(&A100, AMP_BF16, 7);
 }
 
 static void rtx_4090_has_a_plan_for_every_convolution(void **state)
 {
     (void)state;
-    check_device(&RTX4090, AMP_FP16, 7);
-    check_device(&RTX4090, AMP_BF16, 11);
+    check_device(&RTX4090, AMP_FP16, 5);
+    check_device(&RTX4090, AMP_BF16, 7);
 }
 
 static void t4_has_a_plan_for_every_convolution_in_fp16(void **state)
 {
     (void)state;
-    check_device(&T4, AMP_FP16, 7);
+    check_device(&T4, AMP_FP16, 5);
 }
 
 /* ---- what a plan promises ---- */

@@ -90,8 +90,9 @@ static amp_status fake_time(void *user, const amp_conv_plan *plan, float *ms, am
 
 enum { CAP = 1000 };
 
-static const amp_conv_problem ordinary = { .n = 2, .c = 8, .h = 5, .w = 7, .k = 16, .size_h = 3, .size_w = 3, .stride = 1, .pad = 1,
-                                           .dilation = 1, .groups = 1, .dtype = AMP_FP16, .pass = AMP_CONV_FORWARD };
+static const amp_conv_problem ordinary = {
+    .n = 2, .c = 8, .h = 5, .w = 7, .k = 16, .size_h = 3, .size_w = 3, .stride = 1, .pad = 1, .dilation = 1, .groups = 1,
+    .dtype = AMP_FP16, .pass = AMP_CONV_FORWARD };
 
 /* The engines that are fit for p, in their order, as text: "100 102". */
 static void assert_order(const engine *engines, int count, amp_conv_problem p, const char *expected)
@@ -314,7 +315,8 @@ static void the_fastest_of_the_best_is_kept(void **state)
 {
     (void)state;
     /* 100 has no Tensor Cores, but the library expects it to be fast; 103 is beyond the best three. */
-    const engine e[] = { { .notes = 0, .ms = 3 }, { .notes = TC, .ms = 4 }, { .notes = TC, .ms = 2 }, { .notes = TC, .ms = 1 } };
+    const engine e[] = { { .notes = 0, .ms = 3 }, { .notes = TC, .ms = 4 }, { .notes = TC, .ms = 2 },
+                         { .notes = TC, .ms = 1 } };
     PLANS(e);
     assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
     assert_int_equal(plan->current.engine, 101);

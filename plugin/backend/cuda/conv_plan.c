@@ -43,8 +43,9 @@ amp_status amp_conv_problem_check(const amp_conv_problem *p, amp_error *error)
     const char *why = NULL;
     if (p->n < 1 || p->c < 1 || p->h < 1 || p->w < 1) why = "the input is empty";
     else if (p->k < 1 || p->size_h < 1 || p->size_w < 1) why = "the filters are empty";
-    else if (p->stride < 1 || p->dilation < 1 || p->pad < 0) why = "stride and dilation must be at least 1, padding 0 or more";
-    else if (p->groups < 1 || p->c % p->groups || p->k % p->groups) why = "groups must divide the input channels and the filters";
+    else if (p->stride < 1 || p->dilation < 1) why = "stride and dilation must be at least 1";
+    else if (p->pad < 0) why = "padding must be 0 or more";
+    else if (p->groups < 1 || p->c % p->groups || p->k % p->groups) why = "groups must divide channels and filters";
     else if (p->accumulate && p->pass != AMP_CONV_BACKWARD_DATA) why = "only backward data accumulates";
     else {
         int64_t h = out_size(p->h, p->size_h, p), w = out_size(p->w, p->size_w, p);
@@ -74,7 +75,7 @@ static verdict judge(const amp_conv_candidate *c, const amp_conv_problem *p, siz
 static int preference(const amp_conv_candidate *c, const amp_conv_problem *p)
 {
     int reduced = (c->notes & AMP_CONV_REDUCED_REDUCTION) != 0;
-    int slow = p->dtype != AMP_FP32 && p->groups == 1 && !(c->notes & AMP_CONV_TENSOR_CORE);
+    int slow = p->groups == 1 && !(c->notes & AMP_CONV_TENSOR_CORE);
     return 2 * slow + reduced;
 }
 

@@ -66,8 +66,8 @@ typedef struct amp_conv_candidates {
 /* Sorts the candidates, best first, and returns how many are fit for use; the others come behind. Unfit is what rounds its
  * inputs, what is not deterministic when the problem asks for that, what needs more than workspace_cap bytes, and, for
  * an fp32 problem, Tensor Cores: there they stand for TF32.
- * In 16 bits and without groups Tensor Cores come first, and reduced-precision reductions only when nothing else has
- * them; otherwise the library's order holds, with reduced-precision reductions last. */
+ * Without groups Tensor Cores come first, and reduced-precision reductions only when nothing else has them; otherwise
+ * the library's order holds, with reduced-precision reductions last. */
 int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_problem *problem, size_t workspace_cap);
 
 /* What the choice needs of a library. Whatever list made, drop frees, except configs and plans set to NULL by then. */

@@ -5,6 +5,7 @@
  * remembers the first that failed and does nothing after it, so that it is checked once, at its end. */
 #include "cudnn_graph.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,10 +129,11 @@ static void conv_graph_free(conv_graph *g)
 /* A packed tensor of logical n,c,h,w stored as n,h,w,c; for a filter, k,c,r,s stored as k,r,s,c. */
 static descriptor tensor(chain *chain, int64_t id, amp_dtype dtype, int64_t n, int64_t c, int64_t h, int64_t w)
 {
-    const cudnnDataType_t type = dtype == AMP_FP32 ? CUDNN_DATA_FLOAT : dtype == AMP_FP16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
+    static const cudnnDataType_t types[] = {
+        [AMP_FP32] = CUDNN_DATA_FLOAT, [AMP_FP16] = CUDNN_DATA_HALF, [AMP_BF16] = CUDNN_DATA_BFLOAT16 };
     const int64_t dimensions[4] = { n, c, h, w }, strides[4] = { c * h * w, 1, w * c, c }, alignment = 16;
     descriptor d = CREATE(chain, TENSOR_DESCRIPTOR);
-    SET(chain, d, TENSOR_DATA_TYPE, DATA_TYPE, 1, &type);
+    SET(chain, d, TENSOR_DATA_TYPE, DATA_TYPE, 1, &types[dtype]);
     SET(chain, d, TENSOR_DIMENSIONS, INT64, 4, dimensions);
     SET(chain, d, TENSOR_STRIDES, INT64, 4, strides);
     SET(chain, d, TENSOR_UNIQUE_ID, INT64, 1, &id);
@@ -232,35 +234,38 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
     destroy(engine);
 }
 
-/* Appends what one heuristic names for the graph. */
-static void ask(chain *chain, const amp_cudnn *library, descriptor graph, cudnnBackendHeurMode_t mode, amp_conv_candidates *out)
+/* Appends what one heuristic names for the graph. It may know nothing (status NOT_SUPPORTED, or an empty list): then there
+ * is nothing to append, and if nobody knows anything conv_plan.c says so. */
+static void ask(chain *outer, const amp_cudnn *library, descriptor graph, cudnnBackendHeurMode_t mode,
+                amp_conv_candidates *out)
 {
+    if (!ok(outer)) return;
+    chain inner = { CUDNN_STATUS_SUCCESS };
     descriptor configs[AMP_CONV_CANDIDATES] = { NULL };
-    int room = AMP_CONV_CANDIDATES - out->count, made = 0;
-    descriptor heuristic = CREATE(chain, ENGINEHEUR_DESCRIPTOR);
-    SET(chain, heuristic, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, &graph);
-    SET(chain, heuristic, ENGINEHEUR_MODE, HEUR_MODE, 1, &mode);
+    const int room = AMP_CONV_CANDIDATES - out->count;
+    descriptor heuristic = CREATE(&inner, ENGINEHEUR_DESCRIPTOR);
+    SET(&inner, heuristic, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, &graph);
+    SET(&inner, heuristic, ENGINEHEUR_MODE, HEUR_MODE, 1, &mode);
 #if KNOWS_DEVICE_PROPERTIES
-    if (library->properties) SET(chain, heuristic, ENGINEHEUR_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &library->properties);
+    if (library->properties) SET(&inner, heuristic, ENGINEHEUR_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &library->properties);
 #else
     (void)library;
 #endif
-    finalize(chain, heuristic, "engine heuristics");
-    int64_t count = GET(chain, heuristic, ENGINEHEUR_RESULTS, BACKEND_DESCRIPTOR, 0, NULL);
+    finalize(&inner, heuristic, "engine heuristics");
+    int64_t count = GET(&inner, heuristic, ENGINEHEUR_RESULTS, BACKEND_DESCRIPTOR, 0, NULL);
     if (count > room) count = room;
-    while (made < count && ok(chain)) configs[made++] = CREATE(chain, ENGINECFG_DESCRIPTOR);
-    if (count) count = GET(chain, heuristic, ENGINEHEUR_RESULTS, BACKEND_DESCRIPTOR, count, configs);
-    for (int i = 0; i < made; i++) {
-        if (i >= count) {
+    for (int i = 0; i < count; i++) configs[i] = CREATE(&inner, ENGINECFG_DESCRIPTOR);
+    int64_t filled = count ? GET(&inner, heuristic, ENGINEHEUR_RESULTS, BACKEND_DESCRIPTOR, count, configs) : 0;
+    for (int i = 0; i < count; i++) {
+        if (i >= filled) {
             destroy(configs[i]);
             continue;
         }
-        amp_conv_candidate *c = &out->list[out->count];
-        *c = (amp_conv_candidate){ .rank = out->count, .config = configs[i] };
+        out->list[out->count] = (amp_conv_candidate){ .rank = out->count, .config = configs[i] };
         out->count++;
-        describe_config(chain, c);
     }
     destroy(heuristic);
+    if (status_of(inner.status) != AMP_UNSUPPORTED) *outer = inner;
 }
 
 static void release_candidate(void *self, amp_conv_candidate *c)
@@ -279,11 +284,9 @@ static void drop_candidates(void *self, amp_conv_candidates *candidates)
     *candidates = (amp_conv_candidates){ 0 };
 }
 
-/* Engines by the heuristic for speed, then those that cuDNN falls back on. A heuristic may know none (status NOT_SUPPORTED,
- * or an empty list): that is an empty list here, and conv_plan.c says so. */
+/* Engines by the heuristic for speed, then those that cuDNN falls back on. */
 static amp_status list_candidates(void *self, const amp_conv_problem *problem, amp_conv_candidates *out, amp_error *error)
 {
-    static const cudnnBackendHeurMode_t modes[] = { CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK };
     chain chain = { CUDNN_STATUS_SUCCESS };
     conv_graph *g = out->graph = calloc(1, sizeof *g);
     out->list = calloc(AMP_CONV_CANDIDATES, sizeof *out->list);
@@ -292,10 +295,9 @@ static amp_status list_candidates(void *self, const amp_conv_problem *problem, a
         return amp_fail(error, AMP_NO_MEMORY, "no memory for the plan of a convolution");
     }
     conv_graph_fill(&chain, self, problem, g);
-    for (size_t i = 0; i < sizeof modes / sizeof *modes && ok(&chain); i++) {
-        ask(&chain, self, g->graph, modes[i], out);
-        if (status_of(chain.status) == AMP_UNSUPPORTED) chain = (struct chain){ CUDNN_STATUS_SUCCESS };
-    }
+    ask(&chain, self, g->graph, CUDNN_HEUR_MODE_A, out);
+    ask(&chain, self, g->graph, CUDNN_HEUR_MODE_FALLBACK, out);
+    for (int i = 0; i < out->count; i++) describe_config(&chain, &out->list[i]);
     if (ok(&chain)) return AMP_OK;
     amp_error why;
     char text[AMP_CONV_TEXT];
@@ -404,10 +406,20 @@ void amp_cudnn_describe(char *text, size_t size)
     snprintf(text, size, "cuDNN %d.%d.%d", version / unit, version % unit / 100, version % 100);
 }
 
+/* Without this cuDNN loads and unloads CUDA's compiler each time that it lists engines, which takes most of that time and
+ * leaves 70 kB behind. If it is not found under this name, nothing but that is lost. */
+static void keep_compiler_loaded(void)
+{
+    char name[32];
+    snprintf(name, sizeof name, "libnvrtc.so.%d", CUDART_VERSION / 1000);
+    dlopen(name, RTLD_LAZY | RTLD_NODELETE);
+}
+
 static amp_status make(const amp_cudnn_settings *settings, amp_cudnn **out, amp_error *error)
 {
     amp_cudnn *library = calloc(1, sizeof *library);
     if (!library) return amp_fail(error, AMP_NO_MEMORY, "no memory for cuDNN's plans");
+    keep_compiler_loaded();
     library->settings = *settings;
     library->plans = amp_conv_plans_create(&over_cudnn, library, settings->workspace_cap);
     if (!library->plans) {

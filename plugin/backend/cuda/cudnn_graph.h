@@ -13,6 +13,9 @@
 
 typedef struct amp_cudnn amp_cudnn;
 
+/* A cap with which every convolution of tests/golden/conv_shapes.txt runs on Tensor Cores at batch 64. */
+enum { AMP_CUDNN_WORKSPACE_CAP = 512 << 20 };
+
 typedef struct amp_cudnn_settings {
     size_t workspace_cap; /* bytes that a convolution may ask for */
     /* Sets *memory to at least `bytes` of device memory, for the launch that follows: a kernel still queued on the stream
