@@ -21,7 +21,8 @@ static amp_status end(const amp_node *node, amp_backend *backend, const char *ph
     return amp_fail(error, status, "layer %d [%s], %s: %s", node->index, node->desc.type, phase, why.message);
 }
 
-amp_status amp_node_plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time, amp_error *error)
+amp_status amp_node_plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+                         amp_error *error)
 {
     if (!node->ops->plan) return AMP_OK;
     begin(node, step->backend, "planning");

@@ -12,6 +12,7 @@
 #include "cudnn_graph.h"
 #include "gemm.h"
 #include "kernels.h"
+#include "memory.h"
 
 enum { FORWARD, BACKWARD_WEIGHTS, BACKWARD_DATA, BACKWARD_DATA_ADDING, PASSES };
 
@@ -28,7 +29,8 @@ struct amp_conv {
 
 static amp_conv_problem problem_of(const amp_conv_desc *d, int pass, int deterministic)
 {
-    static const amp_conv_pass passes[PASSES] = { [FORWARD] = AMP_CONV_FORWARD, [BACKWARD_WEIGHTS] = AMP_CONV_BACKWARD_FILTER,
+    static const amp_conv_pass passes[PASSES] = {
+        [FORWARD] = AMP_CONV_FORWARD, [BACKWARD_WEIGHTS] = AMP_CONV_BACKWARD_FILTER,
         [BACKWARD_DATA] = AMP_CONV_BACKWARD_DATA, [BACKWARD_DATA_ADDING] = AMP_CONV_BACKWARD_DATA };
     return (amp_conv_problem){ d->x.n, d->x.c, d->x.h, d->x.w, d->k, d->size_h, d->size_w, d->stride, d->pad, 1, d->groups,
                                d->dtype, passes[pass], pass == BACKWARD_DATA_ADDING, deterministic };
@@ -62,7 +64,7 @@ static void trim_workspace(amp_backend *backend, const amp_conv *conv)
     for (int i = 0; i < PASSES; i++)
         if (conv->plans[i] && conv->plans[i]->current.workspace > cuda->workspace_needed)
             cuda->workspace_needed = conv->plans[i]->current.workspace;
-    if (cuda->workspace.bytes > cuda->workspace_needed) amp_cuda_block_free(backend, &cuda->workspace);
+    amp_cuda_trim(backend);
 }
 
 static amp_status make_plans(amp_backend *backend, amp_conv *conv, amp_error *error)
@@ -90,7 +92,8 @@ amp_status amp_cuda_conv_create(amp_backend *backend, const amp_conv_desc *desc,
     conv->desc = *desc;
     conv->y = amp_conv_output(desc);
     conv->connected = is_connected(desc);
-    if (conv->connected) conv->product = (amp_cuda_product){ desc->x.n, (int)amp_shape_image(desc->x), desc->k, desc->dtype };
+    if (conv->connected)
+        conv->product = (amp_cuda_product){ desc->x.n, (int)amp_shape_image(desc->x), desc->k, desc->dtype };
     amp_status status = conv->connected ? amp_cuda_gemm_start(backend, error) : make_plans(backend, conv, error);
     if (status == AMP_OK) *out = conv;
     else amp_cuda_conv_destroy(backend, conv);
@@ -109,10 +112,10 @@ void amp_cuda_conv_destroy(amp_backend *backend, amp_conv *conv)
 amp_status amp_cuda_conv_load_weights(amp_backend *backend, amp_conv *conv, const float *weights, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
-    if (!conv->weights)
-        AMP_TRY(amp_cuda_take(backend, weight_count(d) * amp_dtype_size(d->dtype), "copies of weights", &conv->weights, error));
-    return amp_cuda_weights_to_krsc(backend, weights, conv->weights, d->dtype, d->k, d->x.c / d->groups, d->size_h, d->size_w,
-                                    error);
+    const size_t bytes = weight_count(d) * amp_dtype_size(d->dtype);
+    if (!conv->weights) AMP_TRY(amp_cuda_take(backend, bytes, "copies of weights", &conv->weights, error));
+    return amp_cuda_weights_to_krsc(backend, weights, conv->weights, d->dtype, d->k, d->x.c / d->groups, d->size_h,
+                                    d->size_w, error);
 }
 
 void amp_cuda_conv_drop_weights(amp_backend *backend, amp_conv *conv)
@@ -131,7 +134,8 @@ static amp_status check(const amp_conv *conv, int pass, amp_error *error)
     return AMP_OK;
 }
 
-static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void *x, void *w, const void *y, amp_error *error)
+static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void *x, void *w, const void *y,
+                      amp_error *error)
 {
     /* The pass decides which of the three is written: conv_plan.h. */
     const amp_conv_buffers buffers = { (void *)x, w, (void *)y };
@@ -140,7 +144,8 @@ static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void
     return status;
 }
 
-amp_status amp_cuda_conv_forward(amp_backend *backend, amp_conv *conv, const void *x, const float *bias, void *y, amp_error *error)
+amp_status amp_cuda_conv_forward(amp_backend *backend, amp_conv *conv, const void *x, const float *bias, void *y,
+                                 amp_error *error)
 {
     AMP_TRY(check(conv, FORWARD, error));
     if (conv->connected) AMP_TRY(amp_cuda_gemm_forward(backend, &conv->product, x, conv->weights, y, error));

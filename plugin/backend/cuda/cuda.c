@@ -1,7 +1,7 @@
 /* The CUDA backend: its object, the GPU that it runs on, and the table of its operations.
  *
- * The work is elsewhere: conv.c convolves with cuDNN, gemm.c multiplies matrices with cuBLAS, memory.c takes and copies memory,
- * the .cu files do everything else with kernels of their own. */
+ * The work is elsewhere: conv.c convolves with cuDNN, gemm.c multiplies matrices with cuBLAS, memory.c takes and copies
+ * memory, the .cu files do everything else with kernels of their own. */
 #include "cuda.h"
 
 #include <stdlib.h>
@@ -29,9 +29,9 @@ static void describe(amp_cuda_backend *cuda, const struct cudaDeviceProp *gpu, i
     version_text(driver, driver_text);
     amp_cudnn_describe(cudnn, sizeof cudnn);
     amp_cuda_gemm_describe(cublas, sizeof cublas);
-    snprintf(cuda->base.description, sizeof cuda->base.description, "GPU %d: %.60s (compute capability %d.%d, %zu MiB), CUDA %s "
-             "(driver for %s), %s, %s", cuda->device, gpu->name, cuda->major, cuda->minor, gpu->totalGlobalMem >> 20, runtime_text,
-             driver_text, cudnn, cublas);
+    snprintf(cuda->base.description, sizeof cuda->base.description, "GPU %d: %.60s (compute capability %d.%d, %zu MiB), "
+             "CUDA %s (driver for %s), %s, %s", cuda->device, gpu->name, cuda->major, cuda->minor,
+             gpu->totalGlobalMem >> 20, runtime_text, driver_text, cudnn, cublas);
 }
 
 /* The current device, as `-i` or Darknet's cuda_set_device chose it. */
@@ -57,13 +57,13 @@ static amp_support supports(const amp_backend *backend, amp_dtype dtype, char no
     const amp_cuda_backend *cuda = amp_cuda_of(backend);
     note[0] = '\0';
     if (dtype == AMP_BF16 && cuda->major < 8) {
-        snprintf(note, 256, "bf16 needs a GPU of compute capability 8.0 (Ampere) or later (this one: %d.%d): set dtype=fp16%s",
-                 cuda->major, cuda->minor, cuda->major < 7 ? " or dtype=fp32" : "");
+        snprintf(note, 256, "bf16 needs a GPU of compute capability 8.0 (Ampere) or later (this one: %d.%d): set "
+                 "dtype=fp16%s", cuda->major, cuda->minor, cuda->major < 7 ? " or dtype=fp32" : "");
         return AMP_SUPPORT_NONE;
     }
     if (dtype == AMP_FP16 && cuda->major < 7) {
-        snprintf(note, 256, "fp16 saves memory but hardly any time here: a GPU of compute capability %d.%d has no Tensor Cores and "
-                 "computes it in fp32", cuda->major, cuda->minor);
+        snprintf(note, 256, "fp16 saves memory but hardly any time here: a GPU of compute capability %d.%d has no Tensor "
+                 "Cores and computes it in fp32", cuda->major, cuda->minor);
         return AMP_SUPPORT_STORAGE;
     }
     return AMP_SUPPORT_NATIVE;
@@ -79,16 +79,17 @@ static void destroy(amp_backend *backend)
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     amp_cudnn_destroy(cuda->cudnn);
     amp_cuda_gemm_stop(backend);
-    amp_cuda_table_free(backend);
-    amp_cuda_block_free(backend, &cuda->workspace);
-    amp_cuda_block_free(backend, &cuda->scratch);
+    amp_cuda_table_destroy(cuda->table);
+    amp_cuda_release(backend, cuda->workspace);
+    amp_cuda_release(backend, cuda->scratch);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
     free(cuda);
 }
 
 static amp_status open_libraries(amp_cuda_backend *cuda, amp_error *error)
 {
-    const amp_cudnn_settings settings = { .workspace_cap = AMP_CUDNN_WORKSPACE_CAP, .reserve = amp_cuda_reserve, .owner = &cuda->base };
+    const amp_cudnn_settings settings = {
+        .workspace_cap = AMP_CUDNN_WORKSPACE_CAP, .reserve = amp_cuda_reserve, .owner = &cuda->base };
     AMP_TRY(amp_cuda_settings_read(&cuda->settings, error));
     AMP_TRY(open_device(cuda, error));
     if (cuda->settings.ranges) {

@@ -1,7 +1,8 @@
 /* What the files of the CUDA backend share: the backend's state, scratch memory, and how a CUDA status becomes an amp_error.
  *
  * Everything is queued on one stream, in order; the host waits only where backend.h hands a number back (found_inf). All
- * tensors, parameters and statistics are device memory. Whoever calls the backend has its device as the current one. Included by C (cuda.c, conv.c) and by CUDA C++ (the kernels). */
+ * tensors, parameters and statistics are device memory. Whoever calls the backend has its device as the current one.
+ * Included by C (cuda.c, conv.c) and by CUDA C++ (the kernels). */
 #ifndef AMP_BACKEND_CUDA_CUDA_H
 #define AMP_BACKEND_CUDA_CUDA_H
 
@@ -15,9 +16,6 @@ extern "C" {
 
 struct cublasContext;
 struct amp_cudnn;
-
-/* Device memory that grows when more is asked for, and is given back only with its owner or by amp_cuda_block_free. */
-typedef struct amp_cuda_block { void *memory; size_t bytes; } amp_cuda_block;
 
 /* What the environment asks for; see settings.c. */
 typedef struct amp_cuda_settings {
@@ -34,9 +32,10 @@ typedef struct amp_cuda_backend {
     cudaStream_t stream;
     struct cublasContext *cublas; /* NULL until the first connected layer; gemm.c's */
     struct amp_cudnn *cudnn;
-    amp_cuda_block scratch;       /* see amp_cuda_scratch */
-    amp_cuda_block workspace;     /* cuDNN's: apart from scratch, because a weight gradient lies there meanwhile */
-    size_t workspace_needed;      /* the most that any convolution's plan asks for */
+    void *scratch;                /* see amp_cuda_scratch */
+    size_t scratch_bytes;
+    void *workspace;              /* cuDNN's: apart from scratch, because a weight gradient lies there meanwhile */
+    size_t workspace_bytes, workspace_needed; /* needed: the most that any convolution's plan asks for */
     struct amp_cuda_table *table; /* update.cu's device copy of the parameter list */
 } amp_cuda_backend;
 
@@ -50,13 +49,10 @@ amp_status amp_cuda_fail(cudaError_t status, const char *call, const char *file,
         if (amp_cuda_status_ != cudaSuccess) return amp_cuda_fail(amp_cuda_status_, #call, __FILE__, __LINE__, error); \
     } while (0)
 
-/* Memory, of which allocate's is one kind. `what` is for the message: "no memory for 12 MiB of <what>". Takes a multiple of 256
- * bytes at a 256-byte boundary; *out is NULL for 0 bytes. release waits for what is queued; NULL is allowed. */
+/* Device memory, of which allocate's is one kind; 256-byte aligned, *out is NULL for 0 bytes. `what` is for the message: "no
+ * memory for 12 MiB of <what>". release waits for what is queued; NULL is allowed. */
 amp_status amp_cuda_take(amp_backend *backend, size_t bytes, const char *what, void **out, amp_error *error);
 void amp_cuda_release(amp_backend *backend, void *memory);
-/* Make the block hold at least `bytes`; what it held is lost if it grows, and waited for. */
-amp_status amp_cuda_block_grow(amp_backend *backend, amp_cuda_block *block, size_t bytes, const char *what, amp_error *error);
-void amp_cuda_block_free(amp_backend *backend, amp_cuda_block *block);
 
 /* *out: at least `bytes` of device memory, 256-byte aligned, contents undefined, for the kernels of one operation: the next
  * call hands out the same memory. Grows when needed (that waits for the stream). */

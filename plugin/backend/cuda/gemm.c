@@ -6,8 +6,9 @@
 
 static amp_status cublas_fail(cublasStatus_t status, const char *call, int line, amp_error *error)
 {
-    amp_status kind = status == CUBLAS_STATUS_ALLOC_FAILED ? AMP_NO_MEMORY
-        : status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH ? AMP_UNSUPPORTED : AMP_BACKEND_FAILED;
+    int unsupported = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
+    amp_status kind = unsupported ? AMP_UNSUPPORTED : AMP_BACKEND_FAILED;
+    if (status == CUBLAS_STATUS_ALLOC_FAILED) kind = AMP_NO_MEMORY;
     cudaGetLastError(); /* what cuBLAS met is told here: the next launch must not be blamed for it */
     return amp_fail(error, kind, "cuBLAS: %s (gemm.c:%d): %s, %s", call, line, cublasGetStatusName(status),
                     cublasGetStatusString(status));
@@ -21,7 +22,8 @@ static amp_status cublas_fail(cublasStatus_t status, const char *call, int line,
 static amp_status set_up(const amp_cuda_backend *cuda, cublasHandle_t handle, amp_error *error)
 {
     CUBLAS_TRY(cublasSetStream, handle, cuda->stream);
-    CUBLAS_TRY(cublasSetMathMode, handle, (cublasMath_t)(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
+    const int math = CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+    CUBLAS_TRY(cublasSetMathMode, handle, (cublasMath_t)math);
     return AMP_OK;
 }
 
@@ -64,17 +66,19 @@ amp_status amp_cuda_gemm_forward(amp_backend *backend, const amp_cuda_product *p
     const cudaDataType_t type = type_of(p->dtype);
     const float one = 1, zero = 0;
     CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_T, CUBLAS_OP_N, p->outputs, p->batch, p->inputs, &one,
-               w, type, p->inputs, x, type, p->inputs, &zero, y, type, p->outputs, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+               w, type, p->inputs, x, type, p->inputs, &zero, y, type, p->outputs, CUBLAS_COMPUTE_32F,
+               CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
 }
 
-amp_status amp_cuda_gemm_backward_data(amp_backend *backend, const amp_cuda_product *p, const void *dy, const void *w, void *dx,
-                                       int accumulate, amp_error *error)
+amp_status amp_cuda_gemm_backward_data(amp_backend *backend, const amp_cuda_product *p, const void *dy, const void *w,
+                                       void *dx, int accumulate, amp_error *error)
 {
     const cudaDataType_t type = type_of(p->dtype);
     const float one = 1, beta = accumulate ? 1 : 0;
     CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_N, p->inputs, p->batch, p->outputs, &one,
-               w, type, p->inputs, dy, type, p->outputs, &beta, dx, type, p->inputs, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+               w, type, p->inputs, dy, type, p->outputs, &beta, dx, type, p->inputs, CUBLAS_COMPUTE_32F,
+               CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
 }
 

@@ -16,7 +16,8 @@ void amp_cuda_gemm_stop(amp_backend *);
 void amp_cuda_gemm_describe(char *text, size_t size);
 
 /* y = x·wᵀ */
-amp_status amp_cuda_gemm_forward(amp_backend *, const amp_cuda_product *, const void *x, const void *w, void *y, amp_error *);
+amp_status amp_cuda_gemm_forward(amp_backend *, const amp_cuda_product *, const void *x, const void *w, void *y,
+    amp_error *);
 /* dx (+)= dy·w */
 amp_status amp_cuda_gemm_backward_data(amp_backend *, const amp_cuda_product *, const void *dy, const void *w, void *dx,
     int accumulate, amp_error *);

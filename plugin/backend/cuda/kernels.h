@@ -59,7 +59,6 @@ amp_status amp_cuda_dropout(amp_backend *, const amp_tensor *x, const amp_tensor
 amp_status amp_cuda_check_gradients(amp_backend *, const amp_param *, int count, float inverse_scale, int *found_inf,
     double *sum_squares, amp_error *);
 amp_status amp_cuda_update(amp_backend *, const amp_param *, int count, const amp_update_args *, amp_error *);
-void amp_cuda_table_free(amp_backend *); /* the backend's table, which may be NULL */
 
 /* cast.cu: any two dtypes and layouts; weights between the masters' OIHW (k, c/groups, size_h, size_w) in fp32 and KRSC
  * (k, size_h, size_w, c/groups) in a 16-bit dtype (or fp32): to the half copy, and from cuDNN's gradient, added. */

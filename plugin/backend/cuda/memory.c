@@ -24,8 +24,8 @@ static amp_status no_memory(const amp_cuda_backend *cuda, size_t bytes, const ch
     } else {
         cudaGetLastError();
     }
-    return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu MiB of %s%s; use %s or dtype=fp16", (bytes >> 20) + (bytes % (1 << 20) != 0),
-                    what, there, fits);
+    return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu MiB of %s%s; use %s or dtype=fp16",
+                    (bytes >> 20) + (bytes % (1 << 20) != 0), what, there, fits);
 }
 
 amp_status amp_cuda_take(amp_backend *backend, size_t bytes, const char *what, void **out, amp_error *error)
@@ -55,39 +55,43 @@ amp_status amp_cuda_allocate(amp_backend *backend, size_t bytes, void **out, amp
 
 /* ------------------------------------------------------------------------------------------------ shared blocks */
 
-amp_status amp_cuda_block_grow(amp_backend *backend, amp_cuda_block *block, size_t bytes, const char *what, amp_error *error)
+/* Makes *block hold at least `bytes`; what it held is lost if it grows. */
+static amp_status grow(amp_backend *backend, void **block, size_t *held, size_t bytes, const char *what, amp_error *error)
 {
-    if (bytes <= block->bytes) return AMP_OK;
+    if (bytes <= *held) return AMP_OK;
     size_t rounded = round_up(bytes, BLOCK_UNIT);
-    amp_cuda_block_free(backend, block); /* first, so that the two need not fit together */
-    AMP_TRY(amp_cuda_take(backend, rounded ? rounded : bytes, what, &block->memory, error));
-    block->bytes = rounded;
+    amp_cuda_release(backend, *block); /* first, so that the two need not fit together */
+    *held = 0;
+    AMP_TRY(amp_cuda_take(backend, rounded ? rounded : bytes, what, block, error));
+    *held = rounded;
     return AMP_OK;
-}
-
-void amp_cuda_block_free(amp_backend *backend, amp_cuda_block *block)
-{
-    amp_cuda_release(backend, block->memory);
-    *block = (amp_cuda_block){ NULL, 0 };
 }
 
 amp_status amp_cuda_scratch(amp_backend *backend, size_t bytes, void **out, amp_error *error)
 {
-    amp_cuda_block *block = &amp_cuda_of(backend)->scratch;
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
     *out = NULL;
-    AMP_TRY(amp_cuda_block_grow(backend, block, bytes, "scratch", error));
-    *out = block->memory;
+    AMP_TRY(grow(backend, &cuda->scratch, &cuda->scratch_bytes, bytes, "scratch", error));
+    *out = cuda->scratch;
     return AMP_OK;
 }
 
 amp_status amp_cuda_reserve(void *owner, size_t bytes, void **memory, amp_error *error)
 {
-    amp_backend *backend = owner;
-    amp_cuda_block *block = &amp_cuda_of(backend)->workspace;
+    amp_cuda_backend *cuda = amp_cuda_of(owner);
     *memory = NULL;
-    AMP_TRY(amp_cuda_block_grow(backend, block, bytes, "cuDNN's workspace", error));
-    *memory = block->memory;
+    AMP_TRY(grow(owner, &cuda->workspace, &cuda->workspace_bytes, bytes, "cuDNN's workspace", error));
+    *memory = cuda->workspace;
     return AMP_OK;
+}
+
+void amp_cuda_trim(amp_backend *backend)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    if (cuda->workspace_bytes <= round_up(cuda->workspace_needed, BLOCK_UNIT)) return;
+    amp_cuda_release(backend, cuda->workspace);
+    cuda->workspace = NULL;
+    cuda->workspace_bytes = 0;
 }
 
 /* ------------------------------------------------------------------------------------------------ copying */
