@@ -61,6 +61,7 @@ typedef struct amp_param {
     size_t count;
     float decay;       /* weight decay of this array: the network's for weights, 0 for biases and scales (SGD) */
     float rate_scale;  /* the layer's learning_rate multiplier */
+    float clip;        /* weights are kept within ±clip after each update (Darknet's clip=); 0 is off */
     int layer;         /* index in the .cfg, for messages */
     const char *name;  /* "weights", "biases", "scales", "input_layer.weights", ... */
 } amp_param;
@@ -69,7 +70,8 @@ typedef struct amp_param {
 typedef struct amp_update_args {
     float learning_rate, momentum;
     int batch;                 /* images of the whole step: batch × subdivisions */
-    float inverse_scale;       /* (float)(1.0 / (double)loss scale), times the clip_norm factor if any */
+    double inverse_scale;      /* (float)(1.0 / (double)loss scale), times the clip_norm factor if any; rounded to float
+                                  once, and safe below float's range: what it multiplies may be as large */
     int adam, t;               /* t counts from 1 */
     float beta1, beta2, eps;
 } amp_update_args;
@@ -158,13 +160,15 @@ struct amp_backend {
         int accumulate, amp_error *);
 
     /* Over all parameters in one pass: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1), and
-     * *sum_squares = Σ (grad·inverse_scale)² in double. Neither moves anything. */
+     * *sum_squares = Σ (grad·inverse_scale)² in double, which no finite gradients overflow: a float's square is below
+     * 2^256, and so is inverse_scale's. Neither moves anything. */
     amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale, int *found_inf,
         double *sum_squares, amp_error *);
     /* The update of all parameters, gradients known to be finite; grad is zeroed in the same pass.
      * SGD, as Darknet: momentum += grad·inverse_scale - decay·batch·master; master += rate/batch·momentum;
      *   momentum ×= args.momentum, rate = learning_rate·rate_scale.
-     * Adam, as Darknet's GPU path (adam_update_gpu), its moments in m and v. */
+     * Adam, as Darknet's GPU path (adam_update_gpu), its moments in m and v.
+     * Then master ← min(clip, max(-clip, master)) where clip is not 0, as Darknet's GPU path does. */
     amp_status (*update)(amp_backend *, const amp_param *, int count, const amp_update_args *, amp_error *);
 };
 
