@@ -88,6 +88,27 @@ static __device__ __forceinline__ amp_column amp_column_of(const amp_columns &c,
     return at;
 }
 
+/* Adds this thread's rows of x to sums. */
+template <class P, int W> __device__ __forceinline__ void amp_columns_sum(const P *__restrict__ x, const amp_columns &c,
+    const amp_column &at, double (&sums)[W])
+{
+    const int n = 4; /* rows in flight */
+    x += at.image * c.rows * c.packs + at.pack;
+    for (size_t row = at.first; row < at.end;) {
+        float run[W] = {};
+        for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; r += n, row += n * at.step) {
+            P p[n] = {};
+            #pragma unroll
+            for (int u = 0; u < n; ++u)
+                if (row + u * at.step < at.end) p[u] = x[(row + u * at.step) * c.packs];
+            #pragma unroll
+            for (int i = 0; i < W; ++i) run[i] += (p[0].get(i) + p[1].get(i)) + (p[2].get(i) + p[3].get(i));
+        }
+        #pragma unroll
+        for (int i = 0; i < W; ++i) sums[i] += (double)run[i];
+    }
+}
+
 /* Adds up what the threads of a block have for the same pack; true for the thread that then holds the sum. */
 template <int K, int W> __device__ __forceinline__ bool amp_columns_fold(const amp_columns &c, double (&sums)[K][W])
 {

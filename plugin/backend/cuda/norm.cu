@@ -26,23 +26,9 @@ template <class P, int K> __device__ __forceinline__ void write_partial(const am
 template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_of_rows(const P *__restrict__ x, amp_columns c,
     double *partial)
 {
-    enum { N = 4 };
     amp_column at = amp_column_of(c, blockIdx.x);
     double sums[1][P::count] = {};
-    for (size_t row = at.first; row < at.end;) {
-        float run[P::count] = {};
-        for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; r += N, row += N * at.step) {
-            P p[N] = {};
-            #pragma unroll
-            for (int u = 0; u < N; ++u)
-                if (row + u * at.step < at.end) p[u] = x[(row + u * at.step) * c.packs + at.pack];
-            #pragma unroll
-            for (int i = 0; i < P::count; ++i)
-                run[i] += (p[0].get(i) + p[1].get(i)) + (p[2].get(i) + p[3].get(i));
-        }
-        #pragma unroll
-        for (int i = 0; i < P::count; ++i) sums[0][i] += (double)run[i];
-    }
+    amp_columns_sum(x, c, at, sums[0]);
     write_partial<P, 1>(c, at, sums, partial);
 }
 
@@ -318,7 +304,7 @@ static amp_status scratch_take(amp_backend *backend, const amp_columns *c, int c
     return AMP_OK;
 }
 
-extern "C" amp_status amp_cuda_bias_gradient(amp_backend *backend, const amp_tensor *dy, float *db, amp_error *error)
+amp_status amp_cuda_bias_gradient(amp_backend *backend, const amp_tensor *dy, float *db, amp_error *error)
 {
     scratch s;
     AMP_TRY(amp_check_pair("bias gradient", dy, dy, 1, error));
@@ -341,7 +327,7 @@ static amp_status write_normalized(amp_backend *backend, const amp_columns &c, b
     return AMP_OK;
 }
 
-extern "C" amp_status amp_cuda_batchnorm_forward_train(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+amp_status amp_cuda_batchnorm_forward_train(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
     const float *scale, const float *bias, float *mean, float *variance, float *rolling_mean, float *rolling_variance,
     amp_activation activation, amp_error *error)
 {
@@ -360,7 +346,7 @@ extern "C" amp_status amp_cuda_batchnorm_forward_train(amp_backend *backend, con
     return write_normalized(backend, c, wide, x, y, s.factors, activation, error);
 }
 
-extern "C" amp_status amp_cuda_batchnorm_forward_infer(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+amp_status amp_cuda_batchnorm_forward_infer(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
     const float *scale, const float *bias, const float *rolling_mean, const float *rolling_variance,
     amp_activation activation, amp_error *error)
 {
@@ -376,7 +362,7 @@ extern "C" amp_status amp_cuda_batchnorm_forward_infer(amp_backend *backend, con
     return write_normalized(backend, c, wide, x, y, s.factors, activation, error);
 }
 
-extern "C" amp_status amp_cuda_batchnorm_backward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+amp_status amp_cuda_batchnorm_backward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
     const amp_tensor *dy, const amp_tensor *dx, const float *scale, const float *mean, const float *variance, float *dscale,
     float *dbias, amp_activation activation, amp_error *error)
 {
