@@ -34,6 +34,6 @@ typedef struct conformance_machine {
     int rounds_before_bias;
 } conformance_machine;
 
-extern const conformance_machine machine;
+extern conformance_machine machine;
 
 #endif

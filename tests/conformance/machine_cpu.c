@@ -43,5 +43,5 @@ static void set_processors(amp_backend *backend, int count)
     omp_set_num_threads(count ? count : at_the_start);
 }
 
-const conformance_machine machine = { "cpu", instruction_sets, use_instruction_set, amp_cpu_backend_create, allocate, free,
+conformance_machine machine = { "cpu", instruction_sets, use_instruction_set, amp_cpu_backend_create, allocate, free,
     allocate_tensor, release_tensor, nothing, done, set_processors, 0, 0, 0 };

@@ -20,6 +20,8 @@ void amp_cuda_forget_faults(void);
 /* In which order threads and blocks run: "forward" (as at the start), "backward", or "random" and a number, "random7". The
  * environment's AMP_CUDA_ORDER chooses what it starts with. */
 void amp_shim_order(const char *order);
+/* The running kernel will not go on: control left it by longjmp. */
+void amp_shim_abandon(void);
 
 /* The nth call (1: the next) of a runtime function returns this status and does nothing: "cudaMalloc",
  * "cudaMemcpyAsync", ...; "launch" for kernels. */
@@ -31,6 +33,8 @@ void amp_cuda_device_is(int major, int minor, int multiprocessors, size_t bytes)
 /* 1: the device reads and writes any host memory, and the host may touch device memory, as some machines have it. Work is
  * done as late as ever. */
 void amp_cuda_pageable(int on);
+/* Managed memory is for both (1, as at the start), or for the device alone (0), as while it may be at work there. */
+void amp_cuda_host_access(int allowed);
 
 long amp_cuda_launches(void);          /* kernels launched, ever */
 int amp_cuda_allocations(void);        /* live ones, device, managed and pinned */

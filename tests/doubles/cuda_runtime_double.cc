@@ -80,24 +80,41 @@ size_t device_limit = (size_t)8 << 30, device_used, device_peak;
 int allocations;
 int open_count; /* work is running: device memory is accessible */
 bool pageable;  /* any host memory may be used as device memory, and the other way round */
+bool host_access = true; /* to managed memory */
 struct { int major, minor, multiprocessors; } device = { 9, 0, 4 };
 std::string running; /* for messages */
 
+/* Who may touch what, now. */
+void protect()
+{
+    const int open = PROT_READ | PROT_WRITE;
+    if (device_memory.base) mprotect(device_memory.base, ARENA, pageable || open_count ? open : PROT_NONE);
+    if (managed_memory.base) mprotect(managed_memory.base, ARENA, pageable || open_count || host_access ? open : PROT_NONE);
+}
+
 struct sigaction previous_handler;
+
+bool within(const arena &a, const void *p) { return a.base && (char *)p >= a.base && (char *)p < a.base + ARENA; }
 
 void touched(int signal, siginfo_t *info, void *context)
 {
-    char *at = (char *)info->si_addr;
-    if (device_memory.base && at >= device_memory.base && at < device_memory.base + ARENA)
-        amp_cuda_report("%s touched device memory at %p", open_count ? running.c_str() : "the host", (void *)at);
-    else if (open_count)
+    void *at = info->si_addr;
+    bool ours = within(device_memory, at) || within(managed_memory, at);
+    if (open_count)
         amp_cuda_report("%s, block (%u,%u,%u), thread (%u,%u,%u) touched %p, which is no memory", running.c_str(), blockIdx.x,
-            blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, (void *)at);
-    open_count = 0;
+            blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, at);
+    else if (ours) amp_cuda_report("the host touched device memory at %p%s", at,
+        within(managed_memory, at) ? ", and did not wait for the device" : "");
+    if (first_fault.empty()) std::fprintf(stderr, "segmentation fault at %p\n", at);
+    else std::fprintf(stderr, "%s\n", first_fault.c_str());
+    amp_shim_abandon();
+    open_count = 0, host_access = true;
+    protect();
     sigaction(SIGSEGV, &previous_handler, nullptr);
     if (previous_handler.sa_flags & SA_SIGINFO) previous_handler.sa_sigaction(signal, info, context);
     else if (previous_handler.sa_handler != SIG_DFL && previous_handler.sa_handler != SIG_IGN)
         previous_handler.sa_handler(signal);
+    else if (ours) std::abort();
     /* else: the access is tried again, and ends the program */
 }
 
@@ -115,18 +132,16 @@ void watch()
     sigaction(SIGSEGV, &mine, nullptr);
 }
 
-void protect(int how) { if (device_memory.base) mprotect(device_memory.base, ARENA, how); }
-
 /* While one lives, device memory is accessible. */
 struct opened {
-    opened() { if (open_count++ == 0 && !pageable) protect(PROT_READ | PROT_WRITE); }
-    ~opened() { if (open_count && --open_count == 0 && !pageable) protect(PROT_NONE); }
+    opened() { if (open_count++ == 0) protect(); }
+    ~opened() { if (open_count && --open_count == 0) protect(); }
 };
 
-void reserve(arena &a, int protection)
+void reserve(arena &a)
 {
     if (a.base) return;
-    void *p = mmap(nullptr, ARENA, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(nullptr, ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) std::perror("address space for device memory"), std::abort();
     a.base = a.next = (char *)p;
 }
@@ -192,8 +207,6 @@ void check_all_guards()
     for (arena *a : { &device_memory, &managed_memory })
         for (auto &b : a->blocks) check_guards(b.first, b.second);
 }
-
-bool within(const arena &a, const void *p) { return a.base && (char *)p >= a.base && (char *)p < a.base + ARENA; }
 
 /* The live allocation that p points into (or to the end of), else NULL. */
 const std::pair<char *const, allocation> *find(const arena &a, const void *p)
@@ -363,6 +376,7 @@ void enqueue(launch l, cudaStream_t on, const std::vector<argument> &arguments)
         return;
     }
     if (!limits_hold(l.grid, l.block)) { result(cudaErrorInvalidConfiguration); return; }
+    int before = fault_count;
     for (size_t i = 0; i < arguments.size(); ++i)
         for (size_t at = 0; at + sizeof(void *) <= arguments[i].size; at += sizeof(void *)) {
             void *p;
@@ -371,6 +385,7 @@ void enqueue(launch l, cudaStream_t on, const std::vector<argument> &arguments)
             std::string why = refusal(p, 0);
             if (!why.empty()) amp_cuda_report("kernel %s, argument %zu: %s", l.kernel, i + 1, why.c_str());
         }
+    if (fault_count > before) { result(sticky); return; }
     put(s, std::string("kernel ") + l.kernel, [l] {
         if (!run_grid(l)) sticky = cudaErrorLaunchFailure;
     });
@@ -413,7 +428,13 @@ void amp_cuda_device_is(int major, int minor, int multiprocessors, size_t bytes)
 void amp_cuda_pageable(int on)
 {
     pageable = on != 0;
-    protect(pageable || open_count ? PROT_READ | PROT_WRITE : PROT_NONE);
+    protect();
+}
+void amp_cuda_host_access(int allowed)
+{
+    host_access = allowed != 0;
+    protect();
+    watch();
 }
 long amp_cuda_launches(void) { return launches; }
 int amp_cuda_allocations(void) { return (int)(device_memory.blocks.size() + managed_memory.blocks.size() + pinned.size()); }
@@ -438,13 +459,13 @@ int amp_cuda_enqueue(cudaStream_t on, const char *what, void (*run)(void *), voi
 
 /* ------------------------------------------------------------------------------------------------ the runtime: memory */
 
-static cudaError_t allocate_in(arena &a, const char *function, int protection, void **out, size_t bytes)
+static cudaError_t allocate_in(arena &a, const char *function, void **out, size_t bytes)
 {
     ENTER(function);
     if (!out) return result(cudaErrorInvalidValue);
     *out = nullptr;
     if (bytes == 0) return cudaSuccess;
-    reserve(a, protection);
+    reserve(a);
     opened o;
     if (device_used + bytes > device_limit || bytes > device_limit) return result(cudaErrorMemoryAllocation);
     *out = take(a, bytes);
@@ -457,12 +478,12 @@ static cudaError_t allocate_in(arena &a, const char *function, int protection, v
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
-    return allocate_in(device_memory, "cudaMalloc", pageable ? PROT_READ | PROT_WRITE : PROT_NONE, out, bytes);
+    return allocate_in(device_memory, "cudaMalloc", out, bytes);
 }
 
 cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned)
 {
-    return allocate_in(managed_memory, "cudaMallocManaged", PROT_READ | PROT_WRITE, out, bytes);
+    return allocate_in(managed_memory, "cudaMallocManaged", out, bytes);
 }
 
 static cudaError_t give_back(void *p)

@@ -142,7 +142,7 @@ static struct {
     std::vector<fibre *> idle;
     std::vector<int> warp_waits; /* lanes that wait for their warp */
     int block_waits, ended;
-    bool failed, active;
+    bool failed, active, abandoned;
 } block;
 
 static struct { enum { forward, backward, random } how; uint64_t state; bool set; } order;
@@ -394,10 +394,24 @@ static void run_block(unsigned index)
     }
 }
 
+/* A GPU keeps subnormals, whatever the program around has set. */
+struct float_mode {
+#if defined(__x86_64__)
+    unsigned before = __builtin_ia32_stmxcsr();
+    float_mode() { __builtin_ia32_ldmxcsr(0x1f80); }
+    ~float_mode() { __builtin_ia32_ldmxcsr(before); }
+#else
+    float_mode() {}
+#endif
+};
+
 bool run_grid(const launch &l)
 {
     if (!order.set) amp_shim_order(std::getenv("AMP_CUDA_ORDER") ? std::getenv("AMP_CUDA_ORDER") : "forward");
     if (block.active) std::fprintf(stderr, "a kernel that launches a kernel\n"), std::abort();
+    if (block.abandoned) reset_fibres();
+    block.abandoned = false;
+    float_mode mode;
     gridDim = l.grid, blockDim = l.block;
     block.what = &l;
     block.failed = false, block.active = true;
@@ -419,4 +433,10 @@ void amp_shim_order(const char *text)
     order.state = order.how == order.random ? std::strtoull(text + 6, nullptr, 10) * 0x9e3779b97f4a7c15u + 1 : 0;
     block.order.clear();
     block.blocks.clear();
+}
+
+void amp_shim_abandon(void)
+{
+    amp_shim::block.abandoned |= amp_shim::block.active;
+    amp_shim::block.active = false;
 }
