@@ -30,6 +30,31 @@ static inline amp_status amp_check_cast(const amp_tensor *src, const amp_tensor 
     return AMP_OK;
 }
 
+enum { AMP_MAX_WINDOW = 15 }; /* of max pooling: 15·15 places fit below 255, which says "none" */
+
+static inline amp_status amp_check_maxpool(const amp_tensor *x, const amp_tensor *y, int size, int stride, int pad,
+    amp_error *error)
+{
+    AMP_TRY(amp_check_pair("max pooling", x, y, 0, error));
+    if (x->shape.n != y->shape.n || x->shape.c != y->shape.c)
+        return amp_fail(error, AMP_BACKEND_FAILED, "max pooling: %d images of %d channels meet %d of %d", x->shape.n,
+            x->shape.c, y->shape.n, y->shape.c);
+    if (size < 1 || size > AMP_MAX_WINDOW || stride < 1 || pad < 0)
+        return amp_fail(error, AMP_UNSUPPORTED, "max pooling: size=%d stride=%d padding=%d; size must be 1 to %d, "
+            "stride at least 1, padding at least 0", size, stride, pad, AMP_MAX_WINDOW);
+    return AMP_OK;
+}
+
+static inline amp_status amp_check_avgpool(const amp_tensor *image, const amp_tensor *average, amp_error *error)
+{
+    AMP_TRY(amp_check_pair("average pooling", image, average, 0, error));
+    if (average->shape.n != image->shape.n || average->shape.c != image->shape.c || average->shape.h != 1 ||
+        average->shape.w != 1)
+        return amp_fail(error, AMP_BACKEND_FAILED, "average pooling: %dx%dx%dx%d averages to n=%d h=1 w=1 c=%d only",
+            image->shape.n, image->shape.h, image->shape.w, image->shape.c, image->shape.n, image->shape.c);
+    return AMP_OK;
+}
+
 static inline amp_status amp_check_upsample(const amp_tensor *small, const amp_tensor *large, int stride,
     amp_error *error)
 {

@@ -9,18 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WINDOW = 15 }; /* 15·15 places fit below 255, which says "none" */
-
 static amp_status pool_make(const amp_tensor *x, const amp_tensor *y, int size, int stride, int pad, amp_cpu_pool *out,
     amp_error *error)
 {
-    AMP_TRY(amp_check_pair("max pooling", x, y, 0, error));
-    if (x->shape.n != y->shape.n || x->shape.c != y->shape.c)
-        return amp_fail(error, AMP_BACKEND_FAILED, "max pooling: %d images of %d channels meet %d of %d", x->shape.n,
-            x->shape.c, y->shape.n, y->shape.c);
-    if (size < 1 || size > MAX_WINDOW || stride < 1 || pad < 0)
-        return amp_fail(error, AMP_UNSUPPORTED, "max pooling: size=%d stride=%d padding=%d; size must be 1 to %d, "
-            "stride at least 1, padding at least 0", size, stride, pad, MAX_WINDOW);
+    AMP_TRY(amp_check_maxpool(x, y, size, stride, pad, error));
     *out = (amp_cpu_pool){ .h = x->shape.h, .w = x->shape.w, .c = x->shape.c, .out_h = y->shape.h, .out_w = y->shape.w,
         .size = size, .stride = stride, .offset = pad / 2 };
     return AMP_OK;
@@ -60,23 +52,13 @@ amp_status amp_cpu_maxpool_backward(amp_backend *backend, const amp_tensor *dy, 
     return AMP_OK;
 }
 
-static amp_status check_average(const amp_tensor *image, const amp_tensor *average, amp_error *error)
-{
-    AMP_TRY(amp_check_pair("average pooling", image, average, 0, error));
-    if (average->shape.n != image->shape.n || average->shape.c != image->shape.c || average->shape.h != 1 ||
-        average->shape.w != 1)
-        return amp_fail(error, AMP_BACKEND_FAILED, "average pooling: %dx%dx%dx%d averages to n=%d h=1 w=1 c=%d only",
-            image->shape.n, image->shape.h, image->shape.w, image->shape.c, image->shape.n, image->shape.c);
-    return AMP_OK;
-}
-
 amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, amp_error *error)
 {
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t pixels = (size_t)x->shape.h * x->shape.w, channels = (size_t)x->shape.c;
     amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
-    AMP_TRY(check_average(x, y, error));
+    AMP_TRY(amp_check_avgpool(x, y, error));
     if (pixels == 0) return AMP_OK;
     float *average = malloc(channels * sizeof *average);
     if (!average) return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
@@ -108,7 +90,7 @@ amp_status amp_cpu_avgpool_backward(amp_backend *backend, const amp_tensor *dy, 
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t pixels = (size_t)dx->shape.h * dx->shape.w, channels = (size_t)dx->shape.c;
     amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
-    AMP_TRY(check_average(dx, dy, error));
+    AMP_TRY(amp_check_avgpool(dx, dy, error));
     float *share = malloc(plan.period * sizeof *share); /* dy/(h·w), a period of it */
     if (!share) return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
     for (int image = 0; image < dx->shape.n; ++image) {
