@@ -1,20 +1,23 @@
 /* Times whole training steps of one network: forward, backward and update, without loading of images.
  *
- *   step CFG [--batch N] [--size N] [--warmup N] [--iters N] [--phases N] [--seed N] [--dump PREFIX] [--verbose]
- *            [-amp DTYPE]
+ *   step CFG [--batch N] [--subdivisions N] [--size N] [--warmup N] [--iters N] [--phases N] [--costs N] [--seed N]
+ *            [--dump PREFIX] [--verbose] [-amp DTYPE]
  *
  * The same file is linked with stock Darknet and with Darknet AMP (-DAMP, which is where -amp is understood), and calls
  * nothing but Darknet's own train_network_datum, so that both sides do what `darknet detector train` does per batch.
  * Both get the same initial weights, the same input (random in [0, 1)) and the same boxes, and print the loss of every
  * step: whoever reads the times can see that the same thing was computed.
  *
- * CFG is loaded through a temporary copy: --batch images are one step (subdivisions=1), --size is the input's width and
- * height; burn_in is 0, because otherwise the first steps have a learning rate of zero and would train nothing, and
+ * CFG is loaded through a temporary copy: --batch images are one forward and backward, --subdivisions of them (1) are one
+ * step, --size is the input's width and height; burn_in is 0, because otherwise the first steps have a learning rate of zero and would train nothing, and
  * learning_rate is 1e-4, because at full rate a network so young jumps about, and the smallest difference between two
  * sides grows with it. Stock Darknet's copy has no [amp] section, which it would not know.
  *
  * One JSON object is printed, on one line. Times are wall time in milliseconds; cpu_ms is the time that the process spent
  * on CPUs, all threads together, per measured step: on a busy machine the two differ.
+ *
+ * --costs N, with AMP, runs N more steps and prints on stderr what share of a step goes to the check and update of the
+ * parameters, to the half copies of the weights and to casts (costs.h), by CPU time; the medians are in the JSON too.
  *
  * --dump PREFIX writes PREFIX.weights, PREFIX.input and PREFIX.truth (raw floats, as Darknet lays them out) for the other
  * side of the comparison, peer_torch.py, and stops before the first step. --verbose lets through what Darknet and its
@@ -29,9 +32,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef AMP
+#include "costs.h"
+#endif
+
 typedef struct {
     const char *cfg, *dtype, *dump;
-    int batch, size, warmup, iters, phases, verbose;
+    int batch, subdivisions, size, warmup, iters, phases, costs, verbose;
     unsigned seed;
 } options;
 
@@ -57,7 +64,7 @@ static int number(const char *name, const char *text, int least)
 
 static options read_arguments(int argc, char **argv)
 {
-    options o = {.dtype = "stock", .warmup = 1, .iters = 5, .phases = 1, .seed = 1};
+    options o = {.dtype = "stock", .subdivisions = 1, .warmup = 1, .iters = 5, .phases = 1, .seed = 1};
 #ifdef AMP
     o.dtype = "cfg";
     for (int i = 1; i + 1 < argc; ++i)
@@ -79,16 +86,19 @@ static options read_arguments(int argc, char **argv)
         }
         const char *value = i + 1 < argc ? argv[++i] : NULL;
         if (!strcmp(name, "--batch")) o.batch = number(name, value, 1);
+        else if (!strcmp(name, "--subdivisions")) o.subdivisions = number(name, value, 1);
         else if (!strcmp(name, "--size")) o.size = number(name, value, 1);
         else if (!strcmp(name, "--warmup")) o.warmup = number(name, value, 0);
         else if (!strcmp(name, "--iters")) o.iters = number(name, value, 1);
         else if (!strcmp(name, "--phases")) o.phases = number(name, value, 0);
+        else if (!strcmp(name, "--costs")) o.costs = number(name, value, 0);
         else if (!strcmp(name, "--seed")) o.seed = (unsigned)number(name, value, 0);
         else if (!strcmp(name, "--dump") && value) o.dump = value;
         else fail("unknown argument: ", name);
     }
-    if (!o.cfg) fail("usage: step CFG [--batch N] [--size N] [--warmup N] [--iters N] [--phases N] [--seed N] "
-                     "[--dump PREFIX] [--verbose] [-amp DTYPE]", "");
+    if (!o.cfg) fail("usage: step CFG [--batch N] [--subdivisions N] [--size N] [--warmup N] [--iters N] [--phases N] "
+                     "[--costs N] [--seed N] [--dump PREFIX] [--verbose] [-amp DTYPE]", "");
+    if (o.subdivisions > 1 && !o.batch) fail("--subdivisions needs --batch, the images of one of them", "");
     return o;
 }
 
@@ -134,9 +144,9 @@ static void write_cfg(const options *o, char *path)
                        || (o->size && (line_has_key(text, "width") || line_has_key(text, "height"))))) continue;
         fputs(line, out);
         if (in_net && *text == '[') {
-            if (o->batch) fprintf(out, "batch=%d\n", o->batch);
+            if (o->batch) fprintf(out, "batch=%d\n", o->batch * o->subdivisions);
             if (o->size) fprintf(out, "width=%d\nheight=%d\n", o->size, o->size);
-            fprintf(out, "subdivisions=1\nburn_in=0\nlearning_rate=0.0001\n");
+            fprintf(out, "subdivisions=%d\nburn_in=0\nlearning_rate=0.0001\n", o->subdivisions);
         }
     }
     free(line);
@@ -250,6 +260,44 @@ static void step_in_phases(network *net, double ms[3])
     ms[2] = t3 - t2;
 }
 
+/* One step: all subdivisions. Returns the mean loss. */
+static float train_step(network *net)
+{
+    float sum = 0;
+    for (int s = 0; s < net->subdivisions; ++s) sum += train_network_datum(net);
+    return sum / net->subdivisions;
+}
+
+#ifdef AMP
+/* Medians over `steps` more steps: of the parts, of the step, and of the parts' share in their step, in percent. */
+static void print_costs(network *net, int steps, FILE *result)
+{
+    enum { UPDATE, COPIES, CASTS, STEP, SHARE, NUMBERS };
+    double *values = calloc((size_t)NUMBERS * steps, sizeof(*values)), median[NUMBERS];
+    if (!values) fail("out of memory", "");
+    if (!steps || !costs_watch(net)) {
+        free(values);
+        return;
+    }
+    for (int i = 0; i < steps; ++i) {
+        double begin = costs_now();
+        train_step(net);
+        double step = costs_now() - begin;
+        costs c = costs_take();
+        double row[NUMBERS] = {c.check_update, c.half_copies, c.casts, step,
+                               100 * (c.check_update + c.half_copies + c.casts) / step};
+        for (int k = 0; k < NUMBERS; ++k) values[k * steps + i] = row[k];
+    }
+    for (int k = 0; k < NUMBERS; ++k) median[k] = summarize(values + k * steps, steps).median;
+    fprintf(stderr, "costs: %d x %d images a step, CPU time, medians of %d steps: check and update %.2f ms, half copies "
+            "%.2f ms, casts %.2f ms, of %.1f ms: %.2f %%\n", net->subdivisions, net->batch, steps, median[UPDATE],
+            median[COPIES], median[CASTS], median[STEP], median[SHARE]);
+    fprintf(result, "\"check_update_ms\": %.3f, \"half_copies_ms\": %.3f, \"casts_ms\": %.3f, \"costs_step_ms\": %.2f, "
+            "\"costs_percent\": %.3f, ", median[UPDATE], median[COPIES], median[CASTS], median[STEP], median[SHARE]);
+    free(values);
+}
+#endif
+
 int main(int argc, char **argv)
 {
     options o = read_arguments(argc, argv);
@@ -284,14 +332,14 @@ int main(int argc, char **argv)
     for (int i = 0; i < steps; ++i) {
         if (i == o.warmup) cpu = cpu_ms();
         double begin = now_ms();
-        losses[i] = train_network_datum(net);
+        losses[i] = train_step(net);
         double took = now_ms() - begin;
         if (i == 0) first = took;
         if (i >= o.warmup) times[i - o.warmup] = took;
     }
     cpu = (cpu_ms() - cpu) / o.iters;
     /* AMP does not count a batch whose gradients were not finite. */
-    size_t applied = (*net->seen - seen) / net->batch;
+    size_t applied = (*net->seen - seen) / ((size_t)net->batch * net->subdivisions);
     summary ms = summarize(times, o.iters);
     double rss = peak_rss_mb();
 
@@ -312,6 +360,9 @@ int main(int argc, char **argv)
             cpu, first, load, rss, applied);
     if (o.phases) fprintf(result, "\"forward_ms\": %.2f, \"backward_ms\": %.2f, \"update_ms\": %.2f, ",
                           best[0], best[1], best[2]);
+#ifdef AMP
+    print_costs(net, o.costs, result);
+#endif
     fprintf(result, "\"losses\": [");
     for (int i = 0; i < steps; ++i) {
         /* nan and inf are not JSON; -Ofast may assume that there are none, so look at what is printed. */

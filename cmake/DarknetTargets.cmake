@@ -1,6 +1,10 @@
 # Darknet's targets, from a patched or an unpatched tree, with the flags of its Makefile.
 
-set(darknet_sanitizers -fsanitize=address,undefined -fno-omit-frame-pointer)
+if(DARKNET_AMP_SANITIZE STREQUAL "thread")
+    set(darknet_sanitizers -fsanitize=thread -fno-omit-frame-pointer)
+else()
+    set(darknet_sanitizers -fsanitize=address,undefined -fno-omit-frame-pointer)
+endif()
 set(darknet_warnings -Wno-unused-result -Wno-unknown-pragmas) # as in its Makefile; -Wall says nothing new of old code
 if(DARKNET_AMP_SANITIZE)
     # Darknet's recurrent layers step pointers that are NULL and that nobody reads.

@@ -103,6 +103,21 @@ __attribute__((unused)) static char *snapshot(network *net, size_t *bytes)
     return block;
 }
 
+/* Masters and statistics; the same seed does not make networks equal, since Darknet's rand_normal keeps a spare number. */
+__attribute__((unused)) static void copy_weights(network *from, network *to)
+{
+    amp_network_desc a = described(from), b = described(to);
+    for (int i = 0; i < a.count; i++) {
+        for (int k = 0; k < a.layers[i].param_count; k++)
+            memcpy(b.layers[i].params[k].master, a.layers[i].params[k].master, a.layers[i].params[k].count * sizeof(float));
+        for (int k = 0; k < a.layers[i].statistics_count; k++)
+            memcpy(b.layers[i].statistics[k].array, a.layers[i].statistics[k].array, a.layers[i].statistics[k].count * sizeof(float));
+    }
+    amp_network_desc_free(&a);
+    amp_network_desc_free(&b);
+    if (to->amp) darknet_amp_weights_changed(to);
+}
+
 __attribute__((unused)) static void assert_masters_near(network *a, network *b, double tolerance)
 {
     amp_network_desc x = described(a), y = described(b);

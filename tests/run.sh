@@ -2,7 +2,8 @@
 # Builds Darknet AMP and runs every test: tests/run.sh [--no-install] [arguments for ctest]
 #
 # Packages that lack are installed first (by name, see scripts/dependencies.sh; with --no-install they are listed and
-# this ends). Ends with CTest's summary and its exit status. PRESET=asan tests/run.sh builds with the sanitizers.
+# this ends). Ends with CTest's summary and its exit status. PRESET=asan tests/run.sh builds with AddressSanitizer and
+# UndefinedBehaviorSanitizer; PRESET=tsan builds with ThreadSanitizer and passes the tests that start threads.
 set -eu
 cd "$(dirname "$0")/.."
 preset=${PRESET:-cpu}
@@ -29,4 +30,4 @@ scripts/dependencies.sh --tests $install
 # Named, because examples/quickstart.sh configures the same folder without tests.
 quietly cmake --preset "$preset" -DDARKNET_AMP_BUILD_TESTS=ON -DDARKNET_AMP_BUILD_STOCK=ON
 quietly cmake --build "build/$preset" -- -j"$(nproc)"
-exec ctest --test-dir "build/$preset" --output-on-failure "$@"
+exec ctest --preset "$preset" "$@"

@@ -31,7 +31,7 @@ static const amp_update_args sgd_args = { .learning_rate = .01f, .momentum = .9f
     .inverse_scale = 0x1p-16f, .beta1 = .9f, .beta2 = .999f, .eps = 1e-7f };
 
 /* update_convolutional_layer: each step rounds to float, as separate calls do. */
-static void sgd_equals_darknets_axpy_axpy_scal_bit_for_bit(void **state)
+static void behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit(void **state)
 {
     (void)state;
     NEEDS(update);
@@ -44,7 +44,7 @@ static void sgd_equals_darknets_axpy_axpy_scal_bit_for_bit(void **state)
         for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
             volatile float w = stock[i].master[k], update = stock[i].momentum[k], product;
             float rate = args.learning_rate * stock[i].rate_scale;
-            product = stock[i].grad[k] * args.inverse_scale;
+            product = stock[i].grad[k] * (float)args.inverse_scale;
             update = update + product;
             product = -stock[i].decay * (float)args.batch * w;
             update = update + product;
@@ -65,6 +65,164 @@ static void sgd_equals_darknets_axpy_axpy_scal_bit_for_bit(void **state)
     }
     destroy(mine);
     destroy(stock);
+}
+
+/* adam_update_gpu's calls one after the other: scal, scal, axpy, axpy, mul, axpy, and adam_kernel. */
+static void behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit(void **state)
+{
+    (void)state;
+    amp_param mine[PARAMS], stock[PARAMS];
+    amp_update_args args = sgd_args;
+    args.adam = 1;
+    make(mine);
+    make(stock);
+    for (args.t = 1; args.t <= 3; ++args.t) {
+        float b1 = args.beta1, b2 = args.beta2, c1 = 1.f - powf(b1, (float)args.t), c2 = 1.f - powf(b2, (float)args.t);
+        args.inverse_scale = args.t == 2 ? (double)0.000123f : 0x1p-16;
+        for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
+            volatile float w = stock[i].master[k], d = stock[i].grad[k], m = stock[i].m[k], v = stock[i].v[k], product, root;
+            d = d * (float)args.inverse_scale;
+            m = m * b1;
+            v = v * b2;
+            product = -stock[i].decay * (float)args.batch * w;
+            d = d + product;
+            product = (1 - b1) * d;
+            m = m + product;
+            d = d * d;
+            product = (1 - b2) * d;
+            v = v + product;
+            volatile float mhat = m / c1, vhat = v / c2;
+            root = sqrtf(vhat);
+            root = root + args.eps;
+            product = args.learning_rate * stock[i].rate_scale * mhat;
+            product = product / root;
+            stock[i].master[k] = w + product;
+            stock[i].m[k] = m;
+            stock[i].v[k] = v;
+        }
+        ASSERT_OK(amp_cpu_update(NULL, mine, PARAMS, &args, e));
+        for (int i = 0; i < PARAMS; ++i) {
+            assert_memory_equal(mine[i].master, stock[i].master, counts[i] * sizeof(float));
+            assert_memory_equal(mine[i].m, stock[i].m, counts[i] * sizeof(float));
+            assert_memory_equal(mine[i].v, stock[i].v, counts[i] * sizeof(float));
+            for (size_t k = 0; k < counts[i]; ++k) stock[i].grad[k] = mine[i].grad[k] = (float)(k % 17) - 5;
+        }
+    }
+    destroy(mine);
+    destroy(stock);
+}
+
+/* No history, no decay, momentum 1: the momentum afterwards is the gradient as the update saw it. */
+static void behaviour_02_finite_gradients_come_out_exactly_g_times_inv(void **state)
+{
+    static const float inverses[] = { 1, 0x1p-16f, 0.000123f, 3, 0x1p-126f };
+    (void)state;
+    for (size_t s = 0; s < COUNT(inverses); ++s) {
+        amp_param p[PARAMS];
+        float *grads[PARAMS];
+        amp_update_args args = sgd_args;
+        args.momentum = 1;
+        args.inverse_scale = (double)inverses[s];
+        make(p);
+        for (int i = 0; i < PARAMS; ++i) {
+            memset(p[i].momentum, 0, counts[i] * sizeof(float));
+            p[i].decay = 0;
+            if (s == 4) for (size_t k = 0; k < counts[i]; ++k) p[i].grad[k] *= 0x1p100f;
+            grads[i] = array_copy(p[i].grad, counts[i]);
+        }
+        ASSERT_OK(amp_cpu_update(NULL, p, PARAMS, &args, e));
+        for (int i = 0; i < PARAMS; ++i) {
+            for (size_t k = 0; k < counts[i]; ++k) {
+                volatile float want = grads[i][k] * inverses[s];
+                assert_int_equal(amp_float_bits(p[i].momentum[k]), amp_float_bits(want));
+            }
+            free(grads[i]);
+        }
+        destroy(p);
+    }
+}
+
+/* Gradients 2^k larger under a scale of 2^k are the same gradients: weights, decay and all, to the bit. */
+static void behaviour_12_weight_decay_acts_on_unscaled_values(void **state)
+{
+    (void)state;
+    for (int adam = 0; adam < 2; ++adam) {
+        amp_param scaled[PARAMS], plain[PARAMS];
+        amp_update_args args = sgd_args;
+        args.adam = adam;
+        args.t = 2;
+        make(scaled);
+        make(plain);
+        for (int i = 0; i < PARAMS; ++i)
+            for (size_t k = 0; k < counts[i]; ++k) scaled[i].grad[k] *= 0x1p14f;
+        args.inverse_scale = 0x1p-14;
+        ASSERT_OK(amp_cpu_update(NULL, scaled, PARAMS, &args, e));
+        args.inverse_scale = 1;
+        ASSERT_OK(amp_cpu_update(NULL, plain, PARAMS, &args, e));
+        for (int i = 0; i < PARAMS; ++i) {
+            assert_memory_equal(scaled[i].master, plain[i].master, counts[i] * sizeof(float));
+            assert_memory_equal(scaled[i].momentum, plain[i].momentum, counts[i] * sizeof(float));
+            assert_memory_equal(scaled[i].m, plain[i].m, counts[i] * sizeof(float));
+            assert_memory_equal(scaled[i].v, plain[i].v, counts[i] * sizeof(float));
+        }
+        destroy(scaled);
+        destroy(plain);
+    }
+}
+
+/* constrain_kernel: fminf(clip, fmaxf(-clip, w)) on what the update without clip gives; history is not touched. */
+static void clip_is_darknets_constrain_after_the_update(void **state)
+{
+    (void)state;
+    for (int adam = 0; adam < 2; ++adam) {
+        amp_param clipped[PARAMS], plain[PARAMS];
+        amp_update_args args = sgd_args;
+        size_t kept = 0, cut = 0;
+        args.adam = adam;
+        args.t = 2;
+        make(clipped);
+        make(plain);
+        for (int i = 0; i < PARAMS; ++i) clipped[i].clip = i == 5 ? 0 : .25f;
+        ASSERT_OK(amp_cpu_update(NULL, clipped, PARAMS, &args, e));
+        ASSERT_OK(amp_cpu_update(NULL, plain, PARAMS, &args, e));
+        for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
+            float want = plain[i].master[k];
+            if (i != 5) want = fminf(.25f, fmaxf(-.25f, want));
+            assert_int_equal(amp_float_bits(clipped[i].master[k]), amp_float_bits(want));
+            assert_int_equal(amp_float_bits(clipped[i].momentum[k]), amp_float_bits(plain[i].momentum[k]));
+            assert_int_equal(amp_float_bits(clipped[i].v[k]), amp_float_bits(plain[i].v[k]));
+            if (want == plain[i].master[k]) ++kept;
+            else ++cut;
+        }
+        assert_true(kept > 1000 && cut > 1000);
+        destroy(clipped);
+        destroy(plain);
+    }
+}
+
+/* clip_norm can ask for less than fp32's smallest number, and a host built with -Ofast flushes such a factor to 0. */
+static void a_factor_below_fp32_still_unscales(void **state)
+{
+    static const double factors[] = { 0x1p-126, 0x1p-127, 1e-40, 3e-43, 1e-52 };
+    (void)state;
+    for (size_t s = 0; s < COUNT(factors); ++s) {
+        amp_param p[PARAMS];
+        amp_update_args args = sgd_args;
+        args.momentum = 1;
+        args.inverse_scale = factors[s];
+        make(p);
+        for (int i = 0; i < PARAMS; ++i) {
+            memset(p[i].momentum, 0, counts[i] * sizeof(float));
+            p[i].decay = 0;
+            for (size_t k = 0; k < counts[i]; ++k) p[i].grad[k] = k & 1 ? FLT_MAX : -FLT_MAX / 3;
+        }
+        ASSERT_OK(amp_cpu_update(NULL, p, PARAMS, &args, e));
+        for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
+            double want = (double)(k & 1 ? FLT_MAX : -FLT_MAX / 3) * factors[s];
+            assert_true(fabs((double)p[i].momentum[k] - want) <= fabs(want) * 0x1p-22);
+        }
+        destroy(p);
+    }
 }
 
 static void sgd_is_the_formula_in_double(void **state)
@@ -184,7 +342,7 @@ static void check(const amp_param *params, float inverse_scale, int want_found)
     assert_int_equal(found, want_found);
 }
 
-static void one_bad_gradient_is_found_wherever_it_lies(void **state)
+static void behaviour_02_one_bad_gradient_is_found_wherever_it_lies(void **state)
 {
     static const uint32_t bad[] = { 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f800001u, 0xffffffffu, 0x7fbfffffu };
     (void)state;
@@ -203,6 +361,68 @@ static void one_bad_gradient_is_found_wherever_it_lies(void **state)
         }
     }
     check(p, 0x1p-16f, 0);
+    destroy(p);
+}
+
+/* Every start and length around a vector, so that whole vectors and tails begin anywhere. */
+static void behaviour_02_a_bad_gradient_is_found_in_unaligned_tails(void **state)
+{
+    (void)state;
+    float *memory = filled_array(160, 3, -50, 50), *other = filled_array(160, 4, -1, 1);
+    for (size_t start = 0; start < 17; ++start)
+        for (size_t n = 1; n < 70; ++n)
+            for (size_t at = 0; at < 3; ++at) {
+                amp_param p = { .master = other, .grad = memory + start, .momentum = other, .count = n, .name = "weights" };
+                int found;
+                double squares;
+                float *bad = &memory[start + (at == 0 ? 0 : at == 1 ? n / 2 : n - 1)], old = *bad;
+                memory[start + n] = NAN; /* what lies behind is not looked at */
+                ASSERT_OK(amp_cpu_check_gradients(NULL, &p, 1, 1, &found, &squares, e));
+                assert_int_equal(found, 0);
+                *bad = at & 1 ? NAN : -INFINITY;
+                ASSERT_OK(amp_cpu_check_gradients(NULL, &p, 1, 1, &found, &squares, e));
+                assert_int_equal(found, 1);
+                *bad = old;
+                memory[start + n] = 1;
+            }
+    free(memory);
+    free(other);
+}
+
+static void behaviour_03_a_scale_of_one_still_checks(void **state)
+{
+    (void)state;
+    amp_param p[PARAMS];
+    make(p);
+    check(p, 1, 0);
+    p[3].grad[32] = NAN;
+    check(p, 1, 1);
+    p[3].grad[32] = INFINITY;
+    check(p, 1, 1);
+    p[3].grad[32] = 1;
+    check(p, 1, 0);
+    destroy(p);
+}
+
+/* The largest gradients under the smallest loss scale there is, and the smallest under the largest. */
+static void no_norm_overflows_or_vanishes(void **state)
+{
+    (void)state;
+    amp_param p[PARAMS];
+    int found;
+    double squares, n = 0;
+    make(p);
+    for (int i = 0; i < PARAMS; ++i) {
+        n += (double)counts[i];
+        for (size_t k = 0; k < counts[i]; ++k) p[i].grad[k] = FLT_MAX;
+    }
+    ASSERT_OK(amp_cpu_check_gradients(NULL, p, PARAMS, FLT_MAX, &found, &squares, e));
+    assert_int_equal(found, 0);
+    assert_true(fabs(squares / (n * pow((double)FLT_MAX, 4)) - 1) < 1e-12);
+    for (int i = 0; i < PARAMS; ++i)
+        for (size_t k = 0; k < counts[i]; ++k) p[i].grad[k] = FLT_MIN;
+    ASSERT_OK(amp_cpu_check_gradients(NULL, p, PARAMS, 0x1p-126f, &found, &squares, e));
+    assert_true(fabs(squares / (n * pow((double)FLT_MIN, 4)) - 1) < 1e-12);
     destroy(p);
 }
 
@@ -243,12 +463,20 @@ static void sum_of_squares_is_that_of_the_unscaled_gradients(void **state)
 static int run(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sgd_equals_darknets_axpy_axpy_scal_bit_for_bit),
+        cmocka_unit_test(behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit),
+        cmocka_unit_test(behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit),
+        cmocka_unit_test(behaviour_12_weight_decay_acts_on_unscaled_values),
+        cmocka_unit_test(clip_is_darknets_constrain_after_the_update),
+        cmocka_unit_test(a_factor_below_fp32_still_unscales),
         cmocka_unit_test(sgd_is_the_formula_in_double),
         cmocka_unit_test(adam_is_darknets_for_every_t),
         cmocka_unit_test(update_is_the_same_for_any_count_of_processors_and_variant),
         cmocka_unit_test(update_needs_the_arrays_of_its_solver),
-        cmocka_unit_test(one_bad_gradient_is_found_wherever_it_lies),
+        cmocka_unit_test(behaviour_02_one_bad_gradient_is_found_wherever_it_lies),
+        cmocka_unit_test(behaviour_02_a_bad_gradient_is_found_in_unaligned_tails),
+        cmocka_unit_test(behaviour_02_finite_gradients_come_out_exactly_g_times_inv),
+        cmocka_unit_test(behaviour_03_a_scale_of_one_still_checks),
+        cmocka_unit_test(no_norm_overflows_or_vanishes),
         cmocka_unit_test(large_and_subnormal_gradients_are_finite),
         cmocka_unit_test(sum_of_squares_is_that_of_the_unscaled_gradients),
     };

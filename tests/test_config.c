@@ -94,7 +94,8 @@ static void defaults_are_those_of_the_design(void **state)
         assert_true(c->loss_scale == 1);
         assert_true(c->init_scale == 65536 && c->growth_factor == 2 && c->backoff_factor == 0.5);
         assert_int_equal(c->growth_interval, 2000);
-        assert_true(c->min_scale == 1.0 / 16384);
+        assert_true(c->min_scale == 1.0 / 16384 && c->max_scale == 0x1p126);
+        assert_int_equal(c->hysteresis, 1);
         assert_true(c->clip_norm == 0);
         assert_int_equal(c->debug, 0);
         assert_int_equal(c->layer_count, 1);
@@ -108,7 +109,8 @@ static void every_key_is_read(void **state)
 {
     (void)state;
     static const char keys[] = "amp=1\ndtype=bf16\nloss_scale=dynamic\ninit_scale=1024\ngrowth_factor=1.5\n"
-                               "backoff_factor=.25\ngrowth_interval=+7\nmin_scale=1e-3\nclip_norm=10.5\ndebug=1\n";
+                               "backoff_factor=.25\ngrowth_interval=+7\nmin_scale=1e-3\nmax_scale=1e6\nhysteresis=3\n"
+                               "clip_norm=10.5\ndebug=1\n";
     char in_amp[512], in_net[512];
     snprintf(in_amp, sizeof in_amp, "%s[amp]\n%s%s", NET, keys, LAYER);
     snprintf(in_net, sizeof in_net, "%s%s%s", NET, keys, LAYER);
@@ -120,7 +122,8 @@ static void every_key_is_read(void **state)
         assert_int_equal(c->dynamic, 1);
         assert_true(c->init_scale == 1024 && c->growth_factor == 1.5 && c->backoff_factor == 0.25);
         assert_int_equal(c->growth_interval, 7);
-        assert_true(c->min_scale == 1e-3 && c->clip_norm == 10.5);
+        assert_true(c->min_scale == 1e-3 && c->max_scale == 1e6 && c->clip_norm == 10.5);
+        assert_int_equal(c->hysteresis, 3);
         assert_int_equal(c->debug, 1);
         amp_config_free(c);
     }
@@ -142,7 +145,8 @@ static void every_good_form_of_a_file_is_read(void **state)
         { "lines without '=' in other sections", NET "junk\n[amp]\n" LAYER "pad\n=\n", 1 },
         { "off in [amp]", NET "[amp]\namp=0\n" LAYER, 0 },
         { "static scale", NET "[amp]\nloss_scale=128\n" LAYER, 1 },
-        { "extremes", NET "[amp]\ninit_scale=3.4e38\nmin_scale=1.2e-38\ngrowth_interval=2147483647\n"
+        { "extremes", NET "[amp]\ninit_scale=8.5e37\nmin_scale=1.2e-38\nmax_scale=8.5e37\nhysteresis=100\n"
+                      "growth_interval=2147483647\n"
                       "growth_factor=1.0000001\nbackoff_factor=1e-300\nclip_norm=0.0\n" LAYER, 1 },
         { "nothing of AMP", NET LAYER, 0 },
         { "nothing of AMP, and odd", NET "[sam]\nfrom=-1\n\x01\n[net]\nbatch\n[convolutional]#x\namp2=7\n", 0 },
@@ -259,7 +263,7 @@ static void is_key_knows_the_keys(void **state)
 {
     (void)state;
     static const char *const keys[] = { "amp", "dtype", "loss_scale", "init_scale", "growth_factor", "backoff_factor",
-                                        "growth_interval", "min_scale", "clip_norm", "debug" };
+                                        "growth_interval", "min_scale", "max_scale", "hysteresis", "clip_norm", "debug" };
     static const char *const others[] = { "", "batch", "scale", "scales", "clip", "am", "amp2", "learning_rate" };
     for (size_t i = 0; i < COUNT(keys); i++) assert_true(amp_config_is_key(keys[i]));
     for (size_t i = 0; i < COUNT(others); i++) assert_false(amp_config_is_key(others[i]));
@@ -268,11 +272,13 @@ static void is_key_knows_the_keys(void **state)
 /* -- Refusals -- */
 
 #define ALLOWED_KEYS "; allowed: amp, dtype, loss_scale, init_scale, growth_factor, backoff_factor, growth_interval, " \
-                     "min_scale, clip_norm, debug"
-#define A_NUMBER_FROM_MIN "; allowed: a number from min_scale to 3.4e38"
+                     "min_scale, max_scale, hysteresis, clip_norm, debug"
+#define A_NUMBER_FROM_MIN "; allowed: a number from min_scale to max_scale"
 #define AN_INTERVAL "; allowed: a whole number from 1 to 2147483647"
-#define A_LOSS_SCALE "; allowed: dynamic, or a number from 1.2e-38 to 3.4e38"
+#define A_LOSS_SCALE "; allowed: dynamic, or a number from 1.2e-38 to 8.5e37"
 #define A_MIN_SCALE "; allowed: a number from 1.2e-38 to init_scale"
+#define A_MAX_SCALE "; allowed: a number from init_scale to 8.5e37"
+#define UP_TO_100 "; allowed: a whole number from 1 to 100"
 #define A_CLIP_NORM "; allowed: 0 (off), or a number up to 3.4e38"
 #define A_SECTION "; allowed: the layers of Darknet, [net] first, and [amp]"
 #define EACH_ONCE "; allowed: each key once"
@@ -314,6 +320,17 @@ static void bad_values_are_refused_where_they_stand(void **state)
         { "init_scale=2^16", "init_scale = 2^16: not a decimal number" A_NUMBER_FROM_MIN },
         { "init_scale=1e-6", "init_scale = 1e-6: below min_scale, which is 6.10352e-05" A_NUMBER_FROM_MIN },
         { "min_scale=65537", "min_scale = 65537: above init_scale, which is 65536" A_MIN_SCALE },
+        { "loss_scale=1e38", "loss_scale = 1e38: above 2^126, its inverse is lost in fp32" A_LOSS_SCALE },
+        { "init_scale=1e38", "init_scale = 1e38: above 2^126, its inverse is lost in fp32" A_NUMBER_FROM_MIN },
+        { "max_scale=65535", "max_scale = 65535: below init_scale, which is 65536" A_MAX_SCALE },
+        { "max_scale=-1", "max_scale = -1: not positive" A_MAX_SCALE },
+        { "max_scale=1e38", "max_scale = 1e38: above 2^126, its inverse is lost in fp32" A_MAX_SCALE },
+        { "max_scale=inf", "max_scale = inf: not a decimal number" A_MAX_SCALE },
+        { "hysteresis=0", "hysteresis = 0: below 1" UP_TO_100 },
+        { "hysteresis=-3", "hysteresis = -3: below 1" UP_TO_100 },
+        { "hysteresis=101", "hysteresis = 101: too large" UP_TO_100 },
+        { "hysteresis=1.5", "hysteresis = 1.5: not a whole number" UP_TO_100 },
+        { "hysteresis=two", "hysteresis = two: not a decimal number" UP_TO_100 },
         { "min_scale=0", "min_scale = 0: not positive" A_MIN_SCALE },
         { "growth_factor=1", "growth_factor = 1: not above 1; allowed: a number above 1" },
         { "growth_factor=0.5", "growth_factor = 0.5: not above 1; allowed: a number above 1" },
@@ -360,6 +377,12 @@ static void broken_files_are_refused_where_they_break(void **state)
         { NET "amp=1\namp=1\n" LAYER, ":4: [net] amp = 1: set twice in this section, first on line 3" EACH_ONCE },
         { NET "init_scale=2\n[amp]\nmin_scale=4\n" LAYER,
           ":3: [net] init_scale = 2: below min_scale, which is 4" A_NUMBER_FROM_MIN },
+        { NET "max_scale=8\n[amp]\ninit_scale=16\n" LAYER,
+          ":5: [amp] init_scale = 16: above max_scale, which is 8" A_NUMBER_FROM_MIN },
+        { NET "[amp]\nhystersis=2\n" LAYER,
+          ":4: [amp] hystersis = 2: unknown key, did you mean hysteresis?" ALLOWED_KEYS },
+        { NET "[amp]\nmaxscale=2\n" LAYER,
+          ":4: [amp] maxscale = 2: unknown key, did you mean max_scale?" ALLOWED_KEYS },
         /* a layer's amp= */
         { NET LAYER "amp=2\n", ":5: [convolutional] amp = 2: neither 0 nor 1; allowed: 0, 1" },
         { NET LAYER "[yolo]\namp=fp16\n", ":6: [yolo] amp = fp16: neither 0 nor 1; allowed: 0, 1" },

@@ -80,7 +80,9 @@ static void check_config(const amp_config *c)
     assert_true(c->enabled == 0 || c->enabled == 1);
     assert_true(c->dtype == AMP_FP32 || c->dtype == AMP_FP16 || c->dtype == AMP_BF16);
     assert_true(c->loss_scale > 0 && c->loss_scale <= FLT_MAX);
-    assert_true(c->min_scale >= FLT_MIN && c->init_scale >= c->min_scale && c->init_scale <= FLT_MAX);
+    assert_true(c->min_scale >= FLT_MIN && c->init_scale >= c->min_scale);
+    assert_true(c->max_scale >= c->init_scale && c->max_scale <= 0x1p126);
+    assert_in_range(c->hysteresis, 1, 100);
     assert_true(c->growth_factor > 1 && c->growth_factor <= DBL_MAX);
     assert_true(c->backoff_factor > 0 && c->backoff_factor < 1);
     assert_true(c->growth_interval >= 1);
@@ -101,7 +103,7 @@ static void mutants_are_read_or_refused_in_one_line(void **state)
     static const char *const seeds[] = {
         NET "amp=1\ndtype=fp16\nloss_scale=dynamic\n" LAYER "amp=0\n[maxpool]\nsize=2\n[yolo]\nmask=0,1,2\n",
         NET LAYER "[amp]\namp=1\ndtype=bf16\nloss_scale=128\ninit_scale=1024\ngrowth_factor=1.5\nbackoff_factor=.25\n"
-            "growth_interval=7\nmin_scale=1e-3\nclip_norm=10.5\ndebug=1\n[softmax]\n",
+            "growth_interval=7\nmin_scale=1e-3\nmax_scale=1e6\nhysteresis=3\nclip_norm=10.5\ndebug=1\n[softmax]\n",
         "# comment\r\n[network]\r\nwidth = 4 16\r\n[amp]\r\n; none\r\n[conv]\r\nactivation=leaky\r\n",
     };
     static const char *const arguments[] = { NULL, NULL, NULL, "off", "fp16", "bf17" };

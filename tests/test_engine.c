@@ -16,7 +16,7 @@
 
 /* ---- counting calls ---- */
 
-static struct { amp_backend real; int casts, loads; } counted;
+static struct { amp_backend real; int casts, loads, checks, allocations; } counted;
 
 static amp_status counting_cast(amp_backend *b, const amp_tensor *s, const amp_tensor *d, int accumulate, amp_error *e)
 {
@@ -30,16 +30,30 @@ static amp_status counting_load(amp_backend *b, amp_conv *c, const float *w, amp
     return counted.real.conv_load_weights(b, c, w, e);
 }
 
+static amp_status counting_check(amp_backend *b, const amp_param *p, int count, float inverse, int *found, double *squares, amp_error *e)
+{
+    counted.checks++;
+    return counted.real.check_gradients(b, p, count, inverse, found, squares, e);
+}
+
+static amp_status counting_allocate(amp_backend *b, size_t bytes, void **out, amp_error *e)
+{
+    counted.allocations++;
+    return counted.real.allocate(b, bytes, out, e);
+}
+
 static void count_calls(network *net)
 {
     amp_backend *b = amp_engine_backend(net->amp->engine);
     counted.real = *b;
-    counted.casts = counted.loads = 0;
+    counted.casts = counted.loads = counted.checks = counted.allocations = 0;
+    b->check_gradients = counting_check;
+    b->allocate = counting_allocate;
     b->cast = counting_cast;
     b->conv_load_weights = counting_load;
 }
 
-static void weights_are_cast_once_per_update(void **state)
+static void behaviour_28_a_weight_is_cast_once_per_update(void **state)
 {
     (void)state;
     network *net = parse_branched("", "", "bf16");
@@ -158,40 +172,124 @@ static void a_skipped_step_leaves_no_trace(void **state)
     check_skip("adam=1\n", "bf16", NAN);
 }
 
-static int diverge(void)
+/* Trainings that collapse: each in a process of its own. */
+static int diverge(const char *how)
 {
-    network *net = parse_branched("amp=1\nmin_scale=1024\ninit_scale=4096\n", "", "fp16");
-    for (int i = 0; i < 10 * net->subdivisions; i++) {
+    int fp16 = !strcmp(how, "fp16");
+    network *net = parse_branched(fp16 ? "amp=1\nmin_scale=1024\ninit_scale=4096\n" : "", "", fp16 ? "fp16" : "bf16");
+    train_step(net, 1);
+    train_step(net, 2);
+    if (!strcmp(how, "weights")) net->layers[1].weights[5] = NAN;
+    for (int i = 0; i < 200 * net->subdivisions; i++) {
         feed(net, 1);
-        net->input[0] = INFINITY;
+        if (strcmp(how, "weights")) net->input[0] = INFINITY;
         train_network_datum(net);
     }
     return 0;
 }
 
-/* In a process of its own: this program again, since OpenMP's threads do not survive a fork. */
-static void overflow_for_ever_ends_training(void **state)
+/* This program again, since OpenMP's threads do not survive a fork; asserts that it ends with status 1. */
+static void collapse(const char *how, char *text, size_t size)
 {
-    (void)state;
     int out[2], status;
+    size_t length = 0;
     assert_int_equal(pipe(out), 0);
     pid_t child = fork();
     if (!child) {
         dup2(out[1], 2);
-        execl("/proc/self/exe", "test_engine", "diverge", (char *)NULL);
+        execl("/proc/self/exe", "test_engine", "diverge", how, (char *)NULL);
         _exit(127);
     }
     close(out[1]);
-    char text[8192] = "";
-    size_t length = 0;
-    for (ssize_t got; length < sizeof text - 1 && (got = read(out[0], text + length, sizeof text - 1 - length)) > 0;) length += (size_t)got;
+    for (ssize_t got; length < size - 1 && (got = read(out[0], text + length, size - 1 - length)) > 0;) length += (size_t)got;
+    text[length] = 0;
     close(out[0]);
     waitpid(child, &status, 0);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 1);
+}
+
+static void overflow_for_ever_ends_training(void **state)
+{
+    (void)state;
+    static char text[65536];
+    collapse("fp16", text, sizeof text);
     assert_non_null(strstr(text, "4096 -> 2048"));
-    assert_non_null(strstr(text, "gradients stay inf or NaN"));
-    assert_non_null(strstr(text, "layer 0 (weights)"));
+    assert_non_null(strstr(text, "gradients stay inf or NaN at the smallest loss scale, 1024; first in the image, forward; last good step: 1; "
+                                 "last checkpoint: none yet; try a lower learning_rate"));
+    collapse("bf16", text, sizeof text);
+    assert_non_null(strstr(text, "gradients stay inf or NaN step after step at loss scale 1; first in the image, forward; last good step: 2; "));
+}
+
+/* Nothing would ever mend them: the first skipped step is the last. */
+static void weights_that_are_not_finite_end_training_at_once(void **state)
+{
+    (void)state;
+    static char text[65536];
+    collapse("weights", text, sizeof text);
+    assert_non_null(strstr(text, "weights are inf, NaN or beyond 1e19; first in weights of layer 1 [convolutional], update; last good step: 2; "));
+    const char *first = strstr(text, " skipped: ");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, " skipped: "));
+}
+
+/* ---- observers and debug=1 ---- */
+
+typedef struct sights { int count; char text[128][48]; } sights;
+
+static amp_status note(void *context, amp_backend *b, const amp_seen *seen, amp_error *error)
+{
+    sights *s = context;
+    (void)b;
+    (void)error;
+    assert_true(s->count < 128);
+    assert_true(seen->kind != AMP_SEEN_GRADIENT || (seen->tensor.shape.n == 1 && seen->tensor.shape.h == 1 && seen->tensor.shape.w == 1));
+    snprintf(s->text[s->count++], sizeof s->text[0], "%d %s %s %s", seen->layer, seen->name, amp_dtype_name(seen->tensor.dtype),
+             seen->kind == AMP_SEEN_GRADIENT ? "gradient" : amp_seen_in_forward(seen->kind) ? "forward" : "backward");
+    return AMP_OK;
+}
+
+static void an_observer_sees_every_tensor_in_the_order_of_time(void **state)
+{
+    (void)state;
+    static const char *const expected[] = { "-1 image fp32 forward", "0 input bf16 forward", "0 output bf16 forward", "1 output bf16 forward",
+        "2 output bf16 forward", "3 output bf16 forward", "4 output bf16 forward", "5 output bf16 forward", "5 output fp32 forward",
+        "6 output fp32 forward", "6 delta fp32 backward", "5 delta bf16 backward", "5 weights fp32 gradient", "5 biases fp32 gradient",
+        "4 delta bf16 backward", "3 delta bf16 backward", "2 delta bf16 backward", "1 delta bf16 backward", "1 weights fp32 gradient",
+        "1 biases fp32 gradient", "1 scales fp32 gradient", "0 delta bf16 backward", "0 weights fp32 gradient", "0 biases fp32 gradient",
+        "0 scales fp32 gradient" };
+    enum { EXPECTED = sizeof expected / sizeof *expected };
+    network *net = parse_branched("", "", "bf16");
+    sights seen = { 0 };
+    amp_engine_set_observer(net->amp->engine, &(amp_observer){ &seen, note });
+    feed(net, 1);
+    train_network_datum(net);
+    for (int i = 0; i < EXPECTED && i < seen.count; i++) assert_string_equal(seen.text[i], expected[i]);
+    assert_int_equal(seen.count, EXPECTED);
+    amp_engine_set_observer(net->amp->engine, NULL);
+    train_network_datum(net);
+    assert_int_equal(seen.count, EXPECTED);
+    release(net);
+}
+
+/* The calls of one step in which anomaly detection would show: with it off, there are none but the step's own. */
+static void debug_costs_nothing_when_it_is_off(void **state)
+{
+    (void)state;
+    for (int debug = 0; debug < 2; debug++) {
+        network *net = parse_branched(debug ? "amp=1\ndebug=1\n" : "", "", "bf16");
+        train_step(net, 1);
+        count_calls(net);
+        train_step(net, 9);
+        if (debug) {
+            assert_true(counted.checks >= 2 * 26 && counted.allocations >= 2 * 13 && counted.casts >= 2 * 16);
+        } else {
+            assert_true(counted.checks <= 2); /* parameters, and statistics */
+            assert_int_equal(counted.allocations, 0);
+            assert_int_equal(counted.casts, 2 * 3); /* image → bf16, last convolution → fp32, its delta → bf16; in two subdivisions */
+        }
+        release(net);
+    }
 }
 
 static void debug_names_the_first_bad_tensor(void **state)
@@ -213,6 +311,8 @@ static void debug_names_the_first_bad_tensor(void **state)
     assert_int_equal(report.anomaly.layer, 6);
     assert_string_equal(report.anomaly.pass, "backward");
     assert_string_equal(report.anomaly.tensor, "delta");
+    assert_int_equal(report.anomaly.bad_images, 1);
+    assert_int_equal(report.anomaly.image, 0);
     release(net);
 }
 
@@ -360,7 +460,7 @@ static void loaded_weights_reach_the_half_copies(void **state)
     release(b);
 }
 
-static void memory_does_not_grow_over_repeated_inference(void **state)
+static void behaviour_30_repeated_inference_makes_no_new_half_copies(void **state)
 {
     (void)state;
     network *net = parse_branched("", "", "bf16");
@@ -375,21 +475,24 @@ static void memory_does_not_grow_over_repeated_inference(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], "diverge")) return diverge();
+    if (argc > 2 && !strcmp(argv[1], "diverge")) return diverge(argv[2]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_are_cast_once_per_update),
+        cmocka_unit_test(behaviour_28_a_weight_is_cast_once_per_update),
         cmocka_unit_test(a_value_is_cast_once_per_form),
         cmocka_unit_test(forms_follow_autocast_rules),
         cmocka_unit_test(half_resident_layers_give_their_buffers_back),
         cmocka_unit_test(a_skipped_step_leaves_no_trace),
         cmocka_unit_test(overflow_for_ever_ends_training),
+        cmocka_unit_test(weights_that_are_not_finite_end_training_at_once),
+        cmocka_unit_test(an_observer_sees_every_tensor_in_the_order_of_time),
+        cmocka_unit_test(debug_costs_nothing_when_it_is_off),
         cmocka_unit_test(debug_names_the_first_bad_tensor),
         cmocka_unit_test(sgd_trains_as_stock),
         cmocka_unit_test(adam_follows_the_reference),
         cmocka_unit_test(clip_norm_bounds_the_averaged_gradient),
         cmocka_unit_test(inference_resize_and_batch_follow_stock),
         cmocka_unit_test(loaded_weights_reach_the_half_copies),
-        cmocka_unit_test(memory_does_not_grow_over_repeated_inference),
+        cmocka_unit_test(behaviour_30_repeated_inference_makes_no_new_half_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,17 +255,6 @@ static void adam_decays_scales(void **state)
     release(net);
 }
 
-static void a_route_promotes_whichever_input_is_wide(void **state)
-{
-    (void)state;
-    static const char text[] = NET("") CONV(4, "amp=0\n") CONV(4, "") "[route]\nlayers=-1,0\n" TAIL;
-    network *net = parse(text, "bf16");
-    predict(net);
-    assert_int_equal(form_of(net, 1), AMP_FORM_LOW);
-    assert_int_equal(form_of(net, 2), AMP_FORM_WIDE);
-    release(net);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,7 +269,6 @@ int main(void)
         cmocka_unit_test(the_batch_may_grow),
         cmocka_unit_test(memory_is_shared_and_inference_has_no_deltas),
         cmocka_unit_test(adam_decays_scales),
-        cmocka_unit_test(a_route_promotes_whichever_input_is_wide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "darknet_amp.h"
 #include "host/host_random.h"
@@ -101,6 +102,65 @@ static void jobs_are_numbered_from_one(void **state)
     assert_int_equal(darknet_amp_next_job(), 2);
 }
 
+static void the_seed_leaves_rands_sequence_alone(void **state)
+{
+    (void)state;
+    int stock[100];
+    srand(11);
+    for (int i = 0; i < 100; i++) stock[i] = rand();
+    amp_random_set_seed(7);
+    srand(11);
+    for (int i = 0; i < 100; i++) assert_int_equal(rand(), stock[i]);
+}
+
+/* At each place of the generator's ring, and over its end. */
+static void a_saved_generator_goes_on_with_the_same_numbers(void **state)
+{
+    (void)state;
+    amp_random_set_seed(7);
+    for (int place = 0; place < 70; place++) {
+        unsigned char saved[AMP_HOST_RANDOM_BYTES], again[AMP_HOST_RANDOM_BYTES];
+        int expected[100];
+        srand(5);
+        for (int i = 0; i < place; i++) rand();
+        assert_true(amp_random_save(saved));
+        for (int i = 0; i < 100; i++) expected[i] = rand();
+        srand(9);
+        for (int i = 0; i < 3; i++) rand();
+        assert_true(amp_random_restore(saved));
+        assert_true(amp_random_save(again));
+        assert_memory_equal(saved, again, sizeof saved);
+        for (int i = 0; i < 100; i++) assert_int_equal(rand(), expected[i]);
+    }
+}
+
+static void a_generator_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    unsigned char saved[AMP_HOST_RANDOM_BYTES], bad[AMP_HOST_RANDOM_BYTES];
+    const int32_t heads[] = { 0, 1, 2, 4, 5 * 31 + 3, 5 * 1000 + 3, -2, INT32_MIN, INT32_MAX };
+    amp_random_set_seed(7);
+    srand(5);
+    assert_true(amp_random_save(saved));
+    int expected = rand();
+    assert_true(amp_random_restore(saved));
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        memcpy(bad, saved, sizeof bad);
+        memcpy(bad, &heads[i], sizeof heads[i]);
+        assert_false(amp_random_restore(bad));
+    }
+    assert_int_equal(rand(), expected);
+}
+
+static void jobs_go_on_from_a_number(void **state)
+{
+    (void)state;
+    amp_random_set_next_job(41);
+    assert_int_equal(amp_random_jobs_begun(), 40);
+    assert_int_equal(darknet_amp_next_job(), 41);
+    assert_int_equal(amp_random_jobs_begun(), 41);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +169,10 @@ int main(void)
         cmocka_unit_test(numbers_cover_rands_range_evenly),
         cmocka_unit_test(the_main_thread_keeps_rand),
         cmocka_unit_test(jobs_are_numbered_from_one),
+        cmocka_unit_test(jobs_go_on_from_a_number),
+        cmocka_unit_test(the_seed_leaves_rands_sequence_alone),
+        cmocka_unit_test(a_saved_generator_goes_on_with_the_same_numbers),
+        cmocka_unit_test(a_generator_that_is_none_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "../tensor/safe_file.h"
 #include "engine.h"
 
 enum { AMP_RANDOM_STATE_BYTES = 128 };
@@ -19,6 +20,7 @@ typedef struct amp_run_state {
     int64_t t;                /* optimizer steps: network.t */
     uint64_t steps, skipped;  /* of the whole training */
     int32_t width, height;    /* of the network's input: random=1 moves them */
+    int32_t batch, subdivisions; /* a window goes on only where both are what they were */
     int32_t window;           /* subdivisions done of the batch under way; 0 between steps */
     int32_t seeded;           /* trained with -seed: seed, next_job and random are valid */
     uint32_t seed;
@@ -32,7 +34,8 @@ typedef struct amp_run_state {
 typedef struct amp_checkpoint amp_checkpoint;
 
 /* Writes a sidecar to path and flushes it to the disk; the caller renames it into place. weights_checksum: amp_file_checksum of
- * the .weights file it goes with. On failure the file at path is removed. */
+ * the .weights file it goes with. AMP_IO_FAILED: the file at path is removed. AMP_DIVERGED: masters or optimizer state hold inf
+ * or NaN, and nothing is written. */
 amp_status amp_checkpoint_write(const char *path, const amp_engine *, const amp_run_state *, uint64_t weights_checksum,
                                 amp_error *);
 
@@ -49,5 +52,27 @@ uint64_t amp_checkpoint_weights(const amp_checkpoint *); /* the checksum of its 
  * note (may come out empty): what the user should know, as when the optimizer or the loss scaling was changed since; settings
  * of the .cfg win over saved ones (growth_factor and its like), state is the saved one (scale, trackers, counters). */
 amp_status amp_checkpoint_apply(const amp_checkpoint *, amp_engine *, char note[256], amp_error *);
+
+/* Saving the pair, NAME and its sidecar NAME.amp, so that a kill at any moment leaves a pair that matches: the old one, or the
+ * new one after amp_checkpoint_recover. What NAME points to, if it is a symbolic link, is where both lie.
+ *
+ *     amp_checkpoint_save save;
+ *     AMP_TRY(amp_checkpoint_begin(name, &save, error));
+ *     ... write the .weights to save.weights.temporary, and see that all of it was written ...
+ *     status = amp_checkpoint_finish(&save, engine, run, error);     or, when that failed, amp_checkpoint_cancel(&save)
+ *
+ * finish ends the save also when it fails; then the pair before is whole and in place, unless the message says where the new one
+ * is. A device or a FIFO is written directly (save.weights.direct) and gets no sidecar. */
+typedef struct amp_checkpoint_save { amp_safe_file weights, sidecar; } amp_checkpoint_save;
+
+amp_status amp_checkpoint_begin(const char *name, amp_checkpoint_save *, amp_error *);
+amp_status amp_checkpoint_finish(amp_checkpoint_save *, const amp_engine *, const amp_run_state *, amp_error *);
+void amp_checkpoint_cancel(amp_checkpoint_save *);
+
+/* To be called before a training loads NAME: ends a save of NAME that was killed between its renames, and reads the sidecar.
+ * *out, the caller's: the sidecar of just this .weights file; NULL if there is none, or no NAME. note (may come out empty): what
+ * was ended. AMP_BAD_CHECKPOINT: the sidecar is not sound, or belongs to other weights. Not for programs that only look at
+ * the weights: another one may be saving them. */
+amp_status amp_checkpoint_recover(const char *name, amp_checkpoint **out, char note[256], amp_error *);
 
 #endif

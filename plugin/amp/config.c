@@ -154,7 +154,7 @@ static amp_status read_setting(parse *p, settings *to, const cfg_item *item, amp
 static amp_status refuse_key(const parse *p, const cfg_item *item, amp_error *error)
 {
     const char *names[AMP_KEYS];
-    char allowed[160] = "", problem[96];
+    char allowed[192] = "", problem[96];
     for (int key = 0; key < AMP_KEYS; key++) {
         names[key] = amp_key_name((amp_key)key);
         if (key) strcat(allowed, ", ");
@@ -248,17 +248,27 @@ static double value_of(const parse *p, amp_key key, double otherwise)
     return set ? set->number[key] : otherwise;
 }
 
+/* init_scale lies beyond bound, which is value: complains of init_scale if that was set, else of bound. */
+static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value, amp_error *error)
+{
+    int blame_init = winner(p, AMP_KEY_INIT_SCALE) != NULL, init_is_below = bound == AMP_KEY_MIN_SCALE;
+    amp_key key = blame_init ? AMP_KEY_INIT_SCALE : bound, other = blame_init ? bound : AMP_KEY_INIT_SCALE;
+    const settings *set = winner(p, key);
+    char problem[96];
+    snprintf(problem, sizeof problem, "%s %s, which is %g", blame_init == init_is_below ? "below" : "above",
+             amp_key_name(other), blame_init ? value : init_scale);
+    return cfg_fail(error, (cfg_place){ p->file, set->line[key], set == &p->amp ? "[amp]" : "[net]",
+                    amp_key_name(key), set->text[key] }, problem, amp_key_allowed(key));
+}
+
 /* Each is right for itself, but a scale that starts below its own floor would end training at its first backoff. */
 static amp_status check_scales(const parse *p, const amp_config *config, amp_error *error)
 {
-    if (config->init_scale >= config->min_scale) return AMP_OK;
-    amp_key key = winner(p, AMP_KEY_INIT_SCALE) ? AMP_KEY_INIT_SCALE : AMP_KEY_MIN_SCALE;
-    const settings *set = winner(p, key);
-    char problem[96];
-    if (key == AMP_KEY_INIT_SCALE) snprintf(problem, sizeof problem, "below min_scale, which is %g", config->min_scale);
-    else snprintf(problem, sizeof problem, "above init_scale, which is %g", config->init_scale);
-    return cfg_fail(error, (cfg_place){ p->file, set->line[key], set == &p->amp ? "[amp]" : "[net]",
-                    amp_key_name(key), set->text[key] }, problem, amp_key_allowed(key));
+    if (config->init_scale < config->min_scale)
+        return refuse_scale(p, config->init_scale, AMP_KEY_MIN_SCALE, config->min_scale, error);
+    if (config->init_scale > config->max_scale)
+        return refuse_scale(p, config->init_scale, AMP_KEY_MAX_SCALE, config->max_scale, error);
+    return AMP_OK;
 }
 
 /* Keys under [net] that do nothing for want of amp=1 are no error, since another Darknet's .cfg may hold one
@@ -290,6 +300,8 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     config->backoff_factor = value_of(p, AMP_KEY_BACKOFF_FACTOR, 0.5);
     config->growth_interval = (int)value_of(p, AMP_KEY_GROWTH_INTERVAL, 2000);
     config->min_scale = value_of(p, AMP_KEY_MIN_SCALE, 0x1p-14);
+    config->max_scale = value_of(p, AMP_KEY_MAX_SCALE, 0x1p126);
+    config->hysteresis = (int)value_of(p, AMP_KEY_HYSTERESIS, 1);
     config->clip_norm = value_of(p, AMP_KEY_CLIP_NORM, 0);
     config->debug = (int)value_of(p, AMP_KEY_DEBUG, 0);
     if (!p->mentioned) note_idle_key(p, config);

@@ -16,7 +16,8 @@ typedef struct amp_config {
     double loss_scale;
     double init_scale, growth_factor, backoff_factor;
     int growth_interval;
-    double min_scale;
+    double min_scale, max_scale;
+    int hysteresis;
     double clip_norm;   /* 0: off */
     int debug;
     int layer_count;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../tensor/tensor.h"
+#include "scaler.h"
 
 static const char *const not_a_number = "not a decimal number";
 
@@ -66,7 +67,8 @@ static const char *parse_dtype(const char *value, double *number)
     return NULL;
 }
 
-/* Normal numbers of fp32, in which the scale is kept: their inverses are finite and not zero. */
+/* Normal numbers of fp32, in which the scale is kept, that have a normal inverse: Darknet is built with -Ofast and runs with
+ * flush-to-zero, where any other inverse is 0 and so would be every gradient. */
 static const char *parse_scale(const char *value, double *number)
 {
     double parsed;
@@ -74,6 +76,7 @@ static const char *parse_scale(const char *value, double *number)
     if (problem) return problem;
     if (!(parsed > 0)) return "not positive";
     if (parsed < FLT_MIN || parsed > FLT_MAX) return "out of fp32's range";
+    if (parsed > 0x1p126) return "above 2^126, its inverse is lost in fp32";
     *number = parsed;
     return NULL;
 }
@@ -109,16 +112,25 @@ static const char *parse_backoff_factor(const char *value, double *number)
     return NULL;
 }
 
-static const char *parse_interval(const char *value, double *number)
+/* A whole number from 1 to limit. */
+static const char *parse_count(const char *value, int limit, double *number)
 {
     double parsed;
     const char *problem = parse_decimal(value, &parsed);
     if (problem) return problem;
     if (parsed > 0 && strspn(value, "+0123456789") != strlen(value)) return "not a whole number";
     if (!(parsed >= 1)) return "below 1";
-    if (parsed > INT_MAX) return "too large";
+    if (parsed > limit) return "too large";
     *number = parsed;
     return NULL;
+}
+
+static const char *parse_interval(const char *value, double *number) { return parse_count(value, INT_MAX, number); }
+
+/* As far as the scaler goes: a longer run of skipped steps ends training. */
+static const char *parse_hysteresis(const char *value, double *number)
+{
+    return parse_count(value, AMP_SCALER_STUCK_LIMIT, number);
 }
 
 static const char *parse_clip_norm(const char *value, double *number)
@@ -141,12 +153,14 @@ typedef struct key_row {
 static const key_row rows[AMP_KEYS] = {
     [AMP_KEY_AMP] = { "amp", parse_flag, "0, 1" },
     [AMP_KEY_DTYPE] = { "dtype", parse_dtype, "fp16, bf16, fp32" },
-    [AMP_KEY_LOSS_SCALE] = { "loss_scale", parse_loss_scale, "dynamic, or a number from 1.2e-38 to 3.4e38" },
-    [AMP_KEY_INIT_SCALE] = { "init_scale", parse_scale, "a number from min_scale to 3.4e38" },
+    [AMP_KEY_LOSS_SCALE] = { "loss_scale", parse_loss_scale, "dynamic, or a number from 1.2e-38 to 8.5e37" },
+    [AMP_KEY_INIT_SCALE] = { "init_scale", parse_scale, "a number from min_scale to max_scale" },
     [AMP_KEY_GROWTH_FACTOR] = { "growth_factor", parse_growth_factor, "a number above 1" },
     [AMP_KEY_BACKOFF_FACTOR] = { "backoff_factor", parse_backoff_factor, "a number above 0 and below 1" },
     [AMP_KEY_GROWTH_INTERVAL] = { "growth_interval", parse_interval, "a whole number from 1 to 2147483647" },
     [AMP_KEY_MIN_SCALE] = { "min_scale", parse_scale, "a number from 1.2e-38 to init_scale" },
+    [AMP_KEY_MAX_SCALE] = { "max_scale", parse_scale, "a number from init_scale to 8.5e37" },
+    [AMP_KEY_HYSTERESIS] = { "hysteresis", parse_hysteresis, "a whole number from 1 to 100" },
     [AMP_KEY_CLIP_NORM] = { "clip_norm", parse_clip_norm, "0 (off), or a number up to 3.4e38" },
     [AMP_KEY_DEBUG] = { "debug", parse_flag, "0, 1" },
 };

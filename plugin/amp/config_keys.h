@@ -15,6 +15,8 @@ typedef enum amp_key {
     AMP_KEY_BACKOFF_FACTOR,
     AMP_KEY_GROWTH_INTERVAL, /* a whole number that fits int */
     AMP_KEY_MIN_SCALE,
+    AMP_KEY_MAX_SCALE,
+    AMP_KEY_HYSTERESIS,      /* a whole number from 1 to 100 */
     AMP_KEY_CLIP_NORM,
     AMP_KEY_DEBUG,           /* 0 or 1 */
     AMP_KEYS                 /* how many there are; also "no such key" */

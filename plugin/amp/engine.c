@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PLANS = 16 }; /* random=1 has ten sizes, validation adds a few */
+#include "../tensor/half.h"
 
-/* Statistics as they were after the last step that happened. */
-typedef struct statistics { float *array, *committed; size_t count; } statistics;
+enum { MAX_PLANS = 16 }; /* random=1 has ten sizes, validation adds a few */
 
 struct amp_engine {
     amp_engine_settings settings;
@@ -20,105 +19,21 @@ struct amp_engine {
     void *block;          /* memory of the active plan's arena */
     size_t block_bytes;
     int weights_stale, training;
-    amp_anomaly anomaly;
 
-    amp_param *params;
-    char *decays;         /* per parameter: SGD decays it */
-    int param_count;
-    float *gradient_block, *moment_block;
-    size_t gradient_count;
-    amp_gradients *gradients;
-    statistics *statistics;
-    float *committed_block;
-    int statistics_count;
+    amp_observer observer;
+    int in_step;          /* a training forward has run since the last update */
+    int watched_step;     /* anomaly detection is on for this step */
+    int watching;         /* ... and for the pass that runs */
+    amp_anomaly anomaly;  /* the first non-finite tensor of a watched step */
+    amp_anomaly rejected; /* why this step must be skipped, whatever its gradients are */
+
+    amp_parameters parameters;
 };
 
 static amp_step step_of(amp_engine *engine, const amp_plan_key *key)
 {
     return (amp_step){ .backend = engine->backend, .host = &engine->host, .training = engine->training,
                        .keeps_state = key->keeps_state };
-}
-
-/* ---- parameters ---- */
-
-static void map_gradients(amp_gradients *gradients, const amp_layer_desc *layer, int k, float *gradient)
-{
-    const float *master = layer->params[k].master;
-    gradients->all[k] = gradient;
-    if (master == layer->weights) gradients->weights = gradient;
-    if (master == layer->biases) gradients->biases = gradient;
-    if (master == layer->scales) gradients->scales = gradient;
-}
-
-static amp_status collect_parameters(amp_engine *engine, const amp_network_desc *network, amp_error *error)
-{
-    amp_backend *b = engine->backend;
-    size_t elements = 0, committed = 0;
-    int params = 0, arrays = 0;
-    for (int i = 0; i < network->count; i++) {
-        const amp_layer_desc *layer = &network->layers[i];
-        params += layer->param_count;
-        arrays += layer->statistics_count;
-        for (int k = 0; k < layer->param_count; k++) elements += layer->params[k].count;
-        for (int k = 0; k < layer->statistics_count; k++) committed += layer->statistics[k].count;
-    }
-    engine->params = calloc((size_t)params + 1, sizeof *engine->params);
-    engine->decays = calloc((size_t)params + 1, 1);
-    engine->gradients = calloc((size_t)network->count + 1, sizeof *engine->gradients);
-    engine->statistics = calloc((size_t)arrays + 1, sizeof *engine->statistics);
-    engine->committed_block = calloc(committed + 1, sizeof(float));
-    if (!engine->params || !engine->decays || !engine->gradients || !engine->statistics || !engine->committed_block)
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters", params);
-    AMP_TRY(b->allocate(b, elements * sizeof(float), (void **)&engine->gradient_block, error));
-    AMP_TRY(b->zero(b, engine->gradient_block, elements * sizeof(float), error));
-    if (engine->settings.adam) {
-        AMP_TRY(b->allocate(b, 2 * elements * sizeof(float), (void **)&engine->moment_block, error));
-        AMP_TRY(b->zero(b, engine->moment_block, 2 * elements * sizeof(float), error));
-    }
-
-    size_t at = 0, saved = 0;
-    for (int i = 0; i < network->count; i++) {
-        const amp_layer_desc *layer = &network->layers[i];
-        for (int k = 0; k < layer->param_count; k++) {
-            const amp_param_desc *d = &layer->params[k];
-            amp_param *p = &engine->params[engine->param_count];
-            *p = (amp_param){ .master = d->master, .grad = engine->gradient_block + at, .count = d->count, .layer = i,
-                              .name = d->name, .rate_scale = layer->rate_scale,
-                              .momentum = *d->gradient_slot };
-            if (engine->moment_block) {
-                p->m = engine->moment_block + at;
-                p->v = engine->moment_block + elements + at;
-            }
-            engine->decays[engine->param_count++] = (char)d->decays;
-            map_gradients(&engine->gradients[i], layer, k, p->grad);
-            at += d->count;
-        }
-        for (int k = 0; k < layer->statistics_count; k++) {
-            statistics *s = &engine->statistics[engine->statistics_count++];
-            *s = (statistics){ layer->statistics[k].array, engine->committed_block + saved, layer->statistics[k].count };
-            saved += s->count;
-        }
-    }
-    engine->gradient_count = elements;
-    return AMP_OK;
-}
-
-static amp_status keep_statistics(amp_engine *engine, amp_error *error)
-{
-    for (int i = 0; i < engine->statistics_count; i++) {
-        statistics *s = &engine->statistics[i];
-        AMP_TRY(engine->backend->upload(engine->backend, s->committed, s->array, s->count * sizeof(float), error));
-    }
-    return AMP_OK;
-}
-
-static amp_status restore_statistics(amp_engine *engine, amp_error *error)
-{
-    for (int i = 0; i < engine->statistics_count; i++) {
-        statistics *s = &engine->statistics[i];
-        AMP_TRY(engine->backend->upload(engine->backend, s->array, s->committed, s->count * sizeof(float), error));
-    }
-    return AMP_OK;
 }
 
 /* ---- life ---- */
@@ -137,9 +52,8 @@ amp_status amp_engine_create(const amp_engine_settings *settings, amp_backend *b
     engine->host = *host;
     engine->layer_count = network->count;
     engine->weights_stale = 1;
-    amp_status status = network->count > 0 ? collect_parameters(engine, network, error)
+    amp_status status = network->count > 0 ? amp_parameters_collect(&engine->parameters, network, settings->adam, backend, error)
                                            : amp_fail(error, AMP_BAD_NETWORK, "amp: the network has no layers");
-    if (status == AMP_OK) status = keep_statistics(engine, error);
     if (status != AMP_OK) amp_engine_free(engine);
     else *out = engine;
     return status;
@@ -151,14 +65,8 @@ void amp_engine_free(amp_engine *engine)
     amp_backend *b = engine->backend;
     for (int i = 0; i < engine->plan_count; i++) amp_plan_free(engine->plans[i], b);
     if (engine->block) b->release(b, engine->block);
-    if (engine->gradient_block) b->release(b, engine->gradient_block);
-    if (engine->moment_block) b->release(b, engine->moment_block);
+    amp_parameters_free(&engine->parameters, b);
     b->destroy(b);
-    free(engine->params);
-    free(engine->decays);
-    free(engine->gradients);
-    free(engine->statistics);
-    free(engine->committed_block);
     free(engine);
 }
 
@@ -168,7 +76,7 @@ void amp_engine_invalidate(amp_engine *engine) { engine->active = NULL; }
 void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_stale = 1;
-    keep_statistics(engine, NULL);
+    amp_parameters_keep(&engine->parameters, engine->backend, NULL);
 }
 
 const amp_scaler *amp_engine_scaler(const amp_engine *engine) { return &engine->settings.scaler; }
@@ -178,8 +86,16 @@ const amp_plan *amp_engine_plan(const amp_engine *engine) { return engine->activ
 
 const amp_param *amp_engine_params(const amp_engine *engine, int *count)
 {
-    *count = engine->param_count;
-    return engine->params;
+    *count = engine->parameters.param_count;
+    return engine->parameters.params;
+}
+
+amp_engine_state amp_engine_state_of(const amp_engine *engine)
+{
+    const amp_parameters *p = &engine->parameters;
+    return (amp_engine_state){ .adam = engine->settings.adam, .layer_count = engine->layer_count, .param_count = p->param_count,
+                               .statistics_count = p->statistics_count, .layer_types = p->layer_types, .params = p->params,
+                               .params_unsaved = p->unsaved, .statistics = p->statistics };
 }
 
 /* ---- plans ---- */
@@ -211,7 +127,7 @@ amp_status amp_engine_add_plan(amp_engine *engine, const amp_network_desc *netwo
     if (engine->plan_count == MAX_PLANS) forget_oldest_plan(engine);
     amp_step step = step_of(engine, key);
     amp_plan *plan;
-    AMP_TRY(amp_plan_create(network, key, engine->settings.dtype, engine->gradients, &step, &plan, error));
+    AMP_TRY(amp_plan_create(network, key, engine->settings.dtype, engine->parameters.gradients, &step, &plan, error));
     plan->last_use = engine->uses;
     engine->plans[engine->plan_count++] = plan;
     return AMP_OK;
@@ -252,12 +168,77 @@ static amp_status refresh_weights(amp_engine *engine, amp_error *error)
 {
     if (!engine->weights_stale) return AMP_OK;
     const amp_plan *plan = engine->active;
-    for (int i = 0; i < plan->count; i++) {
-        amp_node *node = &plan->nodes[i];
-        if (node->conv) AMP_TRY(engine->backend->conv_load_weights(engine->backend, node->conv, node->desc.weights, error));
-    }
+    for (int i = 0; i < plan->count; i++) AMP_TRY(amp_node_load_weights(&plan->nodes[i], engine->backend, error));
     engine->weights_stale = 0;
     return AMP_OK;
+}
+
+/* ---- observers and the step's verdict ---- */
+
+void amp_engine_set_observer(amp_engine *engine, const amp_observer *observer)
+{
+    engine->observer = observer ? *observer : (amp_observer){ 0 };
+}
+
+const amp_anomaly *amp_engine_anomaly(const amp_engine *engine) { return &engine->anomaly; }
+
+void amp_engine_reject_step(amp_engine *engine, const amp_anomaly *why)
+{
+    if (!engine->rejected.found) engine->rejected = *why;
+    if (engine->in_step && engine->watched_step && !engine->anomaly.found) engine->anomaly = *why;
+}
+
+static int observed(const amp_engine *engine) { return engine->watching || engine->observer.see; }
+
+static amp_status show(amp_engine *engine, amp_seen_kind kind, int layer, const char *name, amp_tensor tensor, amp_error *error)
+{
+    amp_seen seen = { kind, layer, name, tensor };
+    if (engine->observer.see) AMP_TRY(engine->observer.see(engine->observer.context, engine->backend, &seen, error));
+    return engine->watching ? amp_anomaly_look(&engine->anomaly, engine->backend, &seen, error) : AMP_OK;
+}
+
+/* Casts that the layer is about to ask for are made here, so that they are seen before it computes. */
+static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
+{
+    for (int k = 0; k < node->desc.input_count; k++) {
+        amp_value *input = node->inputs[k];
+        amp_tensor x;
+        if (input->data_valid[node->form]) continue;
+        AMP_TRY(amp_value_read(step, input, node->form, &x, error));
+        AMP_TRY(show(engine, AMP_SEEN_INPUT, node->index, "input", x, error));
+    }
+    return AMP_OK;
+}
+
+static amp_status show_gradients(amp_engine *engine, const amp_node *node, amp_error *error)
+{
+    for (int k = 0; k < node->desc.param_count; k++) {
+        const amp_param_desc *p = &node->desc.params[k];
+        amp_tensor gradient = { node->gradients->all[k], AMP_FP32, AMP_NHWC, { 1, (int)p->count, 1, 1 } };
+        AMP_TRY(show(engine, AMP_SEEN_GRADIENT, node->index, p->name, gradient, error));
+    }
+    return AMP_OK;
+}
+
+/* Anomaly detection is switched for whole steps, and looks at their passes only, not at a validation between them. Without
+ * debug=1 it is on where one more overflow would end training: the message then names where that began. */
+static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training)
+{
+    int of_step = training && key->keeps_state;
+    engine->training = training;
+    if (of_step && !engine->in_step) {
+        engine->in_step = 1;
+        engine->watched_step = engine->settings.debug || amp_scaler_would_diverge(&engine->settings.scaler);
+    }
+    engine->watching = of_step && engine->watched_step;
+    if (engine->watching && !engine->anomaly.found) engine->anomaly = engine->rejected;
+}
+
+/* A loss may be inf or NaN although every gradient is finite. */
+static void check_loss(amp_engine *engine, const amp_node *node)
+{
+    if (!engine->training || amp_is_finite(engine->host.loss(engine->host.context, node->index))) return;
+    amp_engine_reject_step(engine, &(amp_anomaly){ .found = 1, .layer = node->index, .pass = "forward", .tensor = "loss" });
 }
 
 /* ---- the step ---- */
@@ -271,28 +252,42 @@ static void forget_values(amp_plan *plan)
     }
 }
 
+static amp_status forward_layer(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
+{
+    int shown = observed(engine);
+    if (shown) AMP_TRY(show_inputs(engine, node, step, error));
+    AMP_TRY(amp_node_forward(node, step, error));
+    if (shown) AMP_TRY(show(engine, AMP_SEEN_OUTPUT, node->index, "output", amp_value_data(node->output, node->output->home), error));
+    if (node->desc.is_loss) check_loss(engine, node);
+    return AMP_OK;
+}
+
+/* What the host reads: the output in fp32 NCHW. */
+static amp_status hand_out(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_tensor out;
+    if (node->output->data_valid[AMP_FORM_HOST]) return AMP_OK;
+    AMP_TRY(amp_value_read(step, node->output, AMP_FORM_HOST, &out, error));
+    return observed(engine) ? show(engine, AMP_SEEN_OUTPUT, node->index, "output", out, error) : AMP_OK;
+}
+
 amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float *image, int training, amp_error *error)
 {
     amp_plan *plan = find_plan(engine, key);
     if (!plan) return amp_fail(error, AMP_BAD_NETWORK, "amp: no plan for batch %d at %dx%d", key->batch, key->w, key->h);
     plan->last_use = ++engine->uses;
-    engine->training = training;
+    begin_pass(engine, key, training);
     AMP_TRY(activate(engine, plan, error));
     AMP_TRY(refresh_weights(engine, error));
     amp_step step = step_of(engine, key);
     forget_values(plan);
     plan->image.data[AMP_FORM_HOST] = image;
     plan->image.data_valid[AMP_FORM_HOST] = 1;
+    if (observed(engine)) AMP_TRY(show(engine, AMP_SEEN_IMAGE, -1, "image", amp_value_data(&plan->image, AMP_FORM_HOST), error));
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
-        AMP_TRY(node->ops->forward(node, &step, error));
-        if (engine->settings.debug) {
-            amp_tensor y = amp_value_data(node->output, node->output->home);
-            AMP_TRY(amp_anomaly_look(&engine->anomaly, engine->backend, &y, i, "forward", "output", error));
-        }
-        if (i != plan->output_layer && !node->desc.is_truth) continue;
-        amp_tensor out;
-        AMP_TRY(amp_value_read(&step, node->output, AMP_FORM_HOST, &out, error));
+        AMP_TRY(forward_layer(engine, node, &step, error));
+        if (i == plan->output_layer || node->desc.is_truth) AMP_TRY(hand_out(engine, node, &step, error));
     }
     return AMP_OK;
 }
@@ -325,36 +320,43 @@ amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error
         if (!node->computes_backward) continue;
         AMP_TRY(amp_value_settle_delta(&step, node->output, &any, error));
         if (!any) continue;
-        if (engine->settings.debug) {
-            amp_tensor dy = amp_value_delta(node->output, node->output->home);
-            AMP_TRY(amp_anomaly_look(&engine->anomaly, engine->backend, &dy, i, "backward", "delta", error));
-        }
-        AMP_TRY(node->ops->backward(node, &step, error));
-        for (int k = 0; engine->settings.debug && k < node->desc.param_count; k++)
-            AMP_TRY(amp_anomaly_look_array(&engine->anomaly, engine->backend, node->gradients->all[k], node->desc.params[k].count,
-                                           i, "backward", node->desc.params[k].name, error));
+        int shown = observed(engine);
+        if (shown) AMP_TRY(show(engine, AMP_SEEN_DELTA, i, "delta", amp_value_delta(node->output, node->output->home), error));
+        AMP_TRY(amp_node_backward(node, &step, error));
+        if (shown) AMP_TRY(show_gradients(engine, node, error));
     }
     int any;
     return plan->image.wants_delta && image_delta ? amp_value_settle_delta(&step, &plan->image, &any, error) : AMP_OK;
 }
 
-/* The first array with a non-finite gradient, in .cfg order: only looked for when there is one. */
-static void find_bad_gradient(amp_engine *engine, amp_step_report *report)
+int amp_engine_bad_master(amp_engine *engine, amp_anomaly *bad)
 {
-    for (int i = 0; i < engine->param_count; i++) {
-        int found = 0;
-        double squares;
-        if (engine->backend->check_gradients(engine->backend, &engine->params[i], 1, 1, &found, &squares, NULL) != AMP_OK || !found) continue;
-        report->bad_layer = engine->params[i].layer;
-        report->bad_tensor = engine->params[i].name;
-        return;
-    }
+    return amp_parameters_bad_master(&engine->parameters, engine->backend, bad);
 }
 
-static amp_status drop_step(amp_engine *engine, amp_error *error)
+/* What a step that must be skipped is blamed on: what was seen first, else the first gradient in .cfg order. */
+static void find_blame(amp_engine *engine, amp_step_report *report)
 {
-    AMP_TRY(engine->backend->zero(engine->backend, engine->gradient_block, engine->gradient_count * sizeof(float), error));
-    return restore_statistics(engine, error);
+    report->bad = report->anomaly;
+    if (!report->bad.found) report->bad = engine->rejected;
+    if (report->bad.found) return;
+    if (amp_parameters_bad_gradient(&engine->parameters, engine->backend, &report->bad)) return;
+    amp_parameters_bad_statistics(&engine->parameters, engine->backend, &report->bad);
+}
+
+/* Nothing is changed but the scale. Weights that are beyond use themselves leave nothing to wait for. */
+static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_error *error)
+{
+    amp_status verdict = amp_scaler_update(&engine->settings.scaler, 1);
+    report->skipped = 1;
+    report->scale_after = engine->settings.scaler.scale;
+    find_blame(engine, report);
+    AMP_TRY(amp_parameters_drop_gradients(&engine->parameters, engine->backend, error));
+    AMP_TRY(amp_parameters_restore(&engine->parameters, engine->backend, error));
+    report->bad_master = amp_engine_bad_master(engine, &report->bad);
+    if (verdict == AMP_OK && !report->bad_master) return AMP_OK;
+    return amp_fail(error, AMP_DIVERGED, "amp: %s stay inf or NaN, first in layer %d (%s)", report->bad_master ? "weights" : "gradients",
+                    report->bad.layer, report->bad.tensor);
 }
 
 amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float decay, amp_step_report *report, amp_error *error)
@@ -363,28 +365,24 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     amp_scaler *scaler = &engine->settings.scaler;
     int found_inf = 0;
     double squares = 0;
-    *report = (amp_step_report){ .scale_before = scaler->scale, .bad_layer = -1, .bad_tensor = "", .anomaly = engine->anomaly };
-    engine->anomaly = (amp_anomaly){ 0 };
+    *report = (amp_step_report){ .scale_before = scaler->scale };
+    report->anomaly = engine->anomaly;
     args->inverse_scale = amp_scaler_inverse(scaler);
     args->adam = engine->settings.adam;
-    AMP_TRY(b->check_gradients(b, engine->params, engine->param_count, args->inverse_scale, &found_inf, &squares, error));
-    if (found_inf) find_bad_gradient(engine, report);
-    amp_status verdict = amp_scaler_update(scaler, found_inf);
+    AMP_TRY(amp_parameters_check(&engine->parameters, b, args->inverse_scale, &found_inf, &squares, error));
+    found_inf |= engine->rejected.found;
+    amp_status status = found_inf ? skip_step(engine, report, error) : AMP_OK;
+    engine->in_step = 0;
+    engine->anomaly = engine->rejected = (amp_anomaly){ 0 };
+    if (found_inf) return status;
+    AMP_TRY(amp_scaler_update(scaler, 0));
     report->scale_after = scaler->scale;
-    report->skipped = found_inf;
-    if (found_inf) {
-        AMP_TRY(drop_step(engine, error));
-        if (verdict == AMP_OK) return AMP_OK;
-        return amp_fail(error, AMP_DIVERGED, "amp: gradients stay inf or NaN, first in layer %d (%s), %s %g: training cannot go on; "
-                        "lower learning_rate, raise burn_in, check the labels%s", report->bad_layer, report->bad_tensor,
-                        scaler->dynamic ? "at the smallest loss scale," : "step after step at loss scale", (double)report->scale_before,
-                        engine->settings.dtype == AMP_FP16 ? ", or set dtype=bf16" : "");
-    }
     report->gradient_norm = sqrt(squares) / args->batch;
     if (engine->settings.clip_norm > 0 && report->gradient_norm > engine->settings.clip_norm)
-        args->inverse_scale = (float)((double)args->inverse_scale * engine->settings.clip_norm / report->gradient_norm);
-    for (int i = 0; i < engine->param_count; i++) engine->params[i].decay = args->adam || engine->decays[i] ? decay : 0;
-    AMP_TRY(b->update(b, engine->params, engine->param_count, args, error));
+        args->inverse_scale *= engine->settings.clip_norm / report->gradient_norm;
+    amp_parameters *p = &engine->parameters;
+    for (int i = 0; i < p->param_count; i++) p->params[i].decay = args->adam || p->decays[i] ? decay : 0;
+    AMP_TRY(b->update(b, p->params, p->param_count, args, error));
     engine->weights_stale = 1;
-    return keep_statistics(engine, error);
+    return amp_parameters_keep(p, b, error);
 }

@@ -6,6 +6,7 @@
 #define AMP_AMP_ENGINE_H
 
 #include "anomaly.h"
+#include "parameters.h"
 #include "plan.h"
 #include "scaler.h"
 
@@ -16,16 +17,16 @@ typedef struct amp_engine_settings {
     amp_scaler scaler;   /* initialised; the engine keeps a copy */
     double clip_norm;    /* 0 is off */
     int adam;
-    int debug;           /* look for the first non-finite tensor of each pass */
+    int debug;           /* look for the first non-finite tensor of each step */
 } amp_engine_settings;
 
 /* What one update did. */
 typedef struct amp_step_report {
     int skipped;                 /* nothing was changed */
     float scale_before, scale_after;
-    int bad_layer;               /* skipped: the first layer whose gradient is not finite, and which of its arrays */
-    const char *bad_tensor;
-    amp_anomaly anomaly;         /* debug=1: the first non-finite tensor of the passes since the last update */
+    amp_anomaly bad;             /* skipped: what it is blamed on; the first gradient in .cfg order if nothing earlier is known */
+    int bad_master;              /* skipped: the weights themselves are beyond use (amp_engine_bad_master), and bad says which */
+    amp_anomaly anomaly;         /* found only with debug=1 and in the step that ends training: the first in the order of time */
     double gradient_norm;        /* L2 norm of the unscaled gradient, averaged over the batch, before clipping */
 } amp_step_report;
 
@@ -49,9 +50,22 @@ void amp_engine_weights_changed(amp_engine *);
 amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, int training, amp_error *);
 /* After a forward whose key keeps state. image_delta: where the image's delta is added, or NULL. */
 amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
-/* One optimizer step over all parameters, or none of it. args: inverse_scale is filled in here, and t is what a step that
- * happens will have. AMP_DIVERGED when training cannot go on; *report is filled then too. */
+/* One optimizer step over all parameters, or none of it: it is skipped if a gradient, a running statistic, a recurrent state
+ * or a loss of its passes is inf or NaN, or if it was rejected. args: inverse_scale is filled in here, and t is what a step
+ * that happens will have. AMP_DIVERGED when training cannot go on; *report is filled then too. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report, amp_error *);
+
+/* The step under way, or the next if none is, must be skipped: the host knows better (labels that are not numbers). why->found
+ * is 1; the first reason counts. */
+void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
+
+/* Show all tensors to observer from the next pass on, or to nobody (NULL). It is copied. */
+void amp_engine_set_observer(amp_engine *, const amp_observer *observer);
+/* Whether a master array is beyond use, as an update with an absurd learning rate leaves it: it holds inf or NaN, or the sum of
+ * its squares is no fp32 number, so that norms and variances overflow. *bad is the first then. */
+int amp_engine_bad_master(amp_engine *, amp_anomaly *bad);
+/* The first non-finite tensor of the step under way; found is 0 if there is none, or if nobody looks (see amp_step_report). */
+const amp_anomaly *amp_engine_anomaly(const amp_engine *);
 
 const amp_scaler *amp_engine_scaler(const amp_engine *);
 /* Go on with this scaler's state (a resumed training). */
@@ -62,5 +76,17 @@ const amp_plan *amp_engine_plan(const amp_engine *);
 
 /* The engine's parameters, in .cfg order: gradients and moments for tests and checkpoints. */
 const amp_param *amp_engine_params(const amp_engine *, int *count);
+
+/* What a checkpoint saves of an engine, in .cfg order. All of it is the engine's. */
+typedef struct amp_engine_state {
+    int adam;
+    int layer_count, param_count, statistics_count;
+    const char *const *layer_types;
+    const amp_param *params;
+    const char *params_unsaved;  /* per parameter: amp_param_desc.unsaved */
+    const amp_statistics *statistics;
+} amp_engine_state;
+
+amp_engine_state amp_engine_state_of(const amp_engine *);
 
 #endif

@@ -9,27 +9,63 @@
 amp_scaler_params amp_scaler_defaults(void)
 {
     return (amp_scaler_params){ .enabled = 1, .dynamic = 1, .scale = 65536, .growth_factor = 2, .backoff_factor = 0.5,
-                                .growth_interval = 2000, .min_scale = 0x1p-14 };
+                                .growth_interval = 2000, .min_scale = 0x1p-14, .max_scale = 0x1p126, .hysteresis = 1 };
 }
 
 /* 1/scale, rounded once. */
 static float inverse_of(float scale) { return (float)(1.0 / (double)scale); }
 
-/* What is wrong with params, or NULL. Comparisons are written so that NaN fails them. */
-static const char *params_problem(const amp_scaler_params *params)
+static float smaller(float a, float b) { return a < b ? a : b; }
+static float larger(float a, float b) { return a > b ? a : b; }
+
+/* -- What is sound. Comparisons are written so that NaN fails them, and in float where a scale is compared: a floor of
+ * 0.7 would lie above the scale 0.7 otherwise. -- */
+
+static const char *scale_problem(float scale, const amp_scaler *settings)
 {
-    if (!(params->scale > 0 && params->scale <= FLT_MAX)) return "the loss scale is not a positive fp32 number";
-    if (!((float)params->scale > 0) || !amp_is_finite(inverse_of((float)params->scale)))
-        return "the loss scale has no finite inverse";
-    if (!params->dynamic) return NULL;
-    if (!(params->growth_factor > 1 && params->growth_factor <= DBL_MAX))
-        return "growth_factor is not above 1 and finite";
-    if (!(params->backoff_factor > 0 && params->backoff_factor < 1)) return "backoff_factor is not between 0 and 1";
-    if (params->growth_interval < 1) return "growth_interval is below 1";
-    if (!((float)params->min_scale > 0) || !amp_is_finite(inverse_of((float)params->min_scale)))
-        return "min_scale is not a positive number with a finite inverse";
-    if (!(params->scale >= params->min_scale)) return "the loss scale is below min_scale";
+    if (!(scale > 0 && amp_is_finite(scale))) return "the loss scale is not a positive fp32 number";
+    if (!amp_is_finite(inverse_of(scale))) return "the loss scale has no finite inverse";
+    if (!settings->dynamic) return NULL;
+    if (!(scale >= (float)settings->min_scale)) return "the loss scale is below min_scale";
+    if (!(scale <= (float)settings->max_scale)) return "the loss scale is above max_scale";
     return NULL;
+}
+
+static const char *settings_problem(const amp_scaler *scaler)
+{
+    if (!(scaler->growth_factor > 1 && scaler->growth_factor <= DBL_MAX))
+        return "growth_factor is not above 1 and finite";
+    if (!(scaler->backoff_factor > 0 && scaler->backoff_factor < 1)) return "backoff_factor is not between 0 and 1";
+    if (scaler->growth_interval < 1) return "growth_interval is below 1";
+    if (!((float)scaler->min_scale > 0) || !amp_is_finite(inverse_of((float)scaler->min_scale)))
+        return "min_scale is not a positive number with a finite inverse";
+    if (!(scaler->max_scale >= scaler->min_scale)) return "max_scale is not a number from min_scale on";
+    _Static_assert(AMP_SCALER_STUCK_LIMIT == 100, "the message names it, and the table of keys does");
+    if (scaler->hysteresis < 1 || scaler->hysteresis > AMP_SCALER_STUCK_LIMIT)
+        return "hysteresis is not between 1 and 100";
+    return NULL;
+}
+
+static const char *trackers_problem(const amp_scaler *scaler)
+{
+    int intervals = scaler->dynamic ? scaler->growth_interval : 1;
+    if (scaler->growth_tracker < 0 || scaler->growth_tracker >= intervals)
+        return "the growth tracker is not between 0 and growth_interval";
+    if (scaler->dynamic && (scaler->hysteresis_tracker < 0 || scaler->hysteresis_tracker > scaler->hysteresis))
+        return "the hysteresis tracker is not between 0 and hysteresis";
+    if (scaler->stuck < 0 || scaler->stuck > AMP_SCALER_STUCK_LIMIT) return "the count of skipped steps in a row is out of range";
+    if (scaler->skipped > scaler->steps) return "more steps were skipped than done";
+    return NULL;
+}
+
+const char *amp_scaler_problem(const amp_scaler *scaler)
+{
+    if (scaler->enabled != 0 && scaler->enabled != 1) return "enabled is neither 0 nor 1";
+    if (scaler->dynamic != 0 && scaler->dynamic != 1) return "dynamic is neither 0 nor 1";
+    if (!scaler->enabled) return scaler->scale == 1 ? NULL : "a disabled scaler's scale is not 1";
+    const char *problem = scaler->dynamic ? settings_problem(scaler) : NULL;
+    if (!problem) problem = scale_problem(scaler->scale, scaler);
+    return problem ? problem : trackers_problem(scaler);
 }
 
 amp_status amp_scaler_init(amp_scaler *scaler, const amp_scaler_params *params, amp_error *error)
@@ -38,20 +74,25 @@ amp_status amp_scaler_init(amp_scaler *scaler, const amp_scaler_params *params, 
         *scaler = (amp_scaler){ .scale = 1 };
         return AMP_OK;
     }
-    const char *problem = params_problem(params);
+    amp_scaler made = { .scale = (float)params->scale, .enabled = 1, .dynamic = params->dynamic != 0,
+                        .growth_factor = params->growth_factor, .backoff_factor = params->backoff_factor,
+                        .growth_interval = params->growth_interval, .min_scale = params->min_scale,
+                        .max_scale = params->max_scale, .hysteresis = params->hysteresis,
+                        .hysteresis_tracker = params->hysteresis };
+    const char *problem = amp_scaler_problem(&made);
     if (problem) return amp_fail(error, AMP_BAD_CONFIG, "GradScaler: %s", problem);
-    *scaler = (amp_scaler){ .scale = (float)params->scale, .enabled = 1, .dynamic = params->dynamic != 0,
-                            .growth_factor = params->growth_factor, .backoff_factor = params->backoff_factor,
-                            .growth_interval = params->growth_interval, .min_scale = params->min_scale };
+    *scaler = made;
     return AMP_OK;
 }
 
+/* -- A step -- */
+
 static amp_status back_off(amp_scaler *scaler)
 {
-    float reduced = scaler->dynamic ? (float)((double)scaler->scale * scaler->backoff_factor) : scaler->scale;
     scaler->skipped++;
     scaler->growth_tracker = 0;
-    /* compared as floats, or a floor of 0.7 would lie above the scale 0.7 */
+    if (scaler->dynamic && scaler->hysteresis_tracker > 0 && --scaler->hysteresis_tracker > 0) return AMP_OK;
+    float reduced = scaler->dynamic ? (float)((double)scaler->scale * scaler->backoff_factor) : scaler->scale;
     if (scaler->dynamic && reduced < (float)scaler->min_scale) return AMP_DIVERGED;
     if (reduced != scaler->scale) scaler->stuck = 0;
     else if (scaler->stuck < AMP_SCALER_STUCK_LIMIT) scaler->stuck++;
@@ -59,16 +100,15 @@ static amp_status back_off(amp_scaler *scaler)
     return scaler->stuck < AMP_SCALER_STUCK_LIMIT ? AMP_OK : AMP_DIVERGED;
 }
 
-/* Above 2^126 the inverse is subnormal, and a host built with -Ofast flushes it to 0: every gradient would be lost. */
-static const float LARGEST_SCALE = 0x1p126f;
-
 static void grow_when_due(amp_scaler *scaler)
 {
     scaler->stuck = 0;
-    if (!scaler->dynamic || ++scaler->growth_tracker < scaler->growth_interval) return;
-    float grown = (float)((double)scaler->scale * scaler->growth_factor);
+    if (!scaler->dynamic) return;
+    scaler->hysteresis_tracker = scaler->hysteresis;
+    if (++scaler->growth_tracker < scaler->growth_interval) return;
+    float grown = smaller((float)((double)scaler->scale * scaler->growth_factor), (float)scaler->max_scale);
     scaler->growth_tracker = 0;
-    if (grown <= LARGEST_SCALE) scaler->scale = grown;
+    if (amp_is_finite(grown)) scaler->scale = grown;
 }
 
 amp_status amp_scaler_update(amp_scaler *scaler, int found_inf)
@@ -80,4 +120,50 @@ amp_status amp_scaler_update(amp_scaler *scaler, int found_inf)
     return AMP_OK;
 }
 
+int amp_scaler_would_diverge(const amp_scaler *scaler)
+{
+    amp_scaler tried = *scaler;
+    return amp_scaler_update(&tried, 1) == AMP_DIVERGED;
+}
+
 float amp_scaler_inverse(const amp_scaler *scaler) { return inverse_of(scaler->scale); }
+
+/* -- From outside -- */
+
+amp_status amp_scaler_set_scale(amp_scaler *scaler, double scale, amp_error *error)
+{
+    if (!scaler->enabled) return AMP_OK;
+    const char *problem = scale_problem((float)scale, scaler);
+    if (problem) return amp_fail(error, AMP_BAD_CONFIG, "GradScaler: %s", problem);
+    if ((float)scale != scaler->scale) scaler->stuck = 0;
+    scaler->scale = (float)scale;
+    return AMP_OK;
+}
+
+/* Each replica with a found_inf holds the state wanted; without any, each replica does. */
+void amp_scaler_agree(amp_scaler *const scalers[], const int found_inf[], int count)
+{
+    int source = 0;
+    for (int i = 0; i < count && !found_inf[source]; i++)
+        if (found_inf[i]) source = i;
+    for (int i = 0; i < count; i++)
+        if (i != source) *scalers[i] = *scalers[source];
+}
+
+void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved)
+{
+    if (!scaler->enabled) return;
+    scaler->steps = saved->steps;
+    scaler->skipped = saved->skipped;
+    if (scaler->dynamic != saved->dynamic) return;
+    float scale = scaler->dynamic
+        ? larger((float)scaler->min_scale, smaller(saved->scale, (float)scaler->max_scale)) : scaler->scale;
+    scaler->stuck = scale == saved->scale ? saved->stuck : 0;
+    scaler->scale = scale;
+    if (!scaler->dynamic) return;
+    /* a tracker at or past the interval would miss the growth it has earned: that comes with the next clean step */
+    scaler->growth_tracker = saved->growth_tracker < scaler->growth_interval ? saved->growth_tracker
+                                                                            : scaler->growth_interval - 1;
+    int tolerated = saved->hysteresis - saved->hysteresis_tracker;
+    scaler->hysteresis_tracker = tolerated < scaler->hysteresis ? scaler->hysteresis - tolerated : 0;
+}

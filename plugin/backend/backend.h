@@ -61,6 +61,7 @@ typedef struct amp_param {
     size_t count;
     float decay;       /* weight decay of this array: the network's for weights, 0 for biases and scales (SGD) */
     float rate_scale;  /* the layer's learning_rate multiplier */
+    float clip;        /* weights are kept within ±clip after each update (Darknet's clip=); 0 is off */
     int layer;         /* index in the .cfg, for messages */
     const char *name;  /* "weights", "biases", "scales", "input_layer.weights", ... */
 } amp_param;
@@ -69,7 +70,8 @@ typedef struct amp_param {
 typedef struct amp_update_args {
     float learning_rate, momentum;
     int batch;                 /* images of the whole step: batch × subdivisions */
-    float inverse_scale;       /* (float)(1.0 / (double)loss scale), times the clip_norm factor if any */
+    double inverse_scale;      /* (float)(1.0 / (double)loss scale), times the clip_norm factor if any; rounded to float
+                                  once, and safe below float's range: what it multiplies may be as large */
     int adam, t;               /* t counts from 1 */
     float beta1, beta2, eps;
 } amp_update_args;
@@ -85,8 +87,14 @@ struct amp_backend {
     amp_status (*allocate)(amp_backend *, size_t bytes, void **out, amp_error *);
     void (*release)(amp_backend *, void *memory);
 
-    /* Copy bytes of the program's memory into memory of allocate's. */
+    /* Copy bytes into memory of allocate's, from the program's memory, which may be overwritten as soon as this returns, or
+     * from memory of allocate's. */
     amp_status (*upload)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
+    /* Copy bytes of allocate's memory, as all operations before have left them, into the program's memory. */
+    amp_status (*download)(amp_backend *, void *to, const void *memory, size_t bytes, amp_error *);
+    /* Wait until all operations so far are done. Those on a device may only be queued when they return; what went wrong
+     * then is said here, or by a later operation. */
+    amp_status (*synchronize)(amp_backend *, amp_error *);
     /* Set bytes to zero; multiply an fp32 array by a factor (a loss layer's delta by the loss scale). */
     amp_status (*zero)(amp_backend *, void *memory, size_t bytes, amp_error *);
     amp_status (*scale)(amp_backend *, float *array, size_t count, float factor, amp_error *);
@@ -158,17 +166,26 @@ struct amp_backend {
         int accumulate, amp_error *);
 
     /* Over all parameters in one pass: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1), and
-     * *sum_squares = Σ (grad·inverse_scale)² in double. Neither moves anything. */
+     * *sum_squares = Σ (grad·inverse_scale)² in double, which no finite gradients overflow: a float's square is below
+     * 2^256, and so is inverse_scale's. Neither moves anything. */
     amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale, int *found_inf,
         double *sum_squares, amp_error *);
     /* The update of all parameters, gradients known to be finite; grad is zeroed in the same pass.
      * SGD, as Darknet: momentum += grad·inverse_scale - decay·batch·master; master += rate/batch·momentum;
      *   momentum ×= args.momentum, rate = learning_rate·rate_scale.
-     * Adam, as Darknet's GPU path (adam_update_gpu), its moments in m and v. */
+     * Adam, as Darknet's GPU path (adam_update_gpu), its moments in m and v.
+     * Then master ← min(clip, max(-clip, master)) where clip is not 0, as Darknet's GPU path does. */
     amp_status (*update)(amp_backend *, const amp_param *, int count, const amp_update_args *, amp_error *);
+
+    /* Names for a profiler: what is asked for between push and pop is `name`. Ranges nest. NULL where nobody profiles. */
+    void (*range_push)(amp_backend *, const char *name);
+    void (*range_pop)(amp_backend *);
 };
 
 /* The backend over oneDNN; NULL and *error where the machine cannot run it. */
 amp_backend *amp_cpu_backend_create(amp_error *error);
+/* The backend over cuDNN and cuBLAS, in builds that have it, on the calling thread's current CUDA device; all calls to it are
+ * to come from threads with the same one. NULL and *error where there is none, or it cannot be used. */
+amp_backend *amp_cuda_backend_create(amp_error *error);
 
 #endif

@@ -153,6 +153,8 @@ static void run_backward(void *context, int i, float *input, float *input_delta,
     amp_gap_backward(joined(amp, i, indices), view(amp, i, input, input_delta, training));
 }
 
+static float loss_of(void *context, int i) { return *((struct darknet_amp *)context)->net->layers[i].cost; }
+
 static void random_uniform(void *context, float *numbers, size_t count)
 {
     (void)context;
@@ -162,5 +164,6 @@ static void random_uniform(void *context, float *numbers, size_t count)
 amp_host amp_host_callbacks(struct darknet_amp *amp)
 {
     return (amp_host){ .context = amp, .prepare_buffers = prepare_buffers, .output = output_of, .delta = delta_of,
-                       .forward = run_forward, .backward = run_backward, .random_uniform = random_uniform };
+                       .forward = run_forward, .backward = run_backward, .loss = loss_of,
+                       .random_uniform = random_uniform };
 }

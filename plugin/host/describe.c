@@ -68,36 +68,39 @@ static amp_activation activation_of(ACTIVATION a)
 
 /* ---- parameters and statistics ---- */
 
-static void add_param(amp_layer_desc *d, const char *name, float *master, float **slot, size_t count, int decays)
+static void add_param(amp_layer_desc *d, const char *name, float *master, float **slot, size_t count, int decays, float clip)
 {
     if (!master || !slot || !*slot || !count || d->param_count == AMP_MAX_PARAMS) return;
     d->params[d->param_count++] = (amp_param_desc){ .name = name, .master = master, .gradient_slot = slot, .count = count,
-                                                    .decays = decays };
+                                                    .decays = decays, .clip = clip };
 }
 
 static void add_statistics(amp_layer_desc *d, const layer *l, size_t channels)
 {
     if (!l->rolling_mean || d->statistics_count + 2 > AMP_MAX_STATISTICS) return;
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ l->rolling_mean, channels };
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ l->rolling_variance, channels };
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = l->rolling_mean, .count = channels };
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = l->rolling_variance, .count = channels };
 }
 
 /* What a recurrent layer carries from one batch to the next: a skipped step must not leave NaN there. */
 static void add_state(amp_layer_desc *d, float *state, const layer *l)
 {
     if (!state || d->statistics_count == AMP_MAX_STATISTICS) return;
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ state, (size_t)l->batch * l->outputs };
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = state, .count = (size_t)l->batch * l->outputs,
+                                                                    .unsaved = 1 };
 }
 
-/* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases, scales. */
+/* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases, scales.
+ * Darknet's clip= reaches every layer, but only convolutional layers' own update keeps their weights within it (on the
+ * GPU: update_convolutional_layer_gpu; on the CPU nothing does). */
 static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3])
 {
     size_t weights = l->type == CONNECTED ? (size_t)l->inputs * l->outputs
                    : l->type == LOCAL ? (size_t)l->size * l->size * l->c * l->n * l->out_h * l->out_w : (size_t)l->nweights;
     size_t channels = l->type == CONNECTED || l->type == LOCAL ? (size_t)l->outputs : l->type == BATCHNORM ? (size_t)l->c : (size_t)l->n;
-    add_param(d, names[0], l->weights, &l->weight_updates, weights, 1);
-    add_param(d, names[1], l->biases, &l->bias_updates, channels, 0);
-    add_param(d, names[2], l->scales, &l->scale_updates, channels, 0);
+    add_param(d, names[0], l->weights, &l->weight_updates, weights, 1, l->type == CONVOLUTIONAL ? l->clip : 0);
+    add_param(d, names[1], l->biases, &l->bias_updates, channels, 0, 0);
+    add_param(d, names[2], l->scales, &l->scale_updates, channels, 0, 0);
     add_statistics(d, l, channels);
 }
 
@@ -139,6 +142,14 @@ static void describe_params(amp_layer_desc *d, layer *l)
         break;
     default: break;
     }
+}
+
+/* What a .weights file leaves out: the biases of a batchnorm layer of its own, and all of a layer with dontsave=1. */
+static void mark_unsaved(amp_layer_desc *d, const layer *l)
+{
+    for (int k = 0; k < d->param_count; k++)
+        d->params[k].unsaved = l->dontsave || (l->type == BATCHNORM && d->params[k].master == l->biases);
+    for (int k = 0; k < d->statistics_count; k++) d->statistics[k].unsaved |= l->dontsave != 0;
 }
 
 /* ---- shapes and links ---- */
@@ -232,6 +243,7 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
     AMP_TRY(describe_inputs(net, i, d, error));
     describe_shape(net, i, out, d);
     describe_params(d, l);
+    mark_unsaved(d, l);
     return AMP_OK;
 }
 

@@ -6,7 +6,9 @@
 
 #include "host.h"
 #include "host_random.h"
+#include "images.h"
 #include "pjreddie_gaps.h"
+#include "resume.h"
 
 /* The command line's wishes. Set once by main, before any network exists. */
 static struct { const char *amp; } command_line;
@@ -17,7 +19,7 @@ _Noreturn void amp_host_die(const amp_error *error)
 {
     fflush(stdout);
     fprintf(stderr, "%s\n", error->message);
-    exit(1);
+    _exit(1); /* not exit: other threads may be training or loading, and would meet what its handlers have torn down */
 }
 
 void amp_host_check(amp_status status, const amp_error *error)
@@ -113,7 +115,8 @@ static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_er
 {
     amp_scaler_params params = { .enabled = 1, .dynamic = config->dynamic,
         .scale = config->dynamic ? config->init_scale : config->loss_scale, .growth_factor = config->growth_factor,
-        .backoff_factor = config->backoff_factor, .growth_interval = config->growth_interval, .min_scale = config->min_scale };
+        .backoff_factor = config->backoff_factor, .growth_interval = config->growth_interval, .min_scale = config->min_scale,
+        .max_scale = config->max_scale, .hysteresis = config->hysteresis };
     return amp_scaler_init(scaler, &params, error);
 }
 
@@ -123,11 +126,13 @@ static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
     amp->layer_count = net->n;
     amp->batch = net->batch;
     amp->buffers = calloc((size_t)net->n + 1, sizeof *amp->buffers);
-    if (!amp->buffers) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
+    amp->resume = amp_resume_create();
+    if (!amp->buffers || !amp->resume) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     for (int i = 0; i < net->n; i++)
         if (!amp_host_is_native(&net->layers[i]) && !amp_gap_prepare(&net->layers[i]))
             return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
     amp_host_note_buffers(amp, net);
+    if (amp->config->debug) amp_images_note();
     for (int i = 0; i < net->n; i++) /* a dropout borrows its neighbour's buffers; AMP's has its own */
         if (net->layers[i].type == DROPOUT) {
             net->layers[i].output = net->layers[i].delta = NULL;
@@ -200,6 +205,8 @@ void darknet_amp_free(struct network *net)
     amp_config_free(amp->config);
     free(amp->workspace);
     free(amp->buffers);
+    free(amp->anomaly_images);
+    amp_resume_free(amp->resume);
     free(amp);
 }
 

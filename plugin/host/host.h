@@ -8,6 +8,8 @@
 #include "../amp/engine.h"
 #include "../include/darknet_amp.h"
 
+struct amp_resume; /* resume.h */
+
 /* Darknet's buffers of one layer, as AMP keeps them. Capacities are in floats; 0 is no buffer. */
 typedef struct amp_host_buffers { size_t output_capacity, delta_capacity; } amp_host_buffers;
 
@@ -18,12 +20,17 @@ struct darknet_amp {
     amp_host_buffers *buffers; /* per layer */
     float *workspace;          /* what Darknet's own layers get for net->workspace, which is NULL under AMP */
     size_t workspace_bytes;
+    struct amp_resume *resume; /* files saved and loaded */
     int layer_count, batch;    /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
+    unsigned long unsynced_steps; /* steps taken since the replicas' weights were last averaged (replicas.c) */
 
     /* What is told to the user. Times in seconds of CLOCK_MONOTONIC. */
     unsigned long steps, skipped;
     double started, computed, images;
+    int step_skipped;          /* the last one was */
     int summary_printed;
+    int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
+    char *anomaly_images;
 };
 
 /* Ends the program with the error's line on stderr and status 1. */

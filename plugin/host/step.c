@@ -1,9 +1,14 @@
 /* The hooks of a step: forward, backward and update of one network, and what the user is told of them. */
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #include "host.h"
 #include "network.h"
+#include "report.h"
+#include "resume.h"
+
+#include "../tensor/half.h"
 
 static double now(void)
 {
@@ -36,6 +41,26 @@ static amp_status forward(struct darknet_amp *amp, network *net, amp_error *erro
     return AMP_OK;
 }
 
+static int all_finite(const float *array, int count)
+{
+    for (int i = 0; i < count; i++) if (!amp_is_finite(array[i])) return 0;
+    return 1;
+}
+
+/* Labels that are no numbers, as a label file with "nan" in it gives: Darknet's losses use them as indices. The image loses its
+ * labels, and the step is skipped. */
+static void check_labels(struct darknet_amp *amp, network *net)
+{
+    amp_anomaly bad = { .found = 1, .layer = -1, .pass = "forward", .tensor = "labels" };
+    for (int i = 0; net->truth && i < net->batch; i++) {
+        float *labels = net->truth + (size_t)i * (size_t)net->truths;
+        if (all_finite(labels, net->truths)) continue;
+        memset(labels, 0, (size_t)net->truths * sizeof *labels);
+        if (!bad.bad_images++) bad.image = i;
+    }
+    if (bad.bad_images) amp_engine_reject_step(amp->engine, &bad);
+}
+
 void darknet_amp_forward(struct network *net)
 {
     struct darknet_amp *amp = net->amp;
@@ -43,8 +68,13 @@ void darknet_amp_forward(struct network *net)
     double began = now();
     if (net->train && amp->started == 0) amp->started = began;
     amp->net = net;
+    if (net->train) {
+        amp_resume_before_forward(amp, net);
+        check_labels(amp, net);
+    }
     amp_host_check(forward(amp, net, &error), &error);
     if (!net->train) return;
+    if (amp->config->debug) amp_host_note_images(amp, net);
     amp->computed += now() - began;
     amp->images += net->batch;
 }
@@ -56,6 +86,7 @@ void darknet_amp_backward(struct network *net)
     double began = now();
     amp->net = net;
     amp_host_check(amp_engine_backward(amp->engine, net->delta, &error), &error);
+    if (amp->config->debug && net->train) amp_host_note_images(amp, net);
     amp->computed += now() - began;
 }
 
@@ -71,20 +102,6 @@ static void print_summary(struct darknet_amp *amp, const network *net)
             amp->images / (now() - amp->started), amp->images / amp->computed, usage.ru_maxrss / 1024);
 }
 
-static const char *layer_type(struct darknet_amp *amp, int i)
-{
-    return i < 0 ? "" : amp_engine_plan(amp->engine)->nodes[i].desc.type;
-}
-
-/* debug=1 */
-static void print_anomaly(struct darknet_amp *amp, network *net, const amp_step_report *report)
-{
-    const amp_anomaly *a = &report->anomaly;
-    if (a->found)
-        fprintf(stderr, "amp: debug: step after %zu: inf or NaN first in %s of layer %d [%s]: %s\n",
-                get_current_batch(net) - 1, a->pass, a->layer, layer_type(amp, a->layer), a->tensor);
-}
-
 void darknet_amp_update(struct network *net)
 {
     struct darknet_amp *amp = net->amp;
@@ -95,19 +112,22 @@ void darknet_amp_update(struct network *net)
                              .batch = net->batch * net->subdivisions, .t = *net->t + 1, .beta1 = net->B1, .beta2 = net->B2,
                              .eps = net->eps };
     amp->net = net;
-    amp_host_check(amp_engine_update(amp->engine, &args, net->decay, &report, &error), &error);
+    amp_status status = amp_engine_update(amp->engine, &args, net->decay, &report, &error);
+    if (status != AMP_DIVERGED) amp_host_check(status, &error);
     amp->computed += now() - began;
-    print_anomaly(amp, net, &report);
+    if (report.skipped) *net->seen -= (size_t)args.batch; /* the schedule does not count a step that did not happen */
+    size_t good_steps = get_current_batch(net) - !report.skipped;
+    amp_host_tell_anomaly(amp, &report, good_steps);
+    amp->step_skipped = report.skipped;
     if (report.skipped) {
         amp->skipped++;
         amp_host_forget_overflow(amp);
-        *net->seen -= (size_t)args.batch; /* the schedule does not count a step that did not happen */
-        fprintf(stderr, "amp: step after %zu skipped: inf or NaN gradient, first in layer %d [%s] %s; loss scale %g -> %g\n",
-                get_current_batch(net), report.bad_layer, layer_type(amp, report.bad_layer), report.bad_tensor,
-                (double)report.scale_before, (double)report.scale_after);
+        amp_host_tell_skip(amp, &report, good_steps);
+        if (status == AMP_DIVERGED) amp_host_collapse(amp, &report, good_steps);
         return;
     }
     amp->steps++;
+    amp->unsynced_steps++;
     ++*net->t;
     print_summary(amp, net);
 }

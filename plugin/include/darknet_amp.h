@@ -6,6 +6,7 @@
 #define DARKNET_AMP_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,6 +45,34 @@ void darknet_amp_resized(struct network *net);
 void darknet_amp_weights_changed(struct network *net);
 void darknet_amp_free(struct network *net);
 
+/* Replicas of one network, each trained by a thread of its own (-gpus). agree: train_networks, when its threads have
+ * joined: all replicas' GradScalers hold the state that one update with any replica's found_inf gives. sync_due: whether
+ * weights are to be averaged now, after `interval` steps; steps that were skipped do not count. synced: sync_nets, when it has
+ * averaged the weights and added interval * (n-1) steps to every `seen`: half copies and seen are put right. Replicas
+ * without AMP are left alone. */
+void darknet_amp_agree(struct network **nets, int n);
+int darknet_amp_sync_due(struct network **nets, int n, int interval);
+void darknet_amp_synced(struct network **nets, int n, int interval);
+
+/* Loading and saving weights, under AMP. open_weights: in place of fopen, to save layers 0 to layers - 1; NULL where nothing
+ * is to be written: the folder is missing or full (a line says so, and training goes on), or the loop asks again for what it
+ * has saved. close_weights: in place of fclose; puts FILE and its sidecar FILE.amp into place once both are on the disk.
+ * before_load: ends a save of FILE that was killed, where there is no FILE yet. loaded: whole if all layers were asked for,
+ * ended if the file had fewer. clear: -clear was given, and what lies beside the weights is not to be read. */
+FILE *darknet_amp_open_weights(struct network *net, const char *file, int layers);
+void darknet_amp_close_weights(struct network *net, FILE *file);
+void darknet_amp_before_load(struct network *net, const char *file);
+void darknet_amp_loaded(struct network *net, const char *file, int whole, int ended);
+void darknet_amp_clear(struct network *net);
+
+/* Going on with a training (detector train, classifier train). resume, once the networks are made and the generator is
+ * seeded: reads the sidecar of the weights that were loaded. Other commands do without; momentum, loss scale and counters are
+ * then restored at the first step. loop, before the loop: what it carries from step to step; both stay valid until
+ * loop_ended, which ends the program with status 1 if the last save failed. */
+void darknet_amp_resume(struct network **nets, int count);
+void darknet_amp_loop(struct network **nets, int count, float *average_loss, int *loop_count);
+void darknet_amp_loop_ended(struct network **nets, int count);
+
 /* Reproducible runs (-seed N). seed: what srand gets: N, or time(0) without -seed. rand: Darknet's rand() in code that
  * loader threads run: the C library's own without -seed, else the calling thread's own stream. job: numbers
  * the loading jobs, called by the thread that starts them; begin_job: makes part `part` of `job` the calling
@@ -52,6 +81,13 @@ unsigned darknet_amp_seed(void);
 int darknet_amp_rand(void);
 unsigned long darknet_amp_next_job(void);
 void darknet_amp_begin_job(unsigned long job, int part);
+
+/* debug=1 names the images of a batch. paths: a loader has picked count of them; the calling thread makes rows of them next.
+ * rows_loaded: it has put those into a `data`. filled: get_next_batch has copied these rows into a network's input, one an
+ * image; count 0: nobody knows what lies there. All do nothing without debug=1. */
+void darknet_amp_paths(char **paths, int count);
+void darknet_amp_rows_loaded(void *data);
+void darknet_amp_filled(const float *input, float **rows, int count);
 
 /* `darknet detector map <data> <cfg> <weights>`, the program's arguments as a whole: prints AP per class, mAP@0.5, mAP@0.5:0.95, precision, recall and F1
  * over the data file's `valid` images. */

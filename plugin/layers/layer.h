@@ -22,10 +22,16 @@ typedef struct amp_param_desc {
                                engine's gradient array while the host's own backward runs */
     size_t count;
     int decays;             /* SGD decays weights, not biases and scales */
+    int unsaved;            /* the host's weights file does not hold it: a checkpoint must */
+    float clip;             /* kept within ±clip after each update; 0 is off */
 } amp_param_desc;
 
 /* What moves in forward and a skipped step must put back: running statistics, a recurrent layer's state. */
-typedef struct amp_statistics_desc { float *array; size_t count; } amp_statistics_desc;
+typedef struct amp_statistics_desc {
+    float *array;
+    size_t count;
+    int unsaved; /* as in amp_param_desc */
+} amp_statistics_desc;
 
 enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 }; /* lstm: 8 connected × 3 arrays; × 2, and its two states */
 
@@ -66,6 +72,8 @@ typedef struct amp_host {
      * to, or NULL. */
     void (*forward)(void *context, int layer, float *input, int training);
     void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
+    /* A loss layer's value of the forward that just ran. */
+    float (*loss)(void *context, int layer);
     /* count numbers in [0,1) from the host's own generator, for dropout. */
     void (*random_uniform)(void *context, float *numbers, size_t count);
 } amp_host;
@@ -113,6 +121,13 @@ struct amp_node {
 };
 
 const amp_layer_ops *amp_layer_ops_of(amp_layer_kind kind);
+
+/* The node's operations, and the loading of its convolution's weights, if it has one. They do what the ops say; an error's line
+ * begins with the layer, and the backend's ranges are named after it. */
+amp_status amp_node_plan(amp_node *, amp_step *, amp_arena *, int forward_time, int backward_time, amp_error *);
+amp_status amp_node_load_weights(amp_node *, amp_backend *, amp_error *);
+amp_status amp_node_forward(amp_node *, amp_step *, amp_error *);
+amp_status amp_node_backward(amp_node *, amp_step *, amp_error *);
 
 /* Frees what plan made (not arena memory). */
 void amp_node_release(amp_node *node, amp_backend *backend);

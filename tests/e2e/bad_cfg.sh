@@ -64,6 +64,11 @@ in_amp scale_of_nan 'init_scale=nan' 'init_scale = nan: not a decimal number; al
 in_amp scale_of_inf 'init_scale=inf' 'init_scale = inf: not a decimal number; allowed:'
 in_amp hexadecimal_scale 'init_scale=0x10' 'init_scale = 0x10: not a decimal number; allowed:'
 in_amp scale_below_floor 'init_scale=1e-6' 'init_scale = 1e-6: below min_scale'
+in_amp scale_above_cap 'max_scale=1024' 'max_scale = 1024: below init_scale, which is 65536; allowed:'
+in_amp cap_beyond_fp32 'max_scale=1e38' 'max_scale = 1e38: above 2^126, its inverse is lost in fp32; allowed:'
+in_amp hysteresis_of_0 'hysteresis=0' 'hysteresis = 0: below 1; allowed: a whole number from 1 to 100'
+in_amp huge_hysteresis 'hysteresis=101' 'hysteresis = 101: too large; allowed:'
+in_amp misspelt_hysteresis 'histeresis=2' 'histeresis = 2: unknown key, did you mean hysteresis?; allowed: amp, dtype,'
 in_amp negative_clip 'clip_norm=-1' 'clip_norm = -1: negative; allowed:'
 in_amp debug_of_2 'debug=2' 'debug = 2: neither 0 nor 1; allowed: 0, 1'
 in_amp no_value 'dtype' 'dtype: has no value; allowed: fp16, bf16, fp32'
@@ -144,6 +149,8 @@ edit empty_section '$a [amp]'
 accepted empty_section
 edit section_in_between '/^\[maxpool\]/i [amp]\ndtype=fp32'
 accepted section_in_between
+edit every_scaler_key '$a [amp]\ndtype=fp16\ninit_scale=1024\nmin_scale=1\nmax_scale=2048\nhysteresis=2'
+accepted every_scaler_key
 edit net_keys '1a amp=1\ndtype=fp16\ngrowth_interval=10'
 accepted net_keys
 edit pinned '/^\[maxpool\]/a amp=0'

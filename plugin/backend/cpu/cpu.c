@@ -4,11 +4,13 @@
  * element by element or channel by channel. */
 #include "cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cast.h"
 #include "kernels.h"
+#include "rows.h"
 
 enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 
@@ -43,6 +45,17 @@ static amp_status upload(amp_backend *backend, void *memory, const void *from, s
     return AMP_OK;
 }
 
+static amp_status download(amp_backend *backend, void *to, const void *memory, size_t bytes, amp_error *error)
+{
+    return upload(backend, to, memory, bytes, error);
+}
+
+static amp_status synchronize(amp_backend *backend, amp_error *error)
+{
+    (void)backend, (void)error;
+    return AMP_OK;
+}
+
 static amp_status zero(amp_backend *backend, void *memory, size_t bytes, amp_error *error)
 {
     (void)backend, (void)error;
@@ -60,7 +73,12 @@ static amp_status scale(amp_backend *backend, float *array, size_t count, float 
 static amp_support supports(const amp_backend *backend, amp_dtype dtype, char note[256])
 {
     (void)backend;
-    return amp_onednn_supports(dtype, note);
+    amp_support library = amp_onednn_supports(dtype, note);
+    /* The library goes by AVX2 alone; casts need FMA and F16C too, which a virtual machine may hide. */
+    if (dtype == AMP_FP32 || library == AMP_SUPPORT_NONE || amp_cpu_rows_best() != amp_cpu_rows_base()) return library;
+    snprintf(note, 256, "%s needs a CPU with AVX2, FMA and F16C (this one: %s): set dtype=fp32, or amp=0", amp_dtype_name(dtype),
+             amp_cpu_rows_best()->name);
+    return AMP_SUPPORT_NONE;
 }
 
 static void destroy(amp_backend *backend)
@@ -88,6 +106,8 @@ amp_backend *amp_cpu_backend_create(amp_error *error)
         .allocate = allocate,
         .release = release,
         .upload = upload,
+        .download = download,
+        .synchronize = synchronize,
         .zero = zero,
         .scale = scale,
         .cast = amp_cpu_cast,

@@ -17,6 +17,7 @@
 
 #include "cast.h"
 #include "cpu.h"
+#include "weights_copy.h"
 
 enum { SLICE_BYTES = 32 << 20 }; /* of fp32 copies at once: about a last-level cache */
 
@@ -30,6 +31,7 @@ struct amp_conv {
     amp_pass forward, backward_data, backward_weights;
     amp_pass backward_data_adding;   /* fp32 result; built by the first call that accumulates */
     amp_pass load_forward, load_backward, add_weights; /* reorders: OIHW → copies, gradient → OIHW sum */
+    amp_weights_layout forward_layout, backward_layout; /* of the copies, where weights_copy.h knows them */
     size_t forward_bytes, backward_bytes, gradient_bytes;
     void *forward_weights, *backward_weights_copy; /* NULL: not loaded; one block where both layouts are equal */
     float *no_bias;                  /* k zeros: one forward primitive serves with and without bias */
@@ -154,6 +156,7 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_dat
     if (status != dnnl_success) return status;
     amp_const_md weights = argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS);
     conv->forward_bytes = dnnl_memory_desc_get_size(weights);
+    conv->forward_layout = amp_weights_layout_of(weights);
     return amp_pass_build_reorder(library, &conv->load_forward, plain, weights, 0);
 }
 
@@ -174,6 +177,7 @@ static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, dn
     amp_const_md weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
     if (dnnl_memory_desc_equal(weights, argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS))) return dnnl_success;
     conv->backward_bytes = dnnl_memory_desc_get_size(weights);
+    conv->backward_layout = amp_weights_layout_of(weights);
     return amp_pass_build_reorder(library, &conv->load_backward, plain, weights, 0);
 }
 
@@ -229,6 +233,7 @@ static void unbuild(amp_conv *conv)
     if (conv->backward_data_pd) dnnl_primitive_desc_destroy(conv->backward_data_pd);
     conv->forward_pd = conv->backward_data_pd = NULL;
     conv->forward_bytes = conv->backward_bytes = conv->gradient_bytes = 0;
+    conv->forward_layout = conv->backward_layout = (amp_weights_layout){ 0 };
 }
 
 /* Build all passes with conv->compute; *reference tells whether any of them would run in the library's slow loops. */
@@ -308,10 +313,11 @@ static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass,
     return status == dnnl_success ? AMP_OK : library_fail(conv, "loading the weights", status, error);
 }
 
-/* Rounded first, then rearranged: the library's reorders that also change the type take half as long again. */
-amp_status amp_cpu_conv_load_weights(amp_backend *backend, amp_conv *conv, const float *weights, amp_error *error)
+/* The library's way, for layouts that weights_copy.h does not know. Rounded first, then rearranged: its reorders that also
+ * change the type take half as long again. */
+static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const float *weights, int forward, int backward,
+                                  amp_error *error)
 {
-    amp_onednn *library = amp_cpu_library(backend);
     const amp_conv_desc *d = &conv->desc;
     size_t count = (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w;
     int narrow = conv->compute != AMP_FP32;
@@ -319,16 +325,34 @@ amp_status amp_cpu_conv_load_weights(amp_backend *backend, amp_conv *conv, const
                         narrow ? count * amp_dtype_size(conv->compute) : 0 };
     void *scratch[3];
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
+    if (narrow) amp_cpu_cast_flat(AMP_FP32, weights, conv->compute, scratch[2], count, 0);
+    const void *plain = narrow ? scratch[2] : (const void *)weights;
+    if (forward) AMP_TRY(load_copy(library, conv, &conv->load_forward, plain, conv->forward_weights, scratch[0], error));
+    if (!backward) return AMP_OK;
+    return load_copy(library, conv, &conv->load_backward, plain, conv->backward_weights_copy, scratch[1], error);
+}
+
+amp_status amp_cpu_conv_load_weights(amp_backend *backend, amp_conv *conv, const float *weights, amp_error *error)
+{
+    amp_onednn *library = amp_cpu_library(backend);
+    const amp_conv_desc *d = &conv->desc;
     if (!conv->forward_weights) AMP_TRY(amp_cpu_memory(conv->forward_bytes, &conv->forward_weights, error));
     if (!conv->backward_weights_copy) {
         if (conv->backward_bytes) AMP_TRY(amp_cpu_memory(conv->backward_bytes, &conv->backward_weights_copy, error));
         else conv->backward_weights_copy = conv->forward_weights;
     }
-    if (narrow) amp_cpu_cast_flat(AMP_FP32, weights, conv->compute, scratch[2], count, 0);
-    const void *plain = narrow ? scratch[2] : (const void *)weights;
-    AMP_TRY(load_copy(library, conv, &conv->load_forward, plain, conv->forward_weights, scratch[0], error));
-    if (!conv->backward_bytes) return AMP_OK;
-    return load_copy(library, conv, &conv->load_backward, plain, conv->backward_weights_copy, scratch[1], error);
+    int forward = conv->forward_layout.order != AMP_WEIGHTS_UNKNOWN;
+    int backward = conv->backward_bytes && conv->backward_layout.order != AMP_WEIGHTS_UNKNOWN;
+    if (forward || backward) {
+        size_t places = (size_t)d->size_h * d->size_w, bytes = amp_weights_scratch(places);
+        void *scratch;
+        AMP_TRY(amp_scratch_take(library, &bytes, &scratch, 1, error));
+        amp_weights_copy(weights, (size_t)d->k, (size_t)d->x.c, places,
+            (amp_weights_target){ &conv->forward_layout, forward ? conv->forward_weights : NULL },
+            (amp_weights_target){ &conv->backward_layout, backward ? conv->backward_weights_copy : NULL }, scratch);
+    }
+    if (forward && (backward || !conv->backward_bytes)) return AMP_OK;
+    return load_by_library(library, conv, weights, !forward, conv->backward_bytes && !backward, error);
 }
 
 void amp_cpu_conv_drop_weights(amp_backend *backend, amp_conv *conv)

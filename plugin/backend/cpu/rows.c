@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "processor.h"
+
 /* How wide the processor is: 0 baseline, 1 AVX2 with FMA and F16C, 2 x86-64-v4. */
 static int processor_width(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c")) return 0;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !amp_cpu_has_f16c()) return 0;
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512cd") || !__builtin_cpu_supports("avx512dq") ||
         !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("bmi2")) return 1;

@@ -26,6 +26,15 @@ typedef struct amp_cpu_pool {
     int h, w, c, out_h, out_w, size, stride, offset; /* window (i,j) starts at (i·stride - offset, j·stride - offset) */
 } amp_cpu_pool;
 
+/* The numbers of one parameter's update. */
+typedef struct amp_cpu_rule {
+    float unscale, unscale_rest; /* the gradient is multiplied by both: the second is 1 unless one float is too small */
+    float decay;                 /* Darknet's decay·batch */
+    float rate, clip;
+    float momentum;              /* SGD */
+    float beta1, beta2, correction1, correction2, eps; /* Adam: correction1 = 1 - beta1^t, correction2 = 1 - beta2^t */
+} amp_cpu_rule;
+
 typedef struct amp_cpu_rows {
     const char *name; /* "sse2", "avx2", "avx512" */
 
@@ -71,12 +80,9 @@ typedef struct amp_cpu_rows {
     void (*upsample_delta)(amp_dtype, const void *dy_rows, void *dx_row, int w, int c, int stride, float scale,
         int accumulate);
 
-    /* backend.h's update of one stretch of a parameter. decay is Darknet's decay·batch; grad is zeroed. */
-    void (*sgd)(float *master, float *grad, float *momentum, size_t count, float inverse_scale, float decay, float rate,
-        float momentum_factor);
-    /* correction1 = 1 - beta1^t, correction2 = 1 - beta2^t. */
-    void (*adam)(float *master, float *grad, float *m, float *v, size_t count, float inverse_scale, float decay,
-        float rate, float beta1, float beta2, float correction1, float correction2, float eps);
+    /* backend.h's update of one stretch of a parameter; grad is zeroed. */
+    void (*sgd)(float *master, float *grad, float *momentum, size_t count, const amp_cpu_rule *);
+    void (*adam)(float *master, float *grad, float *m, float *v, size_t count, const amp_cpu_rule *);
     /* Σ grad² in double; *found_inf becomes 1 if any element is inf or NaN, else is left alone. */
     double (*squares)(const float *grad, size_t count, int *found_inf);
 } amp_cpu_rows;

@@ -3,30 +3,43 @@
  * The order of operations is stock's (axpy decay, axpy rate, scale by momentum; adam_update_gpu), so that with an
  * inverse scale of 1 the rounding is stock's too. */
 
-static void sgd(float *master, float *grad, float *momentum, size_t count, float inverse_scale, float decay, float rate,
-    float momentum_factor)
+/* Darknet's constrain: fminf(clip, fmaxf(-clip, w)). */
+AMP_INLINE vf vclip(vf w, float clip)
 {
+    if (clip == 0) return w;
+    vf least = vmax(w, vset(-clip));
+    return vselect(vgt(vset(clip), least), least, vset(clip));
+}
+
+AMP_INLINE vf vunscaled(const float *grad, size_t i, int n, const amp_cpu_rule *r)
+{
+    return vload(grad, i, n, AMP_FP32) * vset(r->unscale) * vset(r->unscale_rest);
+}
+
+static void sgd(float *master, float *grad, float *momentum, size_t count, const amp_cpu_rule *rule)
+{
+    const amp_cpu_rule r = *rule;
     AMP_LANES(count, {
         vf w = vload(master, i, n, AMP_FP32);
-        vf step = vload(momentum, i, n, AMP_FP32) + vload(grad, i, n, AMP_FP32) * vset(inverse_scale);
-        step = step + vset(-decay) * w;
-        vstore(master, i, n, w + vset(rate) * step, AMP_FP32);
-        vstore(momentum, i, n, step * vset(momentum_factor), AMP_FP32);
+        vf step = vload(momentum, i, n, AMP_FP32) + vunscaled(grad, i, n, &r);
+        step = step + vset(-r.decay) * w;
+        vstore(master, i, n, vclip(w + vset(r.rate) * step, r.clip), AMP_FP32);
+        vstore(momentum, i, n, step * vset(r.momentum), AMP_FP32);
         vstore(grad, i, n, vset(0), AMP_FP32);
     });
 }
 
-static void adam(float *master, float *grad, float *m, float *v, size_t count, float inverse_scale, float decay,
-    float rate, float beta1, float beta2, float correction1, float correction2, float eps)
+static void adam(float *master, float *grad, float *m, float *v, size_t count, const amp_cpu_rule *rule)
 {
+    const amp_cpu_rule r = *rule;
     AMP_LANES(count, {
         vf w = vload(master, i, n, AMP_FP32);
-        vf d = vload(grad, i, n, AMP_FP32) * vset(inverse_scale) + vset(-decay) * w;
-        vf first = vset(beta1) * vload(m, i, n, AMP_FP32) + vset(1 - beta1) * d;
-        vf second = vset(beta2) * vload(v, i, n, AMP_FP32) + vset(1 - beta2) * (d * d);
-        vf unbiased = first / vset(correction1);
-        vf spread_of = vsqrt(second / vset(correction2)) + vset(eps);
-        vstore(master, i, n, w + vset(rate) * unbiased / spread_of, AMP_FP32);
+        vf d = vunscaled(grad, i, n, &r) + vset(-r.decay) * w;
+        vf first = vset(r.beta1) * vload(m, i, n, AMP_FP32) + vset(1 - r.beta1) * d;
+        vf second = vset(r.beta2) * vload(v, i, n, AMP_FP32) + vset(1 - r.beta2) * (d * d);
+        vf unbiased = first / vset(r.correction1);
+        vf spread_of = vsqrt(second / vset(r.correction2)) + vset(r.eps);
+        vstore(master, i, n, vclip(w + vset(r.rate) * unbiased / spread_of, r.clip), AMP_FP32);
         vstore(m, i, n, first, AMP_FP32);
         vstore(v, i, n, second, AMP_FP32);
         vstore(grad, i, n, vset(0), AMP_FP32);

@@ -6,6 +6,7 @@
 #include "kernels.h"
 #include "blocks.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -56,17 +57,27 @@ amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params
     return AMP_OK;
 }
 
-/* Stretch `local` of one parameter. Under Adam, Darknet does not divide the rate by the batch. */
+/* Under Adam, Darknet does not divide the rate by the batch. A factor below float's normal numbers would be flushed to 0
+ * in a host built with -Ofast; in two steps it is not. */
+static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a)
+{
+    static const float small = 0x1p-100f;
+    int split = a->inverse_scale < FLT_MIN;
+    float rate = a->learning_rate * p->rate_scale;
+    return (amp_cpu_rule){ .unscale = split ? small : (float)a->inverse_scale,
+        .unscale_rest = split ? (float)(a->inverse_scale / small) : 1, .decay = p->decay * (float)a->batch,
+        .rate = a->adam ? rate : rate / (float)a->batch, .clip = p->clip, .momentum = a->momentum, .beta1 = a->beta1,
+        .beta2 = a->beta2, .correction1 = 1.f - powf(a->beta1, (float)a->t),
+        .correction2 = 1.f - powf(a->beta2, (float)a->t), .eps = a->eps };
+}
+
+/* Stretch `local` of one parameter. */
 static void update_stretch(const amp_cpu_rows *rows, const amp_param *p, size_t local, const amp_update_args *a)
 {
     size_t first = local * AMP_CPU_STRETCH, n = amp_cpu_stretch_count(p->count, local);
-    float rate = a->learning_rate * p->rate_scale, decay = p->decay * (float)a->batch;
-    if (a->adam)
-        rows->adam(p->master + first, p->grad + first, p->m + first, p->v + first, n, a->inverse_scale, decay, rate,
-            a->beta1, a->beta2, 1.f - powf(a->beta1, (float)a->t), 1.f - powf(a->beta2, (float)a->t), a->eps);
-    else
-        rows->sgd(p->master + first, p->grad + first, p->momentum + first, n, a->inverse_scale, decay,
-            rate / (float)a->batch, a->momentum);
+    amp_cpu_rule rule = rule_of(p, a);
+    if (a->adam) rows->adam(p->master + first, p->grad + first, p->m + first, p->v + first, n, &rule);
+    else rows->sgd(p->master + first, p->grad + first, p->momentum + first, n, &rule);
 }
 
 amp_status amp_cpu_update(amp_backend *backend, const amp_param *params, int count, const amp_update_args *args,

@@ -43,8 +43,8 @@ amp_status amp_conv_problem_check(const amp_conv_problem *p, amp_error *error)
     const char *why = NULL;
     if (p->n < 1 || p->c < 1 || p->h < 1 || p->w < 1) why = "the input is empty";
     else if (p->k < 1 || p->size_h < 1 || p->size_w < 1) why = "the filters are empty";
-    else if (p->stride < 1 || p->dilation < 1) why = "stride and dilation must be at least 1";
-    else if (p->pad < 0) why = "padding must be 0 or more";
+    else if (p->stride < 1 || p->pad < 0) why = "stride must be at least 1 and padding 0 or more";
+    else if (p->dilation < 1) why = "dilation must be at least 1";
     else if (p->groups < 1 || p->c % p->groups || p->k % p->groups) why = "groups must divide channels and filters";
     else if (p->accumulate && p->pass != AMP_CONV_BACKWARD_DATA) why = "only backward data accumulates";
     else {

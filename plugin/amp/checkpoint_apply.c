@@ -1,0 +1,165 @@
+/* Putting an engine into the state of a sidecar: first everything is compared, then everything is copied, and copying cannot
+ * fail. */
+#include "checkpoint_format.h"
+
+#include "../tensor/half.h"
+
+enum { NOTE = 256 };
+
+__attribute__((format(printf, 2, 3)))
+static void add_note(char note[NOTE], const char *format, ...)
+{
+    size_t used = strlen(note);
+    va_list args;
+    if (used && used + 2 < NOTE) used += (size_t)snprintf(note + used, NOTE - used, "; ");
+    va_start(args, format);
+    vsnprintf(note + used, NOTE - used, format, args);
+    va_end(args);
+}
+
+/* ---- is it this network? ---- */
+
+static int shown(amp_saved_text text) { return text.length < 60 ? text.length : 60; }
+
+static int same_text(amp_saved_text saved, const char *text)
+{
+    return strlen(text) == (size_t)saved.length && !memcmp(saved.at, text, (size_t)saved.length);
+}
+
+__attribute__((format(printf, 3, 4)))
+static amp_status foreign(const amp_checkpoint *c, amp_error *error, const char *format, ...)
+{
+    char what[300];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it is of another network: %s; train with its own .cfg, or "
+                    AMP_CHECKPOINT_REMEDY, c->name, what);
+}
+
+static amp_status compare_layers(const amp_checkpoint *c, const amp_engine_state *e, amp_error *error)
+{
+    int common = c->layer_count < e->layer_count ? c->layer_count : e->layer_count;
+    for (int i = 0; i < common; i++)
+        if (!same_text(c->layers[i], e->layer_types[i]))
+            return foreign(c, error, "layer %d is [%.*s] there and [%s] here", i, shown(c->layers[i]), c->layers[i].at,
+                           e->layer_types[i]);
+    if (c->layer_count != e->layer_count)
+        return foreign(c, error, "it has %d layers there and %d here", c->layer_count, e->layer_count);
+    return AMP_OK;
+}
+
+static amp_status compare_params(const amp_checkpoint *c, const amp_engine_state *e, amp_error *error)
+{
+    for (int i = 0; i < c->param_count && i < e->param_count; i++) {
+        const amp_saved_param *s = &c->params[i];
+        const amp_param *p = &e->params[i];
+        int layer = s->layer < p->layer ? s->layer : p->layer;
+        if (s->layer != p->layer || !same_text(s->name, p->name))
+            return foreign(c, error, "layer %d [%s] differs: %.*s of layer %d there is %s of layer %d here", layer,
+                           e->layer_types[layer], shown(s->name), s->name.at, s->layer, p->name, p->layer);
+        if (s->count != p->count)
+            return foreign(c, error, "layer %d [%s] has %zu %.*s there and %zu here", p->layer, e->layer_types[p->layer],
+                           s->count, shown(s->name), s->name.at, p->count);
+    }
+    if (c->param_count != e->param_count)
+        return foreign(c, error, "it has %d parameters there and %d here", c->param_count, e->param_count);
+    return AMP_OK;
+}
+
+/* A recurrent layer's state has a size of its own with each batch: it starts anew then. */
+static int starts_anew(const amp_saved_statistics *saved, const amp_statistics *s)
+{
+    return saved->unsaved && s->unsaved && saved->count != s->count;
+}
+
+static amp_status compare_statistics(const amp_checkpoint *c, const amp_engine_state *e, amp_error *error)
+{
+    for (int i = 0; i < c->statistics_count && i < e->statistics_count; i++) {
+        const amp_saved_statistics *saved = &c->statistics[i];
+        const amp_statistics *s = &e->statistics[i];
+        if (saved->layer == s->layer && (saved->count == s->count || starts_anew(saved, s))) continue;
+        return foreign(c, error, "the statistics of layer %d there (%zu) are of layer %d (%zu) here", saved->layer, saved->count,
+                       s->layer, s->count);
+    }
+    if (c->statistics_count != e->statistics_count)
+        return foreign(c, error, "it has %d arrays of statistics there and %d here", c->statistics_count, e->statistics_count);
+    return AMP_OK;
+}
+
+/* ---- the scaler ---- */
+
+/* Settings are the .cfg's, state is the saved one as far as the settings allow it. */
+static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved, char note[NOTE])
+{
+    amp_scaler s = *now;
+    amp_scaler_resume(&s, saved);
+    if (!now->enabled || !saved->enabled) return s;
+    if (now->dynamic != saved->dynamic)
+        add_note(note, "loss scaling was %s and is %s now: the scale starts at %g", saved->dynamic ? "dynamic" : "static",
+                 now->dynamic ? "dynamic" : "static", (double)s.scale);
+    else if (s.scale != saved->scale && now->dynamic)
+        add_note(note, "the saved loss scale %g is outside min_scale to max_scale: it is %g now", (double)saved->scale,
+                 (double)s.scale);
+    else if (s.scale != saved->scale)
+        add_note(note, "the static loss scale was %g and is %g now", (double)saved->scale, (double)s.scale);
+    return s;
+}
+
+/* ---- copying ---- */
+
+static void copy_array(float *to, const unsigned char *from, size_t count)
+{
+    for (size_t k = 0; k < count; k++) to[k] = amp_bits_float(amp_fetch_u32(from + 4 * k));
+}
+
+/* Zero where the file has nothing: gradients between steps, the moments after a change of optimizer. */
+static void copy_or_clear(float *to, const unsigned char *from, size_t count)
+{
+    if (from) copy_array(to, from, count);
+    else memset(to, 0, count * sizeof *to);
+}
+
+static void copy_params(const amp_checkpoint *c, const amp_engine_state *e)
+{
+    for (int i = 0; i < e->param_count; i++) {
+        const amp_param *p = &e->params[i];
+        const unsigned char *const *from = c->params[i].arrays;
+        if (from[AMP_SAVED_MASTER]) copy_array(p->master, from[AMP_SAVED_MASTER], p->count);
+        copy_or_clear(p->grad, from[AMP_SAVED_GRADIENT], p->count);
+        copy_or_clear(p->momentum, e->adam ? NULL : from[AMP_SAVED_MOMENTUM], p->count);
+        if (!e->adam) continue;
+        copy_or_clear(p->m, from[AMP_SAVED_M], p->count);
+        copy_or_clear(p->v, from[AMP_SAVED_V], p->count);
+    }
+}
+
+amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, char note[NOTE], amp_error *error)
+{
+    amp_engine_state e = amp_engine_state_of(engine);
+    int renewed = 0;
+    note[0] = 0;
+    AMP_TRY(compare_layers(c, &e, error));
+    AMP_TRY(compare_params(c, &e, error));
+    AMP_TRY(compare_statistics(c, &e, error));
+
+    if (c->adam != e.adam)
+        add_note(note, "the optimizer was %s and is %s now: its moments start at 0", c->adam ? "Adam" : "SGD",
+                 e.adam ? "Adam" : "SGD");
+    amp_scaler scaler = resumed_scaler(amp_engine_scaler(engine), &c->scaler, note);
+    amp_engine_set_scaler(engine, &scaler);
+    copy_params(c, &e);
+    for (int i = 0; i < e.statistics_count; i++) {
+        const amp_saved_statistics *s = &c->statistics[i];
+        if (starts_anew(s, &e.statistics[i])) renewed++;
+        else if (s->live) copy_array(e.statistics[i].array, s->live, s->count);
+    }
+    if (renewed) add_note(note, "another batch than before: recurrent layers start from an empty state");
+    amp_engine_weights_changed(engine);
+    for (int i = 0; i < e.statistics_count; i++) {
+        const amp_saved_statistics *s = &c->statistics[i];
+        if (s->committed && !starts_anew(s, &e.statistics[i])) copy_array(e.statistics[i].committed, s->committed, s->count);
+    }
+    return AMP_OK;
+}

@@ -1,0 +1,112 @@
+/* The sidecar's bytes, known to checkpoint_write.c and checkpoint_read.c alone. Everything is little-endian and written field
+ * by field: f32 and f64 are IEEE 754 bits, text is a length byte and as many bytes of printable ASCII.
+ *
+ *     header   u8[8] magic, u32 version, u32 bytes of the header, u64 bytes of the file,
+ *              u64 checksum of the .weights file, u32 optimizer (0 SGD, 1 Adam), u32 number of records
+ *     records  u32 tag, u64 bytes of what follows, and that
+ *     trailer  u64 CRC-64/XZ of all bytes before it
+ *
+ *     SCAL  the loss scaler: amp_scaler's fields
+ *     RUN   the host's part: amp_run_state's fields
+ *     NETW  what network this is of: u32 layers, each: text type;
+ *           u32 parameters, each: u32 layer, u32 unsaved, u64 count, text name;
+ *           u32 statistics, each: u32 layer, u32 unsaved, u64 count
+ *     ARRY  u32 kind, u32 index of the parameter or statistics, u64 count, count f32
+ *
+ * SCAL, RUN and NETW come once each, in this order, before the arrays. Which arrays there must be follows from them: momentum of
+ * each parameter under SGD, m and v under Adam, masters and statistics that are "unsaved" (not held by the .weights file), and
+ * with a batch under way (RUN's window) the gradients of each parameter and the committed form of all statistics. None else.
+ * A later version may change all but the first 12 bytes. */
+#ifndef AMP_AMP_CHECKPOINT_FORMAT_H
+#define AMP_AMP_CHECKPOINT_FORMAT_H
+
+#include <string.h>
+
+#include "checkpoint.h"
+
+/* As PNG's: not text, and damaged by a transfer that takes it for text. */
+#define AMP_CHECKPOINT_MAGIC "\x89" "AMP\r\n\x1a\n"
+
+/* Closes each refusal. */
+#define AMP_CHECKPOINT_REMEDY "remove it to start with a fresh loss scale and momentum"
+
+enum {
+    AMP_CHECKPOINT_VERSION = 1,
+    AMP_CHECKPOINT_HEADER_BYTES = 40, AMP_CHECKPOINT_TRAILER_BYTES = 8,
+    AMP_CHECKPOINT_ARRAY_HEAD_BYTES = 16,
+    AMP_CHECKPOINT_TEXT_LIMIT = 255
+};
+
+#define AMP_CHECKPOINT_TAG(a, b, c, d) ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
+#define AMP_TAG_SCALER AMP_CHECKPOINT_TAG('S', 'C', 'A', 'L')
+#define AMP_TAG_RUN AMP_CHECKPOINT_TAG('R', 'U', 'N', ' ')
+#define AMP_TAG_NETWORK AMP_CHECKPOINT_TAG('N', 'E', 'T', 'W')
+#define AMP_TAG_ARRAY AMP_CHECKPOINT_TAG('A', 'R', 'R', 'Y')
+
+/* The kinds of arrays: first a parameter's, then statistics'. */
+typedef enum amp_saved_kind {
+    AMP_SAVED_MOMENTUM, AMP_SAVED_M, AMP_SAVED_V, AMP_SAVED_MASTER, AMP_SAVED_GRADIENT, AMP_SAVED_PARAM_KINDS,
+    AMP_SAVED_LIVE = AMP_SAVED_PARAM_KINDS, AMP_SAVED_COMMITTED, AMP_SAVED_KINDS
+} amp_saved_kind;
+
+/* Whether a sidecar holds an array of this kind. */
+static inline int amp_saved_wanted(amp_saved_kind kind, int adam, int unsaved, int window)
+{
+    switch (kind) {
+    case AMP_SAVED_MOMENTUM: return !adam;
+    case AMP_SAVED_M: case AMP_SAVED_V: return adam;
+    case AMP_SAVED_MASTER: case AMP_SAVED_LIVE: return unsaved;
+    default: return window != 0;
+    }
+}
+
+/* Numbers as bytes. */
+static inline void amp_store_u32(unsigned char *at, uint32_t value)
+{
+    for (int k = 0; k < 4; k++) at[k] = (unsigned char)(value >> 8 * k);
+}
+static inline void amp_store_u64(unsigned char *at, uint64_t value)
+{
+    for (int k = 0; k < 8; k++) at[k] = (unsigned char)(value >> 8 * k);
+}
+static inline uint32_t amp_fetch_u32(const unsigned char *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+static inline uint64_t amp_fetch_u64(const unsigned char *at)
+{
+    return (uint64_t)amp_fetch_u32(at) | (uint64_t)amp_fetch_u32(at + 4) << 32;
+}
+
+/* Text inside the file's bytes, not terminated. */
+typedef struct amp_saved_text { const char *at; int length; } amp_saved_text;
+
+typedef struct amp_saved_param {
+    int layer, unsaved;
+    amp_saved_text name;
+    size_t count;
+    const unsigned char *arrays[AMP_SAVED_PARAM_KINDS]; /* by kind; NULL: not in the file */
+} amp_saved_param;
+
+typedef struct amp_saved_statistics {
+    int layer, unsaved;
+    size_t count;
+    const unsigned char *live, *committed;
+} amp_saved_statistics;
+
+/* A file that was read and found sound. Arrays stay as they lie in bytes. */
+struct amp_checkpoint {
+    unsigned char *bytes;
+    size_t size;
+    char name[512]; /* for messages: shortened, and printable */
+    uint64_t weights;
+    int adam;
+    amp_scaler scaler;
+    amp_run_state run;
+    amp_saved_text *layers; /* their types */
+    amp_saved_param *params;
+    amp_saved_statistics *statistics;
+    int layer_count, param_count, statistics_count;
+};
+
+#endif

@@ -1,0 +1,352 @@
+/* Reading a sidecar. Nothing is believed before it is checked, so that any bytes at all end in a sound amp_checkpoint or in one
+ * line that says why not. */
+#include "checkpoint_format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../tensor/checksum.h"
+#include "../tensor/half.h"
+#include "cfg_reader.h"
+
+/* The bytes of one record, or of the part of it not read yet. Once more is taken than there is, it is broken and gives 0. */
+typedef struct cursor {
+    const unsigned char *at, *end;
+    int broken;
+} cursor;
+
+__attribute__((format(printf, 3, 4)))
+static amp_status refuse(const amp_checkpoint *c, amp_error *error, const char *format, ...)
+{
+    char what[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: %s; " AMP_CHECKPOINT_REMEDY, c->name, what);
+}
+
+static size_t left(const cursor *c) { return (size_t)(c->end - c->at); }
+
+static const unsigned char *take(cursor *c, size_t size)
+{
+    static const unsigned char nothing[8];
+    if (c->broken || left(c) < size) {
+        c->broken = 1;
+        return size <= sizeof nothing ? nothing : NULL;
+    }
+    c->at += size;
+    return c->at - size;
+}
+
+static uint32_t take_u32(cursor *c) { return amp_fetch_u32(take(c, 4)); }
+static int32_t take_i32(cursor *c) { return (int32_t)take_u32(c); }
+static uint64_t take_u64(cursor *c) { return amp_fetch_u64(take(c, 8)); }
+static float take_float(cursor *c) { return amp_bits_float(take_u32(c)); }
+
+static double take_double(cursor *c)
+{
+    uint64_t bits = take_u64(c);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* 1 to 255 characters of printable ASCII. */
+static amp_saved_text take_text(cursor *c)
+{
+    int length = *take(c, 1);
+    const char *at = (const char *)take(c, (size_t)length);
+    for (int k = 0; k < length && !c->broken; k++)
+        if (at[k] < 0x20 || at[k] > 0x7e) c->broken = 1;
+    if (!length) c->broken = 1;
+    return (amp_saved_text){ at, length };
+}
+
+/* The number of entries that follow, which take at least entry_bytes each. */
+static int take_count(cursor *c, size_t entry_bytes)
+{
+    uint32_t count = take_u32(c);
+    if (count > left(c) / entry_bytes || count > INT32_MAX) c->broken = 1;
+    return c->broken ? 0 : (int)count;
+}
+
+/* ---- records ---- */
+
+static amp_status read_scaler(amp_checkpoint *c, cursor r, amp_error *error)
+{
+    amp_scaler *s = &c->scaler;
+    *s = (amp_scaler){ .scale = take_float(&r) };
+    s->enabled = take_i32(&r);
+    s->dynamic = take_i32(&r);
+    s->growth_factor = take_double(&r);
+    s->backoff_factor = take_double(&r);
+    s->growth_interval = take_i32(&r);
+    s->growth_tracker = take_i32(&r);
+    s->min_scale = take_double(&r);
+    s->max_scale = take_double(&r);
+    s->hysteresis = take_i32(&r);
+    s->hysteresis_tracker = take_i32(&r);
+    s->steps = take_u64(&r);
+    s->skipped = take_u64(&r);
+    s->stuck = take_i32(&r);
+    if (r.broken || left(&r)) return refuse(c, error, "it is damaged: its scaler's record has the wrong size");
+    const char *problem = amp_scaler_problem(s);
+    return problem ? refuse(c, error, "it is damaged: loss scaler: %s", problem) : AMP_OK;
+}
+
+static amp_status read_run(amp_checkpoint *c, cursor r, amp_error *error)
+{
+    amp_run_state *s = &c->run;
+    *s = (amp_run_state){ .seen = take_u64(&r) };
+    s->t = (int64_t)take_u64(&r);
+    s->steps = take_u64(&r);
+    s->skipped = take_u64(&r);
+    s->width = take_i32(&r);
+    s->height = take_i32(&r);
+    s->batch = take_i32(&r);
+    s->subdivisions = take_i32(&r);
+    s->window = take_i32(&r);
+    s->seeded = take_i32(&r);
+    s->seed = take_u32(&r);
+    s->next_job = take_u64(&r);
+    const unsigned char *state = take(&r, sizeof s->random);
+    s->looped = take_i32(&r);
+    s->loop_count = take_i32(&r);
+    s->average_loss = take_float(&r);
+    if (r.broken || left(&r)) return refuse(c, error, "it is damaged: its counters' record has the wrong size");
+    memcpy(s->random, state, sizeof s->random);
+    if (s->t < 0 || s->width < 0 || s->height < 0 || s->batch < 0 || s->subdivisions < 0 || s->window < 0 || s->loop_count < 0)
+        return refuse(c, error, "it is damaged: one of its counters is negative");
+    if ((s->seeded | s->looped) & ~1) return refuse(c, error, "it is damaged: a flag is neither 0 nor 1");
+    return AMP_OK;
+}
+
+/* A layer's index, a flag and a count of elements. */
+static void take_place(amp_checkpoint *c, cursor *r, int *layer, int *unsaved, size_t *count)
+{
+    uint32_t index = take_u32(r), flag = take_u32(r);
+    uint64_t elements = take_u64(r);
+    if (index >= (uint32_t)c->layer_count || flag > 1 || elements > SIZE_MAX / 4) r->broken = 1;
+    *layer = (int)index;
+    *unsaved = (int)flag;
+    *count = (size_t)elements;
+}
+
+static amp_status read_network(amp_checkpoint *c, cursor r, amp_error *error)
+{
+    c->layer_count = take_count(&r, 2);
+    if (!(c->layers = calloc((size_t)c->layer_count + 1, sizeof *c->layers))) goto no_memory;
+    for (int i = 0; i < c->layer_count; i++) c->layers[i] = take_text(&r);
+    c->param_count = take_count(&r, 18);
+    if (!(c->params = calloc((size_t)c->param_count + 1, sizeof *c->params))) goto no_memory;
+    for (int i = 0; i < c->param_count; i++) {
+        amp_saved_param *p = &c->params[i];
+        take_place(c, &r, &p->layer, &p->unsaved, &p->count);
+        p->name = take_text(&r);
+    }
+    c->statistics_count = take_count(&r, 16);
+    if (!(c->statistics = calloc((size_t)c->statistics_count + 1, sizeof *c->statistics))) goto no_memory;
+    for (int i = 0; i < c->statistics_count; i++) {
+        amp_saved_statistics *s = &c->statistics[i];
+        take_place(c, &r, &s->layer, &s->unsaved, &s->count);
+    }
+    if (r.broken || left(&r)) return refuse(c, error, "it is damaged: its record of the network makes no sense");
+    return AMP_OK;
+no_memory:
+    return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
+}
+
+/* Where an array of this kind and index belongs, how many elements it has, and whether the file should hold it; NULL for
+ * nowhere. */
+static const unsigned char **slot_of(amp_checkpoint *c, uint32_t kind, uint32_t index, size_t *count, int *wanted)
+{
+    if (kind < AMP_SAVED_PARAM_KINDS && index < (uint32_t)c->param_count) {
+        amp_saved_param *p = &c->params[index];
+        *count = p->count;
+        *wanted = amp_saved_wanted((amp_saved_kind)kind, c->adam, p->unsaved, c->run.window);
+        return &p->arrays[kind];
+    }
+    if (kind >= AMP_SAVED_PARAM_KINDS && kind < AMP_SAVED_KINDS && index < (uint32_t)c->statistics_count) {
+        amp_saved_statistics *s = &c->statistics[index];
+        *count = s->count;
+        *wanted = amp_saved_wanted((amp_saved_kind)kind, c->adam, s->unsaved, c->run.window);
+        return kind == AMP_SAVED_LIVE ? &s->live : &s->committed;
+    }
+    return NULL;
+}
+
+/* Optimizer state has to be finite, and Adam's v, of which the root is taken, not negative. Gradients of a batch under way may
+ * overflow: that is found at its end. */
+static int values_sound(uint32_t kind, const unsigned char *at, size_t count)
+{
+    if (kind != AMP_SAVED_MOMENTUM && kind != AMP_SAVED_M && kind != AMP_SAVED_V) return 1;
+    for (size_t k = 0; k < count; k++) {
+        float value = amp_bits_float(amp_fetch_u32(at + 4 * k));
+        if (!amp_is_finite(value) || (kind == AMP_SAVED_V && value < 0)) return 0;
+    }
+    return 1;
+}
+
+static amp_status read_array(amp_checkpoint *c, cursor r, amp_error *error)
+{
+    uint32_t kind = take_u32(&r), index = take_u32(&r);
+    uint64_t elements = take_u64(&r);
+    size_t count = 0;
+    int wanted = 0;
+    const unsigned char **slot = slot_of(c, kind, index, &count, &wanted);
+    if (r.broken || !slot || !wanted || *slot || elements != count || left(&r) % 4 || left(&r) / 4 != count)
+        return refuse(c, error, "it is damaged: an array does not fit its network (kind %u, number %u)", kind, index);
+    if (!values_sound(kind, r.at, count))
+        return refuse(c, error, "it is damaged: optimizer state that is not finite (kind %u, number %u)", kind, index);
+    *slot = r.at;
+    return AMP_OK;
+}
+
+static amp_status check_complete(amp_checkpoint *c, amp_error *error)
+{
+    for (uint32_t kind = 0; kind < AMP_SAVED_KINDS; kind++) {
+        int params = kind < AMP_SAVED_PARAM_KINDS, entries = params ? c->param_count : c->statistics_count;
+        for (int i = 0; i < entries; i++) {
+            size_t count = 0;
+            int wanted = 0;
+            const unsigned char **slot = slot_of(c, kind, (uint32_t)i, &count, &wanted);
+            if (slot && wanted && !*slot)
+                return refuse(c, error, "it is damaged: an array is missing (kind %u, number %d)", kind, i);
+        }
+    }
+    return AMP_OK;
+}
+
+/* ---- the file ---- */
+
+static amp_status read_records(amp_checkpoint *c, uint32_t records, amp_error *error)
+{
+    typedef amp_status reader(amp_checkpoint *, cursor, amp_error *);
+    static const struct { uint32_t tag; reader *read; } first[] = {
+        { AMP_TAG_SCALER, read_scaler }, { AMP_TAG_RUN, read_run }, { AMP_TAG_NETWORK, read_network } };
+    enum { FIRST = sizeof first / sizeof *first };
+    cursor all = { c->bytes + AMP_CHECKPOINT_HEADER_BYTES, c->bytes + c->size - AMP_CHECKPOINT_TRAILER_BYTES, 0 };
+    for (uint32_t n = 0; n < records; n++) {
+        uint32_t tag = take_u32(&all);
+        uint64_t size = take_u64(&all);
+        if (all.broken || size > left(&all))
+            return refuse(c, error, "it is damaged: record %u is longer than the file", n);
+        const unsigned char *at = take(&all, (size_t)size);
+        if (tag != (n < FIRST ? first[n].tag : AMP_TAG_ARRAY))
+            return refuse(c, error, "it is damaged: record %u is none that belongs there", n);
+        AMP_TRY((n < FIRST ? first[n].read : read_array)(c, (cursor){ at, at + size, 0 }, error));
+    }
+    if (records < FIRST || left(&all))
+        return refuse(c, error, "it is damaged: it holds %u records and %zu bytes more", records, left(&all));
+    return check_complete(c, error);
+}
+
+static amp_status read_file(amp_checkpoint *c, amp_error *error)
+{
+    const unsigned char *b = c->bytes;
+    if (!c->size) return refuse(c, error, "it is empty");
+    if (c->size < 8 || memcmp(b, AMP_CHECKPOINT_MAGIC, 8))
+        return refuse(c, error, "it is not a file that Darknet AMP wrote beside its weights");
+    if (c->size < 12) return refuse(c, error, "it is cut off after %zu bytes", c->size);
+    uint32_t version = amp_fetch_u32(b + 8);
+    if (version > AMP_CHECKPOINT_VERSION)
+        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it was written by a later version %u of its format; this program "
+                        "reads up to %d: update the program, or " AMP_CHECKPOINT_REMEDY, c->name, version, AMP_CHECKPOINT_VERSION);
+    if (c->size < AMP_CHECKPOINT_HEADER_BYTES + AMP_CHECKPOINT_TRAILER_BYTES)
+        return refuse(c, error, "it is cut off after %zu bytes", c->size);
+    uint64_t total = amp_fetch_u64(b + 16);
+    if (version != AMP_CHECKPOINT_VERSION || amp_fetch_u32(b + 12) != AMP_CHECKPOINT_HEADER_BYTES)
+        return refuse(c, error, "it is damaged in its first bytes");
+    if (total > c->size)
+        return refuse(c, error, "it is cut off: %zu of its %llu bytes are left", c->size, (unsigned long long)total);
+    if (total < c->size) return refuse(c, error, "it is damaged: %zu bytes follow its end", c->size - (size_t)total);
+    size_t body = c->size - AMP_CHECKPOINT_TRAILER_BYTES;
+    if (amp_checksum_of(b, body) != amp_fetch_u64(b + body))
+        return refuse(c, error, "it is damaged: its content does not match its checksum");
+    c->weights = amp_fetch_u64(b + 24);
+    uint32_t optimizer = amp_fetch_u32(b + 32);
+    if (optimizer > 1) return refuse(c, error, "it is damaged: optimizer %u is unknown", optimizer);
+    c->adam = (int)optimizer;
+    return read_records(c, amp_fetch_u32(b + 36), error);
+}
+
+/* bytes become the checkpoint's, also on failure. */
+static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp_checkpoint **out, amp_error *error)
+{
+    amp_checkpoint *c = calloc(1, sizeof *c);
+    *out = NULL;
+    if (!c) {
+        free(bytes);
+        return amp_fail(error, AMP_NO_MEMORY, "no memory to read %.500s", name);
+    }
+    c->bytes = bytes;
+    c->size = size;
+    cfg_printable(c->name, sizeof c->name, name);
+    amp_status status = read_file(c, error);
+    if (status == AMP_OK) *out = c;
+    else amp_checkpoint_free(c);
+    return status;
+}
+
+amp_status amp_checkpoint_parse(const void *bytes, size_t size, const char *name, amp_checkpoint **out, amp_error *error)
+{
+    unsigned char *copy = malloc(size ? size : 1);
+    *out = NULL;
+    if (!copy) return amp_fail(error, AMP_NO_MEMORY, "no memory to read %.500s", name);
+    if (size) memcpy(copy, bytes, size);
+    return adopt(copy, size, name, out, error);
+}
+
+static amp_status cannot_read(const char *path, const char *why, amp_error *error)
+{
+    char shown[512];
+    cfg_printable(shown, sizeof shown, path);
+    return amp_fail(error, AMP_IO_FAILED, "cannot read %s: %s; " AMP_CHECKPOINT_REMEDY, shown, why);
+}
+
+static amp_status load(int file, const char *path, amp_checkpoint **out, amp_error *error)
+{
+    struct stat info;
+    if (fstat(file, &info) != 0) return cannot_read(path, strerror(errno), error);
+    if (!S_ISREG(info.st_mode)) return cannot_read(path, "it is not a regular file", error);
+    size_t size = (size_t)info.st_size, done = 0;
+    unsigned char *bytes = malloc(size ? size : 1);
+    if (!bytes) return amp_fail(error, AMP_NO_MEMORY, "no memory to read %.500s, which has %zu bytes", path, size);
+    while (done < size) {
+        ssize_t got = read(file, bytes + done, size - done);
+        if (got > 0) done += (size_t)got;
+        if (got == 0) size = done;
+        if (got >= 0 || errno == EINTR) continue;
+        const char *why = strerror(errno);
+        free(bytes);
+        return cannot_read(path, why, error);
+    }
+    return adopt(bytes, size, path, out, error);
+}
+
+amp_status amp_checkpoint_read(const char *path, amp_checkpoint **out, amp_error *error)
+{
+    *out = NULL;
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* not to wait for a FIFO's other end */
+    if (file < 0) return cannot_read(path, strerror(errno), error);
+    amp_status status = load(file, path, out, error);
+    close(file);
+    return status;
+}
+
+void amp_checkpoint_free(amp_checkpoint *c)
+{
+    if (!c) return;
+    free(c->bytes);
+    free(c->layers);
+    free(c->params);
+    free(c->statistics);
+    free(c);
+}
+
+const amp_run_state *amp_checkpoint_run(const amp_checkpoint *c) { return &c->run; }
+uint64_t amp_checkpoint_weights(const amp_checkpoint *c) { return c->weights; }

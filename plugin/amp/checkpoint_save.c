@@ -1,0 +1,208 @@
+/* Saving NAME and NAME.amp as a pair, and ending a save that was killed.
+ *
+ * A save goes through these points; W and A are the old files (or none), W' and A' the new ones, and a sidecar carries the
+ * checksum of its weights, so that one can tell which belong together:
+ *
+ *     1  W' is written to NAME.new and flushed to the disk
+ *     2  A' is written to NAME.amp.new and flushed
+ *     3  NAME.amp.new is renamed to NAME.amp, and the folder flushed
+ *     4  NAME.new is renamed to NAME, and the folder flushed
+ *
+ * Killed up to 3: NAME and NAME.amp are W and A, a pair that matches (or there is none yet); *.new are leftovers that the
+ * next save replaces. Between 3 and 4: NAME.amp is A', NAME is W or none, and NAME.new is W', whole, because it was flushed
+ * before 3. So recovering does 4. After 4: W' and A'. If recovering is killed, it is where it was, or done.
+ *
+ * With a power failure a disk that cannot flush folders may show 4 without 3: NAME is W', NAME.amp is A or none, and
+ * NAME.amp.new is A', whole. Recovering does 3.
+ *
+ * A save that begins where one was killed would remove the NAME.new that recovering needs. So it recovers first.
+ *
+ * Recovering replaces a file only by one that a sound sidecar names by checksum, and NAME only if it is not younger than
+ * NAME.new: else somebody has put other weights there since, which are not ours to replace. */
+#include "checkpoint_format.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "../tensor/checksum.h"
+
+static void end_both(amp_safe_file *weights, amp_safe_file *sidecar)
+{
+    amp_safe_file_end(weights);
+    amp_safe_file_end(sidecar);
+}
+
+/* The sidecar's names, from the weights'. */
+static amp_status with_sidecar(const amp_safe_file *weights, amp_status (*find)(const char *, amp_safe_file *, amp_error *),
+                               amp_safe_file *sidecar, amp_error *error)
+{
+    size_t length = strlen(weights->target);
+    char *name = malloc(length + sizeof ".amp");
+    if (!name) return amp_fail(error, AMP_NO_MEMORY, "no memory for the name of %.500s", weights->target);
+    memcpy(name, weights->target, length);
+    memcpy(name + length, ".amp", sizeof ".amp");
+    amp_status status = find(name, sidecar, error);
+    free(name);
+    return status;
+}
+
+static int is_there(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+static int is_younger(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (stat(a, &x) != 0 || stat(b, &y) != 0) return 0;
+    if (x.st_mtim.tv_sec != y.st_mtim.tv_sec) return x.st_mtim.tv_sec > y.st_mtim.tv_sec;
+    return x.st_mtim.tv_nsec > y.st_mtim.tv_nsec;
+}
+
+/* Whether the file at path is the one whose checksum is sum. */
+static int is_file_of(const char *path, uint64_t sum)
+{
+    uint64_t found;
+    return is_there(path) && amp_file_checksum(path, &found, NULL) == AMP_OK && found == sum;
+}
+
+/* ---- recovering ---- */
+
+/* The sidecar at path if it is sound and of the weights at `weights`, else NULL. */
+static amp_checkpoint *sidecar_of(const char *path, const char *weights)
+{
+    amp_checkpoint *c;
+    if (!is_there(path) || amp_checkpoint_read(path, &c, NULL) != AMP_OK) return NULL;
+    if (is_file_of(weights, c->weights)) return c;
+    amp_checkpoint_free(c);
+    return NULL;
+}
+
+static amp_status other_weights(const amp_safe_file *w, const amp_checkpoint *c, int left_behind, amp_error *error)
+{
+    if (!left_behind)
+        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it belongs to other weights than %.200s; " AMP_CHECKPOINT_REMEDY,
+                        c->name, w->target);
+    return amp_fail(error, AMP_BAD_CHECKPOINT, "%.200s: it belongs to %.150s, which a killed save left, but %.150s was "
+                    "written after that; " AMP_CHECKPOINT_REMEDY ", or rename %.150s to go on from that",
+                    c->name, w->temporary, w->target, w->temporary);
+}
+
+/* The cases of the opening comment; *ended: a rename was made up for. */
+static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_checkpoint **out, int *ended, amp_error *error)
+{
+    amp_checkpoint *c = NULL;
+    amp_status status = AMP_OK;
+    int left_behind = 0;
+    *out = NULL;
+    *ended = 0;
+    if (is_there(s->target)) {
+        AMP_TRY(amp_checkpoint_read(s->target, &c, error));
+        if (is_file_of(w->target, c->weights)) {
+            *out = c;
+            return AMP_OK;
+        }
+        if (is_file_of(w->temporary, c->weights)) {
+            left_behind = is_younger(w->target, w->temporary);
+            if (!left_behind) {
+                *ended = 1;
+                status = amp_replace_file(w->temporary, w->target, error);
+                if (status == AMP_OK) *out = c;
+                else amp_checkpoint_free(c);
+                return status;
+            }
+        }
+    }
+    *out = sidecar_of(s->temporary, w->target);
+    if (*out) {
+        *ended = 1;
+        status = amp_replace_file(s->temporary, s->target, error);
+    } else if (c && is_there(w->target)) {
+        status = other_weights(w, c, left_behind, error);
+    }
+    amp_checkpoint_free(c);
+    if (status == AMP_OK) return AMP_OK;
+    amp_checkpoint_free(*out);
+    *out = NULL;
+    return status;
+}
+
+amp_status amp_checkpoint_recover(const char *name, amp_checkpoint **out, char note[256], amp_error *error)
+{
+    amp_safe_file weights, sidecar = { 0 };
+    int ended = 0;
+    *out = NULL;
+    note[0] = 0;
+    AMP_TRY(amp_safe_file_locate(name, &weights, error));
+    amp_status status = AMP_OK;
+    if (!weights.direct) status = with_sidecar(&weights, amp_safe_file_locate, &sidecar, error);
+    if (!weights.direct && status == AMP_OK) status = settle(&weights, &sidecar, out, &ended, error);
+    if (*out && ended) {
+        char shown[160];
+        snprintf(shown, sizeof shown, "%.159s", (*out)->name);
+        snprintf(note, 256, "%s: ended a save that was killed between its two renames", shown);
+    }
+    end_both(&weights, &sidecar);
+    return status;
+}
+
+/* ---- saving ---- */
+
+/* A leftover that recovering would need is put where it belongs. Any other may go. */
+static amp_status end_killed_save(const amp_safe_file *w, const amp_safe_file *s, amp_error *error)
+{
+    amp_checkpoint *c;
+    int ended;
+    if (!is_there(w->temporary) && !is_there(s->temporary)) return AMP_OK;
+    amp_status status = settle(w, s, &c, &ended, error);
+    amp_checkpoint_free(c);
+    return ended ? status : AMP_OK;
+}
+
+amp_status amp_checkpoint_begin(const char *name, amp_checkpoint_save *save, amp_error *error)
+{
+    amp_safe_file weights, sidecar = { 0 };
+    *save = (amp_checkpoint_save){ .weights.direct = 1 };
+    AMP_TRY(amp_safe_file_locate(name, &weights, error));
+    amp_status status = weights.direct ? AMP_OK : with_sidecar(&weights, amp_safe_file_locate, &sidecar, error);
+    if (status == AMP_OK && !weights.direct) status = end_killed_save(&weights, &sidecar, error);
+    if (status == AMP_OK) status = amp_safe_file_begin(weights.target, &save->weights, error);
+    if (status == AMP_OK && !weights.direct) status = with_sidecar(&weights, amp_safe_file_begin, &save->sidecar, error);
+    if (status != AMP_OK) amp_checkpoint_cancel(save);
+    end_both(&weights, &sidecar);
+    return status;
+}
+
+static amp_status write_pair(amp_checkpoint_save *save, const amp_engine *engine, const amp_run_state *run, amp_error *error)
+{
+    uint64_t sum;
+    AMP_TRY(amp_safe_file_flush(&save->weights, error));
+    AMP_TRY(amp_file_checksum(save->weights.temporary, &sum, error));
+    return amp_checkpoint_write(save->sidecar.temporary, engine, run, sum, error);
+}
+
+/* Once the sidecar is renamed there is no way back: the weights follow, or stay where recovering finds them. */
+static amp_status place_pair(amp_checkpoint_save *save, amp_error *error)
+{
+    amp_error why;
+    amp_status status = amp_safe_file_place(&save->sidecar, error);
+    if (status != AMP_OK && save->sidecar.pending) return status;
+    if (amp_safe_file_place(&save->weights, &why) == AMP_OK) return status;
+    if (!save->weights.pending) return amp_fail(error, why.status, "%.900s", why.message);
+    save->weights.pending = 0;
+    return amp_fail(error, why.status, "%.700s; the checkpoint is whole in %.200s", why.message, save->weights.temporary);
+}
+
+amp_status amp_checkpoint_finish(amp_checkpoint_save *save, const amp_engine *engine, const amp_run_state *run, amp_error *error)
+{
+    amp_status status = AMP_OK;
+    if (!save->weights.direct) {
+        status = write_pair(save, engine, run, error);
+        if (status == AMP_OK) status = place_pair(save, error);
+    }
+    amp_checkpoint_cancel(save);
+    return status;
+}
+
+void amp_checkpoint_cancel(amp_checkpoint_save *save) { end_both(&save->weights, &save->sidecar); }

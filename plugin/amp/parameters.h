@@ -1,0 +1,50 @@
+/* What a network learns and what a skipped step must put back: its parameters with their gradients and moments, and the
+ * statistics that forward moves. Everything is in .cfg order. */
+#ifndef AMP_AMP_PARAMETERS_H
+#define AMP_AMP_PARAMETERS_H
+
+#include "anomaly.h"
+#include "plan.h"
+
+/* Statistics: the host's array, which forward moves, and what it held after the last step that happened. */
+typedef struct amp_statistics {
+    float *array, *committed;
+    size_t count;
+    int layer, unsaved;
+} amp_statistics;
+
+typedef struct amp_parameters {
+    amp_param *params;
+    char *decays;             /* per parameter: SGD decays it */
+    char *unsaved;            /* per parameter: the host's weights file does not hold it */
+    int param_count;
+    const char **layer_types; /* per layer: the host's name for it */
+    amp_gradients *gradients; /* per layer: where its backward adds */
+    float *gradient_block, *moment_block;
+    size_t gradient_count;    /* elements of all parameters together */
+    amp_statistics *statistics;
+    float *committed_block;
+    int statistics_count;
+    amp_param *states;        /* the statistics again, as the finite check wants them: arrays in grad */
+} amp_parameters;
+
+/* Fills *parameters, which is zeroed before; on failure too, what was made is given back by amp_parameters_free.
+ * network's arrays outlive it, its descriptions need not. */
+amp_status amp_parameters_collect(amp_parameters *, const amp_network_desc *network, int adam, amp_backend *, amp_error *);
+void amp_parameters_free(amp_parameters *, amp_backend *);
+
+/* The statistics as they are now are those of a step that happened; or go back to the last ones that were. */
+amp_status amp_parameters_keep(amp_parameters *, amp_backend *, amp_error *);
+amp_status amp_parameters_restore(amp_parameters *, amp_backend *, amp_error *);
+amp_status amp_parameters_drop_gradients(amp_parameters *, amp_backend *, amp_error *);
+
+/* *found_inf: a gradient or a statistic is inf or NaN. *squares: as backend.check_gradients has it, of the gradients. */
+amp_status amp_parameters_check(const amp_parameters *, amp_backend *, float inverse_scale, int *found_inf, double *squares,
+                                amp_error *);
+/* The first array of each kind that is bad: 1 and *bad, or 0. For messages: an error of the backend counts as good. */
+int amp_parameters_bad_gradient(const amp_parameters *, amp_backend *, amp_anomaly *bad);
+int amp_parameters_bad_statistics(const amp_parameters *, amp_backend *, amp_anomaly *bad);
+/* Masters are bad also when the sum of their squares is no fp32 number: norms and variances overflow. */
+int amp_parameters_bad_master(const amp_parameters *, amp_backend *, amp_anomaly *bad);
+
+#endif

@@ -1,0 +1,189 @@
+/* Sixteen filters at a time: round two rows into one row of pairs, turn the pairs so that filters lie side by side, and
+ * write both layouts from there while the tile is in the first-level cache. */
+#include "weights_copy.h"
+
+#include <omp.h>
+#include <string.h>
+
+#include "convert.h"
+
+enum {
+    FILTERS = 16, PAIRS = FILTERS / 2, /* of a tile */
+    CHANNELS = 16,                     /* a tile has a whole number of times that */
+    COLUMNS = 4096                      /* floats of a filter's row in a tile, more or less */
+};
+
+/* ------------------------------------------------------------------------------------------------ layouts */
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef struct blocking { const dnnl_dim_t *padded, *strides, *blocks, *indexes; int count; } blocking;
+
+static int read_blocking(amp_const_md md, const dnnl_dim_t **dims, blocking *b)
+{
+    int ndims = 0;
+    dnnl_data_type_t type = dnnl_data_type_undef;
+    dnnl_format_kind_t kind = dnnl_format_kind_undef;
+    if (dnnl_memory_desc_query(md, dnnl_query_ndims_s32, &ndims) != dnnl_success || ndims != 4) return 0;
+    if (dnnl_memory_desc_query(md, dnnl_query_data_type, &type) != dnnl_success || type != dnnl_bf16) return 0;
+    if (dnnl_memory_desc_query(md, dnnl_query_format_kind, &kind) != dnnl_success || kind != dnnl_blocked) return 0;
+    return dnnl_memory_desc_query(md, dnnl_query_dims, dims) == dnnl_success
+        && dnnl_memory_desc_query(md, dnnl_query_padded_dims, &b->padded) == dnnl_success
+        && dnnl_memory_desc_query(md, dnnl_query_strides, &b->strides) == dnnl_success
+        && dnnl_memory_desc_query(md, dnnl_query_inner_nblks_s32, &b->count) == dnnl_success
+        && dnnl_memory_desc_query(md, dnnl_query_inner_blks, &b->blocks) == dnnl_success
+        && dnnl_memory_desc_query(md, dnnl_query_inner_idxs, &b->indexes) == dnnl_success;
+}
+#else
+typedef struct blocking { const dnnl_dim_t *padded, *strides, *blocks, *indexes; int count; } blocking;
+
+static int read_blocking(amp_const_md md, const dnnl_dim_t **dims, blocking *b)
+{
+    if (md->ndims != 4 || md->data_type != dnnl_bf16 || md->format_kind != dnnl_blocked || md->offset0
+        || md->extra.flags != dnnl_memory_extra_flag_none) return 0;
+    const dnnl_blocking_desc_t *d = &md->format_desc.blocking;
+    *dims = md->dims;
+    *b = (blocking){ md->padded_dims, d->strides, d->inner_blks, d->inner_idxs, d->inner_nblks };
+    return 1;
+}
+#endif
+
+/* Inner blocks `count` long: dimension (0 filters, 1 channels) and size of each, outermost first. */
+static int has_blocks(const blocking *b, int count, const dnnl_dim_t *indexes, const dnnl_dim_t *sizes)
+{
+    if (b->count != count) return 0;
+    for (int i = 0; i < count; ++i)
+        if (b->indexes[i] != indexes[i] || (sizes[i] && b->blocks[i] != sizes[i])) return 0;
+    return 1;
+}
+
+amp_weights_layout amp_weights_layout_of(amp_const_md md)
+{
+    static const dnnl_dim_t ab[] = { 0, 1 }, any_2[] = { 0, 2 };
+    static const dnnl_dim_t bab[] = { 1, 0, 1 }, aba[] = { 0, 1, 0 }, eights[] = { 8, 16, 2 };
+    amp_weights_layout layout = { 0 };
+    const dnnl_dim_t *dims;
+    blocking b;
+    if (!read_blocking(md, &dims, &b)) return layout;
+    /* height and width must lie like one dimension */
+    if (dims[2] > 1 && dims[3] > 1 && b.strides[2] != b.strides[3] * dims[3]) return layout;
+    layout.block = FILTERS;
+    if (has_blocks(&b, 2, ab, any_2) && b.blocks[0] % FILTERS == 0) {
+        layout.order = AMP_WEIGHTS_PAIRS_OF_CHANNELS;
+        layout.block = (size_t)b.blocks[0];
+    }
+    else if (has_blocks(&b, 3, bab, eights)) layout.order = AMP_WEIGHTS_CHANNELS_IN_EIGHTS;
+    else if (has_blocks(&b, 3, aba, eights)) layout.order = AMP_WEIGHTS_FILTERS_IN_EIGHTS;
+    layout.padded_filters = (size_t)b.padded[0];
+    layout.padded_channels = (size_t)b.padded[1];
+    layout.filter_stride = (size_t)b.strides[0];
+    layout.channel_stride = (size_t)b.strides[1];
+    layout.place_stride = (size_t)(dims[3] > 1 ? b.strides[3] : b.strides[2]);
+    return layout;
+}
+
+/* ------------------------------------------------------------------------------------------------ tiles */
+
+typedef struct shape { size_t filters, channels, places; } shape;
+
+/* Channels of a tile. */
+static size_t tile_channels(size_t places)
+{
+    size_t blocks = COLUMNS / (CHANNELS * places);
+    return CHANNELS * (blocks ? blocks : 1);
+}
+
+/* Floats of scratch for one thread: zeros for filters that are not there, the pairs, and the pairs turned. */
+static size_t tile_floats(size_t places) { return (1 + 2 * PAIRS) * tile_channels(places) * places; }
+
+size_t amp_weights_scratch(size_t places)
+{
+    return (size_t)omp_get_max_threads() * tile_floats(places) * sizeof(float);
+}
+
+/* pairs[q][column] ← filters first + 2q and first + 2q + 1, columns channel·places onwards; zeros where there are none. */
+static void pair_rows(const float *masters, const shape *s, size_t first, size_t channel, size_t count,
+                      const float *zeros, float *pairs)
+{
+    size_t columns = count * s->places, row = s->channels * s->places;
+    size_t present = channel < s->channels ? (s->channels - channel) * s->places : 0;
+    if (present > columns) present = columns;
+    for (size_t q = 0; q < PAIRS; ++q) {
+        size_t even = first + 2 * q, odd = even + 1;
+        amp_best_converters()->pair_bf16(even < s->filters ? masters + even * row + channel * s->places : zeros,
+                                         odd < s->filters ? masters + odd * row + channel * s->places : zeros,
+                                         pairs + q * columns, present);
+        memset(pairs + q * columns + present, 0, (columns - present) * sizeof *pairs);
+    }
+}
+
+/* turned[column][filter], 16 halves a column, to a layout that pairs channels. */
+static void write_channel_pairs(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
+                                size_t channel, size_t count)
+{
+    const amp_weights_layout *l = to->layout;
+    int eights = l->order == AMP_WEIGHTS_CHANNELS_IN_EIGHTS;
+    amp_half_bits *base = to->copy + filter / l->block * l->filter_stride + filter % l->block * 2;
+    if (channel + count > l->padded_channels) count = l->padded_channels - channel;
+    size_t run = eights ? CHANNELS : count, stride = eights ? 2 * FILTERS : l->channel_stride;
+    for (size_t c = 0; c < count; c += run)
+        for (size_t k = 0; k < s->places; ++k) {
+            const float *low = turned + (c * s->places + k) * PAIRS, *high = low + s->places * PAIRS;
+            size_t block = eights ? (channel + c) / CHANNELS : channel / 2;
+            amp_best_converters()->zip(low, high, 2 * s->places * PAIRS,
+                                       base + block * l->channel_stride + k * l->place_stride, stride, run / 2);
+        }
+}
+
+/* The same to the layout that pairs filters. */
+static void write_filter_pairs(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
+                               size_t channel, size_t count)
+{
+    const amp_weights_layout *l = to->layout;
+    for (size_t c = 0; c < count && channel + c < l->padded_channels; c += CHANNELS) {
+        amp_half_bits *base = to->copy + filter / FILTERS * l->filter_stride + (channel + c) / CHANNELS * l->channel_stride;
+        for (size_t k = 0; k < s->places; ++k)
+            amp_best_converters()->transpose(turned + (c * s->places + k) * PAIRS, s->places * PAIRS,
+                                             (float *)(void *)(base + k * l->place_stride), CHANNELS, CHANNELS, PAIRS);
+    }
+}
+
+static void write_copy(const float *turned, const shape *s, const amp_weights_target *to, size_t filter, size_t channel,
+                       size_t count)
+{
+    if (!to->copy || filter >= to->layout->padded_filters || channel >= to->layout->padded_channels) return;
+    if (to->layout->order == AMP_WEIGHTS_FILTERS_IN_EIGHTS) write_filter_pairs(turned, s, to, filter, channel, count);
+    else write_channel_pairs(turned, s, to, filter, channel, count);
+}
+
+static size_t largest(size_t least, const amp_weights_target *a, const amp_weights_target *b, int channels)
+{
+    const amp_weights_target *both[] = { a, b };
+    for (int i = 0; i < 2; ++i) {
+        if (!both[i]->copy) continue;
+        size_t padded = channels ? both[i]->layout->padded_channels : both[i]->layout->padded_filters;
+        if (padded > least) least = padded;
+    }
+    return least;
+}
+
+void amp_weights_copy(const float *masters, size_t filters, size_t channels, size_t places, amp_weights_target one,
+                      amp_weights_target other, void *scratch)
+{
+    enum { WORTH_THREADS = 32768 };
+    const shape s = { filters, channels, places };
+    size_t step = tile_channels(places), columns = step * places;
+    size_t all_filters = largest(filters, &one, &other, 0), all_channels = largest(channels, &one, &other, 1);
+    #pragma omp parallel for schedule(static) if (filters * channels * places >= WORTH_THREADS)
+    for (size_t filter = 0; filter < all_filters; filter += FILTERS) {
+        float *zeros = (float *)scratch + (size_t)omp_get_thread_num() * tile_floats(places);
+        float *pairs = zeros + columns, *turned = pairs + PAIRS * columns;
+        if (filter + FILTERS > filters) memset(zeros, 0, columns * sizeof *zeros);
+        for (size_t channel = 0; channel < all_channels; channel += step) {
+            size_t left = (all_channels - channel + CHANNELS - 1) / CHANNELS * CHANNELS, count = left < step ? left : step;
+            pair_rows(masters, &s, filter, channel, count, zeros, pairs);
+            amp_best_converters()->transpose(pairs, count * places, turned, PAIRS, PAIRS, count * places);
+            write_copy(turned, &s, &one, filter, channel, count);
+            write_copy(turned, &s, &other, filter, channel, count);
+        }
+    }
+}

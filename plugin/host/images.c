@@ -1,0 +1,137 @@
+/* The trail from image files to a network's input: see images.h. */
+#include "images.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "darknet.h"
+
+enum { LOADS = 1024,   /* 16 jobs of 64 threads; only the last two are ever asked for */
+       INPUTS = 64,    /* networks that are trained at once */
+       LISTED = 8 };
+
+/* The rows that one call of a loader made, and what of. */
+typedef struct load { const float **rows; char **paths; int count; } load;
+/* What lies in a network's input. */
+typedef struct filling { const float *input; const float **rows; int count; } filling;
+
+static struct {
+    pthread_mutex_t mutex;
+    int on; /* set once, before there are threads */
+    load loads[LOADS];
+    filling fillings[INPUTS];
+    unsigned next_load, next_filling;
+} trail = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+/* Paths that this thread's loader has picked and not yet made rows of. */
+static _Thread_local struct { char **paths; int count; } picked;
+
+void amp_images_note(void) { trail.on = 1; }
+
+static void free_paths(char **paths, int count)
+{
+    for (int i = 0; paths && i < count; i++) free(paths[i]);
+    free(paths);
+}
+
+void darknet_amp_paths(char **paths, int count)
+{
+    if (!trail.on) return;
+    free_paths(picked.paths, picked.count);
+    picked.paths = calloc((size_t)count + 1, sizeof *picked.paths);
+    picked.count = picked.paths ? count : 0;
+    for (int i = 0; i < picked.count; i++) picked.paths[i] = strdup(paths[i]);
+}
+
+void darknet_amp_rows_loaded(void *loaded)
+{
+    if (!trail.on || !picked.paths) return;
+    const data *d = loaded;
+    int rows = d->X.rows, per_row = rows > 0 ? picked.count / rows : 0; /* a loader of pairs picks two */
+    if (rows <= 0) { /* more threads than images */
+        free_paths(picked.paths, picked.count);
+        picked.paths = NULL;
+        return;
+    }
+    load made = { calloc((size_t)rows + 1, sizeof *made.rows), calloc((size_t)rows + 1, sizeof *made.paths), 0 };
+    for (int i = 0; made.rows && made.paths && per_row && i < rows; i++) {
+        made.rows[i] = d->X.vals[i];
+        made.paths[i] = picked.paths[i * per_row];
+        picked.paths[i * per_row] = NULL;
+        made.count++;
+    }
+    free_paths(picked.paths, picked.count);
+    picked.paths = NULL;
+    pthread_mutex_lock(&trail.mutex);
+    load *place = &trail.loads[trail.next_load++ % LOADS], old = *place;
+    *place = made;
+    pthread_mutex_unlock(&trail.mutex);
+    free_paths(old.paths, old.count);
+    free(old.rows);
+}
+
+void darknet_amp_filled(const float *input, float **rows, int count)
+{
+    if (!trail.on) return;
+    filling made = { input, calloc((size_t)count + 1, sizeof *made.rows), 0 };
+    for (int i = 0; made.rows && i < count; i++) made.rows[made.count++] = rows[i];
+    pthread_mutex_lock(&trail.mutex);
+    filling *place = NULL;
+    for (int i = 0; i < INPUTS && !place; i++) if (trail.fillings[i].input == input) place = &trail.fillings[i];
+    if (!place) place = &trail.fillings[trail.next_filling++ % INPUTS];
+    free(place->rows);
+    *place = made;
+    pthread_mutex_unlock(&trail.mutex);
+}
+
+/* ---- asking; the mutex is held ---- */
+
+static const char *path_of(const float *row)
+{
+    for (unsigned back = 1; back <= LOADS; back++) { /* the newest first: addresses are used again */
+        const load *l = &trail.loads[(trail.next_load - back) % LOADS];
+        for (int i = 0; i < l->count; i++) if (l->rows[i] == row) return l->paths[i];
+    }
+    return NULL;
+}
+
+static const filling *filling_of(const float *input, int images)
+{
+    for (int i = 0; i < INPUTS; i++)
+        if (trail.fillings[i].input == input && trail.fillings[i].count == images) return &trail.fillings[i];
+    return NULL;
+}
+
+static int write_list(FILE *out, const filling *f, int first, int count)
+{
+    int listed = count > LISTED ? LISTED : count;
+    fprintf(out, count == 1 ? "image " : "images ");
+    for (int i = 0; i < listed; i++) {
+        const char *path = path_of(f->rows[first + i]);
+        if (!path) return 0;
+        fprintf(out, "%s%s", i ? ", " : "", path);
+    }
+    if (count > listed) fprintf(out, " and %d more", count - listed);
+    return 1;
+}
+
+char *amp_images_text(const float *input, int images, int one)
+{
+    char *text = NULL;
+    size_t length;
+    if (!trail.on) return NULL;
+    pthread_mutex_lock(&trail.mutex);
+    const filling *f = filling_of(input, images);
+    FILE *out = f && images > 0 && one < images ? open_memstream(&text, &length) : NULL;
+    if (out) {
+        int known = write_list(out, f, one < 0 ? 0 : one, one < 0 ? images : 1);
+        if (fclose(out) != 0 || !known) {
+            free(text);
+            text = NULL;
+        }
+    }
+    pthread_mutex_unlock(&trail.mutex);
+    return text;
+}

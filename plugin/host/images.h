@@ -1,0 +1,18 @@
+/* debug=1: which image files a network's input was filled from.
+ *
+ * Loader threads pick paths at random and give back rows of numbers; a row is copied into a network's input later, by another
+ * thread, when the next rows are being loaded already. So the trail goes by the rows' addresses: a loader notes the paths
+ * it picked (darknet_amp_paths), then the rows it made of them (darknet_amp_rows_loaded), and get_next_batch notes which rows it
+ * copied where (darknet_amp_filled). A row that is being trained on is still allocated, so its address is its alone.
+ * Nothing is noted unless some network has debug=1. */
+#ifndef AMP_HOST_IMAGES_H
+#define AMP_HOST_IMAGES_H
+
+/* Note from now on, in the whole program; before any loader is started. */
+void amp_images_note(void);
+
+/* "image a.jpg" where one image is meant (0 to images - 1), else (one is -1) all: "images a.jpg, b.jpg, ... and 3 more".
+ * images: how many lie in input. The caller frees it; NULL where the files are not known. */
+char *amp_images_text(const float *input, int images, int one);
+
+#endif

@@ -1,0 +1,186 @@
+#include "safe_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_LINKS = 40, LINK_BYTES = 4096 }; /* as Linux follows */
+
+static amp_status cannot_write(const char *path, int why, amp_error *error)
+{
+    return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", path, strerror(why));
+}
+
+/* The first length bytes of a, then b; to be freed, NULL without memory. */
+static char *joined(const char *a, size_t length, const char *b)
+{
+    size_t rest = strlen(b) + 1;
+    char *text = malloc(length + rest);
+    if (!text) return NULL;
+    memcpy(text, a, length);
+    memcpy(text + length, b, rest);
+    return text;
+}
+
+/* Bytes of path up to and with its last slash. */
+static size_t folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* What the symbolic link `path` says, seen from path's own folder; to be freed. NULL and errno if it is none. */
+static char *follow(const char *path)
+{
+    char text[LINK_BYTES];
+    ssize_t length = readlink(path, text, sizeof text - 1);
+    if (length < 0) return NULL;
+    text[length] = 0;
+    char *next = joined(path, text[0] == '/' ? 0 : folder_length(path), text);
+    if (!next) errno = ENOMEM;
+    return next;
+}
+
+/* Follows links to the end, also to a file that does not exist yet; to be freed. NULL and errno. */
+static char *resolve(const char *name)
+{
+    char *path = joined(name, strlen(name), "");
+    for (int links = 0; path && links <= MAX_LINKS; links++) {
+        char *next = follow(path);
+        if (!next && (errno == EINVAL || errno == ENOENT)) return path; /* no link; not there */
+        int why = errno;
+        free(path);
+        errno = why;
+        path = next;
+    }
+    if (path) errno = ELOOP;
+    else if (errno == 0) errno = ENOMEM;
+    free(path);
+    return NULL;
+}
+
+/* Links of /proc point to what has no path, such as a pipe: such a target is not the file that the name opens. */
+static int is_same_file(const char *path, const struct stat *info)
+{
+    struct stat other;
+    return stat(path, &other) == 0 && other.st_dev == info->st_dev && other.st_ino == info->st_ino;
+}
+
+amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error *error)
+{
+    struct stat info;
+    int exists = stat(name, &info) == 0;
+    *out = (amp_safe_file){ 0 };
+    if (exists && S_ISDIR(info.st_mode)) return cannot_write(name, EISDIR, error);
+    errno = 0;
+    out->direct = exists && !S_ISREG(info.st_mode);
+    if (!out->direct && !(out->target = resolve(name))) return cannot_write(name, errno, error);
+    if (exists && !out->direct && !is_same_file(out->target, &info)) {
+        free(out->target);
+        out->direct = 1;
+    }
+    if (out->direct) out->target = joined(name, strlen(name), "");
+    if (out->target) out->temporary = joined(out->target, strlen(out->target), out->direct ? "" : ".new");
+    if (out->temporary) return AMP_OK;
+    amp_safe_file_end(out);
+    return amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s", name);
+}
+
+/* The new file is as open to others as the old one. Who is not root cannot give it another owner; then it is his. */
+static int take_after(int file, const struct stat *old)
+{
+    struct stat now;
+    if (fstat(file, &now) != 0) return errno;
+    if ((now.st_uid != old->st_uid || now.st_gid != old->st_gid) && fchown(file, old->st_uid, old->st_gid) != 0 && errno != EPERM)
+        return errno;
+    return fchmod(file, old->st_mode & 0777) == 0 ? 0 : errno;
+}
+
+static amp_status make_temporary(const amp_safe_file *f, amp_error *error)
+{
+    struct stat old;
+    int exists = stat(f->target, &old) == 0;
+    if (exists && access(f->target, W_OK) != 0) return cannot_write(f->target, errno, error);
+    if (unlink(f->temporary) != 0 && errno != ENOENT) return cannot_write(f->temporary, errno, error);
+    int file = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, exists ? 0600 : 0666);
+    if (file < 0) return cannot_write(f->temporary, errno, error);
+    int why = exists ? take_after(file, &old) : 0;
+    if (close(file) != 0 && !why) why = errno;
+    if (!why) return AMP_OK;
+    unlink(f->temporary);
+    return cannot_write(f->temporary, why, error);
+}
+
+amp_status amp_safe_file_begin(const char *name, amp_safe_file *out, amp_error *error)
+{
+    AMP_TRY(amp_safe_file_locate(name, out, error));
+    if (out->direct) return AMP_OK;
+    amp_status status = make_temporary(out, error);
+    if (status == AMP_OK) out->pending = 1;
+    else amp_safe_file_end(out);
+    return status;
+}
+
+amp_status amp_safe_file_flush(const amp_safe_file *f, amp_error *error)
+{
+    if (f->direct) return AMP_OK;
+    int file = open(f->temporary, O_WRONLY | O_CLOEXEC), why = 0;
+    if (file < 0) return cannot_write(f->temporary, errno, error);
+    if (fsync(file) != 0) why = errno;
+    if (close(file) != 0 && !why) why = errno;
+    return why ? cannot_write(f->temporary, why, error) : AMP_OK;
+}
+
+/* A rename lasts once its folder is on the disk. Not every file system can flush a folder, and not every folder may be
+ * opened; then the system flushes it in its own time. */
+static int sync_folder_of(const char *path)
+{
+    size_t length = folder_length(path);
+    char *folder = length ? joined(path, length, "") : joined(".", 1, "");
+    if (!folder) return ENOMEM;
+    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), why = 0;
+    free(folder);
+    if (file < 0) return 0;
+    if (fsync(file) != 0 && errno == EIO) why = EIO;
+    close(file);
+    return why;
+}
+
+static amp_status rename_file(const char *from, const char *to, amp_error *error)
+{
+    if (rename(from, to) == 0) return AMP_OK;
+    return amp_fail(error, AMP_IO_FAILED, "cannot rename %.400s to %.400s: %s", from, to, strerror(errno));
+}
+
+amp_status amp_replace_file(const char *temporary, const char *target, amp_error *error)
+{
+    AMP_TRY(rename_file(temporary, target, error));
+    int why = sync_folder_of(target);
+    return why ? cannot_write(target, why, error) : AMP_OK;
+}
+
+amp_status amp_safe_file_place(amp_safe_file *f, amp_error *error)
+{
+    if (f->direct) return AMP_OK;
+    AMP_TRY(rename_file(f->temporary, f->target, error));
+    f->pending = 0;
+    int why = sync_folder_of(f->target);
+    return why ? cannot_write(f->target, why, error) : AMP_OK;
+}
+
+amp_status amp_safe_file_commit(amp_safe_file *f, amp_error *error)
+{
+    AMP_TRY(amp_safe_file_flush(f, error));
+    return amp_safe_file_place(f, error);
+}
+
+void amp_safe_file_end(amp_safe_file *f)
+{
+    if (f->pending) unlink(f->temporary);
+    free(f->target);
+    free(f->temporary);
+    *f = (amp_safe_file){ 0 };
+}

@@ -1,0 +1,43 @@
+/* Replacing a file so that at any moment, whatever is killed, its name stands for the old content or for the new, never for a
+ * part: write to a temporary name in the same folder, flush to the disk, rename.
+ *
+ *     amp_safe_file file;
+ *     AMP_TRY(amp_safe_file_begin(name, &file, error));
+ *     ... write to file.temporary ...
+ *     status = written ? amp_safe_file_commit(&file, error) : ...;
+ *     amp_safe_file_end(&file);
+ *
+ * The file keeps its permissions, and its owner where the system allows it; a symbolic link stays one, and what it points to
+ * is replaced. A device or a FIFO cannot be replaced and is written directly. As with any rename, hard links to the old file
+ * keep the old content, and the folder must be writable. */
+#ifndef AMP_TENSOR_SAFE_FILE_H
+#define AMP_TENSOR_SAFE_FILE_H
+
+#include "status.h"
+
+typedef struct amp_safe_file {
+    char *target;    /* what name stands for, symbolic links followed */
+    char *temporary; /* where to write: target.new, always the same name; target itself if direct */
+    int direct;      /* no regular file: nothing to flush or rename */
+    int pending;     /* the temporary file is ours to rename or to remove */
+} amp_safe_file;
+
+/* Finds the names and touches nothing. AMP_IO_FAILED: a folder, or a circle of links. */
+amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error *);
+
+/* The same, and makes an empty temporary file in place of one that an interrupted save left. AMP_IO_FAILED: the target is
+ * write-protected, or the temporary file cannot be made. After a failure there is nothing to end. */
+amp_status amp_safe_file_begin(const char *name, amp_safe_file *out, amp_error *);
+
+/* Flush the temporary file to the disk; then put it in place, which lasts through a power failure once it returns. */
+amp_status amp_safe_file_flush(const amp_safe_file *, amp_error *);
+amp_status amp_safe_file_place(amp_safe_file *, amp_error *);
+amp_status amp_safe_file_commit(amp_safe_file *, amp_error *); /* both */
+
+/* Removes the temporary file if it was not put in place, and frees the names. */
+void amp_safe_file_end(amp_safe_file *);
+
+/* Put `temporary` in the place of `target`, as amp_safe_file_place does. */
+amp_status amp_replace_file(const char *temporary, const char *target, amp_error *);
+
+#endif

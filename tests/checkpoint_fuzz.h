@@ -1,0 +1,164 @@
+/* What the seeded mutator (test_checkpoint_fuzz.c) and libFuzzer (fuzz/checkpoint.c) share: good sidecars, ways to spoil them,
+ * and what must hold for any bytes at all. Needs neither Darknet nor a backend's library. */
+#ifndef CHECKPOINT_FUZZ_H
+#define CHECKPOINT_FUZZ_H
+
+#include <unistd.h>
+
+#include "checkpoint_testing.h"
+#include "memory_network.h"
+#include "tensor/half.h"
+
+#define FUZZ_SEEDS 4         /* SGD or Adam, between steps or in the middle of one */
+#define FUZZ_LIMIT (1 << 14) /* bytes of a mutant */
+
+/* Stands for all that a sidecar may change. */
+static uint64_t fuzz_state(const memory_network *n)
+{
+    amp_engine_state e = amp_engine_state_of(n->engine);
+    amp_checksum sum;
+    amp_checksum_start(&sum);
+    amp_checksum_add(&sum, n->masters, sizeof n->masters);
+    amp_checksum_add(&sum, n->momenta, sizeof n->momenta);
+    amp_checksum_add(&sum, n->statistics, sizeof n->statistics);
+    for (int i = 0; i < e.param_count; i++) {
+        size_t bytes = e.params[i].count * sizeof(float);
+        amp_checksum_add(&sum, e.params[i].grad, bytes);
+        if (!e.adam) continue;
+        amp_checksum_add(&sum, e.params[i].m, bytes);
+        amp_checksum_add(&sum, e.params[i].v, bytes);
+    }
+    for (int i = 0; i < e.statistics_count; i++)
+        amp_checksum_add(&sum, e.statistics[i].committed, e.statistics[i].count * sizeof(float));
+    amp_checksum_add(&sum, amp_engine_scaler(n->engine), sizeof(amp_scaler));
+    return amp_checksum_value(&sum);
+}
+
+/* ---- good files ---- */
+
+/* Seed `which` (below FUZZ_SEEDS) into bytes, which has room for FUZZ_LIMIT; its size. */
+static size_t fuzz_seed(int which, unsigned char *bytes)
+{
+    char path[] = "/tmp/amp_fuzz_XXXXXX";
+    int file = mkstemp(path);
+    REQUIRE(file >= 0);
+    memory_network *n = memory_network_make(which & 1, 1);
+    amp_run_state run = { .seen = 64, .t = 8, .steps = 8, .width = 32, .height = 32, .batch = 4, .subdivisions = 2,
+                          .window = which >> 1 };
+    REQUIRE(amp_checkpoint_write(path, n->engine, &run, 42, NULL) == AMP_OK);
+    memory_network_free(n);
+    ssize_t size = read(file, bytes, FUZZ_LIMIT);
+    REQUIRE(size > 0 && size < FUZZ_LIMIT);
+    close(file);
+    unlink(path);
+    return (size_t)size;
+}
+
+/* ---- spoiling them ---- */
+
+typedef uint32_t fuzz_random(uint32_t below); /* 0 to below - 1 */
+
+/* Start and size of a random record, its head included; 0 if there is none. */
+static size_t fuzz_record(unsigned char *bytes, size_t size, fuzz_random *random, size_t *at)
+{
+    static const uint32_t tags[] = { AMP_TAG_SCALER, AMP_TAG_RUN, AMP_TAG_NETWORK, AMP_TAG_ARRAY, AMP_TAG_ARRAY, AMP_TAG_ARRAY };
+    if (size < AMP_CHECKPOINT_HEADER_BYTES + AMP_CHECKPOINT_TRAILER_BYTES) return 0;
+    uint32_t tag = tags[random(6)];
+    unsigned char *content = sidecar_record(bytes, size, tag, tag == AMP_TAG_ARRAY ? (int)random(12) : 0);
+    if (!content) return 0;
+    *at = (size_t)(content - bytes) - 12;
+    return 12 + (size_t)amp_fetch_u64(content - 8);
+}
+
+static uint64_t fuzz_number(fuzz_random *random)
+{
+    static const uint64_t numbers[] = { 0, 1, 2, 3, 7, 255, 0x7fffffff, 0x80000000, 0xffffffff, 0x7f800000, 0xff800000, 0x7fc00001,
+        0x3f800000, 0x80000001, 0x477fe000, UINT64_C(0x7ff0000000000000), UINT64_C(0x7ff8000000000000), UINT64_C(1) << 62,
+        (UINT64_C(1) << 62) + 6, UINT64_MAX, UINT64_MAX - 11, UINT64_MAX / 4 };
+    return random(3) ? numbers[random(sizeof numbers / sizeof *numbers)] : random(64);
+}
+
+/* One change of bytes[0..size), which has room for FUZZ_LIMIT. */
+static size_t fuzz_spoil(unsigned char *bytes, size_t size, fuzz_random *random)
+{
+    static unsigned char kept[FUZZ_LIMIT];
+    size_t at = size ? random((uint32_t)size) : 0, from = 0, length;
+    uint64_t number;
+    switch (random(8)) {
+    case 0: /* a byte */
+        if (size) bytes[at] = (unsigned char)random(256);
+        return size;
+    case 1: /* a bit */
+        if (size) bytes[at] ^= (unsigned char)(1 << random(8));
+        return size;
+    case 2: case 3: /* a number at a place where one is */
+        length = fuzz_record(bytes, size, random, &at);
+        at = length ? at + 4 * random((uint32_t)(length < 160 ? length : 160) / 4) : 8 + 4 * random(8);
+        number = fuzz_number(random);
+        length = random(2) ? 4 : 8;
+        if (at + length <= size)
+            for (size_t k = 0; k < length; k++) bytes[at + k] = (unsigned char)(number >> 8 * k);
+        return size;
+    case 4: /* cut */
+        length = random(40);
+        if (length > size - at) length = size - at;
+        memmove(bytes + at, bytes + at + length, size - at - length);
+        return size - length;
+    case 5: /* a record less */
+        length = fuzz_record(bytes, size, random, &at);
+        if (length && random(2)) amp_store_u32(bytes + 36, amp_fetch_u32(bytes + 36) - 1);
+        memmove(bytes + at, bytes + at + length, size - at - length);
+        return size - length;
+    case 6: /* a record twice */
+        length = fuzz_record(bytes, size, random, &from);
+        if (!length || size + length > FUZZ_LIMIT) return size;
+        if (random(2)) amp_store_u32(bytes + 36, amp_fetch_u32(bytes + 36) + 1);
+        at = from + (random(2) ? length : 0);
+        memcpy(kept, bytes + from, length);
+        memmove(bytes + at + length, bytes + at, size - at);
+        memcpy(bytes + at, kept, length);
+        return size + length;
+    default: /* a stretch twice */
+        length = 1 + random(60);
+        if (length > size - at || size + length > FUZZ_LIMIT) return size;
+        memmove(bytes + at + length, bytes + at, size - at);
+        return size + length;
+    }
+}
+
+/* ---- what must hold ---- */
+
+/* Reads the bytes, and puts each of the networks into their state. 1: they were a sound sidecar. */
+static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *const networks[], int count)
+{
+    amp_checkpoint *c = (void *)bytes;
+    amp_error error = { 0 };
+    amp_status status = amp_checkpoint_parse(bytes, size, "x.amp", &c, &error);
+    if (status != AMP_OK) {
+        REQUIRE(status == AMP_BAD_CHECKPOINT && !c);
+        REQUIRE(!strncmp(error.message, "x.amp: ", 7) && is_one_line(error.message) && strstr(error.message, "remove it"));
+        return 0;
+    }
+    REQUIRE(amp_checkpoint_run(c)->window >= 0 && amp_checkpoint_run(c)->t >= 0);
+    for (int i = 0; i < count; i++) {
+        char note[256];
+        uint64_t before = fuzz_state(networks[i]);
+        if (amp_checkpoint_apply(c, networks[i]->engine, note, &error) != AMP_OK) {
+            REQUIRE(error.status == AMP_BAD_CHECKPOINT && is_one_line(error.message) && strstr(error.message, "another network"));
+            REQUIRE(fuzz_state(networks[i]) == before);
+            continue;
+        }
+        REQUIRE(!amp_scaler_problem(amp_engine_scaler(networks[i]->engine)));
+        REQUIRE(!*note || is_one_line(note));
+        amp_engine_state e = amp_engine_state_of(networks[i]->engine);
+        for (int p = 0; p < e.param_count; p++)
+            for (size_t k = 0; k < e.params[p].count; k++) {
+                REQUIRE(amp_is_finite(e.params[p].momentum[k]));
+                if (e.adam) REQUIRE(amp_is_finite(e.params[p].m[k]) && amp_is_finite(e.params[p].v[k]) && e.params[p].v[k] >= 0);
+            }
+    }
+    amp_checkpoint_free(c);
+    return 1;
+}
+
+#endif

@@ -1,0 +1,132 @@
+/* Pairs of weights and sidecar, and the folders that killed saves leave. Include CMocka first. */
+#ifndef CHECKPOINT_PAIRS_H
+#define CHECKPOINT_PAIRS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "amp/checkpoint.h"
+#include "engine_testing.h"
+#include "stock_weights.h"
+
+enum { SAVES = 3 }; /* the pairs at hand: of saves 0, 1 and 2 */
+
+typedef struct content { char *bytes; size_t size; } content;
+
+static char folder[] = "/tmp/amp_test_save_XXXXXX";
+static network *net;
+static content weights[SAVES], sidecars[SAVES];
+
+__attribute__((unused)) static content bytes_of(const char *path)
+{
+    content c = { malloc(1 << 20), 0 };
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("%s is not there", path);
+    c.size = fread(c.bytes, 1, 1 << 20, file);
+    fclose(file);
+    return c;
+}
+
+/* The first `size` bytes of c. */
+__attribute__((unused)) static void put(const char *path, content c, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(c.bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+__attribute__((unused)) static int holds(const char *path, content c)
+{
+    if (access(path, F_OK) != 0) return 0;
+    content found = bytes_of(path);
+    int same = found.size == c.size && !memcmp(found.bytes, c.bytes, c.size);
+    free(found.bytes);
+    return same;
+}
+
+__attribute__((unused)) static void clear(void)
+{
+    static const char *const names[] = { "w", "w.amp", "w.new", "w.amp.new", "link", "real", "real.amp", "real.new", "real.amp.new", "kept.amp" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (unlink(names[i]) != 0) rmdir(names[i]);
+}
+
+/* Save number `number`: what its files hold differs from any other's. */
+__attribute__((unused)) static amp_status save_number(const char *name, unsigned number, amp_error *error)
+{
+    amp_checkpoint_save save;
+    AMP_TRY(amp_checkpoint_begin(name, &save, error));
+    *net->seen = number;
+    amp_run_state run = { .seen = number };
+    save_stock_weights(net, save.weights.temporary);
+    return amp_checkpoint_finish(&save, net->amp->engine, &run, error);
+}
+
+__attribute__((unused)) static int make_pairs(void **state)
+{
+    (void)state;
+    if (!mkdtemp(folder) || chdir(folder)) return -1;
+    net = parse_branched("", "", "fp32");
+    train_step(net, 1);
+    for (unsigned i = 0; i < SAVES; i++) {
+        if (save_number("w", i, NULL) != AMP_OK) return -1;
+        weights[i] = bytes_of("w");
+        sidecars[i] = bytes_of("w.amp");
+    }
+    clear();
+    return 0;
+}
+
+__attribute__((unused)) static int remove_folder(void **state)
+{
+    (void)state;
+    clear();
+    for (int i = 0; i < SAVES; i++) {
+        free(weights[i].bytes);
+        free(sidecars[i].bytes);
+    }
+    release(net);
+    return chdir("/") || rmdir(folder);
+}
+
+/* ---- every point of a save ---- */
+
+typedef enum old_files { OLD_NONE, OLD_WEIGHTS, OLD_PAIR, OLD_KINDS } old_files;
+
+enum { POINTS = 8 }; /* 0 to 6 in the order of a save; 7: the second rename reached the disk without the first */
+
+/* The folder when the save of pair 1 was killed at this point. */
+__attribute__((unused)) static void make_killed(old_files old, int point)
+{
+    clear();
+    if (old != OLD_NONE) put("w", weights[0], weights[0].size);
+    if (old == OLD_PAIR) put("w.amp", sidecars[0], sidecars[0].size);
+    if (point >= 1) put("w.new", weights[1], point == 1 ? weights[1].size / 2 : weights[1].size);
+    if (point >= 3) put("w.amp.new", sidecars[1], point == 3 ? sidecars[1].size / 2 : sidecars[1].size);
+    if (point == 5 || point == 6) assert_int_equal(rename("w.amp.new", "w.amp"), 0);
+    if (point == 6 || point == 7) assert_int_equal(rename("w.new", "w"), 0);
+}
+
+/* Recovers, and checks that what is left is the pair `number`; -1: no sidecar, and the weights, if any, are the old ones. */
+__attribute__((unused)) static void recovers_to(int number, old_files old, int renames)
+{
+    amp_error error;
+    amp_checkpoint *c;
+    char note[256];
+    if (amp_checkpoint_recover("w", &c, note, &error) != AMP_OK) fail_msg("%s", error.message);
+    if (number < 0) {
+        assert_null(c);
+        assert_true(old == OLD_NONE ? access("w", F_OK) != 0 : holds("w", weights[0]));
+    } else {
+        assert_non_null(c);
+        assert_true(holds("w", weights[number]) && holds("w.amp", sidecars[number]));
+        assert_int_equal(amp_checkpoint_run(c)->seen, number);
+    }
+    assert_int_equal(strstr(note, "killed between its two renames") != NULL, renames);
+    if (!renames) assert_string_equal(note, "");
+    amp_checkpoint_free(c);
+}
+
+#endif

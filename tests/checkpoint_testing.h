@@ -1,0 +1,41 @@
+/* What the tests of sidecars share: finding and changing fields of a file's bytes. Include CMocka first. */
+#ifndef CHECKPOINT_TESTING_H
+#define CHECKPOINT_TESTING_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "amp/checkpoint_format.h"
+#include "tensor/checksum.h"
+
+/* Make size and checksum right again, so that a change is found by what it says and not by the checksum. */
+__attribute__((unused)) static void seal_sidecar(unsigned char *bytes, size_t size)
+{
+    if (size < AMP_CHECKPOINT_HEADER_BYTES + AMP_CHECKPOINT_TRAILER_BYTES) return;
+    amp_store_u64(bytes + 16, size);
+    amp_store_u64(bytes + size - 8, amp_checksum_of(bytes, size - 8));
+}
+
+/* The content of the nth record (from 0) with this tag; NULL if there is none. Its tag lies 12 bytes before it. */
+__attribute__((unused)) static unsigned char *sidecar_record(unsigned char *bytes, size_t size, uint32_t tag, int nth)
+{
+    size_t at = AMP_CHECKPOINT_HEADER_BYTES, end = size - AMP_CHECKPOINT_TRAILER_BYTES;
+    while (at + 12 <= end) {
+        uint64_t length = amp_fetch_u64(bytes + at + 4);
+        if (length > end - at - 12) return NULL;
+        if (amp_fetch_u32(bytes + at) == tag && nth-- == 0) return bytes + at + 12;
+        at += 12 + (size_t)length;
+    }
+    return NULL;
+}
+
+/* Whether text is one line a terminal can show. */
+__attribute__((unused)) static int is_one_line(const char *text)
+{
+    if (!*text) return 0;
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) return 0;
+    return 1;
+}
+
+#endif

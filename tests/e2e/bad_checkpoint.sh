@@ -1,0 +1,107 @@
+# A sidecar that is damaged, cut, foreign, of a later version, of another network or of other weights: one line that names it,
+# exit status 1, and no file touched.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/resume.bash"
+small_training 230
+
+train() { # train <.cfg> <name>: leaves NAME.backup and NAME.200 with their sidecars
+    status_of trapped TRAP_SAVE=5 "$DARKNET" detector train tiny.data $1 -amp fp16 -seed 3
+    [ -e backup/${1%.cfg}_200.weights.amp ] || fail "$1: no backup at 200: $(tail -n 3 err)"
+}
+sed -i 's/max_batches=230/max_batches=330/' tiny.cfg
+train tiny.cfg
+sed 's/filters=16/filters=12/' tiny.cfg > other.cfg
+train other.cfg
+good=backup/tiny_100.weights
+size=$(stat -c %s $good.amp)
+tests=0
+
+listing() { find . -type f ! -name out ! -name err -printf '%p %s %T@ ' -exec sha256sum {} \; | LC_ALL=C sort; }
+
+# refused <what the line says> <weights>: <weights> and its sidecar lie there
+refused() {
+    local before
+    before=$(listing)
+    status_of timeout 60 "$DARKNET" detector train tiny.data tiny.cfg "$2" -amp fp16 -seed 3
+    [ $status = 1 ] || fail "$name: status $status instead of 1: $(tail -n 3 err)"
+    [ "$(grep -c "$2.amp" err)" = 1 ] || fail "$name: not one line about $2.amp: $(cat err)"
+    case $(tail -n 1 err) in
+        "$2.amp: "*"$1"*) ;;
+        *) fail "$name: not '$2.amp: ... $1' but: $(tail -n 1 err)" ;;
+    esac
+    tail -n 1 err | grep -q 'remove it\|newer\|update' || fail "$name: does not say what to do: $(tail -n 1 err)"
+    [ "$(listing)" = "$before" ] || fail "$name: files were touched"
+    tests=$((tests + 1))
+}
+
+pair() { # pair <name>: the good pair, to be spoilt
+    name=$1
+    cp $good case.weights
+    cp $good.amp case.weights.amp
+}
+put() { printf "$2" | dd of=case.weights.amp bs=1 seek="$1" conv=notrunc status=none; } # put <offset> <bytes>
+
+# The pair as it is: good, or the rest would prove nothing.
+pair good
+status_of "$DARKNET" detector train tiny.data tiny.cfg case.weights -amp fp16 -seed 3
+[ $status = 0 ] || fail "the good pair: status $status: $(tail -n 3 err)"
+says 'amp: resumed from case.weights.amp: step 100,'
+
+step=$((size / 23))
+for offset in 1 13 20 24 33 37 $(seq 41 $step $((size - 1))) $((size - 4)); do
+    pair "damaged at byte $offset"
+    byte=$(od -An -tu1 -j$offset -N1 case.weights.amp)
+    put $offset "\\x$(printf %02x $((byte ^ 16)))"
+    refused '' case.weights
+done
+for length in 0 1 8 12 39 40 48 $((size / 3)) $((size - 9)) $((size - 1)); do
+    pair "cut to $length bytes"
+    truncate -s $length case.weights.amp
+    refused '' case.weights
+done
+pair 'one byte more'
+printf x >> case.weights.amp
+refused '' case.weights
+pair 'of zeros'
+head -c $size /dev/zero > case.weights.amp
+refused '' case.weights
+pair 'a text'
+cp tiny.cfg case.weights.amp
+refused '' case.weights
+pair 'a .weights file'
+cp $good case.weights.amp
+refused '' case.weights
+pair 'a later version'
+put 8 '\x02\x00\x00\x00'
+refused 'version 2' case.weights
+pair 'a folder'
+rm case.weights.amp
+mkdir case.weights.amp
+status_of "$DARKNET" detector train tiny.data tiny.cfg case.weights -amp fp16
+[ $status = 1 ] || fail "$name: status $status"
+tail -n 1 err | grep -q 'case.weights.amp: Is a directory' || fail "$name: $(tail -n 1 err)"
+rmdir case.weights.amp
+pair 'another network'
+cp backup/other_100.weights case.weights
+cp backup/other_100.weights.amp case.weights.amp
+refused 'another network' case.weights
+pair 'other weights'
+cp backup/tiny_200.weights case.weights
+refused 'other weights than case.weights' case.weights
+pair 'cut weights'
+truncate -s -64 case.weights
+refused 'other weights than case.weights' case.weights
+
+# Nobody asks the sidecar where there is no training, or no AMP.
+pair 'not read'
+put 100 '\xff\xff\xff\xff'
+given='tiny.data tiny.cfg case.weights'
+for command in "detector map $given -amp fp16" "detector train $given -amp off"; do
+    status_of "$DARKNET" $command
+    [ $status = 0 ] || fail "$command: status $status: $(tail -n 3 err)"
+    ! grep -q 'case.weights.amp' err || fail "$command: $(grep case.weights.amp err)"
+done
+status_of "$DARKNET" detector train tiny.data tiny.cfg case.weights -amp fp16 -clear
+[ $status = 0 ] || fail "-clear: status $status: $(tail -n 3 err)"
+echo "$tests sidecars refused"

@@ -1,0 +1,51 @@
+# A training that overflows for ever ends with one line that says where it began, since when, and what is left: status 1, and
+# the checkpoint on disk is one from before.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+tiny_training
+sed -e 's/^max_batches=.*/max_batches=400/' -e 's/^learning_rate=.*/learning_rate=0.0005/' tiny.cfg > good.cfg
+explode() { sed -e "s/^steps=.*/steps=$1/" -e "s/^scales=.*/scales=$2/" good.cfg; }
+
+train() { # train <status> <arguments...>
+    local expected=$1 status=0
+    shift
+    timeout 400 "$DARKNET" detector train tiny.data "$@" > out 2> err || status=$?
+    [ $status = $expected ] || fail "$*: status $status, not $expected: $(tail -3 err)"
+}
+
+# All 32-bit numbers behind a file's header are finite: no exponent is all ones.
+finite() {
+    local words
+    words=$(od -An -v -tx4 -j20 -w4 "$1" | tr -d ' ')
+    [ -n "$words" ] || fail "$1 is empty"
+    ! echo "$words" | grep -qi '^[7f][f][89abcdef]' || fail "$1 holds inf or NaN"
+}
+
+explode 120 1e10 > boom.cfg
+for amp in fp16 bf16; do
+    rm -f backup/*
+    train 1 boom.cfg -amp $amp -seed 3
+    [ "$(grep -c 'training has collapsed' err)" = 1 ] || fail "$amp: not one line of it: $(tail -3 err)"
+    tail -1 err | grep -q "^amp: training has collapsed: gradients stay inf or NaN .*; first in [a-z]* of layer [0-9]* \[[a-z]*\], forward; last good step: 120; last checkpoint: backup/boom_100.weights; try .*learning_rate" ||
+        fail "$amp: $(tail -1 err)"
+    [ ! -e backup/boom_final.weights ] || fail "$amp: the weights were saved as final"
+    finite backup/boom.backup
+    finite backup/boom_100.weights
+    cmp backup/boom.backup backup/boom_100.weights
+    # and it is one to go on with
+    cp backup/boom.backup before
+    sed 's/^max_batches=.*/max_batches=104/' good.cfg > on.cfg
+    train 0 on.cfg backup/boom.backup -amp $amp -seed 3
+    grep -q '^amp: resumed from backup/boom.backup.amp: step 100,' err || fail "$amp: the checkpoint was not gone on with: $(grep '^amp' err)"
+    grep -q '^amp: summary .* steps=104 ' err || fail "$amp: $(tail -1 err)"
+    finite backup/on_final.weights
+    cmp before backup/boom.backup
+done
+
+# weights_beyond_use_replace_no_checkpoint: the step that is to be saved makes the weights absurd: the file stays away, and the next step ends it.
+explode 100 1e30 > boom.cfg
+rm -f backup/*
+train 1 boom.cfg -amp bf16 -seed 3
+[ -z "$(ls backup)" ] || fail "weights beyond use were saved: $(ls backup)"
+grep -q '^amp: backup/boom.backup could not be written: .* of layer [0-9]* are inf, NaN or beyond 1e19 after step 100; training goes on' err || fail "$(grep '^amp' err)"
+tail -1 err | grep -q '^amp: training has collapsed: weights are inf, NaN or beyond 1e19; first in .* of layer [0-9]* .*; last good step: 100; last checkpoint: none yet' || fail "$(tail -1 err)"

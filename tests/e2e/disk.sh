@@ -1,0 +1,96 @@
+# A disk that is full, a file that may not grow, a folder that is not there: one clear line, training goes on, the last good
+# file stays and can be gone on with; status 1 if the last save of the training failed.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/resume.bash"
+small_training 320
+sed -i '1a adam=1' tiny.cfg # two moments: the sidecar is larger than the weights
+train=(detector train tiny.data tiny.cfg)
+
+status_of "$DARKNET" "${train[@]}" -amp bf16 -seed 3
+[ $status = 0 ] || fail "status $status: $(tail -n 3 err)"
+mv backup whole
+weights=$(stat -c %s whole/tiny.backup)
+sidecar=$(stat -c %s whole/tiny.backup.amp)
+[ $weights -lt $((sidecar - 1024)) ] || fail "the sidecar is no larger than the weights: the test is broken"
+
+came_to_its_end() { grep -q 'amp: summary .* steps=320 ' err || fail "$name: training ended early: $(tail -n 3 err)"; }
+
+# Saves: backup, 100, backup, 200, backup, 300, final.
+enospc() { # enospc <trap> <what failed>
+    name=$1
+    rm -rf backup
+    mkdir backup
+    status_of trapped $1 "$DARKNET" "${train[@]}" -amp bf16 -seed 3
+    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    came_to_its_end
+    says "amp: $2 could not be written: " 'No space left on device' "training goes on, the last good file is kept: $3"
+    [ "$(grep -c 'could not be written' err)" = 1 ] || fail "$name: $(grep 'could not be written' err)"
+    cmp whole/tiny_final.weights backup/tiny_final.weights || fail "$name: a failed save changes the training"
+    cmp whole/tiny_final.weights.amp backup/tiny_final.weights.amp || fail "$name: a failed save changes the training"
+    no_leftovers
+}
+enospc TRAP_FULL=1 backup/tiny.backup none
+enospc TRAP_FULL=3 backup/tiny.backup backup/tiny_100.weights
+enospc TRAP_FULL_AMP=3 backup/tiny.backup backup/tiny_100.weights
+
+# The backup at 300 fails: that of 200 is as it was.
+name='last good backup'
+rm -rf backup
+mkdir backup
+status_of trapped TRAP_FULL=5 "$DARKNET" "${train[@]}" -amp bf16 -seed 3
+[ $status = 0 ] || fail "$name: status $status"
+cmp backup/tiny.backup backup/tiny_200.weights || fail "$name: it was changed"
+status_of "$DARKNET" "${train[@]}" backup/tiny.backup -amp bf16 -seed 3
+says 'amp: resumed from backup/tiny.backup.amp: step 200,'
+cmp whole/tiny_final.weights backup/tiny_final.weights || fail "$name: it does not go on as the training did"
+
+# file_too_large <blocks of 1024 bytes>: no file may grow beyond
+file_too_large() {
+    name="ulimit -f $1"
+    rm -rf backup
+    mkdir backup
+    cp whole/tiny_200.weights backup/tiny.backup
+    cp whole/tiny_200.weights.amp backup/tiny.backup.amp
+    ls -l --time-style=full-iso backup > before
+    status=0
+    ( trap '' XFSZ
+      ulimit -f $1
+      status=0
+      "$DARKNET" "${train[@]}" backup/tiny.backup -amp bf16 -seed 3 < /dev/null 2>&1 > /dev/null | cat
+      exit ${PIPESTATUS[0]} ) > pipe || status=$?
+    mv pipe err
+    [ $status = 1 ] || fail "$name: status $status: $(tail -n 3 err)"
+    came_to_its_end
+    says 'amp: backup/tiny.backup could not be written: ' 'File too large' \
+        'training goes on, the last good file is kept: backup/tiny.backup' \
+        'amp: backup/tiny_final.weights could not be written: ' 'training is over, the last good file is kept: backup/tiny.backup'
+    ls -l --time-style=full-iso backup | cmp - before || fail "$name: $(ls -l backup)"
+    status_of "$DARKNET" "${train[@]}" backup/tiny.backup -amp bf16 -seed 3
+    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    cmp whole/tiny_final.weights backup/tiny_final.weights || fail "$name: what was kept does not go on as the training did"
+}
+file_too_large $((weights / 2048))        # not even the weights fit
+file_too_large $(((weights + 1023) / 1024)) # the sidecar does not
+
+no_folder() { # no_folder <backup>
+    name="backup=$1"
+    sed "s|backup=.*|backup=$1|" tiny.data > nowhere.data
+    status_of "$DARKNET" detector train nowhere.data tiny.cfg -amp bf16 -seed 3
+    [ $status = 1 ] || fail "$name: status $status: $(tail -n 3 err)"
+    came_to_its_end
+    says "amp: $1/tiny.backup could not be written: " "$2" 'training goes on, the last good file is kept: none' \
+        "amp: $1/tiny_final.weights could not be written: "
+    ! grep -q 'Saving weights' err || fail "$name: says that it saves"
+}
+no_folder no/such/folder 'No such file or directory'
+no_folder tiny.cfg 'Not a directory'
+# A folder where the file should be: found out only at the rename.
+rm -rf backup
+mkdir -p backup/tiny.backup/inside
+name='a folder where the file should be'
+status_of "$DARKNET" "${train[@]}" -amp bf16 -seed 3
+[ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+says 'amp: backup/tiny.backup could not be written: '
+cmp whole/tiny_final.weights backup/tiny_final.weights || fail "$name: other weights"
+no_leftovers

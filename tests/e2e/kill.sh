@@ -1,0 +1,99 @@
+# One training killed (SIGKILL) KILLS times (default 30), half of them at any moment and half within a save, at each of its
+# calls in turn; each time it goes on from its newest whole backup, and ends in the very bytes of a training that was left
+# alone. After each kill every file that is there is whole. SEED makes the moments other ones.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/resume.bash"
+kills=${KILLS:-30}
+[ -z "${SANITIZERS:-}" ] || kills=${KILLS:-6}
+RANDOM=${SEED:-$((kills * 7 + 11))}
+echo "kills: $kills, SEED=${SEED:-$((kills * 7 + 11))}"
+name=kill
+small_training 620
+sed -i '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=40' tiny.cfg
+train=(detector train tiny.data tiny.cfg)
+
+start=$(date +%s%N)
+status_of trapped TRAP_LOG="$PWD/calls" "$DARKNET" "${train[@]}" -seed 3
+[ $status = 0 ] || fail "status $status: $(tail -n 3 err)"
+whole_ms=$((($(date +%s%N) - start) / 1000000))
+mv backup whole
+grep -q ' skipped: inf' err || fail 'no step was skipped: the test is broken'
+
+# One save, call by call.
+awk '/^after rename/ { print; exit } { print }' calls > save.calls
+per_save=$(wc -l < save.calls)
+for call in fflush fsync fclose write 'rename sidecar' 'rename weights'; do
+    grep -q "^$call" save.calls || fail "a save without $call: $(tr '\n' ' ' < save.calls)"
+done
+[ "$(grep -c '^fsync' save.calls)" -ge 2 ] || fail 'the file and its sidecar are not both flushed to the disk'
+[ "$(grep -n '^rename weights' save.calls | cut -d: -f1)" -gt "$(grep -n '^rename sidecar' save.calls | cut -d: -f1)" ] ||
+    fail 'the weights are renamed before their sidecar'
+echo "a training of $whole_ms ms; a save is $per_save calls: $(tr '\n' ' ' < save.calls)"
+
+# The program itself says whether the pair FILE is whole: it reads it, saves what it read, and would refuse a sidecar that is
+# not FILE's. What a killed save left goes with it.
+sed 's/max_batches=.*/max_batches=1/' tiny.cfg > check.cfg
+sed 's/backup=.*/backup=checked/' tiny.data > check.data
+is_whole() {
+    rm -rf checked
+    mkdir checked
+    local file=$1 part
+    for part in "$file" "$file.amp" "$file.new" "$file.amp.new"; do
+        if [ -e "$part" ]; then cp "$part" checked/it"${part#"$file"}"; fi
+    done
+    status_of "$DARKNET" detector train check.data check.cfg checked/it -seed 3
+    [ $status = 0 ] || fail "after kill $kill $file is not whole: $(tail -n 1 err)"
+    says 'amp: resumed from checked/it.amp: step '
+    cmp checked/it checked/check_final.weights || fail "after kill $kill $file is not whole"
+}
+
+newest() {
+    local b=backup/tiny.backup
+    if [ -e $b ] || { [ -e $b.new ] && [ -e $b.amp ]; }; then echo $b; fi
+}
+
+finish() { # the end of a training: as the one left alone
+    local file
+    for file in tiny_final.weights tiny_final.weights.amp tiny.backup tiny.backup.amp; do
+        cmp "whole/$file" "backup/$file" || fail "$file after $killed kills is not that of a training left alone"
+    done
+    if [ -e backup/tiny_final.weights.new ] || [ -e backup/tiny.backup.new ]; then fail "left behind: $(ls backup)"; fi
+    finished=$((finished + 1))
+    rm -rf backup
+    mkdir backup
+}
+
+mkdir backup
+killed=0 in_save=0 finished=0 point=0
+while [ $killed -lt $kills ]; do
+    kill=$((killed + 1))
+    from=$(newest)
+    if [ $((killed % 2)) = 0 ]; then
+        # at the next call of a save, in the first or the second file that is saved
+        point=$((point % per_save + 1))
+        status_of trapped TRAP_KILL=$((point + RANDOM % 2 * per_save)) "$DARKNET" "${train[@]}" $from -seed 3
+    else
+        "$DARKNET" "${train[@]}" $from -seed 3 > out 2> err < /dev/null &
+        job=$!
+        moment=$RANDOM # not inside $( ), where bash seeds it anew
+        sleep "$(awk -v r=$moment -v t=$whole_ms 'BEGIN { print t * .7 * r / 32768 / 1000 }')"
+        kill -9 $job 2> /dev/null || true
+        status=0
+        { wait $job || status=$?; } 2> /dev/null
+    fi
+    if [ $status = 0 ]; then
+        finish
+        continue
+    fi
+    [ $status = 137 ] || fail "kill $kill: status $status: $(tail -n 3 err)"
+    killed=$((killed + 1))
+    [ $((killed % 2)) = 0 ] || in_save=$((in_save + 1))
+    for file in backup/*.weights backup/*.backup; do
+        if [ -e "$file" ]; then is_whole "$file"; fi
+    done
+done
+status_of "$DARKNET" "${train[@]}" $(newest) -seed 3
+[ $status = 0 ] || fail "the last leg: status $status: $(tail -n 3 err)"
+finish
+echo "$killed kills, $in_save of them within a save; $finished trainings ended as the one left alone"

@@ -1,0 +1,32 @@
+# Trainings that are stopped and gone on with. Include tiny_training.bash first.
+
+export OMP_NUM_THREADS=1
+
+cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/save_trap.c" -o save_trap.so -ldl
+
+# trapped <TRAP_...=value>... <program> <arguments...>: with save_trap.c preloaded
+trapped() {
+    env LD_PRELOAD="$PWD/save_trap.so" "ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "$@"
+}
+
+# status_of <command...>: its exit status in $status; output in out, err
+status_of() {
+    status=0
+    "$@" > out 2> err < /dev/null || status=$?
+}
+
+says() { # says <text>...: each on some line of err
+    for text in "$@"; do
+        grep -qF -- "$text" err || fail "$name: no '$text' in: $(grep -a '^amp\|amp:' err | tail -n 8; tail -n 3 err)"
+    done
+}
+
+# A detector that takes milliseconds a step and does not diverge in a few hundred.
+small_training() { # small_training <batches>
+    tiny_training
+    sed -i "s/max_batches=.*/max_batches=$1/; s/learning_rate=.*/learning_rate=0.001/; s/steps=3/steps=150/" tiny.cfg
+}
+
+no_leftovers() {
+    [ -z "$(find . -name '*.new')" ] || fail "$name: left behind: $(find . -name '*.new' | tr '\n' ' ')"
+}

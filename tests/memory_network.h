@@ -1,0 +1,94 @@
+/* An engine over a network of three layers and a backend that only has memory: what sidecars need, without Darknet and without
+ * a library. It cannot run. */
+#ifndef MEMORY_NETWORK_H
+#define MEMORY_NETWORK_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "amp/engine.h"
+
+#define REQUIRE(condition) \
+    do { if (!(condition)) { fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); abort(); } } while (0)
+
+/* ---- a backend that only has memory ---- */
+
+static amp_status memory_allocate(amp_backend *b, size_t bytes, void **out, amp_error *error)
+{
+    (void)b; (void)error;
+    REQUIRE((*out = calloc(1, bytes + 1)) != NULL);
+    return AMP_OK;
+}
+static void memory_release(amp_backend *b, void *memory) { (void)b; free(memory); }
+static amp_status memory_upload(amp_backend *b, void *memory, const void *from, size_t bytes, amp_error *error)
+{
+    (void)b; (void)error;
+    memcpy(memory, from, bytes);
+    return AMP_OK;
+}
+static amp_status memory_zero(amp_backend *b, void *memory, size_t bytes, amp_error *error)
+{
+    (void)b; (void)error;
+    memset(memory, 0, bytes);
+    return AMP_OK;
+}
+static void memory_destroy(amp_backend *b) { free(b); }
+
+/* ---- a network of three layers ---- */
+
+typedef struct memory_network {
+    float masters[5][8], momenta[5][8], statistics[3][6];
+    float *slots[5];
+    amp_engine *engine;
+    int adam;
+} memory_network;
+
+static memory_network *memory_network_make(int adam, int dynamic)
+{
+    static const struct { const char *name; int layer, unsaved; size_t count; } params[5] = {
+        { "weights", 0, 0, 6 }, { "biases", 0, 0, 2 }, { "scales", 0, 0, 2 }, { "wf.weights", 1, 0, 8 }, { "wf.biases", 1, 1, 3 } };
+    static const struct { int layer, unsaved; size_t count; } statistics[3] = { { 0, 0, 2 }, { 0, 0, 2 }, { 1, 1, 6 } };
+    memory_network *n = calloc(1, sizeof *n);
+    amp_backend *backend = calloc(1, sizeof *backend);
+    amp_layer_desc *layers = calloc(3, sizeof *layers);
+    REQUIRE(n && backend && layers);
+    *backend = (amp_backend){ .name = "memory", .allocate = memory_allocate, .release = memory_release, .upload = memory_upload,
+                              .zero = memory_zero, .destroy = memory_destroy };
+    layers[0].type = "convolutional";
+    layers[1].type = "lstm";
+    layers[2].type = "cost";
+    for (int i = 0; i < 5; i++) {
+        amp_layer_desc *l = &layers[params[i].layer];
+        n->slots[i] = n->momenta[i];
+        l->params[l->param_count++] = (amp_param_desc){ .name = params[i].name, .master = n->masters[i], .gradient_slot = &n->slots[i],
+                                                        .count = params[i].count, .unsaved = params[i].unsaved };
+    }
+    for (int i = 0; i < 3; i++) {
+        amp_layer_desc *l = &layers[statistics[i].layer];
+        l->statistics[l->statistics_count++] = (amp_statistics_desc){ .array = n->statistics[i], .count = statistics[i].count,
+                                                                      .unsaved = statistics[i].unsaved };
+    }
+    for (int k = 0; k < 40; k++) {
+        n->masters[k / 8][k % 8] = 0.25f * (float)k;
+        n->momenta[k / 8][k % 8] = adam ? 0 : -0.5f * (float)k;
+    }
+    for (int k = 0; k < 18; k++) n->statistics[k / 6][k % 6] = (float)k;
+    amp_engine_settings settings = { .adam = adam };
+    amp_scaler_params scaler = amp_scaler_defaults();
+    scaler.dynamic = dynamic;
+    REQUIRE(amp_scaler_init(&settings.scaler, &scaler, NULL) == AMP_OK);
+    amp_host host = { 0 };
+    REQUIRE(amp_engine_create(&settings, backend, &host, &(amp_network_desc){ .layers = layers, .count = 3 }, &n->engine, NULL) == AMP_OK);
+    free(layers);
+    n->adam = adam;
+    return n;
+}
+
+static void memory_network_free(memory_network *n)
+{
+    amp_engine_free(n->engine);
+    free(n);
+}
+
+#endif

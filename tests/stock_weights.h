@@ -1,0 +1,24 @@
+/* Reading and writing .weights as stock Darknet does, under AMP too: without its hooks, which do more. */
+#ifndef STOCK_WEIGHTS_H
+#define STOCK_WEIGHTS_H
+
+#include "network.h"
+#include "parser.h"
+
+__attribute__((unused)) static void save_stock_weights(network *net, const char *file)
+{
+    struct darknet_amp *amp = net->amp;
+    net->amp = NULL;
+    save_weights(net, (char *)file);
+    net->amp = amp;
+}
+
+__attribute__((unused)) static void load_stock_weights(network *net, const char *file)
+{
+    struct darknet_amp *amp = net->amp;
+    net->amp = NULL;
+    load_weights(net, (char *)file);
+    net->amp = amp;
+}
+
+#endif

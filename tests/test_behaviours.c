@@ -1,0 +1,229 @@
+/* The loss scale's way into the gradients (docs/behaviours.md): the same for all subdivisions of a batch, for all heads of a
+ * network, and for every kind of loss layer. Scales are powers of two and the precision is fp32, so that a gradient under
+ * loss scale S is exactly S times the one under 1: what was scaled twice, or not at all, shows in every bit. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include "engine_testing.h"
+
+/* Forward and backward of one subdivision; the caller updates. */
+static void one_subdivision(network *net, unsigned seed)
+{
+    feed(net, seed);
+    *net->seen += (size_t)net->batch;
+    net->train = 1;
+    srand(11); /* dropout, crop */
+    forward_network(net);
+    backward_network(net);
+}
+
+/* Every gradient of `scaled` is `scale` times that of `plain`, to the bit. Returns how many elements are not 0. */
+static size_t assert_gradients_scaled(network *scaled, network *plain, float scale, const char *where)
+{
+    size_t moved = 0;
+    int count, same;
+    const amp_param *a = amp_engine_params(scaled->amp->engine, &count), *b = amp_engine_params(plain->amp->engine, &same);
+    assert_int_equal(count, same);
+    for (int i = 0; i < count; i++)
+        for (size_t e = 0; e < a[i].count; e++) {
+            if (!amp_is_finite(b[i].grad[e]) || a[i].grad[e] != scale * b[i].grad[e])
+                fail_msg("%s: %s of layer %d [%zu]: %g, not %g times %g", where, a[i].name, a[i].layer, e, (double)a[i].grad[e],
+                         (double)scale, (double)b[i].grad[e]);
+            moved += b[i].grad[e] != 0;
+        }
+    return moved;
+}
+
+static void assert_same_state(network *a, network *b, const char *where)
+{
+    size_t bytes, same;
+    char *x = snapshot(a, &bytes), *y = snapshot(b, &same);
+    assert_int_equal(bytes, same);
+    if (memcmp(x, y, bytes)) fail_msg("%s: masters, momentum or statistics differ after the update", where);
+    free(x);
+    free(y);
+}
+
+/* ---- subdivisions ---- */
+
+/* The scale would grow after each clean update: it must not do so between two subdivisions. */
+static void behaviour_17_one_scale_per_batch_over_all_subdivisions(void **state)
+{
+    (void)state;
+    network *net = parse_branched("amp=1\nloss_scale=dynamic\ninit_scale=64\ngrowth_interval=1\n", "", "fp32");
+    network *plain = parse_branched("amp=1\nloss_scale=1\n", "", "fp32");
+    float scale = 64;
+    copy_weights(net, plain);
+    for (unsigned window = 0; window < 2; window++, scale *= 2) {
+        for (unsigned s = 0; s < 2; s++) {
+            one_subdivision(net, 10 * window + s);
+            one_subdivision(plain, 10 * window + s);
+            assert_true(assert_gradients_scaled(net, plain, scale, s ? "second subdivision" : "first subdivision") > 0);
+        }
+        update_network(net);
+        update_network(plain);
+        assert_true(amp_engine_scaler(net->amp->engine)->scale == 2 * scale);
+        assert_same_state(net, plain, "a window of two subdivisions");
+    }
+    assert_int_equal(net->amp->steps, 2);
+    release(net);
+    release(plain);
+}
+
+static void behaviour_17_an_overflow_in_any_subdivision_drops_the_whole_batch(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 4; how++) { /* in the first or the second subdivision, from the image on or in one gradient alone */
+        network *net = parse_branched("amp=1\nloss_scale=dynamic\ninit_scale=64\n", "", "fp32");
+        int bad = how % 2, count;
+        const amp_param *params = amp_engine_params(net->amp->engine, &count);
+        train_step(net, 1);
+        size_t bytes;
+        char *before = snapshot(net, &bytes), *after;
+        for (int s = 0; s < 2; s++) {
+            feed(net, 30 + (unsigned)s);
+            if (s == bad && how < 2) net->input[7] = INFINITY;
+            *net->seen += (size_t)net->batch;
+            net->train = 1;
+            forward_network(net);
+            backward_network(net);
+            if (s == bad && how >= 2) params[count - 1].grad[1] = INFINITY;
+        }
+        update_network(net);
+        after = snapshot(net, &bytes);
+        assert_memory_equal(before, after, bytes);
+        assert_int_equal(net->amp->steps, 1);
+        assert_int_equal(net->amp->skipped, 1);
+        assert_true(amp_engine_scaler(net->amp->engine)->scale == 32);
+        free(before);
+        free(after);
+        release(net);
+    }
+}
+
+/* ---- heads and kinds of loss ---- */
+
+/* NAME of tests/cfg, where main has gone, in fp32 with a static loss scale. */
+static network *parse_scaled(const char *name, int scale)
+{
+    char text[8192];
+    FILE *file = fopen(name, "r");
+    assert_non_null(file);
+    size_t length = fread(text, 1, sizeof text - 64, file);
+    assert_true(feof(file));
+    fclose(file);
+    snprintf(text + length, sizeof text - length, "\n[amp]\nloss_scale=%d\n", scale);
+    return parse(text, "fp32");
+}
+
+static void behaviour_19_several_heads_share_one_scale(void **state)
+{
+    (void)state;
+    network *net = parse_scaled("yolo.cfg", 512), *plain = parse_scaled("yolo.cfg", 1);
+    int heads[2] = { 8, 15 };
+    copy_weights(net, plain);
+    one_subdivision(net, 3);
+    one_subdivision(plain, 3);
+    for (int k = 0; k < 2; k++) {
+        layer a = net->layers[heads[k]], b = plain->layers[heads[k]];
+        assert_int_equal(a.type, YOLO);
+        for (int i = 0; i < a.outputs * net->batch; i++) assert_true(a.delta[i] == 512 * b.delta[i]);
+    }
+    assert_true(assert_gradients_scaled(net, plain, 512, "two heads") > 0);
+    update_network(net);
+    update_network(plain);
+    assert_same_state(net, plain, "two heads");
+
+    /* An overflow in one head skips the layers of the other as well. */
+    size_t bytes;
+    char *before = snapshot(net, &bytes), *after;
+    feed(net, 4);
+    *net->seen += (size_t)net->batch;
+    forward_network(net);
+    net->layers[heads[0]].delta[0] = INFINITY;
+    backward_network(net);
+    update_network(net);
+    assert_int_equal(net->amp->skipped, 1);
+    after = snapshot(net, &bytes);
+    assert_memory_equal(before, after, bytes);
+    free(before);
+    free(after);
+    release(net);
+    release(plain);
+}
+
+static int is_cfg(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return length > 4 && !strcmp(entry->d_name + length - 4, ".cfg");
+}
+
+/* Over all networks of tests/cfg: all kinds of loss, some of them several times, and layers that are none but look like one
+ * (l2norm; dropout, which in stock works on its neighbour's delta). */
+static void behaviour_20_every_kind_of_loss_is_scaled_once(void **state)
+{
+    (void)state;
+    static const LAYER_TYPE losses[] = { YOLO, REGION, DETECTION, COST, SOFTMAX, LOGXENT, ISEG };
+    static const COST_TYPE costs[] = { SSE, MASKED, L1, SEG, SMOOTH, WGAN };
+    char seen[64] = "", seen_cost[16] = "";
+    struct dirent **files;
+    int count = scandir(".", &files, is_cfg, alphasort);
+    assert_true(count > 0);
+    for (int f = 0; f < count; f++) {
+        const char *name = files[f]->d_name;
+        network *net = parse_scaled(name, 1024), *plain = parse_scaled(name, 1);
+        copy_weights(net, plain);
+        one_subdivision(net, 21);
+        one_subdivision(plain, 21);
+        int params, originates = 0;
+        amp_engine_params(net->amp->engine, &params);
+        for (int i = 0; i < net->n; i++) {
+            layer l = net->layers[i];
+            if (!l.cost) continue;
+            for (int e = 0; e < l.outputs * net->batch; e++) originates |= plain->layers[i].delta[e] != 0;
+            seen[l.type] |= (char)(originates && params);
+            if (l.type == COST) seen_cost[l.cost_type] |= (char)originates;
+        }
+        size_t moved = assert_gradients_scaled(net, plain, 1024, name);
+        assert_true(moved || !originates || !params);
+        update_network(net);
+        update_network(plain);
+        assert_int_equal(net->amp->skipped + plain->amp->skipped, 0);
+        assert_same_state(net, plain, name);
+        release(net);
+        release(plain);
+        free(files[f]);
+    }
+    free(files);
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) assert_true(seen[losses[i]]);
+    for (size_t i = 0; i < sizeof costs / sizeof *costs; i++) assert_true(seen_cost[costs[i]]);
+}
+
+/* tests/cfg, beside this file; layers that name files (trees) name them from there. */
+static int go_to_cfg_folder(void)
+{
+    char folder[1024];
+    snprintf(folder, sizeof folder, "%s", __FILE__);
+    char *slash = strrchr(folder, '/');
+    snprintf(slash ? slash + 1 : folder, sizeof folder - (size_t)(slash ? slash + 1 - folder : 0), "cfg");
+    return chdir(folder) == 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(behaviour_17_one_scale_per_batch_over_all_subdivisions),
+        cmocka_unit_test(behaviour_17_an_overflow_in_any_subdivision_drops_the_whole_batch),
+        cmocka_unit_test(behaviour_19_several_heads_share_one_scale),
+        cmocka_unit_test(behaviour_20_every_kind_of_loss_is_scaled_once),
+    };
+    if (!go_to_cfg_folder()) return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

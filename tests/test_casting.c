@@ -1,0 +1,337 @@
+/* Casting, looked at through numbers (docs/behaviours.md): 1 + 2^-12 is no bf16 and no fp16, so where it arrives whole, fp32
+ * was computed; small integers are both, so where several consumers' deltas are summed, the sum is exact. */
+#define _GNU_SOURCE /* mallinfo2, mkstemps */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include "engine_testing.h"
+
+#define SMALL_NET "[net]\nbatch=2\nwidth=4\nheight=4\nchannels=3\nlearning_rate=0.01\nmax_batches=100\n"
+#define POINT(filters, more) "[convolutional]\nfilters=" #filters "\nsize=1\nstride=1\nactivation=linear\n" more
+static const char *const halves[] = { "bf16", "fp16" };
+static const float between = 1 + 0x1p-12f;
+
+/* ---- half copies are never stale ---- */
+
+/* A network made this moment with net's weights, shape and batch gives net's output, to the bit. training: with batch
+ * statistics, as the next step's forward will; else as network_predict does. */
+static void assert_as_fresh(network *net, int training, const char *after)
+{
+    network *fresh = parse_branched("", "", "bf16");
+    if (fresh->w != net->w || fresh->h != net->h) resize_network(fresh, net->w, net->h);
+    set_batch_network(fresh, net->batch);
+    copy_weights(net, fresh);
+    network *both[2] = { net, fresh };
+    size_t count = (size_t)net->outputs * (size_t)net->batch;
+    float *out[2];
+    for (int k = 0; k < 2; k++) {
+        feed(both[k], 99);
+        both[k]->train = training;
+        forward_network(both[k]);
+        out[k] = malloc(count * sizeof *out[k]);
+        memcpy(out[k], both[k]->output, count * sizeof *out[k]);
+    }
+    if (memcmp(out[0], out[1], count * sizeof *out[0]))
+        fail_msg("stale half copies after %s (%s)", after, training ? "training" : "inference");
+    free(out[0]);
+    free(out[1]);
+    release(fresh);
+}
+
+static void behaviour_29_half_copies_are_never_stale(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16"), *other = parse_branched("", "", "bf16");
+    char name[] = "/tmp/casting-XXXXXX";
+    for (unsigned i = 0; i < 3; i++) train_step(other, 300 + i);
+
+    train_step(net, 1);
+    assert_as_fresh(net, 1, "an update");
+    assert_as_fresh(net, 0, "an update");
+    train_step(net, 2);
+    assert_as_fresh(net, 0, "an update that followed inference");
+    assert_as_fresh(net, 1, "inference");
+
+    close(mkstemp(name));
+    save_weights(other, name);
+    for (int training = 0; training < 2; training++) { /* the plan that runs before loading runs after it as well */
+        train_step(net, 3);
+        assert_as_fresh(net, training, "an update");
+        load_weights(net, name);
+        assert_as_fresh(net, training, "load_weights");
+    }
+    unlink(name);
+
+    resize_network(net, 24, 20);
+    assert_as_fresh(net, 0, "a resize");
+    train_step(net, 4);
+    resize_network(net, 16, 16); /* its plan was made before that update */
+    assert_as_fresh(net, 0, "a resize back");
+    assert_as_fresh(net, 1, "a resize back");
+
+    set_batch_network(net, 1);
+    assert_as_fresh(net, 0, "a smaller batch");
+    set_batch_network(net, 2);
+    train_step(net, 5);
+    set_batch_network(net, 1);
+    assert_as_fresh(net, 0, "an update at another batch");
+    set_batch_network(net, 2);
+
+    assert_as_fresh(net, 1, "the batch's return"); /* leaves the training plan active, as averaging does */
+    amp_network_desc a = described(net), b = described(other);
+    for (int i = 0; i < a.count; i++)
+        for (int k = 0; k < a.layers[i].param_count; k++)
+            for (size_t e = 0; e < a.layers[i].params[k].count; e++)
+                a.layers[i].params[k].master[e] = (a.layers[i].params[k].master[e] + b.layers[i].params[k].master[e]) / 2;
+    amp_network_desc_free(&a);
+    amp_network_desc_free(&b);
+    darknet_amp_weights_changed(net); /* what sync_nets calls */
+    assert_as_fresh(net, 1, "averaging");
+    assert_as_fresh(net, 0, "averaging");
+    release(net);
+    release(other);
+}
+
+/* ---- memory ---- */
+
+static size_t allocated(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+static size_t resident(void)
+{
+    unsigned long size = 0, pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu %lu", &size, &pages), 2);
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void predict_at(network *net, int w, int batch)
+{
+    set_batch_network(net, 2); /* a resize makes room for the images of this batch */
+    if (net->w != w) resize_network(net, w, w);
+    set_batch_network(net, batch);
+    feed(net, 5);
+    network_predict(net, net->input);
+}
+
+/* A sanitizer replaces malloc, whose books are then empty, and holds freed memory back. */
+static int malloc_keeps_books(void)
+{
+    size_t before = allocated();
+    void *volatile block = malloc(100000);
+    size_t after = allocated();
+    free(block);
+    return after >= before + 100000;
+}
+
+static void behaviour_30_memory_does_not_grow_over_repeated_inference(void **state)
+{
+    (void)state;
+    int books = malloc_keeps_books();
+    for (int k = 0; k < 2; k++) {
+        network *net = parse_branched("", "", halves[k]);
+        resize_network(net, 64, 64);
+        for (int i = 0; i < 2; i++) predict_at(net, 64, 2);
+        size_t pages = resident(), taken = allocated(); /* in this order: reading /proc leaves a buffer in malloc's cache */
+        for (int i = 0; i < 200; i++) predict_at(net, 64, 2);
+        assert_int_equal(allocated(), taken);
+        assert_true(!books || resident() < pages + (1 << 20)); /* the smallest layer's output, leaked 200 times, is 13 MB */
+
+        /* other shapes in between, as in training with random=1 and validation: each is paid for once */
+        for (int i = 0; books && i < 70; i++) {
+            if (i == 20) pages = resident(); /* malloc needs some rounds to place its blocks for good */
+            if (i == 2) taken = allocated();
+            predict_at(net, 48, 1);
+            predict_at(net, 64, 2);
+        }
+        assert_true(allocated() <= taken + 4096); /* it may round a block up, by 16 bytes */
+        assert_true(!books || resident() < pages + (1 << 20));
+        release(net);
+    }
+}
+
+/* ---- autocast ---- */
+
+static void set_identity(network *net, int i)
+{
+    layer l = net->layers[i];
+    for (int o = 0; o < l.n; o++)
+        for (int c = 0; c < l.c; c++) l.weights[o * l.c + c] = (float)(o == c);
+    memset(l.biases, 0, (size_t)l.n * sizeof *l.biases);
+    darknet_amp_weights_changed(net);
+}
+
+/* What every pixel of channel i / 16 of the output is, for an image of one value. */
+static void assert_gives(network *net, float image, const float *expected, const char *what)
+{
+    for (int i = 0; i < net->inputs * net->batch; i++) net->input[i] = image;
+    const float *out = network_predict(net, net->input);
+    for (int i = 0; i < net->outputs; i++)
+        if (out[i] != expected[i / 16]) fail_msg("%s: output %d is %.9g, not %.9g", what, i, (double)out[i], (double)expected[i / 16]);
+}
+
+static network *identities(const char *text, const char *dtype)
+{
+    network *net = parse(text, dtype);
+    for (int i = 0; i < net->n; i++) if (net->layers[i].type == CONVOLUTIONAL) set_identity(net, i);
+    return net;
+}
+
+/* One input in fp32, the other rounded to a half: neither is rounded again, whichever comes first. */
+static void behaviour_31_mixed_dtype_route_and_shortcut_promote(void **state)
+{
+    (void)state;
+    static const struct { const char *text; float expected[6]; amp_form form; } table[] = {
+        { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[route]\nlayers=-1,0\n", { 1, 1, 1, between, between, between }, AMP_FORM_WIDE },
+        { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[route]\nlayers=0,-1\n", { between, between, between, 1, 1, 1 }, AMP_FORM_WIDE },
+        { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[shortcut]\nfrom=0\nactivation=linear\n",
+          { 1 + between, 1 + between, 1 + between }, AMP_FORM_WIDE },
+        { SMALL_NET POINT(3, "") POINT(3, "amp=0\n") "[route]\nlayers=-2\n[shortcut]\nfrom=-2\nactivation=linear\n",
+          { 2, 2, 2 }, AMP_FORM_WIDE },
+        { SMALL_NET POINT(3, "") POINT(3, "") "[route]\nlayers=-1,0\n", { 1, 1, 1, 1, 1, 1 }, AMP_FORM_LOW }, /* nothing to promote */
+        { SMALL_NET POINT(3, "") POINT(3, "") "[shortcut]\nfrom=0\nactivation=linear\n", { 2, 2, 2 }, AMP_FORM_LOW },
+    };
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+            network *net = identities(table[i].text, halves[k]);
+            assert_gives(net, between, table[i].expected, table[i].text);
+            assert_int_equal(form_of(net, net->n - 1), table[i].form);
+            release(net);
+        }
+}
+
+/* Values, weights and deltas, through layers of both kinds: that compute, and that follow their input. */
+static void behaviour_32_pinned_layers_run_fp32(void **state)
+{
+    (void)state;
+#define CHAIN(pin) SMALL_NET POINT(3, pin) "[maxpool]\nsize=2\nstride=1\n" POINT(3, pin) "[activation]\nactivation=leaky\n"
+    static const char pinned[] = CHAIN("amp=0\n"), loose[] = CHAIN("");
+    static const char learning[] = SMALL_NET POINT(3, "amp=0\n") POINT(3, "amp=0\n") "[cost]\ntype=sse\n";
+    const float exact[3] = { between, between, between }, rounded[3] = { 1, 1, 1 }, large[3] = { 100001, 100001, 100001 };
+    for (int k = 0; k < 2; k++) {
+        network *net = identities(pinned, halves[k]);
+        assert_gives(net, between, exact, "pinned: value");
+        assert_gives(net, 100001, large, "pinned: beyond fp16's range");
+        for (int c = 0; c < 3; c++) net->layers[0].weights[4 * c] = between;
+        darknet_amp_weights_changed(net);
+        assert_gives(net, 1, exact, "pinned: weight");
+        release(net);
+        net = identities(loose, halves[k]);
+        assert_gives(net, between, rounded, "not pinned: value");
+        release(net);
+
+        net = identities(learning, halves[k]);
+        float delta[2 * 48] = { 0 }, scale = amp_engine_scaler(net->amp->engine)->scale;
+        for (int i = 0; i < 2 * 48; i++) {
+            net->input[i] = 1;
+            net->truth[i] = 1 + between;
+        }
+        net->train = 1;
+        net->delta = delta;
+        forward_network(net);
+        backward_network(net);
+        for (int i = 0; i < 2 * 48; i++) assert_true(delta[i] == scale * between); /* truth - output, all the way down */
+        release(net);
+    }
+}
+
+/* ---- deltas of a layer with several consumers ---- */
+
+enum { SIDE = 16, IN = 3, MID = 4, BATCH = 2 };
+
+/* Layer 0 is read by Darknet's own fp32 layer (local), by an fp32 shortcut, by an fp32 route that reads it twice, and by a
+ * route in half; all of it is linear, and the numbers are integers small enough to be exact in bf16. */
+static const char shared[] = "[net]\nbatch=2\nwidth=4\nheight=4\nchannels=3\nlearning_rate=0.01\nmax_batches=100\nloss_scale=1\namp=1\n"
+    POINT(4, "") "[local]\nfilters=4\nsize=1\nstride=1\nactivation=linear\n[shortcut]\nfrom=0\nactivation=linear\n"
+    "[route]\nlayers=0,2,0\n[route]\nlayers=0\n" POINT(4, "") "[route]\nlayers=3,5\n[cost]\ntype=sse\n";
+
+static void fill_small(float *array, int count, int range, unsigned *seed)
+{
+    for (int i = 0; i < count; i++) {
+        *seed = *seed * 1664525u + 1013904223u;
+        array[i] = (float)((int)((*seed >> 20) % (2u * (unsigned)range + 1)) - range);
+    }
+}
+
+/* In double: what reaches the image at pixel p. image and truth are of one image; local keeps its weights as
+ * [pixel][filter][channel]. The cost's delta is truth - output. */
+static void delta_of_pixel(const network *net, const float *image, const float *truth, int p, double out[IN])
+{
+    const float *first = net->layers[0].weights, *local = net->layers[1].weights + p * MID * MID, *last = net->layers[5].weights;
+    double x[MID] = { 0 }, d[MID] = { 0 };
+    for (int o = 0; o < MID; o++)
+        for (int c = 0; c < IN; c++) x[o] += (double)first[o * IN + c] * image[c * SIDE + p];
+    for (int o = 0; o < MID; o++) {
+        double own = truth[o * SIDE + p] - x[o], again = truth[(2 * MID + o) * SIDE + p] - x[o];
+        double sum = truth[(MID + o) * SIDE + p] - x[o], through = truth[(3 * MID + o) * SIDE + p];
+        for (int c = 0; c < MID; c++) {
+            sum -= (double)local[o * MID + c] * x[c];
+            through -= (double)last[o * MID + c] * x[c];
+        }
+        d[o] += own + again + sum;
+        for (int c = 0; c < MID; c++) d[c] += local[o * MID + c] * sum + last[o * MID + c] * through;
+    }
+    for (int c = 0; c < IN; c++) {
+        out[c] = 0;
+        for (int o = 0; o < MID; o++) out[c] += (double)first[o * IN + c] * d[o];
+        assert_true(fabs(out[c]) <= 256); /* exact in bf16, or this test asks too much */
+    }
+    for (int o = 0; o < MID; o++) assert_true(fabs(d[o]) <= 256);
+}
+
+static void behaviour_33_deltas_of_several_consumers_add_up(void **state)
+{
+    (void)state;
+    static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
+    for (int k = 0; k < 3; k++) {
+        network *net = parse(shared, dtypes[k]);
+        float delta[BATCH * IN * SIDE] = { 0 };
+        unsigned seed = 4;
+        fill_small(net->layers[0].weights, MID * IN, 1, &seed);
+        fill_small(net->layers[1].weights, MID * MID * SIDE, 1, &seed);
+        fill_small(net->layers[5].weights, MID * MID, 1, &seed);
+        fill_small(net->input, BATCH * IN * SIDE, 1, &seed);
+        fill_small(net->truth, BATCH * 4 * MID * SIDE, 3, &seed);
+        darknet_amp_weights_changed(net);
+        net->train = 1;
+        net->delta = delta;
+        forward_network(net);
+        backward_network(net);
+        assert_int_equal(form_of(net, 0), k ? AMP_FORM_LOW : AMP_FORM_WIDE);
+        assert_int_equal(form_of(net, 1), AMP_FORM_HOST);
+        for (int i = 0; i < BATCH * SIDE; i++) {
+            int b = i / SIDE, p = i % SIDE;
+            double expected[IN];
+            delta_of_pixel(net, net->input + b * IN * SIDE, net->truth + b * 4 * MID * SIDE, p, expected);
+            for (int c = 0; c < IN; c++) {
+                double got = delta[(b * IN + c) * SIDE + p];
+                if (got != expected[c])
+                    fail_msg("%s: image %d, channel %d, pixel %d: %g, not %g", dtypes[k], b, c, p, got, expected[c]);
+            }
+        }
+        release(net);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(behaviour_29_half_copies_are_never_stale),
+        cmocka_unit_test(behaviour_30_memory_does_not_grow_over_repeated_inference),
+        cmocka_unit_test(behaviour_31_mixed_dtype_route_and_shortcut_promote),
+        cmocka_unit_test(behaviour_32_pinned_layers_run_fp32),
+        cmocka_unit_test(behaviour_33_deltas_of_several_consumers_add_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,289 @@
+/* What a sidecar saves comes back bit for bit; one of another network is refused with a reason before anything is touched. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "checkpoint_networks.h"
+#include "memory_network.h"
+
+#define SCALED "growth_interval=5\ninit_scale=1024\n"
+
+/* ---- round trips ---- */
+
+/* After a resume in the middle of `steps` steps and a window, both go on to equal bits. */
+static void goes_on_bitwise(const char *net_keys, const char *dtype, int steps, int window)
+{
+    network *a = make(net_keys, dtype), *b = make(net_keys, dtype);
+    for (int i = 0; i < steps; i++) train_step(a, (unsigned)(10 * i));
+    if (window) {
+        feed(a, 500);
+        train_network_datum(a);
+    }
+    save(a, window);
+    train_step(b, 77); /* something to be overwritten */
+    resume(b, NULL);
+    assert_same_state(a, b);
+    for (int i = 0; i < 2 * steps; i++) {
+        feed(a, 600u + (unsigned)i);
+        feed(b, 600u + (unsigned)i);
+        train_network_datum(a);
+        train_network_datum(b);
+        assert_same_state(a, b);
+    }
+    release(a);
+    release(b);
+}
+
+static void sgd_comes_back_bit_for_bit(void **state)
+{
+    (void)state;
+    goes_on_bitwise("", "fp32", 3, 0);
+    goes_on_bitwise("", "bf16", 3, 0);
+}
+
+static void adam_comes_back_bit_for_bit(void **state)
+{
+    (void)state;
+    goes_on_bitwise("adam=1\n", "fp32", 3, 0);
+}
+
+static void a_half_done_batch_comes_back_bit_for_bit(void **state)
+{
+    (void)state;
+    goes_on_bitwise("", "fp32", 3, 1);
+    goes_on_bitwise("adam=1\n" SCALED, "fp16", 2, 1);
+}
+
+/* 3 of 5 clean steps are saved: the scale grows after 2 more, not after 5. */
+static void behaviour_07_a_scaler_in_mid_interval_goes_on(void **state)
+{
+    (void)state;
+    network *a = make(SCALED, "fp16"), *b = make(SCALED, "fp16");
+    for (int i = 0; i < 3; i++) train_step(a, (unsigned)i);
+    assert_int_equal(amp_engine_scaler(engine_of(a))->growth_tracker, 3);
+    save(a, 0);
+    resume(b, NULL);
+    assert_int_equal(amp_engine_scaler(engine_of(b))->growth_tracker, 3);
+    for (int i = 3; i < 5; i++) {
+        assert_float_equal(amp_engine_scaler(engine_of(b))->scale, 1024, 0);
+        train_step(b, (unsigned)i);
+    }
+    assert_float_equal(amp_engine_scaler(engine_of(b))->scale, 2048, 0);
+    release(a);
+    release(b);
+}
+
+static void the_hosts_counters_come_back(void **state)
+{
+    (void)state;
+    network *net = make("", "fp32");
+    save(net, 0);
+    amp_checkpoint *c = read_back();
+    amp_run_state run = run_of(net, 0);
+    const amp_run_state *r = amp_checkpoint_run(c);
+    uint64_t sum;
+    assert_int_equal(amp_file_checksum(weights, &sum, NULL), AMP_OK);
+    assert_true(amp_checkpoint_weights(c) == sum);
+    assert_true(r->seen == run.seen && r->t == run.t && r->steps == 7 && r->skipped == 2 && r->width == 16 && r->height == 16);
+    assert_true(r->batch == run.batch && r->subdivisions == 2 && r->window == 0 && r->seeded == 1 && r->seed == 4294967295u);
+    assert_true(r->next_job == 0x123456789abcdefu && r->looped == 1 && r->loop_count == 3 && r->average_loss == 0.125f);
+    assert_memory_equal(r->random, run.random, sizeof run.random);
+    amp_checkpoint_free(c);
+    release(net);
+}
+
+/* What the .weights file does not hold comes from the sidecar, what it does hold is left as it was loaded. */
+static void arrays_that_weights_files_lack_come_back(void **state)
+{
+    (void)state;
+    for (int window = 0; window < 2; window++) {
+        memory_network *a = memory_network_make(0, 1), *b = memory_network_make(0, 1);
+        amp_error error;
+        char note[256];
+        for (int k = 0; k < 40; k++) b->masters[k / 8][k % 8] = b->momenta[k / 8][k % 8] = -1;
+        for (int k = 0; k < 18; k++) b->statistics[k / 6][k % 6] = -1;
+        amp_engine_state x = amp_engine_state_of(a->engine), y = amp_engine_state_of(b->engine);
+        for (int i = 0; i < x.param_count; i++) x.params[i].grad[0] = 5, y.params[i].grad[0] = -1;
+        a->statistics[0][0] = 77; /* moved in the window: committed is still 0 */
+        assert_int_equal(amp_checkpoint_write(sidecar, a->engine, &(amp_run_state){ .window = window }, 1, &error), AMP_OK);
+        amp_checkpoint *c = read_back();
+        assert_int_equal(amp_checkpoint_apply(c, b->engine, note, &error), AMP_OK);
+        amp_checkpoint_free(c);
+        for (int i = 0; i < x.param_count; i++) {
+            size_t bytes = x.params[i].count * sizeof(float);
+            assert_memory_equal(x.params[i].momentum, y.params[i].momentum, bytes);
+            if (x.params_unsaved[i]) assert_memory_equal(x.params[i].master, y.params[i].master, bytes);
+            else assert_true(y.params[i].master[0] == -1);
+            assert_true(y.params[i].grad[0] == (window ? 5 : 0));
+        }
+        for (int i = 0; i < x.statistics_count; i++) {
+            size_t bytes = x.statistics[i].count * sizeof(float);
+            if (x.statistics[i].unsaved) assert_memory_equal(x.statistics[i].array, y.statistics[i].array, bytes);
+            else assert_true(y.statistics[i].array[0] == -1);
+            if (window) assert_memory_equal(x.statistics[i].committed, y.statistics[i].committed, bytes);
+            else assert_memory_equal(y.statistics[i].array, y.statistics[i].committed, bytes);
+        }
+        memory_network_free(a);
+        memory_network_free(b);
+    }
+}
+
+/* A recurrent layer's state has a row for each image of the batch. */
+static void another_batch_starts_recurrent_states_anew(void **state)
+{
+    (void)state;
+    memory_network *n = memory_network_make(0, 1);
+    amp_error error;
+    char note[256];
+    size_t size;
+    assert_int_equal(amp_checkpoint_write(sidecar, n->engine, &(amp_run_state){ 0 }, 1, &error), AMP_OK);
+    unsigned char *bytes = bytes_of(sidecar, &size);
+    size_t at = size - 8 - 6 * 4 - AMP_CHECKPOINT_ARRAY_HEAD_BYTES; /* the last array is the state: one of 5 instead of 6 */
+    unsigned char *net_record = sidecar_record(bytes, size, AMP_TAG_NETWORK, 0);
+    unsigned char *count = net_record + amp_fetch_u64(net_record - 8) - 8;
+    assert_true(amp_fetch_u64(count) == 6 && amp_fetch_u64(bytes + at + 8) == 6);
+    amp_store_u64(count, 5);
+    amp_store_u64(bytes + at + 8, 5);
+    amp_store_u64(bytes + at - 8, AMP_CHECKPOINT_ARRAY_HEAD_BYTES + 5 * 4);
+    size -= 4;
+    seal_sidecar(bytes, size);
+    amp_checkpoint *c;
+    if (amp_checkpoint_parse(bytes, size, "x.amp", &c, &error) != AMP_OK) fail_msg("%s", error.message);
+    n->statistics[2][0] = 99;
+    assert_int_equal(amp_checkpoint_apply(c, n->engine, note, &error), AMP_OK);
+    assert_non_null(strstr(note, "recurrent layers start from an empty state"));
+    assert_true(n->statistics[2][0] == 99);
+    amp_checkpoint_free(c);
+    memory_network_free(n);
+    free(bytes);
+}
+
+/* ---- what is not of this network ---- */
+
+static void refuses_untouched(network *net, const amp_checkpoint *c, const char *reason)
+{
+    size_t m, n;
+    amp_error error;
+    char note[256], *before = whole_state(net, &m);
+    assert_int_equal(amp_checkpoint_apply(c, engine_of(net), note, &error), AMP_BAD_CHECKPOINT);
+    if (!strstr(error.message, reason) || !strstr(error.message, "remove it") || !strstr(error.message, sidecar) || !is_one_line(error.message))
+        fail_msg("\"%s\" does not say \"%s\"", error.message, reason);
+    char *after = whole_state(net, &n);
+    assert_int_equal(m, n);
+    assert_memory_equal(before, after, n);
+    free(before);
+    free(after);
+}
+
+static void another_network_is_refused_untouched(void **state)
+{
+    (void)state;
+    network *net = make("", "fp32");
+    train_step(net, 1);
+    save(net, 0);
+    amp_checkpoint *c = read_back();
+    static const struct { const char *text, *reason; } others[] = {
+        { NET("") CONV(8, "") CONV(8, "") "[maxpool]\nsize=2\nstride=1\n" TAIL, "layer 2 is [shortcut] there and [maxpool] here" },
+        { NET("") CONV(8, "") CONV(8, "") "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n",
+          "7 layers there and 5 here" },
+        { NET("") CONV(8, "") CONV(4, "") "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n" TAIL,
+          "layer 1 [convolutional] has 576 weights there and 288 here" },
+        { NET("") "[convolutional]\nfilters=8\nsize=3\nstride=1\npad=1\nactivation=leaky\n" CONV(8, "")
+          "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n" TAIL, "scales of layer 0 there" },
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        network *other = parse(others[i].text, "fp32");
+        refuses_untouched(other, c, others[i].reason);
+        release(other);
+    }
+    amp_checkpoint_free(c);
+    release(net);
+}
+
+/* ---- changed settings ---- */
+
+static void a_change_of_optimizer_starts_its_moments_anew(void **state)
+{
+    (void)state;
+    for (int adam = 0; adam < 2; adam++) {
+        network *a = make(adam ? "adam=1\n" : "", "fp32"), *b = make(adam ? "" : "adam=1\n", "fp32");
+        char note[256];
+        train_step(a, 1);
+        train_step(b, 2);
+        save(a, 0);
+        resume(b, note);
+        assert_non_null(strstr(note, adam ? "optimizer was Adam and is SGD now" : "optimizer was SGD and is Adam now"));
+        amp_engine_state x = amp_engine_state_of(engine_of(a)), y = amp_engine_state_of(engine_of(b));
+        for (int i = 0; i < y.param_count; i++) {
+            assert_memory_equal(x.params[i].master, y.params[i].master, y.params[i].count * sizeof(float));
+            for (size_t k = 0; k < y.params[i].count; k++) {
+                assert_true(y.params[i].momentum[k] == 0);
+                if (y.adam) assert_true(y.params[i].m[k] == 0 && y.params[i].v[k] == 0);
+            }
+        }
+        release(a);
+        release(b);
+    }
+}
+
+/* The scaler a resumed network has, and what the user is told. */
+static amp_scaler resumed_scaler(const char *saved_keys, const char *keys, char note[256])
+{
+    network *a = make(saved_keys, "fp16"), *b = make(keys, "fp16");
+    for (int i = 0; i < 3; i++) train_step(a, (unsigned)i);
+    save(a, 0);
+    resume(b, note);
+    amp_scaler s = *amp_engine_scaler(engine_of(b));
+    release(a);
+    release(b);
+    return s;
+}
+
+static void settings_of_the_cfg_win_over_saved_ones(void **state)
+{
+    (void)state;
+    char note[256];
+    amp_scaler s = resumed_scaler(SCALED, "growth_interval=9\ngrowth_factor=4\nbackoff_factor=0.25\ninit_scale=32\n", note);
+    assert_string_equal(note, "");
+    assert_true(s.scale == 1024 && s.growth_tracker == 3 && s.steps == 3 && s.growth_interval == 9);
+    assert_true(s.growth_factor == 4 && s.backoff_factor == 0.25);
+
+    s = resumed_scaler(SCALED, "growth_interval=2\n", note); /* overdue: it grows at the next clean step */
+    assert_true(s.scale == 1024 && s.growth_tracker == 1);
+
+    s = resumed_scaler(SCALED, "loss_scale=128\n", note);
+    assert_true(!s.dynamic && s.scale == 128 && s.steps == 3);
+    assert_non_null(strstr(note, "was dynamic and is static now"));
+
+    s = resumed_scaler("loss_scale=128\n", SCALED, note);
+    assert_true(s.dynamic && s.scale == 1024 && s.growth_tracker == 0 && s.steps == 3);
+    assert_non_null(strstr(note, "was static and is dynamic now"));
+
+    s = resumed_scaler(SCALED, "max_scale=512\ninit_scale=64\nhysteresis=3\n", note);
+    assert_true(s.scale == 512 && s.hysteresis == 3 && s.hysteresis_tracker == 3);
+    assert_non_null(strstr(note, "1024 is outside min_scale to max_scale: it is 512 now"));
+
+    s = resumed_scaler(SCALED, "min_scale=4096\ninit_scale=65536\n", note);
+    assert_true(s.scale == 4096);
+    assert_non_null(strstr(note, "1024 is outside min_scale to max_scale: it is 4096 now"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sgd_comes_back_bit_for_bit),
+        cmocka_unit_test(adam_comes_back_bit_for_bit),
+        cmocka_unit_test(a_half_done_batch_comes_back_bit_for_bit),
+        cmocka_unit_test(behaviour_07_a_scaler_in_mid_interval_goes_on),
+        cmocka_unit_test(the_hosts_counters_come_back),
+        cmocka_unit_test(arrays_that_weights_files_lack_come_back),
+        cmocka_unit_test(another_batch_starts_recurrent_states_anew),
+        cmocka_unit_test(another_network_is_refused_untouched),
+        cmocka_unit_test(a_change_of_optimizer_starts_its_moments_anew),
+        cmocka_unit_test(settings_of_the_cfg_win_over_saved_ones),
+    };
+    return cmocka_run_group_tests_name("checkpoint", tests, make_folder, remove_folder);
+}

@@ -1,0 +1,74 @@
+/* No bytes crash the reader of sidecars, or bring an engine into a state it could not have: seeded mutants of good files, most of
+ * them with their checksum made right again, so that what it protects is tried too. Worth most in the asan preset.
+ * AMP_FUZZ_SECONDS=N: for so long (2). AMP_FUZZ_SEED=N: start at mutant N, which a failure names. fuzz/checkpoint.c does the same
+ * with libFuzzer. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <time.h>
+
+#include "checkpoint_fuzz.h"
+
+static uint64_t random_state;
+static volatile uint64_t run; /* the mutant at hand */
+
+static uint32_t random_number(uint32_t below)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(random_state >> 33) % below;
+}
+
+/* What is needed to see a crash again. */
+static void name_mutant(int signal_number)
+{
+    char text[] = "AMP_FUZZ_SEED=00000000000000000000\n";
+    uint64_t number = run;
+    for (char *digit = text + sizeof text - 3; *digit != '='; digit--, number /= 10) *digit = (char)('0' + number % 10);
+    if (write(2, text, sizeof text - 1) < 0) _exit(3);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+static void any_bytes_are_read_or_refused(void **state)
+{
+    (void)state;
+    static unsigned char seeds[FUZZ_SEEDS][FUZZ_LIMIT], bytes[FUZZ_LIMIT];
+    size_t sizes[FUZZ_SEEDS];
+    memory_network *networks[3] = { memory_network_make(0, 1), memory_network_make(1, 1), memory_network_make(0, 0) };
+    for (int i = 0; i < FUZZ_SEEDS; i++) {
+        sizes[i] = fuzz_seed(i, seeds[i]);
+        assert_true(fuzz_check(seeds[i], sizes[i], networks, 3));
+    }
+    const char *seed = getenv("AMP_FUZZ_SEED"), *seconds = getenv("AMP_FUZZ_SECONDS");
+    time_t end = time(NULL) + (seconds ? atol(seconds) : 2);
+    signal(SIGABRT, name_mutant);
+    long accepted = 0, refused = 0;
+    for (run = seed ? strtoull(seed, NULL, 10) : 1; time(NULL) < end; run++) {
+        random_state = run * 0x9e3779b97f4a7c15u;
+        int which = (int)random_number(FUZZ_SEEDS);
+        size_t size = sizes[which];
+        memcpy(bytes, seeds[which], size);
+        for (uint32_t changes = 1 + random_number(4); changes; changes--) size = fuzz_spoil(bytes, size, random_number);
+        if (random_number(16)) seal_sidecar(bytes, size);
+        unsigned char *exact = malloc(size ? size : 1); /* of its own, so that sanitizers see its end */
+        memcpy(exact, bytes, size);
+        if (fuzz_check(exact, size, networks, 3)) accepted++;
+        else refused++;
+        free(exact);
+    }
+    signal(SIGABRT, SIG_DFL);
+    for (int i = 0; i < 3; i++) memory_network_free(networks[i]);
+    print_message("%ld mutants read, %ld refused\n", accepted, refused);
+    assert_true(accepted > 100 && refused > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(any_bytes_are_read_or_refused) };
+    return cmocka_run_group_tests_name("checkpoint fuzz", tests, NULL, NULL);
+}

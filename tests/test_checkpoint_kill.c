@@ -1,0 +1,193 @@
+/* Saves that are killed: before and after each call that changes a file, in the middle of each write, and at random moments.
+ * Whenever it was, there is a pair of weights and sidecar that matches, old or new. */
+#define _DEFAULT_SOURCE /* mkstemps, mkdtemp, syscall */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "checkpoint_pairs.h"
+#include "tensor/checksum.h"
+
+/* ---- the calls of a save, in the place of the library's ---- */
+
+static int calls_left = -1;   /* a kill comes when this is 0 */
+static char calls[1024];      /* what was flushed and renamed, in order */
+
+static void may_be_killed(void)
+{
+    if (calls_left >= 0 && calls_left-- == 0) raise(SIGKILL);
+}
+
+static void note_call(const char *what, const char *path)
+{
+    size_t used = strlen(calls);
+    snprintf(calls + used, sizeof calls - used, "%s %s\n", what, path);
+}
+
+int rename(const char *from, const char *to)
+{
+    may_be_killed();
+    note_call("rename", to);
+    int result = (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+    may_be_killed();
+    return result;
+}
+
+int fsync(int file)
+{
+    char link[32], path[256];
+    may_be_killed();
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    note_call("flush", strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+    int result = (int)syscall(SYS_fsync, file);
+    may_be_killed();
+    return result;
+}
+
+int unlink(const char *path)
+{
+    may_be_killed();
+    int result = (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+    may_be_killed();
+    return result;
+}
+
+/* The second half of what is written comes after the kill. */
+ssize_t write(int file, const void *bytes, size_t size)
+{
+    may_be_killed();
+    ssize_t half = calls_left >= 0 ? syscall(SYS_write, file, bytes, size / 2) : 0;
+    may_be_killed();
+    return half < 0 ? half : half + syscall(SYS_write, file, (const char *)bytes + half, size - (size_t)half);
+}
+
+/* ---- the tests ---- */
+
+/* Nothing is renamed before it is on the disk, and the second rename waits until the first is. */
+static void what_is_renamed_is_on_the_disk(void **state)
+{
+    (void)state;
+    char expected[256];
+    clear();
+    calls[0] = 0;
+    assert_int_equal(save_number("w", 0, NULL), AMP_OK);
+    const char *name = strrchr(folder, '/') + 1;
+    snprintf(expected, sizeof expected, "flush w.new\nflush w.amp.new\nrename w.amp\nflush %s\nrename w\nflush %s\n", name, name);
+    assert_string_equal(calls, expected);
+}
+
+/* Save number 1 over the old files, killed at call number `call`; 0: it was over before. */
+static int save_is_killed(int call)
+{
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        fclose(stderr);
+        calls_left = call;
+        if (save_number("w", 1, NULL) != AMP_OK) _exit(2);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status)) assert_int_equal(WEXITSTATUS(status), 0);
+    return WIFSIGNALED(status);
+}
+
+static void a_save_killed_at_any_call_leaves_the_old_pair_or_the_new(void **state)
+{
+    (void)state;
+    for (int old = OLD_NONE; old < OLD_KINDS; old++)
+        for (int leftovers = 0; leftovers < 2; leftovers++) {
+            int call = 0, killed = 1, is_new = 0;
+            for (; killed; call++) {
+                make_killed(old, leftovers ? 4 : 0);
+                killed = save_is_killed(call);
+                int renamed = holds("w.amp", sidecars[1]);
+                assert_true(renamed >= is_new); /* calls come in order: once new, always new */
+                is_new = renamed;
+                recovers_to(is_new ? 1 : old == OLD_PAIR ? 0 : -1, old, is_new && !holds("w", weights[1]));
+            }
+            assert_true(is_new && call > 12);
+        }
+}
+
+_Noreturn static void save_for_ever(unsigned from)
+{
+    fclose(stderr);
+    for (unsigned n = from;; n++)
+        if (save_number("w", n, NULL) != AMP_OK) _exit(1);
+}
+
+/* Whether recovered weights and sidecar are of one save; which one goes to *number. */
+static int pair_matches(const amp_checkpoint *c, uint64_t *number)
+{
+    content w = bytes_of("w");
+    uint64_t sum = amp_checksum_of(w.bytes, w.size);
+    memcpy(number, w.bytes + 3 * sizeof(int), sizeof *number); /* .weights: three ints, then seen */
+    free(w.bytes);
+    return sum == amp_checkpoint_weights(c) && amp_checkpoint_run(c)->seen == *number;
+}
+
+static long nanoseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Each within the first three saves of a child, however fast this disk is. */
+static void saves_killed_at_random_moments_leave_a_pair(void **state)
+{
+    (void)state;
+    unsigned random = 12345, next = 10;
+    uint64_t number = 0;
+    int renames = 0, progress = 0;
+    clear();
+    long began = nanoseconds();
+    for (int i = 0; i < 4; i++) assert_int_equal(save_number("w", next, NULL), AMP_OK);
+    long save_time = (nanoseconds() - began) / 4;
+    for (int kill_number = 0; kill_number < 60; kill_number++) {
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) save_for_ever(next + 1);
+        random = random * 1664525u + 1013904223u;
+        long wait = (long)(3.0 * (double)save_time * (random >> 8) / 16777216) + 1000000;
+        nanosleep(&(struct timespec){ wait / 1000000000, wait % 1000000000 }, NULL);
+        kill(child, SIGKILL);
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        amp_error error;
+        amp_checkpoint *c;
+        char note[256];
+        if (amp_checkpoint_recover("w", &c, note, &error) != AMP_OK) fail_msg("kill %d: %s", kill_number, error.message);
+        assert_non_null(c);
+        assert_true(pair_matches(c, &number));
+        amp_checkpoint_free(c);
+        assert_true(number >= next); /* what was saved before the child began is not lost */
+        progress += number > next;
+        renames += note[0] != 0;
+        next = (unsigned)number;
+    }
+    print_message("60 kills, %u saves, %d of them ended by recovering\n", next - 10, renames);
+    assert_true(progress > 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_renamed_is_on_the_disk),
+        cmocka_unit_test(a_save_killed_at_any_call_leaves_the_old_pair_or_the_new),
+        cmocka_unit_test(saves_killed_at_random_moments_leave_a_pair),
+    };
+    return cmocka_run_group_tests_name("checkpoint kill", tests, make_pairs, remove_folder);
+}

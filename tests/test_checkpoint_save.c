@@ -1,0 +1,244 @@
+/* Weights and sidecar are saved as a pair: wherever a save was killed, there is a pair that matches, old or new. Each point
+ * is a state of the folder, made by hand; test_checkpoint_kill.c kills in earnest. */
+#define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "checkpoint_pairs.h"
+
+static void a_save_killed_at_any_point_leaves_the_old_pair_or_the_new(void **state)
+{
+    (void)state;
+    for (int old = OLD_NONE; old < OLD_KINDS; old++)
+        for (int point = 0; point < POINTS; point++) {
+            int before = old == OLD_PAIR ? 0 : -1, lasting = point >= 5;
+            make_killed(old, point);
+            recovers_to(lasting ? 1 : before, old, point == 5 || point == 7);
+            recovers_to(lasting ? 1 : before, old, 0); /* nothing is left to do */
+        }
+}
+
+/* The next save begins in such a folder, and is killed or given up in its turn before it renamed anything. */
+static void a_save_that_begins_after_a_killed_one_loses_nothing(void **state)
+{
+    (void)state;
+    for (int old = OLD_NONE; old < OLD_KINDS; old++)
+        for (int point = 0; point < POINTS; point++)
+            for (int given_up = 0; given_up < 2; given_up++) {
+                amp_checkpoint_save save;
+                make_killed(old, point);
+                assert_int_equal(amp_checkpoint_begin("w", &save, NULL), AMP_OK);
+                put("w.new", weights[2], weights[2].size / 3);
+                if (given_up) amp_checkpoint_cancel(&save);
+                recovers_to(point >= 5 ? 1 : old == OLD_PAIR ? 0 : -1, old, 0);
+                if (!given_up) amp_checkpoint_cancel(&save);
+                assert_int_equal(access("w.new", F_OK), -1);
+                assert_int_equal(access("w.amp.new", F_OK), -1);
+            }
+}
+
+static void a_save_after_a_killed_one_succeeds(void **state)
+{
+    (void)state;
+    for (int old = OLD_NONE; old < OLD_KINDS; old++)
+        for (int point = 0; point < POINTS; point++) {
+            make_killed(old, point);
+            assert_int_equal(save_number("w", 2, NULL), AMP_OK);
+            recovers_to(2, old, 0);
+            assert_int_equal(access("w.new", F_OK), -1);
+            assert_int_equal(access("w.amp.new", F_OK), -1);
+        }
+}
+
+/* ---- what recovering must not touch ---- */
+
+static void refuses(const char *reason)
+{
+    amp_error error = { 0 };
+    amp_checkpoint *c = (void *)&error;
+    char note[256];
+    assert_int_equal(amp_checkpoint_recover("w", &c, note, &error), AMP_BAD_CHECKPOINT);
+    assert_null(c);
+    if (!strstr(error.message, reason) || !strstr(error.message, "remove it to start with a fresh loss scale") || strchr(error.message, '\n'))
+        fail_msg("\"%s\" does not say \"%s\"", error.message, reason);
+}
+
+static void a_sidecar_of_other_weights_is_refused(void **state)
+{
+    (void)state;
+    clear();
+    put("w", weights[1], weights[1].size);
+    put("w.amp", sidecars[0], sidecars[0].size);
+    refuses("w.amp: it belongs to other weights than w");
+    put("w.new", weights[2], weights[2].size);
+    put("w.amp.new", sidecars[2], sidecars[2].size);
+    refuses("w.amp: it belongs to other weights than w");
+    assert_true(holds("w", weights[1]) && holds("w.amp", sidecars[0]) && holds("w.new", weights[2]) && holds("w.amp.new", sidecars[2]));
+    put("w.amp", sidecars[1], sidecars[1].size / 2);
+    refuses("w.amp: it is cut off");
+}
+
+/* Between the renames a save was killed, and then somebody went on without AMP: those weights are not replaced. */
+static void weights_written_after_a_killed_save_are_kept(void **state)
+{
+    (void)state;
+    make_killed(OLD_PAIR, 5);
+    struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = time(NULL) + 100 } };
+    put("w", weights[2], weights[2].size);
+    assert_int_equal(utimensat(AT_FDCWD, "w", times, 0), 0);
+    refuses("w.new, which a killed save left, but w was written after that");
+    assert_true(holds("w", weights[2]) && holds("w.amp", sidecars[1]) && holds("w.new", weights[1]));
+    assert_int_equal(rename("w.new", "w"), 0); /* as the message says */
+    recovers_to(1, OLD_PAIR, 0);
+}
+
+static void weights_without_a_sidecar_load(void **state)
+{
+    (void)state;
+    clear();
+    put("w", weights[0], weights[0].size);
+    recovers_to(-1, OLD_WEIGHTS, 0);
+    clear();
+    recovers_to(-1, OLD_NONE, 0);
+    put("w.amp", sidecars[0], sidecars[0].size); /* the weights were removed: the host says so when it opens them */
+    recovers_to(-1, OLD_NONE, 0);
+    amp_checkpoint *c;
+    char note[256];
+    assert_int_equal(amp_checkpoint_recover("/dev/null", &c, note, NULL), AMP_OK);
+    assert_null(c);
+}
+
+/* ---- saves that fail ---- */
+
+static void a_full_disk_keeps_the_pair_before(void **state)
+{
+    (void)state;
+    struct rlimit old, tight;
+    amp_error error;
+    clear();
+    assert_int_equal(save_number("w", 0, NULL), AMP_OK);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    for (size_t limit = weights[0].size; limit < sidecars[0].size; limit += 97) {
+        tight = (struct rlimit){ (rlim_t)limit, old.rlim_max };
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+        amp_status status = save_number("w", 1, &error);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+        assert_int_equal(status, AMP_IO_FAILED);
+        assert_string_equal(error.message, "cannot write w.amp.new: File too large");
+        assert_true(holds("w", weights[0]) && holds("w.amp", sidecars[0]));
+        assert_int_equal(access("w.new", F_OK), -1);
+        assert_int_equal(access("w.amp.new", F_OK), -1);
+    }
+    assert_true(weights[0].size + 97 < sidecars[0].size);
+}
+
+static void a_state_with_nan_keeps_the_pair_before(void **state)
+{
+    (void)state;
+    int count;
+    amp_error error;
+    clear();
+    assert_int_equal(save_number("w", 0, NULL), AMP_OK);
+    const amp_param *p = amp_engine_params(net->amp->engine, &count);
+    float good = p[1].master[0];
+    p[1].master[0] = NAN;
+    assert_int_equal(save_number("w", 1, &error), AMP_DIVERGED);
+    p[1].master[0] = good;
+    assert_true(holds("w", weights[0]) && holds("w.amp", sidecars[0]));
+    assert_int_equal(access("w.new", F_OK), -1);
+}
+
+static void a_save_that_cannot_begin_says_why(void **state)
+{
+    (void)state;
+    amp_error error;
+    clear();
+    assert_int_equal(save_number("none/w", 0, &error), AMP_IO_FAILED);
+    assert_string_equal(error.message, "cannot write none/w.new: No such file or directory");
+    assert_int_equal(mkdir("w.amp", 0700), 0);
+    assert_int_equal(save_number("w", 0, &error), AMP_IO_FAILED);
+    assert_string_equal(error.message, "cannot write w.amp: Is a directory");
+    assert_int_equal(access("w.new", F_OK), -1);
+}
+
+/* NAME cannot be replaced once its sidecar is: the new weights stay where recovering and the next save find them. */
+static void weights_that_cannot_be_placed_are_kept_beside(void **state)
+{
+    (void)state;
+    amp_error error;
+    amp_checkpoint_save save;
+    clear();
+    assert_int_equal(amp_checkpoint_begin("w", &save, &error), AMP_OK);
+    *net->seen = 1;
+    amp_run_state run = { .seen = 1 };
+    save_stock_weights(net, save.weights.temporary);
+    assert_int_equal(mkdir("w", 0700), 0);
+    assert_int_equal(amp_checkpoint_finish(&save, net->amp->engine, &run, &error), AMP_IO_FAILED);
+    assert_string_equal(error.message, "cannot rename w.new to w: Is a directory; the checkpoint is whole in w.new");
+    assert_true(holds("w.new", weights[1]) && holds("w.amp", sidecars[1]));
+    assert_int_equal(rmdir("w"), 0);
+    recovers_to(1, OLD_NONE, 1);
+}
+
+/* ---- names ---- */
+
+static void a_link_stays_and_the_pair_lies_beside_its_target(void **state)
+{
+    (void)state;
+    amp_checkpoint *c;
+    char note[256];
+    clear();
+    assert_int_equal(symlink("real", "link"), 0);
+    assert_int_equal(save_number("link", 0, NULL), AMP_OK);
+    assert_int_equal(save_number("link", 1, NULL), AMP_OK);
+    assert_true(holds("real", weights[1]) && holds("real.amp", sidecars[1]));
+    struct stat info;
+    assert_int_equal(lstat("link", &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(amp_checkpoint_recover("link", &c, note, NULL), AMP_OK);
+    assert_non_null(c);
+    amp_checkpoint_free(c);
+    assert_int_equal(access("link.amp", F_OK), -1);
+}
+
+static void a_fifo_is_written_directly_without_a_sidecar(void **state)
+{
+    (void)state;
+    amp_checkpoint_save save;
+    clear();
+    assert_int_equal(mkfifo("w", 0600), 0);
+    amp_run_state run = { 0 };
+    assert_int_equal(amp_checkpoint_begin("w", &save, NULL), AMP_OK);
+    assert_true(save.weights.direct);
+    assert_string_equal(save.weights.temporary, "w");
+    assert_int_equal(amp_checkpoint_finish(&save, net->amp->engine, &run, NULL), AMP_OK);
+    assert_int_equal(access("w.amp", F_OK), -1);
+    assert_int_equal(access("w.new", F_OK), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_save_killed_at_any_point_leaves_the_old_pair_or_the_new),
+        cmocka_unit_test(a_save_that_begins_after_a_killed_one_loses_nothing),
+        cmocka_unit_test(a_save_after_a_killed_one_succeeds),
+        cmocka_unit_test(a_sidecar_of_other_weights_is_refused),
+        cmocka_unit_test(weights_written_after_a_killed_save_are_kept),
+        cmocka_unit_test(weights_without_a_sidecar_load),
+        cmocka_unit_test(a_full_disk_keeps_the_pair_before),
+        cmocka_unit_test(a_state_with_nan_keeps_the_pair_before),
+        cmocka_unit_test(a_save_that_cannot_begin_says_why),
+        cmocka_unit_test(weights_that_cannot_be_placed_are_kept_beside),
+        cmocka_unit_test(a_link_stays_and_the_pair_lies_beside_its_target),
+        cmocka_unit_test(a_fifo_is_written_directly_without_a_sidecar),
+    };
+    return cmocka_run_group_tests_name("checkpoint save", tests, make_pairs, remove_folder);
+}

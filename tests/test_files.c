@@ -1,0 +1,293 @@
+/* Files beneath checkpoints: the checksum, and replacing a file so that its name never stands for a part of one. */
+#define _DEFAULT_SOURCE /* mkdtemp, setgroups */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tensor/checksum.h"
+#include "tensor/safe_file.h"
+
+static char folder[] = "/tmp/amp_test_files_XXXXXX";
+
+static int enter_folder(void **state)
+{
+    (void)state;
+    strcpy(folder + sizeof folder - 7, "XXXXXX");
+    return !mkdtemp(folder) || chmod(folder, 0755) || chdir(folder);
+}
+
+static int leave_folder(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "f", "f.new", "real", "real.new", "link", "sub/real", "sub/real.new", "sub/link", "sub/f", "sub/f.new" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(names[i]);
+    rmdir("sub");
+    rmdir("f.new");
+    return chdir("/") || rmdir(folder);
+}
+
+static void put(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void assert_holds(const char *path, const char *text)
+{
+    char found[64] = "";
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("%s is not there", path);
+    found[fread(found, 1, sizeof found - 1, file)] = 0;
+    fclose(file);
+    assert_string_equal(found, text);
+}
+
+static void assert_absent(const char *path)
+{
+    struct stat info;
+    if (lstat(path, &info) == 0) fail_msg("%s is there", path);
+}
+
+static unsigned mode_of(const char *path)
+{
+    struct stat info;
+    assert_int_equal(lstat(path, &info), 0);
+    return info.st_mode & 07777;
+}
+
+/* Replace name's content as a save does. */
+static void replace(const char *name, const char *text)
+{
+    amp_safe_file f;
+    amp_error error;
+    if (amp_safe_file_begin(name, &f, &error) != AMP_OK) fail_msg("%s", error.message);
+    put(f.temporary, text);
+    if (amp_safe_file_commit(&f, &error) != AMP_OK) fail_msg("%s", error.message);
+    amp_safe_file_end(&f);
+}
+
+/* ---- checksum ---- */
+
+/* By the definition, bit by bit. */
+static uint64_t crc64_xz(const unsigned char *bytes, size_t size)
+{
+    uint64_t crc = ~UINT64_C(0);
+    for (size_t i = 0; i < size; i++) {
+        crc ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? crc >> 1 ^ UINT64_C(0xC96C5795D7870F42) : crc >> 1;
+    }
+    return ~crc;
+}
+
+static void the_checksum_is_crc_64_xz(void **state)
+{
+    (void)state;
+    unsigned char bytes[100];
+    assert_true(amp_checksum_of("123456789", 9) == UINT64_C(0x995DC9BBDF1939FA));
+    assert_true(amp_checksum_of("", 0) == 0);
+    for (int i = 0; i < 100; i++) bytes[i] = (unsigned char)(i * i + 3);
+    for (size_t from = 0; from < 9; from++)
+        for (size_t size = 0; size + from <= sizeof bytes; size++)
+            assert_true(amp_checksum_of(bytes + from, size) == crc64_xz(bytes + from, size));
+    for (size_t cut = 0; cut <= sizeof bytes; cut++) {
+        amp_checksum c;
+        amp_checksum_start(&c);
+        amp_checksum_add(&c, bytes, cut);
+        assert_true(amp_checksum_value(&c) == crc64_xz(bytes, cut));
+        amp_checksum_add(&c, bytes + cut, sizeof bytes - cut);
+        assert_true(amp_checksum_value(&c) == crc64_xz(bytes, sizeof bytes));
+    }
+}
+
+static void a_files_checksum_is_that_of_its_bytes(void **state)
+{
+    (void)state;
+    size_t size = 300001;
+    unsigned char *bytes = malloc(size);
+    for (size_t i = 0; i < size; i++) bytes[i] = (unsigned char)(i * 7 + i / 251);
+    FILE *file = fopen("f", "wb");
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+    uint64_t sum = 0;
+    amp_error error;
+    assert_int_equal(amp_file_checksum("f", &sum, &error), AMP_OK);
+    assert_true(sum == crc64_xz(bytes, size));
+    free(bytes);
+    assert_int_equal(amp_file_checksum("none", &sum, &error), AMP_IO_FAILED);
+    assert_non_null(strstr(error.message, "none: No such file"));
+    assert_int_equal(amp_file_checksum(".", &sum, &error), AMP_IO_FAILED);
+    assert_int_equal(mkfifo("link", 0600), 0);
+    assert_int_equal(amp_file_checksum("link", &sum, &error), AMP_IO_FAILED);
+}
+
+/* ---- replacing ---- */
+
+static void the_old_content_stays_until_the_commit(void **state)
+{
+    (void)state;
+    amp_safe_file f;
+    replace("f", "old");
+    assert_holds("f", "old");
+    assert_int_equal(amp_safe_file_begin("f", &f, NULL), AMP_OK);
+    assert_string_equal(f.temporary, "f.new");
+    put(f.temporary, "half");
+    assert_holds("f", "old");
+    amp_safe_file_end(&f); /* given up */
+    assert_holds("f", "old");
+    assert_absent("f.new");
+    replace("f", "new");
+    assert_holds("f", "new");
+    assert_absent("f.new");
+}
+
+static void leftovers_are_replaced(void **state)
+{
+    (void)state;
+    put("f.new", "a longer leftover");
+    replace("f", "new");
+    assert_holds("f", "new");
+    put("real", "kept");
+    assert_int_equal(symlink("real", "f.new"), 0); /* not written through */
+    replace("f", "newer");
+    assert_holds("f", "newer");
+    assert_holds("real", "kept");
+    assert_int_equal(mkdir("f.new", 0700), 0);
+    amp_safe_file f;
+    amp_error error;
+    assert_int_equal(amp_safe_file_begin("f", &f, &error), AMP_IO_FAILED);
+    assert_non_null(strstr(error.message, "f.new: "));
+}
+
+static void a_symbolic_link_stays_one(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir("sub", 0700), 0);
+    put("sub/real", "old");
+    assert_int_equal(symlink("real", "sub/link"), 0); /* relative to its own folder */
+    assert_int_equal(symlink("sub/link", "link"), 0);
+    amp_safe_file f;
+    assert_int_equal(amp_safe_file_locate("link", &f, NULL), AMP_OK);
+    assert_string_equal(f.target, "sub/real");
+    assert_string_equal(f.temporary, "sub/real.new");
+    amp_safe_file_end(&f);
+    replace("link", "new");
+    assert_holds("sub/real", "new");
+    struct stat info;
+    assert_int_equal(lstat("link", &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(lstat("sub/link", &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    unlink("sub/real"); /* a link to what does not exist yet */
+    replace("link", "newer");
+    assert_holds("sub/real", "newer");
+    unlink("sub/link");
+    assert_int_equal(symlink("../link", "sub/link"), 0);
+    amp_error error;
+    assert_int_equal(amp_safe_file_begin("link", &f, &error), AMP_IO_FAILED);
+    assert_non_null(strstr(error.message, "symbolic links"));
+}
+
+static void permissions_stay(void **state)
+{
+    (void)state;
+    mode_t old = umask(027);
+    replace("f", "first");
+    assert_int_equal(mode_of("f"), 0640);
+    assert_int_equal(chmod("f", 0604), 0);
+    replace("f", "second");
+    assert_int_equal(mode_of("f"), 0604);
+    umask(old);
+}
+
+static void what_is_no_file_is_written_directly(void **state)
+{
+    (void)state;
+    amp_safe_file f;
+    amp_error error;
+    assert_int_equal(amp_safe_file_locate("/dev/null", &f, &error), AMP_OK);
+    assert_true(f.direct);
+    assert_string_equal(f.temporary, "/dev/null");
+    amp_safe_file_end(&f);
+    assert_int_equal(mkfifo("f", 0600), 0);
+    assert_int_equal(amp_safe_file_begin("f", &f, &error), AMP_OK);
+    assert_true(f.direct);
+    assert_string_equal(f.temporary, "f");
+    assert_int_equal(amp_safe_file_commit(&f, &error), AMP_OK);
+    amp_safe_file_end(&f);
+    struct stat info;
+    assert_int_equal(lstat("f", &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    assert_absent("f.new");
+    assert_int_equal(amp_safe_file_begin(".", &f, &error), AMP_IO_FAILED);
+    assert_non_null(strstr(error.message, "Is a directory"));
+}
+
+/* As somebody who is not root: root may write everywhere. What begin says goes to `said`. */
+static int begin_as_nobody(const char *name, char *said, size_t size)
+{
+    int pipes[2], status;
+    assert_int_equal(pipe(pipes), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        amp_safe_file f;
+        amp_error error = { 0 };
+        if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(99);
+        int result = amp_safe_file_begin(name, &f, &error);
+        if (write(pipes[1], error.message, strlen(error.message)) < 0) _exit(98);
+        _exit(result);
+    }
+    close(pipes[1]);
+    ssize_t length = read(pipes[0], said, size - 1);
+    said[length > 0 ? length : 0] = 0;
+    close(pipes[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void a_protected_file_or_folder_is_left_alone(void **state)
+{
+    (void)state;
+    char said[512];
+    assert_int_equal(mkdir("sub", 0777), 0);
+    put("sub/f", "precious");
+    assert_int_equal(chmod("sub/f", 0444), 0);
+    assert_int_equal(chmod("sub", 0777), 0);
+    assert_int_equal(begin_as_nobody("sub/f", said, sizeof said), AMP_IO_FAILED);
+    assert_string_equal(said, "cannot write sub/f: Permission denied");
+    assert_int_equal(chmod("sub/f", 0666), 0);
+    assert_int_equal(chmod("sub", 0555), 0);
+    assert_int_equal(begin_as_nobody("sub/f", said, sizeof said), AMP_IO_FAILED);
+    assert_string_equal(said, "cannot write sub/f.new: Permission denied");
+    assert_holds("sub/f", "precious");
+    assert_int_equal(chmod("sub", 0777), 0);
+    assert_int_equal(begin_as_nobody("none/f", said, sizeof said), AMP_IO_FAILED);
+    assert_string_equal(said, "cannot write none/f.new: No such file or directory");
+}
+
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_checksum_is_crc_64_xz),
+        IN_FOLDER(a_files_checksum_is_that_of_its_bytes),
+        IN_FOLDER(the_old_content_stays_until_the_commit),
+        IN_FOLDER(leftovers_are_replaced),
+        IN_FOLDER(a_symbolic_link_stays_one),
+        IN_FOLDER(permissions_stay),
+        IN_FOLDER(what_is_no_file_is_written_directly),
+        IN_FOLDER(a_protected_file_or_folder_is_left_alone),
+    };
+    return cmocka_run_group_tests_name("files", tests, NULL, NULL);
+}

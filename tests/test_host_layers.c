@@ -1,0 +1,213 @@
+/* What the host room does around Darknet's own fp32 layers and its parser: buffers that stock forgets, the workspace, the
+ * image's delta, dropout, AMP's keys in a .cfg, and what cannot run and is refused. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine_testing.h"
+
+/* ---- refusals, which end the process: in one of their own, since OpenMP's threads do not survive a fork ---- */
+
+static int cut_network(void)
+{
+    network *net = parse_branched("", "", "bf16");
+    net->n = 3;
+    feed(net, 1);
+    network_predict(net, net->input);
+    return 0;
+}
+
+static const char with_local[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\n"
+    "[local]\nfilters=2\nsize=3\nstride=1\npad=1\nactivation=leaky\n[cost]\n";
+
+static int grow_batch(void)
+{
+    network *net = parse(with_local, "bf16");
+    float *images = calloc((size_t)net->inputs * 4, sizeof *images);
+    set_batch_network(net, 2);
+    network_predict(net, images);
+    fprintf(stderr, "as parsed: fine\n");
+    set_batch_network(net, 4);
+    network_predict(net, images);
+    return 0;
+}
+
+/* This program again with `name` as its argument: it must end with status 1 and one last line that holds `message`. */
+static void assert_refused(const char *name, const char *message)
+{
+    int out[2], status;
+    assert_int_equal(pipe(out), 0);
+    pid_t child = fork();
+    if (!child) {
+        dup2(out[1], 2);
+        execl("/proc/self/exe", "test_host_layers", name, (char *)NULL);
+        _exit(127);
+    }
+    close(out[1]);
+    char text[16384] = "";
+    size_t length = 0;
+    for (ssize_t got; length < sizeof text - 1 && (got = read(out[0], text + length, sizeof text - 1 - length)) > 0;) length += (size_t)got;
+    close(out[0]);
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    if (!strstr(text, message)) fail_msg("%s: no \"%s\" in: %s", name, message, text);
+}
+
+static void a_cut_network_is_refused(void **state)
+{
+    (void)state;
+    assert_refused("cut", "amp: this command cuts the network to 3 of its 7 layers; run it with -amp off");
+}
+
+static void darknets_own_layers_refuse_a_larger_batch(void **state)
+{
+    (void)state;
+    assert_refused("grow", "as parsed: fine\nlayer 0: batch grew from 2 to 4");
+}
+
+/* ---- buffers ---- */
+
+static void the_workspace_grows_with_a_resize(void **state)
+{
+    (void)state;
+    static const char text[] = NET("") CONV(4, "") CONV(6, "binary=1\n") TAIL;
+    network *stock = parse(text, "off"), *ours = parse(text, "fp32");
+    copy_weights(stock, ours);
+    for (int side = 16; side <= 64; side *= 2) {
+        resize_network(stock, side, side);
+        resize_network(ours, side, side);
+        assert_true(predicted_distance(ours, stock, 3) < 1e-4);
+        assert_true(ours->amp->workspace_bytes >= ours->layers[1].workspace_size);
+        assert_non_null(ours->amp->workspace);
+    }
+    release(stock);
+    release(ours);
+}
+
+/* A route of different sizes is Darknet's own, and its backward adds to the deltas of all its inputs; a crop has none. */
+static void a_flat_route_over_a_crop_trains_as_stock(void **state)
+{
+    (void)state;
+    static const char text[] = "[net]\nbatch=2\nwidth=10\nheight=10\nchannels=3\nlearning_rate=0.01\nmomentum=0.9\nmax_batches=100\n"
+        "[crop]\ncrop_height=8\ncrop_width=8\nflip=1\nangle=0\nsaturation=1\nexposure=1\nshift=0\n"
+        "[convolutional]\nfilters=4\nsize=3\nstride=2\npad=1\nactivation=leaky\n[route]\nlayers=-1,0\n"
+        "[connected]\noutput=5\nactivation=linear\n[cost]\ntype=sse\n";
+    network *stock = parse(text, "off"), *ours = parse(text, "fp32");
+    copy_weights(stock, ours);
+    stock->layers[0].delta = calloc((size_t)stock->layers[0].outputs * 2, sizeof(float)); /* or stock crashes */
+    for (unsigned i = 0; i < 3; i++) {
+        srand(7 + i); /* where the crop lies */
+        train_step(stock, i);
+        srand(7 + i);
+        train_step(ours, i);
+    }
+    assert_int_equal(ours->amp->steps, 3);
+    assert_masters_near(ours, stock, 1e-4);
+    release(stock);
+    release(ours);
+}
+
+static void darknets_own_first_layer_gives_the_image_its_gradient(void **state)
+{
+    (void)state;
+    static const char text[] = "[net]\nbatch=2\nwidth=6\nheight=6\nchannels=3\n"
+        "[deconvolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
+        "[convolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n[cost]\ntype=sse\n";
+    network *nets[2] = { parse(text, "off"), parse(text, "fp32") };
+    float deltas[2][2 * 3 * 36];
+    copy_weights(nets[0], nets[1]);
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 2 * 3 * 36; i++) deltas[k][i] = 3; /* what is there stays, and the gradient is added */
+        feed(nets[k], 3);
+        nets[k]->train = 1;
+        nets[k]->delta = deltas[k];
+        forward_network(nets[k]);
+        backward_network(nets[k]);
+    }
+    double difference = 0, size = 0;
+    for (int i = 0; i < 2 * 3 * 36; i++) {
+        difference += pow((double)deltas[0][i] - deltas[1][i], 2);
+        size += pow((double)deltas[0][i] - 3, 2);
+    }
+    assert_true(size > 0);
+    assert_true(sqrt(difference / size) < 1e-4);
+    release(nets[0]);
+    release(nets[1]);
+}
+
+/* Stock's dropout does nothing at inference and draws nothing; the training after it drops the same elements. */
+static void dropout_rests_at_inference_between_trainings(void **state)
+{
+    (void)state;
+    static const char text[] = NET("") CONV(6, "") "[dropout]\nprobability=.5\n" CONV(4, "") "[dropout]\nprobability=.3\n" TAIL;
+    network *stock = parse(text, "off"), *ours = parse(text, "fp32"), *both[2] = { stock, ours };
+    copy_weights(stock, ours);
+    assert_true(predicted_distance(ours, stock, 2) < 1e-4);
+    for (unsigned i = 0; i < 4; i++) {
+        int next[2];
+        for (int k = 0; k < 2; k++) {
+            srand(20 + i);
+            train_step(both[k], 10 * i);
+            feed(both[k], 5);
+            network_predict(both[k], both[k]->input);
+            next[k] = rand();
+        }
+        assert_int_equal(next[0], next[1]);
+        assert_true(predicted_distance(ours, stock, 6) < 1e-4);
+    }
+    assert_masters_near(ours, stock, 1e-4);
+    release(stock);
+    release(ours);
+}
+
+/* ---- .cfg ---- */
+
+/* Darknet warns of keys that nobody asked for; AMP's are gone before it looks. A key that is nobody's is still told. */
+static void amps_keys_are_not_called_unused(void **state)
+{
+    (void)state;
+    static const char text[] = NET("amp=1\ndtype=fp16\nloss_scale=dynamic\ninit_scale=512\n") CONV(4, "amp=0\nnonsense=3\n") TAIL
+        "[amp]\namp=1\ndtype=bf16\ngrowth_interval=7\nclip_norm=3\n";
+    char name[] = "/tmp/stderr-XXXXXX", said[16384];
+    int file = mkstemp(name), own = dup(2);
+    assert_true(file >= 0 && own >= 0);
+    unlink(name);
+    dup2(file, 2);
+    network *net = parse(text, NULL);
+    dup2(own, 2);
+    close(own);
+    ssize_t length = pread(file, said, sizeof said - 1, 0);
+    assert_true(length > 0);
+    said[length] = 0;
+    close(file);
+    const char *unused = strstr(said, "Unused field");
+    assert_non_null(unused);
+    assert_int_equal(strncmp(unused, "Unused field: 'nonsense = 3'", 28), 0);
+    if (strstr(unused + 1, "Unused field")) fail_msg("a key of AMP's is called unused: %s", said);
+    assert_int_equal(net->n, 3); /* [amp] is no layer */
+    assert_non_null(net->amp);
+    release(net);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && !strcmp(argv[1], "cut")) return cut_network();
+    if (argc > 1 && !strcmp(argv[1], "grow")) return grow_batch();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cut_network_is_refused),
+        cmocka_unit_test(darknets_own_layers_refuse_a_larger_batch),
+        cmocka_unit_test(the_workspace_grows_with_a_resize),
+        cmocka_unit_test(a_flat_route_over_a_crop_trains_as_stock),
+        cmocka_unit_test(darknets_own_first_layer_gives_the_image_its_gradient),
+        cmocka_unit_test(dropout_rests_at_inference_between_trainings),
+        cmocka_unit_test(amps_keys_are_not_called_unused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,351 @@
+/* What a skipped step, a change of the loss scale, frozen layers, clip and clip_norm do to parameters and their history. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "optimizer_testing.h"
+
+/* ---- skipped steps ---- */
+
+static const float poisons[] = { INFINITY, -INFINITY, NAN };
+
+/* Poison each array in turn, at its first, middle or last element. Only arrays whose name holds `which`. The rate is low
+ * because random truths make some of these networks diverge. */
+static int skip_with_each(const char *kind, const char *solver, const char *which)
+{
+    char keys[128];
+    snprintf(keys, sizeof keys, "learning_rate=.0000001\n%s", solver);
+    network *net = load(kind, keys, "", "fp32");
+    int count, poisoned = 0;
+    const amp_param *params = params_of(net, &count);
+    for (int k = 0; k < count; k++) {
+        const amp_param *p = &params[k];
+        size_t before_bytes, after_bytes, places[] = { 0, p->count / 2, p->count - 1 };
+        if (!strstr(p->name, which)) continue;
+        train_step(net, 100u * (unsigned)k);
+        char *before = snapshot(net, &before_bytes);
+        unsigned long skipped = net->amp->skipped;
+        gradients_of_step(net, 100u * (unsigned)k + 50);
+        p->grad[places[k % 3]] = poisons[k / 3 % 3];
+        update_network(net);
+        if (net->amp->skipped != skipped + 1) fail_msg("%s, layer %d, %s: the step was not skipped", kind, p->layer, p->name);
+        char *after = snapshot(net, &after_bytes);
+        assert_int_equal(before_bytes, after_bytes);
+        assert_memory_equal(before, after, before_bytes);
+        for (int i = 0; i < count; i++)
+            for (size_t e = 0; e < params[i].count; e++) assert_int_equal(amp_float_bits(params[i].grad[e]), 0);
+        free(before);
+        free(after);
+        poisoned++;
+    }
+    release(net);
+    return poisoned;
+}
+
+static int any_history(const amp_param *params, int count, int adam)
+{
+    int moved = 1;
+    for (int i = 0; i < count; i++) {
+        int here = 0;
+        for (size_t e = 0; e < params[i].count; e++)
+            here |= adam ? params[i].m[e] != 0 && params[i].v[e] != 0 : params[i].momentum[e] != 0;
+        moved &= here;
+    }
+    return moved;
+}
+
+static void behaviour_09_sgd_skip_leaves_weights_and_momentum_bit_unchanged(void **state)
+{
+    (void)state;
+    network *net = load("connected", "", "", "fp32"); /* what is to stay must be there: history is not 0 */
+    int count;
+    train_step(net, 1);
+    const amp_param *params = params_of(net, &count);
+    assert_true(any_history(params, count, 0));
+    release(net);
+    for (size_t k = 0; k < COUNT(kinds); k++) assert_true(skip_with_each(kinds[k], "", "") >= 4);
+}
+
+static void behaviour_10_adam_skip_leaves_m_v_and_t(void **state)
+{
+    (void)state;
+    network *net = load("connected", "adam=1\n", "", "fp32");
+    int count;
+    train_step(net, 1);
+    const amp_param *params = params_of(net, &count);
+    assert_true(any_history(params, count, 1));
+    assert_int_equal(*net->t, 1);
+    gradients_of_step(net, 3);
+    params[0].grad[0] = NAN;
+    update_network(net);
+    assert_int_equal(*net->t, 1);
+    release(net);
+    for (size_t k = 0; k < COUNT(kinds); k++) assert_true(skip_with_each(kinds[k], "adam=1\n", "") >= 4);
+}
+
+/* Darknet's shortcut has no weights. */
+static void behaviour_13_batchnorm_scales_and_biases_are_in_the_check(void **state)
+{
+    (void)state;
+    static const struct { const char *kind; int scales, biases; } table[] = { { "convolutional_batchnorm", 5, 6 },
+        { "connected", 1, 5 }, { "deconvolutional", 1, 5 }, { "batchnorm", 2, 5 }, { "crnn", 3, 7 } };
+    for (size_t k = 0; k < COUNT(table); k++) {
+        int scales = skip_with_each(table[k].kind, "", "scales"), biases = skip_with_each(table[k].kind, "", "biases");
+        if (scales != table[k].scales || biases != table[k].biases)
+            fail_msg("%s: %d arrays of scales and %d of biases were checked, not %d and %d", table[k].kind, scales, biases,
+                     table[k].scales, table[k].biases);
+    }
+}
+
+/* ---- frozen layers ---- */
+
+/* Stock's update still decays what stopbackward freezes, and so does AMP: weights move as in stock, bit for bit, and by nothing
+ * but decay. */
+static void behaviour_14_frozen_layers_are_out_of_the_check(void **state)
+{
+    (void)state;
+    network *ours = load("stopbackward", "decay=.05\n", "", "fp32"), *stock = load("stopbackward", "decay=.05\n", "", "off");
+    int count, stop = -1, frozen = 0;
+    for (int i = 0; i < ours->n; i++) if (ours->layers[i].stopbackward) stop = i;
+    assert_true(stop > 0);
+    start_alike(ours, stock);
+    const amp_param *params = params_of(ours, &count);
+    float first = ours->layers[stop].weights[0];
+    for (unsigned t = 0; t < 3; t++) {
+        gradients_of_step(ours, 10 * t);
+        for (int i = 0; i < count; i++)
+            for (size_t e = 0; e < params[i].count && params[i].layer <= stop; e++, frozen++)
+                assert_int_equal(amp_float_bits(params[i].grad[e]), 0);
+        update_network(ours);
+        train_step(stock, 10 * t);
+    }
+    assert_true(frozen > 0);
+    assert_true(ours->layers[stop].weights[0] != first);
+    for (int i = 0; i <= stop; i++) {
+        assert_memory_equal(ours->layers[i].weights, stock->layers[i].weights, (size_t)ours->layers[i].nweights * sizeof(float));
+        assert_memory_equal(ours->layers[i].biases, stock->layers[i].biases, (size_t)ours->layers[i].n * sizeof(float));
+    }
+    release(ours);
+    release(stock);
+}
+
+/* A delta that is inf beneath the frozen layer cannot exist: nothing is computed there. */
+static void frozen_layers_cannot_cause_a_skip(void **state)
+{
+    (void)state;
+    network *net = load("stopbackward", "", "", "fp32");
+    int count, stop = -1;
+    for (int i = 0; i < net->n; i++) if (net->layers[i].stopbackward) stop = i;
+    feed(net, 1);
+    net->train = 1;
+    forward_network(net);
+    const amp_plan *plan = amp_engine_plan(net->amp->engine);
+    for (int i = 0; i < net->n; i++) assert_int_equal(plan->nodes[i].computes_backward, i > stop);
+    backward_network(net);
+    update_network(net);
+    assert_int_equal(net->amp->skipped, 0);
+    params_of(net, &count);
+    assert_true(count > 2 * stop);
+    release(net);
+}
+
+/* ---- loss scale, standalone batchnorm ---- */
+
+static char *histories(network *net, size_t *bytes)
+{
+    int count;
+    const amp_param *params = params_of(net, &count);
+    char *block = NULL;
+    *bytes = 0;
+    for (int i = 0; i < count; i++) {
+        size_t size = params[i].count * sizeof(float);
+        block = realloc(block, *bytes + 2 * size);
+        memcpy(block + *bytes, params[i].master, size);
+        memcpy(block + *bytes + size, params[i].momentum, size);
+        *bytes += 2 * size;
+    }
+    return block;
+}
+
+/* In fp32 a power of two passes through backward exactly, so a training under another scale is the same training. */
+static void behaviour_15_a_scale_change_never_alters_momentum(void **state)
+{
+    (void)state;
+    static const float scales[] = { 1, 1024, 0.25f, 65536, 65536, 2 };
+    network *net = parse_branched("amp=1\nloss_scale=1\n", "", "fp32"), *control = parse_branched("amp=1\nloss_scale=1\n", "", "fp32");
+    size_t a_bytes, b_bytes;
+    start_alike(net, control);
+    for (unsigned t = 0; t < COUNT(scales); t++) {
+        amp_scaler scaler = *amp_engine_scaler(net->amp->engine);
+        scaler.scale = scales[t];
+        char *before = histories(net, &a_bytes);
+        amp_engine_set_scaler(net->amp->engine, &scaler);
+        char *after = histories(net, &b_bytes);
+        assert_memory_equal(before, after, a_bytes);
+        free(before);
+        free(after);
+        train_step(net, 10 * t);
+        train_step(control, 10 * t);
+        char *a = histories(net, &a_bytes), *b = histories(control, &b_bytes);
+        assert_memory_equal(a, b, a_bytes);
+        free(a);
+        free(b);
+    }
+    release(net);
+    release(control);
+}
+
+static void behaviour_16_a_standalone_batchnorm_really_updates(void **state)
+{
+    (void)state;
+    network *net = load("batchnorm", "momentum=0\n", "", "bf16");
+    int batchnorms = 0;
+    float scales[8], biases[8], scale_gradients[8], bias_gradients[8];
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i];
+        if (l->type != BATCHNORM) continue;
+        batchnorms++;
+        assert_true(l->c <= 8);
+        memcpy(scales, l->scales, (size_t)l->c * sizeof *scales);
+        memcpy(biases, l->biases, (size_t)l->c * sizeof *biases);
+        gradients_of_step(net, 5);
+        memcpy(scale_gradients, param_at(net, l->scales)->grad, (size_t)l->c * sizeof *scales);
+        memcpy(bias_gradients, param_at(net, l->biases)->grad, (size_t)l->c * sizeof *biases);
+        double rate = (double)get_current_rate(net) / net->batch;
+        update_network(net);
+        for (int c = 0; c < l->c; c++) {
+            assert_true(l->scales[c] != scales[c] && l->biases[c] != biases[c]);
+            assert_true(fabs((double)l->scales[c] - (double)scales[c] - rate * (double)scale_gradients[c]) < 1e-6);
+            assert_true(fabs((double)l->biases[c] - (double)biases[c] - rate * (double)bias_gradients[c]) < 1e-6);
+        }
+    }
+    assert_int_equal(batchnorms, 2);
+    release(net);
+}
+
+/* ---- clip_norm and clip ---- */
+
+static double norm_of_scaled_gradients(network *net)
+{
+    int count;
+    const amp_param *params = params_of(net, &count);
+    double squares = 0;
+    for (int i = 0; i < count; i++)
+        for (size_t e = 0; e < params[i].count; e++) squares += (double)params[i].grad[e] * (double)params[i].grad[e];
+    return sqrt(squares);
+}
+
+/* Clipping scaled gradients at max_norm × scale and then unscaling is the definition; whatever the scale, the step is that. */
+static void behaviour_18_clip_norm_comes_after_unscaling(void **state)
+{
+    (void)state;
+    static const struct { const char *keys; double scale; } table[] = { { "loss_scale=1\n", 1 }, { "loss_scale=4096\n", 4096 },
+        { "loss_scale=1000\n", 1000 }, { "loss_scale=.03\n", (double).03f } };
+    const double clip_norm = .02;
+    size_t bytes;
+    char *first = NULL;
+    network *start = NULL;
+    for (size_t k = 0; k < COUNT(table); k++) {
+        char text[2048];
+        snprintf(text, sizeof text, "[net]\nbatch=4\nsubdivisions=2\nwidth=16\nheight=16\nchannels=3\nlearning_rate=.01\nmomentum=1\n"
+                 "decay=0\nmax_batches=9\namp=1\nclip_norm=.02\n%s" CONV(8, "") CONV(8, "") TAIL, table[k].keys);
+        network *net = parse(text, "fp32");
+        if (start) start_alike(start, net);
+        else start = parse(text, "fp32"), start_alike(net, start);
+        int count;
+        const amp_param *params = params_of(net, &count);
+        gradients_of_step(net, 5);
+        double batch = net->batch * net->subdivisions, norm = norm_of_scaled_gradients(net), bound = clip_norm * table[k].scale * batch;
+        assert_true(norm > 3 * bound); /* it does clip */
+        double *want[16];
+        for (int i = 0; i < count; i++) {
+            want[i] = calloc(params[i].count, sizeof(double));
+            for (size_t e = 0; e < params[i].count; e++) want[i][e] = (double)params[i].grad[e] * (bound / norm) / table[k].scale;
+        }
+        update_network(net);
+        for (int i = 0; i < count; i++) { /* momentum 1 and none before: the momentum is the gradient that was used */
+            assert_near("clip_norm", &params[i], "momentum", params[i].momentum, want[i], 1e-6);
+            free(want[i]);
+        }
+        if (k < 2) { /* scales that are powers of two give the same bits */
+            char *now = histories(net, &bytes);
+            if (first) assert_memory_equal(first, now, bytes);
+            if (first) free(now);
+            else first = now;
+        }
+        release(net);
+    }
+    release(start);
+    free(first);
+}
+
+static const char clipped[] = "[net]\nbatch=2\nsubdivisions=1\nwidth=6\nheight=6\nchannels=3\nlearning_rate=.01\nmomentum=.9\ndecay=0\n"
+    "max_batches=10\nclip=.05\n%s" CONV(6, "") "[deconvolutional]\nfilters=4\nsize=2\nstride=2\nactivation=leaky\n"
+    "[local]\nfilters=3\nsize=3\nstride=1\npad=1\nactivation=leaky\n[connected]\noutput=5\nactivation=linear\n[cost]\ntype=sse\n";
+
+static int outside(const float *weights, size_t count)
+{
+    int n = 0;
+    for (size_t e = 0; e < count; e++) n += !(fabsf(weights[e]) <= .05f);
+    return n;
+}
+
+static void check_clip(const char *solver, const char *dtype)
+{
+    char text[2048];
+    snprintf(text, sizeof text, clipped, solver);
+    network *net = parse(text, dtype);
+    int count, at_the_bound = 0;
+    const amp_param *params = params_of(net, &count);
+    layer *conv = &net->layers[0];
+    assert_true(outside(conv->weights, (size_t)conv->nweights) > 0);
+
+    gradients_of_step(net, 5); /* a skipped step clips nothing */
+    params[0].grad[3] = INFINITY;
+    float *before = malloc((size_t)conv->nweights * sizeof *before);
+    memcpy(before, conv->weights, (size_t)conv->nweights * sizeof *before);
+    update_network(net);
+    assert_int_equal(net->amp->skipped, 1);
+    assert_memory_equal(before, conv->weights, (size_t)conv->nweights * sizeof *before);
+    free(before);
+
+    train_step(net, 9);
+    for (int i = 0; i < count; i++) {
+        const amp_param *p = &params[i];
+        if (p->layer == 0 && !strcmp(p->name, "weights")) {
+            assert_int_equal(outside(p->master, p->count), 0);
+            for (size_t e = 0; e < p->count; e++) at_the_bound += fabsf(p->master[e]) == .05f;
+            assert_true(at_the_bound > 0 && at_the_bound < (int)p->count);
+        } else if (!strcmp(p->name, "weights") || !strcmp(p->name, "scales")) {
+            if (!outside(p->master, p->count)) fail_msg("layer %d, %s: clipped, which Darknet does not", p->layer, p->name);
+        }
+    }
+    release(net);
+}
+
+static void clip_keeps_convolutional_weights_in_bounds(void **state)
+{
+    (void)state;
+    check_clip("", "fp32");
+    check_clip("", "bf16");
+    check_clip("adam=1\n", "fp32");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(behaviour_09_sgd_skip_leaves_weights_and_momentum_bit_unchanged),
+        cmocka_unit_test(behaviour_10_adam_skip_leaves_m_v_and_t),
+        cmocka_unit_test(behaviour_13_batchnorm_scales_and_biases_are_in_the_check),
+        cmocka_unit_test(behaviour_14_frozen_layers_are_out_of_the_check),
+        cmocka_unit_test(frozen_layers_cannot_cause_a_skip),
+        cmocka_unit_test(behaviour_15_a_scale_change_never_alters_momentum),
+        cmocka_unit_test(behaviour_16_a_standalone_batchnorm_really_updates),
+        cmocka_unit_test(behaviour_18_clip_norm_comes_after_unscaling),
+        cmocka_unit_test(clip_keeps_convolutional_weights_in_bounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

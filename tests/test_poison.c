@@ -1,0 +1,391 @@
+/* A skipped step leaves no trace, whatever tensor overflowed.
+ *
+ * Two copies of a network train on the same batches. One of them gets one batch more, in which an observer writes inf or NaN into
+ * one element of one tensor: each tensor of each layer in turn, forward and backward, in the first or in the last
+ * subdivision. Afterwards every byte of state must be the other's, which never saw that batch; and it must stay so over the next
+ * steps, so that what hides in buffers nobody compares would show. Where a layer swallows the poison (a max pool that takes
+ * another element, a dropout that drops it) the step is a normal one; then all state must be finite. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+
+#include "engine_testing.h"
+
+#define KEYS "learning_rate=0.0001\nmomentum=0.9\ndecay=0.01\nmax_batches=100000\namp=1\ninit_scale=64\n"
+#define IMAGES "[net]\nbatch=4\nsubdivisions=2\nwidth=8\nheight=8\nchannels=3\n%s" KEYS
+#define SEQUENCES "[net]\nbatch=12\nsubdivisions=2\ntime_steps=2\n%s" KEYS
+#define BATCHNORM_CONV "[convolutional]\nbatch_normalize=1\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
+#define PLAIN_CONV(n) "[convolutional]\nfilters=" #n "\nsize=1\nstride=1\nactivation=linear\n"
+#define YOLO_HEAD PLAIN_CONV(14) "[yolo]\nmask=0,1\nanchors=2,3, 4,4\nclasses=2\nnum=2\nignore_thresh=.7\ntruth_thresh=1\nrandom=0\nmax=6\n"
+
+static const struct { const char *name, *cfg; } networks[] = {
+    { "two yolo heads, shortcut, route, dropout, max pooling, a pinned layer",
+      IMAGES BATCHNORM_CONV BATCHNORM_CONV "amp=0\n" "[shortcut]\nfrom=-2\nactivation=leaky\n[dropout]\nprobability=.2\n"
+      "[maxpool]\nsize=2\nstride=2\n" BATCHNORM_CONV YOLO_HEAD "[route]\nlayers=-3\n[upsample]\nstride=2\n[route]\nlayers=-1,1\n" YOLO_HEAD },
+    { "everything else in half, and a cost in the middle",
+      IMAGES PLAIN_CONV(4) "[batchnorm]\n[activation]\nactivation=logistic\n[cost]\ntype=sse\n[route]\nlayers=-2,0\n[reorg]\nstride=2\n"
+      "[avgpool]\n[connected]\nbatch_normalize=1\noutput=6\nactivation=relu\n[connected]\noutput=256\nactivation=linear\n[cost]\ntype=smooth\n" },
+    { "Darknet's own layers",
+      IMAGES "[crop]\ncrop_width=6\ncrop_height=6\n" BATCHNORM_CONV "[normalization]\nsize=3\nalpha=.0001\nbeta=.75\nkappa=1\n"
+      "[deconvolutional]\nfilters=4\nsize=2\nstride=2\nactivation=leaky\nbatch_normalize=1\n[local]\nfilters=3\nsize=3\nstride=2\npad=0\nactivation=leaky\n"
+      "[l2norm]\n" PLAIN_CONV(5) "[softmax]\n" },
+    { "rnn, gru and lstm",
+      SEQUENCES "inputs=5\n[rnn]\nbatch_normalize=1\noutput=6\nactivation=tanh\n[gru]\noutput=6\n[lstm]\nbatch_normalize=1\noutput=5\n"
+      "[route]\nlayers=-1,0\n[connected]\noutput=4\nactivation=linear\n[logistic]\n" },
+    { "crnn", SEQUENCES "width=6\nheight=6\nchannels=2\n[crnn]\nbatch_normalize=1\nhidden_filters=3\noutput_filters=4\nactivation=leaky\n"
+      PLAIN_CONV(2) "[cost]\ntype=L1\n" },
+    { "region", IMAGES BATCHNORM_CONV PLAIN_CONV(14) "[region]\nanchors=1,1, 2,3\nbias_match=1\nclasses=2\ncoords=4\nnum=2\nsoftmax=1\n"
+      "object_scale=5\nnoobject_scale=1\nclass_scale=1\ncoord_scale=1\nthresh=.6\nrandom=0\n" },
+    { "detection", IMAGES PLAIN_CONV(4) "[connected]\noutput=52\nactivation=linear\n[detection]\nclasses=3\ncoords=4\nside=2\nnum=2\n"
+      "softmax=0\nsqrt=1\njitter=.2\nobject_scale=1\nnoobject_scale=.5\nclass_scale=1\ncoord_scale=5\nrescore=1\n" },
+};
+enum { NETWORKS = sizeof networks / sizeof *networks, SHOWN = 512 };
+
+/* Darknet prints each layer and loss, and AMP each skipped step: thousands of lines. */
+static struct { int on, out, error; } quiet = { 0, -1, -1 };
+
+static void be_quiet(void)
+{
+    int nowhere = open("/dev/null", O_WRONLY);
+    fflush(NULL);
+    quiet.on = 1;
+    quiet.out = dup(1);
+    quiet.error = dup(2);
+    dup2(nowhere, 1);
+    dup2(nowhere, 2);
+    close(nowhere);
+}
+
+static void be_loud(void)
+{
+    if (!quiet.on) return;
+    fflush(NULL);
+    quiet.on = 0;
+    dup2(quiet.out, 1);
+    dup2(quiet.error, 2);
+    close(quiet.out);
+    close(quiet.error);
+}
+
+#define CHECK(condition, ...) do { if (!(condition)) { be_loud(); fail_msg(__VA_ARGS__); } } while (0)
+
+static network *make(int which, const char *net_keys, const char *dtype)
+{
+    char text[4096];
+    snprintf(text, sizeof text, networks[which].cfg, net_keys);
+    return parse(text, dtype);
+}
+
+/* ---- the observer that poisons ---- */
+
+typedef struct target { amp_seen_kind kind; int layer; const char *name; } target;
+
+typedef struct poison {
+    target at;
+    float value;
+    size_t element;
+    int armed, struck;
+    target shown[SHOWN]; /* all that was shown while recording */
+    int count, recording;
+} poison;
+
+static void write_element(const amp_tensor *t, size_t i, float value)
+{
+    if (t->dtype == AMP_FP32) ((float *)t->data)[i] = value;
+    else ((amp_half_bits *)t->data)[i] = t->dtype == AMP_FP16 ? amp_float_to_fp16(value) : amp_float_to_bf16(value);
+}
+
+static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_error *error)
+{
+    poison *p = context;
+    (void)b;
+    (void)error;
+    if (p->recording) {
+        assert_true(p->count < SHOWN);
+        p->shown[p->count++] = (target){ seen->kind, seen->layer, seen->name };
+    }
+    if (!p->armed || seen->kind != p->at.kind || seen->layer != p->at.layer || strcmp(seen->name, p->at.name)) return AMP_OK;
+    write_element(&seen->tensor, p->element % amp_shape_count(seen->tensor.shape), p->value);
+    p->armed = 0;
+    p->struck++;
+    return AMP_OK;
+}
+
+static void observe(network *net, poison *p)
+{
+    amp_engine_set_observer(net->amp->engine, &(amp_observer){ p, see });
+}
+
+/* Every tensor of one subdivision. */
+static void record(network *net, poison *p)
+{
+    p->recording = 1;
+    observe(net, p);
+    srand(3);
+    feed(net, 3);
+    net->train = 1;
+    forward_network(net);
+    backward_network(net);
+    p->recording = 0;
+    amp_engine_set_observer(net->amp->engine, NULL);
+    int count;
+    const amp_param *params = amp_engine_params(net->amp->engine, &count);
+    for (int i = 0; i < count; i++) memset(params[i].grad, 0, params[i].count * sizeof(float));
+}
+
+/* ---- steps and states ---- */
+
+/* Dropout and others draw from rand(): equal batches get equal numbers. Returns the sum of losses. */
+static double step(network *net, unsigned seed, poison *p, int subdivision)
+{
+    double loss = 0;
+    srand(seed);
+    for (int s = 0; s < net->subdivisions; s++) {
+        feed(net, seed + (unsigned)s);
+        if (p) p->armed = s == subdivision;
+        loss += (double)train_network_datum(net);
+    }
+    return loss;
+}
+
+static void assert_equal_states(network *net, network *control, const char *when, const poison *p)
+{
+    size_t bytes, control_bytes;
+    char *state = snapshot(net, &bytes), *other = snapshot(control, &control_bytes);
+    amp_scaler a = *amp_engine_scaler(net->amp->engine), b = *amp_engine_scaler(control->amp->engine);
+    int count;
+    const amp_param *params = amp_engine_params(net->amp->engine, &count);
+    CHECK(bytes == control_bytes, "%s: %zu and %zu bytes of state", when, bytes, control_bytes);
+    for (size_t i = 0; i < bytes; i++)
+        CHECK(state[i] == other[i], "%s, %g in %s of layer %d (kind %d): byte %zu of %zu differs", when, (double)p->value, p->at.name, p->at.layer, (int)p->at.kind, i, bytes);
+    CHECK(get_current_rate(net) == get_current_rate(control) && a.scale == b.scale, "%s: rate %g, scale %g", when, (double)get_current_rate(net), (double)a.scale);
+    for (int i = 0; i < count; i++)
+        for (size_t e = 0; e < params[i].count; e++)
+            CHECK(params[i].grad[e] == 0, "%s: a gradient of layer %d was not dropped", when, params[i].layer);
+    free(state);
+    free(other);
+}
+
+static void assert_finite(network *net, const poison *p)
+{
+    amp_network_desc d = described(net);
+    for (int i = 0; i < d.count; i++) {
+        const amp_layer_desc *l = &d.layers[i];
+        for (int k = 0; k < l->param_count; k++)
+            for (size_t e = 0; e < l->params[k].count; e++)
+                CHECK(amp_is_finite(l->params[k].master[e]) && amp_is_finite((*l->params[k].gradient_slot)[e]),
+                      "%g in %s of layer %d: reached %s of layer %d", (double)p->value, p->at.name, p->at.layer, l->params[k].name, i);
+        for (int k = 0; k < l->statistics_count; k++)
+            for (size_t e = 0; e < l->statistics[k].count; e++)
+                CHECK(amp_is_finite(l->statistics[k].array[e]), "%g in %s of layer %d: reached statistics of layer %d", (double)p->value, p->at.name, p->at.layer, i);
+    }
+    amp_network_desc_free(&d);
+}
+
+/* ---- the property ---- */
+
+typedef struct tally { int skipped, swallowed; } tally;
+
+static void poison_once(network *net, network *control, poison *p, unsigned seed, int subdivision, tally *t)
+{
+    amp_scaler before = *amp_engine_scaler(net->amp->engine);
+    unsigned long skipped = net->amp->skipped;
+    p->struck = 0;
+    observe(net, p);
+    step(net, seed, p, subdivision);
+    CHECK(p->struck, "%s of layer %d was not shown again", p->at.name, p->at.layer);
+    if (net->amp->skipped > skipped) {
+        amp_scaler after = *amp_engine_scaler(net->amp->engine);
+        CHECK(after.scale == (before.dynamic ? before.scale / 2 : before.scale), "loss scale %g after %g", (double)after.scale, (double)before.scale);
+        before.skipped = after.skipped;
+        amp_engine_set_scaler(net->amp->engine, &before);
+        t->skipped++;
+    } else {
+        CHECK(p->at.kind != AMP_SEEN_GRADIENT, "%s of layer %d: its gradient was %g, and the step was not skipped", p->at.name, p->at.layer, (double)p->value);
+        observe(control, p);
+        step(control, seed, p, subdivision);
+        amp_engine_set_observer(control->amp->engine, NULL);
+        t->swallowed++;
+    }
+    amp_engine_set_observer(net->amp->engine, NULL);
+    p->armed = 0;
+    assert_finite(net, p);
+    assert_equal_states(net, control, "after the poisoned step", p);
+    for (unsigned i = 1; i <= 2; i++) {
+        double a = step(net, seed + 100 * i, NULL, 0), b = step(control, seed + 100 * i, NULL, 0);
+        CHECK(a - a == 0 && a == b, "%g in %s of layer %d: loss %g in a later step, not %g", (double)p->value, p->at.name, p->at.layer, a, b);
+        assert_equal_states(net, control, "some steps later", p);
+    }
+}
+
+/* Darknet's rand_normal keeps every second number for later, from one network to the next. */
+static void copy_masters(network *to, network *from)
+{
+    amp_network_desc a = described(to), b = described(from);
+    for (int i = 0; i < a.count; i++)
+        for (int k = 0; k < a.layers[i].param_count; k++)
+            memcpy(a.layers[i].params[k].master, b.layers[i].params[k].master, a.layers[i].params[k].count * sizeof(float));
+    amp_network_desc_free(&a);
+    amp_network_desc_free(&b);
+}
+
+/* every: 1 for each tensor with each value, 2 to let the values alternate. */
+static void poison_network(int which, const char *net_keys, const char *dtype, int every, tally *t)
+{
+    network *net = make(which, net_keys, dtype), *control = make(which, net_keys, dtype);
+    poison p = { 0 };
+    copy_masters(control, net);
+    record(net, &p);
+    record(control, &p);
+    p.count /= 2;
+    darknet_amp_weights_changed(net); /* recording has moved the statistics */
+    darknet_amp_weights_changed(control);
+    step(net, 1, NULL, 0);
+    step(control, 1, NULL, 0);
+    assert_equal_states(net, control, "before any poison", &p);
+    for (int i = 0; i < 2 * p.count; i++) {
+        if (i % 2 != i / 2 % 2 && every == 2) continue;
+        p.at = p.shown[i / 2];
+        p.value = i % 2 ? NAN : INFINITY;
+        p.element = (size_t)i * 7919;
+        poison_once(net, control, &p, 1000u * (unsigned)(i + 1), (i / 2 + i) % 2 ? net->subdivisions - 1 : 0, t);
+    }
+    release(net);
+    release(control);
+}
+
+static void a_poisoned_step_leaves_no_trace(const char *dtype)
+{
+    for (int i = 0; i < NETWORKS; i++) {
+        tally t = { 0, 0 };
+        be_quiet();
+        poison_network(i, "", dtype, strcmp(dtype, "bf16") ? 2 : 1, &t);
+        poison_network(i, "adam=1\n", dtype, 2, &t);
+        be_loud();
+        print_message("%s, %s: %d steps skipped, %d went on with finite numbers\n", dtype, networks[i].name, t.skipped, t.swallowed);
+        assert_true(t.skipped > 2 * t.swallowed);
+    }
+}
+
+static void fp32_poisoned_steps_leave_no_trace(void **state) { (void)state; a_poisoned_step_leaves_no_trace("fp32"); }
+static void bf16_poisoned_steps_leave_no_trace(void **state) { (void)state; a_poisoned_step_leaves_no_trace("bf16"); }
+static void fp16_poisoned_steps_leave_no_trace(void **state) { (void)state; a_poisoned_step_leaves_no_trace("fp16"); }
+
+/* ---- what batches do by themselves ---- */
+
+/* Trains net on one batch whose first subdivision spoil has changed; it must be skipped, blamed on `tensor`, and leave no trace. */
+static void check_spoilt_batch(int which, const char *dtype, void (*spoil)(network *), const char *tensor)
+{
+    network *net = make(which, "", dtype), *control = make(which, "", dtype);
+    poison nothing = { .at = { .name = tensor } };
+    copy_masters(control, net);
+    darknet_amp_weights_changed(control);
+    for (unsigned i = 1; i < 3; i++) {
+        step(net, i, NULL, 0);
+        step(control, i, NULL, 0);
+    }
+    amp_scaler before = *amp_engine_scaler(net->amp->engine);
+    amp_step_report report;
+    amp_error error;
+    amp_update_args args = { .batch = net->batch, .learning_rate = .1f, .momentum = .9f, .t = *net->t + 1 };
+    feed(net, 50);
+    spoil(net);
+    net->train = 1;
+    forward_network(net);
+    backward_network(net);
+    feed(net, 51);
+    forward_network(net);
+    backward_network(net);
+    assert_int_equal(amp_engine_update(net->amp->engine, &args, 0, &report, &error), AMP_OK);
+    assert_true(report.skipped);
+    assert_string_equal(report.bad.tensor, tensor);
+    amp_host_forget_overflow(net->amp);
+    amp_engine_set_scaler(net->amp->engine, &before);
+    assert_equal_states(net, control, "after a spoilt batch", &nothing);
+    for (unsigned i = 5; i < 8; i++) {
+        step(net, i, NULL, 0);
+        step(control, i, NULL, 0);
+        assert_equal_states(net, control, "some steps after a spoilt batch", &nothing);
+    }
+    release(net);
+    release(control);
+}
+
+static void huge_truth(network *net) { net->truth[7] = 1e20f; }
+static void nan_label(network *net) { net->truth[0] = NAN; }
+static void infinite_label(network *net) { net->truth[net->truths + 3] = -INFINITY; }
+static void huge_image(network *net) { for (int i = 0; i < net->inputs; i++) net->input[i] *= i % 2 ? 1e25f : -1e25f; }
+
+/* The square of 1e20 is inf in fp32, its gradient is a number like any other. */
+static void a_loss_that_is_not_finite_never_reaches_the_weights(void **state)
+{
+    (void)state;
+    check_spoilt_batch(1, "fp32", huge_truth, "loss");
+    check_spoilt_batch(1, "bf16", huge_truth, "loss");
+}
+
+static void running_statistics_that_overflow_skip_the_step(void **state)
+{
+    (void)state;
+    check_spoilt_batch(0, "fp32", huge_image, "running statistics");
+}
+
+/* Darknet's yolo and region layers use them as indices. */
+static void labels_that_are_not_finite_skip_the_step(void **state)
+{
+    (void)state;
+    for (int which = 0; which < NETWORKS; which++) {
+        check_spoilt_batch(which, "fp32", nan_label, "labels");
+        check_spoilt_batch(which, "bf16", infinite_label, "labels");
+        check_spoilt_batch(which, "fp16", nan_label, "labels");
+    }
+}
+
+/* Each batch is spoilt once before it is trained on, through burn-in and two steps of the policy. */
+static void behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate(void **state)
+{
+    (void)state;
+    static const char keys[] = "burn_in=3\npower=2\npolicy=steps\nsteps=5,7\nscales=.5,.5\ninit_scale=64\namp=1\n";
+    static const float factors[] = { 1.f / 9, 4.f / 9, 1, 1, .5f, .5f, .25f, .25f, .25f }; /* after step 1, 2, ... */
+    static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
+    for (int d = 0; d < 3; d++) {
+        network *net = parse_branched(keys, "", dtypes[d]);
+        for (size_t k = 1; k <= 9; k++) {
+            size_t seen = *net->seen;
+            float rate = get_current_rate(net);
+            for (int s = 0; s < net->subdivisions; s++) {
+                feed(net, 5);
+                net->input[0] = s ? INFINITY : 0;
+                train_network_datum(net);
+            }
+            assert_int_equal(net->amp->skipped, k);
+            assert_int_equal(*net->seen, seen);
+            assert_int_equal(get_current_batch(net), k - 1);
+            assert_true(get_current_rate(net) == rate);
+            train_step(net, 100u * (unsigned)k);
+            assert_int_equal(net->amp->skipped, k);
+            assert_int_equal(get_current_batch(net), k);
+            assert_true(fabsf(get_current_rate(net) - .0002f * factors[k - 1]) < 1e-9f);
+        }
+        release(net);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fp32_poisoned_steps_leave_no_trace),
+        cmocka_unit_test(bf16_poisoned_steps_leave_no_trace),
+        cmocka_unit_test(fp16_poisoned_steps_leave_no_trace),
+        cmocka_unit_test(a_loss_that_is_not_finite_never_reaches_the_weights),
+        cmocka_unit_test(running_statistics_that_overflow_skip_the_step),
+        cmocka_unit_test(labels_that_are_not_finite_skip_the_step),
+        cmocka_unit_test(behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

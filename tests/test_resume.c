@@ -1,0 +1,354 @@
+/* A network that was saved, made anew and loaded goes on as if nothing had been: for whoever calls Darknet's functions,
+ * without the loops of detector and classifier (those are e2e/resume.sh's). */
+#define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine_testing.h"
+#include "host/resume.h"
+
+#define FLAT_TAIL "[connected]\noutput=4\nactivation=linear\n[cost]\ntype=sse\n"
+#define STEP(net, i) train_step(net, 100u * (unsigned)(i))
+
+/* An empty folder for one test. */
+static char folder[] = "/tmp/resume-XXXXXX";
+
+static const char *in_folder(const char *file)
+{
+    static char path[4][300];
+    static int next;
+    char *at = path[next++ % 4];
+    snprintf(at, 300, "%s/%s", folder, file);
+    return at;
+}
+
+static int exists(const char *path) { struct stat info; return stat(path, &info) == 0; }
+
+static void save(network *net, const char *file) { save_weights(net, (char *)in_folder(file)); }
+static void load(network *net, const char *file) { load_weights(net, (char *)in_folder(file)); }
+
+static int empty_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/resume-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[400];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static void assert_same_state(network *a, network *b)
+{
+    size_t size_a, size_b;
+    char *x = snapshot(a, &size_a), *y = snapshot(b, &size_b);
+    assert_int_equal(size_a, size_b);
+    assert_memory_equal(x, y, size_a);
+    const amp_scaler *s = amp_engine_scaler(a->amp->engine), *t = amp_engine_scaler(b->amp->engine);
+    assert_memory_equal(&s->scale, &t->scale, sizeof s->scale);
+    assert_int_equal(s->growth_tracker, t->growth_tracker);
+    assert_int_equal(a->amp->steps, b->amp->steps);
+    assert_int_equal(a->amp->skipped, b->amp->skipped);
+    free(x);
+    free(y);
+}
+
+/* Eight steps, a stop after the fifth; how many had been skipped by then. Darknet keeps every second normal number for the
+ * next network: weights here are even in number. */
+static unsigned long goes_on(const char *text, const char *dtype)
+{
+    network *whole = parse(text, dtype), *first = parse(text, dtype);
+    for (int i = 0; i < 8; i++) STEP(whole, i);
+    for (int i = 0; i < 5; i++) STEP(first, i);
+    save(first, "a.weights");
+    unsigned long skipped = first->amp->skipped;
+    release(first);
+    network *second = parse(text, dtype);
+    load(second, "a.weights");
+    for (int i = 5; i < 8; i++) STEP(second, i);
+    assert_same_state(whole, second);
+    release(whole);
+    release(second);
+    return skipped;
+}
+
+static unsigned long goes_on_branched(const char *net_keys, const char *dtype)
+{
+    char text[4096];
+    snprintf(text, sizeof text, branched, net_keys, "");
+    return goes_on(text, dtype);
+}
+
+static void behaviour_25_sgd_goes_on(void **state)
+{
+    (void)state;
+    goes_on_branched("", "fp32");
+    goes_on_branched("", "bf16");
+}
+
+static void behaviour_25_adam_goes_on(void **state)
+{
+    (void)state;
+    goes_on_branched("adam=1\n", "fp32");
+    goes_on_branched("adam=1\n", "bf16");
+}
+
+/* Overflows before and after the stop, and growth_interval half done at it. */
+static void behaviour_25_the_scaler_goes_on(void **state)
+{
+    (void)state;
+    assert_in_range(goes_on_branched("amp=1\ndtype=fp16\ninit_scale=3000\ngrowth_interval=2\ngrowth_factor=8\n", NULL), 1, 4);
+}
+
+/* What a .weights file does not hold: the biases of a batchnorm layer, states, and all of a layer with dontsave=1. */
+static void behaviour_25_what_the_file_leaves_out_goes_on(void **state)
+{
+    (void)state;
+    goes_on(NET("") "[convolutional]\nfilters=4\nsize=3\nstride=2\npad=1\nactivation=leaky\n[batchnorm]\n"
+            "[connected]\noutput=6\nbatch_normalize=1\nactivation=leaky\n" FLAT_TAIL, "fp32");
+    goes_on(NET("") CONV(4, "dontsave=1\ndontload=1\n") TAIL, "bf16");
+    goes_on(NET("") "[connected]\noutput=8\nactivation=leaky\n[gru]\noutput=6\n[lstm]\noutput=6\n"
+            "[rnn]\noutput=6\nactivation=leaky\n" FLAT_TAIL, "fp32");
+    goes_on(NET("") "[deconvolutional]\nfilters=4\nsize=2\nstride=2\nactivation=leaky\n"
+            "[local]\nfilters=3\nsize=3\nstride=2\npad=1\nactivation=leaky\n"
+            "[crnn]\noutput_filters=4\nhidden_filters=4\nactivation=leaky\n" TAIL, "fp32");
+}
+
+/* Saved in the middle of a batch: its gradients go on too. */
+static void behaviour_25_half_a_batch_goes_on(void **state)
+{
+    (void)state;
+    char text[4096];
+    snprintf(text, sizeof text, branched, "", "");
+    for (int adam = 0; adam < 2; adam++) {
+        if (adam) snprintf(text, sizeof text, branched, "adam=1\n", "");
+        network *whole = parse(text, "bf16"), *first = parse(text, "bf16");
+        for (int i = 0; i < 3; i++) { STEP(whole, i); STEP(first, i); }
+        feed(first, 77);
+        train_network_datum(first);
+        save(first, "half.weights");
+        release(first);
+        network *second = parse(text, "bf16");
+        load(second, "half.weights");
+        feed(second, 78);
+        train_network_datum(second);
+        feed(whole, 77);
+        train_network_datum(whole);
+        feed(whole, 78);
+        train_network_datum(whole);
+        STEP(whole, 5);
+        STEP(second, 5);
+        assert_same_state(whole, second);
+        release(whole);
+        release(second);
+    }
+}
+
+/* A prediction between load and training reads no sidecar and takes nothing from it. */
+static void behaviour_25_a_prediction_comes_first(void **state)
+{
+    (void)state;
+    network *whole = parse_branched("", "", "bf16"), *first = parse_branched("", "", "bf16");
+    for (int i = 0; i < 4; i++) STEP(whole, i);
+    for (int i = 0; i < 3; i++) STEP(first, i);
+    save(first, "a.weights");
+    release(first);
+    network *second = parse_branched("", "", "bf16");
+    load(second, "a.weights");
+    feed(second, 9);
+    float *image = calloc((size_t)second->inputs * second->batch, sizeof *image);
+    network_predict(second, image);
+    free(image);
+    assert_int_equal(second->amp->steps, 0);
+    STEP(second, 3);
+    assert_same_state(whole, second);
+    release(whole);
+    release(second);
+}
+
+/* A network that has trained already goes back to a checkpoint. */
+static void loading_again_goes_back(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16"), *straight = parse_branched("", "", "bf16");
+    for (int i = 0; i < 3; i++) STEP(net, i);
+    save(net, "a.weights");
+    for (int i = 7; i < 9; i++) STEP(net, i);
+    load(net, "a.weights");
+    STEP(net, 3);
+    for (int i = 0; i < 4; i++) STEP(straight, i);
+    assert_same_state(straight, net);
+    release(net);
+    release(straight);
+}
+
+static void clear_starts_anew(void **state)
+{
+    (void)state;
+    network *first = parse_branched("", "", "bf16");
+    for (int i = 0; i < 3; i++) STEP(first, i);
+    save(first, "a.weights");
+    release(first);
+    network *second = parse_branched("", "", "bf16");
+    load(second, "a.weights");
+    *second->seen = 0;
+    darknet_amp_clear(second);
+    STEP(second, 3);
+    assert_int_equal(second->amp->steps, 1);
+    assert_int_equal(*second->t, 1);
+    release(second);
+}
+
+static void a_partial_load_starts_anew(void **state)
+{
+    (void)state;
+    network *first = parse_branched("", "", "bf16");
+    for (int i = 0; i < 3; i++) STEP(first, i);
+    save(first, "a.weights");
+    network *second = parse_branched("", "", "bf16");
+    load_weights_upto(second, (char *)in_folder("a.weights"), 0, 1);
+    STEP(second, 3);
+    assert_int_equal(second->amp->steps, 1);
+    assert_null(amp_host_last_checkpoint(second->amp));
+    /* a partial save: no sidecar, and none left that was another file's */
+    save_weights_upto(first, (char *)in_folder("a.weights"), 1);
+    assert_true(exists(in_folder("a.weights")));
+    assert_false(exists(in_folder("a.weights.amp")));
+    release(first);
+    release(second);
+}
+
+/* Commands that load and save but never train have no momentum to tell of. */
+static void a_copy_has_no_sidecar(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    save(net, "copy.weights");
+    assert_true(exists(in_folder("copy.weights")));
+    assert_false(exists(in_folder("copy.weights.amp")));
+    release(net);
+}
+
+static void the_last_checkpoint_is_known(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    assert_null(amp_host_last_checkpoint(net->amp));
+    STEP(net, 0);
+    save(net, "a.weights");
+    assert_string_equal(amp_host_last_checkpoint(net->amp), in_folder("a.weights"));
+    save(net, "b.weights");
+    assert_string_equal(amp_host_last_checkpoint(net->amp), in_folder("b.weights"));
+    save(net, "no/folder/c.weights");
+    assert_string_equal(amp_host_last_checkpoint(net->amp), in_folder("b.weights"));
+    load(net, "a.weights");
+    assert_string_equal(amp_host_last_checkpoint(net->amp), in_folder("a.weights"));
+    release(net);
+}
+
+/* What detector and classifier show: an average that a skipped batch made NaN goes on from its last number. */
+static void the_shown_loss_survives_a_skipped_batch(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    float average = -1;
+    int count = 3;
+    darknet_amp_resume(&net, 1);
+    darknet_amp_loop(&net, 1, &average, &count);
+    STEP(net, 0);
+    assert_true(average == -1);
+    average = 2.5f;
+    STEP(net, 1);
+    average = NAN;
+    STEP(net, 2);
+    assert_true(average == 2.5f);
+    average = INFINITY;
+    assert_true(amp_resume_run_state(net->amp, net).average_loss == 2.5f);
+    assert_int_equal(amp_resume_run_state(net->amp, net).loop_count, 3);
+    darknet_amp_loop_ended(&net, 1);
+    STEP(net, 3);
+    assert_true(isinf(average));
+    assert_int_equal(amp_resume_run_state(net->amp, net).looped, 0);
+    release(net);
+}
+
+/* Darknet's loop asks for a save by the batch number, which a skipped step leaves where it was. */
+static void no_second_save_after_a_skipped_step(void **state)
+{
+    (void)state;
+    network *net = parse_branched("amp=1\ndtype=fp16\ninit_scale=1e30\n", "", NULL);
+    float average = -1;
+    int count = 0;
+    darknet_amp_resume(&net, 1);
+    darknet_amp_loop(&net, 1, &average, &count);
+    STEP(net, 0);
+    assert_int_equal(net->amp->skipped, 1);
+    save(net, "a.weights");
+    assert_false(exists(in_folder("a.weights")));
+    net->max_batches = 1;
+    *net->seen = 8;
+    save(net, "last.weights"); /* the end of training is saved whatever its last step was */
+    assert_true(exists(in_folder("last.weights.amp")));
+    darknet_amp_loop_ended(&net, 1);
+    release(net);
+}
+
+/* Killed between the two renames, over an old file and without one. */
+static void a_killed_save_is_ended(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    for (int i = 0; i < 3; i++) STEP(net, i);
+    save(net, "old.weights");
+    STEP(net, 3);
+    save(net, "new.weights");
+    for (int with_old = 0; with_old < 2; with_old++) {
+        if (with_old) assert_int_equal(rename(in_folder("old.weights"), in_folder("x.weights")), 0);
+        save(net, "y.weights");
+        rename(in_folder("y.weights"), in_folder("x.weights.new"));
+        rename(in_folder("y.weights.amp"), in_folder("x.weights.amp"));
+        network *resumed = parse_branched("", "", "bf16");
+        load(resumed, "x.weights");
+        STEP(resumed, 4);
+        network *whole = parse_branched("", "", "bf16");
+        for (int i = 0; i < 5; i++) STEP(whole, i);
+        assert_same_state(whole, resumed);
+        assert_false(exists(in_folder("x.weights.new")));
+        release(whole);
+        release(resumed);
+        remove(in_folder("x.weights"));
+    }
+    release(net);
+}
+
+int main(void)
+{
+    gpu_index = -1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(behaviour_25_sgd_goes_on, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(behaviour_25_adam_goes_on, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(behaviour_25_the_scaler_goes_on, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(behaviour_25_what_the_file_leaves_out_goes_on, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(behaviour_25_half_a_batch_goes_on, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(behaviour_25_a_prediction_comes_first, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(loading_again_goes_back, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(clear_starts_anew, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_partial_load_starts_anew, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_copy_has_no_sidecar, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(the_last_checkpoint_is_known, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(the_shown_loss_survives_a_skipped_batch, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(no_second_save_after_a_skipped_step, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_killed_save_is_ended, empty_folder, remove_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

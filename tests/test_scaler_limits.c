@@ -1,0 +1,238 @@
+/* Where the loss scale may go, and when it may not go on: the cap, the floor, hysteresis, and scales that are stuck. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <float.h>
+
+#include "scaler_testing.h"
+
+/* -- The cap -- */
+
+static void behaviour_04_scale_never_grows_to_inf(void **state)
+{
+    (void)state;
+    const double growth[] = { 2, 16, 1e30, DBL_MAX };
+    for (size_t i = 0; i < COUNT(growth); i++) {
+        amp_scaler_params params = amp_scaler_defaults();
+        params.scale = params.growth_interval = 1;
+        params.growth_factor = growth[i];
+        amp_scaler capped = made(params), torchs = dynamic(1, 1, growth[i], .5);
+        for (int step = 0; step < 300; step++) {
+            update(&capped, 0);
+            update(&torchs, 0);
+            assert_true(amp_is_finite(capped.scale) && amp_is_finite(torchs.scale));
+            assert_int_equal(capped.growth_tracker, 0);
+            assert_int_equal(torchs.growth_tracker, 0);
+            assert_true(amp_scaler_inverse(&capped) > 0);
+        }
+        same_float(capped.scale, 0x1p126);
+        if (growth[i] == 2) same_float(torchs.scale, 0x1p127);
+        if (growth[i] == DBL_MAX) same_float(torchs.scale, 1);
+    }
+}
+
+static void growth_is_clamped_to_max_scale(void **state)
+{
+    (void)state;
+    amp_scaler_params params = amp_scaler_defaults();
+    params.scale = 3;
+    params.growth_interval = 2;
+    params.max_scale = 20;
+    amp_scaler scaler = made(params);
+    const float expected[] = { 3, 6, 6, 12, 12, 20, 20, 20, 20, 20 };
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        update(&scaler, 0);
+        same_float(scaler.scale, expected[i]);
+        assert_int_equal(scaler.growth_tracker, (i + 1) % 2);
+    }
+    update(&scaler, 1);
+    same_float(scaler.scale, 10);
+    params.scale = params.max_scale = 0.7; /* (float)0.7 < 0.7 */
+    scaler = made(params);
+    for (int i = 0; i < 4; i++) update(&scaler, 0);
+    same_float(scaler.scale, 0.7);
+}
+
+/* -- The floor -- */
+
+static void behaviour_05_scale_stops_at_its_floor_and_stays_there(void **state)
+{
+    (void)state;
+    amp_scaler scaler = made(amp_scaler_defaults()); /* 2^16 to 2^-14: thirty backoffs */
+    update(&scaler, 0);
+    for (int i = 0; i < 30; i++) update(&scaler, 1);
+    same_float(scaler.scale, 0x1p-14);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+        same_float(scaler.scale, 0x1p-14);
+        assert_int_equal(scaler.growth_tracker, 0);
+        assert_int_equal(scaler.skipped, 31 + i);
+    }
+    assert_true(amp_is_finite(amp_scaler_inverse(&scaler)));
+    update(&scaler, 0); /* the floor itself still trains */
+    assert_int_equal(scaler.growth_tracker, 1);
+}
+
+static void floor_may_equal_the_first_scale_though_fp32_rounds_both_down(void **state)
+{
+    (void)state;
+    amp_scaler_params params = amp_scaler_defaults();
+    params.scale = params.min_scale = 0.7; /* (float)0.7 < 0.7 */
+    params.growth_interval = 1;
+    amp_scaler scaler = made(params);
+    update(&scaler, 0);
+    update(&scaler, 1);
+    same_float(scaler.scale, 0.7);
+    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+}
+
+/* -- Hysteresis -- */
+
+static amp_scaler tolerant(int hysteresis, double scale, double min_scale)
+{
+    amp_scaler_params params = amp_scaler_defaults();
+    params.hysteresis = hysteresis;
+    params.scale = scale;
+    params.min_scale = min_scale;
+    params.growth_interval = 2;
+    return made(params);
+}
+
+static void hysteresis_tolerates_infs_until_its_tracker_is_used_up(void **state)
+{
+    (void)state;
+    static const struct {
+        int hysteresis;
+        const char *steps;
+        float scale_after;
+        int growth_tracker, hysteresis_tracker;
+    } cases[] = {
+        { 1, "i", 32, 0, 0 },
+        { 1, "ii", 16, 0, 0 },
+        { 3, "ii", 64, 0, 1 },
+        { 3, "iii", 32, 0, 0 },
+        { 3, "iiiii", 8, 0, 0 },    /* used up: each further one backs off */
+        { 3, "iicii", 64, 0, 1 },   /* a clean step fills it up */
+        { 3, "iiic", 32, 1, 3 },
+        { 3, "iiiciii", 16, 0, 0 },
+        { 2, "cicicic", 64, 1, 2 }, /* a tolerated inf starts the growth tracker again */
+        { 2, "cicc", 128, 0, 2 },
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        amp_scaler scaler = tolerant(cases[i].hysteresis, 64, 1);
+        unsigned long infs = 0;
+        for (const char *step = cases[i].steps; *step; step++) {
+            update(&scaler, *step == 'i');
+            infs += *step == 'i';
+        }
+        if (scaler.scale != cases[i].scale_after || scaler.growth_tracker != cases[i].growth_tracker
+            || scaler.hysteresis_tracker != cases[i].hysteresis_tracker || scaler.skipped != infs)
+            fail_msg("%d %s: scale %g trackers %d %d skipped %lu", cases[i].hysteresis, cases[i].steps, scaler.scale,
+                     scaler.growth_tracker, scaler.hysteresis_tracker, scaler.skipped);
+    }
+}
+
+/* Apex's update_scale_hysteresis, its tracker unbounded below, beside ours over random runs of overflows. */
+static void hysteresis_is_that_of_apex(void **state)
+{
+    (void)state;
+    unsigned seed = 1;
+    for (int run = 0; run < 2000; run++) {
+        int hysteresis = 1 + run % 7, tracker = hysteresis, growth_tracker = 0;
+        double scale = 0x1p40;
+        amp_scaler scaler = tolerant(hysteresis, scale, 0x1p-100);
+        for (int step = 0; step < 100; step++) {
+            seed = seed * 1664525u + 1013904223u;
+            int found_inf = (seed >> 16) % (run % 2 ? 2 : 5) == 0;
+            if (found_inf && --tracker > 0) growth_tracker = 0;
+            else if (found_inf) scale *= .5, growth_tracker = 0;
+            else if (tracker = hysteresis, ++growth_tracker == 2) scale *= 2, growth_tracker = 0;
+            update(&scaler, found_inf);
+            if (scaler.scale != scale || scaler.growth_tracker != growth_tracker)
+                fail_msg("hysteresis %d, run %d, step %d: %g instead of %g", hysteresis, run, step, scaler.scale, scale);
+        }
+    }
+}
+
+static void hysteresis_tolerates_at_the_floor_too_but_not_for_ever(void **state)
+{
+    (void)state;
+    amp_scaler scaler = tolerant(3, 4, 4);
+    update(&scaler, 1);
+    update(&scaler, 1);
+    for (int i = 0; i < 3; i++) assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+    same_float(scaler.scale, 4);
+    update(&scaler, 0);
+    update(&scaler, 1);
+    same_float(scaler.scale, 4);
+}
+
+static void tolerated_infs_are_not_stuck_and_end_all_the_same(void **state)
+{
+    (void)state;
+    amp_scaler scaler = tolerant(AMP_SCALER_STUCK_LIMIT, 64, 1);
+    for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
+    same_float(scaler.scale, 64);
+    for (int i = 0; i < 6; i++) update(&scaler, 1);
+    same_float(scaler.scale, 1);
+    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+
+    amp_scaler_params params = amp_scaler_defaults();
+    params.hysteresis = 7;
+    params.backoff_factor = 1 - 0x1p-40; /* which fp32 rounds away */
+    scaler = made(params);
+    for (int i = 0; i < 6 + AMP_SCALER_STUCK_LIMIT - 1; i++) update(&scaler, 1);
+    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+}
+
+/* -- Stuck -- */
+
+static void static_scale_that_overflows_for_ever_ends_training(void **state)
+{
+    (void)state;
+    amp_scaler scaler = fixed(128);
+    for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
+    update(&scaler, 0); /* one clean step starts the count again */
+    for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
+    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+    same_float(scaler.scale, 128);
+}
+
+static void backoff_that_fp32_rounds_away_ends_training(void **state)
+{
+    (void)state;
+    amp_scaler scaler = dynamic(3, 2000, 2, 1 - 0x1p-40);
+    for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
+    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
+    same_float(scaler.scale, 3);
+}
+
+static void a_moving_dynamic_scale_is_not_stuck_however_long_it_backs_off(void **state)
+{
+    (void)state;
+    amp_scaler scaler = dynamic(65536, 2000, 2, .99);
+    for (int i = 0; i < 3 * AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
+    assert_true(scaler.scale < 65536 * .06);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(behaviour_04_scale_never_grows_to_inf),
+        cmocka_unit_test(growth_is_clamped_to_max_scale),
+        cmocka_unit_test(behaviour_05_scale_stops_at_its_floor_and_stays_there),
+        cmocka_unit_test(floor_may_equal_the_first_scale_though_fp32_rounds_both_down),
+        cmocka_unit_test(hysteresis_tolerates_infs_until_its_tracker_is_used_up),
+        cmocka_unit_test(hysteresis_is_that_of_apex),
+        cmocka_unit_test(hysteresis_tolerates_at_the_floor_too_but_not_for_ever),
+        cmocka_unit_test(tolerated_infs_are_not_stuck_and_end_all_the_same),
+        cmocka_unit_test(static_scale_that_overflows_for_ever_ends_training),
+        cmocka_unit_test(backoff_that_fp32_rounds_away_ends_training),
+        cmocka_unit_test(a_moving_dynamic_scale_is_not_stuck_however_long_it_backs_off),
+    };
+    return cmocka_run_group_tests_name("scaler limits", tests, NULL, NULL);
+}

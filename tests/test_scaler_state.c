@@ -1,0 +1,347 @@
+/* GradScaler's state in other hands: foretelling an end, replicas that agree, states from files, a scale set from outside.
+ * Most are properties, over random settings and random runs of found_inf. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "scaler_testing.h"
+
+/* Numbers that are the same every time (splitmix64). */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static int below(uint64_t *state, int limit) { return (int)(next_random(state) % (uint64_t)limit); }
+
+/* Settings of all kinds, with floors and caps close enough to be met, and backoffs that fp32 rounds away. */
+static amp_scaler random_scaler(uint64_t *state)
+{
+    static const double growths[] = { 1.0000001, 1.5, 2, 16, 1e30 }, backoffs[] = { .01, .5, .7, .999, 1 - 0x1p-40 };
+    amp_scaler_params params = amp_scaler_defaults();
+    params.enabled = below(state, 8) != 0;
+    params.dynamic = below(state, 4) != 0;
+    params.scale = 1 + below(state, 1000) / 7.0;
+    params.min_scale = params.scale / (1 << below(state, 12));
+    params.max_scale = params.scale * (1 << below(state, 12));
+    params.growth_factor = growths[below(state, COUNT(growths))];
+    params.backoff_factor = backoffs[below(state, COUNT(backoffs))];
+    params.growth_interval = 1 + below(state, 9);
+    params.hysteresis = below(state, 2) ? 1 : 1 + below(state, AMP_SCALER_STUCK_LIMIT);
+    return made(params);
+}
+
+enum { RUNS = 3000, STEPS = 300 };
+
+/* Runs of infs long and short: one run in four overflows nearly always. */
+static int random_found_inf(uint64_t *state, int run)
+{
+    return run % 4 == 0 ? below(state, 200) != 0 : below(state, 3) == 0;
+}
+
+static void would_diverge_foretells_update(void **state)
+{
+    (void)state;
+    uint64_t random = 1;
+    long ends = 0, others = 0;
+    for (int run = 0; run < RUNS; run++) {
+        amp_scaler scaler = random_scaler(&random);
+        for (int step = 0; step < STEPS; step++) {
+            amp_scaler before = scaler, tried = scaler;
+            int foretold = amp_scaler_would_diverge(&scaler);
+            assert_memory_equal(&scaler, &before, sizeof scaler);
+            assert_int_equal(foretold, amp_scaler_update(&tried, 1) == AMP_DIVERGED);
+            ends += foretold;
+            others += !foretold;
+            amp_scaler_update(&scaler, random_found_inf(&random, run));
+        }
+    }
+    assert_true(ends > 1000 && others > 1000);
+}
+
+static void would_diverge_at_the_floor_and_where_the_scale_is_stuck(void **state)
+{
+    (void)state;
+    amp_scaler_params params = amp_scaler_defaults();
+    params.scale = params.min_scale = 4;
+    params.hysteresis = 2;
+    amp_scaler scaler = made(params);
+    assert_int_equal(amp_scaler_would_diverge(&scaler), 0);
+    amp_scaler_update(&scaler, 1);
+    assert_int_equal(amp_scaler_would_diverge(&scaler), 1);
+    amp_scaler_update(&scaler, 0);
+    assert_int_equal(amp_scaler_would_diverge(&scaler), 0);
+
+    scaler = fixed(8);
+    for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) {
+        assert_int_equal(amp_scaler_would_diverge(&scaler), 0);
+        amp_scaler_update(&scaler, 1);
+    }
+    assert_int_equal(amp_scaler_would_diverge(&scaler), 1);
+}
+
+/* -- Replicas -- */
+
+static void replicas_agree_on_the_state_that_the_or_of_their_flags_gives(void **state)
+{
+    (void)state;
+    uint64_t random = 2;
+    for (int run = 0; run < RUNS; run++) {
+        amp_scaler replicas[5], *pointers[5], alone = random_scaler(&random);
+        int count = 1 + below(&random, 5);
+        for (int i = 0; i < count; i++) {
+            replicas[i] = alone;
+            pointers[i] = &replicas[i];
+        }
+        for (int step = 0; step < 60; step++) {
+            int found_inf[5], any = 0;
+            for (int i = 0; i < count; i++) {
+                found_inf[i] = below(&random, 4) == 0 ? 1 + below(&random, 3) : 0;
+                any |= found_inf[i];
+                amp_scaler_update(&replicas[i], found_inf[i]);
+            }
+            amp_scaler_update(&alone, any);
+            amp_scaler_agree(pointers, found_inf, count);
+            for (int i = 0; i < count; i++) assert_memory_equal(&replicas[i], &alone, sizeof alone);
+        }
+    }
+}
+
+/* -- States from files -- */
+
+static void every_state_that_training_reaches_is_sound(void **state)
+{
+    (void)state;
+    uint64_t random = 3;
+    for (int run = 0; run < RUNS; run++) {
+        amp_scaler scaler = random_scaler(&random);
+        for (int step = 0; step < STEPS; step++) {
+            const char *problem = amp_scaler_problem(&scaler);
+            if (problem) fail_msg("run %d step %d: %s", run, step, problem);
+            amp_scaler_update(&scaler, random_found_inf(&random, run));
+        }
+    }
+}
+
+static void states_that_no_training_reaches_are_named(void **state)
+{
+    (void)state;
+    amp_scaler good = made(amp_scaler_defaults()), constant = fixed(8),
+               off = made((amp_scaler_params){ .enabled = 0 });
+    const struct { const amp_scaler *base; size_t offset, size; amp_scaler with; const char *word; } cases[] = {
+#define CASE(base, field, value, word) { &base, offsetof(amp_scaler, field), sizeof base.field, { .field = value }, word }
+        CASE(good, enabled, 2, "enabled"),
+        CASE(good, dynamic, -1, "dynamic"),
+        CASE(good, scale, NAN, "positive"),
+        CASE(good, scale, INFINITY, "positive"),
+        CASE(good, scale, -1, "positive"),
+        CASE(good, scale, 0, "positive"),
+        CASE(good, scale, 0x1p-15f, "below min_scale"),
+        CASE(good, scale, 0x1p127f, "above max_scale"),
+        CASE(constant, scale, NAN, "positive"),
+        CASE(off, scale, 2, "disabled"),
+        CASE(good, growth_factor, 1, "growth_factor"),
+        CASE(good, growth_factor, NAN, "growth_factor"),
+        CASE(good, backoff_factor, 1, "backoff_factor"),
+        CASE(good, backoff_factor, NAN, "backoff_factor"),
+        CASE(good, min_scale, NAN, "min_scale"),
+        CASE(good, min_scale, -1, "min_scale"),
+        CASE(good, max_scale, NAN, "max_scale"),
+        CASE(good, max_scale, 1, "above max_scale"),
+        CASE(good, growth_interval, 0, "growth_interval"),
+        CASE(good, growth_tracker, 2000, "growth tracker"),
+        CASE(good, growth_tracker, -1, "growth tracker"),
+        CASE(constant, growth_tracker, 1, "growth tracker"),
+        CASE(good, hysteresis, 0, "hysteresis"),
+        CASE(good, hysteresis, AMP_SCALER_STUCK_LIMIT + 1, "hysteresis"),
+        CASE(good, hysteresis_tracker, 2, "hysteresis tracker"),
+        CASE(good, hysteresis_tracker, -1, "hysteresis tracker"),
+        CASE(good, stuck, -1, "in a row"),
+        CASE(constant, stuck, AMP_SCALER_STUCK_LIMIT + 1, "in a row"),
+        CASE(good, skipped, 1, "skipped"),
+#undef CASE
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        amp_scaler scaler = *cases[i].base;
+        assert_null(amp_scaler_problem(&scaler));
+        memcpy((char *)&scaler + cases[i].offset, (const char *)&cases[i].with + cases[i].offset, cases[i].size);
+        const char *problem = amp_scaler_problem(&scaler);
+        if (!problem || !strstr(problem, cases[i].word))
+            fail_msg("case %zu: %s instead of something of %s", i, problem ? problem : "sound", cases[i].word);
+    }
+}
+
+/* A checkpoint reader may hand over any bytes. What passes must train on like any other state. */
+static void any_bytes_are_refused_or_train_on(void **state)
+{
+    (void)state;
+    uint64_t random = 4;
+    long sound = 0, refused = 0;
+    for (int run = 0; run < 200000; run++) {
+        amp_scaler scaler = random_scaler(&random);
+        unsigned char bytes[sizeof scaler];
+        memcpy(bytes, &scaler, sizeof bytes);
+        for (int i = below(&random, 4); i >= 0; i--)
+            bytes[below(&random, sizeof bytes)] ^= (unsigned char)(1 << below(&random, 8));
+        memcpy(&scaler, bytes, sizeof bytes);
+        if (amp_scaler_problem(&scaler)) {
+            refused++;
+            continue;
+        }
+        sound++;
+        for (int step = 0; step < 20; step++) {
+            amp_scaler_update(&scaler, random_found_inf(&random, run));
+            assert_true(amp_is_finite(scaler.scale) && scaler.scale > 0 && amp_is_finite(amp_scaler_inverse(&scaler)));
+        }
+    }
+    assert_true(sound > 1000 && refused > 1000);
+}
+
+/* -- Going on with other settings -- */
+
+static void behaviour_07_resume_with_the_same_settings_is_the_saved_state(void **state)
+{
+    (void)state;
+    uint64_t random = 5;
+    for (int run = 0; run < RUNS; run++) {
+        amp_scaler fresh = random_scaler(&random), saved = fresh;
+        for (int step = below(&random, STEPS); step > 0; step--) amp_scaler_update(&saved, random_found_inf(&random, run));
+        amp_scaler_resume(&fresh, &saved);
+        assert_memory_equal(&fresh, &saved, sizeof saved);
+    }
+}
+
+static void resume_with_other_settings_is_sound_and_keeps_them(void **state)
+{
+    (void)state;
+    uint64_t random = 6;
+    for (int run = 0; run < RUNS; run++) {
+        amp_scaler fresh = random_scaler(&random), saved = random_scaler(&random), resumed = fresh;
+        for (int step = below(&random, STEPS); step > 0; step--) amp_scaler_update(&saved, random_found_inf(&random, run));
+        amp_scaler_resume(&resumed, &saved);
+        const char *problem = amp_scaler_problem(&resumed);
+        if (problem) fail_msg("run %d: %s", run, problem);
+        if (fresh.enabled) {
+            assert_int_equal(resumed.steps, saved.steps);
+            assert_int_equal(resumed.skipped, saved.skipped);
+        }
+        resumed.scale = fresh.scale;
+        resumed.growth_tracker = fresh.growth_tracker;
+        resumed.hysteresis_tracker = fresh.hysteresis_tracker;
+        resumed.stuck = fresh.stuck;
+        resumed.steps = fresh.steps;
+        resumed.skipped = fresh.skipped;
+        assert_memory_equal(&resumed, &fresh, sizeof fresh);
+    }
+}
+
+static void resume_carries_what_the_new_settings_have_room_for(void **state)
+{
+    (void)state;
+    amp_scaler_params params = amp_scaler_defaults();
+    params.hysteresis = 3;
+    amp_scaler saved = made(params);
+    for (int i = 0; i < 1500; i++) amp_scaler_update(&saved, 0);
+    saved.scale = 1024;
+
+    params.growth_interval = 100;
+    amp_scaler shorter = made(params);
+    amp_scaler_resume(&shorter, &saved);
+    assert_int_equal(shorter.growth_tracker, 99);
+    amp_scaler_update(&shorter, 0);
+    assert_true(shorter.scale == 2048);
+
+    amp_scaler_update(&saved, 1);
+    assert_int_equal(saved.hysteresis_tracker, 2);
+    params.hysteresis = 5;
+    params.min_scale = 4096;
+    amp_scaler longer = made(params);
+    amp_scaler_resume(&longer, &saved);
+    assert_int_equal(longer.hysteresis_tracker, 4); /* one was tolerated */
+    assert_true(longer.scale == 4096);
+
+    params.min_scale = 1;
+    params.scale = params.max_scale = 512;
+    params.hysteresis = 1;
+    amp_scaler lower = made(params);
+    amp_scaler_resume(&lower, &saved);
+    assert_int_equal(lower.hysteresis_tracker, 0);
+    assert_true(lower.scale == 512);
+
+    amp_scaler constant = fixed(8);
+    amp_scaler_resume(&constant, &saved);
+    assert_true(constant.scale == 8 && constant.steps == 1501 && constant.skipped == 1);
+    amp_scaler_resume(&saved, &constant); /* a static scale is no state */
+    assert_true(saved.scale == 1024 && saved.hysteresis_tracker == 2);
+}
+
+/* -- A scale set from outside -- */
+
+static void set_scale_leaves_the_trackers_alone(void **state)
+{
+    (void)state;
+    amp_scaler_params params = amp_scaler_defaults();
+    params.growth_interval = 4;
+    params.hysteresis = 3;
+    amp_scaler scaler = made(params);
+    amp_scaler_update(&scaler, 1);
+    for (int i = 0; i < 3; i++) amp_scaler_update(&scaler, 0);
+    amp_scaler expected = scaler;
+    expected.scale = (float)0.1;
+    assert_int_equal(amp_scaler_set_scale(&scaler, 0.1, NULL), AMP_OK);
+    assert_memory_equal(&scaler, &expected, sizeof scaler);
+    amp_scaler_update(&scaler, 0);
+    assert_true(scaler.scale == (float)0.2);
+}
+
+static void set_scale_frees_a_stuck_scale(void **state)
+{
+    (void)state;
+    amp_scaler scaler = fixed(128);
+    for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) amp_scaler_update(&scaler, 1);
+    assert_int_equal(amp_scaler_set_scale(&scaler, 128, NULL), AMP_OK); /* no news */
+    assert_int_equal(amp_scaler_would_diverge(&scaler), 1);
+    assert_int_equal(amp_scaler_set_scale(&scaler, 64, NULL), AMP_OK);
+    assert_int_equal(amp_scaler_update(&scaler, 1), AMP_OK);
+    assert_true(scaler.scale == 64);
+}
+
+static void set_scale_refuses_what_init_refuses(void **state)
+{
+    (void)state;
+    const double bad[] = { 0, -1, NAN, INFINITY, 1e39, 0x1p-15, 0x1p127 };
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        amp_scaler scaler = made(amp_scaler_defaults()), before = scaler;
+        amp_error error = { 0 };
+        assert_int_equal(amp_scaler_set_scale(&scaler, bad[i], &error), AMP_BAD_CONFIG);
+        assert_true(*error.message);
+        assert_memory_equal(&scaler, &before, sizeof scaler);
+    }
+    amp_scaler off = made((amp_scaler_params){ .enabled = 0 }), before = off;
+    assert_int_equal(amp_scaler_set_scale(&off, 7, NULL), AMP_OK);
+    assert_memory_equal(&off, &before, sizeof off);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(would_diverge_foretells_update),
+        cmocka_unit_test(would_diverge_at_the_floor_and_where_the_scale_is_stuck),
+        cmocka_unit_test(replicas_agree_on_the_state_that_the_or_of_their_flags_gives),
+        cmocka_unit_test(every_state_that_training_reaches_is_sound),
+        cmocka_unit_test(states_that_no_training_reaches_are_named),
+        cmocka_unit_test(any_bytes_are_refused_or_train_on),
+        cmocka_unit_test(behaviour_07_resume_with_the_same_settings_is_the_saved_state),
+        cmocka_unit_test(resume_with_other_settings_is_sound_and_keeps_them),
+        cmocka_unit_test(resume_carries_what_the_new_settings_have_room_for),
+        cmocka_unit_test(set_scale_leaves_the_trackers_alone),
+        cmocka_unit_test(set_scale_frees_a_stuck_scale),
+        cmocka_unit_test(set_scale_refuses_what_init_refuses),
+    };
+    return cmocka_run_group_tests_name("scaler state", tests, NULL, NULL);
+}

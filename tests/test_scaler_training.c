@@ -1,0 +1,122 @@
+/* The scaler at work in a training: what the .cfg says of it reaches it, and what it decides is done. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "engine_testing.h"
+
+static const amp_scaler *scaler_of(network *net) { return amp_engine_scaler(net->amp->engine); }
+
+/* One step whose second subdivision holds poison. */
+static void poisoned_step(network *net, unsigned seed, float poison)
+{
+    feed(net, seed);
+    train_network_datum(net);
+    feed(net, seed + 1);
+    net->input[100] = poison;
+    train_network_datum(net);
+}
+
+/* A poisoned step that leaves all alone but the scaler. */
+static void skips(network *net, unsigned seed, float poison)
+{
+    size_t before_bytes, after_bytes;
+    unsigned long skipped = scaler_of(net)->skipped;
+    char *before = snapshot(net, &before_bytes);
+    poisoned_step(net, seed, poison);
+    char *after = snapshot(net, &after_bytes);
+    assert_int_equal(before_bytes, after_bytes);
+    assert_memory_equal(before, after, before_bytes);
+    assert_int_equal(scaler_of(net)->skipped, skipped + 1);
+    free(before);
+    free(after);
+}
+
+/* A step that changes something. */
+static void trains(network *net, unsigned seed)
+{
+    size_t before_bytes, after_bytes;
+    unsigned long skipped = scaler_of(net)->skipped;
+    char *before = snapshot(net, &before_bytes);
+    train_step(net, seed);
+    char *after = snapshot(net, &after_bytes);
+    assert_int_equal(before_bytes, after_bytes);
+    assert_memory_not_equal(before, after, before_bytes);
+    assert_int_equal(scaler_of(net)->skipped, skipped);
+    free(before);
+    free(after);
+}
+
+static void every_key_of_the_cfg_reaches_the_scaler(void **state)
+{
+    (void)state;
+    network *net = parse_branched("init_scale=64\ngrowth_factor=1.5\nbackoff_factor=0.25\ngrowth_interval=7\nmin_scale=2\n"
+                                  "max_scale=1024\nhysteresis=3\n", "", "fp16");
+    const amp_scaler *scaler = scaler_of(net);
+    assert_true(scaler->enabled && scaler->dynamic);
+    assert_true(scaler->scale == 64 && scaler->growth_factor == 1.5 && scaler->backoff_factor == .25);
+    assert_true(scaler->min_scale == 2 && scaler->max_scale == 1024);
+    assert_int_equal(scaler->growth_interval, 7);
+    assert_int_equal(scaler->hysteresis, 3);
+    release(net);
+    net = parse_branched("loss_scale=32\n", "", "bf16");
+    assert_true(scaler_of(net)->enabled && !scaler_of(net)->dynamic && scaler_of(net)->scale == 32);
+    release(net);
+}
+
+static void a_tolerated_inf_skips_its_step_and_keeps_the_scale(void **state)
+{
+    (void)state;
+    network *net = parse_branched("init_scale=64\nhysteresis=2\n", "", "fp16");
+    trains(net, 1);
+    skips(net, 77, INFINITY);
+    assert_true(scaler_of(net)->scale == 64);
+    trains(net, 5);
+    skips(net, 79, NAN);
+    assert_true(scaler_of(net)->scale == 64);
+    skips(net, 81, -INFINITY);
+    assert_true(scaler_of(net)->scale == 32);
+    trains(net, 9);
+    release(net);
+}
+
+static void growth_stops_at_max_scale(void **state)
+{
+    (void)state;
+    network *net = parse_branched("init_scale=64\ngrowth_interval=1\nmax_scale=150\n", "", "fp16");
+    const float expected[] = { 128, 150, 150 };
+    for (unsigned i = 0; i < 3; i++) {
+        trains(net, 1 + 4 * i);
+        assert_true(scaler_of(net)->scale == expected[i]);
+    }
+    release(net);
+}
+
+static void behaviour_08_static_scale_still_checks(void **state)
+{
+    (void)state;
+    static const char *const dtypes[] = { "fp16", "bf16", "fp32" };
+    for (int i = 0; i < 3; i++) {
+        network *net = parse_branched("loss_scale=64\n", "", dtypes[i]);
+        trains(net, 1);
+        skips(net, 77, NAN);
+        skips(net, 79, INFINITY);
+        assert_true(scaler_of(net)->scale == 64);
+        trains(net, 5);
+        release(net);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_key_of_the_cfg_reaches_the_scaler),
+        cmocka_unit_test(a_tolerated_inf_skips_its_step_and_keeps_the_scale),
+        cmocka_unit_test(growth_stops_at_max_scale),
+        cmocka_unit_test(behaviour_08_static_scale_still_checks),
+    };
+    return cmocka_run_group_tests_name("scaler in a training", tests, NULL, NULL);
+}

@@ -1,0 +1,102 @@
+/* How a training step depends on the number of OpenMP threads: not at all from run to run, and from one number to another only
+ * in the order of sums. The plugin's own sums are cut into blocks that do not depend on it (test_backend_kernels_*.c); oneDNN
+ * adds up the gradients of a convolution's weights per thread. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <omp.h>
+
+#include "engine_testing.h"
+
+enum { MOST_THREADS = 3 };
+
+static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
+
+/* Large enough for every loop to be shared out. */
+static const char cfg[] = "[net]\nbatch=4\nwidth=48\nheight=48\nchannels=3\nlearning_rate=0.0002\nmomentum=0.9\ndecay=0.01\n"
+    "max_batches=100\namp=1\ninit_scale=64\n" CONV(16, "") "[maxpool]\nsize=2\nstride=2\n" CONV(32, "") CONV(32, "")
+    "[shortcut]\nfrom=-2\nactivation=linear\n[route]\nlayers=-1,-3\n" TAIL;
+
+/* oneDNN asks for the number when a convolution is made. */
+static network *trained(const char *dtype, int threads, unsigned steps)
+{
+    omp_set_num_threads(threads);
+    network *net = parse(cfg, dtype);
+    for (unsigned step = 0; step < steps; step++) train_step(net, 10 * step);
+    return net;
+}
+
+static void a_training_repeats_bit_for_bit_with_the_same_number_of_threads(void **state)
+{
+    (void)state;
+    int before = omp_get_max_threads();
+    for (int t = 0; t < 3; t++)
+        for (int threads = 1; threads <= MOST_THREADS; threads++) {
+            size_t a_bytes, b_bytes;
+            network *a = trained(dtypes[t], threads, 4), *b = trained(dtypes[t], threads, 4);
+            char *x = snapshot(a, &a_bytes), *y = snapshot(b, &b_bytes);
+            assert_int_equal(a_bytes, b_bytes);
+            assert_memory_equal(x, y, a_bytes);
+            assert_int_equal(a->amp->steps, 4);
+            free(x);
+            free(y);
+            release(a);
+            release(b);
+        }
+    omp_set_num_threads(before);
+}
+
+static void run_to_gradients(network *net)
+{
+    feed(net, 3);
+    net->train = 1;
+    forward_network(net);
+    backward_network(net);
+}
+
+static double distance(const float *a, const float *b, size_t count)
+{
+    double difference = 0, size = 0;
+    for (size_t e = 0; e < count; e++) {
+        difference += pow((double)a[e] - b[e], 2);
+        size += pow(b[e], 2);
+    }
+    return size > 0 ? sqrt(difference / size) : sqrt(difference);
+}
+
+static void other_numbers_of_threads_change_gradients_by_rounding_only(void **state)
+{
+    (void)state;
+    int before = omp_get_max_threads(), count;
+    for (int t = 0; t < 3; t++) {
+        network *one = trained(dtypes[t], 1, 0);
+        run_to_gradients(one);
+        const amp_param *p = amp_engine_params(one->amp->engine, &count);
+        for (int threads = 2; threads <= MOST_THREADS; threads++) {
+            network *many = trained(dtypes[t], threads, 0);
+            run_to_gradients(many);
+            const amp_param *q = amp_engine_params(many->amp->engine, &count);
+            for (int i = 0; i < count; i++) {
+                double apart = distance(q[i].grad, p[i].grad, p[i].count);
+                if (!(apart < 1e-5)) fail_msg("%s, %d threads: gradient of layer %d %s is %g apart", dtypes[t], threads, p[i].layer, p[i].name, apart);
+            }
+            release(many);
+        }
+        release(one);
+    }
+    omp_set_num_threads(before);
+}
+
+int main(void)
+{
+    gpu_index = -1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_training_repeats_bit_for_bit_with_the_same_number_of_threads),
+        cmocka_unit_test(other_numbers_of_threads_change_gradients_by_rounding_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
