@@ -2,6 +2,8 @@
 # beneath replaced by doubles. It takes the CUDA toolkit's headers, and neither nvcc nor a library nor a GPU.
 #
 #   test_cuda_shim             the doubles themselves: each fault that they are there for is made, and seen
+#   test_cuda_library_doubles  those of cuDNN and cuBLAS compute what they should, and see misuse
+#   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
 #   test_cuda_double_*         the conformance tests
 #   test_cuda_compiles         nvcc takes every .cu file, for every architecture that it knows from 7.5 up
 find_package(CUDAToolkit QUIET)
