@@ -41,7 +41,7 @@ endif()
 # CUDA C++ for the C++ compiler.
 function(cuda_on_the_cpu)
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX
-        COMPILE_OPTIONS "-include;${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h;-ffp-contract=off"
+        COMPILE_OPTIONS "-include;${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h;-ffp-contract=off;-Wno-unknown-pragmas"
         OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h)
 endfunction()
 
