@@ -173,8 +173,8 @@ static void begin(void)
 static const char *finish(amp_backend *backend)
 {
     static char text[1000];
-    cudaStreamSynchronize(amp_cuda_of(backend)->stream);
     amp_cuda_host_access(1);
+    cudaStreamSynchronize(amp_cuda_of(backend)->stream);
     if (!amp_cuda_faults()) return NULL;
     snprintf(text, sizeof text, "%s", amp_cuda_fault());
     amp_cuda_forget_faults();
