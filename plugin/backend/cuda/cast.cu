@@ -65,18 +65,14 @@ template <class S, class D, int N>
 static amp_status run_flat(amp_backend *backend, const void *src, void *dst, size_t count, int accumulate, amp_error *error)
 {
     unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    auto kernel = cast_flat<S, D, N>;
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, kernel, (const S *)src, (D *)dst, count, accumulate);
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (cast_flat<S, D, N>), (const S *)src, (D *)dst, count, accumulate);
     return AMP_OK;
 }
 
 static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t count, int accumulate, amp_error *error)
 {
-    if (src.dtype == dst.dtype && !accumulate) {
-        AMP_CUDA_TRY(cudaMemcpyAsync(dst.data, src.data, count * amp_dtype_size(src.dtype), cudaMemcpyDeviceToDevice,
-            amp_cuda_of(backend)->stream));
-        return AMP_OK;
-    }
+    if (src.dtype == dst.dtype && !accumulate)
+        return amp_cuda_copy(backend, src.data, dst.data, count * amp_dtype_size(src.dtype), error);
     int wide = amp_aligned(src.data) && amp_aligned(dst.data);
     BY_TWO_DTYPES(src.dtype, dst.dtype, {
         if (wide) AMP_TRY((run_flat<S, D, CAST_GROUP>(backend, src.data, dst.data, count, accumulate, error)));
@@ -89,8 +85,7 @@ template <class S, class D>
 static amp_status run_transpose(amp_backend *backend, const void *src, void *dst, amp_transpose t, amp_error *error)
 {
     dim3 blocks(t.down * t.across, (unsigned)(t.images < 65535 ? t.images : 65535));
-    auto kernel = transpose<S, D>;
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, kernel, (const S *)src, (D *)dst, t);
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>), (const S *)src, (D *)dst, t);
     return AMP_OK;
 }
 
@@ -151,8 +146,7 @@ static amp_status run_add_bias(amp_backend *backend, const amp_tensor *y, const 
 {
     size_t channels = (size_t)y->shape.c;
     amp_plane plane = amp_cuda_plane(backend, rows, amp_divide_up(channels, N));
-    auto kernel = add_bias<T, N>;
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, kernel, (T *)y->data, bias, rows, channels);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (add_bias<T, N>), (T *)y->data, bias, rows, channels);
     return AMP_OK;
 }
 

@@ -54,8 +54,7 @@ template <class W> static amp_status run_move_words(amp_backend *backend, const 
 {
     size_t columns = m->columns * element / sizeof(W);
     amp_plane plane = amp_cuda_plane(backend, m->rows, columns);
-    auto kernel = move_words<W>;
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, kernel, (const W *)m->src, m->src_step * element / sizeof(W),
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (move_words<W>), (const W *)m->src, m->src_step * element / sizeof(W),
         (W *)m->dst, m->dst_step * element / sizeof(W), m->rows, columns);
     return AMP_OK;
 }
@@ -63,11 +62,7 @@ template <class W> static amp_status run_move_words(amp_backend *backend, const 
 /* The bits as they are, NaN payloads included: in the widest words that all addresses and lengths are multiples of. */
 static amp_status run_copy(amp_backend *backend, const channel_rows *m, size_t element, amp_error *error)
 {
-    if (m->rows == 1) {
-        AMP_CUDA_TRY(cudaMemcpyAsync(m->dst, m->src, m->columns * element, cudaMemcpyDeviceToDevice,
-            amp_cuda_of(backend)->stream));
-        return AMP_OK;
-    }
+    if (m->rows == 1) return amp_cuda_copy(backend, m->src, m->dst, m->columns * element, error);
     size_t all = (size_t)m->src | (size_t)m->dst | (m->src_step | m->dst_step | m->columns) * element;
     if (all % 16 == 0) return run_move_words<uint4>(backend, m, element, error);
     if (all % 8 == 0) return run_move_words<uint2>(backend, m, element, error);
@@ -79,8 +74,7 @@ template <class T, int N>
 static amp_status run_move_scaled(amp_backend *backend, const channel_rows *m, float alpha, int accumulate, amp_error *error)
 {
     amp_plane plane = amp_cuda_plane(backend, m->rows, amp_divide_up(m->columns, N));
-    auto kernel = move_scaled<T, N>;
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, kernel, (const T *)m->src, m->src_step, (T *)m->dst, m->dst_step,
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (move_scaled<T, N>), (const T *)m->src, m->src_step, (T *)m->dst, m->dst_step,
         m->rows, m->columns, alpha, accumulate);
     return AMP_OK;
 }
@@ -134,8 +128,7 @@ static amp_status run_shortcut(amp_backend *backend, const amp_tensor *x, const 
     const shortcut_rows *s, float alpha, float beta, amp_activation activation, amp_error *error)
 {
     amp_plane plane = amp_cuda_plane(backend, s->rows, amp_divide_up(s->columns, N));
-    auto kernel = shortcut<T, N, A>;
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, kernel, (const T *)x->data, (const T *)from->data, s->from_step,
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut<T, N, A>), (const T *)x->data, (const T *)from->data, s->from_step,
         (T *)y->data, s->rows, s->columns, s->both, alpha, beta, activation);
     return AMP_OK;
 }
@@ -179,8 +172,7 @@ static amp_status run_drop(amp_backend *backend, const amp_tensor *x, const amp_
 {
     size_t count = amp_shape_count(x->shape);
     unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    auto kernel = drop<T, N>;
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, kernel, (const T *)x->data, (T *)y->data, keep, count, scale, accumulate);
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (drop<T, N>), (const T *)x->data, (T *)y->data, keep, count, scale, accumulate);
     return AMP_OK;
 }
 

@@ -136,6 +136,13 @@ static inline unsigned amp_cuda_blocks(const amp_backend *backend, size_t items)
     return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
 
+/* Bytes from one array of the device to another, as they are. */
+static inline amp_status amp_cuda_copy(const amp_backend *backend, const void *from, void *to, size_t bytes, amp_error *error)
+{
+    AMP_CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, amp_cuda_of(backend)->stream));
+    return AMP_OK;
+}
+
 __device__ __forceinline__ size_t amp_thread() { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ size_t amp_threads() { return (size_t)gridDim.x * blockDim.x; }
 

@@ -43,8 +43,7 @@ static amp_status run_activate(amp_backend *backend, const amp_tensor *x, const 
 {
     size_t count = amp_shape_count(x->shape);
     unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    auto kernel = activate<T, N, A>;
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, kernel, (const T *)x->data, (T *)y->data, count, activation);
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (activate<T, N, A>), (const T *)x->data, (T *)y->data, count, activation);
     return AMP_OK;
 }
 
@@ -54,8 +53,7 @@ static amp_status run_activate_delta(amp_backend *backend, const amp_tensor *y, 
 {
     size_t count = amp_shape_count(dy->shape);
     unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    auto kernel = activate_delta<T, N, A>;
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, kernel, (const T *)y->data, (const T *)dy->data, (T *)dx->data, count,
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (activate_delta<T, N, A>), (const T *)y->data, (const T *)dy->data, (T *)dx->data, count,
         activation, accumulate);
     return AMP_OK;
 }
@@ -64,8 +62,8 @@ amp_status amp_cuda_activation_forward(amp_backend *backend, const amp_tensor *x
     amp_activation activation, amp_error *error)
 {
     AMP_TRY(amp_check_pair("activation", x, y, 1, error));
-    if (activation == AMP_LINEAR && x->data == y->data) return AMP_OK;
-    if (!amp_shape_count(x->shape)) return AMP_OK;
+    if (!amp_shape_count(x->shape) || (activation == AMP_LINEAR && x->data == y->data)) return AMP_OK;
+    if (activation == AMP_LINEAR) return amp_cuda_copy(backend, x->data, y->data, amp_tensor_bytes(x), error);
     int wide = amp_aligned(x->data) && amp_aligned(y->data);
     AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide, AMP_CUDA_BY_ACTIVATION(activation,
         AMP_TRY((run_activate<T, N, A>(backend, x, y, activation, error))))));
@@ -77,8 +75,9 @@ amp_status amp_cuda_activation_backward(amp_backend *backend, const amp_tensor *
 {
     AMP_TRY(amp_check_pair("activation backward", y, dy, 1, error));
     AMP_TRY(amp_check_pair("activation backward", dy, dx, 1, error));
-    if (activation == AMP_LINEAR && dy->data == dx->data && !accumulate) return AMP_OK;
-    if (!amp_shape_count(dy->shape)) return AMP_OK;
+    int copies = activation == AMP_LINEAR && !accumulate;
+    if (!amp_shape_count(dy->shape) || (copies && dy->data == dx->data)) return AMP_OK;
+    if (copies) return amp_cuda_copy(backend, dy->data, dx->data, amp_tensor_bytes(dy), error);
     int wide = amp_aligned(y->data) && amp_aligned(dy->data) && amp_aligned(dx->data);
     AMP_CUDA_BY_DTYPE(dy->dtype, AMP_CUDA_BY_GROUP(wide, AMP_CUDA_BY_ACTIVATION(activation,
         AMP_TRY((run_activate_delta<T, N, A>(backend, y, dy, dx, activation, accumulate, error))))));

@@ -87,8 +87,7 @@ static amp_status run_gather(amp_backend *backend, const amp_tensor *x, const am
 {
     size_t images = (size_t)y->shape.n, image = amp_shape_image(y->shape);
     amp_plane plane = amp_cuda_plane(backend, images, amp_divide_up(image, N));
-    auto kernel = gather<T, N>;
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, kernel, (const T *)x->data, (T *)y->data, map, images,
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (gather<T, N>), (const T *)x->data, (T *)y->data, map, images,
         amp_shape_image(x->shape), image);
     return AMP_OK;
 }
@@ -99,8 +98,7 @@ static amp_status run_gather_delta(amp_backend *backend, const amp_tensor *dy, c
 {
     size_t images = (size_t)dx->shape.n, image = amp_shape_image(dx->shape);
     amp_plane plane = amp_cuda_plane(backend, images, amp_divide_up(image, N));
-    auto kernel = gather_delta<T, N>;
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, kernel, (const T *)dy->data, (T *)dx->data, map, times, ends, images,
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (gather_delta<T, N>), (const T *)dy->data, (T *)dx->data, map, times, ends, images,
         amp_shape_image(dy->shape), image, accumulate);
     return AMP_OK;
 }

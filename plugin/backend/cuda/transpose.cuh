@@ -10,10 +10,8 @@
 
 #include "device.cuh"
 
-enum {
-    AMP_TILE = 5120,     /* floats of shared memory: 20 KiB, so that eight blocks are resident */
-    AMP_TILE_EDGE = 64   /* as long as a run should be: 128 bytes of halves */
-};
+#define AMP_TILE 5120u    /* floats of shared memory: 20 KiB, so that eight blocks are resident */
+#define AMP_TILE_EDGE 64u /* as long as a run should be: 128 bytes of halves */
 
 /* images × (rows × columns) → images × (columns × rows). */
 typedef struct amp_transpose {

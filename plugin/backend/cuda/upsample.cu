@@ -68,8 +68,7 @@ static amp_status run_upsample(amp_backend *backend, const amp_tensor *x, const 
 {
     amp_shape s = x->shape;
     amp_plane plane = plan(backend, x, N);
-    auto kernel = upsample<T, N>;
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, kernel, (const T *)x->data, (T *)y->data, (size_t)s.n * s.h,
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample<T, N>), (const T *)x->data, (T *)y->data, (size_t)s.n * s.h,
         (size_t)s.w, (size_t)s.c, stride, scale);
     return AMP_OK;
 }
@@ -80,8 +79,7 @@ static amp_status run_upsample_delta(amp_backend *backend, const amp_tensor *dy,
 {
     amp_shape s = dx->shape;
     amp_plane plane = plan(backend, dx, N);
-    auto kernel = upsample_delta<T, N>;
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, kernel, (const T *)dy->data, (T *)dx->data, (size_t)s.n * s.h,
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample_delta<T, N>), (const T *)dy->data, (T *)dx->data, (size_t)s.n * s.h,
         (size_t)s.w, (size_t)s.c, stride, scale, accumulate);
     return AMP_OK;
 }
