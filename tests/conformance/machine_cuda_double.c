@@ -35,6 +35,7 @@ amp_backend *amp_cuda_backend_create(amp_error *error) __attribute__((weak));
 #pragma weak amp_cuda_dropout
 #pragma weak amp_cuda_check_gradients
 #pragma weak amp_cuda_update
+#pragma weak amp_cuda_table_destroy
 #pragma weak amp_cuda_cast
 #pragma weak amp_cuda_scale
 
@@ -62,6 +63,7 @@ __attribute__((weak)) amp_status amp_cuda_scratch(amp_backend *backend, size_t b
 static void destroy(amp_backend *backend)
 {
     amp_cuda_backend *b = amp_cuda_of(backend);
+    if (amp_cuda_table_destroy) amp_cuda_table_destroy(b->table);
     cudaFree(b->scratch);
     cudaStreamDestroy(b->stream);
     free(b);
