@@ -5,6 +5,7 @@
 #   test_cuda_library_doubles  those of cuDNN and cuBLAS compute what they should, and see misuse
 #   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
 #   test_cuda_double_*         the conformance tests
+#   darknet-on-doubles         Darknet's program over all of them, for e2e/cuda_doubles.sh
 #   test_cuda_compiles         nvcc takes every .cu file, for every architecture that it knows from 7.5 up
 find_package(CUDAToolkit QUIET)
 find_path(CUDA_HEADERS cuda_fp16.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include
@@ -82,6 +83,17 @@ cuda_double_test(test_cuda_shim cuda_shim.c cuda/faults.cu)
 if(CUDNN_INCLUDE_DIR)
     cuda_double_test(test_cuda_library_doubles cuda_library_doubles.c)
     cuda_double_test(test_cuda_graph cuda_graph.c)
+endif()
+
+# Darknet as it is on the CPU, but that it gets the CUDA backend where it asks for the CPU's.
+if(CUDNN_INCLUDE_DIR AND NOT DARKNET_AMP_CUDA)
+    add_library(darknet_on_doubles OBJECT cuda/darknet_on_doubles.c)
+    target_link_libraries(darknet_on_doubles PRIVATE cuda_double_settings)
+    add_executable(darknet-on-doubles $<TARGET_OBJECTS:darknet> $<TARGET_OBJECTS:cuda_double>
+        $<TARGET_OBJECTS:darknet_on_doubles>)
+    set_target_properties(darknet-on-doubles PROPERTIES LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_link_libraries(darknet-on-doubles PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
+    target_link_options(darknet-on-doubles PRIVATE ${darknet_link_flags} -Wl,--wrap=amp_cpu_backend_create)
 endif()
 
 find_program(NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin DOC "CUDA's compiler")
