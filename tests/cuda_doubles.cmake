@@ -91,7 +91,8 @@ if(CUDNN_INCLUDE_DIR AND NOT DARKNET_AMP_CUDA)
     target_link_libraries(darknet_on_doubles PRIVATE cuda_double_settings)
     add_executable(darknet-on-doubles $<TARGET_OBJECTS:darknet> $<TARGET_OBJECTS:cuda_double>
         $<TARGET_OBJECTS:darknet_on_doubles>)
-    set_target_properties(darknet-on-doubles PROPERTIES LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    set_target_properties(darknet-on-doubles PROPERTIES LINKER_LANGUAGE CXX
+        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_link_libraries(darknet-on-doubles PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
     target_link_options(darknet-on-doubles PRIVATE ${darknet_link_flags} -Wl,--wrap=amp_cpu_backend_create)
 endif()

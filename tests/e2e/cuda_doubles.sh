@@ -1,5 +1,5 @@
-# All of `darknet detector train` through the CUDA backend's own sources, on the CPU, over the doubles of CUDA, cuDNN and cuBLAS:
-# the losses are those of the CPU's backend, up to rounding, and the doubles saw nothing wrong.
+# All of `darknet detector train` through the CUDA backend's own sources, on the CPU, over the doubles of CUDA, cuDNN and
+# cuBLAS: the losses are those of the CPU's backend, up to rounding, and the doubles saw nothing wrong.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 on_doubles=$BUILD_DIR/tests/darknet-on-doubles
@@ -7,7 +7,8 @@ on_doubles=$BUILD_DIR/tests/darknet-on-doubles
 export OMP_NUM_THREADS=1
 tiny_training
 # As it stands, a rounding error grows by more than ten at each of its steps.
-sed -i 's/^learning_rate=.*/learning_rate=0.001/; s/^burn_in=.*/burn_in=1/; s/^steps=.*/steps=100/; s/^max_batches=.*/max_batches=8/' tiny.cfg
+sed -i 's/^learning_rate=.*/learning_rate=0.001/; s/^burn_in=.*/burn_in=1/' tiny.cfg
+sed -i 's/^steps=.*/steps=100/; s/^max_batches=.*/max_batches=8/' tiny.cfg
 
 train() { # train <name> <program> <arguments...>
     local name=$1
@@ -20,10 +21,12 @@ on_both() { # on_both <dtype> <how far losses may differ, as a part of them>
     train $1.cuda "$on_doubles" detector train tiny.data tiny.cfg -amp $1 -seed 7
     train $1.cpu "$DARKNET" detector train tiny.data tiny.cfg -amp $1 -seed 7
     grep -q "^amp: $1 on GPU 0: " $1.cuda.err || fail "$1: not the CUDA backend: $(grep '^amp: ' $1.cuda.err | head -n 1)"
-    grep -q '^doubles: [1-9][0-9]* kernels, [1-9][0-9]* convolutions, .* 0 faults$' $1.cuda.err || fail "$1: $(tail -n 1 $1.cuda.err)"
+    grep -q '^doubles: [1-9][0-9]* kernels, [1-9][0-9]* convolutions, .* 0 faults$' $1.cuda.err ||
+        fail "$1: $(tail -n 1 $1.cuda.err)"
     [ "$(wc -l < $1.cuda.losses)" = 8 ] || fail "$1: 8 steps gave $(wc -l < $1.cuda.losses) losses"
     paste $1.cuda.losses $1.cpu.losses | awk -v most=$2 '
-        { away = ($1 - $2) / $2; if (away < 0) away = -away; if (!(away <= most)) { print "step " NR ": " $1 ", on the CPU " $2; bad = 1 } }
+        { away = ($1 - $2) / $2; if (away < 0) away = -away }
+        !(away <= most) { print "step " NR ": " $1 ", on the CPU " $2; bad = 1 }
         END { exit bad }' || fail "$1: the losses differ"
 }
 
