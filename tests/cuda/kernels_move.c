@@ -35,8 +35,9 @@ static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
                 sum.all = copy_of(&masters.all);
                 sum.part.data = (float *)sum.all.data + shift;
                 memset(copy.all.data, 0xff, amp_tensor_bytes(&copy.all));
-                ASSERT_OK(amp_cuda_weights_to_krsc(backend, masters.part.data, copy.part.data, dtype, k, c, f[2], f[3], e));
-                ASSERT_OK(amp_cuda_gradient_from_krsc(backend, copy.part.data, dtype, sum.part.data, k, c, f[2], f[3], e));
+                float *oihw_masters = masters.part.data, *oihw_sum = sum.part.data;
+                ASSERT_OK(amp_cuda_weights_to_krsc(backend, oihw_masters, copy.part.data, dtype, k, c, f[2], f[3], e));
+                ASSERT_OK(amp_cuda_gradient_from_krsc(backend, copy.part.data, dtype, oihw_sum, k, c, f[2], f[3], e));
                 amp_tensor once = poisoned(dtype, 1, 1, 1, 1); /* a master in the copy's dtype */
                 for (int at = 0; at < count; ++at) {
                     int filter = at / (c * taps), channel = at / taps % c, tap = at % taps;
@@ -45,8 +46,9 @@ static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
                     set_element(&once, 0, w);
                     if (element(&copy.part, to) != element(&once, 0) ||
                         (float)element(&sum.part, from) != w + (float)element(&once, 0))
-                        fail_msg("%d,%d,%dx%d in %s: filter %d, channel %d, tap %d: %.9g became %.9g and %.9g", k, c, f[2], f[3],
-                            amp_dtype_name(dtype), filter, channel, tap, w, element(&copy.part, to), element(&sum.part, from));
+                        fail_msg("%d,%d,%dx%d in %s: filter %d, channel %d, tap %d: %.9g became %.9g and %.9g", k, c, f[2],
+                            f[3], amp_dtype_name(dtype), filter, channel, tap, w, element(&copy.part, to),
+                            element(&sum.part, from));
                 }
                 if (shift) assert_true(isnan(element(&copy.all, 0)));
                 release(masters.all.data); release(sum.all.data); release(copy.all.data); release(once.data);
@@ -55,7 +57,8 @@ static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
 
 static void bias_is_added_to_each_pixel(void **state)
 {
-    static const int sizes[][4] = { { 1, 1, 1, 1 }, { 2, 13, 11, 255 }, { 3, 4, 5, 16 }, { 1, 1, 1, 1003 }, { 1, 37, 3, 4104 } };
+    static const int sizes[][4] = { { 1, 1, 1, 1 }, { 2, 13, 11, 255 }, { 3, 4, 5, 16 }, { 1, 1, 1, 1003 },
+        { 1, 37, 3, 4104 } };
     (void)state;
     for (size_t d = 0; d < 3; ++d)
         for (size_t i = 0; i < COUNT(sizes); ++i)

@@ -105,7 +105,8 @@ static amp_status transposed(amp_backend *backend, numbers src, numbers dst, siz
     return AMP_OK;
 }
 
-amp_status amp_cuda_cast(amp_backend *backend, const amp_tensor *src, const amp_tensor *dst, int accumulate, amp_error *error)
+amp_status amp_cuda_cast(amp_backend *backend, const amp_tensor *src, const amp_tensor *dst, int accumulate,
+    amp_error *error)
 {
     AMP_TRY(amp_check_cast(src, dst, error));
     size_t images = (size_t)src->shape.n, channels = (size_t)src->shape.c, pixels = (size_t)src->shape.h * src->shape.w;
@@ -130,9 +131,11 @@ amp_status amp_cuda_gradient_from_krsc(amp_backend *backend, const void *krsc, a
     return transposed(backend, gradient, sum, (size_t)k, (size_t)size_h * size_w, (size_t)c, 1, error);
 }
 
-template <int N> static amp_status run_multiply(amp_backend *backend, float *array, size_t count, float factor, amp_error *error)
+template <int N>
+static amp_status run_multiply(amp_backend *backend, float *array, size_t count, float factor, amp_error *error)
 {
-    AMP_LAUNCH(backend, amp_cuda_blocks(backend, amp_divide_up(count, N)), AMP_CUDA_THREADS, multiply<N>, array, count, factor);
+    unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, multiply<N>, array, count, factor);
     return AMP_OK;
 }
 
