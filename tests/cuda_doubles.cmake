@@ -73,6 +73,8 @@ foreach(test ${conformance_tests})
     cuda_double_test(${name} ${test}.c conformance/machine_cuda_double.c)
 endforeach()
 
+cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
+
 cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu)
 cuda_double_test(test_cuda_shim cuda_shim.c cuda/faults.cu)
 
