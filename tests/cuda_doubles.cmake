@@ -3,6 +3,7 @@
 #
 #   test_cuda_shim             the doubles themselves: each fault that they are there for is made, and seen
 #   test_cuda_double_*         the conformance tests
+#   test_cuda_update           what only the CUDA backend's update has
 #   test_cuda_compiles         nvcc takes every .cu file, for every architecture that it knows from 7.5 up
 find_package(CUDAToolkit QUIET)
 find_path(CUDA_HEADERS cuda_fp16.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include
@@ -75,6 +76,7 @@ endforeach()
 
 cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
 
+cuda_double_test(test_cuda_update cuda_update.c conformance/machine_cuda_double.c)
 cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu)
 cuda_double_test(test_cuda_shim cuda_shim.c cuda/faults.cu)
 
