@@ -5,6 +5,7 @@
 #   test_cuda_library_doubles  those of cuDNN and cuBLAS compute what they should, and see misuse
 #   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
 #   test_cuda_double_*         the conformance tests
+#   test_cuda_update           what only the CUDA backend's update has
 #   test_cuda_backend          the backend around its kernels, and each call beneath it failing
 #   darknet-on-doubles         Darknet's program over all of them, for e2e/cuda_doubles.sh
 #   test_cuda_compiles         nvcc takes every .cu file, for each generation of GPUs that it knows from 7.5 up
@@ -80,6 +81,7 @@ endforeach()
 
 cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
 
+cuda_double_test(test_cuda_update cuda_update.c conformance/machine_cuda_double.c)
 cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu)
 cuda_double_test(test_cuda_shim cuda_shim.c cuda/faults.cu)
 if(cuda_double_whole)
