@@ -25,18 +25,13 @@ if(DARKNET_AMP_CUDA)
     endif()
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
-    find_path(CUDNN_INCLUDE_DIR cudnn.h HINTS $ENV{CUDNN_ROOT} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include
-        DOC "The folder that holds cudnn.h")
-    find_library(CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 libcudnn.so.8
-        HINTS $ENV{CUDNN_ROOT} ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64 DOC "cuDNN's library")
-    if(NOT CUDNN_INCLUDE_DIR OR NOT CUDNN_LIBRARY)
+    include(cmake/cuDNN.cmake)
+    if(NOT TARGET cuDNN)
         message(FATAL_ERROR "cuDNN was not found. Install cuDNN 8 or 9 for CUDA ${CUDAToolkit_VERSION_MAJOR}; if it is "
             "in an unusual place, set the environment variable CUDNN_ROOT to the folder with its include/ and lib/.")
     endif()
     target_compile_definitions(darknet_configuration INTERFACE GPU CUDNN)
-    target_include_directories(darknet_configuration INTERFACE ${CUDAToolkit_INCLUDE_DIRS} ${CUDNN_INCLUDE_DIR})
-    target_link_libraries(darknet_configuration INTERFACE
-        CUDA::cudart CUDA::cublas CUDA::curand ${CUDNN_LIBRARY} stdc++)
+    target_link_libraries(darknet_configuration INTERFACE cuDNN CUDA::cudart CUDA::cublas CUDA::curand stdc++)
 endif()
 if(DARKNET_OPENCV)
     find_package(OpenCV REQUIRED)

@@ -1,7 +1,7 @@
-/* What the tests of the CPU kernels share: tensors filled with chosen or poisoned values, read back as doubles, and the
- * one question "is this the true value rounded once?".
+/* What the tests of a backend share: the backend under test, tensors filled with chosen or poisoned values, read back as
+ * doubles, and the one question "is this the true value rounded once?".
  *
- * Every test file runs its tests once for each instruction set that the machine has (for_each_isa). */
+ * Every test file runs its tests once for each variant of its machine (conformance/machine.h): for_each_variant. */
 #ifndef KERNEL_CASES_H
 #define KERNEL_CASES_H
 
@@ -10,18 +10,39 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "backend/cpu/kernels.h"
-#include "backend/cpu/rows.h"
+#include "conformance/machine.h"
 #include "tensor/half.h"
 
 #define COUNT(array) (sizeof (array) / sizeof *(array))
 
 static const amp_dtype all_dtypes[] = { AMP_FP32, AMP_FP16, AMP_BF16 };
+
+static amp_backend *backend; /* under test */
+static const char *variant;  /* the machine's */
+
+/* An operation of the backend, to be the argument of ASSERT_OK or ASSERT_REFUSED, which give it its last argument. */
+#define CALL(operation, ...) backend->operation(backend, __VA_ARGS__)
+/* At the start of a test: without this operation it cannot run. */
+#define NEEDS(operation) do { \
+        if (machine.partial && !backend->operation) skip(); \
+        assert_non_null(backend->operation); \
+    } while (0)
+
+/* Memory that the backend and the test may touch, of exactly that size; the test releases it. */
+static inline void *memory(size_t bytes)
+{
+    void *p = machine.allocate(bytes);
+    assert_non_null(p);
+    return p;
+}
+
+static inline void release(void *p) { machine.release(p); }
 
 static inline double element(const amp_tensor *t, size_t i)
 {
@@ -40,8 +61,7 @@ static inline void set_element(const amp_tensor *t, size_t i, float value)
 static inline amp_tensor poisoned(amp_dtype dtype, int n, int h, int w, int c)
 {
     amp_tensor t = { NULL, dtype, AMP_NHWC, { n, c, h, w } };
-    t.data = malloc(amp_tensor_bytes(&t));
-    assert_non_null(t.data);
+    t.data = memory(amp_tensor_bytes(&t));
     memset(t.data, 0xff, amp_tensor_bytes(&t));
     return t;
 }
@@ -74,16 +94,14 @@ static inline amp_tensor copy_of(const amp_tensor *t)
 
 static inline float *filled_array(size_t count, uint32_t seed, float low, float high)
 {
-    float *a = malloc((count ? count : 1) * sizeof *a);
-    assert_non_null(a);
+    float *a = memory((count ? count : 1) * sizeof *a);
     for (size_t i = 0; i < count; ++i) a[i] = low + (high - low) * uniform(&seed);
     return a;
 }
 
 static inline float *array_copy(const float *from, size_t count)
 {
-    float *a = malloc((count ? count : 1) * sizeof *a);
-    assert_non_null(a);
+    float *a = memory((count ? count : 1) * sizeof *a);
     memcpy(a, from, count * sizeof *a);
     return a;
 }
@@ -104,34 +122,57 @@ static inline void assert_rounded(amp_dtype dtype, double got, double want, doub
     double error = fabs(got - want), allowed = rounding(dtype, fabs(want) + slack) + slack;
     if (isnan(want) ? isnan(got) : got == want || error <= allowed) return;
     fail_msg("%s[%zu] in %s: got %.9g, want %.9g; off by %.3g where %.3g is allowed (%s)", what, i,
-        amp_dtype_name(dtype), got, want, error, allowed, amp_cpu_rows_best()->name);
+        amp_dtype_name(dtype), got, want, error, allowed, variant);
 }
 
 /* A call that must succeed, and one that must be refused with a message. */
 #define ASSERT_OK(call) do { \
         amp_error error = { AMP_OK, "" }; \
         amp_error *e = &error; \
-        if ((call) != AMP_OK) fail_msg("%s", error.message); \
+        machine.begin(); \
+        amp_status status_ = (call); \
+        const char *seen_ = machine.finish(backend); \
+        if (status_ != AMP_OK) fail_msg("%s", error.message); \
+        if (seen_) fail_msg("%s", seen_); \
     } while (0)
 #define ASSERT_REFUSED(call) do { \
         amp_error error = { AMP_OK, "" }; \
         amp_error *e = &error; \
-        assert_int_not_equal((call), AMP_OK); \
-        assert_int_not_equal(error.status, AMP_OK); \
+        machine.begin(); \
+        amp_status status_ = (call); \
+        const char *seen_ = machine.finish(backend); \
+        assert_int_not_equal(status_, AMP_OK); \
+        assert_int_equal(error.status, status_); \
         assert_true(error.message[0] != '\0' && !strchr(error.message, '\n')); \
+        if (seen_) fail_msg("%s", seen_); \
     } while (0)
 
-/* run(isa) with AMP_CPU_ISA set to each table this machine can run, narrowest first; the sum of what it returns. */
-static inline int for_each_isa(int (*run)(const char *isa))
+/* run() with a backend of its own. */
+static inline int with_variant(int (*run)(void), const char *name)
 {
-    static const char *const names[] = { "sse2", "avx2", "avx512" };
-    int failed = 0;
-    for (size_t i = 0; i < COUNT(names); ++i) {
-        setenv("AMP_CPU_ISA", names[i], 1);
-        if (!strcmp(amp_cpu_rows_best()->name, names[i])) failed += run(names[i]);
+    amp_error error = { AMP_OK, "" };
+    backend = machine.create(&error);
+    if (!backend) {
+        fprintf(stderr, "%s: %s\n", machine.name, error.message);
+        return 1;
     }
-    unsetenv("AMP_CPU_ISA");
+    variant = name;
+    int failed = run();
+    backend->destroy(backend);
+    backend = NULL;
     return failed;
 }
+
+/* The same for each variant of the machine in turn, or for the one that it prefers; the sum of what run returns. */
+static inline int for_each_variant(int (*run)(void))
+{
+    int failed = 0;
+    for (const char *const *v = machine.variants; *v; ++v)
+        if (machine.select(*v)) failed += with_variant(run, *v);
+    machine.select(NULL);
+    return failed;
+}
+
+static inline int with_one_variant(int (*run)(void)) { return with_variant(run, "default"); }
 
 #endif

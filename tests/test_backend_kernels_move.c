@@ -1,5 +1,5 @@
-/* Pooling, upsampling, channel copies, shortcuts, rearrangements and dropout of the CPU backend, against loops in double
- * that follow Darknet's. */
+/* Pooling, upsampling, channel copies, shortcuts, rearrangements and dropout of a backend, against loops in double that
+ * follow Darknet's. */
 #include "kernel_cases.h"
 
 #include <float.h>
@@ -27,6 +27,7 @@ static long place(const pool_case *p, size_t o, int r, int m)
 static void maxpool_takes_the_first_greatest_of_each_window(void **state)
 {
     (void)state;
+    NEEDS(maxpool_forward);
     for (size_t d = 0; d < 3; ++d)
         for (size_t k = 0; k < COUNT(pools); ++k) {
             const pool_case *p = &pools[k];
@@ -37,9 +38,9 @@ static void maxpool_takes_the_first_greatest_of_each_window(void **state)
             for (size_t i = 0; i < count; i += 7) set_element(&x, i, NAN);
             for (size_t i = 1; i < count; i += 11) set_element(&x, i, -INFINITY);
             if (k & 1) for (size_t i = 0; i < count; i += (size_t)p->c) set_element(&x, i, NAN); /* channel 0: all NaN */
-            uint8_t *choice = malloc(out);
+            uint8_t *choice = memory(out);
             memset(choice, 77, out);
-            ASSERT_OK(amp_cpu_maxpool_forward(NULL, &x, &y, choice, p->size, p->stride, p->pad, e));
+            ASSERT_OK(CALL(maxpool_forward, &x, &y, choice, p->size, p->stride, p->pad, e));
             amp_tensor none = poisoned(all_dtypes[d], 1, 1, 1, 1);
             set_element(&none, 0, -FLT_MAX);
             for (size_t o = 0; o < out; ++o) {
@@ -56,13 +57,15 @@ static void maxpool_takes_the_first_greatest_of_each_window(void **state)
                 if (choice[o] != which) fail_msg("choice[%zu] of pool %zu: got %d, want %d", o, k, choice[o], which);
                 assert_true(element(&y, o) == (which == 255 ? element(&none, 0) : best));
             }
-            free(x.data); free(y.data); free(none.data); free(choice);
+            release(x.data); release(y.data); release(none.data); release(choice);
         }
 }
 
 static void maxpool_gradient_goes_to_the_chosen_and_zero_elsewhere(void **state)
 {
     (void)state;
+    NEEDS(maxpool_backward);
+    NEEDS(maxpool_forward);
     for (size_t d = 0; d < 3; ++d)
         for (size_t k = 0; k < COUNT(pools); ++k)
             for (int accumulate = 0; accumulate < 2; ++accumulate) {
@@ -72,10 +75,10 @@ static void maxpool_gradient_goes_to_the_chosen_and_zero_elsewhere(void **state)
                 amp_tensor dy = filled(all_dtypes[d], p->n, pooled(p->h, p), pooled(p->w, p), p->c, 6, -1, 1);
                 amp_tensor dx = poisoned(all_dtypes[d], p->n, p->h, p->w, p->c);
                 size_t count = amp_shape_count(x.shape), out = amp_shape_count(y.shape);
-                uint8_t *choice = malloc(out);
+                uint8_t *choice = memory(out);
                 double *want = calloc(count, sizeof *want), *size = calloc(count, sizeof *size);
                 for (size_t i = 0; i < count; i += 3) set_element(&x, i, NAN);
-                ASSERT_OK(amp_cpu_maxpool_forward(NULL, &x, &y, choice, p->size, p->stride, p->pad, e));
+                ASSERT_OK(CALL(maxpool_forward, &x, &y, choice, p->size, p->stride, p->pad, e));
                 for (size_t o = 0; o < out; ++o) {
                     if (choice[o] == 255) set_element(&dy, o, NAN); /* must reach nobody */
                     else {
@@ -86,26 +89,28 @@ static void maxpool_gradient_goes_to_the_chosen_and_zero_elsewhere(void **state)
                     }
                 }
                 if (accumulate) memcpy(dx.data, old.data, amp_tensor_bytes(&dx));
-                ASSERT_OK(amp_cpu_maxpool_backward(NULL, &dy, choice, &dx, p->size, p->stride, p->pad, accumulate, e));
+                ASSERT_OK(CALL(maxpool_backward, &dy, choice, &dx, p->size, p->stride, p->pad, accumulate, e));
                 for (size_t i = 0; i < count; ++i) {
                     double base = accumulate ? element(&old, i) : 0, slack = 0x1p-23 * (size[i] + fabs(base));
                     if (!accumulate && size[i] == fabs(want[i]) && p->stride >= p->size) slack = 0;
                     assert_rounded(dx.dtype, element(&dx, i), base + want[i], isfinite(slack) ? slack : 0, "dx", i);
                 }
-                free(x.data); free(old.data); free(y.data); free(dy.data); free(dx.data);
-                free(choice); free(want); free(size);
+                release(x.data); release(old.data); release(y.data); release(dy.data); release(dx.data);
+                release(choice); free(want); free(size);
             }
 }
 
 static void maxpool_refuses_windows_that_a_byte_cannot_name(void **state)
 {
     (void)state;
+    NEEDS(maxpool_backward);
+    NEEDS(maxpool_forward);
     amp_tensor x = filled(AMP_FP32, 1, 20, 20, 2, 5, -3, 3), y = poisoned(AMP_FP32, 1, 20, 20, 2);
-    uint8_t choice[800];
-    ASSERT_REFUSED(amp_cpu_maxpool_forward(NULL, &x, &y, choice, 16, 1, 15, e));
-    ASSERT_REFUSED(amp_cpu_maxpool_forward(NULL, &x, &y, choice, 2, 0, 1, e));
-    ASSERT_REFUSED(amp_cpu_maxpool_backward(NULL, &y, choice, &x, 0, 1, 0, 0, e));
-    free(x.data); free(y.data);
+    uint8_t *choice = memory(800);
+    ASSERT_REFUSED(CALL(maxpool_forward, &x, &y, choice, 16, 1, 15, e));
+    ASSERT_REFUSED(CALL(maxpool_forward, &x, &y, choice, 2, 0, 1, e));
+    ASSERT_REFUSED(CALL(maxpool_backward, &y, choice, &x, 0, 1, 0, 0, e));
+    release(x.data); release(y.data); release(choice);
 }
 
 static const int images[][4] = { { 1, 1, 1, 1 }, { 2, 7, 5, 3 }, { 3, 13, 13, 17 }, { 1, 2, 3, 130 }, { 1, 200, 210, 1 },
@@ -114,6 +119,8 @@ static const int images[][4] = { { 1, 1, 1, 1 }, { 2, 7, 5, 3 }, { 3, 13, 13, 17
 static void avgpool_averages_and_shares_out(void **state)
 {
     (void)state;
+    NEEDS(avgpool_backward);
+    NEEDS(avgpool_forward);
     for (size_t d = 0; d < 3; ++d)
         for (size_t k = 0; k < COUNT(images); ++k)
             for (int accumulate = 0; accumulate < 2; ++accumulate) {
@@ -122,7 +129,7 @@ static void avgpool_averages_and_shares_out(void **state)
                 amp_tensor x = filled(all_dtypes[d], z[0], z[1], z[2], z[3], 5, -1, 3);
                 amp_tensor y = poisoned(all_dtypes[d], z[0], 1, 1, z[3]), dx = copy_of(&x);
                 amp_tensor dy = filled(all_dtypes[d], z[0], 1, 1, z[3], 6, -1, 1);
-                ASSERT_OK(amp_cpu_avgpool_forward(NULL, &x, &y, e));
+                ASSERT_OK(CALL(avgpool_forward, &x, &y, e));
                 for (size_t o = 0; o < amp_shape_count(y.shape); ++o) {
                     double sum = 0, n = (double)pixels;
                     for (size_t p = 0; p < pixels; ++p)
@@ -130,19 +137,21 @@ static void avgpool_averages_and_shares_out(void **state)
                     assert_rounded(y.dtype, element(&y, o), sum / n, 0x1p-24 * 24, "y", o);
                 }
                 if (!accumulate) memset(dx.data, 0xff, amp_tensor_bytes(&dx));
-                ASSERT_OK(amp_cpu_avgpool_backward(NULL, &dy, &dx, accumulate, e));
+                ASSERT_OK(CALL(avgpool_backward, &dy, &dx, accumulate, e));
                 for (size_t i = 0; i < amp_shape_count(dx.shape); ++i) {
                     double share = element(&dy, i / channels / pixels * channels + i % channels) / (double)pixels;
                     double want = share + (accumulate ? element(&x, i) : 0);
                     assert_rounded(dx.dtype, element(&dx, i), want, 0x1p-23 * (fabs(share) + fabs(want)), "dx", i);
                 }
-                free(x.data); free(y.data); free(dx.data); free(dy.data);
+                release(x.data); release(y.data); release(dx.data); release(dy.data);
             }
 }
 
 static void upsample_repeats_and_its_gradient_sums(void **state)
 {
     (void)state;
+    NEEDS(upsample_backward);
+    NEEDS(upsample_forward);
     for (size_t d = 0; d < 3; ++d)
         for (size_t k = 1; k < 4; ++k)
             for (int stride = 1; stride < 4; ++stride)
@@ -154,7 +163,7 @@ static void upsample_repeats_and_its_gradient_sums(void **state)
                     amp_tensor y = poisoned(all_dtypes[d], z[0], h, w, c);
                     amp_tensor dy = filled(all_dtypes[d], z[0], h, w, c, 6, -1, 1);
                     double *sum = calloc(amp_shape_count(x.shape), sizeof *sum);
-                    ASSERT_OK(amp_cpu_upsample_forward(NULL, &x, &y, stride, scale, e));
+                    ASSERT_OK(CALL(upsample_forward, &x, &y, stride, scale, e));
                     for (size_t o = 0; o < amp_shape_count(y.shape); ++o) {
                         size_t pixel = o / (size_t)c, row = pixel / (size_t)w; /* of all images: h is whole strides */
                         size_t from = (row / (size_t)stride * (size_t)z[2] + pixel % (size_t)w / (size_t)stride) *
@@ -164,11 +173,11 @@ static void upsample_repeats_and_its_gradient_sums(void **state)
                         assert_rounded(y.dtype, element(&y, o), want, 0x1p-24 * fabs(want), "y", o);
                     }
                     if (!accumulate) memset(dx.data, 0xff, amp_tensor_bytes(&dx));
-                    ASSERT_OK(amp_cpu_upsample_backward(NULL, &dy, &dx, stride, scale, accumulate, e));
+                    ASSERT_OK(CALL(upsample_backward, &dy, &dx, stride, scale, accumulate, e));
                     for (size_t i = 0; i < amp_shape_count(dx.shape); ++i)
                         assert_rounded(dx.dtype, element(&dx, i), (double)scale * sum[i] +
                             (accumulate ? element(&x, i) : 0), 0x1p-23 * (stride * stride + 4), "dx", i);
-                    free(x.data); free(dx.data); free(y.data); free(dy.data); free(sum);
+                    release(x.data); release(dx.data); release(y.data); release(dy.data); free(sum);
                 }
 }
 
@@ -177,6 +186,7 @@ static void channels_copies_adds_and_touches_no_other(void **state)
     static const int cases[][5] = { /* source channels, first; target channels, first; how many */
         { 16, 0, 48, 32, 16 }, { 17, 3, 9, 2, 5 }, { 1, 0, 3, 2, 1 }, { 70, 0, 70, 0, 70 }, { 8, 1, 8, 1, 0 } };
     (void)state;
+    NEEDS(channels);
     for (size_t d = 0; d < 3; ++d)
         for (size_t k = 0; k < COUNT(cases); ++k)
             for (int mode = 0; mode < 4; ++mode) {
@@ -189,7 +199,7 @@ static void channels_copies_adds_and_touches_no_other(void **state)
                     int c = (int)(i % (size_t)z[2]) - z[3];
                     if (!accumulate && c >= 0 && c < z[4]) set_element(&dst, i, NAN);
                 }
-                ASSERT_OK(amp_cpu_channels(NULL, &src, z[1], &dst, z[3], z[4], alpha, accumulate, e));
+                ASSERT_OK(CALL(channels, &src, z[1], &dst, z[3], z[4], alpha, accumulate, e));
                 for (size_t i = 0; i < amp_shape_count(dst.shape); ++i) {
                     int c = (int)(i % (size_t)z[2]) - z[3];
                     double want = element(&old, i), slack = 0;
@@ -200,19 +210,20 @@ static void channels_copies_adds_and_touches_no_other(void **state)
                     }
                     assert_rounded(dst.dtype, element(&dst, i), want, slack, "dst", i);
                 }
-                free(src.data); free(dst.data); free(old.data);
+                release(src.data); release(dst.data); release(old.data);
             }
     amp_tensor a = filled(AMP_FP16, 1, 2, 2, 4, 1, 0, 1);
-    ASSERT_REFUSED(amp_cpu_channels(NULL, &a, 2, &a, 0, 3, 1, 0, e));
-    ASSERT_REFUSED(amp_cpu_channels(NULL, &a, 0, &a, 2, 3, 1, 0, e));
-    ASSERT_REFUSED(amp_cpu_channels(NULL, &a, 0, &a, -1, 3, 1, 0, e));
-    free(a.data);
+    ASSERT_REFUSED(CALL(channels, &a, 2, &a, 0, 3, 1, 0, e));
+    ASSERT_REFUSED(CALL(channels, &a, 0, &a, 2, 3, 1, 0, e));
+    ASSERT_REFUSED(CALL(channels, &a, 0, &a, -1, 3, 1, 0, e));
+    release(a.data);
 }
 
 static void shortcut_blends_common_channels_and_passes_the_rest(void **state)
 {
     static const int channels[][2] = { { 16, 16 }, { 5, 9 }, { 33, 20 }, { 1, 1 }, { 64, 3 } };
     (void)state;
+    NEEDS(shortcut_forward);
     for (size_t d = 0; d < 3; ++d)
         for (size_t k = 0; k < COUNT(channels); ++k)
             for (int linear = 0; linear < 2; ++linear) {
@@ -220,25 +231,27 @@ static void shortcut_blends_common_channels_and_passes_the_rest(void **state)
                 amp_tensor x = filled(all_dtypes[d], 2, 13, 11, (int)c, 5, -1, 1);
                 amp_tensor from = filled(all_dtypes[d], 2, 13, 11, (int)from_c, 6, -1, 1);
                 amp_tensor y = poisoned(all_dtypes[d], 2, 13, 11, (int)c);
-                ASSERT_OK(amp_cpu_shortcut_forward(NULL, &x, &from, &y, .5f, 2, linear ? AMP_LINEAR : AMP_LEAKY, e));
+                ASSERT_OK(CALL(shortcut_forward, &x, &from, &y, .5f, 2, linear ? AMP_LINEAR : AMP_LEAKY, e));
                 for (size_t i = 0; i < amp_shape_count(x.shape); ++i) {
                     double want = element(&x, i);
                     if (i % c < from_c) want = .5 * want + 2 * element(&from, i / c * from_c + i % c);
                     if (!linear && want <= 0) want *= .1;
                     assert_rounded(y.dtype, element(&y, i), want, 0x1p-22, "y", i);
                 }
-                free(x.data); free(from.data); free(y.data);
+                release(x.data); release(from.data); release(y.data);
             }
     amp_tensor a = filled(AMP_FP32, 1, 2, 2, 4, 1, 0, 1), b = filled(AMP_FP32, 1, 1, 1, 4, 1, 0, 1), y = copy_of(&a);
-    ASSERT_REFUSED(amp_cpu_shortcut_forward(NULL, &a, &b, &y, 1, 1, AMP_LINEAR, e));
-    free(a.data); free(b.data); free(y.data);
+    ASSERT_REFUSED(CALL(shortcut_forward, &a, &b, &y, 1, 1, AMP_LINEAR, e));
+    release(a.data); release(b.data); release(y.data);
 }
 
 static void gather_moves_by_the_map_and_back(void **state)
 {
     enum { IN = 4 * 6 * 5, OUT = 2 * 3 * 22 }; /* larger: twelve entries are -1, in the middle */
     (void)state;
-    int32_t map[OUT];
+    NEEDS(gather_backward);
+    NEEDS(gather_forward);
+    int32_t *map = memory(OUT * sizeof *map);
     for (int i = 0, next = 0; i < OUT; ++i) map[i] = i >= 50 && i < 62 ? -1 : (next++ * 7 + 3) % IN;
     for (size_t d = 0; d < 3; ++d)
         for (int accumulate = 0; accumulate < 2; ++accumulate) {
@@ -248,8 +261,8 @@ static void gather_moves_by_the_map_and_back(void **state)
             double want[3 * IN];
             for (int i = 0; i < 3 * IN; ++i) want[i] = accumulate ? element(&dx, (size_t)i) : 0;
             if (!accumulate) memset(dx.data, 0xff, amp_tensor_bytes(&dx));
-            ASSERT_OK(amp_cpu_gather_forward(NULL, &x, &y, map, e));
-            ASSERT_OK(amp_cpu_gather_backward(NULL, &dy, &dx, map, accumulate, e));
+            ASSERT_OK(CALL(gather_forward, &x, &y, map, e));
+            ASSERT_OK(CALL(gather_backward, &dy, &dx, map, accumulate, e));
             for (size_t o = 0; o < 3 * OUT; ++o) {
                 size_t n = o / OUT;
                 int32_t at = map[o % OUT];
@@ -259,49 +272,54 @@ static void gather_moves_by_the_map_and_back(void **state)
             }
             for (size_t i = 0; i < 3 * IN; ++i)
                 assert_rounded(dx.dtype, element(&dx, i), want[i], accumulate ? 0x1p-24 : 0, "dx", i);
-            free(x.data); free(dx.data); free(y.data); free(dy.data);
+            release(x.data); release(dx.data); release(y.data); release(dy.data);
         }
+    release(map);
 }
 
 static void gather_backward_leaves_zero_or_the_old_where_no_entry_points(void **state)
 {
-    static const int32_t map[2] = { 3, -1 };
     (void)state;
+    NEEDS(gather_backward);
+    int32_t *map = memory(2 * sizeof *map);
+    map[0] = 3, map[1] = -1;
     for (size_t d = 0; d < 3; ++d) {
         amp_tensor dy = filled(all_dtypes[d], 1, 1, 1, 2, 5, 1, 2), dx = poisoned(all_dtypes[d], 1, 1, 1, 5);
-        ASSERT_OK(amp_cpu_gather_backward(NULL, &dy, &dx, map, 0, e));
+        ASSERT_OK(CALL(gather_backward, &dy, &dx, map, 0, e));
         for (size_t i = 0; i < 5; ++i) assert_true(element(&dx, i) == (i == 3 ? element(&dy, 0) : 0));
         set_element(&dx, 1, 8);
-        ASSERT_OK(amp_cpu_gather_backward(NULL, &dy, &dx, map, 1, e));
+        ASSERT_OK(CALL(gather_backward, &dy, &dx, map, 1, e));
         assert_true(element(&dx, 1) == 8);
-        free(dy.data); free(dx.data);
+        release(dy.data); release(dx.data);
     }
+    release(map);
 }
 
 static void dropout_drops_even_nan_and_scales_the_kept(void **state)
 {
     (void)state;
+    NEEDS(dropout);
     for (size_t d = 0; d < 3; ++d)
         for (int accumulate = 0; accumulate < 2; ++accumulate)
             for (int c = 1; c < 40; c += 19) {
                 amp_tensor x = filled(all_dtypes[d], 2, 31, 29, c, 5, -1, 1), y = copy_of(&x);
                 size_t count = amp_shape_count(x.shape);
-                uint8_t *keep = malloc(count);
+                uint8_t *keep = memory(count);
                 for (size_t i = 0; i < count; ++i) keep[i] = i % 3 ? (uint8_t)(1 + i % 255) : 0;
                 for (size_t i = 0; i < count; i += 9) set_element(&x, i, NAN);
                 amp_tensor old = copy_of(&y);
                 if (!accumulate) memset(y.data, 0xff, amp_tensor_bytes(&y));
-                ASSERT_OK(amp_cpu_dropout(NULL, &x, &y, keep, 1.6f, accumulate, e));
+                ASSERT_OK(CALL(dropout, &x, &y, keep, 1.6f, accumulate, e));
                 for (size_t i = 0; i < count; ++i) {
                     double kept = keep[i] ? (double)1.6f * element(&x, i) : 0;
                     double want = kept + (accumulate ? element(&old, i) : 0);
                     assert_rounded(y.dtype, element(&y, i), want, 0x1p-24 * (fabs(kept) + fabs(want)), "y", i);
                 }
-                free(x.data); free(y.data); free(old.data); free(keep);
+                release(x.data); release(y.data); release(old.data); release(keep);
             }
 }
 
-static int run(const char *isa)
+static int run(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(maxpool_takes_the_first_greatest_of_each_window),
@@ -315,7 +333,7 @@ static int run(const char *isa)
         cmocka_unit_test(gather_backward_leaves_zero_or_the_old_where_no_entry_points),
         cmocka_unit_test(dropout_drops_even_nan_and_scales_the_kept),
     };
-    return cmocka_run_group_tests_name(isa, tests, NULL, NULL);
+    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
 }
 
-int main(void) { return for_each_isa(run); }
+int main(void) { return for_each_variant(run); }

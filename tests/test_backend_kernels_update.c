@@ -1,9 +1,8 @@
-/* The fused update and the gradient check of the CPU backend: against stock Darknet's separate steps bit for bit where
+/* The fused update and the gradient check of a backend: against stock Darknet's separate steps bit for bit where
  * that is possible, against double precision where it is not. */
 #include "kernel_cases.h"
 
 #include <float.h>
-#include <omp.h>
 
 /* Arrays around a vector, a stretch of 16384 and several of them; an empty one among them. */
 static const size_t counts[] = { 1, 7, 16, 33, 0, 1000, 16384, 16385, 50001 };
@@ -24,7 +23,7 @@ static void make(amp_param params[PARAMS])
 static void destroy(amp_param params[PARAMS])
 {
     for (int i = 0; i < PARAMS; ++i) {
-        free(params[i].master); free(params[i].grad); free(params[i].momentum); free(params[i].m); free(params[i].v);
+        release(params[i].master); release(params[i].grad); release(params[i].momentum); release(params[i].m); release(params[i].v);
     }
 }
 
@@ -35,6 +34,7 @@ static const amp_update_args sgd_args = { .learning_rate = .01f, .momentum = .9f
 static void behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit(void **state)
 {
     (void)state;
+    NEEDS(update);
     amp_param mine[PARAMS], stock[PARAMS];
     amp_update_args args = sgd_args;
     make(mine);
@@ -53,7 +53,7 @@ static void behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit(vo
             stock[i].master[k] = w;
             stock[i].momentum[k] = update * args.momentum;
         }
-        ASSERT_OK(amp_cpu_update(NULL, mine, PARAMS, &args, e));
+        ASSERT_OK(CALL(update, mine, PARAMS, &args, e));
         for (int i = 0; i < PARAMS; ++i) {
             assert_memory_equal(mine[i].master, stock[i].master, counts[i] * sizeof(float));
             assert_memory_equal(mine[i].momentum, stock[i].momentum, counts[i] * sizeof(float));
@@ -228,10 +228,11 @@ static void a_factor_below_fp32_still_unscales(void **state)
 static void sgd_is_the_formula_in_double(void **state)
 {
     (void)state;
+    NEEDS(update);
     amp_param p[PARAMS], old[PARAMS];
     make(p);
     make(old);
-    ASSERT_OK(amp_cpu_update(NULL, p, PARAMS, &sgd_args, e));
+    ASSERT_OK(CALL(update, p, PARAMS, &sgd_args, e));
     for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
         double step = (double)old[i].momentum[k] + (double)old[i].grad[k] * 0x1p-16 -
             (double)old[i].decay * 64 * (double)old[i].master[k];
@@ -248,6 +249,7 @@ static void adam_is_darknets_for_every_t(void **state)
 {
     static const int ts[] = { 1, 2, 10, 1000, 100000 };
     (void)state;
+    NEEDS(update);
     for (size_t s = 0; s < COUNT(ts); ++s) {
         amp_param p[PARAMS], old[PARAMS];
         amp_update_args args = sgd_args;
@@ -259,7 +261,7 @@ static void adam_is_darknets_for_every_t(void **state)
             memset(p[i].m, 0, counts[i] * sizeof(float));
             memset(p[i].v, 0, counts[i] * sizeof(float));
         }
-        ASSERT_OK(amp_cpu_update(NULL, p, PARAMS, &args, e));
+        ASSERT_OK(CALL(update, p, PARAMS, &args, e));
         double correction1 = (double)(1.f - powf(.9f, (float)ts[s])), correction2 = (double)(1.f - powf(.999f, (float)ts[s]));
         for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
             double w = (double)old[i].master[k], m0 = ts[s] == 1 ? 0 : (double)old[i].m[k];
@@ -279,10 +281,11 @@ static void adam_is_darknets_for_every_t(void **state)
     }
 }
 
-static void update_is_the_same_for_any_thread_count_and_instruction_set(void **state)
+static void update_is_the_same_for_any_count_of_processors_and_variant(void **state)
 {
-    const char *isa = *state;
-    int before = omp_get_max_threads();
+    (void)state;
+    NEEDS(check_gradients);
+    NEEDS(update);
     for (int adam = 0; adam < 2; ++adam) {
         amp_param a[PARAMS], b[PARAMS];
         amp_update_args args = sgd_args;
@@ -292,36 +295,40 @@ static void update_is_the_same_for_any_thread_count_and_instruction_set(void **s
         args.t = 3;
         make(a);
         make(b);
-        omp_set_num_threads(3);
-        ASSERT_OK(amp_cpu_check_gradients(NULL, a, PARAMS, .37f, &found, &squares_a, e));
-        ASSERT_OK(amp_cpu_update(NULL, a, PARAMS, &args, e));
-        omp_set_num_threads(1);
-        setenv("AMP_CPU_ISA", "sse2", 1);
-        ASSERT_OK(amp_cpu_check_gradients(NULL, b, PARAMS, .37f, &found, &squares_b, e));
-        ASSERT_OK(amp_cpu_update(NULL, b, PARAMS, &args, e));
-        setenv("AMP_CPU_ISA", isa, 1);
+        machine.set_processors(backend, 3);
+        ASSERT_OK(CALL(check_gradients, a, PARAMS, .37f, &found, &squares_a, e));
+        ASSERT_OK(CALL(update, a, PARAMS, &args, e));
+        machine.set_processors(backend, 1);
+        machine.select(machine.variants[0]);
+        ASSERT_OK(CALL(check_gradients, b, PARAMS, .37f, &found, &squares_b, e));
+        ASSERT_OK(CALL(update, b, PARAMS, &args, e));
+        machine.select(variant);
         assert_memory_equal(&squares_a, &squares_b, sizeof squares_a);
-        for (int i = 0; i < PARAMS; ++i) assert_memory_equal(a[i].master, b[i].master, counts[i] * sizeof(float));
+        for (int i = 0; i < PARAMS; ++i) {
+            assert_memory_equal(a[i].master, b[i].master, counts[i] * sizeof(float));
+            assert_memory_equal(a[i].momentum, b[i].momentum, counts[i] * sizeof(float));
+        }
         destroy(a);
         destroy(b);
     }
-    omp_set_num_threads(before);
+    machine.set_processors(backend, 0);
 }
 
 static void update_needs_the_arrays_of_its_solver(void **state)
 {
     (void)state;
+    NEEDS(update);
     amp_param p[PARAMS];
     amp_update_args args = sgd_args;
     make(p);
     float *momentum = p[3].momentum, *v = p[3].v, before = p[0].master[0];
     p[3].momentum = NULL;
-    ASSERT_REFUSED(amp_cpu_update(NULL, p, PARAMS, &args, e));
+    ASSERT_REFUSED(CALL(update, p, PARAMS, &args, e));
     assert_true(p[0].master[0] == before); /* refused means nothing was moved */
     p[3].momentum = momentum;
     p[3].v = NULL;
     args.adam = args.t = 1;
-    ASSERT_REFUSED(amp_cpu_update(NULL, p, PARAMS, &args, e));
+    ASSERT_REFUSED(CALL(update, p, PARAMS, &args, e));
     assert_true(p[0].master[0] == before);
     p[3].v = v;
     destroy(p);
@@ -331,7 +338,7 @@ static void check(const amp_param *params, float inverse_scale, int want_found)
 {
     int found = 99;
     double squares = -1;
-    ASSERT_OK(amp_cpu_check_gradients(NULL, params, PARAMS, inverse_scale, &found, &squares, e));
+    ASSERT_OK(CALL(check_gradients, params, PARAMS, inverse_scale, &found, &squares, e));
     assert_int_equal(found, want_found);
 }
 
@@ -339,6 +346,7 @@ static void behaviour_02_one_bad_gradient_is_found_wherever_it_lies(void **state
 {
     static const uint32_t bad[] = { 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f800001u, 0xffffffffu, 0x7fbfffffu };
     (void)state;
+    NEEDS(check_gradients);
     amp_param p[PARAMS];
     make(p);
     check(p, 1, 0);
@@ -421,13 +429,14 @@ static void no_norm_overflows_or_vanishes(void **state)
 static void large_and_subnormal_gradients_are_finite(void **state)
 {
     (void)state;
+    NEEDS(check_gradients);
     amp_param p[PARAMS];
     make(p);
     for (size_t k = 0; k < counts[5]; ++k) p[5].grad[k] = k & 1 ? FLT_MAX : -FLT_MIN / 4;
     check(p, 1, 0);
     int found;
     double squares;
-    ASSERT_OK(amp_cpu_check_gradients(NULL, p, PARAMS, 1, &found, &squares, e));
+    ASSERT_OK(CALL(check_gradients, p, PARAMS, 1, &found, &squares, e));
     assert_true(isfinite(squares) && squares > 500 * (double)FLT_MAX * (double)FLT_MAX * .99);
     destroy(p);
 }
@@ -435,24 +444,24 @@ static void large_and_subnormal_gradients_are_finite(void **state)
 static void sum_of_squares_is_that_of_the_unscaled_gradients(void **state)
 {
     (void)state;
+    NEEDS(check_gradients);
     amp_param p[PARAMS];
     double want = 0, got;
     int found;
     make(p);
     for (int i = 0; i < PARAMS; ++i)
         for (size_t k = 0; k < counts[i]; ++k) want += pow((double)p[i].grad[k] * (double).37f, 2);
-    ASSERT_OK(amp_cpu_check_gradients(NULL, p, PARAMS, .37f, &found, &got, e));
+    ASSERT_OK(CALL(check_gradients, p, PARAMS, .37f, &found, &got, e));
     assert_true(fabs(got - want) < want * 1e-12);
     for (int i = 0; i < PARAMS; ++i) /* and nothing moved */
         for (size_t k = 0; k < counts[i]; ++k) assert_true(p[i].grad[k] >= -50 && p[i].grad[k] <= 50);
-    ASSERT_OK(amp_cpu_check_gradients(NULL, p, 0, 1, &found, &got, e));
+    ASSERT_OK(CALL(check_gradients, p, 0, 1, &found, &got, e));
     assert_true(found == 0 && got == 0);
     destroy(p);
 }
 
-static int run(const char *isa)
+static int run(void)
 {
-    void *s = (void *)isa;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit),
         cmocka_unit_test(behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit),
@@ -461,7 +470,7 @@ static int run(const char *isa)
         cmocka_unit_test(a_factor_below_fp32_still_unscales),
         cmocka_unit_test(sgd_is_the_formula_in_double),
         cmocka_unit_test(adam_is_darknets_for_every_t),
-        cmocka_unit_test_prestate(update_is_the_same_for_any_thread_count_and_instruction_set, s),
+        cmocka_unit_test(update_is_the_same_for_any_count_of_processors_and_variant),
         cmocka_unit_test(update_needs_the_arrays_of_its_solver),
         cmocka_unit_test(behaviour_02_one_bad_gradient_is_found_wherever_it_lies),
         cmocka_unit_test(behaviour_02_a_bad_gradient_is_found_in_unaligned_tails),
@@ -471,7 +480,7 @@ static int run(const char *isa)
         cmocka_unit_test(large_and_subnormal_gradients_are_finite),
         cmocka_unit_test(sum_of_squares_is_that_of_the_unscaled_gradients),
     };
-    return cmocka_run_group_tests_name(isa, tests, NULL, NULL);
+    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
 }
 
-int main(void) { return for_each_isa(run); }
+int main(void) { return for_each_variant(run); }

@@ -168,10 +168,7 @@ static amp_status refresh_weights(amp_engine *engine, amp_error *error)
 {
     if (!engine->weights_stale) return AMP_OK;
     const amp_plan *plan = engine->active;
-    for (int i = 0; i < plan->count; i++) {
-        amp_node *node = &plan->nodes[i];
-        if (node->conv) AMP_TRY(engine->backend->conv_load_weights(engine->backend, node->conv, node->desc.weights, error));
-    }
+    for (int i = 0; i < plan->count; i++) AMP_TRY(amp_node_load_weights(&plan->nodes[i], engine->backend, error));
     engine->weights_stale = 0;
     return AMP_OK;
 }
@@ -259,7 +256,7 @@ static amp_status forward_layer(amp_engine *engine, amp_node *node, amp_step *st
 {
     int shown = observed(engine);
     if (shown) AMP_TRY(show_inputs(engine, node, step, error));
-    AMP_TRY(node->ops->forward(node, step, error));
+    AMP_TRY(amp_node_forward(node, step, error));
     if (shown) AMP_TRY(show(engine, AMP_SEEN_OUTPUT, node->index, "output", amp_value_data(node->output, node->output->home), error));
     if (node->desc.is_loss) check_loss(engine, node);
     return AMP_OK;
@@ -325,7 +322,7 @@ amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error
         if (!any) continue;
         int shown = observed(engine);
         if (shown) AMP_TRY(show(engine, AMP_SEEN_DELTA, i, "delta", amp_value_delta(node->output, node->output->home), error));
-        AMP_TRY(node->ops->backward(node, &step, error));
+        AMP_TRY(amp_node_backward(node, &step, error));
         if (shown) AMP_TRY(show_gradients(engine, node, error));
     }
     int any;

@@ -28,9 +28,9 @@ static amp_status allocate(amp_parameters *p, const sizes *s, int layers, int ad
     p->gradients = calloc((size_t)layers + 1, sizeof *p->gradients);
     p->statistics = calloc((size_t)s->statistics + 1, sizeof *p->statistics);
     p->states = calloc((size_t)s->statistics + 1, sizeof *p->states);
-    p->committed_block = calloc(s->committed + 1, sizeof(float));
-    if (!p->params || !p->decays || !p->unsaved || !p->layer_types || !p->gradients || !p->statistics || !p->states || !p->committed_block)
+    if (!p->params || !p->decays || !p->unsaved || !p->layer_types || !p->gradients || !p->statistics || !p->states)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters", s->params);
+    AMP_TRY(b->allocate(b, s->committed * sizeof(float), (void **)&p->committed_block, error));
     AMP_TRY(b->allocate(b, s->elements * sizeof(float), (void **)&p->gradient_block, error));
     AMP_TRY(b->zero(b, p->gradient_block, s->elements * sizeof(float), error));
     if (!adam) return AMP_OK;
@@ -89,6 +89,7 @@ amp_status amp_parameters_collect(amp_parameters *p, const amp_network_desc *net
 
 void amp_parameters_free(amp_parameters *p, amp_backend *b)
 {
+    if (p->committed_block) b->release(b, p->committed_block);
     if (p->gradient_block) b->release(b, p->gradient_block);
     if (p->moment_block) b->release(b, p->moment_block);
     free(p->params);
@@ -98,7 +99,6 @@ void amp_parameters_free(amp_parameters *p, amp_backend *b)
     free(p->gradients);
     free(p->statistics);
     free(p->states);
-    free(p->committed_block);
     *p = (amp_parameters){ 0 };
 }
 

@@ -146,8 +146,7 @@ static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
         AMP_TRY(request_value(plan, &plan->values[i], error));
-        if (node->ops->plan)
-            AMP_TRY(node->ops->plan(node, step, &plan->arena, i, node->computes_backward ? backward_time(plan, i) : -1, error));
+        AMP_TRY(amp_node_plan(node, step, &plan->arena, i, node->computes_backward ? backward_time(plan, i) : -1, error));
     }
     amp_arena_solve(&plan->arena);
     return AMP_OK;

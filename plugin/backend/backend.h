@@ -87,8 +87,14 @@ struct amp_backend {
     amp_status (*allocate)(amp_backend *, size_t bytes, void **out, amp_error *);
     void (*release)(amp_backend *, void *memory);
 
-    /* Copy bytes of the program's memory into memory of allocate's. */
+    /* Copy bytes into memory of allocate's, from the program's memory, which may be overwritten as soon as this returns, or
+     * from memory of allocate's. */
     amp_status (*upload)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
+    /* Copy bytes of allocate's memory, as all operations before have left them, into the program's memory. */
+    amp_status (*download)(amp_backend *, void *to, const void *memory, size_t bytes, amp_error *);
+    /* Wait until all operations so far are done. Those on a device may only be queued when they return; what went wrong
+     * then is said here, or by a later operation. */
+    amp_status (*synchronize)(amp_backend *, amp_error *);
     /* Set bytes to zero; multiply an fp32 array by a factor (a loss layer's delta by the loss scale). */
     amp_status (*zero)(amp_backend *, void *memory, size_t bytes, amp_error *);
     amp_status (*scale)(amp_backend *, float *array, size_t count, float factor, amp_error *);
@@ -170,9 +176,16 @@ struct amp_backend {
      * Adam, as Darknet's GPU path (adam_update_gpu), its moments in m and v.
      * Then master ← min(clip, max(-clip, master)) where clip is not 0, as Darknet's GPU path does. */
     amp_status (*update)(amp_backend *, const amp_param *, int count, const amp_update_args *, amp_error *);
+
+    /* Names for a profiler: what is asked for between push and pop is `name`. Ranges nest. NULL where nobody profiles. */
+    void (*range_push)(amp_backend *, const char *name);
+    void (*range_pop)(amp_backend *);
 };
 
 /* The backend over oneDNN; NULL and *error where the machine cannot run it. */
 amp_backend *amp_cpu_backend_create(amp_error *error);
+/* The backend over cuDNN and cuBLAS, in builds that have it, on the calling thread's current CUDA device; all calls to it are
+ * to come from threads with the same one. NULL and *error where there is none, or it cannot be used. */
+amp_backend *amp_cuda_backend_create(amp_error *error);
 
 #endif

@@ -1,6 +1,7 @@
 /* Activations on their own, where no batch norm is there to fuse them into: elementwise, split evenly over threads. */
 #include "kernels.h"
 #include "blocks.h"
+#include "../check.h"
 
 amp_status amp_cpu_activation_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
     amp_activation activation, amp_error *error)
@@ -8,7 +9,7 @@ amp_status amp_cpu_activation_forward(amp_backend *backend, const amp_tensor *x,
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t count = amp_shape_count(x->shape);
-    AMP_TRY(amp_cpu_check_pair("activation", x, y, 1, error));
+    AMP_TRY(amp_check_pair("activation", x, y, 1, error));
     if (activation == AMP_LINEAR && x->data == y->data) return AMP_OK;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(count))
     for (size_t s = 0; s < amp_cpu_stretches(count); ++s) {
@@ -25,8 +26,8 @@ amp_status amp_cpu_activation_backward(amp_backend *backend, const amp_tensor *y
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t count = amp_shape_count(dy->shape);
-    AMP_TRY(amp_cpu_check_pair("activation backward", y, dy, 1, error));
-    AMP_TRY(amp_cpu_check_pair("activation backward", dy, dx, 1, error));
+    AMP_TRY(amp_check_pair("activation backward", y, dy, 1, error));
+    AMP_TRY(amp_check_pair("activation backward", dy, dx, 1, error));
     if (activation == AMP_LINEAR && dy->data == dx->data && !accumulate) return AMP_OK;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(count))
     for (size_t s = 0; s < amp_cpu_stretches(count); ++s) {

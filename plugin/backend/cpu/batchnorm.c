@@ -7,6 +7,7 @@
  * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the cache. */
 #include "kernels.h"
 #include "blocks.h"
+#include "../check.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, flo
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(dy), (size_t)dy->shape.c);
     amp_cpu_sums sums;
-    AMP_TRY(amp_cpu_check_pair("bias gradient", dy, dy, 1, error));
+    AMP_TRY(amp_check_pair("bias gradient", dy, dy, 1, error));
     if (plan.rows == 0) return AMP_OK;
     AMP_TRY(amp_cpu_sums_make(&plan, &sums, error));
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
@@ -103,7 +104,7 @@ amp_status amp_cpu_batchnorm_forward_train(amp_backend *backend, const amp_tenso
     (void)backend;
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     scratch s;
-    AMP_TRY(amp_cpu_check_pair("batch norm", x, y, 1, error));
+    AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
     if (plan.rows == 0) return AMP_OK;
     AMP_TRY(scratch_make(&plan, &s, error));
     statistics(&plan, &s, x, mean, variance);
@@ -122,7 +123,7 @@ amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tenso
 {
     (void)backend;
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
-    AMP_TRY(amp_cpu_check_pair("batch norm", x, y, 1, error));
+    AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
     float *memory = malloc(3 * plan.period * sizeof *memory);
     if (!memory) return amp_fail(error, AMP_NO_MEMORY, "no memory for batch norm over %zu channels", plan.channels);
     float *lanes[4] = { memory, memory + plan.period, memory + 2 * plan.period, NULL };
@@ -162,9 +163,9 @@ amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x,
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     int threads = amp_cpu_worth_threads(plan.rows * plan.channels);
     scratch s;
-    AMP_TRY(amp_cpu_check_pair("batch norm backward", x, y, 1, error));
-    AMP_TRY(amp_cpu_check_pair("batch norm backward", x, dy, 1, error));
-    AMP_TRY(amp_cpu_check_pair("batch norm backward", x, dx, 1, error));
+    AMP_TRY(amp_check_pair("batch norm backward", x, y, 1, error));
+    AMP_TRY(amp_check_pair("batch norm backward", x, dy, 1, error));
+    AMP_TRY(amp_check_pair("batch norm backward", x, dx, 1, error));
     if (plan.rows == 0) return AMP_OK;
     AMP_TRY(scratch_make(&plan, &s, error));
     amp_cpu_replicate(&plan, mean, s.lanes[0]);

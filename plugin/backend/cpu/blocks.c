@@ -75,18 +75,3 @@ void amp_cpu_sums_fold(const amp_cpu_plan *plan, const amp_cpu_sums *sums)
         for (size_t l = plan->channels; l < plan->period; ++l) lanes[l % plan->channels] += lanes[l];
     }
 }
-
-amp_status amp_cpu_check_pair(const char *operation, const amp_tensor *a, const amp_tensor *b, int same_shape,
-    amp_error *error)
-{
-    amp_shape s = a->shape, t = b->shape;
-    if (a->layout != AMP_NHWC || b->layout != AMP_NHWC)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its tensors must be NHWC", operation);
-    if (a->dtype != b->dtype)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s meets %s; its tensors must be of one dtype", operation,
-            amp_dtype_name(a->dtype), amp_dtype_name(b->dtype));
-    if (same_shape && (s.n != t.n || s.h != t.h || s.w != t.w || s.c != t.c))
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %dx%dx%dx%d meets %dx%dx%dx%d (n,h,w,c); the shapes must agree",
-            operation, s.n, s.h, s.w, s.c, t.n, t.h, t.w, t.c);
-    return AMP_OK;
-}

@@ -61,8 +61,4 @@ static inline void *amp_cpu_into(const amp_tensor *t, size_t i) { return (char *
 
 static inline size_t amp_cpu_pixels(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
 
-/* backend.h's conventions for two tensors of one operation: NHWC, one dtype; and of one shape where `same_shape`. */
-amp_status amp_cpu_check_pair(const char *operation, const amp_tensor *, const amp_tensor *, int same_shape,
-    amp_error *);
-
 #endif

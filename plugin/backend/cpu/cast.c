@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "../check.h"
 #include "convert.h"
 
 enum {
@@ -124,10 +125,8 @@ amp_status amp_cpu_cast(amp_backend *backend, const amp_tensor *src, const amp_t
                         amp_error *error)
 {
     (void)backend;
-    amp_shape a = src->shape, b = dst->shape;
-    if (a.n != b.n || a.c != b.c || a.h != b.h || a.w != b.w)
-        return amp_fail(error, AMP_BAD_NETWORK, "cast between two shapes: %dx%dx%dx%d (n,c,h,w) to %dx%dx%dx%d",
-                        a.n, a.c, a.h, a.w, b.n, b.c, b.h, b.w);
+    amp_shape a = src->shape;
+    AMP_TRY(amp_check_cast(src, dst, error));
     if (!amp_shape_count(a)) return AMP_OK;
     /* One channel or one pixel lies alike in both layouts. */
     if (src->layout == dst->layout || a.c == 1 || (size_t)a.h * a.w == 1)

@@ -4,6 +4,7 @@
  * Threads share out pixels or stretches of elements. An unscaled copy is memcpy: the bits, NaN payloads included. */
 #include "kernels.h"
 #include "blocks.h"
+#include "../check.h"
 #include "../../tensor/half.h"
 
 #include <string.h>
@@ -21,14 +22,7 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t pixels = amp_cpu_pixels(src), from_c = (size_t)src->shape.c, to_c = (size_t)dst->shape.c;
-    AMP_TRY(amp_cpu_check_pair("channel copy", src, dst, 0, error));
-    if (src->shape.n != dst->shape.n || src->shape.h != dst->shape.h || src->shape.w != dst->shape.w)
-        return amp_fail(error, AMP_BACKEND_FAILED, "channel copy: %dx%dx%d meets %dx%dx%d (n,h,w); they must agree",
-            src->shape.n, src->shape.h, src->shape.w, dst->shape.n, dst->shape.h, dst->shape.w);
-    if (channels < 0 || src_first < 0 || dst_first < 0 || src_first > src->shape.c - channels ||
-        dst_first > dst->shape.c - channels)
-        return amp_fail(error, AMP_BACKEND_FAILED, "channel copy: %d channels from %d of %d to %d of %d", channels,
-            src_first, src->shape.c, dst_first, dst->shape.c);
+    AMP_TRY(amp_check_channels(src, src_first, dst, dst_first, channels, error));
     int whole = from_c == to_c && from_c == (size_t)channels, exact = alpha == 1 && !accumulate;
     size_t unit = pixels_per_stretch((size_t)channels), units = (pixels + unit - 1) / unit;
     size_t element = amp_dtype_size(src->dtype);
@@ -52,11 +46,7 @@ amp_status amp_cpu_shortcut_forward(amp_backend *backend, const amp_tensor *x, c
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t pixels = amp_cpu_pixels(x), c = (size_t)x->shape.c, from_c = (size_t)from->shape.c;
-    AMP_TRY(amp_cpu_check_pair("shortcut", x, y, 1, error));
-    AMP_TRY(amp_cpu_check_pair("shortcut", x, from, 0, error));
-    if (x->shape.n != from->shape.n || x->shape.h != from->shape.h || x->shape.w != from->shape.w)
-        return amp_fail(error, AMP_UNSUPPORTED, "shortcut: %dx%d meets %dx%d (h,w); they must agree", x->shape.h,
-            x->shape.w, from->shape.h, from->shape.w);
+    AMP_TRY(amp_check_shortcut(x, from, y, error));
     size_t both = c < from_c ? c : from_c, unit = pixels_per_stretch(c), units = (pixels + unit - 1) / unit;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * c))
     for (size_t u = 0; u < units; ++u) {
@@ -73,19 +63,11 @@ amp_status amp_cpu_shortcut_forward(amp_backend *backend, const amp_tensor *x, c
     return AMP_OK;
 }
 
-static amp_status check_gather(const amp_tensor *x, const amp_tensor *y, amp_error *error)
-{
-    AMP_TRY(amp_cpu_check_pair("gather", x, y, 0, error));
-    if (x->shape.n != y->shape.n)
-        return amp_fail(error, AMP_BACKEND_FAILED, "gather: %d images meet %d", x->shape.n, y->shape.n);
-    return AMP_OK;
-}
-
 amp_status amp_cpu_gather_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
     amp_error *error)
 {
     (void)backend;
-    AMP_TRY(check_gather(x, y, error));
+    AMP_TRY(amp_check_gather(x, y, error));
     size_t image = amp_shape_image(y->shape), stretches = amp_cpu_stretches(image), images = (size_t)y->shape.n;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(images * image))
     for (size_t u = 0; u < images * stretches; ++u) {
@@ -123,7 +105,7 @@ amp_status amp_cpu_gather_backward(amp_backend *backend, const amp_tensor *dy, c
     const int32_t *map, int accumulate, amp_error *error)
 {
     (void)backend;
-    AMP_TRY(check_gather(dx, dy, error));
+    AMP_TRY(amp_check_gather(dx, dy, error));
     size_t from = amp_shape_image(dy->shape), to = amp_shape_image(dx->shape), images = (size_t)dy->shape.n;
     /* by whole images: two entries of a map may name one element */
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(images * from))
@@ -140,7 +122,7 @@ amp_status amp_cpu_dropout(amp_backend *backend, const amp_tensor *x, const amp_
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t count = amp_shape_count(x->shape);
-    AMP_TRY(amp_cpu_check_pair("dropout", x, y, 1, error));
+    AMP_TRY(amp_check_pair("dropout", x, y, 1, error));
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(count))
     for (size_t s = 0; s < amp_cpu_stretches(count); ++s) {
         size_t first = s * AMP_CPU_STRETCH;

@@ -45,6 +45,17 @@ static amp_status upload(amp_backend *backend, void *memory, const void *from, s
     return AMP_OK;
 }
 
+static amp_status download(amp_backend *backend, void *to, const void *memory, size_t bytes, amp_error *error)
+{
+    return upload(backend, to, memory, bytes, error);
+}
+
+static amp_status synchronize(amp_backend *backend, amp_error *error)
+{
+    (void)backend, (void)error;
+    return AMP_OK;
+}
+
 static amp_status zero(amp_backend *backend, void *memory, size_t bytes, amp_error *error)
 {
     (void)backend, (void)error;
@@ -95,6 +106,8 @@ amp_backend *amp_cpu_backend_create(amp_error *error)
         .allocate = allocate,
         .release = release,
         .upload = upload,
+        .download = download,
+        .synchronize = synchronize,
         .zero = zero,
         .scale = scale,
         .cast = amp_cpu_cast,

@@ -3,23 +3,16 @@
  * Threads share out the rows of whichever side is written, so that no two write the same element; the loops over one
  * row are in rows_pool.h. */
 #include "kernels.h"
+#include "../check.h"
 #include "blocks.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WINDOW = 15 }; /* 15·15 places fit below 255, which says "none" */
-
 static amp_status pool_make(const amp_tensor *x, const amp_tensor *y, int size, int stride, int pad, amp_cpu_pool *out,
     amp_error *error)
 {
-    AMP_TRY(amp_cpu_check_pair("max pooling", x, y, 0, error));
-    if (x->shape.n != y->shape.n || x->shape.c != y->shape.c)
-        return amp_fail(error, AMP_BACKEND_FAILED, "max pooling: %d images of %d channels meet %d of %d", x->shape.n,
-            x->shape.c, y->shape.n, y->shape.c);
-    if (size < 1 || size > MAX_WINDOW || stride < 1 || pad < 0)
-        return amp_fail(error, AMP_UNSUPPORTED, "max pooling: size=%d stride=%d padding=%d; size must be 1 to %d, "
-            "stride at least 1, padding at least 0", size, stride, pad, MAX_WINDOW);
+    AMP_TRY(amp_check_maxpool(x, y, size, stride, pad, error));
     *out = (amp_cpu_pool){ .h = x->shape.h, .w = x->shape.w, .c = x->shape.c, .out_h = y->shape.h, .out_w = y->shape.w,
         .size = size, .stride = stride, .offset = pad / 2 };
     return AMP_OK;
@@ -59,23 +52,13 @@ amp_status amp_cpu_maxpool_backward(amp_backend *backend, const amp_tensor *dy, 
     return AMP_OK;
 }
 
-static amp_status check_average(const amp_tensor *image, const amp_tensor *average, amp_error *error)
-{
-    AMP_TRY(amp_cpu_check_pair("average pooling", image, average, 0, error));
-    if (average->shape.n != image->shape.n || average->shape.c != image->shape.c || average->shape.h != 1 ||
-        average->shape.w != 1)
-        return amp_fail(error, AMP_BACKEND_FAILED, "average pooling: %dx%dx%dx%d averages to n=%d h=1 w=1 c=%d only",
-            image->shape.n, image->shape.h, image->shape.w, image->shape.c, image->shape.n, image->shape.c);
-    return AMP_OK;
-}
-
 amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, amp_error *error)
 {
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t pixels = (size_t)x->shape.h * x->shape.w, channels = (size_t)x->shape.c;
     amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
-    AMP_TRY(check_average(x, y, error));
+    AMP_TRY(amp_check_avgpool(x, y, error));
     if (pixels == 0) return AMP_OK;
     float *average = malloc(channels * sizeof *average);
     if (!average) return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
@@ -107,7 +90,7 @@ amp_status amp_cpu_avgpool_backward(amp_backend *backend, const amp_tensor *dy, 
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t pixels = (size_t)dx->shape.h * dx->shape.w, channels = (size_t)dx->shape.c;
     amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
-    AMP_TRY(check_average(dx, dy, error));
+    AMP_TRY(amp_check_avgpool(dx, dy, error));
     float *share = malloc(plan.period * sizeof *share); /* dy/(h·w), a period of it */
     if (!share) return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
     for (int image = 0; image < dx->shape.n; ++image) {
@@ -124,23 +107,12 @@ amp_status amp_cpu_avgpool_backward(amp_backend *backend, const amp_tensor *dy, 
     return AMP_OK;
 }
 
-static amp_status check_upsample(const amp_tensor *small, const amp_tensor *large, int stride, amp_error *error)
-{
-    AMP_TRY(amp_cpu_check_pair("upsampling", small, large, 0, error));
-    if (stride < 1 || large->shape.n != small->shape.n || large->shape.c != small->shape.c ||
-        large->shape.h != small->shape.h * stride || large->shape.w != small->shape.w * stride)
-        return amp_fail(error, AMP_BACKEND_FAILED, "upsampling: %dx%dx%dx%d is not %dx%dx%dx%d times %d", large->shape.n,
-            large->shape.h, large->shape.w, large->shape.c, small->shape.n, small->shape.h, small->shape.w,
-            small->shape.c, stride);
-    return AMP_OK;
-}
-
 amp_status amp_cpu_upsample_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, int stride,
     float scale, amp_error *error)
 {
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
-    AMP_TRY(check_upsample(x, y, stride, error));
+    AMP_TRY(amp_check_upsample(x, y, stride, error));
     size_t lines = (size_t)x->shape.n * x->shape.h, line = (size_t)x->shape.w * x->shape.c, long_line = line * stride;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(y->shape)))
     for (size_t l = 0; l < lines; ++l) {
@@ -157,7 +129,7 @@ amp_status amp_cpu_upsample_backward(amp_backend *backend, const amp_tensor *dy,
 {
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
-    AMP_TRY(check_upsample(dx, dy, stride, error));
+    AMP_TRY(amp_check_upsample(dx, dy, stride, error));
     size_t lines = (size_t)dx->shape.n * dx->shape.h, line = (size_t)dx->shape.w * dx->shape.c;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(dy->shape)))
     for (size_t l = 0; l < lines; ++l)

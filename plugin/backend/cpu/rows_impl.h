@@ -12,7 +12,7 @@
 
 #include <float.h>
 
-#include "activate.h"
+#include "../activate.h"
 #include "lanes.h"
 #include "rows.h"
 

@@ -2,39 +2,45 @@
  *
  * The formulas are those of Darknet's activations.h. Where stock computes through double or overflows inside a
  * formula (tanh of 355 is inf/inf, elu of 710 is 0·inf), these stay in fp32 and finite: equal within a few fp32 ulp
- * wherever stock is finite. A NaN stays a NaN in every one of them. rows_impl.h has vector forms of the three that
- * hot layers use. */
-#ifndef AMP_BACKEND_CPU_ACTIVATE_H
-#define AMP_BACKEND_CPU_ACTIVATE_H
+ * wherever stock is finite. A NaN stays a NaN in every one of them. Written once for every backend: CUDA's kernels
+ * call these functions, and so does the CPU but for the three that hot layers use (vector forms in cpu/rows_impl.h). */
+#ifndef AMP_BACKEND_ACTIVATE_H
+#define AMP_BACKEND_ACTIVATE_H
 
 #include <math.h>
 
-#include "../backend.h"
+#include "backend.h"
+
+#ifdef __CUDACC__
+#define AMP_ACTIVATE static __host__ __device__ __forceinline__
+#else
+#define AMP_ACTIVATE static inline
+#endif
 
 #define AMP_SELU_SCALE 1.0507f
 #define AMP_SELU_ALPHA (1.0507f * 1.6732f) /* scale·alpha */
 
-static inline float amp_activate_stair(float x)
+AMP_ACTIVATE float amp_activate_stair(float x)
 {
     float whole = floorf(x), half = floorf(x * .5f);
     return whole == 2 * half ? half : (x - whole) + half; /* flat on [2k, 2k+1), rising by 1 on [2k+1, 2k+2) */
 }
 
-static inline float amp_activate_plse(float x)
+AMP_ACTIVATE float amp_activate_plse(float x)
 {
     if (x < -4) return .01f * (x + 4);
     if (x > 4) return .01f * (x - 4) + 1;
     return .125f * x + .5f;
 }
 
-static inline float amp_activate_lhtan(float x)
+AMP_ACTIVATE float amp_activate_lhtan(float x)
 {
     if (x < 0) return .001f * x;
     if (x > 1) return .001f * (x - 1) + 1;
     return x;
 }
 
-static inline float amp_activate(float x, amp_activation activation)
+AMP_ACTIVATE float amp_activate(float x, amp_activation activation)
 {
     switch (activation) {
     case AMP_LOGISTIC: return 1 / (1 + expf(-x));
@@ -55,7 +61,7 @@ static inline float amp_activate(float x, amp_activation activation)
 }
 
 /* d act / d x, from y = act(x). */
-static inline float amp_gradient(float y, amp_activation activation)
+AMP_ACTIVATE float amp_gradient(float y, amp_activation activation)
 {
     switch (activation) {
     case AMP_LOGISTIC: return (1 - y) * y;

@@ -1,0 +1,103 @@
+/* What an operation refuses, the same on every backend: tensors that break backend.h's conventions, or whose shapes do
+ * not belong together. Each says what it met in one line. */
+#ifndef AMP_BACKEND_CHECK_H
+#define AMP_BACKEND_CHECK_H
+
+#include "backend.h"
+
+/* Two tensors of one operation: NHWC, one dtype; and of one shape where `same_shape`. */
+static inline amp_status amp_check_pair(const char *operation, const amp_tensor *a, const amp_tensor *b, int same_shape,
+    amp_error *error)
+{
+    amp_shape s = a->shape, t = b->shape;
+    if (a->layout != AMP_NHWC || b->layout != AMP_NHWC)
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its tensors must be NHWC", operation);
+    if (a->dtype != b->dtype)
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s meets %s; its tensors must be of one dtype", operation,
+            amp_dtype_name(a->dtype), amp_dtype_name(b->dtype));
+    if (same_shape && (s.n != t.n || s.h != t.h || s.w != t.w || s.c != t.c))
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %dx%dx%dx%d meets %dx%dx%dx%d (n,h,w,c); the shapes must agree",
+            operation, s.n, s.h, s.w, s.c, t.n, t.h, t.w, t.c);
+    return AMP_OK;
+}
+
+static inline amp_status amp_check_cast(const amp_tensor *src, const amp_tensor *dst, amp_error *error)
+{
+    amp_shape a = src->shape, b = dst->shape;
+    if (a.n != b.n || a.c != b.c || a.h != b.h || a.w != b.w)
+        return amp_fail(error, AMP_BAD_NETWORK, "cast between two shapes: %dx%dx%dx%d (n,c,h,w) to %dx%dx%dx%d",
+            a.n, a.c, a.h, a.w, b.n, b.c, b.h, b.w);
+    return AMP_OK;
+}
+
+enum { AMP_MAX_WINDOW = 15 }; /* of max pooling: 15·15 places fit below 255, which says "none" */
+
+static inline amp_status amp_check_maxpool(const amp_tensor *x, const amp_tensor *y, int size, int stride, int pad,
+    amp_error *error)
+{
+    AMP_TRY(amp_check_pair("max pooling", x, y, 0, error));
+    if (x->shape.n != y->shape.n || x->shape.c != y->shape.c)
+        return amp_fail(error, AMP_BACKEND_FAILED, "max pooling: %d images of %d channels meet %d of %d", x->shape.n,
+            x->shape.c, y->shape.n, y->shape.c);
+    if (size < 1 || size > AMP_MAX_WINDOW || stride < 1 || pad < 0)
+        return amp_fail(error, AMP_UNSUPPORTED, "max pooling: size=%d stride=%d padding=%d; size must be 1 to %d, "
+            "stride at least 1, padding at least 0", size, stride, pad, AMP_MAX_WINDOW);
+    return AMP_OK;
+}
+
+static inline amp_status amp_check_avgpool(const amp_tensor *image, const amp_tensor *average, amp_error *error)
+{
+    AMP_TRY(amp_check_pair("average pooling", image, average, 0, error));
+    if (average->shape.n != image->shape.n || average->shape.c != image->shape.c || average->shape.h != 1 ||
+        average->shape.w != 1)
+        return amp_fail(error, AMP_BACKEND_FAILED, "average pooling: %dx%dx%dx%d averages to n=%d h=1 w=1 c=%d only",
+            image->shape.n, image->shape.h, image->shape.w, image->shape.c, image->shape.n, image->shape.c);
+    return AMP_OK;
+}
+
+static inline amp_status amp_check_upsample(const amp_tensor *small, const amp_tensor *large, int stride,
+    amp_error *error)
+{
+    AMP_TRY(amp_check_pair("upsampling", small, large, 0, error));
+    if (stride < 1 || large->shape.n != small->shape.n || large->shape.c != small->shape.c ||
+        large->shape.h != small->shape.h * stride || large->shape.w != small->shape.w * stride)
+        return amp_fail(error, AMP_BACKEND_FAILED, "upsampling: %dx%dx%dx%d is not %dx%dx%dx%d times %d", large->shape.n,
+            large->shape.h, large->shape.w, large->shape.c, small->shape.n, small->shape.h, small->shape.w,
+            small->shape.c, stride);
+    return AMP_OK;
+}
+
+static inline amp_status amp_check_channels(const amp_tensor *src, int src_first, const amp_tensor *dst, int dst_first,
+    int channels, amp_error *error)
+{
+    AMP_TRY(amp_check_pair("channel copy", src, dst, 0, error));
+    if (src->shape.n != dst->shape.n || src->shape.h != dst->shape.h || src->shape.w != dst->shape.w)
+        return amp_fail(error, AMP_BACKEND_FAILED, "channel copy: %dx%dx%d meets %dx%dx%d (n,h,w); they must agree",
+            src->shape.n, src->shape.h, src->shape.w, dst->shape.n, dst->shape.h, dst->shape.w);
+    if (channels < 0 || src_first < 0 || dst_first < 0 || src_first > src->shape.c - channels ||
+        dst_first > dst->shape.c - channels)
+        return amp_fail(error, AMP_BACKEND_FAILED, "channel copy: %d channels from %d of %d to %d of %d", channels,
+            src_first, src->shape.c, dst_first, dst->shape.c);
+    return AMP_OK;
+}
+
+static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
+    amp_error *error)
+{
+    AMP_TRY(amp_check_pair("shortcut", x, y, 1, error));
+    AMP_TRY(amp_check_pair("shortcut", x, from, 0, error));
+    if (x->shape.n != from->shape.n || x->shape.h != from->shape.h || x->shape.w != from->shape.w)
+        return amp_fail(error, AMP_UNSUPPORTED, "shortcut: %dx%d meets %dx%d (h,w); they must agree", x->shape.h,
+            x->shape.w, from->shape.h, from->shape.w);
+    return AMP_OK;
+}
+
+static inline amp_status amp_check_gather(const amp_tensor *x, const amp_tensor *y, amp_error *error)
+{
+    AMP_TRY(amp_check_pair("gather", x, y, 0, error));
+    if (x->shape.n != y->shape.n)
+        return amp_fail(error, AMP_BACKEND_FAILED, "gather: %d images meet %d", x->shape.n, y->shape.n);
+    return AMP_OK;
+}
+
+#endif

@@ -1,0 +1,161 @@
+/* Between dtypes and layouts: what an image passes on its way in, a delta on its way to or from an fp32 layer, and the
+ * weights between Darknet's OIHW masters and the KRSC that convolutions want. Also the two loops over fp32 arrays that
+ * belong to no layer: a factor on an array, a bias on each channel. */
+#include "kernels.h"
+
+#include "../check.h"
+#include "transpose.cuh"
+
+/* Of both dtypes of a cast, whole groups are 16 bytes or more. */
+enum { CAST_GROUP = 8 };
+
+/* dst (+)= src, in the order they lie in. */
+template <class S, class D, int N>
+__global__ void cast_flat(const S *src, D *dst, size_t count, int accumulate)
+{
+    for (size_t i = amp_thread() * N; i < count; i += amp_threads() * N) {
+        int n = amp_present<N>(i, count);
+        float v[N];
+        amp_get(v, src + i, n);
+        amp_put_or_add(dst + i, v, n, accumulate);
+    }
+}
+
+template <int N>
+__global__ void multiply(float *array, size_t count, float factor)
+{
+    for (size_t i = amp_thread() * N; i < count; i += amp_threads() * N) {
+        int n = amp_present<N>(i, count);
+        float v[N];
+        amp_get(v, array + i, n);
+        #pragma unroll
+        for (int j = 0; j < N; ++j) v[j] *= factor;
+        amp_put(array + i, v, n);
+    }
+}
+
+/* y[r][c] += bias[c]: a thread reads its biases once for all rows. */
+template <class T, int N>
+__global__ void add_bias(T *y, const float *bias, size_t rows, size_t channels)
+{
+    for (size_t c = amp_thread() * N; c < channels; c += amp_threads() * N) {
+        int n = amp_present<N>(c, channels);
+        float b[N];
+        amp_get(b, bias + c, n);
+        for (size_t r = amp_row(); r < rows; r += amp_rows()) {
+            float v[N];
+            amp_get(v, y + r * channels + c, n);
+            #pragma unroll
+            for (int j = 0; j < N; ++j) v[j] += b[j];
+            amp_put(y + r * channels + c, v, n);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ launchers */
+
+/* A side of a cast. */
+typedef struct numbers { void *data; amp_dtype dtype; } numbers;
+
+/* Runs a statement with `S` and `D` as the C++ types of two dtypes. */
+#define BY_TWO_DTYPES(src, dst, ...) \
+    AMP_CUDA_BY_DTYPE(src, typedef T S; AMP_CUDA_BY_DTYPE(dst, typedef T D; __VA_ARGS__))
+
+template <class S, class D, int N>
+static amp_status run_flat(amp_backend *backend, const void *src, void *dst, size_t count, int accumulate, amp_error *error)
+{
+    unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (cast_flat<S, D, N>), (const S *)src, (D *)dst, count, accumulate);
+    return AMP_OK;
+}
+
+static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t count, int accumulate, amp_error *error)
+{
+    if (src.dtype == dst.dtype && !accumulate)
+        return amp_cuda_copy(backend, src.data, dst.data, count * amp_dtype_size(src.dtype), error);
+    int wide = amp_aligned(src.data) && amp_aligned(dst.data);
+    BY_TWO_DTYPES(src.dtype, dst.dtype, {
+        if (wide) AMP_TRY((run_flat<S, D, CAST_GROUP>(backend, src.data, dst.data, count, accumulate, error)));
+        else AMP_TRY((run_flat<S, D, 1>(backend, src.data, dst.data, count, accumulate, error)));
+    });
+    return AMP_OK;
+}
+
+template <class S, class D>
+static amp_status run_transpose(amp_backend *backend, const void *src, void *dst, amp_transpose t, amp_error *error)
+{
+    dim3 blocks(t.down * t.across, (unsigned)(t.images < 65535 ? t.images : 65535));
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>), (const S *)src, (D *)dst, t);
+    return AMP_OK;
+}
+
+/* dst (+)= src transposed, for each of `images` matrices of rows × columns. */
+static amp_status transposed(amp_backend *backend, numbers src, numbers dst, size_t images, size_t rows, size_t columns,
+    int accumulate, amp_error *error)
+{
+    if (!images || !rows || !columns) return AMP_OK;
+    if (rows == 1 || columns == 1) return flat(backend, src, dst, images * rows * columns, accumulate, error);
+    amp_transpose t = { images, (unsigned)rows, (unsigned)columns, 0, 0, 0, 0, 0, 0, accumulate };
+    amp_transpose_cut(&t);
+    t.src_wide = amp_side_wide(src.data, src.dtype, images, rows, columns, t.tile_columns);
+    t.dst_wide = amp_side_wide(dst.data, dst.dtype, images, columns, rows, t.tile_rows);
+    BY_TWO_DTYPES(src.dtype, dst.dtype, AMP_TRY((run_transpose<S, D>(backend, src.data, dst.data, t, error))));
+    return AMP_OK;
+}
+
+amp_status amp_cuda_cast(amp_backend *backend, const amp_tensor *src, const amp_tensor *dst, int accumulate, amp_error *error)
+{
+    AMP_TRY(amp_check_cast(src, dst, error));
+    size_t images = (size_t)src->shape.n, channels = (size_t)src->shape.c, pixels = (size_t)src->shape.h * src->shape.w;
+    numbers from = { src->data, src->dtype }, to = { dst->data, dst->dtype };
+    if (!amp_shape_count(src->shape)) return AMP_OK;
+    if (src->layout == dst->layout) return flat(backend, from, to, images * channels * pixels, accumulate, error);
+    if (src->layout == AMP_NCHW) return transposed(backend, from, to, images, channels, pixels, accumulate, error);
+    return transposed(backend, from, to, images, pixels, channels, accumulate, error);
+}
+
+amp_status amp_cuda_weights_to_krsc(amp_backend *backend, const float *oihw, void *krsc, amp_dtype dtype, int k, int c,
+    int size_h, int size_w, amp_error *error)
+{
+    numbers masters = { (void *)oihw, AMP_FP32 }, copy = { krsc, dtype };
+    return transposed(backend, masters, copy, (size_t)k, (size_t)c, (size_t)size_h * size_w, 0, error);
+}
+
+amp_status amp_cuda_gradient_from_krsc(amp_backend *backend, const void *krsc, amp_dtype dtype, float *oihw, int k, int c,
+    int size_h, int size_w, amp_error *error)
+{
+    numbers gradient = { (void *)krsc, dtype }, sum = { oihw, AMP_FP32 };
+    return transposed(backend, gradient, sum, (size_t)k, (size_t)size_h * size_w, (size_t)c, 1, error);
+}
+
+template <int N> static amp_status run_multiply(amp_backend *backend, float *array, size_t count, float factor, amp_error *error)
+{
+    AMP_LAUNCH(backend, amp_cuda_blocks(backend, amp_divide_up(count, N)), AMP_CUDA_THREADS, multiply<N>, array, count, factor);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_scale(amp_backend *backend, float *array, size_t count, float factor, amp_error *error)
+{
+    if (!count) return AMP_OK;
+    return amp_aligned(array) ? run_multiply<AMP_WIDE(float)>(backend, array, count, factor, error)
+                              : run_multiply<1>(backend, array, count, factor, error);
+}
+
+template <class T, int N>
+static amp_status run_add_bias(amp_backend *backend, const amp_tensor *y, const float *bias, size_t rows, amp_error *error)
+{
+    size_t channels = (size_t)y->shape.c;
+    amp_plane plane = amp_cuda_plane(backend, rows, amp_divide_up(channels, N));
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (add_bias<T, N>), (T *)y->data, bias, rows, channels);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_add_bias(amp_backend *backend, const amp_tensor *y, const float *bias, amp_error *error)
+{
+    AMP_TRY(amp_check_pair("bias", y, y, 1, error));
+    size_t rows = (size_t)y->shape.n * y->shape.h * y->shape.w, bytes = (size_t)y->shape.c * amp_dtype_size(y->dtype);
+    if (!rows || !y->shape.c) return AMP_OK;
+    int wide = amp_aligned(y->data) && amp_aligned(bias) && (rows == 1 || bytes % 16 == 0);
+    AMP_CUDA_BY_DTYPE(y->dtype, AMP_CUDA_BY_GROUP(wide, AMP_TRY((run_add_bias<T, N>(backend, y, bias, rows, error)))));
+    return AMP_OK;
+}

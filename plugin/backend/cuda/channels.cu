@@ -1,0 +1,188 @@
+/* What moves elements without windows or statistics: channel copies (route), shortcuts, fixed rearrangements (reorg)
+ * and dropout.
+ *
+ * Where both tensors have other channels beside those that move, pixels are the rows of a plane and groups of channels its
+ * columns; where they have not, all pixels are one long row. */
+#include "kernels.h"
+
+#include "../check.h"
+#include "device.cuh"
+
+static size_t pixels_of(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
+
+/* Can rows that lie `step` elements apart, the first at p, be moved in 16-byte groups? */
+static int wide_rows(const void *p, size_t rows, size_t step, amp_dtype dtype)
+{
+    return amp_aligned(p) && (rows <= 1 || step * amp_dtype_size(dtype) % 16 == 0);
+}
+
+/* ------------------------------------------------------------------------------------------------ channels */
+
+/* Rows of `columns` words, moved as they are. */
+template <class W>
+__global__ void move_words(const W *src, size_t src_step, W *dst, size_t dst_step, size_t rows, size_t columns)
+{
+    for (size_t c = amp_thread(); c < columns; c += amp_threads())
+        for (size_t r = amp_row(); r < rows; r += amp_rows()) dst[r * dst_step + c] = src[r * src_step + c];
+}
+
+/* dst (+)= alpha·src, row by row. */
+template <class T, int N>
+__global__ void move_scaled(const T *src, size_t src_step, T *dst, size_t dst_step, size_t rows, size_t columns,
+    float alpha, int accumulate)
+{
+    for (size_t c = amp_thread() * N; c < columns; c += amp_threads() * N) {
+        int n = amp_present<N>(c, columns);
+        for (size_t r = amp_row(); r < rows; r += amp_rows()) {
+            float v[N];
+            amp_get(v, src + r * src_step + c, n);
+            #pragma unroll
+            for (int j = 0; j < N; ++j) v[j] *= alpha;
+            amp_put_or_add(dst + r * dst_step + c, v, n, accumulate);
+        }
+    }
+}
+
+/* Rows of `columns` elements of T, `*_step` apart. */
+typedef struct channel_rows {
+    const char *src;
+    char *dst;
+    size_t src_step, dst_step, rows, columns;
+} channel_rows;
+
+template <class W> static amp_status run_move_words(amp_backend *backend, const channel_rows *m, size_t element, amp_error *error)
+{
+    size_t columns = m->columns * element / sizeof(W);
+    amp_plane plane = amp_cuda_plane(backend, m->rows, columns);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (move_words<W>), (const W *)m->src, m->src_step * element / sizeof(W),
+        (W *)m->dst, m->dst_step * element / sizeof(W), m->rows, columns);
+    return AMP_OK;
+}
+
+/* The bits as they are, NaN payloads included: in the widest words that all addresses and lengths are multiples of. */
+static amp_status run_copy(amp_backend *backend, const channel_rows *m, size_t element, amp_error *error)
+{
+    if (m->rows == 1) return amp_cuda_copy(backend, m->src, m->dst, m->columns * element, error);
+    size_t all = (size_t)m->src | (size_t)m->dst | (m->src_step | m->dst_step | m->columns) * element;
+    if (all % 16 == 0) return run_move_words<uint4>(backend, m, element, error);
+    if (all % 8 == 0) return run_move_words<uint2>(backend, m, element, error);
+    if (all % 4 == 0) return run_move_words<uint32_t>(backend, m, element, error);
+    return run_move_words<uint16_t>(backend, m, element, error);
+}
+
+template <class T, int N>
+static amp_status run_move_scaled(amp_backend *backend, const channel_rows *m, float alpha, int accumulate, amp_error *error)
+{
+    amp_plane plane = amp_cuda_plane(backend, m->rows, amp_divide_up(m->columns, N));
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (move_scaled<T, N>), (const T *)m->src, m->src_step, (T *)m->dst, m->dst_step,
+        m->rows, m->columns, alpha, accumulate);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_channels(amp_backend *backend, const amp_tensor *src, int src_first, const amp_tensor *dst,
+    int dst_first, int channels, float alpha, int accumulate, amp_error *error)
+{
+    AMP_TRY(amp_check_channels(src, src_first, dst, dst_first, channels, error));
+    size_t element = amp_dtype_size(src->dtype);
+    channel_rows m = { (const char *)src->data + (size_t)src_first * element, (char *)dst->data + (size_t)dst_first * element,
+        (size_t)src->shape.c, (size_t)dst->shape.c, pixels_of(src), (size_t)channels };
+    if (!m.rows || !m.columns) return AMP_OK;
+    if (m.src_step == m.columns && m.dst_step == m.columns) m.columns *= m.rows, m.rows = 1;
+    if (alpha == 1 && !accumulate) return run_copy(backend, &m, element, error);
+    int wide = wide_rows(m.src, m.rows, m.src_step, src->dtype) && wide_rows(m.dst, m.rows, m.dst_step, dst->dtype);
+    AMP_CUDA_BY_DTYPE(src->dtype, AMP_CUDA_BY_GROUP(wide,
+        AMP_TRY((run_move_scaled<T, N>(backend, &m, alpha, accumulate, error)))));
+    return AMP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ shortcut */
+
+/* y = act(alpha·x + beta·from) in the first `both` columns of each row, act(x) in the others. */
+template <class T, int N, int A>
+__global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size_t rows, size_t columns, size_t both,
+    float alpha, float beta, amp_activation given)
+{
+    const amp_activation activation = amp_chosen<A>(given);
+    for (size_t c = amp_thread() * N; c < columns; c += amp_threads() * N) {
+        int n = amp_present<N>(c, columns), common = c < both ? amp_present<N>(c, both) : 0;
+        for (size_t r = amp_row(); r < rows; r += amp_rows()) {
+            float v[N], f[N];
+            amp_get(v, x + r * columns + c, n);
+            if (common) {
+                amp_get(f, from + r * from_step + c, common);
+                #pragma unroll
+                for (int j = 0; j < N; ++j)
+                    if (j < common) v[j] = alpha * v[j] + beta * f[j];
+            }
+            #pragma unroll
+            for (int j = 0; j < N; ++j) v[j] = amp_activate(v[j], activation);
+            amp_put(y + r * columns + c, v, n);
+        }
+    }
+}
+
+typedef struct shortcut_rows { size_t rows, columns, from_step, both; } shortcut_rows;
+
+template <class T, int N, int A>
+static amp_status run_shortcut(amp_backend *backend, const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
+    const shortcut_rows *s, float alpha, float beta, amp_activation activation, amp_error *error)
+{
+    amp_plane plane = amp_cuda_plane(backend, s->rows, amp_divide_up(s->columns, N));
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut<T, N, A>), (const T *)x->data, (const T *)from->data, s->from_step,
+        (T *)y->data, s->rows, s->columns, s->both, alpha, beta, activation);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_shortcut_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *from,
+    const amp_tensor *y, float alpha, float beta, amp_activation activation, amp_error *error)
+{
+    AMP_TRY(amp_check_shortcut(x, from, y, error));
+    size_t c = (size_t)x->shape.c, from_c = (size_t)from->shape.c;
+    shortcut_rows s = { pixels_of(x), c, from_c, c < from_c ? c : from_c };
+    if (!s.rows || !s.columns) return AMP_OK;
+    if (c == from_c) s.columns *= s.rows, s.both = s.from_step = s.columns, s.rows = 1;
+    int wide = wide_rows(x->data, s.rows, c, x->dtype) && wide_rows(y->data, s.rows, c, y->dtype) &&
+        wide_rows(from->data, s.rows, from_c, from->dtype);
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide, AMP_CUDA_BY_ACTIVATION(activation,
+        AMP_TRY((run_shortcut<T, N, A>(backend, x, from, y, &s, alpha, beta, activation, error))))));
+    return AMP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ dropout */
+
+/* y (+)= keep ? scale·x : 0. */
+template <class T, int N>
+__global__ void drop(const T *x, T *y, const uint8_t *keep, size_t count, float scale, int accumulate)
+{
+    for (size_t i = amp_thread() * N; i < count; i += amp_threads() * N) {
+        int n = amp_present<N>(i, count);
+        uint8_t kept[N] = { 0 };
+        float v[N];
+        amp_read(kept, keep + i, n);
+        amp_get(v, x + i, n);
+        #pragma unroll
+        for (int j = 0; j < N; ++j) v[j] = kept[j] ? scale * v[j] : 0; /* a dropped NaN too is 0 */
+        amp_put_or_add(y + i, v, n, accumulate);
+    }
+}
+
+template <class T, int N>
+static amp_status run_drop(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep,
+    float scale, int accumulate, amp_error *error)
+{
+    size_t count = amp_shape_count(x->shape);
+    unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (drop<T, N>), (const T *)x->data, (T *)y->data, keep, count, scale, accumulate);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_dropout(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep,
+    float scale, int accumulate, amp_error *error)
+{
+    AMP_TRY(amp_check_pair("dropout", x, y, 1, error));
+    if (!amp_shape_count(x->shape)) return AMP_OK;
+    int wide = amp_aligned(x->data) && amp_aligned(y->data) && amp_aligned(keep, 16 / amp_dtype_size(x->dtype));
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide,
+        AMP_TRY((run_drop<T, N>(backend, x, y, keep, scale, accumulate, error)))));
+    return AMP_OK;
+}

@@ -1,0 +1,131 @@
+/* An NHWC tensor as the kernels see it that work channel by channel: rows of pixels, each row made of packs, and the way
+ * blocks share them out. And the sums over those rows, in an order that depends on the shape alone.
+ *
+ * A pack is what one thread loads at once: 16 bytes where the channels fill such packs and memory is aligned, else one
+ * element. A block is `lanes` packs wide and AMP_COLUMN_THREADS/lanes pixels high, and moves down `block_rows` pixels; few
+ * channels make it high, so that neighbouring threads always read neighbouring memory.
+ *
+ * Each thread adds RUN rows at most in fp32 before it adds to its double, so fp32's error stays that of a short sum. */
+#ifndef AMP_BACKEND_CUDA_COLUMNS_CUH
+#define AMP_BACKEND_CUDA_COLUMNS_CUH
+
+#include "device.cuh"
+
+enum {
+    AMP_COLUMN_THREADS = 256,
+    AMP_COLUMN_LANES = 32,    /* most packs across a block: 512 bytes */
+    AMP_COLUMN_BLOCKS = 2048, /* about as many: several rounds on the largest device, few partial sums */
+    AMP_COLUMN_ROWS = 8,      /* fewest rows of a thread that are worth its start */
+    AMP_COLUMN_RUN = 64       /* rows that are summed in fp32 */
+};
+
+/* One element where amp_pack holds 16 bytes. */
+template <class T> struct amp_single {
+    static const int count = 1;
+    T one;
+    __device__ __forceinline__ float get(int) const { return amp_load(one); }
+    __device__ __forceinline__ void set(int, float v) { one = amp_store<T>(v); }
+};
+
+/* Run a statement with `P` as the pack of a dtype. */
+#define AMP_CUDA_BY_PACK(dtype, wide, ...) do { \
+        if (wide) AMP_CUDA_BY_DTYPE(dtype, typedef amp_pack<T> P; __VA_ARGS__); \
+        else AMP_CUDA_BY_DTYPE(dtype, typedef amp_single<T> P; __VA_ARGS__); \
+    } while (0)
+
+/* Can this tensor be read in packs of 16 bytes? */
+static inline bool amp_cuda_wide(const amp_tensor *t)
+{
+    return (size_t)t->shape.c * amp_dtype_size(t->dtype) % 16 == 0 && amp_aligned(t->data);
+}
+
+static inline int amp_cuda_packs(const amp_tensor *t, bool wide)
+{
+    return wide ? (int)((size_t)t->shape.c * amp_dtype_size(t->dtype) / 16) : t->shape.c;
+}
+
+typedef struct amp_columns {
+    size_t rows;                /* pixels of each image: of all together where images is 1 */
+    size_t block_rows;
+    unsigned images, chunks;    /* chunks of block_rows in each image */
+    int packs, lanes, groups;   /* groups of lanes, side by side */
+} amp_columns;
+
+static inline amp_columns amp_columns_make(size_t rows, unsigned images, int packs)
+{
+    amp_columns c = { rows, 0, images, 0, packs, 1, 0 };
+    while (c.lanes < AMP_COLUMN_LANES && c.lanes < packs) c.lanes *= 2;
+    c.groups = (packs + c.lanes - 1) / c.lanes;
+    size_t height = AMP_COLUMN_THREADS / c.lanes, all = height * AMP_COLUMN_BLOCKS;
+    size_t each = amp_divide_up(rows * images * c.groups, all);
+    if (each < AMP_COLUMN_ROWS) each = AMP_COLUMN_ROWS;
+    c.block_rows = height * each;
+    c.chunks = (unsigned)(amp_divide_up(rows, c.block_rows));
+    return c;
+}
+
+static inline unsigned amp_columns_blocks(const amp_columns *c) { return c->images * c->chunks * c->groups; }
+
+/* What one thread works on: pack `pack` of rows first, first + step, ... below end. */
+typedef struct amp_column {
+    size_t first, end;
+    int step, pack;
+    unsigned image, chunk;
+} amp_column;
+
+static __device__ __forceinline__ amp_column amp_column_of(const amp_columns &c, unsigned block)
+{
+    amp_column at;
+    unsigned chunk = block / c.groups;
+    at.pack = (int)(block % c.groups) * c.lanes + (int)threadIdx.x % c.lanes;
+    at.image = chunk / c.chunks;
+    at.chunk = chunk % c.chunks;
+    at.step = AMP_COLUMN_THREADS / c.lanes;
+    at.first = at.chunk * c.block_rows;
+    at.end = at.first + c.block_rows < c.rows ? at.first + c.block_rows : c.rows;
+    at.first += threadIdx.x / c.lanes;
+    if (at.pack >= c.packs) at.first = at.end; /* beside the tensor: nothing to do, but barriers to meet */
+    return at;
+}
+
+/* Adds this thread's rows of x to sums. */
+template <class P, int W> __device__ __forceinline__ void amp_columns_sum(const P *__restrict__ x, const amp_columns &c,
+    const amp_column &at, double (&sums)[W])
+{
+    const int n = 4; /* rows in flight */
+    x += at.image * c.rows * c.packs + at.pack;
+    for (size_t row = at.first; row < at.end;) {
+        float run[W] = {};
+        for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; r += n, row += n * at.step) {
+            P p[n] = {};
+            #pragma unroll
+            for (int u = 0; u < n; ++u)
+                if (row + u * at.step < at.end) p[u] = x[(row + u * at.step) * c.packs];
+            #pragma unroll
+            for (int i = 0; i < W; ++i) run[i] += (p[0].get(i) + p[1].get(i)) + (p[2].get(i) + p[3].get(i));
+        }
+        #pragma unroll
+        for (int i = 0; i < W; ++i) sums[i] += (double)run[i];
+    }
+}
+
+/* Adds up what the threads of a block have for the same pack; true for the thread that then holds the sum. */
+template <int K, int W> __device__ __forceinline__ bool amp_columns_fold(const amp_columns &c, double (&sums)[K][W])
+{
+    __shared__ double tree[K * W][AMP_COLUMN_THREADS];
+    int t = (int)threadIdx.x;
+    #pragma unroll
+    for (int k = 0; k < K * W; ++k) tree[k][t] = sums[k / W][k % W];
+    for (int half = AMP_COLUMN_THREADS / 2; half >= c.lanes; half /= 2) {
+        __syncthreads();
+        if (t < half)
+            #pragma unroll
+            for (int k = 0; k < K * W; ++k) tree[k][t] += tree[k][t + half];
+    }
+    if (t >= c.lanes) return false;
+    #pragma unroll
+    for (int k = 0; k < K * W; ++k) sums[k / W][k % W] = tree[k][t];
+    return true;
+}
+
+#endif

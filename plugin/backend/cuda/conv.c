@@ -1,0 +1,183 @@
+/* Convolutions by cuDNN, and connected layers by cuBLAS.
+ *
+ * The library is handed a copy of the weights in the dtype of the data and in the order that NHWC data wants (KRSC: k, rows,
+ * columns, c/groups). It writes the weights' gradient in that form too; a kernel adds it to the fp32 sum, which no dtype of
+ * 16 bits could hold over subdivisions. cuBLAS writes fp32, and straight into the sum where both orders are the same. */
+#include "conv.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "conv_tune.h"
+#include "cudnn_graph.h"
+#include "gemm.h"
+#include "kernels.h"
+#include "memory.h"
+
+enum { FORWARD, BACKWARD_WEIGHTS, BACKWARD_DATA, BACKWARD_DATA_ADDING, PASSES };
+
+struct amp_conv {
+    amp_conv_desc desc;
+    amp_shape y;
+    int connected;                 /* a matrix product, */
+    amp_cuda_product product;      /* this one; otherwise */
+    amp_conv_plan *plans[PASSES];  /* these, as far as they were asked for; cuDNN's */
+    void *weights;                 /* KRSC; NULL: not loaded */
+};
+
+/* ------------------------------------------------------------------------------------------------ creating */
+
+static amp_conv_problem problem_of(const amp_conv_desc *d, int pass, int deterministic)
+{
+    static const amp_conv_pass passes[PASSES] = {
+        [FORWARD] = AMP_CONV_FORWARD, [BACKWARD_WEIGHTS] = AMP_CONV_BACKWARD_FILTER,
+        [BACKWARD_DATA] = AMP_CONV_BACKWARD_DATA, [BACKWARD_DATA_ADDING] = AMP_CONV_BACKWARD_DATA };
+    return (amp_conv_problem){ d->x.n, d->x.c, d->x.h, d->x.w, d->k, d->size_h, d->size_w, d->stride, d->pad, 1, d->groups,
+                               d->dtype, passes[pass], pass == BACKWARD_DATA_ADDING, deterministic };
+}
+
+static amp_status conv_fail(const amp_conv *conv, int pass, const char *why, amp_error *error)
+{
+    char text[AMP_CONV_TEXT];
+    amp_conv_problem problem = problem_of(&conv->desc, pass, 0);
+    amp_conv_problem_text(&problem, text);
+    return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", text, why);
+}
+
+static int wanted(const amp_conv_desc *d, int pass)
+{
+    return pass == FORWARD || (d->training && (pass == BACKWARD_WEIGHTS || d->wants_dx));
+}
+
+static size_t weight_count(const amp_conv_desc *d) { return (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w; }
+
+/* Whether the window covers the whole input, so that nothing slides. */
+static int is_connected(const amp_conv_desc *d)
+{
+    return d->size_h == d->x.h && d->size_w == d->x.w && !d->pad && d->groups == 1 && amp_shape_image(d->x) <= INT_MAX;
+}
+
+/* The workspace grew for whatever was timed; give back what no chosen engine asks for. */
+static void trim_workspace(amp_backend *backend, const amp_conv *conv)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    for (int i = 0; i < PASSES; i++)
+        if (conv->plans[i] && conv->plans[i]->current.workspace > cuda->workspace_needed)
+            cuda->workspace_needed = conv->plans[i]->current.workspace;
+    amp_cuda_trim(backend);
+}
+
+static amp_status make_plans(amp_backend *backend, amp_conv *conv, amp_error *error)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    const size_t element = amp_dtype_size(conv->desc.dtype);
+    const amp_cuda_conv_bytes bytes = { amp_shape_count(conv->desc.x) * element, weight_count(&conv->desc) * element,
+                                        amp_shape_count(conv->y) * element };
+    for (int pass = 0; pass < PASSES; pass++) {
+        if (!wanted(&conv->desc, pass)) continue;
+        amp_conv_problem problem = problem_of(&conv->desc, pass, cuda->settings.deterministic);
+        AMP_TRY(amp_cudnn_plan(cuda->cudnn, &problem, &conv->plans[pass], error));
+    }
+    amp_status status = amp_cuda_conv_tune(backend, conv->plans, PASSES, &bytes, error);
+    trim_workspace(backend, conv);
+    return status;
+}
+
+amp_status amp_cuda_conv_create(amp_backend *backend, const amp_conv_desc *desc, amp_conv **out, amp_error *error)
+{
+    amp_conv_problem forward = problem_of(desc, FORWARD, 0);
+    AMP_TRY(amp_conv_problem_check(&forward, error));
+    amp_conv *conv = calloc(1, sizeof *conv);
+    if (!conv) return amp_fail(error, AMP_NO_MEMORY, "no memory for a convolution");
+    conv->desc = *desc;
+    conv->y = amp_conv_output(desc);
+    conv->connected = is_connected(desc);
+    if (conv->connected)
+        conv->product = (amp_cuda_product){ desc->x.n, (int)amp_shape_image(desc->x), desc->k, desc->dtype };
+    amp_status status = conv->connected ? amp_cuda_gemm_start(backend, error) : make_plans(backend, conv, error);
+    if (status == AMP_OK) *out = conv;
+    else amp_cuda_conv_destroy(backend, conv);
+    return status;
+}
+
+void amp_cuda_conv_destroy(amp_backend *backend, amp_conv *conv)
+{
+    if (!conv) return;
+    amp_cuda_conv_drop_weights(backend, conv);
+    free(conv);
+}
+
+/* ------------------------------------------------------------------------------------------------ weights */
+
+amp_status amp_cuda_conv_load_weights(amp_backend *backend, amp_conv *conv, const float *weights, amp_error *error)
+{
+    const amp_conv_desc *d = &conv->desc;
+    const size_t bytes = weight_count(d) * amp_dtype_size(d->dtype);
+    if (!conv->weights) AMP_TRY(amp_cuda_take(backend, bytes, "copies of weights", &conv->weights, error));
+    return amp_cuda_weights_to_krsc(backend, weights, conv->weights, d->dtype, d->k, d->x.c / d->groups, d->size_h,
+                                    d->size_w, error);
+}
+
+void amp_cuda_conv_drop_weights(amp_backend *backend, amp_conv *conv)
+{
+    amp_cuda_release(backend, conv->weights);
+    conv->weights = NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------ running */
+
+static amp_status check(const amp_conv *conv, int pass, amp_error *error)
+{
+    if (pass != FORWARD && !conv->desc.training) return conv_fail(conv, pass, "it was created without training", error);
+    if (!wanted(&conv->desc, pass)) return conv_fail(conv, pass, "it was created without wants_dx", error);
+    if (pass != BACKWARD_WEIGHTS && !conv->weights) return conv_fail(conv, pass, "its weights were not loaded", error);
+    return AMP_OK;
+}
+
+static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void *x, void *w, const void *y,
+                      amp_error *error)
+{
+    /* The pass decides which of the three is written: conv_plan.h. */
+    const amp_conv_buffers buffers = { (void *)x, w, (void *)y };
+    amp_status status = amp_cudnn_run(amp_cuda_of(backend)->cudnn, conv->plans[pass], &buffers, error);
+    cudaGetLastError(); /* what an engine met that another one replaced must not be taken for the next launch's */
+    return status;
+}
+
+amp_status amp_cuda_conv_forward(amp_backend *backend, amp_conv *conv, const void *x, const float *bias, void *y,
+                                 amp_error *error)
+{
+    AMP_TRY(check(conv, FORWARD, error));
+    if (conv->connected) AMP_TRY(amp_cuda_gemm_forward(backend, &conv->product, x, conv->weights, y, error));
+    else AMP_TRY(run(backend, conv, FORWARD, x, conv->weights, y, error));
+    if (!bias) return AMP_OK;
+    const amp_tensor output = { .data = y, .dtype = conv->desc.dtype, .layout = AMP_NHWC, .shape = conv->y };
+    return amp_cuda_add_bias(backend, &output, bias, error);
+}
+
+amp_status amp_cuda_conv_backward_data(amp_backend *backend, amp_conv *conv, const void *dy, void *dx, int accumulate,
+                                       amp_error *error)
+{
+    const int pass = accumulate ? BACKWARD_DATA_ADDING : BACKWARD_DATA;
+    AMP_TRY(check(conv, pass, error));
+    if (conv->connected)
+        return amp_cuda_gemm_backward_data(backend, &conv->product, dy, conv->weights, dx, accumulate, error);
+    return run(backend, conv, pass, dx, conv->weights, dy, error);
+}
+
+amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, const void *x, const void *dy, float *dw,
+                                          amp_error *error)
+{
+    const amp_conv_desc *d = &conv->desc;
+    /* (k, c, rows, columns) and (k, rows, columns, c) are one order. */
+    const int same_order = d->x.c / d->groups == 1 || (d->size_h == 1 && d->size_w == 1);
+    const amp_dtype dtype = conv->connected ? AMP_FP32 : d->dtype; /* of the gradient in scratch */
+    void *krsc;
+    AMP_TRY(check(conv, BACKWARD_WEIGHTS, error));
+    if (conv->connected && same_order)
+        return amp_cuda_gemm_backward_weights(backend, &conv->product, x, dy, dw, 1, error);
+    AMP_TRY(amp_cuda_scratch(backend, weight_count(d) * amp_dtype_size(dtype), &krsc, error));
+    if (conv->connected) AMP_TRY(amp_cuda_gemm_backward_weights(backend, &conv->product, x, dy, krsc, 0, error));
+    else AMP_TRY(run(backend, conv, BACKWARD_WEIGHTS, x, krsc, dy, error));
+    return amp_cuda_gradient_from_krsc(backend, krsc, dtype, dw, d->k, d->x.c / d->groups, d->size_h, d->size_w, error);
+}

@@ -1,0 +1,295 @@
+/* Choosing, building, timing and remembering the engines of convolutions; see conv_plan.h. */
+#include "conv_plan.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct amp_conv_plans {
+    const amp_conv_library *library;
+    void *self;
+    size_t workspace_cap;
+    amp_conv_plan **list;
+    int count, room;
+};
+
+/* ------------------------------------------------------------------------------------------------ problems */
+
+/* Output rows or columns, in 64 bits because the numbers come from a .cfg; 0 or less: none. */
+static int64_t out_size(int in, int size, const amp_conv_problem *p)
+{
+    int64_t room = in + 2 * (int64_t)p->pad - ((int64_t)(size - 1) * p->dilation + 1);
+    return room < 0 ? 0 : room / p->stride + 1;
+}
+
+int amp_conv_problem_out_h(const amp_conv_problem *p) { return (int)out_size(p->h, p->size_h, p); }
+int amp_conv_problem_out_w(const amp_conv_problem *p) { return (int)out_size(p->w, p->size_w, p); }
+
+static const char *pass_name(const amp_conv_problem *p)
+{
+    static const char *const names[] = { "forward", "backward data", "backward filter" };
+    return p->accumulate ? "backward data (adding)" : names[p->pass];
+}
+
+void amp_conv_problem_text(const amp_conv_problem *p, char text[AMP_CONV_TEXT])
+{
+    snprintf(text, AMP_CONV_TEXT, "convolution %s of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d, padding %d, "
+             "dilation %d, groups %d, in %s%s", pass_name(p), p->n, p->c, p->h, p->w, p->k, p->size_h, p->size_w, p->stride,
+             p->pad, p->dilation, p->groups, amp_dtype_name(p->dtype), p->deterministic ? ", deterministic" : "");
+}
+
+amp_status amp_conv_problem_check(const amp_conv_problem *p, amp_error *error)
+{
+    const char *why = NULL;
+    if (p->n < 1 || p->c < 1 || p->h < 1 || p->w < 1) why = "the input is empty";
+    else if (p->k < 1 || p->size_h < 1 || p->size_w < 1) why = "the filters are empty";
+    else if (p->stride < 1 || p->pad < 0) why = "stride must be at least 1 and padding 0 or more";
+    else if (p->dilation < 1) why = "dilation must be at least 1";
+    else if (p->groups < 1 || p->c % p->groups || p->k % p->groups) why = "groups must divide channels and filters";
+    else if (p->accumulate && p->pass != AMP_CONV_BACKWARD_DATA) why = "only backward data accumulates";
+    else {
+        int64_t h = out_size(p->h, p->size_h, p), w = out_size(p->w, p->size_w, p);
+        if (h < 1 || w < 1) why = "the window is larger than the padded input";
+        else if (h > INT_MAX || w > INT_MAX) why = "the output is too large";
+    }
+    if (!why) return AMP_OK;
+    char text[AMP_CONV_TEXT];
+    amp_conv_problem_text(p, text);
+    return amp_fail(error, AMP_BAD_NETWORK, "%s: %s", text, why);
+}
+
+/* ---------------------------------------------------------------------------------------------- candidates */
+
+typedef enum verdict { FIT, DOWN_CONVERTS, TF32, NONDETERMINISTIC, OVER_CAP, VERDICTS } verdict;
+
+static verdict judge(const amp_conv_candidate *c, const amp_conv_problem *p, size_t workspace_cap)
+{
+    if (c->notes & AMP_CONV_DOWN_CONVERTS) return DOWN_CONVERTS;
+    if (p->dtype == AMP_FP32 && (c->notes & AMP_CONV_TENSOR_CORE)) return TF32;
+    if (p->deterministic && (c->notes & AMP_CONV_NONDETERMINISTIC)) return NONDETERMINISTIC;
+    if (c->workspace > workspace_cap) return OVER_CAP;
+    return FIT;
+}
+
+/* The order among candidates that are fit, before the library's own. */
+static int preference(const amp_conv_candidate *c, const amp_conv_problem *p)
+{
+    int reduced = (c->notes & AMP_CONV_REDUCED_REDUCTION) != 0;
+    int slow = p->groups == 1 && !(c->notes & AMP_CONV_TENSOR_CORE);
+    return 2 * slow + reduced;
+}
+
+int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_problem *problem, size_t workspace_cap)
+{
+    amp_conv_candidate *list = candidates->list;
+    int fit = 0;
+    for (int i = 0; i < candidates->count; i++) {
+        amp_conv_candidate c = list[i];
+        if (judge(&c, problem, workspace_cap) != FIT) continue;
+        int to = fit++;
+        /* [fit, i) holds unfit ones: make room for c behind the fit, then move it up to its place. */
+        memmove(&list[to + 1], &list[to], sizeof *list * (size_t)(i - to));
+        while (to > 0 && preference(&list[to - 1], problem) > preference(&c, problem)) {
+            list[to] = list[to - 1];
+            to--;
+        }
+        list[to] = c;
+    }
+    return fit;
+}
+
+/* Why nothing is left, for the user: "12 candidates: 3 need more workspace than 256 MiB, ...". */
+static void tally(const amp_conv_candidates *candidates, const amp_conv_plan *plan, size_t workspace_cap, char *text,
+                  size_t size)
+{
+    int counts[VERDICTS] = { 0 };
+    for (int i = 0; i < candidates->count; i++) counts[judge(&candidates->list[i], &plan->problem, workspace_cap)]++;
+    snprintf(text, size, "of %d candidates %d need more workspace than %zu MiB, %d are not deterministic, %d round their "
+             "inputs, %d failed", candidates->count, counts[OVER_CAP], workspace_cap >> 20, counts[NONDETERMINISTIC],
+             counts[DOWN_CONVERTS] + counts[TF32], counts[FIT]);
+}
+
+/* ----------------------------------------------------------------------------------------------- one plan */
+
+static void mark_failed(amp_conv_plan *plan, const amp_conv_candidate *c)
+{
+    plan->failed[c->rank / 64] |= UINT64_C(1) << c->rank % 64;
+}
+
+static int has_failed(const amp_conv_plan *plan, const amp_conv_candidate *c)
+{
+    return (plan->failed[c->rank / 64] >> c->rank % 64) & 1;
+}
+
+static void let_go(amp_conv_plans *plans, amp_conv_plan *plan)
+{
+    if (plan->current.config || plan->current.plan) plans->library->release(plans->self, &plan->current);
+}
+
+/* Makes candidate c, which is built, the plan's current one. */
+static void take(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c)
+{
+    let_go(plans, plan);
+    plan->current = *c;
+    c->config = c->plan = NULL;
+}
+
+static amp_status list_sorted(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidates *out, amp_error *error)
+{
+    *out = (amp_conv_candidates){ 0 };
+    AMP_TRY(plans->library->list(plans->self, &plan->problem, out, error));
+    plan->listed = out->count;
+    plan->fit = amp_conv_candidates_sort(out, &plan->problem, plans->workspace_cap);
+    return AMP_OK;
+}
+
+/* Builds c unless it failed before; a plan that turns out to need more workspace than allowed has failed, too. */
+static amp_status build(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c, amp_error *why)
+{
+    amp_status status = plans->library->build(plans->self, c, why);
+    if (status == AMP_OK && c->workspace > plans->workspace_cap) {
+        status = amp_fail(why, AMP_NO_MEMORY, "engine %lld needs %zu MiB of workspace", (long long)c->engine,
+                          c->workspace >> 20);
+        plans->library->release(plans->self, c);
+    }
+    if (status != AMP_OK) mark_failed(plan, c);
+    return status;
+}
+
+/* The best candidate that has not failed and can be built. *why: the last failure on entry, and on exit. */
+static amp_status choose(amp_conv_plans *plans, amp_conv_plan *plan, amp_error *why, amp_error *error)
+{
+    amp_conv_candidates candidates;
+    AMP_TRY(list_sorted(plans, plan, &candidates, error));
+    for (int i = 0; i < plan->fit && !plan->current.plan; i++)
+        if (!has_failed(plan, &candidates.list[i]) && build(plans, plan, &candidates.list[i], why) == AMP_OK)
+            take(plans, plan, &candidates.list[i]);
+    amp_status status = AMP_OK;
+    if (!plan->current.plan) {
+        char text[AMP_CONV_TEXT], counts[200];
+        amp_conv_problem_text(&plan->problem, text);
+        tally(&candidates, plan, plans->workspace_cap, counts, sizeof counts);
+        status = why->status == AMP_OK ? AMP_UNSUPPORTED : why->status;
+        if (!candidates.count) amp_fail(error, status, "%s: the library has no engine for it on this device", text);
+        else amp_fail(error, status, "%s: %s%s%s", text, counts, why->status ? ": " : "", why->status ? why->message : "");
+    }
+    plans->library->drop(plans->self, &candidates);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------- all plans */
+
+amp_conv_plans *amp_conv_plans_create(const amp_conv_library *library, void *self, size_t workspace_cap)
+{
+    amp_conv_plans *plans = calloc(1, sizeof *plans);
+    if (plans) *plans = (amp_conv_plans){ .library = library, .self = self, .workspace_cap = workspace_cap };
+    return plans;
+}
+
+void amp_conv_plans_destroy(amp_conv_plans *plans)
+{
+    if (!plans) return;
+    for (int i = 0; i < plans->count; i++) {
+        let_go(plans, plans->list[i]);
+        free(plans->list[i]);
+    }
+    free(plans->list);
+    free(plans);
+}
+
+static int same(const amp_conv_problem *a, const amp_conv_problem *b)
+{
+    _Static_assert(sizeof *a == 15 * sizeof(int), "a problem is compared byte by byte: it may hold no padding");
+    return !memcmp(a, b, sizeof *a);
+}
+
+static int make_room(amp_conv_plans *plans)
+{
+    if (plans->count < plans->room) return 1;
+    int room = plans->room ? 2 * plans->room : 64;
+    amp_conv_plan **list = realloc(plans->list, sizeof *list * (size_t)room);
+    if (!list) return 0;
+    plans->list = list;
+    plans->room = room;
+    return 1;
+}
+
+amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *problem, amp_conv_plan **out, amp_error *error)
+{
+    amp_error why = { .status = AMP_OK };
+    AMP_TRY(amp_conv_problem_check(problem, error));
+    for (int i = 0; i < plans->count; i++) {
+        if (!same(&plans->list[i]->problem, problem)) continue;
+        *out = plans->list[i];
+        return (*out)->current.plan ? AMP_OK : choose(plans, *out, &why, error);
+    }
+    amp_conv_plan *plan = calloc(1, sizeof *plan);
+    if (!plan || !make_room(plans)) {
+        free(plan);
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for the plan of a convolution");
+    }
+    plan->problem = *problem;
+    amp_status status = choose(plans, plan, &why, error);
+    if (status != AMP_OK) {
+        free(plan);
+        return status;
+    }
+    *out = plans->list[plans->count++] = plan;
+    return AMP_OK;
+}
+
+amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const amp_error *why, amp_error *error)
+{
+    amp_error last = *why;
+    if (plan->current.plan) mark_failed(plan, &plan->current);
+    let_go(plans, plan);
+    plan->tuned = 0;
+    return choose(plans, plan, &last, error);
+}
+
+/* ------------------------------------------------------------------------------------------------- tuning */
+
+/* Whether list[i] is among the best_of that the library ranks first, counting only those worth timing. */
+static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *list, int i, int best_of)
+{
+    unsigned unwanted = list[0].notes & AMP_CONV_REDUCED_REDUCTION ? 0 : AMP_CONV_REDUCED_REDUCTION;
+    if ((list[i].notes & unwanted) || has_failed(plan, &list[i])) return 0;
+    int before = 0;
+    for (int j = 0; j < plan->fit; j++)
+        before += !(list[j].notes & unwanted) && !has_failed(plan, &list[j]) && list[j].rank < list[i].rank;
+    return before < best_of;
+}
+
+/* Times trial's candidate; the plan takes it over if it is the fastest so far. */
+static void time_one(amp_conv_plans *plans, amp_conv_plan *trial, amp_conv_plan *plan, amp_conv_timer timer, void *user,
+                     amp_error *why)
+{
+    float ms;
+    if (timer(user, trial, &ms, why) != AMP_OK) {
+        mark_failed(plan, &trial->current);
+    } else if (!plan->tuned || ms < plan->ms) {
+        take(plans, plan, &trial->current);
+        plan->tuned = 1;
+        plan->ms = ms;
+    }
+    let_go(plans, trial);
+}
+
+amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int best_of, amp_conv_timer timer, void *user,
+                               amp_error *error)
+{
+    if (plan->tuned) return AMP_OK;
+    amp_conv_candidates candidates;
+    AMP_TRY(list_sorted(plans, plan, &candidates, error));
+    amp_error why = { .status = AMP_OK };
+    for (int i = 0; i < plan->fit; i++) {
+        amp_conv_candidate *c = &candidates.list[i];
+        if (!worth_timing(plan, candidates.list, i, best_of) || build(plans, plan, c, &why) != AMP_OK) continue;
+        amp_conv_plan trial = { .problem = plan->problem };
+        take(plans, &trial, c);
+        time_one(plans, &trial, plan, timer, user, &why);
+    }
+    plans->library->drop(plans->self, &candidates);
+    if (plan->tuned || !has_failed(plan, &plan->current)) return AMP_OK;
+    return amp_conv_plans_next(plans, plan, &why, error);
+}

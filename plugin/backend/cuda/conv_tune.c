@@ -1,0 +1,86 @@
+/* Timing engines, on memory taken for it: while convolutions are created the network's own is not taken yet, or is that of
+ * a smaller size. */
+#include "conv_tune.h"
+
+#include "cudnn_graph.h"
+
+enum { RUNS = 3 };
+
+/* Every byte of what engines are timed on: a small number in every dtype. (Zeros would need less power, and run faster.) */
+enum { FILL = 0x2b };
+
+typedef struct trial {
+    amp_cuda_backend *cuda;
+    cudaEvent_t begin, end;
+    amp_conv_buffers buffers;
+} trial;
+
+static amp_status launch(trial *t, const amp_conv_plan *plan, int times, amp_error *error)
+{
+    for (int i = 0; i < times; i++) {
+        amp_status status = amp_cudnn_launch(t->cuda->cudnn, plan, &t->buffers, error);
+        if (status == AMP_OK) continue;
+        cudaGetLastError(); /* what cuDNN met must not be taken for the next launch's */
+        return status;
+    }
+    return AMP_OK;
+}
+
+/* amp_conv_timer; user is the trial. The first run loads code and grows the workspace. */
+static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_error *error)
+{
+    trial *t = user;
+    AMP_TRY(launch(t, plan, 1, error));
+    AMP_CUDA_TRY(cudaEventRecord(t->begin, t->cuda->stream));
+    AMP_TRY(launch(t, plan, RUNS, error));
+    AMP_CUDA_TRY(cudaEventRecord(t->end, t->cuda->stream));
+    AMP_CUDA_TRY(cudaEventSynchronize(t->end));
+    AMP_CUDA_TRY(cudaEventElapsedTime(ms, t->begin, t->end));
+    *ms /= RUNS;
+    return AMP_OK;
+}
+
+static amp_status fill(trial *t, const amp_cuda_conv_bytes *bytes, amp_error *error)
+{
+    AMP_CUDA_TRY(cudaMemsetAsync(t->buffers.x, FILL, bytes->x, t->cuda->stream));
+    AMP_CUDA_TRY(cudaMemsetAsync(t->buffers.w, FILL, bytes->w, t->cuda->stream));
+    AMP_CUDA_TRY(cudaMemsetAsync(t->buffers.y, FILL, bytes->y, t->cuda->stream));
+    return AMP_OK;
+}
+
+static amp_status begin_trial(trial *t, amp_backend *backend, const amp_cuda_conv_bytes *bytes, amp_error *error)
+{
+    AMP_TRY(amp_cuda_take(backend, bytes->x, "tensors to time on", &t->buffers.x, error));
+    AMP_TRY(amp_cuda_take(backend, bytes->w, "tensors to time on", &t->buffers.w, error));
+    AMP_TRY(amp_cuda_take(backend, bytes->y, "tensors to time on", &t->buffers.y, error));
+    AMP_CUDA_TRY(cudaEventCreate(&t->begin));
+    AMP_CUDA_TRY(cudaEventCreate(&t->end));
+    return fill(t, bytes, error);
+}
+
+static void end_trial(trial *t, amp_backend *backend)
+{
+    if (t->end) cudaEventDestroy(t->end);
+    if (t->begin) cudaEventDestroy(t->begin);
+    amp_cuda_release(backend, t->buffers.y);
+    amp_cuda_release(backend, t->buffers.w);
+    amp_cuda_release(backend, t->buffers.x);
+}
+
+static int to_do(const amp_conv_plan *plan) { return plan && !plan->tuned && plan->fit > 1; }
+
+amp_status amp_cuda_conv_tune(amp_backend *backend, amp_conv_plan *const *plans, int count, const amp_cuda_conv_bytes *bytes,
+                              amp_error *error)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    trial t = { .cuda = cuda };
+    int wanted = 0;
+    for (int i = 0; i < count; i++) wanted |= to_do(plans[i]);
+    if (!wanted || !cuda->settings.tune) return AMP_OK;
+    amp_status status = begin_trial(&t, backend, bytes, error);
+    for (int i = 0; i < count && status == AMP_OK; i++)
+        if (to_do(plans[i])) status = amp_cudnn_tune(cuda->cudnn, plans[i], cuda->settings.tune, measure, &t, error);
+    int short_of_memory = status == AMP_NO_MEMORY && !t.begin;
+    end_trial(&t, backend);
+    return short_of_memory ? AMP_OK : status;
+}

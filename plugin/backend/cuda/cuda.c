@@ -1,0 +1,151 @@
+/* The CUDA backend: its object, the GPU that it runs on, and the table of its operations.
+ *
+ * The work is elsewhere: conv.c convolves with cuDNN, gemm.c multiplies matrices with cuBLAS, memory.c takes and copies
+ * memory, the .cu files do everything else with kernels of their own. */
+#include "cuda.h"
+
+#include <stdlib.h>
+
+#include "conv.h"
+#include "cudnn_graph.h"
+#include "gemm.h"
+#include "kernels.h"
+#include "memory.h"
+#include "ranges.h"
+#include "settings.h"
+
+/* ------------------------------------------------------------------------------------------------ the GPU */
+
+/* "13.0" of 13000. */
+static void version_text(int version, char text[16])
+{
+    snprintf(text, 16, "%d.%d", version / 1000, version % 1000 / 10);
+}
+
+static void describe(amp_cuda_backend *cuda, const struct cudaDeviceProp *gpu, int runtime, int driver)
+{
+    char runtime_text[16], driver_text[16], cudnn[28], cublas[28];
+    version_text(runtime, runtime_text);
+    version_text(driver, driver_text);
+    amp_cudnn_describe(cudnn, sizeof cudnn);
+    amp_cuda_gemm_describe(cublas, sizeof cublas);
+    snprintf(cuda->base.description, sizeof cuda->base.description, "GPU %d: %.60s (compute capability %d.%d, %zu MiB), "
+             "CUDA %s (driver for %s), %s, %s", cuda->device, gpu->name, cuda->major, cuda->minor,
+             gpu->totalGlobalMem >> 20, runtime_text, driver_text, cudnn, cublas);
+}
+
+/* The current device, as `-i` or Darknet's cuda_set_device chose it. */
+static amp_status open_device(amp_cuda_backend *cuda, amp_error *error)
+{
+    struct cudaDeviceProp gpu;
+    int runtime, driver;
+    AMP_CUDA_TRY(cudaGetDevice(&cuda->device));
+    AMP_CUDA_TRY(cudaGetDeviceProperties(&gpu, cuda->device));
+    AMP_CUDA_TRY(cudaRuntimeGetVersion(&runtime));
+    AMP_CUDA_TRY(cudaDriverGetVersion(&driver));
+    cuda->major = gpu.major;
+    cuda->minor = gpu.minor;
+    cuda->multiprocessors = gpu.multiProcessorCount;
+    describe(cuda, &gpu, runtime, driver);
+    /* A stream that waits for the default one and is waited for by it: Darknet's own GPU layers run there. */
+    AMP_CUDA_TRY(cudaStreamCreate(&cuda->stream));
+    return AMP_OK;
+}
+
+static amp_support supports(const amp_backend *backend, amp_dtype dtype, char note[256])
+{
+    const amp_cuda_backend *cuda = amp_cuda_of(backend);
+    note[0] = '\0';
+    if (dtype == AMP_BF16 && cuda->major < 8) {
+        snprintf(note, 256, "bf16 needs a GPU of compute capability 8.0 (Ampere) or later (this one: %d.%d): set "
+                 "dtype=fp16%s", cuda->major, cuda->minor, cuda->major < 7 ? " or dtype=fp32" : "");
+        return AMP_SUPPORT_NONE;
+    }
+    if (dtype == AMP_FP16 && cuda->major < 7) {
+        snprintf(note, 256, "fp16 saves memory but hardly any time here: a GPU of compute capability %d.%d has no Tensor "
+                 "Cores and computes it in fp32", cuda->major, cuda->minor);
+        return AMP_SUPPORT_STORAGE;
+    }
+    return AMP_SUPPORT_NATIVE;
+}
+
+/* ------------------------------------------------------------------------------------------------ life */
+
+/* At the end there is nothing left to do about a failure. Also for a backend that is not complete. */
+static void destroy(amp_backend *backend)
+{
+    if (!backend) return;
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    if (cuda->stream) cudaStreamSynchronize(cuda->stream);
+    amp_cudnn_destroy(cuda->cudnn);
+    amp_cuda_gemm_stop(backend);
+    amp_cuda_table_destroy(cuda->table);
+    amp_cuda_release(backend, cuda->workspace);
+    amp_cuda_release(backend, cuda->scratch);
+    if (cuda->stream) cudaStreamDestroy(cuda->stream);
+    free(cuda);
+}
+
+static amp_status open_libraries(amp_cuda_backend *cuda, amp_error *error)
+{
+    const amp_cudnn_settings settings = {
+        .workspace_cap = AMP_CUDNN_WORKSPACE_CAP, .reserve = amp_cuda_reserve, .owner = &cuda->base };
+    AMP_TRY(amp_cuda_settings_read(&cuda->settings, error));
+    AMP_TRY(open_device(cuda, error));
+    if (cuda->settings.ranges) {
+        cuda->base.range_push = amp_cuda_range_push;
+        cuda->base.range_pop = amp_cuda_range_pop;
+    }
+    return amp_cudnn_create(cuda->stream, &settings, &cuda->cudnn, error);
+}
+
+amp_backend *amp_cuda_backend_create(amp_error *error)
+{
+    amp_cuda_backend *cuda = calloc(1, sizeof *cuda);
+    if (!cuda) {
+        amp_fail(error, AMP_NO_MEMORY, "no memory for the CUDA backend");
+        return NULL;
+    }
+    cuda->base = (amp_backend){
+        .name = "cuda",
+        .supports = supports,
+        .destroy = destroy,
+        .allocate = amp_cuda_allocate,
+        .release = amp_cuda_release,
+        .upload = amp_cuda_upload,
+        .download = amp_cuda_download,
+        .synchronize = amp_cuda_synchronize,
+        .zero = amp_cuda_zero,
+        .scale = amp_cuda_scale,
+        .cast = amp_cuda_cast,
+        .conv_create = amp_cuda_conv_create,
+        .conv_destroy = amp_cuda_conv_destroy,
+        .conv_load_weights = amp_cuda_conv_load_weights,
+        .conv_drop_weights = amp_cuda_conv_drop_weights,
+        .conv_forward = amp_cuda_conv_forward,
+        .conv_backward_data = amp_cuda_conv_backward_data,
+        .conv_backward_weights = amp_cuda_conv_backward_weights,
+        .bias_gradient = amp_cuda_bias_gradient,
+        .batchnorm_forward_train = amp_cuda_batchnorm_forward_train,
+        .batchnorm_forward_infer = amp_cuda_batchnorm_forward_infer,
+        .batchnorm_backward = amp_cuda_batchnorm_backward,
+        .activation_forward = amp_cuda_activation_forward,
+        .activation_backward = amp_cuda_activation_backward,
+        .maxpool_forward = amp_cuda_maxpool_forward,
+        .maxpool_backward = amp_cuda_maxpool_backward,
+        .avgpool_forward = amp_cuda_avgpool_forward,
+        .avgpool_backward = amp_cuda_avgpool_backward,
+        .upsample_forward = amp_cuda_upsample_forward,
+        .upsample_backward = amp_cuda_upsample_backward,
+        .channels = amp_cuda_channels,
+        .shortcut_forward = amp_cuda_shortcut_forward,
+        .gather_forward = amp_cuda_gather_forward,
+        .gather_backward = amp_cuda_gather_backward,
+        .dropout = amp_cuda_dropout,
+        .check_gradients = amp_cuda_check_gradients,
+        .update = amp_cuda_update,
+    };
+    if (open_libraries(cuda, error) == AMP_OK) return &cuda->base;
+    destroy(&cuda->base);
+    return NULL;
+}

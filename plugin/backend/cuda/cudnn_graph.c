@@ -1,0 +1,476 @@
+/* Convolutions through cuDNN's graph API: the operation graph of each pass, the engines that cuDNN's heuristics name for
+ * it, their plans, and running one. Which engine is taken is conv_plan.c's matter.
+ *
+ * cuDNN's objects are descriptors: created, given attributes, finalized, and from then on read only. A chain of such calls
+ * remembers the first that failed and does nothing after it, so that it is checked once, at its end. */
+#include "cudnn_graph.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cudnn.h>
+#include <cudnn_backend.h>
+
+#define CONFIG_KNOWS_WORKSPACE (CUDNN_VERSION >= 90200) /* before, only a built plan does */
+#define KNOWS_DEVICE_PROPERTIES (CUDNN_VERSION >= 90800)
+
+typedef cudnnBackendDescriptor_t descriptor;
+
+struct amp_cudnn {
+    cudnnHandle_t handle;  /* NULL without a device, */
+    descriptor properties; /* which is described here then */
+    amp_cudnn_settings settings;
+    amp_conv_plans *plans;
+};
+
+/* --------------------------------------------------------------------------------------- calls and failures */
+
+typedef struct chain {
+    cudnnStatus_t status;
+    const char *call, *subject; /* of the call that failed; subject: an attribute or kind of descriptor */
+    char text[512];             /* what cuDNN adds to the status */
+} chain;
+
+/* Notes the outcome of a call; true while nothing has failed. */
+static int after(chain *chain, cudnnStatus_t status, const char *call, const char *subject)
+{
+    if (chain->status != CUDNN_STATUS_SUCCESS || status == CUDNN_STATUS_SUCCESS) return chain->status == CUDNN_STATUS_SUCCESS;
+    chain->status = status;
+    chain->call = call;
+    chain->subject = subject;
+#if CUDNN_VERSION >= 90000
+    cudnnGetLastErrorString(chain->text, sizeof chain->text);
+    for (char *c = chain->text; *c; c++)
+        if (*c == '\n') *c = ' ';
+#endif
+    return 0;
+}
+
+static int ok(const chain *chain) { return chain->status == CUDNN_STATUS_SUCCESS; }
+
+/* By name: the numbers differ between cuDNN 8 and 9. */
+static amp_status status_of(cudnnStatus_t status)
+{
+    if (status == CUDNN_STATUS_SUCCESS) return AMP_OK;
+    if (status == CUDNN_STATUS_ALLOC_FAILED) return AMP_NO_MEMORY;
+#if CUDNN_VERSION >= 90000
+    if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) return AMP_NO_MEMORY;
+    if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return AMP_UNSUPPORTED;
+#endif
+    return status == CUDNN_STATUS_NOT_SUPPORTED ? AMP_UNSUPPORTED : AMP_BACKEND_FAILED;
+}
+
+/* AMP_OK, or the status of the chain's failure with a line that names the call. */
+static amp_status outcome(const chain *chain, amp_error *error)
+{
+    if (ok(chain)) return AMP_OK;
+    return amp_fail(error, status_of(chain->status), "cuDNN: %s(%s): %s%s%s", chain->call, chain->subject,
+                    cudnnGetErrorString(chain->status), *chain->text ? ": " : "", chain->text);
+}
+
+static descriptor create(chain *chain, cudnnBackendDescriptorType_t type, const char *type_name)
+{
+    descriptor d = NULL;
+    if (ok(chain)) after(chain, cudnnBackendCreateDescriptor(type, &d), "cudnnBackendCreateDescriptor", type_name);
+    return d;
+}
+
+static void set(chain *chain, descriptor d, cudnnBackendAttributeName_t name, const char *name_text,
+                cudnnBackendAttributeType_t type, int64_t count, const void *values)
+{
+    if (ok(chain)) after(chain, cudnnBackendSetAttribute(d, name, type, count, values), "cudnnBackendSetAttribute", name_text);
+}
+
+static int64_t get(chain *chain, descriptor d, cudnnBackendAttributeName_t name, const char *name_text,
+                   cudnnBackendAttributeType_t type, int64_t room, void *values)
+{
+    int64_t count = 0;
+    if (ok(chain))
+        after(chain, cudnnBackendGetAttribute(d, name, type, room, &count, values), "cudnnBackendGetAttribute", name_text);
+    if (!ok(chain)) return 0;
+    return room && count > room ? room : count;
+}
+
+static void finalize(chain *chain, descriptor d, const char *what)
+{
+    if (ok(chain)) after(chain, cudnnBackendFinalize(d), "cudnnBackendFinalize", what);
+}
+
+static void destroy(descriptor d)
+{
+    if (d) cudnnBackendDestroyDescriptor(d); /* fails only for a descriptor that is none */
+}
+
+#define CREATE(chain, type) create(chain, CUDNN_BACKEND_##type, #type)
+#define SET(chain, d, name, type, count, values) \
+    set(chain, d, CUDNN_ATTR_##name, #name, CUDNN_TYPE_##type, count, values)
+#define GET(chain, d, name, type, room, values) \
+    get(chain, d, CUDNN_ATTR_##name, #name, CUDNN_TYPE_##type, room, values)
+
+/* ------------------------------------------------------------------------------------------- operation graph */
+
+enum { X = 'x', W = 'w', Y = 'y' }; /* ids by which a variant pack names the tensors */
+
+typedef struct conv_graph { descriptor x, w, y, convolution, operation, graph; } conv_graph;
+
+static void conv_graph_free(conv_graph *g)
+{
+    if (!g) return;
+    destroy(g->graph);
+    destroy(g->operation);
+    destroy(g->convolution);
+    destroy(g->y);
+    destroy(g->w);
+    destroy(g->x);
+    free(g);
+}
+
+/* A packed tensor of logical n,c,h,w stored as n,h,w,c; for a filter, k,c,r,s stored as k,r,s,c. */
+static descriptor tensor(chain *chain, int64_t id, amp_dtype dtype, int64_t n, int64_t c, int64_t h, int64_t w)
+{
+    static const cudnnDataType_t types[] = {
+        [AMP_FP32] = CUDNN_DATA_FLOAT, [AMP_FP16] = CUDNN_DATA_HALF, [AMP_BF16] = CUDNN_DATA_BFLOAT16 };
+    const int64_t dimensions[4] = { n, c, h, w }, strides[4] = { c * h * w, 1, w * c, c }, alignment = 16;
+    descriptor d = CREATE(chain, TENSOR_DESCRIPTOR);
+    SET(chain, d, TENSOR_DATA_TYPE, DATA_TYPE, 1, &types[dtype]);
+    SET(chain, d, TENSOR_DIMENSIONS, INT64, 4, dimensions);
+    SET(chain, d, TENSOR_STRIDES, INT64, 4, strides);
+    SET(chain, d, TENSOR_UNIQUE_ID, INT64, 1, &id);
+    SET(chain, d, TENSOR_BYTE_ALIGNMENT, INT64, 1, &alignment);
+    finalize(chain, d, id == X ? "tensor x" : id == W ? "tensor w" : "tensor y");
+    return d;
+}
+
+static descriptor convolution(chain *chain, const amp_conv_problem *p)
+{
+    const cudnnDataType_t sums = CUDNN_DATA_FLOAT;
+    const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+    const int64_t dimensions = 2, pads[2] = { p->pad, p->pad }, strides[2] = { p->stride, p->stride };
+    const int64_t dilations[2] = { p->dilation, p->dilation };
+    descriptor d = CREATE(chain, CONVOLUTION_DESCRIPTOR);
+    SET(chain, d, CONVOLUTION_COMP_TYPE, DATA_TYPE, 1, &sums);
+    SET(chain, d, CONVOLUTION_CONV_MODE, CONVOLUTION_MODE, 1, &mode);
+    SET(chain, d, CONVOLUTION_SPATIAL_DIMS, INT64, 1, &dimensions);
+    SET(chain, d, CONVOLUTION_PRE_PADDINGS, INT64, 2, pads);
+    SET(chain, d, CONVOLUTION_POST_PADDINGS, INT64, 2, pads);
+    SET(chain, d, CONVOLUTION_FILTER_STRIDES, INT64, 2, strides);
+    SET(chain, d, CONVOLUTION_DILATIONS, INT64, 2, dilations);
+    finalize(chain, d, "convolution");
+    return d;
+}
+
+/* The attributes that the three passes have in common, under each one's names. */
+#define SET_OPERATION(chain, d, pass, x_name, w_name, y_name, g, alpha, beta) \
+    do { \
+        SET(chain, d, OPERATION_CONVOLUTION_##pass##_ALPHA, FLOAT, 1, alpha); \
+        SET(chain, d, OPERATION_CONVOLUTION_##pass##_BETA, FLOAT, 1, beta); \
+        SET(chain, d, OPERATION_CONVOLUTION_##pass##_CONV_DESC, BACKEND_DESCRIPTOR, 1, &(g)->convolution); \
+        SET(chain, d, OPERATION_CONVOLUTION_##pass##_##x_name, BACKEND_DESCRIPTOR, 1, &(g)->x); \
+        SET(chain, d, OPERATION_CONVOLUTION_##pass##_##w_name, BACKEND_DESCRIPTOR, 1, &(g)->w); \
+        SET(chain, d, OPERATION_CONVOLUTION_##pass##_##y_name, BACKEND_DESCRIPTOR, 1, &(g)->y); \
+    } while (0)
+
+static descriptor operation(chain *chain, const amp_conv_problem *p, const conv_graph *g)
+{
+    const float one = 1.0f, beta = p->accumulate ? 1.0f : 0.0f;
+    descriptor d = NULL;
+    switch (p->pass) {
+    case AMP_CONV_FORWARD:
+        d = CREATE(chain, OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+        SET_OPERATION(chain, d, FORWARD, X, W, Y, g, &one, &beta);
+        break;
+    case AMP_CONV_BACKWARD_DATA:
+        d = CREATE(chain, OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
+        SET_OPERATION(chain, d, BWD_DATA, DX, W, DY, g, &one, &beta);
+        break;
+    case AMP_CONV_BACKWARD_FILTER:
+        d = CREATE(chain, OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
+        SET_OPERATION(chain, d, BWD_FILTER, X, DW, DY, g, &one, &beta);
+        break;
+    }
+    finalize(chain, d, "operation");
+    return d;
+}
+
+static void conv_graph_fill(chain *chain, const amp_cudnn *library, const amp_conv_problem *p, conv_graph *g)
+{
+    g->x = tensor(chain, X, p->dtype, p->n, p->c, p->h, p->w);
+    g->w = tensor(chain, W, p->dtype, p->k, p->c / p->groups, p->size_h, p->size_w);
+    g->y = tensor(chain, Y, p->dtype, p->n, p->k, amp_conv_problem_out_h(p), amp_conv_problem_out_w(p));
+    g->convolution = convolution(chain, p);
+    g->operation = operation(chain, p, g);
+    g->graph = CREATE(chain, OPERATIONGRAPH_DESCRIPTOR);
+    SET(chain, g->graph, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, 1, &g->operation);
+    if (library->handle) SET(chain, g->graph, OPERATIONGRAPH_HANDLE, HANDLE, 1, &library->handle);
+    finalize(chain, g->graph, "operation graph");
+}
+
+/* ------------------------------------------------------------------------------------------------ candidates */
+
+/* Reads what cuDNN says of a config's engine. */
+static void describe_config(chain *chain, amp_conv_candidate *c)
+{
+    descriptor engine = CREATE(chain, ENGINE_DESCRIPTOR);
+    cudnnBackendNumericalNote_t numerical[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+    cudnnBackendBehaviorNote_t behavior[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
+    GET(chain, c->config, ENGINECFG_ENGINE, BACKEND_DESCRIPTOR, 1, &engine);
+    GET(chain, engine, ENGINE_GLOBAL_INDEX, INT64, 1, &c->engine);
+#if CONFIG_KNOWS_WORKSPACE
+    int64_t workspace = 0;
+    GET(chain, c->config, ENGINECFG_WORKSPACE_SIZE, INT64, 1, &workspace);
+    c->workspace = workspace > 0 ? (size_t)workspace : 0;
+#endif
+    int64_t count = GET(chain, engine, ENGINE_NUMERICAL_NOTE, NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, numerical);
+    for (int64_t i = 0; i < count; i++) {
+        if (numerical[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE) c->notes |= AMP_CONV_TENSOR_CORE;
+        if (numerical[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) c->notes |= AMP_CONV_DOWN_CONVERTS;
+        if (numerical[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) c->notes |= AMP_CONV_REDUCED_REDUCTION;
+        if (numerical[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) c->notes |= AMP_CONV_NONDETERMINISTIC;
+    }
+    count = GET(chain, engine, ENGINE_BEHAVIOR_NOTE, BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, behavior);
+    for (int64_t i = 0; i < count; i++)
+        if (behavior[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) c->notes |= AMP_CONV_RUNTIME_COMPILED;
+    destroy(engine);
+}
+
+/* Appends what one heuristic names for the graph. It may know nothing (status NOT_SUPPORTED, or an empty list): then there
+ * is nothing to append, and if nobody knows anything conv_plan.c says so. */
+static void ask(chain *outer, const amp_cudnn *library, descriptor graph, cudnnBackendHeurMode_t mode,
+                amp_conv_candidates *out)
+{
+    if (!ok(outer)) return;
+    chain inner = { CUDNN_STATUS_SUCCESS };
+    descriptor configs[AMP_CONV_CANDIDATES] = { NULL };
+    const int room = AMP_CONV_CANDIDATES - out->count;
+    descriptor heuristic = CREATE(&inner, ENGINEHEUR_DESCRIPTOR);
+    SET(&inner, heuristic, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, &graph);
+    SET(&inner, heuristic, ENGINEHEUR_MODE, HEUR_MODE, 1, &mode);
+#if KNOWS_DEVICE_PROPERTIES
+    if (library->properties) SET(&inner, heuristic, ENGINEHEUR_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &library->properties);
+#else
+    (void)library;
+#endif
+    finalize(&inner, heuristic, "engine heuristics");
+    int64_t count = GET(&inner, heuristic, ENGINEHEUR_RESULTS, BACKEND_DESCRIPTOR, 0, NULL);
+    if (count > room) count = room;
+    for (int i = 0; i < count; i++) configs[i] = CREATE(&inner, ENGINECFG_DESCRIPTOR);
+    int64_t filled = count ? GET(&inner, heuristic, ENGINEHEUR_RESULTS, BACKEND_DESCRIPTOR, count, configs) : 0;
+    for (int i = 0; i < count; i++) {
+        if (i >= filled) {
+            destroy(configs[i]);
+            continue;
+        }
+        out->list[out->count] = (amp_conv_candidate){ .rank = out->count, .config = configs[i] };
+        out->count++;
+    }
+    destroy(heuristic);
+    if (status_of(inner.status) != AMP_UNSUPPORTED) *outer = inner;
+}
+
+static void release_candidate(void *self, amp_conv_candidate *c)
+{
+    (void)self;
+    destroy(c->plan);
+    destroy(c->config);
+    c->plan = c->config = NULL;
+}
+
+static void drop_candidates(void *self, amp_conv_candidates *candidates)
+{
+    for (int i = 0; i < candidates->count; i++) release_candidate(self, &candidates->list[i]);
+    free(candidates->list);
+    conv_graph_free(candidates->graph);
+    *candidates = (amp_conv_candidates){ 0 };
+}
+
+/* Engines by the heuristic for speed, then those that cuDNN falls back on. */
+static amp_status list_candidates(void *self, const amp_conv_problem *problem, amp_conv_candidates *out, amp_error *error)
+{
+    chain chain = { CUDNN_STATUS_SUCCESS };
+    conv_graph *g = out->graph = calloc(1, sizeof *g);
+    out->list = calloc(AMP_CONV_CANDIDATES, sizeof *out->list);
+    if (!g || !out->list) {
+        drop_candidates(self, out);
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for the plan of a convolution");
+    }
+    conv_graph_fill(&chain, self, problem, g);
+    ask(&chain, self, g->graph, CUDNN_HEUR_MODE_A, out);
+    ask(&chain, self, g->graph, CUDNN_HEUR_MODE_FALLBACK, out);
+    for (int i = 0; i < out->count; i++) describe_config(&chain, &out->list[i]);
+    if (ok(&chain)) return AMP_OK;
+    amp_error why;
+    char text[AMP_CONV_TEXT];
+    drop_candidates(self, out);
+    outcome(&chain, &why);
+    amp_conv_problem_text(problem, text);
+    return amp_fail(error, why.status, "%s: %s", text, why.message);
+}
+
+/* ----------------------------------------------------------------------------------------------------- plans */
+
+/* Without a device everything of a plan compiled at run time works but its last step. */
+static int only_lacks_device(const amp_cudnn *library, const chain *chain)
+{
+    return !library->handle && strstr(chain->text, "cuLibraryLoadData") != NULL;
+}
+
+static amp_status build_plan(void *self, amp_conv_candidate *c, amp_error *error)
+{
+    amp_cudnn *library = self;
+    chain chain = { CUDNN_STATUS_SUCCESS };
+    int64_t workspace = 0;
+    descriptor plan = CREATE(&chain, EXECUTION_PLAN_DESCRIPTOR), config = c->config;
+    SET(&chain, plan, EXECUTION_PLAN_ENGINE_CONFIG, BACKEND_DESCRIPTOR, 1, &config);
+    if (library->handle) SET(&chain, plan, EXECUTION_PLAN_HANDLE, HANDLE, 1, &library->handle);
+#if KNOWS_DEVICE_PROPERTIES
+    if (library->properties) SET(&chain, plan, EXECUTION_PLAN_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &library->properties);
+#endif
+    finalize(&chain, plan, "execution plan");
+    if (!ok(&chain) && only_lacks_device(library, &chain)) {
+        c->plan = plan; /* and its workspace is what the config says */
+        return AMP_OK;
+    }
+    GET(&chain, plan, EXECUTION_PLAN_WORKSPACE_SIZE, INT64, 1, &workspace);
+    if (ok(&chain)) {
+        c->plan = plan;
+        c->workspace = workspace > 0 ? (size_t)workspace : 0;
+        return AMP_OK;
+    }
+    destroy(plan);
+    amp_error why;
+    outcome(&chain, &why);
+    return amp_fail(error, why.status, "engine %lld: %s", (long long)c->engine, why.message);
+}
+
+static const amp_conv_library over_cudnn = { list_candidates, build_plan, release_candidate, drop_candidates };
+
+amp_status amp_cudnn_plan(amp_cudnn *library, const amp_conv_problem *problem, amp_conv_plan **out, amp_error *error)
+{
+    return amp_conv_plans_get(library->plans, problem, out, error);
+}
+
+amp_status amp_cudnn_tune(amp_cudnn *library, amp_conv_plan *plan, int best_of, amp_conv_timer timer, void *user,
+                          amp_error *error)
+{
+    return amp_conv_plans_tune(library->plans, plan, best_of, timer, user, error);
+}
+
+/* --------------------------------------------------------------------------------------------------- running */
+
+static amp_status needs_device(const amp_cudnn *library, amp_error *error)
+{
+    return library->handle ? AMP_OK : amp_fail(error, AMP_UNSUPPORTED, "cuDNN: a plan made without a device cannot run");
+}
+
+amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const amp_conv_buffers *buffers, amp_error *error)
+{
+    AMP_TRY(needs_device(library, error));
+    if (!plan->current.plan) return amp_fail(error, AMP_UNSUPPORTED, "cuDNN: all plans of this convolution have failed");
+    void *workspace = NULL;
+    if (plan->current.workspace)
+        AMP_TRY(library->settings.reserve(library->settings.owner, plan->current.workspace, &workspace, error));
+
+    static const int64_t ids[3] = { X, W, Y };
+    void *const pointers[3] = { buffers->x, buffers->w, buffers->y };
+    chain chain = { CUDNN_STATUS_SUCCESS };
+    descriptor pack = CREATE(&chain, VARIANT_PACK_DESCRIPTOR);
+    SET(&chain, pack, VARIANT_PACK_UNIQUE_IDS, INT64, 3, ids);
+    SET(&chain, pack, VARIANT_PACK_DATA_POINTERS, VOID_PTR, 3, pointers);
+    SET(&chain, pack, VARIANT_PACK_WORKSPACE, VOID_PTR, 1, &workspace);
+    finalize(&chain, pack, "variant pack");
+    if (ok(&chain))
+        after(&chain, cudnnBackendExecute(library->handle, plan->current.plan, pack), "cudnnBackendExecute", "convolution");
+    destroy(pack);
+    if (ok(&chain)) return AMP_OK;
+    amp_error why;
+    outcome(&chain, &why);
+    return amp_fail(error, why.status, "engine %lld: %s", (long long)plan->current.engine, why.message);
+}
+
+amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv_buffers *buffers, amp_error *error)
+{
+    amp_error why;
+    AMP_TRY(needs_device(library, error));
+    while (amp_cudnn_launch(library, plan, buffers, &why) != AMP_OK)
+        AMP_TRY(amp_conv_plans_next(library->plans, plan, &why, error));
+    return AMP_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------- library */
+
+void amp_cudnn_describe(char *text, size_t size)
+{
+    /* 9.19.0 is 91900; 8.9.7 was 8907. */
+    int version = (int)cudnnGetVersion(), unit = version >= 90000 ? 10000 : 1000;
+    snprintf(text, size, "cuDNN %d.%d.%d", version / unit, version % unit / 100, version % 100);
+}
+
+/* Without this cuDNN loads and unloads CUDA's compiler each time that it lists engines, which takes most of that time and
+ * leaves 70 kB behind. If it is not found under this name, nothing but that is lost. */
+static void keep_compiler_loaded(void)
+{
+    char name[32];
+    snprintf(name, sizeof name, "libnvrtc.so.%d", CUDART_VERSION / 1000);
+    dlopen(name, RTLD_LAZY | RTLD_NODELETE);
+}
+
+static amp_status make(const amp_cudnn_settings *settings, amp_cudnn **out, amp_error *error)
+{
+    amp_cudnn *library = calloc(1, sizeof *library);
+    if (!library) return amp_fail(error, AMP_NO_MEMORY, "no memory for cuDNN's plans");
+    keep_compiler_loaded();
+    library->settings = *settings;
+    library->plans = amp_conv_plans_create(&over_cudnn, library, settings->workspace_cap);
+    if (!library->plans) {
+        free(library);
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for cuDNN's plans");
+    }
+    *out = library;
+    return AMP_OK;
+}
+
+/* Hands the library out if its chain of calls went well. */
+static amp_status made(amp_cudnn *library, const chain *chain, amp_cudnn **out, amp_error *error)
+{
+    amp_status status = outcome(chain, error);
+    if (status == AMP_OK) *out = library;
+    else amp_cudnn_destroy(library);
+    return status;
+}
+
+amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, amp_cudnn **out, amp_error *error)
+{
+    chain chain = { CUDNN_STATUS_SUCCESS };
+    amp_cudnn *library = NULL;
+    AMP_TRY(make(settings, &library, error));
+    if (after(&chain, cudnnCreate(&library->handle), "cudnnCreate", ""))
+        after(&chain, cudnnSetStream(library->handle, stream), "cudnnSetStream", "");
+    return made(library, &chain, out, error);
+}
+
+amp_status amp_cudnn_create_without_device(const char *properties, const amp_cudnn_settings *settings, amp_cudnn **out,
+                                           amp_error *error)
+{
+#if KNOWS_DEVICE_PROPERTIES
+    chain chain = { CUDNN_STATUS_SUCCESS };
+    amp_cudnn *library = NULL;
+    AMP_TRY(make(settings, &library, error));
+    library->properties = CREATE(&chain, DEVICEPROP_DESCRIPTOR);
+    SET(&chain, library->properties, DEVICEPROP_JSON_REPRESENTATION, CHAR, (int64_t)strlen(properties) + 1, properties);
+    finalize(&chain, library->properties, "device properties");
+    return made(library, &chain, out, error);
+#else
+    (void)properties, (void)settings, (void)out;
+    return amp_fail(error, AMP_UNSUPPORTED, "cuDNN before 9.8 makes no plans without a device");
+#endif
+}
+
+void amp_cudnn_destroy(amp_cudnn *library)
+{
+    if (!library) return;
+    amp_conv_plans_destroy(library->plans);
+    destroy(library->properties);
+    if (library->handle) cudnnDestroy(library->handle); /* at the end there is nothing left to do about a failure */
+    free(library);
+}

@@ -1,0 +1,172 @@
+/* What the kernels share: how a thread moves a group of numbers, and how much a launch starts. For .cu files only.
+ *
+ * A kernel is written once for groups of N consecutive numbers. With N = AMP_WIDE(T), or a multiple of it, whole groups
+ * move in 16-byte accesses, for which their addresses must be multiples of 16; with N = 1 nothing is asked of the
+ * address. The last group of a row may be shorter: n of its N are there, and each of those moves alone. */
+#ifndef AMP_BACKEND_CUDA_DEVICE_CUH
+#define AMP_BACKEND_CUDA_DEVICE_CUH
+
+#include <stdint.h>
+#include <string.h>
+
+#include "../activate.h"
+#include "launch.h"
+
+#define AMP_WIDE(T) ((int)(16 / sizeof(T)))
+
+/* ------------------------------------------------------------------------------------------------ groups */
+
+/* The n of N elements at p that are there; the others of v are left as they are. */
+template <class W, int N> __device__ __forceinline__ void amp_read(W (&v)[N], const W *p, int n)
+{
+    const int bytes = N * (int)sizeof(W);
+    if (n == N && bytes % 16 == 0) {
+        uint4 piece[(bytes + 15) / 16];
+        #pragma unroll
+        for (int i = 0; i < bytes / 16; ++i) piece[i] = reinterpret_cast<const uint4 *>(p)[i];
+        memcpy((void *)v, piece, sizeof v);
+    } else if (n == N && bytes == 8) {
+        uint2 piece = *reinterpret_cast<const uint2 *>(p);
+        memcpy((void *)v, &piece, 8);
+    } else if (n == N && bytes == 4) {
+        unsigned piece = *reinterpret_cast<const unsigned *>(p);
+        memcpy((void *)v, &piece, 4);
+    } else {
+        #pragma unroll
+        for (int i = 0; i < N; ++i)
+            if (i < n) v[i] = p[i];
+    }
+}
+
+/* N numbers of T at p as fp32, 0 beyond the n that are there. */
+template <class T, int N> __device__ __forceinline__ void amp_get(float (&v)[N], const T *p, int n)
+{
+    if (n == N) {
+        T raw[N];
+        amp_read(raw, p, N);
+        #pragma unroll
+        for (int i = 0; i < N; ++i) v[i] = amp_load(raw[i]);
+    } else {
+        #pragma unroll
+        for (int i = 0; i < N; ++i) v[i] = i < n ? amp_load(p[i]) : 0;
+    }
+}
+
+/* The first n of v to p, each rounded once. */
+template <class T, int N> __device__ __forceinline__ void amp_put(T *p, const float (&v)[N], int n)
+{
+    const int bytes = N * (int)sizeof(T);
+    if (n == N && bytes % 16 == 0) {
+        T raw[N];
+        uint4 piece[(bytes + 15) / 16];
+        #pragma unroll
+        for (int i = 0; i < N; ++i) raw[i] = amp_store<T>(v[i]);
+        memcpy(piece, (const void *)raw, sizeof raw);
+        #pragma unroll
+        for (int i = 0; i < bytes / 16; ++i) reinterpret_cast<uint4 *>(p)[i] = piece[i];
+    } else {
+        #pragma unroll
+        for (int i = 0; i < N; ++i)
+            if (i < n) p[i] = amp_store<T>(v[i]);
+    }
+}
+
+/* v to p, or added to what is there: the sum is fp32 and rounded once. */
+template <class T, int N> __device__ __forceinline__ void amp_put_or_add(T *p, float (&v)[N], int n, int accumulate)
+{
+    if (accumulate) {
+        float old[N];
+        amp_get(old, p, n);
+        #pragma unroll
+        for (int i = 0; i < N; ++i) v[i] += old[i];
+    }
+    amp_put(p, v, n);
+}
+
+/* How many of the N elements from `first` on are below count, which first is. */
+template <int N> __device__ __forceinline__ int amp_present(size_t first, size_t count)
+{
+    return count - first < (size_t)N ? (int)(count - first) : N;
+}
+
+/* Can every 16-byte group be moved at once? */
+static inline int amp_aligned(const void *p, size_t to = 16) { return (uintptr_t)p % to == 0; }
+
+/* Runs a statement with `N` as the wide group of T, or as 1. */
+#define AMP_CUDA_BY_GROUP(wide, ...) do { \
+        if (wide) { const int N = AMP_WIDE(T); __VA_ARGS__; } \
+        else { const int N = 1; __VA_ARGS__; } \
+    } while (0)
+
+/* Runs a statement with `A` as a constant: the activation, if it is one that hot layers have, or -1 for any other, which
+ * the kernel then asks its argument for (amp_chosen). */
+#define AMP_CUDA_BY_ACTIVATION(activation, ...) do { \
+        switch (activation) { \
+        case AMP_LINEAR: { const int A = AMP_LINEAR; __VA_ARGS__; break; } \
+        case AMP_LEAKY: { const int A = AMP_LEAKY; __VA_ARGS__; break; } \
+        case AMP_RELU: { const int A = AMP_RELU; __VA_ARGS__; break; } \
+        case AMP_LOGISTIC: { const int A = AMP_LOGISTIC; __VA_ARGS__; break; } \
+        default: { const int A = -1; __VA_ARGS__; break; } \
+        } \
+    } while (0)
+
+template <int A> __device__ __forceinline__ amp_activation amp_chosen(amp_activation given)
+{
+    return A < 0 ? given : (amp_activation)A;
+}
+
+/* ------------------------------------------------------------------------------------------------ launches */
+
+enum {
+    AMP_CUDA_THREADS = 256,         /* of a block, where nothing asks for another number */
+    AMP_CUDA_BLOCKS_PER_SM = 32     /* four times what can be resident: the last ones balance the load */
+};
+
+static inline size_t amp_divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
+
+static inline size_t amp_cuda_most_blocks(const amp_backend *backend)
+{
+    return (size_t)amp_cuda_of(backend)->multiprocessors * AMP_CUDA_BLOCKS_PER_SM;
+}
+
+/* Blocks of AMP_CUDA_THREADS for a loop over `items` with the stride of the grid. */
+static inline unsigned amp_cuda_blocks(const amp_backend *backend, size_t items)
+{
+    size_t blocks = amp_divide_up(items, AMP_CUDA_THREADS), most = amp_cuda_most_blocks(backend);
+    return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
+
+/* Bytes from one array of the device to another, as they are. */
+static inline amp_status amp_cuda_copy(const amp_backend *backend, const void *from, void *to, size_t bytes, amp_error *error)
+{
+    AMP_CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, amp_cuda_of(backend)->stream));
+    return AMP_OK;
+}
+
+__device__ __forceinline__ size_t amp_thread() { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ size_t amp_threads() { return (size_t)gridDim.x * blockDim.x; }
+
+/* A launch over a plane of rows × columns: x runs along the columns, y down the rows, so that a kernel knows both without
+ * a division. Blocks are as wide as a row where that is possible, and no thread is beyond it. */
+typedef struct amp_plane { dim3 blocks, threads; } amp_plane;
+
+static inline amp_plane amp_cuda_plane(const amp_backend *backend, size_t rows, size_t columns)
+{
+    size_t most = amp_cuda_most_blocks(backend), threads = AMP_CUDA_THREADS;
+    size_t across = amp_divide_up(columns, threads), x = amp_divide_up(columns, across ? across : 1);
+    if (x < 1) x = 1;
+    size_t y = threads / x, down = amp_divide_up(rows, y);
+    if (y > rows) y = rows < 1 ? 1 : rows;
+    if (across > most) across = most;
+    if (across < 1) across = 1;
+    if (down > most / across) down = most / across;
+    if (down > 65535) down = 65535;
+    if (down < 1) down = 1;
+    amp_plane plane = { dim3((unsigned)across, (unsigned)down), dim3((unsigned)x, (unsigned)y) };
+    return plane;
+}
+
+__device__ __forceinline__ size_t amp_row() { return (size_t)blockIdx.y * blockDim.y + threadIdx.y; }
+__device__ __forceinline__ size_t amp_rows() { return (size_t)gridDim.y * blockDim.y; }
+
+#endif

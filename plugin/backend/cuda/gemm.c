@@ -1,0 +1,94 @@
+/* Matrix products by cuBLAS, which is column-major: to it a row-major (rows, columns) is a (columns, rows), so that each
+ * product below is asked for transposed, yᵀ = w·xᵀ and so on. */
+#include "gemm.h"
+
+#include <cublas_v2.h>
+
+static amp_status cublas_fail(cublasStatus_t status, const char *call, int line, amp_error *error)
+{
+    int unsupported = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
+    amp_status kind = unsupported ? AMP_UNSUPPORTED : AMP_BACKEND_FAILED;
+    if (status == CUBLAS_STATUS_ALLOC_FAILED) kind = AMP_NO_MEMORY;
+    cudaGetLastError(); /* what cuBLAS met is told here: the next launch must not be blamed for it */
+    return amp_fail(error, kind, "cuBLAS: %s (gemm.c:%d): %s, %s", call, line, cublasGetStatusName(status),
+                    cublasGetStatusString(status));
+}
+
+#define CUBLAS_TRY(name, ...) do { cublasStatus_t status_ = name(__VA_ARGS__); \
+        if (status_ != CUBLAS_STATUS_SUCCESS) return cublas_fail(status_, #name, __LINE__, error); \
+    } while (0)
+
+/* In 16 bits cuBLAS may otherwise add partial sums up in 16 bits. */
+static amp_status set_up(const amp_cuda_backend *cuda, cublasHandle_t handle, amp_error *error)
+{
+    CUBLAS_TRY(cublasSetStream, handle, cuda->stream);
+    const int math = CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+    CUBLAS_TRY(cublasSetMathMode, handle, (cublasMath_t)math);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_gemm_start(amp_backend *backend, amp_error *error)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    cublasHandle_t handle;
+    if (cuda->cublas) return AMP_OK;
+    CUBLAS_TRY(cublasCreate, &handle);
+    amp_status status = set_up(cuda, handle, error);
+    if (status == AMP_OK) cuda->cublas = handle;
+    else cublasDestroy(handle);
+    return status;
+}
+
+void amp_cuda_gemm_stop(amp_backend *backend)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    if (cuda->cublas) cublasDestroy(cuda->cublas); /* at the end there is nothing left to do about a failure */
+    cuda->cublas = NULL;
+}
+
+void amp_cuda_gemm_describe(char *text, size_t size)
+{
+    int version[3] = { 0, 0, 0 };
+    static const libraryPropertyType parts[3] = { MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL };
+    for (int i = 0; i < 3; i++)
+        if (cublasGetProperty(parts[i], &version[i]) != CUBLAS_STATUS_SUCCESS) version[i] = 0;
+    snprintf(text, size, "cuBLAS %d.%d.%d", version[0], version[1], version[2]);
+}
+
+static cudaDataType_t type_of(amp_dtype dtype)
+{
+    return dtype == AMP_FP32 ? CUDA_R_32F : dtype == AMP_FP16 ? CUDA_R_16F : CUDA_R_16BF;
+}
+
+amp_status amp_cuda_gemm_forward(amp_backend *backend, const amp_cuda_product *p, const void *x, const void *w, void *y,
+                                 amp_error *error)
+{
+    const cudaDataType_t type = type_of(p->dtype);
+    const float one = 1, zero = 0;
+    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_T, CUBLAS_OP_N, p->outputs, p->batch, p->inputs, &one,
+               w, type, p->inputs, x, type, p->inputs, &zero, y, type, p->outputs, CUBLAS_COMPUTE_32F,
+               CUBLAS_GEMM_DEFAULT);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_gemm_backward_data(amp_backend *backend, const amp_cuda_product *p, const void *dy, const void *w,
+                                       void *dx, int accumulate, amp_error *error)
+{
+    const cudaDataType_t type = type_of(p->dtype);
+    const float one = 1, beta = accumulate ? 1 : 0;
+    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_N, p->inputs, p->batch, p->outputs, &one,
+               w, type, p->inputs, dy, type, p->outputs, &beta, dx, type, p->inputs, CUBLAS_COMPUTE_32F,
+               CUBLAS_GEMM_DEFAULT);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_gemm_backward_weights(amp_backend *backend, const amp_cuda_product *p, const void *x, const void *dy,
+                                          float *dw, int accumulate, amp_error *error)
+{
+    const cudaDataType_t type = type_of(p->dtype);
+    const float one = 1, beta = accumulate ? 1 : 0;
+    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_T, p->inputs, p->outputs, p->batch, &one,
+               x, type, p->inputs, dy, type, p->outputs, &beta, dw, CUDA_R_32F, p->inputs, CUBLAS_COMPUTE_32F,
+               CUBLAS_GEMM_DEFAULT);
+    return AMP_OK;
+}

@@ -1,0 +1,28 @@
+/* Connected layers as matrix products. gemm.c is the only file that knows cuBLAS.
+ *
+ * All matrices are row-major and packed, in device memory: x (batch, inputs), w (outputs, inputs), y (batch, outputs), of
+ * one dtype; sums in fp32, in true fp32 for fp32 (no TF32); the same bits in every run. */
+#ifndef AMP_BACKEND_CUDA_GEMM_H
+#define AMP_BACKEND_CUDA_GEMM_H
+
+#include "cuda.h"
+
+typedef struct amp_cuda_product { int batch, inputs, outputs; amp_dtype dtype; } amp_cuda_product;
+
+/* To be called before the others: starts cuBLAS, the first time. */
+amp_status amp_cuda_gemm_start(amp_backend *, amp_error *);
+void amp_cuda_gemm_stop(amp_backend *);
+/* "cuBLAS 13.0.2", without starting it. */
+void amp_cuda_gemm_describe(char *text, size_t size);
+
+/* y = x·wᵀ */
+amp_status amp_cuda_gemm_forward(amp_backend *, const amp_cuda_product *, const void *x, const void *w, void *y,
+    amp_error *);
+/* dx (+)= dy·w */
+amp_status amp_cuda_gemm_backward_data(amp_backend *, const amp_cuda_product *, const void *dy, const void *w, void *dx,
+    int accumulate, amp_error *);
+/* dw (+)= dyᵀ·x; dw is fp32 for every dtype. */
+amp_status amp_cuda_gemm_backward_weights(amp_backend *, const amp_cuda_product *, const void *x, const void *dy, float *dw,
+    int accumulate, amp_error *);
+
+#endif

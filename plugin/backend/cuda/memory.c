@@ -1,0 +1,137 @@
+/* Device memory: taking it, giving it back, copying, and the two blocks that operations share.
+ *
+ * Freeing waits for the stream first, since kernels that are queued may still use the memory. */
+#include "memory.h"
+
+enum { UNIT = 256, BLOCK_UNIT = 1 << 20 }; /* blocks grow by whole MiB, lest they grow at every layer */
+
+/* 0 where the sum overflows. */
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return bytes > SIZE_MAX - unit ? 0 : (bytes + unit - 1) / unit * unit;
+}
+
+/* How much was asked for, how much there is, and what would fit. */
+static amp_status no_memory(const amp_cuda_backend *cuda, size_t bytes, const char *what, amp_error *error)
+{
+    size_t unused = 0, total = 0;
+    char there[128] = "", fits[64] = "a smaller batch, more subdivisions";
+    cudaGetLastError(); /* or the next launch would be blamed for this */
+    if (cudaMemGetInfo(&unused, &total) == cudaSuccess) {
+        snprintf(there, sizeof there, ": %zu of %zu MiB of GPU %d are free", unused >> 20, total >> 20, cuda->device);
+        if (unused && bytes / unused >= 1 && bytes / unused < 64)
+            snprintf(fits, sizeof fits, "some %zu times the subdivisions, a smaller batch", bytes / unused + 1);
+    } else {
+        cudaGetLastError();
+    }
+    return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu MiB of %s%s; use %s or dtype=fp16",
+                    (bytes >> 20) + (bytes % (1 << 20) != 0), what, there, fits);
+}
+
+amp_status amp_cuda_take(amp_backend *backend, size_t bytes, const char *what, void **out, amp_error *error)
+{
+    size_t rounded = round_up(bytes, UNIT);
+    *out = NULL;
+    if (!bytes) return AMP_OK;
+    cudaError_t status = rounded ? cudaMalloc(out, rounded) : cudaErrorMemoryAllocation;
+    if (status == cudaSuccess) return AMP_OK;
+    *out = NULL;
+    if (status == cudaErrorMemoryAllocation) return no_memory(amp_cuda_of(backend), bytes, what, error);
+    return amp_cuda_fail(status, "cudaMalloc", __FILE__, __LINE__, error);
+}
+
+/* A failure here is one of work queued before: it stays with the device, and the next call that can say so meets it. */
+void amp_cuda_release(amp_backend *backend, void *memory)
+{
+    if (!memory) return;
+    cudaStreamSynchronize(amp_cuda_of(backend)->stream);
+    cudaFree(memory);
+}
+
+amp_status amp_cuda_allocate(amp_backend *backend, size_t bytes, void **out, amp_error *error)
+{
+    return amp_cuda_take(backend, bytes, "activations and parameters", out, error);
+}
+
+/* ------------------------------------------------------------------------------------------------ shared blocks */
+
+/* Makes *block hold at least `bytes`; what it held is lost if it grows. */
+static amp_status grow(amp_backend *backend, void **block, size_t *held, size_t bytes, const char *what, amp_error *error)
+{
+    if (bytes <= *held) return AMP_OK;
+    size_t rounded = round_up(bytes, BLOCK_UNIT);
+    amp_cuda_release(backend, *block); /* first, so that the two need not fit together */
+    *held = 0;
+    AMP_TRY(amp_cuda_take(backend, rounded ? rounded : bytes, what, block, error));
+    *held = rounded;
+    return AMP_OK;
+}
+
+amp_status amp_cuda_scratch(amp_backend *backend, size_t bytes, void **out, amp_error *error)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    *out = NULL;
+    AMP_TRY(grow(backend, &cuda->scratch, &cuda->scratch_bytes, bytes, "scratch", error));
+    *out = cuda->scratch;
+    return AMP_OK;
+}
+
+amp_status amp_cuda_reserve(void *owner, size_t bytes, void **memory, amp_error *error)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(owner);
+    *memory = NULL;
+    AMP_TRY(grow(owner, &cuda->workspace, &cuda->workspace_bytes, bytes, "cuDNN's workspace", error));
+    *memory = cuda->workspace;
+    return AMP_OK;
+}
+
+void amp_cuda_trim(amp_backend *backend)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    if (cuda->workspace_bytes <= round_up(cuda->workspace_needed, BLOCK_UNIT)) return;
+    amp_cuda_release(backend, cuda->workspace);
+    cuda->workspace = NULL;
+    cuda->workspace_bytes = 0;
+}
+
+/* ------------------------------------------------------------------------------------------------ copying */
+
+/* Whether the device alone reads it, in the order of the stream. */
+static amp_status lies_on_device(const void *memory, int *answer, amp_error *error)
+{
+    struct cudaPointerAttributes attributes;
+    AMP_CUDA_TRY(cudaPointerGetAttributes(&attributes, memory));
+    *answer = attributes.type == cudaMemoryTypeDevice;
+    return AMP_OK;
+}
+
+/* From the program's memory it waits: the caller may overwrite that as soon as this returns, and whether CUDA has read
+ * it by then depends on how that memory was made. */
+amp_status amp_cuda_upload(amp_backend *backend, void *memory, const void *from, size_t bytes, amp_error *error)
+{
+    int from_device = 0;
+    if (!bytes) return AMP_OK;
+    AMP_TRY(lies_on_device(from, &from_device, error));
+    AMP_CUDA_TRY(cudaMemcpyAsync(memory, from, bytes, cudaMemcpyDefault, amp_cuda_of(backend)->stream));
+    return from_device ? AMP_OK : amp_cuda_synchronize(backend, error);
+}
+
+amp_status amp_cuda_download(amp_backend *backend, void *to, const void *memory, size_t bytes, amp_error *error)
+{
+    if (!bytes) return AMP_OK;
+    AMP_CUDA_TRY(cudaMemcpyAsync(to, memory, bytes, cudaMemcpyDefault, amp_cuda_of(backend)->stream));
+    return amp_cuda_synchronize(backend, error);
+}
+
+amp_status amp_cuda_zero(amp_backend *backend, void *memory, size_t bytes, amp_error *error)
+{
+    if (!bytes) return AMP_OK;
+    AMP_CUDA_TRY(cudaMemsetAsync(memory, 0, bytes, amp_cuda_of(backend)->stream));
+    return AMP_OK;
+}
+
+amp_status amp_cuda_synchronize(amp_backend *backend, amp_error *error)
+{
+    AMP_CUDA_TRY(cudaStreamSynchronize(amp_cuda_of(backend)->stream));
+    return AMP_OK;
+}

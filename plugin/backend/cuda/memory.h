@@ -1,0 +1,18 @@
+/* The memory part of the vtable, with its exact signatures. */
+#ifndef AMP_BACKEND_CUDA_MEMORY_H
+#define AMP_BACKEND_CUDA_MEMORY_H
+
+#include "cuda.h"
+
+amp_status amp_cuda_allocate(amp_backend *, size_t bytes, void **out, amp_error *);
+amp_status amp_cuda_upload(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
+amp_status amp_cuda_download(amp_backend *, void *to, const void *memory, size_t bytes, amp_error *);
+amp_status amp_cuda_zero(amp_backend *, void *memory, size_t bytes, amp_error *);
+amp_status amp_cuda_synchronize(amp_backend *, amp_error *);
+
+/* amp_cudnn_settings.reserve: cuDNN's workspace. backend is an amp_backend. trim gives it back if it is larger than the
+ * backend's workspace_needed. */
+amp_status amp_cuda_reserve(void *backend, size_t bytes, void **memory, amp_error *);
+void amp_cuda_trim(amp_backend *);
+
+#endif

@@ -1,0 +1,387 @@
+/* Batch norm with its activation fused, and the bias gradient that shares its reduction. The formulas are Darknet's CPU
+ * ones (batchnorm_layer.c, blas.c), spelled out in backend.h.
+ *
+ * Three launches each way: the sums of each block (columns.cuh), the sums of all blocks and what follows from them for
+ * each channel (in double), and one pass that writes. Partial sums and the writing pass's factors lie in scratch memory.
+ * Kernels for the activations of hot layers keep N rows in flight in each thread.
+ * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the cache. */
+#include "kernels.h"
+
+#include "../check.h"
+#include "columns.cuh"
+
+/* ------------------------------------------------------------------------------------------------ sums of a block */
+
+/* partial[chunk][k][channel] */
+template <class P, int K> __device__ __forceinline__ void write_partial(const amp_columns &c, const amp_column &at,
+    double (&sums)[K][P::count], double *partial)
+{
+    if (!amp_columns_fold(c, sums) || at.pack >= c.packs) return;
+    size_t channels = (size_t)c.packs * P::count, first = (size_t)at.pack * P::count;
+    for (int k = 0; k < K; ++k)
+        #pragma unroll
+        for (int i = 0; i < P::count; ++i) partial[(at.chunk * (size_t)K + k) * channels + first + i] = sums[k][i];
+}
+
+template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_of_rows(const P *__restrict__ x, amp_columns c,
+    double *partial)
+{
+    amp_column at = amp_column_of(c, blockIdx.x);
+    double sums[1][P::count] = {};
+    amp_columns_sum(x, c, at, sums[0]);
+    write_partial<P, 1>(c, at, sums, partial);
+}
+
+/* Each run takes its own first row as pivot: u = x - pivot is small where the data is narrow, so that Σu² loses nothing
+ * when Σx² would have lost everything. Moving to the common origin, the tensor's first row, with n rows and
+ * s = pivot - origin: Σ(x-origin) = Σu + n·s, Σ(x-origin)² = Σu² + 2s·Σu + n·s² in double. */
+template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) moments(const P *__restrict__ x, amp_columns c,
+    double *partial)
+{
+    enum { N = 4 };
+    amp_column at = amp_column_of(c, blockIdx.x);
+    double sums[2][P::count] = {};
+    for (size_t row = at.first; row < at.end;) {
+        P pivot = x[row * c.packs + at.pack], origin = x[at.pack];
+        float first[P::count] = {}, second[P::count] = {};
+        int n = 0;
+        for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; r += N, row += N * at.step) {
+            P p[N];
+            #pragma unroll
+            for (int u = 0; u < N; ++u) {
+                bool inside = row + u * at.step < at.end;
+                p[u] = inside ? x[(row + u * at.step) * c.packs + at.pack] : pivot;
+                n += inside;
+            }
+            #pragma unroll
+            for (int i = 0; i < P::count; ++i) {
+                float zero = pivot.get(i), u0 = p[0].get(i) - zero, u1 = p[1].get(i) - zero, u2 = p[2].get(i) - zero;
+                float u3 = p[3].get(i) - zero;
+                first[i] += (u0 + u1) + (u2 + u3);
+                second[i] += (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3);
+            }
+        }
+        #pragma unroll
+        for (int i = 0; i < P::count; ++i) {
+            double s = (double)pivot.get(i) - (double)origin.get(i), total = n * s;
+            sums[0][i] += (double)first[i] + total;
+            sums[1][i] += (double)second[i] + s * (2 * (double)first[i] + total);
+        }
+    }
+    write_partial<P, 2>(c, at, sums, partial);
+}
+
+/* d = dy·act'(y), and its product with x - mean. */
+template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) delta_sums(const P *__restrict__ x,
+    const P *__restrict__ y, const P *__restrict__ dy, amp_columns c, const float *__restrict__ mean, double *partial,
+    amp_activation given)
+{
+    enum { N = A < 0 ? 1 : 2 };
+    const amp_activation act = amp_chosen<A>(given);
+    amp_column at = amp_column_of(c, blockIdx.x);
+    double sums[2][P::count] = {};
+    float centre[P::count];
+    #pragma unroll
+    for (int i = 0; i < P::count; ++i) centre[i] = at.pack < c.packs ? mean[at.pack * P::count + i] : 0;
+    for (size_t row = at.first; row < at.end;) {
+        float first[P::count] = {}, second[P::count] = {};
+        for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; r += N, row += N * at.step) {
+            P px[N] = {}, py[N] = {}, pd[N] = {};
+            #pragma unroll
+            for (int u = 0; u < N; ++u) {
+                size_t i = (row + u * at.step) * c.packs + at.pack;
+                if (row + u * at.step >= at.end) continue;
+                px[u] = x[i];
+                pd[u] = dy[i];
+                if (act != AMP_LINEAR) py[u] = y[i];
+            }
+            #pragma unroll
+            for (int u = 0; u < N; ++u)
+                #pragma unroll
+                for (int i = 0; i < P::count; ++i) {
+                    float d = pd[u].get(i) * amp_gradient(py[u].get(i), act);
+                    first[i] += d;
+                    second[i] += d * (px[u].get(i) - centre[i]);
+                }
+        }
+        #pragma unroll
+        for (int i = 0; i < P::count; ++i) {
+            sums[0][i] += (double)first[i];
+            sums[1][i] += (double)second[i];
+        }
+    }
+    write_partial<P, 2>(c, at, sums, partial);
+}
+
+/* ------------------------------------------------------------------------------------------------ sums of all blocks */
+
+/* A block adds up CHANNELS channels: few, so that their chunks are shared out among many threads; their doubles fill a
+ * sector of memory. */
+enum { FOLD_THREADS = 256, CHANNELS = 4 };
+
+static unsigned fold_blocks(int channels) { return ((unsigned)channels + CHANNELS - 1) / CHANNELS; }
+
+/* The channel whose sums this thread has got, or -1. */
+template <int K> __device__ __forceinline__ int fold_chunks(const double *partial, unsigned chunks, int channels,
+    double (&sums)[K])
+{
+    __shared__ double tree[K][FOLD_THREADS];
+    int t = (int)threadIdx.x, channel = (int)blockIdx.x * CHANNELS + t % CHANNELS;
+    for (int k = 0; k < K; ++k) sums[k] = 0;
+    if (channel < channels)
+        #pragma unroll 4
+        for (unsigned chunk = t / CHANNELS; chunk < chunks; chunk += FOLD_THREADS / CHANNELS)
+            for (int k = 0; k < K; ++k) sums[k] += partial[(chunk * (size_t)K + k) * channels + channel];
+    for (int k = 0; k < K; ++k) tree[k][t] = sums[k];
+    for (int half = FOLD_THREADS / 2; half >= CHANNELS; half /= 2) {
+        __syncthreads();
+        if (t < half) for (int k = 0; k < K; ++k) tree[k][t] += tree[k][t + half];
+    }
+    for (int k = 0; k < K; ++k) sums[k] = tree[k][t];
+    return t < CHANNELS && channel < channels ? channel : -1;
+}
+
+__global__ void add_sums(const double *partial, unsigned chunks, int channels, float *db)
+{
+    double sums[1];
+    int c = fold_chunks(partial, chunks, channels, sums);
+    if (c >= 0) db[c] += (float)sums[0];
+}
+
+/* What the writing pass needs of each channel, factors[k][channel]: forward mean, gain, bias; backward mean, a, b, c. */
+static __device__ __forceinline__ void forward_factors(float *factors, int channels, int c, const float *scale,
+    const float *bias, float mean, float variance)
+{
+    factors[c] = mean;
+    factors[channels + c] = (float)((double)scale[c] / (sqrt((double)variance) + (double).000001f));
+    factors[2 * (size_t)channels + c] = bias[c];
+}
+
+/* mean = origin + Σu/N and variance = (Σu² - (Σu)²/N)/(N-1), where u = x - origin and origin is the first row. */
+template <class T> __global__ void statistics(const double *partial, unsigned chunks, int channels, const T *origin,
+    double count, const float *scale, const float *bias, float *mean, float *variance, float *rolling_mean,
+    float *rolling_variance, float *factors)
+{
+    double sums[2];
+    int c = fold_chunks(partial, chunks, channels, sums);
+    if (c < 0) return;
+    double spread = sums[1] - sums[0] * sums[0] / count;
+    if (spread < 0) spread = 0; /* rounding; a NaN passes */
+    float m = (float)((double)amp_load(origin[c]) + sums[0] / count), v = count > 1 ? (float)(spread / (count - 1)) : 0;
+    mean[c] = m;
+    variance[c] = v;
+    rolling_mean[c] = .99f * rolling_mean[c] + .01f * m;
+    rolling_variance[c] = .99f * rolling_variance[c] + .01f * v;
+    forward_factors(factors, channels, c, scale, bias, m, v);
+}
+
+__global__ void rolling_factors(int channels, const float *scale, const float *bias, const float *rolling_mean,
+    const float *rolling_variance, float *factors)
+{
+    int c = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (c < channels) forward_factors(factors, channels, c, scale, bias, rolling_mean[c], rolling_variance[c]);
+}
+
+/* backend.h's dx as one line a·d + b·(x-mean) + c per channel, where inv = 1/sqrt(variance + 1e-5):
+ *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N. */
+__global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count, const float *scale,
+    const float *mean, const float *variance, float *dscale, float *dbias, float *factors)
+{
+    double sums[2];
+    int c = fold_chunks(partial, chunks, channels, sums);
+    if (c < 0) return;
+    double inv = 1 / sqrt((double)variance[c] + (double).00001f), a = inv * (double)scale[c];
+    dbias[c] += (float)sums[0];
+    dscale[c] += (float)(sums[1] / (sqrt((double)variance[c]) + (double).000001f));
+    factors[c] = mean[c];
+    factors[channels + c] = (float)a;
+    factors[2 * (size_t)channels + c] = (float)(-a * inv * inv * sums[1] / count);
+    factors[3 * (size_t)channels + c] = (float)(-a * sums[0] / count);
+}
+
+/* ------------------------------------------------------------------------------------------------ writing passes */
+
+/* A pack's share of factors[k]: in 16 bytes where packs are. */
+template <int W> __device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[W])
+{
+    #pragma unroll
+    for (int i = 0; i < W; i += 4) {
+        float4 four = *reinterpret_cast<const float4 *>(factors + first + i);
+        out[i] = four.x;
+        out[i + 1] = four.y;
+        out[i + 2] = four.z;
+        out[i + 3] = four.w;
+    }
+}
+__device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[1]) { out[0] = factors[first]; }
+
+/* y = act((x - mean)·gain + bias) */
+template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restrict__ x,
+    P *__restrict__ y, amp_columns c, const float *__restrict__ factors, amp_activation given)
+{
+    enum { N = A < 0 ? 1 : 4 };
+    const amp_activation act = amp_chosen<A>(given);
+    amp_column at = amp_column_of(c, gridDim.x - 1 - blockIdx.x);
+    size_t channels = (size_t)c.packs * P::count, first = (size_t)at.pack * P::count;
+    float mean[P::count], gain[P::count], bias[P::count];
+    if (at.first >= at.end) return;
+    factors_of(factors, first, mean);
+    factors_of(factors, channels + first, gain);
+    factors_of(factors, 2 * channels + first, bias);
+    for (size_t row = at.first; row < at.end; row += N * at.step) {
+        P p[N];
+        #pragma unroll
+        for (int u = 0; u < N; ++u)
+            if (row + u * at.step < at.end) p[u] = x[(row + u * at.step) * c.packs + at.pack];
+        #pragma unroll
+        for (int u = 0; u < N; ++u) {
+            if (row + u * at.step >= at.end) break;
+            #pragma unroll
+            for (int i = 0; i < P::count; ++i)
+                p[u].set(i, amp_activate((p[u].get(i) - mean[i]) * gain[i] + bias[i], act));
+            y[(row + u * at.step) * c.packs + at.pack] = p[u];
+        }
+    }
+}
+
+/* dx = a·d + (b·(x - mean) + c). dx may be dy: a thread reads what it then overwrites. */
+template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize_delta(
+    const P *__restrict__ x, const P *__restrict__ y, const P *dy, P *dx, amp_columns c,
+    const float *__restrict__ factors, amp_activation given)
+{
+    enum { N = A < 0 ? 1 : 2 };
+    const amp_activation act = amp_chosen<A>(given);
+    amp_column at = amp_column_of(c, gridDim.x - 1 - blockIdx.x);
+    size_t channels = (size_t)c.packs * P::count, first = (size_t)at.pack * P::count;
+    float mean[P::count], fa[P::count], fb[P::count], fc[P::count];
+    if (at.first >= at.end) return;
+    factors_of(factors, first, mean);
+    factors_of(factors, channels + first, fa);
+    factors_of(factors, 2 * channels + first, fb);
+    factors_of(factors, 3 * channels + first, fc);
+    for (size_t row = at.first; row < at.end; row += N * at.step) {
+        P px[N], py[N] = {}, pd[N];
+        #pragma unroll
+        for (int u = 0; u < N; ++u) {
+            size_t i = (row + u * at.step) * c.packs + at.pack;
+            if (row + u * at.step >= at.end) break;
+            px[u] = x[i];
+            pd[u] = dy[i];
+            if (act != AMP_LINEAR) py[u] = y[i];
+        }
+        #pragma unroll
+        for (int u = 0; u < N; ++u) {
+            if (row + u * at.step >= at.end) break;
+            #pragma unroll
+            for (int i = 0; i < P::count; ++i) {
+                float along = pd[u].get(i) * amp_gradient(py[u].get(i), act) * fa[i];
+                pd[u].set(i, along + ((px[u].get(i) - mean[i]) * fb[i] + fc[i]));
+            }
+            dx[(row + u * at.step) * c.packs + at.pack] = pd[u];
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ operations */
+
+static size_t pixels(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
+
+/* One call's scratch memory: K sums of each chunk and channel, and F factors of each channel. */
+typedef struct scratch {
+    double *partial;
+    float *factors;
+} scratch;
+
+static amp_status scratch_take(amp_backend *backend, const amp_columns *c, int channels, int sums, int factors, scratch *out,
+    amp_error *error)
+{
+    size_t partial = (size_t)sums * c->chunks * channels * sizeof(double);
+    void *memory;
+    partial = (partial + 15) / 16 * 16; /* factors are read 16 bytes at a time */
+    AMP_TRY(amp_cuda_scratch(backend, partial + (size_t)factors * channels * sizeof(float), &memory, error));
+    out->partial = (double *)memory;
+    out->factors = (float *)((char *)memory + partial);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_bias_gradient(amp_backend *backend, const amp_tensor *dy, float *db, amp_error *error)
+{
+    scratch s;
+    AMP_TRY(amp_check_pair("bias gradient", dy, dy, 1, error));
+    if (amp_shape_count(dy->shape) == 0) return AMP_OK;
+    bool wide = amp_cuda_wide(dy);
+    int channels = dy->shape.c;
+    amp_columns c = amp_columns_make(pixels(dy), 1, amp_cuda_packs(dy, wide));
+    AMP_TRY(scratch_take(backend, &c, channels, 1, 0, &s, error));
+    AMP_CUDA_BY_PACK(dy->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, sum_of_rows<P>,
+        (const P *)dy->data, c, s.partial));
+    AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, add_sums, s.partial, c.chunks, channels, db);
+    return AMP_OK;
+}
+
+static amp_status write_normalized(amp_backend *backend, const amp_columns &c, bool wide, const amp_tensor *x,
+    const amp_tensor *y, const float *factors, amp_activation activation, amp_error *error)
+{
+    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation, AMP_LAUNCH(backend, amp_columns_blocks(&c),
+        AMP_COLUMN_THREADS, (normalize<P, A>), (const P *)x->data, (P *)y->data, c, factors, activation)));
+    return AMP_OK;
+}
+
+amp_status amp_cuda_batchnorm_forward_train(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+    const float *scale, const float *bias, float *mean, float *variance, float *rolling_mean, float *rolling_variance,
+    amp_activation activation, amp_error *error)
+{
+    scratch s;
+    AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
+    if (amp_shape_count(x->shape) == 0) return AMP_OK;
+    bool wide = amp_cuda_wide(x) && amp_cuda_wide(y);
+    int channels = x->shape.c;
+    amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
+    AMP_TRY(scratch_take(backend, &c, channels, 2, 3, &s, error));
+    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, moments<P>,
+        (const P *)x->data, c, s.partial));
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, statistics<T>, s.partial, c.chunks,
+        channels, (const T *)x->data, (double)c.rows, scale, bias, mean, variance, rolling_mean, rolling_variance,
+        s.factors));
+    return write_normalized(backend, c, wide, x, y, s.factors, activation, error);
+}
+
+amp_status amp_cuda_batchnorm_forward_infer(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+    const float *scale, const float *bias, const float *rolling_mean, const float *rolling_variance,
+    amp_activation activation, amp_error *error)
+{
+    scratch s;
+    AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
+    if (amp_shape_count(x->shape) == 0) return AMP_OK;
+    bool wide = amp_cuda_wide(x) && amp_cuda_wide(y);
+    int channels = x->shape.c;
+    amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
+    AMP_TRY(scratch_take(backend, &c, channels, 0, 3, &s, error));
+    AMP_LAUNCH(backend, ((unsigned)channels + 255) / 256, 256, rolling_factors, channels, scale, bias, rolling_mean,
+        rolling_variance, s.factors);
+    return write_normalized(backend, c, wide, x, y, s.factors, activation, error);
+}
+
+amp_status amp_cuda_batchnorm_backward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+    const amp_tensor *dy, const amp_tensor *dx, const float *scale, const float *mean, const float *variance, float *dscale,
+    float *dbias, amp_activation activation, amp_error *error)
+{
+    scratch s;
+    AMP_TRY(amp_check_pair("batch norm backward", x, y, 1, error));
+    AMP_TRY(amp_check_pair("batch norm backward", x, dy, 1, error));
+    AMP_TRY(amp_check_pair("batch norm backward", x, dx, 1, error));
+    if (amp_shape_count(x->shape) == 0) return AMP_OK;
+    bool wide = amp_cuda_wide(x) && amp_cuda_wide(y) && amp_cuda_wide(dy) && amp_cuda_wide(dx);
+    int channels = x->shape.c;
+    amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
+    AMP_TRY(scratch_take(backend, &c, channels, 2, 4, &s, error));
+    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation, AMP_LAUNCH(backend, amp_columns_blocks(&c),
+        AMP_COLUMN_THREADS, (delta_sums<P, A>), (const P *)x->data, (const P *)y->data, (const P *)dy->data, c, mean,
+        s.partial, activation)));
+    AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, delta_factors, s.partial, c.chunks, channels, (double)c.rows,
+        scale, mean, variance, dscale, dbias, s.factors);
+    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation, AMP_LAUNCH(backend, amp_columns_blocks(&c),
+        AMP_COLUMN_THREADS, (normalize_delta<P, A>), (const P *)x->data, (const P *)y->data, (const P *)dy->data,
+        (P *)dx->data, c, s.factors, activation)));
+    return AMP_OK;
+}

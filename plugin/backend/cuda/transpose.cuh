@@ -1,0 +1,145 @@
+/* Turning a matrix round on its way from one dtype to another, for cast.cu: NCHW is a matrix of channels × pixels for each
+ * image, NHWC its transpose; OIHW and KRSC are the same for each filter.
+ *
+ * A block moves a tile through shared memory, in fp32. Each side of a tile is a few lines of memory: `count` lines of
+ * `width` elements, `pitch` apart. Where the tile is as wide as the matrix they are one line. So both sides are read and
+ * written in long runs, 16 bytes at a time where alignment allows, whatever the shape: 3 channels × many pixels, many
+ * channels × 9 taps. */
+#ifndef AMP_BACKEND_CUDA_TRANSPOSE_CUH
+#define AMP_BACKEND_CUDA_TRANSPOSE_CUH
+
+#include "device.cuh"
+
+#define AMP_TILE 5120u    /* floats of shared memory: 20 KiB, so that eight blocks are resident */
+#define AMP_TILE_EDGE 64u /* as long as a run should be: 128 bytes of halves */
+
+/* images × (rows × columns) → images × (columns × rows). */
+typedef struct amp_transpose {
+    size_t images;
+    unsigned rows, columns;           /* of the source */
+    unsigned tile_rows, tile_columns; /* multiples of 8 where less than rows, columns */
+    unsigned down, across;            /* tiles of an image */
+    int src_wide, dst_wide, accumulate;
+} amp_transpose;
+
+/* Numbers in a row of a tile: one unused after each 8, and an odd number in all, so that neither groups of 8 along a row
+ * nor groups of 8 down a column meet in one bank. */
+static inline __host__ __device__ unsigned amp_tile_pitch(unsigned columns) { return (columns + columns / 8) | 1; }
+
+__device__ __forceinline__ unsigned amp_tile_place(unsigned row, unsigned column, unsigned pitch)
+{
+    return row * pitch + row / 8 + column + column / 8;
+}
+
+/* A group of N of one side of a tile: where it is in memory, how many it has, where its first is in the tile. */
+struct amp_side_group { size_t offset; int n; unsigned line, place; };
+
+/* One side of a tile: `lines` of `width` elements, `pitch` apart, in groups of N. */
+template <int N> struct amp_side {
+    unsigned lines, width, groups; /* groups in a run */
+    size_t pitch;
+    bool whole;                    /* all lines are one run */
+    __device__ amp_side(unsigned lines_, unsigned width_, size_t pitch_)
+        : lines(lines_), width(width_), pitch(pitch_), whole(width_ == pitch_)
+    {
+        groups = ((whole ? lines * width : width) + N - 1) / N;
+    }
+    __device__ unsigned count() const { return whole ? groups : groups * lines; }
+    __device__ amp_side_group at(unsigned g) const
+    {
+        amp_side_group it;
+        if (whole) {
+            unsigned first = g * N;
+            it.offset = first, it.n = amp_present<N>(first, lines * width);
+            it.line = first / width, it.place = first - it.line * width;
+        } else {
+            it.line = g / groups, it.place = (g - it.line * groups) * N;
+            it.offset = it.line * pitch + it.place, it.n = amp_present<N>(it.place, width);
+        }
+        return it;
+    }
+    __device__ void next(amp_side_group *it) const { if (++it->place == width) it->place = 0, ++it->line; }
+};
+
+/* Rows × columns at src, `pitch` apart, into the tile. */
+template <int N, class S>
+__device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, unsigned rows, unsigned columns, size_t pitch)
+{
+    const amp_side<N> side(rows, columns, pitch);
+    for (unsigned g = threadIdx.x; g < side.count(); g += blockDim.x) {
+        amp_side_group it = side.at(g);
+        float v[N];
+        amp_get(v, src + it.offset, it.n);
+        #pragma unroll
+        for (int i = 0; i < N; ++i)
+            if (i < it.n) tile[amp_tile_place(it.line, it.place, tile_pitch)] = v[i], side.next(&it);
+    }
+}
+
+/* The tile's columns to lines at dst, `pitch` apart. */
+template <int N, class D>
+__device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, unsigned rows, unsigned columns,
+    size_t pitch, int accumulate)
+{
+    const amp_side<N> side(columns, rows, pitch);
+    for (unsigned g = threadIdx.x; g < side.count(); g += blockDim.x) {
+        amp_side_group it = side.at(g);
+        float v[N] = { 0 };
+        #pragma unroll
+        for (int i = 0; i < N; ++i)
+            if (i < it.n) v[i] = tile[amp_tile_place(it.place, it.line, tile_pitch)], side.next(&it);
+        amp_put_or_add(dst + it.offset, v, it.n, accumulate);
+    }
+}
+
+template <class S, class D> __global__ void __launch_bounds__(AMP_CUDA_THREADS)
+transpose(const S *src, D *dst, amp_transpose t)
+{
+    __shared__ float tile[AMP_TILE];
+    unsigned tiles = t.down * t.across, pitch = amp_tile_pitch(t.tile_columns);
+    for (size_t image = blockIdx.y; image < t.images; image += gridDim.y)
+        for (unsigned i = blockIdx.x; i < tiles; i += gridDim.x) {
+            unsigned row = i / t.across * t.tile_rows, column = i % t.across * t.tile_columns;
+            unsigned rows = min(t.tile_rows, t.rows - row), columns = min(t.tile_columns, t.columns - column);
+            const S *from = src + (image * t.rows + row) * t.columns + column;
+            D *to = dst + (image * t.columns + column) * t.rows + row;
+            if (t.src_wide) amp_tile_fill<AMP_WIDE(S)>(tile, pitch, from, rows, columns, t.columns);
+            else amp_tile_fill<1>(tile, pitch, from, rows, columns, t.columns);
+            __syncthreads();
+            if (t.dst_wide) amp_tile_drain<AMP_WIDE(D)>(tile, pitch, to, rows, columns, t.rows, t.accumulate);
+            else amp_tile_drain<1>(tile, pitch, to, rows, columns, t.rows, t.accumulate);
+            __syncthreads();
+        }
+}
+
+/* ------------------------------------------------------------------------------------------------ the host's part */
+
+/* Pieces of at most `most` that cover `all`: equal ones, but for the last, and multiples of 8 if there are several. */
+static inline unsigned amp_even_piece(unsigned all, unsigned most)
+{
+    if (all <= most) return all;
+    most = most / 8 * 8;
+    unsigned pieces = (all + most - 1) / most;
+    return ((all + pieces - 1) / pieces + 7) / 8 * 8;
+}
+
+/* Tiles of AMP_TILE_EDGE rows at most, and of as many columns as fit; then of as many rows as fit, should that be more. */
+static inline void amp_transpose_cut(amp_transpose *t)
+{
+    unsigned edge = t->rows < AMP_TILE_EDGE ? t->rows : AMP_TILE_EDGE;
+    unsigned columns = (AMP_TILE / edge - 2) * 8 / 9; /* the pitch of so many, and a bit, times edge fits */
+    t->tile_columns = amp_even_piece(t->columns, columns);
+    t->tile_rows = amp_even_piece(t->rows, AMP_TILE / (amp_tile_pitch(t->tile_columns) + 1));
+    t->down = (t->rows + t->tile_rows - 1) / t->tile_rows;
+    t->across = (t->columns + t->tile_columns - 1) / t->tile_columns;
+}
+
+/* May groups of 16 bytes be used on a side whose images have `lines` of `pitch` elements, in tiles `width` wide? */
+static inline int amp_side_wide(const void *p, amp_dtype dtype, size_t images, size_t lines, size_t pitch, size_t width)
+{
+    size_t element = amp_dtype_size(dtype);
+    return amp_aligned(p) && (images <= 1 || lines * pitch * element % 16 == 0) &&
+        (width == pitch || pitch * element % 16 == 0);
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* Nearest-neighbour upsampling and its gradient. Both go over the small image, whose every pixel belongs to a square of
+ * stride × stride pixels of the large one: each side passes through memory once. */
+#include "kernels.h"
+
+#include "../check.h"
+#include "device.cuh"
+
+/* y[i,j] = scale·x[i/stride, j/stride]. Lines of x, of all images, down the grid; pixels of a line along it. */
+template <class T, int N>
+__global__ void upsample(const T *x, T *y, size_t lines, size_t width, size_t channels, int stride, float scale)
+{
+    size_t long_line = width * stride * channels;
+    for (size_t line = blockIdx.y; line < lines; line += gridDim.y)
+        for (size_t p = (size_t)blockIdx.x * blockDim.y + threadIdx.y; p < width; p += (size_t)gridDim.x * blockDim.y)
+            for (size_t c = (size_t)threadIdx.x * N; c < channels; c += (size_t)blockDim.x * N) {
+                int n = amp_present<N>(c, channels);
+                T *to = y + line * stride * long_line + p * stride * channels + c;
+                float v[N];
+                amp_get(v, x + (line * width + p) * channels + c, n);
+                #pragma unroll
+                for (int j = 0; j < N; ++j) v[j] *= scale;
+                for (int r = 0; r < stride; ++r)
+                    for (int m = 0; m < stride; ++m) amp_put(to + r * long_line + m * channels, v, n);
+            }
+}
+
+/* dx[i,j] (+)= scale·Σ of dy over the pixel's square, in row order. */
+template <class T, int N>
+__global__ void upsample_delta(const T *dy, T *dx, size_t lines, size_t width, size_t channels, int stride, float scale,
+    int accumulate)
+{
+    size_t long_line = width * stride * channels;
+    for (size_t line = blockIdx.y; line < lines; line += gridDim.y)
+        for (size_t p = (size_t)blockIdx.x * blockDim.y + threadIdx.y; p < width; p += (size_t)gridDim.x * blockDim.y)
+            for (size_t c = (size_t)threadIdx.x * N; c < channels; c += (size_t)blockDim.x * N) {
+                int n = amp_present<N>(c, channels);
+                const T *from = dy + line * stride * long_line + p * stride * channels + c;
+                float total[N] = { 0 }, v[N];
+                for (int r = 0; r < stride; ++r)
+                    for (int m = 0; m < stride; ++m) {
+                        amp_get(v, from + r * long_line + m * channels, n);
+                        #pragma unroll
+                        for (int j = 0; j < N; ++j) total[j] += v[j];
+                    }
+                #pragma unroll
+                for (int j = 0; j < N; ++j) total[j] *= scale;
+                amp_put_or_add(dx + (line * width + p) * channels + c, total, n, accumulate);
+            }
+}
+
+/* ------------------------------------------------------------------------------------------------ launchers */
+
+/* Threads along the groups of a pixel's channels, then along pixels; blocks along pixels, then lines. */
+static amp_plane plan(const amp_backend *backend, const amp_tensor *small, int group)
+{
+    size_t lines = (size_t)small->shape.n * small->shape.h, width = (size_t)small->shape.w;
+    amp_plane pixel = amp_cuda_plane(backend, width, amp_divide_up((size_t)small->shape.c, group));
+    size_t across = amp_divide_up(width, pixel.threads.y), most = amp_cuda_most_blocks(backend) / across;
+    if (most > 65535) most = 65535;
+    if (most < 1) most = 1;
+    pixel.blocks = dim3((unsigned)across, (unsigned)(lines < most ? lines : most));
+    return pixel;
+}
+
+template <class T, int N>
+static amp_status run_upsample(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, int stride, float scale,
+    amp_error *error)
+{
+    amp_shape s = x->shape;
+    amp_plane plane = plan(backend, x, N);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample<T, N>), (const T *)x->data, (T *)y->data, (size_t)s.n * s.h,
+        (size_t)s.w, (size_t)s.c, stride, scale);
+    return AMP_OK;
+}
+
+template <class T, int N>
+static amp_status run_upsample_delta(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx, int stride,
+    float scale, int accumulate, amp_error *error)
+{
+    amp_shape s = dx->shape;
+    amp_plane plane = plan(backend, dx, N);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample_delta<T, N>), (const T *)dy->data, (T *)dx->data, (size_t)s.n * s.h,
+        (size_t)s.w, (size_t)s.c, stride, scale, accumulate);
+    return AMP_OK;
+}
+
+/* Each pixel starts at a multiple of 16 bytes. */
+static int wide_pixels(const amp_tensor *t)
+{
+    return amp_aligned(t->data) && (size_t)t->shape.c * amp_dtype_size(t->dtype) % 16 == 0;
+}
+
+amp_status amp_cuda_upsample_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, int stride,
+    float scale, amp_error *error)
+{
+    AMP_TRY(amp_check_upsample(x, y, stride, error));
+    if (!amp_shape_count(x->shape)) return AMP_OK;
+    int wide = wide_pixels(x) && wide_pixels(y);
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide,
+        AMP_TRY((run_upsample<T, N>(backend, x, y, stride, scale, error)))));
+    return AMP_OK;
+}
+
+amp_status amp_cuda_upsample_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx, int stride,
+    float scale, int accumulate, amp_error *error)
+{
+    AMP_TRY(amp_check_upsample(dx, dy, stride, error));
+    if (!amp_shape_count(dx->shape)) return AMP_OK;
+    int wide = wide_pixels(dx) && wide_pixels(dy);
+    AMP_CUDA_BY_DTYPE(dx->dtype, AMP_CUDA_BY_GROUP(wide,
+        AMP_TRY((run_upsample_delta<T, N>(backend, dy, dx, stride, scale, accumulate, error)))));
+    return AMP_OK;
+}

@@ -1,0 +1,185 @@
+/* The CUDA backend on the doubles of tests/doubles: threads and blocks have their turns in several orders, and the test
+ * may not touch memory between an operation's start and the synchronisation after it.
+ *
+ * Linked with the whole backend it is that backend. With some of its kernels alone it is a backend of these. */
+#include "machine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/cuda/kernels.h"
+#include "doubles/cuda_doubles.h"
+
+amp_backend *amp_cuda_backend_create(amp_error *error) __attribute__((weak));
+
+/* ------------------------------------------------------------------------------------------------ a backend of kernels */
+
+#pragma weak amp_cuda_bias_gradient
+#pragma weak amp_cuda_batchnorm_forward_train
+#pragma weak amp_cuda_batchnorm_forward_infer
+#pragma weak amp_cuda_batchnorm_backward
+#pragma weak amp_cuda_activation_forward
+#pragma weak amp_cuda_activation_backward
+#pragma weak amp_cuda_maxpool_forward
+#pragma weak amp_cuda_maxpool_backward
+#pragma weak amp_cuda_avgpool_forward
+#pragma weak amp_cuda_avgpool_backward
+#pragma weak amp_cuda_upsample_forward
+#pragma weak amp_cuda_upsample_backward
+#pragma weak amp_cuda_channels
+#pragma weak amp_cuda_shortcut_forward
+#pragma weak amp_cuda_gather_forward
+#pragma weak amp_cuda_gather_backward
+#pragma weak amp_cuda_dropout
+#pragma weak amp_cuda_check_gradients
+#pragma weak amp_cuda_update
+#pragma weak amp_cuda_cast
+#pragma weak amp_cuda_scale
+
+__attribute__((weak)) amp_status amp_cuda_fail(cudaError_t status, const char *call, const char *file, int line,
+                                               amp_error *error)
+{
+    return amp_fail(error, status == cudaErrorMemoryAllocation ? AMP_NO_MEMORY : AMP_BACKEND_FAILED, "%s: %s at %s:%d", call,
+                    cudaGetErrorString(status), file, line);
+}
+
+__attribute__((weak)) amp_status amp_cuda_scratch(amp_backend *backend, size_t bytes, void **out, amp_error *error)
+{
+    amp_cuda_backend *b = amp_cuda_of(backend);
+    if (bytes > b->scratch_bytes) {
+        AMP_CUDA_TRY(cudaStreamSynchronize(b->stream));
+        AMP_CUDA_TRY(cudaFree(b->scratch));
+        b->scratch = NULL, b->scratch_bytes = 0;
+        AMP_CUDA_TRY(cudaMalloc(&b->scratch, bytes));
+        b->scratch_bytes = bytes;
+    }
+    *out = b->scratch;
+    return AMP_OK;
+}
+
+static void destroy(amp_backend *backend)
+{
+    amp_cuda_backend *b = amp_cuda_of(backend);
+    cudaFree(b->scratch);
+    cudaStreamDestroy(b->stream);
+    free(b);
+}
+
+static amp_backend *create_of_kernels(amp_error *error)
+{
+    amp_cuda_backend *b = calloc(1, sizeof *b);
+    if (!b || cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking) != cudaSuccess) {
+        amp_fail(error, AMP_NO_MEMORY, "no memory for a backend");
+        free(b);
+        return NULL;
+    }
+    b->multiprocessors = 4, b->major = 9;
+    b->base = (amp_backend){ .name = "cuda", .destroy = destroy,
+        .bias_gradient = amp_cuda_bias_gradient,
+        .batchnorm_forward_train = amp_cuda_batchnorm_forward_train,
+        .batchnorm_forward_infer = amp_cuda_batchnorm_forward_infer,
+        .batchnorm_backward = amp_cuda_batchnorm_backward,
+        .activation_forward = amp_cuda_activation_forward,
+        .activation_backward = amp_cuda_activation_backward,
+        .maxpool_forward = amp_cuda_maxpool_forward,
+        .maxpool_backward = amp_cuda_maxpool_backward,
+        .avgpool_forward = amp_cuda_avgpool_forward,
+        .avgpool_backward = amp_cuda_avgpool_backward,
+        .upsample_forward = amp_cuda_upsample_forward,
+        .upsample_backward = amp_cuda_upsample_backward,
+        .channels = amp_cuda_channels,
+        .shortcut_forward = amp_cuda_shortcut_forward,
+        .gather_forward = amp_cuda_gather_forward,
+        .gather_backward = amp_cuda_gather_backward,
+        .dropout = amp_cuda_dropout,
+        .check_gradients = amp_cuda_check_gradients,
+        .update = amp_cuda_update,
+        .cast = amp_cuda_cast,
+        .scale = amp_cuda_scale,
+    };
+    return &b->base;
+}
+
+/* ------------------------------------------------------------------------------------------------ the machine */
+
+static int unreported; /* faults that no operation was blamed for */
+
+static void settle(const char *when)
+{
+    if (!amp_cuda_faults()) return;
+    fprintf(stderr, "%s: %s\n", when, amp_cuda_fault());
+    ++unreported;
+    amp_cuda_forget_faults();
+}
+
+static void at_the_end(void)
+{
+    settle("at the end");
+    if (!unreported) return;
+    fprintf(stderr, "%d faults outside of operations\n", unreported);
+    _exit(1);
+}
+
+static const char *const orders[] = { "forward", "backward", "random1", NULL };
+
+static int use_order(const char *name)
+{
+    amp_shim_order(name ? name : "forward");
+    return 1;
+}
+
+static amp_backend *create(amp_error *error)
+{
+    static int registered;
+    if (!registered++) atexit(at_the_end);
+    machine.partial = !amp_cuda_backend_create;
+    return amp_cuda_backend_create ? amp_cuda_backend_create(error) : create_of_kernels(error);
+}
+
+static void *allocate(size_t bytes)
+{
+    void *memory;
+    settle("between operations");
+    return cudaMallocManaged(&memory, bytes ? bytes : 1, cudaMemAttachGlobal) == cudaSuccess ? memory : NULL;
+}
+
+static void release(void *memory)
+{
+    if (memory) cudaFree(memory);
+}
+
+static void *allocate_tensor(amp_backend *backend, size_t bytes)
+{
+    (void)backend;
+    return allocate(bytes);
+}
+
+static void release_tensor(amp_backend *backend, void *memory)
+{
+    (void)backend;
+    release(memory);
+}
+
+static void begin(void)
+{
+    settle("between operations");
+    amp_cuda_host_access(0);
+}
+
+static const char *finish(amp_backend *backend)
+{
+    static char text[1000];
+    cudaStreamSynchronize(amp_cuda_of(backend)->stream);
+    amp_cuda_host_access(1);
+    if (!amp_cuda_faults()) return NULL;
+    snprintf(text, sizeof text, "%s", amp_cuda_fault());
+    amp_cuda_forget_faults();
+    return text;
+}
+
+static void set_processors(amp_backend *backend, int count) { amp_cuda_of(backend)->multiprocessors = count ? count : 4; }
+
+conformance_machine machine = { "cuda", orders, use_order, create, allocate, release, allocate_tensor, release_tensor,
+    begin, finish, set_processors, 1, 1, 1 };

@@ -1,0 +1,84 @@
+# The CUDA backend's own sources on the CPU: its .cu files compiled by the C++ compiler (doubles/cuda_shim.h), the libraries
+# beneath replaced by doubles. It takes the CUDA toolkit's headers, and neither nvcc nor a library nor a GPU.
+#
+#   test_cuda_shim             the doubles themselves: each fault that they are there for is made, and seen
+#   test_cuda_double_*         the conformance tests
+#   test_cuda_compiles         nvcc takes every .cu file, for every architecture that it knows from 7.5 up
+find_package(CUDAToolkit QUIET)
+find_path(CUDA_HEADERS cuda_fp16.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include
+    DOC "The folder that holds CUDA's headers")
+mark_as_advanced(CUDA_HEADERS)
+if(NOT CUDA_HEADERS)
+    add_test(NAME test_cuda_doubles COMMAND sh -c "echo 'skipped: there are no CUDA headers (cuda_fp16.h)'; exit 77")
+    set_tests_properties(test_cuda_doubles PROPERTIES SKIP_RETURN_CODE 77)
+    return()
+endif()
+
+set(cuda_room ${CMAKE_SOURCE_DIR}/plugin/backend/cuda)
+set(double_flags ${plugin_flags} -Wall -Wextra -fno-strict-aliasing)
+if(DARKNET_AMP_SANITIZE)
+    list(APPEND double_flags -fsanitize-sections=amp_shared_*)
+else()
+    list(APPEND double_flags -O1 -g) # of what is a test's time, compiling is the larger part
+endif()
+
+# What all of these programs are compiled with.
+add_library(cuda_double_settings INTERFACE)
+target_compile_features(cuda_double_settings INTERFACE c_std_11 cxx_std_17)
+target_compile_definitions(cuda_double_settings INTERFACE _POSIX_C_SOURCE=200809L)
+target_compile_options(cuda_double_settings INTERFACE ${double_flags})
+target_include_directories(cuda_double_settings INTERFACE ${CMAKE_SOURCE_DIR}/plugin ${CMAKE_SOURCE_DIR}/plugin/include
+    ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/doubles)
+target_include_directories(cuda_double_settings SYSTEM INTERFACE ${CUDA_HEADERS} ${CMOCKA_INCLUDE_DIR})
+if(EXISTS ${CUDA_HEADERS}/cccl)
+    target_include_directories(cuda_double_settings SYSTEM INTERFACE ${CUDA_HEADERS}/cccl)
+endif()
+target_link_libraries(cuda_double_settings INTERFACE ${CMOCKA_LIBRARY} Threads::Threads m)
+if(DARKNET_AMP_SANITIZE)
+    target_link_options(cuda_double_settings INTERFACE ${darknet_sanitizers})
+endif()
+
+# CUDA C++ for the C++ compiler.
+function(cuda_on_the_cpu)
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX
+        COMPILE_OPTIONS "-include;${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h;-ffp-contract=off"
+        OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h)
+endfunction()
+
+# A backend is whole with its list of operations (cuda.c) and doubles of its libraries; before that it is its kernels.
+file(GLOB cuda_kernels CONFIGURE_DEPENDS ${cuda_room}/*.cu)
+file(GLOB cuda_c CONFIGURE_DEPENDS ${cuda_room}/*.c)
+file(GLOB cuda_library_doubles CONFIGURE_DEPENDS doubles/cudnn*.c doubles/cudnn*.cc doubles/cublas*.c doubles/cublas*.cc)
+cuda_on_the_cpu(${cuda_kernels})
+set(cuda_double_sources doubles/cuda_shim.cc doubles/cuda_runtime_double.cc ${cuda_kernels})
+if(EXISTS ${cuda_room}/cuda.c AND cuda_library_doubles AND CUDNN_INCLUDE_DIR)
+    list(APPEND cuda_double_sources ${cuda_c} ${cuda_library_doubles})
+    target_include_directories(cuda_double_settings SYSTEM INTERFACE ${CUDNN_INCLUDE_DIR})
+endif()
+add_library(cuda_double OBJECT ${cuda_double_sources})
+set_target_properties(cuda_double PROPERTIES C_EXTENSIONS OFF CXX_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON)
+target_link_libraries(cuda_double PUBLIC cuda_double_settings)
+
+function(cuda_double_test name)
+    add_executable(${name} ${ARGN})
+    set_target_properties(${name} PROPERTIES C_EXTENSIONS OFF CXX_EXTENSIONS ON LINKER_LANGUAGE CXX
+        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_link_libraries(${name} PRIVATE cuda_double)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77 TIMEOUT 300)
+endfunction()
+
+foreach(test ${conformance_tests})
+    string(REPLACE test_backend_ test_cuda_double_ name ${test})
+    cuda_double_test(${name} ${test}.c conformance/machine_cuda_double.c)
+endforeach()
+
+cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu)
+cuda_double_test(test_cuda_shim cuda_shim.c cuda/faults.cu)
+
+find_program(NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin DOC "CUDA's compiler")
+mark_as_advanced(NVCC)
+add_test(NAME test_cuda_compiles COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh ${CMAKE_BINARY_DIR}/tests/cuda_compiles
+    ${CMAKE_CURRENT_SOURCE_DIR}/cuda/compile.sh)
+set_tests_properties(test_cuda_compiles PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600
+    ENVIRONMENT "NVCC=$<$<BOOL:${NVCC}>:${NVCC}>;SOURCE_DIR=${CMAKE_SOURCE_DIR}")

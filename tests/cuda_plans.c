@@ -1,0 +1,328 @@
+/* Plans of real convolutions (backend/cuda/cudnn_graph.h) made by the real cuDNN, without a device: every shape of
+ * golden/conv_shapes.txt, for GPUs of four kinds, in fp16 and bf16, in all passes. It shows that each has a plan, on
+ * Tensor Cores, within the cap on workspace; neither that the numbers are right nor that it is fast.
+ *
+ * By default the H200 is asked for nearly all shapes and the others for a part of them. DARKNET_AMP_ALL_PLANS=1: for all, a
+ * minute or two. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/cudnn_graph.h"
+#include "cuda/device_props.h"
+
+enum { BATCH = 64, SHAPES = 1000, SKIP = 77 };
+static const size_t CAP = AMP_CUDNN_WORKSPACE_CAP;
+
+typedef struct conv_shape { char network[32]; int c, h, w, k, size, stride, pad, dilation, groups; } conv_shape;
+static conv_shape shapes[SHAPES];
+static int shape_count;
+
+static int read_shapes(void **state)
+{
+    (void)state;
+    char line[200];
+    FILE *file = fopen(CONV_SHAPES, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        if (*line == '#') continue;
+        assert_true(shape_count < SHAPES);
+        conv_shape *s = &shapes[shape_count++];
+        assert_int_equal(sscanf(line, "%31s %d %d %d %d %d %d %d %d %d", s->network, &s->c, &s->h, &s->w, &s->k, &s->size,
+                                &s->stride, &s->pad, &s->dilation, &s->groups), 10);
+    }
+    fclose(file);
+    return 0;
+}
+
+static amp_conv_problem problem_of(const conv_shape *s, amp_dtype dtype, amp_conv_pass pass, int accumulate)
+{
+    return (amp_conv_problem){ BATCH, s->c, s->h, s->w, s->k, s->size, s->size, s->stride, s->pad, s->dilation, s->groups,
+                               dtype, pass, accumulate, 0 };
+}
+
+static amp_cudnn *open_for(const device_props *device, size_t workspace_cap)
+{
+    const amp_cudnn_settings settings = { .workspace_cap = workspace_cap };
+    char text[DEVICE_PROPS_TEXT];
+    amp_cudnn *library = NULL;
+    amp_error error;
+    device_props_json(device, text);
+    if (amp_cudnn_create_without_device(text, &settings, &library, &error) != AMP_OK) fail_msg("%s", error.message);
+    return library;
+}
+
+/* ---- every convolution ---- */
+
+typedef struct tally {
+    int problems, without_plan, slow, over_cap, grouped, compiled, reduced, random;
+    size_t workspace; /* the largest */
+} tally;
+
+static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_conv_problem *p)
+{
+    amp_conv_plan *plan;
+    amp_error error;
+    t->problems++;
+    if (amp_cudnn_plan(library, p, &plan, &error) != AMP_OK) {
+        print_message("%s: %s\n", s->network, error.message);
+        t->without_plan++;
+        return;
+    }
+    unsigned notes = plan->current.notes;
+    size_t workspace = plan->current.workspace;
+    int plain = !(notes & AMP_CONV_TENSOR_CORE);
+    if (plain && p->groups == 1) {
+        char text[AMP_CONV_TEXT];
+        amp_conv_problem_text(p, text);
+        print_message("%s: without Tensor Cores: %s\n", s->network, text);
+    }
+    t->slow += plain && p->groups == 1;
+    t->grouped += plain && p->groups > 1;
+    t->compiled += (notes & AMP_CONV_RUNTIME_COMPILED) != 0;
+    t->reduced += (notes & AMP_CONV_REDUCED_REDUCTION) != 0;
+    t->random += (notes & AMP_CONV_NONDETERMINISTIC) != 0;
+    t->over_cap += workspace > CAP;
+    if (workspace > t->workspace) t->workspace = workspace;
+}
+
+/* All passes of every `every`-th shape, depthwise ones (compiled at run time, half a second each) more rarely by 4. */
+static void check_device(const device_props *device, amp_dtype dtype, int every)
+{
+    static const struct { amp_conv_pass pass; int accumulate; } passes[] = {
+        { AMP_CONV_FORWARD, 0 }, { AMP_CONV_BACKWARD_FILTER, 0 }, { AMP_CONV_BACKWARD_DATA, 1 },
+        { AMP_CONV_BACKWARD_DATA, 0 } };
+    const int all = getenv("DARKNET_AMP_ALL_PLANS") != NULL;
+    amp_cudnn *library = open_for(device, CAP);
+    tally t = { 0 };
+    for (int i = 0; i < shape_count; i++) {
+        const conv_shape *s = &shapes[i];
+        if (!all && i % (s->groups == s->c ? 4 * every : every)) continue;
+        for (int j = 0; j < (all ? 4 : 3); j++) {
+            amp_conv_problem p = problem_of(s, dtype, passes[j].pass, passes[j].accumulate);
+            count(&t, library, s, &p);
+        }
+    }
+    amp_cudnn_destroy(library);
+    print_message("%s, %s: %d problems, %d without a plan, %d without Tensor Cores (and %d with groups), %d compiled at run "
+                  "time, %d with a reduced reduction, %d not deterministic; largest workspace %zu MiB\n", device->name,
+                  amp_dtype_name(dtype), t.problems, t.without_plan, t.slow, t.grouped, t.compiled, t.reduced, t.random,
+                  t.workspace >> 20);
+    assert_true(t.problems >= 60);
+    assert_int_equal(t.without_plan, 0);
+    assert_int_equal(t.slow, 0);
+    assert_int_equal(t.over_cap, 0);
+    assert_int_equal(t.reduced, 0);
+}
+
+static void h200_has_a_plan_for_every_convolution(void **state)
+{
+    (void)state;
+    check_device(&H200, AMP_FP16, 1);
+    check_device(&H200, AMP_BF16, 1);
+}
+
+static void a100_has_a_plan_for_every_convolution(void **state)
+{
+    (void)state;
+    check_device(&A100, AMP_FP16, 5);
+    check_device(&A100, AMP_BF16, 7);
+}
+
+static void rtx_4090_has_a_plan_for_every_convolution(void **state)
+{
+    (void)state;
+    check_device(&RTX4090, AMP_FP16, 5);
+    check_device(&RTX4090, AMP_BF16, 7);
+}
+
+static void t4_has_a_plan_for_every_convolution_in_fp16(void **state)
+{
+    (void)state;
+    check_device(&T4, AMP_FP16, 5);
+}
+
+/* ---- what a plan promises ---- */
+
+static const conv_shape middle = { "middle", 256, 26, 26, 512, 3, 1, 1, 1, 1 };
+static const conv_shape dilated = { "dilated", 64, 52, 52, 64, 3, 1, 2, 2, 1 };
+static const conv_shape oblong = { "oblong", 64, 12, 40, 96, 5, 2, 2, 1, 4 };
+static const conv_shape first = { "first", 3, 416, 416, 32, 3, 1, 1, 1, 1 };
+static const conv_shape head = { "head", 1024, 13, 13, 255, 1, 1, 0, 1, 1 };
+static const conv_shape *const samples[] = { &middle, &dilated, &oblong, &first, &head };
+enum { SAMPLES = sizeof samples / sizeof *samples };
+
+static void t4_refuses_bf16(void **state)
+{
+    (void)state;
+    amp_cudnn *library = open_for(&T4, CAP);
+    const amp_conv_problem p = problem_of(&middle, AMP_BF16, AMP_CONV_FORWARD, 0);
+    amp_conv_plan *plan;
+    amp_error error;
+    assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "64x256x26x26 (n,c,h,w) to 512 filters of 3x3"));
+    assert_non_null(strstr(error.message, "no engine for it on this device"));
+    amp_cudnn_destroy(library);
+}
+
+static void a_deterministic_problem_gets_a_deterministic_engine(void **state)
+{
+    (void)state;
+    amp_cudnn *library = open_for(&A100, CAP);
+    amp_conv_plan *plan;
+    amp_error error;
+    int other_choice = 0;
+    for (int i = 0; i < SAMPLES; i++)
+        for (int pass = 0; pass < 3; pass++) {
+            amp_conv_problem p = problem_of(samples[i], AMP_FP16, (amp_conv_pass)pass, 0);
+            assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
+            int fit = plan->fit;
+            p.deterministic = 1;
+            assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
+            assert_false(plan->current.notes & AMP_CONV_NONDETERMINISTIC);
+            other_choice |= plan->fit < fit;
+        }
+    assert_true(other_choice); /* else this has shown nothing */
+    amp_cudnn_destroy(library);
+}
+
+static void fp32_stays_off_tensor_cores(void **state)
+{
+    (void)state;
+    amp_cudnn *library = open_for(&H200, CAP);
+    amp_conv_plan *plan;
+    amp_error error;
+    for (int i = 0; i < SAMPLES; i++)
+        for (int pass = 0; pass < 3; pass++) {
+            amp_conv_problem p = problem_of(samples[i], AMP_FP32, (amp_conv_pass)pass, 0);
+            if (amp_cudnn_plan(library, &p, &plan, &error) != AMP_OK) fail_msg("%s", error.message);
+            assert_false(plan->current.notes & AMP_CONV_TENSOR_CORE);
+        }
+    amp_cudnn_destroy(library);
+}
+
+static void a_cap_that_nothing_meets_is_told(void **state)
+{
+    (void)state;
+    amp_cudnn *tight = open_for(&H200, 1 << 20), *roomy = open_for(&H200, CAP);
+    amp_conv_plan *plan;
+    amp_error error;
+    int larger = 0, refused = 0;
+    for (int i = 0; i < SAMPLES; i++) {
+        amp_conv_problem p = problem_of(samples[i], AMP_BF16, AMP_CONV_BACKWARD_FILTER, 0);
+        p.deterministic = 1;
+        assert_int_equal(amp_cudnn_plan(roomy, &p, &plan, &error), AMP_OK);
+        larger += plan->current.workspace > 1 << 20;
+        if (amp_cudnn_plan(tight, &p, &plan, &error) == AMP_OK) {
+            assert_true(plan->current.workspace <= 1 << 20);
+        } else {
+            refused++;
+            assert_non_null(strstr(error.message, "need more workspace than 1 MiB"));
+        }
+    }
+    assert_true(larger > refused); /* some shape met the tight cap with another engine */
+    amp_cudnn_destroy(tight);
+    amp_cudnn_destroy(roomy);
+}
+
+typedef struct stopwatch { int calls, fails; int64_t failed, last; } stopwatch;
+
+/* The first engine does not run, of the others the last is the fastest. */
+static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_error *error)
+{
+    stopwatch *s = user;
+    if (s->calls++ < s->fails) {
+        s->failed = plan->current.rank;
+        return amp_fail(error, AMP_BACKEND_FAILED, "it does not run");
+    }
+    s->last = plan->current.rank;
+    *ms = 100.0f / (float)s->calls;
+    return AMP_OK;
+}
+
+static void tuning_builds_the_best_and_keeps_the_fastest(void **state)
+{
+    (void)state;
+    amp_cudnn *library = open_for(&H200, CAP);
+    const amp_conv_problem p = problem_of(&middle, AMP_FP16, AMP_CONV_BACKWARD_FILTER, 0);
+    stopwatch watch = { .fails = 1 };
+    amp_conv_plan *plan, *again;
+    amp_error error;
+    assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
+    assert_int_equal(amp_cudnn_tune(library, plan, 6, measure, &watch, &error), AMP_OK);
+    assert_int_equal(watch.calls, 7);
+    assert_int_equal(plan->current.rank, watch.last);
+    assert_int_not_equal(plan->current.rank, watch.failed);
+    assert_non_null(plan->current.plan);
+    assert_int_equal(amp_cudnn_plan(library, &p, &again, &error), AMP_OK);
+    assert_ptr_equal(plan, again);
+    amp_cudnn_destroy(library);
+}
+
+/* ---- failures ---- */
+
+static void without_a_device_nothing_runs(void **state)
+{
+    (void)state;
+    amp_cudnn *library = open_for(&H200, CAP);
+    const amp_conv_problem p = problem_of(&middle, AMP_FP16, AMP_CONV_FORWARD, 0);
+    amp_conv_plan *plan;
+    amp_error error;
+    assert_int_equal(amp_cudnn_plan(library, &p, &plan, &error), AMP_OK);
+    int64_t engine = plan->current.engine;
+    assert_int_equal(amp_cudnn_run(library, plan, &(amp_conv_buffers){ 0 }, &error), AMP_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "without a device"));
+    assert_int_equal(plan->current.engine, engine); /* no engine is blamed for it */
+    amp_cudnn_destroy(library);
+}
+
+static void failures_name_the_call(void **state)
+{
+    (void)state;
+    const amp_cudnn_settings settings = { .workspace_cap = CAP };
+    amp_cudnn *library = NULL;
+    amp_error error;
+    assert_int_not_equal(amp_cudnn_create_without_device("{\"deviceVer\":", &settings, &library, &error), AMP_OK);
+    assert_null(library);
+    assert_non_null(strstr(error.message, "cudnnBackend"));
+    assert_non_null(strstr(error.message, "CUDNN_STATUS_"));
+    assert_null(strchr(error.message, '\n'));
+    /* CTest hides a driver from this test: cuDNN finds no device. */
+    if (amp_cudnn_create(NULL, &settings, &library, &error) == AMP_OK) {
+        amp_cudnn_destroy(library);
+        return;
+    }
+    assert_null(library);
+    assert_non_null(strstr(error.message, "cudnnCreate"));
+}
+
+int main(void)
+{
+    const amp_cudnn_settings settings = { .workspace_cap = CAP };
+    char text[DEVICE_PROPS_TEXT];
+    amp_cudnn *library;
+    amp_error error;
+    device_props_json(&H200, text);
+    amp_status status = amp_cudnn_create_without_device(text, &settings, &library, &error);
+    if (status == AMP_UNSUPPORTED) {
+        printf("skipped: %s\n", error.message);
+        return SKIP;
+    }
+    if (status == AMP_OK) amp_cudnn_destroy(library);
+    amp_cudnn_describe(text, sizeof text);
+    print_message("%s\n", text);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(h200_has_a_plan_for_every_convolution), cmocka_unit_test(a100_has_a_plan_for_every_convolution),
+        cmocka_unit_test(rtx_4090_has_a_plan_for_every_convolution),
+        cmocka_unit_test(t4_has_a_plan_for_every_convolution_in_fp16), cmocka_unit_test(t4_refuses_bf16),
+        cmocka_unit_test(a_deterministic_problem_gets_a_deterministic_engine), cmocka_unit_test(fp32_stays_off_tensor_cores),
+        cmocka_unit_test(a_cap_that_nothing_meets_is_told), cmocka_unit_test(tuning_builds_the_best_and_keeps_the_fastest),
+        cmocka_unit_test(without_a_device_nothing_runs), cmocka_unit_test(failures_name_the_call),
+    };
+    return cmocka_run_group_tests(tests, read_shapes, NULL);
+}

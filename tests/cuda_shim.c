@@ -1,0 +1,532 @@
+/* The doubles of CUDA see what they are there to see: every fault below is made on purpose, and must not pass. The same
+ * kernel without a fault must. Faults that end the program (an address sanitizer's report, a touch of memory that is not
+ * the host's) are made in a child process. */
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cuda/faults.h"
+#include "doubles/cuda_doubles.h"
+
+enum { BLOCKS = 3, COUNT = BLOCKS * 256 };
+
+static const char *const orders[] = { "forward", "backward", "random1", "random2", "random3" };
+enum { ORDERS = sizeof orders / sizeof *orders };
+
+static cudaStream_t stream;
+
+static int begin(void **state)
+{
+    (void)state;
+    amp_cuda_forget_faults();
+    amp_shim_order("forward");
+    return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    amp_cuda_forget_faults();
+    cudaStreamDestroy(stream);
+    assert_int_equal(amp_cuda_allocations(), 0);
+    return 0;
+}
+
+static void *device(size_t bytes)
+{
+    void *p = NULL;
+    assert_int_equal(cudaMalloc(&p, bytes), cudaSuccess);
+    return p;
+}
+
+static void *managed(size_t bytes)
+{
+    void *p = NULL;
+    assert_int_equal(cudaMallocManaged(&p, bytes, cudaMemAttachGlobal), cudaSuccess);
+    return p;
+}
+
+static void assert_fault(const char *says)
+{
+    if (!strstr(amp_cuda_fault(), says)) fail_msg("the fault was \"%s\", which does not say \"%s\"", amp_cuda_fault(), says);
+    amp_cuda_forget_faults();
+}
+
+/* The sums of x by a kernel with the fault, in the order given; 1 if they are right and nothing was reported. */
+static int sums_are_right(cuda_fault fault, const char *order)
+{
+    float x[COUNT], sums[BLOCKS];
+    float *x_device = device(sizeof x), *sums_device = device(sizeof sums);
+    for (int i = 0; i < COUNT; ++i) x[i] = (float)(i * 7 % 13 + i / 256);
+    amp_shim_order(order);
+    assert_int_equal(cudaMemcpyAsync(x_device, x, sizeof x, cudaMemcpyHostToDevice, stream), cudaSuccess);
+    cuda_faults_sums(fault, x_device, sums_device, BLOCKS, stream);
+    int right = cudaGetLastError() == cudaSuccess;
+    right &= cudaMemcpyAsync(sums, sums_device, sizeof sums, cudaMemcpyDeviceToHost, stream) == cudaSuccess;
+    for (int b = 0; b < BLOCKS && right; ++b) {
+        float want = 0;
+        for (int i = 0; i < 256; ++i) want += x[b * 256 + i];
+        right &= sums[b] == want;
+    }
+    cudaStreamSynchronize(stream);
+    right &= amp_cuda_faults() == 0;
+    char fault_text[600];
+    snprintf(fault_text, sizeof fault_text, "%s", amp_cuda_fault());
+    amp_cuda_forget_faults();
+    cudaFree(x_device), cudaFree(sums_device);
+    right &= amp_cuda_faults() == 0;
+    amp_cuda_forget_faults();
+    if (fault_text[0]) amp_cuda_report("%s", fault_text); /* for assert_fault */
+    return right;
+}
+
+static void the_kernel_without_a_fault_passes_in_every_order(void **state)
+{
+    (void)state;
+    for (int o = 0; o < ORDERS; ++o) assert_true(sums_are_right(FAULT_NONE, orders[o]));
+}
+
+/* In how many of the orders the fault does not show. */
+static int passes(cuda_fault fault)
+{
+    int count = 0;
+    for (int o = 0; o < ORDERS; ++o) count += sums_are_right(fault, orders[o]), amp_cuda_forget_faults();
+    return count;
+}
+
+static void a_removed_barrier_gives_wrong_sums(void **state)
+{
+    (void)state;
+    assert_int_equal(passes(FAULT_NO_BARRIER_BEFORE_READ), 0);
+    assert_true(passes(FAULT_NO_BARRIER_BEFORE_WRITE) < ORDERS - 2); /* who runs last loses: not seen in each order */
+    assert_int_equal(passes(FAULT_NO_WARP_BARRIER), 0);
+}
+
+static void a_short_shuffle_loop_gives_wrong_sums(void **state)
+{
+    (void)state;
+    assert_int_equal(passes(FAULT_SHORT_SHUFFLE), 0);
+}
+
+static void unset_shared_memory_is_not_zero(void **state)
+{
+    (void)state;
+    assert_int_equal(passes(FAULT_SHARED_UNSET), 0);
+}
+
+static void a_barrier_that_not_all_reach_is_reported(void **state)
+{
+    (void)state;
+    for (int o = 0; o < ORDERS; ++o) {
+        assert_false(sums_are_right(FAULT_DIVERGENT_BARRIER, orders[o]));
+        assert_fault("divergent barrier");
+        assert_false(sums_are_right(FAULT_BARRIER_IN_ONE_WARP, orders[o]));
+        assert_true(strstr(amp_cuda_fault(), "barrier") || strstr(amp_cuda_fault(), "waits for lanes"));
+        assert_fault("faults.cu:");
+    }
+}
+
+static void lanes_that_a_shuffle_lacks_are_reported(void **state)
+{
+    (void)state;
+    for (int o = 0; o < ORDERS; ++o) {
+        assert_false(sums_are_right(FAULT_MISSING_LANES, orders[o]));
+        assert_fault("a shuffle waits for lanes that do not come");
+        assert_false(sums_are_right(FAULT_ABSENT_LANE, orders[o]));
+        assert_fault("shuffles from a lane that does not take part");
+    }
+    assert_true(sums_are_right(FAULT_NONE, "forward")); /* and the next kernel starts afresh */
+}
+
+/* Runs it in a child, and returns its exit status, -1 if a signal ended it; *said is what it wrote to stderr. */
+static int in_a_child(int (*run)(void), char said[8192])
+{
+    int ends[2], status;
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        static const int caught[] = { SIGSEGV, SIGABRT, SIGBUS };
+        for (int i = 0; i < 3; ++i) signal(caught[i], SIG_DFL);
+        dup2(ends[1], 2);
+        close(ends[0]);
+        _exit(run());
+    }
+    close(ends[1]);
+    size_t length = 0;
+    char rest[4096];
+    for (ssize_t n; (n = read(ends[0], length < 8191 ? said + length : rest, length < 8191 ? 8191 - length : sizeof rest)) > 0;)
+        if (length < 8191) length += (size_t)n;
+    said[length] = '\0';
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static cuda_fault chosen;
+
+static int chosen_passes_in_some_order(void)
+{
+    return passes(chosen) ? 0 : 1;
+}
+
+static void accesses_outside_of_arrays_do_not_pass(void **state)
+{
+    static const cuda_fault beyond[] = { FAULT_READS_BEYOND, FAULT_WRITES_BEYOND, FAULT_WRITES_FAR_BEYOND, FAULT_SHARED_BEYOND };
+    static char said[8192];
+    (void)state;
+    chosen = FAULT_NONE;
+    assert_int_equal(in_a_child(chosen_passes_in_some_order, said), 0);
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; ++i) {
+        chosen = beyond[i];
+        if (in_a_child(chosen_passes_in_some_order, said) == 0) fail_msg("fault %d passes", chosen);
+        if (chosen == FAULT_WRITES_FAR_BEYOND && !strstr(said, "AddressSanitizer"))
+            assert_non_null(strstr(said, "which is no memory"));
+    }
+}
+
+static int host_reads_device_memory(void)
+{
+    volatile float *x = device(16);
+    return x[0] > 0 ? 2 : 3;
+}
+
+static int host_writes_device_memory_at_work(void)
+{
+    volatile float *x = managed(16);
+    x[0] = 1;
+    amp_cuda_host_access(0);
+    x[0] = 2;
+    return 0;
+}
+
+static void the_host_cannot_touch_device_memory(void **state)
+{
+    static char said[8192];
+    (void)state;
+    assert_int_equal(in_a_child(host_reads_device_memory, said), -1);
+    assert_non_null(strstr(said, "the host touched device memory"));
+    assert_int_equal(in_a_child(host_writes_device_memory_at_work, said), -1);
+    assert_non_null(strstr(said, "did not wait for the device"));
+}
+
+static void without_a_synchronisation_nothing_is_there(void **state)
+{
+    (void)state;
+    float *x = managed(4 * sizeof *x), *pinned, host[4] = { 9, 9, 9, 9 };
+    assert_int_equal(cudaMallocHost((void **)&pinned, 4 * sizeof *pinned), cudaSuccess);
+    for (int i = 0; i < 4; ++i) x[i] = (float)i;
+
+    cuda_faults_add(x, 4, 10, stream);
+    assert_true(x[2] == 2); /* read too early */
+    cudaStreamSynchronize(stream);
+    assert_true(x[2] == 12);
+
+    cuda_faults_add(x, 4, 10, stream);
+    cudaMemcpyAsync(pinned, x, 4 * sizeof *x, cudaMemcpyDeviceToHost, stream);
+    assert_true(isnan(pinned[2])); /* a copy into pinned memory does not wait either */
+    cudaStreamSynchronize(stream);
+    assert_true(pinned[2] == 22);
+
+    cuda_faults_add(x, 4, 10, stream);
+    amp_cuda_any_stream(1);
+    cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost); /* the default stream does not wait for a non-blocking one */
+    assert_true(host[2] == 22);
+    amp_cuda_any_stream(0);
+    cudaMemcpyAsync(host, x, sizeof host, cudaMemcpyDeviceToHost, stream); /* into pageable memory: waits */
+    assert_true(host[2] == 32);
+    cudaFree(x), cudaFreeHost(pinned);
+}
+
+/* An upload from pinned memory reads it late; from other memory, at once. */
+static void pinned_memory_must_stay_until_it_was_read(void **state)
+{
+    (void)state;
+    float *x = managed(2 * sizeof *x), *pinned, host[2] = { 1, 2 };
+    assert_int_equal(cudaMallocHost((void **)&pinned, 2 * sizeof *pinned), cudaSuccess);
+    cudaMemcpyAsync(x, host, sizeof host, cudaMemcpyHostToDevice, stream);
+    host[0] = 7;
+    cudaStreamSynchronize(stream);
+    assert_true(x[0] == 1);
+    pinned[0] = 1;
+    cudaMemcpyAsync(x, pinned, sizeof host, cudaMemcpyHostToDevice, stream);
+    pinned[0] = 7;
+    cudaStreamSynchronize(stream);
+    assert_true(x[0] == 7);
+    cudaFree(x), cudaFreeHost(pinned);
+}
+
+static void work_on_another_stream_is_reported(void **state)
+{
+    (void)state;
+    cudaStream_t other;
+    float *x = managed(4 * sizeof *x);
+    for (int i = 0; i < 4; ++i) x[i] = 0;
+    assert_int_equal(cudaStreamCreate(&other), cudaSuccess);
+    cuda_faults_add(x, 4, 1, stream);
+    assert_int_equal(amp_cuda_faults(), 0);
+    cuda_faults_add(x, 4, 1, other);
+    assert_fault("is on stream");
+    cuda_faults_add(x, 4, 1, NULL);
+    assert_fault("is on stream 0");
+    cudaMemsetAsync(x, 0, 4, other);
+    assert_fault("cudaMemsetAsync is on stream");
+    cudaStreamDestroy(other);
+    cuda_faults_add(x, 4, 1, other);
+    assert_fault("a stream that does not exist");
+    cudaFree(x);
+}
+
+static void streams_wait_for_events_and_for_nothing_else(void **state)
+{
+    (void)state;
+    cudaStream_t other;
+    cudaEvent_t done;
+    float *x = managed(sizeof *x);
+    amp_cuda_any_stream(1);
+    *x = 1;
+    assert_int_equal(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
+    assert_int_equal(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), cudaSuccess);
+    cuda_faults_add(x, 1, 1, other);
+    cudaStreamSynchronize(stream);
+    assert_true(*x == 1);
+    cudaEventRecord(done, other);
+    cuda_faults_add(x, 1, 10, other);
+    cudaStreamWaitEvent(stream, done, 0);
+    assert_int_equal(cudaEventQuery(done), cudaErrorNotReady);
+    cudaStreamSynchronize(stream);
+    assert_true(*x == 2);
+    assert_int_equal(cudaEventQuery(done), cudaSuccess);
+    cudaDeviceSynchronize();
+    assert_true(*x == 12);
+    cudaEventDestroy(done), cudaStreamDestroy(other), cudaFree(x);
+    amp_cuda_any_stream(0);
+}
+
+static void use_after_free_is_reported(void **state)
+{
+    (void)state;
+    float *x = device(64), host[16], *out = device(sizeof *out);
+    assert_int_equal(cudaFree(x), cudaSuccess);
+    cuda_faults_add(x, 16, 1, stream);
+    assert_fault("argument 1: ");
+    cuda_faults_add(x + 3, 4, 1, stream);
+    assert_fault("which was freed");
+    cuda_faults_structure((cuda_faults_list){ 1, x }, out, stream);
+    assert_fault("which was freed");
+    assert_int_equal(cudaMemcpyAsync(host, x, 64, cudaMemcpyDeviceToHost, stream), cudaErrorLaunchFailure);
+    assert_fault("which was freed");
+    assert_int_not_equal(cudaFree(x), cudaSuccess);
+    assert_fault("cudaFree: ");
+    assert_int_equal(cudaFree(NULL), cudaSuccess);
+    cudaStreamSynchronize(stream);
+    amp_cuda_forget_faults();
+    cudaFree(out);
+}
+
+/* A pointer that no one can see, in a table on the device. */
+static int reads_freed_memory_by_a_table(void)
+{
+    float *x = device(64), **table = device(sizeof *table), *out = device(sizeof *out), sum, ones[16];
+    for (int i = 0; i < 16; ++i) ones[i] = 1;
+    cudaMemcpyAsync(x, ones, sizeof ones, cudaMemcpyHostToDevice, stream);
+    cudaMemcpyAsync(table, &x, sizeof x, cudaMemcpyHostToDevice, stream);
+    cuda_faults_indirect((const float *const *)table, 16, out, stream);
+    cudaMemcpyAsync(&sum, out, sizeof sum, cudaMemcpyDeviceToHost, stream);
+    if (!(sum == 16)) return 2;
+    cudaFree(x);
+    cuda_faults_indirect((const float *const *)table, 16, out, stream);
+    cudaMemcpyAsync(&sum, out, sizeof sum, cudaMemcpyDeviceToHost, stream);
+    return isnan(sum) ? 1 : 0;
+}
+
+static void freed_memory_holds_nothing(void **state)
+{
+    static char said[8192];
+    (void)state;
+    int status = in_a_child(reads_freed_memory_by_a_table, said);
+    assert_true(status == 1 || strstr(said, "AddressSanitizer"));
+}
+
+static void host_memory_is_no_device_memory(void **state)
+{
+    (void)state;
+    float host[16] = { 0 }, *heap = malloc(64), *x = device(64);
+    assert_non_null(heap);
+    cuda_faults_add(host, 16, 1, stream);
+    assert_fault("argument 1: ");
+    cuda_faults_add(heap, 16, 1, stream);
+    assert_fault("is the host's memory");
+    cuda_faults_structure((cuda_faults_list){ 3, host }, x, stream);
+    assert_fault("is the host's memory");
+    cudaMemsetAsync(heap, 0, 64, stream);
+    assert_fault("is the host's memory");
+    cudaMemcpyAsync(x, heap, 65, cudaMemcpyDeviceToDevice, stream);
+    assert_fault("allocation");
+    cudaMemcpyAsync(host, x, 64, cudaMemcpyHostToDevice, stream);
+    assert_fault("is the host's memory");
+    amp_cuda_forget_faults();
+    cudaFree(x);
+    free(heap);
+}
+
+static void pageable_machines_take_any_memory(void **state)
+{
+    (void)state;
+    float host[2] = { 1, 2 };
+    float *x = device(sizeof *x);
+    amp_cuda_pageable(1);
+    x[0] = 5;
+    cuda_faults_add(host, 2, 1, stream);
+    cuda_faults_add(x, 1, 1, stream);
+    assert_true(host[0] == 1 && x[0] == 5);
+    cudaStreamSynchronize(stream);
+    assert_true(host[0] == 2 && x[0] == 6);
+    amp_cuda_pageable(0);
+    assert_int_equal(amp_cuda_faults(), 0);
+    cudaFree(x);
+}
+
+static void launches_that_a_gpu_refuses_are_refused(void **state)
+{
+    static const struct { dim3 blocks, threads; } refused[] = {
+        { { 1, 1, 1 }, { 1025, 1, 1 } }, { { 1, 1, 1 }, { 32, 33, 1 } }, { { 1, 1, 1 }, { 1, 1, 65 } },
+        { { 0, 1, 1 }, { 32, 1, 1 } }, { { 1, 1, 1 }, { 0, 1, 1 } }, { { 1, 65536, 1 }, { 1, 1, 1 } },
+        { { 1, 1, 65536 }, { 1, 1, 1 } }, { { 0x80000000u, 1, 1 }, { 1, 1, 1 } } };
+    (void)state;
+    unsigned *counter = managed(sizeof *counter);
+    *counter = 0;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) {
+        cuda_faults_shape(refused[i].blocks, refused[i].threads, counter, stream);
+        assert_int_equal(cudaGetLastError(), cudaErrorInvalidConfiguration);
+    }
+    cuda_faults_many_blocks((size_t)1 << 33, counter, stream);
+    assert_int_equal(cudaGetLastError(), cudaErrorInvalidConfiguration);
+    cudaStreamSynchronize(stream);
+    assert_int_equal(*counter, 0);
+    cuda_faults_shape((dim3){ 3, 2, 5 }, (dim3){ 8, 4, 3 }, counter, stream);
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+    cudaStreamSynchronize(stream);
+    assert_int_equal(*counter, 3 * 2 * 5 * 8 * 4 * 3);
+    cudaFree(counter);
+}
+
+static void threads_and_blocks_run_in_the_order_asked_for(void **state)
+{
+    enum { N = 4 * 64 };
+    (void)state;
+    int *order = managed(N * sizeof *order), seen[N], forward = 0;
+    unsigned *counter = managed(sizeof *counter);
+    for (int o = 0; o < ORDERS; ++o) {
+        amp_shim_order(orders[o]);
+        *counter = 0;
+        cuda_faults_order(4, 64, order, counter, stream);
+        cudaStreamSynchronize(stream);
+        assert_int_equal(*counter, N);
+        memset(seen, 0, sizeof seen);
+        forward = 0;
+        for (int i = 0; i < N; ++i) ++seen[order[i]], forward += order[i] == i;
+        for (int i = 0; i < N; ++i) assert_int_equal(seen[i], 1);
+        if (o == 0) assert_int_equal(forward, N);
+        else if (o == 1) for (int i = 0; i < N; ++i) assert_int_equal(order[i], N - 1 - i);
+        else assert_true(forward < N / 4);
+    }
+    cudaFree(order), cudaFree(counter);
+}
+
+static void calls_fail_when_told_to(void **state)
+{
+    (void)state;
+    void *p = NULL;
+    float *x = managed(sizeof *x);
+    *x = 1;
+    amp_cuda_fail_call("cudaMalloc", 2, cudaErrorMemoryAllocation);
+    assert_int_equal(cudaMalloc(&p, 8), cudaSuccess);
+    cudaFree(p);
+    assert_int_equal(cudaMalloc(&p, 8), cudaErrorMemoryAllocation);
+    assert_int_equal(cudaGetLastError(), cudaErrorMemoryAllocation);
+    assert_int_equal(cudaMalloc(&p, 8), cudaSuccess);
+    cudaFree(p);
+    amp_cuda_fail_call("launch", 2, cudaErrorLaunchOutOfResources);
+    cuda_faults_add(x, 1, 1, stream);
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+    cuda_faults_add(x, 1, 1, stream);
+    assert_int_equal(cudaGetLastError(), cudaErrorLaunchOutOfResources);
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+    cudaStreamSynchronize(stream);
+    assert_true(*x == 2);
+    cudaFree(x);
+}
+
+static void memory_ends_where_the_devices_does(void **state)
+{
+    (void)state;
+    void *p, *q;
+    size_t left, total;
+    amp_cuda_device_is(8, 6, 2, 1 << 20);
+    assert_int_equal(cudaMalloc(&p, 600 << 10), cudaSuccess);
+    assert_int_equal(cudaMemGetInfo(&left, &total), cudaSuccess);
+    assert_true(total == 1 << 20 && left == 424 << 10);
+    assert_int_equal(cudaMalloc(&q, 600 << 10), cudaErrorMemoryAllocation);
+    assert_null(q);
+    cudaFree(p);
+    assert_int_equal(cudaMalloc(&q, 600 << 10), cudaSuccess);
+    cudaFree(q);
+    assert_true(amp_cuda_bytes() == 0 && amp_cuda_peak_bytes() >= 600 << 10);
+    struct cudaDeviceProp about;
+    assert_int_equal(cudaGetDeviceProperties(&about, 0), cudaSuccess);
+    assert_true(about.major == 8 && about.minor == 6 && about.multiProcessorCount == 2);
+    amp_cuda_device_is(9, 0, 4, (size_t)8 << 30);
+}
+
+static void after_a_fault_the_runtime_refuses_to_go_on(void **state)
+{
+    (void)state;
+    float host[4] = { 0 };
+    void *p;
+    cuda_faults_add(host, 4, 1, stream);
+    assert_int_not_equal(cudaGetLastError(), cudaSuccess);
+    assert_int_not_equal(cudaStreamSynchronize(stream), cudaSuccess);
+    assert_int_not_equal(cudaMalloc(&p, 4), cudaSuccess);
+    assert_true(host[0] == 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(the_kernel_without_a_fault_passes_in_every_order),
+        TEST(a_removed_barrier_gives_wrong_sums),
+        TEST(a_short_shuffle_loop_gives_wrong_sums),
+        TEST(unset_shared_memory_is_not_zero),
+        TEST(a_barrier_that_not_all_reach_is_reported),
+        TEST(lanes_that_a_shuffle_lacks_are_reported),
+        TEST(accesses_outside_of_arrays_do_not_pass),
+        TEST(the_host_cannot_touch_device_memory),
+        TEST(without_a_synchronisation_nothing_is_there),
+        TEST(pinned_memory_must_stay_until_it_was_read),
+        TEST(work_on_another_stream_is_reported),
+        TEST(streams_wait_for_events_and_for_nothing_else),
+        TEST(use_after_free_is_reported),
+        TEST(freed_memory_holds_nothing),
+        TEST(host_memory_is_no_device_memory),
+        TEST(pageable_machines_take_any_memory),
+        TEST(launches_that_a_gpu_refuses_are_refused),
+        TEST(threads_and_blocks_run_in_the_order_asked_for),
+        TEST(calls_fail_when_told_to),
+        TEST(memory_ends_where_the_devices_does),
+        TEST(after_a_fault_the_runtime_refuses_to_go_on),
+    };
+    return cmocka_run_group_tests_name("doubles of CUDA", tests, NULL, NULL);
+}

@@ -1,0 +1,52 @@
+/* How a test steers the doubles of CUDA (cuda_shim.h, cuda_runtime_double.cc), and asks what they saw. Plain C. */
+#ifndef AMP_CUDA_DOUBLES_H
+#define AMP_CUDA_DOUBLES_H
+
+#include <stddef.h>
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A fault of the code under test: what a GPU would do wrong with, silently or loudly. The first one's text is kept, all
+ * are counted, and each makes the CUDA runtime's double return an error from there on. */
+__attribute__((format(printf, 1, 2))) void amp_cuda_report(const char *format, ...);
+int amp_cuda_faults(void);             /* how many since the last amp_cuda_forget_faults */
+const char *amp_cuda_fault(void);      /* the first, "" if none */
+void amp_cuda_forget_faults(void);
+
+/* In which order threads and blocks run: "forward" (as at the start), "backward", or "random" and a number, "random7". The
+ * environment's AMP_CUDA_ORDER chooses what it starts with. */
+void amp_shim_order(const char *order);
+/* The running kernel will not go on: control left it by longjmp. */
+void amp_shim_abandon(void);
+
+/* The nth call (1: the next) of a runtime function returns this status and does nothing: "cudaMalloc",
+ * "cudaMemcpyAsync", ...; "launch" for kernels. */
+void amp_cuda_fail_call(const char *function, int nth, int status);
+/* All work is to be on one stream, that of the first work; 1 allows others. */
+void amp_cuda_any_stream(int allowed);
+/* What the device is: at the start 9.0, 4 multiprocessors, 8 GiB. */
+void amp_cuda_device_is(int major, int minor, int multiprocessors, size_t bytes);
+/* 1: the device reads and writes any host memory, and the host may touch device memory, as some machines have it. Work is
+ * done as late as ever. */
+void amp_cuda_pageable(int on);
+/* Managed memory is for both (1, as at the start), or for the device alone (0), as while it may be at work there. */
+void amp_cuda_host_access(int allowed);
+
+long amp_cuda_launches(void);          /* kernels launched, ever */
+int amp_cuda_allocations(void);        /* live ones, device, managed and pinned */
+size_t amp_cuda_bytes(void);           /* of live device and managed memory, */
+size_t amp_cuda_peak_bytes(void);      /* and the most there were */
+
+/* For the doubles of libraries: is this live device memory? Reports it if not. And work for a stream, to be run late;
+ * 0 if there is no such stream. */
+int amp_cuda_is_device(const void *p, size_t bytes, const char *what);
+int amp_cuda_enqueue(cudaStream_t stream, const char *what, void (*run)(void *), void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

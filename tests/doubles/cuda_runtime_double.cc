@@ -1,0 +1,882 @@
+/* A double of the CUDA runtime: the functions of cuda_runtime_api.h that the CUDA backend uses, on the CPU. See
+ * cuda_doubles.h for what it detects and how a test steers it.
+ *
+ * Work on a stream is only written down. It runs when something waits for it (a synchronisation, a copy into pageable
+ * memory, an event another stream waits for), never before: what was not waited for is not there. Device memory cannot be
+ * touched while no such work runs, so that the program cannot read or write it, as on a GPU. */
+#include "cuda_shim.h"
+
+#include "cuda_doubles.h"
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define SHUT_REGION(at, bytes) __asan_poison_memory_region(at, bytes)
+#define OPEN_REGION(at, bytes) __asan_unpoison_memory_region(at, bytes)
+#else
+#define SHUT_REGION(at, bytes) (void)(at), (void)(bytes)
+#define OPEN_REGION(at, bytes) (void)(at), (void)(bytes)
+#endif
+
+namespace {
+
+/* ------------------------------------------------------------------------------------------------ faults */
+
+int fault_count;
+std::string first_fault;
+cudaError_t sticky = cudaSuccess, last_error = cudaSuccess;
+
+cudaError_t result(cudaError_t status)
+{
+    if (sticky != cudaSuccess) status = sticky;
+    if (status != cudaSuccess && status != cudaErrorNotReady) last_error = status;
+    return status;
+}
+
+struct injected { int countdown; cudaError_t status; };
+std::map<std::string, injected> injections;
+
+/* Counts a call; true if it is the one that shall fail, with *status. */
+bool shall_fail(const char *function, cudaError_t *status)
+{
+    auto at = injections.find(function);
+    if (at == injections.end() || at->second.countdown <= 0 || --at->second.countdown > 0) return false;
+    *status = at->second.status;
+    return true;
+}
+
+#define ENTER(function) do { \
+        cudaError_t status_; \
+        if (shall_fail(function, &status_)) return result(status_); \
+        if (sticky != cudaSuccess) return result(sticky); \
+    } while (0)
+
+/* ------------------------------------------------------------------------------------------------ memory */
+
+enum { GUARD = 256, UNIT = 256 };
+const unsigned short GUARD_WORD = 0xffbf; /* NaN in fp16 and bf16, two of it in fp32 */
+const size_t ARENA = (size_t)1 << 36;
+
+struct allocation { size_t bytes, span; bool freed; int number; };
+
+struct arena {
+    char *base, *next;
+    std::map<char *, allocation> blocks; /* live ones, by address */
+    std::map<char *, allocation> freed;  /* and what lay there before, for messages */
+};
+
+arena device_memory, managed_memory;
+std::map<char *, size_t> pinned;
+size_t device_limit = (size_t)8 << 30, device_used, device_peak;
+int allocations;
+int open_count; /* work is running: device memory is accessible */
+bool pageable;  /* any host memory may be used as device memory, and the other way round */
+bool host_access = true; /* to managed memory */
+struct { int major, minor, multiprocessors; } device = { 9, 0, 4 };
+std::string running; /* for messages */
+
+/* Who may touch what, now. */
+void protect()
+{
+    const int open = PROT_READ | PROT_WRITE;
+    if (device_memory.base) mprotect(device_memory.base, ARENA, pageable || open_count ? open : PROT_NONE);
+    if (managed_memory.base) mprotect(managed_memory.base, ARENA, pageable || open_count || host_access ? open : PROT_NONE);
+}
+
+struct sigaction previous_handler;
+
+bool within(const arena &a, const void *p) { return a.base && (char *)p >= a.base && (char *)p < a.base + ARENA; }
+
+void touched(int signal, siginfo_t *info, void *context)
+{
+    void *at = info->si_addr;
+    bool ours = within(device_memory, at) || within(managed_memory, at);
+    if (open_count)
+        amp_cuda_report("%s, block (%u,%u,%u), thread (%u,%u,%u) touched %p, which is no memory", running.c_str(), blockIdx.x,
+            blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, at);
+    else if (ours) amp_cuda_report("the host touched device memory at %p%s", at,
+        within(managed_memory, at) ? ", and did not wait for the device" : "");
+    if (first_fault.empty()) std::fprintf(stderr, "segmentation fault at %p\n", at);
+    else std::fprintf(stderr, "%s\n", first_fault.c_str());
+    amp_shim_abandon();
+    open_count = 0, host_access = true;
+    protect();
+    sigaction(SIGSEGV, &previous_handler, nullptr);
+    if (previous_handler.sa_flags & SA_SIGINFO) previous_handler.sa_sigaction(signal, info, context);
+    else if (previous_handler.sa_handler != SIG_DFL && previous_handler.sa_handler != SIG_IGN)
+        previous_handler.sa_handler(signal);
+    else if (ours) std::abort();
+    /* else: the access is tried again, and ends the program */
+}
+
+/* Whoever else handles signals may have come in between: see that ours is the handler. */
+void watch()
+{
+    struct sigaction now;
+    sigaction(SIGSEGV, nullptr, &now);
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == touched) return;
+    previous_handler = now;
+    struct sigaction mine;
+    std::memset(&mine, 0, sizeof mine);
+    mine.sa_sigaction = touched;
+    mine.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigaction(SIGSEGV, &mine, nullptr);
+}
+
+/* While one lives, device memory is accessible. */
+struct opened {
+    opened() { if (open_count++ == 0) protect(); }
+    ~opened() { if (open_count && --open_count == 0) protect(); }
+};
+
+void reserve(arena &a)
+{
+    if (a.base) return;
+    void *p = mmap(nullptr, ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) std::perror("address space for device memory"), std::abort();
+    a.base = a.next = (char *)p;
+}
+
+__attribute__((no_sanitize("address"))) void fill_guard(char *at, size_t bytes)
+{
+    for (size_t i = 0; i + 1 < bytes + 1; ++i) ((volatile unsigned char *)at)[i] = (unsigned char)(GUARD_WORD >> (i & 1) * 8);
+}
+
+__attribute__((no_sanitize("address"))) bool guard_holds(const char *at, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; ++i)
+        if (((const unsigned char *)at)[i] != (unsigned char)(GUARD_WORD >> (i & 1) * 8)) return false;
+    return true;
+}
+
+/* Memory with guards on both sides. Addresses come back late, so that a use after free meets no one else's memory. */
+char *take(arena &a, size_t bytes)
+{
+    size_t span = (bytes + UNIT - 1) / UNIT * UNIT + 2 * GUARD;
+    for (int round = 0; round < 2; ++round) {
+        auto after = a.blocks.lower_bound(a.next);
+        while (a.next + span <= a.base + ARENA) {
+            char *end = after == a.blocks.end() ? a.base + ARENA : after->first - GUARD;
+            if (a.next + span <= end) break;
+            a.next = after->first - GUARD + after->second.span;
+            ++after;
+        }
+        if (a.next + span <= a.base + ARENA) {
+            char *at = a.next + GUARD;
+            a.next += span;
+            OPEN_REGION(at - GUARD, span);
+            fill_guard(at - GUARD, GUARD);
+            std::memset(at, 0xff, bytes);
+            fill_guard(at + bytes, span - GUARD - bytes);
+            SHUT_REGION(at - GUARD, GUARD);
+            SHUT_REGION(at + bytes, span - GUARD - bytes);
+            a.blocks[at] = { bytes, span, false, ++allocations };
+            a.freed.erase(at);
+            return at;
+        }
+        a.next = a.base;
+    }
+    return nullptr;
+}
+
+void check_guards(char *at, const allocation &b)
+{
+    if (!guard_holds(at - GUARD, GUARD) || !guard_holds(at + b.bytes, b.span - GUARD - b.bytes)) {
+        amp_cuda_report("allocation %d of %zu bytes: something wrote beyond its ends (last ran %s)", b.number, b.bytes,
+            running.c_str());
+        OPEN_REGION(at - GUARD, b.span);
+        fill_guard(at - GUARD, GUARD);
+        fill_guard(at + b.bytes, b.span - GUARD - b.bytes);
+        SHUT_REGION(at - GUARD, GUARD);
+        SHUT_REGION(at + b.bytes, b.span - GUARD - b.bytes);
+    }
+}
+
+void check_all_guards()
+{
+    opened o;
+    for (arena *a : { &device_memory, &managed_memory })
+        for (auto &b : a->blocks) check_guards(b.first, b.second);
+}
+
+/* The live allocation that p points into (or to the end of), else NULL. */
+const std::pair<char *const, allocation> *find(const arena &a, const void *p)
+{
+    auto after = a.blocks.upper_bound((char *)p);
+    if (after == a.blocks.begin()) return nullptr;
+    auto &b = *--after;
+    return (char *)p <= b.first + b.second.bytes ? &b : nullptr;
+}
+
+const arena *arena_of(const void *p)
+{
+    return within(device_memory, p) ? &device_memory : within(managed_memory, p) ? &managed_memory : nullptr;
+}
+
+/* Why `bytes` from p on are no device memory; "" if they are. */
+std::string refusal(const void *p, size_t bytes)
+{
+    const arena *a = arena_of(p);
+    char text[200];
+    if (!a) {
+        if (pageable || !p) return "";
+        for (auto &h : pinned)
+            if ((char *)p >= h.first && (char *)p < h.first + h.second) return ""; /* mapped into the device's space */
+        std::snprintf(text, sizeof text, "%p is the host's memory", p);
+        return text;
+    }
+    auto b = find(*a, p);
+    if (b) {
+        if ((char *)p + bytes <= b->first + b->second.bytes) return "";
+        std::snprintf(text, sizeof text, "%zu bytes at offset %zu of allocation %d, which has %zu", bytes,
+            (size_t)((char *)p - b->first), b->second.number, b->second.bytes);
+        return text;
+    }
+    auto after = a->freed.upper_bound((char *)p);
+    if (after != a->freed.begin() && (char *)p <= (--after)->first + after->second.bytes)
+        std::snprintf(text, sizeof text, "%p lies in allocation %d of %zu bytes, which was freed", p, after->second.number,
+            after->second.bytes);
+    else std::snprintf(text, sizeof text, "%p belongs to no allocation", p);
+    return text;
+}
+
+/* ------------------------------------------------------------------------------------------------ streams */
+
+struct stream;
+
+struct operation {
+    std::string what;
+    std::function<void()> run;
+};
+
+struct stream {
+    std::deque<operation> queue;
+    uint64_t done = 0, queued = 0; /* operations, ever */
+    bool blocking = true;
+    int number = 0;
+};
+
+struct event {
+    stream *on = nullptr;
+    uint64_t at = 0; /* that many operations of `on` must be done */
+    std::chrono::steady_clock::time_point time;
+};
+
+stream default_stream;
+std::map<stream *, std::unique_ptr<stream>> streams;
+std::map<event *, std::unique_ptr<event>> events;
+stream *only_stream; /* the one that work is to be on; the first that has any */
+bool any_stream;
+int stream_numbers;
+long launches;
+
+stream *stream_of(cudaStream_t s)
+{
+    if (s == nullptr || s == cudaStreamLegacy) return &default_stream;
+    auto at = streams.find((stream *)s);
+    return at == streams.end() ? nullptr : at->second.get();
+}
+
+bool alive(stream *s) { return s == &default_stream || streams.count(s); }
+
+/* Runs the stream's work until `count` operations were ever done. */
+void run_until(stream *s, uint64_t count)
+{
+    if (!alive(s)) return;
+    opened o;
+    watch();
+    while (s->done < count && !s->queue.empty()) {
+        operation op = std::move(s->queue.front());
+        s->queue.pop_front();
+        std::string before = running;
+        running = op.what;
+        if (sticky == cudaSuccess) op.run();
+        running = before.empty() ? op.what : before;
+        ++s->done;
+    }
+}
+
+void run_all(stream *s) { run_until(s, s->queued); }
+
+void run_everything()
+{
+    run_all(&default_stream);
+    for (auto &s : streams) run_all(s.first);
+    check_all_guards();
+}
+
+void push(stream *s, std::string what, std::function<void()> run)
+{
+    ++s->queued;
+    s->queue.push_back({ std::move(what), std::move(run) });
+}
+
+void push_wait(stream *s, stream *other, uint64_t count)
+{
+    if (other->done < count) push(s, "a wait", [=] { run_until(other, count); });
+}
+
+/* The default stream waits for the others, except non-blocking ones, and they for it. */
+void push_implicit_waits(stream *s)
+{
+    if (s == &default_stream) {
+        for (auto &other : streams)
+            if (other.first->blocking) push_wait(s, other.first, other.first->queued);
+    } else if (s->blocking) push_wait(s, &default_stream, default_stream.queued);
+}
+
+void put(stream *s, std::string what, std::function<void()> run)
+{
+    if (!only_stream || !alive(only_stream)) only_stream = s;
+    if (s != only_stream && !any_stream)
+        amp_cuda_report("%s is on stream %d, the work before it on stream %d", what.c_str(), s->number, only_stream->number);
+    push_implicit_waits(s);
+    push(s, std::move(what), std::move(run));
+}
+
+bool limits_hold(dim3 grid, dim3 block)
+{
+    size_t threads = (size_t)block.x * block.y * block.z;
+    return grid.x && grid.y && grid.z && threads && threads <= 1024 && block.x <= 1024 && block.y <= 1024 && block.z <= 64 &&
+        grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535;
+}
+
+}
+
+namespace amp_shim {
+
+/* Are 8 bytes of a structure an address of the host's memory? Only if there is memory at it. */
+static bool looks_like_host(const void *p)
+{
+    uintptr_t at = (uintptr_t)p;
+    unsigned char state;
+    if (at < 0x100000000u || at >> 47 || arena_of(p)) return false;
+    return mincore((void *)(at & ~(uintptr_t)4095), 1, &state) == 0;
+}
+
+void enqueue(launch l, cudaStream_t on, const std::vector<argument> &arguments)
+{
+    cudaError_t status;
+    ++launches;
+    if (shall_fail("launch", &status)) { result(status); return; }
+    if (sticky != cudaSuccess) { result(sticky); return; }
+    stream *s = stream_of(on);
+    if (!s) {
+        amp_cuda_report("kernel %s on a stream that does not exist", l.kernel);
+        result(cudaErrorInvalidResourceHandle);
+        return;
+    }
+    if (!limits_hold(l.grid, l.block)) { result(cudaErrorInvalidConfiguration); return; }
+    int before = fault_count;
+    for (size_t i = 0; i < arguments.size(); ++i)
+        for (size_t at = 0; at + sizeof(void *) <= arguments[i].size; at += sizeof(void *)) {
+            void *p;
+            std::memcpy(&p, (const char *)arguments[i].bytes + at, sizeof p);
+            if (!arguments[i].is_pointer && !arena_of(p) && (pageable || !looks_like_host(p))) continue;
+            std::string why = refusal(p, 0);
+            if (!why.empty()) amp_cuda_report("kernel %s, argument %zu: %s", l.kernel, i + 1, why.c_str());
+        }
+    if (fault_count > before) { result(sticky); return; }
+    put(s, std::string("kernel ") + l.kernel, [l] {
+        if (!run_grid(l)) sticky = cudaErrorLaunchFailure;
+    });
+}
+
+}
+
+/* ------------------------------------------------------------------------------------------------ for tests */
+
+extern "C" {
+
+void amp_cuda_report(const char *format, ...)
+{
+    char text[600];
+    va_list args;
+    va_start(args, format);
+    std::vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (fault_count++ == 0) first_fault = text;
+    sticky = cudaErrorLaunchFailure;
+}
+
+int amp_cuda_faults(void) { return fault_count; }
+const char *amp_cuda_fault(void) { return first_fault.c_str(); }
+
+void amp_cuda_forget_faults(void)
+{
+    fault_count = 0;
+    first_fault.clear();
+    sticky = last_error = cudaSuccess;
+}
+
+void amp_cuda_fail_call(const char *function, int nth, int status) { injections[function] = { nth, (cudaError_t)status }; }
+void amp_cuda_any_stream(int allowed) { any_stream = allowed != 0; }
+void amp_cuda_device_is(int major, int minor, int multiprocessors, size_t bytes)
+{
+    device = { major, minor, multiprocessors };
+    device_limit = bytes;
+}
+void amp_cuda_pageable(int on)
+{
+    pageable = on != 0;
+    protect();
+}
+void amp_cuda_host_access(int allowed)
+{
+    host_access = allowed != 0;
+    protect();
+    watch();
+}
+long amp_cuda_launches(void) { return launches; }
+int amp_cuda_allocations(void) { return (int)(device_memory.blocks.size() + managed_memory.blocks.size() + pinned.size()); }
+size_t amp_cuda_bytes(void) { return device_used; }
+size_t amp_cuda_peak_bytes(void) { return device_peak; }
+
+int amp_cuda_is_device(const void *p, size_t bytes, const char *what)
+{
+    std::string why = refusal(p, bytes);
+    if (why.empty() && p) return 1;
+    amp_cuda_report("%s: %s", what, p ? why.c_str() : "NULL");
+    return 0;
+}
+
+int amp_cuda_enqueue(cudaStream_t on, const char *what, void (*run)(void *), void *user)
+{
+    stream *s = stream_of(on);
+    if (!s) return amp_cuda_report("%s on a stream that does not exist", what), 0;
+    put(s, what, [=] { run(user); });
+    return 1;
+}
+
+/* ------------------------------------------------------------------------------------------------ the runtime: memory */
+
+static cudaError_t allocate_in(arena &a, const char *function, void **out, size_t bytes)
+{
+    ENTER(function);
+    if (!out) return result(cudaErrorInvalidValue);
+    *out = nullptr;
+    if (bytes == 0) return cudaSuccess;
+    reserve(a);
+    opened o;
+    if (device_used + bytes > device_limit || bytes > device_limit) return result(cudaErrorMemoryAllocation);
+    *out = take(a, bytes);
+    if (!*out) return result(cudaErrorMemoryAllocation);
+    device_used += bytes;
+    device_peak = std::max(device_peak, device_used);
+    watch();
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+    return allocate_in(device_memory, "cudaMalloc", out, bytes);
+}
+
+cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned)
+{
+    return allocate_in(managed_memory, "cudaMallocManaged", out, bytes);
+}
+
+static cudaError_t give_back(void *p)
+{
+    const arena *where = arena_of(p);
+    arena *a = where == &device_memory ? &device_memory : &managed_memory;
+    auto at = a->blocks.find((char *)p);
+    if (!where || at == a->blocks.end()) {
+        std::string why = refusal(p, 0);
+        amp_cuda_report("cudaFree: %s", why.empty() ? "not the start of an allocation" : why.c_str());
+        return result(cudaErrorInvalidValue);
+    }
+    opened o;
+    allocation b = at->second;
+    check_guards(at->first, b);
+    OPEN_REGION((char *)p, b.bytes);
+    madvise((char *)(((uintptr_t)p + 4095) & ~(uintptr_t)4095), b.bytes > 8192 ? (b.bytes - 4096) & ~(size_t)4095 : 0, MADV_DONTNEED);
+    std::memset(p, 0xff, std::min(b.bytes, (size_t)1 << 20));
+    SHUT_REGION((char *)p, b.bytes);
+    device_used -= b.bytes;
+    b.freed = true;
+    a->blocks.erase(at);
+    a->freed[(char *)p] = b;
+    return cudaSuccess;
+}
+
+/* Waits for all work, as the real one does in effect. */
+cudaError_t cudaFree(void *p)
+{
+    if (!p) return cudaSuccess;
+    run_everything();
+    cudaError_t status = give_back(p);
+    return status;
+}
+
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned)
+{
+    ENTER("cudaHostAlloc");
+    *out = std::malloc(bytes ? bytes : 1);
+    if (!*out) return result(cudaErrorMemoryAllocation);
+    std::memset(*out, 0xff, bytes);
+    pinned[(char *)*out] = bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void **out, size_t bytes)
+{
+    ENTER("cudaMallocHost");
+    return cudaHostAlloc(out, bytes, 0);
+}
+
+cudaError_t cudaFreeHost(void *p)
+{
+    if (!p) return cudaSuccess;
+    run_everything();
+    if (!pinned.erase((char *)p)) {
+        amp_cuda_report("cudaFreeHost: %p is not pinned memory", p);
+        return result(cudaErrorInvalidValue);
+    }
+    std::free(p);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    ENTER("cudaMemGetInfo");
+    *free_bytes = device_limit - device_used;
+    *total = device_limit;
+    return cudaSuccess;
+}
+
+static bool is_pinned(const void *p)
+{
+    for (auto &h : pinned)
+        if ((char *)p >= h.first && (char *)p < h.first + h.second) return true;
+    return false;
+}
+
+static bool device_side(const void *p) { return arena_of(p) != nullptr; }
+
+/* One copy, checked; `waits` for cudaMemcpy, which returns when it is done. */
+static cudaError_t copy(const char *name, void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t on, bool waits)
+{
+    stream *s = stream_of(on);
+    if (!s) return amp_cuda_report("%s on a stream that does not exist", name), result(cudaErrorInvalidResourceHandle);
+    if (bytes == 0) return result(cudaSuccess);
+    bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || (kind == cudaMemcpyDefault && device_side(to));
+    bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ||
+        (kind == cudaMemcpyDefault && device_side(from));
+    std::string why;
+    if (to_device) why = refusal(to, bytes);
+    if (why.empty() && from_device) why = refusal(from, bytes);
+    if (why.empty() && !to_device && within(device_memory, to)) why = "the target is device memory, the kind says it is not";
+    if (why.empty() && !from_device && within(device_memory, from)) why = "the source is device memory, the kind says it is not";
+    if (!why.empty()) return amp_cuda_report("%s: %s", name, why.c_str()), result(cudaErrorInvalidValue);
+    if (!from_device && !is_pinned(from) && !device_side(from)) { /* staged at once */
+        auto staged = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + bytes);
+        put(s, name, [=] { std::memcpy(to, staged->data(), bytes); });
+    } else put(s, name, [=] { std::memmove(to, from, bytes); });
+    if (waits || (!to_device && !is_pinned(to) && !device_side(to))) run_all(s);
+    return result(cudaSuccess);
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t on)
+{
+    ENTER("cudaMemcpyAsync");
+    return copy("cudaMemcpyAsync", to, from, bytes, kind, on, false);
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
+{
+    ENTER("cudaMemcpy");
+    return copy("cudaMemcpy", to, from, bytes, kind, nullptr, true);
+}
+
+static cudaError_t set_bytes(const char *name, void *at, int value, size_t bytes, cudaStream_t on)
+{
+    stream *s = stream_of(on);
+    if (!s) return amp_cuda_report("%s on a stream that does not exist", name), result(cudaErrorInvalidResourceHandle);
+    if (bytes == 0) return result(cudaSuccess);
+    if (!amp_cuda_is_device(at, bytes, name)) return result(cudaErrorInvalidValue);
+    put(s, name, [=] { std::memset(at, value, bytes); });
+    return result(cudaSuccess);
+}
+
+cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t on)
+{
+    ENTER("cudaMemsetAsync");
+    return set_bytes("cudaMemsetAsync", at, value, bytes, on);
+}
+
+cudaError_t cudaMemset(void *at, int value, size_t bytes)
+{
+    ENTER("cudaMemset");
+    return set_bytes("cudaMemset", at, value, bytes, nullptr);
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *p)
+{
+    ENTER("cudaPointerGetAttributes");
+    std::memset(out, 0, sizeof *out);
+    out->type = within(device_memory, p) ? cudaMemoryTypeDevice : within(managed_memory, p) ? cudaMemoryTypeManaged :
+        is_pinned(p) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    if (out->type == cudaMemoryTypeDevice || out->type == cudaMemoryTypeManaged) out->devicePointer = (void *)p;
+    if (out->type == cudaMemoryTypeHost || out->type == cudaMemoryTypeManaged) out->hostPointer = (void *)p;
+    return cudaSuccess;
+}
+
+/* ------------------------------------------------------------------------------------------------ streams and events */
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int)
+{
+    ENTER("cudaStreamCreate");
+    stream *s = new stream();
+    s->blocking = !(flags & cudaStreamNonBlocking);
+    s->number = ++stream_numbers;
+    streams[s].reset(s);
+    *out = (cudaStream_t)s;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) { return cudaStreamCreateWithPriority(out, flags, 0); }
+cudaError_t cudaStreamCreate(cudaStream_t *out) { return cudaStreamCreateWithPriority(out, 0, 0); }
+
+/* The stream's work is still done. */
+cudaError_t cudaStreamDestroy(cudaStream_t on)
+{
+    stream *s = stream_of(on);
+    if (!s || s == &default_stream) return amp_cuda_report("cudaStreamDestroy of no stream"), result(cudaErrorInvalidResourceHandle);
+    run_all(s);
+    if (only_stream == s) only_stream = nullptr;
+    streams.erase(s);
+    return result(cudaSuccess);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t on)
+{
+    ENTER("cudaStreamSynchronize");
+    stream *s = stream_of(on);
+    if (!s) return amp_cuda_report("cudaStreamSynchronize of no stream"), result(cudaErrorInvalidResourceHandle);
+    run_all(s);
+    check_all_guards();
+    return result(cudaSuccess);
+}
+
+/* Each question moves the stream on by one operation, so that a program that polls ends. */
+cudaError_t cudaStreamQuery(cudaStream_t on)
+{
+    ENTER("cudaStreamQuery");
+    stream *s = stream_of(on);
+    if (!s) return amp_cuda_report("cudaStreamQuery of no stream"), result(cudaErrorInvalidResourceHandle);
+    if (s->queue.empty()) return cudaSuccess;
+    run_until(s, s->done + 1);
+    return result(cudaErrorNotReady);
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    ENTER("cudaDeviceSynchronize");
+    run_everything();
+    return result(cudaSuccess);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned)
+{
+    ENTER("cudaEventCreate");
+    event *e = new event();
+    events[e].reset(e);
+    *out = (cudaEvent_t)e;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *out) { return cudaEventCreateWithFlags(out, 0); }
+
+static event *event_of(cudaEvent_t e)
+{
+    auto at = events.find((event *)e);
+    if (at != events.end()) return at->first;
+    amp_cuda_report("an event that does not exist");
+    return nullptr;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t e)
+{
+    event *it = event_of(e);
+    if (!it) return result(cudaErrorInvalidResourceHandle);
+    if (it->on && alive(it->on)) run_until(it->on, it->at);
+    events.erase(it);
+    return result(cudaSuccess);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t on)
+{
+    ENTER("cudaEventRecord");
+    event *it = event_of(e);
+    stream *s = stream_of(on);
+    if (!it || !s) return result(cudaErrorInvalidResourceHandle);
+    put(s, "cudaEventRecord", [=] { if (events.count(it)) it->time = std::chrono::steady_clock::now(); });
+    it->on = s;
+    it->at = s->queued;
+    return result(cudaSuccess);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t on, cudaEvent_t e, unsigned)
+{
+    ENTER("cudaStreamWaitEvent");
+    event *it = event_of(e);
+    stream *s = stream_of(on);
+    if (!it || !s) return result(cudaErrorInvalidResourceHandle);
+    if (it->on && it->on != s) push_wait(s, it->on, it->at);
+    return cudaSuccess;
+}
+
+static bool pending(event *e) { return e->on && alive(e->on) && e->on->done < e->at; }
+
+cudaError_t cudaEventSynchronize(cudaEvent_t e)
+{
+    ENTER("cudaEventSynchronize");
+    event *it = event_of(e);
+    if (!it) return result(cudaErrorInvalidResourceHandle);
+    if (pending(it)) run_until(it->on, it->at);
+    return result(cudaSuccess);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t e)
+{
+    ENTER("cudaEventQuery");
+    event *it = event_of(e);
+    if (!it) return result(cudaErrorInvalidResourceHandle);
+    if (!pending(it)) return cudaSuccess;
+    run_until(it->on, it->on->done + 1);
+    return result(cudaErrorNotReady);
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    ENTER("cudaEventElapsedTime");
+    event *a = event_of(from), *b = event_of(to);
+    if (!a || !b || !a->on || !b->on) return result(cudaErrorInvalidResourceHandle);
+    if (pending(a) || pending(b)) return result(cudaErrorNotReady);
+    *ms = std::chrono::duration<float, std::milli>(b->time - a->time).count();
+    return cudaSuccess;
+}
+
+/* ------------------------------------------------------------------------------------------------ errors and devices */
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t status = sticky != cudaSuccess ? sticky : last_error;
+    last_error = cudaSuccess;
+    return status;
+}
+
+cudaError_t cudaPeekAtLastError(void) { return sticky != cudaSuccess ? sticky : last_error; }
+
+const char *cudaGetErrorName(cudaError_t status)
+{
+    switch (status) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
+    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    case cudaErrorNotReady: return "cudaErrorNotReady";
+    case cudaErrorNoDevice: return "cudaErrorNoDevice";
+    case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
+    case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
+    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
+    default: return "cudaErrorUnknown";
+    }
+}
+
+const char *cudaGetErrorString(cudaError_t status)
+{
+    switch (status) {
+    case cudaSuccess: return "no error";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorNotReady: return "device not ready";
+    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+    case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorLaunchFailure: return fault_count ? first_fault.c_str() : "unspecified launch failure";
+    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
+    default: return "unknown error";
+    }
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    ENTER("cudaGetDeviceCount");
+    *count = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *id)
+{
+    ENTER("cudaGetDevice");
+    *id = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int id)
+{
+    ENTER("cudaSetDevice");
+    return result(id == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaDriverGetVersion(int *version) { return *version = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int *version) { return *version = CUDART_VERSION, cudaSuccess; }
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int id)
+{
+    ENTER("cudaGetDeviceProperties");
+    if (id != 0) return result(cudaErrorInvalidDevice);
+    std::memset(out, 0, sizeof *out);
+    std::strcpy(out->name, "double of a GPU");
+    out->major = device.major, out->minor = device.minor;
+    out->multiProcessorCount = device.multiprocessors;
+    out->totalGlobalMem = device_limit;
+    out->warpSize = 32;
+    out->maxThreadsPerBlock = 1024;
+    out->maxThreadsPerMultiProcessor = 2048;
+    out->sharedMemPerBlock = 48 << 10;
+    out->regsPerBlock = 65536;
+    out->managedMemory = 1;
+    out->pageableMemoryAccess = pageable;
+    out->unifiedAddressing = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int id)
+{
+    ENTER("cudaDeviceGetAttribute");
+    if (id != 0) return result(cudaErrorInvalidDevice);
+    switch (which) {
+    case cudaDevAttrComputeCapabilityMajor: *value = device.major; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = device.minor; break;
+    case cudaDevAttrMultiProcessorCount: *value = device.multiprocessors; break;
+    case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = 48 << 10; break;
+    case cudaDevAttrWarpSize: *value = 32; break;
+    case cudaDevAttrManagedMemory: *value = 1; break;
+    case cudaDevAttrConcurrentManagedAccess: *value = 1; break;
+    case cudaDevAttrPageableMemoryAccess: *value = pageable; break;
+    default:
+        amp_cuda_report("cudaDeviceGetAttribute: the double does not know attribute %d", (int)which);
+        return result(cudaErrorInvalidValue);
+    }
+    return cudaSuccess;
+}
+
+}

@@ -1,0 +1,247 @@
+/* CUDA C++ on the CPU: force-included (g++ -std=c++17 -x c++ -include cuda_shim.h) it lets the CUDA backend's .cu files
+ * compile without nvcc, and AMP_CUDA_RUN run their kernels, thread for thread, as fibres.
+ *
+ * It is there to find faults, not to be fast:
+ *  - threads run one at a time, in an order that can be chosen (amp_shim_order), from one barrier to the next, so that
+ *    a missing barrier gives wrong numbers; blocks run in that order too;
+ *  - shared memory holds NaN when a block starts;
+ *  - a barrier that a live thread of the block cannot reach, a shuffle or __syncwarp that a named lane does not join, a
+ *    shuffle from a lane that is not there, and a launch that a GPU would refuse are reported;
+ *  - with AddressSanitizer (and -fsanitize-sections=amp_shared_*) every access outside of an array, shared or in device
+ *    memory, is reported where it happens.
+ * It knows what launch.h promises that kernels use, and no more: float atomics do not compile.
+ * What it cannot show: races between blocks that run at the same time, occupancy, and the speed of anything. */
+#ifndef AMP_CUDA_SHIM_H
+#define AMP_CUDA_SHIM_H
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+#include <vector_functions.h>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#undef __global__
+#undef __device__
+#undef __host__
+#undef __shared__
+#undef __constant__
+#undef __forceinline__
+#undef __noinline__
+#undef __launch_bounds__
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+/* A section for each line, so that all shared memory can be found and poisoned. (One for all would not do: the
+ * compiler refuses to have variables of templates and others in one section.) */
+#define __shared__ static __attribute__((section(AMP_SHIM_TEXT(AMP_SHIM_GLUE(amp_shared_, __LINE__)))))
+#define AMP_SHIM_TEXT(x) AMP_SHIM_TEXT_(x)
+#define AMP_SHIM_TEXT_(x) #x
+#define AMP_SHIM_GLUE(a, b) AMP_SHIM_GLUE_(a, b)
+#define AMP_SHIM_GLUE_(a, b) a##b
+
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+static const int warpSize = 32;
+
+/* ------------------------------------------------------------------------------------------------ launches */
+
+namespace amp_shim {
+
+struct launch {
+    const char *kernel; /* as the source writes it */
+    const char *file;
+    int line;
+    dim3 grid, block;
+    std::function<void()> body; /* one thread's work, arguments by value */
+};
+
+/* Run it now, whole. Returns false, after amp_cuda_report, if the kernel did what a GPU does not allow. */
+bool run_grid(const launch &);
+
+/* What the runtime's double does with a launch: check its numbers and pointers, and run it, now or later. */
+struct argument { const void *bytes; size_t size; bool is_pointer; };
+void enqueue(launch, cudaStream_t, const std::vector<argument> &);
+
+/* A count of blocks or threads as it is written, a plain integer (which must fit) or a dim3. */
+inline dim3 dims(dim3 d) { return d; }
+template <class I, class = std::enable_if_t<std::is_integral<I>::value>> dim3 dims(I count)
+{
+    return count < 0 || (unsigned long long)count > 0xffffffffull ? dim3(0) : dim3((unsigned)count);
+}
+
+template <class... P, class B, class T, class... A>
+void call(const char *name, const char *file, int line, void (*kernel)(P...), B blocks, T threads, cudaStream_t stream,
+          A &&...given)
+{
+    static_assert(sizeof...(P) == sizeof...(A), "the kernel takes another number of arguments");
+    std::tuple<std::decay_t<P>...> arguments(static_cast<P>(given)...);
+    std::vector<argument> seen;
+    std::apply([&](const auto &...a) {
+        (seen.push_back({ &a, sizeof a, std::is_pointer<std::decay_t<decltype(a)>>::value }), ...);
+    }, arguments);
+    enqueue({ name, file, line, dims(blocks), dims(threads), [=] { std::apply(kernel, arguments); } }, stream, seen);
+}
+
+}
+
+#define AMP_CUDA_RUN(kernel, blocks, threads, stream, ...) \
+    amp_shim::call(#kernel, __FILE__, __LINE__, kernel, blocks, threads, stream, ##__VA_ARGS__)
+
+/* ------------------------------------------------------------------------------------------------ barriers */
+
+#define AMP_SHIM_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE() /* of the caller */
+
+namespace amp_shim {
+
+enum class sync { block, warp, exchange };
+
+/* The running thread waits for the others. `source` is the lane whose value an exchange brings, -1 for its own. */
+void wait(sync, unsigned mask, unsigned value, int source, const char *file, int line);
+unsigned taken(); /* what the exchange brought */
+int lane();
+
+template <class V> V shuffle(unsigned mask, V value, int source, const char *file, int line)
+{
+    static_assert(sizeof(V) == 4, "shuffles here move 32-bit values");
+    unsigned bits;
+    std::memcpy(&bits, &value, 4);
+    wait(sync::exchange, mask, bits, source, file, line);
+    bits = taken();
+    std::memcpy(&value, &bits, 4);
+    return value;
+}
+
+}
+
+static inline void __syncthreads(AMP_SHIM_HERE) { amp_shim::wait(amp_shim::sync::block, 0, 0, -1, file, line); }
+static inline void __syncwarp(unsigned mask = 0xffffffffu, AMP_SHIM_HERE)
+{
+    amp_shim::wait(amp_shim::sync::warp, mask, 0, -1, file, line);
+}
+template <class V> V __shfl_xor_sync(unsigned mask, V value, int by, int width = 32, AMP_SHIM_HERE)
+{
+    int self = amp_shim::lane(), from = self ^ by;
+    return amp_shim::shuffle(mask, value, from < (self & -width) + width ? from : -1, file, line);
+}
+template <class V> V __shfl_down_sync(unsigned mask, V value, unsigned by, int width = 32, AMP_SHIM_HERE)
+{
+    int self = amp_shim::lane();
+    return amp_shim::shuffle(mask, value, self % width + (long)by < width ? self + (int)by : -1, file, line);
+}
+template <class V> V __shfl_up_sync(unsigned mask, V value, unsigned by, int width = 32, AMP_SHIM_HERE)
+{
+    int self = amp_shim::lane();
+    return amp_shim::shuffle(mask, value, self % width - (long)by >= 0 ? self - (int)by : -1, file, line);
+}
+template <class V> V __shfl_sync(unsigned mask, V value, int at, int width = 32, AMP_SHIM_HERE)
+{
+    return amp_shim::shuffle(mask, value, (amp_shim::lane() & -width) + (at & (width - 1)), file, line);
+}
+
+static inline void __threadfence() {}
+static inline void __threadfence_block() {}
+
+/* ------------------------------------------------------------------------------------------------ atomics */
+
+namespace amp_shim {
+template <class T> constexpr bool atomic_type = std::is_same<T, int>::value || std::is_same<T, unsigned>::value ||
+    std::is_same<T, unsigned long long>::value;
+template <class T> struct same { typedef T type; };
+template <class T, class F> T exchange(T *at, F next)
+{
+    static_assert(atomic_type<T>, "atomics on integers only: those on floats depend on the order of threads");
+    T old = *at;
+    *at = next(old);
+    return old;
+}
+}
+
+template <class T> T atomicAdd(T *at, typename amp_shim::same<T>::type v)
+{
+    return amp_shim::exchange(at, [=](T old) { return (T)((unsigned long long)old + (unsigned long long)v); });
+}
+template <class T> T atomicOr(T *at, typename amp_shim::same<T>::type v)
+{
+    return amp_shim::exchange(at, [=](T old) { return (T)(old | v); });
+}
+template <class T> T atomicAnd(T *at, typename amp_shim::same<T>::type v)
+{
+    return amp_shim::exchange(at, [=](T old) { return (T)(old & v); });
+}
+template <class T> T atomicMax(T *at, typename amp_shim::same<T>::type v)
+{
+    return amp_shim::exchange(at, [=](T old) { return old < v ? v : old; });
+}
+template <class T> T atomicMin(T *at, typename amp_shim::same<T>::type v)
+{
+    return amp_shim::exchange(at, [=](T old) { return v < old ? v : old; });
+}
+template <class T> T atomicExch(T *at, typename amp_shim::same<T>::type v)
+{
+    return amp_shim::exchange(at, [=](T) { return v; });
+}
+template <class T> T atomicCAS(T *at, typename amp_shim::same<T>::type want, typename amp_shim::same<T>::type v)
+{
+    return amp_shim::exchange(at, [=](T old) { return old == want ? v : old; });
+}
+
+/* ------------------------------------------------------------------------------------------------ arithmetic */
+
+template <class T> static inline T __ldg(const T *at) { return *at; }
+
+static inline float __uint_as_float(unsigned bits) { float v; std::memcpy(&v, &bits, 4); return v; }
+static inline float __int_as_float(int bits) { float v; std::memcpy(&v, &bits, 4); return v; }
+static inline unsigned __float_as_uint(float v) { unsigned bits; std::memcpy(&bits, &v, 4); return bits; }
+static inline int __float_as_int(float v) { int bits; std::memcpy(&bits, &v, 4); return bits; }
+static inline float __fadd_rn(float a, float b) { return a + b; }
+static inline float __fsub_rn(float a, float b) { return a - b; }
+static inline float __fmul_rn(float a, float b) { return a * b; }
+static inline float __fdiv_rn(float a, float b) { return a / b; }
+static inline float __fdividef(float a, float b) { return a / b; }
+static inline float __frcp_rn(float a) { return 1 / a; }
+static inline float __fsqrt_rn(float a) { return std::sqrt(a); }
+static inline float __frsqrt_rn(float a) { return (float)(1 / std::sqrt((double)a)); }
+static inline float rsqrtf(float a) { return (float)(1 / std::sqrt((double)a)); }
+static inline double rsqrt(double a) { return 1 / std::sqrt(a); }
+static inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+static inline double __dadd_rn(double a, double b) { return a + b; }
+static inline double __dmul_rn(double a, double b) { return a * b; }
+static inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
+static inline float __saturatef(float a) { return a > 0 ? a < 1 ? a : 1 : 0; }
+static inline float __int2float_rn(int a) { return (float)a; }
+static inline float __uint2float_rn(unsigned a) { return (float)a; }
+static inline int __popc(unsigned a) { return __builtin_popcount(a); }
+static inline int __clz(int a) { return a ? __builtin_clz((unsigned)a) : 32; }
+static inline int __ffs(int a) { return __builtin_ffs(a); }
+static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
+
+/* CUDA has these for any two arithmetic types. */
+template <class A, class B> static inline typename std::common_type<A, B>::type min(A a, B b)
+{
+    typedef typename std::common_type<A, B>::type T;
+    return (T)b < (T)a ? (T)b : (T)a;
+}
+template <class A, class B> static inline typename std::common_type<A, B>::type max(A a, B b)
+{
+    typedef typename std::common_type<A, B>::type T;
+    return (T)a < (T)b ? (T)b : (T)a;
+}
+
+#endif

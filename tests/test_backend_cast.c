@@ -1,0 +1,232 @@
+/* A backend's casts against the definition in tensor/half.h, bit for bit: every pair of dtypes and layouts, adding or not;
+ * and the operations that move memory. */
+#include "kernel_cases.h"
+
+static uint64_t next_random(uint64_t *state) /* splitmix64 */
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static float get(amp_dtype dtype, const void *data, size_t i)
+{
+    if (dtype == AMP_FP32) return ((const float *)data)[i];
+    amp_half_bits bits = ((const amp_half_bits *)data)[i];
+    return dtype == AMP_FP16 ? amp_fp16_to_float(bits) : amp_bf16_to_float(bits);
+}
+
+/* The bits that `value` has in the dtype. */
+static uint32_t bits_of(amp_dtype dtype, float value)
+{
+    if (dtype == AMP_FP32) return amp_float_bits(value);
+    return dtype == AMP_FP16 ? amp_float_to_fp16(value) : amp_float_to_bf16(value);
+}
+
+static uint32_t stored_bits(amp_dtype dtype, const void *data, size_t i)
+{
+    return dtype == AMP_FP32 ? ((const uint32_t *)data)[i] : ((const amp_half_bits *)data)[i];
+}
+
+static size_t offset(const amp_tensor *t, int n, int c, int h, int w)
+{
+    amp_shape s = t->shape;
+    return t->layout == AMP_NHWC ? (((size_t)n * s.h + h) * s.w + w) * s.c + c : (((size_t)n * s.c + c) * s.h + h) * s.w + w;
+}
+
+static void check_cast(amp_shape shape, amp_dtype from, amp_layout from_layout, amp_dtype to, amp_layout to_layout,
+                       int accumulate, uint64_t seed)
+{
+    size_t count = amp_shape_count(shape);
+    amp_tensor src = { memory(count * amp_dtype_size(from)), from, from_layout, shape };
+    amp_tensor dst = { memory(count * amp_dtype_size(to)), to, to_layout, shape };
+    amp_tensor old = { memory(count * amp_dtype_size(to)), to, to_layout, shape };
+    for (size_t i = 0; i < count; ++i) { /* moderate numbers, an inf now and then */
+        float a = (float)(int64_t)next_random(&seed) * 0x1p-60f, b = (float)(int64_t)next_random(&seed) * 0x1p-61f;
+        uint32_t a_bits = bits_of(from, i % 97 == 5 ? INFINITY : a), b_bits = bits_of(to, b);
+        if (from == AMP_FP32) ((uint32_t *)src.data)[i] = a_bits; else ((amp_half_bits *)src.data)[i] = (amp_half_bits)a_bits;
+        if (to == AMP_FP32) ((uint32_t *)old.data)[i] = b_bits; else ((amp_half_bits *)old.data)[i] = (amp_half_bits)b_bits;
+    }
+    if (accumulate) memcpy(dst.data, old.data, count * amp_dtype_size(to));
+    else memset(dst.data, 0xff, count * amp_dtype_size(to));
+    ASSERT_OK(CALL(cast, &src, &dst, accumulate, e));
+    for (int n = 0; n < shape.n; ++n)
+    for (int c = 0; c < shape.c; ++c)
+    for (int h = 0; h < shape.h; ++h)
+    for (int w = 0; w < shape.w; ++w) {
+        size_t i = offset(&src, n, c, h, w), o = offset(&dst, n, c, h, w);
+        float value = get(from, src.data, i) + (accumulate ? get(to, old.data, o) : 0);
+        if (stored_bits(to, dst.data, o) != bits_of(to, value))
+            fail_msg("%dx%dx%dx%d %s %s to %s %s%s: (%d,%d,%d,%d) is %08x, not %08x", shape.n, shape.c, shape.h, shape.w,
+                     amp_dtype_name(from), from_layout ? "NCHW" : "NHWC", amp_dtype_name(to), to_layout ? "NCHW" : "NHWC",
+                     accumulate ? ", adding" : "", n, c, h, w, stored_bits(to, dst.data, o), bits_of(to, value));
+    }
+    release(src.data);
+    release(dst.data);
+    release(old.data);
+}
+
+static void tensors_of_any_dtype_and_layout(void **state)
+{
+    (void)state;
+    NEEDS(cast);
+    static const amp_shape shapes[] = {
+        { 1, 1, 1, 1 }, { 2, 3, 5, 7 }, { 1, 3, 64, 67 }, { 2, 16, 13, 13 }, { 1, 255, 13, 13 }, { 2, 64, 9, 8 },
+        { 1, 65, 7, 33 }, { 1, 130, 3, 3 }, { 3, 1, 17, 19 }, { 4, 77, 1, 1 }, { 1, 2, 100, 100 }, { 1, 1024, 4, 5 },
+    };
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; ++s)
+        for (amp_dtype from = AMP_FP32; from <= AMP_BF16; ++from)
+            for (amp_dtype to = AMP_FP32; to <= AMP_BF16; ++to)
+                for (int layouts = 0; layouts < 4; ++layouts)
+                    for (int accumulate = 0; accumulate < 2; ++accumulate)
+                        check_cast(shapes[s], from, layouts & 1, to, layouts >> 1, accumulate, s + 1);
+}
+
+static void all_halves_and_the_floats_about_them(void **state)
+{
+    enum { HALVES = 65536, FLOATS = 8 * HALVES };
+    (void)state;
+    NEEDS(cast);
+    for (amp_dtype half = AMP_FP16; half <= AMP_BF16; ++half) {
+        amp_tensor halves = poisoned(half, 1, 64, 64, HALVES / 4096), wide = poisoned(AMP_FP32, 1, 64, 64, HALVES / 4096);
+        amp_tensor floats = poisoned(AMP_FP32, 8, 64, 64, HALVES / 4096), back = poisoned(half, 8, 64, 64, HALVES / 4096);
+        for (int h = 0; h < HALVES; ++h) ((amp_half_bits *)halves.data)[h] = (amp_half_bits)h;
+        for (uint32_t i = 0; i < FLOATS; ++i) { /* each half, the tie to the next, and the neighbours of both */
+            static const uint32_t beside[8] = { 0, 1, (uint32_t)-1, 0x1000, 0x0fff, 0x1001, 0x8000, 0x8001 };
+            float value = half == AMP_FP16 ? amp_fp16_to_float((amp_half_bits)(i / 8)) : amp_bf16_to_float((amp_half_bits)(i / 8));
+            ((uint32_t *)floats.data)[i] = amp_float_bits(value) + beside[i % 8];
+        }
+        ASSERT_OK(CALL(cast, &halves, &wide, 0, e));
+        ASSERT_OK(CALL(cast, &floats, &back, 0, e));
+        for (size_t h = 0; h < HALVES; ++h) {
+            float got = ((const float *)wide.data)[h], want = get(half, halves.data, h);
+            if (isnan(want) ? !isnan(got) : amp_float_bits(got) != amp_float_bits(want))
+                fail_msg("%s %04zx widens to %08x, not %08x", amp_dtype_name(half), h, amp_float_bits(got), amp_float_bits(want));
+        }
+        for (size_t i = 0; i < FLOATS; ++i) {
+            float value = ((const float *)floats.data)[i];
+            uint32_t got = stored_bits(half, back.data, i), want = bits_of(half, value);
+            if (isnan(value) ? !isnan(get(half, back.data, i)) : got != want)
+                fail_msg("%08x narrows to %s %04x, not %04x", amp_float_bits(value), amp_dtype_name(half), got, want);
+        }
+        release(halves.data); release(wide.data); release(floats.data); release(back.data);
+    }
+}
+
+/* 16-byte accesses need 16-byte addresses: elsewhere the results are the same. */
+static void addresses_of_any_alignment(void **state)
+{
+    (void)state;
+    NEEDS(cast);
+    for (size_t from = 0; from < 3; ++from)
+        for (size_t to = 0; to < 3; ++to)
+            for (size_t shift = 1; shift < 9; ++shift) {
+                size_t from_size = amp_dtype_size(all_dtypes[from]), to_size = amp_dtype_size(all_dtypes[to]), count = 8 * 40;
+                amp_tensor src = filled(all_dtypes[from], 1, 1, 8, 40, 3, -2, 2), dst = poisoned(all_dtypes[to], 1, 1, 8, 40);
+                amp_tensor odd_src = src, odd_dst = dst;
+                char *a = memory(count * from_size + shift * from_size), *b = memory(count * to_size + shift * to_size);
+                odd_src.data = a + shift * from_size, odd_dst.data = b + shift * to_size;
+                memcpy(odd_src.data, src.data, count * from_size);
+                ASSERT_OK(CALL(cast, &src, &dst, 0, e));
+                ASSERT_OK(CALL(cast, &odd_src, &odd_dst, 0, e));
+                assert_memory_equal(dst.data, odd_dst.data, count * to_size);
+                ASSERT_OK(CALL(cast, &src, &odd_dst, 0, e));
+                assert_memory_equal(dst.data, odd_dst.data, count * to_size);
+                release(src.data); release(dst.data); release(a); release(b);
+            }
+}
+
+static void refuses_two_shapes(void **state)
+{
+    (void)state;
+    NEEDS(cast);
+    amp_error error = { 0 };
+    amp_tensor src = { NULL, AMP_FP32, AMP_NHWC, { 1, 2, 3, 4 } }, dst = { NULL, AMP_FP32, AMP_NHWC, { 1, 2, 4, 3 } };
+    src.data = memory(24 * sizeof(float)), dst.data = memory(24 * sizeof(float));
+    machine.begin();
+    assert_int_equal(CALL(cast, &src, &dst, 0, &error), AMP_BAD_NETWORK);
+    assert_null(machine.finish(backend));
+    assert_non_null(strstr(error.message, "1x2x3x4"));
+    assert_non_null(strstr(error.message, "1x2x4x3"));
+    src.shape.n = dst.shape.n = 0;
+    dst.shape = src.shape;
+    ASSERT_OK(CALL(cast, &src, &dst, 0, e)); /* nothing to do */
+    release(src.data); release(dst.data);
+}
+
+static void scale_multiplies_as_fp32_does(void **state)
+{
+    static const size_t sizes[] = { 0, 1, 3, 4, 257, 100003 };
+    (void)state;
+    NEEDS(scale);
+    for (size_t s = 0; s < COUNT(sizes); ++s)
+        for (size_t shift = 0; shift < 2; ++shift) { /* also at an address that is not 16 bytes' */
+            size_t n = sizes[s];
+            float *array = filled_array(n + shift, 5, -3, 3), *old;
+            if (n > 2) array[shift] = INFINITY, array[shift + 1] = NAN, array[n - 1] = 1e-42f;
+            old = array_copy(array, n + shift);
+            ASSERT_OK(CALL(scale, array + shift, n, 1024.3f, e));
+            if (shift) assert_memory_equal(array, old, sizeof *array);
+            for (size_t i = shift; i < n + shift; ++i) {
+                volatile float want = old[i] * 1024.3f;
+                assert_true(isnan(want) ? isnan(array[i]) : array[i] == want);
+            }
+            release(array); release(old);
+        }
+}
+
+static void zero_and_upload_set_those_bytes_and_no_other(void **state)
+{
+    (void)state;
+    NEEDS(zero);
+    NEEDS(upload);
+    static const size_t sizes[] = { 0, 1, 2, 63, 4096, 100001 };
+    for (size_t s = 0; s < COUNT(sizes); ++s) {
+        size_t n = sizes[s];
+        unsigned char *bytes = memory(n + 2), *from = malloc(n + 1);
+        assert_non_null(from);
+        memset(bytes, 0xff, n + 2);
+        for (size_t i = 0; i < n; ++i) from[i] = (unsigned char)(i * 7 + 1);
+        ASSERT_OK(CALL(upload, bytes + 1, from, n, e));
+        assert_memory_equal(bytes + 1, from, n);
+        assert_true(bytes[0] == 0xff && bytes[n + 1] == 0xff);
+        ASSERT_OK(CALL(zero, bytes + 1, n, e));
+        for (size_t i = 0; i < n; ++i) assert_int_equal(bytes[i + 1], 0);
+        assert_true(bytes[0] == 0xff && bytes[n + 1] == 0xff);
+        release(bytes); free(from);
+    }
+}
+
+/* The program's memory is its own again when upload returns. */
+static void upload_has_taken_its_copy_on_return(void **state)
+{
+    (void)state;
+    NEEDS(upload);
+    unsigned char from[100], *to = memory(sizeof from);
+    amp_error error = { AMP_OK, "" };
+    memset(from, 1, sizeof from);
+    machine.begin();
+    amp_status status = CALL(upload, to, from, sizeof from, &error);
+    memset(from, 2, sizeof from);
+    assert_null(machine.finish(backend));
+    assert_int_equal(status, AMP_OK);
+    for (size_t i = 0; i < sizeof from; ++i) assert_int_equal(to[i], 1);
+    release(to);
+}
+
+static int run(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensors_of_any_dtype_and_layout),
+        cmocka_unit_test(all_halves_and_the_floats_about_them),
+        cmocka_unit_test(addresses_of_any_alignment),
+        cmocka_unit_test(refuses_two_shapes),
+        cmocka_unit_test(scale_multiplies_as_fp32_does),
+        cmocka_unit_test(zero_and_upload_set_those_bytes_and_no_other),
+        cmocka_unit_test(upload_has_taken_its_copy_on_return),
+    };
+    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
+}
+
+int main(void) { return for_each_variant(run); }

@@ -1,0 +1,457 @@
+/* The choice among a library's engines for a convolution (backend/cuda/conv_plan.h), with a made-up library: what is fit,
+ * in which order, what happens when an engine fails, timing, and the cache. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/conv_plan.h"
+
+#define TC AMP_CONV_TENSOR_CORE
+#define REDUCED AMP_CONV_REDUCED_REDUCTION
+#define RANDOM AMP_CONV_NONDETERMINISTIC
+#define DOWN AMP_CONV_DOWN_CONVERTS
+
+/* ---- a library whose engines are numbered from 100, in its own order ---- */
+
+typedef struct engine {
+    unsigned notes;
+    size_t workspace;      /* as listed, */
+    size_t when_built;     /* and as built, if not 0 */
+    int builds_not, runs_not;
+    float ms;
+} engine;
+
+typedef struct fake {
+    const engine *engines;
+    int count;
+    int lists, builds, times; /* calls */
+    int built[16];            /* per engine */
+    int live;                 /* configs and plans not yet released */
+} fake;
+
+static amp_status fake_list(void *self, const amp_conv_problem *problem, amp_conv_candidates *out, amp_error *error)
+{
+    (void)problem, (void)error;
+    fake *f = self;
+    f->lists++;
+    out->list = calloc((size_t)f->count + 1, sizeof *out->list);
+    out->count = f->count;
+    for (int i = 0; i < f->count; i++) {
+        out->list[i] = (amp_conv_candidate){ .engine = 100 + i, .notes = f->engines[i].notes, .rank = i,
+                                             .workspace = f->engines[i].workspace, .config = f };
+        f->live++;
+    }
+    return AMP_OK;
+}
+
+static amp_status fake_build(void *self, amp_conv_candidate *c, amp_error *error)
+{
+    fake *f = self;
+    const engine *e = &f->engines[c->rank];
+    f->builds++;
+    f->built[c->rank]++;
+    if (e->builds_not) return amp_fail(error, AMP_BACKEND_FAILED, "engine %d cannot be built", (int)c->engine);
+    if (e->when_built) c->workspace = e->when_built;
+    c->plan = f;
+    f->live++;
+    return AMP_OK;
+}
+
+static void fake_release(void *self, amp_conv_candidate *c)
+{
+    fake *f = self;
+    f->live -= (c->config != NULL) + (c->plan != NULL);
+    c->config = c->plan = NULL;
+}
+
+static void fake_drop(void *self, amp_conv_candidates *candidates)
+{
+    for (int i = 0; i < candidates->count; i++) fake_release(self, &candidates->list[i]);
+    free(candidates->list);
+}
+
+static const amp_conv_library library = { fake_list, fake_build, fake_release, fake_drop };
+
+static amp_status fake_time(void *user, const amp_conv_plan *plan, float *ms, amp_error *error)
+{
+    fake *f = user;
+    const engine *e = &f->engines[plan->current.rank];
+    f->times++;
+    assert_non_null(plan->current.plan);
+    if (e->runs_not) return amp_fail(error, AMP_BACKEND_FAILED, "engine %d does not run", (int)plan->current.engine);
+    *ms = e->ms;
+    return AMP_OK;
+}
+
+enum { CAP = 1000 };
+
+static const amp_conv_problem ordinary = {
+    .n = 2, .c = 8, .h = 5, .w = 7, .k = 16, .size_h = 3, .size_w = 3, .stride = 1, .pad = 1, .dilation = 1, .groups = 1,
+    .dtype = AMP_FP16, .pass = AMP_CONV_FORWARD };
+
+/* The engines that are fit for p, in their order, as text: "100 102". */
+static void assert_order(const engine *engines, int count, amp_conv_problem p, const char *expected)
+{
+    fake f = { .engines = engines, .count = count };
+    amp_conv_candidates c;
+    amp_error error;
+    assert_int_equal(fake_list(&f, &p, &c, &error), AMP_OK);
+    int fit = amp_conv_candidates_sort(&c, &p, CAP), seen = 0;
+    char text[200] = "";
+    for (int i = 0; i < fit; i++) sprintf(text + strlen(text), i ? " %d" : "%d", (int)c.list[i].engine);
+    assert_string_equal(text, expected);
+    for (int i = 0; i < count; i++) seen |= 1 << c.list[i].rank;
+    assert_int_equal(seen, (1 << count) - 1); /* the unfit are still there, to be freed */
+    fake_drop(&f, &c);
+    assert_int_equal(f.live, 0);
+}
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* ---- order and filter ---- */
+
+static void tensor_cores_come_first(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = 0 }, { .notes = TC }, { .notes = REDUCED }, { .notes = TC | REDUCED }, { .notes = TC },
+                         { .notes = 0 } };
+    assert_order(e, COUNT(e), ordinary, "101 104 103 100 105 102");
+}
+
+static void with_groups_the_librarys_order_holds(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = REDUCED }, { .notes = 0 }, { .notes = TC }, { .notes = TC | REDUCED }, { .notes = 0 } };
+    amp_conv_problem p = ordinary;
+    p.groups = 8;
+    assert_order(e, COUNT(e), p, "101 102 104 100 103");
+}
+
+static void fp32_is_not_tf32(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC }, { .notes = 0 }, { .notes = TC }, { .notes = REDUCED }, { .notes = 0 } };
+    amp_conv_problem p = ordinary;
+    p.dtype = AMP_FP32;
+    assert_order(e, COUNT(e), p, "101 104 103");
+}
+
+static void inputs_are_never_rounded(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC | DOWN }, { .notes = DOWN }, { .notes = TC } };
+    assert_order(e, COUNT(e), ordinary, "102");
+}
+
+static void only_deterministic_engines_if_asked(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC | RANDOM }, { .notes = TC }, { .notes = RANDOM } };
+    amp_conv_problem p = ordinary;
+    assert_order(e, COUNT(e), p, "100 101 102");
+    p.deterministic = 1;
+    assert_order(e, COUNT(e), p, "101");
+}
+
+static void workspaces_stay_within_the_cap(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC, .workspace = CAP + 1 }, { .notes = TC, .workspace = CAP }, { .notes = 0 } };
+    assert_order(e, COUNT(e), ordinary, "101 102");
+}
+
+/* ---- one plan ---- */
+
+/* Plans over a made-up library, and what get gives for the ordinary problem. */
+#define PLANS(engines_) \
+    fake f = { .engines = engines_, .count = COUNT(engines_) }; \
+    amp_conv_plans *plans = amp_conv_plans_create(&library, &f, CAP); \
+    amp_conv_plan *plan = NULL; \
+    amp_error error = { .status = AMP_OK }; \
+    assert_non_null(plans)
+
+#define DONE() \
+    do { \
+        amp_conv_plans_destroy(plans); \
+        assert_int_equal(f.live, 0); \
+    } while (0)
+
+static void the_first_that_can_be_built_is_taken(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC, .builds_not = 1 }, { .notes = TC, .workspace = 7 }, { .notes = TC } };
+    PLANS(e);
+    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    assert_int_equal(plan->current.engine, 101);
+    assert_int_equal(plan->current.workspace, 7);
+    assert_int_equal(plan->fit, 3);
+    assert_int_equal(f.builds, 2); /* lazily: 102 was not */
+    assert_int_equal(f.live, 2);   /* and its config is not kept */
+    DONE();
+}
+
+static void a_plan_that_grows_over_the_cap_is_passed_over(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC, .when_built = CAP + 1 }, { .notes = TC, .when_built = 5 } };
+    PLANS(e);
+    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    assert_int_equal(plan->current.engine, 101);
+    assert_int_equal(plan->current.workspace, 5);
+    DONE();
+}
+
+static void a_candidate_that_fails_is_never_tried_again(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC }, { .notes = TC, .builds_not = 1 }, { .notes = TC }, { .notes = 0 } };
+    const amp_error why = { AMP_BACKEND_FAILED, "it did not run" };
+    PLANS(e);
+    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    assert_int_equal(amp_conv_plans_next(plans, plan, &why, &error), AMP_OK);
+    assert_int_equal(plan->current.engine, 102);
+    assert_int_equal(amp_conv_plans_next(plans, plan, &why, &error), AMP_OK);
+    assert_int_equal(plan->current.engine, 103);
+    for (int i = 0; i < 4; i++) assert_int_equal(f.built[i], 1);
+    DONE();
+}
+
+static void when_all_have_failed_the_last_reason_is_told(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC }, { .notes = TC, .workspace = CAP + 1 }, { .notes = RANDOM } };
+    const amp_error why = { AMP_BACKEND_FAILED, "CUDNN_STATUS_EXECUTION_FAILED" };
+    amp_conv_problem p = ordinary;
+    p.deterministic = 1;
+    PLANS(e);
+    assert_int_equal(amp_conv_plans_get(plans, &p, &plan, &error), AMP_OK);
+    assert_int_equal(amp_conv_plans_next(plans, plan, &why, &error), AMP_BACKEND_FAILED);
+    assert_null(plan->current.plan);
+    assert_non_null(strstr(error.message, "CUDNN_STATUS_EXECUTION_FAILED"));
+    assert_non_null(strstr(error.message, "of 3 candidates 1 need more workspace than 0 MiB, 1 are not deterministic, "
+                                          "0 round their inputs, 1 failed"));
+    assert_non_null(strstr(error.message, "2x8x5x7 (n,c,h,w) to 16 filters of 3x3"));
+    assert_int_equal(amp_conv_plans_get(plans, &p, &plan, &error), AMP_UNSUPPORTED);
+    assert_int_equal(f.builds, 1);
+    DONE();
+}
+
+static void a_library_without_engines_is_an_error(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = 0 } };
+    PLANS(e);
+    f.count = 0;
+    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "no engine"));
+    DONE();
+}
+
+/* ---- the cache ---- */
+
+static void a_shape_that_comes_back_costs_no_listing(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC } };
+    PLANS(e);
+    amp_conv_plan *others[200];
+    for (int i = 0; i < 200; i++) {
+        amp_conv_problem p = ordinary;
+        p.h += i;
+        assert_int_equal(amp_conv_plans_get(plans, &p, &others[i], &error), AMP_OK);
+    }
+    for (int i = 0; i < 200; i++) {
+        amp_conv_problem p = ordinary;
+        p.h += i;
+        assert_int_equal(amp_conv_plans_get(plans, &p, &plan, &error), AMP_OK);
+        assert_ptr_equal(plan, others[i]);
+        assert_int_equal(plan->problem.h, p.h);
+    }
+    assert_int_equal(f.lists, 200);
+    DONE();
+}
+
+static void every_number_of_a_problem_counts(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC } };
+    PLANS(e);
+    const amp_conv_problem base = { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 };
+    const amp_conv_problem changed[] = {
+        { 5, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { 4, 8, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { 4, 4, 8, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { 4, 4, 9, 8, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { 4, 4, 9, 9, 8, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { 4, 4, 9, 9, 4, 1, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 1, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 2, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 0, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 2, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 4, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_BF16, AMP_CONV_BACKWARD_DATA, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_FILTER, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 1, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 1 },
+    };
+    assert_int_equal(amp_conv_plans_get(plans, &base, &plan, &error), AMP_OK);
+    for (int i = 0; i < COUNT(changed); i++) {
+        amp_conv_plan *other = NULL;
+        assert_int_equal(amp_conv_plans_get(plans, &changed[i], &other, &error), AMP_OK);
+        assert_ptr_not_equal(other, plan);
+    }
+    assert_int_equal(f.lists, 1 + COUNT(changed));
+    DONE();
+}
+
+/* ---- timing ---- */
+
+static void the_fastest_of_the_best_is_kept(void **state)
+{
+    (void)state;
+    /* 100 has no Tensor Cores, but the library expects it to be fast; 103 is beyond the best three. */
+    const engine e[] = { { .notes = 0, .ms = 3 }, { .notes = TC, .ms = 4 }, { .notes = TC, .ms = 2 },
+                         { .notes = TC, .ms = 1 } };
+    PLANS(e);
+    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    assert_int_equal(plan->current.engine, 101);
+    assert_int_equal(amp_conv_plans_tune(plans, plan, 3, fake_time, &f, &error), AMP_OK);
+    assert_int_equal(plan->current.engine, 102);
+    assert_float_equal(plan->ms, 2, 0);
+    assert_int_equal(f.times, 3);
+    assert_int_equal(amp_conv_plans_tune(plans, plan, 3, fake_time, &f, &error), AMP_OK);
+    assert_int_equal(f.times, 3); /* once */
+    assert_int_equal(f.live, 2);
+    DONE();
+}
+
+static void reduced_reductions_are_timed_only_without_a_choice(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC | REDUCED, .ms = 1 }, { .notes = TC, .ms = 2 } };
+    const engine none[] = { { .notes = TC | REDUCED, .ms = 1 } };
+    {
+        PLANS(e);
+        assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+        assert_int_equal(amp_conv_plans_tune(plans, plan, 8, fake_time, &f, &error), AMP_OK);
+        assert_int_equal(plan->current.engine, 101);
+        DONE();
+    }
+    {
+        PLANS(none);
+        assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+        assert_int_equal(amp_conv_plans_tune(plans, plan, 8, fake_time, &f, &error), AMP_OK);
+        assert_int_equal(plan->current.engine, 100);
+        assert_int_equal(f.times, 1);
+        DONE();
+    }
+}
+
+static void what_does_not_run_is_not_kept(void **state)
+{
+    (void)state;
+    /* The one in use fails, the next cannot be built: the places they held among the best two go to others. */
+    const engine e[] = { { .notes = TC, .runs_not = 1 }, { .notes = TC, .builds_not = 1 }, { .notes = TC, .ms = 2 },
+                         { .notes = TC, .ms = 1 }, { .notes = TC, .ms = 0 } };
+    PLANS(e);
+    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    assert_int_equal(amp_conv_plans_tune(plans, plan, 2, fake_time, &f, &error), AMP_OK);
+    assert_int_equal(plan->current.engine, 103);
+    assert_int_equal(f.built[0] + f.built[1], 3);
+    DONE();
+}
+
+static void when_none_of_the_best_runs_tuning_goes_on(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC, .runs_not = 1 }, { .notes = TC, .runs_not = 1 } };
+    PLANS(e);
+    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    assert_int_equal(amp_conv_plans_tune(plans, plan, 1, fake_time, &f, &error), AMP_BACKEND_FAILED);
+    assert_non_null(strstr(error.message, "engine 101 does not run"));
+    assert_int_equal(f.times, 2);
+    DONE();
+}
+
+static void after_a_failed_run_a_plan_can_be_tuned_again(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC, .ms = 1 }, { .notes = TC, .ms = 3 }, { .notes = TC, .ms = 2 } };
+    const amp_error why = { AMP_BACKEND_FAILED, "it did not run" };
+    PLANS(e);
+    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    assert_int_equal(amp_conv_plans_tune(plans, plan, 3, fake_time, &f, &error), AMP_OK);
+    assert_int_equal(plan->current.engine, 100);
+    assert_int_equal(amp_conv_plans_next(plans, plan, &why, &error), AMP_OK);
+    assert_int_equal(plan->current.engine, 101);
+    assert_int_equal(amp_conv_plans_tune(plans, plan, 3, fake_time, &f, &error), AMP_OK);
+    assert_int_equal(plan->current.engine, 102);
+    DONE();
+}
+
+/* ---- problems ---- */
+
+static void impossible_problems_are_refused(void **state)
+{
+    (void)state;
+    static const struct { amp_conv_problem p; const char *why; } cases[] = {
+        { { 0, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "input is empty" },
+        { { 1, 4, 9, 9, 0, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "filters are empty" },
+        { { 1, 4, 9, 9, 4, 3, 3, 0, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "stride" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, -1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "padding" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 0, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "dilation" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 3, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "groups" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 0, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "groups" },
+        { { 1, 4, 9, 9, 4, 12, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "window" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, 0, 5, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "window" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, 2000000000, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "output is too large" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 1, 0 }, "accumulates" },
+    };
+    const engine e[] = { { .notes = TC } };
+    PLANS(e);
+    for (int i = 0; i < COUNT(cases); i++) {
+        assert_int_equal(amp_conv_plans_get(plans, &cases[i].p, &plan, &error), AMP_BAD_NETWORK);
+        assert_non_null(strstr(error.message, cases[i].why));
+    }
+    assert_int_equal(f.lists, 0);
+    DONE();
+}
+
+static void output_sizes(void **state)
+{
+    (void)state;
+    amp_conv_problem p = ordinary;
+    assert_int_equal(amp_conv_problem_out_h(&p), 5);
+    assert_int_equal(amp_conv_problem_out_w(&p), 7);
+    p.stride = 2;
+    assert_int_equal(amp_conv_problem_out_h(&p), 3);
+    assert_int_equal(amp_conv_problem_out_w(&p), 4);
+    p.dilation = 2; /* a window of 5 in 7 and 9 */
+    assert_int_equal(amp_conv_problem_out_h(&p), 2);
+    assert_int_equal(amp_conv_problem_out_w(&p), 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensor_cores_come_first), cmocka_unit_test(with_groups_the_librarys_order_holds),
+        cmocka_unit_test(fp32_is_not_tf32), cmocka_unit_test(inputs_are_never_rounded),
+        cmocka_unit_test(only_deterministic_engines_if_asked), cmocka_unit_test(workspaces_stay_within_the_cap),
+        cmocka_unit_test(the_first_that_can_be_built_is_taken),
+        cmocka_unit_test(a_plan_that_grows_over_the_cap_is_passed_over),
+        cmocka_unit_test(a_candidate_that_fails_is_never_tried_again),
+        cmocka_unit_test(when_all_have_failed_the_last_reason_is_told),
+        cmocka_unit_test(a_library_without_engines_is_an_error), cmocka_unit_test(a_shape_that_comes_back_costs_no_listing),
+        cmocka_unit_test(every_number_of_a_problem_counts), cmocka_unit_test(the_fastest_of_the_best_is_kept),
+        cmocka_unit_test(reduced_reductions_are_timed_only_without_a_choice),
+        cmocka_unit_test(what_does_not_run_is_not_kept), cmocka_unit_test(when_none_of_the_best_runs_tuning_goes_on),
+        cmocka_unit_test(after_a_failed_run_a_plan_can_be_tuned_again), cmocka_unit_test(impossible_problems_are_refused),
+        cmocka_unit_test(output_sizes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+/* The 16-bit conversions beneath all kernels of the CPU backend, for each instruction set, against tensor/half.h; and what
+ * only this backend promises. */
+#include "kernel_cases.h"
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/rows.h"
+
+static void conversions_equal_half_h_bit_for_bit(void **state)
+{
+    (void)state;
+    enum { BATCH = 4099 }; /* odd: the tails are tested as well */
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    static float floats[BATCH];
+    static amp_half_bits halves[BATCH];
+    for (int d = 1; d < 3; ++d) {
+        for (uint32_t first = 0; first < 65536; first += BATCH) {
+            for (int i = 0; i < BATCH; ++i) halves[i] = (amp_half_bits)(first + (uint32_t)i);
+            rows->widen(all_dtypes[d], halves, floats, BATCH);
+            for (int i = 0; i < BATCH; ++i) {
+                float want = d == 1 ? amp_fp16_to_float(halves[i]) : amp_bf16_to_float(halves[i]);
+                assert_int_equal(amp_float_bits(floats[i]), amp_float_bits(want));
+            }
+        }
+        /* steps of a prime through all 2^32 floats, then all neighbours of fp16's and bf16's ties */
+        for (uint64_t from = 0; from < (1ull << 32) + (1ull << 21); from += 1021ull * BATCH) {
+            for (uint32_t i = 0; i < BATCH; ++i) {
+                uint64_t at = from + 1021ull * i;
+                uint32_t bits = (uint32_t)at;
+                if (at >> 32) bits = ((uint32_t)(at / 5) << 12) + (uint32_t)(at % 5) - 2;
+                floats[i] = amp_bits_float(bits);
+            }
+            rows->narrow(all_dtypes[d], floats, halves, BATCH);
+            for (int i = 0; i < BATCH; ++i) {
+                amp_half_bits want = d == 1 ? amp_float_to_fp16(floats[i]) : amp_float_to_bf16(floats[i]);
+                assert_int_equal(halves[i], want);
+            }
+        }
+    }
+}
+
+/* kernels.h: they keep no state, and need no backend. */
+static void kernels_work_without_a_backend(void **state)
+{
+    (void)state;
+    amp_error error = { AMP_OK, "" };
+    amp_tensor x = filled(AMP_FP16, 1, 3, 5, 7, 1, -1, 1), y = poisoned(AMP_FP16, 1, 3, 5, 7);
+    assert_int_equal(amp_cpu_activation_forward(NULL, &x, &y, AMP_LINEAR, &error), AMP_OK);
+    assert_memory_equal(x.data, y.data, amp_tensor_bytes(&x));
+    release(x.data); release(y.data);
+}
+
+static void the_backend_says_what_it_is(void **state)
+{
+    (void)state;
+    char note[256];
+    print_message("%s\n", backend->description);
+    assert_string_equal(backend->name, "cpu");
+    assert_non_null(strstr(backend->description, "oneDNN"));
+    assert_int_equal(backend->supports(backend, AMP_FP32, note), AMP_SUPPORT_NATIVE);
+    assert_int_equal(strlen(note), 0);
+    for (size_t t = 1; t < COUNT(all_dtypes); ++t) {
+        amp_support support = backend->supports(backend, all_dtypes[t], note);
+        print_message("%s: %d %s\n", amp_dtype_name(all_dtypes[t]), support, note);
+        if (support == AMP_SUPPORT_NATIVE) assert_int_equal(strlen(note), 0);
+        else assert_non_null(strstr(note, support == AMP_SUPPORT_NONE ? "dtype=fp32" : "in fp32"));
+    }
+}
+
+static int run(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(conversions_equal_half_h_bit_for_bit),
+        cmocka_unit_test(kernels_work_without_a_backend),
+        cmocka_unit_test(the_backend_says_what_it_is),
+    };
+    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
+}
+
+int main(void) { return for_each_variant(run); }
