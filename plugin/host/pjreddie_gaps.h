@@ -106,4 +106,7 @@ void amp_gap_forward(layer l, network net);
  */
 void amp_gap_backward(layer l, network net);
 
+/* Whether backward of such a layer does something although no delta is wanted below: it has parameters, or far inputs. */
+int amp_gap_works_without_delta(LAYER_TYPE type);
+
 #endif
