@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "amp/engine.h"
+#include "tensor/half.h"
 
 #define REQUIRE(condition) \
     do { if (!(condition)) { fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); abort(); } } while (0)
@@ -25,6 +26,20 @@ static amp_status memory_upload(amp_backend *b, void *memory, const void *from, 
 {
     (void)b; (void)error;
     memcpy(memory, from, bytes);
+    return AMP_OK;
+}
+static amp_status memory_download(amp_backend *b, void *to, const void *memory, size_t bytes, amp_error *error)
+{
+    return memory_upload(b, to, memory, bytes, error);
+}
+static amp_status memory_check(amp_backend *b, const amp_param *params, int count, float inverse_scale, int *found_inf,
+                               double *sum_squares, amp_error *error)
+{
+    (void)b; (void)inverse_scale; (void)error;
+    *found_inf = 0;
+    *sum_squares = 0;
+    for (int i = 0; i < count; i++)
+        for (size_t k = 0; k < params[i].count; k++) *found_inf |= !amp_is_finite(params[i].grad[k]);
     return AMP_OK;
 }
 static amp_status memory_zero(amp_backend *b, void *memory, size_t bytes, amp_error *error)
@@ -54,7 +69,7 @@ static memory_network *memory_network_make(int adam, int dynamic)
     amp_layer_desc *layers = calloc(3, sizeof *layers);
     REQUIRE(n && backend && layers);
     *backend = (amp_backend){ .name = "memory", .allocate = memory_allocate, .release = memory_release, .upload = memory_upload,
-                              .zero = memory_zero, .destroy = memory_destroy };
+                              .download = memory_download, .zero = memory_zero, .check_gradients = memory_check, .destroy = memory_destroy };
     layers[0].type = "convolutional";
     layers[1].type = "lstm";
     layers[2].type = "cost";

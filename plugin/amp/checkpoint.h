@@ -50,7 +50,8 @@ uint64_t amp_checkpoint_weights(const amp_checkpoint *); /* the checksum of its 
 
 /* Puts the engine into the state saved. Refuses a sidecar of another network (AMP_BAD_CHECKPOINT) before it changes anything.
  * note (may come out empty): what the user should know, as when the optimizer or the loss scaling was changed since; settings
- * of the .cfg win over saved ones (growth_factor and its like), state is the saved one (scale, trackers, counters). */
+ * of the .cfg win over saved ones (growth_factor and its like), state is the saved one (scale, trackers, counters). Any other
+ * status: the backend's memory cannot be written, and the engine is of no more use. */
 amp_status amp_checkpoint_apply(const amp_checkpoint *, amp_engine *, char note[256], amp_error *);
 
 /* Saving the pair, NAME and its sidecar NAME.amp, so that a kill at any moment leaves a pair that matches: the old one, or the
