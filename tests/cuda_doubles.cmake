@@ -2,6 +2,8 @@
 # beneath replaced by doubles. It takes the CUDA toolkit's headers, and neither nvcc nor a library nor a GPU.
 #
 #   test_cuda_shim             the doubles themselves: each fault that they are there for is made, and seen
+#   test_cuda_library_doubles  those of cuDNN and cuBLAS compute what they should, and see misuse
+#   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
 #   test_cuda_double_*         the conformance tests
 #   test_cuda_compiles         nvcc takes every .cu file, for every architecture that it knows from 7.5 up
 find_package(CUDAToolkit QUIET)
@@ -41,7 +43,7 @@ endif()
 # CUDA C++ for the C++ compiler.
 function(cuda_on_the_cpu)
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX
-        COMPILE_OPTIONS "-include;${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h;-ffp-contract=off"
+        COMPILE_OPTIONS "-include;${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h;-ffp-contract=off;-Wno-unknown-pragmas"
         OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h)
 endfunction()
 
@@ -72,6 +74,8 @@ foreach(test ${conformance_tests})
     string(REPLACE test_backend_ test_cuda_double_ name ${test})
     cuda_double_test(${name} ${test}.c conformance/machine_cuda_double.c)
 endforeach()
+
+cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
 
 cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu)
 cuda_double_test(test_cuda_shim cuda_shim.c cuda/faults.cu)

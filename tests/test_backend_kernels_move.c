@@ -113,7 +113,7 @@ static void maxpool_refuses_windows_that_a_byte_cannot_name(void **state)
     release(x.data); release(y.data); release(choice);
 }
 
-static const int images[][4] = { { 1, 1, 1, 1 }, { 2, 7, 5, 3 }, { 3, 13, 13, 17 }, { 1, 2, 3, 130 }, { 1, 200, 210, 1 },
+static const int images[][4] = { { 1, 1, 1, 1 }, { 2, 7, 5, 3 }, { 3, 13, 13, 17 }, { 2, 3, 5, 24 }, { 1, 2, 3, 130 }, { 1, 200, 210, 1 },
     { 2, 26, 26, 64 } };
 
 static void avgpool_averages_and_shares_out(void **state)
@@ -153,7 +153,7 @@ static void upsample_repeats_and_its_gradient_sums(void **state)
     NEEDS(upsample_backward);
     NEEDS(upsample_forward);
     for (size_t d = 0; d < 3; ++d)
-        for (size_t k = 1; k < 4; ++k)
+        for (size_t k = 1; k < 5; ++k)
             for (int stride = 1; stride < 4; ++stride)
                 for (int accumulate = 0; accumulate < 2; ++accumulate) {
                     const int *z = images[k];
@@ -184,7 +184,8 @@ static void upsample_repeats_and_its_gradient_sums(void **state)
 static void channels_copies_adds_and_touches_no_other(void **state)
 {
     static const int cases[][5] = { /* source channels, first; target channels, first; how many */
-        { 16, 0, 48, 32, 16 }, { 17, 3, 9, 2, 5 }, { 1, 0, 3, 2, 1 }, { 70, 0, 70, 0, 70 }, { 8, 1, 8, 1, 0 } };
+        { 16, 0, 48, 32, 16 }, { 17, 3, 9, 2, 5 }, { 1, 0, 3, 2, 1 }, { 70, 0, 70, 0, 70 }, { 8, 1, 8, 1, 0 },
+        { 16, 8, 24, 16, 5 }, { 20, 4, 12, 8, 4 }, { 600, 0, 640, 40, 600 } };
     (void)state;
     NEEDS(channels);
     for (size_t d = 0; d < 3; ++d)
@@ -221,7 +222,8 @@ static void channels_copies_adds_and_touches_no_other(void **state)
 
 static void shortcut_blends_common_channels_and_passes_the_rest(void **state)
 {
-    static const int channels[][2] = { { 16, 16 }, { 5, 9 }, { 33, 20 }, { 1, 1 }, { 64, 3 } };
+    static const int channels[][2] = { { 16, 16 }, { 5, 9 }, { 33, 20 }, { 1, 1 }, { 64, 3 }, { 32, 16 },
+        { 16, 40 }, { 15, 15 } };
     (void)state;
     NEEDS(shortcut_forward);
     for (size_t d = 0; d < 3; ++d)
@@ -295,6 +297,32 @@ static void gather_backward_leaves_zero_or_the_old_where_no_entry_points(void **
     release(map);
 }
 
+/* Multiples of 1/8 below 2: their sums are exact in every dtype, so one image's tells whether an entry is lost, taken
+ * twice or taken from another image. */
+static void gather_backward_sums_the_entries_that_name_one_element(void **state)
+{
+    enum { IN = 40, OUT = 48, IMAGES = 3 }; /* elements 0 to 6: six entries each; 7 to 9: one; others: none */
+    (void)state;
+    NEEDS(gather_backward);
+    int32_t *map = memory(OUT * sizeof *map);
+    for (int i = 0; i < OUT; ++i) map[i] = i < 42 ? (i * 5 + 2) % 7 : i < 45 ? i - 35 : -1;
+    for (size_t d = 0; d < 3; ++d)
+        for (int accumulate = 0; accumulate < 2; ++accumulate) {
+            amp_tensor dy = poisoned(all_dtypes[d], IMAGES, 2, 3, 8), dx = poisoned(all_dtypes[d], IMAGES, 1, 5, 8);
+            double want[IMAGES * IN];
+            for (int i = 0; i < IMAGES * IN; ++i) want[i] = accumulate ? (i % 13) / 8. : 0;
+            for (size_t i = 0; accumulate && i < IMAGES * IN; ++i) set_element(&dx, i, (float)want[i]);
+            for (size_t i = 0; i < IMAGES * OUT; ++i) {
+                set_element(&dy, i, (float)(i * 11 % 16) / 8);
+                if (map[i % OUT] >= 0) want[i / OUT * IN + (size_t)map[i % OUT]] += element(&dy, i);
+            }
+            ASSERT_OK(CALL(gather_backward, &dy, &dx, map, accumulate, e));
+            for (size_t i = 0; i < IMAGES * IN; ++i) assert_true(element(&dx, i) == want[i]);
+            release(dy.data); release(dx.data);
+        }
+    release(map);
+}
+
 static void dropout_drops_even_nan_and_scales_the_kept(void **state)
 {
     (void)state;
@@ -331,6 +359,7 @@ static int run(void)
         cmocka_unit_test(shortcut_blends_common_channels_and_passes_the_rest),
         cmocka_unit_test(gather_moves_by_the_map_and_back),
         cmocka_unit_test(gather_backward_leaves_zero_or_the_old_where_no_entry_points),
+        cmocka_unit_test(gather_backward_sums_the_entries_that_name_one_element),
         cmocka_unit_test(dropout_drops_even_nan_and_scales_the_kept),
     };
     return cmocka_run_group_tests_name(variant, tests, NULL, NULL);

@@ -100,7 +100,7 @@ static void behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit(void **sta
             stock[i].m[k] = m;
             stock[i].v[k] = v;
         }
-        ASSERT_OK(amp_cpu_update(NULL, mine, PARAMS, &args, e));
+        ASSERT_OK(CALL(update, mine, PARAMS, &args, e));
         for (int i = 0; i < PARAMS; ++i) {
             assert_memory_equal(mine[i].master, stock[i].master, counts[i] * sizeof(float));
             assert_memory_equal(mine[i].m, stock[i].m, counts[i] * sizeof(float));
@@ -130,7 +130,7 @@ static void behaviour_02_finite_gradients_come_out_exactly_g_times_inv(void **st
             if (s == 4) for (size_t k = 0; k < counts[i]; ++k) p[i].grad[k] *= 0x1p100f;
             grads[i] = array_copy(p[i].grad, counts[i]);
         }
-        ASSERT_OK(amp_cpu_update(NULL, p, PARAMS, &args, e));
+        ASSERT_OK(CALL(update, p, PARAMS, &args, e));
         for (int i = 0; i < PARAMS; ++i) {
             for (size_t k = 0; k < counts[i]; ++k) {
                 volatile float want = grads[i][k] * inverses[s];
@@ -156,9 +156,9 @@ static void behaviour_12_weight_decay_acts_on_unscaled_values(void **state)
         for (int i = 0; i < PARAMS; ++i)
             for (size_t k = 0; k < counts[i]; ++k) scaled[i].grad[k] *= 0x1p14f;
         args.inverse_scale = 0x1p-14;
-        ASSERT_OK(amp_cpu_update(NULL, scaled, PARAMS, &args, e));
+        ASSERT_OK(CALL(update, scaled, PARAMS, &args, e));
         args.inverse_scale = 1;
-        ASSERT_OK(amp_cpu_update(NULL, plain, PARAMS, &args, e));
+        ASSERT_OK(CALL(update, plain, PARAMS, &args, e));
         for (int i = 0; i < PARAMS; ++i) {
             assert_memory_equal(scaled[i].master, plain[i].master, counts[i] * sizeof(float));
             assert_memory_equal(scaled[i].momentum, plain[i].momentum, counts[i] * sizeof(float));
@@ -183,8 +183,8 @@ static void clip_is_darknets_constrain_after_the_update(void **state)
         make(clipped);
         make(plain);
         for (int i = 0; i < PARAMS; ++i) clipped[i].clip = i == 5 ? 0 : .25f;
-        ASSERT_OK(amp_cpu_update(NULL, clipped, PARAMS, &args, e));
-        ASSERT_OK(amp_cpu_update(NULL, plain, PARAMS, &args, e));
+        ASSERT_OK(CALL(update, clipped, PARAMS, &args, e));
+        ASSERT_OK(CALL(update, plain, PARAMS, &args, e));
         for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
             float want = plain[i].master[k];
             if (i != 5) want = fminf(.25f, fmaxf(-.25f, want));
@@ -216,7 +216,7 @@ static void a_factor_below_fp32_still_unscales(void **state)
             p[i].decay = 0;
             for (size_t k = 0; k < counts[i]; ++k) p[i].grad[k] = k & 1 ? FLT_MAX : -FLT_MAX / 3;
         }
-        ASSERT_OK(amp_cpu_update(NULL, p, PARAMS, &args, e));
+        ASSERT_OK(CALL(update, p, PARAMS, &args, e));
         for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
             double want = (double)(k & 1 ? FLT_MAX : -FLT_MAX / 3) * factors[s];
             assert_true(fabs((double)p[i].momentum[k] - want) <= fabs(want) * 0x1p-22);
@@ -377,10 +377,10 @@ static void behaviour_02_a_bad_gradient_is_found_in_unaligned_tails(void **state
                 double squares;
                 float *bad = &memory[start + (at == 0 ? 0 : at == 1 ? n / 2 : n - 1)], old = *bad;
                 memory[start + n] = NAN; /* what lies behind is not looked at */
-                ASSERT_OK(amp_cpu_check_gradients(NULL, &p, 1, 1, &found, &squares, e));
+                ASSERT_OK(CALL(check_gradients, &p, 1, 1, &found, &squares, e));
                 assert_int_equal(found, 0);
                 *bad = at & 1 ? NAN : -INFINITY;
-                ASSERT_OK(amp_cpu_check_gradients(NULL, &p, 1, 1, &found, &squares, e));
+                ASSERT_OK(CALL(check_gradients, &p, 1, 1, &found, &squares, e));
                 assert_int_equal(found, 1);
                 *bad = old;
                 memory[start + n] = 1;
@@ -416,12 +416,12 @@ static void no_norm_overflows_or_vanishes(void **state)
         n += (double)counts[i];
         for (size_t k = 0; k < counts[i]; ++k) p[i].grad[k] = FLT_MAX;
     }
-    ASSERT_OK(amp_cpu_check_gradients(NULL, p, PARAMS, FLT_MAX, &found, &squares, e));
+    ASSERT_OK(CALL(check_gradients, p, PARAMS, FLT_MAX, &found, &squares, e));
     assert_int_equal(found, 0);
     assert_true(fabs(squares / (n * pow((double)FLT_MAX, 4)) - 1) < 1e-12);
     for (int i = 0; i < PARAMS; ++i)
         for (size_t k = 0; k < counts[i]; ++k) p[i].grad[k] = FLT_MIN;
-    ASSERT_OK(amp_cpu_check_gradients(NULL, p, PARAMS, 0x1p-126f, &found, &squares, e));
+    ASSERT_OK(CALL(check_gradients, p, PARAMS, 0x1p-126f, &found, &squares, e));
     assert_true(fabs(squares / (n * pow((double)FLT_MIN, 4)) - 1) < 1e-12);
     destroy(p);
 }

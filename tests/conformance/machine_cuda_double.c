@@ -35,6 +35,7 @@ amp_backend *amp_cuda_backend_create(amp_error *error) __attribute__((weak));
 #pragma weak amp_cuda_dropout
 #pragma weak amp_cuda_check_gradients
 #pragma weak amp_cuda_update
+#pragma weak amp_cuda_table_destroy
 #pragma weak amp_cuda_cast
 #pragma weak amp_cuda_scale
 
@@ -62,6 +63,7 @@ __attribute__((weak)) amp_status amp_cuda_scratch(amp_backend *backend, size_t b
 static void destroy(amp_backend *backend)
 {
     amp_cuda_backend *b = amp_cuda_of(backend);
+    if (amp_cuda_table_destroy) amp_cuda_table_destroy(b->table);
     cudaFree(b->scratch);
     cudaStreamDestroy(b->stream);
     free(b);
@@ -171,8 +173,8 @@ static void begin(void)
 static const char *finish(amp_backend *backend)
 {
     static char text[1000];
-    cudaStreamSynchronize(amp_cuda_of(backend)->stream);
     amp_cuda_host_access(1);
+    cudaStreamSynchronize(amp_cuda_of(backend)->stream);
     if (!amp_cuda_faults()) return NULL;
     snprintf(text, sizeof text, "%s", amp_cuda_fault());
     amp_cuda_forget_faults();

@@ -12,7 +12,7 @@
 #include "cuda_doubles.h"
 #include "numbers.h"
 
-amp_cublas_state amp_cublas;
+cublas_double_state cublas_double;
 
 namespace {
 
@@ -24,21 +24,21 @@ const cublasStatus_t OK = CUBLAS_STATUS_SUCCESS, BAD = CUBLAS_STATUS_INVALID_VAL
 
 __attribute__((format(printf, 2, 3))) cublasStatus_t reject(cublasStatus_t status, const char *format, ...)
 {
-    char text[sizeof amp_cublas.rejection];
+    char text[sizeof cublas_double.rejection];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (!amp_cublas.rejected++) snprintf(amp_cublas.rejection, sizeof amp_cublas.rejection, "%s", text);
+    if (!cublas_double.rejected++) snprintf(cublas_double.rejection, sizeof cublas_double.rejection, "%s", text);
     amp_cuda_report("cuBLAS: %s", text);
     return status;
 }
 
 cublasStatus_t told_to_fail(const char *call)
 {
-    if (++amp_cublas.calls != amp_cublas.fail_at) return OK;
-    amp_cublas.failed = call;
-    return amp_cublas.failure;
+    if (++cublas_double.calls != cublas_double.fail_at) return OK;
+    cublas_double.failed = call;
+    return cublas_double.failure;
 }
 
 #define MAY_FAIL(name) \
@@ -180,17 +180,17 @@ cublasStatus_t check_product(const product &p)
 
 extern "C" {
 
-void amp_cublas_reset(void)
+void cublas_double_reset(void)
 {
     handles.clear();
     products.clear();
-    amp_cublas = {};
+    cublas_double = {};
 }
 
-int amp_cublas_leaks(void)
+int cublas_double_leaks(void)
 {
-    if (amp_cublas.handles) amp_cuda_report("cuBLAS: %d handles were not destroyed", amp_cublas.handles);
-    return amp_cublas.handles;
+    if (cublas_double.handles) amp_cuda_report("cuBLAS: %d handles were not destroyed", cublas_double.handles);
+    return cublas_double.handles;
 }
 
 const char *cublasGetStatusName(cublasStatus_t status)
@@ -215,21 +215,21 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t *out)
     std::unique_ptr<handle> h(new handle());
     *out = (cublasHandle_t)h.get();
     handles[*out] = std::move(h);
-    ++amp_cublas.handles;
+    ++cublas_double.handles;
     return OK;
 }
 
 cublasStatus_t cublasDestroy_v2(cublasHandle_t h)
 {
     if (!handles.erase(h)) return reject(CUBLAS_STATUS_NOT_INITIALIZED, "cublasDestroy: no handle");
-    --amp_cublas.handles;
+    --cublas_double.handles;
     return OK;
 }
 
-cublasStatus_t cublasGetVersion_v2(cublasHandle_t h, int *version)
+cublasStatus_t cublasGetProperty(libraryPropertyType part, int *value)
 {
-    CHECK(find(h) && version, "cublasGetVersion: no handle, or nowhere to write");
-    *version = CUBLAS_VERSION;
+    CHECK(value, "cublasGetProperty: NULL");
+    *value = part == MAJOR_VERSION ? CUBLAS_VER_MAJOR : part == MINOR_VERSION ? CUBLAS_VER_MINOR : CUBLAS_VER_PATCH;
     return OK;
 }
 
@@ -305,7 +305,7 @@ cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t op_a, cublasOper
     product *key = p.get();
     CHECK(amp_cuda_enqueue(it->stream, "cublasGemmEx", compute, key), "cublasGemmEx: the handle's stream is gone");
     products[key] = std::move(p);
-    ++amp_cublas.products;
+    ++cublas_double.products;
     return OK;
 }
 

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-typedef struct amp_cublas_state {
+typedef struct cublas_double_state {
     /* For the test to set. */
     int fail_at;            /* this call, counted from 1, returns `failure` and does nothing; 0: none */
     cublasStatus_t failure;
@@ -26,13 +26,13 @@ typedef struct amp_cublas_state {
     int products;           /* accepted */
     int rejected;
     char rejection[512];    /* the first's text */
-} amp_cublas_state;
+} cublas_double_state;
 
-extern amp_cublas_state amp_cublas;
+extern cublas_double_state cublas_double;
 
-void amp_cublas_reset(void); /* work that was queued must have been waited for */
+void cublas_double_reset(void); /* work that was queued must have been waited for */
 /* Reports handles that are still alive as a fault, and returns how many there are. */
-int amp_cublas_leaks(void);
+int cublas_double_leaks(void);
 
 #ifdef __cplusplus
 }

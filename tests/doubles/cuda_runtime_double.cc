@@ -64,12 +64,15 @@ bool shall_fail(const char *function, cudaError_t *status)
 
 enum { GUARD = 256, UNIT = 256 };
 const unsigned short GUARD_WORD = 0xffbf; /* NaN in fp16 and bf16, two of it in fp32 */
-const size_t ARENA = (size_t)1 << 36;
+const size_t ARENA = (size_t)1 << 36, WINDOW = (size_t)16 << 20, STEP = (size_t)1 << 20, KEPT = (size_t)1 << 20;
 
-struct allocation { size_t bytes, span; bool freed; int number; };
+struct allocation { size_t bytes, span; int number; };
 
 struct arena {
     char *base, *next;
+    char *used;        /* the end of what was ever in use */
+    int protection;    /* of base .. used; PROT_NONE behind */
+    size_t live;       /* bytes */
     std::map<char *, allocation> blocks; /* live ones, by address */
     std::map<char *, allocation> freed;  /* and what lay there before, for messages */
 };
@@ -84,12 +87,19 @@ bool host_access = true; /* to managed memory */
 struct { int major, minor, multiprocessors; } device = { 9, 0, 4 };
 std::string running; /* for messages */
 
+void protect(arena &a, int how)
+{
+    if (a.protection == how) return;
+    a.protection = how;
+    if (a.used > a.base) mprotect(a.base, (size_t)(a.used - a.base), how);
+}
+
 /* Who may touch what, now. */
 void protect()
 {
-    const int open = PROT_READ | PROT_WRITE;
-    if (device_memory.base) mprotect(device_memory.base, ARENA, pageable || open_count ? open : PROT_NONE);
-    if (managed_memory.base) mprotect(managed_memory.base, ARENA, pageable || open_count || host_access ? open : PROT_NONE);
+    bool managed = pageable || open_count || host_access;
+    protect(device_memory, pageable || open_count ? PROT_READ | PROT_WRITE : PROT_NONE);
+    protect(managed_memory, managed ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 struct sigaction previous_handler;
@@ -143,7 +153,7 @@ void reserve(arena &a)
     if (a.base) return;
     void *p = mmap(nullptr, ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) std::perror("address space for device memory"), std::abort();
-    a.base = a.next = (char *)p;
+    a.base = a.next = a.used = (char *)p;
 }
 
 __attribute__((no_sanitize("address"))) void fill_guard(char *at, size_t bytes)
@@ -158,10 +168,23 @@ __attribute__((no_sanitize("address"))) bool guard_holds(const char *at, size_t 
     return true;
 }
 
-/* Memory with guards on both sides. Addresses come back late, so that a use after free meets no one else's memory. */
+/* Blocks that lay there before are history. */
+void forget_freed(arena &a, char *from, size_t span)
+{
+    auto at = a.freed.lower_bound(from + span);
+    while (at != a.freed.begin()) {
+        auto before = std::prev(at);
+        if (before->first - GUARD + before->second.span <= from) break;
+        at = a.freed.erase(before);
+    }
+}
+
+/* Memory with guards on both sides. Addresses come back late, so that a use after free meets no one else's memory; but
+ * they do, because opening and shutting takes time by the page. */
 char *take(arena &a, size_t bytes)
 {
     size_t span = (bytes + UNIT - 1) / UNIT * UNIT + 2 * GUARD;
+    if ((size_t)(a.next - a.base) > 2 * a.live + WINDOW) a.next = a.base;
     for (int round = 0; round < 2; ++round) {
         auto after = a.blocks.lower_bound(a.next);
         while (a.next + span <= a.base + ARENA) {
@@ -173,14 +196,20 @@ char *take(arena &a, size_t bytes)
         if (a.next + span <= a.base + ARENA) {
             char *at = a.next + GUARD;
             a.next += span;
+            a.live += span;
+            if (a.next > a.used) {
+                char *end = a.base + ((size_t)(a.next - a.base) + STEP - 1) / STEP * STEP;
+                mprotect(a.used, (size_t)(end - a.used), a.protection);
+                a.used = end;
+            }
             OPEN_REGION(at - GUARD, span);
             fill_guard(at - GUARD, GUARD);
             std::memset(at, 0xff, bytes);
             fill_guard(at + bytes, span - GUARD - bytes);
             SHUT_REGION(at - GUARD, GUARD);
             SHUT_REGION(at + bytes, span - GUARD - bytes);
-            a.blocks[at] = { bytes, span, false, ++allocations };
-            a.freed.erase(at);
+            a.blocks[at] = { bytes, span, ++allocations };
+            forget_freed(a, at - GUARD, span);
             return at;
         }
         a.next = a.base;
@@ -309,6 +338,7 @@ void run_all(stream *s) { run_until(s, s->queued); }
 
 void run_everything()
 {
+    opened o;
     run_all(&default_stream);
     for (auto &s : streams) run_all(s.first);
     check_all_guards();
@@ -354,7 +384,16 @@ bool limits_hold(dim3 grid, dim3 block)
 
 namespace amp_shim {
 
-/* Are 8 bytes of a structure an address of the host's memory? Only if there is memory at it. */
+/* 8 bytes of a structure may be an address, two numbers, or a gap with anything in it. An address of freed memory? */
+static bool was_freed(const void *p)
+{
+    const arena *a = arena_of(p);
+    if (!a || find(*a, p)) return false;
+    auto after = a->freed.upper_bound((char *)p);
+    return after != a->freed.begin() && (char *)p < (--after)->first + after->second.bytes;
+}
+
+/* An address of the host's memory? Only if there is memory at it. */
 static bool looks_like_host(const void *p)
 {
     uintptr_t at = (uintptr_t)p;
@@ -381,7 +420,7 @@ void enqueue(launch l, cudaStream_t on, const std::vector<argument> &arguments)
         for (size_t at = 0; at + sizeof(void *) <= arguments[i].size; at += sizeof(void *)) {
             void *p;
             std::memcpy(&p, (const char *)arguments[i].bytes + at, sizeof p);
-            if (!arguments[i].is_pointer && !arena_of(p) && (pageable || !looks_like_host(p))) continue;
+            if (!arguments[i].is_pointer && !was_freed(p) && (pageable || !looks_like_host(p))) continue;
             std::string why = refusal(p, 0);
             if (!why.empty()) amp_cuda_report("kernel %s, argument %zu: %s", l.kernel, i + 1, why.c_str());
         }
@@ -500,11 +539,14 @@ static cudaError_t give_back(void *p)
     allocation b = at->second;
     check_guards(at->first, b);
     OPEN_REGION((char *)p, b.bytes);
-    madvise((char *)(((uintptr_t)p + 4095) & ~(uintptr_t)4095), b.bytes > 8192 ? (b.bytes - 4096) & ~(size_t)4095 : 0, MADV_DONTNEED);
-    std::memset(p, 0xff, std::min(b.bytes, (size_t)1 << 20));
+    std::memset(p, 0xff, std::min(b.bytes, KEPT));
+    if (b.bytes > KEPT) { /* large: the pages go back */
+        char *from = (char *)(((uintptr_t)p + KEPT + 4095) & ~(uintptr_t)4095), *to = (char *)p + (b.bytes & ~(size_t)4095) - 4096;
+        if (to > from) madvise(from, (size_t)(to - from), MADV_DONTNEED);
+    }
     SHUT_REGION((char *)p, b.bytes);
     device_used -= b.bytes;
-    b.freed = true;
+    a->live -= b.span;
     a->blocks.erase(at);
     a->freed[(char *)p] = b;
     return cudaSuccess;
@@ -514,9 +556,9 @@ static cudaError_t give_back(void *p)
 cudaError_t cudaFree(void *p)
 {
     if (!p) return cudaSuccess;
+    opened o;
     run_everything();
-    cudaError_t status = give_back(p);
-    return status;
+    return give_back(p);
 }
 
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned)
@@ -664,6 +706,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t on)
     ENTER("cudaStreamSynchronize");
     stream *s = stream_of(on);
     if (!s) return amp_cuda_report("cudaStreamSynchronize of no stream"), result(cudaErrorInvalidResourceHandle);
+    opened o;
     run_all(s);
     check_all_guards();
     return result(cudaSuccess);

@@ -73,7 +73,7 @@ amp_shim_switch:
 
 static void prepare(fibre *f)
 {
-    void **top = (void **)(f->stack + STACK) - 2;
+    void **top = (void **)(f->stack + STACK) - 1; /* so that fibre_main finds its stack aligned as a call leaves it */
     *top = nullptr; /* where a return address would be: fibre_main never returns */
     *--top = (void *)fibre_main;
     for (int i = 0; i < 6; ++i) *--top = nullptr;

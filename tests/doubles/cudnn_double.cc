@@ -13,10 +13,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "convolution.h"
+#include "cudnn_convolution.h"
 #include "cuda_doubles.h"
 
-amp_cudnn_state amp_cudnn;
+cudnn_double_state cudnn_double;
 
 namespace {
 
@@ -29,12 +29,12 @@ const cudnnStatus_t BAD = CUDNN_STATUS_BAD_PARAM, UNSUPPORTED = CUDNN_STATUS_NOT
 
 __attribute__((format(printf, 2, 3))) cudnnStatus_t reject(cudnnStatus_t status, const char *format, ...)
 {
-    char text[sizeof amp_cudnn.rejection];
+    char text[sizeof cudnn_double.rejection];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (!amp_cudnn.rejected++) snprintf(amp_cudnn.rejection, sizeof amp_cudnn.rejection, "%s", text);
+    if (!cudnn_double.rejected++) snprintf(cudnn_double.rejection, sizeof cudnn_double.rejection, "%s", text);
     amp_cuda_report("cuDNN: %s", text);
     last_error = text;
     return status;
@@ -42,10 +42,10 @@ __attribute__((format(printf, 2, 3))) cudnnStatus_t reject(cudnnStatus_t status,
 
 cudnnStatus_t told_to_fail(const char *call)
 {
-    if (++amp_cudnn.calls != amp_cudnn.fail_at) return CUDNN_STATUS_SUCCESS;
-    amp_cudnn.failed = call;
+    if (++cudnn_double.calls != cudnn_double.fail_at) return CUDNN_STATUS_SUCCESS;
+    cudnn_double.failed = call;
     last_error = "the double\nwas told to";
-    return amp_cudnn.failure;
+    return cudnn_double.failure;
 }
 
 #define MAY_FAIL() \
@@ -163,9 +163,9 @@ const content &referred(const content &c, int name) { return *c.values.at(name).
 
 /* ------------------------------------------------------------------------------------------------ what must fit */
 
-amp_cudnn_tensor tensor_of(const content &c)
+cudnn_double_tensor tensor_of(const content &c)
 {
-    amp_cudnn_tensor t = {};
+    cudnn_double_tensor t = {};
     t.type = one<cudnnDataType_t>(c, CUDNN_ATTR_TENSOR_DATA_TYPE);
     t.id = one<int64_t>(c, CUDNN_ATTR_TENSOR_UNIQUE_ID);
     t.alignment = one<int64_t>(c, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
@@ -186,7 +186,7 @@ bool number_of(cudnnDataType_t type, amp_double::number *out)
     }
 }
 
-amp_double::strided strided_of(const amp_cudnn_tensor &t)
+amp_double::strided strided_of(const cudnn_double_tensor &t)
 {
     amp_double::strided s = {};
     number_of(t.type, &s.type);
@@ -196,7 +196,7 @@ amp_double::strided strided_of(const amp_cudnn_tensor &t)
 }
 
 /* No two elements share memory: each dimension strides over all that the ones of smaller stride cover. */
-bool disjoint(const amp_cudnn_tensor &t)
+bool disjoint(const cudnn_double_tensor &t)
 {
     std::multimap<int64_t, int64_t> by_stride;
     for (int i = 0; i < 4; ++i)
@@ -211,7 +211,7 @@ bool disjoint(const amp_cudnn_tensor &t)
 
 cudnnStatus_t check_tensor(const content &c)
 {
-    amp_cudnn_tensor t = tensor_of(c);
+    cudnn_double_tensor t = tensor_of(c);
     amp_double::number type;
     CHECK(number_of(t.type, &type), "tensor %lld: data type %d", (long long)t.id, (int)t.type);
     for (int i = 0; i < 4; ++i)
@@ -245,11 +245,11 @@ bool is_operation(int type)
         type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
 }
 
-amp_cudnn_run run_of(const content &operation)
+cudnn_double_run run_of(const content &operation)
 {
     const std::vector<rule> &names = rules.at(operation.type);
     const content &c = referred(operation, names[2].name);
-    amp_cudnn_run r = {};
+    cudnn_double_run r = {};
     r.operation = operation.type;
     r.alpha = one<float>(operation, names[0].name);
     r.beta = one<float>(operation, names[1].name);
@@ -268,7 +268,7 @@ amp_cudnn_run run_of(const content &operation)
 
 cudnnStatus_t check_operation(const content &operation)
 {
-    amp_cudnn_run r = run_of(operation);
+    cudnn_double_run r = run_of(operation);
     const int64_t *x = r.x.dimensions, *w = r.w.dimensions, *y = r.y.dimensions;
     CHECK(r.x.type == r.y.type && r.x.type == r.w.type, "operation: its tensors are of more than one type");
     CHECK(r.x.id != r.y.id && r.x.id != r.w.id && r.y.id != r.w.id, "operation: two tensors of the same id");
@@ -302,7 +302,7 @@ cudnnStatus_t check_plan(const content &c)
     const content &config = referred(c, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     CHECK(one<void *>(*config.graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE) == one<void *>(c, CUDNN_ATTR_EXECUTION_PLAN_HANDLE),
         "execution plan: another handle than its graph's");
-    if (!amp_cudnn.engine[config.engine].no_plan) return CUDNN_STATUS_SUCCESS;
+    if (!cudnn_double.engine[config.engine].no_plan) return CUDNN_STATUS_SUCCESS;
     last_error = "the engine has no kernel for this";
     return UNSUPPORTED;
 }
@@ -344,8 +344,8 @@ cudnnStatus_t name_engines(const content &heuristics, int64_t room, int64_t *cou
 {
     bool fallback = one<cudnnBackendHeurMode_t>(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_FALLBACK;
     *count = 0;
-    for (int i = 0; i < amp_cudnn.engines; ++i) {
-        if (!amp_cudnn.engine[i].fallback == fallback) continue;
+    for (int i = 0; i < cudnn_double.engines; ++i) {
+        if (!cudnn_double.engine[i].fallback == fallback) continue;
         if (*count < room) {
             descriptor *config = to_fill((void *const *)values, *count, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
             CHECK(config, "ENGINEHEUR_RESULTS: place %lld holds no blank engine config", (long long)*count);
@@ -365,7 +365,7 @@ template <class T> cudnnStatus_t answer(const std::vector<T> &values, int64_t ro
     return CUDNN_STATUS_SUCCESS;
 }
 
-std::vector<cudnnBackendNumericalNote_t> numerical_notes(const amp_cudnn_engine &e)
+std::vector<cudnnBackendNumericalNote_t> numerical_notes(const cudnn_double_engine &e)
 {
     std::vector<cudnnBackendNumericalNote_t> notes;
     if (e.tensor_core) notes.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
@@ -433,7 +433,7 @@ bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 }
 
 /* The pack's pointer for a tensor. */
-cudnnStatus_t place(amp_cudnn_tensor *t, const content &pack)
+cudnnStatus_t place(cudnn_double_tensor *t, const content &pack)
 {
     const value &ids = pack.values.at(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
     for (int64_t i = 0; i < ids.count; ++i)
@@ -447,7 +447,7 @@ cudnnStatus_t place(amp_cudnn_tensor *t, const content &pack)
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t place_workspace(amp_cudnn_run *r, const content &pack, int64_t bytes)
+cudnnStatus_t place_workspace(cudnn_double_run *r, const content &pack, int64_t bytes)
 {
     auto given = pack.values.find(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
     if (given != pack.values.end()) r->workspace = one<void *>(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
@@ -456,13 +456,13 @@ cudnnStatus_t place_workspace(amp_cudnn_run *r, const content &pack, int64_t byt
     CHECK((uintptr_t)r->workspace % 16 == 0, "variant pack: the workspace at %p is not aligned", r->workspace);
     CHECK(amp_cuda_is_device(r->workspace, (size_t)bytes, "cudnnBackendExecute"),
         "variant pack: the workspace is not %lld bytes of device memory", (long long)bytes);
-    for (const amp_cudnn_tensor *t : { &r->x, &r->w, &r->y })
+    for (const cudnn_double_tensor *t : { &r->x, &r->w, &r->y })
         CHECK(!overlap(t->data, strided_of(*t).bytes(), r->workspace, (size_t)bytes),
             "variant pack: the workspace overlaps tensor %lld", (long long)t->id);
     return CUDNN_STATUS_SUCCESS;
 }
 
-std::unique_ptr<job> job_of(const amp_cudnn_run &r, const amp_cudnn_engine &e)
+std::unique_ptr<job> job_of(const cudnn_double_run &r, const cudnn_double_engine &e)
 {
     std::unique_ptr<job> j(new job());
     amp_double::convolution &c = j->convolution;
@@ -482,40 +482,40 @@ std::unique_ptr<job> job_of(const amp_cudnn_run &r, const amp_cudnn_engine &e)
 cudnnStatus_t execute(const handle &h, const content &plan, const content &pack)
 {
     const content &config = referred(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-    amp_cudnn_engine &engine = amp_cudnn.engine[config.engine];
-    amp_cudnn_run r = run_of(referred(*config.graph, CUDNN_ATTR_OPERATIONGRAPH_OPS));
+    cudnn_double_engine &engine = cudnn_double.engine[config.engine];
+    cudnn_double_run r = run_of(referred(*config.graph, CUDNN_ATTR_OPERATIONGRAPH_OPS));
     r.engine = config.engine;
     CHECK(pack.values.at(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS).count == 3, "variant pack: not the graph's three tensors");
-    for (amp_cudnn_tensor *t : { &r.x, &r.w, &r.y }) {
+    for (cudnn_double_tensor *t : { &r.x, &r.w, &r.y }) {
         cudnnStatus_t status = place(t, pack);
         if (status != CUDNN_STATUS_SUCCESS) return status;
     }
     cudnnStatus_t status = place_workspace(&r, pack, engine.workspace);
     if (status != CUDNN_STATUS_SUCCESS) return status;
 
-    const amp_cudnn_tensor *const all[] = { &r.x, &r.w, &r.y };
+    const cudnn_double_tensor *const all[] = { &r.x, &r.w, &r.y };
     int output = r.operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ? 2
         : r.operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? 0 : 1;
     for (int i = 0; i < 3; ++i)
         CHECK(i == output || !overlap(all[i]->data, strided_of(*all[i]).bytes(), all[output]->data, strided_of(*all[output]).bytes()),
             "variant pack: the output overlaps tensor %lld", (long long)all[i]->id);
+    ++engine.executed;
     if (engine.does_not_run) {
-        last_error = "the engine was told not to run";
+        last_error = "the engine\nwas told not to run";
         return CUDNN_STATUS_EXECUTION_FAILED;
     }
     std::unique_ptr<job> j = job_of(r, engine);
     job *key = j.get();
     CHECK(amp_cuda_enqueue(h.stream, "cudnnBackendExecute", compute, key), "cudnnBackendExecute: the handle's stream is gone");
     jobs[key] = std::move(j);
-    ++engine.executed;
-    ++amp_cudnn.executions;
-    amp_cudnn.last = r;
+    ++cudnn_double.executions;
+    cudnn_double.last = r;
     return CUDNN_STATUS_SUCCESS;
 }
 
-amp_cudnn_engine engine(int64_t index, std::initializer_list<int amp_cudnn_engine::*> set, int64_t workspace)
+cudnn_double_engine engine(int64_t index, std::initializer_list<int cudnn_double_engine::*> set, int64_t workspace)
 {
-    amp_cudnn_engine e = {};
+    cudnn_double_engine e = {};
     e.index = index;
     e.workspace = workspace;
     for (auto member : set) e.*member = 1;
@@ -523,9 +523,9 @@ amp_cudnn_engine engine(int64_t index, std::initializer_list<int amp_cudnn_engin
 }
 
 /* One of each kind. What is no good comes first, so that it is seen to be passed over. */
-std::vector<amp_cudnn_engine> some_engines()
+std::vector<cudnn_double_engine> some_engines()
 {
-    typedef amp_cudnn_engine e;
+    typedef cudnn_double_engine e;
     return {
         engine(40, { &e::tensor_core, &e::no_plan }, 0),
         engine(41, { &e::tensor_core }, (int64_t)1 << 45),
@@ -538,7 +538,7 @@ std::vector<amp_cudnn_engine> some_engines()
     };
 }
 
-struct at_start { at_start() { amp_cudnn_reset(); } } reset_at_start;
+struct at_start { at_start() { cudnn_double_reset(); } } reset_at_start;
 
 }
 
@@ -546,22 +546,22 @@ struct at_start { at_start() { amp_cudnn_reset(); } } reset_at_start;
 
 extern "C" {
 
-void amp_cudnn_reset(void)
+void cudnn_double_reset(void)
 {
     live.clear();
     dead.clear();
     handles.clear();
     jobs.clear();
     last_error.clear();
-    amp_cudnn = {};
-    for (const amp_cudnn_engine &e : some_engines()) amp_cudnn.engine[amp_cudnn.engines++] = e;
+    cudnn_double = {};
+    for (const cudnn_double_engine &e : some_engines()) cudnn_double.engine[cudnn_double.engines++] = e;
 }
 
-int amp_cudnn_leaks(void)
+int cudnn_double_leaks(void)
 {
-    if (amp_cudnn.descriptors) amp_cuda_report("cuDNN: %d descriptors were not destroyed", amp_cudnn.descriptors);
-    if (amp_cudnn.handles) amp_cuda_report("cuDNN: %d handles were not destroyed", amp_cudnn.handles);
-    return amp_cudnn.descriptors + amp_cudnn.handles;
+    if (cudnn_double.descriptors) amp_cuda_report("cuDNN: %d descriptors were not destroyed", cudnn_double.descriptors);
+    if (cudnn_double.handles) amp_cuda_report("cuDNN: %d handles were not destroyed", cudnn_double.handles);
+    return cudnn_double.descriptors + cudnn_double.handles;
 }
 
 size_t cudnnGetVersion(void) { return CUDNN_VERSION; }
@@ -591,14 +591,14 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *out)
     std::unique_ptr<handle> h(new handle());
     *out = (cudnnHandle_t)h.get();
     handles[*out] = std::move(h);
-    ++amp_cudnn.handles;
+    ++cudnn_double.handles;
     return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnDestroy(cudnnHandle_t h)
 {
     CHECK(handles.erase(h), "cudnnDestroy: no handle");
-    --amp_cudnn.handles;
+    --cudnn_double.handles;
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -620,7 +620,7 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cu
     d->content_->type = type;
     *out = d.get();
     live[*out] = std::move(d);
-    ++amp_cudnn.descriptors;
+    ++cudnn_double.descriptors;
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -631,7 +631,7 @@ cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t d)
     dead.push_back(std::move(at->second));
     live.erase(at);
     if (dead.size() > 4096) dead.pop_front();
-    --amp_cudnn.descriptors;
+    --cudnn_double.descriptors;
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -689,7 +689,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t d, cudnnBackendA
     if (name == CUDNN_ATTR_ENGINECFG_ENGINE) return engine_of(c, room, count, values);
     const content &config = c.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR
         ? referred(c, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) : c;
-    const amp_cudnn_engine &e = amp_cudnn.engine[config.engine];
+    const cudnn_double_engine &e = cudnn_double.engine[config.engine];
     if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) return answer(numerical_notes(e), room, count, values);
     if (name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE)
         return answer(std::vector<cudnnBackendBehaviorNote_t>(e.compiled, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION), room, count,

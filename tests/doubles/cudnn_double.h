@@ -20,33 +20,37 @@ extern "C" {
 
 /* One that the heuristics name. How it computes follows from its notes: Tensor Cores round fp32 inputs to TF32, one that
  * converts down rounds 16-bit inputs, too, and with reduced-precision reductions sums are rounded on the way. */
-typedef struct amp_cudnn_engine {
+typedef struct cudnn_double_engine {
     int64_t index;
     int tensor_core, down_converts, reduced_reduction, nondeterministic, compiled; /* notes */
     int fallback;      /* named by CUDNN_HEUR_MODE_FALLBACK instead of CUDNN_HEUR_MODE_A */
     int64_t workspace; /* bytes, overwritten when it runs */
     int no_plan;       /* its plan cannot be built: not supported */
     int does_not_run;  /* execution fails */
-    int executed;      /* accepted executions */
-} amp_cudnn_engine;
+    int executed;      /* how often it was asked to run, and could have */
+} cudnn_double_engine;
 
-typedef struct amp_cudnn_tensor { cudnnDataType_t type; int64_t dimensions[4], strides[4], id, alignment; void *data; } amp_cudnn_tensor;
+typedef struct cudnn_double_tensor {
+    cudnnDataType_t type;
+    int64_t dimensions[4], strides[4], id, alignment;
+    void *data;
+} cudnn_double_tensor;
 
 /* An execution, as the plan and the variant pack describe it. */
-typedef struct amp_cudnn_run {
+typedef struct cudnn_double_run {
     cudnnBackendDescriptorType_t operation;
-    amp_cudnn_tensor x, w, y; /* dx, dw, dy, as the operation has it */
+    cudnn_double_tensor x, w, y; /* dx, dw, dy, as the operation has it */
     int64_t pre_pad[2], post_pad[2], stride[2], dilation[2], groups;
     double alpha, beta;
     void *workspace;
     int engine;               /* place in the list */
-} amp_cudnn_run;
+} cudnn_double_run;
 
-enum { AMP_CUDNN_ENGINES = 8 };
+enum { CUDNN_DOUBLE_ENGINES = 8 };
 
-typedef struct amp_cudnn_state {
+typedef struct cudnn_double_state {
     /* For the test to set. */
-    amp_cudnn_engine engine[AMP_CUDNN_ENGINES];
+    cudnn_double_engine engine[CUDNN_DOUBLE_ENGINES];
     int engines;
     int fail_at;              /* this call, counted from 1, returns `failure` and does nothing; 0: none. Calls that only
                                  destroy something, or tell a version or a text, are not counted */
@@ -56,18 +60,18 @@ typedef struct amp_cudnn_state {
     const char *failed;       /* name of the call that was told to fail */
     int descriptors, handles; /* live ones */
     int executions;
-    amp_cudnn_run last;
+    cudnn_double_run last;
     int rejected;
     char rejection[512];      /* the first's text */
-} amp_cudnn_state;
+} cudnn_double_state;
 
-extern amp_cudnn_state amp_cudnn;
+extern cudnn_double_state cudnn_double;
 
 /* As at the start: nothing alive, nothing counted, and a list of engines of each kind, of which some cannot be built, or
  * need more memory than there is. Work that was queued must have been waited for. */
-void amp_cudnn_reset(void);
+void cudnn_double_reset(void);
 /* Reports what is still alive as a fault, and returns how much that is. */
-int amp_cudnn_leaks(void);
+int cudnn_double_leaks(void);
 
 #ifdef __cplusplus
 }

@@ -84,7 +84,9 @@ static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t co
 template <class S, class D>
 static amp_status run_transpose(amp_backend *backend, const void *src, void *dst, amp_transpose t, amp_error *error)
 {
-    dim3 blocks(t.down * t.across, (unsigned)(t.images < 65535 ? t.images : 65535));
+    size_t most = amp_cuda_most_blocks(backend), across = (size_t)t.down * t.across;
+    if (across > most) across = most;
+    dim3 blocks((unsigned)across, amp_cuda_down(backend, across, t.images));
     AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>), (const S *)src, (D *)dst, t);
     return AMP_OK;
 }

@@ -48,18 +48,19 @@ typedef struct amp_columns {
     size_t rows;                /* pixels of each image: of all together where images is 1 */
     size_t block_rows;
     unsigned images, chunks;    /* chunks of block_rows in each image */
-    int packs, lanes, groups;   /* groups of lanes, side by side */
+    int packs, lanes, height;   /* a block is that many packs wide and pixels high */
+    int groups;                 /* blocks side by side */
 } amp_columns;
 
 static inline amp_columns amp_columns_make(size_t rows, unsigned images, int packs)
 {
-    amp_columns c = { rows, 0, images, 0, packs, 1, 0 };
+    amp_columns c = { rows, 0, images, 0, packs, 1, 0, 0 };
     while (c.lanes < AMP_COLUMN_LANES && c.lanes < packs) c.lanes *= 2;
     c.groups = (packs + c.lanes - 1) / c.lanes;
-    size_t height = AMP_COLUMN_THREADS / c.lanes, all = height * AMP_COLUMN_BLOCKS;
-    size_t each = amp_divide_up(rows * images * c.groups, all);
+    c.height = AMP_COLUMN_THREADS / c.lanes;
+    size_t each = amp_divide_up(rows * images * c.groups, (size_t)c.height * AMP_COLUMN_BLOCKS);
     if (each < AMP_COLUMN_ROWS) each = AMP_COLUMN_ROWS;
-    c.block_rows = height * each;
+    c.block_rows = c.height * each;
     c.chunks = (unsigned)(amp_divide_up(rows, c.block_rows));
     return c;
 }
@@ -80,7 +81,7 @@ static __device__ __forceinline__ amp_column amp_column_of(const amp_columns &c,
     at.pack = (int)(block % c.groups) * c.lanes + (int)threadIdx.x % c.lanes;
     at.image = chunk / c.chunks;
     at.chunk = chunk % c.chunks;
-    at.step = AMP_COLUMN_THREADS / c.lanes;
+    at.step = c.height;
     at.first = at.chunk * c.block_rows;
     at.end = at.first + c.block_rows < c.rows ? at.first + c.block_rows : c.rows;
     at.first += threadIdx.x / c.lanes;

@@ -146,6 +146,15 @@ static inline amp_status amp_cuda_copy(const amp_backend *backend, const void *f
 __device__ __forceinline__ size_t amp_thread() { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ size_t amp_threads() { return (size_t)gridDim.x * blockDim.x; }
 
+/* How many of `wanted` rows of blocks are started, where a row has `across` of them. */
+static inline unsigned amp_cuda_down(const amp_backend *backend, size_t across, size_t wanted)
+{
+    size_t most = amp_cuda_most_blocks(backend) / across;
+    if (most > 65535) most = 65535; /* CUDA's limit */
+    if (wanted > most) wanted = most;
+    return (unsigned)(wanted < 1 ? 1 : wanted);
+}
+
 /* A launch over a plane of rows × columns: x runs along the columns, y down the rows, so that a kernel knows both without
  * a division. Blocks are as wide as a row where that is possible, and no thread is beyond it. */
 typedef struct amp_plane { dim3 blocks, threads; } amp_plane;
@@ -159,10 +168,7 @@ static inline amp_plane amp_cuda_plane(const amp_backend *backend, size_t rows, 
     if (y > rows) y = rows < 1 ? 1 : rows;
     if (across > most) across = most;
     if (across < 1) across = 1;
-    if (down > most / across) down = most / across;
-    if (down > 65535) down = 65535;
-    if (down < 1) down = 1;
-    amp_plane plane = { dim3((unsigned)across, (unsigned)down), dim3((unsigned)x, (unsigned)y) };
+    amp_plane plane = { dim3((unsigned)across, amp_cuda_down(backend, across, down)), dim3((unsigned)x, (unsigned)y) };
     return plane;
 }
 

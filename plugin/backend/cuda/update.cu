@@ -40,9 +40,9 @@ struct amp_cuda_table {
     unsigned chunks;
     void *memory;      /* on the device: */
     entry *entries;
-    chunk *all;
-    finding *findings, *finding;
-    struct finding *seen; /* pinned: the host's copy of *finding */
+    chunk *cuts;
+    finding *of_chunks, *of_all;
+    finding *seen;     /* pinned: the host's copy of *of_all */
 };
 
 /* ------------------------------------------------------------------------------------------------ kernels */
@@ -247,10 +247,10 @@ static amp_status make_room(struct amp_cuda_table *t, const amp_param *params, i
     t->memory = NULL;
     *bytes = count * sizeof(entry) + chunks * sizeof(chunk); /* sizes of 8 bytes' multiples: nothing needs padding */
     AMP_CUDA_TRY(cudaMalloc(&t->memory, *bytes + (chunks + 1) * sizeof(finding)));
-    t->finding = (struct finding *)t->memory;
-    t->findings = t->finding + 1;
-    t->entries = (entry *)(t->findings + chunks);
-    t->all = (chunk *)(t->entries + count);
+    t->of_all = (finding *)t->memory;
+    t->of_chunks = t->of_all + 1;
+    t->entries = (entry *)(t->of_chunks + chunks);
+    t->cuts = (chunk *)(t->entries + count);
     if (!t->seen) AMP_CUDA_TRY(cudaMallocHost((void **)&t->seen, sizeof *t->seen));
     return AMP_OK;
 }
@@ -261,7 +261,7 @@ static amp_status table_of(amp_backend *backend, const amp_param *params, int co
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     struct amp_cuda_table *t = cuda->table;
-    size_t bytes;
+    size_t bytes = 0;
     if (!t) {
         t = cuda->table = (struct amp_cuda_table *)calloc(1, sizeof *t);
         if (!t) return no_memory(count, error);
@@ -303,7 +303,7 @@ static bool none(const amp_param *params, int count)
 const int *amp_cuda_found_inf(const amp_backend *backend)
 {
     const struct amp_cuda_table *t = amp_cuda_of(backend)->table;
-    return t && t->count >= 0 ? &t->finding->found_inf : NULL;
+    return t && t->count >= 0 ? &t->of_all->found_inf : NULL;
 }
 
 amp_status amp_cuda_check_gradients(amp_backend *backend, const amp_param *params, int count, float inverse_scale,
@@ -314,9 +314,9 @@ amp_status amp_cuda_check_gradients(amp_backend *backend, const amp_param *param
     *sum_squares = 0;
     if (none(params, count)) return AMP_OK;
     AMP_TRY(table_of(backend, params, count, &t, error));
-    AMP_LAUNCH(backend, t->chunks, UPDATE_THREADS, check_chunks, t->entries, t->all, t->findings);
-    AMP_LAUNCH(backend, 1, UPDATE_THREADS, add_findings, t->findings, t->chunks, t->finding);
-    AMP_CUDA_TRY(cudaMemcpyAsync(t->seen, t->finding, sizeof *t->seen, cudaMemcpyDeviceToHost,
+    AMP_LAUNCH(backend, t->chunks, UPDATE_THREADS, check_chunks, t->entries, t->cuts, t->of_chunks);
+    AMP_LAUNCH(backend, 1, UPDATE_THREADS, add_findings, t->of_chunks, t->chunks, t->of_all);
+    AMP_CUDA_TRY(cudaMemcpyAsync(t->seen, t->of_all, sizeof *t->seen, cudaMemcpyDeviceToHost,
         amp_cuda_of(backend)->stream));
     AMP_CUDA_TRY(cudaStreamSynchronize(amp_cuda_of(backend)->stream));
     *found_inf = t->seen->found_inf;
@@ -346,8 +346,8 @@ amp_status amp_cuda_update_unless(amp_backend *backend, const amp_param *params,
     if (none(params, count)) return AMP_OK;
     AMP_TRY(table_of(backend, params, count, &t, error));
     step s = step_of(args);
-    if (args->adam) AMP_LAUNCH(backend, t->chunks, UPDATE_THREADS, update_chunks<1>, t->entries, t->all, s, skip);
-    else AMP_LAUNCH(backend, t->chunks, UPDATE_THREADS, update_chunks<0>, t->entries, t->all, s, skip);
+    if (args->adam) AMP_LAUNCH(backend, t->chunks, UPDATE_THREADS, update_chunks<1>, t->entries, t->cuts, s, skip);
+    else AMP_LAUNCH(backend, t->chunks, UPDATE_THREADS, update_chunks<0>, t->entries, t->cuts, s, skip);
     return AMP_OK;
 }
 

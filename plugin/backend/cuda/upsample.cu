@@ -55,10 +55,8 @@ static amp_plane plan(const amp_backend *backend, const amp_tensor *small, int g
 {
     size_t lines = (size_t)small->shape.n * small->shape.h, width = (size_t)small->shape.w;
     amp_plane pixel = amp_cuda_plane(backend, width, amp_divide_up((size_t)small->shape.c, group));
-    size_t across = amp_divide_up(width, pixel.threads.y), most = amp_cuda_most_blocks(backend) / across;
-    if (most > 65535) most = 65535;
-    if (most < 1) most = 1;
-    pixel.blocks = dim3((unsigned)across, (unsigned)(lines < most ? lines : most));
+    size_t across = amp_divide_up(width, pixel.threads.y);
+    pixel.blocks = dim3((unsigned)across, amp_cuda_down(backend, across, lines));
     return pixel;
 }
 

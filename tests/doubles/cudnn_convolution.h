@@ -1,6 +1,6 @@
 /* A convolution as a descriptor describes it, computed on the CPU in double precision; see cudnn_double.h. */
-#ifndef AMP_DOUBLES_CONVOLUTION_H
-#define AMP_DOUBLES_CONVOLUTION_H
+#ifndef AMP_CUDNN_CONVOLUTION_H
+#define AMP_CUDNN_CONVOLUTION_H
 
 #include "numbers.h"
 

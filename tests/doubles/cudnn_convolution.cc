@@ -1,6 +1,6 @@
 /* Convolutions in double precision, whatever the layout: operands are first copied to the order that makes the innermost
  * loop run over channels that lie side by side. */
-#include "convolution.h"
+#include "cudnn_convolution.h"
 
 #include <vector>
 

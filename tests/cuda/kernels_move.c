@@ -1,0 +1,142 @@
+/* Kernels of the CUDA backend that its list of operations does not name: convolutions and connected layers call them. And
+ * tensors at addresses that 16-byte accesses do not take, for all that move elements. */
+#include "kernel_cases.h"
+
+#include "backend/cuda/kernels.h"
+
+/* k, c, size_h, size_w: 1×1, the usual 3×3, depthwise, 7×7 on 3 channels, many tiles, more filters than blocks. */
+static const int filters[][4] = { { 1, 1, 1, 1 }, { 5, 7, 1, 1 }, { 4, 16, 3, 3 }, { 6, 1, 3, 3 }, { 3, 3, 7, 7 },
+    { 2, 1030, 3, 3 }, { 2, 77, 5, 3 }, { 1, 24, 13, 13 }, { 2, 9, 2, 40 }, { 300, 2, 1, 2 } };
+
+static size_t oihw(const int *f, int k, int c, int tap) { return ((size_t)k * f[1] + c) * f[2] * f[3] + tap; }
+static size_t krsc(const int *f, int k, int c, int tap) { return ((size_t)k * f[2] * f[3] + tap) * f[1] + c; }
+
+/* As many numbers, and one before them that shifts their address. */
+typedef struct shifted { amp_tensor all, part; } shifted;
+
+static shifted shifted_tensor(amp_dtype dtype, int n, int h, int w, int c, int shift, uint32_t seed)
+{
+    shifted s = { filled(dtype, 1, 1, 1, n * h * w * c + shift, seed, -1, 1), { NULL, dtype, AMP_NHWC, { n, c, h, w } } };
+    s.part.data = (char *)s.all.data + shift * amp_dtype_size(dtype);
+    return s;
+}
+
+static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t i = 0; i < COUNT(filters); ++i)
+            for (int shift = 0; shift < 2; ++shift) {
+                const int *f = filters[i];
+                int k = f[0], c = f[1], taps = f[2] * f[3], count = k * c * taps;
+                amp_dtype dtype = all_dtypes[d];
+                shifted masters = shifted_tensor(AMP_FP32, k, f[2], f[3], c, shift, 3), sum = masters;
+                shifted copy = shifted_tensor(dtype, k, f[2], f[3], c, shift, 4);
+                sum.all = copy_of(&masters.all);
+                sum.part.data = (float *)sum.all.data + shift;
+                memset(copy.all.data, 0xff, amp_tensor_bytes(&copy.all));
+                ASSERT_OK(amp_cuda_weights_to_krsc(backend, masters.part.data, copy.part.data, dtype, k, c, f[2], f[3], e));
+                ASSERT_OK(amp_cuda_gradient_from_krsc(backend, copy.part.data, dtype, sum.part.data, k, c, f[2], f[3], e));
+                amp_tensor once = poisoned(dtype, 1, 1, 1, 1); /* a master in the copy's dtype */
+                for (int at = 0; at < count; ++at) {
+                    int filter = at / (c * taps), channel = at / taps % c, tap = at % taps;
+                    size_t from = oihw(f, filter, channel, tap), to = krsc(f, filter, channel, tap);
+                    float w = (float)element(&masters.part, from);
+                    set_element(&once, 0, w);
+                    if (element(&copy.part, to) != element(&once, 0) ||
+                        (float)element(&sum.part, from) != w + (float)element(&once, 0))
+                        fail_msg("%d,%d,%dx%d in %s: filter %d, channel %d, tap %d: %.9g became %.9g and %.9g", k, c, f[2], f[3],
+                            amp_dtype_name(dtype), filter, channel, tap, w, element(&copy.part, to), element(&sum.part, from));
+                }
+                if (shift) assert_true(isnan(element(&copy.all, 0)));
+                release(masters.all.data); release(sum.all.data); release(copy.all.data); release(once.data);
+            }
+}
+
+static void bias_is_added_to_each_pixel(void **state)
+{
+    static const int sizes[][4] = { { 1, 1, 1, 1 }, { 2, 13, 11, 255 }, { 3, 4, 5, 16 }, { 1, 1, 1, 1003 }, { 1, 37, 3, 4104 } };
+    (void)state;
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t i = 0; i < COUNT(sizes); ++i)
+            for (int shift = 0; shift < 2; ++shift) {
+                const int *z = sizes[i];
+                shifted y = shifted_tensor(all_dtypes[d], z[0], z[1], z[2], z[3], shift, 5);
+                amp_tensor old = copy_of(&y.all);
+                float *bias = filled_array((size_t)z[3], 6, -2, 2);
+                ASSERT_OK(amp_cuda_add_bias(backend, &y.part, bias, e));
+                for (size_t k = 0; k < amp_shape_count(y.all.shape); ++k) {
+                    size_t at = k - (size_t)shift;
+                    double want = element(&old, k) + (k < (size_t)shift ? 0 : (double)bias[at % (size_t)z[3]]);
+                    assert_rounded(all_dtypes[d], element(&y.all, k), want, 0x1p-23, "y", k);
+                }
+                release(y.all.data); release(old.data); release(bias);
+            }
+}
+
+enum { IMAGES = 2, HEIGHT = 6, WIDTH = 4, CHANNELS = 24, IMAGE = HEIGHT * WIDTH * CHANNELS, OPERATIONS = 10, HALVES = 5 };
+
+/* The operations whose y, or else whose x, is half as high and wide as the others. */
+static int halves(int which) { return which == HALVES || which == HALVES + 1; }
+
+static amp_status operate(int which, const amp_tensor *x, const amp_tensor *other, const amp_tensor *small,
+                          const amp_tensor *y, const uint8_t *keep, const int32_t *map, amp_error *e)
+{
+    switch (which) {
+    case 0: return amp_cuda_activation_forward(backend, x, y, AMP_LOGISTIC, e);
+    case 1: return amp_cuda_activation_backward(backend, x, other, y, AMP_TANH, 1, e);
+    case 2: return amp_cuda_shortcut_forward(backend, x, other, y, .5f, 2, AMP_LEAKY, e);
+    case 3: return amp_cuda_channels(backend, x, 8, y, 0, 16, .3f, 1, e);
+    case 4: return amp_cuda_channels(backend, x, 16, y, 0, 8, 1, 0, e);
+    case HALVES: return amp_cuda_upsample_backward(backend, x, y, 2, .7f, 1, e);
+    case HALVES + 1: return amp_cuda_channels(backend, small, 0, y, 8, 16, .3f, 1, e);
+    case 7: return amp_cuda_upsample_forward(backend, small, y, 2, .7f, e);
+    case 8: return amp_cuda_gather_forward(backend, x, y, map, e);
+    case 9: return amp_cuda_gather_backward(backend, x, y, map, 1, e);
+    default: return amp_cuda_dropout(backend, x, y, keep, 1.5f, 1, e);
+    }
+}
+
+/* One element further in memory, the same numbers must come out, and what lies before stays. */
+static void addresses_of_any_alignment_give_the_same_numbers(void **state)
+{
+    (void)state;
+    uint8_t *keep = memory(IMAGES * IMAGE + 1);
+    int32_t *map = memory((IMAGE + 1) * sizeof *map);
+    for (size_t d = 0; d < 3; ++d)
+        for (int which = 0; which <= OPERATIONS; ++which) {
+            amp_tensor aligned = { 0 };
+            for (int shift = 0; shift < 2; ++shift) {
+                int part = halves(which) ? 2 : 1;
+                shifted x = shifted_tensor(all_dtypes[d], IMAGES, HEIGHT, WIDTH, CHANNELS, shift, 1);
+                shifted other = shifted_tensor(all_dtypes[d], IMAGES, HEIGHT, WIDTH, CHANNELS, shift, 1);
+                shifted small = shifted_tensor(all_dtypes[d], IMAGES, HEIGHT / 2, WIDTH / 2, CHANNELS, shift, 1);
+                shifted y = shifted_tensor(all_dtypes[d], IMAGES, HEIGHT / part, WIDTH / part, CHANNELS, shift, 4);
+                fill(&x.part, 1, -2, 2), fill(&other.part, 2, -2, 2), fill(&small.part, 3, -2, 2), fill(&y.part, 4, -2, 2);
+                for (int i = 0; i < IMAGES * IMAGE; ++i) keep[shift + i] = (uint8_t)(i * 7 / 3 & 1);
+                for (int i = 0; i < IMAGE; ++i) map[shift + i] = (i * 5 + 1) % IMAGE;
+                double before = element(&y.all, 0);
+                ASSERT_OK(operate(which, &x.part, &other.part, &small.part, &y.part, keep + shift, map + shift, e));
+                if (!shift) aligned = copy_of(&y.part);
+                else {
+                    assert_memory_equal(y.part.data, aligned.data, amp_tensor_bytes(&aligned));
+                    assert_true(element(&y.all, 0) == before);
+                }
+                release(x.all.data); release(other.all.data); release(small.all.data); release(y.all.data);
+            }
+            release(aligned.data);
+        }
+    release(keep); release(map);
+}
+
+static int run(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_become_krsc_and_their_gradient_is_added_back),
+        cmocka_unit_test(bias_is_added_to_each_pixel),
+        cmocka_unit_test(addresses_of_any_alignment_give_the_same_numbers),
+    };
+    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
+}
+
+int main(void) { return for_each_variant(run); }

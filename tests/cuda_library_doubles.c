@@ -1,0 +1,745 @@
+/* The doubles of cuDNN and cuBLAS: what they compute, against plain sums in double precision, that they compute it late, and that
+ * each misuse they are there for is seen. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doubles/cublas_double.h"
+#include "doubles/cuda_doubles.h"
+#include "doubles/cudnn_double.h"
+#include "tensor/half.h"
+
+#define COUNT(array) (sizeof (array) / sizeof *(array))
+
+/* ---- numbers ---- */
+
+typedef enum format { FP32, FP16, BF16 } format;
+
+static const cudnnDataType_t cudnn_types[] = { CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16 };
+static const cudaDataType_t cublas_types[] = { CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF };
+static const double roundoff[] = { 0x1p-24, 0x1p-11, 0x1p-8 };
+static const size_t sizes[] = { 4, 2, 2 };
+
+static double get(format f, const void *data, int64_t i)
+{
+    if (f == FP32) return ((const float *)data)[i];
+    amp_half_bits bits = ((const amp_half_bits *)data)[i];
+    return f == FP16 ? amp_fp16_to_float(bits) : amp_bf16_to_float(bits);
+}
+
+static void set(format f, void *data, int64_t i, float v)
+{
+    if (f == FP32) ((float *)data)[i] = v;
+    else ((amp_half_bits *)data)[i] = f == FP16 ? amp_float_to_fp16(v) : amp_float_to_bf16(v);
+}
+
+/* Memory of the device that this test may look at. */
+static void *device(size_t bytes)
+{
+    void *p = NULL;
+    assert_int_equal(cudaMallocManaged(&p, bytes, cudaMemAttachGlobal), cudaSuccess);
+    return p;
+}
+
+static void fill(format f, void *data, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) set(f, data, i, (float)rand() / (float)RAND_MAX * 2 - 1);
+}
+
+static void assert_close(format f, double got, double want, double magnitude, const char *what, int64_t i)
+{
+    double allowed = roundoff[f] * fabs(want) + 1e-13 * magnitude + (f == FP16 ? 0x1p-25 : 0);
+    if (!(fabs(got - want) <= allowed)) fail_msg("%s[%lld]: %.9g, not %.9g", what, (long long)i, got, want);
+}
+
+/* ---- a convolution, told to cuDNN from the tensors to the variant pack ---- */
+
+enum { X, W, Y };
+
+typedef struct recipe {
+    cudnnBackendDescriptorType_t operation;
+    format format;
+    int64_t dims[3][4], strides[3][4], ids[3], alignment;
+    int64_t pre[2], post[2], stride[2], dilation[2];
+    cudnnDataType_t types[3], sums;
+    cudnnConvolutionMode_t mode;
+    float alpha, beta;
+    void *data[3], *workspace;
+    int engine;                                /* which of the heuristic's to take */
+    cudnnBackendAttributeName_t skip, mistyped; /* attributes to leave out, to set with a wrong type */
+    cudnnHandle_t execute_with;
+    cudnnBackendHeurMode_t heuristic;
+} recipe;
+
+static cudnnHandle_t handle;
+static cudaStream_t stream;
+
+typedef struct told { cudnnBackendDescriptor_t d[16]; int count; cudnnStatus_t status; const recipe *r; } told;
+
+static cudnnBackendDescriptor_t new_one(told *t, cudnnBackendDescriptorType_t type)
+{
+    cudnnBackendDescriptor_t d = NULL;
+    if (t->status == CUDNN_STATUS_SUCCESS) t->status = cudnnBackendCreateDescriptor(type, &d);
+    if (d) t->d[t->count++] = d;
+    return d;
+}
+
+static void tell(told *t, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                 int64_t count, const void *values)
+{
+    if (name == t->r->skip || t->status != CUDNN_STATUS_SUCCESS) return;
+    if (name == t->r->mistyped) type = type == CUDNN_TYPE_INT64 ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_INT64;
+    t->status = cudnnBackendSetAttribute(d, name, type, count, values);
+}
+
+static void finish(told *t, cudnnBackendDescriptor_t d)
+{
+    if (t->status == CUDNN_STATUS_SUCCESS) t->status = cudnnBackendFinalize(d);
+}
+
+static void forget(told *t)
+{
+    while (t->count) cudnnBackendDestroyDescriptor(t->d[--t->count]);
+}
+
+static cudnnBackendDescriptor_t tell_tensor(told *t, int which)
+{
+    const recipe *r = t->r;
+    cudnnBackendDescriptor_t d = new_one(t, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    tell(t, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &r->types[which]);
+    tell(t, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, r->dims[which]);
+    tell(t, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, r->strides[which]);
+    tell(t, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &r->ids[which]);
+    tell(t, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &r->alignment);
+    finish(t, d);
+    return d;
+}
+
+static cudnnBackendDescriptor_t tell_convolution(told *t)
+{
+    const recipe *r = t->r;
+    const int64_t dimensions = 2;
+    cudnnBackendDescriptor_t d = new_one(t, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    tell(t, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &r->sums);
+    tell(t, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &r->mode);
+    tell(t, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &dimensions);
+    tell(t, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, r->pre);
+    tell(t, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, r->post);
+    tell(t, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, r->stride);
+    tell(t, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, r->dilation);
+    finish(t, d);
+    return d;
+}
+
+typedef struct names { cudnnBackendDescriptorType_t type; cudnnBackendAttributeName_t name[6]; } names;
+
+#define NAMES(descriptor, pass, x, w, y) \
+    { CUDNN_BACKEND_OPERATION_CONVOLUTION_##descriptor##_DESCRIPTOR, { CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_ALPHA, \
+      CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_CONV_DESC, \
+      CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_##x, CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_##w, \
+      CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_##y } }
+
+static const names passes[] = { NAMES(FORWARD, FORWARD, X, W, Y), NAMES(BACKWARD_DATA, BWD_DATA, DX, W, DY),
+                                NAMES(BACKWARD_FILTER, BWD_FILTER, X, DW, DY) };
+static const int outputs[] = { Y, X, W };
+
+static int pass_of(const recipe *r)
+{
+    for (int i = 0; i < 2; i++)
+        if (passes[i].type == r->operation) return i;
+    return 2;
+}
+
+static cudnnBackendDescriptor_t tell_graph(told *t)
+{
+    const recipe *r = t->r;
+    const names *n = &passes[pass_of(r)];
+    cudnnBackendDescriptor_t tensors[] = { tell_tensor(t, X), tell_tensor(t, W), tell_tensor(t, Y) };
+    cudnnBackendDescriptor_t convolution = tell_convolution(t), operation = new_one(t, r->operation);
+    tell(t, operation, n->name[0], CUDNN_TYPE_FLOAT, 1, &r->alpha);
+    tell(t, operation, n->name[1], CUDNN_TYPE_FLOAT, 1, &r->beta);
+    tell(t, operation, n->name[2], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &convolution);
+    for (int i = 0; i < 3; i++) tell(t, operation, n->name[3 + i], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &tensors[i]);
+    finish(t, operation);
+    cudnnBackendDescriptor_t graph = new_one(t, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    tell(t, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation);
+    tell(t, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    finish(t, graph);
+    return graph;
+}
+
+static cudnnBackendDescriptor_t ask_for_config(told *t, cudnnBackendDescriptor_t graph)
+{
+    const recipe *r = t->r;
+    cudnnBackendDescriptor_t heuristics = new_one(t, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR), configs[CUDNN_DOUBLE_ENGINES];
+    int64_t count = 0;
+    tell(t, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
+    tell(t, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &r->heuristic);
+    finish(t, heuristics);
+    for (int i = 0; i <= r->engine; i++) configs[i] = new_one(t, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    if (t->status == CUDNN_STATUS_SUCCESS)
+        t->status = cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                             r->engine + 1, &count, configs);
+    return configs[r->engine];
+}
+
+/* Does all that the recipe says; the first status that is no success. */
+static cudnnStatus_t run(const recipe *r)
+{
+    told t = { .r = r, .status = CUDNN_STATUS_SUCCESS };
+    cudnnBackendDescriptor_t config = ask_for_config(&t, tell_graph(&t));
+    cudnnBackendDescriptor_t plan = new_one(&t, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    tell(&t, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
+    tell(&t, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    finish(&t, plan);
+    cudnnBackendDescriptor_t pack = new_one(&t, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    tell(&t, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, r->ids);
+    tell(&t, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, r->data);
+    tell(&t, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &r->workspace);
+    finish(&t, pack);
+    if (t.status == CUDNN_STATUS_SUCCESS) t.status = cudnnBackendExecute(r->execute_with, plan, pack);
+    forget(&t);
+    return t.status;
+}
+
+/* ---- the fixture ---- */
+
+static int begin(void **state)
+{
+    (void)state;
+    srand(1);
+    cudnn_double_reset();
+    cublas_double_reset();
+    for (cudnn_double.engines = 0; cudnn_double.engines < 2; cudnn_double.engines++)
+        cudnn_double.engine[cudnn_double.engines] = (cudnn_double_engine){ .index = cudnn_double.engines };
+    cudnn_double.engine[1].workspace = 1000;
+    return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) || cudnnCreate(&handle) || cudnnSetStream(handle, stream);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+    if (cudnn_double.handles) cudnnDestroy(handle);
+    if (cudnn_double_leaks() || cublas_double_leaks() || amp_cuda_faults()) print_error("%s\n", amp_cuda_fault());
+    int faults = amp_cuda_faults();
+    amp_cuda_forget_faults();
+    return faults;
+}
+
+static void strides_of(const int64_t d[4], int channels_last, int64_t out[4])
+{
+    const int64_t last[4] = { d[1] * d[2] * d[3], 1, d[3] * d[1], d[1] }, first[4] = { d[1] * d[2] * d[3], d[2] * d[3], d[3], 1 };
+    memcpy(out, channels_last ? last : first, 4 * sizeof *out);
+}
+
+static int64_t elements(const int64_t d[4]) { return d[0] * d[1] * d[2] * d[3]; }
+
+static int64_t out_size(const recipe *r, int i)
+{
+    return (r->dims[X][2 + i] + r->pre[i] + r->post[i] - (r->dims[W][2 + i] - 1) * r->dilation[i] - 1) / r->stride[i] + 1;
+}
+
+typedef struct shape { int64_t n, c, h, w, k, r, s, pre[2], post[2], stride[2], dilation[2], groups; } shape;
+
+static const shape shapes[] = {
+    { 2, 8, 7, 5, 16, 3, 3, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 },
+    { 1, 3, 9, 8, 5, 5, 2, { 2, 0 }, { 1, 1 }, { 2, 3 }, { 1, 1 }, 1 },
+    { 2, 12, 9, 15, 24, 5, 3, { 1, 1 }, { 1, 1 }, { 2, 2 }, { 1, 1 }, 4 },
+    { 2, 6, 11, 11, 6, 3, 3, { 2, 2 }, { 2, 2 }, { 1, 1 }, { 2, 2 }, 6 },
+    { 3, 20, 4, 4, 7, 4, 4, { 0, 0 }, { 0, 0 }, { 1, 1 }, { 1, 1 }, 1 },
+};
+
+static recipe recipe_for(const shape *s, format f, int pass, int channels_last)
+{
+    recipe r = { .operation = passes[pass].type, .format = f, .ids = { 'x', 'w', 'y' }, .alignment = 16, .sums = CUDNN_DATA_FLOAT,
+        .mode = CUDNN_CROSS_CORRELATION, .alpha = 1, .execute_with = handle, .heuristic = CUDNN_HEUR_MODE_A,
+        .skip = (cudnnBackendAttributeName_t)-1, .mistyped = (cudnnBackendAttributeName_t)-1 };
+    memcpy(r.pre, s->pre, sizeof r.pre), memcpy(r.post, s->post, sizeof r.post);
+    memcpy(r.stride, s->stride, sizeof r.stride), memcpy(r.dilation, s->dilation, sizeof r.dilation);
+    memcpy(r.dims[X], (int64_t[]){ s->n, s->c, s->h, s->w }, sizeof r.dims[X]);
+    memcpy(r.dims[W], (int64_t[]){ s->k, s->c / s->groups, s->r, s->s }, sizeof r.dims[W]);
+    memcpy(r.dims[Y], (int64_t[]){ s->n, s->k, out_size(&r, 0), out_size(&r, 1) }, sizeof r.dims[Y]);
+    for (int i = 0; i < 3; i++) {
+        r.types[i] = cudnn_types[f];
+        strides_of(r.dims[i], channels_last, r.strides[i]);
+        r.data[i] = device((size_t)elements(r.dims[i]) * sizes[f]);
+        fill(f, r.data[i], elements(r.dims[i]));
+    }
+    r.workspace = device(1000);
+    return r;
+}
+
+static void release(recipe *r)
+{
+    for (int i = 0; i < 3; i++) cudaFree(r->data[i]);
+    cudaFree(r->workspace);
+}
+
+/* ---- what cuDNN's double computes ---- */
+
+static int64_t at(const recipe *r, int which, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    const int64_t *s = r->strides[which];
+    return a * s[0] + b * s[1] + c * s[2] + d * s[3];
+}
+
+/* alpha · the pass's sums, and Σ|terms|, by the output's index in memory. */
+static void reference(const recipe *r, int pass, double *want, double *magnitude)
+{
+    const int64_t *x = r->dims[X], *w = r->dims[W], *y = r->dims[Y], groups = x[1] / w[1], per_group = w[0] / groups;
+    for (int64_t n = 0; n < y[0]; n++)
+    for (int64_t k = 0; k < y[1]; k++)
+    for (int64_t p = 0; p < y[2]; p++)
+    for (int64_t q = 0; q < y[3]; q++)
+    for (int64_t c = 0; c < w[1]; c++)
+    for (int64_t i = 0; i < w[2]; i++)
+    for (int64_t j = 0; j < w[3]; j++) {
+        int64_t row = p * r->stride[0] - r->pre[0] + i * r->dilation[0], column = q * r->stride[1] - r->pre[1] + j * r->dilation[1];
+        if (row < 0 || column < 0 || row >= x[2] || column >= x[3]) continue;
+        int64_t places[3] = { at(r, X, n, k / per_group * w[1] + c, row, column), at(r, W, k, c, i, j), at(r, Y, n, k, p, q) };
+        double term = r->alpha;
+        for (int t = 0; t < 3; t++)
+            if (t != outputs[pass]) term *= get(r->format, r->data[t], places[t]);
+        want[places[outputs[pass]]] += term;
+        magnitude[places[outputs[pass]]] += fabs(term);
+    }
+}
+
+static void check_convolution(const shape *s, format f, int pass, int channels_last, float alpha, float beta, int engine)
+{
+    recipe r = recipe_for(s, f, pass, channels_last);
+    int out = outputs[pass];
+    int64_t count = elements(r.dims[out]);
+    double *want = calloc((size_t)count, sizeof *want), *magnitude = calloc((size_t)count, sizeof *magnitude);
+    assert_true(want && magnitude);
+    r.alpha = alpha, r.beta = beta, r.engine = engine;
+    if (beta == 0) memset(r.data[out], 0xff, (size_t)count * sizes[f]); /* NaN, not to be read */
+    for (int64_t i = 0; beta != 0 && i < count; i++) want[i] = beta * get(f, r.data[out], i);
+    reference(&r, pass, want, magnitude);
+    if (run(&r) != CUDNN_STATUS_SUCCESS) fail_msg("%s", cudnn_double.rejection);
+    assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
+    for (int64_t i = 0; i < count; i++) assert_close(f, get(f, r.data[out], i), want[i], magnitude[i], "convolution", i);
+    free(want), free(magnitude);
+    release(&r);
+}
+
+static void convolutions_are_right(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < COUNT(shapes); s++)
+    for (int pass = 0; pass < 3; pass++)
+    for (int f = FP32; f <= BF16; f++)
+    for (int channels_last = 0; channels_last < 2; channels_last++) {
+        check_convolution(&shapes[s], (format)f, pass, channels_last, 1, 0, 0);
+        check_convolution(&shapes[s], (format)f, pass, channels_last, 1, 1, 0);
+    }
+    for (int pass = 0; pass < 3; pass++) {
+        check_convolution(&shapes[2], FP16, pass, 1, 0.25f, -2, 0);
+        check_convolution(&shapes[2], FP16, pass, 1, 1, 1, 1); /* with a workspace */
+    }
+}
+
+/* Each way in which an engine computes less exactly is one that shows. */
+static void poor_engines_are_poor(void **state)
+{
+    (void)state;
+    static const struct { format f; cudnn_double_engine engine; } poor[] = {
+        { FP32, { .tensor_core = 1 } }, { FP16, { .down_converts = 1 } }, { BF16, { .reduced_reduction = 1 } } };
+    for (size_t i = 0; i < COUNT(poor); i++)
+        for (int pass = 0; pass < 3; pass++) {
+            recipe good = recipe_for(&shapes[0], poor[i].f, pass, 1), bad = good;
+            size_t bytes = (size_t)elements(good.dims[outputs[pass]]) * sizes[poor[i].f];
+            cudnn_double.engine[1] = poor[i].engine;
+            bad.data[outputs[pass]] = device(bytes);
+            bad.engine = 1;
+            assert_int_equal(run(&good), CUDNN_STATUS_SUCCESS);
+            assert_int_equal(run(&bad), CUDNN_STATUS_SUCCESS);
+            cudaStreamSynchronize(stream);
+            assert_memory_not_equal(good.data[outputs[pass]], bad.data[outputs[pass]], bytes);
+            cudaFree(bad.data[outputs[pass]]);
+            release(&good);
+        }
+}
+
+static void convolutions_run_late(void **state)
+{
+    (void)state;
+    recipe r = recipe_for(&shapes[0], FP32, 0, 1);
+    r.engine = 1;
+    memset(r.data[Y], 0xff, 4);
+    memset(r.workspace, 0, 1000);
+    assert_int_equal(run(&r), CUDNN_STATUS_SUCCESS);
+    assert_true(isnan(*(float *)r.data[Y]));
+    assert_int_equal(*(unsigned char *)r.workspace, 0);
+    cudaStreamSynchronize(stream);
+    assert_false(isnan(*(float *)r.data[Y]));
+    assert_int_equal(*(unsigned char *)r.workspace, 0xff); /* it is used */
+    assert_int_equal(cudnn_double.executions, 1);
+    release(&r);
+}
+
+static void engines_fail_when_told(void **state)
+{
+    (void)state;
+    recipe r = recipe_for(&shapes[0], FP32, 0, 1);
+    cudnn_double.engine[0].no_plan = 1;
+    assert_int_equal(run(&r), CUDNN_STATUS_NOT_SUPPORTED);
+    cudnn_double.engine[0].no_plan = 0, cudnn_double.engine[0].does_not_run = 1;
+    assert_int_equal(run(&r), CUDNN_STATUS_EXECUTION_FAILED);
+    assert_int_equal(cudnn_double.rejected, 0);
+    release(&r);
+}
+
+/* ---- misuse of cuDNN ---- */
+
+typedef struct misuse { void (*spoil)(recipe *); const char *text; } misuse;
+
+static void leave_out(recipe *r, cudnnBackendAttributeName_t name) { r->skip = name; }
+static char host_memory[1 << 16];
+
+#define SPOIL(name, ...) static void name(recipe *r) { __VA_ARGS__; }
+SPOIL(no_type, leave_out(r, CUDNN_ATTR_TENSOR_DATA_TYPE))
+SPOIL(no_strides, leave_out(r, CUDNN_ATTR_TENSOR_STRIDES))
+SPOIL(no_dilation, leave_out(r, CUDNN_ATTR_CONVOLUTION_DILATIONS))
+SPOIL(no_beta, leave_out(r, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA))
+SPOIL(no_filter, leave_out(r, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W))
+SPOIL(no_operation, leave_out(r, CUDNN_ATTR_OPERATIONGRAPH_OPS))
+SPOIL(no_graph_handle, leave_out(r, CUDNN_ATTR_OPERATIONGRAPH_HANDLE))
+SPOIL(no_mode, leave_out(r, CUDNN_ATTR_ENGINEHEUR_MODE))
+SPOIL(no_config, leave_out(r, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG))
+SPOIL(no_plan_handle, leave_out(r, CUDNN_ATTR_EXECUTION_PLAN_HANDLE))
+SPOIL(no_pointers, leave_out(r, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS))
+SPOIL(mistyped_dimensions, r->mistyped = CUDNN_ATTR_TENSOR_DIMENSIONS)
+SPOIL(mistyped_alpha, r->mistyped = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA)
+SPOIL(mistyped_pointers, r->mistyped = CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)
+SPOIL(unknown_type, r->types[X] = CUDNN_DATA_INT8)
+SPOIL(mixed_types, r->types[W] = CUDNN_DATA_HALF)
+SPOIL(no_images, r->dims[X][0] = 0)
+SPOIL(negative_stride, r->strides[Y][2] = -r->strides[Y][2])
+SPOIL(overlapping_rows, r->strides[X][2] -= r->dims[X][1])
+SPOIL(other_alignment, r->alignment = 24)
+SPOIL(other_images, r->dims[Y][0] = 3)
+SPOIL(other_filters, r->dims[W][0] = 15)
+SPOIL(other_channels, r->dims[W][1] = 3)
+SPOIL(other_height, (r->dims[Y][2] += 1, r->strides[Y][0] *= 2))
+SPOIL(other_stride, r->stride[1] = 2)
+SPOIL(other_padding, r->post[0] = 0)
+SPOIL(zero_stride, r->stride[0] = 0)
+SPOIL(zero_dilation, r->dilation[0] = 0)
+SPOIL(negative_padding, r->pre[0] = -1)
+SPOIL(half_sums, r->sums = CUDNN_DATA_HALF)
+SPOIL(flipped_window, r->mode = CUDNN_CONVOLUTION)
+SPOIL(one_id_twice, r->ids[W] = 'x')
+SPOIL(other_heuristic, r->heuristic = CUDNN_HEUR_MODE_B)
+SPOIL(no_handle, r->execute_with = NULL)
+SPOIL(null_pointer, r->data[Y] = NULL)
+SPOIL(odd_pointer, r->data[X] = (char *)r->data[X] + 4)
+SPOIL(host_pointer, r->data[W] = host_memory)
+SPOIL(too_small, r->data[Y] = (char *)r->data[Y] + 16)
+SPOIL(output_on_input, r->data[X] = r->data[Y])
+SPOIL(no_workspace, (r->engine = 1, r->workspace = NULL))
+SPOIL(host_workspace, (r->engine = 1, r->workspace = host_memory))
+SPOIL(small_workspace, (r->engine = 1, r->workspace = (char *)r->workspace + 16))
+SPOIL(odd_workspace, (r->engine = 1, cudnn_double.engine[1].workspace = 900, r->workspace = (char *)r->workspace + 8))
+SPOIL(workspace_on_tensor, (r->engine = 1, r->workspace = r->data[X]))
+
+static const misuse misuses[] = {
+    { no_type, "TENSOR_DATA_TYPE is not set" }, { no_strides, "TENSOR_STRIDES is not set" },
+    { no_dilation, "CONVOLUTION_DILATIONS is not set" }, { no_beta, "FORWARD_BETA is not set" },
+    { no_filter, "FORWARD_W is not set" }, { no_operation, "OPERATIONGRAPH_OPS is not set" },
+    { no_graph_handle, "OPERATIONGRAPH_HANDLE is not set" }, { no_mode, "ENGINEHEUR_MODE is not set" },
+    { no_config, "ENGINE_CONFIG is not set" }, { no_plan_handle, "PLAN_HANDLE is not set" },
+    { no_pointers, "DATA_POINTERS is not set" }, { mistyped_dimensions, "TENSOR_DIMENSIONS: type" },
+    { mistyped_alpha, "FORWARD_ALPHA: type" }, { mistyped_pointers, "DATA_POINTERS: type" },
+    { unknown_type, "data type" }, { mixed_types, "more than one type" }, { no_images, "dimension 0 is 0" },
+    { negative_stride, "its stride -" }, { overlapping_rows, "overlap" }, { other_alignment, "alignment 24" },
+    { other_images, "3 of y" }, { other_filters, "15 filters" }, { other_channels, "of 3 channels" },
+    { other_height, "y is of size 8 where the convolution gives 7" }, { other_stride, "y is of size 5 where the convolution gives 3" },
+    { other_padding, "y is of size 7 where the convolution gives 6" }, { zero_stride, "a stride below 1" },
+    { zero_dilation, "a dilation below 1" }, { negative_padding, "negative padding" }, { half_sums, "not computed in fp32" },
+    { flipped_window, "not a cross-correlation" }, { one_id_twice, "same id" }, { other_heuristic, "heuristics: mode" },
+    { no_handle, "cudnnBackendExecute: no handle" }, { null_pointer, "has no memory" }, { odd_pointer, "not aligned" },
+    { host_pointer, "not in device memory" }, { too_small, "not in device memory" }, { output_on_input, "output overlaps" },
+    { no_workspace, "needs 1000 bytes" }, { host_workspace, "not 1000 bytes of device memory" },
+    { small_workspace, "not 1000 bytes of device memory" }, { odd_workspace, "workspace at" },
+    { workspace_on_tensor, "overlaps tensor" },
+};
+
+static void assert_seen(int count, const char *text, const char *first, size_t number)
+{
+    if (count != 1 || !strstr(first, text)) fail_msg("misuse %zu: %d seen, \"%s\", not \"%s\"", number, count, first, text);
+    assert_true(amp_cuda_faults() > 0);
+    amp_cuda_forget_faults();
+}
+
+static void misuse_is_seen(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(misuses); i++) {
+        recipe r = recipe_for(&shapes[0], FP32, 0, 1), all_right = r;
+        misuses[i].spoil(&r);
+        assert_int_equal(run(&r), CUDNN_STATUS_BAD_PARAM);
+        assert_seen(cudnn_double.rejected, misuses[i].text, cudnn_double.rejection, i);
+        cudnn_double.rejected = 0;
+        assert_int_equal(cudnn_double.executions, 0);
+        release(&all_right);
+    }
+}
+
+#define REJECTED(call, words) do { \
+        assert_int_equal(call, CUDNN_STATUS_BAD_PARAM); \
+        assert_seen(cudnn_double.rejected, words, cudnn_double.rejection, 0); \
+        cudnn_double.rejected = 0; \
+    } while (0)
+
+static void descriptors_live_as_they_should(void **state)
+{
+    (void)state;
+    recipe r = recipe_for(&shapes[0], FP32, 0, 1);
+    told t = { .r = &r, .status = CUDNN_STATUS_SUCCESS };
+    cudnnBackendDescriptor_t tensor = tell_tensor(&t, X), blank = new_one(&t, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    cudnnBackendDescriptor_t operation = new_one(&t, r.operation), config = new_one(&t, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    cudnnBackendDescriptor_t none = NULL;
+    assert_int_equal(t.status, CUDNN_STATUS_SUCCESS);
+    const cudnnBackendAttributeName_t x = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X;
+    const cudnnBackendAttributeName_t conv = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC;
+    const cudnnBackendAttributeType_t reference_type = CUDNN_TYPE_BACKEND_DESCRIPTOR;
+
+    REJECTED(cudnnBackendSetAttribute(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, r.ids), "of a finalized descriptor");
+    REJECTED(cudnnBackendFinalize(tensor), "again");
+    REJECTED(cudnnBackendSetAttribute(operation, x, reference_type, 1, &blank), "not finalized");
+    REJECTED(cudnnBackendSetAttribute(operation, conv, reference_type, 1, &tensor), "a descriptor of type");
+    REJECTED(cudnnBackendSetAttribute(operation, x, reference_type, 2, &tensor), "2 values");
+    REJECTED(cudnnBackendSetAttribute(operation, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, r.ids), "knows no attribute");
+    REJECTED(cudnnBackendFinalize(config), "not finalized by its user");
+    REJECTED(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, reference_type, 1, r.dims[X], &none), "no finalized");
+    cudnnBackendDestroyDescriptor(blank);
+    t.d[1] = t.d[--t.count];
+    REJECTED(cudnnBackendFinalize(blank), "no descriptor, or no more");
+    REJECTED(cudnnBackendDestroyDescriptor(blank), "is none, or no more");
+    REJECTED(cudnnBackendSetAttribute(operation, x, reference_type, 1, &blank), "no more");
+    forget(&t);
+    REJECTED(cudnnBackendFinalize(tensor), "no descriptor, or no more");
+
+    assert_int_equal(cudnnBackendCreateDescriptor(CUDNN_BACKEND_RNG_DESCRIPTOR, &none), CUDNN_STATUS_NOT_SUPPORTED);
+    assert_seen(cudnn_double.rejected, "has no type", cudnn_double.rejection, 0);
+    release(&r);
+}
+
+static void what_is_left_is_told(void **state)
+{
+    (void)state;
+    cudnnBackendDescriptor_t d;
+    assert_int_equal(cudnn_double_leaks(), 1); /* the handle */
+    assert_int_equal(cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &d), CUDNN_STATUS_SUCCESS);
+    amp_cuda_forget_faults();
+    assert_int_equal(cudnn_double_leaks(), 2);
+    assert_string_equal(amp_cuda_fault(), "cuDNN: 1 descriptors were not destroyed");
+    amp_cuda_forget_faults();
+    cudnnBackendDestroyDescriptor(d);
+}
+
+static void the_handle_s_stream_is_the_one(void **state)
+{
+    (void)state;
+    recipe r = recipe_for(&shapes[0], FP32, 0, 1);
+    assert_int_equal(run(&r), CUDNN_STATUS_SUCCESS);
+    cudnnSetStream(handle, NULL);
+    assert_int_equal(run(&r), CUDNN_STATUS_SUCCESS);
+    assert_non_null(strstr(amp_cuda_fault(), "stream"));
+    amp_cuda_forget_faults();
+    cudaDeviceSynchronize();
+    release(&r);
+}
+
+/* ---- cuBLAS ---- */
+
+typedef struct product {
+    cublasHandle_t handle;
+    cublasOperation_t a_op, b_op;
+    int m, n, k, lda, ldb, ldc;
+    format in, out;
+    float alpha_beta[2];
+    const void *alpha, *beta;
+    cudaDataType_t a_type, b_type, c_type;
+    void *a, *b, *c;
+    int64_t a_count, b_count, c_count;
+    cublasComputeType_t compute;
+    cublasGemmAlgo_t algorithm;
+} product;
+
+static cublasHandle_t blas;
+
+static product product_of(int transpose_a, int transpose_b, int m, int n, int k, format in, format out)
+{
+    product p = { blas, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, k,
+        (transpose_a ? k : m) + 3, (transpose_b ? n : k) + 1, m + 2, in, out, { 1, 0 }, NULL, NULL, cublas_types[in],
+        cublas_types[in], cublas_types[out], NULL, NULL, NULL, 0, 0, 0, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT };
+    p.a_count = (int64_t)p.lda * (transpose_a ? m : k), p.b_count = (int64_t)p.ldb * (transpose_b ? k : n);
+    p.c_count = (int64_t)p.ldc * n;
+    p.a = device((size_t)p.a_count * sizes[in]), p.b = device((size_t)p.b_count * sizes[in]);
+    p.c = device((size_t)p.c_count * sizes[out]);
+    fill(in, p.a, p.a_count), fill(in, p.b, p.b_count), fill(out, p.c, p.c_count);
+    return p;
+}
+
+static cublasStatus_t multiply(const product *p)
+{
+    return cublasGemmEx(p->handle, p->a_op, p->b_op, p->m, p->n, p->k, p->alpha ? p->alpha : &p->alpha_beta[0], p->a, p->a_type,
+        p->lda, p->b, p->b_type, p->ldb, p->beta ? p->beta : &p->alpha_beta[1], p->c, p->c_type, p->ldc, p->compute, p->algorithm);
+}
+
+static void release_product(product *p) { cudaFree(p->a), cudaFree(p->b), cudaFree(p->c); }
+
+/* Between the columns of c lies what must not change. */
+static void check_product(product *p)
+{
+    double *before = malloc((size_t)p->c_count * sizeof *before);
+    assert_non_null(before);
+    for (int64_t i = 0; i < p->c_count; i++) before[i] = get(p->out, p->c, i);
+    if (p->alpha_beta[1] == 0)
+        for (int j = 0; j < p->n; j++) memset((char *)p->c + (size_t)j * (size_t)p->ldc * sizes[p->out], 0xff, (size_t)p->m * sizes[p->out]);
+    if (multiply(p) != CUBLAS_STATUS_SUCCESS) fail_msg("%s", cublas_double.rejection);
+    cudaStreamSynchronize(stream);
+    for (int j = 0; j < p->n; j++)
+        for (int i = 0; i < p->ldc; i++) {
+            int64_t to = i + (int64_t)j * p->ldc;
+            double want = i < p->m ? p->alpha_beta[1] * before[to] : before[to], magnitude = fabs(want);
+            for (int l = 0; i < p->m && l < p->k; l++) {
+                double a = get(p->in, p->a, p->a_op == CUBLAS_OP_T ? l + (int64_t)i * p->lda : i + (int64_t)l * p->lda);
+                double b = get(p->in, p->b, p->b_op == CUBLAS_OP_T ? j + (int64_t)l * p->ldb : l + (int64_t)j * p->ldb);
+                want += p->alpha_beta[0] * a * b;
+                magnitude += fabs(a * b);
+            }
+            assert_close(p->out, get(p->out, p->c, to), want, magnitude, "product", to);
+        }
+    free(before);
+    release_product(p);
+}
+
+static int begin_blas(void **state)
+{
+    return begin(state) || cublasCreate(&blas) || cublasSetStream(blas, stream) ||
+        cublasSetMathMode(blas, (cublasMath_t)(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
+}
+
+static int end_blas(void **state)
+{
+    cublasDestroy(blas);
+    return end(state);
+}
+
+static void products_are_right(void **state)
+{
+    (void)state;
+    static const struct { format in, out; } types[] = {
+        { FP32, FP32 }, { FP16, FP16 }, { FP16, FP32 }, { BF16, BF16 }, { BF16, FP32 } };
+    for (int transposes = 0; transposes < 4; transposes++)
+        for (size_t t = 0; t < COUNT(types); t++)
+            for (int beta = 0; beta < 2; beta++) {
+                product p = product_of(transposes & 1, transposes >> 1, 5, 7, 130, types[t].in, types[t].out);
+                p.alpha_beta[1] = (float)beta;
+                check_product(&p);
+            }
+    product p = product_of(1, 0, 16, 3, 9, FP16, FP32);
+    p.alpha_beta[0] = 0.5f, p.alpha_beta[1] = -3;
+    void *workspace = device(4096);
+    assert_int_equal(cublasSetWorkspace(blas, workspace, 4096), CUBLAS_STATUS_SUCCESS);
+    check_product(&p);
+    cudaFree(workspace);
+}
+
+/* A math mode that allows less exact sums gives less exact sums, and TF32 less exact inputs. */
+static void math_modes_show(void **state)
+{
+    (void)state;
+    static const struct { cublasMath_t mode; format f; } modes[] = { { CUBLAS_DEFAULT_MATH, FP16 }, { CUBLAS_TF32_TENSOR_OP_MATH, FP32 } };
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        product good = product_of(0, 0, 20, 20, 300, modes[i].f, modes[i].f), bad = good;
+        bad.c = device((size_t)bad.c_count * sizes[bad.out]);
+        memcpy(bad.c, good.c, (size_t)bad.c_count * sizes[bad.out]);
+        assert_int_equal(cublasSetMathMode(blas, (cublasMath_t)CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION), CUBLAS_STATUS_SUCCESS);
+        assert_int_equal(multiply(&good), CUBLAS_STATUS_SUCCESS);
+        assert_int_equal(cublasSetMathMode(blas, modes[i].mode), CUBLAS_STATUS_SUCCESS);
+        assert_int_equal(multiply(&bad), CUBLAS_STATUS_SUCCESS);
+        cudaStreamSynchronize(stream);
+        assert_memory_not_equal(good.c, bad.c, (size_t)bad.c_count * sizes[bad.out]);
+        cudaFree(bad.c);
+        release_product(&good);
+    }
+}
+
+static void products_run_late(void **state)
+{
+    (void)state;
+    product p = product_of(0, 0, 4, 4, 4, FP32, FP32);
+    float before = *(float *)p.c;
+    assert_int_equal(multiply(&p), CUBLAS_STATUS_SUCCESS);
+    assert_float_equal(*(float *)p.c, before, 0);
+    cudaStreamSynchronize(stream);
+    assert_true(*(float *)p.c != before);
+    release_product(&p);
+}
+
+#define SPOIL_PRODUCT(name, ...) static void name(product *p) { __VA_ARGS__; }
+SPOIL_PRODUCT(conjugated, p->a_op = CUBLAS_OP_C)
+SPOIL_PRODUCT(empty, p->k = 0)
+SPOIL_PRODUCT(narrow_a, p->lda = p->m - 1)
+SPOIL_PRODUCT(narrow_b, p->ldb = p->k - 1)
+SPOIL_PRODUCT(narrow_c, p->ldc = p->m - 1)
+SPOIL_PRODUCT(wide_c, p->ldc += 1)
+SPOIL_PRODUCT(other_type, p->b_type = CUDA_R_16BF)
+SPOIL_PRODUCT(other_output, p->c_type = CUDA_R_16BF)
+SPOIL_PRODUCT(half_arithmetic, p->compute = CUBLAS_COMPUTE_16F)
+SPOIL_PRODUCT(some_algorithm, p->algorithm = CUBLAS_GEMM_ALGO3)
+SPOIL_PRODUCT(no_alpha, cudaMalloc((void **)&p->alpha, 4))
+SPOIL_PRODUCT(host_a, p->a = host_memory)
+SPOIL_PRODUCT(odd_b, p->b = (char *)p->b + 1)
+SPOIL_PRODUCT(null_c, p->c = NULL)
+SPOIL_PRODUCT(c_is_a, p->c = p->a)
+SPOIL_PRODUCT(handleless, p->handle = NULL)
+
+static void misuse_of_products_is_seen(void **state)
+{
+    (void)state;
+    static const struct { void (*spoil)(product *); const char *text; } wrong[] = {
+        { conjugated, "operation 2 on A" }, { empty, "sizes 4, 4, 0" }, { narrow_a, "A: leading dimension" },
+        { narrow_b, "B: leading dimension" }, { narrow_c, "C: leading dimension" }, { wide_c, "C is not" },
+        { other_type, "types" }, { other_output, "types" }, { half_arithmetic, "not computed in fp32" },
+        { some_algorithm, "algorithm" }, { no_alpha, "to be the host's" }, { host_a, "A is not" }, { odd_b, "B: 0x" },
+        { null_c, "C is not" }, { c_is_a, "C overlaps A" }, { handleless, "no handle" } };
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        product p = product_of(0, 0, 4, 4, 4, FP16, FP16), all_right = p;
+        wrong[i].spoil(&p);
+        assert_int_not_equal(multiply(&p), CUBLAS_STATUS_SUCCESS);
+        assert_seen(cublas_double.rejected, wrong[i].text, cublas_double.rejection, i);
+        cublas_double.rejected = 0;
+        if (p.alpha) cudaFree((void *)p.alpha);
+        release_product(&all_right);
+    }
+    assert_int_equal(cublas_double.products, 0);
+    assert_int_equal(cublas_double_leaks(), 1);
+    amp_cuda_forget_faults();
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+#define BLAS_TEST(function) cmocka_unit_test_setup_teardown(function, begin_blas, end_blas)
+    const struct CMUnitTest tests[] = {
+        TEST(convolutions_are_right), TEST(poor_engines_are_poor), TEST(convolutions_run_late), TEST(engines_fail_when_told),
+        TEST(misuse_is_seen), TEST(descriptors_live_as_they_should), TEST(what_is_left_is_told),
+        TEST(the_handle_s_stream_is_the_one), BLAS_TEST(products_are_right), BLAS_TEST(math_modes_show),
+        BLAS_TEST(products_run_late), BLAS_TEST(misuse_of_products_is_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
