@@ -3,7 +3,15 @@
 # plugin has flags of its own.
 
 AMP_SOURCES = $(wildcard $(addprefix $(AMP_DIR)/, tensor/*.c backend/cpu/*.c layers/*.c amp/*.c host/*.c commands/*.c))
-OBJ += $(patsubst $(AMP_DIR)/%.c, amp/%.o, $(AMP_SOURCES))
+ifeq ($(GPU), 1)
+ifneq ($(CUDNN), 1)
+$(error AMP=1 with GPU=1 computes with cuDNN: add CUDNN=1)
+endif
+AMP_SOURCES += $(wildcard $(AMP_DIR)/backend/cuda/*.c)
+AMP_KERNELS = $(wildcard $(AMP_DIR)/backend/cuda/*.cu)
+LDFLAGS += -ldl
+endif
+OBJ += $(patsubst $(AMP_DIR)/%.c, amp/%.o, $(AMP_SOURCES)) $(patsubst $(AMP_DIR)/%.cu, amp/%.o, $(AMP_KERNELS))
 
 COMMON += -DAMP -I$(AMP_DIR)/include/
 LDFLAGS += -ldnnl -fopenmp
@@ -15,8 +23,12 @@ $(OBJDIR)amp/%_avx2.o: AMP_CFLAGS += -mavx2 -mfma -mf16c
 $(OBJDIR)amp/%_avx512.o: AMP_CFLAGS += -march=x86-64-v4 -mprefer-vector-width=512
 endif
 
-AMP_HEADERS = $(wildcard $(addprefix $(AMP_DIR)/, *.mk include/*.h */*.h */*/*.h))
+AMP_HEADERS = $(wildcard $(addprefix $(AMP_DIR)/, *.mk include/*.h */*.h */*/*.h */*/*.cuh))
 
 $(OBJDIR)amp/%.o: $(AMP_DIR)/%.c $(AMP_HEADERS) $(DEPS)
 	@mkdir -p $(@D)
 	$(CC) $(COMMON) $(AMP_CFLAGS) -c $< -o $@
+
+$(OBJDIR)amp/%.o: $(AMP_DIR)/%.cu $(AMP_HEADERS) $(DEPS)
+	@mkdir -p $(@D)
+	$(NVCC) $(ARCH) $(COMMON) -std=c++17 -O3 -I$(AMP_DIR) --compiler-options "-Wall -fPIC" -c $< -o $@

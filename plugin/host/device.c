@@ -73,7 +73,6 @@ static amp_host_arrays gpu_arrays_of(layer *l)
         a.state[0] = l->h_gpu;
         a.state[1] = l->c_gpu;
     }
-    if (l->type == L2NORM) a.scales = NULL; /* a buffer of its forward's */
     return a;
 }
 #endif

@@ -29,6 +29,9 @@ static amp_status forward(struct darknet_amp *amp, network *net, amp_error *erro
 {
     if (net->n != amp->layer_count)
         return amp_fail(error, AMP_BAD_NETWORK, "amp: this command cuts the network to %d of its %d layers; run it with -amp off", net->n, amp->layer_count);
+    if (amp_host_on_gpu(net) && net->batch > amp->batch)
+        return amp_fail(error, AMP_BAD_NETWORK, "amp: batch grew from %d to %d, but Darknet made its input on the GPU for %d; set batch "
+                        "in the .cfg", amp->batch, net->batch, amp->batch);
     amp_plan_key key = key_of(net);
     if (!amp_engine_has_plan(amp->engine, &key)) {
         amp_network_desc described;
