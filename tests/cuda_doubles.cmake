@@ -5,6 +5,7 @@
 #   test_cuda_library_doubles  those of cuDNN and cuBLAS compute what they should, and see misuse
 #   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
 #   test_cuda_double_*         the conformance tests
+#   test_cuda_backend          the backend around its kernels, and each call beneath it failing
 #   test_cuda_compiles         nvcc takes every .cu file, for every architecture that it knows from 7.5 up
 find_package(CUDAToolkit QUIET)
 find_path(CUDA_HEADERS cuda_fp16.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include
@@ -56,6 +57,7 @@ set(cuda_double_sources doubles/cuda_shim.cc doubles/cuda_runtime_double.cc ${cu
 if(EXISTS ${cuda_room}/cuda.c AND cuda_library_doubles AND CUDNN_INCLUDE_DIR)
     list(APPEND cuda_double_sources ${cuda_c} ${cuda_library_doubles})
     target_include_directories(cuda_double_settings SYSTEM INTERFACE ${CUDNN_INCLUDE_DIR})
+    set(cuda_double_whole ON)
 endif()
 add_library(cuda_double OBJECT ${cuda_double_sources})
 set_target_properties(cuda_double PROPERTIES C_EXTENSIONS OFF CXX_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON)
@@ -75,6 +77,9 @@ foreach(test ${conformance_tests})
     cuda_double_test(${name} ${test}.c conformance/machine_cuda_double.c)
 endforeach()
 
+if(cuda_double_whole)
+    cuda_double_test(test_cuda_backend cuda_backend.c)
+endif()
 cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
 
 cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu)

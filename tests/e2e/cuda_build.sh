@@ -1,4 +1,4 @@
-# Darknet with GPU=1 CUDNN=1 compiles and links with the CUDA toolkit of this machine; running it takes a GPU.
+# Darknet with GPU=1 CUDNN=1 AMP=1 compiles and links with the CUDA toolkit of this machine; running it takes a GPU.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 command -v nvcc > /dev/null || skip 'there is no nvcc (the CUDA toolkit)'
@@ -13,6 +13,14 @@ flags=$(make -n GPU=1 CUDNN=1 | grep -m 1 -o '\-gencode.*code=[^ ]*') ||
 echo '__global__ void nothing() {}' > nothing.cu
 nvcc $flags -c nothing.cu || fail "nvcc does not take $flags"
 one=$(nvcc --list-gpu-code | sed -n 1p)
-make -j"$(nproc)" GPU=1 CUDNN=1 OPTS=-O0 ARCH="-arch=$one" > ../log 2>&1 ||
-    fail "make GPU=1 CUDNN=1: $(grep -m 5 -i error ../log)"
+! make -n GPU=1 AMP=1 > ../log 2>&1 || fail 'make GPU=1 AMP=1 goes without cuDNN'
+grep -q 'add CUDNN=1' ../log || fail "make GPU=1 AMP=1 does not say what to add: $(tail -3 ../log)"
+make -j"$(nproc)" GPU=1 CUDNN=1 AMP=1 OPTS=-O0 ARCH="-arch=$one" > ../log 2>&1 ||
+    fail "make GPU=1 CUDNN=1 AMP=1: $(grep -m 5 -i error ../log)"
 nm darknet | grep -q forward_network_gpu || fail 'the program holds no GPU code'
+nm libdarknet.so | grep -q ' T amp_cuda_backend_create' || fail 'the library holds no CUDA backend'
+missing=$(nm -u libdarknet.so | grep -o 'amp_.*' || true)
+[ -z "$missing" ] || fail "the library lacks $missing"
+# All of it, and not only what the program asks for, finds what it needs.
+echo 'void *amp_cuda_backend_create(void *); int main(void) { return !amp_cuda_backend_create; }' > all.c
+cc all.c ./libdarknet.so -o all 2> ../log || fail "the CUDA backend does not link: $(tail -3 ../log)"

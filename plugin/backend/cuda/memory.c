@@ -40,12 +40,13 @@ amp_status amp_cuda_take(amp_backend *backend, size_t bytes, const char *what, v
     return amp_cuda_fail(status, "cudaMalloc", __FILE__, __LINE__, error);
 }
 
-/* A failure here is one of work queued before: it stays with the device, and the next call that can say so meets it. */
+/* A failure here is one of work queued before. If it matters it stays with the device, and the next call that can say so meets
+ * it; if not, the next launch must not be blamed for it. */
 void amp_cuda_release(amp_backend *backend, void *memory)
 {
     if (!memory) return;
-    cudaStreamSynchronize(amp_cuda_of(backend)->stream);
-    cudaFree(memory);
+    cudaError_t waited = cudaStreamSynchronize(amp_cuda_of(backend)->stream), freed = cudaFree(memory);
+    if (waited != cudaSuccess || freed != cudaSuccess) cudaGetLastError();
 }
 
 amp_status amp_cuda_allocate(amp_backend *backend, size_t bytes, void **out, amp_error *error)

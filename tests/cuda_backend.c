@@ -1,0 +1,476 @@
+/* The CUDA backend around its kernels: what it says of the GPU, memory, the life of convolutions, and what it does when a call to
+ * CUDA, cuDNN or cuBLAS fails, all against their doubles. That its numbers are right is seen by the conformance tests. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/cuda.h"
+#include "doubles/cublas_double.h"
+#include "doubles/cuda_doubles.h"
+#include "doubles/cudnn_double.h"
+#include "tensor/half.h"
+
+enum { GIB = 1 << 30, ENGINES = 3 };
+
+/* Three engines that all give the same bits, and one that does not in every run. */
+static void some_engines(void)
+{
+    cudnn_double_reset();
+    cudnn_double.engines = 0;
+    cudnn_double.engine[cudnn_double.engines++] = (cudnn_double_engine){ .index = 9, .tensor_core = 1, .nondeterministic = 1 };
+    for (int i = 0; i < ENGINES; i++)
+        cudnn_double.engine[cudnn_double.engines++] =
+            (cudnn_double_engine){ .index = 10 + i, .tensor_core = 1, .workspace = (int64_t)(3 - i) << 20 };
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    some_engines();
+    cublas_double_reset();
+    amp_cuda_device_is(9, 0, 4, (size_t)8 * GIB);
+    unsetenv("AMP_CUDA_TUNE");
+    unsetenv("AMP_CUDA_DETERMINISTIC");
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    cudnn_double_leaks();
+    cublas_double_leaks();
+    if (amp_cuda_allocations()) amp_cuda_report("%d allocations are alive", amp_cuda_allocations());
+    if (amp_cuda_faults()) print_message("%s\n", amp_cuda_fault());
+    int faults = amp_cuda_faults();
+    amp_cuda_forget_faults();
+    return faults;
+}
+
+static amp_backend *opened(void)
+{
+    amp_error error = { 0 };
+    amp_backend *b = amp_cuda_backend_create(&error);
+    if (!b) fail_msg("%s", error.message);
+    return b;
+}
+
+#define OK(call) do { amp_error error = { 0 }, *e = &error; if ((call) != AMP_OK) fail_msg("%s", error.message); } while (0)
+
+/* ---- the GPU ---- */
+
+static void it_says_what_it_runs_on(void **state)
+{
+    (void)state;
+    amp_backend *b = opened();
+    assert_string_equal(b->name, "cuda");
+    static const char *const parts[] = { "GPU 0: ", "double of a GPU", "capability 9.0", "8192 MiB", "CUDA 1", "cuDNN ", "cuBLAS 1" };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!strstr(b->description, parts[i])) fail_msg("%s: no %s", b->description, parts[i]);
+    b->destroy(b);
+}
+
+static void capability_decides_what_a_dtype_is_good_for(void **state)
+{
+    (void)state;
+    static const struct { int major, minor; amp_dtype dtype; amp_support support; const char *note; } cases[] = {
+        { 6, 1, AMP_FP16, AMP_SUPPORT_STORAGE, "6.1 has no Tensor Cores" },
+        { 6, 1, AMP_BF16, AMP_SUPPORT_NONE, "dtype=fp16 or dtype=fp32" },
+        { 6, 1, AMP_FP32, AMP_SUPPORT_NATIVE, NULL },
+        { 7, 0, AMP_FP16, AMP_SUPPORT_NATIVE, NULL },
+        { 7, 5, AMP_BF16, AMP_SUPPORT_NONE, "(this one: 7.5): set dtype=fp16" },
+        { 8, 0, AMP_BF16, AMP_SUPPORT_NATIVE, NULL },
+        { 9, 0, AMP_FP16, AMP_SUPPORT_NATIVE, NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char note[256];
+        amp_cuda_device_is(cases[i].major, cases[i].minor, 4, GIB);
+        amp_backend *b = opened();
+        assert_int_equal(b->supports(b, cases[i].dtype, note), cases[i].support);
+        if (cases[i].note) assert_non_null(strstr(note, cases[i].note));
+        else assert_string_equal(note, "");
+        b->destroy(b);
+    }
+}
+
+static void settings_of_the_environment_are_checked(void **state)
+{
+    (void)state;
+    static const char *const bad[] = { "-1", "101", "8x", "fast" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        amp_error error = { 0 };
+        setenv("AMP_CUDA_TUNE", bad[i], 1);
+        assert_null(amp_cuda_backend_create(&error));
+        assert_int_equal(error.status, AMP_BAD_CONFIG);
+        assert_non_null(strstr(error.message, "AMP_CUDA_TUNE"));
+        assert_non_null(strstr(error.message, bad[i]));
+        assert_non_null(strstr(error.message, "0 to 100"));
+    }
+}
+
+static void without_a_gpu_the_line_says_what_to_do(void **state)
+{
+    (void)state;
+    amp_error error = { 0 };
+    amp_cuda_fail_call("cudaGetDevice", 1, cudaErrorNoDevice);
+    assert_null(amp_cuda_backend_create(&error));
+    assert_int_equal(error.status, AMP_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "cudaErrorNoDevice"));
+    assert_non_null(strstr(error.message, "nvidia-smi"));
+    assert_non_null(strstr(error.message, "cuda.c:"));
+}
+
+/* ---- memory ---- */
+
+static void out_of_memory_says_how_much_and_what_would_fit(void **state)
+{
+    (void)state;
+    amp_error error = { 0 };
+    void *held, *p = &error;
+    amp_cuda_device_is(9, 0, 4, (size_t)64 << 20);
+    amp_backend *b = opened();
+    OK(b->allocate(b, (size_t)40 << 20, &held, e));
+    assert_int_equal((size_t)held % 256, 0);
+    assert_int_equal(b->allocate(b, (size_t)60 << 20, &p, &error), AMP_NO_MEMORY);
+    assert_null(p);
+    assert_non_null(strstr(error.message, "60 MiB of activations"));
+    assert_non_null(strstr(error.message, "24 of 64 MiB of GPU 0 are free"));
+    assert_non_null(strstr(error.message, "3 times the subdivisions"));
+    OK(b->zero(b, held, 4096, e));
+    OK(b->scale(b, held, 1024, 2, e)); /* whose launch is not blamed for it */
+    assert_int_equal(b->allocate(b, (size_t)-1, &p, &error), AMP_NO_MEMORY);
+    OK(b->allocate(b, 0, &p, e));
+    assert_null(p);
+    b->release(b, NULL);
+    b->release(b, held);
+    b->destroy(b);
+}
+
+/* Pinned memory is read when the stream gets there, unless somebody waits. */
+static void what_was_uploaded_may_be_overwritten_at_once(void **state)
+{
+    (void)state;
+    amp_backend *b = opened();
+    void *first, *second, *pinned;
+    unsigned char back[64];
+    OK(b->allocate(b, 64, &first, e));
+    OK(b->allocate(b, 64, &second, e));
+    assert_int_equal(cudaMallocHost(&pinned, 64), cudaSuccess);
+    memset(pinned, 7, 64);
+    OK(b->upload(b, first, pinned, 64, e));
+    memset(pinned, 9, 64);
+    OK(b->upload(b, second, first, 64, e)); /* from device to device */
+    OK(b->zero(b, first, 64, e));
+    OK(b->download(b, back, second, 64, e));
+    for (int i = 0; i < 64; i++) assert_int_equal(back[i], 7);
+    OK(b->download(b, back, first, 64, e));
+    for (int i = 0; i < 64; i++) assert_int_equal(back[i], 0);
+    OK(b->synchronize(b, e));
+    cudaFreeHost(pinned);
+    b->release(b, first);
+    b->release(b, second);
+    b->destroy(b);
+}
+
+static void scratch_grows_and_is_given_back(void **state)
+{
+    (void)state;
+    amp_backend *b = opened();
+    void *first, *second, *third;
+    OK(amp_cuda_scratch(b, 1000, &first, e));
+    OK(amp_cuda_scratch(b, 500, &second, e));
+    assert_ptr_equal(first, second);
+    OK(b->zero(b, first, 1000, e)); /* queued; growing must wait for it */
+    OK(amp_cuda_scratch(b, (size_t)5 << 20, &third, e));
+    assert_int_equal((size_t)third % 256, 0);
+    assert_true(amp_cuda_bytes() < (size_t)7 << 20);
+    b->destroy(b);
+}
+
+/* ---- convolutions ---- */
+
+static const amp_conv_desc three_by_three = { { 2, 16, 6, 5 }, 8, 3, 3, 1, 1, 1, AMP_FP16, 1, 1 };
+static const amp_conv_desc connected = { { 3, 4, 2, 2 }, 5, 2, 2, 1, 0, 1, AMP_BF16, 1, 1 };
+
+static int executed(void)
+{
+    int sum = 0;
+    for (int i = 0; i < cudnn_double.engines; i++) sum += cudnn_double.engine[i].executed;
+    return sum;
+}
+
+static void engines_are_timed_once_per_shape(void **state)
+{
+    (void)state;
+    amp_backend *b = opened();
+    amp_conv *first, *second;
+    size_t before = amp_cuda_bytes();
+    OK(b->conv_create(b, &three_by_three, &first, e));
+    assert_int_equal(executed(), 4 * 4 * (1 + ENGINES)); /* passes × runs × engines */
+    assert_true(amp_cuda_bytes() <= before); /* nothing of what it took is left */
+    OK(b->conv_create(b, &three_by_three, &second, e));
+    assert_int_equal(executed(), 4 * 4 * (1 + ENGINES));
+    b->conv_destroy(b, first);
+    b->conv_destroy(b, second);
+    b->conv_destroy(b, NULL);
+    b->destroy(b);
+}
+
+static void tuning_may_be_off_or_short_of_memory(void **state)
+{
+    (void)state;
+    for (int off = 0; off < 2; off++) {
+        amp_conv_desc large = three_by_three;
+        large.x.h = large.x.w = 512;
+        if (off) setenv("AMP_CUDA_TUNE", "0", 1);
+        else amp_cuda_device_is(9, 0, 4, (size_t)20 << 20);
+        amp_backend *b = opened();
+        amp_conv *conv;
+        OK(b->conv_create(b, &large, &conv, e));
+        assert_int_equal(executed(), 0);
+        b->conv_destroy(b, conv);
+        b->destroy(b);
+    }
+}
+
+static void deterministic_runs_use_no_clock_and_no_chance(void **state)
+{
+    (void)state;
+    setenv("AMP_CUDA_DETERMINISTIC", "1", 1);
+    amp_backend *b = opened();
+    amp_conv *conv;
+    void *x, *y;
+    float *w;
+    OK(b->conv_create(b, &three_by_three, &conv, e));
+    assert_int_equal(executed(), 0);
+    OK(b->allocate(b, 2 * 16 * 6 * 5 * 2, &x, e));
+    OK(b->allocate(b, 2 * 8 * 6 * 5 * 2, &y, e));
+    OK(b->allocate(b, 8 * 16 * 9 * 4, (void **)&w, e));
+    OK(b->zero(b, x, 2 * 16 * 6 * 5 * 2, e));
+    OK(b->zero(b, w, 8 * 16 * 9 * 4, e));
+    OK(b->conv_load_weights(b, conv, w, e));
+    OK(b->conv_forward(b, conv, x, NULL, y, e));
+    OK(b->synchronize(b, e));
+    assert_int_equal(cudnn_double.engine[0].executed, 0);
+    assert_int_equal(cudnn_double.engine[1].executed, 1);
+    b->release(b, x);
+    b->release(b, y);
+    b->release(b, w);
+    b->conv_destroy(b, conv);
+    b->destroy(b);
+}
+
+static void inference_makes_no_plans_for_backward(void **state)
+{
+    (void)state;
+    amp_conv_desc inference = three_by_three;
+    inference.training = 0;
+    amp_backend *b = opened();
+    amp_conv *conv;
+    OK(b->conv_create(b, &inference, &conv, e));
+    assert_int_equal(executed(), 4 * (1 + ENGINES));
+    b->conv_destroy(b, conv);
+    b->destroy(b);
+}
+
+static void cublas_is_started_by_the_first_connected_layer(void **state)
+{
+    (void)state;
+    amp_backend *b = opened();
+    amp_conv *conv, *first, *second;
+    OK(b->conv_create(b, &three_by_three, &conv, e));
+    assert_int_equal(cublas_double.handles, 0);
+    OK(b->conv_create(b, &connected, &first, e));
+    OK(b->conv_create(b, &connected, &second, e));
+    assert_int_equal(cublas_double.handles, 1);
+    b->conv_destroy(b, conv);
+    b->conv_destroy(b, first);
+    b->conv_destroy(b, second);
+    b->destroy(b);
+}
+
+/* ---- failures ---- */
+
+typedef struct life {
+    amp_backend *backend;
+    amp_conv *conv;
+    void *x, *y, *dx, *dy;
+    float *w, *dw, *bias;
+    float result[5000]; /* y, dx and dw, at the end */
+    size_t results;
+} life;
+
+static amp_status made(life *l, size_t bytes, void *out, amp_error *error)
+{
+    float numbers[2048];
+    for (int i = 0; i < 2048; i++) numbers[i] = amp_bits_float(0x3c003c00u + (uint32_t)(i % 7) * 0x00400040u); /* good in fp16, too */
+    assert_true(bytes <= sizeof numbers);
+    AMP_TRY(l->backend->allocate(l->backend, bytes, (void **)out, error));
+    return l->backend->upload(l->backend, *(void **)out, numbers, bytes, error);
+}
+
+static amp_status fetch(life *l, const void *from, size_t bytes, amp_error *error)
+{
+    assert_true(l->results + bytes <= sizeof l->result);
+    AMP_TRY(l->backend->download(l->backend, (char *)l->result + l->results, from, bytes, error));
+    l->results += bytes;
+    return AMP_OK;
+}
+
+/* Everything that a layer asks for. */
+static amp_status work(life *l, const amp_conv_desc *d, amp_error *error)
+{
+    amp_backend *b = l->backend;
+    const amp_shape y = amp_conv_output(d);
+    const size_t x_bytes = amp_shape_count(d->x) * 2, y_bytes = amp_shape_count(y) * 2;
+    const size_t w_bytes = (size_t)d->k * d->x.c * d->size_h * d->size_w * 4;
+    AMP_TRY(made(l, x_bytes, &l->x, error));
+    AMP_TRY(made(l, y_bytes, &l->y, error));
+    AMP_TRY(made(l, x_bytes, &l->dx, error));
+    AMP_TRY(made(l, y_bytes, &l->dy, error));
+    AMP_TRY(made(l, w_bytes, &l->w, error));
+    AMP_TRY(made(l, w_bytes, &l->dw, error));
+    AMP_TRY(made(l, (size_t)d->k * 4, &l->bias, error));
+    AMP_TRY(b->zero(b, l->dw, w_bytes, error));
+    AMP_TRY(b->conv_create(b, d, &l->conv, error));
+    AMP_TRY(b->conv_load_weights(b, l->conv, l->w, error));
+    AMP_TRY(b->conv_forward(b, l->conv, l->x, l->bias, l->y, error));
+    AMP_TRY(b->conv_backward_weights(b, l->conv, l->x, l->dy, l->dw, error));
+    AMP_TRY(b->conv_backward_data(b, l->conv, l->dy, l->dx, 0, error));
+    AMP_TRY(b->conv_backward_data(b, l->conv, l->dy, l->dx, 1, error));
+    AMP_TRY(b->synchronize(b, error));
+    AMP_TRY(fetch(l, l->y, y_bytes, error));
+    AMP_TRY(fetch(l, l->dx, x_bytes, error));
+    return fetch(l, l->dw, w_bytes, error);
+}
+
+static amp_status live(life *l, const amp_conv_desc *d, amp_error *error)
+{
+    memset(l, 0, sizeof *l);
+    error->message[0] = 0;
+    l->backend = amp_cuda_backend_create(error);
+    if (!l->backend) return error->status;
+    amp_status status = work(l, d, error);
+    void *all[] = { l->x, l->y, l->dx, l->dy, l->w, l->dw, l->bias };
+    l->backend->conv_destroy(l->backend, l->conv);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) l->backend->release(l->backend, all[i]);
+    l->backend->destroy(l->backend);
+    return status;
+}
+
+/* One life in which `call` failed: it ended well, with the same numbers, or with one line that names the call. */
+static int judge(const life *l, const life *good, amp_status status, const amp_error *error, const char *call)
+{
+    if (amp_cuda_faults()) fail_msg("%s failed: %s", call, amp_cuda_fault());
+    if (amp_cuda_allocations() || cudnn_double.descriptors || cudnn_double.handles || cublas_double.handles)
+        fail_msg("%s failed: %d allocations, %d descriptors, %d and %d handles are left", call, amp_cuda_allocations(),
+                 cudnn_double.descriptors, cudnn_double.handles, cublas_double.handles);
+    if (status == AMP_OK) {
+        assert_int_equal(l->results, good->results);
+        assert_memory_equal(l->result, good->result, good->results);
+        return 0;
+    }
+    assert_int_equal(status, error->status);
+    assert_null(strchr(error->message, '\n'));
+    if (!strstr(error->message, call)) fail_msg("%s failed, and the line is: %s", call, error->message);
+    return 1;
+}
+
+static life good, bad;
+
+static void any_call_of_cuda_may_fail(void **state)
+{
+    (void)state;
+    static const struct { const char *function, *named; int status, calls, seen; } cases[] = {
+        { "cudaGetDevice", "cudaGetDevice", cudaErrorUnknown, 1, 1 },
+        { "cudaGetDeviceProperties", "cudaGetDeviceProperties", cudaErrorUnknown, 1, 1 },
+        { "cudaStreamCreate", "cudaStreamCreate", cudaErrorUnknown, 1, 1 },
+        { "cudaMalloc", "cudaMalloc", cudaErrorUnknown, 13, 8 },
+        { "cudaMalloc", "no memory for 1 MiB of ", cudaErrorMemoryAllocation, 13, 8 },
+        { "cudaPointerGetAttributes", "cudaPointerGetAttributes", cudaErrorUnknown, 7, 7 },
+        { "cudaMemcpyAsync", "cudaMemcpyAsync", cudaErrorUnknown, 10, 10 },
+        { "cudaMemsetAsync", "cudaMemsetAsync", cudaErrorUnknown, 4, 1 },
+        { "cudaStreamSynchronize", "cudaStreamSynchronize", cudaErrorUnknown, 11, 7 },
+        { "cudaEventCreate", "cudaEventCreate", cudaErrorUnknown, 2, 2 },
+        { "cudaEventRecord", "cudaEventRecord", cudaErrorUnknown, 12, 0 },
+        { "cudaEventSynchronize", "cudaEventSynchronize", cudaErrorUnknown, 12, 0 },
+        { "cudaEventElapsedTime", "cudaEventElapsedTime", cudaErrorUnknown, 12, 0 },
+        { "launch", "cudaGetLastError", cudaErrorInvalidConfiguration, 3, 3 },
+    };
+    amp_error error;
+    setenv("AMP_CUDA_TUNE", "2", 1);
+    assert_int_equal(live(&good, &three_by_three, &error), AMP_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int seen = 0;
+        for (int call = 1; call <= cases[i].calls; call++) {
+            some_engines();
+            amp_cuda_fail_call(cases[i].function, call, cases[i].status);
+            amp_status status = live(&bad, &three_by_three, &error);
+            amp_cuda_fail_call(cases[i].function, 0, cudaSuccess);
+            seen += judge(&bad, &good, status, &error, cases[i].named);
+        }
+        if (seen < cases[i].seen) fail_msg("%s failed %d times, and %d were told", cases[i].function, cases[i].calls, seen);
+    }
+}
+
+static void any_call_of_cudnn_may_fail(void **state)
+{
+    (void)state;
+    amp_error error;
+    setenv("AMP_CUDA_TUNE", "2", 1);
+    some_engines();
+    assert_int_equal(live(&good, &three_by_three, &error), AMP_OK);
+    /* cuda_graph.c lets each call fail in turn; here, all the way up, some. */
+    const int calls = cudnn_double.calls, step = calls / 60 + 1;
+    int seen = 0;
+    for (int call = 1; call <= calls; call += call < 10 ? 1 : step) {
+        some_engines();
+        cudnn_double.fail_at = call;
+        cudnn_double.failure = CUDNN_STATUS_EXECUTION_FAILED;
+        amp_status status = live(&bad, &three_by_three, &error);
+        assert_non_null(cudnn_double.failed);
+        seen += judge(&bad, &good, status, &error, cudnn_double.failed);
+    }
+    assert_true(seen > 20);
+}
+
+static void any_call_of_cublas_may_fail(void **state)
+{
+    (void)state;
+    amp_error error;
+    cublas_double_reset();
+    assert_int_equal(live(&good, &connected, &error), AMP_OK);
+    const int calls = cublas_double.calls;
+    int seen = 0;
+    for (int call = 1; call <= calls; call++) {
+        cublas_double_reset();
+        cublas_double.fail_at = call;
+        cublas_double.failure = CUBLAS_STATUS_EXECUTION_FAILED;
+        amp_status status = live(&bad, &connected, &error);
+        assert_non_null(cublas_double.failed);
+        if (strstr(cublas_double.failed, "GetProperty")) assert_int_equal(status, AMP_OK); /* it is for a text only */
+        else assert_int_equal(status, AMP_BACKEND_FAILED);
+        seen += judge(&bad, &good, status, &error, cublas_double.failed);
+        if (status != AMP_OK) assert_non_null(strstr(error.message, "gemm.c:"));
+    }
+    assert_true(seen >= 7); /* a handle, its stream, its math, four products */
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(it_says_what_it_runs_on), TEST(capability_decides_what_a_dtype_is_good_for),
+        TEST(settings_of_the_environment_are_checked), TEST(without_a_gpu_the_line_says_what_to_do),
+        TEST(out_of_memory_says_how_much_and_what_would_fit), TEST(what_was_uploaded_may_be_overwritten_at_once),
+        TEST(scratch_grows_and_is_given_back), TEST(engines_are_timed_once_per_shape),
+        TEST(tuning_may_be_off_or_short_of_memory), TEST(deterministic_runs_use_no_clock_and_no_chance),
+        TEST(inference_makes_no_plans_for_backward), TEST(cublas_is_started_by_the_first_connected_layer),
+        TEST(any_call_of_cuda_may_fail), TEST(any_call_of_cudnn_may_fail), TEST(any_call_of_cublas_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
