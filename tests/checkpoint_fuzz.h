@@ -23,13 +23,13 @@ static uint64_t fuzz_state(const memory_network *n)
     amp_checksum_add(&sum, n->statistics, sizeof n->statistics);
     for (int i = 0; i < e.param_count; i++) {
         size_t bytes = e.params[i].count * sizeof(float);
-        amp_checksum_add(&sum, e.params[i].grad, bytes);
+        amp_checksum_add(&sum, memory_here(e.params[i].grad), bytes);
         if (!e.adam) continue;
-        amp_checksum_add(&sum, e.params[i].m, bytes);
-        amp_checksum_add(&sum, e.params[i].v, bytes);
+        amp_checksum_add(&sum, memory_here(e.params[i].m), bytes);
+        amp_checksum_add(&sum, memory_here(e.params[i].v), bytes);
     }
     for (int i = 0; i < e.statistics_count; i++)
-        amp_checksum_add(&sum, e.statistics[i].committed, e.statistics[i].count * sizeof(float));
+        amp_checksum_add(&sum, memory_here(e.statistics[i].committed), e.statistics[i].count * sizeof(float));
     amp_checksum_add(&sum, amp_engine_scaler(n->engine), sizeof(amp_scaler));
     return amp_checksum_value(&sum);
 }
@@ -151,11 +151,14 @@ static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *c
         REQUIRE(!amp_scaler_problem(amp_engine_scaler(networks[i]->engine)));
         REQUIRE(!*note || is_one_line(note));
         amp_engine_state e = amp_engine_state_of(networks[i]->engine);
-        for (int p = 0; p < e.param_count; p++)
+        for (int p = 0; p < e.param_count; p++) {
+            const float *momentum = memory_here(e.params[p].momentum);
+            const float *m = e.adam ? memory_here(e.params[p].m) : NULL, *v = e.adam ? memory_here(e.params[p].v) : NULL;
             for (size_t k = 0; k < e.params[p].count; k++) {
-                REQUIRE(amp_is_finite(e.params[p].momentum[k]));
-                if (e.adam) REQUIRE(amp_is_finite(e.params[p].m[k]) && amp_is_finite(e.params[p].v[k]) && e.params[p].v[k] >= 0);
+                REQUIRE(amp_is_finite(momentum[k]));
+                if (e.adam) REQUIRE(amp_is_finite(m[k]) && amp_is_finite(v[k]) && v[k] >= 0);
             }
+        }
     }
     amp_checkpoint_free(c);
     return 1;

@@ -1,5 +1,8 @@
 /* An engine over a network of three layers and a backend that only has memory: what sidecars need, without Darknet and without
- * a library. It cannot run. */
+ * a library. It cannot run.
+ *
+ * Its memory is like a device's: the backend's addresses are not the program's, and whoever reads there himself crashes. What lies
+ * at one of them, memory_here says. */
 #ifndef MEMORY_NETWORK_H
 #define MEMORY_NETWORK_H
 
@@ -8,29 +11,57 @@
 #include <string.h>
 
 #include "amp/engine.h"
+#include "tensor/half.h"
 
 #define REQUIRE(condition) \
     do { if (!(condition)) { fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); abort(); } } while (0)
 
 /* ---- a backend that only has memory ---- */
 
+/* No address of a program has its topmost bit set. */
+#define MEMORY_FAR ((uintptr_t)1 << (8 * sizeof(uintptr_t) - 1))
+
+static void *memory_there(void *here) { return (void *)((uintptr_t)here | MEMORY_FAR); }
+static void *memory_here(const void *there)
+{
+    REQUIRE((uintptr_t)there & MEMORY_FAR);
+    return (void *)((uintptr_t)there & ~MEMORY_FAR);
+}
+
 static amp_status memory_allocate(amp_backend *b, size_t bytes, void **out, amp_error *error)
 {
     (void)b; (void)error;
     REQUIRE((*out = calloc(1, bytes + 1)) != NULL);
+    *out = memory_there(*out);
     return AMP_OK;
 }
-static void memory_release(amp_backend *b, void *memory) { (void)b; free(memory); }
+static void memory_release(amp_backend *b, void *memory) { (void)b; free(memory_here(memory)); }
 static amp_status memory_upload(amp_backend *b, void *memory, const void *from, size_t bytes, amp_error *error)
 {
     (void)b; (void)error;
-    memcpy(memory, from, bytes);
+    memcpy(memory_here(memory), (uintptr_t)from & MEMORY_FAR ? memory_here(from) : from, bytes);
+    return AMP_OK;
+}
+static amp_status memory_download(amp_backend *b, void *to, const void *memory, size_t bytes, amp_error *error)
+{
+    (void)b; (void)error;
+    memcpy(to, memory_here(memory), bytes);
+    return AMP_OK;
+}
+static amp_status memory_check(amp_backend *b, const amp_param *params, int count, float inverse_scale, int *found_inf,
+                               double *sum_squares, amp_error *error)
+{
+    (void)b; (void)inverse_scale; (void)error;
+    *found_inf = 0;
+    *sum_squares = 0;
+    for (int i = 0; i < count; i++)
+        for (size_t k = 0; k < params[i].count; k++) *found_inf |= !amp_is_finite(((float *)memory_here(params[i].grad))[k]);
     return AMP_OK;
 }
 static amp_status memory_zero(amp_backend *b, void *memory, size_t bytes, amp_error *error)
 {
     (void)b; (void)error;
-    memset(memory, 0, bytes);
+    memset(memory_here(memory), 0, bytes);
     return AMP_OK;
 }
 static void memory_destroy(amp_backend *b) { free(b); }
@@ -54,19 +85,19 @@ static memory_network *memory_network_make(int adam, int dynamic)
     amp_layer_desc *layers = calloc(3, sizeof *layers);
     REQUIRE(n && backend && layers);
     *backend = (amp_backend){ .name = "memory", .allocate = memory_allocate, .release = memory_release, .upload = memory_upload,
-                              .zero = memory_zero, .destroy = memory_destroy };
+                              .download = memory_download, .zero = memory_zero, .check_gradients = memory_check, .destroy = memory_destroy };
     layers[0].type = "convolutional";
     layers[1].type = "lstm";
     layers[2].type = "cost";
     for (int i = 0; i < 5; i++) {
         amp_layer_desc *l = &layers[params[i].layer];
-        n->slots[i] = n->momenta[i];
-        l->params[l->param_count++] = (amp_param_desc){ .name = params[i].name, .master = n->masters[i], .gradient_slot = &n->slots[i],
+        n->slots[i] = memory_there(n->momenta[i]);
+        l->params[l->param_count++] = (amp_param_desc){ .name = params[i].name, .master = memory_there(n->masters[i]), .gradient_slot = &n->slots[i],
                                                         .count = params[i].count, .unsaved = params[i].unsaved };
     }
     for (int i = 0; i < 3; i++) {
         amp_layer_desc *l = &layers[statistics[i].layer];
-        l->statistics[l->statistics_count++] = (amp_statistics_desc){ .array = n->statistics[i], .count = statistics[i].count,
+        l->statistics[l->statistics_count++] = (amp_statistics_desc){ .array = memory_there(n->statistics[i]), .count = statistics[i].count,
                                                                       .unsaved = statistics[i].unsaved };
     }
     for (int k = 0; k < 40; k++) {

@@ -55,7 +55,7 @@ static void predict_one(network *net)
     free(image);
 }
 
-static void live(const char *dtype)
+static network *made(const char *dtype)
 {
     char path[] = "/tmp/lifecycle_XXXXXX";
     int file = mkstemp(path);
@@ -66,7 +66,22 @@ static void live(const char *dtype)
     network *net = parse_network_cfg(path);
     unlink(path);
     assert_int_equal(net->amp != NULL, strcmp(dtype, "off") != 0);
+    return net;
+}
 
+/* free_network leaves these. */
+static void unmake(network *net)
+{
+    free(net->workspace);
+    free(net->seen);
+    free(net->t);
+    free(net->cost);
+    free_network(net);
+}
+
+static void live(const char *dtype)
+{
+    network *net = made(dtype);
     float before = net->layers[0].weights[0];
     train(net, 3);
     resize_network(net, 96, 96);
@@ -78,11 +93,35 @@ static void live(const char *dtype)
     predict_one(net);
     assert_true(net->layers[0].weights[0] != before); /* fp16 has skipped its first steps by now */
 
-    free(net->workspace); /* free_network leaves these */
-    free(net->seen);
-    free(net->t);
-    free(net->cost);
-    free_network(net);
+    unmake(net);
+}
+
+/* Only the losses, which Darknet computes, have fp32 buffers while no pass has asked for others. */
+static void assert_trimmed(const network *net)
+{
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        int buffers = (l->output != NULL) + (l->delta != NULL) + (l->x != NULL) + (l->x_norm != NULL) + (l->indexes != NULL);
+        assert_int_equal(buffers, l->type == YOLO ? 2 : 0);
+        if (l->type != YOLO) assert_int_equal(l->workspace_size, 0);
+    }
+    assert_null(net->workspace);
+}
+
+/* Given back layer by layer: a network that fits only under AMP can be made, and resized. */
+static void stock_buffers_are_gone_before_the_first_step(void **state)
+{
+    (void)state;
+    network *net = made("bf16");
+    assert_trimmed(net);
+    train(net, 1);
+    resize_network(net, 96, 96);
+    assert_trimmed(net);
+    train(net, 1);
+    unmake(net);
+    net = made("off");
+    assert_true(net->layers[0].output && net->layers[0].x && net->layers[1].indexes && net->workspace);
+    unmake(net);
 }
 
 static void lives_without_amp(void **state) { (void)state; live("off"); }
@@ -98,6 +137,7 @@ int main(void)
         cmocka_unit_test(lives_in_fp32),
         cmocka_unit_test(lives_in_bf16),
         cmocka_unit_test(lives_in_fp16),
+        cmocka_unit_test(stock_buffers_are_gone_before_the_first_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,8 @@ int amp_checkpoint_adam(const amp_checkpoint *);         /* trained with Adam; e
 
 /* Puts the engine into the state saved. Refuses a sidecar of another network (AMP_BAD_CHECKPOINT) before it changes anything.
  * note (may come out empty): what the user should know, as when the optimizer or the loss scaling was changed since; settings
- * of the .cfg win over saved ones (growth_factor and its like), state is the saved one (scale, trackers, counters). */
+ * of the .cfg win over saved ones (growth_factor and its like), state is the saved one (scale, trackers, counters). Any other
+ * status: the backend's memory cannot be written, and the engine is of no more use. */
 amp_status amp_checkpoint_apply(const amp_checkpoint *, amp_engine *, char note[256], amp_error *);
 
 /* After that: Darknet's momentum is of gradients summed over the batch, and so are Adam's moments. If the batch had another number

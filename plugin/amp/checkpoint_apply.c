@@ -1,6 +1,8 @@
-/* Putting an engine into the state of a sidecar: first everything is compared, then everything is copied, and copying cannot
- * fail. */
+/* Putting an engine into the state of a sidecar: first everything is compared, then everything is copied, and copying fails
+ * only with the device. */
 #include "checkpoint_format.h"
+
+#include <stdlib.h>
 
 #include "../tensor/half.h"
 
@@ -109,30 +111,59 @@ static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved,
 
 /* ---- copying ---- */
 
-static void copy_array(float *to, const unsigned char *from, size_t count)
+/* Copies arrays of the file into the backend's memory. */
+typedef struct copier { amp_backend *backend; float *stage; amp_error *error; } copier;
+
+static amp_status copy_array(const copier *c, float *to, const unsigned char *from, size_t count)
 {
-    for (size_t k = 0; k < count; k++) to[k] = amp_bits_float(amp_fetch_u32(from + 4 * k));
+    while (count) {
+        size_t part = count < AMP_CHECKPOINT_STAGE ? count : AMP_CHECKPOINT_STAGE;
+        for (size_t k = 0; k < part; k++) c->stage[k] = amp_bits_float(amp_fetch_u32(from + 4 * k));
+        AMP_TRY(c->backend->upload(c->backend, to, c->stage, part * sizeof *to, c->error));
+        to += part;
+        from += 4 * part;
+        count -= part;
+    }
+    return AMP_OK;
 }
 
 /* Zero where the file has nothing: gradients between steps, the moments after a change of optimizer. */
-static void copy_or_clear(float *to, const unsigned char *from, size_t count)
+static amp_status copy_or_clear(const copier *c, float *to, const unsigned char *from, size_t count)
 {
-    if (from) copy_array(to, from, count);
-    else memset(to, 0, count * sizeof *to);
+    if (from) return copy_array(c, to, from, count);
+    return c->backend->zero(c->backend, to, count * sizeof *to, c->error);
 }
 
-static void copy_params(const amp_checkpoint *c, const amp_engine_state *e)
+static amp_status copy_params(const copier *copy, const amp_checkpoint *c, const amp_engine_state *e)
 {
     for (int i = 0; i < e->param_count; i++) {
         const amp_param *p = &e->params[i];
         const unsigned char *const *from = c->params[i].arrays;
-        if (from[AMP_SAVED_MASTER]) copy_array(p->master, from[AMP_SAVED_MASTER], p->count);
-        copy_or_clear(p->grad, from[AMP_SAVED_GRADIENT], p->count);
-        copy_or_clear(p->momentum, e->adam ? NULL : from[AMP_SAVED_MOMENTUM], p->count);
+        if (from[AMP_SAVED_MASTER]) AMP_TRY(copy_array(copy, p->master, from[AMP_SAVED_MASTER], p->count));
+        AMP_TRY(copy_or_clear(copy, p->grad, from[AMP_SAVED_GRADIENT], p->count));
+        AMP_TRY(copy_or_clear(copy, p->momentum, e->adam ? NULL : from[AMP_SAVED_MOMENTUM], p->count));
         if (!e->adam) continue;
-        copy_or_clear(p->m, from[AMP_SAVED_M], p->count);
-        copy_or_clear(p->v, from[AMP_SAVED_V], p->count);
+        AMP_TRY(copy_or_clear(copy, p->m, from[AMP_SAVED_M], p->count));
+        AMP_TRY(copy_or_clear(copy, p->v, from[AMP_SAVED_V], p->count));
     }
+    return AMP_OK;
+}
+
+/* What is live first: weights_changed makes that the committed state of all statistics, and a batch under way has its own. */
+static amp_status copy_all(const copier *copy, const amp_checkpoint *c, amp_engine *engine, const amp_engine_state *e)
+{
+    AMP_TRY(copy_params(copy, c, e));
+    for (int i = 0; i < e->statistics_count; i++) {
+        const amp_saved_statistics *s = &c->statistics[i];
+        if (s->live && !starts_anew(s, &e->statistics[i])) AMP_TRY(copy_array(copy, e->statistics[i].array, s->live, s->count));
+    }
+    amp_engine_weights_changed(engine);
+    for (int i = 0; i < e->statistics_count; i++) {
+        const amp_saved_statistics *s = &c->statistics[i];
+        if (s->committed && !starts_anew(s, &e->statistics[i]))
+            AMP_TRY(copy_array(copy, e->statistics[i].committed, s->committed, s->count));
+    }
+    return AMP_OK;
 }
 
 amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, char note[NOTE], amp_error *error)
@@ -143,25 +174,19 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, cha
     AMP_TRY(compare_layers(c, &e, error));
     AMP_TRY(compare_params(c, &e, error));
     AMP_TRY(compare_statistics(c, &e, error));
+    copier copy = { e.backend, malloc(AMP_CHECKPOINT_STAGE * sizeof *copy.stage), error };
+    if (!copy.stage) return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
 
     if (c->adam != e.adam)
         add_note(note, "the optimizer was %s and is %s now: its moments start at 0", c->adam ? "Adam" : "SGD",
                  e.adam ? "Adam" : "SGD");
     amp_scaler scaler = resumed_scaler(amp_engine_scaler(engine), &c->scaler, note);
     amp_engine_set_scaler(engine, &scaler);
-    copy_params(c, &e);
-    for (int i = 0; i < e.statistics_count; i++) {
-        const amp_saved_statistics *s = &c->statistics[i];
-        if (starts_anew(s, &e.statistics[i])) renewed++;
-        else if (s->live) copy_array(e.statistics[i].array, s->live, s->count);
-    }
+    for (int i = 0; i < e.statistics_count; i++) renewed += starts_anew(&c->statistics[i], &e.statistics[i]);
     if (renewed) add_note(note, "another batch than before: recurrent layers start from an empty state");
-    amp_engine_weights_changed(engine);
-    for (int i = 0; i < e.statistics_count; i++) {
-        const amp_saved_statistics *s = &c->statistics[i];
-        if (s->committed && !starts_anew(s, &e.statistics[i])) copy_array(e.statistics[i].committed, s->committed, s->count);
-    }
-    return AMP_OK;
+    amp_status status = copy_all(&copy, c, engine, &e);
+    free(copy.stage);
+    return status;
 }
 
 static void multiply(float *array, size_t count, double factor)

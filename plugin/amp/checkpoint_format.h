@@ -78,6 +78,9 @@ static inline uint64_t amp_fetch_u64(const unsigned char *at)
     return (uint64_t)amp_fetch_u32(at) | (uint64_t)amp_fetch_u32(at + 4) << 32;
 }
 
+/* Arrays go between the file and the backend's memory, which may be a device's, by way of so many floats of the program's. */
+enum { AMP_CHECKPOINT_STAGE = 1 << 18 };
+
 /* Text inside the file's bytes, not terminated. */
 typedef struct amp_saved_text { const char *at; int length; } amp_saved_text;
 

@@ -16,6 +16,10 @@ enum { BUFFER = 1 << 16 };
 typedef struct sink {
     int file, failure;     /* failure: errno of the first write that failed */
     unsigned char *buffer; /* NULL: only count */
+    amp_backend *backend;  /* whose memory arrays come from, by way of stage */
+    float *stage;
+    amp_status status;     /* of the first copy that failed, with *error; nothing more is written then */
+    amp_error *error;
     size_t used;
     uint64_t total;
     amp_checksum sum;
@@ -84,9 +88,21 @@ static void put_text(sink *s, const char *text)
     put(s, text, length);
 }
 
-static void put_array(sink *s, amp_saved_kind kind, int index, const float *values, size_t count)
+static void put_floats(sink *s, const float *values, size_t count)
 {
     unsigned char chunk[4096];
+    while (count && !s->failure) {
+        size_t part = count < sizeof chunk / 4 ? count : sizeof chunk / 4;
+        for (size_t k = 0; k < part; k++) amp_store_u32(chunk + 4 * k, amp_float_bits(values[k]));
+        put(s, chunk, 4 * part);
+        values += part;
+        count -= part;
+    }
+}
+
+/* values: the backend's. */
+static void put_array(sink *s, amp_saved_kind kind, int index, const float *values, size_t count)
+{
     put_u32(s, AMP_TAG_ARRAY);
     put_u64(s, AMP_CHECKPOINT_ARRAY_HEAD_BYTES + (uint64_t)count * 4);
     put_u32(s, kind);
@@ -94,9 +110,10 @@ static void put_array(sink *s, amp_saved_kind kind, int index, const float *valu
     put_u64(s, count);
     if (!s->buffer) s->total += (uint64_t)count * 4;
     else while (count && !s->failure) {
-        size_t part = count < sizeof chunk / 4 ? count : sizeof chunk / 4;
-        for (size_t k = 0; k < part; k++) amp_store_u32(chunk + 4 * k, amp_float_bits(values[k]));
-        put(s, chunk, 4 * part);
+        size_t part = count < AMP_CHECKPOINT_STAGE ? count : AMP_CHECKPOINT_STAGE;
+        s->status = s->backend->download(s->backend, s->stage, values, part * sizeof *values, s->error);
+        if (s->status != AMP_OK) s->failure = EIO;
+        else put_floats(s, s->stage, part);
         values += part;
         count -= part;
     }
@@ -238,13 +255,13 @@ static void put_file(sink *s, const content *c, uint64_t weights_checksum)
 
 /* ---- the file ---- */
 
-static amp_status check_array(const char *what, const amp_param *p, const float *values, amp_error *error)
+static amp_status check_array(const amp_engine_state *e, const char *what, const amp_param *p, const float *values, amp_error *error)
 {
-    for (size_t k = 0; k < p->count; k++)
-        if (!amp_is_finite(values[k]))
-            return amp_fail(error, AMP_DIVERGED, "layer %d: %s of %s holds inf or NaN, so there is nothing to save; go on from "
-                            "an earlier checkpoint with a lower learning_rate", p->layer, what, p->name);
-    return AMP_OK;
+    int found_inf;
+    AMP_TRY(amp_array_found_inf(e->backend, values, p->count, &found_inf, error));
+    if (!found_inf) return AMP_OK;
+    return amp_fail(error, AMP_DIVERGED, "layer %d: %s of %s holds inf or NaN, so there is nothing to save; go on from "
+                    "an earlier checkpoint with a lower learning_rate", p->layer, what, p->name);
 }
 
 /* A checkpoint that holds inf or NaN would only replace a good one. */
@@ -252,44 +269,53 @@ static amp_status check_state(const amp_engine_state *e, amp_error *error)
 {
     for (int i = 0; i < e->param_count; i++) {
         const amp_param *p = &e->params[i];
-        AMP_TRY(check_array("the master", p, p->master, error));
-        if (!e->adam) AMP_TRY(check_array("momentum", p, p->momentum, error));
+        AMP_TRY(check_array(e, "the master", p, p->master, error));
+        if (!e->adam) AMP_TRY(check_array(e, "momentum", p, p->momentum, error));
         if (!e->adam) continue;
-        AMP_TRY(check_array("moment m", p, p->m, error));
-        AMP_TRY(check_array("moment v", p, p->v, error));
+        AMP_TRY(check_array(e, "moment m", p, p->m, error));
+        AMP_TRY(check_array(e, "moment v", p, p->v, error));
     }
     return AMP_OK;
 }
 
-/* What write, fsync and close have to say: 0, or errno. */
-static int write_all(int file, unsigned char *buffer, const content *c, uint64_t weights_checksum)
+static amp_status cannot_write(const char *path, int why, amp_error *error)
 {
-    sink s = { .file = file, .buffer = buffer };
+    return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", path, strerror(why));
+}
+
+/* The file's contents, flushed to the disk. */
+static amp_status write_contents(sink *s, const char *path, const content *c, uint64_t weights_checksum, amp_error *error)
+{
     struct stat info;
-    amp_checksum_start(&s.sum);
-    put_file(&s, c, weights_checksum);
-    if (!s.failure && fstat(file, &info) == 0 && S_ISREG(info.st_mode) && fsync(file) != 0) s.failure = errno;
-    return s.failure;
+    amp_checksum_start(&s->sum);
+    put_file(s, c, weights_checksum);
+    if (!s->failure && fstat(s->file, &info) == 0 && S_ISREG(info.st_mode) && fsync(s->file) != 0) s->failure = errno;
+    if (s->status != AMP_OK) return s->status;
+    return s->failure ? cannot_write(path, s->failure, error) : AMP_OK;
+}
+
+static amp_status write_file(sink *s, const char *path, const content *c, uint64_t weights_checksum, amp_error *error)
+{
+    struct stat info;
+    s->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (s->file < 0) return cannot_write(path, errno, error);
+    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* a device is not ours to remove */
+    amp_status status = write_contents(s, path, c, weights_checksum, error);
+    if (close(s->file) != 0 && status == AMP_OK) status = cannot_write(path, errno, error);
+    if (status != AMP_OK && regular) unlink(path);
+    return status;
 }
 
 amp_status amp_checkpoint_write(const char *path, const amp_engine *engine, const amp_run_state *run, uint64_t weights_checksum,
                                 amp_error *error)
 {
     content c = { amp_engine_state_of(engine), amp_engine_scaler(engine), run };
-    struct stat info;
     AMP_TRY(check_state(&c.engine, error));
-    unsigned char *buffer = malloc(BUFFER);
-    if (!buffer) return amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s", path);
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0) {
-        free(buffer);
-        return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", path, strerror(errno));
-    }
-    int regular = fstat(file, &info) == 0 && S_ISREG(info.st_mode); /* a device is not ours to remove */
-    int failure = write_all(file, buffer, &c, weights_checksum);
-    if (close(file) != 0 && !failure) failure = errno;
-    free(buffer);
-    if (!failure) return AMP_OK;
-    if (regular) unlink(path);
-    return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", path, strerror(failure));
+    sink s = { .backend = c.engine.backend, .error = error, .buffer = malloc(BUFFER),
+               .stage = malloc(AMP_CHECKPOINT_STAGE * sizeof *s.stage) };
+    amp_status status = s.buffer && s.stage ? write_file(&s, path, &c, weights_checksum, error)
+                                            : amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s", path);
+    free(s.buffer);
+    free(s.stage);
+    return status;
 }

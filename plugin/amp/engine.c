@@ -101,7 +101,7 @@ const amp_param *amp_engine_params(const amp_engine *engine, int *count)
 amp_engine_state amp_engine_state_of(const amp_engine *engine)
 {
     const amp_parameters *p = &engine->parameters;
-    return (amp_engine_state){ .adam = engine->settings.adam, .layer_count = engine->layer_count, .param_count = p->param_count,
+    return (amp_engine_state){ .backend = engine->backend, .adam = engine->settings.adam, .layer_count = engine->layer_count, .param_count = p->param_count,
                                .statistics_count = p->statistics_count, .layer_types = p->layer_types, .params = p->params,
                                .params_unsaved = p->unsaved, .statistics = p->statistics };
 }

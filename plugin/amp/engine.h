@@ -82,8 +82,9 @@ const amp_plan *amp_engine_plan(const amp_engine *);
 /* The engine's parameters, in .cfg order: gradients and moments for tests and checkpoints. */
 const amp_param *amp_engine_params(const amp_engine *, int *count);
 
-/* What a checkpoint saves of an engine, in .cfg order. All of it is the engine's. */
+/* What a checkpoint saves of an engine, in .cfg order. All of it is the engine's; the arrays lie in its backend's memory. */
 typedef struct amp_engine_state {
+    amp_backend *backend;
     int adam;
     int layer_count, param_count, statistics_count;
     const char *const *layer_types;

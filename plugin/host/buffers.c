@@ -1,80 +1,82 @@
 /* Darknet's own fp32 buffers under AMP: kept where a layer of Darknet's reads or writes them, given back elsewhere. */
 #include "host.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "pjreddie_gaps.h"
+#include "device.h"
 #include "utils.h"
 
 static size_t elements(const network *net, const layer *l) { return (size_t)l->outputs * net->batch; }
 
 void amp_host_note_buffers(struct darknet_amp *amp, network *net)
 {
+    int on_gpu = amp_host_on_gpu(net);
     for (int i = 0; i < net->n; i++) {
-        const layer *l = &net->layers[i];
+        layer *l = &net->layers[i];
         size_t made = elements(net, l);
         if (l->type == DROPOUT && amp->engine) continue; /* ours, and Darknet does not resize it */
-        amp->buffers[i] = (amp_host_buffers){ l->output ? made : 0, l->delta ? made : 0 };
+        amp->buffers[i] = (amp_host_buffers){ *amp_host_output_of(l, on_gpu) ? made : 0, *amp_host_delta_of(l, on_gpu) ? made : 0,
+                                              l->output ? made : 0 };
     }
-    free(net->workspace);
-    net->workspace = NULL;
+    amp_host_give_back_workspace(net);
 }
 
-static void give_back(float **buffer) { free(*buffer); *buffer = NULL; }
+void amp_host_trim(const network *net, layer *l)
+{
+    int on_gpu = amp_host_on_gpu(net);
+    if (!amp_host_is_native(l) || l->type == DROPOUT) return; /* a dropout's are its neighbour's so far */
+    amp_host_give_back_moments(l, on_gpu);
+    amp_host_give_back_internals(l, on_gpu);
+    amp_host_give_back(amp_host_output_of(l, on_gpu), on_gpu);
+    amp_host_give_back(amp_host_delta_of(l, on_gpu), on_gpu);
+    if (on_gpu) {
+        amp_host_give_back(&l->output, 0);
+        amp_host_give_back(&l->delta, 0);
+    }
+    l->workspace_size = 0;
+}
 
-static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int needed, int layer_index, amp_error *error)
+static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int needed, int on_gpu, int layer_index, amp_error *error)
 {
     if (!needed) {
-        give_back(buffer);
+        if (*buffer) amp_host_give_back(buffer, on_gpu);
         *capacity = 0;
     } else if (*capacity < wanted || !*buffer) {
-        free(*buffer);
-        *buffer = calloc(wanted, sizeof **buffer);
+        if (*buffer) amp_host_give_back(buffer, on_gpu);
+        *buffer = amp_host_take(wanted, on_gpu);
         *capacity = *buffer ? wanted : 0;
-        if (!*buffer) return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory for %zu MB of fp32 output; lower batch or raise subdivisions",
-                                      layer_index, wanted * sizeof **buffer >> 20);
+        if (!*buffer) return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory%s for %zu MB of fp32 output; lower batch or raise subdivisions",
+                                      layer_index, on_gpu ? " on the GPU" : "", wanted * sizeof **buffer >> 20);
     }
     return AMP_OK;
 }
 
-/* Darknet's Adam moments: the engine keeps its own, for every kind of parameter. */
-static void give_back_moments(layer *l)
+/* The fp32 output and delta of a layer that AMP computes itself. On a GPU the program's memory holds a copy of the output too,
+ * where Darknet's code reads or overwrites it there: what is handed out, and what a loss on the CPU takes its input from. */
+static amp_status fit_native(const network *net, int i, int needs_output, int needs_delta, amp_host_buffers *have, amp_error *error)
 {
-    give_back(&l->m);
-    give_back(&l->v);
-    give_back(&l->bias_m);
-    give_back(&l->bias_v);
-    give_back(&l->scale_m);
-    give_back(&l->scale_v);
+    layer *l = &net->layers[i];
+    int on_gpu = amp_host_on_gpu(net);
+    size_t wanted = elements(net, l);
+    amp_host_give_back_internals(l, on_gpu);
+    AMP_TRY(fit(amp_host_output_of(l, on_gpu), &have->output_capacity, wanted, needs_output, on_gpu, i, error));
+    AMP_TRY(fit(amp_host_delta_of(l, on_gpu), &have->delta_capacity, wanted, needs_delta, on_gpu, i, error));
+    if (!on_gpu) return AMP_OK;
+    if (l->delta) amp_host_give_back(&l->delta, 0);
+    return fit(&l->output, &have->copy_capacity, wanted, needs_output, 0, i, error);
 }
 
-/* What only Darknet's own forward and backward of this layer would use. */
-static void give_back_internals(layer *l)
-{
-    if (l->type == CONVOLUTIONAL || l->type == CONNECTED || l->type == BATCHNORM) {
-        give_back(&l->x);
-        give_back(&l->x_norm);
-    }
-    if (l->type == DROPOUT) give_back(&l->rand);
-    if (l->type == MAXPOOL) {
-        free(l->indexes);
-        l->indexes = NULL;
-    }
-}
-
-/* Darknet's layers share one workspace. It is ours, since network_predict puts the network's fields back as they were.
- * local and crnn ask for too little and get their own (pjreddie_gaps.h). */
+/* Darknet's layers share one workspace. It is ours, since network_predict puts the network's fields back as they were. */
 static amp_status fit_workspace(struct darknet_amp *amp, const network *net, amp_error *error)
 {
     size_t bytes = 0;
+    int on_gpu = amp_host_on_gpu(net);
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
-        if (!amp_host_is_native(l) && l->type != LOCAL && l->workspace_size > bytes) bytes = l->workspace_size;
+        size_t wanted = amp_host_is_native(l) ? 0 : amp_host_layer_workspace(l, on_gpu);
+        if (wanted > bytes) bytes = wanted;
     }
     if (bytes <= amp->workspace_bytes) return AMP_OK;
-    free(amp->workspace);
-    amp->workspace = calloc(1, bytes);
+    amp_host_give_back(&amp->workspace, on_gpu);
+    amp->workspace = amp_host_take((bytes + sizeof(float) - 1) / sizeof(float), on_gpu);
     amp->workspace_bytes = amp->workspace ? bytes : 0;
     if (!amp->workspace) return amp_fail(error, AMP_NO_MEMORY, "amp: no memory for a workspace of %zu MB", bytes >> 20);
     return AMP_OK;
@@ -82,45 +84,53 @@ static amp_status fit_workspace(struct darknet_amp *amp, const network *net, amp
 
 void amp_host_forget_overflow(struct darknet_amp *amp)
 {
-    if (amp->workspace) memset(amp->workspace, 0, amp->workspace_bytes);
+    amp_backend *b = amp_engine_backend(amp->engine);
+    amp_error error;
+    if (amp->workspace) amp_host_check(b->zero(b, amp->workspace, amp->workspace_bytes, &error), &error);
 }
 
 static amp_status prepare_buffers(void *context, const char *needs_output, const char *needs_delta, amp_error *error)
 {
     struct darknet_amp *amp = context;
     network *net = amp->net;
+    int on_gpu = amp_host_on_gpu(net);
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
-        size_t wanted = elements(net, l);
+        float **delta = amp_host_delta_of(l, on_gpu);
         amp_host_buffers *have = &amp->buffers[i];
-        give_back_moments(l);
+        amp_host_give_back_moments(l, on_gpu);
         if (amp_host_is_native(l)) {
-            give_back_internals(l);
-            AMP_TRY(fit(&l->output, &have->output_capacity, wanted, needs_output[i], i, error));
-            AMP_TRY(fit(&l->delta, &have->delta_capacity, wanted, needs_delta[i], i, error));
+            AMP_TRY(fit_native(net, i, needs_output[i], needs_delta[i], have, error));
         } else if (net->batch > amp->batch) {
             return amp_fail(error, AMP_BAD_NETWORK, "layer %d: batch grew from %d to %d, but Darknet made this layer for %d; set batch in the .cfg",
                             i, amp->batch, net->batch, amp->batch);
-        } else if (needs_delta[i] && !l->delta) {
-            AMP_TRY(fit(&l->delta, &have->delta_capacity, wanted, 1, i, error));
+        } else if (needs_delta[i] && !*delta) {
+            AMP_TRY(fit(delta, &have->delta_capacity, elements(net, l), 1, on_gpu, i, error));
         }
     }
     return fit_workspace(amp, net, error);
 }
 
-static float *output_of(void *context, int i) { return ((struct darknet_amp *)context)->net->layers[i].output; }
-static float *delta_of(void *context, int i) { return ((struct darknet_amp *)context)->net->layers[i].delta; }
+static float *output_of(void *context, int i)
+{
+    network *net = ((struct darknet_amp *)context)->net;
+    return *amp_host_output_of(&net->layers[i], amp_host_on_gpu(net));
+}
+
+static float *delta_of(void *context, int i)
+{
+    network *net = ((struct darknet_amp *)context)->net;
+    return *amp_host_delta_of(&net->layers[i], amp_host_on_gpu(net));
+}
 
 /* The network as Darknet's layer functions see it: a copy, with this layer's input, delta and truth. */
 static network view(struct darknet_amp *amp, int i, float *input, float *input_delta, int training)
 {
     network net = *amp->net;
     net.index = i;
-    net.input = input;
-    net.delta = input_delta;
     net.train = training;
     net.workspace = amp->workspace;
-    for (int k = 0; k < i; k++) if (net.layers[k].truth) net.truth = net.layers[k].output;
+    amp_host_layer_view(&net, i, input, input_delta);
     return net;
 }
 
@@ -143,14 +153,14 @@ static void run_forward(void *context, int i, float *input, int training)
 {
     struct darknet_amp *amp = context;
     int indices[join_count(amp, i)];
-    amp_gap_forward(joined(amp, i, indices), view(amp, i, input, NULL, training));
+    amp_host_layer_forward(joined(amp, i, indices), view(amp, i, input, NULL, training));
 }
 
 static void run_backward(void *context, int i, float *input, float *input_delta, int training)
 {
     struct darknet_amp *amp = context;
     int indices[join_count(amp, i)];
-    amp_gap_backward(joined(amp, i, indices), view(amp, i, input, input_delta, training));
+    amp_host_layer_backward(joined(amp, i, indices), view(amp, i, input, input_delta, training));
 }
 
 static float loss_of(void *context, int i) { return *((struct darknet_amp *)context)->net->layers[i].cost; }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
+
 enum { LARGEST_POOL = 15 }; /* the backend's limit on a window's side */
 
 int amp_host_producer(const network *net, int index, int consumer)
@@ -75,11 +77,11 @@ static void add_param(amp_layer_desc *d, const char *name, float *master, float 
                                                     .decays = decays, .clip = clip };
 }
 
-static void add_statistics(amp_layer_desc *d, const layer *l, size_t channels)
+static void add_statistics(amp_layer_desc *d, const amp_host_arrays *a, size_t channels)
 {
-    if (!l->rolling_mean || d->statistics_count + 2 > AMP_MAX_STATISTICS) return;
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = l->rolling_mean, .count = channels };
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = l->rolling_variance, .count = channels };
+    if (!a->rolling_mean || d->statistics_count + 2 > AMP_MAX_STATISTICS) return;
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = a->rolling_mean, .count = channels };
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = a->rolling_variance, .count = channels };
 }
 
 /* What a recurrent layer carries from one batch to the next: a skipped step must not leave NaN there. */
@@ -93,62 +95,61 @@ static void add_state(amp_layer_desc *d, float *state, const layer *l)
 /* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases, scales.
  * Darknet's clip= reaches every layer, but only convolutional layers' own update keeps their weights within it (on the
  * GPU: update_convolutional_layer_gpu; on the CPU nothing does). */
-static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3])
+static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3], int on_gpu)
 {
+    amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
     size_t weights = l->type == CONNECTED ? (size_t)l->inputs * l->outputs
                    : l->type == LOCAL ? (size_t)l->size * l->size * l->c * l->n * l->out_h * l->out_w : (size_t)l->nweights;
     size_t channels = l->type == CONNECTED || l->type == LOCAL ? (size_t)l->outputs : l->type == BATCHNORM ? (size_t)l->c : (size_t)l->n;
-    add_param(d, names[0], l->weights, &l->weight_updates, weights, 1, l->type == CONVOLUTIONAL ? l->clip : 0);
-    add_param(d, names[1], l->biases, &l->bias_updates, channels, 0, 0);
-    add_param(d, names[2], l->scales, &l->scale_updates, channels, 0, 0);
-    add_statistics(d, l, channels);
+    add_param(d, names[0], a.weights, a.weight_updates, weights, 1, l->type == CONVOLUTIONAL ? l->clip : 0);
+    add_param(d, names[1], a.biases, a.bias_updates, channels, 0, 0);
+    add_param(d, names[2], a.scales, a.scale_updates, channels, 0, 0);
+    add_statistics(d, &a, channels);
 }
 
 #define NAMES(prefix) ((const char *const[3]){ prefix "weights", prefix "biases", prefix "scales" })
 
-static void describe_params(amp_layer_desc *d, layer *l)
+static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
 {
-    if (l->type == RNN || l->type == GRU) add_state(d, l->state, l);
-    if (l->type == LSTM) {
-        add_state(d, l->h_cpu, l);
-        add_state(d, l->c_cpu, l);
-    }
+    amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
+    add_state(d, a.state[0], l);
+    add_state(d, a.state[1], l);
     switch (l->type) {
     case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL: case BATCHNORM:
-        add_layer_params(d, l, NAMES(""));
+        add_layer_params(d, l, NAMES(""), on_gpu);
         break;
     case RNN: case CRNN:
-        add_layer_params(d, l->input_layer, NAMES("input_layer."));
-        add_layer_params(d, l->self_layer, NAMES("self_layer."));
-        add_layer_params(d, l->output_layer, NAMES("output_layer."));
+        add_layer_params(d, l->input_layer, NAMES("input_layer."), on_gpu);
+        add_layer_params(d, l->self_layer, NAMES("self_layer."), on_gpu);
+        add_layer_params(d, l->output_layer, NAMES("output_layer."), on_gpu);
         break;
     case GRU:
-        add_layer_params(d, l->ur, NAMES("ur."));
-        add_layer_params(d, l->uz, NAMES("uz."));
-        add_layer_params(d, l->uh, NAMES("uh."));
-        add_layer_params(d, l->wr, NAMES("wr."));
-        add_layer_params(d, l->wz, NAMES("wz."));
-        add_layer_params(d, l->wh, NAMES("wh."));
+        add_layer_params(d, l->ur, NAMES("ur."), on_gpu);
+        add_layer_params(d, l->uz, NAMES("uz."), on_gpu);
+        add_layer_params(d, l->uh, NAMES("uh."), on_gpu);
+        add_layer_params(d, l->wr, NAMES("wr."), on_gpu);
+        add_layer_params(d, l->wz, NAMES("wz."), on_gpu);
+        add_layer_params(d, l->wh, NAMES("wh."), on_gpu);
         break;
     case LSTM:
-        add_layer_params(d, l->wf, NAMES("wf."));
-        add_layer_params(d, l->wi, NAMES("wi."));
-        add_layer_params(d, l->wg, NAMES("wg."));
-        add_layer_params(d, l->wo, NAMES("wo."));
-        add_layer_params(d, l->uf, NAMES("uf."));
-        add_layer_params(d, l->ui, NAMES("ui."));
-        add_layer_params(d, l->ug, NAMES("ug."));
-        add_layer_params(d, l->uo, NAMES("uo."));
+        add_layer_params(d, l->wf, NAMES("wf."), on_gpu);
+        add_layer_params(d, l->wi, NAMES("wi."), on_gpu);
+        add_layer_params(d, l->wg, NAMES("wg."), on_gpu);
+        add_layer_params(d, l->wo, NAMES("wo."), on_gpu);
+        add_layer_params(d, l->uf, NAMES("uf."), on_gpu);
+        add_layer_params(d, l->ui, NAMES("ui."), on_gpu);
+        add_layer_params(d, l->ug, NAMES("ug."), on_gpu);
+        add_layer_params(d, l->uo, NAMES("uo."), on_gpu);
         break;
     default: break;
     }
 }
 
 /* What a .weights file leaves out: the biases of a batchnorm layer of its own, and all of a layer with dontsave=1. */
-static void mark_unsaved(amp_layer_desc *d, const layer *l)
+static void mark_unsaved(amp_layer_desc *d, const layer *l, const amp_host_arrays *a)
 {
     for (int k = 0; k < d->param_count; k++)
-        d->params[k].unsaved = l->dontsave || (l->type == BATCHNORM && d->params[k].master == l->biases);
+        d->params[k].unsaved = l->dontsave || (l->type == BATCHNORM && d->params[k].master == a->biases);
     for (int k = 0; k < d->statistics_count; k++) d->statistics[k].unsaved |= l->dontsave != 0;
 }
 
@@ -230,6 +231,7 @@ static amp_layer_kind kind_of(const layer *l)
 static amp_status describe_layer(network *net, int i, const amp_config *config, amp_network_desc *out, amp_error *error)
 {
     layer *l = &net->layers[i];
+    amp_host_arrays a = amp_host_arrays_of(l, amp_host_on_gpu(net));
     amp_layer_desc *d = &out->layers[i];
     *d = (amp_layer_desc){
         .kind = kind_of(l), .type = type_name(l->type), .pinned = i < config->layer_count && !config->layer_amp[i],
@@ -238,12 +240,12 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
         .filters = l->type == CONNECTED ? l->outputs : l->n, .size = l->size, .stride = l->stride, .pad = l->pad,
         .groups = l->groups > 0 ? l->groups : 1, .reverse = l->reverse, .flatten = l->flatten, .extra = l->extra,
         .alpha = l->alpha, .beta = l->beta, .scale = l->scale, .probability = l->probability,
-        .weights = l->weights, .biases = l->biases, .scales = l->scales, .rolling_mean = l->rolling_mean,
-        .rolling_variance = l->rolling_variance, .rate_scale = l->learning_rate_scale };
+        .weights = a.weights, .biases = a.biases, .scales = a.scales, .rolling_mean = a.rolling_mean,
+        .rolling_variance = a.rolling_variance, .rate_scale = l->learning_rate_scale };
     AMP_TRY(describe_inputs(net, i, d, error));
     describe_shape(net, i, out, d);
-    describe_params(d, l);
-    mark_unsaved(d, l);
+    describe_params(d, l, amp_host_on_gpu(net));
+    mark_unsaved(d, l, &a);
     return AMP_OK;
 }
 

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device.h"
 #include "host.h"
 #include "host_random.h"
 #include "images.h"
-#include "pjreddie_gaps.h"
 #include "resume.h"
 
 /* The command line's wishes. Set once by main, before any network exists. */
@@ -98,17 +98,19 @@ struct darknet_amp_options *darknet_amp_options(const char *cfg_file)
         amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory");
         amp_host_die(&error);
     }
-    amp_host_check(amp_config_read(cfg_file, command_line.amp, AMP_BF16, &options->config, &error), &error);
+    amp_host_check(amp_config_read(cfg_file, command_line.amp, amp_host_default_dtype(), &options->config, &error), &error);
     return options;
 }
 
-/* A dtype the machine has no instructions for: fp32 instead of a crash, and one line that says so. */
-static amp_dtype runnable_dtype(const amp_backend *backend, amp_dtype asked)
+/* A dtype a CPU has no instructions for: fp32 instead of a crash, and one line that says so. A GPU has another half type. */
+static amp_status choose_dtype(const amp_backend *backend, int on_gpu, amp_dtype *dtype, amp_error *error)
 {
     char note[256] = "";
-    amp_support support = backend->supports(backend, asked, note);
+    amp_support support = backend->supports(backend, *dtype, note);
+    if (support == AMP_SUPPORT_NONE && on_gpu) return amp_fail(error, AMP_UNSUPPORTED, "amp: %s", note);
     if (note[0]) fprintf(stderr, "amp: %s%s\n", note, support == AMP_SUPPORT_NONE ? "; this run goes on in fp32" : "");
-    return support == AMP_SUPPORT_NONE ? AMP_FP32 : asked;
+    if (support == AMP_SUPPORT_NONE) *dtype = AMP_FP32;
+    return AMP_OK;
 }
 
 static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_error *error)
@@ -120,6 +122,41 @@ static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_er
     return amp_scaler_init(scaler, &params, error);
 }
 
+/* A dropout borrows its neighbour's buffers; AMP's has its own. */
+static void forget_borrowed_buffers(struct darknet_amp *amp, network *net, int i)
+{
+    int on_gpu = amp_host_on_gpu(net);
+    layer *l = &net->layers[i];
+    l->output = l->delta = *amp_host_output_of(l, on_gpu) = *amp_host_delta_of(l, on_gpu) = NULL;
+    amp->buffers[i] = (amp_host_buffers){ 0 };
+}
+
+static amp_status prepare_layers(struct darknet_amp *amp, network *net, amp_error *error)
+{
+    for (int i = 0; i < net->n; i++)
+        if (!amp_host_is_native(&net->layers[i]) && !amp_host_layer_prepare(&net->layers[i], amp_host_on_gpu(net)))
+            return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
+    amp_host_note_buffers(amp, net);
+    for (int i = 0; i < net->n; i++) if (net->layers[i].type == DROPOUT) forget_borrowed_buffers(amp, net, i);
+    return AMP_OK;
+}
+
+/* The engine takes the backend over. */
+static amp_status make_engine(struct darknet_amp *amp, network *net, const amp_engine_settings *settings, amp_backend *backend,
+                              amp_error *error)
+{
+    amp_network_desc described;
+    amp_status status = amp_host_describe(net, amp->config, &described, error);
+    if (status != AMP_OK) {
+        backend->destroy(backend);
+        return status;
+    }
+    amp_host host = amp_host_callbacks(amp);
+    status = amp_engine_create(settings, backend, &host, &described, &amp->engine, error);
+    amp_network_desc_free(&described);
+    return status;
+}
+
 static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
 {
     amp->net = net;
@@ -128,35 +165,30 @@ static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
     amp->buffers = calloc((size_t)net->n + 1, sizeof *amp->buffers);
     amp->resume = amp_resume_create();
     if (!amp->buffers || !amp->resume) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
-    for (int i = 0; i < net->n; i++)
-        if (!amp_host_is_native(&net->layers[i]) && !amp_gap_prepare(&net->layers[i]))
-            return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
-    amp_host_note_buffers(amp, net);
+    AMP_TRY(prepare_layers(amp, net, error));
     if (amp->config->debug) amp_images_note();
-    for (int i = 0; i < net->n; i++) /* a dropout borrows its neighbour's buffers; AMP's has its own */
-        if (net->layers[i].type == DROPOUT) {
-            net->layers[i].output = net->layers[i].delta = NULL;
-            amp->buffers[i] = (amp_host_buffers){ 0 };
-        }
 
     amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = net->adam != 0, .debug = amp->config->debug };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
-    amp_backend *backend = amp_cpu_backend_create(error);
+    amp_backend *backend = amp_host_choose_backend(net, error);
     if (!backend) return error->status;
-    settings.dtype = amp->config->dtype = runnable_dtype(backend, amp->config->dtype);
-    fprintf(stderr, "amp: %s on %s, %s loss scale %g\n", amp_dtype_name(settings.dtype), backend->description,
-            settings.scaler.dynamic ? "dynamic" : "static", (double)settings.scaler.scale);
-    amp_network_desc described;
-    amp_status status = amp_host_describe(net, amp->config, &described, error);
+    amp_status status = choose_dtype(backend, amp_host_on_gpu(net), &amp->config->dtype, error);
     if (status != AMP_OK) {
         backend->destroy(backend);
         return status;
     }
-    amp_host host = amp_host_callbacks(amp);
-    status = amp_engine_create(&settings, backend, &host, &described, &amp->engine, error);
-    amp_network_desc_free(&described);
-    return status;
+    settings.dtype = amp->config->dtype;
+    fprintf(stderr, "amp: %s on %s, %s loss scale %g\n", amp_dtype_name(settings.dtype), backend->description,
+            settings.scaler.dynamic ? "dynamic" : "static", (double)settings.scaler.scale);
+    return make_engine(amp, net, &settings, backend, error);
 }
+
+void darknet_amp_layer_made(struct network *net, struct darknet_amp_options *options, struct layer *made)
+{
+    if (options->config->enabled) amp_host_trim(net, made);
+}
+
+void darknet_amp_layer_resized(struct network *net, struct layer *resized) { amp_host_trim(net, resized); }
 
 void darknet_amp_attach(struct network *net, struct darknet_amp_options *options)
 {
@@ -169,11 +201,11 @@ void darknet_amp_attach(struct network *net, struct darknet_amp_options *options
         amp_config_free(config);
         return;
     }
-#ifdef GPU
-    /* Not on its CPU either: Darknet compiled with GPU leaves the activations out of yolo, region and iseg there. */
-    amp_fail(&error, AMP_UNSUPPORTED, "amp: there is no CUDA backend yet; build without GPU=1 to train with AMP on the CPU, or run with -amp off");
-    amp_host_die(&error);
-#endif
+    if (amp_host_refusal(net)) {
+        amp_fail(&error, AMP_UNSUPPORTED, "amp: %s", amp_host_refusal(net));
+        amp_host_die(&error);
+    }
+    amp_host_use_device(net);
     struct darknet_amp *amp = calloc(1, sizeof *amp);
     if (!amp) {
         amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory");
@@ -187,11 +219,13 @@ void darknet_amp_attach(struct network *net, struct darknet_amp_options *options
 /* Darknet's free_layer leaves a dropout's output and delta alone, since they used to be its neighbour's. */
 static void free_dropout_buffers(network *net)
 {
+    int on_gpu = amp_host_on_gpu(net);
     for (int i = 0; i < net->n; i++) {
-        if (net->layers[i].type != DROPOUT) continue;
-        free(net->layers[i].output);
-        free(net->layers[i].delta);
-        net->layers[i].output = net->layers[i].delta = NULL;
+        layer *l = &net->layers[i];
+        if (l->type != DROPOUT) continue;
+        amp_host_give_back(amp_host_output_of(l, on_gpu), on_gpu);
+        amp_host_give_back(amp_host_delta_of(l, on_gpu), on_gpu);
+        if (l->output) amp_host_give_back(&l->output, 0);
     }
 }
 
@@ -199,21 +233,27 @@ void darknet_amp_free(struct network *net)
 {
     struct darknet_amp *amp = net->amp;
     if (!amp) return;
+    amp_host_use_device(net);
     free_dropout_buffers(net);
+    amp_host_give_back(&amp->workspace, amp_host_on_gpu(net));
     net->amp = NULL;
     amp_engine_free(amp->engine);
     amp_config_free(amp->config);
-    free(amp->workspace);
     free(amp->buffers);
     free(amp->anomaly_images);
     amp_resume_free(amp->resume);
     free(amp);
 }
 
-void darknet_amp_weights_changed(struct network *net) { amp_engine_weights_changed(net->amp->engine); }
+void darknet_amp_weights_changed(struct network *net)
+{
+    amp_host_use_device(net);
+    amp_engine_weights_changed(net->amp->engine);
+}
 
 void darknet_amp_resized(struct network *net)
 {
+    amp_host_use_device(net);
     amp_host_note_buffers(net->amp, net);
     amp_engine_invalidate(net->amp->engine);
 }

@@ -10,8 +10,9 @@
 
 struct amp_resume; /* resume.h */
 
-/* Darknet's buffers of one layer, as AMP keeps them. Capacities are in floats; 0 is no buffer. */
-typedef struct amp_host_buffers { size_t output_capacity, delta_capacity; } amp_host_buffers;
+/* Darknet's buffers of one layer, as AMP keeps them. Capacities are in floats; 0 is no buffer. copy: on a GPU, of the output in
+ * the program's memory. */
+typedef struct amp_host_buffers { size_t output_capacity, delta_capacity, copy_capacity; } amp_host_buffers;
 
 struct darknet_amp {
     amp_config *config;
@@ -47,9 +48,16 @@ amp_host amp_host_callbacks(struct darknet_amp *amp);
 /* Take over the buffers Darknet made (after parsing and after a resize), and give its workspace back. */
 void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 
+/* A layer that Darknet has just made or resized, while the next is not made yet: what AMP does not use of it is given back, so
+ * that a network that fits only under AMP can be made. */
+void amp_host_trim(const network *net, layer *l);
+
 /* After a skipped step: clear what stock's layers would carry over. Their gemm multiplies old workspace by 0 where it means to
  * overwrite it, and NaN times 0 is NaN. */
 void amp_host_forget_overflow(struct darknet_amp *amp);
+
+/* The backend for net, on the device that the calling thread uses; NULL and *error where there is none. */
+amp_backend *amp_host_choose_backend(const network *net, amp_error *error);
 
 /* The layer whose output stands for layer `index` when a later layer `consumer` reads it: Darknet's dropout works inside
  * its neighbour's output, so that readers behind a dropout see what it left. */

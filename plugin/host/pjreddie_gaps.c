@@ -301,8 +301,7 @@ static void adding(layer_function run, layer l, network net)
     free(net.delta);
 }
 
-/* Layers whose backward does something although no delta is wanted below: they have parameters, or far inputs. */
-static int works_without_delta(LAYER_TYPE type)
+int amp_gap_works_without_delta(LAYER_TYPE type)
 {
     switch(type){
         case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL:
@@ -353,7 +352,7 @@ void amp_gap_forward(layer l, network net)
 
 void amp_gap_backward(layer l, network net)
 {
-    if(!net.delta && !works_without_delta(l.type)) return;
+    if(!net.delta && !amp_gap_works_without_delta(l.type)) return;
     switch(l.type){
         case RNN:    amp_gap_backward_rnn(l, net); return;
         case GRU:    amp_gap_backward_gru(l, net); return;

@@ -9,7 +9,7 @@
  * net.delta and to *_updates; for rnn, gru, lstm, crnn l.batch is the number of streams and buffers hold
  * steps*batch*outputs floats, step-major; rnn's and crnn's output and delta *are* their output layer's: do not let the
  * pointers part. All of this is for layers on the CPU of a GPU=0 build: with GPU=1, stock's CPU region, yolo and iseg
- * leave out their activations, and such layers must run forward_gpu.
+ * leave out their activations, and such layers must run forward_gpu (pjreddie_gaps_gpu.h).
  *
  * What differs (pjreddie 61c9d02e). "ours" is what runs here; tests/test_gaps*.c holds each row to it.
  *
@@ -105,5 +105,8 @@ void amp_gap_forward(layer l, network net);
  * the parameters' *_updates. net.delta may be NULL: then only parameters get their gradients.
  */
 void amp_gap_backward(layer l, network net);
+
+/* Whether backward of such a layer does something although no delta is wanted below: it has parameters, or far inputs. */
+int amp_gap_works_without_delta(LAYER_TYPE type);
 
 #endif

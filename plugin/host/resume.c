@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../tensor/half.h"
+#include "device.h"
 #include "host_random.h"
 #include "network.h"
 
@@ -215,6 +216,7 @@ void darknet_amp_resume(struct network **nets, int count)
     for (int i = 0; i < count; i++) {
         if (!nets[i]->amp) continue;
         nets[i]->amp->resume->quiet = i > 0; /* replicas would all say the same */
+        amp_host_use_device(nets[i]);
         begin_training(nets[i], 1);
     }
 }

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "device.h"
 #include "host.h"
 #include "network.h"
 #include "report.h"
@@ -19,14 +20,18 @@ static double now(void)
 
 static amp_plan_key key_of(const network *net)
 {
-    return (amp_plan_key){ .batch = net->batch, .w = net->w, .h = net->h, .keeps_state = net->train || net->delta,
-                           .image_delta = net->delta != NULL };
+    int image_delta = amp_host_image_delta(net) != NULL;
+    return (amp_plan_key){ .batch = net->batch, .w = net->w, .h = net->h, .keeps_state = net->train || image_delta,
+                           .image_delta = image_delta };
 }
 
 static amp_status forward(struct darknet_amp *amp, network *net, amp_error *error)
 {
     if (net->n != amp->layer_count)
         return amp_fail(error, AMP_BAD_NETWORK, "amp: this command cuts the network to %d of its %d layers; run it with -amp off", net->n, amp->layer_count);
+    if (amp_host_on_gpu(net) && net->batch > amp->batch)
+        return amp_fail(error, AMP_BAD_NETWORK, "amp: batch grew from %d to %d, but Darknet made its input on the GPU for %d; set batch "
+                        "in the .cfg", amp->batch, net->batch, amp->batch);
     amp_plan_key key = key_of(net);
     if (!amp_engine_has_plan(amp->engine, &key)) {
         amp_network_desc described;
@@ -35,8 +40,12 @@ static amp_status forward(struct darknet_amp *amp, network *net, amp_error *erro
         amp_network_desc_free(&described);
         if (status != AMP_OK) return status;
     }
-    AMP_TRY(amp_engine_forward(amp->engine, &key, net->input, net->train, error));
-    net->output = net->layers[amp_engine_plan(amp->engine)->output_layer].output;
+    amp_backend *backend = amp_engine_backend(amp->engine);
+    AMP_TRY(amp_host_push_input(net, backend, error));
+    AMP_TRY(amp_engine_forward(amp->engine, &key, amp_host_image(net), net->train, error));
+    int last = amp_engine_plan(amp->engine)->output_layer;
+    AMP_TRY(amp_host_pull_output(net, last, (size_t)net->layers[last].outputs * (size_t)net->batch, backend, error));
+    net->output = net->layers[last].output;
     calc_network_cost(net);
     return AMP_OK;
 }
@@ -68,6 +77,7 @@ void darknet_amp_forward(struct network *net)
     double began = now();
     if (net->train && amp->started == 0) amp->started = began;
     amp->net = net;
+    amp_host_use_device(net);
     if (net->train) {
         amp_resume_before_forward(amp, net);
         check_labels(amp, net);
@@ -85,7 +95,8 @@ void darknet_amp_backward(struct network *net)
     amp_error error;
     double began = now();
     amp->net = net;
-    amp_host_check(amp_engine_backward(amp->engine, net->delta, &error), &error);
+    amp_host_use_device(net);
+    amp_host_check(amp_engine_backward(amp->engine, amp_host_image_delta(net), &error), &error);
     if (amp->config->debug && net->train) amp_host_note_images(amp, net);
     amp->computed += now() - began;
 }
@@ -112,6 +123,7 @@ void darknet_amp_update(struct network *net)
                              .batch = net->batch * net->subdivisions, .t = *net->t + 1, .beta1 = net->B1, .beta2 = net->B2,
                              .eps = net->eps };
     amp->net = net;
+    amp_host_use_device(net);
     amp_status status = amp_engine_update(amp->engine, &args, net->decay, &report, &error);
     if (status != AMP_DIVERGED) amp_host_check(status, &error);
     amp->computed += now() - began;

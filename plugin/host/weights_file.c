@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device.h"
 #include "network.h"
 
 static char *joined(const char *a, const char *b)
@@ -143,6 +144,7 @@ FILE *darknet_amp_open_weights(struct network *net, const char *file, int layers
     amp_error error;
     FILE *out = NULL;
     if (is_asked_again(amp, net)) return NULL;
+    amp_host_use_device(net);
     f->whole = layers >= net->n;
     f->with_sidecar = f->whole && amp->resume->training;
     set_name(&f->name, file);
@@ -194,6 +196,7 @@ void darknet_amp_close_weights(struct network *net, FILE *file)
     struct darknet_amp *amp = net->amp;
     struct amp_resume *resume = amp->resume;
     amp_error error;
+    amp_host_use_device(net);
     if (close_file(amp, net, file, &error) != AMP_OK) {
         say_failed(amp, net, resume->saving.name, &error);
         return;

@@ -13,6 +13,7 @@ extern "C" {
 #endif
 
 struct network;
+struct layer;
 struct darknet_amp;         /* all that AMP knows of one network; network.amp, NULL when AMP is off */
 struct darknet_amp_options; /* what one .cfg and the command line ask for, read before the layers are made */
 
@@ -31,6 +32,11 @@ void darknet_amp_arguments(int argc, char **argv);
 struct darknet_amp_options *darknet_amp_options(const char *cfg_file);
 void darknet_amp_strip(struct darknet_amp_options *options, void *sections);
 void darknet_amp_attach(struct network *net, struct darknet_amp_options *options);
+
+/* What AMP does not use of a layer is given back while the next is not made yet, so that a network that fits only under AMP
+ * can be made: parse_network_cfg and, under AMP, resize_network. */
+void darknet_amp_layer_made(struct network *net, struct darknet_amp_options *options, struct layer *made);
+void darknet_amp_layer_resized(struct network *net, struct layer *resized);
 
 /* network.c: called with net->amp set, instead of Darknet's own loop over the layers. */
 void darknet_amp_forward(struct network *net);

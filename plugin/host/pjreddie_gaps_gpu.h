@@ -1,0 +1,44 @@
+/*
+ * Why this file exists: layers that AMP does not run natively run Darknet's own fp32 code, and on a GPU that has holes as well,
+ * though fewer than on the CPU (pjreddie_gaps.h lists both). These functions stand between the engine and l.forward_gpu,
+ * l.backward_gpu. What differs from stock (pjreddie 61c9d02e) here; no device has run this yet:
+ *
+ *  layer          | stock on the GPU                                       | ours
+ * ----------------+--------------------------------------------------------+----------------------------------------------
+ *  softmax        | spatial=1 reads and writes outside the buffer          | softmax over channels at each pixel
+ *  cost masked    | masks a delta that is not its own                      | its own delta and output
+ *  cost smooth=   | changes net.truth in place, for later losses too       | a copy
+ *  cost ratio=    | computed, printed, then unused                         | ignored
+ *  iseg fwd       | reads net.truth even when it is NULL                   | no truth: no loss
+ *  l2norm bwd     | adds (1-y)/norm, which knows no loss scale             | the gradient only, as on the CPU
+ *  normalization  | overwrites net.delta: a second consumer's is lost      | adds
+ *  bwd            |                                                        |
+ *  lstm bwd       | dc is not zeroed between batches                       | zeroed: an overflow would stay in it for ever
+ *  rnn, gru, lstm | clips the deltas of their connected layers to +-1,     | not clipped, as on the CPU and as in AMP's own
+ *  bwd            | which knows no loss scale and hides inf and NaN        | connected layer (layer.amp_unclipped)
+ *  convolutional  | smooth= adds to the delta, and knows no loss scale     | not added, as on the CPU
+ *  bwd            | (binary=1 and xnor=1 only: others are native)          |
+ *  crnn           | with cuDNN each step convolves batch * steps images,   | batch images, and enough workspace
+ *                 | beyond its buffers; asks for no workspace              |
+ *  local          | asks for workspace in floats, gets bytes               | enough
+ *  any bwd        | first layer (net.delta_gpu NULL): faults in layers     | skipped
+ *                 | without parameters                                     |
+ *
+ * Left as it is: rnn ignores shortcut=1, crop draws from cuRAND, detection skips its softmax at inference, and what
+ * pjreddie_gaps.h says of both forms.
+ */
+#ifndef PJREDDIE_GAPS_GPU_H
+#define PJREDDIE_GAPS_GPU_H
+
+#include "darknet.h"
+
+#ifdef GPU
+/* As pjreddie_gaps.h's three doors; net.input_gpu, net.truth_gpu, net.delta_gpu and net.workspace are device memory.
+ * prepare must run once, after the layer was made, with its device as the current one. workspace: bytes. */
+void amp_gap_prepare_gpu(layer *l);
+size_t amp_gap_workspace_gpu(const layer *l);
+void amp_gap_forward_gpu(layer l, network net);
+void amp_gap_backward_gpu(layer l, network net);
+#endif
+
+#endif

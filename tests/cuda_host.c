@@ -1,0 +1,207 @@
+/* The host room on a GPU: whole trainings, of Darknet built with GPU=1 and the CUDA backend, on doubles of CUDA, cuDNN, cuBLAS and
+ * Darknet's own kernels; and the same trainings on the CPU, of the same file built without GPU=1. cuda/host.sh compares.
+ *
+ *   cuda_host train <network> <dtype> <file>   writes losses, predictions and weights as floats
+ *   cuda_host compare <file> <file> <bound>    whether no group of numbers is further apart than bound times its size */
+#define _DEFAULT_SOURCE
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "network.h"
+#include "parser.h"
+
+#ifdef GPU
+#include "doubles/cuda_doubles.h"
+#endif
+
+#define NET(more) "[net]\nlearning_rate=0.002\nmomentum=0.9\ndecay=0.001\nmax_batches=100\nbatch=4\nsubdivisions=2\n" more
+#define CONV(filters, size, more) "[convolutional]\nfilters=" #filters "\nsize=" #size "\nstride=1\npad=1\nactivation=leaky\n" more
+#define BN "batch_normalize=1\n"
+
+static const struct { const char *name, *cfg; int resizes; } networks[] = {
+    { "yolo", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=2\nstride=2\n" CONV(16, 3, BN) CONV(16, 1, "")
+      "[shortcut]\nfrom=-2\nactivation=leaky\n" "[convolutional]\nfilters=14\nsize=1\nstride=1\nactivation=linear\n"
+      "[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n" "[route]\nlayers=-3\n[upsample]\nstride=2\n[route]\nlayers=-1,0\n"
+      "[convolutional]\nfilters=7\nsize=3\nstride=1\npad=1\nactivation=linear\n"
+      "[yolo]\nmask=2\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 },
+    { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, BN) "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n"
+      CONV(8, 3, BN) "[dropout]\nprobability=.3\n[local]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
+      "[l2norm]\n[connected]\noutput=6\nactivation=linear\n[softmax]\n", 0 },
+    { "masked", NET("width=8\nheight=8\nchannels=2\n") CONV(4, 3, "") "[batchnorm]\n[avgpool]\n[cost]\ntype=masked\nsmooth=.1\n", 0 },
+    { "rnn", NET("inputs=10\ntime_steps=3\n") "[rnn]\nbatch_normalize=0\noutput=8\nactivation=tanh\n"
+      "[connected]\noutput=10\nactivation=leaky\n[softmax]\n", 0 },
+    { "gru", NET("inputs=10\ntime_steps=3\n") "[gru]\noutput=8\n[connected]\noutput=10\nactivation=leaky\n[softmax]\n", 0 },
+    { "lstm", NET("inputs=10\ntime_steps=3\n") "[lstm]\noutput=8\n[connected]\noutput=10\nactivation=leaky\n[softmax]\n", 0 },
+};
+
+static void fail(const char *why, const char *what)
+{
+    fprintf(stderr, "cuda_host: %s: %s\n", why, what);
+    exit(1);
+}
+
+/* ---- training ---- */
+
+static void put(FILE *out, const float *numbers, size_t count)
+{
+    unsigned size = (unsigned)count;
+    if (fwrite(&size, sizeof size, 1, out) != 1 || fwrite(numbers, sizeof *numbers, count, out) != count) fail("cannot write", "the file");
+}
+
+static network *make(const char *cfg, const char *dtype)
+{
+    char path[] = "/tmp/cuda_host_XXXXXX";
+    int file = mkstemp(path);
+    if (file < 0 || write(file, cfg, strlen(cfg)) != (ssize_t)strlen(cfg) || close(file)) fail("cannot write", path);
+    char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
+    darknet_amp_arguments(3, argv);
+    srand(5);
+    network *net = parse_network_cfg(path);
+    unlink(path);
+    if (!net->amp) fail("without AMP", dtype);
+    return net;
+}
+
+static void feed(network *net, unsigned seed)
+{
+    int boxes = net->layers[net->n - 1].type == YOLO;
+    for (int i = 0; i < net->inputs * net->batch; i++) { seed = seed * 1664525u + 1013904223u; net->input[i] = (float)(seed >> 8) / 16777216.0f; }
+    memset(net->truth, 0, sizeof(float) * (size_t)net->truths * (size_t)net->batch);
+    for (int b = 0; b < net->batch; b++) {
+        float box[5] = { .5f, .4f, .3f, .2f, (float)(b % 2) }, *truth = net->truth + (size_t)b * (size_t)net->truths;
+        if (boxes) memcpy(truth, box, sizeof box);
+        else truth[b % net->truths] = 1;
+        if (!boxes && net->layers[net->n - 1].type == COST) truth[(b + 1) % net->truths] = SECRET_NUM;
+    }
+}
+
+static void train(network *net, int steps, unsigned seed, FILE *out)
+{
+    for (int i = 0; i < steps * net->subdivisions; i++) {
+        feed(net, seed + (unsigned)i);
+        float loss = train_network_datum(net);
+        put(out, &loss, 1);
+    }
+}
+
+static void predict(network *net, FILE *out)
+{
+    float *image = calloc((size_t)net->inputs * (size_t)net->batch, sizeof *image);
+    for (int i = 0; i < net->inputs * net->batch; i++) image[i] = (float)(i % 89) / 89;
+    put(out, network_predict(net, image), (size_t)net->outputs * (size_t)net->batch);
+    for (int i = 0; i < net->n; i++) /* what get_network_boxes reads */
+        if (net->layers[i].type == YOLO) put(out, net->layers[i].output, (size_t)net->layers[i].outputs * (size_t)net->batch);
+    free(image);
+}
+
+static void put_file(FILE *out, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    static float numbers[1 << 16];
+    if (!file) fail("there is no", path);
+    size_t count = 5; /* major, minor, revision, seen (8 bytes) */
+    if (fread(numbers, sizeof *numbers, count, file) != count) fail("cannot read", path);
+    count = fread(numbers, sizeof *numbers, sizeof numbers / sizeof *numbers, file);
+    put(out, numbers, count);
+    fclose(file);
+}
+
+/* A training, a checkpoint in the middle of a batch, and a second network that goes on from there. */
+static void run(int which, const char *dtype, const char *path)
+{
+    char weights[512], sidecar[520];
+    FILE *out = fopen(path, "wb");
+    if (!out) fail("cannot write", path);
+    snprintf(weights, sizeof weights, "%s.weights", path);
+    snprintf(sidecar, sizeof sidecar, "%s.amp", weights);
+    network *net = make(networks[which].cfg, dtype);
+    train(net, 3, 10, out);
+    if (networks[which].resizes) {
+        resize_network(net, 64, 64);
+        train(net, 1, 20, out);
+        resize_network(net, 32, 32);
+    }
+    predict(net, out);
+    feed(net, 30);
+    train_network_datum(net);
+    save_weights(net, weights);
+    if (access(sidecar, F_OK) != 0) fail("there is no", sidecar);
+    put_file(out, weights);
+    free_network(net);
+    net = make(networks[which].cfg, dtype);
+    load_weights(net, weights);
+    feed(net, 31);
+    train_network_datum(net);
+    train(net, 2, 40, out);
+    predict(net, out);
+    save_weights(net, weights);
+    put_file(out, weights);
+    free_network(net);
+    if (fclose(out)) fail("cannot write", path);
+}
+
+/* ---- comparing ---- */
+
+static float *group(FILE *file, size_t *count)
+{
+    unsigned size;
+    if (fread(&size, sizeof size, 1, file) != 1) return NULL;
+    float *numbers = malloc((size + 1) * sizeof *numbers);
+    *count = fread(numbers, sizeof *numbers, size, file);
+    return numbers;
+}
+
+static int compare(const char *a, const char *b, double bound)
+{
+    FILE *x = fopen(a, "rb"), *y = fopen(b, "rb");
+    int groups = 0, bad = 0;
+    double worst = 0;
+    if (!x || !y) fail("cannot read", x ? b : a);
+    for (;; groups++) {
+        size_t m = 0, n = 0;
+        float *p = group(x, &m), *q = group(y, &n);
+        if (!p && !q) break;
+        if (!p || !q || m != n || !m) fail("other numbers in", b);
+        double apart = 0, size = 0;
+        for (size_t i = 0; i < n; i++) {
+            apart += pow((double)p[i] - (double)q[i], 2);
+            size += pow((double)p[i], 2);
+        }
+        double relative = sqrt(apart) / (sqrt(size) + 1e-6);
+        if (!(relative <= bound)) {
+            fprintf(stderr, "%s, group %d (%zu numbers, first %g and %g): %g apart\n", b, groups, n, p[0], q[0], relative);
+            bad++;
+        }
+        if (!(relative <= worst)) worst = relative;
+        free(p);
+        free(q);
+    }
+    fclose(x);
+    fclose(y);
+    printf("%s: %d groups of numbers, %g apart at most\n", b, groups, worst);
+    return bad || groups < 10;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 5 && !strcmp(argv[1], "compare")) return compare(argv[2], argv[3], atof(argv[4]));
+    if (argc != 5 || strcmp(argv[1], "train")) fail("usage", "cuda_host train <network> <dtype> <file>");
+#ifdef GPU
+    gpu_index = 0;
+    amp_cuda_any_stream(1); /* Darknet's own layers run on the default one */
+#else
+    gpu_index = -1;
+#endif
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+        if (strcmp(networks[i].name, argv[2])) continue;
+        run((int)i, argv[3], argv[4]);
+#ifdef GPU
+        if (amp_cuda_faults()) fail("CUDA", amp_cuda_fault());
+        printf("%s, %s: %ld kernels\n", argv[2], argv[3], amp_cuda_launches());
+#endif
+        return 0;
+    }
+    fail("there is no network", argv[2]);
+}
