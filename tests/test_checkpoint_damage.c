@@ -109,6 +109,10 @@ static void content_that_makes_no_sense_is_refused(void **state)
         { "negative", RUN, 0, 8, 8, UINT64_MAX },             /* t */
         { "negative", RUN, 0, 32, 4, 0x80000000 },            /* width */
         { "negative", RUN, 0, 48, 4, 0xffffffff },            /* window */
+        { "out of range", RUN, 0, 8, 8, INT32_MAX },          /* t: the host counts on from it */
+        { "out of range", RUN, 0, 8, 8, INT64_MAX },
+        { "out of range", RUN, 0, 200, 4, INT32_MAX },        /* loop_count */
+        { "out of range", RUN, 0, 204, 4, 0x7fc00000 },       /* average_loss */
         { "neither 0 nor 1", RUN, 0, 52, 4, 2 },              /* seeded */
         { "the network makes no sense", NET, 0, 0, 4, 1 },    /* layers */
         { "the network makes no sense", NET, 0, 0, 4, 0x7fffffff },

@@ -99,6 +99,30 @@ static void weights_written_after_a_killed_save_are_kept(void **state)
     recovers_to(1, OLD_PAIR, 0);
 }
 
+/* Another program stands between its two renames: what it has begun it will end. */
+static void a_save_under_way_is_not_ended_for_it(void **state)
+{
+    (void)state;
+    amp_checkpoint_save first, second;
+    amp_checkpoint *c;
+    amp_error error;
+    char note[256];
+    clear();
+    put("w", weights[0], weights[0].size);
+    put("w.amp", sidecars[0], sidecars[0].size);
+    assert_int_equal(amp_checkpoint_begin("w", &first, &error), AMP_OK);
+    put("w.new", weights[1], weights[1].size);
+    put("w.amp", sidecars[1], sidecars[1].size);
+    assert_int_equal(amp_checkpoint_recover("w", &c, note, &error), AMP_IO_FAILED);
+    assert_string_equal(error.message, "w: another program is saving it now; start again when it has");
+    assert_int_equal(amp_checkpoint_begin("w", &second, &error), AMP_IO_FAILED);
+    assert_non_null(strstr(error.message, "w.new: another program is writing it"));
+    assert_true(holds("w", weights[0]) && holds("w.amp", sidecars[1]) && holds("w.new", weights[1]));
+    amp_safe_file_leave(&first.weights); /* killed */
+    amp_checkpoint_cancel(&first);
+    recovers_to(1, OLD_PAIR, 1);
+}
+
 static void weights_without_a_sidecar_load(void **state)
 {
     (void)state;
@@ -165,7 +189,7 @@ static void a_save_that_cannot_begin_says_why(void **state)
     assert_string_equal(error.message, "cannot write none/w.new: No such file or directory");
     assert_int_equal(mkdir("w.amp", 0700), 0);
     assert_int_equal(save_number("w", 0, &error), AMP_IO_FAILED);
-    assert_string_equal(error.message, "cannot write w.amp: Is a directory");
+    assert_string_equal(error.message, "w.amp: Is a directory");
     assert_int_equal(access("w.new", F_OK), -1);
 }
 
@@ -232,6 +256,7 @@ int main(void)
         cmocka_unit_test(a_save_after_a_killed_one_succeeds),
         cmocka_unit_test(a_sidecar_of_other_weights_is_refused),
         cmocka_unit_test(weights_written_after_a_killed_save_are_kept),
+        cmocka_unit_test(a_save_under_way_is_not_ended_for_it),
         cmocka_unit_test(weights_without_a_sidecar_load),
         cmocka_unit_test(a_full_disk_keeps_the_pair_before),
         cmocka_unit_test(a_state_with_nan_keeps_the_pair_before),

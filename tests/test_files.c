@@ -233,6 +233,29 @@ static void what_is_no_file_is_written_directly(void **state)
     assert_non_null(strstr(error.message, "Is a directory"));
 }
 
+/* Two trainings into one folder: the second is told so, and the first one's file is not touched. */
+static void a_file_that_is_being_saved_is_left_alone(void **state)
+{
+    (void)state;
+    amp_safe_file f, g;
+    amp_error error;
+    for (int ends = 0; ends < 3; ends++) {
+        put("f", "old");
+        assert_int_equal(amp_safe_file_begin("f", &f, &error), AMP_OK);
+        put(f.temporary, "first");
+        assert_true(amp_safe_file_busy(&f));
+        assert_int_equal(amp_safe_file_begin("f", &g, &error), AMP_IO_FAILED);
+        assert_string_equal(error.message, "cannot write f.new: another program is writing it; give each training a folder of its own");
+        assert_holds("f.new", "first");
+        if (ends == 0) assert_int_equal(amp_safe_file_commit(&f, &error), AMP_OK);
+        if (ends == 1) amp_safe_file_leave(&f);
+        amp_safe_file_end(&f);
+        assert_holds("f", ends == 0 ? "first" : "old");
+        replace("f", "second");
+        assert_holds("f", "second");
+    }
+}
+
 /* As somebody who is not root: root may write everywhere. What begin says goes to `said`. */
 static int begin_as_nobody(const char *name, char *said, size_t size)
 {
@@ -287,6 +310,7 @@ int main(void)
         IN_FOLDER(a_symbolic_link_stays_one),
         IN_FOLDER(permissions_stay),
         IN_FOLDER(what_is_no_file_is_written_directly),
+        IN_FOLDER(a_file_that_is_being_saved_is_left_alone),
         IN_FOLDER(a_protected_file_or_folder_is_left_alone),
     };
     return cmocka_run_group_tests_name("files", tests, NULL, NULL);

@@ -47,11 +47,16 @@ void amp_checkpoint_free(amp_checkpoint *);
 
 const amp_run_state *amp_checkpoint_run(const amp_checkpoint *);
 uint64_t amp_checkpoint_weights(const amp_checkpoint *); /* the checksum of its .weights file */
+int amp_checkpoint_adam(const amp_checkpoint *);         /* trained with Adam; else SGD */
 
 /* Puts the engine into the state saved. Refuses a sidecar of another network (AMP_BAD_CHECKPOINT) before it changes anything.
  * note (may come out empty): what the user should know, as when the optimizer or the loss scaling was changed since; settings
  * of the .cfg win over saved ones (growth_factor and its like), state is the saved one (scale, trackers, counters). */
 amp_status amp_checkpoint_apply(const amp_checkpoint *, amp_engine *, char note[256], amp_error *);
+
+/* After that: Darknet's momentum is of gradients summed over the batch, and so are Adam's moments. If the batch had another number
+ * of images then, they are made what sums over `images` would be. Adds to note. */
+void amp_checkpoint_fit_batch(const amp_checkpoint *, amp_engine *, int images, char note[256]);
 
 /* Saving the pair, NAME and its sidecar NAME.amp, so that a kill at any moment leaves a pair that matches: the old one, or the
  * new one after amp_checkpoint_recover. What NAME points to, if it is a symbolic link, is where both lie.

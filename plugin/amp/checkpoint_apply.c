@@ -163,3 +163,22 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, cha
     }
     return AMP_OK;
 }
+
+static void multiply(float *array, size_t count, double factor)
+{
+    for (size_t k = 0; array && k < count; k++) array[k] = (float)(array[k] * factor);
+}
+
+void amp_checkpoint_fit_batch(const amp_checkpoint *c, amp_engine *engine, int images, char note[NOTE])
+{
+    amp_engine_state e = amp_engine_state_of(engine);
+    double saved = (double)c->run.batch * c->run.subdivisions, factor = images / saved;
+    if (!(saved > 0) || saved == images) return;
+    for (int i = 0; i < e.param_count; i++) {
+        const amp_param *p = &e.params[i];
+        multiply(p->momentum, p->count, factor);
+        multiply(p->m, p->count, factor);
+        multiply(p->v, p->count, factor * factor);
+    }
+    add_note(note, "the batch was %g images and is %d now: %s scaled to that", saved, images, e.adam ? "moments are" : "momentum is");
+}

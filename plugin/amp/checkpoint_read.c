@@ -121,6 +121,8 @@ static amp_status read_run(amp_checkpoint *c, cursor r, amp_error *error)
     memcpy(s->random, state, sizeof s->random);
     if (s->t < 0 || s->width < 0 || s->height < 0 || s->batch < 0 || s->subdivisions < 0 || s->window < 0 || s->loop_count < 0)
         return refuse(c, error, "it is damaged: one of its counters is negative");
+    if (s->t >= INT32_MAX || s->loop_count == INT32_MAX || !amp_is_finite(s->average_loss)) /* the host counts on, in an int */
+        return refuse(c, error, "it is damaged: one of its counters is out of range");
     if ((s->seeded | s->looped) & ~1) return refuse(c, error, "it is damaged: a flag is neither 0 nor 1");
     return AMP_OK;
 }
@@ -350,3 +352,4 @@ void amp_checkpoint_free(amp_checkpoint *c)
 
 const amp_run_state *amp_checkpoint_run(const amp_checkpoint *c) { return &c->run; }
 uint64_t amp_checkpoint_weights(const amp_checkpoint *c) { return c->weights; }
+int amp_checkpoint_adam(const amp_checkpoint *c) { return c->adam; }

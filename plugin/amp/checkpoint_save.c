@@ -104,6 +104,10 @@ static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_che
             return AMP_OK;
         }
         if (is_file_of(w->temporary, c->weights)) {
+            if (amp_safe_file_busy(w)) {
+                amp_checkpoint_free(c);
+                return amp_fail(error, AMP_IO_FAILED, "%.500s: another program is saving it now; start again when it has", w->target);
+            }
             left_behind = is_younger(w->target, w->temporary);
             if (!left_behind) {
                 *ended = 1;
@@ -155,6 +159,7 @@ static amp_status end_killed_save(const amp_safe_file *w, const amp_safe_file *s
     amp_checkpoint *c;
     int ended;
     if (!is_there(w->temporary) && !is_there(s->temporary)) return AMP_OK;
+    if (amp_safe_file_busy(w)) return AMP_OK; /* not killed: the save that begins now is told so */
     amp_status status = settle(w, s, &c, &ended, error);
     amp_checkpoint_free(c);
     return ended ? status : AMP_OK;
@@ -190,7 +195,7 @@ static amp_status place_pair(amp_checkpoint_save *save, amp_error *error)
     if (status != AMP_OK && save->sidecar.pending) return status;
     if (amp_safe_file_place(&save->weights, &why) == AMP_OK) return status;
     if (!save->weights.pending) return amp_fail(error, why.status, "%.900s", why.message);
-    save->weights.pending = 0;
+    amp_safe_file_leave(&save->weights);
     return amp_fail(error, why.status, "%.700s; the checkpoint is whole in %.200s", why.message, save->weights.temporary);
 }
 

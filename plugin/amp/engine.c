@@ -28,6 +28,7 @@ struct amp_engine {
     amp_anomaly rejected; /* why this step must be skipped, whatever its gradients are */
 
     amp_parameters parameters;
+    amp_scaler first_scaler; /* as the settings have it, before any step */
 };
 
 static amp_step step_of(amp_engine *engine, const amp_plan_key *key)
@@ -48,6 +49,7 @@ amp_status amp_engine_create(const amp_engine_settings *settings, amp_backend *b
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     }
     engine->settings = *settings;
+    engine->first_scaler = settings->scaler;
     engine->backend = backend;
     engine->host = *host;
     engine->layer_count = network->count;
@@ -77,6 +79,12 @@ void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_stale = 1;
     amp_parameters_keep(&engine->parameters, engine->backend, NULL);
+}
+
+amp_status amp_engine_start_anew(amp_engine *engine, amp_error *error)
+{
+    engine->settings.scaler = engine->first_scaler;
+    return amp_parameters_forget(&engine->parameters, engine->backend, error);
 }
 
 const amp_scaler *amp_engine_scaler(const amp_engine *engine) { return &engine->settings.scaler; }
@@ -335,6 +343,11 @@ amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error
 int amp_engine_bad_master(amp_engine *engine, amp_anomaly *bad)
 {
     return amp_parameters_bad_master(&engine->parameters, engine->backend, bad);
+}
+
+int amp_engine_bad_statistics(amp_engine *engine, amp_anomaly *bad)
+{
+    return amp_parameters_bad_statistics(&engine->parameters, engine->backend, bad);
 }
 
 /* What a step that must be skipped is blamed on: what was seen first, else the first gradient in .cfg order. */

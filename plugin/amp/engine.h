@@ -45,6 +45,9 @@ amp_status amp_engine_add_plan(amp_engine *, const amp_network_desc *, const amp
 void amp_engine_invalidate(amp_engine *);
 /* The masters were written by somebody else: half copies are made anew before the next forward. */
 void amp_engine_weights_changed(amp_engine *);
+/* Training begins again, from whatever weights there are: momentum, moments, gradients of a batch under way and the scaler are
+ * as in a new engine. */
+amp_status amp_engine_start_anew(amp_engine *, amp_error *);
 
 /* image: fp32 NCHW, of the key's batch. */
 amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, int training, amp_error *);
@@ -64,6 +67,8 @@ void amp_engine_set_observer(amp_engine *, const amp_observer *observer);
 /* Whether a master array is beyond use, as an update with an absurd learning rate leaves it: it holds inf or NaN, or the sum of
  * its squares is no fp32 number, so that norms and variances overflow. *bad is the first then. */
 int amp_engine_bad_master(amp_engine *, amp_anomaly *bad);
+/* Whether a running statistic is inf or NaN: then no step can ever be taken. *bad is the first then. */
+int amp_engine_bad_statistics(amp_engine *, amp_anomaly *bad);
 /* The first non-finite tensor of the step under way; found is 0 if there is none, or if nobody looks (see amp_step_report). */
 const amp_anomaly *amp_engine_anomaly(const amp_engine *);
 

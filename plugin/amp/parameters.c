@@ -127,6 +127,14 @@ amp_status amp_parameters_drop_gradients(amp_parameters *p, amp_backend *b, amp_
     return b->zero(b, p->gradient_block, p->gradient_count * sizeof(float), error);
 }
 
+amp_status amp_parameters_forget(amp_parameters *p, amp_backend *b, amp_error *error)
+{
+    for (int i = 0; i < p->param_count; i++)
+        AMP_TRY(b->zero(b, p->params[i].momentum, p->params[i].count * sizeof(float), error));
+    if (p->moment_block) AMP_TRY(b->zero(b, p->moment_block, 2 * p->gradient_count * sizeof(float), error));
+    return amp_parameters_drop_gradients(p, b, error);
+}
+
 /* ---- finite or not ---- */
 
 amp_status amp_parameters_check(const amp_parameters *p, amp_backend *b, float inverse_scale, int *found_inf, double *squares,

@@ -37,6 +37,8 @@ void amp_parameters_free(amp_parameters *, amp_backend *);
 amp_status amp_parameters_keep(amp_parameters *, amp_backend *, amp_error *);
 amp_status amp_parameters_restore(amp_parameters *, amp_backend *, amp_error *);
 amp_status amp_parameters_drop_gradients(amp_parameters *, amp_backend *, amp_error *);
+/* Momentum, moments and gradients are 0, as before the first step. */
+amp_status amp_parameters_forget(amp_parameters *, amp_backend *, amp_error *);
 
 /* *found_inf: a gradient or a statistic is inf or NaN. *squares: as backend.check_gradients has it, of the gradients. */
 amp_status amp_parameters_check(const amp_parameters *, amp_backend *, float inverse_scale, int *found_inf, double *squares,

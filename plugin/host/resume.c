@@ -142,7 +142,8 @@ static amp_status go_on(network *net, const amp_checkpoint *checkpoint, const ch
     char note[256] = "";
     AMP_TRY(fits_batch(run, net, seen, sidecar, error));
     AMP_TRY(amp_checkpoint_apply(checkpoint, amp->engine, note, error));
-    *net->t = (int)run->t;
+    amp_checkpoint_fit_batch(checkpoint, amp->engine, net->batch * net->subdivisions, note);
+    *net->t = amp_checkpoint_adam(checkpoint) == (net->adam != 0) ? (int)run->t : 0; /* it counts updates of these moments */
     amp->steps = (unsigned long)run->steps;
     amp->skipped = (unsigned long)run->skipped;
     if (in_loop) AMP_TRY(restore_loop(net, run, sidecar, error));
@@ -178,6 +179,17 @@ static amp_status begin(network *net, const char *weights, const char *sidecar, 
     return status;
 }
 
+/* Else every step would be skipped, and the collapse at their end blamed on the training. */
+static amp_status check_start(network *net, amp_error *error)
+{
+    amp_engine *engine = net->amp->engine;
+    const char *file = net->amp->resume->pending ? net->amp->resume->last_file : "the weights to start from";
+    amp_anomaly bad;
+    if (!amp_engine_bad_master(engine, &bad) && !amp_engine_bad_statistics(engine, &bad)) return AMP_OK;
+    return amp_fail(error, AMP_DIVERGED, "amp: %.500s: %s of layer %d are inf, NaN or beyond 1e19: no training can start there; take "
+                    "another .weights file", file, bad.tensor, bad.layer);
+}
+
 static void begin_training(network *net, int in_loop)
 {
     struct amp_resume *resume = net->amp->resume;
@@ -193,6 +205,7 @@ static void begin_training(network *net, int in_loop)
         free(resume->last_file);
         resume->last_file = weights;
     }
+    if (!resume->training) amp_host_check(check_start(net, &error), &error);
     resume->pending = 0;
     resume->training = 1;
 }

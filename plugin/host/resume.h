@@ -23,7 +23,7 @@ typedef struct amp_open_file {
 } amp_open_file;
 
 struct amp_resume {
-    char *last_file;      /* saved or loaded as a whole; NULL: none */
+    char *last_file;      /* saved or loaded as a whole; NULL: none. While pending, what training begins from */
     /* loading */
     int pending;          /* last_file was loaded, and training has not begun since */
     int cleared;          /* -clear */

@@ -63,6 +63,16 @@ static int has_sidecar(const char *file)
     return has;
 }
 
+/* Training begins anew, from what was loaded. */
+static void end_training(network *net)
+{
+    amp_error error;
+    net->amp->resume->training = 0;
+    net->amp->steps = net->amp->skipped = 0;
+    *net->t = 0;
+    amp_host_check(amp_engine_start_anew(net->amp->engine, &error), &error);
+}
+
 void darknet_amp_loaded(struct network *net, const char *file, int whole, int ended)
 {
     struct amp_resume *resume = net->amp->resume;
@@ -71,7 +81,7 @@ void darknet_amp_loaded(struct network *net, const char *file, int whole, int en
     resume->loaded_seen = *net->seen;
     resume->cleared = 0;
     if (!resume->pending) return;
-    resume->training = 0; /* it begins anew, from this file */
+    if (resume->training) end_training(net);
     set_name(&resume->last_file, file);
 }
 
@@ -149,15 +159,19 @@ static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
     return why ? amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", name, strerror(why)) : AMP_OK;
 }
 
-/* A file that holds less than a checkpoint: a sidecar that lies beside it is of what it replaces. */
+/* A file that holds less than a checkpoint: a sidecar that lies beside it is of what it replaced. It goes last, so that the old
+ * file never stands without it: killed in between, the next training is told that they do not belong together. */
 static amp_status put_alone(amp_open_file *f, amp_error *error)
 {
-    char *sidecar = amp_sidecar_name(f->name);
     amp_status status = AMP_OK;
-    if (!f->alone.direct && unlink(sidecar) != 0 && errno != ENOENT)
-        status = amp_fail(error, AMP_IO_FAILED, "cannot remove %.500s: %s", sidecar, strerror(errno));
+    AMP_TRY(amp_safe_file_commit(&f->alone, error));
+    if (f->alone.direct) return AMP_OK;
+    char *sidecar = amp_sidecar_name(f->alone.target);
+    if (unlink(sidecar) != 0 && errno != ENOENT)
+        status = amp_fail(error, AMP_IO_FAILED, "cannot remove %.500s, which belongs to what was there before: %s; remove it", sidecar,
+                          strerror(errno));
     free(sidecar);
-    return status == AMP_OK ? amp_safe_file_commit(&f->alone, error) : status;
+    return status;
 }
 
 static amp_status close_file(struct darknet_amp *amp, network *net, FILE *stream, amp_error *error)
@@ -185,6 +199,5 @@ void darknet_amp_close_weights(struct network *net, FILE *file)
         return;
     }
     resume->save_failed = 0;
-    resume->pending = 0;
-    if (resume->saving.whole) set_name(&resume->last_file, resume->saving.name);
+    if (resume->saving.whole && !resume->pending) set_name(&resume->last_file, resume->saving.name);
 }

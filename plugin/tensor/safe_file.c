@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,7 +75,7 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
     struct stat info;
     int exists = stat(name, &info) == 0;
     *out = (amp_safe_file){ 0 };
-    if (exists && S_ISDIR(info.st_mode)) return cannot_write(name, EISDIR, error);
+    if (exists && S_ISDIR(info.st_mode)) return amp_fail(error, AMP_IO_FAILED, "%.500s: %s", name, strerror(EISDIR));
     errno = 0;
     out->direct = exists && !S_ISREG(info.st_mode);
     if (!out->direct && !(out->target = resolve(name))) return cannot_write(name, errno, error);
@@ -99,19 +100,51 @@ static int take_after(int file, const struct stat *old)
     return fchmod(file, old->st_mode & 0777) == 0 ? 0 : errno;
 }
 
-static amp_status make_temporary(const amp_safe_file *f, amp_error *error)
+/* Two programs that save under one name would write into each other's temporary file, so each locks its own; a killed one's lock
+ * is gone. Whether the lock is ours: a file system that has no locks says yes. */
+static int lock(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
+
+int amp_safe_file_busy(const amp_safe_file *f)
+{
+    int file = open(f->temporary, O_WRONLY | O_NONBLOCK | O_CLOEXEC), busy = 0;
+    if (file < 0) return 0;
+    busy = !lock(file);
+    close(file);
+    return busy;
+}
+
+static amp_status is_busy(const char *temporary, amp_error *error)
+{
+    return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: another program is writing it; give each training a folder of its own",
+                    temporary);
+}
+
+/* What an interrupted save left. It stays locked until it is gone, so that nobody takes it for his. */
+static amp_status remove_leftover(const char *temporary, amp_error *error)
+{
+    int file = open(temporary, O_WRONLY | O_NONBLOCK | O_CLOEXEC), why = 0, busy = file >= 0 && !lock(file);
+    if (!busy && unlink(temporary) != 0 && errno != ENOENT) why = errno;
+    if (file >= 0) close(file);
+    if (busy) return is_busy(temporary, error);
+    return why ? cannot_write(temporary, why, error) : AMP_OK;
+}
+
+static amp_status make_temporary(amp_safe_file *f, amp_error *error)
 {
     struct stat old;
     int exists = stat(f->target, &old) == 0;
     if (exists && access(f->target, W_OK) != 0) return cannot_write(f->target, errno, error);
-    if (unlink(f->temporary) != 0 && errno != ENOENT) return cannot_write(f->temporary, errno, error);
+    AMP_TRY(remove_leftover(f->temporary, error));
     int file = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, exists ? 0600 : 0666);
     if (file < 0) return cannot_write(f->temporary, errno, error);
+    if (!lock(file)) {
+        close(file);
+        return is_busy(f->temporary, error);
+    }
     int why = exists ? take_after(file, &old) : 0;
-    if (close(file) != 0 && !why) why = errno;
-    if (!why) return AMP_OK;
-    unlink(f->temporary);
-    return cannot_write(f->temporary, why, error);
+    f->locked = file;
+    f->pending = 1;
+    return why ? cannot_write(f->temporary, why, error) : AMP_OK;
 }
 
 amp_status amp_safe_file_begin(const char *name, amp_safe_file *out, amp_error *error)
@@ -119,8 +152,7 @@ amp_status amp_safe_file_begin(const char *name, amp_safe_file *out, amp_error *
     AMP_TRY(amp_safe_file_locate(name, out, error));
     if (out->direct) return AMP_OK;
     amp_status status = make_temporary(out, error);
-    if (status == AMP_OK) out->pending = 1;
-    else amp_safe_file_end(out);
+    if (status != AMP_OK) amp_safe_file_end(out);
     return status;
 }
 
@@ -166,7 +198,7 @@ amp_status amp_safe_file_place(amp_safe_file *f, amp_error *error)
 {
     if (f->direct) return AMP_OK;
     AMP_TRY(rename_file(f->temporary, f->target, error));
-    f->pending = 0;
+    amp_safe_file_leave(f);
     int why = sync_folder_of(f->target);
     return why ? cannot_write(f->target, why, error) : AMP_OK;
 }
@@ -177,9 +209,16 @@ amp_status amp_safe_file_commit(amp_safe_file *f, amp_error *error)
     return amp_safe_file_place(f, error);
 }
 
+void amp_safe_file_leave(amp_safe_file *f)
+{
+    if (f->pending) close(f->locked);
+    f->pending = 0;
+}
+
 void amp_safe_file_end(amp_safe_file *f)
 {
     if (f->pending) unlink(f->temporary);
+    amp_safe_file_leave(f);
     free(f->target);
     free(f->temporary);
     *f = (amp_safe_file){ 0 };

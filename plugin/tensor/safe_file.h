@@ -20,19 +20,27 @@ typedef struct amp_safe_file {
     char *temporary; /* where to write: target.new, always the same name; target itself if direct */
     int direct;      /* no regular file: nothing to flush or rename */
     int pending;     /* the temporary file is ours to rename or to remove */
+    int locked;      /* pending: its descriptor, which holds the lock */
 } amp_safe_file;
 
 /* Finds the names and touches nothing. AMP_IO_FAILED: a folder, or a circle of links. */
 amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error *);
 
 /* The same, and makes an empty temporary file in place of one that an interrupted save left. AMP_IO_FAILED: the target is
- * write-protected, or the temporary file cannot be made. After a failure there is nothing to end. */
+ * write-protected, another program is saving it now, or the temporary file cannot be made. After a failure there is nothing
+ * to end. */
 amp_status amp_safe_file_begin(const char *name, amp_safe_file *out, amp_error *);
+
+/* Whether somebody, this program included, has begun to save it and not ended. */
+int amp_safe_file_busy(const amp_safe_file *);
 
 /* Flush the temporary file to the disk; then put it in place, which lasts through a power failure once it returns. */
 amp_status amp_safe_file_flush(const amp_safe_file *, amp_error *);
 amp_status amp_safe_file_place(amp_safe_file *, amp_error *);
 amp_status amp_safe_file_commit(amp_safe_file *, amp_error *); /* both */
+
+/* The temporary file stays where it is, for somebody else to put in place. */
+void amp_safe_file_leave(amp_safe_file *);
 
 /* Removes the temporary file if it was not put in place, and frees the names. */
 void amp_safe_file_end(amp_safe_file *);

@@ -77,6 +77,7 @@ int open(const char *path, int flags, ...)
     va_start(more, flags);
     int mode = flags & O_CREAT ? va_arg(more, int) : 0;
     va_end(more);
+    if ((flags & O_ACCMODE) == O_WRONLY && flags & O_NONBLOCK) return real(path, flags, mode); /* looks for a lock: no save yet */
     return real(opens(path, (flags & O_EXCL) != 0, "open"), flags, mode);
 }
 
