@@ -346,6 +346,22 @@ static void labels_that_are_not_finite_skip_the_step(void **state)
     }
 }
 
+/* Who calls forward, backward and update himself may leave seen at 0. */
+static void behaviour_24_a_caller_that_does_not_count_keeps_seen_at_zero(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    feed(net, 5);
+    net->input[0] = INFINITY;
+    net->train = 1;
+    forward_network(net);
+    backward_network(net);
+    update_network(net);
+    assert_int_equal(net->amp->skipped, 1);
+    assert_int_equal(*net->seen, 0);
+    release(net);
+}
+
 /* Each batch is spoilt once before it is trained on, through burn-in and two steps of the policy. */
 static void behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate(void **state)
 {
@@ -388,6 +404,7 @@ int main(void)
         cmocka_unit_test(running_statistics_that_overflow_skip_the_step),
         cmocka_unit_test(labels_that_are_not_finite_skip_the_step),
         cmocka_unit_test(behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate),
+        cmocka_unit_test(behaviour_24_a_caller_that_does_not_count_keeps_seen_at_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

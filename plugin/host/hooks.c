@@ -55,8 +55,9 @@ void darknet_amp_refuse(struct network *net, const char *why)
 }
 
 /* Take `name value` out of argv, as Darknet's own find_char_arg does; NULL where name is absent. */
-static const char *take_argument(int argc, char **argv, const char *name, const char *allowed)
+static const char *take_argument(int *count, char **argv, const char *name, const char *allowed)
 {
+    int argc = *count;
     for (int i = 1; i < argc; i++) {
         if (!argv[i] || strcmp(argv[i], name)) continue;
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
@@ -66,18 +67,19 @@ static const char *take_argument(int argc, char **argv, const char *name, const 
             amp_host_die(&error);
         }
         for (int k = i; k < argc; k++) argv[k] = k + 2 < argc ? argv[k + 2] : NULL;
+        *count = argc - 2;
         return value;
     }
     return NULL;
 }
 
-void darknet_amp_arguments(int argc, char **argv)
+int darknet_amp_arguments(int argc, char **argv)
 {
-    command_line.amp = take_argument(argc, argv, "-amp", "off, fp32, fp16, bf16");
+    command_line.amp = take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16");
     /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with. */
     int text_seed = argc > 2 && argv[1] && argv[2] && !strcmp(argv[1], "rnn") && strcmp(argv[2], "train");
-    const char *seed = text_seed ? NULL : take_argument(argc, argv, "-seed", "0 to 4294967295");
-    if (!seed) return;
+    const char *seed = text_seed ? NULL : take_argument(&argc, argv, "-seed", "0 to 4294967295");
+    if (!seed) return argc;
     char *end;
     unsigned long value = strtoul(seed, &end, 10);
     if (!*seed || *end || *seed == '-' || value > 4294967295ul) {
@@ -86,6 +88,7 @@ void darknet_amp_arguments(int argc, char **argv)
         amp_host_die(&error);
     }
     amp_random_set_seed((unsigned)value);
+    return argc;
 }
 
 /* ---- making and freeing ---- */

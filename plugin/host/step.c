@@ -127,9 +127,8 @@ void darknet_amp_update(struct network *net)
     amp_status status = amp_engine_update(amp->engine, &args, net->decay, &report, &error);
     if (status != AMP_DIVERGED) amp_host_check(status, &error);
     amp->computed += now() - began;
-    if (report.skipped && *net->seen >= (size_t)args.batch) /* the schedule does not count a step that did not happen; a caller may
-                                                              * not count at all */
-        *net->seen -= (size_t)args.batch;
+    /* The schedule does not count a step that did not happen, and a caller may not count at all. */
+    if (report.skipped && *net->seen >= (size_t)args.batch) *net->seen -= (size_t)args.batch;
     size_t good_steps = get_current_batch(net) - !report.skipped;
     amp_host_tell_anomaly(amp, &report, good_steps);
     amp->step_skipped = report.skipped;

@@ -22,8 +22,9 @@ struct darknet_amp_options; /* what one .cfg and the command line ask for, read 
  * is loaded, so the program is started once more with it set. */
 void darknet_amp_start(char **argv);
 
-/* main: takes `-amp off|fp32|fp16|bf16` and `-seed N` out of the arguments, before anything else reads them. */
-void darknet_amp_arguments(int argc, char **argv);
+/* main: takes `-amp off|fp32|fp16|bf16` and `-seed N` out of the arguments, before anything else reads them. How many are
+ * left: commands that count theirs (average) would take the gaps at the end for arguments. */
+int darknet_amp_arguments(int argc, char **argv);
 
 /* parse_network_cfg. options: reads and checks cfg_file's [amp] section, the same keys under [net] and amp= of every
  * layer; bad input ends the program before anything is made. strip: takes what options read out of read_cfg's

@@ -1,0 +1,199 @@
+/* Going on with something else than was saved: other weights, another batch or optimizer, a damaged file, a copy or a link. */
+#define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/wait.h>
+
+#include "resume_testing.h"
+
+/* Nothing of what it learned before is left, where the file has no sidecar. */
+static void loading_other_weights_starts_anew(void **state)
+{
+    (void)state;
+    for (int adam = 0; adam < 2; adam++) {
+        const char *keys = adam ? "adam=1\namp=1\ndtype=fp16\ninit_scale=8\ngrowth_interval=2\n" : "";
+        network *net = parse_branched(keys, "", adam ? NULL : "bf16"), *straight = parse_branched(keys, "", adam ? NULL : "bf16");
+        save(net, "a.weights");
+        STEP(straight, 5);
+        for (int i = 0; i < 3; i++) STEP(net, i);
+        feed(net, 7);
+        train_network_datum(net); /* half a batch */
+        load(net, "a.weights");
+        load(straight, "a.weights");
+        STEP(net, 9);
+        STEP(straight, 9);
+        assert_int_equal(*net->t, 1);
+        assert_same_state(straight, net);
+        network *first = parse_branched(keys, "", adam ? NULL : "bf16");
+        load(first, "a.weights");
+        STEP(first, 9);
+        assert_same_state(first, net);
+        release(first);
+        release(net);
+        release(straight);
+    }
+}
+
+/* A copy written between load and training is not what training begins from. */
+static void a_save_before_training_loses_nothing(void **state)
+{
+    (void)state;
+    network *whole = parse_branched("", "", "bf16"), *first = parse_branched("", "", "bf16");
+    for (int i = 0; i < 4; i++) STEP(whole, i);
+    for (int i = 0; i < 3; i++) STEP(first, i);
+    save(first, "a.weights");
+    release(first);
+    network *second = parse_branched("", "", "bf16");
+    load(second, "a.weights");
+    save(second, "copy.weights");
+    assert_string_equal(amp_host_last_checkpoint(second->amp), in_folder("a.weights"));
+    STEP(second, 3);
+    assert_same_state(whole, second);
+    release(whole);
+    release(second);
+}
+
+/* Every array times factor: moments as they should be for another batch. */
+static void assert_times(const float *a, const float *b, size_t count, float factor)
+{
+    int moved = 0;
+    for (size_t k = 0; k < count; k++) {
+        if (a[k] * factor != b[k]) fail_msg("%g times %g is not %g", a[k], factor, b[k]);
+        moved |= a[k] != 0;
+    }
+    assert_true(moved || !count);
+}
+
+/* Momentum is a sum over the batch: over a quarter of the images it would throw the weights four times as far. */
+static void another_batch_scales_the_moments(void **state)
+{
+    (void)state;
+    for (int adam = 0; adam < 2; adam++) {
+        network *first = parse_branched(adam ? "adam=1\n" : "", "", "fp32");
+        char text[4096];
+        snprintf(text, sizeof text, branched, adam ? "adam=1\n" : "", "");
+        strstr(text, "batch=4")[6] = adam ? '8' : '1';
+        strstr(text, "subdivisions=2")[13] = '1';
+        network *second = parse(text, "fp32");
+        float factor = adam ? 2 : 0.25f;
+        for (int i = 0; i < 3; i++) STEP(first, i);
+        save(first, "a.weights");
+        load(second, "a.weights");
+        darknet_amp_resume(&second, 1);
+        amp_engine_state x = amp_engine_state_of(first->amp->engine), y = amp_engine_state_of(second->amp->engine);
+        for (int i = 0; i < x.param_count; i++) {
+            const amp_param *p = &x.params[i], *q = &y.params[i];
+            if (!adam) assert_times(p->momentum, q->momentum, p->count, factor);
+            else assert_times(p->m, q->m, p->count, factor);
+            if (adam) assert_times(p->v, q->v, p->count, factor * factor);
+        }
+        assert_int_equal(*second->t, 3);
+        release(first);
+        release(second);
+    }
+}
+
+/* t counts the updates of moments that are 0 now: with thousands, Adam would take them for settled, and overshoot. */
+static void another_optimizer_counts_from_its_first_step(void **state)
+{
+    (void)state;
+    network *first = parse_branched("", "", "fp32"), *second = parse_branched("adam=2\n", "", "fp32"); /* any but 0 is Adam */
+    for (int i = 0; i < 3; i++) STEP(first, i);
+    save(first, "a.weights");
+    load(second, "a.weights");
+    STEP(second, 3);
+    assert_int_equal(*second->t, 1);
+    save(second, "b.weights");
+    network *third = parse_branched("adam=1\n", "", "fp32");
+    load(third, "b.weights");
+    STEP(third, 4);
+    assert_int_equal(*third->t, 2);
+    release(first);
+    release(second);
+    release(third);
+}
+
+/* What the child says on stderr when it begins to train from this file, and its status. */
+static int training_from(const char *file, char *said, size_t size)
+{
+    int pipes[2], status;
+    assert_int_equal(pipe(pipes), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(pipes[1], 2);
+        network *net = parse_branched("", "", "fp32");
+        load(net, file);
+        STEP(net, 1);
+        _exit(0);
+    }
+    close(pipes[1]);
+    size_t length = 0;
+    for (ssize_t got; (got = read(pipes[0], said + length, size - 1 - length)) > 0;) length += (size_t)got;
+    said[length] = 0;
+    close(pipes[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* The first convolution's biases, scales, means and variances, 8 each, and weights follow a header of 20 bytes. */
+static void weights_that_are_no_numbers_are_refused(void **state)
+{
+    (void)state;
+    static const struct { long at; const char *name; } places[] = { { 0, "biases" }, { 8, "scales" }, { 23, "running statistics" },
+        { 31, "running statistics" }, { 32 + 7, "weights" } };
+    char said[1 << 14];
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        network *net = parse_branched("", "", "fp32");
+        save(net, "a.weights");
+        release(net);
+        if (i == 0) assert_int_equal(training_from("a.weights", said, sizeof said), 0);
+        FILE *file = fopen(in_folder("a.weights"), "r+b");
+        float bad = i % 2 ? INFINITY : NAN;
+        assert_int_equal(fseek(file, 20 + 4 * places[i].at, SEEK_SET), 0);
+        assert_int_equal(fwrite(&bad, sizeof bad, 1, file), 1);
+        fclose(file);
+        assert_int_equal(training_from("a.weights", said, sizeof said), 1);
+        char expected[100];
+        snprintf(expected, sizeof expected, "a.weights: %s of layer 0 are inf, NaN", places[i].name);
+        if (!strstr(said, expected) || !strstr(said, "take another .weights file")) fail_msg("\"%s\" not in: %s", expected, said);
+    }
+}
+
+/* The sidecar of a link lies where its file does. */
+static void a_copy_over_a_link_leaves_no_sidecar(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    STEP(net, 0);
+    save(net, "real.weights");
+    assert_true(exists(in_folder("real.weights.amp")));
+    assert_int_equal(symlink("real.weights", in_folder("link.weights")), 0);
+    save_weights_upto(net, (char *)in_folder("link.weights"), 1);
+    assert_false(exists(in_folder("real.weights.amp")));
+    release(net);
+}
+
+/* Darknet ends the program with status 0 where it cannot open a file. */
+static int finished;
+static void must_have_finished(void) { if (!finished) _exit(1); }
+
+int main(void)
+{
+    gpu_index = -1;
+    atexit(must_have_finished);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(loading_other_weights_starts_anew, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_save_before_training_loses_nothing, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(another_batch_scales_the_moments, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(another_optimizer_counts_from_its_first_step, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(weights_that_are_no_numbers_are_refused, empty_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_copy_over_a_link_leaves_no_sidecar, empty_folder, remove_folder),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    finished = 1;
+    return failed;
+}
