@@ -4,7 +4,7 @@
 #   test_cuda_shim             the doubles themselves: each fault that they are there for is made, and seen
 #   test_cuda_double_*         the conformance tests
 #   test_cuda_update           what only the CUDA backend's update has
-#   test_cuda_compiles         nvcc takes every .cu file, for every architecture that it knows from 7.5 up
+#   test_cuda_compiles         nvcc takes every .cu file, for each generation of GPUs that it knows from 7.5 up
 find_package(CUDAToolkit QUIET)
 find_path(CUDA_HEADERS cuda_fp16.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include
     DOC "The folder that holds CUDA's headers")
