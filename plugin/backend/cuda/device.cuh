@@ -52,18 +52,36 @@ template <class T, int N> __device__ __forceinline__ void amp_get(float (&v)[N],
     }
 }
 
+/* v as T, two halves to a word: put together here, because nvcc, left to itself, may move the halves one by one. */
+template <int W, int N> __device__ __forceinline__ void amp_words(unsigned (&word)[W], const float *, const float (&v)[N])
+{
+    #pragma unroll
+    for (int i = 0; i < N; ++i) word[i] = __float_as_uint(v[i]);
+}
+
+template <class T, int W, int N>
+__device__ __forceinline__ void amp_words(unsigned (&word)[W], const T *, const float (&v)[N])
+{
+    #pragma unroll
+    for (int i = 0; i < N / 2; ++i) {
+        T low = amp_store<T>(v[2 * i]), high = amp_store<T>(v[2 * i + 1]);
+        uint16_t half[2];
+        memcpy(&half[0], (const void *)&low, 2);
+        memcpy(&half[1], (const void *)&high, 2);
+        word[i] = half[0] | (unsigned)half[1] << 16;
+    }
+}
+
 /* The first n of v to p, each rounded once. */
 template <class T, int N> __device__ __forceinline__ void amp_put(T *p, const float (&v)[N], int n)
 {
     const int bytes = N * (int)sizeof(T);
     if (n == N && bytes % 16 == 0) {
-        T raw[N];
-        uint4 piece[(bytes + 15) / 16];
+        unsigned word[(bytes + 15) / 16 * 4];
+        amp_words(word, p, v);
         #pragma unroll
-        for (int i = 0; i < N; ++i) raw[i] = amp_store<T>(v[i]);
-        memcpy(piece, (const void *)raw, sizeof raw);
-        #pragma unroll
-        for (int i = 0; i < bytes / 16; ++i) reinterpret_cast<uint4 *>(p)[i] = piece[i];
+        for (int i = 0; i < bytes / 16; ++i)
+            reinterpret_cast<uint4 *>(p)[i] = make_uint4(word[4 * i], word[4 * i + 1], word[4 * i + 2], word[4 * i + 3]);
     } else {
         #pragma unroll
         for (int i = 0; i < N; ++i)

@@ -1,9 +1,19 @@
 /* Nearest-neighbour upsampling and its gradient. Both go over the small image, whose every pixel belongs to a square of
- * stride × stride pixels of the large one: each side passes through memory once. */
+ * stride × stride pixels of the large one: each side passes through memory once. Groups are 16 bytes where a pixel is a
+ * whole number of them, and one number elsewhere, so that none is incomplete. */
 #include "kernels.h"
 
 #include "../check.h"
 #include "device.cuh"
+
+/* A group as it is stored, often: 16 bytes, or one number. */
+template <class T, int N> __device__ __forceinline__ uint4 round_group(const T *as, const float (&v)[N])
+{
+    unsigned word[4];
+    amp_words(word, as, v);
+    return make_uint4(word[0], word[1], word[2], word[3]);
+}
+template <class T> __device__ __forceinline__ T round_group(const T *, const float (&v)[1]) { return amp_store<T>(v[0]); }
 
 /* y[i,j] = scale·x[i/stride, j/stride]. Lines of x, of all images, down the grid; pixels of a line along it. */
 template <class T, int N>
@@ -13,14 +23,16 @@ __global__ void upsample(const T *x, T *y, size_t lines, size_t width, size_t ch
     for (size_t line = blockIdx.y; line < lines; line += gridDim.y)
         for (size_t p = (size_t)blockIdx.x * blockDim.y + threadIdx.y; p < width; p += (size_t)gridDim.x * blockDim.y)
             for (size_t c = (size_t)threadIdx.x * N; c < channels; c += (size_t)blockDim.x * N) {
-                int n = amp_present<N>(c, channels);
                 T *to = y + line * stride * long_line + p * stride * channels + c;
                 float v[N];
-                amp_get(v, x + (line * width + p) * channels + c, n);
+                amp_get(v, x + (line * width + p) * channels + c, N);
                 #pragma unroll
                 for (int j = 0; j < N; ++j) v[j] *= scale;
+                auto rounded = round_group(x, v);
                 for (int r = 0; r < stride; ++r)
-                    for (int m = 0; m < stride; ++m) amp_put(to + r * long_line + m * channels, v, n);
+                    #pragma unroll 1 /* unrolled, some of nvcc's copies store 4 bytes at a time */
+                    for (int m = 0; m < stride; ++m)
+                        *reinterpret_cast<decltype(rounded) *>(to + r * long_line + m * channels) = rounded;
             }
 }
 
@@ -33,18 +45,17 @@ __global__ void upsample_delta(const T *dy, T *dx, size_t lines, size_t width, s
     for (size_t line = blockIdx.y; line < lines; line += gridDim.y)
         for (size_t p = (size_t)blockIdx.x * blockDim.y + threadIdx.y; p < width; p += (size_t)gridDim.x * blockDim.y)
             for (size_t c = (size_t)threadIdx.x * N; c < channels; c += (size_t)blockDim.x * N) {
-                int n = amp_present<N>(c, channels);
                 const T *from = dy + line * stride * long_line + p * stride * channels + c;
                 float total[N] = { 0 }, v[N];
                 for (int r = 0; r < stride; ++r)
                     for (int m = 0; m < stride; ++m) {
-                        amp_get(v, from + r * long_line + m * channels, n);
+                        amp_get(v, from + r * long_line + m * channels, N);
                         #pragma unroll
                         for (int j = 0; j < N; ++j) total[j] += v[j];
                     }
                 #pragma unroll
                 for (int j = 0; j < N; ++j) total[j] *= scale;
-                amp_put_or_add(dx + (line * width + p) * channels + c, total, n, accumulate);
+                amp_put_or_add(dx + (line * width + p) * channels + c, total, N, accumulate);
             }
 }
 
