@@ -5,7 +5,8 @@
  * element. A block is `lanes` packs wide and AMP_COLUMN_THREADS/lanes pixels high, and moves down `block_rows` pixels; few
  * channels make it high, so that neighbouring threads always read neighbouring memory.
  *
- * Each thread adds RUN rows at most in fp32 before it adds to its double, so fp32's error stays that of a short sum. */
+ * Each thread adds AMP_COLUMN_RUN rows at most in fp32 before it adds to its double, so fp32's error stays that of a
+ * short sum. */
 #ifndef AMP_BACKEND_CUDA_COLUMNS_CUH
 #define AMP_BACKEND_CUDA_COLUMNS_CUH
 
