@@ -69,7 +69,7 @@ static void activations_follow_darknets_formulas(void **state)
                         0x1p-23 * fabs(want), "y", i);
                 }
                 ASSERT_OK(CALL(activation_forward, &x, &x, (amp_activation)a, e));
-                assert_memory_equal(x.data, y.data, amp_tensor_bytes(&y));
+                assert_same(&x, &y);
                 release(x.data);
                 release(y.data);
             }
@@ -103,7 +103,7 @@ static void gradients_are_taken_from_the_output(void **state)
                 }
                 if (!accumulate) {
                     ASSERT_OK(CALL(activation_backward, &y, &dy, &dy, act, 0, e));
-                    assert_memory_equal(dy.data, dx.data, amp_tensor_bytes(&dx));
+                    assert_same(&dy, &dx);
                 }
                 release(y.data); release(dy.data); release(dx.data); release(old.data);
             }

@@ -398,7 +398,7 @@ static bool looks_like_host(const void *p)
 {
     uintptr_t at = (uintptr_t)p;
     unsigned char state;
-    if (at < 0x100000000u || at >> 47 || arena_of(p)) return false;
+    if (at < 0x100080000000u || at >> 47 || arena_of(p)) return false; /* below lie numbers, and a sanitizer's books */
     return mincore((void *)(at & ~(uintptr_t)4095), 1, &state) == 0;
 }
 
