@@ -7,6 +7,7 @@
 #   test_cuda_double_*         the conformance tests
 #   test_cuda_backend          the backend around its kernels, and each call beneath it failing
 #   darknet-on-doubles         Darknet's program over all of them, for e2e/cuda_doubles.sh
+#   test_cuda_update           what only the CUDA backend's update has
 #   test_cuda_compiles         nvcc takes every .cu file, for each generation of GPUs that it knows from 7.5 up
 find_package(CUDAToolkit QUIET)
 find_path(CUDA_HEADERS cuda_fp16.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include
@@ -80,6 +81,7 @@ endforeach()
 
 cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
 
+cuda_double_test(test_cuda_update cuda_update.c conformance/machine_cuda_double.c)
 cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu)
 cuda_double_test(test_cuda_shim cuda_shim.c cuda/faults.cu)
 if(cuda_double_whole)
