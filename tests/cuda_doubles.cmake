@@ -5,9 +5,9 @@
 #   test_cuda_library_doubles  those of cuDNN and cuBLAS compute what they should, and see misuse
 #   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
 #   test_cuda_double_*         the conformance tests
-#   test_cuda_update           what only the CUDA backend's update has
 #   test_cuda_backend          the backend around its kernels, and each call beneath it failing
 #   darknet-on-doubles         Darknet's program over all of them, for e2e/cuda_doubles.sh
+#   test_cuda_update           what only the CUDA backend's update has
 #   test_cuda_compiles         nvcc takes every .cu file, for each generation of GPUs that it knows from 7.5 up
 find_package(CUDAToolkit QUIET)
 find_path(CUDA_HEADERS cuda_fp16.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include
