@@ -6,7 +6,9 @@
 #   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
 #   test_cuda_double_*         the conformance tests
 #   test_cuda_backend          the backend around its kernels, and each call beneath it failing
-#   test_cuda_compiles         nvcc takes every .cu file, for every architecture that it knows from 7.5 up
+#   darknet-on-doubles         Darknet's program over all of them, for e2e/cuda_doubles.sh
+#   test_cuda_update           what only the CUDA backend's update has
+#   test_cuda_compiles         nvcc takes every .cu file, for each generation of GPUs that it knows from 7.5 up
 find_package(CUDAToolkit QUIET)
 find_path(CUDA_HEADERS cuda_fp16.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include
     DOC "The folder that holds CUDA's headers")
@@ -48,13 +50,13 @@ function(cuda_on_the_cpu)
         OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h)
 endfunction()
 
-# A backend is whole with its list of operations (cuda.c) and doubles of its libraries; before that it is its kernels.
+# Without the headers of cuDNN the backend is its kernels.
 file(GLOB cuda_kernels CONFIGURE_DEPENDS ${cuda_room}/*.cu)
 file(GLOB cuda_c CONFIGURE_DEPENDS ${cuda_room}/*.c)
 file(GLOB cuda_library_doubles CONFIGURE_DEPENDS doubles/cudnn*.c doubles/cudnn*.cc doubles/cublas*.c doubles/cublas*.cc)
 cuda_on_the_cpu(${cuda_kernels})
 set(cuda_double_sources doubles/cuda_shim.cc doubles/cuda_runtime_double.cc ${cuda_kernels})
-if(EXISTS ${cuda_room}/cuda.c AND cuda_library_doubles AND CUDNN_INCLUDE_DIR)
+if(CUDNN_INCLUDE_DIR)
     list(APPEND cuda_double_sources ${cuda_c} ${cuda_library_doubles})
     target_include_directories(cuda_double_settings SYSTEM INTERFACE ${CUDNN_INCLUDE_DIR})
     set(cuda_double_whole ON)
@@ -77,13 +79,28 @@ foreach(test ${conformance_tests})
     cuda_double_test(${name} ${test}.c conformance/machine_cuda_double.c)
 endforeach()
 
-if(cuda_double_whole)
-    cuda_double_test(test_cuda_backend cuda_backend.c)
-endif()
 cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
 
+cuda_double_test(test_cuda_update cuda_update.c conformance/machine_cuda_double.c)
 cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu)
 cuda_double_test(test_cuda_shim cuda_shim.c cuda/faults.cu)
+if(cuda_double_whole)
+    cuda_double_test(test_cuda_library_doubles cuda_library_doubles.c)
+    cuda_double_test(test_cuda_graph cuda_graph.c)
+    cuda_double_test(test_cuda_backend cuda_backend.c)
+endif()
+
+# Darknet as it is on the CPU, but that it gets the CUDA backend where it asks for the CPU's.
+if(cuda_double_whole AND NOT DARKNET_AMP_CUDA)
+    add_library(darknet_on_doubles OBJECT cuda/darknet_on_doubles.c)
+    target_link_libraries(darknet_on_doubles PRIVATE cuda_double_settings)
+    add_executable(darknet-on-doubles $<TARGET_OBJECTS:darknet> $<TARGET_OBJECTS:cuda_double>
+        $<TARGET_OBJECTS:darknet_on_doubles>)
+    set_target_properties(darknet-on-doubles PROPERTIES LINKER_LANGUAGE CXX
+        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_link_libraries(darknet-on-doubles PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
+    target_link_options(darknet-on-doubles PRIVATE ${darknet_link_flags} -Wl,--wrap=amp_cpu_backend_create)
+endif()
 
 find_program(NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin DOC "CUDA's compiler")
 mark_as_advanced(NVCC)

@@ -40,7 +40,8 @@ static void some_engines(void)
 {
     cudnn_double_reset();
     for (cudnn_double.engines = 0; cudnn_double.engines < ENGINES; cudnn_double.engines++)
-        cudnn_double.engine[cudnn_double.engines] = (cudnn_double_engine){ .index = 100 + cudnn_double.engines, .tensor_core = 1 };
+        cudnn_double.engine[cudnn_double.engines] = (cudnn_double_engine){ .index = 100 + cudnn_double.engines,
+            .tensor_core = 1 };
 }
 
 static int begin(void **state)
@@ -82,7 +83,8 @@ static amp_conv_plan *planned(amp_cudnn *library, const amp_conv_problem *proble
     return plan;
 }
 
-static void assert_tensor(const cudnn_double_tensor *t, const void *data, const int64_t dimensions[4], const int64_t strides[4])
+static void assert_tensor(const cudnn_double_tensor *t, const void *data, const int64_t dimensions[4],
+    const int64_t strides[4])
 {
     assert_int_equal(t->type, CUDNN_DATA_BFLOAT16);
     assert_int_equal(t->alignment, 16);
@@ -92,7 +94,8 @@ static void assert_tensor(const cudnn_double_tensor *t, const void *data, const 
 }
 
 static const cudnnBackendDescriptorType_t operations[] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-    CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR };
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+        CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR };
 
 /* The last run: stride 2, padding 1, 4 groups. */
 static void assert_run(int pass, double beta)

@@ -1,5 +1,5 @@
-/* The doubles of cuDNN and cuBLAS: what they compute, against plain sums in double precision, that they compute it late, and that
- * each misuse they are there for is seen. */
+/* The doubles of cuDNN and cuBLAS: what they compute, against plain sums in double precision, that they compute it late, and
+ * that each misuse they are there for is seen. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -220,7 +220,8 @@ static int begin(void **state)
     for (cudnn_double.engines = 0; cudnn_double.engines < 2; cudnn_double.engines++)
         cudnn_double.engine[cudnn_double.engines] = (cudnn_double_engine){ .index = cudnn_double.engines };
     cudnn_double.engine[1].workspace = 1000;
-    return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) || cudnnCreate(&handle) || cudnnSetStream(handle, stream);
+    return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) || cudnnCreate(&handle) ||
+        cudnnSetStream(handle, stream);
 }
 
 static int end(void **state)
@@ -237,7 +238,8 @@ static int end(void **state)
 
 static void strides_of(const int64_t d[4], int channels_last, int64_t out[4])
 {
-    const int64_t last[4] = { d[1] * d[2] * d[3], 1, d[3] * d[1], d[1] }, first[4] = { d[1] * d[2] * d[3], d[2] * d[3], d[3], 1 };
+    const int64_t last[4] = { d[1] * d[2] * d[3], 1, d[3] * d[1], d[1] };
+    const int64_t first[4] = { d[1] * d[2] * d[3], d[2] * d[3], d[3], 1 };
     memcpy(out, channels_last ? last : first, 4 * sizeof *out);
 }
 
@@ -260,7 +262,8 @@ static const shape shapes[] = {
 
 static recipe recipe_for(const shape *s, format f, int pass, int channels_last)
 {
-    recipe r = { .operation = passes[pass].type, .format = f, .ids = { 'x', 'w', 'y' }, .alignment = 16, .sums = CUDNN_DATA_FLOAT,
+    recipe r = { .operation = passes[pass].type, .format = f, .ids = { 'x', 'w', 'y' }, .alignment = 16,
+        .sums = CUDNN_DATA_FLOAT,
         .mode = CUDNN_CROSS_CORRELATION, .alpha = 1, .execute_with = handle, .heuristic = CUDNN_HEUR_MODE_A,
         .skip = (cudnnBackendAttributeName_t)-1, .mistyped = (cudnnBackendAttributeName_t)-1 };
     memcpy(r.pre, s->pre, sizeof r.pre), memcpy(r.post, s->post, sizeof r.post);
@@ -303,9 +306,11 @@ static void reference(const recipe *r, int pass, double *want, double *magnitude
     for (int64_t c = 0; c < w[1]; c++)
     for (int64_t i = 0; i < w[2]; i++)
     for (int64_t j = 0; j < w[3]; j++) {
-        int64_t row = p * r->stride[0] - r->pre[0] + i * r->dilation[0], column = q * r->stride[1] - r->pre[1] + j * r->dilation[1];
+        int64_t row = p * r->stride[0] - r->pre[0] + i * r->dilation[0],
+            column = q * r->stride[1] - r->pre[1] + j * r->dilation[1];
         if (row < 0 || column < 0 || row >= x[2] || column >= x[3]) continue;
-        int64_t places[3] = { at(r, X, n, k / per_group * w[1] + c, row, column), at(r, W, k, c, i, j), at(r, Y, n, k, p, q) };
+        int64_t places[3] = { at(r, X, n, k / per_group * w[1] + c, row, column), at(r, W, k, c, i, j),
+                              at(r, Y, n, k, p, q) };
         double term = r->alpha;
         for (int t = 0; t < 3; t++)
             if (t != outputs[pass]) term *= get(r->format, r->data[t], places[t]);
@@ -463,7 +468,8 @@ static const misuse misuses[] = {
     { unknown_type, "data type" }, { mixed_types, "more than one type" }, { no_images, "dimension 0 is 0" },
     { negative_stride, "its stride -" }, { overlapping_rows, "overlap" }, { other_alignment, "alignment 24" },
     { other_images, "3 of y" }, { other_filters, "15 filters" }, { other_channels, "of 3 channels" },
-    { other_height, "y is of size 8 where the convolution gives 7" }, { other_stride, "y is of size 5 where the convolution gives 3" },
+    { other_height, "y is of size 8 where the convolution gives 7" },
+    { other_stride, "y is of size 5 where the convolution gives 3" },
     { other_padding, "y is of size 7 where the convolution gives 6" }, { zero_stride, "a stride below 1" },
     { zero_dilation, "a dilation below 1" }, { negative_padding, "negative padding" }, { half_sums, "not computed in fp32" },
     { flipped_window, "not a cross-correlation" }, { one_id_twice, "same id" }, { other_heuristic, "heuristics: mode" },
@@ -514,14 +520,17 @@ static void descriptors_live_as_they_should(void **state)
     const cudnnBackendAttributeName_t conv = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC;
     const cudnnBackendAttributeType_t reference_type = CUDNN_TYPE_BACKEND_DESCRIPTOR;
 
-    REJECTED(cudnnBackendSetAttribute(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, r.ids), "of a finalized descriptor");
+    REJECTED(cudnnBackendSetAttribute(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, r.ids),
+        "of a finalized descriptor");
     REJECTED(cudnnBackendFinalize(tensor), "again");
     REJECTED(cudnnBackendSetAttribute(operation, x, reference_type, 1, &blank), "not finalized");
     REJECTED(cudnnBackendSetAttribute(operation, conv, reference_type, 1, &tensor), "a descriptor of type");
     REJECTED(cudnnBackendSetAttribute(operation, x, reference_type, 2, &tensor), "2 values");
-    REJECTED(cudnnBackendSetAttribute(operation, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, r.ids), "knows no attribute");
+    REJECTED(cudnnBackendSetAttribute(operation, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, r.ids),
+        "knows no attribute");
     REJECTED(cudnnBackendFinalize(config), "not finalized by its user");
-    REJECTED(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, reference_type, 1, r.dims[X], &none), "no finalized");
+    REJECTED(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, reference_type, 1, r.dims[X], &none),
+        "no finalized");
     cudnnBackendDestroyDescriptor(blank);
     t.d[1] = t.d[--t.count];
     REJECTED(cudnnBackendFinalize(blank), "no descriptor, or no more");
@@ -594,8 +603,9 @@ static product product_of(int transpose_a, int transpose_b, int m, int n, int k,
 
 static cublasStatus_t multiply(const product *p)
 {
-    return cublasGemmEx(p->handle, p->a_op, p->b_op, p->m, p->n, p->k, p->alpha ? p->alpha : &p->alpha_beta[0], p->a, p->a_type,
-        p->lda, p->b, p->b_type, p->ldb, p->beta ? p->beta : &p->alpha_beta[1], p->c, p->c_type, p->ldc, p->compute, p->algorithm);
+    const void *alpha = p->alpha ? p->alpha : &p->alpha_beta[0], *beta = p->beta ? p->beta : &p->alpha_beta[1];
+    return cublasGemmEx(p->handle, p->a_op, p->b_op, p->m, p->n, p->k, alpha, p->a, p->a_type, p->lda, p->b, p->b_type, p->ldb,
+        beta, p->c, p->c_type, p->ldc, p->compute, p->algorithm);
 }
 
 static void release_product(product *p) { cudaFree(p->a), cudaFree(p->b), cudaFree(p->c); }
@@ -607,7 +617,8 @@ static void check_product(product *p)
     assert_non_null(before);
     for (int64_t i = 0; i < p->c_count; i++) before[i] = get(p->out, p->c, i);
     if (p->alpha_beta[1] == 0)
-        for (int j = 0; j < p->n; j++) memset((char *)p->c + (size_t)j * (size_t)p->ldc * sizes[p->out], 0xff, (size_t)p->m * sizes[p->out]);
+        for (int j = 0; j < p->n; j++)
+            memset((char *)p->c + (size_t)j * (size_t)p->ldc * sizes[p->out], 0xff, (size_t)p->m * sizes[p->out]);
     if (multiply(p) != CUBLAS_STATUS_SUCCESS) fail_msg("%s", cublas_double.rejection);
     cudaStreamSynchronize(stream);
     for (int j = 0; j < p->n; j++)
@@ -662,12 +673,14 @@ static void products_are_right(void **state)
 static void math_modes_show(void **state)
 {
     (void)state;
-    static const struct { cublasMath_t mode; format f; } modes[] = { { CUBLAS_DEFAULT_MATH, FP16 }, { CUBLAS_TF32_TENSOR_OP_MATH, FP32 } };
+    static const struct { cublasMath_t mode; format f; } modes[] = { { CUBLAS_DEFAULT_MATH, FP16 },
+        { CUBLAS_TF32_TENSOR_OP_MATH, FP32 } };
     for (size_t i = 0; i < COUNT(modes); i++) {
         product good = product_of(0, 0, 20, 20, 300, modes[i].f, modes[i].f), bad = good;
         bad.c = device((size_t)bad.c_count * sizes[bad.out]);
         memcpy(bad.c, good.c, (size_t)bad.c_count * sizes[bad.out]);
-        assert_int_equal(cublasSetMathMode(blas, (cublasMath_t)CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION), CUBLAS_STATUS_SUCCESS);
+        assert_int_equal(cublasSetMathMode(blas, (cublasMath_t)CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+            CUBLAS_STATUS_SUCCESS);
         assert_int_equal(multiply(&good), CUBLAS_STATUS_SUCCESS);
         assert_int_equal(cublasSetMathMode(blas, modes[i].mode), CUBLAS_STATUS_SUCCESS);
         assert_int_equal(multiply(&bad), CUBLAS_STATUS_SUCCESS);

@@ -125,6 +125,17 @@ static inline void assert_rounded(amp_dtype dtype, double got, double want, doub
         amp_dtype_name(dtype), got, want, error, allowed, variant);
 }
 
+/* The same numbers bit for bit, but for what else a NaN says. */
+static inline void assert_same(const amp_tensor *a, const amp_tensor *b)
+{
+    size_t size = amp_dtype_size(a->dtype);
+    for (size_t i = 0; i < amp_shape_count(a->shape); ++i) {
+        const char *left = (const char *)a->data + i * size, *right = (const char *)b->data + i * size;
+        if (!memcmp(left, right, size) || (isnan(element(a, i)) && isnan(element(b, i)))) continue;
+        fail_msg("element %zu in %s: %.9g and %.9g (%s)", i, amp_dtype_name(a->dtype), element(a, i), element(b, i), variant);
+    }
+}
+
 /* A call that must succeed, and one that must be refused with a message. */
 #define ASSERT_OK(call) do { \
         amp_error error = { AMP_OK, "" }; \

@@ -113,7 +113,7 @@ static void maxpool_refuses_windows_that_a_byte_cannot_name(void **state)
     release(x.data); release(y.data); release(choice);
 }
 
-static const int images[][4] = { { 1, 1, 1, 1 }, { 2, 7, 5, 3 }, { 3, 13, 13, 17 }, { 2, 3, 5, 24 }, { 1, 2, 3, 130 }, { 1, 200, 210, 1 },
+static const int images[][4] = { { 1, 1, 1, 1 }, { 20, 7, 5, 3 }, { 3, 13, 13, 17 }, { 2, 3, 5, 24 }, { 1, 2, 3, 130 }, { 1, 200, 210, 1 },
     { 2, 26, 26, 64 } };
 
 static void avgpool_averages_and_shares_out(void **state)

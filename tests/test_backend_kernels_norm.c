@@ -69,7 +69,7 @@ static void activations_follow_darknets_formulas(void **state)
                         0x1p-23 * fabs(want), "y", i);
                 }
                 ASSERT_OK(CALL(activation_forward, &x, &x, (amp_activation)a, e));
-                assert_memory_equal(x.data, y.data, amp_tensor_bytes(&y));
+                assert_same(&x, &y);
                 release(x.data);
                 release(y.data);
             }
@@ -103,7 +103,7 @@ static void gradients_are_taken_from_the_output(void **state)
                 }
                 if (!accumulate) {
                     ASSERT_OK(CALL(activation_backward, &y, &dy, &dy, act, 0, e));
-                    assert_memory_equal(dy.data, dx.data, amp_tensor_bytes(&dx));
+                    assert_same(&dy, &dx);
                 }
                 release(y.data); release(dy.data); release(dx.data); release(old.data);
             }
@@ -322,6 +322,69 @@ static void a_nan_spoils_its_channel_and_no_other(void **state)
         }
 }
 
+/* As many as the first layer of a detector has: sums in fp32 alone would be lost. */
+static void sums_over_millions_of_pixels_are_exact(void **state)
+{
+    (void)state;
+    NEEDS(bias_gradient);
+    NEEDS(batchnorm_forward_train);
+    NEEDS(batchnorm_backward);
+    norm b = norm_make(AMP_BF16, (size_case){ 1, 2950, 2950, 1 }, 3, 5);
+    float *db = filled_array(1, 21, 0, 0);
+    double mean, variance, sum = 0, product = 0, pixels = (double)amp_shape_count(b.x.shape);
+    ASSERT_OK(forward(&b, AMP_LEAKY, e));
+    true_statistics(&b.x, 0, &mean, &variance);
+    assert_rounded(AMP_FP32, (double)b.mean[0], mean, 0x1p-24 * mean, "mean", 0);
+    assert_rounded(AMP_FP32, (double)b.variance[0], variance, 0x1p-24 * 8 * variance, "variance", 0);
+    b.dscale[0] = b.dbias[0] = 0;
+    ASSERT_OK(backward(&b, &b.dx, AMP_LEAKY, e));
+    for (size_t i = 0; i < amp_shape_count(b.x.shape); ++i) {
+        double delta = element(&b.dy, i) * true_gradient(element(&b.y, i), AMP_LEAKY);
+        sum += delta;
+        product += delta * (element(&b.x, i) - (double)b.mean[0]);
+    }
+    product /= sqrt((double)b.variance[0]) + 1e-6;
+    assert_rounded(AMP_FP32, (double)b.dbias[0], sum, 0x1p-24 * .01 * pixels, "dbias", 0);
+    assert_rounded(AMP_FP32, (double)b.dscale[0], product, 0x1p-24 * .01 * pixels, "dscale", 0);
+    ASSERT_OK(CALL(bias_gradient, &b.x, db, e));
+    assert_rounded(AMP_FP32, (double)db[0], mean * pixels, 0x1p-24 * .01 * pixels, "db", 0);
+    release(db);
+    norm_free(&b);
+}
+
+/* The same numbers one element further on, where no vector begins. */
+static void tensors_may_begin_anywhere(void **state)
+{
+    (void)state;
+    NEEDS(batchnorm_forward_train);
+    NEEDS(batchnorm_backward);
+    for (size_t d = 0; d < 3; ++d) {
+        size_case z = { 2, 7, 9, 16 }, larger = { 2, 7, 9, 17 };
+        norm b = norm_make(all_dtypes[d], z, -2, 5), off = norm_make(all_dtypes[d], larger, -2, 5), at = off;
+        amp_tensor *from[] = { &b.x, &b.y, &b.dy, &b.dx }, *to[] = { &at.x, &at.y, &at.dy, &at.dx };
+        for (size_t t = 0; t < COUNT(to); ++t) {
+            to[t]->shape = b.x.shape;
+            to[t]->data = (char *)to[t]->data + amp_dtype_size(all_dtypes[d]);
+            memcpy(to[t]->data, from[t]->data, amp_tensor_bytes(from[t]));
+        }
+        ASSERT_OK(forward(&b, AMP_LEAKY, e));
+        ASSERT_OK(forward(&at, AMP_LEAKY, e));
+        memcpy(at.y.data, b.y.data, amp_tensor_bytes(&b.y)); /* a sign may differ where y is all but 0 */
+        ASSERT_OK(backward(&b, &b.dx, AMP_LEAKY, e));
+        ASSERT_OK(backward(&at, &at.dx, AMP_LEAKY, e));
+        for (size_t i = 0; i < amp_shape_count(b.x.shape); ++i) {
+            double want = element(&b.dx, i);
+            assert_rounded(all_dtypes[d], element(&at.dx, i), want, rounding(all_dtypes[d], want) + 0x1p-21, "dx", i);
+        }
+        for (size_t c = 0; c < 16; ++c) {
+            assert_rounded(AMP_FP32, (double)at.mean[c], (double)b.mean[c], 0x1p-21, "mean", c);
+            assert_rounded(AMP_FP32, (double)at.dscale[c], (double)b.dscale[c], 0x1p-17, "dscale", c);
+        }
+        norm_free(&b);
+        norm_free(&off);
+    }
+}
+
 static void an_infinite_gradient_reaches_the_parameters(void **state)
 {
     (void)state;
@@ -431,6 +494,8 @@ static int run(void)
         cmocka_unit_test(batchnorm_backward_is_darknets),
         cmocka_unit_test(variance_survives_a_mean_far_above_the_spread),
         cmocka_unit_test(a_nan_spoils_its_channel_and_no_other),
+        cmocka_unit_test(sums_over_millions_of_pixels_are_exact),
+        cmocka_unit_test(tensors_may_begin_anywhere),
         cmocka_unit_test(an_infinite_gradient_reaches_the_parameters),
         cmocka_unit_test(no_count_of_processors_changes_a_bit),
         cmocka_unit_test(no_variant_changes_a_bit),

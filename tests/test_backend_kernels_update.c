@@ -136,7 +136,7 @@ static void behaviour_02_finite_gradients_come_out_exactly_g_times_inv(void **st
                 volatile float want = grads[i][k] * inverses[s];
                 assert_int_equal(amp_float_bits(p[i].momentum[k]), amp_float_bits(want));
             }
-            free(grads[i]);
+            release(grads[i]);
         }
         destroy(p);
     }
@@ -385,8 +385,8 @@ static void behaviour_02_a_bad_gradient_is_found_in_unaligned_tails(void **state
                 *bad = old;
                 memory[start + n] = 1;
             }
-    free(memory);
-    free(other);
+    release(memory);
+    release(other);
 }
 
 static void behaviour_03_a_scale_of_one_still_checks(void **state)

@@ -42,6 +42,7 @@ amp_backend *amp_cuda_backend_create(amp_error *error) __attribute__((weak));
 __attribute__((weak)) amp_status amp_cuda_fail(cudaError_t status, const char *call, const char *file, int line,
                                                amp_error *error)
 {
+    cudaGetLastError(); /* or the next launch would be blamed for this */
     return amp_fail(error, status == cudaErrorMemoryAllocation ? AMP_NO_MEMORY : AMP_BACKEND_FAILED, "%s: %s at %s:%d", call,
                     cudaGetErrorString(status), file, line);
 }

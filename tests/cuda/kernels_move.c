@@ -35,8 +35,9 @@ static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
                 sum.all = copy_of(&masters.all);
                 sum.part.data = (float *)sum.all.data + shift;
                 memset(copy.all.data, 0xff, amp_tensor_bytes(&copy.all));
-                ASSERT_OK(amp_cuda_weights_to_krsc(backend, masters.part.data, copy.part.data, dtype, k, c, f[2], f[3], e));
-                ASSERT_OK(amp_cuda_gradient_from_krsc(backend, copy.part.data, dtype, sum.part.data, k, c, f[2], f[3], e));
+                float *oihw_masters = masters.part.data, *oihw_sum = sum.part.data;
+                ASSERT_OK(amp_cuda_weights_to_krsc(backend, oihw_masters, copy.part.data, dtype, k, c, f[2], f[3], e));
+                ASSERT_OK(amp_cuda_gradient_from_krsc(backend, copy.part.data, dtype, oihw_sum, k, c, f[2], f[3], e));
                 amp_tensor once = poisoned(dtype, 1, 1, 1, 1); /* a master in the copy's dtype */
                 for (int at = 0; at < count; ++at) {
                     int filter = at / (c * taps), channel = at / taps % c, tap = at % taps;
@@ -45,8 +46,9 @@ static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
                     set_element(&once, 0, w);
                     if (element(&copy.part, to) != element(&once, 0) ||
                         (float)element(&sum.part, from) != w + (float)element(&once, 0))
-                        fail_msg("%d,%d,%dx%d in %s: filter %d, channel %d, tap %d: %.9g became %.9g and %.9g", k, c, f[2], f[3],
-                            amp_dtype_name(dtype), filter, channel, tap, w, element(&copy.part, to), element(&sum.part, from));
+                        fail_msg("%d,%d,%dx%d in %s: filter %d, channel %d, tap %d: %.9g became %.9g and %.9g", k, c, f[2],
+                            f[3], amp_dtype_name(dtype), filter, channel, tap, w, element(&copy.part, to),
+                            element(&sum.part, from));
                 }
                 if (shift) assert_true(isnan(element(&copy.all, 0)));
                 release(masters.all.data); release(sum.all.data); release(copy.all.data); release(once.data);
@@ -55,7 +57,8 @@ static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
 
 static void bias_is_added_to_each_pixel(void **state)
 {
-    static const int sizes[][4] = { { 1, 1, 1, 1 }, { 2, 13, 11, 255 }, { 3, 4, 5, 16 }, { 1, 1, 1, 1003 }, { 1, 37, 3, 4104 } };
+    static const int sizes[][4] = { { 1, 1, 1, 1 }, { 2, 13, 11, 255 }, { 3, 4, 5, 16 }, { 1, 1, 1, 1003 },
+        { 1, 37, 3, 4104 } };
     (void)state;
     for (size_t d = 0; d < 3; ++d)
         for (size_t i = 0; i < COUNT(sizes); ++i)
@@ -74,7 +77,7 @@ static void bias_is_added_to_each_pixel(void **state)
             }
 }
 
-enum { IMAGES = 2, HEIGHT = 6, WIDTH = 4, CHANNELS = 24, IMAGE = HEIGHT * WIDTH * CHANNELS, OPERATIONS = 10, HALVES = 5 };
+enum { IMAGES = 2, HEIGHT = 12, WIDTH = 8, CHANNELS = 48, IMAGE = HEIGHT * WIDTH * CHANNELS, OPERATIONS = 10, HALVES = 5 };
 
 /* The operations whose y, or else whose x, is half as high and wide as the others. */
 static int halves(int which) { return which == HALVES || which == HALVES + 1; }
@@ -97,35 +100,43 @@ static amp_status operate(int which, const amp_tensor *x, const amp_tensor *othe
     }
 }
 
-/* One element further in memory, the same numbers must come out, and what lies before stays. */
+/* What lies one element further in memory than it might. */
+enum { X = 1, OTHER = 2, SMALL = 4, Y = 8, KEEP = 16, MAP = 32, ALL = 63 };
+
+/* One element further in memory, for a single tensor or for all, and from a grid too small for the work, the same numbers
+ * must come out, and what lies before stays. */
 static void addresses_of_any_alignment_give_the_same_numbers(void **state)
 {
+    static const int further[] = { 0, ALL, X, OTHER, SMALL, Y, KEEP, MAP };
     (void)state;
     uint8_t *keep = memory(IMAGES * IMAGE + 1);
     int32_t *map = memory((IMAGE + 1) * sizeof *map);
     for (size_t d = 0; d < 3; ++d)
         for (int which = 0; which <= OPERATIONS; ++which) {
             amp_tensor aligned = { 0 };
-            for (int shift = 0; shift < 2; ++shift) {
-                int part = halves(which) ? 2 : 1;
-                shifted x = shifted_tensor(all_dtypes[d], IMAGES, HEIGHT, WIDTH, CHANNELS, shift, 1);
-                shifted other = shifted_tensor(all_dtypes[d], IMAGES, HEIGHT, WIDTH, CHANNELS, shift, 1);
-                shifted small = shifted_tensor(all_dtypes[d], IMAGES, HEIGHT / 2, WIDTH / 2, CHANNELS, shift, 1);
-                shifted y = shifted_tensor(all_dtypes[d], IMAGES, HEIGHT / part, WIDTH / part, CHANNELS, shift, 4);
+            for (size_t k = 0; k < COUNT(further); ++k) {
+                int shift = further[k], part = halves(which) ? 2 : 1;
+                amp_dtype dtype = all_dtypes[d];
+                shifted x = shifted_tensor(dtype, IMAGES, HEIGHT, WIDTH, CHANNELS, !!(shift & X), 1);
+                shifted other = shifted_tensor(dtype, IMAGES, HEIGHT, WIDTH, CHANNELS, !!(shift & OTHER), 1);
+                shifted small = shifted_tensor(dtype, IMAGES, HEIGHT / 2, WIDTH / 2, CHANNELS, !!(shift & SMALL), 1);
+                shifted y = shifted_tensor(dtype, IMAGES, HEIGHT / part, WIDTH / part, CHANNELS, !!(shift & Y), 4);
+                uint8_t *kept = keep + !!(shift & KEEP);
+                int32_t *entries = map + !!(shift & MAP);
                 fill(&x.part, 1, -2, 2), fill(&other.part, 2, -2, 2), fill(&small.part, 3, -2, 2), fill(&y.part, 4, -2, 2);
-                for (int i = 0; i < IMAGES * IMAGE; ++i) keep[shift + i] = (uint8_t)(i * 7 / 3 & 1);
-                for (int i = 0; i < IMAGE; ++i) map[shift + i] = (i * 5 + 1) % IMAGE;
+                for (int i = 0; i < IMAGES * IMAGE; ++i) kept[i] = (uint8_t)(i * 7 / 3 & 1);
+                for (int i = 0; i < IMAGE; ++i) entries[i] = (i * 5 + 1) % IMAGE;
                 double before = element(&y.all, 0);
-                ASSERT_OK(operate(which, &x.part, &other.part, &small.part, &y.part, keep + shift, map + shift, e));
+                machine.set_processors(backend, shift ? 1 : 0);
+                ASSERT_OK(operate(which, &x.part, &other.part, &small.part, &y.part, kept, entries, e));
                 if (!shift) aligned = copy_of(&y.part);
-                else {
-                    assert_memory_equal(y.part.data, aligned.data, amp_tensor_bytes(&aligned));
-                    assert_true(element(&y.all, 0) == before);
-                }
+                else assert_memory_equal(y.part.data, aligned.data, amp_tensor_bytes(&aligned));
+                if (shift & Y) assert_true(element(&y.all, 0) == before);
                 release(x.all.data); release(other.all.data); release(small.all.data); release(y.all.data);
             }
             release(aligned.data);
         }
+    machine.set_processors(backend, 0);
     release(keep); release(map);
 }
 

@@ -85,16 +85,16 @@ struct product { /* c = alpha · op(a) op(b) + beta · c */
 
 std::map<product *, std::unique_ptr<product>> products; /* queued */
 
-/* op(matrix), with its second index (first: by_first) running fastest. */
-std::vector<float> packed(const matrix &m, bool transpose, bool by_first, bool short_inputs)
+/* op(matrix), column by column. */
+std::vector<float> packed(const matrix &m, bool transpose, bool short_inputs)
 {
-    int first = transpose ? m.columns : m.rows, second = transpose ? m.rows : m.columns;
-    std::vector<float> out((size_t)first * (size_t)second);
-    for (int i = 0; i < first; ++i)
-        for (int j = 0; j < second; ++j) {
+    int rows = transpose ? m.columns : m.rows, columns = transpose ? m.rows : m.columns;
+    std::vector<float> out;
+    out.reserve((size_t)rows * (size_t)columns);
+    for (int j = 0; j < columns; ++j)
+        for (int i = 0; i < rows; ++i) {
             float v = load(m.type, m.data, transpose ? j + (int64_t)i * m.ld : i + (int64_t)j * m.ld);
-            out[by_first ? (size_t)i + (size_t)j * (size_t)first : (size_t)j + (size_t)i * (size_t)second] =
-                short_inputs && m.type == number::fp32 ? amp_double::tf32(v) : v;
+            out.push_back(short_inputs && m.type == number::fp32 ? amp_double::tf32(v) : v);
         }
     return out;
 }
@@ -102,7 +102,8 @@ std::vector<float> packed(const matrix &m, bool transpose, bool by_first, bool s
 void multiply(const product &p, std::vector<double> &sums)
 {
     enum { STEP = 64 };
-    std::vector<float> a = packed(p.a, p.transpose_a, true, p.tf32_inputs), b = packed(p.b, p.transpose_b, true, p.tf32_inputs);
+    std::vector<float> a = packed(p.a, p.transpose_a, p.tf32_inputs);
+    std::vector<float> b = packed(p.b, p.transpose_b, p.tf32_inputs);
     for (int j = 0; j < p.n; ++j)
         for (int l = 0; l < p.k; ++l) {
             double factor = b[(size_t)l + (size_t)j * (size_t)p.k];
@@ -170,7 +171,8 @@ cublasStatus_t check_product(const product &p)
             "the workspace overlaps %s", it.name);
     }
     if (p.workspace_bytes)
-        CHECK(amp_cuda_is_device(p.workspace, p.workspace_bytes, "cublasGemmEx"), "the workspace is no device memory any more");
+        CHECK(amp_cuda_is_device(p.workspace, p.workspace_bytes, "cublasGemmEx"),
+            "the workspace is no device memory any more");
     return OK;
 }
 
@@ -251,7 +253,8 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t h, void *workspace, size_t b
     handle *it = find(h);
     if (!it) return reject(CUBLAS_STATUS_NOT_INITIALIZED, "cublasSetWorkspace: no handle");
     CHECK(!bytes || (uintptr_t)workspace % 256 == 0, "cublasSetWorkspace: %p is not aligned to 256 bytes", workspace);
-    CHECK(!bytes || amp_cuda_is_device(workspace, bytes, "cublasSetWorkspace"), "cublasSetWorkspace: not %zu bytes of device memory",
+    CHECK(!bytes || amp_cuda_is_device(workspace, bytes, "cublasSetWorkspace"),
+        "cublasSetWorkspace: not %zu bytes of device memory",
         bytes);
     it->workspace = workspace;
     it->workspace_bytes = bytes;
@@ -285,9 +288,11 @@ cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t op_a, cublasOper
     if (compute_type != CUBLAS_COMPUTE_32F && compute_type != CUBLAS_COMPUTE_32F_PEDANTIC)
         return reject(CUBLAS_STATUS_NOT_SUPPORTED, "cublasGemmEx: not computed in fp32 (type %d)", (int)compute_type);
     number a_number, b_number, c_number;
-    if (!number_of(a_type, &a_number) || !number_of(b_type, &b_number) || !number_of(c_type, &c_number) || a_number != b_number ||
+    if (!number_of(a_type, &a_number) || !number_of(b_type, &b_number) || !number_of(c_type, &c_number) ||
+        a_number != b_number ||
         (c_number != a_number && c_number != number::fp32))
-        return reject(CUBLAS_STATUS_NOT_SUPPORTED, "cublasGemmEx: types %d, %d and %d", (int)a_type, (int)b_type, (int)c_type);
+        return reject(CUBLAS_STATUS_NOT_SUPPORTED, "cublasGemmEx: types %d, %d and %d", (int)a_type, (int)b_type,
+            (int)c_type);
 
     bool pedantic = compute_type == CUBLAS_COMPUTE_32F_PEDANTIC || (it->math & 15) == CUBLAS_PEDANTIC_MATH;
     std::unique_ptr<product> p(new product());

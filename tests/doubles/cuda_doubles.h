@@ -33,6 +33,8 @@ void amp_cuda_device_is(int major, int minor, int multiprocessors, size_t bytes)
 /* 1: the device reads and writes any host memory, and the host may touch device memory, as some machines have it. Work is
  * done as late as ever. */
 void amp_cuda_pageable(int on);
+/* 1: work is done as soon as it is queued, as the real one does it with CUDA_LAUNCH_BLOCKING=1. */
+void amp_cuda_launch_blocking(int on);
 /* Managed memory is for both (1, as at the start), or for the device alone (0), as while it may be at work there. */
 void amp_cuda_host_access(int allowed);
 

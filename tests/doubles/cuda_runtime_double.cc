@@ -305,6 +305,7 @@ std::map<stream *, std::unique_ptr<stream>> streams;
 std::map<event *, std::unique_ptr<event>> events;
 stream *only_stream; /* the one that work is to be on; the first that has any */
 bool any_stream;
+bool launch_blocking;
 int stream_numbers;
 long launches;
 
@@ -371,6 +372,7 @@ void put(stream *s, std::string what, std::function<void()> run)
         amp_cuda_report("%s is on stream %d, the work before it on stream %d", what.c_str(), s->number, only_stream->number);
     push_implicit_waits(s);
     push(s, std::move(what), std::move(run));
+    if (launch_blocking) run_all(s);
 }
 
 bool limits_hold(dim3 grid, dim3 block)
@@ -398,7 +400,7 @@ static bool looks_like_host(const void *p)
 {
     uintptr_t at = (uintptr_t)p;
     unsigned char state;
-    if (at < 0x100000000u || at >> 47 || arena_of(p)) return false;
+    if (at < 0x100080000000u || at >> 47 || arena_of(p)) return false; /* below lie numbers, and a sanitizer's books */
     return mincore((void *)(at & ~(uintptr_t)4095), 1, &state) == 0;
 }
 
@@ -458,6 +460,7 @@ void amp_cuda_forget_faults(void)
 }
 
 void amp_cuda_fail_call(const char *function, int nth, int status) { injections[function] = { nth, (cudaError_t)status }; }
+void amp_cuda_launch_blocking(int on) { launch_blocking = on != 0; }
 void amp_cuda_any_stream(int allowed) { any_stream = allowed != 0; }
 void amp_cuda_device_is(int major, int minor, int multiprocessors, size_t bytes)
 {

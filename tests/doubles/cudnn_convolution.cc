@@ -85,7 +85,8 @@ struct sizes {
         : k(v.w.dims[0]), c(v.x.dims[1]), group_c(v.w.dims[1]), group_k(k / (c / group_c)), groups(c / group_c) {}
 };
 
-int64_t row_of(const strided &t, int64_t n, int64_t h, int64_t w) { return ((n * t.dims[2] + h) * t.dims[3] + w) * t.dims[1]; }
+int64_t row_of(const strided &t, int64_t n, int64_t h,
+    int64_t w) { return ((n * t.dims[2] + h) * t.dims[3] + w) * t.dims[1]; }
 
 void forward(const convolution &v)
 {

@@ -2,8 +2,8 @@
  * does, and a plan's execution computes the convolution that they describe, on memory and streams of the runtime's double
  * (cuda_doubles.h): late, in double precision, rounded once.
  *
- * It is stricter than the library. A call that misuses it gets a status, as there; besides it is counted here as rejected, and
- * reported as a fault with amp_cuda_report. Functions and attributes that it lacks are not there: they do not link, or
+ * It is stricter than the library. A call that misuses it gets a status, as there; besides it is counted here as rejected,
+ * and reported as a fault with amp_cuda_report. Functions and attributes that it lacks are not there: they do not link, or
  * are rejected. */
 #ifndef AMP_CUDNN_DOUBLE_H
 #define AMP_CUDNN_DOUBLE_H

@@ -81,13 +81,21 @@ static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t co
     return AMP_OK;
 }
 
+/* Matrices of one cast: images × (rows × columns), turned round. */
+typedef struct matrices { size_t images; unsigned rows, columns; } matrices;
+
 template <class S, class D>
-static amp_status run_transpose(amp_backend *backend, const void *src, void *dst, amp_transpose t, amp_error *error)
+static amp_status run_transpose(amp_backend *backend, numbers src, numbers dst, matrices m, int accumulate, amp_error *error)
 {
-    size_t most = amp_cuda_most_blocks(backend), across = (size_t)t.down * t.across;
-    if (across > most) across = most;
-    dim3 blocks((unsigned)across, amp_cuda_down(backend, across, t.images));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>), (const S *)src, (D *)dst, t);
+    unsigned tile_rows, tile_columns;
+    amp_tile_cut(m.rows, m.columns, &tile_rows, &tile_columns);
+    int src_wide = amp_side_wide(src.data, src.dtype, m.images, m.rows, m.columns, tile_columns);
+    int dst_wide = amp_side_wide(dst.data, dst.dtype, m.images, m.columns, m.rows, tile_rows);
+    size_t tiles = amp_divide_up(m.rows, tile_rows) * amp_divide_up(m.columns, tile_columns);
+    size_t most = amp_cuda_most_blocks(backend), across = tiles < most ? tiles : most;
+    dim3 blocks((unsigned)across, amp_cuda_down(backend, across, m.images));
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>), (const S *)src.data, (D *)dst.data, m.images, m.rows,
+        m.columns, tile_rows, tile_columns, src_wide, dst_wide, accumulate);
     return AMP_OK;
 }
 
@@ -95,17 +103,15 @@ static amp_status run_transpose(amp_backend *backend, const void *src, void *dst
 static amp_status transposed(amp_backend *backend, numbers src, numbers dst, size_t images, size_t rows, size_t columns,
     int accumulate, amp_error *error)
 {
+    matrices m = { images, (unsigned)rows, (unsigned)columns };
     if (!images || !rows || !columns) return AMP_OK;
     if (rows == 1 || columns == 1) return flat(backend, src, dst, images * rows * columns, accumulate, error);
-    amp_transpose t = { images, (unsigned)rows, (unsigned)columns, 0, 0, 0, 0, 0, 0, accumulate };
-    amp_transpose_cut(&t);
-    t.src_wide = amp_side_wide(src.data, src.dtype, images, rows, columns, t.tile_columns);
-    t.dst_wide = amp_side_wide(dst.data, dst.dtype, images, columns, rows, t.tile_rows);
-    BY_TWO_DTYPES(src.dtype, dst.dtype, AMP_TRY((run_transpose<S, D>(backend, src.data, dst.data, t, error))));
+    BY_TWO_DTYPES(src.dtype, dst.dtype, AMP_TRY((run_transpose<S, D>(backend, src, dst, m, accumulate, error))));
     return AMP_OK;
 }
 
-amp_status amp_cuda_cast(amp_backend *backend, const amp_tensor *src, const amp_tensor *dst, int accumulate, amp_error *error)
+amp_status amp_cuda_cast(amp_backend *backend, const amp_tensor *src, const amp_tensor *dst, int accumulate,
+    amp_error *error)
 {
     AMP_TRY(amp_check_cast(src, dst, error));
     size_t images = (size_t)src->shape.n, channels = (size_t)src->shape.c, pixels = (size_t)src->shape.h * src->shape.w;
@@ -130,9 +136,11 @@ amp_status amp_cuda_gradient_from_krsc(amp_backend *backend, const void *krsc, a
     return transposed(backend, gradient, sum, (size_t)k, (size_t)size_h * size_w, (size_t)c, 1, error);
 }
 
-template <int N> static amp_status run_multiply(amp_backend *backend, float *array, size_t count, float factor, amp_error *error)
+template <int N>
+static amp_status run_multiply(amp_backend *backend, float *array, size_t count, float factor, amp_error *error)
 {
-    AMP_LAUNCH(backend, amp_cuda_blocks(backend, amp_divide_up(count, N)), AMP_CUDA_THREADS, multiply<N>, array, count, factor);
+    unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, multiply<N>, array, count, factor);
     return AMP_OK;
 }
 

@@ -50,12 +50,13 @@ typedef struct channel_rows {
     size_t src_step, dst_step, rows, columns;
 } channel_rows;
 
-template <class W> static amp_status run_move_words(amp_backend *backend, const channel_rows *m, size_t element, amp_error *error)
+template <class W>
+static amp_status run_move_words(amp_backend *backend, const channel_rows *m, size_t element, amp_error *error)
 {
     size_t columns = m->columns * element / sizeof(W);
     amp_plane plane = amp_cuda_plane(backend, m->rows, columns);
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (move_words<W>), (const W *)m->src, m->src_step * element / sizeof(W),
-        (W *)m->dst, m->dst_step * element / sizeof(W), m->rows, columns);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (move_words<W>), (const W *)m->src,
+        m->src_step * element / sizeof(W), (W *)m->dst, m->dst_step * element / sizeof(W), m->rows, columns);
     return AMP_OK;
 }
 
@@ -74,8 +75,8 @@ template <class T, int N>
 static amp_status run_move_scaled(amp_backend *backend, const channel_rows *m, float alpha, int accumulate, amp_error *error)
 {
     amp_plane plane = amp_cuda_plane(backend, m->rows, amp_divide_up(m->columns, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (move_scaled<T, N>), (const T *)m->src, m->src_step, (T *)m->dst, m->dst_step,
-        m->rows, m->columns, alpha, accumulate);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (move_scaled<T, N>), (const T *)m->src, m->src_step, (T *)m->dst,
+        m->dst_step, m->rows, m->columns, alpha, accumulate);
     return AMP_OK;
 }
 
@@ -84,8 +85,9 @@ amp_status amp_cuda_channels(amp_backend *backend, const amp_tensor *src, int sr
 {
     AMP_TRY(amp_check_channels(src, src_first, dst, dst_first, channels, error));
     size_t element = amp_dtype_size(src->dtype);
-    channel_rows m = { (const char *)src->data + (size_t)src_first * element, (char *)dst->data + (size_t)dst_first * element,
-        (size_t)src->shape.c, (size_t)dst->shape.c, pixels_of(src), (size_t)channels };
+    channel_rows m = { (const char *)src->data + (size_t)src_first * element,
+        (char *)dst->data + (size_t)dst_first * element, (size_t)src->shape.c, (size_t)dst->shape.c,
+        pixels_of(src), (size_t)channels };
     if (!m.rows || !m.columns) return AMP_OK;
     if (m.src_step == m.columns && m.dst_step == m.columns) m.columns *= m.rows, m.rows = 1;
     if (alpha == 1 && !accumulate) return run_copy(backend, &m, element, error);
@@ -128,8 +130,8 @@ static amp_status run_shortcut(amp_backend *backend, const amp_tensor *x, const 
     const shortcut_rows *s, float alpha, float beta, amp_activation activation, amp_error *error)
 {
     amp_plane plane = amp_cuda_plane(backend, s->rows, amp_divide_up(s->columns, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut<T, N, A>), (const T *)x->data, (const T *)from->data, s->from_step,
-        (T *)y->data, s->rows, s->columns, s->both, alpha, beta, activation);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut<T, N, A>), (const T *)x->data, (const T *)from->data,
+        s->from_step, (T *)y->data, s->rows, s->columns, s->both, alpha, beta, activation);
     return AMP_OK;
 }
 
@@ -172,7 +174,8 @@ static amp_status run_drop(amp_backend *backend, const amp_tensor *x, const amp_
 {
     size_t count = amp_shape_count(x->shape);
     unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (drop<T, N>), (const T *)x->data, (T *)y->data, keep, count, scale, accumulate);
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (drop<T, N>), (const T *)x->data, (T *)y->data, keep, count, scale,
+        accumulate);
     return AMP_OK;
 }
 

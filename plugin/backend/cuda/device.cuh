@@ -137,7 +137,8 @@ static inline unsigned amp_cuda_blocks(const amp_backend *backend, size_t items)
 }
 
 /* Bytes from one array of the device to another, as they are. */
-static inline amp_status amp_cuda_copy(const amp_backend *backend, const void *from, void *to, size_t bytes, amp_error *error)
+static inline amp_status amp_cuda_copy(const amp_backend *backend, const void *from, void *to, size_t bytes,
+    amp_error *error)
 {
     AMP_CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, amp_cuda_of(backend)->stream));
     return AMP_OK;

@@ -53,8 +53,8 @@ static amp_status run_activate_delta(amp_backend *backend, const amp_tensor *y, 
 {
     size_t count = amp_shape_count(dy->shape);
     unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (activate_delta<T, N, A>), (const T *)y->data, (const T *)dy->data, (T *)dx->data, count,
-        activation, accumulate);
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (activate_delta<T, N, A>), (const T *)y->data, (const T *)dy->data,
+        (T *)dx->data, count, activation, accumulate);
     return AMP_OK;
 }
 

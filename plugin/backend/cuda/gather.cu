@@ -98,8 +98,8 @@ static amp_status run_gather_delta(amp_backend *backend, const amp_tensor *dy, c
 {
     size_t images = (size_t)dx->shape.n, image = amp_shape_image(dx->shape);
     amp_plane plane = amp_cuda_plane(backend, images, amp_divide_up(image, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (gather_delta<T, N>), (const T *)dy->data, (T *)dx->data, map, times, ends, images,
-        amp_shape_image(dy->shape), image, accumulate);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (gather_delta<T, N>), (const T *)dy->data, (T *)dx->data, map, times,
+        ends, images, amp_shape_image(dy->shape), image, accumulate);
     return AMP_OK;
 }
 

@@ -60,7 +60,7 @@ amp_status amp_cuda_check_gradients(amp_backend *, const amp_param *, int count,
     double *sum_squares, amp_error *);
 amp_status amp_cuda_update(amp_backend *, const amp_param *, int count, const amp_update_args *, amp_error *);
 /* The update that only zeroes the gradients where *skip, in device memory, is not 0 when its turn comes: the host need not
- * know. amp_cuda_found_inf: where the last check_gradients put its finding; NULL before the first. */
+ * know. amp_cuda_found_inf: where check_gradients of the same parameters puts its finding; NULL before the first. */
 amp_status amp_cuda_update_unless(amp_backend *, const amp_param *, int count, const amp_update_args *, const int *skip,
     amp_error *);
 const int *amp_cuda_found_inf(const amp_backend *);

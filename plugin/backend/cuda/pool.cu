@@ -143,8 +143,8 @@ static windows windows_make(const amp_tensor *x, const amp_tensor *y, const amp_
     return g;
 }
 
-amp_status amp_cuda_maxpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, uint8_t *choice, int size,
-    int stride, int pad, amp_error *error)
+amp_status amp_cuda_maxpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, uint8_t *choice,
+    int size, int stride, int pad, amp_error *error)
 {
     size_t blocks;
     AMP_TRY(amp_check_maxpool(x, y, size, stride, pad, error));
@@ -156,8 +156,8 @@ amp_status amp_cuda_maxpool_forward(amp_backend *backend, const amp_tensor *x, c
     return AMP_OK;
 }
 
-amp_status amp_cuda_maxpool_backward(amp_backend *backend, const amp_tensor *dy, const uint8_t *choice, const amp_tensor *dx,
-    int size, int stride, int pad, int accumulate, amp_error *error)
+amp_status amp_cuda_maxpool_backward(amp_backend *backend, const amp_tensor *dy, const uint8_t *choice,
+    const amp_tensor *dx, int size, int stride, int pad, int accumulate, amp_error *error)
 {
     size_t blocks;
     AMP_TRY(amp_check_maxpool(dx, dy, size, stride, pad, error));

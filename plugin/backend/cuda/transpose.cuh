@@ -13,15 +13,6 @@
 #define AMP_TILE 5120u    /* floats of shared memory: 20 KiB, so that eight blocks are resident */
 #define AMP_TILE_EDGE 64u /* as long as a run should be: 128 bytes of halves */
 
-/* images × (rows × columns) → images × (columns × rows). */
-typedef struct amp_transpose {
-    size_t images;
-    unsigned rows, columns;           /* of the source */
-    unsigned tile_rows, tile_columns; /* multiples of 8 where less than rows, columns */
-    unsigned down, across;            /* tiles of an image */
-    int src_wide, dst_wide, accumulate;
-} amp_transpose;
-
 /* Numbers in a row of a tile: one unused after each 8, and an odd number in all, so that neither groups of 8 along a row
  * nor groups of 8 down a column meet in one bank. */
 static inline __host__ __device__ unsigned amp_tile_pitch(unsigned columns) { return (columns + columns / 8) | 1; }
@@ -92,22 +83,25 @@ __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, u
     }
 }
 
+/* images × (rows × columns) → images × (columns × rows), in tiles of tile_rows × tile_columns, less at the edges. */
 template <class S, class D> __global__ void __launch_bounds__(AMP_CUDA_THREADS)
-transpose(const S *src, D *dst, amp_transpose t)
+transpose(const S *src, D *dst, size_t images, unsigned rows, unsigned columns, unsigned tile_rows, unsigned tile_columns,
+    int src_wide, int dst_wide, int accumulate)
 {
     __shared__ float tile[AMP_TILE];
-    unsigned tiles = t.down * t.across, pitch = amp_tile_pitch(t.tile_columns);
-    for (size_t image = blockIdx.y; image < t.images; image += gridDim.y)
-        for (unsigned i = blockIdx.x; i < tiles; i += gridDim.x) {
-            unsigned row = i / t.across * t.tile_rows, column = i % t.across * t.tile_columns;
-            unsigned rows = min(t.tile_rows, t.rows - row), columns = min(t.tile_columns, t.columns - column);
-            const S *from = src + (image * t.rows + row) * t.columns + column;
-            D *to = dst + (image * t.columns + column) * t.rows + row;
-            if (t.src_wide) amp_tile_fill<AMP_WIDE(S)>(tile, pitch, from, rows, columns, t.columns);
-            else amp_tile_fill<1>(tile, pitch, from, rows, columns, t.columns);
+    unsigned pitch = amp_tile_pitch(tile_columns), across = (columns + tile_columns - 1) / tile_columns;
+    unsigned tiles = across * ((rows + tile_rows - 1) / tile_rows);
+    for (size_t image = blockIdx.y; image < images; image += gridDim.y)
+        for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) {
+            unsigned row = t / across * tile_rows, column = t % across * tile_columns;
+            unsigned r = min(tile_rows, rows - row), c = min(tile_columns, columns - column);
+            const S *from = src + (image * rows + row) * columns + column;
+            D *to = dst + (image * columns + column) * rows + row;
+            if (src_wide) amp_tile_fill<AMP_WIDE(S)>(tile, pitch, from, r, c, columns);
+            else amp_tile_fill<1>(tile, pitch, from, r, c, columns);
             __syncthreads();
-            if (t.dst_wide) amp_tile_drain<AMP_WIDE(D)>(tile, pitch, to, rows, columns, t.rows, t.accumulate);
-            else amp_tile_drain<1>(tile, pitch, to, rows, columns, t.rows, t.accumulate);
+            if (dst_wide) amp_tile_drain<AMP_WIDE(D)>(tile, pitch, to, r, c, rows, accumulate);
+            else amp_tile_drain<1>(tile, pitch, to, r, c, rows, accumulate);
             __syncthreads();
         }
 }
@@ -124,14 +118,12 @@ static inline unsigned amp_even_piece(unsigned all, unsigned most)
 }
 
 /* Tiles of AMP_TILE_EDGE rows at most, and of as many columns as fit; then of as many rows as fit, should that be more. */
-static inline void amp_transpose_cut(amp_transpose *t)
+static inline void amp_tile_cut(unsigned rows, unsigned columns, unsigned *tile_rows, unsigned *tile_columns)
 {
-    unsigned edge = t->rows < AMP_TILE_EDGE ? t->rows : AMP_TILE_EDGE;
-    unsigned columns = (AMP_TILE / edge - 2) * 8 / 9; /* the pitch of so many, and a bit, times edge fits */
-    t->tile_columns = amp_even_piece(t->columns, columns);
-    t->tile_rows = amp_even_piece(t->rows, AMP_TILE / (amp_tile_pitch(t->tile_columns) + 1));
-    t->down = (t->rows + t->tile_rows - 1) / t->tile_rows;
-    t->across = (t->columns + t->tile_columns - 1) / t->tile_columns;
+    unsigned edge = rows < AMP_TILE_EDGE ? rows : AMP_TILE_EDGE;
+    unsigned most = (AMP_TILE / edge - 2) * 8 / 9; /* the pitch of so many, and one, times edge fits */
+    *tile_columns = amp_even_piece(columns, most);
+    *tile_rows = amp_even_piece(rows, AMP_TILE / (amp_tile_pitch(*tile_columns) + 1));
 }
 
 /* May groups of 16 bytes be used on a side whose images have `lines` of `pitch` elements, in tiles `width` wide? */

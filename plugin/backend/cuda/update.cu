@@ -38,7 +38,8 @@ struct amp_cuda_table {
     amp_param *params; /* the list that the rest was made of */
     int count;         /* -1: of none */
     unsigned chunks;
-    void *memory;      /* on the device: */
+    void *memory;      /* on the device, with room for more: */
+    size_t room;
     entry *entries;
     chunk *cuts;
     finding *of_chunks, *of_all;
@@ -212,7 +213,7 @@ static bool table_is_of(const struct amp_cuda_table *t, const amp_param *params,
 
 static size_t chunks_of(const amp_param *p) { return amp_divide_up(p->count, CHUNK); }
 
-static void fill_table(entry *entries, chunk *chunks, const amp_param *params, int count)
+static void describe(entry *entries, chunk *chunks, const amp_param *params, int count)
 {
     for (int i = 0; i < count; ++i) {
         const amp_param *p = &params[i];
@@ -228,30 +229,45 @@ static void fill_table(entry *entries, chunk *chunks, const amp_param *params, i
     }
 }
 
-static amp_status no_memory(int count, amp_error *error)
+/* Memory on the device, if what is there is too small; and what it holds, for so many entries and chunks. */
+static amp_status make_room(struct amp_cuda_table *t, int count, size_t chunks, amp_error *error)
 {
-    return amp_fail(error, AMP_NO_MEMORY, "no memory for a table of %d parameters", count);
-}
-
-/* Room for the list in the program's memory, and all of the table's in the device's. */
-static amp_status make_room(struct amp_cuda_table *t, const amp_param *params, int count, size_t *bytes, amp_error *error)
-{
-    size_t chunks = 0;
-    t->count = -1;
-    for (int i = 0; i < count; ++i) chunks += chunks_of(&params[i]);
+    size_t bytes = count * sizeof(entry) + chunks * sizeof(chunk) + (chunks + 1) * sizeof(finding); /* multiples of 8 all */
+    if (bytes > t->room) {
+        AMP_CUDA_TRY(cudaFree(t->memory));
+        t->memory = NULL;
+        t->room = 0;
+        AMP_CUDA_TRY(cudaMalloc(&t->memory, bytes));
+        t->room = bytes;
+    }
+    if (!t->seen) AMP_CUDA_TRY(cudaMallocHost((void **)&t->seen, sizeof *t->seen));
     t->chunks = (unsigned)chunks;
-    amp_param *list = (amp_param *)realloc(t->params, (count ? count : 1) * sizeof *list);
-    if (!list) return no_memory(count, error);
-    memcpy((void *)(t->params = list), params, count * sizeof *list);
-    AMP_CUDA_TRY(cudaFree(t->memory));
-    t->memory = NULL;
-    *bytes = count * sizeof(entry) + chunks * sizeof(chunk); /* sizes of 8 bytes' multiples: nothing needs padding */
-    AMP_CUDA_TRY(cudaMalloc(&t->memory, *bytes + (chunks + 1) * sizeof(finding)));
     t->of_all = (finding *)t->memory;
     t->of_chunks = t->of_all + 1;
     t->entries = (entry *)(t->of_chunks + chunks);
     t->cuts = (chunk *)(t->entries + count);
-    if (!t->seen) AMP_CUDA_TRY(cudaMallocHost((void **)&t->seen, sizeof *t->seen));
+    return AMP_OK;
+}
+
+/* Entries and chunks to the device, and the list itself to keep. */
+static amp_status fill_table(amp_backend *backend, struct amp_cuda_table *t, const amp_param *params, int count,
+    amp_error *error)
+{
+    size_t bytes = count * sizeof(entry) + t->chunks * sizeof(chunk);
+    entry *image = (entry *)malloc(bytes);
+    amp_param *list = (amp_param *)realloc((void *)t->params, count * sizeof *list);
+    if (list) t->params = list;
+    if (!image || !list) {
+        free(image);
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for a table of %d parameters", count);
+    }
+    memcpy((void *)list, params, count * sizeof *list);
+    describe(image, (chunk *)(image + count), params, count);
+    cudaError_t status = cudaMemcpyAsync(t->entries, image, bytes, cudaMemcpyHostToDevice, amp_cuda_of(backend)->stream);
+    if (status == cudaSuccess) status = cudaStreamSynchronize(amp_cuda_of(backend)->stream);
+    free(image);
+    AMP_CUDA_TRY(status);
+    t->count = count;
     return AMP_OK;
 }
 
@@ -260,26 +276,19 @@ static amp_status table_of(amp_backend *backend, const amp_param *params, int co
     amp_error *error)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
-    struct amp_cuda_table *t = cuda->table;
-    size_t bytes = 0;
-    if (!t) {
-        t = cuda->table = (struct amp_cuda_table *)calloc(1, sizeof *t);
-        if (!t) return no_memory(count, error);
-        t->count = -1;
+    size_t chunks = 0;
+    if (!cuda->table) {
+        cuda->table = (struct amp_cuda_table *)calloc(1, sizeof *cuda->table);
+        if (!cuda->table) return amp_fail(error, AMP_NO_MEMORY, "no memory for a table of %d parameters", count);
+        cuda->table->count = -1;
     }
-    *out = t;
+    struct amp_cuda_table *t = *out = cuda->table;
     if (table_is_of(t, params, count)) return AMP_OK;
+    t->count = -1;
+    for (int i = 0; i < count; ++i) chunks += chunks_of(&params[i]);
     AMP_CUDA_TRY(cudaStreamSynchronize(cuda->stream)); /* no kernel reads the old one any more */
-    AMP_TRY(make_room(t, params, count, &bytes, error));
-    void *image = malloc(bytes);
-    if (!image) return no_memory(count, error);
-    fill_table((entry *)image, (chunk *)((entry *)image + count), params, count);
-    cudaError_t status = cudaMemcpyAsync(t->entries, image, bytes, cudaMemcpyHostToDevice, cuda->stream);
-    if (status == cudaSuccess) status = cudaStreamSynchronize(cuda->stream);
-    free(image);
-    AMP_CUDA_TRY(status);
-    t->count = count;
-    return AMP_OK;
+    AMP_TRY(make_room(t, count, chunks, error));
+    return fill_table(backend, t, params, count, error);
 }
 
 void amp_cuda_table_destroy(struct amp_cuda_table *t)

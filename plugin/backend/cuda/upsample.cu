@@ -77,8 +77,8 @@ static amp_status run_upsample_delta(amp_backend *backend, const amp_tensor *dy,
 {
     amp_shape s = dx->shape;
     amp_plane plane = plan(backend, dx, N);
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample_delta<T, N>), (const T *)dy->data, (T *)dx->data, (size_t)s.n * s.h,
-        (size_t)s.w, (size_t)s.c, stride, scale, accumulate);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample_delta<T, N>), (const T *)dy->data, (T *)dx->data,
+        (size_t)s.n * s.h, (size_t)s.w, (size_t)s.c, stride, scale, accumulate);
     return AMP_OK;
 }
 

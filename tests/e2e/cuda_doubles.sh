@@ -1,0 +1,43 @@
+# All of `darknet detector train` through the CUDA backend's own sources, on the CPU, over the doubles of CUDA, cuDNN and
+# cuBLAS: the losses are those of the CPU's backend, up to rounding, and the doubles saw nothing wrong.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+on_doubles=$BUILD_DIR/tests/darknet-on-doubles
+[ -x "$on_doubles" ] || skip 'there is no darknet-on-doubles: it takes the headers of CUDA and cuDNN'
+export OMP_NUM_THREADS=1
+tiny_training
+# As it stands, a rounding error grows by more than ten at each of its steps.
+sed -i 's/^learning_rate=.*/learning_rate=0.001/; s/^burn_in=.*/burn_in=1/' tiny.cfg
+sed -i 's/^steps=.*/steps=100/; s/^max_batches=.*/max_batches=8/' tiny.cfg
+
+train() { # train <name> <program> <arguments...>
+    local name=$1
+    shift
+    "$@" > $name.out 2> $name.err || fail "$*: $(tail -n 3 $name.err)"
+    sed -n 's/^[0-9]*: \([0-9.]*\), .* avg, .*/\1/p' $name.out > $name.losses
+}
+
+on_both() { # on_both <dtype> <how far losses may differ, as a part of them>
+    train $1.cuda "$on_doubles" detector train tiny.data tiny.cfg -amp $1 -seed 7
+    train $1.cpu "$DARKNET" detector train tiny.data tiny.cfg -amp $1 -seed 7
+    grep -q "^amp: $1 on GPU 0: " $1.cuda.err || fail "$1: not the CUDA backend: $(grep '^amp: ' $1.cuda.err | head -n 1)"
+    grep -q '^doubles: [1-9][0-9]* kernels, [1-9][0-9]* convolutions, .* 0 faults$' $1.cuda.err ||
+        fail "$1: $(tail -n 1 $1.cuda.err)"
+    [ "$(wc -l < $1.cuda.losses)" = 8 ] || fail "$1: 8 steps gave $(wc -l < $1.cuda.losses) losses"
+    paste $1.cuda.losses $1.cpu.losses | awk -v most=$2 '
+        { away = ($1 - $2) / $2; if (away < 0) away = -away }
+        !(away <= most) { print "step " NR ": " $1 ", on the CPU " $2; bad = 1 }
+        END { exit bad }' || fail "$1: the losses differ"
+}
+
+sed 's/^\[net\]$/[net]\nloss_scale=128/' tiny.cfg > scaled.cfg
+cp tiny.cfg dynamic.cfg
+mv scaled.cfg tiny.cfg
+on_both fp32 1e-5
+on_both fp16 0.01
+on_both bf16 0.02
+
+# The scale is too high at first: the steps that overflow are skipped, and those after are good.
+train dynamic "$on_doubles" detector train tiny.data dynamic.cfg -amp fp16 -seed 7
+grep -q '^amp: summary dtype=fp16 steps=8 skipped=[1-9]' dynamic.err || fail "dynamic: $(grep '^amp: summary' dynamic.err)"
+echo 'cuda_doubles: ok'
