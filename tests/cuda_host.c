@@ -16,7 +16,7 @@
 #include "doubles/cuda_doubles.h"
 #endif
 
-#define NET(more) "[net]\nlearning_rate=0.002\nmomentum=0.9\ndecay=0.001\nmax_batches=100\nbatch=4\nsubdivisions=2\n" more
+#define NET(more) "[net]\nlearning_rate=0.002\nmomentum=0.9\ndecay=0.001\nmax_batches=100\nbatch=4\nsubdivisions=2\ninit_scale=8\n" more
 #define CONV(filters, size, more) "[convolutional]\nfilters=" #filters "\nsize=" #size "\nstride=1\npad=1\nactivation=leaky\n" more
 #define BN "batch_normalize=1\n"
 
@@ -26,8 +26,8 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
       "[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n" "[route]\nlayers=-3\n[upsample]\nstride=2\n[route]\nlayers=-1,0\n"
       "[convolutional]\nfilters=7\nsize=3\nstride=1\npad=1\nactivation=linear\n"
       "[yolo]\nmask=2\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 },
-    { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, BN) "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n"
-      CONV(8, 3, BN) "[dropout]\nprobability=.3\n[local]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
+    { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, "") "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n"
+      CONV(8, 3, "") "[dropout]\nprobability=.3\n[local]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
       "[l2norm]\n[connected]\noutput=6\nactivation=linear\n[softmax]\n", 0 },
     { "masked", NET("width=8\nheight=8\nchannels=2\n") CONV(4, 3, "") "[batchnorm]\n[avgpool]\n[cost]\ntype=masked\nsmooth=.1\n", 0 },
     { "rnn", NET("inputs=10\ntime_steps=3\n") "[rnn]\nbatch_normalize=0\noutput=8\nactivation=tanh\n"

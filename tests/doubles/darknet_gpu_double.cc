@@ -7,6 +7,8 @@
 #include "cuda_doubles.h"
 
 #include <cublas_v2.h>
+#include <cuda_runtime.h>
+#include <curand.h>
 
 extern "C" {
 #include "activations.h"
@@ -82,7 +84,16 @@ void weighted_delta_gpu(float *a, float *b, float *s, float *da, float *db, floa
 void mult_add_into_gpu(int n, float *a, float *b, float *c) { KERNEL(mult_add_into_cpu(n, a, b, c)); }
 void l2normalize_gpu(float *x, float *dx, int batch, int filters, int spatial)
 {
-    KERNEL(l2normalize_cpu(x, dx, batch, filters, spatial));
+    /* An all-zero vector stays, unlike in l2normalize_cpu. */
+    KERNEL(for (int b = 0; b < batch; b++) for (int i = 0; i < spatial; i++) {
+        float *at = x + (size_t)b * filters * spatial + i, *dat = dx + (size_t)b * filters * spatial + i, sum = 0;
+        for (int f = 0; f < filters; f++) sum += at[f * spatial] * at[f * spatial];
+        sum = sum == 0 ? 1 : std::sqrt(sum);
+        for (int f = 0; f < filters; f++) {
+            at[f * spatial] /= sum;
+            dat[f * spatial] = (1 - at[f * spatial]) / sum;
+        }
+    });
 }
 void im2col_gpu(float *x, int c, int h, int w, int size, int stride, int pad, float *y)
 {
@@ -92,6 +103,21 @@ void col2im_gpu(float *x, int c, int h, int w, int size, int stride, int pad, fl
 {
     KERNEL(col2im_cpu(x, c, h, w, size, stride, pad, y));
 }
+
+/* What is not a kernel, and yet in convolutional_kernels.cu. */
+static void move_convolutional(layer l, void (*move)(float *, float *, size_t))
+{
+    move(l.weights_gpu, l.weights, (size_t)l.nweights);
+    move(l.biases_gpu, l.biases, (size_t)l.n);
+    move(l.weight_updates_gpu, l.weight_updates, (size_t)l.nweights);
+    move(l.bias_updates_gpu, l.bias_updates, (size_t)l.n);
+    if (!l.batch_normalize) return;
+    move(l.scales_gpu, l.scales, (size_t)l.n);
+    move(l.rolling_mean_gpu, l.rolling_mean, (size_t)l.n);
+    move(l.rolling_variance_gpu, l.rolling_variance, (size_t)l.n);
+}
+void pull_convolutional_layer(layer l) { move_convolutional(l, cuda_pull_array); }
+void push_convolutional_layer(layer l) { move_convolutional(l, cuda_push_array); }
 
 cublasStatus_t cublasSgemm_v2(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const float *alpha,
                               const float *a, int lda, const float *b, int ldb, const float *beta, float *c, int ldc)
