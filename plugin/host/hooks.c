@@ -183,6 +183,8 @@ static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
     settings.dtype = amp->config->dtype;
     fprintf(stderr, "amp: %s on %s, %s loss scale %g\n", amp_dtype_name(settings.dtype), backend->description,
             settings.scaler.dynamic ? "dynamic" : "static", (double)settings.scaler.scale);
+    if (amp_host_on_gpu(net))
+        fprintf(stderr, "amp: no GPU has run this release in its authors' hands: compare a short training with -amp off before a long one\n");
     return make_engine(amp, net, &settings, backend, error);
 }
 
