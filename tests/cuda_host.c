@@ -28,6 +28,9 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
       "[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n" "[route]\nlayers=-3\n[upsample]\nstride=2\n[route]\nlayers=-1,0\n"
       "[convolutional]\nfilters=7\nsize=3\nstride=1\npad=1\nactivation=linear\n"
       "[yolo]\nmask=2\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 },
+    { "plain", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=2\nstride=2\n" CONV(16, 3, BN)
+      "[upsample]\nstride=2\n[route]\nlayers=-1,0\n[convolutional]\nfilters=14\nsize=3\nstride=1\npad=1\nactivation=linear\n"
+      "[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 }, /* what stock computes as it should */
     { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, "") "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n"
       CONV(8, 3, "") "[dropout]\nprobability=.3\n[local]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
       "[l2norm]\n[connected]\noutput=6\nactivation=linear\n[softmax]\n", 0 },
