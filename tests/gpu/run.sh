@@ -115,7 +115,7 @@ describe_machine() {
 record() { # record <stage> <passed, failed or skipped> <seconds> <a line on it>
     printf '{"kind":"stage","stage":%s,"status":"%s","seconds":%d,"detail":%s}\n' "$(json "$1")" "$2" "$3" "$(json "$4")" \
         >> "$out/results.jsonl"
-    printf '%-44s %-8s %4d s  %.110s\n' "$1" "$2" "$3" "$4" | tee -a "$out/table"
+    printf '%-44s %-8s %4d s  %.110s\n' "$1" "$2" "$3" "$4"
     [ "$2" != failed ] || failures=$((failures + 1))
 }
 
@@ -217,12 +217,12 @@ parity() {
     export NVIDIA_TF32_OVERRIDE=0 # or Darknet's fp32 would be rounded to 10 bits
     if [ "$network" = plain ]; then # without what plugin/host/pjreddie_gaps*.h list, and without chance
         for dtype in off fp32; do
-            bounded 20 "$program" start plain "$dtype" "start.$dtype" || { echo "result: $dtype fails"; return 1; }
+            bounded 20 "$program" start plain "$dtype" "start.$dtype" || return
         done
         compared start.off start.fp32 0.001 || failed=1
     fi
     for dtype in fp32 "${dtypes[@]}"; do
-        bounded 20 "$program" train "$network" "$dtype" "train.$dtype" || { echo "result: $dtype fails"; return 1; }
+        bounded 20 "$program" train "$network" "$dtype" "train.$dtype" || return
     done
     for dtype in "${dtypes[@]}"; do
         case $network-$dtype in
@@ -320,13 +320,12 @@ show_table() {
     echo
     echo "$passed passed, $failures failed, $(grep -c '"status":"skipped"' "$out/results.jsonl") skipped, in $SECONDS s."
     echo "Results: $out/results.jsonl; logs: $out/logs"
-    [ $failures -eq 0 ] || grep ' failed  ' "$out/table"
 }
 
 read_arguments "$@"
 find_machine
 exec 3>&1
-rm -f "$out"/logs/*.log "$out/table"
+rm -f "$out"/logs/*.log
 describe_machine
 if stage 'build' configure_and_build; then
     for program in gpu_backend_cast gpu_backend_conv gpu_backend_kernels_move gpu_backend_kernels_norm gpu_backend_kernels_update \
