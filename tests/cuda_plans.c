@@ -46,15 +46,20 @@ static amp_conv_problem problem_of(const conv_shape *s, amp_dtype dtype, amp_con
                                dtype, pass, accumulate, 0 };
 }
 
-static amp_cudnn *open_for(const device_props *device, size_t workspace_cap)
+static amp_cudnn *open_with(const char *text, size_t workspace_cap)
 {
     const amp_cudnn_settings settings = { .workspace_cap = workspace_cap };
-    char text[DEVICE_PROPS_TEXT];
     amp_cudnn *library = NULL;
     amp_error error;
-    device_props_json(device, text);
     if (amp_cudnn_create_without_device(text, &settings, &library, &error) != AMP_OK) fail_msg("%s", error.message);
     return library;
+}
+
+static amp_cudnn *open_for(const device_props *device, size_t workspace_cap)
+{
+    char text[DEVICE_PROPS_TEXT];
+    device_props_json(device, text);
+    return open_with(text, workspace_cap);
 }
 
 /* ---- every convolution ---- */
@@ -92,13 +97,12 @@ static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_c
 }
 
 /* All passes of every `every`-th shape, depthwise ones (compiled at run time, half a second each) more rarely by 4. */
-static void check_device(const device_props *device, amp_dtype dtype, int every)
+static void check_library(amp_cudnn *library, const char *name, amp_dtype dtype, int every)
 {
     static const struct { amp_conv_pass pass; int accumulate; } passes[] = {
         { AMP_CONV_FORWARD, 0 }, { AMP_CONV_BACKWARD_FILTER, 0 }, { AMP_CONV_BACKWARD_DATA, 1 },
         { AMP_CONV_BACKWARD_DATA, 0 } };
     const int all = getenv("DARKNET_AMP_ALL_PLANS") != NULL;
-    amp_cudnn *library = open_for(device, CAP);
     tally t = { 0 };
     for (int i = 0; i < shape_count; i++) {
         const conv_shape *s = &shapes[i];
@@ -110,7 +114,7 @@ static void check_device(const device_props *device, amp_dtype dtype, int every)
     }
     amp_cudnn_destroy(library);
     print_message("%s, %s: %d problems, %d without a plan, %d without Tensor Cores (and %d with groups), %d compiled at run "
-                  "time, %d with a reduced reduction, %d not deterministic; largest workspace %zu MiB\n", device->name,
+                  "time, %d with a reduced reduction, %d not deterministic; largest workspace %zu MiB\n", name,
                   amp_dtype_name(dtype), t.problems, t.without_plan, t.slow, t.grouped, t.compiled, t.reduced, t.random,
                   t.workspace >> 20);
     assert_true(t.problems >= 60);
@@ -118,6 +122,11 @@ static void check_device(const device_props *device, amp_dtype dtype, int every)
     assert_int_equal(t.slow, 0);
     assert_int_equal(t.over_cap, 0);
     assert_int_equal(t.reduced, 0);
+}
+
+static void check_device(const device_props *device, amp_dtype dtype, int every)
+{
+    check_library(open_for(device, CAP), device->name, dtype, every);
 }
 
 static void h200_has_a_plan_for_every_convolution(void **state)
@@ -145,6 +154,19 @@ static void t4_has_a_plan_for_every_convolution_in_fp16(void **state)
 {
     (void)state;
     check_device(&T4, AMP_FP16, 5);
+}
+
+/* A GPU as cuDNN describes it itself (gpu/device_properties.c): in fp16, and in bf16 if the environment says so. */
+static void the_described_device_has_a_plan_for_every_convolution(void **state)
+{
+    (void)state;
+    static char text[1 << 16];
+    FILE *file = fopen(getenv("DARKNET_AMP_DEVICE_PROPERTIES"), "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    check_library(open_with(text, CAP), "the described device", AMP_FP16, 3);
+    if (getenv("DARKNET_AMP_DEVICE_BF16")) check_library(open_with(text, CAP), "the described device", AMP_BF16, 3);
 }
 
 /* ---- what a plan promises ---- */
@@ -316,6 +338,9 @@ int main(void)
     if (status == AMP_OK) amp_cudnn_destroy(library);
     amp_cudnn_describe(text, sizeof text);
     print_message("%s\n", text);
+    const struct CMUnitTest described[] = {
+        cmocka_unit_test(the_described_device_has_a_plan_for_every_convolution) };
+    if (getenv("DARKNET_AMP_DEVICE_PROPERTIES")) return cmocka_run_group_tests(described, read_shapes, NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(h200_has_a_plan_for_every_convolution), cmocka_unit_test(a100_has_a_plan_for_every_convolution),
         cmocka_unit_test(rtx_4090_has_a_plan_for_every_convolution),

@@ -9,5 +9,10 @@ amp_backend *amp_host_choose_backend(const network *net, amp_error *error)
 #else
     (void)net;
 #endif
+#ifdef AMP_NO_CPU_BACKEND
+    amp_fail(error, AMP_UNSUPPORTED, "amp: this build has no CPU backend (no oneDNN); train on a GPU, or run with -amp off");
+    return NULL;
+#else
     return amp_cpu_backend_create(error);
+#endif
 }

@@ -1,7 +1,7 @@
 /* The conformance tests know a backend by its vtable only; this is what they must know of the machine beneath it: how to
  * make a backend, where memory comes from that both the backend and the test may touch, and when the work is done.
  *
- * One machine_*.c is linked into each test program: machine_cpu.c, machine_cuda_double.c. */
+ * One machine_*.c is linked into each test program: machine_cpu.c, machine_cuda_double.c, machine_cuda_device.c (on a GPU). */
 #ifndef CONFORMANCE_MACHINE_H
 #define CONFORMANCE_MACHINE_H
 
