@@ -99,7 +99,10 @@ grep -q '^DARKNET_AMP_CUDA:[A-Z]*=ON' "$build/CMakeCache.txt" || fail "$build wa
 
 source=${darknet:-$(sed -n 's/^DARKNET_SOURCE_DIR:[A-Z]*=//p' "$build/CMakeCache.txt")}
 cfgs=${source:-$build/darknet/source}/cfg
-[ -d "$cfgs" ] || fail "there is no $cfgs; --darknet names a checkout of pjreddie's Darknet"
+for name in $only; do
+    read -r cfg size batch <<<"$(case_of "$name")"
+    [ -r "$cfgs/$cfg.cfg" ] || fail "cannot read $cfgs/$cfg.cfg; --darknet names a checkout of pjreddie's Darknet"
+done
 
 no_torch=
 if [[ $sides == *torch* ]] && ! "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
@@ -113,13 +116,18 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(nproc)} CUDA_VISIBLE_DEVICES=${CUDA_
 export TMPDIR=${TMPDIR:-/tmp}
 unset DARKNET_MATH NVIDIA_TF32_OVERRIDE
 
+# time_left: the seconds that a process started now may take
+time_left() {
+    local left=$((limit + 25 - (SECONDS - began)))
+    echo $((left < 90 ? left : 90))
+}
+
 # run SIDE CFG SIZE BATCH DATA: one process; prints its JSON line
 run() {
     local side=$1 cfg=$2 data=$5 darknet_options
     local common=(--size "$3" --warmup "$warmup" --seconds "$seconds" --phases "$phases")
     darknet_options=("$cfg" --batch "$4" "${common[@]}")
-    local left=$((limit + 25 - (SECONDS - began)))
-    local bounded=(timeout -k 5 "$((left < 90 ? left : 90))")
+    local bounded=(timeout -k 5 "$(time_left)")
     case $side in
         stock-fp32) DARKNET_MATH=fp32 NVIDIA_TF32_OVERRIDE=0 "${bounded[@]}" "$build/bin/bench-step-stock" "${darknet_options[@]}" ;;
         stock-tf32) DARKNET_MATH=tf32 "${bounded[@]}" "$build/bin/bench-step-stock" "${darknet_options[@]}" ;;
@@ -145,15 +153,14 @@ math_of() {
 record() { printf '{"case": "%s", "name": "%s", %s}\n' "$1" "$2" "$3" >>"$work/runs"; }
 
 measure() {
-    local name=$1 cfg=$cfgs/$2.cfg size=$3 batch=$4 side line status data=$work/data
-    [ -r "$cfg" ] || fail "cannot read $cfg"
+    local name=$1 cfg=$cfgs/$2.cfg size=$3 batch=$4 side line status data=$work/data no_peer=$no_torch
     if [[ $sides == *torch* && -z $no_torch && $((SECONDS - began)) -lt $limit ]]; then
-        timeout 90 "$build/bin/bench-step-stock" "$cfg" --size "$size" --batch "$batch" --dump "$data" 2>>"$log" ||
-            { tail -n 3 "$log" >&2; fail "stock Darknet could not load $cfg"; }
+        timeout "$(time_left)" "$build/bin/bench-step-stock" "$cfg" --size "$size" --batch "$batch" --dump "$data" 2>>"$log" ||
+            no_peer="stock Darknet could not write its weights and images for it"
     fi
     for side in $sides; do
-        if [[ $side == torch-* && -n $no_torch ]]; then
-            record "$name" "$side" "\"error\": \"$no_torch\""
+        if [[ $side == torch-* && -n $no_peer ]]; then
+            record "$name" "$side" "\"error\": \"$no_peer\""
             continue
         fi
         if [ $((SECONDS - began)) -ge "$limit" ]; then
