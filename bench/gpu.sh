@@ -129,10 +129,11 @@ run() {
     darknet_options=("$cfg" --batch "$4" "${common[@]}")
     local bounded=(timeout -k 5 "$(time_left)")
     case $side in
-        stock-fp32) DARKNET_MATH=fp32 NVIDIA_TF32_OVERRIDE=0 "${bounded[@]}" "$build/bin/bench-step-stock" "${darknet_options[@]}" ;;
+        stock-fp32) DARKNET_MATH=fp32 NVIDIA_TF32_OVERRIDE=0 "${bounded[@]}" "$build/bin/bench-step-stock" \
+                        "${darknet_options[@]}" ;;
         stock-tf32) DARKNET_MATH=tf32 "${bounded[@]}" "$build/bin/bench-step-stock" "${darknet_options[@]}" ;;
-        torch-*) "${bounded[@]}" "$python" "$bench/peer_torch.py" "$cfg" --device cuda --data "$data" --threads "$OMP_NUM_THREADS" \
-                     --dtype "${side#torch-}" "${common[@]}" ;;
+        torch-*) "${bounded[@]}" "$python" "$bench/peer_torch.py" "$cfg" --device cuda --data "$data" \
+                     --threads "$OMP_NUM_THREADS" --dtype "${side#torch-}" "${common[@]}" ;;
         *) "${bounded[@]}" "$build/bin/bench-step" "${darknet_options[@]}" --costs "$costs" -amp "$side" ;;
     esac 2>"$work/stderr"
 }
