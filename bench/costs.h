@@ -4,7 +4,7 @@
 #define BENCH_COSTS_H
 
 typedef struct costs {
-    double check_update, half_copies, casts; /* milliseconds of CPU time, all threads together */
+    double check_update, half_copies, casts; /* milliseconds by costs_now's clock */
 } costs;
 
 struct network;
@@ -15,7 +15,14 @@ int costs_watch(struct network *net);
 /* What was measured since the last call, or since costs_watch. */
 costs costs_take(void);
 
-/* The clock of the above, in milliseconds. */
+/* The clock of the above, in milliseconds: CPU time of all threads together; in a GPU build wall time, read when the device has
+ * done what was queued. Small operations look dearer so than they are in a step that nobody interrupts. */
+#ifdef GPU
+#define COSTS_CLOCK "wall time with waits"
+#else
+#define COSTS_CLOCK "CPU time"
+#endif
+
 double costs_now(void);
 
 #endif

@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 """PyTorch's side of the benchmark: the network of a Darknet .cfg, trained for a few steps as `step` trains it.
 
-    peer_torch.py CFG --data PREFIX [--dtype f32|bf16] [--threads N] [--warmup N] [--iters N] [--phases N]
+    peer_torch.py CFG --data PREFIX [--device cpu|cuda] [--dtype f32|tf32|bf16|fp16] [--threads N] [--warmup N] [--iters N]
+                  [--seconds N] [--phases N]
 
 PREFIX.weights, PREFIX.input and PREFIX.truth come from `step CFG --batch N --dump PREFIX`, so that weights, images and
 boxes are Darknet's, and so must the losses be: they are printed for every step. It is what a PyTorch user would run for
 speed on a CPU: channels_last, torch.autocast for bf16, SGD with momentum, gradients set to None. YOLO's gradient is
 vectorised and written in closed form, with no more of it computed than is needed, and what depends on the boxes alone
 is computed once, outside the measured steps: the loss costs PyTorch less here than it costs Darknet.
+
+With --device cuda it is what a user would run there: channels_last, cudnn.benchmark, autocast, GradScaler for fp16; images and
+labels lie in pinned memory and are copied in every step. f32 is true fp32; tf32 allows TF32 to cuDNN and cuBLAS. A step ends
+when the device has done all of it; --phases are more steps, with clocks that wait for the device around each part.
 
 Prints one JSON object on one line, with the keys that `step` prints."""
 import argparse
@@ -99,6 +104,34 @@ class MaxPool(nn.Module):
         return F.max_pool2d(x, self.size, self.stride)
 
 
+def add_shortcut(x, other):
+    """Darknet adds the channels that both have, and of a larger `other` every n-th row and column."""
+    if other.shape == x.shape:
+        return x + other
+    stride = max(1, other.shape[3] // x.shape[3])
+    other = other[:, :x.shape[1], ::stride, ::stride]
+    if other.shape[2:] != x.shape[2:]:
+        raise SystemExit("peer_torch: a shortcut from a smaller layer is not written here")
+    return x + F.pad(other, (0, 0, 0, 0, 0, x.shape[1] - other.shape[1]))
+
+
+class Softmax:
+    """Darknet's softmax layer with its loss, cross-entropy: delta is truth minus probability, the cost is summed over the batch."""
+
+    def __init__(self, options):
+        if int(options.get("groups", 1)) != 1 or float(options.get("temperature", 1)) != 1 or "tree" in options:
+            raise SystemExit("peer_torch: softmax with groups, temperature or a tree is not written here")
+
+    def prepare(self, truth, device):
+        self.truth = truth.to(device)
+
+    @torch.no_grad()
+    def delta(self, raw):
+        logarithms = F.log_softmax(raw.float().flatten(1), 1)
+        delta = self.truth - logarithms.exp()
+        return delta.view(raw.shape), -(logarithms * self.truth).sum()
+
+
 class Yolo:
     """Darknet's yolo layer: delta is minus the gradient, and the cost is the sum of its squares."""
 
@@ -112,7 +145,7 @@ class Yolo:
             raise SystemExit("peer_torch: truth_thresh below 1 is not written here")
         self.net_size = torch.tensor([net_width, net_height], dtype=torch.float32)
 
-    def prepare(self, truth, height, width):
+    def prepare(self, truth, height, width, device):
         """What the boxes alone decide. truth: (batch, boxes, 5)."""
         truth = truth[:, :self.max_boxes]
         used = [int((row[:, 0] == 0).nonzero()[0]) if (row[:, 0] == 0).any() else len(row) for row in truth]
@@ -140,7 +173,7 @@ class Yolo:
                 net_w, net_h = self.net_size.tolist()
                 cell["box"] = [x * width - i, y * height - j,
                                torch.tensor(w * net_w / pw).log().item(), torch.tensor(h * net_h / ph).log().item()]
-        self.index = tuple(torch.tensor([key[k] for key in cells], dtype=torch.long) for k in range(4))
+        self.index = [torch.tensor([key[k] for key in cells], dtype=torch.long) for k in range(4)]
         self.scale = torch.tensor([[c["scale"]] for c in cells.values()]).view(-1, 1)
         self.target = torch.zeros(len(cells), 5 + self.classes)
         for n, cell in enumerate(cells.values()):
@@ -148,6 +181,9 @@ class Yolo:
             self.target[n, 4] = 1
             for kind in cell["classes"]:
                 self.target[n, 5 + kind] = 1
+        self.index = tuple(i.to(device) for i in self.index)
+        for name in ("box", "grid", "grid_size", "prior", "scale", "target"):
+            setattr(self, name, getattr(self, name).to(device))
 
     @torch.no_grad()
     def delta(self, raw):
@@ -176,6 +212,9 @@ class Yolo:
 
 # ---- the network ----
 
+LOSSES = ("yolo", "softmax")
+
+
 class Network(nn.Module):
     def __init__(self, sections):
         super().__init__()
@@ -201,9 +240,11 @@ class Network(nn.Module):
                 out = sum(channels[n + 1] for n in extra)
             elif kind == "shortcut":
                 extra = absolute(options["from"])[0]
-                if channels[extra + 1] != out:
-                    raise SystemExit("peer_torch: a shortcut between different widths is not written here")
                 module = ACTIVATIONS[options.get("activation", "linear")]()
+            elif kind == "avgpool":
+                module = nn.AdaptiveAvgPool2d(1)
+            elif kind == "softmax":
+                extra = Softmax(options)
             elif kind == "yolo":
                 extra = Yolo(options, self.width, self.height)
             else:
@@ -213,14 +254,14 @@ class Network(nn.Module):
             channels.append(out)
 
     def forward(self, x):
-        """The raw inputs of the yolo layers, in order."""
+        """The raw inputs of the yolo and softmax layers, in order."""
         outputs, heads = [], []
         for (kind, extra), layer in zip(self.plan, self.layers):
             if kind == "route":
                 x = torch.cat([outputs[n] for n in extra], 1) if len(extra) > 1 else outputs[extra[0]]
             elif kind == "shortcut":
-                x = layer(x + outputs[extra])
-            elif kind == "yolo":
+                x = layer(add_shortcut(x, outputs[extra]))
+            elif kind in LOSSES:
                 heads.append(x)
             else:
                 x = layer(x)
@@ -228,7 +269,7 @@ class Network(nn.Module):
         return heads
 
     def losses(self):
-        return [extra for kind, extra in self.plan if kind == "yolo"]
+        return [extra for kind, extra in self.plan if kind in LOSSES]
 
     @torch.no_grad()
     def load(self, path):
@@ -264,76 +305,164 @@ def cpu_ms():
     return (usage.ru_utime + usage.ru_stime) * 1e3
 
 
-def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("cfg")
-    arguments.add_argument("--data", required=True)
-    arguments.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
-    arguments.add_argument("--threads", type=int, default=1)
-    arguments.add_argument("--size", type=int, default=0)
-    arguments.add_argument("--warmup", type=int, default=1)
-    arguments.add_argument("--iters", type=int, default=5)
-    arguments.add_argument("--phases", type=int, default=1)
-    arguments.add_argument("--lr", type=float, default=1e-4, help="what step.c writes into its .cfg")
-    options = arguments.parse_args()
-    torch.set_num_threads(options.threads)
-    torch.set_flush_denormal(True)  # as -Ofast does for Darknet's process
+class Gradients:
+    """GradScaler where it is needed, nothing elsewhere: one way to write the step."""
 
-    sections = read_cfg(options.cfg)
-    if options.size:
-        sections[0][1].update(width=str(options.size), height=str(options.size))
-    net = Network(sections)
-    net.load(options.data + ".weights")
-    net = net.to(memory_format=torch.channels_last).train()
+    def __init__(self, optimizer, scaled):
+        self.optimizer = optimizer
+        self.scaler = torch.cuda.amp.GradScaler() if scaled else None
+
+    def scale(self, delta):
+        return self.scaler.scale(delta) if self.scaler else delta
+
+    def step(self):
+        if not self.scaler:
+            self.optimizer.step()
+        else:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+
+
+class FreeMemory:
+    """The most of a CUDA device's memory that was taken since this was made, as gpu_parts.c counts it: also by what is no tensor."""
+
+    def __init__(self):
+        torch.cuda.synchronize()
+        self.start = self.least = torch.cuda.mem_get_info()[0]
+
+    def look(self):
+        self.least = min(self.least, torch.cuda.mem_get_info()[0])
+
+    def peak_mb(self):
+        return round((self.start - self.least) / 2 ** 20, 1)
+
+
+def load_batch(options, net, detector):
     shape = (int(net.options.get("channels", 3)), net.height, net.width)
     count = os.path.getsize(options.data + ".input") // 4
     batch = count // (shape[0] * shape[1] * shape[2])
     images = torch.from_file(options.data + ".input", size=count).clone().view(batch, *shape)
     images = images.contiguous(memory_format=torch.channels_last)
     truth = torch.from_file(options.data + ".truth", size=os.path.getsize(options.data + ".truth") // 4)
-    truth = truth.clone().view(batch, -1, 5)
+    return images, truth.clone().view((batch, -1, 5) if detector else (batch, -1))
 
-    autocast = torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.dtype == "bf16")
+
+def make_optimizer(net, options):
     decayed = [layer.conv.weight for layer in net.layers if isinstance(layer, Convolutional)]
     others = [p for p in net.parameters() if not any(p is d for d in decayed)]
-    optimizer = torch.optim.SGD([{"params": decayed, "weight_decay": float(net.options.get("decay", 1e-4))},
-                                 {"params": others}],
-                                lr=options.lr, momentum=float(net.options.get("momentum", 0.9)))
+    return torch.optim.SGD([{"params": decayed, "weight_decay": float(net.options.get("decay", 1e-4))},
+                            {"params": others}],
+                           lr=options.lr, momentum=float(net.options.get("momentum", 0.9)))
+
+
+def read_arguments():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("cfg")
+    arguments.add_argument("--data", required=True)
+    arguments.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    arguments.add_argument("--dtype", choices=("f32", "tf32", "bf16", "fp16"), default="f32")
+    arguments.add_argument("--threads", type=int, default=1)
+    arguments.add_argument("--size", type=int, default=0)
+    arguments.add_argument("--warmup", type=int, default=1)
+    arguments.add_argument("--iters", type=int, default=5)
+    arguments.add_argument("--seconds", type=int, default=0, help="measure for about so long instead of --iters steps")
+    arguments.add_argument("--phases", type=int, default=1)
+    arguments.add_argument("--lr", type=float, default=1e-4, help="what step.c writes into its .cfg")
+    options = arguments.parse_args()
+    if options.device == "cpu" and options.dtype in ("tf32", "fp16"):
+        arguments.error(f"--dtype {options.dtype} is for --device cuda")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        arguments.error("this PyTorch sees no CUDA device")
+    return options
+
+
+def main():
+    options = read_arguments()
+    on_gpu = options.device == "cuda"
+    torch.set_num_threads(options.threads)
+    torch.set_flush_denormal(True)  # as -Ofast does for Darknet's process
+    if on_gpu:
+        torch.backends.cudnn.benchmark = True
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = options.dtype != "f32"
+        memory = FreeMemory()
+
+    sections = read_cfg(options.cfg)
+    if options.size:
+        sections[0][1].update(width=str(options.size), height=str(options.size))
+    net = Network(sections)
+    net.load(options.data + ".weights")
+    net = net.to(options.device, memory_format=torch.channels_last).train()
+    detector = any(kind == "yolo" for kind, _ in net.plan)
+    images, truth = load_batch(options, net, detector)
+    batch = len(images)
+    if on_gpu:
+        images, labels = images.pin_memory(), truth.pin_memory()
+
+    half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(options.dtype)
+    autocast = torch.autocast(options.device, dtype=half or torch.bfloat16, enabled=half is not None)
+    gradients = Gradients(make_optimizer(net, options), options.dtype == "fp16")
     with torch.no_grad(), autocast:
         net.eval()  # the shapes of the heads, without touching the statistics
-        for loss, head in zip(net.losses(), net(images[:1])):
-            loss.prepare(truth, head.shape[2], head.shape[3])
+        for loss, head in zip(net.losses(), net(images[:1].to(options.device))):
+            loss.prepare(*((truth, head.shape[2], head.shape[3]) if detector else (truth,)), options.device)
         net.train()
 
-    def step():
-        times = [time.perf_counter()]
-        optimizer.zero_grad(set_to_none=True)
-        with autocast:
-            heads = net(images)
-        deltas, costs = zip(*(loss.delta(head) for loss, head in zip(net.losses(), heads)))
-        times.append(time.perf_counter())
-        torch.autograd.backward(heads, [(d / -batch).to(h.dtype) for d, h in zip(deltas, heads)])
-        times.append(time.perf_counter())
-        optimizer.step()
-        times.append(time.perf_counter())
-        cost = float(sum(costs) / len(costs))
-        return cost, (times[3] - times[0]) * 1e3, [(b - a) * 1e3 for a, b in zip(times, times[1:])]
+    def clock(wait):
+        if on_gpu and wait:
+            torch.cuda.synchronize()
+        return time.perf_counter()
 
-    results = [step() for _ in range(options.warmup)]
+    def step(wait=False):
+        """The cost, the step's milliseconds, and those of input, forward, loss, backward and update. wait: the device's too."""
+        times = [clock(wait)]
+        gradients.optimizer.zero_grad(set_to_none=True)
+        x = images
+        if on_gpu:
+            x = images.to("cuda", non_blocking=True)
+            labels.to("cuda", non_blocking=True)
+        times.append(clock(wait))
+        with autocast:
+            heads = net(x)
+        times.append(clock(wait))
+        deltas, costs = zip(*(loss.delta(head) for loss, head in zip(net.losses(), heads)))
+        times.append(clock(wait))
+        torch.autograd.backward(heads, [gradients.scale(d / -batch).to(h.dtype) for d, h in zip(deltas, heads)])
+        times.append(clock(wait))
+        gradients.step()
+        times.append(clock(True))
+        cost = float(sum(costs) / len(costs))
+        return cost, (times[-1] - times[0]) * 1e3, [(b - a) * 1e3 for a, b in zip(times, times[1:])]
+
+    results = []
+    for _ in range(options.warmup):
+        results.append(step())
+        if on_gpu:
+            memory.look()
+    iters = options.iters
+    if options.seconds and results:
+        iters = min(500, max(3, int(1e3 * options.seconds / results[-1][1])))
     cpu = cpu_ms()
-    measured = [step() for _ in range(options.iters)]
-    cpu = (cpu_ms() - cpu) / options.iters
+    measured = [step() for _ in range(iters)]
+    cpu = (cpu_ms() - cpu) / iters
     results += measured
     times = [ms for _, ms, _ in measured]
-    phases = [min(step()[2][p] for _ in range(options.phases)) for p in range(3)] if options.phases else [None] * 3
-    print(json.dumps({
+    line = {
         "side": "pytorch", "version": torch.__version__, "blas": blas(), "config": options.cfg, "dtype": options.dtype,
-        "threads": options.threads, "batch": batch, "width": net.width, "height": net.height, "iters": options.iters,
+        "threads": options.threads, "batch": batch, "width": net.width, "height": net.height, "iters": iters,
         "ms": round(median(times), 2), "ms_min": round(min(times), 2), "ms_max": round(max(times), 2),
         "cpu_ms": round(cpu, 2), "first_ms": round(results[0][1], 2),
-        "rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1), "applied": len(results),
-        "forward_ms": phases[0], "backward_ms": phases[1], "update_ms": phases[2],
-        "losses": [float("%.6g" % cost) for cost, _, _ in results]}))
+        "rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1), "applied": len(results)}
+    if on_gpu:
+        line.update(device_mb=memory.peak_mb(), allocated_mb=round(torch.cuda.max_memory_allocated() / 2 ** 20, 1),
+                    cudnn=torch.backends.cudnn.version())
+    if options.phases:
+        phases = [median(p) for p in zip(*(step(wait=True)[2] for _ in range(options.phases)))]
+        if not on_gpu:  # there the loss counts as forward, as it does for step.c
+            phases = [None, phases[1] + phases[2], None, phases[3], phases[4]]
+        line.update((name + "_ms", round(ms, 3)) for name, ms in
+                    zip(("input", "forward", "loss", "backward", "update"), phases) if ms is not None)
+    line["losses"] = [float("%.6g" % cost) if cost == cost and abs(cost) != float("inf") else None for cost, _, _ in results]
+    print(json.dumps(line))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 /* Times whole training steps of one network: forward, backward and update, without loading of images.
  *
  *   step CFG [--batch N] [--subdivisions N] [--size N] [--warmup N] [--iters N] [--phases N] [--costs N] [--seed N]
- *            [--dump PREFIX] [--verbose] [-amp DTYPE]
+ *            [--dump PREFIX] [--seconds N] [--verbose] [-amp DTYPE]
  *
  * The same file is linked with stock Darknet and with Darknet AMP (-DAMP, which is where -amp is understood), and calls
  * nothing but Darknet's own train_network_datum, so that both sides do what `darknet detector train` does per batch.
@@ -19,6 +19,13 @@
  * --costs N, with AMP, runs N more steps and prints on stderr what share of a step goes to the check and update of the
  * parameters, to the half copies of the weights and to casts (costs.h), by CPU time; the medians are in the JSON too.
  *
+ * --seconds N measures for about so long instead of --iters steps, by what the last step before took: 3 to 500 steps.
+ *
+ * In a build with GPU=1 every step ends when the device has done all of it, and nothing else is waited for while steps are
+ * timed. The steps in --phases come afterwards: there, clocks also stand around the copy of images and labels (input_ms) and
+ * around the loss layers (loss_ms), and forward_ms is the rest of the forward; the medians are printed. device_mb is the most
+ * of the device's memory that was seen in use, by cudaMemGetInfo, beyond what was before the network was loaded.
+ *
  * --dump PREFIX writes PREFIX.weights, PREFIX.input and PREFIX.truth (raw floats, as Darknet lays them out) for the other
  * side of the comparison, peer_torch.py, and stops before the first step. --verbose lets through what Darknet and its
  * libraries print on stdout: oneDNN's times, with DNNL_VERBOSE=1. */
@@ -32,13 +39,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gpu_parts.h"
 #ifdef AMP
 #include "costs.h"
 #endif
 
 typedef struct {
     const char *cfg, *dtype, *dump;
-    int batch, subdivisions, size, warmup, iters, phases, costs, verbose;
+    int batch, subdivisions, size, warmup, iters, phases, costs, seconds, verbose;
     unsigned seed;
 } options;
 
@@ -91,13 +99,14 @@ static options read_arguments(int argc, char **argv)
         else if (!strcmp(name, "--warmup")) o.warmup = number(name, value, 0);
         else if (!strcmp(name, "--iters")) o.iters = number(name, value, 1);
         else if (!strcmp(name, "--phases")) o.phases = number(name, value, 0);
+        else if (!strcmp(name, "--seconds")) o.seconds = number(name, value, 0);
         else if (!strcmp(name, "--costs")) o.costs = number(name, value, 0);
         else if (!strcmp(name, "--seed")) o.seed = (unsigned)number(name, value, 0);
         else if (!strcmp(name, "--dump") && value) o.dump = value;
         else fail("unknown argument: ", name);
     }
     if (!o.cfg) fail("usage: step CFG [--batch N] [--subdivisions N] [--size N] [--warmup N] [--iters N] [--phases N] "
-                     "[--costs N] [--seed N] [--dump PREFIX] [--verbose] [-amp DTYPE]", "");
+                     "[--costs N] [--seconds N] [--seed N] [--dump PREFIX] [--verbose] [-amp DTYPE]", "");
     if (o.subdivisions > 1 && !o.batch) fail("--subdivisions needs --batch, the images of one of them", "");
     return o;
 }
@@ -243,21 +252,53 @@ static summary summarize(double *values, int n)
     return (summary){(values[(n - 1) / 2] + values[n / 2]) / 2, values[0], values[n - 1]};
 }
 
-/* train_network_datum once more, in its three parts. ms: what each took. */
-static void step_in_phases(network *net, double ms[3])
+enum { INPUT, FORWARD, LOSS, BACKWARD, UPDATE_STEP, PHASES };
+
+/* train_network_datum once more, in its parts. ms: what each took. */
+static void step_in_phases(network *net, double ms[PHASES])
 {
     *net->seen += net->batch;
     net->train = 1;
+    gpu_parts_begin();
     double t0 = now_ms();
     forward_network(net);
+    gpu_wait();
     double t1 = now_ms();
     backward_network(net);
+    gpu_wait();
     double t2 = now_ms();
     update_network(net);
+    gpu_wait();
     double t3 = now_ms();
-    ms[0] = t1 - t0;
-    ms[1] = t2 - t1;
-    ms[2] = t3 - t2;
+    gpu_parts in_forward = gpu_parts_take();
+    ms[INPUT] = in_forward.input;
+    ms[LOSS] = in_forward.loss;
+    ms[FORWARD] = t1 - t0 - in_forward.input - in_forward.loss;
+    ms[BACKWARD] = t2 - t1;
+    ms[UPDATE_STEP] = t3 - t2;
+}
+
+static void print_phases(network *net, int steps, FILE *result)
+{
+    static const char *names[PHASES] = {"input", "forward", "loss", "backward", "update"};
+    double *values = calloc((size_t)PHASES * steps, sizeof(*values));
+    if (!steps) {
+        free(values);
+        return;
+    }
+    if (!values) fail("out of memory", "");
+    gpu_parts_watch(net);
+    for (int i = 0; i < steps; ++i) {
+        double phase[PHASES];
+        step_in_phases(net, phase);
+        for (int p = 0; p < PHASES; ++p) values[p * steps + i] = phase[p];
+    }
+    for (int p = 0; p < PHASES; ++p)
+#ifndef GPU
+        if (p != INPUT && p != LOSS)
+#endif
+        fprintf(result, "\"%s_ms\": %.3f, ", names[p], summarize(values + p * steps, steps).median);
+    free(values);
 }
 
 /* One step: all subdivisions. Returns the mean loss. */
@@ -265,6 +306,7 @@ static float train_step(network *net)
 {
     float sum = 0;
     for (int s = 0; s < net->subdivisions; ++s) sum += train_network_datum(net);
+    gpu_wait();
     return sum / net->subdivisions;
 }
 
@@ -289,7 +331,7 @@ static void print_costs(network *net, int steps, FILE *result)
         for (int k = 0; k < NUMBERS; ++k) values[k * steps + i] = row[k];
     }
     for (int k = 0; k < NUMBERS; ++k) median[k] = summarize(values + k * steps, steps).median;
-    fprintf(stderr, "costs: %d x %d images a step, CPU time, medians of %d steps: check and update %.2f ms, half copies "
+    fprintf(stderr, "costs: %d x %d images a step, " COSTS_CLOCK ", medians of %d steps: check and update %.2f ms, half copies "
             "%.2f ms, casts %.2f ms, of %.1f ms: %.2f %%\n", net->subdivisions, net->batch, steps, median[UPDATE],
             median[COPIES], median[CASTS], median[STEP], median[SHARE]);
     fprintf(result, "\"check_update_ms\": %.3f, \"half_copies_ms\": %.3f, \"casts_ms\": %.3f, \"costs_step_ms\": %.2f, "
@@ -297,6 +339,13 @@ static void print_costs(network *net, int steps, FILE *result)
     free(values);
 }
 #endif
+
+/* How many steps of `ms` each make `seconds`. */
+static int steps_in(int seconds, double ms, int most)
+{
+    double n = 1000. * seconds / ms;
+    return n < 3 ? 3 : n > most ? most : (int)n;
+}
 
 int main(int argc, char **argv)
 {
@@ -312,6 +361,7 @@ int main(int argc, char **argv)
     if (asprintf(&path, "%s/step.XXXXXX.cfg", folder && *folder ? folder : "/tmp") < 0) fail("out of memory", "");
     write_cfg(&o, path);
     srand(o.seed);
+    gpu_memory_watch();
     double start = now_ms();
     network *net = load_network(path, NULL, 0);
     double load = now_ms() - start;
@@ -323,17 +373,22 @@ int main(int argc, char **argv)
         return 0;
     }
 
-    int steps = o.warmup + o.iters;
-    float *losses = calloc(steps, sizeof(*losses));
-    double *times = calloc(o.iters, sizeof(*times));
+    enum { MOST_STEPS = 500 };
+    int room = o.seconds && o.iters < MOST_STEPS ? MOST_STEPS : o.iters;
+    float *losses = calloc(o.warmup + room, sizeof(*losses));
+    double *times = calloc(room, sizeof(*times));
     if (!losses || !times) fail("out of memory", "");
     size_t seen = *net->seen;
-    double first = 0, cpu = 0;
-    for (int i = 0; i < steps; ++i) {
-        if (i == o.warmup) cpu = cpu_ms();
+    double first = 0, cpu = 0, device_mb = 0, took = 0;
+    for (int i = 0; i < o.warmup + o.iters; ++i) {
+        if (i == o.warmup) {
+            device_mb = gpu_memory_peak(); /* the thread that looks would slow the steps that are measured */
+            if (o.seconds && took > 0) o.iters = steps_in(o.seconds, took, MOST_STEPS);
+            cpu = cpu_ms();
+        }
         double begin = now_ms();
         losses[i] = train_step(net);
-        double took = now_ms() - begin;
+        took = now_ms() - begin;
         if (i == 0) first = took;
         if (i >= o.warmup) times[i - o.warmup] = took;
     }
@@ -343,14 +398,6 @@ int main(int argc, char **argv)
     summary ms = summarize(times, o.iters);
     double rss = peak_rss_mb();
 
-    double best[3] = {0};
-    for (int i = 0; i < o.phases; ++i) {
-        double phase[3];
-        step_in_phases(net, phase);
-        for (int p = 0; p < 3; ++p)
-            if (!i || phase[p] < best[p]) best[p] = phase[p];
-    }
-
     fflush(stdout);
     const char *threads = getenv("OMP_NUM_THREADS");
     fprintf(result, "{\"side\": \"darknet\", \"config\": \"%s\", \"dtype\": \"%s\", \"threads\": %d, \"batch\": %d, "
@@ -358,13 +405,13 @@ int main(int argc, char **argv)
             "\"cpu_ms\": %.2f, \"first_ms\": %.2f, \"load_ms\": %.2f, \"rss_mb\": %.1f, \"applied\": %zu, ",
             o.cfg, o.dtype, threads ? atoi(threads) : 0, net->batch, net->w, net->h, o.iters, ms.median, ms.min, ms.max,
             cpu, first, load, rss, applied);
-    if (o.phases) fprintf(result, "\"forward_ms\": %.2f, \"backward_ms\": %.2f, \"update_ms\": %.2f, ",
-                          best[0], best[1], best[2]);
+    if (device_mb >= 0) fprintf(result, "\"device_mb\": %.1f, ", device_mb);
+    print_phases(net, o.phases, result);
 #ifdef AMP
     print_costs(net, o.costs, result);
 #endif
     fprintf(result, "\"losses\": [");
-    for (int i = 0; i < steps; ++i) {
+    for (int i = 0; i < o.warmup + o.iters; ++i) {
         /* nan and inf are not JSON; -Ofast may assume that there are none, so look at what is printed. */
         char text[32];
         snprintf(text, sizeof text, "%.6g", losses[i]);

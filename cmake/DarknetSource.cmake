@@ -28,7 +28,7 @@ set(DARKNET_PATCHED ${CMAKE_BINARY_DIR}/darknet/patched)
 darknet_patch(${DARKNET_PATCHED})
 if(DARKNET_AMP_CUDA AND DARKNET_AMP_BUILD_STOCK)
     # Darknet as it is does not compile with today's CUDA.
-    darknet_patch(${CMAKE_BINARY_DIR}/darknet/stock --only cuda-toolkit.patch)
+    darknet_patch(${CMAKE_BINARY_DIR}/darknet/stock --only "cuda-toolkit.patch cuda-math.patch")
     set(DARKNET_STOCK ${CMAKE_BINARY_DIR}/darknet/stock)
 endif()
 

@@ -7,7 +7,7 @@
 #
 # Two options are for the CMake build, which compiles the plugin from where it is:
 #   --sources-only   leave out the plugin and what only a user of the tree wants (cfg/, data/, ...)
-#   --only <patch>   apply this one patch of the series
+#   --only <patches> apply these patches of the series, one name or several in quotes
 #   --check          only check that the tree is a supported revision
 set -eu
 

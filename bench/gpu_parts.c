@@ -1,0 +1,175 @@
+/* See gpu_parts.h. The parts of a forward are found without a change to Darknet: its layers call each other through
+ * pointers, and AMP's backend is a table of functions, so that clocks can stand between. */
+#define _POSIX_C_SOURCE 199309L
+#include "gpu_parts.h"
+
+#include <time.h>
+
+double gpu_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+#ifndef GPU
+
+void gpu_wait(void) {}
+void gpu_memory_watch(void) {}
+double gpu_memory_peak(void) { return -1; }
+void gpu_parts_watch(struct network *net) { (void)net; }
+void gpu_parts_begin(void) {}
+gpu_parts gpu_parts_take(void) { return (gpu_parts){ 0 }; }
+
+#else
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifdef AMP
+#include "../plugin/host/host.h"
+#else
+#include "darknet.h"
+#endif
+
+static void check(cudaError_t status, const char *call)
+{
+    if (status == cudaSuccess) return;
+    fprintf(stderr, "step: %s: %s\n", call, cudaGetErrorString(status));
+    exit(1);
+}
+
+void gpu_wait(void)
+{
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
+/* ---- memory ---- */
+
+static struct { pthread_t thread; volatile int stop; int device; size_t free_at_start, least_free; } memory;
+
+static size_t free_bytes(void)
+{
+    size_t available, total;
+    check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+    return available;
+}
+
+static void look(void)
+{
+    size_t now = free_bytes();
+    if (now < memory.least_free) memory.least_free = now;
+}
+
+static void *look_often(void *nothing)
+{
+    struct timespec pause = { 0, 3000000 };
+    check(cudaSetDevice(memory.device), "cudaSetDevice");
+    while (!memory.stop) {
+        look();
+        nanosleep(&pause, NULL);
+    }
+    return nothing;
+}
+
+void gpu_memory_watch(void)
+{
+    check(cudaGetDevice(&memory.device), "cudaGetDevice");
+    check(cudaFree(NULL), "cudaFree"); /* makes the context, which is no part of a network */
+    memory.free_at_start = memory.least_free = free_bytes();
+    if (pthread_create(&memory.thread, NULL, look_often, NULL)) check(cudaErrorUnknown, "pthread_create");
+}
+
+double gpu_memory_peak(void)
+{
+    memory.stop = 1;
+    pthread_join(memory.thread, NULL);
+    look();
+    return (double)(memory.free_at_start - memory.least_free) / 1048576;
+}
+
+/* ---- the parts of a forward ---- */
+
+enum { TYPES = BLANK + 1 };
+typedef void layer_forward(struct layer, struct network);
+
+static struct {
+    network *net;
+    layer_forward *loss[TYPES], *first;
+    double began;
+    gpu_parts spent;
+    int has_upload;
+} parts;
+
+static int is_loss(LAYER_TYPE type)
+{
+    return type == YOLO || type == REGION || type == DETECTION || type == ISEG || type == SOFTMAX || type == LOGXENT || type == COST;
+}
+
+static void timed_loss(struct layer l, struct network net)
+{
+    gpu_wait();
+    double began = gpu_now();
+    parts.loss[l.type](l, net);
+    gpu_wait();
+    parts.spent.loss += gpu_now() - began;
+}
+
+/* Darknet copies images and labels before its first layer. */
+static void timed_first(struct layer l, struct network net)
+{
+    gpu_wait();
+    if (!parts.has_upload) parts.spent.input = gpu_now() - parts.began;
+    parts.first(l, net);
+}
+
+#ifdef AMP
+static amp_status (*real_upload)(amp_backend *, void *, const void *, size_t, amp_error *);
+
+static amp_status timed_upload(amp_backend *b, void *to, const void *from, size_t bytes, amp_error *error)
+{
+    if (to != (void *)parts.net->input_gpu && to != (void *)parts.net->truth_gpu) return real_upload(b, to, from, bytes, error);
+    gpu_wait();
+    double began = gpu_now();
+    amp_status status = real_upload(b, to, from, bytes, error);
+    gpu_wait();
+    parts.spent.input += gpu_now() - began;
+    return status;
+}
+#endif
+
+void gpu_parts_watch(struct network *net)
+{
+    parts.net = net;
+#ifdef AMP
+    if (net->amp) {
+        amp_backend *backend = amp_engine_backend(net->amp->engine);
+        real_upload = backend->upload;
+        backend->upload = timed_upload;
+        parts.has_upload = 1;
+    }
+#endif
+    for (int i = 0; i < net->n; ++i) {
+        layer *l = &net->layers[i];
+        if (is_loss(l->type)) {
+            parts.loss[l->type] = l->forward_gpu; /* one function for all layers of a type */
+            l->forward_gpu = timed_loss;
+        } else if (i == 0) {
+            parts.first = l->forward_gpu;
+            l->forward_gpu = timed_first;
+        }
+    }
+}
+
+void gpu_parts_begin(void)
+{
+    gpu_wait();
+    parts.spent = (gpu_parts){ 0 };
+    parts.began = gpu_now();
+}
+
+gpu_parts gpu_parts_take(void)
+{
+    return parts.spent;
+}
+#endif
