@@ -1,7 +1,10 @@
 /* The 16-bit conversions beneath all kernels of the CPU backend, for each instruction set, against tensor/half.h; and what
  * only this backend promises. */
+#include <time.h>
+
 #include "kernel_cases.h"
 
+#include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/rows.h"
 
@@ -66,12 +69,24 @@ static void the_backend_says_what_it_is(void **state)
     }
 }
 
+/* Every call of a kernel chooses. CPUID, asked each time, takes some 30 microseconds in a virtual machine. */
+static void choosing_an_instruction_set_costs_next_to_nothing(void **state)
+{
+    (void)state;
+    enum { TIMES = 100000 };
+    clock_t began = clock();
+    for (int i = 0; i < TIMES; ++i) assert_ptr_equal(amp_best_converters(), amp_best_converters());
+    double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
+    if (seconds > .2) fail_msg("%d choices took %.2f s", 2 * TIMES, seconds);
+}
+
 static int run(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conversions_equal_half_h_bit_for_bit),
         cmocka_unit_test(kernels_work_without_a_backend),
         cmocka_unit_test(the_backend_says_what_it_is),
+        cmocka_unit_test(choosing_an_instruction_set_costs_next_to_nothing),
     };
     return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
 }

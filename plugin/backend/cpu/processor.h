@@ -4,12 +4,21 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <stdatomic.h>
 
-/* The instruction set alone: whether the system saves its registers is AVX's question. */
+/* The instruction set alone: whether the system saves its registers is AVX's question. Asked once: in a virtual machine CPUID
+ * leaves it and takes tens of microseconds, and every call of a kernel comes through here. */
 static inline int amp_cpu_has_f16c(void)
 {
-    unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    enum { UNKNOWN, NO, YES };
+    static atomic_int answer;
+    int known = atomic_load_explicit(&answer, memory_order_relaxed);
+    if (known == UNKNOWN) {
+        unsigned a, b, c, d;
+        known = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) ? YES : NO;
+        atomic_store_explicit(&answer, known, memory_order_relaxed);
+    }
+    return known == YES;
 }
 #endif
 
