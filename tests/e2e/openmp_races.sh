@@ -26,11 +26,10 @@ for source in plugin/backend/cpu/*.c; do
     name=$(basename $source .c)
     more=
     case $name in
-        cpu | onednn*) continue ;;
+        onednn*) continue ;;
         *_avx2) more='-mavx2 -mfma -mf16c' ;;
         *_avx512) more='-march=x86-64-v4 -mprefer-vector-width=512' ;;
     esac
-    grep -q 'onednn' $source && continue
     clang $flags $more -c $source -o $name.o
     objects="$objects $name.o"
 done
@@ -38,7 +37,12 @@ loops=$(cat plugin/backend/cpu/*.c | grep -c 'pragma omp parallel')
 compiled=$(for o in $objects; do cat plugin/backend/cpu/${o%.o}.c; done | grep -c 'pragma omp parallel')
 [ "$loops" = "$compiled" ] || fail "$compiled of $loops parallel loops were compiled"
 
-for test in "$SOURCE_DIR"/tests/test_backend_kernels_*.c "$SOURCE_DIR"/tests/test_cast.c; do
+for source in machine_cpu no_onednn; do
+    clang $flags -Iplugin -I"$SOURCE_DIR/tests" -c "$SOURCE_DIR/tests/conformance/$source.c" -o $source.o
+    objects="$objects $source.o"
+done
+
+for test in "$SOURCE_DIR"/tests/test_backend_kernels_*.c "$SOURCE_DIR"/tests/test_backend_cast.c "$SOURCE_DIR"/tests/test_cast.c; do
     name=$(basename "$test" .c)
     clang $flags -Iplugin -I"$SOURCE_DIR/tests" "$test" $objects -o $name -lcmocka -lm
     ./$name > $name.log 2>&1 || fail "$name: $(grep -m 3 'SUMMARY\|FAILED' $name.log; tail -3 $name.log)"
