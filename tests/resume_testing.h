@@ -57,4 +57,17 @@ __attribute__((unused)) static void assert_same_state(network *a, network *b)
     free(y);
 }
 
+/* Two networks in bf16: whole has made four steps; second has loaded a.weights, saved after the first three of them. */
+__attribute__((unused)) static void stopped_after_three_of_four(network **whole, network **second)
+{
+    *whole = parse_branched("", "", "bf16");
+    network *first = parse_branched("", "", "bf16");
+    for (int i = 0; i < 4; i++) STEP(*whole, i);
+    for (int i = 0; i < 3; i++) STEP(first, i);
+    save(first, "a.weights");
+    release(first);
+    *second = parse_branched("", "", "bf16");
+    load(*second, "a.weights");
+}
+
 #endif

@@ -106,13 +106,8 @@ static void behaviour_25_half_a_batch_goes_on(void **state)
 static void behaviour_25_a_prediction_comes_first(void **state)
 {
     (void)state;
-    network *whole = parse_branched("", "", "bf16"), *first = parse_branched("", "", "bf16");
-    for (int i = 0; i < 4; i++) STEP(whole, i);
-    for (int i = 0; i < 3; i++) STEP(first, i);
-    save(first, "a.weights");
-    release(first);
-    network *second = parse_branched("", "", "bf16");
-    load(second, "a.weights");
+    network *whole, *second;
+    stopped_after_three_of_four(&whole, &second);
     feed(second, 9);
     float *image = calloc((size_t)second->inputs * second->batch, sizeof *image);
     network_predict(second, image);

@@ -42,13 +42,8 @@ static void loading_other_weights_starts_anew(void **state)
 static void a_save_before_training_loses_nothing(void **state)
 {
     (void)state;
-    network *whole = parse_branched("", "", "bf16"), *first = parse_branched("", "", "bf16");
-    for (int i = 0; i < 4; i++) STEP(whole, i);
-    for (int i = 0; i < 3; i++) STEP(first, i);
-    save(first, "a.weights");
-    release(first);
-    network *second = parse_branched("", "", "bf16");
-    load(second, "a.weights");
+    network *whole, *second;
+    stopped_after_three_of_four(&whole, &second);
     save(second, "copy.weights");
     assert_string_equal(amp_host_last_checkpoint(second->amp), in_folder("a.weights"));
     STEP(second, 3);
