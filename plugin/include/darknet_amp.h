@@ -100,6 +100,9 @@ void darknet_amp_filled(const float *input, float **rows, int count);
  * over the data file's `valid` images. */
 void darknet_amp_detector_map(int argc, char **argv);
 
+/* `darknet amp <verb> ...`, the program's arguments as a whole: plan, bench, compare, valid. Returns the exit status. */
+int darknet_amp_command(int argc, char **argv);
+
 #ifdef __cplusplus
 }
 #endif

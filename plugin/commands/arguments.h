@@ -1,0 +1,39 @@
+/* The command line of a verb: files by their place, options by name, anywhere among them.
+ *
+ *     const char *cfg = NULL, *json = NULL;
+ *     long batch = 0;
+ *     const amp_argument arguments[] = {
+ *         { .name = "CFG", .text = &cfg },
+ *         { .name = "-batch", .number = &batch, .least = 1, .most = 65536 },
+ *         { .name = "-json", .text = &json },
+ *         { 0 } };
+ *     AMP_TRY(amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error));
+ *
+ * Exactly one of text, number, real and flag is set. What is not given keeps its value. */
+#ifndef AMP_COMMANDS_ARGUMENTS_H
+#define AMP_COMMANDS_ARGUMENTS_H
+
+#include "../tensor/status.h"
+
+typedef struct amp_argument {
+    const char *name;      /* "-batch", or "CFG" for a file that is given by its place */
+    int optional;          /* a place that may stay empty; only the last ones. Options always may */
+    const char **text;     /* points into argv */
+    long *number;          /* a whole number from least to most */
+    double *real;          /* from least to most */
+    int *flag;             /* 1 if given; takes no value */
+    double least, most;
+    const char *choices;   /* of a text: "0|11|101"; NULL: anything */
+} amp_argument;
+
+/* The list ends with an entry without a name. AMP_BAD_CONFIG: an unknown or repeated option, a missing value or file, a value
+ * out of range; the line ends with the usage. A NULL in argv ends it: Darknet blanks the end when it takes an option out. */
+amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments, amp_error *);
+
+/* Splits "a,b,c" in place of nothing: parts[0..count-1] are the caller's with amp_list_free. AMP_BAD_CONFIG: empty parts, or
+ * one twice. */
+typedef struct amp_text_list { char **part; int count; } amp_text_list;
+amp_status amp_text_list_split(const char *option, const char *text, amp_text_list *, amp_error *);
+void amp_text_list_free(amp_text_list *);
+
+#endif

@@ -1,0 +1,40 @@
+/* `darknet amp <verb>`: finds the verb. */
+#include "command.h"
+
+#include "../include/darknet_amp.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name, *what;
+    amp_status (*run)(int argc, char **argv, amp_error *);
+} verbs[] = {
+};
+
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+static void print_usage(FILE *stream)
+{
+    fprintf(stream, "usage: darknet amp VERB ...\n");
+    for (int i = 0; i < VERBS; ++i) fprintf(stream, "  %-8s %s\n", verbs[i].name, verbs[i].what);
+    fprintf(stream, "What a verb takes is told by calling it without arguments.\n");
+}
+
+int darknet_amp_command(int argc, char **argv)
+{
+    if (argc < 3 || !argv[2]) {
+        print_usage(stderr);
+        return 1;
+    }
+    for (int i = 0; i < VERBS; ++i) {
+        amp_error error;
+        if (strcmp(argv[2], verbs[i].name)) continue;
+        if (verbs[i].run(argc, argv, &error) == AMP_OK) return 0;
+        fflush(stdout);
+        fprintf(stderr, "amp %s: %s\n", verbs[i].name, error.message);
+        return 1;
+    }
+    fprintf(stderr, "darknet amp %s: there is no such verb\n", argv[2]);
+    print_usage(stderr);
+    return 1;
+}

@@ -1,0 +1,42 @@
+/* Writing JSON (RFC 8259) to a stream: commas, quotes and escapes are taken care of, and a number that JSON cannot say (inf, NaN)
+ * becomes null. Objects and arrays are closed in the order they were opened.
+ *
+ *     amp_json json = amp_json_begin(stream);
+ *     amp_json_object(&json, NULL);              {
+ *     amp_json_text(&json, "dtype", "bf16");         "dtype": "bf16",
+ *     amp_json_array(&json, "loss");                 "loss": [
+ *     amp_json_number(&json, NULL, 1.5);                 1.5
+ *     amp_json_close(&json);                         ]
+ *     amp_json_close(&json);                     }
+ *
+ * key is NULL within an array and for the outermost value. Text is UTF-8; bytes that are not become U+FFFD. */
+#ifndef AMP_COMMANDS_JSON_H
+#define AMP_COMMANDS_JSON_H
+
+#include "../tensor/status.h"
+
+enum { AMP_JSON_DEPTH = 16 };
+
+typedef struct amp_json {
+    FILE *stream;
+    int depth, filled[AMP_JSON_DEPTH]; /* per level: something was written already */
+    char closing[AMP_JSON_DEPTH];
+} amp_json;
+
+amp_json amp_json_begin(FILE *stream);
+void amp_json_object(amp_json *, const char *key);
+void amp_json_array(amp_json *, const char *key);
+void amp_json_close(amp_json *);
+void amp_json_text(amp_json *, const char *key, const char *value); /* NULL: null */
+void amp_json_number(amp_json *, const char *key, double value);    /* as many digits as a double needs */
+void amp_json_integer(amp_json *, const char *key, long long value);
+void amp_json_boolean(amp_json *, const char *key, int value);
+
+/* Writes a file as a whole or not at all (tensor/safe_file.h): begin gives the stream, end puts it in place. name "-" is
+ * stdout. AMP_IO_FAILED names the file and the reason. */
+struct amp_output;
+amp_status amp_output_begin(const char *name, struct amp_output **out, FILE **stream, amp_error *);
+amp_status amp_output_end(struct amp_output *, amp_error *);   /* frees it */
+void amp_output_abandon(struct amp_output *);                  /* the file stays as it was; frees it; NULL is fine */
+
+#endif
