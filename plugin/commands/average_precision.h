@@ -17,7 +17,7 @@
 typedef struct amp_box { float x, y, w, h; } amp_box;
 
 typedef struct amp_detected { int image, class_id; float score; amp_box box; } amp_detected; /* score: not NaN */
-typedef struct amp_truth { int image, class_id; amp_box box; } amp_truth;
+typedef struct amp_truth { int image, class_id; amp_box box; int difficult; } amp_truth;
 
 /* How the area under the precision-recall curve is taken; the numbers are those of AlexeyAB's -points. */
 typedef enum amp_ap_points {
