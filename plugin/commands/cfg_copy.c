@@ -51,7 +51,7 @@ static int copy_lines(FILE *in, FILE *out, const amp_cfg_change *changes, int co
         if (in_net && !section && changed(line, changes, count)) continue;
         fputs(line, out);
         if (!strchr(line, '\n')) putc('\n', out);
-        for (int i = 0; begins && !found && i < count; ++i) fprintf(out, "%s=%.9g\n", changes[i].key, changes[i].value);
+        for (int i = 0; begins && !found && i < count; ++i) fprintf(out, "%s=%.17g\n", changes[i].key, changes[i].value);
         found |= begins;
     }
     free(line);
