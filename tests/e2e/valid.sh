@@ -85,6 +85,44 @@ expect kind.json '"kind": "classifier"' '"top1": 0.125' '"k": 4' '"topk": 0.875'
 valid kind.data kind.cfg kind.weights -json -
 [ "$(head -c 1 out)" = '{' ] && ! grep -q accuracy out || fail "-json - prints more than JSON: $(cat out)"
 
+# It sees each image's own middle square, as stock's does: its class is the colour there, not that of the sides.
+cat > colour.cfg <<'END_OF_CFG'
+[net]
+batch=1
+width=32
+height=32
+channels=3
+
+[convolutional]
+filters=2
+size=1
+stride=1
+activation=linear
+
+[avgpool]
+
+[softmax]
+END_OF_CFG
+{
+    printf '\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00'
+    head -c 16 /dev/zero # images seen, biases
+    printf "$one$zero$zero$zero$one$zero" # red, green
+} > colour.weights
+stripes() { # stripes <name> <colour of the sides> <of the middle>: 60 x 20
+    local side middle row
+    side=$(printf "$2%.0s" {1..20})
+    middle=$(printf "$3%.0s" {1..20})
+    { printf 'P6\n60 20\n255\n'; for row in {1..20}; do printf '%s' "$side$middle$side"; done; } > "images/$1.jpg"
+    echo "images/$1.jpg" >> colours.txt
+}
+for i in {1..24}; do
+    if [ $((i % 3)) = 0 ]; then stripes red_$i '!z!' 'z!!'; else stripes green_$i 'z!!' '!z!'; fi
+done
+printf '%s\n' red green > colours
+printf '%s\n' 'classes = 2' 'valid = colours.txt' 'labels = colours' > colour.data
+valid colour.data colour.cfg colour.weights
+expect out 'label = red, top-1 = 100.00 % (8 of 8)' 'label = green, top-1 = 100.00 % (16 of 16)' 'top-5 accuracy = 1.000000'
+
 # Images that cannot be read are named, counted and left out.
 echo 'no image' > images/bee_2.jpg
 { cat kinds.txt; echo images/bee_2.jpg; echo images/ant_9.jpg; } > holes.txt
