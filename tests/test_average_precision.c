@@ -56,7 +56,7 @@ static void boxes_without_area_overlap_nothing(void **state)
     assert_near(amp_box_iou(line, (amp_box){1, 1, 2, 2}), 0);
     assert_near(amp_box_iou(inverted, inverted), 0);
     const amp_detected detected[] = {{0, 0, .9f, nothing}};
-    const amp_truth truths[] = {{0, 0, nothing}};
+    const amp_truth truths[] = {{0, 0, nothing, 0}};
     outcome o = run(detected, 1, truths, 1, 1, AMP_AP_COCO, .25f);
     assert_near(o.total.map50, 0);
     assert_int_equal(o.total.false_positives, 1);
@@ -67,7 +67,7 @@ static void a_perfect_detector_scores_one(void **state)
 {
     (void)state;
     const amp_detected detected[] = {{0, 0, .9f, at(0)}, {0, 1, .6f, at(1)}, {1, 0, .3f, at(0)}};
-    const amp_truth truths[] = {{0, 0, at(0)}, {0, 1, at(1)}, {1, 0, at(0)}};
+    const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 1, at(1), 0}, {1, 0, at(0), 0}};
     const amp_ap_points ways[] = {AMP_AP_AREA, AMP_AP_VOC2007, AMP_AP_COCO};
     for (size_t i = 0; i < COUNT(ways); ++i) {
         outcome o = run(detected, COUNT(detected), truths, COUNT(truths), 2, ways[i], .25f);
@@ -83,7 +83,7 @@ static void a_perfect_detector_scores_one(void **state)
 static void a_silent_detector_scores_zero(void **state)
 {
     (void)state;
-    const amp_truth truths[] = {{0, 0, at(0)}, {3, 0, at(0)}};
+    const amp_truth truths[] = {{0, 0, at(0), 0}, {3, 0, at(0), 0}};
     outcome o = run(NULL, 0, truths, COUNT(truths), 1, AMP_AP_COCO, .25f);
     assert_near(o.total.map50, 0);
     assert_near(o.total.precision, 0);
@@ -107,7 +107,7 @@ static void the_three_ways_to_take_the_area(void **state)
 {
     (void)state;
     const amp_detected detected[] = {{0, 0, .9f, at(0)}, {0, 0, .8f, at(7)}, {0, 0, .7f, at(1)}};
-    const amp_truth truths[] = {{0, 0, at(0)}, {0, 0, at(1)}, {0, 0, at(2)}};
+    const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 0, at(1), 0}, {0, 0, at(2), 0}};
     outcome o = run(detected, 3, truths, 3, 1, AMP_AP_AREA, .25f);
     assert_near(o.per_class[0].ap[0], 5. / 9);
     o = run(detected, 3, truths, 3, 1, AMP_AP_VOC2007, .25f);
@@ -123,7 +123,7 @@ static void a_late_rise_of_precision_lifts_what_comes_before(void **state)
 {
     (void)state;
     const amp_detected detected[] = {{0, 0, .9f, at(7)}, {0, 0, .8f, at(0)}, {0, 0, .7f, at(1)}, {0, 0, .6f, at(2)}};
-    const amp_truth truths[] = {{0, 0, at(0)}, {0, 0, at(1)}, {0, 0, at(2)}};
+    const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 0, at(1), 0}, {0, 0, at(2), 0}};
     outcome o = run(detected, 4, truths, 3, 1, AMP_AP_COCO, .25f); /* 0, 1/2, 2/3, 3/4 */
     assert_near(o.per_class[0].ap[0], .75);
 }
@@ -132,7 +132,7 @@ static void a_second_detection_of_one_object_is_false(void **state)
 {
     (void)state;
     const amp_detected detected[] = {{0, 0, .9f, at(0)}, {0, 0, .8f, at(0)}, {0, 0, .7f, at(1)}};
-    const amp_truth truths[] = {{0, 0, at(0)}, {0, 0, at(1)}};
+    const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 0, at(1), 0}};
     outcome o = run(detected, 3, truths, 2, 1, AMP_AP_AREA, .25f);
     assert_int_equal(o.total.true_positives, 2);
     assert_int_equal(o.total.false_positives, 1);
@@ -144,7 +144,7 @@ static void a_detection_takes_the_best_object_still_free(void **state)
     (void)state;
     /* Both detections overlap both objects by more than half; the first takes its best, the second what is left. */
     const amp_detected detected[] = {{0, 0, .9f, {0, 0, 10, 1}}, {0, 0, .8f, {.5f, 0, 10, 1}}};
-    const amp_truth truths[] = {{0, 0, {2, 0, 10, 1}}, {0, 0, {0, 0, 10, 1}}};
+    const amp_truth truths[] = {{0, 0, {2, 0, 10, 1}, 0}, {0, 0, {0, 0, 10, 1}, 0}};
     outcome o = run(detected, 2, truths, 2, 1, AMP_AP_COCO, .25f);
     assert_int_equal(o.total.true_positives, 2);
     assert_near(o.total.average_iou, (1 + 8.5 / 11.5) / 2);
@@ -155,7 +155,7 @@ static void of_two_equal_overlaps_the_later_object_is_taken(void **state)
     (void)state;
     /* The first detection lies midway between both objects; the second can only have the right one. */
     const amp_detected detected[] = {{0, 0, .9f, {0, 0, 8, 1}}, {0, 0, .8f, {1, 0, 8, 1}}};
-    const amp_truth left = {0, 0, {-2, 0, 8, 1}}, right = {0, 0, {2, 0, 8, 1}};
+    const amp_truth left = {0, 0, {-2, 0, 8, 1}, 0}, right = {0, 0, {2, 0, 8, 1}, 0};
     const amp_truth right_last[] = {left, right}, left_last[] = {right, left};
     assert_int_equal(run(detected, 2, right_last, 2, 1, AMP_AP_COCO, .25f).total.true_positives, 1);
     assert_int_equal(run(detected, 2, left_last, 2, 1, AMP_AP_COCO, .25f).total.true_positives, 2);
@@ -164,7 +164,7 @@ static void of_two_equal_overlaps_the_later_object_is_taken(void **state)
 static void equal_scores_keep_their_order(void **state)
 {
     (void)state;
-    const amp_truth truths[] = {{0, 0, at(0)}};
+    const amp_truth truths[] = {{0, 0, at(0), 0}};
     const amp_detected hit_first[] = {{0, 0, .5f, at(0)}, {0, 0, .5f, at(7)}};
     const amp_detected miss_first[] = {{0, 0, .5f, at(7)}, {0, 0, .5f, at(0)}};
     assert_near(run(hit_first, 2, truths, 1, 1, AMP_AP_COCO, .25f).total.map50, 1);
@@ -177,7 +177,7 @@ static void order_of_the_arrays_does_not_matter_otherwise(void **state)
 {
     (void)state;
     const amp_detected detected[] = {{2, 1, .2f, at(0)}, {0, 0, .9f, at(0)}, {1, 1, .6f, at(1)}, {0, 0, .3f, at(5)}};
-    const amp_truth truths[] = {{2, 1, at(0)}, {1, 1, at(1)}, {0, 0, at(0)}};
+    const amp_truth truths[] = {{2, 1, at(0), 0}, {1, 1, at(1), 0}, {0, 0, at(0), 0}};
     outcome o = run(detected, COUNT(detected), truths, COUNT(truths), 2, AMP_AP_COCO, .25f);
     assert_near(o.total.map50, 1);
     assert_int_equal(o.per_class[0].false_positives, 1);
@@ -189,7 +189,7 @@ static void other_images_and_classes_do_not_match(void **state)
 {
     (void)state;
     const amp_detected detected[] = {{1, 0, .9f, at(0)}, {0, 1, .9f, at(0)}};
-    const amp_truth truths[] = {{0, 0, at(0)}, {1, 1, at(0)}};
+    const amp_truth truths[] = {{0, 0, at(0), 0}, {1, 1, at(0), 0}};
     outcome o = run(detected, 2, truths, 2, 2, AMP_AP_COCO, .25f);
     assert_near(o.total.map50, 0);
     assert_int_equal(o.total.false_positives, 2);
@@ -199,7 +199,7 @@ static void a_class_without_objects_stays_out_of_the_mean(void **state)
 {
     (void)state;
     const amp_detected detected[] = {{0, 0, .9f, at(0)}, {0, 1, .9f, at(3)}};
-    const amp_truth truths[] = {{0, 0, at(0)}, {0, 2, at(5)}};
+    const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 2, at(5), 0}};
     outcome o = run(detected, 2, truths, 2, 3, AMP_AP_COCO, .25f);
     assert_int_equal(o.total.classes_counted, 2);
     assert_near(o.total.map50, .5);
@@ -211,7 +211,7 @@ static void an_overlap_of_three_quarters_counts_up_to_that_threshold(void **stat
 {
     (void)state;
     const amp_detected detected[] = {{0, 0, .9f, {1.5f, 0, 3, 1}}};
-    const amp_truth truths[] = {{0, 0, {2, 0, 4, 1}}};
+    const amp_truth truths[] = {{0, 0, {2, 0, 4, 1}, 0}};
     outcome o = run(detected, 1, truths, 1, 1, AMP_AP_COCO, .25f);
     for (int t = 0; t < AMP_AP_THRESHOLDS; ++t) assert_near(o.per_class[0].ap[t], t <= 5);
     assert_near(o.total.map50_95, .6);
@@ -221,7 +221,7 @@ static void confidence_is_a_lower_bound_not_included(void **state)
 {
     (void)state;
     const amp_detected detected[] = {{0, 0, .25f, at(0)}, {0, 0, .5f, at(1)}};
-    const amp_truth truths[] = {{0, 0, at(0)}, {0, 0, at(1)}};
+    const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 0, at(1), 0}};
     outcome o = run(detected, 2, truths, 2, 1, AMP_AP_COCO, .25f);
     assert_int_equal(o.total.true_positives, 1);
     assert_near(o.total.recall, .5);
@@ -235,7 +235,7 @@ static void recall_points_round_as_numpy_does(void **state)
     (void)state;
     amp_detected detected[7];
     amp_truth truths[20];
-    for (int i = 0; i < 20; ++i) truths[i] = (amp_truth){0, 0, at(i)};
+    for (int i = 0; i < 20; ++i) truths[i] = (amp_truth){0, 0, at(i), 0};
     for (int i = 0; i < 7; ++i) detected[i] = (amp_detected){0, 0, .9f, at(i)};
     outcome o = run(detected, 7, truths, 20, 1, AMP_AP_COCO, .25f);
     assert_near(o.total.map50, 35. / 101);
@@ -248,7 +248,7 @@ static void a_class_outside_is_refused(void **state)
     amp_map_score total;
     amp_error error;
     const amp_detected detected[] = {{0, 1, .9f, {0, 0, 1, 1}}};
-    const amp_truth truths[] = {{0, -1, {0, 0, 1, 1}}};
+    const amp_truth truths[] = {{0, -1, {0, 0, 1, 1}, 0}};
     assert_int_equal(amp_average_precision(detected, 1, NULL, 0, 1, AMP_AP_COCO, .25f, per_class, &total, &error),
                      AMP_BAD_CONFIG);
     assert_non_null(strstr(error.message, "class 1 is outside 0..0"));

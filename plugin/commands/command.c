@@ -9,6 +9,7 @@ static const struct {
     const char *name, *what;
     amp_status (*run)(int argc, char **argv, amp_error *);
 } verbs[] = {
+    {"valid", "mAP of a detector, top-1 and top-5 accuracy of a classifier", amp_command_valid},
 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs };

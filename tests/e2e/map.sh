@@ -54,7 +54,7 @@ picture other 32 32
 echo '1 0.5 0.5 0.5 0.375' > labels/other.txt
 echo '0 0.1 0.1 0.0001 0.2' >> labels/other.txt    # too thin for training, and so for this
 printf '%s\n' round square > names.txt
-printf '%s\n' 'classes = 2' 'valid = valid.txt' 'names = names.txt' 'difficult = none' > my.data
+printf '%s\n' 'classes = 2' 'valid = valid.txt' 'names = names.txt' > my.data
 
 expect() { # expect <line>...
     for line in "$@"; do
