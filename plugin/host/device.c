@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "host.h"
 #include "pjreddie_gaps.h"
@@ -57,6 +58,22 @@ void amp_host_use_device(const network *net)
 #else
     (void)net;
 #endif
+}
+
+double amp_host_memory_mb(const network *net)
+{
+    struct rusage usage;
+#ifdef GPU
+    if (net->gpu_index >= 0) {
+        size_t available = 0, total = 0;
+        amp_host_use_device(net);
+        check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+        return (double)(total - available) / (1 << 20);
+    }
+#endif
+    (void)net;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss / 1024;
 }
 
 /* ---- arrays ---- */

@@ -24,6 +24,10 @@ amp_dtype amp_host_default_dtype(void);
 /* Make net's GPU the calling thread's: before any call to Darknet's functions or to net's engine. */
 void amp_host_use_device(const network *net);
 
+/* Memory in MB of 2^20 bytes. On a GPU what is in use on net's now, by whatever program; else the most that this process had at
+ * any time. */
+double amp_host_memory_mb(const network *net);
+
 amp_host_arrays amp_host_arrays_of(layer *l, int on_gpu);
 float **amp_host_output_of(layer *l, int on_gpu);
 float **amp_host_delta_of(layer *l, int on_gpu);

@@ -9,6 +9,7 @@
 #include "host_random.h"
 #include "images.h"
 #include "resume.h"
+#include "training.h"
 #include "turns.h"
 
 /* The command line's wishes. Set once by main, before any network exists. */
@@ -55,8 +56,7 @@ void darknet_amp_refuse(struct network *net, const char *why)
     amp_host_die(&error);
 }
 
-/* Take `name value` out of argv, as Darknet's own find_char_arg does; NULL where name is absent. */
-static const char *take_argument(int *count, char **argv, const char *name, const char *allowed)
+const char *amp_host_take_argument(int *count, char **argv, const char *name, const char *allowed)
 {
     int argc = *count;
     for (int i = 1; i < argc; i++) {
@@ -77,17 +77,18 @@ static const char *take_argument(int *count, char **argv, const char *name, cons
 static void take_turns(int *argc, char **argv)
 {
     amp_error error;
-    const char *descriptors = take_argument(argc, argv, "-turns", "IN,OUT, two file descriptors");
+    const char *descriptors = amp_host_take_argument(argc, argv, "-turns", "IN,OUT, two file descriptors");
     if (descriptors) amp_host_check(amp_turns_take(descriptors, &error), &error);
 }
 
 int darknet_amp_arguments(int argc, char **argv)
 {
     take_turns(&argc, argv);
-    command_line.amp = take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16");
+    command_line.amp = amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16");
     /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with. */
     int text_seed = argc > 2 && argv[1] && argv[2] && !strcmp(argv[1], "rnn") && strcmp(argv[2], "train");
-    const char *seed = text_seed ? NULL : take_argument(&argc, argv, "-seed", "0 to 4294967295");
+    const char *seed = text_seed ? NULL : amp_host_take_argument(&argc, argv, "-seed", "0 to 4294967295");
+    amp_training_arguments(&argc, argv);
     if (!seed) return argc;
     char *end;
     unsigned long value = strtoul(seed, &end, 10);

@@ -29,6 +29,8 @@ struct darknet_amp {
     unsigned long steps, skipped;
     double started, computed, images;
     int step_skipped;          /* the last one was */
+    float step_scale;          /* the loss scale it was made with */
+    double step_gradient_norm; /* L2, unscaled, averaged over the batch, before clipping; NaN if it was skipped */
     int summary_printed;
     int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
     char *anomaly_images;
@@ -38,6 +40,10 @@ struct darknet_amp {
 _Noreturn void amp_host_die(const amp_error *error);
 /* The same unless status is AMP_OK. */
 void amp_host_check(amp_status status, const amp_error *error);
+
+/* Takes `name value` out of argv, as Darknet's own find_char_arg does; NULL where name is absent. allowed: for the message, if it
+ * has no value. */
+const char *amp_host_take_argument(int *argc, char **argv, const char *name, const char *allowed);
 
 /* Describe net's layers as the engine wants them. *out is freed with amp_network_desc_free. */
 amp_status amp_host_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error);

@@ -93,7 +93,7 @@ static int is_over(network *net) { return net->max_batches > 0 && get_current_ba
 /* The batch number stands still over a skipped step, and the loop asks again for the files it saved at that number. */
 static int is_asked_again(const struct darknet_amp *amp, network *net)
 {
-    return amp->resume->loop.average_loss && amp->step_skipped && !is_over(net);
+    return amp->resume->loop.average_loss && amp->step_skipped && !is_over(net) && !amp->resume->stopping;
 }
 
 /* A training goes on without the file. Where there is none to go on with, the program ends; the loops of detector and
@@ -106,7 +106,7 @@ static void say_failed(struct darknet_amp *amp, network *net, const char *file, 
     fflush(stdout);
     if (!resume->training) fprintf(stderr, "amp: %s could not be written: %s\n", file, error->message);
     else fprintf(stderr, "amp: %s could not be written: %s; training %s, the last good file is kept: %s\n", file,
-                 error->message, is_over(net) ? "is over" : "goes on", kept);
+                 error->message, is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", kept);
     if (!resume->training || (is_over(net) && !resume->loop.average_loss)) exit(1);
 }
 

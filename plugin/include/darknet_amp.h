@@ -22,8 +22,8 @@ struct darknet_amp_options; /* what one .cfg and the command line ask for, read 
  * is loaded, so the program is started once more with it set. */
 void darknet_amp_start(char **argv);
 
-/* main: takes `-amp off|fp32|fp16|bf16` and `-seed N` out of the arguments, before anything else reads them. How many are
- * left: commands that count theirs (average) would take the gaps at the end for arguments. */
+/* main: takes `-amp off|fp32|fp16|bf16`, `-seed N`, `-turns IN,OUT` and, of the two training commands below, `-log FILE` and `-map [N]`
+ * out of the arguments, before anything else reads them. How many are left: commands that count theirs (average) would take the gaps at the end for arguments. */
 int darknet_amp_arguments(int argc, char **argv);
 
 /* parse_network_cfg. options: reads and checks cfg_file's [amp] section, the same keys under [net] and amp= of every
@@ -74,11 +74,20 @@ void darknet_amp_clear(struct network *net);
 
 /* Going on with a training (detector train, classifier train). resume, once the networks are made and the generator is
  * seeded: reads the sidecar of the weights that were loaded. Other commands do without; momentum, loss scale and counters are
- * then restored at the first step. loop, before the loop: what it carries from step to step; both stay valid until
- * loop_ended, which ends the program with status 1 if the last save failed. */
+ * then restored at the first step. loop, before the loop: what it carries from step to step; all stays valid until
+ * loop_ended, which ends the program with status 1 if the last save failed, and with 128 + N after signal N stopped the loop. */
 void darknet_amp_resume(struct network **nets, int count);
 void darknet_amp_loop(struct network **nets, int count, float *average_loss, int *loop_count);
 void darknet_amp_loop_ended(struct network **nets, int count);
+
+/* Within that loop, with and without AMP. batch_loaded: the step's images are there. step_made: gives what the step's line says
+ * under AMP, empty without, and writes its row (-log); what it gives is valid until the next step. step_ended: at the loop's
+ * end, when the step's files are saved; takes turns, and where the training is to stop early saves BACKUP_FOLDER/BASE.backup.
+ * stopped: it did, and the loop is not to go on. */
+void darknet_amp_batch_loaded(void);
+const char *darknet_amp_step_made(float loss, float average_loss);
+void darknet_amp_step_ended(const char *backup_folder, const char *base);
+int darknet_amp_stopped(void);
 
 /* Reproducible runs (-seed N). seed: what srand gets: N, or time(0) without -seed. rand: Darknet's rand() in code that
  * loader threads run: the C library's own without -seed, else the calling thread's own stream. job: numbers
