@@ -42,8 +42,9 @@ static amp_status check_name(const amp_compare *compare, amp_error *error)
 
 /* ---- settings ---- */
 
-enum { SETTINGS = 6, SETTING_TEXT = 32 };
-static const char *const setting_names[SETTINGS] = { "data", "train", "valid", "cfg", "weights", "iterations" };
+/* The machine and its number of threads too: of a training that goes on elsewhere neither speed nor weights are one run's. */
+enum { SETTINGS = 7, SETTING_TEXT = 500 };
+static const char *const setting_names[SETTINGS] = { "data", "train", "valid", "cfg", "weights", "iterations", "machine" };
 typedef struct settings { char value[SETTINGS][SETTING_TEXT]; } settings;
 
 static amp_status note_checksum(const char *file, char text[SETTING_TEXT], amp_error *error)
@@ -65,13 +66,23 @@ static amp_status settings_of(const amp_comparison *c, settings *s, amp_error *e
     snprintf(s->value[4], SETTING_TEXT, "none");
     if (status == AMP_OK && c->weights) status = note_checksum(c->weights, s->value[4], error);
     snprintf(s->value[5], SETTING_TEXT, "%ld", c->iterations);
+    snprintf(s->value[6], SETTING_TEXT, "%s", c->machine);
     amp_data_keys_free(keys);
     return status;
 }
 
-static const char *what_of(int k, const amp_comparison *c)
+/* "the .cfg file is another: my.cfg"; of numbers, which. */
+static amp_status refuse_setting(int k, const char *before, const char *now, const amp_compare *compare, amp_error *error)
 {
-    return k == 3 ? c->cfg : k == 4 ? (c->weights ? c->weights : "weights") : k == 5 ? "-iters" : c->data;
+    const amp_comparison *c = &compare->result;
+    const char *const whats[SETTINGS] = { "the .data file", "the list of training images", "the list of validation images",
+                                          "the .cfg file", "the weights to start from", "-iters", "the machine" };
+    const char *const files[] = { c->data, c->data, c->data, c->cfg, c->weights ? c->weights : "none now" };
+    char which[2 * SETTING_TEXT];
+    if (k < 5) snprintf(which, sizeof which, "%s", files[k]);
+    else snprintf(which, sizeof which, "%.*s there, %.*s now", 250, before[0] ? before : "none", 250, now);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: the comparison in this folder was made with other settings: %s changed (%s); take another "
+                    "folder with -report, or remove this one", compare->folder, whats[k], which);
 }
 
 /* Whether the file says the same. A name that it lacks differs. */
@@ -84,10 +95,7 @@ static amp_status compare_settings(const char *file, const settings *now, const 
         size_t length = strlen(setting_names[k]);
         for (size_t i = 0; i < lines.count; ++i)
             if (!strncmp(lines.line[i], setting_names[k], length) && lines.line[i][length] == ' ') before = lines.line[i] + length + 1;
-        if (strcmp(before, now->value[k]))
-            status = amp_fail(error, AMP_BAD_CONFIG, "%s: it holds a comparison with another %s (%.40s there, %s now: %s); take another "
-                              "folder with -report, or remove this one", compare->folder, setting_names[k], before[0] ? before : "none",
-                              now->value[k], what_of(k, &compare->result));
+        if (strcmp(before, now->value[k])) status = refuse_setting(k, before, now->value[k], compare, error);
     }
     amp_lines_free(&lines);
     return status;

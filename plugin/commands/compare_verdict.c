@@ -44,6 +44,12 @@ static double points_allowed(const amp_comparison *c)
     return c->kind == AMP_COMPARED_CLASSIFIER ? AMP_CLASSIFIER_POINTS : AMP_DETECTOR_POINTS;
 }
 
+/* What a network that has learnt nothing, or next to it, gets: %. */
+static double chance_of(const amp_comparison *c)
+{
+    return c->kind == AMP_COMPARED_CLASSIFIER && c->classes > 0 ? 120. / c->classes : 1;
+}
+
 /* Seeds that are done in both, and the means over them. */
 static int pairs_of(const amp_comparison *c, int d, double *score, double *reference)
 {
@@ -61,35 +67,48 @@ static int pairs_of(const amp_comparison *c, int d, double *score, double *refer
     return count;
 }
 
+/* "1 point", "0.5 points". */
+static const char *points_text(double points, char text[32])
+{
+    snprintf(text, 32, "%g point%s", points, points >= 1 && points <= 1 ? "" : "s");
+    return text;
+}
+
 /* What `count` seeds tell of a mean difference of this many points, between low and high with 95 %. */
 static void judge(char *text, size_t size, int count, double difference, double low, double high, double allowed, const char *reference)
 {
+    char points[32];
+    points_text(allowed, points);
     if (difference > allowed && low > 0)
         snprintf(text, size, "better than %s", reference);
     else if (difference > allowed)
-        snprintf(text, size, "more than %g points above %s on average, though %d seeds do not tell that from chance", allowed, reference, count);
+        snprintf(text, size, "more than %s above %s on average, though %d seeds do not tell that from chance", points, reference, count);
     else if (difference >= -allowed && low >= -allowed)
-        snprintf(text, size, "within %g points of %s, and so is what %d seeds leave open", allowed, reference, count);
+        snprintf(text, size, "within %s of %s, and so is what %d seeds leave open", points, reference, count);
     else if (difference >= -allowed)
-        snprintf(text, size, "within %g points of %s on average, though %d seeds do not rule out a larger loss", allowed, reference, count);
+        snprintf(text, size, "within %s of %s on average, though %d seeds do not rule out a larger loss", points, reference, count);
     else if (high < -allowed)
-        snprintf(text, size, "worse than %s by more than %g points", reference, allowed);
+        snprintf(text, size, "worse than %s by more than %s", reference, points);
     else
-        snprintf(text, size, "more than %g points below %s on average, though %d seeds do not settle it", allowed, reference, count);
+        snprintf(text, size, "more than %s below %s on average, though %d seeds do not settle it", points, reference, count);
 }
 
 static amp_status judge_accuracy(amp_comparison *c, int d, amp_error *error)
 {
     const amp_dtype_summary *s = &c->summaries[d];
     const char *name = amp_score_name(c, 0), *reference = c->dtypes[c->reference];
-    char judgement[200];
+    char judgement[200], points[32];
     double score, other, allowed = points_allowed(c);
     int count = pairs_of(c, d, &score, &other);
     if (!count) return say(c, error, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype, name, s->dtype, reference);
-    double difference = s->score_difference[0];
+    double difference = s->score_difference[0], chance = chance_of(c);
+    if (score <= chance && other <= chance)
+        return say(c, error, "%s: %s %.2f %% against %.2f %% in %s: neither has learnt enough to compare; train longer.", s->dtype, name, score,
+                   other, reference);
     if (count == 1)
-        return say(c, error, "%s: %s %.2f %% against %.2f %% in %s (%+.2f points; %g are allowed). One seed cannot tell whether that is "
-                   "precision or chance: take -seeds 3 or more.", s->dtype, name, score, other, reference, difference, allowed);
+        return say(c, error, "%s: %s %.2f %% against %.2f %% in %s (%+.2f points; the threshold is %s). One seed cannot tell "
+                   "whether that is precision or chance: take -seeds 3 or more.", s->dtype, name, score, other, reference, difference,
+                   points_text(allowed, points));
     double reach = amp_confidence_factor(count) * s->score_error[0];
     judge(judgement, sizeof judgement, count, difference, difference - reach, difference + reach, allowed, reference);
     return say(c, error, "%s: %s %.2f %% against %.2f %% in %s over %d seeds, a difference of %+.2f points (standard error %.2f; "
