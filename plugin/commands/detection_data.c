@@ -4,6 +4,7 @@
 #include "darknet.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,10 +56,14 @@ static void label_path_of(const char *image_path, char *label_path)
     }
 }
 
+/* *class_id: clamped to int's range, which no network's classes fill. */
 static int is_label(const char *line, int *class_id, amp_box *box)
 {
+    char *rest;
     int end = 0;
-    if (sscanf(line, "%d %f %f %f %f %n", class_id, &box->x, &box->y, &box->w, &box->h, &end) != 5 || line[end]) return 0;
+    long number = strtol(line, &rest, 10);
+    if (rest == line || sscanf(rest, "%f %f %f %f %n", &box->x, &box->y, &box->w, &box->h, &end) != 4 || rest[end]) return 0;
+    *class_id = number < INT_MIN ? INT_MIN : number > INT_MAX ? INT_MAX : (int)number;
     return amp_is_finite(box->x) && amp_is_finite(box->y) && amp_is_finite(box->w) && amp_is_finite(box->h);
 }
 

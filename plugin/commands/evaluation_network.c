@@ -3,6 +3,7 @@
 #include "../host/device.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Darknet ends with status 0 where it cannot open a file, so what it will open is tried first. */
@@ -28,8 +29,10 @@ amp_status amp_evaluation_open(const char *cfg_file, const char *weights_file, n
 void amp_evaluation_close(network *net)
 {
     if (!net) return;
-    amp_host_give_back_workspace(net); /* free_network forgets it */
+    void *forgotten[] = {net->seen, net->t, net->cost}; /* by free_network, as the workspace is */
+    amp_host_give_back_workspace(net);
     free_network(net);
+    for (size_t i = 0; i < sizeof forgotten / sizeof *forgotten; ++i) free(forgotten[i]);
 }
 
 int amp_gives_boxes(const layer *l) { return l->type == YOLO || l->type == REGION || l->type == DETECTION; }

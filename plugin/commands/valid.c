@@ -51,7 +51,8 @@ static void tell_count(const char *name, size_t count)
 static void tell(size_t images, size_t unreadable, const char *const name[2], const double score[2])
 {
     if (!amp_turns_taken()) return;
-    for (int i = 0; i < 2; ++i) tell_score(name[i], score[i]);
+    tell_score(name[0], score[0]);
+    if (strcmp(name[1], name[0])) tell_score(name[1], score[1]); /* -top 1 */
     tell_count("images", images);
     tell_count("unreadable", unreadable);
 }
