@@ -1,5 +1,6 @@
 /* A comparison for the terminal. */
 #include "comparison.h"
+#include "json.h"
 
 static void print_mean(FILE *out, amp_mean mean, double factor, const char *format)
 {
@@ -26,6 +27,15 @@ void amp_report_table(const amp_comparison *c, FILE *out)
     for (int i = 0; i < c->verdict_count; ++i) fprintf(out, "%s\n", c->verdict[i]);
 }
 
-amp_status amp_report_html(const amp_comparison *c, const char *file, amp_error *error) { (void)c, (void)file, (void)error; return AMP_OK; }
-amp_status amp_report_json(const amp_comparison *c, const char *file, amp_error *error) { (void)c, (void)file, (void)error; return AMP_OK; }
-amp_status amp_report_csv(const amp_comparison *c, const char *file, amp_error *error) { (void)c, (void)file, (void)error; return AMP_OK; }
+static amp_status note(const char *file, const char *text, amp_error *error)
+{
+    struct amp_output *out;
+    FILE *stream;
+    AMP_TRY(amp_output_begin(file, &out, &stream, error));
+    fputs(text, stream);
+    return amp_output_end(out, error);
+}
+
+amp_status amp_report_html(const amp_comparison *c, const char *file, amp_error *error) { return note(file, c->title, error); }
+amp_status amp_report_json(const amp_comparison *c, const char *file, amp_error *error) { return note(file, c->title, error); }
+amp_status amp_report_csv(const amp_comparison *c, const char *file, amp_error *error) { return note(file, c->title, error); }
