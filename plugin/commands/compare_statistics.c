@@ -85,7 +85,7 @@ static int compare_weights(FILE *a, FILE *b, double *largest, double *difference
         if (n != m) return 0;
         for (size_t i = 0; i < n; ++i) {
             double d = (double)x[i] - (double)y[i];
-            if (!(fabs(d) <= *largest)) *largest = fabs(d);
+            if (fabs(d) > *largest || !amp_is_number(d)) *largest = fabs(d); /* NaN, once it is, stays */
             *difference += d * d;
             *size += (double)y[i] * (double)y[i];
         }
