@@ -9,6 +9,7 @@ static const struct {
     const char *name, *what;
     amp_status (*run)(int argc, char **argv, amp_error *);
 } verbs[] = {
+    {"compare", "trains a network in several dtypes side by side: accuracy, speed, memory", amp_command_compare},
     {"valid", "mAP of a detector, top-1 and top-5 accuracy of a classifier", amp_command_valid},
 };
 

@@ -85,9 +85,10 @@ int darknet_amp_arguments(int argc, char **argv)
 {
     take_turns(&argc, argv);
     command_line.amp = amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16");
-    /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with. */
-    int text_seed = argc > 2 && argv[1] && argv[2] && !strcmp(argv[1], "rnn") && strcmp(argv[2], "train");
-    const char *seed = text_seed ? NULL : amp_host_take_argument(&argc, argv, "-seed", "0 to 4294967295");
+    /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with; `amp compare` takes several. */
+    int own_seed = argc > 2 && argv[1] && argv[2] && ((!strcmp(argv[1], "rnn") && strcmp(argv[2], "train"))
+                                                      || (!strcmp(argv[1], "amp") && !strcmp(argv[2], "compare")));
+    const char *seed = own_seed ? NULL : amp_host_take_argument(&argc, argv, "-seed", "0 to 4294967295");
     amp_training_arguments(&argc, argv);
     if (!seed) return argc;
     char *end;
