@@ -1,41 +1,54 @@
-/* A comparison for the terminal. */
+/* The report for the terminal. */
 #include "comparison.h"
-#include "json.h"
 
-static void print_mean(FILE *out, amp_mean mean, double factor, const char *format)
+#include "report_text.h"
+
+#include <string.h>
+
+/* printf counts bytes; a dash of three has the width of one. */
+static void column(FILE *stream, int width, const char *text)
 {
-    char text[40] = "-";
-    if (mean.count) snprintf(text, sizeof text, format, factor * mean.mean);
-    fprintf(out, "  %14s", text);
+    int letters = 0;
+    for (const char *p = text; *p; ++p) letters += (*p & 0xc0) != 0x80;
+    fprintf(stream, "%*s%s", width > letters ? width - letters : 0, "", text);
 }
 
-void amp_report_table(const amp_comparison *c, FILE *out)
+static void ratio(FILE *stream, int width, int shown, double value)
 {
-    fprintf(out, "%-6s  %14s  %14s  %14s  %14s  %14s  %14s\n", "dtype", amp_score_name(c, 0), amp_score_name(c, 1), "loss", "images/s",
-            "memory MB", "skipped");
-    for (int d = 0; d < c->dtype_count; ++d) {
-        const amp_dtype_summary *s = &c->summaries[d];
-        fprintf(out, "%-6s", s->dtype);
-        print_mean(out, s->score[0], 100, "%.2f %%");
-        print_mean(out, s->score[1], 100, "%.2f %%");
-        print_mean(out, s->loss, 1, "%.4g");
-        print_mean(out, s->images_per_second, 1, "%.1f");
-        print_mean(out, s->peak_memory_mb, 1, "%.0f");
-        print_mean(out, s->skipped, 1, "%.1f");
-        fprintf(out, "\n");
+    char text[AMP_REPORT_NUMBER + 8] = "";
+    if (shown && amp_is_number(value) && value > 0) snprintf(text, sizeof text, "%.2fx", value);
+    column(stream, width, text);
+}
+
+static void print_dtype(FILE *stream, const amp_comparison *c, int d)
+{
+    const amp_dtype_summary *one = &c->summaries[d];
+    char text[AMP_REPORT_NUMBER];
+    int compared = d != c->reference;
+    long skipped = 0;
+    for (int s = 0; s < c->seed_count; ++s) skipped += amp_comparison_run(c, d, s)->skipped;
+    fprintf(stream, "%-6s", c->dtypes[d]);
+    for (int i = 0; i < 2; ++i) {
+        column(stream, 14, amp_report_percent(amp_mean_value(&one->score[i]), text));
+        column(stream, 8, compared ? amp_report_points(one->score_difference[i], text) : "");
     }
-    for (int i = 0; i < c->verdict_count; ++i) fprintf(out, "%s\n", c->verdict[i]);
+    column(stream, 10, amp_report_amount(amp_mean_value(&one->images_per_second), text));
+    ratio(stream, 7, compared, one->speedup);
+    column(stream, 13, amp_report_amount(amp_mean_value(&one->compute_images_per_second), text));
+    ratio(stream, 7, compared, one->compute_speedup);
+    column(stream, 10, amp_report_amount(amp_mean_value(&one->peak_memory_mb), text));
+    ratio(stream, 7, compared, one->memory_ratio);
+    fprintf(stream, "%9ld", skipped);
+    if (one->failed) fprintf(stream, "  %d of %d failed", one->failed, c->seed_count);
+    putc('\n', stream);
 }
 
-static amp_status note(const char *file, const char *text, amp_error *error)
+void amp_report_table(const amp_comparison *c, FILE *stream)
 {
-    struct amp_output *out;
-    FILE *stream;
-    AMP_TRY(amp_output_begin(file, &out, &stream, error));
-    fputs(text, stream);
-    return amp_output_end(out, error);
+    fprintf(stream, "%-6s", "dtype");
+    for (int i = 0; i < 2; ++i) fprintf(stream, "%14s%8s", amp_score_name(c, i), "points");
+    fprintf(stream, "%10s%7s%13s%7s%10s%7s%9s\n", "images/s", "", "no loading", "", "peak MB", "", "skipped");
+    for (int d = 0; d < c->dtype_count; ++d) print_dtype(stream, c, d);
+    if (c->verdict_count) putc('\n', stream);
+    for (int i = 0; i < c->verdict_count; ++i) fprintf(stream, "%s\n", c->verdict[i]);
 }
-
-amp_status amp_report_html(const amp_comparison *c, const char *file, amp_error *error) { return note(file, c->title, error); }
-amp_status amp_report_json(const amp_comparison *c, const char *file, amp_error *error) { return note(file, c->title, error); }
-amp_status amp_report_csv(const amp_comparison *c, const char *file, amp_error *error) { return note(file, c->title, error); }
