@@ -15,7 +15,7 @@ enum {
 typedef struct amp_bench_request {
     const char *cfg, *dtypes, *json;
     long iters, warmup, batch, size;
-    const char *only, *turns; /* child: its dtype, and the descriptors of host/turns.h */
+    const char *only;         /* child: its dtype */
 } amp_bench_request;
 
 /* A step is `subdivisions` passes (forward and backward of `batch` images) and one update. */
@@ -46,7 +46,7 @@ typedef struct amp_bench_side {
     char machine[256];             /* the backend in words; empty for stock */
     double *ms[AMP_BENCH_PHASES];  /* per measured step */
     int steps, room;
-    int skipped;                   /* steps, not measured: fp16 looks for its loss scale */
+    int warm, skipped;             /* steps that were not measured: to warm up; fp16 looking for its loss scale */
     float first_loss;              /* of the first step: all sides should agree */
     double peak_memory_mb;         /* 0: not known yet */
     amp_bench_layer *layers;
@@ -124,6 +124,6 @@ int amp_bench_top_layers(const amp_bench *, int *layers);
 
 void amp_bench_judge(const amp_bench_evidence *, amp_bench_verdict *);
 void amp_bench_print(const amp_bench *, FILE *);
-amp_status amp_bench_write_json(const amp_bench *, const char *file, amp_error *);
+void amp_bench_write_json(const amp_bench *, FILE *);
 
 #endif

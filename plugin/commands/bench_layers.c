@@ -186,7 +186,7 @@ amp_bench_layer amp_layer_clocks_of(const amp_layer_clocks *c, int index)
                             .backward_ms = amp_bench_spread_of(c->backward + index * c->room, passes).median };
     const amp_plan *plan = c->net->amp ? amp_engine_plan(c->net->amp->engine) : NULL;
     if (plan) out.in_half = plan->nodes[index].form == AMP_FORM_LOW;
-    snprintf(out.type, sizeof out.type, "%s", plan ? plan->nodes[index].desc.type : get_layer_string(l->type));
+    snprintf(out.type, sizeof out.type, "%s", amp_host_type_name(l->type));
     count_work(c->net, l, &out);
     return out;
 }

@@ -9,6 +9,7 @@ static const struct {
     const char *name, *what;
     amp_status (*run)(int argc, char **argv, amp_error *);
 } verbs[] = {
+    { "bench", "how fast a training step is in each dtype, and whether half precision is worth it", amp_command_bench },
 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs };
