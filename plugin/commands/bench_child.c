@@ -23,6 +23,7 @@
 #include "../host/host.h"
 #include "../host/turns.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -30,7 +31,7 @@
 
 #include "network.h"
 
-enum { USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 8000, LEAST_STEPS = 5, MOST_STEPS = 200,
+enum { USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 6000, LEAST_STEPS = 7, MOST_STEPS = 1000,
        LAYERS_MS = 2000, LEAST_PASSES = 3, MOST_PASSES = 15 };
 
 typedef struct child {
@@ -111,6 +112,9 @@ static amp_status load(child *c, amp_error *error)
     c->net = load_network(copy, NULL, 0);
     unlink(copy);
     free(copy);
+    if (!c->net->input || (double)c->net->inputs * c->net->batch > INT_MAX)
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for %d images of %d x %d x %d; try a smaller -batch", c->net->batch, c->net->w,
+                        c->net->h, c->net->c);
     amp_synthetic_batch(c->net, seed);
     tell("shape %d %d %d %d %d", c->net->w, c->net->h, c->net->c, c->net->batch, amp_host_on_gpu(c->net));
     return AMP_OK;

@@ -30,11 +30,12 @@ typedef struct run {
 
 static volatile sig_atomic_t interrupted;
 
-/* The second Ctrl-C does what it always does. */
+/* The programs stop at the end of their step. Whoever cannot wait for a long one interrupts a third time: the system ends them with
+ * this program. Not the second: some senders tell both a process and its group. */
 static void interrupt(int signal)
 {
     (void)signal;
-    interrupted = 1;
+    if (++interrupted > 2) _exit(1);
 }
 
 /* ---- arguments ---- */
@@ -113,7 +114,8 @@ static amp_status fail_of(const run *r, int index, const amp_turns_end *end, amp
         return amp_fail(error, AMP_NO_MEMORY, "%s: its program was killed, as the system does when memory runs out; try a smaller -batch, "
                         "or fewer -dtypes at a time", dtype);
     if (!end->exited)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program crashed (signal %d: %s)%s%s", dtype, end->status, strsignal(end->status),
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program crashed (signal %d: %s)%s%s%s", dtype, end->status, strsignal(end->status),
+                        r->b->sides[index].warm ? "" : " before its first step; a smaller -batch or -size may fit into memory",
                         words[0] ? "; it said last: " : "", words);
     return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", dtype, words[0] ? words : "its program ended without a result");
 }
@@ -137,7 +139,7 @@ static amp_status run_all(run *r, amp_error *error)
 {
     amp_turns_program programs[AMP_BENCH_SIDES];
     const amp_turns_watcher watcher = { r, hear, ended };
-    struct sigaction on_interrupt = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND }, before_int, before_term;
+    struct sigaction on_interrupt = { .sa_handler = interrupt }, before_int, before_term;
     for (int i = 0; i < r->b->count; i++) programs[i] = (amp_turns_program){ .argv = r->programs[i].argv, .output = r->programs[i].output };
     sigemptyset(&on_interrupt.sa_mask);
     sigaction(SIGINT, &on_interrupt, &before_int);

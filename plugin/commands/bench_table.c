@@ -15,6 +15,13 @@ static void print_head(const amp_bench *b, FILE *out)
     fprintf(out, "medians in ms, and in brackets the middle half; forward and backward of one pass; on synthetic images\n\n");
 }
 
+/* Four digits, three below 1, and no exponent in large ones. */
+static const char *number(char text[16], double value)
+{
+    snprintf(text, 16, value >= 1000 ? "%.0f" : value >= 1 ? "%.4g" : "%.3g", value);
+    return text;
+}
+
 static void print_ratio(FILE *out, double ratio)
 {
     char text[32];
@@ -26,12 +33,13 @@ static void print_side(const amp_bench_side *s, FILE *out)
 {
     fprintf(out, "%-6s", s->dtype);
     for (int p = 0; p < AMP_BENCH_PHASES; p++) {
-        char text[64];
+        char text[64], median[16], lower[16], upper[16];
         const amp_bench_spread *m = &s->spread[p];
-        snprintf(text, sizeof text, "%.4g (%.4g-%.4g)", m->median, m->lower, m->upper);
-        fprintf(out, " %24s", text);
+        snprintf(text, sizeof text, "%s (%s-%s)", number(median, m->median), number(lower, m->lower), number(upper, m->upper));
+        fprintf(out, " %25s", text);
     }
-    fprintf(out, " %5d %9.4g %9.0f", s->steps, s->images_per_second, s->peak_memory_mb);
+    char images[16];
+    fprintf(out, " %5d %9s %9.0f", s->steps, number(images, s->images_per_second), s->peak_memory_mb);
     print_ratio(out, s->over_stock);
     print_ratio(out, s->over_fp32);
     putc('\n', out);
@@ -40,7 +48,7 @@ static void print_side(const amp_bench_side *s, FILE *out)
 static void print_sides(const amp_bench *b, FILE *out)
 {
     fprintf(out, "%-6s", "dtype");
-    for (int p = 0; p < AMP_BENCH_PHASES; p++) fprintf(out, " %24s", amp_bench_phase_names[p]);
+    for (int p = 0; p < AMP_BENCH_PHASES; p++) fprintf(out, " %25s", amp_bench_phase_names[p]);
     fprintf(out, " %5s %9s %9s %9s %9s\n", "steps", "images/s", "peak MB", "to stock", "to fp32");
     for (int i = 0; i < b->count; i++) if (!b->sides[i].left_out) print_side(&b->sides[i], out);
     for (int i = 0; i < b->count; i++)
@@ -88,7 +96,9 @@ static void print_noise(const amp_bench *b, FILE *out)
     for (int i = 0; i < b->count; i++) {
         const amp_bench_spread *s = &b->sides[i].spread[AMP_BENCH_STEP];
         if (b->sides[i].left_out) continue;
-        fprintf(out, "%s %.1f %% of the median in %s", said++ ? "," : "", 100 * (s->upper - s->lower) / s->median, b->sides[i].dtype);
+        fprintf(out, "%s %.1f %%%s in %s", said ? "," : "", 100 * (s->upper - s->lower) / s->median, said ? "" : " of its median",
+                b->sides[i].dtype);
+        said = 1;
     }
     fprintf(out, ".\n");
 }
@@ -99,6 +109,7 @@ void amp_bench_print(const amp_bench *b, FILE *out)
     print_sides(b, out);
     print_layers(b, out);
     print_noise(b, out);
+    if (!b->verdict_count) fprintf(out, "No verdict: that needs fp32 and one of bf16 and fp16.\n");
     for (int i = 0; i < b->verdict_count; i++) fprintf(out, "Verdict: %s\n", b->verdicts[i].text);
     const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
     if (stock && fp32) fprintf(out, "The engine's own fp32 is %.2fx the speed of stock Darknet here.\n", fp32->over_stock);
