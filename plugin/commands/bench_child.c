@@ -1,5 +1,5 @@
 /* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and because a dtype is chosen when
- * a network is made. It loads a copy of the .cfg, trains on one synthetic batch, and tells its parent (host/turns.h), line by line:
+ * a network is made. It loads the .cfg that its parent made, trains on one synthetic batch, and tells its parent (host/turns.h), line by line:
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *     machine TEXT                               the backend; not for stock
@@ -12,11 +12,10 @@
  *     done
  *
  * After those with a star it waits for its turn. */
-#define _DEFAULT_SOURCE /* ru_maxrss's struct, unlink */
+#define _DEFAULT_SOURCE /* getrusage */
 #include "bench.h"
 
 #include "bench_layers.h"
-#include "cfg_copy.h"
 #include "synthetic_batch.h"
 
 #include "../host/device.h"
@@ -27,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "network.h"
 
@@ -96,22 +94,9 @@ static void pass(child *c, const char *format, ...)
 
 static amp_status load(child *c, amp_error *error)
 {
-    const amp_bench_request *r = c->request;
-    /* At its full rate a network so young jumps about; the time does not depend on the rate. */
-    amp_cfg_change changes[8] = { { "batch", (double)r->batch }, { "subdivisions", 1 }, { "burn_in", 0 },
-                                  { "learning_rate", 1e-6 }, { "max_batches", 1e6 } };
-    int count = 5;
-    if (r->size) {
-        changes[count++] = (amp_cfg_change){ "width", (double)r->size };
-        changes[count++] = (amp_cfg_change){ "height", (double)r->size };
-    }
-    char *copy;
-    AMP_TRY(amp_cfg_copy_temporary(r->cfg, changes, count, &copy, error));
     unsigned seed = darknet_amp_seed();
     srand(seed);
-    c->net = load_network(copy, NULL, 0);
-    unlink(copy);
-    free(copy);
+    c->net = load_network((char *)c->request->cfg, NULL, 0);
     if (!c->net->input || (double)c->net->inputs * c->net->batch > INT_MAX)
         return amp_fail(error, AMP_NO_MEMORY, "no memory for %d images of %d x %d x %d; try a smaller -batch", c->net->batch, c->net->w,
                         c->net->h, c->net->c);
@@ -221,21 +206,29 @@ static amp_status measure_layers(child *c, amp_error *error)
     return AMP_OK;
 }
 
-/* The process ends soon; its memory goes with it. */
+static amp_status measure_all(child *c, amp_error *error)
+{
+    AMP_TRY(load(c, error));
+    if (c->stock != !c->net->amp) return amp_fail(error, AMP_BAD_CONFIG, "-only %s does not go with its -amp", c->request->only);
+    if (!tell_support(c)) return AMP_OK;
+    AMP_TRY(warm_up(c, error));
+    if (!c->stopped) AMP_TRY(measure(c, error));
+    if (!c->stopped) AMP_TRY(measure_layers(c, error));
+    if (!c->stopped) tell("done");
+    return AMP_OK;
+}
+
 amp_status amp_bench_child(const amp_bench_request *request, amp_error *error)
 {
     child c = { .request = request, .stock = !strcmp(request->only, "stock") };
     if (!amp_turns_taken()) return amp_fail(error, AMP_BAD_CONFIG, "-only is for the programs that amp bench starts itself; use -dtypes");
     /* Before the network is made, so that what it takes of a GPU's memory is taken in a turn. */
-    c.stopped = amp_turns_ready();
+    if (amp_turns_ready()) return AMP_OK;
     memory_turn_begins(&c);
-    if (c.stopped) return AMP_OK;
-    AMP_TRY(load(&c, error));
-    if (c.stock != !c.net->amp) return amp_fail(error, AMP_BAD_CONFIG, "-only %s does not go with its -amp", request->only);
-    if (!tell_support(&c)) return AMP_OK;
-    AMP_TRY(warm_up(&c, error));
-    if (!c.stopped) AMP_TRY(measure(&c, error));
-    if (!c.stopped) AMP_TRY(measure_layers(&c, error));
-    if (!c.stopped) tell("done");
-    return AMP_OK;
+    amp_status status = measure_all(&c, error);
+    if (c.net) {
+        amp_host_give_back_workspace(c.net);
+        free_network(c.net);
+    }
+    return status;
 }

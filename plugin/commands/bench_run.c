@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "bench_run.h"
 
+#include "cfg_copy.h"
 #include "turns.h"
 
 #include "../host/device.h"
@@ -11,13 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_ARGUMENTS = 24, FOLDER = 512, FILE_NAME = FOLDER + 16, NUMBER = 24 };
+enum { MOST_ARGUMENTS = 20, FOLDER = 512, FILE_NAME = FOLDER + 16, NUMBER = 24 };
 
 static const double slice_seconds = .5;
 
 /* One program: its arguments, and the file that takes what Darknet prints. */
 typedef struct program {
-    char output[FILE_NAME], iters[NUMBER], warmup[NUMBER], batch[NUMBER], size[NUMBER], seed[NUMBER], gpu[NUMBER];
+    char output[FILE_NAME], iters[NUMBER], warmup[NUMBER], seed[NUMBER], gpu[NUMBER];
     const char *argv[MOST_ARGUMENTS];
     int count;
 } program;
@@ -25,6 +26,7 @@ typedef struct program {
 typedef struct run {
     amp_bench *b;
     program programs[AMP_BENCH_SIDES];
+    char folder[FOLDER], cfg[FILE_NAME]; /* temporary: what the programs print, and the .cfg they load */
     int named, shows_progress; /* named: the user named the dtypes */
 } run;
 
@@ -52,19 +54,17 @@ static void add_number(program *p, const char *name, char room[NUMBER], long val
     add(p, name, room);
 }
 
-static void make_program(program *p, const amp_bench_request *r, const amp_bench *b, const char *dtype, const char *folder)
+static void make_program(program *p, const amp_bench_request *r, const run *run, const char *dtype)
 {
     *p = (program){ .count = 0 };
-    snprintf(p->output, sizeof p->output, "%s/%s", folder, dtype);
+    snprintf(p->output, sizeof p->output, "%s/%s", run->folder, dtype);
     add(p, "amp", "bench");
-    add(p, r->cfg, NULL);
+    add(p, run->cfg, NULL);
     add(p, "-only", dtype);
     add(p, "-amp", strcmp(dtype, "stock") ? dtype : "off");
-    add_number(p, "-batch", p->batch, r->batch);
     if (r->iters) add_number(p, "-iters", p->iters, r->iters);
     if (r->warmup >= 0) add_number(p, "-warmup", p->warmup, r->warmup);
-    if (r->size) add_number(p, "-size", p->size, r->size);
-    add_number(p, "-seed", p->seed, (long)b->seed);
+    add_number(p, "-seed", p->seed, (long)run->b->seed);
     if (amp_host_gpu() >= 0) add_number(p, "-i", p->gpu, amp_host_gpu());
     else add(p, "-nogpu", NULL);
 }
@@ -161,21 +161,41 @@ static amp_status make_folder(char folder[FOLDER], amp_error *error)
     return AMP_OK;
 }
 
+/* At its full rate a network so young jumps about; the time does not depend on the rate. The update that follows each pass does the
+ * same work as one that follows many. */
+static amp_status write_cfg(const amp_bench_request *r, const char *to, amp_error *error)
+{
+    amp_cfg_change changes[8] = { { "batch", (double)r->batch }, { "subdivisions", 1 }, { "burn_in", 0 },
+                                  { "learning_rate", 1e-6 }, { "max_batches", 1e6 } };
+    int count = 5;
+    if (r->size) {
+        changes[count++] = (amp_cfg_change){ "width", (double)r->size };
+        changes[count++] = (amp_cfg_change){ "height", (double)r->size };
+    }
+    return amp_cfg_copy(r->cfg, to, changes, count, error);
+}
+
+static amp_status run_in_folder(run *r, const amp_bench_request *request, amp_error *error)
+{
+    snprintf(r->cfg, sizeof r->cfg, "%s/cfg", r->folder);
+    for (int i = 0; i < r->b->count; i++) make_program(&r->programs[i], request, r, r->b->sides[i].dtype);
+    amp_status status = write_cfg(request, r->cfg, error);
+    if (status == AMP_OK) status = run_all(r, error);
+    for (int i = 0; i < r->b->count; i++) unlink(r->programs[i].output);
+    unlink(r->cfg);
+    rmdir(r->folder);
+    return status;
+}
+
 amp_status amp_bench_run(const amp_bench_request *request, amp_bench *b, amp_error *error)
 {
-    char folder[FOLDER];
-    AMP_TRY(make_folder(folder, error));
     run *r = calloc(1, sizeof *r);
-    amp_status status = r ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "out of memory");
-    if (r) {
-        r->b = b;
-        r->named = request->dtypes != NULL;
-        r->shows_progress = isatty(STDERR_FILENO);
-        for (int i = 0; i < b->count; i++) make_program(&r->programs[i], request, b, b->sides[i].dtype, folder);
-        status = run_all(r, error);
-        for (int i = 0; i < b->count; i++) unlink(r->programs[i].output);
-    }
-    rmdir(folder);
+    if (!r) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    r->b = b;
+    r->named = request->dtypes != NULL;
+    r->shows_progress = isatty(STDERR_FILENO);
+    amp_status status = make_folder(r->folder, error);
+    if (status == AMP_OK) status = run_in_folder(r, request, error);
     free(r);
     return status;
 }
