@@ -76,6 +76,36 @@ double amp_host_memory_mb(const network *net)
     return (double)usage.ru_maxrss / 1024;
 }
 
+void amp_host_wait(const network *net)
+{
+#ifdef GPU
+    if (net->gpu_index >= 0) check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+#else
+    (void)net;
+#endif
+}
+
+int amp_host_gpu(void)
+{
+#ifdef GPU
+    return gpu_index;
+#else
+    return -1;
+#endif
+}
+
+size_t amp_host_gpu_bytes_free(void)
+{
+    size_t available = 0;
+#ifdef GPU
+    size_t total;
+    if (gpu_index < 0) return 0;
+    check(cudaSetDevice(gpu_index), "cudaSetDevice");
+    check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+#endif
+    return available;
+}
+
 /* ---- arrays ---- */
 
 #ifdef GPU

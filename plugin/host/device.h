@@ -28,6 +28,12 @@ void amp_host_use_device(const network *net);
  * any time. */
 double amp_host_memory_mb(const network *net);
 
+/* Wait until net's GPU has done all it was asked for: before looking at a clock. Nothing without a GPU. */
+void amp_host_wait(const network *net);
+/* The GPU that Darknet's networks are made on; -1 for none. Then bytes of its memory that are free, after a context is made there. */
+int amp_host_gpu(void);
+size_t amp_host_gpu_bytes_free(void);
+
 amp_host_arrays amp_host_arrays_of(layer *l, int on_gpu);
 float **amp_host_output_of(layer *l, int on_gpu);
 float **amp_host_delta_of(layer *l, int on_gpu);

@@ -70,6 +70,9 @@ amp_backend *amp_host_choose_backend(const network *net, amp_error *error);
  * its neighbour's output, so that readers behind a dropout see what it left. */
 int amp_host_producer(const network *net, int index, int consumer);
 
+/* The .cfg section's name of a type: "convolutional". */
+const char *amp_host_type_name(LAYER_TYPE type);
+
 /* Layers AMP computes itself: their Darknet buffers exist only on demand. */
 int amp_host_is_native(const layer *l);
 
