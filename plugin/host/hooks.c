@@ -10,7 +10,7 @@
 #include "images.h"
 #include "resume.h"
 
-/* The command line's wishes. Set once by main, before any network exists. */
+/* The command line's wishes. Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
 static struct { const char *amp; } command_line;
 
 struct darknet_amp_options { amp_config *config; };
@@ -72,6 +72,9 @@ static const char *take_argument(int *count, char **argv, const char *name, cons
     }
     return NULL;
 }
+
+void amp_host_wish_dtype(const char *wish) { command_line.amp = wish; }
+const char *amp_host_wished_dtype(void) { return command_line.amp; }
 
 int darknet_amp_arguments(int argc, char **argv)
 {
