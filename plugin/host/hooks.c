@@ -9,6 +9,7 @@
 #include "host_random.h"
 #include "images.h"
 #include "resume.h"
+#include "turns.h"
 
 /* The command line's wishes. Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
 static struct { const char *amp; } command_line;
@@ -76,8 +77,16 @@ static const char *take_argument(int *count, char **argv, const char *name, cons
 void amp_host_wish_dtype(const char *wish) { command_line.amp = wish; }
 const char *amp_host_wished_dtype(void) { return command_line.amp; }
 
+static void take_turns(int *argc, char **argv)
+{
+    amp_error error;
+    const char *descriptors = take_argument(argc, argv, "-turns", "IN,OUT, two file descriptors");
+    if (descriptors) amp_host_check(amp_turns_take(descriptors, &error), &error);
+}
+
 int darknet_amp_arguments(int argc, char **argv)
 {
+    take_turns(&argc, argv);
     command_line.amp = take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16");
     /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with. */
     int text_seed = argc > 2 && argv[1] && argv[2] && !strcmp(argv[1], "rnn") && strcmp(argv[2], "train");
