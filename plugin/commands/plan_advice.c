@@ -31,13 +31,17 @@ static double share(const amp_plan_report *r, int i)
 
 /* ---- alignment ---- */
 
-/* A layer whose filters are given by the classes of a loss: only other classes would change them. */
+/* The loss that layer i's output goes to with no weights between: its classes give the filters, and only others would change them.
+ * -1: there is none. */
 static int loss_behind(const amp_plan_report *r, int i)
 {
     for (int k = i + 1; k < r->count; k++) {
         const amp_layer_desc *d = &r->plan->nodes[k].desc;
-        for (int m = 0; m < d->input_count; m++)
-            if (d->inputs[m] == i && r->rows[k].autocast.class == AMP_CLASS_FP32) return k;
+        for (int m = 0; m < d->input_count; m++) {
+            if (d->inputs[m] != i) continue;
+            int loss = d->is_loss ? k : d->param_count ? -1 : loss_behind(r, k);
+            if (loss >= 0) return loss;
+        }
     }
     return -1;
 }
@@ -87,6 +91,28 @@ static amp_status advise_fp32(amp_plan_report *r, int i, amp_error *error)
     return AMP_OK;
 }
 
+/* Layers that could run in half but follow one of Darknet's own, or a pinned one, into fp32: a shortcut between different sizes
+ * leaves all that are added up behind it in fp32. */
+static amp_status advise_islands(amp_plan_report *r, amp_error *error)
+{
+    for (int i = 0; i < r->count; i++) {
+        char follows[r->count + 1];
+        int followers = 0;
+        if (r->rows[i].autocast.class != AMP_CLASS_FP32 && r->rows[i].autocast.reason != AMP_WHY_PINNED) continue;
+        for (int k = 0; k < r->count; k++) {
+            const amp_autocast *a = &r->rows[k].autocast;
+            int from = a->reason == AMP_WHY_INPUT && a->form == AMP_FORM_WIDE ? r->plan->nodes[k].desc.inputs[a->input] : -1;
+            follows[k] = from >= 0 && (from == i || follows[from]);
+            followers += follows[k];
+        }
+        if (!followers) continue;
+        AMP_TRY(advise(r, error, "follows_fp32", i, "layer %d [%s] runs in fp32 (%s), and %d layer%s behind it follow%s it into "
+                       "fp32, with casts between them and the half layers (%d casts a pass in all)", i, r->rows[i].type, r->rows[i].why,
+                       followers, followers == 1 ? "" : "s", followers == 1 ? "s" : "", r->cast_count));
+    }
+    return AMP_OK;
+}
+
 /* ---- the machine ---- */
 
 static amp_status advise_dtype(amp_plan_report *r, amp_error *error)
@@ -109,10 +135,12 @@ static amp_status advise_batch(amp_plan_report *r, amp_error *error)
     if (r->fits_amp < r->images)
         return advise(r, error, "batch", -1, "%d images a pass do not fit in the free %s under AMP, %d would: raise subdivisions to at least "
                       "%d", r->images, r->free_where, r->fits_amp, r->fits_amp ? (r->batch + r->fits_amp - 1) / r->fits_amp : r->batch);
-    if (r->fits_amp > r->fits_stock && r->subdivisions > 1)
-        return advise(r, error, "batch", -1, "up to %d images a pass fit in the free %s under AMP, %d in stock: subdivisions=%d can be lower",
-                      r->fits_amp, r->free_where, r->fits_stock, r->subdivisions);
-    return AMP_OK;
+    int fewest = r->subdivisions;
+    while (fewest > 1 && r->batch / (fewest - 1) <= r->fits_amp) fewest--;
+    while (fewest < r->subdivisions && r->batch % fewest) fewest++;
+    if (fewest == r->subdivisions) return AMP_OK;
+    return advise(r, error, "batch", -1, "up to %d images a pass fit in the free %s under AMP (stock: %d): subdivisions=%d will do, instead of "
+                  "%d", r->fits_amp, r->free_where, r->fits_stock, fewest, r->subdivisions);
 }
 
 amp_status amp_plan_advise(amp_plan_report *r, amp_error *error)
@@ -122,5 +150,6 @@ amp_status amp_plan_advise(amp_plan_report *r, amp_error *error)
         AMP_TRY(advise_fp32(r, i, error));
         AMP_TRY(advise_alignment(r, i, error));
     }
+    AMP_TRY(advise_islands(r, error));
     return advise_batch(r, error);
 }

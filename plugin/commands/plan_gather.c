@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../host/device.h"
-#include "../host/host_random.h"
+#include "../host/make_network.h"
 #include "cfg_copy.h"
 
 /* ---- words ---- */
@@ -256,9 +256,7 @@ static amp_status make_network(amp_plan_report *r, const char *made_from, amp_er
     AMP_TRY(amp_cfg_number(made_from, "batch", 1, &batch, error));
     r->batch = (int)batch;
     r->free_bytes = amp_host_free_memory(&r->free_where);
-    amp_random_draw_nothing(1);
-    r->net = parse_network_cfg((char *)made_from);
-    amp_random_draw_nothing(0);
+    r->net = amp_host_make_network(made_from, r->cfg, 0);
     if (!r->net->amp) return amp_fail(error, AMP_UNSUPPORTED, "%s: this network was made without AMP", r->cfg);
     r->subdivisions = r->net->subdivisions;
     r->steps = r->net->time_steps > 0 ? r->net->time_steps : 1;

@@ -117,8 +117,7 @@ static void print_device(const amp_plan_report *r, FILE *stream)
 static void say_fit(int fits, int most, char *text, size_t size)
 {
     if (fits < 0) snprintf(text, size, "not known");
-    else if (fits >= most) snprintf(text, size, "%d images, the most that Darknet can count", fits);
-    else snprintf(text, size, "%d image%s", fits, fits == 1 ? "" : "s");
+    else snprintf(text, size, "%d%s", fits, fits >= most ? " (and Darknet cannot count more)" : "");
 }
 
 static void print_memory(const amp_plan_report *r, FILE *stream)
@@ -133,7 +132,7 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
         fprintf(stream, "  %12d %10.2f GiB %8.2f GiB %10.2f GiB %8.2f GiB\n", b->images, gib(b->arena), gib(b->amp), gib(b->fp32), gib(b->stock));
     }
     if (!r->free_bytes) return;
-    fprintf(stream, "  free now: %.2f GiB of %s. At most AMP fits %s a pass, stock %s.\n", gib(r->free_bytes), r->free_where, amp, stock);
+    fprintf(stream, "  free now: %.2f GiB of %s. Images a pass that fit, at most: AMP %s, stock %s.\n", gib(r->free_bytes), r->free_where, amp, stock);
     fprintf(stream, "  Counted: arenas planned at these batches, Darknet's buffers that stay, images, labels, weights, gradients, momentum, workspace.\n"
             "  Not counted: images that loader threads hold, libraries, other programs.\n");
 }
