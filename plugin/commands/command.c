@@ -12,6 +12,7 @@ static const struct {
     {"compare", "trains a network in several dtypes side by side: accuracy, speed, memory", amp_command_compare},
     {"valid", "mAP of a detector, top-1 and top-5 accuracy of a classifier", amp_command_valid},
     { "bench", "how fast a training step is in each dtype, and whether half precision is worth it", amp_command_bench },
+    { "plan", "which layers run in half, why, and what memory a training takes", amp_command_plan },
 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs };

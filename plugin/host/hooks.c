@@ -12,7 +12,7 @@
 #include "training.h"
 #include "turns.h"
 
-/* The command line's wishes. Set once by main, before any network exists. */
+/* The command line's wishes. Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
 static struct { const char *amp; } command_line;
 
 struct darknet_amp_options { amp_config *config; };
@@ -73,6 +73,9 @@ const char *amp_host_take_argument(int *count, char **argv, const char *name, co
     }
     return NULL;
 }
+
+void amp_host_wish_dtype(const char *wish) { command_line.amp = wish; }
+const char *amp_host_wished_dtype(void) { return command_line.amp; }
 
 static void take_turns(int *argc, char **argv)
 {
