@@ -39,6 +39,12 @@ _Noreturn void amp_host_die(const amp_error *error);
 /* The same unless status is AMP_OK. */
 void amp_host_check(amp_status status, const amp_error *error);
 
+/* What networks made from here on are to run in, as `-amp` on the command line says it: "off", "fp32", "fp16", "bf16", or NULL:
+ * as the .cfg has it. wish is kept, not copied, and is to outlive those networks' making. For commands that make networks of
+ * their own, while no other thread makes any. */
+void amp_host_wish_dtype(const char *wish);
+const char *amp_host_wished_dtype(void);
+
 /* Describe net's layers as the engine wants them. *out is freed with amp_network_desc_free. */
 amp_status amp_host_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error);
 
