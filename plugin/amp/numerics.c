@@ -49,6 +49,9 @@ static size_t count_zeros(const float *numbers, size_t count)
     return zeros;
 }
 
+/* By bits: a host built with -Ofast takes subnormals for 0. */
+static float larger(float a, float b) { return amp_float_bits(a) > amp_float_bits(b) ? a : b; }
+
 static float largest_of(const float *numbers, size_t count)
 {
     unsigned largest = 0;
@@ -75,8 +78,7 @@ static void add_piece(amp_exponents *e, const float *numbers, size_t count)
     size_t zeros = tables[0][0] ? count_zeros(numbers, count) : 0;
     e->zeros += zeros;
     if (tables[0][0] > zeros) add_subnormals(e, numbers, count);
-    float largest = largest_of(numbers, count);
-    if (largest > e->largest) e->largest = largest;
+    e->largest = larger(e->largest, largest_of(numbers, count));
 }
 
 static void add_exponents(amp_exponents *to, const amp_exponents *from)
@@ -84,7 +86,7 @@ static void add_exponents(amp_exponents *to, const amp_exponents *from)
     for (int b = 0; b < AMP_EXPONENTS; b++) to->bins[b] += from->bins[b];
     to->zeros += from->zeros;
     to->not_finite += from->not_finite;
-    if (from->largest > to->largest) to->largest = from->largest;
+    to->largest = larger(to->largest, from->largest);
 }
 
 static void widen(const amp_half_bits *halves, amp_dtype dtype, float *numbers, size_t count)
@@ -202,6 +204,12 @@ static amp_status see_inner_delta(amp_numerics *n, amp_backend *b, int layer, am
     return add_tensor(n, &n->layers[layer].inner_delta, b, &delta, error);
 }
 
+static int is_weights(const char *name)
+{
+    size_t length = strlen(name), ending = strlen("weights");
+    return length >= ending && !strcmp(name + length - ending, "weights"); /* "wf.weights" of an lstm */
+}
+
 static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_error *error)
 {
     amp_numerics *n = context;
@@ -215,7 +223,7 @@ static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_e
         return add_tensor(n, &layer->delta, b, &seen->tensor, error);
     case AMP_SEEN_GRADIENT:
         AMP_TRY(see_inner_delta(n, b, seen->layer, error));
-        return n->skips_gradients ? AMP_OK : add_tensor(n, &layer->gradient, b, &seen->tensor, error);
+        return n->skips_gradients || !is_weights(seen->name) ? AMP_OK : add_tensor(n, &layer->gradient, b, &seen->tensor, error);
     default: return AMP_OK;
     }
 }

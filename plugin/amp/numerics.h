@@ -16,7 +16,7 @@ typedef struct amp_exponents {
     float largest; /* |x| of those that are finite */
 } amp_exponents;
 
-/* Of a layer; gradient is of all its parameters together. inner: what a layer that normalizes or activates in a second pass stores
+/* Of a layer; gradient is of its weights, not of biases and scales. inner: what a layer that normalizes or activates in a second pass stores
  * between the two, in the same dtype as its output: the sums that batch normalization reads, and the delta that comes out of
  * batch normalization and activation, from which gradients and the delta of the layer below are computed. */
 typedef struct amp_layer_numerics { amp_exponents output, inner_output, delta, inner_delta, gradient; } amp_layer_numerics;

@@ -9,6 +9,8 @@
 #include <limits.h>
 #include <math.h>
 
+#include "../tensor/half.h"
+
 typedef struct format { int most, least_normal, fraction_bits; } format;
 
 static format format_of(amp_dtype dtype)
@@ -29,6 +31,13 @@ static int exponent_of(double number)
     return exponent - 1;
 }
 
+/* A host built with -Ofast takes fp32's subnormals for 0, here too. */
+static double largest_of(const amp_exponents *e)
+{
+    unsigned bits = amp_float_bits(e->largest);
+    return bits >> 23 ? (double)e->largest : ldexp((double)bits, AMP_LEAST_EXPONENT);
+}
+
 amp_lost amp_numerics_lost(const amp_exponents *e, amp_dtype dtype, float scale)
 {
     format f = format_of(dtype);
@@ -42,7 +51,7 @@ amp_lost amp_numerics_lost(const amp_exponents *e, amp_dtype dtype, float scale)
         else if (exponent <= vanishing(f)) zero += e->bins[b];
         else if (exponent < f.least_normal) subnormal += e->bins[b];
     }
-    lost.overflows = ldexp((double)e->largest, shift) >= overflowing(f);
+    lost.overflows = ldexp(largest_of(e), shift) >= overflowing(f);
     if (lost.overflows && !over) over = 1;
     lost.overflow = (double)over / (double)lost.count;
     lost.zero = (double)zero / (double)lost.count;
@@ -53,9 +62,10 @@ amp_lost amp_numerics_lost(const amp_exponents *e, amp_dtype dtype, float scale)
 int amp_numerics_most_scale(const amp_exponents *e, amp_dtype dtype)
 {
     format f = format_of(dtype);
-    if (!(e->largest > 0)) return INT_MAX;
-    int k = f.most - exponent_of((double)e->largest);
-    return ldexp((double)e->largest, k) >= overflowing(f) ? k - 1 : k;
+    double largest = largest_of(e);
+    if (largest == 0) return INT_MAX;
+    int k = f.most - exponent_of(largest);
+    return ldexp(largest, k) >= overflowing(f) ? k - 1 : k;
 }
 
 int amp_numerics_least_scale(const amp_exponents *e, amp_dtype dtype, double share)

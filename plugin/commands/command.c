@@ -9,6 +9,7 @@ static const struct {
     const char *name, *what;
     amp_status (*run)(int argc, char **argv, amp_error *);
 } verbs[] = {
+    { "probe", "what fp16 and bf16 would lose of each layer's numbers, and which layers to pin", amp_command_probe },
 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs };
