@@ -188,12 +188,18 @@ static amp_lost converting(const float *numbers, int count, amp_dtype dtype, flo
 {
     amp_lost lost = { .count = (unsigned long long)count };
     float normal = dtype == AMP_FP16 ? 0x1p-14f : 0x1p-126f;
+    double sum = 0, moved = 0;
     for (int i = 0; i < count; i++) {
         float half = fabsf(back(converted(numbers[i] * scale, dtype), dtype));
+        if (amp_is_finite(half)) {
+            sum += fabs((double)(numbers[i] * scale));
+            moved += fabs(fabs((double)(numbers[i] * scale)) - (double)half);
+        }
         if (!amp_is_finite(half)) lost.overflow += 1, lost.overflows = 1;
         else if (half == 0) lost.zero += 1;
         else if (half < normal) lost.subnormal += 1;
     }
+    lost.error = sum > 0 ? moved / sum : 0;
     lost.overflow /= count, lost.zero /= count, lost.subnormal /= count;
     return lost;
 }
@@ -220,6 +226,7 @@ static void shares_are_those_of_real_conversions(void **state)
         assert_true(fabs(said.overflow - real.overflow) <= tolerance);
         assert_true(fabs(said.zero - real.zero) <= 1e-5);
         assert_true(fabs(said.subnormal - real.subnormal) <= tolerance);
+        assert_true(said.error > real.error * .97 && said.error < real.error * 1.03);
         if (real.overflow == 0) assert_true(said.overflow == 0);
     }
 }
@@ -264,12 +271,30 @@ static void limits_are_where_rounding_puts_them(void **state)
     }
 }
 
+/* A tenth becomes 0, and that is nothing beside the rest; or nothing becomes 0, and a tenth of it is rounding. */
+static void error_is_by_size_and_not_by_number(void **state)
+{
+    (void)state;
+    float numbers[1000];
+    amp_exponents tail = { .zeros = 0 }, low = { .zeros = 0 };
+    for (int i = 0; i < 1000; i++) numbers[i] = i % 10 ? random_number(-5, 0) : random_number(-40, -30);
+    amp_exponents_add(&tail, numbers, 1000);
+    amp_lost lost = amp_numerics_lost(&tail, AMP_FP16, 1);
+    assert_true(lost.zero == .1 && lost.error < .0003);
+    for (int i = 0; i < 1000; i++) numbers[i] = random_number(-23, -22);
+    amp_exponents_add(&low, numbers, 1000);
+    lost = amp_numerics_lost(&low, AMP_FP16, 1);
+    assert_true(lost.zero == 0 && lost.error > .05);
+    assert_true(amp_numerics_lost(&low, AMP_FP16, 1024).error < .0003);
+    assert_int_equal(amp_numerics_least_scale(&low, AMP_FP16, .00001), INT_MAX); /* better than the format is */
+}
+
 static void nothing_is_lost_of_nothing(void **state)
 {
     (void)state;
     amp_exponents e = { .zeros = 9, .not_finite = 2 };
     amp_lost lost = amp_numerics_lost(&e, AMP_FP16, 1);
-    assert_true(lost.count == 0 && lost.overflow == 0 && lost.zero == 0 && lost.subnormal == 0 && !lost.overflows);
+    assert_true(lost.count == 0 && lost.overflow == 0 && lost.zero == 0 && lost.subnormal == 0 && lost.error == 0 && !lost.overflows);
     assert_int_equal(amp_numerics_most_scale(&e, AMP_FP16), INT_MAX);
     assert_int_equal(amp_numerics_least_scale(&e, AMP_FP16, 0.01), INT_MIN);
 }
@@ -295,17 +320,19 @@ static void the_range_of_scales_ends_where_conversion_begins_to_lose(void **stat
         int least = -80 + (int)(random_bits() % 60), most = least + 1 + (int)(random_bits() % 30);
         amp_exponents e = { .zeros = 0 };
         for (int i = 0; i < COUNT; i++) numbers[i] = random_number(least, most);
-        if (round % 3 == 0) for (int i = 0; i < COUNT; i++) if (fabsf(numbers[i]) >= ldexpf(1, most)) numbers[i] = ldexpf(65520, most - 15);
+        for (int i = 0; round % 3 == 0 && i < COUNT; i++) /* one just overflows, and nothing is larger */
+            if (fabsf(numbers[i]) >= ldexpf(1, most)) numbers[i] = i ? numbers[i] / 2 : numbers[i];
+        if (round % 3 == 0) numbers[0] = ldexpf(65520, most - 15);
         amp_exponents_add(&e, numbers, COUNT);
         amp_dtype dtype = dtypes[round % 2];
-        int top = amp_numerics_most_scale(&e, dtype), bottom = amp_numerics_least_scale(&e, dtype, 0.25);
+        int top = amp_numerics_most_scale(&e, dtype), bottom = amp_numerics_least_scale(&e, dtype, 0.05);
         if (top < 127) {
             assert_true(converting(numbers, COUNT, dtype, ldexpf(1, top)).overflow == 0);
             assert_true(converting(numbers, COUNT, dtype, ldexpf(1, top + 1)).overflow > 0);
         }
         if (bottom > -80) { /* or the scaled numbers are fp32's subnormals before they are halves */
-            assert_true(converting(numbers, COUNT, dtype, ldexpf(1, bottom)).zero <= 0.25);
-            assert_true(converting(numbers, COUNT, dtype, ldexpf(1, bottom - 1)).zero > 0.25);
+            assert_true(converting(numbers, COUNT, dtype, ldexpf(1, bottom)).error <= 0.05 * 1.03);
+            assert_true(converting(numbers, COUNT, dtype, ldexpf(1, bottom - 1)).error > 0.05 * .97);
         }
     }
 }
@@ -322,6 +349,7 @@ int main(void)
         cmocka_unit_test(shares_are_those_of_real_conversions),
         cmocka_unit_test(bf16_loses_what_conversion_of_subnormals_loses),
         cmocka_unit_test(limits_are_where_rounding_puts_them),
+        cmocka_unit_test(error_is_by_size_and_not_by_number),
         cmocka_unit_test(nothing_is_lost_of_nothing),
         cmocka_unit_test(a_scale_that_is_no_power_of_two_counts_as_the_one_below),
         cmocka_unit_test(the_range_of_scales_ends_where_conversion_begins_to_lose),

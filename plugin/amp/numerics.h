@@ -49,12 +49,18 @@ unsigned long long amp_exponents_count(const amp_exponents *);
 typedef struct amp_lost {
     double overflow, zero, subnormal;
     int overflows;             /* at least one number does */
+    double error;              /* what rounding takes or adds, as a share of the sum of |x|: see below; without what overflows */
     unsigned long long count;  /* of numbers */
 } amp_lost;
 amp_lost amp_numerics_lost(const amp_exponents *, amp_dtype dtype, float scale);
 
-/* The largest k with which no number times 2^k is beyond dtype's range, exactly; and the least with which no more than a share of
- * the numbers becomes 0, by the rule above. Where there are no numbers: INT_MAX, INT_MIN. */
+/* Whether small numbers are missed depends on what lies beside them: of a loss's deltas a tenth may become 0 and be a millionth of
+ * their sum, whereas one that is subnormal throughout loses its precision though nothing becomes 0. So error counts, for each number, how
+ * far rounding moves it: itself where it becomes 0, else on average a quarter of the distance between two numbers of the dtype there
+ * (subnormal fp16: 2^-24); numbers are taken as spread evenly over their bin. fp16 at its best has 0.02 %, bf16 0.13 %. */
+
+/* The largest k with which no number times 2^k is beyond dtype's range, exactly; and the least with which error is no more than
+ * share. Where there are no numbers: INT_MAX, INT_MIN. Where no scale is enough for share, least is INT_MAX. */
 int amp_numerics_most_scale(const amp_exponents *, amp_dtype dtype);
 int amp_numerics_least_scale(const amp_exponents *, amp_dtype dtype, double share);
 

@@ -38,6 +38,28 @@ static double largest_of(const amp_exponents *e)
     return bits >> 23 ? (double)e->largest : ldexp((double)bits, AMP_LEAST_EXPONENT);
 }
 
+/* Of a number with this exponent: how far rounding moves it, as a share of itself. */
+static double error_at(format f, int exponent)
+{
+    if (exponent <= vanishing(f)) return 1;
+    int spacing = (exponent < f.least_normal ? f.least_normal : exponent) - f.fraction_bits;
+    return ldexp(.25 / 1.5, spacing - exponent);
+}
+
+/* Sizes relative to the largest bin's, lest the sum be beyond a double's range. */
+static double error_of(const amp_exponents *e, format f, int shift)
+{
+    double sum = 0, lost = 0;
+    for (int b = 0; b < AMP_EXPONENTS; b++) {
+        int exponent = b + AMP_LEAST_EXPONENT + shift;
+        if (!e->bins[b] || exponent > f.most) continue;
+        double size = ldexp((double)e->bins[b], b - AMP_EXPONENTS);
+        sum += size;
+        lost += size * error_at(f, exponent);
+    }
+    return sum > 0 ? lost / sum : 0;
+}
+
 amp_lost amp_numerics_lost(const amp_exponents *e, amp_dtype dtype, float scale)
 {
     format f = format_of(dtype);
@@ -56,6 +78,7 @@ amp_lost amp_numerics_lost(const amp_exponents *e, amp_dtype dtype, float scale)
     lost.overflow = (double)over / (double)lost.count;
     lost.zero = (double)zero / (double)lost.count;
     lost.subnormal = (double)subnormal / (double)lost.count;
+    lost.error = error_of(e, f, shift);
     return lost;
 }
 
@@ -70,12 +93,9 @@ int amp_numerics_most_scale(const amp_exponents *e, amp_dtype dtype)
 
 int amp_numerics_least_scale(const amp_exponents *e, amp_dtype dtype, double share)
 {
-    unsigned long long count = amp_exponents_count(e), lost = 0;
-    if (!count) return INT_MIN;
-    int b = 0; /* the first bin that must not vanish */
-    for (; b < AMP_EXPONENTS - 1; b++) {
-        lost += e->bins[b];
-        if ((double)lost > share * (double)count) break;
-    }
-    return vanishing(format_of(dtype)) + 1 - (b + AMP_LEAST_EXPONENT);
+    format f = format_of(dtype);
+    int most = amp_numerics_most_scale(e, dtype), least = vanishing(f) - AMP_LEAST_EXPONENT - AMP_EXPONENTS;
+    if (most == INT_MAX) return INT_MIN;
+    for (int k = least; k <= most; k++) if (error_of(e, f, k) <= share) return k;
+    return INT_MAX;
 }

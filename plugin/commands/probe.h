@@ -20,7 +20,7 @@
 typedef struct amp_probe_request {
     const char *data, *cfg, *weights; /* weights NULL: from random ones */
     long iterations;  /* training steps; AMP_PROBE_ITERATIONS is usual */
-    double share;     /* of a layer's deltas that may become 0 before that is a loss; AMP_PROBE_SHARE is usual */
+    double share;     /* amp_lost.error that a layer may have; AMP_PROBE_SHARE is usual */
 } amp_probe_request;
 
 /* Loss scales as exponents of 2, least <= most; where nothing bounds them INT_MIN, INT_MAX. */

@@ -11,7 +11,7 @@
 
 /* Why a layer's numbers must not be in fp16. */
 typedef enum reason {
-    FINE, NOT_FINITE, OUTPUT_OVERFLOWS, SUMS_OVERFLOW, OUTPUT_VANISHES, DELTA_OVERFLOWS, DELTA_VANISHES
+    FINE, NOT_FINITE, OUTPUT_OVERFLOWS, SUMS_OVERFLOW, OUTPUT_VANISHES, SUMS_VANISH, DELTA_OVERFLOWS, DELTA_VANISHES
 } reason;
 
 typedef struct advisor {
@@ -55,7 +55,7 @@ static int low_consumer(const advisor *a, int value, int after)
 static int delta_is_low(const advisor *a, int value) { return a->forms[value] == AMP_FORM_LOW || low_consumer(a, value, value) >= 0; }
 
 /* Sums before batch normalization lie within the layer; all else is read by others. */
-static int is_inner(reason why) { return why == SUMS_OVERFLOW; }
+static int is_inner(reason why) { return why == SUMS_OVERFLOW || why == SUMS_VANISH; }
 
 /* Pins until what must not be in fp16 is nowhere. Pins of one round may take others along: layers that follow their input. */
 static void pin(advisor *a)
@@ -83,7 +83,8 @@ static reason judge_output(const advisor *a, int i)
     if (a->forms[i] != AMP_FORM_LOW && low_consumer(a, i, i) < 0) return FINE;
     if (output.overflows) return OUTPUT_OVERFLOWS;
     if (a->forms[i] == AMP_FORM_LOW && sums.overflows) return SUMS_OVERFLOW;
-    return output.zero > AMP_PROBE_OUTPUT_SHARE ? OUTPUT_VANISHES : FINE;
+    if (output.error > a->r->share) return OUTPUT_VANISHES;
+    return a->forms[i] == AMP_FORM_LOW && sums.error > a->r->share ? SUMS_VANISH : FINE;
 }
 
 /* ---- deltas ---- */
@@ -212,56 +213,79 @@ static void remedy(const advisor *a, const char *cfg_pins, int i, char text[400]
     else snprintf(text, 400, "it runs in fp32 once the layers before it do");
 }
 
-static amp_status advise_layer(const advisor *a, const char *cfg_pins, int i)
+/* What fp16 does to a layer's deltas at a scale: to those that others see, or within it, whichever is worse. */
+static amp_lost worst_of_deltas(const amp_layer_numerics *n, int over, float scale)
+{
+    amp_lost delta = amp_numerics_lost(&n->delta, AMP_FP16, scale), inner = amp_numerics_lost(&n->inner_delta, AMP_FP16, scale);
+    return (over ? inner.overflow > delta.overflow : inner.error > delta.error) ? inner : delta;
+}
+
+/* "31.2 % of its deltas become 0 and 4.0 % are subnormal in fp16": what is too small. */
+static void too_small(amp_lost lost, const char *what, char text[200])
+{
+    char zero[48], subnormal[48];
+    share_text(lost.zero, lost.count, zero);
+    share_text(lost.subnormal, lost.count, subnormal);
+    snprintf(text, 200, "%s of its %s become 0 and %s subnormal in fp16", zero, what, subnormal);
+}
+
+static amp_status advise_output(const advisor *a, int i, const char *what)
 {
     const amp_layer_numerics *n = numerics_of(a, i);
+    const amp_exponents *numbers = is_inner(a->reasons[i]) ? &n->inner_output : &n->output;
+    const char *type = desc_of(a, i)->type, *name = is_inner(a->reasons[i]) ? "sums before batch normalization" : "outputs";
+    amp_lost lost = amp_numerics_lost(numbers, AMP_FP16, 1);
+    char share[48], small[200];
+    if (lost.overflows)
+        return say(a->r, "layer %d [%s]: %s of its %s exceed fp16's 65504 (the largest is %.3g): %s", i, type,
+                   share_text(lost.overflow, lost.count, share), name, (double)numbers->largest, what);
+    too_small(lost, name, small);
+    return say(a->r, "layer %d [%s]: %s (rounding moves them by %.2g %%): %s", i, type, small, 100 * lost.error, what);
+}
+
+static amp_status advise_delta(const advisor *a, int i, const char *what)
+{
+    int over = a->reasons[i] == DELTA_OVERFLOWS;
     const char *type = desc_of(a, i)->type;
-    float scale = (float)ldexp(1, a->settled);
-    amp_lost output = amp_numerics_lost(&n->output, AMP_FP16, 1), sums = amp_numerics_lost(&n->inner_output, AMP_FP16, 1);
-    amp_lost delta = amp_numerics_lost(&n->delta, AMP_FP16, scale), inner = amp_numerics_lost(&n->inner_delta, AMP_FP16, scale);
-    if (inner.zero > delta.zero || inner.overflow > delta.overflow) delta = inner;
-    char share[48], at[32], what[400];
-    remedy(a, cfg_pins, i, what);
+    amp_lost lost = worst_of_deltas(numerics_of(a, i), over, (float)ldexp(1, a->settled));
+    char share[48], at[32], small[200];
     scale_text(a->settled, at);
-    switch (a->reasons[i]) {
-    case NOT_FINITE:
-        return say(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower learning_rate, or check the labels",
-                   i, type);
-    case OUTPUT_OVERFLOWS:
-        return say(a->r, "layer %d [%s]: %s of its outputs exceed fp16's 65504 (the largest is %.3g): %s", i, type,
-                   share_text(output.overflow, output.count, share), (double)n->output.largest, what);
-    case SUMS_OVERFLOW:
-        return say(a->r, "layer %d [%s]: %s of its sums before batch normalization exceed fp16's 65504 (the largest is %.3g): %s", i, type,
-                   share_text(sums.overflow, sums.count, share), (double)n->inner_output.largest, what);
-    case OUTPUT_VANISHES:
-        return say(a->r, "layer %d [%s]: %s of its outputs become 0 in fp16: %s", i, type, share_text(output.zero, output.count, share), what);
-    case DELTA_OVERFLOWS:
+    if (over)
         return say(a->r, "layer %d [%s]: %s of its deltas overflow fp16 at a loss scale of %s, which other layers need: %s", i, type,
-                   share_text(delta.overflow, delta.count, share), at, what);
-    case DELTA_VANISHES:
-        return say(a->r, "layer %d [%s]: %s of its deltas become 0 in fp16 at a loss scale of %s, beyond which others overflow: %s", i, type,
-                   share_text(delta.zero, delta.count, share), at, what);
-    default: return AMP_OK;
-    }
+                   share_text(lost.overflow, lost.count, share), at, what);
+    too_small(lost, "deltas", small);
+    return say(a->r, "layer %d [%s]: %s at a loss scale of %s (rounding moves them by %.2g %%), beyond which other layers' overflow: %s", i,
+               type, small, at, 100 * lost.error, what);
+}
+
+static amp_status advise_layer(const advisor *a, const char *cfg_pins, int i)
+{
+    char what[400];
+    reason why = a->reasons[i];
+    if (why == FINE) return AMP_OK;
+    if (why == NOT_FINITE)
+        return say(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower learning_rate, or check the labels",
+                   i, desc_of(a, i)->type);
+    remedy(a, cfg_pins, i, what);
+    return why == DELTA_OVERFLOWS || why == DELTA_VANISHES ? advise_delta(a, i, what) : advise_output(a, i, what);
 }
 
 /* At the scale that the user has, though another would do. */
 static amp_status advise_present_scale(const advisor *a, int i)
 {
-    const amp_layer_numerics *n = numerics_of(a, i);
-    const char *type = desc_of(a, i)->type, *key = a->r->scale_moves ? "init_scale" : "loss_scale";
-    amp_probe_scales s = scales_of(a, i), all = a->r->scales;
-    int present = ilogbf(a->r->scale);
-    if (s.least <= present && present <= s.most) return AMP_OK;
-    if (s.most < present && a->r->scale_moves) return AMP_OK; /* it falls by itself */
-    amp_lost delta = amp_numerics_lost(&n->delta, AMP_FP16, a->r->scale), inner = amp_numerics_lost(&n->inner_delta, AMP_FP16, a->r->scale);
-    int over = s.most < present, use_inner = over ? inner.overflow > delta.overflow : inner.zero > delta.zero;
-    if (use_inner) delta = inner;
-    char share[48], low[32], high[32];
-    return say(a->r, "layer %d [%s]: %s of its deltas %s in fp16 at the present loss scale of %g: set %s to %s up to %s%s, or pin the layer "
-               "with amp=0", i, type, share_text(over ? delta.overflow : delta.zero, delta.count, share), over ? "overflow" : "become 0",
-               (double)a->r->scale, key, scale_text(larger(all.least, -14), low), scale_text(smaller(all.most, 126), high),
-               a->r->scale_moves ? "" : ", or loss_scale=dynamic");
+    const amp_probe_result *r = a->r;
+    amp_probe_scales s = scales_of(a, i);
+    int present = ilogbf(r->scale), over = s.most < present;
+    if (s.least <= present && !over) return AMP_OK;
+    if (over && r->scale_moves) return AMP_OK; /* it falls by itself */
+    amp_lost lost = worst_of_deltas(numerics_of(a, i), over, r->scale);
+    char share[48], low[32], high[32], what[200];
+    if (over) snprintf(what, sizeof what, "%s of its deltas overflow fp16", share_text(lost.overflow, lost.count, share));
+    else too_small(lost, "deltas", what);
+    return say(a->r, "layer %d [%s]: %s at the present loss scale of %g: set %s from %s to %s%s, or pin the layer with amp=0", i,
+               desc_of(a, i)->type, what, (double)r->scale, r->scale_moves ? "init_scale" : "loss_scale",
+               scale_text(larger(r->scales.least, -14), low), scale_text(smaller(r->scales.most, 126), high),
+               r->scale_moves ? "" : ", or loss_scale=dynamic");
 }
 
 static amp_status conclude(advisor *a)
@@ -272,8 +296,8 @@ static amp_status conclude(advisor *a)
     int any = 0;
     for (int i = 0; i < a->count; i++) any |= delta_is_low(a, i);
     if (!any) return say(r, "nothing needs to be pinned: no layer would compute in fp16");
-    return say(r, "nothing needs to be pinned: no output overflows fp16, and at loss scales from %s to %s no delta does and each layer loses "
-               "%g %% of its deltas at most", scale_text(larger(r->scales.least, -14), low), scale_text(smaller(r->scales.most, 126), high),
+    return say(r, "nothing needs to be pinned: no output overflows fp16, and at loss scales from %s to %s no delta does; rounding moves each "
+               "layer's by %g %% at most", scale_text(larger(r->scales.least, -14), low), scale_text(smaller(r->scales.most, 126), high),
                100 * r->share);
 }
 

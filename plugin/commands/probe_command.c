@@ -23,7 +23,7 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
         { .name = "CFG", .text = &request.cfg },
         { .name = "WEIGHTS", .text = &request.weights, .optional = 1 },
         { .name = "-iters", .number = &request.iterations, .least = 1, .most = 1000000 },
-        { .name = "-share", .real = &percent, .least = 0, .most = 100 },
+        { .name = "-share", .real = &percent, .least = .1, .most = 100 },
         { .name = "-json", .text = &json },
         { 0 } };
     AMP_TRY(amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error));

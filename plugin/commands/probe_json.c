@@ -11,6 +11,7 @@ static void write_lost(const amp_exponents *e, amp_dtype dtype, float scale, amp
     amp_json_number(json, "overflow", lost.overflow);
     amp_json_number(json, "zero", lost.zero);
     amp_json_number(json, "subnormal", lost.subnormal);
+    amp_json_number(json, "rounding", lost.error);
     amp_json_close(json);
 }
 

@@ -46,9 +46,9 @@ static void print_histogram(const amp_exponents *e, int shift, FILE *stream)
 
 static void print_share(double share, FILE *stream)
 {
-    if (share == 0) fprintf(stream, "%9s", "0");
-    else if (share < .00005) fprintf(stream, "%9s", "<0.01 %");
-    else fprintf(stream, "%7.2f %%", 100 * share);
+    if (share == 0) fprintf(stream, "%8s", "0");
+    else if (share < .00005) fprintf(stream, "%8s", "<0.01%");
+    else fprintf(stream, "%7.2f%%", 100 * share);
 }
 
 static const char *scale_text(int exponent, char text[32])
@@ -75,13 +75,15 @@ static void print_row(const row *r, FILE *stream)
     fprintf(stream, "%3d %-15.15s ", r->layer, r->name);
     print_histogram(r->numbers, ilogbf(r->fp16_scale), stream);
     if (r->numbers->not_finite) fprintf(stream, " %llu inf or NaN in fp32", r->numbers->not_finite);
-    else if (r->in_fp32) fprintf(stream, " %8s", "in fp32");
+    else if (r->in_fp32) fprintf(stream, "%8s", "in fp32");
     else {
         print_share(fp16.overflow, stream);
         print_share(fp16.zero, stream);
         print_share(fp16.subnormal, stream);
+        print_share(fp16.error, stream);
         print_share(bf16.overflow, stream);
         print_share(bf16.zero, stream);
+        print_share(bf16.error, stream);
     }
 }
 
@@ -107,7 +109,7 @@ static void print_inner(const amp_probe_result *r, const row *outer, table which
     inner.numbers = which == OUTPUTS ? &n->inner_output : &n->inner_delta;
     inner.name = which == OUTPUTS ? "  its sums" : "  within it";
     amp_lost lost = amp_numerics_lost(inner.numbers, AMP_FP16, inner.fp16_scale), seen = amp_numerics_lost(outer->numbers, AMP_FP16, inner.fp16_scale);
-    int worse = lost.overflow > seen.overflow || (which == DELTAS && lost.zero > seen.zero && lost.zero > r->share);
+    int worse = lost.overflow > seen.overflow || (lost.error > seen.error && lost.error > r->share);
     if (!worse) return;
     print_row(&inner, stream);
     putc('\n', stream);
@@ -115,8 +117,8 @@ static void print_inner(const amp_probe_result *r, const row *outer, table which
 
 static void print_table(const amp_probe_result *r, table which, FILE *stream)
 {
-    fprintf(stream, "\nlayer               |  to 0|subnor|     normal    |inf|  fp16: inf     to 0   subnormal bf16: inf  to 0%s\n",
-            which == DELTAS ? "   loss scales for fp16" : "");
+    fprintf(stream, "\n%64s%s\nlayer               |  to 0|subnor|     normal    |inf|     inf    to 0 subnorm rounded     inf    to 0 rounded%s\n",
+            "fp16", "                            bf16", which == DELTAS ? "   loss scales for fp16" : "");
     for (int i = 0; i < r->network.count; i++) {
         row made = row_of(r, i, which);
         if (!amp_exponents_count(made.numbers) && !made.numbers->not_finite) continue;
@@ -143,7 +145,8 @@ static void print_summary(const amp_probe_result *r, FILE *stream)
     int unbounded = r->scales.most == INT_MAX;
     putc('\n', stream);
     if (!unbounded && r->scales.least <= r->scales.most)
-        fprintf(stream, "Loss scales at which fp16 overflows in no delta, and loses at most %g %% of each layer's%s: %s to %s\n", 100 * r->share,
+        fprintf(stream, "Loss scales at which no delta overflows fp16, and rounding moves each layer's deltas by %g %% of their sum at most%s: %s to %s\n",
+                100 * r->share,
                 r->pin_count ? ", with the pins below" : "", scale_text(r->scales.least, least), scale_text(r->scales.most, most));
     if (!unbounded && r->most_on_gpu < r->scales.most)
         fprintf(stream, "On a GPU the highest is %s: weight gradients of convolutions pass through fp16 there\n", scale_text(r->most_on_gpu, most));
