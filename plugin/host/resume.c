@@ -8,6 +8,7 @@
 #include "../tensor/half.h"
 #include "device.h"
 #include "host_random.h"
+#include "loading.h"
 #include "network.h"
 
 struct amp_resume *amp_resume_create(void) { return calloc(1, sizeof(struct amp_resume)); }
@@ -239,6 +240,7 @@ void darknet_amp_loop_ended(struct network **nets, int count)
 {
     if (count < 1 || !nets[0]->amp) return;
     nets[0]->amp->resume->loop = (amp_loop){ 0 };
+    amp_loading_summary();
     if (nets[0]->amp->resume->save_failed) exit(1); /* why was said when it failed */
 }
 
