@@ -225,8 +225,7 @@ amp_loading_counts amp_loading_counted(void)
 void amp_loading_summary(void)
 {
     amp_loading_counts c = amp_loading_counted();
-    if (c.bad_images)
-        fprintf(stderr, "amp: %ld images could not be read; others were trained on in their place, %ld times\n", c.bad_images, c.replaced);
-    if (c.boxes_outside) fprintf(stderr, "amp: %ld labels were left out: no part of their boxes is in the image\n", c.boxes_outside);
-    if (c.mislabelled) fprintf(stderr, "amp: the paths of %ld images hold none of the labels, or several\n", c.mislabelled);
+    if (c.bad_images) fprintf(stderr, "amp: unreadable images: %ld; others took their place %ld times\n", c.bad_images, c.replaced);
+    if (c.boxes_outside) fprintf(stderr, "amp: labels left out, no part of the box being in the image: %ld\n", c.boxes_outside);
+    if (c.mislabelled) fprintf(stderr, "amp: images whose path does not hold exactly one label: %ld\n", c.mislabelled);
 }
