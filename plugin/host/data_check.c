@@ -170,9 +170,18 @@ void darknet_amp_check_files(const char *data_file, const char *cfg, int classif
     amp_host_check(status, &error);
 }
 
-void darknet_amp_check_classes(struct network *net, int classes)
+/* A detector trains by its .cfg alone; but its user meant something with the .data file's number. */
+static void tell_other_classes(const network *net, int classes)
+{
+    int has = net->layers[net->n - 1].classes;
+    if (classes && classes != has)
+        fprintf(stderr, "amp: the .data file has classes = %d, but the network %d: it is trained with its own number\n", classes, has);
+}
+
+void darknet_amp_check_classes(struct network *net, int classes, int classifier)
 {
     amp_error error;
     if (!net->amp) return;
-    amp_host_check(classes ? amp_check_classifier(net, classes, &error) : amp_check_detector(net, &error), &error);
+    amp_host_check(classifier ? amp_check_classifier(net, classes, &error) : amp_check_detector(net, &error), &error);
+    if (!classifier) tell_other_classes(net, classes);
 }

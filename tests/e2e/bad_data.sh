@@ -299,6 +299,10 @@ cfg 'too few anchors' 's/^anchors=4,5, /anchors=/' 'layer 7 [yolo]: anchors has 
 cfg 'max' 's/^jitter/max=200\njitter/' 'amp: layer 7 reads 90 boxes an image and max=200 are loaded; leave max= out'
 cfg 'no yolo layer' '/^\[yolo\]/,$d' 'amp: the last layer is neither [yolo] nor [region]'
 
+fresh detector 'network: other classes than the .data file'
+sed -i 's/classes=2/classes=80/' case/tiny.data
+goes_on 1 'amp: the .data file has classes = 80, but the network 2: it is trained with its own number'
+
 # ---- weights ----
 
 fresh detector 'nothing wrong'
@@ -359,6 +363,16 @@ rm -r case/backup
 train detector -amp bf16
 [ $status = 1 ] || complain "status $status instead of 1"
 grep -aq '^amp: backup/tiny_final.weights could not be written: .*No such file or directory' err || complain 'no line about it'
+
+# ---- other commands: nothing can take an image's place ----
+
+fresh classifier 'valid, an image missing'
+goes_on 0 'amp: unreadable'
+rm case/images/5.*
+status=0
+( cd case; exec timeout 60 "$DARKNET" classifier valid tiny.data tiny.cfg backup/tiny.weights -amp bf16 ) > out 2> err < /dev/null || status=$?
+[ $status = 1 ] || complain "status $status instead of 1"
+tail -n 1 err | grep -aqF "amp: image 'images/5.square.jpg' cannot be read (No such file or directory)" || complain 'not named'
 
 # ---- without AMP: stock, whatever it does ----
 
