@@ -135,7 +135,7 @@ refused 'missing.weights: cannot read' my.data constant.cfg missing.weights
 refused 'empty: the weights is empty' my.data constant.cfg empty
 refused 'numbers that are not finite' my.data constant.cfg nan.weights
 sed '/yolo/,$d' constant.cfg > classifier.cfg
-refused 'not a detector' my.data classifier.cfg constant.weights
+refused 'classifier.cfg: not a detector' my.data classifier.cfg constant.weights
 
 with() { printf '%s\n' "$@" > with.data; }
 with 'names = names.txt'
