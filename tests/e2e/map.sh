@@ -106,6 +106,9 @@ for points in 0 11 101; do
         '2 difficult objects'
 done
 
+{ cat my.data; echo 'valid = missing.txt'; } > twice.data # of two, the first counts, as for Darknet
+measure twice.data constant.cfg constant.weights
+expect '4 images, 3 objects'
 sed 's/^names.*//' my.data > nameless.data
 measure nameless.data constant.cfg constant.weights
 expect 'class_id = 1, name = (unnamed), ap = 0.00 %'
@@ -132,7 +135,7 @@ refused 'missing.weights: cannot read' my.data constant.cfg missing.weights
 refused 'empty: the weights is empty' my.data constant.cfg empty
 refused 'numbers that are not finite' my.data constant.cfg nan.weights
 sed '/yolo/,$d' constant.cfg > classifier.cfg
-refused 'not a detector' my.data classifier.cfg constant.weights
+refused 'classifier.cfg: not a detector' my.data classifier.cfg constant.weights
 
 with() { printf '%s\n' "$@" > with.data; }
 with 'names = names.txt'
