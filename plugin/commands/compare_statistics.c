@@ -98,7 +98,7 @@ void amp_weights_difference(const char *weights, const char *reference, double *
     FILE *a = open_weights(weights), *b = open_weights(reference);
     double difference, size;
     *relative = NAN;
-    if (a && b && compare_weights(a, b, largest, &difference, &size)) *relative = difference > 0 ? sqrt(difference / size) : 0;
+    if (a && b && compare_weights(a, b, largest, &difference, &size)) *relative = difference <= 0 ? 0 : sqrt(difference / size);
     else *largest = NAN;
     if (a) fclose(a);
     if (b) fclose(b);

@@ -6,12 +6,6 @@
 
 enum { SENTENCE = 700 };
 
-const char *amp_score_name(const amp_comparison *c, int i)
-{
-    static const char *const names[2][2] = { { "mAP@0.5", "mAP@0.5:0.95" }, { "top-1", "top-5" } };
-    return names[c->kind == AMP_COMPARED_CLASSIFIER][i != 0];
-}
-
 /* Student's t for 95 %, two-sided, with 1 to 30 degrees of freedom; normal from there on. */
 double amp_confidence_factor(int count)
 {
