@@ -16,7 +16,7 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = { { "wide", 1000, 340, 62, 74, 10 }, { "narrow", 358, 280, 52, 58, 4 } };
-enum { SHAPES = 2, TOP = 12, BOTTOM = 44, LABEL_HEIGHT = 17, STRIP = 22 };
+enum { SHAPES = 2, TOP = 12, BOTTOM = 44, LABEL_HEIGHT = 17, STRIP = 22, STRIP_GAP = 18, SCALE_BOTTOM = 196 };
 
 int amp_chart_slot(const char *dtype)
 {
@@ -256,14 +256,12 @@ static void draw_scale(FILE *stream, const amp_comparison *c, const amp_curves *
     char id[32], class_name[32];
     int any, count = 0, strips = 0;
     for (int d = 0; d < c->dtype_count; ++d) strips += skipped_of(c, curves, d) > 0;
-    double height = (double)(240 + strips * STRIP), bottom = 240 - BOTTOM;
+    double bottom = SCALE_BOTTOM;
     amp_axis x = step_axis(curves, s), y = scale_axis(c, curves, bottom, &any);
-    if (!any) {
-        height -= bottom - TOP;
-        bottom = TOP;
-    }
+    if (!any) bottom = 0;
+    double strips_top = bottom + (any ? STRIP_GAP : 4), end = strips ? strips_top + strips * STRIP : bottom;
     snprintf(id, sizeof id, "scale-%s", s->name);
-    amp_svg svg = amp_svg_begin(stream, id, s->name, s->width, height, "Loss scale over the training steps, and skipped steps",
+    amp_svg svg = amp_svg_begin(stream, id, s->name, s->width, end + BOTTOM, "Loss scale over the training steps, and skipped steps",
                                 "The number of skipped steps is in the tables too.");
     if (any) amp_svg_y_axis(&svg, &y, x.from, x.to);
     for (int d = 0; d < c->dtype_count && any; ++d) {
@@ -277,13 +275,12 @@ static void draw_scale(FILE *stream, const amp_comparison *c, const amp_curves *
         }
     }
     draw_labels(&svg, c, labels, count, s, bottom);
-    double at = bottom + 8;
     for (int d = 0; d < c->dtype_count; ++d) {
         if (!skipped_of(c, curves, d)) continue;
-        draw_skips(&svg, c, curves, &x, d, at);
-        at += STRIP;
+        draw_skips(&svg, c, curves, &x, d, strips_top);
+        strips_top += STRIP;
     }
-    draw_steps(&svg, &x, strips ? at : bottom);
+    draw_steps(&svg, &x, end);
     amp_svg_end(&svg);
 }
 

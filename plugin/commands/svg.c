@@ -174,7 +174,7 @@ void amp_svg_marker(amp_svg *svg, double x, double y, double r, int kind, const 
     FILE *stream = svg->stream;
     fprintf(stream, "<path class=\"%s\" d=\"M%.1f %.1f", class_name, x, y);
     switch (kind) {
-        case 0: fprintf(stream, "m%g 0a%g %g 0 1 0 %g 0a%g %g 0 1 0 %gz", -r, r, r, 2 * r, r, r, -2 * r); break;
+        case 0: fprintf(stream, "m%g 0a%g %g 0 1 0 %g 0a%g %g 0 1 0 %g 0z", -r, r, r, 2 * r, r, r, -2 * r); break;
         case 1: fprintf(stream, "m%g %gh%gv%gh%gz", -.9 * r, -.9 * r, 1.8 * r, 1.8 * r, -1.8 * r); break;
         case 2: fprintf(stream, "m0 %gl%g %gh%gz", -1.1 * r, 1.15 * r, 2 * r, -2.3 * r); break;
         case 3: fprintf(stream, "m0 %gl%g %gl%g %gl%g %gz", -1.2 * r, 1.2 * r, 1.2 * r, -1.2 * r, 1.2 * r, -1.2 * r,
