@@ -12,7 +12,7 @@
 #include "training.h"
 #include "turns.h"
 
-/* The command line's wishes. Set once by main, before any network exists. */
+/* The command line's wishes. Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
 static struct { const char *amp; } command_line;
 
 struct darknet_amp_options { amp_config *config; };
@@ -80,6 +80,9 @@ static void take_turns(int *argc, char **argv)
     const char *descriptors = amp_host_take_argument(argc, argv, "-turns", "IN,OUT, two file descriptors");
     if (descriptors) amp_host_check(amp_turns_take(descriptors, &error), &error);
 }
+
+void amp_host_wish_dtype(const char *wish) { command_line.amp = wish; }
+const char *amp_host_wished_dtype(void) { return command_line.amp; }
 
 int darknet_amp_arguments(int argc, char **argv)
 {
