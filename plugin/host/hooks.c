@@ -179,6 +179,8 @@ static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
     amp->net = net;
     amp->layer_count = net->n;
     amp->batch = net->batch;
+    amp->w = net->w;
+    amp->h = net->h;
     amp->buffers = calloc((size_t)net->n + 1, sizeof *amp->buffers);
     amp->resume = amp_resume_create();
     if (!amp->buffers || !amp->resume) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");

@@ -23,6 +23,7 @@ struct darknet_amp {
     size_t workspace_bytes;
     struct amp_resume *resume; /* files saved and loaded */
     int layer_count, batch;    /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
+    int w, h;                  /* as parsed */
     unsigned long unsynced_steps; /* steps taken since the replicas' weights were last averaged (replicas.c) */
 
     /* What is told to the user. Times in seconds of CLOCK_MONOTONIC. */

@@ -89,6 +89,14 @@ const char *darknet_amp_step_made(float loss, float average_loss);
 void darknet_amp_step_ended(const char *backup_folder, const char *base);
 int darknet_amp_stopped(void);
 
+/* -map of `detector train`; without it all do nothing. begin, before the loop, behind darknet_amp_loop: BASE_map.csv and
+ * BASE_best.weights lie in the backup folder. step: after each step, before its files are saved, so that they are never of a step that was
+ * to be measured and was not. */
+void darknet_amp_map_begin(struct network **nets, int count, const char *data_file, int train_images, const char *backup_folder,
+                           const char *base);
+void darknet_amp_map_step(void);
+void darknet_amp_map_end(void);
+
 /* Reproducible runs (-seed N). seed: what srand gets: N, or time(0) without -seed. rand: Darknet's rand() in code that
  * loader threads run: the C library's own without -seed, else the calling thread's own stream. job: numbers
  * the loading jobs, called by the thread that starts them; begin_job: makes part `part` of `job` the calling
