@@ -15,7 +15,7 @@ typedef struct shape {
     int x_ticks;
 } shape;
 
-static const shape shapes[] = { { "wide", 1000, 340, 62, 74, 10 }, { "narrow", 358, 280, 52, 58, 4 } };
+static const shape shapes[] = { { "wide", 1000, 340, 62, 74, 10 }, { "narrow", 358, 280, 52, 68, 4 } };
 enum { SHAPES = 2, TOP = 12, BOTTOM = 44, LABEL_HEIGHT = 17, STRIP = 22, STRIP_GAP = 18, SCALE_BOTTOM = 196 };
 
 int amp_chart_slot(const char *dtype)
@@ -47,7 +47,8 @@ void amp_chart_legend(FILE *stream, const amp_comparison *c)
     for (int d = 0; d < c->dtype_count; ++d) {
         char class_name[32];
         amp_svg svg = { stream, 44, 14 };
-        fputs("<li><svg viewBox=\"0 0 44 14\" width=\"44\" height=\"14\" aria-hidden=\"true\">", stream);
+        fputs("<li><svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 44 14\" width=\"44\" height=\"14\" "
+              "aria-hidden=\"true\">", stream);
         amp_svg_line(&svg, 1, 7, 43, 7, slot_class(c->dtypes[d], "line", class_name));
         amp_svg_marker(&svg, 22, 7, 5, amp_chart_slot(c->dtypes[d]), slot_class(c->dtypes[d], "mark", class_name));
         fputs("</svg> ", stream);
@@ -161,20 +162,16 @@ static void draw_loss(FILE *stream, const amp_comparison *c, const amp_curves *c
     snprintf(what, sizeof what, "Lines over %zu training steps, one per dtype and seed; their last values are in the table of runs.",
              curves->steps);
     amp_svg svg = amp_svg_begin(stream, id, s->name, s->width, s->height, "Loss over the training steps", what);
-    if (any) {
-        amp_svg_y_axis(&svg, &y, x.from, x.to);
-        draw_steps(&svg, &x, bottom);
-        for (int r = 0; r < c->dtype_count * c->seed_count && c->seed_count > 1; ++r)
-            draw_curve(&svg, &x, &y, &curves->loss, r, 0, room, slot_class(c->runs[r].dtype, "seed", class_name));
-        for (int d = 0; d < c->dtype_count; ++d) {
-            draw_curve(&svg, &x, &y, &curves->middle, d, 0, room, slot_class(c->dtypes[d], "line", class_name));
-            labels[count].dtype = d;
-            count += line_end(&curves->middle, d, &x, &y, &labels[count]);
-        }
-        draw_labels(&svg, c, labels, count, s, bottom);
-    } else {
-        amp_svg_text(&svg, s->width / 2, s->height / 2, AMP_MIDDLE, "label", "no step has a loss that is a number");
+    amp_svg_y_axis(&svg, &y, x.from, x.to);
+    draw_steps(&svg, &x, bottom);
+    for (int r = 0; r < c->dtype_count * c->seed_count && c->seed_count > 1; ++r)
+        draw_curve(&svg, &x, &y, &curves->loss, r, 0, room, slot_class(c->runs[r].dtype, "seed", class_name));
+    for (int d = 0; d < c->dtype_count; ++d) {
+        draw_curve(&svg, &x, &y, &curves->middle, d, 0, room, slot_class(c->dtypes[d], "line", class_name));
+        labels[count].dtype = d;
+        count += line_end(&curves->middle, d, &x, &y, &labels[count]);
     }
+    draw_labels(&svg, c, labels, count, s, bottom);
     amp_svg_end(&svg);
 }
 
@@ -190,8 +187,8 @@ void amp_chart_loss(FILE *stream, const amp_comparison *c, const amp_curves *cur
     if (c->seed_count > 1) snprintf(lines, sizeof lines, " Thin lines are single seeds, the thick one is their median.");
     snprintf(explanation, sizeof explanation, "Of each batch, as Darknet prints it%s.%s%s",
              y.kind == AMP_LOG10 ? "; logarithmic axis" : "", points, lines);
-    amp_chart_head(stream, "chart full", "Loss", explanation);
-    for (int i = 0; i < SHAPES && room && labels; ++i) draw_loss(stream, c, curves, &shapes[i], room, labels);
+    amp_chart_head(stream, "chart full", "Loss", any ? explanation : "No step has a loss that is a number.");
+    for (int i = 0; i < SHAPES && any && room && labels; ++i) draw_loss(stream, c, curves, &shapes[i], room, labels);
     fputs("</figure>\n", stream);
     free(room);
     free(labels);

@@ -12,10 +12,10 @@ static const char *const amp_report_style[] = {
     ".k0{--c:var(--k0)}.k1{--c:var(--k1)}.k2{--c:var(--k2)}.k3{--c:var(--k3)}.k4{--c:var(--k4)}\n",
     /* The page. */
     "*{box-sizing:border-box}html{-webkit-text-size-adjust:100%}\n",
-    "body{margin:0 auto;max-width:1120px;padding:32px 32px 48px;background:var(--page);color:var(--ink);",
+    "body{margin:0 auto;max-width:1144px;padding:32px 32px 48px;background:var(--page);color:var(--ink);",
     "font:16px/1.5 system-ui,-apple-system,\"Segoe UI\",Roboto,\"Noto Sans\",\"DejaVu Sans\",sans-serif;overflow-wrap:anywhere}\n",
     "h1{font-size:30px;line-height:1.2;margin:0 0 4px;letter-spacing:-.01em}h2{font-size:21px;line-height:1.3;margin:44px 0 12px}\n",
-    "h3{font-size:17px;line-height:1.3;margin:0}p{margin:0 0 12px}.soft,figcaption p,.note{color:var(--soft)}.note{font-size:13px;line-height:1.45;margin:8px 0 0}\n",
+    "h3{font-size:17px;line-height:1.3;margin:0}p{margin:0 0 12px}.soft,figcaption p,.note{color:var(--soft)}.date{white-space:nowrap}.note{font-size:13px;line-height:1.45;margin:8px 0 0}\n",
     ".verdict{margin:24px 0 0;padding:18px 22px;background:var(--card);border-left:4px solid var(--k0);border-radius:4px}\n",
     ".verdict h2{margin:0 0 6px;font-size:17px}.verdict ul{margin:0;padding-left:20px}.verdict li+li{margin-top:6px}\n",
     ".warning{margin:20px 0 0;padding:12px 22px;border:1px solid var(--k2);border-left-width:4px;border-radius:4px}\n",
@@ -27,13 +27,14 @@ static const char *const amp_report_style[] = {
     "thead th{border-top:0;background:var(--card);vertical-align:bottom;font-weight:600;line-height:1.3}\n",
     "th:first-child{text-align:left}tbody th{font-weight:600}td.text,th.text{text-align:left}\n",
     "th:first-child,td.failure{padding-left:14px}th:last-child,td:last-child{padding-right:14px}\n",
+    "@media screen{tbody th:first-child,thead th:first-child{position:sticky;left:0}tbody th:first-child{background:var(--page)}}\n",
     "td.failure{text-align:left;white-space:normal;border-top:0;padding-top:0;overflow-wrap:anywhere}\n",
     "td small,th small{display:block;font-size:12px;font-weight:400;color:var(--soft)}\n",
     /* Charts. */
     ".legend{display:flex;flex-wrap:wrap;gap:4px 22px;margin:0 0 8px;padding:0;list-style:none;font-size:15px}\n",
     ".legend li{display:flex;align-items:center;gap:8px}.legend svg{flex:none}\n",
     ".charts{display:grid;grid-template-columns:1fr 1fr;gap:32px 20px}.full{grid-column:1/-1}\n",
-    "figure{margin:0;min-width:0}figcaption p{font-size:14px;line-height:1.4;margin:2px 0 8px}\n",
+    "figure{margin:0;min-width:0;display:flex;flex-direction:column}figure svg{margin-top:auto}figcaption p{font-size:14px;line-height:1.4;margin:2px 0 8px}\n",
     "svg{display:block;max-width:100%;height:auto;overflow:visible}svg.narrow{display:none}\n",
     "svg text{font-size:13px;fill:var(--ink);font-variant-numeric:tabular-nums}svg .tick,svg .name{fill:var(--soft)}\n",
     "svg .label,svg .value{font-weight:600}\n",
@@ -50,7 +51,7 @@ static const char *const amp_report_style[] = {
     "footer{margin-top:44px;padding-top:12px;border-top:1px solid var(--rule);color:var(--soft);font-size:14px}\n",
     /* A phone. */
     "@media screen and (max-width:760px){body{padding:20px 16px 32px}h1{font-size:25px}.charts{grid-template-columns:1fr}\n",
-    "svg.wide{display:none}svg.narrow{display:block;margin:0 auto}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:10px}\n",
+    "svg.wide{display:none}svg.narrow{display:block;margin:auto auto 0}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:10px}\n",
     ".verdict{padding:14px 16px}th,td{padding:7px 9px}}\n",
     /* Paper. */
     "@page{size:A4;margin:14mm}\n",

@@ -94,7 +94,7 @@ static void weights_cell(FILE *stream, double largest, double relative)
 {
     char number[AMP_REPORT_NUMBER], below[AMP_REPORT_NUMBER + 16] = "";
     if (amp_is_number(largest) && amp_is_number(relative))
-        snprintf(below, sizeof below, "relative %s", amp_report_small(relative, number));
+        snprintf(below, sizeof below, "rel. %s", amp_report_small(relative, number));
     cell(stream, amp_report_small(largest, number), below);
 }
 
@@ -132,15 +132,15 @@ void amp_html_dtypes(FILE *stream, const amp_comparison *c)
     }
     heading(stream, "images/s", "with loading");
     heading(stream, "images/s", "without");
-    heading(stream, "peak memory", "MB");
+    heading(stream, "memory", "peak, MB");
     heading(stream, "skipped", "steps");
     heading(stream, "loss", "at the end");
-    heading(stream, "weights", "differ at most");
+    heading(stream, "weights", "differ by");
     fputs("</tr></thead>\n<tbody>\n", stream);
     for (int d = 0; d < c->dtype_count; ++d) dtype_row(stream, c, d);
     end_table(stream, "Spread: largest minus smallest of the seeds. Difference: mean over the seeds of the difference to the "
               "reference's run of the same seed, ± its standard error. ×: times the reference. Weights: the largest |a − b| over all "
-              "weights and seeds; relative: the largest |a − b| / |b| in L2.");
+              "weights and seeds; rel.: the largest |a − b| / |b| in L2.");
 }
 
 /* ---- a row per run ---- */
@@ -182,8 +182,8 @@ void amp_html_runs(FILE *stream, const amp_comparison *c)
     for (int i = 0; i < 2; ++i) heading(stream, amp_score_name(c, i), NULL);
     heading(stream, "images/s", "with loading");
     heading(stream, "images/s", "without");
-    heading(stream, "peak memory", "MB");
-    heading(stream, "weights", "differ at most");
+    heading(stream, "memory", "peak, MB");
+    heading(stream, "weights", "differ by");
     fputs("</tr></thead>\n<tbody>\n", stream);
     for (int r = 0; r < c->dtype_count * c->seed_count; ++r) run_row(stream, c, &c->runs[r]);
     end_table(stream, "Images per second and peak memory: medians over the run's steps, without their first tenth.");

@@ -139,8 +139,9 @@ const char *amp_axis_label(const amp_axis *axis, double tick, char text[32])
 amp_svg amp_svg_begin(FILE *stream, const char *id, const char *class_name, double width, double height, const char *title,
                       const char *what)
 {
-    fprintf(stream, "<svg class=\"%s\" viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" role=\"img\" "
-            "aria-labelledby=\"%s-t %s-d\">\n<title id=\"%s-t\">", class_name, width, height, width, height, id, id, id);
+    fprintf(stream, "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"%s\" class=\"%s\" viewBox=\"0 0 %g %g\" width=\"%g\" "
+            "height=\"%g\" role=\"img\" aria-labelledby=\"%s-t %s-d\">\n<title id=\"%s-t\">", id, class_name, width, height, width,
+            height, id, id, id);
     amp_html_text(stream, title);
     fprintf(stream, "</title><desc id=\"%s-d\">", id);
     amp_html_text(stream, what);
