@@ -123,6 +123,22 @@ printf '%s\n' 'classes = 2' 'valid = colours.txt' 'labels = colours' > colour.da
 valid colour.data colour.cfg colour.weights
 expect out 'label = red, top-1 = 100.00 % (8 of 8)' 'label = green, top-1 = 100.00 % (16 of 16)' 'top-5 accuracy = 1.000000'
 
+# A detector sees the whole image, sides and all: its objectness is 26 times the strongest red, less 20.
+{
+    printf '\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00'
+    head -c 8 /dev/zero
+    printf "$zero$zero$zero$zero\x00\x00\xa0\xc1$six"
+    head -c 48 /dev/zero
+    printf '\x00\x00\xd0\x41'
+    head -c 20 /dev/zero
+} > red.weights
+stripes sides "$(printf '\376!!')" '!z!'
+echo '0 0.5 0.5 0.5 0.5' > labels/sides.txt
+echo images/sides.jpg > sides.txt
+echo 'valid = sides.txt' > sides.data
+valid sides.data box.cfg red.weights
+expect out '1 images, 1 objects, 1 detections'
+
 # Images that cannot be read are named, counted and left out.
 echo 'no image' > images/bee_2.jpg
 { cat kinds.txt; echo images/bee_2.jpg; echo images/ant_9.jpg; } > holes.txt
