@@ -92,7 +92,8 @@ amp_status amp_compare_probe(const amp_compare *, amp_error *);
 typedef struct amp_progress amp_progress;
 /* A line per run on stderr: rewritten in place on a terminal, else now and then a new one. NULL without memory, which is fine. */
 amp_progress *amp_progress_begin(const amp_compare *, amp_run **runs, int count);
-void amp_progress_step(amp_progress *, int run);
+/* A run has made a step, or several. */
+void amp_progress_step(amp_progress *);
 void amp_progress_end(amp_progress *);
 
 /* ---- compare_statistics.c ---- */

@@ -16,6 +16,7 @@ struct amp_progress {
     amp_run **runs;
     int count, terminal, drawn;
     double began, last;
+    long steps;
     size_t *before; /* rows that were there when it began */
 };
 
@@ -99,16 +100,16 @@ static void draw(amp_progress *p)
     p->last = now();
 }
 
-void amp_progress_step(amp_progress *p, int run)
+void amp_progress_step(amp_progress *p)
 {
-    (void)run;
+    if (p) ++p->steps;
     if (p && now() - p->last >= (p->terminal ? TERMINAL_SECONDS : LOG_SECONDS)) draw(p);
 }
 
 void amp_progress_end(amp_progress *p)
 {
     if (!p) return;
-    draw(p);
+    if (p->steps) draw(p);
     free(p->before);
     free(p);
 }

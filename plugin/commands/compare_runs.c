@@ -277,6 +277,6 @@ void amp_last_words(const char *log, char *words, size_t size)
     for (char *next, *line = text; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;
-        if (!says_nothing(line)) snprintf(words, size, "%s", line);
+        if (!says_nothing(line)) snprintf(words, size, "%s", strncmp(line, "amp: ", 5) ? line : line + 5);
     }
 }

@@ -68,7 +68,7 @@ static amp_status take_line(void *context, int k, const char *line, amp_error *e
     AMP_TRY(amp_run_add_row(t->run, &row, error));
     ++t->steps;
     ++all->compare->steps_seen;
-    amp_progress_step(all->progress, k);
+    amp_progress_step(all->progress);
     return AMP_OK;
 }
 

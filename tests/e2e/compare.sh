@@ -222,6 +222,9 @@ bad_input_is_one_line_and_leaves_nothing() {
     edit badkey '$a[amp]\ngrowth_factor=-3'
     edit broken 's/^filters=21/filters=20/'
     edit middle '/^\[upsample\]/,$d'
+    edit middle_yolo 's/^filters=16/filters=24/'
+    echo "$PWD/tiny.data" > unreadable.txt
+    sed 's/^train=.*/train=unreadable.txt/' tiny.data > unreadable.data
     { cat tiny.cfg; printf '[detection]\nclasses=2\n'; } > yolo1.cfg
     refused 'nowhere.data' nowhere.data tiny.cfg
     refused 'train' notrain.data tiny.cfg
@@ -244,8 +247,12 @@ bad_input_is_one_line_and_leaves_nothing() {
     refused 'no such option' tiny.data tiny.cfg -seedz 3
     refused 'missing' tiny.data
     ONEDNN_MAX_CPU_ISA=SSE41 refused 'bf16: this machine cannot run it' tiny.data tiny.cfg -iters 5
-    # What only a training finds: of Darknet's own checks.
+    # What only a training finds: it says so before its first step.
     refused '.' tiny.data broken.cfg -iters 5
+    printf 'no weights at all' > text.weights
+    refused 'text.weights' tiny.data tiny.cfg text.weights -iters 5
+    refused 'plain_final.weights.*another network' tiny.data middle_yolo.cfg backup/plain_final.weights -iters 5
+    refused 'images of the training list can be read' unreadable.data tiny.cfg -iters 5
 }
 
 bad_folders_are_one_line() {
