@@ -68,6 +68,8 @@ amp_status amp_run_prepare(const amp_compare *, amp_run *, int *resumed, amp_err
 amp_status amp_run_keep(const amp_compare *, const amp_run *, amp_error *);
 /* Its steps, from the file that its training wrote. None is no error. */
 amp_status amp_run_read_steps(const amp_compare *, amp_run *, amp_error *);
+/* Whether they are all of its iterations. */
+int amp_run_is_over(const amp_compare *, const amp_run *);
 amp_status amp_run_add_row(amp_run *, const amp_log_row *, amp_error *);
 /* The line of a log that says why its program ended. */
 void amp_last_words(const char *log, char *words, size_t size);

@@ -201,7 +201,6 @@ static void name_itself(amp_comparison *c)
 amp_status amp_compare_look(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
-    AMP_TRY(amp_machine_read(&compare->hardware, error));
     AMP_TRY(look_at_dtypes(compare, error));
     AMP_TRY(look_at_cfg(c, error));
     AMP_TRY(look_at_data(c, error));

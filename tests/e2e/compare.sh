@@ -87,6 +87,21 @@ more_of_the_same_keeps_what_is_there() {
     ! grep -q 'validating' err || fail "$name: validated again"
 }
 
+validation_alone_is_repeated() {
+    name='validation failed'
+    local before
+    mv images/3.jpg images/4.jpg .
+    sed 's/^valid=.*/valid=two.txt/' tiny.data > two.data
+    grep '/[34].jpg' train.txt > two.txt
+    compare 1 two.data tiny.cfg -dtypes bf16 -seed 3 -iters $iterations -report unseen
+    tail -n 1 err | grep -q 'trainings failed; bf16, seed 3: ' || fail "$name: $(tail -n 1 err)"
+    before=$(stat -c %i unseen/runs/bf16-seed3/backup/tiny_final.weights)
+    mv 3.jpg 4.jpg images/
+    compare 0 two.data tiny.cfg -dtypes bf16 -seed 3 -iters $iterations -report unseen
+    [ "$(stat -c %i unseen/runs/bf16-seed3/backup/tiny_final.weights)" = $before ] || fail "$name: trained again"
+    grep -q '^state done' unseen/runs/bf16-seed3/result.txt || fail "$name: $(cat unseen/runs/bf16-seed3/result.txt)"
+}
+
 one_after_the_other_trains_the_same() {
     name='-sequential'
     compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -seeds 1 -iters $iterations -report sequence -sequential
@@ -246,7 +261,7 @@ bad_input_is_one_line_and_leaves_nothing() {
     refused '-iters' tiny.data tiny.cfg -iters none
     refused 'no such option' tiny.data tiny.cfg -seedz 3
     refused 'missing' tiny.data
-    ONEDNN_MAX_CPU_ISA=SSE41 refused 'bf16: this machine cannot run it' tiny.data tiny.cfg -iters 5
+    ONEDNN_MAX_CPU_ISA=SSE41 refused 'bf16: this machine cannot run it' tiny.data tiny.cfg -dtypes fp32,bf16 -iters 5
     # What only a training finds: it says so before its first step.
     refused '.' tiny.data broken.cfg -iters 5
     printf 'no weights at all' > text.weights
@@ -303,6 +318,7 @@ other_settings_are_one_line_that_names_them() {
 a_detector
 more_of_the_same_keeps_what_is_there
 one_after_the_other_trains_the_same
+validation_alone_is_repeated
 other_settings_are_one_line_that_names_them
 a_classifier
 a_dtype_that_fails_leaves_the_others
