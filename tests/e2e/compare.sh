@@ -47,7 +47,7 @@ trainings_are_those_of_their_commands() { # <report> <run...>
         rm -rf hand
         mkdir hand
         cp -r $report hand/
-        (cd hand && rm -r $report/runs/$run/backup/* $report/runs/$run/steps.csv && cp -r ../*.txt ../*.names ../images ../labels ../pictures . &&
+        (cd hand && rm -r $report/runs/$run/backup/* $report/runs/$run/steps.csv && cp -r ../backup ../*.txt ../*.names ../images ../labels ../pictures . &&
             PATH=$(dirname "$DARKNET"):$PATH && bash -e $report/runs/$run/command.txt > hand.out 2>&1) || fail "$name: $(tail -n 3 hand/hand.out)"
         same_runs hand/$report $report $run
         [ $(wc -l < $report/runs/$run/command.txt) = 2 ] || fail "$name: $(cat $report/runs/$run/command.txt)"
@@ -58,6 +58,8 @@ a_detector() {
     name='a detector'
     compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -seeds 2 -iters $iterations -report two
     check_report two
+    all_begin_alike two 1 fp32 bf16
+    all_begin_alike two 2 fp32 bf16
     trainings_are_those_of_their_commands two fp32-seed1 bf16-seed1 fp32-seed2 bf16-seed2
     # and of the command without what compare adds
     sed "s/^max_batches=.*/max_batches=$iterations/" tiny.cfg > plain.cfg
@@ -71,6 +73,28 @@ a_detector() {
     mine=$(sed -n 's/^score mAP@0.5 //p' two/runs/fp32-seed1/result.txt)
     awk -v a="$mine" -v b="$(sed -n 's/.*(mAP@0.50) = \([0-9.]*\),.*/\1/p' map.out)" 'BEGIN { d = a - b; exit !(d * d < 1e-12) }' ||
         fail "$name: its mAP is $mine, that of detector map $(grep mAP@0.50 map.out)"
+}
+
+# Same weights, same images: the first loss is the same but for rounding.
+all_begin_alike() { # all_begin_alike <report> <seed> <dtype...>
+    local report=$1 seed=$2 first loss dtype
+    shift 2
+    first=$(sed -n 2p $report/runs/$1-seed$seed/steps.csv | cut -d, -f2)
+    for dtype; do
+        loss=$(sed -n 2p $report/runs/$dtype-seed$seed/steps.csv | cut -d, -f2)
+        awk -v a="$first" -v b="$loss" 'BEGIN { d = (a - b) / a; exit !(d * d < .02 ^ 2) }' || fail "$name: first losses $first and $loss ($dtype)"
+    done
+}
+
+# Weights that were trained on: their counter and their sidecar are no part of what begins here.
+from_weights_that_were_trained() {
+    name='from trained weights'
+    compare 0 tiny.data tiny.cfg backup/plain_final.weights -dtypes stock,fp32,bf16 -seeds 1 -iters $iterations -report from
+    for dtype in stock fp32 bf16; do
+        [ "$(wc -l < from/runs/$dtype-seed1/steps.csv)" = $((iterations + 1)) ] || fail "$name: $dtype did not train $iterations steps"
+    done
+    all_begin_alike from 1 stock fp32 bf16
+    trainings_are_those_of_their_commands from bf16-seed1 stock-seed1
 }
 
 more_of_the_same_keeps_what_is_there() {
@@ -316,6 +340,7 @@ other_settings_are_one_line_that_names_them() {
 }
 
 a_detector
+from_weights_that_were_trained
 more_of_the_same_keeps_what_is_there
 one_after_the_other_trains_the_same
 validation_alone_is_repeated
