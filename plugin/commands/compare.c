@@ -35,7 +35,8 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
         { 0 } };
     *r = (request){ 0 };
     AMP_TRY(amp_arguments_read("amp compare", argc - 3, argv + 3, arguments, error));
-    if (r->seed && r->seeds) return amp_fail(error, AMP_BAD_CONFIG, "-seeds K takes the seeds 1 to K, -seed A,B,C those: give one of them");
+    if (r->seed && r->seeds)
+        return amp_fail(error, AMP_BAD_CONFIG, "-seeds K takes the seeds 1 to K, -seed A,B,C those: give one of them");
     if (!r->seeds) r->seeds = 3;
     return AMP_OK;
 }
@@ -187,8 +188,10 @@ static amp_status add_up(amp_compare *compare, amp_error *error)
     AMP_TRY(amp_compare_summarize(c, error));
     for (int d = 0; d < c->dtype_count; ++d) {
         notes[d] = NULL;
-        for (int k = 0; k < AMP_MACHINE_DTYPES; ++k)
-            if (!strcmp(c->dtypes[d], amp_dtype_name((amp_dtype)k)) && compare->hardware.note[k][0]) notes[d] = compare->hardware.note[k];
+        for (int k = 0; k < AMP_MACHINE_DTYPES; ++k) {
+            const char *note = compare->hardware.note[k];
+            if (!strcmp(c->dtypes[d], amp_dtype_name((amp_dtype)k)) && note[0]) notes[d] = note;
+        }
     }
     return amp_compare_verdict(c, notes, error);
 }

@@ -53,7 +53,8 @@ void amp_run_statistics(amp_run *run, int images)
     for (size_t i = 0; i < run->count; ++i) {
         const amp_log_row *row = &run->rows[i];
         run->skipped += row->found_inf != 0;
-        if (amp_is_number(row->peak_memory_mb) && !(row->peak_memory_mb <= run->peak_memory_mb)) run->peak_memory_mb = row->peak_memory_mb;
+        if (amp_is_number(row->peak_memory_mb) && !(row->peak_memory_mb <= run->peak_memory_mb))
+            run->peak_memory_mb = row->peak_memory_mb;
     }
 }
 
