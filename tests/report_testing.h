@@ -272,7 +272,7 @@ static inline made *extreme(void)
         m->runs[r].skipped = 100;
         m->runs[r].images_per_second = 1234567;
         m->runs[r].compute_images_per_second = 12345678;
-        m->runs[r].peak_memory_mb = 80123;
+        m->runs[r].peak_memory_mb = 142336;
     }
     for (int d = 0; d < 3; ++d) summarize(m, d);
     return m;

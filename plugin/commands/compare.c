@@ -33,9 +33,10 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
         { .name = "-sequential", .flag = &r->sequential },
         { .name = "-probe", .flag = &r->probe },
         { 0 } };
-    *r = (request){ .dtypes = "fp32,bf16,fp16" };
+    *r = (request){ 0 };
     AMP_TRY(amp_arguments_read("amp compare", argc - 3, argv + 3, arguments, error));
-    if (r->seed && r->seeds) return amp_fail(error, AMP_BAD_CONFIG, "-seeds K takes the seeds 1 to K, -seed A,B,C those: give one of them");
+    if (r->seed && r->seeds)
+        return amp_fail(error, AMP_BAD_CONFIG, "-seeds K takes the seeds 1 to K, -seed A,B,C those: give one of them");
     if (!r->seeds) r->seeds = 3;
     return AMP_OK;
 }
@@ -78,12 +79,20 @@ static char *folder_of(const request *r)
     return folder;
 }
 
+/* fp32 and the halves that the machine has. Stock Darknet's own loops take many times as long: only if it is asked for. */
+static const char *usual_dtypes(const amp_machine *machine)
+{
+    static const char *const lists[2][2] = { { "fp32", "fp32,fp16" }, { "fp32,bf16", "fp32,bf16,fp16" } };
+    return lists[machine->support[AMP_BF16] != AMP_SUPPORT_NONE][machine->support[AMP_FP16] != AMP_SUPPORT_NONE];
+}
+
 static amp_status take_request(const request *r, amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
+    AMP_TRY(amp_machine_read(&compare->hardware, error));
     compare->sequential = r->sequential;
     compare->probe = r->probe;
-    AMP_TRY(amp_text_list_split("-dtypes", r->dtypes, &compare->dtypes, error));
+    AMP_TRY(amp_text_list_split("-dtypes", r->dtypes ? r->dtypes : usual_dtypes(&compare->hardware), &compare->dtypes, error));
     c->dtypes = (const char **)compare->dtypes.part;
     c->dtype_count = compare->dtypes.count;
     c->reference = reference_of(c);
@@ -179,8 +188,10 @@ static amp_status add_up(amp_compare *compare, amp_error *error)
     AMP_TRY(amp_compare_summarize(c, error));
     for (int d = 0; d < c->dtype_count; ++d) {
         notes[d] = NULL;
-        for (int k = 0; k < AMP_MACHINE_DTYPES; ++k)
-            if (!strcmp(c->dtypes[d], amp_dtype_name((amp_dtype)k)) && compare->hardware.note[k][0]) notes[d] = compare->hardware.note[k];
+        for (int k = 0; k < AMP_MACHINE_DTYPES; ++k) {
+            const char *note = compare->hardware.note[k];
+            if (!strcmp(c->dtypes[d], amp_dtype_name((amp_dtype)k)) && note[0]) notes[d] = note;
+        }
     }
     return amp_compare_verdict(c, notes, error);
 }
@@ -233,13 +244,13 @@ static void ask_to_stop(int signal)
     stop = 1;
 }
 
-/* The second one ends this program at once, and the trainings with it. */
+/* The second one ends this program at once, and the trainings with it. What was ignored from the start stays so (nohup). */
 static void watch_signals(void)
 {
-    struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND };
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND }, before;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i)
+        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL);
 }
 
 /* ---- the verb ---- */
@@ -270,6 +281,7 @@ static amp_status compare_all(amp_compare *compare, amp_error *error)
     }
     compare->result.interrupted = stop != 0;
     AMP_TRY(report(compare, error));
+    if (compare->probe && !stop) AMP_TRY(amp_compare_probe(compare, error));
     return stop ? AMP_OK : name_failures(compare, error);
 }
 

@@ -1,6 +1,7 @@
 /* `darknet amp compare`, between its files. compare.c reads the command line and leads through it; compare_input.c looks at what
- * it was given; compare_folder.c and compare_runs.c keep the files; compare_train.c and compare_validate.c start the programs that do the work, and
- * compare_progress.c tells how far they are; compare_statistics.c and compare_verdict.c make numbers and sentences of it. */
+ * it was given; compare_folder.c and compare_runs.c keep the files; compare_train.c and compare_validate.c start the programs that
+ * do the work, and compare_progress.c tells how far they are; compare_statistics.c and compare_verdict.c make numbers and
+ * sentences of it. */
 #ifndef AMP_COMMANDS_COMPARE_H
 #define AMP_COMMANDS_COMPARE_H
 
@@ -67,6 +68,8 @@ amp_status amp_run_prepare(const amp_compare *, amp_run *, int *resumed, amp_err
 amp_status amp_run_keep(const amp_compare *, const amp_run *, amp_error *);
 /* Its steps, from the file that its training wrote. None is no error. */
 amp_status amp_run_read_steps(const amp_compare *, amp_run *, amp_error *);
+/* Whether they are all of its iterations. */
+int amp_run_is_over(const amp_compare *, const amp_run *);
 amp_status amp_run_add_row(amp_run *, const amp_log_row *, amp_error *);
 /* The line of a log that says why its program ended. */
 void amp_last_words(const char *log, char *words, size_t size);
@@ -81,12 +84,18 @@ amp_status amp_compare_train(amp_compare *, amp_run **runs, int count, amp_error
 /* Scores of a trained run. */
 amp_status amp_compare_validate(amp_compare *, amp_run *, amp_error *);
 
+/* ---- compare_probe.c ---- */
+
+/* The numerics probe on what was trained: printed, and DIR/probe.json. */
+amp_status amp_compare_probe(const amp_compare *, amp_error *);
+
 /* ---- compare_progress.c ---- */
 
 typedef struct amp_progress amp_progress;
 /* A line per run on stderr: rewritten in place on a terminal, else now and then a new one. NULL without memory, which is fine. */
 amp_progress *amp_progress_begin(const amp_compare *, amp_run **runs, int count);
-void amp_progress_step(amp_progress *, int run);
+/* A run has made a step, or several. */
+void amp_progress_step(amp_progress *);
 void amp_progress_end(amp_progress *);
 
 /* ---- compare_statistics.c ---- */

@@ -35,8 +35,8 @@ static amp_status check_name(const amp_compare *compare, amp_error *error)
     if (strpbrk(compare->folder, " \t\r\n"))
         return amp_fail(error, AMP_BAD_CONFIG, "-report %s: Darknet cannot find a folder with a blank in its name", compare->folder);
     if (length > DARKNETS_ROOM)
-        return amp_fail(error, AMP_BAD_CONFIG, "-report %.80s...: Darknet has room for %d bytes of a name, and %zu would be needed; take a "
-                        "shorter one, or one relative to the current folder", compare->folder, DARKNETS_ROOM, length);
+        return amp_fail(error, AMP_BAD_CONFIG, "-report %.80s...: Darknet has room for %d bytes of a name, and %zu would be "
+                        "needed; take a shorter one, or one relative to the current folder", compare->folder, DARKNETS_ROOM, length);
     return AMP_OK;
 }
 
@@ -81,8 +81,8 @@ static amp_status refuse_setting(int k, const char *before, const char *now, con
     char which[2 * SETTING_TEXT];
     if (k < 5) snprintf(which, sizeof which, "%s", files[k]);
     else snprintf(which, sizeof which, "%.*s there, %.*s now", 250, before[0] ? before : "none", 250, now);
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: the comparison in this folder was made with other settings: %s changed (%s); take another "
-                    "folder with -report, or remove this one", compare->folder, whats[k], which);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: the comparison in this folder was made with other settings: %s changed (%s); "
+                    "take another folder with -report, or remove this one", compare->folder, whats[k], which);
 }
 
 /* Whether the file says the same. A name that it lacks differs. */
@@ -126,7 +126,8 @@ static amp_status lock_folder(amp_compare *compare, amp_error *error)
     compare->lock = open(compare->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (compare->lock < 0) return amp_fail(error, AMP_IO_FAILED, "%s: cannot use the folder: %s", compare->folder, strerror(errno));
     if (!flock(compare->lock, LOCK_EX | LOCK_NB)) return AMP_OK;
-    if (errno == EWOULDBLOCK) return amp_fail(error, AMP_IO_FAILED, "%s: another comparison is at work in this folder", compare->folder);
+    if (errno == EWOULDBLOCK)
+        return amp_fail(error, AMP_IO_FAILED, "%s: another comparison is at work in this folder", compare->folder);
     return AMP_OK; /* a file system without locks */
 }
 
@@ -136,8 +137,8 @@ static amp_status begin_folder(amp_compare *compare, const char *file, const set
     name_in(compare, "runs", runs);
     AMP_TRY(make_folder(runs, &compare->made_runs, error));
     if (!compare->made_runs)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: it is there already, and %s is not, which would say of what; take another folder with "
-                        "-report, or remove it", runs, file);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: it is there already, and %s is not, which would say of what; take another "
+                        "folder with -report, or remove it", runs, file);
     return write_settings(file, now, error);
 }
 

@@ -60,7 +60,8 @@ static amp_status look_at_end(amp_comparison *c, amp_error *error)
                     "classifiers that end in [softmax], [cost] or [logistic]", c->cfg, end.section[0] ? end.section : "no section");
 }
 
-static amp_status whole_number(const char *cfg, const char *key, double fallback, double least, double most, double *value, amp_error *error)
+static amp_status whole_number(const char *cfg, const char *key, double fallback, double least, double most, double *value,
+                               amp_error *error)
 {
     AMP_TRY(amp_cfg_number(cfg, key, fallback, value, error));
     if (*value >= least && *value <= most && *value == floor(*value)) return AMP_OK;
@@ -151,9 +152,11 @@ static amp_status look_at_dtypes(amp_compare *compare, amp_error *error)
         if (!strcmp(c->dtypes[d], "stock")) continue;
         while (k < AMP_MACHINE_DTYPES && strcmp(c->dtypes[d], amp_dtype_name((amp_dtype)k))) ++k;
         if (k == AMP_MACHINE_DTYPES)
-            return amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is none of that name; known: stock, fp32, bf16, fp16", c->dtypes[d]);
+            return amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is none of that name; known: stock, fp32, bf16, fp16",
+                            c->dtypes[d]);
         if (compare->hardware.support[k] == AMP_SUPPORT_NONE)
-            return amp_fail(error, AMP_UNSUPPORTED, "-dtypes %s: this machine cannot run it: %s", c->dtypes[d], compare->hardware.note[k]);
+            return amp_fail(error, AMP_UNSUPPORTED, "-dtypes %s: this machine cannot run it: %s", c->dtypes[d],
+                            compare->hardware.note[k]);
     }
     return AMP_OK;
 }
@@ -201,7 +204,6 @@ static void name_itself(amp_comparison *c)
 amp_status amp_compare_look(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
-    AMP_TRY(amp_machine_read(&compare->hardware, error));
     AMP_TRY(look_at_dtypes(compare, error));
     AMP_TRY(look_at_cfg(c, error));
     AMP_TRY(look_at_data(c, error));

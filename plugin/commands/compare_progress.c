@@ -16,6 +16,7 @@ struct amp_progress {
     amp_run **runs;
     int count, terminal, drawn;
     double began, last;
+    long steps;
     size_t *before; /* rows that were there when it began */
 };
 
@@ -69,15 +70,16 @@ static void describe(const amp_progress *p, int k, char text[LINE_TEXT])
     char eta[32];
     long all = p->compare->result.iterations;
     if (!run->count) {
-        snprintf(text, LINE_TEXT, "%-5s seed %u  starting%s", run->dtype, run->seed, ends[run->state]);
+        snprintf(text, LINE_TEXT, "%-5s seed %u  waiting%s", run->dtype, run->seed, ends[run->state]);
         return;
     }
     const amp_log_row *row = &run->rows[run->count - 1];
     long skips = 0;
     for (size_t i = 0; i < run->count; ++i) skips += run->rows[i].found_inf != 0;
     remaining(p, k, all - row->iteration, eta);
-    snprintf(text, LINE_TEXT, "%-5s seed %u  %ld/%ld  loss %.4g  scale %g  skipped %ld  %.1f images/s%s%s", run->dtype, run->seed,
-             row->iteration, all, (double)row->avg_loss, (double)row->scale, skips, recent_rate(run), eta, ends[run->state]);
+    double rate = recent_rate(run);
+    snprintf(text, LINE_TEXT, "%-5s seed %u  %ld/%ld  loss %.4g  scale %g  skipped %ld  %.*f images/s%s%s", run->dtype, run->seed,
+             row->iteration, all, (double)row->avg_loss, (double)row->scale, skips, rate < 100, rate, eta, ends[run->state]);
 }
 
 static int terminal_columns(void)
@@ -99,16 +101,16 @@ static void draw(amp_progress *p)
     p->last = now();
 }
 
-void amp_progress_step(amp_progress *p, int run)
+void amp_progress_step(amp_progress *p)
 {
-    (void)run;
+    if (p) ++p->steps;
     if (p && now() - p->last >= (p->terminal ? TERMINAL_SECONDS : LOG_SECONDS)) draw(p);
 }
 
 void amp_progress_end(amp_progress *p)
 {
     if (!p) return;
-    draw(p);
+    if (p->steps) draw(p);
     free(p->before);
     free(p);
 }

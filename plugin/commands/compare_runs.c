@@ -53,6 +53,11 @@ amp_status amp_run_add_row(amp_run *run, const amp_log_row *row, amp_error *erro
     return AMP_OK;
 }
 
+int amp_run_is_over(const amp_compare *compare, const amp_run *run)
+{
+    return run->count && run->rows[run->count - 1].iteration >= compare->result.iterations;
+}
+
 amp_status amp_run_read_steps(const amp_compare *compare, amp_run *run, amp_error *error)
 {
     amp_run_files files;
@@ -132,8 +137,9 @@ static amp_status read_run(const amp_compare *compare, amp_run *run, amp_error *
     amp_status status = amp_lines_read(files.result, "what has come of a training", &lines, error);
     if (status == AMP_OK) read_result(compare, &lines, run);
     amp_lines_free(&lines);
-    int trained = run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE;
-    if (trained && access(files.weights, R_OK)) run->state = run->count ? AMP_RUN_TRAINING : AMP_RUN_WAITING;
+    int trained = run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE, there = !access(files.weights, R_OK);
+    if (trained && !there) run->state = run->count ? AMP_RUN_TRAINING : AMP_RUN_WAITING;
+    if (run->state == AMP_RUN_FAILED && there && amp_run_is_over(compare, run)) run->state = AMP_RUN_TRAINED; /* validation failed */
     return status;
 }
 
@@ -277,6 +283,6 @@ void amp_last_words(const char *log, char *words, size_t size)
     for (char *next, *line = text; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;
-        if (!says_nothing(line)) snprintf(words, size, "%s", line);
+        if (!says_nothing(line)) snprintf(words, size, "%s", strncmp(line, "amp: ", 5) ? line : line + 5);
     }
 }

@@ -53,7 +53,8 @@ void amp_run_statistics(amp_run *run, int images)
     for (size_t i = 0; i < run->count; ++i) {
         const amp_log_row *row = &run->rows[i];
         run->skipped += row->found_inf != 0;
-        if (amp_is_number(row->peak_memory_mb) && !(row->peak_memory_mb <= run->peak_memory_mb)) run->peak_memory_mb = row->peak_memory_mb;
+        if (amp_is_number(row->peak_memory_mb) && !(row->peak_memory_mb <= run->peak_memory_mb))
+            run->peak_memory_mb = row->peak_memory_mb;
     }
 }
 
@@ -98,7 +99,7 @@ void amp_weights_difference(const char *weights, const char *reference, double *
     FILE *a = open_weights(weights), *b = open_weights(reference);
     double difference, size;
     *relative = NAN;
-    if (a && b && compare_weights(a, b, largest, &difference, &size)) *relative = difference > 0 ? sqrt(difference / size) : 0;
+    if (a && b && compare_weights(a, b, largest, &difference, &size)) *relative = difference <= 0 ? 0 : sqrt(difference / size);
     else *largest = NAN;
     if (a) fclose(a);
     if (b) fclose(b);

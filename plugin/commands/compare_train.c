@@ -68,15 +68,13 @@ static amp_status take_line(void *context, int k, const char *line, amp_error *e
     AMP_TRY(amp_run_add_row(t->run, &row, error));
     ++t->steps;
     ++all->compare->steps_seen;
-    amp_progress_step(all->progress, k);
+    amp_progress_step(all->progress);
     return AMP_OK;
 }
 
 static int has_ended_well(const amp_compare *compare, const trainee *t, const amp_turns_end *end)
 {
-    const amp_run *run = t->run;
-    return end->exited && end->status == 0 && run->count && run->rows[run->count - 1].iteration >= compare->result.iterations
-        && !access(t->files.weights, R_OK);
+    return end->exited && end->status == 0 && amp_run_is_over(compare, t->run) && !access(t->files.weights, R_OK);
 }
 
 static void say_why(trainee *t, const amp_turns_end *end)

@@ -42,7 +42,8 @@ amp_status amp_compare_validate(amp_compare *compare, amp_run *run, amp_error *e
     } else if (!*compare->stop) {
         run->state = AMP_RUN_FAILED;
         amp_last_words(files.valid_log, run->failure, sizeof run->failure);
-        if (!run->failure[0]) snprintf(run->failure, sizeof run->failure, "validation ended without scores; see %.400s", files.valid_log);
+        if (!run->failure[0])
+            snprintf(run->failure, sizeof run->failure, "validation ended without scores; see %.400s", files.valid_log);
     }
     return amp_run_keep(compare, run, error);
 }

@@ -69,7 +69,8 @@ static const char *points_text(double points, char text[32])
 }
 
 /* What `count` seeds tell of a mean difference of this many points, between low and high with 95 %. */
-static void judge(char *text, size_t size, int count, double difference, double low, double high, double allowed, const char *reference)
+static void judge(char *text, size_t size, int count, double difference, double low, double high, double allowed,
+                  const char *reference)
 {
     char points[32];
     points_text(allowed, points);
@@ -97,8 +98,8 @@ static amp_status judge_accuracy(amp_comparison *c, int d, amp_error *error)
     if (!count) return say(c, error, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype, name, s->dtype, reference);
     double difference = s->score_difference[0], chance = chance_of(c);
     if (score <= chance && other <= chance)
-        return say(c, error, "%s: %s %.2f %% against %.2f %% in %s: neither has learnt enough to compare; train longer.", s->dtype, name, score,
-                   other, reference);
+        return say(c, error, "%s: %s %.2f %% against %.2f %% in %s: neither has learnt enough to compare; train longer.", s->dtype,
+                   name, score, other, reference);
     if (count == 1)
         return say(c, error, "%s: %s %.2f %% against %.2f %% in %s (%+.2f points; the threshold is %s). One seed cannot tell "
                    "whether that is precision or chance: take -seeds 3 or more.", s->dtype, name, score, other, reference, difference,
@@ -163,8 +164,8 @@ static amp_status tell_skips(amp_comparison *c, int d, amp_error *error)
 {
     const amp_dtype_summary *s = &c->summaries[d];
     if (!s->skipped.count || !(s->skipped.mean > 0)) return AMP_OK;
-    return say(c, error, "%s: %.1f steps of a training were skipped on average, for gradients that were inf or NaN; a skipped step changes "
-               "nothing and is not counted.", s->dtype, s->skipped.mean);
+    return say(c, error, "%s: %.1f steps of a training were skipped on average, for gradients that were inf or NaN; a skipped step "
+               "changes nothing and is not counted.", s->dtype, s->skipped.mean);
 }
 
 static amp_status judge_dtype(amp_comparison *c, int d, const char *note, amp_error *error)

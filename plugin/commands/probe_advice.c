@@ -14,6 +14,8 @@ typedef enum reason {
     FINE, NOT_FINITE, OUTPUT_OVERFLOWS, SUMS_OVERFLOW, OUTPUT_VANISHES, SUMS_VANISH, DELTA_OVERFLOWS, DELTA_VANISHES
 } reason;
 
+enum { LEAST_SCALE = -14, USUAL_SCALE = 16, MOST_SCALE = 126 }; /* a dynamic scale's, unless the .cfg has others: scaler.h */
+
 typedef struct advisor {
     amp_probe_result *r;
     int count;
@@ -128,8 +130,8 @@ static int misfits(const advisor *a, int scale)
     return count;
 }
 
-/* No scale suits all: the one that suits the most layers, among those at which some layer is about to overflow; a dynamic scale
- * settles at such a one. */
+/* No scale suits all: the one that suits the most layers, among those at which some layer is about to overflow, as a dynamic scale
+ * settles at such a one; of several, the nearest to where it starts. */
 static int best_scale(const advisor *a)
 {
     int best = INT_MAX, fewest = INT_MAX;
@@ -137,7 +139,7 @@ static int best_scale(const advisor *a)
         int scale = scales_of(a, i).most;
         if (a->reasons[i] != FINE || scale == INT_MAX) continue;
         int count = misfits(a, scale);
-        if (count < fewest || (count == fewest && scale > best)) best = scale, fewest = count;
+        if (count < fewest || (count == fewest && abs(scale - USUAL_SCALE) < abs(best - USUAL_SCALE))) best = scale, fewest = count;
     }
     return best;
 }
@@ -220,13 +222,15 @@ static amp_lost worst_of_deltas(const amp_layer_numerics *n, int over, float sca
     return (over ? inner.overflow > delta.overflow : inner.error > delta.error) ? inner : delta;
 }
 
-/* "31.2 % of its deltas become 0 and 4.0 % are subnormal in fp16": what is too small. */
+/* "31.2 % of its deltas become 0 and 4.0 % subnormal in fp16": what is too small. */
 static void too_small(amp_lost lost, const char *what, char text[200])
 {
     char zero[48], subnormal[48];
     share_text(lost.zero, lost.count, zero);
     share_text(lost.subnormal, lost.count, subnormal);
-    snprintf(text, 200, "%s of its %s become 0 and %s subnormal in fp16", zero, what, subnormal);
+    if (lost.zero == 0) snprintf(text, 200, "%s of its %s are subnormal in fp16", subnormal, what);
+    else if (lost.subnormal == 0) snprintf(text, 200, "%s of its %s become 0 in fp16", zero, what);
+    else snprintf(text, 200, "%s of its %s become 0 and %s subnormal in fp16", zero, what, subnormal);
 }
 
 static amp_status advise_output(const advisor *a, int i, const char *what)
@@ -270,6 +274,16 @@ static amp_status advise_layer(const advisor *a, const char *cfg_pins, int i)
     return why == DELTA_OVERFLOWS || why == DELTA_VANISHES ? advise_delta(a, i, what) : advise_output(a, i, what);
 }
 
+/* "=2048", or " from 256 to 2048" */
+static const char *range_text(amp_probe_scales s, char text[80])
+{
+    char low[32], high[32];
+    int least = larger(s.least, LEAST_SCALE), most = smaller(s.most, MOST_SCALE);
+    if (least >= most) snprintf(text, 80, "=%s", scale_text(most, high));
+    else snprintf(text, 80, " from %s to %s", scale_text(least, low), scale_text(most, high));
+    return text;
+}
+
 /* At the scale that the user has, though another would do. */
 static amp_status advise_present_scale(const advisor *a, int i)
 {
@@ -279,26 +293,24 @@ static amp_status advise_present_scale(const advisor *a, int i)
     if (s.least <= present && !over) return AMP_OK;
     if (over && r->scale_moves) return AMP_OK; /* it falls by itself */
     amp_lost lost = worst_of_deltas(numerics_of(a, i), over, r->scale);
-    char share[48], low[32], high[32], what[200];
+    char share[48], range[80], what[200];
     if (over) snprintf(what, sizeof what, "%s of its deltas overflow fp16", share_text(lost.overflow, lost.count, share));
     else too_small(lost, "deltas", what);
-    return say(a->r, "layer %d [%s]: %s at the present loss scale of %g: set %s from %s to %s%s, or pin the layer with amp=0", i,
+    return say(a->r, "layer %d [%s]: %s at the present loss scale of %g: set %s%s%s, or pin the layer with amp=0", i,
                desc_of(a, i)->type, what, (double)r->scale, r->scale_moves ? "init_scale" : "loss_scale",
-               scale_text(larger(r->scales.least, -14), low), scale_text(smaller(r->scales.most, 126), high),
-               r->scale_moves ? "" : ", or loss_scale=dynamic");
+               range_text(r->scales, range), r->scale_moves ? "" : ", or loss_scale=dynamic");
 }
 
 static amp_status conclude(advisor *a)
 {
-    char low[32], high[32];
+    char range[80];
     amp_probe_result *r = a->r;
     if (r->pin_count || r->advice_count) return AMP_OK;
     int any = 0;
     for (int i = 0; i < a->count; i++) any |= delta_is_low(a, i);
     if (!any) return say(r, "nothing needs to be pinned: no layer would compute in fp16");
-    return say(r, "nothing needs to be pinned: no output overflows fp16, and at loss scales from %s to %s no delta does; rounding moves each "
-               "layer's by %g %% at most", scale_text(larger(r->scales.least, -14), low), scale_text(smaller(r->scales.most, 126), high),
-               100 * r->share);
+    return say(r, "nothing needs to be pinned: no output overflows fp16, no delta does at loss scales%s; rounding moves each "
+               "layer's by %g %% at most", range_text(r->scales, range), 100 * r->share);
 }
 
 /* ---- */
@@ -327,7 +339,7 @@ static amp_status advise(advisor *a, const char *cfg_pins)
             r->most_on_gpu = smaller(r->most_on_gpu, amp_numerics_most_scale(&numerics_of(a, i)->gradient, AMP_FP16));
     int suits_all = r->scales.least <= r->scales.most;
     r->scales = left;
-    if (r->scale_source == AMP_SCALE_HIGHEST) r->scale = left.most == INT_MAX ? 1 : (float)ldexp(1, smaller(left.most, 126));
+    if (r->scale_source == AMP_SCALE_HIGHEST) r->scale = left.most == INT_MAX ? 1 : (float)ldexp(1, smaller(left.most, MOST_SCALE));
     for (int i = 0; i < a->count; i++) {
         AMP_TRY(advise_layer(a, cfg_pins, i));
         if (suits_all && a->reasons[i] == FINE) AMP_TRY(advise_present_scale(a, i));

@@ -8,7 +8,7 @@
 
 typedef struct shape { const char *name; double width; int ticks; } shape;
 static const shape shapes[] = { { "wide", 490, 5 }, { "narrow", 358, 4 } };
-enum { SHAPES = 2, TOP = 8, ROW = 46, BAR = 14, BOTTOM = 44, LEFT = 74, RIGHT = 96 };
+enum { SHAPES = 2, TOP = 8, ROW = 46, BAR = 14, BOTTOM = 44, LEFT = 74, RIGHT = 112 };
 
 static const char *slot_class(const char *dtype, const char *more, char text[32])
 {

@@ -15,8 +15,8 @@ typedef struct shape {
     int x_ticks;
 } shape;
 
-static const shape shapes[] = { { "wide", 1000, 340, 62, 74, 10 }, { "narrow", 358, 280, 52, 58, 4 } };
-enum { SHAPES = 2, TOP = 12, BOTTOM = 44, LABEL_HEIGHT = 17, STRIP = 22 };
+static const shape shapes[] = { { "wide", 1000, 340, 62, 74, 10 }, { "narrow", 358, 280, 52, 68, 4 } };
+enum { SHAPES = 2, TOP = 12, BOTTOM = 44, LABEL_HEIGHT = 17, STRIP = 22, STRIP_GAP = 18, SCALE_BOTTOM = 196 };
 
 int amp_chart_slot(const char *dtype)
 {
@@ -47,7 +47,8 @@ void amp_chart_legend(FILE *stream, const amp_comparison *c)
     for (int d = 0; d < c->dtype_count; ++d) {
         char class_name[32];
         amp_svg svg = { stream, 44, 14 };
-        fputs("<li><svg viewBox=\"0 0 44 14\" width=\"44\" height=\"14\" aria-hidden=\"true\">", stream);
+        fputs("<li><svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 44 14\" width=\"44\" height=\"14\" "
+              "aria-hidden=\"true\">", stream);
         amp_svg_line(&svg, 1, 7, 43, 7, slot_class(c->dtypes[d], "line", class_name));
         amp_svg_marker(&svg, 22, 7, 5, amp_chart_slot(c->dtypes[d]), slot_class(c->dtypes[d], "mark", class_name));
         fputs("</svg> ", stream);
@@ -161,20 +162,16 @@ static void draw_loss(FILE *stream, const amp_comparison *c, const amp_curves *c
     snprintf(what, sizeof what, "Lines over %zu training steps, one per dtype and seed; their last values are in the table of runs.",
              curves->steps);
     amp_svg svg = amp_svg_begin(stream, id, s->name, s->width, s->height, "Loss over the training steps", what);
-    if (any) {
-        amp_svg_y_axis(&svg, &y, x.from, x.to);
-        draw_steps(&svg, &x, bottom);
-        for (int r = 0; r < c->dtype_count * c->seed_count && c->seed_count > 1; ++r)
-            draw_curve(&svg, &x, &y, &curves->loss, r, 0, room, slot_class(c->runs[r].dtype, "seed", class_name));
-        for (int d = 0; d < c->dtype_count; ++d) {
-            draw_curve(&svg, &x, &y, &curves->middle, d, 0, room, slot_class(c->dtypes[d], "line", class_name));
-            labels[count].dtype = d;
-            count += line_end(&curves->middle, d, &x, &y, &labels[count]);
-        }
-        draw_labels(&svg, c, labels, count, s, bottom);
-    } else {
-        amp_svg_text(&svg, s->width / 2, s->height / 2, AMP_MIDDLE, "label", "no step has a loss that is a number");
+    amp_svg_y_axis(&svg, &y, x.from, x.to);
+    draw_steps(&svg, &x, bottom);
+    for (int r = 0; r < c->dtype_count * c->seed_count && c->seed_count > 1; ++r)
+        draw_curve(&svg, &x, &y, &curves->loss, r, 0, room, slot_class(c->runs[r].dtype, "seed", class_name));
+    for (int d = 0; d < c->dtype_count; ++d) {
+        draw_curve(&svg, &x, &y, &curves->middle, d, 0, room, slot_class(c->dtypes[d], "line", class_name));
+        labels[count].dtype = d;
+        count += line_end(&curves->middle, d, &x, &y, &labels[count]);
     }
+    draw_labels(&svg, c, labels, count, s, bottom);
     amp_svg_end(&svg);
 }
 
@@ -190,8 +187,8 @@ void amp_chart_loss(FILE *stream, const amp_comparison *c, const amp_curves *cur
     if (c->seed_count > 1) snprintf(lines, sizeof lines, " Thin lines are single seeds, the thick one is their median.");
     snprintf(explanation, sizeof explanation, "Of each batch, as Darknet prints it%s.%s%s",
              y.kind == AMP_LOG10 ? "; logarithmic axis" : "", points, lines);
-    amp_chart_head(stream, "chart full", "Loss", explanation);
-    for (int i = 0; i < SHAPES && room && labels; ++i) draw_loss(stream, c, curves, &shapes[i], room, labels);
+    amp_chart_head(stream, "chart full", "Loss", any ? explanation : "No step has a loss that is a number.");
+    for (int i = 0; i < SHAPES && any && room && labels; ++i) draw_loss(stream, c, curves, &shapes[i], room, labels);
     fputs("</figure>\n", stream);
     free(room);
     free(labels);
@@ -256,14 +253,12 @@ static void draw_scale(FILE *stream, const amp_comparison *c, const amp_curves *
     char id[32], class_name[32];
     int any, count = 0, strips = 0;
     for (int d = 0; d < c->dtype_count; ++d) strips += skipped_of(c, curves, d) > 0;
-    double height = (double)(240 + strips * STRIP), bottom = 240 - BOTTOM;
+    double bottom = SCALE_BOTTOM;
     amp_axis x = step_axis(curves, s), y = scale_axis(c, curves, bottom, &any);
-    if (!any) {
-        height -= bottom - TOP;
-        bottom = TOP;
-    }
+    if (!any) bottom = 0;
+    double strips_top = bottom + (any ? STRIP_GAP : 4), end = strips ? strips_top + strips * STRIP : bottom;
     snprintf(id, sizeof id, "scale-%s", s->name);
-    amp_svg svg = amp_svg_begin(stream, id, s->name, s->width, height, "Loss scale over the training steps, and skipped steps",
+    amp_svg svg = amp_svg_begin(stream, id, s->name, s->width, end + BOTTOM, "Loss scale over the training steps, and skipped steps",
                                 "The number of skipped steps is in the tables too.");
     if (any) amp_svg_y_axis(&svg, &y, x.from, x.to);
     for (int d = 0; d < c->dtype_count && any; ++d) {
@@ -277,13 +272,12 @@ static void draw_scale(FILE *stream, const amp_comparison *c, const amp_curves *
         }
     }
     draw_labels(&svg, c, labels, count, s, bottom);
-    double at = bottom + 8;
     for (int d = 0; d < c->dtype_count; ++d) {
         if (!skipped_of(c, curves, d)) continue;
-        draw_skips(&svg, c, curves, &x, d, at);
-        at += STRIP;
+        draw_skips(&svg, c, curves, &x, d, strips_top);
+        strips_top += STRIP;
     }
-    draw_steps(&svg, &x, strips ? at : bottom);
+    draw_steps(&svg, &x, end);
     amp_svg_end(&svg);
 }
 

@@ -26,9 +26,9 @@ static void write_top(FILE *stream, const amp_comparison *c)
     }
     fputs(c->dtype_count > 1 ? " compared</h1>\n<p class=\"soft\">" : "</h1>\n<p class=\"soft\">", stream);
     amp_html_text(stream, c->title);
-    if (c->date) fputs(" · ", stream);
+    fputs(c->date ? " · <span class=\"date\">" : "<span>", stream);
     amp_html_text(stream, c->date);
-    fputs("</p>\n</header>\n", stream);
+    fputs("</span></p>\n</header>\n", stream);
 }
 
 static void write_warnings(FILE *stream, const amp_comparison *c)

@@ -15,7 +15,7 @@ static void begin_table(FILE *stream, const char *label)
 static void end_table(FILE *stream, const char *caption)
 {
     /* A caption comes first in the source, wherever it is shown; so this one is a paragraph in the box. */
-    fprintf(stream, "</tbody>\n</table>\n</div>\n<p class=\"note table-note\">%s</p>\n", caption);
+    fprintf(stream, "</tbody>\n</table>\n</div>\n<p class=\"note\">%s</p>\n", caption);
 }
 
 static void heading(FILE *stream, const char *name, const char *small)
@@ -89,6 +89,15 @@ static int begun(const amp_comparison *c, int dtype)
     return count;
 }
 
+/* The largest difference of a weight, and below it the relative one of all. */
+static void weights_cell(FILE *stream, double largest, double relative)
+{
+    char number[AMP_REPORT_NUMBER], below[AMP_REPORT_NUMBER + 16] = "";
+    if (amp_is_number(largest) && amp_is_number(relative))
+        snprintf(below, sizeof below, "rel. %s", amp_report_small(relative, number));
+    cell(stream, amp_report_small(largest, number), below);
+}
+
 static void dtype_row(FILE *stream, const amp_comparison *c, int d)
 {
     const amp_dtype_summary *one = &c->summaries[d];
@@ -97,6 +106,7 @@ static void dtype_row(FILE *stream, const amp_comparison *c, int d)
     fputs("<tr><th scope=\"row\">", stream);
     amp_html_text(stream, c->dtypes[d]);
     if (is_reference && c->dtype_count > 1) fputs("<small>reference</small>", stream);
+    if (one->score[0].count < c->seed_count) fprintf(stream, "<small>%d of %d done</small>", one->score[0].count, c->seed_count);
     fputs("</th>", stream);
     for (int i = 0; i < 2; ++i) {
         score_cell(stream, &one->score[i]);
@@ -108,13 +118,7 @@ static void dtype_row(FILE *stream, const amp_comparison *c, int d)
     snprintf(text, sizeof text, "%ld", skipped_of(c, d));
     cell(stream, begun(c, d) ? text : "–", "");
     cell(stream, amp_report_number(amp_mean_value(&one->loss), 3, number), "");
-    snprintf(text, sizeof text, "%s", is_reference ? "–" : amp_report_small(largest_of(c, d, 0), number));
-    cell(stream, text, "");
-    snprintf(text, sizeof text, "%s", is_reference ? "–" : amp_report_small(largest_of(c, d, 1), number));
-    cell(stream, text, "");
-    snprintf(text, sizeof text, "%d of %d", one->score[0].count, c->seed_count);
-    snprintf(number, sizeof number, "%d failed", one->failed);
-    cell(stream, text, one->failed ? number : "");
+    weights_cell(stream, is_reference ? (double)NAN : largest_of(c, d, 0), largest_of(c, d, 1));
     fputs("</tr>\n", stream);
 }
 
@@ -128,17 +132,15 @@ void amp_html_dtypes(FILE *stream, const amp_comparison *c)
     }
     heading(stream, "images/s", "with loading");
     heading(stream, "images/s", "without");
-    heading(stream, "peak memory", "MB");
+    heading(stream, "memory", "peak, MB");
     heading(stream, "skipped", "steps");
     heading(stream, "loss", "at the end");
-    heading(stream, "weights differ", "at most");
-    heading(stream, "weights differ", "relative");
-    heading(stream, "validated", "runs");
+    heading(stream, "weights", "differ by");
     fputs("</tr></thead>\n<tbody>\n", stream);
     for (int d = 0; d < c->dtype_count; ++d) dtype_row(stream, c, d);
     end_table(stream, "Spread: largest minus smallest of the seeds. Difference: mean over the seeds of the difference to the "
-              "reference's run of the same seed, ± its standard error. ×: times the reference. Weights differ: over all weights "
-              "and seeds, the largest |a − b|, and |a − b| / |b| in L2.");
+              "reference's run of the same seed, ± its standard error. ×: times the reference. Weights: the largest |a − b| over all "
+              "weights and seeds; rel.: the largest |a − b| / |b| in L2.");
 }
 
 /* ---- a row per run ---- */
@@ -160,11 +162,10 @@ static void run_row(FILE *stream, const amp_comparison *c, const amp_run *run)
     cell(stream, amp_report_amount(run->compute_images_per_second, number), "");
     cell(stream, amp_report_amount(run->peak_memory_mb, number), "");
     int compared = run->state == AMP_RUN_DONE && strcmp(run->dtype, c->dtypes[c->reference]);
-    cell(stream, amp_report_small(compared ? run->largest_difference : (double)NAN, number), "");
-    cell(stream, amp_report_small(compared ? run->relative_difference : (double)NAN, number), "");
+    weights_cell(stream, compared ? run->largest_difference : (double)NAN, run->relative_difference);
     fputs("</tr>\n", stream);
     if (run->state != AMP_RUN_FAILED) return;
-    fputs("<tr><td colspan=\"13\" class=\"failure\">", stream);
+    fputs("<tr><td colspan=\"12\" class=\"failure\">", stream);
     amp_html_text(stream, run->failure[0] ? run->failure : "it did not say why");
     fputs("</td></tr>\n", stream);
 }
@@ -181,9 +182,8 @@ void amp_html_runs(FILE *stream, const amp_comparison *c)
     for (int i = 0; i < 2; ++i) heading(stream, amp_score_name(c, i), NULL);
     heading(stream, "images/s", "with loading");
     heading(stream, "images/s", "without");
-    heading(stream, "peak memory", "MB");
-    heading(stream, "weights differ", "at most");
-    heading(stream, "weights differ", "relative");
+    heading(stream, "memory", "peak, MB");
+    heading(stream, "weights", "differ by");
     fputs("</tr></thead>\n<tbody>\n", stream);
     for (int r = 0; r < c->dtype_count * c->seed_count; ++r) run_row(stream, c, &c->runs[r]);
     end_table(stream, "Images per second and peak memory: medians over the run's steps, without their first tenth.");

@@ -64,6 +64,10 @@ const char *amp_report_small(double value, char text[AMP_REPORT_NUMBER])
 const char *amp_report_amount(double value, char text[AMP_REPORT_NUMBER])
 {
     if (!(value > 0)) return DASH;
+    if (value >= 1e6 && value < 1e15) {
+        snprintf(text, AMP_REPORT_NUMBER, "%.*fM", value < 99.95e6 ? 1 : 0, value / 1e6);
+        return text;
+    }
     return amp_report_number(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, text);
 }
 

@@ -17,7 +17,7 @@ int amp_is_number(double); /* neither inf nor NaN */
 const char *amp_report_number(double value, int decimals, char text[AMP_REPORT_NUMBER]);
 /* With 3 digits, as 0.00123 or 1.2e-05. */
 const char *amp_report_small(double value, char text[AMP_REPORT_NUMBER]);
-/* With three digits or more: 1234, 123, 12.3, 1.23. "–" also for 0 and less, which no rate and no memory is. */
+/* With three digits or more: 12.3M, 1234, 123, 12.3, 1.23. "–" also for 0 and less, which no rate and no memory is. */
 const char *amp_report_amount(double value, char text[AMP_REPORT_NUMBER]);
 /* 0.9739: "97.39 %" */
 const char *amp_report_percent(double share, char text[AMP_REPORT_NUMBER]);

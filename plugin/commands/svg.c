@@ -139,8 +139,9 @@ const char *amp_axis_label(const amp_axis *axis, double tick, char text[32])
 amp_svg amp_svg_begin(FILE *stream, const char *id, const char *class_name, double width, double height, const char *title,
                       const char *what)
 {
-    fprintf(stream, "<svg class=\"%s\" viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" role=\"img\" "
-            "aria-labelledby=\"%s-t %s-d\">\n<title id=\"%s-t\">", class_name, width, height, width, height, id, id, id);
+    fprintf(stream, "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"%s\" class=\"%s\" viewBox=\"0 0 %g %g\" width=\"%g\" "
+            "height=\"%g\" role=\"img\" aria-labelledby=\"%s-t %s-d\">\n<title id=\"%s-t\">", id, class_name, width, height, width,
+            height, id, id, id);
     amp_html_text(stream, title);
     fprintf(stream, "</title><desc id=\"%s-d\">", id);
     amp_html_text(stream, what);
@@ -174,7 +175,7 @@ void amp_svg_marker(amp_svg *svg, double x, double y, double r, int kind, const 
     FILE *stream = svg->stream;
     fprintf(stream, "<path class=\"%s\" d=\"M%.1f %.1f", class_name, x, y);
     switch (kind) {
-        case 0: fprintf(stream, "m%g 0a%g %g 0 1 0 %g 0a%g %g 0 1 0 %gz", -r, r, r, 2 * r, r, r, -2 * r); break;
+        case 0: fprintf(stream, "m%g 0a%g %g 0 1 0 %g 0a%g %g 0 1 0 %g 0z", -r, r, r, 2 * r, r, r, -2 * r); break;
         case 1: fprintf(stream, "m%g %gh%gv%gh%gz", -.9 * r, -.9 * r, 1.8 * r, 1.8 * r, -1.8 * r); break;
         case 2: fprintf(stream, "m0 %gl%g %gh%gz", -1.1 * r, 1.15 * r, 2 * r, -2.3 * r); break;
         case 3: fprintf(stream, "m0 %gl%g %gl%g %gl%g %gz", -1.2 * r, 1.2 * r, 1.2 * r, -1.2 * r, 1.2 * r, -1.2 * r,

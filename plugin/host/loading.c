@@ -100,6 +100,22 @@ static amp_status bad_image(const char *file, amp_error *error)
     return amp_fail(error, AMP_BAD_CONFIG, "amp: image '%s' cannot be read (%s)", shown, amp_bad_image_cause(file));
 }
 
+/* stb_image multiplies a GIF's and a PIC's sides in ints, and does not look whether it got the memory: two damaged bytes of a header
+ * would crash it. Its readers of JPEG, PNG, BMP, TGA, PSD, HDR and PNM look themselves. */
+int darknet_amp_image_refused(const char *file)
+{
+    static const long PIXELS_MOST = 1l << 26;
+    unsigned char head[96] = { 0 };
+    if (!watch.on && !loader.catching) return 0;
+    FILE *stream = fopen(file, "rb");
+    if (!stream) return 0;
+    size_t read = fread(head, 1, sizeof head, stream);
+    fclose(stream);
+    if (read > 10 && !memcmp(head, "GIF8", 4)) return (head[6] | 256l * head[7]) * (head[8] | 256l * head[9]) > PIXELS_MOST;
+    if (read > 95 && !memcmp(head, "\x53\x80\xf6\x34", 4)) return (256l * head[92] | head[93]) * (256l * head[94] | head[95]) > PIXELS_MOST;
+    return 0;
+}
+
 int darknet_amp_image_failed(const char *file)
 {
     amp_error error;

@@ -209,9 +209,10 @@ huge() { huge_png > "$1"; }
 header() { head -c 200 small.jpg > "$1"; }
 noise() { { head -c 160 small.jpg; head -c 2000 "$DARKNET"; } > "$1"; }
 half_jpeg() { head -c 650 small.jpg > "$1"; }
+gif() { printf 'GIF89a\x02\xff\x02\xdb\x91\0\0\0\0\0\xff\xff\xff\xff\0\0\0\xff\0\x2c\0\0\0\0\x02\0\x02\0\0\x02\x03\x44\x02\x05\0\x3b' > "$1"; }
 link() { ln -s "$(basename "$1")" "$1"; }
 for kind in detector classifier; do
-    for put in nothing empty text folder half_png huge header noise half_jpeg link; do
+    for put in nothing empty text folder half_png huge header noise half_jpeg gif link; do
         [ $put != half_png ] || [ -e shapes/images/train_00000.png ] || continue
         fresh $kind "images: $put"
         bad_images

@@ -47,7 +47,7 @@ trainings_are_those_of_their_commands() { # <report> <run...>
         rm -rf hand
         mkdir hand
         cp -r $report hand/
-        (cd hand && rm -r $report/runs/$run/backup/* $report/runs/$run/steps.csv && cp -r ../*.txt ../*.names ../images ../labels ../pictures . &&
+        (cd hand && rm -r $report/runs/$run/backup/* $report/runs/$run/steps.csv && cp -r ../backup ../*.txt ../*.names ../images ../labels ../pictures . &&
             PATH=$(dirname "$DARKNET"):$PATH && bash -e $report/runs/$run/command.txt > hand.out 2>&1) || fail "$name: $(tail -n 3 hand/hand.out)"
         same_runs hand/$report $report $run
         [ $(wc -l < $report/runs/$run/command.txt) = 2 ] || fail "$name: $(cat $report/runs/$run/command.txt)"
@@ -58,6 +58,8 @@ a_detector() {
     name='a detector'
     compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -seeds 2 -iters $iterations -report two
     check_report two
+    all_begin_alike two 1 fp32 bf16
+    all_begin_alike two 2 fp32 bf16
     trainings_are_those_of_their_commands two fp32-seed1 bf16-seed1 fp32-seed2 bf16-seed2
     # and of the command without what compare adds
     sed "s/^max_batches=.*/max_batches=$iterations/" tiny.cfg > plain.cfg
@@ -73,6 +75,28 @@ a_detector() {
         fail "$name: its mAP is $mine, that of detector map $(grep mAP@0.50 map.out)"
 }
 
+# Same weights, same images: the first loss is the same but for rounding.
+all_begin_alike() { # all_begin_alike <report> <seed> <dtype...>
+    local report=$1 seed=$2 first loss dtype
+    shift 2
+    first=$(sed -n 2p $report/runs/$1-seed$seed/steps.csv | cut -d, -f2)
+    for dtype; do
+        loss=$(sed -n 2p $report/runs/$dtype-seed$seed/steps.csv | cut -d, -f2)
+        awk -v a="$first" -v b="$loss" 'BEGIN { d = (a - b) / a; exit !(d * d < .02 ^ 2) }' || fail "$name: first losses $first and $loss ($dtype)"
+    done
+}
+
+# Weights that were trained on: their counter and their sidecar are no part of what begins here.
+from_weights_that_were_trained() {
+    name='from trained weights'
+    compare 0 tiny.data tiny.cfg backup/plain_final.weights -dtypes stock,fp32,bf16 -seeds 1 -iters $iterations -report from
+    for dtype in stock fp32 bf16; do
+        [ "$(wc -l < from/runs/$dtype-seed1/steps.csv)" = $((iterations + 1)) ] || fail "$name: $dtype did not train $iterations steps"
+    done
+    all_begin_alike from 1 stock fp32 bf16
+    trainings_are_those_of_their_commands from bf16-seed1 stock-seed1
+}
+
 more_of_the_same_keeps_what_is_there() {
     name='more seeds and dtypes'
     local before=$(cd two/runs && find . -name '*.weights' -printf '%p %i %T@\n' | sort)
@@ -85,6 +109,21 @@ more_of_the_same_keeps_what_is_there() {
     name='all is there'
     compare 0 tiny.data tiny.cfg -dtypes stock,bf16,fp32 -seed 2,1,7 -iters $iterations -report two
     ! grep -q 'validating' err || fail "$name: validated again"
+}
+
+validation_alone_is_repeated() {
+    name='validation failed'
+    local before
+    mv images/3.jpg images/4.jpg .
+    sed 's/^valid=.*/valid=two.txt/' tiny.data > two.data
+    grep '/[34].jpg' train.txt > two.txt
+    compare 1 two.data tiny.cfg -dtypes bf16 -seed 3 -iters $iterations -report unseen
+    tail -n 1 err | grep -q 'trainings failed; bf16, seed 3: ' || fail "$name: $(tail -n 1 err)"
+    before=$(stat -c %i unseen/runs/bf16-seed3/backup/tiny_final.weights)
+    mv 3.jpg 4.jpg images/
+    compare 0 two.data tiny.cfg -dtypes bf16 -seed 3 -iters $iterations -report unseen
+    [ "$(stat -c %i unseen/runs/bf16-seed3/backup/tiny_final.weights)" = $before ] || fail "$name: trained again"
+    grep -q '^state done' unseen/runs/bf16-seed3/result.txt || fail "$name: $(cat unseen/runs/bf16-seed3/result.txt)"
 }
 
 one_after_the_other_trains_the_same() {
@@ -222,6 +261,9 @@ bad_input_is_one_line_and_leaves_nothing() {
     edit badkey '$a[amp]\ngrowth_factor=-3'
     edit broken 's/^filters=21/filters=20/'
     edit middle '/^\[upsample\]/,$d'
+    edit middle_yolo 's/^filters=16/filters=24/'
+    echo "$PWD/tiny.data" > unreadable.txt
+    sed 's/^train=.*/train=unreadable.txt/' tiny.data > unreadable.data
     { cat tiny.cfg; printf '[detection]\nclasses=2\n'; } > yolo1.cfg
     refused 'nowhere.data' nowhere.data tiny.cfg
     refused 'train' notrain.data tiny.cfg
@@ -243,9 +285,13 @@ bad_input_is_one_line_and_leaves_nothing() {
     refused '-iters' tiny.data tiny.cfg -iters none
     refused 'no such option' tiny.data tiny.cfg -seedz 3
     refused 'missing' tiny.data
-    ONEDNN_MAX_CPU_ISA=SSE41 refused 'bf16: this machine cannot run it' tiny.data tiny.cfg -iters 5
-    # What only a training finds: of Darknet's own checks.
+    ONEDNN_MAX_CPU_ISA=SSE41 refused 'bf16: this machine cannot run it' tiny.data tiny.cfg -dtypes fp32,bf16 -iters 5
+    # What only a training finds: it says so before its first step.
     refused '.' tiny.data broken.cfg -iters 5
+    printf 'no weights at all' > text.weights
+    refused 'text.weights' tiny.data tiny.cfg text.weights -iters 5
+    refused 'plain_final.weights.*another network' tiny.data middle_yolo.cfg backup/plain_final.weights -iters 5
+    refused 'images of the training list can be read' unreadable.data tiny.cfg -iters 5
 }
 
 bad_folders_are_one_line() {
@@ -294,8 +340,10 @@ other_settings_are_one_line_that_names_them() {
 }
 
 a_detector
+from_weights_that_were_trained
 more_of_the_same_keeps_what_is_there
 one_after_the_other_trains_the_same
+validation_alone_is_repeated
 other_settings_are_one_line_that_names_them
 a_classifier
 a_dtype_that_fails_leaves_the_others
