@@ -58,7 +58,7 @@ static const char *const amp_report_style[] = {
     "@media print{:root{color-scheme:light}body{max-width:none;padding:0;font-size:10.5pt}h1{font-size:20pt}\n",
     "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}figure,tr,.verdict,.warning,dl{break-inside:avoid}\n",
     "h2,h3,figcaption,.legend{break-after:avoid}.wide-box{overflow:visible;border:0}table{font-size:8pt}\n",
-    "th,td{padding:3pt 4pt;white-space:normal}td small,th small{font-size:7pt}.charts{gap:20px 16px}thead{display:table-header-group}}\n",
+    "th,td{padding:3pt 4pt}th,td.failure{white-space:normal}td small,th small{font-size:7pt}.charts{gap:20px 16px}thead{display:table-header-group}}\n",
 };
 
 #endif

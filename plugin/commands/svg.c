@@ -122,11 +122,12 @@ const char *amp_axis_label(const amp_axis *axis, double tick, char text[32])
         snprintf(text, 32, "%.0f", tick);
     } else if (axis->kind == AMP_LOG10) {
         snprintf(text, 32, tick >= 1e5 || tick < 1e-3 ? "%.0e" : "%g", tick);
+    } else if (largest >= 2e6 && largest < 1e9 && axis->step >= 1e5) {
+        snprintf(text, 32, tick == 0 ? "0" : "%gM", tick / 1e6);
     } else if (largest >= 1e7 || largest < 1e-4) {
         snprintf(text, 32, "%.4g", tick);
     } else if (largest >= 10000 && axis->step >= 100) {
-        snprintf(text, 32, "%gk", tick / 1000);
-        if (tick == 0) snprintf(text, 32, "0");
+        snprintf(text, 32, tick == 0 ? "0" : "%gk", tick / 1000);
     } else {
         int decimals = (int)ceil(-log10(axis->step) - 1e-9);
         snprintf(text, 32, "%.*f", decimals > 0 ? decimals : 0, tick);
