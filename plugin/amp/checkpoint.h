@@ -48,6 +48,7 @@ void amp_checkpoint_free(amp_checkpoint *);
 const amp_run_state *amp_checkpoint_run(const amp_checkpoint *);
 uint64_t amp_checkpoint_weights(const amp_checkpoint *); /* the checksum of its .weights file */
 int amp_checkpoint_adam(const amp_checkpoint *);         /* trained with Adam; else SGD */
+const amp_scaler *amp_checkpoint_scaler(const amp_checkpoint *);
 
 /* Puts the engine into the state saved. Refuses a sidecar of another network (AMP_BAD_CHECKPOINT) before it changes anything.
  * note (may come out empty): what the user should know, as when the optimizer or the loss scaling was changed since; settings

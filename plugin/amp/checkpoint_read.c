@@ -353,3 +353,4 @@ void amp_checkpoint_free(amp_checkpoint *c)
 const amp_run_state *amp_checkpoint_run(const amp_checkpoint *c) { return &c->run; }
 uint64_t amp_checkpoint_weights(const amp_checkpoint *c) { return c->weights; }
 int amp_checkpoint_adam(const amp_checkpoint *c) { return c->adam; }
+const amp_scaler *amp_checkpoint_scaler(const amp_checkpoint *c) { return &c->scaler; }

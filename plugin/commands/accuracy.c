@@ -2,7 +2,6 @@
 
 #include "../tensor/half.h"
 #include "evaluation_network.h"
-#include "image_loader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +89,8 @@ static amp_status classify(network *net, const amp_loaded_image *loaded, const c
     return AMP_OK;
 }
 
-static amp_status classify_all(network *net, const amp_classification_data *data, amp_accuracy *result, amp_error *error)
+static amp_status classify_all(network *net, const amp_classification_data *data, amp_measure_stop stop, amp_accuracy *result,
+                               amp_error *error)
 {
     struct amp_image_loader *loader;
     AMP_TRY(amp_image_loader_start(&data->images, net->w, net->h, AMP_FIT_CENTER_CROP, &loader, error));
@@ -103,6 +103,7 @@ static amp_status classify_all(network *net, const amp_classification_data *data
             ? classify(net, &loaded, path, amp_class_of_path(path, &data->labels, data->classes), result, error)
             : amp_image_left_out(&loaded, &result->unreadable, error);
         free_image(loaded.fitted);
+        if (status == AMP_OK) status = amp_image_done(stop, i + 1, data->images.count, error);
         if (progress) fprintf(stderr, "\r%zu of %zu images", i + 1, data->images.count);
     }
     if (progress) fputs("\r\033[K", stderr);
@@ -140,7 +141,8 @@ static amp_status check_network(network *net, const amp_classification_data *dat
     return status;
 }
 
-amp_status amp_accuracy_measure(network *net, const amp_classification_data *data, int k, amp_accuracy *result, amp_error *error)
+amp_status amp_accuracy_measure(network *net, const amp_classification_data *data, int k, amp_measure_stop stop,
+                                amp_accuracy *result, amp_error *error)
 {
     *result = (amp_accuracy){.k = k, .classes = data->classes};
     AMP_TRY(check_network(net, data, error));
@@ -149,7 +151,7 @@ amp_status amp_accuracy_measure(network *net, const amp_classification_data *dat
     double start = what_time_is_it_now();
     int batch = net->batch;
     set_batch_network(net, 1);
-    amp_status status = classify_all(net, data, result, error);
+    amp_status status = classify_all(net, data, stop, result, error);
     set_batch_network(net, batch);
     result->seconds = what_time_is_it_now() - start;
     return status == AMP_OK ? sum_up(data, result, error) : status;

@@ -11,6 +11,7 @@ static const struct {
 } verbs[] = {
     {"compare", "trains a network in several dtypes side by side: accuracy, speed, memory", amp_command_compare},
     {"valid", "mAP of a detector, top-1 and top-5 accuracy of a classifier", amp_command_valid},
+    { "probe", "what fp16 and bf16 would lose of each layer's numbers, and which layers to pin", amp_command_probe },
 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs };

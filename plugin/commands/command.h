@@ -9,6 +9,7 @@
 amp_status amp_command_plan(int argc, char **argv, amp_error *);
 amp_status amp_command_bench(int argc, char **argv, amp_error *);
 amp_status amp_command_compare(int argc, char **argv, amp_error *);
+amp_status amp_command_probe(int argc, char **argv, amp_error *);
 amp_status amp_command_valid(int argc, char **argv, amp_error *);
 
 #endif

@@ -270,6 +270,7 @@ static amp_status compare_all(amp_compare *compare, amp_error *error)
     }
     compare->result.interrupted = stop != 0;
     AMP_TRY(report(compare, error));
+    if (compare->probe && !stop) AMP_TRY(amp_compare_probe(compare, error));
     return stop ? AMP_OK : name_failures(compare, error);
 }
 

@@ -1,6 +1,7 @@
 /* `darknet amp compare`, between its files. compare.c reads the command line and leads through it; compare_input.c looks at what
- * it was given; compare_folder.c and compare_runs.c keep the files; compare_train.c and compare_validate.c start the programs that do the work, and
- * compare_progress.c tells how far they are; compare_statistics.c and compare_verdict.c make numbers and sentences of it. */
+ * it was given; compare_folder.c and compare_runs.c keep the files; compare_train.c and compare_validate.c start the programs that
+ * do the work, and compare_progress.c tells how far they are; compare_statistics.c and compare_verdict.c make numbers and
+ * sentences of it. */
 #ifndef AMP_COMMANDS_COMPARE_H
 #define AMP_COMMANDS_COMPARE_H
 
@@ -80,6 +81,11 @@ amp_status amp_run_note_command(const amp_run_files *, const char *const *argv, 
 amp_status amp_compare_train(amp_compare *, amp_run **runs, int count, amp_error *);
 /* Scores of a trained run. */
 amp_status amp_compare_validate(amp_compare *, amp_run *, amp_error *);
+
+/* ---- compare_probe.c ---- */
+
+/* The numerics probe on what was trained: printed, and DIR/probe.json. */
+amp_status amp_compare_probe(const amp_compare *, amp_error *);
 
 /* ---- compare_progress.c ---- */
 

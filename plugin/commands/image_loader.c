@@ -109,6 +109,12 @@ amp_loaded_image amp_image_loader_next(amp_image_loader *l)
     return loaded;
 }
 
+amp_status amp_image_done(amp_measure_stop stop, size_t done, size_t of, amp_error *error)
+{
+    if (!stop || !stop(done, of)) return AMP_OK;
+    return amp_fail(error, AMP_IO_FAILED, "told to stop after %zu of %zu images; nothing was measured", done, of);
+}
+
 amp_status amp_image_left_out(const amp_loaded_image *loaded, amp_lines *unreadable, amp_error *error)
 {
     fprintf(stderr, "%s; it is left out\n", loaded->failure);

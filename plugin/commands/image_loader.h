@@ -24,6 +24,11 @@ struct amp_image_loader;
 amp_status amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit, struct amp_image_loader **, amp_error *);
 /* The next image of the list, as many times as there are paths. The caller frees fitted. */
 amp_loaded_image amp_image_loader_next(struct amp_image_loader *);
+/* Asked after each image; not 0: measuring ends here, without a result. */
+typedef int (*amp_measure_stop)(size_t done, size_t of);
+
+/* AMP_IO_FAILED: stop (which may be NULL) says so. */
+amp_status amp_image_done(amp_measure_stop stop, size_t done, size_t of, amp_error *);
 /* An image that cannot be read: told on stderr, and remembered. */
 amp_status amp_image_left_out(const amp_loaded_image *, amp_lines *unreadable, amp_error *);
 /* AMP_BAD_CONFIG: all images were unreadable; says so, with the first one's reason. */

@@ -2,7 +2,6 @@
 
 #include "../tensor/half.h"
 #include "evaluation_network.h"
-#include "image_loader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +104,7 @@ static amp_status measure_all(measuring *m, amp_map_result *result, amp_error *e
         status = loaded.fitted.data ? measure_image(m, &loaded, (int)i, result, error)
                                     : amp_image_left_out(&loaded, &result->unreadable, error);
         free_image(loaded.fitted);
+        if (status == AMP_OK) status = amp_image_done(result->request.stop, i + 1, images->count, error);
         if (progress) fprintf(stderr, "\r%zu of %zu images", i + 1, images->count);
     }
     if (progress) fputs("\r\033[K", stderr);

@@ -7,6 +7,7 @@
 
 #include "average_precision.h"
 #include "detection_data.h"
+#include "image_loader.h"
 
 #include "darknet.h"
 
@@ -14,6 +15,7 @@ typedef struct amp_map_request {
     float confidence;      /* of a detection that counts for precision, recall and F1 */
     amp_ap_points points;
     int quiet;             /* no progress line on a terminal */
+    amp_measure_stop stop; /* NULL: never */
 } amp_map_request;
 
 /* What is usual: -thresh .25 -points 101. */

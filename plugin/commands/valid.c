@@ -32,7 +32,22 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
     return amp_arguments_read("amp valid", argc - 3, argv + 3, arguments, error);
 }
 
-/* ---- what is told to the program that started this one in turns ---- */
+/* ---- turns with other programs: commands/turns.h ---- */
+
+static const double PASS_SECONDS = .2; /* a pass costs some microseconds, a classifier's image not much more */
+
+/* Gives the turn on, and hears whether to stop. */
+static int pass(size_t done, size_t of)
+{
+    static double last;
+    char line[80];
+    double now = what_time_is_it_now();
+    if (!amp_turns_taken() || now - last < PASS_SECONDS) return 0;
+    snprintf(line, sizeof line, "image %zu of %zu", done, of);
+    int stop = amp_turns_pass(line);
+    last = what_time_is_it_now();
+    return stop;
+}
 
 static void tell_score(const char *name, double value)
 {
@@ -146,7 +161,7 @@ static amp_status valid_detector(const request *r, network *net, FILE *json, amp
     static const char *const names[] = {"map50", "map50_95"};
     amp_detection_data data;
     amp_map_result result = {0};
-    amp_map_request how = {.confidence = (float)r->confidence, .points = amp_map_points(r->points)};
+    amp_map_request how = {.confidence = (float)r->confidence, .points = amp_map_points(r->points), .stop = pass};
     amp_status status = amp_detection_data_read(r->data, &data, error);
     if (status == AMP_OK) status = amp_map_measure(net, &data, &how, &result, error);
     if (status == AMP_OK) {
@@ -165,7 +180,7 @@ static amp_status valid_classifier(const request *r, network *net, FILE *json, a
     amp_classification_data data;
     amp_accuracy result = {0};
     amp_status status = amp_classification_data_read(r->data, &data, error);
-    if (status == AMP_OK) status = amp_accuracy_measure(net, &data, (int)r->top, &result, error);
+    if (status == AMP_OK) status = amp_accuracy_measure(net, &data, (int)r->top, pass, &result, error);
     if (status == AMP_OK) {
         if (prints(r)) amp_accuracy_print(&result, &data.labels);
         if (json) write_classifier(json, r, &result, &data.labels);

@@ -23,6 +23,7 @@ struct darknet_amp {
     size_t workspace_bytes;
     struct amp_resume *resume; /* files saved and loaded */
     int layer_count, batch;    /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
+    int w, h;                  /* as parsed */
     unsigned long unsynced_steps; /* steps taken since the replicas' weights were last averaged (replicas.c) */
 
     /* What is told to the user. Times in seconds of CLOCK_MONOTONIC. */
@@ -44,6 +45,17 @@ void amp_host_check(amp_status status, const amp_error *error);
 /* Takes `name value` out of argv, as Darknet's own find_char_arg does; NULL where name is absent. allowed: for the message, if it
  * has no value. */
 const char *amp_host_take_argument(int *argc, char **argv, const char *name, const char *allowed);
+/* What networks made from here on are to run in, as `-amp` on the command line says it: "off", "fp32", "fp16", "bf16", or NULL:
+ * as the .cfg has it. wish is kept, not copied, and is to outlive those networks' making. For commands that make networks of
+ * their own, while no other thread makes any. */
+void amp_host_wish_dtype(const char *wish);
+const char *amp_host_wished_dtype(void);
+
+/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program. */
+int amp_host_is_wanted(const char *cfg);
+
+/* Whether parse_network_cfg is making a network that will be under AMP. */
+int amp_host_is_parsing(void);
 
 /* Describe net's layers as the engine wants them. *out is freed with amp_network_desc_free. */
 amp_status amp_host_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error);

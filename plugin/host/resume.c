@@ -8,6 +8,7 @@
 #include "../tensor/half.h"
 #include "device.h"
 #include "host_random.h"
+#include "loading.h"
 #include "network.h"
 
 struct amp_resume *amp_resume_create(void) { return calloc(1, sizeof(struct amp_resume)); }
@@ -237,6 +238,7 @@ void amp_resume_loop_ended(struct darknet_amp *amp)
 {
     amp->resume->loop = (amp_loop){ 0 };
     amp->resume->stopping = 0;
+    amp_loading_summary();
     if (amp->resume->save_failed) exit(1); /* why was said when it failed */
 }
 

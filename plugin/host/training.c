@@ -28,6 +28,7 @@ static struct {
     long map_every;
     network **nets;       /* NULL: no loop runs */
     int count;
+    int w, h;             /* as in the .cfg */
     long first_iteration;
     double began, loaded; /* of the step under way; seconds of CLOCK_MONOTONIC */
     double peak_memory_mb;
@@ -101,7 +102,17 @@ void amp_training_arguments(int *argc, char **argv)
 }
 
 long amp_training_map_every(void) { return training.map_given ? training.map_every : -1; }
-long amp_training_first_iteration(void) { return training.first_iteration; }
+
+void amp_training_input(int *w, int *h)
+{
+    *w = training.w;
+    *h = training.h;
+}
+
+void amp_training_was_elsewhere(double seconds)
+{
+    for (int i = 0; i < training.count; i++) if (training.nets[i]->amp) training.nets[i]->amp->started += seconds;
+}
 
 /* ---- which rows of an old log stay ---- */
 
@@ -176,6 +187,8 @@ void darknet_amp_loop(struct network **nets, int count, float *average_loss, int
     training.nets = nets;
     training.count = count;
     training.stopped = 0;
+    training.w = amp ? amp->w : nets[0]->w;
+    training.h = amp ? amp->h : nets[0]->h;
     training.first_iteration = (long)get_current_batch(nets[0]);
     if (amp) amp_resume_loop(amp, average_loss, loop_count);
     if (training.log_name) open_log(amp);
@@ -239,16 +252,15 @@ static void save_backup(const char *folder, const char *base)
 
 void darknet_amp_step_ended(const char *backup_folder, const char *base)
 {
-    double behind = now();
+    double waited = amp_turns_waited();
     if (!training.nets) return;
     int stop = amp_turns_pass(training.row) || amp_stopping_signal();
+    amp_training_was_elsewhere(amp_turns_waited() - waited);
     if (stop && !is_over(training.nets[0])) {
         training.stopped = 1;
         save_backup(backup_folder, base);
     }
     training.began = training.loaded = now();
-    /* What the summary calls the training's time. */
-    for (int i = 0; i < training.count; i++) if (training.nets[i]->amp) training.nets[i]->amp->started += training.began - behind;
 }
 
 void darknet_amp_loop_ended(struct network **nets, int count)

@@ -10,7 +10,10 @@ void amp_training_arguments(int *argc, char **argv);
 /* -map: every how many iterations; 0 if it was given without a number, -1 if it was not given. */
 long amp_training_map_every(void);
 
-/* The iteration that the loop began behind. */
-long amp_training_first_iteration(void);
+/* The size of the network's input in its .cfg, whatever random=1 has made of it. */
+void amp_training_input(int *w, int *h);
+
+/* The loop spent these seconds on something else: they are not the training's in its summary. */
+void amp_training_was_elsewhere(double seconds);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "device.h"
 #include "network.h"
+#include "weights_check.h"
 
 static char *joined(const char *a, const char *b)
 {
@@ -34,16 +35,25 @@ static void set_name(char **slot, const char *file)
 
 /* Only where there is nothing to load yet: a program that just looks at weights must not meddle with a training that saves
  * them now. A training does the rest when it begins (resume.c). */
-void darknet_amp_before_load(struct network *net, const char *file)
+static void end_killed_save(const char *file)
 {
     amp_error error;
     amp_checkpoint *checkpoint = NULL;
     char note[256];
-    (void)net;
     if (amp_file_exists(file) || errno != ENOENT) return;
     if (amp_checkpoint_recover(file, &checkpoint, note, &error) != AMP_OK) fprintf(stderr, "%s\n", error.message);
     else if (note[0]) fprintf(stderr, "amp: %s\n", note);
     amp_checkpoint_free(checkpoint);
+}
+
+void darknet_amp_before_load(struct network *net, const char *file, int start, int cutoff)
+{
+    amp_error error;
+    int held;
+    end_killed_save(file);
+    amp_host_check(amp_check_weights_size(net, file, start, cutoff, &held, &error), &error);
+    if (held < net->n)
+        fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, are random\n", file, held - 1, net->n - 1);
 }
 
 /* Layers that read less than they write, or the other way round, make a file that is not the network's. */
@@ -77,6 +87,8 @@ static void end_training(network *net)
 void darknet_amp_loaded(struct network *net, const char *file, int whole, int ended)
 {
     struct amp_resume *resume = net->amp->resume;
+    amp_error error;
+    amp_host_check(amp_check_weights_sense(net, file, &error), &error);
     /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then its sidecar tells. */
     resume->pending = whole && reads_what_it_writes(net) && (!ended || has_sidecar(file));
     resume->loaded_seen = *net->seen;

@@ -106,6 +106,9 @@ for points in 0 11 101; do
         '2 difficult objects'
 done
 
+{ cat my.data; echo 'valid = missing.txt'; } > twice.data # of two, the first counts, as for Darknet
+measure twice.data constant.cfg constant.weights
+expect '4 images, 3 objects'
 sed 's/^names.*//' my.data > nameless.data
 measure nameless.data constant.cfg constant.weights
 expect 'class_id = 1, name = (unnamed), ap = 0.00 %'

@@ -15,6 +15,7 @@ steps_of() { cut -d, -f1-7 "$1"; }
 turns() {
     local n=$1
     shift
+    rm -f turns.in
     { head -c "$n" /dev/zero | tr '\0' g; printf s; } > turns.in
     status=0
     "$@" -turns 7,8 > out 2> err 7< turns.in 8> turns.out || status=$?
@@ -105,7 +106,8 @@ same_end() {
 
 stopped_in_turns() {
     local first
-    same_end bf16 tiny.cfg 17
+    edit half "1a amp=1"
+    same_end bf16 half.cfg 17
     grep -q '^log: part.csv goes on behind iteration 17; 0 rows' err || fail "$name: $(grep log: err)"
     same_end overflows overflows.cfg 1 skipped
     first=$(awk -F, 'NR > 20 && $6 == 1 { print NR - 1; exit }' whole.csv)
@@ -113,11 +115,276 @@ stopped_in_turns() {
     same_end overflows overflows.cfg $((first + 1))
     sed 's/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/^random=0/random=1/; s/max_batches=.*/max_batches=26/
         0,/stride=1/s//stride=8/
-        /^\[dropout\]/,/^$/d' tiny.cfg > random.cfg # Darknet cannot resize a dropout
+        /^\[dropout\]/,/^$/d' half.cfg > random.cfg # Darknet cannot resize a dropout
     same_end random=1 random.cfg 14
 }
 
-sed -i '1a amp=1' tiny.cfg
+# A kill at any moment: rows that the backup does not know of are dropped, a torn last one too.
+killed_and_resumed() {
+    name=killed
+    edit long '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=1\ngrowth_factor=4
+        s/max_batches=.*/max_batches=210/' # hardly a step without skipped ones behind it
+    rm -rf backup whole.csv part.csv
+    mkdir backup
+    status_of "$DARKNET" detector train tiny.data long.cfg -seed 3 -log whole.csv
+    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    [ "$(grep -c '^100,' whole.csv)" -gt 1 ] || fail "$name: no steps skipped right behind the backup: the test is broken"
+    rm -rf backup
+    mkdir backup
+    status_of trapped TRAP_SAVE=3 "$DARKNET" detector train tiny.data long.cfg -seed 3 -log part.csv
+    [ $status = 137 ] || fail "$name: not killed but status $status"
+    cmp <(steps_of whole.csv | head -n "$(wc -l < part.csv)") <(steps_of part.csv) || fail "$name: the log of a killed training is another"
+    printf '201,4.5,7.' >> part.csv
+    status_of "$DARKNET" detector train tiny.data long.cfg backup/long.backup -seed 3 -log part.csv
+    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    says 'log: part.csv goes on behind iteration 100; '
+    cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log: $(diff <(steps_of whole.csv) <(steps_of part.csv) | head -n 4)"
+    # Gone on with once more; and with a log that does not reach back to the start.
+    cp part.csv twice.csv
+    { head -n 1 part.csv; sed -n '/^90,/,$p' part.csv; } > later.csv
+    for log in twice later; do
+        status_of "$DARKNET" detector train tiny.data long.cfg backup/long_200.weights -seed 3 -log $log.csv
+        [ $status = 0 ] || fail "$name: $log: status $status"
+    done
+    cmp <(steps_of whole.csv) <(steps_of twice.csv) || fail "$name: another log the second time"
+    cmp <(steps_of whole.csv | sed -n '/^90,/,$p') <(steps_of later.csv | tail -n +2) || fail "$name: another log from iteration 90 on"
+    # A training from the start replaces the log of the one before.
+    status_of "$DARKNET" detector train tiny.data long.cfg -seed 3 -log part.csv
+    cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log from the start"
+}
+
+# in_background <command...>: the program's id in $program; answers to it go to descriptor 7
+in_background() {
+    rm -f turns.in turns.out err
+    mkfifo turns.in
+    exec 7<> turns.in
+    env --default-signal=INT --default-signal=TERM "$@" -turns 7,8 > out 2> err < /dev/null 8> turns.out &
+    program=$!
+    patiently says_in turns.out ready
+}
+says_in() { grep -qs -- "$2" "$1"; }
+patiently() { # patiently <command...>: until it succeeds, a minute at most
+    for _ in {1..1200}; do
+        if "$@"; then return; fi
+        sleep .05
+    done
+    kill -s KILL $program
+    fail "$name: waited in vain for: $*"
+}
+steps_are() { [ "$(wc -l < turns.out)" -gt "$1" ]; } # steps_are <n>: so many were told
+status_of_it() {
+    status=0
+    wait $program || status=$?
+    exec 7>&-
+}
+
+interrupted() { # interrupted <signal> <status>
+    name="interrupted by $1"
+    rm -rf backup part.csv
+    mkdir backup
+    in_background "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv
+    printf ggggg >&7
+    patiently steps_are 5
+    kill -s $1 $program # it waits for its turn: the first goes to a program that is in the middle of a loop
+    sleep .2
+    printf g >&7
+    status_of_it
+    [ $status = $2 ] || fail "$name: status $status: $(tail -n 3 err)"
+    says 'amp: stopping after this step, with a backup; once more stops at once' \
+        'amp: stopped after step 5; to go on, give backup/tiny.backup to the same command'
+    [ "$(wc -l < part.csv)" = 6 ] && [ ! -e backup/tiny_final.weights ] || fail "$name: $(cat part.csv)"
+    status_of "$DARKNET" detector train tiny.data tiny.cfg backup/tiny.backup -amp bf16 -seed 3 -log part.csv
+    cmp backup/tiny_final.weights whole.weights || fail "$name: other weights than without the stop"
+    cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log"
+    no_leftovers
+}
+
+by_hand() {
+    rm -rf backup whole.csv
+    mkdir backup
+    status_of "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log whole.csv
+    mv backup/tiny_final.weights whole.weights
+    interrupted INT 130
+    interrupted TERM 143
+    name='interrupted twice'
+    rm -rf backup part.csv
+    mkdir backup
+    in_background "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv
+    printf gg >&7
+    patiently steps_are 2
+    kill -s INT $program
+    patiently says_in err 'stopping after this step'
+    kill -s TERM $program
+    status_of_it
+    [ $status = 143 ] && [ -z "$(ls backup)" ] && ! grep -q 'stopped after' err || fail "$name: status $status: $(ls backup) $(tail -n 1 err)"
+    name='interrupted without AMP'
+    in_background "$DARKNET" detector train tiny.data tiny.cfg -amp off -seed 3
+    printf g >&7
+    patiently steps_are 1
+    kill -s INT $program
+    status_of_it
+    [ $status = 130 ] && [ -z "$(ls backup)" ] && ! grep -q 'stopping' err || fail "$name: status $status: $(ls backup) $(tail -n 1 err)"
+    name='started with signals ignored'
+    rm part.csv
+    (trap '' INT TERM; exec "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv) > out 2> err &
+    program=$!
+    patiently test -s part.csv
+    kill -s INT $program || true # it may have ended by now
+    status_of_it
+    [ $status = 0 ] && cmp -s backup/tiny_final.weights whole.weights || fail "$name: status $status: $(tail -n 1 err)"
+}
+
+# Told to stop before the first step, and after the last; without AMP; by the other side's end.
+other_stops() {
+    name='stopped before the first step'
+    rm -rf backup
+    mkdir backup
+    turns 0 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    [ $status = 0 ] && [ -z "$(ls backup)" ] && [ "$(cat turns.out)" = ready ] || fail "$name: status $status: $(ls backup)"
+    name='stopped after the last step'
+    turns 60 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    [ $status = 0 ] && cmp backup/tiny_final.weights whole.weights || fail "$name: status $status: $(ls backup)"
+    [ ! -e backup/tiny.backup ] || fail "$name: it was over, and stopped"
+    name='stopped without AMP'
+    rm -rf backup
+    mkdir backup
+    turns 7 "$DARKNET" detector train tiny.data tiny.cfg -amp off -seed 3
+    [ $status = 0 ] && [ "$(ls backup)" = tiny.backup ] || fail "$name: status $status: $(ls backup)"
+    [ "$(wc -l < turns.out)" = 8 ] || fail "$name: $(cat turns.out)"
+    name='nobody answers'
+    rm -rf backup
+    mkdir backup
+    status=0
+    printf gggg > turns.in
+    "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -turns 7,8 > out 2> err 7< turns.in 8> turns.out || status=$?
+    [ $status = 0 ] && [ -f backup/tiny.backup.amp ] || fail "$name: status $status: $(ls backup)"
+    name='the backup cannot be written'
+    rm -rf backup
+    turns 7 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    [ $status = 1 ] || fail "$name: status $status"
+    says 'could not be written' 'training ends here'
+    mkdir backup
+}
+
+# A classifier: its own loop, and files of epochs.
+a_classifier() {
+    name=classifier
+    local i
+    : > kinds.txt
+    for i in 1 2 3 4 5 6 7 8; do
+        cp images/$i.jpg images/$([ $((i % 2)) = 0 ] && echo round || echo square)_$i.jpg
+    done
+    for i in 1 2 3; do ls -d "$PWD"/images/*_*.jpg >> kinds.txt; done
+    printf '%s\n' round square > labels.txt
+    printf '%s\n' 'classes=2' 'train=kinds.txt' 'valid=kinds.txt' 'labels=labels.txt' 'backup=backup' > kinds.data
+    printf '%s\n' '[net]' batch=4 subdivisions=2 width=16 height=16 channels=3 min_crop=16 max_crop=20 learning_rate=0.001 momentum=0.9 \
+        max_batches=50 '[amp]' dtype=fp16 init_scale=16777216 growth_interval=7 growth_factor=1024 \
+        '[convolutional]' batch_normalize=1 filters=6 size=3 stride=2 pad=1 activation=leaky \
+        '[connected]' output=2 activation=linear '[softmax]' > kinds.cfg
+    rm -rf backup whole.csv part.csv
+    mkdir backup
+    status_of "$DARKNET" classifier train kinds.data kinds.cfg -seed 3 -log whole.csv
+    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    check_rows whole.csv
+    [ "$(grep -c ' skipped, .* images/s$' out)" = $(($(wc -l < whole.csv) - 1)) ] || fail "$name: $(tail -n 1 out)"
+    mv backup/kinds.weights whole.weights
+    for n in 1 29; do
+        rm -rf backup part.csv
+        mkdir backup
+        turns $n "$DARKNET" classifier train kinds.data kinds.cfg -seed 3 -log part.csv
+        [ $status = 0 ] && [ -f backup/kinds.backup.amp ] && [ ! -e backup/kinds.weights ] || fail "$name: status $status: $(ls backup)"
+        status_of "$DARKNET" classifier train kinds.data kinds.cfg backup/kinds.backup -seed 3 -log part.csv
+        cmp whole.weights backup/kinds.weights || fail "$name: other weights than without the stop after $n"
+        cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log, stopped after $n"
+    done
+}
+
+refused() { # refused <text> <arguments...>: status 1, one line, nothing trained or changed
+    local text=$1
+    shift
+    rm -rf backup
+    mkdir backup
+    status_of "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 "$@"
+    [ $status = 1 ] || fail "$name: $text: status $status"
+    [ "$(tail -n 1 err | grep -cF -- "$text")" = 1 ] || fail "$name: no '$text' in: $(tail -n 2 err)"
+    ! grep -q '^1: ' out && [ -z "$(ls backup)" ] || fail "$name: $text: trained"
+}
+
+bad_files() {
+    name='bad files'
+    refused 'command line: -log needs a value' -log
+    refused 'log: cannot write no/folder.csv: No such file' -log no/folder.csv
+    refused 'log: cannot write images: Is a directory' -log images
+    refused 'log: cannot write /dev/full: No space' -log /dev/full
+    cp tiny.data notes.csv
+    refused 'log: notes.csv is there and is no training log' -log notes.csv
+    cmp tiny.data notes.csv || fail "$name: a foreign file was changed"
+    { head -n 3 whole.csv; echo '3,not a number'; } > torn.csv
+    cp torn.csv before.csv
+    refused 'log: torn.csv:4: ' -log torn.csv
+    { head -n 6 whole.csv; sed -n 2p whole.csv; } > two.csv
+    refused 'log: two.csv:7: iteration ' -log two.csv
+    cmp torn.csv before.csv || fail "$name: a damaged log was changed"
+    exec 9>> held.csv
+    flock 9
+    refused 'log: cannot write held.csv: another training writes it now' -log held.csv
+    exec 9>&-
+    [ ! -s held.csv ] || fail "$name: a file that another holds was written"
+    : > empty.csv
+    status_of "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log empty.csv
+    [ $status = 0 ] && [ "$(wc -l < empty.csv)" = 61 ] || fail "$name: an empty file: status $status, $(wc -l < empty.csv) lines"
+    if [ "$(id -u)" != 0 ]; then
+        echo "$header" > locked.csv
+        chmod a-w locked.csv
+        refused 'log: cannot write locked.csv: Permission denied' -log locked.csv
+    fi
+}
+
+# The disk fills: one line, no torn row, and training goes on.
+full_disk() {
+    name='full disk'
+    edit many 's/max_batches=.*/max_batches=700/'
+    rm -rf backup whole
+    mkdir backup
+    status_of "$DARKNET" detector train tiny.data many.cfg -amp bf16 -seed 3
+    mv backup whole
+    mkdir backup
+    # Files may grow to 40 kB: more than the weights are, less than 700 rows.
+    status=0
+    ( trap '' XFSZ
+      ulimit -f 40
+      "$DARKNET" detector train tiny.data many.cfg -amp bf16 -seed 3 -log full.csv < /dev/null 2>&1 > /dev/null | cat
+      exit ${PIPESTATUS[0]} ) > pipe || status=$?
+    mv pipe err
+    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    [ "$(stat -c %s whole/many_final.weights.amp)" -lt 40960 ] || fail "$name: the sidecar is too large: the test is broken"
+    [ "$(grep -c '^log: cannot write full.csv: ' err)" = 1 ] || fail "$name: $(grep '^log' err)"
+    says '; training goes on' 'steps=700 '
+    cmp whole/many_final.weights backup/many_final.weights || fail "$name: a full disk changes the training"
+    [ "$(stat -c %s full.csv)" -le 40960 ] && [ "$(stat -c %s full.csv)" -gt 40000 ] || fail "$name: $(stat -c %s full.csv) bytes"
+    [ "$(tail -c 1 full.csv | od -An -c | tr -d ' ')" = '\n' ] || fail "$name: a torn row: $(tail -n 1 full.csv)"
+    tail -n +2 full.csv | awk -F, 'NF != 11 || $1 != NR { exit 1 }' || fail "$name: rows are missing"
+}
+
+# Options stand anywhere, also before the command; other commands keep theirs.
+command_line() {
+    name='command line'
+    rm -rf backup log.csv
+    mkdir backup
+    status_of "$DARKNET" -nogpu detector -thresh .3 -log log.csv train tiny.data tiny.cfg -amp bf16 -seed 3
+    [ $status = 0 ] && [ "$(wc -l < log.csv)" = 61 ] || fail "$name: status $status: $(tail -n 3 err)"
+    status_of "$DARKNET" detector map tiny.data tiny.cfg backup/tiny_final.weights -log other.csv
+    [ $status = 1 ] && [ ! -e other.csv ] || fail "$name: detector map: status $status"
+    says '-log: not an option of detector map'
+}
+
 rows_tell_what_lines_say
 log_without_amp
 stopped_in_turns
+killed_and_resumed
+by_hand
+other_stops
+command_line
+full_disk
+bad_files
+a_classifier

@@ -85,6 +85,60 @@ expect kind.json '"kind": "classifier"' '"top1": 0.125' '"k": 4' '"topk": 0.875'
 valid kind.data kind.cfg kind.weights -json -
 [ "$(head -c 1 out)" = '{' ] && ! grep -q accuracy out || fail "-json - prints more than JSON: $(cat out)"
 
+# It sees each image's own middle square, as stock's does: its class is the colour there, not that of the sides.
+cat > colour.cfg <<'END_OF_CFG'
+[net]
+batch=1
+width=32
+height=32
+channels=3
+
+[convolutional]
+filters=2
+size=1
+stride=1
+activation=linear
+
+[avgpool]
+
+[softmax]
+END_OF_CFG
+{
+    printf '\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00'
+    head -c 16 /dev/zero # images seen, biases
+    printf "$one$zero$zero$zero$one$zero" # red, green
+} > colour.weights
+stripes() { # stripes <name> <colour of the sides> <of the middle>: 60 x 20
+    local side middle row
+    side=$(printf "$2%.0s" {1..20})
+    middle=$(printf "$3%.0s" {1..20})
+    { printf 'P6\n60 20\n255\n'; for row in {1..20}; do printf '%s' "$side$middle$side"; done; } > "images/$1.jpg"
+    echo "images/$1.jpg" >> colours.txt
+}
+for i in {1..24}; do
+    if [ $((i % 3)) = 0 ]; then stripes red_$i '!z!' 'z!!'; else stripes green_$i 'z!!' '!z!'; fi
+done
+printf '%s\n' red green > colours
+printf '%s\n' 'classes = 2' 'valid = colours.txt' 'labels = colours' > colour.data
+valid colour.data colour.cfg colour.weights
+expect out 'label = red, top-1 = 100.00 % (8 of 8)' 'label = green, top-1 = 100.00 % (16 of 16)' 'top-5 accuracy = 1.000000'
+
+# A detector sees the whole image, sides and all: its objectness is 26 times the strongest red, less 20.
+{
+    printf '\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00'
+    head -c 8 /dev/zero
+    printf "$zero$zero$zero$zero\x00\x00\xa0\xc1$six"
+    head -c 48 /dev/zero
+    printf '\x00\x00\xd0\x41'
+    head -c 20 /dev/zero
+} > red.weights
+stripes sides "$(printf '\376!!')" '!z!'
+echo '0 0.5 0.5 0.5 0.5' > labels/sides.txt
+echo images/sides.jpg > sides.txt
+echo 'valid = sides.txt' > sides.data
+valid sides.data box.cfg red.weights
+expect out '1 images, 1 objects, 1 detections'
+
 # Images that cannot be read are named, counted and left out.
 echo 'no image' > images/bee_2.jpg
 { cat kinds.txt; echo images/bee_2.jpg; echo images/ant_9.jpg; } > holes.txt
@@ -94,21 +148,30 @@ expect out 'top-1 accuracy = 0.125000' '8 images' '2 images could not be read an
 expect err 'images/bee_2.jpg: cannot read the image: unknown image type; it is left out' 'images/ant_9.jpg: cannot read the image: No such'
 expect kind.json '"unreadable": 2' '"images/bee_2.jpg: cannot read the image: unknown image type"'
 
-# In turns with others: waits for its turn, then tells its scores.
+# In turns with others: waits for its turn, gives it on while it works, then tells its scores.
 mkfifo answers
-turns() { # turns <byte> <arguments...>
-    local byte=$1
+turns() { # turns <bytes> <arguments...>
+    local bytes=$1
     shift
-    printf "$byte" > answers &
+    printf "$bytes" > answers &
     timeout 60 "$DARKNET" amp valid "$@" -turns 3,4 3< answers 4> told > out 2> err
 }
-turns g box.data box.cfg box.weights || fail "in turns: $(tail -n 1 err)"
-printf '%s\n' ready ' score map50 ' ' score map50_95 ' ' images 3' ' unreadable 0' > expected
-sed 's/0\.66666666666666[0-9]*//' told | diff - expected || fail "it tells: $(cat told)"
-turns g holes.data kind.cfg kind.weights || fail "in turns: $(tail -n 1 err)"
-printf '%s\n' ready ' score top1 0.125' ' score top5 0.875' ' images 8' ' unreadable 2' | diff told - || fail "it tells: $(cat told)"
-turns s box.data box.cfg box.weights && fail "went on though it was told to stop"
-! grep -q score told || fail "told a score though it was told to stop"
+told() { # told <line>...
+    printf '%s\n' "$@" > expected
+    sed 's/0\.66666666666666[0-9]*/two thirds/; /^image /d' told | diff - expected || fail "it tells: $(cat told)"
+}
+goes_on=$(printf 'g%.0s' {1..100})
+turns $goes_on box.data box.cfg box.weights || fail "in turns: $(tail -n 1 err)"
+told ready ' score map50 two thirds' ' score map50_95 two thirds' ' images 3' ' unreadable 0'
+grep -q '^image 1 of 3$' told || fail "keeps its turn: $(cat told)"
+turns $goes_on holes.data kind.cfg kind.weights || fail "in turns: $(tail -n 1 err)"
+told ready ' score top1 0.125' ' score top5 0.875' ' images 8' ' unreadable 2'
+for bytes in s gs; do
+    ! turns $bytes box.data box.cfg box.weights || fail "went on though it was told to stop"
+    ! grep -q score told || fail "told a score though it was told to stop"
+    ! turns $bytes kind.data kind.cfg kind.weights || fail "went on though it was told to stop"
+    tail -n 1 err | grep -q '^amp valid: told to stop' || fail "told to stop, it says: $(tail -n 1 err)"
+done
 
 refused() { # refused <what the last line must say> <arguments...>
     local word=$1 status=0

@@ -1,0 +1,231 @@
+/* Counting exponents, in whatever dtype and layout a tensor comes: their order does not matter.
+ *
+ * A number costs about a nanosecond. Four tables take turns, since numbers that follow each other are often of one size, and
+ * adding to one counter again and again waits for memory. */
+#include "numerics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tensor/half.h"
+
+enum {
+    PIECE = 16384,       /* numbers counted at a time, which the nearest caches hold */
+    DOWNLOAD = 16 * PIECE,
+    TABLES = 4,
+    FIELDS = 256         /* of fp32's exponent */
+};
+
+struct amp_numerics {
+    amp_layer_numerics *layers;
+    int layer_count;
+    const amp_engine *engine;
+    int skips_gradients;
+    int last_output;     /* in this pass; what the network hands out is shown twice */
+    int inner_pending;   /* the layer whose delta was shown, and not yet what it became inside */
+    unsigned char *buffer; /* of DOWNLOAD numbers */
+};
+
+/* ---- counting ---- */
+
+static unsigned magnitude_of(float number) { return amp_float_bits(number) & 0x7fffffffu; }
+
+/* Bin b's numbers are 2^(b-149) and more: a subnormal's is the place of its topmost bit. */
+static void add_subnormals(amp_exponents *e, const float *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        unsigned magnitude = magnitude_of(numbers[i]);
+        if (!magnitude || magnitude >= 0x00800000u) continue;
+        int bin = 0;
+        while (magnitude >>= 1) bin++;
+        e->bins[bin]++;
+    }
+}
+
+static size_t count_zeros(const float *numbers, size_t count)
+{
+    size_t zeros = 0;
+    for (size_t i = 0; i < count; i++) zeros += magnitude_of(numbers[i]) == 0;
+    return zeros;
+}
+
+/* By bits: a host built with -Ofast takes subnormals for 0. */
+static float larger(float a, float b) { return amp_float_bits(a) > amp_float_bits(b) ? a : b; }
+
+static float largest_of(const float *numbers, size_t count)
+{
+    unsigned largest = 0;
+    for (size_t i = 0; i < count; i++) {
+        unsigned magnitude = magnitude_of(numbers[i]);
+        if (magnitude >= 0x7f800000u) magnitude = 0;
+        if (magnitude > largest) largest = magnitude;
+    }
+    return amp_bits_float(largest);
+}
+
+static void add_piece(amp_exponents *e, const float *numbers, size_t count)
+{
+    unsigned tables[TABLES][FIELDS] = { { 0 } };
+    size_t i = 0;
+    for (; i + TABLES <= count; i += TABLES)
+        for (int t = 0; t < TABLES; t++) tables[t][magnitude_of(numbers[i + t]) >> 23]++;
+    for (; i < count; i++) tables[0][magnitude_of(numbers[i]) >> 23]++;
+    for (int t = 1; t < TABLES; t++)
+        for (int field = 0; field < FIELDS; field++) tables[0][field] += tables[t][field];
+
+    for (int field = 1; field < FIELDS - 1; field++) e->bins[field + 22] += tables[0][field];
+    e->not_finite += tables[0][FIELDS - 1];
+    size_t zeros = tables[0][0] ? count_zeros(numbers, count) : 0;
+    e->zeros += zeros;
+    if (tables[0][0] > zeros) add_subnormals(e, numbers, count);
+    e->largest = larger(e->largest, largest_of(numbers, count));
+}
+
+static void add_exponents(amp_exponents *to, const amp_exponents *from)
+{
+    for (int b = 0; b < AMP_EXPONENTS; b++) to->bins[b] += from->bins[b];
+    to->zeros += from->zeros;
+    to->not_finite += from->not_finite;
+    to->largest = larger(to->largest, from->largest);
+}
+
+static void widen(const amp_half_bits *halves, amp_dtype dtype, float *numbers, size_t count)
+{
+    if (dtype == AMP_BF16) for (size_t i = 0; i < count; i++) numbers[i] = amp_bf16_to_float(halves[i]);
+    else for (size_t i = 0; i < count; i++) numbers[i] = amp_fp16_to_float(halves[i]);
+}
+
+static void add_any(amp_exponents *e, const void *data, amp_dtype dtype, size_t count)
+{
+    long pieces = (long)((count + PIECE - 1) / PIECE);
+    #pragma omp parallel if (pieces > 1)
+    {
+        amp_exponents mine = { .zeros = 0 };
+        float wide[PIECE];
+        #pragma omp for
+        for (long p = 0; p < pieces; p++) {
+            size_t first = (size_t)p * PIECE, size = count - first < PIECE ? count - first : PIECE;
+            const float *numbers = (const float *)data + first;
+            if (dtype != AMP_FP32) {
+                widen((const amp_half_bits *)data + first, dtype, wide, size);
+                numbers = wide;
+            }
+            add_piece(&mine, numbers, size);
+        }
+        #pragma omp critical(amp_numerics)
+        add_exponents(e, &mine);
+    }
+}
+
+void amp_exponents_add(amp_exponents *e, const float *numbers, size_t count) { add_any(e, numbers, AMP_FP32, count); }
+
+unsigned long long amp_exponents_count(const amp_exponents *e)
+{
+    unsigned long long count = 0;
+    for (int b = 0; b < AMP_EXPONENTS; b++) count += e->bins[b];
+    return count;
+}
+
+/* ---- observing ---- */
+
+amp_status amp_numerics_create(int layers, amp_numerics **out, amp_error *error)
+{
+    amp_numerics *n = *out = calloc(1, sizeof *n);
+    if (n) {
+        n->layers = calloc((size_t)layers + 1, sizeof *n->layers);
+        n->buffer = malloc(DOWNLOAD * sizeof(float));
+        n->layer_count = layers;
+        n->last_output = n->inner_pending = -1;
+    }
+    if (n && n->layers && n->buffer) return AMP_OK;
+    amp_numerics_free(n);
+    *out = NULL;
+    return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the histograms of %d layers", layers);
+}
+
+void amp_numerics_free(amp_numerics *n)
+{
+    if (!n) return;
+    free(n->layers);
+    free(n->buffer);
+    free(n);
+}
+
+void amp_numerics_look_inside(amp_numerics *n, const amp_engine *engine) { n->engine = engine; }
+void amp_numerics_count_gradients(amp_numerics *n, int counted) { n->skips_gradients = !counted; }
+
+const amp_layer_numerics *amp_numerics_of(const amp_numerics *n, int layer) { return &n->layers[layer]; }
+
+static amp_status add_tensor(amp_numerics *n, amp_exponents *e, amp_backend *b, const amp_tensor *t, amp_error *error)
+{
+    size_t size = amp_dtype_size(t->dtype), count = amp_shape_count(t->shape);
+    for (size_t first = 0; first < count; first += DOWNLOAD) {
+        size_t part = count - first < DOWNLOAD ? count - first : DOWNLOAD;
+        AMP_TRY(b->download(b, n->buffer, (const unsigned char *)t->data + first * size, part * size, error));
+        add_any(e, n->buffer, t->dtype, part);
+    }
+    return AMP_OK;
+}
+
+static const amp_node *node_of(const amp_numerics *n, int layer)
+{
+    const amp_plan *plan = n->engine ? amp_engine_plan(n->engine) : NULL;
+    return plan ? &plan->nodes[layer] : NULL;
+}
+
+static amp_status see_output(amp_numerics *n, amp_backend *b, const amp_seen *seen, amp_error *error)
+{
+    const amp_node *node = node_of(n, seen->layer);
+    amp_layer_numerics *layer = &n->layers[seen->layer];
+    if (seen->layer == n->last_output) return AMP_OK;
+    n->last_output = seen->layer;
+    if (node && node->pre_activation) {
+        amp_tensor sums = seen->tensor;
+        sums.data = node->pre_activation;
+        AMP_TRY(add_tensor(n, &layer->inner_output, b, &sums, error));
+    }
+    return add_tensor(n, &layer->output, b, &seen->tensor, error);
+}
+
+static int changes_delta(const amp_node *node)
+{
+    const amp_layer_desc *d = &node->desc;
+    if (d->kind != AMP_LAYER_CONVOLUTIONAL && d->kind != AMP_LAYER_CONNECTED) return 0;
+    return d->batch_normalize || d->activation != AMP_LINEAR;
+}
+
+/* Backward works in place: when gradients are shown, the output's delta is what batch normalization and activation made of it. */
+static amp_status see_inner_delta(amp_numerics *n, amp_backend *b, int layer, amp_error *error)
+{
+    const amp_node *node = node_of(n, layer);
+    if (n->inner_pending != layer || !node || !changes_delta(node)) return AMP_OK;
+    n->inner_pending = -1;
+    amp_tensor delta = amp_value_delta(node->output, node->form);
+    return add_tensor(n, &n->layers[layer].inner_delta, b, &delta, error);
+}
+
+static int is_weights(const char *name)
+{
+    size_t length = strlen(name), ending = strlen("weights");
+    return length >= ending && !strcmp(name + length - ending, "weights"); /* "wf.weights" of an lstm */
+}
+
+static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_error *error)
+{
+    amp_numerics *n = context;
+    if (seen->kind == AMP_SEEN_IMAGE) n->last_output = -1;
+    if (seen->layer < 0 || seen->layer >= n->layer_count) return AMP_OK;
+    amp_layer_numerics *layer = &n->layers[seen->layer];
+    switch (seen->kind) {
+    case AMP_SEEN_OUTPUT: return see_output(n, b, seen, error);
+    case AMP_SEEN_DELTA:
+        n->inner_pending = seen->layer;
+        return add_tensor(n, &layer->delta, b, &seen->tensor, error);
+    case AMP_SEEN_GRADIENT:
+        AMP_TRY(see_inner_delta(n, b, seen->layer, error));
+        return n->skips_gradients || !is_weights(seen->name) ? AMP_OK : add_tensor(n, &layer->gradient, b, &seen->tensor, error);
+    default: return AMP_OK;
+    }
+}
+
+amp_observer amp_numerics_observer(amp_numerics *n) { return (amp_observer){ .context = n, .see = see }; }

@@ -1,0 +1,38 @@
+/* `darknet amp probe DATA CFG [WEIGHTS]`. */
+#include "arguments.h"
+#include "command.h"
+#include "probe.h"
+
+static amp_status write_json(const amp_probe_result *result, const char *file, amp_error *error)
+{
+    struct amp_output *output;
+    FILE *stream;
+    AMP_TRY(amp_output_begin(file, &output, &stream, error));
+    amp_json json = amp_json_begin(stream);
+    amp_probe_json(result, &json, NULL);
+    return amp_output_end(output, error);
+}
+
+amp_status amp_command_probe(int argc, char **argv, amp_error *error)
+{
+    const char *json = NULL;
+    double percent = 100 * AMP_PROBE_SHARE;
+    amp_probe_request request = { .iterations = AMP_PROBE_ITERATIONS };
+    const amp_argument arguments[] = {
+        { .name = "DATA", .text = &request.data },
+        { .name = "CFG", .text = &request.cfg },
+        { .name = "WEIGHTS", .text = &request.weights, .optional = 1 },
+        { .name = "-iters", .number = &request.iterations, .least = 1, .most = 1000000 },
+        { .name = "-share", .real = &percent, .least = .1, .most = 100 },
+        { .name = "-json", .text = &json },
+        { 0 } };
+    AMP_TRY(amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error));
+    request.share = percent / 100;
+    amp_probe_result *result;
+    AMP_TRY(amp_probe_run(&request, &result, error));
+    amp_status status = AMP_OK;
+    if (json) status = write_json(result, json, error);
+    else amp_probe_print(result, stdout);
+    amp_probe_free(result);
+    return status;
+}

@@ -1,0 +1,358 @@
+/* Histograms of exponents: what is counted, and that what fp16 and bf16 lose of them is what converting the numbers loses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fenv.h>
+#include <limits.h>
+#include <math.h>
+
+#include "amp/numerics.h"
+#include "memory_network.h"
+#include "tensor/half.h"
+
+static amp_backend memory = { .name = "memory", .allocate = memory_allocate, .release = memory_release, .download = memory_download };
+
+static int bin_of(int exponent) { return exponent - AMP_LEAST_EXPONENT; }
+
+static uint32_t random_state = 1;
+static uint32_t random_bits(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 17;
+    random_state ^= random_state << 5;
+    return random_state * 2654435761u;
+}
+
+/* Any sign and fraction, an exponent from least to most. */
+static float random_number(int least, int most)
+{
+    uint32_t fraction = random_bits() & 0x807fffffu, exponent = (uint32_t)(least + 127 + (int)(random_bits() % (unsigned)(most - least + 1)));
+    return amp_bits_float(fraction | exponent << 23);
+}
+
+/* ---- counting ---- */
+
+static void special_values_fall_into_their_bins(void **state)
+{
+    (void)state;
+    const struct { float number; int exponent; } cases[] = {
+        { 1, 0 }, { -1, 0 }, { 1.9999999f, 0 }, { 2, 1 }, { -0.5f, -1 }, { 65504, 15 }, { 65536, 16 }, { 0x1p-126f, -126 },
+        { 0x1.fffffep127f, 127 }, { amp_bits_float(1), -149 }, { amp_bits_float(0x80000002u), -148 }, { amp_bits_float(3), -148 },
+        { amp_bits_float(0x007fffff), -127 }, { amp_bits_float(0x00400000), -127 }, { amp_bits_float(0x003fffff), -128 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        amp_exponents e = { .zeros = 0 };
+        amp_exponents_add(&e, &cases[i].number, 1);
+        assert_int_equal(e.bins[bin_of(cases[i].exponent)], 1);
+        assert_int_equal(amp_exponents_count(&e), 1);
+        assert_int_equal(e.zeros + e.not_finite, 0);
+        assert_true(amp_float_bits(e.largest) == (amp_float_bits(cases[i].number) & 0x7fffffffu));
+    }
+}
+
+static void zeros_inf_and_nan_are_not_among_the_numbers(void **state)
+{
+    (void)state;
+    const float numbers[] = { 0, -0.0f, amp_bits_float(0x7f800000), amp_bits_float(0xff800000), amp_bits_float(0x7fc00000),
+                              amp_bits_float(0xff800001), 3 };
+    amp_exponents e = { .zeros = 0 };
+    amp_exponents_add(&e, numbers, 7);
+    assert_int_equal(e.zeros, 2);
+    assert_int_equal(e.not_finite, 4);
+    assert_int_equal(amp_exponents_count(&e), 1);
+    assert_true(e.largest == 3);
+}
+
+/* Counts one by one, by another way than the code's: frexp. */
+static void count_slowly(amp_exponents *e, float number)
+{
+    int exponent;
+    if (!amp_is_finite(number)) e->not_finite++;
+    else if (number == 0) e->zeros++;
+    else {
+        frexp((double)number, &exponent);
+        e->bins[bin_of(exponent - 1)]++;
+        if (fabsf(number) > e->largest) e->largest = fabsf(number);
+    }
+}
+
+static float any_number(void)
+{
+    uint32_t kind = random_bits() % 8;
+    return kind == 0 ? 0 : kind == 1 ? amp_bits_float(random_bits() & 0x807fffffu) : kind == 2 ? amp_bits_float(random_bits() | 0x7f800000u)
+         : amp_bits_float(random_bits());
+}
+
+static void counts_are_right_for_any_length(void **state)
+{
+    (void)state;
+    static float numbers[100003];
+    const size_t lengths[] = { 0, 1, 2, 3, 4, 5, 7, 63, 16383, 16384, 16385, 65536, 100003 };
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        amp_exponents fast = { .zeros = 0 }, slow = { .zeros = 0 };
+        for (size_t i = 0; i < lengths[k]; i++) count_slowly(&slow, numbers[i] = any_number());
+        amp_exponents_add(&fast, numbers, lengths[k]);
+        assert_memory_equal(&fast, &slow, sizeof fast);
+    }
+}
+
+/* ---- observing ---- */
+
+static amp_seen seen_of(amp_seen_kind kind, int layer, amp_tensor tensor)
+{
+    return (amp_seen){ .kind = kind, .layer = layer, .name = kind == AMP_SEEN_GRADIENT ? "weights" : "x", .tensor = tensor };
+}
+
+static void show(amp_numerics *n, amp_seen seen)
+{
+    amp_observer observer = amp_numerics_observer(n);
+    assert_int_equal(observer.see(observer.context, &memory, &seen, NULL), AMP_OK);
+}
+
+/* 600,000 numbers are downloaded in more than one part, from memory where only the backend can read. */
+static void tensors_of_every_dtype_and_layout_are_counted_from_the_backends_memory(void **state)
+{
+    (void)state;
+    const amp_shape shape = { 3, 8, 100, 250 };
+    const size_t count = amp_shape_count(shape);
+    const amp_dtype dtypes[] = { AMP_FP32, AMP_FP16, AMP_BF16 };
+    for (int d = 0; d < 3; d++) {
+        for (int layout = AMP_NHWC; layout <= AMP_NCHW; layout++) {
+            amp_exponents slow = { .zeros = 0 };
+            amp_numerics *n;
+            amp_tensor t = { .dtype = dtypes[d], .layout = (amp_layout)layout, .shape = shape };
+            assert_int_equal(amp_numerics_create(3, &n, NULL), AMP_OK);
+            assert_int_equal(memory.allocate(&memory, amp_tensor_bytes(&t), &t.data, NULL), AMP_OK);
+            void *here = memory_here(t.data);
+            for (size_t i = 0; i < count; i++) {
+                float number = any_number();
+                amp_half_bits half = (amp_half_bits)random_bits();
+                if (dtypes[d] == AMP_FP32) ((float *)here)[i] = number;
+                else ((amp_half_bits *)here)[i] = half;
+                count_slowly(&slow, dtypes[d] == AMP_FP32 ? number : dtypes[d] == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half));
+            }
+            show(n, seen_of(AMP_SEEN_OUTPUT, 1, t));
+            assert_memory_equal(&amp_numerics_of(n, 1)->output, &slow, sizeof slow);
+            show(n, seen_of(AMP_SEEN_DELTA, 2, t));
+            assert_memory_equal(&amp_numerics_of(n, 2)->delta, &slow, sizeof slow);
+            assert_int_equal(amp_exponents_count(&amp_numerics_of(n, 0)->output), 0);
+            memory.release(&memory, t.data);
+            amp_numerics_free(n);
+        }
+    }
+}
+
+static void each_kind_of_tensor_is_counted_once_in_its_place(void **state)
+{
+    (void)state;
+    float two[2] = { 1, 4 };
+    amp_numerics *n;
+    amp_tensor t = { .data = memory_there(two), .shape = { 1, 2, 1, 1 } };
+    assert_int_equal(amp_numerics_create(2, &n, NULL), AMP_OK);
+    for (int pass = 0; pass < 2; pass++) {
+        show(n, seen_of(AMP_SEEN_IMAGE, -1, t));
+        show(n, seen_of(AMP_SEEN_INPUT, 0, t));
+        show(n, seen_of(AMP_SEEN_OUTPUT, 0, t));
+        show(n, seen_of(AMP_SEEN_OUTPUT, 1, t));
+        show(n, seen_of(AMP_SEEN_OUTPUT, 1, t)); /* as it is handed out */
+        show(n, seen_of(AMP_SEEN_DELTA, 1, t));
+        show(n, seen_of(AMP_SEEN_GRADIENT, 1, t));
+        amp_seen other = seen_of(AMP_SEEN_GRADIENT, 1, t);
+        other.name = "wf.weights";
+        show(n, other);
+        other.name = "biases";
+        show(n, other);
+        amp_numerics_count_gradients(n, 0);
+    }
+    const amp_layer_numerics *first = amp_numerics_of(n, 0), *second = amp_numerics_of(n, 1);
+    assert_int_equal(amp_exponents_count(&first->output), 4);
+    assert_int_equal(amp_exponents_count(&first->delta) + amp_exponents_count(&first->gradient), 0);
+    assert_int_equal(amp_exponents_count(&second->output), 4);
+    assert_int_equal(amp_exponents_count(&second->delta), 4);
+    assert_int_equal(amp_exponents_count(&second->gradient), 4); /* of the first pass, of two weights */
+    amp_numerics_free(n);
+}
+
+/* ---- what is lost ---- */
+
+static amp_half_bits converted(float number, amp_dtype dtype)
+{
+    return dtype == AMP_FP16 ? amp_float_to_fp16(number) : amp_float_to_bf16(number);
+}
+static float back(amp_half_bits half, amp_dtype dtype) { return dtype == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half); }
+
+/* Shares by converting each number; the halves' least normal number is 2^least. */
+static amp_lost converting(const float *numbers, int count, amp_dtype dtype, float scale)
+{
+    amp_lost lost = { .count = (unsigned long long)count };
+    float normal = dtype == AMP_FP16 ? 0x1p-14f : 0x1p-126f;
+    double sum = 0, moved = 0;
+    for (int i = 0; i < count; i++) {
+        float half = fabsf(back(converted(numbers[i] * scale, dtype), dtype));
+        if (amp_is_finite(half)) {
+            sum += fabs((double)(numbers[i] * scale));
+            moved += fabs(fabs((double)(numbers[i] * scale)) - (double)half);
+        }
+        if (!amp_is_finite(half)) lost.overflow += 1, lost.overflows = 1;
+        else if (half == 0) lost.zero += 1;
+        else if (half < normal) lost.subnormal += 1;
+    }
+    lost.error = sum > 0 ? moved / sum : 0;
+    lost.overflow /= count, lost.zero /= count, lost.subnormal /= count;
+    return lost;
+}
+
+/* With a 1/2048, a 2^-23 and a 1/1024 of three bins on the other side (bf16: 1/256, 2^-23, 1/128). */
+static void shares_are_those_of_real_conversions(void **state)
+{
+    (void)state;
+    enum { COUNT = 200000 };
+    static float numbers[COUNT];
+    const struct { amp_dtype dtype; int least, most; float scale; } cases[] = {
+        { AMP_FP16, -40, 20, 1 }, { AMP_FP16, -40, 20, 1024 }, { AMP_FP16, -30, -10, 1 }, { AMP_FP16, -60, 0, 65536 },
+        { AMP_FP16, 10, 20, 0.125f }, { AMP_FP16, -10, 10, 1 }, { AMP_BF16, 100, 127, 1 }, { AMP_BF16, -126, -110, 1 },
+        { AMP_BF16, -126, -110, 0x1p-10f }, { AMP_BF16, 90, 120, 0x1p10f }, { AMP_BF16, -10, 10, 1 } };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        amp_exponents e = { .zeros = 0 };
+        for (int i = 0; i < COUNT; i++) numbers[i] = random_number(cases[k].least, cases[k].most);
+        amp_exponents_add(&e, numbers, COUNT);
+        amp_lost said = amp_numerics_lost(&e, cases[k].dtype, cases[k].scale), real = converting(numbers, COUNT, cases[k].dtype, cases[k].scale);
+        double bin = 1.0 / (cases[k].most - cases[k].least + 1), part = bin / (cases[k].dtype == AMP_FP16 ? 1024 : 128);
+        double tolerance = 1.5 * part + 5 * sqrt(part / COUNT);
+        assert_int_equal(said.count, COUNT);
+        assert_int_equal(said.overflows, real.overflows);
+        assert_true(fabs(said.overflow - real.overflow) <= tolerance);
+        assert_true(fabs(said.zero - real.zero) <= 1e-5);
+        assert_true(fabs(said.subnormal - real.subnormal) <= tolerance);
+        assert_true(said.error > real.error * .97 && said.error < real.error * 1.03);
+        if (real.overflow == 0) assert_true(said.overflow == 0);
+    }
+}
+
+/* bf16's limits lie among fp32's subnormals. */
+static void bf16_loses_what_conversion_of_subnormals_loses(void **state)
+{
+    (void)state;
+    enum { COUNT = 100000 };
+    static float numbers[COUNT];
+    amp_exponents e = { .zeros = 0 };
+    for (int i = 0; i < COUNT; i++) numbers[i] = amp_bits_float(1 + random_bits() % (0x00800000u >> random_bits() % 23));
+    amp_exponents_add(&e, numbers, COUNT);
+    amp_lost said = amp_numerics_lost(&e, AMP_BF16, 1), real = converting(numbers, COUNT, AMP_BF16, 1);
+    assert_true(real.zero > 0.3 && real.zero < 0.9 && real.subnormal > 0.1);
+    assert_true(fabs(said.zero - real.zero) < 0.001);
+    assert_true(fabs(said.subnormal - real.subnormal) < 0.002);
+    assert_true(said.overflow == 0);
+}
+
+static void limits_are_where_rounding_puts_them(void **state)
+{
+    (void)state;
+    const struct { amp_dtype dtype; float number; int overflows, zero, subnormal; } cases[] = {
+        { AMP_FP16, 65504, 0, 0, 0 }, { AMP_FP16, 65519.996f, 0, 0, 0 }, { AMP_FP16, 65520, 1, 0, 0 }, { AMP_FP16, -65536, 1, 0, 0 },
+        { AMP_FP16, 0x1p-14f, 0, 0, 0 }, { AMP_FP16, 0x1p-15f, 0, 0, 1 }, { AMP_FP16, 0x1.000002p-25f, 0, 0, 1 },
+        { AMP_FP16, 0x1.fffffep-26f, 0, 1, 0 }, { AMP_BF16, 0x1.fep127f, 0, 0, 0 }, { AMP_BF16, 0x1.fefffep127f, 0, 0, 0 },
+        { AMP_BF16, 0x1.ffp127f, 1, 0, 0 }, { AMP_BF16, 0x1p-126f, 0, 0, 0 }, { AMP_BF16, 0x1p-133f, 0, 0, 1 },
+        { AMP_BF16, 0x1p-135f, 0, 1, 0 }, { AMP_FP32, 0x1p-149f, 0, 0, 1 }, { AMP_FP32, 0x1.fffffep127f, 0, 0, 0 } };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        amp_exponents e = { .zeros = 0 };
+        amp_exponents_add(&e, &cases[k].number, 1);
+        amp_lost said = amp_numerics_lost(&e, cases[k].dtype, 1);
+        assert_int_equal(said.overflows, cases[k].overflows);
+        assert_true(said.overflow == cases[k].overflows);
+        assert_true(said.zero == cases[k].zero);
+        assert_true(said.subnormal == cases[k].subnormal);
+        if (cases[k].dtype == AMP_FP32) continue;
+        float half = back(converted(cases[k].number, cases[k].dtype), cases[k].dtype);
+        assert_int_equal(!amp_is_finite(half), cases[k].overflows);
+        assert_int_equal(half == 0, cases[k].zero);
+    }
+}
+
+/* A tenth becomes 0, and that is nothing beside the rest; or nothing becomes 0, and a tenth of it is rounding. */
+static void error_is_by_size_and_not_by_number(void **state)
+{
+    (void)state;
+    float numbers[1000];
+    amp_exponents tail = { .zeros = 0 }, low = { .zeros = 0 };
+    for (int i = 0; i < 1000; i++) numbers[i] = i % 10 ? random_number(-5, 0) : random_number(-40, -30);
+    amp_exponents_add(&tail, numbers, 1000);
+    amp_lost lost = amp_numerics_lost(&tail, AMP_FP16, 1);
+    assert_true(lost.zero == .1 && lost.error < .0003);
+    for (int i = 0; i < 1000; i++) numbers[i] = random_number(-23, -22);
+    amp_exponents_add(&low, numbers, 1000);
+    lost = amp_numerics_lost(&low, AMP_FP16, 1);
+    assert_true(lost.zero == 0 && lost.error > .05);
+    assert_true(amp_numerics_lost(&low, AMP_FP16, 1024).error < .0003);
+    assert_int_equal(amp_numerics_least_scale(&low, AMP_FP16, .00001), INT_MAX); /* better than the format is */
+}
+
+static void nothing_is_lost_of_nothing(void **state)
+{
+    (void)state;
+    amp_exponents e = { .zeros = 9, .not_finite = 2 };
+    amp_lost lost = amp_numerics_lost(&e, AMP_FP16, 1);
+    assert_true(lost.count == 0 && lost.overflow == 0 && lost.zero == 0 && lost.subnormal == 0 && lost.error == 0 && !lost.overflows);
+    assert_int_equal(amp_numerics_most_scale(&e, AMP_FP16), INT_MAX);
+    assert_int_equal(amp_numerics_least_scale(&e, AMP_FP16, 0.01), INT_MIN);
+}
+
+static void a_scale_that_is_no_power_of_two_counts_as_the_one_below(void **state)
+{
+    (void)state;
+    float number = 64;
+    amp_exponents e = { .zeros = 0 };
+    amp_exponents_add(&e, &number, 1);
+    assert_false(amp_numerics_lost(&e, AMP_FP16, 1023).overflows); /* as 512 */
+    assert_true(amp_numerics_lost(&e, AMP_FP16, 1024).overflows);
+}
+
+/* The scales of amp_numerics_most_scale and _least_scale are the last that conversion bears out. */
+static void the_range_of_scales_ends_where_conversion_begins_to_lose(void **state)
+{
+    (void)state;
+    enum { COUNT = 20000 };
+    static float numbers[COUNT];
+    const amp_dtype dtypes[] = { AMP_FP16, AMP_BF16 };
+    for (int round = 0; round < 60; round++) {
+        int least = -80 + (int)(random_bits() % 60), most = least + 1 + (int)(random_bits() % 30);
+        amp_exponents e = { .zeros = 0 };
+        for (int i = 0; i < COUNT; i++) numbers[i] = random_number(least, most);
+        for (int i = 0; round % 3 == 0 && i < COUNT; i++) /* one just overflows, and nothing is larger */
+            if (fabsf(numbers[i]) >= ldexpf(1, most)) numbers[i] = i ? numbers[i] / 2 : numbers[i];
+        if (round % 3 == 0) numbers[0] = ldexpf(65520, most - 15);
+        amp_exponents_add(&e, numbers, COUNT);
+        amp_dtype dtype = dtypes[round % 2];
+        int top = amp_numerics_most_scale(&e, dtype), bottom = amp_numerics_least_scale(&e, dtype, 0.05);
+        if (top < 127) {
+            assert_true(converting(numbers, COUNT, dtype, ldexpf(1, top)).overflow == 0);
+            assert_true(converting(numbers, COUNT, dtype, ldexpf(1, top + 1)).overflow > 0);
+        }
+        if (bottom > -80) { /* or the scaled numbers are fp32's subnormals before they are halves */
+            assert_true(converting(numbers, COUNT, dtype, ldexpf(1, bottom)).error <= 0.05 * 1.03);
+            assert_true(converting(numbers, COUNT, dtype, ldexpf(1, bottom - 1)).error > 0.05 * .97);
+        }
+    }
+}
+
+int main(void)
+{
+    fesetenv(FE_DFL_ENV); /* Darknet's -Ofast has this program take subnormals for 0; the references here must not */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(special_values_fall_into_their_bins),
+        cmocka_unit_test(zeros_inf_and_nan_are_not_among_the_numbers),
+        cmocka_unit_test(counts_are_right_for_any_length),
+        cmocka_unit_test(tensors_of_every_dtype_and_layout_are_counted_from_the_backends_memory),
+        cmocka_unit_test(each_kind_of_tensor_is_counted_once_in_its_place),
+        cmocka_unit_test(shares_are_those_of_real_conversions),
+        cmocka_unit_test(bf16_loses_what_conversion_of_subnormals_loses),
+        cmocka_unit_test(limits_are_where_rounding_puts_them),
+        cmocka_unit_test(error_is_by_size_and_not_by_number),
+        cmocka_unit_test(nothing_is_lost_of_nothing),
+        cmocka_unit_test(a_scale_that_is_no_power_of_two_counts_as_the_one_below),
+        cmocka_unit_test(the_range_of_scales_ends_where_conversion_begins_to_lose),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

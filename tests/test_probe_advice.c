@@ -1,0 +1,363 @@
+/* Which layers the probe says to pin, on networks and histograms made up for it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "amp/autocast.h"
+#include "commands/probe_advice.h"
+
+enum { MOST = 24 };
+
+/* ---- made-up networks ---- */
+
+static amp_probe_result *network_of(int layers)
+{
+    amp_probe_result *r = calloc(1, sizeof *r);
+    r->share = .01;
+    r->scale_source = AMP_SCALE_HIGHEST;
+    r->scale_moves = 1;
+    r->layers = calloc((size_t)layers, sizeof *r->layers);
+    r->network.layers = calloc((size_t)layers, sizeof *r->network.layers);
+    r->network.count = layers;
+    return r;
+}
+
+static void put(amp_exponents *e, float number, int count)
+{
+    for (int i = 0; i < count; i++) amp_exponents_add(e, &number, 1);
+}
+
+/* Fine in all respects: outputs and deltas of 1. */
+static void layer(amp_probe_result *r, int i, amp_layer_kind kind, const char *type, int from, int other)
+{
+    amp_layer_desc *d = &r->network.layers[i];
+    d->kind = kind;
+    d->type = type;
+    d->input_count = other == from ? 1 : 2;
+    d->inputs = malloc(2 * sizeof *d->inputs);
+    d->inputs[0] = from;
+    d->inputs[1] = other;
+    put(&r->layers[i].numerics.output, 1, 100);
+    put(&r->layers[i].numerics.delta, 1, 100);
+}
+static void conv(amp_probe_result *r, int i, int from) { layer(r, i, AMP_LAYER_CONVOLUTIONAL, "convolutional", from, from); }
+static void pool(amp_probe_result *r, int i, int from) { layer(r, i, AMP_LAYER_MAXPOOL, "maxpool", from, from); }
+static void loss(amp_probe_result *r, int i, int from) { layer(r, i, AMP_LAYER_HOST, "yolo", from, from); }
+
+/* Five convolutions and a loss. */
+static amp_probe_result *chain(void)
+{
+    amp_probe_result *r = network_of(6);
+    for (int i = 0; i < 5; i++) conv(r, i, i - 1);
+    loss(r, 5, 4);
+    return r;
+}
+
+static amp_layer_numerics *of(amp_probe_result *r, int i) { return &r->layers[i].numerics; }
+
+static void set(amp_exponents *e, float number)
+{
+    *e = (amp_exponents){ .zeros = 0 };
+    put(e, number, 100);
+}
+
+/* ---- what is said ---- */
+
+static void assert_pins(const amp_probe_result *r, const char *expected)
+{
+    char pins[200] = "";
+    for (int i = 0; i < r->network.count; i++)
+        if (r->layers[i].pin) snprintf(pins + strlen(pins), 20, "%s%d", *pins ? "," : "", i);
+    assert_string_equal(pins, expected);
+}
+
+static void advise(amp_probe_result *r, const char *pins, int sentences)
+{
+    assert_int_equal(amp_probe_advise(r, NULL), AMP_OK);
+    assert_pins(r, pins);
+    assert_int_equal(r->advice_count, sentences);
+}
+
+static void assert_says(const amp_probe_result *r, int i, const char *text)
+{
+    if (!strstr(r->advice[i], text)) fail_msg("no '%s' in: %s", text, r->advice[i]);
+}
+
+static void nothing_is_pinned_where_all_is_well(void **state)
+{
+    (void)state;
+    amp_probe_result *r = chain();
+    advise(r, "", 1);
+    assert_says(r, 0, "nothing needs to be pinned");
+    assert_int_equal(r->scales.most, 15);
+    assert_true(r->scale == 0x1p15f);
+    amp_probe_free(r);
+}
+
+static void an_output_that_overflows_pins_its_layer_and_who_reads_it(void **state)
+{
+    (void)state;
+    amp_probe_result *r = chain();
+    put(&of(r, 1)->output, -1e6f, 25);
+    advise(r, "1,2", 1);
+    assert_says(r, 0, "layer 1 [convolutional]: 20.0 % of its outputs exceed fp16's 65504 (the largest is 1e+06): pin it with amp=0, and layer 2, "
+                      "which reads them, or use dtype=bf16");
+    amp_probe_free(r);
+}
+
+static void a_share_too_small_for_percents_is_told_as_a_count(void **state)
+{
+    (void)state;
+    amp_probe_result *r = chain();
+    put(&of(r, 1)->output, 1, 30000);
+    put(&of(r, 1)->output, 65520, 1);
+    advise(r, "1,2", 1);
+    assert_says(r, 0, "1 of 30101 of its outputs exceed");
+    amp_probe_free(r);
+}
+
+/* The loss reads in fp32 anyway. */
+static void the_last_convolution_is_pinned_alone(void **state)
+{
+    (void)state;
+    amp_probe_result *r = chain();
+    put(&of(r, 4)->output, 1e5f, 1);
+    advise(r, "4", 1);
+    amp_probe_free(r);
+}
+
+static void sums_before_batch_normalization_are_nobody_elses(void **state)
+{
+    (void)state;
+    amp_probe_result *r = chain();
+    put(&of(r, 1)->inner_output, 1e5f, 1);
+    advise(r, "1", 1);
+    assert_says(r, 0, "of its sums before batch normalization exceed");
+    amp_probe_free(r);
+}
+
+/* 0 - conv, 1 - maxpool, 2 - conv: what the pool hands on overflows as well, and 2 would make fp16 of it. */
+static void a_layer_that_follows_its_input_needs_no_pin(void **state)
+{
+    (void)state;
+    amp_probe_result *r = network_of(4);
+    conv(r, 0, -1);
+    pool(r, 1, 0);
+    conv(r, 2, 1);
+    loss(r, 3, 2);
+    put(&of(r, 0)->output, 1e5f, 10);
+    put(&of(r, 1)->output, 1e5f, 10);
+    advise(r, "0,2", 2);
+    assert_says(r, 0, "layer 0 [convolutional]");
+    assert_says(r, 0, "pin it with amp=0, or use");
+    assert_says(r, 1, "layer 1 [maxpool]");
+    assert_says(r, 1, ": pin layer 2, which reads them, with amp=0, or use");
+    amp_probe_free(r);
+}
+
+static void what_the_cfg_pins_is_not_advised_again(void **state)
+{
+    (void)state;
+    amp_probe_result *r = chain();
+    r->network.layers[1].pinned = 1;
+    put(&of(r, 1)->output, 1e5f, 10);
+    advise(r, "2", 1);
+    amp_probe_free(r);
+    r = chain();
+    r->network.layers[1].pinned = r->network.layers[2].pinned = 1;
+    put(&of(r, 1)->output, 1e5f, 10);
+    advise(r, "", 1);
+    assert_says(r, 0, "nothing needs to be pinned");
+    amp_probe_free(r);
+}
+
+/* A shortcut adds two that are fine. */
+static void a_sum_of_two_layers_is_pinned_itself(void **state)
+{
+    (void)state;
+    amp_probe_result *r = network_of(5);
+    conv(r, 0, -1);
+    conv(r, 1, 0);
+    layer(r, 2, AMP_LAYER_SHORTCUT, "shortcut", 1, 0);
+    conv(r, 3, 2);
+    loss(r, 4, 3);
+    put(&of(r, 2)->output, 1e5f, 10);
+    advise(r, "2,3", 1);
+    amp_probe_free(r);
+}
+
+static void outputs_that_are_too_small_are_pinned_and_a_long_tail_is_not(void **state)
+{
+    (void)state;
+    amp_probe_result *r = chain();
+    put(&of(r, 1)->output, 1e-12f, 900); /* nine tenths become 0, and do not matter */
+    set(&of(r, 3)->output, 1e-7f);
+    advise(r, "3,4", 1);
+    assert_says(r, 0, "layer 3 [convolutional]: 100.0 % of its outputs are subnormal in fp16");
+    amp_probe_free(r);
+}
+
+static void the_scales_are_those_that_suit_every_layer(void **state)
+{
+    (void)state;
+    amp_probe_result *r = chain();
+    set(&of(r, 1)->delta, 0x1p-20f); /* 2^-24 / 4 / 1.5 of it: 1.04 %; at twice the scale half of that */
+    set(&of(r, 3)->delta, 1000);     /* up to 64000 */
+    set(&of(r, 4)->inner_delta, 2000);
+    advise(r, "", 1);
+    assert_int_equal(r->layers[1].scales.least, 1);
+    assert_int_equal(r->layers[3].scales.most, 6);
+    assert_int_equal(r->scales.least, 1);
+    assert_int_equal(r->scales.most, 5);
+    assert_true(r->scale == 32);
+    assert_int_equal(r->layers[5].scales.most, INT_MAX); /* the loss's own is fp32 */
+    amp_probe_free(r);
+}
+
+static void a_present_scale_outside_the_range_is_told_without_pins(void **state)
+{
+    (void)state;
+    amp_probe_result *r = chain();
+    set(&of(r, 1)->delta, 0x1p-28f);
+    r->scale = 1;
+    r->scale_moves = 0;
+    r->scale_source = AMP_SCALE_OF_CFG;
+    advise(r, "", 1);
+    assert_says(r, 0, "layer 1 [convolutional]: 100.0 % of its deltas become 0 in fp16 at the present loss scale of 1: set "
+                      "loss_scale from 512 to 32768, or loss_scale=dynamic, or pin the layer with amp=0");
+    amp_probe_free(r);
+}
+
+static void a_static_scale_that_overflows_is_told_and_a_dynamic_one_falls(void **state)
+{
+    (void)state;
+    for (int moves = 0; moves < 2; moves++) {
+        amp_probe_result *r = chain();
+        put(&of(r, 1)->delta, 1000, 100);
+        r->scale = 65536;
+        r->scale_moves = moves;
+        r->scale_source = AMP_SCALE_OF_CFG;
+        advise(r, "", moves ? 1 : 6 - 1);
+        if (moves) assert_says(r, 0, "nothing needs to be pinned");
+        else assert_says(r, 1, "layer 1 [convolutional]: 100.0 % of its deltas overflow fp16 at the present loss scale of 65536");
+        amp_probe_free(r);
+    }
+}
+
+/* No scale suits 1 and the others: 1 is pinned, and 2, which hands its delta down in fp16. */
+static void deltas_that_no_scale_suits_are_pinned_where_that_takes_the_fewest_layers(void **state)
+{
+    (void)state;
+    amp_probe_result *r = chain();
+    set(&of(r, 1)->delta, 0x1p-50f);
+    advise(r, "1,2", 1);
+    assert_says(r, 0, "layer 1 [convolutional]: 100.0 % of its deltas become 0 in fp16 at a loss scale of 32768");
+    assert_int_equal(r->scales.most, 15);
+    amp_probe_free(r);
+
+    r = chain(); /* and now it is 1 that stands against all others */
+    for (int i = 0; i < 5; i++) set(&of(r, i)->delta, i == 1 ? 1e9f : 1e-6f);
+    advise(r, "1,2", 1);
+    assert_says(r, 0, "layer 1 [convolutional]: 100.0 % of its deltas overflow fp16 at a loss scale of");
+    amp_probe_free(r);
+}
+
+static void inf_in_fp32_is_no_matter_of_precision(void **state)
+{
+    (void)state;
+    amp_probe_result *r = chain();
+    of(r, 2)->output.not_finite = 3;
+    advise(r, "", 1);
+    assert_says(r, 0, "layer 2 [convolutional]: it held inf or NaN in fp32 already");
+    amp_probe_free(r);
+}
+
+static void a_gpu_has_less_room_where_weight_gradients_are_large(void **state)
+{
+    (void)state;
+    amp_probe_result *r = chain();
+    put(&of(r, 0)->gradient, 3000, 5);
+    advise(r, "", 1);
+    assert_int_equal(r->scales.most, 15);
+    assert_int_equal(r->most_on_gpu, 4);
+    amp_probe_free(r);
+}
+
+/* ---- any network ---- */
+
+static unsigned random_state = 7;
+static int below(int limit)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (int)((random_state >> 8) % (unsigned)limit);
+}
+
+/* With the pins, nothing that overflows is ever in fp16: not where it is made, and not where it is read. */
+static void assert_nothing_overflows(const amp_probe_result *r)
+{
+    amp_form forms[MOST];
+    for (int i = 0; i < r->network.count; i++) {
+        amp_layer_desc d = r->network.layers[i];
+        amp_form inputs[2];
+        d.pinned |= r->layers[i].pin;
+        for (int k = 0; k < d.input_count; k++) inputs[k] = d.inputs[k] < 0 ? AMP_FORM_HOST : forms[d.inputs[k]];
+        forms[i] = amp_autocast_form(&d, AMP_FP16, inputs);
+        if (forms[i] != AMP_FORM_LOW) continue;
+        assert_false(amp_numerics_lost(&r->layers[i].numerics.output, AMP_FP16, 1).overflows);
+        for (int k = 0; k < d.input_count; k++)
+            assert_true(d.inputs[k] < 0 || !amp_numerics_lost(&r->layers[d.inputs[k]].numerics.output, AMP_FP16, 1).overflows);
+    }
+}
+
+static void pins_are_enough_in_any_network(void **state)
+{
+    (void)state;
+    static const amp_layer_kind kinds[] = { AMP_LAYER_CONVOLUTIONAL, AMP_LAYER_CONVOLUTIONAL, AMP_LAYER_MAXPOOL, AMP_LAYER_SHORTCUT,
+                                            AMP_LAYER_ROUTE, AMP_LAYER_HOST, AMP_LAYER_BATCHNORM };
+    for (int round = 0; round < 300; round++) {
+        int count = 3 + below(MOST - 3), none = 1;
+        amp_probe_result *r = network_of(count);
+        for (int i = 0; i < count; i++) {
+            amp_layer_kind kind = i ? kinds[below(7)] : AMP_LAYER_CONVOLUTIONAL;
+            int joins = kind == AMP_LAYER_SHORTCUT || kind == AMP_LAYER_ROUTE;
+            layer(r, i, kind, "layer", i - 1, joins ? below(i) : i - 1);
+            if (below(6) == 0) put(&of(r, i)->output, 1e6f, 3), none = 0;
+            r->network.layers[i].pinned = below(9) == 0;
+        }
+        assert_int_equal(amp_probe_advise(r, NULL), AMP_OK);
+        assert_nothing_overflows(r);
+        if (none) assert_pins(r, "");
+        for (int i = 0; i < count; i++) assert_false(r->layers[i].pin && r->network.layers[i].pinned);
+        amp_probe_free(r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_pinned_where_all_is_well),
+        cmocka_unit_test(an_output_that_overflows_pins_its_layer_and_who_reads_it),
+        cmocka_unit_test(a_share_too_small_for_percents_is_told_as_a_count),
+        cmocka_unit_test(the_last_convolution_is_pinned_alone),
+        cmocka_unit_test(sums_before_batch_normalization_are_nobody_elses),
+        cmocka_unit_test(a_layer_that_follows_its_input_needs_no_pin),
+        cmocka_unit_test(what_the_cfg_pins_is_not_advised_again),
+        cmocka_unit_test(a_sum_of_two_layers_is_pinned_itself),
+        cmocka_unit_test(outputs_that_are_too_small_are_pinned_and_a_long_tail_is_not),
+        cmocka_unit_test(the_scales_are_those_that_suit_every_layer),
+        cmocka_unit_test(a_present_scale_outside_the_range_is_told_without_pins),
+        cmocka_unit_test(a_static_scale_that_overflows_is_told_and_a_dynamic_one_falls),
+        cmocka_unit_test(deltas_that_no_scale_suits_are_pinned_where_that_takes_the_fewest_layers),
+        cmocka_unit_test(inf_in_fp32_is_no_matter_of_precision),
+        cmocka_unit_test(a_gpu_has_less_room_where_weight_gradients_are_large),
+        cmocka_unit_test(pins_are_enough_in_any_network),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
