@@ -193,6 +193,8 @@ static inline made *interrupted(void)
         if (r % 3 == 0) continue;
         m->runs[r].state = r % 3 == 1 ? AMP_RUN_TRAINING : AMP_RUN_WAITING;
         m->runs[r].count = r % 3 == 1 ? 240 : 0;
+        m->runs[r].skipped = 0;
+        for (size_t i = 0; i < m->runs[r].count; ++i) m->runs[r].skipped += m->runs[r].rows[i].found_inf;
         if (r % 3 == 2) m->runs[r].images_per_second = m->runs[r].compute_images_per_second = m->runs[r].peak_memory_mb = 0;
     }
     for (int d = 0; d < 3; ++d) summarize(m, d);
@@ -265,7 +267,7 @@ static inline made *extreme(void)
     made *m = make_comparison(3, 2, 100);
     for (int r = 0; r < 6; ++r) {
         for (size_t i = 0; i < 100; ++i) {
-            m->runs[r].rows[i].loss = i < 50 ? 3.4e38f : 1e-38f;
+            m->runs[r].rows[i].loss = i < 50 ? 3.4e38f : 1e-36f;
             m->runs[r].rows[i].scale = i < 50 ? 8.5e37f : 6.1e-5f;
             m->runs[r].rows[i].found_inf = 1;
         }

@@ -134,7 +134,7 @@ static void the_page_holds_what_was_measured(void **unused)
     m->runs[5].relative_difference = .0345678;
     char *page = written(amp_report_html, m);
     static const char *const parts[] = { "97.39 %<small>spread 0.84</small>", "−0.21<small>± 0.34</small>", "521<small>1.40×</small>",
-        "51.3<small>0.71×</small>", ">0.988<", "rel. 0.0346<", "mAP@0.5:0.95", "bf16 is worth it here", "AMD EPYC 9R14",
+        "51.3<small>0.71×</small>", ">0.988<", ">0.0346<", "mAP@0.5:0.95", "bf16 is worth it here", "AMD EPYC 9R14",
         "Darknet AMP 1.0 (61c9d02e)", "2026-11-20T19:30:00Z", "160 × 128 pixels, 3 classes", "1200 iterations of 8 images",
         "291 to train with, 73 to validate with", "1, 2, 3", "lang=\"en\"", "scope=\"row\"" };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) assert_holds(page, parts[i]);
@@ -176,6 +176,17 @@ static void failures_are_told(void **unused)
     char *page = written(amp_report_html, m);
     assert_holds(page, "6 of 6 runs failed");
     assert_holds(page, "amp: step 3: every gradient is inf &lt;or&gt; &quot;NaN&quot; &amp; so on");
+    free(page);
+    free_comparison(m);
+}
+
+static void a_run_that_blew_up_leaves_the_others_readable(void **unused)
+{
+    (void)unused;
+    made *m = diverging();
+    char *page = written(amp_report_html, m);
+    assert_holds(page, "A run that failed goes beyond the upper edge");
+    assert_lacks(page, ">1e+");
     free(page);
     free_comparison(m);
 }
@@ -297,6 +308,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(names_are_escaped),
         cmocka_unit_test(an_interrupted_comparison_says_so),
         cmocka_unit_test(failures_are_told),
+        cmocka_unit_test(a_run_that_blew_up_leaves_the_others_readable),
         cmocka_unit_test(half_a_million_steps_are_drawn_fast),
         cmocka_unit_test(csv_has_a_line_per_run),
         cmocka_unit_test(json_holds_the_same),

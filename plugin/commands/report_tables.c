@@ -162,10 +162,11 @@ static void run_row(FILE *stream, const amp_comparison *c, const amp_run *run)
     cell(stream, amp_report_amount(run->compute_images_per_second, number), "");
     cell(stream, amp_report_amount(run->peak_memory_mb, number), "");
     int compared = run->state == AMP_RUN_DONE && strcmp(run->dtype, c->dtypes[c->reference]);
-    weights_cell(stream, compared ? run->largest_difference : (double)NAN, run->relative_difference);
+    cell(stream, amp_report_small(compared ? run->largest_difference : (double)NAN, number), "");
+    cell(stream, amp_report_small(compared ? run->relative_difference : (double)NAN, number), "");
     fputs("</tr>\n", stream);
     if (run->state != AMP_RUN_FAILED) return;
-    fputs("<tr><td colspan=\"12\" class=\"failure\">", stream);
+    fputs("<tr><td colspan=\"13\" class=\"failure\">", stream);
     amp_html_text(stream, run->failure[0] ? run->failure : "it did not say why");
     fputs("</td></tr>\n", stream);
 }
@@ -184,6 +185,7 @@ void amp_html_runs(FILE *stream, const amp_comparison *c)
     heading(stream, "images/s", "without");
     heading(stream, "memory", "peak, MB");
     heading(stream, "weights", "differ by");
+    heading(stream, "weights", "relative");
     fputs("</tr></thead>\n<tbody>\n", stream);
     for (int r = 0; r < c->dtype_count * c->seed_count; ++r) run_row(stream, c, &c->runs[r]);
     end_table(stream, "Images per second and peak memory: medians over the run's steps, without their first tenth.");
