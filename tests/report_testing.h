@@ -116,7 +116,7 @@ static inline made *make_comparison(int dtypes, int seeds, size_t steps)
     int first = dtypes < 4; /* without stock */
     m->c = (amp_comparison){ .kind = AMP_COMPARED_DETECTOR, .title = "bccd.cfg on bccd.data", .data = "bccd.data",
         .cfg = "cfg/bccd.cfg", .machine = "AMD EPYC 9R14 (2 threads of 2), AVX512_BF16; oneDNN 2.6",
-        .version = "Darknet AMP 1.0 (61c9d02e)", .date = "2026-11-20T19:30:00Z", .iterations = (long)steps, .batch = 8,
+        .version = "1.0 (61c9d02e)", .date = "2026-11-20T19:30:00Z", .iterations = (long)steps, .batch = 8,
         .width = 160, .height = 128, .classes = 3, .train_images = 291, .valid_images = 73, .dtype_count = dtypes,
         .seed_count = seeds, .dtypes = m->dtypes, .seeds = m->seeds, .runs = m->runs, .summaries = m->summaries,
         .verdict = m->verdict, .verdict_count = 3, .reference = dtypes > 1 && !first ? 1 : 0 };

@@ -146,6 +146,47 @@ static void the_page_holds_what_was_measured(void **unused)
     free_comparison(m);
 }
 
+/* The width of the next rectangle with this class; *at goes behind it. */
+static double next_width(const char **at, const char *class_name)
+{
+    double width = -1;
+    char end[64];
+    const char *rectangle;
+    snprintf(end, sizeof end, "class=\"%s\"", class_name);
+    *at = strstr(*at, end);
+    assert_non_null(*at);
+    for (rectangle = *at; strncmp(rectangle, "<rect", 5); --rectangle) {}
+    assert_int_equal(sscanf(strstr(rectangle, " width="), " width=\"%lf", &width), 1);
+    ++*at;
+    return width;
+}
+
+static void bars_are_as_long_as_their_numbers(void **unused)
+{
+    (void)unused;
+    made *m = typical();
+    static const char *const full[] = { "k0 bar", "k1 bar", "k2 bar" }, *const light[] = { "k0 bar light", "k1 bar light", "k2 bar light" };
+    static const char *const charts[] = { "throughput-wide", "throughput-narrow" }, *const memories[] = { "memory-wide", "memory-narrow" };
+    char *page = written(amp_report_html, m);
+    for (int shape = 0; shape < 2; ++shape) {
+        const char *at = strstr(page, charts[shape]);
+        double unit = next_width(&at, full[0]) / m->summaries[0].images_per_second.mean;
+        assert_true(unit > 0);
+        for (int d = 0; d < 3; ++d) {
+            const char *here = strstr(page, charts[shape]);
+            if (fabs(next_width(&here, full[d]) - unit * m->summaries[d].images_per_second.mean) > .2) fail_msg("%s: %d", charts[shape], d);
+            if (fabs(next_width(&here, light[d]) - unit * m->summaries[d].compute_images_per_second.mean) > .3)
+                fail_msg("%s: light %d", charts[shape], d);
+        }
+        at = strstr(page, memories[shape]);
+        unit = next_width(&at, full[0]) / m->summaries[0].peak_memory_mb.mean;
+        for (int d = 1; d < 3; ++d)
+            if (fabs(next_width(&at, full[d]) - unit * m->summaries[d].peak_memory_mb.mean) > .2) fail_msg("%s: %d", memories[shape], d);
+    }
+    free(page);
+    free_comparison(m);
+}
+
 static void names_are_escaped(void **unused)
 {
     (void)unused;
@@ -305,6 +346,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_case_gives_a_well_formed_page),
         cmocka_unit_test(the_page_holds_what_was_measured),
+        cmocka_unit_test(bars_are_as_long_as_their_numbers),
         cmocka_unit_test(names_are_escaped),
         cmocka_unit_test(an_interrupted_comparison_says_so),
         cmocka_unit_test(failures_are_told),

@@ -8,7 +8,7 @@
 
 typedef struct shape { const char *name; double width; int ticks; } shape;
 static const shape shapes[] = { { "wide", 490, 5 }, { "narrow", 358, 4 } };
-enum { SHAPES = 2, TOP = 8, ROW = 46, BAR = 14, BOTTOM = 44, LEFT = 74, RIGHT = 112 };
+enum { SHAPES = 2, TOP = 8, ROW = 46, BAR = 14, BOTTOM = 44, LEFT = 80, RIGHT = 112 };
 
 static const char *slot_class(const char *dtype, const char *more, char text[32])
 {
@@ -22,9 +22,9 @@ static void draw_row_names(amp_svg *svg, const amp_comparison *c)
 {
     for (int d = 0; d < c->dtype_count; ++d) {
         char class_name[32];
-        amp_svg_marker(svg, LEFT - 12, row_middle(d), 4.5, amp_chart_slot(c->dtypes[d]),
+        amp_svg_marker(svg, LEFT - 20, row_middle(d), 4.5, amp_chart_slot(c->dtypes[d]),
                        slot_class(c->dtypes[d], "mark", class_name));
-        amp_svg_text(svg, LEFT - 24, row_middle(d) + 4, AMP_END, "label", c->dtypes[d]);
+        amp_svg_text(svg, LEFT - 31, row_middle(d) + 4, AMP_END, "label", c->dtypes[d]);
     }
 }
 

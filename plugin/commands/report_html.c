@@ -97,8 +97,8 @@ static void write_page(FILE *stream, const amp_comparison *c, const amp_curves *
     fputs("<h2>Settings</h2>\n", stream);
     amp_html_facts(stream, c);
     write_method(stream, c);
-    fputs("</main>\n<footer>", stream);
-    amp_html_text(stream, c->version ? c->version : "Darknet AMP");
+    fputs("</main>\n<footer>Darknet AMP ", stream);
+    amp_html_text(stream, c->version);
     fputs("</footer>\n</body>\n</html>\n", stream);
 }
 

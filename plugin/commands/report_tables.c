@@ -222,7 +222,8 @@ void amp_html_facts(FILE *stream, const amp_comparison *c)
     fact(stream, "Training", text);
     list_seeds(stream, c);
     fact(stream, "Machine", c->machine);
-    fact(stream, "Program", c->version);
+    snprintf(text, sizeof text, "Darknet AMP %.120s", c->version ? c->version : "");
+    fact(stream, "Program", text);
     fact(stream, "Date", c->date);
     fputs("</dl>\n", stream);
 }

@@ -55,7 +55,4 @@ void amp_svg_curve(amp_svg *, const double *x, const double *y, size_t count, in
 void amp_svg_y_axis(amp_svg *, const amp_axis *, double left, double right);
 void amp_svg_x_axis(amp_svg *, const amp_axis *, double top, double bottom, int grid);
 
-/* About how wide a text is, in units of the drawing; at least as wide as it is with most fonts. */
-double amp_svg_text_width(const char *text, double size);
-
 #endif
