@@ -179,7 +179,10 @@ static inline void set_states(made *m, amp_run_state state)
 static inline made *not_begun(void)
 {
     made *m = make_comparison(3, 3, 0);
-    for (int r = 0; r < 9; ++r) m->runs[r].images_per_second = m->runs[r].compute_images_per_second = m->runs[r].peak_memory_mb = 0;
+    for (int r = 0; r < 9; ++r) {
+        amp_run *run = &m->runs[r];
+        run->images_per_second = run->compute_images_per_second = run->peak_memory_mb = 0;
+    }
     set_states(m, AMP_RUN_WAITING);
     m->c.verdict_count = 0;
     m->c.interrupted = 1;

@@ -92,14 +92,16 @@ static void odd_ranges_give_usable_axes(void **unused)
 {
     (void)unused;
     static const double ranges[][2] = { { 0, 0 }, { 2.5, 2.5 }, { -7, -7 }, { 1e-300, 1e-300 }, { 1e30, 1e30 }, { -1e38, 3e38 },
-        { 5, 1 }, { NAN, 1 }, { 0, INFINITY }, { -INFINITY, INFINITY }, { NAN, NAN }, { 1, 1.0000000001 }, { -1, 0 }, { 1e-38, 3e38 } };
+        { 5, 1 }, { NAN, 1 }, { 0, INFINITY }, { -INFINITY, INFINITY }, { NAN, NAN }, { 1, 1.0000000001 }, { -1, 0 },
+        { 1e-38, 3e38 } };
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; ++i)
         for (int kind = AMP_LINEAR; kind <= AMP_LOG2; ++kind)
             for (int wanted = 3; wanted <= 10; ++wanted) {
                 double ticks[AMP_TICKS], last = -1;
                 amp_axis axis = amp_axis_make((amp_scale_kind)kind, ranges[i][0], ranges[i][1], wanted, 10, 90);
                 int count = amp_axis_ticks(&axis, ticks);
-                if (!(axis.low < axis.high) || count < 2 || count >= AMP_TICKS) fail_msg("%zu, kind %d: %d ticks", i, kind, count);
+                if (!(axis.low < axis.high) || count < 2 || count >= AMP_TICKS)
+                    fail_msg("%zu, kind %d: %d ticks", i, kind, count);
                 for (int k = 0; k < count; ++k) {
                     double at = amp_axis_at(&axis, ticks[k]);
                     char label[32];

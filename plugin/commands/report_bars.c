@@ -28,7 +28,8 @@ static void draw_row_names(amp_svg *svg, const amp_comparison *c)
     }
 }
 
-static amp_svg begin(FILE *stream, const amp_comparison *c, const shape *s, const char *kind, const char *title, const char *what)
+static amp_svg begin(FILE *stream, const amp_comparison *c, const shape *s, const char *kind, const char *title,
+                     const char *what)
 {
     char id[48];
     snprintf(id, sizeof id, "%s-%s", kind, s->name);
@@ -199,8 +200,8 @@ void amp_chart_memory(FILE *stream, const amp_comparison *c)
         double value = positive(amp_mean_value(&c->summaries[d].peak_memory_mb));
         if (value > most) most = value;
     }
-    amp_chart_head(stream, "chart", "Peak memory", most > 0 ? "In MB, of the GPU or, without one, of the whole process. In brackets: "
-                   "times the reference." : "No run got far enough to measure it.");
+    amp_chart_head(stream, "chart", "Peak memory", most > 0 ? "In MB, of the GPU or, without one, of the whole process. In "
+                   "brackets: times the reference." : "No run got far enough to measure it.");
     for (int i = 0; i < SHAPES && most > 0; ++i) {
         const shape *s = &shapes[i];
         amp_axis x = amp_axis_make(AMP_LINEAR, 0, most, s->ticks, LEFT, s->width - RIGHT);

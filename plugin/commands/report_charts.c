@@ -130,8 +130,8 @@ static void draw_labels(amp_svg *svg, const amp_comparison *c, end_label *labels
 
 /* ---- loss ---- */
 
-/* What failed has often gone to 1e30 before: it may stretch the axis tenfold and no further, as the others would be a flat line.
- * *cut: it would have. 0: no run has a loss. */
+/* What failed has often gone to 1e30 before: it may stretch the axis tenfold and no further, as the others would be a flat
+ * line. *cut: it would have. 0: no run has a loss. */
 static int loss_range(const amp_comparison *c, const amp_curves *curves, double *low, double *high, int *cut)
 {
     double others = 0;
@@ -176,8 +176,8 @@ static void draw_loss(FILE *stream, const amp_comparison *c, const amp_curves *c
     double bottom = s->height - BOTTOM;
     amp_axis x = step_axis(curves, s), y = loss_axis(c, curves, bottom, &any, &cut);
     snprintf(id, sizeof id, "loss-%s", s->name);
-    snprintf(what, sizeof what, "Lines over %zu training steps, one per dtype and seed; their last values are in the table of runs.",
-             curves->steps);
+    snprintf(what, sizeof what, "Lines over %zu training steps, one per dtype and seed; their last values are in the table of "
+             "runs.", curves->steps);
     amp_svg svg = amp_svg_begin(stream, id, s->name, s->width, s->height, "Loss over the training steps", what);
     amp_svg_y_axis(&svg, &y, x.from, x.to);
     draw_steps(&svg, &x, bottom);
@@ -276,13 +276,14 @@ static void draw_scale(FILE *stream, const amp_comparison *c, const amp_curves *
     if (!any) bottom = 0;
     double strips_top = bottom + (any ? STRIP_GAP : 4), end = strips ? strips_top + strips * STRIP : bottom;
     snprintf(id, sizeof id, "scale-%s", s->name);
-    amp_svg svg = amp_svg_begin(stream, id, s->name, s->width, end + BOTTOM, "Loss scale over the training steps, and skipped steps",
-                                "The number of skipped steps is in the tables too.");
+    amp_svg svg = amp_svg_begin(stream, id, s->name, s->width, end + BOTTOM, "Loss scale over the training steps, and skipped "
+                                "steps", "The number of skipped steps is in the tables too.");
     if (any) amp_svg_y_axis(&svg, &y, x.from, x.to);
     for (int d = 0; d < c->dtype_count && any; ++d) {
         if (!moves_scale(c, curves, d)) continue;
         for (int k = 0; k < c->seed_count; ++k)
-            draw_curve(&svg, &x, &y, &curves->scale, d * c->seed_count + k, 1, room, slot_class(c->dtypes[d], "scale", class_name));
+            draw_curve(&svg, &x, &y, &curves->scale, d * c->seed_count + k, 1, room,
+                       slot_class(c->dtypes[d], "scale", class_name));
         labels[count].dtype = d;
         for (int k = 0, found = 0; k < c->seed_count && !found; ++k) {
             found = line_end(&curves->scale, d * c->seed_count + k, &x, &y, &labels[count]);

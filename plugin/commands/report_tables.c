@@ -106,7 +106,8 @@ static void dtype_row(FILE *stream, const amp_comparison *c, int d)
     fputs("<tr><th scope=\"row\">", stream);
     amp_html_text(stream, c->dtypes[d]);
     if (is_reference && c->dtype_count > 1) fputs("<small>reference</small>", stream);
-    if (one->score[0].count < c->seed_count) fprintf(stream, "<small>%d of %d done</small>", one->score[0].count, c->seed_count);
+    if (one->score[0].count < c->seed_count)
+        fprintf(stream, "<small>%d of %d done</small>", one->score[0].count, c->seed_count);
     fputs("</th>", stream);
     for (int i = 0; i < 2; ++i) {
         score_cell(stream, &one->score[i]);

@@ -4,8 +4,8 @@
 
 #include "comparison.h"
 
-/* For HTML and XML, content and attributes: <>&"' as entities; bytes that are not UTF-8, and control characters, which XML does
- * not have, as U+FFFD. NULL writes nothing. */
+/* For HTML and XML, content and attributes: <>&"' as entities; bytes that are not UTF-8, and control characters, which XML
+ * does not have, as U+FFFD. NULL writes nothing. */
 void amp_html_text(FILE *, const char *text);
 
 /* Room for one number's text. */

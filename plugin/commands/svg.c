@@ -51,7 +51,7 @@ amp_axis amp_axis_make(amp_scale_kind kind, double low, double high, int ticks, 
         axis.low = 0;
         axis.high = 1;
     }
-    if (!(axis.low > 0) || (kind == AMP_LOG10 && !(axis.high > axis.low))) axis.kind = AMP_LINEAR;
+    if (!(axis.low > 0) || (kind == AMP_LOG10 && !(axis.high > 5 * axis.low))) axis.kind = AMP_LINEAR;
     if (axis.kind == AMP_LINEAR) make_linear(&axis, ticks);
     else if (axis.kind == AMP_LOG2) make_log2(&axis, ticks);
     else axis.step = ticks;
