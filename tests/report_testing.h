@@ -116,7 +116,7 @@ static inline made *make_comparison(int dtypes, int seeds, size_t steps)
     int first = dtypes < 4; /* without stock */
     m->c = (amp_comparison){ .kind = AMP_COMPARED_DETECTOR, .title = "bccd.cfg on bccd.data", .data = "bccd.data",
         .cfg = "cfg/bccd.cfg", .machine = "AMD EPYC 9R14 (2 threads of 2), AVX512_BF16; oneDNN 2.6",
-        .version = "Darknet AMP 1.0 (61c9d02e)", .date = "2026-11-20T19:30:00Z", .iterations = (long)steps, .batch = 8,
+        .version = "1.0 (61c9d02e)", .date = "2026-11-20T19:30:00Z", .iterations = (long)steps, .batch = 8,
         .width = 160, .height = 128, .classes = 3, .train_images = 291, .valid_images = 73, .dtype_count = dtypes,
         .seed_count = seeds, .dtypes = m->dtypes, .seeds = m->seeds, .runs = m->runs, .summaries = m->summaries,
         .verdict = m->verdict, .verdict_count = 3, .reference = dtypes > 1 && !first ? 1 : 0 };
@@ -179,7 +179,10 @@ static inline void set_states(made *m, amp_run_state state)
 static inline made *not_begun(void)
 {
     made *m = make_comparison(3, 3, 0);
-    for (int r = 0; r < 9; ++r) m->runs[r].images_per_second = m->runs[r].compute_images_per_second = m->runs[r].peak_memory_mb = 0;
+    for (int r = 0; r < 9; ++r) {
+        amp_run *run = &m->runs[r];
+        run->images_per_second = run->compute_images_per_second = run->peak_memory_mb = 0;
+    }
     set_states(m, AMP_RUN_WAITING);
     m->c.verdict_count = 0;
     m->c.interrupted = 1;
@@ -193,6 +196,8 @@ static inline made *interrupted(void)
         if (r % 3 == 0) continue;
         m->runs[r].state = r % 3 == 1 ? AMP_RUN_TRAINING : AMP_RUN_WAITING;
         m->runs[r].count = r % 3 == 1 ? 240 : 0;
+        m->runs[r].skipped = 0;
+        for (size_t i = 0; i < m->runs[r].count; ++i) m->runs[r].skipped += m->runs[r].rows[i].found_inf;
         if (r % 3 == 2) m->runs[r].images_per_second = m->runs[r].compute_images_per_second = m->runs[r].peak_memory_mb = 0;
     }
     for (int d = 0; d < 3; ++d) summarize(m, d);
@@ -265,7 +270,7 @@ static inline made *extreme(void)
     made *m = make_comparison(3, 2, 100);
     for (int r = 0; r < 6; ++r) {
         for (size_t i = 0; i < 100; ++i) {
-            m->runs[r].rows[i].loss = i < 50 ? 3.4e38f : 1e-38f;
+            m->runs[r].rows[i].loss = i < 50 ? 3.4e38f : 1e-36f;
             m->runs[r].rows[i].scale = i < 50 ? 8.5e37f : 6.1e-5f;
             m->runs[r].rows[i].found_inf = 1;
         }

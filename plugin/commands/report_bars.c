@@ -8,7 +8,7 @@
 
 typedef struct shape { const char *name; double width; int ticks; } shape;
 static const shape shapes[] = { { "wide", 490, 5 }, { "narrow", 358, 4 } };
-enum { SHAPES = 2, TOP = 8, ROW = 46, BAR = 14, BOTTOM = 44, LEFT = 74, RIGHT = 112 };
+enum { SHAPES = 2, TOP = 8, ROW = 46, BAR = 14, BOTTOM = 44, LEFT = 80, RIGHT = 112 };
 
 static const char *slot_class(const char *dtype, const char *more, char text[32])
 {
@@ -22,13 +22,14 @@ static void draw_row_names(amp_svg *svg, const amp_comparison *c)
 {
     for (int d = 0; d < c->dtype_count; ++d) {
         char class_name[32];
-        amp_svg_marker(svg, LEFT - 12, row_middle(d), 4.5, amp_chart_slot(c->dtypes[d]),
+        amp_svg_marker(svg, LEFT - 20, row_middle(d), 4.5, amp_chart_slot(c->dtypes[d]),
                        slot_class(c->dtypes[d], "mark", class_name));
-        amp_svg_text(svg, LEFT - 24, row_middle(d) + 4, AMP_END, "label", c->dtypes[d]);
+        amp_svg_text(svg, LEFT - 31, row_middle(d) + 4, AMP_END, "label", c->dtypes[d]);
     }
 }
 
-static amp_svg begin(FILE *stream, const amp_comparison *c, const shape *s, const char *kind, const char *title, const char *what)
+static amp_svg begin(FILE *stream, const amp_comparison *c, const shape *s, const char *kind, const char *title,
+                     const char *what)
 {
     char id[48];
     snprintf(id, sizeof id, "%s-%s", kind, s->name);
@@ -199,8 +200,8 @@ void amp_chart_memory(FILE *stream, const amp_comparison *c)
         double value = positive(amp_mean_value(&c->summaries[d].peak_memory_mb));
         if (value > most) most = value;
     }
-    amp_chart_head(stream, "chart", "Peak memory", most > 0 ? "In MB, of the GPU or, without one, of the whole process. In brackets: "
-                   "times the reference." : "No run got far enough to measure it.");
+    amp_chart_head(stream, "chart", "Peak memory", most > 0 ? "In MB, of the GPU or, without one, of the whole process. In "
+                   "brackets: times the reference." : "No run got far enough to measure it.");
     for (int i = 0; i < SHAPES && most > 0; ++i) {
         const shape *s = &shapes[i];
         amp_axis x = amp_axis_make(AMP_LINEAR, 0, most, s->ticks, LEFT, s->width - RIGHT);

@@ -15,7 +15,7 @@ typedef struct shape {
     int x_ticks;
 } shape;
 
-static const shape shapes[] = { { "wide", 1000, 340, 62, 74, 10 }, { "narrow", 358, 280, 52, 68, 4 } };
+static const shape shapes[] = { { "wide", 1000, 340, 62, 68, 10 }, { "narrow", 358, 280, 52, 68, 4 } };
 enum { SHAPES = 2, TOP = 12, BOTTOM = 44, LABEL_HEIGHT = 17, STRIP = 22, STRIP_GAP = 18, SCALE_BOTTOM = 196 };
 
 int amp_chart_slot(const char *dtype)
@@ -130,10 +130,27 @@ static void draw_labels(amp_svg *svg, const amp_comparison *c, end_label *labels
 
 /* ---- loss ---- */
 
-static amp_axis loss_axis(const amp_comparison *c, const amp_curves *curves, double bottom, int *any)
+/* What failed has often gone to 1e30 before: it may stretch the axis tenfold and no further, as the others would be a flat
+ * line. *cut: it would have. 0: no run has a loss. */
+static int loss_range(const amp_comparison *c, const amp_curves *curves, double *low, double *high, int *cut)
+{
+    double others = 0;
+    int whole = 0, any = amp_points_range(&curves->loss, 0, c->dtype_count * c->seed_count, low, high);
+    for (int r = 0; r < c->dtype_count * c->seed_count; ++r) {
+        double l, h;
+        if (c->runs[r].state == AMP_RUN_FAILED || !amp_points_range(&curves->loss, r, 1, &l, &h)) continue;
+        if (!whole || h > others) others = h;
+        whole = 1;
+    }
+    *cut = whole && others > 0 && *high > 10 * others;
+    if (*cut) *high = 10 * others;
+    return any;
+}
+
+static amp_axis loss_axis(const amp_comparison *c, const amp_curves *curves, double bottom, int *any, int *cut)
 {
     double low = 0, high = 1;
-    *any = amp_points_range(&curves->loss, 0, c->dtype_count * c->seed_count, &low, &high);
+    *any = loss_range(c, curves, &low, &high, cut);
     amp_scale_kind kind = low > 0 && high / low > 20 ? AMP_LOG10 : AMP_LINEAR;
     if (kind == AMP_LINEAR && low > 0 && low < .4 * high) low = 0;
     return amp_axis_make(kind, low, high, 6, bottom, TOP);
@@ -155,12 +172,12 @@ static void draw_loss(FILE *stream, const amp_comparison *c, const amp_curves *c
                       end_label *labels)
 {
     char id[32], what[256], class_name[32];
-    int any, count = 0;
+    int any, cut, count = 0;
     double bottom = s->height - BOTTOM;
-    amp_axis x = step_axis(curves, s), y = loss_axis(c, curves, bottom, &any);
+    amp_axis x = step_axis(curves, s), y = loss_axis(c, curves, bottom, &any, &cut);
     snprintf(id, sizeof id, "loss-%s", s->name);
-    snprintf(what, sizeof what, "Lines over %zu training steps, one per dtype and seed; their last values are in the table of runs.",
-             curves->steps);
+    snprintf(what, sizeof what, "Lines over %zu training steps, one per dtype and seed; their last values are in the table of "
+             "runs.", curves->steps);
     amp_svg svg = amp_svg_begin(stream, id, s->name, s->width, s->height, "Loss over the training steps", what);
     amp_svg_y_axis(&svg, &y, x.from, x.to);
     draw_steps(&svg, &x, bottom);
@@ -178,15 +195,16 @@ static void draw_loss(FILE *stream, const amp_comparison *c, const amp_curves *c
 void amp_chart_loss(FILE *stream, const amp_comparison *c, const amp_curves *curves)
 {
     char explanation[320], points[80] = "", lines[120] = "";
-    int any;
+    int any, cut;
     double *room = calloc(2 * curves->loss.count + 1, sizeof *room);
     end_label *labels = calloc((size_t)c->dtype_count + 1, sizeof *labels);
-    amp_axis y = loss_axis(c, curves, 0, &any);
+    amp_axis y = loss_axis(c, curves, 0, &any, &cut);
     if (curves->loss.per_point > 1)
         snprintf(points, sizeof points, " Each point is the median of %zu steps.", curves->loss.per_point);
     if (c->seed_count > 1) snprintf(lines, sizeof lines, " Thin lines are single seeds, the thick one is their median.");
-    snprintf(explanation, sizeof explanation, "Of each batch, as Darknet prints it%s.%s%s",
-             y.kind == AMP_LOG10 ? "; logarithmic axis" : "", points, lines);
+    snprintf(explanation, sizeof explanation, "Of each batch, as Darknet prints it%s.%s%s%s",
+             y.kind == AMP_LOG10 ? "; logarithmic axis" : "", points, lines,
+             cut ? " A run that failed goes beyond the upper edge." : "");
     amp_chart_head(stream, "chart full", "Loss", any ? explanation : "No step has a loss that is a number.");
     for (int i = 0; i < SHAPES && any && room && labels; ++i) draw_loss(stream, c, curves, &shapes[i], room, labels);
     fputs("</figure>\n", stream);
@@ -258,13 +276,14 @@ static void draw_scale(FILE *stream, const amp_comparison *c, const amp_curves *
     if (!any) bottom = 0;
     double strips_top = bottom + (any ? STRIP_GAP : 4), end = strips ? strips_top + strips * STRIP : bottom;
     snprintf(id, sizeof id, "scale-%s", s->name);
-    amp_svg svg = amp_svg_begin(stream, id, s->name, s->width, end + BOTTOM, "Loss scale over the training steps, and skipped steps",
-                                "The number of skipped steps is in the tables too.");
+    amp_svg svg = amp_svg_begin(stream, id, s->name, s->width, end + BOTTOM, "Loss scale over the training steps, and skipped "
+                                "steps", "The number of skipped steps is in the tables too.");
     if (any) amp_svg_y_axis(&svg, &y, x.from, x.to);
     for (int d = 0; d < c->dtype_count && any; ++d) {
         if (!moves_scale(c, curves, d)) continue;
         for (int k = 0; k < c->seed_count; ++k)
-            draw_curve(&svg, &x, &y, &curves->scale, d * c->seed_count + k, 1, room, slot_class(c->dtypes[d], "scale", class_name));
+            draw_curve(&svg, &x, &y, &curves->scale, d * c->seed_count + k, 1, room,
+                       slot_class(c->dtypes[d], "scale", class_name));
         labels[count].dtype = d;
         for (int k = 0, found = 0; k < c->seed_count && !found; ++k) {
             found = line_end(&curves->scale, d * c->seed_count + k, &x, &y, &labels[count]);

@@ -1,5 +1,5 @@
-/* The report's charts. Each is a <figure> with two drawings of the same, one of which the style sheet shows: for a page of a desk's
- * width and for a phone's, where the first would have letters too small to read. */
+/* The report's charts. Each is a <figure> with two drawings of the same, one of which the style sheet shows: for a page of a
+ * desk's width and for a phone's, where the first would have letters too small to read. */
 #ifndef AMP_COMMANDS_REPORT_CHARTS_H
 #define AMP_COMMANDS_REPORT_CHARTS_H
 

@@ -1,11 +1,12 @@
-/* The steps of all runs, gathered into few points for the charts: as many for a training of a hundred steps as for one of a million. */
+/* The steps of all runs, gathered into few points for the charts: as many for a training of a hundred steps as for one of a
+ * million. */
 #ifndef AMP_COMMANDS_REPORT_CURVES_H
 #define AMP_COMMANDS_REPORT_CURVES_H
 
 #include "comparison.h"
 
-/* Runs are gathered alike: point i of every run covers the same steps. Steps are counted from 1, skipped ones included: as all runs
- * see the same batches, step n is the same batch everywhere. */
+/* Runs are gathered alike: point i of every run covers the same steps. Steps are counted from 1, skipped ones included: as all
+ * runs see the same batches, step n is the same batch everywhere. */
 typedef struct amp_points {
     size_t per_point, count;
     double *step;           /* [count]: the middle (loss) or the last (scale) step of a point */

@@ -35,8 +35,8 @@ static void write_warnings(FILE *stream, const amp_comparison *c)
 {
     int failed = amp_runs_in_state(c, AMP_RUN_FAILED), runs = c->dtype_count * c->seed_count;
     if (c->interrupted)
-        fprintf(stream, "<p class=\"warning\"><strong>Interrupted:</strong> %d of %d runs are done. What follows is of the steps so "
-                "far; the same command again continues.</p>\n", amp_runs_in_state(c, AMP_RUN_DONE), runs);
+        fprintf(stream, "<p class=\"warning\"><strong>Interrupted:</strong> %d of %d runs are done. What follows is of the "
+                "steps so far; the same command again continues.</p>\n", amp_runs_in_state(c, AMP_RUN_DONE), runs);
     if (failed)
         fprintf(stream, "<p class=\"warning\"><strong>%d of %d runs failed.</strong> Why is told in the table of runs.</p>\n",
                 failed, runs);
@@ -70,12 +70,12 @@ static void write_charts(FILE *stream, const amp_comparison *c, const amp_curves
 static void write_method(FILE *stream, const amp_comparison *c)
 {
     fputs("<h2>How it was measured</h2>\n"
-          "<p>The trainings of one seed begin with the same weights and see the same augmented batches in the same order, so that "
-          "they differ by precision alone. They ran in turns of about a second, so that a busy machine met all of them alike; the "
-          "time a training waited for its turn is not counted. Skipped steps change nothing in the network.</p>\n<p>", stream);
+          "<p>The trainings of one seed begin with the same weights and see the same augmented batches in the same order, so "
+          "that they differ by precision alone. They ran in turns of about a second, so that a busy machine met all of them alike; "
+          "the time a training waited for its turn is not counted. Skipped steps change nothing in the network.</p>\n<p>", stream);
     if (c->kind == AMP_COMPARED_DETECTOR)
-        fputs("mAP is the mean over the classes of the average precision on the validation images: at an overlap (IoU) of 0.5, and "
-              "as the mean over 0.5, 0.55, … 0.95.", stream);
+        fputs("mAP is the mean over the classes of the average precision on the validation images: at an overlap (IoU) of 0.5, "
+              "and as the mean over 0.5, 0.55, … 0.95.", stream);
     else
         fputs("Top-1 and top-5: the share of validation images whose class comes first, or among the first five.", stream);
     fputs("</p>\n", stream);
@@ -97,8 +97,8 @@ static void write_page(FILE *stream, const amp_comparison *c, const amp_curves *
     fputs("<h2>Settings</h2>\n", stream);
     amp_html_facts(stream, c);
     write_method(stream, c);
-    fputs("</main>\n<footer>", stream);
-    amp_html_text(stream, c->version ? c->version : "Darknet AMP");
+    fputs("</main>\n<footer>Darknet AMP ", stream);
+    amp_html_text(stream, c->version);
     fputs("</footer>\n</body>\n</html>\n", stream);
 }
 

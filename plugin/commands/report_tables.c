@@ -106,7 +106,8 @@ static void dtype_row(FILE *stream, const amp_comparison *c, int d)
     fputs("<tr><th scope=\"row\">", stream);
     amp_html_text(stream, c->dtypes[d]);
     if (is_reference && c->dtype_count > 1) fputs("<small>reference</small>", stream);
-    if (one->score[0].count < c->seed_count) fprintf(stream, "<small>%d of %d done</small>", one->score[0].count, c->seed_count);
+    if (one->score[0].count < c->seed_count)
+        fprintf(stream, "<small>%d of %d done</small>", one->score[0].count, c->seed_count);
     fputs("</th>", stream);
     for (int i = 0; i < 2; ++i) {
         score_cell(stream, &one->score[i]);
@@ -162,10 +163,11 @@ static void run_row(FILE *stream, const amp_comparison *c, const amp_run *run)
     cell(stream, amp_report_amount(run->compute_images_per_second, number), "");
     cell(stream, amp_report_amount(run->peak_memory_mb, number), "");
     int compared = run->state == AMP_RUN_DONE && strcmp(run->dtype, c->dtypes[c->reference]);
-    weights_cell(stream, compared ? run->largest_difference : (double)NAN, run->relative_difference);
+    cell(stream, amp_report_small(compared ? run->largest_difference : (double)NAN, number), "");
+    cell(stream, amp_report_small(compared ? run->relative_difference : (double)NAN, number), "");
     fputs("</tr>\n", stream);
     if (run->state != AMP_RUN_FAILED) return;
-    fputs("<tr><td colspan=\"12\" class=\"failure\">", stream);
+    fputs("<tr><td colspan=\"13\" class=\"failure\">", stream);
     amp_html_text(stream, run->failure[0] ? run->failure : "it did not say why");
     fputs("</td></tr>\n", stream);
 }
@@ -184,6 +186,7 @@ void amp_html_runs(FILE *stream, const amp_comparison *c)
     heading(stream, "images/s", "without");
     heading(stream, "memory", "peak, MB");
     heading(stream, "weights", "differ by");
+    heading(stream, "weights", "relative");
     fputs("</tr></thead>\n<tbody>\n", stream);
     for (int r = 0; r < c->dtype_count * c->seed_count; ++r) run_row(stream, c, &c->runs[r]);
     end_table(stream, "Images per second and peak memory: medians over the run's steps, without their first tenth.");
@@ -220,7 +223,8 @@ void amp_html_facts(FILE *stream, const amp_comparison *c)
     fact(stream, "Training", text);
     list_seeds(stream, c);
     fact(stream, "Machine", c->machine);
-    fact(stream, "Program", c->version);
+    snprintf(text, sizeof text, "Darknet AMP %.120s", c->version ? c->version : "");
+    fact(stream, "Program", text);
     fact(stream, "Date", c->date);
     fputs("</dl>\n", stream);
 }

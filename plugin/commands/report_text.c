@@ -57,7 +57,10 @@ const char *amp_report_number(double value, int decimals, char text[AMP_REPORT_N
 const char *amp_report_small(double value, char text[AMP_REPORT_NUMBER])
 {
     if (!amp_is_number(value)) return DASH;
-    snprintf(text, AMP_REPORT_NUMBER, "%.3g", value);
+    double size = fabs(value);
+    int decimals = size > 0 ? 2 - (int)floor(log10(size)) : 0;
+    if (size > 0 && (size < 1e-4 || size >= 1e6)) snprintf(text, AMP_REPORT_NUMBER, "%.2e", value);
+    else snprintf(text, AMP_REPORT_NUMBER, "%.*f", decimals > 0 ? decimals : 0, value);
     return text;
 }
 

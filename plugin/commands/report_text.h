@@ -4,8 +4,8 @@
 
 #include "comparison.h"
 
-/* For HTML and XML, content and attributes: <>&"' as entities; bytes that are not UTF-8, and control characters, which XML does
- * not have, as U+FFFD. NULL writes nothing. */
+/* For HTML and XML, content and attributes: <>&"' as entities; bytes that are not UTF-8, and control characters, which XML
+ * does not have, as U+FFFD. NULL writes nothing. */
 void amp_html_text(FILE *, const char *text);
 
 /* Room for one number's text. */
@@ -15,7 +15,7 @@ int amp_is_number(double); /* neither inf nor NaN */
 
 /* "–" for inf and NaN. */
 const char *amp_report_number(double value, int decimals, char text[AMP_REPORT_NUMBER]);
-/* With 3 digits, as 0.00123 or 1.2e-05. */
+/* With 3 digits: 123, 1.20, 0.00120, 1.20e-05. */
 const char *amp_report_small(double value, char text[AMP_REPORT_NUMBER]);
 /* With three digits or more: 12.3M, 1234, 123, 12.3, 1.23. "–" also for 0 and less, which no rate and no memory is. */
 const char *amp_report_amount(double value, char text[AMP_REPORT_NUMBER]);

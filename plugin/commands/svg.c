@@ -39,8 +39,8 @@ static void make_log2(amp_axis *axis, int ticks)
         high += 1;
     }
     axis->step = ceil((high - low) / ticks);
-    axis->low = exp2(low);
-    axis->high = exp2(low + axis->step * ceil((high - low) / axis->step));
+    axis->low = exp2(high - axis->step * ceil((high - low) / axis->step));
+    axis->high = exp2(high);
 }
 
 amp_axis amp_axis_make(amp_scale_kind kind, double low, double high, int ticks, double from, double to)
@@ -51,7 +51,7 @@ amp_axis amp_axis_make(amp_scale_kind kind, double low, double high, int ticks, 
         axis.low = 0;
         axis.high = 1;
     }
-    if (!(axis.low > 0) || (kind == AMP_LOG10 && !(axis.high > axis.low))) axis.kind = AMP_LINEAR;
+    if (!(axis.low > 0) || (kind == AMP_LOG10 && !(axis.high > 5 * axis.low))) axis.kind = AMP_LINEAR;
     if (axis.kind == AMP_LINEAR) make_linear(&axis, ticks);
     else if (axis.kind == AMP_LOG2) make_log2(&axis, ticks);
     else axis.step = ticks;
@@ -122,11 +122,12 @@ const char *amp_axis_label(const amp_axis *axis, double tick, char text[32])
         snprintf(text, 32, "%.0f", tick);
     } else if (axis->kind == AMP_LOG10) {
         snprintf(text, 32, tick >= 1e5 || tick < 1e-3 ? "%.0e" : "%g", tick);
+    } else if (largest >= 2e6 && largest < 1e9 && axis->step >= 1e5) {
+        snprintf(text, 32, tick == 0 ? "0" : "%gM", tick / 1e6);
     } else if (largest >= 1e7 || largest < 1e-4) {
         snprintf(text, 32, "%.4g", tick);
     } else if (largest >= 10000 && axis->step >= 100) {
-        snprintf(text, 32, "%gk", tick / 1000);
-        if (tick == 0) snprintf(text, 32, "0");
+        snprintf(text, 32, tick == 0 ? "0" : "%gk", tick / 1000);
     } else {
         int decimals = (int)ceil(-log10(axis->step) - 1e-9);
         snprintf(text, 32, "%.*f", decimals > 0 ? decimals : 0, tick);
@@ -185,26 +186,24 @@ void amp_svg_marker(amp_svg *svg, double x, double y, double r, int kind, const 
     fputs("\"/>\n", stream);
 }
 
+static int is_value(double y) { return y - y == 0; } /* neither inf nor NaN */
+
+/* From one point to the next: a straight line, or a step, of which what goes on at the same height is drawn at its end only. */
+static void draw_to(FILE *stream, double x, double y, double before, int goes_on, int steps)
+{
+    if (!steps) fprintf(stream, "L%.1f %.1f", x, y);
+    else if (y != before) fprintf(stream, "H%.1fV%.1f", x, y);
+    else if (!goes_on) fprintf(stream, "H%.1f", x);
+}
+
 void amp_svg_curve(amp_svg *svg, const double *x, const double *y, size_t count, int steps, const char *class_name)
 {
-    int pen = 0, last_y = 0;
     fprintf(svg->stream, "<path class=\"%s\" d=\"", class_name);
     for (size_t i = 0; i < count; ++i) {
-        if (!(y[i] - y[i] == 0)) {
-            pen = 0;
-            continue;
-        }
-        /* Tenths, as whole numbers, so that "the same height" is exact. */
-        int yi = (int)lround(y[i] * 10);
-        if (!pen) fprintf(svg->stream, "M%.1f %.1f", x[i], y[i]);
-        else if (steps && yi == last_y && i + 1 < count && y[i + 1] - y[i + 1] == 0) continue;
-        else if (steps) fprintf(svg->stream, "H%.1f", x[i]);
-        else fprintf(svg->stream, "L%.1f %.1f", x[i], y[i]);
-        if (steps && pen && yi != last_y) fprintf(svg->stream, "V%.1f", y[i]);
-        /* A point alone would not be seen. */
-        if (!pen && (i + 1 == count || !(y[i + 1] - y[i + 1] == 0))) fputs("h.1", svg->stream);
-        pen = 1;
-        last_y = yi;
+        if (!is_value(y[i])) continue;
+        int came = i > 0 && is_value(y[i - 1]), goes_on = i + 1 < count && is_value(y[i + 1]);
+        if (came) draw_to(svg->stream, x[i], y[i], y[i - 1], goes_on, steps);
+        else fprintf(svg->stream, "M%.1f %.1f%s", x[i], y[i], goes_on ? "" : "h.1"); /* a point alone would not be seen */
     }
     fputs("\"/>\n", svg->stream);
 }
@@ -231,11 +230,4 @@ void amp_svg_x_axis(amp_svg *svg, const amp_axis *axis, double top, double botto
         amp_svg_line(svg, x, grid ? top : bottom, x, bottom + 5, grid ? "grid" : "axis");
         amp_svg_text(svg, x, bottom + 19, AMP_MIDDLE, "tick", amp_axis_label(axis, ticks[i], label));
     }
-}
-
-double amp_svg_text_width(const char *text, double size)
-{
-    int letters = 0;
-    for (; *text; ++text) letters += (*text & 0xc0) != 0x80;
-    return .62 * size * letters;
 }

@@ -1,5 +1,5 @@
-/* Charts as plain SVG: axes and their ticks, text, lines, bars and markers, written to a stream as they come. What is drawn has
- * classes and no colours: those are the style sheet's of the page around it (report_style.h). */
+/* Charts as plain SVG: axes and their ticks, text, lines, bars and markers, written to a stream as they come. What is drawn
+ * has classes and no colours: those are the style sheet's of the page around it (report_style.h). */
 #ifndef AMP_COMMANDS_SVG_H
 #define AMP_COMMANDS_SVG_H
 
@@ -19,13 +19,13 @@ typedef struct amp_axis {
     double step;        /* between ticks; AMP_LOG2: doublings */
 } amp_axis;
 
-/* An axis for the values low..high that ends at ticks, of which there are about `ticks`. Not finite, or high < low: 0..1. Of one
- * value alone it gets room on both sides. A logarithmic axis needs values above 0 and is linear without. AMP_LOG10 does not end at
- * ticks, as they would be far. */
+/* An axis for the values low..high that ends at ticks, of which there are about `ticks`. Not finite, or high < low: 0..1. Of
+ * one value alone it gets room on both sides. A logarithmic axis needs values above 0, AMP_LOG10 a ratio of 5 too, and is
+ * linear without. AMP_LOG10 does not end at ticks, as they would be far. */
 amp_axis amp_axis_make(amp_scale_kind kind, double low, double high, int ticks, double from, double to);
 double amp_axis_at(const amp_axis *, double value); /* in the drawing; not beyond its ends */
 int amp_axis_ticks(const amp_axis *, double ticks[AMP_TICKS]);
-/* What stands at a tick: with as many decimals as the step needs; 20k; AMP_LOG2: 1024, or 2¹⁷ on an axis with values that are longer. */
+/* What stands at a tick: with as many decimals as the step needs; 20k; AMP_LOG2: 1024, or 2¹⁷ on an axis with longer values. */
 const char *amp_axis_label(const amp_axis *, double tick, char text[32]);
 
 /* ---- drawing ---- */
@@ -35,8 +35,8 @@ typedef struct amp_svg {
     double width, height;
 } amp_svg;
 
-/* class_name goes into the <svg> tag. id must be the page's only one; title and what (a sentence or more for those who do not see the
- * chart) are escaped. */
+/* class_name goes into the <svg> tag. id must be the page's only one; title and what (a sentence or more for those who do not
+ * see the chart) are escaped. */
 amp_svg amp_svg_begin(FILE *, const char *id, const char *class_name, double width, double height, const char *title,
                       const char *what);
 void amp_svg_end(amp_svg *);
@@ -54,8 +54,5 @@ void amp_svg_curve(amp_svg *, const double *x, const double *y, size_t count, in
 /* Grid lines across the area at the ticks, with their labels to the left (of y) or below (x). */
 void amp_svg_y_axis(amp_svg *, const amp_axis *, double left, double right);
 void amp_svg_x_axis(amp_svg *, const amp_axis *, double top, double bottom, int grid);
-
-/* About how wide a text is, in units of the drawing; at least as wide as it is with most fonts. */
-double amp_svg_text_width(const char *text, double size);
 
 #endif
