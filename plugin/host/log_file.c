@@ -155,7 +155,7 @@ void amp_log_file_add(amp_log_file *f, const char *row)
         fprintf(stderr, "log: cannot write %s: %s; training goes on, and rows are left out until it can be written again\n",
                 f->name, strerror(why));
     }
-    f->failing = failed;
+    f->failing |= failed;
 }
 
 void amp_log_file_close(amp_log_file *f)

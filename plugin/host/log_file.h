@@ -13,7 +13,7 @@ typedef struct amp_log_file {
     char *name;
     int descriptor;  /* of the open file, locked; -1: none */
     int regular;     /* else a pipe or a device: nothing was read or can be cut */
-    int failing;     /* the last row could not be written, which was said */
+    int failing;     /* a row could not be written, which was said: once, or rows of other lengths would have it said again and again */
     off_t end;       /* behind the last whole row */
 } amp_log_file;
 

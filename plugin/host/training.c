@@ -5,6 +5,7 @@
 #include "training.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,7 +20,7 @@
 #include "training_log.h"
 #include "turns.h"
 
-enum { TELLING = 128, PATH_BYTES = 4096 };
+enum { TELLING = 128, LINE = 1024, PATH_BYTES = 4096 };
 
 /* A program runs one such loop, in its main thread. */
 static struct {
@@ -219,18 +220,28 @@ static amp_log_row row_of(const network *net, float loss, float average_loss)
 }
 
 /* The row is written before the step's backup, which a killed training then never has without its row. */
-const char *darknet_amp_step_made(float loss, float average_loss)
+void darknet_amp_step_made(float loss, float average_loss)
 {
-    if (!training.nets) return "";
+    if (!training.nets) return;
     const network *net = training.nets[0];
-    if (!net->amp && !training.log_name && !amp_turns_taken()) return "";
+    if (!net->amp && !training.log_name && !amp_turns_taken()) return;
     amp_log_row row = row_of(net, loss, average_loss);
     amp_log_row_text(&row, training.row);
     amp_log_file_add(&training.log, training.row);
-    if (!net->amp) return "";
+    if (!net->amp) return;
     snprintf(training.told, sizeof training.told, ", scale %g, %lu skipped, %.1f images/s", (double)row.scale, net->amp->skipped,
              row.images_per_second);
-    return training.told;
+}
+
+void darknet_amp_step_printf(const char *format, ...)
+{
+    char line[LINE];
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (length > 0 && length < LINE && line[length - 1] == '\n') line[length - 1] = 0;
+    printf("%s%s\n", line, training.told);
 }
 
 static int is_over(network *net) { return net->max_batches > 0 && get_current_batch(net) >= (size_t)net->max_batches; }
@@ -250,10 +261,10 @@ static void save_backup(const char *folder, const char *base)
     fprintf(stderr, "amp: stopped after step %zu; to go on, give %s to the same command\n", get_current_batch(net), name);
 }
 
-void darknet_amp_step_ended(const char *backup_folder, const char *base)
+int darknet_amp_step_ended(const char *backup_folder, const char *base)
 {
     double waited = amp_turns_waited();
-    if (!training.nets) return;
+    if (!training.nets) return 0;
     int stop = amp_turns_pass(training.row) || amp_stopping_signal();
     amp_training_was_elsewhere(amp_turns_waited() - waited);
     if (stop && !is_over(training.nets[0])) {
@@ -261,6 +272,7 @@ void darknet_amp_step_ended(const char *backup_folder, const char *base)
         save_backup(backup_folder, base);
     }
     training.began = training.loaded = now();
+    return training.stopped;
 }
 
 void darknet_amp_loop_ended(struct network **nets, int count)

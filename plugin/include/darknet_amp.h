@@ -81,13 +81,14 @@ void darknet_amp_resume(struct network **nets, int count);
 void darknet_amp_loop(struct network **nets, int count, float *average_loss, int *loop_count);
 void darknet_amp_loop_ended(struct network **nets, int count);
 
-/* Within that loop, with and without AMP. batch_loaded: the step's images are there. step_made: gives what the step's line says
- * under AMP, empty without, and writes its row (-log); what it gives is valid until the next step. step_ended: at the loop's
- * end, when the step's files are saved; takes turns, and where the training is to stop early saves BACKUP_FOLDER/BASE.backup.
- * stopped: it did, and the loop is not to go on. */
+/* Within that loop, with and without AMP. batch_loaded: the step's images are there. step_made: writes its row (-log).
+ * step_printf, then: the step's line, with loss scale, skipped steps and images/s put before its newline under AMP. step_ended: at
+ * the loop's end, when the step's files are saved; takes turns, and where the training is to stop early saves
+ * BACKUP_FOLDER/BASE.backup, and is 1 then. stopped: the same, also before the first step. */
 void darknet_amp_batch_loaded(void);
-const char *darknet_amp_step_made(float loss, float average_loss);
-void darknet_amp_step_ended(const char *backup_folder, const char *base);
+void darknet_amp_step_made(float loss, float average_loss);
+__attribute__((format(printf, 1, 2))) void darknet_amp_step_printf(const char *format, ...);
+int darknet_amp_step_ended(const char *backup_folder, const char *base);
 int darknet_amp_stopped(void);
 
 /* -map of `detector train`; without it all do nothing. begin, before the loop, behind darknet_amp_loop: BASE_map.csv and

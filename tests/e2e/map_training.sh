@@ -111,6 +111,22 @@ best_outlives_a_stop() {
     [ "$(cut -d, -f1 backup/tiny_start_map.csv | tr '\n' ' ')" = 'iteration 60 ' ] || fail "$name: anew: $(cat backup/tiny_start_map.csv)"
 }
 
+# After schedule_and_best. A training that changes its size is measured at the .cfg's all the same.
+size_of_the_cfg() {
+    name='size of the .cfg'
+    sed '/^\[dropout\]/,/^$/d; s/^random=0/random=1/; s/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/max_batches=.*/max_batches=1/
+        s/^learning_rate=.*/learning_rate=0.000001/; s/^burn_in=.*/burn_in=0/' tiny.cfg > sizes.cfg
+    cp whole/tiny_best.weights start.weights
+    fresh
+    train sizes.cfg start.weights -clear -amp fp32 -map 1
+    ended_well
+    grep -q '^608$' out || fail "$name: not resized: the test is broken"
+    local now
+    now=$(map_of sizes.cfg backup/sizes_final.weights -amp fp32)
+    [ "$now" != 0.000000 ] || fail "$name: nothing is found: the test is broken"
+    [ "$(measured | tail -n 1)" = "1 $now" ] || fail "$name: $(measured | tail -n 1), but detector map says $now"
+}
+
 without_a_number() {
     name='-map alone'
     fresh
@@ -169,5 +185,6 @@ bad_input() {
 training_is_not_touched
 schedule_and_best
 best_outlives_a_stop
+size_of_the_cfg
 without_a_number
 bad_input
