@@ -39,12 +39,6 @@ _Noreturn void amp_host_die(const amp_error *error);
 /* The same unless status is AMP_OK. */
 void amp_host_check(amp_status status, const amp_error *error);
 
-/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program. */
-int amp_host_is_wanted(const char *cfg);
-
-/* Whether parse_network_cfg is making a network that will be under AMP. */
-int amp_host_is_parsing(void);
-
 /* Describe net's layers as the engine wants them. *out is freed with amp_network_desc_free. */
 amp_status amp_host_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error);
 
@@ -71,5 +65,11 @@ int amp_host_producer(const network *net, int index, int consumer);
 
 /* Layers AMP computes itself: their Darknet buffers exist only on demand. */
 int amp_host_is_native(const layer *l);
+
+/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program. */
+int amp_host_is_wanted(const char *cfg);
+
+/* Whether parse_network_cfg is making a network that will be under AMP. */
+int amp_host_is_parsing(void);
 
 #endif

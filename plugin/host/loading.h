@@ -25,8 +25,8 @@ amp_loading_counts amp_loading_counted(void);
 /* The end of a training: a line on stderr for what was left out, none where nothing was. */
 void amp_loading_summary(void);
 
-/* For commands: an image of three channels in fp32, CHW, 0..1, the caller's with free_image. AMP_BAD_CONFIG: file and cause. */
-amp_status amp_load_image(const char *file, image *loaded, amp_error *error);
+/* A GIF or PIC whose size in pixels stb_image would overflow at, and crash: for whoever calls it. Reads the file's first bytes. */
+int amp_image_overflows(const char *file);
 
 /* Why an image file could not be read, as far as its file tells: "it is empty". */
 const char *amp_bad_image_cause(const char *file);
