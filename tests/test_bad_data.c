@@ -18,7 +18,6 @@
 #include "host/data_check.h"
 #include "host/data_files.h"
 #include "host/label_file.h"
-#include "host/loading.h"
 #include "host/names_seen.h"
 #include "host/weights_check.h"
 
@@ -147,33 +146,6 @@ static void labels_lie_where_stock_looks(void **state)
     memset(too_long, 'a', sizeof too_long - 1);
     too_long[sizeof too_long - 1] = 0;
     assert_int_equal(amp_label_path(too_long, path), 0);
-}
-
-/* ---- images ---- */
-
-static int overflows(const char *head, size_t length)
-{
-    char bytes[200] = { 0 };
-    memcpy(bytes, head, length);
-    FILE *file = fopen("image", "wb");
-    assert_int_equal(fwrite(bytes, 1, sizeof bytes, file), sizeof bytes);
-    assert_int_equal(fclose(file), 0);
-    return amp_image_overflows("image");
-}
-
-static void sizes_that_the_decoder_cannot_count_are_seen(void **state)
-{
-    (void)state;
-    char pic[96] = "\x53\x80\xf6\x34";
-    assert_int_equal(overflows("GIF89a\x00\x20\x00\x20", 10), 0); /* 8192 x 8192 */
-    assert_int_equal(overflows("GIF89a\x01\x20\x00\x20", 10), 1);
-    assert_int_equal(overflows("GIF87a\xff\xff\xff\xff", 10), 1);
-    assert_int_equal(overflows("\xff\xd8\xff\xe0\xff\xff\xff\xff\xff\xff", 10), 0);
-    pic[92] = pic[94] = 0x20;
-    assert_int_equal(overflows(pic, sizeof pic), 0);
-    pic[93] = 1;
-    assert_int_equal(overflows(pic, sizeof pic), 1);
-    assert_int_equal(amp_image_overflows("nowhere"), 0);
 }
 
 /* ---- the .data file and lists ---- */
@@ -475,7 +447,6 @@ int main(void)
         cmocka_unit_test(good_files_give_the_numbers_that_stock_reads),
         cmocka_unit_test(the_file_and_line_of_a_bad_label_are_named),
         cmocka_unit_test(labels_lie_where_stock_looks),
-        cmocka_unit_test(sizes_that_the_decoder_cannot_count_are_seen),
         cmocka_unit_test(a_data_file_is_read_as_stock_reads_it),
         cmocka_unit_test(a_broken_data_file_is_one_line),
         cmocka_unit_test(a_list_has_stocks_lines),

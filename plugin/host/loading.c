@@ -92,23 +92,6 @@ static void say_bad_image(const char *file)
     pthread_mutex_unlock(&watch.mutex);
 }
 
-/* stb_image multiplies a GIF's and a PIC's sides in ints, and does not look whether it got the memory: two damaged bytes of a header
- * would crash it. Its readers of JPEG, PNG, BMP, TGA, PSD, HDR and PNM look themselves. */
-int amp_image_overflows(const char *file)
-{
-    static const long PIXELS_MOST = 1l << 26;
-    unsigned char head[96] = { 0 };
-    FILE *stream = fopen(file, "rb");
-    if (!stream) return 0;
-    size_t read = fread(head, 1, sizeof head, stream);
-    fclose(stream);
-    if (read > 10 && !memcmp(head, "GIF8", 4)) return (head[6] | 256l * head[7]) * (head[8] | 256l * head[9]) > PIXELS_MOST;
-    if (read > 95 && !memcmp(head, "\x53\x80\xf6\x34", 4)) return (256l * head[92] | head[93]) * (256l * head[94] | head[95]) > PIXELS_MOST;
-    return 0;
-}
-
-int darknet_amp_image_refused(const char *file) { return watch.on && amp_image_overflows(file); }
-
 static _Noreturn void end_for_image(const char *file)
 {
     char shown[400];

@@ -25,9 +25,6 @@ amp_loading_counts amp_loading_counted(void);
 /* The end of a training: a line on stderr for what was left out, none where nothing was. */
 void amp_loading_summary(void);
 
-/* A GIF or PIC whose size in pixels stb_image would overflow at, and crash: for whoever calls it. Reads the file's first bytes. */
-int amp_image_overflows(const char *file);
-
 /* Why an image file could not be read, as far as its file tells: "it is empty". */
 const char *amp_bad_image_cause(const char *file);
 
