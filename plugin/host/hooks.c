@@ -10,6 +10,7 @@
 #include "images.h"
 #include "loading.h"
 #include "resume.h"
+#include "turns.h"
 
 /* The command line's wishes. Set once by main, before any network exists. */
 static struct { const char *amp; } command_line;
@@ -77,8 +78,16 @@ static const char *take_argument(int *count, char **argv, const char *name, cons
     return NULL;
 }
 
+static void take_turns(int *argc, char **argv)
+{
+    amp_error error;
+    const char *descriptors = take_argument(argc, argv, "-turns", "IN,OUT, two file descriptors");
+    if (descriptors) amp_host_check(amp_turns_take(descriptors, &error), &error);
+}
+
 int darknet_amp_arguments(int argc, char **argv)
 {
+    take_turns(&argc, argv);
     command_line.amp = take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16");
     /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with. */
     int text_seed = argc > 2 && argv[1] && argv[2] && !strcmp(argv[1], "rnn") && strcmp(argv[2], "train");

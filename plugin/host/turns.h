@@ -18,7 +18,7 @@ int amp_turns_taken(void);  /* whether -turns was given */
 int amp_turns_ready(void);
 int amp_turns_pass(const char *line);
 
-/* Something to tell, without waiting: a result. */
+/* Something to tell, without waiting: a result. (It goes out with a blank before it, by which the other side knows.) */
 void amp_turns_tell(const char *line);
 
 /* Seconds spent waiting so far. */

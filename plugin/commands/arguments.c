@@ -1,0 +1,142 @@
+/* Reading a verb's command line. */
+#include "arguments.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { USAGE_TEXT = 600, MOST_ARGUMENTS = 32 };
+
+static int is_option(const amp_argument *a) { return a->name[0] == '-'; }
+
+__attribute__((format(printf, 3, 4)))
+static void add(char text[USAGE_TEXT], size_t *length, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int written = vsnprintf(text + *length, USAGE_TEXT - *length, format, args);
+    va_end(args);
+    *length += written > 0 ? (size_t)written : 0;
+    if (*length >= USAGE_TEXT) *length = USAGE_TEXT - 1;
+}
+
+/* "usage: darknet amp plan CFG [-batch N] [-json TEXT]" */
+static const char *usage(const char *verb, const amp_argument *arguments, char text[USAGE_TEXT])
+{
+    size_t length = 0;
+    text[0] = 0;
+    add(text, &length, "usage: darknet %s", verb);
+    for (const amp_argument *a = arguments; a->name; ++a) {
+        if (!is_option(a)) add(text, &length, a->optional ? " [%s]" : " %s", a->name);
+        else if (a->flag) add(text, &length, " [%s]", a->name);
+        else add(text, &length, " [%s %s]", a->name, a->choices ? a->choices : a->text ? "..." : a->number ? "N" : "X");
+    }
+    return text;
+}
+
+static int is_choice(const char *choices, const char *value)
+{
+    size_t length = strlen(value);
+    for (const char *c = choices; *c; c += strcspn(c, "|"), c += *c == '|')
+        if (strcspn(c, "|") == length && !strncmp(c, value, length)) return 1;
+    return 0;
+}
+
+static amp_status read_value(const amp_argument *a, const char *value, const char *help, amp_error *error)
+{
+    char *end = NULL;
+    if (a->text) {
+        if (a->choices && !is_choice(a->choices, value))
+            return amp_fail(error, AMP_BAD_CONFIG, "%s %s: expected %s; %s", a->name, value, a->choices, help);
+        *a->text = value;
+        return AMP_OK;
+    }
+    double number = a->number ? (double)strtol(value, &end, 10) : strtod(value, &end);
+    if (end == value || *end || !(number >= a->least && number <= a->most))
+        return amp_fail(error, AMP_BAD_CONFIG, "%s %s: expected a%s number from %g to %g; %s", a->name, value,
+                        a->number ? " whole" : "", a->least, a->most, help);
+    if (a->number) *a->number = (long)number;
+    else *a->real = number;
+    return AMP_OK;
+}
+
+/* argv[*i] names option number k; its value, if it has one, is taken with it. */
+static amp_status read_option(const amp_argument *a, int argc, char **argv, int *i, const char *help, amp_error *error)
+{
+    if (a->flag) {
+        *a->flag = 1;
+        return AMP_OK;
+    }
+    const char *value = *i + 1 < argc ? argv[*i + 1] : NULL;
+    if (!value || !*value) return amp_fail(error, AMP_BAD_CONFIG, "%s needs a value; %s", a->name, help);
+    ++*i;
+    return read_value(a, value, help, error);
+}
+
+static int find_option(const amp_argument *arguments, const char *name)
+{
+    for (int k = 0; arguments[k].name; ++k)
+        if (is_option(&arguments[k]) && !strcmp(arguments[k].name, name)) return k;
+    return -1;
+}
+
+static int next_place(const amp_argument *arguments, int from)
+{
+    while (arguments[from].name && is_option(&arguments[from])) ++from;
+    return from;
+}
+
+amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments, amp_error *error)
+{
+    char help[USAGE_TEXT], given[MOST_ARGUMENTS] = { 0 };
+    int place = next_place(arguments, 0);
+    usage(verb, arguments, help);
+    for (int i = 0; i < argc && argv[i]; ++i) {
+        if (argv[i][0] == '-' && argv[i][1]) {
+            int k = find_option(arguments, argv[i]);
+            if (k < 0) return amp_fail(error, AMP_BAD_CONFIG, "%s: there is no such option; %s", argv[i], help);
+            if (given[k]++) return amp_fail(error, AMP_BAD_CONFIG, "%s is given twice; %s", argv[i], help);
+            AMP_TRY(read_option(&arguments[k], argc, argv, &i, help, error));
+        } else if (!arguments[place].name) {
+            return amp_fail(error, AMP_BAD_CONFIG, "%s: nothing is expected here; %s", argv[i], help);
+        } else {
+            AMP_TRY(read_value(&arguments[place], argv[i], help, error));
+            place = next_place(arguments, place + 1);
+        }
+    }
+    if (arguments[place].name && !arguments[place].optional)
+        return amp_fail(error, AMP_BAD_CONFIG, "%s is missing; %s", arguments[place].name, help);
+    return AMP_OK;
+}
+
+void amp_text_list_free(amp_text_list *list)
+{
+    for (int i = 0; i < list->count; ++i) free(list->part[i]);
+    free(list->part);
+    *list = (amp_text_list){ 0 };
+}
+
+static amp_status add_part(const char *option, const char *part, size_t length, amp_text_list *list, amp_error *error)
+{
+    if (!length) return amp_fail(error, AMP_BAD_CONFIG, "%s: an empty name in its list", option);
+    for (int i = 0; i < list->count; ++i)
+        if (strlen(list->part[i]) == length && !strncmp(list->part[i], part, length))
+            return amp_fail(error, AMP_BAD_CONFIG, "%s: %s stands in its list twice", option, list->part[i]);
+    char **grown = realloc(list->part, ((size_t)list->count + 1) * sizeof *grown);
+    if (grown) list->part = grown;
+    char *copy = grown ? strndup(part, length) : NULL;
+    if (!copy) return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory", option);
+    list->part[list->count++] = copy;
+    return AMP_OK;
+}
+
+amp_status amp_text_list_split(const char *option, const char *text, amp_text_list *list, amp_error *error)
+{
+    amp_status status = AMP_OK;
+    *list = (amp_text_list){ 0 };
+    for (const char *part = text; status == AMP_OK; part += strcspn(part, ",") + 1) {
+        status = add_part(option, part, strcspn(part, ","), list, error);
+        if (!part[strcspn(part, ",")]) break;
+    }
+    if (status != AMP_OK) amp_text_list_free(list);
+    return status;
+}

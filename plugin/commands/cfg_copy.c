@@ -1,0 +1,131 @@
+/* Copying a .cfg with other values in [net]. */
+#include "cfg_copy.h"
+
+#include "../amp/cfg_reader.h"
+#include "../tensor/safe_file.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Whether the line gives this key, as Darknet reads it: blanks do not count. */
+static int line_has_key(const char *line, const char *key)
+{
+    for (; *line && *line != '='; ++line) {
+        if (isspace((unsigned char)*line)) continue;
+        if (*line != *key) return 0;
+        ++key;
+    }
+    return *line == '=' && !*key;
+}
+
+/* "[net]" with blanks anywhere; "network" is its other name. */
+static int is_net(const char *line)
+{
+    char name[16];
+    size_t length = 0;
+    for (; *line && length + 1 < sizeof name; ++line) if (!isspace((unsigned char)*line)) name[length++] = *line;
+    name[length] = 0;
+    return !strcmp(name, "[net]") || !strcmp(name, "[network]");
+}
+
+static int is_section(const char *line) { return line[strspn(line, " \t")] == '['; }
+
+static int changed(const char *line, const amp_cfg_change *changes, int count)
+{
+    for (int i = 0; i < count; ++i) if (line_has_key(line, changes[i].key)) return 1;
+    return 0;
+}
+
+/* A last line without an end is ended, so that what follows is a line of its own. 1: [net] was found. */
+static int copy_lines(FILE *in, FILE *out, const amp_cfg_change *changes, int count)
+{
+    char *line = NULL;
+    size_t room = 0;
+    int in_net = 0, found = 0;
+    while (getline(&line, &room, in) >= 0) {
+        int section = is_section(line), begins = section && is_net(line);
+        if (section) in_net = begins;
+        if (in_net && !section && changed(line, changes, count)) continue;
+        fputs(line, out);
+        if (!strchr(line, '\n')) putc('\n', out);
+        for (int i = 0; begins && !found && i < count; ++i) fprintf(out, "%s=%.17g\n", changes[i].key, changes[i].value);
+        found |= begins;
+    }
+    free(line);
+    return found;
+}
+
+static amp_status copy(const char *from, FILE *out, const char *to, const amp_cfg_change *changes, int count, amp_error *error)
+{
+    FILE *in = fopen(from, "r");
+    if (!in) return amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
+    errno = 0;
+    int found = copy_lines(in, out, changes, count), unread = ferror(in);
+    fclose(in);
+    if (unread) return amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
+    if (!found) return amp_fail(error, AMP_BAD_CONFIG, "%s: has no [net] section; is it a .cfg file?", from);
+    if (fflush(out) || ferror(out)) return amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", to, strerror(errno));
+    return AMP_OK;
+}
+
+amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count, amp_error *error)
+{
+    amp_safe_file file;
+    AMP_TRY(amp_safe_file_begin(to, &file, error));
+    FILE *out = fopen(file.temporary, "w");
+    amp_status status = out ? copy(from, out, to, changes, count, error)
+                            : amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", to, strerror(errno));
+    if (out && fclose(out) && status == AMP_OK)
+        status = amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", to, strerror(errno));
+    if (status == AMP_OK) status = amp_safe_file_commit(&file, error);
+    amp_safe_file_end(&file);
+    return status;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *changes, int count, char **name, amp_error *error)
+{
+    const char *folder = getenv("TMPDIR"), *base = last_part(from);
+    if (!folder || !*folder) folder = "/tmp";
+    size_t room = strlen(folder) + strlen(base) + sizeof "/-XXXXXX";
+    *name = malloc(room);
+    if (!*name) return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory", from);
+    snprintf(*name, room, "%s/%s-XXXXXX", folder, base);
+    int descriptor = mkstemp(*name);
+    FILE *out = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+    amp_status status = out ? copy(from, out, *name, changes, count, error)
+                            : amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", *name, strerror(errno));
+    if (out && fclose(out) && status == AMP_OK)
+        status = amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", *name, strerror(errno));
+    if (status == AMP_OK) return AMP_OK;
+    if (descriptor >= 0) unlink(*name);
+    free(*name);
+    *name = NULL;
+    return status;
+}
+
+amp_status amp_cfg_number(const char *cfg, const char *key, double fallback, double *value, amp_error *error)
+{
+    cfg_reader *reader;
+    cfg_item item = { 0 };
+    int in_net = 0, found = 0;
+    *value = fallback;
+    AMP_TRY(cfg_reader_open(cfg, &reader, error));
+    amp_status status;
+    while ((status = cfg_reader_next(reader, &item, error)) == AMP_OK && item.kind != CFG_END && !found) {
+        if (item.kind == CFG_SECTION) in_net = is_net(item.text);
+        if (item.kind != CFG_OPTION || !in_net || !item.value || strcmp(item.text, key)) continue;
+        *value = strtod(item.value, NULL);
+        found = 1;
+    }
+    cfg_reader_close(reader);
+    return status;
+}

@@ -1,0 +1,176 @@
+/* Writing JSON, and files as a whole. */
+#include "json.h"
+
+#include "../tensor/safe_file.h"
+
+#include <errno.h>
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- UTF-8 ---- */
+
+/* Bytes of the well-formed character at text (RFC 3629: shortest form, no surrogates, up to U+10FFFF); 0 if there is none. */
+static int character_bytes(const unsigned char *text)
+{
+    static const struct { unsigned char low, high, second_low, second_high; int bytes; } kinds[] = {
+        { 0x00, 0x7f, 0, 0, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
+        { 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 }, { 0xf0, 0xf0, 0x90, 0xbf, 4 },
+        { 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 } };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; ++k) {
+        if (text[0] < kinds[k].low || text[0] > kinds[k].high) continue;
+        if (kinds[k].bytes > 1 && (text[1] < kinds[k].second_low || text[1] > kinds[k].second_high)) return 0;
+        for (int i = 2; i < kinds[k].bytes; ++i) if ((text[i] & 0xc0) != 0x80) return 0;
+        return kinds[k].bytes;
+    }
+    return 0;
+}
+
+static void write_quoted(FILE *stream, const char *value)
+{
+    const unsigned char *text = (const unsigned char *)value;
+    putc('"', stream);
+    while (*text) {
+        int bytes = character_bytes(text);
+        if (!bytes) fputs("\xef\xbf\xbd", stream);
+        else if (*text == '"' || *text == '\\') fprintf(stream, "\\%c", *text);
+        else if (*text < 0x20) fprintf(stream, "\\u%04x", *text);
+        else fwrite(text, 1, (size_t)bytes, stream);
+        text += bytes ? bytes : 1;
+    }
+    putc('"', stream);
+}
+
+/* ---- values ---- */
+
+amp_json amp_json_begin(FILE *stream) { return (amp_json){ .stream = stream }; }
+
+static void begin_value(amp_json *json, const char *key)
+{
+    if (json->depth) {
+        if (json->filled[json->depth - 1]++) putc(',', json->stream);
+        fprintf(json->stream, "\n%*s", json->depth, "");
+    }
+    if (!key) return;
+    write_quoted(json->stream, key);
+    fputs(": ", json->stream);
+}
+
+static void end_value(amp_json *json) { if (!json->depth) putc('\n', json->stream); }
+
+static void open_level(amp_json *json, const char *key, char opening, char closing)
+{
+    begin_value(json, key);
+    putc(opening, json->stream);
+    if (json->depth == AMP_JSON_DEPTH) abort(); /* the caller's mistake: the depth is in its source */
+    json->filled[json->depth] = 0;
+    json->closing[json->depth++] = closing;
+}
+
+void amp_json_object(amp_json *json, const char *key) { open_level(json, key, '{', '}'); }
+void amp_json_array(amp_json *json, const char *key) { open_level(json, key, '[', ']'); }
+
+void amp_json_close(amp_json *json)
+{
+    int level = --json->depth;
+    if (json->filled[level]) fprintf(json->stream, "\n%*s", level, "");
+    putc(json->closing[level], json->stream);
+    end_value(json);
+}
+
+void amp_json_text(amp_json *json, const char *key, const char *value)
+{
+    begin_value(json, key);
+    if (value) write_quoted(json->stream, value);
+    else fputs("null", json->stream);
+    end_value(json);
+}
+
+/* The shortest of 6, 9 and 17 digits that is read back as the same number. */
+void amp_json_number(amp_json *json, const char *key, double value)
+{
+    char text[40] = "null";
+    static const int digits[] = { 6, 9, 17 };
+    begin_value(json, key);
+    if (value >= -DBL_MAX && value <= DBL_MAX)
+        for (int i = 0; i < 3; ++i) {
+            snprintf(text, sizeof text, "%.*g", digits[i], value);
+            if (strtod(text, NULL) == value) break;
+        }
+    fputs(text, json->stream);
+    end_value(json);
+}
+
+void amp_json_integer(amp_json *json, const char *key, long long value)
+{
+    begin_value(json, key);
+    fprintf(json->stream, "%lld", value);
+    end_value(json);
+}
+
+void amp_json_boolean(amp_json *json, const char *key, int value)
+{
+    begin_value(json, key);
+    fputs(value ? "true" : "false", json->stream);
+    end_value(json);
+}
+
+/* ---- files ---- */
+
+struct amp_output {
+    FILE *stream;
+    int is_stdout;
+    amp_safe_file file;
+    char *name;
+};
+
+amp_status amp_output_begin(const char *name, struct amp_output **out, FILE **stream, amp_error *error)
+{
+    struct amp_output *output = calloc(1, sizeof *output);
+    *out = NULL;
+    if (!output || !(output->name = strdup(name))) {
+        free(output);
+        return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory", name);
+    }
+    output->is_stdout = !strcmp(name, "-");
+    output->stream = stdout;
+    amp_status status = output->is_stdout ? AMP_OK : amp_safe_file_begin(name, &output->file, error);
+    if (status == AMP_OK && !output->is_stdout && !(output->stream = fopen(output->file.temporary, "w"))) {
+        status = amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", name, strerror(errno));
+        amp_safe_file_end(&output->file);
+    }
+    if (status != AMP_OK) {
+        free(output->name);
+        free(output);
+        return status;
+    }
+    *out = output;
+    *stream = output->stream;
+    return AMP_OK;
+}
+
+static void release(struct amp_output *output)
+{
+    if (!output->is_stdout) amp_safe_file_end(&output->file);
+    free(output->name);
+    free(output);
+}
+
+amp_status amp_output_end(struct amp_output *output, amp_error *error)
+{
+    errno = 0;
+    int bad = ferror(output->stream) || fflush(output->stream);
+    if (!output->is_stdout) bad |= fclose(output->stream) != 0;
+    amp_status status = bad ? amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", output->name,
+                                       errno ? strerror(errno) : "the disk is full or the reader is gone") : AMP_OK;
+    if (status == AMP_OK && !output->is_stdout) status = amp_safe_file_commit(&output->file, error);
+    release(output);
+    return status;
+}
+
+void amp_output_abandon(struct amp_output *output)
+{
+    if (!output) return;
+    if (!output->is_stdout) fclose(output->stream);
+    release(output);
+}

@@ -1,0 +1,79 @@
+/* The program's side of taking turns. */
+#include "turns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LONGEST_LINE = 4096 };
+
+/* Set once by main; used by the thread that runs the training's loop. */
+static struct {
+    int taken, in, out;
+    double waited;
+} turns = { .in = -1, .out = -1 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+amp_status amp_turns_take(const char *descriptors, amp_error *error)
+{
+    char *end, *last = NULL;
+    long in = strtol(descriptors, &end, 10), out = *end == ',' ? strtol(end + 1, &last, 10) : -1;
+    if (!last || *last || last == end + 1 || end == descriptors || in < 0 || out < 0 || in > 65535 || out > 65535
+        || fcntl((int)in, F_GETFD) < 0 || fcntl((int)out, F_GETFD) < 0)
+        return amp_fail(error, AMP_BAD_CONFIG, "command line: -turns %s: expected two open file descriptors, IN,OUT; "
+                        "`darknet amp compare` and `bench` start programs with it", descriptors);
+    turns.in = (int)in;
+    turns.out = (int)out;
+    turns.taken = 1;
+    fcntl(turns.in, F_SETFD, FD_CLOEXEC);
+    fcntl(turns.out, F_SETFD, FD_CLOEXEC);
+    return AMP_OK;
+}
+
+int amp_turns_taken(void) { return turns.taken; }
+double amp_turns_waited(void) { return turns.waited; }
+
+/* 0 if the other side is gone (SIGPIPE is ignored from the program's start). */
+static int send_line(const char *before, const char *line)
+{
+    char text[LONGEST_LINE];
+    int printed = snprintf(text, sizeof text - 1, "%s%s", before, line);
+    size_t length = printed < (int)sizeof text - 1 ? (size_t)printed : sizeof text - 2, sent = 0;
+    text[length++] = '\n';
+    while (sent < length) {
+        ssize_t written = write(turns.out, text + sent, length - sent);
+        if (written < 0 && errno != EINTR) return 0;
+        if (written > 0) sent += (size_t)written;
+    }
+    return 1;
+}
+
+static int wait_for_byte(char *byte)
+{
+    ssize_t got;
+    do got = read(turns.in, byte, 1); while (got < 0 && errno == EINTR);
+    return got == 1;
+}
+
+int amp_turns_pass(const char *line)
+{
+    char answer = 's';
+    if (!turns.taken) return 0;
+    double began = now();
+    int stop = !send_line("", line) || !wait_for_byte(&answer) || answer != 'g';
+    turns.waited += now() - began;
+    return stop;
+}
+
+int amp_turns_ready(void) { return amp_turns_pass("ready"); }
+
+void amp_turns_tell(const char *line) { if (turns.taken) send_line(" ", line); }

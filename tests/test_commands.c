@@ -1,0 +1,309 @@
+/* What the commands share: their arguments, JSON, and copies of a .cfg. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commands/arguments.h"
+#include "commands/cfg_copy.h"
+#include "commands/json.h"
+
+/* ---- arguments ---- */
+
+typedef struct wishes {
+    const char *cfg, *weights, *json, *points;
+    long batch;
+    double thresh;
+    int clear;
+} wishes;
+
+static amp_status read_wishes(wishes *w, int argc, const char *const *argv, amp_error *error)
+{
+    char *copy[16] = { 0 };
+    for (int i = 0; i < argc; ++i) copy[i] = (char *)(uintptr_t)argv[i];
+    const amp_argument arguments[] = {
+        { .name = "CFG", .text = &w->cfg }, { .name = "WEIGHTS", .optional = 1, .text = &w->weights },
+        { .name = "-batch", .number = &w->batch, .least = 1, .most = 64 }, { .name = "-thresh", .real = &w->thresh, .most = 1 },
+        { .name = "-json", .text = &w->json }, { .name = "-points", .text = &w->points, .choices = "0|11|101" },
+        { .name = "-clear", .flag = &w->clear }, { 0 } };
+    *w = (wishes){ .batch = 5 };
+    return amp_arguments_read("amp test", argc, copy, arguments, error);
+}
+
+static void options_stand_anywhere(void **state)
+{
+    static const char *const argv[] = { "-batch", "8", "a.cfg", "-clear", "b.weights", "-points", "11", "-thresh", ".25" };
+    wishes w;
+    (void)state;
+    assert_int_equal(read_wishes(&w, 9, argv, NULL), AMP_OK);
+    assert_string_equal(w.cfg, "a.cfg");
+    assert_string_equal(w.weights, "b.weights");
+    assert_string_equal(w.points, "11");
+    assert_int_equal(w.batch, 8);
+    assert_int_equal(w.clear, 1);
+    assert_true(w.thresh == .25);
+    assert_null(w.json);
+}
+
+static void what_is_not_given_keeps_its_value(void **state)
+{
+    static const char *const argv[] = { "a.cfg", NULL, "-batch" }; /* NULL: blanked by somebody before */
+    wishes w;
+    (void)state;
+    assert_int_equal(read_wishes(&w, 3, argv, NULL), AMP_OK);
+    assert_int_equal(w.batch, 5);
+    assert_null(w.weights);
+}
+
+static void mistakes_are_told_with_the_usage(void **state)
+{
+    static const struct { const char *argv[4]; const char *says; } cases[] = {
+        { { NULL }, "CFG is missing" }, { { "-batch", "8" }, "CFG is missing" },
+        { { "a", "b", "c" }, "c: nothing is expected here" }, { { "a", "-x" }, "-x: there is no such option" },
+        { { "a", "-batch" }, "-batch needs a value" }, { { "a", "-batch", "0" }, "from 1 to 64" },
+        { { "a", "-batch", "65" }, "from 1 to 64" }, { { "a", "-batch", "8x" }, "whole number" },
+        { { "a", "-batch", "1.5" }, "whole number" }, { { "a", "-batch", "99999999999999999999" }, "from 1 to 64" },
+        { { "a", "-thresh", "nan" }, "from 0 to 1" }, { { "a", "-thresh", "" }, "-thresh needs a value" },
+        { { "a", "-points", "1" }, "expected 0|11|101" }, { { "a", "-points", "0|11" }, "expected 0|11|101" },
+        { { "a", "-clear", "-clear" }, "given twice" } };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        wishes w;
+        amp_error error;
+        int argc = 0;
+        while (argc < 4 && cases[i].argv[argc]) ++argc;
+        assert_int_equal(read_wishes(&w, argc, cases[i].argv, &error), AMP_BAD_CONFIG);
+        assert_non_null(strstr(error.message, cases[i].says));
+        assert_non_null(strstr(error.message, "usage: darknet amp test CFG [WEIGHTS] [-batch N] [-thresh X] [-json ...] "
+                                              "[-points 0|11|101] [-clear]"));
+    }
+}
+
+static void lists_are_split(void **state)
+{
+    static const char *const bad[] = { "", ",", "a,", ",a", "a,,b", "a,b,a" };
+    amp_text_list list;
+    amp_error error;
+    (void)state;
+    assert_int_equal(amp_text_list_split("-dtypes", "fp32,bf16,f", &list, &error), AMP_OK);
+    assert_int_equal(list.count, 3);
+    assert_string_equal(list.part[0], "fp32");
+    assert_string_equal(list.part[1], "bf16");
+    assert_string_equal(list.part[2], "f");
+    amp_text_list_free(&list);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
+        assert_int_equal(amp_text_list_split("-dtypes", bad[i], &list, &error), AMP_BAD_CONFIG);
+        assert_non_null(strstr(error.message, "-dtypes"));
+        assert_null(list.part);
+    }
+}
+
+/* ---- JSON ---- */
+
+static char *written_json(void (*write)(amp_json *))
+{
+    char *text = NULL;
+    size_t length;
+    FILE *stream = open_memstream(&text, &length);
+    assert_non_null(stream);
+    amp_json json = amp_json_begin(stream);
+    write(&json);
+    fclose(stream);
+    return text;
+}
+
+static void write_nested(amp_json *json)
+{
+    amp_json_object(json, NULL);
+    amp_json_text(json, "name", "a");
+    amp_json_array(json, "list");
+    amp_json_number(json, NULL, 1.5);
+    amp_json_number(json, NULL, NAN);
+    amp_json_number(json, NULL, -INFINITY);
+    amp_json_boolean(json, NULL, 1);
+    amp_json_text(json, NULL, NULL);
+    amp_json_close(json);
+    amp_json_object(json, "empty");
+    amp_json_close(json);
+    amp_json_integer(json, "n", -9007199254740993);
+    amp_json_close(json);
+}
+
+static void values_are_nested_and_parted(void **state)
+{
+    (void)state;
+    char *text = written_json(write_nested);
+    assert_string_equal(text, "{\n \"name\": \"a\",\n \"list\": [\n  1.5,\n  null,\n  null,\n  true,\n  null\n ],\n \"empty\": {},\n"
+                              " \"n\": -9007199254740993\n}\n");
+    free(text);
+}
+
+static void write_text(amp_json *json)
+{
+    amp_json_text(json, NULL, "\"\\\n\x1f caf\xc3\xa9 \xff\xc0\xaf\xed\xa0\x80\xf0\x9f\x8e\x89\xf4\x90\x80\x80\xe2\x82");
+}
+
+#define LOST "\xef\xbf\xbd"
+static void text_is_escaped_and_always_utf8(void **state)
+{
+    (void)state;
+    char *text = written_json(write_text);
+    assert_string_equal(text, "\"\\\"\\\\\\u000a\\u001f caf\xc3\xa9 " LOST LOST LOST LOST LOST LOST "\xf0\x9f\x8e\x89"
+                              LOST LOST LOST LOST LOST LOST "\"\n");
+    free(text);
+}
+
+static double numbers[] = { 0.1, 1. / 3, 1e300, 5e-324, 16777217, -0.0, 65504, 0x1.fffffep127 };
+static int which;
+static void write_number(amp_json *json) { amp_json_number(json, NULL, numbers[which]); }
+
+static void numbers_are_read_back_exactly(void **state)
+{
+    (void)state;
+    for (which = 0; which < (int)(sizeof numbers / sizeof *numbers); ++which) {
+        char *text = written_json(write_number);
+        double back = strtod(text, NULL);
+        assert_memory_equal(&back, &numbers[which], sizeof back);
+        free(text);
+    }
+}
+
+static void put(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static char *contents(const char *name)
+{
+    static char text[4096];
+    FILE *file = fopen(name, "r");
+    if (!file) return NULL;
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    return text;
+}
+
+static void a_file_is_written_as_a_whole_or_not_at_all(void **state)
+{
+    struct amp_output *out;
+    FILE *stream;
+    amp_error error;
+    (void)state;
+    put("output.txt", "old");
+    assert_int_equal(amp_output_begin("output.txt", &out, &stream, &error), AMP_OK);
+    fputs("half", stream);
+    fflush(stream);
+    assert_string_equal(contents("output.txt"), "old");
+    amp_output_abandon(out);
+    assert_string_equal(contents("output.txt"), "old");
+    assert_int_equal(amp_output_begin("output.txt", &out, &stream, &error), AMP_OK);
+    fputs("new", stream);
+    assert_int_equal(amp_output_end(out, &error), AMP_OK);
+    assert_string_equal(contents("output.txt"), "new");
+    assert_int_equal(access("output.txt.new", F_OK), -1);
+    unlink("output.txt");
+    assert_int_equal(amp_output_begin("no/such/folder/x", &out, &stream, &error), AMP_IO_FAILED);
+    assert_non_null(strstr(error.message, "no/such/folder/x"));
+    assert_null(out);
+}
+
+static void a_full_disk_is_told(void **state)
+{
+    struct amp_output *out;
+    FILE *stream;
+    amp_error error;
+    (void)state;
+    if (access("/dev/full", W_OK)) skip();
+    assert_int_equal(amp_output_begin("/dev/full", &out, &stream, &error), AMP_OK);
+    for (int i = 0; i < 100000; ++i) fputs("line\n", stream);
+    assert_int_equal(amp_output_end(out, &error), AMP_IO_FAILED);
+    assert_non_null(strstr(error.message, "/dev/full"));
+}
+
+/* ---- copies of a .cfg ---- */
+
+static const amp_cfg_change changes[] = { { "batch", 8 }, { "learning_rate", .001 } };
+
+static const char *copied(const char *text)
+{
+    amp_error error;
+    put("from.cfg", text);
+    if (amp_cfg_copy("from.cfg", "to.cfg", changes, 2, &error) != AMP_OK) return NULL;
+    const char *result = contents("to.cfg");
+    unlink("from.cfg");
+    unlink("to.cfg");
+    return result;
+}
+
+static void only_the_keys_of_net_change(void **state)
+{
+    (void)state;
+    assert_string_equal(copied("# my net\n[net]\nbatch=64\nwidth=32\n b a t c h = 2\n#batch=3\nbatch_normalize=1\n"
+                               "learning_rate=0.1\n[region]\nbatch=9\n"),
+                        "# my net\n[net]\nbatch=8\nlearning_rate=0.001\nwidth=32\n#batch=3\nbatch_normalize=1\n"
+                        "[region]\nbatch=9\n");
+}
+
+static void other_forms_of_net_are_known(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(copied("[network]\nbatch=64"), "[network]\nbatch=8\n"));
+    assert_non_null(strstr(copied(" [ net ]\r\nbatch=64\r\nwidth=1\r\n"), "batch=8\n"));
+    assert_null(strstr(copied("[net]\r\nbatch=64\r\nwidth=1\r\n"), "64"));
+    assert_non_null(strstr(copied("[net]\nwidth=1"), "width=1\n")); /* a last line without an end */
+    assert_null(copied("[convolutional]\nbatch=64\n"));
+    assert_null(copied(""));
+}
+
+static void a_copy_can_be_temporary(void **state)
+{
+    char *name;
+    amp_error error;
+    (void)state;
+    put("some.cfg", "[net]\nbatch=64\n");
+    assert_int_equal(amp_cfg_copy_temporary("some.cfg", changes, 1, &name, &error), AMP_OK);
+    assert_non_null(strstr(name, "/some.cfg-"));
+    assert_string_equal(contents(name), "[net]\nbatch=8\n");
+    unlink(name);
+    free(name);
+    unlink("some.cfg");
+    assert_int_equal(amp_cfg_copy_temporary("no.cfg", changes, 1, &name, &error), AMP_IO_FAILED);
+    assert_null(name);
+}
+
+static void numbers_of_net_are_read(void **state)
+{
+    double value;
+    amp_error error;
+    (void)state;
+    put("some.cfg", "[net]\n#batch=1\nbatch = 6 4\nbatch=32\n[yolo]\nclasses=3\n");
+    assert_int_equal(amp_cfg_number("some.cfg", "batch", 1, &value, &error), AMP_OK);
+    assert_true(value == 64);
+    assert_int_equal(amp_cfg_number("some.cfg", "classes", -1, &value, &error), AMP_OK);
+    assert_true(value == -1);
+    unlink("some.cfg");
+    assert_int_equal(amp_cfg_number("some.cfg", "batch", 1, &value, &error), AMP_BAD_CONFIG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_stand_anywhere), cmocka_unit_test(what_is_not_given_keeps_its_value),
+        cmocka_unit_test(mistakes_are_told_with_the_usage), cmocka_unit_test(lists_are_split),
+        cmocka_unit_test(values_are_nested_and_parted), cmocka_unit_test(text_is_escaped_and_always_utf8),
+        cmocka_unit_test(numbers_are_read_back_exactly), cmocka_unit_test(a_file_is_written_as_a_whole_or_not_at_all),
+        cmocka_unit_test(a_full_disk_is_told), cmocka_unit_test(only_the_keys_of_net_change),
+        cmocka_unit_test(other_forms_of_net_are_known), cmocka_unit_test(a_copy_can_be_temporary),
+        cmocka_unit_test(numbers_of_net_are_read) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
