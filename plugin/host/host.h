@@ -52,12 +52,6 @@ const char *amp_host_take_argument(int *argc, char **argv, const char *name, con
 void amp_host_wish_dtype(const char *wish);
 const char *amp_host_wished_dtype(void);
 
-/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program. */
-int amp_host_is_wanted(const char *cfg);
-
-/* Whether parse_network_cfg is making a network that will be under AMP. */
-int amp_host_is_parsing(void);
-
 /* Describe net's layers as the engine wants them. *out is freed with amp_network_desc_free. */
 amp_status amp_host_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error);
 
@@ -87,5 +81,11 @@ const char *amp_host_type_name(LAYER_TYPE type);
 
 /* Layers AMP computes itself: their Darknet buffers exist only on demand. */
 int amp_host_is_native(const layer *l);
+
+/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program. */
+int amp_host_is_wanted(const char *cfg);
+
+/* Whether parse_network_cfg is making a network that will be under AMP. */
+int amp_host_is_parsing(void);
 
 #endif

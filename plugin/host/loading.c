@@ -20,7 +20,6 @@ static _Thread_local struct {
     int count, classes;
     char **place;      /* whose image is being replaced, */
     int tries, start;  /* and how far that is */
-    int catching, failed; /* amp_load_image */
 } loader;
 
 static struct {
@@ -93,39 +92,19 @@ static void say_bad_image(const char *file)
     pthread_mutex_unlock(&watch.mutex);
 }
 
-static amp_status bad_image(const char *file, amp_error *error)
+static _Noreturn void end_for_image(const char *file)
 {
     char shown[400];
+    amp_error error;
     cfg_printable(shown, sizeof shown, file);
-    return amp_fail(error, AMP_BAD_CONFIG, "amp: image '%s' cannot be read (%s)", shown, amp_bad_image_cause(file));
-}
-
-/* stb_image multiplies a GIF's and a PIC's sides in ints, and does not look whether it got the memory: two damaged bytes of a header
- * would crash it. Its readers of JPEG, PNG, BMP, TGA, PSD, HDR and PNM look themselves. */
-int darknet_amp_image_refused(const char *file)
-{
-    static const long PIXELS_MOST = 1l << 26;
-    unsigned char head[96] = { 0 };
-    if (!watch.on && !loader.catching) return 0;
-    FILE *stream = fopen(file, "rb");
-    if (!stream) return 0;
-    size_t read = fread(head, 1, sizeof head, stream);
-    fclose(stream);
-    if (read > 10 && !memcmp(head, "GIF8", 4)) return (head[6] | 256l * head[7]) * (head[8] | 256l * head[9]) > PIXELS_MOST;
-    if (read > 95 && !memcmp(head, "\x53\x80\xf6\x34", 4)) return (256l * head[92] | head[93]) * (256l * head[94] | head[95]) > PIXELS_MOST;
-    return 0;
+    amp_fail(&error, AMP_BAD_CONFIG, "amp: image '%s' cannot be read (%s)", shown, amp_bad_image_cause(file));
+    end_with(&error);
 }
 
 int darknet_amp_image_failed(const char *file)
 {
-    amp_error error;
-    if (!watch.on && !loader.catching) return 0;
-    loader.failed = 1;
-    if (loader.catching) return 1;
-    if (!loader.list) {
-        bad_image(file, &error);
-        end_with(&error);
-    }
+    if (!watch.on) return 0;
+    if (!loader.list) end_for_image(file);
     say_bad_image(file);
     return 1;
 }
@@ -160,15 +139,6 @@ void darknet_amp_another_image(char **paths, int i)
     loader.tries++;
     paths[i] = loader.list[index];
     amp_images_replaced(i, paths[i]);
-}
-
-amp_status amp_load_image(const char *file, image *loaded, amp_error *error)
-{
-    loader.catching = 1;
-    loader.failed = 0;
-    *loaded = load_image_color((char *)file, 0, 0);
-    loader.catching = 0;
-    return loader.failed || !loaded->data ? bad_image(file, error) : AMP_OK;
 }
 
 /* ---- labels ---- */

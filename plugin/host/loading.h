@@ -25,9 +25,6 @@ amp_loading_counts amp_loading_counted(void);
 /* The end of a training: a line on stderr for what was left out, none where nothing was. */
 void amp_loading_summary(void);
 
-/* For commands: an image of three channels in fp32, CHW, 0..1, the caller's with free_image. AMP_BAD_CONFIG: file and cause. */
-amp_status amp_load_image(const char *file, image *loaded, amp_error *error);
-
 /* Why an image file could not be read, as far as its file tells: "it is empty". */
 const char *amp_bad_image_cause(const char *file);
 

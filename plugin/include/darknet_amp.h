@@ -128,12 +128,11 @@ void darknet_amp_check_classes(struct network *net, int classes, int classifier)
 void darknet_amp_check_boxes(struct layer *made, void *options, int index, int inputs);
 
 /* Bad input of loader threads, in a program with a network under AMP. loading: the calling thread begins this job, or with NULL has
- * ended it. image_refused: the decoder must not see this file, whose size in pixels overflows there. image_failed: an image could not be read; 1: the caller returns one without data, and who loads takes another:
+ * ended it. image_failed: an image could not be read; 1: the caller returns one without data, and who loads takes another:
  * another_image puts it in paths[i]. 0: as in stock. read_boxes: a detector's labels; 1: *(box_label **)boxes and *count are what
  * Darknet's read_boxes would give. mislabelled: a path that holds `count` of the labels; 1: it was told. */
 struct load_args;
 void darknet_amp_loading(struct load_args *args);
-int darknet_amp_image_refused(const char *file);
 int darknet_amp_image_failed(const char *file);
 void darknet_amp_another_image(char **paths, int i);
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);

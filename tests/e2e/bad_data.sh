@@ -210,9 +210,13 @@ header() { head -c 200 small.jpg > "$1"; }
 noise() { { head -c 160 small.jpg; head -c 2000 "$DARKNET"; } > "$1"; }
 half_jpeg() { head -c 650 small.jpg > "$1"; }
 gif() { printf 'GIF89a\x02\xff\x02\xdb\x91\0\0\0\0\0\xff\xff\xff\xff\0\0\0\xff\0\x2c\0\0\0\0\x02\0\x02\0\0\x02\x03\x44\x02\x05\0\x3b' > "$1"; }
+pic() { { printf 'S\x80\xf64'; head -c 84 /dev/zero; printf 'PICT\0\x06\0\x05'; head -c 100 /dev/zero; } > "$1"; }
+# the first Huffman table of small.jpg: its sixteen sizes are at 178, its values at 194
+codes() { { head -c 194 small.jpg; head -c 12 /dev/zero | tr '\0' '\377'; tail -c +207 small.jpg; } > "$1"; }
+sizes() { { head -c 178 small.jpg; head -c 16 /dev/zero | tr '\0' '\377'; tail -c +195 small.jpg; } > "$1"; }
 link() { ln -s "$(basename "$1")" "$1"; }
 for kind in detector classifier; do
-    for put in nothing empty text folder half_png huge header noise half_jpeg gif link; do
+    for put in nothing empty text folder half_png huge header noise half_jpeg codes sizes gif pic link; do
         [ $put != half_png ] || [ -e shapes/images/train_00000.png ] || continue
         fresh $kind "images: $put"
         bad_images
