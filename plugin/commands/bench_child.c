@@ -8,7 +8,7 @@
  *   * step FORWARD BACKWARD UPDATE               ms
  *     memory MB                                  peak so far
  *   * pass                                       with clocks around the layers
- *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD OPERATIONS BYTES
+ *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD CASTS OPERATIONS BYTES
  *     done
  *
  * After those with a star it waits for its turn. */
@@ -29,7 +29,7 @@
 
 #include "network.h"
 
-enum { USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 6000, LEAST_STEPS = 7, MOST_STEPS = 1000,
+enum { USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 8000, LEAST_STEPS = 7, MOST_STEPS = 1000,
        LAYERS_MS = 2000, LEAST_PASSES = 3, MOST_PASSES = 15 };
 
 typedef struct child {
@@ -200,7 +200,8 @@ static amp_status measure_layers(child *c, amp_error *error)
     }
     for (int i = 0; !c->stopped && i < c->net->n; i++) {
         amp_bench_layer l = amp_layer_clocks_of(clocks, i);
-        tell("layer %d %s %d %d %.9g %.9g %.9g %.9g", i, l.type, l.in_half, l.misaligned, l.forward_ms, l.backward_ms, l.operations, l.bytes);
+        tell("layer %d %s %d %d %.9g %.9g %.9g %.9g %.9g", i, l.type, l.in_half, l.misaligned, l.forward_ms, l.backward_ms, l.cast_ms,
+             l.operations, l.bytes);
     }
     amp_layer_clocks_free(clocks);
     return AMP_OK;

@@ -92,23 +92,21 @@ static void say_memory(writer *w, const amp_bench_evidence *e, const amp_bench_v
 
 void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
 {
-    double faster = e->ms - e->certain_ms;
-    *v = (amp_bench_verdict){ .dtype = e->dtype, .speedup = e->reference_ms / e->ms,
-        .least = (e->reference_ms - e->reference_certain_ms) / (e->ms + e->certain_ms) };
-    v->most = (e->reference_ms + e->reference_certain_ms) / (faster > 0 ? faster : e->ms);
-    if (v->least < 0) v->least = 0;
+    const double speedup = e->speedup.ratio;
+    *v = (amp_bench_verdict){ .dtype = e->dtype, .speedup = e->speedup };
     v->memory_ratio = e->reference_memory_mb > 0 ? e->memory_mb / e->reference_memory_mb : 0;
     v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below && e->reference_memory_mb - e->memory_mb >= memory_mb;
-    v->worth = v->least >= worth_from ? AMP_BENCH_WORTH_IT : v->most < worth_from ? AMP_BENCH_NOT_WORTH_IT : AMP_BENCH_NOT_CERTAIN;
-    if (v->speedup < worth_from) find_reasons(e, v->reason);
+    v->worth = e->speedup.least >= worth_from ? AMP_BENCH_WORTH_IT : e->speedup.most < worth_from ? AMP_BENCH_NOT_WORTH_IT : AMP_BENCH_NOT_CERTAIN;
+    if (speedup < worth_from) find_reasons(e, v->reason);
 
     static const char *const judgement[] = { "worth it", "not certain to be worth it", "not worth it for speed" };
     writer w = { v->text, sizeof v->text, 0 };
-    add(&w, "%s is %s: %.2fx the speed of fp32 (%.4g instead of %.4g ms a step", e->dtype, judgement[v->worth], v->speedup, e->ms, e->reference_ms);
+    add(&w, "%s is %s: %.2fx the speed of fp32 (%.2fx to %.2fx ", e->dtype, judgement[v->worth], speedup, e->speedup.least, e->speedup.most);
+    if (e->speedup.pairs) add(&w, "over %d rounds of turns", e->speedup.pairs);
+    else add(&w, "by the spread of the steps");
+    add(&w, "; medians of a step: %.4g ms, fp32 %.4g).", e->ms, e->reference_ms);
     if (v->worth == AMP_BENCH_NOT_CERTAIN)
-        add(&w, "), but anything from %.2fx to %.2fx would fit the spread of the steps, and worth it is from %.1fx on. "
-            "A quieter machine or more -iters would tell.", v->least, v->most, worth_from);
-    else add(&w, "; %.2fx to %.2fx by the spread of the steps).", v->least, v->most);
-    if (v->speedup < worth_from) say_reasons(&w, e, v->reason);
+        add(&w, " Worth it is from %.1fx on: a quieter machine or more -iters would tell.", worth_from);
+    if (speedup < worth_from) say_reasons(&w, e, v->reason);
     say_memory(&w, e, v);
 }
