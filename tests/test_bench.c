@@ -258,6 +258,22 @@ static void few_rounds_are_compared_by_their_medians(void **state)
     assert_true(r.ratio == 1 && r.least < 1 && r.most > 1 && r.least >= 0);
 }
 
+/* Two rounds, the second slow for both and longer for the second side: of all steps, that would be the faster. */
+static void the_bounds_of_few_rounds_are_wide(void **state)
+{
+    (void)state;
+    amp_bench b = two_sides();
+    b.subdivisions = 1;
+    for (int round = 0; round < 2; round++)
+        for (int side = 0; side < 2; side++)
+            for (int i = 0; i < (round == side ? 9 : 3); i++)
+                assert_int_equal(say(&b, side, round ? side ? "step 410 0 0" : "step 400 0 0" : "step 100 0 0"), AMP_OK);
+    amp_bench_ratio r = ratio_of(&b);
+    assert_int_equal(r.pairs, 2);
+    assert_true(fabs(r.ratio - (1 + 400. / 410) / 2) < 1e-12);
+    assert_true(r.least < .25 && r.most == 1);
+}
+
 /* Three rounds of nine are four times as slow, for both: the ratio of all medians would be the same by chance only. */
 static void a_busy_machine_meets_both_in_a_round(void **state)
 {
@@ -356,6 +372,7 @@ int main(void)
         cmocka_unit_test(worth_it_begins_at_1_1),
         cmocka_unit_test(a_spread_around_the_border_is_not_certain),
         cmocka_unit_test(few_rounds_are_compared_by_their_medians),
+        cmocka_unit_test(the_bounds_of_few_rounds_are_wide),
         cmocka_unit_test(a_busy_machine_meets_both_in_a_round),
         cmocka_unit_test(each_reason_is_named_when_it_holds),
         cmocka_unit_test(all_reasons_fit_into_the_text),

@@ -1,7 +1,7 @@
 /* `darknet amp bench CFG`: how fast a training step of this network is in each dtype, and whether half precision is worth it here.
  *
- * Each dtype has a program of its own (bench_child.c). They take turns of half a second, so that a busy minute of the machine
- * meets all alike; their networks are in memory at the same time. Stock Darknet is measured if it is asked for, and by default on
+ * Each dtype has a program of its own (bench_child.c). They take turns of a tenth of a second or a step, so that a busy
+ * minute of the machine meets all alike; their networks are in memory at the same time. Stock Darknet is measured if it is asked for, and by default on
  * a GPU; on a CPU one step of it takes as long as some twenty of AMP's fp32. */
 #define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
 #include "bench.h"

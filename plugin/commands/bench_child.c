@@ -29,7 +29,7 @@
 
 #include "network.h"
 
-enum { USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 8000, LEAST_STEPS = 7, MOST_STEPS = 1000,
+enum { USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 8000, LEAST_STEPS = 7, MOST_STEPS = 50000,
        LAYERS_MS = 2000, LEAST_PASSES = 3, MOST_PASSES = 15 };
 
 typedef struct child {
@@ -167,14 +167,20 @@ static amp_status warm_up(child *c, amp_error *error)
 
 static long bounded(double n, long least, long most) { return n < (double)least ? least : n > (double)most ? most : (long)n; }
 
+/* Without -iters by time: then all sides work in about as many rounds of turns. */
+static int is_enough(const child *c, long steps, double spent)
+{
+    if (c->request->iters) return steps >= c->request->iters;
+    return steps >= MOST_STEPS || (steps >= LEAST_STEPS && spent >= USUAL_MS);
+}
+
 static amp_status measure(child *c, amp_error *error)
 {
-    double ms[AMP_BENCH_STEP];
-    long wanted = c->request->iters;
+    double ms[AMP_BENCH_STEP], spent = 0;
     int skipped = 0;
-    for (long done = 0; !c->stopped && (!done || done < wanted);) {
+    for (long done = 0; !c->stopped && !is_enough(c, done, spent);) {
         step(c, ms);
-        if (!wanted) wanted = bounded(USUAL_MS / c->step_ms, LEAST_STEPS, MOST_STEPS);
+        spent += c->step_ms;
         if (was_skipped(c)) {
             if (++skipped > MOST_SKIPPED) return amp_fail(error, AMP_DIVERGED, "more than %d steps were skipped: inf or NaN", MOST_SKIPPED);
             pass(c, "skipped %g", (double)*c->net->cost);

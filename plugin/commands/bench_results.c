@@ -166,24 +166,36 @@ static amp_bench_ratio ratio_of_medians(const amp_bench_spread *reference, const
     return r;
 }
 
-/* memory has room for twice the steps of the larger side. */
-static amp_bench_ratio compare(const amp_bench_side *reference, const amp_bench_side *s, double *memory, int room)
+/* Of the rounds in which both worked; returns how many. scratch has room for the steps of either. */
+static int ratios_of_rounds(const amp_bench_side *reference, const amp_bench_side *s, double *ratios, double *scratch)
 {
-    double *ratios = memory, *scratch = memory + room;
     int pairs = 0;
     for (int i = 0; i < s->steps; i++) {
         if (i && s->turn[i] == s->turn[i - 1]) continue;
         double theirs = turn_median(reference, s->turn[i], scratch);
         if (theirs > 0) ratios[pairs++] = theirs / turn_median(s, s->turn[i], scratch);
     }
-    if (pairs < AMP_BENCH_PAIRS) {
-        memcpy(ratios, reference->ms[AMP_BENCH_STEP], (size_t)reference->steps * sizeof *ratios);
-        memcpy(scratch, s->ms[AMP_BENCH_STEP], (size_t)s->steps * sizeof *scratch);
-        amp_bench_spread a = amp_bench_spread_of(ratios, reference->steps), b = amp_bench_spread_of(scratch, s->steps);
-        return ratio_of_medians(&a, &b);
-    }
-    amp_bench_spread r = amp_bench_spread_of(ratios, pairs);
-    return (amp_bench_ratio){ .ratio = r.median, .least = r.certain < r.median ? r.median - r.certain : 0, .most = r.median + r.certain, .pairs = pairs };
+    return pairs;
+}
+
+static amp_bench_spread spread_of_steps(const amp_bench_side *s, double *scratch)
+{
+    memcpy(scratch, s->ms[AMP_BENCH_STEP], (size_t)s->steps * sizeof *scratch);
+    return amp_bench_spread_of(scratch, s->steps);
+}
+
+/* ratios and scratch have room for the steps of the larger side. */
+static amp_bench_ratio compare(const amp_bench_side *reference, const amp_bench_side *s, double *ratios, double *scratch)
+{
+    int pairs = ratios_of_rounds(reference, s, ratios, scratch);
+    amp_bench_spread rounds = amp_bench_spread_of(ratios, pairs);
+    if (pairs >= AMP_BENCH_PAIRS)
+        return (amp_bench_ratio){ rounds.median, rounds.certain < rounds.median ? rounds.median - rounds.certain : 0,
+                                  rounds.median + rounds.certain, pairs };
+    amp_bench_spread theirs = spread_of_steps(reference, scratch), ours = spread_of_steps(s, scratch);
+    amp_bench_ratio all = ratio_of_medians(&theirs, &ours);
+    if (pairs < 2) return all;
+    return (amp_bench_ratio){ rounds.median, fmin(rounds.least, all.least), fmax(rounds.most, all.most), pairs };
 }
 
 static amp_status compare_all(amp_bench *b, amp_error *error)
@@ -196,8 +208,8 @@ static amp_status compare_all(amp_bench *b, amp_error *error)
     for (int i = 0; i < b->count; i++) {
         amp_bench_side *s = &b->sides[i];
         if (s->left_out) continue;
-        if (stock) s->over_stock = compare(stock, s, memory, most);
-        if (fp32) s->over_fp32 = compare(fp32, s, memory, most);
+        if (stock) s->over_stock = compare(stock, s, memory, memory + most);
+        if (fp32) s->over_fp32 = compare(fp32, s, memory, memory + most);
     }
     free(memory);
     return AMP_OK;

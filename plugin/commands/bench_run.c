@@ -14,7 +14,7 @@
 
 enum { MOST_ARGUMENTS = 20, FOLDER = 512, FILE_NAME = FOLDER + 16, NUMBER = 24 };
 
-static const double slice_seconds = .5;
+static const double slice_seconds = .1;
 
 /* One program: its arguments, and the file that takes what Darknet prints. */
 typedef struct program {
