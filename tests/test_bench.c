@@ -233,8 +233,8 @@ static amp_bench_ratio ratio_of(amp_bench *b)
     return r;
 }
 
-/* The interval is (reference -+ its own) / (ms +- its own). */
-static void few_rounds_are_compared_by_their_medians(void **state)
+/* In one round nobody knows how busy the machine was for whom. */
+static void one_round_is_compared_by_its_steps(void **state)
 {
     (void)state;
     amp_bench b = two_sides();
@@ -244,18 +244,11 @@ static void few_rounds_are_compared_by_their_medians(void **state)
         snprintf(line, sizeof line, "step %d 0 0", 100 + i);
         assert_int_equal(say(&b, 0, line), AMP_OK);
     }
-    for (int i = 0; i < 5; i++) assert_int_equal(say(&b, 1, "step 50 0 0"), AMP_OK);
+    for (int i = 0; i < 5; i++) assert_int_equal(say(&b, 1, i ? "step 50 0 0" : "step 80 0 0"), AMP_OK);
     amp_bench_ratio r = ratio_of(&b);
-    double certain = 1.57 * 2 / sqrt(5);
     assert_int_equal(r.pairs, 0);
-    assert_true(fabs(r.ratio - 2.04) < 1e-12 && fabs(r.least - (102 - certain) / 50) < 1e-12 && fabs(r.most - (102 + certain) / 50) < 1e-12);
-
-    b = two_sides(); /* steps so uneven that the fast could have taken no time */
-    b.subdivisions = 1;
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; k < 3; k++) assert_int_equal(say(&b, i, k ? "step 100 0 0" : "step 1 0 0"), AMP_OK);
-    r = ratio_of(&b);
-    assert_true(r.ratio == 1 && r.least < 1 && r.most > 1 && r.least >= 0);
+    assert_true(fabs(r.ratio - 2.04) < 1e-12 && fabs(r.least - 100. / 80) < 1e-12);
+    assert_true(fabs(r.most - 104. / 50) < 1e-12);
 }
 
 /* Two rounds, the second slow for both and longer for the second side: of all steps, that would be the faster. */
@@ -336,7 +329,7 @@ static void the_most_expensive_layers_are_those_of_any_side(void **state)
 static void a_line_that_is_none_is_refused(void **state)
 {
     (void)state;
-    static const char *const lines[] = { "", "step", "step 1 2", "step a b c", "layer 3 convolutional 0 0 1 1 0 0 0", "layer 0", "nonsense 1",
+    static const char *const lines[] = { "done 7", "", "step", "step 1 2", "step a b c", "layer 3 convolutional 0 0 1 1 0 0 0", "layer 0", "nonsense 1",
                                          "shape 1 2 3 4", "support", "memory", "warm", "averyveryverylongword 1" };
     amp_bench b = two_sides();
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -371,7 +364,7 @@ int main(void)
         cmocka_unit_test(twice_the_speed_is_worth_it),
         cmocka_unit_test(worth_it_begins_at_1_1),
         cmocka_unit_test(a_spread_around_the_border_is_not_certain),
-        cmocka_unit_test(few_rounds_are_compared_by_their_medians),
+        cmocka_unit_test(one_round_is_compared_by_its_steps),
         cmocka_unit_test(the_bounds_of_few_rounds_are_wide),
         cmocka_unit_test(a_busy_machine_meets_both_in_a_round),
         cmocka_unit_test(each_reason_is_named_when_it_holds),

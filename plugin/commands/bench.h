@@ -31,7 +31,7 @@ typedef struct amp_bench_spread { double median, least, lower, upper, most, cert
 /* How many times as fast as another side, and between what bounds this lies, to about 95 %. Where both worked in several rounds of
  * turns, it is the median over the rounds of the ratio of medians within one: a machine that is busy for a while is so for both.
  * With fewer than AMP_BENCH_PAIRS rounds the bounds are those of the rounds and of all steps together, whichever is wider; with one,
- * ratio and bounds are of all steps, and pairs is 0. */
+ * the ratio is of all steps, and so far apart as any two of them are its bounds; pairs is 0. */
 enum { AMP_BENCH_PAIRS = 5 };
 typedef struct amp_bench_ratio { double ratio, least, most; int pairs; } amp_bench_ratio;
 

@@ -9,7 +9,7 @@
  *     memory MB                                  peak so far
  *   * pass                                       with clocks around the layers
  *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD CASTS OPERATIONS BYTES
- *     done
+ *     done STEPS                                 how many were measured
  *
  * After those with a star it waits for its turn. */
 #define _DEFAULT_SOURCE /* getrusage */
@@ -37,6 +37,7 @@ typedef struct child {
     network *net;
     int stock, stopped;            /* stopped: the parent said so */
     double step_ms;                /* of the last step */
+    long measured;                 /* steps */
     double used, at_turn, peak;    /* bytes of the GPU's memory: this program's when its turn began; free then; the peak */
 } child;
 
@@ -168,17 +169,17 @@ static amp_status warm_up(child *c, amp_error *error)
 static long bounded(double n, long least, long most) { return n < (double)least ? least : n > (double)most ? most : (long)n; }
 
 /* Without -iters by time: then all sides work in about as many rounds of turns. */
-static int is_enough(const child *c, long steps, double spent)
+static int is_enough(const child *c, double spent)
 {
-    if (c->request->iters) return steps >= c->request->iters;
-    return steps >= MOST_STEPS || (steps >= LEAST_STEPS && spent >= USUAL_MS);
+    if (c->request->iters) return c->measured >= c->request->iters;
+    return c->measured >= MOST_STEPS || (c->measured >= LEAST_STEPS && spent >= USUAL_MS);
 }
 
 static amp_status measure(child *c, amp_error *error)
 {
     double ms[AMP_BENCH_STEP], spent = 0;
     int skipped = 0;
-    for (long done = 0; !c->stopped && !is_enough(c, done, spent);) {
+    while (!c->stopped && !is_enough(c, spent)) {
         step(c, ms);
         spent += c->step_ms;
         if (was_skipped(c)) {
@@ -186,7 +187,7 @@ static amp_status measure(child *c, amp_error *error)
             pass(c, "skipped %g", (double)*c->net->cost);
             continue;
         }
-        done++;
+        c->measured++;
         pass(c, "step %.9g %.9g %.9g", ms[AMP_BENCH_FORWARD], ms[AMP_BENCH_BACKWARD], ms[AMP_BENCH_UPDATE]);
     }
     tell("memory %.9g", amp_host_on_gpu(c->net) ? c->peak / 1048576 : peak_resident_mb());
@@ -221,7 +222,7 @@ static amp_status measure_all(child *c, amp_error *error)
     AMP_TRY(warm_up(c, error));
     if (!c->stopped) AMP_TRY(measure(c, error));
     if (!c->stopped) AMP_TRY(measure_layers(c, error));
-    if (!c->stopped) tell("done");
+    if (!c->stopped) tell("done %ld", c->measured);
     return AMP_OK;
 }
 

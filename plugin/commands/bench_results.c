@@ -84,7 +84,7 @@ static amp_status hear(amp_bench *b, amp_bench_side *s, const char *name, const 
         snprintf(s->machine, sizeof s->machine, "%s", rest);
         return AMP_OK;
     }
-    s->done = !strcmp(name, "done");
+    s->done = !strcmp(name, "done") && atol(rest) == s->steps;
     return s->done ? AMP_OK : AMP_IO_FAILED;
 }
 
@@ -194,7 +194,11 @@ static amp_bench_ratio compare(const amp_bench_side *reference, const amp_bench_
                                   rounds.median + rounds.certain, pairs };
     amp_bench_spread theirs = spread_of_steps(reference, scratch), ours = spread_of_steps(s, scratch);
     amp_bench_ratio all = ratio_of_medians(&theirs, &ours);
-    if (pairs < 2) return all;
+    if (pairs < 2) {
+        all.least = fmin(all.least, theirs.least / ours.most);
+        all.most = fmax(all.most, theirs.most / ours.least);
+        return all;
+    }
     return (amp_bench_ratio){ rounds.median, fmin(rounds.least, all.least), fmax(rounds.most, all.most), pairs };
 }
 

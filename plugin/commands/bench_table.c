@@ -9,8 +9,10 @@ static void print_head(const amp_bench *b, FILE *out)
 {
     const char *machine = "";
     for (int i = 0; i < b->count; i++) if (b->sides[i].machine[0]) machine = b->sides[i].machine;
-    fprintf(out, "%s: %d x %d x %d, %d image%s a pass; a step is %d pass%s and an update\n", b->cfg, b->width, b->height, b->channels,
-            b->batch, b->batch == 1 ? "" : "s", b->subdivisions, b->subdivisions == 1 ? "" : "es");
+    fprintf(out, "%s: ", b->cfg);
+    if (b->width > 0) fprintf(out, "%d x %d x %d, ", b->width, b->height, b->channels); /* else a flat input */
+    fprintf(out, "%d image%s a pass; a step is %d pass%s and an update\n", b->batch, b->batch == 1 ? "" : "s", b->subdivisions,
+            b->subdivisions == 1 ? "" : "es");
     fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads, b->threads == 1 ? "" : "s", b->processors,
             b->processors == 1 ? "" : "s");
     fprintf(out, "medians in ms, and in brackets the middle half; forward and backward of one pass; on synthetic images\n\n");

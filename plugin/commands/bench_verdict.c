@@ -32,6 +32,13 @@ static void add(writer *w, const char *format, ...)
     if (w->length >= w->room) w->length = w->room - 1;
 }
 
+/* Four digits, and no exponent in large ones. */
+static const char *number(char text[16], double value)
+{
+    snprintf(text, 16, value >= 1000 ? "%.0f" : "%.4g", value);
+    return text;
+}
+
 static void find_reasons(const amp_bench_evidence *e, int reason[AMP_BENCH_REASONS])
 {
     reason[AMP_BENCH_NO_NATIVE_HALF] = !e->native;
@@ -100,11 +107,12 @@ void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
     if (speedup < worth_from) find_reasons(e, v->reason);
 
     static const char *const judgement[] = { "worth it", "not certain to be worth it", "not worth it for speed" };
+    char ms[16], reference_ms[16];
     writer w = { v->text, sizeof v->text, 0 };
     add(&w, "%s is %s: %.2fx the speed of fp32 (%.2fx to %.2fx ", e->dtype, judgement[v->worth], speedup, e->speedup.least, e->speedup.most);
     if (e->speedup.pairs) add(&w, "over %d rounds of turns", e->speedup.pairs);
     else add(&w, "by the spread of the steps");
-    add(&w, "; medians of a step: %.4g ms, fp32 %.4g).", e->ms, e->reference_ms);
+    add(&w, "; medians of a step: %s ms, fp32 %s).", number(ms, e->ms), number(reference_ms, e->reference_ms));
     if (v->worth == AMP_BENCH_NOT_CERTAIN)
         add(&w, " Worth it is from %.1fx on: a quieter machine or more -iters would tell.", worth_from);
     if (speedup < worth_from) say_reasons(&w, e, v->reason);
