@@ -1,8 +1,8 @@
 /* `darknet amp bench CFG`: how fast a training step of this network is in each dtype, and whether half precision is worth it here.
  *
- * Each dtype has a program of its own (bench_child.c). They take turns of a tenth of a second or a step, so that a busy
- * minute of the machine meets all alike; their networks are in memory at the same time. Stock Darknet is measured if it is asked for, and by default on
- * a GPU; on a CPU one step of it takes as long as some twenty of AMP's fp32. */
+ * Each dtype has a program of its own (bench_child.c). They take turns of a tenth of a second or a step, so that a busy minute of
+ * the machine meets all alike; their networks are in memory at the same time. Stock Darknet is measured if it is asked for, and by
+ * default on a GPU; on a CPU one step of it takes as long as some twenty of AMP's fp32. */
 #define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
 #include "bench.h"
 
@@ -75,7 +75,8 @@ static amp_status check_cfg(amp_bench_request *r, amp_bench *b, amp_error *error
         return AMP_OK;
     }
     if (!(subdivisions >= 1 && batch >= subdivisions && batch <= 1e6))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: batch=%g with subdivisions=%g makes no batch; give one with -batch", r->cfg, batch, subdivisions);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: batch=%g with subdivisions=%g makes no batch; give one with -batch", r->cfg,
+                        batch, subdivisions);
     r->batch = (long)batch / (long)subdivisions;
     b->subdivisions = (int)subdivisions;
     return AMP_OK;

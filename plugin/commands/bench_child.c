@@ -1,5 +1,6 @@
-/* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and because a dtype is chosen when
- * a network is made. It loads the .cfg that its parent made, trains on one synthetic batch, and tells its parent (host/turns.h), line by line:
+/* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and because a dtype is chosen
+ * when a network is made. It loads the .cfg that its parent made, trains on one synthetic batch, and tells its parent
+ * (host/turns.h), line by line:
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *     machine TEXT                               the backend; not for stock
@@ -159,7 +160,8 @@ static amp_status warm_up(child *c, amp_error *error)
     for (long done = 0; !c->stopped && done < wanted;) {
         step(c, ms);
         if (was_skipped(c) && ++skipped > MOST_SKIPPED)
-            return amp_fail(error, AMP_DIVERGED, "no step without inf or NaN in %d; train with debug=1 to see where they come from", skipped);
+            return amp_fail(error, AMP_DIVERGED, "no step without inf or NaN in %d; train with debug=1 to see where they come "
+                            "from", skipped);
         done += !was_skipped(c);
         pass(c, was_skipped(c) ? "skipped %g" : "warm %g", (double)*c->net->cost);
     }

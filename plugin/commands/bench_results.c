@@ -160,7 +160,8 @@ static double turn_median(const amp_bench_side *s, int turn, double *scratch)
 static amp_bench_ratio ratio_of_medians(const amp_bench_spread *reference, const amp_bench_spread *s)
 {
     double faster = s->median - s->certain;
-    amp_bench_ratio r = { .ratio = reference->median / s->median, .least = (reference->median - reference->certain) / (s->median + s->certain),
+    amp_bench_ratio r = { .ratio = reference->median / s->median,
+                          .least = (reference->median - reference->certain) / (s->median + s->certain),
                           .most = (reference->median + reference->certain) / (faster > 0 ? faster : s->median) };
     if (r.least < 0) r.least = 0;
     return r;
@@ -290,7 +291,8 @@ static void judge_all(amp_bench *b)
 amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
 {
     for (int i = 0; i < b->count; i++)
-        if (!b->sides[i].left_out && !b->sides[i].steps) return amp_fail(error, AMP_IO_FAILED, "%s: no step was measured", b->sides[i].dtype);
+        if (!b->sides[i].left_out && !b->sides[i].steps)
+            return amp_fail(error, AMP_IO_FAILED, "%s: no step was measured", b->sides[i].dtype);
     AMP_TRY(compare_all(b, error)); /* while steps stand in their order */
     for (int i = 0; i < b->count; i++) {
         amp_bench_side *s = &b->sides[i];

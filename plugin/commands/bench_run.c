@@ -116,8 +116,8 @@ static amp_status fail_of(const run *r, int index, const amp_turns_end *end, amp
     const char *hint = r->b->sides[index].warm ? "" : !strcmp(dtype, "stock") ? ": some of its layers do on a CPU"
                      : " before its first step; a smaller -batch or -size may fit into memory";
     if (!end->exited)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program crashed (signal %d: %s)%s%s%s", dtype, end->status, strsignal(end->status),
-                        hint, words[0] ? "; it said last: " : "", words);
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program crashed (signal %d: %s)%s%s%s", dtype, end->status,
+                        strsignal(end->status), hint, words[0] ? "; it said last: " : "", words);
     return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", dtype, words[0] ? words : "its program ended without a result");
 }
 

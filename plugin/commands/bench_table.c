@@ -13,8 +13,8 @@ static void print_head(const amp_bench *b, FILE *out)
     if (b->width > 0) fprintf(out, "%d x %d x %d, ", b->width, b->height, b->channels); /* else a flat input */
     fprintf(out, "%d image%s a pass; a step is %d pass%s and an update\n", b->batch, b->batch == 1 ? "" : "s", b->subdivisions,
             b->subdivisions == 1 ? "" : "es");
-    fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads, b->threads == 1 ? "" : "s", b->processors,
-            b->processors == 1 ? "" : "s");
+    fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads,
+            b->threads == 1 ? "" : "s", b->processors, b->processors == 1 ? "" : "s");
     fprintf(out, "medians in ms, and in brackets the middle half; forward and backward of one pass; on synthetic images\n\n");
 }
 
