@@ -28,6 +28,13 @@ extern const char *const amp_bench_phase_names[AMP_BENCH_PHASES];
  * (McGill, Tukey and Larsen 1978: 1.57 (upper - lower) / sqrt(count)). */
 typedef struct amp_bench_spread { double median, least, lower, upper, most, certain; int count; } amp_bench_spread;
 
+/* How many times as fast as another side, and between what bounds this lies, to about 95 %. Where both worked in several rounds of
+ * turns, it is the median over the rounds of the ratio of medians within one: a machine that is busy for a while is so for both.
+ * With fewer than AMP_BENCH_PAIRS rounds the bounds are those of the rounds and of all steps together, whichever is wider; with one,
+ * the ratio is of all steps, and so far apart as any two of them are its bounds; pairs is 0. */
+enum { AMP_BENCH_PAIRS = 5 };
+typedef struct amp_bench_ratio { double ratio, least, most; int pairs; } amp_bench_ratio;
+
 /* One layer, in one dtype. */
 typedef struct amp_bench_layer {
     int index;
@@ -35,6 +42,7 @@ typedef struct amp_bench_layer {
     int in_half;                   /* it computes in half there */
     int misaligned;                /* a product whose channels, in or out, are no multiple of 8 */
     double forward_ms, backward_ms;/* medians; casts that it asks for included */
+    double cast_ms;                /* of forward_ms: its inputs' casts to the form it computes in */
     double operations, bytes;      /* one forward: additions and multiplications; fp32 input, weights and output. 0: not known */
 } amp_bench_layer;
 
@@ -44,7 +52,8 @@ typedef struct amp_bench_side {
     amp_support support;
     char note[256];                /* of the backend, on its support */
     char machine[256];             /* the backend in words; empty for stock */
-    double *ms[AMP_BENCH_PHASES];  /* per measured step */
+    double *ms[AMP_BENCH_PHASES];  /* per measured step; sorted by amp_bench_summarize */
+    int *turn;                     /* per measured step: in which round of turns it was made */
     int steps, room;
     int warm, skipped;             /* steps that were not measured: to warm up; fp16 looking for its loss scale */
     float first_loss;              /* of the first step: all sides should agree */
@@ -56,7 +65,7 @@ typedef struct amp_bench_side {
     /* By amp_bench_summarize: */
     amp_bench_spread spread[AMP_BENCH_PHASES];
     double images_per_second;
-    double over_stock, over_fp32;  /* speed-ups; 0 where that side was not measured */
+    amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0 where that side was not measured */
 } amp_bench_side;
 
 typedef enum amp_bench_worth { AMP_BENCH_WORTH_IT, AMP_BENCH_NOT_CERTAIN, AMP_BENCH_NOT_WORTH_IT } amp_bench_worth;
@@ -74,7 +83,7 @@ typedef struct amp_bench_evidence {
     const char *note;                            /* the backend's, where half is not native */
     int native;                                  /* the machine computes in this dtype */
     double reference_ms, ms;                     /* a step: median in the engine's fp32, and in this dtype */
-    double reference_certain_ms, certain_ms;     /* amp_bench_spread.certain of both */
+    amp_bench_ratio speedup;
     double reference_memory_mb, memory_mb;
     double call_us;                              /* mean of a layer's forward or backward */
     double update_share;                         /* of a step */
@@ -84,12 +93,12 @@ typedef struct amp_bench_evidence {
 
 typedef struct amp_bench_verdict {
     const char *dtype;
-    double speedup, least, most;   /* least..most: as certain as the medians are */
+    amp_bench_ratio speedup;       /* over the engine's fp32 */
     double memory_ratio;           /* of peak memory, to fp32's */
     amp_bench_worth worth;         /* as to time */
     int saves_memory;
     int reason[AMP_BENCH_REASONS]; /* flags; all 0 where it is worth it */
-    char text[1024];               /* sentences, with the numbers */
+    char text[1536];               /* sentences, with the numbers */
 } amp_bench_verdict;
 
 typedef struct amp_bench {
@@ -97,8 +106,10 @@ typedef struct amp_bench {
     int batch, subdivisions, width, height, channels;
     unsigned seed;
     int on_gpu;
+    int threads, processors;       /* of OpenMP, as its environment says; of the machine */
     amp_bench_side sides[AMP_BENCH_SIDES];
     int count;
+    int turn, speaker;             /* the round of turns, and whose turn it is: sides speak in order */
     amp_bench_verdict verdicts[AMP_BENCH_SIDES];
     int verdict_count;
 } amp_bench;

@@ -1,5 +1,6 @@
-/* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and because a dtype is chosen when
- * a network is made. It loads the .cfg that its parent made, trains on one synthetic batch, and tells its parent (host/turns.h), line by line:
+/* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and because a dtype is chosen
+ * when a network is made. It loads the .cfg that its parent made, trains on one synthetic batch, and tells its parent
+ * (host/turns.h), line by line:
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *     machine TEXT                               the backend; not for stock
@@ -8,8 +9,8 @@
  *   * step FORWARD BACKWARD UPDATE               ms
  *     memory MB                                  peak so far
  *   * pass                                       with clocks around the layers
- *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD OPERATIONS BYTES
- *     done
+ *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD CASTS OPERATIONS BYTES
+ *     done STEPS                                 how many were measured
  *
  * After those with a star it waits for its turn. */
 #define _DEFAULT_SOURCE /* getrusage */
@@ -29,7 +30,7 @@
 
 #include "network.h"
 
-enum { USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 6000, LEAST_STEPS = 7, MOST_STEPS = 1000,
+enum { USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 8000, LEAST_STEPS = 7, MOST_STEPS = 50000,
        LAYERS_MS = 2000, LEAST_PASSES = 3, MOST_PASSES = 15 };
 
 typedef struct child {
@@ -37,6 +38,7 @@ typedef struct child {
     network *net;
     int stock, stopped;            /* stopped: the parent said so */
     double step_ms;                /* of the last step */
+    long measured;                 /* steps */
     double used, at_turn, peak;    /* bytes of the GPU's memory: this program's when its turn began; free then; the peak */
 } child;
 
@@ -158,7 +160,8 @@ static amp_status warm_up(child *c, amp_error *error)
     for (long done = 0; !c->stopped && done < wanted;) {
         step(c, ms);
         if (was_skipped(c) && ++skipped > MOST_SKIPPED)
-            return amp_fail(error, AMP_DIVERGED, "no step without inf or NaN in %d; train with debug=1 to see where they come from", skipped);
+            return amp_fail(error, AMP_DIVERGED, "no step without inf or NaN in %d; train with debug=1 to see where they come "
+                            "from", skipped);
         done += !was_skipped(c);
         pass(c, was_skipped(c) ? "skipped %g" : "warm %g", (double)*c->net->cost);
     }
@@ -167,20 +170,26 @@ static amp_status warm_up(child *c, amp_error *error)
 
 static long bounded(double n, long least, long most) { return n < (double)least ? least : n > (double)most ? most : (long)n; }
 
+/* Without -iters by time: then all sides work in about as many rounds of turns. */
+static int is_enough(const child *c, double spent)
+{
+    if (c->request->iters) return c->measured >= c->request->iters;
+    return c->measured >= MOST_STEPS || (c->measured >= LEAST_STEPS && spent >= USUAL_MS);
+}
+
 static amp_status measure(child *c, amp_error *error)
 {
-    double ms[AMP_BENCH_STEP];
-    long wanted = c->request->iters;
+    double ms[AMP_BENCH_STEP], spent = 0;
     int skipped = 0;
-    for (long done = 0; !c->stopped && (!done || done < wanted);) {
+    while (!c->stopped && !is_enough(c, spent)) {
         step(c, ms);
-        if (!wanted) wanted = bounded(USUAL_MS / c->step_ms, LEAST_STEPS, MOST_STEPS);
+        spent += c->step_ms;
         if (was_skipped(c)) {
             if (++skipped > MOST_SKIPPED) return amp_fail(error, AMP_DIVERGED, "more than %d steps were skipped: inf or NaN", MOST_SKIPPED);
             pass(c, "skipped %g", (double)*c->net->cost);
             continue;
         }
-        done++;
+        c->measured++;
         pass(c, "step %.9g %.9g %.9g", ms[AMP_BENCH_FORWARD], ms[AMP_BENCH_BACKWARD], ms[AMP_BENCH_UPDATE]);
     }
     tell("memory %.9g", amp_host_on_gpu(c->net) ? c->peak / 1048576 : peak_resident_mb());
@@ -200,7 +209,8 @@ static amp_status measure_layers(child *c, amp_error *error)
     }
     for (int i = 0; !c->stopped && i < c->net->n; i++) {
         amp_bench_layer l = amp_layer_clocks_of(clocks, i);
-        tell("layer %d %s %d %d %.9g %.9g %.9g %.9g", i, l.type, l.in_half, l.misaligned, l.forward_ms, l.backward_ms, l.operations, l.bytes);
+        tell("layer %d %s %d %d %.9g %.9g %.9g %.9g %.9g", i, l.type, l.in_half, l.misaligned, l.forward_ms, l.backward_ms, l.cast_ms,
+             l.operations, l.bytes);
     }
     amp_layer_clocks_free(clocks);
     return AMP_OK;
@@ -214,7 +224,7 @@ static amp_status measure_all(child *c, amp_error *error)
     AMP_TRY(warm_up(c, error));
     if (!c->stopped) AMP_TRY(measure(c, error));
     if (!c->stopped) AMP_TRY(measure_layers(c, error));
-    if (!c->stopped) tell("done");
+    if (!c->stopped) tell("done %ld", c->measured);
     return AMP_OK;
 }
 

@@ -25,6 +25,7 @@ static void write_layer(amp_json *j, const amp_bench_layer *l, double all)
     amp_json_boolean(j, "misaligned", l->misaligned);
     amp_json_number(j, "forward_ms", l->forward_ms);
     amp_json_number(j, "backward_ms", l->backward_ms);
+    amp_json_number(j, "cast_ms", l->cast_ms);
     amp_json_number(j, "share", amp_bench_layer_ms(l) / all);
     amp_json_number(j, "operations", l->operations);
     amp_json_number(j, "bytes", l->bytes);
@@ -55,8 +56,8 @@ static void write_side(amp_json *j, const amp_bench_side *s)
         amp_json_close(j);
         amp_json_number(j, "images_per_second", s->images_per_second);
         amp_json_number(j, "peak_memory_mb", s->peak_memory_mb);
-        write_ratio(j, "speedup_over_stock", s->over_stock);
-        write_ratio(j, "speedup_over_fp32", s->over_fp32);
+        write_ratio(j, "speedup_over_stock", s->over_stock.ratio);
+        write_ratio(j, "speedup_over_fp32", s->over_fp32.ratio);
         amp_json_array(j, "layers");
         double all = amp_bench_layers_ms(s);
         for (int i = 0; i < s->layer_count; i++) write_layer(j, &s->layers[i], all);
@@ -71,9 +72,10 @@ static void write_verdict(amp_json *j, const amp_bench_verdict *v)
     amp_json_object(j, NULL);
     amp_json_text(j, "dtype", v->dtype);
     amp_json_text(j, "verdict", worth[v->worth]);
-    amp_json_number(j, "speedup", v->speedup);
-    amp_json_number(j, "speedup_least", v->least);
-    amp_json_number(j, "speedup_most", v->most);
+    amp_json_number(j, "speedup", v->speedup.ratio);
+    amp_json_number(j, "speedup_least", v->speedup.least);
+    amp_json_number(j, "speedup_most", v->speedup.most);
+    amp_json_integer(j, "paired_rounds", v->speedup.pairs);
     write_ratio(j, "memory_ratio", v->memory_ratio);
     amp_json_boolean(j, "saves_memory", v->saves_memory);
     amp_json_array(j, "reasons");
@@ -101,6 +103,8 @@ void amp_bench_write_json(const amp_bench *b, FILE *stream)
     amp_json_object(&j, NULL);
     amp_json_text(&j, "cfg", b->cfg);
     amp_json_boolean(&j, "gpu", b->on_gpu);
+    amp_json_integer(&j, "threads", b->threads);
+    amp_json_integer(&j, "processors", b->processors);
     amp_json_integer(&j, "seed", b->seed);
     amp_json_integer(&j, "batch", b->batch);
     amp_json_integer(&j, "subdivisions", b->subdivisions);

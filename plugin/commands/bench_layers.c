@@ -15,7 +15,7 @@ typedef void layer_function(struct layer, struct network);
 struct amp_layer_clocks {
     network *net;
     int passes, room;
-    double *forward, *backward;      /* ms; [layer][pass] */
+    double *forward, *backward, *casts; /* ms; [layer][pass]; casts are within forward */
     double last;                     /* when the last tensor was shown */
     int open;                        /* the layer whose backward has begun and shown no gradient yet; -1: none */
     layer_function **stock_forward, **stock_backward; /* the layers' own, in stock */
@@ -45,6 +45,7 @@ static void note(amp_layer_clocks *c, const amp_seen *seen, double ms)
     if (seen->kind == AMP_SEEN_IMAGE) return;
     if (amp_seen_in_forward(seen->kind)) {
         add(c, c->forward, seen->layer, ms);
+        if (seen->kind == AMP_SEEN_INPUT) add(c, c->casts, seen->layer, ms);
     } else if (seen->kind == AMP_SEEN_DELTA) {
         add(c, c->backward, c->open >= 0 ? c->open : seen->layer, ms);
         c->open = seen->layer;
@@ -100,11 +101,12 @@ amp_status amp_layer_clocks_create(network *net, int steps, amp_layer_clocks **o
     *out = c;
     if (c) {
         *c = (amp_layer_clocks){ .net = net, .room = steps, .forward = calloc(layers * (size_t)steps, sizeof(double)),
-                                 .backward = calloc(layers * (size_t)steps, sizeof(double)), .open = -1,
+                                 .backward = calloc(layers * (size_t)steps, sizeof(double)),
+                                 .casts = calloc(layers * (size_t)steps, sizeof(double)), .open = -1,
                                  .stock_forward = calloc(layers, sizeof(layer_function *)),
                                  .stock_backward = calloc(layers, sizeof(layer_function *)) };
     }
-    if (!c || !c->forward || !c->backward || !c->stock_forward || !c->stock_backward) {
+    if (!c || !c->forward || !c->backward || !c->casts || !c->stock_forward || !c->stock_backward) {
         amp_layer_clocks_free(c);
         *out = NULL;
         return amp_fail(error, AMP_NO_MEMORY, "out of memory");
@@ -132,6 +134,7 @@ void amp_layer_clocks_free(amp_layer_clocks *c)
     else if (c->net->amp) amp_engine_set_observer(c->net->amp->engine, NULL);
     free(c->forward);
     free(c->backward);
+    free(c->casts);
     free(c->stock_forward);
     free(c->stock_backward);
     free(c);
@@ -183,6 +186,7 @@ amp_bench_layer amp_layer_clocks_of(const amp_layer_clocks *c, int index)
     int passes = c->passes < c->room ? c->passes : c->room;
     amp_bench_layer out = { .index = index, .misaligned = is_misaligned(l),
                             .forward_ms = amp_bench_spread_of(c->forward + index * c->room, passes).median,
+                            .cast_ms = amp_bench_spread_of(c->casts + index * c->room, passes).median,
                             .backward_ms = amp_bench_spread_of(c->backward + index * c->room, passes).median };
     const amp_plan *plan = c->net->amp ? amp_engine_plan(c->net->amp->engine) : NULL;
     if (plan) out.in_half = plan->nodes[index].form == AMP_FORM_LOW;

@@ -19,6 +19,9 @@ static amp_status grow(amp_bench_side *s, amp_error *error)
         if (!grown) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
         s->ms[p] = grown;
     }
+    int *grown = realloc(s->turn, (size_t)room * sizeof *grown);
+    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    s->turn = grown;
     s->room = room;
     return AMP_OK;
 }
@@ -28,6 +31,7 @@ static amp_status add_step(const amp_bench *b, amp_bench_side *s, const char *te
     double f, k, u;
     if (sscanf(text, "%lf %lf %lf", &f, &k, &u) != 3) return AMP_IO_FAILED;
     AMP_TRY(grow(s, error));
+    s->turn[s->steps] = b->turn;
     s->ms[AMP_BENCH_FORWARD][s->steps] = f;
     s->ms[AMP_BENCH_BACKWARD][s->steps] = k;
     s->ms[AMP_BENCH_UPDATE][s->steps] = u;
@@ -38,8 +42,8 @@ static amp_status add_step(const amp_bench *b, amp_bench_side *s, const char *te
 static amp_status add_layer(amp_bench_side *s, const char *text, amp_error *error)
 {
     amp_bench_layer l = { 0 };
-    if (sscanf(text, "%d %23s %d %d %lf %lf %lf %lf", &l.index, l.type, &l.in_half, &l.misaligned, &l.forward_ms, &l.backward_ms,
-               &l.operations, &l.bytes) != 8 || l.index != s->layer_count) return AMP_IO_FAILED;
+    if (sscanf(text, "%d %23s %d %d %lf %lf %lf %lf %lf", &l.index, l.type, &l.in_half, &l.misaligned, &l.forward_ms, &l.backward_ms,
+               &l.cast_ms, &l.operations, &l.bytes) != 9 || l.index != s->layer_count) return AMP_IO_FAILED;
     amp_bench_layer *grown = realloc(s->layers, ((size_t)s->layer_count + 1) * sizeof *grown);
     if (!grown) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
     s->layers = grown;
@@ -80,7 +84,7 @@ static amp_status hear(amp_bench *b, amp_bench_side *s, const char *name, const 
         snprintf(s->machine, sizeof s->machine, "%s", rest);
         return AMP_OK;
     }
-    s->done = !strcmp(name, "done");
+    s->done = !strcmp(name, "done") && atol(rest) == s->steps;
     return s->done ? AMP_OK : AMP_IO_FAILED;
 }
 
@@ -89,7 +93,9 @@ amp_status amp_bench_hear(amp_bench *b, amp_bench_side *s, const char *line, amp
     char name[16] = "";
     size_t length = strcspn(line, " ");
     if (length < sizeof name) memcpy(name, line, length);
-    if (error) error->message[0] = 0;
+    int side = (int)(s - b->sides);
+    b->turn += side < b->speaker;
+    b->speaker = side;
     amp_status status = hear(b, s, name, line + length + (line[length] == ' '), error);
     if (status != AMP_IO_FAILED) return status;
     return amp_fail(error, AMP_IO_FAILED, "%s: its program said what is not understood: %s", s->dtype, line);
@@ -141,6 +147,79 @@ double amp_bench_layers_ms(const amp_bench_side *s)
     return sum;
 }
 
+/* ---- ratios ---- */
+
+/* Of the steps that were made in one round; 0 if none was. scratch has room for all of them. Before they are sorted. */
+static double turn_median(const amp_bench_side *s, int turn, double *scratch)
+{
+    int count = 0;
+    for (int i = 0; i < s->steps; i++) if (s->turn[i] == turn) scratch[count++] = s->ms[AMP_BENCH_STEP][i];
+    return amp_bench_spread_of(scratch, count).median;
+}
+
+static amp_bench_ratio ratio_of_medians(const amp_bench_spread *reference, const amp_bench_spread *s)
+{
+    double faster = s->median - s->certain;
+    amp_bench_ratio r = { .ratio = reference->median / s->median,
+                          .least = (reference->median - reference->certain) / (s->median + s->certain),
+                          .most = (reference->median + reference->certain) / (faster > 0 ? faster : s->median) };
+    if (r.least < 0) r.least = 0;
+    return r;
+}
+
+/* Of the rounds in which both worked; returns how many. scratch has room for the steps of either. */
+static int ratios_of_rounds(const amp_bench_side *reference, const amp_bench_side *s, double *ratios, double *scratch)
+{
+    int pairs = 0;
+    for (int i = 0; i < s->steps; i++) {
+        if (i && s->turn[i] == s->turn[i - 1]) continue;
+        double theirs = turn_median(reference, s->turn[i], scratch);
+        if (theirs > 0) ratios[pairs++] = theirs / turn_median(s, s->turn[i], scratch);
+    }
+    return pairs;
+}
+
+static amp_bench_spread spread_of_steps(const amp_bench_side *s, double *scratch)
+{
+    memcpy(scratch, s->ms[AMP_BENCH_STEP], (size_t)s->steps * sizeof *scratch);
+    return amp_bench_spread_of(scratch, s->steps);
+}
+
+/* ratios and scratch have room for the steps of the larger side. */
+static amp_bench_ratio compare(const amp_bench_side *reference, const amp_bench_side *s, double *ratios, double *scratch)
+{
+    int pairs = ratios_of_rounds(reference, s, ratios, scratch);
+    amp_bench_spread rounds = amp_bench_spread_of(ratios, pairs);
+    if (pairs >= AMP_BENCH_PAIRS)
+        return (amp_bench_ratio){ rounds.median, rounds.certain < rounds.median ? rounds.median - rounds.certain : 0,
+                                  rounds.median + rounds.certain, pairs };
+    amp_bench_spread theirs = spread_of_steps(reference, scratch), ours = spread_of_steps(s, scratch);
+    amp_bench_ratio all = ratio_of_medians(&theirs, &ours);
+    if (pairs < 2) {
+        all.least = fmin(all.least, theirs.least / ours.most);
+        all.most = fmax(all.most, theirs.most / ours.least);
+        return all;
+    }
+    return (amp_bench_ratio){ rounds.median, fmin(rounds.least, all.least), fmax(rounds.most, all.most), pairs };
+}
+
+static amp_status compare_all(amp_bench *b, amp_error *error)
+{
+    const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
+    int most = 1;
+    for (int i = 0; i < b->count; i++) if (b->sides[i].steps > most) most = b->sides[i].steps;
+    double *memory = calloc(2 * (size_t)most, sizeof *memory);
+    if (!memory) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    for (int i = 0; i < b->count; i++) {
+        amp_bench_side *s = &b->sides[i];
+        if (s->left_out) continue;
+        if (stock) s->over_stock = compare(stock, s, memory, memory + most);
+        if (fp32) s->over_fp32 = compare(fp32, s, memory, memory + most);
+    }
+    free(memory);
+    return AMP_OK;
+}
+
 /* ---- layers ---- */
 
 /* Whether fewer than AMP_BENCH_TOP layers of this side take longer. */
@@ -182,7 +261,7 @@ static amp_bench_evidence evidence_of(const amp_bench_side *reference, const amp
 {
     amp_bench_evidence e = { .dtype = s->dtype, .note = s->note, .native = s->support == AMP_SUPPORT_NATIVE,
         .reference_ms = reference->spread[AMP_BENCH_STEP].median, .ms = s->spread[AMP_BENCH_STEP].median,
-        .reference_certain_ms = reference->spread[AMP_BENCH_STEP].certain, .certain_ms = s->spread[AMP_BENCH_STEP].certain,
+        .speedup = s->over_fp32,
         .reference_memory_mb = reference->peak_memory_mb, .memory_mb = s->peak_memory_mb,
         .update_share = s->spread[AMP_BENCH_UPDATE].median / s->spread[AMP_BENCH_STEP].median };
     double all = amp_bench_layers_ms(s);
@@ -197,27 +276,31 @@ static amp_bench_evidence evidence_of(const amp_bench_side *reference, const amp
     return e;
 }
 
-amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
+static void judge_all(amp_bench *b)
 {
-    for (int i = 0; i < b->count; i++) {
-        amp_bench_side *s = &b->sides[i];
-        if (s->left_out) continue;
-        if (!s->steps) return amp_fail(error, AMP_IO_FAILED, "%s: no step was measured", s->dtype);
-        for (int p = 0; p < AMP_BENCH_PHASES; p++) s->spread[p] = amp_bench_spread_of(s->ms[p], s->steps);
-        s->images_per_second = 1e3 * b->batch * b->subdivisions / s->spread[AMP_BENCH_STEP].median;
-    }
-    const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
+    const amp_bench_side *fp32 = amp_bench_side_of(b, "fp32");
     b->verdict_count = 0;
-    for (int i = 0; i < b->count; i++) {
-        amp_bench_side *s = &b->sides[i];
-        double ms = s->spread[AMP_BENCH_STEP].median;
-        if (s->left_out) continue;
-        s->over_stock = stock ? stock->spread[AMP_BENCH_STEP].median / ms : 0;
-        s->over_fp32 = fp32 ? fp32->spread[AMP_BENCH_STEP].median / ms : 0;
-        if (!fp32 || (strcmp(s->dtype, "bf16") && strcmp(s->dtype, "fp16"))) continue;
+    for (int i = 0; fp32 && i < b->count; i++) {
+        const amp_bench_side *s = &b->sides[i];
+        if (s->left_out || (strcmp(s->dtype, "bf16") && strcmp(s->dtype, "fp16"))) continue;
         amp_bench_evidence e = evidence_of(fp32, s);
         amp_bench_judge(&e, &b->verdicts[b->verdict_count++]);
     }
+}
+
+amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
+{
+    for (int i = 0; i < b->count; i++)
+        if (!b->sides[i].left_out && !b->sides[i].steps)
+            return amp_fail(error, AMP_IO_FAILED, "%s: no step was measured", b->sides[i].dtype);
+    AMP_TRY(compare_all(b, error)); /* while steps stand in their order */
+    for (int i = 0; i < b->count; i++) {
+        amp_bench_side *s = &b->sides[i];
+        if (s->left_out) continue;
+        for (int p = 0; p < AMP_BENCH_PHASES; p++) s->spread[p] = amp_bench_spread_of(s->ms[p], s->steps);
+        s->images_per_second = 1e3 * b->batch * b->subdivisions / s->spread[AMP_BENCH_STEP].median;
+    }
+    judge_all(b);
     return AMP_OK;
 }
 
@@ -225,6 +308,7 @@ void amp_bench_free(amp_bench *b)
 {
     for (int i = 0; i < b->count; i++) {
         for (int p = 0; p < AMP_BENCH_PHASES; p++) free(b->sides[i].ms[p]);
+        free(b->sides[i].turn);
         free(b->sides[i].layers);
     }
     b->count = 0;

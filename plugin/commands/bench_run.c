@@ -14,7 +14,7 @@
 
 enum { MOST_ARGUMENTS = 20, FOLDER = 512, FILE_NAME = FOLDER + 16, NUMBER = 24 };
 
-static const double slice_seconds = .5;
+static const double slice_seconds = .1;
 
 /* One program: its arguments, and the file that takes what Darknet prints. */
 typedef struct program {
@@ -113,10 +113,11 @@ static amp_status fail_of(const run *r, int index, const amp_turns_end *end, amp
     if (!end->exited && end->status == SIGKILL)
         return amp_fail(error, AMP_NO_MEMORY, "%s: its program was killed, as the system does when memory runs out; try a smaller -batch, "
                         "or fewer -dtypes at a time", dtype);
+    const char *hint = r->b->sides[index].warm ? "" : !strcmp(dtype, "stock") ? ": some of its layers do on a CPU"
+                     : " before its first step; a smaller -batch or -size may fit into memory";
     if (!end->exited)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program crashed (signal %d: %s)%s%s%s", dtype, end->status, strsignal(end->status),
-                        r->b->sides[index].warm ? "" : " before its first step; a smaller -batch or -size may fit into memory",
-                        words[0] ? "; it said last: " : "", words);
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program crashed (signal %d: %s)%s%s%s", dtype, end->status,
+                        strsignal(end->status), hint, words[0] ? "; it said last: " : "", words);
     return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", dtype, words[0] ? words : "its program ended without a result");
 }
 

@@ -9,9 +9,12 @@ static void print_head(const amp_bench *b, FILE *out)
 {
     const char *machine = "";
     for (int i = 0; i < b->count; i++) if (b->sides[i].machine[0]) machine = b->sides[i].machine;
-    fprintf(out, "%s: %d x %d x %d, %d image%s a pass; a step is %d pass%s and an update\n", b->cfg, b->width, b->height, b->channels,
-            b->batch, b->batch == 1 ? "" : "s", b->subdivisions, b->subdivisions == 1 ? "" : "es");
-    if (machine[0]) fprintf(out, "%s\n", machine);
+    fprintf(out, "%s: ", b->cfg);
+    if (b->width > 0) fprintf(out, "%d x %d x %d, ", b->width, b->height, b->channels); /* else a flat input */
+    fprintf(out, "%d image%s a pass; a step is %d pass%s and an update\n", b->batch, b->batch == 1 ? "" : "s", b->subdivisions,
+            b->subdivisions == 1 ? "" : "es");
+    fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads,
+            b->threads == 1 ? "" : "s", b->processors, b->processors == 1 ? "" : "s");
     fprintf(out, "medians in ms, and in brackets the middle half; forward and backward of one pass; on synthetic images\n\n");
 }
 
@@ -40,8 +43,8 @@ static void print_side(const amp_bench_side *s, FILE *out)
     }
     char images[16];
     fprintf(out, " %5d %9s %9.0f", s->steps, number(images, s->images_per_second), s->peak_memory_mb);
-    print_ratio(out, s->over_stock);
-    print_ratio(out, s->over_fp32);
+    print_ratio(out, s->over_stock.ratio);
+    print_ratio(out, s->over_fp32.ratio);
     putc('\n', out);
 }
 
@@ -112,5 +115,5 @@ void amp_bench_print(const amp_bench *b, FILE *out)
     if (!b->verdict_count) fprintf(out, "No verdict: that needs fp32 and one of bf16 and fp16.\n");
     for (int i = 0; i < b->verdict_count; i++) fprintf(out, "Verdict: %s\n", b->verdicts[i].text);
     const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
-    if (stock && fp32) fprintf(out, "The engine's own fp32 is %.2fx the speed of stock Darknet here.\n", fp32->over_stock);
+    if (stock && fp32) fprintf(out, "The engine's own fp32 is %.2fx the speed of stock Darknet here.\n", fp32->over_stock.ratio);
 }

@@ -32,6 +32,13 @@ static void add(writer *w, const char *format, ...)
     if (w->length >= w->room) w->length = w->room - 1;
 }
 
+/* Four digits, and no exponent in large ones. */
+static const char *number(char text[16], double value)
+{
+    snprintf(text, 16, value >= 1000 ? "%.0f" : "%.4g", value);
+    return text;
+}
+
 static void find_reasons(const amp_bench_evidence *e, int reason[AMP_BENCH_REASONS])
 {
     reason[AMP_BENCH_NO_NATIVE_HALF] = !e->native;
@@ -54,13 +61,15 @@ static void say_reason(writer *w, const amp_bench_evidence *e, int reason)
             "a larger batch may gain", e->call_us);
         break;
     case AMP_BENCH_UPDATE_COSTS:
-        add(w, "%.0f %% of a step is the update, which is fp32 for all; more images or subdivisions to a step make it rarer", 100 * e->update_share);
+        add(w, "%.0f %% of a step is the update, which is fp32 for all; more images or subdivisions to a step make it rarer",
+            100 * e->update_share);
         break;
     case AMP_BENCH_FP32_LAYERS:
         add(w, "%.0f %% of the layers' time is in layers that run in fp32", 100 * e->fp32_share);
         break;
     case AMP_BENCH_MEMORY_BOUND:
-        add(w, "memory-bound: %.0f %% of the layers' time is in layers that do fewer than 32 operations per byte they move", 100 * e->moving_share);
+        add(w, "memory-bound: %.0f %% of the layers' time is in layers that do fewer than 32 operations per byte they move",
+            100 * e->moving_share);
         break;
     default:
         add(w, "misaligned: %.0f %% of the layers' time is in convolutions and products with channels that are no multiple of 8",
@@ -78,7 +87,8 @@ static void say_reasons(writer *w, const amp_bench_evidence *e, const int reason
         say_reason(w, e, i);
     }
     if (!said)
-        add(w, "no single cause stands out (of the layers' time %.0f %% is in fp32 layers, %.0f %% waits for memory, %.0f %% is misaligned)",
+        add(w, "no single cause stands out (of the layers' time %.0f %% is in fp32 layers, %.0f %% waits for memory, %.0f %% is "
+            "misaligned)",
             100 * e->fp32_share, 100 * e->moving_share, 100 * e->misaligned_share);
     add(w, ".");
 }
@@ -87,28 +97,30 @@ static void say_memory(writer *w, const amp_bench_evidence *e, const amp_bench_v
 {
     if (!(v->memory_ratio > 0)) return;
     add(w, " Memory: %.0f MB at the peak instead of %.0f (%.2fx), %s.", e->memory_mb, e->reference_memory_mb, v->memory_ratio,
-        !v->saves_memory ? "which is no saving to speak of" : v->worth == AMP_BENCH_WORTH_IT ? "saved as well" : "which may be worth it by itself");
+        !v->saves_memory ? "which is no saving to speak of" : v->worth == AMP_BENCH_WORTH_IT ? "saved as well"
+                         : "which may be worth it by itself");
 }
 
 void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
 {
-    double faster = e->ms - e->certain_ms;
-    *v = (amp_bench_verdict){ .dtype = e->dtype, .speedup = e->reference_ms / e->ms,
-        .least = (e->reference_ms - e->reference_certain_ms) / (e->ms + e->certain_ms) };
-    v->most = (e->reference_ms + e->reference_certain_ms) / (faster > 0 ? faster : e->ms);
-    if (v->least < 0) v->least = 0;
+    const double speedup = e->speedup.ratio;
+    *v = (amp_bench_verdict){ .dtype = e->dtype, .speedup = e->speedup };
     v->memory_ratio = e->reference_memory_mb > 0 ? e->memory_mb / e->reference_memory_mb : 0;
     v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below && e->reference_memory_mb - e->memory_mb >= memory_mb;
-    v->worth = v->least >= worth_from ? AMP_BENCH_WORTH_IT : v->most < worth_from ? AMP_BENCH_NOT_WORTH_IT : AMP_BENCH_NOT_CERTAIN;
-    if (v->speedup < worth_from) find_reasons(e, v->reason);
+    v->worth = e->speedup.least >= worth_from ? AMP_BENCH_WORTH_IT
+             : e->speedup.most < worth_from ? AMP_BENCH_NOT_WORTH_IT : AMP_BENCH_NOT_CERTAIN;
+    if (speedup < worth_from) find_reasons(e, v->reason);
 
     static const char *const judgement[] = { "worth it", "not certain to be worth it", "not worth it for speed" };
+    char ms[16], reference_ms[16];
     writer w = { v->text, sizeof v->text, 0 };
-    add(&w, "%s is %s: %.2fx the speed of fp32 (%.4g instead of %.4g ms a step", e->dtype, judgement[v->worth], v->speedup, e->ms, e->reference_ms);
+    add(&w, "%s is %s: %.2fx the speed of fp32 (%.2fx to %.2fx ", e->dtype, judgement[v->worth], speedup, e->speedup.least,
+        e->speedup.most);
+    if (e->speedup.pairs) add(&w, "over %d rounds of turns", e->speedup.pairs);
+    else add(&w, "by the spread of the steps");
+    add(&w, "; medians of a step: %s ms, fp32 %s).", number(ms, e->ms), number(reference_ms, e->reference_ms));
     if (v->worth == AMP_BENCH_NOT_CERTAIN)
-        add(&w, "), but anything from %.2fx to %.2fx would fit the spread of the steps, and worth it is from %.1fx on. "
-            "A quieter machine or more -iters would tell.", v->least, v->most, worth_from);
-    else add(&w, "; %.2fx to %.2fx by the spread of the steps).", v->least, v->most);
-    if (v->speedup < worth_from) say_reasons(&w, e, v->reason);
+        add(&w, " Worth it is from %.1fx on: a quieter machine or more -iters would tell.", worth_from);
+    if (speedup < worth_from) say_reasons(&w, e, v->reason);
     say_memory(&w, e, v);
 }
