@@ -125,7 +125,7 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
     char amp[80], stock[80];
     say_fit(r->fits_amp, r->most_images, amp, sizeof amp);
     say_fit(r->fits_stock, r->most_images, stock, sizeof stock);
-    fprintf(stream, "\nMemory of a training, weights included\n  %12s %14s %12s %14s %12s\n", "images/pass", "planned arena", "AMP", "engine in fp32",
+    fprintf(stream, "\nMemory of a training: weights, activations, loaded images\n  %12s %14s %12s %14s %12s\n", "images/pass", "planned arena", "AMP", "engine in fp32",
             "stock");
     for (int k = 0; k < r->batch_count; k++) {
         const amp_plan_batch *b = &r->batches[k];
@@ -133,8 +133,9 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
     }
     if (!r->free_bytes) return;
     fprintf(stream, "  free now: %.2f GiB of %s. Images a pass that fit, at most: AMP %s, stock %s.\n", gib(r->free_bytes), r->free_where, amp, stock);
-    fprintf(stream, "  Counted: arenas planned at these batches, Darknet's buffers that stay, images, labels, weights, gradients, momentum, workspace.\n"
-            "  Not counted: images that loader threads hold, libraries, other programs.\n");
+    fprintf(stream, "  Counted: arenas planned at these batches, Darknet's buffers that stay, images and labels (of the pass%s),\n"
+            "  weights, gradients, momentum, workspace. Not counted: the program and its libraries, pictures while they are decoded.\n",
+            amp_plan_loaded_bytes(r, 1) ? ", and two loaded batches" : "");
 }
 
 static void print_advice(const amp_plan_report *r, FILE *stream)
