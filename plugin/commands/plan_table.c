@@ -107,6 +107,24 @@ static void print_operations(const amp_plan_report *r, FILE *stream)
     fprintf(stream, " and %d of deltas back, %.1f million numbers forward\n", back, (double)elements * 1e-6);
 }
 
+/* What the library chose, each kernel once with how many layers run it forward. */
+static void print_kernels(const amp_plan_report *r, FILE *stream)
+{
+    const char *before = "  kernels forward          ";
+    for (int i = 0; i < r->count; i++) {
+        int count = 0, first = r->rows[i].kernel[0] != 0;
+        for (int k = 0; k < r->count && first; k++) {
+            int same = !strcmp(r->rows[k].kernel, r->rows[i].kernel);
+            first = !(same && k < i);
+            count += same;
+        }
+        if (!first) continue;
+        fprintf(stream, "%s%d x %s", before, count, r->rows[i].kernel);
+        before = "; ";
+    }
+    if (before[0] == ';') putc('\n', stream);
+}
+
 static void print_device(const amp_plan_report *r, FILE *stream)
 {
     fprintf(stream, "\nDevice\n  %s\n", r->description);
@@ -157,6 +175,7 @@ void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
     print_activations(r, stream);
     print_weights(r, stream);
     print_operations(r, stream);
+    print_kernels(r, stream);
     print_device(r, stream);
     print_memory(r, stream);
     print_advice(r, stream);
