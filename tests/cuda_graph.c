@@ -140,6 +140,22 @@ static void a_run_hands_over_graph_buffers_and_workspace(void **state)
     amp_cudnn_destroy(library);
 }
 
+/* 2 images of 4 x 8 pixels: sums of 64 products, an eighth of which is written. */
+static void only_filter_gradients_in_fp16_are_scaled_down(void **state)
+{
+    (void)state;
+    amp_cudnn *library = opened();
+    amp_error error;
+    for (int pass = 0; pass < 3; pass++) {
+        amp_conv_problem p = grouped;
+        p.pass = (amp_conv_pass)pass;
+        p.dtype = AMP_FP16;
+        assert_int_equal(amp_cudnn_run(library, planned(library, &p), &buffers, &error), AMP_OK);
+        assert_float_equal(cudnn_double.last.alpha, pass == AMP_CONV_BACKWARD_FILTER ? .125 : 1, 0);
+    }
+    amp_cudnn_destroy(library);
+}
+
 static void without_workspace_none_is_reserved(void **state)
 {
     (void)state;
@@ -243,7 +259,8 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(a_run_hands_over_graph_buffers_and_workspace), TEST(without_workspace_none_is_reserved),
+        TEST(a_run_hands_over_graph_buffers_and_workspace), TEST(only_filter_gradients_in_fp16_are_scaled_down),
+        TEST(without_workspace_none_is_reserved),
         TEST(an_engine_that_does_not_run_is_replaced_for_good), TEST(too_little_memory_for_one_engine_leaves_the_next),
         TEST(when_no_engine_runs_the_message_says_all), TEST(any_call_may_fail),
     };

@@ -301,6 +301,27 @@ static void spreads_non_finite_inputs(void **state)
     }
 }
 
+/* 646 products of 512 each are beyond fp16's 65504, and every one of them is far below. The gradient is fp32, and must hold the
+ * sum. */
+static void weight_gradients_exceed_the_range_of_fp16(void **state)
+{
+    (void)state;
+    NEEDS(conv_create);
+    for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+        fixture f;
+        begin(&f, &shapes[0], all_dtypes[t]);
+        for (size_t i = 0; i < f.x_count; ++i) set(f.d.dtype, f.x, i, 32);
+        for (size_t i = 0; i < f.y_count; ++i) set(f.d.dtype, f.dy, i, 16);
+        for (size_t i = 0; i < f.w_count; ++i) start_at(&f, i, f.dw[i] = 0);
+        ASSERT_OK(CALL(conv_backward_weights, f.conv, f.x, f.dy, f.dw, e));
+        if (machine.rounds_weight_gradients) reference_rounded(&f, BACKWARD_WEIGHTS, f.w_count);
+        else reference(&f, BACKWARD_WEIGHTS);
+        assert_true(f.want[4] == 2 * 17 * 19 * 32. * 16); /* the 3x3 window's centre sees every pixel */
+        compare(&f, "weight gradients beyond 65504", f.dw, AMP_FP32, f.w_count);
+        end(&f);
+    }
+}
+
 static void uses_new_weights_after_loading_again(void **state)
 {
     (void)state;
@@ -482,6 +503,7 @@ static int run(void)
     }
     const struct CMUnitTest single[] = {
         cmocka_unit_test(spreads_non_finite_inputs),
+        cmocka_unit_test(weight_gradients_exceed_the_range_of_fp16),
         cmocka_unit_test(uses_new_weights_after_loading_again),
         cmocka_unit_test(gives_the_same_bits_twice),
         cmocka_unit_test(runs_in_a_thread_that_did_not_create_it),

@@ -276,6 +276,25 @@ static void a_shape_that_comes_back_costs_no_listing(void **state)
     DONE();
 }
 
+static void downscaling_is_the_root_of_the_sums_length(void **state)
+{
+    (void)state;
+    static const struct { int n, h, w, expected; } cases[] = {
+        { 1, 1, 1, 0 }, { 1, 2, 1, 1 }, { 1, 2, 2, 1 }, { 2, 2, 2, 2 }, { 1, 5, 7, 3 }, { 64, 13, 13, 7 }, { 64, 416, 416, 12 } };
+    amp_conv_problem p = ordinary;
+    p.pass = AMP_CONV_BACKWARD_FILTER;
+    for (int i = 0; i < COUNT(cases); i++) {
+        p.n = cases[i].n, p.h = cases[i].h, p.w = cases[i].w;
+        assert_int_equal(amp_conv_problem_downscale(&p), cases[i].expected);
+    }
+    p.stride = 2; /* it is the output's size that counts: 208 x 208 */
+    assert_int_equal(amp_conv_problem_downscale(&p), 11);
+    p.dtype = AMP_BF16;
+    assert_int_equal(amp_conv_problem_downscale(&p), 0);
+    p.dtype = AMP_FP16, p.pass = AMP_CONV_BACKWARD_DATA;
+    assert_int_equal(amp_conv_problem_downscale(&p), 0);
+}
+
 static void every_number_of_a_problem_counts(void **state)
 {
     (void)state;
@@ -439,7 +458,7 @@ static void output_sizes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensor_cores_come_first), cmocka_unit_test(with_groups_the_librarys_order_holds),
+        cmocka_unit_test(downscaling_is_the_root_of_the_sums_length), cmocka_unit_test(tensor_cores_come_first), cmocka_unit_test(with_groups_the_librarys_order_holds),
         cmocka_unit_test(fp32_is_not_tf32), cmocka_unit_test(inputs_are_never_rounded),
         cmocka_unit_test(only_deterministic_engines_if_asked), cmocka_unit_test(workspaces_stay_within_the_cap),
         cmocka_unit_test(the_first_that_can_be_built_is_taken),

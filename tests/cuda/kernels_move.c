@@ -37,7 +37,7 @@ static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
                 memset(copy.all.data, 0xff, amp_tensor_bytes(&copy.all));
                 float *oihw_masters = masters.part.data, *oihw_sum = sum.part.data;
                 ASSERT_OK(amp_cuda_weights_to_krsc(backend, oihw_masters, copy.part.data, dtype, k, c, f[2], f[3], e));
-                ASSERT_OK(amp_cuda_gradient_from_krsc(backend, copy.part.data, dtype, oihw_sum, k, c, f[2], f[3], e));
+                ASSERT_OK(amp_cuda_gradient_from_krsc(backend, copy.part.data, dtype, 8, oihw_sum, k, c, f[2], f[3], e));
                 amp_tensor once = poisoned(dtype, 1, 1, 1, 1); /* a master in the copy's dtype */
                 for (int at = 0; at < count; ++at) {
                     int filter = at / (c * taps), channel = at / taps % c, tap = at % taps;
@@ -45,7 +45,7 @@ static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
                     float w = (float)element(&masters.part, from);
                     set_element(&once, 0, w);
                     if (element(&copy.part, to) != element(&once, 0) ||
-                        (float)element(&sum.part, from) != w + (float)element(&once, 0))
+                        (float)element(&sum.part, from) != w + 8 * (float)element(&once, 0))
                         fail_msg("%d,%d,%dx%d in %s: filter %d, channel %d, tap %d: %.9g became %.9g and %.9g", k, c, f[2],
                             f[3], amp_dtype_name(dtype), filter, channel, tap, w, element(&copy.part, to),
                             element(&sum.part, from));

@@ -9,14 +9,16 @@
 /* Of both dtypes of a cast, whole groups are 16 bytes or more. */
 enum { CAST_GROUP = 8 };
 
-/* dst (+)= src, in the order they lie in. */
+/* dst (+)= factor·src, in the order they lie in. */
 template <class S, class D, int N>
-__global__ void cast_flat(const S *src, D *dst, size_t count, int accumulate)
+__global__ void cast_flat(const S *src, D *dst, size_t count, float factor, int accumulate)
 {
     for (size_t i = amp_thread() * N; i < count; i += amp_threads() * N) {
         int n = amp_present<N>(i, count);
         float v[N];
         amp_get(v, src + i, n);
+        #pragma unroll
+        for (int j = 0; j < N; ++j) v[j] *= factor;
         amp_put_or_add(dst + i, v, n, accumulate);
     }
 }
@@ -54,29 +56,31 @@ __global__ void add_bias(T *y, const float *bias, size_t rows, size_t channels)
 
 /* ------------------------------------------------------------------------------------------------ launchers */
 
-/* A side of a cast. */
+/* A side of a cast; and how it gets there: dst = factor·src, or dst += factor·src. */
 typedef struct numbers { void *data; amp_dtype dtype; } numbers;
+typedef struct manner { float factor; int accumulate; } manner;
 
 /* Runs a statement with `S` and `D` as the C++ types of two dtypes. */
 #define BY_TWO_DTYPES(src, dst, ...) \
     AMP_CUDA_BY_DTYPE(src, typedef T S; AMP_CUDA_BY_DTYPE(dst, typedef T D; __VA_ARGS__))
 
 template <class S, class D, int N>
-static amp_status run_flat(amp_backend *backend, const void *src, void *dst, size_t count, int accumulate, amp_error *error)
+static amp_status run_flat(amp_backend *backend, const void *src, void *dst, size_t count, manner how, amp_error *error)
 {
     unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (cast_flat<S, D, N>), (const S *)src, (D *)dst, count, accumulate);
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (cast_flat<S, D, N>), (const S *)src, (D *)dst, count, how.factor,
+        how.accumulate);
     return AMP_OK;
 }
 
-static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t count, int accumulate, amp_error *error)
+static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t count, manner how, amp_error *error)
 {
-    if (src.dtype == dst.dtype && !accumulate)
+    if (src.dtype == dst.dtype && how.factor == 1 && !how.accumulate)
         return amp_cuda_copy(backend, src.data, dst.data, count * amp_dtype_size(src.dtype), error);
     int wide = amp_aligned(src.data) && amp_aligned(dst.data);
     BY_TWO_DTYPES(src.dtype, dst.dtype, {
-        if (wide) AMP_TRY((run_flat<S, D, CAST_GROUP>(backend, src.data, dst.data, count, accumulate, error)));
-        else AMP_TRY((run_flat<S, D, 1>(backend, src.data, dst.data, count, accumulate, error)));
+        if (wide) AMP_TRY((run_flat<S, D, CAST_GROUP>(backend, src.data, dst.data, count, how, error)));
+        else AMP_TRY((run_flat<S, D, 1>(backend, src.data, dst.data, count, how, error)));
     });
     return AMP_OK;
 }
@@ -85,7 +89,7 @@ static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t co
 typedef struct matrices { size_t images; unsigned rows, columns; } matrices;
 
 template <class S, class D>
-static amp_status run_transpose(amp_backend *backend, numbers src, numbers dst, matrices m, int accumulate, amp_error *error)
+static amp_status run_transpose(amp_backend *backend, numbers src, numbers dst, matrices m, manner how, amp_error *error)
 {
     unsigned tile_rows, tile_columns;
     amp_tile_cut(m.rows, m.columns, &tile_rows, &tile_columns);
@@ -95,18 +99,18 @@ static amp_status run_transpose(amp_backend *backend, numbers src, numbers dst, 
     size_t most = amp_cuda_most_blocks(backend), across = tiles < most ? tiles : most;
     dim3 blocks((unsigned)across, amp_cuda_down(backend, across, m.images));
     AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>), (const S *)src.data, (D *)dst.data, m.images, m.rows,
-        m.columns, tile_rows, tile_columns, src_wide, dst_wide, accumulate);
+        m.columns, tile_rows, tile_columns, src_wide, dst_wide, how.factor, how.accumulate);
     return AMP_OK;
 }
 
-/* dst (+)= src transposed, for each of `images` matrices of rows × columns. */
+/* dst (+)= factor·src transposed, for each of `images` matrices of rows × columns. */
 static amp_status transposed(amp_backend *backend, numbers src, numbers dst, size_t images, size_t rows, size_t columns,
-    int accumulate, amp_error *error)
+    manner how, amp_error *error)
 {
     matrices m = { images, (unsigned)rows, (unsigned)columns };
     if (!images || !rows || !columns) return AMP_OK;
-    if (rows == 1 || columns == 1) return flat(backend, src, dst, images * rows * columns, accumulate, error);
-    BY_TWO_DTYPES(src.dtype, dst.dtype, AMP_TRY((run_transpose<S, D>(backend, src, dst, m, accumulate, error))));
+    if (rows == 1 || columns == 1) return flat(backend, src, dst, images * rows * columns, how, error);
+    BY_TWO_DTYPES(src.dtype, dst.dtype, AMP_TRY((run_transpose<S, D>(backend, src, dst, m, how, error))));
     return AMP_OK;
 }
 
@@ -116,24 +120,27 @@ amp_status amp_cuda_cast(amp_backend *backend, const amp_tensor *src, const amp_
     AMP_TRY(amp_check_cast(src, dst, error));
     size_t images = (size_t)src->shape.n, channels = (size_t)src->shape.c, pixels = (size_t)src->shape.h * src->shape.w;
     numbers from = { src->data, src->dtype }, to = { dst->data, dst->dtype };
+    manner how = { 1, accumulate };
     if (!amp_shape_count(src->shape)) return AMP_OK;
-    if (src->layout == dst->layout) return flat(backend, from, to, images * channels * pixels, accumulate, error);
-    if (src->layout == AMP_NCHW) return transposed(backend, from, to, images, channels, pixels, accumulate, error);
-    return transposed(backend, from, to, images, pixels, channels, accumulate, error);
+    if (src->layout == dst->layout) return flat(backend, from, to, images * channels * pixels, how, error);
+    if (src->layout == AMP_NCHW) return transposed(backend, from, to, images, channels, pixels, how, error);
+    return transposed(backend, from, to, images, pixels, channels, how, error);
 }
 
 amp_status amp_cuda_weights_to_krsc(amp_backend *backend, const float *oihw, void *krsc, amp_dtype dtype, int k, int c,
     int size_h, int size_w, amp_error *error)
 {
     numbers masters = { (void *)oihw, AMP_FP32 }, copy = { krsc, dtype };
-    return transposed(backend, masters, copy, (size_t)k, (size_t)c, (size_t)size_h * size_w, 0, error);
+    manner how = { 1, 0 };
+    return transposed(backend, masters, copy, (size_t)k, (size_t)c, (size_t)size_h * size_w, how, error);
 }
 
-amp_status amp_cuda_gradient_from_krsc(amp_backend *backend, const void *krsc, amp_dtype dtype, float *oihw, int k, int c,
-    int size_h, int size_w, amp_error *error)
+amp_status amp_cuda_gradient_from_krsc(amp_backend *backend, const void *krsc, amp_dtype dtype, float factor, float *oihw,
+    int k, int c, int size_h, int size_w, amp_error *error)
 {
     numbers gradient = { (void *)krsc, dtype }, sum = { oihw, AMP_FP32 };
-    return transposed(backend, gradient, sum, (size_t)k, (size_t)size_h * size_w, (size_t)c, 1, error);
+    manner how = { factor, 1 };
+    return transposed(backend, gradient, sum, (size_t)k, (size_t)size_h * size_w, (size_t)c, how, error);
 }
 
 template <int N>

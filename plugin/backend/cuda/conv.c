@@ -1,11 +1,12 @@
 /* Convolutions by cuDNN, and connected layers by cuBLAS.
  *
  * The library is handed a copy of the weights in the dtype of the data and in the order that NHWC data wants (KRSC: k, rows,
- * columns, c/groups). It writes the weights' gradient in that form too; a kernel adds it to the fp32 sum, which no dtype of
- * 16 bits could hold over subdivisions. cuBLAS writes fp32, and straight into the sum where both orders are the same. */
+ * columns, c/groups). It writes the weights' gradient in that form too, in fp16 scaled down so that it does not overflow; a
+ * kernel adds it, scaled back, to the fp32 sum, which no dtype of 16 bits could hold over subdivisions. cuBLAS writes fp32, and straight into the sum where both orders are the same. */
 #include "conv.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "conv_tune.h"
@@ -179,7 +180,8 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
     AMP_TRY(amp_cuda_scratch(backend, weight_count(d) * amp_dtype_size(dtype), &krsc, error));
     if (conv->connected) AMP_TRY(amp_cuda_gemm_backward_weights(backend, &conv->product, x, dy, krsc, 0, error));
     else AMP_TRY(run(backend, conv, BACKWARD_WEIGHTS, x, krsc, dy, error));
-    return amp_cuda_gradient_from_krsc(backend, krsc, dtype, dw, d->k, d->x.c / d->groups, d->size_h, d->size_w, error);
+    const float factor = conv->connected ? 1 : ldexpf(1, amp_conv_problem_downscale(&conv->plans[BACKWARD_WEIGHTS]->problem));
+    return amp_cuda_gradient_from_krsc(backend, krsc, dtype, factor, dw, d->k, d->x.c / d->groups, d->size_h, d->size_w, error);
 }
 
 /* ------------------------------------------------------------------------------------------------ what it is */

@@ -25,6 +25,15 @@ static int64_t out_size(int in, int size, const amp_conv_problem *p)
 int amp_conv_problem_out_h(const amp_conv_problem *p) { return (int)out_size(p->h, p->size_h, p); }
 int amp_conv_problem_out_w(const amp_conv_problem *p) { return (int)out_size(p->w, p->size_w, p); }
 
+int amp_conv_problem_downscale(const amp_conv_problem *p)
+{
+    if (p->pass != AMP_CONV_BACKWARD_FILTER || p->dtype != AMP_FP16) return 0;
+    double products = (double)p->n * amp_conv_problem_out_h(p) * amp_conv_problem_out_w(p);
+    int twice = 0; /* of s, rounded down */
+    while (products >= 2) products /= 2, twice++;
+    return (twice + 1) / 2;
+}
+
 static const char *pass_name(const amp_conv_problem *p)
 {
     static const char *const names[] = { "forward", "backward data", "backward filter" };

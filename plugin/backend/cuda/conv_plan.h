@@ -19,7 +19,8 @@ typedef enum amp_conv_pass { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_DATA, AMP_CONV_
 
 /* One pass of a convolution (cross-correlation, zero padding `pad` on each side, window dilated by `dilation`):
  * x (n,h,w,c) · w (k, size_h, size_w, c/groups) → y (n, out_h, out_w, k), all of dtype and densely packed, sums in fp32.
- * forward writes y; backward data writes dx, or adds to it; backward filter writes dw. It is its own cache key. */
+ * forward writes y; backward data writes dx, or adds to it; backward filter writes dw (scaled: amp_conv_problem_downscale). It is
+ * its own cache key. */
 typedef struct amp_conv_problem {
     int n, c, h, w;
     int k, size_h, size_w, stride, pad, dilation, groups;
@@ -33,6 +34,11 @@ typedef struct amp_conv_problem {
 amp_status amp_conv_problem_check(const amp_conv_problem *problem, amp_error *error);
 int amp_conv_problem_out_h(const amp_conv_problem *problem);
 int amp_conv_problem_out_w(const amp_conv_problem *problem);
+
+/* How far a filter gradient that is written in fp16 is scaled down: the library writes 2^-s times the sum, and whoever reads it
+ * multiplies by 2^s. It is a sum over n·out_h·out_w products, and would pass 65504 long before the deltas it is made of do; by
+ * s = log2 of the root of that number, rounded, the sum of products with random signs is as large as one product. Otherwise 0. */
+int amp_conv_problem_downscale(const amp_conv_problem *problem);
 
 /* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ...". */
 enum { AMP_CONV_TEXT = 200 };

@@ -6,6 +6,7 @@
 #include "cudnn_graph.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,7 +174,7 @@ static descriptor convolution(chain *chain, const amp_conv_problem *p)
 
 static descriptor operation(chain *chain, const amp_conv_problem *p, const conv_graph *g)
 {
-    const float one = 1.0f, beta = p->accumulate ? 1.0f : 0.0f;
+    const float one = 1.0f, down = ldexpf(1.0f, -amp_conv_problem_downscale(p)), beta = p->accumulate ? 1.0f : 0.0f;
     descriptor d = NULL;
     switch (p->pass) {
     case AMP_CONV_FORWARD:
@@ -186,7 +187,7 @@ static descriptor operation(chain *chain, const amp_conv_problem *p, const conv_
         break;
     case AMP_CONV_BACKWARD_FILTER:
         d = CREATE(chain, OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
-        SET_OPERATION(chain, d, BWD_FILTER, X, DW, DY, g, &one, &beta);
+        SET_OPERATION(chain, d, BWD_FILTER, X, DW, DY, g, &down, &beta);
         break;
     }
     finalize(chain, d, "operation");

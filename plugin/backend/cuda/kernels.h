@@ -68,13 +68,14 @@ const int *amp_cuda_found_inf(const amp_backend *);
 void amp_cuda_table_destroy(struct amp_cuda_table *);
 
 /* cast.cu: any two dtypes and layouts; weights between the masters' OIHW (k, c/groups, size_h, size_w) in fp32 and KRSC
- * (k, size_h, size_w, c/groups) in a 16-bit dtype (or fp32): to the half copy, and from cuDNN's gradient, added. */
+ * (k, size_h, size_w, c/groups) in a 16-bit dtype (or fp32): to the half copy, and from cuDNN's gradient, times
+ * factor, added. */
 amp_status amp_cuda_cast(amp_backend *, const amp_tensor *src, const amp_tensor *dst, int accumulate, amp_error *);
 amp_status amp_cuda_scale(amp_backend *, float *array, size_t count, float factor, amp_error *);
 amp_status amp_cuda_weights_to_krsc(amp_backend *, const float *oihw, void *krsc, amp_dtype, int k, int c, int size_h, int size_w,
     amp_error *);
-amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtype, float *oihw, int k, int c, int size_h, int size_w,
-    amp_error *);
+amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtype, float factor, float *oihw, int k, int c,
+    int size_h, int size_w, amp_error *);
 amp_status amp_cuda_add_bias(amp_backend *, const amp_tensor *y, const float *bias, amp_error *);
 
 #ifdef __cplusplus

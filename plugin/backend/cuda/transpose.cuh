@@ -67,10 +67,10 @@ __device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, un
     }
 }
 
-/* The tile's columns to lines at dst, `pitch` apart. */
+/* The tile's columns, times factor, to lines at dst, `pitch` apart. */
 template <int N, class D>
 __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, unsigned rows, unsigned columns,
-    size_t pitch, int accumulate)
+    size_t pitch, float factor, int accumulate)
 {
     const amp_side<N> side(columns, rows, pitch);
     for (unsigned g = threadIdx.x; g < side.count(); g += blockDim.x) {
@@ -78,7 +78,7 @@ __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, u
         float v[N] = { 0 };
         #pragma unroll
         for (int i = 0; i < N; ++i)
-            if (i < it.n) v[i] = tile[amp_tile_place(it.place, it.line, tile_pitch)], side.next(&it);
+            if (i < it.n) v[i] = factor * tile[amp_tile_place(it.place, it.line, tile_pitch)], side.next(&it);
         amp_put_or_add(dst + it.offset, v, it.n, accumulate);
     }
 }
@@ -86,7 +86,7 @@ __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, u
 /* images × (rows × columns) → images × (columns × rows), in tiles of tile_rows × tile_columns, less at the edges. */
 template <class S, class D> __global__ void __launch_bounds__(AMP_CUDA_THREADS)
 transpose(const S *src, D *dst, size_t images, unsigned rows, unsigned columns, unsigned tile_rows, unsigned tile_columns,
-    int src_wide, int dst_wide, int accumulate)
+    int src_wide, int dst_wide, float factor, int accumulate)
 {
     __shared__ float tile[AMP_TILE];
     unsigned pitch = amp_tile_pitch(tile_columns), across = (columns + tile_columns - 1) / tile_columns;
@@ -100,8 +100,8 @@ transpose(const S *src, D *dst, size_t images, unsigned rows, unsigned columns, 
             if (src_wide) amp_tile_fill<AMP_WIDE(S)>(tile, pitch, from, r, c, columns);
             else amp_tile_fill<1>(tile, pitch, from, r, c, columns);
             __syncthreads();
-            if (dst_wide) amp_tile_drain<AMP_WIDE(D)>(tile, pitch, to, r, c, rows, accumulate);
-            else amp_tile_drain<1>(tile, pitch, to, r, c, rows, accumulate);
+            if (dst_wide) amp_tile_drain<AMP_WIDE(D)>(tile, pitch, to, r, c, rows, factor, accumulate);
+            else amp_tile_drain<1>(tile, pitch, to, r, c, rows, factor, accumulate);
             __syncthreads();
         }
 }
