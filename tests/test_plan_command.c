@@ -358,7 +358,8 @@ static void stock_takes_what_is_told(const char *cfg)
     size_t told_small, told_large;
     size_t small = stock_network(cfg, 2, &told_small), large = stock_network(cfg, 402, &told_large);
     size_t grown = large - small, told = told_large - told_small, slack = 6000;
-    if (grown + slack < told || told + slack < grown) fail_msg("%s: stock takes %zu bytes more for 400 images more, told are %zu", cfg, grown, told);
+    if (grown + slack < told || told + slack < grown) fail_msg("%s: stock takes %zu bytes more for 400 images more, told "
+                                                               "are %zu", cfg, grown, told);
 }
 
 static void stocks_bytes_are_what_it_takes(void **state)
