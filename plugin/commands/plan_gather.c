@@ -172,14 +172,22 @@ static size_t stock_at(const amp_plan_report *r, int batch)
     return bytes + r->fixed_stock;
 }
 
+size_t amp_plan_loaded_bytes(const amp_plan_report *r, int images)
+{
+    size_t batch = (size_t)(images > r->batch ? images : r->batch);
+    if (amp_host_on_gpu(r->net) || !r->net->w || !r->net->h) return 0;
+    return 2 * batch * ((size_t)r->net->inputs + (size_t)r->net->truths) * sizeof(float);
+}
+
 static amp_status measure(amp_plan_report *r, int images, amp_plan_batch *out, amp_error *error)
 {
     int batch = images * r->steps;
+    size_t loaded = amp_plan_loaded_bytes(r, images);
     amp_host_footprint amp, fp32;
     AMP_TRY(amp_host_footprint_of(r->net, batch, r->dtype, &amp, error));
     AMP_TRY(amp_host_footprint_of(r->net, batch, AMP_FP32, &fp32, error));
-    *out = (amp_plan_batch){ .images = images, .arena = amp.arena, .amp = amp_host_footprint_sum(&amp) + r->fixed_amp,
-        .fp32 = amp_host_footprint_sum(&fp32) + r->fixed_fp32, .stock = stock_at(r, batch) };
+    *out = (amp_plan_batch){ .images = images, .arena = amp.arena, .amp = amp_host_footprint_sum(&amp) + r->fixed_amp + loaded,
+        .fp32 = amp_host_footprint_sum(&fp32) + r->fixed_fp32 + loaded, .stock = stock_at(r, batch) + loaded };
     return AMP_OK;
 }
 

@@ -146,6 +146,7 @@ static void write_totals(amp_json *json, const amp_plan_report *r)
     amp_json_integer(json, "weight_copy_bytes", (long long)r->half_bytes);
     amp_json_integer(json, "workspace_bytes", (long long)r->workspace);
     amp_json_integer(json, "stock_workspace_bytes", (long long)r->stock_workspace);
+    amp_json_integer(json, "loaded_images_bytes", (long long)amp_plan_loaded_bytes(r, r->images));
     amp_json_number(json, "training_operations", r->operations);
     amp_json_number(json, "half_operations", r->half_operations);
     amp_json_number(json, "stored_half_operations", r->stored_operations);

@@ -23,7 +23,8 @@ typedef struct amp_plan_row {
     size_t weights, half_bytes;             /* parameters; bytes of their half copies */
 } amp_plan_row;
 
-/* A number of images a pass, and what AMP in this dtype, the engine in fp32 and stock would take in all, weights included. */
+/* A number of images a pass, and what AMP in this dtype, the engine in fp32 and stock would take in all: weights and loaded images
+ * included. */
 typedef struct amp_plan_batch { int images; size_t arena, amp, fp32, stock; } amp_plan_batch;
 
 typedef struct amp_plan_advice { const char *kind; int layer; char *text; } amp_plan_advice;
@@ -74,6 +75,9 @@ void amp_plan_report_free(amp_plan_report *report);
 
 void amp_plan_print_table(const amp_plan_report *report, FILE *stream);
 void amp_plan_write_json(const amp_plan_report *report, FILE *stream);
+
+/* What the loading of images holds in RAM, where that is the memory that counts: the batch that trains and the next. */
+size_t amp_plan_loaded_bytes(const amp_plan_report *report, int images);
 
 const char *amp_plan_form_name(const amp_plan_report *report, amp_form form); /* "bf16", "fp32", "fp32 nchw" */
 const char *amp_plan_support_name(amp_support support);
