@@ -1,5 +1,5 @@
 /* The probe's result for people: a row per layer, with a histogram over fp16's ranges. */
-#include "probe.h"
+#include "probe_advice.h"
 
 #include <limits.h>
 #include <math.h>
@@ -51,18 +51,11 @@ static void print_share(double share, FILE *stream)
     else fprintf(stream, "%7.2f%%", 100 * share);
 }
 
-static const char *scale_text(int exponent, char text[32])
-{
-    if (exponent >= -3 && exponent < 24) snprintf(text, 32, "%g", ldexp(1, exponent));
-    else snprintf(text, 32, "2^%d", exponent);
-    return text;
-}
-
 static void print_scales(amp_probe_scales s, FILE *stream)
 {
     char least[32], most[32];
     if (s.least > s.most) fprintf(stream, "   none");
-    else fprintf(stream, "   %s to %s", scale_text(s.least, least), scale_text(s.most, most));
+    else fprintf(stream, "   %s to %s", amp_probe_scale_text(s.least, least), amp_probe_scale_text(s.most, most));
 }
 
 typedef enum table { OUTPUTS, DELTAS, GRADIENTS } table;
@@ -96,7 +89,9 @@ static row row_of(const amp_probe_result *r, int i, table which)
     if (which == OUTPUTS) return made;
     made.fp16_scale = r->scale;
     made.bf16_scale = r->bf16_scale;
-    if (which == GRADIENTS) made.in_fp32 = !layer->low || r->network.layers[i].kind != AMP_LAYER_CONVOLUTIONAL;
+    if (which != GRADIENTS) return made;
+    made.in_fp32 = !layer->low || r->network.layers[i].kind != AMP_LAYER_CONVOLUTIONAL;
+    made.fp16_scale = ldexpf(r->scale, amp_probe_gradient_shift(r, i));
     return made;
 }
 
@@ -147,9 +142,9 @@ static void print_summary(const amp_probe_result *r, FILE *stream)
     if (!unbounded && r->scales.least <= r->scales.most)
         fprintf(stream, "Loss scales at which no delta overflows fp16, and rounding moves each layer's deltas by %g %% of their sum at most%s: %s to %s\n",
                 100 * r->share,
-                r->pin_count ? ", with the pins below" : "", scale_text(r->scales.least, least), scale_text(r->scales.most, most));
+                r->pin_count ? ", with the pins below" : "", amp_probe_scale_text(r->scales.least, least), amp_probe_scale_text(r->scales.most, most));
     if (!unbounded && r->most_on_gpu < r->scales.most)
-        fprintf(stream, "On a GPU the highest is %s: weight gradients of convolutions pass through fp16 there\n", scale_text(r->most_on_gpu, most));
+        fprintf(stream, "On a GPU the highest is %s: weight gradients of convolutions pass through fp16 there\n", amp_probe_scale_text(r->most_on_gpu, most));
     for (int i = 0; i < r->advice_count; i++) fprintf(stream, "%s\n", r->advice[i]);
 }
 
@@ -166,7 +161,7 @@ void amp_probe_print(const amp_probe_result *r, FILE *stream)
     fprintf(stream, "\nDeltas, times the loss scale");
     print_table(r, DELTAS, stream);
     fprintf(stream, "\nWeight gradients of a subdivision, times the loss scale. They are kept in fp32, and on the CPU nothing of them is lost; on a GPU "
-            "cuDNN writes\nthose of convolutions in fp16 or bf16 first, and loses there");
+            "cuDNN writes\nthose of convolutions in fp16 (divided by the root of the number of products in a sum) or bf16 first, and loses there");
     print_table(r, GRADIENTS, stream);
     print_summary(r, stream);
 }
