@@ -14,14 +14,25 @@ amp_autocast_class amp_autocast_class_of(amp_layer_kind kind)
     }
 }
 
-amp_form amp_autocast_form(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes)
+/* Half only if every input that counts is half. */
+static amp_autocast by_inputs(amp_autocast_class class, int compared, const amp_form *input_homes)
+{
+    for (int i = 0; i < compared; i++)
+        if (input_homes[i] != AMP_FORM_LOW) return (amp_autocast){ class, AMP_FORM_WIDE, AMP_WHY_INPUT, i };
+    return (amp_autocast){ class, AMP_FORM_LOW, AMP_WHY_INPUT, compared == 1 ? 0 : -1 };
+}
+
+amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes)
 {
     amp_autocast_class class = amp_autocast_class_of(desc->kind);
-    if (class == AMP_CLASS_FP32) return AMP_FORM_HOST;
-    if (dtype == AMP_FP32 || desc->pinned) return AMP_FORM_WIDE;
-    if (class == AMP_CLASS_LOWER) return AMP_FORM_LOW;
-    int compared = class == AMP_CLASS_FOLLOWS ? 1 : desc->input_count;
-    for (int i = 0; i < compared; i++)
-        if (input_homes[i] != AMP_FORM_LOW) return AMP_FORM_WIDE;
-    return AMP_FORM_LOW;
+    if (class == AMP_CLASS_FP32) return (amp_autocast){ class, AMP_FORM_HOST, AMP_WHY_CLASS, -1 };
+    if (dtype == AMP_FP32) return (amp_autocast){ class, AMP_FORM_WIDE, AMP_WHY_DTYPE, -1 };
+    if (desc->pinned) return (amp_autocast){ class, AMP_FORM_WIDE, AMP_WHY_PINNED, -1 };
+    if (class == AMP_CLASS_LOWER) return (amp_autocast){ class, AMP_FORM_LOW, AMP_WHY_CLASS, -1 };
+    return by_inputs(class, class == AMP_CLASS_FOLLOWS ? 1 : desc->input_count, input_homes);
+}
+
+amp_form amp_autocast_form(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes)
+{
+    return amp_autocast_of(desc, dtype, input_homes).form;
 }

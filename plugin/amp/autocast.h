@@ -13,7 +13,23 @@ typedef enum amp_autocast_class {
 
 amp_autocast_class amp_autocast_class_of(amp_layer_kind kind);
 
-/* The form a layer computes in; input_homes holds its inputs' home forms. dtype fp32 and pinned layers never get LOW. */
+/* What decided the form of a layer. */
+typedef enum amp_autocast_reason {
+    AMP_WHY_CLASS,  /* its class alone: lower precision, or the host's own layer */
+    AMP_WHY_DTYPE,  /* dtype is fp32 */
+    AMP_WHY_PINNED, /* amp=0 in its section */
+    AMP_WHY_INPUT   /* the form of its inputs */
+} amp_autocast_reason;
+
+typedef struct amp_autocast {
+    amp_autocast_class class;
+    amp_form form;
+    amp_autocast_reason reason;
+    int input; /* AMP_WHY_INPUT: which of its inputs decided; -1: all of them, by agreeing */
+} amp_autocast;
+
+/* The form a layer computes in, and why; input_homes holds its inputs' home forms. dtype fp32 and pinned layers never get LOW. */
+amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);
 amp_form amp_autocast_form(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);
 
 #endif

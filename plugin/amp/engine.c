@@ -119,6 +119,7 @@ static amp_plan *find_plan(const amp_engine *engine, const amp_plan_key *key)
 }
 
 int amp_engine_has_plan(const amp_engine *engine, const amp_plan_key *key) { return find_plan(engine, key) != NULL; }
+const amp_plan *amp_engine_find_plan(const amp_engine *engine, const amp_plan_key *key) { return find_plan(engine, key); }
 
 static void forget_oldest_plan(amp_engine *engine)
 {
@@ -139,6 +140,14 @@ amp_status amp_engine_add_plan(amp_engine *engine, const amp_network_desc *netwo
     plan->last_use = engine->uses;
     engine->plans[engine->plan_count++] = plan;
     return AMP_OK;
+}
+
+amp_status amp_engine_outline(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key, amp_dtype dtype,
+                              amp_plan **out, amp_error *error)
+{
+    amp_step step = step_of(engine, key);
+    step.outline = 1;
+    return amp_plan_create(network, key, dtype, engine->parameters.gradients, &step, out, error);
 }
 
 static void drop_weights(amp_engine *engine, amp_plan *plan)

@@ -41,6 +41,12 @@ void amp_engine_free(amp_engine *);
 int amp_engine_has_plan(const amp_engine *, const amp_plan_key *);
 amp_status amp_engine_add_plan(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_error *);
 
+/* That plan, to be looked at; NULL if there is none. It may be gone after the next amp_engine_add_plan. */
+const amp_plan *amp_engine_find_plan(const amp_engine *, const amp_plan_key *);
+/* A plan of the same network that cannot run, in any dtype: the backend makes nothing for it, and memory is laid out but not
+ * taken. The caller's, to be freed with amp_plan_free. */
+amp_status amp_engine_outline(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_dtype, amp_plan **out, amp_error *);
+
 /* Forget which plan is active: the host's buffers were changed under it (resize). */
 void amp_engine_invalidate(amp_engine *);
 /* The masters were written by somebody else: half copies are made anew before the next forward. */

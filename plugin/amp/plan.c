@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autocast.h"
-
 void amp_network_desc_free(amp_network_desc *network)
 {
     for (int i = 0; i < network->count; i++) free(network->layers[i].inputs);
@@ -62,7 +60,8 @@ static void choose_forms(amp_plan *plan, amp_dtype low)
         for (int k = 0; k < known; k++) homes[k] = node->inputs[k]->home;
         amp_layer_desc compared = node->desc;
         compared.input_count = known;
-        node->form = amp_autocast_form(&compared, low, homes);
+        plan->autocast[i] = amp_autocast_of(&compared, low, homes);
+        node->form = plan->autocast[i].form;
         node->dtype = node->form == AMP_FORM_LOW ? low : AMP_FP32;
         node->ops = amp_layer_ops_of(node->desc.kind);
         *node->output = (amp_value){ .index = i, .shape = node->desc.output, .home = node->form, .low_dtype = low };
@@ -160,10 +159,11 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
     if (plan) {
         plan->nodes = calloc((size_t)network->count + 1, sizeof *plan->nodes);
         plan->values = calloc((size_t)network->count + 1, sizeof *plan->values);
+        plan->autocast = calloc((size_t)network->count + 1, sizeof *plan->autocast);
         plan->needs_output = calloc((size_t)network->count + 1, 1);
         plan->needs_delta = calloc((size_t)network->count + 1, 1);
     }
-    if (!plan || !plan->nodes || !plan->values || !plan->needs_output || !plan->needs_delta) {
+    if (!plan || !plan->nodes || !plan->values || !plan->autocast || !plan->needs_output || !plan->needs_delta) {
         amp_plan_free(plan, step->backend);
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
     }
@@ -192,6 +192,7 @@ void amp_plan_free(amp_plan *plan, amp_backend *backend)
     free(plan->nodes);
     free(plan->values);
     free(plan->links);
+    free(plan->autocast);
     free(plan->needs_output);
     free(plan->needs_delta);
     free(plan);

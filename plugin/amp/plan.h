@@ -3,7 +3,7 @@
 #ifndef AMP_AMP_PLAN_H
 #define AMP_AMP_PLAN_H
 
-#include "../layers/layer.h"
+#include "autocast.h"
 
 /* What tells one plan from another. */
 typedef struct amp_plan_key {
@@ -24,6 +24,7 @@ typedef struct amp_plan {
     amp_node *nodes;
     amp_value *values, image;
     amp_value **links;         /* the nodes' inputs arrays, in one block */
+    amp_autocast *autocast;    /* per layer: why its node has its form */
     int count, output_layer;
     amp_arena arena;
     char *needs_output, *needs_delta; /* per layer: is the host's fp32 buffer in use */

@@ -52,6 +52,15 @@ static inline amp_shape amp_conv_output(const amp_conv_desc *d)
                         (d->x.w + 2 * d->pad - d->size_w) / d->stride + 1 };
 }
 
+/* What became of a convolution on this machine: for those who want to know, not for computing. */
+typedef struct amp_conv_facts {
+    amp_dtype computes;     /* what its arithmetic runs in: desc.dtype, or fp32 where that is only stored */
+    int padded_in, padded_out; /* channels of a group that the copies of the weights hold; those of desc where nothing is padded */
+    size_t weight_bytes;    /* of all those copies, once they are loaded */
+    size_t workspace_bytes; /* what a pass of it takes at most, of memory that all convolutions share */
+    char kernel[64];        /* the library's name for what runs forward; empty: it has none */
+} amp_conv_facts;
+
 /* One trainable fp32 array and all that its update touches. Sizes are element counts. */
 typedef struct amp_param {
     float *master;     /* fp32 master weights, Darknet's own array */
@@ -111,6 +120,7 @@ struct amp_backend {
     amp_status (*conv_forward)(amp_backend *, amp_conv *, const void *x, const float *bias, void *y, amp_error *);
     amp_status (*conv_backward_data)(amp_backend *, amp_conv *, const void *dy, void *dx, int accumulate, amp_error *);
     amp_status (*conv_backward_weights)(amp_backend *, amp_conv *, const void *x, const void *dy, float *dw, amp_error *);
+    void (*conv_facts)(const amp_backend *, const amp_conv *, amp_conv_facts *out);
     /* db[c] += sum over n,h,w of dy. */
     amp_status (*bias_gradient)(amp_backend *, const amp_tensor *dy, float *db, amp_error *);
 

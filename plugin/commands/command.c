@@ -9,6 +9,7 @@ static const struct {
     const char *name, *what;
     amp_status (*run)(int argc, char **argv, amp_error *);
 } verbs[] = {
+    { "plan", "which layers run in half, why, and what memory a training takes", amp_command_plan },
     { "probe", "what fp16 and bf16 would lose of each layer's numbers, and which layers to pin", amp_command_probe },
 };
 

@@ -14,16 +14,21 @@ int amp_host_producer(const network *net, int index, int consumer)
     return index;
 }
 
-int amp_host_is_native(const layer *l)
+/* NULL, or why Darknet's own code runs the layer. */
+static const char *why_own(const layer *l)
 {
     switch (l->type) {
-    case CONVOLUTIONAL: return !l->binary && !l->xnor;
-    case UPSAMPLE: return !l->reverse;
-    case MAXPOOL: return l->size <= LARGEST_POOL;
-    case CONNECTED: case BATCHNORM: case ACTIVE: case AVGPOOL: case ROUTE: case SHORTCUT: case REORG: case DROPOUT: return 1;
-    default: return 0;
+    case CONVOLUTIONAL: return l->xnor ? "xnor=1" : l->binary ? "binary=1" : NULL;
+    case UPSAMPLE: return l->reverse ? "downsamples (stride < 0)" : NULL;
+    case MAXPOOL: return l->size > LARGEST_POOL ? "window above 15" : NULL;
+    case CONNECTED: case BATCHNORM: case ACTIVE: case AVGPOOL: case ROUTE: case SHORTCUT: case REORG: case DROPOUT: return NULL;
+    case YOLO: case REGION: case DETECTION: case COST: case ISEG: case LOGXENT: return "fp32 loss";
+    case SOFTMAX: return l->noloss ? "fp32 output" : "fp32 loss";
+    default: return "Darknet's own fp32 code";
     }
 }
+
+int amp_host_is_native(const layer *l) { return !why_own(l); }
 
 static const char *type_name(LAYER_TYPE type)
 {
@@ -203,6 +208,7 @@ static void describe_shape(network *net, int i, const amp_network_desc *out, amp
     if (l->type == DROPOUT || l->type == ACTIVE || l->type == SHORTCUT) d->output = *in;
     if ((l->type == ROUTE || l->type == SHORTCUT) && !joins_equal_sizes(out, d)) {
         d->kind = AMP_LAYER_HOST;
+        d->why_host = "inputs of different sizes";
         d->output = image_shape(net->batch, l->out_c, l->out_h, l->out_w, l->outputs);
     } else if (l->type == ROUTE) {
         d->output = image_shape(net->batch, l->outputs / (in->h * in->w), in->h, in->w, l->outputs);
@@ -234,7 +240,7 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
     amp_host_arrays a = amp_host_arrays_of(l, amp_host_on_gpu(net));
     amp_layer_desc *d = &out->layers[i];
     *d = (amp_layer_desc){
-        .kind = kind_of(l), .type = type_name(l->type), .pinned = i < config->layer_count && !config->layer_amp[i],
+        .kind = kind_of(l), .type = type_name(l->type), .why_host = why_own(l), .pinned = i < config->layer_count && !config->layer_amp[i],
         .is_loss = l->cost != NULL, .is_truth = l->truth, .stops_backward = l->stopbackward, .no_backward = l->type == CROP,
         .activation = activation_of(l->activation), .batch_normalize = l->batch_normalize,
         .filters = l->type == CONNECTED ? l->outputs : l->n, .size = l->size, .stride = l->stride, .pad = l->pad,

@@ -21,6 +21,9 @@ int amp_host_on_gpu(const network *net);
 const char *amp_host_refusal(const network *net);
 /* The dtype of networks that name none, made from here on. */
 amp_dtype amp_host_default_dtype(void);
+/* Bytes that are free where networks made from here on will lie, and the words for it: "RAM", or of the GPU in use. 0: not
+ * known. */
+size_t amp_host_free_memory(const char **where);
 /* Make net's GPU the calling thread's: before any call to Darknet's functions or to net's engine. */
 void amp_host_use_device(const network *net);
 

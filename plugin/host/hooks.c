@@ -74,15 +74,15 @@ static const char *take_argument(int *count, char **argv, const char *name, cons
     return NULL;
 }
 
+void amp_host_wish_dtype(const char *wish) { command_line.amp = wish; }
+const char *amp_host_wished_dtype(void) { return command_line.amp; }
+
 static void take_turns(int *argc, char **argv)
 {
     amp_error error;
     const char *descriptors = take_argument(argc, argv, "-turns", "IN,OUT, two file descriptors");
     if (descriptors) amp_host_check(amp_turns_take(descriptors, &error), &error);
 }
-
-void amp_host_wish_dtype(const char *wish) { command_line.amp = wish; }
-const char *amp_host_wished_dtype(void) { return command_line.amp; }
 
 int darknet_amp_arguments(int argc, char **argv)
 {

@@ -18,4 +18,8 @@ enum { AMP_HOST_RANDOM_BYTES = 128 };
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES]);
 int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES]);
 
+/* While on, Darknet makes networks whose weights are 0 instead of drawing them, and no number of the generator is used up: for
+ * looking at a network. Not while any thread draws. */
+void amp_random_draw_nothing(int on);
+
 #endif

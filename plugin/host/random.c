@@ -88,6 +88,13 @@ int amp_random_seed(unsigned *value)
     return seed.set;
 }
 
+/* ---- networks without weights ---- */
+
+static int draws_nothing;
+
+int darknet_amp_draws_nothing(void) { return draws_nothing; }
+void amp_random_draw_nothing(int on) { draws_nothing = on; }
+
 /* ---- jobs and their streams ---- */
 
 unsigned darknet_amp_seed(void)

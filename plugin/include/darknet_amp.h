@@ -89,6 +89,10 @@ int darknet_amp_rand(void);
 unsigned long darknet_amp_next_job(void);
 void darknet_amp_begin_job(unsigned long job, int part);
 
+/* rand_normal and rand_uniform: whether they are to return 0 and draw nothing, as long as networks are made that are only
+ * looked at. */
+int darknet_amp_draws_nothing(void);
+
 /* debug=1 names the images of a batch. paths: a loader has picked count of them; the calling thread makes rows of them next.
  * rows_loaded: it has put those into a `data`. filled: get_next_batch has copied these rows into a network's input, one an
  * image; count 0: nobody knows what lies there. All do nothing without debug=1. */

@@ -28,7 +28,7 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
         return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: its input of %dx%dx%d gives %dx%dx%d, not %dx%dx%d (w x h x c); "
                         "check the layer before it", node->index, node->desc.type, conv.x.w, conv.x.h, conv.x.c, y.w, y.h, y.c,
                         expected.w, expected.h, expected.c);
-    AMP_TRY(step->backend->conv_create(step->backend, &conv, &node->conv, error));
+    if (!step->outline) AMP_TRY(step->backend->conv_create(step->backend, &conv, &node->conv, error));
     if (!node->desc.batch_normalize) return AMP_OK;
 
     int end = backward_time < 0 ? forward_time : backward_time;

@@ -40,6 +40,7 @@ enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 }; /* lstm: 8 connected × 3
 typedef struct amp_layer_desc {
     amp_layer_kind kind;
     const char *type;           /* the .cfg section's name, for messages */
+    const char *why_host;       /* AMP_LAYER_HOST: why AMP does not compute it, in a few words; else NULL */
     amp_shape output;           /* n,c,h,w; flat outputs have h = w = 1 */
     int *inputs, input_count;   /* producers' indices, -1 is the image; the previous layer first */
     int pinned;                 /* amp=0 in its section */
@@ -89,6 +90,7 @@ typedef struct amp_step {
     const amp_host *host;
     int training;      /* batch statistics, dropout */
     int keeps_state;   /* a backward follows */
+    int outline;       /* the plan is only looked at: the backend makes nothing for it */
 } amp_step;
 
 typedef struct amp_layer_ops {

@@ -40,6 +40,7 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
     if (!node->desc.flatten && !node->desc.extra && (in.c % (node->desc.stride * node->desc.stride) || in.h % (node->desc.reverse ? 1 : node->desc.stride) || in.w % (node->desc.reverse ? 1 : node->desc.stride)))
         return amp_fail(error, AMP_BAD_NETWORK, "layer %d [reorg]: input %dx%dx%d (w x h x c) is not divisible by stride %d", node->index,
                         in.w, in.h, in.c, node->desc.stride);
+    if (step->outline) return AMP_OK;
     int32_t *map = malloc((count ? count : 1) * sizeof *map);
     if (!map) return amp_fail(error, AMP_NO_MEMORY, "layer %d [reorg]: no memory for its table of %zu entries", node->index, count);
     for (size_t i = 0; i < count; i++) {

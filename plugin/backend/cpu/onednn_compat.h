@@ -49,6 +49,17 @@ static inline void amp_md_destroy(amp_md md)
 #endif
 }
 
+/* The dimensions with what its layout pads them to; NULL where the library does not say. */
+static inline const dnnl_dim_t *amp_md_padded(amp_const_md md)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    dnnl_dims_t *padded = NULL;
+    return dnnl_memory_desc_query(md, dnnl_query_padded_dims, &padded) == dnnl_success && padded ? *padded : NULL;
+#else
+    return md ? md->padded_dims : NULL;
+#endif
+}
+
 static inline dnnl_status_t amp_forward_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine, dnnl_prop_kind_t kind,
                                            const amp_problem *p, const_dnnl_primitive_attr_t attr)
 {

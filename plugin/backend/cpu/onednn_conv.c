@@ -466,3 +466,27 @@ amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, c
     }
     return status == dnnl_success ? AMP_OK : library_fail(conv, "backward by weights", status, error);
 }
+
+/* ------------------------------------------------------------------------------------------------ what it is */
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+void amp_cpu_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_conv_facts *out)
+{
+    const amp_conv_desc *d = &conv->desc;
+    int widen = conv->compute != d->dtype, grouped = d->groups > 1;
+    const dnnl_dim_t *padded = amp_md_padded(argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS));
+    const char *kernel = NULL;
+    (void)backend;
+    *out = (amp_conv_facts){ .computes = conv->compute, .padded_in = d->x.c / d->groups, .padded_out = d->k / d->groups,
+        .weight_bytes = conv->forward_bytes + conv->backward_bytes,
+        .workspace_bytes = stand_in_bytes(widen, conv->slice, d->x) + stand_in_bytes(widen, conv->slice, conv->y)
+            + larger(larger(conv->forward.scratchpad, conv->backward_data.scratchpad),
+                     conv->backward_weights.scratchpad + conv->gradient_bytes + conv->add_weights.scratchpad) };
+    if (padded) {
+        out->padded_out = (int)padded[grouped];
+        out->padded_in = (int)padded[grouped + 1];
+    }
+    if (dnnl_primitive_desc_query(conv->forward_pd, dnnl_query_impl_info_str, 0, &kernel) == dnnl_success && kernel)
+        snprintf(out->kernel, sizeof out->kernel, "%s", kernel);
+}

@@ -183,3 +183,24 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
     const float factor = conv->connected ? 1 : ldexpf(1, amp_conv_problem_downscale(&conv->plans[BACKWARD_WEIGHTS]->problem));
     return amp_cuda_gradient_from_krsc(backend, krsc, dtype, factor, dw, d->k, d->x.c / d->groups, d->size_h, d->size_w, error);
 }
+
+/* ------------------------------------------------------------------------------------------------ what it is */
+
+/* cuDNN pads channels inside its workspace; nothing that is kept is padded. */
+void amp_cuda_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_conv_facts *out)
+{
+    const amp_conv_desc *d = &conv->desc;
+    (void)backend;
+    *out = (amp_conv_facts){ .computes = d->dtype, .padded_in = d->x.c / d->groups, .padded_out = d->k / d->groups,
+                             .weight_bytes = weight_count(d) * amp_dtype_size(d->dtype) };
+    for (int i = 0; i < PASSES; i++)
+        if (conv->plans[i] && conv->plans[i]->current.workspace > out->workspace_bytes)
+            out->workspace_bytes = conv->plans[i]->current.workspace;
+    if (conv->connected) {
+        snprintf(out->kernel, sizeof out->kernel, "cuBLAS");
+    } else if (conv->plans[FORWARD]) {
+        const amp_conv_candidate *engine = &conv->plans[FORWARD]->current;
+        snprintf(out->kernel, sizeof out->kernel, "cuDNN engine %lld%s", (long long)engine->engine,
+                 engine->notes & AMP_CONV_TENSOR_CORE ? ", Tensor Cores" : "");
+    }
+}

@@ -125,6 +125,7 @@ amp_backend *amp_cuda_backend_create(amp_error *error)
         .conv_forward = amp_cuda_conv_forward,
         .conv_backward_data = amp_cuda_conv_backward_data,
         .conv_backward_weights = amp_cuda_conv_backward_weights,
+        .conv_facts = amp_cuda_conv_facts,
         .bias_gradient = amp_cuda_bias_gradient,
         .batchnorm_forward_train = amp_cuda_batchnorm_forward_train,
         .batchnorm_forward_infer = amp_cuda_batchnorm_forward_infer,

@@ -1,0 +1,179 @@
+# darknet amp plan: the table and the JSON tell the same, hold what was worked out by hand, come without data or weights, for
+# every .cfg that Darknet ships, and whatever can be wrong is one clear line.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+python=$(command -v python3) || skip 'python3 is not here'
+grep -q avx2 /proc/cpuinfo || skip 'this CPU cannot run bf16, which is planned here'
+export OMP_NUM_THREADS=1
+
+cat > known.cfg <<'END'
+[net]
+batch=8
+subdivisions=2
+width=16
+height=16
+channels=3
+
+[amp]
+dtype=bf16
+
+[convolutional]
+filters=12
+size=3
+pad=1
+activation=leaky
+
+[convolutional]
+amp=0
+filters=16
+size=3
+pad=1
+activation=leaky
+
+[route]
+layers=-1,0
+
+[convolutional]
+filters=24
+size=1
+activation=linear
+
+[cost]
+type=sse
+END
+
+plan() { "$DARKNET" amp plan "$@" > out 2> err || fail "amp plan $*: $(tail -n 2 err)"; }
+says() { grep -qF -- "$1" out || fail "'$1' is not in: $(cat out)"; }
+
+plan known.cfg -json known.json
+says 'bf16, training, 4 images a pass (batch=8 subdivisions=2), input 16 x 16 x 3'
+"$python" - known.json <<'END' || fail 'the JSON is not what was worked out by hand'
+import json, sys
+plan = json.load(open(sys.argv[1]))
+got = [(l['type'], l['class'], l['dtype'], l['why'].split(';')[0], l['pinned']) for l in plan['layers']]
+half = plan['dtype'] # fp32 on a machine without bf16
+if half == 'bf16':
+    want = [('convolutional', 'lower', 'bf16', 'matrix products', False), ('convolutional', 'lower', 'fp32', 'amp=0', True),
+            ('route', 'promotes', 'fp32', 'layer 1 is fp32', False), ('convolutional', 'lower', 'bf16', 'matrix products', False),
+            ('cost', 'host fp32', 'fp32', 'fp32 loss', False)]
+    assert got == want, got
+    casts = [(c['producer'], c['reader'], c['from'], c['to'], c['backward']) for c in plan['casts']]
+    assert casts == [(-1, 0, 'fp32', 'bf16', False), (0, 1, 'bf16', 'fp32', True), (2, 3, 'fp32', 'bf16', True),
+                     (3, None, 'bf16', 'fp32', True)], casts
+    assert plan['layers'][0]['activation_bytes']['stock'] == 2 * 12 * 256 * 4 * 4
+    assert plan['layers'][0]['channels']['out_aligned'] is False
+    first = plan['layers'][0]['training_operations'] / plan['totals']['training_operations']
+    assert 0 < first < 1
+    done = plan['totals']['half_operations'] + plan['totals']['stored_half_operations']
+    assert abs(done - sum(plan['layers'][i]['training_operations'] for i in (0, 3))) < 1
+assert plan['totals']['parameters'] == 27 * 12 + 12 + 9 * 12 * 16 + 16 + 28 * 24 + 24
+assert plan['memory'][0]['images_per_pass'] == 1 and plan['network']['images_per_pass'] == 4
+at_four = [m for m in plan['memory'] if m['images_per_pass'] == 4][0]
+assert at_four['amp_arena'] == plan['totals']['activation_bytes']['amp_arena']
+END
+
+# What one says the other says.
+cat > agree.py <<'END'
+import json, sys
+plan, table = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
+lines = table.split('\n')
+head = next(i for i, line in enumerate(lines) if line.startswith('layer type'))
+MiB = 1 << 20
+for layer in plan['layers']:
+    line = lines[head + 1 + layer['index']]
+    words = ' '.join(line.split())
+    o, b = layer['output'], layer['activation_bytes']
+    start = '%d %s %d x %d x %d %s %s %s' % (layer['index'], layer['type'], o['w'], o['h'], o['c'], layer['class'],
+                                            layer['dtype'], layer['why'])
+    assert words.startswith(start), (words, start)
+    assert '%.2f -> %.2f' % (b['stock'] / MiB, b['amp'] / MiB) in words, words
+    if 'channels' in layer:
+        c = layer['channels']
+        mark = lambda aligned: '' if aligned else '!'
+        assert '%d%s -> %d%s' % (c['in'], mark(c['in_aligned']), c['out'], mark(c['out_aligned'])) in words, words
+    for cast in plan['casts']:
+        if cast['reader'] != layer['index']: continue
+        name = 'image' if cast['producer'] < 0 else str(cast['producer'])
+        assert '%s: %s' % (name, cast['from']) in words, (cast, words)
+t = plan['totals']['activation_bytes']
+assert 'stock %.1f MiB, engine in fp32 %.1f MiB, AMP %.1f MiB' % (t['stock'] / MiB, t['engine_fp32'] / MiB, t['amp'] / MiB) in table
+assert 'arena as planned %.1f MiB' % (t['amp_arena'] / MiB) in table
+assert t['amp'] == t['amp_arena'] + t['amp_host_buffers'] + t['amp_input']
+assert '%d a pass and %d of deltas back' % (len(plan['casts']), sum(c['backward'] for c in plan['casts'])) in table
+for advice in plan['advice']: assert advice['text'] in table, advice
+for dtype in plan['device']['dtypes']: assert '%s     %s' % (dtype['dtype'], dtype['support']) in table
+for m in plan['memory']: assert '%d %.2f GiB %.2f GiB' % (m['images_per_pass'], m['amp_arena'] / 2**30, m['amp'] / 2**30) in ' '.join(table.split())
+END
+"$python" agree.py known.json out || fail 'table and JSON differ for known.cfg'
+
+# JSON alone, and valid, where it goes to stdout.
+"$DARKNET" amp plan known.cfg -json - 2> /dev/null > alone.json
+"$python" -m json.tool < alone.json > /dev/null || fail '-json - is not JSON alone'
+
+# The batch of the command line, without a trace of the copy that Darknet read.
+mkdir temporary
+TMPDIR=$PWD/temporary plan known.cfg -batch 12 -subdivisions 4
+says '3 images a pass (batch=12 subdivisions=4)'
+[ -z "$(ls temporary)" ] || fail "left behind: $(ls temporary)"
+
+# Where the .cfg does not ask for AMP it is said, and -dtype and -amp choose.
+sed '/^\[amp\]/,/^$/d' known.cfg > off.cfg
+plan off.cfg
+says 'The .cfg does not ask for AMP: shown is what `-amp bf16` would do.'
+plan off.cfg -dtype fp32
+says 'dtype=fp32'
+plan known.cfg -dtype fp32
+says 'fp32, training'
+plan off.cfg -amp fp32
+says 'fp32, training'
+plan known.cfg -amp off
+says 'The .cfg does not ask for AMP'
+
+# A machine that lacks the dtype: the plan says what would run.
+DNNL_MAX_CPU_ISA=SSE41 plan known.cfg
+says 'no bf16 on this machine'
+says 'this machine cannot run bf16, training would run in fp32; no half dtype is native here'
+
+# Every network that Darknet ships, from its own folder, where they look for their trees. darknet53 and its like in a moment.
+here=$PWD
+cd "$DARKNET_TREE"
+for cfg in cfg/*.cfg; do
+    [ -z "${SANITIZERS:-}" ] || case $cfg in *tiny*|*voc*|cfg/gru*) ;; *) continue ;; esac # they are slow
+    "$DARKNET" amp plan $cfg -json "$here/each.json" > "$here/each.out" 2> "$here/each.err" || fail "$cfg: $(tail -n 1 "$here/each.err")"
+    "$python" "$here/agree.py" "$here/each.json" "$here/each.out" || fail "table and JSON differ for $cfg"
+done
+cd "$here"
+
+refused() { # refused <expected in the last line> <arguments>
+    local expected=$1
+    shift
+    if "$DARKNET" amp plan "$@" > out 2> err; then fail "amp plan $* succeeded"; else status=$?; fi
+    [ $status = 1 ] || fail "amp plan $* ended with status $status"
+    tail -n 1 err | grep -qF -- "$expected" || fail "amp plan $*: '$expected' is not in: $(tail -n 1 err)"
+    [ ! -s out ] || fail "amp plan $* printed half a result: $(head -n 3 out)"
+}
+refused 'missing.cfg: No such file' missing.cfg
+refused 'CFG is missing'
+refused 'expected fp16|bf16|fp32' known.cfg -dtype int8
+refused '-batch 0: expected a whole number' known.cfg -batch 0
+refused '-batch many: expected a whole number' known.cfg -batch many
+refused 'batch=1 with subdivisions=2 leaves no image' known.cfg -batch 1
+refused 'there is no such option' known.cfg -weights x
+refused 'nothing is expected here' known.cfg another.cfg
+mkdir -p folder
+refused 'no-folder/x.json' known.cfg -json no-folder/x.json
+refused 'folder' known.cfg -json folder
+[ ! -e no-folder ] && [ -z "$(ls folder)" ] || fail 'something was written although the JSON could not be'
+echo before > kept.json
+printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[amp]\ndtype=int4\n[maxpool]\n' > bad.cfg
+refused 'bad.cfg:7: [amp] dtype = int4: unknown dtype' bad.cfg -json kept.json
+[ "$(cat kept.json)" = before ] || fail 'a plan that failed wrote its JSON'
+# Darknet's parser ends with an assertion, a crash or status 0 on these.
+printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[convolutional]\nfilters=8\n[yolo]\nclasses=2\n' > yolo.cfg
+refused 'yolo.cfg: Darknet cannot make this network' yolo.cfg
+printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[convolutional]\nfilters=8\n[route]\n' > route.cfg
+refused 'route.cfg: Darknet cannot make this network' route.cfg
+printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[maxpool]\nstride=0\n' > stride.cfg
+refused 'stride.cfg: Darknet cannot make this network' stride.cfg
+printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[softmax]\nmap=missing.map\ntree=missing.tree\n' > tree.cfg
+refused 'tree.cfg: Darknet cannot make this network' tree.cfg

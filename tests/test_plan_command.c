@@ -1,0 +1,431 @@
+/* `amp plan` says what is so: rows against facts worked out by hand, casts against those that a step really makes, bytes
+ * against what stock's network and AMP's really take. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <malloc.h>
+
+#include "commands/cfg_copy.h"
+#include "commands/plan_report.h"
+#include "engine_testing.h"
+#include "host/host_random.h"
+#include "host/make_network.h"
+
+/* ---- a network whose plan is known ---- */
+
+#define POINTWISE(filters, more) "[convolutional]\nfilters=" #filters "\nsize=1\nstride=1\nactivation=linear\n" more
+/* Two images a pass of 16 x 16 x 3. */
+static const char known[] = NET("[amp]\ndtype=bf16\n") CONV(12, "") CONV(16, "amp=0\n") "[activation]\nactivation=relu\n"
+    "[route]\nlayers=-1,0\n" POINTWISE(8, "") "[shortcut]\nfrom=0\nactivation=linear\n" POINTWISE(8, "xnor=1\n")
+    POINTWISE(10, "") "[cost]\ntype=sse\n";
+
+static char *written(const char *text)
+{
+    char *name = strdup("/tmp/plan-XXXXXX.cfg");
+    int file = mkstemps(name, 4);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+    return name;
+}
+
+static amp_plan_report planned(const char *text, const char *dtype)
+{
+    amp_plan_report report;
+    amp_error error = { 0 };
+    char *name = written(text);
+    amp_host_wish_dtype(NULL);
+    amp_status status = amp_plan_gather(name, name, dtype, &report, &error);
+    if (status != AMP_OK) fail_msg("%s", error.message);
+    assert_int_equal(amp_plan_advise(&report, &error), AMP_OK);
+    unlink(name);
+    free(name);
+    report.cfg = "known.cfg";
+    return report;
+}
+
+static int runs_bf16(void)
+{
+    amp_error error;
+    char note[256];
+    amp_backend *backend = amp_cpu_backend_create(&error);
+    assert_non_null(backend);
+    amp_support support = backend->supports(backend, AMP_BF16, note);
+    backend->destroy(backend);
+    return support != AMP_SUPPORT_NONE;
+}
+
+static void rows_say_class_dtype_and_reason(void **state)
+{
+    static const struct { const char *type, *class, *dtype, *why; } expected[] = {
+        { "convolutional", "lower", "bf16", "matrix products" }, { "convolutional", "lower", "fp32", "amp=0" },
+        { "activation", "follows", "fp32", "as layer 1" }, { "route", "promotes", "fp32", "layer 2 is fp32" },
+        { "convolutional", "lower", "bf16", "matrix products" }, { "shortcut", "promotes", "bf16", "all inputs are bf16" },
+        { "convolutional", "host fp32", "fp32", "xnor=1" }, { "convolutional", "lower", "bf16", "matrix products" },
+        { "cost", "host fp32", "fp32", "fp32 loss" } };
+    (void)state;
+    if (!runs_bf16()) skip();
+    amp_plan_report r = planned(known, NULL);
+    assert_int_equal(r.count, sizeof expected / sizeof *expected);
+    for (int i = 0; i < r.count; i++) {
+        assert_string_equal(r.rows[i].type, expected[i].type);
+        assert_string_equal(r.rows[i].class_name, expected[i].class);
+        assert_string_equal(amp_dtype_name(r.rows[i].dtype), expected[i].dtype);
+        /* where the CPU stores bf16 only, a reason has more to say */
+        assert_memory_equal(r.rows[i].why, expected[i].why, strlen(expected[i].why));
+    }
+    assert_int_equal(r.images, 2);
+    assert_false(r.off_in_cfg);
+    amp_plan_report_free(&r);
+}
+
+static void rows_say_channels_and_bytes(void **state)
+{
+    enum { PIXELS = 16 * 16 * 2 };
+    (void)state;
+    if (!runs_bf16()) skip();
+    amp_plan_report r = planned(known, NULL);
+    const amp_plan_row *first = &r.rows[0], *route = &r.rows[3], *pinned = &r.rows[1];
+    assert_int_equal(first->in, 3);
+    assert_int_equal(first->out, 12);
+    assert_true(first->padded_in >= 3 && first->padded_out >= 12);
+    assert_int_equal(r.rows[4].in, 28); /* 16 and 12 channels side by side */
+    assert_false(route->is_convolution);
+    assert_int_equal(first->stock_bytes, 4 * 12 * PIXELS * 4); /* output, delta and batch norm's two */
+    assert_int_equal(first->arena.output, 12 * PIXELS * 2);
+    assert_int_equal(first->arena.copies, 12 * PIXELS * 4);    /* in fp32, for layers 1 and 3 */
+    assert_int_equal(first->arena.deltas, 12 * PIXELS * (2 + 4));
+    assert_int_equal(first->arena.kept, 12 * PIXELS * 2 + 2 * 64); /* the arena counts in 64 bytes */
+    assert_int_equal(pinned->arena.output, 16 * PIXELS * 4);
+    assert_int_equal(pinned->computes, AMP_FP32);
+    assert_int_equal(r.rows[8].stock_bytes, r.rows[8].amp_bytes); /* Darknet's own */
+    /* 3x3 windows over 3 channels; no gradient for the image. The second has all three products. */
+    assert_true(first->operations == 2. * 27 * 12 * PIXELS && first->training_operations == 2 * first->operations);
+    assert_true(pinned->operations == 2. * 9 * 12 * 16 * PIXELS && pinned->training_operations == 3 * pinned->operations);
+    assert_int_equal(r.parameters, 27 * 12 + 2 * 12 + 9 * 12 * 16 + 2 * 16 + 28 * 8 + 8 + 8 * 8 + 8 + 8 * 10 + 10);
+    amp_plan_report_free(&r);
+}
+
+static void casts_are_where_forms_meet(void **state)
+{
+    static const amp_plan_cast expected[] = {
+        { -1, 0, AMP_FORM_HOST, AMP_FORM_LOW, 0, 3 * 512 }, { 0, 1, AMP_FORM_LOW, AMP_FORM_WIDE, 1, 12 * 512 },
+        { 3, 4, AMP_FORM_WIDE, AMP_FORM_LOW, 1, 28 * 512 }, { 5, 6, AMP_FORM_LOW, AMP_FORM_HOST, 1, 8 * 512 },
+        { 6, 7, AMP_FORM_HOST, AMP_FORM_LOW, 1, 8 * 512 }, { 7, -1, AMP_FORM_LOW, AMP_FORM_HOST, 1, 10 * 512 } };
+    (void)state;
+    if (!runs_bf16()) skip();
+    amp_plan_report r = planned(known, NULL);
+    assert_int_equal(r.cast_count, sizeof expected / sizeof *expected);
+    for (int k = 0; k < r.cast_count; k++) {
+        const amp_plan_cast *a = &r.casts[k], *b = &expected[k];
+        if (a->producer != b->producer || a->reader != b->reader || a->from != b->from || a->to != b->to
+            || a->backward != b->backward || a->elements != b->elements)
+            fail_msg("cast %d: of %d for %d, form %d to %d, back %d, %zu elements", k, a->producer, a->reader, a->from, a->to,
+                     a->backward, a->elements);
+    }
+    amp_plan_report_free(&r);
+}
+
+static const amp_plan_advice *advice_of(const amp_plan_report *r, const char *kind, int layer)
+{
+    for (int k = 0; k < r->advice_count; k++)
+        if (!strcmp(r->advice[k].kind, kind) && r->advice[k].layer == layer) return &r->advice[k];
+    return NULL;
+}
+
+static void advice_names_what_could_be_changed(void **state)
+{
+    (void)state;
+    if (!runs_bf16()) skip();
+    amp_plan_report r = planned(known, NULL);
+    const amp_plan_advice *first = advice_of(&r, "misaligned", 0), *last = advice_of(&r, "misaligned", 7);
+    assert_non_null(first);
+    assert_non_null(strstr(first->text, "the nearest is filters=16"));
+    assert_non_null(last);
+    assert_non_null(strstr(last->text, "Layer 8 [cost] needs that many"));
+    assert_null(advice_of(&r, "misaligned", 1)); /* in fp32 it does not matter */
+    assert_non_null(advice_of(&r, "pinned", 1));
+    assert_non_null(advice_of(&r, "fp32", 6));
+    const amp_plan_advice *follows = advice_of(&r, "follows_fp32", 1);
+    assert_non_null(follows);
+    assert_non_null(strstr(follows->text, "2 layers behind it follow"));
+    amp_plan_report_free(&r);
+}
+
+static void in_fp32_nothing_is_half_and_the_reason_is_the_dtype(void **state)
+{
+    (void)state;
+    amp_plan_report r = planned(known, "fp32");
+    for (int i = 0; i < r.count; i++) assert_int_equal(r.rows[i].dtype, AMP_FP32);
+    assert_string_equal(r.rows[0].why, "dtype=fp32");
+    assert_true(r.half_operations == 0 && r.stored_operations == 0 && r.operations > 0);
+    assert_int_equal(r.amp.arena, r.fp32.arena);
+    assert_null(advice_of(&r, "misaligned", 0));
+    amp_plan_report_free(&r);
+}
+
+/* ---- every network of tests/cfg ---- */
+
+static char cfg_folder[1024];
+
+static int each_cfg(void (*visit)(const char *cfg))
+{
+    snprintf(cfg_folder, sizeof cfg_folder, "%s", __FILE__);
+    strcpy(strrchr(cfg_folder, '/') + 1, "cfg");
+    char before[1024];
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(cfg_folder), 0); /* where they look for their trees */
+    DIR *folder = opendir(".");
+    int count = 0;
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (!strstr(entry->d_name, ".cfg")) continue;
+        visit(entry->d_name);
+        count++;
+    }
+    closedir(folder);
+    assert_int_equal(chdir(before), 0);
+    return count;
+}
+
+static network *made(const char *cfg, const char *dtype)
+{
+    amp_host_wish_dtype(dtype);
+    network *net = amp_host_make_network(cfg, cfg, 1);
+    amp_host_wish_dtype(NULL);
+    return net;
+}
+
+static struct { int forward, backward, *now; amp_status (*real)(amp_backend *, const amp_tensor *, const amp_tensor *, int, amp_error *); } casts;
+
+static amp_status counted_cast(amp_backend *b, const amp_tensor *from, const amp_tensor *to, int accumulate, amp_error *error)
+{
+    *casts.now += from->dtype != to->dtype || from->layout != to->layout; /* batch norm's backward adds with one that changes neither */
+    return casts.real(b, from, to, accumulate, error);
+}
+
+static void casts_are_counted_in_a_step(const char *cfg)
+{
+    network *net = made(cfg, "bf16");
+    const amp_plan *plan;
+    amp_plan_cast list[64];
+    amp_error error = { 0 };
+    int back = 0;
+    assert_int_equal(amp_host_training_plan(net, &plan, &error), AMP_OK);
+    int count = amp_plan_casts(plan, list, 64);
+    assert_true(count <= 64);
+    for (int k = 0; k < count; k++) back += list[k].backward;
+
+    amp_backend *backend = amp_engine_backend(net->amp->engine);
+    casts.real = backend->cast;
+    backend->cast = counted_cast;
+    casts.forward = casts.backward = 0;
+    net->train = 1;
+    feed(net, 7);
+    casts.now = &casts.forward;
+    forward_network(net);
+    casts.now = &casts.backward;
+    backward_network(net);
+    if (count != casts.forward || back != casts.backward)
+        fail_msg("%s: %d casts and %d back; a step makes %d and %d", cfg, count, back, casts.forward, casts.backward);
+    release(net);
+}
+
+static void a_step_makes_the_casts_that_are_planned(void **state)
+{
+    (void)state;
+    assert_true(each_cfg(casts_are_counted_in_a_step) > 40);
+}
+
+static void all_of_the_arena_is_accounted_for(const char *cfg)
+{
+    network *net = made(cfg, "bf16");
+    const amp_plan *plan;
+    amp_error error = { 0 };
+    size_t asked = 0, told = 0;
+    assert_int_equal(amp_host_training_plan(net, &plan, &error), AMP_OK);
+    for (int k = 0; k < plan->arena.count; k++) asked += plan->arena.requests[k].bytes;
+    for (int i = -1; i < plan->count; i++) {
+        amp_plan_bytes b = amp_plan_bytes_of(plan, i);
+        told += b.output + b.copies + b.deltas + b.kept;
+    }
+    if (asked != told) fail_msg("%s: %zu bytes of %zu are accounted for", cfg, told, asked);
+    release(net);
+}
+
+static void bytes_of_layers_add_up_to_what_was_asked_for(void **state)
+{
+    (void)state;
+    each_cfg(all_of_the_arena_is_accounted_for);
+}
+
+/* Darknet's buffers that AMP keeps, in floats, after they were fitted for a step. */
+static void kept_buffers_are_those_told(const char *cfg)
+{
+    network *net = made(cfg, "bf16");
+    const amp_plan *plan;
+    amp_error error = { 0 };
+    assert_int_equal(amp_host_training_plan(net, &plan, &error), AMP_OK);
+    net->train = 1;
+    feed(net, 7);
+    forward_network(net);
+    for (int i = 0; i < net->n; i++) {
+        const amp_host_buffers *have = &net->amp->buffers[i];
+        if (!amp_host_is_native(&net->layers[i])) continue;
+        size_t told = amp_host_buffer_bytes(net, i, net->batch, plan), kept = (have->output_capacity + have->delta_capacity) * sizeof(float);
+        if (told != kept) fail_msg("%s: layer %d keeps %zu bytes, told are %zu", cfg, i, kept, told);
+    }
+    release(net);
+}
+
+static void darknets_buffers_are_those_that_stay(void **state)
+{
+    (void)state;
+    each_cfg(kept_buffers_are_those_told);
+}
+
+/* ---- memory at other batches ---- */
+
+static network *made_at(const char *cfg, int batch, const char *dtype)
+{
+    amp_cfg_change changes[] = { { "batch", batch }, { "subdivisions", 1 } };
+    char *copy;
+    amp_error error = { 0 };
+    assert_int_equal(amp_cfg_copy_temporary(cfg, changes, 2, &copy, &error), AMP_OK);
+    network *net = made(copy, dtype);
+    unlink(copy);
+    free(copy);
+    return net;
+}
+
+static void outline_is_the_plan_of_that_batch(const char *cfg)
+{
+    network *small = made_at(cfg, 2, "bf16"), *large = made_at(cfg, 6, "bf16");
+    const amp_plan *plan;
+    amp_host_footprint told;
+    amp_error error = { 0 };
+    size_t buffers = 0;
+    assert_int_equal(amp_host_footprint_of(small, large->batch, small->amp->config->dtype, &told, &error), AMP_OK);
+    assert_int_equal(amp_host_training_plan(large, &plan, &error), AMP_OK);
+    for (int i = 0; i < large->n; i++) buffers += amp_host_buffer_bytes(large, i, large->batch, plan);
+    if (told.arena != plan->arena.total || told.buffers != buffers)
+        fail_msg("%s: told %zu and %zu bytes, planned %zu and %zu", cfg, told.arena, told.buffers, plan->arena.total, buffers);
+    assert_int_equal(small->batch * 3, large->batch);
+    release(small);
+    release(large);
+}
+
+static void memory_at_another_batch_is_what_its_plan_takes(void **state)
+{
+    (void)state;
+    each_cfg(outline_is_the_plan_of_that_batch);
+}
+
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* What malloc has given out. */
+static size_t taken(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+/* Of stock's network: activations, deltas, images and labels, and what else it takes. */
+static size_t stock_network(const char *cfg, int batch, size_t *told)
+{
+    size_t before = taken();
+    network *net = made_at(cfg, batch, "off");
+    size_t bytes = taken() - before;
+    *told = ((size_t)net->inputs + (size_t)net->truths) * (size_t)net->batch * sizeof(float);
+    for (int i = 0; i < net->n; i++) {
+        *told += amp_host_stock_bytes(&net->layers[i], net->batch, 0);
+        /* make_activation_layer asks for pointers where it means floats; the second half is never touched */
+        if (net->layers[i].type == ACTIVE) *told += 2 * sizeof(float) * (size_t)net->batch * (size_t)net->layers[i].outputs;
+    }
+    release(net);
+    return bytes;
+}
+
+/* The difference between two batches: whatever does not grow with the batch falls out. malloc rounds each block up by less than
+ * 32 bytes, and no network here has 400 blocks that grow. */
+static void stock_takes_what_is_told(const char *cfg)
+{
+    size_t told_small, told_large;
+    size_t small = stock_network(cfg, 2, &told_small), large = stock_network(cfg, 8, &told_large);
+    size_t grown = large - small, told = told_large - told_small, slack = 32 * 400;
+    if (grown + slack < told || told + slack < grown) fail_msg("%s: stock takes %zu bytes more for 6 images more, told are %zu", cfg, grown, told);
+}
+
+static void stocks_bytes_are_what_it_takes(void **state)
+{
+    (void)state;
+    mallopt(M_MMAP_THRESHOLD, 1 << 30); /* or blocks are rounded up to pages */
+    each_cfg(stock_takes_what_is_told);
+}
+#else
+static void stocks_bytes_are_what_it_takes(void **state)
+{
+    (void)state;
+    skip(); /* this C library, or a sanitizer's, does not tell what it gave out */
+}
+#endif
+
+static void what_fits_is_the_largest_that_fits(void **state)
+{
+    (void)state;
+    amp_plan_report r = planned(known, "fp32");
+    amp_host_footprint at, above;
+    amp_error error = { 0 };
+    if (!r.free_bytes) skip();
+    assert_true(r.fits_amp > r.images && r.fits_amp <= r.most_images);
+    assert_int_equal(amp_host_footprint_of(r.net, r.fits_amp, r.dtype, &at, &error), AMP_OK);
+    assert_true(amp_host_footprint_sum(&at) + r.fixed_amp + amp_plan_loaded_bytes(&r, r.fits_amp) <= r.free_bytes);
+    if (r.fits_amp < r.most_images) {
+        assert_int_equal(amp_host_footprint_of(r.net, r.fits_amp + 1, r.dtype, &above, &error), AMP_OK);
+        assert_true(amp_host_footprint_sum(&above) + r.fixed_amp + amp_plan_loaded_bytes(&r, r.fits_amp + 1) > r.free_bytes);
+    }
+    amp_plan_report_free(&r);
+}
+
+/* ---- networks without weights ---- */
+
+static void a_network_that_is_looked_at_draws_nothing(void **state)
+{
+    (void)state;
+    char *name = written(known);
+    srand(11);
+    int untouched = rand();
+    srand(11);
+    network *net = amp_host_make_network(name, name, 0);
+    assert_int_equal(rand(), untouched);
+    assert_true(net->layers[0].weights[0] == 0);
+    release(net);
+    net = amp_host_make_network(name, name, 1); /* and the next one has weights again */
+    assert_true(net->layers[0].weights[0] != 0);
+    release(net);
+    unlink(name);
+    free(name);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_say_class_dtype_and_reason),
+        cmocka_unit_test(rows_say_channels_and_bytes),
+        cmocka_unit_test(casts_are_where_forms_meet),
+        cmocka_unit_test(advice_names_what_could_be_changed),
+        cmocka_unit_test(in_fp32_nothing_is_half_and_the_reason_is_the_dtype),
+        cmocka_unit_test(a_step_makes_the_casts_that_are_planned),
+        cmocka_unit_test(bytes_of_layers_add_up_to_what_was_asked_for),
+        cmocka_unit_test(darknets_buffers_are_those_that_stay),
+        cmocka_unit_test(memory_at_another_batch_is_what_its_plan_takes),
+        cmocka_unit_test(stocks_bytes_are_what_it_takes),
+        cmocka_unit_test(what_fits_is_the_largest_that_fits),
+        cmocka_unit_test(a_network_that_is_looked_at_draws_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
