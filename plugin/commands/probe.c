@@ -5,6 +5,7 @@
 #include "../amp/checkpoint.h"
 #include "../host/device.h"
 #include "../host/host.h"
+#include "../host/make_network.h"
 #include "../host/resume.h"
 #include "../tensor/half.h"
 #include "probe_advice.h"
@@ -111,13 +112,16 @@ static amp_status set_up(network *net, amp_error *error)
     return AMP_OK;
 }
 
-/* As train_detector makes it: with -seed the weights and batches are its own. */
+/* As train_detector loads it: with -seed the weights and batches are its own. The caller frees *out, whatever happens. */
 static amp_status load(const amp_probe_request *request, network **out, amp_error *error)
 {
     srand(darknet_amp_seed());
     srand((unsigned)rand());
+    const char *wished = amp_host_wished_dtype();
     amp_host_wish_dtype("fp32");
-    network *net = *out = load_network((char *)request->cfg, (char *)request->weights, 0);
+    network *net = *out = amp_host_make_network(request->cfg, request->cfg, 1);
+    amp_host_wish_dtype(wished);
+    if (request->weights) load_weights(net, (char *)request->weights);
     amp_host_use_device(net);
     only_look_at_weights(net);
     srand(darknet_amp_seed());
@@ -197,11 +201,11 @@ static amp_status probe(const amp_probe_request *request, amp_probe_result *r, a
 {
     network *net;
     amp_numerics *numerics = NULL;
-    AMP_TRY(load(request, &net, error));
+    amp_status status = load(request, &net, error);
     r->images = net->batch * net->subdivisions;
     r->width = net->w;
     r->height = net->h;
-    amp_status status = amp_numerics_create(net->n, &numerics, error);
+    if (status == AMP_OK) status = amp_numerics_create(net->n, &numerics, error);
     if (status == AMP_OK) status = observe(request, net, numerics, r, error);
     if (status == AMP_OK) status = keep_results(net, numerics, r, error);
     amp_numerics_free(numerics);

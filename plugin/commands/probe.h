@@ -15,6 +15,7 @@
 #include "json.h"
 
 #define AMP_PROBE_ITERATIONS 20
+#define AMP_PROBE_MOST_ITERATIONS 1000000
 #define AMP_PROBE_SHARE .01
 
 typedef struct amp_probe_request {
