@@ -55,7 +55,10 @@ static int low_consumer(const advisor *a, int value, int after)
 }
 
 /* Its delta is in fp16 somewhere. */
-static int delta_is_low(const advisor *a, int value) { return a->forms[value] == AMP_FORM_LOW || low_consumer(a, value, value) >= 0; }
+static int delta_is_low(const advisor *a, int value)
+{
+    return a->forms[value] == AMP_FORM_LOW || low_consumer(a, value, value) >= 0;
+}
 
 /* Sums before batch normalization lie within the layer; all else is read by others. */
 static int is_inner(reason why) { return why == SUMS_OVERFLOW || why == SUMS_VANISH; }
@@ -257,11 +260,11 @@ static amp_status advise_delta(const advisor *a, int i, const char *what)
     char share[48], at[32], small[200];
     amp_probe_scale_text(a->settled, at);
     if (over)
-        return say(a->r, "layer %d [%s]: %s of its deltas overflow fp16 at a loss scale of %s, which other layers need: %s", i, type,
-                   share_text(lost.overflow, lost.count, share), at, what);
+        return say(a->r, "layer %d [%s]: %s of its deltas overflow fp16 at a loss scale of %s, which other layers need: %s", i,
+                   type, share_text(lost.overflow, lost.count, share), at, what);
     too_small(lost, "deltas", small);
-    return say(a->r, "layer %d [%s]: %s at a loss scale of %s (rounding moves them by %.2g %%), beyond which other layers' overflow: %s", i,
-               type, small, at, 100 * lost.error, what);
+    return say(a->r, "layer %d [%s]: %s at a loss scale of %s (rounding moves them by %.2g %%), beyond which other layers' "
+               "overflow: %s", i, type, small, at, 100 * lost.error, what);
 }
 
 static amp_status advise_layer(const advisor *a, const char *cfg_pins, int i)
@@ -270,8 +273,8 @@ static amp_status advise_layer(const advisor *a, const char *cfg_pins, int i)
     reason why = a->reasons[i];
     if (why == FINE) return AMP_OK;
     if (why == NOT_FINITE)
-        return say(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower learning_rate, or check the labels",
-                   i, desc_of(a, i)->type);
+        return say(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower learning_rate, or check "
+                   "the labels", i, desc_of(a, i)->type);
     remedy(a, cfg_pins, i, what);
     return why == DELTA_OVERFLOWS || why == DELTA_VANISHES ? advise_delta(a, i, what) : advise_output(a, i, what);
 }

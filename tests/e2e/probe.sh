@@ -192,6 +192,11 @@ refuses 'check classes, and channels' tiny.data grey.cfg
 cp backup/trained_final.weights half.weights
 head -c 100 backup/trained_final.weights.amp > half.weights.amp
 refuses 'half.weights.amp: ' tiny.data moving.cfg half.weights
+cp backup/trained_final.weights.amp half.weights.amp
+cp rigged.weights half.weights # and that sidecar is of others
+probe others tiny.data moving.cfg half.weights -iters 1
+grep -q '^amp probe: half.weights.amp belongs to other weights: its loss scale is not taken$' others.err || fail "others: $(cat others.err)"
+is others "$(value others loss_scale_from)" cfg
 status=0
 timeout 300 "$DARKNET" amp probe tiny.data tiny.cfg -iters 1 -json there/x.json > bad.out 2> bad.err || status=$?
 [ $status = 1 ] && tail -1 bad.err | grep -q 'there/x.json' || fail "a folder that is not there: status $status: $(tail -1 bad.err)"
