@@ -288,6 +288,13 @@ static void a_gpu_has_less_room_where_weight_gradients_are_large(void **state)
     assert_int_equal(r->scales.most, 15);
     assert_int_equal(r->most_on_gpu, 4);
     amp_probe_free(r);
+
+    r = chain(); /* a sum of 4096 products is divided by 64 before it is fp16 */
+    put(&of(r, 0)->gradient, 3000, 5);
+    r->network.layers[0].output = (amp_shape){ .n = 4, .c = 8, .h = 32, .w = 32 };
+    advise(r, "", 1);
+    assert_int_equal(r->most_on_gpu, 10);
+    amp_probe_free(r);
 }
 
 /* ---- any network ---- */

@@ -1,5 +1,6 @@
 /* `darknet amp plan CFG`: which layers run in half and why, what memory they take, and what stands in the way. Nothing is
- * trained and nothing is read but the .cfg: the network is made with weights of 0, and the engine's own plan of it is printed. */
+ * trained and nothing is read but the .cfg: the network is made with weights of 0, and the engine's own plan of it is printed.
+ * With -probe some steps are trained as well, to see what the layers' numbers lose in half (probe.h). */
 #define _DEFAULT_SOURCE /* strdup */
 #include "command.h"
 
@@ -12,10 +13,13 @@
 #include "cfg_copy.h"
 #include "json.h"
 #include "plan_report.h"
+#include "probe.h"
 
 typedef struct plan_wishes {
     const char *cfg, *dtype, *json;
     long batch, subdivisions; /* 0: as in the .cfg */
+    const char *probe, *weights; /* the .data file to probe with, NULL for none */
+    long iterations;          /* of the probe; 0: the usual number */
 } plan_wishes;
 
 static double now(void)
@@ -33,8 +37,17 @@ static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_erro
         { .name = "-batch", .number = &w->batch, .least = 1, .most = 1 << 20 },
         { .name = "-subdivisions", .number = &w->subdivisions, .least = 1, .most = 1 << 20 },
         { .name = "-json", .text = &w->json },
+        { .name = "-probe", .text = &w->probe },
+        { .name = "-weights", .text = &w->weights },
+        { .name = "-iters", .number = &w->iterations, .least = 1, .most = AMP_PROBE_MOST_ITERATIONS },
         { 0 } };
-    return amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error);
+    AMP_TRY(amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error));
+    if (!w->probe && (w->weights || w->iterations))
+        return amp_fail(error, AMP_BAD_CONFIG, "%s goes with -probe DATA, which trains some steps", w->weights ? "-weights" : "-iters");
+    if (w->probe && (w->batch || w->subdivisions))
+        return amp_fail(error, AMP_BAD_CONFIG, "-probe trains with the batch of the .cfg: leave out -batch and -subdivisions, or "
+                        "change the .cfg");
+    return AMP_OK;
 }
 
 /* Darknet takes batch / subdivisions for a pass, and crashes on 0. */
@@ -82,12 +95,19 @@ static amp_status gather(const plan_wishes *w, amp_plan_report *report, amp_erro
     return status;
 }
 
-static amp_status write_json(const amp_plan_report *report, const char *name, amp_error *error)
+static amp_status probe(const plan_wishes *w, amp_probe_result **result, amp_error *error)
+{
+    amp_probe_request request = { .data = w->probe, .cfg = w->cfg, .weights = w->weights, .share = AMP_PROBE_SHARE,
+                                  .iterations = w->iterations ? w->iterations : AMP_PROBE_ITERATIONS };
+    return w->probe ? amp_probe_run(&request, result, error) : AMP_OK;
+}
+
+static amp_status write_json(const amp_plan_report *report, const amp_probe_result *probed, const char *name, amp_error *error)
 {
     struct amp_output *output;
     FILE *stream;
     AMP_TRY(amp_output_begin(name, &output, &stream, error));
-    amp_plan_write_json(report, stream);
+    amp_plan_write_json(report, probed, stream);
     return amp_output_end(output, error);
 }
 
@@ -95,11 +115,17 @@ amp_status amp_command_plan(int argc, char **argv, amp_error *error)
 {
     plan_wishes wishes = { 0 };
     amp_plan_report report;
+    amp_probe_result *probed = NULL;
     AMP_TRY(read_arguments(argc, argv, &wishes, error));
     amp_status status = gather(&wishes, &report, error);
     int only_json = wishes.json && wishes.json[0] == '-' && !wishes.json[1];
-    if (status == AMP_OK && wishes.json) status = write_json(&report, wishes.json, error);
-    if (status == AMP_OK && !only_json) amp_plan_print_table(&report, stdout);
+    if (status == AMP_OK) status = probe(&wishes, &probed, error);
+    if (status == AMP_OK && wishes.json) status = write_json(&report, probed, wishes.json, error);
+    if (status == AMP_OK && !only_json) {
+        amp_plan_print_table(&report, stdout);
+        if (probed) putchar('\n'), amp_probe_print(probed, stdout);
+    }
+    amp_probe_free(probed);
     amp_plan_report_free(&report);
     return status;
 }

@@ -1,5 +1,6 @@
 /* The plan as JSON: every fact of the table, in bytes, elements and operations. */
 #include "plan_report.h"
+#include "probe.h"
 
 #include "json.h"
 
@@ -195,7 +196,7 @@ static void write_advice(amp_json *json, const amp_plan_report *r)
     amp_json_close(json);
 }
 
-void amp_plan_write_json(const amp_plan_report *r, FILE *stream)
+void amp_plan_write_json(const amp_plan_report *r, const amp_probe_result *probe, FILE *stream)
 {
     amp_json json = amp_json_begin(stream);
     amp_json_object(&json, NULL);
@@ -213,5 +214,6 @@ void amp_plan_write_json(const amp_plan_report *r, FILE *stream)
     write_memory(&json, r);
     write_advice(&json, r);
     amp_json_number(&json, "seconds", r->seconds);
+    if (probe) amp_probe_json(probe, &json, "probe");
     amp_json_close(&json);
 }

@@ -7,6 +7,8 @@
 #include "../amp/plan_facts.h"
 #include "../host/footprint.h"
 
+struct amp_probe_result;
+
 typedef struct amp_plan_row {
     const char *type, *class_name;
     amp_shape output;
@@ -74,7 +76,8 @@ amp_status amp_plan_advise(amp_plan_report *report, amp_error *);
 void amp_plan_report_free(amp_plan_report *report);
 
 void amp_plan_print_table(const amp_plan_report *report, FILE *stream);
-void amp_plan_write_json(const amp_plan_report *report, FILE *stream);
+/* probe: of the same .cfg (probe.h), or NULL. */
+void amp_plan_write_json(const amp_plan_report *report, const struct amp_probe_result *probe, FILE *stream);
 
 /* What the loading of images holds in RAM, where that is the memory that counts: the batch that trains and the next. */
 size_t amp_plan_loaded_bytes(const amp_plan_report *report, int images);

@@ -5,8 +5,9 @@
 #include "../amp/checkpoint.h"
 #include "../host/device.h"
 #include "../host/host.h"
+#include "../host/make_network.h"
 #include "../host/resume.h"
-#include "../tensor/half.h"
+#include "../tensor/checksum.h"
 #include "probe_advice.h"
 #include "probe_data.h"
 
@@ -49,7 +50,8 @@ static amp_status cfg_has_scale(const char *cfg, int *has, amp_error *error)
     AMP_TRY(cfg_reader_open(cfg, &reader, error));
     amp_status status = cfg_reader_next(reader, &item, error);
     while (status == AMP_OK && item.kind != CFG_END) {
-        if (item.kind == CFG_SECTION) ours = !strcmp(item.text, "[net]") || !strcmp(item.text, "[network]") || !strcmp(item.text, "[amp]");
+        if (item.kind == CFG_SECTION)
+            ours = !strcmp(item.text, "[net]") || !strcmp(item.text, "[network]") || !strcmp(item.text, "[amp]");
         if (item.kind == CFG_OPTION && ours) *has |= !strcmp(item.text, "loss_scale") || !strcmp(item.text, "init_scale");
         status = cfg_reader_next(reader, &item, error);
     }
@@ -75,27 +77,36 @@ static amp_status take_cfg_scale(amp_probe_result *r, amp_error *error)
     return AMP_OK;
 }
 
-/* The scale that the weights were trained with last: a dynamic one, since a static one is the .cfg's. */
-static amp_status take_sidecar_scale(amp_probe_result *r, amp_error *error)
+static amp_status take_scale_of(const char *sidecar, amp_probe_result *r, amp_error *error)
 {
-    amp_checkpoint *checkpoint = NULL;
-    char *sidecar = r->weights && r->scale_moves ? amp_sidecar_name(r->weights) : NULL;
-    amp_status status = AMP_OK;
-    if (sidecar && amp_file_exists(sidecar)) status = amp_checkpoint_read(sidecar, &checkpoint, error);
-    free(sidecar);
-    if (status != AMP_OK || !checkpoint) return status;
+    amp_checkpoint *checkpoint;
+    uint64_t weights;
+    AMP_TRY(amp_checkpoint_read(sidecar, &checkpoint, error));
+    amp_status status = amp_file_checksum(r->weights, &weights, error);
     const amp_scaler *scaler = amp_checkpoint_scaler(checkpoint);
-    if (scaler->enabled && scaler->dynamic) {
+    int theirs = status == AMP_OK && weights == amp_checkpoint_weights(checkpoint);
+    if (status == AMP_OK && !theirs) fprintf(stderr, "amp probe: %s belongs to other weights: its loss scale is not taken\n", sidecar);
+    if (theirs && scaler->enabled && scaler->dynamic) {
         r->scale = scaler->scale;
         r->scale_source = AMP_SCALE_OF_SIDECAR;
     }
     amp_checkpoint_free(checkpoint);
-    return AMP_OK;
+    return status;
+}
+
+/* The scale that the weights were trained with last: a dynamic one, since a static one is the .cfg's. */
+static amp_status take_sidecar_scale(amp_probe_result *r, amp_error *error)
+{
+    if (!r->weights || !r->scale_moves) return AMP_OK;
+    char *sidecar = amp_sidecar_name(r->weights);
+    amp_status status = amp_file_exists(sidecar) ? take_scale_of(sidecar, r, error) : AMP_OK;
+    free(sidecar);
+    return status;
 }
 
 /* ---- the network ---- */
 
-/* Nothing of the weights' sidecar is taken over but what the probe reads of it: files stay as they are, and the engine's scale 1. */
+/* Nothing of the weights' sidecar is taken over but what the probe reads of it: files stay as they are. */
 static void only_look_at_weights(network *net) { net->amp->resume->pending = 0; }
 
 static amp_status set_up(network *net, amp_error *error)
@@ -111,13 +122,16 @@ static amp_status set_up(network *net, amp_error *error)
     return AMP_OK;
 }
 
-/* As train_detector makes it: with -seed the weights and batches are its own. */
+/* As train_detector loads it: with -seed the weights and batches are its own. The caller frees *out, whatever happens. */
 static amp_status load(const amp_probe_request *request, network **out, amp_error *error)
 {
     srand(darknet_amp_seed());
     srand((unsigned)rand());
+    const char *wished = amp_host_wished_dtype();
     amp_host_wish_dtype("fp32");
-    network *net = *out = load_network((char *)request->cfg, (char *)request->weights, 0);
+    network *net = *out = amp_host_make_network(request->cfg, request->cfg, 1);
+    amp_host_wish_dtype(wished);
+    if (request->weights) load_weights(net, (char *)request->weights);
     amp_host_use_device(net);
     only_look_at_weights(net);
     srand(darknet_amp_seed());
@@ -168,7 +182,8 @@ static amp_status train(network *net, amp_batches *batches, amp_numerics *numeri
     return AMP_OK;
 }
 
-static amp_status observe(const amp_probe_request *request, network *net, amp_numerics *numerics, amp_probe_result *r, amp_error *error)
+static amp_status observe(const amp_probe_request *request, network *net, amp_numerics *numerics, amp_probe_result *r,
+                          amp_error *error)
 {
     amp_batches *batches;
     amp_observer observer = amp_numerics_observer(numerics);
@@ -197,11 +212,11 @@ static amp_status probe(const amp_probe_request *request, amp_probe_result *r, a
 {
     network *net;
     amp_numerics *numerics = NULL;
-    AMP_TRY(load(request, &net, error));
+    amp_status status = load(request, &net, error);
     r->images = net->batch * net->subdivisions;
     r->width = net->w;
     r->height = net->h;
-    amp_status status = amp_numerics_create(net->n, &numerics, error);
+    if (status == AMP_OK) status = amp_numerics_create(net->n, &numerics, error);
     if (status == AMP_OK) status = observe(request, net, numerics, r, error);
     if (status == AMP_OK) status = keep_results(net, numerics, r, error);
     amp_numerics_free(numerics);

@@ -15,6 +15,7 @@
 #include "json.h"
 
 #define AMP_PROBE_ITERATIONS 20
+#define AMP_PROBE_MOST_ITERATIONS 1000000
 #define AMP_PROBE_SHARE .01
 
 typedef struct amp_probe_request {
@@ -54,7 +55,7 @@ typedef struct amp_probe_result {
     amp_probe_scale_source scale_source;
     float bf16_scale;          /* 1 unless the .cfg has another for bf16 */
     amp_probe_scales scales;   /* of all layers that compute in fp16; empty (least > most) if no scale suits all of them */
-    int most_on_gpu;           /* scales.most where weight gradients of convolutions are written in fp16 as well */
+    int most_on_gpu;           /* scales.most on a GPU, where weight gradients of convolutions are written in fp16 as well */
 
     char **advice;             /* one sentence per layer that loses too much, or that nothing needs to be done */
     int advice_count, pin_count;

@@ -3,6 +3,7 @@
 #include "probe_advice.h"
 
 #include "../amp/autocast.h"
+#include "../backend/half_gradients.h"
 
 #include <limits.h>
 #include <math.h>
@@ -54,7 +55,10 @@ static int low_consumer(const advisor *a, int value, int after)
 }
 
 /* Its delta is in fp16 somewhere. */
-static int delta_is_low(const advisor *a, int value) { return a->forms[value] == AMP_FORM_LOW || low_consumer(a, value, value) >= 0; }
+static int delta_is_low(const advisor *a, int value)
+{
+    return a->forms[value] == AMP_FORM_LOW || low_consumer(a, value, value) >= 0;
+}
 
 /* Sums before batch normalization lie within the layer; all else is read by others. */
 static int is_inner(reason why) { return why == SUMS_OVERFLOW || why == SUMS_VANISH; }
@@ -180,9 +184,10 @@ static const char *share_text(double share, unsigned long long count, char text[
     return text;
 }
 
-static const char *scale_text(int exponent, char text[32])
+const char *amp_probe_scale_text(int exponent, char text[32])
 {
     if (exponent >= 0 && exponent < 24) snprintf(text, 32, "%ld", 1L << exponent);
+    else if (exponent < 0 && exponent > -4) snprintf(text, 32, "%g", ldexp(1, exponent));
     else snprintf(text, 32, "2^%d", exponent);
     return text;
 }
@@ -253,13 +258,13 @@ static amp_status advise_delta(const advisor *a, int i, const char *what)
     const char *type = desc_of(a, i)->type;
     amp_lost lost = worst_of_deltas(numerics_of(a, i), over, (float)ldexp(1, a->settled));
     char share[48], at[32], small[200];
-    scale_text(a->settled, at);
+    amp_probe_scale_text(a->settled, at);
     if (over)
-        return say(a->r, "layer %d [%s]: %s of its deltas overflow fp16 at a loss scale of %s, which other layers need: %s", i, type,
-                   share_text(lost.overflow, lost.count, share), at, what);
+        return say(a->r, "layer %d [%s]: %s of its deltas overflow fp16 at a loss scale of %s, which other layers need: %s", i,
+                   type, share_text(lost.overflow, lost.count, share), at, what);
     too_small(lost, "deltas", small);
-    return say(a->r, "layer %d [%s]: %s at a loss scale of %s (rounding moves them by %.2g %%), beyond which other layers' overflow: %s", i,
-               type, small, at, 100 * lost.error, what);
+    return say(a->r, "layer %d [%s]: %s at a loss scale of %s (rounding moves them by %.2g %%), beyond which other layers' "
+               "overflow: %s", i, type, small, at, 100 * lost.error, what);
 }
 
 static amp_status advise_layer(const advisor *a, const char *cfg_pins, int i)
@@ -268,8 +273,8 @@ static amp_status advise_layer(const advisor *a, const char *cfg_pins, int i)
     reason why = a->reasons[i];
     if (why == FINE) return AMP_OK;
     if (why == NOT_FINITE)
-        return say(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower learning_rate, or check the labels",
-                   i, desc_of(a, i)->type);
+        return say(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower learning_rate, or check "
+                   "the labels", i, desc_of(a, i)->type);
     remedy(a, cfg_pins, i, what);
     return why == DELTA_OVERFLOWS || why == DELTA_VANISHES ? advise_delta(a, i, what) : advise_output(a, i, what);
 }
@@ -279,8 +284,8 @@ static const char *range_text(amp_probe_scales s, char text[80])
 {
     char low[32], high[32];
     int least = larger(s.least, LEAST_SCALE), most = smaller(s.most, MOST_SCALE);
-    if (least >= most) snprintf(text, 80, "=%s", scale_text(most, high));
-    else snprintf(text, 80, " from %s to %s", scale_text(least, low), scale_text(most, high));
+    if (least >= most) snprintf(text, 80, "=%s", amp_probe_scale_text(most, high));
+    else snprintf(text, 80, " from %s to %s", amp_probe_scale_text(least, low), amp_probe_scale_text(most, high));
     return text;
 }
 
@@ -315,6 +320,18 @@ static amp_status conclude(advisor *a)
 
 /* ---- */
 
+int amp_probe_gradient_shift(const amp_probe_result *r, int i)
+{
+    const amp_layer_desc *d = &r->network.layers[i];
+    return d->kind == AMP_LAYER_CONVOLUTIONAL ? -amp_half_gradient_downscale((double)d->output.n * d->output.h * d->output.w) : 0;
+}
+
+static int most_for_gradient(const amp_probe_result *r, int i)
+{
+    int most = amp_numerics_most_scale(&r->layers[i].numerics.gradient, AMP_FP16);
+    return most == INT_MAX ? most : most - amp_probe_gradient_shift(r, i);
+}
+
 static amp_status advise(advisor *a, const char *cfg_pins)
 {
     amp_probe_result *r = a->r;
@@ -336,7 +353,7 @@ static amp_status advise(advisor *a, const char *cfg_pins)
     r->most_on_gpu = left.most;
     for (int i = 0; i < a->count; i++)
         if (desc_of(a, i)->kind == AMP_LAYER_CONVOLUTIONAL && a->forms[i] == AMP_FORM_LOW)
-            r->most_on_gpu = smaller(r->most_on_gpu, amp_numerics_most_scale(&numerics_of(a, i)->gradient, AMP_FP16));
+            r->most_on_gpu = smaller(r->most_on_gpu, most_for_gradient(r, i));
     int suits_all = r->scales.least <= r->scales.most;
     r->scales = left;
     if (r->scale_source == AMP_SCALE_HIGHEST) r->scale = left.most == INT_MAX ? 1 : (float)ldexp(1, smaller(left.most, MOST_SCALE));

@@ -7,4 +7,10 @@
 /* network, the layers' numerics, share and, unless it is AMP_SCALE_HIGHEST, scale are known; fills in the rest. */
 amp_status amp_probe_advise(amp_probe_result *, amp_error *);
 
+/* What a GPU multiplies layer i's weight gradient with before it is fp16, as an exponent: 0 or less. */
+int amp_probe_gradient_shift(const amp_probe_result *, int i);
+
+/* 2^exponent for a reader: "2048", "0.25", "2^40". */
+const char *amp_probe_scale_text(int exponent, char text[32]);
+
 #endif

@@ -22,7 +22,7 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
         { .name = "DATA", .text = &request.data },
         { .name = "CFG", .text = &request.cfg },
         { .name = "WEIGHTS", .text = &request.weights, .optional = 1 },
-        { .name = "-iters", .number = &request.iterations, .least = 1, .most = 1000000 },
+        { .name = "-iters", .number = &request.iterations, .least = 1, .most = AMP_PROBE_MOST_ITERATIONS },
         { .name = "-share", .real = &percent, .least = .1, .most = 100 },
         { .name = "-json", .text = &json },
         { 0 } };
@@ -31,8 +31,9 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
     amp_probe_result *result;
     AMP_TRY(amp_probe_run(&request, &result, error));
     amp_status status = AMP_OK;
+    int only_json = json && json[0] == '-' && !json[1];
     if (json) status = write_json(result, json, error);
-    else amp_probe_print(result, stdout);
+    if (status == AMP_OK && !only_json) amp_probe_print(result, stdout);
     amp_probe_free(result);
     return status;
 }

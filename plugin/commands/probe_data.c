@@ -53,7 +53,8 @@ static amp_status read_keys(const char *data_file, data_keys *keys, amp_error *e
     return status;
 }
 
-static amp_status read_list(const char *data_file, const data_keys *keys, int key, const char *what, amp_lines *lines, amp_error *error)
+static amp_status read_list(const char *data_file, const data_keys *keys, int key, const char *what, amp_lines *lines,
+                            amp_error *error)
 {
     const char *file = keys->value[key];
     if (!file || !*file)
@@ -101,7 +102,8 @@ static amp_status prepare_classifier(amp_batches *b, const data_keys *keys, netw
     if (tags) return AMP_OK;
     AMP_TRY(read_list(b->data_file, keys, LABELS, "the list of labels", &b->labels, error));
     if (b->labels.count < (size_t)classes)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but its list of labels has %zu", b->data_file, classes, b->labels.count);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but its list of labels has %zu", b->data_file, classes,
+                        b->labels.count);
     b->args.labels = b->labels.line;
     return AMP_OK;
 }
@@ -114,8 +116,8 @@ static amp_status prepare(amp_batches *b, const data_keys *keys, network *net, a
     case YOLO: case REGION: prepare_detector(&b->args, net, last); break;
     case SOFTMAX: case COST: case LOGXENT: AMP_TRY(prepare_classifier(b, keys, net, error)); break;
     default:
-        return amp_fail(error, AMP_UNSUPPORTED, "a network must end in yolo or region (a detector), or in softmax, logistic or cost "
-                        "(a classifier): batches for others cannot be loaded");
+        return amp_fail(error, AMP_UNSUPPORTED, "a network must end in yolo or region (a detector), or in softmax, logistic or "
+                        "cost (a classifier): batches for others cannot be loaded");
     }
     b->args.paths = b->paths.line;
     b->args.m = (int)b->paths.count;
@@ -159,8 +161,8 @@ amp_status amp_batches_next(amp_batches *b, int last, data *out, amp_error *erro
     if (out->X.cols != b->inputs || out->y.cols != b->truths) {
         int inputs = out->X.cols, truths = out->y.cols;
         free_data(*out);
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: its images and labels have %d and %d numbers, but the network takes %d and %d: "
-                        "check classes, and channels in the .cfg", b->data_file, inputs, truths, b->inputs, b->truths);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: its images and labels have %d and %d numbers, but the network takes %d and "
+                        "%d: check classes, and channels in the .cfg", b->data_file, inputs, truths, b->inputs, b->truths);
     }
     if (!last) start(b);
     return AMP_OK;

@@ -1,5 +1,5 @@
-/* The probe's result for machines. */
-#include "probe.h"
+/* The probe's result for machines. What weight gradients lose is what a GPU loses of them; the CPU loses nothing. */
+#include "probe_advice.h"
 
 #include <limits.h>
 #include <math.h>
@@ -73,7 +73,7 @@ static void write_layer(const amp_probe_result *r, int i, amp_json *json)
     write_numbers("sums", &n->inner_output, 1, 1, json);
     write_numbers("deltas", &n->delta, r->scale, r->bf16_scale, json);
     write_numbers("inner_deltas", &n->inner_delta, r->scale, r->bf16_scale, json);
-    write_numbers("weight_gradients", &n->gradient, r->scale, r->bf16_scale, json);
+    write_numbers("weight_gradients", &n->gradient, ldexpf(r->scale, amp_probe_gradient_shift(r, i)), r->bf16_scale, json);
     amp_json_close(json);
 }
 

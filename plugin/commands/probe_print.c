@@ -1,5 +1,5 @@
 /* The probe's result for people: a row per layer, with a histogram over fp16's ranges. */
-#include "probe.h"
+#include "probe_advice.h"
 
 #include <limits.h>
 #include <math.h>
@@ -26,9 +26,9 @@ static int column_of(int exponent)
 
 static char level_of(unsigned long long numbers, unsigned long long count)
 {
-    int level = 0;
+    int level = 0, most = (int)(sizeof level_shares / sizeof *level_shares) - 1;
     if (!numbers) return ' ';
-    while (level + 1 < (int)(sizeof level_shares / sizeof *level_shares) && (double)numbers >= level_shares[level + 1] * (double)count) level++;
+    while (level < most && (double)numbers >= level_shares[level + 1] * (double)count) level++;
     return LEVELS[level + 1];
 }
 
@@ -51,18 +51,11 @@ static void print_share(double share, FILE *stream)
     else fprintf(stream, "%7.2f%%", 100 * share);
 }
 
-static const char *scale_text(int exponent, char text[32])
-{
-    if (exponent >= -3 && exponent < 24) snprintf(text, 32, "%g", ldexp(1, exponent));
-    else snprintf(text, 32, "2^%d", exponent);
-    return text;
-}
-
 static void print_scales(amp_probe_scales s, FILE *stream)
 {
     char least[32], most[32];
     if (s.least > s.most) fprintf(stream, "   none");
-    else fprintf(stream, "   %s to %s", scale_text(s.least, least), scale_text(s.most, most));
+    else fprintf(stream, "   %s to %s", amp_probe_scale_text(s.least, least), amp_probe_scale_text(s.most, most));
 }
 
 typedef enum table { OUTPUTS, DELTAS, GRADIENTS } table;
@@ -71,7 +64,8 @@ typedef struct row { int layer; const char *name; const amp_exponents *numbers; 
 
 static void print_row(const row *r, FILE *stream)
 {
-    amp_lost fp16 = amp_numerics_lost(r->numbers, AMP_FP16, r->fp16_scale), bf16 = amp_numerics_lost(r->numbers, AMP_BF16, r->bf16_scale);
+    amp_lost fp16 = amp_numerics_lost(r->numbers, AMP_FP16, r->fp16_scale);
+    amp_lost bf16 = amp_numerics_lost(r->numbers, AMP_BF16, r->bf16_scale);
     fprintf(stream, "%3d %-15.15s ", r->layer, r->name);
     print_histogram(r->numbers, ilogbf(r->fp16_scale), stream);
     if (r->numbers->not_finite) fprintf(stream, " %llu inf or NaN in fp32", r->numbers->not_finite);
@@ -96,7 +90,9 @@ static row row_of(const amp_probe_result *r, int i, table which)
     if (which == OUTPUTS) return made;
     made.fp16_scale = r->scale;
     made.bf16_scale = r->bf16_scale;
-    if (which == GRADIENTS) made.in_fp32 = !layer->low || r->network.layers[i].kind != AMP_LAYER_CONVOLUTIONAL;
+    if (which != GRADIENTS) return made;
+    made.in_fp32 = !layer->low || r->network.layers[i].kind != AMP_LAYER_CONVOLUTIONAL;
+    made.fp16_scale = ldexpf(r->scale, amp_probe_gradient_shift(r, i));
     return made;
 }
 
@@ -108,7 +104,8 @@ static void print_inner(const amp_probe_result *r, const row *outer, table which
     if (which == GRADIENTS || outer->in_fp32) return;
     inner.numbers = which == OUTPUTS ? &n->inner_output : &n->inner_delta;
     inner.name = which == OUTPUTS ? "  its sums" : "  within it";
-    amp_lost lost = amp_numerics_lost(inner.numbers, AMP_FP16, inner.fp16_scale), seen = amp_numerics_lost(outer->numbers, AMP_FP16, inner.fp16_scale);
+    amp_lost lost = amp_numerics_lost(inner.numbers, AMP_FP16, inner.fp16_scale);
+    amp_lost seen = amp_numerics_lost(outer->numbers, AMP_FP16, inner.fp16_scale);
     int worse = lost.overflow > seen.overflow || (lost.error > seen.error && lost.error > r->share);
     if (!worse) return;
     print_row(&inner, stream);
@@ -117,8 +114,9 @@ static void print_inner(const amp_probe_result *r, const row *outer, table which
 
 static void print_table(const amp_probe_result *r, table which, FILE *stream)
 {
-    fprintf(stream, "\n%64s%s\nlayer               |  to 0|subnor|     normal    |inf|     inf    to 0 subnorm rounded     inf    to 0 rounded%s\n",
-            "fp16", "                            bf16", which == DELTAS ? "   loss scales for fp16" : "");
+    fprintf(stream, "\n%64s%32s\n", "fp16", "bf16");
+    fprintf(stream, "layer               |  to 0|subnor|     normal    |inf|     inf    to 0 subnorm rounded     inf    to 0 rounded%s\n",
+            which == DELTAS ? "   loss scales for fp16" : "");
     for (int i = 0; i < r->network.count; i++) {
         row made = row_of(r, i, which);
         if (!amp_exponents_count(made.numbers) && !made.numbers->not_finite) continue;
@@ -145,28 +143,32 @@ static void print_summary(const amp_probe_result *r, FILE *stream)
     int unbounded = r->scales.most == INT_MAX;
     putc('\n', stream);
     if (!unbounded && r->scales.least <= r->scales.most)
-        fprintf(stream, "Loss scales at which no delta overflows fp16, and rounding moves each layer's deltas by %g %% of their sum at most%s: %s to %s\n",
-                100 * r->share,
-                r->pin_count ? ", with the pins below" : "", scale_text(r->scales.least, least), scale_text(r->scales.most, most));
+        fprintf(stream, "Loss scales at which no delta overflows fp16, and rounding moves each layer's deltas by %g %% of their sum at "
+                "most%s: %s to %s\n", 100 * r->share, r->pin_count ? ", with the pins below" : "",
+                amp_probe_scale_text(r->scales.least, least), amp_probe_scale_text(r->scales.most, most));
     if (!unbounded && r->most_on_gpu < r->scales.most)
-        fprintf(stream, "On a GPU the highest is %s: weight gradients of convolutions pass through fp16 there\n", scale_text(r->most_on_gpu, most));
+        fprintf(stream, "On a GPU the highest is %s: weight gradients of convolutions pass through fp16 there\n",
+                amp_probe_scale_text(r->most_on_gpu, most));
     for (int i = 0; i < r->advice_count; i++) fprintf(stream, "%s\n", r->advice[i]);
 }
 
 void amp_probe_print(const amp_probe_result *r, FILE *stream)
 {
     char source[300];
-    fprintf(stream, "%s on %s, from %s: %ld steps of %d images at %dx%d in fp32, loss %g at first and %g at last, %.1f seconds\n", r->cfg, r->data,
-            r->weights ? r->weights : "random weights", r->iterations, r->images, r->width, r->height, (double)r->first_loss,
+    int exponent;
+    fprintf(stream, "%s on %s, from %s: %ld steps of %d images at %dx%d in fp32, loss %g at first and %g at last, %.1f seconds\n",
+            r->cfg, r->data, r->weights ? r->weights : "random weights", r->iterations, r->images, r->width, r->height, (double)r->first_loss,
             (double)r->last_loss, r->seconds);
-    fprintf(stream, "Loss scale %g: %s. bf16: %g.\n", (double)r->scale, source_text(r, source), (double)r->bf16_scale);
-    fprintf(stream, "Histograms: by size, two powers of two a character; share of a layer's numbers: . any  : 0.1 %%  - 0.5 %%  = 1 %%  + 3 %%"
-            "  * 10 %%  # 20 %%  @ 40 %%\n\nOutputs");
+    fprintf(stream, "Loss scale for fp16: %g%s, %s; for bf16: %g\n", (double)r->scale, frexpf(r->scale, &exponent) == .5f ? ""
+            : " (looked at as the power of two below)", source_text(r, source), (double)r->bf16_scale);
+    fprintf(stream, "Histograms by size, two powers of two a character, as shares of a layer's numbers: . any  : 0.1 %%  - 0.5 %%  "
+            "= 1 %%  + 3 %%  * 10 %%  # 20 %%  @ 40 %%\n"
+            "rounded: how far rounding moves the numbers, as a share of their sum\n\nOutputs");
     print_table(r, OUTPUTS, stream);
     fprintf(stream, "\nDeltas, times the loss scale");
     print_table(r, DELTAS, stream);
-    fprintf(stream, "\nWeight gradients of a subdivision, times the loss scale. They are kept in fp32, and on the CPU nothing of them is lost; on a GPU "
-            "cuDNN writes\nthose of convolutions in fp16 or bf16 first, and loses there");
+    fprintf(stream, "\nWeight gradients of a subdivision, times the loss scale. They are kept in fp32, and on the CPU nothing of them is lost."
+            "\nOn a GPU cuDNN writes those of convolutions in fp16 (divided by the root of how many products a sum has) or bf16 first:");
     print_table(r, GRADIENTS, stream);
     print_summary(r, stream);
 }

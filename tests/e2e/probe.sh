@@ -24,7 +24,7 @@ probe() { # probe <name> <arguments...>: <name>.json
     local name=$1
     shift
     timeout 300 "$DARKNET" amp probe "$@" -seed 3 -json $name.json > $name.out 2> $name.err || fail "$*: status $?: $(tail -1 $name.err)"
-    [ ! -s $name.out ] || fail "$name: stdout is not empty though -json has a file: $(head -3 $name.out)"
+    grep -q '^Deltas' $name.out || fail "$name: no table: $(head -3 $name.out)"
 }
 
 # ---- rigged: 0's deltas are 8 * 2e-10 of 1's, and 2's outputs are 8 * 48000 ----
@@ -122,11 +122,21 @@ awk -v at="$(settled twenty.err)" -v least="$(value healthy loss_scales.least)" 
     'BEGIN { exit !(at >= least && (at <= 2 * most || at == 65536 && most > at)) }' ||
     fail "fp16 settled at $(settled twenty.err), the probe says $(value healthy loss_scales.least) to $(value healthy loss_scales.most)"
 
+# amp plan -probe is the plan and the probe.
+timeout 300 "$DARKNET" amp plan tiny.cfg -probe tiny.data -seed 3 -json plan.json > plan.out 2> plan.err || fail "plan -probe: $(tail -1 plan.err)"
+timeout 300 "$DARKNET" amp plan tiny.cfg > plan_alone.out 2> plan.err || fail "plan: $(tail -1 plan.err)"
+sed '/^tiny.cfg on tiny.data/,$d; /free\|^Made in/d' plan.out | sed '$d' > plan.same # free memory and seconds are of the moment
+sed '/free\|^Made in/d' plan_alone.out | cmp - plan.same || fail "plan -probe prints another plan: $(cat plan.out)"
+is plan "$(value plan probe.loss_scales.most) $(flat plan.json | grep -c '^.probe.layers\[[0-9]*\].outputs.largest ')" "$(value healthy loss_scales.most) $(flat healthy.json | grep -c '^.layers\[[0-9]*\].outputs.largest ')"
+grep -q '^nothing needs to be pinned: ' plan.out || fail "plan -probe: $(tail -2 plan.out)"
+
 # One seed, one result; the text has a row for each layer, and nothing of what Darknet prints while it trains.
 probe again tiny.data tiny.cfg
 for name in healthy again; do sed '/"seconds"/d' $name.json > $name.same; done
 cmp healthy.same again.same || fail 'two probes with one seed differ'
 timeout 300 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 > text.out 2> text.err || fail "text: $(tail -1 text.err)"
+sed 1d healthy.out > a; sed 1d text.out | cmp - a || fail 'the text is another without -json'
+timeout 300 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 -json - 2> text.err | sed '/"seconds"/d' | cmp - healthy.same || fail "-json -: not the JSON alone"
 layers=$(grep -c '^\[' tiny.cfg)
 [ "$(sed -n '/^Outputs/,/^Deltas/p' text.out | grep -c '^ *[0-9]* [a-z]* *|')" = $((layers - 1)) ] || fail "text: rows of outputs: $(cat text.out)"
 grep -q '^nothing needs to be pinned: ' text.out || fail "text: $(tail -2 text.out)"
@@ -151,6 +161,13 @@ refuses() { # refuses <text> <arguments...>
     tail -1 bad.err | grep -qF -- "$text" || fail "$*: no '$text' in: $(tail -2 bad.err)"
     [ ! -s bad.out ] && [ ! -e bad.json ] || fail "$*: something was written"
 }
+plan_refuses() {
+    timeout 300 "$DARKNET" amp plan "$@" > bad.out 2> bad.err && fail "plan $*: status 0"
+    grep -q -- '-probe' bad.err && [ ! -s bad.out ] || fail "plan $*: $(tail -2 bad.err)"
+}
+plan_refuses tiny.cfg -weights half.weights
+plan_refuses tiny.cfg -iters 3
+plan_refuses tiny.cfg -probe tiny.data -batch 8
 refuses 'there.data: cannot read the .data file' there.data tiny.cfg
 refuses 'there.cfg' tiny.data there.cfg
 refuses 'there.weights: cannot read the weights' tiny.data tiny.cfg there.weights
@@ -175,6 +192,11 @@ refuses 'check classes, and channels' tiny.data grey.cfg
 cp backup/trained_final.weights half.weights
 head -c 100 backup/trained_final.weights.amp > half.weights.amp
 refuses 'half.weights.amp: ' tiny.data moving.cfg half.weights
+cp backup/trained_final.weights.amp half.weights.amp
+cp rigged.weights half.weights # and that sidecar is of others
+probe others tiny.data moving.cfg half.weights -iters 1
+grep -q '^amp probe: half.weights.amp belongs to other weights: its loss scale is not taken$' others.err || fail "others: $(cat others.err)"
+is others "$(value others loss_scale_from)" cfg
 status=0
 timeout 300 "$DARKNET" amp probe tiny.data tiny.cfg -iters 1 -json there/x.json > bad.out 2> bad.err || status=$?
 [ $status = 1 ] && tail -1 bad.err | grep -q 'there/x.json' || fail "a folder that is not there: status $status: $(tail -1 bad.err)"

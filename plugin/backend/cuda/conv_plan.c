@@ -1,6 +1,8 @@
 /* Choosing, building, timing and remembering the engines of convolutions; see conv_plan.h. */
 #include "conv_plan.h"
 
+#include "../half_gradients.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +30,7 @@ int amp_conv_problem_out_w(const amp_conv_problem *p) { return (int)out_size(p->
 int amp_conv_problem_downscale(const amp_conv_problem *p)
 {
     if (p->pass != AMP_CONV_BACKWARD_FILTER || p->dtype != AMP_FP16) return 0;
-    double products = (double)p->n * amp_conv_problem_out_h(p) * amp_conv_problem_out_w(p);
-    int twice = 0; /* of s, rounded down */
-    while (products >= 2) products /= 2, twice++;
-    return (twice + 1) / 2;
+    return amp_half_gradient_downscale((double)p->n * amp_conv_problem_out_h(p) * amp_conv_problem_out_w(p));
 }
 
 static const char *pass_name(const amp_conv_problem *p)

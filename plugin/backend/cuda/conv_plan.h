@@ -35,9 +35,7 @@ amp_status amp_conv_problem_check(const amp_conv_problem *problem, amp_error *er
 int amp_conv_problem_out_h(const amp_conv_problem *problem);
 int amp_conv_problem_out_w(const amp_conv_problem *problem);
 
-/* How far a filter gradient that is written in fp16 is scaled down: the library writes 2^-s times the sum, and whoever reads it
- * multiplies by 2^s. It is a sum over n·out_h·out_w products, and would pass 65504 long before the deltas it is made of do; by
- * s = log2 of the root of that number, rounded, the sum of products with random signs is as large as one product. Otherwise 0. */
+/* How far a filter gradient that is written in fp16 is scaled down (../half_gradients.h). Otherwise 0. */
 int amp_conv_problem_downscale(const amp_conv_problem *problem);
 
 /* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ...". */

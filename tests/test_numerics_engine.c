@@ -1,0 +1,110 @@
+/* What the numerics see of an engine that trains: every tensor once, and what lies within a layer. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "amp/numerics.h"
+#include "engine_testing.h"
+
+#define SMALL "[net]\nbatch=4\nsubdivisions=2\nwidth=16\nheight=16\nchannels=3\nlearning_rate=0.0002\nmax_batches=100\n"
+#define PLAIN(filters, activation) "[convolutional]\nfilters=" #filters "\nsize=3\nstride=1\npad=1\nactivation=" #activation "\n"
+
+static const char text[] = SMALL CONV(8, "") PLAIN(8, leaky) PLAIN(8, linear) "[maxpool]\nsize=2\nstride=2\n" TAIL;
+enum { NORMALIZED, ACTIVATED, LINEAR_ONE, POOL, LAST, COST_LAYER };
+
+static amp_numerics *watch(network *net, int inside)
+{
+    amp_numerics *n;
+    assert_int_equal(amp_numerics_create(net->n, &n, NULL), AMP_OK);
+    amp_observer observer = amp_numerics_observer(n);
+    amp_engine_set_observer(net->amp->engine, &observer);
+    if (inside) amp_numerics_look_inside(n, net->amp->engine);
+    return n;
+}
+
+static unsigned long long all(const amp_exponents *e) { return amp_exponents_count(e) + e->zeros + e->not_finite; }
+
+static void each_tensor_of_a_step_is_counted_once(void **state)
+{
+    (void)state;
+    network *net = parse(text, "fp32");
+    amp_numerics *n = watch(net, 1);
+    train_step(net, 3); /* two subdivisions of two images */
+    const unsigned long long big = 4 * 8 * 16 * 16, half = 4 * 8 * 8 * 8, last = 4 * 4 * 8 * 8;
+    const unsigned long long outputs[] = { big, big, big, half, last }, weights[] = { 3 * 8 * 9, 8 * 8 * 9, 8 * 8 * 9, 0, 8 * 4 };
+    for (int i = 0; i < COST_LAYER; i++) {
+        const amp_layer_numerics *l = amp_numerics_of(n, i);
+        assert_int_equal(all(&l->output), outputs[i]);
+        assert_int_equal(all(&l->delta), outputs[i]);
+        assert_int_equal(all(&l->gradient), 2 * weights[i]); /* of each subdivision; biases and scales are none of it */
+        assert_int_equal(all(&l->inner_output), i == NORMALIZED ? big : 0);
+        assert_int_equal(all(&l->inner_delta), i == NORMALIZED || i == ACTIVATED ? big : 0);
+    }
+    amp_engine_set_observer(net->amp->engine, NULL);
+    train_step(net, 4);
+    assert_int_equal(all(&amp_numerics_of(n, 0)->output), outputs[0]);
+    amp_numerics_free(n);
+    release(net);
+}
+
+static void without_the_engine_nothing_inner_is_counted(void **state)
+{
+    (void)state;
+    network *net = parse(text, "fp32");
+    amp_numerics *n = watch(net, 0);
+    train_step(net, 3);
+    for (int i = 0; i < net->n; i++)
+        assert_int_equal(all(&amp_numerics_of(n, i)->inner_output) + all(&amp_numerics_of(n, i)->inner_delta), 0);
+    amp_numerics_free(n);
+    release(net);
+}
+
+/* The first layer's backward is the last: what it made of its delta still lies there when the step is over. */
+static void the_inner_tensors_are_the_layers_own(void **state)
+{
+    (void)state;
+    static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
+    for (int d = 0; d < 3; d++) {
+        network *net = parse(SMALL "subdivisions=1\n" CONV(8, "") TAIL, dtypes[d]);
+        amp_numerics *n = watch(net, 1);
+        feed(net, 5);
+        net->train = 1;
+        forward_network(net);
+        const amp_node *node = &amp_engine_plan(net->amp->engine)->nodes[0];
+        amp_tensor sums = amp_value_data(node->output, node->form), wide = sums, delta = amp_value_delta(node->output, node->form);
+        size_t count = amp_shape_count(sums.shape);
+        float *numbers = calloc(count, sizeof *numbers);
+        amp_exponents e = { .zeros = 0 };
+        amp_backend *b = amp_engine_backend(net->amp->engine);
+        sums.data = node->pre_activation;
+        wide.data = numbers;
+        wide.dtype = AMP_FP32;
+        assert_int_equal(b->cast(b, &sums, &wide, 0, NULL), AMP_OK);
+        amp_exponents_add(&e, numbers, count);
+        assert_memory_equal(&amp_numerics_of(n, 0)->inner_output, &e, sizeof e);
+        assert_memory_not_equal(&amp_numerics_of(n, 0)->output, &e, sizeof e);
+
+        backward_network(net);
+        assert_int_equal(b->cast(b, &delta, &wide, 0, NULL), AMP_OK);
+        e = (amp_exponents){ .zeros = 0 };
+        amp_exponents_add(&e, numbers, count);
+        assert_memory_equal(&amp_numerics_of(n, 0)->inner_delta, &e, sizeof e);
+        assert_memory_not_equal(&amp_numerics_of(n, 0)->delta, &e, sizeof e);
+        free(numbers);
+        amp_numerics_free(n);
+        release(net);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_tensor_of_a_step_is_counted_once),
+        cmocka_unit_test(without_the_engine_nothing_inner_is_counted),
+        cmocka_unit_test(the_inner_tensors_are_the_layers_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
