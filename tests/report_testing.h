@@ -44,7 +44,7 @@ static inline void summarize(made *m, int d)
 {
     amp_comparison *c = &m->c;
     amp_dtype_summary *one = &m->summaries[d];
-    double value[8][MOST_SEEDS], difference[2][MOST_SEEDS], ratio[3][MOST_SEEDS];
+    double value[8][MOST_SEEDS] = { 0 }, difference[2][MOST_SEEDS] = { 0 }, ratio[3][MOST_SEEDS] = { 0 };
     int count = 0, pairs = 0;
     *one = (amp_dtype_summary){ .dtype = c->dtypes[d], .speedup = (double)NAN, .compute_speedup = (double)NAN,
                                 .memory_ratio = (double)NAN, .score_difference = { (double)NAN, (double)NAN },
