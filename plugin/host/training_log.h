@@ -13,10 +13,12 @@ typedef struct amp_log_row {
     float learning_rate;
     float scale;              /* with which this step was made; 1 without AMP */
     int found_inf;            /* the step was skipped */
-    double grad_norm;         /* L2, unscaled, averaged over the batch, before clipping; NaN without AMP or if skipped */
-    double images_per_second; /* of this step, loading included, waiting for a turn not */
-    double load_seconds, train_seconds; /* waiting for the loader; the step itself, without that */
-    double peak_memory_mb;    /* on a GPU the device's, else of the process */
+    double grad_norm;         /* L2, unscaled, averaged over the batch, before clipping; NaN without AMP or if skipped.
+                                 Of several replicas the first one's, as scale and found_inf are */
+    double images_per_second; /* of this step: the images of all replicas by load_seconds + train_seconds. So loading is included;
+                                 saving files, -map and waiting for a turn are not */
+    double load_seconds, train_seconds; /* until the images are there (with random=1 resizing too); the step itself, behind that */
+    double peak_memory_mb;    /* of the process; on a GPU the most seen in use on the device at a step's end, by whatever program */
 } amp_log_row;
 
 /* Room for one row's text. */
