@@ -50,6 +50,7 @@ look() {
         needs libcmocka-dev 'CMocka, which the unit tests are written with' \
             has_headers stdarg.h stddef.h stdint.h setjmp.h cmocka.h
         needs chromium 'a test looks at the HTML report in a browser' has_browser
+        needs python3 'tests read JSON with it' has_command python3
         needs pkg-config 'a test compiles against an installed Darknet AMP' has_command pkg-config
     fi
 }

@@ -15,6 +15,7 @@
 #include "../amp/config.h"
 #include "../host/device.h"
 #include "../host/host_random.h"
+#include "../host/turns.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
         { .name = "-batch", .number = &r->batch, .least = 1, .most = 65536 },
         { .name = "-size", .number = &r->size, .least = 1, .most = 65536 },
         { .name = "-json", .text = &r->json },
-        { .name = "-only", .text = &r->only, .choices = "stock|fp32|bf16|fp16" },
+        { .name = amp_turns_taken() ? "-only" : NULL, .text = &r->only, .choices = "stock|fp32|bf16|fp16" }, /* our own programs */
         { 0 } };
     r->warmup = -1;
     return amp_arguments_read("amp bench", argc - 3, argv + 3, arguments, error);

@@ -137,7 +137,7 @@ bad_input_is_one_line() {
     refused '-iters 0: expected a whole number' tiny.cfg -iters 0
     refused '-batch x: expected a whole number' tiny.cfg -batch x
     refused '-frames: there is no such option' tiny.cfg -frames 3
-    refused '-only is for the programs' tiny.cfg -only bf16
+    refused '-only: there is no such option' tiny.cfg -only bf16
     refused 'nowhere/b.json' tiny.cfg -json nowhere/b.json
     : > empty.cfg
     refused 'empty.cfg: holds no section' empty.cfg
