@@ -24,6 +24,8 @@ has_command() { command -v "$1" >/dev/null 2>&1; }
 # has_headers <header...>: all of them, included in this order, can be compiled against
 has_headers() { has_command gcc && printf '#include <%s>\n' "$@" | gcc -E -x c - >/dev/null 2>&1; }
 
+has_browser() { has_command chromium || has_command chromium-browser || has_command google-chrome; }
+
 missing=
 # needs <Debian package> <what it is for> <test that says it is there...>
 needs() {
@@ -47,6 +49,7 @@ look() {
     if [ $tests = yes ]; then
         needs libcmocka-dev 'CMocka, which the unit tests are written with' \
             has_headers stdarg.h stddef.h stdint.h setjmp.h cmocka.h
+        needs chromium 'a test looks at the HTML report in a browser' has_browser
         needs pkg-config 'a test compiles against an installed Darknet AMP' has_command pkg-config
     fi
 }

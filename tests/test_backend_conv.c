@@ -443,6 +443,26 @@ static void refuses_backward_of_an_inference_convolution(void **state)
     end(&f);
 }
 
+static void tells_what_became_of_a_convolution(void **state)
+{
+    (void)state;
+    NEEDS(conv_facts);
+    for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+        char note[256];
+        amp_conv_facts facts = { .padded_in = -1 };
+        fixture f;
+        if (backend->supports(backend, all_dtypes[t], note) == AMP_SUPPORT_NONE) continue;
+        begin(&f, &small, all_dtypes[t]);
+        backend->conv_facts(backend, f.conv, &facts);
+        assert_true(facts.computes == f.d.dtype || facts.computes == AMP_FP32);
+        assert_true(facts.padded_in >= f.d.x.c / f.d.groups && facts.padded_out >= f.d.k / f.d.groups);
+        size_t held = (size_t)facts.padded_in * (size_t)facts.padded_out * (size_t)(f.d.groups * f.d.size_h * f.d.size_w);
+        assert_true(facts.weight_bytes >= held * amp_dtype_size(facts.computes)); /* one copy, or one a direction */
+        assert_true(facts.kernel[0] != '\0');
+        end(&f);
+    }
+}
+
 static void allocates_nothing_for_nothing_and_says_how_much_failed(void **state)
 {
     (void)state;
@@ -489,6 +509,7 @@ static int run(void)
         cmocka_unit_test(runs_in_a_thread_that_did_not_create_it),
         cmocka_unit_test(refuses_impossible_shapes_by_name),
         cmocka_unit_test(refuses_backward_of_an_inference_convolution),
+        cmocka_unit_test(tells_what_became_of_a_convolution),
         cmocka_unit_test(allocates_nothing_for_nothing_and_says_how_much_failed),
         cmocka_unit_test(says_what_it_is),
     };

@@ -15,13 +15,14 @@
 #include "engine_testing.h"
 #include "host/host_random.h"
 #include "host/make_network.h"
+#include "utils.h"
 
 /* ---- a network whose plan is known ---- */
 
 #define POINTWISE(filters, more) "[convolutional]\nfilters=" #filters "\nsize=1\nstride=1\nactivation=linear\n" more
 /* Two images a pass of 16 x 16 x 3. */
 static const char known[] = NET("[amp]\ndtype=bf16\n") CONV(12, "") CONV(16, "amp=0\n") "[activation]\nactivation=relu\n"
-    "[route]\nlayers=-1,0\n" POINTWISE(8, "") "[shortcut]\nfrom=0\nactivation=linear\n" POINTWISE(8, "xnor=1\n")
+    "[route]\nlayers=0,-1\n" POINTWISE(8, "") "[shortcut]\nfrom=0\nactivation=linear\n" POINTWISE(8, "xnor=1\n")
     POINTWISE(10, "") "[cost]\ntype=sse\n";
 
 static char *written(const char *text)
@@ -350,14 +351,15 @@ static size_t stock_network(const char *cfg, int batch, size_t *told)
     return bytes;
 }
 
-/* The difference between two batches: whatever does not grow with the batch falls out. malloc rounds each block up by less than
- * 32 bytes, and no network here has 400 blocks that grow. */
+/* The difference between two batches: whatever does not grow with the batch falls out. malloc rounds blocks up,
+ * and counts as given out what it keeps for the thread; the smallest array here grows by 9600 bytes, which is more. */
 static void stock_takes_what_is_told(const char *cfg)
 {
     size_t told_small, told_large;
-    size_t small = stock_network(cfg, 2, &told_small), large = stock_network(cfg, 8, &told_large);
-    size_t grown = large - small, told = told_large - told_small, slack = 32 * 400;
-    if (grown + slack < told || told + slack < grown) fail_msg("%s: stock takes %zu bytes more for 6 images more, told are %zu", cfg, grown, told);
+    size_t small = stock_network(cfg, 2, &told_small), large = stock_network(cfg, 402, &told_large);
+    size_t grown = large - small, told = told_large - told_small, slack = 6000;
+    if (grown + slack < told || told + slack < grown) fail_msg("%s: stock takes %zu bytes more for 400 images more, told "
+                                                               "are %zu", cfg, grown, told);
 }
 
 static void stocks_bytes_are_what_it_takes(void **state)
@@ -404,6 +406,7 @@ static void a_network_that_is_looked_at_draws_nothing(void **state)
     assert_int_equal(rand(), untouched);
     assert_true(net->layers[0].weights[0] == 0);
     release(net);
+    assert_true(rand_uniform(1, 2) >= 1); /* later draws are draws again */
     net = amp_host_make_network(name, name, 1); /* and the next one has weights again */
     assert_true(net->layers[0].weights[0] != 0);
     release(net);

@@ -7,7 +7,8 @@
 typedef struct ranked { /* one detection on its way through the matching */
     const amp_detected *detected; /* in the caller's array, whose order breaks the last ties */
     uint16_t matched;             /* bit t: a true positive at threshold t */
-    double iou;                   /* with the ground truth it took at threshold 0 */
+    uint16_t ignored;             /* bit t: a difficult object at threshold t: neither true nor false */
+    double iou;                   /* of a true positive at threshold 0: with its ground truth */
 } ranked;
 
 static double iou_threshold(int t) /* as numpy.linspace(.5, .95, 10) rounds */
@@ -59,36 +60,72 @@ static int truths_by_place(const void *left, const void *right)
     return place ? place : a < b ? -1 : a > b;
 }
 
-/* Matches the detections of one image and class, sorted by falling score, with its ground truths, at every threshold.
- * taken[i]: bit t is set when truth i is gone at threshold t. */
+/* What a detection took at one threshold. */
+static void take(ranked *detection, const amp_truth *truth, uint16_t *taken, int t, double iou)
+{
+    *taken |= (uint16_t)(1u << t);
+    if (truth->difficult) detection->ignored |= (uint16_t)(1u << t);
+    else detection->matched |= (uint16_t)(1u << t);
+    if (t == 0 && !truth->difficult) detection->iou = iou;
+}
+
+/* Whether COCO prefers `truth`, of the overlap iou, to what was found so far: a difficult one only for want of another, of
+ * equal ones the later. */
+static int is_better(const amp_truth *truth, double iou, const amp_truth *best, double best_iou)
+{
+    if (!best) return 1;
+    if (truth->difficult != best->difficult) return best->difficult;
+    return iou >= best_iou;
+}
+
+/* COCO's rule, at every threshold by itself. detection: the next by falling score of an image and class whose ground truths
+ * these are; taken[i]: bit t is set when truth i is gone at threshold t. */
+static void match_coco(ranked *detection, const amp_truth *const *truths, size_t truth_count, uint16_t *taken)
+{
+    size_t best[AMP_AP_THRESHOLDS];
+    double best_iou[AMP_AP_THRESHOLDS] = {0};
+    for (size_t i = 0; i < truth_count; ++i) {
+        double iou = amp_box_iou(detection->detected->box, truths[i]->box);
+        for (int t = 0; t < AMP_AP_THRESHOLDS && iou >= iou_threshold(t); ++t) {
+            if (taken[i] >> t & 1) continue;
+            if (!is_better(truths[i], iou, best_iou[t] > 0 ? truths[best[t]] : NULL, best_iou[t])) continue;
+            best_iou[t] = iou;
+            best[t] = i;
+        }
+    }
+    for (int t = 0; t < AMP_AP_THRESHOLDS; ++t)
+        if (best_iou[t] > 0) take(detection, truths[best[t]], &taken[best[t]], t, best_iou[t]);
+}
+
+/* PASCAL VOC's rule: the truth of highest overlap, the first of equal ones, is the only one that counts. */
+static void match_voc(ranked *detection, const amp_truth *const *truths, size_t truth_count, uint16_t *taken)
+{
+    size_t best = 0;
+    double best_iou = 0;
+    for (size_t i = 0; i < truth_count; ++i) {
+        double iou = amp_box_iou(detection->detected->box, truths[i]->box);
+        if (iou <= best_iou) continue;
+        best_iou = iou;
+        best = i;
+    }
+    for (int t = 0; t < AMP_AP_THRESHOLDS && best_iou >= iou_threshold(t); ++t)
+        if (truths[best]->difficult || !(taken[best] >> t & 1)) take(detection, truths[best], &taken[best], t, best_iou);
+}
+
+/* The detections of one image and class, sorted by falling score, with its ground truths. taken: scratch, one per truth. */
 static void match(ranked *detections, size_t detection_count, const amp_truth *const *truths, size_t truth_count,
-                  uint16_t *taken)
+                  amp_ap_points points, uint16_t *taken)
 {
     memset(taken, 0, truth_count * sizeof *taken);
     for (size_t d = 0; d < detection_count; ++d) {
-        size_t best[AMP_AP_THRESHOLDS] = {0};
-        double best_iou[AMP_AP_THRESHOLDS] = {0};
-        for (size_t i = 0; i < truth_count; ++i) {
-            double iou = amp_box_iou(detections[d].detected->box, truths[i]->box);
-            if (iou < iou_threshold(0)) continue;
-            for (int t = 0; t < AMP_AP_THRESHOLDS && iou >= iou_threshold(t); ++t)
-                if (!(taken[i] & (1u << t)) && iou >= best_iou[t]) { /* equal: the later one */
-                    best_iou[t] = iou;
-                    best[t] = i;
-                }
-        }
-        for (int t = 0; t < AMP_AP_THRESHOLDS; ++t)
-            if (best_iou[t] > 0) {
-                taken[best[t]] |= (uint16_t)(1u << t);
-                detections[d].matched |= (uint16_t)(1u << t);
-            }
-        detections[d].iou = best_iou[0];
+        if (points == AMP_AP_COCO) match_coco(&detections[d], truths, truth_count, taken);
+        else match_voc(&detections[d], truths, truth_count, taken);
     }
 }
 
 /* Walks the detections and the truths, both sorted by class and image, and matches group by group. */
 static void match_all(ranked *detections, size_t detection_count, const amp_truth *const *truths, size_t truth_count,
-                      uint16_t *taken)
+                      amp_ap_points points, uint16_t *taken)
 {
     size_t t = 0;
     for (size_t d = 0, next; d < detection_count; d = next) {
@@ -98,58 +135,73 @@ static void match_all(ranked *detections, size_t detection_count, const amp_trut
         while (t < truth_count && compare_place(truths[t], &here) < 0) ++t;
         size_t end = t;
         while (end < truth_count && compare_place(truths[end], &here) == 0) ++end;
-        match(detections + d, next - d, truths + t, end - t, taken);
+        match(detections + d, next - d, truths + t, end - t, points, taken);
         t = end;
     }
 }
 
-/* AP of one class at one threshold. detections: the class's, by falling score. envelope: scratch, one per detection. */
-static double area_under_curve(const ranked *detections, size_t count, int truths, int threshold, int points,
-                               double *envelope)
+typedef struct curve_point { int hits; double precision; } curve_point;
+
+/* The precision-recall curve of one class at one threshold, its precision already the envelope: the highest of this and all later
+ * points. detections: the class's, by falling score. Returns the number of points, one per detection that is true or false. */
+static size_t make_curve(const ranked *detections, size_t count, int threshold, curve_point *curve)
 {
+    size_t n = 0;
     int hits = 0;
     for (size_t d = 0; d < count; ++d) {
+        if (detections[d].ignored >> threshold & 1) continue;
         hits += detections[d].matched >> threshold & 1;
-        envelope[d] = (double)hits / (double)(d + 1);
+        ++n;
+        curve[n - 1] = (curve_point){hits, (double)hits / (double)n};
     }
-    for (size_t d = count; d-- > 1;)
-        if (envelope[d - 1] < envelope[d]) envelope[d - 1] = envelope[d];
+    for (size_t d = n; d-- > 1;)
+        if (curve[d - 1].precision < curve[d].precision) curve[d - 1].precision = curve[d].precision;
+    return n;
+}
 
-    if (points == AMP_AP_AREA) {
-        double area = 0;
-        for (size_t d = 0; d < count; ++d)
-            if (detections[d].matched >> threshold & 1) area += envelope[d];
-        return area / truths; /* every hit moves recall on by 1/truths */
-    }
-    double sum = 0, step = 1.0 / (points - 1);
-    hits = 0;
+static double area_under_curve(const curve_point *curve, size_t count, int truths)
+{
+    double area = 0;
+    for (size_t d = 0; d < count; ++d)
+        if (curve[d].hits > (d ? curve[d - 1].hits : 0)) area += curve[d].precision;
+    return area / truths; /* every hit moves recall on by 1 / truths */
+}
+
+/* Whether recall reaches point p. COCO: p / 100 as numpy.linspace rounds it, since pycocotools compares with that: 7 of 20 miss
+ * .35000000000000003. VOC: exactly p / 10. */
+static int reaches(int hits, int truths, int p, amp_ap_points points)
+{
+    int last = (int)points - 1;
+    if (points == AMP_AP_VOC2007) return 10LL * hits >= (long long)p * truths;
+    double wanted = p == last ? 1 : p * (1. / last);
+    return (double)hits / truths >= wanted;
+}
+
+static double mean_at_points(const curve_point *curve, size_t count, int truths, amp_ap_points points)
+{
+    double sum = 0;
     size_t d = 0;
-    for (int p = 0; p < points; ++p) { /* the first detection that reaches recall p * step */
-        double wanted = p == points - 1 ? 1 : p * step; /* as numpy.linspace rounds, and so as pycocotools compares */
-        for (; d < count; ++d) {
-            int reached = hits + (detections[d].matched >> threshold & 1);
-            if ((double)reached / truths >= wanted) break;
-            hits = reached;
-        }
+    for (int p = 0; p < (int)points; ++p) { /* the first detection that reaches it */
+        while (d < count && !reaches(curve[d].hits, truths, p, points)) ++d;
         if (d == count) break;
-        sum += envelope[d];
+        sum += curve[d].precision;
     }
     return sum / points;
 }
 
-static void score_class(const ranked *detections, size_t count, amp_ap_points points, float confidence,
-                        double *envelope, amp_class_score *score)
+static void score_class(const ranked *detections, size_t count, amp_ap_points points, float confidence, curve_point *curve,
+                        amp_class_score *score)
 {
     score->detections = (int)count;
-    for (int t = 0; t < AMP_AP_THRESHOLDS && score->truths > 0; ++t)
-        score->ap[t] = area_under_curve(detections, count, score->truths, t, points, envelope);
+    for (int t = 0; t < AMP_AP_THRESHOLDS && score->truths > 0; ++t) {
+        size_t n = make_curve(detections, count, t, curve);
+        score->ap[t] = points == AMP_AP_AREA ? area_under_curve(curve, n, score->truths)
+                                             : mean_at_points(curve, n, score->truths, points);
+    }
     for (size_t d = 0; d < count && detections[d].detected->score > confidence; ++d) {
-        if (detections[d].matched & 1) {
-            ++score->true_positives;
-            score->iou_sum += detections[d].iou;
-        } else {
-            ++score->false_positives;
-        }
+        score->true_positives += detections[d].matched & 1;
+        score->false_positives += !((detections[d].matched | detections[d].ignored) & 1);
+        score->iou_sum += detections[d].iou;
     }
 }
 
@@ -200,36 +252,36 @@ amp_status amp_average_precision(const amp_detected *detections, size_t detectio
 {
     AMP_TRY(check_classes(detections, detection_count, truths, truth_count, classes, error));
     ranked *sorted = calloc(detection_count + 1, sizeof *sorted); /* + 1: calloc(0) may be NULL */
-    double *envelope = malloc((detection_count + 1) * sizeof *envelope);
+    curve_point *curve = malloc((detection_count + 1) * sizeof *curve);
     const amp_truth **sorted_truths = malloc((truth_count + 1) * sizeof *sorted_truths);
     uint16_t *taken = malloc((truth_count + 1) * sizeof *taken);
     amp_status status = AMP_OK;
-    if (!sorted || !envelope || !sorted_truths || !taken) {
+    if (!sorted || !curve || !sorted_truths || !taken) {
         status = amp_fail(error, AMP_NO_MEMORY, "no memory to rank %zu detections", detection_count);
         goto done;
     }
     memset(per_class, 0, (size_t)classes * sizeof *per_class);
     for (size_t i = 0; i < truth_count; ++i) {
         sorted_truths[i] = &truths[i];
-        ++per_class[truths[i].class_id].truths;
+        per_class[truths[i].class_id].truths += !truths[i].difficult;
     }
     for (size_t i = 0; i < detection_count; ++i) sorted[i] = (ranked){.detected = &detections[i]};
 
     qsort(sorted_truths, truth_count, sizeof *sorted_truths, truths_by_place);
     qsort(sorted, detection_count, sizeof *sorted, by_image);
-    match_all(sorted, detection_count, sorted_truths, truth_count, taken);
+    match_all(sorted, detection_count, sorted_truths, truth_count, points, taken);
     qsort(sorted, detection_count, sizeof *sorted, by_score);
 
     for (size_t d = 0, next; d < detection_count; d = next) {
         int class_id = sorted[d].detected->class_id;
         for (next = d; next < detection_count && sorted[next].detected->class_id == class_id; ++next) { }
-        score_class(sorted + d, next - d, points, confidence, envelope, &per_class[class_id]);
+        score_class(sorted + d, next - d, points, confidence, curve, &per_class[class_id]);
     }
     *total = sum_up(per_class, classes);
 done:
     free(taken);
     free(sorted_truths);
-    free(envelope);
+    free(curve);
     free(sorted);
     return status;
 }

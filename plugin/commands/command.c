@@ -10,7 +10,10 @@ static const struct {
     amp_status (*run)(int argc, char **argv, amp_error *);
 } verbs[] = {
     { "plan", "which layers run in half, why, and what memory a training takes", amp_command_plan },
+    { "bench", "how fast a training step is in each dtype, and whether half precision is worth it", amp_command_bench },
+    { "compare", "trains a network in several dtypes side by side: accuracy, speed, memory", amp_command_compare },
     { "probe", "what fp16 and bf16 would lose of each layer's numbers, and which layers to pin", amp_command_probe },
+    { "valid", "mAP of a detector, top-1 and top-5 accuracy of a classifier", amp_command_valid },
 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs };

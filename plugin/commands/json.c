@@ -10,9 +10,9 @@
 
 /* ---- UTF-8 ---- */
 
-/* Bytes of the well-formed character at text (RFC 3629: shortest form, no surrogates, up to U+10FFFF); 0 if there is none. */
-static int character_bytes(const unsigned char *text)
+int amp_utf8_bytes(const char *at)
 {
+    const unsigned char *text = (const unsigned char *)at;
     static const struct { unsigned char low, high, second_low, second_high; int bytes; } kinds[] = {
         { 0x00, 0x7f, 0, 0, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
         { 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 }, { 0xf0, 0xf0, 0x90, 0xbf, 4 },
@@ -31,7 +31,7 @@ static void write_quoted(FILE *stream, const char *value)
     const unsigned char *text = (const unsigned char *)value;
     putc('"', stream);
     while (*text) {
-        int bytes = character_bytes(text);
+        int bytes = amp_utf8_bytes((const char *)text);
         if (!bytes) fputs("\xef\xbf\xbd", stream);
         else if (*text == '"' || *text == '\\') fprintf(stream, "\\%c", *text);
         else if (*text < 0x20) fprintf(stream, "\\u%04x", *text);

@@ -35,13 +35,13 @@ static double share(const amp_plan_report *r, int i)
  * -1: there is none. */
 static int loss_behind(const amp_plan_report *r, int i)
 {
-    for (int k = i + 1; k < r->count; k++) {
+    char reached[r->count + 1];
+    for (int k = 0; k < r->count; k++) {
         const amp_layer_desc *d = &r->plan->nodes[k].desc;
-        for (int m = 0; m < d->input_count; m++) {
-            if (d->inputs[m] != i) continue;
-            int loss = d->is_loss ? k : d->param_count ? -1 : loss_behind(r, k);
-            if (loss >= 0) return loss;
-        }
+        int reads = 0;
+        for (int m = 0; m < d->input_count; m++) reads |= d->inputs[m] >= i && reached[d->inputs[m]];
+        if (reads && d->is_loss) return k;
+        reached[k] = k == i || (reads && !d->param_count);
     }
     return -1;
 }
@@ -61,14 +61,15 @@ static amp_status advise_alignment(amp_plan_report *r, int i, amp_error *error)
     const char *key = d->kind == AMP_LAYER_CONNECTED ? "output" : "filters";
     int loss = loss_behind(r, i);
     if (loss >= 0)
-        return advise(r, error, "misaligned", i, "layer %d [%s]: %s=%d is no multiple of 8 (%.1f %% of the matrix products). Layer %d [%s] "
-                      "needs that many, so leave it", i, row->type, key, d->filters, 100 * share(r, i), loss, r->rows[loss].type);
+        return advise(r, error, "misaligned", i, "layer %d [%s]: %s=%d is no multiple of 8 (%.1f %% of the matrix "
+                      "products). Layer %d [%s] needs that many, so leave it", i, row->type, key, d->filters, 100 * share(r, i), loss,
+                      r->rows[loss].type);
     if (d->groups > 1)
-        return advise(r, error, "misaligned", i, "layer %d [%s]: %s=%d in %d groups is %d a group, no multiple of 8 (%.1f %% of the matrix "
-                      "products): %s=%d would be", i, row->type, key, d->filters, d->groups, row->out, 100 * share(r, i), key,
+        return advise(r, error, "misaligned", i, "layer %d [%s]: %s=%d in %d groups is %d a group, no multiple of 8 "
+                      "(%.1f %% of the matrix products): %s=%d would be", i, row->type, key, d->filters, d->groups, row->out, 100 * share(r, i), key,
                       nearest(row->out) * d->groups);
-    return advise(r, error, "misaligned", i, "layer %d [%s]: %s=%d is no multiple of 8 (%.1f %% of the matrix products); the nearest is "
-                  "%s=%d", i, row->type, key, d->filters, 100 * share(r, i), key, nearest(d->filters));
+    return advise(r, error, "misaligned", i, "layer %d [%s]: %s=%d is no multiple of 8 (%.1f %% of the matrix products); "
+                  "the nearest is %s=%d", i, row->type, key, d->filters, 100 * share(r, i), key, nearest(d->filters));
 }
 
 /* ---- what runs in fp32 ---- */
@@ -78,14 +79,15 @@ static amp_status advise_fp32(amp_plan_report *r, int i, amp_error *error)
     const amp_plan_row *row = &r->rows[i];
     double part = share(r, i);
     if (row->autocast.reason == AMP_WHY_PINNED)
-        return advise(r, error, "pinned", i, "layer %d [%s]: amp=0 pins it to fp32, with %.1f %% of the matrix products; take the line out "
-                      "to run it in %s", i, row->type, 100 * part, amp_dtype_name(r->dtype));
+        return advise(r, error, "pinned", i, "layer %d [%s]: amp=0 pins it to fp32, with %.1f %% of the matrix products; "
+                      "take the line out to run it in %s", i, row->type, 100 * part, amp_dtype_name(r->dtype));
     if (part < worth_telling || r->dtype == AMP_FP32) return AMP_OK;
     if (!amp_plan_is_half(row))
-        return advise(r, error, "fp32", i, "layer %d [%s]: runs in fp32 (%s), with %.1f %% of the matrix products: AMP makes nothing of it "
-                      "faster", i, row->type, row->why, 100 * part);
+        return advise(r, error, "fp32", i, "layer %d [%s]: runs in fp32 (%s), with %.1f %% of the matrix products: AMP "
+                      "makes nothing of it faster", i, row->type, row->why, 100 * part);
     if (row->computes == AMP_FP32 && r->dtypes[r->dtype].support == AMP_SUPPORT_NATIVE)
-        return advise(r, error, "no_kernel", i, "layer %d [%s]: stored in %s but computed in fp32, with %.1f %% of the matrix products: the "
+        return advise(r, error, "no_kernel", i, "layer %d [%s]: stored in %s but computed in fp32, with %.1f %% of the "
+                      "matrix products: the "
                       "library has no good kernel in %s for %d -> %d channels a group", i, row->type, amp_dtype_name(r->dtype),
                       100 * part, amp_dtype_name(r->dtype), row->in, row->out);
     return AMP_OK;
@@ -125,21 +127,23 @@ static amp_status advise_dtype(amp_plan_report *r, amp_error *error)
     if (r->dtypes[half].support == AMP_SUPPORT_NONE)
         return advise(r, error, "dtype", -1, "this machine cannot run %s, training would run in %s; %s", amp_dtype_name(half),
                       amp_dtype_name(r->dtype), instead);
-    return advise(r, error, "dtype", -1, "%s is not native on this machine: it is stored, and computed in fp32. That saves memory, not time; "
-                  "%s", amp_dtype_name(half), instead);
+    return advise(r, error, "dtype", -1, "%s is not native on this machine: it is stored, and computed in fp32. That "
+                  "saves memory, not time; %s", amp_dtype_name(half), instead);
 }
 
 static amp_status advise_batch(amp_plan_report *r, amp_error *error)
 {
     if (r->fits_amp < 0) return AMP_OK;
     if (r->fits_amp < r->images)
-        return advise(r, error, "batch", -1, "%d images a pass do not fit in the free %s under AMP, %d would: raise subdivisions to at least "
+        return advise(r, error, "batch", -1, "%d images a pass do not fit in the free %s under AMP, %d would: raise "
+                      "subdivisions to at least "
                       "%d", r->images, r->free_where, r->fits_amp, r->fits_amp ? (r->batch + r->fits_amp - 1) / r->fits_amp : r->batch);
     int fewest = r->subdivisions;
     while (fewest > 1 && r->batch / (fewest - 1) <= r->fits_amp) fewest--;
     while (fewest < r->subdivisions && r->batch % fewest) fewest++;
     if (fewest == r->subdivisions) return AMP_OK;
-    return advise(r, error, "batch", -1, "up to %d images a pass fit in the free %s under AMP (stock: %d): subdivisions=%d will do, instead of "
+    return advise(r, error, "batch", -1, "up to %d images a pass fit in the free %s under AMP (stock: %d): "
+                  "subdivisions=%d will do, instead of "
                   "%d", r->fits_amp, r->free_where, r->fits_stock, fewest, r->subdivisions);
 }
 

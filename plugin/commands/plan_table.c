@@ -51,7 +51,8 @@ static void say_padding(const amp_plan_row *row, char *text, size_t size)
 
 static void print_rows(const amp_plan_report *r, FILE *stream)
 {
-    fprintf(stream, "%5s %-15s %18s  %-9s %-7s %-28s %-15s %-12s %20s  %s\n", "layer", "type", "output w x h x c", "class", "runs in",
+    fprintf(stream, "%5s %-15s %18s  %-9s %-7s %-28s %-15s %-12s %20s  %s\n", "layer", "type", "output w x h x c",
+            "class", "runs in",
             "why", "channels", "padded to", "activations MiB", "casts");
     for (int i = 0; i < r->count; i++) {
         const amp_plan_row *row = &r->rows[i];
@@ -64,7 +65,8 @@ static void print_rows(const amp_plan_report *r, FILE *stream)
         fprintf(stream, "%5d %-15s %18s  %-9s %-7s %-28s %-15s %-12s %20s  %s\n", i, row->type, shape, row->class_name,
                 amp_dtype_name(row->dtype), row->why, channels, padding, bytes, casts);
     }
-    fprintf(stream, "channels: of a group, in -> out; ! is no multiple of 8. padded to: as in the backend's copies of the weights.\n"
+    fprintf(stream, "channels: of a group, in -> out; ! is no multiple of 8. padded to: as in the backend's copies of "
+            "the weights.\n"
             "activations: outputs, deltas and what backward reads again, stock's fp32 -> AMP's.\n"
             "casts: of which layer's output, when this layer first reads it; \"and back\": its delta too.\n");
 }
@@ -78,16 +80,19 @@ static void print_activations(const amp_plan_report *r, FILE *stream)
     size_t amp = amp_host_footprint_sum(&r->amp), fp32 = amp_host_footprint_sum(&r->fp32);
     fprintf(stream, "  activations and deltas   stock %.1f MiB, engine in fp32 %.1f MiB, AMP %.1f MiB (%.0f %% of stock)\n",
             mib(r->stock), mib(fp32), mib(amp), percent((double)amp, (double)r->stock));
-    fprintf(stream, "    of AMP's               arena as planned %.1f MiB, Darknet's own fp32 buffers %.1f MiB, images and labels %.1f MiB\n",
+    fprintf(stream, "    of AMP's               arena as planned %.1f MiB, Darknet's own fp32 buffers %.1f MiB, images "
+            "and labels %.1f MiB\n",
             mib(r->amp.arena), mib(r->amp.buffers), mib(r->amp.input));
 }
 
 static void print_weights(const amp_plan_report *r, FILE *stream)
 {
     size_t one = r->parameters * sizeof(float);
-    fprintf(stream, "  weights (%zu numbers)  masters %.1f MiB, momentum %.1f MiB, gradients %.1f MiB", r->parameters, mib(one), mib(one), mib(one));
+    fprintf(stream, "  weights (%zu numbers)  masters %.1f MiB, momentum %.1f MiB, gradients %.1f MiB", r->parameters,
+            mib(one), mib(one), mib(one));
     if (r->net->adam) fprintf(stream, ", Adam's moments %.1f MiB", mib(2 * one));
-    fprintf(stream, "\n    copies to compute with %.1f MiB; shared workspace %.1f MiB (stock's: %.1f MiB)\n", mib(r->half_bytes), mib(r->workspace),
+    fprintf(stream, "\n    copies to compute with %.1f MiB; shared workspace %.1f MiB (stock's: %.1f MiB)\n",
+            mib(r->half_bytes), mib(r->workspace),
             mib(r->stock_workspace));
 }
 
@@ -96,7 +101,8 @@ static void print_operations(const amp_plan_report *r, FILE *stream)
     fprintf(stream, "  matrix products          %.2f GFLOP a pass, of which %.1f %% in %s", r->operations * 1e-9,
             percent(r->half_operations, r->operations), r->dtype == AMP_FP32 ? "half precision" : amp_dtype_name(r->dtype));
     if (r->stored_operations > 0)
-        fprintf(stream, ", %.1f %% on stored %s computed in fp32", percent(r->stored_operations, r->operations), amp_dtype_name(r->dtype));
+        fprintf(stream, ", %.1f %% on stored %s computed in fp32", percent(r->stored_operations, r->operations),
+                amp_dtype_name(r->dtype));
     fprintf(stream, "\n  casts                    %d a pass", r->cast_count);
     size_t elements = 0;
     int back = 0;
@@ -107,11 +113,30 @@ static void print_operations(const amp_plan_report *r, FILE *stream)
     fprintf(stream, " and %d of deltas back, %.1f million numbers forward\n", back, (double)elements * 1e-6);
 }
 
+/* What the library chose, each kernel once with how many layers run it forward. */
+static void print_kernels(const amp_plan_report *r, FILE *stream)
+{
+    const char *before = "  kernels forward          ";
+    for (int i = 0; i < r->count; i++) {
+        int count = 0, first = r->rows[i].kernel[0] != 0;
+        for (int k = 0; k < r->count && first; k++) {
+            int same = !strcmp(r->rows[k].kernel, r->rows[i].kernel);
+            first = !(same && k < i);
+            count += same;
+        }
+        if (!first) continue;
+        fprintf(stream, "%s%d x %s", before, count, r->rows[i].kernel);
+        before = "; ";
+    }
+    if (before[0] == ';') putc('\n', stream);
+}
+
 static void print_device(const amp_plan_report *r, FILE *stream)
 {
     fprintf(stream, "\nDevice\n  %s\n", r->description);
     for (int d = 0; d < 3; d++)
-        fprintf(stream, "  %s     %-8s %s\n", amp_dtype_name((amp_dtype)d), amp_plan_support_name(r->dtypes[d].support), r->dtypes[d].note);
+        fprintf(stream, "  %s     %-8s %s\n", amp_dtype_name((amp_dtype)d), amp_plan_support_name(r->dtypes[d].support),
+                r->dtypes[d].note);
 }
 
 static void say_fit(int fits, int most, char *text, size_t size)
@@ -125,15 +150,19 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
     char amp[80], stock[80];
     say_fit(r->fits_amp, r->most_images, amp, sizeof amp);
     say_fit(r->fits_stock, r->most_images, stock, sizeof stock);
-    fprintf(stream, "\nMemory of a training: weights, activations, loaded images\n  %12s %14s %12s %14s %12s\n", "images/pass", "planned arena", "AMP", "engine in fp32",
+    fprintf(stream, "\nMemory of a training: weights, activations, loaded images\n  %12s %14s %12s %14s %12s\n",
+            "images/pass", "planned arena", "AMP", "engine in fp32",
             "stock");
     for (int k = 0; k < r->batch_count; k++) {
         const amp_plan_batch *b = &r->batches[k];
-        fprintf(stream, "  %12d %10.2f GiB %8.2f GiB %10.2f GiB %8.2f GiB\n", b->images, gib(b->arena), gib(b->amp), gib(b->fp32), gib(b->stock));
+        fprintf(stream, "  %12d %10.2f GiB %8.2f GiB %10.2f GiB %8.2f GiB\n", b->images, gib(b->arena), gib(b->amp),
+                gib(b->fp32), gib(b->stock));
     }
     if (!r->free_bytes) return;
-    fprintf(stream, "  free now: %.2f GiB of %s. Images a pass that fit, at most: AMP %s, stock %s.\n", gib(r->free_bytes), r->free_where, amp, stock);
-    fprintf(stream, "  Counted: arenas planned at these batches, Darknet's buffers that stay, images and labels (of the pass%s),\n"
+    fprintf(stream, "  free now: %.2f GiB of %s. Images a pass that fit, at most: AMP %s, stock %s.\n",
+            gib(r->free_bytes), r->free_where, amp, stock);
+    fprintf(stream, "  Counted: arenas planned at these batches, Darknet's buffers that stay, images and labels (of the "
+            "pass%s),\n"
             "  weights, gradients, momentum, workspace. Not counted: the program and its libraries, pictures while they are decoded.\n",
             amp_plan_loaded_bytes(r, 1) ? ", and two loaded batches" : "");
 }
@@ -150,13 +179,15 @@ void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
     fprintf(stream, "Plan of %s: %s, training, %d image%s a pass (batch=%d subdivisions=%d), input %d x %d x %d\n", r->cfg,
             amp_dtype_name(r->dtype), r->images, r->images == 1 ? "" : "s", r->batch, r->subdivisions, r->net->w, r->net->h, r->net->c);
     if (r->steps > 1) fprintf(stream, "Each image stands for %d time steps.\n", r->steps);
-    if (r->off_in_cfg) fprintf(stream, "The .cfg does not ask for AMP: shown is what `-amp %s` would do.\n", amp_dtype_name(r->asked));
+    if (r->off_in_cfg) fprintf(stream, "The .cfg does not ask for AMP: shown is what `-amp %s` would do.\n",
+                               amp_dtype_name(r->asked));
     putc('\n', stream);
     print_rows(r, stream);
     fprintf(stream, "\nTotals\n");
     print_activations(r, stream);
     print_weights(r, stream);
     print_operations(r, stream);
+    print_kernels(r, stream);
     print_device(r, stream);
     print_memory(r, stream);
     print_advice(r, stream);

@@ -14,7 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_ROOM = 8192, NOBODY = -1 };
+/* The first steps of a turn find cold caches, and the images' loader of the last one at work: where steps are slow, a turn is longer
+ * than its slice, so that most of them are not such. */
+enum { LINE_ROOM = 8192, NOBODY = -1, LEAST_STEPS = 4 };
 
 typedef enum turn_state { BUSY /* works, or starts */, WAITS /* for its byte */, GONE } turn_state;
 
@@ -31,6 +33,7 @@ typedef struct game {
     player *players;
     int count, turn;          /* whose; NOBODY before the first is ready */
     double slice, turn_began;
+    int steps;                /* answered in this turn */
     int stopping;
     const amp_turns_watcher *watcher;
     const volatile sig_atomic_t *stop;
@@ -191,10 +194,15 @@ static void give_turn(game *g)
     if (!all_are_ready(g)) return;
     player *current = g->turn == NOBODY ? NULL : &g->players[g->turn];
     if (current && current->state == BUSY) return;
-    int over = !current || current->state == GONE || now() - g->turn_began >= g->slice;
+    int least = g->slice > 0 ? LEAST_STEPS : 1;
+    int over = !current || current->state == GONE || (g->steps >= least && now() - g->turn_began >= g->slice);
     int next = over ? next_waiting(g) : g->turn;
     if (next == NOBODY) return;
-    if (over) g->turn_began = now();
+    if (over) {
+        g->turn_began = now();
+        g->steps = 0;
+    }
+    ++g->steps;
     g->turn = next;
     answer(g, next, 'g');
 }

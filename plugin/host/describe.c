@@ -30,7 +30,7 @@ static const char *why_own(const layer *l)
 
 int amp_host_is_native(const layer *l) { return !why_own(l); }
 
-static const char *type_name(LAYER_TYPE type)
+const char *amp_host_type_name(LAYER_TYPE type)
 {
     switch (type) {
     case CONVOLUTIONAL: return "convolutional";
@@ -240,7 +240,8 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
     amp_host_arrays a = amp_host_arrays_of(l, amp_host_on_gpu(net));
     amp_layer_desc *d = &out->layers[i];
     *d = (amp_layer_desc){
-        .kind = kind_of(l), .type = type_name(l->type), .why_host = why_own(l), .pinned = i < config->layer_count && !config->layer_amp[i],
+        .kind = kind_of(l), .type = amp_host_type_name(l->type), .why_host = why_own(l),
+        .pinned = i < config->layer_count && !config->layer_amp[i],
         .is_loss = l->cost != NULL, .is_truth = l->truth, .stops_backward = l->stopbackward, .no_backward = l->type == CROP,
         .activation = activation_of(l->activation), .batch_normalize = l->batch_normalize,
         .filters = l->type == CONNECTED ? l->outputs : l->n, .size = l->size, .stride = l->stride, .pad = l->pad,

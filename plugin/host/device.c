@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "host.h"
 #include "pjreddie_gaps.h"
@@ -105,6 +106,52 @@ void amp_host_use_device(const network *net)
 #else
     (void)net;
 #endif
+}
+
+double amp_host_memory_mb(const network *net)
+{
+    struct rusage usage;
+#ifdef GPU
+    if (net->gpu_index >= 0) {
+        size_t available = 0, total = 0;
+        amp_host_use_device(net);
+        check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+        return (double)(total - available) / (1 << 20);
+    }
+#endif
+    (void)net;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss / 1024;
+}
+
+void amp_host_wait(const network *net)
+{
+#ifdef GPU
+    if (net->gpu_index >= 0) check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+#else
+    (void)net;
+#endif
+}
+
+int amp_host_gpu(void)
+{
+#ifdef GPU
+    return gpu_index;
+#else
+    return -1;
+#endif
+}
+
+size_t amp_host_gpu_bytes_free(void)
+{
+    size_t available = 0;
+#ifdef GPU
+    size_t total;
+    if (gpu_index < 0) return 0;
+    check(cudaSetDevice(gpu_index), "cudaSetDevice");
+    check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+#endif
+    return available;
 }
 
 /* ---- arrays ---- */

@@ -27,6 +27,16 @@ size_t amp_host_free_memory(const char **where);
 /* Make net's GPU the calling thread's: before any call to Darknet's functions or to net's engine. */
 void amp_host_use_device(const network *net);
 
+/* Memory in MB of 2^20 bytes. On a GPU what is in use on net's now, by whatever program; else the most that this process had at
+ * any time. */
+double amp_host_memory_mb(const network *net);
+
+/* Wait until net's GPU has done all it was asked for: before looking at a clock. Nothing without a GPU. */
+void amp_host_wait(const network *net);
+/* The GPU that Darknet's networks are made on; -1 for none. Then bytes of its memory that are free, after a context is made there. */
+int amp_host_gpu(void);
+size_t amp_host_gpu_bytes_free(void);
+
 amp_host_arrays amp_host_arrays_of(layer *l, int on_gpu);
 float **amp_host_output_of(layer *l, int on_gpu);
 float **amp_host_delta_of(layer *l, int on_gpu);

@@ -8,11 +8,16 @@
 #include "host.h"
 #include "host_random.h"
 #include "images.h"
+#include "loading.h"
 #include "resume.h"
+#include "training.h"
 #include "turns.h"
 
 /* The command line's wishes. Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
 static struct { const char *amp; } command_line;
+
+/* Whether the .cfg that this thread's parse_network_cfg reads asks for AMP. */
+static _Thread_local int is_parsing;
 
 struct darknet_amp_options { amp_config *config; };
 
@@ -55,8 +60,7 @@ void darknet_amp_refuse(struct network *net, const char *why)
     amp_host_die(&error);
 }
 
-/* Take `name value` out of argv, as Darknet's own find_char_arg does; NULL where name is absent. */
-static const char *take_argument(int *count, char **argv, const char *name, const char *allowed)
+const char *amp_host_take_argument(int *count, char **argv, const char *name, const char *allowed)
 {
     int argc = *count;
     for (int i = 1; i < argc; i++) {
@@ -80,17 +84,19 @@ const char *amp_host_wished_dtype(void) { return command_line.amp; }
 static void take_turns(int *argc, char **argv)
 {
     amp_error error;
-    const char *descriptors = take_argument(argc, argv, "-turns", "IN,OUT, two file descriptors");
+    const char *descriptors = amp_host_take_argument(argc, argv, "-turns", "IN,OUT, two file descriptors");
     if (descriptors) amp_host_check(amp_turns_take(descriptors, &error), &error);
 }
 
 int darknet_amp_arguments(int argc, char **argv)
 {
     take_turns(&argc, argv);
-    command_line.amp = take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16");
-    /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with. */
-    int text_seed = argc > 2 && argv[1] && argv[2] && !strcmp(argv[1], "rnn") && strcmp(argv[2], "train");
-    const char *seed = text_seed ? NULL : take_argument(&argc, argv, "-seed", "0 to 4294967295");
+    command_line.amp = amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16");
+    /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with; `amp compare` takes several. */
+    int own_seed = argc > 2 && argv[1] && argv[2] && ((!strcmp(argv[1], "rnn") && strcmp(argv[2], "train"))
+                                                      || (!strcmp(argv[1], "amp") && !strcmp(argv[2], "compare")));
+    const char *seed = own_seed ? NULL : amp_host_take_argument(&argc, argv, "-seed", "0 to 4294967295");
+    amp_training_arguments(&argc, argv);
     if (!seed) return argc;
     char *end;
     unsigned long value = strtoul(seed, &end, 10);
@@ -105,6 +111,18 @@ int darknet_amp_arguments(int argc, char **argv)
 
 /* ---- making and freeing ---- */
 
+int amp_host_is_parsing(void) { return is_parsing; }
+
+int amp_host_is_wanted(const char *cfg)
+{
+    amp_error error;
+    amp_config *config;
+    amp_host_check(amp_config_read(cfg, command_line.amp, amp_host_default_dtype(), &config, &error), &error);
+    int wanted = config->enabled;
+    amp_config_free(config);
+    return wanted;
+}
+
 struct darknet_amp_options *darknet_amp_options(const char *cfg_file)
 {
     amp_error error;
@@ -114,6 +132,7 @@ struct darknet_amp_options *darknet_amp_options(const char *cfg_file)
         amp_host_die(&error);
     }
     amp_host_check(amp_config_read(cfg_file, command_line.amp, amp_host_default_dtype(), &options->config, &error), &error);
+    is_parsing = options->config->enabled;
     return options;
 }
 
@@ -177,6 +196,8 @@ static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
     amp->net = net;
     amp->layer_count = net->n;
     amp->batch = net->batch;
+    amp->w = net->w;
+    amp->h = net->h;
     amp->buffers = calloc((size_t)net->n + 1, sizeof *amp->buffers);
     amp->resume = amp_resume_create();
     if (!amp->buffers || !amp->resume) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
@@ -211,6 +232,7 @@ void darknet_amp_attach(struct network *net, struct darknet_amp_options *options
 {
     amp_error error;
     amp_config *config = options->config;
+    is_parsing = 0;
     free(options);
     net->amp = NULL;
     if (config->note[0]) fprintf(stderr, "%s\n", config->note);
@@ -230,6 +252,7 @@ void darknet_amp_attach(struct network *net, struct darknet_amp_options *options
     }
     amp->config = config;
     amp_host_check(make(amp, net, &error), &error);
+    amp_loading_watch();
     net->amp = amp;
 }
 

@@ -23,12 +23,15 @@ struct darknet_amp {
     size_t workspace_bytes;
     struct amp_resume *resume; /* files saved and loaded */
     int layer_count, batch;    /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
+    int w, h;                  /* as parsed */
     unsigned long unsynced_steps; /* steps taken since the replicas' weights were last averaged (replicas.c) */
 
     /* What is told to the user. Times in seconds of CLOCK_MONOTONIC. */
     unsigned long steps, skipped;
     double started, computed, images;
     int step_skipped;          /* the last one was */
+    float step_scale;          /* the loss scale it was made with */
+    double step_gradient_norm; /* L2, unscaled, averaged over the batch, before clipping; NaN if it was skipped */
     int summary_printed;
     int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
     char *anomaly_images;
@@ -38,6 +41,10 @@ struct darknet_amp {
 _Noreturn void amp_host_die(const amp_error *error);
 /* The same unless status is AMP_OK. */
 void amp_host_check(amp_status status, const amp_error *error);
+
+/* Takes `name value` out of argv, as Darknet's own find_char_arg does; NULL where name is absent. allowed: for the message, if it
+ * has no value. */
+const char *amp_host_take_argument(int *argc, char **argv, const char *name, const char *allowed);
 
 /* What networks made from here on are to run in, as `-amp` on the command line says it: "off", "fp32", "fp16", "bf16", or NULL:
  * as the .cfg has it. wish is kept, not copied, and is to outlive those networks' making. For commands that make networks of
@@ -69,7 +76,16 @@ amp_backend *amp_host_choose_backend(const network *net, amp_error *error);
  * its neighbour's output, so that readers behind a dropout see what it left. */
 int amp_host_producer(const network *net, int index, int consumer);
 
+/* The .cfg section's name of a type: "convolutional". */
+const char *amp_host_type_name(LAYER_TYPE type);
+
 /* Layers AMP computes itself: their Darknet buffers exist only on demand. */
 int amp_host_is_native(const layer *l);
+
+/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program. */
+int amp_host_is_wanted(const char *cfg);
+
+/* Whether parse_network_cfg is making a network that will be under AMP. */
+int amp_host_is_parsing(void);
 
 #endif

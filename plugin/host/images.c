@@ -45,6 +45,13 @@ void darknet_amp_paths(char **paths, int count)
     for (int i = 0; i < picked.count; i++) picked.paths[i] = strdup(paths[i]);
 }
 
+void amp_images_replaced(int i, const char *path)
+{
+    if (!trail.on || i >= picked.count) return;
+    free(picked.paths[i]);
+    picked.paths[i] = strdup(path);
+}
+
 void darknet_amp_rows_loaded(void *loaded)
 {
     if (!trail.on || !picked.paths) return;

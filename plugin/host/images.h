@@ -11,6 +11,9 @@
 /* Note from now on, in the whole program; before any loader is started. */
 void amp_images_note(void);
 
+/* The calling thread's loader takes path for the i-th of those it picked. */
+void amp_images_replaced(int i, const char *path);
+
 /* "image a.jpg" where one image is meant (0 to images - 1), else (one is -1) all: "images a.jpg, b.jpg, ... and 3 more".
  * images: how many lie in input. The caller frees it; NULL where the files are not known. */
 char *amp_images_text(const float *input, int images, int one);

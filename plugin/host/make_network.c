@@ -1,4 +1,5 @@
 /* Darknet's parser, kept from crashing in the user's face: see make_network.h. */
+#define _DEFAULT_SOURCE /* setenv */
 #include "make_network.h"
 
 #include <signal.h>
@@ -33,10 +34,11 @@ network *amp_host_make_network(const char *cfg, const char *name, int draws)
 {
     static int registered;
     struct sigaction catch = { .sa_handler = give_up }, before[DEATHS];
-    snprintf(last_words, sizeof last_words, "\n%.400s: Darknet cannot make this network; the line above says why, or which layer it was at: "
-             "check that one's keys\n", name);
+    snprintf(last_words, sizeof last_words, "\n%.400s: Darknet cannot make this network; the line above says why, or "
+             "which layer it was at: check that one's keys\n", name);
     if (!registered) registered = !atexit(give_up_at_exit);
     for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &catch, &before[k]);
+    if (!draws) setenv("AMP_CUDA_TUNE", "0", 0); /* nothing will run: no engine is worth timing */
     making = 1;
     amp_random_draw_nothing(!draws);
     network *net = parse_network_cfg((char *)cfg);

@@ -6,7 +6,8 @@
 #include "darknet.h"
 
 /* parse_network_cfg(cfg), or one line that names `name` (the file as the user knows it) and status 1. draws: the weights are
- * drawn as always; else they are 0, in a tenth of the time. While no other thread runs. */
+ * drawn as always; else the network is only looked at, and made in a tenth of the time: weights are 0, and a GPU's engines are
+ * not timed. While no other thread runs. */
 network *amp_host_make_network(const char *cfg, const char *name, int draws);
 
 #endif

@@ -8,6 +8,7 @@
 #include "../tensor/half.h"
 #include "device.h"
 #include "host_random.h"
+#include "loading.h"
 #include "network.h"
 
 struct amp_resume *amp_resume_create(void) { return calloc(1, sizeof(struct amp_resume)); }
@@ -223,11 +224,9 @@ void darknet_amp_resume(struct network **nets, int count)
 
 /* ---- the loop ---- */
 
-/* The first network stands for all: it is the one that is saved. */
-void darknet_amp_loop(struct network **nets, int count, float *average_loss, int *loop_count)
+void amp_resume_loop(struct darknet_amp *amp, float *average_loss, int *loop_count)
 {
-    if (count < 1 || !nets[0]->amp) return;
-    struct amp_resume *resume = nets[0]->amp->resume;
+    struct amp_resume *resume = amp->resume;
     if (resume->went_on.looped) {
         *average_loss = resume->went_on.average_loss;
         *loop_count = resume->went_on.loop_count;
@@ -235,11 +234,12 @@ void darknet_amp_loop(struct network **nets, int count, float *average_loss, int
     resume->loop = (amp_loop){ .average_loss = average_loss, .last_finite = *average_loss, .count = loop_count };
 }
 
-void darknet_amp_loop_ended(struct network **nets, int count)
+void amp_resume_loop_ended(struct darknet_amp *amp)
 {
-    if (count < 1 || !nets[0]->amp) return;
-    nets[0]->amp->resume->loop = (amp_loop){ 0 };
-    if (nets[0]->amp->resume->save_failed) exit(1); /* why was said when it failed */
+    amp->resume->loop = (amp_loop){ 0 };
+    amp->resume->stopping = 0;
+    amp_loading_summary();
+    if (amp->resume->save_failed) exit(1); /* why was said when it failed */
 }
 
 void amp_resume_before_forward(struct darknet_amp *amp, network *net)

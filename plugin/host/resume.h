@@ -35,6 +35,7 @@ struct amp_resume {
     amp_loop loop;
     amp_open_file saving;
     int save_failed;      /* the last one */
+    int stopping;         /* the loop ends here, before its time: this save is its last */
 };
 
 /* One per struct darknet_amp. NULL: no memory. */
@@ -44,6 +45,10 @@ void amp_resume_free(struct amp_resume *);
 /* Before each training forward: goes on from the sidecar, unless darknet_amp_resume did so before, and repairs the loop's
  * displayed loss after a skipped batch. */
 void amp_resume_before_forward(struct darknet_amp *, network *);
+
+/* The loop begins: what it carried when it was saved, if it goes on; and ends: with the program, status 1, if the last save failed. */
+void amp_resume_loop(struct darknet_amp *, float *average_loss, int *loop_count);
+void amp_resume_loop_ended(struct darknet_amp *);
 
 /* What a sidecar of net says now. */
 amp_run_state amp_resume_run_state(struct darknet_amp *, const network *);

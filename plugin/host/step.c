@@ -1,4 +1,5 @@
 /* The hooks of a step: forward, backward and update of one network, and what the user is told of them. */
+#include <math.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -132,6 +133,8 @@ void darknet_amp_update(struct network *net)
     size_t good_steps = get_current_batch(net) - !report.skipped;
     amp_host_tell_anomaly(amp, &report, good_steps);
     amp->step_skipped = report.skipped;
+    amp->step_scale = report.scale_before;
+    amp->step_gradient_norm = report.skipped ? NAN : report.gradient_norm;
     if (report.skipped) {
         amp->skipped++;
         amp_host_forget_overflow(amp);

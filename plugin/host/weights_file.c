@@ -8,6 +8,7 @@
 
 #include "device.h"
 #include "network.h"
+#include "weights_check.h"
 
 static char *joined(const char *a, const char *b)
 {
@@ -34,16 +35,25 @@ static void set_name(char **slot, const char *file)
 
 /* Only where there is nothing to load yet: a program that just looks at weights must not meddle with a training that saves
  * them now. A training does the rest when it begins (resume.c). */
-void darknet_amp_before_load(struct network *net, const char *file)
+static void end_killed_save(const char *file)
 {
     amp_error error;
     amp_checkpoint *checkpoint = NULL;
     char note[256];
-    (void)net;
     if (amp_file_exists(file) || errno != ENOENT) return;
     if (amp_checkpoint_recover(file, &checkpoint, note, &error) != AMP_OK) fprintf(stderr, "%s\n", error.message);
     else if (note[0]) fprintf(stderr, "amp: %s\n", note);
     amp_checkpoint_free(checkpoint);
+}
+
+void darknet_amp_before_load(struct network *net, const char *file, int start, int cutoff)
+{
+    amp_error error;
+    int held;
+    end_killed_save(file);
+    amp_host_check(amp_check_weights_size(net, file, start, cutoff, &held, &error), &error);
+    if (held < net->n)
+        fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, are random\n", file, held - 1, net->n - 1);
 }
 
 /* Layers that read less than they write, or the other way round, make a file that is not the network's. */
@@ -77,6 +87,8 @@ static void end_training(network *net)
 void darknet_amp_loaded(struct network *net, const char *file, int whole, int ended)
 {
     struct amp_resume *resume = net->amp->resume;
+    amp_error error;
+    amp_host_check(amp_check_weights_sense(net, file, &error), &error);
     /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then its sidecar tells. */
     resume->pending = whole && reads_what_it_writes(net) && (!ended || has_sidecar(file));
     resume->loaded_seen = *net->seen;
@@ -93,7 +105,7 @@ static int is_over(network *net) { return net->max_batches > 0 && get_current_ba
 /* The batch number stands still over a skipped step, and the loop asks again for the files it saved at that number. */
 static int is_asked_again(const struct darknet_amp *amp, network *net)
 {
-    return amp->resume->loop.average_loss && amp->step_skipped && !is_over(net);
+    return amp->resume->loop.average_loss && amp->step_skipped && !is_over(net) && !amp->resume->stopping;
 }
 
 /* A training goes on without the file. Where there is none to go on with, the program ends; the loops of detector and
@@ -106,7 +118,7 @@ static void say_failed(struct darknet_amp *amp, network *net, const char *file, 
     fflush(stdout);
     if (!resume->training) fprintf(stderr, "amp: %s could not be written: %s\n", file, error->message);
     else fprintf(stderr, "amp: %s could not be written: %s; training %s, the last good file is kept: %s\n", file,
-                 error->message, is_over(net) ? "is over" : "goes on", kept);
+                 error->message, is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", kept);
     if (!resume->training || (is_over(net) && !resume->loop.average_loss)) exit(1);
 }
 

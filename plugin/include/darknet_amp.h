@@ -22,8 +22,8 @@ struct darknet_amp_options; /* what one .cfg and the command line ask for, read 
  * is loaded, so the program is started once more with it set. */
 void darknet_amp_start(char **argv);
 
-/* main: takes `-amp off|fp32|fp16|bf16` and `-seed N` out of the arguments, before anything else reads them. How many are
- * left: commands that count theirs (average) would take the gaps at the end for arguments. */
+/* main: takes `-amp off|fp32|fp16|bf16`, `-seed N`, `-turns IN,OUT` and, of the two training commands below, `-log FILE` and `-map [N]`
+ * out of the arguments, before anything else reads them. How many are left: commands that count theirs (average) would take the gaps at the end for arguments. */
 int darknet_amp_arguments(int argc, char **argv);
 
 /* parse_network_cfg. options: reads and checks cfg_file's [amp] section, the same keys under [net] and amp= of every
@@ -64,21 +64,40 @@ void darknet_amp_synced(struct network **nets, int n, int interval);
 /* Loading and saving weights, under AMP. open_weights: in place of fopen, to save layers 0 to layers - 1; NULL where nothing
  * is to be written: the folder is missing or full (a line says so, and training goes on), or the loop asks again for what it
  * has saved. close_weights: in place of fclose; puts FILE and its sidecar FILE.amp into place once both are on the disk.
- * before_load: ends a save of FILE that was killed, where there is no FILE yet. loaded: whole if all layers were asked for,
+ * before_load: ends a save of FILE that was killed, where there is no FILE yet; a FILE that is missing or of another network ends the
+ * program. loaded: whole if all layers were asked for,
  * ended if the file had fewer. clear: -clear was given, and what lies beside the weights is not to be read. */
 FILE *darknet_amp_open_weights(struct network *net, const char *file, int layers);
 void darknet_amp_close_weights(struct network *net, FILE *file);
-void darknet_amp_before_load(struct network *net, const char *file);
+void darknet_amp_before_load(struct network *net, const char *file, int start, int cutoff);
 void darknet_amp_loaded(struct network *net, const char *file, int whole, int ended);
 void darknet_amp_clear(struct network *net);
 
 /* Going on with a training (detector train, classifier train). resume, once the networks are made and the generator is
  * seeded: reads the sidecar of the weights that were loaded. Other commands do without; momentum, loss scale and counters are
- * then restored at the first step. loop, before the loop: what it carries from step to step; both stay valid until
- * loop_ended, which ends the program with status 1 if the last save failed. */
+ * then restored at the first step. loop, before the loop: what it carries from step to step; all stays valid until
+ * loop_ended, which ends the program with status 1 if the last save failed, and with 128 + N after signal N stopped the loop. */
 void darknet_amp_resume(struct network **nets, int count);
 void darknet_amp_loop(struct network **nets, int count, float *average_loss, int *loop_count);
 void darknet_amp_loop_ended(struct network **nets, int count);
+
+/* Within that loop, with and without AMP. batch_loaded: the step's images are there. step_made: writes its row (-log).
+ * step_printf, then: the step's line, with loss scale, skipped steps and images/s put before its newline under AMP. step_ended: at
+ * the loop's end, when the step's files are saved; takes turns, and where the training is to stop early saves
+ * BACKUP_FOLDER/BASE.backup, and is 1 then. stopped: the same, also before the first step. */
+void darknet_amp_batch_loaded(void);
+void darknet_amp_step_made(float loss, float average_loss);
+__attribute__((format(printf, 1, 2))) void darknet_amp_step_printf(const char *format, ...);
+int darknet_amp_step_ended(const char *backup_folder, const char *base);
+int darknet_amp_stopped(void);
+
+/* -map of `detector train`; without it all do nothing. begin, before the loop, behind darknet_amp_loop: BASE_map.csv and
+ * BASE_best.weights lie in the backup folder. step: after each step, before its files are saved, so that they are never of a step that was
+ * to be measured and was not. */
+void darknet_amp_map_begin(struct network **nets, int count, const char *data_file, int train_images, const char *backup_folder,
+                           const char *base);
+void darknet_amp_map_step(void);
+void darknet_amp_map_end(void);
 
 /* Reproducible runs (-seed N). seed: what srand gets: N, or time(0) without -seed. rand: Darknet's rand() in code that
  * loader threads run: the C library's own without -seed, else the calling thread's own stream. job: numbers
@@ -99,6 +118,25 @@ int darknet_amp_draws_nothing(void);
 void darknet_amp_paths(char **paths, int count);
 void darknet_amp_rows_loaded(void *data);
 void darknet_amp_filled(const float *input, float **rows, int count);
+
+/* Bad input of a training (detector train, classifier train). check_files, before anything else: the .data file, its list of images,
+ * a classifier's labels; does nothing for a .cfg without AMP. check_classes, once the networks are made: classes are the .data
+ * file's, 0 if it gives none. check_boxes: a [yolo] or [region] section whose layer was made, before its
+ * assertion; options is Darknet's list of the section's keys. */
+void darknet_amp_check_files(const char *data_file, const char *cfg, int classifier);
+void darknet_amp_check_classes(struct network *net, int classes, int classifier);
+void darknet_amp_check_boxes(struct layer *made, void *options, int index, int inputs);
+
+/* Bad input of loader threads, in a program with a network under AMP. loading: the calling thread begins this job, or with NULL has
+ * ended it. image_failed: an image could not be read; 1: the caller returns one without data, and who loads takes another:
+ * another_image puts it in paths[i]. 0: as in stock. read_boxes: a detector's labels; 1: *(box_label **)boxes and *count are what
+ * Darknet's read_boxes would give. mislabelled: a path that holds `count` of the labels; 1: it was told. */
+struct load_args;
+void darknet_amp_loading(struct load_args *args);
+int darknet_amp_image_failed(const char *file);
+void darknet_amp_another_image(char **paths, int i);
+int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
+int darknet_amp_mislabelled(const char *path, int count);
 
 /* `darknet detector map <data> <cfg> <weights>`, the program's arguments as a whole: prints AP per class, mAP@0.5, mAP@0.5:0.95, precision, recall and F1
  * over the data file's `valid` images. */

@@ -54,7 +54,7 @@ picture other 32 32
 echo '1 0.5 0.5 0.5 0.375' > labels/other.txt
 echo '0 0.1 0.1 0.0001 0.2' >> labels/other.txt    # too thin for training, and so for this
 printf '%s\n' round square > names.txt
-printf '%s\n' 'classes = 2' 'valid = valid.txt' 'names = names.txt' 'difficult = none' > my.data
+printf '%s\n' 'classes = 2' 'valid = valid.txt' 'names = names.txt' > my.data
 
 expect() { # expect <line>...
     for line in "$@"; do
@@ -81,6 +81,34 @@ measure -points 11 my.data constant.cfg constant.weights
 expect 'used 11 recall points' '(mAP@0.50) = 0.333333'
 measure my.data constant.cfg constant.weights -points 0
 expect 'used the area under the curve' '(mAP@0.50) = 0.333333'
+# A file that is no image is named and left out, labels and all; the rest is measured.
+{ cat valid.txt; echo images/broken.jpg; echo images/gone.jpg; } > holes.txt
+echo 'no image' > images/broken.jpg
+echo '0 0.5 0.5 0.5 0.5' | tee labels/broken.txt > labels/gone.txt
+sed 's/valid.txt/holes.txt/' my.data > holes.data
+measure holes.data constant.cfg constant.weights
+expect '(mAP@0.50) = 0.333333' '4 images, 3 objects, 4 detections' '2 images could not be read and are left out'
+grep -q '^images/broken.jpg: cannot read the image: unknown image type; it is left out' err || fail "broken.jpg is not named"
+grep -q '^images/gone.jpg: cannot read the image: No such file.*; it is left out' err || fail "gone.jpg is not named"
+
+# Difficult objects, as AlexeyAB's .data files name them. In `nothing` there is one where the network sees it: a miss less, so
+# that precision is 1, 1, 2/3 and recall 1/2, 1, 1. In `other` there is one that nobody finds.
+mkdir difficult
+printf 'difficult/%s.txt\n' nothing wide tall other > difficult.txt
+sed '$adifficult = difficult.txt' my.data > difficult.data
+measure difficult.data constant.cfg constant.weights # no label file, no difficult object
+expect '(mAP@0.50) = 0.333333' '(TP = 2, FP = 2)'
+echo '0 0.5 0.5 0.5 0.5' > difficult/nothing.txt
+echo '1 0.2 0.2 0.2 0.2' > difficult/other.txt
+for points in 0 11 101; do
+    measure difficult.data constant.cfg constant.weights -points $points
+    expect 'ap = 100.00 % (TP = 2, FP = 1)' 'TP = 2, FP = 1, FN = 1' '(mAP@0.50) = 0.500000' '4 images, 3 objects' \
+        '2 difficult objects'
+done
+
+{ cat my.data; echo 'valid = missing.txt'; } > twice.data # of two, the first counts, as for Darknet
+measure twice.data constant.cfg constant.weights
+expect '4 images, 3 objects'
 sed 's/^names.*//' my.data > nameless.data
 measure nameless.data constant.cfg constant.weights
 expect 'class_id = 1, name = (unnamed), ap = 0.00 %'
@@ -107,7 +135,7 @@ refused 'missing.weights: cannot read' my.data constant.cfg missing.weights
 refused 'empty: the weights is empty' my.data constant.cfg empty
 refused 'numbers that are not finite' my.data constant.cfg nan.weights
 sed '/yolo/,$d' constant.cfg > classifier.cfg
-refused 'not a detector' my.data classifier.cfg constant.weights
+refused 'classifier.cfg: not a detector' my.data classifier.cfg constant.weights
 
 with() { printf '%s\n' "$@" > with.data; }
 with 'names = names.txt'
@@ -125,15 +153,23 @@ with 'valid = list'
 refused 'none of the 1 validation images has a labelled object' with.data $good
 echo images/gone.jpg > list
 refused 'images/gone.jpg: cannot read the image: No such file' with.data $good
-echo 'no image' > images/broken.jpg
 echo images/broken.jpg > list
 refused 'images/broken.jpg: cannot read the image: unknown image type' with.data $good
+printf '%s\n' images/broken.jpg images/gone.jpg > list
+refused 'none of the 2 validation images can be read; the first: images/broken.jpg' with.data $good
+echo difficult/nothing.txt > short.txt
+with 'valid = valid.txt' 'difficult = short.txt'
+refused 'short.txt: 1 lines, but .valid. lists 4 images' with.data $good
+with 'valid = valid.txt' 'difficult = missing.txt'
+refused 'missing.txt: cannot read the list of difficult objects' with.data $good
+with 'valid = list'
 echo images/wide.jpg > list
-for line in '0 0.5 0.5 0.5' '0 0.5 0.5 0.5 0.5 0.5' 'round 0.5 0.5 0.5 0.5' '0 0.5 0.5 nan 0.5'; do
+for line in '0 0.5 0.5 0.5' '0 0.5 0.5 0.5 0.5 0.5' 'round 0.5 0.5 0.5 0.5' '0 0.5 0.5 nan 0.5' '0 inf 0.5 0.5 0.5' '0.5 0.5 0.5 0.5 0.5'; do
     echo "$line" > labels/wide.txt
     refused "labels/wide.txt: label 1 is not .class x y width height.: $line" with.data $good
 done
-for class in 2 -1; do
+for class in 2 -1 4294967296; do
     echo "$class 0.5 0.5 0.5 0.5" > labels/wide.txt
+    [ $class -lt 3 ] || class=2147483647
     refused "labels/wide.txt: label 1 is of class $class, but the network knows 0 to 1" with.data $good
 done

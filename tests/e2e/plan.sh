@@ -129,6 +129,15 @@ says 'fp32, training'
 plan known.cfg -amp off
 says 'The .cfg does not ask for AMP'
 
+# On a GPU, which a double plays: nothing is run there either, and the JSON names the engines.
+on_doubles=$BUILD_DIR/tests/darknet-on-doubles
+if [ -x "$on_doubles" ]; then
+    "$on_doubles" amp plan known.cfg -json gpu.json > out 2> err || fail "on the doubles: $(tail -n 1 err)"
+    grep -q '^doubles: 0 kernels, 0 convolutions, 0 products, 0 faults$' err || fail "a plan ran something: $(tail -n 1 err)"
+    says ', Tensor Cores'
+    "$python" agree.py gpu.json out || fail 'table and JSON differ on the doubles'
+fi
+
 # A machine that lacks the dtype: the plan says what would run.
 DNNL_MAX_CPU_ISA=SSE41 plan known.cfg
 says 'no bf16 on this machine'

@@ -1,26 +1,35 @@
 #!/usr/bin/env python3
-"""Writes golden/map_coco.txt: random detections and ground truths with the AP that pycocotools gives them.
+"""Writes golden/map.txt: detections and ground truths with the AP that pycocotools and PASCAL VOC's definition (voc.py) give them.
 
 For developers: the tests only replay the file. Needs pycocotools (pip install pycocotools, in a virtual environment).
-usage: tests/oracles/map_oracle.py > tests/golden/map_coco.txt
+usage: tests/oracles/map_oracle.py > tests/golden/map.txt
+       tests/oracles/map_oracle.py --check-voc     compares voc.py with the package mean_average_precision where both define AP
 
-Boxes stand on a grid of 1/16, so that no rounding can decide whether an overlap reaches a threshold in one
-implementation and not in the other. Scores repeat on purpose: ties must fall the same way. A case is
+Boxes stand on a grid of 1/16, so that no rounding can decide whether an overlap reaches a threshold in one implementation and not
+in the other. A case is
 
-    case <ground truths> <detections> <classes>
-    t <image> <class> <x> <y> <w> <h>              centre and size, in sixteenths
+    case <name> <classes> <ground truths> <detections>
+    t <image> <class> <x> <y> <w> <h> <difficult>  centre and size, in sixteenths
     d <image> <class> <score in thousandths> <x> <y> <w> <h>
-    ap <class> <AP at .5> ... <AP at .95>          -1: no ground truth of that class
+    ap <class> <points> <AP at .5> ... <at .95>    "a*n" is n times a; classes without objects have no such line
+    map <points> <mAP at .5> <mAP at .5:.95>       -1: no class has objects
+    at .25 <points> <true positives> <false positives>   at IoU .5, of detections above this score
+
+pycocotools knows difficult objects as those whose area is outside the range that is evaluated: `_ignore` without iscrowd. maxDets, by
+which it drops all but the best 100 detections of an image and class, is set beyond reach.
 """
 import contextlib
 import io
+import itertools
 import random
+import sys
 
-from pycocotools.coco import COCO
-from pycocotools.cocoeval import COCOeval
+from voc import corners, voc_ap, voc_counts
 
-CASES = 200
+BEYOND_RANGE, MANY = 1e11, 1000000
 
+
+# ---- cases: (classes, truths, detections); truth (image, class, box, difficult), detection (image, class, score, box) ----
 
 def random_box(rng):
     w, h = 2 * rng.randint(1, 12), 2 * rng.randint(1, 12)  # even: the corners stay on the grid
@@ -33,61 +42,213 @@ def near(rng, box):
     return x + move(), y + move(), max(2, w + 2 * move()), max(2, h + 2 * move())
 
 
-def random_case(rng):
-    images, classes = rng.randint(1, 4), rng.randint(1, 3)
-    truths = [(rng.randrange(images), rng.randrange(classes), random_box(rng)) for _ in range(rng.randint(1, 10))]
-    detections = []
-    for _ in range(rng.randint(0, 16)):
-        score = rng.randint(1, 9) * 100
-        if rng.random() < .75:
-            image, class_id, box = rng.choice(truths)
-            detections.append((image, class_id, score, near(rng, box)))
+def scene(rng, images, classes, truths, detections, difficult=0., flat=0., score=lambda rng: rng.randint(1, 9) * 100):
+    """Objects anywhere, detections near them, or anywhere, or of another class."""
+    def flatten(box):
+        return (box[0], box[1], *rng.choice(((0, 0), (0, box[3]), (box[2], 0)))) if rng.random() < flat else box
+    known = [(rng.randrange(images), rng.randrange(classes), flatten(random_box(rng)), int(rng.random() < difficult))
+             for _ in range(truths)]
+    found = []
+    for _ in range(detections):
+        if known and rng.random() < .75:
+            image, class_id, box, _ = rng.choice(known)
+            if rng.random() < .1:
+                class_id = rng.randrange(classes)
+            found.append((image, class_id, score(rng), flatten(near(rng, box))))
         else:
-            detections.append((rng.randrange(images), rng.randrange(classes), score, random_box(rng)))
-    return images, classes, truths, detections
+            found.append((rng.randrange(images), rng.randrange(classes), score(rng), flatten(random_box(rng))))
+    return classes, known, found
 
+
+def small(rng, **more):
+    return scene(rng, rng.randint(1, 4), rng.randint(1, 3), rng.randint(1, 10), rng.randint(0, 16), **more)
+
+
+def duplicates(rng):
+    """The same boxes again, of the same and of other scores; objects twice in one place."""
+    classes, truths, found = small(rng, difficult=.2)
+    truths = truths + rng.choices(truths, k=rng.randint(0, 3))
+    if found:
+        for image, class_id, score, box in rng.choices(found, k=6):
+            found.insert(rng.randrange(len(found) + 1), (image, class_id, rng.choice((score, score, 100)), box))
+    exact = [(i, c, 500, box) for i, c, box, _ in rng.choices(truths, k=3)]
+    return classes, truths, found + exact
+
+
+def at_thresholds(rng):
+    """Detections inside objects: 9/20 to 20/20 of them, so that overlaps are equal to thresholds."""
+    truths, found = [], []
+    for n in range(rng.randint(2, 6)):
+        h, x, y = 2 * rng.randint(1, 6), 60 * n, rng.randint(0, 40)
+        truths.append((0, 0, (x, y, 40, h), int(rng.random() < .2)))
+        for _ in range(rng.randint(1, 3)):
+            w = 2 * rng.randint(9, 20)
+            found.append((0, 0, rng.randint(1, 9) * 100, (x + rng.choice((-1, 1)) * (20 - w // 2), y, w, h)))
+    return 1, truths, found
+
+
+def rivals(rng):
+    """Objects so close that detections reach several, difficult ones among them, and equally well."""
+    truths, found = [], []
+    for image in range(rng.randint(1, 2)):
+        for n in range(rng.randint(2, 5)):
+            truths.append((image, rng.randrange(2), (20 + 2 * rng.randint(-2, 2), 20, 24, 24), int(rng.random() < .4)))
+        for n in range(rng.randint(2, 8)):
+            found.append((image, rng.randrange(2), rng.randint(1, 5) * 100, (20 + rng.randint(-5, 5), 20, 24, 24)))
+    rng.shuffle(truths)
+    return 2, truths, found
+
+
+def crowded(rng):
+    """More than 100 detections of one image and class."""
+    truths = [(0, 0, (12 * (n % 8), 12 * (n // 8), 10, 10), int(rng.random() < .1)) for n in range(rng.randint(5, 40))]
+    found = [(0, 0, rng.randint(1, 60) * 10, near(rng, rng.choice(truths)[2])) for _ in range(rng.randint(105, 140))]
+    return 1, truths, found
+
+
+def cases():
+    rng = random.Random(2018)
+    fine = lambda rng: rng.randint(1, 999)
+    same = lambda rng: 500
+    yield "nothing", (2, [], [])
+    yield "no-object", (2, [], [(0, 0, 900, (8, 8, 4, 4)), (0, 1, 100, (8, 8, 4, 4))])
+    yield "no-detection", (3, [(0, 1, (8, 8, 4, 4), 0), (2, 2, (8, 8, 4, 4), 1)], [])
+    yield "only-difficult", (1, [(0, 0, (8, 8, 4, 4), 1)], [(0, 0, 900, (8, 8, 4, 4)), (0, 0, 800, (8, 8, 4, 4))])
+    for n in range(100):
+        yield "small", small(rng)
+    for n in range(60):
+        yield "difficult", small(rng, difficult=.3, score=rng.choice((fine, fine, same)))
+    for n in range(30):
+        yield "ties", small(rng, score=same)
+    for n in range(30):
+        yield "flat", small(rng, flat=.3)
+    for n in range(40):
+        yield "duplicates", duplicates(rng)
+    for n in range(60):
+        yield "thresholds", at_thresholds(rng)
+    for n in range(50):
+        yield "rivals", rivals(rng)
+    for n in range(4):
+        yield "crowded", crowded(rng)
+    for n in range(4):
+        yield "many-classes", scene(rng, 3, rng.randint(40, 80), 30, 50, difficult=.1, score=fine)
+    for n in range(4):
+        yield "many-images", scene(rng, 60, 3, 70, 130, difficult=.1)
+    for objects in (7, 10, 20, 30):  # recalls of k/10 and k/20: whether a point is reached is a matter of rounding
+        for hits in range(1, objects, 2):
+            truths = [(0, 0, (12 * n, 0, 10, 10), 0) for n in range(objects)]
+            if objects < 30 or hits % 3 == 0:
+                yield "recalls", (1, truths, [(0, 0, 900 - n, truths[n][2]) for n in range(hits)])
+
+
+# ---- pycocotools ----
 
 def coco_box(box):
     x, y, w, h = box
     return [x - w / 2, y - h / 2, w, h]
 
 
-def coco_ap(images, classes, truths, detections):
-    """precision[threshold][class], each already the mean over the 101 recall points; -1 for a class without truths."""
+def coco_evaluation(images, classes, truths, detections):
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
     coco = COCO()
     coco.dataset = {
         "info": {},
         "images": [{"id": i + 1} for i in range(images)],
         "categories": [{"id": c + 1} for c in range(classes)],
         "annotations": [{"id": n + 1, "image_id": i + 1, "category_id": c + 1, "bbox": coco_box(box),
-                         "area": box[2] * box[3], "iscrowd": 0} for n, (i, c, box) in enumerate(truths)],
+                         "area": BEYOND_RANGE if difficult else box[2] * box[3], "iscrowd": 0}
+                        for n, (i, c, box, difficult) in enumerate(truths)],
     }
     coco.createIndex()
-    if not detections:
-        return [[0. if any(t[1] == c for t in truths) else -1. for c in range(classes)]] * 10
     found = coco.loadRes([{"image_id": i + 1, "category_id": c + 1, "score": s / 1000, "bbox": coco_box(box)}
                           for i, c, s, box in detections])
     evaluation = COCOeval(coco, found, "bbox")
+    evaluation.params.areaRng, evaluation.params.areaRngLbl = [[0, 1e10]], ["all"]
+    evaluation.params.maxDets = [MANY]
     evaluation.evaluate()
     evaluation.accumulate()
+    return evaluation
+
+
+def coco_ap(classes, truths, detections):
+    """ap[threshold][class], each the mean over the 101 recall points, None for a class without truths; and the counts."""
+    if not detections:  # loadRes refuses an empty list
+        return [[0. if any(t[1] == c and not t[3] for t in truths) else None for c in range(classes)]] * 10, (0, 0)
+    images = 1 + max(i for i, *_ in itertools.chain(truths, detections))
+    with contextlib.redirect_stdout(io.StringIO()):
+        evaluation = coco_evaluation(images, classes, truths, detections)
     precision = evaluation.eval["precision"]  # threshold, recall, class, area, most detections
-    return [[precision[t, :, c, 0, -1].mean() for c in range(classes)] for t in range(10)]
+    ap = [[None if precision[t, 0, c, 0, 0] < 0 else precision[t, :, c, 0, 0].mean() for c in range(classes)]
+          for t in range(10)]
+    true = false = 0
+    for image in filter(None, evaluation.evalImgs):
+        for score, taken, ignored in zip(image["dtScores"], image["dtMatches"][0], image["dtIgnore"][0]):
+            true += bool(score > .25 and taken and not ignored)
+            false += bool(score > .25 and not taken and not ignored)
+    return ap, (true, false)
+
+
+# ---- writing ----
+
+def runs(values):
+    for value, group in itertools.groupby(f"{v:.8g}" for v in values):
+        n = len(list(group))
+        yield value if n == 1 else f"{value}*{n}"
+
+
+def write_scores(points, classes, ap, counts):
+    counted = [c for c in range(classes) if ap[0][c] is not None]
+    for c in counted:
+        print("ap", c, points, *runs([ap[t][c] for t in range(10)]))
+    means = [sum(row[c] for c in counted) / len(counted) if counted else -1 for row in ap]
+    print("map", points, f"{means[0]:.8g}", f"{sum(means) / 10:.8g}")
+    print("at .25", points, *counts)
+
+
+def write_case(name, classes, truths, detections):
+    print("case", name, classes, len(truths), len(detections))
+    for i, c, box, difficult in truths:
+        print("t", i, c, *box, difficult)
+    for i, c, score, box in detections:
+        print("d", i, c, score, *box)
+    write_scores(101, classes, *coco_ap(classes, truths, detections))
+    counts = voc_counts(classes, truths, detections)
+    for points in (11, 0):
+        write_scores(points, classes, voc_ap(classes, truths, detections, points), counts)
+
+
+def check_voc():
+    """Cases without equal scores, which the package takes in any order, and without difficult objects, which it counts among those
+    to be found. It wants overlaps above the threshold; ours reach it at equality."""
+    import numpy
+    from mean_average_precision import MetricBuilder
+    rng, compared = random.Random(7), 0
+    for _ in range(150):
+        scores = iter(rng.sample(range(1, 1000), 16))
+        classes, truths, found = small(rng, score=lambda _: next(scores))
+        metric = MetricBuilder.build_evaluation_metric("map_2d", async_mode=False, num_classes=classes)
+        edge = lambda b: [10000. * v for v in corners(b)]  # it takes pixels as 1 wide
+        for image in range(4):
+            metric.add(numpy.array([[*edge(b), c, s / 1000] for i, c, s, b in found if i == image]),
+                       numpy.array([[*edge(b), c, 0, 0] for i, c, b, _ in truths if i == image]))
+        for points, recalls in ((0, None), (11, numpy.arange(11) / 10)):
+            theirs = metric.value(iou_thresholds=.4999, recall_thresholds=recalls)[.4999]
+            ours = voc_ap(classes, truths, found, points)[0]
+            for c in range(classes):
+                if ours[c] is not None and any(d[1] == c for d in found):
+                    compared += 1
+                    if abs(ours[c] - theirs[c]["ap"]) > 1e-6:
+                        print("differs:", points, c, ours[c], theirs[c]["ap"], truths, found)
+    print(compared, "average precisions compared")
 
 
 def main():
-    rng = random.Random(2018)
+    if sys.argv[1:] == ["--check-voc"]:
+        return check_voc()
     print("# Written by tests/oracles/map_oracle.py, which says how to read it.")
-    for _ in range(CASES):
-        images, classes, truths, detections = random_case(rng)
-        with contextlib.redirect_stdout(io.StringIO()):
-            ap = coco_ap(images, classes, truths, detections)
-        print("case", len(truths), len(detections), classes)
-        for i, c, box in truths:
-            print("t", i, c, *box)
-        for i, c, score, box in detections:
-            print("d", i, c, score, *box)
-        for c in range(classes):
-            print("ap", c, *(f"{ap[t][c]:.6g}" for t in range(10)))
+    for name, case in cases():
+        write_case(name, *case)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,126 @@
+/* Is half precision worth it here? In sentences, with the numbers they rest on.
+ *
+ * As to time: worth it from 1.1 times the speed of the engine's own fp32 on. Where the interval in which the true ratio lies holds
+ * 1.1, it is not certain. Below, the causes are named, each by a rule:
+ *
+ *   no native half   the backend stores this dtype, and computes in fp32
+ *   fixed costs      a layer's forward or backward takes less than 50 microseconds: what a call costs besides arithmetic shows
+ *   update           half of a step is the update, which is fp32 for all
+ *   fp32 layers      half of the layers' time is in layers that run in fp32
+ *   memory-bound     half of it is in layers that do fewer than 32 additions and multiplications per byte they read and write
+ *   misaligned       half of it is in products whose channels, in or out, are no multiple of 8
+ *
+ * As to memory: it is saved if the peak is at most 0.95 times fp32's, and 8 MB below it: the same program differs by less from run
+ * to run. */
+#include "bench.h"
+
+const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
+    "no native half", "fixed costs", "update", "fp32 layers", "memory-bound", "misaligned" };
+
+static const double worth_from = 1.1, memory_below = .95, memory_mb = 8, short_call_us = 50, most_of = .5;
+
+typedef struct writer { char *text; size_t room, length; } writer;
+
+__attribute__((format(printf, 2, 3)))
+static void add(writer *w, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int written = vsnprintf(w->text + w->length, w->room - w->length, format, args);
+    va_end(args);
+    w->length += written > 0 ? (size_t)written : 0;
+    if (w->length >= w->room) w->length = w->room - 1;
+}
+
+/* Four digits, and no exponent in large ones. */
+static const char *number(char text[16], double value)
+{
+    snprintf(text, 16, value >= 1000 ? "%.0f" : "%.4g", value);
+    return text;
+}
+
+static void find_reasons(const amp_bench_evidence *e, int reason[AMP_BENCH_REASONS])
+{
+    reason[AMP_BENCH_NO_NATIVE_HALF] = !e->native;
+    reason[AMP_BENCH_FIXED_COSTS] = e->call_us > 0 && e->call_us < short_call_us;
+    reason[AMP_BENCH_UPDATE_COSTS] = e->update_share >= most_of;
+    reason[AMP_BENCH_FP32_LAYERS] = e->fp32_share >= most_of;
+    reason[AMP_BENCH_MEMORY_BOUND] = e->moving_share >= most_of;
+    reason[AMP_BENCH_MISALIGNED] = e->misaligned_share >= most_of;
+}
+
+static void say_reason(writer *w, const amp_bench_evidence *e, int reason)
+{
+    switch (reason) {
+    case AMP_BENCH_NO_NATIVE_HALF:
+        if (e->note && *e->note) add(w, "%s", e->note);
+        else add(w, "this machine does not compute in %s: it stores it, and computes in fp32", e->dtype);
+        break;
+    case AMP_BENCH_FIXED_COSTS:
+        add(w, "the network is small: a layer's forward or backward takes %.1f microseconds on average, so that fixed costs show; "
+            "a larger batch may gain", e->call_us);
+        break;
+    case AMP_BENCH_UPDATE_COSTS:
+        add(w, "%.0f %% of a step is the update, which is fp32 for all; more images or subdivisions to a step make it rarer",
+            100 * e->update_share);
+        break;
+    case AMP_BENCH_FP32_LAYERS:
+        add(w, "%.0f %% of the layers' time is in layers that run in fp32", 100 * e->fp32_share);
+        break;
+    case AMP_BENCH_MEMORY_BOUND:
+        add(w, "memory-bound: %.0f %% of the layers' time is in layers that do fewer than 32 operations per byte they move",
+            100 * e->moving_share);
+        break;
+    default:
+        add(w, "misaligned: %.0f %% of the layers' time is in convolutions and products with channels that are no multiple of 8",
+            100 * e->misaligned_share);
+    }
+}
+
+static void say_reasons(writer *w, const amp_bench_evidence *e, const int reason[AMP_BENCH_REASONS])
+{
+    int said = 0;
+    add(w, " Why: ");
+    for (int i = 0; i < AMP_BENCH_REASONS; i++) {
+        if (!reason[i]) continue;
+        add(w, "%s", said++ ? "; " : "");
+        say_reason(w, e, i);
+    }
+    if (!said)
+        add(w, "no single cause stands out (of the layers' time %.0f %% is in fp32 layers, %.0f %% waits for memory, %.0f %% is "
+            "misaligned)",
+            100 * e->fp32_share, 100 * e->moving_share, 100 * e->misaligned_share);
+    add(w, ".");
+}
+
+static void say_memory(writer *w, const amp_bench_evidence *e, const amp_bench_verdict *v)
+{
+    if (!(v->memory_ratio > 0)) return;
+    add(w, " Memory: %.0f MB at the peak instead of %.0f (%.2fx), %s.", e->memory_mb, e->reference_memory_mb, v->memory_ratio,
+        !v->saves_memory ? "which is no saving to speak of" : v->worth == AMP_BENCH_WORTH_IT ? "saved as well"
+                         : "which may be worth it by itself");
+}
+
+void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
+{
+    const double speedup = e->speedup.ratio;
+    *v = (amp_bench_verdict){ .dtype = e->dtype, .speedup = e->speedup };
+    v->memory_ratio = e->reference_memory_mb > 0 ? e->memory_mb / e->reference_memory_mb : 0;
+    v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below && e->reference_memory_mb - e->memory_mb >= memory_mb;
+    v->worth = e->speedup.least >= worth_from ? AMP_BENCH_WORTH_IT
+             : e->speedup.most < worth_from ? AMP_BENCH_NOT_WORTH_IT : AMP_BENCH_NOT_CERTAIN;
+    if (speedup < worth_from) find_reasons(e, v->reason);
+
+    static const char *const judgement[] = { "worth it", "not certain to be worth it", "not worth it for speed" };
+    char ms[16], reference_ms[16];
+    writer w = { v->text, sizeof v->text, 0 };
+    add(&w, "%s is %s: %.2fx the speed of fp32 (%.2fx to %.2fx ", e->dtype, judgement[v->worth], speedup, e->speedup.least,
+        e->speedup.most);
+    if (e->speedup.pairs) add(&w, "over %d rounds of turns", e->speedup.pairs);
+    else add(&w, "by the spread of the steps");
+    add(&w, "; medians of a step: %s ms, fp32 %s).", number(ms, e->ms), number(reference_ms, e->reference_ms));
+    if (v->worth == AMP_BENCH_NOT_CERTAIN)
+        add(&w, " Worth it is from %.1fx on: a quieter machine or more -iters would tell.", worth_from);
+    if (speedup < worth_from) say_reasons(&w, e, v->reason);
+    say_memory(&w, e, v);
+}

@@ -1,0 +1,177 @@
+/* The prescan of data_check.h. What a training checks at its start, and its readers, are the host's. */
+#include "data_check.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../amp/cfg_reader.h"
+#include "../host/data_check.h"
+#include "../host/label_file.h"
+
+typedef struct scan {
+    const amp_data_file *data;
+    const char *file, *key; /* of the list */
+    int classifier, classes;
+    amp_path_list list, labels;
+    amp_list_counts *counts;
+} scan;
+
+static void note_first(char first[512], long count, const char *name)
+{
+    if (count == 1) cfg_printable(first, 512, name);
+}
+
+/* ---- images and boxes ---- */
+
+static int is_there(const char *image)
+{
+    struct stat status;
+    return *image && stat(image, &status) == 0 && !S_ISDIR(status.st_mode) && (status.st_size > 0 || !S_ISREG(status.st_mode));
+}
+
+static amp_status count_box(void *context, const char *file, unsigned long line, const amp_label *label, int outside, amp_error *error)
+{
+    amp_list_counts *counts = context;
+    char name[AMP_LABEL_PATH + 32];
+    (void)label;
+    (void)error;
+    counts->boxes++;
+    if (!outside) return AMP_OK;
+    counts->boxes_outside++;
+    snprintf(name, sizeof name, "%s:%lu", file, line);
+    note_first(counts->first_outside, counts->boxes_outside, name);
+    return AMP_OK;
+}
+
+/* What training wants of label files, validation does without: there no file means no object. */
+static amp_status check_boxes(scan *s, const char *image, amp_error *error)
+{
+    char labels[AMP_LABEL_PATH];
+    struct stat status;
+    amp_label_path(image, labels);
+    if (strcmp(s->key, "valid") || stat(labels, &status) == 0 || errno != ENOENT)
+        return amp_labels_read(labels, s->classes, count_box, s->counts, error);
+    s->counts->unlabelled++;
+    return AMP_OK;
+}
+
+static amp_status check_images(scan *s, amp_error *error)
+{
+    for (size_t i = 0; i < s->list.count; i++) {
+        const char *image = s->list.line[i];
+        if (strlen(image) > AMP_IMAGE_PATH_MOST)
+            return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have %d bytes at most", s->file, i + 1, (int)AMP_IMAGE_PATH_MOST);
+        s->counts->images++;
+        if (!is_there(image)) {
+            s->counts->missing++;
+            note_first(s->counts->first_missing, s->counts->missing, image);
+        } else if (!s->classifier) {
+            AMP_TRY(check_boxes(s, image, error));
+        }
+    }
+    if (s->counts->missing < s->counts->images) return AMP_OK;
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: none of the %ld images of this list is there; the first is '%.300s'", s->file,
+                    s->counts->images, s->counts->first_missing);
+}
+
+/* ---- a classifier's labels ---- */
+
+static const double COMPARISONS_MOST = 2e7; /* of a path with a label: a second or two */
+
+static amp_status check_paths(scan *s, amp_error *error)
+{
+    size_t step = 1 + (size_t)((double)s->list.count * s->classes / COMPARISONS_MOST);
+    int class_id;
+    for (size_t i = 0; i < s->list.count; i += step) {
+        s->counts->looked_at++;
+        int found = amp_labels_in_path(s->list.line[i], s->labels.line, (size_t)s->classes, &class_id);
+        if (found == 1 || (s->classes == 1 && found == 0)) continue;
+        s->counts->mislabelled++;
+        note_first(s->counts->first_mislabelled, s->counts->mislabelled, s->list.line[i]);
+    }
+    if (s->counts->mislabelled < s->counts->looked_at) return AMP_OK;
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: no path holds exactly one of the %d labels, by which Darknet knows an image's class; "
+                    "the first is '%.300s'", s->file, s->classes, s->counts->first_mislabelled);
+}
+
+/* ---- lists ---- */
+
+static amp_status check_list(scan *s, amp_error *error)
+{
+    char what[300];
+    if (!s->file)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `%s = FILE`, which names a list of images", s->data->name, s->key);
+    snprintf(what, sizeof what, "the list of images (`%s` in %.200s)", s->key, s->data->name);
+    amp_status status = amp_path_list_read(s->file, what, &s->list, error);
+    if (status == AMP_OK) status = check_images(s, error);
+    if (status == AMP_OK && s->labels.count > 0) status = check_paths(s, error);
+    amp_path_list_free(&s->list);
+    return status;
+}
+
+static void warn(const amp_data_file *data, int classes, char warning[512])
+{
+    const char *names = amp_data_file_names(data);
+    amp_path_list list = { 0 };
+    amp_error error;
+    if (data->classes && data->classes != classes)
+        snprintf(warning, 512, "%.200s: classes = %d, but the network has %d", data->name, data->classes, classes);
+    else if (names && amp_path_list_read(names, "the class names", &list, &error) != AMP_OK)
+        snprintf(warning, 512, "%.500s", error.message);
+    else if (names && list.count != (size_t)classes)
+        snprintf(warning, 512, "%.200s: %zu class names, but the network has %d classes", names, list.count, classes);
+    amp_path_list_free(&list);
+}
+
+static amp_status check_both(const amp_data_file *data, int classifier, int classes, int parts, amp_data_counts *counts, amp_error *error)
+{
+    scan s = { .data = data, .classifier = classifier, .classes = classes };
+    amp_status status = AMP_OK;
+    if (classifier && data->classes && data->classes != classes)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: classes = %d, but the network tells %d apart; make them alike", data->name, data->classes,
+                        classes);
+    if (classifier && !data->tag) status = amp_check_labels(data, classes, &s.labels, error);
+    for (int part = AMP_CHECK_TRAIN; status == AMP_OK && part <= AMP_CHECK_VALID; part *= 2) {
+        if (!(parts & part)) continue;
+        s.key = part == AMP_CHECK_TRAIN ? "train" : "valid";
+        s.file = part == AMP_CHECK_TRAIN ? data->train : data->valid;
+        s.counts = part == AMP_CHECK_TRAIN ? &counts->train : &counts->valid;
+        status = check_list(&s, error);
+    }
+    amp_path_list_free(&s.labels);
+    return status;
+}
+
+amp_status amp_check_data(const char *data_file, int classifier, int classes, int parts, amp_data_counts *counts, amp_error *error)
+{
+    amp_data_file data;
+    amp_data_counts own, *to = counts ? counts : &own;
+    memset(to, 0, sizeof *to);
+    amp_status status = amp_data_file_read(data_file, &data, error);
+    if (status == AMP_OK) status = check_both(&data, classifier, classes, parts, to, error);
+    if (status == AMP_OK) warn(&data, classes, to->warning);
+    amp_data_file_free(&data);
+    return status;
+}
+
+/* ---- what is told ---- */
+
+static void print_list(const amp_list_counts *c, const char *name)
+{
+    if (c->missing) fprintf(stderr, "amp: %s: %ld of %ld images are missing or empty, the first is '%s'\n", name, c->missing, c->images, c->first_missing);
+    if (c->boxes_outside)
+        fprintf(stderr, "amp: %s: %ld of %ld labels have no part in their image and are left out, the first is %s\n", name, c->boxes_outside,
+                c->boxes, c->first_outside);
+    if (c->unlabelled) fprintf(stderr, "amp: %s: %ld of %ld images have no label file: taken as without objects\n", name, c->unlabelled, c->images);
+    if (c->mislabelled)
+        fprintf(stderr, "amp: %s: %ld of %ld paths do not hold exactly one label, the first is '%s'\n", name, c->mislabelled, c->looked_at,
+                c->first_mislabelled);
+}
+
+void amp_data_counts_print(const amp_data_counts *counts)
+{
+    if (counts->warning[0]) fprintf(stderr, "amp: %s\n", counts->warning);
+    print_list(&counts->train, "training images");
+    print_list(&counts->valid, "validation images");
+}

@@ -1,0 +1,143 @@
+#include "image_loader.h"
+
+#include "stb_image.h" /* Darknet's src/; image.c holds its code */
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_THREADS = 4, SLOTS = 2 * MOST_THREADS };
+
+typedef struct slot { amp_loaded_image image; int filled; } slot;
+
+typedef struct amp_image_loader {
+    const amp_lines *paths;
+    int w, h;
+    amp_image_fit fit;
+    pthread_t threads[MOST_THREADS];
+    int thread_count;
+    pthread_mutex_t lock; /* of all that follows */
+    pthread_cond_t changed;
+    slot slots[SLOTS];    /* image i is in slot i % SLOTS */
+    size_t begun, given;  /* images that a thread has taken up; that were handed out */
+    int stopping;
+} amp_image_loader;
+
+static int fail_load(amp_loaded_image *out, const char *path, const char *why)
+{
+    snprintf(out->failure, sizeof out->failure, "%s: cannot read the image: %s", path, why);
+    return 0;
+}
+
+/* As load_image_color does, but a file that is no image does not end the program. */
+static int load_color(const char *path, image *im, amp_loaded_image *out)
+{
+    int w, h, channels;
+    unsigned char *pixels = stbi_load(path, &w, &h, &channels, 3);
+    if (!pixels) return fail_load(out, path, access(path, R_OK) ? strerror(errno) : stbi_failure_reason());
+    size_t plane = (size_t)w * (size_t)h;
+    float *data = plane <= INT_MAX / 3 ? malloc(3 * plane * sizeof *data) : NULL; /* Darknet counts in int */
+    for (size_t i = 0; data && i < plane; ++i)
+        for (size_t c = 0; c < 3; ++c) data[c * plane + i] = (float)pixels[3 * i + c] / 255.f;
+    stbi_image_free(pixels);
+    *im = (image){.w = w, .h = h, .c = 3, .data = data};
+    return data || fail_load(out, path, "it is too large for this machine's memory");
+}
+
+static amp_loaded_image load(const amp_image_loader *l, const char *path)
+{
+    amp_loaded_image out = {0};
+    image im;
+    if (!load_color(path, &im, &out)) return out;
+    out.w = im.w;
+    out.h = im.h;
+    out.fitted = l->fit == AMP_FIT_LETTERBOX ? letterbox_image(im, l->w, l->h) : center_crop_image(im, l->w, l->h);
+    free_image(im);
+    return out;
+}
+
+static void *run(void *argument)
+{
+    amp_image_loader *l = argument;
+    pthread_mutex_lock(&l->lock);
+    for (;;) {
+        while (!l->stopping && l->begun < l->paths->count && l->begun >= l->given + SLOTS)
+            pthread_cond_wait(&l->changed, &l->lock);
+        if (l->stopping || l->begun == l->paths->count) break;
+        size_t i = l->begun++;
+        pthread_mutex_unlock(&l->lock);
+        amp_loaded_image loaded = load(l, l->paths->line[i]);
+        pthread_mutex_lock(&l->lock);
+        l->slots[i % SLOTS] = (slot){loaded, 1};
+        pthread_cond_broadcast(&l->changed);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+amp_status amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit fit, amp_image_loader **out,
+                                  amp_error *error)
+{
+    amp_image_loader *l = calloc(1, sizeof *l);
+    *out = l;
+    if (!l) return amp_fail(error, AMP_NO_MEMORY, "no memory to load images");
+    *l = (amp_image_loader){.paths = paths, .w = w, .h = h, .fit = fit};
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->changed, NULL);
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int wanted = processors < 1 ? 1 : processors > MOST_THREADS ? MOST_THREADS : (int)processors;
+    while (l->thread_count < wanted && !pthread_create(&l->threads[l->thread_count], NULL, run, l)) ++l->thread_count;
+    if (l->thread_count > 0) return AMP_OK;
+    amp_image_loader_stop(l);
+    *out = NULL;
+    return amp_fail(error, AMP_NO_MEMORY, "cannot start a thread to load images");
+}
+
+amp_loaded_image amp_image_loader_next(amp_image_loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    slot *s = &l->slots[l->given % SLOTS];
+    while (!s->filled) pthread_cond_wait(&l->changed, &l->lock);
+    amp_loaded_image loaded = s->image;
+    s->filled = 0;
+    ++l->given;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+    return loaded;
+}
+
+amp_status amp_image_done(amp_measure_stop stop, size_t done, size_t of, amp_error *error)
+{
+    if (!stop || !stop(done, of)) return AMP_OK;
+    return amp_fail(error, AMP_IO_FAILED, "told to stop after %zu of %zu images; nothing was measured", done, of);
+}
+
+amp_status amp_image_left_out(const amp_loaded_image *loaded, amp_lines *unreadable, amp_error *error)
+{
+    fprintf(stderr, "%s; it is left out\n", loaded->failure);
+    return amp_lines_add(unreadable, loaded->failure, strlen(loaded->failure), error);
+}
+
+amp_status amp_no_image_left(const amp_lines *unreadable, amp_error *error)
+{
+    return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images can be read; the first: %s", unreadable->count,
+                    unreadable->count ? unreadable->line[0] : "there is none");
+}
+
+void amp_image_loader_stop(amp_image_loader *l)
+{
+    if (!l) return;
+    pthread_mutex_lock(&l->lock);
+    l->stopping = 1;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+    for (int i = 0; i < l->thread_count; ++i) pthread_join(l->threads[i], NULL);
+    for (int i = 0; i < SLOTS; ++i)
+        if (l->slots[i].filled) free_image(l->slots[i].image.fitted);
+    pthread_cond_destroy(&l->changed);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}

@@ -1,0 +1,89 @@
+/* See synthetic_batch.h. */
+#include "synthetic_batch.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* splitmix64, of our own because Darknet's layers reseed rand() as they are made. */
+static float uniform(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (float)((z ^ (z >> 31)) >> 40) / 16777216.f;
+}
+
+static float below(uint64_t *state, int count) { return (float)(int)(uniform(state) * (float)count); }
+
+/* x, y, w, h inside the image. */
+static void box_at(float *place, uint64_t *state)
+{
+    float w = .05f + .45f * uniform(state), h = .05f + .45f * uniform(state);
+    place[0] = w / 2 + (1 - w) * uniform(state);
+    place[1] = h / 2 + (1 - h) * uniform(state);
+    place[2] = w;
+    place[3] = h;
+}
+
+/* yolo and region: a list of boxes with their class behind, ended by zeros. A region's may have more coordinates. */
+static void fill_boxes(float *truth, int room, const layer *l, uint64_t *state)
+{
+    int coordinates = l->type == REGION && l->coords > 4 ? l->coords : 4, boxes = 1 + (int)(uniform(state) * 10);
+    for (int t = 0; t < boxes && (coordinates + 1) * (t + 1) <= room; t++) {
+        float *place = truth + (coordinates + 1) * t;
+        box_at(place, state);
+        for (int k = 4; k < coordinates; k++) place[k] = uniform(state);
+        place[coordinates] = below(state, l->classes);
+    }
+}
+
+/* detection (YOLO's first): for each cell whether it holds an object, its class, its box. */
+static void fill_cells(float *truth, int room, const layer *l, uint64_t *state)
+{
+    int entry = 1 + l->classes + l->coords;
+    for (int cell = 0; cell < l->side * l->side && entry * (cell + 1) <= room; cell++) {
+        float *place = truth + entry * cell;
+        if (cell % 8) continue;
+        place[0] = 1;
+        place[1 + (int)below(state, l->classes)] = 1;
+        if (l->coords == 4) box_at(place + 1 + l->classes, state);
+    }
+}
+
+/* iseg: for each object its class and a mask; a class below 0 ends the list. */
+static void fill_masks(float *truth, int room, const layer *l, uint64_t *state)
+{
+    int entry = 1 + l->w * l->h;
+    for (int k = 0; entry * (k + 1) <= room; k++) {
+        float *place = truth + (size_t)entry * (size_t)k;
+        place[0] = k < 3 ? below(state, l->classes) : -1;
+        for (int p = 1; k < 3 && p < entry; p++) place[p] = p % 3 == k;
+        if (k == 3) return;
+    }
+}
+
+static const layer *labelled_layer(const network *net)
+{
+    for (int i = net->n - 1; i >= 0; i--) {
+        LAYER_TYPE type = net->layers[i].type;
+        if (type == YOLO || type == REGION || type == DETECTION || type == ISEG) return &net->layers[i];
+    }
+    return NULL;
+}
+
+void amp_synthetic_batch(network *net, unsigned seed)
+{
+    uint64_t state = seed;
+    size_t inputs = (size_t)net->inputs * (size_t)net->batch;
+    for (size_t i = 0; i < inputs; i++) net->input[i] = uniform(&state);
+    if (!net->truth || net->truths < 1) return;
+    memset(net->truth, 0, (size_t)net->truths * (size_t)net->batch * sizeof *net->truth);
+    const layer *l = labelled_layer(net);
+    for (int b = 0; b < net->batch; b++) {
+        float *truth = net->truth + (size_t)b * (size_t)net->truths;
+        if (!l) truth[(int)below(&state, net->truths)] = 1;
+        else if (l->type == DETECTION) fill_cells(truth, net->truths, l, &state);
+        else if (l->type == ISEG) fill_masks(truth, net->truths, l, &state);
+        else fill_boxes(truth, net->truths, l, &state);
+    }
+}

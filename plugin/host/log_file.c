@@ -1,0 +1,166 @@
+#define _DEFAULT_SOURCE /* flock */
+#include "log_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static amp_status cannot(const char *what, const char *name, amp_error *error)
+{
+    return amp_fail(error, AMP_IO_FAILED, "cannot %s %.500s: %s", what, name, strerror(errno));
+}
+
+/* All of it or nothing: what was written of a row that does not fit is cut off again. */
+static int add(amp_log_file *f, const char *text, size_t length)
+{
+    size_t done = 0;
+    while (done < length) {
+        ssize_t written = write(f->descriptor, text + done, length - done);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) {
+            int why = errno;
+            if (f->regular && ftruncate(f->descriptor, f->end) == 0) lseek(f->descriptor, f->end, SEEK_SET);
+            errno = why;
+            return 0;
+        }
+        done += (size_t)written;
+    }
+    f->end += (off_t)length;
+    return 1;
+}
+
+static int add_line(amp_log_file *f, const char *text)
+{
+    size_t length = strlen(text);
+    char *line = malloc(length + 2);
+    int added = 0;
+    if (!line) {
+        errno = ENOMEM;
+        return 0;
+    }
+    memcpy(line, text, length);
+    line[length] = '\n';
+    added = add(f, line, length + 1);
+    free(line);
+    return added;
+}
+
+/* ---- what is there already ---- */
+
+/* A line without its newline, or NULL at the end; a last line that was cut off is none. */
+static char *next_line(FILE *in, char **line, size_t *room)
+{
+    ssize_t length = getline(line, room, in);
+    if (length < 1 || (*line)[length - 1] != '\n') return NULL;
+    (*line)[length - 1] = 0;
+    return strlen(*line) == (size_t)length - 1 ? *line : NULL;
+}
+
+static amp_status foreign(const amp_log_file *f, const char *what, const char *header, amp_error *error)
+{
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s is there and is no %s (its first line is not %s); it stays as it is: move it, "
+                    "or take another name", f->name, what, header);
+}
+
+static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const char *header, const amp_log_reader *reader,
+                            size_t *rows, amp_error *error)
+{
+    char *line = NULL;
+    size_t room = 0;
+    amp_error reason;
+    amp_status status = AMP_OK;
+    if (!next_line(in, &line, &room) || strcmp(line, header)) status = foreign(f, what, header, error);
+    for (*rows = 0; status == AMP_OK && next_line(in, &line, &room); ++*rows)
+        if (reader->row(reader->context, line, &reason) != AMP_OK)
+            status = amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: %.500s; it stays as it is: mend or move it, or take another name",
+                              f->name, *rows + 2, reason.message);
+    free(line);
+    return status;
+}
+
+/* The place behind the header and `rows` rows. */
+static off_t end_of(FILE *in, size_t rows)
+{
+    char *line = NULL;
+    size_t room = 0;
+    off_t end = 0;
+    rewind(in);
+    for (size_t i = 0; i <= rows; i++) {
+        ssize_t length = getline(&line, &room, in);
+        if (length > 0) end += (off_t)length;
+    }
+    free(line);
+    return end;
+}
+
+static amp_status keep_rows(amp_log_file *f, const char *what, const char *header, const amp_log_reader *reader, size_t *dropped,
+                            amp_error *error)
+{
+    size_t rows = 0;
+    int copy = dup(f->descriptor);
+    FILE *in = copy >= 0 ? fdopen(copy, "r") : NULL;
+    if (!in) {
+        amp_status status = cannot("read", f->name, error);
+        if (copy >= 0) close(copy);
+        return status;
+    }
+    amp_status status = read_rows(f, in, what, header, reader, &rows, error);
+    if (status == AMP_OK && ferror(in)) status = cannot("read", f->name, error);
+    size_t kept = status == AMP_OK ? reader->keep(reader->context) : 0;
+    if (status == AMP_OK) f->end = end_of(in, kept);
+    fclose(in);
+    *dropped = rows - kept;
+    if (status == AMP_OK && (ftruncate(f->descriptor, f->end) != 0 || lseek(f->descriptor, f->end, SEEK_SET) < 0))
+        status = cannot("write", f->name, error);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static amp_status take(amp_log_file *f, const char *what, const char *header, const amp_log_reader *reader, size_t *dropped,
+                       amp_error *error)
+{
+    struct stat found;
+    if (fstat(f->descriptor, &found) != 0) return cannot("read", f->name, error);
+    f->regular = S_ISREG(found.st_mode);
+    if (f->regular && flock(f->descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: another training writes it now", f->name);
+    if (f->regular && found.st_size > 0) return keep_rows(f, what, header, reader, dropped, error);
+    return add_line(f, header) ? AMP_OK : cannot("write", f->name, error);
+}
+
+amp_status amp_log_file_open(amp_log_file *f, const char *name, const char *what, const char *header, const amp_log_reader *reader,
+                             size_t *dropped, amp_error *error)
+{
+    *dropped = 0;
+    *f = (amp_log_file){ .name = strdup(name), .descriptor = -1 };
+    if (!f->name) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    f->descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (f->descriptor < 0 && errno == EACCES) f->descriptor = open(name, O_WRONLY | O_CLOEXEC); /* a device, say */
+    amp_status status = f->descriptor < 0 ? cannot("write", name, error) : take(f, what, header, reader, dropped, error);
+    if (status != AMP_OK) amp_log_file_close(f);
+    return status;
+}
+
+void amp_log_file_add(amp_log_file *f, const char *row)
+{
+    int failed = f->descriptor >= 0 && !add_line(f, row);
+    if (failed && !f->failing) {
+        int why = errno;
+        fflush(stdout);
+        fprintf(stderr, "log: cannot write %s: %s; training goes on, and rows are left out until it can be written again\n",
+                f->name, strerror(why));
+    }
+    f->failing |= failed;
+}
+
+void amp_log_file_close(amp_log_file *f)
+{
+    if (f->descriptor >= 0) close(f->descriptor);
+    free(f->name);
+    *f = (amp_log_file){ .descriptor = -1 };
+}

@@ -1,0 +1,48 @@
+#include "stopping.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static const int signals[] = { SIGINT, SIGTERM };
+enum { SIGNALS = sizeof signals / sizeof *signals };
+
+/* One program, one set of handlers. */
+static struct {
+    volatile sig_atomic_t asked;
+    int watched[SIGNALS];
+    struct sigaction before[SIGNALS];
+} stopping;
+
+static const char note[] = "\namp: stopping after this step, with a backup; once more stops at once\n";
+
+static void ask(int signal)
+{
+    struct sigaction at_once = { .sa_handler = SIG_DFL };
+    int why = errno;
+    stopping.asked = signal;
+    for (size_t i = 0; i < SIGNALS; i++) if (stopping.watched[i]) sigaction(signals[i], &at_once, NULL);
+    if (write(STDERR_FILENO, note, sizeof note - 1) < 0) stopping.asked = signal; /* nobody reads it: no reason not to stop */
+    errno = why;
+}
+
+void amp_stopping_watch(void)
+{
+    struct sigaction action = { .sa_handler = ask, .sa_flags = SA_RESTART };
+    sigfillset(&action.sa_mask); /* or the second could come before the first has made room for it */
+    for (size_t i = 0; i < SIGNALS; i++) {
+        sigaction(signals[i], NULL, &stopping.before[i]);
+        stopping.watched[i] = stopping.before[i].sa_handler != SIG_IGN;
+        if (stopping.watched[i]) sigaction(signals[i], &action, NULL);
+    }
+}
+
+void amp_stopping_unwatch(void)
+{
+    for (size_t i = 0; i < SIGNALS; i++)
+        if (stopping.watched[i]) sigaction(signals[i], stopping.asked ? &(struct sigaction){ .sa_handler = SIG_DFL } : &stopping.before[i], NULL);
+    for (size_t i = 0; i < SIGNALS; i++) stopping.watched[i] = 0;
+}
+
+int amp_stopping_signal(void) { return stopping.asked; }

@@ -1,0 +1,19 @@
+/* `detector train` and `classifier train`, beyond stock's loop: what a step is told to have done (-log, the line per step), taking
+ * turns, stopping early. The hooks are described in darknet_amp.h. */
+#ifndef AMP_HOST_TRAINING_H
+#define AMP_HOST_TRAINING_H
+
+/* Takes `-log FILE` and, of detector, `-map [N]` out of the arguments of these two commands; other commands keep theirs. A mistake
+ * ends the program. */
+void amp_training_arguments(int *argc, char **argv);
+
+/* -map: every how many iterations; 0 if it was given without a number, -1 if it was not given. */
+long amp_training_map_every(void);
+
+/* The size of the network's input in its .cfg, whatever random=1 has made of it. */
+void amp_training_input(int *w, int *h);
+
+/* The loop spent these seconds on something else: they are not the training's in its summary. */
+void amp_training_was_elsewhere(double seconds);
+
+#endif

@@ -1,0 +1,121 @@
+/* The checks of weights_check.h. The sizes follow the readers in parser.c, function by function. */
+#include "weights_check.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "device.h"
+
+/* ---- what a layer reads ---- */
+
+static size_t normalization(const layer *l, int channels)
+{
+    return l->batch_normalize && !l->dontloadscales ? 3 * (size_t)channels : 0;
+}
+
+static size_t convolutional(const layer *l) /* load_convolutional_weights */
+{
+    size_t n = (size_t)(l->numload ? l->numload : l->n), groups = l->groups ? (size_t)l->groups : 1;
+    return n + normalization(l, (int)n) + (size_t)l->c / groups * n * (size_t)l->size * (size_t)l->size;
+}
+
+static size_t connected(const layer *l) /* load_connected_weights */
+{
+    return (size_t)l->outputs + (size_t)l->outputs * (size_t)l->inputs + normalization(l, l->outputs);
+}
+
+static size_t local(const layer *l)
+{
+    size_t locations = (size_t)l->out_w * (size_t)l->out_h;
+    return (size_t)l->outputs + (size_t)l->size * (size_t)l->size * (size_t)l->c * (size_t)l->n * locations;
+}
+
+size_t amp_weights_bytes(const layer *l)
+{
+    size_t floats = 0;
+    if (l->dontload) return 0;
+    switch (l->type) {
+    case CONVOLUTIONAL: case DECONVOLUTIONAL: floats = convolutional(l); break;
+    case CONNECTED: floats = connected(l); break;
+    case BATCHNORM: floats = 3 * (size_t)l->c; break;
+    case CRNN: floats = convolutional(l->input_layer) + convolutional(l->self_layer) + convolutional(l->output_layer); break;
+    case RNN: floats = connected(l->input_layer) + connected(l->self_layer) + connected(l->output_layer); break;
+    case LSTM:
+        floats = connected(l->wi) + connected(l->wf) + connected(l->wo) + connected(l->wg) + connected(l->ui) + connected(l->uf) +
+                 connected(l->uo) + connected(l->ug);
+        break;
+    case GRU:
+        floats = connected(l->wz) + connected(l->wr) + connected(l->wh) + connected(l->uz) + connected(l->ur) + connected(l->uh);
+        break;
+    case LOCAL: floats = local(l); break;
+    default: break;
+    }
+    return floats * sizeof(float);
+}
+
+/* ---- a file's size ---- */
+
+/* The header: three ints of version, then images seen, in 8 bytes since version 0.2. 0: the file is shorter. */
+static size_t header_bytes(FILE *stream)
+{
+    int version[3];
+    if (fread(version, sizeof *version, 3, stream) != 3) return 0;
+    int today = (long)version[0] * 10 + version[1] >= 2 && version[0] < 1000 && version[1] < 1000;
+    return sizeof version + (today ? sizeof(size_t) : sizeof(int));
+}
+
+#define HINT "weights of another network? `darknet partial` writes the first layers of a file alone"
+
+static amp_status compare(const network *net, const char *file, size_t header, size_t size, int cutoff, int *held,
+                          amp_error *error)
+{
+    size_t at = header;
+    int end = cutoff < net->n ? cutoff : net->n;
+    if (header == 0 || size < header) return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: %zu bytes are too few for a .weights file", file, size);
+    for (int i = 0; i < end; i++) {
+        size_t bytes = amp_weights_bytes(&net->layers[i]);
+        if (bytes && at == size) {
+            *held = i;
+            return AMP_OK;
+        }
+        if (bytes > size - at)
+            return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: ends in the middle of layer %d, %zu bytes short of its %zu: " HINT, file, i,
+                            bytes - (size - at), bytes);
+        at += bytes;
+    }
+    if (at < size && end == net->n)
+        return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: %zu bytes longer than what this network's %d layers read: " HINT, file, size - at, net->n);
+    *held = net->n;
+    return AMP_OK;
+}
+
+amp_status amp_check_weights_size(const network *net, const char *file, int start, int cutoff, int *held, amp_error *error)
+{
+    struct stat status;
+    *held = net->n;
+    if (stat(file, &status) == 0 && S_ISDIR(status.st_mode)) errno = EISDIR;
+    else errno = 0;
+    FILE *stream = errno ? NULL : fopen(file, "rb");
+    if (!stream) return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: cannot read these weights: %s", file, strerror(errno));
+    size_t header = S_ISREG(status.st_mode) ? header_bytes(stream) : 0;
+    fclose(stream);
+    if (!S_ISREG(status.st_mode) || start > 0) return AMP_OK; /* its first bytes are for another layer than the first */
+    return compare(net, file, header, (size_t)status.st_size, cutoff, held, error);
+}
+
+/* ---- what was read ---- */
+
+amp_status amp_check_weights_sense(const network *net, const char *file, amp_error *error)
+{
+    if (amp_host_on_gpu(net)) return AMP_OK; /* they lie there by now */
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        int count = l->type == CONNECTED ? l->outputs : l->type == CONVOLUTIONAL ? l->n : l->type == BATCHNORM ? l->c : 0;
+        for (int k = 0; l->rolling_variance && k < count; k++)
+            if (l->rolling_variance[k] < 0)
+                return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: layer %d gets a rolling variance of %g, below 0: " HINT, file, i,
+                                (double)l->rolling_variance[k]);
+    }
+    return AMP_OK;
+}

@@ -1,0 +1,395 @@
+# Bad input of a training under AMP: files, lists, images, labels and weights. Either one line that says what and where, status 1 and
+# no file changed; or the training goes on, and what was left out is named once and counted. Never a signal.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+shopt -s nullglob
+export OMP_NUM_THREADS=1
+
+# ---- pristine sets: one for a detector, one for a classifier, each case works on a copy ----
+
+mkdir detector classifier case
+( cd detector && tiny_training && : > train.txt && for i in 1 2 3 4 5 6 7 8; do echo "images/$i.jpg" >> train.txt; done )
+( cd classifier && mkdir images backup && for i in 1 2 3 4 5 6 7 8; do
+    kind=$([ $((i % 2)) = 0 ] && echo round || echo square)
+    cp "../detector/images/$i.jpg" "images/$i.$kind.jpg"
+    echo "images/$i.$kind.jpg" >> train.txt
+done
+printf '%s\n' round square > tiny.labels
+printf '%s\n' 'classes=2' 'train=train.txt' 'valid=train.txt' 'labels=tiny.labels' 'backup=backup' > tiny.data
+cat > tiny.cfg <<'END'
+[net]
+batch=4
+subdivisions=2
+width=16
+height=16
+channels=3
+min_crop=16
+max_crop=20
+learning_rate=0.01
+momentum=0.9
+max_batches=5
+
+[convolutional]
+batch_normalize=1
+filters=4
+size=3
+stride=2
+pad=1
+activation=leaky
+
+[convolutional]
+filters=2
+size=1
+activation=linear
+
+[avgpool]
+
+[softmax]
+END
+)
+train() { # train <detector|classifier> <arguments...>: out, err and status of a training in the folder case
+    local kind=$1
+    shift
+    status=0
+    ( cd case; ulimit -c 0; exec timeout 120 "$DARKNET" $kind train tiny.data tiny.cfg "$@" ) > out 2> err < /dev/null || status=$?
+}
+listing() { ( cd case; find . -type f -printf '%p %s ' -exec cksum {} \; | LC_ALL=C sort; ); }
+
+failures=0 tests=0
+complain() {
+    echo "FAILED: $name: $*"
+    grep -a -v '^layer \|^ *[0-9]* [a-z]' err | cut -c1-300 | tail -n 5 | sed 's/^/    /'
+    failures=$((failures + 1))
+}
+fresh() { # fresh <detector|classifier> <name>
+    kind=$1 name="$1, $2" last=case/backup/tiny.weights
+    [ $kind = classifier ] || last=case/backup/tiny_final.weights
+    rm -rf case
+    cp -r $kind case
+    tests=$((tests + 1))
+}
+# refused <what the last line says> <arguments...>
+refused() {
+    local expected=$1 before
+    shift
+    before=$(listing)
+    train $kind -amp bf16 -seed 3 "$@"
+    [ $status = 1 ] || complain "status $status instead of 1"
+    tail -n 1 err | grep -aqF -- "$expected" || complain "the last line does not say: $expected"
+    [ "$(listing)" = "$before" ] || complain "files were written"
+}
+# goes_on <how often> <line of err> <arguments...>
+goes_on() {
+    local count=$1 expected=$2
+    shift 2
+    train $kind -amp bf16 -seed 3 "$@"
+    [ $status = 0 ] || complain "status $status instead of 0"
+    [ "$(grep -acF -- "$expected" err)" = "$count" ] || complain "not $count times: $expected"
+    grep -aq '^amp: summary .*steps=5 ' err || complain 'did not train to the end'
+    [ -s $last ] || complain 'no weights'
+}
+
+# ---- the .data file and its lists ----
+
+for kind in detector classifier; do
+    fresh $kind 'no .data file'
+    rm case/tiny.data
+    refused 'tiny.data: cannot read the .data file: No such file or directory'
+    fresh $kind 'an empty .data file'
+    : > case/tiny.data
+    refused 'data/train.list: cannot read the list of training images (`train` in tiny.data): No such file or directory'
+    fresh $kind 'a .data file that is a folder'
+    rm case/tiny.data && mkdir case/tiny.data
+    refused 'tiny.data: Is a directory'
+    fresh $kind 'a .data file that is no text'
+    cp case/images/1*.jpg case/tiny.data
+    refused 'tiny.data:'
+    fresh $kind 'a .cfg for a .data file'
+    cp case/tiny.cfg case/tiny.data
+    refused 'tiny.data:1: [net]: a section, but a .data file has none'
+    fresh $kind 'a key without value'
+    echo 'train' > case/tiny.data
+    refused 'tiny.data:1: train: no value'
+    fresh $kind 'no list'
+    rm case/train.txt
+    refused 'train.txt: cannot read the list of training images (`train` in tiny.data): No such file or directory'
+    fresh $kind 'a list that is a folder'
+    rm case/train.txt && mkdir case/train.txt
+    refused 'train.txt: cannot read the list of training images (`train` in tiny.data): Is a directory'
+    fresh $kind 'an empty list'
+    : > case/train.txt
+    refused 'train.txt: the list of training images (`train` in tiny.data) is empty'
+    fresh $kind 'a list of blank lines'
+    printf '\n \n' > case/train.txt
+    refused 'train.txt: the list of training images (`train` in tiny.data) is empty'
+    fresh $kind 'a list that is no text'
+    printf 'images/1.jpg\n\0\n' > case/train.txt
+    refused 'train.txt: the list of training images (`train` in tiny.data) is no text file'
+    fresh $kind 'no image there'
+    rm -r case/images
+    refused "train.txt: none of the 8 images of this list is there; the first is 'images/1."
+    fresh $kind 'carriage returns'
+    sed -i 's/$/\r/' case/train.txt
+    refused ' and ends in a carriage return'
+    fresh $kind 'a path of 5000 bytes'
+    { head -c 5000 /dev/zero | tr '\0' a; echo; } >> case/train.txt
+    refused "train.txt:9: an image's path may have 4000 bytes at most"
+done
+
+fresh classifier 'no labels'
+rm case/tiny.labels
+refused 'tiny.labels: cannot read the list of labels (`labels` in tiny.data): No such file or directory'
+fresh classifier 'no labels key'
+sed -i /labels/d case/tiny.data
+refused 'data/labels.list: cannot read the list of labels'
+fresh classifier 'empty labels'
+: > case/tiny.labels
+refused 'tiny.labels: the list of labels (`labels` in tiny.data) is empty'
+fresh classifier 'too few labels'
+echo round > case/tiny.labels
+refused 'tiny.labels: holds 1 labels, but tiny.data has classes = 2'
+fresh classifier 'a blank label'
+printf 'round\n\n' > case/tiny.labels
+refused 'tiny.labels:2: a blank line'
+fresh classifier 'labels that no path holds'
+printf 'cat\ndog\n' > case/tiny.labels
+refused 'train.txt: no path holds exactly one of the 2 labels'
+fresh classifier 'classes that are no number'
+sed -i 's/classes=2/classes=two/' case/tiny.data
+refused 'tiny.data:1: classes = two: not such a number'
+fresh classifier 'more classes than the network'
+sed -i 's/classes=2/classes=3/' case/tiny.data
+echo third >> case/tiny.labels
+refused 'the network tells 2 classes apart, and the .data file has classes = 3'
+fresh classifier 'fewer classes than the network'
+sed -i 's/filters=2/filters=5/' case/tiny.cfg
+refused 'the network tells 5 classes apart, and the .data file has classes = 2'
+fresh classifier 'a path without label, one with both'
+cp case/images/2.round.jpg case/images/2.plain.jpg
+cp case/images/2.round.jpg case/images/2.round.square.jpg
+sed -i 's/2.round/2.plain/; s/4.round/2.round.square/' case/train.txt
+goes_on 1 'amp: images whose path does not hold exactly one label: 2'
+grep -aqF "amp: image 'images/2.plain.jpg': its path holds 0 of the labels, and one is needed" err || complain 'not named'
+
+# ---- images ----
+
+png=$BUILD_DIR/bin/shapes
+[ ! -x "$png" ] || "$png" --out shapes --train 1 --valid 1 --size 64 --seed 5 > shapes.log 2>&1 || fail "$(cat shapes.log)"
+jpeg() { # 24x16 pixels, 701 bytes
+    base64 -d <<'END'
+/9j/4AAQSkZJRgABAQAAAQABAAD/2wCEAAYEBQYFBAYGBQYHBwYIChAKCgkJChQODwwQFxQYGBcUFhYaHSUfGhsjHBYWICwgIyYnKSopGR8tMC
+0oMCUoKSgBBwcHCggKEwoKEygaFhooKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKP/AABEIABAAGAMB
+EQACEQEDEQH/xAGiAAABBQEBAQEBAQAAAAAAAAAAAQIDBAUGBwgJCgsQAAIBAwMCBAMFBQQEAAABfQECAwAEEQUSITFBBhNRYQcicRQygZGhCC
+NCscEVUtHwJDNicoIJChYXGBkaJSYnKCkqNDU2Nzg5OkNERUZHSElKU1RVVldYWVpjZGVmZ2hpanN0dXZ3eHl6g4SFhoeIiYqSk5SVlpeYmZqi
+o6Slpqeoqaqys7S1tre4ubrCw8TFxsfIycrS09TV1tfY2drh4uPk5ebn6Onq8fLz9PX29/j5+gEAAwEBAQEBAQEBAQAAAAAAAAECAwQFBgcICQ
+oLEQACAQIEBAMEBwUEBAABAncAAQIDEQQFITEGEkFRB2FxEyIygQgUQpGhscEJIzNS8BVictEKFiQ04SXxFxgZGiYnKCkqNTY3ODk6Q0RFRkdI
+SUpTVFVWV1hZWmNkZWZnaGlqc3R1dnd4eXqCg4SFhoeIiYqSk5SVlpeYmZqio6Slpqeoqaqys7S1tre4ubrCw8TFxsfIycrS09TV1tfY2dri4+
+Tl5ufo6ery8/T19vf4+fr/2gAMAwEAAhEDEQA/AOa0z/klmh/9gbWP/REVAG74m/5F2H/sDad/6cTQBueJv+Rjh/7DWnf+m40AcNpn/JLND/7A
+2sf+iIqAN3xN/wAi7D/2BtO/9OJoA3PE3/Ixw/8AYa07/wBNxoA//9k=
+END
+}
+jpeg > small.jpg
+huge_png() { printf '\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\x01\0\0\0\x01\0\0\0\x08\x02\0\0\0\0\0\0\0'; }
+
+# Half of the images are made bad by the function $put, so that a short training meets them.
+bad_images() {
+    local i
+    for i in 1 3 5 7; do
+        set -- case/images/$i.*
+        rm -rf "$1"
+        "$put" "$1"
+    done
+}
+nothing() { :; }
+empty() { : > "$1"; }
+text() { echo 'this is no image' > "$1"; }
+folder() { mkdir "$1"; }
+half_png() { head -c $(($(stat -c %s shapes/images/train_00000.png) / 2)) shapes/images/train_00000.png > "$1"; }
+huge() { huge_png > "$1"; }
+header() { head -c 200 small.jpg > "$1"; }
+noise() { { head -c 160 small.jpg; head -c 2000 "$DARKNET"; } > "$1"; }
+half_jpeg() { head -c 650 small.jpg > "$1"; }
+gif() { printf 'GIF89a\x02\xff\x02\xdb\x91\0\0\0\0\0\xff\xff\xff\xff\0\0\0\xff\0\x2c\0\0\0\0\x02\0\x02\0\0\x02\x03\x44\x02\x05\0\x3b' > "$1"; }
+pic() { { printf 'S\x80\xf64'; head -c 84 /dev/zero; printf 'PICT\0\x06\0\x05'; head -c 100 /dev/zero; } > "$1"; }
+# the first Huffman table of small.jpg: its sixteen sizes are at 178, its values at 194
+codes() { { head -c 194 small.jpg; head -c 12 /dev/zero | tr '\0' '\377'; tail -c +207 small.jpg; } > "$1"; }
+sizes() { { head -c 178 small.jpg; head -c 16 /dev/zero | tr '\0' '\377'; tail -c +195 small.jpg; } > "$1"; }
+link() { ln -s "$(basename "$1")" "$1"; }
+for kind in detector classifier; do
+    for put in nothing empty text folder half_png huge header noise half_jpeg codes sizes gif pic link; do
+        [ $put != half_png ] || [ -e shapes/images/train_00000.png ] || continue
+        fresh $kind "images: $put"
+        bad_images
+        goes_on 1 'amp: unreadable images: 4; others took their place'
+        [ "$(grep -ac 'cannot be read (.*); another is trained on in its place$' err)" = 4 ] || complain 'not named once each'
+        cp $last again.weights
+        rm -r case/backup && mkdir case/backup
+        goes_on 1 'amp: unreadable images: 4; others took their place'
+        cmp -s again.weights $last || complain '-seed 3 twice, and other weights'
+    done
+    fresh $kind 'all images bad'
+    for image in case/images/*; do text "$image"; done
+    refused "amp: none of the 8 images of the training list can be read; the first is 'images/1."
+    fresh $kind 'one image good'
+    for image in case/images/[1-7].*; do text "$image"; done
+    goes_on 1 'amp: unreadable images: 7; others took their place'
+    fresh $kind 'a blank line in the list'
+    sed -i '2s/.*//; 4s/.*//; 6s/.*//' case/train.txt
+    goes_on 1 "amp: image '' cannot be read (the list has a blank line); another is trained on in its place"
+    fresh $kind 'names with blanks, quotes, control characters'
+    printf 'images/no such %%s file\001 "of ours".jpg\n' > case/train.txt
+    ls case/images/* | sed -n 's#^case/##; 2p' >> case/train.txt
+    goes_on 1 "amp: image 'images/no such %s file? \"of ours\".jpg' cannot be read (No such file or directory)"
+    fresh $kind 'a good image with blanks in its name'
+    good=$(ls case/images/* | sed -n 2p)
+    cp "$good" "case/images/two  words $(basename "$good")"
+    [ $kind = classifier ] || cp case/labels/2.txt "case/labels/two  words 2.txt"
+    echo "images/two  words $(basename "$good")" > case/train.txt
+    goes_on 0 'cannot be read'
+done
+
+# ---- labels ----
+
+fresh detector 'nothing wrong'
+goes_on 0 'left out'
+label() { # label <name> <the bad line> <what is said of it>
+    fresh detector "label: $1"
+    for i in 1 2 3 4 5 6 7 8; do printf '0 .5 .5 .2 .2\r\n\n%b\n' "$2" > case/labels/$i.txt; done
+    refused ".txt:3: label '$3"
+}
+label 'a class too high' '2 .5 .5 .2 .2' "2 .5 .5 .2 .2' is of a class that the network does not have: it knows 0 to 1; mend the file"
+label 'a class below 0' '-1 .5 .5 .2 .2' "-1 .5 .5 .2 .2' is of a class"
+label 'a class of 2^32' '4294967296 .5 .5 .2 .2' "4294967296 .5 .5 .2 .2' is of a class"
+label 'NaN' '0 .5 .5 nan .2' "0 .5 .5 nan .2' holds inf or NaN"
+label 'NaN everywhere' '1 nan nan nan nan' "1 nan nan nan nan' holds inf or NaN"
+label 'inf' '0 .5 inf .2 .2' "0 .5 inf .2 .2' holds inf or NaN"
+label 'a name' 'round .5 .5 .2 .2' "round .5 .5 .2 .2' is not \`class x y width height\`"
+label 'four numbers' '0 .5 .5 .2' "0 .5 .5 .2' is not"
+label 'six numbers' '0 .5 .5 .2 .2 .9' "0 .5 .5 .2 .2 .9' is not"
+label 'commas' '0 0,5 0,5 0,2 0,2' "0 0,5 0,5 0,2 0,2' is not"
+label 'pixels' '0 120 80 30 40' "0 120 80 30 40' is not relative to the image"
+label 'bytes' '0 .5\000 .5 .2 .2' "0 .5' is not"
+label 'a terminal command' '\033[2J' "?[2J' is not"
+fresh detector 'no label files'
+rm case/labels/*
+refused '.txt: cannot read this label file: No such file or directory; an image without objects needs an empty one'
+fresh detector 'label files that are folders'
+rm case/labels/* && ( cd case/labels && mkdir {1..8}.txt )
+refused '.txt: cannot read this label file: Is a directory'
+fresh detector 'images whose labels Darknet does not find'
+for i in 1 2 3 4 5 6 7 8; do mv case/images/$i.jpg case/images/$i.bmp; done
+sed -i s/jpg/bmp/ case/train.txt
+refused '.bmp: cannot read this label file: No such file or directory; Darknet finds labels of images that are named'
+fresh detector 'images without objects'
+for i in 1 2 3 4 5 6 7 8; do : > case/labels/$i.txt; done
+goes_on 0 'left out'
+fresh detector 'boxes that are none'
+for i in 1 2 3 4 5 6 7 8; do printf '0 0 0 0 0\n1 1.6 .5 .2 .2\n0 .5 .5 .2 -.1\n1 .5 .5 .2 .2\n' > case/labels/$i.txt; done
+goes_on 1 'amp: labels left out, no part of the box being in the image: 24'
+grep -aqF 'amp: labels/3.txt:2: no part of this box is in the image; it is left out' err || complain 'not named'
+
+# ---- networks ----
+
+cfg() { # cfg <name> <sed script> <what is said>
+    fresh detector "network: $1"
+    sed -i "$2" case/tiny.cfg
+    refused "$3"
+}
+cfg 'filters' '0,/filters=21/s//filters=255/' 'layer 7 [yolo]: 3 boxes of 2 classes need filters=21 in the layer before it, which has 255'
+cfg 'classes' 's/^classes=2/classes=80/' 'layer 7 [yolo]: 3 boxes of 80 classes need filters=255 in the layer before it, which has 21'
+cfg 'one yolo layer edited' '0,/filters=21/s//filters=24/; 0,/^classes=2/s//classes=3/' 'amp: layer 7 has classes=3 and layer 12 classes=2; give all the same'
+cfg 'mask' 's/mask=3,4,5/mask=3,4,6/' 'layer 7 [yolo]: mask has 6, but num=6 anchors are 0 to 5'
+cfg 'too many anchors' 's/^anchors=/anchors=9,9, /' 'layer 7 [yolo]: anchors has 14 numbers, but num=6 needs 12'
+cfg 'too few anchors' 's/^anchors=4,5, /anchors=/' 'layer 7 [yolo]: anchors has 10 numbers, but num=6 needs 12'
+cfg 'max' 's/^jitter/max=200\njitter/' 'amp: layer 7 reads 90 boxes an image and max=200 are loaded; leave max= out'
+cfg 'no yolo layer' '/^\[yolo\]/,$d' 'amp: the last layer is neither [yolo] nor [region]'
+
+fresh detector 'network: other classes than the .data file'
+sed -i 's/classes=2/classes=80/' case/tiny.data
+goes_on 1 'amp: the .data file has classes = 80, but the network 2: it is trained with its own number'
+
+# ---- weights ----
+
+fresh detector 'nothing wrong'
+goes_on 0 'random'
+cp case/backup/tiny_final.weights good.weights
+size=$(stat -c %s good.weights)
+( cd case && "$DARKNET" partial tiny.cfg ../good.weights ../first.weights 2 && "$DARKNET" partial tiny.cfg ../good.weights ../most.weights 7 ) \
+    > out 2> err < /dev/null || fail "partial: $(tail -n 2 err)"
+weights() { # weights <name> <what is said>
+    fresh detector "weights: $1"
+    mv bad.weights case/ 2> /dev/null || true
+    refused "$2" bad.weights
+    [ -d case/bad.weights ] || refused "$2" bad.weights -clear
+}
+weights 'missing' 'amp: bad.weights: cannot read these weights: No such file or directory'
+mkdir bad.weights
+weights 'a folder' 'amp: bad.weights: cannot read these weights: Is a directory'
+: > bad.weights
+weights 'empty' 'amp: bad.weights: 0 bytes are too few for a .weights file'
+head -c 13 good.weights > bad.weights
+weights 'a header cut short' 'amp: bad.weights: 13 bytes are too few for a .weights file'
+head -c 100 good.weights > bad.weights
+weights 'cut' 'amp: bad.weights: ends in the middle of layer 0'
+head -c $((size - 4)) good.weights > bad.weights
+weights 'cut at the end' 'amp: bad.weights: ends in the middle of layer 11, 4 bytes short'
+{ cat good.weights; printf '\0\0\0\0'; } > bad.weights
+weights 'longer' 'amp: bad.weights: 4 bytes longer than what this network'
+cp detector/tiny.cfg bad.weights
+weights 'a text' 'amp: bad.weights: '
+cp detector/images/1.jpg bad.weights
+weights 'an image' 'amp: bad.weights: '
+for edit in 'classes=4 27' 'classes=1 18'; do # of the same network, but for other classes
+    fresh detector "training with $edit"
+    sed -i "s/classes=2/${edit% *}/; s/filters=21/filters=${edit#* }/" case/tiny.cfg
+    for i in 1 2 3 4 5 6 7 8; do echo '0 .5 .5 .2 .2' > case/labels/$i.txt; done
+    goes_on 0 'left out'
+    cp $last bad.weights
+    weights "of a network with $edit" 'weights of another network?'
+done
+# as long as ours, but other numbers: first weights, where variances would be
+{ head -c 20 good.weights; tail -c 2000 good.weights; tail -c $((size - 2020)) good.weights; } > bad.weights
+[ "$(stat -c %s bad.weights)" = "$size" ] || fail 'the script'
+weights 'of the same length' 'gets a rolling variance of -'
+for first in first:2 most:7; do # darknet53.conv.74 and its like
+    fresh detector "weights of the first layers: $first"
+    cp ${first%:*}.weights case/some.weights
+    goes_on 1 "amp: some.weights holds the weights of layers 0 to" some.weights
+    goes_on 1 "amp: some.weights holds the weights of layers 0 to" some.weights -clear
+done
+fresh detector 'whole weights'
+cp good.weights case/
+goes_on 0 'amp: good.weights' good.weights -clear
+
+# ---- where to write ----
+
+fresh detector 'no backup folder'
+rm -r case/backup
+train detector -amp bf16
+[ $status = 1 ] || complain "status $status instead of 1"
+grep -aq '^amp: backup/tiny_final.weights could not be written: .*No such file or directory' err || complain 'no line about it'
+
+# ---- other commands: nothing can take an image's place ----
+
+fresh classifier 'valid, an image missing'
+goes_on 0 'amp: unreadable'
+rm case/images/5.*
+status=0
+( cd case; exec timeout 60 "$DARKNET" classifier valid tiny.data tiny.cfg backup/tiny.weights -amp bf16 ) > out 2> err < /dev/null || status=$?
+[ $status = 1 ] || complain "status $status instead of 1"
+tail -n 1 err | grep -aqF "amp: image 'images/5.square.jpg' cannot be read (No such file or directory)" || complain 'not named'
+
+# ---- without AMP: stock, whatever it does ----
+
+fresh detector 'stock: an unreadable image'
+for image in case/images/*; do text "$image"; done
+train detector -amp off
+! grep -aq '^amp:' err || complain 'a line of AMP'
+grep -aq '^Cannot load image' err || complain 'not what stock says'
+fresh detector 'stock: no list'
+rm case/train.txt
+train detector -amp off
+[ $status = 0 ] && grep -aq "^Couldn't open file: train.txt" err || complain 'not what stock says'
+
+[ $failures = 0 ] || fail "$failures complaints over $tests cases"
+echo "$tests cases"

@@ -1,0 +1,189 @@
+# darknet amp bench: every dtype of tiny networks; its numbers agree with each other, in JSON and in the table; bad input is one
+# line and status 1; whatever ends it leaves no program and no file behind.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+command -v python3 > /dev/null || skip 'no python3 to read JSON with'
+export OMP_NUM_THREADS=1 TMPDIR=$PWD/tmp
+mkdir tmp
+tiny_training
+cat > connected.cfg <<'EOF'
+[net]
+batch=2
+width=16
+height=16
+channels=3
+
+[connected]
+output=10
+activation=linear
+
+[softmax]
+EOF
+
+nothing_left() { # nothing_left <of what>
+    [ -z "$(ls -A tmp)" ] || fail "$1: left behind: $(ls -A tmp)"
+    [ -z "$(programs)" ] || fail "$1: programs are still running"
+}
+# Its programs, which name its temporary folder.
+programs() { (grep -lsz "^$PWD/tmp/amp-bench" /proc/[0-9]*/cmdline || true) | cut -d / -f 3; }
+bench() { # bench <arguments>: succeeds
+    timeout 600 "$DARKNET" amp bench "$@" > out 2> err || fail "amp bench $*: status $?: $(tail -3 err)"
+    nothing_left "amp bench $*"
+}
+refused() { # refused <expression> <arguments>: one line, status 1, nothing else
+    local what=$1 status=0
+    shift
+    timeout 600 "$DARKNET" amp bench "$@" > out 2> err || status=$?
+    [ $status = 1 ] || fail "amp bench $*: status $status instead of 1: $(cat err)"
+    [ "$(wc -l < err)" = 1 ] && grep -q -e "$what" err || fail "amp bench $*: not one line with '$what': $(cat err)"
+    [ ! -s out ] && [ ! -e no.json ] || fail "amp bench $*: something was written"
+    nothing_left "amp bench $*"
+}
+
+all_dtypes_are_measured_and_the_numbers_agree() {
+    cp tiny.cfg before.cfg
+    bench tiny.cfg -dtypes stock,fp32,bf16,fp16 -iters 12 -seed 3 -json all.json
+    cmp -s tiny.cfg before.cfg || fail 'the .cfg was changed'
+    python3 - all.json out <<'EOF'
+import json, re, sys
+j, table = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
+def check(holds, what):
+    if not holds: sys.exit("FAILED: " + what)
+def near(a, b): return abs(a - b) <= 1e-9 * abs(b)
+check((j["batch"], j["subdivisions"], j["width"], j["height"], j["channels"], j["seed"]) == (2, 2, 32, 32, 3, 3), "shape: %s" % j)
+sides = {d["dtype"]: d for d in j["dtypes"]}
+check(list(sides) == ["stock", "fp32", "bf16", "fp16"], "dtypes: %s" % list(sides))
+for name, d in sides.items():
+    ms = d["ms"]
+    check(d["steps"] == 12 and not d["left_out"], name + ": steps")
+    for phase in ("forward", "backward", "update", "step"):
+        m = ms[phase]
+        check(0 < m["min"] <= m["lower_quartile"] <= m["median"] <= m["upper_quartile"] <= m["max"], "%s %s: %s" % (name, phase, m))
+    for bound, holds in (("min", lambda a, b: a >= b * (1 - 1e-6)), ("max", lambda a, b: a <= b * (1 + 1e-6))):
+        check(holds(ms["step"][bound], 2 * (ms["forward"][bound] + ms["backward"][bound]) + ms["update"][bound]),
+              "%s: the phases do not make the step's %s: %s" % (name, bound, ms))
+    check(near(d["images_per_second"], 1000 * 4 / ms["step"]["median"]), name + ": images per second")
+    check(near(d["speedup_over_fp32"], sides["fp32"]["ms"]["step"]["median"] / ms["step"]["median"]), name + ": over fp32")
+    check(near(d["speedup_over_stock"], sides["stock"]["ms"]["step"]["median"] / ms["step"]["median"]), name + ": over stock")
+    check(1 < d["peak_memory_mb"] < 4000, name + ": memory")
+    check(abs(d["first_loss"] / sides["stock"]["first_loss"] - 1) < (1e-4 if name == "fp32" else .02), name + ": another loss")
+    layers = d["layers"]
+    check([l["type"] for l in layers] == "convolutional maxpool convolutional convolutional shortcut dropout convolutional yolo "
+          "route upsample route convolutional yolo".split(), name + ": layers")
+    check(abs(sum(l["share"] for l in layers) - 1) < 1e-6, name + ": shares")
+    for l in layers:
+        check(l["half"] == (name in ("bf16", "fp16") and l["type"] != "yolo"), "%s: %s" % (name, l))
+        check(l["type"] != "convolutional" or (l["forward_ms"] > 0 and l["backward_ms"] > 0), "%s: %s" % (name, l))
+        check(l["misaligned"] == (l["layer"] in (0, 6, 11)), "%s: %s" % (name, l))
+    check(layers[0]["operations"] == 2 * 2 * 32 * 32 * 8 * 27 and layers[0]["bytes"] == 4 * (8 * 27 + 2 * 32 * 32 * (3 + 8)), "work: %s" % layers[0])
+    # the table has the same numbers
+    row = re.search(r"^%s +(.*)$" % name, table, re.M).group(1)
+    shown = [float(x) for x in re.findall(r"[0-9.]+(?:e-?\d+)?", row)]
+    true = [ms[p][q] for p in ("forward", "backward", "update", "step") for q in ("median", "lower_quartile", "upper_quartile")]
+    true += [12, d["images_per_second"], d["peak_memory_mb"], d["speedup_over_stock"], d["speedup_over_fp32"]]
+    check(len(shown) == len(true), "%s: a row of %d numbers: %s" % (name, len(shown), row))
+    for s, t in zip(shown, true): check(abs(s - t) <= .005 * t + (.5 if t > 1000 or t == d["peak_memory_mb"] else .005 if t > .01 else 0), "%s: %g is %g in the table" % (name, t, s))
+cost = lambda side, i: side["layers"][i]["forward_ms"] + side["layers"][i]["backward_ms"]
+top = j["most_expensive_layers"]
+check(10 <= len(top) <= 13 and top == sorted(top, key=lambda i: -cost(sides["stock"], i)), "most expensive: %s" % top)
+for d in sides.values():
+    check(set(sorted(range(13), key=lambda i: -cost(d, i))[:10]) <= set(top), d["dtype"] + ": its ten most expensive layers")
+    shown = re.search(r"^ +%d [a-z]+ .*$" % top[0], table, re.M).group(0)
+    check("%.1f %%" % (100 * d["layers"][top[0]]["share"]) in shown, d["dtype"] + ": share in the table: " + shown)
+check([v["dtype"] for v in j["verdicts"]] == ["bf16", "fp16"], "verdicts")
+for v in j["verdicts"]:
+    check("Verdict: %s\n" % v["text"] in table, "the table's verdict")
+    check(near(v["speedup"], sides[v["dtype"]]["speedup_over_fp32"]), "the verdict's speed-up")
+    check(v["speedup_least"] <= v["speedup"] <= v["speedup_most"], "the verdict's interval")
+EOF
+}
+
+# One product of 768 x 10 gains nothing in half: a call's fixed costs are all there is.
+a_network_without_gain_is_not_worth_it() {
+    bench connected.cfg -iters 300 -json small.json
+    python3 - small.json <<'EOF'
+import json, sys
+for v in json.load(open(sys.argv[1]))["verdicts"]:
+    if v["verdict"] == "worth it" or "fixed costs" not in v["reasons"] or v["saves_memory"]: sys.exit("FAILED: %s" % v)
+EOF
+    grep -q '^Verdict: bf16 is not .*the network is small' out || fail "no reason for people: $(grep Verdict out)"
+}
+
+# Without instructions that compute in half, that is the reason; without any, a dtype is left out, or refused if it was named.
+the_machine_decides() {
+    DNNL_MAX_CPU_ISA=AVX2 bench connected.cfg -iters 30 -dtypes fp32,bf16 -json avx2.json
+    python3 - avx2.json <<'EOF'
+import json, sys
+j = json.load(open(sys.argv[1]))
+if j["dtypes"][1]["support"] != "storage" or "no native half" not in j["verdicts"][0]["reasons"]: sys.exit("FAILED: %s" % j)
+EOF
+    DNNL_MAX_CPU_ISA=SSE41 bench connected.cfg -iters 3
+    [ "$(grep -c '^[a-z0-9]* is left out: .* needs a CPU with AVX2' out)" = 2 ] && grep -q '^No verdict' out || fail "sse41: $(cat out)"
+    DNNL_MAX_CPU_ISA=SSE41 refused '^amp bench: fp16: this machine cannot run it: fp16 needs a CPU with AVX2' connected.cfg -iters 3 -dtypes fp32,fp16 -json no.json
+}
+
+# With -json - the table gets out of the way.
+json_to_standard_output() {
+    bench connected.cfg -iters 3 -dtypes fp32 -batch 5 -size 8 -warmup 0 -json -
+    python3 -c 'import json; j = json.load(open("out")); assert (j["batch"], j["width"], j["subdivisions"]) == (5, 8, 1), j'
+    grep -q '^fp32 ' err || fail 'no table'
+}
+
+bad_input_is_one_line() {
+    refused 'CFG is missing; usage: darknet amp bench CFG'
+    refused 'nowhere.cfg: No such file or directory' nowhere.cfg
+    refused '-dtypes fp32,fp8: there is no dtype fp8; allowed: stock,fp32,bf16,fp16' tiny.cfg -dtypes fp32,fp8
+    refused '-dtypes: bf16 stands in its list twice' tiny.cfg -dtypes bf16,bf16
+    refused '-iters 0: expected a whole number' tiny.cfg -iters 0
+    refused '-batch x: expected a whole number' tiny.cfg -batch x
+    refused '-frames: there is no such option' tiny.cfg -frames 3
+    refused '-only is for the programs' tiny.cfg -only bf16
+    refused 'nowhere/b.json' tiny.cfg -json nowhere/b.json
+    : > empty.cfg
+    refused 'empty.cfg: holds no section' empty.cfg
+    { cat connected.cfg; printf '[amp]\ndtype=fp19\n'; } > bad.cfg
+    refused 'bad.cfg:13: \[amp\] dtype = fp19' bad.cfg -json no.json
+    sed 's/^batch=.*/batch=0/' connected.cfg > none.cfg
+    refused 'batch' none.cfg -json no.json
+    printf '[net]\nwidth=8\nheight=8\nchannels=3\n[route]\nlayers=5\n' > route.cfg # only its program meets this
+    # Darknet itself reads beyond its layers there.
+    [ -n "$SANITIZERS" ] || refused '^amp bench: fp32: layer 0 \[route\]: layers = 5' route.cfg -dtypes fp32 -json no.json
+    refused '^amp bench: bf16: no memory for 65536 images' connected.cfg -dtypes bf16 -batch 65536 -size 4096 -json no.json
+}
+
+# started <dtypes>: in the background, its programs at work; sets $parent
+started() {
+    "$DARKNET" amp bench connected.cfg -iters 100000 -warmup 100000 -dtypes "$1" -json no.json > out 2> err &
+    parent=$!
+    local i
+    for ((i = 0; i < 300; i++)); do
+        [ "$(programs | wc -l)" = "$(tr , '\n' <<< "$1" | wc -l)" ] && sleep 1 && return
+        sleep .1
+    done
+    fail "the programs of $1 did not start: $(cat err)"
+}
+ends_with() { # ends_with <expression> <after what>
+    local status=0
+    wait $parent || status=$?
+    [ $status = 1 ] && [ "$(wc -l < err)" = 1 ] && grep -q "$1" err || fail "$2: status $status: $(cat err)"
+    [ ! -s out ] && [ ! -e no.json ] || fail "$2: something was written"
+    nothing_left "$2"
+}
+interrupted_it_ends_cleanly() {
+    started fp32,bf16
+    kill -INT $parent
+    ends_with '^amp bench: interrupted' 'after Ctrl-C'
+}
+a_program_that_is_killed_is_named() {
+    started bf16
+    kill -KILL $(programs)
+    ends_with '^amp bench: bf16: its program was killed, as the system does when memory runs out; try a smaller -batch' 'killed'
+}
+
+all_dtypes_are_measured_and_the_numbers_agree
+a_network_without_gain_is_not_worth_it
+the_machine_decides
+json_to_standard_output
+bad_input_is_one_line
+interrupted_it_ends_cleanly
+a_program_that_is_killed_is_named

@@ -1,0 +1,352 @@
+# `darknet amp compare`: each of its trainings is the very one that its command line makes by hand; whatever interrupts it, the same
+# call goes on and ends in the same bytes; a dtype that fails does not take the others with it; bad input is one line, and nothing
+# is left behind.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+export OMP_NUM_THREADS=1
+iterations=60 long=1200
+[ -z "${SANITIZERS:-}" ] || iterations=20 long=200
+
+mkdir -p pictures
+tiny_training
+sed -i 's/^learning_rate=.*/learning_rate=0.0001/; s/^steps=.*/steps=150/' tiny.cfg
+
+# compare <status> <arguments...>: output in out, err
+compare() {
+    local expected=$1 status=0
+    shift
+    "$DARKNET" amp compare "$@" > out 2> err || status=$?
+    [ $status = "$expected" ] || fail "$name: status $status, not $expected: $(tail -n 3 err)"
+}
+
+# Of the training, not of the machine.
+steps_of() { cut -d, -f1-7 "$1"; }
+
+same_runs() { # same_runs <report> <report> <run...>
+    local a=$1 b=$2 run
+    shift 2
+    for run; do
+        for file in $(cd $a/runs/$run/backup && ls *.weights *.weights.amp 2> /dev/null | grep -v '_[0-9]*\.weights'); do
+            cmp $a/runs/$run/backup/$file $b/runs/$run/backup/$file || fail "$name: $run: $file"
+        done
+        cmp <(steps_of $a/runs/$run/steps.csv) <(steps_of $b/runs/$run/steps.csv) || fail "$name: $run: other steps"
+    done
+}
+
+# check_report <folder>: all of it is there
+check_report() {
+    for file in comparison.txt report.html report.json report.csv; do [ -s $1/$file ] || fail "$name: no $1/$file"; done
+}
+
+# By hand: the commands that command.txt keeps, in another folder.
+trainings_are_those_of_their_commands() { # <report> <run...>
+    local report=$1 run
+    shift
+    for run; do
+        name="$report: $run by hand"
+        rm -rf hand
+        mkdir hand
+        cp -r $report hand/
+        (cd hand && rm -r $report/runs/$run/backup/* $report/runs/$run/steps.csv && cp -r ../backup ../*.txt ../*.names ../images ../labels ../pictures . &&
+            PATH=$(dirname "$DARKNET"):$PATH && bash -e $report/runs/$run/command.txt > hand.out 2>&1) || fail "$name: $(tail -n 3 hand/hand.out)"
+        same_runs hand/$report $report $run
+        [ $(wc -l < $report/runs/$run/command.txt) = 2 ] || fail "$name: $(cat $report/runs/$run/command.txt)"
+    done
+}
+
+a_detector() {
+    name='a detector'
+    compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -seeds 2 -iters $iterations -report two
+    check_report two
+    all_begin_alike two 1 fp32 bf16
+    all_begin_alike two 2 fp32 bf16
+    trainings_are_those_of_their_commands two fp32-seed1 bf16-seed1 fp32-seed2 bf16-seed2
+    # and of the command without what compare adds
+    sed "s/^max_batches=.*/max_batches=$iterations/" tiny.cfg > plain.cfg
+    "$DARKNET" detector train tiny.data plain.cfg -amp bf16 -seed 2 > /dev/null 2>&1
+    cmp backup/plain_final.weights two/runs/bf16-seed2/backup/tiny_final.weights || fail "$name: not what a plain training gives"
+    ! cmp -s two/runs/bf16-seed1/backup/tiny_final.weights two/runs/bf16-seed2/backup/tiny_final.weights || fail "$name: seeds are all one"
+    ! cmp -s two/runs/fp32-seed1/backup/tiny_final.weights two/runs/bf16-seed1/backup/tiny_final.weights || fail "$name: dtypes are all one"
+    grep -q '^bf16: ' out || fail "$name: no verdict: $(cat out)"
+    [ "$(grep -c '^fp32 \|^bf16 ' out)" = 2 ] || fail "$name: no table: $(cat out)"
+    "$DARKNET" detector map two/runs/fp32-seed1/run.data tiny.cfg two/runs/fp32-seed1/backup/tiny_final.weights -amp fp32 > map.out 2> /dev/null
+    mine=$(sed -n 's/^score mAP@0.5 //p' two/runs/fp32-seed1/result.txt)
+    awk -v a="$mine" -v b="$(sed -n 's/.*(mAP@0.50) = \([0-9.]*\),.*/\1/p' map.out)" 'BEGIN { d = a - b; exit !(d * d < 1e-12) }' ||
+        fail "$name: its mAP is $mine, that of detector map $(grep mAP@0.50 map.out)"
+}
+
+# Same weights, same images: the first loss is the same but for rounding.
+all_begin_alike() { # all_begin_alike <report> <seed> <dtype...>
+    local report=$1 seed=$2 first loss dtype
+    shift 2
+    first=$(sed -n 2p $report/runs/$1-seed$seed/steps.csv | cut -d, -f2)
+    for dtype; do
+        loss=$(sed -n 2p $report/runs/$dtype-seed$seed/steps.csv | cut -d, -f2)
+        awk -v a="$first" -v b="$loss" 'BEGIN { d = (a - b) / a; exit !(d * d < .02 ^ 2) }' || fail "$name: first losses $first and $loss ($dtype)"
+    done
+}
+
+# Weights that were trained on: their counter and their sidecar are no part of what begins here.
+from_weights_that_were_trained() {
+    name='from trained weights'
+    compare 0 tiny.data tiny.cfg backup/plain_final.weights -dtypes stock,fp32,bf16 -seeds 1 -iters $iterations -report from
+    for dtype in stock fp32 bf16; do
+        [ "$(wc -l < from/runs/$dtype-seed1/steps.csv)" = $((iterations + 1)) ] || fail "$name: $dtype did not train $iterations steps"
+    done
+    all_begin_alike from 1 stock fp32 bf16
+    trainings_are_those_of_their_commands from bf16-seed1 stock-seed1
+}
+
+more_of_the_same_keeps_what_is_there() {
+    name='more seeds and dtypes'
+    local before=$(cd two/runs && find . -name '*.weights' -printf '%p %i %T@\n' | sort)
+    compare 0 tiny.data tiny.cfg -dtypes stock,bf16,fp32 -seed 2,1,7 -iters $iterations -report two
+    [ "$(cd two/runs && find . -path './[bf]*-seed[12]/*' -name '*.weights' -printf '%p %i %T@\n' | sort)" = "$before" ] ||
+        fail "$name: what was there was trained again"
+    grep -q '4 of them are there already' err || fail "$name: $(head -n 2 err)"
+    [ -s two/runs/stock-seed7/backup/tiny_final.weights ] || fail "$name: stock was not trained"
+    trainings_are_those_of_their_commands two stock-seed7
+    name='all is there'
+    compare 0 tiny.data tiny.cfg -dtypes stock,bf16,fp32 -seed 2,1,7 -iters $iterations -report two
+    ! grep -q 'validating' err || fail "$name: validated again"
+}
+
+validation_alone_is_repeated() {
+    name='validation failed'
+    local before
+    mv images/3.jpg images/4.jpg .
+    sed 's/^valid=.*/valid=two.txt/' tiny.data > two.data
+    grep '/[34].jpg' train.txt > two.txt
+    compare 1 two.data tiny.cfg -dtypes bf16 -seed 3 -iters $iterations -report unseen
+    tail -n 1 err | grep -q 'trainings failed; bf16, seed 3: ' || fail "$name: $(tail -n 1 err)"
+    before=$(stat -c %i unseen/runs/bf16-seed3/backup/tiny_final.weights)
+    mv 3.jpg 4.jpg images/
+    compare 0 two.data tiny.cfg -dtypes bf16 -seed 3 -iters $iterations -report unseen
+    [ "$(stat -c %i unseen/runs/bf16-seed3/backup/tiny_final.weights)" = $before ] || fail "$name: trained again"
+    grep -q '^state done' unseen/runs/bf16-seed3/result.txt || fail "$name: $(cat unseen/runs/bf16-seed3/result.txt)"
+}
+
+one_after_the_other_trains_the_same() {
+    name='-sequential'
+    compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -seeds 1 -iters $iterations -report sequence -sequential
+    same_runs two sequence fp32-seed1 bf16-seed1
+}
+
+# end_it <signal> <run>: begins, or goes on with, a comparison in `broken` and ends it while that run trains; its status in $status
+end_it() {
+    local signal=$1 steps=broken/runs/$2/steps.csv rows=0 i pid
+    [ ! -e $steps ] || rows=$(wc -l < $steps)
+    # set -m: a job of a script without it ignores SIGINT
+    set -m
+    "$DARKNET" amp compare tiny.data tiny.cfg -dtypes fp32,bf16 -seeds 1 -iters $long -report broken > out 2> err &
+    pid=$!
+    set +m
+    for i in $(seq 3000); do
+        [ ! -e $steps ] || [ "$(wc -l < $steps)" -lt $((rows + 20)) ] || break
+        kill -0 $pid 2> /dev/null || break
+        sleep .01
+    done
+    kill -$signal $pid || fail "$name: it was over before it could be ended"
+    status=0
+    wait $pid 2> /dev/null || status=$?
+}
+
+interrupted_and_gone_on_with_it_is_the_same() {
+    name='whole'
+    compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -seeds 1 -iters $long -report whole
+    name='SIGINT'
+    end_it INT bf16-seed1
+    [ $status = 130 ] || fail "$name: status $status: $(tail -n 3 err)"
+    check_report broken
+    grep -q 'interrupted; to go on' err || fail "$name: $(tail -n 2 err)"
+    grep -q '^Interrupted: ' out || fail "$name: $(cat out)"
+    [ ! -e broken/runs/bf16-seed1/backup/tiny_final.weights ] || fail "$name: nothing was interrupted"
+    [ -e broken/runs/bf16-seed1/backup/tiny.backup ] || fail "$name: no backup to go on from"
+    name='SIGKILL'
+    end_it KILL bf16-seed1
+    [ $status = 137 ] || fail "$name: status $status"
+    for i in $(seq 100); do # its trainings end with it
+        ! ps -eo args | grep -v grep | grep -q 'broken/runs' || { sleep .05; continue; }
+        break
+    done
+    [ $i -lt 100 ] || fail "$name: trainings go on without it"
+    name='SIGTERM'
+    end_it TERM bf16-seed1
+    [ $status = 130 ] || fail "$name: status $status: $(tail -n 3 err)"
+    name='gone on with'
+    compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -seeds 1 -iters $long -report broken
+    same_runs whole broken fp32-seed1 bf16-seed1
+    cmp whole/runs/bf16-seed1/result.txt broken/runs/bf16-seed1/result.txt || fail "$name: other scores"
+    grep -q '^amp: resumed from' broken/runs/bf16-seed1/train.log || fail "$name: it began anew"
+}
+
+# A static loss scale that fp16 cannot hold: each of its steps is skipped, and its training ends; the others' do not.
+a_dtype_that_fails_leaves_the_others() {
+    name='fp16 diverges'
+    { cat tiny.cfg; printf '\n[amp]\nloss_scale=1e20\n'; } > high.cfg
+    compare 1 tiny.data high.cfg -dtypes fp32,fp16 -seeds 1 -iters 120 -report failed
+    check_report failed
+    tail -n 1 err | grep -q '^amp compare: 1 of 2 trainings failed; fp16, seed 1: .*collapsed' || fail "$name: $(tail -n 2 err)"
+    grep -q '^state failed' failed/runs/fp16-seed1/result.txt || fail "$name: $(cat failed/runs/fp16-seed1/result.txt)"
+    grep -q '^state done' failed/runs/fp32-seed1/result.txt || fail "$name: fp32 is not done"
+    grep -q '^fp16: 1 of 1 trainings failed' out || fail "$name: $(cat out)"
+}
+
+a_classifier() {
+    name='a classifier'
+    local kind i
+
+    : > pictures.txt
+    for i in 1 2 3 4 5 6; do
+        for kind in red blue; do
+            [ $kind = red ] && colour='\360\40\30' || colour='\30\40\360'
+            { printf 'P6\n16 16\n255\n'; for j in $(seq 256); do printf "$colour"; done; } > pictures/${kind}_$i.ppm
+            echo "pictures/${kind}_$i.ppm" >> pictures.txt
+        done
+    done
+    printf '%s\n' red blue > pictures.names
+    printf '%s\n' classes=2 train=pictures.txt valid=pictures.txt labels=pictures.names backup=backup top=1 > pictures.data
+    cat > kind.cfg <<'CFG'
+[net]
+batch=4
+subdivisions=2
+width=16
+height=16
+channels=3
+learning_rate=0.02
+max_batches=60
+
+[convolutional]
+filters=8
+size=3
+stride=2
+pad=1
+activation=leaky
+
+[convolutional]
+filters=2
+size=1
+stride=1
+activation=linear
+
+[avgpool]
+
+[softmax]
+CFG
+    compare 0 pictures.data kind.cfg -dtypes fp32,bf16 -seeds 2 -iters $iterations -report kinds
+    check_report kinds
+    trainings_are_those_of_their_commands kinds bf16-seed1 fp32-seed2
+    grep -q 'top-1' out || fail "$name: $(cat out)"
+}
+
+refused() { # refused <what its line says> <arguments...>
+    local text=$1
+    name="$text"
+    shift
+    rm -rf none
+    compare 1 "$@" -report none
+    [ "$(grep -c '^amp compare: ' err)" = 1 ] && tail -n 1 err | grep -q -- "^amp compare: .*$text" || fail "$name: $(tail -n 3 err)"
+    [ ! -s out ] || fail "$name: printed $(head -n 1 out)"
+    [ ! -e none ] || fail "$name: left behind $(find none | tr '\n' ' ')"
+}
+
+edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>
+
+bad_input_is_one_line_and_leaves_nothing() {
+    : > empty.txt
+    sed 's/^train=.*/train=nowhere.txt/' tiny.data > nolist.data
+    sed 's/^valid=.*/valid=empty.txt/' tiny.data > novalid.data
+    sed '/^train=/d' tiny.data > notrain.data
+    edit nobatches '/^max_batches/d'
+    edit badkey '$a[amp]\ngrowth_factor=-3'
+    edit broken 's/^filters=21/filters=20/'
+    edit middle '/^\[upsample\]/,$d'
+    edit middle_yolo 's/^filters=16/filters=24/'
+    echo "$PWD/tiny.data" > unreadable.txt
+    sed 's/^train=.*/train=unreadable.txt/' tiny.data > unreadable.data
+    { cat tiny.cfg; printf '[detection]\nclasses=2\n'; } > yolo1.cfg
+    refused 'nowhere.data' nowhere.data tiny.cfg
+    refused 'train' notrain.data tiny.cfg
+    refused 'nowhere.txt' nolist.data tiny.cfg
+    refused 'empty.txt.* is empty' novalid.data tiny.cfg
+    refused 'nowhere.cfg' tiny.data nowhere.cfg
+    refused 'no max_batches' tiny.data nobatches.cfg
+    refused 'growth_factor' tiny.data badkey.cfg -iters 5
+    refused 'yolo train' tiny.data yolo1.cfg
+    refused 'ends in \[route\]' tiny.data middle.cfg
+    refused 'ends in ' tiny.data tiny.data -iters 5
+    refused 'nowhere.weights' tiny.data tiny.cfg nowhere.weights
+    refused 'fp99' tiny.data tiny.cfg -dtypes fp32,fp99
+    refused 'twice' tiny.data tiny.cfg -dtypes fp32,fp32
+    refused 'empty name' tiny.data tiny.cfg -dtypes fp32,
+    refused '-seed ' tiny.data tiny.cfg -seed 1,x
+    refused 'give one of them' tiny.data tiny.cfg -seed 1 -seeds 2
+    refused '-seeds 0' tiny.data tiny.cfg -seeds 0
+    refused '-iters' tiny.data tiny.cfg -iters none
+    refused 'no such option' tiny.data tiny.cfg -seedz 3
+    refused 'missing' tiny.data
+    ONEDNN_MAX_CPU_ISA=SSE41 refused 'bf16: this machine cannot run it' tiny.data tiny.cfg -dtypes fp32,bf16 -iters 5
+    # What only a training finds: it says so before its first step.
+    refused '.' tiny.data broken.cfg -iters 5
+    printf 'no weights at all' > text.weights
+    refused 'text.weights' tiny.data tiny.cfg text.weights -iters 5
+    refused 'plain_final.weights.*another network' tiny.data middle_yolo.cfg backup/plain_final.weights -iters 5
+    refused 'images of the training list can be read' unreadable.data tiny.cfg -iters 5
+}
+
+bad_folders_are_one_line() {
+    : > file
+    name='a file in the place of the folder'
+    compare 1 tiny.data tiny.cfg -report file
+    grep -q '^amp compare: file: ' err || fail "$name: $(tail -n 1 err)"
+    name='a folder in none'
+    compare 1 tiny.data tiny.cfg -report no/such/folder
+    grep -q '^amp compare: no/such/folder: ' err || fail "$name: $(tail -n 1 err)"
+    name='a blank'
+    compare 1 tiny.data tiny.cfg -report 'my report'
+    [ ! -e 'my report' ] && grep -q 'blank' err || fail "$name: $(tail -n 1 err)"
+    name='a long name'
+    compare 1 tiny.data tiny.cfg -report $(printf 'r%.0s' $(seq 240))
+    grep -q 'room for 256 bytes' err || fail "$name: $(tail -n 1 err)"
+    name='a folder of somebody else'
+    mkdir -p theirs/runs
+    compare 1 tiny.data tiny.cfg -report theirs
+    grep -q 'theirs/runs' err && [ -z "$(ls theirs/runs)" ] || fail "$name: $(tail -n 1 err)"
+    if [ "$(id -u)" != 0 ]; then
+        name='a folder that is write-protected'
+        mkdir -m 555 protected
+        compare 1 tiny.data tiny.cfg -report protected
+        grep -q '^amp compare: protected.*ermission' err || fail "$name: $(tail -n 1 err)"
+    fi
+}
+
+other_settings_are_one_line_that_names_them() {
+    other() { # other <setting> <arguments...>
+        name="another $1"
+        local text=$1 before=$(find two | sort)
+        shift
+        compare 1 "$@" -report two
+        grep -q "^amp compare: two: .*$text" err || fail "$name: $(tail -n 1 err)"
+        [ "$(find two | sort)" = "$before" ] || fail "$name: something was changed"
+    }
+    other '-iters changed (.* there, 9 now)' tiny.data tiny.cfg -iters 9
+    sed 's/^decay=.*/decay=0.0006/' tiny.cfg > other.cfg
+    other 'the .cfg file changed (other.cfg)' tiny.data other.cfg -iters $iterations
+    other 'the weights to start from changed' tiny.data tiny.cfg backup/plain_final.weights -iters $iterations
+    head -n 4 train.txt > few.txt
+    sed 's/^train=.*/train=few.txt/' tiny.data > few.data
+    other 'the .data file changed' few.data tiny.cfg -iters $iterations
+    OMP_NUM_THREADS=2 other 'the machine changed' tiny.data tiny.cfg -iters $iterations
+}
+
+a_detector
+from_weights_that_were_trained
+more_of_the_same_keeps_what_is_there
+one_after_the_other_trains_the_same
+validation_alone_is_repeated
+other_settings_are_one_line_that_names_them
+a_classifier
+a_dtype_that_fails_leaves_the_others
+bad_input_is_one_line_and_leaves_nothing
+bad_folders_are_one_line
+interrupted_and_gone_on_with_it_is_the_same

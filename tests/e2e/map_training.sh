@@ -1,0 +1,190 @@
+# detector train -map: mAP during training. The training's weights are those of one without -map, bit for bit; what is measured is
+# what `detector map` says of the same weights; the best weights stay the best over a stop.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/resume.bash"
+tiny_training
+# Learns its eight images by heart within 400 steps, and not steadily: the best is not the last.
+sed -i 's/max_batches=.*/max_batches=400/; s/^learning_rate=.*/learning_rate=0.0003/; s/^burn_in=.*/burn_in=50/; s/^steps=.*/steps=300/
+    s/^jitter=.*/jitter=.05/; s/^probability=.*/probability=.01/; /^angle\|^saturation\|^exposure\|^hue/d' tiny.cfg
+edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>: line 1 of tiny.cfg is its [net]
+edit short 's/max_batches=.*/max_batches=60/; s/^burn_in=.*/burn_in=10/'
+edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=7\ngrowth_factor=64
+    s/max_batches=.*/max_batches=60/; s/^burn_in=.*/burn_in=0/'
+sed 's/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/^random=0/random=1/; s/max_batches=.*/max_batches=26/
+    s/^burn_in=.*/burn_in=0/; 0,/stride=1/s//stride=8/
+    /^\[dropout\]/,/^$/d' tiny.cfg > random.cfg # Darknet cannot resize a dropout
+
+train() { status_of "$DARKNET" detector train tiny.data "$@" -seed 4; }
+ended_well() { [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"; }
+measured() { sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\) at iteration \([0-9]*\), .*/\2 \1/p' out; } # <iteration> <mAP>
+map_of() { # map_of <.cfg> <weights> <options...>
+    "$DARKNET" detector map tiny.data "$@" 2> map_err | sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\),.*/\1/p'
+}
+fresh() { rm -rf backup log.csv; mkdir backup; }
+
+# same_weights <what> <.cfg> <every> <options...>
+same_weights() {
+    name="same weights: $1"
+    local cfg=$2 every=$3 base=${2%.cfg}
+    shift 3
+    rm -rf without
+    fresh
+    train $cfg "$@" -log log.csv
+    ended_well
+    ! grep -q 'mAP' out && [ ! -e backup/${base}_map.csv ] || fail "$name: measured without -map"
+    mv backup without
+    mv log.csv without
+    fresh
+    train $cfg "$@" -log log.csv -map $every
+    ended_well
+    [ "$(measured | wc -l)" -gt 2 ] || fail "$name: measured $(measured | wc -l) times: the test is broken"
+    cmp without/${base}_final.weights backup/${base}_final.weights || fail "$name: other weights with -map"
+    [ ! -e without/${base}_final.weights.amp ] || cmp without/${base}_final.weights.amp backup/${base}_final.weights.amp ||
+        fail "$name: another sidecar with -map"
+    cmp <(cut -d, -f1-7 without/log.csv) <(cut -d, -f1-7 log.csv) || fail "$name: other losses with -map"
+    [ "$(measured | tail -n 1 | cut -d' ' -f2)" = "$(map_of $cfg backup/${base}_final.weights "$@")" ] ||
+        fail "$name: the last mAP is $(measured | tail -n 1), detector map says $(map_of $cfg backup/${base}_final.weights "$@")"
+    echo "$name"
+}
+
+training_is_not_touched() {
+    same_weights bf16 short.cfg 4 -amp bf16
+    same_weights 'fp16, with skipped steps' overflows.cfg 4
+    grep -q '^amp: step after [1-9][0-9]* skipped' err || fail "$name: none was skipped: the test is broken"
+    same_weights 'without AMP' short.cfg 4 -amp off
+    same_weights 'random=1' random.cfg 4 -amp bf16
+    [ "$(grep -c '^Resizing' out)" -gt 2 ] || fail "$name: hardly resized: the test is broken"
+}
+
+# Multiples of N from burn_in on, and the end; each as detector map measures the weights of that step; the best.
+schedule_and_best() {
+    name=schedule
+    fresh
+    train tiny.cfg -amp bf16 -map 20
+    ended_well
+    { seq 60 20 400; } | cmp - <(measured | cut -d' ' -f1) || fail "$name: measured at $(measured | cut -d' ' -f1 | tr '\n' ' ')"
+    grep -q '^-map: mAP of 8 images every 20 iterations; next at iteration 60$' out || fail "$name: $(grep -a '^-map' out)"
+    measured | while read -r iteration value; do
+        case $iteration in 100 | 200 | 300 | 400) ;; *) continue ;; esac
+        file=backup/tiny_$iteration.weights
+        [ $iteration != 400 ] || file=backup/tiny_final.weights
+        [ "$value" = "$(map_of tiny.cfg $file -amp bf16)" ] || fail "$name: $iteration: $value, but detector map says $(map_of tiny.cfg $file -amp bf16)"
+    done
+    # Lines name the best so far, rows hold what lines say, and the file is of the best.
+    sed -n 's/^ mean .* best = \([0-9.]*\) at iteration \([0-9]*\).*/\2 \1/p' out > best.txt
+    measured | awk 'NR == 1 || $2 > best { best = $2; at = $1 } { print at, best }' | cmp - best.txt || fail "$name: the best: $(tail -n 1 best.txt)"
+    { echo iteration,map50,map50_95; measured | tr ' ' ,; } | cmp - <(awk -F, 'NR == 1 { print } NR > 1 { printf "%d,%.6f\n", $1, $2 }' backup/tiny_map.csv) ||
+        fail "$name: rows: $(cat backup/tiny_map.csv)"
+    read -r at best <<< "$(tail -n 1 best.txt)"
+    [ $at -lt 400 ] && [ "$(sort -u -k2,2 best.txt | wc -l)" -gt 1 ] || fail "$name: the best is at $at, of $(cat best.txt): the test is broken"
+    [ "$(map_of tiny.cfg backup/tiny_best.weights -amp bf16)" = "$best" ] || fail "$name: tiny_best.weights are not the best"
+    [ -f backup/tiny_best.weights.amp ] || fail "$name: the best weights have no sidecar"
+    no_leftovers
+}
+
+# After schedule_and_best: stopped behind its best and gone on with, in the same rows and files.
+best_outlives_a_stop() {
+    name='stop and go on'
+    mv backup whole
+    mkdir backup
+    { head -c $((at + 10)) /dev/zero | tr '\0' g; printf s; } > turns.in
+    train tiny.cfg -amp bf16 -map 20 -turns 7,8 7< turns.in 8> turns.out
+    ended_well
+    cp backup/tiny_best.weights before.weights
+    train tiny.cfg backup/tiny.backup -amp bf16 -map 20
+    ended_well
+    grep -q "^-map: mAP of 8 images every 20 iterations, best = $best at iteration $at; next at iteration $(((at + 10) / 20 * 20 + 20))$" out ||
+        fail "$name: $(grep -a '^-map' out)"
+    cmp before.weights backup/tiny_best.weights || fail "$name: the best weights were replaced"
+    for file in tiny_map.csv tiny_best.weights tiny_final.weights tiny_final.weights.amp; do
+        cmp whole/$file backup/$file || fail "$name: another $file"
+    done
+    # Gone on with from an older backup: what was measured behind it is forgotten. From nothing: all is.
+    train tiny.cfg backup/tiny_200.weights -amp bf16 -map 20
+    ended_well
+    cmp whole/tiny_map.csv backup/tiny_map.csv || fail "$name: from 200: $(cat backup/tiny_map.csv)"
+    edit start 's/max_batches=.*/max_batches=60/'
+    mv start.cfg tiny_start.cfg
+    train tiny_start.cfg -amp bf16 -map 30
+    train tiny_start.cfg -amp bf16 -map 40
+    [ "$(cut -d, -f1 backup/tiny_start_map.csv | tr '\n' ' ')" = 'iteration 60 ' ] || fail "$name: anew: $(cat backup/tiny_start_map.csv)"
+}
+
+# After schedule_and_best. A training that changes its size is measured at the .cfg's all the same.
+size_of_the_cfg() {
+    name='size of the .cfg'
+    sed '/^\[dropout\]/,/^$/d; s/^random=0/random=1/; s/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/max_batches=.*/max_batches=1/
+        s/^learning_rate=.*/learning_rate=0.000001/; s/^burn_in=.*/burn_in=0/' tiny.cfg > sizes.cfg
+    cp whole/tiny_best.weights start.weights
+    fresh
+    train sizes.cfg start.weights -clear -amp fp32 -map 1
+    ended_well
+    grep -q '^608$' out || fail "$name: not resized: the test is broken"
+    local now
+    now=$(map_of sizes.cfg backup/sizes_final.weights -amp fp32)
+    [ "$now" != 0.000000 ] || fail "$name: nothing is found: the test is broken"
+    [ "$(measured | tail -n 1)" = "1 $now" ] || fail "$name: $(measured | tail -n 1), but detector map says $now"
+}
+
+without_a_number() {
+    name='-map alone'
+    fresh
+    train tiny.cfg -amp bf16 -map
+    ended_well
+    [ "$(measured | cut -d' ' -f1 | tr '\n' ' ')" = '100 200 300 400 ' ] || fail "$name: $(measured)"
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do cat train.txt; done > many.txt # 4 epochs of 128 images, 4 a step
+    sed 's/^train=.*/train=many.txt/' tiny.data > many.data
+    fresh
+    status_of "$DARKNET" detector train many.data -map tiny.cfg -amp bf16 -seed 4 # the option stands anywhere
+    ended_well
+    [ "$(measured | cut -d' ' -f1 | tr '\n' ' ')" = '128 256 384 400 ' ] || fail "$name: 4 epochs: $(measured)"
+}
+
+refused() { # refused <text> <command...>: status 1, one line that says so, nothing trained
+    local text=$1
+    shift
+    fresh
+    ! [ -e foreign ] || cp foreign backup/short_map.csv
+    status_of "$@"
+    [ $status = 1 ] || fail "$name: $text: status $status"
+    [ "$(tail -n 1 err | grep -cF -- "$text")" = 1 ] || fail "$name: no '$text' in: $(tail -n 2 err)"
+    ! grep -q 'Loaded:' out || fail "$name: $text: trained"
+    [ -z "$(ls backup | grep -v _map.csv)" ] || fail "$name: $text: wrote $(ls backup)"
+}
+
+bad_input() {
+    name='bad input'
+    local command=("$DARKNET" detector train)
+    refused '-map: expected nothing or a number of iterations from 1' "${command[@]}" tiny.data short.cfg -map 0
+    refused '-map: expected nothing or a number of iterations from 1' "${command[@]}" tiny.data short.cfg -map -5
+    refused 'mAP is of detectors' "$DARKNET" classifier train tiny.data short.cfg -map
+    sed 's/^valid=.*/valid=nowhere.txt/' tiny.data > nowhere.data
+    refused nowhere.txt "${command[@]}" nowhere.data short.cfg -amp bf16 -map 5
+    sed 's/^backup=.*/backup=no_folder/' tiny.data > no_folder.data
+    refused 'cannot write no_folder/short_map.csv' "${command[@]}" no_folder.data short.cfg -amp bf16 -map 5
+    printf 'my notes\n' > foreign
+    refused 'backup/short_map.csv is there and is no list of what -map measured' "${command[@]}" tiny.data short.cfg -amp bf16 -map 5
+    cmp foreign backup/short_map.csv || fail "$name: a foreign file was changed"
+    printf 'iteration,map50,map50_95\n10,0.5,0.25\n10,0.5,0.25\n' > foreign
+    refused 'short_map.csv:3:' "${command[@]}" tiny.data short.cfg -amp bf16 -map 5
+    rm foreign
+    # Found out while measuring: said, and training goes on.
+    mkdir -p other/images other/labels
+    cp images/1.jpg other/images
+    echo '7 0.5 0.5 0.2 0.2' > other/labels/1.txt
+    echo other/images/1.jpg > other.txt
+    sed 's/^valid=.*/valid=other.txt/' tiny.data > other.data
+    fresh
+    status_of "$DARKNET" detector train other.data short.cfg -amp bf16 -seed 4 -map 30
+    ended_well
+    [ "$(grep -c '^-map: not measured at iteration [36]0: .*labels/1.txt.*; training goes on$' err)" = 2 ] || fail "$name: $(grep -a '^-map' err)"
+    grep -q 'amp: summary .* steps=60 ' err || fail "$name: training ended early"
+}
+
+training_is_not_touched
+schedule_and_best
+best_outlives_a_stop
+size_of_the_cfg
+without_a_number
+bad_input

@@ -1,0 +1,396 @@
+# What a training says of its steps, in its lines and with -log; and how it is stopped: by those it takes turns with, by Ctrl-C.
+# A training that was stopped and gone on with ends in the very bytes of one that was not, and its log in the same rows.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/resume.bash"
+small_training 60
+edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>: line 1 of tiny.cfg is its [net]
+edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=7\ngrowth_factor=64'
+header=iteration,loss,avg_loss,learning_rate,scale,found_inf,grad_norm,images_per_second,load_seconds,train_seconds,peak_memory_mb
+
+# Columns 1 to 7 are of the training; the rest are of the machine.
+steps_of() { cut -d, -f1-7 "$1"; }
+
+# turns <n> <command...>: answers "go on" to "ready" and to n - 1 steps, then "stop"; what was said is in turns.out
+turns() {
+    local n=$1
+    shift
+    rm -f turns.in
+    { head -c "$n" /dev/zero | tr '\0' g; printf s; } > turns.in
+    status=0
+    "$@" -turns 7,8 > out 2> err 7< turns.in 8> turns.out || status=$?
+}
+
+# Every printed step has its row, with the numbers that are printed.
+check_rows() { # check_rows <log>, of the training in out
+    [ "$(head -n 1 "$1")" = "$header" ] || fail "$name: the header is $(head -n 1 "$1")"
+    sed -n 's/^\([0-9]*\)\(, [0-9.]*\)\?: \(.*\), \(.*\) avg, \(.*\) rate, .*/\1,\3,\4,\5/p' out | sed 's/-nan/nan/g' > lines.txt
+    [ -s lines.txt ] || fail "$name: no steps in: $(tail -n 3 out)"
+    [ "$(wc -l < lines.txt)" = $(($(wc -l < "$1") - 1)) ] || fail "$name: $(wc -l < lines.txt) lines, $(wc -l < "$1") rows and header"
+    # Lines have six decimals, rows all that a float has.
+    tail -n +2 "$1" | paste -d, - lines.txt | awk -F, '
+        function same(a, b) { return a == b || (a - b) ^ 2 <= (6e-7 + 2e-7 * (a < 0 ? -a : a)) ^ 2 }
+        $1 != $12 || !same($2, $13) || !same($3, $14) || !same($4, $15) { print; bad = 1 }
+        END { exit bad }' > differ.txt || fail "$name: row and line differ: $(head -n 3 differ.txt)"
+}
+
+rows_tell_what_lines_say() {
+    name='rows'
+    rm -f log.csv
+    status_of "$DARKNET" detector train tiny.data overflows.cfg -seed 3 -log log.csv
+    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    check_rows log.csv
+    # What is appended: the scale of the step, all skipped so far, images a second.
+    sed -n 's/^[0-9]*: .* images, //p' out | sed 's/scale \([^ ]*\), \([0-9]*\) skipped, .* images\/s/\1 \2/' > said.txt
+    tail -n +2 log.csv | awk -F, '{ skipped += $6; printf "%g %d\n", $5, skipped }' > logged.txt
+    cmp said.txt logged.txt || fail "$name: $(diff said.txt logged.txt | head -n 5)"
+    [ "$(tail -n 1 said.txt | cut -d' ' -f2)" -gt 3 ] || fail "$name: hardly a step was skipped: the test is broken"
+    # images/s is what the row says, and what its seconds give; those are the printed ones.
+    sed -n 's/^[0-9]*: .* skipped, \(.*\) images\/s$/\1/p' out > speed.txt
+    tail -n +2 log.csv | awk -F, '{ printf "%.1f\n", $8 }' | paste -d' ' - speed.txt |
+        awk '$1 - $2 > .11 || $2 - $1 > .11 { bad = 1 } END { exit bad || !NR }' || fail "$name: images/s"
+    tail -n +2 log.csv | awk -F, '{ x = 4 / ($9 + $10); if ($8 > x * 1.01 || $8 < x * .99) bad = 1 } END { exit bad || !NR }' ||
+        fail "$name: images/s is not 4 images by its seconds"
+    paste -d, <(tail -n +2 log.csv) <(sed -n 's/^Loaded: \(.*\) seconds/\1/p' out) <(sed -n 's/^[0-9]*: .* rate, \(.*\) seconds, .*/\1/p' out) |
+        awk -F, '{ sum += $9 - $12; both += $10 - $13 } END { exit NR < 60 || sum / NR > .01 || sum < -.01 || both / NR > .01 || both / NR < -.01 }' ||
+        fail "$name: seconds are not those printed"
+    # A norm for each step that was taken, none for a skipped one; memory as large as the process's peak at the end.
+    awk -F, 'NR > 1 && ($6 == 1) != ($7 == "") { bad = 1 } END { exit bad }' log.csv || fail "$name: grad_norm"
+    local peak logged
+    peak=$(sed -n 's/.* peak_rss_mb=\([0-9]*\).*/\1/p' err)
+    logged=$(tail -n 1 log.csv | cut -d, -f11 | cut -d. -f1)
+    [ "$logged" -ge "$((peak - 1))" ] && [ "$logged" -le "$((peak + 8))" ] || fail "$name: peak memory $logged MB, summary $peak MB"
+    [ "$(tail -n +2 log.csv | cut -d, -f6 | grep -c 1)" = "$(sed -n 's/.* skipped=\([0-9]*\).*/\1/p' err)" ] || fail "$name: skipped"
+}
+
+# Without AMP: the same rows, the same lines as ever.
+log_without_amp() {
+    name='-amp off'
+    rm -f log.csv
+    status_of "$DARKNET" detector train tiny.data tiny.cfg -amp off -seed 3 -log log.csv
+    [ $status = 0 ] || fail "$name: status $status"
+    check_rows log.csv
+    [ "$(wc -l < log.csv)" = 61 ] || fail "$name: $(wc -l < log.csv) lines"
+    [ "$(tail -n +2 log.csv | cut -d, -f5-7 | sort -u)" = 1,0, ] || fail "$name: $(tail -n 1 log.csv)"
+    ! grep -q 'skipped\|images/s' out || fail "$name: $(grep 'skipped\|images/s' out | head -n 1)"
+    grep -q '^60: .* seconds, 240 images$' out || fail "$name: $(tail -n 1 out)"
+    ! grep -q 'amp:' err || fail "$name: $(grep amp: err)"
+}
+
+# same_end <what> <.cfg> <n>: told to stop after step n of the run, in turns; then to the end.
+same_end() {
+    name="$1, stopped after $3"
+    local cfg=$2 n=$3 base=${2%.cfg}
+    rm -rf backup whole
+    mkdir backup
+    turns 1000 "$DARKNET" detector train tiny.data $cfg -seed 3 -log whole.csv
+    [ $status = 0 ] || fail "$name: the whole training ended with status $status: $(tail -n 3 err)"
+    { echo ready; tail -n +2 whole.csv; } | cmp - turns.out || fail "$name: what it said in turns is not its log"
+    mv backup whole
+    mkdir backup
+    rm -f part.csv
+    turns "$n" "$DARKNET" detector train tiny.data $cfg -seed 3 -log part.csv
+    [ $status = 0 ] || fail "$name: stopped with status $status: $(tail -n 3 err)"
+    [ "$(wc -l < part.csv)" = $((n + 1)) ] || fail "$name: $(wc -l < part.csv) lines in the log of $n steps"
+    [ -f backup/$base.backup ] && [ -f backup/$base.backup.amp ] || fail "$name: no backup: $(ls backup)"
+    [ ! -e backup/${base}_final.weights ] || fail "$name: final weights of a training that was stopped"
+    [ "${4:-}" != skipped ] || [ "$(tail -n 1 part.csv | cut -d, -f6)" = 1 ] || fail "$name: not skipped: the test is broken"
+    cp backup/$base.backup stop.backup
+    cp backup/$base.backup.amp stop.backup.amp
+    status_of "$DARKNET" detector train tiny.data $cfg backup/$base.backup -seed 3 -log part.csv
+    [ $status = 0 ] || fail "$name: the resumed training ended with status $status: $(tail -n 3 err)"
+    cmp whole/${base}_final.weights backup/${base}_final.weights || fail "$name: other weights than without the stop"
+    cmp whole/${base}_final.weights.amp backup/${base}_final.weights.amp || fail "$name: another sidecar than without the stop"
+    cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log: $(diff <(steps_of whole.csv) <(steps_of part.csv) | head -n 4)"
+    no_leftovers
+    # Once more from there, as if killed in between.
+    status_of "$DARKNET" detector train tiny.data $cfg stop.backup -seed 3 -log part.csv
+    [ $status = 0 ] || fail "$name: resumed again: status $status: $(tail -n 3 err)"
+    cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log, resumed again"
+    echo "same end: $name"
+}
+
+stopped_in_turns() {
+    local first
+    edit half "1a amp=1"
+    same_end bf16 half.cfg 17
+    grep -q '^log: part.csv goes on behind iteration 17; 43 rows' err || fail "$name: $(grep log: err)"
+    same_end overflows overflows.cfg 1 skipped
+    first=$(awk -F, 'NR > 20 && $6 == 1 { print NR - 1; exit }' whole.csv)
+    same_end overflows overflows.cfg $first skipped
+    same_end overflows overflows.cfg $((first + 1))
+    sed 's/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/^random=0/random=1/; s/max_batches=.*/max_batches=26/
+        0,/stride=1/s//stride=8/
+        /^\[dropout\]/,/^$/d' half.cfg > random.cfg # Darknet cannot resize a dropout
+    same_end random=1 random.cfg 14
+}
+
+# A kill at any moment: rows that the backup does not know of are dropped, a torn last one too.
+killed_and_resumed() {
+    name=killed
+    edit long '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=1\ngrowth_factor=4
+        s/max_batches=.*/max_batches=210/' # hardly a step without skipped ones behind it
+    rm -rf backup whole.csv part.csv
+    mkdir backup
+    status_of "$DARKNET" detector train tiny.data long.cfg -seed 3 -log whole.csv
+    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    [ "$(grep -c '^100,' whole.csv)" -gt 1 ] || fail "$name: no steps skipped right behind the backup: the test is broken"
+    rm -rf backup
+    mkdir backup
+    status_of trapped TRAP_SAVE=3 "$DARKNET" detector train tiny.data long.cfg -seed 3 -log part.csv
+    [ $status = 137 ] || fail "$name: not killed but status $status"
+    cmp <(steps_of whole.csv | head -n "$(wc -l < part.csv)") <(steps_of part.csv) || fail "$name: the log of a killed training is another"
+    printf '201,4.5,7.' >> part.csv
+    status_of "$DARKNET" detector train tiny.data long.cfg backup/long.backup -seed 3 -log part.csv
+    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    says 'log: part.csv goes on behind iteration 100; '
+    cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log: $(diff <(steps_of whole.csv) <(steps_of part.csv) | head -n 4)"
+    # Gone on with once more; and with a log that does not reach back to the start.
+    cp part.csv twice.csv
+    { head -n 1 part.csv; sed -n '/^90,/,$p' part.csv; } > later.csv
+    for log in twice later; do
+        status_of "$DARKNET" detector train tiny.data long.cfg backup/long_200.weights -seed 3 -log $log.csv
+        [ $status = 0 ] || fail "$name: $log: status $status"
+    done
+    cmp <(steps_of whole.csv) <(steps_of twice.csv) || fail "$name: another log the second time"
+    cmp <(steps_of whole.csv | sed -n '/^90,/,$p') <(steps_of later.csv | tail -n +2) || fail "$name: another log from iteration 90 on"
+    # A training from the start replaces the log of the one before.
+    status_of "$DARKNET" detector train tiny.data long.cfg -seed 3 -log part.csv
+    cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log from the start"
+}
+
+# in_background <command...>: the program's id in $program; answers to it go to descriptor 7
+in_background() {
+    rm -f turns.in turns.out err
+    mkfifo turns.in
+    exec 7<> turns.in
+    env --default-signal=INT --default-signal=TERM "$@" -turns 7,8 > out 2> err < /dev/null 8> turns.out &
+    program=$!
+    patiently says_in turns.out ready
+}
+says_in() { grep -qs -- "$2" "$1"; }
+patiently() { # patiently <command...>: until it succeeds, a minute at most
+    for _ in {1..1200}; do
+        if "$@"; then return; fi
+        sleep .05
+    done
+    kill -s KILL $program
+    fail "$name: waited in vain for: $*"
+}
+steps_are() { [ "$(wc -l < turns.out)" -gt "$1" ]; } # steps_are <n>: so many were told
+status_of_it() {
+    status=0
+    wait $program || status=$?
+    exec 7>&-
+}
+
+interrupted() { # interrupted <signal> <status>
+    name="interrupted by $1"
+    rm -rf backup part.csv
+    mkdir backup
+    in_background "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv
+    printf ggggg >&7
+    patiently steps_are 5
+    kill -s $1 $program # it waits for its turn: the first goes to a program that is in the middle of a loop
+    sleep .2
+    printf g >&7
+    status_of_it
+    [ $status = $2 ] || fail "$name: status $status: $(tail -n 3 err)"
+    says 'amp: stopping after this step, with a backup; once more stops at once' \
+        'amp: stopped after step 5; to go on, give backup/tiny.backup to the same command'
+    [ "$(wc -l < part.csv)" = 6 ] && [ ! -e backup/tiny_final.weights ] || fail "$name: $(cat part.csv)"
+    status_of "$DARKNET" detector train tiny.data tiny.cfg backup/tiny.backup -amp bf16 -seed 3 -log part.csv
+    cmp backup/tiny_final.weights whole.weights || fail "$name: other weights than without the stop"
+    cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log"
+    no_leftovers
+}
+
+by_hand() {
+    rm -rf backup whole.csv
+    mkdir backup
+    status_of "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log whole.csv
+    mv backup/tiny_final.weights whole.weights
+    interrupted INT 130
+    interrupted TERM 143
+    name='interrupted twice'
+    rm -rf backup part.csv
+    mkdir backup
+    in_background "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv
+    printf gg >&7
+    patiently steps_are 2
+    kill -s INT $program
+    patiently says_in err 'stopping after this step'
+    kill -s TERM $program
+    status_of_it
+    [ $status = 143 ] && [ -z "$(ls backup)" ] && ! grep -q 'stopped after' err || fail "$name: status $status: $(ls backup) $(tail -n 1 err)"
+    name='interrupted without AMP'
+    in_background "$DARKNET" detector train tiny.data tiny.cfg -amp off -seed 3
+    printf g >&7
+    patiently steps_are 1
+    kill -s INT $program
+    status_of_it
+    [ $status = 130 ] && [ -z "$(ls backup)" ] && ! grep -q 'stopping' err || fail "$name: status $status: $(ls backup) $(tail -n 1 err)"
+    name='started with signals ignored'
+    rm part.csv
+    (trap '' INT TERM; exec "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv) > out 2> err &
+    program=$!
+    patiently test -s part.csv
+    kill -s INT $program || true # it may have ended by now
+    status_of_it
+    [ $status = 0 ] && cmp -s backup/tiny_final.weights whole.weights || fail "$name: status $status: $(tail -n 1 err)"
+}
+
+# Told to stop before the first step, and after the last; without AMP; by the other side's end.
+other_stops() {
+    name='stopped before the first step'
+    rm -rf backup
+    mkdir backup
+    turns 0 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    [ $status = 0 ] && [ -z "$(ls backup)" ] && [ "$(cat turns.out)" = ready ] || fail "$name: status $status: $(ls backup)"
+    name='stopped after the last step'
+    turns 60 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    [ $status = 0 ] && cmp backup/tiny_final.weights whole.weights || fail "$name: status $status: $(ls backup)"
+    [ ! -e backup/tiny.backup ] || fail "$name: it was over, and stopped"
+    name='stopped without AMP'
+    rm -rf backup
+    mkdir backup
+    turns 7 "$DARKNET" detector train tiny.data tiny.cfg -amp off -seed 3
+    [ $status = 0 ] && [ "$(ls backup)" = tiny.backup ] || fail "$name: status $status: $(ls backup)"
+    [ "$(wc -l < turns.out)" = 8 ] || fail "$name: $(cat turns.out)"
+    name='nobody answers'
+    rm -rf backup
+    mkdir backup
+    status=0
+    printf gggg > turns.in
+    "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -turns 7,8 > out 2> err 7< turns.in 8> turns.out || status=$?
+    [ $status = 0 ] && [ -f backup/tiny.backup.amp ] || fail "$name: status $status: $(ls backup)"
+    name='the backup cannot be written'
+    rm -rf backup
+    turns 7 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    [ $status = 1 ] || fail "$name: status $status"
+    says 'could not be written' 'training ends here'
+    mkdir backup
+}
+
+# A classifier: its own loop, and files of epochs.
+a_classifier() {
+    name=classifier
+    local i
+    : > kinds.txt
+    for i in 1 2 3 4 5 6 7 8; do
+        cp images/$i.jpg images/$([ $((i % 2)) = 0 ] && echo round || echo square)_$i.jpg
+    done
+    for i in 1 2 3; do ls -d "$PWD"/images/*_*.jpg >> kinds.txt; done
+    printf '%s\n' round square > labels.txt
+    printf '%s\n' 'classes=2' 'train=kinds.txt' 'valid=kinds.txt' 'labels=labels.txt' 'backup=backup' > kinds.data
+    printf '%s\n' '[net]' batch=4 subdivisions=2 width=16 height=16 channels=3 min_crop=16 max_crop=20 learning_rate=0.001 momentum=0.9 \
+        max_batches=50 '[amp]' dtype=fp16 init_scale=16777216 growth_interval=7 growth_factor=1024 \
+        '[convolutional]' batch_normalize=1 filters=6 size=3 stride=2 pad=1 activation=leaky \
+        '[connected]' output=2 activation=linear '[softmax]' > kinds.cfg
+    rm -rf backup whole.csv part.csv
+    mkdir backup
+    status_of "$DARKNET" classifier train kinds.data kinds.cfg -seed 3 -log whole.csv
+    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    check_rows whole.csv
+    [ "$(grep -c ' skipped, .* images/s$' out)" = $(($(wc -l < whole.csv) - 1)) ] || fail "$name: $(tail -n 1 out)"
+    mv backup/kinds.weights whole.weights
+    for n in 1 29; do
+        rm -rf backup part.csv
+        mkdir backup
+        turns $n "$DARKNET" classifier train kinds.data kinds.cfg -seed 3 -log part.csv
+        [ $status = 0 ] && [ -f backup/kinds.backup.amp ] && [ ! -e backup/kinds.weights ] || fail "$name: status $status: $(ls backup)"
+        status_of "$DARKNET" classifier train kinds.data kinds.cfg backup/kinds.backup -seed 3 -log part.csv
+        cmp whole.weights backup/kinds.weights || fail "$name: other weights than without the stop after $n"
+        cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log, stopped after $n"
+    done
+}
+
+refused() { # refused <text> <arguments...>: status 1, one line, nothing trained or changed
+    local text=$1
+    shift
+    rm -rf backup
+    mkdir backup
+    status_of "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 "$@"
+    [ $status = 1 ] || fail "$name: $text: status $status"
+    [ "$(tail -n 1 err | grep -cF -- "$text")" = 1 ] || fail "$name: no '$text' in: $(tail -n 2 err)"
+    ! grep -q '^1: ' out && [ -z "$(ls backup)" ] || fail "$name: $text: trained"
+}
+
+bad_files() {
+    name='bad files'
+    refused 'command line: -log needs a value' -log
+    refused 'log: cannot write no/folder.csv: No such file' -log no/folder.csv
+    refused 'log: cannot write images: Is a directory' -log images
+    refused 'log: cannot write /dev/full: No space' -log /dev/full
+    cp tiny.data notes.csv
+    refused 'log: notes.csv is there and is no training log' -log notes.csv
+    cmp tiny.data notes.csv || fail "$name: a foreign file was changed"
+    { head -n 3 whole.csv; echo '3,not a number'; } > torn.csv
+    cp torn.csv before.csv
+    refused 'log: torn.csv:4: ' -log torn.csv
+    { head -n 6 whole.csv; sed -n 2p whole.csv; } > two.csv
+    refused 'log: two.csv:7: iteration ' -log two.csv
+    cmp torn.csv before.csv || fail "$name: a damaged log was changed"
+    exec 9>> held.csv
+    flock 9
+    refused 'log: cannot write held.csv: another training writes it now' -log held.csv
+    exec 9>&-
+    [ ! -s held.csv ] || fail "$name: a file that another holds was written"
+    : > empty.csv
+    status_of "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log empty.csv
+    [ $status = 0 ] && [ "$(wc -l < empty.csv)" = 61 ] || fail "$name: an empty file: status $status, $(wc -l < empty.csv) lines"
+    if [ "$(id -u)" != 0 ]; then
+        echo "$header" > locked.csv
+        chmod a-w locked.csv
+        refused 'log: cannot write locked.csv: Permission denied' -log locked.csv
+    fi
+}
+
+# The disk fills: one line, no torn row, and training goes on.
+full_disk() {
+    name='full disk'
+    edit many 's/max_batches=.*/max_batches=700/'
+    rm -rf backup whole
+    mkdir backup
+    status_of "$DARKNET" detector train tiny.data many.cfg -amp bf16 -seed 3
+    mv backup whole
+    mkdir backup
+    # Files may grow to 40 kB: more than the weights are, less than 700 rows.
+    status=0
+    ( trap '' XFSZ
+      ulimit -f 40
+      "$DARKNET" detector train tiny.data many.cfg -amp bf16 -seed 3 -log full.csv < /dev/null 2>&1 > /dev/null | cat
+      exit ${PIPESTATUS[0]} ) > pipe || status=$?
+    mv pipe err
+    [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
+    [ "$(stat -c %s whole/many_final.weights.amp)" -lt 40960 ] || fail "$name: the sidecar is too large: the test is broken"
+    [ "$(grep -c '^log: cannot write full.csv: ' err)" = 1 ] || fail "$name: $(grep '^log' err)"
+    says '; training goes on' 'steps=700 '
+    cmp whole/many_final.weights backup/many_final.weights || fail "$name: a full disk changes the training"
+    [ "$(stat -c %s full.csv)" -le 40960 ] && [ "$(stat -c %s full.csv)" -gt 40000 ] || fail "$name: $(stat -c %s full.csv) bytes"
+    [ "$(tail -c 1 full.csv | od -An -c | tr -d ' ')" = '\n' ] || fail "$name: a torn row: $(tail -n 1 full.csv)"
+    tail -n +2 full.csv | awk -F, 'NF != 11 || $1 <= last { exit 1 } { last = $1 }' || fail "$name: rows are damaged"
+}
+
+# Options stand anywhere, also before the command; other commands keep theirs.
+command_line() {
+    name='command line'
+    rm -rf backup log.csv
+    mkdir backup
+    status_of "$DARKNET" -nogpu detector -thresh .3 -log log.csv train tiny.data tiny.cfg -amp bf16 -seed 3
+    [ $status = 0 ] && [ "$(wc -l < log.csv)" = 61 ] || fail "$name: status $status: $(tail -n 3 err)"
+    status_of "$DARKNET" detector map tiny.data tiny.cfg backup/tiny_final.weights -log other.csv
+    [ $status = 1 ] && [ ! -e other.csv ] || fail "$name: detector map: status $status"
+    says '-log: not an option of detector map'
+}
+
+rows_tell_what_lines_say
+log_without_amp
+stopped_in_turns
+killed_and_resumed
+by_hand
+other_stops
+command_line
+full_disk
+bad_files
+a_classifier

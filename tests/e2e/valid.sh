@@ -1,0 +1,227 @@
+# amp valid: what detector map says of a detector, what stock's classifier valid says of a classifier, and one clear line for whatever
+# can be wrong.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+
+# Networks that see the same everywhere: their weights are nought, so their biases are their output.
+head_of_cfg='[net]
+batch=4
+subdivisions=2
+width=32
+height=32
+channels=3
+
+[maxpool]
+size=32
+stride=32
+
+[convolutional]
+size=1
+stride=1
+activation=linear'
+printf '%s\nfilters=6\n\n[yolo]\nmask=0\nanchors=16,12\nclasses=1\nnum=1\n' "$head_of_cfg" > box.cfg
+printf '%s\nfilters=4\n\n[softmax]\n' "$head_of_cfg" > kind.cfg
+zero='\x00\x00\x00\x00' one='\x00\x00\x80\x3f' two='\x00\x00\x00\x40' six='\x00\x00\xc0\x40' nan='\x00\x00\xc0\x7f'
+weights() { # weights <biases>: of as many filters with three weights each
+    printf '\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00' # version 0.2.0
+    head -c 8 /dev/zero                                       # images seen
+    printf "$1"
+    head -c $((3 * ${#1} / 4)) /dev/zero
+}
+weights "$zero$zero$zero$zero$six$six" > box.weights
+weights "$one$two$one$zero" > kind.weights # ranks: 1, 0, 2, 3; of equal ones the lower first
+
+mkdir images labels
+picture() { # picture <name> <list>
+    { printf 'P6\n40 30\n255\n'; yes dark | head -c 3600; } > "images/$1.jpg"
+    echo "images/$1.jpg" >> "$2"
+}
+for name in a b c; do picture $name boxes.txt; done
+echo '0 0.5 0.5 0.5 0.5' | tee labels/b.txt > labels/c.txt
+printf '%s\n' 'valid = boxes.txt' > box.data
+for name in ant_1 ant_2 bee_1 cow_1 cow_2 cow_3 dog_1 other; do picture $name kinds.txt; done
+printf '%s\n' ant bee cow dog > kinds
+printf '%s\n' 'classes = 4' 'valid = kinds.txt' 'labels = kinds' > kind.data
+
+valid() { "$DARKNET" amp valid "$@" > out 2> err || fail "amp valid $*: $(tail -n 3 err)"; }
+expect() { # expect <file> <text>...
+    local file=$1
+    shift
+    for text in "$@"; do
+        tr -s ' \t' ' ' < "$file" | grep -qF -- "$text" || fail "no '$text' in $file: $(cat "$file")"
+    done
+}
+
+# A detector: a miss, two hits.
+for options in '' '-points 0' '-points 11 -thresh .9999' '-amp bf16'; do
+    valid box.data box.cfg box.weights $options -json box.json
+    "$DARKNET" detector map box.data box.cfg box.weights $options > map.out 2> err || fail "detector map: $(tail -n 1 err)"
+    grep -v seconds map.out > expected
+    grep -v seconds out | diff - expected || fail "amp valid $options prints other scores than detector map"
+    expect out '(mAP@0.50) = 0.666667' '3 images, 2 objects, 3 detections'
+done
+expect box.json '"kind": "detector"' '"images": 3' '"unreadable": 0' '"points": 101' '"true_positives": 2' '"objects": 2'
+grep -q '"map50": 0.66666666666' box.json && grep -q '"map50_95": 0.66666666666' box.json || fail "box.json: $(cat box.json)"
+
+# A classifier, in all precisions: ranks 1, 0, 2, 3; the image without a label counts as wrong.
+for amp in off fp32 bf16 fp16; do
+    valid kind.data kind.cfg kind.weights -amp $amp
+    expect out 'top-1 accuracy = 0.125000, or 12.50 %' 'top-5 accuracy = 0.875000' '8 images' \
+        'label = ant, top-1 = 0.00 % (0 of 2)' 'label = bee, top-1 = 100.00 % (1 of 1)' \
+        '1 images have no label in their path and count as wrong'
+done
+top=1 share=0.125000
+for share in 0.125000 0.375000 0.750000 0.875000; do
+    valid kind.data kind.cfg kind.weights -top $top -json kind.json
+    expect out "top-$top accuracy = $share,"
+    sed "\$atop = $top" kind.data > top.data
+    [ -z "${DARKNET_STOCK:-}" ] || {
+        "$DARKNET_STOCK" classifier valid top.data kind.cfg kind.weights > stock.out 2> err || fail "stock: $(tail -n 1 err)"
+        tail -n 1 stock.out | grep -qF "7: top 1: 0.125000, top $top: $share" || fail "stock counts: $(tail -n 1 stock.out)"
+    }
+    top=$((top + 1))
+done
+expect kind.json '"kind": "classifier"' '"top1": 0.125' '"k": 4' '"topk": 0.875' '"unlabelled": 1' '"label": "cow"'
+valid kind.data kind.cfg kind.weights -json -
+[ "$(head -c 1 out)" = '{' ] && ! grep -q accuracy out || fail "-json - prints more than JSON: $(cat out)"
+
+# It sees each image's own middle square, as stock's does: its class is the colour there, not that of the sides.
+cat > colour.cfg <<'END_OF_CFG'
+[net]
+batch=1
+width=32
+height=32
+channels=3
+
+[convolutional]
+filters=2
+size=1
+stride=1
+activation=linear
+
+[avgpool]
+
+[softmax]
+END_OF_CFG
+{
+    printf '\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00'
+    head -c 16 /dev/zero # images seen, biases
+    printf "$one$zero$zero$zero$one$zero" # red, green
+} > colour.weights
+stripes() { # stripes <name> <colour of the sides> <of the middle>: 60 x 20
+    local side middle row
+    side=$(printf "$2%.0s" {1..20})
+    middle=$(printf "$3%.0s" {1..20})
+    { printf 'P6\n60 20\n255\n'; for row in {1..20}; do printf '%s' "$side$middle$side"; done; } > "images/$1.jpg"
+    echo "images/$1.jpg" >> colours.txt
+}
+for i in {1..24}; do
+    if [ $((i % 3)) = 0 ]; then stripes red_$i '!z!' 'z!!'; else stripes green_$i 'z!!' '!z!'; fi
+done
+printf '%s\n' red green > colours
+printf '%s\n' 'classes = 2' 'valid = colours.txt' 'labels = colours' > colour.data
+valid colour.data colour.cfg colour.weights
+expect out 'label = red, top-1 = 100.00 % (8 of 8)' 'label = green, top-1 = 100.00 % (16 of 16)' 'top-5 accuracy = 1.000000'
+
+# A detector sees the whole image, sides and all: its objectness is 26 times the strongest red, less 20.
+{
+    printf '\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00'
+    head -c 8 /dev/zero
+    printf "$zero$zero$zero$zero\x00\x00\xa0\xc1$six"
+    head -c 48 /dev/zero
+    printf '\x00\x00\xd0\x41'
+    head -c 20 /dev/zero
+} > red.weights
+stripes sides "$(printf '\376!!')" '!z!'
+echo '0 0.5 0.5 0.5 0.5' > labels/sides.txt
+echo images/sides.jpg > sides.txt
+echo 'valid = sides.txt' > sides.data
+valid sides.data box.cfg red.weights
+expect out '1 images, 1 objects, 1 detections'
+
+# Images that cannot be read are named, counted and left out.
+echo 'no image' > images/bee_2.jpg
+{ cat kinds.txt; echo images/bee_2.jpg; echo images/ant_9.jpg; } > holes.txt
+sed 's/kinds.txt/holes.txt/' kind.data > holes.data
+valid holes.data kind.cfg kind.weights -json kind.json
+expect out 'top-1 accuracy = 0.125000' '8 images' '2 images could not be read and are left out'
+expect err 'images/bee_2.jpg: cannot read the image: unknown image type; it is left out' 'images/ant_9.jpg: cannot read the image: No such'
+expect kind.json '"unreadable": 2' '"images/bee_2.jpg: cannot read the image: unknown image type"'
+
+# In turns with others: waits for its turn, gives it on while it works, then tells its scores.
+mkfifo answers
+turns() { # turns <bytes> <arguments...>
+    local bytes=$1
+    shift
+    printf "$bytes" > answers &
+    timeout 60 "$DARKNET" amp valid "$@" -turns 3,4 3< answers 4> told > out 2> err
+}
+told() { # told <line>...
+    printf '%s\n' "$@" > expected
+    sed 's/0\.66666666666666[0-9]*/two thirds/; /^image /d' told | diff - expected || fail "it tells: $(cat told)"
+}
+goes_on=$(printf 'g%.0s' {1..100})
+turns $goes_on box.data box.cfg box.weights || fail "in turns: $(tail -n 1 err)"
+told ready ' score map50 two thirds' ' score map50_95 two thirds' ' images 3' ' unreadable 0'
+grep -q '^image 1 of 3$' told || fail "keeps its turn: $(cat told)"
+turns $goes_on holes.data kind.cfg kind.weights || fail "in turns: $(tail -n 1 err)"
+told ready ' score top1 0.125' ' score top5 0.875' ' images 8' ' unreadable 2'
+for bytes in s gs; do
+    ! turns $bytes box.data box.cfg box.weights || fail "went on though it was told to stop"
+    ! grep -q score told || fail "told a score though it was told to stop"
+    ! turns $bytes kind.data kind.cfg kind.weights || fail "went on though it was told to stop"
+    tail -n 1 err | grep -q '^amp valid: told to stop' || fail "told to stop, it says: $(tail -n 1 err)"
+done
+
+refused() { # refused <what the last line must say> <arguments...>
+    local word=$1 status=0
+    shift
+    rm -f never.json
+    "$DARKNET" amp valid "$@" -json never.json > out 2> err || status=$?
+    [ $status = 1 ] || fail "amp valid $*: status $status instead of 1: $(tail -n 3 err)"
+    tail -n 1 err | grep -q "^amp valid: .*$word" || fail "amp valid $*: does not say '$word' but: $(tail -n 1 err)"
+    ! grep -q 'accuracy =\|mean average' out || fail "amp valid $*: a score in spite of the error"
+    [ ! -e never.json ] || fail "amp valid $*: JSON in spite of the error"
+}
+good='kind.cfg kind.weights'
+refused 'WEIGHTS is missing; usage: darknet amp valid DATA CFG WEIGHTS' kind.data kind.cfg
+refused 'there is no such option' kind.data $good -frobnicate
+refused '-top 0' kind.data $good -top 0
+refused '-points 7: expected 0|11|101' box.data box.cfg box.weights -points 7
+refused '-thresh 2' box.data box.cfg box.weights -thresh 2
+refused 'missing.data: cannot read' missing.data $good
+refused 'missing.cfg: cannot read' kind.data missing.cfg kind.weights
+refused 'missing.weights: cannot read' kind.data kind.cfg missing.weights
+weights "$nan$two$one$zero" > nan.weights
+refused 'images/ant_1.jpg: .*not finite' kind.data kind.cfg nan.weights
+with() { printf '%s\n' "$@" > with.data; }
+with 'classes = 4' 'labels = kinds'
+refused 'with.data: no .valid' with.data $good
+with 'classes = 4' 'valid = kinds.txt'
+refused 'with.data: no .labels' with.data $good
+with 'classes = 4' 'valid = missing.txt' 'labels = kinds'
+refused 'missing.txt: cannot read the list' with.data $good
+with 'classes = 4' 'valid = kinds.txt' 'labels = missing'
+refused 'missing: cannot read the labels' with.data $good
+with 'valid = kinds.txt' 'labels = kinds'
+refused '4 outputs, but the .data file has classes = 2' with.data $good
+with 'classes = four' 'valid = kinds.txt' 'labels = kinds'
+refused 'classes = four: expected' with.data $good
+echo ant > few
+with 'classes = 4' 'valid = kinds.txt' 'labels = few'
+refused 'few: 1 labels, but with.data has classes = 4' with.data $good
+printf '%s\n' eel fox gnu hen > others
+with 'classes = 4' 'valid = kinds.txt' 'labels = others'
+refused 'none of the 8 validation images has a label' with.data $good
+printf '%s\n' images/bee_2.jpg images/ant_9.jpg > list
+with 'classes = 4' 'valid = list' 'labels = kinds'
+refused 'none of the 2 validation images can be read; the first: images/bee_2.jpg' with.data $good
+echo '0 0.5 0.5 0.5 nan' > labels/b.txt
+refused 'labels/b.txt: label 1 is not' box.data box.cfg box.weights
+if [ "$(id -u)" != 0 ]; then
+    mkdir closed && chmod 555 closed
+    "$DARKNET" amp valid kind.data $good -json closed/x.json > out 2> err && fail "wrote into a closed folder"
+fi
+"$DARKNET" amp valid kind.data $good -json nowhere/x.json > out 2> err && fail "wrote into a folder that is not there"
+tail -n 1 err | grep -q '^amp valid: .*nowhere/x.json' || fail "does not name nowhere/x.json: $(tail -n 1 err)"
+! grep -q accuracy out || fail "measured, though the JSON cannot be written"

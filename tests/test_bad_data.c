@@ -1,0 +1,464 @@
+/* Labels, .data files and lists as the plugin reads them, the prescan over all of them, and the size of .weights files. */
+#define _DEFAULT_SOURCE /* mkdtemp */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "darknet.h"
+
+#include "commands/data_check.h"
+#include "host/data_check.h"
+#include "host/data_files.h"
+#include "host/label_file.h"
+#include "host/names_seen.h"
+#include "host/weights_check.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    assert_int_equal(fclose(file), 0);
+}
+
+static int make_folder(void **state)
+{
+    static char folder[] = "/tmp/test_bad_data.XXXXXX";
+    *state = mkdtemp(folder);
+    return *state && chdir(folder) == 0 && mkdir("images", 0700) == 0 && mkdir("labels", 0700) == 0 ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char command[200];
+    snprintf(command, sizeof command, "rm -rf '%s'", (char *)*state);
+    return chdir("/") || system(command);
+}
+
+/* ---- labels ---- */
+
+static void a_line_is_a_box_or_says_what_it_is(void **state)
+{
+    (void)state;
+    const struct { const char *line; amp_label_kind kind; } lines[] = {
+        { "0 .5 .5 .2 .2", AMP_LABEL_BOX }, { "  1\t0.5 0.5 1 1 \r", AMP_LABEL_BOX }, { "+1 5e-1 .5 .2 .2", AMP_LABEL_BOX },
+        { "1 1.0005 .5 .2 .2", AMP_LABEL_BOX }, { "1 -.05 .5 .2 .2", AMP_LABEL_BOX }, { "0 0 .5 .2 .2", AMP_LABEL_BOX },
+        { "", AMP_LABEL_BLANK }, { " \t\r", AMP_LABEL_BLANK },
+        { "2 .5 .5 .2 .2", AMP_LABEL_BAD_CLASS }, { "-1 .5 .5 .2 .2", AMP_LABEL_BAD_CLASS },
+        { "4294967296 .5 .5 .2 .2", AMP_LABEL_BAD_CLASS }, { "99999999999999999999 .5 .5 .2 .2", AMP_LABEL_BAD_CLASS },
+        { "0 nan .5 .2 .2", AMP_LABEL_NOT_FINITE }, { "0 .5 -inf .2 .2", AMP_LABEL_NOT_FINITE }, { "0 .5 .5 1e39 .2", AMP_LABEL_NOT_FINITE },
+        { "0 .5 .5 .2 NAN(7)", AMP_LABEL_NOT_FINITE },
+        { "0 100 80 20 30", AMP_LABEL_IN_PIXELS }, { "0 .5 .5 2.5 .2", AMP_LABEL_IN_PIXELS }, { "0 -7 .5 .2 .2", AMP_LABEL_IN_PIXELS },
+        { "0 0 0 0 0", AMP_LABEL_OUTSIDE }, { "0 0 0 1 1", AMP_LABEL_OUTSIDE }, { "0 .5 .5 0 .2", AMP_LABEL_OUTSIDE },
+        { "0 .5 .5 .2 -.2", AMP_LABEL_OUTSIDE }, { "0 1.5 .5 .2 .2", AMP_LABEL_OUTSIDE }, { "0 .5 -.5 .2 .2", AMP_LABEL_OUTSIDE },
+        { "0 .5 .5 .2", AMP_LABEL_NO_LABEL }, { "0 .5 .5 .2 .2 .9", AMP_LABEL_NO_LABEL }, { "round .5 .5 .2 .2", AMP_LABEL_NO_LABEL },
+        { "0.0 .5 .5 .2 .2", AMP_LABEL_NO_LABEL }, { "0 0,5 0,5 0,2 0,2", AMP_LABEL_NO_LABEL }, { "0 .5 .5 .2 .2x", AMP_LABEL_NO_LABEL },
+        { "0", AMP_LABEL_NO_LABEL }, { "\xef\xbb\xbf" "0 .5 .5 .2 .2", AMP_LABEL_NO_LABEL } };
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        amp_label label;
+        if (amp_label_parse(lines[i].line, 2, &label) != lines[i].kind) fail_msg("'%s' is not %d", lines[i].line, lines[i].kind);
+    }
+}
+
+typedef struct kept { amp_label label[100]; int count, outside; } kept;
+
+static amp_status keep(void *context, const char *file, unsigned long line, const amp_label *label, int outside, amp_error *error)
+{
+    kept *k = context;
+    (void)file;
+    (void)line;
+    (void)error;
+    if (outside) k->outside++;
+    else k->label[k->count++] = *label;
+    return AMP_OK;
+}
+
+/* Good files must train to the same bytes as ever. */
+static void good_files_give_the_numbers_that_stock_reads(void **state)
+{
+    (void)state;
+    FILE *file = fopen("good.txt", "w");
+    srand(3);
+    for (int i = 0; i < 60; i++)
+        fprintf(file, i % 2 ? "%d %.17g %.9g %.6f %e%s" : " %d  %.3f\t%.9g %.20f %g %s", i % 5, (1 + rand() % 999) / 1000., (1 + rand() % 99) / 100.,
+                (1 + rand() % 999) / 1000., (1 + rand() % 777) / 777., i % 3 ? "\n" : "\r\n\n");
+    fclose(file);
+    int count = 0;
+    kept k = { .count = 0 };
+    box_label *stock = read_boxes("good.txt", &count);
+    amp_error error;
+    assert_int_equal(amp_labels_read("good.txt", 5, keep, &k, &error), AMP_OK);
+    assert_int_equal(k.count, count);
+    assert_int_equal(count, 60);
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(k.label[i].class_id, stock[i].id);
+        assert_memory_equal(&k.label[i].x, &stock[i].x, 4 * sizeof(float));
+    }
+    free(stock);
+}
+
+static void refused(const char *text, size_t length, const char *expected)
+{
+    amp_error error;
+    FILE *file = fopen("bad.txt", "wb");
+    assert_int_equal(fwrite(text, 1, length, file), length);
+    fclose(file);
+    assert_int_equal(amp_labels_read("bad.txt", 2, NULL, NULL, &error), AMP_BAD_CONFIG);
+    if (!strstr(error.message, expected)) fail_msg("no '%s' in: %s", expected, error.message);
+    assert_null(strchr(error.message, '\n'));
+}
+
+static void the_file_and_line_of_a_bad_label_are_named(void **state)
+{
+    (void)state;
+    char long_line[5000];
+    refused("0 .5 .5 .2 .2\n\n7 .5 .5 .2 .2\n", 29, "bad.txt:3: label '7 .5 .5 .2 .2' is of a class");
+    refused("\0\0\0\0", 4, "bad.txt:1: label ''");
+    refused("0 .5 .5 .2 .2\n\0\n", 16, "bad.txt:2: label ''");
+    memset(long_line, '1', sizeof long_line);
+    refused(long_line, sizeof long_line, "bad.txt:1: label '1111");
+    refused("0 \x1b[31m\n", 8, "label '0 ?[31m'");
+    amp_error error;
+    assert_int_equal(amp_labels_read("nowhere.txt", 2, NULL, NULL, &error), AMP_BAD_CONFIG);
+    assert_non_null(strstr(error.message, "nowhere.txt: cannot read this label file: No such file"));
+    assert_int_equal(amp_labels_read("images", 2, NULL, NULL, &error), AMP_BAD_CONFIG);
+    assert_non_null(strstr(error.message, "Is a directory"));
+}
+
+static void labels_lie_where_stock_looks(void **state)
+{
+    (void)state;
+    char path[AMP_LABEL_PATH], too_long[5000];
+    assert_int_equal(amp_label_path("/d/images/a.jpg", path), 1);
+    assert_string_equal(path, "/d/labels/a.txt");
+    assert_int_equal(amp_label_path("/d/JPEGImages/raw/a.JPEG", path), 1);
+    assert_string_equal(path, "/d/labels/labels/a.txt");
+    memset(too_long, 'a', sizeof too_long - 1);
+    too_long[sizeof too_long - 1] = 0;
+    assert_int_equal(amp_label_path(too_long, path), 0);
+}
+
+/* ---- the .data file and lists ---- */
+
+static void a_data_file_is_read_as_stock_reads_it(void **state)
+{
+    (void)state;
+    amp_error error;
+    amp_data_file data;
+    write_file("my.data", "# comment\n classes = 3\r\ntrain= a.txt\nvalid =b.txt\nlabels=l\nnames=n\nbackup=back\ntrain=second\ntop=5\n");
+    assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
+    assert_int_equal(data.classes, 3);
+    assert_string_equal(data.train, "a.txt");
+    assert_string_equal(data.valid, "b.txt");
+    assert_string_equal(data.backup, "back");
+    assert_string_equal(amp_data_file_names(&data), "n");
+    amp_data_file_free(&data);
+}
+
+static void a_broken_data_file_is_one_line(void **state)
+{
+    (void)state;
+    const struct { const char *text, *expected; } files[] = {
+        { "train\n", "bad.data:1: train: no value" }, { "\ntrain=\n", "bad.data:2: train: no value" },
+        { "classes=many\n", "bad.data:1: classes = many: not such a number" }, { "classes=0\n", "classes = 0: not such" },
+        { "classes=99999999999\n", "not such a number" }, { "[net]\nbatch=1\n", "bad.data:1: [net]: a section" } };
+    amp_error error;
+    amp_data_file data;
+    for (size_t i = 0; i < COUNT(files); i++) {
+        write_file("bad.data", files[i].text);
+        assert_int_equal(amp_data_file_read("bad.data", &data, &error), AMP_BAD_CONFIG);
+        amp_data_file_free(&data);
+        if (!strstr(error.message, files[i].expected)) fail_msg("no '%s' in: %s", files[i].expected, error.message);
+    }
+    assert_int_equal(amp_data_file_read("nowhere.data", &data, &error), AMP_BAD_CONFIG);
+    amp_data_file_free(&data);
+    assert_int_equal(amp_data_file_read("images", &data, &error), AMP_BAD_CONFIG);
+    amp_data_file_free(&data);
+}
+
+static void a_list_has_stocks_lines(void **state)
+{
+    (void)state;
+    const char *texts[] = { "a\nb\n", "a\nb", "\na\n\n", "a", "a b\r\n c \n" };
+    amp_error error;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        write_file("list.txt", texts[i]);
+        amp_path_list list;
+        assert_int_equal(amp_path_list_read("list.txt", "the list", &list, &error), AMP_OK);
+        struct list *stock = get_paths("list.txt");
+        char **line = (char **)list_to_array(stock);
+        assert_int_equal(list.count, stock->size);
+        for (int k = 0; k < stock->size; k++) {
+            assert_string_equal(list.line[k], line[k]);
+            free(line[k]);
+        }
+        free(line);
+        free_list(stock);
+        amp_path_list_free(&list);
+    }
+}
+
+static void an_empty_list_is_refused(void **state)
+{
+    (void)state;
+    const char *texts[] = { "", "\n", " \r\n\n" };
+    amp_error error;
+    amp_path_list list;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        write_file("list.txt", texts[i]);
+        assert_int_equal(amp_path_list_read("list.txt", "the list", &list, &error), AMP_BAD_CONFIG);
+        assert_string_equal(error.message, "list.txt: the list is empty");
+        amp_path_list_free(&list);
+    }
+    assert_int_equal(amp_path_list_read("images", "the list", &list, &error), AMP_BAD_CONFIG);
+    assert_string_equal(error.message, "images: cannot read the list: Is a directory");
+    amp_path_list_free(&list);
+}
+
+static void a_list_longer_than_any_buffer_is_read_whole(void **state)
+{
+    (void)state;
+    FILE *file = fopen("long.txt", "w");
+    for (int i = 0; i < 50000; i++) fprintf(file, "images/%d.jpg\n", i);
+    fclose(file);
+    amp_error error;
+    amp_path_list list;
+    assert_int_equal(amp_path_list_read("long.txt", "the list", &list, &error), AMP_OK);
+    assert_int_equal(list.count, 50000);
+    assert_string_equal(list.line[49999], "images/49999.jpg");
+    amp_path_list_free(&list);
+}
+
+static void a_name_is_new_once(void **state)
+{
+    (void)state;
+    amp_names_seen seen = { 0 };
+    char name[32];
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < 1000; i++) {
+            snprintf(name, sizeof name, "name %d", i);
+            assert_int_equal(amp_names_add(&seen, name), round == 0);
+        }
+    assert_int_equal(seen.count, 1000);
+    amp_names_free(&seen);
+}
+
+/* ---- the prescan ---- */
+
+static void small_set(void)
+{
+    write_file("my.data", "classes=2\ntrain=train.txt\nvalid=valid.txt\nnames=my.names\nlabels=my.names\n");
+    write_file("my.names", "round\nsquare\n");
+    write_file("train.txt", "images/1.round.jpg\nimages/2.square.jpg\nimages/3.round.jpg\n");
+    write_file("valid.txt", "images/4.square.jpg\nimages/1.round.jpg\n");
+    const char *names[] = { "1.round", "2.square", "3.round", "4.square" };
+    char file[64];
+    for (int i = 0; i < 4; i++) {
+        snprintf(file, sizeof file, "images/%s.jpg", names[i]);
+        write_file(file, "an image");
+        snprintf(file, sizeof file, "labels/%s.txt", names[i]);
+        write_file(file, "0 .5 .5 .2 .2\n1 .5 .5 .2 .2\n");
+    }
+}
+
+static void a_good_set_is_counted(void **state)
+{
+    (void)state;
+    amp_error error;
+    amp_data_counts counts;
+    small_set();
+    for (int classifier = 0; classifier < 2; classifier++) {
+        assert_int_equal(amp_check_data("my.data", classifier, 2, AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts, &error), AMP_OK);
+        assert_int_equal(counts.train.images, 3);
+        assert_int_equal(counts.valid.images, 2);
+        assert_int_equal(counts.train.boxes, classifier ? 0 : 6);
+        assert_int_equal(counts.train.missing + counts.train.boxes_outside + counts.valid.unlabelled + counts.train.mislabelled, 0);
+        assert_string_equal(counts.warning, "");
+    }
+}
+
+static void what_a_training_survives_is_counted_and_named(void **state)
+{
+    (void)state;
+    amp_error error;
+    amp_data_counts counts;
+    small_set();
+    unlink("images/2.square.jpg");
+    write_file("labels/3.round.txt", "0 .5 .5 .2 .2\n1 1.5 .5 .2 .2\n");
+    unlink("labels/4.square.txt");
+    write_file("my.names", "round\nsquare\nthird\n");
+    assert_int_equal(amp_check_data("my.data", 0, 2, AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts, &error), AMP_OK);
+    assert_int_equal(counts.train.missing, 1);
+    assert_string_equal(counts.train.first_missing, "images/2.square.jpg");
+    assert_int_equal(counts.train.boxes_outside, 1);
+    assert_string_equal(counts.train.first_outside, "labels/3.round.txt:2");
+    assert_int_equal(counts.valid.unlabelled, 1);
+    assert_string_equal(counts.warning, "my.names: 3 class names, but the network has 2 classes");
+    write_file("train.txt", "images/1.round.jpg\nimages/3.round.jpg\nimages/5.plain.jpg\nimages/5.plain.jpg\n");
+    write_file("images/5.plain.jpg", "an image");
+    assert_int_equal(amp_check_data("my.data", 1, 2, AMP_CHECK_TRAIN, &counts, &error), AMP_OK);
+    assert_int_equal(counts.train.mislabelled, 2);
+    assert_int_equal(counts.train.looked_at, 4);
+    assert_string_equal(counts.train.first_mislabelled, "images/5.plain.jpg");
+}
+
+static void what_a_training_does_not_survive_is_an_error(void **state)
+{
+    (void)state;
+    const struct { const char *file, *text; int classifier; const char *expected; } cases[] = {
+        { "my.data", "train=train.txt\n", 0, "my.data: no `valid = FILE`" },
+        { "my.data", "valid=train.txt\n", 0, "my.data: no `train = FILE`" },
+        { "my.data", "train=nowhere.txt\n", 0, "nowhere.txt: cannot read the list of images (`train` in my.data): No such file" },
+        { "valid.txt", "\n", 0, "valid.txt: the list of images (`valid` in my.data) is empty" },
+        { "train.txt", "a.jpg\nb.jpg\n", 0, "train.txt: none of the 2 images of this list is there; the first is 'a.jpg'" },
+        { "labels/2.square.txt", "0 .5 .5 .2 .2\n2 .5 .5 .2 .2\n", 0, "labels/2.square.txt:2: label '2 .5 .5 .2 .2' is of a class" },
+        { "labels/4.square.txt", "0 .5 .5 inf .2\n", 0, "labels/4.square.txt:1: label '0 .5 .5 inf .2' holds inf or NaN" },
+        { "my.names", "round\n", 1, "my.names: holds 1 labels, but my.data has classes = 2" },
+        { "my.names", "round\n\n", 1, "my.names:2: a blank line" },
+        { "my.names", "cat\ndog\n", 1, "train.txt: no path holds exactly one of the 2 labels" } };
+    amp_error error;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        small_set();
+        write_file(cases[i].file, cases[i].text);
+        assert_int_equal(amp_check_data("my.data", cases[i].classifier, 2, AMP_CHECK_TRAIN | AMP_CHECK_VALID, NULL, &error), AMP_BAD_CONFIG);
+        if (!strstr(error.message, cases[i].expected)) fail_msg("no '%s' in: %s", cases[i].expected, error.message);
+    }
+    small_set();
+    assert_int_equal(amp_check_data("my.data", 1, 3, AMP_CHECK_TRAIN, NULL, &error), AMP_BAD_CONFIG);
+    assert_non_null(strstr(error.message, "classes = 2, but the network tells 3 apart"));
+    unlink("labels/1.round.txt");
+    assert_int_equal(amp_check_data("my.data", 0, 2, AMP_CHECK_TRAIN, NULL, &error), AMP_BAD_CONFIG);
+    assert_non_null(strstr(error.message, "labels/1.round.txt: cannot read this label file"));
+}
+
+/* ---- weights ---- */
+
+/* One section of every kind that has weights, but local, which has no place in a training. */
+static const char EVERY_KIND[] =
+    "[net]\nbatch=1\nheight=8\nwidth=8\nchannels=3\ntime_steps=1\n"
+    "[convolutional]\nbatch_normalize=1\nfilters=4\nsize=3\nstride=1\npad=1\n"
+    "[convolutional]\nfilters=6\ngroups=2\nsize=1\nstride=1\n"
+    "[local]\nfilters=2\nsize=3\nstride=1\npad=1\n"
+    "[batchnorm]\n"
+    "[deconvolutional]\nfilters=2\nsize=2\nstride=2\nbatch_normalize=1\n"
+    "[crnn]\nbatch_normalize=1\nhidden_filters=2\noutput_filters=3\n"
+    "[connected]\noutput=6\nbatch_normalize=1\n"
+    "[rnn]\noutput=5\nbatch_normalize=1\n"
+    "[lstm]\noutput=4\nbatch_normalize=1\n"
+    "[gru]\noutput=3\n"
+    "[connected]\noutput=2\n[softmax]\n";
+
+static void free_whole(network *net)
+{
+    free(net->workspace); /* free_network does not */
+    free_network(net);
+}
+
+static long file_size(const char *name)
+{
+    struct stat status;
+    assert_int_equal(stat(name, &status), 0);
+    return (long)status.st_size;
+}
+
+/* Darknet's own writer says how long a file of the first n layers is. */
+static void a_layer_reads_as_many_bytes_as_its_writer_writes(void **state)
+{
+    (void)state;
+    write_file("every.cfg", EVERY_KIND);
+    network *net = parse_network_cfg("every.cfg");
+    save_weights_upto(net, "upto.weights", 0);
+    long before = file_size("upto.weights");
+    for (int i = 0; i < net->n; i++) {
+        save_weights_upto(net, "upto.weights", i + 1);
+        long now = file_size("upto.weights");
+        if ((size_t)(now - before) != amp_weights_bytes(&net->layers[i]))
+            fail_msg("layer %d: %ld bytes written, %zu expected", i, now - before, amp_weights_bytes(&net->layers[i]));
+        before = now;
+    }
+    free_whole(net);
+}
+
+static amp_status check(network *net, long bytes, int cutoff, int *held, amp_error *error)
+{
+    save_weights(net, "my.weights");
+    if (bytes >= 0) assert_int_equal(truncate("my.weights", bytes), 0);
+    return amp_check_weights_size(net, "my.weights", 0, cutoff, held, error);
+}
+
+static void weights_end_where_a_layer_does(void **state)
+{
+    (void)state;
+    amp_error error;
+    int held;
+    write_file("every.cfg", EVERY_KIND);
+    network *net = parse_network_cfg("every.cfg");
+    save_weights(net, "my.weights");
+    long whole = file_size("my.weights");
+    save_weights_upto(net, "my.weights", 2);
+    long two = file_size("my.weights");
+    assert_int_equal(check(net, -1, net->n, &held, &error), AMP_OK);
+    assert_int_equal(held, net->n);
+    assert_int_equal(check(net, two, net->n, &held, &error), AMP_OK);
+    assert_int_equal(held, 2);
+    assert_int_equal(check(net, two - 4, net->n, &held, &error), AMP_BAD_CONFIG);
+    assert_non_null(strstr(error.message, "my.weights: ends in the middle of layer 1, 4 bytes short of its"));
+    assert_int_equal(check(net, whole + 4, net->n, &held, &error), AMP_BAD_CONFIG);
+    assert_non_null(strstr(error.message, "my.weights: 4 bytes longer than what this network's"));
+    assert_int_equal(check(net, whole + 4, 2, &held, &error), AMP_OK); /* only two layers are wanted of it */
+    assert_int_equal(check(net, 20, net->n, &held, &error), AMP_OK);
+    assert_int_equal(held, 0);
+    assert_int_equal(check(net, 13, net->n, &held, &error), AMP_BAD_CONFIG);
+    assert_int_equal(check(net, 0, net->n, &held, &error), AMP_BAD_CONFIG);
+    assert_non_null(strstr(error.message, "my.weights: 0 bytes are too few"));
+    assert_int_equal(amp_check_weights_size(net, "nowhere.weights", 0, net->n, &held, &error), AMP_BAD_CONFIG);
+    assert_non_null(strstr(error.message, "nowhere.weights: cannot read these weights: No such file"));
+    assert_int_equal(amp_check_weights_size(net, "images", 0, net->n, &held, &error), AMP_BAD_CONFIG);
+    free_whole(net);
+}
+
+static void a_negative_variance_gives_other_weights_away(void **state)
+{
+    (void)state;
+    amp_error error;
+    write_file("every.cfg", EVERY_KIND);
+    network *net = parse_network_cfg("every.cfg");
+    assert_int_equal(amp_check_weights_sense(net, "my.weights", &error), AMP_OK);
+    net->layers[6].rolling_variance[3] = -.01f;
+    assert_int_equal(amp_check_weights_sense(net, "my.weights", &error), AMP_BAD_CONFIG);
+    assert_non_null(strstr(error.message, "my.weights: layer 6 gets a rolling variance of -0.01"));
+    free_whole(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_is_a_box_or_says_what_it_is),
+        cmocka_unit_test(good_files_give_the_numbers_that_stock_reads),
+        cmocka_unit_test(the_file_and_line_of_a_bad_label_are_named),
+        cmocka_unit_test(labels_lie_where_stock_looks),
+        cmocka_unit_test(a_data_file_is_read_as_stock_reads_it),
+        cmocka_unit_test(a_broken_data_file_is_one_line),
+        cmocka_unit_test(a_list_has_stocks_lines),
+        cmocka_unit_test(an_empty_list_is_refused),
+        cmocka_unit_test(a_list_longer_than_any_buffer_is_read_whole),
+        cmocka_unit_test(a_name_is_new_once),
+        cmocka_unit_test(a_good_set_is_counted),
+        cmocka_unit_test(what_a_training_survives_is_counted_and_named),
+        cmocka_unit_test(what_a_training_does_not_survive_is_an_error),
+        cmocka_unit_test(a_layer_reads_as_many_bytes_as_its_writer_writes),
+        cmocka_unit_test(weights_end_where_a_layer_does),
+        cmocka_unit_test(a_negative_variance_gives_other_weights_away),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

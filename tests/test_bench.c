@@ -1,0 +1,379 @@
+/* `darknet amp bench`, without measuring: what it makes of a program's lines, and its verdicts on made-up numbers. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/bench.h"
+
+/* ---- spreads ---- */
+
+static void a_spread_of_an_odd_number_has_its_middle_as_median(void **state)
+{
+    (void)state;
+    double values[] = { 5, 1, 4, 2, 3 };
+    amp_bench_spread s = amp_bench_spread_of(values, 5);
+    assert_true(s.least == 1 && s.lower == 2 && s.median == 3 && s.upper == 4 && s.most == 5 && s.count == 5);
+    assert_true(fabs(s.certain - 1.57 * 2 / sqrt(5)) < 1e-12);
+}
+
+static void a_spread_of_an_even_number_lies_between_two(void **state)
+{
+    (void)state;
+    double values[] = { 4, 1, 3, 2 };
+    amp_bench_spread s = amp_bench_spread_of(values, 4);
+    assert_true(s.median == 2.5 && s.lower == 1.75 && s.upper == 3.25);
+}
+
+static void a_spread_of_one_or_none(void **state)
+{
+    (void)state;
+    double value = 7;
+    amp_bench_spread one = amp_bench_spread_of(&value, 1), none = amp_bench_spread_of(NULL, 0);
+    assert_true(one.least == 7 && one.median == 7 && one.most == 7 && one.certain == 0);
+    assert_true(none.count == 0 && none.median == 0);
+}
+
+/* ---- verdicts ---- */
+
+/* A network that gains: every test breaks one thing. */
+static amp_bench_evidence gaining(void)
+{
+    return (amp_bench_evidence){ .dtype = "bf16", .native = 1, .reference_ms = 200, .ms = 100, .speedup = { 2, 2, 2, 9 }, .reference_memory_mb = 400, .memory_mb = 250,
+                                 .call_us = 1000, .update_share = .02, .fp32_share = .01, .moving_share = .1, .misaligned_share = .1 };
+}
+
+/* As many reasons, and this one among them, if one is given. */
+static amp_bench_verdict judged(const amp_bench_evidence *e, int reasons, int reason)
+{
+    amp_bench_verdict v;
+    int count = 0;
+    amp_bench_judge(e, &v);
+    for (int i = 0; i < AMP_BENCH_REASONS; i++) count += v.reason[i];
+    assert_int_equal(count, reasons);
+    if (reasons) assert_int_equal(v.reason[reason], 1);
+    return v;
+}
+
+static void twice_the_speed_is_worth_it(void **state)
+{
+    (void)state;
+    amp_bench_evidence e = gaining();
+    amp_bench_verdict v = judged(&e, 0, 0);
+    assert_int_equal(v.worth, AMP_BENCH_WORTH_IT);
+    assert_true(v.speedup.ratio == 2 && v.memory_ratio == .625 && v.saves_memory);
+    assert_string_equal(v.text, "bf16 is worth it: 2.00x the speed of fp32 (2.00x to 2.00x over 9 rounds of turns; medians of a step: "
+                                "100 ms, fp32 200). Memory: 250 MB at the peak instead of 400 (0.62x), saved as well.");
+}
+
+static amp_bench_worth worth_of(double least, double ratio, double most)
+{
+    amp_bench_evidence e = gaining();
+    amp_bench_verdict v;
+    e.speedup = (amp_bench_ratio){ ratio, least, most, 0 };
+    amp_bench_judge(&e, &v);
+    return v.worth;
+}
+
+static void worth_it_begins_at_1_1(void **state)
+{
+    (void)state;
+    assert_int_equal(worth_of(1.1, 1.1, 1.1), AMP_BENCH_WORTH_IT);
+    assert_int_equal(worth_of(1.1, 1.2, 1.3), AMP_BENCH_WORTH_IT);
+    assert_int_equal(worth_of(1.0999, 1.0999, 1.0999), AMP_BENCH_NOT_WORTH_IT);
+    assert_int_equal(worth_of(.9, 1, 1.0999), AMP_BENCH_NOT_WORTH_IT);
+}
+
+static void a_spread_around_the_border_is_not_certain(void **state)
+{
+    (void)state;
+    assert_int_equal(worth_of(1.0999, 1.3, 1.5), AMP_BENCH_NOT_CERTAIN);
+    assert_int_equal(worth_of(.9, 1, 1.1), AMP_BENCH_NOT_CERTAIN);
+    amp_bench_evidence e = gaining();
+    e.speedup = (amp_bench_ratio){ 1.12, 1.086, 1.149, 0 };
+    amp_bench_verdict v = judged(&e, 0, 0);
+    assert_non_null(strstr(v.text, "bf16 is not certain to be worth it: 1.12x"));
+    assert_non_null(strstr(v.text, "(1.09x to 1.15x by the spread of the steps;"));
+    assert_non_null(strstr(v.text, "Worth it is from 1.1x on: a quieter machine"));
+}
+
+static void each_reason_is_named_when_it_holds(void **state)
+{
+    (void)state;
+    amp_bench_evidence none = gaining();
+    none.speedup = (amp_bench_ratio){ 1, 1, 1, 9 };
+    assert_non_null(strstr(judged(&none, 0, 0).text, "no single cause stands out"));
+
+    amp_bench_evidence e = none;
+    e.native = 0;
+    e.note = "bf16 saves memory but no time here";
+    assert_non_null(strstr(judged(&e, 1, AMP_BENCH_NO_NATIVE_HALF).text, "Why: bf16 saves memory but no time here."));
+    e.note = NULL;
+    assert_non_null(strstr(judged(&e, 1, AMP_BENCH_NO_NATIVE_HALF).text, "stores it, and computes in fp32"));
+
+    e = none;
+    e.call_us = 49.9;
+    assert_non_null(strstr(judged(&e, 1, AMP_BENCH_FIXED_COSTS).text, "takes 49.9 microseconds on average"));
+    e.call_us = 50;
+    judged(&e, 0, 0);
+
+    e = none;
+    e.update_share = .5;
+    assert_non_null(strstr(judged(&e, 1, AMP_BENCH_UPDATE_COSTS).text, "50 % of a step is the update"));
+    e.update_share = .49;
+    judged(&e, 0, 0);
+
+    e = none;
+    e.fp32_share = .5;
+    assert_non_null(strstr(judged(&e, 1, AMP_BENCH_FP32_LAYERS).text, "50 % of the layers' time is in layers that run in fp32"));
+    e.fp32_share = .49;
+    judged(&e, 0, 0);
+
+    e = none;
+    e.moving_share = .5;
+    assert_non_null(strstr(judged(&e, 1, AMP_BENCH_MEMORY_BOUND).text, "memory-bound: 50 %"));
+    e.moving_share = .49;
+    judged(&e, 0, 0);
+
+    e = none;
+    e.misaligned_share = .5;
+    assert_non_null(strstr(judged(&e, 1, AMP_BENCH_MISALIGNED).text, "misaligned: 50 %"));
+    e.misaligned_share = .49;
+    judged(&e, 0, 0);
+}
+
+static void all_reasons_fit_into_the_text(void **state)
+{
+    (void)state;
+    char note[256];
+    memset(note, 'n', sizeof note - 1);
+    note[sizeof note - 1] = 0;
+    amp_bench_evidence e = { .dtype = "fp16", .note = note, .reference_ms = 1e-3, .ms = 2e-3, .speedup = { .5, .4, 123456, 0 }, .reference_memory_mb = 1e6, .memory_mb = 1e6,
+                             .call_us = 1, .update_share = 1, .fp32_share = 1, .moving_share = 1, .misaligned_share = 1 };
+    amp_bench_verdict v = judged(&e, AMP_BENCH_REASONS, AMP_BENCH_MISALIGNED);
+    assert_true(strlen(v.text) + 1 < sizeof v.text);
+    assert_non_null(strstr(v.text, "no saving to speak of."));
+}
+
+static void memory_is_judged_apart_from_time(void **state)
+{
+    (void)state;
+    amp_bench_evidence e = gaining();
+    e.speedup = (amp_bench_ratio){ 1, 1, 1, 9 };
+    amp_bench_verdict v = judged(&e, 0, 0);
+    assert_true(v.worth == AMP_BENCH_NOT_WORTH_IT && v.saves_memory);
+    assert_non_null(strstr(v.text, "may be worth it by itself"));
+    e.memory_mb = 380; /* 0.95 */
+    assert_true(judged(&e, 0, 0).saves_memory);
+    e.memory_mb = 381;
+    assert_false(judged(&e, 0, 0).saves_memory);
+    e.reference_memory_mb = 16; /* half, and yet nothing */
+    e.memory_mb = 8.1;
+    assert_false(judged(&e, 0, 0).saves_memory);
+    e.memory_mb = 8;
+    assert_true(judged(&e, 0, 0).saves_memory);
+}
+
+/* ---- lines ---- */
+
+static amp_status say(amp_bench *b, int side, const char *line)
+{
+    amp_error error;
+    return amp_bench_hear(b, &b->sides[side], line, &error);
+}
+
+static amp_bench two_sides(void)
+{
+    return (amp_bench){ .cfg = "x.cfg", .subdivisions = 4, .count = 2, .sides = { { .dtype = "fp32" }, { .dtype = "bf16" } } };
+}
+
+static void a_step_is_as_many_passes_as_the_cfg_has_and_an_update(void **state)
+{
+    (void)state;
+    amp_bench b = two_sides();
+    amp_error error;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(say(&b, i, "shape 32 16 3 8 0"), AMP_OK);
+        assert_int_equal(say(&b, i, "support 2 "), AMP_OK);
+        assert_int_equal(say(&b, i, "skipped 12.5"), AMP_OK);
+        assert_int_equal(say(&b, i, "warm 11.5"), AMP_OK);
+    }
+    assert_int_equal(say(&b, 0, "step 10 20 8"), AMP_OK);
+    assert_int_equal(say(&b, 0, "step 12 22 6"), AMP_OK);
+    assert_int_equal(say(&b, 0, "step 11 21 7"), AMP_OK);
+    assert_int_equal(say(&b, 1, "step 5 10 4"), AMP_OK);
+    assert_int_equal(say(&b, 1, "memory 12.25"), AMP_OK);
+    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
+    const amp_bench_side *fp32 = amp_bench_side_of(&b, "fp32"), *bf16 = amp_bench_side_of(&b, "bf16");
+    assert_true(fp32->spread[AMP_BENCH_STEP].median == 4 * (11 + 21) + 7 && bf16->spread[AMP_BENCH_STEP].median == 64);
+    assert_true(fp32->spread[AMP_BENCH_UPDATE].least == 6 && fp32->spread[AMP_BENCH_UPDATE].most == 8);
+    assert_true(fabs(bf16->images_per_second - 1000 * 8 * 4 / 64.) < 1e-9);
+    assert_true(fabs(bf16->over_fp32.ratio - 135 / 64.) < 1e-12 && bf16->over_stock.ratio == 0 && fp32->over_fp32.ratio == 1);
+    assert_true(bf16->peak_memory_mb == 12.25 && bf16->skipped == 1 && bf16->first_loss == 12.5f);
+    assert_int_equal(b.verdict_count, 1);
+    assert_string_equal(b.verdicts[0].dtype, "bf16");
+    assert_null(amp_bench_side_of(&b, "stock"));
+    amp_bench_free(&b);
+}
+
+static amp_bench_ratio ratio_of(amp_bench *b)
+{
+    amp_error error;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(say(b, i, "shape 1 1 1 1 0"), AMP_OK);
+        assert_int_equal(say(b, i, "support 2 "), AMP_OK);
+    }
+    assert_int_equal(amp_bench_summarize(b, &error), AMP_OK);
+    amp_bench_ratio r = b->verdicts[0].speedup;
+    amp_bench_free(b);
+    return r;
+}
+
+/* In one round nobody knows how busy the machine was for whom. */
+static void one_round_is_compared_by_its_steps(void **state)
+{
+    (void)state;
+    amp_bench b = two_sides();
+    b.subdivisions = 1;
+    for (int i = 0; i < 5; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "step %d 0 0", 100 + i);
+        assert_int_equal(say(&b, 0, line), AMP_OK);
+    }
+    for (int i = 0; i < 5; i++) assert_int_equal(say(&b, 1, i ? "step 50 0 0" : "step 80 0 0"), AMP_OK);
+    amp_bench_ratio r = ratio_of(&b);
+    assert_int_equal(r.pairs, 0);
+    assert_true(fabs(r.ratio - 2.04) < 1e-12 && fabs(r.least - 100. / 80) < 1e-12);
+    assert_true(fabs(r.most - 104. / 50) < 1e-12);
+}
+
+/* Two rounds, the second slow for both and longer for the second side: of all steps, that would be the faster. */
+static void the_bounds_of_few_rounds_are_wide(void **state)
+{
+    (void)state;
+    amp_bench b = two_sides();
+    b.subdivisions = 1;
+    for (int round = 0; round < 2; round++)
+        for (int side = 0; side < 2; side++)
+            for (int i = 0; i < (round == side ? 9 : 3); i++)
+                assert_int_equal(say(&b, side, round ? side ? "step 410 0 0" : "step 400 0 0" : "step 100 0 0"), AMP_OK);
+    amp_bench_ratio r = ratio_of(&b);
+    assert_int_equal(r.pairs, 2);
+    assert_true(fabs(r.ratio - (1 + 400. / 410) / 2) < 1e-12);
+    assert_true(r.least < .25 && r.most == 1);
+}
+
+/* Three rounds of nine are four times as slow, for both: the ratio of all medians would be the same by chance only. */
+static void a_busy_machine_meets_both_in_a_round(void **state)
+{
+    (void)state;
+    amp_bench b = two_sides();
+    b.subdivisions = 1;
+    for (int round = 0; round < 9; round++) {
+        int slow = round % 3 == 0 ? 4 : 1;
+        char line[64];
+        snprintf(line, sizeof line, "step %d 0 0", slow * (300 + round));
+        for (int i = 0; i < (slow > 1 ? 20 : 2); i++) assert_int_equal(say(&b, 0, line), AMP_OK);
+        snprintf(line, sizeof line, "step %d 0 0", slow * 100);
+        for (int i = 0; i < 5; i++) assert_int_equal(say(&b, 1, line), AMP_OK);
+    }
+    amp_bench_ratio r = ratio_of(&b);
+    assert_int_equal(r.pairs, 9);
+    assert_true(fabs(r.ratio - 3.04) < 1e-9); /* rounds 0 to 8: 3.00 to 3.08 */
+    assert_true(fabs(r.most - r.ratio - 1.57 * .04 / 3) < 1e-9 && fabs(r.ratio - r.least - 1.57 * .04 / 3) < 1e-9);
+}
+
+/* 2 operations to the byte wait for memory, 64 do not. */
+static void shares_are_of_the_layers_time_in_the_half_dtype(void **state)
+{
+    (void)state;
+    amp_bench b = two_sides();
+    amp_error error;
+    b.subdivisions = 1;
+    assert_int_equal(say(&b, 0, "step 50 50 1"), AMP_OK);
+    assert_int_equal(say(&b, 1, "step 50 50 1"), AMP_OK);
+    assert_int_equal(say(&b, 1, "support 2 "), AMP_OK);
+    assert_int_equal(say(&b, 1, "layer 0 convolutional 1 1 20 30 0 640 10"), AMP_OK);
+    assert_int_equal(say(&b, 1, "layer 1 maxpool 1 0 5 5 0 20 10"), AMP_OK);
+    assert_int_equal(say(&b, 1, "layer 2 yolo 0 0 20 20 0 20 10"), AMP_OK);
+    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
+    assert_int_equal(b.verdicts[0].worth, AMP_BENCH_NOT_WORTH_IT);
+    assert_true(b.verdicts[0].reason[AMP_BENCH_MISALIGNED]); /* 50 of 100 */
+    assert_false(b.verdicts[0].reason[AMP_BENCH_FP32_LAYERS] || b.verdicts[0].reason[AMP_BENCH_MEMORY_BOUND]);
+    assert_false(b.verdicts[0].reason[AMP_BENCH_FIXED_COSTS] || b.verdicts[0].reason[AMP_BENCH_NO_NATIVE_HALF]);
+    amp_bench_free(&b);
+}
+
+static void the_most_expensive_layers_are_those_of_any_side(void **state)
+{
+    (void)state;
+    amp_bench b = two_sides();
+    int top[16];
+    for (int i = 0; i < 13; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "layer %d convolutional 0 0 %d 1 0 0 0", i, i); /* 12 is the most expensive, 0 to 2 are not shown */
+        assert_int_equal(say(&b, 0, line), AMP_OK);
+        snprintf(line, sizeof line, "layer %d convolutional 1 0 %d 1 0 0 0", i, i ? i : 99); /* here 0 is */
+        assert_int_equal(say(&b, 1, line), AMP_OK);
+    }
+    assert_int_equal(amp_bench_top_layers(&b, top), 11);
+    for (int k = 0; k < 10; k++) assert_int_equal(top[k], 12 - k);
+    assert_int_equal(top[10], 0);
+    amp_bench_free(&b);
+}
+
+static void a_line_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    static const char *const lines[] = { "done 7", "", "step", "step 1 2", "step a b c", "layer 3 convolutional 0 0 1 1 0 0 0", "layer 0", "nonsense 1",
+                                         "shape 1 2 3 4", "support", "memory", "warm", "averyveryverylongword 1" };
+    amp_bench b = two_sides();
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        amp_error error;
+        assert_int_equal(amp_bench_hear(&b, &b.sides[0], lines[i], &error), AMP_IO_FAILED);
+        assert_true(!strncmp(error.message, "fp32: ", 6));
+    }
+    assert_int_equal(b.sides[0].steps, 0);
+    amp_bench_free(&b);
+}
+
+static void a_side_without_a_step_is_an_error(void **state)
+{
+    (void)state;
+    amp_bench b = two_sides();
+    amp_error error;
+    assert_int_equal(say(&b, 0, "step 1 1 1"), AMP_OK);
+    assert_int_equal(amp_bench_summarize(&b, &error), AMP_IO_FAILED);
+    assert_string_equal(error.message, "bf16: no step was measured");
+    b.sides[1].left_out = 1;
+    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
+    assert_int_equal(b.verdict_count, 0);
+    amp_bench_free(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_spread_of_an_odd_number_has_its_middle_as_median),
+        cmocka_unit_test(a_spread_of_an_even_number_lies_between_two),
+        cmocka_unit_test(a_spread_of_one_or_none),
+        cmocka_unit_test(twice_the_speed_is_worth_it),
+        cmocka_unit_test(worth_it_begins_at_1_1),
+        cmocka_unit_test(a_spread_around_the_border_is_not_certain),
+        cmocka_unit_test(one_round_is_compared_by_its_steps),
+        cmocka_unit_test(the_bounds_of_few_rounds_are_wide),
+        cmocka_unit_test(a_busy_machine_meets_both_in_a_round),
+        cmocka_unit_test(each_reason_is_named_when_it_holds),
+        cmocka_unit_test(all_reasons_fit_into_the_text),
+        cmocka_unit_test(memory_is_judged_apart_from_time),
+        cmocka_unit_test(a_step_is_as_many_passes_as_the_cfg_has_and_an_update),
+        cmocka_unit_test(shares_are_of_the_layers_time_in_the_half_dtype),
+        cmocka_unit_test(the_most_expensive_layers_are_those_of_any_side),
+        cmocka_unit_test(a_line_that_is_none_is_refused),
+        cmocka_unit_test(a_side_without_a_step_is_an_error) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
