@@ -30,12 +30,14 @@ static double now(void)
 
 static amp_status out_of_memory(amp_error *error) { return amp_fail(error, AMP_NO_MEMORY, "out of memory"); }
 
+/* A folder can be opened, but not read. */
 static amp_status readable(const char *file, const char *what, amp_error *error)
 {
     FILE *opened = file ? fopen(file, "r") : NULL;
-    if (file && !opened) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(errno));
+    if (!file) return AMP_OK;
+    int bad = !opened || (fgetc(opened) == EOF && ferror(opened)), why = errno;
     if (opened) fclose(opened);
-    return AMP_OK;
+    return bad ? amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(why)) : AMP_OK;
 }
 
 /* ---- the present loss scale ---- */

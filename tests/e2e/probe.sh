@@ -169,6 +169,8 @@ plan_refuses tiny.cfg -weights half.weights
 plan_refuses tiny.cfg -iters 3
 plan_refuses tiny.cfg -probe tiny.data -batch 8
 refuses 'there.data: cannot read the .data file' there.data tiny.cfg
+refuses 'images: cannot read the .data file' images tiny.cfg
+refuses 'images: cannot read the weights' tiny.data tiny.cfg images
 refuses 'there.cfg' tiny.data there.cfg
 refuses 'there.weights: cannot read the weights' tiny.data tiny.cfg there.weights
 refuses '-iters' tiny.data tiny.cfg -iters 0
