@@ -85,6 +85,7 @@ static inline amp_status amp_check_channels(const amp_tensor *src, int src_first
 static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tensor *from, amp_shortcut_grid *out,
     amp_error *error)
 {
+    *out = (amp_shortcut_grid){ 0, 0, 1, 1 };
     AMP_TRY(amp_check_pair("shortcut", x, from, 0, error));
     if (x->shape.n != from->shape.n)
         return amp_fail(error, AMP_BACKEND_FAILED, "shortcut: %d images meet %d", x->shape.n, from->shape.n);
