@@ -242,9 +242,117 @@ static void shortcut_blends_common_channels_and_passes_the_rest(void **state)
                 }
                 release(x.data); release(from.data); release(y.data);
             }
-    amp_tensor a = filled(AMP_FP32, 1, 2, 2, 4, 1, 0, 1), b = filled(AMP_FP32, 1, 1, 1, 4, 1, 0, 1), y = copy_of(&a);
+}
+
+/* h, w and channels of x, and of what is added: equal, down and up by 2, 3 and 6, where sizes do not divide (from the first
+ * line and column on, in whole steps), corners alone; more, fewer and as many channels; enough for threads. */
+static const int joined[][6] = { { 13, 11, 5, 13, 11, 9 }, { 13, 11, 33, 13, 11, 20 }, { 13, 11, 16, 13, 11, 24 },
+    { 13, 11, 16, 13, 11, 16 }, { 6, 5, 16, 12, 10, 16 }, { 6, 5, 32, 12, 10, 16 }, { 6, 5, 16, 13, 11, 40 },
+    { 7, 6, 9, 13, 11, 5 }, { 3, 4, 24, 11, 12, 8 }, { 1, 3, 7, 6, 18, 3 }, { 12, 10, 16, 6, 5, 24 }, { 13, 11, 33, 6, 5, 20 },
+    { 9, 12, 8, 3, 4, 8 }, { 11, 14, 3, 3, 4, 5 }, { 13, 11, 4, 7, 6, 4 }, { 7, 7, 16, 1, 1, 8 }, { 1, 1, 64, 8, 8, 3 },
+    { 26, 26, 48, 52, 52, 24 }, { 52, 52, 24, 26, 26, 48 } };
+
+/* Darknet's shortcut_cpu over whole tensors of doubles in NHWC: out = s1·out + s2·add where they meet. met, as large as
+ * add, becomes 1 where it is read. */
+static void darknet_shortcut(const int *add_size, const double *add, char *met, const int *out_size, double *out, int images,
+                             double s1, double s2)
+{
+    int h1 = add_size[0], w1 = add_size[1], c1 = add_size[2], h2 = out_size[0], w2 = out_size[1], c2 = out_size[2];
+    int stride = w1 / w2 < 1 ? 1 : w1 / w2, sample = w2 / w1 < 1 ? 1 : w2 / w1;
+    for (int b = 0; b < images; ++b)
+        for (int k = 0; k < c1 && k < c2; ++k)
+            for (int j = 0; j < h1 && j < h2; ++j)
+                for (int i = 0; i < w1 && i < w2; ++i) {
+                    size_t at = (((size_t)b * h2 + j * sample) * w2 + i * sample) * c2 + k;
+                    size_t from = (((size_t)b * h1 + j * stride) * w1 + i * stride) * c1 + k;
+                    out[at] = s1 * out[at] + s2 * add[from];
+                    met[from] = 1;
+                }
+}
+
+static double *doubles_of(const amp_tensor *t)
+{
+    size_t count = amp_shape_count(t->shape);
+    double *d = calloc(count, sizeof *d);
+    assert_non_null(d);
+    for (size_t i = 0; i < count; ++i) d[i] = element(t, i);
+    return d;
+}
+
+/* What is not met, but its neighbour is, must reach nobody. */
+static void spoil_unmet(const amp_tensor *t, const char *met)
+{
+    for (size_t i = 0; i < amp_shape_count(t->shape); ++i) if (!met[i]) set_element(t, i, NAN);
+}
+
+static void shortcut_joins_sizes_as_darknet(void **state)
+{
+    (void)state;
+    NEEDS(shortcut_forward);
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t k = 0; k < COUNT(joined); ++k)
+            for (int linear = 0; linear < 2; ++linear) {
+                const int *z = joined[k];
+                amp_tensor x = filled(all_dtypes[d], 2, z[0], z[1], z[2], 5, -1, 1), y = poisoned(all_dtypes[d], 2, z[0], z[1], z[2]);
+                amp_tensor from = filled(all_dtypes[d], 2, z[3], z[4], z[5], 6, -1, 1);
+                double *want = doubles_of(&x), *add = doubles_of(&from);
+                char *met = calloc(amp_shape_count(from.shape), 1);
+                darknet_shortcut(z + 3, add, met, z, want, 2, .5, 2);
+                spoil_unmet(&from, met);
+                ASSERT_OK(CALL(shortcut_forward, &x, &from, &y, .5f, 2, linear ? AMP_LINEAR : AMP_LEAKY, e));
+                for (size_t i = 0; i < amp_shape_count(y.shape); ++i)
+                    assert_rounded(y.dtype, element(&y, i), linear || want[i] > 0 ? want[i] : .1 * want[i], 0x1p-22, "y", i);
+                release(x.data); release(from.data); release(y.data); free(want); free(add); free(met);
+            }
+}
+
+static void shortcut_gradient_goes_where_it_came_from(void **state)
+{
+    (void)state;
+    NEEDS(shortcut_backward);
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t k = 0; k < COUNT(joined); ++k)
+            for (int mode = 0; mode < 4; ++mode) {
+                const int *z = joined[k], accumulate = mode & 1;
+                float beta = mode & 2 ? .75f : 1;
+                amp_tensor dy = filled(all_dtypes[d], 2, z[0], z[1], z[2], 5, -1, 1);
+                amp_tensor dfrom = filled(all_dtypes[d], 2, z[3], z[4], z[5], 6, -1, 1);
+                if (!accumulate) memset(dfrom.data, 0xff, amp_tensor_bytes(&dfrom));
+                double *delta = doubles_of(&dy), *want = doubles_of(&dfrom);
+                for (size_t i = 0; !accumulate && i < amp_shape_count(dfrom.shape); ++i) want[i] = 0;
+                char *met = calloc(amp_shape_count(dy.shape), 1);
+                darknet_shortcut(z, delta, met, z + 3, want, 2, 1, (double)beta);
+                spoil_unmet(&dy, met);
+                ASSERT_OK(CALL(shortcut_backward, &dy, &dfrom, beta, accumulate, e));
+                for (size_t i = 0; i < amp_shape_count(dfrom.shape); ++i)
+                    assert_rounded(dfrom.dtype, element(&dfrom, i), want[i], mode ? 0x1p-22 : 0, "dfrom", i);
+                release(dy.data); release(dfrom.data); free(delta); free(want); free(met);
+            }
+}
+
+/* Those that Darknet asserts against, one after the other: unlike multiples; larger one way, smaller the other. */
+static void shortcut_refuses_what_does_not_fit(void **state)
+{
+    static const int unfit[][6] = { { 2, 2, 4, 4, 2, 4 }, { 2, 2, 4, 2, 3, 4 }, { 3, 6, 4, 6, 3, 4 }, { 4, 4, 4, 8, 12, 4 },
+        { 8, 12, 4, 4, 4, 4 }, { 5, 3, 4, 9, 6, 4 } };
+    (void)state;
+    NEEDS(shortcut_forward);
+    NEEDS(shortcut_backward);
+    for (size_t k = 0; k < COUNT(unfit); ++k) {
+        const int *z = unfit[k];
+        amp_tensor x = filled(AMP_FP32, 1, z[0], z[1], z[2], 1, 0, 1), from = filled(AMP_FP32, 1, z[3], z[4], z[5], 1, 0, 1);
+        amp_tensor y = copy_of(&x);
+        ASSERT_REFUSED(CALL(shortcut_forward, &x, &from, &y, 1, 1, AMP_LINEAR, e));
+        ASSERT_REFUSED(CALL(shortcut_backward, &x, &from, 1, 0, e));
+        release(x.data); release(from.data); release(y.data);
+    }
+    amp_tensor a = filled(AMP_FP32, 1, 4, 4, 4, 1, 0, 1), b = filled(AMP_FP32, 2, 2, 2, 4, 1, 0, 1), y = copy_of(&a);
+    amp_tensor half = filled(AMP_BF16, 1, 2, 2, 4, 1, 0, 1);
     ASSERT_REFUSED(CALL(shortcut_forward, &a, &b, &y, 1, 1, AMP_LINEAR, e));
-    release(a.data); release(b.data); release(y.data);
+    ASSERT_REFUSED(CALL(shortcut_backward, &a, &b, 1, 0, e));
+    ASSERT_REFUSED(CALL(shortcut_forward, &a, &half, &y, 1, 1, AMP_LINEAR, e));
+    ASSERT_REFUSED(CALL(shortcut_backward, &a, &half, 1, 0, e));
+    release(a.data); release(b.data); release(y.data); release(half.data);
 }
 
 static void gather_moves_by_the_map_and_back(void **state)
@@ -357,6 +465,9 @@ static int run(void)
         cmocka_unit_test(upsample_repeats_and_its_gradient_sums),
         cmocka_unit_test(channels_copies_adds_and_touches_no_other),
         cmocka_unit_test(shortcut_blends_common_channels_and_passes_the_rest),
+        cmocka_unit_test(shortcut_joins_sizes_as_darknet),
+        cmocka_unit_test(shortcut_gradient_goes_where_it_came_from),
+        cmocka_unit_test(shortcut_refuses_what_does_not_fit),
         cmocka_unit_test(gather_moves_by_the_map_and_back),
         cmocka_unit_test(gather_backward_leaves_zero_or_the_old_where_no_entry_points),
         cmocka_unit_test(gather_backward_sums_the_entries_that_name_one_element),

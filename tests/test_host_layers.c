@@ -38,6 +38,14 @@ static int grow_batch(void)
     return 0;
 }
 
+/* Stock asserts in its first forward pass. */
+static int join_unfit(void)
+{
+    parse("[net]\nbatch=2\nwidth=12\nheight=8\nchannels=3\n[maxpool]\nsize=2\nstride=2\npadding=0\n"
+          "[maxpool]\nsize=2\nstride=3\npadding=1\n[shortcut]\nfrom=0\nactivation=linear\n[cost]\n", "fp32");
+    return 0;
+}
+
 /* This program again with `name` as its argument: it must end with status 1 and one last line that holds `message`. */
 static void assert_refused(const char *name, const char *message)
 {
@@ -70,6 +78,12 @@ static void darknets_own_layers_refuse_a_larger_batch(void **state)
 {
     (void)state;
     assert_refused("grow", "as parsed: fine\nlayer 0: batch grew from 2 to 4");
+}
+
+static void a_shortcut_of_sizes_that_do_not_fit_is_refused(void **state)
+{
+    (void)state;
+    assert_refused("unfit", "layer 2 [shortcut]: joins 2 x 2 with 6 x 4 of layer 0 (width x height); both width and height must be");
 }
 
 /* ---- buffers ---- */
@@ -200,8 +214,10 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "cut")) return cut_network();
     if (argc > 1 && !strcmp(argv[1], "grow")) return grow_batch();
+    if (argc > 1 && !strcmp(argv[1], "unfit")) return join_unfit();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cut_network_is_refused),
+        cmocka_unit_test(a_shortcut_of_sizes_that_do_not_fit_is_refused),
         cmocka_unit_test(darknets_own_layers_refuse_a_larger_batch),
         cmocka_unit_test(the_workspace_grows_with_a_resize),
         cmocka_unit_test(a_flat_route_over_a_crop_trains_as_stock),

@@ -85,6 +85,25 @@ static void rows_say_class_dtype_and_reason(void **state)
     amp_plan_report_free(&r);
 }
 
+/* What halves the size and doubles the channels, as in a resnet, is no reason for fp32: only the image and the loss are cast. */
+static void a_shortcut_between_sizes_is_half_and_casts_nothing(void **state)
+{
+    static const char text[] = NET("[amp]\ndtype=bf16\n") CONV(8, "") "[convolutional]\nfilters=16\nsize=3\nstride=2\npad=1\n"
+        "activation=linear\n" "[shortcut]\nfrom=0\nactivation=leaky\n" CONV(16, "") "[shortcut]\nfrom=-2\nactivation=leaky\n"
+        POINTWISE(8, "") "[cost]\ntype=sse\n";
+    (void)state;
+    if (!runs_bf16()) skip();
+    amp_plan_report r = planned(text, NULL);
+    assert_int_equal(r.count, 7);
+    for (int i = 0; i < 6; i++) assert_int_equal(r.rows[i].dtype, AMP_BF16);
+    assert_string_equal(r.rows[2].class_name, "promotes");
+    assert_memory_equal(r.rows[2].why, "all inputs are bf16", 19);
+    assert_int_equal(r.rows[2].stock_bytes, 2 * 16 * 8 * 8 * 2 * 4);
+    assert_int_equal(r.rows[2].arena.copies, 0);
+    assert_int_equal(r.cast_count, 2);
+    amp_plan_report_free(&r);
+}
+
 static void rows_say_channels_and_bytes(void **state)
 {
     enum { PIXELS = 16 * 16 * 2 };
@@ -418,6 +437,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_say_class_dtype_and_reason),
+        cmocka_unit_test(a_shortcut_between_sizes_is_half_and_casts_nothing),
         cmocka_unit_test(rows_say_channels_and_bytes),
         cmocka_unit_test(casts_are_where_forms_meet),
         cmocka_unit_test(advice_names_what_could_be_changed),

@@ -52,6 +52,22 @@ static inline amp_shape amp_conv_output(const amp_conv_desc *d)
                         (d->x.w + 2 * d->pad - d->size_w) / d->stride + 1 };
 }
 
+/* Where the two inputs of a shortcut meet, of any sizes, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step] and
+ * from[i·from_step, j·from_step], for i < h and j < w; one of the steps is 1. */
+typedef struct amp_shortcut_grid { int h, w, x_step, from_step; } amp_shortcut_grid;
+
+/* 0: they do not fit, since width and height are not the same (whole, rounded down) number of times as large. */
+static inline int amp_shortcut_meet(amp_shape x, amp_shape from, amp_shortcut_grid *out)
+{
+    *out = (amp_shortcut_grid){ x.h, x.w, 1, 1 };
+    if (x.h == from.h && x.w == from.w) return 1;
+    if (x.h < 1 || x.w < 1 || from.h < 1 || from.w < 1) return 0;
+    if (x.h / from.h != x.w / from.w || from.h / x.h != from.w / x.w) return 0;
+    if (x.w > from.w) *out = (amp_shortcut_grid){ from.h, from.w, x.w / from.w, 1 };
+    else out->from_step = from.w / x.w;
+    return 1;
+}
+
 /* What became of a convolution on this machine: for those who want to know, not for computing. */
 typedef struct amp_conv_facts {
     amp_dtype computes;     /* what its arithmetic runs in: desc.dtype, or fp32 where that is only stored */
@@ -161,9 +177,12 @@ struct amp_backend {
     /* Copy (or add) `channels` channels: dst[..., dst_first + k] (+)= alpha · src[..., src_first + k]; same n, h, w. */
     amp_status (*channels)(amp_backend *, const amp_tensor *src, int src_first, const amp_tensor *dst, int dst_first,
         int channels, float alpha, int accumulate, amp_error *);
-    /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) for channels both have, act(x[k]) beyond them; y has x's shape. */
+    /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) where the two meet (amp_shortcut_meet), for channels both have;
+     * act(x[k]) elsewhere. y has x's shape. backward: dfrom (+)= beta·dy where they meet, 0 elsewhere. */
     amp_status (*shortcut_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
         float alpha, float beta, amp_activation, amp_error *);
+    amp_status (*shortcut_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta, int accumulate,
+        amp_error *);
 
     /* A fixed rearrangement of each image (reorg): y_image[i] = x_image[map[i]], indices in NHWC order of each side;
      * map[i] = -1 gives 0. backward: dx_image[map[i]] (+)= dy_image[i]; elements no map entry names get 0 (or are kept). */

@@ -81,14 +81,17 @@ static inline amp_status amp_check_channels(const amp_tensor *src, int src_first
     return AMP_OK;
 }
 
-static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
+/* x and from, or dy and dfrom. *out: where they meet. */
+static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tensor *from, amp_shortcut_grid *out,
     amp_error *error)
 {
-    AMP_TRY(amp_check_pair("shortcut", x, y, 1, error));
+    *out = (amp_shortcut_grid){ 0, 0, 1, 1 };
     AMP_TRY(amp_check_pair("shortcut", x, from, 0, error));
-    if (x->shape.n != from->shape.n || x->shape.h != from->shape.h || x->shape.w != from->shape.w)
-        return amp_fail(error, AMP_UNSUPPORTED, "shortcut: %dx%d meets %dx%d (h,w); they must agree", x->shape.h,
-            x->shape.w, from->shape.h, from->shape.w);
+    if (x->shape.n != from->shape.n)
+        return amp_fail(error, AMP_BACKEND_FAILED, "shortcut: %d images meet %d", x->shape.n, from->shape.n);
+    if (!amp_shortcut_meet(x->shape, from->shape, out))
+        return amp_fail(error, AMP_UNSUPPORTED, "shortcut: %dx%d meets %dx%d (h,w); both must be the same number of times as "
+            "large", x->shape.h, x->shape.w, from->shape.h, from->shape.w);
     return AMP_OK;
 }
 

@@ -93,8 +93,8 @@ static amp_status advise_fp32(amp_plan_report *r, int i, amp_error *error)
     return AMP_OK;
 }
 
-/* Layers that could run in half but follow one of Darknet's own, or a pinned one, into fp32: a shortcut between different sizes
- * leaves all that are added up behind it in fp32. */
+/* Layers that could run in half but follow one of Darknet's own, or a pinned one, into fp32: a pinned shortcut leaves all that
+ * are added up behind it in fp32. */
 static amp_status advise_islands(amp_plan_report *r, amp_error *error)
 {
     for (int i = 0; i < r->count; i++) {

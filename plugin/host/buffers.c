@@ -134,13 +134,12 @@ static network view(struct darknet_amp *amp, int i, float *input, float *input_d
     return net;
 }
 
-/* A layer that joins others reads them through its indices, which must see behind dropouts. */
+/* A route reads the layers it joins through its indices, which must see behind dropouts. */
 static layer joined(struct darknet_amp *amp, int i, int *indices)
 {
     layer l = amp->net->layers[i];
     for (int k = 0; l.type == ROUTE && k < l.n; k++) indices[k] = amp_host_producer(amp->net, l.input_layers[k], i);
     if (l.type == ROUTE) l.input_layers = indices;
-    if (l.type == SHORTCUT) l.index = amp_host_producer(amp->net, l.index, i);
     return l;
 }
 

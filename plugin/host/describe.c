@@ -189,14 +189,13 @@ static const amp_shape *shape_of(const amp_network_desc *out, int producer)
     return producer < 0 ? &out->image : &out->layers[producer].output;
 }
 
-/* Layers that join others run natively only where widths and heights agree. */
-static int joins_equal_sizes(const amp_network_desc *out, const amp_layer_desc *d)
+static int equal_sizes(amp_shape a, amp_shape b) { return a.h == b.h && a.w == b.w; }
+
+/* A route runs natively only where widths and heights agree. */
+static int routes_equal_sizes(const amp_network_desc *out, const amp_layer_desc *d)
 {
-    const amp_shape *first = shape_of(out, d->inputs[0]);
-    for (int k = 1; k < d->input_count; k++) {
-        const amp_shape *other = shape_of(out, d->inputs[k]);
-        if (other->h != first->h || other->w != first->w) return 0;
-    }
+    for (int k = 1; k < d->input_count; k++)
+        if (!equal_sizes(*shape_of(out, d->inputs[0]), *shape_of(out, d->inputs[k]))) return 0;
     return 1;
 }
 
@@ -206,13 +205,25 @@ static void describe_shape(network *net, int i, const amp_network_desc *out, amp
     const amp_shape *in = shape_of(out, d->inputs[0]);
     d->output = image_shape(net->batch, l->out_c, l->out_h, l->out_w, l->outputs);
     if (l->type == DROPOUT || l->type == ACTIVE || l->type == SHORTCUT) d->output = *in;
-    if ((l->type == ROUTE || l->type == SHORTCUT) && !joins_equal_sizes(out, d)) {
+    if (l->type != ROUTE) return;
+    if (routes_equal_sizes(out, d)) {
+        d->output = image_shape(net->batch, l->outputs / (in->h * in->w), in->h, in->w, l->outputs);
+    } else {
         d->kind = AMP_LAYER_HOST;
         d->why_host = "inputs of different sizes";
-        d->output = image_shape(net->batch, l->out_c, l->out_h, l->out_w, l->outputs);
-    } else if (l->type == ROUTE) {
-        d->output = image_shape(net->batch, l->outputs / (in->h * in->w), in->h, in->w, l->outputs);
     }
+}
+
+/* Darknet asserts, or divides by zero, in the first forward pass. Sizes of its own are those that its shortcut goes by. */
+static amp_status check_shortcut(const layer *l, int i, const amp_network_desc *out, const amp_layer_desc *d, amp_error *error)
+{
+    amp_shape x = *shape_of(out, d->inputs[0]), from = *shape_of(out, d->inputs[1]);
+    amp_shape stock_x = { .h = l->out_h, .w = l->out_w }, stock_from = { .h = l->h, .w = l->w };
+    amp_shortcut_grid grid;
+    if (equal_sizes(x, from)) return AMP_OK;
+    if (equal_sizes(x, stock_x) && equal_sizes(from, stock_from) && amp_shortcut_meet(x, from, &grid)) return AMP_OK;
+    return amp_fail(error, AMP_BAD_NETWORK, "layer %d [shortcut]: joins %d x %d with %d x %d of layer %d (width x height); both width "
+                    "and height must be the same number of times as large", i, x.w, x.h, from.w, from.h, l->index);
 }
 
 static amp_layer_kind kind_of(const layer *l)
@@ -251,6 +262,7 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
         .rolling_variance = a.rolling_variance, .rate_scale = l->learning_rate_scale };
     AMP_TRY(describe_inputs(net, i, d, error));
     describe_shape(net, i, out, d);
+    if (l->type == SHORTCUT) AMP_TRY(check_shortcut(l, i, out, d, error));
     describe_params(d, l, amp_host_on_gpu(net));
     mark_unsaved(d, l, &a);
     return AMP_OK;

@@ -27,7 +27,7 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     }
     amp_value *input = node->inputs[0];
     amp_tensor x = amp_value_data(input, AMP_FORM_HOST), dx = amp_value_delta(input, AMP_FORM_HOST);
-    /* A shortcut adds to all its inputs without asking; a single input may be refused. */
+    /* A layer that joins others adds to all of them without asking; a single input may be refused. */
     float *target = input->wants_delta || node->desc.input_count > 1 ? dx.data : NULL;
 
     float *momentum[AMP_MAX_PARAMS];

@@ -1,5 +1,4 @@
-/* The [shortcut] layer: y = act(alpha·x + beta·from), over the channels that both have. Different widths and heights go
- * the host's way. */
+/* The [shortcut] layer: y = act(alpha·x + beta·from), over the channels that both have, and the pixels where they meet. */
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
@@ -12,28 +11,21 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
                                            node->desc.activation, error);
 }
 
-/* input's delta (+)= factor · d over the first `channels` channels; the others get none. */
-static amp_status pass_on(amp_node *node, amp_step *step, amp_value *input, const amp_tensor *d, int channels, float factor,
-                          amp_error *error)
-{
-    if (!input->wants_delta) return AMP_OK;
-    int accumulate;
-    amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
-    if (!accumulate && channels < dx.shape.c) {
-        AMP_TRY(step->backend->zero(step->backend, dx.data, amp_tensor_bytes(&dx), error));
-        accumulate = 1;
-    }
-    return step->backend->channels(step->backend, d, 0, &dx, 0, channels, factor, accumulate, error);
-}
-
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
 {
+    amp_backend *b = step->backend;
+    amp_value *input = node->inputs[0], *from = node->inputs[1];
     amp_tensor y = amp_value_data(node->output, node->form), d = amp_value_delta(node->output, node->form);
+    int accumulate;
     if (node->desc.activation != AMP_LINEAR)
-        AMP_TRY(step->backend->activation_backward(step->backend, &y, &d, &d, node->desc.activation, 0, error));
-    int own = d.shape.c, others = node->inputs[1]->shape.c, shared = own < others ? own : others;
-    AMP_TRY(pass_on(node, step, node->inputs[0], &d, own, node->desc.alpha, error));
-    return pass_on(node, step, node->inputs[1], &d, shared, node->desc.beta, error);
+        AMP_TRY(b->activation_backward(b, &y, &d, &d, node->desc.activation, 0, error));
+    if (input->wants_delta) { /* alpha everywhere, as Darknet: forward it counts only where the two meet */
+        amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
+        AMP_TRY(b->channels(b, &d, 0, &dx, 0, d.shape.c, node->desc.alpha, accumulate, error));
+    }
+    if (!from->wants_delta) return AMP_OK;
+    amp_tensor dfrom = amp_value_delta_target(from, node->form, &accumulate);
+    return b->shortcut_backward(b, &d, &dfrom, node->desc.beta, accumulate, error);
 }
 
 const amp_layer_ops amp_shortcut_ops = { 0, 1, NULL, forward, backward };

@@ -30,6 +30,7 @@ amp_backend *amp_cuda_backend_create(amp_error *error) __attribute__((weak));
 #pragma weak amp_cuda_upsample_backward
 #pragma weak amp_cuda_channels
 #pragma weak amp_cuda_shortcut_forward
+#pragma weak amp_cuda_shortcut_backward
 #pragma weak amp_cuda_gather_forward
 #pragma weak amp_cuda_gather_backward
 #pragma weak amp_cuda_dropout
@@ -94,6 +95,7 @@ static amp_backend *create_of_kernels(amp_error *error)
         .upsample_backward = amp_cuda_upsample_backward,
         .channels = amp_cuda_channels,
         .shortcut_forward = amp_cuda_shortcut_forward,
+        .shortcut_backward = amp_cuda_shortcut_backward,
         .gather_forward = amp_cuda_gather_forward,
         .gather_backward = amp_cuda_gather_backward,
         .dropout = amp_cuda_dropout,

@@ -77,7 +77,7 @@ static void bias_is_added_to_each_pixel(void **state)
             }
 }
 
-enum { IMAGES = 2, HEIGHT = 12, WIDTH = 8, CHANNELS = 48, IMAGE = HEIGHT * WIDTH * CHANNELS, OPERATIONS = 10, HALVES = 5 };
+enum { IMAGES = 2, HEIGHT = 12, WIDTH = 8, CHANNELS = 48, IMAGE = HEIGHT * WIDTH * CHANNELS, OPERATIONS = 12, HALVES = 5 };
 
 /* The operations whose y, or else whose x, is half as high and wide as the others. */
 static int halves(int which) { return which == HALVES || which == HALVES + 1; }
@@ -96,6 +96,8 @@ static amp_status operate(int which, const amp_tensor *x, const amp_tensor *othe
     case 7: return amp_cuda_upsample_forward(backend, small, y, 2, .7f, e);
     case 8: return amp_cuda_gather_forward(backend, x, y, map, e);
     case 9: return amp_cuda_gather_backward(backend, x, y, map, 1, e);
+    case 10: return amp_cuda_shortcut_forward(backend, x, small, y, .5f, 2, AMP_TANH, e);
+    case 11: return amp_cuda_shortcut_backward(backend, small, y, .3f, 1, e);
     default: return amp_cuda_dropout(backend, x, y, keep, 1.5f, 1, e);
     }
 }

@@ -133,6 +133,7 @@ amp_backend *amp_cpu_backend_create(amp_error *error)
         .upsample_backward = amp_cpu_upsample_backward,
         .channels = amp_cpu_channels,
         .shortcut_forward = amp_cpu_shortcut_forward,
+        .shortcut_backward = amp_cpu_shortcut_backward,
         .gather_forward = amp_cpu_gather_forward,
         .gather_backward = amp_cpu_gather_backward,
         .dropout = amp_cpu_dropout,

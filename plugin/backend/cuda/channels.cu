@@ -2,7 +2,7 @@
  * and dropout.
  *
  * Where both tensors have other channels beside those that move, pixels are the rows of a plane and groups of channels its
- * columns; where they have not, all pixels are one long row. */
+ * columns; where they have not, all pixels are one long row. Shortcuts between different sizes go by the image's lines. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -135,18 +135,150 @@ static amp_status run_shortcut(amp_backend *backend, const amp_tensor *x, const 
     return AMP_OK;
 }
 
-amp_status amp_cuda_shortcut_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *from,
-    const amp_tensor *y, float alpha, float beta, amp_activation activation, amp_error *error)
+/* Pixels of one image size, some of which meet pixels of another: each side's size and steps. */
+typedef struct meeting { unsigned h, w, step, meets_h, meets_w, other_h, other_w, other_step; } meeting;
+
+/* The other side's line that line `line` of all images meets; 0: none. */
+__device__ __forceinline__ int line_met(const meeting &m, size_t line, size_t *other)
 {
-    AMP_TRY(amp_check_shortcut(x, from, y, error));
+    size_t image = line / m.h;
+    unsigned i = (unsigned)(line - image * m.h), at = i / m.step;
+    *other = image * m.other_h + at * m.other_step;
+    return i == at * m.step && at < m.meets_h;
+}
+
+/* The other side's pixel, in the line that is met, that pixel p meets; 0: none. */
+__device__ __forceinline__ int pixel_met(const meeting &m, size_t line, unsigned p, size_t *other)
+{
+    unsigned at = p / m.step;
+    *other = line * m.other_w + at * m.other_step;
+    return p == at * m.step && at < m.meets_w;
+}
+
+/* What the kernels of two sizes get: channels of this side and the other; `both`, the fewer, is whole groups too. */
+typedef struct two_sizes { meeting m; size_t lines, columns, other_columns, both; } two_sizes;
+
+/* y = act(alpha·x + beta·from) where they meet, act(x) elsewhere. */
+template <class T, int N>
+__global__ void shortcut_sizes(const T *x, const T *from, T *y, two_sizes s, float alpha, float beta, amp_activation activation)
+{
+    for (size_t line = blockIdx.y; line < s.lines; line += gridDim.y) {
+        size_t other_line, other;
+        int line_meets = line_met(s.m, line, &other_line);
+        for (unsigned p = blockIdx.x * blockDim.y + threadIdx.y; p < s.m.w; p += gridDim.x * blockDim.y) {
+            int meets = pixel_met(s.m, other_line, p, &other) && line_meets;
+            for (size_t c = (size_t)threadIdx.x * N; c < s.columns; c += (size_t)blockDim.x * N) {
+                size_t at = (line * s.m.w + p) * s.columns + c;
+                float v[N], f[N];
+                amp_get(v, x + at, N);
+                if (meets && c < s.both) {
+                    amp_get(f, from + other * s.other_columns + c, N);
+                    #pragma unroll
+                    for (int j = 0; j < N; ++j) v[j] = alpha * v[j] + beta * f[j];
+                }
+                #pragma unroll
+                for (int j = 0; j < N; ++j) v[j] = amp_activate(v[j], activation);
+                amp_put(y + at, v, N);
+            }
+        }
+    }
+}
+
+/* dfrom (+)= beta·dy where they meet, 0 elsewhere. This side is dfrom's. */
+template <class T, int N>
+__global__ void shortcut_delta(const T *dy, T *dfrom, two_sizes s, float beta, int accumulate)
+{
+    for (size_t line = blockIdx.y; line < s.lines; line += gridDim.y) {
+        size_t other_line, other;
+        int line_meets = line_met(s.m, line, &other_line);
+        if (!line_meets && accumulate) continue;
+        for (unsigned p = blockIdx.x * blockDim.y + threadIdx.y; p < s.m.w; p += gridDim.x * blockDim.y) {
+            int meets = pixel_met(s.m, other_line, p, &other) && line_meets;
+            for (size_t c = (size_t)threadIdx.x * N; c < s.columns; c += (size_t)blockDim.x * N) {
+                float v[N] = { 0 };
+                int moves = meets && c < s.both;
+                if (!moves && accumulate) break;
+                if (moves) {
+                    amp_get(v, dy + other * s.other_columns + c, N);
+                    #pragma unroll
+                    for (int j = 0; j < N; ++j) v[j] *= beta;
+                }
+                amp_put_or_add(dfrom + (line * s.m.w + p) * s.columns + c, v, N, accumulate);
+            }
+        }
+    }
+}
+
+static two_sizes two_sizes_of(amp_shape s, int step, amp_shape other, int other_step, const amp_shortcut_grid *g)
+{
+    two_sizes t = { { (unsigned)s.h, (unsigned)s.w, (unsigned)step, (unsigned)g->h, (unsigned)g->w, (unsigned)other.h,
+        (unsigned)other.w, (unsigned)other_step }, (size_t)s.n * s.h, (size_t)s.c, (size_t)other.c,
+        (size_t)(s.c < other.c ? s.c : other.c) };
+    return t;
+}
+
+static int same_size(const amp_tensor *a, const amp_tensor *b) { return a->shape.h == b->shape.h && a->shape.w == b->shape.w; }
+
+template <class T, int N>
+static amp_status run_shortcut_sizes(amp_backend *backend, const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
+    const amp_shortcut_grid *g, float alpha, float beta, amp_activation activation, amp_error *error)
+{
+    two_sizes s = two_sizes_of(x->shape, g->x_step, from->shape, g->from_step, g);
+    amp_plane plane = amp_cuda_lines(backend, x, N);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut_sizes<T, N>), (const T *)x->data, (const T *)from->data,
+        (T *)y->data, s, alpha, beta, activation);
+    return AMP_OK;
+}
+
+template <class T, int N>
+static amp_status run_shortcut_delta(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dfrom,
+    const amp_shortcut_grid *g, float beta, int accumulate, amp_error *error)
+{
+    two_sizes s = two_sizes_of(dfrom->shape, g->from_step, dy->shape, g->x_step, g);
+    amp_plane plane = amp_cuda_lines(backend, dfrom, N);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut_delta<T, N>), (const T *)dy->data, (T *)dfrom->data, s, beta,
+        accumulate);
+    return AMP_OK;
+}
+
+static amp_status shortcut_equal(amp_backend *backend, const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
+    float alpha, float beta, amp_activation activation, amp_error *error)
+{
     size_t c = (size_t)x->shape.c, from_c = (size_t)from->shape.c;
     shortcut_rows s = { pixels_of(x), c, from_c, c < from_c ? c : from_c };
-    if (!s.rows || !s.columns) return AMP_OK;
     if (c == from_c) s.columns *= s.rows, s.both = s.from_step = s.columns, s.rows = 1;
     int wide = wide_rows(x->data, s.rows, c, x->dtype) && wide_rows(y->data, s.rows, c, y->dtype) &&
         wide_rows(from->data, s.rows, from_c, from->dtype);
     AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide, AMP_CUDA_BY_ACTIVATION(activation,
         AMP_TRY((run_shortcut<T, N, A>(backend, x, from, y, &s, alpha, beta, activation, error))))));
+    return AMP_OK;
+}
+
+amp_status amp_cuda_shortcut_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *from,
+    const amp_tensor *y, float alpha, float beta, amp_activation activation, amp_error *error)
+{
+    amp_shortcut_grid grid;
+    AMP_TRY(amp_check_pair("shortcut", x, y, 1, error));
+    AMP_TRY(amp_check_shortcut(x, from, &grid, error));
+    if (!amp_shape_count(x->shape)) return AMP_OK;
+    if (same_size(x, from)) return shortcut_equal(backend, x, from, y, alpha, beta, activation, error);
+    int wide = amp_wide_pixels(x) && amp_wide_pixels(from) && amp_wide_pixels(y);
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide,
+        AMP_TRY((run_shortcut_sizes<T, N>(backend, x, from, y, &grid, alpha, beta, activation, error)))));
+    return AMP_OK;
+}
+
+amp_status amp_cuda_shortcut_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dfrom, float beta,
+    int accumulate, amp_error *error)
+{
+    amp_shortcut_grid grid;
+    AMP_TRY(amp_check_shortcut(dy, dfrom, &grid, error));
+    if (same_size(dy, dfrom) && dy->shape.c >= dfrom->shape.c)
+        return amp_cuda_channels(backend, dy, 0, dfrom, 0, dfrom->shape.c, beta, accumulate, error);
+    if (!amp_shape_count(dfrom->shape)) return AMP_OK;
+    int wide = amp_wide_pixels(dy) && amp_wide_pixels(dfrom);
+    AMP_CUDA_BY_DTYPE(dy->dtype, AMP_CUDA_BY_GROUP(wide,
+        AMP_TRY((run_shortcut_delta<T, N>(backend, dy, dfrom, &grid, beta, accumulate, error)))));
     return AMP_OK;
 }
 

@@ -140,6 +140,7 @@ amp_backend *amp_cuda_backend_create(amp_error *error)
         .upsample_backward = amp_cuda_upsample_backward,
         .channels = amp_cuda_channels,
         .shortcut_forward = amp_cuda_shortcut_forward,
+        .shortcut_backward = amp_cuda_shortcut_backward,
         .gather_forward = amp_cuda_gather_forward,
         .gather_backward = amp_cuda_gather_backward,
         .dropout = amp_cuda_dropout,

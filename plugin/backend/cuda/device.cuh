@@ -110,6 +110,12 @@ template <int N> __device__ __forceinline__ int amp_present(size_t first, size_t
 /* Can every 16-byte group be moved at once? */
 static inline int amp_aligned(const void *p, size_t to = 16) { return (uintptr_t)p % to == 0; }
 
+/* Does each pixel start at a multiple of 16 bytes? */
+static inline int amp_wide_pixels(const amp_tensor *t)
+{
+    return amp_aligned(t->data) && (size_t)t->shape.c * amp_dtype_size(t->dtype) % 16 == 0;
+}
+
 /* Runs a statement with `N` as the wide group of T, or as 1. */
 #define AMP_CUDA_BY_GROUP(wide, ...) do { \
         if (wide) { const int N = AMP_WIDE(T); __VA_ARGS__; } \
@@ -189,6 +195,17 @@ static inline amp_plane amp_cuda_plane(const amp_backend *backend, size_t rows, 
     if (across < 1) across = 1;
     amp_plane plane = { dim3((unsigned)across, amp_cuda_down(backend, across, down)), dim3((unsigned)x, (unsigned)y) };
     return plane;
+}
+
+/* A launch over the lines of all images of t: threads along the groups of a pixel's channels, then along pixels; blocks
+ * along pixels, then lines. */
+static inline amp_plane amp_cuda_lines(const amp_backend *backend, const amp_tensor *t, int group)
+{
+    size_t lines = (size_t)t->shape.n * t->shape.h, width = (size_t)t->shape.w;
+    amp_plane pixel = amp_cuda_plane(backend, width, amp_divide_up((size_t)t->shape.c, group));
+    size_t across = amp_divide_up(width, pixel.threads.y);
+    pixel.blocks = dim3((unsigned)across, amp_cuda_down(backend, across, lines));
+    return pixel;
 }
 
 __device__ __forceinline__ size_t amp_row() { return (size_t)blockIdx.y * blockDim.y + threadIdx.y; }

@@ -48,6 +48,8 @@ amp_status amp_cuda_channels(amp_backend *, const amp_tensor *src, int src_first
     int channels, float alpha, int accumulate, amp_error *);
 amp_status amp_cuda_shortcut_forward(amp_backend *, const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
     float alpha, float beta, amp_activation, amp_error *);
+amp_status amp_cuda_shortcut_backward(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta, int accumulate,
+    amp_error *);
 amp_status amp_cuda_gather_forward(amp_backend *, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
     amp_error *);
 amp_status amp_cuda_gather_backward(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, const int32_t *map,

@@ -61,22 +61,12 @@ __global__ void upsample_delta(const T *dy, T *dx, size_t lines, size_t width, s
 
 /* ------------------------------------------------------------------------------------------------ launchers */
 
-/* Threads along the groups of a pixel's channels, then along pixels; blocks along pixels, then lines. */
-static amp_plane plan(const amp_backend *backend, const amp_tensor *small, int group)
-{
-    size_t lines = (size_t)small->shape.n * small->shape.h, width = (size_t)small->shape.w;
-    amp_plane pixel = amp_cuda_plane(backend, width, amp_divide_up((size_t)small->shape.c, group));
-    size_t across = amp_divide_up(width, pixel.threads.y);
-    pixel.blocks = dim3((unsigned)across, amp_cuda_down(backend, across, lines));
-    return pixel;
-}
-
 template <class T, int N>
 static amp_status run_upsample(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, int stride, float scale,
     amp_error *error)
 {
     amp_shape s = x->shape;
-    amp_plane plane = plan(backend, x, N);
+    amp_plane plane = amp_cuda_lines(backend, x, N);
     AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample<T, N>), (const T *)x->data, (T *)y->data, (size_t)s.n * s.h,
         (size_t)s.w, (size_t)s.c, stride, scale);
     return AMP_OK;
@@ -87,16 +77,10 @@ static amp_status run_upsample_delta(amp_backend *backend, const amp_tensor *dy,
     float scale, int accumulate, amp_error *error)
 {
     amp_shape s = dx->shape;
-    amp_plane plane = plan(backend, dx, N);
+    amp_plane plane = amp_cuda_lines(backend, dx, N);
     AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample_delta<T, N>), (const T *)dy->data, (T *)dx->data,
         (size_t)s.n * s.h, (size_t)s.w, (size_t)s.c, stride, scale, accumulate);
     return AMP_OK;
-}
-
-/* Each pixel starts at a multiple of 16 bytes. */
-static int wide_pixels(const amp_tensor *t)
-{
-    return amp_aligned(t->data) && (size_t)t->shape.c * amp_dtype_size(t->dtype) % 16 == 0;
 }
 
 amp_status amp_cuda_upsample_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, int stride,
@@ -104,7 +88,7 @@ amp_status amp_cuda_upsample_forward(amp_backend *backend, const amp_tensor *x, 
 {
     AMP_TRY(amp_check_upsample(x, y, stride, error));
     if (!amp_shape_count(x->shape)) return AMP_OK;
-    int wide = wide_pixels(x) && wide_pixels(y);
+    int wide = amp_wide_pixels(x) && amp_wide_pixels(y);
     AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide,
         AMP_TRY((run_upsample<T, N>(backend, x, y, stride, scale, error)))));
     return AMP_OK;
@@ -115,7 +99,7 @@ amp_status amp_cuda_upsample_backward(amp_backend *backend, const amp_tensor *dy
 {
     AMP_TRY(amp_check_upsample(dx, dy, stride, error));
     if (!amp_shape_count(dx->shape)) return AMP_OK;
-    int wide = wide_pixels(dx) && wide_pixels(dy);
+    int wide = amp_wide_pixels(dx) && amp_wide_pixels(dy);
     AMP_CUDA_BY_DTYPE(dx->dtype, AMP_CUDA_BY_GROUP(wide,
         AMP_TRY((run_upsample_delta<T, N>(backend, dy, dx, stride, scale, accumulate, error)))));
     return AMP_OK;
