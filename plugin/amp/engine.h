@@ -45,7 +45,8 @@ amp_status amp_engine_add_plan(amp_engine *, const amp_network_desc *, const amp
 const amp_plan *amp_engine_find_plan(const amp_engine *, const amp_plan_key *);
 /* A plan of the same network that cannot run, in any dtype: the backend makes nothing for it, and memory is laid out but not
  * taken. The caller's, to be freed with amp_plan_free. */
-amp_status amp_engine_outline(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_dtype, amp_plan **out, amp_error *);
+amp_status amp_engine_outline(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_dtype, amp_plan **out,
+                              amp_error *);
 
 /* Forget which plan is active: the host's buffers were changed under it (resize). */
 void amp_engine_invalidate(amp_engine *);

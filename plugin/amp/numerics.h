@@ -7,8 +7,8 @@
 
 #include "engine.h"
 
-/* All that fp32 has, its subnormals too: bin b holds 2^(b + AMP_LEAST_EXPONENT) <= |x| < twice that. bf16's limits lie among fp32's
- * subnormals, so that one bin for these would not tell what bf16 loses of them. */
+/* All that fp32 has, its subnormals too: bin b holds 2^(b + AMP_LEAST_EXPONENT) <= |x| < twice that. bf16's limits lie among
+ * fp32's subnormals, so that one bin for these would not tell what bf16 loses of them. */
 enum { AMP_LEAST_EXPONENT = -149, AMP_EXPONENTS = 277 };
 
 typedef struct amp_exponents {
@@ -42,10 +42,10 @@ unsigned long long amp_exponents_count(const amp_exponents *);
 /* Shares of the numbers that are neither 0, inf nor NaN, 0..1, in dtype after multiplication by scale (of which the power of two
  * counts: 1000 is 512): rounding to inf, rounding to 0, and being subnormal afterwards. All 0 if there are no numbers.
  *
- * A limit that lies within a bin: the bin goes where most of it does. In fp16 that is 2^15 to 2^16, of which 65520 and more, 1/2048
- * of it, become inf; 2^-25 to 2^-24, of which only 2^-25 itself becomes 0; 2^-15 to 2^-14, of which the topmost 1/1024 become
- * normal. (In bf16: 1/256 of 2^127 to 2^128, 2^-134, 1/128 of 2^-127 to 2^-126.) So overflow is too small by what little lies
- * there, but overflows is exact. */
+ * A limit that lies within a bin: the bin goes where most of it does. In fp16 that is 2^15 to 2^16, of which 65520 and more,
+ * 1/2048 of it, become inf; 2^-25 to 2^-24, of which only 2^-25 itself becomes 0; 2^-15 to 2^-14, of which the topmost 1/1024
+ * become normal. (In bf16: 1/256 of 2^127 to 2^128, 2^-134, 1/128 of 2^-127 to 2^-126.) So overflow is too small by what
+ * little lies there, but overflows is exact. */
 typedef struct amp_lost {
     double overflow, zero, subnormal;
     int overflows;             /* at least one number does */
@@ -54,11 +54,11 @@ typedef struct amp_lost {
 } amp_lost;
 amp_lost amp_numerics_lost(const amp_exponents *, amp_dtype dtype, float scale);
 
-/* Whether small numbers are missed depends on what lies beside them: of a loss's deltas a tenth may become 0 and be a millionth of
- * their sum, whereas one that is subnormal throughout loses its precision though nothing becomes 0. So error counts, for each
- * number, how far rounding moves it: itself where it becomes 0, else on average a quarter of the distance between two numbers of
- * the dtype there (subnormal fp16: 2^-24); numbers are taken as spread evenly over their bin. fp16 at its best has 0.02 %, bf16
- * 0.13 %. */
+/* Whether small numbers are missed depends on what lies beside them: of a loss's deltas a tenth may become 0 and be a
+ * millionth of their sum, whereas one that is subnormal throughout loses its precision though nothing becomes 0. So error
+ * counts, for each number, how far rounding moves it: itself where it becomes 0, else on average a quarter of the distance
+ * between two numbers of the dtype there (subnormal fp16: 2^-24); numbers are taken as spread evenly over their bin. fp16 at
+ * its best has 0.02 %, bf16 0.13 %. */
 
 /* The largest k with which no number times 2^k is beyond dtype's range, exactly; and the least with which error is no more than
  * share. Where there are no numbers: INT_MAX, INT_MIN. Where no scale is enough for share, least is INT_MAX. */

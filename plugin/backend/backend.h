@@ -71,7 +71,7 @@ static inline int amp_shortcut_meet(amp_shape x, amp_shape from, amp_shortcut_gr
 /* What became of a convolution on this machine: for those who want to know, not for computing. */
 typedef struct amp_conv_facts {
     amp_dtype computes;     /* what its arithmetic runs in: desc.dtype, or fp32 where that is only stored */
-    int padded_in, padded_out; /* channels of a group that the copies of the weights hold; those of desc where nothing is padded */
+    int padded_in, padded_out; /* channels of a group in the copies of the weights; those of desc where nothing is padded */
     size_t weight_bytes;    /* of all those copies, once they are loaded */
     size_t workspace_bytes; /* what a pass of it takes at most, of memory that all convolutions share */
     char kernel[64];        /* the library's name for what runs forward; empty: it has none */

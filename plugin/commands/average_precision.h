@@ -15,9 +15,9 @@
  * equality. There is no limit to the detections of an image: pycocotools' usual one, 100 of an image and class, hides what a
  * detector that is used with Darknet would draw; with maxDets raised, it gives the same numbers.
  *
- * AlexeyAB's `detector map` matches as VOC does, whatever its -points. It differs from this in that a threshold must be exceeded, in
- * that a difficult object is looked at only if no other is overlapped enough, in counting a class without objects as AP 0, and in
- * feeding images stretched unless letter_box=1. */
+ * AlexeyAB's `detector map` matches as VOC does, whatever its -points. It differs from this in that a threshold must be
+ * exceeded, in that a difficult object is looked at only if no other is overlapped enough, in counting a class without
+ * objects as AP 0, and in feeding images stretched unless letter_box=1. */
 #ifndef AMP_COMMANDS_AVERAGE_PRECISION_H
 #define AMP_COMMANDS_AVERAGE_PRECISION_H
 

@@ -1,8 +1,9 @@
-/* `darknet amp bench CFG`: how fast a training step of this network is in each dtype, and whether half precision is worth it here.
+/* `darknet amp bench CFG`: how fast a training step of this network is in each dtype, and whether half precision is worth it
+ * here.
  *
  * Each dtype has a program of its own (bench_child.c). They take turns of a tenth of a second or a step, so that a busy minute of
- * the machine meets all alike; their networks are in memory at the same time. Stock Darknet is measured if it is asked for, and by
- * default on a GPU; on a CPU one step of it takes as long as some twenty of AMP's fp32. */
+ * the machine meets all alike; their networks are in memory at the same time. Stock Darknet is measured if it is asked for,
+ * and by default on a GPU; on a CPU one step of it takes as long as some twenty of AMP's fp32. */
 #define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
 #include "bench.h"
 
@@ -35,7 +36,8 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
         { .name = "-batch", .number = &r->batch, .least = 1, .most = 65536 },
         { .name = "-size", .number = &r->size, .least = 1, .most = 65536 },
         { .name = "-json", .text = &r->json },
-        { .name = amp_turns_taken() ? "-only" : NULL, .text = &r->only, .choices = "stock|fp32|bf16|fp16" }, /* our own programs */
+        /* our own programs */
+        { .name = amp_turns_taken() ? "-only" : NULL, .text = &r->only, .choices = "stock|fp32|bf16|fp16" },
         { 0 } };
     r->warmup = -1;
     return amp_arguments_read("amp bench", argc - 3, argv + 3, arguments, error);
@@ -56,7 +58,8 @@ static amp_status choose_sides(const amp_bench_request *r, amp_text_list *list, 
     AMP_TRY(amp_text_list_split("-dtypes", r->dtypes ? r->dtypes : usual, list, error));
     for (int i = 0; i < list->count; i++) {
         if (!is_dtype(list->part[i]))
-            return amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is no dtype %s; allowed: %s", r->dtypes, list->part[i], all_dtypes);
+            return amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is no dtype %s; allowed: %s", r->dtypes,
+                            list->part[i], all_dtypes);
         b->sides[b->count++] = (amp_bench_side){ .dtype = list->part[i], .support = AMP_SUPPORT_NATIVE };
     }
     return AMP_OK;

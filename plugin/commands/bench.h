@@ -28,10 +28,10 @@ extern const char *const amp_bench_phase_names[AMP_BENCH_PHASES];
  * (McGill, Tukey and Larsen 1978: 1.57 (upper - lower) / sqrt(count)). */
 typedef struct amp_bench_spread { double median, least, lower, upper, most, certain; int count; } amp_bench_spread;
 
-/* How many times as fast as another side, and between what bounds this lies, to about 95 %. Where both worked in several rounds of
- * turns, it is the median over the rounds of the ratio of medians within one: a machine that is busy for a while is so for both.
- * With fewer than AMP_BENCH_PAIRS rounds the bounds are those of the rounds and of all steps together, whichever is wider; with one,
- * the ratio is of all steps, and so far apart as any two of them are its bounds; pairs is 0. */
+/* How many times as fast as another side, and between what bounds this lies, to about 95 %. Where both worked in several
+ * rounds of turns, it is the median over the rounds of the ratio of medians within one: a machine that is busy for a while is
+ * so for both. With fewer than AMP_BENCH_PAIRS rounds the bounds are those of the rounds and of all steps together, whichever
+ * is wider; with one, the ratio is of all steps, and so far apart as any two of them are its bounds; pairs is 0. */
 enum { AMP_BENCH_PAIRS = 5 };
 typedef struct amp_bench_ratio { double ratio, least, most; int pairs; } amp_bench_ratio;
 

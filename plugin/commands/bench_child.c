@@ -93,8 +93,8 @@ static amp_status load(child *c, amp_error *error)
     srand(seed);
     c->net = load_network((char *)c->request->cfg, NULL, 0);
     if (!c->net->input || (double)c->net->inputs * c->net->batch > INT_MAX)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for %d images of %d x %d x %d; try a smaller -batch", c->net->batch, c->net->w,
-                        c->net->h, c->net->c);
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for %d images of %d x %d x %d; try a smaller -batch",
+                        c->net->batch, c->net->w, c->net->h, c->net->c);
     amp_synthetic_batch(c->net, seed);
     tell("shape %d %d %d %d %d", c->net->w, c->net->h, c->net->c, c->net->batch, amp_host_on_gpu(c->net));
     return AMP_OK;
@@ -177,7 +177,8 @@ static amp_status measure(child *c, amp_error *error)
         step(c, ms);
         spent += c->step_ms;
         if (was_skipped(c)) {
-            if (++skipped > MOST_SKIPPED) return amp_fail(error, AMP_DIVERGED, "more than %d steps were skipped: inf or NaN", MOST_SKIPPED);
+            if (++skipped > MOST_SKIPPED)
+                return amp_fail(error, AMP_DIVERGED, "more than %d steps were skipped: inf or NaN", MOST_SKIPPED);
             pass(c, "skipped %g", (double)*c->net->cost);
             continue;
         }
@@ -201,8 +202,8 @@ static amp_status measure_layers(child *c, amp_error *error)
     }
     for (int i = 0; !c->stopped && i < c->net->n; i++) {
         amp_bench_layer l = amp_layer_clocks_of(clocks, i);
-        tell("layer %d %s %d %d %.9g %.9g %.9g %.9g %.9g", i, l.type, l.in_half, l.misaligned, l.forward_ms, l.backward_ms, l.cast_ms,
-             l.operations, l.bytes);
+        tell("layer %d %s %d %d %.9g %.9g %.9g %.9g %.9g", i, l.type, l.in_half, l.misaligned, l.forward_ms,
+             l.backward_ms, l.cast_ms, l.operations, l.bytes);
     }
     amp_layer_clocks_free(clocks);
     return AMP_OK;

@@ -1,5 +1,5 @@
-/* See bench_layers.h. AMP's engine shows its tensors as they come into being, so the time between two is that of what lies between.
- * Darknet's own loops find their layers' functions in the layers: there, clocks take the functions' place. */
+/* See bench_layers.h. AMP's engine shows its tensors as they come into being, so the time between two is that of what lies
+ * between. Darknet's own loops find their layers' functions in the layers: there, clocks take the functions' place. */
 #define _POSIX_C_SOURCE 200809L
 #include "bench_layers.h"
 

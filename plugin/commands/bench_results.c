@@ -79,7 +79,8 @@ static amp_status hear(amp_bench *b, amp_bench_side *s, const char *name, const 
     if (!strcmp(name, "support")) return note_support(s, rest);
     if (!strcmp(name, "memory")) return sscanf(rest, "%lf", &s->peak_memory_mb) == 1 ? AMP_OK : AMP_IO_FAILED;
     if (!strcmp(name, "shape"))
-        return sscanf(rest, "%d %d %d %d %d", &b->width, &b->height, &b->channels, &b->batch, &b->on_gpu) == 5 ? AMP_OK : AMP_IO_FAILED;
+        return sscanf(rest, "%d %d %d %d %d", &b->width, &b->height, &b->channels, &b->batch,
+                      &b->on_gpu) == 5 ? AMP_OK : AMP_IO_FAILED;
     if (!strcmp(name, "machine")) {
         snprintf(s->machine, sizeof s->machine, "%s", rest);
         return AMP_OK;

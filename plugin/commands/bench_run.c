@@ -32,8 +32,8 @@ typedef struct run {
 
 static volatile sig_atomic_t interrupted;
 
-/* The programs stop at the end of their step. Whoever cannot wait for a long one interrupts a third time: the system ends them with
- * this program. Not the second: some senders tell both a process and its group. */
+/* The programs stop at the end of their step. Whoever cannot wait for a long one interrupts a third time: the system ends
+ * them with this program. Not the second: some senders tell both a process and its group. */
 static void interrupt(int signal)
 {
     (void)signal;
@@ -77,7 +77,8 @@ static void show_progress(const run *r)
     fprintf(stderr, "\r\033[K");
     for (int i = 0; i < r->b->count; i++) {
         const amp_bench_side *s = &r->b->sides[i];
-        fprintf(stderr, "%s%s: %s", i ? ", " : "", s->dtype, s->layer_count || s->done ? "done" : s->peak_memory_mb > 0 ? "layers" : "");
+        fprintf(stderr, "%s%s: %s", i ? ", " : "", s->dtype,
+                s->layer_count || s->done ? "done" : s->peak_memory_mb > 0 ? "layers" : "");
         if (!(s->peak_memory_mb > 0)) fprintf(stderr, s->steps ? "%d steps" : "warming up", s->steps);
     }
 }
@@ -111,8 +112,8 @@ static amp_status fail_of(const run *r, int index, const amp_turns_end *end, amp
     char words[512];
     last_words(r->programs[index].output, words);
     if (!end->exited && end->status == SIGKILL)
-        return amp_fail(error, AMP_NO_MEMORY, "%s: its program was killed, as the system does when memory runs out; try a smaller -batch, "
-                        "or fewer -dtypes at a time", dtype);
+        return amp_fail(error, AMP_NO_MEMORY, "%s: its program was killed, as the system does when memory runs out; try "
+                        "a smaller -batch, or fewer -dtypes at a time", dtype);
     const char *hint = r->b->sides[index].warm ? "" : !strcmp(dtype, "stock") ? ": some of its layers do on a CPU"
                      : " before its first step; a smaller -batch or -size may fit into memory";
     if (!end->exited)
@@ -162,8 +163,8 @@ static amp_status make_folder(char folder[FOLDER], amp_error *error)
     return AMP_OK;
 }
 
-/* At its full rate a network so young jumps about; the time does not depend on the rate. The update that follows each pass does the
- * same work as one that follows many. */
+/* At its full rate a network so young jumps about; the time does not depend on the rate. The update that follows each pass
+ * does the same work as one that follows many. */
 static amp_status write_cfg(const amp_bench_request *r, const char *to, amp_error *error)
 {
     amp_cfg_change changes[8] = { { "batch", (double)r->batch }, { "subdivisions", 1 }, { "burn_in", 0 },

@@ -67,7 +67,8 @@ static void print_layer(const amp_bench *b, int layer, FILE *out)
         const amp_bench_layer *l = &s->layers[layer];
         char text[64];
         if (!named++) fprintf(out, "%5d %-15s", layer, l->type);
-        snprintf(text, sizeof text, "%.4g (%.1f %%)", amp_bench_layer_ms(l), 100 * amp_bench_layer_ms(l) / amp_bench_layers_ms(s));
+        snprintf(text, sizeof text, "%.4g (%.1f %%)", amp_bench_layer_ms(l),
+                 100 * amp_bench_layer_ms(l) / amp_bench_layers_ms(s));
         fprintf(out, " %20s%s", text, l->in_half ? "*" : " ");
     }
     putc('\n', out);
@@ -80,7 +81,8 @@ static void print_layers(const amp_bench *b, FILE *out)
     int *layers = calloc((size_t)most + 1, sizeof *layers);
     int count = layers ? amp_bench_top_layers(b, layers) : 0;
     if (count) {
-        fprintf(out, "\nthe most expensive layers, forward and backward in ms, with their share of all layers\n%5s %-15s", "layer", "");
+        fprintf(out, "\nthe most expensive layers, forward and backward in ms, with their share of all layers\n%5s "
+                "%-15s", "layer", "");
         for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count) fprintf(out, " %20s ", b->sides[i].dtype);
         putc('\n', out);
     }

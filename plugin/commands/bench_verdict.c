@@ -1,7 +1,7 @@
 /* Is half precision worth it here? In sentences, with the numbers they rest on.
  *
- * As to time: worth it from 1.1 times the speed of the engine's own fp32 on. Where the interval in which the true ratio lies holds
- * 1.1, it is not certain. Below, the causes are named, each by a rule:
+ * As to time: worth it from 1.1 times the speed of the engine's own fp32 on. Where the interval in which the true ratio lies
+ * holds 1.1, it is not certain. Below, the causes are named, each by a rule:
  *
  *   no native half   the backend stores this dtype, and computes in fp32
  *   fixed costs      a layer's forward or backward takes less than 50 microseconds: what a call costs besides arithmetic shows
@@ -10,8 +10,8 @@
  *   memory-bound     half of it is in layers that do fewer than 32 additions and multiplications per byte they read and write
  *   misaligned       half of it is in products whose channels, in or out, are no multiple of 8
  *
- * As to memory: it is saved if the peak is at most 0.95 times fp32's, and 8 MB below it: the same program differs by less from run
- * to run. */
+ * As to memory: it is saved if the peak is at most 0.95 times fp32's, and 8 MB below it: the same program differs by less
+ * from run to run. */
 #include "bench.h"
 
 const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
@@ -57,8 +57,8 @@ static void say_reason(writer *w, const amp_bench_evidence *e, int reason)
         else add(w, "this machine does not compute in %s: it stores it, and computes in fp32", e->dtype);
         break;
     case AMP_BENCH_FIXED_COSTS:
-        add(w, "the network is small: a layer's forward or backward takes %.1f microseconds on average, so that fixed costs show; "
-            "a larger batch may gain", e->call_us);
+        add(w, "the network is small: a layer's forward or backward takes %.1f microseconds on average, so that fixed "
+            "costs show; a larger batch may gain", e->call_us);
         break;
     case AMP_BENCH_UPDATE_COSTS:
         add(w, "%.0f %% of a step is the update, which is fp32 for all; more images or subdivisions to a step make it rarer",
@@ -106,7 +106,8 @@ void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
     const double speedup = e->speedup.ratio;
     *v = (amp_bench_verdict){ .dtype = e->dtype, .speedup = e->speedup };
     v->memory_ratio = e->reference_memory_mb > 0 ? e->memory_mb / e->reference_memory_mb : 0;
-    v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below && e->reference_memory_mb - e->memory_mb >= memory_mb;
+    v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below
+        && e->reference_memory_mb - e->memory_mb >= memory_mb;
     v->worth = e->speedup.least >= worth_from ? AMP_BENCH_WORTH_IT
              : e->speedup.most < worth_from ? AMP_BENCH_NOT_WORTH_IT : AMP_BENCH_NOT_CERTAIN;
     if (speedup < worth_from) find_reasons(e, v->reason);

@@ -102,7 +102,8 @@ amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *change
     int descriptor = mkstemp(*name);
     FILE *out = descriptor < 0 ? NULL : fdopen(descriptor, "w");
     amp_status status = out ? copy(from, out, *name, changes, count, error)
-                            : amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", *name, strerror(errno));
+                            : amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", *name,
+                                       strerror(errno));
     if (out && fclose(out) && status == AMP_OK)
         status = amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", *name, strerror(errno));
     if (status == AMP_OK) return AMP_OK;

@@ -1,7 +1,7 @@
 /* `darknet amp compare`, between its files. compare.c reads the command line and leads through it; compare_input.c looks at what
- * it was given; compare_folder.c and compare_runs.c keep the files; compare_train.c and compare_validate.c start the programs that
- * do the work, and compare_progress.c tells how far they are; compare_statistics.c and compare_verdict.c make numbers and
- * sentences of it. */
+ * it was given; compare_folder.c and compare_runs.c keep the files; compare_train.c and compare_validate.c start the programs
+ * that do the work, and compare_progress.c tells how far they are; compare_statistics.c and compare_verdict.c make numbers
+ * and sentences of it. */
 #ifndef AMP_COMMANDS_COMPARE_H
 #define AMP_COMMANDS_COMPARE_H
 

@@ -33,10 +33,12 @@ static amp_status check_name(const amp_compare *compare, amp_error *error)
     enum { DARKNETS_ROOM = 256, LONGEST_RUN = sizeof "/runs/stock-seed4294967295/backup/_1000000000.weights.amp.new" };
     size_t length = strlen(compare->folder) + strlen(compare->base) + LONGEST_RUN;
     if (strpbrk(compare->folder, " \t\r\n"))
-        return amp_fail(error, AMP_BAD_CONFIG, "-report %s: Darknet cannot find a folder with a blank in its name", compare->folder);
+        return amp_fail(error, AMP_BAD_CONFIG, "-report %s: Darknet cannot find a folder with a blank in its name",
+                        compare->folder);
     if (length > DARKNETS_ROOM)
-        return amp_fail(error, AMP_BAD_CONFIG, "-report %.80s...: Darknet has room for %d bytes of a name, and %zu would be "
-                        "needed; take a shorter one, or one relative to the current folder", compare->folder, DARKNETS_ROOM, length);
+        return amp_fail(error, AMP_BAD_CONFIG, "-report %.80s...: Darknet has room for %d bytes of a name, and %zu would "
+                        "be needed; take a shorter one, or one relative to the current folder", compare->folder,
+                        DARKNETS_ROOM, length);
     return AMP_OK;
 }
 
@@ -94,7 +96,8 @@ static amp_status compare_settings(const char *file, const settings *now, const 
         const char *before = "";
         size_t length = strlen(setting_names[k]);
         for (size_t i = 0; i < lines.count; ++i)
-            if (!strncmp(lines.line[i], setting_names[k], length) && lines.line[i][length] == ' ') before = lines.line[i] + length + 1;
+            if (!strncmp(lines.line[i], setting_names[k], length) && lines.line[i][length] == ' ')
+                before = lines.line[i] + length + 1;
         if (strcmp(before, now->value[k])) status = refuse_setting(k, before, now->value[k], compare, error);
     }
     amp_lines_free(&lines);
@@ -124,7 +127,8 @@ static amp_status make_folder(const char *path, int *made, amp_error *error)
 static amp_status lock_folder(amp_compare *compare, amp_error *error)
 {
     compare->lock = open(compare->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (compare->lock < 0) return amp_fail(error, AMP_IO_FAILED, "%s: cannot use the folder: %s", compare->folder, strerror(errno));
+    if (compare->lock < 0)
+        return amp_fail(error, AMP_IO_FAILED, "%s: cannot use the folder: %s", compare->folder, strerror(errno));
     if (!flock(compare->lock, LOCK_EX | LOCK_NB)) return AMP_OK;
     if (errno == EWOULDBLOCK)
         return amp_fail(error, AMP_IO_FAILED, "%s: another comparison is at work in this folder", compare->folder);

@@ -58,8 +58,9 @@ static amp_status look_at_end(amp_comparison *c, amp_error *error)
     if (!strcmp(end.section, "[detection]"))
         return amp_fail(error, AMP_BAD_CONFIG, "%s: it ends in [detection] (YOLO v1), which `darknet yolo train` trains; compare "
                         "knows detectors that end in [yolo] or [region], and classifiers", c->cfg);
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: it ends in %s; compare knows detectors that end in [yolo] or [region], and "
-                    "classifiers that end in [softmax], [cost] or [logistic]", c->cfg, end.section[0] ? end.section : "no section");
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: it ends in %s; compare knows detectors that end in [yolo] or [region], "
+                    "and classifiers that end in [softmax], [cost] or [logistic]", c->cfg,
+                    end.section[0] ? end.section : "no section");
 }
 
 static amp_status whole_number(const char *cfg, const char *key, double fallback, double least, double most, double *value,
@@ -67,7 +68,8 @@ static amp_status whole_number(const char *cfg, const char *key, double fallback
 {
     AMP_TRY(amp_cfg_number(cfg, key, fallback, value, error));
     if (*value >= least && *value <= most && *value == floor(*value)) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: %s=%g under [net]; expected a whole number from %g to %g", cfg, key, *value, least, most);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: %s=%g under [net]; expected a whole number from %g to %g", cfg, key,
+                    *value, least, most);
 }
 
 /* Keys of [amp] are checked by whoever trains, and so is the rest; but before a folder is made is better. */
@@ -93,7 +95,8 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
     c->height = (int)height;
     if (!c->iterations) c->iterations = (long)iterations;
     if (c->iterations) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: no max_batches= under [net]; say with -iters how many iterations to train", c->cfg);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: no max_batches= under [net]; say with -iters how many iterations to "
+                    "train", c->cfg);
 }
 
 /* ---- the data ---- */

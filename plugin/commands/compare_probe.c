@@ -3,7 +3,8 @@
 
 #include "probe.h"
 
-/* Trained weights to look at: fp16's, since their sidecar knows the loss scale; else the reference's, else any; else those given. */
+/* Trained weights to look at: fp16's, since their sidecar knows the loss scale; else the reference's, else any; else those
+ * given. */
 static const amp_run *run_to_probe(const amp_comparison *c)
 {
     const amp_run *best = NULL;

@@ -139,7 +139,8 @@ static amp_status read_run(const amp_compare *compare, amp_run *run, amp_error *
     amp_lines_free(&lines);
     int trained = run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE, there = !access(files.weights, R_OK);
     if (trained && !there) run->state = run->count ? AMP_RUN_TRAINING : AMP_RUN_WAITING;
-    if (run->state == AMP_RUN_FAILED && there && amp_run_is_over(compare, run)) run->state = AMP_RUN_TRAINED; /* validation failed */
+    if (run->state == AMP_RUN_FAILED && there && amp_run_is_over(compare, run))
+        run->state = AMP_RUN_TRAINED; /* validation failed */
     return status;
 }
 

@@ -116,7 +116,10 @@ static int is_trained(const amp_run *run) { return run->state == AMP_RUN_TRAINED
 static double rate(const amp_run *run) { return counts(run) ? run->images_per_second : NAN; }
 static double compute_rate(const amp_run *run) { return counts(run) ? run->compute_images_per_second : NAN; }
 static double memory(const amp_run *run) { return counts(run) ? run->peak_memory_mb : NAN; }
-static double loss(const amp_run *run) { return is_trained(run) && run->count ? (double)run->rows[run->count - 1].avg_loss : NAN; }
+static double loss(const amp_run *run)
+{
+    return is_trained(run) && run->count ? (double)run->rows[run->count - 1].avg_loss : NAN;
+}
 static double skipped(const amp_run *run) { return is_trained(run) ? (double)run->skipped : NAN; }
 
 static amp_mean mean_of(const amp_comparison *c, int dtype, measure of)

@@ -32,8 +32,8 @@ amp_status amp_compare_validate(amp_compare *compare, amp_run *run, amp_error *e
     const amp_turns_watcher watcher = { &e, take_line, take_end };
     amp_compare_files(compare, run, &files);
     amp_machine_device_arguments(device, number);
-    const char *argv[] = { "amp", "valid", files.data, files.cfg, files.weights, "-amp", strcmp(run->dtype, "stock") ? run->dtype : "off",
-                           device[0], device[1], NULL };
+    const char *argv[] = { "amp", "valid", files.data, files.cfg, files.weights, "-amp",
+                           strcmp(run->dtype, "stock") ? run->dtype : "off", device[0], device[1], NULL };
     const amp_turns_program program = { .argv = argv, .output = files.valid_log };
     AMP_TRY(amp_run_note_command(&files, argv, 1, error));
     AMP_TRY(amp_turns_run(&program, 1, 1, compare->stop, &watcher, error));

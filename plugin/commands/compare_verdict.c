@@ -9,8 +9,9 @@ enum { SENTENCE = 700 };
 /* Student's t for 95 %, two-sided, with 1 to 30 degrees of freedom; normal from there on. */
 double amp_confidence_factor(int count)
 {
-    static const double t[] = { 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-                                2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042 };
+    static const double t[] = { 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                                2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+                                2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042 };
     if (count < 2) return NAN;
     return count - 2 < (int)(sizeof t / sizeof *t) ? t[count - 2] : 1.96;
 }
@@ -94,15 +95,17 @@ static amp_status judge_accuracy(amp_comparison *c, int d, amp_error *error)
     char judgement[200], points[32];
     double score, other, allowed = points_allowed(c);
     int count = pairs_of(c, d, &score, &other);
-    if (!count) return say(c, error, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype, name, s->dtype, reference);
+    if (!count)
+        return say(c, error, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype, name, s->dtype,
+                   reference);
     double difference = s->score_difference[0], chance = chance_of(c);
     if (score <= chance && other <= chance)
-        return say(c, error, "%s: %s %.2f %% against %.2f %% in %s: neither has learnt enough to compare; train longer.", s->dtype,
-                   name, score, other, reference);
+        return say(c, error, "%s: %s %.2f %% against %.2f %% in %s: neither has learnt enough to compare; train longer.",
+                   s->dtype, name, score, other, reference);
     if (count == 1)
-        return say(c, error, "%s: %s %.2f %% against %.2f %% in %s (%+.2f points; the threshold is %s). One seed cannot tell "
-                   "whether that is precision or chance: take -seeds 3 or more.", s->dtype, name, score, other, reference, difference,
-                   points_text(allowed, points));
+        return say(c, error, "%s: %s %.2f %% against %.2f %% in %s (%+.2f points; the threshold is %s). One seed cannot "
+                   "tell whether that is precision or chance: take -seeds 3 or more.", s->dtype, name, score, other,
+                   reference, difference, points_text(allowed, points));
     double reach = amp_confidence_factor(count) * s->score_error[0];
     judge(judgement, sizeof judgement, count, difference, difference - reach, difference + reach, allowed);
     return say(c, error, "%s: %s %.2f %% against %.2f %% in %s, %+.2f points (95 %% interval of %d seeds %+.2f to %+.2f): %s.",
@@ -138,9 +141,10 @@ static amp_status judge_speed(amp_comparison *c, int d, const char *note, amp_er
     if (s->speedup < 1 / AMP_WORTHWHILE_SPEEDUP) snprintf(judgement, sizeof judgement, "slower");
     why_slow(s, note, why, sizeof why);
     memory_text(s, r, memory, sizeof memory);
-    return say(c, error, "%s: %s: %.2f times the images/s of %s (%.1f against %.1f; without loading %.2f times, %.1f against %.1f)%s%s.",
-               s->dtype, judgement, s->speedup, r->dtype, s->images_per_second.mean, r->images_per_second.mean, s->compute_speedup,
-               s->compute_images_per_second.mean, r->compute_images_per_second.mean, memory, why);
+    return say(c, error, "%s: %s: %.2f times the images/s of %s (%.1f against %.1f; without loading %.2f times, %.1f "
+               "against %.1f)%s%s.", s->dtype, judgement, s->speedup, r->dtype, s->images_per_second.mean,
+               r->images_per_second.mean, s->compute_speedup, s->compute_images_per_second.mean,
+               r->compute_images_per_second.mean, memory, why);
 }
 
 /* ---- what went wrong ---- */
@@ -151,8 +155,8 @@ static amp_status tell_failures(amp_comparison *c, int d, amp_error *error)
     for (int k = 0; s->failed && k < c->seed_count; ++k) {
         const amp_run *run = amp_comparison_run(c, d, k);
         if (run->state != AMP_RUN_FAILED) continue;
-        return say(c, error, "%s: %d of %d trainings failed and are left out; seed %u: %s", s->dtype, s->failed, c->seed_count, run->seed,
-                   run->failure);
+        return say(c, error, "%s: %d of %d trainings failed and are left out; seed %u: %s", s->dtype, s->failed,
+                   c->seed_count, run->seed, run->failure);
     }
     return AMP_OK;
 }
@@ -161,7 +165,8 @@ static amp_status tell_skips(amp_comparison *c, int d, amp_error *error)
 {
     const amp_dtype_summary *s = &c->summaries[d];
     if (!s->skipped.count || !(s->skipped.mean > 0)) return AMP_OK;
-    return say(c, error, "%s: %.1f steps of a training were skipped on average, as a gradient was inf or NaN; none of them counts.", s->dtype, s->skipped.mean);
+    return say(c, error, "%s: %.1f steps of a training were skipped on average, as a gradient was inf or NaN; none of "
+               "them counts.", s->dtype, s->skipped.mean);
 }
 
 static amp_status judge_dtype(amp_comparison *c, int d, const char *note, amp_error *error)

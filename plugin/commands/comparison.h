@@ -1,4 +1,5 @@
-/* What `darknet amp compare` has measured: filled by compare.c and its neighbours, read by the report, the table, JSON and CSV. */
+/* What `darknet amp compare` has measured: filled by compare.c and its neighbours, read by the report, the table, JSON and
+ * CSV. */
 #ifndef AMP_COMMANDS_COMPARISON_H
 #define AMP_COMMANDS_COMPARISON_H
 

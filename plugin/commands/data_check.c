@@ -30,7 +30,8 @@ static int is_there(const char *image)
     return *image && stat(image, &status) == 0 && !S_ISDIR(status.st_mode) && (status.st_size > 0 || !S_ISREG(status.st_mode));
 }
 
-static amp_status count_box(void *context, const char *file, unsigned long line, const amp_label *label, int outside, amp_error *error)
+static amp_status count_box(void *context, const char *file, unsigned long line, const amp_label *label, int outside,
+                            amp_error *error)
 {
     amp_list_counts *counts = context;
     char name[AMP_LABEL_PATH + 32];
@@ -61,7 +62,8 @@ static amp_status check_images(scan *s, amp_error *error)
     for (size_t i = 0; i < s->list.count; i++) {
         const char *image = s->list.line[i];
         if (strlen(image) > AMP_IMAGE_PATH_MOST)
-            return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have %d bytes at most", s->file, i + 1, (int)AMP_IMAGE_PATH_MOST);
+            return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have %d bytes at most", s->file,
+                            i + 1, (int)AMP_IMAGE_PATH_MOST);
         s->counts->images++;
         if (!is_there(image)) {
             s->counts->missing++;
@@ -91,8 +93,8 @@ static amp_status check_paths(scan *s, amp_error *error)
         note_first(s->counts->first_mislabelled, s->counts->mislabelled, s->list.line[i]);
     }
     if (s->counts->mislabelled < s->counts->looked_at) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: no path holds exactly one of the %d labels, by which Darknet knows an image's class; "
-                    "the first is '%.300s'", s->file, s->classes, s->counts->first_mislabelled);
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: no path holds exactly one of the %d labels, by which Darknet knows "
+                    "an image's class; the first is '%.300s'", s->file, s->classes, s->counts->first_mislabelled);
 }
 
 /* ---- lists ---- */
@@ -124,13 +126,14 @@ static void warn(const amp_data_file *data, int classes, char warning[512])
     amp_path_list_free(&list);
 }
 
-static amp_status check_both(const amp_data_file *data, int classifier, int classes, int parts, amp_data_counts *counts, amp_error *error)
+static amp_status check_both(const amp_data_file *data, int classifier, int classes, int parts, amp_data_counts *counts,
+                             amp_error *error)
 {
     scan s = { .data = data, .classifier = classifier, .classes = classes };
     amp_status status = AMP_OK;
     if (classifier && data->classes && data->classes != classes)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: classes = %d, but the network tells %d apart; make them alike", data->name, data->classes,
-                        classes);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: classes = %d, but the network tells %d apart; make them alike",
+                        data->name, data->classes, classes);
     if (classifier && !data->tag) status = amp_check_labels(data, classes, &s.labels, error);
     for (int part = AMP_CHECK_TRAIN; status == AMP_OK && part <= AMP_CHECK_VALID; part *= 2) {
         if (!(parts & part)) continue;
@@ -143,7 +146,8 @@ static amp_status check_both(const amp_data_file *data, int classifier, int clas
     return status;
 }
 
-amp_status amp_check_data(const char *data_file, int classifier, int classes, int parts, amp_data_counts *counts, amp_error *error)
+amp_status amp_check_data(const char *data_file, int classifier, int classes, int parts, amp_data_counts *counts,
+                          amp_error *error)
 {
     amp_data_file data;
     amp_data_counts own, *to = counts ? counts : &own;
@@ -159,14 +163,18 @@ amp_status amp_check_data(const char *data_file, int classifier, int classes, in
 
 static void print_list(const amp_list_counts *c, const char *name)
 {
-    if (c->missing) fprintf(stderr, "amp: %s: %ld of %ld images are missing or empty, the first is '%s'\n", name, c->missing, c->images, c->first_missing);
+    if (c->missing)
+        fprintf(stderr, "amp: %s: %ld of %ld images are missing or empty, the first is '%s'\n", name, c->missing,
+                c->images, c->first_missing);
     if (c->boxes_outside)
-        fprintf(stderr, "amp: %s: %ld of %ld labels have no part in their image and are left out, the first is %s\n", name, c->boxes_outside,
-                c->boxes, c->first_outside);
-    if (c->unlabelled) fprintf(stderr, "amp: %s: %ld of %ld images have no label file: taken as without objects\n", name, c->unlabelled, c->images);
+        fprintf(stderr, "amp: %s: %ld of %ld labels have no part in their image and are left out, the first is %s\n",
+                name, c->boxes_outside, c->boxes, c->first_outside);
+    if (c->unlabelled)
+        fprintf(stderr, "amp: %s: %ld of %ld images have no label file: taken as without objects\n", name, c->unlabelled,
+                c->images);
     if (c->mislabelled)
-        fprintf(stderr, "amp: %s: %ld of %ld paths do not hold exactly one label, the first is '%s'\n", name, c->mislabelled, c->looked_at,
-                c->first_mislabelled);
+        fprintf(stderr, "amp: %s: %ld of %ld paths do not hold exactly one label, the first is '%s'\n", name,
+                c->mislabelled, c->looked_at, c->first_mislabelled);
 }
 
 void amp_data_counts_print(const amp_data_counts *counts)

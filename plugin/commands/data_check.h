@@ -27,10 +27,11 @@ typedef struct amp_data_counts {
 /* classes: of the network (a detector's last layer; a classifier's output). parts: AMP_CHECK_TRAIN and AMP_CHECK_VALID, or one.
  * counts may be NULL. No image is decoded: some 100,000 images with labels take a second or two.
  *
- * AMP_BAD_CONFIG, with file, line and what to do: the .data file or a list missing or empty; no image of a list there; a label that
- * is no label, holds inf or NaN, has a class the network does not know, or is in pixels; a training image without a label file; a
- * classifier whose labels are missing, fewer than its classes, or held by no path. */
-amp_status amp_check_data(const char *data_file, int classifier, int classes, int parts, amp_data_counts *counts, amp_error *error);
+ * AMP_BAD_CONFIG, with file, line and what to do: the .data file or a list missing or empty; no image of a list there; a
+ * label that is no label, holds inf or NaN, has a class the network does not know, or is in pixels; a training image without
+ * a label file; a classifier whose labels are missing, fewer than its classes, or held by no path. */
+amp_status amp_check_data(const char *data_file, int classifier, int classes, int parts, amp_data_counts *counts,
+                          amp_error *error);
 
 /* One line on stderr for each thing that was counted, none where nothing was. */
 void amp_data_counts_print(const amp_data_counts *counts);

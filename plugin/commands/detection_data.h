@@ -16,8 +16,8 @@ typedef struct amp_detection_data {
     amp_lines difficult; /* beside images, from AlexeyAB's `difficult`: paths whose labels are the difficult objects; or empty */
 } amp_detection_data;
 
-/* Reads the .data file, its lists and its `names`. AMP_BAD_CONFIG: a file missing, no image listed, or a `difficult` list of another
- * length. On failure too, *data is fit for amp_detection_data_free. */
+/* Reads the .data file, its lists and its `names`. AMP_BAD_CONFIG: a file missing, no image listed, or a `difficult` list of
+ * another length. On failure too, *data is fit for amp_detection_data_free. */
 amp_status amp_detection_data_read(const char *data_file, amp_detection_data *data, amp_error *error);
 void amp_detection_data_free(amp_detection_data *data);
 

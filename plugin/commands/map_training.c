@@ -1,8 +1,9 @@
 /* `detector train ... -map [N]`: mAP on the .data file's `valid` images every N iterations, as AlexeyAB's users know it.
  *
- * It is measured by the network that is trained, one image at a time and without state: masters, statistics, loss scale, counters and
- * generators are not touched, so that a training with -map gives the very weights of one without. What was measured is a row of
- * BACKUP/NAME_map.csv, from which a resumed training knows the best so far; the weights that gave it are NAME_best.weights. */
+ * It is measured by the network that is trained, one image at a time and without state: masters, statistics, loss scale,
+ * counters and generators are not touched, so that a training with -map gives the very weights of one without. What was
+ * measured is a row of BACKUP/NAME_map.csv, from which a resumed training knows the best so far; the weights that gave it are
+ * NAME_best.weights. */
 #include "../host/device.h"
 #include "../host/host.h"
 #include "../host/log_file.h"

@@ -43,7 +43,8 @@ static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_erro
         { 0 } };
     AMP_TRY(amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error));
     if (!w->probe && (w->weights || w->iterations))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s goes with -probe DATA, which trains some steps", w->weights ? "-weights" : "-iters");
+        return amp_fail(error, AMP_BAD_CONFIG, "%s goes with -probe DATA, which trains some steps",
+                        w->weights ? "-weights" : "-iters");
     if (w->probe && (w->batch || w->subdivisions))
         return amp_fail(error, AMP_BAD_CONFIG, "-probe trains with the batch of the .cfg: leave out -batch and -subdivisions, or "
                         "change the .cfg");

@@ -31,8 +31,8 @@ static double share(const amp_plan_report *r, int i)
 
 /* ---- alignment ---- */
 
-/* The loss that layer i's output goes to with no weights between: its classes give the filters, and only others would change them.
- * -1: there is none. */
+/* The loss that layer i's output goes to with no weights between: its classes give the filters, and only others would change
+ * them. -1: there is none. */
 static int loss_behind(const amp_plan_report *r, int i)
 {
     char reached[r->count + 1];
@@ -62,12 +62,12 @@ static amp_status advise_alignment(amp_plan_report *r, int i, amp_error *error)
     int loss = loss_behind(r, i);
     if (loss >= 0)
         return advise(r, error, "misaligned", i, "layer %d [%s]: %s=%d is no multiple of 8 (%.1f %% of the matrix "
-                      "products). Layer %d [%s] needs that many, so leave it", i, row->type, key, d->filters, 100 * share(r, i), loss,
-                      r->rows[loss].type);
+                      "products). Layer %d [%s] needs that many, so leave it", i, row->type, key, d->filters,
+                      100 * share(r, i), loss, r->rows[loss].type);
     if (d->groups > 1)
         return advise(r, error, "misaligned", i, "layer %d [%s]: %s=%d in %d groups is %d a group, no multiple of 8 "
-                      "(%.1f %% of the matrix products): %s=%d would be", i, row->type, key, d->filters, d->groups, row->out, 100 * share(r, i), key,
-                      nearest(row->out) * d->groups);
+                      "(%.1f %% of the matrix products): %s=%d would be", i, row->type, key, d->filters, d->groups,
+                      row->out, 100 * share(r, i), key, nearest(row->out) * d->groups);
     return advise(r, error, "misaligned", i, "layer %d [%s]: %s=%d is no multiple of 8 (%.1f %% of the matrix products); "
                   "the nearest is %s=%d", i, row->type, key, d->filters, 100 * share(r, i), key, nearest(d->filters));
 }
@@ -108,9 +108,10 @@ static amp_status advise_islands(amp_plan_report *r, amp_error *error)
             followers += follows[k];
         }
         if (!followers) continue;
-        AMP_TRY(advise(r, error, "follows_fp32", i, "layer %d [%s] runs in fp32 (%s), and %d layer%s behind it follow%s it into "
-                       "fp32, with casts between them and the half layers (%d casts a pass in all)", i, r->rows[i].type, r->rows[i].why,
-                       followers, followers == 1 ? "" : "s", followers == 1 ? "s" : "", r->cast_count));
+        AMP_TRY(advise(r, error, "follows_fp32", i, "layer %d [%s] runs in fp32 (%s), and %d layer%s behind it follow%s "
+                       "it into fp32, with casts between them and the half layers (%d casts a pass in all)", i,
+                       r->rows[i].type, r->rows[i].why, followers, followers == 1 ? "" : "s", followers == 1 ? "s" : "",
+                       r->cast_count));
     }
     return AMP_OK;
 }
@@ -136,8 +137,8 @@ static amp_status advise_batch(amp_plan_report *r, amp_error *error)
     if (r->fits_amp < 0) return AMP_OK;
     if (r->fits_amp < r->images)
         return advise(r, error, "batch", -1, "%d images a pass do not fit in the free %s under AMP, %d would: raise "
-                      "subdivisions to at least "
-                      "%d", r->images, r->free_where, r->fits_amp, r->fits_amp ? (r->batch + r->fits_amp - 1) / r->fits_amp : r->batch);
+                      "subdivisions to at least %d", r->images, r->free_where, r->fits_amp,
+                      r->fits_amp ? (r->batch + r->fits_amp - 1) / r->fits_amp : r->batch);
     int fewest = r->subdivisions;
     while (fewest > 1 && r->batch / (fewest - 1) <= r->fits_amp) fewest--;
     while (fewest < r->subdivisions && r->batch % fewest) fewest++;

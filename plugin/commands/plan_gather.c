@@ -115,7 +115,8 @@ static void add_up(amp_plan_report *r, int i)
     r->half_bytes += row->half_bytes;
     r->stock += row->stock_bytes;
     r->operations += row->training_operations;
-    if (amp_plan_is_half(row)) *(row->computes == row->dtype ? &r->half_operations : &r->stored_operations) += row->training_operations;
+    if (amp_plan_is_half(row))
+        *(row->computes == row->dtype ? &r->half_operations : &r->stored_operations) += row->training_operations;
 }
 
 static void find_workspace(amp_plan_report *r)

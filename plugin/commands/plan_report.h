@@ -26,8 +26,8 @@ typedef struct amp_plan_row {
     size_t weights, half_bytes;             /* parameters; bytes of their half copies */
 } amp_plan_row;
 
-/* A number of images a pass, and what AMP in this dtype, the engine in fp32 and stock would take in all: weights and loaded images
- * included. */
+/* A number of images a pass, and what AMP in this dtype, the engine in fp32 and stock would take in all: weights and loaded
+ * images included. */
 typedef struct amp_plan_batch { int images; size_t arena, amp, fp32, stock; } amp_plan_batch;
 
 typedef struct amp_plan_advice { const char *kind; int layer; char *text; } amp_plan_advice;

@@ -176,8 +176,9 @@ static void print_advice(const amp_plan_report *r, FILE *stream)
 
 void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
 {
-    fprintf(stream, "Plan of %s: %s, training, %d image%s a pass (batch=%d subdivisions=%d), input %d x %d x %d\n", r->cfg,
-            amp_dtype_name(r->dtype), r->images, r->images == 1 ? "" : "s", r->batch, r->subdivisions, r->net->w, r->net->h, r->net->c);
+    fprintf(stream, "Plan of %s: %s, training, %d image%s a pass (batch=%d subdivisions=%d), input %d x %d x %d\n",
+            r->cfg, amp_dtype_name(r->dtype), r->images, r->images == 1 ? "" : "s", r->batch, r->subdivisions, r->net->w,
+            r->net->h, r->net->c);
     if (r->steps > 1) fprintf(stream, "Each image stands for %d time steps.\n", r->steps);
     if (r->off_in_cfg) fprintf(stream, "The .cfg does not ask for AMP: shown is what `-amp %s` would do.\n",
                                amp_dtype_name(r->asked));

@@ -87,7 +87,8 @@ static amp_status take_scale_of(const char *sidecar, amp_probe_result *r, amp_er
     amp_status status = amp_file_checksum(r->weights, &weights, error);
     const amp_scaler *scaler = amp_checkpoint_scaler(checkpoint);
     int theirs = status == AMP_OK && weights == amp_checkpoint_weights(checkpoint);
-    if (status == AMP_OK && !theirs) fprintf(stderr, "amp probe: %s belongs to other weights: its loss scale is not taken\n", sidecar);
+    if (status == AMP_OK && !theirs)
+        fprintf(stderr, "amp probe: %s belongs to other weights: its loss scale is not taken\n", sidecar);
     if (theirs && scaler->enabled && scaler->dynamic) {
         r->scale = scaler->scale;
         r->scale_source = AMP_SCALE_OF_SIDECAR;

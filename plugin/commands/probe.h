@@ -61,8 +61,8 @@ typedef struct amp_probe_result {
     int advice_count, pin_count;
 } amp_probe_result;
 
-/* Trains, and forgets what it trained. *out is the caller's. What happens meanwhile is told on stderr. AMP_BAD_CONFIG: a file that
- * is missing or does not fit; AMP_DIVERGED: nothing finite to be seen. A broken .cfg ends the program, as everywhere. */
+/* Trains, and forgets what it trained. *out is the caller's. What happens meanwhile is told on stderr. AMP_BAD_CONFIG: a file
+ * that is missing or does not fit; AMP_DIVERGED: nothing finite to be seen. A broken .cfg ends the program, as everywhere. */
 amp_status amp_probe_run(const amp_probe_request *, amp_probe_result **out, amp_error *);
 void amp_probe_free(amp_probe_result *); /* NULL is fine */
 

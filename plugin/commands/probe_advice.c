@@ -134,8 +134,8 @@ static int misfits(const advisor *a, int scale)
     return count;
 }
 
-/* No scale suits all: the one that suits the most layers, among those at which some layer is about to overflow, as a dynamic scale
- * settles at such a one; of several, the nearest to where it starts. */
+/* No scale suits all: the one that suits the most layers, among those at which some layer is about to overflow, as a dynamic
+ * scale settles at such a one; of several, the nearest to where it starts. */
 static int best_scale(const advisor *a)
 {
     int best = INT_MAX, fewest = INT_MAX;
@@ -143,7 +143,8 @@ static int best_scale(const advisor *a)
         int scale = scales_of(a, i).most;
         if (a->reasons[i] != FINE || scale == INT_MAX) continue;
         int count = misfits(a, scale);
-        if (count < fewest || (count == fewest && abs(scale - USUAL_SCALE) < abs(best - USUAL_SCALE))) best = scale, fewest = count;
+        if (count < fewest || (count == fewest && abs(scale - USUAL_SCALE) < abs(best - USUAL_SCALE)))
+            best = scale, fewest = count;
     }
     return best;
 }
@@ -273,8 +274,8 @@ static amp_status advise_layer(const advisor *a, const char *cfg_pins, int i)
     reason why = a->reasons[i];
     if (why == FINE) return AMP_OK;
     if (why == NOT_FINITE)
-        return say(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower learning_rate, or check "
-                   "the labels", i, desc_of(a, i)->type);
+        return say(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower "
+                   "learning_rate, or check the labels", i, desc_of(a, i)->type);
     remedy(a, cfg_pins, i, what);
     return why == DELTA_OVERFLOWS || why == DELTA_VANISHES ? advise_delta(a, i, what) : advise_output(a, i, what);
 }
@@ -356,7 +357,8 @@ static amp_status advise(advisor *a, const char *cfg_pins)
             r->most_on_gpu = smaller(r->most_on_gpu, most_for_gradient(r, i));
     int suits_all = r->scales.least <= r->scales.most;
     r->scales = left;
-    if (r->scale_source == AMP_SCALE_HIGHEST) r->scale = left.most == INT_MAX ? 1 : (float)ldexp(1, smaller(left.most, MOST_SCALE));
+    if (r->scale_source == AMP_SCALE_HIGHEST)
+        r->scale = left.most == INT_MAX ? 1 : (float)ldexp(1, smaller(left.most, MOST_SCALE));
     for (int i = 0; i < a->count; i++) {
         AMP_TRY(advise_layer(a, cfg_pins, i));
         if (suits_all && a->reasons[i] == FINE) AMP_TRY(advise_present_scale(a, i));

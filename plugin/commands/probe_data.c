@@ -126,8 +126,9 @@ amp_status amp_batches_next(amp_batches *b, int last, data *out, amp_error *erro
     if (out->X.cols != b->inputs || out->y.cols != b->truths) {
         int inputs = out->X.cols, truths = out->y.cols;
         free_data(*out);
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: its images and labels have %d and %d numbers, but the network takes %d and "
-                        "%d: check classes, and channels in the .cfg", b->data_file, inputs, truths, b->inputs, b->truths);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: its images and labels have %d and %d numbers, but the network "
+                        "takes %d and %d: check classes, and channels in the .cfg", b->data_file, inputs, truths,
+                        b->inputs, b->truths);
     }
     if (!last) start(b);
     return AMP_OK;

@@ -1,5 +1,5 @@
-/* Batches as `detector train` and `classifier train` load them: the same images, augmented in the same way, in the same order where
- * -seed is the same. */
+/* Batches as `detector train` and `classifier train` load them: the same images, augmented in the same way, in the same order
+ * where -seed is the same. */
 #ifndef AMP_COMMANDS_PROBE_DATA_H
 #define AMP_COMMANDS_PROBE_DATA_H
 

@@ -115,8 +115,8 @@ static void print_inner(const amp_probe_result *r, const row *outer, table which
 static void print_table(const amp_probe_result *r, table which, FILE *stream)
 {
     fprintf(stream, "\n%64s%32s\n", "fp16", "bf16");
-    fprintf(stream, "layer               |  to 0|subnor|     normal    |inf|     inf    to 0 subnorm rounded     inf    to 0 rounded%s\n",
-            which == DELTAS ? "   loss scales for fp16" : "");
+    fprintf(stream, "layer               |  to 0|subnor|     normal    |inf|     inf    to 0 subnorm rounded     inf    "
+            "to 0 rounded%s\n", which == DELTAS ? "   loss scales for fp16" : "");
     for (int i = 0; i < r->network.count; i++) {
         row made = row_of(r, i, which);
         if (!amp_exponents_count(made.numbers) && !made.numbers->not_finite) continue;
@@ -143,8 +143,8 @@ static void print_summary(const amp_probe_result *r, FILE *stream)
     int unbounded = r->scales.most == INT_MAX;
     putc('\n', stream);
     if (!unbounded && r->scales.least <= r->scales.most)
-        fprintf(stream, "Loss scales at which no delta overflows fp16, and rounding moves each layer's deltas by %g %% of their sum at "
-                "most%s: %s to %s\n", 100 * r->share, r->pin_count ? ", with the pins below" : "",
+        fprintf(stream, "Loss scales at which no delta overflows fp16, and rounding moves each layer's deltas by %g %% "
+                "of their sum at most%s: %s to %s\n", 100 * r->share, r->pin_count ? ", with the pins below" : "",
                 amp_probe_scale_text(r->scales.least, least), amp_probe_scale_text(r->scales.most, most));
     if (!unbounded && r->most_on_gpu < r->scales.most)
         fprintf(stream, "On a GPU the highest is %s: weight gradients of convolutions pass through fp16 there\n",
@@ -156,9 +156,9 @@ void amp_probe_print(const amp_probe_result *r, FILE *stream)
 {
     char source[300];
     int exponent;
-    fprintf(stream, "%s on %s, from %s: %ld steps of %d images at %dx%d in fp32, loss %g at first and %g at last, %.1f seconds\n",
-            r->cfg, r->data, r->weights ? r->weights : "random weights", r->iterations, r->images, r->width, r->height, (double)r->first_loss,
-            (double)r->last_loss, r->seconds);
+    fprintf(stream, "%s on %s, from %s: %ld steps of %d images at %dx%d in fp32, loss %g at first and %g at last, %.1f "
+            "seconds\n", r->cfg, r->data, r->weights ? r->weights : "random weights", r->iterations, r->images, r->width,
+            r->height, (double)r->first_loss, (double)r->last_loss, r->seconds);
     fprintf(stream, "Loss scale for fp16: %g%s, %s; for bf16: %g\n", (double)r->scale, frexpf(r->scale, &exponent) == .5f ? ""
             : " (looked at as the power of two below)", source_text(r, source), (double)r->bf16_scale);
     fprintf(stream, "Histograms by size, two powers of two a character, as shares of a layer's numbers: . any  : 0.1 %%  - 0.5 %%  "
@@ -167,8 +167,9 @@ void amp_probe_print(const amp_probe_result *r, FILE *stream)
     print_table(r, OUTPUTS, stream);
     fprintf(stream, "\nDeltas, times the loss scale");
     print_table(r, DELTAS, stream);
-    fprintf(stream, "\nWeight gradients of a subdivision, times the loss scale. They are kept in fp32, and on the CPU nothing of them is lost."
-            "\nOn a GPU cuDNN writes those of convolutions in fp16 (divided by the root of how many products a sum has) or bf16 first:");
+    fprintf(stream, "\nWeight gradients of a subdivision, times the loss scale. They are kept in fp32, and on the CPU "
+            "nothing of them is lost.\nOn a GPU cuDNN writes those of convolutions in fp16 (divided by the root of how "
+            "many products a sum has) or bf16 first:");
     print_table(r, GRADIENTS, stream);
     print_summary(r, stream);
 }

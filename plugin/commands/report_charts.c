@@ -323,7 +323,8 @@ void amp_chart_scale(FILE *stream, const amp_comparison *c, const amp_curves *cu
     name_dtypes(c, curves, 1, clean, sizeof clean);
     int at = snprintf(explanation, sizeof explanation, any ? "A line per seed; the axis doubles."
                                                           : "The loss scale was 1 all the time.");
-    if (any && constant[0]) at += snprintf(explanation + at, sizeof explanation - (size_t)at, " Scale 1 all the time: %s.", constant);
+    if (any && constant[0])
+        at += snprintf(explanation + at, sizeof explanation - (size_t)at, " Scale 1 all the time: %s.", constant);
     if (skips) at += snprintf(explanation + at, sizeof explanation - (size_t)at, " Strips below: steps that were skipped because "
                               "a gradient was inf or NaN, and how many over all seeds.");
     if (skips && clean[0]) snprintf(explanation + at, sizeof explanation - (size_t)at, " None: %s.", clean);

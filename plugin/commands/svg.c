@@ -141,8 +141,8 @@ amp_svg amp_svg_begin(FILE *stream, const char *id, const char *class_name, doub
                       const char *what)
 {
     fprintf(stream, "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"%s\" class=\"%s\" viewBox=\"0 0 %g %g\" width=\"%g\" "
-            "height=\"%g\" role=\"img\" aria-labelledby=\"%s-t %s-d\">\n<title id=\"%s-t\">", id, class_name, width, height, width,
-            height, id, id, id);
+            "height=\"%g\" role=\"img\" aria-labelledby=\"%s-t %s-d\">\n<title id=\"%s-t\">", id, class_name, width,
+            height, width, height, id, id, id);
     amp_html_text(stream, title);
     fprintf(stream, "</title><desc id=\"%s-d\">", id);
     amp_html_text(stream, what);

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The first steps of a turn find cold caches, and the images' loader of the last one at work: where steps are slow, a turn is longer
- * than its slice, so that most of them are not such. */
+/* The first steps of a turn find cold caches, and the images' loader of the last one at work: where steps are slow, a turn is
+ * longer than its slice, so that most of them are not such. */
 enum { LINE_ROOM = 8192, NOBODY = -1, LEAST_STEPS = 4 };
 
 typedef enum turn_state { BUSY /* works, or starts */, WAITS /* for its byte */, GONE } turn_state;
@@ -309,7 +309,8 @@ amp_status amp_turns_run(const amp_turns_program *programs, int count, double sl
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length <= 0) return amp_fail(error, AMP_IO_FAILED, "/proc/self/exe: cannot find this program: %s", strerror(errno));
     self[length] = 0;
-    game g = { .players = calloc((size_t)count + 1, sizeof *g.players), .turn = NOBODY, .slice = slice, .watcher = watcher, .stop = stop };
+    game g = { .players = calloc((size_t)count + 1, sizeof *g.players), .turn = NOBODY, .slice = slice,
+               .watcher = watcher, .stop = stop };
     if (!g.players) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d programs", count);
     struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
     sigaction(SIGPIPE, &ignore, &before); /* a program that died is noticed by its end of the other pipe */

@@ -19,7 +19,8 @@ static amp_status keep(char **where, const cfg_item *item, amp_error *error)
     return *where ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
 }
 
-static amp_status keep_number(int *where, const char *file, const cfg_item *item, long least, const char *allowed, amp_error *error)
+static amp_status keep_number(int *where, const char *file, const cfg_item *item, long least, const char *allowed,
+                              amp_error *error)
 {
     char *end;
     errno = 0;
@@ -40,7 +41,8 @@ static amp_status take(amp_data_file *data, const cfg_item *item, amp_error *err
     cfg_place place = { .file = data->name, .line = item->line };
     if (item->kind == CFG_BROKEN) return cfg_fail(error, place, item->text, NULL);
     place.key = item->text;
-    if (item->kind == CFG_SECTION) return cfg_fail(error, place, "a section, but a .data file has none: is this a .cfg file?", "KEY = VALUE");
+    if (item->kind == CFG_SECTION)
+        return cfg_fail(error, place, "a section, but a .data file has none: is this a .cfg file?", "KEY = VALUE");
     if (!item->value || !*item->value) return cfg_fail(error, place, "no value", "KEY = VALUE");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (!strcmp(item->text, files[i].key)) return keep(files[i].where, item, error);

@@ -122,7 +122,8 @@ size_t amp_host_stock_bytes(const layer *l, int batch, int on_gpu)
 static size_t im2col_bytes(const layer *l)
 {
     size_t window = (size_t)l->size * (size_t)l->size * sizeof(float);
-    if (l->type == CONVOLUTIONAL) return (size_t)l->out_h * (size_t)l->out_w * window * (size_t)(l->c / (l->groups > 0 ? l->groups : 1));
+    if (l->type == CONVOLUTIONAL)
+        return (size_t)l->out_h * (size_t)l->out_w * window * (size_t)(l->c / (l->groups > 0 ? l->groups : 1));
     if (l->type == DECONVOLUTIONAL) return (size_t)l->h * (size_t)l->w * window * (size_t)l->n;
     return 0;
 }

@@ -76,7 +76,8 @@ int amp_label_path(const char *image, char path[AMP_LABEL_PATH])
     return 1;
 }
 
-static amp_status refuse(const char *file, unsigned long line, const char *text, amp_label_kind kind, int classes, amp_error *error)
+static amp_status refuse(const char *file, unsigned long line, const char *text, amp_label_kind kind, int classes,
+                         amp_error *error)
 {
     char shown[64], what[160];
     cfg_printable(shown, sizeof shown, text);

@@ -88,7 +88,8 @@ static void say_bad_image(const char *file)
     cfg_printable(shown, sizeof shown, file);
     pthread_mutex_lock(&watch.mutex);
     if (is_to_be_named(&watch.images, file, "images that cannot be read"))
-        fprintf(stderr, "amp: image '%s' cannot be read (%s); another is trained on in its place\n", shown, amp_bad_image_cause(file));
+        fprintf(stderr, "amp: image '%s' cannot be read (%s); another is trained on in its place\n", shown,
+                amp_bad_image_cause(file));
     pthread_mutex_unlock(&watch.mutex);
 }
 
@@ -114,8 +115,8 @@ static _Noreturn void no_image_left(void)
     char shown[400];
     amp_error error;
     cfg_printable(shown, sizeof shown, loader.list[0]);
-    amp_fail(&error, AMP_BAD_CONFIG, "amp: none of the %d images of the training list can be read; the first is '%s' (%s)", loader.count,
-             shown, amp_bad_image_cause(loader.list[0]));
+    amp_fail(&error, AMP_BAD_CONFIG, "amp: none of the %d images of the training list can be read; the first is '%s' "
+             "(%s)", loader.count, shown, amp_bad_image_cause(loader.list[0]));
     end_with(&error);
 }
 
@@ -211,7 +212,8 @@ amp_loading_counts amp_loading_counted(void)
 void amp_loading_summary(void)
 {
     amp_loading_counts c = amp_loading_counted();
-    if (c.bad_images) fprintf(stderr, "amp: unreadable images: %ld; others took their place %ld times\n", c.bad_images, c.replaced);
+    if (c.bad_images)
+        fprintf(stderr, "amp: unreadable images: %ld; others took their place %ld times\n", c.bad_images, c.replaced);
     if (c.boxes_outside) fprintf(stderr, "amp: labels left out, no part of the box being in the image: %ld\n", c.boxes_outside);
     if (c.mislabelled) fprintf(stderr, "amp: images whose path does not hold exactly one label: %ld\n", c.mislabelled);
 }

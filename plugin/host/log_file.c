@@ -76,8 +76,8 @@ static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const c
     if (!next_line(in, &line, &room) || strcmp(line, header)) status = foreign(f, what, header, error);
     for (*rows = 0; status == AMP_OK && next_line(in, &line, &room); ++*rows)
         if (reader->row(reader->context, line, &reason) != AMP_OK)
-            status = amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: %.500s; it stays as it is: mend or move it, or take another name",
-                              f->name, *rows + 2, reason.message);
+            status = amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: %.500s; it stays as it is: mend or move it, or take "
+                              "another name", f->name, *rows + 2, reason.message);
     free(line);
     return status;
 }
@@ -133,8 +133,8 @@ static amp_status take(amp_log_file *f, const char *what, const char *header, co
     return add_line(f, header) ? AMP_OK : cannot("write", f->name, error);
 }
 
-amp_status amp_log_file_open(amp_log_file *f, const char *name, const char *what, const char *header, const amp_log_reader *reader,
-                             size_t *dropped, amp_error *error)
+amp_status amp_log_file_open(amp_log_file *f, const char *name, const char *what, const char *header,
+                             const amp_log_reader *reader, size_t *dropped, amp_error *error)
 {
     *dropped = 0;
     *f = (amp_log_file){ .name = strdup(name), .descriptor = -1 };

@@ -13,7 +13,7 @@ typedef struct amp_log_file {
     char *name;
     int descriptor;  /* of the open file, locked; -1: none */
     int regular;     /* else a pipe or a device: nothing was read or can be cut */
-    int failing;     /* a row could not be written, which was said: once, or rows of other lengths would have it said again and again */
+    int failing;     /* a row could not be written, which was said: once, or other rows would have it said again and again */
     off_t end;       /* behind the last whole row */
 } amp_log_file;
 
@@ -31,7 +31,8 @@ typedef struct amp_log_reader {
 amp_status amp_log_file_open(amp_log_file *, const char *name, const char *what, const char *header, const amp_log_reader *,
                              size_t *dropped, amp_error *);
 
-/* Adds a row, in the system's hands when this returns. A full disk is one line on stderr, and rows are left out until there is room. */
+/* Adds a row, in the system's hands when this returns. A full disk is one line on stderr, and rows are left out until there
+ * is room. */
 void amp_log_file_add(amp_log_file *, const char *row);
 
 void amp_log_file_close(amp_log_file *); /* one that is not open is fine */

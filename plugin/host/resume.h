@@ -46,7 +46,8 @@ void amp_resume_free(struct amp_resume *);
  * displayed loss after a skipped batch. */
 void amp_resume_before_forward(struct darknet_amp *, network *);
 
-/* The loop begins: what it carried when it was saved, if it goes on; and ends: with the program, status 1, if the last save failed. */
+/* The loop begins: what it carried when it was saved, if it goes on; and ends: with the program, status 1, if the last save
+ * failed. */
 void amp_resume_loop(struct darknet_amp *, float *average_loss, int *loop_count);
 void amp_resume_loop_ended(struct darknet_amp *);
 

@@ -107,9 +107,10 @@ static void print_summary(struct darknet_amp *amp, const network *net)
 {
     if (amp->summary_printed || !net->max_batches || get_current_batch((network *)net) < (size_t)net->max_batches) return;
     amp->summary_printed = 1;
-    fprintf(stderr, "amp: summary dtype=%s steps=%lu skipped=%lu scale=%g images_per_second=%.1f compute_images_per_second=%.1f peak_rss_mb=%.0f\n",
-            amp_dtype_name(amp->config->dtype), amp->steps, amp->skipped, (double)amp_engine_scaler(amp->engine)->scale,
-            amp->images / (now() - amp->started), amp->images / amp->computed, amp_host_peak_resident_mb());
+    fprintf(stderr, "amp: summary dtype=%s steps=%lu skipped=%lu scale=%g images_per_second=%.1f "
+            "compute_images_per_second=%.1f peak_rss_mb=%.0f\n", amp_dtype_name(amp->config->dtype), amp->steps,
+            amp->skipped, (double)amp_engine_scaler(amp->engine)->scale, amp->images / (now() - amp->started),
+            amp->images / amp->computed, amp_host_peak_resident_mb());
 }
 
 void darknet_amp_update(struct network *net)

@@ -41,7 +41,8 @@ void amp_stopping_watch(void)
 void amp_stopping_unwatch(void)
 {
     for (size_t i = 0; i < SIGNALS; i++)
-        if (stopping.watched[i]) sigaction(signals[i], stopping.asked ? &(struct sigaction){ .sa_handler = SIG_DFL } : &stopping.before[i], NULL);
+        if (stopping.watched[i])
+            sigaction(signals[i], stopping.asked ? &(struct sigaction){ .sa_handler = SIG_DFL } : &stopping.before[i], NULL);
     for (size_t i = 0; i < SIGNALS; i++) stopping.watched[i] = 0;
 }
 

@@ -1,7 +1,7 @@
 /* The hooks of the loop of `detector train` and `classifier train`: see training.h.
  *
- * A step's time is cut in two where Darknet prints "Loaded": before, waiting for the images (and, with random=1, resizing); behind
- * it, the step. What comes after the step's line is in neither: saving, -map, waiting for a turn. */
+ * A step's time is cut in two where Darknet prints "Loaded": before, waiting for the images (and, with random=1, resizing);
+ * behind it, the step. What comes after the step's line is in neither: saving, -map, waiting for a turn. */
 #include "training.h"
 
 #include <math.h>
@@ -83,7 +83,8 @@ static void take_map(int *argc, char **argv)
         char *end;
         long every = strtol(value, &end, 10);
         int numbered = *value && strspn(value, "-0123456789") == strlen(value), taken = numbered ? 2 : 1;
-        if (numbered && (*end || every < 1 || every > 1000000000)) refuse("-map: expected nothing or a number of iterations from 1");
+        if (numbered && (*end || every < 1 || every > 1000000000))
+            refuse("-map: expected nothing or a number of iterations from 1");
         training.map_given = 1;
         training.map_every = numbered ? every : 0;
         for (int k = i; k < *argc; k++) argv[k] = k + taken < *argc ? argv[k + taken] : NULL;
@@ -138,8 +139,8 @@ static amp_status see_row(void *context, const char *text, amp_error *error)
     amp_log_row row;
     AMP_TRY(amp_log_row_read(text, &row, error));
     if (row.iteration < so_far->last)
-        return amp_fail(error, AMP_BAD_CONFIG, "iteration %ld comes after %ld: this is not the log of one training", row.iteration,
-                        so_far->last);
+        return amp_fail(error, AMP_BAD_CONFIG, "iteration %ld comes after %ld: this is not the log of one training",
+                        row.iteration, so_far->last);
     so_far->last = row.iteration;
     so_far->rows++;
     if (row.iteration > so_far->iteration) {
@@ -166,9 +167,11 @@ static void open_log(const struct darknet_amp *amp)
 {
     amp_error error;
     size_t dropped;
-    rows_so_far so_far = { .iteration = training.first_iteration, .steps = amp ? amp->steps : 0, .skipped = amp ? amp->skipped : 0 };
+    rows_so_far so_far = { .iteration = training.first_iteration, .steps = amp ? amp->steps : 0,
+                           .skipped = amp ? amp->skipped : 0 };
     amp_log_reader reader = { &so_far, see_row, rows_to_keep };
-    amp_status status = amp_log_file_open(&training.log, training.log_name, "training log", AMP_LOG_COLUMNS, &reader, &dropped, &error);
+    amp_status status = amp_log_file_open(&training.log, training.log_name, "training log", AMP_LOG_COLUMNS, &reader,
+                                          &dropped, &error);
     if (status != AMP_OK) {
         fflush(stdout);
         fprintf(stderr, "log: %s\n", error.message);

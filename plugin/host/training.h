@@ -1,10 +1,10 @@
-/* `detector train` and `classifier train`, beyond stock's loop: what a step is told to have done (-log, the line per step), taking
- * turns, stopping early. The hooks are described in darknet_amp.h. */
+/* `detector train` and `classifier train`, beyond stock's loop: what a step is told to have done (-log, the line per step),
+ * taking turns, stopping early. The hooks are described in darknet_amp.h. */
 #ifndef AMP_HOST_TRAINING_H
 #define AMP_HOST_TRAINING_H
 
-/* Takes `-log FILE` and, of detector, `-map [N]` out of the arguments of these two commands; other commands keep theirs. A mistake
- * ends the program. */
+/* Takes `-log FILE` and, of detector, `-map [N]` out of the arguments of these two commands; other commands keep theirs. A
+ * mistake ends the program. */
 void amp_training_arguments(int *argc, char **argv);
 
 /* -map: every how many iterations; 0 if it was given without a number, -1 if it was not given. */

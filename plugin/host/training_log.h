@@ -17,8 +17,8 @@ typedef struct amp_log_row {
                                  Of several replicas the first one's, as scale and found_inf are */
     double images_per_second; /* of this step: the images of all replicas by load_seconds + train_seconds. So loading is included;
                                  saving files, -map and waiting for a turn are not */
-    double load_seconds, train_seconds; /* until the images are there (with random=1 resizing too); the step itself, behind that */
-    double peak_memory_mb;    /* of the process; on a GPU the most seen in use on the device at a step's end, by whatever program */
+    double load_seconds, train_seconds; /* until the images are there (with random=1 resizing too); the step behind that */
+    double peak_memory_mb;    /* of the process; on a GPU the most in use there at a step's end, by whatever program */
 } amp_log_row;
 
 /* Room for one row's text. */

@@ -53,7 +53,8 @@ void darknet_amp_before_load(struct network *net, const char *file, int start, i
     end_killed_save(file);
     amp_host_check(amp_check_weights_size(net, file, start, cutoff, &held, &error), &error);
     if (held < net->n)
-        fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, are random\n", file, held - 1, net->n - 1);
+        fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, are random\n",
+                file, held - 1, net->n - 1);
 }
 
 /* Layers that read less than they write, or the other way round, make a file that is not the network's. */

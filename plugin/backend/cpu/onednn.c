@@ -1,5 +1,5 @@
 /* oneDNN at large: engine and stream, what the machine can do, primitives with their arguments, scratch memory.
- * The convolutions themselves are in onednn_conv.c; onednn_compat.h hides which API the library has. */
+ * The convolutions themselves are in onednn_conv.c and onednn_conv_build.c; onednn_compat.h hides which API the library has. */
 #include "onednn_pass.h"
 
 #include <stdlib.h>

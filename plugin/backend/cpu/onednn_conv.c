@@ -9,298 +9,12 @@
  *
  * A connected layer is an inner product to the library: its GEMM is several times faster than a convolution with a
  * window as large as the image. */
-#include "onednn_pass.h"
+#include "onednn_conv.h"
 
-#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cast.h"
 #include "cpu.h"
-#include "weights_copy.h"
-
-enum { SLICE_BYTES = 32 << 20 }; /* of fp32 copies at once: about a last-level cache */
-
-struct amp_conv {
-    amp_conv_desc desc;
-    amp_shape y;
-    int inner_product;
-    amp_dtype compute;               /* what the primitives run in: desc.dtype, or fp32 where that is storage only */
-    int slice, adding_slice;         /* images per run; divisors of the batch */
-    dnnl_primitive_desc_t forward_pd, backward_data_pd; /* hints and layouts for what is built later */
-    amp_pass forward, backward_data, backward_weights;
-    amp_pass backward_data_adding;   /* fp32 result; built by the first call that accumulates */
-    amp_pass load_forward, load_backward, add_weights; /* reorders: OIHW → copies, gradient → OIHW sum */
-    amp_weights_layout forward_layout, backward_layout; /* of the copies, where weights_copy.h knows them */
-    size_t forward_bytes, backward_bytes, gradient_bytes;
-    void *forward_weights, *backward_weights_copy; /* NULL: not loaded; one block where both layouts are equal */
-    float *no_bias;                  /* k zeros: one forward primitive serves with and without bias */
-};
-
-/* ------------------------------------------------------------------------------------------------ messages */
-
-static amp_status conv_fail(const amp_conv_desc *d, amp_status status, const char *what, const char *why,
-                            amp_error *error)
-{
-    return amp_fail(error, status, "convolution of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d, padding %d, "
-                    "groups %d, in %s: %s: %s", d->x.n, d->x.c, d->x.h, d->x.w, d->k, d->size_h, d->size_w, d->stride,
-                    d->pad, d->groups, amp_dtype_name(d->dtype), what, why);
-}
-
-static amp_status library_fail(const amp_conv *conv, const char *what, dnnl_status_t status, amp_error *error)
-{
-    return conv_fail(&conv->desc, status == dnnl_out_of_memory ? AMP_NO_MEMORY : AMP_BACKEND_FAILED, what,
-                     amp_dnnl_text(status), error);
-}
-
-static amp_status check_desc(const amp_conv_desc *d, amp_error *error)
-{
-    const char *why = NULL;
-    if (d->x.n < 1 || d->x.c < 1 || d->x.h < 1 || d->x.w < 1) why = "the input is empty";
-    else if (d->k < 1 || d->size_h < 1 || d->size_w < 1) why = "the filters are empty";
-    else if (d->stride < 1 || d->pad < 0 || d->pad > INT_MAX / 4) why = "stride must be at least 1 and padding 0 or more";
-    else if (d->groups < 1 || d->x.c % d->groups || d->k % d->groups)
-        why = "groups must divide the channels and the filters";
-    else if (d->size_h > d->x.h + 2 * d->pad || d->size_w > d->x.w + 2 * d->pad)
-        why = "the filter is larger than the padded input";
-    return why ? conv_fail(d, AMP_BAD_NETWORK, "shape", why, error) : AMP_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------ description */
-
-static dnnl_data_type_t library_type(amp_dtype dtype)
-{
-    return dtype == AMP_FP32 ? dnnl_f32 : dtype == AMP_BF16 ? dnnl_bf16 : dnnl_f16;
-}
-
-/* The largest divisor of n for which that many images of `image` bytes fit in SLICE_BYTES; at least 1. */
-static int slice_of(int n, size_t image)
-{
-    for (int slice = n; slice > 1; --slice)
-        if (n % slice == 0 && slice * image <= SLICE_BYTES) return slice;
-    return 1;
-}
-
-/* The memory descriptors of one problem: those of amp_problem, which only points at them. */
-typedef struct descriptors { amp_md src, weights, bias, dst; } descriptors;
-
-static void destroy_descriptors(descriptors *m)
-{
-    amp_md_destroy(m->src);
-    amp_md_destroy(m->weights);
-    amp_md_destroy(m->bias);
-    amp_md_destroy(m->dst);
-}
-
-static dnnl_status_t weights_md(const amp_conv_desc *d, dnnl_data_type_t type, int any_layout, amp_md *out)
-{
-    int grouped = d->groups > 1;
-    dnnl_dims_t plain = { d->k, d->x.c, d->size_h, d->size_w };
-    dnnl_dims_t with_groups = { d->groups, d->k / d->groups, d->x.c / d->groups, d->size_h, d->size_w };
-    return amp_md_create(out, grouped ? 5 : 4, grouped ? with_groups : plain, type,
-                         any_layout ? dnnl_format_tag_any : grouped ? dnnl_abcde : dnnl_abcd);
-}
-
-/* What the library must add on the right or bottom so that exactly `out` windows fit; negative where the last rows of
- * the input are in no window. */
-static dnnl_dim_t right_padding(int in, int out, int size, int stride, int pad)
-{
-    return (dnnl_dim_t)(out - 1) * stride + size - in - pad;
-}
-
-/* Describe the convolution of `images` images with these types; the caller destroys *m, on failure too. */
-static dnnl_status_t describe(const amp_conv *conv, int images, dnnl_data_type_t src, dnnl_data_type_t weights,
-                              dnnl_data_type_t dst, amp_problem *problem, descriptors *m)
-{
-    const amp_conv_desc *d = &conv->desc;
-    dnnl_dims_t x = { images, d->x.c, d->x.h, d->x.w }, y = { images, conv->y.c, conv->y.h, conv->y.w }, k = { d->k };
-    memset(m, 0, sizeof *m);
-    dnnl_status_t status = amp_md_create(&m->src, 4, x, src, dnnl_nhwc);
-    if (status == dnnl_success) status = weights_md(d, weights, 1, &m->weights);
-    if (status == dnnl_success) status = amp_md_create(&m->bias, 1, k, dnnl_f32, dnnl_a);
-    if (status == dnnl_success)
-        status = conv->inner_product ? amp_md_create(&m->dst, 2, y, dst, dnnl_nc) : amp_md_create(&m->dst, 4, y, dst, dnnl_nhwc);
-    *problem = (amp_problem){ conv->inner_product, m->src, m->weights, m->bias, m->dst, { d->stride, d->stride },
-        { d->pad, d->pad }, { right_padding(d->x.h, conv->y.h, d->size_h, d->stride, d->pad),
-                              right_padding(d->x.w, conv->y.w, d->size_w, d->stride, d->pad) } };
-    return status;
-}
-
-/* ------------------------------------------------------------------------------------------------ building */
-
-/* oneDNN answers anything it has no kernel for with loops that are hundreds of times slower; they are called "ref". */
-static int is_reference(const_dnnl_primitive_desc_t pd)
-{
-    const char *name = NULL;
-    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success || !name) return 0;
-    return strncmp(name, "ref", 3) == 0;
-}
-
-static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
-{
-    return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, id);
-}
-
-static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type, amp_const_md plain)
-{
-    static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
-    amp_problem problem;
-    descriptors m;
-    dnnl_status_t status = describe(conv, conv->slice, type, type, type, &problem, &m);
-    if (status == dnnl_success)
-        status = amp_forward_pd(&conv->forward_pd, library->engine,
-                                conv->desc.training ? dnnl_forward_training : dnnl_forward_inference, &problem,
-                                library->attributes);
-    destroy_descriptors(&m);
-    if (status == dnnl_success) status = amp_pass_build(library, &conv->forward, conv->forward_pd, ids, 4);
-    if (status != dnnl_success) return status;
-    amp_const_md weights = argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS);
-    conv->forward_bytes = dnnl_memory_desc_get_size(weights);
-    conv->forward_layout = amp_weights_layout_of(weights);
-    return amp_pass_build_reorder(library, &conv->load_forward, plain, weights, 0);
-}
-
-static const int backward_data_ids[] = { DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC };
-
-static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type, amp_const_md plain)
-{
-    amp_problem problem;
-    descriptors m;
-    dnnl_status_t status = describe(conv, conv->slice, type, type, type, &problem, &m);
-    if (status == dnnl_success)
-        status = amp_backward_data_pd(&conv->backward_data_pd, library->engine, &problem, conv->forward_pd,
-                                      library->attributes);
-    destroy_descriptors(&m);
-    if (status == dnnl_success)
-        status = amp_pass_build(library, &conv->backward_data, conv->backward_data_pd, backward_data_ids, 3);
-    if (status != dnnl_success) return status;
-    amp_const_md weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
-    if (dnnl_memory_desc_equal(weights, argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS))) return dnnl_success;
-    conv->backward_bytes = dnnl_memory_desc_get_size(weights);
-    conv->backward_layout = amp_weights_layout_of(weights);
-    return amp_pass_build_reorder(library, &conv->load_backward, plain, weights, 0);
-}
-
-/* As backward_data on the same weights, but the result is fp32 and the batch is in slices, for a sum in scratch. */
-static dnnl_status_t build_backward_data_adding(amp_onednn *library, amp_conv *conv)
-{
-    amp_problem problem;
-    descriptors m;
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_data_type_t type = library_type(conv->compute);
-    dnnl_status_t status = describe(conv, conv->adding_slice, dnnl_f32, type, type, &problem, &m);
-    problem.weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
-    if (status == dnnl_success)
-        status = amp_backward_data_pd(&pd, library->engine, &problem, conv->forward_pd, library->attributes);
-    destroy_descriptors(&m);
-    if (status == dnnl_success) {
-        status = amp_pass_build(library, &conv->backward_data_adding, pd, backward_data_ids, 3);
-        dnnl_primitive_desc_destroy(pd);
-    }
-    return status;
-}
-
-/* The gradient of the weights leaves in fp32 whatever the type of the data. */
-static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type,
-                                            amp_const_md masters, int *reference)
-{
-    static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS };
-    amp_problem problem;
-    descriptors m;
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status = describe(conv, conv->slice, type, dnnl_f32, type, &problem, &m);
-    problem.bias = NULL; /* its gradient is another operation of the backend: layers with batch norm have none */
-    if (status == dnnl_success)
-        status = amp_backward_weights_pd(&pd, library->engine, &problem, conv->forward_pd, library->attributes);
-    destroy_descriptors(&m);
-    if (status != dnnl_success) return status;
-    *reference |= is_reference(pd);
-    amp_const_md gradient = argument_md(pd, DNNL_ARG_DIFF_WEIGHTS);
-    conv->gradient_bytes = dnnl_memory_desc_get_size(gradient);
-    status = amp_pass_build(library, &conv->backward_weights, pd, ids, 3);
-    if (status == dnnl_success) status = amp_pass_build_reorder(library, &conv->add_weights, gradient, masters, 1);
-    dnnl_primitive_desc_destroy(pd);
-    return status;
-}
-
-/* Undo build: everything but desc, y and no_bias. */
-static void unbuild(amp_conv *conv)
-{
-    amp_pass *passes[] = { &conv->forward, &conv->backward_data, &conv->backward_weights, &conv->backward_data_adding,
-                           &conv->load_forward, &conv->load_backward, &conv->add_weights };
-    for (size_t i = 0; i < sizeof passes / sizeof *passes; ++i) amp_pass_destroy(passes[i]);
-    if (conv->forward_pd) dnnl_primitive_desc_destroy(conv->forward_pd);
-    if (conv->backward_data_pd) dnnl_primitive_desc_destroy(conv->backward_data_pd);
-    conv->forward_pd = conv->backward_data_pd = NULL;
-    conv->forward_bytes = conv->backward_bytes = conv->gradient_bytes = 0;
-    conv->forward_layout = conv->backward_layout = (amp_weights_layout){ 0 };
-}
-
-/* Build all passes with conv->compute; *reference tells whether any of them would run in the library's slow loops. */
-static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp_error *error)
-{
-    const amp_conv_desc *d = &conv->desc;
-    dnnl_data_type_t type = library_type(conv->compute);
-    size_t x_bytes = amp_shape_image(d->x) * sizeof(float), y_bytes = amp_shape_image(conv->y) * sizeof(float);
-    conv->slice = conv->compute == d->dtype ? d->x.n : slice_of(d->x.n, x_bytes + y_bytes);
-    conv->adding_slice = slice_of(d->x.n, x_bytes);
-    if (conv->adding_slice > conv->slice) conv->adding_slice = conv->slice;
-    amp_md masters = NULL, plain = NULL; /* OIHW in fp32, and in the type of the primitives */
-    const char *what = "describing the weights";
-    dnnl_status_t status = weights_md(d, dnnl_f32, 0, &masters);
-    if (status == dnnl_success) status = weights_md(d, type, 0, &plain);
-    if (status == dnnl_success) what = "forward", status = build_forward(library, conv, type, plain);
-    if (status == dnnl_success) *reference |= is_reference(conv->forward_pd);
-    if (status == dnnl_success && d->training && d->wants_dx) {
-        what = "backward by data", status = build_backward_data(library, conv, type, plain);
-        if (status == dnnl_success) *reference |= is_reference(conv->backward_data_pd);
-    }
-    if (status == dnnl_success && d->training)
-        what = "backward by weights", status = build_backward_weights(library, conv, type, masters, reference);
-    amp_md_destroy(plain);
-    amp_md_destroy(masters);
-    return status == dnnl_success ? AMP_OK : library_fail(conv, what, status, error);
-}
-
-amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, amp_conv **out, amp_error *error)
-{
-    amp_onednn *library = amp_cpu_library(backend);
-    AMP_TRY(check_desc(desc, error));
-    amp_conv *conv = calloc(1, sizeof *conv);
-    if (conv) conv->no_bias = calloc((size_t)desc->k, sizeof *conv->no_bias);
-    if (!conv || !conv->no_bias) {
-        free(conv);
-        return conv_fail(desc, AMP_NO_MEMORY, "creating it", "out of memory", error);
-    }
-    char note[256];
-    conv->desc = *desc;
-    conv->y = amp_conv_output(desc);
-    conv->inner_product = desc->size_h == desc->x.h && desc->size_w == desc->x.w && !desc->pad && desc->groups == 1;
-    conv->compute = amp_onednn_supports(desc->dtype, note) == AMP_SUPPORT_NATIVE ? desc->dtype : AMP_FP32;
-    int reference = 0;
-    amp_status status = build(library, conv, &reference, error);
-    if (conv->compute != AMP_FP32 && (status != AMP_OK || reference)) {
-        /* no good kernel for this shape in bf16 (odd group sizes): fp32 between casts is far better than loops */
-        unbuild(conv);
-        conv->compute = AMP_FP32;
-        status = build(library, conv, &reference, error);
-    }
-    if (status != AMP_OK) {
-        amp_cpu_conv_destroy(backend, conv);
-        return status;
-    }
-    *out = conv;
-    return AMP_OK;
-}
-
-void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
-{
-    if (!conv) return;
-    amp_cpu_conv_drop_weights(backend, conv);
-    unbuild(conv);
-    free(conv->no_bias);
-    free(conv);
-}
 
 /* ------------------------------------------------------------------------------------------------ weights */
 
@@ -310,7 +24,7 @@ static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass,
     dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_FROM, plain);
     if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_TO, copy);
     if (status == dnnl_success) status = amp_pass_run(library, pass, scratchpad);
-    return status == dnnl_success ? AMP_OK : library_fail(conv, "loading the weights", status, error);
+    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "loading the weights", status, error);
 }
 
 /* The library's way, for layouts that weights_copy.h does not know. Rounded first, then rearranged: its reorders that also
@@ -365,12 +79,6 @@ void amp_cpu_conv_drop_weights(amp_backend *backend, amp_conv *conv)
 
 /* ------------------------------------------------------------------------------------------------ running */
 
-/* One side of a pass: the caller's tensor, image by image, and its fp32 stand-in in scratch where one is needed. */
-static size_t stand_in_bytes(int needed, int images, amp_shape shape)
-{
-    return needed ? images * amp_shape_image(shape) * sizeof(float) : 0;
-}
-
 static char *slice_at(const void *tensor, const amp_conv *conv, amp_shape shape, int first)
 {
     return (char *)tensor + first * amp_shape_image(shape) * amp_dtype_size(conv->desc.dtype);
@@ -386,7 +94,8 @@ static const void *widened(const amp_conv *conv, const char *slice, void *stand_
 
 static amp_status need_weights(const amp_conv *conv, const void *weights, const char *what, amp_error *error)
 {
-    return weights ? AMP_OK : conv_fail(&conv->desc, AMP_BACKEND_FAILED, what, "its weights were not loaded", error);
+    if (weights) return AMP_OK;
+    return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, what, "its weights were not loaded", error);
 }
 
 amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void *x, const float *bias, void *y,
@@ -397,7 +106,8 @@ amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void
     int widen = conv->compute != conv->desc.dtype, images = conv->slice;
     AMP_TRY(need_weights(conv, conv->forward_weights, "forward", error));
     void *scratch[3];
-    size_t sizes[3] = { pass->scratchpad, stand_in_bytes(widen, images, conv->desc.x), stand_in_bytes(widen, images, conv->y) };
+    size_t sizes[3] = { pass->scratchpad, amp_stand_in_bytes(widen, images, conv->desc.x),
+                        amp_stand_in_bytes(widen, images, conv->y) };
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
     dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, conv->forward_weights);
     if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_BIAS, bias ? bias : conv->no_bias);
@@ -409,7 +119,7 @@ amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void
         if (widen && status == dnnl_success)
             amp_cpu_cast_flat(AMP_FP32, scratch[2], conv->desc.dtype, y_slice, images * amp_shape_image(conv->y), 0);
     }
-    return status == dnnl_success ? AMP_OK : library_fail(conv, "forward", status, error);
+    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "forward", status, error);
 }
 
 amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, const void *dy, void *dx, int accumulate,
@@ -420,13 +130,14 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
     int widen_dy = conv->compute != conv->desc.dtype, widen_dx = widen_dy || accumulate;
     int images = accumulate ? conv->adding_slice : conv->slice;
     if (!conv->backward_data_pd)
-        return conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by data", "it was created without wants_dx", error);
+        return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by data",
+                                    "it was created without wants_dx", error);
     AMP_TRY(need_weights(conv, conv->backward_weights_copy, "backward by data", error));
-    dnnl_status_t status = pass->primitive ? dnnl_success : build_backward_data_adding(library, conv);
-    if (status != dnnl_success) return library_fail(conv, "backward by data, adding", status, error);
+    dnnl_status_t status = pass->primitive ? dnnl_success : amp_onednn_conv_build_adding(library, conv);
+    if (status != dnnl_success) return amp_onednn_conv_library_fail(conv, "backward by data, adding", status, error);
     void *scratch[3];
-    size_t sizes[3] = { pass->scratchpad, stand_in_bytes(widen_dy, images, conv->y),
-                        stand_in_bytes(widen_dx, images, conv->desc.x) };
+    size_t sizes[3] = { pass->scratchpad, amp_stand_in_bytes(widen_dy, images, conv->y),
+                        amp_stand_in_bytes(widen_dx, images, conv->desc.x) };
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
     status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, conv->backward_weights_copy);
     for (int first = 0; first < conv->desc.x.n && status == dnnl_success; first += images) {
@@ -438,7 +149,7 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
             amp_cpu_cast_flat(AMP_FP32, scratch[2], conv->desc.dtype, dx_slice, images * amp_shape_image(conv->desc.x),
                               accumulate);
     }
-    return status == dnnl_success ? AMP_OK : library_fail(conv, "backward by data", status, error);
+    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "backward by data", status, error);
 }
 
 amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, const void *x, const void *dy, float *dw,
@@ -448,10 +159,11 @@ amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, c
     amp_pass *pass = &conv->backward_weights, *add = &conv->add_weights;
     int widen = conv->compute != conv->desc.dtype, images = conv->slice;
     if (!pass->primitive)
-        return conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by weights", "it was created without training", error);
+        return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by weights",
+                                    "it was created without training", error);
     void *scratch[5];
-    size_t sizes[5] = { pass->scratchpad, stand_in_bytes(widen, images, conv->desc.x), stand_in_bytes(widen, images, conv->y),
-                        conv->gradient_bytes, add->scratchpad };
+    size_t sizes[5] = { pass->scratchpad, amp_stand_in_bytes(widen, images, conv->desc.x),
+                        amp_stand_in_bytes(widen, images, conv->y), conv->gradient_bytes, add->scratchpad };
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 5, error));
     dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_DIFF_WEIGHTS, scratch[3]);
     if (status == dnnl_success) status = amp_pass_set(add, DNNL_ARG_FROM, scratch[3]);
@@ -464,29 +176,5 @@ amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, c
         if (status == dnnl_success) status = amp_pass_run(library, pass, scratch[0]);
         if (status == dnnl_success) status = amp_pass_run(library, add, scratch[4]);
     }
-    return status == dnnl_success ? AMP_OK : library_fail(conv, "backward by weights", status, error);
-}
-
-/* ------------------------------------------------------------------------------------------------ what it is */
-
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
-void amp_cpu_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_conv_facts *out)
-{
-    const amp_conv_desc *d = &conv->desc;
-    int widen = conv->compute != d->dtype, grouped = d->groups > 1;
-    const dnnl_dim_t *padded = amp_md_padded(argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS));
-    const char *kernel = NULL;
-    (void)backend;
-    *out = (amp_conv_facts){ .computes = conv->compute, .padded_in = d->x.c / d->groups, .padded_out = d->k / d->groups,
-        .weight_bytes = conv->forward_bytes + conv->backward_bytes,
-        .workspace_bytes = stand_in_bytes(widen, conv->slice, d->x) + stand_in_bytes(widen, conv->slice, conv->y)
-            + larger(larger(conv->forward.scratchpad, conv->backward_data.scratchpad),
-                     conv->backward_weights.scratchpad + conv->gradient_bytes + conv->add_weights.scratchpad) };
-    if (padded) {
-        out->padded_out = (int)padded[grouped];
-        out->padded_in = (int)padded[grouped + 1];
-    }
-    if (dnnl_primitive_desc_query(conv->forward_pd, dnnl_query_impl_info_str, 0, &kernel) == dnnl_success && kernel)
-        snprintf(out->kernel, sizeof out->kernel, "%s", kernel);
+    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "backward by weights", status, error);
 }

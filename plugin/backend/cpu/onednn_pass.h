@@ -1,4 +1,4 @@
-/* What onednn.c (the library at large) gives to onednn_conv.c: primitives with their arguments, and scratch memory. */
+/* What onednn.c (the library at large) gives to onednn_conv*.c: primitives with their arguments, and scratch memory. */
 #ifndef AMP_BACKEND_CPU_ONEDNN_PASS_H
 #define AMP_BACKEND_CPU_ONEDNN_PASS_H
 
