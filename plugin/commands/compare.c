@@ -3,11 +3,10 @@
 #include "compare.h"
 
 #include "command.h"
+#include "version.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-static const char VERSION[] = "0.1.0";
 
 enum { INTERRUPTED = 130, MOST_SEEDS = 1000 };
 
@@ -101,7 +100,7 @@ static amp_status take_request(const request *r, amp_compare *compare, amp_error
     c->data = strdup(r->data);
     c->cfg = strdup(r->cfg);
     c->weights = r->weights ? strdup(r->weights) : NULL;
-    c->version = strdup(VERSION);
+    c->version = strdup(AMP_VERSION);
     compare->folder = folder_of(r);
     c->runs = calloc((size_t)c->dtype_count * (size_t)c->seed_count, sizeof *c->runs);
     if (!c->data || !c->cfg || (r->weights && !c->weights) || !c->version || !compare->folder || !c->runs)
