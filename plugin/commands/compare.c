@@ -2,6 +2,7 @@
  * and won. */
 #include "compare.h"
 
+#include "../amp/config_keys.h"
 #include "command.h"
 #include "version.h"
 
@@ -186,11 +187,8 @@ static amp_status add_up(amp_compare *compare, amp_error *error)
     measure_weights(compare);
     AMP_TRY(amp_compare_summarize(c, error));
     for (int d = 0; d < c->dtype_count; ++d) {
-        notes[d] = NULL;
-        for (int k = 0; k < AMP_MACHINE_DTYPES; ++k) {
-            const char *note = compare->hardware.note[k];
-            if (!strcmp(c->dtypes[d], amp_dtype_name((amp_dtype)k)) && note[0]) notes[d] = note;
-        }
+        int k = amp_dtype_find(c->dtypes[d]);
+        notes[d] = k >= 0 && compare->hardware.note[k][0] ? compare->hardware.note[k] : NULL;
     }
     return amp_compare_verdict(c, notes, error);
 }

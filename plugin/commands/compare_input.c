@@ -3,6 +3,7 @@
 
 #include "../amp/cfg_reader.h"
 #include "../amp/config.h"
+#include "../amp/config_keys.h"
 #include "../host/data_files.h"
 #include "cfg_copy.h"
 #include "data_check.h"
@@ -140,10 +141,9 @@ static amp_status look_at_dtypes(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
     for (int d = 0; d < c->dtype_count; ++d) {
-        int k = 0;
+        int k = amp_dtype_find(c->dtypes[d]);
         if (!strcmp(c->dtypes[d], "stock")) continue;
-        while (k < AMP_MACHINE_DTYPES && strcmp(c->dtypes[d], amp_dtype_name((amp_dtype)k))) ++k;
-        if (k == AMP_MACHINE_DTYPES)
+        if (k < 0)
             return amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is none of that name; known: stock, fp32, bf16, fp16",
                             c->dtypes[d]);
         if (compare->hardware.support[k] == AMP_SUPPORT_NONE)
