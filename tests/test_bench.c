@@ -43,7 +43,7 @@ static void a_spread_of_one_or_none(void **state)
 /* A network that gains: every test breaks one thing. */
 static amp_bench_evidence gaining(void)
 {
-    return (amp_bench_evidence){ .dtype = "bf16", .native = 1, .reference_ms = 200, .ms = 100, .speedup = { 2, 2, 2, 9 }, .reference_memory_mb = 400, .memory_mb = 250,
+    return (amp_bench_evidence){ .dtype = "bf16", .native = 1, .reference_ms = 200, .ms = 100, .speedup = { 2, 2, 2, 9 }, .steps = 9, .reference_memory_mb = 400, .memory_mb = 250,
                                  .call_us = 1000, .update_share = .02, .fp32_share = .01, .moving_share = .1, .misaligned_share = .1 };
 }
 
@@ -287,6 +287,24 @@ static void a_busy_machine_meets_both_in_a_round(void **state)
     assert_true(fabs(r.most - r.ratio - 1.57 * .04 / 3) < 1e-9 && fabs(r.ratio - r.least - 1.57 * .04 / 3) < 1e-9);
 }
 
+static void a_step_or_two_do_not_tell(void **state)
+{
+    (void)state;
+    amp_bench_evidence e = gaining();
+    e.steps = 4;
+    assert_non_null(strstr(judged(&e, 0, 0).text, "4 steps of each tell little: give -iters 5 or more."));
+    amp_bench b = two_sides();
+    amp_error error;
+    b.subdivisions = 1;
+    assert_int_equal(say(&b, 0, "step 50 50 1"), AMP_OK);
+    for (int i = 0; i < 9; i++) assert_int_equal(say(&b, 1, "step 20 20 1"), AMP_OK);
+    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
+    assert_int_equal(b.verdicts[0].worth, AMP_BENCH_NOT_CERTAIN);
+    assert_non_null(strstr(b.verdicts[0].text, "bf16 is not certain to be worth it"));
+    assert_non_null(strstr(b.verdicts[0].text, "1 step of each tell little"));
+    amp_bench_free(&b);
+}
+
 /* 2 operations to the byte wait for memory, 64 do not. */
 static void shares_are_of_the_layers_time_in_the_half_dtype(void **state)
 {
@@ -294,8 +312,7 @@ static void shares_are_of_the_layers_time_in_the_half_dtype(void **state)
     amp_bench b = two_sides();
     amp_error error;
     b.subdivisions = 1;
-    assert_int_equal(say(&b, 0, "step 50 50 1"), AMP_OK);
-    assert_int_equal(say(&b, 1, "step 50 50 1"), AMP_OK);
+    for (int i = 0; i < 10; i++) assert_int_equal(say(&b, i % 2, "step 50 50 1"), AMP_OK);
     assert_int_equal(say(&b, 1, "support 2 "), AMP_OK);
     assert_int_equal(say(&b, 1, "layer 0 convolutional 1 1 20 30 0 640 10"), AMP_OK);
     assert_int_equal(say(&b, 1, "layer 1 maxpool 1 0 5 5 0 20 10"), AMP_OK);
@@ -367,6 +384,7 @@ int main(void)
         cmocka_unit_test(one_round_is_compared_by_its_steps),
         cmocka_unit_test(the_bounds_of_few_rounds_are_wide),
         cmocka_unit_test(a_busy_machine_meets_both_in_a_round),
+        cmocka_unit_test(a_step_or_two_do_not_tell),
         cmocka_unit_test(each_reason_is_named_when_it_holds),
         cmocka_unit_test(all_reasons_fit_into_the_text),
         cmocka_unit_test(memory_is_judged_apart_from_time),

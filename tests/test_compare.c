@@ -393,6 +393,39 @@ static void speed_is_judged_and_explained(void **state)
     forget(&m);
 }
 
+/* Ten steps, of which the first is left out: cold caches would make a verdict. */
+static void a_few_steps_tell_nothing_of_speed(void **state)
+{
+    static const char *const notes[DTYPES] = { NULL, "bf16 is only stored here", "fp16 is only stored here" };
+    made_up m;
+    (void)state;
+    make_up(&m);
+    set_seconds(&m, 0, .1, .4);
+    set_seconds(&m, 1, .1, .2);
+    set_seconds(&m, 2, .1, .5);
+    amp_comparison_run(&m.c, 1, 2)->count = 10;
+    judge(&m, notes);
+    expect(&m, "bf16: too few steps to judge its speed (9; from 10 on): 1.67 times the images/s of fp32");
+    expect(&m, "fp16: slower: 0.83 times"); /* its trainings and fp32's are long enough */
+    forget(&m);
+
+    make_up(&m);
+    set_seconds(&m, 0, .1, .4);
+    set_seconds(&m, 1, .1, .2);
+    amp_comparison_run(&m.c, 1, 2)->count = 11;
+    judge(&m, notes);
+    expect(&m, "bf16: faster: 1.67 times");
+    forget(&m);
+
+    make_up(&m);
+    amp_comparison_run(&m.c, 0, 0)->count = 2;
+    judge(&m, notes);
+    expect(&m, "bf16: too few steps to judge its speed (2; from 10 on)");
+    expect(&m, "fp16: too few steps to judge its speed (2; from 10 on)");
+    assert_false(says(&m, notes[1]) || says(&m, notes[2]));
+    forget(&m);
+}
+
 static void failures_skips_and_an_interruption_are_told(void **state)
 {
     made_up m;
@@ -433,7 +466,8 @@ int main(void)
         cmocka_unit_test(the_interval_is_students), cmocka_unit_test(accuracy_is_judged_by_mean_and_interval),
         cmocka_unit_test(the_sentence_holds_the_numbers), cmocka_unit_test(a_classifier_has_half_a_point),
         cmocka_unit_test(one_seed_cannot_tell), cmocka_unit_test(what_has_learnt_nothing_is_not_judged),
-        cmocka_unit_test(speed_is_judged_and_explained), cmocka_unit_test(failures_skips_and_an_interruption_are_told),
+        cmocka_unit_test(speed_is_judged_and_explained),
+        cmocka_unit_test(a_few_steps_tell_nothing_of_speed), cmocka_unit_test(failures_skips_and_an_interruption_are_told),
         cmocka_unit_test(one_dtype_has_no_rival) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static amp_status read_value(const amp_argument *a, const char *value, const cha
     }
     double number = a->number ? (double)strtol(value, &end, 10) : strtod(value, &end);
     if (end == value || *end || !(number >= a->least && number <= a->most))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s %s: expected a%s number from %g to %g; %s", a->name, value,
+        return amp_fail(error, AMP_BAD_CONFIG, "%s %s: expected a%s number from %.10g to %.10g; %s", a->name, value,
                         a->number ? " whole" : "", a->least, a->most, help);
     if (a->number) *a->number = (long)number;
     else *a->real = number;

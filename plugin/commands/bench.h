@@ -84,6 +84,7 @@ typedef struct amp_bench_evidence {
     int native;                                  /* the machine computes in this dtype */
     double reference_ms, ms;                     /* a step: median in the engine's fp32, and in this dtype */
     amp_bench_ratio speedup;
+    int steps;                                   /* measured, of whichever has fewer */
     double reference_memory_mb, memory_mb;
     double call_us;                              /* mean of a layer's forward or backward */
     double update_share;                         /* of a step */

@@ -262,7 +262,7 @@ static amp_bench_evidence evidence_of(const amp_bench_side *reference, const amp
 {
     amp_bench_evidence e = { .dtype = s->dtype, .note = s->note, .native = s->support == AMP_SUPPORT_NATIVE,
         .reference_ms = reference->spread[AMP_BENCH_STEP].median, .ms = s->spread[AMP_BENCH_STEP].median,
-        .speedup = s->over_fp32,
+        .speedup = s->over_fp32, .steps = s->steps < reference->steps ? s->steps : reference->steps,
         .reference_memory_mb = reference->peak_memory_mb, .memory_mb = s->peak_memory_mb,
         .update_share = s->spread[AMP_BENCH_UPDATE].median / s->spread[AMP_BENCH_STEP].median };
     double all = amp_bench_layers_ms(s);

@@ -1,7 +1,8 @@
 /* Is half precision worth it here? In sentences, with the numbers they rest on.
  *
  * As to time: worth it from 1.1 times the speed of the engine's own fp32 on. Where the interval in which the true ratio lies
- * holds 1.1, it is not certain. Below, the causes are named, each by a rule:
+ * holds 1.1, it is not certain; nor is it where fewer than 5 steps were measured, whose spread tells nothing. Below, the causes
+ * are named, each by a rule:
  *
  *   no native half   the backend stores this dtype, and computes in fp32
  *   fixed costs      a layer's forward or backward takes less than 50 microseconds: what a call costs besides arithmetic shows
@@ -18,6 +19,7 @@ const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
     "no native half", "fixed costs", "update", "fp32 layers", "memory-bound", "misaligned" };
 
 static const double worth_from = 1.1, memory_below = .95, memory_mb = 8, short_call_us = 50, most_of = .5;
+enum { FEWEST_STEPS = 5 };
 
 typedef struct writer { char *text; size_t room, length; } writer;
 
@@ -108,7 +110,8 @@ void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
     v->memory_ratio = e->reference_memory_mb > 0 ? e->memory_mb / e->reference_memory_mb : 0;
     v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below
         && e->reference_memory_mb - e->memory_mb >= memory_mb;
-    v->worth = e->speedup.least >= worth_from ? AMP_BENCH_WORTH_IT
+    v->worth = e->steps < FEWEST_STEPS ? AMP_BENCH_NOT_CERTAIN
+             : e->speedup.least >= worth_from ? AMP_BENCH_WORTH_IT
              : e->speedup.most < worth_from ? AMP_BENCH_NOT_WORTH_IT : AMP_BENCH_NOT_CERTAIN;
     if (speedup < worth_from) find_reasons(e, v->reason);
 
@@ -120,7 +123,9 @@ void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
     if (e->speedup.pairs) add(&w, "over %d rounds of turns", e->speedup.pairs);
     else add(&w, "by the spread of the steps");
     add(&w, "; medians of a step: %s ms, fp32 %s).", number(ms, e->ms), number(reference_ms, e->reference_ms));
-    if (v->worth == AMP_BENCH_NOT_CERTAIN)
+    if (e->steps < FEWEST_STEPS)
+        add(&w, " %d step%s of each tell little: give -iters %d or more.", e->steps, e->steps == 1 ? "" : "s", FEWEST_STEPS);
+    else if (v->worth == AMP_BENCH_NOT_CERTAIN)
         add(&w, " Worth it is from %.1fx on: a quieter machine or more -iters would tell.", worth_from);
     if (speedup < worth_from) say_reasons(&w, e, v->reason);
     say_memory(&w, e, v);

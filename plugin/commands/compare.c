@@ -137,7 +137,7 @@ static amp_status validate_seed(amp_compare *compare, int s, amp_error *error)
     for (int d = 0; d < c->dtype_count && !*compare->stop; ++d) {
         amp_run *run = amp_comparison_run(c, d, s);
         if (run->state != AMP_RUN_TRAINED) continue;
-        fprintf(stderr, "amp: %s, seed %u: validating on %ld images\n", run->dtype, run->seed, c->valid_images);
+        fprintf(stderr, "amp: %s, seed %u: validating on %ld image%s\n", run->dtype, run->seed, c->valid_images, c->valid_images == 1 ? "" : "s");
         AMP_TRY(amp_compare_validate(compare, run, error));
     }
     return AMP_OK;

@@ -123,6 +123,7 @@ amp_status amp_compare_summarize(amp_comparison *, amp_error *);
 #define AMP_DETECTOR_POINTS 1.0
 #define AMP_CLASSIFIER_POINTS 0.5
 #define AMP_WORTHWHILE_SPEEDUP 1.1
+#define AMP_SPEED_STEPS 10          /* a training with fewer, the first tenth left out, says nothing of speed */
 
 /* Half the width of the 95 % interval of a mean of `count` differences, in standard errors (Student's t); NaN below 2. */
 double amp_confidence_factor(int count);

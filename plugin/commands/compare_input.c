@@ -68,7 +68,7 @@ static amp_status whole_number(const char *cfg, const char *key, double fallback
 {
     AMP_TRY(amp_cfg_number(cfg, key, fallback, value, error));
     if (*value >= least && *value <= most && *value == floor(*value)) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: %s=%g under [net]; expected a whole number from %g to %g", cfg, key,
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: %s=%g under [net]; expected a whole number from %.10g to %.10g", cfg, key,
                     *value, least, most);
 }
 

@@ -131,6 +131,18 @@ static void memory_text(const amp_dtype_summary *s, const amp_dtype_summary *ref
                  reference->peak_memory_mb.mean);
 }
 
+/* Those that the rates of a training rest on, in the shortest of both dtypes' trainings. */
+static size_t fewest_steps(const amp_comparison *c, int d)
+{
+    size_t fewest = SIZE_MAX;
+    for (int i = 0; i < 2 * c->seed_count; ++i) {
+        const amp_run *run = amp_comparison_run(c, i % 2 ? d : c->reference, i / 2);
+        size_t steps = run->count - run->count / 10;
+        if (run->state != AMP_RUN_FAILED && steps && steps < fewest) fewest = steps;
+    }
+    return fewest;
+}
+
 static amp_status judge_speed(amp_comparison *c, int d, const char *note, amp_error *error)
 {
     const amp_dtype_summary *s = &c->summaries[d], *r = &c->summaries[c->reference];
@@ -140,6 +152,11 @@ static amp_status judge_speed(amp_comparison *c, int d, const char *note, amp_er
         snprintf(judgement, sizeof judgement, "not worth it for speed, below %.1f times", AMP_WORTHWHILE_SPEEDUP);
     if (s->speedup < 1 / AMP_WORTHWHILE_SPEEDUP) snprintf(judgement, sizeof judgement, "slower");
     why_slow(s, note, why, sizeof why);
+    size_t steps = fewest_steps(c, d);
+    if (steps < AMP_SPEED_STEPS) {
+        snprintf(judgement, sizeof judgement, "too few steps to judge its speed (%zu; from %d on)", steps, AMP_SPEED_STEPS);
+        why[0] = 0;
+    }
     memory_text(s, r, memory, sizeof memory);
     return say(c, error, "%s: %s: %.2f times the images/s of %s (%.1f against %.1f; without loading %.2f times, %.1f "
                "against %.1f)%s%s.", s->dtype, judgement, s->speedup, r->dtype, s->images_per_second.mean,

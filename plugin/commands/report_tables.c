@@ -189,7 +189,7 @@ void amp_html_runs(FILE *stream, const amp_comparison *c)
     heading(stream, "weights", "relative");
     fputs("</tr></thead>\n<tbody>\n", stream);
     for (int r = 0; r < c->dtype_count * c->seed_count; ++r) run_row(stream, c, &c->runs[r]);
-    end_table(stream, "Images per second and peak memory: medians over the run's steps, without their first tenth.");
+    end_table(stream, "Images per second: medians over the run's steps, without their first tenth. Peak memory: the largest.");
 }
 
 /* ---- facts ---- */

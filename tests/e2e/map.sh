@@ -133,7 +133,7 @@ refused 'missing.cfg: cannot read' my.data missing.cfg constant.weights
 refused 'missing.weights: cannot read' my.data constant.cfg missing.weights
 : > empty
 refused 'empty: the weights is empty' my.data constant.cfg empty
-refused 'numbers that are not finite' my.data constant.cfg nan.weights
+refused 'numbers that are not finite.*too short for fp16' my.data constant.cfg nan.weights
 sed '/yolo/,$d' constant.cfg > classifier.cfg
 refused 'classifier.cfg: not a detector' my.data classifier.cfg constant.weights
 
