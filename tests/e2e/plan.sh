@@ -179,7 +179,7 @@ refused 'bad.cfg:7: [amp] dtype = int4: unknown dtype' bad.cfg -json kept.json
 [ "$(cat kept.json)" = before ] || fail 'a plan that failed wrote its JSON'
 # Darknet's parser ends with an assertion, a crash or status 0 on these.
 printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[convolutional]\nfilters=8\n[yolo]\nclasses=2\n' > yolo.cfg
-refused 'yolo.cfg: Darknet cannot make this network' yolo.cfg
+refused 'layer 1 [yolo]: 1 boxes of 2 classes need filters=7 in the layer before it, which has 8' yolo.cfg
 printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[convolutional]\nfilters=8\n[route]\n' > route.cfg
 refused 'route.cfg: Darknet cannot make this network' route.cfg
 printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[maxpool]\nstride=0\n' > stride.cfg
