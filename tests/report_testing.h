@@ -170,7 +170,7 @@ static inline made *classifier(void)
     return m;
 }
 
-static inline void set_states(made *m, amp_run_state state)
+static inline void set_states(made *m, amp_training_state state)
 {
     for (int r = 0; r < m->c.dtype_count * m->c.seed_count; ++r) m->runs[r].state = state;
     for (int d = 0; d < m->c.dtype_count; ++d) summarize(m, d);

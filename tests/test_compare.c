@@ -281,12 +281,12 @@ static void the_interval_is_students(void **state)
 static void accuracy_is_judged_by_mean_and_interval(void **state)
 {
     static const struct { double scores[SEEDS]; const char *says; } cases[] = {
-        { { .501, .602, .699 }, "within 1 point of fp32, and so is what 3 seeds leave open" },  /* +.1 +.2 -.1 */
-        { { .49, .61, .69 }, "within 1 point of fp32 on average, though 3 seeds do not rule out a larger loss" }, /* -1 +1 -1 */
-        { { .45, .55, .65 }, "worse than fp32 by more than 1 point" },                          /* -5 -5 -5 */
-        { { .49, .60, .64 }, "more than 1 point below fp32 on average, though 3 seeds do not settle it" }, /* -1 0 -6 */
-        { { .55, .65, .75 }, "better than fp32" },
-        { { .51, .60, .76 }, "more than 1 point above fp32 on average, though 3 seeds do not tell that from chance" } };
+        { { .501, .602, .699 }, ": as good, with a loss of more than 1 point ruled out." },          /* +.1 +.2 -.1 */
+        { { .49, .61, .69 }, ": within 1 point, though 3 seeds do not rule out a larger loss." },    /* -1 +1 -1 */
+        { { .45, .55, .65 }, ": worse by more than 1 point." },                                      /* -5 -5 -5 */
+        { { .49, .60, .64 }, ": more than 1 point lower, though 3 seeds do not settle it." },        /* -1 0 -6 */
+        { { .55, .65, .75 }, ": better." },                                                          /* +5 +5 +5 */
+        { { .51, .60, .76 }, ": nothing is lost on average, and 3 seeds cannot tell the gain from chance." } }; /* +1 0 +6 */
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         made_up m;
@@ -307,8 +307,7 @@ static void the_sentence_holds_the_numbers(void **state)
     set_scores(&m, 0, .5, .6, .7);
     set_scores(&m, 1, .49, .61, .69);
     judge(&m, NULL);
-    expect(&m, "bf16: mAP@0.5 59.67 % against 60.00 % in fp32 over 3 seeds, a difference of -0.33 points (standard error 0.67; 95 % interval "
-               "-3.20 to +2.54)");
+    expect(&m, "bf16: mAP@0.5 59.67 % against 60.00 % in fp32, -0.33 points (95 % interval of 3 seeds -3.20 to +2.54): ");
     forget(&m);
 }
 
@@ -322,7 +321,7 @@ static void a_classifier_has_half_a_point(void **state)
     set_scores(&m, 1, .493, .592, .693);
     judge(&m, NULL);
     expect(&m, "bf16: top-1 59.27 % against 60.00 %");
-    expect(&m, "worse than fp32 by more than 0.5 points");
+    expect(&m, "worse by more than 0.5 points");
     expect(&m, "fp16: top-1 50.00 % against 60.00 %");
     forget(&m);
 }
@@ -375,10 +374,12 @@ static void speed_is_judged_and_explained(void **state)
     set_seconds(&m, 1, .1, .2);
     set_seconds(&m, 2, .1, .39);
     judge(&m, notes);
-    expect(&m, "bf16: 1.67 times the images/s of fp32 (26.7 against 16.0 with loading; 2.00 times, 40.0 against 20.0, without): faster (1.1 "
-               "times is the threshold).");
+    expect(&m, "bf16: faster: 1.67 times the images/s of fp32 (26.7 against 16.0; without loading 2.00 times, 40.0 against 20.0), "
+               "with 1.00 times the peak memory (100 against 100 MB).");
     assert_false(says(&m, notes[1]));
-    expect(&m, "not worth it for speed (1.1 times is the threshold). fp16 is only stored here.");
+    expect(&m, "fp16: not worth it for speed, below 1.1 times: 1.02 times the images/s");
+    expect(&m, " MB); fp16 is only stored here.");
+    assert_int_equal(m.c.verdict_count, 4); /* of each dtype but fp32 two: accuracy; speed and memory */
     forget(&m);
 
     make_up(&m);
@@ -386,9 +387,9 @@ static void speed_is_judged_and_explained(void **state)
     set_seconds(&m, 1, .4, .06);
     set_seconds(&m, 2, .4, .5);
     judge(&m, notes);
-    expect(&m, "Loading the images holds it back: the steps themselves are 1.67 times as fast.");
-    expect(&m, "fp16: 0.56 times the images/s of fp32 (8.9 against 16.0 with loading; 0.20 times, 16.0 against 80.0, without): slower");
-    expect(&m, "bf16: peak memory 100 MB against 100 MB in fp32, 1.00 times as much.");
+    expect(&m, "without loading 1.67 times, 133.3 against 80.0), with 1.00 times the peak memory (100 against 100 MB); loading the images "
+               "holds it back.");
+    expect(&m, "fp16: slower: 0.56 times the images/s of fp32 (8.9 against 16.0; without loading 0.20 times, 16.0 against 80.0)");
     forget(&m);
 }
 
@@ -406,7 +407,7 @@ static void failures_skips_and_an_interruption_are_told(void **state)
     assert_int_equal(strncmp(m.c.verdict[0], "Interrupted: 8 of 9 trainings are done", 38), 0);
     expect(&m, "fp16: 1 of 3 trainings failed and are left out; seed 2: gradients stay inf");
     expect(&m, "bf16: 1.0 steps of a training were skipped on average");
-    expect(&m, "fp16: mAP@0.5 50.00 % against 50.00 % in fp32 over 2 seeds");
+    expect(&m, "fp16: mAP@0.5 50.00 % against 50.00 % in fp32, +0.00 points (95 % interval of 2 seeds");
     forget(&m);
 }
 

@@ -13,7 +13,6 @@
 
 #include "commands/arguments.h"
 #include "commands/cfg_copy.h"
-#include "commands/data_file.h"
 #include "host/data_files.h"
 #include "host/label_file.h"
 #include "host/training_log.h"
@@ -136,15 +135,10 @@ static void data_files(void **unused)
     int whole = 0;
     (void)unused;
     for (int i = 0; i < FILE_ROUNDS; i++) {
-        amp_data_key keys[] = { { "classes", NULL }, { "valid", NULL }, { NULL, NULL } };
         amp_data_file data;
         amp_error error = { 0 };
         write_file(text, spoil(seed, text, 1));
-        amp_status status = amp_data_keys_read(path, keys, &error);
-        if (status != AMP_OK) assert_one_line(status, &error);
-        amp_data_keys_free(keys);
-        error = (amp_error){ 0 };
-        status = amp_data_file_read(path, &data, &error);
+        amp_status status = amp_data_file_read(path, &data, &error);
         if (status != AMP_OK) assert_one_line(status, &error);
         else assert_true(data.classes >= 0);
         whole += status == AMP_OK && data.classes == 3 && data.valid && !strcmp(data.valid, "v.txt");

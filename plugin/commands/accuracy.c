@@ -7,15 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static amp_status read_classes(const char *data_file, const char *text, int *classes, amp_error *error)
-{
-    char *end = NULL;
-    long value = text ? strtol(text, &end, 10) : 2;
-    if (text && (end == text || *end || value < 1 || value > 1 << 24))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: classes = %.40s: expected a whole number of classes", data_file, text);
-    *classes = (int)value;
-    return AMP_OK;
-}
+enum { CLASSES_UNLESS_GIVEN = 2 }; /* validate_classifier_single */
 
 static amp_status read_labels(const char *data_file, const char *labels, amp_classification_data *data, amp_error *error)
 {
@@ -30,17 +22,15 @@ static amp_status read_labels(const char *data_file, const char *labels, amp_cla
 
 amp_status amp_classification_data_read(const char *data_file, amp_classification_data *data, amp_error *error)
 {
-    enum { VALID, LABELS, CLASSES, LEAVES };
-    amp_data_key keys[] = {[VALID] = {"valid", NULL}, [LABELS] = {"labels", NULL}, [CLASSES] = {"classes", NULL},
-                           [LEAVES] = {"leaves", NULL}, {0}};
+    amp_data_file file;
     *data = (amp_classification_data){0};
-    amp_status status = amp_data_keys_read(data_file, keys, error);
-    if (status == AMP_OK) status = amp_validation_images_read(data_file, keys[VALID].value, &data->images, error);
-    if (status == AMP_OK) status = read_classes(data_file, keys[CLASSES].value, &data->classes, error);
-    if (status == AMP_OK) status = read_labels(data_file, keys[LABELS].value, data, error);
-    data->leaves = keys[LEAVES].value;
-    keys[LEAVES].value = NULL;
-    amp_data_keys_free(keys);
+    amp_status status = amp_data_file_read(data_file, &file, error);
+    data->classes = file.classes ? file.classes : CLASSES_UNLESS_GIVEN;
+    if (status == AMP_OK) status = amp_validation_images_read(&file, &data->images, error);
+    if (status == AMP_OK) status = read_labels(data_file, file.labels, data, error);
+    data->leaves = file.leaves;
+    file.leaves = NULL;
+    amp_data_file_free(&file);
     return status;
 }
 

@@ -5,7 +5,7 @@
 #ifndef AMP_COMMANDS_ACCURACY_H
 #define AMP_COMMANDS_ACCURACY_H
 
-#include "data_file.h"
+#include "text_lines.h"
 #include "image_loader.h"
 
 #include "darknet.h"

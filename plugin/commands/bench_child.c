@@ -13,20 +13,20 @@
  *     done STEPS                                 how many were measured
  *
  * After those with a star it waits for its turn. */
-#define _DEFAULT_SOURCE /* getrusage */
 #include "bench.h"
 
 #include "bench_layers.h"
 #include "synthetic_batch.h"
 
+#include "../amp/config_keys.h"
 #include "../host/device.h"
 #include "../host/host.h"
+#include "../host/memory.h"
 #include "../host/turns.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "network.h"
 
@@ -56,26 +56,19 @@ static void tell(const char *format, ...)
 /* ---- memory ---- */
 
 /* Other programs of this benchmark are on the same GPU, and keep still while it is our turn: what vanishes then is ours. */
-static void memory_turn_begins(child *c) { c->at_turn = (double)amp_host_gpu_bytes_free(); }
+static double gpu_bytes_free(void)
+{
+    const char *where;
+    return amp_host_gpu() >= 0 ? (double)amp_host_free_memory(&where) : 0;
+}
+
+static void memory_turn_begins(child *c) { c->at_turn = gpu_bytes_free(); }
 
 static double memory_look(child *c)
 {
-    double used = c->used + c->at_turn - (double)amp_host_gpu_bytes_free();
+    double used = c->used + c->at_turn - gpu_bytes_free();
     if (used > c->peak) c->peak = used;
     return used;
-}
-
-/* Of this program since its start: ru_maxrss would hold what the parent had when it forked. */
-static double peak_resident_mb(void)
-{
-    char line[256];
-    long kilobytes = 0;
-    FILE *status = fopen("/proc/self/status", "r");
-    while (status && !kilobytes && fgets(line, sizeof line, status)) sscanf(line, "VmHWM: %ld kB", &kilobytes);
-    if (status) fclose(status);
-    struct rusage usage;
-    if (!kilobytes && !getrusage(RUSAGE_SELF, &usage)) kilobytes = usage.ru_maxrss;
-    return (double)kilobytes / 1024;
 }
 
 /* Ends a turn; afterwards it is ours again. */
@@ -116,8 +109,7 @@ static int tell_support(const child *c)
         return 1;
     }
     amp_backend *backend = amp_engine_backend(c->net->amp->engine);
-    amp_dtype dtype = !strcmp(c->request->only, "bf16") ? AMP_BF16 : !strcmp(c->request->only, "fp16") ? AMP_FP16 : AMP_FP32;
-    amp_support support = backend->supports(backend, dtype, note);
+    amp_support support = backend->supports(backend, (amp_dtype)amp_dtype_find(c->request->only), note);
     tell("machine %s", backend->description);
     tell("support %d %s", support, note);
     return support != AMP_SUPPORT_NONE;
@@ -192,7 +184,7 @@ static amp_status measure(child *c, amp_error *error)
         c->measured++;
         pass(c, "step %.9g %.9g %.9g", ms[AMP_BENCH_FORWARD], ms[AMP_BENCH_BACKWARD], ms[AMP_BENCH_UPDATE]);
     }
-    tell("memory %.9g", amp_host_on_gpu(c->net) ? c->peak / 1048576 : peak_resident_mb());
+    tell("memory %.9g", amp_host_on_gpu(c->net) ? c->peak / 1048576 : amp_host_peak_resident_mb());
     return AMP_OK;
 }
 

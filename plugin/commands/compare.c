@@ -2,12 +2,12 @@
  * and won. */
 #include "compare.h"
 
+#include "../amp/config_keys.h"
 #include "command.h"
+#include "version.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-static const char VERSION[] = "0.1.0";
 
 enum { INTERRUPTED = 130, MOST_SEEDS = 1000 };
 
@@ -101,7 +101,7 @@ static amp_status take_request(const request *r, amp_compare *compare, amp_error
     c->data = strdup(r->data);
     c->cfg = strdup(r->cfg);
     c->weights = r->weights ? strdup(r->weights) : NULL;
-    c->version = strdup(VERSION);
+    c->version = strdup(AMP_VERSION);
     compare->folder = folder_of(r);
     c->runs = calloc((size_t)c->dtype_count * (size_t)c->seed_count, sizeof *c->runs);
     if (!c->data || !c->cfg || (r->weights && !c->weights) || !c->version || !compare->folder || !c->runs)
@@ -187,11 +187,8 @@ static amp_status add_up(amp_compare *compare, amp_error *error)
     measure_weights(compare);
     AMP_TRY(amp_compare_summarize(c, error));
     for (int d = 0; d < c->dtype_count; ++d) {
-        notes[d] = NULL;
-        for (int k = 0; k < AMP_MACHINE_DTYPES; ++k) {
-            const char *note = compare->hardware.note[k];
-            if (!strcmp(c->dtypes[d], amp_dtype_name((amp_dtype)k)) && note[0]) notes[d] = note;
-        }
+        int k = amp_dtype_find(c->dtypes[d]);
+        notes[d] = k >= 0 && compare->hardware.note[k][0] ? compare->hardware.note[k] : NULL;
     }
     return amp_compare_verdict(c, notes, error);
 }

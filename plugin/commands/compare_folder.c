@@ -9,7 +9,7 @@
 #include "compare.h"
 
 #include "../tensor/checksum.h"
-#include "data_file.h"
+#include "text_lines.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,17 +57,17 @@ static amp_status note_checksum(const char *file, char text[SETTING_TEXT], amp_e
 
 static amp_status settings_of(const amp_comparison *c, settings *s, amp_error *error)
 {
-    amp_data_key keys[] = { { "train", NULL }, { "valid", NULL }, { NULL, NULL } };
-    amp_status status = amp_data_keys_read(c->data, keys, error);
+    amp_data_file data;
+    amp_status status = amp_data_file_read(c->data, &data, error);
     if (status == AMP_OK) status = note_checksum(c->data, s->value[0], error);
-    if (status == AMP_OK) status = note_checksum(keys[0].value, s->value[1], error);
-    if (status == AMP_OK) status = note_checksum(keys[1].value, s->value[2], error);
+    if (status == AMP_OK) status = note_checksum(data.train, s->value[1], error);
+    if (status == AMP_OK) status = note_checksum(data.valid, s->value[2], error);
     if (status == AMP_OK) status = note_checksum(c->cfg, s->value[3], error);
     snprintf(s->value[4], SETTING_TEXT, "none");
     if (status == AMP_OK && c->weights) status = note_checksum(c->weights, s->value[4], error);
     snprintf(s->value[5], SETTING_TEXT, "%ld", c->iterations);
     snprintf(s->value[6], SETTING_TEXT, "%s", c->machine);
-    amp_data_keys_free(keys);
+    amp_data_file_free(&data);
     return status;
 }
 

@@ -3,8 +3,10 @@
 
 #include "../amp/cfg_reader.h"
 #include "../amp/config.h"
+#include "../amp/config_keys.h"
+#include "../host/data_files.h"
 #include "cfg_copy.h"
-#include "data_file.h"
+#include "data_check.h"
 
 #include "darknet.h"
 
@@ -50,7 +52,7 @@ static amp_status look_at_end(amp_comparison *c, amp_error *error)
     static const char *const classifiers[] = { "[softmax]", "[soft]", "[cost]", "[logistic]", NULL };
     cfg_end end;
     AMP_TRY(read_end(c->cfg, &end, error));
-    c->classes = end.classes;
+    c->classes = end.classes ? end.classes : 20; /* what parse_yolo and parse_region take */
     c->kind = is_one_of(end.section, classifiers) ? AMP_COMPARED_CLASSIFIER : AMP_COMPARED_DETECTOR;
     if (c->kind == AMP_COMPARED_CLASSIFIER || is_one_of(end.section, detectors)) return AMP_OK;
     if (!strcmp(end.section, "[detection]"))
@@ -96,38 +98,29 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
 
 /* ---- the data ---- */
 
-static amp_status check_list(const char *data, const char *key, const char *file, long *count, amp_error *error)
+/* What says which class a picture is of; a detector's classes are its .cfg's. */
+static amp_status look_at_labels(amp_comparison *c, amp_error *error)
 {
-    amp_lines lines = { 0 };
-    char what[64];
-    snprintf(what, sizeof what, "the list `%s` of the .data file", key);
-    if (!file) return amp_fail(error, AMP_BAD_CONFIG, "%s: no `%s = FILE`", data, key);
-    amp_status status = amp_lines_read(file, what, &lines, error);
-    if (status == AMP_OK && !lines.count) status = amp_fail(error, AMP_BAD_CONFIG, "%s: %s is empty", file, what);
-    *count = (long)lines.count;
-    amp_lines_free(&lines);
+    amp_data_file data;
+    amp_status status = amp_data_file_read(c->data, &data, error);
+    if (status == AMP_OK && !data.labels)
+        status = amp_fail(error, AMP_BAD_CONFIG, "%s: no `labels = FILE`, which names the classes", c->data);
+    c->classes = data.classes ? data.classes : 2; /* what train_classifier takes */
+    amp_data_file_free(&data);
     return status;
 }
 
-static amp_status check_keys(amp_comparison *c, const amp_data_key *keys, amp_error *error)
-{
-    long labels = 0;
-    AMP_TRY(check_list(c->data, "train", keys[0].value, &c->train_images, error));
-    AMP_TRY(check_list(c->data, "valid", keys[1].value, &c->valid_images, error));
-    if (c->kind == AMP_COMPARED_DETECTOR) return AMP_OK;
-    AMP_TRY(check_list(c->data, "labels", keys[2].value, &labels, error));
-    c->classes = keys[3].value ? atoi(keys[3].value) : 2; /* what train_classifier takes */
-    if (c->classes >= 1 && c->classes <= labels) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: classes=%d, but %s names %ld", c->data, c->classes, keys[2].value, labels);
-}
-
+/* All of it: a short training would not meet every label, a long one not before hours are gone. */
 static amp_status look_at_data(amp_comparison *c, amp_error *error)
 {
-    amp_data_key keys[] = { { "train", NULL }, { "valid", NULL }, { "labels", NULL }, { "classes", NULL }, { NULL, NULL } };
-    amp_status status = amp_data_keys_read(c->data, keys, error);
-    if (status == AMP_OK) status = check_keys(c, keys, error);
-    amp_data_keys_free(keys);
-    return status;
+    int classifier = c->kind == AMP_COMPARED_CLASSIFIER;
+    amp_data_counts counts;
+    if (classifier) AMP_TRY(look_at_labels(c, error));
+    AMP_TRY(amp_check_data(c->data, classifier, c->classes, AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts, error));
+    amp_data_counts_print(&counts);
+    c->train_images = counts.train.images;
+    c->valid_images = counts.valid.images;
+    return AMP_OK;
 }
 
 /* Further checks are the training's own. */
@@ -148,10 +141,9 @@ static amp_status look_at_dtypes(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
     for (int d = 0; d < c->dtype_count; ++d) {
-        int k = 0;
+        int k = amp_dtype_find(c->dtypes[d]);
         if (!strcmp(c->dtypes[d], "stock")) continue;
-        while (k < AMP_MACHINE_DTYPES && strcmp(c->dtypes[d], amp_dtype_name((amp_dtype)k))) ++k;
-        if (k == AMP_MACHINE_DTYPES)
+        if (k < 0)
             return amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is none of that name; known: stock, fp32, bf16, fp16",
                             c->dtypes[d]);
         if (compare->hardware.support[k] == AMP_SUPPORT_NONE)

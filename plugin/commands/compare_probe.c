@@ -16,16 +16,6 @@ static const amp_run *run_to_probe(const amp_comparison *c)
     return best;
 }
 
-static amp_status write_json(const amp_probe_result *result, const char *file, amp_error *error)
-{
-    struct amp_output *output;
-    FILE *stream;
-    AMP_TRY(amp_output_begin(file, &output, &stream, error));
-    amp_json json = amp_json_begin(stream);
-    amp_probe_json(result, &json, NULL);
-    return amp_output_end(output, error);
-}
-
 amp_status amp_compare_probe(const amp_compare *compare, amp_error *error)
 {
     const amp_comparison *c = &compare->result;
@@ -44,7 +34,7 @@ amp_status amp_compare_probe(const amp_compare *compare, amp_error *error)
     amp_probe_print(result, stdout);
     fflush(stdout);
     snprintf(file, sizeof file, "%s/probe.json", compare->folder);
-    amp_status status = write_json(result, file, error);
+    amp_status status = amp_probe_write(result, file, error);
     amp_probe_free(result);
     return status;
 }

@@ -7,7 +7,7 @@
 #include "compare.h"
 
 #include "cfg_copy.h"
-#include "data_file.h"
+#include "text_lines.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -262,7 +262,7 @@ amp_status amp_run_note_command(const amp_run_files *files, const char *const *a
 static int says_nothing(const char *line)
 {
     static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate", "Resizing", "layer  ",
-                                         "Region ", "amp: summary", NULL };
+                                         "Region ", "amp: summary", "STB Reason:", NULL };
     line += strspn(line, " \t");
     if (!*line || (*line >= '0' && *line <= '9') || !strchr(line, ' ')) return 1;
     for (int k = 0; usual[k]; ++k) if (!strncmp(line, usual[k], strlen(usual[k]))) return 1;

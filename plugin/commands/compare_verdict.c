@@ -69,23 +69,22 @@ static const char *points_text(double points, char text[32])
 }
 
 /* What `count` seeds tell of a mean difference of this many points, between low and high with 95 %. */
-static void judge(char *text, size_t size, int count, double difference, double low, double high, double allowed,
-                  const char *reference)
+static void judge(char *text, size_t size, int count, double difference, double low, double high, double allowed)
 {
     char points[32];
     points_text(allowed, points);
     if (difference > allowed && low > 0)
-        snprintf(text, size, "better than %s", reference);
+        snprintf(text, size, "better");
     else if (difference > allowed)
-        snprintf(text, size, "more than %s above %s on average, though %d seeds do not tell that from chance", points, reference, count);
+        snprintf(text, size, "nothing is lost on average, and %d seeds cannot tell the gain from chance", count);
     else if (difference >= -allowed && low >= -allowed)
-        snprintf(text, size, "within %s of %s, and so is what %d seeds leave open", points, reference, count);
+        snprintf(text, size, "as good, with a loss of more than %s ruled out", points);
     else if (difference >= -allowed)
-        snprintf(text, size, "within %s of %s on average, though %d seeds do not rule out a larger loss", points, reference, count);
+        snprintf(text, size, "within %s, though %d seeds do not rule out a larger loss", points, count);
     else if (high < -allowed)
-        snprintf(text, size, "worse than %s by more than %s", reference, points);
+        snprintf(text, size, "worse by more than %s", points);
     else
-        snprintf(text, size, "more than %s below %s on average, though %d seeds do not settle it", points, reference, count);
+        snprintf(text, size, "more than %s lower, though %d seeds do not settle it", points, count);
 }
 
 static amp_status judge_accuracy(amp_comparison *c, int d, amp_error *error)
@@ -105,10 +104,9 @@ static amp_status judge_accuracy(amp_comparison *c, int d, amp_error *error)
                    "whether that is precision or chance: take -seeds 3 or more.", s->dtype, name, score, other, reference, difference,
                    points_text(allowed, points));
     double reach = amp_confidence_factor(count) * s->score_error[0];
-    judge(judgement, sizeof judgement, count, difference, difference - reach, difference + reach, allowed, reference);
-    return say(c, error, "%s: %s %.2f %% against %.2f %% in %s over %d seeds, a difference of %+.2f points (standard error %.2f; "
-               "95 %% interval %+.2f to %+.2f): %s.", s->dtype, name, score, other, reference, count, difference, s->score_error[0],
-               difference - reach, difference + reach, judgement);
+    judge(judgement, sizeof judgement, count, difference, difference - reach, difference + reach, allowed);
+    return say(c, error, "%s: %s %.2f %% against %.2f %% in %s, %+.2f points (95 %% interval of %d seeds %+.2f to %+.2f): %s.",
+               s->dtype, name, score, other, reference, difference, count, difference - reach, difference + reach, judgement);
 }
 
 /* ---- speed and memory ---- */
@@ -117,33 +115,32 @@ static amp_status judge_accuracy(amp_comparison *c, int d, amp_error *error)
 static void why_slow(const amp_dtype_summary *s, const char *note, char *text, size_t size)
 {
     text[0] = 0;
-    if (s->compute_speedup >= AMP_WORTHWHILE_SPEEDUP)
-        snprintf(text, size, " Loading the images holds it back: the steps themselves are %.2f times as fast.", s->compute_speedup);
-    else if (note)
-        snprintf(text, size, " %s.", note);
+    if (s->speedup >= AMP_WORTHWHILE_SPEEDUP) return;
+    if (s->compute_speedup >= AMP_WORTHWHILE_SPEEDUP) snprintf(text, size, "; loading the images holds it back");
+    else if (note) snprintf(text, size, "; %s", note);
+}
+
+static void memory_text(const amp_dtype_summary *s, const amp_dtype_summary *reference, char *text, size_t size)
+{
+    text[0] = 0;
+    if (amp_is_number(s->memory_ratio))
+        snprintf(text, size, ", with %.2f times the peak memory (%.0f against %.0f MB)", s->memory_ratio, s->peak_memory_mb.mean,
+                 reference->peak_memory_mb.mean);
 }
 
 static amp_status judge_speed(amp_comparison *c, int d, const char *note, amp_error *error)
 {
     const amp_dtype_summary *s = &c->summaries[d], *r = &c->summaries[c->reference];
-    char why[300];
+    char why[300], memory[120], judgement[80] = "faster";
     if (!amp_is_number(s->speedup)) return AMP_OK;
-    const char *judgement = s->speedup >= AMP_WORTHWHILE_SPEEDUP ? "faster" : s->speedup >= 1 / AMP_WORTHWHILE_SPEEDUP
-        ? "not worth it for speed" : "slower";
+    if (s->speedup < AMP_WORTHWHILE_SPEEDUP)
+        snprintf(judgement, sizeof judgement, "not worth it for speed, below %.1f times", AMP_WORTHWHILE_SPEEDUP);
+    if (s->speedup < 1 / AMP_WORTHWHILE_SPEEDUP) snprintf(judgement, sizeof judgement, "slower");
     why_slow(s, note, why, sizeof why);
-    if (s->speedup >= AMP_WORTHWHILE_SPEEDUP) why[0] = 0;
-    return say(c, error, "%s: %.2f times the images/s of %s (%.1f against %.1f with loading; %.2f times, %.1f against %.1f, without): %s "
-               "(%.1f times is the threshold).%s", s->dtype, s->speedup, r->dtype, s->images_per_second.mean, r->images_per_second.mean,
-               s->compute_speedup, s->compute_images_per_second.mean, r->compute_images_per_second.mean, judgement,
-               AMP_WORTHWHILE_SPEEDUP, why);
-}
-
-static amp_status judge_memory(amp_comparison *c, int d, amp_error *error)
-{
-    const amp_dtype_summary *s = &c->summaries[d], *r = &c->summaries[c->reference];
-    if (!amp_is_number(s->memory_ratio)) return AMP_OK;
-    return say(c, error, "%s: peak memory %.0f MB against %.0f MB in %s, %.2f times as much.", s->dtype, s->peak_memory_mb.mean,
-               r->peak_memory_mb.mean, r->dtype, s->memory_ratio);
+    memory_text(s, r, memory, sizeof memory);
+    return say(c, error, "%s: %s: %.2f times the images/s of %s (%.1f against %.1f; without loading %.2f times, %.1f against %.1f)%s%s.",
+               s->dtype, judgement, s->speedup, r->dtype, s->images_per_second.mean, r->images_per_second.mean, s->compute_speedup,
+               s->compute_images_per_second.mean, r->compute_images_per_second.mean, memory, why);
 }
 
 /* ---- what went wrong ---- */
@@ -164,8 +161,7 @@ static amp_status tell_skips(amp_comparison *c, int d, amp_error *error)
 {
     const amp_dtype_summary *s = &c->summaries[d];
     if (!s->skipped.count || !(s->skipped.mean > 0)) return AMP_OK;
-    return say(c, error, "%s: %.1f steps of a training were skipped on average, for gradients that were inf or NaN; a skipped step "
-               "changes nothing and is not counted.", s->dtype, s->skipped.mean);
+    return say(c, error, "%s: %.1f steps of a training were skipped on average, as a gradient was inf or NaN; none of them counts.", s->dtype, s->skipped.mean);
 }
 
 static amp_status judge_dtype(amp_comparison *c, int d, const char *note, amp_error *error)
@@ -174,7 +170,6 @@ static amp_status judge_dtype(amp_comparison *c, int d, const char *note, amp_er
     if (d != c->reference) {
         AMP_TRY(judge_accuracy(c, d, error));
         AMP_TRY(judge_speed(c, d, note, error));
-        AMP_TRY(judge_memory(c, d, error));
     }
     return tell_skips(c, d, error);
 }

@@ -8,19 +8,19 @@
 
 typedef enum amp_compared_kind { AMP_COMPARED_DETECTOR, AMP_COMPARED_CLASSIFIER } amp_compared_kind;
 
-typedef enum amp_run_state {
+typedef enum amp_training_state {
     AMP_RUN_WAITING,     /* not begun */
     AMP_RUN_TRAINING,    /* interrupted on its way: it can be continued */
     AMP_RUN_TRAINED,     /* not validated yet */
     AMP_RUN_DONE,
     AMP_RUN_FAILED       /* `failure` says why */
-} amp_run_state;
+} amp_training_state;
 
 /* One training: a dtype and a seed. */
 typedef struct amp_run {
     const char *dtype;       /* "stock", "fp32", "bf16", "fp16"; the comparison's */
     unsigned seed;
-    amp_run_state state;
+    amp_training_state state;
     char failure[512];
     amp_log_row *rows;       /* its steps, skipped ones included */
     size_t count, room;

@@ -6,7 +6,7 @@
 
 #include "../tensor/status.h"
 #include "average_precision.h"
-#include "data_file.h"
+#include "text_lines.h"
 
 #include <stddef.h>
 

@@ -3,7 +3,7 @@
 #ifndef AMP_COMMANDS_IMAGE_LOADER_H
 #define AMP_COMMANDS_IMAGE_LOADER_H
 
-#include "data_file.h"
+#include "text_lines.h"
 
 #include "darknet.h"
 

@@ -85,7 +85,7 @@ static amp_status advise_fp32(amp_plan_report *r, int i, amp_error *error)
     if (!amp_plan_is_half(row))
         return advise(r, error, "fp32", i, "layer %d [%s]: runs in fp32 (%s), with %.1f %% of the matrix products: AMP "
                       "makes nothing of it faster", i, row->type, row->why, 100 * part);
-    if (row->computes == AMP_FP32 && r->dtypes[r->dtype].support == AMP_SUPPORT_NATIVE)
+    if (row->computes == AMP_FP32 && r->machine.support[r->dtype] == AMP_SUPPORT_NATIVE)
         return advise(r, error, "no_kernel", i, "layer %d [%s]: stored in %s but computed in fp32, with %.1f %% of the "
                       "matrix products: the "
                       "library has no good kernel in %s for %d -> %d channels a group", i, row->type, amp_dtype_name(r->dtype),
@@ -120,11 +120,11 @@ static amp_status advise_islands(amp_plan_report *r, amp_error *error)
 static amp_status advise_dtype(amp_plan_report *r, amp_error *error)
 {
     amp_dtype half = r->asked, other = half == AMP_FP16 ? AMP_BF16 : AMP_FP16;
-    int other_native = r->dtypes[other].support == AMP_SUPPORT_NATIVE;
-    if (half == AMP_FP32 || r->dtypes[half].support == AMP_SUPPORT_NATIVE) return AMP_OK;
+    int other_native = r->machine.support[other] == AMP_SUPPORT_NATIVE;
+    if (half == AMP_FP32 || r->machine.support[half] == AMP_SUPPORT_NATIVE) return AMP_OK;
     char instead[80] = "no half dtype is native here";
     if (other_native) snprintf(instead, sizeof instead, "dtype=%s is native here", amp_dtype_name(other));
-    if (r->dtypes[half].support == AMP_SUPPORT_NONE)
+    if (r->machine.support[half] == AMP_SUPPORT_NONE)
         return advise(r, error, "dtype", -1, "this machine cannot run %s, training would run in %s; %s", amp_dtype_name(half),
                       amp_dtype_name(r->dtype), instead);
     return advise(r, error, "dtype", -1, "%s is not native on this machine: it is stored, and computed in fp32. That "

@@ -6,6 +6,7 @@
 
 #include "../host/device.h"
 #include "../host/make_network.h"
+#include "../host/memory.h"
 #include "cfg_copy.h"
 
 /* ---- words ---- */
@@ -253,9 +254,8 @@ static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error 
 static void describe_device(amp_plan_report *r)
 {
     const amp_backend *backend = amp_engine_backend(r->net->amp->engine);
-    snprintf(r->description, sizeof r->description, "%s", backend->description);
     r->backend = backend->name;
-    for (int d = 0; d < 3; d++) r->dtypes[d].support = backend->supports(backend, (amp_dtype)d, r->dtypes[d].note);
+    amp_machine_describe(backend, &r->machine);
 }
 
 static amp_status make_network(amp_plan_report *r, const char *made_from, amp_error *error)

@@ -28,13 +28,13 @@ static void write_device(amp_json *json, const amp_plan_report *r)
 {
     amp_json_object(json, "device");
     amp_json_text(json, "backend", r->backend);
-    amp_json_text(json, "description", r->description);
+    amp_json_text(json, "description", r->machine.description);
     amp_json_array(json, "dtypes");
     for (int d = 0; d < 3; d++) {
         amp_json_object(json, NULL);
         amp_json_text(json, "dtype", amp_dtype_name((amp_dtype)d));
-        amp_json_text(json, "support", amp_plan_support_name(r->dtypes[d].support));
-        amp_json_text(json, "note", r->dtypes[d].note[0] ? r->dtypes[d].note : NULL);
+        amp_json_text(json, "support", amp_plan_support_name(r->machine.support[d]));
+        amp_json_text(json, "note", r->machine.note[d][0] ? r->machine.note[d] : NULL);
         amp_json_close(json);
     }
     amp_json_close(json);

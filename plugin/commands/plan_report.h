@@ -6,6 +6,7 @@
 
 #include "../amp/plan_facts.h"
 #include "../host/footprint.h"
+#include "../host/machine.h"
 
 struct amp_probe_result;
 
@@ -40,9 +41,8 @@ typedef struct amp_plan_report {
     amp_dtype asked, dtype;     /* dtype is what runs: fp32 where the machine cannot run what was asked for */
     int off_in_cfg;             /* the .cfg does not ask for AMP: shown is what it would do */
     int batch, subdivisions, steps, images; /* as in the .cfg; images of one pass, and time steps of each */
-    char description[256];
     const char *backend;
-    struct { amp_support support; char note[256]; } dtypes[3]; /* by amp_dtype */
+    amp_machine machine;
 
     int count;
     amp_plan_row *rows;

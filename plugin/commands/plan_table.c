@@ -133,10 +133,10 @@ static void print_kernels(const amp_plan_report *r, FILE *stream)
 
 static void print_device(const amp_plan_report *r, FILE *stream)
 {
-    fprintf(stream, "\nDevice\n  %s\n", r->description);
+    fprintf(stream, "\nDevice\n  %s\n", r->machine.description);
     for (int d = 0; d < 3; d++)
-        fprintf(stream, "  %s     %-8s %s\n", amp_dtype_name((amp_dtype)d), amp_plan_support_name(r->dtypes[d].support),
-                r->dtypes[d].note);
+        fprintf(stream, "  %s     %-8s %s\n", amp_dtype_name((amp_dtype)d), amp_plan_support_name(r->machine.support[d]),
+                r->machine.note[d]);
 }
 
 static void say_fit(int fits, int most, char *text, size_t size)

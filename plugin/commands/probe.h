@@ -69,5 +69,7 @@ void amp_probe_free(amp_probe_result *); /* NULL is fine */
 void amp_probe_print(const amp_probe_result *, FILE *);
 /* As one object; key as in json.h. */
 void amp_probe_json(const amp_probe_result *, amp_json *, const char *key);
+/* The same as a file of its own; "-": stdout. */
+amp_status amp_probe_write(const amp_probe_result *, const char *file, amp_error *);
 
 #endif

@@ -3,16 +3,6 @@
 #include "command.h"
 #include "probe.h"
 
-static amp_status write_json(const amp_probe_result *result, const char *file, amp_error *error)
-{
-    struct amp_output *output;
-    FILE *stream;
-    AMP_TRY(amp_output_begin(file, &output, &stream, error));
-    amp_json json = amp_json_begin(stream);
-    amp_probe_json(result, &json, NULL);
-    return amp_output_end(output, error);
-}
-
 amp_status amp_command_probe(int argc, char **argv, amp_error *error)
 {
     const char *json = NULL;
@@ -32,7 +22,7 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
     AMP_TRY(amp_probe_run(&request, &result, error));
     amp_status status = AMP_OK;
     int only_json = json && json[0] == '-' && !json[1];
-    if (json) status = write_json(result, json, error);
+    if (json) status = amp_probe_write(result, json, error);
     if (status == AMP_OK && !only_json) amp_probe_print(result, stdout);
     amp_probe_free(result);
     return status;

@@ -2,7 +2,6 @@
  * through a NULL or end the program with status 0. */
 #include "probe_data.h"
 
-#include "../amp/cfg_reader.h"
 #include "detection_data.h"
 
 #include <errno.h>
@@ -21,44 +20,10 @@ struct amp_batches {
     int inputs, truths;
 };
 
-/* Of a .data file; all are this file's. */
-enum { TRAIN, LABELS, CLASSES, TAG, TREE, KEYS };
-static const char *const key_names[KEYS] = { "train", "labels", "classes", "tag", "tree" };
-typedef struct data_keys { char *value[KEYS]; } data_keys;
-
-static void free_keys(data_keys *keys) { for (int k = 0; k < KEYS; ++k) free(keys->value[k]); }
-
-static amp_status keep(data_keys *keys, const cfg_item *item, amp_error *error)
-{
-    for (int k = 0; k < KEYS; ++k) {
-        if (strcmp(item->text, key_names[k]) || keys->value[k]) continue; /* of two, the first counts: option_find */
-        keys->value[k] = strdup(item->value);
-        if (!keys->value[k]) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
-    }
-    return AMP_OK;
-}
-
-/* A .data file is written as a .cfg is, without sections. */
-static amp_status read_keys(const char *data_file, data_keys *keys, amp_error *error)
-{
-    cfg_reader *reader = NULL;
-    cfg_item item = { .kind = CFG_BROKEN };
-    AMP_TRY(cfg_reader_open(data_file, &reader, error));
-    amp_status status = cfg_reader_next(reader, &item, error);
-    while (status == AMP_OK && item.kind != CFG_END) {
-        if (item.kind == CFG_OPTION && item.value) status = keep(keys, &item, error);
-        if (status == AMP_OK) status = cfg_reader_next(reader, &item, error);
-    }
-    cfg_reader_close(reader);
-    return status;
-}
-
-static amp_status read_list(const char *data_file, const data_keys *keys, int key, const char *what, amp_lines *lines,
+static amp_status read_list(const char *data_file, const char *key, const char *file, const char *what, amp_lines *lines,
                             amp_error *error)
 {
-    const char *file = keys->value[key];
-    if (!file || !*file)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `%s = FILE`; it names %s", data_file, key_names[key], what);
+    if (!file) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `%s = FILE`; it names %s", data_file, key, what);
     AMP_TRY(amp_lines_read(file, what, lines, error));
     if (lines->count) return AMP_OK;
     return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", file, what);
@@ -85,22 +50,22 @@ static amp_status read_hierarchy(const char *file, network *net, amp_error *erro
     return AMP_OK;
 }
 
-static amp_status prepare_classifier(amp_batches *b, const data_keys *keys, network *net, amp_error *error)
+static amp_status prepare_classifier(amp_batches *b, const amp_data_file *file, network *net, amp_error *error)
 {
-    int classes = keys->value[CLASSES] ? atoi(keys->value[CLASSES]) : 2, tags = keys->value[TAG] && atoi(keys->value[TAG]);
-    AMP_TRY(read_hierarchy(keys->value[TREE], net, error));
+    int classes = file->classes ? file->classes : 2; /* as train_classifier has it */
+    AMP_TRY(read_hierarchy(file->tree, net, error));
     b->args = get_base_args(net);
     b->args.center = 0; /* as train_classifier has it */
     b->args.hierarchy = net->hierarchy;
     b->args.min = (int)(net->min_ratio * (float)net->w);
     b->args.max = (int)(net->max_ratio * (float)net->w);
     b->args.classes = classes;
-    b->args.type = tags ? TAG_DATA : CLASSIFICATION_DATA;
+    b->args.type = file->tag ? TAG_DATA : CLASSIFICATION_DATA;
     b->args.threads = CLASSIFIER_THREADS;
     if (classes != net->truths)
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but the network has %d", b->data_file, classes, net->truths);
-    if (tags) return AMP_OK;
-    AMP_TRY(read_list(b->data_file, keys, LABELS, "the list of labels", &b->labels, error));
+    if (file->tag) return AMP_OK;
+    AMP_TRY(read_list(b->data_file, "labels", file->labels, "the list of labels", &b->labels, error));
     if (b->labels.count < (size_t)classes)
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but its list of labels has %zu", b->data_file, classes,
                         b->labels.count);
@@ -108,13 +73,13 @@ static amp_status prepare_classifier(amp_batches *b, const data_keys *keys, netw
     return AMP_OK;
 }
 
-static amp_status prepare(amp_batches *b, const data_keys *keys, network *net, amp_error *error)
+static amp_status prepare(amp_batches *b, const amp_data_file *file, network *net, amp_error *error)
 {
     const layer *last = &net->layers[net->n - 1];
-    AMP_TRY(read_list(b->data_file, keys, TRAIN, "the list of training images", &b->paths, error));
+    AMP_TRY(read_list(b->data_file, "train", file->train, "the list of training images", &b->paths, error));
     switch (last->type) {
     case YOLO: case REGION: prepare_detector(&b->args, net, last); break;
-    case SOFTMAX: case COST: case LOGXENT: AMP_TRY(prepare_classifier(b, keys, net, error)); break;
+    case SOFTMAX: case COST: case LOGXENT: AMP_TRY(prepare_classifier(b, file, net, error)); break;
     default:
         return amp_fail(error, AMP_UNSUPPORTED, "a network must end in yolo or region (a detector), or in softmax, logistic or "
                         "cost (a classifier): batches for others cannot be loaded");
@@ -140,10 +105,10 @@ amp_status amp_batches_open(const char *data_file, network *net, amp_batches **o
     b->data_file = data_file;
     b->inputs = net->inputs;
     b->truths = net->truths;
-    data_keys keys = { { NULL } };
-    amp_status status = read_keys(data_file, &keys, error);
-    if (status == AMP_OK) status = prepare(b, &keys, net, error);
-    free_keys(&keys);
+    amp_data_file file;
+    amp_status status = amp_data_file_read(data_file, &file, error);
+    if (status == AMP_OK) status = prepare(b, &file, net, error);
+    amp_data_file_free(&file);
     if (status != AMP_OK) {
         amp_batches_close(b);
         return status;

@@ -109,3 +109,13 @@ void amp_probe_json(const amp_probe_result *r, amp_json *json, const char *key)
     amp_json_close(json);
     amp_json_close(json);
 }
+
+amp_status amp_probe_write(const amp_probe_result *r, const char *file, amp_error *error)
+{
+    struct amp_output *output;
+    FILE *stream;
+    AMP_TRY(amp_output_begin(file, &output, &stream, error));
+    amp_json json = amp_json_begin(stream);
+    amp_probe_json(r, &json, NULL);
+    return amp_output_end(output, error);
+}

@@ -107,7 +107,7 @@ const char *amp_run_state_name(const amp_run *run)
 
 int amp_run_has_score(const amp_run *run) { return run->state == AMP_RUN_DONE; }
 
-int amp_runs_in_state(const amp_comparison *c, amp_run_state state)
+int amp_runs_in_state(const amp_comparison *c, amp_training_state state)
 {
     int count = 0;
     for (int i = 0; i < c->dtype_count * c->seed_count; ++i) count += c->runs[i].state == state;

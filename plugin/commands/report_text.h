@@ -29,6 +29,6 @@ double amp_mean_value(const amp_mean *);
 
 const char *amp_run_state_name(const amp_run *);
 int amp_run_has_score(const amp_run *);
-int amp_runs_in_state(const amp_comparison *, amp_run_state);
+int amp_runs_in_state(const amp_comparison *, amp_training_state);
 
 #endif

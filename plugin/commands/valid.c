@@ -195,10 +195,11 @@ static amp_status valid_classifier(const request *r, network *net, FILE *json, a
 static amp_status measure(const request *r, FILE *json, amp_error *error)
 {
     network *net;
-    amp_data_key no_keys[] = {{0}};
-    AMP_TRY(amp_data_keys_read(r->data, no_keys, error)); /* before the network is made, which takes a while */
-    AMP_TRY(amp_evaluation_open(r->cfg, r->weights, &net, error));
-    amp_status status = AMP_OK;
+    amp_data_file data;
+    amp_status status = amp_data_file_read(r->data, &data, error); /* before the network is made, which takes a while */
+    amp_data_file_free(&data);
+    if (status == AMP_OK) status = amp_evaluation_open(r->cfg, r->weights, &net, error);
+    if (status != AMP_OK) return status;
     if (amp_turns_ready()) status = amp_fail(error, AMP_IO_FAILED, "told to stop before it began");
     else status = amp_is_detector(net) ? valid_detector(r, net, json, error) : valid_classifier(r, net, json, error);
     amp_evaluation_close(net);

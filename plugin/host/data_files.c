@@ -36,7 +36,7 @@ static amp_status take(amp_data_file *data, const cfg_item *item, amp_error *err
 {
     const struct { const char *key; char **where; } files[] = {
         { "train", &data->train }, { "valid", &data->valid }, { "names", &data->names }, { "labels", &data->labels },
-        { "backup", &data->backup } };
+        { "backup", &data->backup }, { "difficult", &data->difficult }, { "leaves", &data->leaves }, { "tree", &data->tree } };
     cfg_place place = { .file = data->name, .line = item->line };
     if (item->kind == CFG_BROKEN) return cfg_fail(error, place, item->text, NULL);
     place.key = item->text;
@@ -76,6 +76,9 @@ void amp_data_file_free(amp_data_file *data)
     free(data->names);
     free(data->labels);
     free(data->backup);
+    free(data->difficult);
+    free(data->leaves);
+    free(data->tree);
     *data = (amp_data_file){ 0 };
 }
 

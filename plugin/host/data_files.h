@@ -9,6 +9,7 @@
 typedef struct amp_data_file {
     char *name;                                    /* of the .data file itself */
     char *train, *valid, *names, *labels, *backup; /* NULL where the key is not given */
+    char *difficult, *leaves, *tree;
     int classes;                                   /* 0 where not given */
     int tag;                                       /* a classifier's tag=1: labels come from files of their own */
 } amp_data_file;

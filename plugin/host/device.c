@@ -1,10 +1,7 @@
 /* The arrays of Darknet's structs, and its layers, on the CPU and on a GPU: see device.h. */
 #include "device.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
 
 #include "host.h"
 #include "pjreddie_gaps.h"
@@ -52,52 +49,6 @@ amp_dtype amp_host_default_dtype(void)
 #endif
 }
 
-/* The first number of a file, after `key` if that is not NULL; 0 if there is none. */
-static size_t number_in(const char *file, const char *key)
-{
-    char line[256];
-    unsigned long long number = 0;
-    FILE *in = fopen(file, "r");
-    while (in && fgets(line, sizeof line, in)) {
-        size_t skipped = key ? strlen(key) : 0;
-        if (key && strncmp(line, key, skipped)) continue;
-        if (sscanf(line + skipped, "%llu", &number) == 1) break;
-    }
-    if (in) fclose(in);
-    return (size_t)number;
-}
-
-/* What this program may still take of the machine's memory: of its control group's too, where that has a limit. */
-static size_t free_ram(void)
-{
-    static const struct { const char *limit, *used, *statistics, *cache; } groups[] = {
-        { "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat", "inactive_file " },
-        { "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-          "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file " } };
-    size_t free_bytes = number_in("/proc/meminfo", "MemAvailable:") * 1024;
-    for (size_t k = 0; k < sizeof groups / sizeof *groups; k++) {
-        size_t limit = number_in(groups[k].limit, NULL), used = number_in(groups[k].used, NULL); /* no limit: "max", or huge */
-        size_t cache = number_in(groups[k].statistics, groups[k].cache); /* of files: given up when memory is wanted */
-        used -= cache < used ? cache : used;
-        if (limit && limit < free_bytes + used) free_bytes = limit > used ? limit - used : 0;
-    }
-    return free_bytes;
-}
-
-size_t amp_host_free_memory(const char **where)
-{
-#ifdef GPU
-    size_t free_bytes = 0, all = 0;
-    if (gpu_index >= 0) {
-        *where = "GPU memory";
-        check(cudaMemGetInfo(&free_bytes, &all), "cudaMemGetInfo");
-        return free_bytes;
-    }
-#endif
-    *where = "RAM";
-    return free_ram();
-}
-
 /* Not cuda_set_device, which writes a global of Darknet's: replicas' threads come through here side by side. */
 void amp_host_use_device(const network *net)
 {
@@ -108,21 +59,15 @@ void amp_host_use_device(const network *net)
 #endif
 }
 
-double amp_host_memory_mb(const network *net)
-{
-    struct rusage usage;
 #ifdef GPU
-    if (net->gpu_index >= 0) {
-        size_t available = 0, total = 0;
-        amp_host_use_device(net);
-        check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
-        return (double)(total - available) / (1 << 20);
-    }
-#endif
-    (void)net;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_maxrss / 1024;
+size_t amp_host_gpu_free(int gpu, size_t *all)
+{
+    size_t available = 0;
+    check(cudaSetDevice(gpu), "cudaSetDevice");
+    check(cudaMemGetInfo(&available, all), "cudaMemGetInfo");
+    return available;
 }
+#endif
 
 void amp_host_wait(const network *net)
 {
@@ -140,18 +85,6 @@ int amp_host_gpu(void)
 #else
     return -1;
 #endif
-}
-
-size_t amp_host_gpu_bytes_free(void)
-{
-    size_t available = 0;
-#ifdef GPU
-    size_t total;
-    if (gpu_index < 0) return 0;
-    check(cudaSetDevice(gpu_index), "cudaSetDevice");
-    check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
-#endif
-    return available;
 }
 
 /* ---- arrays ---- */

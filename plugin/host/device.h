@@ -21,21 +21,17 @@ int amp_host_on_gpu(const network *net);
 const char *amp_host_refusal(const network *net);
 /* The dtype of networks that name none, made from here on. */
 amp_dtype amp_host_default_dtype(void);
-/* Bytes that are free where networks made from here on will lie, and the words for it: "RAM", or of the GPU in use. 0: not
- * known. */
-size_t amp_host_free_memory(const char **where);
 /* Make net's GPU the calling thread's: before any call to Darknet's functions or to net's engine. */
 void amp_host_use_device(const network *net);
 
-/* Memory in MB of 2^20 bytes. On a GPU what is in use on net's now, by whatever program; else the most that this process had at
- * any time. */
-double amp_host_memory_mb(const network *net);
-
 /* Wait until net's GPU has done all it was asked for: before looking at a clock. Nothing without a GPU. */
 void amp_host_wait(const network *net);
-/* The GPU that Darknet's networks are made on; -1 for none. Then bytes of its memory that are free, after a context is made there. */
+/* The GPU that Darknet's networks are made on; -1 for none. */
 int amp_host_gpu(void);
-size_t amp_host_gpu_bytes_free(void);
+#ifdef GPU
+/* Bytes that are free on a GPU, of *all. Makes it the thread's, with a context on it. */
+size_t amp_host_gpu_free(int gpu, size_t *all);
+#endif
 
 amp_host_arrays amp_host_arrays_of(layer *l, int on_gpu);
 float **amp_host_output_of(layer *l, int on_gpu);

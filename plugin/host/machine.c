@@ -6,18 +6,23 @@
 #include "device.h"
 #include "host.h"
 
-amp_status amp_machine_read(amp_machine *machine, amp_error *error)
+void amp_machine_describe(const amp_backend *backend, amp_machine *machine)
 {
-    network net = { .gpu_index = gpu_index };
-    const char *refusal = amp_host_refusal(&net);
     memset(machine, 0, sizeof *machine);
-    if (refusal) return amp_fail(error, AMP_UNSUPPORTED, "%s", refusal);
-    amp_backend *backend = amp_host_choose_backend(&net, error);
-    if (!backend) return error->status;
     for (int k = 0; k < AMP_MACHINE_DTYPES; ++k)
         machine->support[k] = backend->supports(backend, (amp_dtype)k, machine->note[k]);
     snprintf(machine->description, sizeof machine->description, "%s, %d %s", backend->description, omp_get_max_threads(),
              omp_get_max_threads() == 1 ? "thread" : "threads");
+}
+
+amp_status amp_machine_read(amp_machine *machine, amp_error *error)
+{
+    network net = { .gpu_index = gpu_index };
+    const char *refusal = amp_host_refusal(&net);
+    if (refusal) return amp_fail(error, AMP_UNSUPPORTED, "%s", refusal);
+    amp_backend *backend = amp_host_choose_backend(&net, error);
+    if (!backend) return error->status;
+    amp_machine_describe(backend, machine);
     backend->destroy(backend);
     return AMP_OK;
 }

@@ -1,11 +1,11 @@
 /* The hooks of a step: forward, backward and update of one network, and what the user is told of them. */
 #include <math.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "device.h"
 #include "host.h"
+#include "memory.h"
 #include "network.h"
 #include "report.h"
 #include "resume.h"
@@ -105,13 +105,11 @@ void darknet_amp_backward(struct network *net)
 /* One line when training is done, for people and for scripts. */
 static void print_summary(struct darknet_amp *amp, const network *net)
 {
-    struct rusage usage;
     if (amp->summary_printed || !net->max_batches || get_current_batch((network *)net) < (size_t)net->max_batches) return;
     amp->summary_printed = 1;
-    getrusage(RUSAGE_SELF, &usage);
-    fprintf(stderr, "amp: summary dtype=%s steps=%lu skipped=%lu scale=%g images_per_second=%.1f compute_images_per_second=%.1f peak_rss_mb=%ld\n",
+    fprintf(stderr, "amp: summary dtype=%s steps=%lu skipped=%lu scale=%g images_per_second=%.1f compute_images_per_second=%.1f peak_rss_mb=%.0f\n",
             amp_dtype_name(amp->config->dtype), amp->steps, amp->skipped, (double)amp_engine_scaler(amp->engine)->scale,
-            amp->images / (now() - amp->started), amp->images / amp->computed, usage.ru_maxrss / 1024);
+            amp->images / (now() - amp->started), amp->images / amp->computed, amp_host_peak_resident_mb());
 }
 
 void darknet_amp_update(struct network *net)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "device.h"
+#include "memory.h"
 #include "host.h"
 #include "log_file.h"
 #include "network.h"

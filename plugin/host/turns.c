@@ -36,6 +36,7 @@ amp_status amp_turns_take(const char *descriptors, amp_error *error)
     turns.taken = 1;
     fcntl(turns.in, F_SETFD, FD_CLOEXEC);
     fcntl(turns.out, F_SETFD, FD_CLOEXEC);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* its log, which takes both streams, has lines in the order they were written */
     return AMP_OK;
 }
 

@@ -113,14 +113,17 @@ more_of_the_same_keeps_what_is_there() {
 
 validation_alone_is_repeated() {
     name='validation failed'
-    local before
-    mv images/3.jpg images/4.jpg .
+    local before i
+    for i in 3 4; do
+        printf 'no image' > images/v$i.jpg
+        cp labels/$i.txt labels/v$i.txt
+    done
     sed 's/^valid=.*/valid=two.txt/' tiny.data > two.data
-    grep '/[34].jpg' train.txt > two.txt
+    printf '%s\n' "$PWD"/images/v3.jpg "$PWD"/images/v4.jpg > two.txt
     compare 1 two.data tiny.cfg -dtypes bf16 -seed 3 -iters $iterations -report unseen
     tail -n 1 err | grep -q 'trainings failed; bf16, seed 3: ' || fail "$name: $(tail -n 1 err)"
     before=$(stat -c %i unseen/runs/bf16-seed3/backup/tiny_final.weights)
-    mv 3.jpg 4.jpg images/
+    for i in 3 4; do cp images/$i.jpg images/v$i.jpg; done
     compare 0 two.data tiny.cfg -dtypes bf16 -seed 3 -iters $iterations -report unseen
     [ "$(stat -c %i unseen/runs/bf16-seed3/backup/tiny_final.weights)" = $before ] || fail "$name: trained again"
     grep -q '^state done' unseen/runs/bf16-seed3/result.txt || fail "$name: $(cat unseen/runs/bf16-seed3/result.txt)"
@@ -192,6 +195,22 @@ a_dtype_that_fails_leaves_the_others() {
     grep -q '^fp16: 1 of 1 trainings failed' out || fail "$name: $(cat out)"
 }
 
+# An image that cannot be read: AMP leaves it out, stock Darknet ends there with status 0, which is no trained network.
+stock_that_stops_early_has_failed() {
+    name='stock at an unreadable image'
+    printf 'no image' > images/broken.jpg
+    : > labels/broken.txt
+    { for i in 1 2 3 4 5 6 7 8; do cat train.txt; done; echo "$PWD/images/broken.jpg"; } > broken.txt
+    sed 's/^train=.*/train=broken.txt/' tiny.data > broken.data
+    compare 1 broken.data tiny.cfg -dtypes fp32,stock -seed 2 -iters 120 -report early
+    check_report early
+    tail -n 1 err | grep -q '^amp compare: 1 of 2 trainings failed; stock, seed 2: Cannot load image ".*/broken.jpg"' ||
+        fail "$name: $(tail -n 2 err)"
+    grep -q '^state failed' early/runs/stock-seed2/result.txt || fail "$name: $(cat early/runs/stock-seed2/result.txt)"
+    grep -q '^state done' early/runs/fp32-seed2/result.txt || fail "$name: fp32 is not done"
+    grep -q '^stock: 1 of 1 trainings failed' out || fail "$name: $(cat out)"
+}
+
 a_classifier() {
     name='a classifier'
     local kind i
@@ -252,6 +271,14 @@ refused() { # refused <what its line says> <arguments...>
 
 edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>
 
+# What one iteration of four images is not likely to meet in the list of training images, and never in that of validation.
+label_the_last_of_many() { # label_the_last_of_many <label> <train or valid>
+    cp images/8.jpg images/far.jpg
+    echo "$1" > labels/far.txt
+    { for i in $(seq 50); do cat train.txt; done; echo "$PWD/images/far.jpg"; } > many.txt
+    sed "s/^$2=.*/$2=many.txt/" tiny.data > many.data
+}
+
 bad_input_is_one_line_and_leaves_nothing() {
     : > empty.txt
     sed 's/^train=.*/train=nowhere.txt/' tiny.data > nolist.data
@@ -262,7 +289,9 @@ bad_input_is_one_line_and_leaves_nothing() {
     edit broken 's/^filters=21/filters=20/'
     edit middle '/^\[upsample\]/,$d'
     edit middle_yolo 's/^filters=16/filters=24/'
-    echo "$PWD/tiny.data" > unreadable.txt
+    printf 'no image' > images/text.jpg
+    : > labels/text.txt
+    echo "$PWD/images/text.jpg" > unreadable.txt
     sed 's/^train=.*/train=unreadable.txt/' tiny.data > unreadable.data
     { cat tiny.cfg; printf '[detection]\nclasses=2\n'; } > yolo1.cfg
     refused 'nowhere.data' nowhere.data tiny.cfg
@@ -272,6 +301,20 @@ bad_input_is_one_line_and_leaves_nothing() {
     refused 'nowhere.cfg' tiny.data nowhere.cfg
     refused 'no max_batches' tiny.data nobatches.cfg
     refused 'growth_factor' tiny.data badkey.cfg -iters 5
+    label_the_last_of_many '7 0.5 0.5 0.2 0.2' train
+    refused 'labels/far.txt:1: .*of a class that the network does not have' many.data tiny.cfg -iters 1
+    label_the_last_of_many '0 0.5 nan 0.2 0.2' train
+    refused 'labels/far.txt:1: .*inf or NaN' many.data tiny.cfg -iters 1
+    label_the_last_of_many '-1 0.5 0.5 0.2 0.2' valid
+    refused 'labels/far.txt:1: .*of a class that the network does not have' many.data tiny.cfg -iters 1
+    : > labels/far.txt
+    printf '%s\n' 'red' > one.names
+    sed 's/^labels=.*/labels=one.names/' pictures.data > fewlabels.data
+    refused 'one.names: holds 1 labels' fewlabels.data kind.cfg -iters 1
+    sed '/^labels=/d' pictures.data > nolabels.data
+    refused 'no .labels = FILE' nolabels.data kind.cfg -iters 1
+    sed 's/^classes=.*/classes=three/' pictures.data > badclasses.data
+    refused 'badclasses.data:1: classes' badclasses.data kind.cfg -iters 1
     refused 'yolo train' tiny.data yolo1.cfg
     refused 'ends in \[route\]' tiny.data middle.cfg
     refused 'ends in ' tiny.data tiny.data -iters 5
@@ -347,6 +390,7 @@ validation_alone_is_repeated
 other_settings_are_one_line_that_names_them
 a_classifier
 a_dtype_that_fails_leaves_the_others
+stock_that_stops_early_has_failed
 bad_input_is_one_line_and_leaves_nothing
 bad_folders_are_one_line
 interrupted_and_gone_on_with_it_is_the_same

@@ -215,7 +215,7 @@ refused 'missing: cannot read the labels' with.data $good
 with 'valid = kinds.txt' 'labels = kinds'
 refused '4 outputs, but the .data file has classes = 2' with.data $good
 with 'classes = four' 'valid = kinds.txt' 'labels = kinds'
-refused 'classes = four: expected' with.data $good
+refused 'with.data:1: classes = four: not such a number' with.data $good
 echo ant > few
 with 'classes = 4' 'valid = kinds.txt' 'labels = few'
 refused 'few: 1 labels, but with.data has classes = 4' with.data $good
@@ -226,7 +226,7 @@ printf '%s\n' images/bee_2.jpg images/ant_9.jpg > list
 with 'classes = 4' 'valid = list' 'labels = kinds'
 refused 'none of the 2 validation images can be read; the first: images/bee_2.jpg' with.data $good
 echo '0 0.5 0.5 0.5 nan' > labels/b.txt
-refused 'labels/b.txt: label 1 is not' box.data box.cfg box.weights
+refused "labels/b.txt:1: label '0 0.5 0.5 0.5 nan' holds inf or NaN" box.data box.cfg box.weights
 if [ "$(id -u)" != 0 ]; then
     mkdir closed && chmod 555 closed
     "$DARKNET" amp valid kind.data $good -json closed/x.json > out 2> err && fail "wrote into a closed folder"

@@ -1,6 +1,4 @@
-#include "data_file.h"
-
-#include "../amp/cfg_reader.h"
+#include "text_lines.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -59,50 +57,12 @@ void amp_lines_free(amp_lines *lines)
     *lines = (amp_lines){0};
 }
 
-static amp_status keep(amp_data_key *keys, const cfg_item *item, amp_error *error)
+amp_status amp_validation_images_read(const amp_data_file *data, amp_lines *images, amp_error *error)
 {
-    for (amp_data_key *k = keys; k->key; ++k) {
-        if (strcmp(item->text, k->key) || k->value) continue;
-        k->value = strdup(item->value);
-        if (!k->value) return amp_fail(error, AMP_NO_MEMORY, "no memory for the .data file");
-    }
-    return AMP_OK;
-}
-
-/* A .data file is written as a .cfg is, without sections. */
-amp_status amp_data_keys_read(const char *data_file, amp_data_key *keys, amp_error *error)
-{
-    for (amp_data_key *k = keys; k->key; ++k) k->value = NULL;
-    FILE *file = fopen(data_file, "r");
-    if (!file) return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read the .data file: %s", data_file, strerror(errno));
-    fclose(file);
-    cfg_reader *reader = NULL;
-    cfg_item item = {.kind = CFG_BROKEN};
-    AMP_TRY(cfg_reader_open(data_file, &reader, error));
-    amp_status status = AMP_OK;
-    while (status == AMP_OK) {
-        status = cfg_reader_next(reader, &item, error);
-        if (status != AMP_OK || item.kind == CFG_END) break;
-        if (item.kind == CFG_OPTION && item.value) status = keep(keys, &item, error);
-    }
-    cfg_reader_close(reader);
-    return status;
-}
-
-void amp_data_keys_free(amp_data_key *keys)
-{
-    for (amp_data_key *k = keys; k->key; ++k) {
-        free(k->value);
-        k->value = NULL;
-    }
-}
-
-amp_status amp_validation_images_read(const char *data_file, const char *valid, amp_lines *images, amp_error *error)
-{
-    if (!valid)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: no `valid = FILE`; it names the list of images to measure on", data_file);
-    AMP_TRY(amp_lines_read(valid, "the list of validation images (`valid` in the .data file)", images, error));
+    if (!data->valid)
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: no `valid = FILE`; it names the list of images to measure on", data->name);
+    AMP_TRY(amp_lines_read(data->valid, "the list of validation images (`valid` in the .data file)", images, error));
     if (images->count == 0)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: the list of validation images is empty", valid);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: the list of validation images is empty", data->valid);
     return AMP_OK;
 }
