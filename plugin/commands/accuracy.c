@@ -49,14 +49,6 @@ int amp_class_of_path(const char *path, const amp_lines *labels, int classes)
     return -1;
 }
 
-int amp_class_rank(const float *probabilities, int count, int class_id)
-{
-    int rank = 0;
-    for (int c = 0; c < count; ++c)
-        rank += probabilities[c] > probabilities[class_id] || (probabilities[c] == probabilities[class_id] && c < class_id);
-    return rank;
-}
-
 static amp_status classify(network *net, const amp_loaded_image *loaded, const char *path, int class_id, amp_accuracy *result,
                            amp_error *error)
 {
@@ -71,11 +63,12 @@ static amp_status classify(network *net, const amp_loaded_image *loaded, const c
         ++result->unlabelled;
         return AMP_OK;
     }
-    int rank = amp_class_rank(probabilities, result->classes, class_id);
+    int listed = result->k < result->classes ? result->k : result->classes;
+    top_k(probabilities, result->classes, listed, result->best);
     amp_class_hits *hits = &result->per_class[class_id];
     ++hits->images;
-    hits->top1 += rank < 1;
-    hits->topk += rank < result->k;
+    hits->top1 += result->best[0] == class_id;
+    for (int i = 0; i < listed; ++i) hits->topk += result->best[i] == class_id;
     return AMP_OK;
 }
 
@@ -137,7 +130,8 @@ amp_status amp_accuracy_measure(network *net, const amp_classification_data *dat
     *result = (amp_accuracy){.k = k, .classes = data->classes};
     AMP_TRY(check_network(net, data, error));
     result->per_class = calloc((size_t)data->classes, sizeof *result->per_class);
-    if (!result->per_class) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d classes", data->classes);
+    result->best = calloc((size_t)data->classes, sizeof *result->best);
+    if (!result->per_class || !result->best) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d classes", data->classes);
     double start = what_time_is_it_now();
     int batch = net->batch;
     set_batch_network(net, 1);
@@ -150,6 +144,7 @@ amp_status amp_accuracy_measure(network *net, const amp_classification_data *dat
 void amp_accuracy_free(amp_accuracy *result)
 {
     free(result->per_class);
+    free(result->best);
     amp_lines_free(&result->unreadable);
     *result = (amp_accuracy){0};
 }

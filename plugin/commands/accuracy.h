@@ -1,7 +1,7 @@
 /* Top-1 and top-K accuracy of a classifier, counted as stock's `classifier valid` counts it.
  *
  * An image's class is the first label that its path contains; one whose path contains none has been classified wrongly. The
- * prediction ranks classes by falling probability, equal ones by their number, the lower first. */
+ * prediction's first K are those of Darknet's top_k, also where probabilities are equal, as sums of half numbers often are. */
 #ifndef AMP_COMMANDS_ACCURACY_H
 #define AMP_COMMANDS_ACCURACY_H
 
@@ -24,8 +24,6 @@ void amp_classification_data_free(amp_classification_data *);
 
 /* The class whose label the path contains, -1 for none. */
 int amp_class_of_path(const char *path, const amp_lines *labels, int classes);
-/* How many of the count classes rank before class_id: 0 is the first guess. */
-int amp_class_rank(const float *probabilities, int count, int class_id);
 
 typedef struct amp_class_hits { size_t images, top1, topk; } amp_class_hits;
 
@@ -33,6 +31,7 @@ typedef struct amp_accuracy {
     int k, classes;
     double top1, topk;         /* 0..1 */
     amp_class_hits *per_class;
+    int *best;                 /* of one image: the k classes, or all where there are fewer, by falling probability */
     size_t images;             /* measured on */
     size_t unlabelled;         /* of them: no label in their path */
     amp_lines unreadable;      /* left out: path and reason */

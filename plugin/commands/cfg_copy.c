@@ -4,17 +4,19 @@
 #include "../amp/cfg_reader.h"
 #include "../tensor/safe_file.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+/* What amp/cfg_reader.h drops. */
+static int is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\n'; }
+
 /* Whether the line gives this key, as Darknet reads it: blanks do not count. */
 static int line_has_key(const char *line, const char *key)
 {
     for (; *line && *line != '='; ++line) {
-        if (isspace((unsigned char)*line)) continue;
+        if (is_blank(*line)) continue;
         if (*line != *key) return 0;
         ++key;
     }
@@ -26,12 +28,16 @@ static int is_net(const char *line)
 {
     char name[16];
     size_t length = 0;
-    for (; *line && length + 1 < sizeof name; ++line) if (!isspace((unsigned char)*line)) name[length++] = *line;
+    for (; *line && length + 1 < sizeof name; ++line) if (!is_blank(*line)) name[length++] = *line;
     name[length] = 0;
     return !strcmp(name, "[net]") || !strcmp(name, "[network]");
 }
 
-static int is_section(const char *line) { return line[strspn(line, " \t")] == '['; }
+static int is_section(const char *line)
+{
+    while (is_blank(*line)) ++line;
+    return *line == '[';
+}
 
 static int changed(const char *line, const amp_cfg_change *changes, int count)
 {
@@ -45,12 +51,12 @@ static int copy_lines(FILE *in, FILE *out, const amp_cfg_change *changes, int co
     char *line = NULL;
     size_t room = 0;
     int in_net = 0, found = 0;
-    while (getline(&line, &room, in) >= 0) {
+    for (ssize_t length; (length = getline(&line, &room, in)) >= 0;) {
         int section = is_section(line), begins = section && is_net(line);
         if (section) in_net = begins;
         if (in_net && !section && changed(line, changes, count)) continue;
-        fputs(line, out);
-        if (!strchr(line, '\n')) putc('\n', out);
+        fwrite(line, 1, (size_t)length, out); /* a NUL too: it is for the copy's reader to refuse */
+        if (line[length - 1] != '\n') putc('\n', out);
         for (int i = 0; begins && !found && i < count; ++i) fprintf(out, "%s=%.17g\n", changes[i].key, changes[i].value);
         found |= begins;
     }

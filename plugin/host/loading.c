@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,7 +24,7 @@ static _Thread_local struct {
 } loader;
 
 static struct {
-    int on; /* set once, before there are threads */
+    atomic_int on; /* set once and for all; networks may be made in several threads */
     pthread_mutex_t mutex, ending;
     amp_names_seen images, boxes, paths;
     long replaced;

@@ -1,0 +1,239 @@
+/* The readers of what users and programs write, on spoiled text: rows of a log, labels, .data files, .cfg files to be copied,
+ * command lines. Whatever comes, they take what is right or say in one line what is not. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "commands/arguments.h"
+#include "commands/cfg_copy.h"
+#include "host/data_files.h"
+#include "host/label_file.h"
+#include "host/training_log.h"
+#include "tensor/half.h"
+
+enum { ROOM = 2048, ROUNDS = 6000, FILE_ROUNDS = 900 };
+
+static uint64_t state = 1;
+
+static size_t below(size_t n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)(state >> 33) % n;
+}
+
+/* Pieces that readers stumble over. The last ones only where a file may hold them. */
+static const char *const pieces[] = { "", "-", "0", "1e999", "-1e-999", "nan", "inf", "-inf", "nan(1)", "0x10", "1e", "+1", ",", ",,", "=", " ",
+    "\t", "\f", "\v", "99999999999999999999", "-9223372036854775808", "2147483648", "[", "[net]", "[ n e t ]", "#", ";", "batch", "batch=7", "%s%n",
+    "\x7f", "\xff\xfe", "classes=2", "4.9e-324", "1.7976931348623157e308", "\r", "\n", "\n\n", "\n[net]\n" };
+enum { PIECES = sizeof pieces / sizeof *pieces, IN_A_LINE = PIECES - 4 };
+
+/* One to four changes: a piece put in or over something, a part left out or repeated, a byte changed. Returns the new length. */
+static size_t spoil(const char *seed, char text[ROOM], int is_file)
+{
+    size_t length = strlen(seed);
+    memcpy(text, seed, length + 1);
+    for (size_t change = 1 + below(4); change; change--) {
+        const char *piece = pieces[below(is_file ? PIECES : IN_A_LINE)];
+        size_t at = below(length + 1), left = length - at, cut = left ? below(left < 12 ? left + 1 : 12) : 0, put = strlen(piece);
+        switch (below(5)) {
+        case 0: cut = 0; break;
+        case 1: put = 0; break;
+        case 2: piece = seed; put = below(strlen(seed) + 1); cut = 0; break;
+        case 3:
+            if (length) text[below(length)] ^= (char)(1 << below(7));
+            put = cut = 0;
+            break;
+        }
+        if (length - cut + put >= ROOM) continue;
+        memmove(text + at + put, text + at + cut, left - cut);
+        memcpy(text + at, piece, put);
+        length += put - cut;
+        text[length] = 0;
+    }
+    for (size_t i = 0; !is_file && i < length; i++) if (text[i] == '\n' || !text[i]) text[i] = '?';
+    if (is_file && length && !below(8)) text[below(length)] = 0;
+    return length;
+}
+
+static void assert_one_line(amp_status status, const amp_error *error)
+{
+    assert_int_equal(error->status, status);
+    if (!error->message[0] || strchr(error->message, '\n')) fail_msg("no line: '%s'", error->message);
+}
+
+static char path[] = "/tmp/parsers-XXXXXX";
+
+static void write_file(const char *text, size_t length)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void rows_of_a_log(void **unused)
+{
+    static const char *const seeds[] = { "17,1.5,2.25,0.001,65536,0,3.5,12.25,0.125,0.5,100", "1,nan,inf,-inf,1,1,,0,0,0,1e300" };
+    char text[ROOM], written[AMP_LOG_TEXT], again[AMP_LOG_TEXT];
+    int taken = 0;
+    (void)unused;
+    for (int i = 0; i < ROUNDS; i++) {
+        amp_log_row row, read;
+        amp_error error = { 0 };
+        spoil(seeds[i & 1], text, 0);
+        amp_status status = amp_log_row_read(text, &row, &error);
+        if (status != AMP_OK) {
+            assert_one_line(status, &error);
+            continue;
+        }
+        taken++;
+        amp_log_row_text(&row, written);
+        if (amp_log_row_read(written, &read, &error) != AMP_OK) fail_msg("'%s' became '%s': %s", text, written, error.message);
+        assert_string_equal(amp_log_row_text(&read, again), written);
+    }
+    assert_in_range(taken, ROUNDS / 50, ROUNDS - ROUNDS / 50);
+}
+
+static amp_status check_label(void *count, const char *file, unsigned long line, const amp_label *l, int outside, amp_error *error)
+{
+    (void)file, (void)error;
+    assert_true(line > 0 && l->class_id >= 0 && l->class_id < 3);
+    const float box[] = { l->x, l->y, l->w, l->h };
+    for (int i = 0; i < 4; i++) assert_true(amp_is_finite(box[i]) && box[i] >= -2 && box[i] <= 2);
+    if (!outside) assert_true(l->w > 0 && l->h > 0 && (l->x != 0 || l->y != 0));
+    ++*(int *)count;
+    return AMP_OK;
+}
+
+static void labels(void **unused)
+{
+    static const char seed[] = "0 0.5 0.5 0.25 0.25\n2 .1 .9 1e-1 0.2\n\n1 0 0 0 0\n";
+    char text[ROOM];
+    int seen = 0, refused = 0;
+    (void)unused;
+    for (int i = 0; i < FILE_ROUNDS; i++) {
+        amp_error error = { 0 };
+        write_file(text, spoil(seed, text, 1));
+        amp_status status = amp_labels_read(path, 3, check_label, &seen, &error);
+        if (status != AMP_OK) assert_one_line(status, &error);
+        refused += status != AMP_OK;
+    }
+    assert_true(seen > FILE_ROUNDS / 4 && refused > FILE_ROUNDS / 10);
+}
+
+static void data_files(void **unused)
+{
+    static const char seed[] = "classes = 3\ntrain = a b.txt\nvalid=v.txt\n# names = no\nnames=n\nbackup = /b\n";
+    char text[ROOM];
+    int whole = 0;
+    (void)unused;
+    for (int i = 0; i < FILE_ROUNDS; i++) {
+        amp_data_file data;
+        amp_error error = { 0 };
+        write_file(text, spoil(seed, text, 1));
+        amp_status status = amp_data_file_read(path, &data, &error);
+        if (status != AMP_OK) assert_one_line(status, &error);
+        else assert_true(data.classes >= 0);
+        whole += status == AMP_OK && data.classes == 3 && data.valid && !strcmp(data.valid, "v.txt");
+        amp_data_file_free(&data);
+    }
+    assert_in_range(whole, FILE_ROUNDS / 50, FILE_ROUNDS - FILE_ROUNDS / 50);
+}
+
+/* A copy has the new values, whatever else the original holds; and copying the copy changes nothing. */
+static void copies_of_a_cfg(void **unused)
+{
+    static const char seed[] = "# net\n[net]\nbatch = 64\nsubdivisions=8\nwidth=32\n\n[convolutional]\nbatch=1\n[yolo]\nclasses=2";
+    const amp_cfg_change changes[] = { { "batch", 24 }, { "subdivisions", 3 } };
+    char text[ROOM], copy[64], second[64];
+    int copied = 0;
+    (void)unused;
+    snprintf(copy, sizeof copy, "%s.copy", path);
+    snprintf(second, sizeof second, "%s.second", path);
+    for (int i = 0; i < FILE_ROUNDS / 3; i++) {
+        amp_error error = { 0 };
+        size_t length = spoil(seed, text, 1);
+        write_file(text, length);
+        amp_status status = amp_cfg_copy(path, copy, changes, 2, &error);
+        if (status != AMP_OK) {
+            assert_one_line(status, &error);
+            continue;
+        }
+        copied++;
+        for (int k = 0; k < 2 && !memchr(text, 0, length); k++) {
+            double value = 0;
+            status = amp_cfg_number(copy, changes[k].key, -1, &value, &error);
+            if (status != AMP_OK) fail_msg("%s in: %s", error.message, text);
+            if (value != changes[k].value) fail_msg("%s is %g in a copy of: %s", changes[k].key, value, text);
+        }
+        assert_int_equal(amp_cfg_copy(copy, second, changes, 2, &error), AMP_OK);
+        char a[2 * ROOM], b[2 * ROOM];
+        FILE *first = fopen(copy, "r"), *other = fopen(second, "r");
+        assert_true(first && other);
+        size_t in_first = fread(a, 1, sizeof a, first), in_other = fread(b, 1, sizeof b, other);
+        fclose(first);
+        fclose(other);
+        if (in_first != in_other || memcmp(a, b, in_first)) fail_msg("another copy of the copy of: %s", text);
+    }
+    unlink(copy);
+    unlink(second);
+    assert_in_range(copied, FILE_ROUNDS / 30, FILE_ROUNDS / 3 - 1);
+}
+
+static void command_lines(void **unused)
+{
+    static const char *const seeds[] = { "a.cfg", "-batch", "8", "-share", "0.5", "-json", "x", "-quiet", "-points", "11" };
+    int taken = 0;
+    (void)unused;
+    for (int i = 0; i < ROUNDS; i++) {
+        const char *cfg = NULL, *json = NULL, *points = "0";
+        long batch = 5;
+        double share = .5;
+        int quiet = 0, argc = 1 + (int)below(7);
+        char text[8][ROOM], *argv[8];
+        const amp_argument arguments[] = { { .name = "CFG", .text = &cfg }, { .name = "-batch", .number = &batch, .least = 1, .most = 64 },
+            { .name = "-share", .real = &share, .least = .1, .most = 100 }, { .name = "-json", .text = &json }, { .name = "-quiet", .flag = &quiet },
+            { .name = "-points", .text = &points, .choices = "0|11|101" }, { 0 } };
+        for (int k = 0; k < argc; k++) {
+            const char *seed = seeds[below(sizeof seeds / sizeof *seeds)];
+            if (below(8)) strcpy(text[k], seed);
+            else spoil(seed, text[k], 0);
+            argv[k] = text[k];
+        }
+        amp_error error = { 0 };
+        amp_status status = amp_arguments_read("amp test", argc, argv, arguments, &error);
+        if (status == AMP_OK) {
+            taken++;
+            assert_true(cfg && batch >= 1 && batch <= 64 && share >= .1 && share <= 100);
+            assert_true(!strcmp(points, "0") || !strcmp(points, "11") || !strcmp(points, "101"));
+        } else {
+            assert_one_line(status, &error);
+        }
+        amp_text_list list;
+        spoil("stock,fp32,bf16", text[0], 0);
+        error = (amp_error){ 0 };
+        status = amp_text_list_split("-dtypes", text[0], &list, &error);
+        if (status != AMP_OK) assert_one_line(status, &error);
+        for (int k = 0; k < list.count; k++) assert_true(list.part[k][0] && !strchr(list.part[k], ','));
+        amp_text_list_free(&list);
+    }
+    assert_in_range(taken, ROUNDS / 50, ROUNDS - ROUNDS / 50);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(rows_of_a_log), cmocka_unit_test(labels), cmocka_unit_test(data_files),
+        cmocka_unit_test(copies_of_a_cfg), cmocka_unit_test(command_lines) };
+    int descriptor = mkstemp(path);
+    if (descriptor < 0 || close(descriptor)) return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(path);
+    return failed;
+}
