@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "commands/average_precision.h"
+#include "commands/map/average_precision.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "commands/average_precision.h"
+#include "commands/map/average_precision.h"
 
 #include <math.h>
 #include <stdio.h>

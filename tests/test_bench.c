@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/bench.h"
+#include "commands/bench/bench.h"
 
 /* ---- spreads ---- */
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands/compare.h"
+#include "commands/compare/compare.h"
 
 enum { DTYPES = 3, SEEDS = 3, STEPS = 20 };
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "commands/image_loader.h"
+#include "commands/map/image_loader.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "commands/map_measure.h"
+#include "commands/map/map_measure.h"
 #include "include/darknet_amp.h"
 
 #include <stdio.h>

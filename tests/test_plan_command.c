@@ -11,7 +11,7 @@
 #include <malloc.h>
 
 #include "commands/cfg_copy.h"
-#include "commands/plan_report.h"
+#include "commands/plan/plan_report.h"
 #include "engine_testing.h"
 #include "host/host_random.h"
 #include "host/make_network.h"

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "commands/report_charts.h"
+#include "commands/report/report_charts.h"
 #include "report_testing.h"
 
 static amp_curves curves_of(const made *m)

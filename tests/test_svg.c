@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "commands/svg.h"
+#include "commands/report/svg.h"
 
 #include <math.h>
 #include <string.h>

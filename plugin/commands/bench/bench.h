@@ -1,0 +1,141 @@
+/* What `darknet amp bench` asks and measures. bench.c starts a program per dtype and hears their lines, bench_child.c is that
+ * program, bench_layers.c its clocks around layers, bench_results.c makes medians and ratios of it all, bench_verdict.c says
+ * whether AMP is worth it, bench_table.c and bench_json.c show it. */
+#ifndef AMP_COMMANDS_BENCH_BENCH_H
+#define AMP_COMMANDS_BENCH_BENCH_H
+
+#include "../../backend/backend.h"
+
+enum {
+    AMP_BENCH_SIDES = 4,  /* stock, fp32, bf16, fp16 */
+    AMP_BENCH_TOP = 10    /* layers that are shown of each */
+};
+
+/* What the user, or the parent to its child, asks for. 0 of a number: as the .cfg says, or the default. */
+typedef struct amp_bench_request {
+    const char *cfg, *dtypes, *json;
+    long iters, warmup, batch, size;
+    const char *only;         /* child: its dtype */
+} amp_bench_request;
+
+/* A step is `subdivisions` passes (forward and backward of `batch` images) and one update. */
+typedef enum amp_bench_phase {
+    AMP_BENCH_FORWARD, AMP_BENCH_BACKWARD, AMP_BENCH_UPDATE, AMP_BENCH_STEP, AMP_BENCH_PHASES
+} amp_bench_phase;
+extern const char *const amp_bench_phase_names[AMP_BENCH_PHASES];
+
+/* Of several measurements. certain: half the width of the interval in which the true median lies, to about 95 %
+ * (McGill, Tukey and Larsen 1978: 1.57 (upper - lower) / sqrt(count)). */
+typedef struct amp_bench_spread { double median, least, lower, upper, most, certain; int count; } amp_bench_spread;
+
+/* How many times as fast as another side, and between what bounds this lies, to about 95 %. Where both worked in several
+ * rounds of turns, it is the median over the rounds of the ratio of medians within one: a machine that is busy for a while is
+ * so for both. With fewer than AMP_BENCH_PAIRS rounds the bounds are those of the rounds and of all steps together, whichever
+ * is wider; with one, the ratio is of all steps, and so far apart as any two of them are its bounds; pairs is 0. */
+enum { AMP_BENCH_PAIRS = 5 };
+typedef struct amp_bench_ratio { double ratio, least, most; int pairs; } amp_bench_ratio;
+
+/* One layer, in one dtype. */
+typedef struct amp_bench_layer {
+    int index;
+    char type[24];
+    int in_half;                   /* it computes in half there */
+    int misaligned;                /* a product whose channels, in or out, are no multiple of 8 */
+    double forward_ms, backward_ms;/* medians; casts that it asks for included */
+    double cast_ms;                /* of forward_ms: its inputs' casts to the form it computes in */
+    double operations, bytes;      /* one forward: additions and multiplications; fp32 input, weights and output. 0: not known */
+} amp_bench_layer;
+
+/* One dtype. */
+typedef struct amp_bench_side {
+    const char *dtype;             /* "stock", "fp32", "bf16", "fp16" */
+    amp_support support;
+    char note[256];                /* of the backend, on its support */
+    char machine[256];             /* the backend in words; empty for stock */
+    double *ms[AMP_BENCH_PHASES];  /* per measured step; sorted by amp_bench_summarize */
+    int *turn;                     /* per measured step: in which round of turns it was made */
+    int steps, room;
+    int warm, skipped;             /* steps that were not measured: to warm up; fp16 looking for its loss scale */
+    float first_loss;              /* of the first step: all sides should agree */
+    double peak_memory_mb;         /* 0: not known yet */
+    amp_bench_layer *layers;
+    int layer_count;
+    int done;                      /* it ended well, with all there is */
+    int left_out;                  /* this machine cannot run it (note says why), and nobody named it */
+    /* By amp_bench_summarize: */
+    amp_bench_spread spread[AMP_BENCH_PHASES];
+    double images_per_second;
+    amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0 where that side was not measured */
+} amp_bench_side;
+
+typedef enum amp_bench_worth { AMP_BENCH_WORTH_IT, AMP_BENCH_NOT_CERTAIN, AMP_BENCH_NOT_WORTH_IT } amp_bench_worth;
+
+/* Why half precision gains little time. */
+typedef enum amp_bench_reason {
+    AMP_BENCH_NO_NATIVE_HALF, AMP_BENCH_FIXED_COSTS, AMP_BENCH_UPDATE_COSTS, AMP_BENCH_FP32_LAYERS, AMP_BENCH_MEMORY_BOUND,
+    AMP_BENCH_MISALIGNED, AMP_BENCH_REASONS
+} amp_bench_reason;
+extern const char *const amp_bench_reason_names[AMP_BENCH_REASONS];
+
+/* What the verdict on one half dtype rests on. Shares are 0..1. */
+typedef struct amp_bench_evidence {
+    const char *dtype;
+    const char *note;                            /* the backend's, where half is not native */
+    int native;                                  /* the machine computes in this dtype */
+    double reference_ms, ms;                     /* a step: median in the engine's fp32, and in this dtype */
+    amp_bench_ratio speedup;
+    int steps;                                   /* measured, of whichever has fewer */
+    double reference_memory_mb, memory_mb;
+    double call_us;                              /* mean of a layer's forward or backward */
+    double update_share;                         /* of a step */
+    double fp32_share, moving_share, misaligned_share; /* of the layers' time: in layers that run in fp32; in others that
+                                                    move more bytes than they compute; in misaligned ones */
+} amp_bench_evidence;
+
+typedef struct amp_bench_verdict {
+    const char *dtype;
+    amp_bench_ratio speedup;       /* over the engine's fp32 */
+    double memory_ratio;           /* of peak memory, to fp32's */
+    amp_bench_worth worth;         /* as to time */
+    int saves_memory;
+    int reason[AMP_BENCH_REASONS]; /* flags; all 0 where it is worth it */
+    char text[1536];               /* sentences, with the numbers */
+} amp_bench_verdict;
+
+typedef struct amp_bench {
+    const char *cfg;
+    int batch, subdivisions, width, height, channels;
+    unsigned seed;
+    int on_gpu;
+    int threads, processors;       /* of OpenMP, as its environment says; of the machine */
+    amp_bench_side sides[AMP_BENCH_SIDES];
+    int count;
+    int turn, speaker;             /* the round of turns, and whose turn it is: sides speak in order */
+    amp_bench_verdict verdicts[AMP_BENCH_SIDES];
+    int verdict_count;
+} amp_bench;
+
+/* The child's program: measures request->only and tells its parent. */
+amp_status amp_bench_child(const amp_bench_request *, amp_error *);
+/* A line of the child's; what is not understood is AMP_IO_FAILED. */
+amp_status amp_bench_hear(amp_bench *, amp_bench_side *, const char *line, amp_error *);
+
+/* Sorts values. count may be 0. */
+amp_bench_spread amp_bench_spread_of(double *values, int count);
+/* The side of that dtype, if it was measured, or NULL. */
+const amp_bench_side *amp_bench_side_of(const amp_bench *, const char *dtype);
+double amp_bench_layer_ms(const amp_bench_layer *);
+double amp_bench_layers_ms(const amp_bench_side *);
+/* Fills in spreads, ratios and verdicts from what was heard. */
+amp_status amp_bench_summarize(amp_bench *, amp_error *);
+void amp_bench_free(amp_bench *);
+
+/* Indices of the layers that are among the AMP_BENCH_TOP most expensive of any side, the most expensive of the first side
+ * first; at most layer_count of them. Returns how many. */
+int amp_bench_top_layers(const amp_bench *, int *layers);
+
+void amp_bench_judge(const amp_bench_evidence *, amp_bench_verdict *);
+void amp_bench_print(const amp_bench *, FILE *);
+void amp_bench_write_json(const amp_bench *, FILE *);
+
+#endif

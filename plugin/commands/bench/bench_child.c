@@ -1,0 +1,236 @@
+/* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and because a dtype is chosen
+ * when a network is made. It loads the .cfg that its parent made, trains on one synthetic batch, and tells its parent
+ * (host/turns.h), line by line:
+ *
+ *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
+ *     machine TEXT                               the backend; not for stock
+ *     support N NOTE                             amp_support; AMP_SUPPORT_NONE is the last line
+ *   * warm LOSS | skipped                        a step that is not measured
+ *   * step FORWARD BACKWARD UPDATE               ms
+ *     memory MB                                  peak so far
+ *   * pass                                       with clocks around the layers
+ *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD CASTS OPERATIONS BYTES
+ *     done STEPS                                 how many were measured
+ *
+ * After those with a star it waits for its turn. */
+#include "bench.h"
+
+#include "bench_layers.h"
+#include "synthetic_batch.h"
+
+#include "../../amp/config_keys.h"
+#include "../../host/device.h"
+#include "../../host/host.h"
+#include "../../host/memory.h"
+#include "../../host/turns.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "network.h"
+
+enum { USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 8000, LEAST_STEPS = 7, MOST_STEPS = 50000,
+       LAYERS_MS = 2000, LEAST_PASSES = 3, MOST_PASSES = 15 };
+
+typedef struct child {
+    const amp_bench_request *request;
+    network *net;
+    int stock, stopped;            /* stopped: the parent said so */
+    double step_ms;                /* of the last step */
+    long measured;                 /* steps */
+    double used, at_turn, peak;    /* bytes of the GPU's memory: this program's when its turn began; free then; the peak */
+} child;
+
+__attribute__((format(printf, 1, 2)))
+static void tell(const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    amp_turns_tell(line);
+}
+
+/* ---- memory ---- */
+
+/* Other programs of this benchmark are on the same GPU, and keep still while it is our turn: what vanishes then is ours. */
+static double gpu_bytes_free(void)
+{
+    const char *where;
+    return amp_host_gpu() >= 0 ? (double)amp_host_free_memory(&where) : 0;
+}
+
+static void memory_turn_begins(child *c) { c->at_turn = gpu_bytes_free(); }
+
+static double memory_look(child *c)
+{
+    double used = c->used + c->at_turn - gpu_bytes_free();
+    if (used > c->peak) c->peak = used;
+    return used;
+}
+
+/* Ends a turn; afterwards it is ours again. */
+__attribute__((format(printf, 2, 3)))
+static void pass(child *c, const char *format, ...)
+{
+    char line[128];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    c->used = memory_look(c);
+    c->stopped |= amp_turns_pass(line);
+    memory_turn_begins(c);
+}
+
+/* ---- the network ---- */
+
+static amp_status load(child *c, amp_error *error)
+{
+    unsigned seed = darknet_amp_seed();
+    srand(seed);
+    c->net = load_network((char *)c->request->cfg, NULL, 0);
+    if (!c->net->input || (double)c->net->inputs * c->net->batch > INT_MAX)
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for %d images of %d x %d x %d; try a smaller -batch",
+                        c->net->batch, c->net->w, c->net->h, c->net->c);
+    amp_synthetic_batch(c->net, seed);
+    tell("shape %d %d %d %d %d", c->net->w, c->net->h, c->net->c, c->net->batch, amp_host_on_gpu(c->net));
+    return AMP_OK;
+}
+
+/* 0: this machine cannot run the dtype, and the parent knows. */
+static int tell_support(const child *c)
+{
+    char note[256] = "";
+    if (!c->net->amp) {
+        tell("support %d ", AMP_SUPPORT_NATIVE);
+        return 1;
+    }
+    amp_backend *backend = amp_engine_backend(c->net->amp->engine);
+    amp_support support = backend->supports(backend, (amp_dtype)amp_dtype_find(c->request->only), note);
+    tell("machine %s", backend->description);
+    tell("support %d %s", support, note);
+    return support != AMP_SUPPORT_NONE;
+}
+
+/* ---- steps ---- */
+
+/* What train_network_datum does, in its parts. ms: forward, backward, update. */
+static void step(child *c, double ms[AMP_BENCH_STEP])
+{
+    network *net = c->net;
+    *net->seen += (size_t)net->batch;
+    net->train = 1;
+    amp_host_wait(net);
+    double began = amp_bench_now_ms();
+    forward_network(net);
+    amp_host_wait(net);
+    double forward = amp_bench_now_ms();
+    backward_network(net);
+    amp_host_wait(net);
+    double backward = amp_bench_now_ms();
+    memory_look(c);
+    double to_update = amp_bench_now_ms();
+    update_network(net);
+    amp_host_wait(net);
+    ms[AMP_BENCH_FORWARD] = forward - began;
+    ms[AMP_BENCH_BACKWARD] = backward - forward;
+    ms[AMP_BENCH_UPDATE] = amp_bench_now_ms() - to_update;
+    c->step_ms = ms[AMP_BENCH_FORWARD] + ms[AMP_BENCH_BACKWARD] + ms[AMP_BENCH_UPDATE];
+}
+
+static int was_skipped(const child *c) { return c->net->amp && c->net->amp->step_skipped; }
+
+/* fp16 looks for its loss scale first: those steps are skipped, and are no steps. */
+static amp_status warm_up(child *c, amp_error *error)
+{
+    long wanted = c->request->warmup >= 0 ? c->request->warmup : USUAL_WARMUP;
+    double ms[AMP_BENCH_STEP];
+    int skipped = 0;
+    for (long done = 0; !c->stopped && done < wanted;) {
+        step(c, ms);
+        if (was_skipped(c) && ++skipped > MOST_SKIPPED)
+            return amp_fail(error, AMP_DIVERGED, "no step without inf or NaN in %d; train with debug=1 to see where they come "
+                            "from", skipped);
+        done += !was_skipped(c);
+        pass(c, was_skipped(c) ? "skipped %g" : "warm %g", (double)*c->net->cost);
+    }
+    return AMP_OK;
+}
+
+static long bounded(double n, long least, long most) { return n < (double)least ? least : n > (double)most ? most : (long)n; }
+
+/* Without -iters by time: then all sides work in about as many rounds of turns. */
+static int is_enough(const child *c, double spent)
+{
+    if (c->request->iters) return c->measured >= c->request->iters;
+    return c->measured >= MOST_STEPS || (c->measured >= LEAST_STEPS && spent >= USUAL_MS);
+}
+
+static amp_status measure(child *c, amp_error *error)
+{
+    double ms[AMP_BENCH_STEP], spent = 0;
+    int skipped = 0;
+    while (!c->stopped && !is_enough(c, spent)) {
+        step(c, ms);
+        spent += c->step_ms;
+        if (was_skipped(c)) {
+            if (++skipped > MOST_SKIPPED)
+                return amp_fail(error, AMP_DIVERGED, "more than %d steps were skipped: inf or NaN", MOST_SKIPPED);
+            pass(c, "skipped %g", (double)*c->net->cost);
+            continue;
+        }
+        c->measured++;
+        pass(c, "step %.9g %.9g %.9g", ms[AMP_BENCH_FORWARD], ms[AMP_BENCH_BACKWARD], ms[AMP_BENCH_UPDATE]);
+    }
+    tell("memory %.9g", amp_host_on_gpu(c->net) ? c->peak / 1048576 : amp_host_peak_resident_mb());
+    return AMP_OK;
+}
+
+static amp_status measure_layers(child *c, amp_error *error)
+{
+    long passes = bounded(LAYERS_MS / c->step_ms, LEAST_PASSES, MOST_PASSES);
+    amp_layer_clocks *clocks;
+    AMP_TRY(amp_layer_clocks_create(c->net, (int)passes, &clocks, error));
+    for (long i = 0; !c->stopped && i < passes; i++) {
+        *c->net->seen += (size_t)c->net->batch;
+        amp_layer_clocks_pass(clocks);
+        update_network(c->net);
+        pass(c, "pass");
+    }
+    for (int i = 0; !c->stopped && i < c->net->n; i++) {
+        amp_bench_layer l = amp_layer_clocks_of(clocks, i);
+        tell("layer %d %s %d %d %.9g %.9g %.9g %.9g %.9g", i, l.type, l.in_half, l.misaligned, l.forward_ms,
+             l.backward_ms, l.cast_ms, l.operations, l.bytes);
+    }
+    amp_layer_clocks_free(clocks);
+    return AMP_OK;
+}
+
+static amp_status measure_all(child *c, amp_error *error)
+{
+    AMP_TRY(load(c, error));
+    if (c->stock != !c->net->amp) return amp_fail(error, AMP_BAD_CONFIG, "-only %s does not go with its -amp", c->request->only);
+    if (!tell_support(c)) return AMP_OK;
+    AMP_TRY(warm_up(c, error));
+    if (!c->stopped) AMP_TRY(measure(c, error));
+    if (!c->stopped) AMP_TRY(measure_layers(c, error));
+    if (!c->stopped) tell("done %ld", c->measured);
+    return AMP_OK;
+}
+
+amp_status amp_bench_child(const amp_bench_request *request, amp_error *error)
+{
+    child c = { .request = request, .stock = !strcmp(request->only, "stock") };
+    /* Before the network is made, so that what it takes of a GPU's memory is taken in a turn. */
+    if (amp_turns_ready()) return AMP_OK;
+    memory_turn_begins(&c);
+    amp_status status = measure_all(&c, error);
+    if (c.net) {
+        amp_host_give_back_workspace(c.net);
+        free_network(c.net);
+    }
+    return status;
+}

@@ -1,0 +1,297 @@
+/* `darknet amp compare`: trains one network in several dtypes from the same weights on the same batches, and says what is lost
+ * and won. */
+#include "compare.h"
+
+#include "../../amp/config_keys.h"
+#include "../command.h"
+#include "../version.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { INTERRUPTED = 130, MOST_SEEDS = 1000 };
+
+/* ---- the command line ---- */
+
+typedef struct request {
+    const char *data, *cfg, *weights, *dtypes, *seed, *folder;
+    long iterations, seeds;
+    int sequential, probe;
+} request;
+
+static amp_status read_request(int argc, char **argv, request *r, amp_error *error)
+{
+    const amp_argument arguments[] = {
+        { .name = "DATA", .text = &r->data },
+        { .name = "CFG", .text = &r->cfg },
+        { .name = "WEIGHTS", .text = &r->weights, .optional = 1 },
+        { .name = "-dtypes", .text = &r->dtypes },
+        { .name = "-iters", .number = &r->iterations, .least = 1, .most = 1 << 30 },
+        { .name = "-seeds", .number = &r->seeds, .least = 1, .most = MOST_SEEDS },
+        { .name = "-seed", .text = &r->seed },
+        { .name = "-report", .text = &r->folder },
+        { .name = "-sequential", .flag = &r->sequential },
+        { .name = "-probe", .flag = &r->probe },
+        { 0 } };
+    *r = (request){ 0 };
+    AMP_TRY(amp_arguments_read("amp compare", argc - 3, argv + 3, arguments, error));
+    if (r->seed && r->seeds)
+        return amp_fail(error, AMP_BAD_CONFIG, "-seeds K takes the seeds 1 to K, -seed A,B,C those: give one of them");
+    if (!r->seeds) r->seeds = 3;
+    return AMP_OK;
+}
+
+static amp_status take_seeds(const request *r, amp_comparison *c, amp_error *error)
+{
+    amp_text_list list = { 0 };
+    if (r->seed) AMP_TRY(amp_text_list_split("-seed", r->seed, &list, error));
+    c->seed_count = r->seed ? list.count : (int)r->seeds;
+    c->seeds = calloc((size_t)c->seed_count, sizeof *c->seeds);
+    amp_status status = c->seeds ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for %d seeds", c->seed_count);
+    for (int i = 0; status == AMP_OK && i < c->seed_count; ++i) {
+        char *end = "";
+        unsigned long long value = r->seed ? strtoull(list.part[i], &end, 10) : (unsigned long long)i + 1;
+        if (*end || value > 4294967295ull || (r->seed && strspn(list.part[i], "0123456789") != strlen(list.part[i])))
+            status = amp_fail(error, AMP_BAD_CONFIG, "-seed %s: expected whole numbers from 0 to 4294967295", r->seed);
+        c->seeds[i] = (unsigned)value;
+    }
+    amp_text_list_free(&list);
+    return status;
+}
+
+/* fp32 if it is among them, else stock, else the first. */
+static int reference_of(const amp_comparison *c)
+{
+    static const char *const preferred[] = { "fp32", "stock" };
+    for (int k = 0; k < 2; ++k)
+        for (int d = 0; d < c->dtype_count; ++d) if (!strcmp(c->dtypes[d], preferred[k])) return d;
+    return 0;
+}
+
+/* DIR without slashes at its end; by default in the current folder, named by the .cfg. */
+static char *folder_of(const request *r)
+{
+    const char *slash = strrchr(r->cfg, '/'), *base = slash ? slash + 1 : r->cfg;
+    char name[300];
+    snprintf(name, sizeof name, "%.*s-compare", (int)strcspn(base, ".") < 200 ? (int)strcspn(base, ".") : 200, base);
+    char *folder = strdup(r->folder ? r->folder : name);
+    for (size_t length = folder ? strlen(folder) : 0; length > 1 && folder[length - 1] == '/'; folder[--length] = 0) {}
+    return folder;
+}
+
+/* fp32 and the halves that the machine has. Stock Darknet's own loops take many times as long: only if it is asked for. */
+static const char *usual_dtypes(const amp_machine *machine)
+{
+    static const char *const lists[2][2] = { { "fp32", "fp32,fp16" }, { "fp32,bf16", "fp32,bf16,fp16" } };
+    return lists[machine->support[AMP_BF16] != AMP_SUPPORT_NONE][machine->support[AMP_FP16] != AMP_SUPPORT_NONE];
+}
+
+static amp_status take_request(const request *r, amp_compare *compare, amp_error *error)
+{
+    amp_comparison *c = &compare->result;
+    AMP_TRY(amp_machine_read(&compare->hardware, error));
+    compare->sequential = r->sequential;
+    compare->probe = r->probe;
+    AMP_TRY(amp_text_list_split("-dtypes", r->dtypes ? r->dtypes : usual_dtypes(&compare->hardware), &compare->dtypes, error));
+    c->dtypes = (const char **)compare->dtypes.part;
+    c->dtype_count = compare->dtypes.count;
+    c->reference = reference_of(c);
+    c->iterations = r->iterations;
+    AMP_TRY(take_seeds(r, c, error));
+    c->data = strdup(r->data);
+    c->cfg = strdup(r->cfg);
+    c->weights = r->weights ? strdup(r->weights) : NULL;
+    c->version = strdup(AMP_VERSION);
+    compare->folder = folder_of(r);
+    c->runs = calloc((size_t)c->dtype_count * (size_t)c->seed_count, sizeof *c->runs);
+    if (!c->data || !c->cfg || (r->weights && !c->weights) || !c->version || !compare->folder || !c->runs)
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for %d trainings", c->dtype_count * c->seed_count);
+    for (int d = 0; d < c->dtype_count; ++d)
+        for (int s = 0; s < c->seed_count; ++s)
+            *amp_comparison_run(c, d, s) = (amp_run){ .dtype = c->dtypes[d], .seed = c->seeds[s] };
+    return AMP_OK;
+}
+
+static void free_compare(amp_compare *compare)
+{
+    amp_comparison *c = &compare->result;
+    amp_compare_close(compare);
+    for (int i = 0; c->runs && i < c->dtype_count * c->seed_count; ++i) free(c->runs[i].rows);
+    for (int i = 0; i < c->verdict_count; ++i) free(c->verdict[i]);
+    char *texts[] = { c->title, c->data, c->cfg, c->weights, c->machine, c->version, c->date, compare->base, compare->folder };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) free(texts[i]);
+    free(c->verdict);
+    free(c->runs);
+    free(c->seeds);
+    free(c->summaries);
+    amp_text_list_free(&compare->dtypes);
+}
+
+/* ---- training and validating ---- */
+
+static int is_unfinished(const amp_run *run) { return run->state != AMP_RUN_TRAINED && run->state != AMP_RUN_DONE; }
+
+static amp_status validate_seed(amp_compare *compare, int s, amp_error *error)
+{
+    amp_comparison *c = &compare->result;
+    for (int d = 0; d < c->dtype_count && !*compare->stop; ++d) {
+        amp_run *run = amp_comparison_run(c, d, s);
+        if (run->state != AMP_RUN_TRAINED) continue;
+        fprintf(stderr, "amp: %s, seed %u: validating on %ld image%s\n", run->dtype, run->seed, c->valid_images, c->valid_images == 1 ? "" : "s");
+        AMP_TRY(amp_compare_validate(compare, run, error));
+    }
+    return AMP_OK;
+}
+
+static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
+{
+    amp_comparison *c = &compare->result;
+    amp_run *runs[c->dtype_count];
+    int count = 0;
+    for (int d = 0; d < c->dtype_count; ++d) {
+        amp_run *run = amp_comparison_run(c, d, s);
+        if (is_unfinished(run)) runs[count++] = run;
+    }
+    int together = compare->sequential ? 1 : count;
+    for (int k = 0; k < count && !*compare->stop; k += together) AMP_TRY(amp_compare_train(compare, runs + k, together, error));
+    return validate_seed(compare, s, error);
+}
+
+static amp_status train_all(amp_compare *compare, amp_error *error)
+{
+    for (int s = 0; s < compare->result.seed_count && !*compare->stop; ++s) AMP_TRY(train_seed(compare, s, error));
+    return AMP_OK;
+}
+
+/* ---- the results ---- */
+
+static void measure_weights(amp_compare *compare)
+{
+    amp_comparison *c = &compare->result;
+    amp_run_files files, reference;
+    for (int i = 0; i < c->dtype_count * c->seed_count; ++i) {
+        amp_run *run = &c->runs[i], *other = amp_comparison_run(c, c->reference, i % c->seed_count);
+        amp_run_statistics(run, c->batch);
+        run->largest_difference = run->relative_difference = NAN;
+        if (is_unfinished(run) || is_unfinished(other) || run == other) continue;
+        amp_compare_files(compare, run, &files);
+        amp_compare_files(compare, other, &reference);
+        amp_weights_difference(files.weights, reference.weights, &run->largest_difference, &run->relative_difference);
+    }
+}
+
+static amp_status add_up(amp_compare *compare, amp_error *error)
+{
+    amp_comparison *c = &compare->result;
+    const char *notes[c->dtype_count];
+    measure_weights(compare);
+    AMP_TRY(amp_compare_summarize(c, error));
+    for (int d = 0; d < c->dtype_count; ++d) {
+        int k = amp_dtype_find(c->dtypes[d]);
+        notes[d] = k >= 0 && compare->hardware.note[k][0] ? compare->hardware.note[k] : NULL;
+    }
+    return amp_compare_verdict(c, notes, error);
+}
+
+static amp_status write_reports(const amp_compare *compare, amp_error *error)
+{
+    static amp_status (*const writers[])(const amp_comparison *, const char *, amp_error *) = {
+        amp_report_html, amp_report_json, amp_report_csv };
+    static const char *const names[] = { "report.html", "report.json", "report.csv" };
+    char file[AMP_COMPARE_PATH];
+    for (size_t k = 0; k < sizeof names / sizeof *names; ++k) {
+        snprintf(file, sizeof file, "%s/%s", compare->folder, names[k]);
+        AMP_TRY(writers[k](&compare->result, file, error));
+    }
+    return AMP_OK;
+}
+
+static amp_status report(amp_compare *compare, amp_error *error)
+{
+    AMP_TRY(add_up(compare, error));
+    AMP_TRY(write_reports(compare, error));
+    amp_report_table(&compare->result, stdout);
+    printf("\nreport: %s/report.html (report.json, report.csv; steps, logs and weights in runs/)\n", compare->folder);
+    fflush(stdout);
+    return AMP_OK;
+}
+
+/* The first run that failed, if any, is the line that the program ends with. */
+static amp_status name_failures(const amp_compare *compare, amp_error *error)
+{
+    const amp_comparison *c = &compare->result;
+    const amp_run *first = NULL;
+    int failed = 0, all = c->dtype_count * c->seed_count;
+    for (int i = 0; i < all; ++i) {
+        if (c->runs[i].state != AMP_RUN_FAILED) continue;
+        if (!failed++) first = &c->runs[i];
+    }
+    if (!failed) return AMP_OK;
+    return amp_fail(error, AMP_DIVERGED, "%d of %d trainings failed; %s, seed %u: %s", failed, all, first->dtype, first->seed,
+                    first->failure);
+}
+
+/* ---- Ctrl-C ---- */
+
+static volatile sig_atomic_t stop;
+
+static void ask_to_stop(int signal)
+{
+    (void)signal;
+    stop = 1;
+}
+
+/* The second one ends this program at once, and the trainings with it. What was ignored from the start stays so (nohup). */
+static void watch_signals(void)
+{
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND }, before;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i)
+        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL);
+}
+
+/* ---- the verb ---- */
+
+static void announce(const amp_compare *compare)
+{
+    const amp_comparison *c = &compare->result;
+    int kept = 0, all = c->dtype_count * c->seed_count;
+    for (int i = 0; i < all; ++i) kept += !is_unfinished(&c->runs[i]);
+    fprintf(stderr, "amp: %s: %d trainings of %ld iterations, %d dtypes with %d %s, in %s", c->title, all, c->iterations,
+            c->dtype_count, c->seed_count, c->seed_count == 1 ? "seed" : "seeds", compare->folder);
+    if (kept) fprintf(stderr, "; %d of them are there already", kept);
+    fprintf(stderr, "\n");
+}
+
+static amp_status compare_all(amp_compare *compare, amp_error *error)
+{
+    AMP_TRY(amp_compare_look(compare, error));
+    amp_status status = amp_compare_open(compare, error);
+    if (status == AMP_OK) {
+        announce(compare);
+        watch_signals();
+        status = train_all(compare, error);
+    }
+    if (status != AMP_OK) {
+        if (!compare->steps_seen) amp_compare_undo(compare);
+        return status;
+    }
+    compare->result.interrupted = stop != 0;
+    AMP_TRY(report(compare, error));
+    if (compare->probe && !stop) AMP_TRY(amp_compare_probe(compare, error));
+    return stop ? AMP_OK : name_failures(compare, error);
+}
+
+amp_status amp_command_compare(int argc, char **argv, amp_error *error)
+{
+    request r;
+    amp_compare compare = { .lock = -1, .stop = &stop };
+    AMP_TRY(read_request(argc, argv, &r, error));
+    amp_status status = take_request(&r, &compare, error);
+    if (status == AMP_OK) status = compare_all(&compare, error);
+    if (status == AMP_OK && stop)
+        fprintf(stderr, "amp compare: interrupted; to go on, call it again with -report %s\n", compare.folder);
+    free_compare(&compare);
+    if (status == AMP_OK && stop) exit(INTERRUPTED);
+    return status;
+}

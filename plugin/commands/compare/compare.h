@@ -1,0 +1,133 @@
+/* `darknet amp compare`, between its files. compare.c reads the command line and leads through it; compare_input.c looks at what
+ * it was given; compare_folder.c and compare_runs.c keep the files; compare_train.c and compare_validate.c start the programs
+ * that do the work, and compare_progress.c tells how far they are; compare_statistics.c and compare_verdict.c make numbers
+ * and sentences of it. */
+#ifndef AMP_COMMANDS_COMPARE_COMPARE_H
+#define AMP_COMMANDS_COMPARE_COMPARE_H
+
+#include "../arguments.h"
+#include "comparison.h"
+#include "../json.h"
+#include "../turns.h"
+
+#include "../../host/machine.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { AMP_COMPARE_PATH = 512 }; /* Darknet's own buffers for file names hold 256 bytes; amp_compare_open sees to it */
+
+typedef struct amp_compare {
+    amp_comparison result;
+    amp_text_list dtypes;      /* what result.dtypes points at */
+    amp_machine hardware;
+    char *base;                /* the .cfg's name, as Darknet names .weights files by it */
+    char *folder;              /* the report's, runs/ in it */
+    int sequential, probe;
+    int lock;                  /* descriptor; -1: not taken */
+    int made_folder, made_runs; /* by this call */
+    long steps_seen;           /* in this call, of all runs */
+    const volatile sig_atomic_t *stop;
+} amp_compare;
+
+/* The names of one run's files. */
+typedef struct amp_run_files {
+    char folder[AMP_COMPARE_PATH];
+    char cfg[AMP_COMPARE_PATH], data[AMP_COMPARE_PATH];             /* copies: -iters, and the backup folder */
+    char backup[AMP_COMPARE_PATH];                                  /* folder of .weights files */
+    char checkpoint[AMP_COMPARE_PATH], weights[AMP_COMPARE_PATH];   /* in it: NAME.backup, and what it ends with */
+    char steps[AMP_COMPARE_PATH], train_log[AMP_COMPARE_PATH], valid_log[AMP_COMPARE_PATH];
+    char command[AMP_COMPARE_PATH], result[AMP_COMPARE_PATH];
+} amp_run_files;
+
+/* ---- compare_input.c ---- */
+
+/* Kind, size, classes, numbers of images, and the machine, into compare->result; iterations, where they are 0, from the .cfg.
+ * AMP_BAD_CONFIG: what no training could begin with. */
+amp_status amp_compare_look(amp_compare *, amp_error *);
+
+/* ---- compare_folder.c ---- */
+
+/* Makes the folder, or finds one of the same settings; reads what its runs have come to. AMP_BAD_CONFIG: of others.
+ * AMP_IO_FAILED: not writable, or another comparison is at work there. */
+amp_status amp_compare_open(amp_compare *, amp_error *);
+/* Removes what this call has made, where nothing was trained. */
+void amp_compare_undo(amp_compare *);
+void amp_compare_close(amp_compare *);
+
+/* ---- compare_runs.c ---- */
+
+void amp_compare_files(const amp_compare *, const amp_run *, amp_run_files *);
+
+/* What all runs have come to so far. */
+amp_status amp_runs_read(amp_compare *, amp_error *);
+/* Everything a run's program needs. *resumed: it goes on from its checkpoint; else it begins anew, and old files are gone. */
+amp_status amp_run_prepare(const amp_compare *, amp_run *, int *resumed, amp_error *);
+/* The state, with scores or the failure, for the next call to find. */
+amp_status amp_run_keep(const amp_compare *, const amp_run *, amp_error *);
+/* Its steps, from the file that its training wrote. None is no error. */
+amp_status amp_run_read_steps(const amp_compare *, amp_run *, amp_error *);
+/* Whether they are all of its iterations. */
+int amp_run_is_over(const amp_compare *, const amp_run *);
+amp_status amp_run_add_row(amp_run *, const amp_log_row *, amp_error *);
+/* The line of a log that says why its program ended. */
+void amp_last_words(const char *log, char *words, size_t size);
+/* A program's command, as a shell takes it, on a line of RUN/command.txt. */
+amp_status amp_run_note_command(const amp_run_files *, const char *const *argv, int append, amp_error *);
+
+/* ---- compare_train.c, compare_validate.c ---- */
+
+/* Trains these runs side by side. A run that fails is marked; AMP_BAD_CONFIG where one failed before any run of this call made
+ * its first step: then it is the input. */
+amp_status amp_compare_train(amp_compare *, amp_run **runs, int count, amp_error *);
+/* Scores of a trained run. */
+amp_status amp_compare_validate(amp_compare *, amp_run *, amp_error *);
+
+/* ---- compare_probe.c ---- */
+
+/* The numerics probe on what was trained: printed, and DIR/probe.json. */
+amp_status amp_compare_probe(const amp_compare *, amp_error *);
+
+/* ---- compare_progress.c ---- */
+
+typedef struct amp_progress amp_progress;
+/* A line per run on stderr: rewritten in place on a terminal, else now and then a new one. NULL without memory, which is fine. */
+amp_progress *amp_progress_begin(const amp_compare *, amp_run **runs, int count);
+/* A run has made a step, or several. */
+void amp_progress_step(amp_progress *);
+void amp_progress_end(amp_progress *);
+
+/* ---- compare_statistics.c ---- */
+
+/* Neither inf nor NaN; by its bits, as tensor/half.h does. */
+static inline int amp_is_number(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x7ff0000000000000u) != 0x7ff0000000000000u;
+}
+
+/* Of values[count], which it sorts; NaN for none. */
+double amp_median(double *values, size_t count);
+/* A run's medians, from its rows. */
+void amp_run_statistics(amp_run *, int images_per_step);
+/* Against the reference's weights. NAN where there are none, or of another size. */
+void amp_weights_difference(const char *weights, const char *reference, double *largest, double *relative);
+/* The summaries of all dtypes. AMP_NO_MEMORY. */
+amp_status amp_compare_summarize(amp_comparison *, amp_error *);
+
+/* ---- compare_verdict.c ---- */
+
+/* What is thought as good as the reference: points of mAP@0.5 and of top-1; and worth the trouble. */
+#define AMP_DETECTOR_POINTS 1.0
+#define AMP_CLASSIFIER_POINTS 0.5
+#define AMP_WORTHWHILE_SPEEDUP 1.1
+#define AMP_SPEED_STEPS 10          /* a training with fewer, the first tenth left out, says nothing of speed */
+
+/* Half the width of the 95 % interval of a mean of `count` differences, in standard errors (Student's t); NaN below 2. */
+double amp_confidence_factor(int count);
+/* Sentences into c->verdict, from its summaries. notes[dtype], which may be NULL: what the machine says of it. AMP_NO_MEMORY. */
+amp_status amp_compare_verdict(amp_comparison *, const char *const *notes, amp_error *);
+
+#endif

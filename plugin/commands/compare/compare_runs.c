@@ -1,0 +1,289 @@
+/* One training's folder, DIR/runs/DTYPE-seedS: copies of the .cfg and the .data file, so that the commands in command.txt can be
+ * repeated by hand; what they said; steps.csv; backup/; and result.txt, what has come of it:
+ *
+ *     state done
+ *     score mAP@0.5 0.973
+ *     score mAP@0.5:0.95 0.612 */
+#include "compare.h"
+
+#include "../cfg_copy.h"
+#include "../text_lines.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- names ---- */
+
+__attribute__((format(printf, 2, 3)))
+static void name_it(char path[AMP_COMPARE_PATH], const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(path, AMP_COMPARE_PATH, format, args);
+    va_end(args);
+}
+
+void amp_compare_files(const amp_compare *compare, const amp_run *run, amp_run_files *f)
+{
+    const char *folder = f->folder, *base = compare->base;
+    const char *end = compare->result.kind == AMP_COMPARED_DETECTOR ? "_final" : ""; /* train_detector, train_classifier */
+    name_it(f->folder, "%s/runs/%s-seed%u", compare->folder, run->dtype, run->seed);
+    name_it(f->cfg, "%s/%s.cfg", folder, base);
+    name_it(f->data, "%s/run.data", folder);
+    name_it(f->backup, "%s/backup", folder);
+    name_it(f->checkpoint, "%s/backup/%s.backup", folder, base);
+    name_it(f->weights, "%s/backup/%s%s.weights", folder, base, end);
+    name_it(f->steps, "%s/steps.csv", folder);
+    name_it(f->train_log, "%s/train.log", folder);
+    name_it(f->valid_log, "%s/valid.log", folder);
+    name_it(f->command, "%s/command.txt", folder);
+    name_it(f->result, "%s/result.txt", folder);
+}
+
+/* ---- its steps ---- */
+
+amp_status amp_run_add_row(amp_run *run, const amp_log_row *row, amp_error *error)
+{
+    amp_log_row *grown = amp_grow(run->rows, run->count, &run->room, sizeof *grown);
+    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "%s, seed %u: no memory for %zu steps", run->dtype, run->seed, run->count);
+    run->rows = grown;
+    run->rows[run->count++] = *row;
+    return AMP_OK;
+}
+
+int amp_run_is_over(const amp_compare *compare, const amp_run *run)
+{
+    return run->count && run->rows[run->count - 1].iteration >= compare->result.iterations;
+}
+
+amp_status amp_run_read_steps(const amp_compare *compare, amp_run *run, amp_error *error)
+{
+    amp_run_files files;
+    amp_lines lines = { 0 };
+    amp_status status = AMP_OK;
+    amp_compare_files(compare, run, &files);
+    run->count = 0;
+    if (access(files.steps, F_OK)) return AMP_OK;
+    status = amp_lines_read(files.steps, "the log of a training's steps", &lines, error);
+    for (size_t i = 0; status == AMP_OK && i < lines.count; ++i) {
+        amp_log_row row;
+        if (!strcmp(lines.line[i], AMP_LOG_COLUMNS)) continue;
+        if (amp_log_row_read(lines.line[i], &row, NULL) != AMP_OK) {
+            if (i + 1 == lines.count) break; /* a last line that was cut: its program was killed */
+            status = amp_fail(error, AMP_BAD_CONFIG, "%s: line %zu is no row of %s", files.steps, i + 1, AMP_LOG_COLUMNS);
+        } else {
+            status = amp_run_add_row(run, &row, error);
+        }
+    }
+    amp_lines_free(&lines);
+    return status;
+}
+
+/* ---- what has come of it ---- */
+
+amp_status amp_run_keep(const amp_compare *compare, const amp_run *run, amp_error *error)
+{
+    static const char *const states[] = { "waiting", "training", "trained", "done", "failed" };
+    amp_run_files files;
+    struct amp_output *out;
+    FILE *stream;
+    amp_compare_files(compare, run, &files);
+    AMP_TRY(amp_output_begin(files.result, &out, &stream, error));
+    fprintf(stream, "state %s\n", states[run->state]);
+    for (int k = 0; k < 2 && run->state == AMP_RUN_DONE; ++k)
+        fprintf(stream, "score %s %.17g\n", amp_score_name(&compare->result, k), run->score[k]);
+    if (run->state == AMP_RUN_FAILED) fprintf(stream, "failure %s\n", run->failure);
+    return amp_output_end(out, error);
+}
+
+static int read_score(const amp_compare *compare, const char *line, amp_run *run)
+{
+    for (int k = 0; k < 2; ++k) {
+        const char *name = amp_score_name(&compare->result, k);
+        size_t length = strlen(name);
+        if (strncmp(line, name, length) || line[length] != ' ') continue;
+        char *end;
+        run->score[k] = strtod(line + length, &end);
+        return *end || end == line + length ? 0 : 1 << k;
+    }
+    return 0;
+}
+
+static void read_result(const amp_compare *compare, const amp_lines *lines, amp_run *run)
+{
+    int scores = 0;
+    for (size_t i = 0; i < lines->count; ++i) {
+        const char *line = lines->line[i];
+        if (!strcmp(line, "state trained")) run->state = AMP_RUN_TRAINED;
+        if (!strcmp(line, "state done")) run->state = AMP_RUN_DONE;
+        if (!strcmp(line, "state failed")) run->state = AMP_RUN_FAILED;
+        if (!strncmp(line, "score ", 6)) scores |= read_score(compare, line + 6, run);
+        if (!strncmp(line, "failure ", 8)) snprintf(run->failure, sizeof run->failure, "%s", line + 8);
+    }
+    if (run->state == AMP_RUN_DONE && scores != 3) run->state = AMP_RUN_TRAINED;
+}
+
+static amp_status read_run(const amp_compare *compare, amp_run *run, amp_error *error)
+{
+    amp_run_files files;
+    amp_lines lines = { 0 };
+    amp_compare_files(compare, run, &files);
+    run->state = AMP_RUN_WAITING;
+    AMP_TRY(amp_run_read_steps(compare, run, error));
+    if (run->count) run->state = AMP_RUN_TRAINING;
+    if (access(files.result, F_OK)) return AMP_OK;
+    amp_status status = amp_lines_read(files.result, "what has come of a training", &lines, error);
+    if (status == AMP_OK) read_result(compare, &lines, run);
+    amp_lines_free(&lines);
+    int trained = run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE, there = !access(files.weights, R_OK);
+    if (trained && !there) run->state = run->count ? AMP_RUN_TRAINING : AMP_RUN_WAITING;
+    if (run->state == AMP_RUN_FAILED && there && amp_run_is_over(compare, run))
+        run->state = AMP_RUN_TRAINED; /* validation failed */
+    return status;
+}
+
+amp_status amp_runs_read(amp_compare *compare, amp_error *error)
+{
+    amp_comparison *c = &compare->result;
+    for (int i = 0; i < c->dtype_count * c->seed_count; ++i) AMP_TRY(read_run(compare, &c->runs[i], error));
+    return AMP_OK;
+}
+
+/* ---- before it ---- */
+
+static amp_status make_folder(const char *path, amp_error *error)
+{
+    if (!mkdir(path, 0777) || errno == EEXIST) return AMP_OK;
+    return amp_fail(error, AMP_IO_FAILED, "%s: cannot make the folder: %s", path, strerror(errno));
+}
+
+/* "backup = there", with blanks anywhere. */
+static int is_backup(const char *line)
+{
+    static const char key[] = "backup";
+    size_t k = 0;
+    for (; *line && *line != '='; ++line) {
+        if (*line == ' ' || *line == '\t') continue;
+        if (*line != key[k]) return 0;
+        ++k;
+    }
+    return *line == '=' && !key[k];
+}
+
+static amp_status copy_data(const char *from, const amp_run_files *files, amp_error *error)
+{
+    amp_lines lines = { 0 };
+    struct amp_output *out;
+    FILE *stream;
+    amp_status status = amp_lines_read(from, "the .data file", &lines, error);
+    if (status == AMP_OK) status = amp_output_begin(files->data, &out, &stream, error);
+    if (status == AMP_OK) {
+        fprintf(stream, "backup=%s\n", files->backup);
+        for (size_t i = 0; i < lines.count; ++i) if (!is_backup(lines.line[i])) fprintf(stream, "%s\n", lines.line[i]);
+        status = amp_output_end(out, error);
+    }
+    amp_lines_free(&lines);
+    return status;
+}
+
+/* Only AMP's trainings go on exactly: stock Darknet saves neither momentum nor the order of the images. */
+static int can_resume(const amp_run *run, const amp_run_files *files)
+{
+    char sidecar[AMP_COMPARE_PATH + 8];
+    snprintf(sidecar, sizeof sidecar, "%s.amp", files->checkpoint);
+    return strcmp(run->dtype, "stock") && !access(files->checkpoint, R_OK) && !access(sidecar, R_OK);
+}
+
+static void remove_with_sidecar(const char *weights)
+{
+    char sidecar[AMP_COMPARE_PATH + 8];
+    snprintf(sidecar, sizeof sidecar, "%s.amp", weights);
+    unlink(weights);
+    unlink(sidecar);
+}
+
+static void begin_anew(amp_run *run, const amp_run_files *files)
+{
+    remove_with_sidecar(files->checkpoint);
+    remove_with_sidecar(files->weights);
+    unlink(files->steps);
+    unlink(files->command);
+    run->count = 0;
+}
+
+amp_status amp_run_prepare(const amp_compare *compare, amp_run *run, int *resumed, amp_error *error)
+{
+    const amp_comparison *c = &compare->result;
+    const amp_cfg_change iterations = { "max_batches", (double)c->iterations };
+    amp_run_files files;
+    amp_compare_files(compare, run, &files);
+    AMP_TRY(make_folder(files.folder, error));
+    AMP_TRY(make_folder(files.backup, error));
+    AMP_TRY(amp_cfg_copy(c->cfg, files.cfg, &iterations, 1, error));
+    AMP_TRY(copy_data(c->data, &files, error));
+    unlink(files.result);
+    *resumed = can_resume(run, &files);
+    if (!*resumed) begin_anew(run, &files);
+    run->failure[0] = 0;
+    run->state = AMP_RUN_TRAINING;
+    return AMP_OK;
+}
+
+static void print_word(const char *word, FILE *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:=,@%";
+    if (*word && strspn(word, plain) == strlen(word)) {
+        fputs(word, out);
+        return;
+    }
+    putc('\'', out);
+    for (; *word; ++word) if (*word == '\'') fputs("'\\''", out); else putc(*word, out);
+    putc('\'', out);
+}
+
+amp_status amp_run_note_command(const amp_run_files *files, const char *const *argv, int append, amp_error *error)
+{
+    FILE *out = fopen(files->command, append ? "a" : "w");
+    if (!out) return amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", files->command, strerror(errno));
+    fputs("darknet", out);
+    for (; *argv; ++argv) {
+        putc(' ', out);
+        print_word(*argv, out);
+    }
+    putc('\n', out);
+    if (!fclose(out)) return AMP_OK;
+    return amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", files->command, strerror(errno));
+}
+
+/* ---- after it ---- */
+
+/* What Darknet prints all the time, and single words. */
+static int says_nothing(const char *line)
+{
+    static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate", "Resizing", "layer  ",
+                                         "Region ", "amp: summary", "STB Reason:", NULL };
+    line += strspn(line, " \t");
+    if (!*line || (*line >= '0' && *line <= '9') || !strchr(line, ' ')) return 1;
+    for (int k = 0; usual[k]; ++k) if (!strncmp(line, usual[k], strlen(usual[k]))) return 1;
+    return 0;
+}
+
+void amp_last_words(const char *log, char *words, size_t size)
+{
+    enum { TAIL = 8192 };
+    char text[TAIL + 1];
+    FILE *file = fopen(log, "r");
+    words[0] = 0;
+    if (!file) return;
+    if (fseek(file, -TAIL, SEEK_END)) rewind(file);
+    size_t length = fread(text, 1, TAIL, file);
+    fclose(file);
+    text[length] = 0;
+    for (char *next, *line = text; line; line = next) {
+        next = strchr(line, '\n');
+        if (next) *next++ = 0;
+        if (!says_nothing(line)) snprintf(words, size, "%s", strncmp(line, "amp: ", 5) ? line : line + 5);
+    }
+}

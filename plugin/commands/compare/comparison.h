@@ -1,0 +1,87 @@
+/* What `darknet amp compare` has measured: filled by compare.c and its neighbours, read by the report, the table, JSON and
+ * CSV. */
+#ifndef AMP_COMMANDS_COMPARE_COMPARISON_H
+#define AMP_COMMANDS_COMPARE_COMPARISON_H
+
+#include "../../host/training_log.h"
+
+#include <stddef.h>
+
+typedef enum amp_compared_kind { AMP_COMPARED_DETECTOR, AMP_COMPARED_CLASSIFIER } amp_compared_kind;
+
+typedef enum amp_training_state {
+    AMP_RUN_WAITING,     /* not begun */
+    AMP_RUN_TRAINING,    /* interrupted on its way: it can be continued */
+    AMP_RUN_TRAINED,     /* not validated yet */
+    AMP_RUN_DONE,
+    AMP_RUN_FAILED       /* `failure` says why */
+} amp_training_state;
+
+/* One training: a dtype and a seed. */
+typedef struct amp_run {
+    const char *dtype;       /* "stock", "fp32", "bf16", "fp16"; the comparison's */
+    unsigned seed;
+    amp_training_state state;
+    char failure[512];
+    amp_log_row *rows;       /* its steps, skipped ones included */
+    size_t count, room;
+    long skipped;            /* of them */
+    /* Medians over its steps but the first tenth. */
+    double images_per_second, compute_images_per_second; /* with loading and without */
+    double peak_memory_mb;
+    /* Once done. Detector: mAP@0.5 and mAP@0.5:0.95; classifier: top-1 and top-5 accuracy. 0..1. */
+    double score[2];
+    /* Against the reference's run of the same seed, over all weights of the .weights files: largest |a - b|, and
+     * |a - b| / |b| in L2. NaN where there is none to compare with. */
+    double largest_difference, relative_difference;
+} amp_run;
+
+typedef struct amp_mean { double mean, spread; int count; } amp_mean; /* spread: largest - smallest; count 0: no value */
+
+/* One dtype over all seeds that are done. */
+typedef struct amp_dtype_summary {
+    const char *dtype;
+    amp_mean score[2], images_per_second, compute_images_per_second, peak_memory_mb, loss, skipped;
+    double speedup, compute_speedup, memory_ratio; /* against the reference: above 1 is faster; below 1 is less memory. Median
+                                                      over the seeds of the ratio within one seed */
+    double score_difference[2];                    /* mean over seeds of the difference within one seed, in points (0..100) */
+    double score_error[2];                         /* standard error of that mean; NaN with one seed */
+    int failed;                                    /* runs */
+} amp_dtype_summary;
+
+typedef struct amp_comparison {
+    amp_compared_kind kind;
+    char *title;             /* "bccd.cfg on bccd.data" */
+    char *data, *cfg, *weights; /* as given; weights NULL: from random ones */
+    char *machine;           /* "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6": what the engine says of itself */
+    char *version, *date;    /* of this program; ISO 8601 */
+    long iterations;
+    int batch, width, height, classes;
+    long train_images, valid_images;
+    int dtype_count, seed_count;
+    const char **dtypes;
+    unsigned *seeds;
+    int reference;           /* index into dtypes that the others are compared with: fp32, else stock, else the first */
+    amp_run *runs;           /* [dtype_count][seed_count] */
+    amp_dtype_summary *summaries; /* [dtype_count] */
+    char **verdict;          /* sentences, with the numbers behind them */
+    int verdict_count;
+    int interrupted;
+} amp_comparison;
+
+static inline amp_run *amp_comparison_run(const amp_comparison *c, int dtype, int seed)
+{
+    return &c->runs[dtype * c->seed_count + seed];
+}
+
+/* The names of score[i]: "mAP@0.5", "mAP@0.5:0.95", or "top-1", "top-5". */
+const char *amp_score_name(const amp_comparison *, int i);
+
+/* The report. Each writes one file as a whole (json.h's amp_output). */
+amp_status amp_report_html(const amp_comparison *, const char *file, amp_error *);
+amp_status amp_report_json(const amp_comparison *, const char *file, amp_error *);
+amp_status amp_report_csv(const amp_comparison *, const char *file, amp_error *);   /* one line per run */
+/* For the terminal: a line per dtype, then the verdict. */
+void amp_report_table(const amp_comparison *, FILE *);
+
+#endif

@@ -1,0 +1,196 @@
+/* `detector train ... -map [N]`: mAP on the .data file's `valid` images every N iterations, as AlexeyAB's users know it.
+ *
+ * It is measured by the network that is trained, one image at a time and without state: masters, statistics, loss scale,
+ * counters and generators are not touched, so that a training with -map gives the very weights of one without. What was
+ * measured is a row of BACKUP/NAME_map.csv, from which a resumed training knows the best so far; the weights that gave it are
+ * NAME_best.weights. */
+#include "../../host/device.h"
+#include "../../host/host.h"
+#include "../../host/log_file.h"
+#include "../../host/training.h"
+#include "evaluation_network.h"
+#include "map_measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { EPOCHS = 4, LEAST_ITERATIONS = 100, NAME_BYTES = 4096, ROW_BYTES = 128 };
+
+static const char header[] = "iteration,map50,map50_95";
+
+typedef struct measured { long iteration; double map50, map50_95; } measured;
+
+/* A program runs one training's loop, in its main thread. */
+static struct {
+    network *net;       /* NULL: no -map */
+    amp_detection_data data;
+    long every, last;   /* last: the iteration that was looked at last */
+    measured best;      /* iteration 0: none yet */
+    amp_log_file file;
+    char best_file[NAME_BYTES];
+} map = { .file = { .descriptor = -1 } };
+
+/* ---- rows of NAME_map.csv ---- */
+
+typedef struct rows_so_far { long iteration, last; size_t kept; measured best; } rows_so_far;
+
+static void write_row(const measured *m, char text[ROW_BYTES])
+{
+    snprintf(text, ROW_BYTES, "%ld,%.17g,%.17g", m->iteration, m->map50, m->map50_95);
+}
+
+static amp_status see_row(void *context, const char *text, amp_error *error)
+{
+    rows_so_far *so_far = context;
+    measured m;
+    char again[ROW_BYTES] = "";
+    int fields = sscanf(text, "%ld,%lf,%lf", &m.iteration, &m.map50, &m.map50_95);
+    if (fields == 3) write_row(&m, again);
+    if (fields != 3 || strcmp(again, text) || m.iteration <= so_far->last)
+        return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is no row of what -map measured; expected: %s", text, header);
+    so_far->last = m.iteration;
+    if (m.iteration > so_far->iteration) return AMP_OK;
+    so_far->kept++;
+    if (so_far->best.iteration == 0 || m.map50 > so_far->best.map50) so_far->best = m;
+    return AMP_OK;
+}
+
+static size_t rows_to_keep(void *context) { return ((const rows_so_far *)context)->kept; }
+
+/* ---- when ---- */
+
+static int is_due(long iteration)
+{
+    const network *net = map.net;
+    if (iteration <= map.last) return 0; /* a skipped step */
+    if (net->max_batches > 0 && iteration >= net->max_batches) return 1;
+    return iteration >= net->burn_in && iteration / map.every > map.last / map.every;
+}
+
+/* After `iteration`; 0: never. */
+static long next_after(long iteration)
+{
+    const network *net = map.net;
+    long next = (iteration / map.every + 1) * map.every;
+    if (next < net->burn_in) next = (net->burn_in + map.every - 1) / map.every * map.every;
+    if (net->max_batches > 0 && next > net->max_batches) next = net->max_batches;
+    return next > iteration ? next : 0;
+}
+
+static void say_next(long iteration)
+{
+    long next = next_after(iteration);
+    if (next) printf("; next at iteration %ld\n", next);
+    else printf("\n");
+}
+
+/* ---- measuring ---- */
+
+/* random=1 moves the size; all of a training is measured at the .cfg's. */
+static amp_status measure_at_cfg_size(amp_map_result *result, amp_error *error)
+{
+    network *net = map.net;
+    int w = net->w, h = net->h, cfg_w, cfg_h;
+    amp_map_request request = amp_map_usual_request();
+    amp_training_input(&cfg_w, &cfg_h);
+    int moved = w != cfg_w || h != cfg_h;
+    if (moved) resize_network(net, cfg_w, cfg_h);
+    amp_status status = amp_map_measure(net, &map.data, &request, result, error);
+    if (moved) resize_network(net, w, h);
+    return status;
+}
+
+static void keep(const measured *m)
+{
+    char row[ROW_BYTES];
+    int is_best = map.best.iteration == 0 || m->map50 > map.best.map50;
+    if (is_best) map.best = *m;
+    printf(" mean average precision (mAP@0.50) = %.6f at iteration %ld, best = %.6f at iteration %ld", m->map50, m->iteration,
+           map.best.map50, map.best.iteration);
+    say_next(m->iteration);
+    if (is_best) save_weights(map.net, map.best_file);
+    write_row(m, row);
+    amp_log_file_add(&map.file, row);
+}
+
+static void measure(long iteration)
+{
+    amp_error error;
+    amp_map_result result;
+    amp_host_use_device(map.net);
+    amp_status status = measure_at_cfg_size(&result, &error);
+    if (status == AMP_OK) {
+        keep(&(measured){ iteration, result.total.map50, result.total.map50_95 });
+    } else {
+        fflush(stdout);
+        fprintf(stderr, "-map: not measured at iteration %ld: %s; training goes on\n", iteration, error.message);
+    }
+    amp_map_result_free(&result);
+}
+
+/* ---- hooks ---- */
+
+static amp_status check_network(const network *net, amp_error *error)
+{
+    for (int i = 0; i < net->n; i++) {
+        LAYER_TYPE type = net->layers[i].type;
+        if (type == RNN || type == GRU || type == LSTM || type == CRNN)
+            return amp_fail(error, AMP_BAD_CONFIG, "layer %d is recurrent: measuring would move the state that training carries; "
+                            "measure saved weights with `detector map`", i);
+    }
+    if (!amp_is_detector(net)) return amp_fail(error, AMP_BAD_CONFIG, "its last section is not [yolo], [region] or [detection]");
+    return amp_check_channels(net, error);
+}
+
+static amp_status begin(network *net, const char *data_file, const char *folder, const char *base, amp_error *error)
+{
+    char name[NAME_BYTES];
+    size_t dropped;
+    rows_so_far so_far = { .iteration = (long)get_current_batch(net) };
+    amp_log_reader reader = { &so_far, see_row, rows_to_keep };
+    AMP_TRY(check_network(net, error));
+    AMP_TRY(amp_detection_data_read(data_file, &map.data, error));
+    snprintf(name, sizeof name, "%s/%s_map.csv", folder, base);
+    snprintf(map.best_file, sizeof map.best_file, "%s/%s_best.weights", folder, base);
+    AMP_TRY(amp_log_file_open(&map.file, name, "list of what -map measured", header, &reader, &dropped, error));
+    map.last = so_far.iteration;
+    map.best = so_far.best;
+    map.net = net;
+    return AMP_OK;
+}
+
+void darknet_amp_map_begin(struct network **nets, int count, const char *data_file, int train_images, const char *folder,
+                           const char *base)
+{
+    amp_error error, reason;
+    long images = (long)nets[0]->batch * nets[0]->subdivisions * count;
+    if (amp_training_map_every() < 0) return;
+    map.every = amp_training_map_every();
+    if (map.every == 0) map.every = EPOCHS * (long)train_images / images;
+    if (map.every < LEAST_ITERATIONS && amp_training_map_every() == 0) map.every = LEAST_ITERATIONS;
+    amp_status status = begin(nets[0], data_file, folder, base, &reason);
+    if (status != AMP_OK) amp_host_check(amp_fail(&error, status, "-map: %.900s", reason.message), &error);
+    printf("-map: mAP of %zu images every %ld iterations", map.data.images.count, map.every);
+    if (map.best.iteration) printf(", best = %.6f at iteration %ld", map.best.map50, map.best.iteration);
+    say_next(map.last);
+}
+
+void darknet_amp_map_step(void)
+{
+    if (!map.net) return;
+    long iteration = (long)get_current_batch(map.net);
+    double began = what_time_is_it_now();
+    int due = is_due(iteration);
+    if (iteration > map.last) map.last = iteration;
+    if (!due) return;
+    measure(iteration);
+    amp_training_was_elsewhere(what_time_is_it_now() - began);
+}
+
+void darknet_amp_map_end(void)
+{
+    if (!map.net) return;
+    amp_log_file_close(&map.file);
+    amp_detection_data_free(&map.data);
+    map.net = NULL;
+}

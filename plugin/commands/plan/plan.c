@@ -1,0 +1,132 @@
+/* `darknet amp plan CFG`: which layers run in half and why, what memory they take, and what stands in the way. Nothing is
+ * trained and nothing is read but the .cfg: the network is made with weights of 0, and the engine's own plan of it is printed.
+ * With -probe some steps are trained as well, to see what the layers' numbers lose in half (probe.h). */
+#define _DEFAULT_SOURCE /* strdup */
+#include "../command.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../arguments.h"
+#include "../cfg_copy.h"
+#include "../json.h"
+#include "plan_report.h"
+#include "../probe/probe.h"
+
+typedef struct plan_wishes {
+    const char *cfg, *dtype, *json;
+    long batch, subdivisions; /* 0: as in the .cfg */
+    const char *probe, *weights; /* the .data file to probe with, NULL for none */
+    long iterations;          /* of the probe; 0: the usual number */
+} plan_wishes;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_error *error)
+{
+    const amp_argument arguments[] = {
+        { .name = "CFG", .text = &w->cfg },
+        { .name = "-dtype", .text = &w->dtype, .choices = "fp16|bf16|fp32" },
+        { .name = "-batch", .number = &w->batch, .least = 1, .most = 1 << 20 },
+        { .name = "-subdivisions", .number = &w->subdivisions, .least = 1, .most = 1 << 20 },
+        { .name = "-json", .text = &w->json },
+        { .name = "-probe", .text = &w->probe },
+        { .name = "-weights", .text = &w->weights },
+        { .name = "-iters", .number = &w->iterations, .least = 1, .most = AMP_PROBE_MOST_ITERATIONS },
+        { 0 } };
+    AMP_TRY(amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error));
+    if (!w->probe && (w->weights || w->iterations))
+        return amp_fail(error, AMP_BAD_CONFIG, "%s goes with -probe DATA, which trains some steps",
+                        w->weights ? "-weights" : "-iters");
+    if (w->probe && (w->batch || w->subdivisions))
+        return amp_fail(error, AMP_BAD_CONFIG, "-probe trains with the batch of the .cfg: leave out -batch and -subdivisions, or "
+                        "change the .cfg");
+    return AMP_OK;
+}
+
+/* Darknet takes batch / subdivisions for a pass, and crashes on 0. */
+static amp_status check_batch(const plan_wishes *w, amp_error *error)
+{
+    double batch = (double)w->batch, subdivisions = (double)w->subdivisions;
+    if (!w->batch) AMP_TRY(amp_cfg_number(w->cfg, "batch", 1, &batch, error));
+    if (!w->subdivisions) AMP_TRY(amp_cfg_number(w->cfg, "subdivisions", 1, &subdivisions, error));
+    if (batch < 1 || subdivisions < 1 || (long)batch / (long)subdivisions < 1)
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: batch=%.0f with subdivisions=%.0f leaves no image for a pass; both "
+                        "must be at least 1, and batch no less than subdivisions", w->cfg, batch, subdivisions);
+    return AMP_OK;
+}
+
+/* The .cfg with another batch, under a name that lasts as long as the descriptor is open: whatever ends the program while Darknet
+ * makes the network leaves no file behind. */
+static amp_status copy_cfg(const plan_wishes *w, int *descriptor, char name[32], amp_error *error)
+{
+    amp_cfg_change changes[2];
+    char *file;
+    int count = 0;
+    if (w->batch) changes[count++] = (amp_cfg_change){ "batch", (double)w->batch };
+    if (w->subdivisions) changes[count++] = (amp_cfg_change){ "subdivisions", (double)w->subdivisions };
+    AMP_TRY(amp_cfg_copy_temporary(w->cfg, changes, count, &file, error));
+    *descriptor = open(file, O_RDONLY);
+    unlink(file);
+    free(file);
+    if (*descriptor < 0) return amp_fail(error, AMP_IO_FAILED, "%s: its copy with another batch cannot be read", w->cfg);
+    snprintf(name, 32, "/proc/self/fd/%d", *descriptor);
+    return AMP_OK;
+}
+
+static amp_status gather(const plan_wishes *w, amp_plan_report *report, amp_error *error)
+{
+    int descriptor = -1;
+    char copy[32];
+    double started = now();
+    *report = (amp_plan_report){ 0 };
+    AMP_TRY(check_batch(w, error));
+    if (w->batch || w->subdivisions) AMP_TRY(copy_cfg(w, &descriptor, copy, error));
+    amp_status status = amp_plan_gather(w->cfg, descriptor < 0 ? w->cfg : copy, w->dtype, report, error);
+    if (descriptor >= 0) close(descriptor);
+    if (status == AMP_OK) status = amp_plan_advise(report, error);
+    report->seconds = now() - started;
+    return status;
+}
+
+static amp_status probe(const plan_wishes *w, amp_probe_result **result, amp_error *error)
+{
+    amp_probe_request request = { .data = w->probe, .cfg = w->cfg, .weights = w->weights, .share = AMP_PROBE_SHARE,
+                                  .iterations = w->iterations ? w->iterations : AMP_PROBE_ITERATIONS };
+    return w->probe ? amp_probe_run(&request, result, error) : AMP_OK;
+}
+
+static amp_status write_json(const amp_plan_report *report, const amp_probe_result *probed, const char *name, amp_error *error)
+{
+    struct amp_output *output;
+    FILE *stream;
+    AMP_TRY(amp_output_begin(name, &output, &stream, error));
+    amp_plan_write_json(report, probed, stream);
+    return amp_output_end(output, error);
+}
+
+amp_status amp_command_plan(int argc, char **argv, amp_error *error)
+{
+    plan_wishes wishes = { 0 };
+    amp_plan_report report;
+    amp_probe_result *probed = NULL;
+    AMP_TRY(read_arguments(argc, argv, &wishes, error));
+    amp_status status = gather(&wishes, &report, error);
+    int only_json = wishes.json && wishes.json[0] == '-' && !wishes.json[1];
+    if (status == AMP_OK) status = probe(&wishes, &probed, error);
+    if (status == AMP_OK && wishes.json) status = write_json(&report, probed, wishes.json, error);
+    if (status == AMP_OK && !only_json) {
+        amp_plan_print_table(&report, stdout);
+        if (probed) putchar('\n'), amp_probe_print(probed, stdout);
+    }
+    amp_probe_free(probed);
+    amp_plan_report_free(&report);
+    return status;
+}

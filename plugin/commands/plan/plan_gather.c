@@ -1,0 +1,301 @@
+/* Gathering what `darknet amp plan` prints: see plan_report.h. */
+#include "plan_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../host/device.h"
+#include "../../host/make_network.h"
+#include "../../host/memory.h"
+#include "../cfg_copy.h"
+
+/* ---- words ---- */
+
+const char *amp_plan_form_name(const amp_plan_report *r, amp_form form)
+{
+    return form == AMP_FORM_LOW ? amp_dtype_name(r->dtype) : form == AMP_FORM_WIDE ? "fp32" : "fp32 nchw";
+}
+
+const char *amp_plan_support_name(amp_support support)
+{
+    return support == AMP_SUPPORT_NATIVE ? "native" : support == AMP_SUPPORT_STORAGE ? "storage" : "none";
+}
+
+int amp_plan_is_half(const amp_plan_row *row) { return row->dtype != AMP_FP32; }
+
+static const char *class_name(amp_autocast_class class)
+{
+    static const char *const names[] = { [AMP_CLASS_LOWER] = "lower", [AMP_CLASS_FOLLOWS] = "follows",
+                                         [AMP_CLASS_PROMOTES] = "promotes", [AMP_CLASS_FP32] = "host fp32" };
+    return names[class];
+}
+
+static void say_input(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why, size_t size)
+{
+    if (a->input < 0) {
+        snprintf(why, size, "all inputs are %s", amp_dtype_name(r->dtype));
+        return;
+    }
+    int producer = node->desc.inputs[a->input];
+    if (producer < 0) snprintf(why, size, "the image is fp32");
+    else if (a->class == AMP_CLASS_PROMOTES && node->desc.input_count > 1) snprintf(why, size, "layer %d is fp32", producer);
+    else snprintf(why, size, "as layer %d", producer);
+}
+
+/* Why the layer's form is what it is, as autocast decided. */
+static void say_why(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why, size_t size)
+{
+    switch (a->reason) {
+    case AMP_WHY_CLASS: snprintf(why, size, "%s", node->desc.why_host ? node->desc.why_host : "matrix products"); break;
+    case AMP_WHY_DTYPE:
+        if (r->asked == AMP_FP32) snprintf(why, size, "dtype=fp32");
+        else snprintf(why, size, "no %s on this machine", amp_dtype_name(r->asked));
+        break;
+    case AMP_WHY_PINNED: snprintf(why, size, "amp=0"); break;
+    case AMP_WHY_INPUT: say_input(r, node, a, why, size); break;
+    }
+}
+
+/* ---- rows ---- */
+
+static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
+{
+    const amp_layer_desc *d = &node->desc;
+    const amp_shape *x = &node->inputs[0]->shape;
+    int connected = d->kind == AMP_LAYER_CONNECTED, groups = connected ? 1 : d->groups, places = connected ? x->h * x->w : 1;
+    row->is_convolution = 1;
+    row->padded_in = row->in = x->c / groups * places;
+    row->padded_out = row->out = d->filters / groups;
+    if (!node->conv || !backend->conv_facts) return;
+    amp_conv_facts facts;
+    backend->conv_facts(backend, node->conv, &facts);
+    row->computes = facts.computes;
+    row->padded_in = facts.padded_in * places;
+    row->padded_out = facts.padded_out;
+    row->half_bytes = facts.weight_bytes;
+    snprintf(row->kernel, sizeof row->kernel, "%s", facts.kernel);
+    if (row->computes != row->dtype) {
+        size_t length = strlen(row->why);
+        snprintf(row->why + length, sizeof row->why - length, "; computed in fp32");
+    }
+}
+
+/* Products of a training pass: forward, the weights' gradients, and the input's where somebody wants it. */
+static double training_operations(const amp_node *node, double forward)
+{
+    int wants_delta = 0;
+    for (int k = 0; k < node->desc.input_count; k++) wants_delta |= node->inputs[k]->wants_delta;
+    return node->computes_backward ? forward * (2 + wants_delta) : forward;
+}
+
+static void fill_row(amp_plan_report *r, int i)
+{
+    const amp_node *node = &r->plan->nodes[i];
+    const layer *l = &r->net->layers[i];
+    amp_plan_row *row = &r->rows[i];
+    *row = (amp_plan_row){ .type = node->desc.type, .output = node->desc.output, .autocast = r->plan->autocast[i],
+        .dtype = node->dtype, .computes = node->dtype, .pinned = node->desc.pinned,
+        .operations = amp_host_operations(l, r->net->batch), .arena = amp_plan_bytes_of(r->plan, i),
+        .stock_bytes = amp_host_stock_bytes(l, r->net->batch, amp_host_on_gpu(r->net)) };
+    row->class_name = class_name(row->autocast.class);
+    row->training_operations = training_operations(node, row->operations);
+    row->amp_bytes = row->arena.output + row->arena.copies + row->arena.deltas + row->arena.kept
+                   + amp_host_buffer_bytes(r->net, i, r->net->batch, r->plan);
+    for (int k = 0; k < node->desc.param_count; k++) row->weights += node->desc.params[k].count;
+    for (int k = 0; k < node->desc.statistics_count; k++) r->statistics += node->desc.statistics[k].count;
+    say_why(r, node, &row->autocast, row->why, sizeof row->why);
+    if (node->desc.kind == AMP_LAYER_CONVOLUTIONAL || node->desc.kind == AMP_LAYER_CONNECTED)
+        ask_backend(row, node, amp_engine_backend(r->net->amp->engine));
+}
+
+static void add_up(amp_plan_report *r, int i)
+{
+    const amp_plan_row *row = &r->rows[i];
+    r->parameters += row->weights;
+    r->half_bytes += row->half_bytes;
+    r->stock += row->stock_bytes;
+    r->operations += row->training_operations;
+    if (amp_plan_is_half(row))
+        *(row->computes == row->dtype ? &r->half_operations : &r->stored_operations) += row->training_operations;
+}
+
+static void find_workspace(amp_plan_report *r)
+{
+    const amp_backend *backend = amp_engine_backend(r->net->amp->engine);
+    for (int i = 0; i < r->count; i++) {
+        amp_conv_facts facts;
+        if (!r->plan->nodes[i].conv || !backend->conv_facts) continue;
+        backend->conv_facts(backend, r->plan->nodes[i].conv, &facts);
+        if (facts.workspace_bytes > r->workspace) r->workspace = facts.workspace_bytes;
+    }
+    r->workspace += amp_host_own_workspace(r->net);
+    r->stock_workspace = amp_host_stock_workspace(r->net);
+}
+
+static amp_status fill_rows(amp_plan_report *r, amp_error *error)
+{
+    r->count = r->plan->count;
+    r->rows = calloc((size_t)r->count + 1, sizeof *r->rows);
+    r->cast_count = amp_plan_casts(r->plan, NULL, 0);
+    r->casts = calloc((size_t)r->cast_count + 1, sizeof *r->casts);
+    if (!r->rows || !r->casts) return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory for %d layers", r->cfg, r->count);
+    amp_plan_casts(r->plan, r->casts, r->cast_count);
+    r->stock = ((size_t)r->net->inputs + (size_t)r->net->truths) * (size_t)r->net->batch * sizeof(float);
+    for (int i = 0; i < r->count; i++) {
+        fill_row(r, i);
+        add_up(r, i);
+    }
+    find_workspace(r);
+    return AMP_OK;
+}
+
+/* ---- memory ---- */
+
+/* Masters, momentum and gradients, Adam's two moments; what the last good step's statistics were. Stock's gradients are its
+ * momentum. Copies of weights in fp32 that the engine's fp32 makes are not smaller than the halves. */
+static void add_up_fixed(amp_plan_report *r)
+{
+    size_t adam = r->net->adam ? 2 : 0, element = sizeof(float), fp32_copies = 0;
+    for (int i = 0; i < r->count; i++) {
+        const amp_plan_row *row = &r->rows[i];
+        fp32_copies += row->half_bytes / amp_dtype_size(row->computes) * sizeof(float);
+    }
+    size_t common = r->parameters * (3 + adam) * element + r->statistics * 2 * element;
+    r->fixed_amp = common + r->half_bytes + r->workspace;
+    r->fixed_fp32 = common + fp32_copies + r->workspace;
+    r->fixed_stock = r->parameters * (2 + adam) * element + r->statistics * element + r->stock_workspace;
+}
+
+static size_t stock_at(const amp_plan_report *r, int batch)
+{
+    size_t bytes = ((size_t)r->net->inputs + (size_t)r->net->truths) * (size_t)batch * sizeof(float);
+    for (int i = 0; i < r->count; i++)
+        bytes += amp_host_stock_bytes(&r->net->layers[i], batch, amp_host_on_gpu(r->net));
+    return bytes + r->fixed_stock;
+}
+
+size_t amp_plan_loaded_bytes(const amp_plan_report *r, int images)
+{
+    size_t batch = (size_t)(images > r->batch ? images : r->batch);
+    if (amp_host_on_gpu(r->net) || !r->net->w || !r->net->h) return 0;
+    return 2 * batch * ((size_t)r->net->inputs + (size_t)r->net->truths) * sizeof(float);
+}
+
+static amp_status measure(amp_plan_report *r, int images, amp_plan_batch *out, amp_error *error)
+{
+    int batch = images * r->steps;
+    size_t loaded = amp_plan_loaded_bytes(r, images);
+    amp_host_footprint amp, fp32;
+    AMP_TRY(amp_host_footprint_of(r->net, batch, r->dtype, &amp, error));
+    AMP_TRY(amp_host_footprint_of(r->net, batch, AMP_FP32, &fp32, error));
+    *out = (amp_plan_batch){ .images = images, .arena = amp.arena, .amp = amp_host_footprint_sum(&amp) + r->fixed_amp + loaded,
+        .fp32 = amp_host_footprint_sum(&fp32) + r->fixed_fp32 + loaded, .stock = stock_at(r, batch) + loaded };
+    return AMP_OK;
+}
+
+/* 1, 2, 4, ... until nothing fits any more, so that both answers lie between two that were planned. */
+static amp_status plan_batches(amp_plan_report *r, amp_error *error)
+{
+    r->most_images = amp_host_largest_batch(r->net) / r->steps;
+    for (int images = 1; images <= r->most_images && r->batch_count < AMP_PLAN_BATCHES; images *= 2) {
+        amp_plan_batch *b = &r->batches[r->batch_count++];
+        AMP_TRY(measure(r, images, b, error));
+        if (b->amp > r->free_bytes && b->stock > r->free_bytes && images >= r->images) break;
+        if (images > r->most_images / 2) break;
+    }
+    return AMP_OK;
+}
+
+/* The largest number of images that fits, by planning: memory grows with the batch. */
+static amp_status largest_fit(amp_plan_report *r, int of_stock, int *fits, amp_error *error)
+{
+    int low = 0, high = r->most_images + 1;
+    *fits = -1;
+    if (!r->free_bytes) return AMP_OK;
+    for (int k = 0; k < r->batch_count; k++) {
+        const amp_plan_batch *b = &r->batches[k];
+        if ((of_stock ? b->stock : b->amp) <= r->free_bytes) low = b->images;
+        else if (b->images < high) high = b->images;
+    }
+    while (high - low > 1) {
+        amp_plan_batch middle;
+        int images = low + (high - low) / 2;
+        AMP_TRY(measure(r, images, &middle, error));
+        if ((of_stock ? middle.stock : middle.amp) <= r->free_bytes) low = images;
+        else high = images;
+    }
+    *fits = low;
+    return AMP_OK;
+}
+
+/* ---- the network ---- */
+
+/* What it is to run in: -dtype, else -amp, else the .cfg; and what AMP would do where none of them asks for it. */
+static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error *error)
+{
+    amp_config *config;
+    const char *wished = amp_host_wished_dtype();
+    AMP_TRY(amp_config_read(r->cfg, dtype ? dtype : wished, amp_host_default_dtype(), &config, error));
+    r->asked = config->dtype;
+    int off = !config->enabled;
+    amp_config_free(config);
+    if (dtype) amp_host_wish_dtype(dtype);
+    if (!off) {
+        AMP_TRY(amp_config_read(r->cfg, NULL, amp_host_default_dtype(), &config, error));
+        r->off_in_cfg = !config->enabled;
+        amp_config_free(config);
+        return AMP_OK;
+    }
+    r->off_in_cfg = 1;
+    r->asked = amp_host_default_dtype();
+    amp_host_wish_dtype(amp_dtype_name(r->asked));
+    return AMP_OK;
+}
+
+static void describe_device(amp_plan_report *r)
+{
+    const amp_backend *backend = amp_engine_backend(r->net->amp->engine);
+    r->backend = backend->name;
+    amp_machine_describe(backend, &r->machine);
+}
+
+static amp_status make_network(amp_plan_report *r, const char *made_from, amp_error *error)
+{
+    double batch;
+    AMP_TRY(amp_cfg_number(made_from, "batch", 1, &batch, error));
+    r->batch = (int)batch;
+    r->free_bytes = amp_host_free_memory(&r->free_where);
+    r->net = amp_host_make_network(made_from, r->cfg, 0);
+    if (!r->net->amp) return amp_fail(error, AMP_UNSUPPORTED, "%s: this network was made without AMP", r->cfg);
+    r->subdivisions = r->net->subdivisions;
+    r->steps = r->net->time_steps > 0 ? r->net->time_steps : 1;
+    r->images = r->net->batch / r->steps;
+    r->dtype = r->net->amp->config->dtype;
+    return AMP_OK;
+}
+
+amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *r, amp_error *error)
+{
+    *r = (amp_plan_report){ .cfg = cfg };
+    AMP_TRY(choose_dtype(r, dtype, error));
+    AMP_TRY(make_network(r, made_from, error));
+    describe_device(r);
+    AMP_TRY(amp_host_training_plan(r->net, &r->plan, error));
+    AMP_TRY(fill_rows(r, error));
+    add_up_fixed(r);
+    AMP_TRY(amp_host_footprint_of(r->net, r->net->batch, r->dtype, &r->amp, error));
+    AMP_TRY(amp_host_footprint_of(r->net, r->net->batch, AMP_FP32, &r->fp32, error));
+    AMP_TRY(plan_batches(r, error));
+    AMP_TRY(largest_fit(r, 0, &r->fits_amp, error));
+    return largest_fit(r, 1, &r->fits_stock, error);
+}
+
+void amp_plan_report_free(amp_plan_report *r)
+{
+    for (int i = 0; i < r->advice_count; i++) free(r->advice[i].text);
+    free(r->advice);
+    free(r->rows);
+    free(r->casts);
+    if (r->net) free_network(r->net);
+    *r = (amp_plan_report){ 0 };
+}

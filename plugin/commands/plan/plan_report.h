@@ -1,0 +1,89 @@
+/* What `darknet amp plan` knows of a network: gathered once (plan_gather.c), then printed as a table (plan_table.c) or as JSON
+ * (plan_json.c), with advice (plan_advice.c). Every fact comes from a plan that the engine made, its backend or Darknet's own
+ * structs; nothing has run. Bytes are of one training pass of `images` images, unless they say otherwise. */
+#ifndef AMP_COMMANDS_PLAN_PLAN_REPORT_H
+#define AMP_COMMANDS_PLAN_PLAN_REPORT_H
+
+#include "../../amp/plan_facts.h"
+#include "../../host/footprint.h"
+#include "../../host/machine.h"
+
+struct amp_probe_result;
+
+typedef struct amp_plan_row {
+    const char *type, *class_name;
+    amp_shape output;
+    amp_autocast autocast;
+    amp_dtype dtype, computes;  /* of its tensors; of its matrix products */
+    int pinned, is_convolution;
+    char why[96];
+    int in, out;                /* channels of a group that its products read and write; a connected layer reads all inputs */
+    int padded_in, padded_out;  /* ... as the backend's copies of the weights have them */
+    char kernel[64];
+    double operations, training_operations; /* of a forward; of a whole pass, as far as backward goes */
+    size_t stock_bytes, amp_bytes;          /* activations and deltas; AMP's before the arena shares memory */
+    amp_plan_bytes arena;                   /* ... of which the arena's */
+    size_t weights, half_bytes;             /* parameters; bytes of their half copies */
+} amp_plan_row;
+
+/* A number of images a pass, and what AMP in this dtype, the engine in fp32 and stock would take in all: weights and loaded
+ * images included. */
+typedef struct amp_plan_batch { int images; size_t arena, amp, fp32, stock; } amp_plan_batch;
+
+typedef struct amp_plan_advice { const char *kind; int layer; char *text; } amp_plan_advice;
+
+enum { AMP_PLAN_BATCHES = 20 };
+
+typedef struct amp_plan_report {
+    const char *cfg;
+    network *net;
+    const amp_plan *plan;
+    amp_dtype asked, dtype;     /* dtype is what runs: fp32 where the machine cannot run what was asked for */
+    int off_in_cfg;             /* the .cfg does not ask for AMP: shown is what it would do */
+    int batch, subdivisions, steps, images; /* as in the .cfg; images of one pass, and time steps of each */
+    const char *backend;
+    amp_machine machine;
+
+    int count;
+    amp_plan_row *rows;
+    amp_plan_cast *casts;
+    int cast_count;
+
+    size_t parameters, statistics; /* elements */
+    size_t half_bytes, workspace;  /* copies of weights in the dtype; what convolutions and Darknet's own layers share */
+    size_t stock_workspace;
+    size_t fixed_amp, fixed_fp32, fixed_stock; /* bytes that do not grow with the batch */
+    amp_host_footprint amp, fp32;
+    size_t stock;                  /* activations, deltas and input of stock Darknet */
+    double operations, half_operations, stored_operations; /* of a pass: all; in half; on halves that are only stored */
+
+    size_t free_bytes;             /* before the network was made; 0: not known */
+    const char *free_where;
+    amp_plan_batch batches[AMP_PLAN_BATCHES];
+    int batch_count;
+    int fits_amp, fits_stock;      /* images a pass; 0: not even one, -1: not known */
+    int most_images;               /* more cannot be asked of Darknet, whatever the memory */
+
+    amp_plan_advice *advice;
+    int advice_count;
+    double seconds;                /* that all this took */
+} amp_plan_report;
+
+/* Makes the network and its plan. cfg is the file to name; made_from the one to read (the same, or a copy with another batch).
+ * Whatever *report holds, also after a failure, is given back by amp_plan_report_free. */
+amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *report, amp_error *);
+amp_status amp_plan_advise(amp_plan_report *report, amp_error *);
+void amp_plan_report_free(amp_plan_report *report);
+
+void amp_plan_print_table(const amp_plan_report *report, FILE *stream);
+/* probe: of the same .cfg (probe.h), or NULL. */
+void amp_plan_write_json(const amp_plan_report *report, const struct amp_probe_result *probe, FILE *stream);
+
+/* What the loading of images holds in RAM, where that is the memory that counts: the batch that trains and the next. */
+size_t amp_plan_loaded_bytes(const amp_plan_report *report, int images);
+
+const char *amp_plan_form_name(const amp_plan_report *report, amp_form form); /* "bf16", "fp32", "fp32 nchw" */
+const char *amp_plan_support_name(amp_support support);
+int amp_plan_is_half(const amp_plan_row *row);
+
+#endif

@@ -1,0 +1,268 @@
+/* Running the probe: the user's network in fp32 at a loss scale of 1, on the batches of a training. */
+#include "probe.h"
+
+#include "../../amp/cfg_reader.h"
+#include "../../amp/checkpoint.h"
+#include "../../host/device.h"
+#include "../../host/host.h"
+#include "../../host/make_network.h"
+#include "../../host/resume.h"
+#include "../../tensor/checksum.h"
+#include "probe_advice.h"
+#include "probe_data.h"
+
+#include "network.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static amp_status out_of_memory(amp_error *error) { return amp_fail(error, AMP_NO_MEMORY, "out of memory"); }
+
+/* A folder can be opened, but not read. */
+static amp_status readable(const char *file, const char *what, amp_error *error)
+{
+    FILE *opened = file ? fopen(file, "r") : NULL;
+    if (!file) return AMP_OK;
+    int bad = !opened || (fgetc(opened) == EOF && ferror(opened)), why = errno;
+    if (opened) fclose(opened);
+    return bad ? amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(why)) : AMP_OK;
+}
+
+/* ---- the present loss scale ---- */
+
+/* Whether the .cfg says anything about it, in [net] or [amp]. */
+static amp_status cfg_has_scale(const char *cfg, int *has, amp_error *error)
+{
+    cfg_reader *reader = NULL;
+    cfg_item item = { .kind = CFG_BROKEN };
+    int ours = 0;
+    *has = 0;
+    AMP_TRY(cfg_reader_open(cfg, &reader, error));
+    amp_status status = cfg_reader_next(reader, &item, error);
+    while (status == AMP_OK && item.kind != CFG_END) {
+        if (item.kind == CFG_SECTION)
+            ours = !strcmp(item.text, "[net]") || !strcmp(item.text, "[network]") || !strcmp(item.text, "[amp]");
+        if (item.kind == CFG_OPTION && ours) *has |= !strcmp(item.text, "loss_scale") || !strcmp(item.text, "init_scale");
+        status = cfg_reader_next(reader, &item, error);
+    }
+    cfg_reader_close(reader);
+    return status;
+}
+
+static amp_status take_cfg_scale(amp_probe_result *r, amp_error *error)
+{
+    amp_config *config, *own;
+    int has;
+    AMP_TRY(cfg_has_scale(r->cfg, &has, error));
+    AMP_TRY(amp_config_read(r->cfg, "fp16", AMP_FP16, &config, error));
+    r->scale_moves = config->dynamic;
+    if (has) {
+        r->scale = (float)(config->dynamic ? config->init_scale : config->loss_scale);
+        r->scale_source = AMP_SCALE_OF_CFG;
+    }
+    amp_config_free(config);
+    AMP_TRY(amp_config_read(r->cfg, "bf16", AMP_BF16, &own, error));
+    r->bf16_scale = (float)(own->dynamic ? own->init_scale : own->loss_scale);
+    amp_config_free(own);
+    return AMP_OK;
+}
+
+static amp_status take_scale_of(const char *sidecar, amp_probe_result *r, amp_error *error)
+{
+    amp_checkpoint *checkpoint;
+    uint64_t weights;
+    AMP_TRY(amp_checkpoint_read(sidecar, &checkpoint, error));
+    amp_status status = amp_file_checksum(r->weights, &weights, error);
+    const amp_scaler *scaler = amp_checkpoint_scaler(checkpoint);
+    int theirs = status == AMP_OK && weights == amp_checkpoint_weights(checkpoint);
+    if (status == AMP_OK && !theirs)
+        fprintf(stderr, "amp probe: %s belongs to other weights: its loss scale is not taken\n", sidecar);
+    if (theirs && scaler->enabled && scaler->dynamic) {
+        r->scale = scaler->scale;
+        r->scale_source = AMP_SCALE_OF_SIDECAR;
+    }
+    amp_checkpoint_free(checkpoint);
+    return status;
+}
+
+/* The scale that the weights were trained with last: a dynamic one, since a static one is the .cfg's. */
+static amp_status take_sidecar_scale(amp_probe_result *r, amp_error *error)
+{
+    if (!r->weights || !r->scale_moves) return AMP_OK;
+    char *sidecar = amp_sidecar_name(r->weights);
+    amp_status status = amp_file_exists(sidecar) ? take_scale_of(sidecar, r, error) : AMP_OK;
+    free(sidecar);
+    return status;
+}
+
+/* ---- the network ---- */
+
+/* Nothing of the weights' sidecar is taken over but what the probe reads of it: files stay as they are. */
+static void only_look_at_weights(network *net) { net->amp->resume->pending = 0; }
+
+static amp_status set_up(network *net, amp_error *error)
+{
+    amp_scaler scaler;
+    amp_scaler_params params = amp_scaler_defaults();
+    params.dynamic = 0;
+    params.scale = 1;
+    AMP_TRY(amp_scaler_init(&scaler, &params, error));
+    amp_engine_set_scaler(net->amp->engine, &scaler);
+    net->amp->summary_printed = 1; /* this training is nobody's */
+    *net->seen -= *net->seen % (size_t)(net->batch * net->subdivisions);
+    return AMP_OK;
+}
+
+/* As train_detector loads it: with -seed the weights and batches are its own. The caller frees *out, whatever happens. */
+static amp_status load(const amp_probe_request *request, network **out, amp_error *error)
+{
+    srand(darknet_amp_seed());
+    srand((unsigned)rand());
+    const char *wished = amp_host_wished_dtype();
+    amp_host_wish_dtype("fp32");
+    network *net = *out = amp_host_make_network(request->cfg, request->cfg, 1);
+    amp_host_wish_dtype(wished);
+    if (request->weights) load_weights(net, (char *)request->weights);
+    amp_host_use_device(net);
+    only_look_at_weights(net);
+    srand(darknet_amp_seed());
+    return set_up(net, error);
+}
+
+/* ---- training ---- */
+
+/* Darknet's layers print to stdout while they train. */
+static int silence(void)
+{
+    fflush(stdout);
+    int kept = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY);
+    if (kept >= 0 && nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
+    if (nowhere >= 0) close(nowhere);
+    return kept;
+}
+
+static void speak_again(int kept)
+{
+    fflush(stdout);
+    if (kept < 0) return;
+    dup2(kept, STDOUT_FILENO);
+    close(kept);
+}
+
+static float train_step(network *net, data batch, amp_numerics *numerics)
+{
+    float loss = 0;
+    for (int s = 0; s < net->subdivisions; s++) {
+        amp_numerics_count_gradients(numerics, s == 0);
+        get_next_batch(batch, net->batch, s * net->batch, net->input, net->truth);
+        loss += train_network_datum(net);
+    }
+    return loss / (float)(net->subdivisions * net->batch);
+}
+
+static amp_status train(network *net, amp_batches *batches, amp_numerics *numerics, amp_probe_result *r, amp_error *error)
+{
+    for (long i = 0; i < r->iterations; i++) {
+        data batch;
+        AMP_TRY(amp_batches_next(batches, i + 1 == r->iterations, &batch, error));
+        r->last_loss = train_step(net, batch, numerics);
+        if (i == 0) r->first_loss = r->last_loss;
+        free_data(batch);
+        fprintf(stderr, "amp probe: step %ld of %ld: loss %g\n", i + 1, r->iterations, (double)r->last_loss);
+    }
+    return AMP_OK;
+}
+
+static amp_status observe(const amp_probe_request *request, network *net, amp_numerics *numerics, amp_probe_result *r,
+                          amp_error *error)
+{
+    amp_batches *batches;
+    amp_observer observer = amp_numerics_observer(numerics);
+    amp_engine_set_observer(net->amp->engine, &observer);
+    amp_numerics_look_inside(numerics, net->amp->engine);
+    AMP_TRY(amp_batches_open(request->data, net, &batches, error));
+    double began = now();
+    int kept = silence();
+    amp_status status = train(net, batches, numerics, r, error);
+    amp_batches_close(batches);
+    speak_again(kept);
+    r->seconds = now() - began;
+    amp_engine_set_observer(net->amp->engine, NULL);
+    return status;
+}
+
+static amp_status keep_results(network *net, const amp_numerics *numerics, amp_probe_result *r, amp_error *error)
+{
+    r->layers = calloc((size_t)net->n, sizeof *r->layers);
+    if (!r->layers) return out_of_memory(error);
+    for (int i = 0; i < net->n; i++) r->layers[i].numerics = *amp_numerics_of(numerics, i);
+    return amp_host_describe(net, net->amp->config, &r->network, error);
+}
+
+static amp_status probe(const amp_probe_request *request, amp_probe_result *r, amp_error *error)
+{
+    network *net;
+    amp_numerics *numerics = NULL;
+    amp_status status = load(request, &net, error);
+    r->images = net->batch * net->subdivisions;
+    r->width = net->w;
+    r->height = net->h;
+    if (status == AMP_OK) status = amp_numerics_create(net->n, &numerics, error);
+    if (status == AMP_OK) status = observe(request, net, numerics, r, error);
+    if (status == AMP_OK) status = keep_results(net, numerics, r, error);
+    amp_numerics_free(numerics);
+    free_network(net);
+    return status;
+}
+
+/* ---- the result ---- */
+
+static char *copy_of(const char *text) { return text ? strdup(text) : NULL; }
+
+amp_status amp_probe_run(const amp_probe_request *request, amp_probe_result **out, amp_error *error)
+{
+    *out = NULL;
+    AMP_TRY(readable(request->data, "the .data file", error));
+    AMP_TRY(readable(request->weights, "the weights", error));
+    amp_probe_result *r = calloc(1, sizeof *r);
+    if (!r) return out_of_memory(error);
+    r->iterations = request->iterations;
+    r->share = request->share;
+    r->scale_source = AMP_SCALE_HIGHEST;
+    r->data = copy_of(request->data);
+    r->cfg = copy_of(request->cfg);
+    r->weights = copy_of(request->weights);
+    amp_status status = r->data && r->cfg && (r->weights || !request->weights) ? AMP_OK : out_of_memory(error);
+    if (status == AMP_OK) status = take_cfg_scale(r, error);
+    if (status == AMP_OK) status = take_sidecar_scale(r, error);
+    if (status == AMP_OK) status = probe(request, r, error);
+    if (status == AMP_OK) status = amp_probe_advise(r, error);
+    if (status == AMP_OK) *out = r;
+    else amp_probe_free(r);
+    return status;
+}
+
+void amp_probe_free(amp_probe_result *r)
+{
+    if (!r) return;
+    for (int i = 0; i < r->advice_count; i++) free(r->advice[i]);
+    free(r->advice);
+    amp_network_desc_free(&r->network);
+    free(r->layers);
+    free(r->data);
+    free(r->cfg);
+    free(r->weights);
+    free(r);
+}

@@ -1,0 +1,75 @@
+/* The numerics probe: some steps of a real training in fp32, how large each layer's outputs, deltas and weight gradients are in
+ * it, what fp16 and bf16 would lose of them, and which layers to pin to fp32 for it.
+ *
+ *     amp_probe_request request = { .data = data, .cfg = cfg, .weights = weights, .iterations = 20, .share = .01 };
+ *     amp_probe_result *result;
+ *     AMP_TRY(amp_probe_run(&request, &result, error));
+ *     amp_probe_print(result, stdout);
+ *     amp_probe_free(result);
+ */
+#ifndef AMP_COMMANDS_PROBE_PROBE_H
+#define AMP_COMMANDS_PROBE_PROBE_H
+
+#include "../../amp/numerics.h"
+#include "../../amp/plan.h"
+#include "../json.h"
+
+#define AMP_PROBE_ITERATIONS 20
+#define AMP_PROBE_MOST_ITERATIONS 1000000
+#define AMP_PROBE_SHARE .01
+
+typedef struct amp_probe_request {
+    const char *data, *cfg, *weights; /* weights NULL: from random ones */
+    long iterations;  /* training steps; AMP_PROBE_ITERATIONS is usual */
+    double share;     /* amp_lost.error that a layer may have; AMP_PROBE_SHARE is usual */
+} amp_probe_request;
+
+/* Loss scales as exponents of 2, least <= most; where nothing bounds them INT_MIN, INT_MAX. */
+typedef struct amp_probe_scales { int least, most; } amp_probe_scales;
+
+typedef struct amp_probe_layer {
+    amp_layer_numerics numerics;
+    int low;                   /* under the .cfg's pins it computes in fp16 or bf16 */
+    amp_probe_scales scales;   /* of its deltas, where they are stored in fp16 */
+    int pin;                   /* advice: amp=0 for this layer */
+} amp_probe_layer;
+
+typedef enum amp_probe_scale_source {
+    AMP_SCALE_OF_SIDECAR, /* the loss scale that the weights were trained with last */
+    AMP_SCALE_OF_CFG,     /* loss_scale or init_scale */
+    AMP_SCALE_HIGHEST     /* at which no delta of the probe overflows: where a dynamic one settles */
+} amp_probe_scale_source;
+
+typedef struct amp_probe_result {
+    char *data, *cfg, *weights;
+    long iterations;
+    int images, width, height; /* images a step */
+    double share, seconds;     /* of computing, loading and counting */
+    float first_loss, last_loss;
+
+    amp_network_desc network;  /* its links and kinds; Darknet's arrays in it are gone */
+    amp_probe_layer *layers;   /* [network.count] */
+
+    float scale;               /* the present one, for fp16 */
+    int scale_moves;           /* it is a dynamic one's */
+    amp_probe_scale_source scale_source;
+    float bf16_scale;          /* 1 unless the .cfg has another for bf16 */
+    amp_probe_scales scales;   /* of all layers that compute in fp16; empty (least > most) if no scale suits all of them */
+    int most_on_gpu;           /* scales.most on a GPU, where weight gradients of convolutions are written in fp16 as well */
+
+    char **advice;             /* one sentence per layer that loses too much, or that nothing needs to be done */
+    int advice_count, pin_count;
+} amp_probe_result;
+
+/* Trains, and forgets what it trained. *out is the caller's. What happens meanwhile is told on stderr. AMP_BAD_CONFIG: a file
+ * that is missing or does not fit; AMP_DIVERGED: nothing finite to be seen. A broken .cfg ends the program, as everywhere. */
+amp_status amp_probe_run(const amp_probe_request *, amp_probe_result **out, amp_error *);
+void amp_probe_free(amp_probe_result *); /* NULL is fine */
+
+void amp_probe_print(const amp_probe_result *, FILE *);
+/* As one object; key as in json.h. */
+void amp_probe_json(const amp_probe_result *, amp_json *, const char *key);
+/* The same as a file of its own; "-": stdout. */
+amp_status amp_probe_write(const amp_probe_result *, const char *file, amp_error *);
+
+#endif

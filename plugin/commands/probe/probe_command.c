@@ -1,0 +1,29 @@
+/* `darknet amp probe DATA CFG [WEIGHTS]`. */
+#include "../arguments.h"
+#include "../command.h"
+#include "probe.h"
+
+amp_status amp_command_probe(int argc, char **argv, amp_error *error)
+{
+    const char *json = NULL;
+    double percent = 100 * AMP_PROBE_SHARE;
+    amp_probe_request request = { .iterations = AMP_PROBE_ITERATIONS };
+    const amp_argument arguments[] = {
+        { .name = "DATA", .text = &request.data },
+        { .name = "CFG", .text = &request.cfg },
+        { .name = "WEIGHTS", .text = &request.weights, .optional = 1 },
+        { .name = "-iters", .number = &request.iterations, .least = 1, .most = AMP_PROBE_MOST_ITERATIONS },
+        { .name = "-share", .real = &percent, .least = .1, .most = 100 },
+        { .name = "-json", .text = &json },
+        { 0 } };
+    AMP_TRY(amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error));
+    request.share = percent / 100;
+    amp_probe_result *result;
+    AMP_TRY(amp_probe_run(&request, &result, error));
+    amp_status status = AMP_OK;
+    int only_json = json && json[0] == '-' && !json[1];
+    if (json) status = amp_probe_write(result, json, error);
+    if (status == AMP_OK && !only_json) amp_probe_print(result, stdout);
+    amp_probe_free(result);
+    return status;
+}
