@@ -31,6 +31,10 @@ int darknet_amp_command(int argc, char **argv)
         print_usage(stderr);
         return 1;
     }
+    if (!strcmp(argv[2], "help") || !strcmp(argv[2], "-h") || !strcmp(argv[2], "--help")) {
+        print_usage(stdout);
+        return 0;
+    }
     for (int i = 0; i < VERBS; ++i) {
         amp_error error;
         if (strcmp(argv[2], verbs[i].name)) continue;

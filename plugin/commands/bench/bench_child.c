@@ -21,6 +21,7 @@
 #include "../../amp/config_keys.h"
 #include "../../host/device.h"
 #include "../../host/host.h"
+#include "../../host/make_network.h"
 #include "../../host/memory.h"
 #include "../../host/turns.h"
 
@@ -91,7 +92,7 @@ static amp_status load(child *c, amp_error *error)
 {
     unsigned seed = darknet_amp_seed();
     srand(seed);
-    c->net = load_network((char *)c->request->cfg, NULL, 0);
+    c->net = amp_host_make_network(c->request->cfg, c->request->cfg, 1);
     if (!c->net->input || (double)c->net->inputs * c->net->batch > INT_MAX)
         return amp_fail(error, AMP_NO_MEMORY, "no memory for %d images of %d x %d x %d; try a smaller -batch",
                         c->net->batch, c->net->w, c->net->h, c->net->c);

@@ -111,6 +111,9 @@ static amp_status fail_of(const run *r, int index, const amp_turns_end *end, amp
     const char *dtype = r->b->sides[index].dtype;
     char words[512];
     last_words(r->programs[index].output, words);
+    if (strstr(words, "Darknet cannot make this network"))
+        return amp_fail(error, AMP_BAD_NETWORK, "%s: Darknet cannot make this network (most detectors want a -size that is a "
+                        "multiple of 32); `darknet amp plan` names the layer", dtype);
     if (!end->exited && end->status == SIGKILL)
         return amp_fail(error, AMP_NO_MEMORY, "%s: its program was killed, as the system does when memory runs out; try "
                         "a smaller -batch, or fewer -dtypes at a time", dtype);

@@ -49,21 +49,62 @@ static void say_padding(const amp_plan_row *row, char *text, size_t size)
         snprintf(text, size, "%d -> %d", row->padded_in, row->padded_out);
 }
 
+/* All but the casts, which come last and need no width. */
+enum { LAYER, TYPE, OUTPUT, CLASS, RUNS_IN, WHY, CHANNELS, PADDED, ACTIVATIONS, COLUMNS };
+
+typedef struct plan_cells { char text[COLUMNS][sizeof ((amp_plan_row *)0)->why]; } plan_cells;
+
+static const plan_cells headings = { { "layer", "type", "output w x h x c", "class", "runs in", "why", "channels", "padded to",
+                                       "activations MiB" } };
+
+static plan_cells cells_of(const amp_plan_report *r, int i)
+{
+    const amp_plan_row *row = &r->rows[i];
+    plan_cells c;
+    snprintf(c.text[LAYER], sizeof c.text[LAYER], "%d", i);
+    snprintf(c.text[TYPE], sizeof c.text[TYPE], "%s", row->type);
+    snprintf(c.text[OUTPUT], sizeof c.text[OUTPUT], "%d x %d x %4d", row->output.w, row->output.h, row->output.c);
+    snprintf(c.text[CLASS], sizeof c.text[CLASS], "%s", row->class_name);
+    snprintf(c.text[RUNS_IN], sizeof c.text[RUNS_IN], "%s", amp_dtype_name(row->dtype));
+    snprintf(c.text[WHY], sizeof c.text[WHY], "%s", row->why);
+    say_channels(row, c.text[CHANNELS], sizeof c.text[CHANNELS]);
+    say_padding(row, c.text[PADDED], sizeof c.text[PADDED]);
+    snprintf(c.text[ACTIVATIONS], sizeof c.text[ACTIVATIONS], "%.2f -> %.2f", mib(row->stock_bytes), mib(row->amp_bytes));
+    return c;
+}
+
+static void widen(int widths[COLUMNS], const plan_cells *c)
+{
+    for (int k = 0; k < COLUMNS; k++) {
+        int width = (int)strlen(c->text[k]);
+        if (width > widths[k]) widths[k] = width;
+    }
+}
+
+static void print_row(FILE *stream, const int widths[COLUMNS], const plan_cells *c, const char *casts)
+{
+    for (int k = 0; k < COLUMNS; k++) {
+        int right = k == LAYER || k == OUTPUT || k == ACTIVATIONS;
+        fprintf(stream, "%*s ", right ? widths[k] : -widths[k], c->text[k]);
+    }
+    fprintf(stream, " %s\n", casts);
+}
+
+/* Columns are as wide as what stands in them, so that a usual network's rows fit a usual terminal. */
 static void print_rows(const amp_plan_report *r, FILE *stream)
 {
-    fprintf(stream, "%5s %-15s %18s  %-9s %-7s %-28s %-15s %-12s %20s  %s\n", "layer", "type", "output w x h x c",
-            "class", "runs in",
-            "why", "channels", "padded to", "activations MiB", "casts");
+    int widths[COLUMNS] = { 0 };
+    widen(widths, &headings);
     for (int i = 0; i < r->count; i++) {
-        const amp_plan_row *row = &r->rows[i];
-        char shape[40], channels[40], padding[40], bytes[48], casts[400];
-        snprintf(shape, sizeof shape, "%d x %d x %4d", row->output.w, row->output.h, row->output.c);
-        say_channels(row, channels, sizeof channels);
-        say_padding(row, padding, sizeof padding);
-        snprintf(bytes, sizeof bytes, "%.2f -> %.2f", mib(row->stock_bytes), mib(row->amp_bytes));
+        plan_cells c = cells_of(r, i);
+        widen(widths, &c);
+    }
+    print_row(stream, widths, &headings, "casts");
+    for (int i = 0; i < r->count; i++) {
+        char casts[400];
+        plan_cells c = cells_of(r, i);
         say_casts(r, i, casts, sizeof casts);
-        fprintf(stream, "%5d %-15s %18s  %-9s %-7s %-28s %-15s %-12s %20s  %s\n", i, row->type, shape, row->class_name,
-                amp_dtype_name(row->dtype), row->why, channels, padding, bytes, casts);
+        print_row(stream, widths, &c, casts);
     }
     fprintf(stream, "channels: of a group, in -> out; ! is no multiple of 8. padded to: as in the backend's copies of "
             "the weights.\n"
