@@ -9,48 +9,65 @@
 
 /* ---- what a layer reads ---- */
 
-static size_t normalization(const layer *l, int channels)
+static size_t normalized(const layer *l) { return l->batch_normalize && !l->dontloadscales; }
+
+/* load_convolutional_weights: biases, scales, statistics, weights. */
+static int convolutional(const layer *l, amp_weights_run *runs)
 {
-    return l->batch_normalize && !l->dontloadscales ? 3 * (size_t)channels : 0;
+    size_t n = (size_t)(l->numload ? l->numload : l->n), groups = l->groups ? (size_t)l->groups : 1, norm = normalized(l) ? n : 0;
+    runs[0] = (amp_weights_run){ n + norm, 2 * norm };
+    runs[1] = (amp_weights_run){ (size_t)l->c / groups * n * (size_t)l->size * (size_t)l->size, 0 };
+    return 2;
 }
 
-static size_t convolutional(const layer *l) /* load_convolutional_weights */
+/* load_connected_weights: biases, weights, scales, statistics. */
+static int connected(const layer *l, amp_weights_run *runs)
 {
-    size_t n = (size_t)(l->numload ? l->numload : l->n), groups = l->groups ? (size_t)l->groups : 1;
-    return n + normalization(l, (int)n) + (size_t)l->c / groups * n * (size_t)l->size * (size_t)l->size;
+    size_t outputs = (size_t)l->outputs, norm = normalized(l) ? outputs : 0;
+    runs[0] = (amp_weights_run){ outputs + outputs * (size_t)l->inputs + norm, 2 * norm };
+    return 1;
 }
 
-static size_t connected(const layer *l) /* load_connected_weights */
-{
-    return (size_t)l->outputs + (size_t)l->outputs * (size_t)l->inputs + normalization(l, l->outputs);
-}
-
-static size_t local(const layer *l)
+static int local(const layer *l, amp_weights_run *runs)
 {
     size_t locations = (size_t)l->out_w * (size_t)l->out_h;
-    return (size_t)l->outputs + (size_t)l->size * (size_t)l->size * (size_t)l->c * (size_t)l->n * locations;
+    runs[0].learnt = (size_t)l->outputs + (size_t)l->size * (size_t)l->size * (size_t)l->c * (size_t)l->n * locations;
+    runs[0].statistics = 0;
+    return 1;
+}
+
+static int all_of(int (*one)(const layer *, amp_weights_run *), const layer *const *parts, amp_weights_run *runs)
+{
+    int count = 0;
+    for (; *parts; ++parts) count += one(*parts, runs + count);
+    return count;
+}
+
+int amp_weights_runs(const layer *l, amp_weights_run runs[AMP_WEIGHTS_RUNS])
+{
+    const layer *const parts[] = { l->input_layer, l->self_layer, l->output_layer, NULL };
+    const layer *const lstm[] = { l->wi, l->wf, l->wo, l->wg, l->ui, l->uf, l->uo, l->ug, NULL };
+    const layer *const gru[] = { l->wz, l->wr, l->wh, l->uz, l->ur, l->uh, NULL };
+    if (l->dontload) return 0;
+    switch (l->type) {
+    case CONVOLUTIONAL: case DECONVOLUTIONAL: return convolutional(l, runs);
+    case CONNECTED: return connected(l, runs);
+    case BATCHNORM: runs[0] = (amp_weights_run){ (size_t)l->c, 2 * (size_t)l->c }; return 1;
+    case CRNN: return all_of(convolutional, parts, runs);
+    case RNN: return all_of(connected, parts, runs);
+    case LSTM: return all_of(connected, lstm, runs);
+    case GRU: return all_of(connected, gru, runs);
+    case LOCAL: return local(l, runs);
+    default: return 0;
+    }
 }
 
 size_t amp_weights_bytes(const layer *l)
 {
+    amp_weights_run runs[AMP_WEIGHTS_RUNS];
     size_t floats = 0;
-    if (l->dontload) return 0;
-    switch (l->type) {
-    case CONVOLUTIONAL: case DECONVOLUTIONAL: floats = convolutional(l); break;
-    case CONNECTED: floats = connected(l); break;
-    case BATCHNORM: floats = 3 * (size_t)l->c; break;
-    case CRNN: floats = convolutional(l->input_layer) + convolutional(l->self_layer) + convolutional(l->output_layer); break;
-    case RNN: floats = connected(l->input_layer) + connected(l->self_layer) + connected(l->output_layer); break;
-    case LSTM:
-        floats = connected(l->wi) + connected(l->wf) + connected(l->wo) + connected(l->wg) + connected(l->ui) + connected(l->uf) +
-                 connected(l->uo) + connected(l->ug);
-        break;
-    case GRU:
-        floats = connected(l->wz) + connected(l->wr) + connected(l->wh) + connected(l->uz) + connected(l->ur) + connected(l->uh);
-        break;
-    case LOCAL: floats = local(l); break;
-    default: break;
-    }
+    int count = amp_weights_runs(l, runs);
+    for (int i = 0; i < count; i++) floats += runs[i].learnt + runs[i].statistics;
     return floats * sizeof(float);
 }
 

@@ -6,8 +6,14 @@
 #include "darknet.h"
 
 #include "../tensor/status.h"
+#include "weights_run.h"
 
-/* Bytes that load_weights_upto reads for one layer, without the file's header. */
+enum { AMP_WEIGHTS_RUNS = 8 }; /* lstm: eight connected layers */
+
+/* What load_weights_upto reads for one layer, in its order; returns how many runs. */
+int amp_weights_runs(const layer *l, amp_weights_run runs[AMP_WEIGHTS_RUNS]);
+
+/* All of it in bytes, without the file's header. */
 size_t amp_weights_bytes(const layer *l);
 
 /* start, cutoff: as load_weights_upto has them. A file that ends where a layer does holds the first layers on purpose, as

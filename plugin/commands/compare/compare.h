@@ -11,6 +11,7 @@
 #include "../turns.h"
 
 #include "../../host/machine.h"
+#include "../../host/weights_run.h"
 
 #include <signal.h>
 #include <stdint.h>
@@ -112,10 +113,17 @@ static inline int amp_is_number(double x)
 double amp_median(double *values, size_t count);
 /* A run's medians, from its rows. */
 void amp_run_statistics(amp_run *, int images_per_step);
-/* Against the reference's weights. NAN where there are none, or of another size. */
-void amp_weights_difference(const char *weights, const char *reference, double *largest, double *relative);
 /* The summaries of all dtypes. AMP_NO_MEMORY. */
 amp_status amp_compare_summarize(amp_comparison *, amp_error *);
+
+/* ---- compare_weights.c ---- */
+
+/* Of what is learnt, against the reference's weights: rolling statistics, thousands of times as large, would hide it. runs[count]
+ * say what the files hold; without them all counts. NAN where there are no such files, or of another size. */
+void amp_weights_difference(const char *weights, const char *reference, const amp_weights_run *runs, size_t count,
+                            double *largest, double *relative);
+/* The runs of a .cfg's whole network; *runs is the caller's. AMP_NO_MEMORY. */
+amp_status amp_compare_weights_runs(const char *cfg, amp_weights_run **runs, size_t *count, amp_error *);
 
 /* ---- compare_verdict.c ---- */
 

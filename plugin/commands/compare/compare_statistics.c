@@ -58,53 +58,6 @@ void amp_run_statistics(amp_run *run, int images)
     }
 }
 
-/* ---- weights ---- */
-
-/* Opens a .weights file behind its header (load_weights_upto in parser.c); NULL if it is none. */
-static FILE *open_weights(const char *name)
-{
-    FILE *file = fopen(name, "rb");
-    int version[3];
-    if (!file) return NULL;
-    if (fread(version, sizeof version, 1, file) == 1) {
-        int wide = version[0] * 10 + version[1] >= 2 && version[0] < 1000 && version[1] < 1000;
-        if (!fseek(file, wide ? (long)sizeof(size_t) : (long)sizeof(int), SEEK_CUR)) return file;
-    }
-    fclose(file);
-    return NULL;
-}
-
-enum { WEIGHTS_CHUNK = 4096 };
-
-/* 0 unless both hold the same number of floats. */
-static int compare_weights(FILE *a, FILE *b, double *largest, double *difference, double *size)
-{
-    float x[WEIGHTS_CHUNK], y[WEIGHTS_CHUNK];
-    *largest = *difference = *size = 0;
-    for (;;) {
-        size_t n = fread(x, sizeof *x, WEIGHTS_CHUNK, a), m = fread(y, sizeof *y, WEIGHTS_CHUNK, b);
-        if (n != m) return 0;
-        for (size_t i = 0; i < n; ++i) {
-            double d = (double)x[i] - (double)y[i];
-            if (fabs(d) > *largest || !amp_is_number(d)) *largest = fabs(d); /* NaN, once it is, stays */
-            *difference += d * d;
-            *size += (double)y[i] * (double)y[i];
-        }
-        if (n < WEIGHTS_CHUNK) return !ferror(a) && !ferror(b);
-    }
-}
-
-void amp_weights_difference(const char *weights, const char *reference, double *largest, double *relative)
-{
-    FILE *a = open_weights(weights), *b = open_weights(reference);
-    double difference, size;
-    *relative = NAN;
-    if (a && b && compare_weights(a, b, largest, &difference, &size)) *relative = difference <= 0 ? 0 : sqrt(difference / size);
-    else *largest = NAN;
-    if (a) fclose(a);
-    if (b) fclose(b);
-}
-
 /* ---- over the seeds ---- */
 
 typedef double (*measure)(const amp_run *);

@@ -31,7 +31,7 @@ typedef struct amp_run {
     double peak_memory_mb;
     /* Once done. Detector: mAP@0.5 and mAP@0.5:0.95; classifier: top-1 and top-5 accuracy. 0..1. */
     double score[2];
-    /* Against the reference's run of the same seed, over all weights of the .weights files: largest |a - b|, and
+    /* Against the reference's run of the same seed, over all that is learnt (no rolling statistics): largest |a - b|, and
      * |a - b| / |b| in L2. NaN where there is none to compare with. */
     double largest_difference, relative_difference;
 } amp_run;

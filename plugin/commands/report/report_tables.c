@@ -141,7 +141,7 @@ void amp_html_dtypes(FILE *stream, const amp_comparison *c)
     for (int d = 0; d < c->dtype_count; ++d) dtype_row(stream, c, d);
     end_table(stream, "Spread: largest minus smallest of the seeds. Difference: mean over the seeds of the difference to "
               "the reference's run of the same seed, ± its standard error. ×: times the reference. Weights: the largest "
-              "|a − b| over all weights and seeds; rel.: the largest |a − b| / |b| in L2.");
+              "|a − b| over all that is learnt (rolling statistics are not) and all seeds; rel.: the largest |a − b| / |b| in L2.");
 }
 
 /* ---- a row per run ---- */
