@@ -1,6 +1,7 @@
 /* The steps of all runs, gathered into few points. */
 #include "report_curves.h"
 
+#include "../json.h"
 #include "report_text.h"
 
 #include <math.h>
@@ -135,4 +136,19 @@ int amp_points_range(const amp_points *points, int first, int rows, double *low,
         found = 1;
     }
     return found;
+}
+
+amp_status amp_curves_write(const amp_comparison *c, const char *file, amp_curves_writer *write, amp_error *error)
+{
+    amp_curves curves;
+    struct amp_output *output;
+    FILE *stream;
+    AMP_TRY(amp_curves_make(c, &curves, error));
+    amp_status status = amp_output_begin(file, &output, &stream, error);
+    if (status == AMP_OK) {
+        write(stream, c, &curves);
+        status = amp_output_end(output, error);
+    }
+    amp_curves_free(&curves);
+    return status;
 }

@@ -27,6 +27,10 @@ enum { AMP_LOSS_POINTS = 100, AMP_SCALE_POINTS = 400 };
 amp_status amp_curves_make(const amp_comparison *, amp_curves *out, amp_error *);
 void amp_curves_free(amp_curves *);
 
+/* Writes a file of the report that shows the curves, as a whole or not at all (json.h's amp_output). */
+typedef void amp_curves_writer(FILE *, const amp_comparison *, const amp_curves *);
+amp_status amp_curves_write(const amp_comparison *, const char *file, amp_curves_writer *write, amp_error *);
+
 static inline double *amp_points_of(const amp_points *points, int run) { return points->value + (size_t)run * points->count; }
 /* Least and largest of the values of `rows` runs or dtypes from `first` on; 0: there are none. */
 int amp_points_range(const amp_points *, int first, int rows, double *low, double *high);

@@ -131,17 +131,7 @@ static void write_json(FILE *stream, const amp_comparison *c, const amp_curves *
 
 amp_status amp_report_json(const amp_comparison *c, const char *file, amp_error *error)
 {
-    amp_curves curves;
-    struct amp_output *output;
-    FILE *stream;
-    AMP_TRY(amp_curves_make(c, &curves, error));
-    amp_status status = amp_output_begin(file, &output, &stream, error);
-    if (status == AMP_OK) {
-        write_json(stream, c, &curves);
-        status = amp_output_end(output, error);
-    }
-    amp_curves_free(&curves);
-    return status;
+    return amp_curves_write(c, file, write_json, error);
 }
 
 /* ---- CSV (RFC 4180) ---- */
