@@ -264,7 +264,75 @@ static void pinned_memory_must_stay_until_it_was_read(void **state)
     pinned[0] = 7;
     cudaStreamSynchronize(stream);
     assert_true(x[0] == 7);
+    assert_fault("was written to before it was copied");
     cudaFree(x), cudaFreeHost(pinned);
+}
+
+static void registered_memory_is_pinned_until_it_is_not(void **state)
+{
+    (void)state;
+    float *x = managed(2 * sizeof *x), host[4] = { 1, 2, 3, 4 };
+    assert_int_equal(cudaHostRegister(host, sizeof host, cudaHostRegisterDefault), cudaSuccess);
+    assert_int_equal(amp_cuda_allocations(), 2);
+    assert_true(amp_cuda_registered(host + 3) && !amp_cuda_registered(host + 4));
+    assert_int_equal(cudaHostRegister(host + 1, 4, cudaHostRegisterDefault), cudaErrorHostMemoryAlreadyRegistered);
+    assert_int_equal(cudaGetLastError(), cudaErrorHostMemoryAlreadyRegistered);
+    cudaMemcpyAsync(x, host + 2, sizeof *x, cudaMemcpyHostToDevice, stream);
+    host[2] = 7;
+    cudaStreamSynchronize(stream);
+    assert_fault("was written to before it was copied");
+    cudaMemcpyAsync(x, host + 2, sizeof *x, cudaMemcpyHostToDevice, stream);
+    assert_int_equal(cudaHostUnregister(host), cudaErrorLaunchFailure);
+    assert_fault("is not done");
+    cudaStreamSynchronize(stream);
+    assert_true(x[0] == 7);
+    cudaHostUnregister(host);
+    assert_fault("was not registered");
+    assert_int_equal(cudaHostRegister(host, sizeof host, cudaHostRegisterDefault), cudaSuccess);
+    amp_cuda_program_frees(host);
+    assert_fault("is freed while it is registered");
+    assert_int_equal(cudaHostUnregister(host), cudaSuccess);
+    amp_cuda_program_frees(host);
+    assert_int_equal(amp_cuda_faults(), 0);
+    cudaFree(x);
+}
+
+#define COUNTED(what, by, call) do { \
+        amp_cuda_counts before_ = amp_cuda_counted(); \
+        call; \
+        assert_int_equal(amp_cuda_counted().what - before_.what, by); \
+    } while (0)
+
+/* Only what keeps the host waiting is a wait. */
+static void waits_copies_and_allocations_are_counted(void **state)
+{
+    (void)state;
+    float *x, host[4] = { 1, 2, 3, 4 }, *locked;
+    cudaEvent_t event;
+    struct cudaPointerAttributes attributes;
+    COUNTED(allocations, 1, cudaMalloc((void **)&x, sizeof host));
+    COUNTED(allocations, 1, cudaMallocHost((void **)&locked, sizeof host));
+    memset(locked, 0, sizeof host);
+    COUNTED(waits, 0, cudaStreamSynchronize(stream));
+    COUNTED(waits, 0, cudaMemcpyAsync(x, host, sizeof host, cudaMemcpyHostToDevice, stream));
+    COUNTED(waits, 1, cudaStreamSynchronize(stream));
+    COUNTED(waits, 0, cudaStreamSynchronize(stream));
+    COUNTED(uploaded, sizeof host, cudaMemcpyAsync(x, locked, sizeof host, cudaMemcpyHostToDevice, stream));
+    assert_int_equal(cudaEventCreate(&event), cudaSuccess);
+    cudaEventRecord(event, stream);
+    COUNTED(pageable, 0, cudaMemcpyAsync(locked, x, sizeof host, cudaMemcpyDeviceToHost, stream));
+    COUNTED(waits, 1, cudaEventSynchronize(event));
+    COUNTED(waits, 0, cudaEventSynchronize(event));
+    COUNTED(waits, 1, cudaMemcpyAsync(host, x, sizeof host, cudaMemcpyDeviceToHost, stream)); /* to pageable memory */
+    COUNTED(pageable, 4, cudaMemcpyAsync(host, x, 4, cudaMemcpyDeviceToHost, stream));
+    COUNTED(downloads, 1, cudaMemcpyAsync(host, x, 4, cudaMemcpyDeviceToHost, stream));
+    COUNTED(uploads, 0, cudaMemcpyAsync(x, x + 1, 4, cudaMemcpyDeviceToDevice, stream));
+    COUNTED(waits, 1, cudaDeviceSynchronize());
+    COUNTED(questions, 1, cudaPointerGetAttributes(&attributes, x));
+    COUNTED(launches, 1, cuda_faults_add(x, 4, 10, stream));
+    COUNTED(waits, 1, cudaFree(x)); /* with the kernel still to run */
+    COUNTED(frees, 1, cudaFreeHost(locked));
+    cudaEventDestroy(event);
 }
 
 static void work_on_another_stream_is_reported(void **state)
@@ -515,7 +583,8 @@ int main(void)
         TEST(accesses_outside_of_arrays_do_not_pass),
         TEST(the_host_cannot_touch_device_memory),
         TEST(without_a_synchronisation_nothing_is_there),
-        TEST(pinned_memory_must_stay_until_it_was_read),
+        TEST(pinned_memory_must_stay_until_it_was_read), TEST(registered_memory_is_pinned_until_it_is_not),
+        TEST(waits_copies_and_allocations_are_counted),
         TEST(work_on_another_stream_is_reported),
         TEST(streams_wait_for_events_and_for_nothing_else),
         TEST(use_after_free_is_reported),

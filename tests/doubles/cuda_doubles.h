@@ -39,9 +39,25 @@ void amp_cuda_launch_blocking(int on);
 void amp_cuda_host_access(int allowed);
 
 long amp_cuda_launches(void);          /* kernels launched, ever */
-int amp_cuda_allocations(void);        /* live ones, device, managed and pinned */
+int amp_cuda_allocations(void);        /* live ones, device, managed, pinned and registered as pinned */
+int amp_cuda_registered(const void *); /* whether memory of the program's is pinned now, by cudaHostRegister */
 size_t amp_cuda_bytes(void);           /* of live device and managed memory, */
 size_t amp_cuda_peak_bytes(void);      /* and the most there were */
+
+/* What the program asked for, ever. The device of the double is as slow as can be: nothing is done before somebody waits. */
+typedef struct amp_cuda_counts {
+    long waits;                   /* calls that the host came back from only after work had been done */
+    long allocations, frees;      /* of device, managed and pinned memory; registering is one as well */
+    long uploads, downloads;      /* copies from the host's memory to the device, and back; not those on one side */
+    size_t uploaded, downloaded;  /* their bytes, */
+    size_t pageable;              /* and how many of both on the host's side were not pinned: several times slower */
+    long launches, library;       /* kernels, and calls that doubles of libraries queued */
+    long questions;               /* cudaPointerGetAttributes */
+} amp_cuda_counts;
+amp_cuda_counts amp_cuda_counted(void);
+
+/* The program frees this, which must not be registered as pinned memory: for tests that are linked with --wrap=free. */
+void amp_cuda_program_frees(void *);
 
 /* For the doubles of libraries: is this live device memory? Reports it if not. And work for a stream, to be run late;
  * 0 if there is no such stream. */

@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include <signal.h>
@@ -78,9 +79,11 @@ struct arena {
 };
 
 arena device_memory, managed_memory;
-std::map<char *, size_t> pinned;
+std::map<char *, size_t> pinned, registered; /* of cudaMallocHost; of the program's, by cudaHostRegister */
 size_t device_limit = (size_t)8 << 30, device_used, device_peak;
 int allocations;
+amp_cuda_counts counts;
+std::multiset<const char *> pending_copies; /* sources in pinned memory that are still to be read */
 int open_count; /* work is running: device memory is accessible */
 bool pageable;  /* any host memory may be used as device memory, and the other way round */
 bool host_access = true; /* to managed memory */
@@ -251,15 +254,21 @@ const arena *arena_of(const void *p)
     return within(device_memory, p) ? &device_memory : within(managed_memory, p) ? &managed_memory : nullptr;
 }
 
+bool lies_in(const std::map<char *, size_t> &blocks, const void *p)
+{
+    auto after = blocks.upper_bound((char *)p);
+    return after != blocks.begin() && (char *)p < (--after)->first + after->second;
+}
+
+bool is_pinned(const void *p) { return lies_in(pinned, p) || lies_in(registered, p); }
+
 /* Why `bytes` from p on are no device memory; "" if they are. */
 std::string refusal(const void *p, size_t bytes)
 {
     const arena *a = arena_of(p);
     char text[200];
     if (!a) {
-        if (pageable || !p) return "";
-        for (auto &h : pinned)
-            if ((char *)p >= h.first && (char *)p < h.first + h.second) return ""; /* mapped into the device's space */
+        if (pageable || !p || is_pinned(p)) return ""; /* pinned memory is mapped into the device's space */
         std::snprintf(text, sizeof text, "%p is the host's memory", p);
         return text;
     }
@@ -307,7 +316,6 @@ stream *only_stream; /* the one that work is to be on; the first that has any */
 bool any_stream;
 bool launch_blocking;
 int stream_numbers;
-long launches;
 
 stream *stream_of(cudaStream_t s)
 {
@@ -336,6 +344,23 @@ void run_until(stream *s, uint64_t count)
 }
 
 void run_all(stream *s) { run_until(s, s->queued); }
+
+void run_everything();
+
+/* The host waits for that: work that is not done yet costs it time. */
+void wait_until(stream *s, uint64_t count)
+{
+    if (alive(s) && s->done < count) ++counts.waits;
+    run_until(s, count);
+}
+
+void wait_for_everything()
+{
+    bool any = !default_stream.queue.empty();
+    for (auto &s : streams) any = any || !s.first->queue.empty();
+    if (any) ++counts.waits;
+    run_everything();
+}
 
 void run_everything()
 {
@@ -407,7 +432,7 @@ static bool looks_like_host(const void *p)
 void enqueue(launch l, cudaStream_t on, const std::vector<argument> &arguments)
 {
     cudaError_t status;
-    ++launches;
+    ++counts.launches;
     if (shall_fail("launch", &status)) { result(status); return; }
     if (sticky != cudaSuccess) { result(sticky); return; }
     stream *s = stream_of(on);
@@ -478,8 +503,13 @@ void amp_cuda_host_access(int allowed)
     protect();
     watch();
 }
-long amp_cuda_launches(void) { return launches; }
-int amp_cuda_allocations(void) { return (int)(device_memory.blocks.size() + managed_memory.blocks.size() + pinned.size()); }
+long amp_cuda_launches(void) { return counts.launches; }
+amp_cuda_counts amp_cuda_counted(void) { return counts; }
+int amp_cuda_allocations(void)
+{
+    return (int)(device_memory.blocks.size() + managed_memory.blocks.size() + pinned.size() + registered.size());
+}
+int amp_cuda_registered(const void *p) { return lies_in(registered, p); }
 size_t amp_cuda_bytes(void) { return device_used; }
 size_t amp_cuda_peak_bytes(void) { return device_peak; }
 
@@ -495,6 +525,7 @@ int amp_cuda_enqueue(cudaStream_t on, const char *what, void (*run)(void *), voi
 {
     stream *s = stream_of(on);
     if (!s) return amp_cuda_report("%s on a stream that does not exist", what), 0;
+    ++counts.library;
     put(s, what, [=] { run(user); });
     return 1;
 }
@@ -512,6 +543,7 @@ static cudaError_t allocate_in(arena &a, const char *function, void **out, size_
     if (device_used + bytes > device_limit || bytes > device_limit) return result(cudaErrorMemoryAllocation);
     *out = take(a, bytes);
     if (!*out) return result(cudaErrorMemoryAllocation);
+    ++counts.allocations;
     device_used += bytes;
     device_peak = std::max(device_peak, device_used);
     watch();
@@ -560,7 +592,8 @@ cudaError_t cudaFree(void *p)
 {
     if (!p) return cudaSuccess;
     opened o;
-    run_everything();
+    ++counts.frees;
+    wait_for_everything();
     return give_back(p);
 }
 
@@ -571,6 +604,7 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned)
     if (!*out) return result(cudaErrorMemoryAllocation);
     std::memset(*out, 0xff, bytes);
     pinned[(char *)*out] = bytes;
+    ++counts.allocations;
     return cudaSuccess;
 }
 
@@ -583,13 +617,50 @@ cudaError_t cudaMallocHost(void **out, size_t bytes)
 cudaError_t cudaFreeHost(void *p)
 {
     if (!p) return cudaSuccess;
-    run_everything();
+    ++counts.frees;
+    wait_for_everything();
     if (!pinned.erase((char *)p)) {
         amp_cuda_report("cudaFreeHost: %p is not pinned memory", p);
         return result(cudaErrorInvalidValue);
     }
     std::free(p);
     return cudaSuccess;
+}
+
+/* Memory of the program's becomes pinned where it lies. */
+cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned)
+{
+    ENTER("cudaHostRegister");
+    if (!p || !bytes || arena_of(p)) return result(cudaErrorInvalidValue);
+    auto after = registered.lower_bound((char *)p);
+    if (is_pinned(p) || (after != registered.end() && after->first < (char *)p + bytes))
+        return result(cudaErrorHostMemoryAlreadyRegistered);
+    registered[(char *)p] = bytes;
+    ++counts.allocations;
+    return cudaSuccess;
+}
+
+/* Nothing says that it waits: copies that still read the memory or write to it are a fault. */
+cudaError_t cudaHostUnregister(void *p)
+{
+    ENTER("cudaHostUnregister");
+    auto at = registered.find((char *)p);
+    if (at == registered.end()) {
+        amp_cuda_report("cudaHostUnregister: %p was not registered", p);
+        return result(cudaErrorHostMemoryNotRegistered);
+    }
+    for (const char *copied : pending_copies)
+        if (copied >= at->first && copied < at->first + at->second)
+            amp_cuda_report("cudaHostUnregister: a copy of %p is not done", (const void *)copied);
+    registered.erase(at);
+    ++counts.frees;
+    return result(cudaSuccess);
+}
+
+/* Under free's name where a program is linked so (--wrap=free). */
+void amp_cuda_program_frees(void *p)
+{
+    if (p && registered.count((char *)p)) amp_cuda_report("%p is freed while it is registered as pinned memory", p);
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
@@ -600,14 +671,27 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
     return cudaSuccess;
 }
 
-static bool is_pinned(const void *p)
+static bool device_side(const void *p) { return arena_of(p) != nullptr; }
+
+/* From pinned memory: read late, when nobody may have written to it since. (Nor a copy into it that was queued before.) */
+static void put_late_copy(stream *s, const char *name, void *to, const void *from, size_t bytes)
 {
-    for (auto &h : pinned)
-        if ((char *)p >= h.first && (char *)p < h.first + h.second) return true;
-    return false;
+    auto before = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + bytes);
+    auto pending = pending_copies.insert((const char *)from);
+    put(s, name, [=] {
+        pending_copies.erase(pending);
+        if (std::memcmp(before->data(), from, bytes))
+            amp_cuda_report("%s: its source %p was written to before it was copied", name, from);
+        std::memcpy(to, from, bytes);
+    });
 }
 
-static bool device_side(const void *p) { return arena_of(p) != nullptr; }
+static void count_copy(bool to_device, bool from_device, bool pageable_side, size_t bytes)
+{
+    if (to_device && !from_device) ++counts.uploads, counts.uploaded += bytes;
+    if (from_device && !to_device) ++counts.downloads, counts.downloaded += bytes;
+    if (to_device != from_device && pageable_side) counts.pageable += bytes;
+}
 
 /* One copy, checked; `waits` for cudaMemcpy, which returns when it is done. */
 static cudaError_t copy(const char *name, void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t on, bool waits)
@@ -624,11 +708,15 @@ static cudaError_t copy(const char *name, void *to, const void *from, size_t byt
     if (why.empty() && !to_device && within(device_memory, to)) why = "the target is device memory, the kind says it is not";
     if (why.empty() && !from_device && within(device_memory, from)) why = "the source is device memory, the kind says it is not";
     if (!why.empty()) return amp_cuda_report("%s: %s", name, why.c_str()), result(cudaErrorInvalidValue);
-    if (!from_device && !is_pinned(from) && !device_side(from)) { /* staged at once */
+    bool from_pageable = !from_device && !is_pinned(from) && !device_side(from);
+    bool to_pageable = !to_device && !is_pinned(to) && !device_side(to);
+    count_copy(to_device, from_device, from_pageable || to_pageable, bytes);
+    if (from_pageable) { /* staged at once */
         auto staged = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + bytes);
         put(s, name, [=] { std::memcpy(to, staged->data(), bytes); });
-    } else put(s, name, [=] { std::memmove(to, from, bytes); });
-    if (waits || (!to_device && !is_pinned(to) && !device_side(to))) run_all(s);
+    } else if (!device_side(from)) put_late_copy(s, name, to, from, bytes);
+    else put(s, name, [=] { std::memmove(to, from, bytes); });
+    if (waits || to_pageable) wait_until(s, s->queued);
     return result(cudaSuccess);
 }
 
@@ -669,6 +757,7 @@ cudaError_t cudaMemset(void *at, int value, size_t bytes)
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *p)
 {
     ENTER("cudaPointerGetAttributes");
+    ++counts.questions;
     std::memset(out, 0, sizeof *out);
     out->type = within(device_memory, p) ? cudaMemoryTypeDevice : within(managed_memory, p) ? cudaMemoryTypeManaged :
         is_pinned(p) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
@@ -710,7 +799,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t on)
     stream *s = stream_of(on);
     if (!s) return amp_cuda_report("cudaStreamSynchronize of no stream"), result(cudaErrorInvalidResourceHandle);
     opened o;
-    run_all(s);
+    wait_until(s, s->queued);
     check_all_guards();
     return result(cudaSuccess);
 }
@@ -729,7 +818,7 @@ cudaError_t cudaStreamQuery(cudaStream_t on)
 cudaError_t cudaDeviceSynchronize(void)
 {
     ENTER("cudaDeviceSynchronize");
-    run_everything();
+    wait_for_everything();
     return result(cudaSuccess);
 }
 
@@ -790,7 +879,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e)
     ENTER("cudaEventSynchronize");
     event *it = event_of(e);
     if (!it) return result(cudaErrorInvalidResourceHandle);
-    if (pending(it)) run_until(it->on, it->at);
+    if (pending(it)) wait_until(it->on, it->at);
     return result(cudaSuccess);
 }
 
@@ -839,6 +928,9 @@ const char *cudaGetErrorName(cudaError_t status)
     case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
     case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
     case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
+    case cudaErrorHostMemoryAlreadyRegistered: return "cudaErrorHostMemoryAlreadyRegistered";
+    case cudaErrorHostMemoryNotRegistered: return "cudaErrorHostMemoryNotRegistered";
+    case cudaErrorNotSupported: return "cudaErrorNotSupported";
     default: return "cudaErrorUnknown";
     }
 }
@@ -857,6 +949,9 @@ const char *cudaGetErrorString(cudaError_t status)
     case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
     case cudaErrorLaunchFailure: return fault_count ? first_fault.c_str() : "unspecified launch failure";
     case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
+    case cudaErrorHostMemoryAlreadyRegistered: return "part or all of the requested memory range is already mapped";
+    case cudaErrorHostMemoryNotRegistered: return "pointer does not correspond to a registered memory region";
+    case cudaErrorNotSupported: return "operation not supported";
     default: return "unknown error";
     }
 }
