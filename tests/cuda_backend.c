@@ -176,6 +176,105 @@ static void what_was_uploaded_may_be_overwritten_at_once(void **state)
     b->destroy(b);
 }
 
+#define WAITS(count, call) do { long before_ = amp_cuda_counted().waits; OK(call); \
+        assert_int_equal(amp_cuda_counted().waits - before_, count); } while (0)
+
+/* One wait, for the copies alone: what is queued behind them is not waited for. */
+static void later_uploads_wait_for_nothing_else(void **state)
+{
+    (void)state;
+    amp_backend *b = opened();
+    void *to, *staged;
+    OK(b->allocate(b, 64, &to, e));
+    OK(b->synchronize(b, e));
+    WAITS(0, b->uploads_done(b, e));
+    WAITS(0, b->stage(b, to, 64, &staged, e));
+    memset(staged, 5, 64);
+    WAITS(0, b->upload_later(b, to, staged, 64, e));
+    WAITS(0, b->zero(b, to, 32, e));
+    WAITS(1, b->uploads_done(b, e));
+    WAITS(0, b->uploads_done(b, e));
+    memset(staged, 6, 64);
+    WAITS(1, b->synchronize(b, e)); /* the zero was still to be done */
+    unsigned char back[64];
+    OK(b->download(b, back, to, 64, e));
+    for (int i = 0; i < 64; i++) assert_int_equal(back[i], i < 32 ? 0 : 5);
+    b->release(b, to);
+    b->destroy(b);
+}
+
+static void a_source_written_to_too_early_is_seen(void **state)
+{
+    (void)state;
+    amp_backend *b = opened();
+    amp_error error;
+    void *to, *staged;
+    OK(b->allocate(b, 64, &to, e));
+    OK(b->stage(b, to, 64, &staged, e));
+    memset(staged, 5, 64);
+    OK(b->upload_later(b, to, staged, 64, e));
+    memset(staged, 6, 64);
+    assert_int_not_equal(b->uploads_done(b, &error), AMP_OK);
+    assert_non_null(strstr(amp_cuda_fault(), "was written to before it was copied"));
+    amp_cuda_forget_faults();
+    b->release(b, to);
+    b->destroy(b);
+}
+
+/* Blocks are taken for the most that is staged between two uploads_done, once. */
+static void staging_takes_no_memory_in_later_steps(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = { 100, 3 << 20, 1, 700000, 700000 };
+    amp_backend *b = opened();
+    void *to;
+    OK(b->allocate(b, 3 << 20, &to, e));
+    amp_cuda_counts steady = { 0 };
+    for (int step = 0; step < 3; step++) {
+        char *staged[5];
+        for (int i = 0; i < 5; i++) {
+            OK(b->stage(b, to, sizes[i], (void **)&staged[i], e));
+            memset(staged[i], i, sizes[i]);
+            for (int k = 0; k < i; k++) assert_true(staged[i] + sizes[i] <= staged[k] || staged[k] + sizes[k] <= staged[i]);
+            OK(b->upload_later(b, to, staged[i], sizes[i], e));
+        }
+        OK(b->uploads_done(b, e));
+        if (step) assert_int_equal(amp_cuda_counted().allocations, steady.allocations);
+        steady = amp_cuda_counted();
+    }
+    assert_int_equal(steady.pageable, amp_cuda_counted().pageable);
+    OK(b->stage(b, to, 0, (void **)&(void *){ NULL }, e));
+    b->release(b, to);
+    b->destroy(b);
+}
+
+static amp_status upload_staged(amp_backend *b, void *to, amp_error *error)
+{
+    void *staged;
+    AMP_TRY(b->stage(b, to, 64, &staged, error));
+    memset(staged, 5, 64);
+    AMP_TRY(b->upload_later(b, to, staged, 64, error));
+    return b->uploads_done(b, error);
+}
+
+static void any_call_of_a_later_upload_may_fail(void **state)
+{
+    (void)state;
+    static const char *const calls[] = { "cudaMallocHost", "cudaMemcpyAsync", "cudaEventRecord", "cudaEventSynchronize" };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        amp_backend *b = opened();
+        amp_error error = { 0 };
+        void *to;
+        OK(b->allocate(b, 64, &to, e));
+        amp_cuda_fail_call(calls[i], 1, cudaErrorUnknown);
+        assert_int_not_equal(upload_staged(b, to, &error), AMP_OK);
+        if (!strstr(error.message, calls[i])) fail_msg("%s failed, and the line is: %s", calls[i], error.message);
+        OK(upload_staged(b, to, e));
+        b->release(b, to);
+        b->destroy(b);
+    }
+}
+
 static void scratch_grows_and_is_given_back(void **state)
 {
     (void)state;
@@ -395,7 +494,7 @@ static void any_call_of_cuda_may_fail(void **state)
         { "cudaMemcpyAsync", "cudaMemcpyAsync", cudaErrorUnknown, 10, 10 },
         { "cudaMemsetAsync", "cudaMemsetAsync", cudaErrorUnknown, 4, 1 },
         { "cudaStreamSynchronize", "cudaStreamSynchronize", cudaErrorUnknown, 11, 7 },
-        { "cudaEventCreate", "cudaEventCreate", cudaErrorUnknown, 2, 2 },
+        { "cudaEventCreate", "cudaEventCreate", cudaErrorUnknown, 3, 3 },
         { "cudaEventRecord", "cudaEventRecord", cudaErrorUnknown, 12, 0 },
         { "cudaEventSynchronize", "cudaEventSynchronize", cudaErrorUnknown, 12, 0 },
         { "cudaEventElapsedTime", "cudaEventElapsedTime", cudaErrorUnknown, 12, 0 },
@@ -467,6 +566,8 @@ int main(void)
         TEST(it_says_what_it_runs_on), TEST(capability_decides_what_a_dtype_is_good_for),
         TEST(settings_of_the_environment_are_checked), TEST(without_a_gpu_the_line_says_what_to_do),
         TEST(out_of_memory_says_how_much_and_what_would_fit), TEST(what_was_uploaded_may_be_overwritten_at_once),
+        TEST(later_uploads_wait_for_nothing_else), TEST(a_source_written_to_too_early_is_seen),
+        TEST(staging_takes_no_memory_in_later_steps), TEST(any_call_of_a_later_upload_may_fail),
         TEST(scratch_grows_and_is_given_back), TEST(engines_are_timed_once_per_shape),
         TEST(tuning_may_be_off_or_short_of_memory), TEST(deterministic_runs_use_no_clock_and_no_chance),
         TEST(inference_makes_no_plans_for_backward), TEST(cublas_is_started_by_the_first_connected_layer),

@@ -74,6 +74,7 @@ static void tensors_of_any_dtype_and_layout(void **state)
     static const amp_shape shapes[] = {
         { 1, 1, 1, 1 }, { 2, 3, 5, 7 }, { 1, 3, 64, 67 }, { 2, 16, 13, 13 }, { 1, 255, 13, 13 }, { 2, 64, 9, 8 },
         { 1, 65, 7, 33 }, { 1, 130, 3, 3 }, { 3, 1, 17, 19 }, { 4, 77, 1, 1 }, { 1, 2, 100, 100 }, { 1, 1024, 4, 5 },
+        { 2, 3, 40, 52 }, { 3, 3, 13, 27 }, { 2, 4, 33, 31 }, { 2, 4, 16, 20 }, { 3, 1, 24, 32 }, /* images */
     };
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; ++s)
         for (amp_dtype from = AMP_FP32; from <= AMP_BF16; ++from)
@@ -215,6 +216,33 @@ static void upload_has_taken_its_copy_on_return(void **state)
     release(to);
 }
 
+/* Neither what was staged nor the program's own memory is touched between upload_later and uploads_done, and both may be
+ * behind it. What was staged at the same time lies apart. */
+static void later_uploads_have_taken_their_copy_when_done(void **state)
+{
+    enum { BYTES = 70001, PARTS = 4 }; /* the last part comes from the program's memory */
+    (void)state;
+    NEEDS(upload_later);
+    unsigned char *to = memory(PARTS * BYTES), *mine = malloc(BYTES);
+    assert_non_null(mine);
+    for (int round = 1; round < 4; ++round) {
+        void *host[PARTS] = { [PARTS - 1] = mine };
+        amp_error error = { AMP_OK, "" };
+        memset(to, 0xff, PARTS * BYTES);
+        machine.begin();
+        for (int p = 0; p < PARTS - 1; ++p) assert_int_equal(CALL(stage, to + p * BYTES, BYTES, &host[p], &error), AMP_OK);
+        for (int p = 0; p < PARTS; ++p) memset(host[p], 10 * p + round, BYTES);
+        for (int p = PARTS - 1; p >= 0; --p) assert_int_equal(CALL(upload_later, to + p * BYTES, host[p], BYTES, &error), AMP_OK);
+        assert_int_equal(CALL(upload_later, to, host[0], 0, &error), AMP_OK);
+        assert_int_equal(CALL(uploads_done, &error), AMP_OK);
+        for (int p = 0; p < PARTS; ++p) if (host[p] != to + p * BYTES) memset(host[p], 0xee, BYTES);
+        assert_int_equal(CALL(uploads_done, &error), AMP_OK);
+        assert_null(machine.finish(backend));
+        for (int i = 0; i < PARTS * BYTES; ++i) assert_int_equal(to[i], 10 * (i / BYTES) + round);
+    }
+    release(to); free(mine);
+}
+
 static int run(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +253,7 @@ static int run(void)
         cmocka_unit_test(scale_multiplies_as_fp32_does),
         cmocka_unit_test(zero_and_upload_set_those_bytes_and_no_other),
         cmocka_unit_test(upload_has_taken_its_copy_on_return),
+        cmocka_unit_test(later_uploads_have_taken_their_copy_when_done),
     };
     return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
 }

@@ -306,7 +306,7 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
         AMP_TRY(forward_layer(engine, node, &step, error));
         if (i == plan->output_layer || node->desc.is_truth) AMP_TRY(hand_out(engine, node, &step, error));
     }
-    return AMP_OK;
+    return engine->backend->uploads_done(engine->backend, error);
 }
 
 /* The loss scale enters here and nowhere else. */

@@ -56,7 +56,8 @@ void amp_engine_weights_changed(amp_engine *);
  * as in a new engine. */
 amp_status amp_engine_start_anew(amp_engine *, amp_error *);
 
-/* image: fp32 NCHW, of the key's batch. */
+/* image: fp32 NCHW, of the key's batch. The sources of all of the backend's upload_later until then may be written to again when
+ * it returns. */
 amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, int training, amp_error *);
 /* After a forward whose key keeps state. image_delta: where the image's delta is added, or NULL. */
 amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);

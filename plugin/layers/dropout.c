@@ -13,21 +13,27 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
                                    backward_time < 0 ? forward_time : backward_time, (void **)&node->bytes, error);
 }
 
-static amp_status draw(amp_node *node, amp_step *step, amp_error *error)
+/* One image's mask, in NHWC order; numbers: room for as many. */
+static void draw_image(const amp_node *node, const amp_host *host, float *numbers, uint8_t *keep)
 {
     amp_shape s = node->output->shape;
     size_t image = amp_shape_image(s), plane = (size_t)s.h * s.w;
+    host->random_uniform(host->context, numbers, image);
+    for (size_t i = 0; i < image; i++) keep[i % plane * s.c + i / plane] = !(numbers[i] < node->desc.probability);
+}
+
+static amp_status draw(amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_backend *b = step->backend;
+    amp_shape s = node->output->shape;
+    size_t image = amp_shape_image(s), count = amp_shape_count(s);
+    void *keep;
+    AMP_TRY(b->stage(b, node->bytes, count, &keep, error));
     float *numbers = malloc(image * sizeof *numbers);
-    uint8_t *keep = malloc(image);
-    amp_status status = numbers && keep ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "layer %d [dropout]: no memory for its mask of %zu elements", node->index, image);
-    for (int n = 0; n < s.n && status == AMP_OK; n++) {
-        step->host->random_uniform(step->host->context, numbers, image);
-        for (size_t i = 0; i < image; i++) keep[i % plane * s.c + i / plane] = !(numbers[i] < node->desc.probability);
-        status = step->backend->upload(step->backend, node->bytes + n * image, keep, image, error);
-    }
+    if (!numbers) return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu random numbers", image);
+    for (int n = 0; n < s.n; n++) draw_image(node, step->host, numbers, (uint8_t *)keep + n * image);
     free(numbers);
-    free(keep);
-    return status;
+    return b->upload_later(b, node->bytes, keep, count, error);
 }
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)

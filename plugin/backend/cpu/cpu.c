@@ -45,6 +45,19 @@ static amp_status upload(amp_backend *backend, void *memory, const void *from, s
     return AMP_OK;
 }
 
+/* What was staged lies there already. */
+static amp_status upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes, amp_error *error)
+{
+    return memory == from ? AMP_OK : upload(backend, memory, from, bytes, error);
+}
+
+static amp_status stage(amp_backend *backend, void *memory, size_t bytes, void **host, amp_error *error)
+{
+    (void)backend, (void)bytes, (void)error;
+    *host = memory;
+    return AMP_OK;
+}
+
 static amp_status download(amp_backend *backend, void *to, const void *memory, size_t bytes, amp_error *error)
 {
     return upload(backend, to, memory, bytes, error);
@@ -106,6 +119,9 @@ amp_backend *amp_cpu_backend_create(amp_error *error)
         .allocate = allocate,
         .release = release,
         .upload = upload,
+        .upload_later = upload_later,
+        .stage = stage,
+        .uploads_done = synchronize,
         .download = download,
         .synchronize = synchronize,
         .zero = zero,

@@ -49,6 +49,7 @@ static amp_status open_device(amp_cuda_backend *cuda, amp_error *error)
     describe(cuda, &gpu, runtime, driver);
     /* A stream that waits for the default one and is waited for by it: Darknet's own GPU layers run there. */
     AMP_CUDA_TRY(cudaStreamCreate(&cuda->stream));
+    AMP_CUDA_TRY(cudaEventCreateWithFlags(&cuda->uploaded, cudaEventDisableTiming));
     return AMP_OK;
 }
 
@@ -80,8 +81,10 @@ static void destroy(amp_backend *backend)
     amp_cudnn_destroy(cuda->cudnn);
     amp_cuda_gemm_stop(backend);
     amp_cuda_table_destroy(cuda->table);
+    amp_cuda_staging_free(backend);
     amp_cuda_release(backend, cuda->workspace);
     amp_cuda_release(backend, cuda->scratch);
+    if (cuda->uploaded) cudaEventDestroy(cuda->uploaded);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
     free(cuda);
 }
@@ -113,6 +116,9 @@ amp_backend *amp_cuda_backend_create(amp_error *error)
         .allocate = amp_cuda_allocate,
         .release = amp_cuda_release,
         .upload = amp_cuda_upload,
+        .upload_later = amp_cuda_upload_later,
+        .stage = amp_cuda_stage,
+        .uploads_done = amp_cuda_uploads_done,
         .download = amp_cuda_download,
         .synchronize = amp_cuda_synchronize,
         .zero = amp_cuda_zero,

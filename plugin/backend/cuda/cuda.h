@@ -1,6 +1,6 @@
 /* What the files of the CUDA backend share: the backend's state, scratch memory, and how a CUDA status becomes an amp_error.
  *
- * Everything is queued on one stream, in order; the host waits only where backend.h hands a number back (found_inf). All
+ * Everything is queued on one stream, in order; the host waits only where backend.h says so or hands a number back. All
  * tensors, parameters and statistics are device memory. Whoever calls the backend has its device as the current one.
  * Included by C (cuda.c, conv.c) and by CUDA C++ (the kernels). */
 #ifndef AMP_BACKEND_CUDA_CUDA_H
@@ -36,6 +36,9 @@ typedef struct amp_cuda_backend {
     size_t scratch_bytes;
     void *workspace;              /* cuDNN's: apart from scratch, because a weight gradient lies there meanwhile */
     size_t workspace_bytes, workspace_needed; /* needed: the most that any convolution's plan asks for */
+    cudaEvent_t uploaded;         /* the last upload_later's source was read; */
+    int uploads_pending;          /* whether there was one since uploads_done */
+    struct amp_cuda_staging *staging; /* upload.c's */
     struct amp_cuda_table *table; /* update.cu's device copy of the parameter list */
 } amp_cuda_backend;
 

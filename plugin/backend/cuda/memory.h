@@ -7,6 +7,11 @@
 amp_status amp_cuda_allocate(amp_backend *, size_t bytes, void **out, amp_error *);
 amp_status amp_cuda_upload(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
 amp_status amp_cuda_download(amp_backend *, void *to, const void *memory, size_t bytes, amp_error *);
+/* upload.c */
+amp_status amp_cuda_upload_later(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
+amp_status amp_cuda_stage(amp_backend *, void *memory, size_t bytes, void **host, amp_error *);
+amp_status amp_cuda_uploads_done(amp_backend *, amp_error *);
+void amp_cuda_staging_free(amp_backend *);
 amp_status amp_cuda_zero(amp_backend *, void *memory, size_t bytes, amp_error *);
 amp_status amp_cuda_synchronize(amp_backend *, amp_error *);
 
