@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "host.h"
 #include "pjreddie_gaps.h"
@@ -158,13 +159,26 @@ float *amp_host_image_delta(const network *net)
 
 /* ---- between the two sides ---- */
 
+#ifdef GPU
+/* The labels, through memory that is page-locked already: they are few. */
+static amp_status push_truth(const network *net, amp_backend *b, amp_error *error)
+{
+    size_t bytes = (size_t)net->batch * (size_t)net->truths * sizeof(float);
+    void *staged;
+    AMP_TRY(b->stage(b, net->truth_gpu, bytes, &staged, error));
+    memcpy(staged, net->truth, bytes);
+    return b->upload_later(b, net->truth_gpu, staged, bytes, error);
+}
+#endif
+
+/* Without waiting. Darknet writes to net->input again in the next get_next_batch, and a caller of network_predict to what it has put
+ * there when that returns: both after this forward's hook, before the end of which the engine waits for these copies. */
 amp_status amp_host_push_input(const network *net, amp_backend *b, amp_error *error)
 {
 #ifdef GPU
     if (net->gpu_index >= 0) {
-        size_t batch = (size_t)net->batch;
-        AMP_TRY(b->upload(b, net->input_gpu, net->input, batch * (size_t)net->inputs * sizeof(float), error));
-        if (net->truth) AMP_TRY(b->upload(b, net->truth_gpu, net->truth, batch * (size_t)net->truths * sizeof(float), error));
+        AMP_TRY(b->upload_later(b, net->input_gpu, net->input, (size_t)net->batch * (size_t)net->inputs * sizeof(float), error));
+        if (net->truth && net->truths) return push_truth(net, b, error);
     }
 #endif
     (void)net, (void)b, (void)error;

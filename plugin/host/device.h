@@ -1,6 +1,6 @@
 /* Where a network's arrays lie: in the program's memory or, where Darknet was built with GPU=1 and runs it on one, in that GPU's
- * memory. device.c and pjreddie_gaps_gpu.c are the only files of this room that know CUDA; everywhere else an array is
- * one that the backend computes with, wherever it lies. */
+ * memory. device.c, pinned.c and pjreddie_gaps_gpu.c are the only files of this room that know CUDA; everywhere else an array
+ * is one that the backend computes with, wherever it lies. */
 #ifndef AMP_HOST_DEVICE_H
 #define AMP_HOST_DEVICE_H
 
@@ -40,8 +40,8 @@ float **amp_host_delta_of(layer *l, int on_gpu);
 float *amp_host_image(const network *net);
 float *amp_host_image_delta(const network *net);
 
-/* net->input and net->truth, which are the program's, to the GPU; a layer's output of `count` floats from there to l->output.
- * Nothing where there is no GPU. */
+/* net->input and net->truth, which are the program's, to the GPU, as upload_later does; a layer's output of `count` floats from
+ * there to l->output. Nothing where there is no GPU. */
 amp_status amp_host_push_input(const network *net, amp_backend *, amp_error *);
 amp_status amp_host_pull_output(const network *net, int layer, size_t count, amp_backend *, amp_error *);
 

@@ -226,7 +226,13 @@ void darknet_amp_layer_made(struct network *net, struct darknet_amp_options *opt
     if (options->config->enabled) amp_host_trim(net, made);
 }
 
-void darknet_amp_layer_resized(struct network *net, struct layer *resized) { amp_host_trim(net, resized); }
+/* resize_network goes on to free net->input, when it is through with its layers. */
+void darknet_amp_layer_resized(struct network *net, struct layer *resized)
+{
+    amp_host_use_device(net);
+    amp_host_unpin(&net->amp->pinned);
+    amp_host_trim(net, resized);
+}
 
 void darknet_amp_attach(struct network *net, struct darknet_amp_options *options)
 {
@@ -253,6 +259,7 @@ void darknet_amp_attach(struct network *net, struct darknet_amp_options *options
     amp->config = config;
     amp_host_check(make(amp, net, &error), &error);
     amp_loading_watch();
+    amp_host_pin_note(&amp->pinned, net);
     net->amp = amp;
 }
 
@@ -274,6 +281,7 @@ void darknet_amp_free(struct network *net)
     struct darknet_amp *amp = net->amp;
     if (!amp) return;
     amp_host_use_device(net);
+    amp_host_unpin(&amp->pinned);
     free_dropout_buffers(net);
     amp_host_give_back(&amp->workspace, amp_host_on_gpu(net));
     net->amp = NULL;
@@ -295,5 +303,6 @@ void darknet_amp_resized(struct network *net)
 {
     amp_host_use_device(net);
     amp_host_note_buffers(net->amp, net);
+    amp_host_pin_note(&net->amp->pinned, net);
     amp_engine_invalidate(net->amp->engine);
 }

@@ -7,6 +7,7 @@
 #include "../amp/config.h"
 #include "../amp/engine.h"
 #include "../include/darknet_amp.h"
+#include "pinned.h"
 
 struct amp_resume; /* resume.h */
 
@@ -19,6 +20,7 @@ struct darknet_amp {
     amp_engine *engine;
     network *net;              /* the network of the hook that runs now */
     amp_host_buffers *buffers; /* per layer */
+    amp_host_pinned pinned;    /* the network's input */
     float *workspace;          /* what Darknet's own layers get for net->workspace, which is NULL under AMP */
     size_t workspace_bytes;
     struct amp_resume *resume; /* files saved and loaded */

@@ -42,6 +42,7 @@ static amp_status forward(struct darknet_amp *amp, network *net, amp_error *erro
         if (status != AMP_OK) return status;
     }
     amp_backend *backend = amp_engine_backend(amp->engine);
+    amp_host_pin(&amp->pinned, net);
     AMP_TRY(amp_host_push_input(net, backend, error));
     AMP_TRY(amp_engine_forward(amp->engine, &key, amp_host_image(net), net->train, error));
     int last = amp_engine_plan(amp->engine)->output_layer;

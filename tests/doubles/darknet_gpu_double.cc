@@ -34,6 +34,14 @@ void queue(const char *what, std::function<void()> f)
 
 }
 
+/* Linked as free (--wrap=free), so that memory that is registered as pinned is seen to be freed. */
+extern "C" void __real_free(void *);
+extern "C" void __wrap_free(void *memory)
+{
+    amp_cuda_program_frees(memory);
+    __real_free(memory);
+}
+
 #define KERNEL(...) queue(__func__, [=] { __VA_ARGS__; })
 
 extern "C" {

@@ -1,0 +1,45 @@
+/* See pinned.h. */
+#include "pinned.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "device.h"
+
+void amp_host_pin_note(amp_host_pinned *p, const network *net)
+{
+    *p = (amp_host_pinned){ .input = net->input, .bytes = (size_t)net->inputs * (size_t)net->batch * sizeof *net->input };
+}
+
+#ifdef GPU
+static void say_once(cudaError_t status)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    if (atomic_flag_test_and_set(&said)) return;
+    fprintf(stderr, "amp: copies of the images to the GPU will be slower: their memory cannot be page-locked (cudaHostRegister: %s); "
+            "check ulimit -l, or the container's limit\n", cudaGetErrorName(status));
+}
+#endif
+
+void amp_host_pin(amp_host_pinned *p, const network *net)
+{
+#ifdef GPU
+    if (p->tried || net->gpu_index < 0 || !net->train || !p->input || net->input != p->input) return;
+    cudaError_t status = cudaHostRegister(p->input, p->bytes, cudaHostRegisterDefault);
+    p->tried = 1;
+    p->locked = status == cudaSuccess;
+    if (p->locked) return;
+    cudaGetLastError(); /* or the next launch would be blamed for it */
+    say_once(status);
+#else
+    (void)p, (void)net;
+#endif
+}
+
+void amp_host_unpin(amp_host_pinned *p)
+{
+#ifdef GPU
+    if (p->locked && cudaHostUnregister(p->input) != cudaSuccess) cudaGetLastError(); /* the next call that matters says what is wrong */
+#endif
+    *p = (amp_host_pinned){ 0 };
+}

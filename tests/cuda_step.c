@@ -1,0 +1,337 @@
+/* What a training step asks of CUDA: how often the host waits, what is copied, allocated and launched, on doubles that count
+ * (doubles/cuda_doubles.h). Whole networks, of Darknet built with GPU=1 and the CUDA backend. And the network's input as page-locked
+ * memory: when it is, and that nobody frees it so. */
+#define _DEFAULT_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "doubles/cuda_doubles.h"
+#include "network.h"
+#include "parser.h"
+
+#define NET(more) "[net]\nbatch=4\nsubdivisions=2\nlearning_rate=0.001\nmomentum=0.9\ndecay=0.0005\nmax_batches=1000\ninit_scale=8\n" more
+#define IMAGES "width=32\nheight=32\nchannels=3\n"
+#define BN(filters, size) "[convolutional]\nbatch_normalize=1\nfilters=" #filters "\nsize=" #size "\nstride=1\npad=1\nactivation=leaky\n"
+#define LINEAR(filters) "[convolutional]\nfilters=" #filters "\nsize=1\nstride=1\npad=1\nactivation=linear\n"
+#define POOL "[maxpool]\nsize=2\nstride=2\n"
+#define HEAD(mask) "[yolo]\nmask=" mask "\nanchors=4,5, 8,9, 12,14, 16,12, 20,20, 24,28\nclasses=2\nnum=6\n"
+
+/* yolov3-tiny's shape: a trunk, two heads, a route back and an upsampled one. */
+static const char yolo_cfg[] = NET(IMAGES) BN(8, 3) POOL BN(16, 3) POOL BN(16, 3) POOL BN(32, 3) BN(16, 1) BN(32, 3) LINEAR(21)
+    HEAD("3,4,5") "[route]\nlayers=-4\n" BN(8, 1) "[upsample]\nstride=2\n[route]\nlayers=-1,4\n" BN(16, 3) LINEAR(21) HEAD("0,1,2");
+/* A classifier with what a resnet has, and some more. */
+static const char resnet_cfg[] = NET(IMAGES) BN(8, 3) POOL BN(8, 1) BN(8, 3) "[shortcut]\nfrom=-3\nactivation=leaky\n" BN(16, 3)
+    POOL "[upsample]\nstride=2\n[route]\nlayers=-1,-3\n" BN(16, 3) "[dropout]\nprobability=.2\n" BN(16, 1) "[dropout]\nprobability=.5\n"
+    LINEAR(6) "[avgpool]\n[softmax]\n";
+
+static int begin(void **state)
+{
+    (void)state;
+    gpu_index = 0;
+    amp_cuda_any_stream(1); /* Darknet's own layers run on the default one */
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    if (amp_cuda_faults()) print_message("%s\n", amp_cuda_fault());
+    int faults = amp_cuda_faults();
+    amp_cuda_forget_faults();
+    return faults;
+}
+
+static network *make(const char *cfg)
+{
+    char path[] = "/tmp/cuda_step_XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, cfg, strlen(cfg)), strlen(cfg));
+    close(file);
+    darknet_amp_arguments(3, (char *[]){ "darknet", "-amp", "fp16", NULL });
+    srand(5);
+    network *net = parse_network_cfg(path);
+    unlink(path);
+    return net;
+}
+
+/* As get_next_batch does, over what may still be copied to the GPU. */
+static void feed(network *net, unsigned seed)
+{
+    int boxes = net->layers[net->n - 1].type == YOLO;
+    for (int i = 0; i < net->inputs * net->batch; i++) { seed = seed * 1664525u + 1013904223u; net->input[i] = (float)(seed >> 8) / 16777216.0f; }
+    memset(net->truth, 0, sizeof(float) * (size_t)net->truths * (size_t)net->batch);
+    for (int b = 0; b < net->batch; b++) {
+        float box[5] = { .5f, .4f, .3f, .2f, (float)(b % 2) }, *truth = net->truth + (size_t)b * (size_t)net->truths;
+        if (boxes) memcpy(truth, box, sizeof box);
+        else truth[b % net->truths] = 1;
+    }
+}
+
+static void train(network *net, int steps, unsigned seed)
+{
+    for (int i = 0; i < steps * net->subdivisions; i++) {
+        feed(net, seed + (unsigned)i);
+        train_network_datum(net);
+    }
+}
+
+/* ---- counts ---- */
+
+static amp_cuda_counts minus(amp_cuda_counts a, amp_cuda_counts b)
+{
+    return (amp_cuda_counts){ a.waits - b.waits, a.allocations - b.allocations, a.frees - b.frees, a.uploads - b.uploads,
+                              a.downloads - b.downloads, a.uploaded - b.uploaded, a.downloaded - b.downloaded,
+                              a.pageable - b.pageable, a.launches - b.launches, a.library - b.library, a.questions - b.questions };
+}
+
+#define COUNT(into, call) do { \
+        amp_cuda_counts before_ = amp_cuda_counted(); \
+        call; \
+        (into) = minus(amp_cuda_counted(), before_); \
+    } while (0)
+
+/* A subdivision's two passes, and the end of the step that the last of them has. */
+typedef struct step_counts { amp_cuda_counts forward, backward, update; } step_counts;
+
+static step_counts count_step(network *net, unsigned seed)
+{
+    step_counts c;
+    net->train = 1;
+    for (int i = 0; i < net->subdivisions; i++) { /* as train_network_datum; of the first one copies of the weights would count */
+        feed(net, seed + (unsigned)i);
+        *net->seen += (size_t)net->batch;
+        COUNT(c.forward, forward_network(net));
+        COUNT(c.backward, backward_network(net));
+    }
+    COUNT(c.update, update_network(net));
+    return c;
+}
+
+static void show(const char *what, amp_cuda_counts c)
+{
+    print_message("%-10s waits %ld; uploads %ld (%zu bytes), downloads %ld (%zu bytes), pageable %zu bytes; kernels %ld, library %ld; "
+                  "allocations %ld, frees %ld, questions %ld\n", what, c.waits, c.uploads, c.uploaded, c.downloads, c.downloaded,
+                  c.pageable, c.launches, c.library, c.allocations, c.frees, c.questions);
+}
+
+#define AT_MOST(bound, count) do { \
+        if ((long)(count) > (long)(bound)) fail_msg("%s is %ld, and not at most %s, %ld", #count, (long)(count), #bound, (long)(bound)); \
+    } while (0)
+
+/* What holds for every network in every step. */
+enum {
+    KERNELS_PER_LAYER = 3,      /* own ones, a layer and pass: batch norm has three of its own */
+    LIBRARY_PER_LAYER = 5,      /* cuDNN's and Darknet's, for which a yolo layer has two an image and anchor */
+    KERNELS_OF_UPDATE = 5,      /* two checks of two kernels, one update, however many parameters there are */
+    WAITS_OF_UPDATE = 4,        /* two checks have an answer each, and make the device's table of parameters anew */
+    UPLOADS_OF_UPDATE = 2,      /* those tables */
+    DOWNLOADED_BY_UPDATE = 32,  /* the answers: whether a number is inf, and the norm */
+    QUESTIONS_PER_STATISTIC = 1 /* a copy of each running statistic is kept */
+};
+
+static int statistics_of(const network *net)
+{
+    int count = 0;
+    for (int i = 0; i < net->n; i++) count += 2 * (net->layers[i].batch_normalize != 0);
+    return count;
+}
+
+static void check_any_step(const network *net, const step_counts *c)
+{
+    const amp_cuda_counts all[] = { c->forward, c->backward, c->update };
+    show("forward", c->forward);
+    show("backward", c->backward);
+    show("update", c->update);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(all[i].allocations, 0);
+        assert_int_equal(all[i].frees, 0);
+        AT_MOST(i < 2 ? KERNELS_PER_LAYER * net->n : KERNELS_OF_UPDATE, all[i].launches);
+        AT_MOST(i < 2 ? LIBRARY_PER_LAYER * net->n : 0, all[i].library);
+        AT_MOST(i < 2 ? 0 : QUESTIONS_PER_STATISTIC * statistics_of(net), all[i].questions);
+    }
+    assert_int_equal(c->backward.waits, 0);
+    assert_int_equal(c->backward.uploads, 0);
+    assert_int_equal(c->backward.downloads, 0);
+    AT_MOST(WAITS_OF_UPDATE, c->update.waits);
+    AT_MOST(UPLOADS_OF_UPDATE, c->update.uploads);
+    AT_MOST(DOWNLOADED_BY_UPDATE, c->update.downloaded);
+}
+
+static size_t input_bytes(const network *net)
+{
+    return sizeof(float) * (size_t)net->batch * ((size_t)net->inputs + (size_t)net->truths);
+}
+
+/* Darknet's own loss on the CPU: each head pulls its input, which Darknet's memory receives, and pushes its delta from there. */
+enum { DETECTOR_WAITS_PER_HEAD = 2, DETECTOR_WAITS = 1 /* the last layer's output */ };
+
+static void a_step_of_a_detector(void **state)
+{
+    (void)state;
+    network *net = make(yolo_cfg);
+    size_t heads = 0, head_bytes = 0, output = sizeof(float) * (size_t)net->layers[net->n - 1].outputs * (size_t)net->batch;
+    for (int i = 0; i < net->n; i++) {
+        if (net->layers[i].type != YOLO) continue;
+        heads++;
+        head_bytes += sizeof(float) * (size_t)net->layers[i].outputs * (size_t)net->batch;
+    }
+    train(net, 3, 10);
+    for (unsigned i = 0; i < 2; i++) {
+        step_counts c = count_step(net, 50 + 10 * i);
+        check_any_step(net, &c);
+        AT_MOST(DETECTOR_WAITS_PER_HEAD * heads + DETECTOR_WAITS, c.forward.waits);
+        AT_MOST(2 + heads, c.forward.uploads); /* images, labels, deltas */
+        AT_MOST(input_bytes(net) + head_bytes, c.forward.uploaded);
+        AT_MOST(head_bytes + output, c.forward.downloaded);
+        AT_MOST(2 * head_bytes + output, c.forward.pageable); /* the images are not in it */
+    }
+    free_network(net);
+}
+
+enum { CLASSIFIER_WAITS = 2 /* the loss, the output */ };
+
+/* A mask of a dropout is one upload, and nobody waits for it. */
+static void a_step_of_a_classifier(void **state)
+{
+    (void)state;
+    network *net = make(resnet_cfg);
+    size_t dropouts = 0, masks = 0, output = sizeof(float) * (size_t)net->outputs * (size_t)net->batch;
+    for (int i = 0; i < net->n; i++) {
+        if (net->layers[i].type != DROPOUT) continue;
+        dropouts++;
+        masks += (size_t)net->layers[i].outputs * (size_t)net->batch;
+    }
+    train(net, 3, 10);
+    for (unsigned i = 0; i < 2; i++) {
+        step_counts c = count_step(net, 50 + 10 * i);
+        check_any_step(net, &c);
+        AT_MOST(CLASSIFIER_WAITS, c.forward.waits);
+        assert_int_equal(c.forward.uploads, 2 + dropouts);
+        assert_int_equal(c.forward.uploaded, input_bytes(net) + masks);
+        AT_MOST(2 * output, c.forward.downloaded); /* a loss for each class */
+        AT_MOST(2 * output, c.forward.pageable);
+    }
+    free_network(net);
+}
+
+/* A caller's image comes from wherever it lies. */
+static void a_prediction(void **state)
+{
+    (void)state;
+    network *net = make(resnet_cfg);
+    float *image = calloc((size_t)net->inputs * (size_t)net->batch, sizeof *image);
+    amp_cuda_counts c;
+    for (int i = 0; i < 2; i++) network_predict(net, image);
+    COUNT(c, network_predict(net, image));
+    show("predict", c);
+    AT_MOST(2, c.waits); /* for the image, and for the output, which costs no more than the output alone */
+    assert_int_equal(c.allocations, 0);
+    assert_int_equal(c.frees, 0);
+    assert_int_equal(c.uploads, 1);
+    assert_int_equal(c.downloaded, sizeof(float) * (size_t)net->outputs * (size_t)net->batch);
+    free(image);
+    free_network(net);
+}
+
+/* ---- page-locked input ---- */
+
+static void the_input_is_page_locked_while_it_is_darknets(void **state)
+{
+    (void)state;
+    network *net = make(yolo_cfg);
+    float *image = calloc((size_t)net->inputs * (size_t)net->batch, sizeof *image), *own = net->input;
+    network_predict(net, image);
+    assert_false(amp_cuda_registered(net->input)); /* nothing is fed through it yet */
+    train(net, 1, 1);
+    assert_true(amp_cuda_registered(net->input));
+    network_predict(net, image);
+    net->input = image; /* as train_attention does */
+    train(net, 1, 1);
+    net->input = own;
+    assert_false(amp_cuda_registered(image));
+    train(net, 1, 2);
+    set_batch_network(net, 1);
+    network_predict(net, image);
+    set_batch_network(net, 2);
+    for (int size = 64; size >= 32; size -= 32) {
+        resize_network(net, size, size);
+        assert_false(amp_cuda_registered(net->input));
+        train(net, 1, 3);
+        assert_true(amp_cuda_registered(net->input));
+    }
+    own = net->input;
+    free_network(net);
+    assert_false(amp_cuda_registered(own));
+    free(image);
+}
+
+static void each_network_has_its_own(void **state)
+{
+    (void)state;
+    network *one = make(yolo_cfg), *two = make(resnet_cfg);
+    for (unsigned i = 0; i < 2; i++) {
+        train(one, 1, i);
+        train(two, 1, i);
+    }
+    assert_true(amp_cuda_registered(one->input) && amp_cuda_registered(two->input));
+    free_network(one);
+    assert_true(amp_cuda_registered(two->input));
+    train(two, 1, 9);
+    free_network(two);
+}
+
+/* Two steps; the losses. cannot: what cudaHostRegister is to return. */
+static void losses_of(cudaError_t cannot, float losses[4])
+{
+    network *net = make(resnet_cfg);
+    if (cannot) amp_cuda_fail_call("cudaHostRegister", 1, cannot);
+    for (unsigned i = 0; i < 4; i++) {
+        feed(net, i);
+        losses[i] = train_network_datum(net);
+    }
+    assert_int_equal(amp_cuda_registered(net->input), cannot == cudaSuccess);
+    free_network(net);
+}
+
+static void a_machine_that_refuses_is_told_of_once(void **state)
+{
+    (void)state;
+    static const char line[] = "cannot be page-locked (cudaHostRegister: cudaErrorNotSupported)";
+    char text[1 << 14], path[] = "/tmp/cuda_step_XXXXXX";
+    float locked[4], unlocked[4];
+    losses_of(cudaSuccess, locked);
+    int file = mkstemp(path), was = dup(2);
+    dup2(file, 2);
+    losses_of(cudaErrorNotSupported, unlocked);
+    losses_of(cudaErrorMemoryAllocation, unlocked);
+    dup2(was, 2);
+    close(was);
+    ssize_t length = pread(file, text, sizeof text - 1, 0);
+    close(file);
+    unlink(path);
+    assert_true(length > 0);
+    text[length] = 0;
+    assert_memory_equal(locked, unlocked, sizeof locked);
+    char *first = strstr(text, line);
+    assert_non_null(first);
+    assert_null(strstr(first + sizeof line, "page-locked"));
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(a_step_of_a_detector), TEST(a_step_of_a_classifier), TEST(a_prediction),
+        TEST(the_input_is_page_locked_while_it_is_darknets), TEST(each_network_has_its_own),
+        TEST(a_machine_that_refuses_is_told_of_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
