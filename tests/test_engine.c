@@ -16,7 +16,7 @@
 
 /* ---- counting calls ---- */
 
-static struct { amp_backend real; int casts, loads, checks, allocations; } counted;
+static struct { amp_backend real; int casts, loads, checks, allocations, uploads_done; } counted;
 
 static amp_status counting_cast(amp_backend *b, const amp_tensor *s, const amp_tensor *d, int accumulate, amp_error *e)
 {
@@ -42,11 +42,18 @@ static amp_status counting_allocate(amp_backend *b, size_t bytes, void **out, am
     return counted.real.allocate(b, bytes, out, e);
 }
 
+static amp_status counting_uploads_done(amp_backend *b, amp_error *e)
+{
+    counted.uploads_done++;
+    return counted.real.uploads_done(b, e);
+}
+
 static void count_calls(network *net)
 {
     amp_backend *b = amp_engine_backend(net->amp->engine);
     counted.real = *b;
-    counted.casts = counted.loads = counted.checks = counted.allocations = 0;
+    counted.casts = counted.loads = counted.checks = counted.allocations = counted.uploads_done = 0;
+    b->uploads_done = counting_uploads_done;
     b->check_gradients = counting_check;
     b->allocate = counting_allocate;
     b->cast = counting_cast;
@@ -63,6 +70,19 @@ static void behaviour_28_a_weight_is_cast_once_per_update(void **state)
     train_step(net, 9);
     train_step(net, 17);
     assert_int_equal(counted.loads, 9);
+    release(net);
+}
+
+/* What the host copies to a device without waiting, it may write to again behind any forward. */
+static void every_forward_ends_when_its_uploads_are_done(void **state)
+{
+    (void)state;
+    network *net = parse_branched("", "", "bf16");
+    count_calls(net);
+    train_step(net, 1);
+    assert_int_equal(counted.uploads_done, 2);
+    network_predict(net, net->input);
+    assert_int_equal(counted.uploads_done, 3);
     release(net);
 }
 
@@ -478,6 +498,7 @@ int main(int argc, char **argv)
     if (argc > 2 && !strcmp(argv[1], "diverge")) return diverge(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(behaviour_28_a_weight_is_cast_once_per_update),
+        cmocka_unit_test(every_forward_ends_when_its_uploads_are_done),
         cmocka_unit_test(a_value_is_cast_once_per_form),
         cmocka_unit_test(forms_follow_autocast_rules),
         cmocka_unit_test(half_resident_layers_give_their_buffers_back),
