@@ -1,6 +1,6 @@
 /* What a training step asks of CUDA: how often the host waits, what is copied, allocated and launched, on doubles that count
- * (doubles/cuda_doubles.h). Whole networks, of Darknet built with GPU=1 and the CUDA backend. And the network's input as page-locked
- * memory: when it is, and that nobody frees it so. */
+ * (doubles/cuda_doubles.h). Whole networks, of Darknet built with GPU=1 and the CUDA backend. And the network's input as
+ * page-locked memory: when it is, and that nobody frees it so. */
 #define _DEFAULT_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,20 +17,22 @@
 #include "network.h"
 #include "parser.h"
 
-#define NET(more) "[net]\nbatch=4\nsubdivisions=2\nlearning_rate=0.001\nmomentum=0.9\ndecay=0.0005\nmax_batches=1000\ninit_scale=8\n" more
-#define IMAGES "width=32\nheight=32\nchannels=3\n"
-#define BN(filters, size) "[convolutional]\nbatch_normalize=1\nfilters=" #filters "\nsize=" #size "\nstride=1\npad=1\nactivation=leaky\n"
+#define NET "[net]\nbatch=4\nsubdivisions=2\nlearning_rate=0.001\nmomentum=0.9\ndecay=0.0005\nmax_batches=1000\ninit_scale=8\n" \
+    "width=32\nheight=32\nchannels=3\n"
+#define BN(filters, size) "[convolutional]\nbatch_normalize=1\nfilters=" #filters "\nsize=" #size \
+    "\nstride=1\npad=1\nactivation=leaky\n"
 #define LINEAR(filters) "[convolutional]\nfilters=" #filters "\nsize=1\nstride=1\npad=1\nactivation=linear\n"
 #define POOL "[maxpool]\nsize=2\nstride=2\n"
 #define HEAD(mask) "[yolo]\nmask=" mask "\nanchors=4,5, 8,9, 12,14, 16,12, 20,20, 24,28\nclasses=2\nnum=6\n"
 
 /* yolov3-tiny's shape: a trunk, two heads, a route back and an upsampled one. */
-static const char yolo_cfg[] = NET(IMAGES) BN(8, 3) POOL BN(16, 3) POOL BN(16, 3) POOL BN(32, 3) BN(16, 1) BN(32, 3) LINEAR(21)
-    HEAD("3,4,5") "[route]\nlayers=-4\n" BN(8, 1) "[upsample]\nstride=2\n[route]\nlayers=-1,4\n" BN(16, 3) LINEAR(21) HEAD("0,1,2");
+static const char yolo_cfg[] = NET BN(8, 3) POOL BN(16, 3) POOL BN(16, 3) POOL BN(32, 3) BN(16, 1) BN(32, 3) LINEAR(21)
+    HEAD("3,4,5") "[route]\nlayers=-4\n" BN(8, 1) "[upsample]\nstride=2\n[route]\nlayers=-1,4\n" BN(16, 3) LINEAR(21)
+    HEAD("0,1,2");
 /* A classifier with what a resnet has, and some more. */
-static const char resnet_cfg[] = NET(IMAGES) BN(8, 3) POOL BN(8, 1) BN(8, 3) "[shortcut]\nfrom=-3\nactivation=leaky\n" BN(16, 3)
-    POOL "[upsample]\nstride=2\n[route]\nlayers=-1,-3\n" BN(16, 3) "[dropout]\nprobability=.2\n" BN(16, 1) "[dropout]\nprobability=.5\n"
-    LINEAR(6) "[avgpool]\n[softmax]\n";
+static const char resnet_cfg[] = NET BN(8, 3) POOL BN(8, 1) BN(8, 3) "[shortcut]\nfrom=-3\nactivation=leaky\n" BN(16, 3)
+    POOL "[upsample]\nstride=2\n[route]\nlayers=-1,-3\n" BN(16, 3) "[dropout]\nprobability=.2\n" BN(16, 1)
+    "[dropout]\nprobability=.5\n" LINEAR(6) "[avgpool]\n[softmax]\n";
 
 static int begin(void **state)
 {
@@ -66,7 +69,10 @@ static network *make(const char *cfg)
 static void feed(network *net, unsigned seed)
 {
     int boxes = net->layers[net->n - 1].type == YOLO;
-    for (int i = 0; i < net->inputs * net->batch; i++) { seed = seed * 1664525u + 1013904223u; net->input[i] = (float)(seed >> 8) / 16777216.0f; }
+    for (int i = 0; i < net->inputs * net->batch; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        net->input[i] = (float)(seed >> 8) / 16777216.0f;
+    }
     memset(net->truth, 0, sizeof(float) * (size_t)net->truths * (size_t)net->batch);
     for (int b = 0; b < net->batch; b++) {
         float box[5] = { .5f, .4f, .3f, .2f, (float)(b % 2) }, *truth = net->truth + (size_t)b * (size_t)net->truths;
@@ -87,9 +93,11 @@ static void train(network *net, int steps, unsigned seed)
 
 static amp_cuda_counts minus(amp_cuda_counts a, amp_cuda_counts b)
 {
-    return (amp_cuda_counts){ a.waits - b.waits, a.allocations - b.allocations, a.frees - b.frees, a.uploads - b.uploads,
-                              a.downloads - b.downloads, a.uploaded - b.uploaded, a.downloaded - b.downloaded,
-                              a.pageable - b.pageable, a.launches - b.launches, a.library - b.library, a.questions - b.questions };
+    return (amp_cuda_counts){
+        .waits = a.waits - b.waits, .allocations = a.allocations - b.allocations, .frees = a.frees - b.frees,
+        .uploads = a.uploads - b.uploads, .downloads = a.downloads - b.downloads, .uploaded = a.uploaded - b.uploaded,
+        .downloaded = a.downloaded - b.downloaded, .pageable = a.pageable - b.pageable, .launches = a.launches - b.launches,
+        .library = a.library - b.library, .questions = a.questions - b.questions };
 }
 
 #define COUNT(into, call) do { \
@@ -117,13 +125,14 @@ static step_counts count_step(network *net, unsigned seed)
 
 static void show(const char *what, amp_cuda_counts c)
 {
-    print_message("%-10s waits %ld; uploads %ld (%zu bytes), downloads %ld (%zu bytes), pageable %zu bytes; kernels %ld, library %ld; "
-                  "allocations %ld, frees %ld, questions %ld\n", what, c.waits, c.uploads, c.uploaded, c.downloads, c.downloaded,
-                  c.pageable, c.launches, c.library, c.allocations, c.frees, c.questions);
+    print_message("%-10s waits %ld; uploads %ld (%zu bytes), downloads %ld (%zu bytes), pageable %zu bytes; kernels %ld, "
+                  "library %ld; allocations %ld, frees %ld, questions %ld\n", what, c.waits, c.uploads, c.uploaded, c.downloads,
+                  c.downloaded, c.pageable, c.launches, c.library, c.allocations, c.frees, c.questions);
 }
 
 #define AT_MOST(bound, count) do { \
-        if ((long)(count) > (long)(bound)) fail_msg("%s is %ld, and not at most %s, %ld", #count, (long)(count), #bound, (long)(bound)); \
+        if ((long)(count) > (long)(bound)) \
+            fail_msg("%s is %ld, and not at most %s, %ld", #count, (long)(count), #bound, (long)(bound)); \
     } while (0)
 
 /* What holds for every network in every step. */
@@ -192,7 +201,8 @@ static void a_step_of_a_detector(void **state)
     for (unsigned i = 0; i < 2; i++) {
         step_counts c = count_step(net, 50 + 10 * i);
         check_any_step(net, &c);
-        size_t pulled = HEAD_PULLS * head_bytes + HEAD_ANSWER * heads + OUTPUTS_HANDED_OUT * output, pushed = HEAD_PUSHES * head_bytes;
+        size_t pulled = HEAD_PULLS * head_bytes + HEAD_ANSWER * heads + OUTPUTS_HANDED_OUT * output;
+        size_t pushed = HEAD_PUSHES * head_bytes;
         AT_MOST(HEAD_WAITS * heads + OTHER_WAITS, c.forward.waits);
         AT_MOST(2 + HEAD_PUSHES * heads, c.forward.uploads); /* images, labels */
         AT_MOST(input_bytes(net) + pushed, c.forward.uploaded);
@@ -254,15 +264,18 @@ static void the_input_is_page_locked_while_it_is_darknets(void **state)
     (void)state;
     network *net = make(yolo_cfg);
     float *image = calloc((size_t)net->inputs * (size_t)net->batch, sizeof *image), *own = net->input;
-    network_predict(net, image);
-    assert_false(amp_cuda_registered(net->input)); /* nothing is fed through it yet */
-    train(net, 1, 1);
-    assert_true(amp_cuda_registered(net->input));
-    network_predict(net, image);
-    net->input = image; /* as train_attention does */
-    train(net, 1, 1);
-    net->input = own;
-    assert_false(amp_cuda_registered(image));
+    network_predict(net, own);
+    assert_false(amp_cuda_registered(own)); /* no training is fed through it */
+    for (int locked = 0; locked < 2; locked++) {
+        network_predict(net, image);
+        net->input = image; /* as train_attention does */
+        train(net, 1, 1);
+        net->input = own;
+        assert_false(amp_cuda_registered(image));
+        assert_int_equal(amp_cuda_registered(own), locked);
+        train(net, 1, 1);
+        assert_true(amp_cuda_registered(own));
+    }
     train(net, 1, 2);
     set_batch_network(net, 1);
     network_predict(net, image);
@@ -334,6 +347,7 @@ static void a_machine_that_refuses_is_told_of_once(void **state)
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+    setvbuf(stdout, NULL, _IOLBF, 0); /* Darknet aborts after it has printed what went wrong */
     const struct CMUnitTest tests[] = {
         TEST(a_step_of_a_detector), TEST(a_step_of_a_classifier), TEST(a_prediction),
         TEST(the_input_is_page_locked_while_it_is_darknets), TEST(each_network_has_its_own),

@@ -16,8 +16,8 @@ static void say_once(cudaError_t status)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&said)) return;
-    fprintf(stderr, "amp: copies of the images to the GPU will be slower: their memory cannot be page-locked (cudaHostRegister: %s); "
-            "check ulimit -l, or the container's limit\n", cudaGetErrorName(status));
+    fprintf(stderr, "amp: copies of the images to the GPU will be slower: their memory cannot be page-locked "
+            "(cudaHostRegister: %s); check ulimit -l, or the container's limit\n", cudaGetErrorName(status));
 }
 #endif
 
@@ -39,7 +39,8 @@ void amp_host_pin(amp_host_pinned *p, const network *net)
 void amp_host_unpin(amp_host_pinned *p)
 {
 #ifdef GPU
-    if (p->locked && cudaHostUnregister(p->input) != cudaSuccess) cudaGetLastError(); /* the next call that matters says what is wrong */
+    /* After a failure the device is beyond use, which the next call that matters says. */
+    if (p->locked && cudaHostUnregister(p->input) != cudaSuccess) cudaGetLastError();
 #endif
     *p = (amp_host_pinned){ 0 };
 }

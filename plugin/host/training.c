@@ -212,7 +212,8 @@ static double rounded(double value, double parts) { return round(value * parts) 
 static amp_log_row row_of(const network *net, float loss, float average_loss)
 {
     const struct darknet_amp *amp = net->amp;
-    double end = now(), seconds = end - training.began, memory = amp_host_memory_mb(net);
+    double end = now(), seconds = end - training.began;
+    double memory = training.log_name || amp_turns_taken() ? amp_host_memory_mb(net) : 0; /* asking a GPU takes time */
     int images = net->batch * net->subdivisions * training.count;
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
     return (amp_log_row){ .iteration = (long)get_current_batch((network *)net), .loss = loss, .avg_loss = average_loss,
