@@ -17,9 +17,10 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
 static void draw_image(const amp_node *node, const amp_host *host, float *numbers, uint8_t *keep)
 {
     amp_shape s = node->output->shape;
-    size_t image = amp_shape_image(s), plane = (size_t)s.h * s.w;
-    host->random_uniform(host->context, numbers, image);
-    for (size_t i = 0; i < image; i++) keep[i % plane * s.c + i / plane] = !(numbers[i] < node->desc.probability);
+    size_t plane = (size_t)s.h * s.w, channels = (size_t)s.c;
+    host->random_uniform(host->context, numbers, channels * plane);
+    for (size_t c = 0; c < channels; c++)
+        for (size_t p = 0; p < plane; p++) keep[p * channels + c] = !(numbers[c * plane + p] < node->desc.probability);
 }
 
 static amp_status draw(amp_node *node, amp_step *step, amp_error *error)
