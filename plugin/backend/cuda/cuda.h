@@ -24,6 +24,15 @@ typedef struct amp_cuda_settings {
     int ranges;        /* layers and phases are named for NVIDIA's profilers */
 } amp_cuda_settings;
 
+/* A list of arrays and how blocks share their work, on the device; see table.cuh. */
+typedef struct amp_cuda_table {
+    void *rows;   /* the list as it lies there; NULL: none does */
+    size_t bytes; /* of rows */
+    unsigned cuts;
+    void *memory; /* on the device: rows, then cuts; with room for more */
+    size_t room;
+} amp_cuda_table;
+
 typedef struct amp_cuda_backend {
     amp_backend base; /* first: an amp_backend * is one of these */
     int device, multiprocessors;
@@ -36,7 +45,9 @@ typedef struct amp_cuda_backend {
     size_t scratch_bytes;
     void *workspace;              /* cuDNN's: apart from scratch, because a weight gradient lies there meanwhile */
     size_t workspace_bytes, workspace_needed; /* needed: the most that any convolution's plan asks for */
-    struct amp_cuda_table *table; /* update.cu's device copy of the parameter list */
+    amp_cuda_table step, statistics, arrays; /* update.cu's: of finish_step; of statistics alone; of what is only checked */
+    void *verdict;                /* update.cu's: pinned, what the device found; NULL until it is asked */
+    cudaEvent_t judged;           /* ... and that it is there */
 } amp_cuda_backend;
 
 static inline amp_cuda_backend *amp_cuda_of(const amp_backend *backend) { return (amp_cuda_backend *)backend; }
