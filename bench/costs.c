@@ -35,9 +35,9 @@ static amp_status check_gradients(amp_backend *b, const amp_param *params, int c
     TIMED(check_update, watched.real.check_gradients(b, params, count, inverse_scale, found_inf, sum_squares, error));
 }
 
-static amp_status update(amp_backend *b, const amp_param *params, int count, const amp_update_args *args, amp_error *error)
+static amp_status finish_step(amp_backend *b, const amp_step_end *end, amp_step_outcome *out, amp_error *error)
 {
-    TIMED(check_update, watched.real.update(b, params, count, args, error));
+    TIMED(check_update, watched.real.finish_step(b, end, out, error));
 }
 
 static amp_status conv_load_weights(amp_backend *b, amp_conv *conv, const float *weights, amp_error *error)
@@ -57,7 +57,7 @@ int costs_watch(network *net)
     watched.real = *backend;
     watched.spent = (costs){ 0 };
     backend->check_gradients = check_gradients;
-    backend->update = update;
+    backend->finish_step = finish_step;
     backend->conv_load_weights = conv_load_weights;
     backend->cast = cast;
     return 1;

@@ -137,7 +137,9 @@ static void update(int repetitions)
             .decay = .0005f, .rate_scale = 1, .layer = i, .name = "weights" };
         all += counts[i];
     }
-    amp_update_args args = { .learning_rate = 1e-6f, .momentum = .9f, .batch = 64, .inverse_scale = 1, .t = 1,
+    amp_step_end end = { .params = params, .param_count = LAYERS };
+    amp_step_outcome outcome;
+    end.update = (amp_update_args){ .learning_rate = 1e-6f, .momentum = .9f, .batch = 64, .inverse_scale = 1, .t = 1,
         .beta1 = .9f, .beta2 = .999f, .eps = 1e-8f };
     amp_error error;
     for (int r = 0; r < repetitions; ++r) {
@@ -145,15 +147,15 @@ static void update(int repetitions)
         double squares, t0 = now_ms();
         expect(amp_cpu_check_gradients(NULL, params, LAYERS, 1, &found, &squares, &error), &error);
         double t1 = now_ms();
-        args.adam = 0;
-        expect(amp_cpu_update(NULL, params, LAYERS, &args, &error), &error);
+        end.update.adam = 0;
+        expect(amp_cpu_finish_step(NULL, &end, &outcome, &error), &error);
         double t2 = now_ms();
-        args.adam = 1;
-        expect(amp_cpu_update(NULL, params, LAYERS, &args, &error), &error);
+        end.update.adam = 1;
+        expect(amp_cpu_finish_step(NULL, &end, &outcome, &error), &error);
         times[0][r] = t1 - t0; times[1][r] = t2 - t1; times[2][r] = now_ms() - t2;
     }
-    static const char *names[3] = { "check_gradients", "update, SGD", "update, Adam" };
-    static const double streams[3] = { 1, 6, 8 };
+    static const char *names[3] = { "check_gradients", "a step, SGD", "a step, Adam" };
+    static const double streams[3] = { 1, 7, 9 };
     for (int k = 0; k < 3; ++k) {
         double ms = median(times[k], repetitions);
         printf("%-16s %.2f M parameters  %7.3f ms %6.1f GB/s\n", names[k], (double)all * 1e-6, ms,

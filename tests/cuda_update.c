@@ -1,5 +1,5 @@
-/* What the CUDA backend's update does beyond backend.h: it may be told on the device to skip, and it keeps a table of the
- * parameters there. On the doubles; what it computes is test_cuda_double_kernels_update's. */
+/* What the end of a step costs on CUDA, and the tables that it keeps on the device. On the doubles; what it computes is
+ * test_cuda_double_step's and test_cuda_double_kernels_update's. */
 #include "kernel_cases.h"
 
 #include "backend/cuda/kernels.h"
@@ -41,59 +41,18 @@ static int same_weights(const amp_param a[PARAMS], const amp_param b[PARAMS])
     return 1;
 }
 
-static amp_status update_unless(amp_param *params, const amp_update_args *args, const int *skip, amp_error *e)
+static amp_step_end end_of(const amp_param *params, const amp_statistics *statistics, int statistics_count)
 {
-    return amp_cuda_update_unless(backend, params, PARAMS, args, skip, e);
+    return (amp_step_end){ .params = params, .param_count = PARAMS, .statistics = statistics, .statistics_count = statistics_count,
+        .update = step };
 }
 
-/* The finding itself is the flag: no copy through the host between the check and the update. */
-static void an_update_skips_what_the_device_found_infinite(void **state)
+static amp_status update(const amp_param *params, amp_error *error)
 {
-    (void)state;
-    for (int adam = 0; adam < 2; ++adam)
-        for (int bad = 0; bad < 2; ++bad) {
-            amp_param mine[PARAMS], before[PARAMS], updated[PARAMS];
-            amp_update_args args = step;
-            double squares;
-            int found;
-            args.adam = adam;
-            make(mine);
-            make(before);
-            make(updated);
-            if (bad) mine[2].grad[COUNT_OF_EACH - 1] = INFINITY;
-            ASSERT_OK(CALL(check_gradients, mine, PARAMS, 1, &found, &squares, e));
-            assert_int_equal(found, bad);
-            assert_non_null(amp_cuda_found_inf(backend));
-            ASSERT_OK(update_unless(mine, &args, amp_cuda_found_inf(backend), e));
-            ASSERT_OK(CALL(update, updated, PARAMS, &args, e));
-            assert_true(same_weights(mine, bad ? before : updated));
-            assert_false(same_weights(mine, bad ? updated : before));
-            for (int i = 0; i < PARAMS; ++i)
-                for (size_t k = 0; k < COUNT_OF_EACH; ++k) assert_true(mine[i].grad[k] == 0);
-            destroy(mine);
-            destroy(before);
-            destroy(updated);
-        }
+    amp_step_end end = end_of(params, NULL, 0);
+    amp_step_outcome out;
+    return backend->finish_step(backend, &end, &out, error);
 }
-
-#ifndef ON_DEVICE
-static void one_launch_updates_all_parameters(void **state)
-{
-    (void)state;
-    amp_param p[PARAMS];
-    double squares;
-    int found;
-    make(p);
-    ASSERT_OK(CALL(check_gradients, p, PARAMS, 1, &found, &squares, e));
-    long before = amp_cuda_launches();
-    ASSERT_OK(CALL(update, p, PARAMS, &step, e));
-    assert_int_equal(amp_cuda_launches() - before, 1);
-    before = amp_cuda_launches();
-    ASSERT_OK(CALL(check_gradients, p, PARAMS, 1, &found, &squares, e));
-    assert_int_equal(amp_cuda_launches() - before, 2); /* the chunks', and their sum */
-    destroy(p);
-}
-#endif
 
 /* Every field that an update reads. */
 static void a_changed_list_of_parameters_is_noticed(void **state)
@@ -105,7 +64,7 @@ static void a_changed_list_of_parameters_is_noticed(void **state)
         assert_non_null(other);
         make(p);
         make(q);
-        ASSERT_OK(CALL(update, p, PARAMS, &step, e));
+        ASSERT_OK(update(p, e));
         amp_param *c = &p[1];
         if (field == 0) c->count = 17;
         if (field == 1) c->decay = .1f;
@@ -119,10 +78,10 @@ static void a_changed_list_of_parameters_is_noticed(void **state)
             for (size_t k = 0; k < COUNT_OF_EACH; ++k) p[i].grad[k] = q[i].grad[k] = (float)(k % 31) - (float)i;
             q[i].count = p[i].count, q[i].decay = p[i].decay, q[i].rate_scale = p[i].rate_scale, q[i].clip = p[i].clip;
         }
-        ASSERT_OK(CALL(update, p, PARAMS, &step, e));
+        ASSERT_OK(update(p, e));
         amp_backend *first = backend;
         backend = other; /* has never seen another list */
-        ASSERT_OK(CALL(update, q, PARAMS, &step, e));
+        ASSERT_OK(update(q, e));
         backend = first;
         assert_true(same_weights(p, q));
         other->destroy(other);
@@ -132,38 +91,149 @@ static void a_changed_list_of_parameters_is_noticed(void **state)
 }
 
 #ifndef ON_DEVICE
-static void memory_that_is_not_there_is_said_and_survived(void **state)
+/* 3 parameters, and many statistics: nothing is asked for one by one. */
+enum { STATISTICS = 40 };
+
+static void make_statistics(amp_statistics s[STATISTICS])
 {
-    static const char *const calls[] = { "cudaMalloc", "cudaMallocHost" };
+    for (int i = 0; i < STATISTICS; ++i)
+        s[i] = (amp_statistics){ .array = filled_array(5, 900u + (uint32_t)i, -1, 1), .committed = filled_array(5, 7, 2, 3), .count = 5 };
+}
+
+static void destroy_statistics(amp_statistics s[STATISTICS])
+{
+    for (int i = 0; i < STATISTICS; ++i) release(s[i].array), release(s[i].committed);
+}
+
+static int committed(const amp_statistics s[STATISTICS])
+{
+    int count = 0;
+    for (int i = 0; i < STATISTICS; ++i) count += !memcmp(s[i].array, s[i].committed, 5 * sizeof(float));
+    return count;
+}
+
+/* One more than what it makes is told to fail: no allocation, no wait but for the verdict, no copy but the verdict's, and of
+ * launches the check, the verdict and what it allows. And the host has the verdict while the update is still to be run. */
+static void a_step_end_is_three_launches_one_copy_and_one_wait(void **state)
+{
+    static const struct { const char *function; int calls; } allowed[] = { { "cudaMalloc", 0 }, { "cudaMallocHost", 0 },
+        { "cudaHostAlloc", 0 }, { "cudaEventCreate", 0 }, { "cudaStreamSynchronize", 0 }, { "cudaDeviceSynchronize", 0 },
+        { "cudaPointerGetAttributes", 0 }, { "cudaMemsetAsync", 0 }, { "cudaMemcpy", 0 }, { "cudaMemcpyAsync", 1 },
+        { "cudaEventRecord", 1 }, { "cudaEventSynchronize", 1 } };
     (void)state;
-    for (size_t i = 0; i < COUNT(calls); ++i) {
-        amp_param p[PARAMS], before[PARAMS];
-        amp_backend *first = backend;
-        backend = machine.create(NULL);
-        assert_non_null(backend);
+    for (int bad = 0; bad < 2; ++bad) {
+        amp_param p[PARAMS];
+        amp_statistics s[STATISTICS];
+        amp_step_outcome out;
+        amp_error error;
         make(p);
-        make(before);
-        amp_cuda_fail_call(calls[i], 1, cudaErrorMemoryAllocation);
-        ASSERT_REFUSED(CALL(update, p, PARAMS, &step, e));
-        assert_true(same_weights(p, before));
-        ASSERT_OK(CALL(update, p, PARAMS, &step, e));
-        assert_false(same_weights(p, before));
-        backend->destroy(backend);
-        backend = first;
+        make_statistics(s);
+        amp_step_end end = end_of(p, s, STATISTICS);
+        ASSERT_OK(CALL(finish_step, &end, &out, e));
+        for (int i = 0; i < STATISTICS; ++i) s[i].array[0] = 5;
+        if (bad) s[STATISTICS - 1].array[4] = NAN;
+        end.update.learning_rate = .5f; /* what a policy changes is no part of the table */
+        end.update.clip_norm = 1e-3;
+        end.update.t = 2;
+        for (size_t i = 0; i < COUNT(allowed); ++i) amp_cuda_fail_call(allowed[i].function, allowed[i].calls + 1, cudaErrorUnknown);
+        long before = amp_cuda_launches();
+        machine.begin();
+        assert_int_equal(backend->finish_step(backend, &end, &out, &error), AMP_OK);
+        assert_int_equal(amp_cuda_launches() - before, 3);
+        assert_int_equal(cudaStreamQuery(amp_cuda_of(backend)->stream), cudaErrorNotReady);
+        for (size_t i = 0; i < COUNT(allowed); ++i) amp_cuda_fail_call(allowed[i].function, 0, cudaSuccess);
+        cudaGetLastError();
+        assert_null(machine.finish(backend));
+        assert_int_equal(out.taken, !bad);
+        assert_int_equal(committed(s), bad ? 0 : STATISTICS);
+        destroy_statistics(s);
         destroy(p);
-        destroy(before);
     }
+}
+
+/* The kept list of the step is not another's. */
+static void what_is_checked_meanwhile_costs_a_step_end_nothing(void **state)
+{
+    (void)state;
+    amp_param p[PARAMS];
+    amp_statistics s[STATISTICS];
+    amp_step_outcome out;
+    double squares;
+    int found;
+    make(p);
+    make_statistics(s);
+    amp_step_end end = end_of(p, s, STATISTICS);
+    ASSERT_OK(CALL(finish_step, &end, &out, e));
+    ASSERT_OK(CALL(check_gradients, &p[1], 1, 1, &found, &squares, e));
+    ASSERT_OK(CALL(keep_statistics, s, STATISTICS, e));
+    ASSERT_OK(CALL(restore_statistics, s, STATISTICS, e)); /* of one list with keep */
+    amp_cuda_fail_call("cudaMemcpyAsync", 2, cudaErrorUnknown); /* the first is the verdict's */
+    amp_cuda_fail_call("cudaStreamSynchronize", 2, cudaErrorUnknown); /* the first is ASSERT_OK's */
+    ASSERT_OK(CALL(finish_step, &end, &out, e));
+    amp_cuda_fail_call("cudaStreamSynchronize", 0, cudaSuccess);
+    amp_cuda_fail_call("cudaMemcpyAsync", 1, cudaErrorUnknown);
+    ASSERT_OK(CALL(keep_statistics, s, STATISTICS, e));
+    amp_cuda_fail_call("cudaMemcpyAsync", 0, cudaSuccess);
+    destroy_statistics(s);
+    destroy(p);
+}
+
+/* In a backend that has not done it before. Up to the last launch nothing is moved; a failure of the wait finds the step queued,
+ * all of it. */
+static void any_call_of_a_step_end_may_fail(void **state)
+{
+    static const struct { const char *function; int status, calls; } cases[] = {
+        { "cudaMalloc", cudaErrorMemoryAllocation, 2 }, { "cudaMallocHost", cudaErrorMemoryAllocation, 1 },
+        { "cudaEventCreate", cudaErrorUnknown, 1 }, { "cudaMemcpyAsync", cudaErrorUnknown, 2 },
+        { "cudaStreamSynchronize", cudaErrorUnknown, 2 }, { "cudaEventRecord", cudaErrorUnknown, 1 },
+        { "launch", cudaErrorInvalidConfiguration, 3 }, { "cudaEventSynchronize", cudaErrorUnknown, 1 } };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); ++i)
+        for (int call = 1; call <= cases[i].calls; ++call) {
+            amp_param p[PARAMS], before[PARAMS], moved[PARAMS];
+            amp_statistics s[STATISTICS];
+            amp_step_outcome out;
+            amp_backend *first = backend;
+            int queued = !strcmp(cases[i].function, "cudaEventSynchronize");
+            make(p);
+            make(before);
+            make(moved);
+            make_statistics(s);
+            ASSERT_OK(update(moved, e));
+            backend = machine.create(NULL);
+            assert_non_null(backend);
+            amp_step_end end = end_of(p, s, STATISTICS);
+            amp_cuda_fail_call(cases[i].function, call, cases[i].status);
+            ASSERT_REFUSED(CALL(finish_step, &end, &out, e));
+            amp_cuda_fail_call(cases[i].function, 0, cudaSuccess);
+            assert_int_equal(out.taken, 0);
+            assert_true(same_weights(p, queued ? moved : before));
+            assert_int_equal(committed(s), queued ? STATISTICS : 0);
+            for (int k = 0; k < PARAMS; ++k) memcpy(p[k].grad, before[k].grad, COUNT_OF_EACH * sizeof(float));
+            if (!queued) {
+                ASSERT_OK(CALL(finish_step, &end, &out, e));
+                assert_int_equal(out.taken, 1);
+                assert_true(same_weights(p, moved));
+                assert_int_equal(committed(s), STATISTICS);
+            }
+            backend->destroy(backend);
+            backend = first;
+            destroy_statistics(s);
+            destroy(p);
+            destroy(before);
+            destroy(moved);
+        }
 }
 #endif
 
 static int run(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_update_skips_what_the_device_found_infinite),
         cmocka_unit_test(a_changed_list_of_parameters_is_noticed),
 #ifndef ON_DEVICE
-        cmocka_unit_test(one_launch_updates_all_parameters),
-        cmocka_unit_test(memory_that_is_not_there_is_said_and_survived),
+        cmocka_unit_test(a_step_end_is_three_launches_one_copy_and_one_wait),
+        cmocka_unit_test(what_is_checked_meanwhile_costs_a_step_end_nothing),
+        cmocka_unit_test(any_call_of_a_step_end_may_fail),
 #endif
     };
     return cmocka_run_group_tests_name(variant, tests, NULL, NULL);

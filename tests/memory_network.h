@@ -64,6 +64,12 @@ static amp_status memory_zero(amp_backend *b, void *memory, size_t bytes, amp_er
     memset(memory_here(memory), 0, bytes);
     return AMP_OK;
 }
+static amp_status memory_keep(amp_backend *b, const amp_statistics *statistics, int count, amp_error *error)
+{
+    for (int i = 0; i < count; i++)
+        AMP_TRY(memory_upload(b, statistics[i].committed, statistics[i].array, statistics[i].count * sizeof(float), error));
+    return AMP_OK;
+}
 static void memory_destroy(amp_backend *b) { free(b); }
 
 /* ---- a network of three layers ---- */
@@ -85,7 +91,8 @@ __attribute__((unused)) static memory_network *memory_network_make(int adam, int
     amp_layer_desc *layers = calloc(3, sizeof *layers);
     REQUIRE(n && backend && layers);
     *backend = (amp_backend){ .name = "memory", .allocate = memory_allocate, .release = memory_release, .upload = memory_upload,
-                              .download = memory_download, .zero = memory_zero, .check_gradients = memory_check, .destroy = memory_destroy };
+                              .download = memory_download, .zero = memory_zero, .check_gradients = memory_check,
+                              .keep_statistics = memory_keep, .destroy = memory_destroy };
     layers[0].type = "convolutional";
     layers[1].type = "lstm";
     layers[2].type = "cost";

@@ -140,7 +140,7 @@ static void arrays_that_weights_files_lack_come_back(void **state)
         }
         for (int i = 0; i < x.statistics_count; i++) {
             size_t bytes = x.statistics[i].count * sizeof(float);
-            if (x.statistics[i].unsaved) assert_memory_equal(first(x.statistics[i].array), first(y.statistics[i].array), bytes);
+            if (x.statistics_unsaved[i]) assert_memory_equal(first(x.statistics[i].array), first(y.statistics[i].array), bytes);
             else assert_true(first(y.statistics[i].array)[0] == -1);
             if (window) assert_memory_equal(first(x.statistics[i].committed), first(y.statistics[i].committed), bytes);
             else assert_memory_equal(first(y.statistics[i].array), first(y.statistics[i].committed), bytes);

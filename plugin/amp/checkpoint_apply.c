@@ -71,9 +71,9 @@ static amp_status compare_params(const amp_checkpoint *c, const amp_engine_state
 }
 
 /* A recurrent layer's state has a size of its own with each batch: it starts anew then. */
-static int starts_anew(const amp_saved_statistics *saved, const amp_statistics *s)
+static int starts_anew(const amp_checkpoint *c, const amp_engine_state *e, int i)
 {
-    return saved->unsaved && s->unsaved && saved->count != s->count;
+    return c->statistics[i].unsaved && e->statistics_unsaved[i] && c->statistics[i].count != e->statistics[i].count;
 }
 
 static amp_status compare_statistics(const amp_checkpoint *c, const amp_engine_state *e, amp_error *error)
@@ -81,7 +81,7 @@ static amp_status compare_statistics(const amp_checkpoint *c, const amp_engine_s
     for (int i = 0; i < c->statistics_count && i < e->statistics_count; i++) {
         const amp_saved_statistics *saved = &c->statistics[i];
         const amp_statistics *s = &e->statistics[i];
-        if (saved->layer == s->layer && (saved->count == s->count || starts_anew(saved, s))) continue;
+        if (saved->layer == s->layer && (saved->count == s->count || starts_anew(c, e, i))) continue;
         return foreign(c, error, "the statistics of layer %d there (%zu) are of layer %d (%zu) here", saved->layer, saved->count,
                        s->layer, s->count);
     }
@@ -155,12 +155,12 @@ static amp_status copy_all(const copier *copy, const amp_checkpoint *c, amp_engi
     AMP_TRY(copy_params(copy, c, e));
     for (int i = 0; i < e->statistics_count; i++) {
         const amp_saved_statistics *s = &c->statistics[i];
-        if (s->live && !starts_anew(s, &e->statistics[i])) AMP_TRY(copy_array(copy, e->statistics[i].array, s->live, s->count));
+        if (s->live && !starts_anew(c, e, i)) AMP_TRY(copy_array(copy, e->statistics[i].array, s->live, s->count));
     }
     amp_engine_weights_changed(engine);
     for (int i = 0; i < e->statistics_count; i++) {
         const amp_saved_statistics *s = &c->statistics[i];
-        if (s->committed && !starts_anew(s, &e->statistics[i]))
+        if (s->committed && !starts_anew(c, e, i))
             AMP_TRY(copy_array(copy, e->statistics[i].committed, s->committed, s->count));
     }
     return AMP_OK;
@@ -182,7 +182,7 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, cha
                  e.adam ? "Adam" : "SGD");
     amp_scaler scaler = resumed_scaler(amp_engine_scaler(engine), &c->scaler, note);
     amp_engine_set_scaler(engine, &scaler);
-    for (int i = 0; i < e.statistics_count; i++) renewed += starts_anew(&c->statistics[i], &e.statistics[i]);
+    for (int i = 0; i < e.statistics_count; i++) renewed += starts_anew(c, &e, i);
     if (renewed) add_note(note, "another batch than before: recurrent layers start from an empty state");
     amp_status status = copy_all(&copy, c, engine, &e);
     free(copy.stage);

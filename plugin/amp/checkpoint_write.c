@@ -182,7 +182,7 @@ static void put_network(sink *s, const content *c)
     put_u32(s, (uint32_t)e->statistics_count);
     for (int i = 0; i < e->statistics_count; i++) {
         put_u32(s, (uint32_t)e->statistics[i].layer);
-        put_u32(s, e->statistics[i].unsaved != 0);
+        put_u32(s, e->statistics_unsaved[i] != 0);
         put_u64(s, e->statistics[i].count);
     }
 }
@@ -219,7 +219,7 @@ static uint32_t put_statistics(sink *s, const content *c)
     for (int i = 0; i < c->engine.statistics_count; i++) {
         const amp_statistics *a = &c->engine.statistics[i];
         for (int kind = AMP_SAVED_LIVE; kind < AMP_SAVED_KINDS; kind++) {
-            if (!amp_saved_wanted(kind, c->engine.adam, a->unsaved, c->run->window)) continue;
+            if (!amp_saved_wanted(kind, c->engine.adam, c->engine.statistics_unsaved[i], c->run->window)) continue;
             put_array(s, kind, i, kind == AMP_SAVED_LIVE ? a->array : a->committed, a->count);
             records++;
         }

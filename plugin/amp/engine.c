@@ -1,7 +1,6 @@
 /* Running plans, and the step around them. */
 #include "engine.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,7 +102,8 @@ amp_engine_state amp_engine_state_of(const amp_engine *engine)
     const amp_parameters *p = &engine->parameters;
     return (amp_engine_state){ .backend = engine->backend, .adam = engine->settings.adam, .layer_count = engine->layer_count, .param_count = p->param_count,
                                .statistics_count = p->statistics_count, .layer_types = p->layer_types, .params = p->params,
-                               .params_unsaved = p->unsaved, .statistics = p->statistics };
+                               .params_unsaved = p->unsaved, .statistics = p->statistics,
+                               .statistics_unsaved = p->statistics_unsaved };
 }
 
 /* ---- plans ---- */
@@ -381,30 +381,28 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
                     report->bad.layer, report->bad.tensor);
 }
 
+static amp_status take_step(amp_engine *engine, double gradient_norm, amp_step_report *report)
+{
+    engine->weights_stale = 1;
+    report->gradient_norm = gradient_norm;
+    AMP_TRY(amp_scaler_update(&engine->settings.scaler, 0));
+    report->scale_after = engine->settings.scaler.scale;
+    return AMP_OK;
+}
+
 amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float decay, amp_step_report *report, amp_error *error)
 {
-    amp_backend *b = engine->backend;
-    amp_scaler *scaler = &engine->settings.scaler;
-    int found_inf = 0;
-    double squares = 0;
+    const amp_scaler *scaler = &engine->settings.scaler;
+    amp_step_outcome outcome = { 0 };
     *report = (amp_step_report){ .scale_before = scaler->scale };
     report->anomaly = engine->anomaly;
     args->inverse_scale = amp_scaler_inverse(scaler);
+    args->clip_norm = engine->settings.clip_norm;
     args->adam = engine->settings.adam;
-    AMP_TRY(amp_parameters_check(&engine->parameters, b, args->inverse_scale, &found_inf, &squares, error));
-    found_inf |= engine->rejected.found;
-    amp_status status = found_inf ? skip_step(engine, report, error) : AMP_OK;
+    if (!engine->rejected.found)
+        AMP_TRY(amp_parameters_finish_step(&engine->parameters, engine->backend, args, decay, &outcome, error));
+    amp_status status = outcome.taken ? take_step(engine, outcome.gradient_norm, report) : skip_step(engine, report, error);
     engine->in_step = 0;
     engine->anomaly = engine->rejected = (amp_anomaly){ 0 };
-    if (found_inf) return status;
-    AMP_TRY(amp_scaler_update(scaler, 0));
-    report->scale_after = scaler->scale;
-    report->gradient_norm = sqrt(squares) / args->batch;
-    if (engine->settings.clip_norm > 0 && report->gradient_norm > engine->settings.clip_norm)
-        args->inverse_scale *= engine->settings.clip_norm / report->gradient_norm;
-    amp_parameters *p = &engine->parameters;
-    for (int i = 0; i < p->param_count; i++) p->params[i].decay = args->adam || p->decays[i] ? decay : 0;
-    AMP_TRY(b->update(b, p->params, p->param_count, args, error));
-    engine->weights_stale = 1;
-    return amp_parameters_keep(p, b, error);
+    return status;
 }

@@ -62,8 +62,8 @@ amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, 
 /* After a forward whose key keeps state. image_delta: where the image's delta is added, or NULL. */
 amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
 /* One optimizer step over all parameters, or none of it: it is skipped if a gradient, a running statistic, a recurrent state
- * or a loss of its passes is inf or NaN, or if it was rejected. args: inverse_scale is filled in here, and t is what a step
- * that happens will have. AMP_DIVERGED when training cannot go on; *report is filled then too. */
+ * or a loss of its passes is inf or NaN, or if it was rejected. args: inverse_scale, clip_norm and adam are filled in here, and t
+ * is what a step that happens will have. AMP_DIVERGED when training cannot go on; *report is filled then too. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report, amp_error *);
 
 /* The step under way, or the next if none is, must be skipped: the host knows better (labels that are not numbers). why->found
@@ -99,6 +99,7 @@ typedef struct amp_engine_state {
     const amp_param *params;
     const char *params_unsaved;  /* per parameter: amp_param_desc.unsaved */
     const amp_statistics *statistics;
+    const char *statistics_unsaved; /* per array: amp_statistics_desc.unsaved */
 } amp_engine_state;
 
 amp_engine_state amp_engine_state_of(const amp_engine *);

@@ -2,6 +2,7 @@
 #include "parameters.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct sizes { int params, statistics; size_t elements, committed; } sizes;
@@ -27,8 +28,11 @@ static amp_status allocate(amp_parameters *p, const sizes *s, int layers, int ad
     p->layer_types = calloc((size_t)layers + 1, sizeof *p->layer_types);
     p->gradients = calloc((size_t)layers + 1, sizeof *p->gradients);
     p->statistics = calloc((size_t)s->statistics + 1, sizeof *p->statistics);
+    p->statistics_unsaved = calloc((size_t)s->statistics + 1, 1);
+    p->masters = calloc((size_t)s->params + 1, sizeof *p->masters);
     p->states = calloc((size_t)s->statistics + 1, sizeof *p->states);
-    if (!p->params || !p->decays || !p->unsaved || !p->layer_types || !p->gradients || !p->statistics || !p->states)
+    if (!p->params || !p->decays || !p->unsaved || !p->layer_types || !p->gradients || !p->statistics || !p->statistics_unsaved
+        || !p->masters || !p->states)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters", s->params);
     AMP_TRY(b->allocate(b, s->committed * sizeof(float), (void **)&p->committed_block, error));
     AMP_TRY(b->allocate(b, s->elements * sizeof(float), (void **)&p->gradient_block, error));
@@ -55,6 +59,7 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
         p->params[p->param_count] = (amp_param){ .master = d->master, .grad = gradient, .momentum = *d->gradient_slot, .m = m,
             .v = m ? m + elements : NULL, .count = d->count, .clip = d->clip, .rate_scale = layer->rate_scale, .layer = index,
             .name = d->name };
+        p->masters[p->param_count] = (amp_param){ .grad = d->master, .count = d->count, .layer = index, .name = d->name };
         p->unsaved[p->param_count] = (char)d->unsaved;
         p->decays[p->param_count++] = (char)d->decays;
         map_gradients(&p->gradients[index], layer, k, gradient);
@@ -67,8 +72,9 @@ static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int i
     for (int k = 0; k < layer->statistics_count; k++) {
         const amp_statistics_desc *d = &layer->statistics[k];
         p->states[p->statistics_count] = (amp_param){ .grad = d->array, .count = d->count, .layer = index, .name = "running statistics" };
+        p->statistics_unsaved[p->statistics_count] = (char)d->unsaved;
         p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array, .committed = p->committed_block + *saved,
-            .count = d->count, .layer = index, .unsaved = d->unsaved };
+            .count = d->count, .layer = index };
         *saved += d->count;
     }
 }
@@ -98,28 +104,31 @@ void amp_parameters_free(amp_parameters *p, amp_backend *b)
     free(p->layer_types);
     free(p->gradients);
     free(p->statistics);
+    free(p->statistics_unsaved);
+    free(p->masters);
     free(p->states);
     *p = (amp_parameters){ 0 };
 }
 
 /* ---- a step that happened, or did not ---- */
 
+amp_status amp_parameters_finish_step(amp_parameters *p, amp_backend *b, const amp_update_args *args, float decay,
+                                      amp_step_outcome *out, amp_error *error)
+{
+    for (int i = 0; i < p->param_count; i++) p->params[i].decay = args->adam || p->decays[i] ? decay : 0;
+    const amp_step_end end = { .params = p->params, .statistics = p->statistics, .param_count = p->param_count,
+                               .statistics_count = p->statistics_count, .update = *args };
+    return b->finish_step(b, &end, out, error);
+}
+
 amp_status amp_parameters_keep(amp_parameters *p, amp_backend *b, amp_error *error)
 {
-    for (int i = 0; i < p->statistics_count; i++) {
-        amp_statistics *s = &p->statistics[i];
-        AMP_TRY(b->upload(b, s->committed, s->array, s->count * sizeof(float), error));
-    }
-    return AMP_OK;
+    return b->keep_statistics(b, p->statistics, p->statistics_count, error);
 }
 
 amp_status amp_parameters_restore(amp_parameters *p, amp_backend *b, amp_error *error)
 {
-    for (int i = 0; i < p->statistics_count; i++) {
-        amp_statistics *s = &p->statistics[i];
-        AMP_TRY(b->upload(b, s->array, s->committed, s->count * sizeof(float), error));
-    }
-    return AMP_OK;
+    return b->restore_statistics(b, p->statistics, p->statistics_count, error);
 }
 
 amp_status amp_parameters_drop_gradients(amp_parameters *p, amp_backend *b, amp_error *error)
@@ -137,52 +146,48 @@ amp_status amp_parameters_forget(amp_parameters *p, amp_backend *b, amp_error *e
 
 /* ---- finite or not ---- */
 
-amp_status amp_parameters_check(const amp_parameters *p, amp_backend *b, float inverse_scale, int *found_inf, double *squares,
-                                amp_error *error)
+/* Any inf or NaN, or a sum of squares beyond `most`. */
+static int any_bad(const amp_param *arrays, int count, double most, amp_backend *b)
 {
-    int bad_gradient = 0, bad_state = 0;
-    double ignored;
-    AMP_TRY(b->check_gradients(b, p->params, p->param_count, inverse_scale, &bad_gradient, squares, error));
-    AMP_TRY(b->check_gradients(b, p->states, p->statistics_count, 1, &bad_state, &ignored, error));
-    *found_inf = bad_gradient | bad_state;
-    return AMP_OK;
+    int found = 0;
+    double squares = 0;
+    return b->check_gradients(b, arrays, count, 1, &found, &squares, NULL) == AMP_OK && (found || squares > most);
 }
 
-static int find_bad(const amp_param *params, int count, amp_backend *b, amp_anomaly *bad)
+/* The first of the arrays that holds inf or NaN; NULL for none. By halves: a device is waited for in each call. */
+static const amp_param *first_bad(const amp_param *arrays, int count, amp_backend *b)
 {
-    for (int i = 0; i < count; i++) {
-        int found = 0;
-        if (amp_array_found_inf(b, params[i].grad, params[i].count, &found, NULL) != AMP_OK || !found) continue;
-        *bad = (amp_anomaly){ .found = 1, .layer = params[i].layer, .tensor = params[i].name };
-        return 1;
+    if (!any_bad(arrays, count, INFINITY, b)) return NULL;
+    while (count > 1) {
+        int half = count / 2;
+        if (any_bad(arrays, half, INFINITY, b)) count = half;
+        else arrays += half, count -= half;
     }
-    return 0;
+    return arrays;
+}
+
+static int blame(const amp_param *array, const char *pass, amp_anomaly *bad)
+{
+    if (array) *bad = (amp_anomaly){ .found = 1, .layer = array->layer, .pass = pass, .tensor = array->name };
+    return array != NULL;
 }
 
 int amp_parameters_bad_gradient(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
 {
-    if (!find_bad(p->params, p->param_count, b, bad)) return 0;
-    bad->pass = "backward";
-    bad->is_gradient = 1;
-    return 1;
+    if (!blame(first_bad(p->params, p->param_count, b), "backward", bad)) return 0;
+    return bad->is_gradient = 1;
 }
 
 int amp_parameters_bad_statistics(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
 {
-    if (!find_bad(p->states, p->statistics_count, b, bad)) return 0;
-    bad->pass = "forward";
-    return 1;
+    return blame(first_bad(p->states, p->statistics_count, b), "forward", bad);
 }
 
+/* Mostly one call: what all of them together do not exceed, none does. */
 int amp_parameters_bad_master(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
 {
-    for (int i = 0; i < p->param_count; i++) {
-        amp_param as_gradient = { .grad = p->params[i].master, .count = p->params[i].count };
-        int found = 0;
-        double squares = 0;
-        if (b->check_gradients(b, &as_gradient, 1, 1, &found, &squares, NULL) != AMP_OK || (!found && squares <= FLT_MAX)) continue;
-        *bad = (amp_anomaly){ .found = 1, .layer = p->params[i].layer, .pass = "update", .tensor = p->params[i].name };
-        return 1;
-    }
+    if (!any_bad(p->masters, p->param_count, FLT_MAX, b)) return 0;
+    for (int i = 0; i < p->param_count; i++)
+        if (any_bad(&p->masters[i], 1, FLT_MAX, b)) return blame(&p->masters[i], "update", bad);
     return 0;
 }

@@ -6,13 +6,6 @@
 #include "anomaly.h"
 #include "plan.h"
 
-/* Statistics: the host's array, which forward moves, and what it held after the last step that happened. */
-typedef struct amp_statistics {
-    float *array, *committed;
-    size_t count;
-    int layer, unsaved;
-} amp_statistics;
-
 typedef struct amp_parameters {
     amp_param *params;
     char *decays;             /* per parameter: SGD decays it */
@@ -23,9 +16,10 @@ typedef struct amp_parameters {
     float *gradient_block, *moment_block;
     size_t gradient_count;    /* elements of all parameters together */
     amp_statistics *statistics;
+    char *statistics_unsaved; /* per array of statistics */
     float *committed_block;
     int statistics_count;
-    amp_param *states;        /* the statistics again, as the finite check wants them: arrays in grad */
+    amp_param *masters, *states; /* masters and statistics as the finite check wants them: arrays in grad */
 } amp_parameters;
 
 /* Fills *parameters, which is zeroed before; on failure too, what was made is given back by amp_parameters_free.
@@ -40,9 +34,9 @@ amp_status amp_parameters_drop_gradients(amp_parameters *, amp_backend *, amp_er
 /* Momentum, moments and gradients are 0, as before the first step. */
 amp_status amp_parameters_forget(amp_parameters *, amp_backend *, amp_error *);
 
-/* *found_inf: a gradient or a statistic is inf or NaN. *squares: as backend.check_gradients has it, of the gradients. */
-amp_status amp_parameters_check(const amp_parameters *, amp_backend *, float inverse_scale, int *found_inf, double *squares,
-                                amp_error *);
+/* backend.finish_step over all of them. decay: of those parameters that do. */
+amp_status amp_parameters_finish_step(amp_parameters *, amp_backend *, const amp_update_args *, float decay, amp_step_outcome *,
+                                      amp_error *);
 /* The first array of each kind that is bad: 1 and *bad, or 0. For messages: an error of the backend counts as good. */
 int amp_parameters_bad_gradient(const amp_parameters *, amp_backend *, amp_anomaly *bad);
 int amp_parameters_bad_statistics(const amp_parameters *, amp_backend *, amp_anomaly *bad);

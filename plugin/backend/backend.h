@@ -91,15 +91,37 @@ typedef struct amp_param {
     const char *name;  /* "weights", "biases", "scales", "input_layer.weights", ... */
 } amp_param;
 
+/* Statistics that forward moves (rolling ones, a recurrent layer's state), and what they were after the last step that was
+ * taken. */
+typedef struct amp_statistics {
+    float *array, *committed;
+    size_t count;
+    int layer;         /* index in the .cfg, for messages */
+} amp_statistics;
+
 /* Numbers of one update, as in Darknet's update_args. */
 typedef struct amp_update_args {
     float learning_rate, momentum;
     int batch;                 /* images of the whole step: batch × subdivisions */
-    double inverse_scale;      /* (float)(1.0 / (double)loss scale), times the clip_norm factor if any; rounded to float
-                                  once, and safe below float's range: what it multiplies may be as large */
+    double inverse_scale;      /* (float)(1.0 / (double)loss scale); rounded to float once, together with clip_norm's factor,
+                                  and safe below float's range: what it multiplies may be as large */
+    double clip_norm;          /* bound of the gradient's norm, averaged over the batch; 0 is off */
     int adam, t;               /* t counts from 1 */
     float beta1, beta2, eps;
 } amp_update_args;
+
+/* All that the end of a step looks at and moves. */
+typedef struct amp_step_end {
+    const amp_param *params;
+    const amp_statistics *statistics;
+    int param_count, statistics_count;
+    amp_update_args update;
+} amp_step_end;
+
+typedef struct amp_step_outcome {
+    int taken;            /* 0: a gradient or a statistic is inf or NaN, and nothing was moved, the gradients neither */
+    double gradient_norm; /* of a step that was taken: the L2 norm of grad·inverse_scale over batch, before clipping */
+} amp_step_outcome;
 
 struct amp_backend {
     const char *name;          /* "cpu" */
@@ -201,17 +223,25 @@ struct amp_backend {
     amp_status (*dropout)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep, float scale,
         int accumulate, amp_error *);
 
-    /* Over all parameters in one pass: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1), and
+    /* Over all arrays in one pass: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1), and
      * *sum_squares = Σ (grad·inverse_scale)² in double, which no finite gradients overflow: a float's square is below
-     * 2^256, and so is inverse_scale's. Neither moves anything. */
+     * 2^256, and so is inverse_scale's. Neither moves anything. Of the amp_params only grad and count are looked at. */
     amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale, int *found_inf,
         double *sum_squares, amp_error *);
-    /* The update of all parameters, gradients known to be finite; grad is zeroed in the same pass.
-     * SGD, as Darknet: momentum += grad·inverse_scale - decay·batch·master; master += rate/batch·momentum;
+
+    /* The end of a step, or of none: where all gradients and statistics are finite (asked as above), each parameter is updated
+     * and each statistic committed; else nothing is moved. A device decides by itself: when this returns, the update may
+     * only be queued. After an error of a call before that, nothing was moved.
+     * Gradients are multiplied by unscale = inverse_scale, or by inverse_scale·(clip_norm/gradient_norm) where clip_norm is not 0
+     * and the norm larger (unscale.h); the update's pass over grad leaves 0 there.
+     * SGD, as Darknet: momentum += grad·unscale - decay·batch·master; master += rate/batch·momentum;
      *   momentum ×= args.momentum, rate = learning_rate·rate_scale.
      * Adam, as Darknet's GPU path (adam_update_gpu), its moments in m and v.
      * Then master ← min(clip, max(-clip, master)) where clip is not 0, as Darknet's GPU path does. */
-    amp_status (*update)(amp_backend *, const amp_param *, int count, const amp_update_args *, amp_error *);
+    amp_status (*finish_step)(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
+    /* committed ← array for each; and array ← committed. */
+    amp_status (*keep_statistics)(amp_backend *, const amp_statistics *, int count, amp_error *);
+    amp_status (*restore_statistics)(amp_backend *, const amp_statistics *, int count, amp_error *);
 
     /* Names for a profiler: what is asked for between push and pop is `name`. Ranges nest. NULL where nobody profiles. */
     void (*range_push)(amp_backend *, const char *name);

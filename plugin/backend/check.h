@@ -103,4 +103,17 @@ static inline amp_status amp_check_gather(const amp_tensor *x, const amp_tensor 
     return AMP_OK;
 }
 
+/* That every parameter has what its optimizer moves. */
+static inline amp_status amp_check_update(const amp_step_end *end, amp_error *error)
+{
+    int adam = end->update.adam;
+    for (int i = 0; i < end->param_count; ++i) {
+        const amp_param *p = &end->params[i];
+        if (p->count && (adam ? !p->m || !p->v : !p->momentum))
+            return amp_fail(error, AMP_BACKEND_FAILED, "update: layer %d, %s has no %s", p->layer, p->name,
+                adam ? "Adam moments" : "momentum");
+    }
+    return AMP_OK;
+}
+
 #endif

@@ -35,8 +35,10 @@ amp_backend *amp_cuda_backend_create(amp_error *error) __attribute__((weak));
 #pragma weak amp_cuda_gather_backward
 #pragma weak amp_cuda_dropout
 #pragma weak amp_cuda_check_gradients
-#pragma weak amp_cuda_update
-#pragma weak amp_cuda_table_destroy
+#pragma weak amp_cuda_finish_step
+#pragma weak amp_cuda_keep_statistics
+#pragma weak amp_cuda_restore_statistics
+#pragma weak amp_cuda_tables_destroy
 #pragma weak amp_cuda_cast
 #pragma weak amp_cuda_scale
 
@@ -65,7 +67,7 @@ __attribute__((weak)) amp_status amp_cuda_scratch(amp_backend *backend, size_t b
 static void destroy(amp_backend *backend)
 {
     amp_cuda_backend *b = amp_cuda_of(backend);
-    if (amp_cuda_table_destroy) amp_cuda_table_destroy(b->table);
+    if (amp_cuda_tables_destroy) amp_cuda_tables_destroy(b);
     cudaFree(b->scratch);
     cudaStreamDestroy(b->stream);
     free(b);
@@ -100,7 +102,9 @@ static amp_backend *create_of_kernels(amp_error *error)
         .gather_backward = amp_cuda_gather_backward,
         .dropout = amp_cuda_dropout,
         .check_gradients = amp_cuda_check_gradients,
-        .update = amp_cuda_update,
+        .finish_step = amp_cuda_finish_step,
+        .keep_statistics = amp_cuda_keep_statistics,
+        .restore_statistics = amp_cuda_restore_statistics,
         .cast = amp_cuda_cast,
         .scale = amp_cuda_scale,
     };

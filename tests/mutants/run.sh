@@ -5,7 +5,8 @@
 #   tests/mutants/run.sh [NN | NAME ...]     all patches, or those whose name begins so
 #
 # NN-few-words.patch belongs to the tests whose names begin with behaviour_NN_; a patch of another name says in its first line
-# `# test: NAME`, the name of a test. Works on a copy of the tree in build/mutants (MUTANTS_DIR), with Darknet's source
+# `# test: NAME`, the name of a test, and may name a program of CTest's in its second, `# program: NAME`, where the test's file does
+# not tell it: that of another backend. Works on a copy of the tree in build/mutants (MUTANTS_DIR), with Darknet's source
 # from DARKNET_SOURCE_DIR or from a build that is there; what the copy has built is kept for the next time.
 # Exit status 1: a mutant survived, a patch does not apply, or a test fails without any patch.
 set -u
@@ -99,8 +100,8 @@ mutate() {
     [0-9][0-9]-*) prefix=behaviour_${name%%-*}_ ;;
     *) prefix=$(sed -n '1s/^# test: *//p' "$patch") ;;
     esac
-    files=
-    [ -z "$prefix" ] || files=$(files_of "$prefix")
+    files=$(sed -n '2s/^# program: *//p' "$patch")
+    [ -n "$files" ] || [ -z "$prefix" ] || files=$(files_of "$prefix")
     if [ -z "$files" ]; then
         verdict='has no test'
     elif ! baseline "$prefix" "$files"; then

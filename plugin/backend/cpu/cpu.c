@@ -154,7 +154,9 @@ amp_backend *amp_cpu_backend_create(amp_error *error)
         .gather_backward = amp_cpu_gather_backward,
         .dropout = amp_cpu_dropout,
         .check_gradients = amp_cpu_check_gradients,
-        .update = amp_cpu_update,
+        .finish_step = amp_cpu_finish_step,
+        .keep_statistics = amp_cpu_keep_statistics,
+        .restore_statistics = amp_cpu_restore_statistics,
     };
     amp_onednn_describe(cpu->base.description, sizeof cpu->base.description);
     return &cpu->base;

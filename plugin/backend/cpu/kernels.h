@@ -59,6 +59,8 @@ amp_status amp_cpu_dropout(amp_backend *, const amp_tensor *x, const amp_tensor 
 /* update.c */
 amp_status amp_cpu_check_gradients(amp_backend *, const amp_param *, int count, float inverse_scale, int *found_inf,
     double *sum_squares, amp_error *);
-amp_status amp_cpu_update(amp_backend *, const amp_param *, int count, const amp_update_args *, amp_error *);
+amp_status amp_cpu_finish_step(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
+amp_status amp_cpu_keep_statistics(amp_backend *, const amp_statistics *, int count, amp_error *);
+amp_status amp_cpu_restore_statistics(amp_backend *, const amp_statistics *, int count, amp_error *);
 
 #endif

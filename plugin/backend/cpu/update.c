@@ -4,11 +4,13 @@
  * layer does not leave a thread idle. The sum of squares is by stretch, then in stretch order, so it does not depend on
  * the thread count. */
 #include "kernels.h"
+#include "../check.h"
+#include "../unscale.h"
 #include "blocks.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Where stretch number `at` lies. Numbers asked of one cursor must not fall. */
 typedef struct cursor {
@@ -27,6 +29,8 @@ static size_t all_stretches(const amp_param *params, int count)
     for (int i = 0; i < count; ++i) total += amp_cpu_stretches(params[i].count);
     return total;
 }
+
+/* ------------------------------------------------------------------------------------------------ finite or not */
 
 amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params, int count, float inverse_scale,
     int *found_inf, double *sum_squares, amp_error *error)
@@ -57,47 +61,91 @@ amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params
     return AMP_OK;
 }
 
-/* Under Adam, Darknet does not divide the rate by the batch. A factor below float's normal numbers would be flushed to 0
- * in a host built with -Ofast; in two steps it is not. */
-static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a)
+/* These are many and small. */
+static int any_bad(const amp_statistics *statistics, int count)
 {
-    static const float small = 0x1p-100f;
-    int split = a->inverse_scale < FLT_MIN;
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    int found = 0;
+    #pragma omp parallel for schedule(static) reduction(|| : found) if (count > 8)
+    for (int i = 0; i < count; ++i) {
+        int here = 0;
+        rows->squares(statistics[i].array, statistics[i].count, &here);
+        found = found || here;
+    }
+    return found;
+}
+
+/* ------------------------------------------------------------------------------------------------ the update */
+
+/* Under Adam, Darknet does not divide the rate by the batch. */
+static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const amp_unscale *unscale)
+{
     float rate = a->learning_rate * p->rate_scale;
-    return (amp_cpu_rule){ .unscale = split ? small : (float)a->inverse_scale,
-        .unscale_rest = split ? (float)(a->inverse_scale / small) : 1, .decay = p->decay * (float)a->batch,
+    return (amp_cpu_rule){ .unscale = unscale->factor, .unscale_rest = unscale->rest, .decay = p->decay * (float)a->batch,
         .rate = a->adam ? rate : rate / (float)a->batch, .clip = p->clip, .momentum = a->momentum, .beta1 = a->beta1,
         .beta2 = a->beta2, .correction1 = 1.f - powf(a->beta1, (float)a->t),
         .correction2 = 1.f - powf(a->beta2, (float)a->t), .eps = a->eps };
 }
 
 /* Stretch `local` of one parameter. */
-static void update_stretch(const amp_cpu_rows *rows, const amp_param *p, size_t local, const amp_update_args *a)
+static void update_stretch(const amp_cpu_rows *rows, const amp_param *p, size_t local, const amp_update_args *a,
+    const amp_unscale *unscale)
 {
     size_t first = local * AMP_CPU_STRETCH, n = amp_cpu_stretch_count(p->count, local);
-    amp_cpu_rule rule = rule_of(p, a);
+    amp_cpu_rule rule = rule_of(p, a, unscale);
     if (a->adam) rows->adam(p->master + first, p->grad + first, p->m + first, p->v + first, n, &rule);
     else rows->sgd(p->master + first, p->grad + first, p->momentum + first, n, &rule);
 }
 
-amp_status amp_cpu_update(amp_backend *backend, const amp_param *params, int count, const amp_update_args *args,
-    amp_error *error)
+static void update(const amp_step_end *end, const amp_unscale *unscale)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
-    size_t stretches = all_stretches(params, count);
-    for (int i = 0; i < count; ++i)
-        if (params[i].count && (args->adam ? !params[i].m || !params[i].v : !params[i].momentum))
-            return amp_fail(error, AMP_BACKEND_FAILED, "update: layer %d, %s has no %s", params[i].layer,
-                params[i].name, args->adam ? "Adam moments" : "momentum");
+    size_t stretches = all_stretches(end->params, end->param_count);
     #pragma omp parallel if (stretches > 2)
     {
-        cursor c = { params, 0 };
+        cursor c = { end->params, 0 };
         #pragma omp for schedule(static)
         for (size_t s = 0; s < stretches; ++s) {
             seek(&c, s);
-            update_stretch(rows, c.param, s - c.passed, args);
+            update_stretch(rows, c.param, s - c.passed, &end->update, unscale);
         }
     }
+}
+
+static amp_status copy_statistics(const amp_statistics *statistics, int count, int back)
+{
+    #pragma omp parallel for schedule(static) if (count > 8)
+    for (int i = 0; i < count; ++i) {
+        const amp_statistics *s = &statistics[i];
+        if (s->count) memcpy(back ? s->array : s->committed, back ? s->committed : s->array, s->count * sizeof(float));
+    }
     return AMP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ operations */
+
+amp_status amp_cpu_finish_step(amp_backend *backend, const amp_step_end *end, amp_step_outcome *out, amp_error *error)
+{
+    int found;
+    double sum_squares;
+    *out = (amp_step_outcome){ 0, 0 };
+    AMP_TRY(amp_check_update(end, error));
+    AMP_TRY(amp_cpu_check_gradients(backend, end->params, end->param_count, 1, &found, &sum_squares, error));
+    if (found || any_bad(end->statistics, end->statistics_count)) return AMP_OK;
+    const amp_unscale unscale = amp_unscale_of(sum_squares, &end->update);
+    update(end, &unscale);
+    *out = (amp_step_outcome){ 1, unscale.gradient_norm };
+    return copy_statistics(end->statistics, end->statistics_count, 0);
+}
+
+amp_status amp_cpu_keep_statistics(amp_backend *backend, const amp_statistics *statistics, int count, amp_error *error)
+{
+    (void)backend, (void)error;
+    return copy_statistics(statistics, count, 0);
+}
+
+amp_status amp_cpu_restore_statistics(amp_backend *backend, const amp_statistics *statistics, int count, amp_error *error)
+{
+    (void)backend, (void)error;
+    return copy_statistics(statistics, count, 1);
 }

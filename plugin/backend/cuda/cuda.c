@@ -80,7 +80,7 @@ static void destroy(amp_backend *backend)
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     amp_cudnn_destroy(cuda->cudnn);
     amp_cuda_gemm_stop(backend);
-    amp_cuda_table_destroy(cuda->table);
+    amp_cuda_tables_destroy(cuda);
     amp_cuda_staging_free(backend);
     amp_cuda_release(backend, cuda->workspace);
     amp_cuda_release(backend, cuda->scratch);
@@ -151,7 +151,9 @@ amp_backend *amp_cuda_backend_create(amp_error *error)
         .gather_backward = amp_cuda_gather_backward,
         .dropout = amp_cuda_dropout,
         .check_gradients = amp_cuda_check_gradients,
-        .update = amp_cuda_update,
+        .finish_step = amp_cuda_finish_step,
+        .keep_statistics = amp_cuda_keep_statistics,
+        .restore_statistics = amp_cuda_restore_statistics,
     };
     if (open_libraries(cuda, error) == AMP_OK) return &cuda->base;
     destroy(&cuda->base);

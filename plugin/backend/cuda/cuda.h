@@ -24,6 +24,15 @@ typedef struct amp_cuda_settings {
     int ranges;        /* layers and phases are named for NVIDIA's profilers */
 } amp_cuda_settings;
 
+/* A list of arrays and how blocks share their work, on the device; see table.cuh. */
+typedef struct amp_cuda_table {
+    void *rows;   /* the list as it lies there; NULL: none does */
+    size_t bytes; /* of rows */
+    unsigned cuts;
+    void *memory; /* on the device: rows, then cuts; with room for more */
+    size_t room;
+} amp_cuda_table;
+
 typedef struct amp_cuda_backend {
     amp_backend base; /* first: an amp_backend * is one of these */
     int device, multiprocessors;
@@ -39,7 +48,9 @@ typedef struct amp_cuda_backend {
     cudaEvent_t uploaded;         /* the last upload_later's source was read; */
     int uploads_pending;          /* whether there was one since uploads_done */
     struct amp_cuda_staging *staging; /* upload.c's */
-    struct amp_cuda_table *table; /* update.cu's device copy of the parameter list */
+    amp_cuda_table step, statistics, arrays; /* update.cu's: of finish_step; of statistics alone; of what is only checked */
+    void *verdict;                /* update.cu's: pinned, what the device found; NULL until it is asked */
+    cudaEvent_t judged;           /* ... and that it is there */
 } amp_cuda_backend;
 
 static inline amp_cuda_backend *amp_cuda_of(const amp_backend *backend) { return (amp_cuda_backend *)backend; }

@@ -60,14 +60,12 @@ amp_status amp_cuda_dropout(amp_backend *, const amp_tensor *x, const amp_tensor
 /* update.cu */
 amp_status amp_cuda_check_gradients(amp_backend *, const amp_param *, int count, float inverse_scale, int *found_inf,
     double *sum_squares, amp_error *);
-amp_status amp_cuda_update(amp_backend *, const amp_param *, int count, const amp_update_args *, amp_error *);
-/* The update that only zeroes the gradients where *skip, in device memory, is not 0 when its turn comes: the host need not
- * know. amp_cuda_found_inf: where check_gradients of the same parameters puts its finding; NULL before the first. */
-amp_status amp_cuda_update_unless(amp_backend *, const amp_param *, int count, const amp_update_args *, const int *skip,
-    amp_error *);
-const int *amp_cuda_found_inf(const amp_backend *);
-/* What these keep on the device; destroy calls it. */
-void amp_cuda_table_destroy(struct amp_cuda_table *);
+amp_status amp_cuda_finish_step(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
+amp_status amp_cuda_keep_statistics(amp_backend *, const amp_statistics *, int count, amp_error *);
+amp_status amp_cuda_restore_statistics(amp_backend *, const amp_statistics *, int count, amp_error *);
+
+/* table.cu: gives back what the backend's tables hold, and the verdict; destroy calls it. */
+void amp_cuda_tables_destroy(amp_cuda_backend *);
 
 /* cast.cu: any two dtypes and layouts; weights between the masters' OIHW (k, c/groups, size_h, size_w) in fp32 and KRSC
  * (k, size_h, size_w, c/groups) in a 16-bit dtype (or fp32): to the half copy, and from cuDNN's gradient, times

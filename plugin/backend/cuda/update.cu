@@ -1,50 +1,44 @@
-/* The end of a step: is every gradient finite, and the update of every parameter, each in one launch over all parameters.
- *
- * A table on the device lists the parameters, and cuts them into chunks, one for each block: pointers never cross as
- * arguments of a kernel. It is made anew only when the list of parameters differs from the one it was made of.
+/* The end of a step: is every gradient and statistic finite, and if so the update of every parameter and the commit of every
+ * statistic. Three launches over all arrays: each chunk's finding; from them the verdict; what it allows. The device
+ * goes from one to the next by itself. The verdict is copied to the host behind the second, and the host waits for that
+ * copy alone, with the third launch queued: it goes on while the update runs.
  *
  * Products and sums are rounded one by one, as stock's separate calls do, so that weights come out as on the CPU. A
  * gradient's square is exact in double; sums go by position within a chunk, then by chunk: the same on every device. */
 #include "kernels.h"
 
-#include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
+#include "../check.h"
+#include "../unscale.h"
 #include "device.cuh"
+#include "table.cuh"
 
-enum { UPDATE_THREADS = 256 };
-static const size_t CHUNK = 8192; /* elements for a block */
+enum {
+    UPDATE_THREADS = 256,
+    CHUNK = 8192 /* elements for a block */
+};
 
-/* The numbers of an amp_param that kernels need. */
-typedef struct entry {
+/* An array: a parameter, or a statistic, whose array is in grad and whose committed state in master. */
+typedef struct array_row {
+    amp_cuda_work work; /* elements */
     float *master, *grad, *momentum, *m, *v;
     float decay, rate_scale, clip;
-    int wide; /* all arrays can be moved 16 bytes at a time */
-} entry;
+    short wide, is_statistic; /* wide: all arrays can be moved 16 bytes at a time */
+} array_row;
 
-typedef struct chunk {
-    size_t first;
-    int entry, count;
-} chunk;
-
-/* What check_gradients finds in a chunk, and in all. */
+/* What is found in a chunk. */
 typedef struct finding {
     double sum_squares;
     int found_inf;
 } finding;
 
-struct amp_cuda_table {
-    amp_param *params; /* the list that the rest was made of */
-    int count;         /* -1: of none */
-    unsigned chunks;
-    void *memory;      /* on the device, with room for more: */
-    size_t room;
-    entry *entries;
-    chunk *cuts;
-    finding *of_chunks, *of_all;
-    finding *seen;     /* pinned: the host's copy of *of_all */
-};
+/* What follows from all of them. */
+typedef struct verdict {
+    double sum_squares; /* of gradients, scaled as they are */
+    amp_unscale unscale;
+    int found_inf;
+} verdict;
 
 /* ------------------------------------------------------------------------------------------------ kernels */
 
@@ -86,12 +80,12 @@ static __device__ __forceinline__ finding fold(double sum, int found)
 }
 
 /* Finite or not is read off the exponent bits, not asked of the arithmetic. */
-__global__ void __launch_bounds__(UPDATE_THREADS) check_chunks(const entry *__restrict__ entries,
-    const chunk *__restrict__ chunks, finding *findings)
+__global__ void __launch_bounds__(UPDATE_THREADS) check_chunks(const array_row *__restrict__ rows,
+    const amp_cuda_cut *__restrict__ cuts, finding *findings)
 {
-    const chunk c = chunks[blockIdx.x];
-    const float *grad = entries[c.entry].grad + c.first;
-    int wide = entries[c.entry].wide;
+    const amp_cuda_cut c = cuts[blockIdx.x];
+    const float *grad = rows[c.row].grad + c.first;
+    int wide = rows[c.row].wide, is_statistic = rows[c.row].is_statistic;
     double sums[4] = {};
     unsigned largest = 0;
     #pragma unroll 4
@@ -106,27 +100,32 @@ __global__ void __launch_bounds__(UPDATE_THREADS) check_chunks(const entry *__re
         }
     }
     finding f = fold((sums[0] + sums[1]) + (sums[2] + sums[3]), largest >= 0x7f800000u);
+    if (is_statistic) f.sum_squares = 0;
     if (threadIdx.x == 0) findings[blockIdx.x] = f;
 }
 
-__global__ void __launch_bounds__(UPDATE_THREADS) add_findings(const finding *__restrict__ findings, unsigned count,
-    finding *out)
+__global__ void __launch_bounds__(UPDATE_THREADS) judge_chunks(const finding *__restrict__ findings, unsigned count,
+    amp_update_args args, verdict *out)
 {
     double sum = 0;
     int found = 0;
+    #pragma unroll 8
     for (unsigned i = threadIdx.x; i < count; i += UPDATE_THREADS) {
         sum += findings[i].sum_squares;
         found |= findings[i].found_inf;
     }
     finding f = fold(sum, found);
-    if (threadIdx.x == 0) *out = f;
+    if (threadIdx.x != 0) return;
+    out->sum_squares = f.sum_squares;
+    out->unscale = amp_unscale_of(f.sum_squares, &args);
+    out->found_inf = f.found_inf;
 }
 
 /* The numbers of one step: amp_update_args, ready to use. */
 typedef struct step {
-    float unscale, unscale_rest; /* gradients are multiplied by one, then by the other */
     float learning_rate, batch, momentum;
     float beta1, beta2, correction1, correction2, eps;
+    float unscale, unscale_rest; /* gradients are multiplied by one, then by the other; the verdict's */
 } step;
 
 static __device__ __forceinline__ float unscaled(float g, const step &s)
@@ -163,12 +162,8 @@ static __device__ __forceinline__ void adam(float &w, float g, float &m, float &
 }
 
 /* Under Adam, Darknet does not divide the rate by the batch. */
-template <int ADAM> __global__ void __launch_bounds__(UPDATE_THREADS) update_chunks(const entry *__restrict__ entries,
-    const chunk *__restrict__ chunks, step s, const int *skip)
+template <int ADAM> static __device__ __forceinline__ void update_chunk(const array_row &e, const amp_cuda_cut &c, const step &s)
 {
-    const chunk c = chunks[blockIdx.x];
-    const entry e = entries[c.entry];
-    const int skipped = skip && *skip;
     const float zero[4] = {}, decay = __fmul_rn(e.decay, s.batch);
     float rate = __fmul_rn(s.learning_rate, e.rate_scale);
     if (!ADAM) rate = __fdiv_rn(rate, s.batch);
@@ -177,191 +172,197 @@ template <int ADAM> __global__ void __launch_bounds__(UPDATE_THREADS) update_chu
     #pragma unroll 2
     for (int i = 4 * (int)threadIdx.x; i < c.count; i += 4 * UPDATE_THREADS) {
         int n = c.count - i < 4 ? c.count - i : 4;
-        if (!skipped) {
-            float w[4], g[4], a[4], b[4];
-            read4(w, master + i, n, e.wide);
-            read4(g, grad + i, n, e.wide);
-            read4(a, first + i, n, e.wide);
-            if (ADAM) read4(b, second + i, n, e.wide);
-            #pragma unroll
-            for (int k = 0; k < 4; ++k)
-                if (ADAM) adam(w[k], g[k], a[k], b[k], s, rate, decay, e.clip);
-                else sgd(w[k], g[k], a[k], s, rate, decay, e.clip);
-            write4(master + i, w, n, e.wide);
-            write4(first + i, a, n, e.wide);
-            if (ADAM) write4(second + i, b, n, e.wide);
-        }
+        float w[4], g[4], a[4], b[4];
+        read4(w, master + i, n, e.wide);
+        read4(g, grad + i, n, e.wide);
+        read4(a, first + i, n, e.wide);
+        if (ADAM) read4(b, second + i, n, e.wide);
+        #pragma unroll
+        for (int k = 0; k < 4; ++k)
+            if (ADAM) adam(w[k], g[k], a[k], b[k], s, rate, decay, e.clip);
+            else sgd(w[k], g[k], a[k], s, rate, decay, e.clip);
+        write4(master + i, w, n, e.wide);
+        write4(first + i, a, n, e.wide);
+        if (ADAM) write4(second + i, b, n, e.wide);
         write4(grad + i, zero, n, e.wide);
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ the table */
-
-static bool same(const amp_param *a, const amp_param *b)
+static __device__ __forceinline__ void copy_chunk(const float *from, float *to, const amp_cuda_cut &c, int wide)
 {
-    return a->master == b->master && a->grad == b->grad && a->momentum == b->momentum && a->m == b->m && a->v == b->v &&
-        a->count == b->count && a->decay == b->decay && a->rate_scale == b->rate_scale && a->clip == b->clip;
+    for (int i = 4 * (int)threadIdx.x; i < c.count; i += 4 * UPDATE_THREADS) {
+        int n = c.count - i < 4 ? c.count - i : 4;
+        float v[4];
+        read4(v, from + c.first + i, n, wide);
+        write4(to + c.first + i, v, n, wide);
+    }
 }
 
-static bool table_is_of(const struct amp_cuda_table *t, const amp_param *params, int count)
+/* What a step that is taken moves; nothing, where the verdict is that it is not. */
+template <int ADAM> __global__ void __launch_bounds__(UPDATE_THREADS) move_chunks(const array_row *__restrict__ rows,
+    const amp_cuda_cut *__restrict__ cuts, step s, const verdict *__restrict__ v)
 {
-    if (t->count != count) return false;
-    for (int i = 0; i < count; ++i)
-        if (!same(&t->params[i], &params[i])) return false;
-    return true;
+    if (v->found_inf) return;
+    const amp_cuda_cut c = cuts[blockIdx.x];
+    const array_row e = rows[c.row];
+    s.unscale = v->unscale.factor;
+    s.unscale_rest = v->unscale.rest;
+    if (e.is_statistic) copy_chunk(e.grad, e.master, c, e.wide);
+    else update_chunk<ADAM>(e, c, s);
 }
 
-static size_t chunks_of(const amp_param *p) { return amp_divide_up(p->count, CHUNK); }
+__global__ void __launch_bounds__(UPDATE_THREADS) copy_statistics(const array_row *__restrict__ rows,
+    const amp_cuda_cut *__restrict__ cuts, int back)
+{
+    const amp_cuda_cut c = cuts[blockIdx.x];
+    const array_row e = rows[c.row];
+    copy_chunk(back ? e.master : e.grad, back ? e.grad : e.master, c, e.wide);
+}
 
-static void describe(entry *entries, chunk *chunks, const amp_param *params, int count)
+/* ------------------------------------------------------------------------------------------------ tables */
+
+static void describe_array(array_row *row, size_t count)
+{
+    row->work.units = count;
+    row->work.share = CHUNK;
+    row->wide = amp_aligned(row->master) && amp_aligned(row->grad) && amp_aligned(row->momentum) && amp_aligned(row->m) &&
+        amp_aligned(row->v);
+}
+
+static void describe_params(array_row *rows, const amp_param *params, int count)
 {
     for (int i = 0; i < count; ++i) {
         const amp_param *p = &params[i];
-        entry e = { p->master, p->grad, p->momentum, p->m, p->v, p->decay, p->rate_scale, p->clip, 0 };
-        e.wide = amp_aligned(p->master) && amp_aligned(p->grad) && amp_aligned(p->momentum) && amp_aligned(p->m) &&
-            amp_aligned(p->v);
-        entries[i] = e;
-        for (size_t k = 0; k < chunks_of(p); ++k) {
-            size_t first = k * CHUNK, left = p->count - first;
-            chunk c = { first, i, (int)(left < CHUNK ? left : CHUNK) };
-            *chunks++ = c;
-        }
+        array_row *r = &rows[i];
+        r->master = p->master, r->grad = p->grad, r->momentum = p->momentum, r->m = p->m, r->v = p->v;
+        r->decay = p->decay, r->rate_scale = p->rate_scale, r->clip = p->clip;
+        describe_array(r, p->count);
     }
 }
 
-/* Memory on the device, if what is there is too small; and what it holds, for so many entries and chunks. */
-static amp_status make_room(struct amp_cuda_table *t, int count, size_t chunks, amp_error *error)
+static void describe_statistics(array_row *rows, const amp_statistics *statistics, int count)
 {
-    size_t bytes = count * sizeof(entry) + chunks * sizeof(chunk) + (chunks + 1) * sizeof(finding); /* multiples of 8 all */
-    if (bytes > t->room) {
-        AMP_CUDA_TRY(cudaFree(t->memory));
-        t->memory = NULL;
-        t->room = 0;
-        AMP_CUDA_TRY(cudaMalloc(&t->memory, bytes));
-        t->room = bytes;
+    for (int i = 0; i < count; ++i) {
+        rows[i].grad = statistics[i].array, rows[i].master = statistics[i].committed;
+        rows[i].is_statistic = 1;
+        describe_array(&rows[i], statistics[i].count);
     }
-    if (!t->seen) AMP_CUDA_TRY(cudaMallocHost((void **)&t->seen, sizeof *t->seen));
-    t->chunks = (unsigned)chunks;
-    t->of_all = (finding *)t->memory;
-    t->of_chunks = t->of_all + 1;
-    t->entries = (entry *)(t->of_chunks + chunks);
-    t->cuts = (chunk *)(t->entries + count);
-    return AMP_OK;
 }
 
-/* Entries and chunks to the device, and the list itself to keep. */
-static amp_status fill_table(amp_backend *backend, struct amp_cuda_table *t, const amp_param *params, int count,
-    amp_error *error)
+static amp_status list(amp_backend *backend, amp_cuda_table *t, const amp_param *params, int param_count,
+    const amp_statistics *statistics, int statistics_count, amp_error *error)
 {
-    size_t bytes = count * sizeof(entry) + t->chunks * sizeof(chunk);
-    entry *image = (entry *)malloc(bytes);
-    amp_param *list = (amp_param *)realloc((void *)t->params, count * sizeof *list);
-    if (list) t->params = list;
-    if (!image || !list) {
-        free(image);
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for a table of %d parameters", count);
-    }
-    memcpy((void *)list, params, count * sizeof *list);
-    describe(image, (chunk *)(image + count), params, count);
-    cudaError_t status = cudaMemcpyAsync(t->entries, image, bytes, cudaMemcpyHostToDevice, amp_cuda_of(backend)->stream);
-    if (status == cudaSuccess) status = cudaStreamSynchronize(amp_cuda_of(backend)->stream);
-    free(image);
-    AMP_CUDA_TRY(status);
-    t->count = count;
-    return AMP_OK;
-}
-
-/* *out: the table of these parameters, which are not none. */
-static amp_status table_of(amp_backend *backend, const amp_param *params, int count, struct amp_cuda_table **out,
-    amp_error *error)
-{
-    amp_cuda_backend *cuda = amp_cuda_of(backend);
-    size_t chunks = 0;
-    if (!cuda->table) {
-        cuda->table = (struct amp_cuda_table *)calloc(1, sizeof *cuda->table);
-        if (!cuda->table) return amp_fail(error, AMP_NO_MEMORY, "no memory for a table of %d parameters", count);
-        cuda->table->count = -1;
-    }
-    struct amp_cuda_table *t = *out = cuda->table;
-    if (table_is_of(t, params, count)) return AMP_OK;
-    t->count = -1;
-    for (int i = 0; i < count; ++i) chunks += chunks_of(&params[i]);
-    AMP_CUDA_TRY(cudaStreamSynchronize(cuda->stream)); /* no kernel reads the old one any more */
-    AMP_TRY(make_room(t, count, chunks, error));
-    return fill_table(backend, t, params, count, error);
-}
-
-void amp_cuda_table_destroy(struct amp_cuda_table *t)
-{
-    if (!t) return;
-    cudaFree(t->memory); /* nothing is left to be done about a failure */
-    if (t->seen) cudaFreeHost(t->seen);
-    free(t->params);
-    free(t);
+    int count = param_count + statistics_count;
+    array_row *rows = (array_row *)amp_cuda_table_rows(sizeof *rows, count, error);
+    if (!rows) return AMP_NO_MEMORY;
+    describe_params(rows, params, param_count);
+    describe_statistics(rows + param_count, statistics, statistics_count);
+    return amp_cuda_table_set(backend, t, rows, sizeof *rows, count, error);
 }
 
 /* ------------------------------------------------------------------------------------------------ operations */
 
-static bool none(const amp_param *params, int count)
+/* *out: the verdict's place on the device; its copy for the host is there when cuda->judged has happened. */
+static amp_status judge(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args, const verdict **out,
+    amp_error *error)
 {
-    for (int i = 0; i < count; ++i)
-        if (params[i].count) return false;
-    return true;
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    void *scratch;
+    if (!cuda->verdict) AMP_CUDA_TRY(cudaMallocHost(&cuda->verdict, sizeof(verdict)));
+    if (!cuda->judged) AMP_CUDA_TRY(cudaEventCreateWithFlags(&cuda->judged, cudaEventDisableTiming));
+    AMP_TRY(amp_cuda_scratch(backend, sizeof(verdict) + t->cuts * sizeof(finding), &scratch, error));
+    verdict *all = (verdict *)scratch;
+    finding *findings = (finding *)(all + 1);
+    AMP_LAUNCH(backend, t->cuts, UPDATE_THREADS, check_chunks, amp_cuda_rows_of<array_row>(t), amp_cuda_cuts_of(t), findings);
+    AMP_LAUNCH(backend, 1, UPDATE_THREADS, judge_chunks, findings, t->cuts, *args, all);
+    AMP_CUDA_TRY(cudaMemcpyAsync(cuda->verdict, all, sizeof *all, cudaMemcpyDeviceToHost, cuda->stream));
+    AMP_CUDA_TRY(cudaEventRecord(cuda->judged, cuda->stream));
+    *out = all;
+    return AMP_OK;
 }
 
-const int *amp_cuda_found_inf(const amp_backend *backend)
+/* Waits until the verdict is there. */
+static amp_status hear(amp_backend *backend, verdict *out, amp_error *error)
 {
-    const struct amp_cuda_table *t = amp_cuda_of(backend)->table;
-    return t && t->count >= 0 ? &t->of_all->found_inf : NULL;
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    AMP_CUDA_TRY(cudaEventSynchronize(cuda->judged));
+    *out = *(const verdict *)cuda->verdict;
+    return AMP_OK;
 }
 
 amp_status amp_cuda_check_gradients(amp_backend *backend, const amp_param *params, int count, float inverse_scale,
     int *found_inf, double *sum_squares, amp_error *error)
 {
-    struct amp_cuda_table *t;
+    amp_cuda_table *t = &amp_cuda_of(backend)->arrays;
+    amp_update_args as_it_is = {};
+    const verdict *there;
+    verdict v;
+    as_it_is.batch = 1;
+    as_it_is.inverse_scale = 1;
     *found_inf = 0;
     *sum_squares = 0;
-    if (none(params, count)) return AMP_OK;
-    AMP_TRY(table_of(backend, params, count, &t, error));
-    AMP_LAUNCH(backend, t->chunks, UPDATE_THREADS, check_chunks, t->entries, t->cuts, t->of_chunks);
-    AMP_LAUNCH(backend, 1, UPDATE_THREADS, add_findings, t->of_chunks, t->chunks, t->of_all);
-    AMP_CUDA_TRY(cudaMemcpyAsync(t->seen, t->of_all, sizeof *t->seen, cudaMemcpyDeviceToHost,
-        amp_cuda_of(backend)->stream));
-    AMP_CUDA_TRY(cudaStreamSynchronize(amp_cuda_of(backend)->stream));
-    *found_inf = t->seen->found_inf;
-    *sum_squares = t->seen->sum_squares * (double)inverse_scale * (double)inverse_scale;
+    AMP_TRY(list(backend, t, params, count, NULL, 0, error));
+    if (!t->cuts) return AMP_OK;
+    AMP_TRY(judge(backend, t, &as_it_is, &there, error));
+    AMP_TRY(hear(backend, &v, error));
+    *found_inf = v.found_inf;
+    *sum_squares = v.sum_squares * (double)inverse_scale * (double)inverse_scale;
     return AMP_OK;
 }
 
-/* A factor below float's normal numbers is one of two steps, as on the CPU. */
 static step step_of(const amp_update_args *a)
 {
-    static const float small = 0x1p-100f;
-    int split = a->inverse_scale < FLT_MIN;
-    step s = { split ? small : (float)a->inverse_scale, split ? (float)(a->inverse_scale / small) : 1, a->learning_rate,
-        (float)a->batch, a->momentum, a->beta1, a->beta2, 1.f - powf(a->beta1, (float)a->t),
-        1.f - powf(a->beta2, (float)a->t), a->eps };
+    step s = { a->learning_rate, (float)a->batch, a->momentum, a->beta1, a->beta2, 1.f - powf(a->beta1, (float)a->t),
+        1.f - powf(a->beta2, (float)a->t), a->eps, 0, 0 };
     return s;
 }
 
-amp_status amp_cuda_update_unless(amp_backend *backend, const amp_param *params, int count, const amp_update_args *args,
-    const int *skip, amp_error *error)
+static amp_status move(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args, const verdict *allowed,
+    amp_error *error)
 {
-    struct amp_cuda_table *t;
-    for (int i = 0; i < count; ++i)
-        if (params[i].count && (args->adam ? !params[i].m || !params[i].v : !params[i].momentum))
-            return amp_fail(error, AMP_BACKEND_FAILED, "update: layer %d, %s has no %s", params[i].layer, params[i].name,
-                args->adam ? "Adam moments" : "momentum");
-    if (none(params, count)) return AMP_OK;
-    AMP_TRY(table_of(backend, params, count, &t, error));
+    const array_row *rows = amp_cuda_rows_of<array_row>(t);
+    const amp_cuda_cut *cuts = amp_cuda_cuts_of(t);
     step s = step_of(args);
-    if (args->adam) AMP_LAUNCH(backend, t->chunks, UPDATE_THREADS, update_chunks<1>, t->entries, t->cuts, s, skip);
-    else AMP_LAUNCH(backend, t->chunks, UPDATE_THREADS, update_chunks<0>, t->entries, t->cuts, s, skip);
+    if (args->adam) AMP_LAUNCH(backend, t->cuts, UPDATE_THREADS, move_chunks<1>, rows, cuts, s, allowed);
+    else AMP_LAUNCH(backend, t->cuts, UPDATE_THREADS, move_chunks<0>, rows, cuts, s, allowed);
     return AMP_OK;
 }
 
-amp_status amp_cuda_update(amp_backend *backend, const amp_param *params, int count, const amp_update_args *args,
-    amp_error *error)
+amp_status amp_cuda_finish_step(amp_backend *backend, const amp_step_end *end, amp_step_outcome *out, amp_error *error)
 {
-    return amp_cuda_update_unless(backend, params, count, args, NULL, error);
+    amp_cuda_table *t = &amp_cuda_of(backend)->step;
+    const verdict *there;
+    verdict v = {};
+    out->taken = 0;
+    out->gradient_norm = 0;
+    AMP_TRY(amp_check_update(end, error));
+    AMP_TRY(list(backend, t, end->params, end->param_count, end->statistics, end->statistics_count, error));
+    if (t->cuts) {
+        AMP_TRY(judge(backend, t, &end->update, &there, error));
+        AMP_TRY(move(backend, t, &end->update, there, error));
+        AMP_TRY(hear(backend, &v, error));
+    }
+    if (v.found_inf) return AMP_OK;
+    out->taken = 1;
+    out->gradient_norm = v.unscale.gradient_norm;
+    return AMP_OK;
+}
+
+static amp_status copy_all(amp_backend *backend, const amp_statistics *statistics, int count, int back, amp_error *error)
+{
+    amp_cuda_table *t = &amp_cuda_of(backend)->statistics;
+    AMP_TRY(list(backend, t, NULL, 0, statistics, count, error));
+    if (!t->cuts) return AMP_OK;
+    AMP_LAUNCH(backend, t->cuts, UPDATE_THREADS, copy_statistics, amp_cuda_rows_of<array_row>(t), amp_cuda_cuts_of(t), back);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_keep_statistics(amp_backend *backend, const amp_statistics *statistics, int count, amp_error *error)
+{
+    return copy_all(backend, statistics, count, 0, error);
+}
+
+amp_status amp_cuda_restore_statistics(amp_backend *backend, const amp_statistics *statistics, int count, amp_error *error)
+{
+    return copy_all(backend, statistics, count, 1, error);
 }

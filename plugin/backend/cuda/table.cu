@@ -1,0 +1,101 @@
+/* Lists on the device: see table.cuh. */
+#include "table.cuh"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.cuh"
+#include "kernels.h"
+
+void *amp_cuda_table_rows(size_t row_bytes, int count, amp_error *error)
+{
+    void *rows = calloc((size_t)count + 1, row_bytes);
+    if (!rows) amp_fail(error, AMP_NO_MEMORY, "no memory for a table of %d arrays", count);
+    return rows;
+}
+
+static const amp_cuda_work *work_of(const amp_cuda_table *t, size_t row_bytes, int i)
+{
+    return (const amp_cuda_work *)((const char *)t->rows + (size_t)i * row_bytes);
+}
+
+static void cut(const amp_cuda_table *t, size_t row_bytes, int count, amp_cuda_cut *cuts)
+{
+    for (int i = 0; i < count; ++i) {
+        const amp_cuda_work *w = work_of(t, row_bytes, i);
+        for (size_t first = 0; first < w->units; first += (size_t)w->share, ++cuts) {
+            size_t left = w->units - first;
+            cuts->first = first, cuts->row = i, cuts->count = left < (size_t)w->share ? (int)left : w->share;
+        }
+    }
+}
+
+/* Freeing waits: kernels that are queued may read the old table. */
+static amp_status make_room(const amp_cuda_backend *cuda, amp_cuda_table *t, size_t bytes, amp_error *error)
+{
+    if (bytes <= t->room) return AMP_OK;
+    AMP_CUDA_TRY(cudaStreamSynchronize(cuda->stream));
+    AMP_CUDA_TRY(cudaFree(t->memory));
+    t->memory = NULL;
+    t->room = 0;
+    AMP_CUDA_TRY(cudaMalloc(&t->memory, bytes));
+    t->room = bytes;
+    return AMP_OK;
+}
+
+/* Rows and cuts to the device; the copy waits for kernels that read the old ones, as all work of the stream does. */
+static amp_status fill(const amp_cuda_backend *cuda, amp_cuda_table *t, size_t row_bytes, int count, amp_error *error)
+{
+    size_t cuts = 0;
+    for (int i = 0; i < count; ++i) {
+        const amp_cuda_work *w = work_of(t, row_bytes, i);
+        cuts += amp_divide_up(w->units, (size_t)w->share);
+    }
+    t->cuts = (unsigned)cuts;
+    if (!cuts) return AMP_OK;
+    size_t bytes = t->bytes + cuts * sizeof(amp_cuda_cut);
+    AMP_TRY(make_room(cuda, t, bytes, error));
+    char *image = (char *)malloc(bytes);
+    if (!image) return amp_fail(error, AMP_NO_MEMORY, "no memory for a table of %d arrays", count);
+    memcpy(image, t->rows, t->bytes);
+    cut(t, row_bytes, count, (amp_cuda_cut *)(image + t->bytes));
+    cudaError_t status = cudaMemcpyAsync(t->memory, image, bytes, cudaMemcpyHostToDevice, cuda->stream);
+    if (status == cudaSuccess) status = cudaStreamSynchronize(cuda->stream);
+    free(image);
+    AMP_CUDA_TRY(status);
+    return AMP_OK;
+}
+
+static void forget(amp_cuda_table *t)
+{
+    free(t->rows);
+    t->rows = NULL;
+    t->cuts = 0;
+}
+
+amp_status amp_cuda_table_set(amp_backend *backend, amp_cuda_table *t, void *rows, size_t row_bytes, int count, amp_error *error)
+{
+    size_t bytes = (size_t)count * row_bytes;
+    if (t->rows && t->bytes == bytes && !memcmp(t->rows, rows, bytes)) {
+        free(rows);
+        return AMP_OK;
+    }
+    forget(t);
+    t->rows = rows;
+    t->bytes = bytes;
+    amp_status status = fill(amp_cuda_of(backend), t, row_bytes, count, error);
+    if (status != AMP_OK) forget(t);
+    return status;
+}
+
+/* Nothing is left to be done about a failure. */
+void amp_cuda_tables_destroy(amp_cuda_backend *cuda)
+{
+    amp_cuda_table *all[] = { &cuda->step, &cuda->statistics, &cuda->arrays };
+    for (amp_cuda_table *t : all) {
+        forget(t);
+        cudaFree(t->memory);
+    }
+    if (cuda->verdict) cudaFreeHost(cuda->verdict);
+    if (cuda->judged) cudaEventDestroy(cuda->judged);
+}

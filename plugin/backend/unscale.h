@@ -1,0 +1,35 @@
+/* What a step's gradients are multiplied by: 1/scale, and clip_norm's factor where their norm asks for one. Written once for
+ * every backend: CUDA's decides on the device. */
+#ifndef AMP_BACKEND_UNSCALE_H
+#define AMP_BACKEND_UNSCALE_H
+
+#include <float.h>
+#include <math.h>
+
+#include "backend.h"
+
+#ifdef __CUDACC__
+#define AMP_UNSCALE static __host__ __device__ __forceinline__
+#else
+#define AMP_UNSCALE static inline
+#endif
+
+typedef struct amp_unscale {
+    float factor, rest;   /* gradients are multiplied by one, then by the other */
+    double gradient_norm; /* see amp_step_outcome */
+} amp_unscale;
+
+/* sum_squares: Σ grad². Every operation here is exactly rounded, so that all machines agree. A factor below float's normal
+ * numbers would be flushed to 0 in a host built with -Ofast; in two steps it is not. */
+AMP_UNSCALE amp_unscale amp_unscale_of(double sum_squares, const amp_update_args *args)
+{
+    const double small = 0x1p-100;
+    double unscale = args->inverse_scale;
+    double norm = sqrt(sum_squares * args->inverse_scale * args->inverse_scale) / args->batch;
+    if (args->clip_norm > 0 && norm > args->clip_norm) unscale *= args->clip_norm / norm;
+    int split = unscale < (double)FLT_MIN;
+    amp_unscale u = { split ? (float)small : (float)unscale, split ? (float)(unscale / small) : 1, norm };
+    return u;
+}
+
+#endif
