@@ -32,6 +32,11 @@ amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const 
     return by_inputs(class, class == AMP_CLASS_FOLLOWS ? 1 : desc->input_count, input_homes);
 }
 
+amp_dtype amp_autocast_products(const amp_layer_desc *desc, amp_dtype dtype, amp_form form)
+{
+    return form == AMP_FORM_LOW || (desc->lends_products && !desc->pinned) ? dtype : AMP_FP32;
+}
+
 amp_form amp_autocast_form(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes)
 {
     return amp_autocast_of(desc, dtype, input_homes).form;

@@ -56,6 +56,9 @@ void amp_engine_weights_changed(amp_engine *);
  * as in a new engine. */
 amp_status amp_engine_start_anew(amp_engine *, amp_error *);
 
+/* amp_factor.version for the masters, while one of the host's layers runs. */
+unsigned long amp_engine_weights_version(const amp_engine *);
+
 /* image: fp32 NCHW, of the key's batch. */
 amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, int training, amp_error *);
 /* After a forward whose key keeps state. image_delta: where the image's delta is added, or NULL. */

@@ -146,6 +146,9 @@ amp_backend *amp_cuda_backend_create(amp_error *error)
         .dropout = amp_cuda_dropout,
         .check_gradients = amp_cuda_check_gradients,
         .update = amp_cuda_update,
+        .gemm = amp_cuda_gemm,
+        .gemm_drop_copies = amp_cuda_gemm_drop_copies,
+        .gemm_computes = amp_cuda_gemm_computes,
     };
     if (open_libraries(cuda, error) == AMP_OK) return &cuda->base;
     destroy(&cuda->base);
