@@ -558,6 +558,121 @@ static void any_call_of_cublas_may_fail(void **state)
     assert_true(seen >= 7); /* a handle, its stream, its math, four products */
 }
 
+/* ---- matrix products ---- */
+
+enum { M = 3, N = 40, K = 50 };
+
+typedef struct gemm_life { amp_backend *b; amp_gemm_desc d; float a[M * K], w[N * K], c[M * N]; } gemm_life;
+
+/* Numbers that every dtype holds, so that all agree. */
+static void renew(gemm_life *g, int seed)
+{
+    for (int i = 0; i < N * K; i++) g->w[i] = (float)((i * 7 + seed) % 9 - 4);
+    OK(g->b->upload(g->b, (void *)g->d.b.data, g->w, sizeof g->w, e));
+}
+
+static void begin_gemm(gemm_life *g, amp_dtype dtype)
+{
+    void *a, *w, *c;
+    memset(g, 0, sizeof *g);
+    g->b = opened();
+    OK(g->b->allocate(g->b, sizeof g->a, &a, e));
+    OK(g->b->allocate(g->b, sizeof g->w, &w, e));
+    OK(g->b->allocate(g->b, sizeof g->c, &c, e));
+    g->d = (amp_gemm_desc){ .m = M, .n = N, .k = K, .alpha = 1, .a = { a, K, 0, 0 }, .b = { w, K, 1, 1 }, .c = c, .ldc = N, .dtype = dtype };
+    for (int i = 0; i < M * K; i++) g->a[i] = (float)(i % 5 - 2);
+    OK(g->b->upload(g->b, a, g->a, sizeof g->a, e));
+    renew(g, 1);
+}
+
+static void end_gemm(gemm_life *g)
+{
+    void *all[] = { (void *)g->d.a.data, (void *)g->d.b.data, g->d.c };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) g->b->release(g->b, all[i]);
+    g->b->destroy(g->b);
+}
+
+static void assert_product(gemm_life *g)
+{
+    OK(g->b->download(g->b, g->c, g->d.c, sizeof g->c, e));
+    for (int i = 0; i < M * N; i++) {
+        float sum = 0;
+        for (int l = 0; l < K; l++) sum += g->a[i / N * K + l] * g->w[i % N * K + l];
+        assert_true(g->c[i] == sum);
+    }
+}
+
+static void gemm_multiplies_in_the_dtype_and_sums_in_fp32(void **state)
+{
+    (void)state;
+    static const struct { amp_dtype dtype; cudaDataType_t factors; } cases[] = {
+        { AMP_FP32, CUDA_R_32F }, { AMP_FP16, CUDA_R_16F }, { AMP_BF16, CUDA_R_16BF } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gemm_life g;
+        begin_gemm(&g, cases[i].dtype);
+        int before = cublas_double.products;
+        OK(g.b->gemm(g.b, &g.d, e));
+        assert_product(&g);
+        assert_int_equal(cublas_double.products, before + 1);
+        assert_int_equal(cublas_double.factors, cases[i].factors);
+        assert_int_equal(cublas_double.result, CUDA_R_32F);
+        assert_int_equal(cublas_double.computes, CUBLAS_COMPUTE_32F);
+        end_gemm(&g);
+    }
+}
+
+/* One kernel rounds a factor; weights have none until their version is another. */
+static void gemm_rounds_weights_once_for_each_version(void **state)
+{
+    (void)state;
+    static const struct { unsigned long version; long kernels; } steps[] = { { 1, 2 }, { 1, 1 }, { 1, 1 }, { 2, 2 }, { 2, 1 }, { 0, 2 }, { 2, 1 } };
+    gemm_life g;
+    begin_gemm(&g, AMP_FP16);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        long before = amp_cuda_launches();
+        g.d.b.version = steps[i].version;
+        OK(g.b->gemm(g.b, &g.d, e));
+        assert_product(&g);
+        assert_int_equal(amp_cuda_launches() - before, steps[i].kernels);
+    }
+    int allocations = amp_cuda_allocations();
+    g.b->gemm_drop_copies(g.b);
+    assert_int_equal(amp_cuda_allocations(), allocations - 1);
+    end_gemm(&g);
+}
+
+/* Whatever fails while new weights are rounded and multiplied, the line names it, and the next try is right. */
+static void a_gemm_that_failed_is_made_anew(void **state)
+{
+    (void)state;
+    static const struct { const char *function; int status; } cases[] = {
+        { "launch", cudaErrorInvalidConfiguration }, { "cudaMalloc", cudaErrorMemoryAllocation }, { "cublas", 0 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int first = 0; first < 2; first++) {
+            int seen = 0;
+            for (int call = 1; call <= 6; call++) {
+                gemm_life g;
+                amp_error error = { 0 };
+                begin_gemm(&g, AMP_BF16);
+                if (!first) OK(g.b->gemm(g.b, &g.d, e));
+                renew(&g, 3);
+                g.d.b.version = 2;
+                if (cases[i].status) amp_cuda_fail_call(cases[i].function, call, cases[i].status);
+                else cublas_double.fail_at = cublas_double.calls + call, cublas_double.failure = CUBLAS_STATUS_EXECUTION_FAILED;
+                amp_status status = g.b->gemm(g.b, &g.d, &error);
+                amp_cuda_fail_call(cases[i].function, 0, cudaSuccess);
+                cublas_double.fail_at = 0;
+                assert_int_equal(error.status, status);
+                assert_null(strchr(error.message, '\n'));
+                seen += status != AMP_OK;
+                OK(g.b->gemm(g.b, &g.d, e));
+                assert_product(&g);
+                end_gemm(&g);
+            }
+            assert_true(seen || !first);
+        }
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
@@ -571,6 +686,8 @@ int main(void)
         TEST(tuning_may_be_off_or_short_of_memory), TEST(deterministic_runs_use_no_clock_and_no_chance),
         TEST(inference_makes_no_plans_for_backward), TEST(cublas_is_started_by_the_first_connected_layer),
         TEST(any_call_of_cuda_may_fail), TEST(any_call_of_cudnn_may_fail), TEST(any_call_of_cublas_may_fail),
+        TEST(gemm_multiplies_in_the_dtype_and_sums_in_fp32), TEST(gemm_rounds_weights_once_for_each_version),
+        TEST(a_gemm_that_failed_is_made_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

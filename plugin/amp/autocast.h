@@ -32,4 +32,7 @@ typedef struct amp_autocast {
 amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);
 amp_form amp_autocast_form(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);
 
+/* What the matrix products of a layer in this form run in. The fp32 layers that lend theirs are of the lower class in that. */
+amp_dtype amp_autocast_products(const amp_layer_desc *desc, amp_dtype dtype, amp_form form);
+
 #endif

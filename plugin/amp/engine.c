@@ -18,6 +18,7 @@ struct amp_engine {
     void *block;          /* memory of the active plan's arena */
     size_t block_bytes;
     int weights_stale, training;
+    unsigned long weights_version; /* counts what made them stale: of copies of masters that the host's own layers have */
 
     amp_observer observer;
     int in_step;          /* a training forward has run since the last update */
@@ -71,7 +72,11 @@ void amp_engine_free(amp_engine *engine)
     free(engine);
 }
 
-void amp_engine_invalidate(amp_engine *engine) { engine->active = NULL; }
+void amp_engine_invalidate(amp_engine *engine)
+{
+    engine->active = NULL;
+    engine->backend->gemm_drop_copies(engine->backend);
+}
 
 /* Statistics belong to the weights: what was loaded is the new committed state. */
 void amp_engine_weights_changed(amp_engine *engine)
@@ -117,6 +122,8 @@ static amp_plan *find_plan(const amp_engine *engine, const amp_plan_key *key)
     }
     return NULL;
 }
+
+unsigned long amp_engine_weights_version(const amp_engine *engine) { return engine->weights_version; }
 
 int amp_engine_has_plan(const amp_engine *engine, const amp_plan_key *key) { return find_plan(engine, key) != NULL; }
 const amp_plan *amp_engine_find_plan(const amp_engine *engine, const amp_plan_key *key) { return find_plan(engine, key); }
@@ -186,6 +193,7 @@ static amp_status refresh_weights(amp_engine *engine, amp_error *error)
     if (!engine->weights_stale) return AMP_OK;
     const amp_plan *plan = engine->active;
     for (int i = 0; i < plan->count; i++) AMP_TRY(amp_node_load_weights(&plan->nodes[i], engine->backend, error));
+    engine->weights_version++;
     engine->weights_stale = 0;
     return AMP_OK;
 }

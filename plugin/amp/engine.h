@@ -56,6 +56,9 @@ void amp_engine_weights_changed(amp_engine *);
  * as in a new engine. */
 amp_status amp_engine_start_anew(amp_engine *, amp_error *);
 
+/* amp_factor.version for the masters, while one of the host's layers runs. */
+unsigned long amp_engine_weights_version(const amp_engine *);
+
 /* image: fp32 NCHW, of the key's batch. The sources of all of the backend's upload_later until then may be written to again when
  * it returns. */
 amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, int training, amp_error *);

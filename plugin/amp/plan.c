@@ -63,6 +63,7 @@ static void choose_forms(amp_plan *plan, amp_dtype low)
         plan->autocast[i] = amp_autocast_of(&compared, low, homes);
         node->form = plan->autocast[i].form;
         node->dtype = node->form == AMP_FORM_LOW ? low : AMP_FP32;
+        node->products = amp_autocast_products(&node->desc, low, node->form);
         node->ops = amp_layer_ops_of(node->desc.kind);
         *node->output = (amp_value){ .index = i, .shape = node->desc.output, .home = node->form, .low_dtype = low };
     }

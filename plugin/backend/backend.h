@@ -77,6 +77,22 @@ typedef struct amp_conv_facts {
     char kernel[64];        /* the library's name for what runs forward; empty: it has none */
 } amp_conv_facts;
 
+/* A factor of a matrix product: fp32, row-major, rows ld elements apart; transposed: the factor is its transpose.
+ * version: 0, and the contents may be others at each call. Otherwise the backend may go by a copy that it made of these
+ * elements for an earlier product, as long as the version is the one of then: it must be another whenever they may have
+ * changed, or when the memory is another array's. */
+typedef struct amp_factor { const float *data; int ld, transposed; unsigned long version; } amp_factor;
+
+/* The product c = alpha · a b + beta · c, c (m, n) fp32 with rows ldc apart, a (m, k), b (k, n); c overlaps neither. */
+typedef struct amp_gemm_desc {
+    int m, n, k;
+    float alpha, beta;
+    amp_factor a, b;
+    float *c;
+    int ldc;
+    amp_dtype dtype; /* of the multiplication: a and b are rounded to it */
+} amp_gemm_desc;
+
 /* One trainable fp32 array and all that its update touches. Sizes are element counts. */
 typedef struct amp_param {
     float *master;     /* fp32 master weights, Darknet's own array */
@@ -242,6 +258,14 @@ struct amp_backend {
     /* committed ← array for each; and array ← committed. */
     amp_status (*keep_statistics)(amp_backend *, const amp_statistics *, int count, amp_error *);
     amp_status (*restore_statistics)(amp_backend *, const amp_statistics *, int count, amp_error *);
+
+    /* A matrix product of fp32 arrays, for layers that the host runs itself. Both factors are rounded to the dtype, to nearest
+     * even; their products are summed in fp32, and c is never rounded to less. beta 0 overwrites. Copies that are kept for
+     * factors with a version are the backend's, one for each array and dtype; drop_copies gives their memory back.
+     * gemm_computes: the dtype that factors are kept in and multiplied in: fp32 where dtype is only stored. */
+    amp_status (*gemm)(amp_backend *, const amp_gemm_desc *, amp_error *);
+    void (*gemm_drop_copies)(amp_backend *);
+    amp_dtype (*gemm_computes)(const amp_backend *, amp_dtype);
 
     /* Names for a profiler: what is asked for between push and pop is `name`. Ranges nest. NULL where nobody profiles. */
     void (*range_push)(amp_backend *, const char *name);

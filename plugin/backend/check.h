@@ -3,6 +3,8 @@
 #ifndef AMP_BACKEND_CHECK_H
 #define AMP_BACKEND_CHECK_H
 
+#include <limits.h>
+
 #include "backend.h"
 
 /* Two tensors of one operation: NHWC, one dtype; and of one shape where `same_shape`. */
@@ -114,6 +116,36 @@ static inline amp_status amp_check_update(const amp_step_end *end, amp_error *er
                 adam ? "Adam moments" : "momentum");
     }
     return AMP_OK;
+}
+
+/* The elements of a factor from its first to its last, what lies between rows included; rows and columns are of the array,
+ * as it lies. 0: they are too many to count in an int. */
+static inline size_t amp_factor_extent(const amp_factor *f, int rows, int columns)
+{
+    size_t extent = (size_t)(rows - 1) * (size_t)f->ld + (size_t)columns;
+    return extent <= INT_MAX ? extent : 0;
+}
+
+static inline size_t amp_gemm_a_extent(const amp_gemm_desc *d)
+{
+    return d->a.transposed ? amp_factor_extent(&d->a, d->k, d->m) : amp_factor_extent(&d->a, d->m, d->k);
+}
+
+static inline size_t amp_gemm_b_extent(const amp_gemm_desc *d)
+{
+    return d->b.transposed ? amp_factor_extent(&d->b, d->n, d->k) : amp_factor_extent(&d->b, d->k, d->n);
+}
+
+static inline amp_status amp_check_gemm(const amp_gemm_desc *d, amp_error *error)
+{
+    const char *why = NULL;
+    if (d->m < 1 || d->n < 1 || d->k < 1) why = "nothing to multiply";
+    else if (d->a.ld < (d->a.transposed ? d->m : d->k) || d->b.ld < (d->b.transposed ? d->k : d->n) || d->ldc < d->n)
+        why = "rows overlap";
+    else if (!amp_gemm_a_extent(d) || !amp_gemm_b_extent(d)) why = "a factor of more than 2^31-1 elements";
+    if (!why) return AMP_OK;
+    return amp_fail(error, AMP_BAD_NETWORK, "matrix product of %dx%d by %dx%d, rows %d, %d and %d apart: %s", d->m, d->k, d->k,
+        d->n, d->a.ld, d->b.ld, d->ldc, why);
 }
 
 #endif

@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include "device.h"
+#include "products.h"
 #include "utils.h"
 
 static size_t elements(const network *net, const layer *l) { return (size_t)l->outputs * net->batch; }
@@ -152,14 +153,18 @@ static void run_forward(void *context, int i, float *input, int training)
 {
     struct darknet_amp *amp = context;
     int indices[join_count(amp, i)];
+    amp_host_products_begin(amp, i);
     amp_host_layer_forward(joined(amp, i, indices), view(amp, i, input, NULL, training));
+    amp_host_products_end();
 }
 
 static void run_backward(void *context, int i, float *input, float *input_delta, int training)
 {
     struct darknet_amp *amp = context;
     int indices[join_count(amp, i)];
+    amp_host_products_begin(amp, i);
     amp_host_layer_backward(joined(amp, i, indices), view(amp, i, input, input_delta, training));
+    amp_host_products_end();
 }
 
 static float loss_of(void *context, int i) { return *((struct darknet_amp *)context)->net->layers[i].cost; }

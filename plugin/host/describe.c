@@ -248,12 +248,14 @@ static amp_layer_kind kind_of(const layer *l)
 static amp_status describe_layer(network *net, int i, const amp_config *config, amp_network_desc *out, amp_error *error)
 {
     layer *l = &net->layers[i];
-    amp_host_arrays a = amp_host_arrays_of(l, amp_host_on_gpu(net));
+    int on_gpu = amp_host_on_gpu(net);
+    amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
     amp_layer_desc *d = &out->layers[i];
     *d = (amp_layer_desc){
         .kind = kind_of(l), .type = amp_host_type_name(l->type), .why_host = why_own(l),
         .pinned = i < config->layer_count && !config->layer_amp[i],
         .is_loss = l->cost != NULL, .is_truth = l->truth, .stops_backward = l->stopbackward, .no_backward = l->type == CROP,
+        .lends_products = amp_host_lends_products(l, on_gpu),
         .activation = activation_of(l->activation), .batch_normalize = l->batch_normalize,
         .filters = l->type == CONNECTED ? l->outputs : l->n, .size = l->size, .stride = l->stride, .pad = l->pad,
         .groups = l->groups > 0 ? l->groups : 1, .reverse = l->reverse, .flatten = l->flatten, .extra = l->extra,
@@ -263,7 +265,7 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
     AMP_TRY(describe_inputs(net, i, d, error));
     describe_shape(net, i, out, d);
     if (l->type == SHORTCUT) AMP_TRY(check_shortcut(l, i, out, d, error));
-    describe_params(d, l, amp_host_on_gpu(net));
+    describe_params(d, l, on_gpu);
     mark_unsaved(d, l, &a);
     return AMP_OK;
 }

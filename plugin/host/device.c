@@ -303,6 +303,16 @@ size_t amp_host_layer_workspace(const layer *l, int on_gpu)
     return l->type == LOCAL ? 0 : l->workspace_size; /* local and crnn make their own (pjreddie_gaps.h) */
 }
 
+/* With cuDNN, Darknet's crnn has no products on a GPU: its convolutions are cuDNN's there. */
+int amp_host_lends_products(const layer *l, int on_gpu)
+{
+#ifdef CUDNN
+    if (on_gpu && l->type == CRNN) return 0;
+#endif
+    (void)on_gpu;
+    return l->type == RNN || l->type == GRU || l->type == LSTM || l->type == CRNN;
+}
+
 #ifdef GPU
 /* Those whose loss Darknet computes on the CPU, from the host's copy of the labels. */
 static int reads_labels_on_host(const layer *l)

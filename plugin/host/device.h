@@ -59,6 +59,8 @@ void amp_host_give_back_workspace(network *net);
  * may be NULL. */
 int amp_host_layer_prepare(layer *l, int on_gpu);
 size_t amp_host_layer_workspace(const layer *l, int on_gpu);
+/* Whether its matrix products can be the backend's (products.h). */
+int amp_host_lends_products(const layer *l, int on_gpu);
 void amp_host_layer_view(network *net, int index, float *input, float *input_delta);
 void amp_host_layer_forward(layer l, network net);
 void amp_host_layer_backward(layer l, network net);

@@ -99,6 +99,11 @@ void darknet_amp_map_begin(struct network **nets, int count, const char *data_fi
 void darknet_amp_map_step(void);
 void darknet_amp_map_end(void);
 
+/* Darknet's gemm (gemm_cpu, gemm_gpu), before it computes: 1 if the product was made, since it belongs to a layer whose products
+ * AMP makes. Arguments as gemm's. */
+int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
+                     int ldb, float beta, float *c, int ldc);
+
 /* Reproducible runs (-seed N). seed: what srand gets: N, or time(0) without -seed. rand: Darknet's rand() in code that
  * loader threads run: the C library's own without -seed, else the calling thread's own stream. job: numbers
  * the loading jobs, called by the thread that starts them; begin_job: makes part `part` of `job` the calling

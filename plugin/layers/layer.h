@@ -48,6 +48,7 @@ typedef struct amp_layer_desc {
     int is_truth;               /* its fp32 output replaces the truth of later layers */
     int stops_backward;         /* backward ends above this layer */
     int no_backward;            /* passes no gradient to its inputs (crop) */
+    int lends_products;         /* AMP_LAYER_HOST: its matrix products come to the backend's gemm, and run in the dtype */
 
     amp_activation activation;
     int batch_normalize, filters, size, stride, pad, groups;
@@ -111,6 +112,7 @@ struct amp_node {
     int index;
     amp_form form;             /* the form it computes in; its output's home */
     amp_dtype dtype;           /* of that form */
+    amp_dtype products;        /* what its matrix products run in, if it has any: dtype, unless it lends them */
     amp_value **inputs, *output;
     int computes_backward;     /* some gradient is wanted from it */
     const amp_gradients *gradients;

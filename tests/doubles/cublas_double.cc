@@ -311,6 +311,7 @@ cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t op_a, cublasOper
     CHECK(amp_cuda_enqueue(it->stream, "cublasGemmEx", compute, key), "cublasGemmEx: the handle's stream is gone");
     products[key] = std::move(p);
     ++cublas_double.products;
+    cublas_double.factors = a_type, cublas_double.result = c_type, cublas_double.computes = compute_type;
     return OK;
 }
 

@@ -23,7 +23,9 @@ typedef struct cublas_double_state {
     int calls;
     const char *failed;     /* name of the call that was told to fail */
     int handles;            /* live ones */
-    int products;           /* accepted */
+    int products;           /* accepted, */
+    cudaDataType_t factors, result;   /* and of the last: its types, */
+    cublasComputeType_t computes;     /* and what it asked to be computed in */
     int rejected;
     char rejection[512];    /* the first's text */
 } cublas_double_state;

@@ -1,6 +1,6 @@
 /* The CPU backend: its object, its memory, and the table of its operations.
  *
- * The work is elsewhere: onednn*.c convolves, cast.c changes dtype and layout, kernels*.c do everything that works
+ * The work is elsewhere: onednn*.c convolves and multiplies matrices, cast.c changes dtype and layout, kernels*.c do everything that works
  * element by element or channel by channel. */
 #include "cpu.h"
 
@@ -97,6 +97,7 @@ static amp_support supports(const amp_backend *backend, amp_dtype dtype, char no
 static void destroy(amp_backend *backend)
 {
     if (!backend) return;
+    amp_cpu_products_free(((amp_cpu_backend *)backend)->products, backend);
     amp_onednn_destroy(amp_cpu_library(backend));
     free(backend);
 }
@@ -157,6 +158,9 @@ amp_backend *amp_cpu_backend_create(amp_error *error)
         .finish_step = amp_cpu_finish_step,
         .keep_statistics = amp_cpu_keep_statistics,
         .restore_statistics = amp_cpu_restore_statistics,
+        .gemm = amp_cpu_gemm,
+        .gemm_drop_copies = amp_cpu_gemm_drop_copies,
+        .gemm_computes = amp_cpu_gemm_computes,
     };
     amp_onednn_describe(cpu->base.description, sizeof cpu->base.description);
     return &cpu->base;

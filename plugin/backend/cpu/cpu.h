@@ -9,6 +9,7 @@
 typedef struct amp_cpu_backend {
     amp_backend base; /* first: an amp_backend * of this backend is an amp_cpu_backend * */
     amp_onednn *library;
+    amp_cpu_products *products; /* NULL until the first in half */
 } amp_cpu_backend;
 
 static inline amp_onednn *amp_cpu_library(amp_backend *backend) { return ((amp_cpu_backend *)backend)->library; }

@@ -29,7 +29,7 @@ static dnnl_status_t make_attributes(amp_onednn *library)
     if (status == dnnl_success) status = dnnl_primitive_attr_clone(&library->adding, library->attributes);
     dnnl_post_ops_t add = NULL;
     if (status == dnnl_success) status = dnnl_post_ops_create(&add);
-    if (status == dnnl_success) status = amp_append_sum(add);
+    if (status == dnnl_success) status = amp_append_sum(add, 1);
     if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(library->adding, add);
     if (add) dnnl_post_ops_destroy(add);
     return status;
@@ -109,6 +109,13 @@ amp_support amp_onednn_supports(amp_dtype dtype, char note[256])
 }
 
 /* ------------------------------------------------------------------------------------------------ passes */
+
+int amp_onednn_is_reference(const_dnnl_primitive_desc_t pd)
+{
+    const char *name = NULL;
+    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success || !name) return 0;
+    return strncmp(name, "ref", 3) == 0;
+}
 
 static dnnl_status_t add_argument(amp_onednn *library, amp_pass *pass, int id, amp_const_md md)
 {

@@ -1,6 +1,6 @@
-/* Convolutions over oneDNN. onednn*.c are the only files that know the library; this is all that they show of it.
+/* Convolutions and matrix products over oneDNN. onednn*.c are the only files that know the library; this is all that they show of it.
  *
- * The amp_cpu_conv_* functions are the backend's conv_* entries; backend.h documents them. */
+ * The amp_cpu_conv_* and amp_cpu_gemm* functions are the backend's entries of these names; backend.h documents them. */
 #ifndef AMP_BACKEND_CPU_ONEDNN_H
 #define AMP_BACKEND_CPU_ONEDNN_H
 
@@ -25,5 +25,13 @@ amp_status amp_cpu_conv_forward(amp_backend *, amp_conv *, const void *x, const 
 amp_status amp_cpu_conv_backward_data(amp_backend *, amp_conv *, const void *dy, void *dx, int accumulate, amp_error *);
 amp_status amp_cpu_conv_backward_weights(amp_backend *, amp_conv *, const void *x, const void *dy, float *dw, amp_error *);
 void amp_cpu_conv_facts(const amp_backend *, const amp_conv *, amp_conv_facts *out);
+
+/* What products keep between calls; NULL is allowed. */
+typedef struct amp_cpu_products amp_cpu_products;
+void amp_cpu_products_free(amp_cpu_products *, amp_backend *);
+
+amp_status amp_cpu_gemm(amp_backend *, const amp_gemm_desc *, amp_error *);
+void amp_cpu_gemm_drop_copies(amp_backend *);
+amp_dtype amp_cpu_gemm_computes(const amp_backend *, amp_dtype);
 
 #endif

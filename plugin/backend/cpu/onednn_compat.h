@@ -1,7 +1,7 @@
 /* One face for oneDNN's two C interfaces: 2.x (Debian 12) and 3.x (Debian 13).
  *
  * They differ in three things only, all of which end here: a memory descriptor was a struct and is now an opaque object,
- * "operation descriptors" are gone, and the sum post-op has more arguments. Everything else is spelled alike in both, and
+ * "operation descriptors" are gone, and post-ops have other arguments. Everything else is spelled alike in both, and
  * onednn*.c use it directly. Each function returns the library's status; an amp_md is owned by who created it. */
 #ifndef AMP_BACKEND_CPU_ONEDNN_COMPAT_H
 #define AMP_BACKEND_CPU_ONEDNN_COMPAT_H
@@ -35,6 +35,20 @@ static inline dnnl_status_t amp_md_create(amp_md *out, int ndims, const dnnl_dim
     *out = malloc(sizeof **out);
     if (!*out) return dnnl_out_of_memory;
     dnnl_status_t status = dnnl_memory_desc_init_by_tag(*out, ndims, dims, type, tag);
+    if (status != dnnl_success) { free(*out); *out = NULL; }
+    return status;
+#endif
+}
+
+static inline dnnl_status_t amp_md_create_strided(amp_md *out, int ndims, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                                  const dnnl_dims_t strides)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_memory_desc_create_with_strides(out, ndims, dims, type, strides);
+#else
+    *out = malloc(sizeof **out);
+    if (!*out) return dnnl_out_of_memory;
+    dnnl_status_t status = dnnl_memory_desc_init_by_strides(*out, ndims, dims, type, strides);
     if (status != dnnl_success) { free(*out); *out = NULL; }
     return status;
 #endif
@@ -121,13 +135,36 @@ static inline dnnl_status_t amp_backward_weights_pd(dnnl_primitive_desc_t *out, 
 #endif
 }
 
-/* Make a primitive add to its destination instead of overwriting it. */
-static inline dnnl_status_t amp_append_sum(dnnl_post_ops_t post_ops)
+/* dst = src · weights, without a bias. */
+static inline dnnl_status_t amp_matmul_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine, amp_const_md src,
+                                          amp_const_md weights, amp_const_md dst, const_dnnl_primitive_attr_t attr)
 {
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_post_ops_append_sum(post_ops, 1.0f, 0, dnnl_data_type_undef);
+    return dnnl_matmul_primitive_desc_create(out, engine, src, weights, NULL, dst, attr);
 #else
-    return dnnl_post_ops_append_sum(post_ops, 1.0f);
+    dnnl_matmul_desc_t op;
+    dnnl_status_t status = dnnl_matmul_desc_init(&op, src, weights, NULL, dst);
+    return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, NULL) : status;
+#endif
+}
+
+/* Make a primitive add its result to factor times its destination instead of overwriting it. */
+static inline dnnl_status_t amp_append_sum(dnnl_post_ops_t post_ops, float factor)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_post_ops_append_sum(post_ops, factor, 0, dnnl_data_type_undef);
+#else
+    return dnnl_post_ops_append_sum(post_ops, factor);
+#endif
+}
+
+/* Make a primitive multiply its result. */
+static inline dnnl_status_t amp_append_factor(dnnl_post_ops_t post_ops, float factor)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_post_ops_append_eltwise(post_ops, dnnl_eltwise_linear, factor, 0.0f);
+#else
+    return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_linear, factor, 0.0f);
 #endif
 }
 

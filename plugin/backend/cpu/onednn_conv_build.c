@@ -40,11 +40,6 @@ static amp_status check_desc(const amp_conv_desc *d, amp_error *error)
 
 /* ------------------------------------------------------------------------------------------------ description */
 
-static dnnl_data_type_t library_type(amp_dtype dtype)
-{
-    return dtype == AMP_FP32 ? dnnl_f32 : dtype == AMP_BF16 ? dnnl_bf16 : dnnl_f16;
-}
-
 /* The largest divisor of n for which that many images of `image` bytes fit in SLICE_BYTES; at least 1. */
 static int slice_of(int n, size_t image)
 {
@@ -100,14 +95,6 @@ static dnnl_status_t describe(const amp_conv *conv, int images, dnnl_data_type_t
 
 /* ------------------------------------------------------------------------------------------------ building */
 
-/* oneDNN answers anything it has no kernel for with loops that are hundreds of times slower; they are called "ref". */
-static int is_reference(const_dnnl_primitive_desc_t pd)
-{
-    const char *name = NULL;
-    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success || !name) return 0;
-    return strncmp(name, "ref", 3) == 0;
-}
-
 static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
 {
     return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, id);
@@ -159,7 +146,7 @@ dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *library, amp_conv *conv)
     amp_problem problem;
     descriptors m;
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_data_type_t type = library_type(conv->compute);
+    dnnl_data_type_t type = amp_onednn_type(conv->compute);
     dnnl_status_t status = describe(conv, conv->adding_slice, dnnl_f32, type, type, &problem, &m);
     problem.weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
     if (status == dnnl_success)
@@ -186,7 +173,7 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
         status = amp_backward_weights_pd(&pd, library->engine, &problem, conv->forward_pd, library->attributes);
     destroy_descriptors(&m);
     if (status != dnnl_success) return status;
-    *reference |= is_reference(pd);
+    *reference |= amp_onednn_is_reference(pd);
     amp_const_md gradient = argument_md(pd, DNNL_ARG_DIFF_WEIGHTS);
     conv->gradient_bytes = dnnl_memory_desc_get_size(gradient);
     status = amp_pass_build(library, &conv->backward_weights, pd, ids, 3);
@@ -212,7 +199,7 @@ static void unbuild(amp_conv *conv)
 static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
-    dnnl_data_type_t type = library_type(conv->compute);
+    dnnl_data_type_t type = amp_onednn_type(conv->compute);
     size_t x_bytes = amp_shape_image(d->x) * sizeof(float), y_bytes = amp_shape_image(conv->y) * sizeof(float);
     conv->slice = conv->compute == d->dtype ? d->x.n : slice_of(d->x.n, x_bytes + y_bytes);
     conv->adding_slice = slice_of(d->x.n, x_bytes);
@@ -222,10 +209,10 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     dnnl_status_t status = weights_md(d, dnnl_f32, 0, &masters);
     if (status == dnnl_success) status = weights_md(d, type, 0, &plain);
     if (status == dnnl_success) what = "forward", status = build_forward(library, conv, type, plain);
-    if (status == dnnl_success) *reference |= is_reference(conv->forward_pd);
+    if (status == dnnl_success) *reference |= amp_onednn_is_reference(conv->forward_pd);
     if (status == dnnl_success && d->training && d->wants_dx) {
         what = "backward by data", status = build_backward_data(library, conv, type, plain);
-        if (status == dnnl_success) *reference |= is_reference(conv->backward_data_pd);
+        if (status == dnnl_success) *reference |= amp_onednn_is_reference(conv->backward_data_pd);
     }
     if (status == dnnl_success && d->training)
         what = "backward by weights", status = build_backward_weights(library, conv, type, masters, reference);

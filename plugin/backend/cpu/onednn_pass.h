@@ -1,4 +1,5 @@
-/* What onednn.c (the library at large) gives to onednn_conv*.c: primitives with their arguments, and scratch memory. */
+/* What onednn.c (the library at large) gives to onednn_conv*.c and onednn_gemm.c: primitives with their arguments, and scratch
+ * memory. */
 #ifndef AMP_BACKEND_CPU_ONEDNN_PASS_H
 #define AMP_BACKEND_CPU_ONEDNN_PASS_H
 
@@ -27,6 +28,14 @@ typedef struct amp_pass {
 
 /* The library's status in words, e.g. "unimplemented". */
 const char *amp_dnnl_text(dnnl_status_t status);
+
+static inline dnnl_data_type_t amp_onednn_type(amp_dtype dtype)
+{
+    return dtype == AMP_FP32 ? dnnl_f32 : dtype == AMP_BF16 ? dnnl_bf16 : dnnl_f16;
+}
+
+/* oneDNN answers anything it has no kernel for with loops that are hundreds of times slower; they are called "ref". */
+int amp_onednn_is_reference(const_dnnl_primitive_desc_t pd);
 
 /* Build from a primitive descriptor (which stays the caller's): `ids` are the DNNL_ARG_* that the primitive takes. */
 dnnl_status_t amp_pass_build(amp_onednn *library, amp_pass *pass, const_dnnl_primitive_desc_t pd, const int *ids,

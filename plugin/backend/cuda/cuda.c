@@ -154,6 +154,9 @@ amp_backend *amp_cuda_backend_create(amp_error *error)
         .finish_step = amp_cuda_finish_step,
         .keep_statistics = amp_cuda_keep_statistics,
         .restore_statistics = amp_cuda_restore_statistics,
+        .gemm = amp_cuda_gemm,
+        .gemm_drop_copies = amp_cuda_gemm_drop_copies,
+        .gemm_computes = amp_cuda_gemm_computes,
     };
     if (open_libraries(cuda, error) == AMP_OK) return &cuda->base;
     destroy(&cuda->base);

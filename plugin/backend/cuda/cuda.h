@@ -16,6 +16,7 @@ extern "C" {
 
 struct cublasContext;
 struct amp_cudnn;
+struct amp_kept;
 
 /* What the environment asks for; see settings.c. */
 typedef struct amp_cuda_settings {
@@ -39,7 +40,8 @@ typedef struct amp_cuda_backend {
     int major, minor; /* compute capability */
     amp_cuda_settings settings;
     cudaStream_t stream;
-    struct cublasContext *cublas; /* NULL until the first connected layer; gemm.c's */
+    struct cublasContext *cublas; /* NULL until the first connected layer or gemm; gemm.c's */
+    struct amp_kept *kept;        /* gemm.c's copies of factors */
     struct amp_cudnn *cudnn;
     void *scratch;                /* see amp_cuda_scratch */
     size_t scratch_bytes;

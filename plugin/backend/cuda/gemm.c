@@ -4,6 +4,10 @@
 
 #include <cublas_v2.h>
 
+#include "../check.h"
+#include "../kept.h"
+#include "kernels.h"
+
 static amp_status cublas_fail(cublasStatus_t status, const char *call, int line, amp_error *error)
 {
     int unsupported = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
@@ -42,6 +46,7 @@ amp_status amp_cuda_gemm_start(amp_backend *backend, amp_error *error)
 void amp_cuda_gemm_stop(amp_backend *backend)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
+    amp_cuda_gemm_drop_copies(backend);
     if (cuda->cublas) cublasDestroy(cuda->cublas); /* at the end there is nothing left to do about a failure */
     cuda->cublas = NULL;
 }
@@ -91,4 +96,62 @@ amp_status amp_cuda_gemm_backward_weights(amp_backend *backend, const amp_cuda_p
                x, type, p->inputs, dy, type, p->outputs, &beta, dw, CUDA_R_32F, p->inputs, CUBLAS_COMPUTE_32F,
                CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ gemm */
+
+static amp_status round_to(amp_backend *backend, const float *from, amp_dtype dtype, void *to, size_t count, amp_error *error)
+{
+    const amp_shape flat = { 1, (int)count, 1, 1 };
+    const amp_tensor src = { (void *)from, AMP_FP32, AMP_NHWC, flat }, dst = { to, dtype, AMP_NHWC, flat };
+    return amp_cuda_cast(backend, &src, &dst, 0, error);
+}
+
+/* *out: the factor as it is multiplied, kept or in scratch. */
+static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t count, amp_dtype dtype, void *scratch,
+                          const void **out, amp_error *error)
+{
+    amp_kept *place;
+    *out = scratch;
+    if (!f->version) return round_to(backend, f->data, dtype, scratch, count, error);
+    AMP_TRY(amp_kept_place(&amp_cuda_of(backend)->kept, backend, f->data, count, dtype, count * amp_dtype_size(dtype), &place,
+                           error));
+    *out = place->copy;
+    if (place->version == f->version) return AMP_OK;
+    place->version = 0;
+    AMP_TRY(round_to(backend, f->data, dtype, place->copy, count, error));
+    place->version = f->version;
+    return AMP_OK;
+}
+
+/* Both factors, each from a multiple of 16 bytes on, as the fastest of cuBLAS's kernels want them. */
+static amp_status prepare_both(amp_backend *backend, const amp_gemm_desc *d, const void **a, const void **b, amp_error *error)
+{
+    const size_t a_count = amp_gemm_a_extent(d), b_count = amp_gemm_b_extent(d), element = amp_dtype_size(d->dtype);
+    const size_t a_bytes = d->a.version ? 0 : (a_count * element + 255) / 256 * 256, b_bytes = d->b.version ? 0 : b_count * element;
+    void *scratch;
+    AMP_TRY(amp_cuda_scratch(backend, a_bytes + b_bytes, &scratch, error));
+    AMP_TRY(prepare(backend, &d->a, a_count, d->dtype, scratch, a, error));
+    return prepare(backend, &d->b, b_count, d->dtype, b_bytes ? (char *)scratch + a_bytes : NULL, b, error);
+}
+
+amp_status amp_cuda_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error *error)
+{
+    const cudaDataType_t type = type_of(d->dtype);
+    const void *a = d->a.data, *b = d->b.data;
+    AMP_TRY(amp_check_gemm(d, error));
+    AMP_TRY(amp_cuda_gemm_start(backend, error));
+    if (d->dtype != AMP_FP32) AMP_TRY(prepare_both(backend, d, &a, &b, error));
+    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, d->b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+               d->a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N, d->n, d->m, d->k, &d->alpha, b, type, d->b.ld, a, type, d->a.ld,
+               &d->beta, d->c, CUDA_R_32F, d->ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    return AMP_OK;
+}
+
+void amp_cuda_gemm_drop_copies(amp_backend *backend) { amp_kept_drop(&amp_cuda_of(backend)->kept, backend); }
+
+amp_dtype amp_cuda_gemm_computes(const amp_backend *backend, amp_dtype dtype)
+{
+    (void)backend;
+    return dtype;
 }

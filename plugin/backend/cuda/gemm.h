@@ -1,7 +1,7 @@
-/* Connected layers as matrix products. gemm.c is the only file that knows cuBLAS.
+/* Matrix products: connected layers, and the backend's gemm. gemm.c is the only file that knows cuBLAS.
  *
- * All matrices are row-major and packed, in device memory: x (batch, inputs), w (outputs, inputs), y (batch, outputs), of
- * one dtype; sums in fp32, in true fp32 for fp32 (no TF32); the same bits in every run. */
+ * All matrices are row-major, in device memory; those of a connected layer are packed and of one dtype: x (batch, inputs),
+ * w (outputs, inputs), y (batch, outputs). Sums in fp32, in true fp32 for fp32 (no TF32); the same bits in every run. */
 #ifndef AMP_BACKEND_CUDA_GEMM_H
 #define AMP_BACKEND_CUDA_GEMM_H
 
@@ -24,5 +24,10 @@ amp_status amp_cuda_gemm_backward_data(amp_backend *, const amp_cuda_product *, 
 /* dw (+)= dyᵀ·x; dw is fp32 for every dtype. */
 amp_status amp_cuda_gemm_backward_weights(amp_backend *, const amp_cuda_product *, const void *x, const void *dy, float *dw,
     int accumulate, amp_error *);
+
+/* The backend's entries of these names. */
+amp_status amp_cuda_gemm(amp_backend *, const amp_gemm_desc *, amp_error *);
+void amp_cuda_gemm_drop_copies(amp_backend *);
+amp_dtype amp_cuda_gemm_computes(const amp_backend *, amp_dtype);
 
 #endif

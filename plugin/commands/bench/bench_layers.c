@@ -189,7 +189,7 @@ amp_bench_layer amp_layer_clocks_of(const amp_layer_clocks *c, int index)
                             .cast_ms = amp_bench_spread_of(c->casts + index * c->room, passes).median,
                             .backward_ms = amp_bench_spread_of(c->backward + index * c->room, passes).median };
     const amp_plan *plan = c->net->amp ? amp_engine_plan(c->net->amp->engine) : NULL;
-    if (plan) out.in_half = plan->nodes[index].form == AMP_FORM_LOW;
+    if (plan) out.in_half = plan->nodes[index].products != AMP_FP32;
     snprintf(out.type, sizeof out.type, "%s", amp_host_type_name(l->type));
     count_work(c->net, l, &out);
     return out;

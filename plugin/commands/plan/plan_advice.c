@@ -57,7 +57,7 @@ static amp_status advise_alignment(amp_plan_report *r, int i, amp_error *error)
 {
     const amp_plan_row *row = &r->rows[i];
     const amp_layer_desc *d = &r->plan->nodes[i].desc;
-    if (!row->is_convolution || !amp_plan_is_half(row) || row->out % MULTIPLE == 0) return AMP_OK;
+    if (!row->is_convolution || !amp_plan_multiplies_half(row) || row->out % MULTIPLE == 0) return AMP_OK;
     const char *key = d->kind == AMP_LAYER_CONNECTED ? "output" : "filters";
     int loss = loss_behind(r, i);
     if (loss >= 0)
@@ -82,7 +82,7 @@ static amp_status advise_fp32(amp_plan_report *r, int i, amp_error *error)
         return advise(r, error, "pinned", i, "layer %d [%s]: amp=0 pins it to fp32, with %.1f %% of the matrix products; "
                       "take the line out to run it in %s", i, row->type, 100 * part, amp_dtype_name(r->dtype));
     if (part < worth_telling || r->dtype == AMP_FP32) return AMP_OK;
-    if (!amp_plan_is_half(row))
+    if (!amp_plan_multiplies_half(row))
         return advise(r, error, "fp32", i, "layer %d [%s]: runs in fp32 (%s), with %.1f %% of the matrix products: AMP "
                       "makes nothing of it faster", i, row->type, row->why, 100 * part);
     if (row->computes == AMP_FP32 && r->machine.support[r->dtype] == AMP_SUPPORT_NATIVE)

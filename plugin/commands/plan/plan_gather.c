@@ -21,7 +21,7 @@ const char *amp_plan_support_name(amp_support support)
     return support == AMP_SUPPORT_NATIVE ? "native" : support == AMP_SUPPORT_STORAGE ? "storage" : "none";
 }
 
-int amp_plan_is_half(const amp_plan_row *row) { return row->dtype != AMP_FP32; }
+int amp_plan_multiplies_half(const amp_plan_row *row) { return row->products != AMP_FP32; }
 
 static const char *class_name(amp_autocast_class class)
 {
@@ -58,6 +58,12 @@ static void say_why(const amp_plan_report *r, const amp_node *node, const amp_au
 
 /* ---- rows ---- */
 
+static void add_why(amp_plan_row *row, const char *more, amp_dtype dtype)
+{
+    size_t length = strlen(row->why);
+    snprintf(row->why + length, sizeof row->why - length, "%s %s", more, amp_dtype_name(dtype));
+}
+
 static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
     const amp_layer_desc *d = &node->desc;
@@ -74,10 +80,18 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     row->padded_out = facts.padded_out;
     row->half_bytes = facts.weight_bytes;
     snprintf(row->kernel, sizeof row->kernel, "%s", facts.kernel);
-    if (row->computes != row->dtype) {
-        size_t length = strlen(row->why);
-        snprintf(row->why + length, sizeof row->why - length, "; computed in fp32");
-    }
+    if (row->computes != row->dtype) add_why(row, "; computed in", row->computes);
+}
+
+/* Of a layer of Darknet's own that leaves them to the backend. Each array of weights has one copy, for all directions. */
+static void ask_about_products(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
+{
+    const amp_layer_desc *d = &node->desc;
+    row->computes = backend->gemm_computes(backend, node->products);
+    for (int k = 0; k < d->param_count; k++)
+        if (d->params[k].decays) row->half_bytes += d->params[k].count * amp_dtype_size(row->computes);
+    add_why(row, "; its matrix products:", node->products);
+    if (row->computes != node->products) add_why(row, ", computed in", row->computes);
 }
 
 /* Products of a training pass: forward, the weights' gradients, and the input's where somebody wants it. */
@@ -94,7 +108,7 @@ static void fill_row(amp_plan_report *r, int i)
     const layer *l = &r->net->layers[i];
     amp_plan_row *row = &r->rows[i];
     *row = (amp_plan_row){ .type = node->desc.type, .output = node->desc.output, .autocast = r->plan->autocast[i],
-        .dtype = node->dtype, .computes = node->dtype, .pinned = node->desc.pinned,
+        .dtype = node->dtype, .products = node->products, .computes = node->products, .pinned = node->desc.pinned,
         .operations = amp_host_operations(l, r->net->batch), .arena = amp_plan_bytes_of(r->plan, i),
         .stock_bytes = amp_host_stock_bytes(l, r->net->batch, amp_host_on_gpu(r->net)) };
     row->class_name = class_name(row->autocast.class);
@@ -106,6 +120,8 @@ static void fill_row(amp_plan_report *r, int i)
     say_why(r, node, &row->autocast, row->why, sizeof row->why);
     if (node->desc.kind == AMP_LAYER_CONVOLUTIONAL || node->desc.kind == AMP_LAYER_CONNECTED)
         ask_backend(row, node, amp_engine_backend(r->net->amp->engine));
+    else if (amp_plan_multiplies_half(row))
+        ask_about_products(row, node, amp_engine_backend(r->net->amp->engine));
 }
 
 static void add_up(amp_plan_report *r, int i)
@@ -115,8 +131,8 @@ static void add_up(amp_plan_report *r, int i)
     r->half_bytes += row->half_bytes;
     r->stock += row->stock_bytes;
     r->operations += row->training_operations;
-    if (amp_plan_is_half(row))
-        *(row->computes == row->dtype ? &r->half_operations : &r->stored_operations) += row->training_operations;
+    if (amp_plan_multiplies_half(row))
+        *(row->computes == row->products ? &r->half_operations : &r->stored_operations) += row->training_operations;
 }
 
 static void find_workspace(amp_plan_report *r)
@@ -152,13 +168,13 @@ static amp_status fill_rows(amp_plan_report *r, amp_error *error)
 /* ---- memory ---- */
 
 /* Masters, momentum and gradients, Adam's two moments; what the last good step's statistics were. Stock's gradients are its
- * momentum. Copies of weights in fp32 that the engine's fp32 makes are not smaller than the halves. */
+ * momentum. Copies of weights in fp32 that the engine's fp32 makes of convolutions' are not smaller than the halves. */
 static void add_up_fixed(amp_plan_report *r)
 {
     size_t adam = r->net->adam ? 2 : 0, element = sizeof(float), fp32_copies = 0;
     for (int i = 0; i < r->count; i++) {
         const amp_plan_row *row = &r->rows[i];
-        fp32_copies += row->half_bytes / amp_dtype_size(row->computes) * sizeof(float);
+        if (row->is_convolution) fp32_copies += row->half_bytes / amp_dtype_size(row->computes) * sizeof(float);
     }
     size_t common = r->parameters * (3 + adam) * element + r->statistics * 2 * element;
     r->fixed_amp = common + r->half_bytes + r->workspace;

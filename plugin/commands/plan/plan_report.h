@@ -14,7 +14,8 @@ typedef struct amp_plan_row {
     const char *type, *class_name;
     amp_shape output;
     amp_autocast autocast;
-    amp_dtype dtype, computes;  /* of its tensors; of its matrix products */
+    amp_dtype dtype;            /* of its tensors */
+    amp_dtype products, computes; /* of its matrix products: what their factors are rounded to, and what multiplies */
     int pinned, is_convolution;
     char why[96];
     int in, out;                /* channels of a group that its products read and write; a connected layer reads all inputs */
@@ -84,6 +85,6 @@ size_t amp_plan_loaded_bytes(const amp_plan_report *report, int images);
 
 const char *amp_plan_form_name(const amp_plan_report *report, amp_form form); /* "bf16", "fp32", "fp32 nchw" */
 const char *amp_plan_support_name(amp_support support);
-int amp_plan_is_half(const amp_plan_row *row);
+int amp_plan_multiplies_half(const amp_plan_row *row);
 
 #endif

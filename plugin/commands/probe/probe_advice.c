@@ -41,6 +41,12 @@ static void choose_forms(advisor *a)
     }
 }
 
+/* Whether it computes in fp16: on tensors in it, or on copies of fp32 ones that its matrix products round. */
+static int in_half(const advisor *a, int i)
+{
+    return a->forms[i] == AMP_FORM_LOW || (desc_of(a, i)->lends_products && !a->pins[i]);
+}
+
 static int reads(const advisor *a, int layer, int value)
 {
     const amp_layer_desc *d = desc_of(a, layer);
@@ -50,14 +56,14 @@ static int reads(const advisor *a, int layer, int value)
 
 static int low_consumer(const advisor *a, int value, int after)
 {
-    for (int i = after + 1; i < a->count; i++) if (a->forms[i] == AMP_FORM_LOW && reads(a, i, value)) return i;
+    for (int i = after + 1; i < a->count; i++) if (in_half(a, i) && reads(a, i, value)) return i;
     return -1;
 }
 
 /* Its delta is in fp16 somewhere. */
 static int delta_is_low(const advisor *a, int value)
 {
-    return a->forms[value] == AMP_FORM_LOW || low_consumer(a, value, value) >= 0;
+    return in_half(a, value) || low_consumer(a, value, value) >= 0;
 }
 
 /* Sums before batch normalization lie within the layer; all else is read by others. */
@@ -71,7 +77,7 @@ static void pin(advisor *a)
         choose_forms(a);
         for (int i = 0; i < a->count && !changed; i++) {
             if (a->reasons[i] == FINE || a->reasons[i] == NOT_FINITE) continue;
-            int which = a->forms[i] == AMP_FORM_LOW ? i : is_inner(a->reasons[i]) ? -1 : low_consumer(a, i, i);
+            int which = in_half(a, i) ? i : is_inner(a->reasons[i]) ? -1 : low_consumer(a, i, i);
             if (which < 0) continue;
             a->pins[which] = 1;
             changed = 1;
@@ -86,7 +92,7 @@ static reason judge_output(const advisor *a, int i)
     const amp_layer_numerics *n = numerics_of(a, i);
     amp_lost output = amp_numerics_lost(&n->output, AMP_FP16, 1), sums = amp_numerics_lost(&n->inner_output, AMP_FP16, 1);
     if (n->output.not_finite || n->inner_output.not_finite || n->delta.not_finite) return NOT_FINITE;
-    if (a->forms[i] != AMP_FORM_LOW && low_consumer(a, i, i) < 0) return FINE;
+    if (!in_half(a, i) && low_consumer(a, i, i) < 0) return FINE;
     if (output.overflows) return OUTPUT_OVERFLOWS;
     if (a->forms[i] == AMP_FORM_LOW && sums.overflows) return SUMS_OVERFLOW;
     if (output.error > a->r->share) return OUTPUT_VANISHES;
@@ -338,7 +344,7 @@ static amp_status advise(advisor *a, const char *cfg_pins)
     amp_probe_result *r = a->r;
     choose_forms(a);
     for (int i = 0; i < a->count; i++) {
-        r->layers[i].low = a->forms[i] == AMP_FORM_LOW;
+        r->layers[i].low = in_half(a, i);
         r->layers[i].scales = scales_of(a, i);
         a->reasons[i] = judge_output(a, i);
     }

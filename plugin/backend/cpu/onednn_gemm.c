@@ -1,0 +1,226 @@
+/* Matrix products over oneDNN: the library's sgemm in fp32, its matmul in a half that the CPU computes with.
+ *
+ * Where a half is only stored, factors are rounded to it and multiplied in fp32. A primitive is made for one shape, and making
+ * it takes longer than running it: the last ones used are kept, as are copies of factors with a version. */
+#include "onednn_pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../tensor/half.h"
+#include "../check.h"
+#include "../kept.h"
+#include "cast.h"
+#include "cpu.h"
+
+enum {
+    MOST_PASSES = 64,
+    SHORT_SUM = 32,         /* of fewer terms the library's bf16 takes longer than its fp32 (measured: 16 terms, 2.6 times) */
+    PIECE = 2048,           /* numbers rounded at once: as in cast.c */
+    PARALLEL_FROM = 1 << 15
+};
+
+/* The matmul of one shape. */
+typedef struct product {
+    amp_gemm_desc of;       /* its sizes, alpha and beta; no addresses */
+    amp_pass pass;          /* without a primitive where the library has no good kernel */
+    unsigned long last_use;
+} product;
+
+struct amp_cpu_products {
+    product made[MOST_PASSES];
+    int count;
+    unsigned long uses;
+    amp_kept *kept;
+};
+
+static amp_status gemm_fail(const amp_gemm_desc *d, dnnl_status_t status, amp_error *error)
+{
+    return amp_fail(error, status == dnnl_out_of_memory ? AMP_NO_MEMORY : AMP_BACKEND_FAILED, "matrix product of %dx%d by %dx%d "
+                    "in %s: oneDNN: %s", d->m, d->k, d->k, d->n, amp_dtype_name(d->dtype), amp_dnnl_text(status));
+}
+
+/* ------------------------------------------------------------------------------------------------ fp32 */
+
+static amp_status multiply_fp32(const amp_gemm_desc *d, const float *a, const float *b, amp_error *error)
+{
+    dnnl_status_t status = dnnl_sgemm(d->a.transposed ? 'T' : 'N', d->b.transposed ? 'T' : 'N', d->m, d->n, d->k, d->alpha, a,
+                                      d->a.ld, b, d->b.ld, d->beta, d->c, d->ldc);
+    return status == dnnl_success ? AMP_OK : gemm_fail(d, status, error);
+}
+
+/* ------------------------------------------------------------------------------------------------ primitives */
+
+static dnnl_status_t describe_factor(const amp_factor *f, int rows, int columns, dnnl_data_type_t type, amp_md *out)
+{
+    const dnnl_dims_t dims = { rows, columns };
+    const dnnl_dims_t strides = { f->transposed ? 1 : f->ld, f->transposed ? f->ld : 1 };
+    return amp_md_create_strided(out, 2, dims, type, strides);
+}
+
+static dnnl_status_t make_attributes(const amp_gemm_desc *d, dnnl_primitive_attr_t *out)
+{
+    dnnl_post_ops_t then = NULL;
+    dnnl_status_t status = dnnl_primitive_attr_create(out);
+    if (status == dnnl_success) status = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success) status = dnnl_post_ops_create(&then);
+    if (status == dnnl_success && d->alpha != 1) status = amp_append_factor(then, d->alpha);
+    if (status == dnnl_success && d->beta != 0) status = amp_append_sum(then, d->beta);
+    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(*out, then);
+    if (then) dnnl_post_ops_destroy(then);
+    return status;
+}
+
+/* Without a primitive where the library would run its slow loops, or has nothing. */
+static dnnl_status_t build(amp_onednn *library, const amp_gemm_desc *d, dnnl_data_type_t type, amp_pass *pass)
+{
+    static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST };
+    const amp_factor c = { .ld = d->ldc };
+    amp_md a_md = NULL, b_md = NULL, c_md = NULL;
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    memset(pass, 0, sizeof *pass);
+    dnnl_status_t status = describe_factor(&d->a, d->m, d->k, type, &a_md);
+    if (status == dnnl_success) status = describe_factor(&d->b, d->k, d->n, type, &b_md);
+    if (status == dnnl_success) status = describe_factor(&c, d->m, d->n, dnnl_f32, &c_md);
+    if (status == dnnl_success) status = make_attributes(d, &attributes);
+    if (status == dnnl_success) status = amp_matmul_pd(&pd, library->engine, a_md, b_md, c_md, attributes);
+    if (status == dnnl_success && !amp_onednn_is_reference(pd)) status = amp_pass_build(library, pass, pd, ids, 3);
+    if (pd) dnnl_primitive_desc_destroy(pd);
+    if (attributes) dnnl_primitive_attr_destroy(attributes);
+    amp_md_destroy(c_md);
+    amp_md_destroy(b_md);
+    amp_md_destroy(a_md);
+    return status == dnnl_unimplemented ? dnnl_success : status;
+}
+
+static int same_product(const amp_gemm_desc *a, const amp_gemm_desc *b)
+{
+    return a->m == b->m && a->n == b->n && a->k == b->k && a->alpha == b->alpha && a->beta == b->beta && a->a.ld == b->a.ld
+        && a->b.ld == b->b.ld && a->ldc == b->ldc && a->a.transposed == b->a.transposed && a->b.transposed == b->b.transposed
+        && a->dtype == b->dtype;
+}
+
+static product *free_place(amp_cpu_products *products)
+{
+    product *oldest = products->made;
+    if (products->count < MOST_PASSES) return &products->made[products->count++];
+    for (int i = 1; i < MOST_PASSES; ++i)
+        if (products->made[i].last_use < oldest->last_use) oldest = &products->made[i];
+    amp_pass_destroy(&oldest->pass);
+    return oldest;
+}
+
+/* *out: NULL where there is no good kernel. */
+static amp_status find_pass(amp_backend *backend, amp_cpu_products *products, const amp_gemm_desc *d, amp_pass **out,
+                            amp_error *error)
+{
+    product *found = NULL;
+    for (int i = 0; i < products->count && !found; ++i)
+        if (same_product(&products->made[i].of, d)) found = &products->made[i];
+    if (!found) {
+        amp_pass pass;
+        dnnl_status_t status = build(amp_cpu_library(backend), d, amp_onednn_type(d->dtype), &pass);
+        if (status != dnnl_success) return gemm_fail(d, status, error);
+        found = free_place(products);
+        *found = (product){ .of = *d, .pass = pass };
+        found->of.a.data = found->of.b.data = found->of.c = NULL;
+    }
+    found->last_use = ++products->uses;
+    *out = found->pass.primitive ? &found->pass : NULL;
+    return AMP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ factors */
+
+/* dst ← src rounded to dtype, and stored as it computes. */
+static void round_to(amp_dtype dtype, amp_dtype computes, const float *src, void *dst, size_t count)
+{
+    if (computes == dtype) {
+        amp_cpu_cast_flat(AMP_FP32, src, dtype, dst, count, 0);
+        return;
+    }
+    #pragma omp parallel for schedule(static) if (count >= PARALLEL_FROM)
+    for (size_t i = 0; i < count; i += PIECE) {
+        amp_half_bits half[PIECE];
+        size_t n = count - i < PIECE ? count - i : PIECE;
+        amp_cpu_store_row(dtype, src + i, half, n);
+        amp_cpu_load_row(dtype, half, (float *)dst + i, n);
+    }
+}
+
+/* *out: the factor as it is multiplied, kept or in scratch. */
+static amp_status prepare(amp_backend *backend, amp_cpu_products *products, const amp_factor *f, size_t count, amp_dtype dtype,
+                          amp_dtype computes, void *scratch, const void **out, amp_error *error)
+{
+    amp_kept *place;
+    *out = scratch;
+    if (!f->version) {
+        round_to(dtype, computes, f->data, scratch, count);
+        return AMP_OK;
+    }
+    AMP_TRY(amp_kept_place(&products->kept, backend, f->data, count, dtype, count * amp_dtype_size(computes), &place, error));
+    if (place->version != f->version) round_to(dtype, computes, f->data, place->copy, count);
+    place->version = f->version;
+    *out = place->copy;
+    return AMP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ running */
+
+static amp_status multiply(amp_backend *backend, amp_cpu_products *products, const amp_gemm_desc *d, amp_pass *pass,
+                           amp_error *error)
+{
+    amp_onednn *library = amp_cpu_library(backend);
+    const amp_dtype computes = pass ? d->dtype : AMP_FP32;
+    const size_t a_count = amp_gemm_a_extent(d), b_count = amp_gemm_b_extent(d), element = amp_dtype_size(computes);
+    const size_t sizes[3] = { pass ? pass->scratchpad : 0, d->a.version ? 0 : a_count * element,
+                              d->b.version ? 0 : b_count * element };
+    const void *a, *b;
+    void *scratch[3];
+    AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
+    AMP_TRY(prepare(backend, products, &d->a, a_count, d->dtype, computes, scratch[1], &a, error));
+    AMP_TRY(prepare(backend, products, &d->b, b_count, d->dtype, computes, scratch[2], &b, error));
+    if (!pass) return multiply_fp32(d, a, b, error);
+    dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_SRC, a);
+    if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, b);
+    if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_DST, d->c);
+    if (status == dnnl_success) status = amp_pass_run(library, pass, scratch[0]);
+    return status == dnnl_success ? AMP_OK : gemm_fail(d, status, error);
+}
+
+amp_dtype amp_cpu_gemm_computes(const amp_backend *backend, amp_dtype dtype)
+{
+    char note[256];
+    (void)backend;
+    return amp_onednn_supports(dtype, note) == AMP_SUPPORT_NATIVE ? dtype : AMP_FP32;
+}
+
+amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error *error)
+{
+    amp_cpu_products **products = &((amp_cpu_backend *)backend)->products;
+    amp_pass *pass = NULL;
+    AMP_TRY(amp_check_gemm(d, error));
+    if (d->dtype == AMP_FP32) return multiply_fp32(d, d->a.data, d->b.data, error);
+    if (!*products) *products = calloc(1, sizeof **products);
+    if (!*products) return amp_fail(error, AMP_NO_MEMORY, "no memory for the records of matrix products");
+    /* A kept copy has one dtype, whatever the sum. */
+    const int is_short = d->k < SHORT_SUM && !d->a.version && !d->b.version;
+    if (!is_short && amp_cpu_gemm_computes(backend, d->dtype) == d->dtype)
+        AMP_TRY(find_pass(backend, *products, d, &pass, error));
+    return multiply(backend, *products, d, pass, error);
+}
+
+void amp_cpu_gemm_drop_copies(amp_backend *backend)
+{
+    amp_cpu_products *products = ((amp_cpu_backend *)backend)->products;
+    if (products) amp_kept_drop(&products->kept, backend);
+}
+
+void amp_cpu_products_free(amp_cpu_products *products, amp_backend *backend)
+{
+    if (!products) return;
+    amp_kept_drop(&products->kept, backend);
+    for (int i = 0; i < products->count; ++i) amp_pass_destroy(&products->made[i].pass);
+    free(products);
+}

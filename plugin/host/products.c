@@ -1,0 +1,45 @@
+/* rnn, gru, lstm and crnn run Darknet's own code, in fp32 but for what takes the time: its gemm asks here first, and while such
+ * a layer runs under AMP, the backend multiplies, in the layer's dtype with fp32 sums.
+ *
+ * Weights are multiplied once for each time step, and do not change between two updates: they go to the backend with a version,
+ * so that they are rounded once. All other factors lie in buffers that are written again and again. */
+#include "products.h"
+
+#include <string.h>
+
+/* The layer that this thread runs; NULL: none, or one whose products are its own. */
+static _Thread_local struct { const amp_node *node; amp_engine *engine; } running;
+
+void amp_host_products_begin(struct darknet_amp *amp, int layer)
+{
+    const amp_node *node = &amp_engine_plan(amp->engine)->nodes[layer];
+    if (!node->desc.lends_products) return;
+    running.node = node;
+    running.engine = amp->engine;
+}
+
+void amp_host_products_end(void) { running.node = NULL; }
+
+static amp_factor factor_of(const float *data, int ld, int transposed)
+{
+    const amp_layer_desc *d = &running.node->desc;
+    amp_factor f = { data, ld, transposed, 0 };
+    for (int k = 0; k < d->param_count; k++)
+        if (d->params[k].master == data) f.version = amp_engine_weights_version(running.engine);
+    return f;
+}
+
+int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
+                     int ldb, float beta, float *c, int ldc)
+{
+    if (!running.node) return 0;
+    amp_error error;
+    amp_backend *backend = amp_engine_backend(running.engine);
+    const amp_gemm_desc product = { .m = m, .n = n, .k = k, .alpha = alpha, .beta = beta, .a = factor_of(a, lda, transpose_a),
+                                    .b = factor_of(b, ldb, transpose_b), .c = c, .ldc = ldc, .dtype = running.node->products };
+    amp_status status = backend->gemm(backend, &product, &error);
+    if (status == AMP_OK) return 1;
+    amp_error why = error; /* Darknet's functions have no way to hand it on */
+    amp_fail(&error, status, "layer %d [%s]: %s", running.node->index, running.node->desc.type, why.message);
+    amp_host_die(&error);
+}
