@@ -156,6 +156,14 @@ float *amp_host_image_delta(const network *net)
     return net->delta;
 }
 
+const float *amp_host_truth(const network *net)
+{
+#ifdef GPU
+    if (net->gpu_index >= 0) return net->truth ? net->truth_gpu : NULL;
+#endif
+    return net->truth;
+}
+
 /* ---- between the two sides ---- */
 
 amp_status amp_host_push_input(const network *net, amp_backend *b, amp_error *error)
