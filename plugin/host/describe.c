@@ -208,6 +208,7 @@ static void describe_shape(network *net, int i, const amp_network_desc *out, amp
     const amp_shape *in = shape_of(out, d->inputs[0]);
     d->output = image_shape(net->batch, l->out_c, l->out_h, l->out_w, l->outputs);
     if (l->type == DROPOUT || l->type == ACTIVE || l->type == SHORTCUT) d->output = *in;
+    if (l->type == YOLO) d->output = *in; /* resize_yolo_layer leaves out_w and out_h as they were */
     if (l->type != ROUTE) return;
     if (routes_equal_sizes(out, d)) {
         d->output = image_shape(net->batch, l->outputs / (in->h * in->w), in->h, in->w, l->outputs);
