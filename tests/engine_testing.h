@@ -151,6 +151,13 @@ __attribute__((unused)) static double predicted_distance(network *ours, network 
     return sqrt(difference / size);
 }
 
+/* What a loss of AMP's own has made of its input's delta, after forward and before backward. */
+__attribute__((unused)) static amp_tensor made_delta(network *net, int layer)
+{
+    const amp_node *node = &amp_engine_plan(net->amp->engine)->nodes[layer];
+    return amp_value_delta(node->inputs[0], node->form);
+}
+
 __attribute__((unused)) static amp_form form_of(network *net, int layer) { return amp_engine_plan(net->amp->engine)->nodes[layer].form; }
 
 #endif

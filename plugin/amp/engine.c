@@ -34,7 +34,7 @@ struct amp_engine {
 static amp_step step_of(amp_engine *engine, const amp_plan_key *key)
 {
     return (amp_step){ .backend = engine->backend, .host = &engine->host, .training = engine->training,
-                       .keeps_state = key->keeps_state };
+                       .keeps_state = key->keeps_state, .loss_scale = engine->settings.scaler.scale };
 }
 
 /* ---- life ---- */
@@ -235,6 +235,16 @@ static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_step *step
     return AMP_OK;
 }
 
+/* What forward has made: the output where it has written one, and the delta where it is a loss of AMP's own. */
+static amp_status show_made(amp_engine *engine, const amp_node *node, amp_error *error)
+{
+    amp_form home = node->output->home;
+    if (node->output->data_valid[home])
+        AMP_TRY(show(engine, AMP_SEEN_OUTPUT, node->index, "output", amp_value_data(node->output, home), error));
+    if (!amp_node_makes_loss(node) || !node->inputs[0]->delta_valid[node->form]) return AMP_OK;
+    return show(engine, AMP_SEEN_DELTA, node->index, "delta", amp_value_delta(node->inputs[0], node->form), error);
+}
+
 static amp_status show_gradients(amp_engine *engine, const amp_node *node, amp_error *error)
 {
     for (int k = 0; k < node->desc.param_count; k++) {
@@ -282,8 +292,8 @@ static amp_status forward_layer(amp_engine *engine, amp_node *node, amp_step *st
     int shown = observed(engine);
     if (shown) AMP_TRY(show_inputs(engine, node, step, error));
     AMP_TRY(amp_node_forward(node, step, error));
-    if (shown) AMP_TRY(show(engine, AMP_SEEN_OUTPUT, node->index, "output", amp_value_data(node->output, node->output->home), error));
-    if (node->desc.is_loss) check_loss(engine, node);
+    if (shown) AMP_TRY(show_made(engine, node, error));
+    if (node->desc.is_loss && !amp_node_makes_loss(node)) check_loss(engine, node);
     return AMP_OK;
 }
 
@@ -296,6 +306,21 @@ static amp_status hand_out(amp_engine *engine, amp_node *node, amp_step *step, a
     return observed(engine) ? show(engine, AMP_SEEN_OUTPUT, node->index, "output", out, error) : AMP_OK;
 }
 
+/* The one wait of a training forward: all losses of AMP's own lie side by side. */
+static amp_status hear_losses(amp_engine *engine, amp_plan *plan, amp_error *error)
+{
+    if (!engine->training || !plan->result_count) return AMP_OK;
+    AMP_TRY(engine->backend->download(engine->backend, plan->results_read, plan->results,
+                                      (size_t)plan->result_count * sizeof *plan->results, error));
+    for (int i = 0; i < plan->count; i++) {
+        const amp_node *node = &plan->nodes[i];
+        if (!amp_node_makes_loss(node)) continue;
+        engine->host.found(engine->host.context, i, &plan->results_read[node->result]);
+        check_loss(engine, node);
+    }
+    return AMP_OK;
+}
+
 amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float *image, int training, amp_error *error)
 {
     amp_plan *plan = find_plan(engine, key);
@@ -305,6 +330,7 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
     AMP_TRY(activate(engine, plan, error));
     AMP_TRY(refresh_weights(engine, error));
     amp_step step = step_of(engine, key);
+    step.results = plan->results;
     forget_values(plan);
     plan->image.data[AMP_FORM_HOST] = image;
     plan->image.data_valid[AMP_FORM_HOST] = 1;
@@ -312,18 +338,19 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
         AMP_TRY(forward_layer(engine, node, &step, error));
-        if (i == plan->output_layer || node->desc.is_truth) AMP_TRY(hand_out(engine, node, &step, error));
+        if (plan->hands_out[i] || node->desc.is_truth) AMP_TRY(hand_out(engine, node, &step, error));
     }
+    AMP_TRY(hear_losses(engine, plan, error));
     return engine->backend->uploads_done(engine->backend, error);
 }
 
-/* The loss scale enters here and nowhere else. */
+/* The loss scale enters here for the host's losses. Those of AMP's own (step.loss_scale) have it in their deltas from the start. */
 static amp_status scale_losses(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     float scale = engine->settings.scaler.scale;
     if (scale == 1) return AMP_OK;
     for (int i = 0; i < plan->count; i++) {
-        if (!plan->nodes[i].desc.is_loss) continue;
+        if (!plan->nodes[i].desc.is_loss || amp_node_makes_loss(&plan->nodes[i])) continue;
         amp_tensor delta = amp_value_delta(&plan->values[i], AMP_FORM_HOST);
         AMP_TRY(engine->backend->scale(engine->backend, delta.data, amp_shape_count(delta.shape), scale, error));
     }

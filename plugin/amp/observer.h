@@ -3,7 +3,8 @@
  *
  * Order of a training step, for each subdivision:
  *   forward:  the image; then for each layer, first to last: each of its inputs that had to be cast to the form it computes
- *             in, then its output.
+ *             in, then its output. A loss of AMP's own has no output in training; there it shows the delta that it has made,
+ *             times the loss scale, in its input's form.
  *   backward: for each layer that computes backward, last to first: its delta, settled (all consumers' parts summed, loss
  *             layers' times the loss scale), then each parameter's gradient, as summed over the subdivisions so far.
  * Passes without training show the forward part. Layers that run the host's own fp32 code are shown like all others. What is not
@@ -20,7 +21,7 @@ typedef enum amp_seen_kind {
     AMP_SEEN_INPUT,    /* the copy of another layer's output (or of the image) in this layer's form; other layers of that form
                           read the same copy, so it is shown once, with the first of them */
     AMP_SEEN_OUTPUT,   /* N,H,W,C of the layer, in its home form; the network's output a second time, in fp32 NCHW */
-    AMP_SEEN_DELTA,    /* the same shape and form; may not exist for a layer nothing flows back to */
+    AMP_SEEN_DELTA,    /* the same shape and form, in forward its input's; may not exist for a layer nothing flows back to */
     AMP_SEEN_GRADIENT  /* fp32, a flat array: shape 1, count, 1, 1; not unscaled */
 } amp_seen_kind;
 

@@ -65,7 +65,8 @@ static void choose_forms(amp_plan *plan, amp_dtype low)
         node->dtype = node->form == AMP_FORM_LOW ? low : AMP_FP32;
         node->products = amp_autocast_products(&node->desc, low, node->form);
         node->ops = amp_layer_ops_of(node->desc.kind);
-        *node->output = (amp_value){ .index = i, .shape = node->desc.output, .home = node->form, .low_dtype = low };
+        *node->output = (amp_value){ .index = i, .shape = node->desc.output, .low_dtype = low,
+                                     .home = amp_node_makes_loss(node) ? AMP_FORM_HOST : node->form };
     }
 }
 
@@ -85,12 +86,32 @@ static void choose_gradients(amp_plan *plan)
     }
 }
 
+static int is_read(const amp_plan *plan, int layer)
+{
+    for (int i = layer + 1; i < plan->count; i++)
+        for (int k = 0; k < plan->nodes[i].desc.input_count; k++) if (plan->nodes[i].desc.inputs[k] == layer) return 1;
+    return 0;
+}
+
+/* Boxes are read off every yolo layer's output, and off none in training, where those outputs are the network's largest. Who wants
+ * the gradient of the image may look at both. */
+static void choose_outputs(amp_plan *plan)
+{
+    int trains = plan->key.keeps_state && !plan->key.image_delta;
+    for (int i = 0; i < plan->count; i++) {
+        int yolo = amp_node_makes_loss(&plan->nodes[i]);
+        plan->hands_out[i] = yolo ? !trains : i == plan->output_layer;
+        if (yolo && is_read(plan, i)) plan->needs_output[i] = plan->needs_delta[i] = 1;
+        if (yolo) plan->nodes[i].result = plan->result_count++;
+    }
+}
+
 /* Host buffers that will be touched: outputs and deltas of host layers, and of whatever host layers read. */
 static void choose_host_buffers(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
-        if (node->desc.is_truth || i == plan->output_layer) plan->needs_output[i] = 1;
+        if (node->desc.is_truth || plan->hands_out[i]) plan->needs_output[i] = 1;
         if (node->form != AMP_FORM_HOST) continue;
         plan->needs_output[i] = 1;
         plan->needs_delta[i] = !node->desc.no_backward;
@@ -108,7 +129,7 @@ static int later(int a, int b) { return a > b ? a : b; }
 /* Lifetimes of one value's data and delta, in each form that is used. */
 static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *error)
 {
-    int first_read[AMP_FORMS] = { -1, -1, -1 }, last_read[AMP_FORMS] = { -1, -1, -1 }, last_writer[AMP_FORMS] = { -1, -1, -1 };
+    int first_read[AMP_FORMS] = { -1, -1, -1 }, last_read[AMP_FORMS] = { -1, -1, -1 }, first_write[AMP_FORMS] = { -1, -1, -1 };
     int producer = value->index;
     for (int i = producer + 1; i < plan->count; i++) {
         const amp_node *node = &plan->nodes[i];
@@ -117,7 +138,9 @@ static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *err
             if (first_read[node->form] < 0) first_read[node->form] = i;
             int end = node->ops->backward_reads_input && node->computes_backward ? backward_time(plan, i) : i;
             last_read[node->form] = later(last_read[node->form], end);
-            if (node->computes_backward && value->wants_delta) last_writer[node->form] = i;
+            if (!node->computes_backward || !value->wants_delta) continue;
+            int start = amp_node_makes_loss(node) ? i : backward_time(plan, i);
+            if (first_write[node->form] < 0 || start < first_write[node->form]) first_write[node->form] = start;
         }
     }
     for (int form = 0; form < AMP_FORM_HOST; form++) {
@@ -133,8 +156,8 @@ static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *err
         } else if (first_read[form] >= 0) {
             AMP_TRY(amp_arena_request_bytes(&plan->arena, bytes, first_read[form], last_read[form], &value->data[form], error));
         }
-        if (!value->wants_delta || !(home || last_writer[form] >= 0)) continue;
-        int end = backward_time(plan, producer), start = last_writer[form] >= 0 ? backward_time(plan, last_writer[form]) : end;
+        if (!value->wants_delta || !(home || first_write[form] >= 0)) continue;
+        int end = backward_time(plan, producer), start = first_write[form] >= 0 ? first_write[form] : end;
         AMP_TRY(amp_arena_request_bytes(&plan->arena, bytes, start, end, &value->delta[form], error));
     }
     return AMP_OK;
@@ -148,6 +171,9 @@ static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
         AMP_TRY(request_value(plan, &plan->values[i], error));
         AMP_TRY(amp_node_plan(node, step, &plan->arena, i, node->computes_backward ? backward_time(plan, i) : -1, error));
     }
+    if (plan->result_count)
+        AMP_TRY(amp_arena_request_bytes(&plan->arena, (size_t)plan->result_count * sizeof *plan->results, 0, 2 * plan->count,
+                                        (void **)&plan->results, error));
     amp_arena_solve(&plan->arena);
     return AMP_OK;
 }
@@ -163,8 +189,11 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
         plan->autocast = calloc((size_t)network->count + 1, sizeof *plan->autocast);
         plan->needs_output = calloc((size_t)network->count + 1, 1);
         plan->needs_delta = calloc((size_t)network->count + 1, 1);
+        plan->hands_out = calloc((size_t)network->count + 1, 1);
+        plan->results_read = calloc((size_t)network->count + 1, sizeof *plan->results_read);
     }
-    if (!plan || !plan->nodes || !plan->values || !plan->autocast || !plan->needs_output || !plan->needs_delta) {
+    if (!plan || !plan->nodes || !plan->values || !plan->autocast || !plan->needs_output || !plan->needs_delta || !plan->hands_out
+        || !plan->results_read) {
         amp_plan_free(plan, step->backend);
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
     }
@@ -176,6 +205,7 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
     if (status == AMP_OK) {
         choose_forms(plan, low);
         choose_gradients(plan);
+        choose_outputs(plan);
         choose_host_buffers(plan);
         status = lay_out(plan, step, error);
     }
@@ -196,5 +226,7 @@ void amp_plan_free(amp_plan *plan, amp_backend *backend)
     free(plan->autocast);
     free(plan->needs_output);
     free(plan->needs_delta);
+    free(plan->hands_out);
+    free(plan->results_read);
     free(plan);
 }

@@ -28,6 +28,10 @@ typedef struct amp_plan {
     int count, output_layer;
     amp_arena arena;
     char *needs_output, *needs_delta; /* per layer: is the host's fp32 buffer in use */
+    char *hands_out;                  /* per layer: the host reads its fp32 output after the pass */
+    amp_yolo_result *results;         /* of losses of AMP's own, in the arena; and as the engine has read them */
+    amp_yolo_result *results_read;
+    int result_count;
     unsigned long last_use;
 } amp_plan;
 

@@ -139,6 +139,27 @@ typedef struct amp_step_outcome {
     double gradient_norm; /* of a step that was taken: the L2 norm of grad·inverse_scale over batch, before clipping */
 } amp_step_outcome;
 
+/* A head of Darknet's yolo layer. Its input has, in each cell, n boxes of 5 + classes numbers: x, y, w, h, objectness, classes. */
+enum { AMP_YOLO_MAX_ANCHORS = 32 };
+typedef struct amp_yolo_desc {
+    int classes, n;
+    int total;                               /* anchors, of all heads */
+    int mask[AMP_YOLO_MAX_ANCHORS];          /* the anchor of each of the n boxes */
+    float anchors[2 * AMP_YOLO_MAX_ANCHORS]; /* widths and heights, in pixels of the network's input */
+    int net_w, net_h;                        /* that input's */
+    float ignore_thresh, truth_thresh;
+    int truths;                              /* numbers of labels an image: x, y, w, h, class each, behind the last an x of 0 */
+    int max_boxes;                           /* labels read at most; 5·max_boxes ≤ truths */
+} amp_yolo_desc;
+
+/* What a yolo layer's loss came to. Sums in double, also of what is counted. */
+typedef struct amp_yolo_result {
+    double cost;      /* Σ delta², not scaled; NaN if any number of x is inf or NaN */
+    double labels;    /* those with a box of their own in this head; the next five are sums over these: */
+    double iou, object, category, above_50, above_75; /* IoU, objectness, the class's number, IoU > .5, IoU > .75 */
+    double any_object; /* objectness, over all boxes */
+} amp_yolo_result;
+
 struct amp_backend {
     const char *name;          /* "cpu" */
     char description[256];     /* library, version, instruction set: for the user */
@@ -238,6 +259,19 @@ struct amp_backend {
     /* y = keep ? scale·x : 0; keep holds one byte an element, in NHWC order. backward: the same from dy to dx. */
     amp_status (*dropout)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep, float scale,
         int accumulate, amp_error *);
+
+    /* Yolo's loss as forward_yolo_layer of Darknet (yolo_layer.c), in fp32, with p = logistic(x) but for w and h, a box's IoU with
+     * the labels of its image, and the label that the box is to learn, if there is one:
+     *   x, y: (2 - wh)·(place in the cell - p);  w, h: (2 - wh)·(log(label's size / anchor's) - x);
+     *   objectness: 1 - p with a label, 0 with an IoU above ignore_thresh, else 0 - p;  classes: (1 or 0) - p with a label, else 0.
+     * Several labels of one box, an IoU above truth_thresh, and labels that stock would use as indices outside of its arrays:
+     * yolo_rules.h. dx (+)= loss_scale·delta, rounded once: beyond the dtype's range that is inf. x and dx: n·(5 + classes)
+     * channels; dx may be NULL. labels (batch × truths, NULL: none) and *result are in memory as allocate gives it; *result is
+     * there after synchronize or download. */
+    amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *, float loss_scale,
+        const amp_tensor *dx, int accumulate, amp_yolo_result *result, amp_error *);
+    /* Its output, in place: logistic of x, y, objectness and classes. y is fp32 NCHW, as Darknet's functions read it. */
+    amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, int classes, amp_error *);
 
     /* Over all arrays in one pass: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1), and
      * *sum_squares = Σ (grad·inverse_scale)² in double, which no finite gradients overflow: a float's square is below

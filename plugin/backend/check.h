@@ -97,6 +97,31 @@ static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tenso
     return AMP_OK;
 }
 
+/* dx may be NULL. */
+static inline amp_status amp_check_yolo(const amp_tensor *x, const amp_yolo_desc *d, const amp_tensor *dx, amp_error *error)
+{
+    AMP_TRY(amp_check_pair("yolo", x, dx ? dx : x, 1, error));
+    if (d->n < 1 || d->n > AMP_YOLO_MAX_ANCHORS || d->total < 1 || d->total > AMP_YOLO_MAX_ANCHORS)
+        return amp_fail(error, AMP_UNSUPPORTED, "yolo: %d boxes a cell of %d anchors; both must be 1 to %d", d->n, d->total,
+            AMP_YOLO_MAX_ANCHORS);
+    for (int k = 0; k < d->n; ++k)
+        if (d->mask[k] < 0 || d->mask[k] >= d->total)
+            return amp_fail(error, AMP_BACKEND_FAILED, "yolo: mask has %d, and there are %d anchors", d->mask[k], d->total);
+    if (d->classes < 1 || x->shape.c % d->n || x->shape.c / d->n != 5 + d->classes)
+        return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes of 5 + %d numbers are not %d channels", d->n, d->classes,
+            x->shape.c);
+    if (d->max_boxes < 0 || d->max_boxes > d->truths / 5)
+        return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes an image do not lie in %d numbers", d->max_boxes, d->truths);
+    return AMP_OK;
+}
+
+static inline amp_status amp_check_yolo_output(const amp_tensor *y, int classes, amp_error *error)
+{
+    if (y->dtype == AMP_FP32 && y->layout == AMP_NCHW && classes > 0 && y->shape.c % (5 + classes) == 0) return AMP_OK;
+    return amp_fail(error, AMP_BACKEND_FAILED, "yolo: its output must be fp32 NCHW, with boxes of 5 + %d numbers in %d channels",
+        classes, y->shape.c);
+}
+
 static inline amp_status amp_check_gather(const amp_tensor *x, const amp_tensor *y, amp_error *error)
 {
     AMP_TRY(amp_check_pair("gather", x, y, 0, error));

@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include "device.h"
+#include "losses.h"
 #include "products.h"
 #include "utils.h"
 
@@ -167,6 +168,13 @@ static void run_backward(void *context, int i, float *input, float *input_delta,
     amp_host_products_end();
 }
 
+static const float *labels_of(void *context, int i) { return amp_host_labels(((struct darknet_amp *)context)->net, i); }
+
+static void found(void *context, int i, const amp_yolo_result *result)
+{
+    amp_host_tell_yolo(&((struct darknet_amp *)context)->net->layers[i], i, result);
+}
+
 static float loss_of(void *context, int i) { return *((struct darknet_amp *)context)->net->layers[i].cost; }
 
 static void random_uniform(void *context, float *numbers, size_t count)
@@ -178,6 +186,6 @@ static void random_uniform(void *context, float *numbers, size_t count)
 amp_host amp_host_callbacks(struct darknet_amp *amp)
 {
     return (amp_host){ .context = amp, .prepare_buffers = prepare_buffers, .output = output_of, .delta = delta_of,
-                       .forward = run_forward, .backward = run_backward, .loss = loss_of,
+                       .forward = run_forward, .backward = run_backward, .labels = labels_of, .found = found, .loss = loss_of,
                        .random_uniform = random_uniform };
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "losses.h"
 
 enum { LARGEST_POOL = 15 }; /* the backend's limit on a window's side */
 
@@ -22,7 +23,9 @@ static const char *why_own(const layer *l)
     case UPSAMPLE: return l->reverse ? "downsamples (stride < 0)" : NULL;
     case MAXPOOL: return l->size > LARGEST_POOL ? "window above 15" : NULL;
     case CONNECTED: case BATCHNORM: case ACTIVE: case AVGPOOL: case ROUTE: case SHORTCUT: case REORG: case DROPOUT: return NULL;
-    case YOLO: case REGION: case DETECTION: case COST: case ISEG: case LOGXENT: return "fp32 loss";
+    case YOLO: return l->map ? "map=" : l->onlyforward ? "onlyforward=1" : l->total > AMP_YOLO_MAX_ANCHORS || l->n > AMP_YOLO_MAX_ANCHORS
+                                ? "more than 32 anchors" : NULL;
+    case REGION: case DETECTION: case COST: case ISEG: case LOGXENT: return "fp32 loss";
     case SOFTMAX: return l->noloss ? "fp32 output" : "fp32 loss";
     default: return "Darknet's own fp32 code";
     }
@@ -205,6 +208,7 @@ static void describe_shape(network *net, int i, const amp_network_desc *out, amp
     const amp_shape *in = shape_of(out, d->inputs[0]);
     d->output = image_shape(net->batch, l->out_c, l->out_h, l->out_w, l->outputs);
     if (l->type == DROPOUT || l->type == ACTIVE || l->type == SHORTCUT) d->output = *in;
+    if (l->type == YOLO) d->output = *in; /* resize_yolo_layer leaves out_w and out_h as they were */
     if (l->type != ROUTE) return;
     if (routes_equal_sizes(out, d)) {
         d->output = image_shape(net->batch, l->outputs / (in->h * in->w), in->h, in->w, l->outputs);
@@ -241,8 +245,21 @@ static amp_layer_kind kind_of(const layer *l)
     case UPSAMPLE: return AMP_LAYER_UPSAMPLE;
     case REORG: return AMP_LAYER_REORG;
     case DROPOUT: return AMP_LAYER_DROPOUT;
+    case YOLO: return AMP_LAYER_YOLO;
     default: return AMP_LAYER_HOST;
     }
+}
+
+/* Labels are read as they lie in the network's array, whose images need not be as far apart as the layer believes. */
+static void describe_yolo(const network *net, int i, amp_layer_desc *d)
+{
+    const layer *l = &net->layers[i];
+    int truths = amp_host_truths(net, i), boxes = truths / 5;
+    d->yolo = (amp_yolo_desc){ .classes = l->classes, .n = l->n, .total = l->total, .net_w = net->w, .net_h = net->h,
+                               .ignore_thresh = l->ignore_thresh, .truth_thresh = l->truth_thresh, .truths = truths,
+                               .max_boxes = l->max_boxes < boxes ? l->max_boxes : boxes };
+    for (int k = 0; k < l->n; k++) d->yolo.mask[k] = l->mask[k];
+    for (int k = 0; k < 2 * l->total; k++) d->yolo.anchors[k] = l->biases[k];
 }
 
 static amp_status describe_layer(network *net, int i, const amp_config *config, amp_network_desc *out, amp_error *error)
@@ -265,6 +282,7 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
     AMP_TRY(describe_inputs(net, i, d, error));
     describe_shape(net, i, out, d);
     if (l->type == SHORTCUT) AMP_TRY(check_shortcut(l, i, out, d, error));
+    if (d->kind == AMP_LAYER_YOLO) describe_yolo(net, i, d);
     describe_params(d, l, on_gpu);
     mark_unsaved(d, l, &a);
     return AMP_OK;

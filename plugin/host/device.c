@@ -157,6 +157,14 @@ float *amp_host_image_delta(const network *net)
     return net->delta;
 }
 
+const float *amp_host_truth(const network *net)
+{
+#ifdef GPU
+    if (net->gpu_index >= 0) return net->truth ? net->truth_gpu : NULL;
+#endif
+    return net->truth;
+}
+
 /* ---- between the two sides ---- */
 
 #ifdef GPU

@@ -39,6 +39,8 @@ float **amp_host_delta_of(layer *l, int on_gpu);
 /* The network's input, and what its delta is added to or NULL, as the engine wants them. */
 float *amp_host_image(const network *net);
 float *amp_host_image_delta(const network *net);
+/* The network's labels, where the backend can read them; NULL: it has none. */
+const float *amp_host_truth(const network *net);
 
 /* net->input and net->truth, which are the program's, to the GPU, as upload_later does; a layer's output of `count` floats from
  * there to l->output. Nothing where there is no GPU. */

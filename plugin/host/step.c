@@ -26,6 +26,19 @@ static amp_plan_key key_of(const network *net)
                            .image_delta = image_delta };
 }
 
+/* What Darknet's functions read after a pass, to where they read it. In training that is nothing if the last layer is a yolo, and
+ * net->output, which then has no buffer, is NULL. */
+static amp_status hand_out(struct darknet_amp *amp, network *net, amp_error *error)
+{
+    const amp_plan *plan = amp_engine_plan(amp->engine);
+    for (int i = 0; i < net->n; i++) {
+        size_t count = (size_t)net->layers[i].outputs * (size_t)net->batch;
+        if (plan->hands_out[i]) AMP_TRY(amp_host_pull_output(net, i, count, amp_engine_backend(amp->engine), error));
+    }
+    net->output = net->layers[plan->output_layer].output;
+    return AMP_OK;
+}
+
 static amp_status forward(struct darknet_amp *amp, network *net, amp_error *error)
 {
     if (net->n != amp->layer_count)
@@ -45,9 +58,7 @@ static amp_status forward(struct darknet_amp *amp, network *net, amp_error *erro
     amp_host_pin(&amp->pinned, net);
     AMP_TRY(amp_host_push_input(net, backend, error));
     AMP_TRY(amp_engine_forward(amp->engine, &key, amp_host_image(net), net->train, error));
-    int last = amp_engine_plan(amp->engine)->output_layer;
-    AMP_TRY(amp_host_pull_output(net, last, (size_t)net->layers[last].outputs * (size_t)net->batch, backend, error));
-    net->output = net->layers[last].output;
+    AMP_TRY(hand_out(amp, net, error));
     calc_network_cost(net);
     return AMP_OK;
 }

@@ -11,6 +11,7 @@ typedef enum amp_layer_kind {
     AMP_LAYER_HOST, /* runs the host's own fp32 code on fp32 NCHW buffers */
     AMP_LAYER_CONVOLUTIONAL, AMP_LAYER_CONNECTED, AMP_LAYER_BATCHNORM, AMP_LAYER_ACTIVATION, AMP_LAYER_MAXPOOL,
     AMP_LAYER_AVGPOOL, AMP_LAYER_ROUTE, AMP_LAYER_SHORTCUT, AMP_LAYER_UPSAMPLE, AMP_LAYER_REORG, AMP_LAYER_DROPOUT,
+    AMP_LAYER_YOLO,
     AMP_LAYER_KINDS
 } amp_layer_kind;
 
@@ -56,6 +57,7 @@ typedef struct amp_layer_desc {
     float alpha, beta, scale, probability;
     float *weights, *biases, *scales, *rolling_mean, *rolling_variance;
     float rate_scale;
+    amp_yolo_desc yolo;
 
     amp_param_desc params[AMP_MAX_PARAMS];
     int param_count;
@@ -74,6 +76,10 @@ typedef struct amp_host {
      * to, or NULL. */
     void (*forward)(void *context, int layer, float *input, int training);
     void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
+    /* The labels that a loss of AMP's own reads, where the backend can; NULL: there are none. */
+    const float *(*labels)(void *context, int layer);
+    /* What the loss of an AMP_LAYER_YOLO came to, in the forward that just ran: before `loss` is asked for it. */
+    void (*found)(void *context, int layer, const amp_yolo_result *);
     /* A loss layer's value of the forward that just ran. */
     float (*loss)(void *context, int layer);
     /* count numbers in [0,1) from the host's own generator, for dropout. */
@@ -92,6 +98,8 @@ typedef struct amp_step {
     int training;      /* batch statistics, dropout */
     int keeps_state;   /* a backward follows */
     int outline;       /* the plan is only looked at: the backend makes nothing for it */
+    float loss_scale;          /* for losses of AMP's own, which write their delta in forward */
+    amp_yolo_result *results;  /* theirs, in the backend's memory: one each */
 } amp_step;
 
 typedef struct amp_layer_ops {
@@ -110,7 +118,7 @@ struct amp_node {
     const amp_layer_ops *ops;
     amp_layer_desc desc;
     int index;
-    amp_form form;             /* the form it computes in; its output's home */
+    amp_form form;             /* the form it computes in; its output's home, but yolo's is HOST */
     amp_dtype dtype;           /* of that form */
     amp_dtype products;        /* what its matrix products run in, if it has any: dtype, unless it lends them */
     amp_value **inputs, *output;
@@ -122,7 +130,11 @@ struct amp_node {
     float *mean, *variance;    /* batch statistics, c elements each */
     uint8_t *bytes;            /* max pooling's choice, dropout's keep */
     int32_t *map;              /* reorg */
+    int result;                /* yolo: which of step->results is its own */
 };
+
+/* A loss of AMP's own: its forward already writes the first part of its input's delta, times the loss scale. */
+static inline int amp_node_makes_loss(const amp_node *node) { return node->desc.kind == AMP_LAYER_YOLO; }
 
 const amp_layer_ops *amp_layer_ops_of(amp_layer_kind kind);
 
@@ -138,6 +150,6 @@ void amp_node_release(amp_node *node, amp_backend *backend);
 
 extern const amp_layer_ops amp_host_layer_ops, amp_convolutional_ops, amp_connected_ops, amp_batchnorm_ops,
     amp_activation_ops, amp_maxpool_ops, amp_avgpool_ops, amp_route_ops, amp_shortcut_ops, amp_upsample_ops,
-    amp_reorg_ops, amp_dropout_ops;
+    amp_reorg_ops, amp_dropout_ops, amp_yolo_ops;
 
 #endif

@@ -15,6 +15,7 @@ const amp_layer_ops *amp_layer_ops_of(amp_layer_kind kind)
     case AMP_LAYER_UPSAMPLE: return &amp_upsample_ops;
     case AMP_LAYER_REORG: return &amp_reorg_ops;
     case AMP_LAYER_DROPOUT: return &amp_dropout_ops;
+    case AMP_LAYER_YOLO: return &amp_yolo_ops;
     case AMP_LAYER_HOST:
     case AMP_LAYER_KINDS: break;
     }

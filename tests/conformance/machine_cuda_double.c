@@ -34,6 +34,8 @@ amp_backend *amp_cuda_backend_create(amp_error *error) __attribute__((weak));
 #pragma weak amp_cuda_gather_forward
 #pragma weak amp_cuda_gather_backward
 #pragma weak amp_cuda_dropout
+#pragma weak amp_cuda_yolo_loss
+#pragma weak amp_cuda_yolo_activate
 #pragma weak amp_cuda_check_gradients
 #pragma weak amp_cuda_finish_step
 #pragma weak amp_cuda_keep_statistics
@@ -101,6 +103,8 @@ static amp_backend *create_of_kernels(amp_error *error)
         .gather_forward = amp_cuda_gather_forward,
         .gather_backward = amp_cuda_gather_backward,
         .dropout = amp_cuda_dropout,
+        .yolo_loss = amp_cuda_yolo_loss,
+        .yolo_activate = amp_cuda_yolo_activate,
         .check_gradients = amp_cuda_check_gradients,
         .finish_step = amp_cuda_finish_step,
         .keep_statistics = amp_cuda_keep_statistics,

@@ -155,6 +155,14 @@ template <class V> V __shfl_sync(unsigned mask, V value, int at, int width = 32,
     return amp_shim::shuffle(mask, value, (amp_shim::lane() & -width) + (at & (width - 1)), file, line);
 }
 
+/* By exchanges, which whole warps only can make. */
+static inline unsigned __ballot_sync(unsigned mask, int vote, AMP_SHIM_HERE)
+{
+    unsigned votes = vote ? 1u << amp_shim::lane() : 0;
+    for (int by = 16; by; by /= 2) votes |= __shfl_xor_sync(mask, votes, by, 32, file, line);
+    return votes;
+}
+
 static inline void __threadfence() {}
 static inline void __threadfence_block() {}
 

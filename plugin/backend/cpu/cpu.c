@@ -154,6 +154,8 @@ amp_backend *amp_cpu_backend_create(amp_error *error)
         .gather_forward = amp_cpu_gather_forward,
         .gather_backward = amp_cpu_gather_backward,
         .dropout = amp_cpu_dropout,
+        .yolo_loss = amp_cpu_yolo_loss,
+        .yolo_activate = amp_cpu_yolo_activate,
         .check_gradients = amp_cpu_check_gradients,
         .finish_step = amp_cpu_finish_step,
         .keep_statistics = amp_cpu_keep_statistics,

@@ -56,6 +56,11 @@ amp_status amp_cpu_gather_backward(amp_backend *, const amp_tensor *dy, const am
 amp_status amp_cpu_dropout(amp_backend *, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep, float scale,
     int accumulate, amp_error *);
 
+/* yolo.c */
+amp_status amp_cpu_yolo_loss(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *, float loss_scale,
+    const amp_tensor *dx, int accumulate, amp_yolo_result *result, amp_error *);
+amp_status amp_cpu_yolo_activate(amp_backend *, const amp_tensor *y, int classes, amp_error *);
+
 /* update.c */
 amp_status amp_cpu_check_gradients(amp_backend *, const amp_param *, int count, float inverse_scale, int *found_inf,
     double *sum_squares, amp_error *);

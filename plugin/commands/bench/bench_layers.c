@@ -18,6 +18,7 @@ struct amp_layer_clocks {
     double *forward, *backward, *casts; /* ms; [layer][pass]; casts are within forward */
     double last;                     /* when the last tensor was shown */
     int open;                        /* the layer whose backward has begun and shown no gradient yet; -1: none */
+    int is_forward;                  /* a delta that is shown now is what a loss's forward has made */
     layer_function **stock_forward, **stock_backward; /* the layers' own, in stock */
 };
 
@@ -43,7 +44,7 @@ static void add(amp_layer_clocks *c, double *times, int layer, double ms)
 static void note(amp_layer_clocks *c, const amp_seen *seen, double ms)
 {
     if (seen->kind == AMP_SEEN_IMAGE) return;
-    if (amp_seen_in_forward(seen->kind)) {
+    if (c->is_forward) {
         add(c, c->forward, seen->layer, ms);
         if (seen->kind == AMP_SEEN_INPUT) add(c, c->casts, seen->layer, ms);
     } else if (seen->kind == AMP_SEEN_DELTA) {
@@ -144,8 +145,10 @@ void amp_layer_clocks_pass(amp_layer_clocks *c)
 {
     amp_host_wait(c->net);
     c->last = amp_bench_now_ms();
+    c->is_forward = 1;
     forward_network(c->net);
     amp_host_wait(c->net);
+    c->is_forward = 0;
     c->last = amp_bench_now_ms();
     c->open = -1;
     backward_network(c->net);

@@ -1,0 +1,181 @@
+/* Yolo's loss, a row of cells at a time: a row is widened to fp32, its delta is made there, and rounded into dx.
+ *
+ * Nearly all boxes have no label: of their numbers only the first five are squashed. Each row has its own sums, added up in order:
+ * the same bits for any number of threads. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../tensor/half.h"
+#include "../check.h"
+#include "../yolo_rules.h"
+#include "blocks.h"
+#include "kernels.h"
+
+/* One call's arguments and what is found before the rows: own boxes and how many labels, for each image. */
+typedef struct head {
+    const amp_cpu_rows *rows;
+    const amp_yolo_desc *d;
+    const amp_tensor *x, *dx; /* dx may be NULL */
+    const float *labels;
+    float scale;
+    int accumulate;
+    int *own, *counts;
+} head;
+
+static void find_own_boxes(const head *g, int image)
+{
+    const float *label = g->labels + (size_t)image * (size_t)g->d->truths;
+    int *own = g->own + (size_t)image * (size_t)g->d->max_boxes, count = 0;
+    for (; count < g->d->max_boxes && label[AMP_YOLO_LABEL * count] != 0; ++count)
+        own[count] = amp_yolo_own_box(g->d, g->x->shape.w, g->x->shape.h, label + AMP_YOLO_LABEL * count);
+    g->counts[image] = count;
+}
+
+static amp_yolo_labels labels_of(const head *g, int image)
+{
+    if (!g->labels) return (amp_yolo_labels){ NULL, NULL, 0 };
+    return (amp_yolo_labels){ g->labels + (size_t)image * (size_t)g->d->truths, g->own + (size_t)image * (size_t)g->d->max_boxes,
+                              g->counts[image] };
+}
+
+/* ---- one box ---- */
+
+typedef struct search { float best; int label, has_own; } search;
+
+static search look_at_labels(amp_yolo_labels l, int box, amp_yolo_box predicted)
+{
+    search s = { 0, 0, 0 };
+    for (int t = 0; t < l.count; ++t) {
+        float iou = amp_yolo_iou(predicted, amp_yolo_label_box(l.label + AMP_YOLO_LABEL * t));
+        if (iou > s.best) s.best = iou, s.label = t;
+        s.has_own |= l.own[t] == box;
+    }
+    return s;
+}
+
+/* Box `box` of an image, whose numbers are at x: its delta, which is zeros so far, and what it adds to the sums. */
+static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, amp_yolo_place place, int box, const float *x, float *delta,
+    amp_yolo_result *sums)
+{
+    float squashed[AMP_YOLO_BOX], first = 0;
+    amp_yolo_target t;
+    for (int e = 0; e < AMP_YOLO_BOX; ++e) squashed[e] = amp_yolo_squash(x[e], e);
+    amp_yolo_box predicted = amp_yolo_predicted(d, place, squashed);
+    search s = look_at_labels(l, box, predicted);
+    amp_yolo_begin(&t, d, squashed, s.best);
+    sums->any_object += (double)squashed[4];
+    if (s.has_own || s.best > d->truth_thresh) first = amp_activate(x[AMP_YOLO_BOX], AMP_LOGISTIC);
+    if (s.best > d->truth_thresh) {
+        t.overlapping = s.label;
+        amp_yolo_apply(&t, d, place, squashed, first, l.label + AMP_YOLO_LABEL * s.label, AMP_YOLO_FROM_IOU);
+    }
+    for (int i = 0; s.has_own && i < l.count; ++i) {
+        const float *label = l.label + AMP_YOLO_LABEL * i;
+        int category = amp_yolo_class(d, label);
+        if (l.own[i] != box) continue;
+        amp_yolo_apply(&t, d, place, squashed, first, label, i);
+        amp_yolo_count(sums, predicted, label, squashed[4],
+            category < 0 ? 0 : amp_activate(x[AMP_YOLO_BOX + category], AMP_LOGISTIC));
+    }
+    memcpy(delta, t.delta, sizeof t.delta);
+    for (int c = 0; t.since != AMP_YOLO_NO_LABEL && c < d->classes; ++c)
+        delta[AMP_YOLO_BOX + c] = amp_yolo_class_delta(&t, d, l, box, c, amp_activate(x[AMP_YOLO_BOX + c], AMP_LOGISTIC));
+    int written = t.since == AMP_YOLO_NO_LABEL ? AMP_YOLO_BOX : AMP_YOLO_BOX + d->classes;
+    for (int e = 0; e < written; ++e) sums->cost += (double)delta[e] * (double)delta[e];
+}
+
+/* ---- one row ---- */
+
+static int all_finite(const float *x, size_t count)
+{
+    unsigned bad = 0;
+    for (size_t i = 0; i < count; ++i) bad |= (amp_float_bits(x[i]) & 0x7f800000u) == 0x7f800000u;
+    return !bad;
+}
+
+/* delta, times the loss scale, to dx; `wide` is scratch. */
+static void put_row(const head *g, size_t first, size_t count, float *delta, float *wide)
+{
+    void *dx = amp_cpu_into(g->dx, first);
+    for (size_t i = 0; i < count; ++i) delta[i] *= g->scale;
+    if (g->accumulate) {
+        g->rows->widen(g->dx->dtype, dx, wide, count);
+        for (size_t i = 0; i < count; ++i) delta[i] += wide[i];
+    }
+    g->rows->narrow(g->dx->dtype, delta, dx, count);
+}
+
+/* Row r of all images' rows. scratch: twice the floats of a row. */
+static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *sums)
+{
+    amp_shape s = g->x->shape;
+    int image = (int)(r / (size_t)s.h), j = (int)(r % (size_t)s.h), boxes = s.w * g->d->n, size = AMP_YOLO_BOX + g->d->classes;
+    size_t count = (size_t)s.w * (size_t)s.c;
+    float *x = scratch, *delta = scratch + count;
+    amp_yolo_labels l = labels_of(g, image);
+    *sums = (amp_yolo_result){ 0 };
+    g->rows->widen(g->x->dtype, amp_cpu_at(g->x, r * count), x, count);
+    memset(delta, 0, count * sizeof *delta);
+    for (int q = 0; q < boxes; ++q) {
+        int box = j * boxes + q;
+        one_box(g->d, l, amp_yolo_place_of(g->d, s.w, s.h, box), box, x + q * size, delta + q * size, sums);
+    }
+    if (!all_finite(x, count)) sums->cost = (double)NAN;
+    if (g->dx) put_row(g, r * count, count, delta, x);
+}
+
+static void add(amp_yolo_result *sum, const amp_yolo_result *one)
+{
+    sum->cost += one->cost;
+    sum->labels += one->labels;
+    sum->iou += one->iou;
+    sum->object += one->object;
+    sum->category += one->category;
+    sum->above_50 += one->above_50;
+    sum->above_75 += one->above_75;
+    sum->any_object += one->any_object;
+}
+
+/* ---- operations ---- */
+
+amp_status amp_cpu_yolo_loss(amp_backend *backend, const amp_tensor *x, const float *labels, const amp_yolo_desc *d,
+    float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result, amp_error *error)
+{
+    (void)backend;
+    AMP_TRY(amp_check_yolo(x, d, dx, error));
+    size_t images = (size_t)x->shape.n, rows = images * (size_t)x->shape.h, row = 2 * (size_t)x->shape.w * (size_t)x->shape.c;
+    head g = { .rows = amp_cpu_rows_best(), .d = d, .x = x, .dx = dx, .labels = labels, .scale = loss_scale, .accumulate = accumulate,
+               .own = malloc((images * (size_t)d->max_boxes + 1) * sizeof(int)), .counts = malloc((images + 1) * sizeof(int)) };
+    amp_yolo_result *sums = malloc((rows + 1) * sizeof *sums);
+    int ready = g.own && g.counts && sums, starved = 0;
+    for (int i = 0; ready && labels && i < x->shape.n; ++i) find_own_boxes(&g, i);
+    #pragma omp parallel if (amp_cpu_worth_threads(rows * row)) reduction(|:starved)
+    {
+        float *scratch = ready ? malloc(row * sizeof *scratch) : NULL;
+        starved |= !scratch;
+        #pragma omp for schedule(static)
+        for (size_t r = 0; r < rows; ++r) if (scratch) one_row(&g, r, scratch, &sums[r]);
+        free(scratch);
+    }
+    *result = (amp_yolo_result){ 0 };
+    for (size_t r = 0; !starved && r < rows; ++r) add(result, &sums[r]);
+    free(g.own);
+    free(g.counts);
+    free(sums);
+    return starved ? amp_fail(error, AMP_NO_MEMORY, "no memory for yolo's loss: use a smaller batch") : AMP_OK;
+}
+
+amp_status amp_cpu_yolo_activate(amp_backend *backend, const amp_tensor *y, int classes, amp_error *error)
+{
+    (void)backend;
+    AMP_TRY(amp_check_yolo_output(y, classes, error));
+    size_t pixels = (size_t)y->shape.h * (size_t)y->shape.w, planes = (size_t)y->shape.n * (size_t)y->shape.c;
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(planes * pixels))
+    for (size_t p = 0; p < planes; ++p) {
+        float *plane = (float *)y->data + p * pixels;
+        int entry = (int)(p % (size_t)(AMP_YOLO_BOX + classes));
+        for (size_t i = 0; i < pixels; ++i) plane[i] = amp_yolo_squash(plane[i], entry);
+    }
+    return AMP_OK;
+}

@@ -1,0 +1,234 @@
+/* Yolo's loss: which box is each label's own, then a warp for each box, then the sums of all.
+ *
+ * The boxes of one warp, of one block, and of one partial sum follow from the shape alone, and sums go in a fixed order: the same
+ * on every device. Nearly all boxes have no label: of their numbers only the first five are squashed. */
+#include "kernels.h"
+
+#include <string.h>
+
+#include "../check.h"
+#include "../yolo_rules.h"
+#include "device.cuh"
+
+enum {
+    WARP = 32, THREADS = 256, WARPS = THREADS / WARP,
+    BOXES = 8, /* of a warp, one after the other */
+    SUMS = (int)(sizeof(amp_yolo_result) / sizeof(double))
+};
+static const unsigned ALL_LANES = 0xffffffffu;
+
+/* What the kernels know of the head beside x and dx. own: max_boxes for each image. */
+typedef struct head {
+    amp_yolo_desc d;
+    int w, h;
+    const float *labels; /* NULL: none */
+    int *own, *counts;
+} head;
+
+/* ------------------------------------------------------------------------------------------------ labels */
+
+/* A warp for each image. */
+__global__ void __launch_bounds__(THREADS) find_own_boxes(head g, int images)
+{
+    int image = (int)(amp_thread() / WARP), lane = (int)threadIdx.x % WARP, count = g.d.max_boxes;
+    if (image >= images) return;
+    const float *label = g.labels + (size_t)image * g.d.truths;
+    for (int first = 0; first < g.d.max_boxes; first += WARP) {
+        int t = first + lane;
+        unsigned ends = __ballot_sync(ALL_LANES, t < g.d.max_boxes && label[AMP_YOLO_LABEL * t] == 0);
+        if (!ends) continue;
+        count = first + __ffs((int)ends) - 1;
+        break;
+    }
+    for (int t = lane; t < count; t += WARP)
+        g.own[(size_t)image * g.d.max_boxes + t] = amp_yolo_own_box(&g.d, g.w, g.h, label + AMP_YOLO_LABEL * t);
+    if (lane == 0) g.counts[image] = count;
+}
+
+static __device__ __forceinline__ amp_yolo_labels labels_of(const head &g, size_t image)
+{
+    amp_yolo_labels l = { NULL, NULL, 0 };
+    if (!g.labels) return l;
+    l.label = g.labels + image * g.d.truths;
+    l.own = g.own + image * g.d.max_boxes;
+    l.count = g.counts[image];
+    return l;
+}
+
+/* The largest IoU, which label has it (the first of equal ones), and whether any label is the box's own: for all lanes. */
+typedef struct search { float best; int label, has_own; } search;
+
+static __device__ __forceinline__ search look_at_labels(const amp_yolo_labels &l, int box, amp_yolo_box predicted)
+{
+    search s = { 0, 0, 0 };
+    for (int t = (int)threadIdx.x % WARP; t < l.count; t += WARP) {
+        float iou = amp_yolo_iou(predicted, amp_yolo_label_box(l.label + AMP_YOLO_LABEL * t));
+        if (iou > s.best) s.best = iou, s.label = t;
+        s.has_own |= l.own[t] == box;
+    }
+    for (int by = WARP / 2; by; by /= 2) {
+        float best = __shfl_xor_sync(ALL_LANES, s.best, by);
+        int label = __shfl_xor_sync(ALL_LANES, s.label, by);
+        if (best > s.best || (best == s.best && label < s.label)) s.best = best, s.label = label;
+        s.has_own |= __shfl_xor_sync(ALL_LANES, s.has_own, by);
+    }
+    return s;
+}
+
+/* ------------------------------------------------------------------------------------------------ boxes */
+
+/* Without an index that is known only when it runs, which would put the array into memory. */
+static __device__ __forceinline__ float chosen(const float (&v)[AMP_YOLO_BOX], int i)
+{
+    float one = v[0];
+    #pragma unroll
+    for (int k = 1; k < AMP_YOLO_BOX; ++k) one = i == k ? v[k] : one;
+    return one;
+}
+
+/* All lanes compute the same; the sums of one of them count. */
+template <class T> static __device__ __forceinline__ void apply_labels(const head &g, const amp_yolo_labels &l, int box, const T *x,
+    amp_yolo_place place, const float (&squashed)[AMP_YOLO_BOX], amp_yolo_box predicted, const search &s, amp_yolo_target *t,
+    amp_yolo_result *sums)
+{
+    float first = amp_activate(amp_load(x[AMP_YOLO_BOX]), AMP_LOGISTIC);
+    if (s.best > g.d.truth_thresh) {
+        t->overlapping = s.label;
+        amp_yolo_apply(t, &g.d, place, squashed, first, l.label + AMP_YOLO_LABEL * s.label, AMP_YOLO_FROM_IOU);
+    }
+    for (int i = 0; s.has_own && i < l.count; ++i) {
+        const float *label = l.label + AMP_YOLO_LABEL * i;
+        int category = amp_yolo_class(&g.d, label);
+        if (l.own[i] != box) continue;
+        amp_yolo_apply(t, &g.d, place, squashed, first, label, i);
+        amp_yolo_count(sums, predicted, label, squashed[4],
+            category < 0 ? 0 : amp_activate(amp_load(x[AMP_YOLO_BOX + category]), AMP_LOGISTIC));
+    }
+}
+
+/* Box `box` of an image, whose numbers begin at x: its delta to dx, unless that is NULL. Of sums, cost and whether all numbers are
+ * finite are the lane's share, the rest is the same in all lanes. */
+template <class T> static __device__ __forceinline__ void one_box(const head &g, const amp_yolo_labels &l, int box, const T *x, T *dx,
+    float scale, int accumulate, amp_yolo_result *sums, int *not_finite)
+{
+    const int size = AMP_YOLO_BOX + g.d.classes;
+    float squashed[AMP_YOLO_BOX];
+    amp_yolo_target t;
+    #pragma unroll
+    for (int e = 0; e < AMP_YOLO_BOX; ++e) squashed[e] = amp_yolo_squash(amp_load(x[e]), e);
+    amp_yolo_place place = amp_yolo_place_of(&g.d, g.w, g.h, box);
+    amp_yolo_box predicted = amp_yolo_predicted(&g.d, place, squashed);
+    search s = look_at_labels(l, box, predicted);
+    amp_yolo_begin(&t, &g.d, squashed, s.best);
+    sums->any_object += (double)squashed[4];
+    if (s.has_own || s.best > g.d.truth_thresh) apply_labels(g, l, box, x, place, squashed, predicted, s, &t, sums);
+    for (int e = (int)threadIdx.x % WARP; e < size; e += WARP) {
+        float number = amp_load(x[e]), delta = 0;
+        *not_finite |= (__float_as_uint(number) & 0x7f800000u) == 0x7f800000u;
+        if (e < AMP_YOLO_BOX) delta = chosen(t.delta, e);
+        else if (t.since != AMP_YOLO_NO_LABEL)
+            delta = amp_yolo_class_delta(&t, &g.d, l, box, e - AMP_YOLO_BOX, amp_activate(number, AMP_LOGISTIC));
+        if (delta != 0) sums->cost += (double)delta * (double)delta;
+        if (dx) dx[e] = amp_store<T>(accumulate ? amp_load(dx[e]) + scale * delta : scale * delta);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ sums */
+
+/* The block's threads' sums in a fixed order, for thread 0. */
+static __device__ __forceinline__ amp_yolo_result fold(const amp_yolo_result &mine)
+{
+    __shared__ double all[SUMS][THREADS];
+    int t = (int)threadIdx.x;
+    double sums[SUMS];
+    amp_yolo_result sum;
+    memcpy(sums, &mine, sizeof sums);
+    #pragma unroll
+    for (int k = 0; k < SUMS; ++k) all[k][t] = sums[k];
+    for (int half = THREADS / 2; half; half /= 2) {
+        __syncthreads();
+        if (t >= half) continue;
+        #pragma unroll
+        for (int k = 0; k < SUMS; ++k) all[k][t] += all[k][t + half];
+    }
+    #pragma unroll
+    for (int k = 0; k < SUMS; ++k) sums[k] = all[k][t];
+    memcpy(&sum, sums, sizeof sum);
+    return sum;
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g, size_t boxes, const T *x, T *dx, float scale,
+    int accumulate, amp_yolo_result *partial)
+{
+    const int size = AMP_YOLO_BOX + g.d.classes;
+    const size_t of_image = (size_t)g.w * g.h * g.d.n;
+    size_t first = ((size_t)blockIdx.x * WARPS + threadIdx.x / WARP) * BOXES;
+    amp_yolo_result mine = {};
+    int not_finite = 0;
+    for (size_t q = first; q < first + BOXES && q < boxes; ++q) {
+        size_t image = q / of_image;
+        one_box(g, labels_of(g, image), (int)(q - image * of_image), x + q * size, dx ? dx + q * size : NULL, scale, accumulate,
+            &mine, &not_finite);
+    }
+    if (threadIdx.x % WARP) { /* what all lanes have alike counts once */
+        double cost = mine.cost;
+        memset(&mine, 0, sizeof mine);
+        mine.cost = cost;
+    }
+    if (not_finite) mine.cost = (double)__uint_as_float(0x7fc00000u);
+    mine = fold(mine);
+    if (threadIdx.x == 0) partial[blockIdx.x] = mine;
+}
+
+__global__ void __launch_bounds__(THREADS) add_results(const amp_yolo_result *partial, size_t count, amp_yolo_result *result)
+{
+    double sums[SUMS] = {};
+    for (size_t i = threadIdx.x; i < count; i += THREADS) {
+        double one[SUMS];
+        memcpy(one, &partial[i], sizeof one);
+        #pragma unroll
+        for (int k = 0; k < SUMS; ++k) sums[k] += one[k];
+    }
+    amp_yolo_result mine;
+    memcpy(&mine, sums, sizeof mine);
+    mine = fold(mine);
+    if (threadIdx.x == 0) *result = mine;
+}
+
+/* ------------------------------------------------------------------------------------------------ operations */
+
+amp_status amp_cuda_yolo_loss(amp_backend *backend, const amp_tensor *x, const float *labels, const amp_yolo_desc *d,
+    float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result, amp_error *error)
+{
+    AMP_TRY(amp_check_yolo(x, d, dx, error));
+    size_t images = (size_t)x->shape.n, boxes = images * x->shape.h * x->shape.w * d->n;
+    size_t blocks = amp_divide_up(boxes, (size_t)WARPS * BOXES);
+    void *scratch;
+    AMP_TRY(amp_cuda_scratch(backend, blocks * sizeof(amp_yolo_result) + images * (d->max_boxes + 1) * sizeof(int), &scratch, error));
+    amp_yolo_result *partial = (amp_yolo_result *)scratch;
+    int *counts = (int *)(partial + blocks);
+    head g = { *d, x->shape.w, x->shape.h, labels, counts + images, counts };
+    if (labels) AMP_LAUNCH(backend, (unsigned)amp_divide_up(images, WARPS), THREADS, find_own_boxes, g, (int)images);
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, (unsigned)blocks, THREADS, box_deltas<T>, g, boxes, (const T *)x->data,
+        (T *)(dx ? dx->data : NULL), loss_scale, accumulate, partial));
+    AMP_LAUNCH(backend, 1u, THREADS, add_results, partial, blocks, result);
+    return AMP_OK;
+}
+
+/* A row of blocks for each plane: which of a box's numbers it holds is the same for all its threads. */
+__global__ void __launch_bounds__(AMP_CUDA_THREADS) squash_planes(float *y, size_t planes, size_t pixels, int entries)
+{
+    for (size_t plane = blockIdx.y; plane < planes; plane += gridDim.y)
+        for (size_t i = amp_thread(); i < pixels; i += amp_threads())
+            y[plane * pixels + i] = amp_yolo_squash(y[plane * pixels + i], (int)(plane % entries));
+}
+
+amp_status amp_cuda_yolo_activate(amp_backend *backend, const amp_tensor *y, int classes, amp_error *error)
+{
+    AMP_TRY(amp_check_yolo_output(y, classes, error));
+    size_t pixels = (size_t)y->shape.h * y->shape.w, planes = (size_t)y->shape.n * y->shape.c;
+    size_t across = amp_divide_up(pixels, AMP_CUDA_THREADS);
+    AMP_LAUNCH(backend, dim3((unsigned)across, amp_cuda_down(backend, across, planes)), AMP_CUDA_THREADS, squash_planes,
+        (float *)y->data, planes, pixels, AMP_YOLO_BOX + classes);
+    return AMP_OK;
+}

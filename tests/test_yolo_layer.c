@@ -1,0 +1,243 @@
+/* The yolo layer under AMP: the training is stock's, line for line; and no array of its size is kept or written that nobody reads. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/types.h>
+
+#include "engine_testing.h"
+
+/* Stock's backward of a 1×1 convolution loses what other layers give back to its input. */
+#define PLAIN(filters) "[convolutional]\nfilters=" #filters "\nsize=3\nstride=1\npad=1\nactivation=linear\n"
+#define YOLO_KEYS "anchors=3,4, 8,7, 14,10\nclasses=3\nnum=3\nignore_thresh=.4\n"
+#define HEADS NET("%s") CONV(8, "") "[maxpool]\nsize=2\nstride=2\n" CONV(8, "") PLAIN(16) "[yolo]\nmask=1,2\n" YOLO_KEYS "%s" \
+    "[route]\nlayers=-3\n[upsample]\nstride=2\n[route]\nlayers=-1,0\n" CONV(6, "") PLAIN(8) "[yolo]\nmask=0\n" YOLO_KEYS "%s"
+enum { FIRST = 4, LAST = 10 };
+
+static network *heads(const char *net_keys, const char *yolo_keys, const char *dtype)
+{
+    char text[4096];
+    snprintf(text, sizeof text, HEADS, net_keys, yolo_keys, yolo_keys);
+    return parse(text, dtype);
+}
+
+static void feed_boxes(network *net, unsigned seed)
+{
+    feed(net, seed);
+    for (int b = 0; b < net->batch; b++) {
+        float *truth = net->truth + (size_t)b * (size_t)net->truths;
+        memset(truth + 15, 0, ((size_t)net->truths - 15) * sizeof *truth);
+        for (int k = 0; k < 3; k++) truth[5 * k + 4] = (float)((b + k) % 3);
+    }
+}
+
+static void train(network *net, unsigned seed)
+{
+    for (int s = 0; s < net->subdivisions; s++) {
+        feed_boxes(net, seed + (unsigned)s);
+        train_network_datum(net);
+    }
+}
+
+/* What `step` prints to stdout, of which the last `size` bytes are kept. */
+static void listen(network *net, unsigned seed, char *text, size_t size)
+{
+    char name[] = "/tmp/yolo-XXXXXX";
+    int file = mkstemp(name), own = dup(1);
+    assert_true(file >= 0 && own >= 0);
+    unlink(name);
+    fflush(stdout);
+    dup2(file, 1);
+    train(net, seed);
+    fflush(stdout);
+    dup2(own, 1);
+    close(own);
+    ssize_t length = pread(file, text, size - 1, 0);
+    assert_true(length > 0);
+    text[length] = 0;
+    close(file);
+}
+
+/* The same letters, and numbers that are near: %f gives six places. */
+static void assert_same_lines(const char *ours, const char *stock)
+{
+    const char *a = ours, *b = stock;
+    while (*a && *b) {
+        char *a_end, *b_end;
+        double x = strtod(a, &a_end), y = strtod(b, &b_end);
+        int numbers = a_end > a && b_end > b;
+        if (numbers ? !(fabs(x - y) < 2e-5 || (isnan(x) && isnan(y))) : *a != *b) break;
+        a = numbers ? a_end : a + 1;
+        b = numbers ? b_end : b + 1;
+    }
+    if (*a || *b) fail_msg("AMP prints\n%swhere Darknet prints\n%s", ours, stock);
+}
+
+/* ---- as stock ---- */
+
+static void yolo_trains_and_prints_as_stock(const char *keys, const char *yolo_keys)
+{
+    network *stock = heads("", yolo_keys, "off"), *ours = heads(keys, yolo_keys, "fp32");
+    copy_weights(stock, ours);
+    for (unsigned i = 0; i < 4; i++) {
+        char mine[4096], theirs[4096];
+        listen(stock, 10 * i, theirs, sizeof theirs);
+        listen(ours, 10 * i, mine, sizeof mine);
+        assert_same_lines(mine, theirs);
+        for (int k = FIRST; k <= LAST; k += LAST - FIRST)
+            assert_true(fabsf(*ours->layers[k].cost - *stock->layers[k].cost) <= 1e-4f * *stock->layers[k].cost);
+        assert_true(fabsf(*ours->cost - *stock->cost) <= 1e-4f * *stock->cost);
+    }
+    assert_int_equal(ours->amp->steps, 4);
+    assert_masters_near(ours, stock, 1e-4);
+    release(stock);
+    release(ours);
+}
+
+static void yolo_agrees_with_stock(void **state)
+{
+    (void)state;
+    yolo_trains_and_prints_as_stock("", "");
+    yolo_trains_and_prints_as_stock("amp=1\nloss_scale=64\n", "");
+    yolo_trains_and_prints_as_stock("amp=1\nloss_scale=64\n", "truth_thresh=.5\n");
+}
+
+/* Six places of a head that no label belongs to: "-nan", as Darknet's. */
+static void yolo_without_labels_prints_as_stock(void **state)
+{
+    (void)state;
+    network *nets[2] = { heads("", "", "off"), heads("", "", "fp32") };
+    char text[2][4096];
+    copy_weights(nets[0], nets[1]);
+    for (int k = 0; k < 2; k++) {
+        nets[k]->layers[FIRST].max_boxes = nets[k]->layers[LAST].max_boxes = 0;
+        listen(nets[k], 3, text[k], sizeof text[k]);
+    }
+    assert_non_null(strstr(text[1], "Region 4 Avg IOU: -nan, Class: -nan, Obj: -nan, No Obj: 0."));
+    assert_non_null(strstr(text[1], ", .5R: -nan, .75R: -nan,  count: 0\nRegion 10 Avg"));
+    assert_same_lines(text[1], text[0]);
+    release(nets[0]);
+    release(nets[1]);
+}
+
+/* Stock adds such a layer's delta to that of its readers. */
+static void a_yolo_that_other_layers_read_trains_as_stock(void **state)
+{
+    (void)state;
+    static const char text[] = NET("amp=1\nloss_scale=16\n") CONV(8, "") PLAIN(16) "[yolo]\nmask=1,2\n" YOLO_KEYS CONV(4, "")
+        "[route]\nlayers=-1,-2\n" PLAIN(8) "[yolo]\nmask=0\n" YOLO_KEYS "[route]\nlayers=1\n[yolo]\nmask=0,1\n" YOLO_KEYS;
+    network *stock = parse(text, "off"), *ours = parse(text, "fp32");
+    copy_weights(stock, ours);
+    for (unsigned i = 0; i < 3; i++) {
+        train(stock, 10 * i);
+        train(ours, 10 * i);
+    }
+    assert_int_equal(ours->amp->steps, 3);
+    assert_masters_near(ours, stock, 1e-4);
+    release(stock);
+    release(ours);
+}
+
+static void yolo_with_a_map_of_classes_is_darknets_own(void **state)
+{
+    (void)state;
+    char name[] = "/tmp/map-XXXXXX", keys[64];
+    int file = mkstemp(name);
+    assert_true(file >= 0 && write(file, "2\n0\n1\n", 6) == 6 && close(file) == 0);
+    snprintf(keys, sizeof keys, "map=%s\n", name);
+    network *ours = heads("", keys, "bf16");
+    yolo_trains_and_prints_as_stock("", keys);
+    train(ours, 1);
+    assert_int_equal(form_of(ours, FIRST), AMP_FORM_HOST);
+    unlink(name);
+    release(ours);
+}
+
+/* ---- memory ---- */
+
+static void assert_no_buffers(const network *net)
+{
+    for (int i = 0; i < net->n; i++)
+        if (net->layers[i].output || net->layers[i].delta) fail_msg("layer %d keeps fp32 buffers", i);
+}
+
+static double output_distance(const layer *a, const layer *b)
+{
+    double difference = 0, size = 0;
+    for (int e = 0; e < b->outputs * b->batch; e++) {
+        difference += pow((double)a->output[e] - (double)b->output[e], 2);
+        size += pow((double)b->output[e], 2);
+    }
+    return sqrt(difference / size);
+}
+
+/* Boxes are read off all heads after inference. */
+static void yolo_keeps_no_buffers_in_training(void **state)
+{
+    (void)state;
+    network *stock = heads("", "", "off"), *ours = heads("", "", "fp32");
+    copy_weights(stock, ours);
+    for (unsigned i = 0; i < 2; i++) {
+        train(ours, 10 * i);
+        train(stock, 10 * i);
+        assert_no_buffers(ours);
+        assert_null(ours->output);
+        assert_true(predicted_distance(ours, stock, 7) < 1e-4);
+        assert_true(output_distance(&ours->layers[FIRST], &stock->layers[FIRST]) < 1e-4);
+        assert_true(output_distance(&ours->layers[LAST], &stock->layers[LAST]) < 1e-4);
+        assert_null(ours->layers[FIRST - 1].output);
+    }
+    release(stock);
+    release(ours);
+}
+
+static void a_head_reads_and_learns_in_the_form_of_its_input(void **state)
+{
+    (void)state;
+    network *half = heads("", "", "bf16"), *pinned = heads("", "amp=0\n", "bf16");
+    train(half, 1);
+    train(pinned, 1);
+    assert_int_equal(form_of(half, FIRST), AMP_FORM_LOW);
+    assert_int_equal(form_of(pinned, FIRST), AMP_FORM_WIDE);
+    assert_int_equal(made_delta(half, LAST).dtype, AMP_BF16);
+    release(half);
+    release(pinned);
+}
+
+/* A loss of which one subdivision is inf or NaN: nothing of the step is taken. */
+static void yolos_that_overflow_skip_the_step(void **state)
+{
+    (void)state;
+    network *net = heads("amp=1\nloss_scale=64\n", "", "fp16");
+    size_t bytes;
+    train(net, 1);
+    char *before = snapshot(net, &bytes);
+    float bias = net->layers[FIRST - 1].biases[4];
+    net->layers[FIRST - 1].biases[4] = 1e6f; /* objectness beyond fp16, whose logistic is 1 */
+    train(net, 2);
+    net->layers[FIRST - 1].biases[4] = bias;
+    char *after = snapshot(net, &bytes);
+    assert_int_equal(net->amp->skipped, 1);
+    assert_true(isnan(*net->layers[FIRST].cost));
+    assert_memory_equal(before, after, bytes);
+    free(before);
+    free(after);
+    release(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(yolo_agrees_with_stock),
+        cmocka_unit_test(yolo_without_labels_prints_as_stock),
+        cmocka_unit_test(a_yolo_that_other_layers_read_trains_as_stock),
+        cmocka_unit_test(yolo_with_a_map_of_classes_is_darknets_own),
+        cmocka_unit_test(yolo_keeps_no_buffers_in_training),
+        cmocka_unit_test(a_head_reads_and_learns_in_the_form_of_its_input),
+        cmocka_unit_test(yolos_that_overflow_skip_the_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
