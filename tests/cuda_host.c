@@ -34,6 +34,10 @@ static const struct { const char *name, *cfg; int resizes; } networks[] = {
     { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, "") "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n"
       CONV(8, 3, "") "[dropout]\nprobability=.3\n[local]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
       "[l2norm]\n[connected]\noutput=6\nactivation=linear\n[softmax]\n", 0 },
+    { "deconvolutional", NET("width=8\nheight=8\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=2\nstride=2\n"
+      "[deconvolutional]\nfilters=6\nsize=4\nstride=2\npadding=1\nactivation=leaky\n" BN "[route]\nlayers=1\n"
+      "[deconvolutional]\nfilters=5\nsize=2\nstride=2\nactivation=leaky\n[route]\nlayers=-1,-3,0\n"
+      CONV(4, 1, "") "[cost]\ntype=sse\n", 1 },
     { "masked", NET("width=8\nheight=8\nchannels=2\n") CONV(4, 3, "") "[batchnorm]\n[avgpool]\n[cost]\ntype=masked\nsmooth=.1\n", 0 },
     { "rnn", NET("inputs=10\ntime_steps=3\n") "[rnn]\nbatch_normalize=0\noutput=8\nactivation=tanh\n"
       "[connected]\noutput=10\nactivation=leaky\n[softmax]\n", 0 },

@@ -69,6 +69,12 @@ typedef struct tally {
     size_t workspace; /* the largest */
 } tally;
 
+/* Deconvolutions, as the convolutions that they run backwards: c filters, h and w out, k channels in. */
+static const conv_shape deconvolutions[] = {
+    { "from 256 to 128, size 4", 128, 26, 26, 256, 4, 2, 1, 1, 1 }, { "from 128 to 64, size 2", 64, 52, 52, 128, 2, 2, 0, 1, 1 },
+    { "to an image", 3, 208, 208, 64, 4, 2, 1, 1, 1 }, { "to 21 classes, by 8", 21, 208, 208, 21, 16, 8, 4, 1, 1 },
+    { "stride 1", 64, 52, 52, 128, 3, 1, 1, 1, 1 }, { "odd sizes", 40, 25, 19, 72, 3, 2, 1, 1, 1 } };
+
 static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_conv_problem *p)
 {
     amp_conv_plan *plan;
@@ -122,6 +128,38 @@ static void check_library(amp_cudnn *library, const char *name, amp_dtype dtype,
     assert_int_equal(t.slow, 0);
     assert_int_equal(t.over_cap, 0);
     assert_int_equal(t.reduced, 0);
+}
+
+/* Forward, which is their convolution's backward data, backward by weights and by data. */
+static void check_deconvolutions(const device_props *device, amp_dtype dtype)
+{
+    static const amp_conv_pass passes[] = { AMP_CONV_BACKWARD_DATA, AMP_CONV_BACKWARD_FILTER, AMP_CONV_FORWARD };
+    amp_cudnn *library = open_for(device, CAP);
+    tally t = { 0 };
+    for (size_t i = 0; i < sizeof deconvolutions / sizeof *deconvolutions; i++)
+        for (int j = 0; j < 3; j++) {
+            amp_conv_problem p = problem_of(&deconvolutions[i], dtype, passes[j], 0);
+            count(&t, library, &deconvolutions[i], &p);
+        }
+    amp_cudnn_destroy(library);
+    print_message("%s, %s: %d problems of deconvolutions; largest workspace %zu MiB\n", device->name, amp_dtype_name(dtype),
+                  t.problems, t.workspace >> 20);
+    assert_int_equal(t.without_plan, 0);
+    if (dtype != AMP_FP32) assert_int_equal(t.slow, 0);
+    else assert_int_equal(t.slow, t.problems); /* true fp32, no TF32 */
+    assert_int_equal(t.over_cap, 0);
+    assert_int_equal(t.reduced, 0);
+}
+
+static void every_device_has_plans_for_deconvolutions(void **state)
+{
+    (void)state;
+    static const device_props *const devices[] = { &H200, &A100, &RTX4090, &T4 };
+    for (int i = 0; i < 4; i++) {
+        check_deconvolutions(devices[i], AMP_FP16);
+        if (devices[i] != &T4) check_deconvolutions(devices[i], AMP_BF16);
+    }
+    check_deconvolutions(&H200, AMP_FP32);
 }
 
 static void check_device(const device_props *device, amp_dtype dtype, int every)
@@ -345,6 +383,7 @@ int main(void)
         cmocka_unit_test(h200_has_a_plan_for_every_convolution), cmocka_unit_test(a100_has_a_plan_for_every_convolution),
         cmocka_unit_test(rtx_4090_has_a_plan_for_every_convolution),
         cmocka_unit_test(t4_has_a_plan_for_every_convolution_in_fp16), cmocka_unit_test(t4_refuses_bf16),
+        cmocka_unit_test(every_device_has_plans_for_deconvolutions),
         cmocka_unit_test(a_deterministic_problem_gets_a_deterministic_engine), cmocka_unit_test(fp32_stays_off_tensor_cores),
         cmocka_unit_test(a_cap_that_nothing_meets_is_told), cmocka_unit_test(tuning_builds_the_best_and_keeps_the_fastest),
         cmocka_unit_test(without_a_device_nothing_runs), cmocka_unit_test(failures_name_the_call),

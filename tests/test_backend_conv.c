@@ -118,7 +118,7 @@ static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
 {
     memset(f, 0, sizeof *f);
     srand(1);
-    f->d = (amp_conv_desc){ { s->n, s->c, s->h, s->w }, s->k, s->size_h, s->size_w, s->stride, s->pad, s->groups, dtype, 1, 1 };
+    f->d = (amp_conv_desc){ { s->n, s->c, s->h, s->w }, s->k, s->size_h, s->size_w, s->stride, s->pad, s->groups, dtype, 1, 1, 0 };
     f->y_shape = amp_conv_output(&f->d);
     f->x_count = amp_shape_count(f->d.x);
     f->y_count = amp_shape_count(f->y_shape);
@@ -402,15 +402,15 @@ static void refuses_impossible_shapes_by_name(void **state)
     (void)state;
     NEEDS(conv_create);
     static const struct { amp_conv_desc d; const char *says; } bad[] = {
-        { { { 0, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1 }, "the input is empty" },
-        { { { 1, 3, 8, -1 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1 }, "the input is empty" },
-        { { { 1, 3, 8, 8 }, 0, 3, 3, 1, 1, 1, AMP_FP32, 1, 1 }, "the filters are empty" },
-        { { { 1, 3, 8, 8 }, 4, 3, 0, 1, 1, 1, AMP_BF16, 1, 1 }, "the filters are empty" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 0, 1, 1, AMP_FP32, 1, 1 }, "stride must be at least 1" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, -1, 1, AMP_FP32, 1, 1 }, "padding 0 or more" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1 }, "groups must divide" },
-        { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1 }, "larger than the padded input" },
-        { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1 }, "larger than the padded input" },
+        { { { 0, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0 }, "the input is empty" },
+        { { { 1, 3, 8, -1 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0 }, "the input is empty" },
+        { { { 1, 3, 8, 8 }, 0, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0 }, "the filters are empty" },
+        { { { 1, 3, 8, 8 }, 4, 3, 0, 1, 1, 1, AMP_BF16, 1, 1, 0 }, "the filters are empty" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 0, 1, 1, AMP_FP32, 1, 1, 0 }, "stride must be at least 1" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, -1, 1, AMP_FP32, 1, 1, 0 }, "padding 0 or more" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1, 0 }, "groups must divide" },
+        { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1, 0 }, "larger than the padded input" },
+        { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1, 0 }, "larger than the padded input" },
     };
     amp_error error = { 0 };
     for (size_t i = 0; i < COUNT(bad); ++i) {
@@ -441,6 +441,75 @@ static void refuses_backward_of_an_inference_convolution(void **state)
     backend->conv_destroy(backend, conv);
     backend->conv_destroy(backend, NULL);
     end(&f);
+}
+
+/* As convolutions: c is the deconvolution's filters, k what it reads, and h and w what it makes. */
+static const shape_case deconvolutions[] = {
+    { "doubles, size 4 stride 2 padding 1",     2, 16, 14, 12, 32, 4, 4, 2, 1, 1 },
+    { "doubles, size 2 stride 2",               2, 32, 12, 10, 64, 2, 2, 2, 0, 1 },
+    { "size 3 stride 1 padding 1",              1, 24, 9, 8, 16, 3, 3, 1, 1, 1 },
+    { "triples, 3 filters of 5 channels",       3, 3, 12, 9, 5, 3, 3, 3, 0, 1 },
+    { "size 3 stride 2, 255 filters",           1, 255, 9, 11, 16, 3, 3, 2, 0, 1 },
+    { "stride larger than the window",          1, 8, 13, 10, 16, 1, 1, 3, 0, 1 },
+    { "from one pixel",                         4, 16, 4, 4, 100, 4, 4, 1, 0, 1 },
+    { "vector to vector",                       4, 10, 1, 1, 64, 1, 1, 1, 0, 1 },
+};
+
+/* A convolution made to run backwards has the passes that it was made for, and no other. */
+static void runs_as_a_deconvolution(const shape_case *shape, amp_dtype dtype, int training, int wants_dx)
+{
+    amp_error error = { 0 };
+    fixture f;
+    begin(&f, shape, dtype);
+    backend->conv_destroy(backend, f.conv);
+    f.d.training = training;
+    f.d.wants_dx = wants_dx;
+    f.d.transposed = 1;
+    ASSERT_OK(CALL(conv_create, &f.d, &f.conv, e));
+    assert_int_equal(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, &error), AMP_BACKEND_FAILED);
+    assert_non_null(strstr(error.message, "weights were not loaded"));
+    ASSERT_OK(CALL(conv_load_weights, f.conv, f.w, e));
+    for (size_t i = 0; i < f.x_count; ++i) start_at(&f, i, 0);
+    reference(&f, BACKWARD_DATA);
+    ASSERT_OK(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, e));
+    compare(&f, "forward of a deconvolution", f.dx, dtype, f.x_count);
+    assert_int_equal(CALL(conv_backward_data, f.conv, f.dy, f.dx, 1, &error), AMP_BACKEND_FAILED);
+    assert_non_null(strstr(error.message, "a deconvolution does not add to its output"));
+
+    if (training && wants_dx) {
+        for (size_t i = 0; i < f.y_count; ++i) start_at(&f, i, 0);
+        reference(&f, FORWARD);
+        ASSERT_OK(CALL(conv_forward, f.conv, f.x, NULL, f.y, e));
+        compare(&f, "backward by data of a deconvolution", f.y, dtype, f.y_count);
+    } else {
+        assert_int_equal(CALL(conv_forward, f.conv, f.x, NULL, f.y, &error), AMP_BACKEND_FAILED);
+        assert_non_null(strstr(error.message, "it was created without"));
+    }
+    for (size_t i = 0; i < f.w_count; ++i) start_at(&f, i, f.dw[i]);
+    if (training) {
+        if (machine.rounds_weight_gradients) reference_rounded(&f, BACKWARD_WEIGHTS, f.w_count);
+        else reference(&f, BACKWARD_WEIGHTS);
+        ASSERT_OK(CALL(conv_backward_weights, f.conv, f.x, f.dy, f.dw, e));
+    } else {
+        assert_int_equal(CALL(conv_backward_weights, f.conv, f.x, f.dy, f.dw, &error), AMP_BACKEND_FAILED);
+    }
+    compare(&f, "backward by weights of a deconvolution", f.dw, AMP_FP32, f.w_count);
+    amp_conv_facts facts;
+    backend->conv_facts(backend, f.conv, &facts);
+    assert_true(facts.kernel[0] != '\0');
+    end(&f);
+}
+
+static void a_deconvolution_is_its_convolution_run_backwards(void **state)
+{
+    (void)state;
+    NEEDS(conv_create);
+    for (size_t s = 0; s < COUNT(deconvolutions); ++s)
+        for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
+            runs_as_a_deconvolution(&deconvolutions[s], all_dtypes[t], 0, 0);
+            runs_as_a_deconvolution(&deconvolutions[s], all_dtypes[t], 1, 0);
+            runs_as_a_deconvolution(&deconvolutions[s], all_dtypes[t], 1, 1);
+        }
 }
 
 static void tells_what_became_of_a_convolution(void **state)
@@ -509,6 +578,7 @@ static int run(void)
         cmocka_unit_test(runs_in_a_thread_that_did_not_create_it),
         cmocka_unit_test(refuses_impossible_shapes_by_name),
         cmocka_unit_test(refuses_backward_of_an_inference_convolution),
+        cmocka_unit_test(a_deconvolution_is_its_convolution_run_backwards),
         cmocka_unit_test(tells_what_became_of_a_convolution),
         cmocka_unit_test(allocates_nothing_for_nothing_and_says_how_much_failed),
         cmocka_unit_test(says_what_it_is),

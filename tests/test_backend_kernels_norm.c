@@ -1,4 +1,4 @@
-/* Batch norm, bias gradients and activations of a backend against Darknet's formulas in double precision. */
+/* Batch norm, biases with their gradients, and activations of a backend against Darknet's formulas in double precision. */
 #include "kernel_cases.h"
 
 typedef struct size_case { int n, h, w, c; } size_case;
@@ -107,6 +107,23 @@ static void gradients_are_taken_from_the_output(void **state)
                 }
                 release(y.data); release(dy.data); release(dx.data); release(old.data);
             }
+}
+
+static void a_bias_is_added_to_each_pixel(void **state)
+{
+    (void)state;
+    NEEDS(add_bias);
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t s = 0; s < COUNT(sizes); ++s) {
+            size_case z = sizes[s];
+            amp_tensor y = filled(all_dtypes[d], z.n, z.h, z.w, z.c, 3, -1, 2), old = copy_of(&y);
+            float *bias = filled_array((size_t)z.c, 4, -1, 1);
+            bias[z.c / 2] = NAN;
+            ASSERT_OK(CALL(add_bias, &y, bias, e));
+            for (size_t i = 0; i < amp_shape_count(y.shape); ++i)
+                assert_rounded(y.dtype, element(&y, i), element(&old, i) + (double)bias[i % (size_t)z.c], 0x1p-23, "y", i);
+            release(y.data); release(old.data); release(bias);
+        }
 }
 
 static void bias_gradient_adds_the_sum_over_pixels(void **state)
@@ -488,6 +505,7 @@ static int run(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_follow_darknets_formulas),
         cmocka_unit_test(gradients_are_taken_from_the_output),
+        cmocka_unit_test(a_bias_is_added_to_each_pixel),
         cmocka_unit_test(bias_gradient_adds_the_sum_over_pixels),
         cmocka_unit_test(batchnorm_forward_is_darknets),
         cmocka_unit_test(batchnorm_inference_uses_the_rolling_statistics),

@@ -76,6 +76,32 @@ static void predict(network *net)
     network_predict(net, net->input);
 }
 
+/* Stock cannot resize it: what is compared with is stock made at that size. */
+static void a_deconvolutional_layer_is_resized(void **state)
+{
+    (void)state;
+    static const char text[] = "[net]\nbatch=4\nsubdivisions=2\nwidth=%d\nheight=%d\nchannels=3\nlearning_rate=0.0002\n" CONV(6, "") "[maxpool]\nsize=2\nstride=2\n"
+        "[deconvolutional]\nfilters=5\nsize=4\nstride=2\npadding=1\nbatch_normalize=1\nactivation=leaky\n[route]\nlayers=-1,0\n" TAIL;
+    char cfg[2048];
+    snprintf(cfg, sizeof cfg, text, 16, 16);
+    network *ours = parse(cfg, "fp32");
+    train_step(ours, 1);
+    for (int side = 24; side >= 8; side -= 8) {
+        snprintf(cfg, sizeof cfg, text, side, side + 4);
+        network *stock = parse(cfg, "off");
+        copy_weights(ours, stock);
+        resize_network(ours, side, side + 4);
+        assert_null(ours->layers[2].output);
+        assert_null(ours->layers[2].x);
+        assert_int_equal(ours->layers[2].outputs, stock->layers[2].outputs);
+        assert_true(predicted_distance(ours, stock, 3) < 1e-4);
+        train_step(ours, 5);
+        assert_int_equal(form_of(ours, 2), AMP_FORM_WIDE);
+        release(stock);
+    }
+    release(ours);
+}
+
 static void the_oldest_plan_goes(void **state)
 {
     (void)state;
@@ -260,6 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resize_away_and_back_without_a_pass),
         cmocka_unit_test(every_shape_gets_its_own_plan),
+        cmocka_unit_test(a_deconvolutional_layer_is_resized),
         cmocka_unit_test(the_oldest_plan_goes),
         cmocka_unit_test(a_skip_after_loading_keeps_the_loaded_statistics),
         cmocka_unit_test(a_bad_batch_does_not_stay_in_a_recurrent_state),

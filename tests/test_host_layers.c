@@ -132,7 +132,7 @@ static void darknets_own_first_layer_gives_the_image_its_gradient(void **state)
 {
     (void)state;
     static const char text[] = "[net]\nbatch=2\nwidth=6\nheight=6\nchannels=3\n"
-        "[deconvolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
+        "[convolutional]\nbinary=1\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
         "[convolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n[cost]\ntype=sse\n";
     network *nets[2] = { parse(text, "off"), parse(text, "fp32") };
     float deltas[2][2 * 3 * 36];

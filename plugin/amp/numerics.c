@@ -190,7 +190,7 @@ static amp_status see_output(amp_numerics *n, amp_backend *b, const amp_seen *se
 static int changes_delta(const amp_node *node)
 {
     const amp_layer_desc *d = &node->desc;
-    if (d->kind != AMP_LAYER_CONVOLUTIONAL && d->kind != AMP_LAYER_CONNECTED) return 0;
+    if (d->kind != AMP_LAYER_CONVOLUTIONAL && d->kind != AMP_LAYER_CONNECTED && d->kind != AMP_LAYER_DECONVOLUTIONAL) return 0;
     return d->batch_normalize || d->activation != AMP_LINEAR;
 }
 

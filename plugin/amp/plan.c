@@ -83,6 +83,7 @@ static void choose_gradients(amp_plan *plan)
             for (int k = 0; k < node->desc.input_count; k++) wanted |= node->inputs[k]->wants_delta;
         wanted &= plan->key.keeps_state && i > stop && !node->desc.no_backward;
         node->computes_backward = node->output->wants_delta = wanted;
+        for (int k = 0; k < node->desc.input_count; k++) node->inputs[k]->delta_parts += wanted && node->inputs[k]->wants_delta;
     }
 }
 

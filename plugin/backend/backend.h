@@ -42,9 +42,16 @@ typedef struct amp_conv_desc {
     amp_shape x;
     int k, size_h, size_w, stride, pad, groups;
     amp_dtype dtype;      /* of x, y, dx, dy */
-    int training;         /* backward will be called */
-    int wants_dx;         /* backward_data too */
+    int training;         /* backward_weights will be called, */
+    int wants_dx;         /* ... and what gives its input's delta */
+    int transposed;       /* it computes a deconvolution: amp_conv_wants_forward */
 } amp_conv_desc;
+
+/* A deconvolution (transposed convolution) from dy to x and back: its forward is backward_data of this convolution, which is
+ * called without training too and never accumulates; its backward by data is forward, with training and wants_dx only; its
+ * gradient of the weights is backward_weights. Other convolutions: forward always, backward_data with training and wants_dx. */
+static inline int amp_conv_wants_forward(const amp_conv_desc *d) { return !d->transposed || (d->training && d->wants_dx); }
+static inline int amp_conv_wants_backward_data(const amp_conv_desc *d) { return d->transposed || (d->training && d->wants_dx); }
 
 static inline amp_shape amp_conv_output(const amp_conv_desc *d)
 {
@@ -74,7 +81,7 @@ typedef struct amp_conv_facts {
     int padded_in, padded_out; /* channels of a group in the copies of the weights; those of desc where nothing is padded */
     size_t weight_bytes;    /* of all those copies, once they are loaded */
     size_t workspace_bytes; /* what a pass of it takes at most, of memory that all convolutions share */
-    char kernel[64];        /* the library's name for what runs forward; empty: it has none */
+    char kernel[64];        /* the library's name for what runs in the layer's forward; empty: it has none */
 } amp_conv_facts;
 
 /* A factor of a matrix product: fp32, row-major, rows ld elements apart; transposed: the factor is its transpose.
@@ -203,6 +210,8 @@ struct amp_backend {
     amp_status (*conv_backward_data)(amp_backend *, amp_conv *, const void *dy, void *dx, int accumulate, amp_error *);
     amp_status (*conv_backward_weights)(amp_backend *, amp_conv *, const void *x, const void *dy, float *dw, amp_error *);
     void (*conv_facts)(const amp_backend *, const amp_conv *, amp_conv_facts *out);
+    /* y[..., c] += bias[c]. */
+    amp_status (*add_bias)(amp_backend *, const amp_tensor *y, const float *bias, amp_error *);
     /* db[c] += sum over n,h,w of dy. */
     amp_status (*bias_gradient)(amp_backend *, const amp_tensor *dy, float *db, amp_error *);
 

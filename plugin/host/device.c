@@ -253,7 +253,7 @@ void amp_host_give_back_moments(layer *l, int on_gpu)
 #ifdef GPU
 static void give_back_gpu_internals(layer *l)
 {
-    if (l->type == CONVOLUTIONAL || l->type == CONNECTED || l->type == BATCHNORM) {
+    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED || l->type == BATCHNORM) {
         if (l->x_gpu) amp_host_give_back(&l->x_gpu, 1);
         if (l->x_norm_gpu) amp_host_give_back(&l->x_norm_gpu, 1);
     }
@@ -267,7 +267,7 @@ static void give_back_gpu_internals(layer *l)
 
 void amp_host_give_back_internals(layer *l, int on_gpu)
 {
-    if (l->type == CONVOLUTIONAL || l->type == CONNECTED || l->type == BATCHNORM) {
+    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED || l->type == BATCHNORM) {
         amp_host_give_back(&l->x, 0);
         amp_host_give_back(&l->x_norm, 0);
     }

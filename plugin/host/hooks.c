@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "deconvolutional_layer.h"
 #include "device.h"
 #include "host.h"
 #include "host_random.h"
@@ -232,6 +233,12 @@ void darknet_amp_layer_resized(struct network *net, struct layer *resized)
     amp_host_use_device(net);
     amp_host_unpin(&net->amp->pinned);
     amp_host_trim(net, resized);
+}
+
+int darknet_amp_resize_layer(struct layer *l, int w, int h)
+{
+    if (l->type == DECONVOLUTIONAL) resize_deconvolutional_layer(l, h, w);
+    return l->type == DECONVOLUTIONAL;
 }
 
 void darknet_amp_attach(struct network *net, struct darknet_amp_options *options)

@@ -130,7 +130,8 @@ amp_status amp_check_weights_sense(const network *net, const char *file, amp_err
     if (amp_host_on_gpu(net)) return AMP_OK; /* they lie there by now */
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
-        int count = l->type == CONNECTED ? l->outputs : l->type == CONVOLUTIONAL ? l->n : l->type == BATCHNORM ? l->c : 0;
+        int count = l->type == CONNECTED ? l->outputs : l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL ? l->n
+                  : l->type == BATCHNORM ? l->c : 0;
         for (int k = 0; l->rolling_variance && k < count; k++)
             if (l->rolling_variance[k] < 0)
                 return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: layer %d gets a rolling variance of %g, below 0: "

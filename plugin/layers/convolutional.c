@@ -2,7 +2,7 @@
  *
  * A connected layer is the convolution whose window covers its whole input: Darknet's weights [outputs][c·h·w] are then
  * OIHW as they stand, and no flattening copy is needed. */
-#include "layer.h"
+#include "epilogue.h"
 
 static amp_conv_desc describe(const amp_node *node, const amp_step *step)
 {
@@ -29,57 +29,26 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
                         "check the layer before it", node->index, node->desc.type, conv.x.w, conv.x.h, conv.x.c, y.w, y.h, y.c,
                         expected.w, expected.h, expected.c);
     if (!step->outline) AMP_TRY(step->backend->conv_create(step->backend, &conv, &node->conv, error));
-    if (!node->desc.batch_normalize) return AMP_OK;
-
-    int end = backward_time < 0 ? forward_time : backward_time;
-    size_t statistics = (size_t)y.c * sizeof(float);
-    AMP_TRY(amp_arena_request_bytes(arena, amp_shape_count(y) * amp_dtype_size(node->dtype), forward_time, end, &node->pre_activation, error));
-    AMP_TRY(amp_arena_request_bytes(arena, statistics, forward_time, end, (void **)&node->mean, error));
-    return amp_arena_request_bytes(arena, statistics, forward_time, end, (void **)&node->variance, error);
-}
-
-static amp_tensor pre_activation(const amp_node *node)
-{
-    amp_tensor z = amp_value_data(node->output, node->form);
-    z.data = node->pre_activation;
-    return z;
+    return amp_epilogue_plan(node, arena, forward_time, backward_time, error);
 }
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
 {
     amp_backend *b = step->backend;
     const amp_layer_desc *d = &node->desc;
-    amp_tensor x, y, z;
+    amp_tensor x, sums;
     AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
-    y = amp_value_write(node->output);
-    if (d->batch_normalize) {
-        z = pre_activation(node);
-        AMP_TRY(b->conv_forward(b, node->conv, x.data, NULL, z.data, error));
-        if (step->training)
-            return b->batchnorm_forward_train(b, &z, &y, d->scales, d->biases, node->mean, node->variance,
-                                              d->rolling_mean, d->rolling_variance, d->activation, error);
-        return b->batchnorm_forward_infer(b, &z, &y, d->scales, d->biases, d->rolling_mean, d->rolling_variance,
-                                          d->activation, error);
-    }
-    AMP_TRY(b->conv_forward(b, node->conv, x.data, d->biases, y.data, error));
-    if (d->activation == AMP_LINEAR) return AMP_OK;
-    return b->activation_forward(b, &y, &y, d->activation, error);
+    amp_value_write(node->output);
+    sums = amp_epilogue_sums(node);
+    AMP_TRY(b->conv_forward(b, node->conv, x.data, d->batch_normalize ? NULL : d->biases, sums.data, error));
+    return amp_epilogue_forward(node, step, error);
 }
 
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
 {
     amp_backend *b = step->backend;
-    const amp_layer_desc *d = &node->desc;
-    amp_tensor x, y = amp_value_data(node->output, node->form), dy = amp_value_delta(node->output, node->form);
-    if (d->batch_normalize) {
-        amp_tensor z = pre_activation(node);
-        AMP_TRY(b->batchnorm_backward(b, &z, &y, &dy, &dy, d->scales, step->training ? node->mean : d->rolling_mean,
-                                      step->training ? node->variance : d->rolling_variance, node->gradients->scales,
-                                      node->gradients->biases, d->activation, error));
-    } else {
-        if (d->activation != AMP_LINEAR) AMP_TRY(b->activation_backward(b, &y, &dy, &dy, d->activation, 0, error));
-        AMP_TRY(b->bias_gradient(b, &dy, node->gradients->biases, error));
-    }
+    amp_tensor x, dy = amp_value_delta(node->output, node->form);
+    AMP_TRY(amp_epilogue_backward(node, step, error));
     AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
     AMP_TRY(b->conv_backward_weights(b, node->conv, x.data, dy.data, node->gradients->weights, error));
     if (!node->inputs[0]->wants_delta) return AMP_OK;

@@ -11,7 +11,7 @@ typedef enum amp_layer_kind {
     AMP_LAYER_HOST, /* runs the host's own fp32 code on fp32 NCHW buffers */
     AMP_LAYER_CONVOLUTIONAL, AMP_LAYER_CONNECTED, AMP_LAYER_BATCHNORM, AMP_LAYER_ACTIVATION, AMP_LAYER_MAXPOOL,
     AMP_LAYER_AVGPOOL, AMP_LAYER_ROUTE, AMP_LAYER_SHORTCUT, AMP_LAYER_UPSAMPLE, AMP_LAYER_REORG, AMP_LAYER_DROPOUT,
-    AMP_LAYER_YOLO,
+    AMP_LAYER_YOLO, AMP_LAYER_DECONVOLUTIONAL,
     AMP_LAYER_KINDS
 } amp_layer_kind;
 
@@ -128,6 +128,7 @@ struct amp_node {
     amp_conv *conv;
     void *pre_activation;      /* batch norm's input, kept for backward */
     float *mean, *variance;    /* batch statistics, c elements each */
+    void *delta_part;          /* deconvolutional: its part of the input's delta, where others give theirs too */
     uint8_t *bytes;            /* max pooling's choice, dropout's keep */
     int32_t *map;              /* reorg */
     int result;                /* yolo: which of step->results is its own */
@@ -150,6 +151,6 @@ void amp_node_release(amp_node *node, amp_backend *backend);
 
 extern const amp_layer_ops amp_host_layer_ops, amp_convolutional_ops, amp_connected_ops, amp_batchnorm_ops,
     amp_activation_ops, amp_maxpool_ops, amp_avgpool_ops, amp_route_ops, amp_shortcut_ops, amp_upsample_ops,
-    amp_reorg_ops, amp_dropout_ops, amp_yolo_ops;
+    amp_reorg_ops, amp_dropout_ops, amp_yolo_ops, amp_deconvolutional_ops;
 
 #endif

@@ -6,6 +6,7 @@ const amp_layer_ops *amp_layer_ops_of(amp_layer_kind kind)
     switch (kind) {
     case AMP_LAYER_CONVOLUTIONAL: return &amp_convolutional_ops;
     case AMP_LAYER_CONNECTED: return &amp_connected_ops;
+    case AMP_LAYER_DECONVOLUTIONAL: return &amp_deconvolutional_ops;
     case AMP_LAYER_BATCHNORM: return &amp_batchnorm_ops;
     case AMP_LAYER_ACTIVATION: return &amp_activation_ops;
     case AMP_LAYER_MAXPOOL: return &amp_maxpool_ops;

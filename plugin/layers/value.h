@@ -22,6 +22,7 @@ typedef struct amp_value {
     amp_form home;
     amp_dtype low_dtype;
     int wants_delta;     /* backward goes on into the producer */
+    int delta_parts;     /* how many inputs of consumers give a part of its delta */
     void *data[AMP_FORMS], *delta[AMP_FORMS];
     char data_valid[AMP_FORMS], delta_valid[AMP_FORMS];
 } amp_value;

@@ -16,6 +16,7 @@ amp_backend *amp_cuda_backend_create(amp_error *error) __attribute__((weak));
 
 /* ------------------------------------------------------------------------------------------------ a backend of kernels */
 
+#pragma weak amp_cuda_add_bias
 #pragma weak amp_cuda_bias_gradient
 #pragma weak amp_cuda_batchnorm_forward_train
 #pragma weak amp_cuda_batchnorm_forward_infer
@@ -85,6 +86,7 @@ static amp_backend *create_of_kernels(amp_error *error)
     }
     b->multiprocessors = 4, b->major = 9;
     b->base = (amp_backend){ .name = "cuda", .destroy = destroy,
+        .add_bias = amp_cuda_add_bias,
         .bias_gradient = amp_cuda_bias_gradient,
         .batchnorm_forward_train = amp_cuda_batchnorm_forward_train,
         .batchnorm_forward_infer = amp_cuda_batchnorm_forward_infer,

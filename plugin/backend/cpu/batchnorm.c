@@ -1,4 +1,4 @@
-/* Batch norm with its activation fused, and the bias gradient that shares its reduction.
+/* Batch norm with its activation fused; a bias, and its gradient, which shares batch norm's reduction.
  *
  * Two passes over memory each way: one that sums, one that writes. The formulas are Darknet's CPU ones
  * (batchnorm_layer.c, blas.c), spelled out in backend.h. Sums are per lane in fp32 over short chunks, in double over
@@ -34,6 +34,23 @@ static void scratch_free(scratch *s)
 {
     free(s->lanes[0]);
     amp_cpu_sums_free(&s->sums);
+}
+
+amp_status amp_cpu_add_bias(amp_backend *backend, const amp_tensor *y, const float *bias, amp_error *error)
+{
+    (void)backend;
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(y), (size_t)y->shape.c);
+    AMP_TRY(amp_check_pair("bias", y, y, 1, error));
+    float *lanes = malloc((plan.period ? plan.period : 1) * sizeof *lanes);
+    if (!lanes) return amp_fail(error, AMP_NO_MEMORY, "no memory for the biases of %zu channels", plan.channels);
+    amp_cpu_replicate(&plan, bias, lanes);
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
+    for (size_t b = 0; b < plan.blocks; ++b)
+        rows->spread(y->dtype, lanes, plan.period, amp_cpu_into(y, amp_cpu_block_first(&plan, b)),
+            amp_cpu_block_count(&plan, b), 1);
+    free(lanes);
+    return AMP_OK;
 }
 
 amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, float *db, amp_error *error)

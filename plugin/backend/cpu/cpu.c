@@ -136,6 +136,7 @@ amp_backend *amp_cpu_backend_create(amp_error *error)
         .conv_backward_data = amp_cpu_conv_backward_data,
         .conv_backward_weights = amp_cpu_conv_backward_weights,
         .conv_facts = amp_cpu_conv_facts,
+        .add_bias = amp_cpu_add_bias,
         .bias_gradient = amp_cpu_bias_gradient,
         .batchnorm_forward_train = amp_cpu_batchnorm_forward_train,
         .batchnorm_forward_infer = amp_cpu_batchnorm_forward_infer,

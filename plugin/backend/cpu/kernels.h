@@ -13,6 +13,7 @@
 #include "../backend.h"
 
 /* batchnorm.c */
+amp_status amp_cpu_add_bias(amp_backend *, const amp_tensor *y, const float *bias, amp_error *);
 amp_status amp_cpu_bias_gradient(amp_backend *, const amp_tensor *dy, float *db, amp_error *);
 amp_status amp_cpu_batchnorm_forward_train(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
     const float *bias, float *mean, float *variance, float *rolling_mean, float *rolling_variance, amp_activation,

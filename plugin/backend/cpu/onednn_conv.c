@@ -50,12 +50,13 @@ amp_status amp_cpu_conv_load_weights(amp_backend *backend, amp_conv *conv, const
 {
     amp_onednn *library = amp_cpu_library(backend);
     const amp_conv_desc *d = &conv->desc;
-    if (!conv->forward_weights) AMP_TRY(amp_cpu_memory(conv->forward_bytes, &conv->forward_weights, error));
+    if (!conv->forward_weights && conv->forward_bytes)
+        AMP_TRY(amp_cpu_memory(conv->forward_bytes, &conv->forward_weights, error));
     if (!conv->backward_weights_copy) {
         if (conv->backward_bytes) AMP_TRY(amp_cpu_memory(conv->backward_bytes, &conv->backward_weights_copy, error));
         else conv->backward_weights_copy = conv->forward_weights;
     }
-    int forward = conv->forward_layout.order != AMP_WEIGHTS_UNKNOWN;
+    int forward = conv->forward_bytes && conv->forward_layout.order != AMP_WEIGHTS_UNKNOWN;
     int backward = conv->backward_bytes && conv->backward_layout.order != AMP_WEIGHTS_UNKNOWN;
     if (forward || backward) {
         size_t places = (size_t)d->size_h * d->size_w, bytes = amp_weights_scratch(places);
@@ -65,8 +66,8 @@ amp_status amp_cpu_conv_load_weights(amp_backend *backend, amp_conv *conv, const
             (amp_weights_target){ &conv->forward_layout, forward ? conv->forward_weights : NULL },
             (amp_weights_target){ &conv->backward_layout, backward ? conv->backward_weights_copy : NULL }, scratch);
     }
-    if (forward && (backward || !conv->backward_bytes)) return AMP_OK;
-    return load_by_library(library, conv, weights, !forward, conv->backward_bytes && !backward, error);
+    int forward_left = conv->forward_bytes && !forward, backward_left = conv->backward_bytes && !backward;
+    return forward_left || backward_left ? load_by_library(library, conv, weights, forward_left, backward_left, error) : AMP_OK;
 }
 
 void amp_cpu_conv_drop_weights(amp_backend *backend, amp_conv *conv)
@@ -104,6 +105,8 @@ amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void
     amp_onednn *library = amp_cpu_library(backend);
     amp_pass *pass = &conv->forward;
     int widen = conv->compute != conv->desc.dtype, images = conv->slice;
+    if (!pass->primitive)
+        return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "forward", "it was created without wants_dx", error);
     AMP_TRY(need_weights(conv, conv->forward_weights, "forward", error));
     void *scratch[3];
     size_t sizes[3] = { pass->scratchpad, amp_stand_in_bytes(widen, images, conv->desc.x),
@@ -132,6 +135,9 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
     if (!conv->backward_data_pd)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by data",
                                     "it was created without wants_dx", error);
+    if (accumulate && conv->desc.transposed)
+        return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by data",
+                                    "a deconvolution does not add to its output", error);
     AMP_TRY(need_weights(conv, conv->backward_weights_copy, "backward by data", error));
     dnnl_status_t status = pass->primitive ? dnnl_success : amp_onednn_conv_build_adding(library, conv);
     if (status != dnnl_success) return amp_onednn_conv_library_fail(conv, "backward by data, adding", status, error);

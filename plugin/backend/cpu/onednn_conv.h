@@ -12,11 +12,11 @@ struct amp_conv {
     amp_dtype compute;               /* what the primitives run in: desc.dtype, or fp32 where that is storage only */
     int slice, adding_slice;         /* images per run; divisors of the batch */
     dnnl_primitive_desc_t forward_pd, backward_data_pd; /* hints and layouts for what is built later */
-    amp_pass forward, backward_data, backward_weights;
+    amp_pass forward, backward_data, backward_weights; /* those that desc wants */
     amp_pass backward_data_adding;   /* fp32 result; built by the first call that accumulates */
     amp_pass load_forward, load_backward, add_weights; /* reorders: OIHW → copies, gradient → OIHW sum */
     amp_weights_layout forward_layout, backward_layout; /* of the copies, where weights_copy.h knows them */
-    size_t forward_bytes, backward_bytes, gradient_bytes;
+    size_t forward_bytes, backward_bytes, gradient_bytes; /* 0: there is no such copy */
     void *forward_weights, *backward_weights_copy; /* NULL: not loaded; one block where both layouts are equal */
     float *no_bias;                  /* k zeros: one forward primitive serves with and without bias */
 };

@@ -100,6 +100,7 @@ static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
     return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, id);
 }
 
+/* Its description is always needed, as a hint for the others. */
 static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type, amp_const_md plain)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
@@ -111,7 +112,8 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_dat
                                 conv->desc.training ? dnnl_forward_training : dnnl_forward_inference, &problem,
                                 library->attributes);
     destroy_descriptors(&m);
-    if (status == dnnl_success) status = amp_pass_build(library, &conv->forward, conv->forward_pd, ids, 4);
+    if (status != dnnl_success || !amp_conv_wants_forward(&conv->desc)) return status;
+    status = amp_pass_build(library, &conv->forward, conv->forward_pd, ids, 4);
     if (status != dnnl_success) return status;
     amp_const_md weights = argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS);
     conv->forward_bytes = dnnl_memory_desc_get_size(weights);
@@ -134,7 +136,8 @@ static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, dn
         status = amp_pass_build(library, &conv->backward_data, conv->backward_data_pd, backward_data_ids, 3);
     if (status != dnnl_success) return status;
     amp_const_md weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
-    if (dnnl_memory_desc_equal(weights, argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS))) return dnnl_success;
+    if (conv->forward_bytes && dnnl_memory_desc_equal(weights, argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS)))
+        return dnnl_success;
     conv->backward_bytes = dnnl_memory_desc_get_size(weights);
     conv->backward_layout = amp_weights_layout_of(weights);
     return amp_pass_build_reorder(library, &conv->load_backward, plain, weights, 0);
@@ -209,8 +212,8 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     dnnl_status_t status = weights_md(d, dnnl_f32, 0, &masters);
     if (status == dnnl_success) status = weights_md(d, type, 0, &plain);
     if (status == dnnl_success) what = "forward", status = build_forward(library, conv, type, plain);
-    if (status == dnnl_success) *reference |= amp_onednn_is_reference(conv->forward_pd);
-    if (status == dnnl_success && d->training && d->wants_dx) {
+    if (status == dnnl_success && amp_conv_wants_forward(d)) *reference |= amp_onednn_is_reference(conv->forward_pd);
+    if (status == dnnl_success && amp_conv_wants_backward_data(d)) {
         what = "backward by data", status = build_backward_data(library, conv, type, plain);
         if (status == dnnl_success) *reference |= amp_onednn_is_reference(conv->backward_data_pd);
     }
@@ -269,7 +272,8 @@ void amp_cpu_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_co
 {
     const amp_conv_desc *d = &conv->desc;
     int widen = conv->compute != d->dtype, grouped = d->groups > 1;
-    const dnnl_dim_t *padded = amp_md_padded(argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS));
+    const_dnnl_primitive_desc_t runs_forward = d->transposed ? conv->backward_data_pd : conv->forward_pd;
+    const dnnl_dim_t *padded = amp_md_padded(argument_md(runs_forward, DNNL_ARG_WEIGHTS));
     const char *kernel = NULL;
     (void)backend;
     *out = (amp_conv_facts){ .computes = conv->compute, .padded_in = d->x.c / d->groups, .padded_out = d->k / d->groups,
@@ -281,6 +285,6 @@ void amp_cpu_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_co
         out->padded_out = (int)padded[grouped];
         out->padded_in = (int)padded[grouped + 1];
     }
-    if (dnnl_primitive_desc_query(conv->forward_pd, dnnl_query_impl_info_str, 0, &kernel) == dnnl_success && kernel)
+    if (dnnl_primitive_desc_query(runs_forward, dnnl_query_impl_info_str, 0, &kernel) == dnnl_success && kernel)
         snprintf(out->kernel, sizeof out->kernel, "%s", kernel);
 }

@@ -48,7 +48,12 @@ static amp_status conv_fail(const amp_conv *conv, int pass, const char *why, amp
 
 static int wanted(const amp_conv_desc *d, int pass)
 {
-    return pass == FORWARD || (d->training && (pass == BACKWARD_WEIGHTS || d->wants_dx));
+    switch (pass) {
+    case FORWARD: return amp_conv_wants_forward(d);
+    case BACKWARD_WEIGHTS: return d->training;
+    case BACKWARD_DATA: return amp_conv_wants_backward_data(d);
+    default: return amp_conv_wants_backward_data(d) && !d->transposed;
+    }
 }
 
 static size_t weight_count(const amp_conv_desc *d) { return (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w; }
@@ -130,8 +135,11 @@ void amp_cuda_conv_drop_weights(amp_backend *backend, amp_conv *conv)
 
 static amp_status check(const amp_conv *conv, int pass, amp_error *error)
 {
-    if (pass != FORWARD && !conv->desc.training) return conv_fail(conv, pass, "it was created without training", error);
-    if (!wanted(&conv->desc, pass)) return conv_fail(conv, pass, "it was created without wants_dx", error);
+    if (pass == BACKWARD_DATA_ADDING && conv->desc.transposed)
+        return conv_fail(conv, pass, "a deconvolution does not add to its output", error);
+    if (!wanted(&conv->desc, pass))
+        return conv_fail(conv, pass, conv->desc.training ? "it was created without wants_dx" : "it was created without training",
+                         error);
     if (pass != BACKWARD_WEIGHTS && !conv->weights) return conv_fail(conv, pass, "its weights were not loaded", error);
     return AMP_OK;
 }
@@ -197,10 +205,11 @@ void amp_cuda_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_c
     for (int i = 0; i < PASSES; i++)
         if (conv->plans[i] && conv->plans[i]->current.workspace > out->workspace_bytes)
             out->workspace_bytes = conv->plans[i]->current.workspace;
+    const amp_conv_plan *forward = conv->plans[d->transposed ? BACKWARD_DATA : FORWARD];
     if (conv->connected) {
         snprintf(out->kernel, sizeof out->kernel, "cuBLAS");
-    } else if (conv->plans[FORWARD]) {
-        const amp_conv_candidate *engine = &conv->plans[FORWARD]->current;
+    } else if (forward) {
+        const amp_conv_candidate *engine = &forward->current;
         snprintf(out->kernel, sizeof out->kernel, "cuDNN engine %lld%s", (long long)engine->engine,
                  engine->notes & AMP_CONV_TENSOR_CORE ? ", Tensor Cores" : "");
     }

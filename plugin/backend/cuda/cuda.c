@@ -132,6 +132,7 @@ amp_backend *amp_cuda_backend_create(amp_error *error)
         .conv_backward_data = amp_cuda_conv_backward_data,
         .conv_backward_weights = amp_cuda_conv_backward_weights,
         .conv_facts = amp_cuda_conv_facts,
+        .add_bias = amp_cuda_add_bias,
         .bias_gradient = amp_cuda_bias_gradient,
         .batchnorm_forward_train = amp_cuda_batchnorm_forward_train,
         .batchnorm_forward_infer = amp_cuda_batchnorm_forward_infer,

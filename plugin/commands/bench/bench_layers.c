@@ -179,7 +179,7 @@ static void count_work(const network *net, const layer *l, amp_bench_layer *out)
 static int is_misaligned(const layer *l)
 {
     int groups = l->groups > 0 ? l->groups : 1;
-    if (l->type == CONVOLUTIONAL) return l->c / groups % 8 || l->n / groups % 8;
+    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL) return l->c / groups % 8 || l->n / groups % 8;
     return l->type == CONNECTED && (l->inputs % 8 || l->outputs % 8);
 }
 

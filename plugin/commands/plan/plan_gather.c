@@ -69,6 +69,7 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     const amp_layer_desc *d = &node->desc;
     const amp_shape *x = &node->inputs[0]->shape;
     int connected = d->kind == AMP_LAYER_CONNECTED, groups = connected ? 1 : d->groups, places = connected ? x->h * x->w : 1;
+    int turned = d->kind == AMP_LAYER_DECONVOLUTIONAL; /* its convolution reads what it writes */
     row->is_convolution = 1;
     row->padded_in = row->in = x->c / groups * places;
     row->padded_out = row->out = d->filters / groups;
@@ -76,8 +77,8 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     amp_conv_facts facts;
     backend->conv_facts(backend, node->conv, &facts);
     row->computes = facts.computes;
-    row->padded_in = facts.padded_in * places;
-    row->padded_out = facts.padded_out;
+    row->padded_in = (turned ? facts.padded_out : facts.padded_in) * places;
+    row->padded_out = turned ? facts.padded_in : facts.padded_out;
     row->half_bytes = facts.weight_bytes;
     snprintf(row->kernel, sizeof row->kernel, "%s", facts.kernel);
     if (row->computes != row->dtype) add_why(row, "; computed in", row->computes);
@@ -118,7 +119,7 @@ static void fill_row(amp_plan_report *r, int i)
     for (int k = 0; k < node->desc.param_count; k++) row->weights += node->desc.params[k].count;
     for (int k = 0; k < node->desc.statistics_count; k++) r->statistics += node->desc.statistics[k].count;
     say_why(r, node, &row->autocast, row->why, sizeof row->why);
-    if (node->desc.kind == AMP_LAYER_CONVOLUTIONAL || node->desc.kind == AMP_LAYER_CONNECTED)
+    if (row->autocast.class == AMP_CLASS_LOWER)
         ask_backend(row, node, amp_engine_backend(r->net->amp->engine));
     else if (amp_plan_multiplies_half(row))
         ask_about_products(row, node, amp_engine_backend(r->net->amp->engine));

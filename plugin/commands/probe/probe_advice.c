@@ -327,10 +327,19 @@ static amp_status conclude(advisor *a)
 
 /* ---- */
 
+int amp_probe_gradient_is_low(const amp_layer_desc *d)
+{
+    return d->kind == AMP_LAYER_CONVOLUTIONAL || d->kind == AMP_LAYER_DECONVOLUTIONAL;
+}
+
+/* A weight meets each pixel that its window stands on: a convolution's output, a deconvolution's input. */
 int amp_probe_gradient_shift(const amp_probe_result *r, int i)
 {
     const amp_layer_desc *d = &r->network.layers[i];
-    return d->kind == AMP_LAYER_CONVOLUTIONAL ? -amp_half_gradient_downscale((double)d->output.n * d->output.h * d->output.w) : 0;
+    const amp_shape *met = &d->output;
+    if (!amp_probe_gradient_is_low(d)) return 0;
+    if (d->kind == AMP_LAYER_DECONVOLUTIONAL) met = d->inputs[0] < 0 ? &r->network.image : &r->network.layers[d->inputs[0]].output;
+    return -amp_half_gradient_downscale((double)met->n * met->h * met->w);
 }
 
 static int most_for_gradient(const amp_probe_result *r, int i)
@@ -359,7 +368,7 @@ static amp_status advise(advisor *a, const char *cfg_pins)
     amp_probe_scales left = common_scales(a);
     r->most_on_gpu = left.most;
     for (int i = 0; i < a->count; i++)
-        if (desc_of(a, i)->kind == AMP_LAYER_CONVOLUTIONAL && a->forms[i] == AMP_FORM_LOW)
+        if (amp_probe_gradient_is_low(desc_of(a, i)) && a->forms[i] == AMP_FORM_LOW)
             r->most_on_gpu = smaller(r->most_on_gpu, most_for_gradient(r, i));
     int suits_all = r->scales.least <= r->scales.most;
     r->scales = left;

@@ -7,6 +7,8 @@
 /* network, the layers' numerics, share and, unless it is AMP_SCALE_HIGHEST, scale are known; fills in the rest. */
 amp_status amp_probe_advise(amp_probe_result *, amp_error *);
 
+/* Whether a GPU's library writes a layer's weight gradient in the layer's dtype; else it is fp32 from the start. */
+int amp_probe_gradient_is_low(const amp_layer_desc *);
 /* What a GPU multiplies layer i's weight gradient with before it is fp16, as an exponent: 0 or less. */
 int amp_probe_gradient_shift(const amp_probe_result *, int i);
 

@@ -91,7 +91,7 @@ static row row_of(const amp_probe_result *r, int i, table which)
     made.fp16_scale = r->scale;
     made.bf16_scale = r->bf16_scale;
     if (which != GRADIENTS) return made;
-    made.in_fp32 = !layer->low || r->network.layers[i].kind != AMP_LAYER_CONVOLUTIONAL;
+    made.in_fp32 = !layer->low || !amp_probe_gradient_is_low(&r->network.layers[i]);
     made.fp16_scale = ldexpf(r->scale, amp_probe_gradient_shift(r, i));
     return made;
 }

@@ -1,0 +1,76 @@
+/* Deconvolutional layers: y = act(batchnorm(wᵀ * x)) or act(wᵀ * x + b), with wᵀ * the transposed convolution.
+ *
+ * It is the convolution from y's shape to x's, run the other way round: out = (in - 1)·stride + size - 2·pad is just the height
+ * that this convolution makes `in` of, and Darknet's weights [channels in][filters][size][size] are its OIHW as they stand. */
+#include "epilogue.h"
+
+static amp_conv_desc describe(const amp_node *node, const amp_step *step)
+{
+    const amp_layer_desc *d = &node->desc;
+    return (amp_conv_desc){ .x = node->output->shape, .k = node->inputs[0]->shape.c, .size_h = d->size, .size_w = d->size,
+                            .stride = d->stride, .pad = d->pad, .groups = 1, .dtype = node->dtype, .training = step->keeps_state,
+                            .wants_dx = step->keeps_state && node->inputs[0]->wants_delta, .transposed = 1 };
+}
+
+static int output_of(int in, const amp_layer_desc *d) { return (in - 1) * d->stride + d->size - 2 * d->pad; }
+
+static amp_status check_shapes(const amp_node *node, amp_error *error)
+{
+    const amp_layer_desc *d = &node->desc;
+    amp_shape x = node->inputs[0]->shape, y = node->output->shape;
+    int h = output_of(x.h, d), w = output_of(x.w, d);
+    if (h < 1 || w < 1)
+        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: size=%d, stride=%d and a padding of %d make %dx%d of its input of %dx%d "
+                        "(w x h); there must be something left", node->index, d->type, d->size, d->stride, d->pad, w, h, x.w, x.h);
+    if (y.n != x.n || y.c != d->filters || y.h != h || y.w != w)
+        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: its input of %dx%dx%d gives %dx%dx%d, not %dx%dx%d (w x h x c); "
+                        "check the layer before it", node->index, d->type, x.w, x.h, x.c, w, h, d->filters, y.w, y.h, y.c);
+    return AMP_OK;
+}
+
+static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time, amp_error *error)
+{
+    amp_conv_desc conv = describe(node, step);
+    const amp_value *input = node->inputs[0];
+    AMP_TRY(check_shapes(node, error));
+    if (!step->outline) AMP_TRY(step->backend->conv_create(step->backend, &conv, &node->conv, error));
+    if (conv.wants_dx && input->delta_parts > 1)
+        AMP_TRY(amp_arena_request_bytes(arena, amp_shape_count(input->shape) * amp_dtype_size(node->dtype), backward_time,
+                                        backward_time, &node->delta_part, error));
+    return amp_epilogue_plan(node, arena, forward_time, backward_time, error);
+}
+
+static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_backend *b = step->backend;
+    amp_tensor x, sums;
+    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    amp_value_write(node->output);
+    sums = amp_epilogue_sums(node);
+    AMP_TRY(b->conv_backward_data(b, node->conv, x.data, sums.data, 0, error));
+    if (!node->desc.batch_normalize) AMP_TRY(b->add_bias(b, &sums, node->desc.biases, error));
+    return amp_epilogue_forward(node, step, error);
+}
+
+/* The backend's convolution overwrites: where the input's delta has parts already, ours is made beside it and added. */
+static amp_status give_delta(amp_node *node, amp_step *step, const amp_tensor *dy, amp_error *error)
+{
+    amp_backend *b = step->backend;
+    int accumulate;
+    amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate), part = dx;
+    if (accumulate) part.data = node->delta_part;
+    AMP_TRY(b->conv_forward(b, node->conv, dy->data, NULL, part.data, error));
+    return accumulate ? b->cast(b, &part, &dx, 1, error) : AMP_OK;
+}
+
+static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_backend *b = step->backend;
+    amp_tensor x, dy = amp_value_delta(node->output, node->form);
+    AMP_TRY(amp_epilogue_backward(node, step, error));
+    AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
+    AMP_TRY(b->conv_backward_weights(b, node->conv, dy.data, x.data, node->gradients->weights, error));
+    return node->inputs[0]->wants_delta ? give_delta(node, step, &dy, error) : AMP_OK;
+}
+
+const amp_layer_ops amp_deconvolutional_ops = { 1, 1, plan, forward, backward };

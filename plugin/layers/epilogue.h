@@ -1,0 +1,18 @@
+/* What follows the matrix products of a convolutional, connected or deconvolutional layer: batch norm or a bias, and the
+ * activation. The products' sums, before any of that, have the output's shape and form. */
+#ifndef AMP_LAYERS_EPILOGUE_H
+#define AMP_LAYERS_EPILOGUE_H
+
+#include "layer.h"
+
+/* For amp_layer_ops.plan: room for what batch norm keeps. */
+amp_status amp_epilogue_plan(amp_node *, amp_arena *, int forward_time, int backward_time, amp_error *);
+
+/* Where forward's products go: into the output, or, where batch norm must keep them for backward, beside it. */
+amp_tensor amp_epilogue_sums(const amp_node *);
+/* The sums, with their bias if there is no batch norm, become the output. */
+amp_status amp_epilogue_forward(amp_node *, amp_step *, amp_error *);
+/* The output's delta becomes that of the sums, in place; gradients of scales and biases. */
+amp_status amp_epilogue_backward(amp_node *, amp_step *, amp_error *);
+
+#endif
