@@ -73,9 +73,10 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     amp_tensor x, y = amp_value_data(node->output, node->form), dy = amp_value_delta(node->output, node->form);
     if (d->batch_normalize) {
         amp_tensor z = pre_activation(node);
-        AMP_TRY(b->batchnorm_backward(b, &z, &y, &dy, &dy, d->scales, step->training ? node->mean : d->rolling_mean,
-                                      step->training ? node->variance : d->rolling_variance, node->gradients->scales,
-                                      node->gradients->biases, d->activation, error));
+        AMP_TRY(b->batchnorm_backward(b, &z, &y, &dy, &dy, d->scales, d->biases,
+                                      step->training ? node->mean : d->rolling_mean,
+                                      step->training ? node->variance : d->rolling_variance,
+                                      node->gradients->scales, node->gradients->biases, d->activation, error));
     } else {
         if (d->activation != AMP_LINEAR) AMP_TRY(b->activation_backward(b, &y, &dy, &dy, d->activation, 0, error));
         AMP_TRY(b->bias_gradient(b, &dy, node->gradients->biases, error));
