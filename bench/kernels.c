@@ -92,8 +92,8 @@ static void layer(amp_dtype dtype, int size, int c, int stride, int repetitions,
         double t2 = now_ms();
         if (stride) expect(amp_cpu_maxpool_backward(NULL, &p, choice, &dy, 2, stride, 1, 0, &error), &error);
         double t3 = now_ms();
-        expect(amp_cpu_batchnorm_backward(NULL, &x, &y, &dy, &dx, params[0], params[2], params[3], params[6], params[7],
-            AMP_LEAKY, &error), &error);
+        expect(amp_cpu_batchnorm_backward(NULL, &x, &y, &dy, &dx, params[0], params[1], params[2], params[3], params[6],
+            params[7], AMP_LEAKY, &error), &error);
         double t4 = now_ms();
         times[0][r] = t1 - t0; times[1][r] = t4 - t3; times[2][r] = t2 - t1; times[3][r] = t3 - t2;
     }

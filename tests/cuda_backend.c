@@ -480,6 +480,32 @@ static int judge(const life *l, const life *good, amp_status status, const amp_e
 
 static life good, bad;
 
+/* After a kernel has read where it may not, nothing runs any more: that kernel is to blame, not cuDNN. */
+static void a_kernel_that_failed_before_is_blamed_for_it(void **state)
+{
+    (void)state;
+    amp_error error;
+    amp_backend *b = opened();
+    amp_conv *conv;
+    void *x, *y;
+    float *w;
+    setenv("AMP_CUDA_TUNE", "0", 1);
+    assert_int_equal(b->conv_create(b, &three_by_three, &conv, &error), AMP_OK);
+    assert_int_equal(b->allocate(b, 1 << 16, &x, &error), AMP_OK);
+    assert_int_equal(b->allocate(b, 1 << 16, &y, &error), AMP_OK);
+    assert_int_equal(b->allocate(b, 1 << 16, (void **)&w, &error), AMP_OK);
+    assert_int_equal(b->zero(b, w, 1 << 16, &error), AMP_OK);
+    assert_int_equal(b->conv_load_weights(b, conv, w, &error), AMP_OK);
+    for (int i = 0; i < cudnn_double.engines; i++) cudnn_double.engine[i].does_not_run = 1;
+    amp_cuda_fail_call("cudaStreamSynchronize", 1, cudaErrorIllegalAddress);
+    assert_int_equal(b->conv_forward(b, conv, x, NULL, y, &error), AMP_BACKEND_FAILED);
+    amp_cuda_fail_call("cudaStreamSynchronize", 0, cudaSuccess);
+    assert_non_null(strstr(error.message, "cudaErrorIllegalAddress"));
+    b->conv_destroy(b, conv);
+    b->release(b, x), b->release(b, y), b->release(b, w);
+    b->destroy(b);
+}
+
 static void any_call_of_cuda_may_fail(void **state)
 {
     (void)state;
@@ -685,6 +711,7 @@ int main(void)
         TEST(scratch_grows_and_is_given_back), TEST(engines_are_timed_once_per_shape),
         TEST(tuning_may_be_off_or_short_of_memory), TEST(deterministic_runs_use_no_clock_and_no_chance),
         TEST(inference_makes_no_plans_for_backward), TEST(cublas_is_started_by_the_first_connected_layer),
+        TEST(a_kernel_that_failed_before_is_blamed_for_it),
         TEST(any_call_of_cuda_may_fail), TEST(any_call_of_cudnn_may_fail), TEST(any_call_of_cublas_may_fail),
         TEST(gemm_multiplies_in_the_dtype_and_sums_in_fp32), TEST(gemm_rounds_weights_once_for_each_version),
         TEST(a_gemm_that_failed_is_made_anew),

@@ -216,6 +216,20 @@ static void when_no_engine_runs_the_message_says_all(void **state)
     amp_cudnn_destroy(library);
 }
 
+static void a_library_older_than_its_headers_is_refused(void **state)
+{
+    (void)state;
+    amp_cudnn *library = NULL;
+    amp_error error;
+    cudnn_double.version = CUDNN_VERSION - 100; /* a minor version */
+    assert_int_equal(amp_cudnn_create(stream, &settings, &library, &error), AMP_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "LD_LIBRARY_PATH"));
+    assert_null(library);
+    cudnn_double.version = CUDNN_VERSION + 100;
+    assert_int_equal(amp_cudnn_create(stream, &settings, &library, &error), AMP_OK);
+    amp_cudnn_destroy(library);
+}
+
 /* All of a convolution's life, with one call of cuDNN's failing; the status that came of it. */
 static amp_status live_with_failure(int call, amp_error *error)
 {
@@ -251,6 +265,7 @@ static void any_call_may_fail(void **state)
         assert_int_equal(status, AMP_NO_MEMORY);
         assert_non_null(strstr(error.message, cudnn_double.failed));
         assert_non_null(strstr(error.message, "CUDNN_STATUS_ALLOC_FAILED"));
+        assert_non_null(strstr(error.message, "use a smaller batch"));
     }
     assert_true(survived >= 10); /* building a plan and running it takes that many calls */
 }
@@ -262,7 +277,8 @@ int main(void)
         TEST(a_run_hands_over_graph_buffers_and_workspace), TEST(only_filter_gradients_in_fp16_are_scaled_down),
         TEST(without_workspace_none_is_reserved),
         TEST(an_engine_that_does_not_run_is_replaced_for_good), TEST(too_little_memory_for_one_engine_leaves_the_next),
-        TEST(when_no_engine_runs_the_message_says_all), TEST(any_call_may_fail),
+        TEST(when_no_engine_runs_the_message_says_all), TEST(a_library_older_than_its_headers_is_refused),
+        TEST(any_call_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

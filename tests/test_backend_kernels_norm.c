@@ -179,8 +179,8 @@ static amp_status forward(norm *b, amp_activation a, amp_error *e)
 
 static amp_status backward(norm *b, const amp_tensor *dx, amp_activation a, amp_error *e)
 {
-    return CALL(batchnorm_backward, &b->x, &b->y, &b->dy, dx, b->scale, b->mean, b->variance, b->dscale,
-        b->dbias, a, e);
+    return CALL(batchnorm_backward, &b->x, &b->y, &b->dy, dx, b->scale, b->bias, b->mean, b->variance,
+        b->dscale, b->dbias, a, e);
 }
 
 static void true_statistics(const amp_tensor *x, size_t c, double *mean, double *variance)
@@ -298,6 +298,36 @@ static void batchnorm_backward_is_darknets(void **state)
             ASSERT_OK(backward(&b, &b.dy, a, e)); /* in place: the same bits */
             assert_memory_equal(b.dy.data, b.dx.data, amp_tensor_bytes(&b.dx));
             release(old_scale); release(old_bias);
+            norm_free(&b);
+        }
+}
+
+/* Backward goes by the y that was stored, 0 where a half cannot hold so little, also where it makes y anew. */
+static void backward_goes_by_the_rounded_output(void **state)
+{
+    static const amp_activation by_sign[] = { AMP_LEAKY, AMP_RELU, AMP_RELIE };
+    (void)state;
+    NEEDS(batchnorm_backward);
+    NEEDS(batchnorm_forward_train);
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t k = 0; k < 3 * COUNT(by_sign); ++k) {
+            amp_activation a = by_sign[k % COUNT(by_sign)];
+            size_case z = { 2, 9, 7, k < 3 ? 16 : k < 6 ? 5 : 320 };
+            norm b = norm_make(all_dtypes[d], z, -2, 5);
+            for (int c = 0; c < z.c; ++c) {
+                b.scale[c] = c % 2 ? -0x1p-25f : 0x1p-26f; /* half of fp16's least number, and a quarter */
+                b.bias[c] = b.dbias[c] = 0;
+            }
+            ASSERT_OK(forward(&b, a, e));
+            ASSERT_OK(backward(&b, &b.dx, a, e));
+            for (size_t c = 0; c < (size_t)z.c; ++c) {
+                double sum = 0, size = 0;
+                for (size_t i = c; i < amp_shape_count(b.x.shape); i += (size_t)z.c) {
+                    sum += element(&b.dy, i) * true_gradient(element(&b.y, i), a);
+                    size += fabs(element(&b.dy, i));
+                }
+                assert_rounded(AMP_FP32, (double)b.dbias[c], sum, 0x1p-24 * 8 * (size + 1), "dbias", c);
+            }
             norm_free(&b);
         }
 }
@@ -510,6 +540,7 @@ static int run(void)
         cmocka_unit_test(batchnorm_forward_is_darknets),
         cmocka_unit_test(batchnorm_inference_uses_the_rolling_statistics),
         cmocka_unit_test(batchnorm_backward_is_darknets),
+        cmocka_unit_test(backward_goes_by_the_rounded_output),
         cmocka_unit_test(variance_survives_a_mean_far_above_the_spread),
         cmocka_unit_test(a_nan_spoils_its_channel_and_no_other),
         cmocka_unit_test(sums_over_millions_of_pixels_are_exact),

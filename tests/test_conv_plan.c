@@ -15,6 +15,7 @@
 #define REDUCED AMP_CONV_REDUCED_REDUCTION
 #define RANDOM AMP_CONV_NONDETERMINISTIC
 #define DOWN AMP_CONV_DOWN_CONVERTS
+#define COMPILED AMP_CONV_RUNTIME_COMPILED
 
 /* ---- a library whose engines are numbered from 100, in its own order ---- */
 
@@ -343,6 +344,7 @@ static void the_fastest_of_the_best_is_kept(void **state)
     assert_int_equal(plan->current.engine, 102);
     assert_float_equal(plan->ms, 2, 0);
     assert_int_equal(f.times, 3);
+    assert_int_equal(f.builds, 3); /* the one in use was built before */
     assert_int_equal(amp_conv_plans_tune(plans, plan, 3, fake_time, &f, &error), AMP_OK);
     assert_int_equal(f.times, 3); /* once */
     assert_int_equal(f.live, 2);
@@ -371,6 +373,25 @@ static void reduced_reductions_are_timed_only_without_a_choice(void **state)
     }
 }
 
+/* Whatever the number of shapes. The one in use is timed all the same. */
+static void not_all_engines_that_must_be_compiled_are_timed(void **state)
+{
+    (void)state;
+    const engine e[] = { { .notes = TC | COMPILED, .ms = 3 }, { .notes = TC | COMPILED, .ms = 1 }, { .notes = TC, .ms = 2 } };
+    amp_conv_problem p = ordinary;
+    PLANS(e);
+    for (p.n = 1; p.n <= AMP_CONV_COMPILED + 2; p.n++) {
+        assert_int_equal(amp_conv_plans_get(plans, &p, &plan, &error), AMP_OK);
+        assert_int_equal(amp_conv_plans_tune(plans, plan, 3, fake_time, &f, &error), AMP_OK);
+        assert_int_equal(plan->current.engine, p.n <= AMP_CONV_COMPILED ? 101 : 102);
+        assert_true(plan->tuned);
+    }
+    assert_int_equal(f.built[0], AMP_CONV_COMPILED + 2);
+    assert_int_equal(f.built[1], AMP_CONV_COMPILED);
+    assert_int_equal(f.times, 3 * AMP_CONV_COMPILED + 2 * 2);
+    DONE();
+}
+
 static void what_does_not_run_is_not_kept(void **state)
 {
     (void)state;
@@ -381,7 +402,7 @@ static void what_does_not_run_is_not_kept(void **state)
     assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
     assert_int_equal(amp_conv_plans_tune(plans, plan, 2, fake_time, &f, &error), AMP_OK);
     assert_int_equal(plan->current.engine, 103);
-    assert_int_equal(f.built[0] + f.built[1], 3);
+    assert_int_equal(f.built[0] + f.built[1], 2);
     DONE();
 }
 
@@ -468,6 +489,7 @@ int main(void)
         cmocka_unit_test(a_library_without_engines_is_an_error), cmocka_unit_test(a_shape_that_comes_back_costs_no_listing),
         cmocka_unit_test(every_number_of_a_problem_counts), cmocka_unit_test(the_fastest_of_the_best_is_kept),
         cmocka_unit_test(reduced_reductions_are_timed_only_without_a_choice),
+        cmocka_unit_test(not_all_engines_that_must_be_compiled_are_timed),
         cmocka_unit_test(what_does_not_run_is_not_kept), cmocka_unit_test(when_none_of_the_best_runs_tuning_goes_on),
         cmocka_unit_test(after_a_failed_run_a_plan_can_be_tuned_again), cmocka_unit_test(impossible_problems_are_refused),
         cmocka_unit_test(output_sizes),

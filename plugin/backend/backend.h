@@ -219,15 +219,16 @@ struct amp_backend {
      * mean = Σx/N, variance = Σ(x-mean)²/(N-1), xhat = (x-mean)/(sqrt(variance)+1e-6), y = act(scale·xhat + bias).
      * forward_train writes mean and variance and moves rolling ← .99 rolling + .01 batch. N = 1: variance is 0.
      * backward: d = dy·act'(y); dbias += Σd; dscale += Σ d·xhat; with g = scale·d, inv = 1/sqrt(variance+1e-5):
-     * dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place). */
+     * dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place). y is what forward made of x with this scale,
+     * bias, mean and variance: a backend may make it anew instead of reading it. */
     amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
         const float *bias, float *mean, float *variance, float *rolling_mean, float *rolling_variance,
         amp_activation, amp_error *);
     amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
         const float *bias, const float *rolling_mean, const float *rolling_variance, amp_activation, amp_error *);
     amp_status (*batchnorm_backward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const amp_tensor *dy,
-        const amp_tensor *dx, const float *scale, const float *mean, const float *variance, float *dscale, float *dbias,
-        amp_activation, amp_error *);
+        const amp_tensor *dx, const float *scale, const float *bias, const float *mean, const float *variance, float *dscale,
+        float *dbias, amp_activation, amp_error *);
 
     /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed when not accumulating. */
     amp_status (*activation_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation, amp_error *);

@@ -32,9 +32,10 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     amp_value *input = node->inputs[0];
     amp_tensor x, dy = amp_value_delta(node->output, node->form), y = amp_value_data(node->output, node->form);
     AMP_TRY(amp_value_read(step, input, node->form, &x, error));
-    AMP_TRY(b->batchnorm_backward(b, &x, &y, &dy, &dy, d->scales, step->training ? node->mean : d->rolling_mean,
-                                  step->training ? node->variance : d->rolling_variance, node->gradients->scales,
-                                  node->gradients->biases, AMP_LINEAR, error));
+    AMP_TRY(b->batchnorm_backward(b, &x, &y, &dy, &dy, d->scales, d->biases,
+                                  step->training ? node->mean : d->rolling_mean,
+                                  step->training ? node->variance : d->rolling_variance,
+                                  node->gradients->scales, node->gradients->biases, AMP_LINEAR, error));
     if (!input->wants_delta) return AMP_OK;
     int accumulate;
     amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);

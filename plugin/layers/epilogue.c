@@ -40,7 +40,8 @@ amp_status amp_epilogue_backward(amp_node *node, amp_step *step, amp_error *erro
     amp_tensor sums = amp_epilogue_sums(node);
     amp_tensor y = amp_value_data(node->output, node->form), dy = amp_value_delta(node->output, node->form);
     if (d->batch_normalize)
-        return b->batchnorm_backward(b, &sums, &y, &dy, &dy, d->scales, step->training ? node->mean : d->rolling_mean,
+        return b->batchnorm_backward(b, &sums, &y, &dy, &dy, d->scales, d->biases,
+                                     step->training ? node->mean : d->rolling_mean,
                                      step->training ? node->variance : d->rolling_variance, node->gradients->scales,
                                      node->gradients->biases, d->activation, error);
     if (d->activation != AMP_LINEAR) AMP_TRY(b->activation_backward(b, &y, &dy, &dy, d->activation, 0, error));

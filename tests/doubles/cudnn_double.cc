@@ -216,7 +216,7 @@ int cudnn_double_leaks(void)
     return cudnn_double.descriptors + cudnn_double.handles;
 }
 
-size_t cudnnGetVersion(void) { return CUDNN_VERSION; }
+size_t cudnnGetVersion(void) { return cudnn_double.version ? cudnn_double.version : CUDNN_VERSION; }
 
 const char *cudnnGetErrorString(cudnnStatus_t status)
 {

@@ -55,6 +55,7 @@ typedef struct cudnn_double_state {
     int fail_at;              /* this call, counted from 1, returns `failure` and does nothing; 0: none. Calls that only
                                  destroy something, or tell a version or a text, are not counted */
     cudnnStatus_t failure;
+    size_t version;           /* that it says it is of; 0: that of its headers */
     /* For the test to look at. */
     int calls;
     const char *failed;       /* name of the call that was told to fail */

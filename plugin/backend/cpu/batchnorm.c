@@ -172,10 +172,10 @@ static void backward_lanes(const amp_cpu_plan *plan, const scratch *s, const flo
 }
 
 amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
-    const amp_tensor *dy, const amp_tensor *dx, const float *scale, const float *mean, const float *variance,
-    float *dscale, float *dbias, amp_activation activation, amp_error *error)
+    const amp_tensor *dy, const amp_tensor *dx, const float *scale, const float *bias, const float *mean,
+    const float *variance, float *dscale, float *dbias, amp_activation activation, amp_error *error)
 {
-    (void)backend;
+    (void)backend, (void)bias;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     int threads = amp_cpu_worth_threads(plan.rows * plan.channels);

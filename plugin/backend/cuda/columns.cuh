@@ -17,7 +17,7 @@ enum {
     AMP_COLUMN_LANES = 32,    /* most packs across a block: 512 bytes */
     AMP_COLUMN_BLOCKS = 2048, /* about as many: several rounds on the largest device, few partial sums */
     AMP_COLUMN_ROWS = 8,      /* fewest rows of a thread that are worth its start */
-    AMP_COLUMN_RUN = 16       /* rows that are summed in fp32 */
+    AMP_COLUMN_RUN = 64       /* rows that are summed in fp32; doubles are slow on all but data centres' GPUs */
 };
 
 /* One element where amp_pack holds 16 bytes. */

@@ -13,6 +13,7 @@ struct amp_conv_plans {
     size_t workspace_cap;
     amp_conv_plan **list;
     int count, room;
+    int compiled; /* engines compiled at run time only to be timed */
 };
 
 /* ------------------------------------------------------------------------------------------------ problems */
@@ -268,6 +269,22 @@ static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *lis
     return before < best_of;
 }
 
+/* Times the candidate in use, which needs no building. */
+static void time_current(amp_conv_plan *plan, amp_conv_timer timer, void *user, amp_error *why)
+{
+    plan->tuned = timer(user, plan, &plan->ms, why) == AMP_OK;
+    if (!plan->tuned) mark_failed(plan, &plan->current);
+}
+
+/* Builds c to be timed: not if that means compiling, and enough was compiled. */
+static int built_for_timing(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c, amp_error *why)
+{
+    int compiles = (c->notes & AMP_CONV_RUNTIME_COMPILED) != 0;
+    if (compiles && plans->compiled >= AMP_CONV_COMPILED) return 0;
+    plans->compiled += compiles;
+    return build(plans, plan, c, why) == AMP_OK;
+}
+
 /* Times trial's candidate; the plan takes it over if it is the fastest so far. */
 static void time_one(amp_conv_plans *plans, amp_conv_plan *trial, amp_conv_plan *plan, amp_conv_timer timer, void *user,
                      amp_error *why)
@@ -292,7 +309,12 @@ amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int b
     amp_error why = { .status = AMP_OK };
     for (int i = 0; i < plan->fit; i++) {
         amp_conv_candidate *c = &candidates.list[i];
-        if (!worth_timing(plan, candidates.list, i, best_of) || build(plans, plan, c, &why) != AMP_OK) continue;
+        if (!worth_timing(plan, candidates.list, i, best_of)) continue;
+        if (plan->current.plan && c->rank == plan->current.rank) {
+            time_current(plan, timer, user, &why);
+            continue;
+        }
+        if (!built_for_timing(plans, plan, c, &why)) continue;
         amp_conv_plan trial = { .problem = plan->problem };
         take(plans, &trial, c);
         time_one(plans, &trial, plan, timer, user, &why);

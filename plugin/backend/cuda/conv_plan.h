@@ -108,8 +108,13 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
 /* Runs plan->current as often as it takes and sets *ms to the time of one run. An error means that it did not run. */
 typedef amp_status (*amp_conv_timer)(void *user, const amp_conv_plan *plan, float *ms, amp_error *error);
 
+/* Building engines that are compiled at run time would take minutes in a network of many depthwise convolutions, times its
+ * sizes: of all plans together so many are, to be timed. */
+enum { AMP_CONV_COMPILED = 32 };
+
 /* Times the best_of candidates that the library holds for the fastest, and keeps the one that is; once per plan, a
- * tuned plan is left as it is. Reduced-precision reductions are not timed while there is another choice. */
+ * tuned plan is left as it is. Reduced-precision reductions are not timed while there is another choice; engines compiled at
+ * run time, beside the one in use, up to AMP_CONV_COMPILED. */
 amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int best_of, amp_conv_timer timer, void *user,
                                amp_error *error);
 

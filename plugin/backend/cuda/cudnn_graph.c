@@ -66,8 +66,10 @@ static amp_status status_of(cudnnStatus_t status)
 static amp_status outcome(const chain *chain, amp_error *error)
 {
     if (ok(chain)) return AMP_OK;
-    return amp_fail(error, status_of(chain->status), "cuDNN: %s(%s): %s%s%s", chain->call, chain->subject,
-                    cudnnGetErrorString(chain->status), *chain->text ? ": " : "", chain->text);
+    const amp_status status = status_of(chain->status);
+    return amp_fail(error, status, "cuDNN: %s(%s): %s%s%s%s", chain->call, chain->subject,
+                    cudnnGetErrorString(chain->status), *chain->text ? ": " : "", chain->text,
+                    status == AMP_NO_MEMORY ? "; use a smaller batch or more subdivisions" : "");
 }
 
 static descriptor create(chain *chain, cudnnBackendDescriptorType_t type, const char *type_name)
@@ -400,11 +402,24 @@ amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv
 
 /* --------------------------------------------------------------------------------------------------- library */
 
-void amp_cudnn_describe(char *text, size_t size)
+/* 9.19.0 is 91900; 8.9.7 was 8907. */
+static void version_text(int version, char *text, size_t size)
 {
-    /* 9.19.0 is 91900; 8.9.7 was 8907. */
-    int version = (int)cudnnGetVersion(), unit = version >= 90000 ? 10000 : 1000;
+    int unit = version >= 90000 ? 10000 : 1000;
     snprintf(text, size, "cuDNN %d.%d.%d", version / unit, version % unit / 100, version % 100);
+}
+
+void amp_cudnn_describe(char *text, size_t size) { version_text((int)cudnnGetVersion(), text, size); }
+
+/* An older library does not know all that this file was compiled to ask for, and fails at the first such question. */
+static amp_status check_version(amp_error *error)
+{
+    char built[32], found[32];
+    if (cudnnGetVersion() / 100 >= CUDNN_VERSION / 100) return AMP_OK;
+    version_text(CUDNN_VERSION, built, sizeof built);
+    amp_cudnn_describe(found, sizeof found);
+    return amp_fail(error, AMP_UNSUPPORTED, "this program was built with %s and finds %s: see which libcudnn LD_LIBRARY_PATH leads "
+                    "to, install the newer one, or build anew", built, found);
 }
 
 /* Without this cuDNN loads and unloads CUDA's compiler each time that it lists engines, which takes most of that time and
@@ -418,6 +433,7 @@ static void keep_compiler_loaded(void)
 
 static amp_status make(const amp_cudnn_settings *settings, amp_cudnn **out, amp_error *error)
 {
+    AMP_TRY(check_version(error));
     amp_cudnn *library = calloc(1, sizeof *library);
     if (!library) return amp_fail(error, AMP_NO_MEMORY, "no memory for cuDNN's plans");
     keep_compiler_loaded();

@@ -21,8 +21,8 @@ amp_status amp_cuda_batchnorm_forward_train(amp_backend *, const amp_tensor *x, 
 amp_status amp_cuda_batchnorm_forward_infer(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
     const float *bias, const float *rolling_mean, const float *rolling_variance, amp_activation, amp_error *);
 amp_status amp_cuda_batchnorm_backward(amp_backend *, const amp_tensor *x, const amp_tensor *y, const amp_tensor *dy,
-    const amp_tensor *dx, const float *scale, const float *mean, const float *variance, float *dscale, float *dbias,
-    amp_activation, amp_error *);
+    const amp_tensor *dx, const float *scale, const float *bias, const float *mean, const float *variance, float *dscale,
+    float *dbias, amp_activation, amp_error *);
 
 /* elementwise.cu */
 amp_status amp_cuda_activation_forward(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation,

@@ -4,11 +4,50 @@
  * Three launches each way: the sums of each block (columns.cuh), the sums of all blocks and what follows from them for
  * each channel (in double), and one pass that writes. Partial sums and the writing pass's factors lie in scratch memory.
  * Kernels for the activations of hot layers keep N rows in flight in each thread.
- * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the cache. */
+ * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the cache.
+ * Of leaky and relu backward needs the sign of y alone. It repeats forward's arithmetic on x for that, to the bit, and does not
+ * read y: five passes over memory instead of seven. */
 #include "kernels.h"
 
 #include "../check.h"
 #include "columns.cuh"
+
+/* ------------------------------------------------------------------------------------------------ forward's arithmetic */
+
+/* scale / (sqrt(variance) + 1e-6) */
+static __device__ __forceinline__ float gain_of(float scale, float variance) { return scale / (sqrtf(variance) + .000001f); }
+
+static __device__ __forceinline__ float normalized(float x, float mean, float gain, float bias)
+{
+    return fmaf(x - mean, gain, bias);
+}
+
+/* Whether y, which backward wants, is computed anew. */
+template <int A> constexpr bool repeats_forward = A == AMP_LEAKY || A == AMP_RELU;
+
+/* A pack of y, rounded. */
+template <class P> static __device__ __forceinline__ P act_of_normalized(const P &x, const float (&mean)[P::count],
+    const float (&gain)[P::count], const float (&bias)[P::count], amp_activation act)
+{
+    P y;
+    #pragma unroll
+    for (int i = 0; i < P::count; ++i) y.set(i, amp_activate(normalized(x.get(i), mean[i], gain[i], bias[i]), act));
+    return y;
+}
+
+/* A pack's share of an array with a number for each channel: in 16 bytes where packs are. */
+template <int W> __device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[W])
+{
+    #pragma unroll
+    for (int i = 0; i < W; i += 4) {
+        float4 four = *reinterpret_cast<const float4 *>(factors + first + i);
+        out[i] = four.x;
+        out[i + 1] = four.y;
+        out[i + 2] = four.z;
+        out[i + 3] = four.w;
+    }
+}
+__device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[1]) { out[0] = factors[first]; }
 
 /* ------------------------------------------------------------------------------------------------ sums of a block */
 
@@ -71,20 +110,32 @@ template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) moments
     write_partial<P, 2>(c, at, sums, partial);
 }
 
+/* A channel's numbers that forward and backward share. */
+typedef struct norm_channels { const float *scale, *bias, *mean, *variance; } norm_channels;
+
 /* d = dy·act'(y), and its product with x - mean. */
 template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) delta_sums(const P *__restrict__ x,
-    const P *__restrict__ y, const P *__restrict__ dy, amp_columns c, const float *__restrict__ mean, double *partial,
-    amp_activation given)
+    const P *__restrict__ y, const P *__restrict__ dy, amp_columns c, norm_channels of, double *partial, amp_activation given)
 {
-    enum { N = A < 0 ? 1 : 2 };
+    enum { N = A < 0 ? 1 : 2, W = P::count };
     const amp_activation act = amp_chosen<A>(given);
     amp_column at = amp_column_of(c, blockIdx.x);
-    double sums[2][P::count] = {};
-    float centre[P::count];
-    #pragma unroll
-    for (int i = 0; i < P::count; ++i) centre[i] = at.pack < c.packs ? mean[at.pack * P::count + i] : 0;
+    size_t channel = (size_t)at.pack * W;
+    double sums[2][W] = {};
+    float mean[W], gain[W], bias[W];
+    if (at.first < at.end) {
+        factors_of(of.mean, channel, mean);
+        if (repeats_forward<A>) {
+            float scale[W], variance[W];
+            factors_of(of.bias, channel, bias);
+            factors_of(of.scale, channel, scale);
+            factors_of(of.variance, channel, variance);
+            #pragma unroll
+            for (int i = 0; i < W; ++i) gain[i] = gain_of(scale[i], variance[i]);
+        }
+    }
     for (size_t row = at.first; row < at.end;) {
-        float first[P::count] = {}, second[P::count] = {};
+        float first[W] = {}, second[W] = {};
         for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; r += N, row += N * at.step) {
             P px[N] = {}, py[N] = {}, pd[N] = {};
             #pragma unroll
@@ -93,19 +144,21 @@ template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) 
                 if (row + u * at.step >= at.end) continue;
                 px[u] = x[i];
                 pd[u] = dy[i];
-                if (act != AMP_LINEAR) py[u] = y[i];
+                if (act != AMP_LINEAR && !repeats_forward<A>) py[u] = y[i];
             }
             #pragma unroll
-            for (int u = 0; u < N; ++u)
+            for (int u = 0; u < N; ++u) {
+                if (repeats_forward<A>) py[u] = act_of_normalized(px[u], mean, gain, bias, act);
                 #pragma unroll
-                for (int i = 0; i < P::count; ++i) {
+                for (int i = 0; i < W; ++i) {
                     float d = pd[u].get(i) * amp_gradient(py[u].get(i), act);
                     first[i] += d;
-                    second[i] += d * (px[u].get(i) - centre[i]);
+                    second[i] += d * (px[u].get(i) - mean[i]);
                 }
+            }
         }
         #pragma unroll
-        for (int i = 0; i < P::count; ++i) {
+        for (int i = 0; i < W; ++i) {
             sums[0][i] += (double)first[i];
             sums[1][i] += (double)second[i];
         }
@@ -148,12 +201,12 @@ __global__ void add_sums(const double *partial, unsigned chunks, int channels, f
     if (c >= 0) db[c] += (float)sums[0];
 }
 
-/* What the writing pass needs of each channel, factors[k][channel]: forward mean, gain, bias; backward mean, a, b, c. */
+/* What the writing pass needs of each channel, factors[k][channel]: mean, gain, bias; backward a, b, c too. */
 static __device__ __forceinline__ void forward_factors(float *factors, int channels, int c, const float *scale,
     const float *bias, float mean, float variance)
 {
     factors[c] = mean;
-    factors[channels + c] = (float)((double)scale[c] / (sqrt((double)variance) + (double).000001f));
+    factors[channels + c] = gain_of(scale[c], variance);
     factors[2 * (size_t)channels + c] = bias[c];
 }
 
@@ -184,36 +237,22 @@ __global__ void rolling_factors(int channels, const float *scale, const float *b
 
 /* backend.h's dx as one line a·d + b·(x-mean) + c per channel, where inv = 1/sqrt(variance + 1e-5):
  *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N. */
-__global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count, const float *scale,
-    const float *mean, const float *variance, float *dscale, float *dbias, float *factors)
+__global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count, norm_channels of,
+    float *dscale, float *dbias, float *factors)
 {
     double sums[2];
     int c = fold_chunks(partial, chunks, channels, sums);
     if (c < 0) return;
-    double inv = 1 / sqrt((double)variance[c] + (double).00001f), a = inv * (double)scale[c];
+    double variance = (double)of.variance[c], inv = 1 / sqrt(variance + (double).00001f), a = inv * (double)of.scale[c];
     dbias[c] += (float)sums[0];
-    dscale[c] += (float)(sums[1] / (sqrt((double)variance[c]) + (double).000001f));
-    factors[c] = mean[c];
-    factors[channels + c] = (float)a;
-    factors[2 * (size_t)channels + c] = (float)(-a * inv * inv * sums[1] / count);
-    factors[3 * (size_t)channels + c] = (float)(-a * sums[0] / count);
+    dscale[c] += (float)(sums[1] / (sqrt(variance) + (double).000001f));
+    forward_factors(factors, channels, c, of.scale, of.bias, of.mean[c], of.variance[c]);
+    factors[3 * (size_t)channels + c] = (float)a;
+    factors[4 * (size_t)channels + c] = (float)(-a * inv * inv * sums[1] / count);
+    factors[5 * (size_t)channels + c] = (float)(-a * sums[0] / count);
 }
 
 /* ------------------------------------------------------------------------------------------------ writing passes */
-
-/* A pack's share of factors[k]: in 16 bytes where packs are. */
-template <int W> __device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[W])
-{
-    #pragma unroll
-    for (int i = 0; i < W; i += 4) {
-        float4 four = *reinterpret_cast<const float4 *>(factors + first + i);
-        out[i] = four.x;
-        out[i + 1] = four.y;
-        out[i + 2] = four.z;
-        out[i + 3] = four.w;
-    }
-}
-__device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[1]) { out[0] = factors[first]; }
 
 /* y = act((x - mean)·gain + bias) */
 template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restrict__ x,
@@ -236,16 +275,14 @@ template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) 
         #pragma unroll
         for (int u = 0; u < N; ++u) {
             if (row + u * at.step >= at.end) break;
-            #pragma unroll
-            for (int i = 0; i < P::count; ++i)
-                p[u].set(i, amp_activate((p[u].get(i) - mean[i]) * gain[i] + bias[i], act));
+            p[u] = act_of_normalized(p[u], mean, gain, bias, act);
             y[(row + u * at.step) * c.packs + at.pack] = p[u];
         }
     }
 }
 
 /* dx = a·d + (b·(x - mean) + c). dx may be dy: a thread reads what it then overwrites. */
-template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize_delta(
+template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 3) normalize_delta(
     const P *__restrict__ x, const P *__restrict__ y, const P *dy, P *dx, amp_columns c,
     const float *__restrict__ factors, amp_activation given)
 {
@@ -253,12 +290,16 @@ template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) 
     const amp_activation act = amp_chosen<A>(given);
     amp_column at = amp_column_of(c, gridDim.x - 1 - blockIdx.x);
     size_t channels = (size_t)c.packs * P::count, first = (size_t)at.pack * P::count;
-    float mean[P::count], fa[P::count], fb[P::count], fc[P::count];
+    float mean[P::count], gain[P::count], bias[P::count], fa[P::count], fb[P::count], fc[P::count];
     if (at.first >= at.end) return;
     factors_of(factors, first, mean);
-    factors_of(factors, channels + first, fa);
-    factors_of(factors, 2 * channels + first, fb);
-    factors_of(factors, 3 * channels + first, fc);
+    if (repeats_forward<A>) {
+        factors_of(factors, channels + first, gain);
+        factors_of(factors, 2 * channels + first, bias);
+    }
+    factors_of(factors, 3 * channels + first, fa);
+    factors_of(factors, 4 * channels + first, fb);
+    factors_of(factors, 5 * channels + first, fc);
     for (size_t row = at.first; row < at.end; row += N * at.step) {
         P px[N], py[N] = {}, pd[N];
         #pragma unroll
@@ -267,11 +308,12 @@ template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) 
             if (row + u * at.step >= at.end) break;
             px[u] = x[i];
             pd[u] = dy[i];
-            if (act != AMP_LINEAR) py[u] = y[i];
+            if (act != AMP_LINEAR && !repeats_forward<A>) py[u] = y[i];
         }
         #pragma unroll
         for (int u = 0; u < N; ++u) {
             if (row + u * at.step >= at.end) break;
+            if (repeats_forward<A>) py[u] = act_of_normalized(px[u], mean, gain, bias, act);
             #pragma unroll
             for (int i = 0; i < P::count; ++i) {
                 float along = pd[u].get(i) * amp_gradient(py[u].get(i), act) * fa[i];
@@ -363,23 +405,25 @@ amp_status amp_cuda_batchnorm_forward_infer(amp_backend *backend, const amp_tens
 }
 
 amp_status amp_cuda_batchnorm_backward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
-    const amp_tensor *dy, const amp_tensor *dx, const float *scale, const float *mean, const float *variance, float *dscale,
-    float *dbias, amp_activation activation, amp_error *error)
+    const amp_tensor *dy, const amp_tensor *dx, const float *scale, const float *bias, const float *mean,
+    const float *variance, float *dscale, float *dbias, amp_activation activation, amp_error *error)
 {
     scratch s;
     AMP_TRY(amp_check_pair("batch norm backward", x, y, 1, error));
     AMP_TRY(amp_check_pair("batch norm backward", x, dy, 1, error));
     AMP_TRY(amp_check_pair("batch norm backward", x, dx, 1, error));
     if (amp_shape_count(x->shape) == 0) return AMP_OK;
-    bool wide = amp_cuda_wide(x) && amp_cuda_wide(y) && amp_cuda_wide(dy) && amp_cuda_wide(dx);
+    const norm_channels of = { scale, bias, mean, variance };
+    bool wide = amp_cuda_wide(x) && amp_cuda_wide(y) && amp_cuda_wide(dy) && amp_cuda_wide(dx) && amp_aligned(scale) &&
+        amp_aligned(bias) && amp_aligned(mean) && amp_aligned(variance);
     int channels = x->shape.c;
     amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
-    AMP_TRY(scratch_take(backend, &c, channels, 2, 4, &s, error));
+    AMP_TRY(scratch_take(backend, &c, channels, 2, 6, &s, error));
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation, AMP_LAUNCH(backend, amp_columns_blocks(&c),
-        AMP_COLUMN_THREADS, (delta_sums<P, A>), (const P *)x->data, (const P *)y->data, (const P *)dy->data, c, mean,
+        AMP_COLUMN_THREADS, (delta_sums<P, A>), (const P *)x->data, (const P *)y->data, (const P *)dy->data, c, of,
         s.partial, activation)));
     AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, delta_factors, s.partial, c.chunks, channels, (double)c.rows,
-        scale, mean, variance, dscale, dbias, s.factors);
+        of, dscale, dbias, s.factors);
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation, AMP_LAUNCH(backend, amp_columns_blocks(&c),
         AMP_COLUMN_THREADS, (normalize_delta<P, A>), (const P *)x->data, (const P *)y->data, (const P *)dy->data,
         (P *)dx->data, c, s.factors, activation)));
