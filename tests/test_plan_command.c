@@ -131,6 +131,85 @@ static void rows_say_channels_and_bytes(void **state)
     amp_plan_report_free(&r);
 }
 
+/* ---- recurrent layers, whose products alone are in half ---- */
+
+#define SEQUENCE "[net]\nbatch=2\ninputs=40\ntime_steps=3\nmax_batches=10\n"
+
+static void products_of_recurrent_layers_are_in_half_and_the_layers_are_not(void **state)
+{
+    enum { WEIGHTS = 3 * (40 * 36 + 36 * 36), ROWS = 2 * 3 };
+    (void)state;
+    if (!runs_bf16()) skip();
+    amp_plan_report r = planned(SEQUENCE "[gru]\noutput=36\n[gru]\noutput=36\namp=0\n[softmax]\n", "bf16");
+    const amp_plan_row *half = &r.rows[0], *pinned = &r.rows[1];
+    size_t element = r.machine.support[AMP_BF16] == AMP_SUPPORT_NATIVE ? 2 : 4;
+    assert_int_equal(half->dtype, AMP_FP32);
+    assert_int_equal(half->products, AMP_BF16);
+    assert_string_equal(half->class_name, "host fp32");
+    assert_non_null(strstr(half->why, "Darknet's own fp32 code; its matrix products: bf16"));
+    assert_int_equal(half->half_bytes, WEIGHTS * element);
+    assert_int_equal(r.half_bytes, half->half_bytes);
+    assert_true(half->operations == 2. * WEIGHTS * ROWS);
+    assert_true(r.half_operations + r.stored_operations == half->training_operations && half->training_operations > 0);
+    assert_int_equal(pinned->products, AMP_FP32);
+    assert_int_equal(pinned->half_bytes, 0);
+    assert_string_equal(pinned->why, "amp=0");
+    int advised = 0;
+    for (int k = 0; k < r.advice_count; k++) {
+        assert_true(r.advice[k].layer != 0); /* nothing there is to be changed */
+        advised += r.advice[k].layer == 1 && !strcmp(r.advice[k].kind, "pinned");
+    }
+    assert_int_equal(advised, 1);
+    amp_plan_report_free(&r);
+    r = planned(SEQUENCE "[gru]\noutput=36\n[softmax]\n", "fp32");
+    assert_int_equal(r.half_bytes, 0);
+    assert_string_equal(r.rows[0].why, "Darknet's own fp32 code");
+    amp_plan_report_free(&r);
+}
+
+static amp_status (*allocate_of_backend)(amp_backend *, size_t, void **, amp_error *);
+static size_t bytes_taken;
+
+static amp_status counting_allocate(amp_backend *backend, size_t bytes, void **out, amp_error *error)
+{
+    bytes_taken += bytes;
+    return allocate_of_backend(backend, bytes, out, error);
+}
+
+static void a_pass(network *net)
+{
+    feed(net, 3);
+    net->train = 1;
+    forward_network(net);
+    backward_network(net);
+}
+
+static void copies_of_recurrent_weights_take_what_is_told(void **state)
+{
+    static const char *const layers[] = { "[rnn]\noutput=36\nactivation=tanh\n", "[gru]\noutput=36\n", "[lstm]\nbatch_normalize=1\noutput=36\n" };
+    static const char *const dtypes[] = { "bf16", "fp16", "fp32" };
+    (void)state;
+    if (!runs_bf16()) skip();
+    for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
+        for (size_t t = 0; t < 3; t++) {
+            char text[512];
+            snprintf(text, sizeof text, SEQUENCE "%s[softmax]\n", layers[l]);
+            amp_plan_report r = planned(text, dtypes[t]);
+            network *net = parse(text, dtypes[t]);
+            amp_backend *b = amp_engine_backend(net->amp->engine);
+            a_pass(net);
+            b->gemm_drop_copies(b);
+            allocate_of_backend = b->allocate;
+            b->allocate = counting_allocate;
+            bytes_taken = 0;
+            a_pass(net);
+            assert_int_equal(bytes_taken, r.half_bytes);
+            assert_int_equal(t == 2, bytes_taken == 0);
+            release(net);
+            amp_plan_report_free(&r);
+        }
+}
+
 static void casts_are_where_forms_meet(void **state)
 {
     static const amp_plan_cast expected[] = {
@@ -439,6 +518,8 @@ int main(void)
         cmocka_unit_test(rows_say_class_dtype_and_reason),
         cmocka_unit_test(a_shortcut_between_sizes_is_half_and_casts_nothing),
         cmocka_unit_test(rows_say_channels_and_bytes),
+        cmocka_unit_test(products_of_recurrent_layers_are_in_half_and_the_layers_are_not),
+        cmocka_unit_test(copies_of_recurrent_weights_take_what_is_told),
         cmocka_unit_test(casts_are_where_forms_meet),
         cmocka_unit_test(advice_names_what_could_be_changed),
         cmocka_unit_test(in_fp32_nothing_is_half_and_the_reason_is_the_dtype),

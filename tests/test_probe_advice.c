@@ -162,6 +162,26 @@ static void a_layer_that_follows_its_input_needs_no_pin(void **state)
     amp_probe_free(r);
 }
 
+/* An rnn keeps fp32, but its products make fp16 of what it reads, of its output (which it reads at the next step) and of deltas. */
+static void a_layer_that_lends_its_products_is_pinned_for_what_they_round(void **state)
+{
+    (void)state;
+    for (int what = 0; what < 4; what++) {
+        amp_probe_result *r = network_of(4);
+        conv(r, 0, -1);
+        layer(r, 1, AMP_LAYER_HOST, "rnn", 0, 0);
+        r->network.layers[1].lends_products = 1;
+        conv(r, 2, 1);
+        loss(r, 3, 2);
+        if (what == 1) put(&of(r, 0)->output, 1e5f, 10);
+        if (what == 2) put(&of(r, 1)->output, 1e5f, 10);
+        if (what == 3) set(&of(r, 1)->delta, 1e-12f);
+        advise(r, what == 0 ? "" : what == 1 ? "0,1" : "1,2", 1);
+        assert_true(r->layers[1].low);
+        amp_probe_free(r);
+    }
+}
+
 static void what_the_cfg_pins_is_not_advised_again(void **state)
 {
     (void)state;
@@ -355,6 +375,7 @@ int main(void)
         cmocka_unit_test(the_last_convolution_is_pinned_alone),
         cmocka_unit_test(sums_before_batch_normalization_are_nobody_elses),
         cmocka_unit_test(a_layer_that_follows_its_input_needs_no_pin),
+        cmocka_unit_test(a_layer_that_lends_its_products_is_pinned_for_what_they_round),
         cmocka_unit_test(what_the_cfg_pins_is_not_advised_again),
         cmocka_unit_test(a_sum_of_two_layers_is_pinned_itself),
         cmocka_unit_test(outputs_that_are_too_small_are_pinned_and_a_long_tail_is_not),
