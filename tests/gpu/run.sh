@@ -309,6 +309,9 @@ run_sanitizers() {
         stage "racecheck $program" in_folder sanitizer sanitized racecheck $program 60
         stage "memcheck $program" in_folder sanitizer sanitized memcheck $program 60
     done
+    for program in gpu_backend_cast gpu_backend_kernels_norm; do # where threads wait for each other
+        stage "synccheck $program" in_folder sanitizer sanitized synccheck $program 60
+    done
     # Races in cuDNN's kernels would not be ours.
     stage 'memcheck gpu_backend_conv' in_folder sanitizer sanitized memcheck gpu_backend_conv 90
 }
@@ -332,6 +335,7 @@ if stage 'build' configure_and_build; then
         gpu_update; do
         stage "conformance $program" in_folder ops ops $program
     done
+    stage 'tensors of more than 2^31 elements' in_folder ops ops gpu_large
     for network in plain yolo classifier masked rnn gru lstm; do
         stage "parity $network" in_folder "parity_$network" parity $network
     done
