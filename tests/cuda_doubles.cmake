@@ -6,6 +6,7 @@
 #   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
 #   test_cuda_double_*         the conformance tests
 #   test_cuda_backend          the backend around its kernels, and each call beneath it failing
+#   test_cuda_large            that the test of large tensors, for a GPU, is right
 #   darknet-on-doubles         Darknet's program over all of them, for e2e/cuda_doubles.sh
 #   test_cuda_update           what only the CUDA backend's update has
 #   test_cuda_compiles         nvcc takes every .cu file, for each generation of GPUs that it knows from 7.5 up
@@ -88,6 +89,8 @@ if(cuda_double_whole)
     cuda_double_test(test_cuda_library_doubles cuda_library_doubles.c)
     cuda_double_test(test_cuda_graph cuda_graph.c)
     cuda_double_test(test_cuda_backend cuda_backend.c)
+    cuda_double_test(test_cuda_large gpu/large.c conformance/machine_cuda_double.c)
+    set_property(TEST test_cuda_large APPEND PROPERTY ENVIRONMENT AMP_TEST_SMALL=1)
 endif()
 
 # Darknet as it is on the CPU, but that it gets the CUDA backend where it asks for the CPU's.

@@ -1,6 +1,8 @@
 # What tests/gpu/run.sh runs on a GPU: the target gpu_tests. Not part of a build unless asked for.
 #
 #   gpu_backend_*, gpu_update   the conformance tests, over the CUDA backend as it is
+#   gpu_unlisted                kernels that the list of operations does not name, and addresses of any alignment
+#   gpu_large                   tensors of more than 2^31 elements
 #   gpu_host                    whole trainings of small networks, and what compares them
 #   gpu_properties, gpu_plans   the device as cuDNN describes it, and plans for a device so described
 set(gpu_programs)
@@ -23,6 +25,8 @@ foreach(test ${conformance_tests})
     gpu_program(${name} ${test}.c conformance/machine_cuda_device.c ${gpu_backend})
 endforeach()
 gpu_program(gpu_update cuda_update.c conformance/machine_cuda_device.c ${gpu_backend})
+gpu_program(gpu_unlisted cuda/kernels_move.c conformance/machine_cuda_device.c ${gpu_backend})
+gpu_program(gpu_large gpu/large.c conformance/machine_cuda_device.c ${gpu_backend})
 
 gpu_program(gpu_host cuda_host.c)
 target_compile_definitions(gpu_host PRIVATE AMP)

@@ -305,9 +305,13 @@ sanitizer_works() {
 run_sanitizers() {
     local program
     stage 'compute-sanitizer' in_folder sanitizer sanitizer_works || return
-    for program in gpu_backend_cast gpu_backend_kernels_update gpu_backend_kernels_norm gpu_backend_kernels_move gpu_update; do
+    for program in gpu_backend_cast gpu_backend_kernels_update gpu_backend_kernels_norm gpu_backend_kernels_move gpu_update \
+        gpu_unlisted; do
         stage "racecheck $program" in_folder sanitizer sanitized racecheck $program 60
         stage "memcheck $program" in_folder sanitizer sanitized memcheck $program 60
+    done
+    for program in gpu_backend_cast gpu_backend_kernels_norm; do # where threads wait for each other
+        stage "synccheck $program" in_folder sanitizer sanitized synccheck $program 60
     done
     # Races in cuDNN's kernels would not be ours.
     stage 'memcheck gpu_backend_conv' in_folder sanitizer sanitized memcheck gpu_backend_conv 90
@@ -329,9 +333,10 @@ rm -f "$out"/logs/*.log
 describe_machine
 if stage 'build' configure_and_build; then
     for program in gpu_backend_cast gpu_backend_conv gpu_backend_kernels_move gpu_backend_kernels_norm gpu_backend_kernels_update \
-        gpu_update; do
+        gpu_update gpu_unlisted; do
         stage "conformance $program" in_folder ops ops $program
     done
+    stage 'tensors of more than 2^31 elements' in_folder ops ops gpu_large
     for network in plain yolo classifier masked rnn gru lstm; do
         stage "parity $network" in_folder "parity_$network" parity $network
     done
