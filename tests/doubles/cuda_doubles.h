@@ -40,6 +40,8 @@ void amp_cuda_host_access(int allowed);
 
 long amp_cuda_launches(void);          /* kernels launched, ever */
 int amp_cuda_allocations(void);        /* live ones, device, managed and pinned */
+/* Reports allocations, streams and events that are still alive as a fault, and returns how many there are. */
+int amp_cuda_leaks(void);
 size_t amp_cuda_bytes(void);           /* of live device and managed memory, */
 size_t amp_cuda_peak_bytes(void);      /* and the most there were */
 
