@@ -18,7 +18,8 @@
 #   --json FILE   a line of JSON per process, the first one about the machine. Until the end they are in FILE.runs, which stays
 #                 if the script is killed; --log FILE what the programs print on stderr
 #
-# cuDNN is where CUDA is, in $CUDNN_ROOT, or the Python package nvidia.cudnn. Without a GPU: one line, and exit status 77. Loading of images is in no side's time; their copy to the device is.
+# cuDNN is where CUDA is, in $CUDNN_ROOT, or the Python package nvidia.cudnn. Without a GPU: one line, and exit
+# status 77. Loading of images is in no side's time; their copy to the device is.
 # stock-fp32 is true fp32: DARKNET_MATH=fp32 (CUDNN_FMA_MATH), and NVIDIA_TF32_OVERRIDE=0, which cuDNN and cuBLAS obey.
 set -eu
 
