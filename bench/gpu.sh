@@ -13,11 +13,13 @@
 #   --darknet DIR a checkout of pjreddie's Darknet, for its cfg folder, and for the build if that has none yet
 #   --arch N      the architecture built for (the device's own: 90 for an H200)
 #   --python P    the interpreter, with PyTorch if its columns are wanted (python3)
-#   --half-tflops, --tf32-tflops, --fp32-tflops, --bandwidth (TB/s): the roofline's rates. Only an H200 has defaults:
-#                 790, 400, 67, 4.3; of these tf32's is assumed and fp32's is the data sheet's
-#   --json FILE   a line of JSON per process, the first one about the machine; --log FILE what the programs print on stderr
+#   --half-tflops, --tf32-tflops, --fp32-tflops, --bandwidth (TB/s): the roofline's rates. An H200 and the H100s have defaults
+#                 (gpu_table.py), and the table says where they are from
+#   --json FILE   a line of JSON per process, the first one about the machine. Until the end they are in FILE.runs, which stays
+#                 if the script is killed; --log FILE what the programs print on stderr
 #
-# Without a GPU: one line, and exit status 77. Loading of images is in no side's time; their copy to the device is.
+# cuDNN is where CUDA is, in $CUDNN_ROOT, or the Python package nvidia.cudnn. Without a GPU: one line, and exit
+# status 77. Loading of images is in no side's time; their copy to the device is.
 # stock-fp32 is true fp32: DARKNET_MATH=fp32 (CUDNN_FMA_MATH), and NVIDIA_TF32_OVERRIDE=0, which cuDNN and cuBLAS obey.
 set -eu
 
@@ -78,20 +80,32 @@ if [ -z "$gpu" ]; then
 fi
 IFS=, read -r gpu_name driver capability gpu_memory <<<"$gpu"
 capability=${capability// /}
+if ! [[ $capability =~ ^[0-9]+\.[0-9]$ ]]; then
+    echo "bench/gpu.sh: no NVIDIA GPU here (nvidia-smi says: $gpu): nothing was measured" >&2
+    exit 77
+fi
+PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin # where nvcc is, if nobody has said so
+if [ -z "${CUDNN_ROOT:-}" ]; then
+    CUDNN_ROOT=$("$python" -c 'import nvidia.cudnn as c; print(list(c.__path__)[0])' 2>/dev/null) || CUDNN_ROOT=
+fi
+export CUDNN_ROOT
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 log=${log:-$work/log}
-: >"$log"
+: >"$log" || fail "cannot write $log"
+runs=${json:+$json.runs}
+runs=${runs:-$work/runs}
+: >"$runs" || fail "cannot write $runs"
 
 # ---- both sides ----
 
 if [ -z "$up_to_date" ]; then
     echo "building the benchmark in $build" >&2
-    { cmake -S "$root" -B "$build" -DDARKNET_AMP_CUDA=ON -DDARKNET_AMP_BUILD_BENCH=ON -DDARKNET_AMP_BUILD_STOCK=ON \
+    { timeout "$limit" cmake -S "$root" -B "$build" -DDARKNET_AMP_CUDA=ON -DDARKNET_AMP_BUILD_BENCH=ON -DDARKNET_AMP_BUILD_STOCK=ON \
             -DDARKNET_AMP_BUILD_TESTS=OFF -DCMAKE_CUDA_ARCHITECTURES="${arch:-${capability/./}}" \
             ${darknet:+-DDARKNET_SOURCE_DIR="$(cd "$darknet" && pwd)"} &&
-      cmake --build "$build" --parallel "$(nproc)" --target bench-step bench-step-stock; } >"$work/build" 2>&1 ||
+      timeout "$limit" cmake --build "$build" --parallel "$(nproc)" --target bench-step bench-step-stock; } >"$work/build" 2>&1 ||
         { tail -n 20 "$work/build" >&2; fail "the build failed; its last lines are above"; }
 fi
 [ -x "$build/bin/bench-step" ] && [ -x "$build/bin/bench-step-stock" ] || fail "$build has no bench-step and bench-step-stock"
@@ -151,7 +165,7 @@ math_of() {
 }
 
 # record CASE SIDE JSON-FIELDS
-record() { printf '{"case": "%s", "name": "%s", %s}\n' "$1" "$2" "$3" >>"$work/runs"; }
+record() { printf '{"case": "%s", "name": "%s", %s}\n' "$1" "$2" "$3" >>"$runs"; }
 
 measure() {
     local name=$1 cfg=$cfgs/$2.cfg size=$3 batch=$4 side line status data=$work/data no_peer=$no_torch
@@ -204,7 +218,6 @@ measure() {
     echo "bandwidth=$bandwidth"
 } >"$work/machine"
 
-: >"$work/runs"
 for name in $only; do
     read -r cfg size batch <<<"$(case_of "$name")"
     echo "case_$name=$cfg $size $batch" >>"$work/machine"
@@ -212,4 +225,7 @@ for name in $only; do
 done
 echo "took=$((SECONDS - began))" >>"$work/machine"
 
-"$python" "$bench/gpu_table.py" "$work/machine" "$work/runs" ${json:+"$json"}
+status=0
+"$python" "$bench/gpu_table.py" "$work/machine" "$runs" ${json:+"$json"} || status=$?
+[ -z "$json" ] || [ ! -s "$json" ] || rm -f "$runs"
+exit $status

@@ -8,7 +8,12 @@ import sys
 
 from roofline import roofline
 
-H200 = {"half": 790.0, "tf32": 400.0, "fp32": 67.0, "bandwidth": 4.3}
+# By a part of the name that nvidia-smi gives, the first that fits: TFLOP/s by kind and TB/s, and where they are from.
+SHEET = "NVIDIA's data sheet, dense"
+KNOWN = [("H200", {"half": 790.0, "tf32": 400.0, "fp32": 67.0, "bandwidth": 4.3}, "assumed; fp32 NVIDIA's data sheet"),
+         ("H100 PCIe", {"half": 756.5, "tf32": 378.0, "fp32": 51.0, "bandwidth": 2.0}, SHEET),
+         ("H100 NVL", {"half": 835.5, "tf32": 417.5, "fp32": 60.0, "bandwidth": 3.9}, SHEET),
+         ("H100", {"half": 989.5, "tf32": 494.5, "fp32": 67.0, "bandwidth": 3.35}, SHEET)]
 KIND = {"stock-fp32": "fp32", "fp32": "fp32", "torch-f32": "fp32", "stock-tf32": "tf32", "torch-tf32": "tf32"}
 TITLES = {"stock-fp32": "stock fp32", "stock-tf32": "stock TF32", "fp32": "AMP fp32", "fp16": "AMP fp16", "bf16": "AMP bf16",
           "torch-f32": "PyTorch fp32", "torch-tf32": "PyTorch TF32", "torch-fp16": "PyTorch AMP fp16",
@@ -16,10 +21,12 @@ TITLES = {"stock-fp32": "stock fp32", "stock-tf32": "stock TF32", "fp32": "AMP f
 
 
 def rates(machine):
-    """TFLOP/s by kind and TB/s: as given, else an H200's on an H200, else none."""
-    known = H200 if "H200" in machine["gpu"] else {}
+    """TFLOP/s by kind and TB/s, and where they are from: as given, else what is known of this GPU, else none."""
+    known, source = next(((r, s) for name, r, s in KNOWN if name in machine["gpu"]), ({}, "none known of this GPU"))
     given = {"half": "half_tflops", "tf32": "tf32_tflops", "fp32": "fp32_tflops", "bandwidth": "bandwidth"}
-    return {name: float(machine[key]) if machine.get(key) else known.get(name) for name, key in given.items()}
+    if any(machine.get(key) for key in given.values()):
+        source = "as given, else " + source
+    return {name: float(machine[key]) if machine.get(key) else known.get(name) for name, key in given.items()}, source
 
 
 def add_derived(run, case, machine, rate):
@@ -94,7 +101,7 @@ def print_case(name, case, rows):
 def main():
     machine = dict(line.rstrip("\n").split("=", 1) for line in open(sys.argv[1]))
     runs = [json.loads(line) for line in open(sys.argv[2])]
-    rate = rates(machine)
+    rate, source = rates(machine)
     cases = {}
     for key, value in machine.items():
         if key.startswith("case_"):
@@ -108,7 +115,7 @@ def main():
           f"{machine['cpu']}; commit {machine['commit']}, {machine['date']}; the run took {machine['took']} s")
     print(f"PyTorch {next((r['version'] for r in runs if r.get('version')), 'not measured')}; clocks at the start {machine['clocks']}; "
           f"other programs on the GPU at the start: {machine['others']}")
-    print("roofline at (given, not measured here): " + ", ".join(f"{k} {show(v, '%g')} {'TB/s' if k == 'bandwidth' else 'TFLOP/s'}"
+    print(f"roofline at ({source}; not measured here): " + ", ".join(f"{k} {show(v, '%g')} {'TB/s' if k == 'bandwidth' else 'TFLOP/s'}"
                                                               for k, v in rate.items()))
     for name, case in cases.items():
         print_case(name, case, {r["name"]: r for r in runs if r["case"] == name})
@@ -116,7 +123,7 @@ def main():
           "half copies too, so that\nsmall operations look dearer than they are. MB: device memory beyond an empty context.")
     if len(sys.argv) > 3:
         with open(sys.argv[3], "w") as out:
-            for line in [{"machine": machine, "rates": rate}] + runs:
+            for line in [{"machine": machine, "rates": rate, "rates_from": source}] + runs:
                 out.write(json.dumps(line) + "\n")
     return 0 if any("error" not in r for r in runs) else 1
 

@@ -83,8 +83,14 @@ if [ $sources_only = no ]; then
     (cd "$plugin" && tar -cf - .) | tar -xf - -C "$copy/amp"
 fi
 chmod -R u+w "$copy"
+# Where there is no patch, git does the same; it is not to know of a repository that the copy may lie in.
+apply() {
+    if command -v patch >/dev/null 2>&1; then patch -d "$copy" -p1 -s -f --no-backup-if-mismatch
+    else (cd "$copy" && GIT_CEILING_DIRECTORIES=$(dirname "$copy") git apply -p1 --unidiff-zero --whitespace=nowarn)
+    fi
+}
 for patch in $list; do
-    patch -d "$copy" -p1 -s -f --no-backup-if-mismatch < "$series/$patch" || {
+    apply < "$series/$patch" || {
         say "$patch does not apply to $tree"
         exit 1
     }

@@ -24,6 +24,7 @@ has_command() { command -v "$1" >/dev/null 2>&1; }
 # has_headers <header...>: all of them, included in this order, can be compiled against
 has_headers() { has_command gcc && printf '#include <%s>\n' "$@" | gcc -E -x c - >/dev/null 2>&1; }
 
+has_patch() { has_command patch || has_command git; }
 has_browser() { has_command chromium || has_command chromium-browser || has_command google-chrome; }
 
 missing=
@@ -43,7 +44,7 @@ look() {
     needs g++ 'the C++ compiler' has_command g++
     needs make 'runs the build' has_command make
     needs cmake 'configures the build' has_command cmake
-    needs patch "applies patches/ to Darknet's source" has_command patch
+    needs patch "applies patches/ to Darknet's source (git would do)" has_patch
     needs xz-utils "unpacks Debian's source of Darknet" has_command xz
     needs libdnnl-dev 'oneDNN, which the CPU backend computes with' has_headers dnnl.h
     if [ $tests = yes ]; then

@@ -44,7 +44,7 @@ static int end(void **state)
     (void)state;
     cudnn_double_leaks();
     cublas_double_leaks();
-    if (amp_cuda_allocations()) amp_cuda_report("%d allocations are alive", amp_cuda_allocations());
+    amp_cuda_leaks();
     if (amp_cuda_faults()) print_message("%s\n", amp_cuda_fault());
     int faults = amp_cuda_faults();
     amp_cuda_forget_faults();

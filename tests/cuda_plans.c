@@ -1,5 +1,5 @@
 /* Plans of real convolutions (backend/cuda/cudnn_graph.h) made by the real cuDNN, without a device: every shape of
- * golden/conv_shapes.txt, for GPUs of four kinds, in fp16 and bf16, in all passes. It shows that each has a plan, on
+ * golden/conv_shapes.txt, for six GPUs of four generations, in fp16 and bf16, in all passes. It shows that each has a plan, on
  * Tensor Cores, within the cap on workspace; neither that the numbers are right nor that it is fast.
  *
  * By default the H200 is asked for nearly all shapes and the others for a part of them. DARKNET_AMP_ALL_PLANS=1: for all, a
@@ -172,6 +172,15 @@ static void h200_has_a_plan_for_every_convolution(void **state)
     (void)state;
     check_device(&H200, AMP_FP16, 1);
     check_device(&H200, AMP_BF16, 1);
+}
+
+static void both_h100_have_a_plan_for_every_convolution(void **state)
+{
+    (void)state;
+    check_device(&H100, AMP_FP16, 5);
+    check_device(&H100, AMP_BF16, 7);
+    check_device(&H100_PCIE, AMP_FP16, 7);
+    check_device(&H100_PCIE, AMP_BF16, 5);
 }
 
 static void a100_has_a_plan_for_every_convolution(void **state)
@@ -380,8 +389,8 @@ int main(void)
         cmocka_unit_test(the_described_device_has_a_plan_for_every_convolution) };
     if (getenv("DARKNET_AMP_DEVICE_PROPERTIES")) return cmocka_run_group_tests(described, read_shapes, NULL);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(h200_has_a_plan_for_every_convolution), cmocka_unit_test(a100_has_a_plan_for_every_convolution),
-        cmocka_unit_test(rtx_4090_has_a_plan_for_every_convolution),
+        cmocka_unit_test(h200_has_a_plan_for_every_convolution), cmocka_unit_test(both_h100_have_a_plan_for_every_convolution),
+        cmocka_unit_test(a100_has_a_plan_for_every_convolution), cmocka_unit_test(rtx_4090_has_a_plan_for_every_convolution),
         cmocka_unit_test(t4_has_a_plan_for_every_convolution_in_fp16), cmocka_unit_test(t4_refuses_bf16),
         cmocka_unit_test(every_device_has_plans_for_deconvolutions),
         cmocka_unit_test(a_deterministic_problem_gets_a_deterministic_engine), cmocka_unit_test(fp32_stays_off_tensor_cores),

@@ -38,7 +38,7 @@ static int end(void **state)
     (void)state;
     amp_cuda_forget_faults();
     cudaStreamDestroy(stream);
-    assert_int_equal(amp_cuda_allocations(), 0);
+    assert_int_equal(amp_cuda_leaks(), 0);
     return 0;
 }
 
@@ -403,6 +403,48 @@ static void use_after_free_is_reported(void **state)
     cudaFree(out);
 }
 
+static void what_is_left_alive_is_reported(void **state)
+{
+    (void)state;
+    assert_int_equal(amp_cuda_leaks(), 1); /* the stream of all tests */
+    assert_fault("0 allocations, 1 streams and 0 events");
+    cudaStream_t other;
+    cudaEvent_t event;
+    assert_int_equal(cudaStreamCreate(&other), cudaSuccess);
+    assert_int_equal(cudaEventCreate(&event), cudaSuccess);
+    float *x = device(64);
+    assert_int_equal(amp_cuda_leaks(), 4);
+    assert_fault("1 allocations, 2 streams and 1 events");
+    cudaEventDestroy(event), cudaStreamDestroy(other), cudaFree(x);
+    assert_int_equal(amp_cuda_faults(), 0);
+}
+
+static void use_after_destruction_is_reported(void **state)
+{
+    (void)state;
+    cudaStream_t gone, later;
+    cudaEvent_t past, event;
+    assert_int_equal(cudaStreamCreate(&gone), cudaSuccess);
+    assert_int_equal(cudaEventCreate(&past), cudaSuccess);
+    cudaStreamDestroy(gone), cudaEventDestroy(past);
+    /* Not even where a later one could have taken its place. */
+    assert_int_equal(cudaStreamCreate(&later), cudaSuccess);
+    assert_int_equal(cudaEventCreate(&event), cudaSuccess);
+    assert_int_not_equal(cudaEventRecord(past, stream), cudaSuccess);
+    assert_fault("an event that does not exist");
+    assert_int_not_equal(cudaEventRecord(event, gone), cudaSuccess);
+    assert_fault("cudaEventRecord on a stream that does not exist");
+    assert_int_not_equal(cudaStreamWaitEvent(gone, event, 0), cudaSuccess);
+    assert_fault("cudaStreamWaitEvent on a stream that does not exist");
+    assert_int_not_equal(cudaStreamSynchronize(gone), cudaSuccess);
+    assert_fault("cudaStreamSynchronize of no stream");
+    assert_int_not_equal(cudaStreamDestroy(gone), cudaSuccess);
+    assert_fault("cudaStreamDestroy of no stream");
+    assert_int_not_equal(cudaEventDestroy(past), cudaSuccess);
+    assert_fault("an event that does not exist");
+    cudaEventDestroy(event), cudaStreamDestroy(later);
+}
+
 /* A pointer that no one can see, in a table on the device. */
 static int reads_freed_memory_by_a_table(void)
 {
@@ -587,7 +629,8 @@ int main(void)
         TEST(waits_copies_and_allocations_are_counted),
         TEST(work_on_another_stream_is_reported),
         TEST(streams_wait_for_events_and_for_nothing_else),
-        TEST(use_after_free_is_reported),
+        TEST(use_after_free_is_reported), TEST(what_is_left_alive_is_reported),
+        TEST(use_after_destruction_is_reported),
         TEST(freed_memory_holds_nothing),
         TEST(host_memory_is_no_device_memory),
         TEST(pageable_machines_take_any_memory),

@@ -49,6 +49,9 @@ void darknet_amp_update(struct network *net);
 /* For commands that read an inner layer's fp32 output, which AMP does not keep: ends the program if net runs under AMP. */
 void darknet_amp_refuse(struct network *net, const char *why);
 
+/* cuda_set_device, with AMP and without: a negative number is -nogpu, given to a command that wants a GPU; ends the program. */
+void darknet_amp_gpu_wanted(int gpu);
+
 /* After a resize, after weights were loaded or written by anyone else, and when the network is freed. */
 void darknet_amp_resized(struct network *net);
 void darknet_amp_weights_changed(struct network *net);

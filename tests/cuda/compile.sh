@@ -1,15 +1,15 @@
 # nvcc compiles every .cu file of the CUDA backend, without a warning, and within the shared memory that a block may have: for
-# the first architecture of each generation that it knows from 7.5 up, and as PTX for those to come. The others of a
+# the first architecture of each generation that it knows from 7.0 up, 7.5, and as PTX for those to come. The others of a
 # generation differ in nothing that these files use; ARCHITECTURES=all compiles for them too (minutes).
 # In an empty folder; NVCC and SOURCE_DIR are set.
 set -eu
 [ -n "$NVCC" ] || { echo 'skipped: there is no nvcc (the CUDA toolkit)'; exit 77; }
 ls "$SOURCE_DIR"/plugin/backend/cuda/*.cu > files 2> /dev/null || { echo 'skipped: there are no .cu files'; exit 77; }
 
-"$NVCC" --list-gpu-code | sed -n 's/^sm_\([0-9]*\)$/\1/p' | sort -n | awk '$1 >= 75' > known
-[ -s known ] || { echo 'nvcc --list-gpu-code names no architecture from 7.5 up'; exit 1; }
+"$NVCC" --list-gpu-code | sed -n 's/^sm_\([0-9]*\)$/\1/p' | sort -n | awk '$1 >= 70' > known
+[ -s known ] || { echo 'nvcc --list-gpu-code names no architecture from 7.0 up'; exit 1; }
 if [ "${ARCHITECTURES:-}" = all ]; then cp known chosen
-else awk '!seen[int($1 / 10)]++' known > chosen
+else awk '!seen[int($1 / 10)]++ || $1 == 75' known > chosen
 fi
 flags=
 for a in $(cat chosen); do flags="$flags -gencode=arch=compute_$a,code=sm_$a"; done

@@ -20,6 +20,10 @@ typedef struct device_props {
 
 static const device_props H200 = { "NVIDIA H200", 90, 132, 232448, 1024, 32, 2048, 150754820096, 62914560, 1980000,
                                    3201000, 1 };
+static const device_props H100 = { "NVIDIA H100 80GB HBM3", 90, 132, 232448, 1024, 32, 2048, 85899345920, 52428800, 1980000,
+                                   2619000, 1 };
+static const device_props H100_PCIE = { "NVIDIA H100 PCIe", 90, 114, 232448, 1024, 32, 2048, 85899345920, 52428800, 1755000,
+                                        1593000, 1 };
 static const device_props A100 = { "NVIDIA A100-SXM4-80GB", 80, 108, 166912, 1024, 32, 2048, 85899345920, 41943040, 1410000,
                                    1593000, 1 };
 static const device_props RTX4090 = { "NVIDIA GeForce RTX 4090", 89, 128, 101376, 1024, 24, 1536, 25757220864, 75497472,

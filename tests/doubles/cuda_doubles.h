@@ -41,6 +41,8 @@ void amp_cuda_host_access(int allowed);
 long amp_cuda_launches(void);          /* kernels launched, ever */
 int amp_cuda_allocations(void);        /* live ones, device, managed, pinned and registered as pinned */
 int amp_cuda_registered(const void *); /* whether memory of the program's is pinned now, by cudaHostRegister */
+/* Reports allocations, streams and events that are still alive as a fault, and returns how many there are. */
+int amp_cuda_leaks(void);
 size_t amp_cuda_bytes(void);           /* of live device and managed memory, */
 size_t amp_cuda_peak_bytes(void);      /* and the most there were */
 

@@ -312,6 +312,9 @@ struct event {
 stream default_stream;
 std::map<stream *, std::unique_ptr<stream>> streams;
 std::map<event *, std::unique_ptr<event>> events;
+/* Destroyed ones keep their memory, so that no later one has an address that is out of use. */
+std::vector<std::unique_ptr<stream>> destroyed_streams;
+std::vector<std::unique_ptr<event>> destroyed_events;
 stream *only_stream; /* the one that work is to be on; the first that has any */
 bool any_stream;
 bool launch_blocking;
@@ -510,6 +513,13 @@ int amp_cuda_allocations(void)
     return (int)(device_memory.blocks.size() + managed_memory.blocks.size() + pinned.size() + registered.size());
 }
 int amp_cuda_registered(const void *p) { return lies_in(registered, p); }
+int amp_cuda_leaks(void)
+{
+    int memory = amp_cuda_allocations(), of_streams = (int)streams.size(), of_events = (int)events.size();
+    if (memory + of_streams + of_events)
+        amp_cuda_report("%d allocations, %d streams and %d events are alive", memory, of_streams, of_events);
+    return memory + of_streams + of_events;
+}
 size_t amp_cuda_bytes(void) { return device_used; }
 size_t amp_cuda_peak_bytes(void) { return device_peak; }
 
@@ -789,6 +799,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t on)
     if (!s || s == &default_stream) return amp_cuda_report("cudaStreamDestroy of no stream"), result(cudaErrorInvalidResourceHandle);
     run_all(s);
     if (only_stream == s) only_stream = nullptr;
+    destroyed_streams.push_back(std::move(streams[s]));
     streams.erase(s);
     return result(cudaSuccess);
 }
@@ -846,6 +857,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t e)
     event *it = event_of(e);
     if (!it) return result(cudaErrorInvalidResourceHandle);
     if (it->on && alive(it->on)) run_until(it->on, it->at);
+    destroyed_events.push_back(std::move(events[it]));
     events.erase(it);
     return result(cudaSuccess);
 }
@@ -855,6 +867,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t on)
     ENTER("cudaEventRecord");
     event *it = event_of(e);
     stream *s = stream_of(on);
+    if (!s) amp_cuda_report("cudaEventRecord on a stream that does not exist");
     if (!it || !s) return result(cudaErrorInvalidResourceHandle);
     put(s, "cudaEventRecord", [=] { if (events.count(it)) it->time = std::chrono::steady_clock::now(); });
     it->on = s;
@@ -867,6 +880,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t on, cudaEvent_t e, unsigned)
     ENTER("cudaStreamWaitEvent");
     event *it = event_of(e);
     stream *s = stream_of(on);
+    if (!s) amp_cuda_report("cudaStreamWaitEvent on a stream that does not exist");
     if (!it || !s) return result(cudaErrorInvalidResourceHandle);
     if (it->on && it->on != s) push_wait(s, it->on, it->at);
     return cudaSuccess;

@@ -31,3 +31,16 @@ mkdir empty
 grep -q 'Makefile is missing' log || fail "$(cat log)"
 ! "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" tree 2> log || fail 'a folder that is there is overwritten'
 grep -q 'not made by apply.sh' log || fail "$(cat log)"
+
+# A machine without patch, but with git, also inside a repository: the same copy.
+if command -v git > /dev/null; then
+    mkdir repository no_patch
+    git init -q repository
+    IFS=:
+    for folder in $PATH; do [ ! -d "$folder" ] || ln -s "$folder"/* no_patch/ 2> /dev/null || true; done
+    unset IFS
+    rm -f no_patch/patch
+    "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" by_patch || fail 'patched by patch'
+    PATH=$PWD/no_patch "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" repository/by_git || fail 'patched by git'
+    diff -r by_patch repository/by_git || fail 'patch and git make different copies'
+fi

@@ -54,6 +54,7 @@ int main(int argc, char **argv)
 #if CUDNN_VERSION >= 90800
     return write_properties(argv[1]);
 #else
+    (void)argv;
     printf("skipped: cuDNN describes devices from 9.8 on\n");
     return SKIP;
 #endif

@@ -1,0 +1,125 @@
+# bench/gpu.sh from end to end where there is no GPU: nvidia-smi and the build's two programs are stand-ins, which print what bench/step.c
+# prints on a GPU and note what they were asked for. No figure of theirs was measured.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+command -v python3 > /dev/null || skip 'there is no python3, which makes the tables'
+gpu_sh=$SOURCE_DIR/bench/gpu.sh
+unset CUDNN_ROOT CUDA_VISIBLE_DEVICES
+
+stand_in() { # stand_in <file>: a script from stdin
+    cat > "$1"
+    chmod +x "$1"
+}
+
+# ---- where there is no GPU ----
+
+mkdir none gpu
+stand_in none/nvidia-smi <<< $'#!/bin/sh\necho "No devices were found"\nexit 6'
+status=0
+PATH=$PWD/none:$PATH bash "$gpu_sh" > said 2>&1 || status=$?
+[ $status = 77 ] && [ "$(wc -l < said)" = 1 ] && grep -q 'no NVIDIA GPU' said || fail "without a GPU: status $status, $(cat said)"
+
+# ---- a machine that looks as if ----
+
+stand_in gpu/nvidia-smi << 'END'
+#!/bin/sh
+case $* in
+    *name,driver*) echo "${GPU:-NVIDIA H100 80GB HBM3}, 570.1, 9.0, 81559 MiB" ;;
+    *clocks*) echo '1980 MHz, 2619 MHz, 30' ;;
+    *compute-apps*) ;;
+    *) exit 1 ;;
+esac
+END
+mkdir -p 'a build/bin'
+printf '%s\n' 'DARKNET_AMP_CUDA:BOOL=ON' "DARKNET_SOURCE_DIR:PATH=$DARKNET_TREE" 'CUDNN_LIBRARY:FILEPATH=/nowhere/libcudnn.so' \
+    > 'a build/CMakeCache.txt'
+stand_in 'a build/bin/bench-step' << 'END'
+#!/bin/bash
+echo "$(basename "$0") $* MATH=${DARKNET_MATH:-} TF32=${NVIDIA_TF32_OVERRIDE:-}" >> "$CALLS"
+[ -z "${SLOW:-}" ] || sleep "$SLOW"
+[[ " $* " != *" --dump "* ]] || exit 0
+cfg=$1 batch= size= dtype=stock costs=
+while [ $# -gt 0 ]; do
+    case $1 in --batch) batch=$2 ;; --size) size=$2 ;; -amp) dtype=$2 ;; esac
+    shift
+done
+[ $dtype != "${BROKEN:-}" ] || { printf 'amp: "layer" 3: out of memory\n' >&2; exit 1; }
+[ $dtype = stock ] && echo "DARKNET_MATH=\"$DARKNET_MATH\": what it means" >&2
+ms=10; [ $dtype = stock ] && ms=40
+[ $dtype = stock ] || costs='"check_update_ms": 0.250, "half_copies_ms": 0.100, "casts_ms": 0.150, "costs_step_ms": 12.50, "costs_percent": 4.000, '
+echo '{"side": "darknet", "config": "'"$cfg"'", "dtype": "'$dtype'", "threads": 1, "batch": '$batch', "width": '$size', "height": '$size'," iters": 9,' \
+    '"ms": '$ms.00', "ms_min": '$ms.00', "ms_max": '$ms.00', "cpu_ms": 1.00, "first_ms": 99.00, "load_ms": 1.00, "rss_mb": 7.1,' \
+    '"device_mb": '${ms}00.0', "applied": 3, "input_ms": 0.500, "forward_ms": 3.000, "loss_ms": 1.000, "backward_ms": 5.000,' \
+    '"update_ms": 0.500, '"$costs"'"losses": [9.5, 9.5, 8.5, null]}'
+END
+cp 'a build/bin/bench-step' 'a build/bin/bench-step-stock'
+# The stand-ins know no key that bench/step.c does not print.
+for key in $(grep -o '"[a-z_]*": ' 'a build/bin/bench-step' | sort -u | tr -d '": '); do
+    grep -qE "\\\\\"$key\\\\\"|\"${key%_ms}\"" "$SOURCE_DIR/bench/step.c" || fail "bench/step.c prints no $key"
+done
+export CALLS=$PWD/calls
+bench() { # bench <expected status> <arguments...>
+    local expected=$1 status=0
+    shift
+    : > calls
+    PATH=$PWD/gpu:$PATH bash "$gpu_sh" --no-build --build 'a build' "$@" > said 2> err || status=$?
+    [ $status = "$expected" ] || fail "gpu.sh $*: status $status, $(tail -n 3 err) $(tail -n 3 said)"
+}
+says() { grep -qE -- "$1" said || fail "the table has no '$1': $(cat said)"; }
+
+# Every case, every side of Darknet's; PyTorch's say why they are not there. The roofline knows all six .cfg files.
+bench 0 --json 'the results.jsonl' --log log
+[ "$(grep -c '^bench-step-stock .*MATH=fp32 TF32=0$' calls)" = 6 ] || fail "stock fp32: $(grep stock calls)"
+[ "$(grep -c '^bench-step-stock .*MATH=tf32 TF32=$' calls)" = 6 ] || fail "stock TF32: $(grep stock calls)"
+[ "$(grep -c '^bench-step .*--costs 5 -amp \(fp32\|fp16\|bf16\) MATH= TF32=$' calls)" = 18 ] || fail "AMP: $(grep -v stock calls)"
+grep -q '^bench-step .*/yolov3-tiny.cfg --batch 8 --size 416 ' calls || fail "no yolov3-tiny-b8: $(cat calls)"
+grep -q '^bench-step .*/darknet53.cfg --batch 128 --size 256 ' calls || fail "no darknet53: $(cat calls)"
+says '^NVIDIA H100 80GB HBM3 \(81559 MiB\), driver 570.1'
+says "^roofline at \\(NVIDIA's data sheet, dense; not measured here\\): half 989.5 TFLOP/s"
+says '^resnet50: resnet50.cfg, 256x256, 128 images a step'
+says '^stock fp32 +40.00 +40.00 +1600 +1.00 +1.00 +0.50 +3.00 +1.00 +5.00 +0.50 +4000 +1.00 +- '
+says '^AMP fp16 +10.00 +10.00 +6400 +4.00 +4.00 .* 1000 +0.25 +1.20 +2.00 +0.80 '
+says '^PyTorch AMP fp16: no PyTorch with CUDA'
+says '^stock TF32: math: DARKNET_MATH=tf32: what it means'
+[ ! -e 'the results.jsonl.runs' ] || fail 'what was noted meanwhile is still there'
+python3 - 'the results.jsonl' << 'END' || fail 'the JSON is not what was promised'
+import json, sys
+machine, *runs = [json.loads(line) for line in open(sys.argv[1])]
+assert machine["machine"]["capability"] == "9.0" and machine["rates"]["bandwidth"] == 3.35, machine
+assert len(runs) == 6 * 7 and sum("error" in r for r in runs) == 12, len(runs)
+assert all(r["roof_percent"] > 0 for r in runs if "ms" in r)
+END
+
+# An unknown GPU has no roofline, given rates make one.
+GPU='NVIDIA Titan' bench 0 --only yolov3-tiny --sides 'fp16 bf16'
+says '^roofline at \(none known of this GPU; not measured here\): half - TFLOP/s'
+says '^AMP bf16 .* - +- +1 '
+GPU='NVIDIA Titan' bench 0 --only yolov3-tiny --sides fp16 --half-tflops 100 --bandwidth 1
+says '^roofline at \(as given, else none known of this GPU; not measured here\): half 100 TFLOP/s, tf32 - '
+
+# One side fails: the others are there, and the line says why.
+BROKEN=fp16 bench 0 --only darknet53 --sides 'stock-fp32 fp16 bf16' --json broken.jsonl
+says '^AMP fp16: failed \(1\): amp: layer 3: out of memory'
+says '^AMP bf16 +10.00'
+# All fail, or the time is over: status 1, and a table that says so.
+BROKEN=fp16 bench 1 --only darknet53 --sides fp16
+bench 1 --only 'darknet53 yolov3' --limit 0
+says '^stock fp32: left out: --limit was reached'
+[ ! -s calls ] || fail "with no time left, it ran $(cat calls)"
+SLOW=12 bench 0 --only darknet53 --sides 'fp16 bf16' --limit 10
+says '^AMP bf16: left out'
+# Killed half way, what was measured is on the disk.
+(PATH=$PWD/gpu:$PATH SLOW=4 timeout 15 bash "$gpu_sh" --no-build --build 'a build' --only darknet53 --json killed.jsonl > /dev/null 2>&1 || true)
+grep -q '"name": "stock-fp32", "math"' killed.jsonl.runs || fail 'killed, it left nothing'
+# From another folder, with relative names, of a tree that it cannot write to and that is no git checkout.
+mkdir copy
+cp -r "$SOURCE_DIR/bench" copy/
+chmod -R a-w copy
+(PATH=$PWD/gpu:$PATH bash copy/bench/gpu.sh --no-build --build 'a build' --only resnet50 --sides fp16 > said 2> err) || fail "a copy: $(tail -n 3 err)"
+says 'commit unknown'
+chmod -R u+w copy
+
+for wrong in '--colour' '--only yolov9' '--sides fp8' '--seconds 0' '--limit x' '--build nowhere'; do
+    bench 1 $wrong
+    [ "$(wc -l < err)" = 1 ] || fail "gpu.sh $wrong: $(cat err)"
+done
