@@ -86,12 +86,26 @@ static void feed(network *net, unsigned seed)
     }
 }
 
+/* Nothing of a yolo head's size comes to the program's memory in training: there is no place for it, nor on the GPU. */
+static void check_heads(const network *net)
+{
+    for (int i = 0; net->amp && i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        if (l->type != YOLO) continue;
+        if (l->output || l->delta || net->layers[i - 1].output) fail("a yolo layer", "has buffers in training");
+#ifdef GPU
+        if (l->output_gpu || l->delta_gpu || net->layers[i - 1].output_gpu) fail("a yolo layer", "has buffers on the GPU in training");
+#endif
+    }
+}
+
 static void train(network *net, int steps, unsigned seed, FILE *out)
 {
     for (int i = 0; i < steps * net->subdivisions; i++) {
         feed(net, seed + (unsigned)i);
         float loss = train_network_datum(net);
         put(out, &loss, 1);
+        check_heads(net);
     }
 }
 

@@ -10,7 +10,7 @@ typedef struct amp_plan_bytes {
     size_t output; /* in its home form */
     size_t copies; /* the output cast to other forms */
     size_t deltas; /* in all forms, and a deconvolution's part of its input's */
-    size_t kept;   /* what else forward leaves for backward: batch norm's input and statistics, max pooling's choice */
+    size_t kept;   /* what else forward leaves for backward: batch norm's input and statistics, max pooling's choice; a loss's result */
 } amp_plan_bytes;
 
 /* layer -1 is the image. */
