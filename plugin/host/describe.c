@@ -22,7 +22,7 @@ static const char *why_own(const layer *l)
     case UPSAMPLE: return l->reverse ? "downsamples (stride < 0)" : NULL;
     case MAXPOOL: return l->size > LARGEST_POOL ? "window above 15" : NULL;
     case CONNECTED: case BATCHNORM: case ACTIVE: case AVGPOOL: case ROUTE: case SHORTCUT: case REORG: case DROPOUT: return NULL;
-    case DECONVOLUTIONAL: return NULL;
+    case DECONVOLUTIONAL: case LOCAL: return NULL;
     case YOLO: case REGION: case DETECTION: case COST: case ISEG: case LOGXENT: return "fp32 loss";
     case SOFTMAX: return l->noloss ? "fp32 output" : "fp32 loss";
     default: return "Darknet's own fp32 code";
@@ -234,6 +234,7 @@ static amp_layer_kind kind_of(const layer *l)
     case CONVOLUTIONAL: return AMP_LAYER_CONVOLUTIONAL;
     case CONNECTED: return AMP_LAYER_CONNECTED;
     case DECONVOLUTIONAL: return AMP_LAYER_DECONVOLUTIONAL;
+    case LOCAL: return AMP_LAYER_LOCAL;
     case BATCHNORM: return AMP_LAYER_BATCHNORM;
     case ACTIVE: return AMP_LAYER_ACTIVATION;
     case MAXPOOL: return AMP_LAYER_MAXPOOL;
