@@ -250,10 +250,10 @@ static void behaviour_32_pinned_layers_run_fp32(void **state)
 
 enum { SIDE = 16, IN = 3, MID = 4, BATCH = 2 };
 
-/* Layer 0 is read by Darknet's own fp32 layer (local), by an fp32 shortcut, by an fp32 route that reads it twice, and by a
+/* Layer 0 is read by Darknet's own fp32 layer (a normalization that does nothing, as its alpha is 0), by an fp32 shortcut, by an fp32 route that reads it twice, and by a
  * route in half; all of it is linear, and the numbers are integers small enough to be exact in bf16. */
 static const char shared[] = "[net]\nbatch=2\nwidth=4\nheight=4\nchannels=3\nlearning_rate=0.01\nmax_batches=100\nloss_scale=1\namp=1\n"
-    POINT(4, "") "[local]\nfilters=4\nsize=1\nstride=1\nactivation=linear\n[shortcut]\nfrom=0\nactivation=linear\n"
+    POINT(4, "") "[normalization]\nalpha=0\nkappa=1\nsize=3\n[shortcut]\nfrom=0\nactivation=linear\n"
     "[route]\nlayers=0,2,0\n[route]\nlayers=0\n" POINT(4, "") "[route]\nlayers=3,5\n[cost]\ntype=sse\n";
 
 static void fill_small(float *array, int count, int range, unsigned *seed)
@@ -264,23 +264,19 @@ static void fill_small(float *array, int count, int range, unsigned *seed)
     }
 }
 
-/* In double: what reaches the image at pixel p. image and truth are of one image; local keeps its weights as
- * [pixel][filter][channel]. The cost's delta is truth - output. */
+/* In double: what reaches the image at pixel p. image and truth are of one image. The cost's delta is truth - output. */
 static void delta_of_pixel(const network *net, const float *image, const float *truth, int p, double out[IN])
 {
-    const float *first = net->layers[0].weights, *local = net->layers[1].weights + p * MID * MID, *last = net->layers[5].weights;
+    const float *first = net->layers[0].weights, *last = net->layers[5].weights;
     double x[MID] = { 0 }, d[MID] = { 0 };
     for (int o = 0; o < MID; o++)
         for (int c = 0; c < IN; c++) x[o] += (double)first[o * IN + c] * image[c * SIDE + p];
     for (int o = 0; o < MID; o++) {
         double own = truth[o * SIDE + p] - x[o], again = truth[(2 * MID + o) * SIDE + p] - x[o];
-        double sum = truth[(MID + o) * SIDE + p] - x[o], through = truth[(3 * MID + o) * SIDE + p];
-        for (int c = 0; c < MID; c++) {
-            sum -= (double)local[o * MID + c] * x[c];
-            through -= (double)last[o * MID + c] * x[c];
-        }
-        d[o] += own + again + sum;
-        for (int c = 0; c < MID; c++) d[c] += local[o * MID + c] * sum + last[o * MID + c] * through;
+        double sum = truth[(MID + o) * SIDE + p] - 2 * x[o], through = truth[(3 * MID + o) * SIDE + p];
+        for (int c = 0; c < MID; c++) through -= (double)last[o * MID + c] * x[c];
+        d[o] += own + again + 2 * sum;
+        for (int c = 0; c < MID; c++) d[c] += last[o * MID + c] * through;
     }
     for (int c = 0; c < IN; c++) {
         out[c] = 0;
@@ -299,7 +295,6 @@ static void behaviour_33_deltas_of_several_consumers_add_up(void **state)
         float delta[BATCH * IN * SIDE] = { 0 };
         unsigned seed = 4;
         fill_small(net->layers[0].weights, MID * IN, 1, &seed);
-        fill_small(net->layers[1].weights, MID * MID * SIDE, 1, &seed);
         fill_small(net->layers[5].weights, MID * MID, 1, &seed);
         fill_small(net->input, BATCH * IN * SIDE, 1, &seed);
         fill_small(net->truth, BATCH * 4 * MID * SIDE, 3, &seed);

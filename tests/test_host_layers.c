@@ -23,12 +23,12 @@ static int cut_network(void)
     return 0;
 }
 
-static const char with_local[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\n"
-    "[local]\nfilters=2\nsize=3\nstride=1\npad=1\nactivation=leaky\n[cost]\n";
+static const char with_own_layer[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\n"
+    "[convolutional]\nbinary=1\nfilters=2\nsize=3\nstride=1\npad=1\nactivation=leaky\n[cost]\n";
 
 static int grow_batch(void)
 {
-    network *net = parse(with_local, "bf16");
+    network *net = parse(with_own_layer, "bf16");
     float *images = calloc((size_t)net->inputs * 4, sizeof *images);
     set_batch_network(net, 2);
     network_predict(net, images);

@@ -304,7 +304,8 @@ static struct { int forward, backward, *now; amp_status (*real)(amp_backend *, c
 
 static amp_status counted_cast(amp_backend *b, const amp_tensor *from, const amp_tensor *to, int accumulate, amp_error *error)
 {
-    *casts.now += from->dtype != to->dtype || from->layout != to->layout; /* batch norm's backward adds with one that changes neither */
+    int of_values = from->shape.n > 1; /* of all images; a local layer turns its biases round as one */
+    *casts.now += of_values && (from->dtype != to->dtype || from->layout != to->layout); /* what only adds changes neither */
     return casts.real(b, from, to, accumulate, error);
 }
 

@@ -32,11 +32,12 @@ static const struct { const char *name, *cfg; } networks[] = {
       "[avgpool]\n[connected]\nbatch_normalize=1\noutput=6\nactivation=relu\n[connected]\noutput=256\nactivation=linear\n[cost]\ntype=smooth\n" },
     { "Darknet's own layers",
       IMAGES "[crop]\ncrop_width=6\ncrop_height=6\n" BATCHNORM_CONV "[normalization]\nsize=3\nalpha=.0001\nbeta=.75\nkappa=1\n"
-      "[convolutional]\nbinary=1\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n[local]\nfilters=3\nsize=3\nstride=2\npad=0\nactivation=leaky\n"
+      "[convolutional]\nbinary=1\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
       "[l2norm]\n" PLAIN_CONV(5) "[softmax]\n" },
-    { "deconvolutional layers, two of which give one layer its delta",
+    { "deconvolutional layers, two of which give one layer its delta, and local ones",
       IMAGES BATCHNORM_CONV "[deconvolutional]\nbatch_normalize=1\nfilters=4\nsize=2\nstride=2\nactivation=leaky\n[route]\nlayers=0\n"
-      "[deconvolutional]\nfilters=3\nsize=4\nstride=2\npadding=1\nactivation=relu\n[route]\nlayers=-1,1\n" PLAIN_CONV(2) "[cost]\ntype=sse\n" },
+      "[deconvolutional]\nfilters=3\nsize=4\nstride=2\npadding=1\nactivation=relu\n[route]\nlayers=-1,1\n"
+      "[local]\nfilters=3\nsize=3\nstride=2\npad=1\nactivation=leaky\n[local]\nfilters=2\nsize=2\nstride=2\nactivation=logistic\n[cost]\ntype=sse\n" },
     { "rnn, gru and lstm",
       SEQUENCES "inputs=5\n[rnn]\nbatch_normalize=1\noutput=6\nactivation=tanh\n[gru]\noutput=6\n[lstm]\nbatch_normalize=1\noutput=5\n"
       "[route]\nlayers=-1,0\n[connected]\noutput=4\nactivation=linear\n[logistic]\n" },

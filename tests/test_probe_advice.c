@@ -315,6 +315,16 @@ static void a_gpu_has_less_room_where_weight_gradients_are_large(void **state)
     advise(r, "", 1);
     assert_int_equal(r->most_on_gpu, 10);
     amp_probe_free(r);
+
+    r = chain(); /* a deconvolution's sums are over its input: 1024 products here, divided by 32 */
+    put(&of(r, 2)->gradient, 3000, 5);
+    r->network.layers[2].kind = AMP_LAYER_DECONVOLUTIONAL;
+    r->network.layers[1].output = (amp_shape){ .n = 4, .c = 8, .h = 16, .w = 16 };
+    r->network.layers[2].output = (amp_shape){ .n = 4, .c = 8, .h = 32, .w = 32 };
+    advise(r, "", 1);
+    assert_int_equal(amp_probe_gradient_shift(r, 2), -5);
+    assert_int_equal(r->most_on_gpu, 9);
+    amp_probe_free(r);
 }
 
 /* ---- any network ---- */

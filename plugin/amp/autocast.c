@@ -6,6 +6,7 @@ amp_autocast_class amp_autocast_class_of(amp_layer_kind kind)
     switch (kind) {
     case AMP_LAYER_CONVOLUTIONAL:
     case AMP_LAYER_DECONVOLUTIONAL:
+    case AMP_LAYER_LOCAL:
     case AMP_LAYER_CONNECTED: return AMP_CLASS_LOWER;
     case AMP_LAYER_ROUTE:
     case AMP_LAYER_SHORTCUT: return AMP_CLASS_PROMOTES;

@@ -159,8 +159,7 @@ amp_status amp_engine_outline(amp_engine *engine, const amp_network_desc *networ
 
 static void drop_weights(amp_engine *engine, amp_plan *plan)
 {
-    for (int i = 0; i < plan->count; i++)
-        if (plan->nodes[i].conv) engine->backend->conv_drop_weights(engine->backend, plan->nodes[i].conv);
+    for (int i = 0; i < plan->count; i++) amp_node_drop_weights(&plan->nodes[i], engine->backend);
 }
 
 /* One block serves all plans, since only one is ever between forward and backward. */

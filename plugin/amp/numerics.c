@@ -190,8 +190,7 @@ static amp_status see_output(amp_numerics *n, amp_backend *b, const amp_seen *se
 static int changes_delta(const amp_node *node)
 {
     const amp_layer_desc *d = &node->desc;
-    if (d->kind != AMP_LAYER_CONVOLUTIONAL && d->kind != AMP_LAYER_CONNECTED && d->kind != AMP_LAYER_DECONVOLUTIONAL) return 0;
-    return d->batch_normalize || d->activation != AMP_LINEAR;
+    return amp_autocast_class_of(d->kind) == AMP_CLASS_LOWER && (d->batch_normalize || d->activation != AMP_LINEAR);
 }
 
 /* Backward works in place: when gradients are shown, the output's delta is what batch normalization and activation made of it. */

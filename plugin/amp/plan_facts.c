@@ -13,7 +13,8 @@ amp_plan_bytes amp_plan_bytes_of(const amp_plan *plan, int layer)
             if (slot == &value->data[form]) *(form == (int)value->home ? &sum.output : &sum.copies) += request->bytes;
             if (slot == &value->delta[form]) sum.deltas += request->bytes;
         }
-        if (node && (slot == &node->pre_activation || slot == &node->mean || slot == &node->variance || slot == &node->bytes))
+        if (node && (slot == &node->pre_activation || slot == &node->mean || slot == &node->variance || slot == &node->bytes ||
+                     slot == &node->per_output))
             sum.kept += request->bytes;
         if (node && slot == &node->delta_part) sum.deltas += request->bytes;
         if (node && amp_node_makes_loss(node) && slot == &plan->results) sum.kept += request->bytes / (size_t)plan->result_count;

@@ -21,6 +21,7 @@
 
 typedef struct amp_backend amp_backend;
 typedef struct amp_conv amp_conv; /* one convolution at one shape, with its half copy of the weights */
+typedef struct amp_local amp_local; /* the same of a locally connected layer */
 
 /* Darknet's activations by their .cfg names; formulas in Darknet's activations.h, gradients in terms of the output y. */
 typedef enum amp_activation {
@@ -59,6 +60,19 @@ static inline amp_shape amp_conv_output(const amp_conv_desc *d)
                         (d->x.w + 2 * d->pad - d->size_w) / d->stride + 1 };
 }
 
+/* A locally connected layer: a convolution whose window has weights of its own at each place (i,j) of its output,
+ * y[n,i,j,k] = Σ w[i,j][k,c,r,s]·x[n, i·stride - pad + r, j·stride - pad + s, c], with 0 where that lies outside of x:
+ * x (n,h,w,c) · w (y.h·y.w places of OIHW, each (y.c, c, size, size)) → y (n,h,w,k). */
+typedef struct amp_local_desc {
+    amp_shape x, y;
+    int size, stride, pad;
+    amp_dtype dtype;      /* of x, y, dx, dy */
+    int training;         /* backward will be called */
+} amp_local_desc;
+
+/* Numbers of a place's window: those that one output adds up. */
+static inline size_t amp_local_window(const amp_local_desc *d) { return (size_t)d->x.c * d->size * d->size; }
+
 /* Where the two inputs of a shortcut meet, of any sizes, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step] and
  * from[i·from_step, j·from_step], for i < h and j < w; one of the steps is 1. */
 typedef struct amp_shortcut_grid { int h, w, x_step, from_step; } amp_shortcut_grid;
@@ -75,7 +89,7 @@ static inline int amp_shortcut_meet(amp_shape x, amp_shape from, amp_shortcut_gr
     return 1;
 }
 
-/* What became of a convolution on this machine: for those who want to know, not for computing. */
+/* What became of a convolution, or a locally connected layer, on this machine: for those who want to know, not for computing. */
 typedef struct amp_conv_facts {
     amp_dtype computes;     /* what its arithmetic runs in: desc.dtype, or fp32 where that is only stored */
     int padded_in, padded_out; /* channels of a group in the copies of the weights; those of desc where nothing is padded */
@@ -214,6 +228,17 @@ struct amp_backend {
     amp_status (*add_bias)(amp_backend *, const amp_tensor *y, const float *bias, amp_error *);
     /* db[c] += sum over n,h,w of dy. */
     amp_status (*bias_gradient)(amp_backend *, const amp_tensor *dy, float *db, amp_error *);
+
+    /* Locally connected layers, as convolutions above, without a bias. load_weights is to be called before the first forward and
+     * after every change of the masters, which stay where they are until the next. */
+    amp_status (*local_create)(amp_backend *, const amp_local_desc *, amp_local **out, amp_error *);
+    void (*local_destroy)(amp_backend *, amp_local *);
+    amp_status (*local_load_weights)(amp_backend *, amp_local *, const float *weights, amp_error *);
+    void (*local_drop_weights)(amp_backend *, amp_local *);
+    amp_status (*local_forward)(amp_backend *, amp_local *, const void *x, void *y, amp_error *);
+    amp_status (*local_backward_data)(amp_backend *, amp_local *, const void *dy, void *dx, int accumulate, amp_error *);
+    amp_status (*local_backward_weights)(amp_backend *, amp_local *, const void *x, const void *dy, float *dw, amp_error *);
+    void (*local_facts)(const amp_backend *, const amp_local *, amp_conv_facts *out);
 
     /* Batch norm with the activation fused. Darknet's CPU formulas (batchnorm_layer.c, blas.c), with N = n·h·w:
      * mean = Σx/N, variance = Σ(x-mean)²/(N-1), xhat = (x-mean)/(sqrt(variance)+1e-6), y = act(scale·xhat + bias).

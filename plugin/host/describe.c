@@ -23,7 +23,7 @@ static const char *why_own(const layer *l)
     case UPSAMPLE: return l->reverse ? "downsamples (stride < 0)" : NULL;
     case MAXPOOL: return l->size > LARGEST_POOL ? "window above 15" : NULL;
     case CONNECTED: case BATCHNORM: case ACTIVE: case AVGPOOL: case ROUTE: case SHORTCUT: case REORG: case DROPOUT: return NULL;
-    case DECONVOLUTIONAL: return NULL;
+    case DECONVOLUTIONAL: case LOCAL: return NULL;
     case YOLO: return l->map ? "map=" : l->onlyforward ? "onlyforward=1" : l->total > AMP_YOLO_MAX_ANCHORS || l->n > AMP_YOLO_MAX_ANCHORS
                                 ? "more than 32 anchors" : NULL;
     case REGION: case DETECTION: case COST: case ISEG: case LOGXENT: return "fp32 loss";
@@ -238,6 +238,7 @@ static amp_layer_kind kind_of(const layer *l)
     case CONVOLUTIONAL: return AMP_LAYER_CONVOLUTIONAL;
     case CONNECTED: return AMP_LAYER_CONNECTED;
     case DECONVOLUTIONAL: return AMP_LAYER_DECONVOLUTIONAL;
+    case LOCAL: return AMP_LAYER_LOCAL;
     case BATCHNORM: return AMP_LAYER_BATCHNORM;
     case ACTIVE: return AMP_LAYER_ACTIVATION;
     case MAXPOOL: return AMP_LAYER_MAXPOOL;

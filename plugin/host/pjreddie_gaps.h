@@ -28,8 +28,10 @@
  *                 | when training                                  | zeroed between batches     | dc zeroed (1)
  *  crnn           | asks for no workspace: crashes unless some     | the same                   | stock's, with its own
  *                 | other layer asked for enough                   |                            | workspace
- *  local          | asks for workspace in floats, gets bytes       | the same                   | stock's, with its own
- *                 |                                                |                            | workspace
+ *  local          | asks for workspace in floats, gets bytes; pad  | the same                   | right: native layers
+ *                 | neither 0 nor (size-1)/2: reads wrong columns  |                            | never come here (4)
+ *  deconvolution- | cannot be loaded (divides by groups, which are | the same                   | right: native layers
+ *  al             | 0) nor resized                                 |                            | never come here
  *  softmax        | ignores spatial=1                              | reads and writes outside   | softmax over channels
  *                 |                                                | the buffer when c > 1      | at each pixel
  *  softmax        | tree: truths of SECRET_NUM count               | delta and loss 0 there     | GPU's
@@ -64,6 +66,8 @@
  *  (2) The GPU's term is no gradient of the layer (see the test) and has no loss scale. The author commented it out of
  *      the CPU form; trainings on the CPU are compared with the CPU form.
  *  (3) normalization's own comment asks for it. Equal to stock where the layer below has one consumer.
+ *  (4) What they are compared with is stock's function, with its own workspace: with other paddings there is nothing to
+ *      compare with, and what lies beyond the image is 0.
  *
  * Known and left as they are, because stock's two forms agree on them and parity with stock is the promise:
  *  - normalization backward leaves out the derivative of the norm ("approximate ;-)").
@@ -78,7 +82,6 @@
  *  - shortcut: alpha scales forward only where the two inputs overlap, backward everywhere.
  *  - the GPU clips connected deltas to +-1 (so inside rnn, gru, lstm too) and smooths convolutional deltas (smooth=);
  *    the CPU does neither. detection's GPU form skips its softmax at inference; the CPU's does not.
- *  - local with pad=1 is right for size=3 only.
  */
 #ifndef PJREDDIE_GAPS_H
 #define PJREDDIE_GAPS_H

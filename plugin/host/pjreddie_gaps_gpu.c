@@ -56,7 +56,6 @@ size_t amp_gap_workspace_gpu(const layer *l)
 {
     size_t most = 0;
     switch(l->type){
-        case LOCAL: return (size_t)l->out_h*l->out_w*l->size*l->size*l->c*sizeof(float);
         case NORMALIZATION: return (size_t)l->batch*l->inputs*sizeof(float);
         case COST: return l->smooth ? (size_t)l->batch*l->inputs*sizeof(float) : 0;
         case CRNN:

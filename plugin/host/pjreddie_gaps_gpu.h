@@ -20,7 +20,6 @@
  *  bwd            | (binary=1 and xnor=1 only: others are native)          |
  *  crnn           | with cuDNN each step convolves batch * steps images,   | batch images, and enough workspace
  *                 | beyond its buffers; asks for no workspace              |
- *  local          | asks for workspace in floats, gets bytes               | enough
  *  any bwd        | first layer (net.delta_gpu NULL): faults in layers     | skipped
  *                 | without parameters                                     |
  *

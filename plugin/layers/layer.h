@@ -11,7 +11,7 @@ typedef enum amp_layer_kind {
     AMP_LAYER_HOST, /* runs the host's own fp32 code on fp32 NCHW buffers */
     AMP_LAYER_CONVOLUTIONAL, AMP_LAYER_CONNECTED, AMP_LAYER_BATCHNORM, AMP_LAYER_ACTIVATION, AMP_LAYER_MAXPOOL,
     AMP_LAYER_AVGPOOL, AMP_LAYER_ROUTE, AMP_LAYER_SHORTCUT, AMP_LAYER_UPSAMPLE, AMP_LAYER_REORG, AMP_LAYER_DROPOUT,
-    AMP_LAYER_YOLO, AMP_LAYER_DECONVOLUTIONAL,
+    AMP_LAYER_YOLO, AMP_LAYER_DECONVOLUTIONAL, AMP_LAYER_LOCAL,
     AMP_LAYER_KINDS
 } amp_layer_kind;
 
@@ -126,8 +126,10 @@ struct amp_node {
     const amp_gradients *gradients;
 
     amp_conv *conv;
+    amp_local *local;
     void *pre_activation;      /* batch norm's input, kept for backward */
     float *mean, *variance;    /* batch statistics, c elements each */
+    float *per_output;         /* local: biases or their gradient, as its output lies */
     void *delta_part;          /* deconvolutional: its part of the input's delta, where others give theirs too */
     uint8_t *bytes;            /* max pooling's choice, dropout's keep */
     int32_t *map;              /* reorg */
@@ -139,10 +141,11 @@ static inline int amp_node_makes_loss(const amp_node *node) { return node->desc.
 
 const amp_layer_ops *amp_layer_ops_of(amp_layer_kind kind);
 
-/* The node's operations, and the loading of its convolution's weights, if it has one. They do what the ops say; an error's line
+/* The node's operations, and the loading of its weights into its convolution or local layer, if it is one. They do what the ops say; an error's line
  * begins with the layer, and the backend's ranges are named after it. */
 amp_status amp_node_plan(amp_node *, amp_step *, amp_arena *, int forward_time, int backward_time, amp_error *);
 amp_status amp_node_load_weights(amp_node *, amp_backend *, amp_error *);
+void amp_node_drop_weights(amp_node *, amp_backend *); /* give the copies back, until they are loaded again */
 amp_status amp_node_forward(amp_node *, amp_step *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_step *, amp_error *);
 
@@ -151,6 +154,6 @@ void amp_node_release(amp_node *node, amp_backend *backend);
 
 extern const amp_layer_ops amp_host_layer_ops, amp_convolutional_ops, amp_connected_ops, amp_batchnorm_ops,
     amp_activation_ops, amp_maxpool_ops, amp_avgpool_ops, amp_route_ops, amp_shortcut_ops, amp_upsample_ops,
-    amp_reorg_ops, amp_dropout_ops, amp_yolo_ops, amp_deconvolutional_ops;
+    amp_reorg_ops, amp_dropout_ops, amp_yolo_ops, amp_deconvolutional_ops, amp_local_ops;
 
 #endif

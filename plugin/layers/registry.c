@@ -7,6 +7,7 @@ const amp_layer_ops *amp_layer_ops_of(amp_layer_kind kind)
     case AMP_LAYER_CONVOLUTIONAL: return &amp_convolutional_ops;
     case AMP_LAYER_CONNECTED: return &amp_connected_ops;
     case AMP_LAYER_DECONVOLUTIONAL: return &amp_deconvolutional_ops;
+    case AMP_LAYER_LOCAL: return &amp_local_ops;
     case AMP_LAYER_BATCHNORM: return &amp_batchnorm_ops;
     case AMP_LAYER_ACTIVATION: return &amp_activation_ops;
     case AMP_LAYER_MAXPOOL: return &amp_maxpool_ops;
@@ -26,7 +27,9 @@ const amp_layer_ops *amp_layer_ops_of(amp_layer_kind kind)
 void amp_node_release(amp_node *node, amp_backend *backend)
 {
     if (node->conv) backend->conv_destroy(backend, node->conv);
+    if (node->local) backend->local_destroy(backend, node->local);
     if (node->map) backend->release(backend, node->map);
     node->conv = NULL;
+    node->local = NULL;
     node->map = NULL;
 }

@@ -32,10 +32,17 @@ amp_status amp_node_plan(amp_node *node, amp_step *step, amp_arena *arena, int f
 
 amp_status amp_node_load_weights(amp_node *node, amp_backend *backend, amp_error *error)
 {
-    if (!node->conv) return AMP_OK;
+    if (!node->conv && !node->local) return AMP_OK;
     begin(node, backend, "weights");
-    amp_status status = backend->conv_load_weights(backend, node->conv, node->desc.weights, error);
+    amp_status status = node->conv ? backend->conv_load_weights(backend, node->conv, node->desc.weights, error)
+                                   : backend->local_load_weights(backend, node->local, node->desc.weights, error);
     return end(node, backend, "weights", status, error);
+}
+
+void amp_node_drop_weights(amp_node *node, amp_backend *backend)
+{
+    if (node->conv) backend->conv_drop_weights(backend, node->conv);
+    if (node->local) backend->local_drop_weights(backend, node->local);
 }
 
 amp_status amp_node_forward(amp_node *node, amp_step *step, amp_error *error)

@@ -1,6 +1,7 @@
 /* The CPU backend: its object, its memory, and the table of its operations.
  *
- * The work is elsewhere: onednn*.c convolves and multiplies matrices, cast.c changes dtype and layout, kernels*.c do everything that works
+ * The work is elsewhere: onednn*.c convolves and multiplies matrices, local.c is for locally connected layers, cast.c changes dtype and
+ * layout, kernels*.c do everything that works
  * element by element or channel by channel. */
 #include "cpu.h"
 
@@ -10,6 +11,7 @@
 
 #include "cast.h"
 #include "kernels.h"
+#include "local.h"
 #include "rows.h"
 
 enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector */
@@ -137,6 +139,14 @@ amp_backend *amp_cpu_backend_create(amp_error *error)
         .conv_backward_weights = amp_cpu_conv_backward_weights,
         .conv_facts = amp_cpu_conv_facts,
         .add_bias = amp_cpu_add_bias,
+        .local_create = amp_cpu_local_create,
+        .local_destroy = amp_cpu_local_destroy,
+        .local_load_weights = amp_cpu_local_load_weights,
+        .local_drop_weights = amp_cpu_local_drop_weights,
+        .local_forward = amp_cpu_local_forward,
+        .local_backward_data = amp_cpu_local_backward_data,
+        .local_backward_weights = amp_cpu_local_backward_weights,
+        .local_facts = amp_cpu_local_facts,
         .bias_gradient = amp_cpu_bias_gradient,
         .batchnorm_forward_train = amp_cpu_batchnorm_forward_train,
         .batchnorm_forward_infer = amp_cpu_batchnorm_forward_infer,

@@ -17,6 +17,12 @@ void amp_onednn_describe(char *text, size_t size);
 /* The backend's `supports`: what the instruction set that the library may use (DNNL_MAX_CPU_ISA) is good for. */
 amp_support amp_onednn_supports(amp_dtype dtype, char note[256]);
 
+/* A row-major fp32 matrix, `row` numbers from row to row; transposed: its product takes it turned round. */
+typedef struct amp_factor { const float *numbers; size_t row; int transposed; } amp_factor;
+/* out (rows, columns) (+)= a·b, a then being rows × inner and b inner × columns; out is packed. In a parallel loop by the calling
+ * thread alone. Not 0: the library failed. */
+int amp_onednn_product(amp_factor a, amp_factor b, float *out, size_t rows, size_t columns, size_t inner, int accumulate);
+
 amp_status amp_cpu_conv_create(amp_backend *, const amp_conv_desc *, amp_conv **out, amp_error *);
 void amp_cpu_conv_destroy(amp_backend *, amp_conv *);
 amp_status amp_cpu_conv_load_weights(amp_backend *, amp_conv *, const float *weights, amp_error *);

@@ -1,6 +1,6 @@
 /* The CUDA backend: its object, the GPU that it runs on, and the table of its operations.
  *
- * The work is elsewhere: conv.c convolves with cuDNN, gemm.c multiplies matrices with cuBLAS, memory.c takes and copies
+ * The work is elsewhere: conv.c convolves with cuDNN, local.c and gemm.c multiply matrices with cuBLAS, memory.c takes and copies
  * memory, the .cu files do everything else with kernels of their own. */
 #include "cuda.h"
 
@@ -10,6 +10,7 @@
 #include "cudnn_graph.h"
 #include "gemm.h"
 #include "kernels.h"
+#include "local.h"
 #include "memory.h"
 #include "ranges.h"
 #include "settings.h"
@@ -133,6 +134,14 @@ amp_backend *amp_cuda_backend_create(amp_error *error)
         .conv_backward_weights = amp_cuda_conv_backward_weights,
         .conv_facts = amp_cuda_conv_facts,
         .add_bias = amp_cuda_add_bias,
+        .local_create = amp_cuda_local_create,
+        .local_destroy = amp_cuda_local_destroy,
+        .local_load_weights = amp_cuda_local_load_weights,
+        .local_drop_weights = amp_cuda_local_drop_weights,
+        .local_forward = amp_cuda_local_forward,
+        .local_backward_data = amp_cuda_local_backward_data,
+        .local_backward_weights = amp_cuda_local_backward_weights,
+        .local_facts = amp_cuda_local_facts,
         .bias_gradient = amp_cuda_bias_gradient,
         .batchnorm_forward_train = amp_cuda_batchnorm_forward_train,
         .batchnorm_forward_infer = amp_cuda_batchnorm_forward_infer,

@@ -155,3 +155,42 @@ amp_dtype amp_cuda_gemm_computes(const amp_backend *backend, amp_dtype dtype)
     (void)backend;
     return dtype;
 }
+
+/* ------------------------------------------------------------------------------------------------ one for each place */
+
+/* The rows of y lie p->all places apart, those of one image; its places begin beside each other. */
+amp_status amp_cuda_gemm_local_forward(amp_backend *backend, const amp_cuda_local_product *p, const void *x, const void *w,
+                                       void *y, amp_error *error)
+{
+    const cudaDataType_t type = type_of(p->dtype);
+    const long long each_w = (long long)p->outputs * p->inputs, each_x = (long long)p->batch * p->inputs;
+    const float one = 1, zero = 0;
+    CUBLAS_TRY(cublasGemmStridedBatchedEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_T, CUBLAS_OP_N, p->outputs, p->batch,
+               p->inputs, &one, w, type, p->inputs, each_w, x, type, p->inputs, each_x, &zero, y, type, p->all * p->outputs,
+               p->outputs, p->places, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_gemm_local_backward_data(amp_backend *backend, const amp_cuda_local_product *p, const void *dy,
+                                             const void *w, float *dx, amp_error *error)
+{
+    const cudaDataType_t type = type_of(p->dtype);
+    const long long each_w = (long long)p->outputs * p->inputs, each_x = (long long)p->batch * p->inputs;
+    const float one = 1, zero = 0;
+    CUBLAS_TRY(cublasGemmStridedBatchedEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_N, p->inputs, p->batch,
+               p->outputs, &one, w, type, p->inputs, each_w, dy, type, p->all * p->outputs, p->outputs, &zero, dx, CUDA_R_32F,
+               p->inputs, each_x, p->places, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_gemm_local_backward_weights(amp_backend *backend, const amp_cuda_local_product *p, const void *x,
+                                                const void *dy, float *dw, int accumulate, amp_error *error)
+{
+    const cudaDataType_t type = type_of(p->dtype);
+    const long long each_w = (long long)p->outputs * p->inputs, each_x = (long long)p->batch * p->inputs;
+    const float one = 1, beta = accumulate ? 1 : 0;
+    CUBLAS_TRY(cublasGemmStridedBatchedEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_T, p->inputs, p->outputs,
+               p->batch, &one, x, type, p->inputs, each_x, dy, type, p->all * p->outputs, p->outputs, &beta, dw, CUDA_R_32F,
+               p->inputs, each_w, p->places, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    return AMP_OK;
+}

@@ -83,6 +83,13 @@ amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtyp
     int size_h, int size_w, amp_error *);
 amp_status amp_cuda_add_bias(amp_backend *, const amp_tensor *y, const float *bias, amp_error *);
 
+/* windows.cu: what `places` places from `first` on read of x, as columns (places, n, size, size, c) in the dtype; and from the fp32
+ * columns of all places of `images` images, from dx on, what those images' pixels get. */
+amp_status amp_cuda_window_columns(amp_backend *, const amp_local_desc *, int first, int places, const void *x, void *columns,
+    amp_error *);
+amp_status amp_cuda_window_delta(amp_backend *, const amp_local_desc *, int images, const float *columns, void *dx, int accumulate,
+    amp_error *);
+
 #ifdef __cplusplus
 }
 #endif

@@ -64,6 +64,15 @@ static void add_why(amp_plan_row *row, const char *more, amp_dtype dtype)
     snprintf(row->why + length, sizeof row->why - length, "%s %s", more, amp_dtype_name(dtype));
 }
 
+/* Whether the backend has made something of a layer's matrix products that it tells of. */
+static int facts_of(const amp_node *node, const amp_backend *backend, amp_conv_facts *facts)
+{
+    if (node->conv && backend->conv_facts) backend->conv_facts(backend, node->conv, facts);
+    else if (node->local && backend->local_facts) backend->local_facts(backend, node->local, facts);
+    else return 0;
+    return 1;
+}
+
 static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
     const amp_layer_desc *d = &node->desc;
@@ -73,9 +82,8 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     row->is_convolution = 1;
     row->padded_in = row->in = x->c / groups * places;
     row->padded_out = row->out = d->filters / groups;
-    if (!node->conv || !backend->conv_facts) return;
     amp_conv_facts facts;
-    backend->conv_facts(backend, node->conv, &facts);
+    if (!facts_of(node, backend, &facts)) return;
     row->computes = facts.computes;
     row->padded_in = (turned ? facts.padded_out : facts.padded_in) * places;
     row->padded_out = turned ? facts.padded_in : facts.padded_out;
@@ -141,9 +149,7 @@ static void find_workspace(amp_plan_report *r)
     const amp_backend *backend = amp_engine_backend(r->net->amp->engine);
     for (int i = 0; i < r->count; i++) {
         amp_conv_facts facts;
-        if (!r->plan->nodes[i].conv || !backend->conv_facts) continue;
-        backend->conv_facts(backend, r->plan->nodes[i].conv, &facts);
-        if (facts.workspace_bytes > r->workspace) r->workspace = facts.workspace_bytes;
+        if (facts_of(&r->plan->nodes[i], backend, &facts) && facts.workspace_bytes > r->workspace) r->workspace = facts.workspace_bytes;
     }
     r->workspace += amp_host_own_workspace(r->net);
     r->stock_workspace = amp_host_stock_workspace(r->net);
