@@ -75,7 +75,7 @@ for name, d in sides.items():
           "route upsample route convolutional yolo".split(), name + ": layers")
     check(abs(sum(l["share"] for l in layers) - 1) < 1e-6, name + ": shares")
     for l in layers:
-        check(l["half"] == (name in ("bf16", "fp16") and l["type"] != "yolo"), "%s: %s" % (name, l))
+        check(l["half"] == (name in ("bf16", "fp16")), "%s: %s" % (name, l))
         check(l["type"] != "convolutional" or (l["forward_ms"] > 0 and l["backward_ms"] > 0), "%s: %s" % (name, l))
         check(l["misaligned"] == (l["layer"] in (0, 6, 11)), "%s: %s" % (name, l))
     check(layers[0]["operations"] == 2 * 2 * 32 * 32 * 8 * 27 and layers[0]["bytes"] == 4 * (8 * 27 + 2 * 32 * 32 * (3 + 8)), "work: %s" % layers[0])
