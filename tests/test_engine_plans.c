@@ -238,6 +238,23 @@ static void memory_is_shared_and_inference_has_no_deltas(void **state)
     release(net);
 }
 
+/* Layer 1 is read by a shortcut alone, layer 3 by a shortcut and a route. */
+static void a_shortcut_hands_its_delta_on(void **state)
+{
+    (void)state;
+    static const char text[] = NET("") CONV(8, "") CONV(8, "") "[shortcut]\nfrom=-2\nactivation=leaky\n" CONV(8, "")
+        "[shortcut]\nfrom=-2\nactivation=linear\n[route]\nlayers=-1,-2\n" TAIL;
+    network *stock = parse(text, "off"), *ours = parse(text, "fp32");
+    for (unsigned seed = 1; seed < 4; seed++) train_both(stock, ours, 10 * seed);
+    const amp_value *values = amp_engine_plan(ours->amp->engine)->values;
+    assert_non_null(values[1].delta[AMP_FORM_WIDE]);
+    assert_ptr_equal(values[1].delta[AMP_FORM_WIDE], values[2].delta[AMP_FORM_WIDE]);
+    assert_ptr_not_equal(values[3].delta[AMP_FORM_WIDE], values[4].delta[AMP_FORM_WIDE]);
+    assert_masters_near(ours, stock, 1e-4);
+    release(stock);
+    release(ours);
+}
+
 /* Gradient 0: decay alone moves a scale, as in Darknet's Adam. */
 static void adam_decays_scales(void **state)
 {
@@ -268,6 +285,7 @@ int main(void)
         cmocka_unit_test(the_image_gets_its_gradient_at_inference),
         cmocka_unit_test(the_batch_may_grow),
         cmocka_unit_test(memory_is_shared_and_inference_has_no_deltas),
+        cmocka_unit_test(a_shortcut_hands_its_delta_on),
         cmocka_unit_test(adam_decays_scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

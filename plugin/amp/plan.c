@@ -139,6 +139,27 @@ static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *err
     return AMP_OK;
 }
 
+static int is_only_consumer(const amp_plan *plan, const amp_value *value, int layer)
+{
+    int links = 0;
+    for (int i = value->index + 1; i < plan->count; i++)
+        for (int k = 0; k < plan->nodes[i].desc.input_count; k++)
+            if (plan->nodes[i].inputs[k] == value && (i != layer || k)) links++;
+    return !links;
+}
+
+/* What a shortcut would copy to its first input, when nobody else has a part in that delta, it hands on as it is. */
+static void share_deltas(amp_plan *plan)
+{
+    for (int i = 0; i < plan->count; i++) {
+        amp_node *node = &plan->nodes[i];
+        if (node->desc.kind != AMP_LAYER_SHORTCUT || node->desc.alpha != 1) continue;
+        amp_value *x = node->inputs[0];
+        if (x->index >= 0 && x->home == node->form && is_only_consumer(plan, x, i))
+            amp_arena_share(&plan->arena, &node->output->delta[node->form], &x->delta[node->form]);
+    }
+}
+
 static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
 {
     AMP_TRY(request_value(plan, &plan->image, error));
@@ -147,6 +168,7 @@ static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
         AMP_TRY(request_value(plan, &plan->values[i], error));
         AMP_TRY(amp_node_plan(node, step, &plan->arena, i, node->computes_backward ? backward_time(plan, i) : -1, error));
     }
+    share_deltas(plan);
     amp_arena_solve(&plan->arena);
     return AMP_OK;
 }

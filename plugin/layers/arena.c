@@ -19,6 +19,23 @@ amp_status amp_arena_request_bytes(amp_arena *arena, size_t bytes, int start, in
     return AMP_OK;
 }
 
+static amp_arena_request *request_of(const amp_arena *arena, void **slot)
+{
+    for (int i = 0; i < arena->count; i++)
+        if (arena->requests[i].slot == slot) return &arena->requests[i];
+    return NULL;
+}
+
+void amp_arena_share(amp_arena *arena, void **first, void **second)
+{
+    amp_arena_request *kept = request_of(arena, first), *dropped = request_of(arena, second);
+    if (!kept || !dropped || kept->also || dropped->also || kept->bytes != dropped->bytes) return;
+    if (dropped->start < kept->start) kept->start = dropped->start;
+    if (dropped->end > kept->end) kept->end = dropped->end;
+    kept->also = second;
+    *dropped = arena->requests[--arena->count];
+}
+
 static int larger_first(const void *a, const void *b)
 {
     const amp_arena_request *x = a, *y = b;
@@ -60,7 +77,11 @@ void amp_arena_solve(amp_arena *arena)
 
 void amp_arena_bind(const amp_arena *arena, void *block)
 {
-    for (int i = 0; i < arena->count; i++) *arena->requests[i].slot = (char *)block + arena->requests[i].offset;
+    for (int i = 0; i < arena->count; i++) {
+        const amp_arena_request *r = &arena->requests[i];
+        *r->slot = (char *)block + r->offset;
+        if (r->also) *r->also = *r->slot;
+    }
 }
 
 void amp_arena_free(amp_arena *arena)

@@ -7,7 +7,11 @@
 
 #include "../tensor/status.h"
 
-typedef struct amp_arena_request { size_t bytes, offset; int start, end; void **slot; } amp_arena_request;
+typedef struct amp_arena_request {
+    size_t bytes, offset;
+    int start, end;
+    void **slot, **also; /* also: of a shared request, the second slot; otherwise NULL */
+} amp_arena_request;
 
 typedef struct amp_arena {
     amp_arena_request *requests;
@@ -17,6 +21,10 @@ typedef struct amp_arena {
 
 /* Ask for bytes alive from time start to time end, both included. *slot is set by amp_arena_bind. */
 amp_status amp_arena_request_bytes(amp_arena *, size_t bytes, int start, int end, void **slot, amp_error *);
+
+/* One buffer for two slots of as many bytes, whose contents pass from one to the other: first and second point to the same
+ * memory, which lives as long as both. Nothing where that cannot be, since one of them was not asked for or is shared already. */
+void amp_arena_share(amp_arena *, void **first, void **second);
 
 /* Place all requests (largest first, each at the lowest free offset); offsets are multiples of 64. */
 void amp_arena_solve(amp_arena *);

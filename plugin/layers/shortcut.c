@@ -21,7 +21,8 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
         AMP_TRY(b->activation_backward(b, &y, &d, &d, node->desc.activation, 0, error));
     if (input->wants_delta) { /* alpha everywhere, as Darknet: forward it counts only where the two meet */
         amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
-        AMP_TRY(b->channels(b, &d, 0, &dx, 0, d.shape.c, node->desc.alpha, accumulate, error));
+        if (dx.data != d.data) /* the plan may have made them one: alpha is 1 then, and it is there already */
+            AMP_TRY(b->channels(b, &d, 0, &dx, 0, d.shape.c, node->desc.alpha, accumulate, error));
     }
     if (!from->wants_delta) return AMP_OK;
     amp_tensor dfrom = amp_value_delta_target(from, node->form, &accumulate);
