@@ -1,4 +1,4 @@
-/* Tensors of more elements than 32 bits can count, where an index that is one byte too short shows: every operation on
+/* Tensors of more elements than 32 bits can count, where an index that is too short shows: every operation on
  * activations, over a tensor of zeros with a few numbers at telling places.
  *
  * Of more than 2^32 elements where the GPU has 30 GiB free, of more than 2^31 where it has 15; with less the test is skipped.
@@ -206,7 +206,8 @@ static void batch_norm(void **state)
         size_t c = spots[k] % CHANNELS;
         double mean = channel_sum(c) / n, square = 0;
         for (int j = 0; j < spot_count; ++j) square += spots[j] % CHANNELS == c ? pow((double)value(j), 2) : 0;
-        double variance = (square - mean * mean * n) / (n - 1), want = ((double)value(k) - mean) * 0x1p-10 / (sqrt(variance) + 1e-6);
+        double variance = (square - mean * mean * n) / (n - 1);
+        double want = ((double)value(k) - mean) * 0x1p-10 / (sqrt(variance) + 1e-6);
         expect_channels("mean", p[MEAN], c, mean, 0);
         expect_channels("variance", p[VARIANCE], c, variance, 0);
         expect("batch norm", &y, spots[k], want + .5);
