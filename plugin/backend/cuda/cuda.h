@@ -46,6 +46,7 @@ typedef struct amp_cuda_backend {
     void *workspace;              /* cuDNN's: apart from scratch, because a weight gradient lies there meanwhile */
     size_t workspace_bytes, workspace_needed; /* needed: the most that any convolution's plan asks for */
     amp_cuda_table step, statistics, arrays; /* update.cu's: of finish_step; of statistics alone; of what is only checked */
+    amp_cuda_table weights;       /* weights.cu's */
     void *verdict;                /* update.cu's: pinned, what the device found; NULL until it is asked */
     cudaEvent_t judged;           /* ... and that it is there */
 } amp_cuda_backend;
