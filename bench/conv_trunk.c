@@ -78,13 +78,14 @@ static double measure(amp_backend *backend, const layer *l, amp_dtype dtype, int
     void *y = tensor(backend, dtype, y_count), *dy = tensor(backend, dtype, y_count);
     float *w = tensor(backend, AMP_FP32, w_count), *dw = tensor(backend, AMP_FP32, w_count);
     double times[OPS][MAX_RUNS];
+    int failed;
     double create = now_ms();
     need(backend->conv_create(backend, &desc, &conv, &error), &error);
     create = now_ms() - create;
     for (int run = -1; run < runs; ++run) { /* the first, which touches all memory, does not count */
         int slot = run < 0 ? 0 : run;
         double t0 = now_ms();
-        need(backend->conv_load_weights(backend, conv, w, &error), &error);
+        need(backend->conv_load_weights(backend, &(amp_conv_weights){ conv, w }, 1, &failed, &error), &error);
         double t1 = now_ms();
         need(backend->conv_forward(backend, conv, x, NULL, y, &error), &error);
         double t2 = now_ms();

@@ -40,9 +40,9 @@ static amp_status finish_step(amp_backend *b, const amp_step_end *end, amp_step_
     TIMED(check_update, watched.real.finish_step(b, end, out, error));
 }
 
-static amp_status conv_load_weights(amp_backend *b, amp_conv *conv, const float *weights, amp_error *error)
+static amp_status conv_load_weights(amp_backend *b, const amp_conv_weights *all, int count, int *failed, amp_error *error)
 {
-    TIMED(half_copies, watched.real.conv_load_weights(b, conv, weights, error));
+    TIMED(half_copies, watched.real.conv_load_weights(b, all, count, failed, error));
 }
 
 static amp_status cast(amp_backend *b, const amp_tensor *src, const amp_tensor *dst, int accumulate, amp_error *error)

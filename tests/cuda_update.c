@@ -185,7 +185,7 @@ static void any_call_of_a_step_end_may_fail(void **state)
     static const struct { const char *function; int status, calls; } cases[] = {
         { "cudaMalloc", cudaErrorMemoryAllocation, 2 }, { "cudaMallocHost", cudaErrorMemoryAllocation, 1 },
         { "cudaEventCreate", cudaErrorUnknown, 1 }, { "cudaMemcpyAsync", cudaErrorUnknown, 2 },
-        { "cudaStreamSynchronize", cudaErrorUnknown, 2 }, { "cudaEventRecord", cudaErrorUnknown, 1 },
+        { "cudaStreamSynchronize", cudaErrorUnknown, 1 }, { "cudaEventRecord", cudaErrorUnknown, 1 },
         { "launch", cudaErrorInvalidConfiguration, 3 }, { "cudaEventSynchronize", cudaErrorUnknown, 1 } };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); ++i)

@@ -90,6 +90,12 @@ static float random_number(void) { return (float)rand() / (float)RAND_MAX * 2.0f
 
 /* ------------------------------------------------------------------------------------------------ fixture */
 
+static amp_status load(amp_conv *conv, const float *masters, amp_error *error)
+{
+    int failed;
+    return backend->conv_load_weights(backend, &(amp_conv_weights){ conv, masters }, 1, &failed, error);
+}
+
 typedef struct fixture {
     amp_conv *conv;
     amp_conv_desc d;
@@ -137,7 +143,7 @@ static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
     fill_randomly(AMP_FP32, f->dw, f->w_count);
     for (size_t i = 0; i < f->w_count; ++i) f->w[i] = rounded(dtype, random_number());
     ASSERT_OK(CALL(conv_create, &f->d, &f->conv, e));
-    ASSERT_OK(CALL(conv_load_weights, f->conv, f->w, e));
+    ASSERT_OK(load(f->conv, f->w, e));
 }
 
 static void end(fixture *f)
@@ -336,7 +342,7 @@ static void uses_new_weights_after_loading_again(void **state)
         assert_int_equal(CALL(conv_forward, f.conv, f.x, NULL, f.y, &error), AMP_BACKEND_FAILED);
         assert_int_equal(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, &error), AMP_BACKEND_FAILED);
         assert_non_null(strstr(error.message, "weights were not loaded"));
-        ASSERT_OK(CALL(conv_load_weights, f.conv, f.w, e));
+        ASSERT_OK(load(f.conv, f.w, e));
         for (size_t i = 0; i < f.y_count; ++i) start_at(&f, i, 0);
         reference(&f, FORWARD);
         ASSERT_OK(CALL(conv_forward, f.conv, f.x, NULL, f.y, e));
@@ -424,6 +430,41 @@ static void refuses_impossible_shapes_by_name(void **state)
     }
 }
 
+/* The same copies as one by one, whatever is in the list: forward gives the same bits. */
+static void weights_of_many_convolutions_are_loaded_at_once(void **state)
+{
+    static const shape_case mixed[] = { { "", 1, 8, 4, 4, 16, 3, 3, 1, 1, 1 }, { "", 1, 255, 3, 3, 8, 1, 1, 1, 0, 1 },
+        { "", 1, 3, 6, 6, 5, 3, 3, 1, 1, 1 }, { "", 1, 16, 4, 4, 8, 3, 3, 1, 1, 4 }, { "", 1, 13, 4, 4, 13, 3, 3, 1, 1, 13 },
+        { "", 2, 7, 3, 3, 10, 3, 3, 1, 0, 1 } };
+    (void)state;
+    NEEDS(conv_create);
+    enum { MANY = COUNT(mixed) * COUNT(all_dtypes) };
+    fixture f[MANY];
+    amp_conv_weights all[MANY];
+    int failed;
+    for (size_t i = 0; i < MANY; ++i) {
+        begin(&f[i], &mixed[i / COUNT(all_dtypes)], all_dtypes[i % COUNT(all_dtypes)]);
+        for (size_t k = 0; k < f[i].w_count; ++k) f[i].w[k] = rounded(f[i].d.dtype, random_number()); /* begin has loaded others */
+        all[i] = (amp_conv_weights){ f[i].conv, f[i].w };
+    }
+    ASSERT_OK(CALL(conv_load_weights, all, MANY, &failed, e));
+    for (size_t i = 0; i < MANY; ++i) {
+        size_t bytes = f[i].y_count * amp_dtype_size(f[i].d.dtype);
+        void *at_once = malloc(bytes);
+        assert_non_null(at_once);
+        ASSERT_OK(CALL(conv_forward, f[i].conv, f[i].x, NULL, f[i].y, e));
+        memcpy(at_once, f[i].y, bytes);
+        CALL(conv_drop_weights, f[i].conv);
+        ASSERT_OK(load(f[i].conv, f[i].w, e));
+        memset(f[i].y, 0xff, bytes);
+        ASSERT_OK(CALL(conv_forward, f[i].conv, f[i].x, NULL, f[i].y, e));
+        assert_memory_equal(f[i].y, at_once, bytes);
+        free(at_once);
+    }
+    ASSERT_OK(CALL(conv_load_weights, all, 0, &failed, e));
+    for (size_t i = 0; i < MANY; ++i) end(&f[i]);
+}
+
 static void refuses_backward_of_an_inference_convolution(void **state)
 {
     (void)state;
@@ -434,7 +475,7 @@ static void refuses_backward_of_an_inference_convolution(void **state)
     amp_conv *conv;
     f.d.training = 0;
     ASSERT_OK(CALL(conv_create, &f.d, &conv, e));
-    ASSERT_OK(CALL(conv_load_weights, conv, f.w, e));
+    ASSERT_OK(load(conv, f.w, e));
     ASSERT_OK(CALL(conv_forward, conv, f.x, NULL, f.y, e));
     assert_int_equal(CALL(conv_backward_data, conv, f.dy, f.dx, 0, &error), AMP_BACKEND_FAILED);
     assert_int_equal(CALL(conv_backward_weights, conv, f.x, f.dy, f.dw, &error), AMP_BACKEND_FAILED);
@@ -577,6 +618,7 @@ static int run(void)
         cmocka_unit_test(gives_the_same_bits_twice),
         cmocka_unit_test(runs_in_a_thread_that_did_not_create_it),
         cmocka_unit_test(refuses_impossible_shapes_by_name),
+        cmocka_unit_test(weights_of_many_convolutions_are_loaded_at_once),
         cmocka_unit_test(refuses_backward_of_an_inference_convolution),
         cmocka_unit_test(a_deconvolution_is_its_convolution_run_backwards),
         cmocka_unit_test(tells_what_became_of_a_convolution),

@@ -24,10 +24,10 @@ static amp_status counting_cast(amp_backend *b, const amp_tensor *s, const amp_t
     return counted.real.cast(b, s, d, accumulate, e);
 }
 
-static amp_status counting_load(amp_backend *b, amp_conv *c, const float *w, amp_error *e)
+static amp_status counting_load(amp_backend *b, const amp_conv_weights *all, int count, int *failed, amp_error *e)
 {
-    counted.loads++;
-    return counted.real.conv_load_weights(b, c, w, e);
+    counted.loads += count;
+    return counted.real.conv_load_weights(b, all, count, failed, e);
 }
 
 static amp_status counting_check(amp_backend *b, const amp_param *p, int count, float inverse, int *found, double *squares, amp_error *e)

@@ -9,7 +9,7 @@
 
 #include "layers/layer.h"
 
-static struct { char log[400]; const char *says; amp_status status; } fake;
+static struct { char log[400]; const char *says; amp_status status; int blamed; } fake;
 
 static void note(const char *text) { strncat(fake.log, text, sizeof fake.log - strlen(fake.log) - 1); }
 
@@ -42,23 +42,25 @@ static amp_status plan(amp_node *n, amp_step *s, amp_arena *a, int f, int b, amp
 static amp_status forward(amp_node *n, amp_step *s, amp_error *error) { (void)n, (void)s; return outcome("forward", error); }
 static amp_status backward(amp_node *n, amp_step *s, amp_error *error) { (void)n, (void)s; return outcome("backward", error); }
 
-static amp_status load(amp_backend *b, amp_conv *c, const float *w, amp_error *error)
+/* Of all convolutions; the second is to blame, or none. */
+static amp_status load(amp_backend *b, const amp_conv_weights *all, int count, int *failed, amp_error *error)
 {
-    (void)b, (void)c, (void)w;
+    (void)b;
+    assert_int_equal(count, 2);
+    assert_ptr_equal(all[1].masters, (float *)&fake + 1);
+    *failed = fake.blamed;
     return outcome("load", error);
 }
 
-/* All four operations of layer 7; the first status that is not AMP_OK. */
-static amp_status run(amp_backend *backend, int has_conv, amp_error *error)
+/* All three operations of layer 7; the first status that is not AMP_OK. */
+static amp_status run(amp_backend *backend, amp_error *error)
 {
     static const amp_layer_ops ops = { 0, 0, plan, forward, backward };
     amp_step step = { .backend = backend };
     amp_arena arena = { 0 };
-    amp_node node = { .ops = &ops, .index = 7, .desc = { .type = "convolutional" },
-                      .conv = has_conv ? (amp_conv *)&step : NULL };
+    amp_node node = { .ops = &ops, .index = 7, .desc = { .type = "convolutional" } };
     memset(fake.log, 0, sizeof fake.log);
     AMP_TRY(amp_node_plan(&node, &step, &arena, 0, 1, error));
-    AMP_TRY(amp_node_load_weights(&node, backend, error));
     AMP_TRY(amp_node_forward(&node, &step, error));
     return amp_node_backward(&node, &step, error);
 }
@@ -67,39 +69,62 @@ static void profilers_see_layers_and_phases(void **state)
 {
     (void)state;
     amp_error error;
-    amp_backend silent = { .conv_load_weights = load };
-    amp_backend profiled = { .conv_load_weights = load, .range_push = push, .range_pop = pop };
+    amp_backend silent = { .name = "silent" };
+    amp_backend profiled = { .range_push = push, .range_pop = pop };
     fake.status = AMP_OK;
-    assert_int_equal(run(&silent, 1, &error), AMP_OK);
-    assert_string_equal(fake.log, "planloadforwardbackward");
-    assert_int_equal(run(&profiled, 1, &error), AMP_OK);
-    assert_string_equal(fake.log, "<layer 7 convolutional planning>plan</><layer 7 convolutional weights>load</>"
-                        "<layer 7 convolutional forward>forward</><layer 7 convolutional backward>backward</>");
-    assert_int_equal(run(&silent, 0, &error), AMP_OK);
+    assert_int_equal(run(&silent, &error), AMP_OK);
     assert_string_equal(fake.log, "planforwardbackward");
+    assert_int_equal(run(&profiled, &error), AMP_OK);
+    assert_string_equal(fake.log, "<layer 7 convolutional planning>plan</>"
+                        "<layer 7 convolutional forward>forward</><layer 7 convolutional backward>backward</>");
 }
 
 static void errors_name_the_layer_once(void **state)
 {
     (void)state;
     amp_error error;
-    amp_backend profiled = { .conv_load_weights = load, .range_push = push, .range_pop = pop };
+    amp_backend profiled = { .range_push = push, .range_pop = pop };
     fake.status = AMP_NO_MEMORY;
     fake.says = "no memory for 3 MiB";
-    assert_int_equal(run(&profiled, 1, &error), AMP_NO_MEMORY);
+    assert_int_equal(run(&profiled, &error), AMP_NO_MEMORY);
     assert_int_equal(error.status, AMP_NO_MEMORY);
     assert_string_equal(error.message, "layer 7 [convolutional], planning: no memory for 3 MiB");
     assert_string_equal(fake.log, "<layer 7 convolutional planning>plan</>"); /* closed on failure, too */
-    assert_int_equal(run(&profiled, 1, NULL), AMP_NO_MEMORY);
+    assert_int_equal(run(&profiled, NULL), AMP_NO_MEMORY);
     fake.says = "layer 7 [convolutional]: its input is bad";
-    assert_int_equal(run(&profiled, 1, &error), AMP_NO_MEMORY);
+    assert_int_equal(run(&profiled, &error), AMP_NO_MEMORY);
     assert_string_equal(error.message, fake.says);
+}
+
+static void weights_of_all_layers_are_loaded_at_once(void **state)
+{
+    (void)state;
+    amp_error error = { 0 };
+    amp_backend profiled = { .conv_load_weights = load, .range_push = push, .range_pop = pop };
+    amp_node nodes[5] = { { .index = 0 }, { .index = 1 }, { .index = 2 }, { .index = 3 }, { .index = 4 } };
+    nodes[1].conv = nodes[3].conv = (amp_conv *)&error;
+    nodes[1].desc = (amp_layer_desc){ .type = "convolutional", .weights = (float *)&fake };
+    nodes[3].desc = (amp_layer_desc){ .type = "connected", .weights = (float *)&fake + 1 };
+    memset(fake.log, 0, sizeof fake.log);
+    fake.status = AMP_OK;
+    assert_int_equal(amp_nodes_load_weights(nodes, 5, &profiled, &error), AMP_OK);
+    assert_string_equal(fake.log, "<weights>load</>");
+    fake.status = AMP_NO_MEMORY;
+    fake.says = "no memory for 3 MiB";
+    fake.blamed = 1;
+    assert_int_equal(amp_nodes_load_weights(nodes, 5, &profiled, &error), AMP_NO_MEMORY);
+    assert_string_equal(error.message, "layer 3 [connected], weights: no memory for 3 MiB");
+    fake.blamed = -1;
+    assert_int_equal(amp_nodes_load_weights(nodes, 5, &profiled, &error), AMP_NO_MEMORY);
+    assert_string_equal(error.message, "no memory for 3 MiB");
+    assert_int_equal(amp_nodes_load_weights(nodes, 5, &profiled, NULL), AMP_NO_MEMORY);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(profilers_see_layers_and_phases), cmocka_unit_test(errors_name_the_layer_once),
+        cmocka_unit_test(weights_of_all_layers_are_loaded_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,8 +190,7 @@ static amp_status activate(amp_engine *engine, amp_plan *plan, amp_error *error)
 static amp_status refresh_weights(amp_engine *engine, amp_error *error)
 {
     if (!engine->weights_stale) return AMP_OK;
-    const amp_plan *plan = engine->active;
-    for (int i = 0; i < plan->count; i++) AMP_TRY(amp_node_load_weights(&plan->nodes[i], engine->backend, error));
+    AMP_TRY(amp_nodes_load_weights(engine->active->nodes, engine->active->count, engine->backend, error));
     engine->weights_version++;
     engine->weights_stale = 0;
     return AMP_OK;

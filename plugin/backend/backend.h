@@ -89,6 +89,12 @@ static inline int amp_shortcut_meet(amp_shape x, amp_shape from, amp_shortcut_gr
     return 1;
 }
 
+/* Masters to make a convolution's copies of: OIHW in fp32. */
+typedef struct amp_conv_weights {
+    amp_conv *conv;
+    const float *masters;
+} amp_conv_weights;
+
 /* What became of a convolution, or a locally connected layer, on this machine: for those who want to know, not for computing. */
 typedef struct amp_conv_facts {
     amp_dtype computes;     /* what its arithmetic runs in: desc.dtype, or fp32 where that is only stored */
@@ -214,11 +220,12 @@ struct amp_backend {
     /* dst (+)= src, between any two dtypes and layouts, equal logical shapes. */
     amp_status (*cast)(amp_backend *, const amp_tensor *src, const amp_tensor *dst, int accumulate, amp_error *);
 
-    /* Convolution. load_weights makes the copies in the library's best layout and dtype from OIHW fp32 masters; it must
-     * run before the first forward and after every change of the masters. bias may be NULL. */
+    /* Convolution. load_weights makes the copies in the library's best layout and dtype, of many convolutions at once; it must
+     * run before the first forward and after every change of the masters. *failed: which of them an error is about, or -1 if it is
+     * about none in particular. bias may be NULL. */
     amp_status (*conv_create)(amp_backend *, const amp_conv_desc *, amp_conv **out, amp_error *);
     void (*conv_destroy)(amp_backend *, amp_conv *);
-    amp_status (*conv_load_weights)(amp_backend *, amp_conv *, const float *weights, amp_error *);
+    amp_status (*conv_load_weights)(amp_backend *, const amp_conv_weights *, int count, int *failed, amp_error *);
     void (*conv_drop_weights)(amp_backend *, amp_conv *); /* give the copies' memory back, until the next load */
     amp_status (*conv_forward)(amp_backend *, amp_conv *, const void *x, const float *bias, void *y, amp_error *);
     amp_status (*conv_backward_data)(amp_backend *, amp_conv *, const void *dy, void *dx, int accumulate, amp_error *);

@@ -141,13 +141,16 @@ static inline int amp_node_makes_loss(const amp_node *node) { return node->desc.
 
 const amp_layer_ops *amp_layer_ops_of(amp_layer_kind kind);
 
-/* The node's operations, and the loading of its weights into its convolution or local layer, if it is one. They do what the ops say; an error's line
- * begins with the layer, and the backend's ranges are named after it. */
+/* The node's operations. They do what the ops say; an error's line begins with the layer, and the backend's ranges are named
+ * after it. */
 amp_status amp_node_plan(amp_node *, amp_step *, amp_arena *, int forward_time, int backward_time, amp_error *);
-amp_status amp_node_load_weights(amp_node *, amp_backend *, amp_error *);
 void amp_node_drop_weights(amp_node *, amp_backend *); /* give the copies back, until they are loaded again */
 amp_status amp_node_forward(amp_node *, amp_step *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_step *, amp_error *);
+
+/* Loads the weights of all convolutions among `count` nodes, in one go, and of the local layers; an error's line begins with the layer if
+ * one is to blame. */
+amp_status amp_nodes_load_weights(const amp_node *nodes, int count, amp_backend *, amp_error *);
 
 /* Frees what plan made (not arena memory). */
 void amp_node_release(amp_node *node, amp_backend *backend);

@@ -1,5 +1,6 @@
 /* Running a node's operations: whatever goes wrong in one is reported with its layer, which a backend does not know, and a
  * profiler is told which layer and phase it looks at. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "layer.h"
@@ -13,12 +14,17 @@ static void begin(const amp_node *node, amp_backend *backend, const char *phase)
     backend->range_push(backend, name);
 }
 
-static amp_status end(const amp_node *node, amp_backend *backend, const char *phase, amp_status status, amp_error *error)
+static amp_status name(const amp_node *node, const char *phase, amp_status status, amp_error *error)
 {
-    if (backend->range_pop) backend->range_pop(backend);
     if (status == AMP_OK || !error || !strncmp(error->message, "layer ", 6)) return status;
     amp_error why = *error;
     return amp_fail(error, status, "layer %d [%s], %s: %s", node->index, node->desc.type, phase, why.message);
+}
+
+static amp_status end(const amp_node *node, amp_backend *backend, const char *phase, amp_status status, amp_error *error)
+{
+    if (backend->range_pop) backend->range_pop(backend);
+    return name(node, phase, status, error);
 }
 
 amp_status amp_node_plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
@@ -30,13 +36,37 @@ amp_status amp_node_plan(amp_node *node, amp_step *step, amp_arena *arena, int f
     return end(node, step->backend, "planning", status, error);
 }
 
-amp_status amp_node_load_weights(amp_node *node, amp_backend *backend, amp_error *error)
+/* The node whose convolution is number `at` of those there are. */
+static const amp_node *with_conv(const amp_node *nodes, int at)
 {
-    if (!node->conv && !node->local) return AMP_OK;
-    begin(node, backend, "weights");
-    amp_status status = node->conv ? backend->conv_load_weights(backend, node->conv, node->desc.weights, error)
-                                   : backend->local_load_weights(backend, node->local, node->desc.weights, error);
-    return end(node, backend, "weights", status, error);
+    while (!nodes->conv || at-- > 0) nodes++;
+    return nodes;
+}
+
+static amp_status load_convs(const amp_node *nodes, int count, amp_backend *backend, amp_error *error)
+{
+    int convs = 0, failed;
+    amp_conv_weights *all = malloc(((size_t)count + 1) * sizeof *all);
+    if (!all) return amp_fail(error, AMP_NO_MEMORY, "no memory for a list of %d layers", count);
+    for (int i = 0; i < count; i++)
+        if (nodes[i].conv) all[convs++] = (amp_conv_weights){ nodes[i].conv, nodes[i].desc.weights };
+    if (backend->range_push) backend->range_push(backend, "weights");
+    amp_status status = backend->conv_load_weights(backend, all, convs, &failed, error);
+    if (backend->range_pop) backend->range_pop(backend);
+    free(all);
+    return status == AMP_OK || failed < 0 ? status : name(with_conv(nodes, failed), "weights", status, error);
+}
+
+amp_status amp_nodes_load_weights(const amp_node *nodes, int count, amp_backend *backend, amp_error *error)
+{
+    AMP_TRY(load_convs(nodes, count, backend, error));
+    for (int i = 0; i < count; i++) {
+        if (!nodes[i].local) continue;
+        begin(&nodes[i], backend, "weights");
+        AMP_TRY(end(&nodes[i], backend, "weights",
+                    backend->local_load_weights(backend, nodes[i].local, nodes[i].desc.weights, error), error));
+    }
+    return AMP_OK;
 }
 
 void amp_node_drop_weights(amp_node *node, amp_backend *backend)

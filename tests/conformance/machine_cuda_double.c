@@ -67,6 +67,20 @@ __attribute__((weak)) amp_status amp_cuda_scratch(amp_backend *backend, size_t b
     return AMP_OK;
 }
 
+__attribute__((weak)) amp_status amp_cuda_take(amp_backend *backend, size_t bytes, const char *what, void **out, amp_error *error)
+{
+    (void)backend, (void)what;
+    AMP_CUDA_TRY(cudaMalloc(out, bytes));
+    return AMP_OK;
+}
+
+__attribute__((weak)) void amp_cuda_release(amp_backend *backend, void *memory)
+{
+    if (!memory) return;
+    cudaStreamSynchronize(amp_cuda_of(backend)->stream);
+    cudaFree(memory);
+}
+
 static void destroy(amp_backend *backend)
 {
     amp_cuda_backend *b = amp_cuda_of(backend);

@@ -40,9 +40,10 @@ amp_status amp_cpu_conv_create(amp_backend *b, const amp_conv_desc *d, amp_conv 
 void amp_cpu_conv_destroy(amp_backend *b, amp_conv *c) { (void)b, (void)c; }
 void amp_cpu_conv_drop_weights(amp_backend *b, amp_conv *c) { (void)b, (void)c; }
 
-amp_status amp_cpu_conv_load_weights(amp_backend *b, amp_conv *c, const float *w, amp_error *error)
+amp_status amp_cpu_conv_load_weights(amp_backend *b, const amp_conv_weights *all, int count, int *failed, amp_error *error)
 {
-    (void)b, (void)c, (void)w;
+    (void)b, (void)all, (void)count;
+    *failed = -1;
     return none(error);
 }
 

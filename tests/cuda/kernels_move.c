@@ -3,6 +3,7 @@
 #include "kernel_cases.h"
 
 #include "backend/cuda/kernels.h"
+#include "cuda_doubles.h"
 
 /* k, c, size_h, size_w: 1×1, the usual 3×3, depthwise, 7×7 on 3 channels, many tiles, more filters than blocks. */
 static const int filters[][4] = { { 1, 1, 1, 1 }, { 5, 7, 1, 1 }, { 4, 16, 3, 3 }, { 6, 1, 3, 3 }, { 3, 3, 7, 7 },
@@ -36,7 +37,8 @@ static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
                 sum.part.data = (float *)sum.all.data + shift;
                 memset(copy.all.data, 0xff, amp_tensor_bytes(&copy.all));
                 float *oihw_masters = masters.part.data, *oihw_sum = sum.part.data;
-                ASSERT_OK(amp_cuda_weights_to_krsc(backend, oihw_masters, copy.part.data, dtype, k, c, f[2], f[3], e));
+                const amp_cuda_weights one = { oihw_masters, copy.part.data, dtype, k, c, f[2], f[3] };
+                ASSERT_OK(amp_cuda_weights_to_krsc(backend, &one, 1, e));
                 ASSERT_OK(amp_cuda_gradient_from_krsc(backend, copy.part.data, dtype, 8, oihw_sum, k, c, f[2], f[3], e));
                 amp_tensor once = poisoned(dtype, 1, 1, 1, 1); /* a master in the copy's dtype */
                 for (int at = 0; at < count; ++at) {
@@ -53,6 +55,39 @@ static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
                 if (shift) assert_true(isnan(element(&copy.all, 0)));
                 release(masters.all.data); release(sum.all.data); release(copy.all.data); release(once.data);
             }
+}
+
+/* Every filter, dtype and address in one list, and one that has nothing. */
+static void the_weights_of_a_network_take_one_launch(void **state)
+{
+    (void)state;
+    enum { KINDS = COUNT(filters), ALL = 6 * KINDS };
+    amp_cuda_weights all[ALL + 1], one;
+    shifted masters[ALL], copies[ALL];
+    for (int i = 0; i < ALL; ++i) {
+        const int *f = filters[i % KINDS], shift = i / KINDS % 2;
+        amp_dtype dtype = all_dtypes[i / KINDS / 2];
+        masters[i] = shifted_tensor(AMP_FP32, f[0], f[2], f[3], f[1], shift, 30u + (uint32_t)i);
+        copies[i] = shifted_tensor(dtype, f[0], f[2], f[3], f[1], shift, 4);
+        memset(copies[i].all.data, 0xff, amp_tensor_bytes(&copies[i].all));
+        all[i] = (amp_cuda_weights){ masters[i].part.data, copies[i].part.data, dtype, f[0], f[1], f[2], f[3] };
+    }
+    all[ALL] = (amp_cuda_weights){ NULL, NULL, AMP_FP16, 0, 3, 3, 3 };
+    for (int again = 0; again < 2; ++again) { /* the second time the list is known */
+        long before = amp_cuda_launches();
+        if (again) amp_cuda_fail_call("cudaMemcpyAsync", 1, cudaErrorUnknown);
+        ASSERT_OK(amp_cuda_weights_to_krsc(backend, all, ALL + 1, e));
+        amp_cuda_fail_call("cudaMemcpyAsync", 0, cudaSuccess);
+        assert_int_equal(amp_cuda_launches() - before, 1);
+    }
+    for (int i = 0; i < ALL; ++i) {
+        amp_tensor together = copy_of(&copies[i].all);
+        memset(copies[i].all.data, 0xff, amp_tensor_bytes(&copies[i].all));
+        one = all[i];
+        ASSERT_OK(amp_cuda_weights_to_krsc(backend, &one, 1, e));
+        assert_memory_equal(copies[i].all.data, together.data, amp_tensor_bytes(&together));
+        release(together.data); release(copies[i].all.data); release(masters[i].all.data);
+    }
 }
 
 static void bias_is_added_to_each_pixel(void **state)
@@ -146,6 +181,7 @@ static int run(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_become_krsc_and_their_gradient_is_added_back),
+        cmocka_unit_test(the_weights_of_a_network_take_one_launch),
         cmocka_unit_test(bias_is_added_to_each_pixel),
         cmocka_unit_test(addresses_of_any_alignment_give_the_same_numbers),
     };

@@ -1,8 +1,7 @@
 /* The CPU backend: its object, its memory, and the table of its operations.
  *
  * The work is elsewhere: onednn*.c convolves and multiplies matrices, local.c is for locally connected layers, cast.c changes dtype and
- * layout, kernels*.c do everything that works
- * element by element or channel by channel. */
+ * layout, kernels*.c do everything that works element by element or channel by channel. */
 #include "cpu.h"
 
 #include <stdio.h>

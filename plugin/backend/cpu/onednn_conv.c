@@ -46,9 +46,8 @@ static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const flo
     return load_copy(library, conv, &conv->load_backward, plain, conv->backward_weights_copy, scratch[1], error);
 }
 
-amp_status amp_cpu_conv_load_weights(amp_backend *backend, amp_conv *conv, const float *weights, amp_error *error)
+static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *weights, amp_error *error)
 {
-    amp_onednn *library = amp_cpu_library(backend);
     const amp_conv_desc *d = &conv->desc;
     if (!conv->forward_weights && conv->forward_bytes)
         AMP_TRY(amp_cpu_memory(conv->forward_bytes, &conv->forward_weights, error));
@@ -68,6 +67,13 @@ amp_status amp_cpu_conv_load_weights(amp_backend *backend, amp_conv *conv, const
     }
     int forward_left = conv->forward_bytes && !forward, backward_left = conv->backward_bytes && !backward;
     return forward_left || backward_left ? load_by_library(library, conv, weights, forward_left, backward_left, error) : AMP_OK;
+}
+
+amp_status amp_cpu_conv_load_weights(amp_backend *backend, const amp_conv_weights *all, int count, int *failed, amp_error *error)
+{
+    for (*failed = 0; *failed < count; ++*failed)
+        AMP_TRY(load_one(amp_cpu_library(backend), all[*failed].conv, all[*failed].masters, error));
+    return AMP_OK;
 }
 
 void amp_cpu_conv_drop_weights(amp_backend *backend, amp_conv *conv)

@@ -1,5 +1,5 @@
 /* Between dtypes and layouts: what an image passes on its way in, a delta on its way to or from an fp32 layer, and the
- * weights between Darknet's OIHW masters and the KRSC that convolutions want. Also the two loops over fp32 arrays that
+ * gradient of weights between the KRSC of convolutions and Darknet's OIHW. Also the two loops over fp32 arrays that
  * belong to no layer: a factor on an array, a bias on each channel. */
 #include "kernels.h"
 
@@ -91,15 +91,11 @@ typedef struct matrices { size_t images; unsigned rows, columns; } matrices;
 template <class S, class D>
 static amp_status run_transpose(amp_backend *backend, numbers src, numbers dst, matrices m, manner how, amp_error *error)
 {
-    unsigned tile_rows, tile_columns;
-    amp_tile_cut(m.rows, m.columns, &tile_rows, &tile_columns);
-    int src_wide = amp_side_wide(src.data, src.dtype, m.images, m.rows, m.columns, tile_columns);
-    int dst_wide = amp_side_wide(dst.data, dst.dtype, m.images, m.columns, m.rows, tile_rows);
-    size_t tiles = amp_divide_up(m.rows, tile_rows) * amp_divide_up(m.columns, tile_columns);
-    size_t most = amp_cuda_most_blocks(backend), across = tiles < most ? tiles : most;
+    amp_turn turn = amp_turn_of(src.data, src.dtype, dst.data, dst.dtype, m.images, m.rows, m.columns);
+    size_t tiles = amp_turn_tiles(turn), most = amp_cuda_most_blocks(backend), across = tiles < most ? tiles : most;
     dim3 blocks((unsigned)across, amp_cuda_down(backend, across, m.images));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>), (const S *)src.data, (D *)dst.data, m.images, m.rows,
-        m.columns, tile_rows, tile_columns, src_wide, dst_wide, how.factor, how.accumulate);
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>), (const S *)src.data, (D *)dst.data, m.images, turn,
+        how.factor, how.accumulate);
     return AMP_OK;
 }
 
@@ -125,14 +121,6 @@ amp_status amp_cuda_cast(amp_backend *backend, const amp_tensor *src, const amp_
     if (src->layout == dst->layout) return flat(backend, from, to, images * channels * pixels, how, error);
     if (src->layout == AMP_NCHW) return transposed(backend, from, to, images, channels, pixels, how, error);
     return transposed(backend, from, to, images, pixels, channels, how, error);
-}
-
-amp_status amp_cuda_weights_to_krsc(amp_backend *backend, const float *oihw, void *krsc, amp_dtype dtype, int k, int c,
-    int size_h, int size_w, amp_error *error)
-{
-    numbers masters = { (void *)oihw, AMP_FP32 }, copy = { krsc, dtype };
-    manner how = { 1, 0 };
-    return transposed(backend, masters, copy, (size_t)k, (size_t)c, (size_t)size_h * size_w, how, error);
 }
 
 amp_status amp_cuda_gradient_from_krsc(amp_backend *backend, const void *krsc, amp_dtype dtype, float factor, float *oihw,

@@ -117,13 +117,28 @@ void amp_cuda_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 /* ------------------------------------------------------------------------------------------------ weights */
 
-amp_status amp_cuda_conv_load_weights(amp_backend *backend, amp_conv *conv, const float *weights, amp_error *error)
+/* Where the copy of one goes. */
+static amp_status place(amp_backend *backend, const amp_conv_weights *one, amp_cuda_weights *out, amp_error *error)
 {
+    amp_conv *conv = one->conv;
     const amp_conv_desc *d = &conv->desc;
     const size_t bytes = weight_count(d) * amp_dtype_size(d->dtype);
     if (!conv->weights) AMP_TRY(amp_cuda_take(backend, bytes, "copies of weights", &conv->weights, error));
-    return amp_cuda_weights_to_krsc(backend, weights, conv->weights, d->dtype, d->k, d->x.c / d->groups, d->size_h,
-                                    d->size_w, error);
+    *out = (amp_cuda_weights){ one->masters, conv->weights, d->dtype, d->k, d->x.c / d->groups, d->size_h, d->size_w };
+    return AMP_OK;
+}
+
+amp_status amp_cuda_conv_load_weights(amp_backend *backend, const amp_conv_weights *all, int count, int *failed, amp_error *error)
+{
+    amp_status status = AMP_OK;
+    amp_cuda_weights *list = malloc(((size_t)count + 1) * sizeof *list);
+    *failed = -1;
+    if (!list) return amp_fail(error, AMP_NO_MEMORY, "no memory for a list of %d convolutions", count);
+    for (int i = 0; i < count && status == AMP_OK; i++)
+        if ((status = place(backend, &all[i], &list[i], error)) != AMP_OK) *failed = i;
+    if (status == AMP_OK) status = amp_cuda_weights_to_krsc(backend, list, count, error);
+    free(list);
+    return status;
 }
 
 void amp_cuda_conv_drop_weights(amp_backend *backend, amp_conv *conv)

@@ -72,13 +72,19 @@ amp_status amp_cuda_restore_statistics(amp_backend *, const amp_statistics *, in
 /* table.cu: gives back what the backend's tables hold, and the verdict; destroy calls it. */
 void amp_cuda_tables_destroy(amp_cuda_backend *);
 
-/* cast.cu: any two dtypes and layouts; weights between the masters' OIHW (k, c/groups, size_h, size_w) in fp32 and KRSC
- * (k, size_h, size_w, c/groups) in a 16-bit dtype (or fp32): to the half copy, and from cuDNN's gradient, times
- * factor, added. */
+/* weights.cu: from the masters' OIHW (k, c/groups, size_h, size_w) in fp32 to KRSC (k, size_h, size_w, c/groups) in a 16-bit dtype
+ * or fp32, of as many convolutions as there are in one launch. */
+typedef struct amp_cuda_weights {
+    const float *oihw;
+    void *krsc;
+    amp_dtype dtype; /* of krsc */
+    int k, c, size_h, size_w;
+} amp_cuda_weights;
+amp_status amp_cuda_weights_to_krsc(amp_backend *, const amp_cuda_weights *, int count, amp_error *);
+
+/* cast.cu: any two dtypes and layouts; and cuDNN's gradient of weights, in KRSC, times factor, added to one in OIHW. */
 amp_status amp_cuda_cast(amp_backend *, const amp_tensor *src, const amp_tensor *dst, int accumulate, amp_error *);
 amp_status amp_cuda_scale(amp_backend *, float *array, size_t count, float factor, amp_error *);
-amp_status amp_cuda_weights_to_krsc(amp_backend *, const float *oihw, void *krsc, amp_dtype, int k, int c, int size_h, int size_w,
-    amp_error *);
 amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtype, float factor, float *oihw, int k, int c,
     int size_h, int size_w, amp_error *);
 amp_status amp_cuda_add_bias(amp_backend *, const amp_tensor *y, const float *bias, amp_error *);

@@ -30,21 +30,25 @@ static void cut(const amp_cuda_table *t, size_t row_bytes, int count, amp_cuda_c
     }
 }
 
-/* Freeing waits: kernels that are queued may read the old table. */
-static amp_status make_room(const amp_cuda_backend *cuda, amp_cuda_table *t, size_t bytes, amp_error *error)
+static amp_status make_room(amp_backend *backend, amp_cuda_table *t, size_t bytes, amp_error *error)
 {
     if (bytes <= t->room) return AMP_OK;
-    AMP_CUDA_TRY(cudaStreamSynchronize(cuda->stream));
-    AMP_CUDA_TRY(cudaFree(t->memory));
-    t->memory = NULL;
+    amp_cuda_release(backend, t->memory);
     t->room = 0;
-    AMP_CUDA_TRY(cudaMalloc(&t->memory, bytes));
+    AMP_TRY(amp_cuda_take(backend, bytes, "lists of arrays", &t->memory, error));
     t->room = bytes;
     return AMP_OK;
 }
 
+static amp_status send(cudaStream_t stream, void *to, const void *from, size_t bytes, amp_error *error)
+{
+    AMP_CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream));
+    AMP_CUDA_TRY(cudaStreamSynchronize(stream));
+    return AMP_OK;
+}
+
 /* Rows and cuts to the device; the copy waits for kernels that read the old ones, as all work of the stream does. */
-static amp_status fill(const amp_cuda_backend *cuda, amp_cuda_table *t, size_t row_bytes, int count, amp_error *error)
+static amp_status fill(amp_backend *backend, amp_cuda_table *t, size_t row_bytes, int count, amp_error *error)
 {
     size_t cuts = 0;
     for (int i = 0; i < count; ++i) {
@@ -54,16 +58,14 @@ static amp_status fill(const amp_cuda_backend *cuda, amp_cuda_table *t, size_t r
     t->cuts = (unsigned)cuts;
     if (!cuts) return AMP_OK;
     size_t bytes = t->bytes + cuts * sizeof(amp_cuda_cut);
-    AMP_TRY(make_room(cuda, t, bytes, error));
+    AMP_TRY(make_room(backend, t, bytes, error));
     char *image = (char *)malloc(bytes);
     if (!image) return amp_fail(error, AMP_NO_MEMORY, "no memory for a table of %d arrays", count);
     memcpy(image, t->rows, t->bytes);
     cut(t, row_bytes, count, (amp_cuda_cut *)(image + t->bytes));
-    cudaError_t status = cudaMemcpyAsync(t->memory, image, bytes, cudaMemcpyHostToDevice, cuda->stream);
-    if (status == cudaSuccess) status = cudaStreamSynchronize(cuda->stream);
+    amp_status status = send(amp_cuda_of(backend)->stream, t->memory, image, bytes, error);
     free(image);
-    AMP_CUDA_TRY(status);
-    return AMP_OK;
+    return status;
 }
 
 static void forget(amp_cuda_table *t)
@@ -83,7 +85,7 @@ amp_status amp_cuda_table_set(amp_backend *backend, amp_cuda_table *t, void *row
     forget(t);
     t->rows = rows;
     t->bytes = bytes;
-    amp_status status = fill(amp_cuda_of(backend), t, row_bytes, count, error);
+    amp_status status = fill(backend, t, row_bytes, count, error);
     if (status != AMP_OK) forget(t);
     return status;
 }
@@ -91,10 +93,10 @@ amp_status amp_cuda_table_set(amp_backend *backend, amp_cuda_table *t, void *row
 /* Nothing is left to be done about a failure. */
 void amp_cuda_tables_destroy(amp_cuda_backend *cuda)
 {
-    amp_cuda_table *all[] = { &cuda->step, &cuda->statistics, &cuda->arrays };
+    amp_cuda_table *all[] = { &cuda->step, &cuda->statistics, &cuda->arrays, &cuda->weights };
     for (amp_cuda_table *t : all) {
         forget(t);
-        cudaFree(t->memory);
+        amp_cuda_release(&cuda->base, t->memory);
     }
     if (cuda->verdict) cudaFreeHost(cuda->verdict);
     if (cuda->judged) cudaEventDestroy(cuda->judged);

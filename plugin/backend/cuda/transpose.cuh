@@ -1,4 +1,4 @@
-/* Turning a matrix round on its way from one dtype to another, for cast.cu: NCHW is a matrix of channels × pixels for each
+/* Turning a matrix round on its way from one dtype to another, for cast.cu and weights.cu: NCHW is a matrix of channels × pixels for each
  * image, NHWC its transpose; OIHW and KRSC are the same for each filter.
  *
  * A block moves a tile through shared memory, in fp32. Each side of a tile is a few lines of memory: `count` lines of
@@ -83,27 +83,41 @@ __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, u
     }
 }
 
-/* images × (rows × columns) → images × (columns × rows), in tiles of tile_rows × tile_columns, less at the edges. */
+/* How matrices of rows × columns are cut, less at the edges; wide: 16 bytes at a time. */
+struct amp_turn { unsigned rows, columns, tile_rows, tile_columns; int src_wide, dst_wide; };
+
+/* Tiles of one matrix. */
+__host__ __device__ __forceinline__ unsigned amp_turn_tiles(const amp_turn &m)
+{
+    return ((m.columns + m.tile_columns - 1) / m.tile_columns) * ((m.rows + m.tile_rows - 1) / m.tile_rows);
+}
+
+/* Tile t of matrix `image`, by the whole block, through `tile`, which has AMP_TILE floats. */
+template <class S, class D>
+__device__ void amp_turn_tile(float *tile, const S *src, D *dst, size_t image, unsigned t, const amp_turn &m, float factor,
+    int accumulate)
+{
+    unsigned pitch = amp_tile_pitch(m.tile_columns), across = (m.columns + m.tile_columns - 1) / m.tile_columns;
+    unsigned row = t / across * m.tile_rows, column = t % across * m.tile_columns;
+    unsigned r = min(m.tile_rows, m.rows - row), c = min(m.tile_columns, m.columns - column);
+    const S *from = src + (image * m.rows + row) * m.columns + column;
+    D *to = dst + (image * m.columns + column) * m.rows + row;
+    if (m.src_wide) amp_tile_fill<AMP_WIDE(S)>(tile, pitch, from, r, c, m.columns);
+    else amp_tile_fill<1>(tile, pitch, from, r, c, m.columns);
+    __syncthreads();
+    if (m.dst_wide) amp_tile_drain<AMP_WIDE(D)>(tile, pitch, to, r, c, m.rows, factor, accumulate);
+    else amp_tile_drain<1>(tile, pitch, to, r, c, m.rows, factor, accumulate);
+    __syncthreads();
+}
+
+/* images × (rows × columns) → images × (columns × rows). */
 template <class S, class D> __global__ void __launch_bounds__(AMP_CUDA_THREADS)
-transpose(const S *src, D *dst, size_t images, unsigned rows, unsigned columns, unsigned tile_rows, unsigned tile_columns,
-    int src_wide, int dst_wide, float factor, int accumulate)
+transpose(const S *src, D *dst, size_t images, amp_turn m, float factor, int accumulate)
 {
     __shared__ float tile[AMP_TILE];
-    unsigned pitch = amp_tile_pitch(tile_columns), across = (columns + tile_columns - 1) / tile_columns;
-    unsigned tiles = across * ((rows + tile_rows - 1) / tile_rows);
+    unsigned tiles = amp_turn_tiles(m);
     for (size_t image = blockIdx.y; image < images; image += gridDim.y)
-        for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) {
-            unsigned row = t / across * tile_rows, column = t % across * tile_columns;
-            unsigned r = min(tile_rows, rows - row), c = min(tile_columns, columns - column);
-            const S *from = src + (image * rows + row) * columns + column;
-            D *to = dst + (image * columns + column) * rows + row;
-            if (src_wide) amp_tile_fill<AMP_WIDE(S)>(tile, pitch, from, r, c, columns);
-            else amp_tile_fill<1>(tile, pitch, from, r, c, columns);
-            __syncthreads();
-            if (dst_wide) amp_tile_drain<AMP_WIDE(D)>(tile, pitch, to, r, c, rows, factor, accumulate);
-            else amp_tile_drain<1>(tile, pitch, to, r, c, rows, factor, accumulate);
-            __syncthreads();
-        }
+        for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) amp_turn_tile(tile, src, dst, image, t, m, factor, accumulate);
 }
 
 /* ------------------------------------------------------------------------------------------------ the host's part */
@@ -132,6 +146,16 @@ static inline int amp_side_wide(const void *p, amp_dtype dtype, size_t images, s
     size_t element = amp_dtype_size(dtype);
     return amp_aligned(p) && (images <= 1 || lines * pitch * element % 16 == 0) &&
         (width == pitch || pitch * element % 16 == 0);
+}
+
+static inline amp_turn amp_turn_of(const void *src, amp_dtype src_dtype, const void *dst, amp_dtype dst_dtype, size_t images,
+    unsigned rows, unsigned columns)
+{
+    amp_turn m = { rows, columns, 0, 0, 0, 0 };
+    amp_tile_cut(rows, columns, &m.tile_rows, &m.tile_columns);
+    m.src_wide = amp_side_wide(src, src_dtype, images, rows, columns, m.tile_columns);
+    m.dst_wide = amp_side_wide(dst, dst_dtype, images, columns, rows, m.tile_rows);
+    return m;
 }
 
 #endif
