@@ -128,8 +128,8 @@ struct amp_node {
 
 const amp_layer_ops *amp_layer_ops_of(amp_layer_kind kind);
 
-/* The node's operations, and the loading of its weights into its convolution or local layer, if it is one. They do what the ops say; an error's line
- * begins with the layer, and the backend's ranges are named after it. */
+/* The node's operations, and the loading of weights into its amp_conv or amp_local, if it has one. They do what the ops say; an
+ * error's line begins with the layer, and the backend's ranges are named after it. */
 amp_status amp_node_plan(amp_node *, amp_step *, amp_arena *, int forward_time, int backward_time, amp_error *);
 amp_status amp_node_load_weights(amp_node *, amp_backend *, amp_error *);
 void amp_node_drop_weights(amp_node *, amp_backend *); /* give the copies back, until they are loaded again */

@@ -1,7 +1,7 @@
 /* The CPU backend: its object, its memory, and the table of its operations.
  *
- * The work is elsewhere: onednn*.c convolves, local.c is for locally connected layers, cast.c changes dtype and layout, kernels*.c do everything that works
- * element by element or channel by channel. */
+ * The work is elsewhere: onednn*.c convolves, local.c computes locally connected layers, cast.c changes dtype and layout,
+ * kernels*.c do everything that works element by element or channel by channel. */
 #include "cpu.h"
 
 #include <stdio.h>
