@@ -789,7 +789,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(convolutions_are_right), TEST(poor_engines_are_poor), TEST(convolutions_run_late), TEST(engines_fail_when_told),
         TEST(misuse_is_seen), TEST(descriptors_live_as_they_should), TEST(what_is_left_is_told),
-        TEST(the_handle_s_stream_is_the_one), BLAS_TEST(products_are_right), BLAS_TEST(batched_products_are_right_and_do_not_overlap), BLAS_TEST(math_modes_show),
+        TEST(the_handle_s_stream_is_the_one), BLAS_TEST(products_are_right),
+        BLAS_TEST(batched_products_are_right_and_do_not_overlap), BLAS_TEST(math_modes_show),
         BLAS_TEST(products_run_late), BLAS_TEST(misuse_of_products_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

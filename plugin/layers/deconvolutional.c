@@ -20,8 +20,9 @@ static amp_status check_shapes(const amp_node *node, amp_error *error)
     amp_shape x = node->inputs[0]->shape, y = node->output->shape;
     int h = output_of(x.h, d), w = output_of(x.w, d);
     if (h < 1 || w < 1)
-        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: size=%d, stride=%d and a padding of %d make %dx%d of its input of %dx%d "
-                        "(w x h); there must be something left", node->index, d->type, d->size, d->stride, d->pad, w, h, x.w, x.h);
+        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: size=%d, stride=%d and a padding of %d make %dx%d of its input "
+                        "of %dx%d (w x h); there must be something left", node->index, d->type, d->size, d->stride, d->pad, w, h,
+                        x.w, x.h);
     if (y.n != x.n || y.c != d->filters || y.h != h || y.w != w)
         return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: its input of %dx%dx%d gives %dx%dx%d, not %dx%dx%d (w x h x c); "
                         "check the layer before it", node->index, d->type, x.w, x.h, x.c, w, h, d->filters, y.w, y.h, y.c);

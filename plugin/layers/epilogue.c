@@ -7,7 +7,8 @@ amp_status amp_epilogue_plan(amp_node *node, amp_arena *arena, int forward_time,
     int end = backward_time < 0 ? forward_time : backward_time;
     size_t statistics = (size_t)y.c * sizeof(float);
     if (!node->desc.batch_normalize) return AMP_OK;
-    AMP_TRY(amp_arena_request_bytes(arena, amp_shape_count(y) * amp_dtype_size(node->dtype), forward_time, end, &node->pre_activation, error));
+    AMP_TRY(amp_arena_request_bytes(arena, amp_shape_count(y) * amp_dtype_size(node->dtype), forward_time, end,
+                                    &node->pre_activation, error));
     AMP_TRY(amp_arena_request_bytes(arena, statistics, forward_time, end, (void **)&node->mean, error));
     return amp_arena_request_bytes(arena, statistics, forward_time, end, (void **)&node->variance, error);
 }

@@ -1,4 +1,5 @@
-/* Convolutions and matrix products over oneDNN. onednn*.c are the only files that know the library; this is all that they show of it.
+/* Convolutions and matrix products over oneDNN. onednn*.c are the only files that know the library; this is all that they show
+ * of it.
  *
  * The amp_cpu_conv_* and amp_cpu_gemm* functions are the backend's entries of these names; backend.h documents them. */
 #ifndef AMP_BACKEND_CPU_ONEDNN_H

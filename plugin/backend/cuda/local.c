@@ -94,7 +94,8 @@ amp_status amp_cuda_local_forward(amp_backend *backend, amp_local *local, const 
         const int places = all - first < slice ? all - first : slice;
         const amp_cuda_local_product product = product_of(d, places, d->x.n);
         AMP_TRY(amp_cuda_window_columns(backend, d, first, places, x, columns, error));
-        AMP_TRY(amp_cuda_gemm_local_forward(backend, &product, columns, at(local->weights, (size_t)first * place_weights(d), d->dtype),
+        AMP_TRY(amp_cuda_gemm_local_forward(backend, &product, columns,
+                                            at(local->weights, (size_t)first * place_weights(d), d->dtype),
                                             (void *)at(y, (size_t)first * d->y.c, d->dtype), error));
     }
     return AMP_OK;
@@ -140,7 +141,8 @@ amp_status amp_cuda_local_backward_weights(amp_backend *backend, amp_local *loca
         const void *delta = at(dy, (size_t)first * d->y.c, d->dtype);
         float *sum = dw + (size_t)first * place_weights(d);
         AMP_TRY(amp_cuda_window_columns(backend, d, first, places, x, columns, error));
-        AMP_TRY(amp_cuda_gemm_local_backward_weights(backend, &product, columns, delta, same_order ? sum : krsc, same_order, error));
+        AMP_TRY(amp_cuda_gemm_local_backward_weights(backend, &product, columns, delta, same_order ? sum : krsc, same_order,
+                                                     error));
         if (same_order) continue;
         AMP_TRY(amp_cuda_gradient_from_krsc(backend, krsc, AMP_FP32, 1, sum, places * d->y.c, d->x.c, d->size, d->size, error));
     }
