@@ -8,7 +8,7 @@
 #   test_cuda_backend          the backend around its kernels, and each call beneath it failing
 #   test_cuda_large            that the test of large tensors, for a GPU, is right
 #   darknet-on-doubles         Darknet's program over all of them, for e2e/cuda_doubles.sh
-#   test_cuda_update           what only the CUDA backend's update has
+#   test_cuda_update           what the end of a step costs there, and each call beneath it failing
 #   test_cuda_compiles         nvcc takes every .cu file, for each generation of GPUs that it knows from 7.0 up
 find_package(CUDAToolkit QUIET)
 find_path(CUDA_HEADERS cuda_fp16.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include

@@ -71,7 +71,8 @@ static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int i
 {
     for (int k = 0; k < layer->statistics_count; k++) {
         const amp_statistics_desc *d = &layer->statistics[k];
-        p->states[p->statistics_count] = (amp_param){ .grad = d->array, .count = d->count, .layer = index, .name = "running statistics" };
+        p->states[p->statistics_count] = (amp_param){ .grad = d->array, .count = d->count, .layer = index,
+                                                      .name = "running statistics" };
         p->statistics_unsaved[p->statistics_count] = (char)d->unsaved;
         p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array, .committed = p->committed_block + *saved,
             .count = d->count, .layer = index };

@@ -147,8 +147,9 @@ amp_status amp_cpu_local_forward(amp_backend *backend, amp_local *local, const v
     for (size_t place = 0; place < local->places; ++place) {
         const own_room own = room_of_thread(local, &all);
         read_columns(local, place, x, own.columns, own.row);
-        failed |= amp_onednn_product((amp_factor){ own.columns, window, 0 },
-            (amp_factor){ local->weights + place * filters * window, window, 1 }, own.place, images, filters, window, 0);
+        failed |= amp_onednn_product((amp_onednn_matrix){ own.columns, window, 0 },
+                                     (amp_onednn_matrix){ local->weights + place * filters * window, window, 1 }, own.place,
+                                     images, filters, window, 0);
         write_place(local, place, own.place, y);
     }
     free(all.block);
@@ -169,7 +170,7 @@ amp_status amp_cpu_local_backward_weights(amp_backend *backend, amp_local *local
         const own_room own = room_of_thread(local, &all);
         read_columns(local, place, x, own.columns, own.row);
         read_place(local, place, dy, own.place);
-        failed |= amp_onednn_product((amp_factor){ own.place, filters, 1 }, (amp_factor){ own.columns, window, 0 },
+        failed |= amp_onednn_product((amp_onednn_matrix){ own.place, filters, 1 }, (amp_onednn_matrix){ own.columns, window, 0 },
             dw + place * filters * window, filters, window, images, 1);
     }
     free(all.block);
@@ -187,8 +188,8 @@ static int add_places(const amp_local *local, const room *all, size_t first, siz
     for (size_t k = 0; k < count; ++k) {
         const own_room own = room_of_thread(local, all);
         read_place(local, first + k, dy, own.place);
-        failed |= amp_onednn_product((amp_factor){ own.place, filters, 0 },
-            (amp_factor){ local->weights + (first + k) * filters * window, window, 0 }, columns + k * images * window, images,
+        failed |= amp_onednn_product((amp_onednn_matrix){ own.place, filters, 0 },
+            (amp_onednn_matrix){ local->weights + (first + k) * filters * window, window, 0 }, columns + k * images * window, images,
             window, filters, 0);
     }
     #pragma omp parallel for schedule(static)

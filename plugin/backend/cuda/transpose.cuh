@@ -1,5 +1,5 @@
-/* Turning a matrix round on its way from one dtype to another, for cast.cu and weights.cu: NCHW is a matrix of channels × pixels for each
- * image, NHWC its transpose; OIHW and KRSC are the same for each filter.
+/* Turning a matrix round on its way from one dtype to another, for cast.cu and weights.cu: NCHW is a matrix of channels ×
+ * pixels for each image, NHWC its transpose; OIHW and KRSC are the same for each filter.
  *
  * A block moves a tile through shared memory, in fp32. Each side of a tile is a few lines of memory: `count` lines of
  * `width` elements, `pitch` apart. Where the tile is as wide as the matrix they are one line. So both sides are read and
