@@ -24,6 +24,7 @@
 set -eu
 
 began=$SECONDS
+cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # nproc alone obeys these
 bench=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$bench")
 
@@ -105,7 +106,7 @@ if [ -z "$up_to_date" ]; then
     { timeout "$limit" cmake -S "$root" -B "$build" -DDARKNET_AMP_CUDA=ON -DDARKNET_AMP_BUILD_BENCH=ON -DDARKNET_AMP_BUILD_STOCK=ON \
             -DDARKNET_AMP_BUILD_TESTS=OFF -DCMAKE_CUDA_ARCHITECTURES="${arch:-${capability/./}}" \
             ${darknet:+-DDARKNET_SOURCE_DIR="$(cd "$darknet" && pwd)"} &&
-      timeout "$limit" cmake --build "$build" --parallel "$(nproc)" --target bench-step bench-step-stock; } >"$work/build" 2>&1 ||
+      timeout "$limit" cmake --build "$build" --parallel "$cores" --target bench-step bench-step-stock; } >"$work/build" 2>&1 ||
         { tail -n 20 "$work/build" >&2; fail "the build failed; its last lines are above"; }
 fi
 [ -x "$build/bin/bench-step" ] && [ -x "$build/bin/bench-step-stock" ] || fail "$build has no bench-step and bench-step-stock"
@@ -126,7 +127,7 @@ fi
 
 # ---- running ----
 
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(nproc)} CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0} CUDA_DEVICE_ORDER=PCI_BUS_ID
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$cores} CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0} CUDA_DEVICE_ORDER=PCI_BUS_ID
 export TMPDIR=${TMPDIR:-/tmp}
 unset DARKNET_MATH NVIDIA_TF32_OVERRIDE
 
@@ -205,7 +206,7 @@ measure() {
     echo "memory=${gpu_memory# }"
     echo "cuda=$(nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p')"
     echo "cudnn=$(sed -n 's/^CUDNN_LIBRARY:[A-Z]*=//p' "$build/CMakeCache.txt" | xargs -r readlink -f)"
-    echo "cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs"
+    echo "cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $cores CPUs"
     echo "load=$(cut -d' ' -f1-3 /proc/loadavg)"
     echo "clocks=$(nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu --format=csv,noheader | head -n 1)"
     echo "others=$(nvidia-smi --query-compute-apps=pid --format=csv,noheader 2>/dev/null | grep -c . || true)"

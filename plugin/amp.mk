@@ -2,8 +2,7 @@
 # and finds the plugin in AMP_DIR. The CMake build is the other way to the same objects; see CMakeLists.txt for why the
 # plugin has flags of its own.
 
-AMP_SOURCES = $(wildcard $(addprefix $(AMP_DIR)/, tensor/*.c backend/cpu/*.c layers/*.c amp/*.c host/*.c commands/*.c \
-                commands/*/*.c))
+AMP_SOURCES = $(wildcard $(addprefix $(AMP_DIR)/, tensor/*.c layers/*.c amp/*.c host/*.c commands/*.c commands/*/*.c))
 ifeq ($(GPU), 1)
 ifneq ($(CUDNN), 1)
 $(error AMP=1 with GPU=1 computes with cuDNN: add CUDNN=1)
@@ -12,12 +11,26 @@ AMP_SOURCES += $(wildcard $(AMP_DIR)/backend/cuda/*.c)
 AMP_KERNELS = $(wildcard $(AMP_DIR)/backend/cuda/*.cu)
 LDFLAGS += -ldl
 endif
+
+# The CPU backend takes oneDNN. AMP_CPU=1 and =0 build with and without it, which by itself depends on whether oneDNN is here.
+AMP_PROBE = \#include <dnnl.h>\nint main(void) { return !dnnl_version(); }\n
+AMP_CPU ?= $(shell printf '$(AMP_PROBE)' | $(CC) -x c - -ldnnl -o /dev/null 2> /dev/null && echo 1 || echo 0)
+AMP_CPU := $(AMP_CPU)
+ifeq ($(AMP_CPU), 1)
+AMP_SOURCES += $(wildcard $(AMP_DIR)/backend/cpu/*.c)
+LDFLAGS += -ldnnl
+else ifeq ($(GPU), 1)
+$(info oneDNN was not found: building without the CPU backend)
+AMP_WITHOUT_CPU = -DAMP_NO_CPU_BACKEND
+else
+$(error oneDNN was not found, and without it AMP=1 takes GPU=1 CUDNN=1: install Debian's package libdnnl-dev)
+endif
 OBJ += $(patsubst $(AMP_DIR)/%.c, amp/%.o, $(AMP_SOURCES)) $(patsubst $(AMP_DIR)/%.cu, amp/%.o, $(AMP_KERNELS))
 
 COMMON += -DAMP -I$(AMP_DIR)/include/
-LDFLAGS += -ldnnl -fopenmp
+LDFLAGS += -fopenmp
 
-AMP_CFLAGS = -std=c11 -O3 -Wall -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -I$(AMP_DIR)
+AMP_CFLAGS = -std=c11 -O3 -Wall -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -I$(AMP_DIR) $(AMP_WITHOUT_CPU)
 AMP_MACHINE := $(shell $(CC) -dumpmachine)
 ifneq (, $(findstring x86_64, $(AMP_MACHINE)))
 $(OBJDIR)amp/%_avx2.o: AMP_CFLAGS += -mavx2 -mfma -mf16c

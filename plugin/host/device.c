@@ -35,7 +35,8 @@ const char *amp_host_refusal(const network *net)
 {
 #ifdef GPU
     /* Darknet compiled with GPU leaves the activations out of yolo, region and iseg on the CPU. */
-    if (net->gpu_index < 0) return "-nogpu: this build runs AMP on a GPU only; build without GPU=1 to train on the CPU, or run with -amp off";
+    if (net->gpu_index < 0)
+        return "-nogpu: this build runs AMP on a GPU only; build without GPU=1 to train on the CPU, or run with -amp off";
 #endif
     (void)net;
     return NULL;

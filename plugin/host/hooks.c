@@ -65,8 +65,8 @@ void darknet_amp_gpu_wanted(int gpu)
 {
     amp_error error;
     if (gpu >= 0) return;
-    amp_fail(&error, AMP_UNSUPPORTED, "darknet: -nogpu: this command runs on a GPU alone, since a Darknet built with GPU=1 leaves parts of its "
-             "losses out on the CPU; leave -nogpu out, or build without GPU=1 to train on the CPU");
+    amp_fail(&error, AMP_UNSUPPORTED, "darknet: -nogpu: this command runs on a GPU alone, since a Darknet built with GPU=1 leaves "
+             "parts of its losses out on the CPU; leave -nogpu out, or build without GPU=1 to train on the CPU");
     amp_host_die(&error);
 }
 

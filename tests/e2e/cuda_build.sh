@@ -24,3 +24,28 @@ missing=$(nm -u libdarknet.so | grep -o 'amp_.*' || true)
 # All of it, and not only what the program asks for, finds what it needs.
 echo 'void *amp_cuda_backend_create(void *); int main(void) { return !amp_cuda_backend_create; }' > all.c
 cc all.c ./libdarknet.so -o all 2> ../log || fail "the CUDA backend does not link: $(tail -3 ../log)"
+
+# A machine without oneDNN: only the host room's choice among backends, and the link, are others.
+without_onednn
+rm -r obj/amp/host/choice.o obj/amp/backend/cpu libdarknet.* darknet all.c # which make would make its own goal of
+make GPU=1 CUDNN=1 AMP=1 OPTS=-O0 ARCH="-arch=$one" CC=./without_onednn > ../log 2>&1 ||
+    fail "make GPU=1 CUDNN=1 AMP=1 without oneDNN: $(grep -m 5 -i error ../log)"
+! grep -q 'ldnnl\|backend/cpu' ../log || fail 'without oneDNN, it is asked for'
+! readelf -d libdarknet.so darknet | grep -q dnnl || fail 'without oneDNN, the program wants it'
+
+# Training with -nogpu, on a machine without a driver (whose library the toolkit has a stub of): a line and status 1, no assertion.
+cd ..
+tiny_training
+libraries=$(dirname "$(readlink -f "$(command -v nvcc)")")/../lib64
+stub=$libraries/stubs/libcuda.so
+[ -e "$stub" ] || { echo "there is no $stub: -nogpu is not tried"; exit 0; }
+mkdir driver
+ln -s "$stub" driver/libcuda.so.1
+nogpu() { # nogpu <arguments...>
+    local status=0
+    LD_LIBRARY_PATH=driver:$libraries:${LD_LIBRARY_PATH:-} patched/darknet "$@" -nogpu > out 2> err || status=$?
+    [ $status = 1 ] && tail -n 1 err | grep -q '^darknet: -nogpu: this command runs on a GPU alone' ||
+        fail "$* -nogpu: status $status, $(tail -n 1 err)"
+}
+nogpu detector train tiny.data tiny.cfg -amp bf16
+nogpu detector train tiny.data tiny.cfg

@@ -16,6 +16,9 @@ cd patched
 make -j"$(nproc)" OPTS=-O0 > ../log 2>&1 || fail "make: $(tail -20 ../log)"
 ! nm darknet | grep -q darknet_amp || fail 'AMP=0 holds a part of the plugin'
 make clean > /dev/null
+without_onednn
+! make -n AMP=1 CC=./without_onednn > ../log 2>&1 || fail 'make AMP=1 without oneDNN begins'
+grep -q 'oneDNN was not found' ../log || fail "make AMP=1 without oneDNN: $(tail -1 ../log)"
 make -j"$(nproc)" OPTS=-O0 AMP=1 > ../log 2>&1 || fail "make AMP=1: $(tail -20 ../log)"
 cd ..
 tiny_training

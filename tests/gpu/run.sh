@@ -24,6 +24,7 @@ out=$root/build/gpu
 dry=${AMP_GPU_DRY_RUN:-}
 deadline=525 # seconds for all
 failures=0
+cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # nproc alone obeys these
 
 usage() { sed -n '/^# usage/,/^# *--help/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
@@ -104,7 +105,7 @@ json() { # json <text>: as a JSON string
 describe_machine() {
     printf '{"kind":"machine","date":%s,"gpu":%s,"capability":%s,"driver":%s,"cuda":%s,"cudnn":%s,"cores":%d,"commit":%s}\n' \
         "$(json "$(date -u +%Y-%m-%dT%H:%M:%SZ)")" "$(json "$gpu")" "$(json "$capability")" "$(json "$driver")" \
-        "$(json "${cuda:-unknown}")" "$(json "${cudnn_version:-unknown}")" "$(nproc)" "$(json "${commit:-unknown}")" \
+        "$(json "${cuda:-unknown}")" "$(json "${cudnn_version:-unknown}")" "$cores" "$(json "${commit:-unknown}")" \
         > "$out/${dry:+dry-}results.jsonl"
     echo "$gpu, compute capability $capability, driver $driver, CUDA ${cuda:-unknown}, cuDNN ${cudnn_version:-unknown}," \
         "commit ${commit:-unknown}"
@@ -175,7 +176,7 @@ get_cmocka() {
         at=$out/cmocka
         bounded 60 cmake -S "$cmocka" -B "$out/cmocka-build" -DBUILD_SHARED_LIBS=OFF -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF \
             -DCMAKE_INSTALL_PREFIX="$at" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_POLICY_VERSION_MINIMUM=3.5 &&
-            bounded 60 cmake --build "$out/cmocka-build" -j "$(nproc)" &&
+            bounded 60 cmake --build "$out/cmocka-build" -j "$cores" &&
             bounded 20 cmake --install "$out/cmocka-build" || return
     fi
     library=$(find "$at" \( -name 'libcmocka*.a' -o -name 'libcmocka.so*' \) 2> /dev/null | sort | head -n 1)
@@ -188,7 +189,7 @@ configure_and_build() {
     bounded 90 cmake -S "$root" --preset cuda -B "$out/build" -DCMAKE_CUDA_ARCHITECTURES="$architecture" \
         -DDARKNET_AMP_BUILD_STOCK=OFF -DDARKNET_AMP_BUILD_TESTS=ON ${darknet:+"-DDARKNET_SOURCE_DIR=$darknet"} \
         ${cmocka_flags[@]+"${cmocka_flags[@]}"} || return
-    bounded 240 cmake --build "$out/build" --target gpu_tests -j "$(nproc)"
+    bounded 240 cmake --build "$out/build" --target gpu_tests -j "$cores"
 }
 
 # ---- what is run; each has an empty folder of its own as the current one ----

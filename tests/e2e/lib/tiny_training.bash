@@ -11,6 +11,12 @@ skip() {
     exit 77
 }
 
+# A compiler on a machine without oneDNN, in the current folder.
+without_onednn() {
+    printf '#!/bin/sh\ncase "$*" in *-ldnnl*) exit 1 ;; esac\nexec cc "$@"\n' > without_onednn
+    chmod +x without_onednn
+}
+
 tiny_training() {
     mkdir -p images labels backup
     local i
