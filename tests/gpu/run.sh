@@ -305,7 +305,7 @@ sanitizer_works() {
 run_sanitizers() {
     local program
     stage 'compute-sanitizer' in_folder sanitizer sanitizer_works || return
-    for program in gpu_backend_cast gpu_backend_kernels_update gpu_backend_kernels_norm gpu_backend_kernels_move gpu_update; do
+    for program in gpu_backend_cast gpu_backend_kernels_update gpu_backend_kernels_norm gpu_backend_kernels_move gpu_backend_yolo gpu_update; do
         stage "racecheck $program" in_folder sanitizer sanitized racecheck $program 60
         stage "memcheck $program" in_folder sanitizer sanitized memcheck $program 60
     done
@@ -328,7 +328,7 @@ exec 3>&1
 rm -f "$out"/logs/*.log
 describe_machine
 if stage 'build' configure_and_build; then
-    for program in gpu_backend_cast gpu_backend_conv gpu_backend_kernels_move gpu_backend_kernels_norm gpu_backend_kernels_update \
+    for program in gpu_backend_cast gpu_backend_conv gpu_backend_kernels_move gpu_backend_kernels_norm gpu_backend_kernels_update gpu_backend_yolo \
         gpu_update; do
         stage "conformance $program" in_folder ops ops $program
     done
