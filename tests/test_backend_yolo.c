@@ -46,6 +46,14 @@ static void ends_in_the_middle(const yolo_case *c, float *label, int i, uint32_t
     if (i > c->labels / 2) label[4] = 1e9f;
 }
 
+static void each_box_twice(const yolo_case *c, float *label, int i, uint32_t *random)
+{
+    (void)random;
+    if (i % 2 == 0) return;
+    memcpy(label, label - LABEL, 4 * sizeof *label);
+    label[4] = (float)(((int)label[4 - LABEL] + 1) % c->classes);
+}
+
 /* The first one lies on the border, where truth.x * w is w. */
 static void outside(const yolo_case *c, float *label, int i, uint32_t *random)
 {
@@ -77,6 +85,7 @@ static const yolo_case cases[] = {
     { "classes that the layer lacks", 1, 3, 4, 3, 2, 4, { 0, 1 }, 6, .5f, 1, of_no_class },
     { "boxes that overlap learn too", 2, 5, 6, 3, 3, 4, { 0, 1, 2 }, 8, .1f, .25f, NULL },
     { "boxes that overlap, and are a label's own", 2, 3, 3, 5, 3, 4, { 0, 1, 2 }, 40, .1f, .15f, one_place },
+    { "of equal boxes the first is learnt", 1, 5, 6, 4, 3, 4, { 0, 1, 2 }, 8, .1f, .2f, each_box_twice },
     { "truth_thresh below ignore_thresh", 1, 4, 4, 3, 3, 4, { 1, 2, 3 }, 12, .9f, .2f, NULL },
 };
 

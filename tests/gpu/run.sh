@@ -306,8 +306,8 @@ sanitizer_works() {
 run_sanitizers() {
     local program
     stage 'compute-sanitizer' in_folder sanitizer sanitizer_works || return
-    for program in gpu_backend_cast gpu_backend_kernels_update gpu_backend_kernels_norm gpu_backend_kernels_move gpu_update \
-        gpu_unlisted; do
+    for program in gpu_backend_cast gpu_backend_kernels_update gpu_backend_kernels_norm gpu_backend_kernels_move gpu_backend_yolo \
+        gpu_backend_step gpu_backend_gemm gpu_backend_local gpu_update gpu_unlisted; do
         stage "racecheck $program" in_folder sanitizer sanitized racecheck $program 60
         stage "memcheck $program" in_folder sanitizer sanitized memcheck $program 60
     done
@@ -333,8 +333,8 @@ exec 3>&1
 rm -f "$out"/logs/*.log
 describe_machine
 if stage 'build' configure_and_build; then
-    for program in gpu_backend_cast gpu_backend_conv gpu_backend_kernels_move gpu_backend_kernels_norm gpu_backend_kernels_update \
-        gpu_update gpu_unlisted; do
+    for program in gpu_backend_cast gpu_backend_conv gpu_backend_gemm gpu_backend_local gpu_backend_kernels_move \
+        gpu_backend_kernels_norm gpu_backend_kernels_update gpu_backend_step gpu_backend_yolo gpu_update gpu_unlisted; do
         stage "conformance $program" in_folder ops ops $program
     done
     stage 'tensors of more than 2^31 elements' in_folder ops ops gpu_large
