@@ -1,6 +1,6 @@
 /* What the files of the CUDA backend share: the backend's state, scratch memory, and how a CUDA status becomes an amp_error.
  *
- * Everything is queued on one stream, in order; the host waits only where backend.h hands a number back (found_inf). All
+ * Everything is queued on one stream, in order; the host waits only where backend.h hands a number back (a verdict). All
  * tensors, parameters and statistics are device memory. Whoever calls the backend has its device as the current one.
  * Included by C (cuda.c, conv.c) and by CUDA C++ (the kernels). */
 #ifndef AMP_BACKEND_CUDA_CUDA_H
