@@ -501,7 +501,7 @@ static void a_kernel_that_failed_before_is_blamed_for_it(void **state)
     assert_int_equal(b->allocate(b, 1 << 16, &y, &error), AMP_OK);
     assert_int_equal(b->allocate(b, 1 << 16, (void **)&w, &error), AMP_OK);
     assert_int_equal(b->zero(b, w, 1 << 16, &error), AMP_OK);
-    assert_int_equal(b->conv_load_weights(b, conv, w, &error), AMP_OK);
+    assert_int_equal(load(b, conv, w, &error), AMP_OK);
     for (int i = 0; i < cudnn_double.engines; i++) cudnn_double.engine[i].does_not_run = 1;
     amp_cuda_fail_call("cudaStreamSynchronize", 1, cudaErrorIllegalAddress);
     assert_int_equal(b->conv_forward(b, conv, x, NULL, y, &error), AMP_BACKEND_FAILED);

@@ -509,7 +509,7 @@ static void runs_as_a_deconvolution(const shape_case *shape, amp_dtype dtype, in
     ASSERT_OK(CALL(conv_create, &f.d, &f.conv, e));
     assert_int_equal(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, &error), AMP_BACKEND_FAILED);
     assert_non_null(strstr(error.message, "weights were not loaded"));
-    ASSERT_OK(CALL(conv_load_weights, f.conv, f.w, e));
+    ASSERT_OK(load(f.conv, f.w, e));
     for (size_t i = 0; i < f.x_count; ++i) start_at(&f, i, 0);
     reference(&f, BACKWARD_DATA);
     ASSERT_OK(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, e));

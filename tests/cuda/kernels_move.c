@@ -38,7 +38,7 @@ static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
                 memset(copy.all.data, 0xff, amp_tensor_bytes(&copy.all));
                 float *oihw_masters = masters.part.data, *oihw_sum = sum.part.data;
                 const amp_cuda_weights one = { oihw_masters, copy.part.data, dtype, k, c, f[2], f[3] };
-                ASSERT_OK(amp_cuda_weights_to_krsc(backend, &one, 1, e));
+                ASSERT_OK(amp_cuda_weights_to_krsc(backend, &amp_cuda_of(backend)->weights, &one, 1, e));
                 ASSERT_OK(amp_cuda_gradient_from_krsc(backend, copy.part.data, dtype, 8, oihw_sum, k, c, f[2], f[3], e));
                 amp_tensor once = poisoned(dtype, 1, 1, 1, 1); /* a master in the copy's dtype */
                 for (int at = 0; at < count; ++at) {
@@ -76,7 +76,7 @@ static void the_weights_of_a_network_take_one_launch(void **state)
     for (int again = 0; again < 2; ++again) { /* the second time the list is known */
         long before = amp_cuda_launches();
         if (again) amp_cuda_fail_call("cudaMemcpyAsync", 1, cudaErrorUnknown);
-        ASSERT_OK(amp_cuda_weights_to_krsc(backend, all, ALL + 1, e));
+        ASSERT_OK(amp_cuda_weights_to_krsc(backend, &amp_cuda_of(backend)->weights, all, ALL + 1, e));
         amp_cuda_fail_call("cudaMemcpyAsync", 0, cudaSuccess);
         assert_int_equal(amp_cuda_launches() - before, 1);
     }
@@ -84,7 +84,7 @@ static void the_weights_of_a_network_take_one_launch(void **state)
         amp_tensor together = copy_of(&copies[i].all);
         memset(copies[i].all.data, 0xff, amp_tensor_bytes(&copies[i].all));
         one = all[i];
-        ASSERT_OK(amp_cuda_weights_to_krsc(backend, &one, 1, e));
+        ASSERT_OK(amp_cuda_weights_to_krsc(backend, &amp_cuda_of(backend)->weights, &one, 1, e));
         assert_memory_equal(copies[i].all.data, together.data, amp_tensor_bytes(&together));
         release(together.data); release(copies[i].all.data); release(masters[i].all.data);
     }

@@ -260,7 +260,8 @@ static void convolutions(void **state)
     ASSERT_OK(CALL(upload, masters, weights, sizeof weights, e));
     amp_status status = backend->conv_create(backend, &d, &conv, &error);
     if (status == AMP_OK) {
-        ASSERT_OK(CALL(conv_load_weights, conv, masters, e));
+        int failed;
+        ASSERT_OK(CALL(conv_load_weights, &(amp_conv_weights){ conv, masters }, 1, &failed, e));
         status = backend->conv_forward(backend, conv, x.data, NULL, y.data, &error);
     }
     if (status == AMP_OK) expect_spots("convolution", &y, 2, 0);

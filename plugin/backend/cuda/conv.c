@@ -136,7 +136,7 @@ amp_status amp_cuda_conv_load_weights(amp_backend *backend, const amp_conv_weigh
     if (!list) return amp_fail(error, AMP_NO_MEMORY, "no memory for a list of %d convolutions", count);
     for (int i = 0; i < count && status == AMP_OK; i++)
         if ((status = place(backend, &all[i], &list[i], error)) != AMP_OK) *failed = i;
-    if (status == AMP_OK) status = amp_cuda_weights_to_krsc(backend, list, count, error);
+    if (status == AMP_OK) status = amp_cuda_weights_to_krsc(backend, &amp_cuda_of(backend)->weights, list, count, error);
     free(list);
     return status;
 }

@@ -51,7 +51,7 @@ typedef struct amp_cuda_backend {
     int uploads_pending;          /* whether there was one since uploads_done */
     struct amp_cuda_staging *staging; /* upload.c's */
     amp_cuda_table step, statistics, arrays; /* update.cu's: of finish_step; of statistics alone; of what is only checked */
-    amp_cuda_table weights;       /* weights.cu's */
+    amp_cuda_table weights;       /* weights.cu's, of all convolutions */
     void *verdict;                /* update.cu's: pinned, what the device found; NULL until it is asked */
     cudaEvent_t judged;           /* ... and that it is there */
 } amp_cuda_backend;

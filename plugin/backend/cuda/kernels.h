@@ -71,16 +71,17 @@ amp_status amp_cuda_restore_statistics(amp_backend *, const amp_statistics *, in
 
 /* table.cu: gives back what the backend's tables hold, and the verdict; destroy calls it. */
 void amp_cuda_tables_destroy(amp_cuda_backend *);
+void amp_cuda_table_release(amp_backend *, amp_cuda_table *); /* the same for one that another has; it is empty then */
 
 /* weights.cu: from the masters' OIHW (k, c/groups, size_h, size_w) in fp32 to KRSC (k, size_h, size_w, c/groups) in a 16-bit dtype
- * or fp32, of as many convolutions as there are in one launch. */
+ * or fp32, of as many convolutions as there are in one launch. The table is kept for a list that does not change. */
 typedef struct amp_cuda_weights {
     const float *oihw;
     void *krsc;
     amp_dtype dtype; /* of krsc */
     int k, c, size_h, size_w;
 } amp_cuda_weights;
-amp_status amp_cuda_weights_to_krsc(amp_backend *, const amp_cuda_weights *, int count, amp_error *);
+amp_status amp_cuda_weights_to_krsc(amp_backend *, amp_cuda_table *, const amp_cuda_weights *, int count, amp_error *);
 
 /* cast.cu: any two dtypes and layouts; and cuDNN's gradient of weights, in KRSC, times factor, added to one in OIHW. */
 amp_status amp_cuda_cast(amp_backend *, const amp_tensor *src, const amp_tensor *dst, int accumulate, amp_error *);

@@ -15,7 +15,8 @@ enum { SLICE_BYTES = 64 << 20, UNIT = 256 };
 
 struct amp_local {
     amp_local_desc desc;
-    void *weights; /* NULL: not loaded */
+    void *weights;        /* NULL: not loaded */
+    amp_cuda_table table; /* for loading them */
 };
 
 static size_t places_of(const amp_local_desc *d) { return (size_t)d->y.h * d->y.w; }
@@ -60,6 +61,7 @@ void amp_cuda_local_destroy(amp_backend *backend, amp_local *local)
 {
     if (!local) return;
     amp_cuda_local_drop_weights(backend, local);
+    amp_cuda_table_release(backend, &local->table);
     free(local);
 }
 
@@ -68,8 +70,8 @@ amp_status amp_cuda_local_load_weights(amp_backend *backend, amp_local *local, c
     const amp_local_desc *d = &local->desc;
     const size_t bytes = places_of(d) * place_weights(d) * amp_dtype_size(d->dtype);
     if (!local->weights) AMP_TRY(amp_cuda_take(backend, bytes, "copies of weights", &local->weights, error));
-    return amp_cuda_weights_to_krsc(backend, weights, local->weights, d->dtype, (int)amp_shape_image(d->y), d->x.c, d->size,
-                                    d->size, error);
+    const amp_cuda_weights all = { weights, local->weights, d->dtype, (int)amp_shape_image(d->y), d->x.c, d->size, d->size };
+    return amp_cuda_weights_to_krsc(backend, &local->table, &all, 1, error);
 }
 
 void amp_cuda_local_drop_weights(amp_backend *backend, amp_local *local)

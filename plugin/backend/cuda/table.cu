@@ -90,14 +90,19 @@ amp_status amp_cuda_table_set(amp_backend *backend, amp_cuda_table *t, void *row
     return status;
 }
 
+void amp_cuda_table_release(amp_backend *backend, amp_cuda_table *t)
+{
+    forget(t);
+    amp_cuda_release(backend, t->memory);
+    t->memory = NULL;
+    t->room = 0;
+}
+
 /* Nothing is left to be done about a failure. */
 void amp_cuda_tables_destroy(amp_cuda_backend *cuda)
 {
     amp_cuda_table *all[] = { &cuda->step, &cuda->statistics, &cuda->arrays, &cuda->weights };
-    for (amp_cuda_table *t : all) {
-        forget(t);
-        amp_cuda_release(&cuda->base, t->memory);
-    }
+    for (amp_cuda_table *t : all) amp_cuda_table_release(&cuda->base, t);
     if (cuda->verdict) cudaFreeHost(cuda->verdict);
     if (cuda->judged) cudaEventDestroy(cuda->judged);
 }

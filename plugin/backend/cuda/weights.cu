@@ -57,9 +57,9 @@ static void describe(weights_row *row, const amp_cuda_weights *w)
     row->work.share = (int)amp_divide_up(SHARE, (size_t)t.tile_rows * t.tile_columns);
 }
 
-amp_status amp_cuda_weights_to_krsc(amp_backend *backend, const amp_cuda_weights *all, int count, amp_error *error)
+amp_status amp_cuda_weights_to_krsc(amp_backend *backend, amp_cuda_table *t, const amp_cuda_weights *all, int count,
+    amp_error *error)
 {
-    amp_cuda_table *t = &amp_cuda_of(backend)->weights;
     weights_row *rows = (weights_row *)amp_cuda_table_rows(sizeof *rows, count, error);
     if (!rows) return AMP_NO_MEMORY;
     for (int i = 0; i < count; ++i) describe(&rows[i], &all[i]);
