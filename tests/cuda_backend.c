@@ -491,11 +491,11 @@ static void a_kernel_that_failed_before_is_blamed_for_it(void **state)
 {
     (void)state;
     amp_error error;
+    setenv("AMP_CUDA_TUNE", "0", 1); /* a clock's choice of engine would decide whether workspace must grow, and wait */
     amp_backend *b = opened();
     amp_conv *conv;
     void *x, *y;
     float *w;
-    setenv("AMP_CUDA_TUNE", "0", 1);
     assert_int_equal(b->conv_create(b, &three_by_three, &conv, &error), AMP_OK);
     assert_int_equal(b->allocate(b, 1 << 16, &x, &error), AMP_OK);
     assert_int_equal(b->allocate(b, 1 << 16, &y, &error), AMP_OK);
@@ -506,7 +506,7 @@ static void a_kernel_that_failed_before_is_blamed_for_it(void **state)
     amp_cuda_fail_call("cudaStreamSynchronize", 1, cudaErrorIllegalAddress);
     assert_int_equal(b->conv_forward(b, conv, x, NULL, y, &error), AMP_BACKEND_FAILED);
     amp_cuda_fail_call("cudaStreamSynchronize", 0, cudaSuccess);
-    assert_non_null(strstr(error.message, "cudaErrorIllegalAddress"));
+    if (!strstr(error.message, "cudaErrorIllegalAddress")) fail_msg("said %s", error.message);
     b->conv_destroy(b, conv);
     b->release(b, x), b->release(b, y), b->release(b, w);
     b->destroy(b);
@@ -525,7 +525,7 @@ static void any_call_of_cuda_may_fail(void **state)
         { "cudaMemcpyAsync", "cudaMemcpyAsync", cudaErrorUnknown, 11, 11 },
         { "cudaMemsetAsync", "cudaMemsetAsync", cudaErrorUnknown, 4, 1 },
         { "cudaStreamSynchronize", "cudaStreamSynchronize", cudaErrorUnknown, 12, 8 },
-        { "cudaEventCreate", "cudaEventCreate", cudaErrorUnknown, 4, 4 },
+        { "cudaEventCreate", "cudaEventCreate", cudaErrorUnknown, 3, 3 },
         { "cudaEventRecord", "cudaEventRecord", cudaErrorUnknown, 12, 0 },
         { "cudaEventSynchronize", "cudaEventSynchronize", cudaErrorUnknown, 12, 0 },
         { "cudaEventElapsedTime", "cudaEventElapsedTime", cudaErrorUnknown, 12, 0 },
