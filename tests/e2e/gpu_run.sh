@@ -25,7 +25,7 @@ refused 'no folder nowhere' --cmocka nowhere
 AMP_GPU_DRY_RUN=1 "$run" --darknet "$DARKNET_TREE" --out dry > said 2>&1 || fail "dry run: $(cat said)"
 [ ! -e dry/results.jsonl ] || fail 'a dry run left results'
 programs=$(grep -o 'build/tests/gpu_[a-z_]*' said | sed 's#.*/##' | sort -u)
-[ "$(wc -w <<< "$programs")" = 12 ] || fail "other programs than known: $programs"
+[ "$(wc -w <<< "$programs")" = 15 ] || fail "other programs than known: $programs"
 for program in $programs; do
     # Conformance programs are named after their source.
     grep -q "gpu_program($program " "$SOURCE_DIR/tests/gpu/gpu.cmake" || [ -f "$SOURCE_DIR/tests/test_${program#gpu_}.c" ] ||
