@@ -7,6 +7,7 @@
 #define AMP_BACKEND_CPU_ONEDNN_COMPAT_H
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <dnnl.h>
 
@@ -74,23 +75,63 @@ static inline const dnnl_dim_t *amp_md_padded(amp_const_md md)
 #endif
 }
 
+/* The library lists its implementations of a problem, best first. amp_forward_pd and amp_backward_weights_pd take the
+ * first whose name does not contain `avoid`; NULL: the first. They return dnnl_unimplemented where none is left. */
+static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const char *avoid)
+{
+    const char *name = NULL;
+    return avoid && dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name
+        && strstr(name, avoid);
+}
+
+#if DNNL_VERSION_MAJOR >= 3
+/* `created` is the status of *out's creation. */
+static inline dnnl_status_t amp_pd_avoid(dnnl_primitive_desc_t *out, dnnl_status_t created, const char *avoid)
+{
+    dnnl_status_t status = created;
+    while (status == dnnl_success && amp_pd_is_avoided(*out, avoid)) status = dnnl_primitive_desc_next_impl(*out);
+    if (created != dnnl_success || status == dnnl_success) return status;
+    dnnl_primitive_desc_destroy(*out);
+    *out = NULL;
+    return status == dnnl_last_impl_reached ? dnnl_unimplemented : status;
+}
+#else
+static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void *op, const_dnnl_primitive_attr_t attr,
+                                          dnnl_engine_t engine, const_dnnl_primitive_desc_t forward, const char *avoid)
+{
+    dnnl_primitive_desc_iterator_t list = NULL;
+    dnnl_status_t status = dnnl_primitive_desc_iterator_create(&list, op, attr, engine, forward);
+    *out = NULL;
+    while (status == dnnl_success) {
+        *out = dnnl_primitive_desc_iterator_fetch(list);
+        if (!*out) status = dnnl_out_of_memory;
+        if (!*out || !amp_pd_is_avoided(*out, avoid)) break;
+        dnnl_primitive_desc_destroy(*out);
+        *out = NULL;
+        status = dnnl_primitive_desc_iterator_next(list);
+    }
+    if (list) dnnl_primitive_desc_iterator_destroy(list);
+    return status == dnnl_iterator_ends ? dnnl_unimplemented : status;
+}
+#endif
+
 static inline dnnl_status_t amp_forward_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine, dnnl_prop_kind_t kind,
-                                           const amp_problem *p, const_dnnl_primitive_attr_t attr)
+                                           const amp_problem *p, const_dnnl_primitive_attr_t attr, const char *avoid)
 {
 #if DNNL_VERSION_MAJOR >= 3
     static const dnnl_dims_t no_dilation = { 0 };
-    if (p->inner_product)
-        return dnnl_inner_product_forward_primitive_desc_create(out, engine, kind, p->src, p->weights, p->bias, p->dst,
-                                                                attr);
-    return dnnl_convolution_forward_primitive_desc_create(out, engine, kind, dnnl_convolution_direct, p->src, p->weights,
-        p->bias, p->dst, p->strides, no_dilation, p->pad_left, p->pad_right, attr);
+    dnnl_status_t status = p->inner_product
+        ? dnnl_inner_product_forward_primitive_desc_create(out, engine, kind, p->src, p->weights, p->bias, p->dst, attr)
+        : dnnl_convolution_forward_primitive_desc_create(out, engine, kind, dnnl_convolution_direct, p->src, p->weights,
+            p->bias, p->dst, p->strides, no_dilation, p->pad_left, p->pad_right, attr);
+    return amp_pd_avoid(out, status, avoid);
 #else
     union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
     dnnl_status_t status = p->inner_product
         ? dnnl_inner_product_forward_desc_init(&op.inner_product, kind, p->src, p->weights, p->bias, p->dst)
         : dnnl_convolution_forward_desc_init(&op.convolution, kind, dnnl_convolution_direct, p->src, p->weights, p->bias,
                                              p->dst, p->strides, p->pad_left, p->pad_right);
-    return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, NULL) : status;
+    return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, NULL, avoid) : status;
 #endif
 }
 
@@ -116,22 +157,23 @@ static inline dnnl_status_t amp_backward_data_pd(dnnl_primitive_desc_t *out, dnn
 
 static inline dnnl_status_t amp_backward_weights_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine, const amp_problem *p,
                                                     const_dnnl_primitive_desc_t forward,
-                                                    const_dnnl_primitive_attr_t attr)
+                                                    const_dnnl_primitive_attr_t attr, const char *avoid)
 {
 #if DNNL_VERSION_MAJOR >= 3
     static const dnnl_dims_t no_dilation = { 0 };
-    if (p->inner_product)
-        return dnnl_inner_product_backward_weights_primitive_desc_create(out, engine, p->src, p->weights, p->bias, p->dst,
-                                                                         forward, attr);
-    return dnnl_convolution_backward_weights_primitive_desc_create(out, engine, dnnl_convolution_direct, p->src,
-        p->weights, p->bias, p->dst, p->strides, no_dilation, p->pad_left, p->pad_right, forward, attr);
+    dnnl_status_t status = p->inner_product
+        ? dnnl_inner_product_backward_weights_primitive_desc_create(out, engine, p->src, p->weights, p->bias, p->dst, forward,
+                                                                    attr)
+        : dnnl_convolution_backward_weights_primitive_desc_create(out, engine, dnnl_convolution_direct, p->src, p->weights,
+            p->bias, p->dst, p->strides, no_dilation, p->pad_left, p->pad_right, forward, attr);
+    return amp_pd_avoid(out, status, avoid);
 #else
     union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
     dnnl_status_t status = p->inner_product
         ? dnnl_inner_product_backward_weights_desc_init(&op.inner_product, p->src, p->weights, p->bias, p->dst)
         : dnnl_convolution_backward_weights_desc_init(&op.convolution, dnnl_convolution_direct, p->src, p->weights,
                                                       p->bias, p->dst, p->strides, p->pad_left, p->pad_right);
-    return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, forward) : status;
+    return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, forward, avoid) : status;
 #endif
 }
 
