@@ -24,10 +24,10 @@ amp_support amp_onednn_supports(amp_dtype dtype, char note[256])
 
 static amp_status none(amp_error *error) { return amp_fail(error, AMP_UNSUPPORTED, "there is no oneDNN in this program"); }
 
-int amp_onednn_product(amp_factor a, amp_factor b, float *out, size_t rows, size_t columns, size_t inner, int accumulate)
+amp_status amp_onednn_sgemm(const amp_gemm_desc *d, amp_error *error)
 {
-    (void)a, (void)b, (void)out, (void)rows, (void)columns, (void)inner, (void)accumulate;
-    return 1;
+    (void)d;
+    return none(error);
 }
 
 amp_status amp_cpu_conv_create(amp_backend *b, const amp_conv_desc *d, amp_conv **out, amp_error *error)
@@ -63,4 +63,25 @@ amp_status amp_cpu_conv_backward_weights(amp_backend *b, amp_conv *c, const void
 {
     (void)b, (void)c, (void)x, (void)dy, (void)dw;
     return none(error);
+}
+
+void amp_cpu_conv_facts(const amp_backend *b, const amp_conv *c, amp_conv_facts *out)
+{
+    (void)b, (void)c;
+    *out = (amp_conv_facts){ 0 };
+}
+
+amp_status amp_cpu_gemm(amp_backend *b, const amp_gemm_desc *d, amp_error *error)
+{
+    (void)b, (void)d;
+    return none(error);
+}
+
+void amp_cpu_gemm_drop_copies(amp_backend *b) { (void)b; }
+void amp_cpu_products_free(amp_cpu_products *p, amp_backend *b) { (void)p, (void)b; }
+
+amp_dtype amp_cpu_gemm_computes(const amp_backend *b, amp_dtype dtype)
+{
+    (void)b, (void)dtype;
+    return AMP_FP32;
 }

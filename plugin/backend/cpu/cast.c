@@ -78,6 +78,17 @@ void amp_cpu_cast_flat(amp_dtype src_dtype, const void *src, amp_dtype dst_dtype
                    accumulate);
 }
 
+void amp_cpu_round_flat(amp_dtype dtype, const float *src, float *dst, size_t count)
+{
+    #pragma omp parallel for schedule(static) if (count >= PARALLEL_FROM)
+    for (size_t i = 0; i < count; i += PIECE) {
+        amp_half_bits half[PIECE];
+        size_t n = min_size(PIECE, count - i);
+        amp_cpu_store_row(dtype, src + i, half, n);
+        amp_cpu_load_row(dtype, half, dst + i, n);
+    }
+}
+
 /* One tile of one image: a (rows × columns) corner of a matrix whose rows are src_length apart, written transposed to
  * rows dst_length apart. NCHW → NHWC reads channels as rows, NHWC → NCHW pixels. */
 static void transpose_tile(amp_dtype from, const char *src, size_t src_length, amp_dtype to, char *dst, size_t dst_length,

@@ -135,6 +135,20 @@ static own_room room_of_thread(const amp_local *local, const room *all)
 
 /* ------------------------------------------------------------------------------------------------ passes */
 
+/* out (rows, columns), packed, (+)= a·b, a being rows × inner. Not 0: it failed. */
+static int product(amp_factor a, amp_factor b, float *out, size_t rows, size_t columns, size_t inner, int accumulate)
+{
+    const amp_gemm_desc d = { .m = (int)rows, .n = (int)columns, .k = (int)inner, .alpha = 1, .beta = accumulate ? 1 : 0, .a = a,
+                              .b = b, .c = out, .ldc = (int)columns, .dtype = AMP_FP32 };
+    return amp_onednn_sgemm(&d, NULL) != AMP_OK;
+}
+
+/* Rows of `row` numbers; transposed: the product takes it turned round. */
+static amp_factor matrix(const float *numbers, size_t row, int transposed)
+{
+    return (amp_factor){ .data = numbers, .ld = (int)row, .transposed = transposed };
+}
+
 amp_status amp_cpu_local_forward(amp_backend *backend, amp_local *local, const void *x, void *y, amp_error *error)
 {
     (void)backend;
@@ -147,9 +161,8 @@ amp_status amp_cpu_local_forward(amp_backend *backend, amp_local *local, const v
     for (size_t place = 0; place < local->places; ++place) {
         const own_room own = room_of_thread(local, &all);
         read_columns(local, place, x, own.columns, own.row);
-        failed |= amp_onednn_product((amp_onednn_matrix){ own.columns, window, 0 },
-                                     (amp_onednn_matrix){ local->weights + place * filters * window, window, 1 }, own.place,
-                                     images, filters, window, 0);
+        failed |= product(matrix(own.columns, window, 0), matrix(local->weights + place * filters * window, window, 1),
+                          own.place, images, filters, window, 0);
         write_place(local, place, own.place, y);
     }
     free(all.block);
@@ -170,8 +183,8 @@ amp_status amp_cpu_local_backward_weights(amp_backend *backend, amp_local *local
         const own_room own = room_of_thread(local, &all);
         read_columns(local, place, x, own.columns, own.row);
         read_place(local, place, dy, own.place);
-        failed |= amp_onednn_product((amp_onednn_matrix){ own.place, filters, 1 }, (amp_onednn_matrix){ own.columns, window, 0 },
-            dw + place * filters * window, filters, window, images, 1);
+        failed |= product(matrix(own.place, filters, 1), matrix(own.columns, window, 0), dw + place * filters * window,
+                          filters, window, images, 1);
     }
     free(all.block);
     return failed ? local_fail(product_failed, error) : AMP_OK;
@@ -188,9 +201,9 @@ static int add_places(const amp_local *local, const room *all, size_t first, siz
     for (size_t k = 0; k < count; ++k) {
         const own_room own = room_of_thread(local, all);
         read_place(local, first + k, dy, own.place);
-        failed |= amp_onednn_product((amp_onednn_matrix){ own.place, filters, 0 },
-            (amp_onednn_matrix){ local->weights + (first + k) * filters * window, window, 0 }, columns + k * images * window, images,
-            window, filters, 0);
+        failed |= product(matrix(own.place, filters, 0),
+                          matrix(local->weights + (first + k) * filters * window, window, 0), columns + k * images * window,
+                          images, window, filters, 0);
     }
     #pragma omp parallel for schedule(static)
     for (size_t n = 0; n < images; ++n)

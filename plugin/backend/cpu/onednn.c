@@ -200,13 +200,3 @@ amp_status amp_scratch_take(amp_onednn *library, const size_t *sizes, void **par
     }
     return AMP_OK;
 }
-
-/* ------------------------------------------------------------------------------------------------ products */
-
-int amp_onednn_product(amp_onednn_matrix a, amp_onednn_matrix b, float *out, size_t rows, size_t columns, size_t inner,
-                       int accumulate)
-{
-    return dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', (dnnl_dim_t)rows, (dnnl_dim_t)columns,
-                      (dnnl_dim_t)inner, 1, a.numbers, (dnnl_dim_t)a.row, b.numbers, (dnnl_dim_t)b.row, accumulate ? 1 : 0, out,
-                      (dnnl_dim_t)columns) != dnnl_success;
-}

@@ -18,12 +18,8 @@ void amp_onednn_describe(char *text, size_t size);
 /* The backend's `supports`: what the instruction set that the library may use (DNNL_MAX_CPU_ISA) is good for. */
 amp_support amp_onednn_supports(amp_dtype dtype, char note[256]);
 
-/* A row-major fp32 matrix, `row` numbers from row to row; transposed: its product takes it turned round. */
-typedef struct amp_onednn_matrix { const float *numbers; size_t row; int transposed; } amp_onednn_matrix;
-/* out (rows, columns) (+)= a·b, a then being rows × inner and b inner × columns; out is packed. In a parallel loop by the calling
- * thread alone. Not 0: the library failed. */
-int amp_onednn_product(amp_onednn_matrix a, amp_onednn_matrix b, float *out, size_t rows, size_t columns, size_t inner,
-                       int accumulate);
+/* The product in fp32, whatever d->dtype is; versions are not looked at. Within a parallel loop by the calling thread alone. */
+amp_status amp_onednn_sgemm(const amp_gemm_desc *d, amp_error *error);
 
 amp_status amp_cpu_conv_create(amp_backend *, const amp_conv_desc *, amp_conv **out, amp_error *);
 void amp_cpu_conv_destroy(amp_backend *, amp_conv *);

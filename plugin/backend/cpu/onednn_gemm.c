@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../tensor/half.h"
 #include "../check.h"
 #include "../kept.h"
 #include "cast.h"
@@ -15,9 +14,7 @@
 
 enum {
     MOST_PASSES = 64,
-    SHORT_SUM = 32,         /* of fewer terms the library's bf16 takes longer than its fp32 (measured: 16 terms, 2.6 times) */
-    PIECE = 2048,           /* numbers rounded at once: as in cast.c */
-    PARALLEL_FROM = 1 << 15
+    SHORT_SUM = 32 /* of fewer terms the library's bf16 takes longer than its fp32 (measured: 16 terms, 2.6 times) */
 };
 
 /* The matmul of one shape. */
@@ -42,10 +39,10 @@ static amp_status gemm_fail(const amp_gemm_desc *d, dnnl_status_t status, amp_er
 
 /* ------------------------------------------------------------------------------------------------ fp32 */
 
-static amp_status multiply_fp32(const amp_gemm_desc *d, const float *a, const float *b, amp_error *error)
+amp_status amp_onednn_sgemm(const amp_gemm_desc *d, amp_error *error)
 {
-    dnnl_status_t status = dnnl_sgemm(d->a.transposed ? 'T' : 'N', d->b.transposed ? 'T' : 'N', d->m, d->n, d->k, d->alpha, a,
-                                      d->a.ld, b, d->b.ld, d->beta, d->c, d->ldc);
+    dnnl_status_t status = dnnl_sgemm(d->a.transposed ? 'T' : 'N', d->b.transposed ? 'T' : 'N', d->m, d->n, d->k, d->alpha,
+                                      d->a.data, d->a.ld, d->b.data, d->b.ld, d->beta, d->c, d->ldc);
     return status == dnnl_success ? AMP_OK : gemm_fail(d, status, error);
 }
 
@@ -136,17 +133,8 @@ static amp_status find_pass(amp_backend *backend, amp_cpu_products *products, co
 /* dst ← src rounded to dtype, and stored as it computes. */
 static void round_to(amp_dtype dtype, amp_dtype computes, const float *src, void *dst, size_t count)
 {
-    if (computes == dtype) {
-        amp_cpu_cast_flat(AMP_FP32, src, dtype, dst, count, 0);
-        return;
-    }
-    #pragma omp parallel for schedule(static) if (count >= PARALLEL_FROM)
-    for (size_t i = 0; i < count; i += PIECE) {
-        amp_half_bits half[PIECE];
-        size_t n = count - i < PIECE ? count - i : PIECE;
-        amp_cpu_store_row(dtype, src + i, half, n);
-        amp_cpu_load_row(dtype, half, (float *)dst + i, n);
-    }
+    if (computes == dtype) amp_cpu_cast_flat(AMP_FP32, src, dtype, dst, count, 0);
+    else amp_cpu_round_flat(dtype, src, dst, count);
 }
 
 /* *out: the factor as it is multiplied, kept or in scratch. */
@@ -181,7 +169,11 @@ static amp_status multiply(amp_backend *backend, amp_cpu_products *products, con
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
     AMP_TRY(prepare(backend, products, &d->a, a_count, d->dtype, computes, scratch[1], &a, error));
     AMP_TRY(prepare(backend, products, &d->b, b_count, d->dtype, computes, scratch[2], &b, error));
-    if (!pass) return multiply_fp32(d, a, b, error);
+    if (!pass) {
+        amp_gemm_desc rounded = *d;
+        rounded.a.data = a, rounded.b.data = b;
+        return amp_onednn_sgemm(&rounded, error);
+    }
     dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_SRC, a);
     if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, b);
     if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_DST, d->c);
@@ -201,7 +193,7 @@ amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error 
     amp_cpu_products **products = &((amp_cpu_backend *)backend)->products;
     amp_pass *pass = NULL;
     AMP_TRY(amp_check_gemm(d, error));
-    if (d->dtype == AMP_FP32) return multiply_fp32(d, d->a.data, d->b.data, error);
+    if (d->dtype == AMP_FP32) return amp_onednn_sgemm(d, error);
     if (!*products) *products = calloc(1, sizeof **products);
     if (!*products) return amp_fail(error, AMP_NO_MEMORY, "no memory for the records of matrix products");
     /* A kept copy has one dtype, whatever the sum. */

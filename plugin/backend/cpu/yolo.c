@@ -150,7 +150,7 @@ amp_status amp_cpu_yolo_loss(amp_backend *backend, const amp_tensor *x, const fl
     amp_yolo_result *sums = malloc((rows + 1) * sizeof *sums);
     int ready = g.own && g.counts && sums, starved = 0;
     for (int i = 0; ready && labels && i < x->shape.n; ++i) find_own_boxes(&g, i);
-    #pragma omp parallel if (amp_cpu_worth_threads(rows * row)) reduction(|:starved)
+    #pragma omp parallel reduction(|:starved) if (amp_cpu_worth_threads(rows * row))
     {
         float *scratch = ready ? malloc(row * sizeof *scratch) : NULL;
         starved |= !scratch;
