@@ -164,15 +164,6 @@ static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *err
     return AMP_OK;
 }
 
-static int is_only_consumer(const amp_plan *plan, const amp_value *value, int layer)
-{
-    int links = 0;
-    for (int i = value->index + 1; i < plan->count; i++)
-        for (int k = 0; k < plan->nodes[i].desc.input_count; k++)
-            if (plan->nodes[i].inputs[k] == value && (i != layer || k)) links++;
-    return !links;
-}
-
 /* What a shortcut would copy to its first input, when nobody else has a part in that delta, it hands on as it is. */
 static void share_deltas(amp_plan *plan)
 {
@@ -180,7 +171,7 @@ static void share_deltas(amp_plan *plan)
         amp_node *node = &plan->nodes[i];
         if (node->desc.kind != AMP_LAYER_SHORTCUT || node->desc.alpha != 1) continue;
         amp_value *x = node->inputs[0];
-        if (x->index >= 0 && x->home == node->form && is_only_consumer(plan, x, i))
+        if (x->index >= 0 && x->home == node->form && node->computes_backward && x->delta_parts == 1)
             amp_arena_share(&plan->arena, &node->output->delta[node->form], &x->delta[node->form]);
     }
 }
