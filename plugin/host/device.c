@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host.h"
+#include "losses.h"
 #include "pjreddie_gaps.h"
 #include "pjreddie_gaps_gpu.h"
 
@@ -340,12 +341,11 @@ static void view_truth_gpu(network *net, const layer *truth, int pulled)
 /* As in stock, yolo and its like pull into their producer's host output, whether or not anyone else reads that. */
 static void view_gpu(network *net, int index, float *input, float *input_delta)
 {
-    int producer = amp_host_producer(net, index - 1, index), truth = -1;
+    int producer = amp_host_producer(net, index - 1, index), truth = amp_host_truth_layer(net, index);
     net->input_gpu = input;
     net->delta_gpu = input_delta;
     net->delta = NULL;
     if (producer >= 0) net->input = net->layers[producer].output;
-    for (int k = 0; k < index; k++) if (net->layers[k].truth) truth = k;
     if (truth >= 0) view_truth_gpu(net, &net->layers[truth], reads_labels_on_host(&net->layers[index]));
 }
 #endif
@@ -360,7 +360,8 @@ void amp_host_layer_view(network *net, int index, float *input, float *input_del
 #endif
     net->input = input;
     net->delta = input_delta;
-    for (int k = 0; k < index; k++) if (net->layers[k].truth) net->truth = net->layers[k].output;
+    int truth = amp_host_truth_layer(net, index);
+    if (truth >= 0) net->truth = net->layers[truth].output;
 }
 
 void amp_host_layer_forward(layer l, network net)

@@ -5,7 +5,7 @@
 
 #include "device.h"
 
-static int truth_layer(const network *net, int index)
+int amp_host_truth_layer(const network *net, int index)
 {
     int truth = -1;
     for (int k = 0; k < index; k++) if (net->layers[k].truth) truth = k;
@@ -14,13 +14,13 @@ static int truth_layer(const network *net, int index)
 
 const float *amp_host_labels(network *net, int index)
 {
-    int truth = truth_layer(net, index);
+    int truth = amp_host_truth_layer(net, index);
     return truth < 0 ? amp_host_truth(net) : *amp_host_output_of(&net->layers[truth], amp_host_on_gpu(net));
 }
 
 int amp_host_truths(const network *net, int index)
 {
-    int truth = truth_layer(net, index);
+    int truth = amp_host_truth_layer(net, index);
     return truth < 0 ? net->truths : net->layers[truth].outputs;
 }
 

@@ -6,6 +6,9 @@
 
 #include "../backend/backend.h"
 
+/* The last layer before `index` with truth=1, which gives it its labels; -1: none, they are the network's. */
+int amp_host_truth_layer(const network *net, int index);
+
 /* The labels that layer `index` learns from, where the backend can read them, and how many numbers of them an image has: those of
  * the network or, where an earlier layer has truth=1, that layer's output. NULL: there are none. */
 const float *amp_host_labels(network *net, int index);
