@@ -63,12 +63,6 @@ static amp_status forward(struct darknet_amp *amp, network *net, amp_error *erro
     return AMP_OK;
 }
 
-static int all_finite(const float *array, int count)
-{
-    for (int i = 0; i < count; i++) if (!amp_is_finite(array[i])) return 0;
-    return 1;
-}
-
 /* Labels that are no numbers, as a label file with "nan" in it gives: Darknet's losses use them as indices. The image loses its
  * labels, and the step is skipped. */
 static void check_labels(struct darknet_amp *amp, network *net)
@@ -76,7 +70,7 @@ static void check_labels(struct darknet_amp *amp, network *net)
     amp_anomaly bad = { .found = 1, .layer = -1, .pass = "forward", .tensor = "labels" };
     for (int i = 0; net->truth && i < net->batch; i++) {
         float *labels = net->truth + (size_t)i * (size_t)net->truths;
-        if (all_finite(labels, net->truths)) continue;
+        if (amp_all_finite(labels, (size_t)net->truths)) continue;
         memset(labels, 0, (size_t)net->truths * sizeof *labels);
         if (!bad.bad_images++) bad.image = i;
     }

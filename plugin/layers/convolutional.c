@@ -23,11 +23,7 @@ static amp_conv_desc describe(const amp_node *node, const amp_step *step)
 static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time, amp_error *error)
 {
     amp_conv_desc conv = describe(node, step);
-    amp_shape y = amp_conv_output(&conv), expected = node->output->shape;
-    if (y.n != expected.n || y.c != expected.c || y.h != expected.h || y.w != expected.w)
-        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: its input of %dx%dx%d gives %dx%dx%d, not %dx%dx%d (w x h x c); "
-                        "check the layer before it", node->index, node->desc.type, conv.x.w, conv.x.h, conv.x.c, y.w, y.h, y.c,
-                        expected.w, expected.h, expected.c);
+    AMP_TRY(amp_node_check_shape(node, amp_conv_output(&conv), "the layer before it", error));
     if (!step->outline) AMP_TRY(step->backend->conv_create(step->backend, &conv, &node->conv, error));
     return amp_epilogue_plan(node, arena, forward_time, backward_time, error);
 }

@@ -17,16 +17,13 @@ static int output_of(int in, const amp_layer_desc *d) { return (in - 1) * d->str
 static amp_status check_shapes(const amp_node *node, amp_error *error)
 {
     const amp_layer_desc *d = &node->desc;
-    amp_shape x = node->inputs[0]->shape, y = node->output->shape;
+    amp_shape x = node->inputs[0]->shape;
     int h = output_of(x.h, d), w = output_of(x.w, d);
     if (h < 1 || w < 1)
         return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: size=%d, stride=%d and a padding of %d make %dx%d of its input "
                         "of %dx%d (w x h); there must be something left", node->index, d->type, d->size, d->stride, d->pad, w, h,
                         x.w, x.h);
-    if (y.n != x.n || y.c != d->filters || y.h != h || y.w != w)
-        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: its input of %dx%dx%d gives %dx%dx%d, not %dx%dx%d (w x h x c); "
-                        "check the layer before it", node->index, d->type, x.w, x.h, x.c, w, h, d->filters, y.w, y.h, y.c);
-    return AMP_OK;
+    return amp_node_check_shape(node, (amp_shape){ x.n, d->filters, h, w }, "the layer before it", error);
 }
 
 static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time, amp_error *error)

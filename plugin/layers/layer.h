@@ -148,6 +148,9 @@ void amp_node_drop_weights(amp_node *, amp_backend *); /* give the copies back, 
 amp_status amp_node_forward(amp_node *, amp_step *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_step *, amp_error *);
 
+/* For plan: that what the layer makes of its input is what the host describes; `check` is what the user should look at. */
+amp_status amp_node_check_shape(const amp_node *, amp_shape made, const char *check, amp_error *);
+
 /* Loads the weights of all convolutions among `count` nodes, in one go, and of the local layers; an error's line begins with the
  * layer, if one is to blame. */
 amp_status amp_nodes_load_weights(const amp_node *nodes, int count, amp_backend *, amp_error *);

@@ -21,14 +21,12 @@ static int output_of(int in, const amp_layer_desc *d)
 static amp_status check_shapes(const amp_node *node, amp_error *error)
 {
     const amp_layer_desc *d = &node->desc;
-    amp_shape x = node->inputs[0]->shape, y = node->output->shape;
+    amp_shape x = node->inputs[0]->shape;
     if (d->stride < 1)
         return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: stride = %d; it must be at least 1", node->index, d->type,
                         d->stride);
-    int h = output_of(x.h, d), w = output_of(x.w, d);
-    if (y.n == x.n && y.c == d->filters && y.h == h && y.w == w && h > 0 && w > 0) return AMP_OK;
-    return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: its input of %dx%dx%d gives %dx%dx%d, not %dx%dx%d (w x h x c); "
-                    "check size and the layer before it", node->index, d->type, x.w, x.h, x.c, w, h, d->filters, y.w, y.h, y.c);
+    amp_shape made = { x.n, d->filters, output_of(x.h, d), output_of(x.w, d) };
+    return amp_node_check_shape(node, made, "size and the layer before it", error);
 }
 
 static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time, amp_error *error)

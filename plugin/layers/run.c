@@ -36,6 +36,14 @@ amp_status amp_node_plan(amp_node *node, amp_step *step, amp_arena *arena, int f
     return end(node, step->backend, "planning", status, error);
 }
 
+amp_status amp_node_check_shape(const amp_node *node, amp_shape made, const char *check, amp_error *error)
+{
+    amp_shape x = node->inputs[0]->shape, y = node->output->shape;
+    if (made.n == y.n && made.c == y.c && made.h == y.h && made.w == y.w) return AMP_OK;
+    return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: its input of %dx%dx%d gives %dx%dx%d, not %dx%dx%d (w x h x c); check %s",
+                    node->index, node->desc.type, x.w, x.h, x.c, made.w, made.h, made.c, y.w, y.h, y.c, check);
+}
+
 /* The node whose convolution is number `at` of those there are. */
 static const amp_node *with_conv(const amp_node *nodes, int at)
 {

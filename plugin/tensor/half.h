@@ -16,6 +16,13 @@ static inline float amp_bits_float(uint32_t bits) { float value; memcpy(&value, 
 /* True for every number but inf and NaN; looks at bits because -Ofast deletes isfinite. */
 static inline int amp_is_finite(float value) { return (amp_float_bits(value) & 0x7f800000u) != 0x7f800000u; }
 
+static inline int amp_all_finite(const float *values, size_t count)
+{
+    unsigned bad = 0; /* without a way out of the loop, so that it can be made of vectors */
+    for (size_t i = 0; i < count; ++i) bad |= !amp_is_finite(values[i]);
+    return !bad;
+}
+
 static inline float amp_bf16_to_float(amp_half_bits h) { return amp_bits_float((uint32_t)h << 16); }
 
 static inline amp_half_bits amp_float_to_bf16(float value)

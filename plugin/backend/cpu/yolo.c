@@ -87,13 +87,6 @@ static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, amp_yolo_place pl
 
 /* ---- one row ---- */
 
-static int all_finite(const float *x, size_t count)
-{
-    unsigned bad = 0;
-    for (size_t i = 0; i < count; ++i) bad |= (amp_float_bits(x[i]) & 0x7f800000u) == 0x7f800000u;
-    return !bad;
-}
-
 /* delta, times the loss scale, to dx; `wide` is scratch. */
 static void put_row(const head *g, size_t first, size_t count, float *delta, float *wide)
 {
@@ -121,7 +114,7 @@ static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *su
         int box = j * boxes + q;
         one_box(g->d, l, amp_yolo_place_of(g->d, s.w, s.h, box), box, x + q * size, delta + q * size, sums);
     }
-    if (!all_finite(x, count)) sums->cost = (double)NAN;
+    if (!amp_all_finite(x, count)) sums->cost = (double)NAN;
     if (g->dx) put_row(g, r * count, count, delta, x);
 }
 
