@@ -265,6 +265,21 @@ static void memory_is_shared_and_inference_has_no_deltas(void **state)
     release(net);
 }
 
+/* 69 half inputs, and a pinned one behind them. */
+static void every_input_of_a_long_route_counts(void **state)
+{
+    (void)state;
+    char text[2048] = NET("") CONV(2, "") CONV(2, "amp=0\n") "[route]\nlayers=";
+    for (int k = 0; k < 69; k++) strcat(text, "0,");
+    strcat(text, "1\n" TAIL);
+    network *net = parse(text, "bf16");
+    predict(net);
+    amp_autocast route = amp_engine_plan(net->amp->engine)->autocast[2];
+    assert_int_equal(route.form, AMP_FORM_WIDE);
+    assert_int_equal(route.input, 69);
+    release(net);
+}
+
 /* Layer 1 is read by a shortcut alone, layer 3 by a shortcut and a route. */
 static void a_shortcut_hands_its_delta_on(void **state)
 {
@@ -313,6 +328,7 @@ int main(void)
         cmocka_unit_test(the_image_gets_its_gradient_at_inference),
         cmocka_unit_test(the_batch_may_grow),
         cmocka_unit_test(memory_is_shared_and_inference_has_no_deltas),
+        cmocka_unit_test(every_input_of_a_long_route_counts),
         cmocka_unit_test(a_shortcut_hands_its_delta_on),
         cmocka_unit_test(adam_decays_scales),
     };

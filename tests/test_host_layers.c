@@ -181,6 +181,81 @@ static void dropout_rests_at_inference_between_trainings(void **state)
     release(ours);
 }
 
+/* ---- which layers are native ---- */
+
+static void assert_own(layer l, const char *why)
+{
+    assert_false(amp_host_is_native(&l));
+    assert_int_equal(amp_host_kind_of(&l), AMP_LAYER_HOST);
+    assert_string_equal(amp_host_why_own(&l), why);
+}
+
+/* Options that a kind does not know are never ignored: Darknet's own code runs the layer. */
+static void a_layer_with_an_unknown_option_is_darknets_own(void **state)
+{
+    (void)state;
+    const layer conv = { .type = CONVOLUTIONAL, .activation = LEAKY, .batch_normalize = 1, .n = 8, .size = 3, .stride = 1,
+                         .pad = 1, .groups = 2, .learning_rate_scale = 1, .clip = 1, .truth = 1, .dontload = 1, .smooth = .1f };
+    const layer pool = { .type = MAXPOOL, .size = 2, .stride = 2, .learning_rate_scale = 1 };
+    const layer yolo = { .type = YOLO, .classes = 2, .n = 3, .total = 6, .max_boxes = 90, .jitter = .3f, .ignore_thresh = .7f };
+    int map = 0;
+    layer l = conv;
+    assert_int_equal(amp_host_kind_of(&conv), AMP_LAYER_CONVOLUTIONAL);
+    assert_int_equal(amp_host_kind_of(&pool), AMP_LAYER_MAXPOOL);
+    assert_int_equal(amp_host_kind_of(&yolo), AMP_LAYER_YOLO);
+    l.dot = .5f;
+    assert_own(l, "dot is set");
+    l = conv;
+    l.xnor = 1;
+    assert_own(l, "xnor is set");
+    l = conv;
+    l.input_layer = &l; /* as a fork's antialiasing */
+    assert_own(l, "input_layer is set");
+    l = conv;
+    l.activation = SELU + 1;
+    assert_own(l, "an activation that AMP does not know");
+    l.activation = (ACTIVATION)-1;
+    assert_own(l, "an activation that AMP does not know");
+    l = pool;
+    l.activation = RELU;
+    assert_own(l, "activation is set");
+    l = pool;
+    l.batch_normalize = 1;
+    assert_own(l, "batch_normalize is set");
+    l = pool;
+    l.size = 16;
+    assert_own(l, "window above 15");
+    l = yolo;
+    l.map = &map;
+    assert_own(l, "map is set");
+    l = yolo;
+    l.onlyforward = 1;
+    assert_own(l, "onlyforward is set");
+    l = yolo;
+    l.total = 33;
+    assert_own(l, "more than 32 anchors");
+    assert_own((layer){ .type = UPSAMPLE, .stride = 2, .reverse = 1 }, "downsamples (stride < 0)");
+    assert_own((layer){ .type = BLANK + 1 }, "Darknet's own fp32 code");
+    assert_own((layer){ .type = (LAYER_TYPE)-1 }, "Darknet's own fp32 code");
+    assert_string_equal(amp_host_type_name(BLANK + 1), "layer");
+}
+
+/* In fp32, as Darknet's own layer: bf16 would be off by 1e-3. */
+static void a_convolution_with_an_unknown_option_trains_as_stock(void **state)
+{
+    (void)state;
+    static const char text[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\nlearning_rate=.01\nmax_batches=9\n"
+        "[convolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\ndot=.1\n[cost]\ntype=sse\n";
+    network *stock = parse(text, "off"), *ours = parse(text, "bf16");
+    for (unsigned seed = 1; seed < 4; seed++) {
+        train_step(stock, seed);
+        train_step(ours, seed);
+    }
+    assert_masters_near(ours, stock, 1e-6);
+    release(stock);
+    release(ours);
+}
+
 /* ---- .cfg ---- */
 
 /* Darknet warns of keys that nobody asked for; AMP's are gone before it looks. A key that is nobody's is still told. */
@@ -223,6 +298,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_flat_route_over_a_crop_trains_as_stock),
         cmocka_unit_test(darknets_own_first_layer_gives_the_image_its_gradient),
         cmocka_unit_test(dropout_rests_at_inference_between_trainings),
+        cmocka_unit_test(a_layer_with_an_unknown_option_is_darknets_own),
+        cmocka_unit_test(a_convolution_with_an_unknown_option_trains_as_stock),
         cmocka_unit_test(amps_keys_are_not_called_unused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,7 +67,7 @@ static void rows_say_class_dtype_and_reason(void **state)
         { "convolutional", "lower", "bf16", "matrix products" }, { "convolutional", "lower", "fp32", "amp=0" },
         { "activation", "follows", "fp32", "as layer 1" }, { "route", "promotes", "fp32", "layer 2 is fp32" },
         { "convolutional", "lower", "bf16", "matrix products" }, { "shortcut", "promotes", "bf16", "all inputs are bf16" },
-        { "convolutional", "host fp32", "fp32", "xnor=1" }, { "convolutional", "lower", "bf16", "matrix products" },
+        { "convolutional", "host fp32", "fp32", "xnor is set" }, { "convolutional", "lower", "bf16", "matrix products" },
         { "cost", "host fp32", "fp32", "fp32 loss" } };
     (void)state;
     if (!runs_bf16()) skip();

@@ -1,21 +1,6 @@
 /* The autocast rules, and nothing else. */
 #include "autocast.h"
 
-amp_autocast_class amp_autocast_class_of(amp_layer_kind kind)
-{
-    switch (kind) {
-    case AMP_LAYER_CONVOLUTIONAL:
-    case AMP_LAYER_DECONVOLUTIONAL:
-    case AMP_LAYER_LOCAL:
-    case AMP_LAYER_CONNECTED: return AMP_CLASS_LOWER;
-    case AMP_LAYER_ROUTE:
-    case AMP_LAYER_SHORTCUT: return AMP_CLASS_PROMOTES;
-    case AMP_LAYER_HOST:
-    case AMP_LAYER_KINDS: return AMP_CLASS_FP32;
-    default: return AMP_CLASS_FOLLOWS;
-    }
-}
-
 /* Half only if every input that counts is half. */
 static amp_autocast by_inputs(amp_autocast_class class, int compared, const amp_form *input_homes)
 {

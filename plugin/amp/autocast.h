@@ -4,15 +4,6 @@
 
 #include "../layers/layer.h"
 
-typedef enum amp_autocast_class {
-    AMP_CLASS_LOWER,    /* half in, fp32 accumulation, half out */
-    AMP_CLASS_FOLLOWS,  /* the form of its input */
-    AMP_CLASS_PROMOTES, /* the widest form of its inputs */
-    AMP_CLASS_FP32      /* the host's own fp32 layer */
-} amp_autocast_class;
-
-amp_autocast_class amp_autocast_class_of(amp_layer_kind kind);
-
 /* What decided the form of a layer. */
 typedef enum amp_autocast_reason {
     AMP_WHY_CLASS,  /* its class alone: lower precision, or the host's own layer */

@@ -17,8 +17,8 @@ struct amp_engine {
     unsigned long uses;
     void *block;          /* memory of the active plan's arena */
     size_t block_bytes;
-    int weights_stale, training;
-    unsigned long weights_version; /* counts what made them stale: of copies of masters that the host's own layers have */
+    int training;
+    unsigned long weights_version; /* from 1, counts the changes of the masters; a copy made at another count is stale */
 
     amp_observer observer;
     int in_step;          /* a training forward has run since the last update */
@@ -53,7 +53,7 @@ amp_status amp_engine_create(const amp_engine_settings *settings, amp_backend *b
     engine->backend = backend;
     engine->host = *host;
     engine->layer_count = network->count;
-    engine->weights_stale = 1;
+    engine->weights_version = 1;
     amp_status status = network->count > 0 ? amp_parameters_collect(&engine->parameters, network, settings->adam, backend, error)
                                            : amp_fail(error, AMP_BAD_NETWORK, "amp: the network has no layers");
     if (status != AMP_OK) amp_engine_free(engine);
@@ -81,7 +81,7 @@ void amp_engine_invalidate(amp_engine *engine)
 /* Statistics belong to the weights: what was loaded is the new committed state. */
 void amp_engine_weights_changed(amp_engine *engine)
 {
-    engine->weights_stale = 1;
+    engine->weights_version++;
     amp_parameters_keep(&engine->parameters, engine->backend, NULL);
 }
 
@@ -160,6 +160,7 @@ amp_status amp_engine_outline(amp_engine *engine, const amp_network_desc *networ
 static void drop_weights(amp_engine *engine, amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) amp_node_drop_weights(&plan->nodes[i], engine->backend);
+    plan->weights_version = 0;
 }
 
 /* One block serves all plans, since only one is ever between forward and backward. */
@@ -169,7 +170,6 @@ static amp_status activate(amp_engine *engine, amp_plan *plan, amp_error *error)
     for (int i = 0; i < engine->plan_count; i++)
         if (engine->plans[i] != plan) drop_weights(engine, engine->plans[i]);
     engine->active = NULL;
-    engine->weights_stale = 1;
     if (engine->block_bytes < plan->arena.total) {
         engine->backend->release(engine->backend, engine->block);
         engine->block = NULL;
@@ -187,12 +187,11 @@ static amp_status activate(amp_engine *engine, amp_plan *plan, amp_error *error)
     return AMP_OK;
 }
 
-static amp_status refresh_weights(amp_engine *engine, amp_error *error)
+static amp_status refresh_weights(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
-    if (!engine->weights_stale) return AMP_OK;
-    AMP_TRY(amp_nodes_load_weights(engine->active->nodes, engine->active->count, engine->backend, error));
-    engine->weights_version++;
-    engine->weights_stale = 0;
+    if (plan->weights_version == engine->weights_version) return AMP_OK;
+    AMP_TRY(amp_nodes_load_weights(plan->nodes, plan->count, engine->backend, error));
+    plan->weights_version = engine->weights_version;
     return AMP_OK;
 }
 
@@ -239,7 +238,7 @@ static amp_status show_made(amp_engine *engine, const amp_node *node, amp_error 
     amp_form home = node->output->home;
     if (node->output->data_valid[home])
         AMP_TRY(show(engine, AMP_SEEN_OUTPUT, node->index, "output", amp_value_data(node->output, home), error));
-    if (!amp_node_makes_loss(node) || !node->inputs[0]->delta_valid[node->form]) return AMP_OK;
+    if (!node->ops->makes_loss || !node->inputs[0]->delta_valid[node->form]) return AMP_OK;
     return show(engine, AMP_SEEN_DELTA, node->index, "delta", amp_value_delta(node->inputs[0], node->form), error);
 }
 
@@ -291,7 +290,7 @@ static amp_status forward_layer(amp_engine *engine, amp_node *node, amp_step *st
     if (shown) AMP_TRY(show_inputs(engine, node, step, error));
     AMP_TRY(amp_node_forward(node, step, error));
     if (shown) AMP_TRY(show_made(engine, node, error));
-    if (node->desc.is_loss && !amp_node_makes_loss(node)) check_loss(engine, node);
+    if (node->desc.is_loss && !node->ops->makes_loss) check_loss(engine, node);
     return AMP_OK;
 }
 
@@ -312,7 +311,7 @@ static amp_status hear_losses(amp_engine *engine, amp_plan *plan, amp_error *err
                                       (size_t)plan->result_count * sizeof *plan->results, error));
     for (int i = 0; i < plan->count; i++) {
         const amp_node *node = &plan->nodes[i];
-        if (!amp_node_makes_loss(node)) continue;
+        if (!node->ops->makes_loss) continue;
         engine->host.found(engine->host.context, i, &plan->results_read[node->result]);
         check_loss(engine, node);
     }
@@ -326,7 +325,7 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
     plan->last_use = ++engine->uses;
     begin_pass(engine, key, training);
     AMP_TRY(activate(engine, plan, error));
-    AMP_TRY(refresh_weights(engine, error));
+    AMP_TRY(refresh_weights(engine, plan, error));
     amp_step step = step_of(engine, key);
     step.results = plan->results;
     forget_values(plan);
@@ -342,19 +341,6 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
     return engine->backend->uploads_done(engine->backend, error);
 }
 
-/* The loss scale enters here for the host's losses. Those of AMP's own (step.loss_scale) have it in their deltas from the start. */
-static amp_status scale_losses(amp_engine *engine, amp_plan *plan, amp_error *error)
-{
-    float scale = engine->settings.scaler.scale;
-    if (scale == 1) return AMP_OK;
-    for (int i = 0; i < plan->count; i++) {
-        if (!plan->nodes[i].desc.is_loss || amp_node_makes_loss(&plan->nodes[i])) continue;
-        amp_tensor delta = amp_value_delta(&plan->values[i], AMP_FORM_HOST);
-        AMP_TRY(engine->backend->scale(engine->backend, delta.data, amp_shape_count(delta.shape), scale, error));
-    }
-    return AMP_OK;
-}
-
 amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error *error)
 {
     amp_plan *plan = engine->active;
@@ -363,7 +349,6 @@ amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error
     amp_step step = step_of(engine, &plan->key);
     plan->image.delta[AMP_FORM_HOST] = image_delta;
     plan->image.delta_valid[AMP_FORM_HOST] = image_delta != NULL;
-    AMP_TRY(scale_losses(engine, plan, error));
     for (int i = plan->count - 1; i >= 0; i--) {
         amp_node *node = &plan->nodes[i];
         int any = 0;
@@ -416,7 +401,7 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
 
 static amp_status take_step(amp_engine *engine, double gradient_norm, amp_step_report *report)
 {
-    engine->weights_stale = 1;
+    engine->weights_version++;
     report->gradient_norm = gradient_norm;
     AMP_TRY(amp_scaler_update(&engine->settings.scaler, 0));
     report->scale_after = engine->settings.scaler.scale;

@@ -13,6 +13,8 @@ void amp_network_desc_free(amp_network_desc *network)
     *network = (amp_network_desc){ 0 };
 }
 
+static int later(int a, int b) { return a > b ? a : b; }
+
 static int backward_time(const amp_plan *plan, int layer) { return plan->key.keeps_state ? 2 * plan->count - 1 - layer : -1; }
 
 /* Copy the descriptions and tie nodes to the values they read and write. */
@@ -48,26 +50,28 @@ static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, co
     return AMP_OK;
 }
 
-static void choose_forms(amp_plan *plan, amp_dtype low)
+static amp_status choose_forms(amp_plan *plan, amp_dtype low, amp_error *error)
 {
+    int most = 1;
+    for (int i = 0; i < plan->count; i++) most = later(most, plan->nodes[i].desc.input_count);
+    amp_form *homes = malloc((size_t)most * sizeof *homes);
+    if (!homes) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", plan->count);
     plan->image.home = AMP_FORM_HOST;
     plan->image.index = -1;
     plan->image.low_dtype = low;
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
-        amp_form homes[64] = { 0 };
-        int known = node->desc.input_count < 64 ? node->desc.input_count : 64;
-        for (int k = 0; k < known; k++) homes[k] = node->inputs[k]->home;
-        amp_layer_desc compared = node->desc;
-        compared.input_count = known;
-        plan->autocast[i] = amp_autocast_of(&compared, low, homes);
+        for (int k = 0; k < node->desc.input_count; k++) homes[k] = node->inputs[k]->home;
+        plan->autocast[i] = amp_autocast_of(&node->desc, low, homes);
         node->form = plan->autocast[i].form;
         node->dtype = node->form == AMP_FORM_LOW ? low : AMP_FP32;
         node->products = amp_autocast_products(&node->desc, low, node->form);
         node->ops = amp_layer_ops_of(node->desc.kind);
         *node->output = (amp_value){ .index = i, .shape = node->desc.output, .low_dtype = low,
-                                     .home = amp_node_makes_loss(node) ? AMP_FORM_HOST : node->form };
+                                     .home = node->ops->makes_loss ? AMP_FORM_HOST : node->form };
     }
+    free(homes);
+    return AMP_OK;
 }
 
 /* A layer computes backward when a parameter of it or of a layer beneath it can learn from that. */
@@ -100,7 +104,7 @@ static void choose_outputs(amp_plan *plan)
 {
     int trains = plan->key.keeps_state && !plan->key.image_delta;
     for (int i = 0; i < plan->count; i++) {
-        int yolo = amp_node_makes_loss(&plan->nodes[i]);
+        int yolo = plan->nodes[i].ops->makes_loss;
         plan->hands_out[i] = yolo ? !trains : i == plan->output_layer;
         if (yolo && is_read(plan, i)) plan->needs_output[i] = plan->needs_delta[i] = 1;
         if (yolo) plan->nodes[i].result = plan->result_count++;
@@ -125,8 +129,6 @@ static void choose_host_buffers(amp_plan *plan)
     }
 }
 
-static int later(int a, int b) { return a > b ? a : b; }
-
 /* Lifetimes of one value's data and delta, in each form that is used. */
 static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *error)
 {
@@ -140,7 +142,7 @@ static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *err
             int end = node->ops->backward_reads_input && node->computes_backward ? backward_time(plan, i) : i;
             last_read[node->form] = later(last_read[node->form], end);
             if (!node->computes_backward || !value->wants_delta) continue;
-            int start = amp_node_makes_loss(node) ? i : backward_time(plan, i);
+            int start = node->ops->makes_loss ? i : backward_time(plan, i);
             if (first_write[node->form] < 0 || start < first_write[node->form]) first_write[node->form] = start;
         }
     }
@@ -216,8 +218,8 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
     plan->output_layer = network->output_layer;
     plan->image.shape = network->image;
     amp_status status = link_nodes(plan, network, gradients, error);
+    if (status == AMP_OK) status = choose_forms(plan, low, error);
     if (status == AMP_OK) {
-        choose_forms(plan, low);
         choose_gradients(plan);
         choose_outputs(plan);
         choose_host_buffers(plan);

@@ -33,6 +33,7 @@ typedef struct amp_plan {
     amp_yolo_result *results_read;
     int result_count;
     unsigned long last_use;
+    unsigned long weights_version;    /* of the masters that its half copies were made from; 0: it has none (engine.c) */
 } amp_plan;
 
 void amp_network_desc_free(amp_network_desc *);

@@ -17,7 +17,7 @@ amp_plan_bytes amp_plan_bytes_of(const amp_plan *plan, int layer)
                      slot == &node->per_output))
             sum.kept += request->bytes;
         if (node && slot == &node->delta_part) sum.deltas += request->bytes;
-        if (node && amp_node_makes_loss(node) && slot == &plan->results) sum.kept += request->bytes / (size_t)plan->result_count;
+        if (node && node->ops->makes_loss && slot == &plan->results) sum.kept += request->bytes / (size_t)plan->result_count;
     }
     return sum;
 }

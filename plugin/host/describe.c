@@ -7,74 +7,10 @@
 #include "device.h"
 #include "losses.h"
 
-enum { LARGEST_POOL = 15 }; /* the backend's limit on a window's side */
-
 int amp_host_producer(const network *net, int index, int consumer)
 {
     while (index >= 0 && index + 1 < consumer && net->layers[index + 1].type == DROPOUT) index++;
     return index;
-}
-
-/* NULL, or why Darknet's own code runs the layer. */
-static const char *why_own(const layer *l)
-{
-    switch (l->type) {
-    case CONVOLUTIONAL: return l->xnor ? "xnor=1" : l->binary ? "binary=1" : NULL;
-    case UPSAMPLE: return l->reverse ? "downsamples (stride < 0)" : NULL;
-    case MAXPOOL: return l->size > LARGEST_POOL ? "window above 15" : NULL;
-    case CONNECTED: case BATCHNORM: case ACTIVE: case AVGPOOL: case ROUTE: case SHORTCUT: case REORG: case DROPOUT: return NULL;
-    case DECONVOLUTIONAL: case LOCAL: return NULL;
-    case YOLO: return l->map ? "map=" : l->onlyforward ? "onlyforward=1" : l->total > AMP_YOLO_MAX_ANCHORS || l->n > AMP_YOLO_MAX_ANCHORS
-                                ? "more than 32 anchors" : NULL;
-    case REGION: case DETECTION: case COST: case ISEG: case LOGXENT: return "fp32 loss";
-    case SOFTMAX: return l->noloss ? "fp32 output" : "fp32 loss";
-    default: return "Darknet's own fp32 code";
-    }
-}
-
-int amp_host_is_native(const layer *l) { return !why_own(l); }
-
-const char *amp_host_type_name(LAYER_TYPE type)
-{
-    switch (type) {
-    case CONVOLUTIONAL: return "convolutional";
-    case DECONVOLUTIONAL: return "deconvolutional";
-    case CONNECTED: return "connected";
-    case MAXPOOL: return "maxpool";
-    case SOFTMAX: return "softmax";
-    case DETECTION: return "detection";
-    case DROPOUT: return "dropout";
-    case CROP: return "crop";
-    case ROUTE: return "route";
-    case COST: return "cost";
-    case NORMALIZATION: return "normalization";
-    case AVGPOOL: return "avgpool";
-    case LOCAL: return "local";
-    case SHORTCUT: return "shortcut";
-    case ACTIVE: return "activation";
-    case RNN: return "rnn";
-    case GRU: return "gru";
-    case LSTM: return "lstm";
-    case CRNN: return "crnn";
-    case BATCHNORM: return "batchnorm";
-    case REGION: return "region";
-    case YOLO: return "yolo";
-    case ISEG: return "iseg";
-    case REORG: return "reorg";
-    case UPSAMPLE: return "upsample";
-    case LOGXENT: return "logistic";
-    case L2NORM: return "l2norm";
-    default: return "layer";
-    }
-}
-
-static amp_activation activation_of(ACTIVATION a)
-{
-    static const amp_activation table[] = {
-        [LOGISTIC] = AMP_LOGISTIC, [RELU] = AMP_RELU, [RELIE] = AMP_RELIE, [LINEAR] = AMP_LINEAR, [RAMP] = AMP_RAMP,
-        [TANH] = AMP_TANH, [PLSE] = AMP_PLSE, [LEAKY] = AMP_LEAKY, [ELU] = AMP_ELU, [LOGGY] = AMP_LOGGY,
-        [STAIR] = AMP_STAIR, [HARDTAN] = AMP_HARDTAN, [LHTAN] = AMP_LHTAN, [SELU] = AMP_SELU };
-    return table[a];
 }
 
 /* ---- parameters and statistics ---- */
@@ -231,28 +167,6 @@ static amp_status check_shortcut(const layer *l, int i, const amp_network_desc *
                     "and height must be the same number of times as large", i, x.w, x.h, from.w, from.h, l->index);
 }
 
-static amp_layer_kind kind_of(const layer *l)
-{
-    if (!amp_host_is_native(l)) return AMP_LAYER_HOST;
-    switch (l->type) {
-    case CONVOLUTIONAL: return AMP_LAYER_CONVOLUTIONAL;
-    case CONNECTED: return AMP_LAYER_CONNECTED;
-    case DECONVOLUTIONAL: return AMP_LAYER_DECONVOLUTIONAL;
-    case LOCAL: return AMP_LAYER_LOCAL;
-    case BATCHNORM: return AMP_LAYER_BATCHNORM;
-    case ACTIVE: return AMP_LAYER_ACTIVATION;
-    case MAXPOOL: return AMP_LAYER_MAXPOOL;
-    case AVGPOOL: return AMP_LAYER_AVGPOOL;
-    case ROUTE: return AMP_LAYER_ROUTE;
-    case SHORTCUT: return AMP_LAYER_SHORTCUT;
-    case UPSAMPLE: return AMP_LAYER_UPSAMPLE;
-    case REORG: return AMP_LAYER_REORG;
-    case DROPOUT: return AMP_LAYER_DROPOUT;
-    case YOLO: return AMP_LAYER_YOLO;
-    default: return AMP_LAYER_HOST;
-    }
-}
-
 /* Labels are read as they lie in the network's array, whose images need not be as far apart as the layer believes. */
 static void describe_yolo(const network *net, int i, amp_layer_desc *d)
 {
@@ -272,11 +186,11 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
     amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
     amp_layer_desc *d = &out->layers[i];
     *d = (amp_layer_desc){
-        .kind = kind_of(l), .type = amp_host_type_name(l->type), .why_host = why_own(l),
+        .kind = amp_host_kind_of(l), .type = amp_host_type_name(l->type), .why_host = amp_host_why_own(l),
         .pinned = i < config->layer_count && !config->layer_amp[i],
         .is_loss = l->cost != NULL, .is_truth = l->truth, .stops_backward = l->stopbackward, .no_backward = l->type == CROP,
         .lends_products = amp_host_lends_products(l, on_gpu),
-        .activation = activation_of(l->activation), .batch_normalize = l->batch_normalize,
+        .activation = amp_host_activation_of(l->activation), .batch_normalize = l->batch_normalize,
         .filters = l->type == CONNECTED ? l->outputs : l->n, .size = l->size, .stride = l->stride, .pad = l->pad,
         .groups = l->groups > 0 ? l->groups : 1, .reverse = l->reverse, .flatten = l->flatten, .extra = l->extra,
         .alpha = l->alpha, .beta = l->beta, .scale = l->scale, .probability = l->probability,

@@ -81,8 +81,14 @@ int amp_host_producer(const network *net, int index, int consumer);
 /* The .cfg section's name of a type: "convolutional". */
 const char *amp_host_type_name(LAYER_TYPE type);
 
-/* Layers AMP computes itself: their Darknet buffers exist only on demand. */
+/* Layers that AMP computes itself (native.c): their Darknet buffers exist only on demand. kind_of: AMP_LAYER_HOST for all
+ * others, of which why_own says in a few words why Darknet's own code runs them; NULL for a native layer. */
 int amp_host_is_native(const layer *l);
+amp_layer_kind amp_host_kind_of(const layer *l);
+const char *amp_host_why_own(const layer *l);
+
+/* AMP_ACTIVATIONS for one that AMP does not know. */
+amp_activation amp_host_activation_of(ACTIVATION);
 
 /* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program. */
 int amp_host_is_wanted(const char *cfg);

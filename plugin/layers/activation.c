@@ -18,4 +18,5 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return step->backend->activation_backward(step->backend, &y, &dy, &dx, node->desc.activation, accumulate, error);
 }
 
-const amp_layer_ops amp_activation_ops = { 0, 1, NULL, forward, backward };
+const amp_layer_ops amp_activation_ops = { .forward = forward, .backward = backward,
+                                           .backward_reads_output = 1 };

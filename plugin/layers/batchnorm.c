@@ -42,4 +42,5 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return b->cast(b, &dy, &dx, accumulate, error);
 }
 
-const amp_layer_ops amp_batchnorm_ops = { 1, 1, plan, forward, backward };
+const amp_layer_ops amp_batchnorm_ops = { .plan = plan, .forward = forward, .backward = backward,
+                                          .backward_reads_input = 1, .backward_reads_output = 1 };

@@ -53,5 +53,7 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return b->conv_backward_data(b, node->conv, dy.data, dx.data, accumulate, error);
 }
 
-const amp_layer_ops amp_convolutional_ops = { 1, 1, plan, forward, backward };
-const amp_layer_ops amp_connected_ops = { 1, 1, plan, forward, backward };
+const amp_layer_ops amp_convolutional_ops = { .plan = plan, .forward = forward, .backward = backward,
+                                              .backward_reads_input = 1, .backward_reads_output = 1 };
+const amp_layer_ops amp_connected_ops = { .plan = plan, .forward = forward, .backward = backward,
+                                          .backward_reads_input = 1, .backward_reads_output = 1 };

@@ -71,4 +71,5 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return node->inputs[0]->wants_delta ? give_delta(node, step, &dy, error) : AMP_OK;
 }
 
-const amp_layer_ops amp_deconvolutional_ops = { 1, 1, plan, forward, backward };
+const amp_layer_ops amp_deconvolutional_ops = { .plan = plan, .forward = forward, .backward = backward,
+                                                .backward_reads_input = 1, .backward_reads_output = 1 };

@@ -57,4 +57,4 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return step->backend->dropout(step->backend, &dy, &dx, node->bytes, node->desc.scale, accumulate, error);
 }
 
-const amp_layer_ops amp_dropout_ops = { 0, 0, plan, forward, backward };
+const amp_layer_ops amp_dropout_ops = { .plan = plan, .forward = forward, .backward = backward };

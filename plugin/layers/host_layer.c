@@ -12,7 +12,8 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     if (delta.data && step->keeps_state) AMP_TRY(step->backend->zero(step->backend, delta.data, amp_tensor_bytes(&delta), error));
     node->output->delta_valid[AMP_FORM_HOST] = delta.data && step->keeps_state;
     step->host->forward(step->host->context, node->index, x.data, step->training);
-    return AMP_OK;
+    if (!node->desc.is_loss || !step->keeps_state || step->loss_scale == 1) return AMP_OK;
+    return step->backend->scale(step->backend, delta.data, amp_shape_count(delta.shape), step->loss_scale, error);
 }
 
 /* The host's backward adds to its inputs' deltas itself, so these must hold numbers first. */
@@ -40,4 +41,4 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return AMP_OK;
 }
 
-const amp_layer_ops amp_host_layer_ops = { 0, 0, NULL, forward, backward };
+const amp_layer_ops amp_host_ops = { .forward = forward, .backward = backward };

@@ -7,11 +7,38 @@
 #include "arena.h"
 #include "value.h"
 
+/* The autocast classes, as torch.amp has them: what decides the form that a layer computes in (amp/autocast.c). */
+typedef enum amp_autocast_class {
+    AMP_CLASS_LOWER,    /* half in, fp32 accumulation, half out */
+    AMP_CLASS_FOLLOWS,  /* the form of its input */
+    AMP_CLASS_PROMOTES, /* the widest form of its inputs */
+    AMP_CLASS_FP32      /* the host's own fp32 layer */
+} amp_autocast_class;
+
+/* All layer kinds. A row is the kind's name, in capitals and as in its operations' name, and its autocast class: it gives
+ * AMP_LAYER_<NAME> here, and the operations amp_<name>_ops and the class in registry.c. Kind HOST runs the host's own fp32 code
+ * on fp32 NCHW buffers. To add a kind, write a row and the file that defines its operations. */
+#define AMP_LAYER_TABLE(ROW)                      \
+    ROW(HOST, host, FP32)                         \
+    ROW(CONVOLUTIONAL, convolutional, LOWER)      \
+    ROW(CONNECTED, connected, LOWER)              \
+    ROW(DECONVOLUTIONAL, deconvolutional, LOWER)  \
+    ROW(LOCAL, local, LOWER)                      \
+    ROW(BATCHNORM, batchnorm, FOLLOWS)            \
+    ROW(ACTIVATION, activation, FOLLOWS)          \
+    ROW(MAXPOOL, maxpool, FOLLOWS)                \
+    ROW(AVGPOOL, avgpool, FOLLOWS)                \
+    ROW(UPSAMPLE, upsample, FOLLOWS)              \
+    ROW(REORG, reorg, FOLLOWS)                    \
+    ROW(DROPOUT, dropout, FOLLOWS)                \
+    ROW(YOLO, yolo, FOLLOWS)                      \
+    ROW(ROUTE, route, PROMOTES)                   \
+    ROW(SHORTCUT, shortcut, PROMOTES)
+
 typedef enum amp_layer_kind {
-    AMP_LAYER_HOST, /* runs the host's own fp32 code on fp32 NCHW buffers */
-    AMP_LAYER_CONVOLUTIONAL, AMP_LAYER_CONNECTED, AMP_LAYER_BATCHNORM, AMP_LAYER_ACTIVATION, AMP_LAYER_MAXPOOL,
-    AMP_LAYER_AVGPOOL, AMP_LAYER_ROUTE, AMP_LAYER_SHORTCUT, AMP_LAYER_UPSAMPLE, AMP_LAYER_REORG, AMP_LAYER_DROPOUT,
-    AMP_LAYER_YOLO, AMP_LAYER_DECONVOLUTIONAL, AMP_LAYER_LOCAL,
+#define AMP_LAYER_ENUM(NAME, name, CLASS) AMP_LAYER_##NAME,
+    AMP_LAYER_TABLE(AMP_LAYER_ENUM)
+#undef AMP_LAYER_ENUM
     AMP_LAYER_KINDS
 } amp_layer_kind;
 
@@ -98,13 +125,15 @@ typedef struct amp_step {
     int training;      /* batch statistics, dropout */
     int keeps_state;   /* a backward follows */
     int outline;       /* the plan is only looked at: the backend makes nothing for it */
-    float loss_scale;          /* for losses of AMP's own, which write their delta in forward */
+    float loss_scale;          /* what forward multiplies the delta of a loss by: nothing else brings it into a step */
     amp_yolo_result *results;  /* theirs, in the backend's memory: one each */
 } amp_step;
 
 typedef struct amp_layer_ops {
     /* What backward reads again; decides how long activations live. */
     int backward_reads_input, backward_reads_output;
+    /* A loss that AMP computes itself. Its forward already writes its part of the input's delta, times the loss scale. */
+    int makes_loss;
     /* Create backend objects and ask the arena for buffers at this shape. forward_time and backward_time are the arena's
      * clock; backward_time is -1 where no backward follows. */
     amp_status (*plan)(amp_node *, amp_step *, amp_arena *, int forward_time, int backward_time, amp_error *);
@@ -136,10 +165,9 @@ struct amp_node {
     int result;                /* yolo: which of step->results is its own */
 };
 
-/* A loss of AMP's own: its forward already writes the first part of its input's delta, times the loss scale. */
-static inline int amp_node_makes_loss(const amp_node *node) { return node->desc.kind == AMP_LAYER_YOLO; }
-
-const amp_layer_ops *amp_layer_ops_of(amp_layer_kind kind);
+/* What a row of AMP_LAYER_TABLE says. */
+const amp_layer_ops *amp_layer_ops_of(amp_layer_kind);
+amp_autocast_class amp_autocast_class_of(amp_layer_kind);
 
 /* The node's operations. They do what the ops say; an error's line begins with the layer, and the backend's ranges are named
  * after it. */
@@ -157,9 +185,5 @@ amp_status amp_nodes_load_weights(const amp_node *nodes, int count, amp_backend 
 
 /* Frees what plan made (not arena memory). */
 void amp_node_release(amp_node *node, amp_backend *backend);
-
-extern const amp_layer_ops amp_host_layer_ops, amp_convolutional_ops, amp_connected_ops, amp_batchnorm_ops,
-    amp_activation_ops, amp_maxpool_ops, amp_avgpool_ops, amp_route_ops, amp_shortcut_ops, amp_upsample_ops,
-    amp_reorg_ops, amp_dropout_ops, amp_yolo_ops, amp_deconvolutional_ops, amp_local_ops;
 
 #endif

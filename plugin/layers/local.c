@@ -88,4 +88,5 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return b->local_backward_data(b, node->local, dy.data, dx.data, accumulate, error);
 }
 
-const amp_layer_ops amp_local_ops = { 1, 1, plan, forward, backward };
+const amp_layer_ops amp_local_ops = { .plan = plan, .forward = forward, .backward = backward,
+                                      .backward_reads_input = 1, .backward_reads_output = 1 };

@@ -47,5 +47,6 @@ static amp_status avgpool_backward(amp_node *node, amp_step *step, amp_error *er
     return step->backend->avgpool_backward(step->backend, &dy, &dx, accumulate, error);
 }
 
-const amp_layer_ops amp_maxpool_ops = { 0, 0, maxpool_plan, maxpool_forward, maxpool_backward };
-const amp_layer_ops amp_avgpool_ops = { 0, 0, NULL, avgpool_forward, avgpool_backward };
+const amp_layer_ops amp_maxpool_ops = { .plan = maxpool_plan, .forward = maxpool_forward, .backward = maxpool_backward,
+                                         };
+const amp_layer_ops amp_avgpool_ops = { .forward = avgpool_forward, .backward = avgpool_backward };

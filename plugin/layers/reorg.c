@@ -70,4 +70,4 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return step->backend->gather_backward(step->backend, &dy, &dx, node->map, accumulate, error);
 }
 
-const amp_layer_ops amp_reorg_ops = { 0, 0, plan, forward, backward };
+const amp_layer_ops amp_reorg_ops = { .plan = plan, .forward = forward, .backward = backward };

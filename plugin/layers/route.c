@@ -30,4 +30,4 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return AMP_OK;
 }
 
-const amp_layer_ops amp_route_ops = { 0, 0, NULL, forward, backward };
+const amp_layer_ops amp_route_ops = { .forward = forward, .backward = backward };

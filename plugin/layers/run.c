@@ -94,3 +94,13 @@ amp_status amp_node_backward(amp_node *node, amp_step *step, amp_error *error)
     begin(node, step->backend, "backward");
     return end(node, step->backend, "backward", node->ops->backward(node, step, error), error);
 }
+
+void amp_node_release(amp_node *node, amp_backend *backend)
+{
+    if (node->conv) backend->conv_destroy(backend, node->conv);
+    if (node->local) backend->local_destroy(backend, node->local);
+    if (node->map) backend->release(backend, node->map);
+    node->conv = NULL;
+    node->local = NULL;
+    node->map = NULL;
+}

@@ -29,4 +29,5 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return b->shortcut_backward(b, &d, &dfrom, node->desc.beta, accumulate, error);
 }
 
-const amp_layer_ops amp_shortcut_ops = { 0, 1, NULL, forward, backward };
+const amp_layer_ops amp_shortcut_ops = { .forward = forward, .backward = backward,
+                                         .backward_reads_output = 1 };

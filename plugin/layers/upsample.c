@@ -18,4 +18,4 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return step->backend->upsample_backward(step->backend, &dy, &dx, node->desc.stride, node->desc.scale, accumulate, error);
 }
 
-const amp_layer_ops amp_upsample_ops = { 0, 0, NULL, forward, backward };
+const amp_layer_ops amp_upsample_ops = { .forward = forward, .backward = backward };

@@ -33,4 +33,4 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return step->backend->cast(step->backend, &dy, &dx, accumulate, error);
 }
 
-const amp_layer_ops amp_yolo_ops = { 0, 0, NULL, forward, backward };
+const amp_layer_ops amp_yolo_ops = { .forward = forward, .backward = backward, .makes_loss = 1 };

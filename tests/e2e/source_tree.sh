@@ -1,5 +1,5 @@
 # A tree of the user's is never written to, and one that is not a supported revision is refused by the name of the file
-# that differs.
+# that differs. Every field of Darknet's struct layer is either an option that native.c asks about, or known to be none.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 
@@ -44,3 +44,17 @@ if command -v git > /dev/null; then
     PATH=$PWD/no_patch "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" repository/by_git || fail 'patched by git'
     diff -r by_patch repository/by_git || fail 'patch and git make different copies'
 fi
+
+known=' type forward backward update batch inputs outputs nweights nbiases truths h w c out_h out_w out_c n workspace_size
+ cweights indexes input_layers input_sizes counts sums rand cost state prev_state forgot_state forgot_delta state_delta
+ concat concat_delta binary_weights binary_input biases bias_updates scales scale_updates weights weight_updates delta output
+ loss squared norms spatial_mean mean variance mean_delta variance_delta rolling_mean rolling_variance x x_norm m v bias_m
+ bias_v scale_m scale_v '
+fields=$(sed -n '/^struct layer{/,/^#ifdef GPU/p' "$DARKNET_TREE/include/darknet.h" |
+    sed -n -e 's/(\*\([a-z_]*\)) *(.*/ \1;/' -e 's/struct //' -e 's/^ *[a-zA-Z_]\+ \(.*\);.*/\1/p' | tr ',*' '  ')
+[ "$(echo $fields | wc -w)" -gt 180 ] || fail "only $(echo $fields | wc -w) fields of struct layer were found"
+for field in $fields; do
+    case $field in *_cpu | *_gpu) continue ;; esac
+    case $(echo $known) in "$field "* | *" $field" | *" $field "*) continue ;; esac
+    grep -q "OPTION($field, " "$SOURCE_DIR/plugin/host/native.c" || fail "native.c asks nothing about $field of struct layer"
+done
