@@ -44,7 +44,7 @@ target_compile_definitions(darknet_headers INTERFACE AMP)
 target_link_libraries(darknet_headers INTERFACE darknet_configuration)
 
 set(DARKNET_AMP_ROOMS)
-plugin_room(tensor)
+plugin_room(files)
 plugin_room(backend)
 if(DARKNET_AMP_CPU)
     plugin_room(backend/cpu oneDNN)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "amp/checkpoint_format.h"
-#include "tensor/checksum.h"
+#include "files/checksum.h"
 
 /* Make size and checksum right again, so that a change is found by what it says and not by the checksum. */
 __attribute__((unused)) static void seal_sidecar(unsigned char *bytes, size_t size)

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "checkpoint_pairs.h"
-#include "tensor/checksum.h"
+#include "files/checksum.h"
 
 /* ---- the calls of a save, in the place of the library's ---- */
 

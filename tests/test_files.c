@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tensor/checksum.h"
-#include "tensor/safe_file.h"
+#include "files/checksum.h"
+#include "files/safe_file.h"
 
 static char folder[] = "/tmp/amp_test_files_XXXXXX";
 

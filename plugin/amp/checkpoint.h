@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "../tensor/safe_file.h"
+#include "../files/safe_file.h"
 #include "engine.h"
 
 enum { AMP_RANDOM_STATE_BYTES = 128 };

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../tensor/checksum.h"
+#include "../files/checksum.h"
 #include "../tensor/half.h"
 #include "cfg_reader.h"
 

@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "../tensor/checksum.h"
+#include "../files/checksum.h"
 
 static void end_both(amp_safe_file *weights, amp_safe_file *sidecar)
 {

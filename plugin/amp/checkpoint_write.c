@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../tensor/checksum.h"
+#include "../files/checksum.h"
 #include "../tensor/half.h"
 
 enum { BUFFER = 1 << 16 };

@@ -2,7 +2,7 @@
 #include "cfg_copy.h"
 
 #include "../amp/cfg_reader.h"
-#include "../tensor/safe_file.h"
+#include "../files/safe_file.h"
 
 #include <errno.h>
 #include <stdlib.h>

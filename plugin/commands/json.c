@@ -1,7 +1,7 @@
 /* Writing JSON, and files as a whole. */
 #include "json.h"
 
-#include "../tensor/safe_file.h"
+#include "../files/safe_file.h"
 
 #include <errno.h>
 #include <float.h>

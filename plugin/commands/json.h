@@ -35,7 +35,7 @@ void amp_json_boolean(amp_json *, const char *key, int value);
 /* Bytes of the well-formed UTF-8 character at text (RFC 3629: shortest form, no surrogates, up to U+10FFFF); 0: there is none. */
 int amp_utf8_bytes(const char *text);
 
-/* Writes a file as a whole or not at all (tensor/safe_file.h): begin gives the stream, end puts it in place. name "-" is
+/* Writes a file as a whole or not at all (files/safe_file.h): begin gives the stream, end puts it in place. name "-" is
  * stdout. AMP_IO_FAILED names the file and the reason. */
 struct amp_output;
 amp_status amp_output_begin(const char *name, struct amp_output **out, FILE **stream, amp_error *);

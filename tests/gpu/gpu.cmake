@@ -19,7 +19,7 @@ function(gpu_program name)
     set(gpu_programs ${gpu_programs} ${name} PARENT_SCOPE)
 endfunction()
 
-set(gpu_backend $<TARGET_OBJECTS:amp_room_backend_cuda> $<TARGET_OBJECTS:amp_room_tensor>)
+set(gpu_backend $<TARGET_OBJECTS:amp_room_backend_cuda>)
 foreach(test ${conformance_tests})
     string(REPLACE test_ gpu_ name ${test})
     gpu_program(${name} ${test}.c conformance/machine_cuda_device.c ${gpu_backend})

@@ -8,7 +8,7 @@
 #define _XOPEN_SOURCE 700 /* nftw */
 #include "compare.h"
 
-#include "../../tensor/checksum.h"
+#include "../../files/checksum.h"
 #include "../text_lines.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include "../../host/host.h"
 #include "../../host/make_network.h"
 #include "../../host/resume.h"
-#include "../../tensor/checksum.h"
+#include "../../files/checksum.h"
 #include "probe_advice.h"
 #include "probe_data.h"
 

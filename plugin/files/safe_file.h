@@ -13,7 +13,7 @@
 #ifndef AMP_TENSOR_SAFE_FILE_H
 #define AMP_TENSOR_SAFE_FILE_H
 
-#include "status.h"
+#include "../tensor/status.h"
 
 typedef struct amp_safe_file {
     char *target;    /* what name stands for, symbolic links followed */

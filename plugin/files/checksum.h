@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "status.h"
+#include "../tensor/status.h"
 
 /* A checksum under way: start, add any number of times, value. Plain data, 16 KiB of it tables: nothing to free. */
 typedef struct amp_checksum {
