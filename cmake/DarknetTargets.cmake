@@ -10,10 +10,14 @@ if(DARKNET_AMP_SANITIZE)
     # Darknet's recurrent layers step pointers that are NULL and that nobody reads.
     set(darknet_flags -O1 -g ${darknet_sanitizers} -fno-sanitize=pointer-overflow)
     set(darknet_link_flags ${darknet_sanitizers})
+    set(darknet_library_link_flags ${darknet_sanitizers})
     set(plugin_flags -O1 -g ${darknet_sanitizers} -fno-sanitize-recover=undefined)
 else()
     set(darknet_flags -Ofast)
-    set(darknet_link_flags -Ofast) # links the start-up code that sets flush-to-zero, as Darknet's Makefile does
+    # Links start-up code into a program that sets flush-to-zero before main, and so for all of its threads, as Darknet's Makefile
+    # does. The library goes without, since it would set it in any program that uses it.
+    set(darknet_link_flags -Ofast)
+    set(darknet_library_link_flags)
     set(plugin_flags -O3)
 endif()
 
@@ -88,7 +92,7 @@ function(darknet_targets name tree)
             target_link_libraries(${name}_${kind} PRIVATE OpenMP::OpenMP_C)
         endif()
     endforeach()
-    target_link_options(${name}_shared PRIVATE ${darknet_link_flags})
+    target_link_options(${name}_shared PRIVATE ${darknet_library_link_flags})
 
     set(examples)
     foreach(example captcha lsd super art tag cifar go rnn segmenter regressor classifier coco yolo detector nightmare

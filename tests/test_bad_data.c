@@ -10,9 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "darknet.h"
+#include "image.h"
+#include "utils.h"
 
 #include "commands/data_check.h"
 #include "host/data_check.h"
@@ -20,6 +23,8 @@
 #include "host/label_file.h"
 #include "host/names_seen.h"
 #include "host/weights_check.h"
+
+image get_segmentation_image(char *path, int w, int h, int classes); /* data.c */
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -162,6 +167,17 @@ static void a_data_file_is_read_as_stock_reads_it(void **state)
     assert_string_equal(data.valid, "b.txt");
     assert_string_equal(data.backup, "back");
     assert_string_equal(amp_data_file_names(&data), "n");
+    assert_string_equal(data.note, "my.data:8: train is given again; its first line counts");
+    amp_data_file_free(&data);
+    write_file("my.data", "classes = 3 \ntrain = a=b.txt\t\ntag=0\ntag=1\n");
+    assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
+    assert_string_equal(data.train, "a=b.txt");
+    assert_int_equal(data.tag, 0);
+    assert_string_equal(data.note, "my.data:4: tag is given again; its first line counts");
+    amp_data_file_free(&data);
+    write_file("my.data", "classes=3\ntrain=a.txt\n");
+    assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
+    assert_string_equal(data.note, "");
     amp_data_file_free(&data);
 }
 
@@ -171,7 +187,10 @@ static void a_broken_data_file_is_one_line(void **state)
     const struct { const char *text, *expected; } files[] = {
         { "train\n", "bad.data:1: train: no value" }, { "\ntrain=\n", "bad.data:2: train: no value" },
         { "classes=many\n", "bad.data:1: classes = many: not such a number" }, { "classes=0\n", "classes = 0: not such" },
-        { "classes=99999999999\n", "not such a number" }, { "[net]\nbatch=1\n", "bad.data:1: [net]: a section" } };
+        { "classes=99999999999\n", "not such a number" }, { "[net]\nbatch=1\n", "bad.data:1: [net]: a section" },
+        { "classes=1\nbackup = my backups\n", "bad.data:2: backup = mybackups: there are blanks in this path, and Darknet drops them; "
+          "allowed: paths without blanks" },
+        { "train=a =b\n", "bad.data:1: train = a=b: there are blanks" }, { "valid=a\tb\n", "blanks" } };
     amp_error error;
     amp_data_file data;
     for (size_t i = 0; i < COUNT(files); i++) {
@@ -184,6 +203,100 @@ static void a_broken_data_file_is_one_line(void **state)
     amp_data_file_free(&data);
     assert_int_equal(amp_data_file_read("images", &data, &error), AMP_BAD_CONFIG);
     amp_data_file_free(&data);
+}
+
+/* Opening the FIFO would wait for ever. */
+static void what_is_no_regular_file_is_not_opened(void **state)
+{
+    (void)state;
+    amp_error error;
+    amp_data_file data;
+    amp_path_list list;
+    assert_int_equal(mkfifo("fifo", 0600), 0);
+    assert_true(amp_is_device("fifo") && amp_is_device("/dev/zero") && !amp_is_device("images") && !amp_is_device("none"));
+    assert_int_equal(symlink("fifo", "fifo_link"), 0);
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "fifo_link" : "fifo";
+        assert_int_equal(amp_data_file_read(name, &data, &error), AMP_BAD_CONFIG);
+        amp_data_file_free(&data);
+        assert_non_null(strstr(error.message, ": not a regular file, and a .data file is read more than once"));
+        assert_int_equal(amp_path_list_read(name, "the list", &list, &error), AMP_BAD_CONFIG);
+        assert_non_null(strstr(error.message, ": cannot read the list: not a regular file"));
+        assert_int_equal(amp_labels_read(name, 2, NULL, NULL, &error), AMP_BAD_CONFIG);
+        assert_non_null(strstr(error.message, ": cannot read this label file: not a regular file"));
+    }
+    assert_int_equal(amp_path_list_read("/dev/zero", "the list", &list, &error), AMP_BAD_CONFIG);
+}
+
+/* ---- Darknet's buffers ---- */
+
+static char long_path[6000];
+
+static void replaces(void) { find_replace(long_path, "a", "labels", (char[4096]){ 0 }); }
+static void scans(void) { free_image(get_segmentation_image("images/mask.jpg", 8, 8, 2)); }
+
+/* What the child says before it ends with status 1; *status: its exit status. */
+static void run_child(void (*run)(void), char *said, size_t size, int *status)
+{
+    int pipes[2];
+    size_t length = 0;
+    assert_int_equal(pipe(pipes), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(pipes[1], STDERR_FILENO);
+        run();
+        _exit(0);
+    }
+    close(pipes[1]);
+    for (ssize_t got; (got = read(pipes[0], said + length, size - 1 - length)) > 0;) length += (size_t)got;
+    said[length] = 0;
+    close(pipes[0]);
+    assert_int_equal(waitpid(child, status, 0), child);
+    *status = WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
+}
+
+/* find_replace has 4096 bytes: each of its callers' and its own. */
+static void a_path_longer_than_darknets_buffers_ends_the_program(void **state)
+{
+    (void)state;
+    char said[1000];
+    int status;
+    for (int length = 4085; length < 4100; length++) {
+        memset(long_path, 'x', sizeof long_path);
+        long_path[100] = 'a';
+        long_path[length] = 0;
+        run_child(replaces, said, sizeof said, &status);
+        assert_int_equal(status, length + 6 < 4096 ? 0 : 1);
+        if (status) assert_non_null(strstr(said, "and Darknet has room for 4089; shorten it\n"));
+    }
+}
+
+/* A mask is a line of "class runs"; Darknet has 32788 bytes for the runs, and an image of 8x8 for what they say. */
+static void a_mask_stays_within_its_image(void **state)
+{
+    (void)state;
+    static const char *const good[] = { "0 10,4,50\n1 64\n", "0 1000000,1,1000000\n", "-1 10,10\n9 10,10\n2000000 1,63\n", "" };
+    char said[1000];
+    int status;
+    assert_true(mkdir("mask", 0700) == 0);
+    for (size_t i = 0; i < COUNT(good); i++) {
+        write_file("mask/mask.txt", good[i]);
+        run_child(scans, said, sizeof said, &status);
+        if (status || *said) fail_msg("%s: status %d: %s", good[i], status, said);
+    }
+    char *text = malloc(60001);
+    for (int length = 32780; length <= 60000; length += length < 32795 ? 1 : 9000) {
+        memset(text, '1', 60000);
+        memcpy(text, "0 ", 2);
+        for (int i = 3; i < length; i += 2) text[i] = ',';
+        text[length] = 0;
+        write_file("mask/mask.txt", text);
+        run_child(scans, said, sizeof said, &status);
+        if (status != (length - 2 >= 32787) || !*said == status) fail_msg("%d bytes: status %d: %s", length - 2, status, said);
+        if (status) assert_non_null(strstr(said, "mask/mask.txt: a mask of more than 32786 bytes, for which Darknet has no room"));
+    }
+    free(text);
 }
 
 static void a_list_has_stocks_lines(void **state)
@@ -449,6 +562,9 @@ int main(void)
         cmocka_unit_test(labels_lie_where_stock_looks),
         cmocka_unit_test(a_data_file_is_read_as_stock_reads_it),
         cmocka_unit_test(a_broken_data_file_is_one_line),
+        cmocka_unit_test(what_is_no_regular_file_is_not_opened),
+        cmocka_unit_test(a_path_longer_than_darknets_buffers_ends_the_program),
+        cmocka_unit_test(a_mask_stays_within_its_image),
         cmocka_unit_test(a_list_has_stocks_lines),
         cmocka_unit_test(an_empty_list_is_refused),
         cmocka_unit_test(a_list_longer_than_any_buffer_is_read_whole),

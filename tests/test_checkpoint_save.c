@@ -18,9 +18,9 @@ static void a_save_killed_at_any_point_leaves_the_old_pair_or_the_new(void **sta
     (void)state;
     for (int old = OLD_NONE; old < OLD_KINDS; old++)
         for (int point = 0; point < POINTS; point++) {
-            int before = old == OLD_PAIR ? 0 : -1, lasting = point >= 5;
+            int before = old == OLD_PAIR ? 0 : -1, lasting = point >= 5 || is_ended(old, point);
             make_killed(old, point);
-            recovers_to(lasting ? 1 : before, old, point == 5 || point == 7);
+            recovers_to(lasting ? 1 : before, old, is_ended(old, point));
             recovers_to(lasting ? 1 : before, old, 0); /* nothing is left to do */
         }
 }
@@ -37,10 +37,9 @@ static void a_save_that_begins_after_a_killed_one_loses_nothing(void **state)
                 assert_int_equal(amp_checkpoint_begin("w", &save, NULL), AMP_OK);
                 put("w.new", weights[2], weights[2].size / 3);
                 if (given_up) amp_checkpoint_cancel(&save);
-                recovers_to(point >= 5 ? 1 : old == OLD_PAIR ? 0 : -1, old, 0);
+                if (!given_up) amp_safe_file_leave(&save.weights), amp_safe_file_leave(&save.sidecar); /* killed */
+                recovers_to(point >= 5 || is_ended(old, point) ? 1 : old == OLD_PAIR ? 0 : -1, old, 0);
                 if (!given_up) amp_checkpoint_cancel(&save);
-                assert_int_equal(access("w.new", F_OK), -1);
-                assert_int_equal(access("w.amp.new", F_OK), -1);
             }
 }
 
@@ -52,8 +51,25 @@ static void a_save_after_a_killed_one_succeeds(void **state)
             make_killed(old, point);
             assert_int_equal(save_number("w", 2, NULL), AMP_OK);
             recovers_to(2, old, 0);
-            assert_int_equal(access("w.new", F_OK), -1);
-            assert_int_equal(access("w.amp.new", F_OK), -1);
+        }
+}
+
+/* What a training finds under the names that it saves itself. */
+static void a_killed_save_is_ended_or_removed(void **state)
+{
+    (void)state;
+    for (int old = OLD_NONE; old < OLD_KINDS; old++)
+        for (int point = 0; point < POINTS; point++) {
+            char note[256];
+            amp_error error;
+            make_killed(old, point);
+            int removed = old == OLD_NONE && point >= 1 && point <= 3;
+            if (amp_checkpoint_settle("w", note, &error) != AMP_OK) fail_msg("%s", error.message);
+            assert_no_leftovers();
+            assert_int_equal(strstr(note, ": ended a save that was killed") != NULL, is_ended(old, point));
+            assert_int_equal(!strcmp(note, "w.new: it was being saved when a training was killed, and is not whole: removed"), removed);
+            if (!removed && !is_ended(old, point)) assert_string_equal(note, "");
+            recovers_to(point >= 5 || is_ended(old, point) ? 1 : old == OLD_PAIR ? 0 : -1, old, 0);
         }
 }
 
@@ -121,6 +137,19 @@ static void a_save_under_way_is_not_ended_for_it(void **state)
     amp_safe_file_leave(&first.weights); /* killed */
     amp_checkpoint_cancel(&first);
     recovers_to(1, OLD_PAIR, 1);
+
+    /* Another has not renamed anything yet, and there is no older file. */
+    for (int whole = 0; whole < 2; whole++) {
+        clear();
+        assert_int_equal(amp_checkpoint_begin("w", &first, &error), AMP_OK);
+        put("w.new", weights[1], weights[1].size);
+        put("w.amp.new", sidecars[1], whole ? sidecars[1].size : 8);
+        assert_int_equal(amp_checkpoint_settle("w", note, &error), whole ? AMP_IO_FAILED : AMP_OK);
+        if (whole) assert_string_equal(error.message, "w: another program is saving it now; start again when it has");
+        assert_string_equal(note, "");
+        assert_true(holds("w.new", weights[1]) && access("w.amp.new", F_OK) == 0);
+        amp_checkpoint_cancel(&first);
+    }
 }
 
 static void weights_without_a_sidecar_load(void **state)
@@ -254,6 +283,7 @@ int main(void)
         cmocka_unit_test(a_save_killed_at_any_point_leaves_the_old_pair_or_the_new),
         cmocka_unit_test(a_save_that_begins_after_a_killed_one_loses_nothing),
         cmocka_unit_test(a_save_after_a_killed_one_succeeds),
+        cmocka_unit_test(a_killed_save_is_ended_or_removed),
         cmocka_unit_test(a_sidecar_of_other_weights_is_refused),
         cmocka_unit_test(weights_written_after_a_killed_save_are_kept),
         cmocka_unit_test(a_save_under_way_is_not_ended_for_it),

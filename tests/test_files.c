@@ -256,6 +256,53 @@ static void a_file_that_is_being_saved_is_left_alone(void **state)
     }
 }
 
+/* What is printed into a closed stream would go into the file that has its descriptor now. */
+static void nothing_is_saved_while_a_standard_stream_is_closed(void **state)
+{
+    (void)state;
+    put("f", "old");
+    assert_int_equal(mkfifo("link", 0600), 0);
+    for (int closed = 0; closed < 3; closed++) {
+        int status, kept = dup(closed);
+        char expected[200];
+        amp_error error;
+        amp_safe_file f;
+        snprintf(expected, sizeof expected, "cannot write f: file descriptor %d is closed, so that what is printed may end up in the file; "
+                 "give the program /dev/null there", closed);
+        close(closed);
+        status = amp_safe_file_begin("f", &f, &error);
+        int also = amp_safe_file_begin("link", &f, NULL);
+        dup2(kept, closed);
+        close(kept);
+        assert_int_equal(status, AMP_IO_FAILED);
+        assert_int_equal(also, AMP_IO_FAILED);
+        assert_string_equal(error.message, expected);
+        assert_holds("f", "old");
+        assert_absent("f.new");
+    }
+    replace("f", "new");
+}
+
+static void a_leftover_is_removed_unless_it_is_being_written(void **state)
+{
+    (void)state;
+    amp_safe_file f, g;
+    amp_error error;
+    assert_int_equal(amp_safe_file_locate("f", &g, &error), AMP_OK);
+    assert_int_equal(amp_safe_file_remove_leftover(&g, &error), AMP_OK); /* there is none */
+    put("f", "old");
+    put("f.new", "left");
+    assert_int_equal(amp_safe_file_remove_leftover(&g, &error), AMP_OK);
+    assert_absent("f.new");
+    assert_int_equal(amp_safe_file_begin("f", &f, &error), AMP_OK);
+    assert_int_equal(amp_safe_file_remove_leftover(&g, &error), AMP_IO_FAILED);
+    assert_non_null(strstr(error.message, "another program is writing it"));
+    assert_int_equal(access("f.new", F_OK), 0);
+    amp_safe_file_end(&f);
+    amp_safe_file_end(&g);
+    assert_holds("f", "old");
+}
+
 /* As somebody who is not root: root may write everywhere. What begin says goes to `said`. */
 static int begin_as_nobody(const char *name, char *said, size_t size)
 {
@@ -311,6 +358,8 @@ int main(void)
         IN_FOLDER(permissions_stay),
         IN_FOLDER(what_is_no_file_is_written_directly),
         IN_FOLDER(a_file_that_is_being_saved_is_left_alone),
+        IN_FOLDER(nothing_is_saved_while_a_standard_stream_is_closed),
+        IN_FOLDER(a_leftover_is_removed_unless_it_is_being_written),
         IN_FOLDER(a_protected_file_or_folder_is_left_alone),
     };
     return cmocka_run_group_tests_name("files", tests, NULL, NULL);

@@ -97,8 +97,9 @@ static cfg_item broken(cfg_reader *reader, int fatal)
 static int read_line(cfg_reader *reader, cfg_item *item)
 {
     size_t bytes = 0, kept = 0;
-    int c;
+    int c, equals = 0, blank = 0; /* equals: 1 behind the first, 2 within the value; blank: the byte before was one */
     item->kind = CFG_END;
+    item->blanks = 0;
     reader->line++;
     while ((c = getc(reader->stream)) != EOF) {
         if (c == '\n') break;
@@ -109,7 +110,13 @@ static int read_line(cfg_reader *reader, cfg_item *item)
             *item = broken(reader, 1);
             return 1;
         }
-        if (c == ' ' || c == '\t' || c == '\r' || c == '\f') continue;
+        if (c == ' ' || c == '\t' || c == '\r' || c == '\f') {
+            blank = 1;
+            continue;
+        }
+        item->blanks |= blank && equals == 2;
+        equals = equals ? 2 : c == '=';
+        blank = 0;
         if (item->kind == CFG_END && (c < 0x20 || c == 0x7f)) {
             snprintf(reader->problem, sizeof reader->problem, "byte %zu of the line is the control character 0x%02x",
                      bytes, (unsigned)c);
@@ -131,7 +138,8 @@ amp_status cfg_reader_next(cfg_reader *reader, cfg_item *item, amp_error *error)
         if (item->kind == CFG_BROKEN) return AMP_OK;
         char *text = reader->text;
         if (text[0] == '\0' || text[0] == '#' || text[0] == ';') continue;
-        *item = (cfg_item){ .kind = text[0] == '[' ? CFG_SECTION : CFG_OPTION, .line = reader->line, .text = text };
+        *item = (cfg_item){ .kind = text[0] == '[' ? CFG_SECTION : CFG_OPTION, .line = reader->line, .text = text,
+                            .blanks = item->blanks };
         if (item->kind == CFG_OPTION) {
             char *equals = strchr(text, '=');
             if (equals) {

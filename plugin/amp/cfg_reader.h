@@ -22,6 +22,7 @@ typedef struct cfg_item {
     cfg_kind kind;
     unsigned long line; /* from 1 */
     const char *text, *value; /* valid until the next call */
+    int blanks; /* CFG_OPTION: blanks were dropped from within the value, not around it */
     int fatal; /* CFG_BROKEN: Darknet itself loses track of the file here */
 } cfg_item;
 

@@ -8,12 +8,14 @@
  *     3  NAME.amp.new is renamed to NAME.amp, and the folder flushed
  *     4  NAME.new is renamed to NAME, and the folder flushed
  *
- * Killed up to 3: NAME and NAME.amp are W and A, a pair that matches (or there is none yet); *.new are leftovers that the
- * next save replaces. Between 3 and 4: NAME.amp is A', NAME is W or none, and NAME.new is W', whole, because it was flushed
+ * Killed up to 3: NAME and NAME.amp are W and A, a pair that matches, and *.new are leftovers. Without a NAME, where W' and A' are
+ * whole, recovering does 3 and 4: they are all there is. Between 3 and 4: NAME.amp is A', NAME is W or none, and NAME.new is W', whole, because it was flushed
  * before 3. So recovering does 4. After 4: W' and A'. If recovering is killed, it is where it was, or done.
  *
  * With a power failure a disk that cannot flush folders may show 4 without 3: NAME is W', NAME.amp is A or none, and
  * NAME.amp.new is A', whole. Recovering does 3.
+ *
+ * Leftovers are removed once there is a pair without them.
  *
  * A save that begins where one was killed would remove the NAME.new that recovering needs. So it recovers first.
  *
@@ -79,6 +81,11 @@ static amp_checkpoint *sidecar_of(const char *path, const char *weights)
     return NULL;
 }
 
+static amp_status is_being_saved(const amp_safe_file *w, amp_error *error)
+{
+    return amp_fail(error, AMP_IO_FAILED, "%.500s: another program is saving it now; start again when it has", w->target);
+}
+
 static amp_status other_weights(const amp_safe_file *w, const amp_checkpoint *c, int left_behind, amp_error *error)
 {
     if (!left_behind)
@@ -106,7 +113,7 @@ static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_che
         if (is_file_of(w->temporary, c->weights)) {
             if (amp_safe_file_busy(w)) {
                 amp_checkpoint_free(c);
-                return amp_fail(error, AMP_IO_FAILED, "%.500s: another program is saving it now; start again when it has", w->target);
+                return is_being_saved(w, error);
             }
             left_behind = is_younger(w->target, w->temporary);
             if (!left_behind) {
@@ -118,10 +125,14 @@ static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_che
             }
         }
     }
-    *out = sidecar_of(s->temporary, w->target);
-    if (*out) {
+    int new_pair = !is_there(w->target);
+    *out = sidecar_of(s->temporary, new_pair ? w->temporary : w->target);
+    if (*out && new_pair && amp_safe_file_busy(w)) {
+        status = is_being_saved(w, error);
+    } else if (*out) {
         *ended = 1;
         status = amp_replace_file(s->temporary, s->target, error);
+        if (new_pair && status == AMP_OK) status = amp_replace_file(w->temporary, w->target, error);
     } else if (c && is_there(w->target)) {
         status = other_weights(w, c, left_behind, error);
     }
@@ -132,7 +143,16 @@ static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_che
     return status;
 }
 
-amp_status amp_checkpoint_recover(const char *name, amp_checkpoint **out, char note[256], amp_error *error)
+/* Who saves now will see to them himself; and what cannot be removed does no harm. */
+static void remove_leftovers(const amp_safe_file *w, const amp_safe_file *s)
+{
+    if (amp_safe_file_busy(w)) return;
+    amp_safe_file_remove_leftover(s, NULL);
+    amp_safe_file_remove_leftover(w, NULL);
+}
+
+/* own: NAME is one of this training's own files, so that leftovers go also where there is no pair. */
+static amp_status recover(const char *name, int own, amp_checkpoint **out, char note[256], amp_error *error)
 {
     amp_safe_file weights, sidecar = { 0 };
     int ended = 0;
@@ -142,12 +162,24 @@ amp_status amp_checkpoint_recover(const char *name, amp_checkpoint **out, char n
     amp_status status = AMP_OK;
     if (!weights.direct) status = with_sidecar(&weights, amp_safe_file_locate, &sidecar, error);
     if (!weights.direct && status == AMP_OK) status = settle(&weights, &sidecar, out, &ended, error);
-    if (*out && ended) {
-        char shown[160];
-        snprintf(shown, sizeof shown, "%.159s", (*out)->name);
-        snprintf(note, 256, "%s: ended a save that was killed between its two renames", shown);
-    }
+    if (*out && ended) snprintf(note, 256, "%.159s: ended a save that was killed", (*out)->name);
+    if (own && status == AMP_OK && !is_there(weights.target) && is_there(weights.temporary) && !amp_safe_file_busy(&weights))
+        snprintf(note, 256, "%.159s: it was being saved when a training was killed, and is not whole: removed", weights.temporary);
+    if (status == AMP_OK && (own || *out)) remove_leftovers(&weights, &sidecar);
     end_both(&weights, &sidecar);
+    return status;
+}
+
+amp_status amp_checkpoint_recover(const char *name, amp_checkpoint **out, char note[256], amp_error *error)
+{
+    return recover(name, 0, out, note, error);
+}
+
+amp_status amp_checkpoint_settle(const char *name, char note[256], amp_error *error)
+{
+    amp_checkpoint *found;
+    amp_status status = recover(name, 1, &found, note, error);
+    amp_checkpoint_free(found);
     return status;
 }
 

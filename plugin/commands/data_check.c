@@ -27,7 +27,7 @@ static void note_first(char first[512], long count, const char *name)
 static int is_there(const char *image)
 {
     struct stat status;
-    return *image && stat(image, &status) == 0 && !S_ISDIR(status.st_mode) && (status.st_size > 0 || !S_ISREG(status.st_mode));
+    return *image && stat(image, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
 }
 
 static amp_status count_box(void *context, const char *file, unsigned long line, const amp_label *label, int outside,

@@ -119,10 +119,13 @@ static amp_status is_busy(const char *temporary, amp_error *error)
                     temporary);
 }
 
-/* What an interrupted save left. It stays locked until it is gone, so that nobody takes it for his. */
+/* What an interrupted save left. It stays locked until it is gone, so that nobody takes it for his; and is not ours if somebody has
+ * put his own in its place before it was locked. */
 static amp_status remove_leftover(const char *temporary, amp_error *error)
 {
-    int file = open(temporary, O_WRONLY | O_NONBLOCK | O_CLOEXEC), why = 0, busy = file >= 0 && !lock(file);
+    struct stat info;
+    int file = open(temporary, O_WRONLY | O_NONBLOCK | O_CLOEXEC), why = 0;
+    int busy = file >= 0 && (!lock(file) || fstat(file, &info) != 0 || !is_same_file(temporary, &info));
     if (!busy && unlink(temporary) != 0 && errno != ENOENT) why = errno;
     if (file >= 0) close(file);
     if (busy) return is_busy(temporary, error);
@@ -147,8 +150,24 @@ static amp_status make_temporary(amp_safe_file *f, amp_error *error)
     return why ? cannot_write(f->temporary, why, error) : AMP_OK;
 }
 
+amp_status amp_safe_file_remove_leftover(const amp_safe_file *f, amp_error *error)
+{
+    return f->direct ? AMP_OK : remove_leftover(f->temporary, error);
+}
+
+/* The next file that is opened takes the place of a standard stream that is closed, and all that is printed would go into it. */
+static amp_status check_streams(const char *name, amp_error *error)
+{
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
+        if (fcntl(file, F_GETFD) < 0)
+            return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: file descriptor %d is closed, so that what is printed may end up "
+                            "in the file; give the program /dev/null there", name, file);
+    return AMP_OK;
+}
+
 amp_status amp_safe_file_begin(const char *name, amp_safe_file *out, amp_error *error)
 {
+    AMP_TRY(check_streams(name, error));
     AMP_TRY(amp_safe_file_locate(name, out, error));
     if (out->direct) return AMP_OK;
     amp_status status = make_temporary(out, error);

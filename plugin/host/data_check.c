@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 
 #include "../include/darknet_amp.h"
+#include "backups.h"
 #include "host.h"
 #include "label_file.h"
 #include "loading.h"
 #include "option_list.h"
+#include "stopping.h"
 
 enum { CLASSES_UNLESS_GIVEN = 2 }; /* train_classifier */
 
@@ -174,8 +176,11 @@ void darknet_amp_check_files(const char *data_file, const char *cfg, int classif
     amp_error error;
     amp_data_file data;
     if (!amp_host_is_wanted(cfg)) return;
+    amp_stopping_survive_writes();
     amp_status status = amp_data_file_read(data_file, &data, &error);
+    if (data.note[0]) fprintf(stderr, "amp: %s\n", data.note);
     if (status == AMP_OK) status = amp_check_train_list(&data, classifier, &error);
+    if (status == AMP_OK) status = amp_backups_check(&data, cfg, &error);
     amp_data_file_free(&data);
     amp_host_check(status, &error);
 }

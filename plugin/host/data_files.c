@@ -9,27 +9,48 @@
 
 #include "../amp/cfg_reader.h"
 
+int amp_is_device(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
 /* ---- the .data file ---- */
 
 /* Of two lines of one key the first counts: option_find in option_list.c. */
-static amp_status keep(char **where, const cfg_item *item, amp_error *error)
+static amp_status note_second(amp_data_file *data, const cfg_item *item)
 {
-    if (*where) return AMP_OK;
+    char file[150], key[40];
+    cfg_printable(file, sizeof file, data->name);
+    cfg_printable(key, sizeof key, item->text);
+    snprintf(data->note, sizeof data->note, "%s:%lu: %s is given again; its first line counts", file, item->line, key);
+    return AMP_OK;
+}
+
+static amp_status keep(amp_data_file *data, char **where, const cfg_item *item, amp_error *error)
+{
+    cfg_place place = { .file = data->name, .line = item->line, .key = item->text, .value = item->value };
+    if (item->blanks)
+        return cfg_fail(error, place, "there are blanks in this path, and Darknet drops them", "paths without blanks; rename the "
+                        "folder or the file, or make a link to it");
+    if (*where) return note_second(data, item);
     *where = strdup(item->value);
     return *where ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
 }
 
-static amp_status keep_number(int *where, const char *file, const cfg_item *item, long least, const char *allowed,
+/* *where is -1 until it is given. */
+static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *item, long least, const char *allowed,
                               amp_error *error)
 {
     char *end;
     errno = 0;
     long value = strtol(item->value, &end, 10);
     if (!*item->value || *end || errno || value < least || value > INT_MAX) {
-        cfg_place place = { .file = file, .line = item->line, .key = item->text, .value = item->value };
+        cfg_place place = { .file = data->name, .line = item->line, .key = item->text, .value = item->value };
         return cfg_fail(error, place, "not such a number", allowed);
     }
-    if (*where == 0) *where = (int)value;
+    if (*where >= 0) return note_second(data, item);
+    *where = (int)value;
     return AMP_OK;
 }
 
@@ -45,9 +66,9 @@ static amp_status take(amp_data_file *data, const cfg_item *item, amp_error *err
         return cfg_fail(error, place, "a section, but a .data file has none: is this a .cfg file?", "KEY = VALUE");
     if (!item->value || !*item->value) return cfg_fail(error, place, "no value", "KEY = VALUE");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (!strcmp(item->text, files[i].key)) return keep(files[i].where, item, error);
-    if (!strcmp(item->text, "classes")) return keep_number(&data->classes, data->name, item, 1, "a whole number from 1", error);
-    if (!strcmp(item->text, "tag")) return keep_number(&data->tag, data->name, item, 0, "0, 1", error);
+        if (!strcmp(item->text, files[i].key)) return keep(data, files[i].where, item, error);
+    if (!strcmp(item->text, "classes")) return keep_number(data, &data->classes, item, 1, "a whole number from 1", error);
+    if (!strcmp(item->text, "tag")) return keep_number(data, &data->tag, item, 0, "0, 1", error);
     return AMP_OK;
 }
 
@@ -56,10 +77,12 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
     cfg_reader *reader;
     cfg_item item = { .kind = CFG_BROKEN };
     struct stat status;
-    *data = (amp_data_file){ .name = strdup(name) };
+    *data = (amp_data_file){ .name = strdup(name), .classes = -1, .tag = -1 };
     if (!data->name) return amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
     if (stat(name, &status) != 0) /* in the words of a .data file, not of a .cfg */
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read the .data file: %s", name, strerror(errno));
+    if (amp_is_device(name))
+        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: not a regular file, and a .data file is read more than once", name);
     AMP_TRY(cfg_reader_open(name, &reader, error));
     amp_status read = cfg_reader_next(reader, &item, error);
     while (read == AMP_OK && item.kind != CFG_END) {
@@ -67,6 +90,8 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
         if (read == AMP_OK) read = cfg_reader_next(reader, &item, error);
     }
     cfg_reader_close(reader);
+    if (data->classes < 0) data->classes = 0;
+    if (data->tag < 0) data->tag = 0;
     return read;
 }
 
@@ -88,7 +113,7 @@ const char *amp_data_file_names(const amp_data_file *data) { return data->names 
 
 /* ---- lists ---- */
 
-/* Pipes have no size: read until the end. */
+/* Files of /proc have no size: read until the end. */
 static char *read_all(FILE *stream, size_t *size)
 {
     size_t room = 65536;
@@ -141,6 +166,8 @@ amp_status amp_path_list_read(const char *file, const char *what, amp_path_list 
     size_t size = 0;
     amp_status status = AMP_OK;
     *list = (amp_path_list){ 0 };
+    if (amp_is_device(file))
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: not a regular file", file, what);
     FILE *stream = fopen(file, "r");
     if (!stream) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(errno));
     errno = 0;

@@ -6,15 +6,20 @@
 
 #include <stddef.h>
 
+/* Whether path is a FIFO, a device or a socket, which may make its reader wait, or never end. A folder is none: reading it fails. */
+int amp_is_device(const char *path);
+
 typedef struct amp_data_file {
     char *name;                                    /* of the .data file itself */
     char *train, *valid, *names, *labels, *backup; /* NULL where the key is not given */
     char *difficult, *leaves, *tree;
     int classes;                                   /* 0 where not given */
     int tag;                                       /* a classifier's tag=1: labels come from files of their own */
+    char note[256];                                /* of a key that is given twice; empty if none is */
 } amp_data_file;
 
-/* AMP_BAD_CONFIG: no such file, no text, a line without '=', classes that are no number. *data can be freed then, too. */
+/* AMP_BAD_CONFIG: no such file or no regular one, no text, a line without '=', a path with blanks, which Darknet drops, classes that
+ * are no number. *data can be freed then, too. */
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error);
 void amp_data_file_free(amp_data_file *data);
 

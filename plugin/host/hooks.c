@@ -1,5 +1,6 @@
 /* The hooks a patched Darknet calls when it starts, makes, resizes and frees a network; those of a step are in step.c. */
 #define _DEFAULT_SOURCE /* readlink, setenv */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,9 +43,18 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* A file opened while one of the standard streams is closed would take its place, and get all that is printed. */
+static void open_standard_streams(void)
+{
+    int file;
+    do file = open("/dev/null", O_RDWR); while (file >= 0 && file <= STDERR_FILENO);
+    if (file >= 0) close(file);
+}
+
 void darknet_amp_start(char **argv)
 {
     char self[4096];
+    open_standard_streams();
     if (!argv[0] || getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length <= 0) return;

@@ -10,6 +10,7 @@
 
 #include "../amp/cfg_reader.h"
 #include "../include/darknet_amp.h"
+#include "data_files.h"
 #include "host.h"
 #include "images.h"
 #include "label_file.h"
@@ -59,6 +60,36 @@ void darknet_amp_loading(struct load_args *args)
     loader.count = args->m;
 }
 
+/* ---- files of a kind or a length that loaders do not survive ---- */
+
+int darknet_amp_is_device(const char *file) { return watch.on && amp_is_device(file); }
+
+FILE *darknet_amp_fopen(const char *file, const char *mode)
+{
+    amp_error error;
+    if (!darknet_amp_is_device(file)) return fopen(file, mode);
+    amp_fail(&error, AMP_BAD_CONFIG, "%.700s: not a regular file, which lists and labels must be", file);
+    end_with(&error);
+}
+
+void darknet_amp_path_fits(const char *path, const char *part, size_t room)
+{
+    amp_error error;
+    if (strlen(path) + strlen(part) < room) return;
+    amp_fail(&error, AMP_BAD_CONFIG, "darknet: '%.300s...': a path of %zu bytes, and Darknet has room for %zu; shorten it", path,
+             strlen(path), room - strlen(part) - 1);
+    end_with(&error);
+}
+
+int darknet_amp_mask_fits(const char *file, const char *mask, size_t room)
+{
+    amp_error error;
+    if (strlen(mask) + 1 < room) return 1;
+    amp_fail(&error, AMP_BAD_CONFIG, "%.700s: a mask of more than %zu bytes, for which Darknet has no room; mend the file", file,
+             room - 2);
+    end_with(&error);
+}
+
 /* ---- images ---- */
 
 const char *amp_bad_image_cause(const char *file)
@@ -67,6 +98,7 @@ const char *amp_bad_image_cause(const char *file)
     if (!*file) return "the list has a blank line";
     if (stat(file, &status) != 0) return strerror(errno);
     if (S_ISDIR(status.st_mode)) return "it is a folder";
+    if (!S_ISREG(status.st_mode)) return "it is no regular file";
     if (status.st_size == 0) return "it is empty";
     return "it is damaged, too large, or no JPEG, PNG, BMP or other image that Darknet reads";
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../tensor/half.h"
+#include "backups.h"
 #include "device.h"
 #include "host_random.h"
 #include "loading.h"
@@ -220,6 +221,7 @@ void darknet_amp_resume(struct network **nets, int count)
         amp_host_use_device(nets[i]);
         begin_training(nets[i], 1);
     }
+    amp_backups_settle();
 }
 
 /* ---- the loop ---- */

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-static const int signals[] = { SIGINT, SIGTERM };
+static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
 /* One program, one set of handlers. */
@@ -44,6 +44,16 @@ void amp_stopping_unwatch(void)
         if (stopping.watched[i])
             sigaction(signals[i], stopping.asked ? &(struct sigaction){ .sa_handler = SIG_DFL } : &stopping.before[i], NULL);
     for (size_t i = 0; i < SIGNALS; i++) stopping.watched[i] = 0;
+}
+
+void amp_stopping_survive_writes(void)
+{
+    static const int fatal[] = { SIGPIPE, SIGXFSZ };
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
+        struct sigaction now;
+        if (sigaction(fatal[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+            sigaction(fatal[i], &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    }
 }
 
 int amp_stopping_signal(void) { return stopping.asked; }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "data_files.h"
 #include "device.h"
 
 /* ---- what a layer reads ---- */
@@ -113,13 +114,14 @@ amp_status amp_check_weights_size(const network *net, const char *file, int star
 {
     struct stat status;
     *held = net->n;
+    if (amp_is_device(file)) return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: cannot read these weights: not a regular file", file);
     if (stat(file, &status) == 0 && S_ISDIR(status.st_mode)) errno = EISDIR;
     else errno = 0;
     FILE *stream = errno ? NULL : fopen(file, "rb");
     if (!stream) return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: cannot read these weights: %s", file, strerror(errno));
-    size_t header = S_ISREG(status.st_mode) ? header_bytes(stream) : 0;
+    size_t header = header_bytes(stream);
     fclose(stream);
-    if (!S_ISREG(status.st_mode) || start > 0) return AMP_OK; /* its first bytes are for another layer than the first */
+    if (start > 0) return AMP_OK; /* its first bytes are for another layer than the first */
     return compare(net, file, header, (size_t)status.st_size, cutoff, held, error);
 }
 

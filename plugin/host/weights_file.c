@@ -114,12 +114,13 @@ static int is_asked_again(const struct darknet_amp *amp, network *net)
 static void say_failed(struct darknet_amp *amp, network *net, const char *file, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
-    const char *kept = resume->last_file ? resume->last_file : "none";
+    const char *kept = resume->last_file ? resume->last_file : "none", *is = "is kept";
+    if (resume->last_file && !amp_file_exists(kept)) is = "is gone as well";
     resume->save_failed = 1;
     fflush(stdout);
     if (!resume->training) fprintf(stderr, "amp: %s could not be written: %s\n", file, error->message);
-    else fprintf(stderr, "amp: %s could not be written: %s; training %s, the last good file is kept: %s\n", file,
-                 error->message, is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", kept);
+    else fprintf(stderr, "amp: %s could not be written: %s; training %s, the last good file %s: %s\n", file,
+                 error->message, is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", is, kept);
     if (!resume->training || (is_over(net) && !resume->loop.average_loss)) exit(1);
 }
 
