@@ -55,6 +55,7 @@ endif()
 plugin_room(layers)
 plugin_room(amp)
 plugin_room(host darknet_headers)
+plugin_room(host/pjreddie) # the table of one fork's sections and keys, and the rules of its layers' shapes
 if(NOT DARKNET_AMP_CPU)
     target_compile_definitions(amp_room_host PRIVATE AMP_NO_CPU_BACKEND)
 endif()

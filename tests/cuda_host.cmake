@@ -23,7 +23,7 @@ target_include_directories(gpu_double_host SYSTEM PRIVATE ${DARKNET_PATCHED}/inc
 set_target_properties(gpu_double_host PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
 
 set(rooms)
-foreach(room files backend_cpu layers amp)
+foreach(room files backend_cpu layers amp host_pjreddie)
     list(APPEND rooms $<TARGET_OBJECTS:amp_room_${room}>)
 endforeach()
 function(gpu_double_program name)

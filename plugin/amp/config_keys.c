@@ -35,7 +35,7 @@ static int is_decimal(const char *text)
 }
 
 /* end tells the C library's locale from the .cfg's: under a decimal comma strtod stops at the point. */
-static const char *parse_decimal(const char *value, double *number)
+const char *amp_decimal_parse(const char *value, double *number)
 {
     char *end;
     if (!is_decimal(value)) return not_a_number;
@@ -72,7 +72,7 @@ static const char *parse_dtype(const char *value, double *number)
 static const char *parse_scale(const char *value, double *number)
 {
     double parsed;
-    const char *problem = parse_decimal(value, &parsed);
+    const char *problem = amp_decimal_parse(value, &parsed);
     if (problem) return problem;
     if (!(parsed > 0)) return "not positive";
     if (parsed < FLT_MIN || parsed > FLT_MAX) return "out of fp32's range";
@@ -94,7 +94,7 @@ static const char *parse_loss_scale(const char *value, double *number)
 static const char *parse_growth_factor(const char *value, double *number)
 {
     double parsed;
-    const char *problem = parse_decimal(value, &parsed);
+    const char *problem = amp_decimal_parse(value, &parsed);
     if (problem) return problem;
     if (!(parsed > 1)) return "not above 1";
     if (parsed > DBL_MAX) return "not finite";
@@ -105,7 +105,7 @@ static const char *parse_growth_factor(const char *value, double *number)
 static const char *parse_backoff_factor(const char *value, double *number)
 {
     double parsed;
-    const char *problem = parse_decimal(value, &parsed);
+    const char *problem = amp_decimal_parse(value, &parsed);
     if (problem) return problem;
     if (!(parsed > 0 && parsed < 1)) return "not between 0 and 1";
     *number = parsed;
@@ -116,7 +116,7 @@ static const char *parse_backoff_factor(const char *value, double *number)
 static const char *parse_count(const char *value, int limit, double *number)
 {
     double parsed;
-    const char *problem = parse_decimal(value, &parsed);
+    const char *problem = amp_decimal_parse(value, &parsed);
     if (problem) return problem;
     if (parsed > 0 && strspn(value, "+0123456789") != strlen(value)) return "not a whole number";
     if (!(parsed >= 1)) return "below 1";
@@ -136,7 +136,7 @@ static const char *parse_hysteresis(const char *value, double *number)
 static const char *parse_clip_norm(const char *value, double *number)
 {
     double parsed;
-    const char *problem = parse_decimal(value, &parsed);
+    const char *problem = amp_decimal_parse(value, &parsed);
     if (problem) return problem;
     if (!(parsed >= 0)) return "negative";
     if (parsed > FLT_MAX) return "out of fp32's range";

@@ -31,6 +31,9 @@ const char *amp_key_allowed(amp_key key); /* for the user: "an integer from 1 to
 /* Parses value into *number. Returns NULL, or what is wrong with it; *number is then unchanged. */
 const char *amp_key_parse(amp_key key, const char *value, double *number);
 
+/* A plain decimal number. Returns NULL, or what is wrong with value; *number is then unchanged. */
+const char *amp_decimal_parse(const char *value, double *number);
+
 /* The dtype called name ("fp32", "fp16", "bf16") as amp_dtype, or -1. */
 int amp_dtype_find(const char *name);
 

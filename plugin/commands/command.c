@@ -10,6 +10,7 @@ static const struct {
     amp_status (*run)(int argc, char **argv, amp_error *);
 } verbs[] = {
     { "plan", "which layers run in half, why, and what memory a training takes", amp_command_plan },
+    { "check", "whether a .cfg, and a .data file with all its labels, hold mistakes", amp_command_check },
     { "bench", "how fast a training step is in each dtype, and whether half precision is worth it", amp_command_bench },
     { "compare", "trains a network in several dtypes side by side: accuracy, speed, memory", amp_command_compare },
     { "probe", "what fp16 and bf16 would lose of each layer's numbers, and which layers to pin", amp_command_probe },

@@ -175,7 +175,7 @@ void darknet_amp_check_files(const char *data_file, const char *cfg, int classif
 {
     amp_error error;
     amp_data_file data;
-    if (!amp_host_is_wanted(cfg)) return;
+    if (!amp_host_is_wanted(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR)) return;
     amp_stopping_survive_writes();
     amp_status status = amp_data_file_read(data_file, &data, &error);
     if (data.note[0]) fprintf(stderr, "amp: %s\n", data.note);

@@ -133,13 +133,33 @@ int darknet_amp_arguments(int argc, char **argv)
 
 int amp_host_is_parsing(void) { return is_parsing; }
 
-int amp_host_is_wanted(const char *cfg)
+static void print_warning(void *context, int is_error, const char *line)
+{
+    (void)context;
+    (void)is_error;
+    fprintf(stderr, "warning: %s\n", line);
+}
+
+amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error)
+{
+    static int has_warned;
+    const cfg_listener printer = { print_warning, NULL };
+    cfg_summary summary;
+    AMP_TRY(cfg_check(cfg, &amp_cfg_fork, use, NULL, &summary, error));
+    if (summary.errors) return amp_fail(error, AMP_BAD_CONFIG, "%s", summary.first_error);
+    if (!summary.warnings || has_warned) return AMP_OK;
+    has_warned = 1;
+    return cfg_check(cfg, &amp_cfg_fork, use, &printer, &summary, error);
+}
+
+int amp_host_is_wanted(const char *cfg, cfg_use use)
 {
     amp_error error;
     amp_config *config;
     amp_host_check(amp_config_read(cfg, command_line.amp, amp_host_default_dtype(), &config, &error), &error);
     int wanted = config->enabled;
     amp_config_free(config);
+    if (wanted) amp_host_check(amp_host_check_cfg(cfg, use, &error), &error);
     return wanted;
 }
 
@@ -153,6 +173,7 @@ struct darknet_amp_options *darknet_amp_options(const char *cfg_file)
     }
     amp_host_check(amp_config_read(cfg_file, command_line.amp, amp_host_default_dtype(), &options->config, &error), &error);
     is_parsing = options->config->enabled;
+    if (is_parsing) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
     return options;
 }
 

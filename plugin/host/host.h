@@ -4,6 +4,7 @@
 
 #include "darknet.h"
 
+#include "../amp/cfg_check.h"
 #include "../amp/config.h"
 #include "../amp/engine.h"
 #include "../include/darknet_amp.h"
@@ -90,8 +91,13 @@ const char *amp_host_why_own(const layer *l);
 /* AMP_ACTIVATIONS for one that AMP does not know. */
 amp_activation amp_host_activation_of(ACTIVATION);
 
-/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program. */
-int amp_host_is_wanted(const char *cfg);
+/* Looks at the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. The first .cfg without one that has warnings has them
+ * printed: later ones are copies of it, or read by another training program. */
+amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
+
+/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program; use:
+ * what it is then for. */
+int amp_host_is_wanted(const char *cfg, cfg_use use);
 
 /* Whether parse_network_cfg is making a network that will be under AMP. */
 int amp_host_is_parsing(void);

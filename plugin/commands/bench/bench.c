@@ -15,6 +15,7 @@
 
 #include "../../amp/config.h"
 #include "../../host/device.h"
+#include "../../host/host.h"
 #include "../../host/host_random.h"
 #include "../../host/turns.h"
 
@@ -72,15 +73,13 @@ static amp_status check_cfg(amp_bench_request *r, amp_bench *b, amp_error *error
     double batch, subdivisions;
     AMP_TRY(amp_config_read(r->cfg, "fp32", AMP_FP32, &config, error));
     amp_config_free(config);
+    AMP_TRY(amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error));
     AMP_TRY(amp_cfg_number(r->cfg, "batch", 1, &batch, error));
     AMP_TRY(amp_cfg_number(r->cfg, "subdivisions", 1, &subdivisions, error));
     if (r->batch) {
         b->subdivisions = 1;
         return AMP_OK;
     }
-    if (!(subdivisions >= 1 && batch >= subdivisions && batch <= 1e6))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: batch=%g with subdivisions=%g makes no batch; give one with -batch", r->cfg,
-                        batch, subdivisions);
     r->batch = (long)batch / (long)subdivisions;
     b->subdivisions = (int)subdivisions;
     return AMP_OK;

@@ -5,6 +5,7 @@
 #include "../../amp/config.h"
 #include "../../amp/config_keys.h"
 #include "../../host/data_files.h"
+#include "../../host/host.h"
 #include "../cfg_copy.h"
 #include "../data_check.h"
 
@@ -78,7 +79,7 @@ static amp_status check_amp(const amp_comparison *c, amp_error *error)
     amp_config *config;
     AMP_TRY(amp_config_read(c->cfg, "fp32", AMP_FP32, &config, error));
     amp_config_free(config);
-    return AMP_OK;
+    return amp_host_check_cfg(c->cfg, CFG_FOR_ANYTHING, error);
 }
 
 static amp_status look_at_cfg(amp_comparison *c, amp_error *error)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../host/device.h"
+#include "../../host/host.h"
 #include "../../host/make_network.h"
 #include "../../host/memory.h"
 #include "../cfg_copy.h"
@@ -262,6 +263,7 @@ static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error 
     r->asked = config->dtype;
     int off = !config->enabled;
     amp_config_free(config);
+    AMP_TRY(amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error));
     if (dtype) amp_host_wish_dtype(dtype);
     if (!off) {
         AMP_TRY(amp_config_read(r->cfg, NULL, amp_host_default_dtype(), &config, error));

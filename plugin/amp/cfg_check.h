@@ -1,0 +1,130 @@
+/* Looks at a whole .cfg before Darknet parses it, whose parser ends by a signal or an assertion at what it cannot make, and trains
+ * on what it misreads ("learning_rate=0,001" is 0).
+ *
+ * Which sections and keys there are, and what a key may be, is a fork's table (cfg_fork): data, of which this file knows only
+ * the types. A kind of section may have a rule as well, which computes the layer's shape as the fork's parser does, and finds
+ * what one key alone does not show. Rules are called in the order of the layers. Their numbers are doubles, which hold any
+ * product of int exactly as far as it matters: what int cannot hold is refused. */
+#ifndef AMP_AMP_CFG_CHECK_H
+#define AMP_AMP_CFG_CHECK_H
+
+#include "../tensor/status.h"
+
+/* ---- what a fork's table says ---- */
+
+typedef enum cfg_type {
+    CFG_WHOLE,  /* fits int */
+    CFG_REAL,
+    CFG_FLAG,   /* 0 or 1; any other number is taken as 1, with a warning */
+    CFG_WORD,   /* one of `words` */
+    CFG_FILE,   /* names a file that is there */
+    CFG_LAYER   /* a layer before this one: its index, or how far before (-1) */
+} cfg_type;
+
+enum { CFG_LIST = 1, CFG_ABOVE = 2, CFG_BELOW = 4, CFG_REQUIRED = 8 }; /* several numbers; least, most itself is too little, much */
+
+typedef struct cfg_key {
+    const char *name;
+    cfg_type type;
+    int rules;
+    double fallback;           /* what it is where it is not given; of a word, its index */
+    double least, most;        /* of each number of a list */
+    const char *const *words;  /* ends with NULL */
+} cfg_key;
+
+typedef struct cfg_walk cfg_walk;
+
+typedef struct cfg_section_kind {
+    const char *name, *other;  /* "[convolutional]", "[conv]"; other may be NULL */
+    const cfg_key *keys;
+    int count;
+    int wants_image;           /* its input must have width, height and channels */
+    void (*rule)(cfg_walk *);
+} cfg_section_kind;
+
+typedef struct cfg_fork {
+    const cfg_section_kind *kinds;     /* the first is [net] */
+    int count;
+    const cfg_key *layer_keys; /* that every layer may have */
+    int layer_key_count;
+    void (*finish)(cfg_walk *); /* looks at the whole, when all layers have a shape */
+} cfg_fork;
+
+extern const cfg_fork amp_cfg_fork; /* of the Darknet that the plugin is built for: host/FORK/cfg_keys.c */
+
+/* ---- what a rule sees ---- */
+
+/* Of one layer, or of the network's input; per image. */
+typedef struct cfg_shape {
+    double w, h, c;            /* 0 where it is no image */
+    double outputs;            /* 0: unknown, since something is wrong with this layer or one before it */
+    double weights;
+    double reads, truths;      /* numbers of truth that its loss reads; that the loader is to make, 0: as many as outputs */
+    int truth;                 /* later losses read this layer's output as their truth */
+    double classes;            /* of a layer that finds boxes, else 0 */
+    double random;             /* this layer wants the network resized while it trains */
+    int fixed, ends_resizing;  /* Darknet cannot resize a network with it; leaves it and what follows as it is */
+} cfg_shape;
+
+/* What the .cfg is for, as far as it matters. */
+typedef enum cfg_use {
+    CFG_FOR_ANYTHING,
+    CFG_TRAINS_DETECTOR,
+    CFG_TRAINS_CLASSIFIER,
+    CFG_TRAINS_BOXES           /* as a detector if the last layer finds boxes, else for anything */
+} cfg_use;
+
+struct cfg_walk {
+    const cfg_shape *in;       /* the layer before, or the network's input */
+    cfg_shape *out;            /* a rule fills it */
+    const cfg_shape *layers;   /* index 0: the first layer */
+    cfg_shape net;             /* the network's input */
+    const cfg_shape *own;      /* while another size is looked at: the layers, */
+    cfg_shape own_net;         /* and the input, in the .cfg's own size */
+    int index, count;          /* of this layer, -1: [net]; of all layers */
+    double batch, time_steps;  /* images at once (time steps counted), set by [net]'s rule */
+    double resized;            /* width and height while the network is looked at in another size, else 0 */
+    cfg_use use;
+    struct cfg_check *check;
+};
+
+/* Of the present section. number: the fallback where key is not given. at: of a list; a CFG_LAYER is an index already. */
+int cfg_walk_given(const cfg_walk *, const char *key);
+double cfg_walk_number(const cfg_walk *, const char *key);
+int cfg_walk_numbers(const cfg_walk *, const char *key); /* how many a list has; 0: not given */
+double cfg_walk_at(const cfg_walk *, const char *key, int index);
+const char *cfg_walk_text(const cfg_walk *, const char *key); /* NULL: not given */
+void cfg_walk_enter(cfg_walk *, int index); /* makes another layer's section the present one; -1: [net] */
+int cfg_walk_failed(const cfg_walk *); /* some section has an error */
+/* For finish: walks the layers once more, with another width and height of the network. */
+void cfg_walk_again(cfg_walk *, double size);
+
+/* Something is wrong with the present section; key and allowed may be NULL. The shape of its layer is then unknown. */
+__attribute__((format(printf, 4, 5)))
+void cfg_walk_fail(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
+__attribute__((format(printf, 4, 5)))
+void cfg_walk_warn(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
+
+/* ---- the check ---- */
+
+/* Hears of each finding, in the order they are found: one line without its end. */
+typedef struct cfg_listener {
+    void (*tell)(void *context, int is_error, const char *line);
+    void *context;
+} cfg_listener;
+
+typedef struct cfg_summary {
+    int errors, warnings, layers;
+    double w, h, c, batch;     /* of the input */
+    double weights, outputs;   /* of all layers; outputs of one image */
+    double classes;            /* the last layer's, if it finds boxes, else 0 */
+    double last_outputs;
+    char first_error[1024];
+} cfg_summary;
+
+/* *summary: all figures are 0 where there are errors. AMP_OK also for a .cfg full of mistakes: summary->errors counts them.
+ * AMP_BAD_CONFIG: the file cannot be read. AMP_NO_MEMORY. Keys of [amp], which config.h checks, are passed over. */
+amp_status cfg_check(const char *file, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
+                     cfg_summary *summary, amp_error *error);
+
+#endif

@@ -1,0 +1,68 @@
+/* `darknet amp check`: every mistake of a .cfg, and what amp_check_data finds in a .data file, without making anything. */
+#include <string.h>
+
+#include "../amp/cfg_reader.h"
+#include "../host/host.h"
+#include "arguments.h"
+#include "command.h"
+#include "data_check.h"
+
+typedef struct findings {
+    const char *known;  /* an error that is printed already, or "" */
+    int repeated;       /* how often it came again */
+} findings;
+
+static void print_finding(void *context, int is_error, const char *line)
+{
+    findings *f = context;
+    if (is_error && !strcmp(line, f->known)) f->repeated++;
+    else printf("%s: %s\n", is_error ? "error" : "warning", line);
+}
+
+static void print_summary(const char *cfg, const cfg_summary *s)
+{
+    char name[300];
+    cfg_printable(name, sizeof name, cfg);
+    printf("%s: no mistakes found: %d layers, input %.0fx%.0fx%.0f, %.0f image%s at once, %.3g million weights\n", name,
+           s->layers, s->w, s->h, s->c, s->batch, s->batch == 1 ? "" : "s", s->weights / 1e6);
+}
+
+/* A network whose last layer finds no boxes trains on images with a class each. */
+static amp_status check_data(const char *data, const cfg_summary *cfg, amp_error *error)
+{
+    amp_data_counts counts;
+    int classifier = cfg->classes == 0;
+    AMP_TRY(amp_check_data(data, classifier, (int)(classifier ? cfg->last_outputs : cfg->classes),
+                           AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts, error));
+    fflush(stdout);
+    amp_data_counts_print(&counts);
+    printf("%.300s: no mistakes found: %ld images to train on, %ld to validate on\n", data, counts.train.images,
+           counts.valid.images);
+    return AMP_OK;
+}
+
+amp_status amp_command_check(int argc, char **argv, amp_error *error)
+{
+    const char *cfg = NULL, *data = NULL;
+    const amp_argument arguments[] = { { .name = "CFG", .text = &cfg }, { .name = "DATA", .text = &data, .optional = 1 }, { 0 } };
+    AMP_TRY(amp_arguments_read("amp check", argc - 3, argv + 3, arguments, error));
+
+    findings found = { .known = "" };
+    const cfg_listener printer = { print_finding, &found };
+    cfg_summary summary;
+    amp_config *config;
+    amp_error key_error;
+    amp_status keys = amp_config_read(cfg, amp_host_wished_dtype(), AMP_FP32, &config, &key_error);
+    if (keys == AMP_OK) {
+        amp_config_free(config);
+    } else {
+        print_finding(&found, 1, key_error.message);
+        found.known = key_error.message;
+    }
+    AMP_TRY(cfg_check(cfg, &amp_cfg_fork, CFG_TRAINS_BOXES, &printer, &summary, error));
+    int errors = summary.errors + (keys != AMP_OK) - found.repeated;
+    if (errors)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %d mistake%s", cfg, errors, errors == 1 ? "" : "s");
+    print_summary(cfg, &summary);
+    return data ? check_data(data, &summary, error) : AMP_OK;
+}

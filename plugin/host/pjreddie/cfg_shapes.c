@@ -1,0 +1,509 @@
+/* The shapes of pjreddie's layers as its parser and its make functions compute them, and what of a section's keys must fit each
+ * other and the layers before. Every rule ends where Darknet would divide by 0, fail an assertion, or index what is not there. */
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../amp/cfg_reader.h"
+#include "../../amp/config_keys.h"
+#include "cfg_keys.h"
+
+/* examples/detector.c and classifier.c: the sizes of random=1. */
+static const double detector_sizes[] = { 320, 352, 384, 416, 448, 480, 512, 544, 576, 608 };
+static const double classifier_sizes[] = { 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448 };
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum { YOLO_BOXES = 90, REGION_BOXES = 30, ISEG_OBJECTS = 90 };
+
+/* ---- helpers ---- */
+
+static double number(const cfg_walk *walk, const char *key) { return cfg_walk_number(walk, key); }
+
+static void take_image(cfg_walk *walk, double w, double h, double c)
+{
+    if (w < 1 || h < 1 || c < 1) {
+        cfg_walk_fail(walk, NULL, NULL, "%.0fx%.0fx%.0f (width, height, channels) go in and %.0fx%.0fx%.0f would come out; "
+                      "sizes are 1 or more", walk->in->w, walk->in->h, walk->in->c, w, h, c);
+        return;
+    }
+    walk->out->w = w;
+    walk->out->h = h;
+    walk->out->c = c;
+    walk->out->outputs = w * h * c;
+}
+
+/* What a layer in the middle asks for, checked although it is no layer's output. */
+static void check_count(cfg_walk *walk, double count, const char *what)
+{
+    if (count > INT_MAX)
+        cfg_walk_fail(walk, NULL, NULL, "%.0f %s, and Darknet counts to %d; make it smaller", count, what, INT_MAX);
+}
+
+static double with_norm(const cfg_walk *walk, double channels) { return channels * (number(walk, "batch_normalize") ? 4 : 1); }
+
+void pjreddie_rule_same(cfg_walk *walk)
+{
+    walk->out->w = walk->in->w;
+    walk->out->h = walk->in->h;
+    walk->out->c = walk->in->c;
+    walk->out->outputs = walk->in->outputs;
+}
+
+/* A layer that Darknet makes for one size of the network only. */
+static void fix(cfg_walk *walk) { walk->out->fixed = 1; }
+
+/* ---- [net] ---- */
+
+static void check_policy(cfg_walk *walk)
+{
+    int policy = (int)number(walk, "policy");
+    int steps = cfg_walk_numbers(walk, "steps"), scales = cfg_walk_numbers(walk, "scales");
+    if (policy == POLICY_STEPS && (!steps || !scales))
+        cfg_walk_fail(walk, "policy", NULL, "needs steps and scales, and there is no %s", steps ? "scales" : "steps");
+    else if (policy == POLICY_STEPS && steps != scales)
+        cfg_walk_fail(walk, "scales", NULL, "%d scales for %d steps; give one for each", scales, steps);
+    if (policy == POLICY_POLY && !number(walk, "max_batches"))
+        cfg_walk_fail(walk, "policy", NULL, "divides by max_batches, which is 0; set max_batches");
+}
+
+void pjreddie_rule_net(cfg_walk *walk)
+{
+    double w = walk->resized ? walk->resized : number(walk, "width");
+    double h = walk->resized ? walk->resized : number(walk, "height"), c = number(walk, "channels"), image = w * h * c;
+    double batch = number(walk, "batch"), subdivisions = number(walk, "subdivisions");
+    walk->time_steps = number(walk, "time_steps");
+    walk->batch = trunc(batch / subdivisions) * walk->time_steps;
+    walk->out->w = w;
+    walk->out->h = h;
+    walk->out->c = c;
+    walk->out->outputs = cfg_walk_given(walk, "inputs") && !walk->resized ? number(walk, "inputs") : image;
+    if (subdivisions > batch)
+        cfg_walk_fail(walk, "subdivisions", NULL, "batch = %.0f cannot be cut in %.0f parts; subdivisions is at most batch",
+                      batch, subdivisions);
+    else if (fmod(batch, subdivisions) != 0 && !walk->resized)
+        cfg_walk_warn(walk, "subdivisions", NULL, "does not divide batch = %.0f: only %.0f images make a step", batch,
+                      trunc(batch / subdivisions) * subdivisions);
+    if (!walk->out->outputs)
+        cfg_walk_fail(walk, NULL, NULL, "%s is missing: width, height and channels say what goes in, or inputs alone",
+                      !w ? "width" : !h ? "height" : "channels");
+    else if (image && walk->out->outputs != image)
+        cfg_walk_fail(walk, "inputs", NULL, "width, height and channels make %.0f; leave inputs out", image);
+    check_policy(walk);
+}
+
+/* ---- layers of an image ---- */
+
+static void take_weights(cfg_walk *walk, double weights, double biases)
+{
+    check_count(walk, weights, "weights");
+    walk->out->weights += weights + with_norm(walk, biases);
+}
+
+static double padding_of(const cfg_walk *walk)
+{
+    return number(walk, "pad") ? trunc(number(walk, "size") / 2) : number(walk, "padding");
+}
+
+void pjreddie_rule_convolutional(cfg_walk *walk)
+{
+    double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride"), pad = padding_of(walk);
+    double groups = number(walk, "groups"), c = walk->in->c;
+    if (fmod(c, groups) != 0 || fmod(n, groups) != 0) {
+        cfg_walk_fail(walk, "groups", NULL, "does not divide the %.0f channels that go in and the %.0f filters", c, n);
+        return;
+    }
+    if (number(walk, "numload") > n)
+        cfg_walk_fail(walk, "numload", NULL, "more than the %.0f filters of this layer", n);
+    take_image(walk, trunc((walk->in->w + 2 * pad - size) / stride) + 1, trunc((walk->in->h + 2 * pad - size) / stride) + 1, n);
+    check_count(walk, walk->out->w * walk->out->h * size * size * (c / groups), "numbers that im2col lays out");
+    take_weights(walk, c / groups * n * size * size, n);
+}
+
+void pjreddie_rule_deconvolutional(cfg_walk *walk)
+{
+    double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride"), pad = padding_of(walk);
+    take_image(walk, (walk->in->w - 1) * stride + size - 2 * pad, (walk->in->h - 1) * stride + size - 2 * pad, n);
+    check_count(walk, walk->in->w * walk->in->h * size * size * n, "numbers that im2col lays out");
+    take_weights(walk, walk->in->c * n * size * size, n);
+}
+
+void pjreddie_rule_local(cfg_walk *walk)
+{
+    double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
+    double cut = number(walk, "pad") ? 1 : size, w = trunc((walk->in->w - cut) / stride) + 1;
+    double h = trunc((walk->in->h - cut) / stride) + 1, weights = walk->in->c * n * size * size * w * h;
+    take_image(walk, w, h, n);
+    check_count(walk, weights, "weights");
+    walk->out->weights = weights + w * h * n;
+    fix(walk);
+}
+
+/* A window that holds nothing of the image has no largest number, and its gradient is written in front of the array. */
+void pjreddie_rule_maxpool(cfg_walk *walk)
+{
+    double stride = number(walk, "stride"), size = cfg_walk_given(walk, "size") ? number(walk, "size") : stride;
+    double padding = cfg_walk_given(walk, "padding") ? number(walk, "padding") : size - 1, before = trunc(padding / 2);
+    double w = trunc((walk->in->w + padding - size) / stride) + 1, h = trunc((walk->in->h + padding - size) / stride) + 1;
+    double last = fmax((w - 1) * stride - walk->in->w, (h - 1) * stride - walk->in->h);
+    take_image(walk, w, h, walk->in->c);
+    if (size <= before || last >= before)
+        cfg_walk_fail(walk, cfg_walk_given(walk, "padding") ? "padding" : NULL, NULL, "some windows of %.0fx%.0f lie outside of "
+                      "the image of %.0fx%.0f", size, size, walk->in->w, walk->in->h);
+}
+
+/* resize_network ends behind it, since its outputs stay as they were. */
+void pjreddie_rule_avgpool(cfg_walk *walk)
+{
+    take_image(walk, 1, 1, walk->in->c);
+    walk->out->ends_resizing = 1;
+}
+
+void pjreddie_rule_batchnorm(cfg_walk *walk)
+{
+    pjreddie_rule_same(walk);
+    walk->out->weights = 4 * walk->in->c;
+}
+
+void pjreddie_rule_normalization(cfg_walk *walk)
+{
+    if (trunc(number(walk, "size") / 2) > walk->in->c)
+        cfg_walk_fail(walk, "size", NULL, "half of it is more than the %.0f channels that go in", walk->in->c);
+    pjreddie_rule_same(walk);
+}
+
+void pjreddie_rule_crop(cfg_walk *walk)
+{
+    double w = number(walk, "crop_width"), h = number(walk, "crop_height");
+    if (walk->resized) { /* resize_crop_layer keeps the part of the height, for both */
+        double own = walk->index ? walk->own[walk->index - 1].h : walk->own_net.h;
+        w = trunc((float)h / own * walk->in->w);
+        h = trunc((float)h / own * walk->in->h);
+    }
+    if (w > walk->in->w || h > walk->in->h)
+        cfg_walk_fail(walk, w > walk->in->w ? "crop_width" : "crop_height", NULL, "larger than the image of %.0fx%.0f",
+                      walk->in->w, walk->in->h);
+    take_image(walk, w, h, walk->in->c);
+}
+
+void pjreddie_rule_reorg(cfg_walk *walk)
+{
+    const cfg_shape *in = walk->in;
+    double stride = number(walk, "stride"), square = stride * stride, extra = number(walk, "extra");
+    int reverse = number(walk, "reverse") != 0, flatten = number(walk, "flatten") != 0;
+    if (extra && !flatten && !reverse) {
+        walk->out->outputs = in->outputs + extra;
+        return;
+    }
+    if ((reverse || !flatten) && fmod(in->c, square) != 0)
+        cfg_walk_fail(walk, "stride", NULL, "the %.0f channels that go in are no multiple of stride*stride = %.0f", in->c, square);
+    if (!reverse && (fmod(in->w, stride) != 0 || fmod(in->h, stride) != 0))
+        cfg_walk_fail(walk, "stride", NULL, "does not divide the image of %.0fx%.0f", in->w, in->h);
+    if (extra) cfg_walk_fail(walk, "extra", NULL, "cannot be given together with reverse or flatten");
+    if (reverse) take_image(walk, in->w * stride, in->h * stride, in->c / square);
+    else take_image(walk, in->w / stride, in->h / stride, in->c * square);
+}
+
+void pjreddie_rule_upsample(cfg_walk *walk)
+{
+    double stride = number(walk, "stride"), w = walk->in->w, h = walk->in->h;
+    if (stride == 0) cfg_walk_fail(walk, "stride", "1 or more, or below 0 to make the image smaller", "is 0");
+    else if (stride > 0) take_image(walk, w * stride, h * stride, walk->in->c);
+    else if (fmod(w, stride) != 0 || fmod(h, stride) != 0)
+        cfg_walk_fail(walk, "stride", NULL, "does not divide the image of %.0fx%.0f", w, h);
+    else take_image(walk, w / -stride, h / -stride, walk->in->c);
+}
+
+/* ---- layers of several ---- */
+
+void pjreddie_rule_route(cfg_walk *walk)
+{
+    int count = cfg_walk_numbers(walk, "layers");
+    cfg_shape *out = walk->out;
+    for (int i = 0; i < count; i++) {
+        const cfg_shape *part = &walk->layers[(int)cfg_walk_at(walk, "layers", i)];
+        if (!part->outputs) { /* that layer is wrong itself, and was told of */
+            *out = (cfg_shape){ 0 };
+            return;
+        }
+        out->outputs += part->outputs;
+        if (i == 0) {
+            out->w = part->w;
+            out->h = part->h;
+            out->c = part->c;
+        } else if (part->w == out->w && part->h == out->h) {
+            out->c += part->c;
+        } else {
+            out->w = out->h = out->c = 0;
+        }
+    }
+}
+
+/* Only images whose sides are in one proportion can be added; a channel that only one has is left as it is. */
+void pjreddie_rule_shortcut(cfg_walk *walk)
+{
+    int index = (int)number(walk, "from");
+    const cfg_shape *in = walk->in, *from = &walk->layers[index];
+    if (!from->outputs) return;
+    if (!from->w || !from->h || !from->c) {
+        cfg_walk_fail(walk, "from", NULL, "layer %d gives no image", index);
+        return;
+    }
+    if (trunc(from->w / in->w) != trunc(from->h / in->h) || trunc(in->w / from->w) != trunc(in->h / from->h))
+        cfg_walk_fail(walk, "from", NULL, "layer %d gives %.0fx%.0f and the layer before this one %.0fx%.0f: they cannot be "
+                      "added", index, from->w, from->h, in->w, in->h);
+    if (walk->resized && (from->w != in->w || from->h != in->h))
+        cfg_walk_fail(walk, "from", NULL, "Darknet cannot resize a shortcut of different sizes; set random=0");
+    pjreddie_rule_same(walk);
+}
+
+/* ---- layers of numbers in a row ---- */
+
+void pjreddie_rule_connected(cfg_walk *walk)
+{
+    double output = number(walk, "output");
+    take_image(walk, 1, 1, output);
+    take_weights(walk, walk->in->outputs * output, output);
+    fix(walk);
+}
+
+void pjreddie_rule_dropout(cfg_walk *walk)
+{
+    if (walk->index == 0)
+        cfg_walk_fail(walk, NULL, NULL, "the first layer cannot be one, since Darknet's works in the layer before it");
+    pjreddie_rule_same(walk);
+}
+
+void pjreddie_rule_l2norm(cfg_walk *walk)
+{
+    pjreddie_rule_same(walk);
+    fix(walk);
+}
+
+/* `pairs` of matrices, one of them of the input and one of the state. */
+static void recurrent(cfg_walk *walk, double of_input, double of_state)
+{
+    double output = number(walk, "output");
+    check_count(walk, output * fmax(output, walk->in->outputs), "weights");
+    walk->out->outputs = output;
+    walk->out->weights = output * (of_input * walk->in->outputs + of_state * output)
+        + (of_input + of_state) * with_norm(walk, output);
+    fix(walk);
+}
+
+void pjreddie_rule_rnn(cfg_walk *walk) { recurrent(walk, 1, 2); }
+void pjreddie_rule_gru(cfg_walk *walk) { recurrent(walk, 3, 3); }
+void pjreddie_rule_lstm(cfg_walk *walk) { recurrent(walk, 4, 4); }
+
+void pjreddie_rule_crnn(cfg_walk *walk)
+{
+    double hidden = number(walk, "hidden_filters"), output = number(walk, "output_filters"), area = walk->in->w * walk->in->h;
+    take_image(walk, walk->in->w, walk->in->h, output);
+    check_count(walk, 9 * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
+    check_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers that im2col lays out");
+    check_count(walk, hidden * area * walk->batch / walk->time_steps * (walk->time_steps + 1), "numbers of its state");
+    walk->out->weights = 9 * hidden * (walk->in->c + hidden + output) + with_norm(walk, 2 * hidden + output);
+    fix(walk);
+}
+
+/* ---- files ---- */
+
+/* Calls take for each line of the file that key names. A bad one was told of. */
+static void read_lines(cfg_walk *walk, const char *key, void (*take)(cfg_walk *, const char *key, const char *line,
+                       double index, double most), double most, double *count)
+{
+    char line[1024];
+    FILE *file = fopen(cfg_walk_text(walk, key), "r");
+    *count = 0;
+    if (!file) {
+        cfg_walk_fail(walk, key, NULL, "cannot be read");
+        return;
+    }
+    while (fgets(line, sizeof line, file)) take(walk, key, line, (*count)++, most);
+    fclose(file);
+    if (!*count) cfg_walk_fail(walk, key, NULL, "the file is empty");
+}
+
+/* "name parent": the parent is a line before, from 0, or -1. */
+static void take_tree_line(cfg_walk *walk, const char *key, const char *line, double index, double most)
+{
+    int parent = -1;
+    char name[1024] = "";
+    (void)most;
+    if (sscanf(line, "%1023s %d", name, &parent) < 1 || strlen(name) > 255)
+        cfg_walk_fail(walk, key, NULL, "line %.0f of the file is no name of at most 255 bytes and the number of its parent", index + 1);
+    else if (parent < -1 || parent >= index)
+        cfg_walk_fail(walk, key, NULL, "line %.0f of the file has the parent %d; allowed is -1, or a line before it (from 0)",
+                      index + 1, parent);
+}
+
+static void take_map_line(cfg_walk *walk, const char *key, const char *line, double index, double most)
+{
+    char *end;
+    long class_id = strtol(line, &end, 10);
+    if (end == line || class_id < 0 || class_id >= most)
+        cfg_walk_fail(walk, key, NULL, "line %.0f of the file is not one of the %.0f classes (from 0)", index + 1, most);
+}
+
+static void check_tree(cfg_walk *walk, double classes)
+{
+    double count;
+    if (!cfg_walk_given(walk, "tree")) return;
+    read_lines(walk, "tree", take_tree_line, 0, &count);
+    if (count > classes)
+        cfg_walk_fail(walk, "tree", NULL, "the tree has %.0f nodes, and the layer only %.0f numbers for them", count, classes);
+}
+
+static void check_map(cfg_walk *walk, double classes)
+{
+    double count;
+    if (cfg_walk_given(walk, "map")) read_lines(walk, "map", take_map_line, classes, &count);
+}
+
+/* ---- losses ---- */
+
+static void loss(cfg_walk *walk, double reads)
+{
+    pjreddie_rule_same(walk);
+    walk->out->reads = reads;
+}
+
+/* Without an image behind it, as Darknet leaves it. */
+static void flat_loss(cfg_walk *walk, double reads)
+{
+    walk->out->outputs = walk->in->outputs;
+    walk->out->reads = reads;
+}
+
+void pjreddie_rule_cost(cfg_walk *walk) { flat_loss(walk, walk->in->outputs); }
+
+void pjreddie_rule_logistic(cfg_walk *walk)
+{
+    loss(walk, walk->in->outputs);
+    fix(walk);
+}
+
+void pjreddie_rule_softmax(cfg_walk *walk)
+{
+    double groups = number(walk, "groups");
+    if (fmod(walk->in->outputs, groups) != 0)
+        cfg_walk_fail(walk, "groups", NULL, "does not divide the %.0f numbers that go in", walk->in->outputs);
+    check_tree(walk, walk->in->outputs);
+    flat_loss(walk, number(walk, "noloss") ? 0 : walk->in->outputs);
+    fix(walk);
+}
+
+void pjreddie_rule_iseg(cfg_walk *walk)
+{
+    double channels = number(walk, "classes") + number(walk, "ids"), area = walk->in->w * walk->in->h;
+    loss(walk, ISEG_OBJECTS * (area + 1));
+    walk->out->truths = walk->out->reads;
+    if (channels != walk->in->c)
+        cfg_walk_fail(walk, NULL, NULL, "its classes and ids need filters=%.0f in the layer before it, which has %.0f", channels,
+                      walk->in->c);
+    fix(walk);
+}
+
+static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coords, double most_boxes)
+{
+    double classes = number(walk, "classes"), filters = boxes * (coords + classes + 1);
+    int numbers = cfg_walk_numbers(walk, "anchors");
+    loss(walk, most_boxes * (coords + 1));
+    walk->out->truths = walk->out->reads;
+    walk->out->classes = classes;
+    walk->out->random = number(walk, "random");
+    if (numbers != 2 * anchors)
+        cfg_walk_fail(walk, "anchors", NULL, "anchors has %d numbers, but num=%.0f needs %.0f", numbers, anchors, 2 * anchors);
+    if (filters != walk->in->c)
+        cfg_walk_fail(walk, NULL, NULL, "%.0f boxes of %.0f classes need filters=%.0f in the layer before it, which has %.0f",
+                      boxes, classes, filters, walk->in->c);
+    check_map(walk, classes);
+}
+
+void pjreddie_rule_yolo(cfg_walk *walk)
+{
+    double total = number(walk, "num");
+    int mask = cfg_walk_numbers(walk, "mask");
+    for (int i = 0; i < mask; i++)
+        if (cfg_walk_at(walk, "mask", i) >= total)
+            cfg_walk_fail(walk, "mask", NULL, "mask has %.0f, but num=%.0f anchors are 0 to %.0f", cfg_walk_at(walk, "mask", i),
+                          total, total - 1);
+    take_boxes(walk, mask ? mask : total, total, 4, YOLO_BOXES);
+}
+
+void pjreddie_rule_region(cfg_walk *walk)
+{
+    take_boxes(walk, number(walk, "num"), number(walk, "num"), number(walk, "coords"), REGION_BOXES);
+    check_tree(walk, number(walk, "classes"));
+}
+
+void pjreddie_rule_detection(cfg_walk *walk)
+{
+    double side = number(walk, "side"), num = number(walk, "num"), classes = number(walk, "classes"), coords = number(walk, "coords");
+    double needed = side * side * ((1 + coords) * num + classes);
+    if (coords != 4) cfg_walk_fail(walk, NULL, "4", "coords is missing, and is 1 without it");
+    flat_loss(walk, side * side * (1 + coords + classes));
+    walk->out->truths = walk->out->reads;
+    if (needed != walk->in->outputs)
+        cfg_walk_fail(walk, NULL, NULL, "side, num, classes and coords need output=%.0f in the layer before it, which has %.0f",
+                      needed, walk->in->outputs);
+    fix(walk);
+}
+
+/* ---- the whole ---- */
+
+/* A loss reads as much truth as it needs, and the loader makes what the last layer needs. */
+static void check_truth(cfg_walk *walk)
+{
+    const cfg_shape *last = &walk->layers[walk->count - 1];
+    double there = last->truths ? last->truths : last->outputs;
+    int from = walk->count - 1;
+    for (int i = 0; i < walk->count; i++) {
+        cfg_walk_enter(walk, i);
+        if (walk->layers[i].reads > there) {
+            cfg_walk_fail(walk, NULL, NULL, "reads %.0f numbers of truth an image, and layer %d makes that %.0f", walk->layers[i].reads,
+                          from, there);
+            return;
+        }
+        if (!number(walk, "truth")) continue;
+        there = walk->layers[i].outputs;
+        from = i;
+    }
+}
+
+/* What the loaders of `detector train` and `classifier train` make of an image. */
+static void check_loader(cfg_walk *walk, int classifier)
+{
+    cfg_walk_enter(walk, -1);
+    if (walk->net.c != 3)
+        cfg_walk_fail(walk, "channels", "3", "%s makes images of 3 channels", classifier ? "classifier train" : "detector train");
+    if (classifier && walk->net.w != walk->net.h)
+        cfg_walk_fail(walk, "height", NULL, "classifier train makes square images, and the width is %.0f", walk->net.w);
+}
+
+static void check_resizing(cfg_walk *walk, int classifier)
+{
+    for (int i = 0; i < walk->count && !walk->layers[i].ends_resizing; i++) {
+        cfg_walk_enter(walk, i);
+        if (walk->layers[i].fixed)
+            cfg_walk_fail(walk, NULL, NULL, "random=1 resizes the network while it trains, and this layer is made for one size; "
+                          "set random=0");
+    }
+    const double *sizes = classifier ? classifier_sizes : detector_sizes;
+    size_t count = classifier ? COUNT(classifier_sizes) : COUNT(detector_sizes);
+    for (size_t i = 0; i < count && !cfg_walk_failed(walk); i++) cfg_walk_again(walk, sizes[i]);
+}
+
+void pjreddie_finish(cfg_walk *walk)
+{
+    const cfg_shape *last = &walk->layers[walk->count - 1];
+    int boxes = last->classes > 0, classifier = walk->use == CFG_TRAINS_CLASSIFIER;
+    int trains = classifier || walk->use == CFG_TRAINS_DETECTOR || (walk->use == CFG_TRAINS_BOXES && boxes);
+    double random = last->random;
+    check_truth(walk);
+    if (!trains || cfg_walk_failed(walk)) return;
+    check_loader(walk, classifier);
+    cfg_walk_enter(walk, -1);
+    if (classifier) random = number(walk, "random");
+    if (random && !cfg_walk_failed(walk)) check_resizing(walk, classifier);
+}
