@@ -458,6 +458,7 @@ static void an_interval_of_a_look_is_wider(void **state)
     make_up(&m);
     set_scores(&m, 0, .5, .6, .7);
     set_scores(&m, 1, .501, .598, .699);
+    set_scores(&m, 2, .5, .6, .7);
     judge(&m, NULL);
     expect(&m, "bf16: as good as fp32");
     assert_true(amp_compare_is_settled(&m.c));
