@@ -2,7 +2,7 @@
 #ifndef AMP_TESTS_REPORT_TESTING_H
 #define AMP_TESTS_REPORT_TESTING_H
 
-#include "commands/compare/comparison.h"
+#include "commands/compare/compare.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -26,56 +26,10 @@ static inline double wander(uint64_t *state) /* 0..1 */
     return (double)(*state >> 33) / 2147483648.;
 }
 
-static inline amp_mean mean_of(const double *values, int count)
+static inline void summarize(made *m)
 {
-    amp_mean mean = { .count = count };
-    double low = 0, high = 0;
-    for (int i = 0; i < count; ++i) {
-        mean.mean += values[i] / count;
-        if (!i || values[i] < low) low = values[i];
-        if (!i || values[i] > high) high = values[i];
-    }
-    mean.spread = high - low;
-    return mean;
-}
-
-/* As the comparison does, of the runs that are done. */
-static inline void summarize(made *m, int d)
-{
-    amp_comparison *c = &m->c;
-    amp_dtype_summary *one = &m->summaries[d];
-    double value[8][MOST_SEEDS] = { 0 }, difference[2][MOST_SEEDS] = { 0 }, ratio[3][MOST_SEEDS] = { 0 };
-    int count = 0, pairs = 0;
-    *one = (amp_dtype_summary){ .dtype = c->dtypes[d], .speedup = (double)NAN, .compute_speedup = (double)NAN,
-                                .memory_ratio = (double)NAN, .score_difference = { (double)NAN, (double)NAN },
-                                .score_error = { (double)NAN, (double)NAN } };
-    for (int s = 0; s < c->seed_count; ++s) {
-        const amp_run *run = amp_comparison_run(c, d, s), *other = amp_comparison_run(c, c->reference, s);
-        one->failed += run->state == AMP_RUN_FAILED;
-        if (run->state != AMP_RUN_DONE) continue;
-        const double values[] = { run->score[0], run->score[1], run->images_per_second, run->compute_images_per_second,
-                                  run->peak_memory_mb, run->count ? (double)run->rows[run->count - 1].avg_loss : (double)NAN,
-                                  (double)run->skipped };
-        for (int i = 0; i < 7; ++i) value[i][count] = values[i];
-        ++count;
-        if (other->state != AMP_RUN_DONE) continue;
-        for (int i = 0; i < 2; ++i) difference[i][pairs] = 100 * (run->score[i] - other->score[i]);
-        ratio[0][pairs] = run->images_per_second / other->images_per_second;
-        ratio[1][pairs] = run->compute_images_per_second / other->compute_images_per_second;
-        ratio[2][pairs++] = run->peak_memory_mb / other->peak_memory_mb;
-    }
-    amp_mean *means[] = { &one->score[0], &one->score[1], &one->images_per_second, &one->compute_images_per_second,
-                          &one->peak_memory_mb, &one->loss, &one->skipped };
-    for (int i = 0; i < 7; ++i) *means[i] = mean_of(value[i], count);
-    if (!pairs) return;
-    one->speedup = ratio[0][pairs / 2];
-    one->compute_speedup = ratio[1][pairs / 2];
-    one->memory_ratio = ratio[2][pairs / 2];
-    for (int i = 0; i < 2; ++i) {
-        double squares = 0, mean = one->score_difference[i] = mean_of(difference[i], pairs).mean;
-        for (int k = 0; k < pairs; ++k) squares += (difference[i][k] - mean) * (difference[i][k] - mean);
-        if (pairs > 1) one->score_error[i] = sqrt(squares / (pairs - 1) / pairs);
-    }
+    amp_error error;
+    amp_compare_summarize(&m->c, &error); /* its summaries are there: nothing can go wrong */
 }
 
 static inline void make_rows(amp_run *run, size_t steps, int dtype)
@@ -118,7 +72,8 @@ static inline made *make_comparison(int dtypes, int seeds, size_t steps)
         .cfg = "cfg/bccd.cfg", .machine = "AMD EPYC 9R14 (2 threads of 2), AVX512_BF16; oneDNN 2.6",
         .version = "1.0 (61c9d02e)", .date = "2026-11-20T19:30:00Z", .iterations = (long)steps, .batch = 8,
         .width = 160, .height = 128, .classes = 3, .train_images = 291, .valid_images = 73, .dtype_count = dtypes,
-        .seed_count = seeds, .dtypes = m->dtypes, .seeds = m->seeds, .runs = m->runs, .summaries = m->summaries,
+        .seed_count = seeds, .dtypes = m->dtypes, .seeds = m->seeds, .runs = m->runs,
+        .summaries = m->summaries, .points_allowed = 1, .doubt = .05,
         .verdict = m->verdict, .verdict_count = 3, .reference = dtypes > 1 && !first ? 1 : 0 };
     for (int s = 0; s < seeds; ++s) m->seeds[s] = (unsigned)s + 1;
     for (int d = 0; d < dtypes; ++d) m->dtypes[d] = names[d + first];
@@ -136,7 +91,7 @@ static inline made *make_comparison(int dtypes, int seeds, size_t steps)
         if (d == m->c.reference) run->largest_difference = run->relative_difference = (double)NAN;
         make_rows(run, steps, d);
     }
-    for (int d = 0; d < dtypes; ++d) summarize(m, d);
+    summarize(m);
     m->verdict[0] = "bf16 is worth it here: 1.40 times the images per second of fp32, with 0.70 times the memory.";
     m->verdict[1] = "Its mAP@0.5 differs from fp32's by −0.21 ± 0.34 points over 3 seeds, within 1 point.";
     m->verdict[2] = "fp16 is not worth it: 0.97 times the images per second, as this machine computes it in fp32.";
@@ -173,7 +128,7 @@ static inline made *classifier(void)
 static inline void set_states(made *m, amp_training_state state)
 {
     for (int r = 0; r < m->c.dtype_count * m->c.seed_count; ++r) m->runs[r].state = state;
-    for (int d = 0; d < m->c.dtype_count; ++d) summarize(m, d);
+    summarize(m);
 }
 
 static inline made *not_begun(void)
@@ -200,7 +155,7 @@ static inline made *interrupted(void)
         for (size_t i = 0; i < m->runs[r].count; ++i) m->runs[r].skipped += m->runs[r].rows[i].found_inf;
         if (r % 3 == 2) m->runs[r].images_per_second = m->runs[r].compute_images_per_second = m->runs[r].peak_memory_mb = 0;
     }
-    for (int d = 0; d < 3; ++d) summarize(m, d);
+    summarize(m);
     m->c.interrupted = 1;
     return m;
 }
@@ -225,7 +180,7 @@ static inline made *diverging(void)
         m->runs[r].state = AMP_RUN_FAILED;
         strcpy(m->runs[r].failure, "amp: weights are inf");
     }
-    for (int d = 0; d < 3; ++d) summarize(m, d);
+    summarize(m);
     return m;
 }
 
@@ -239,7 +194,7 @@ static inline made *no_finite_loss(void)
             m->runs[r].rows[i].avg_loss = NAN;
         }
     for (int r = 0; r < 4; ++r) m->runs[r].score[0] = m->runs[r].score[1] = (double)NAN;
-    for (int d = 0; d < 2; ++d) summarize(m, d);
+    summarize(m);
     return m;
 }
 
@@ -252,7 +207,7 @@ static inline made *constant(void)
         m->runs[r].score[1] = 1;
         m->runs[r].images_per_second = m->runs[r].compute_images_per_second = 100;
     }
-    for (int d = 0; d < 3; ++d) summarize(m, d);
+    summarize(m);
     return m;
 }
 
@@ -279,7 +234,7 @@ static inline made *extreme(void)
         m->runs[r].compute_images_per_second = 12345678;
         m->runs[r].peak_memory_mb = 142336;
     }
-    for (int d = 0; d < 3; ++d) summarize(m, d);
+    summarize(m);
     return m;
 }
 
@@ -293,7 +248,7 @@ static inline made *unpleasant_names(void)
     m->verdict[0] = UNPLEASANT;
     m->runs[4].state = AMP_RUN_FAILED;
     strcpy(m->runs[4].failure, UNPLEASANT ", \"quoted\"\nsecond line");
-    for (int d = 0; d < 3; ++d) summarize(m, d);
+    summarize(m);
     return m;
 }
 

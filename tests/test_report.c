@@ -122,12 +122,12 @@ static void the_page_holds_what_was_measured(void **unused)
     (void)unused;
     made *m = typical();
     m->summaries[1].score[0] = (amp_mean){ .mean = .97391, .spread = .00844, .count = 3 };
-    m->summaries[1].score_difference[0] = -.2149;
-    m->summaries[1].score_error[0] = .3449;
+    m->summaries[1].difference[0].mean = -.2149;
+    m->summaries[1].difference[0].error = .3449;
     m->summaries[1].images_per_second.mean = 520.8;
-    m->summaries[1].speedup = 1.3963;
+    m->summaries[1].speedup.ratio = 1.3963;
     m->summaries[1].peak_memory_mb.mean = 51.26;
-    m->summaries[1].memory_ratio = .7083;
+    m->summaries[1].memory_ratio.ratio = .7083;
     m->runs[5].largest_difference = .98765;
     m->runs[5].relative_difference = .0345678;
     char *page = written(amp_report_html, m);
@@ -287,10 +287,10 @@ static void json_holds_the_same(void **unused)
     (void)unused;
     made *m = unpleasant_names();
     m->runs[0].score[0] = .5;
-    m->summaries[2].score_error[0] = (double)NAN;
+    m->summaries[2].difference[0].error = (double)NAN;
     char *text = written(amp_report_json, m);
     assert_holds(text, "\"map_50\": 0.5,");
-    assert_holds(text, "\"map_50_standard_error_points\": null");
+    assert_holds(text, "\"standard_error\": null");
     assert_holds(text, "\"state\": \"failed\"");
     assert_holds(text, "\"iterations\": 1200");
     assert_holds(text, "\"steps_per_loss\": 12");
@@ -304,7 +304,7 @@ static void the_table_has_a_line_per_dtype(void **unused)
     made *m = typical();
     FILE *stream = fopen(page_file, "w");
     assert_non_null(stream);
-    m->summaries[2].speedup = .9734;
+    m->summaries[2].speedup.ratio = .9734;
     amp_report_table(&m->c, stream);
     fclose(stream);
     char *text = content(page_file);

@@ -126,7 +126,7 @@ static void scores_lie_in_proportion(void **unused)
     made *m = make_comparison(2, 3, 0);
     static const double scores[] = { .50, .51, .52, .50, .53, .56 };
     for (int r = 0; r < 6; ++r) m->runs[r].score[0] = scores[r];
-    for (int d = 0; d < 2; ++d) summarize(m, d);
+    summarize(m);
     FILE *stream = fmemopen(text, sizeof text, "w");
     assert_non_null(stream);
     amp_chart_score(stream, &m->c, 0);

@@ -34,6 +34,7 @@ static void assert_round_trip(const amp_log_row *row)
     assert_true(same_double(read.grad_norm, row->grad_norm));
     assert_true(same_double(read.images_per_second, row->images_per_second) && same_double(read.load_seconds, row->load_seconds));
     assert_true(same_double(read.train_seconds, row->train_seconds) && same_double(read.peak_memory_mb, row->peak_memory_mb));
+    assert_true(same_double(read.time, row->time));
     assert_string_equal(amp_log_row_text(&read, again), text);
 }
 
@@ -44,8 +45,9 @@ static void every_number_is_read_back_exactly(void **state)
     for (size_t i = 0; i < count + bits; i++) {
         float f = i < count ? floats[i] : amp_bits_float(float_bits[i - count]);
         double x = doubles[i % d];
-        assert_round_trip(&(amp_log_row){ .iteration = (long)i, .loss = f, .avg_loss = f, .learning_rate = f, .scale = f,
-            .found_inf = (int)(i & 1), .grad_norm = x, .images_per_second = x, .load_seconds = x, .train_seconds = x, .peak_memory_mb = x });
+        assert_round_trip(&(amp_log_row){ .iteration = (long)i, .loss = f, .avg_loss = f, .learning_rate = f,
+            .scale = f, .found_inf = (int)(i & 1), .grad_norm = x, .images_per_second = x, .load_seconds = x,
+            .train_seconds = x, .peak_memory_mb = x, .time = x });
     }
     srand(1);
     for (int i = 0; i < 20000; i++) {
@@ -53,7 +55,7 @@ static void every_number_is_read_back_exactly(void **state)
         double x = (rand() + rand() / 2147483647.0) / (1 + rand() % 1000);
         if (!amp_is_finite(f)) continue;
         assert_round_trip(&(amp_log_row){ .iteration = rand(), .loss = f, .avg_loss = -f, .learning_rate = f, .scale = f, .grad_norm = x,
-            .images_per_second = x, .load_seconds = x, .train_seconds = -x, .peak_memory_mb = x });
+            .images_per_second = x, .load_seconds = x, .train_seconds = -x, .peak_memory_mb = x, .time = x });
     }
 }
 
@@ -64,7 +66,7 @@ static void the_longest_row_fits(void **state)
     double x = -2.2250738585072014e-308;
     char text[AMP_LOG_TEXT];
     amp_log_row row = { .iteration = 9223372036854775807L, .loss = f, .avg_loss = f, .learning_rate = f, .scale = f, .found_inf = 1,
-        .grad_norm = x, .images_per_second = x, .load_seconds = x, .train_seconds = x, .peak_memory_mb = x };
+        .grad_norm = x, .images_per_second = x, .load_seconds = x, .train_seconds = x, .peak_memory_mb = x, .time = x };
     assert_true(strlen(amp_log_row_text(&row, text)) < AMP_LOG_TEXT - 1);
     assert_round_trip(&row);
 }
@@ -75,13 +77,14 @@ static void nan_and_inf_are_words_and_an_unknown_norm_is_empty(void **state)
     char text[AMP_LOG_TEXT];
     amp_error error;
     amp_log_row read, row = { .iteration = 7, .loss = NAN, .avg_loss = -NAN, .learning_rate = INFINITY, .scale = -INFINITY,
-        .found_inf = 5, .grad_norm = NAN, .images_per_second = 372.5, .load_seconds = NAN, .train_seconds = INFINITY, .peak_memory_mb = 72 };
-    assert_string_equal(amp_log_row_text(&row, text), "7,nan,nan,inf,-inf,1,,372.5,nan,inf,72");
+        .found_inf = 5, .grad_norm = NAN, .images_per_second = 372.5, .load_seconds = NAN, .train_seconds = INFINITY,
+        .peak_memory_mb = 72, .time = 1795352400.125 };
+    assert_string_equal(amp_log_row_text(&row, text), "7,nan,nan,inf,-inf,1,,372.5,nan,inf,72,1795352400.125");
     assert_int_equal(amp_log_row_read(text, &read, &error), AMP_OK);
     assert_true(read.loss != read.loss && read.avg_loss != read.avg_loss && read.grad_norm != read.grad_norm);
     assert_true(read.load_seconds != read.load_seconds && read.found_inf == 1);
     row.grad_norm = INFINITY;
-    assert_string_equal(amp_log_row_text(&row, text), "7,nan,nan,inf,-inf,1,inf,372.5,nan,inf,72");
+    assert_string_equal(amp_log_row_text(&row, text), "7,nan,nan,inf,-inf,1,inf,372.5,nan,inf,72,1795352400.125");
 }
 
 static void numbers_are_short(void **state)
@@ -89,20 +92,24 @@ static void numbers_are_short(void **state)
     (void)state;
     char text[AMP_LOG_TEXT];
     amp_log_row row = { .iteration = 100, .loss = 0.1f, .avg_loss = 1, .learning_rate = 0.001f, .scale = 65536, .grad_norm = 0.25,
-        .images_per_second = 100.5, .load_seconds = 0.001, .train_seconds = 2, .peak_memory_mb = 71.9 };
-    assert_string_equal(amp_log_row_text(&row, text), "100,0.1,1,0.001,65536,0,0.25,100.5,0.001,2,71.9");
+        .images_per_second = 100.5, .load_seconds = 0.001, .train_seconds = 2, .peak_memory_mb = 71.9,
+        .time = 1795352400.5 };
+    assert_string_equal(amp_log_row_text(&row, text), "100,0.1,1,0.001,65536,0,0.25,100.5,0.001,2,71.9,1795352400.5");
 }
 
 static void other_lines_are_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = { "", ",", AMP_LOG_COLUMNS, "1,2,3,4,5,0,6,7,8,9", "1,2,3,4,5,0,6,7,8,9,10,11",
-        "1,2,3,4,5,0,6,7,8,9,", "-1,2,3,4,5,0,6,7,8,9,10", "1.5,2,3,4,5,0,6,7,8,9,10", " 1,2,3,4,5,0,6,7,8,9,10", "+1,2,3,4,5,0,6,7,8,9,10",
-        "1, 2,3,4,5,0,6,7,8,9,10", "1,2x,3,4,5,0,6,7,8,9,10", "1,0x10,3,4,5,0,6,7,8,9,10", "1,nan(7),3,4,5,0,6,7,8,9,10",
-        "1,infinity,3,4,5,0,6,7,8,9,10", "1,INF,3,4,5,0,6,7,8,9,10", "1,,3,4,5,0,6,7,8,9,10", "1,2,3,4,5,2,6,7,8,9,10",
-        "1,2,3,4,5,01,6,7,8,9,10", "1,2,3,4,5,,6,7,8,9,10", "1,1e39,3,4,5,0,6,7,8,9,10", "1,2,3,4,5,0,1e309,7,8,9,10", "1,2,3,4,5,0,nan,7,8,9,10",
-        "1,2,3,4,5,0,6,7,8,9,10 ", "1,2,3,4,5,0,6,7,8,9,10\r", "99999999999999999999,2,3,4,5,0,6,7,8,9,10", "1,1e,3,4,5,0,6,7,8,9,10",
-        "1,1-1,3,4,5,0,6,7,8,9,10", "1,--1,3,4,5,0,6,7,8,9,10", "1;2;3;4;5;0;6;7;8;9;10" };
+    static const char *const bad[] = { "", ",", AMP_LOG_COLUMNS, "1,2,3,4,5,0,6,7,8,9,10",
+        "1,2,3,4,5,0,6,7,8,9,10,11,12", "1,2,3,4,5,0,6,7,8,9,10,", "-1,2,3,4,5,0,6,7,8,9,10,11",
+        "1.5,2,3,4,5,0,6,7,8,9,10,11", " 1,2,3,4,5,0,6,7,8,9,10,11", "+1,2,3,4,5,0,6,7,8,9,10,11",
+        "1, 2,3,4,5,0,6,7,8,9,10,11", "1,2x,3,4,5,0,6,7,8,9,10,11", "1,0x10,3,4,5,0,6,7,8,9,10,11",
+        "1,nan(7),3,4,5,0,6,7,8,9,10,11", "1,infinity,3,4,5,0,6,7,8,9,10,11", "1,INF,3,4,5,0,6,7,8,9,10,11",
+        "1,,3,4,5,0,6,7,8,9,10,11", "1,2,3,4,5,2,6,7,8,9,10,11", "1,2,3,4,5,01,6,7,8,9,10,11",
+        "1,2,3,4,5,,6,7,8,9,10,11", "1,1e39,3,4,5,0,6,7,8,9,10,11", "1,2,3,4,5,0,1e309,7,8,9,10,11",
+        "1,2,3,4,5,0,nan,7,8,9,10,11", "1,2,3,4,5,0,6,7,8,9,10,11 ", "1,2,3,4,5,0,6,7,8,9,10,11\r",
+        "99999999999999999999,2,3,4,5,0,6,7,8,9,10,11", "1,1e,3,4,5,0,6,7,8,9,10,11",
+        "1,1-1,3,4,5,0,6,7,8,9,10,11", "1,--1,3,4,5,0,6,7,8,9,10,11", "1;2;3;4;5;0;6;7;8;9;10;11" };
     char longer[4 * AMP_LOG_TEXT];
     amp_log_row row = { .iteration = -5 };
     amp_error error;
@@ -111,10 +118,10 @@ static void other_lines_are_refused(void **state)
     memset(longer, '1', sizeof longer);
     longer[sizeof longer - 1] = 0;
     assert_int_equal(amp_log_row_read(longer, &row, &error), AMP_BAD_CONFIG);
-    snprintf(longer, sizeof longer, "1,2,3,4,5,0,6,7,8,9,%0300d", 1);
+    snprintf(longer, sizeof longer, "1,2,3,4,5,0,6,7,8,9,10,%0300d", 1);
     assert_int_equal(amp_log_row_read(longer, &row, &error), AMP_BAD_CONFIG);
     assert_int_equal(row.iteration, -5); /* nothing was half read */
-    assert_int_equal(amp_log_row_read("1,2,3,4,5,0,6,7,8,9,10", &row, &error), AMP_OK);
+    assert_int_equal(amp_log_row_read("1,2,3,4,5,0,6,7,8,9,10,11", &row, &error), AMP_OK);
     assert_int_equal(row.iteration, 1);
 }
 

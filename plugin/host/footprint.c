@@ -54,6 +54,12 @@ amp_status amp_host_footprint_of(network *net, int batch, amp_dtype dtype, amp_h
 
 size_t amp_host_footprint_sum(const amp_host_footprint *f) { return f->arena + f->buffers + f->input; }
 
+size_t amp_host_loaded_bytes(const network *net, int images)
+{
+    if (amp_host_on_gpu(net) || !net->w || !net->h) return 0;
+    return 2 * (size_t)images * ((size_t)net->inputs + (size_t)net->truths) * sizeof(float);
+}
+
 int amp_host_largest_batch(const network *net)
 {
     int most = net->inputs > net->truths ? net->inputs : net->truths;

@@ -8,7 +8,7 @@
 
 #include "../tensor/half.h"
 
-enum { COLUMNS = 11, FLOAT_DIGITS = 9, DOUBLE_DIGITS = 17 };
+enum { COLUMNS = 12, FLOAT_DIGITS = 9, DOUBLE_DIGITS = 17 };
 
 /* ---- writing ---- */
 
@@ -54,7 +54,8 @@ static void write_double(FILE *out, double value)
 const char *amp_log_row_text(const amp_log_row *row, char text[AMP_LOG_TEXT])
 {
     const float floats[] = { row->loss, row->avg_loss, row->learning_rate, row->scale };
-    const double doubles[] = { row->images_per_second, row->load_seconds, row->train_seconds, row->peak_memory_mb };
+    const double doubles[] = { row->images_per_second, row->load_seconds, row->train_seconds, row->peak_memory_mb,
+                               row->time };
     FILE *out = fmemopen(text, AMP_LOG_TEXT, "w");
     text[0] = 0;
     if (!out) return text;
@@ -125,7 +126,8 @@ static int read_fields(char *const field[COLUMNS], amp_log_row *row)
         && read_float(field[3], &row->learning_rate) && read_float(field[4], &row->scale)
         && read_flag(field[5], &row->found_inf) && read_grad_norm(field[6], &row->grad_norm)
         && read_double(field[7], &row->images_per_second) && read_double(field[8], &row->load_seconds)
-        && read_double(field[9], &row->train_seconds) && read_double(field[10], &row->peak_memory_mb);
+        && read_double(field[9], &row->train_seconds) && read_double(field[10], &row->peak_memory_mb)
+        && read_double(field[11], &row->time);
 }
 
 amp_status amp_log_row_read(const char *text, amp_log_row *row, amp_error *error)

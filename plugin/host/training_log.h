@@ -5,7 +5,7 @@
 #include "../tensor/status.h"
 
 #define AMP_LOG_COLUMNS "iteration,loss,avg_loss,learning_rate,scale,found_inf,grad_norm,images_per_second," \
-                        "load_seconds,train_seconds,peak_memory_mb"
+                        "load_seconds,train_seconds,peak_memory_mb,time"
 
 typedef struct amp_log_row {
     long iteration;           /* steps that count, this one included: Darknet's batch number. A skipped step repeats the last */
@@ -19,6 +19,7 @@ typedef struct amp_log_row {
                                  saving files, -map and waiting for a turn are not */
     double load_seconds, train_seconds; /* until the images are there (with random=1 resizing too); the step behind that */
     double peak_memory_mb;    /* of the process; on a GPU the most in use there at a step's end, by whatever program */
+    double time;              /* when the step ended, in seconds since 1970 */
 } amp_log_row;
 
 /* Room for one row's text. */

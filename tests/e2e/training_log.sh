@@ -6,7 +6,7 @@ set -eu
 small_training 60
 edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>: line 1 of tiny.cfg is its [net]
 edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=7\ngrowth_factor=64'
-header=iteration,loss,avg_loss,learning_rate,scale,found_inf,grad_norm,images_per_second,load_seconds,train_seconds,peak_memory_mb
+header=iteration,loss,avg_loss,learning_rate,scale,found_inf,grad_norm,images_per_second,load_seconds,train_seconds,peak_memory_mb,time
 
 # Columns 1 to 7 are of the training; the rest are of the machine.
 steps_of() { cut -d, -f1-7 "$1"; }
@@ -30,7 +30,7 @@ check_rows() { # check_rows <log>, of the training in out
     # Lines have six decimals, rows all that a float has.
     tail -n +2 "$1" | paste -d, - lines.txt | awk -F, '
         function same(a, b) { return a == b || (a - b) ^ 2 <= (6e-7 + 2e-7 * (a < 0 ? -a : a)) ^ 2 }
-        $1 != $12 || !same($2, $13) || !same($3, $14) || !same($4, $15) { print; bad = 1 }
+        $1 != $13 || !same($2, $14) || !same($3, $15) || !same($4, $16) { print; bad = 1 }
         END { exit bad }' > differ.txt || fail "$name: row and line differ: $(head -n 3 differ.txt)"
 }
 
@@ -52,7 +52,7 @@ rows_tell_what_lines_say() {
     tail -n +2 log.csv | awk -F, '{ x = 4 / ($9 + $10); if ($8 > x * 1.01 || $8 < x * .99) bad = 1 } END { exit bad || !NR }' ||
         fail "$name: images/s is not 4 images by its seconds"
     paste -d, <(tail -n +2 log.csv) <(sed -n 's/^Loaded: \(.*\) seconds/\1/p' out) <(sed -n 's/^[0-9]*: .* rate, \(.*\) seconds, .*/\1/p' out) |
-        awk -F, '{ sum += $9 - $12; both += $10 - $13 } END { exit NR < 60 || sum / NR > .01 || sum < -.01 || both / NR > .01 || both / NR < -.01 }' ||
+        awk -F, '{ sum += $9 - $13; both += $10 - $14 } END { exit NR < 60 || sum / NR > .01 || sum < -.01 || both / NR > .01 || both / NR < -.01 }' ||
         fail "$name: seconds are not those printed"
     # A norm for each step that was taken, none for a skipped one; memory as large as the process's peak at the end.
     awk -F, 'NR > 1 && ($6 == 1) != ($7 == "") { bad = 1 } END { exit bad }' log.csv || fail "$name: grad_norm"
@@ -369,7 +369,7 @@ full_disk() {
     cmp whole/many_final.weights backup/many_final.weights || fail "$name: a full disk changes the training"
     [ "$(stat -c %s full.csv)" -le 40960 ] && [ "$(stat -c %s full.csv)" -gt 40000 ] || fail "$name: $(stat -c %s full.csv) bytes"
     [ "$(tail -c 1 full.csv | od -An -c | tr -d ' ')" = '\n' ] || fail "$name: a torn row: $(tail -n 1 full.csv)"
-    tail -n +2 full.csv | awk -F, 'NF != 11 || $1 <= last { exit 1 } { last = $1 }' || fail "$name: rows are damaged"
+    tail -n +2 full.csv | awk -F, 'NF != 12 || $1 <= last { exit 1 } { last = $1 }' || fail "$name: rows are damaged"
 }
 
 # Options stand anywhere, also before the command; other commands keep theirs.

@@ -24,16 +24,14 @@ typedef enum amp_bench_phase {
 } amp_bench_phase;
 extern const char *const amp_bench_phase_names[AMP_BENCH_PHASES];
 
-/* Of several measurements. certain: half the width of the interval in which the true median lies, to about 95 %
- * (McGill, Tukey and Larsen 1978: 1.57 (upper - lower) / sqrt(count)). */
-typedef struct amp_bench_spread { double median, least, lower, upper, most, certain; int count; } amp_bench_spread;
+/* Of several measurements. */
+typedef struct amp_bench_spread { double median, least, lower, upper, most; int count; } amp_bench_spread;
 
-/* How many times as fast as another side, and between what bounds this lies, to about 95 %. Where both worked in several
- * rounds of turns, it is the median over the rounds of the ratio of medians within one: a machine that is busy for a while is
- * so for both. With fewer than AMP_BENCH_PAIRS rounds the bounds are those of the rounds and of all steps together, whichever
- * is wider; with one, the ratio is of all steps, and so far apart as any two of them are its bounds; pairs is 0. */
-enum { AMP_BENCH_PAIRS = 5 };
-typedef struct amp_bench_ratio { double ratio, least, most; int pairs; } amp_bench_ratio;
+/* How many times as fast as another side, and between what bounds this lies. The ratio is the quotient of the two sides' step_ms,
+ * and so the geometric mean of the ratios within the rounds of turns: a machine that is busy for a while is so for both. Bounds are
+ * Student's, with 95 %, of the ratios' logarithms over the `rounds`. With less than two rounds in which all sides worked, rounds
+ * is 0, and the bounds are as far apart as any two steps. */
+typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
 /* One layer, in one dtype. */
 typedef struct amp_bench_layer {
@@ -41,7 +39,9 @@ typedef struct amp_bench_layer {
     char type[24];
     int in_half;                   /* it computes in half there */
     int misaligned;                /* a product whose channels, in or out, are no multiple of 8 */
-    double forward_ms, backward_ms;/* medians; casts that it asks for included */
+    /* As heard: medians of a pass with clocks around the layers, casts that it asks for included. amp_bench_summarize scales
+     * them to a whole step, so that all layers and the update make step_ms: the clocks were for steps of their own. */
+    double forward_ms, backward_ms;
     double cast_ms;                /* of forward_ms: its inputs' casts to the form it computes in */
     double operations, bytes;      /* one forward: additions and multiplications; fp32 input, weights and output. 0: not known */
 } amp_bench_layer;
@@ -57,18 +57,23 @@ typedef struct amp_bench_side {
     int steps, room;
     int warm, skipped;             /* steps that were not measured: to warm up; fp16 looking for its loss scale */
     float first_loss;              /* of the first step: all sides should agree */
-    double peak_memory_mb;         /* 0: not known yet */
+    double peak_memory_mb;         /* of its program, with one pass' synthetic images; 0: not known yet */
+    double loaded_mb;              /* what a training's loader holds besides, for a batch of one pass */
     amp_bench_layer *layers;
     int layer_count;
     int done;                      /* it ended well, with all there is */
     int left_out;                  /* this machine cannot run it (note says why), and nobody named it */
     /* By amp_bench_summarize: */
     amp_bench_spread spread[AMP_BENCH_PHASES];
+    /* What is shown and compared. phase_ms[STEP]: geometric mean of the medians within the rounds of turns in which all sides
+     * worked; without two such rounds the median of all steps. The other phases are their shares, of all steps' time, of it. */
+    double phase_ms[AMP_BENCH_PHASES];
     double images_per_second;
+    double training_mb;            /* peak_memory_mb and the images that a training's loader holds: what it will take */
     amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0 where that side was not measured */
 } amp_bench_side;
 
-typedef enum amp_bench_worth { AMP_BENCH_WORTH_IT, AMP_BENCH_NOT_CERTAIN, AMP_BENCH_NOT_WORTH_IT } amp_bench_worth;
+typedef enum amp_bench_worth { AMP_BENCH_WORTH_IT, AMP_BENCH_CANNOT_TELL, AMP_BENCH_NOT_WORTH_IT } amp_bench_worth;
 
 /* Why half precision gains little time. */
 typedef enum amp_bench_reason {
@@ -82,10 +87,11 @@ typedef struct amp_bench_evidence {
     const char *dtype;
     const char *note;                            /* the backend's, where half is not native */
     int native;                                  /* the machine computes in this dtype */
-    double reference_ms, ms;                     /* a step: median in the engine's fp32, and in this dtype */
+    double reference_ms, ms;                     /* a step, in the engine's fp32 and in this dtype */
     amp_bench_ratio speedup;
     int steps;                                   /* measured, of whichever has fewer */
-    double reference_memory_mb, memory_mb;
+    double reference_memory_mb, memory_mb;       /* peaks of the two programs */
+    double reference_training_mb, training_mb;   /* of trainings */
     double call_us;                              /* mean of a layer's forward or backward */
     double update_share;                         /* of a step */
     double fp32_share, moving_share, misaligned_share; /* of the layers' time: in layers that run in fp32; in others that
@@ -135,6 +141,8 @@ void amp_bench_free(amp_bench *);
 int amp_bench_top_layers(const amp_bench *, int *layers);
 
 void amp_bench_judge(const amp_bench_evidence *, amp_bench_verdict *);
+/* ms and the like: four digits, three below 1, and no exponent in large ones. */
+const char *amp_bench_number(char text[16], double value);
 void amp_bench_print(const amp_bench *, FILE *);
 void amp_bench_write_json(const amp_bench *, FILE *);
 

@@ -7,7 +7,7 @@
  *     support N NOTE                             amp_support; AMP_SUPPORT_NONE is the last line
  *   * warm LOSS | skipped                        a step that is not measured
  *   * step FORWARD BACKWARD UPDATE               ms
- *     memory MB                                  peak so far
+ *     memory PEAK LOADED                         MB: so far; what a training's loader holds besides, for one pass
  *   * pass                                       with clocks around the layers
  *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD CASTS OPERATIONS BYTES
  *     done STEPS                                 how many were measured
@@ -20,6 +20,7 @@
 
 #include "../../amp/config_keys.h"
 #include "../../host/device.h"
+#include "../../host/footprint.h"
 #include "../../host/host.h"
 #include "../../host/make_network.h"
 #include "../../host/memory.h"
@@ -186,7 +187,8 @@ static amp_status measure(child *c, amp_error *error)
         c->measured++;
         pass(c, "step %.9g %.9g %.9g", ms[AMP_BENCH_FORWARD], ms[AMP_BENCH_BACKWARD], ms[AMP_BENCH_UPDATE]);
     }
-    tell("memory %.9g", amp_host_on_gpu(c->net) ? c->peak / 1048576 : amp_host_peak_resident_mb());
+    tell("memory %.9g %.9g", amp_host_on_gpu(c->net) ? c->peak / 1048576 : amp_host_peak_resident_mb(),
+         (double)amp_host_loaded_bytes(c->net, c->net->batch) / 1048576);
     return AMP_OK;
 }
 

@@ -5,9 +5,11 @@
 
 #include <stdlib.h>
 
-static void write_spread(amp_json *j, const char *name, const amp_bench_spread *s)
+/* typical: what the table shows, and ratios are made of. */
+static void write_phase(amp_json *j, const char *name, double typical, const amp_bench_spread *s)
 {
     amp_json_object(j, name);
+    amp_json_number(j, "typical", typical);
     amp_json_number(j, "median", s->median);
     amp_json_number(j, "min", s->least);
     amp_json_number(j, "lower_quartile", s->lower);
@@ -16,7 +18,7 @@ static void write_spread(amp_json *j, const char *name, const amp_bench_spread *
     amp_json_close(j);
 }
 
-static void write_layer(amp_json *j, const amp_bench_layer *l, double all)
+static void write_layer(amp_json *j, const amp_bench_layer *l, double step_ms)
 {
     amp_json_object(j, NULL);
     amp_json_integer(j, "layer", l->index);
@@ -26,7 +28,7 @@ static void write_layer(amp_json *j, const amp_bench_layer *l, double all)
     amp_json_number(j, "forward_ms", l->forward_ms);
     amp_json_number(j, "backward_ms", l->backward_ms);
     amp_json_number(j, "cast_ms", l->cast_ms);
-    amp_json_number(j, "share", amp_bench_layer_ms(l) / all);
+    amp_json_number(j, "share", amp_bench_layer_ms(l) / step_ms);
     amp_json_number(j, "operations", l->operations);
     amp_json_number(j, "bytes", l->bytes);
     amp_json_close(j);
@@ -52,15 +54,16 @@ static void write_side(amp_json *j, const amp_bench_side *s)
         amp_json_integer(j, "skipped", s->skipped);
         amp_json_number(j, "first_loss", (double)s->first_loss);
         amp_json_object(j, "ms");
-        for (int p = 0; p < AMP_BENCH_PHASES; p++) write_spread(j, amp_bench_phase_names[p], &s->spread[p]);
+        for (int p = 0; p < AMP_BENCH_PHASES; p++)
+            write_phase(j, amp_bench_phase_names[p], s->phase_ms[p], &s->spread[p]);
         amp_json_close(j);
         amp_json_number(j, "images_per_second", s->images_per_second);
         amp_json_number(j, "peak_memory_mb", s->peak_memory_mb);
+        amp_json_number(j, "training_memory_mb", s->training_mb);
         write_ratio(j, "speedup_over_stock", s->over_stock.ratio);
         write_ratio(j, "speedup_over_fp32", s->over_fp32.ratio);
         amp_json_array(j, "layers");
-        double all = amp_bench_layers_ms(s);
-        for (int i = 0; i < s->layer_count; i++) write_layer(j, &s->layers[i], all);
+        for (int i = 0; i < s->layer_count; i++) write_layer(j, &s->layers[i], s->phase_ms[AMP_BENCH_STEP]);
         amp_json_close(j);
     }
     amp_json_close(j);
@@ -68,14 +71,14 @@ static void write_side(amp_json *j, const amp_bench_side *s)
 
 static void write_verdict(amp_json *j, const amp_bench_verdict *v)
 {
-    static const char *const worth[] = { "worth it", "not certain", "not worth it" };
+    static const char *const worth[] = { "worth it", "cannot tell", "not worth it" };
     amp_json_object(j, NULL);
     amp_json_text(j, "dtype", v->dtype);
     amp_json_text(j, "verdict", worth[v->worth]);
     amp_json_number(j, "speedup", v->speedup.ratio);
     amp_json_number(j, "speedup_least", v->speedup.least);
     amp_json_number(j, "speedup_most", v->speedup.most);
-    amp_json_integer(j, "paired_rounds", v->speedup.pairs);
+    amp_json_integer(j, "paired_rounds", v->speedup.rounds);
     write_ratio(j, "memory_ratio", v->memory_ratio);
     amp_json_boolean(j, "saves_memory", v->saves_memory);
     amp_json_array(j, "reasons");

@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "bench.h"
 
+#include "../statistics.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +79,7 @@ static amp_status hear(amp_bench *b, amp_bench_side *s, const char *name, const 
     if (!strcmp(name, "pass")) return AMP_OK;
     if (!strcmp(name, "layer")) return add_layer(s, rest, error);
     if (!strcmp(name, "support")) return note_support(s, rest);
-    if (!strcmp(name, "memory")) return sscanf(rest, "%lf", &s->peak_memory_mb) == 1 ? AMP_OK : AMP_IO_FAILED;
+    if (!strcmp(name, "memory")) return sscanf(rest, "%lf %lf", &s->peak_memory_mb, &s->loaded_mb) == 2 ? AMP_OK : AMP_IO_FAILED;
     if (!strcmp(name, "shape"))
         return sscanf(rest, "%d %d %d %d %d", &b->width, &b->height, &b->channels, &b->batch,
                       &b->on_gpu) == 5 ? AMP_OK : AMP_IO_FAILED;
@@ -104,32 +106,14 @@ amp_status amp_bench_hear(amp_bench *b, amp_bench_side *s, const char *line, amp
 
 /* ---- numbers ---- */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Of sorted values, between two neighbours if need be. */
-static double quantile(const double *values, int count, double q)
-{
-    double place = q * (count - 1);
-    int below = (int)place;
-    return below + 1 < count ? values[below] + (place - below) * (values[below + 1] - values[below]) : values[count - 1];
-}
-
 amp_bench_spread amp_bench_spread_of(double *values, int count)
 {
-    amp_bench_spread s = { .count = count };
-    if (count < 1) return s;
-    qsort(values, (size_t)count, sizeof *values, ascending);
-    s.least = values[0];
-    s.lower = quantile(values, count, .25);
-    s.median = quantile(values, count, .5);
-    s.upper = quantile(values, count, .75);
-    s.most = values[count - 1];
-    s.certain = 1.57 * (s.upper - s.lower) / sqrt(count);
-    return s;
+    if (count < 1) return (amp_bench_spread){ .count = 0 };
+    size_t n = (size_t)count;
+    amp_sort(values, n);
+    return (amp_bench_spread){ .count = count, .least = values[0], .most = values[n - 1],
+                               .lower = amp_quantile(values, n, .25), .median = amp_quantile(values, n, .5),
+                               .upper = amp_quantile(values, n, .75) };
 }
 
 const amp_bench_side *amp_bench_side_of(const amp_bench *b, const char *dtype)
@@ -148,9 +132,16 @@ double amp_bench_layers_ms(const amp_bench_side *s)
     return sum;
 }
 
-/* ---- ratios ---- */
+/* ---- rounds of turns ---- */
 
-/* Of the steps that were made in one round; 0 if none was. scratch has room for all of them. Before they are sorted. */
+/* Logarithms of the steps' medians within the rounds in which all sides worked. */
+typedef struct rounds {
+    int count;
+    double *logs[AMP_BENCH_SIDES];
+    double *scratch;             /* for as many values as the longest side has steps */
+} rounds;
+
+/* Of the steps that were made in one round; 0 if none was. Before they are sorted. */
 static double turn_median(const amp_bench_side *s, int turn, double *scratch)
 {
     int count = 0;
@@ -158,67 +149,71 @@ static double turn_median(const amp_bench_side *s, int turn, double *scratch)
     return amp_bench_spread_of(scratch, count).median;
 }
 
-static amp_bench_ratio ratio_of_medians(const amp_bench_spread *reference, const amp_bench_spread *s)
+static void find_rounds(const amp_bench *b, rounds *r)
 {
-    double faster = s->median - s->certain;
-    amp_bench_ratio r = { .ratio = reference->median / s->median,
-                          .least = (reference->median - reference->certain) / (s->median + s->certain),
-                          .most = (reference->median + reference->certain) / (faster > 0 ? faster : s->median) };
-    if (r.least < 0) r.least = 0;
-    return r;
-}
-
-/* Of the rounds in which both worked; returns how many. scratch has room for the steps of either. */
-static int ratios_of_rounds(const amp_bench_side *reference, const amp_bench_side *s, double *ratios, double *scratch)
-{
-    int pairs = 0;
-    for (int i = 0; i < s->steps; i++) {
-        if (i && s->turn[i] == s->turn[i - 1]) continue;
-        double theirs = turn_median(reference, s->turn[i], scratch);
-        if (theirs > 0) ratios[pairs++] = theirs / turn_median(s, s->turn[i], scratch);
+    for (int turn = 0; turn <= b->turn; turn++) {
+        int all_worked = 1;
+        for (int i = 0; i < b->count; i++) {
+            double median = b->sides[i].left_out ? 1 : turn_median(&b->sides[i], turn, r->scratch);
+            all_worked &= median > 0;
+            r->logs[i][r->count] = log(median);
+        }
+        r->count += all_worked;
     }
-    return pairs;
 }
 
-static amp_bench_spread spread_of_steps(const amp_bench_side *s, double *scratch)
+static amp_status make_rounds(const amp_bench *b, rounds *r, amp_error *error)
 {
-    memcpy(scratch, s->ms[AMP_BENCH_STEP], (size_t)s->steps * sizeof *scratch);
-    return amp_bench_spread_of(scratch, s->steps);
-}
-
-/* ratios and scratch have room for the steps of the larger side. */
-static amp_bench_ratio compare(const amp_bench_side *reference, const amp_bench_side *s, double *ratios, double *scratch)
-{
-    int pairs = ratios_of_rounds(reference, s, ratios, scratch);
-    amp_bench_spread rounds = amp_bench_spread_of(ratios, pairs);
-    if (pairs >= AMP_BENCH_PAIRS)
-        return (amp_bench_ratio){ rounds.median, rounds.certain < rounds.median ? rounds.median - rounds.certain : 0,
-                                  rounds.median + rounds.certain, pairs };
-    amp_bench_spread theirs = spread_of_steps(reference, scratch), ours = spread_of_steps(s, scratch);
-    amp_bench_ratio all = ratio_of_medians(&theirs, &ours);
-    if (pairs < 2) {
-        all.least = fmin(all.least, theirs.least / ours.most);
-        all.most = fmax(all.most, theirs.most / ours.least);
-        return all;
-    }
-    return (amp_bench_ratio){ rounds.median, fmin(rounds.least, all.least), fmax(rounds.most, all.most), pairs };
-}
-
-static amp_status compare_all(amp_bench *b, amp_error *error)
-{
-    const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
-    int most = 1;
-    for (int i = 0; i < b->count; i++) if (b->sides[i].steps > most) most = b->sides[i].steps;
-    double *memory = calloc(2 * (size_t)most, sizeof *memory);
-    if (!memory) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
-    for (int i = 0; i < b->count; i++) {
-        amp_bench_side *s = &b->sides[i];
-        if (s->left_out) continue;
-        if (stock) s->over_stock = compare(stock, s, memory, memory + most);
-        if (fp32) s->over_fp32 = compare(fp32, s, memory, memory + most);
-    }
-    free(memory);
+    size_t room = (size_t)b->turn + 1;
+    for (int i = 0; i < b->count; i++) if ((size_t)b->sides[i].steps > room) room = (size_t)b->sides[i].steps;
+    *r = (rounds){ .scratch = calloc((AMP_BENCH_SIDES + 1) * room, sizeof *r->scratch) };
+    if (!r->scratch) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    for (int i = 0; i < AMP_BENCH_SIDES; i++) r->logs[i] = r->scratch + (size_t)(i + 1) * room;
+    find_rounds(b, r);
     return AMP_OK;
+}
+
+/* ---- a side ---- */
+
+static double sum_of(const double *values, int count)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++) sum += values[i];
+    return sum;
+}
+
+static void scale_layers(amp_bench_side *s)
+{
+    double all = amp_bench_layers_ms(s);
+    double scale = all > 0 ? (s->phase_ms[AMP_BENCH_STEP] - s->phase_ms[AMP_BENCH_UPDATE]) / all : 0;
+    for (int i = 0; i < s->layer_count; i++) {
+        s->layers[i].forward_ms *= scale;
+        s->layers[i].backward_ms *= scale;
+        s->layers[i].cast_ms *= scale;
+    }
+}
+
+static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
+{
+    const double *logs = r->logs[s - b->sides];
+    double all = sum_of(s->ms[AMP_BENCH_STEP], s->steps);
+    for (int p = 0; p < AMP_BENCH_PHASES; p++) s->spread[p] = amp_bench_spread_of(s->ms[p], s->steps);
+    double step = r->count > 1 ? exp(sum_of(logs, r->count) / r->count) : s->spread[AMP_BENCH_STEP].median;
+    for (int p = 0; p < AMP_BENCH_PHASES; p++) s->phase_ms[p] = step * sum_of(s->ms[p], s->steps) / all;
+    s->images_per_second = 1e3 * b->batch * b->subdivisions / step;
+    s->training_mb = s->peak_memory_mb > 0 ? s->peak_memory_mb + b->subdivisions * s->loaded_mb : 0;
+    scale_layers(s);
+}
+
+/* Of sides that were measured. */
+static amp_bench_ratio compare(const amp_bench *b, const amp_bench_side *reference, const amp_bench_side *s, const rounds *r)
+{
+    const amp_bench_spread *theirs = &reference->spread[AMP_BENCH_STEP], *ours = &s->spread[AMP_BENCH_STEP];
+    double ratio = reference->phase_ms[AMP_BENCH_STEP] / s->phase_ms[AMP_BENCH_STEP];
+    if (r->count < 2) return (amp_bench_ratio){ ratio, theirs->least / ours->most, theirs->most / ours->least, 0 };
+    for (int i = 0; i < r->count; i++) r->scratch[i] = r->logs[reference - b->sides][i] - r->logs[s - b->sides][i];
+    amp_interval logs = amp_interval_of(r->scratch, r->count, .05);
+    return (amp_bench_ratio){ ratio, exp(logs.least), exp(logs.most), r->count };
 }
 
 /* ---- layers ---- */
@@ -258,13 +253,14 @@ int amp_bench_top_layers(const amp_bench *b, int *layers)
  * its half several times that. */
 static const double operations_per_byte = 32;
 
-static amp_bench_evidence evidence_of(const amp_bench_side *reference, const amp_bench_side *s)
+static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *reference, const amp_bench_side *s)
 {
     amp_bench_evidence e = { .dtype = s->dtype, .note = s->note, .native = s->support == AMP_SUPPORT_NATIVE,
-        .reference_ms = reference->spread[AMP_BENCH_STEP].median, .ms = s->spread[AMP_BENCH_STEP].median,
+        .reference_ms = reference->phase_ms[AMP_BENCH_STEP], .ms = s->phase_ms[AMP_BENCH_STEP],
         .speedup = s->over_fp32, .steps = s->steps < reference->steps ? s->steps : reference->steps,
         .reference_memory_mb = reference->peak_memory_mb, .memory_mb = s->peak_memory_mb,
-        .update_share = s->spread[AMP_BENCH_UPDATE].median / s->spread[AMP_BENCH_STEP].median };
+        .reference_training_mb = reference->training_mb, .training_mb = s->training_mb,
+        .update_share = s->phase_ms[AMP_BENCH_UPDATE] / s->phase_ms[AMP_BENCH_STEP] };
     double all = amp_bench_layers_ms(s);
     for (int i = 0; i < s->layer_count && all > 0; i++) {
         const amp_bench_layer *l = &s->layers[i];
@@ -273,7 +269,7 @@ static amp_bench_evidence evidence_of(const amp_bench_side *reference, const amp
         else if (l->bytes > 0 && l->operations < operations_per_byte * l->bytes) e.moving_share += share;
         if (l->misaligned) e.misaligned_share += share;
     }
-    if (s->layer_count) e.call_us = 1e3 * all / (2 * s->layer_count);
+    if (s->layer_count) e.call_us = 1e3 * all / (2 * s->layer_count * b->subdivisions);
     return e;
 }
 
@@ -284,7 +280,7 @@ static void judge_all(amp_bench *b)
     for (int i = 0; fp32 && i < b->count; i++) {
         const amp_bench_side *s = &b->sides[i];
         if (s->left_out || (strcmp(s->dtype, "bf16") && strcmp(s->dtype, "fp16"))) continue;
-        amp_bench_evidence e = evidence_of(fp32, s);
+        amp_bench_evidence e = evidence_of(b, fp32, s);
         amp_bench_judge(&e, &b->verdicts[b->verdict_count++]);
     }
 }
@@ -294,13 +290,16 @@ amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
     for (int i = 0; i < b->count; i++)
         if (!b->sides[i].left_out && !b->sides[i].steps)
             return amp_fail(error, AMP_IO_FAILED, "%s: no step was measured", b->sides[i].dtype);
-    AMP_TRY(compare_all(b, error)); /* while steps stand in their order */
+    rounds r;
+    AMP_TRY(make_rounds(b, &r, error)); /* while steps stand in their order */
+    for (int i = 0; i < b->count; i++) if (!b->sides[i].left_out) measure_side(b, &b->sides[i], &r);
+    const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
     for (int i = 0; i < b->count; i++) {
         amp_bench_side *s = &b->sides[i];
-        if (s->left_out) continue;
-        for (int p = 0; p < AMP_BENCH_PHASES; p++) s->spread[p] = amp_bench_spread_of(s->ms[p], s->steps);
-        s->images_per_second = 1e3 * b->batch * b->subdivisions / s->spread[AMP_BENCH_STEP].median;
+        if (stock && !s->left_out) s->over_stock = compare(b, stock, s, &r);
+        if (fp32 && !s->left_out) s->over_fp32 = compare(b, fp32, s, &r);
     }
+    free(r.scratch);
     judge_all(b);
     return AMP_OK;
 }

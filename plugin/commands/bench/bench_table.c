@@ -15,47 +15,56 @@ static void print_head(const amp_bench *b, FILE *out)
             b->subdivisions == 1 ? "" : "es");
     fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads,
             b->threads == 1 ? "" : "s", b->processors, b->processors == 1 ? "" : "s");
-    fprintf(out, "medians in ms, and in brackets the middle half; forward and backward of one pass; on synthetic images\n\n");
+    fprintf(out, "ms; forward and backward of one pass; in brackets the middle half of the steps, and between what the ratio lies; on "
+            "synthetic\nimages. peak MB: of a program with one pass' images; training: with those that a training has loaded\n\n");
 }
 
-/* Four digits, three below 1, and no exponent in large ones. */
-static const char *number(char text[16], double value)
+const char *amp_bench_number(char text[16], double value)
 {
     snprintf(text, 16, value >= 1000 ? "%.0f" : value >= 1 ? "%.4g" : "%.3g", value);
     return text;
 }
 
-static void print_ratio(FILE *out, double ratio)
+static void print_ratio(FILE *out, const amp_bench_ratio *r, int bounds)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%.2fx", ratio);
-    fprintf(out, " %9s", ratio > 0 ? text : "-");
+    char text[40] = "-";
+    if (r->ratio > 0) snprintf(text, sizeof text, bounds ? "%.2fx (%.2f-%.2f)" : "%.2fx", r->ratio, r->least, r->most);
+    fprintf(out, bounds ? " %19s" : " %8s", text);
 }
 
-static void print_side(const amp_bench_side *s, FILE *out)
+static void print_side(const amp_bench *b, const amp_bench_side *s, FILE *out)
 {
+    char text[64], number[3][16];
+    const amp_bench_spread *step = &s->spread[AMP_BENCH_STEP];
     fprintf(out, "%-6s", s->dtype);
-    for (int p = 0; p < AMP_BENCH_PHASES; p++) {
-        char text[64], median[16], lower[16], upper[16];
-        const amp_bench_spread *m = &s->spread[p];
-        snprintf(text, sizeof text, "%s (%s-%s)", number(median, m->median), number(lower, m->lower), number(upper, m->upper));
-        fprintf(out, " %25s", text);
-    }
-    char images[16];
-    fprintf(out, " %5d %9s %9.0f", s->steps, number(images, s->images_per_second), s->peak_memory_mb);
-    print_ratio(out, s->over_stock.ratio);
-    print_ratio(out, s->over_fp32.ratio);
+    for (int p = 0; p < AMP_BENCH_STEP; p++) fprintf(out, " %8s", amp_bench_number(number[0], s->phase_ms[p]));
+    snprintf(text, sizeof text, "%s (%s-%s)", amp_bench_number(number[0], s->phase_ms[AMP_BENCH_STEP]),
+             amp_bench_number(number[1], step->lower), amp_bench_number(number[2], step->upper));
+    fprintf(out, " %21s %5d %8s %8.0f %8.0f", text, s->steps, amp_bench_number(number[0], s->images_per_second),
+            s->peak_memory_mb, s->training_mb);
+    if (amp_bench_side_of(b, "stock")) print_ratio(out, &s->over_stock, 0);
+    if (amp_bench_side_of(b, "fp32")) print_ratio(out, &s->over_fp32, strcmp(s->dtype, "fp32") != 0);
     putc('\n', out);
 }
 
 static void print_sides(const amp_bench *b, FILE *out)
 {
-    fprintf(out, "%-6s", "dtype");
-    for (int p = 0; p < AMP_BENCH_PHASES; p++) fprintf(out, " %25s", amp_bench_phase_names[p]);
-    fprintf(out, " %5s %9s %9s %9s %9s\n", "steps", "images/s", "peak MB", "to stock", "to fp32");
-    for (int i = 0; i < b->count; i++) if (!b->sides[i].left_out) print_side(&b->sides[i], out);
+    fprintf(out, "%-6s %8s %8s %8s %21s %5s %8s %8s %8s", "dtype", "forward", "backward", "update", "step", "steps", "images/s",
+            "peak MB", "training");
+    if (amp_bench_side_of(b, "stock")) fprintf(out, " %8s", "to stock");
+    if (amp_bench_side_of(b, "fp32")) fprintf(out, "  to fp32");
+    putc('\n', out);
+    for (int i = 0; i < b->count; i++) if (!b->sides[i].left_out) print_side(b, &b->sides[i], out);
     for (int i = 0; i < b->count; i++)
         if (b->sides[i].left_out) fprintf(out, "%s is left out: %s\n", b->sides[i].dtype, b->sides[i].note);
+}
+
+/* A cell of the layers' table: the part of a step. */
+static void print_part(const amp_bench_side *s, double ms, const char *mark, FILE *out)
+{
+    char text[48], number[16];
+    snprintf(text, sizeof text, "%s (%.1f %%)", amp_bench_number(number, ms), 100 * ms / s->phase_ms[AMP_BENCH_STEP]);
+    fprintf(out, " %20s%s", text, mark);
 }
 
 static void print_layer(const amp_bench *b, int layer, FILE *out)
@@ -64,14 +73,27 @@ static void print_layer(const amp_bench *b, int layer, FILE *out)
     for (int i = 0; i < b->count; i++) {
         const amp_bench_side *s = &b->sides[i];
         if (layer >= s->layer_count) continue;
-        const amp_bench_layer *l = &s->layers[layer];
-        char text[64];
-        if (!named++) fprintf(out, "%5d %-15s", layer, l->type);
-        snprintf(text, sizeof text, "%.4g (%.1f %%)", amp_bench_layer_ms(l),
-                 100 * amp_bench_layer_ms(l) / amp_bench_layers_ms(s));
-        fprintf(out, " %20s%s", text, l->in_half ? "*" : " ");
+        if (!named++) fprintf(out, "%5d %-15s", layer, s->layers[layer].type);
+        print_part(s, amp_bench_layer_ms(&s->layers[layer]), s->layers[layer].in_half ? "*" : " ", out);
     }
     putc('\n', out);
+}
+
+/* What a step has besides the layers that were shown. */
+static void print_rest(const amp_bench *b, const int *shown, int count, FILE *out)
+{
+    static const char *const names[] = { "other layers", "update", "step" };
+    for (int row = 0; row < 3; row++) {
+        fprintf(out, "%5s %-15s", "", names[row]);
+        for (int i = 0; i < b->count; i++) {
+            const amp_bench_side *s = &b->sides[i];
+            double others = amp_bench_layers_ms(s);
+            if (!s->layer_count) continue;
+            for (int k = 0; k < count; k++) others -= amp_bench_layer_ms(&s->layers[shown[k]]);
+            print_part(s, row ? s->phase_ms[row == 1 ? AMP_BENCH_UPDATE : AMP_BENCH_STEP] : others > 0 ? others : 0, " ", out);
+        }
+        putc('\n', out);
+    }
 }
 
 static void print_layers(const amp_bench *b, FILE *out)
@@ -81,8 +103,8 @@ static void print_layers(const amp_bench *b, FILE *out)
     int *layers = calloc((size_t)most + 1, sizeof *layers);
     int count = layers ? amp_bench_top_layers(b, layers) : 0;
     if (count) {
-        fprintf(out, "\nthe most expensive layers, forward and backward in ms, with their share of all layers\n%5s "
-                "%-15s", "layer", "");
+        fprintf(out, "\nwhat a step is made of: the most expensive layers, forward and backward of all its passes, in ms and as share\n"
+                "%5s %-15s", "layer", "");
         for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count) fprintf(out, " %20s ", b->sides[i].dtype);
         putc('\n', out);
     }
@@ -90,6 +112,7 @@ static void print_layers(const amp_bench *b, FILE *out)
         print_layer(b, layers[k], out);
         for (int i = 0; i < b->count; i++) half |= layers[k] < b->sides[i].layer_count && b->sides[i].layers[layers[k]].in_half;
     }
+    if (count) print_rest(b, layers, count, out);
     if (half) fprintf(out, "* in half precision\n");
     free(layers);
 }

@@ -1,8 +1,8 @@
 /* Is half precision worth it here? In sentences, with the numbers they rest on.
  *
- * As to time: worth it from 1.1 times the speed of the engine's own fp32 on. Where the interval in which the true ratio lies
- * holds 1.1, it is not certain; nor is it where fewer than 5 steps were measured, whose spread tells nothing. Below, the causes
- * are named, each by a rule:
+ * As to time: worth it from 1.1 times the speed of the engine's own fp32 on. Nobody can tell where the interval in which the true
+ * ratio lies holds 1.1, nor where fewer than 5 steps were measured, nor where a step takes less than a millisecond: then it is
+ * the turns and the cold caches after them that are measured. Below 1.1, the causes are named, each by a rule:
  *
  *   no native half   the backend stores this dtype, and computes in fp32
  *   fixed costs      a layer's forward or backward takes less than 50 microseconds: what a call costs besides arithmetic shows
@@ -18,7 +18,8 @@
 const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
     "no native half", "fixed costs", "update", "fp32 layers", "memory-bound", "misaligned" };
 
-static const double worth_from = 1.1, memory_below = .95, memory_mb = 8, short_call_us = 50, most_of = .5;
+static const double worth_from = 1.1, memory_below = .95, memory_mb = 8, short_call_us = 50, most_of = .5,
+                    short_step_ms = 1;
 enum { FEWEST_STEPS = 5 };
 
 typedef struct writer { char *text; size_t room, length; } writer;
@@ -32,13 +33,6 @@ static void add(writer *w, const char *format, ...)
     va_end(args);
     w->length += written > 0 ? (size_t)written : 0;
     if (w->length >= w->room) w->length = w->room - 1;
-}
-
-/* Four digits, and no exponent in large ones. */
-static const char *number(char text[16], double value)
-{
-    snprintf(text, 16, value >= 1000 ? "%.0f" : "%.4g", value);
-    return text;
 }
 
 static void find_reasons(const amp_bench_evidence *e, int reason[AMP_BENCH_REASONS])
@@ -98,35 +92,44 @@ static void say_reasons(writer *w, const amp_bench_evidence *e, const int reason
 static void say_memory(writer *w, const amp_bench_evidence *e, const amp_bench_verdict *v)
 {
     if (!(v->memory_ratio > 0)) return;
-    add(w, " Memory: %.0f MB at the peak instead of %.0f (%.2fx), %s.", e->memory_mb, e->reference_memory_mb, v->memory_ratio,
+    add(w, " Memory: %.0f MB at the peak instead of %.0f (%.2fx), %s; a training, with the images it has loaded: about %.0f MB "
+        "instead of %.0f (%.2fx).", e->memory_mb, e->reference_memory_mb, v->memory_ratio,
         !v->saves_memory ? "which is no saving to speak of" : v->worth == AMP_BENCH_WORTH_IT ? "saved as well"
-                         : "which may be worth it by itself");
+                         : "which may be worth it by itself", e->training_mb, e->reference_training_mb,
+        e->training_mb / e->reference_training_mb);
+}
+
+/* Why nobody can tell; empty where somebody can. */
+static void say_what_is_missing(writer *w, const amp_bench_evidence *e)
+{
+    char ms[16];
+    if (e->steps < FEWEST_STEPS)
+        add(w, " %d step%s of each tell little: give -iters %d or more.", e->steps, e->steps == 1 ? "" : "s", FEWEST_STEPS);
+    else if (e->ms < short_step_ms && e->reference_ms < short_step_ms)
+        add(w, " Steps of %s ms are too short to be compared: give a larger -batch.", amp_bench_number(ms, e->ms));
+    else if (e->speedup.least < worth_from && e->speedup.most >= worth_from)
+        add(w, " Worth it is from %.1fx on: a quieter machine or more -iters would tell.", worth_from);
 }
 
 void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
 {
     const double speedup = e->speedup.ratio;
+    char missing[160] = "", ms[16], reference_ms[16];
+    writer w = { v->text, sizeof v->text, 0 }, to_missing = { missing, sizeof missing, 0 };
     *v = (amp_bench_verdict){ .dtype = e->dtype, .speedup = e->speedup };
     v->memory_ratio = e->reference_memory_mb > 0 ? e->memory_mb / e->reference_memory_mb : 0;
     v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below
         && e->reference_memory_mb - e->memory_mb >= memory_mb;
-    v->worth = e->steps < FEWEST_STEPS ? AMP_BENCH_NOT_CERTAIN
-             : e->speedup.least >= worth_from ? AMP_BENCH_WORTH_IT
-             : e->speedup.most < worth_from ? AMP_BENCH_NOT_WORTH_IT : AMP_BENCH_NOT_CERTAIN;
+    say_what_is_missing(&to_missing, e);
+    v->worth = missing[0] ? AMP_BENCH_CANNOT_TELL : speedup >= worth_from ? AMP_BENCH_WORTH_IT : AMP_BENCH_NOT_WORTH_IT;
     if (speedup < worth_from) find_reasons(e, v->reason);
 
-    static const char *const judgement[] = { "worth it", "not certain to be worth it", "not worth it for speed" };
-    char ms[16], reference_ms[16];
-    writer w = { v->text, sizeof v->text, 0 };
-    add(&w, "%s is %s: %.2fx the speed of fp32 (%.2fx to %.2fx ", e->dtype, judgement[v->worth], speedup, e->speedup.least,
-        e->speedup.most);
-    if (e->speedup.pairs) add(&w, "over %d rounds of turns", e->speedup.pairs);
-    else add(&w, "by the spread of the steps");
-    add(&w, "; medians of a step: %s ms, fp32 %s).", number(ms, e->ms), number(reference_ms, e->reference_ms));
-    if (e->steps < FEWEST_STEPS)
-        add(&w, " %d step%s of each tell little: give -iters %d or more.", e->steps, e->steps == 1 ? "" : "s", FEWEST_STEPS);
-    else if (v->worth == AMP_BENCH_NOT_CERTAIN)
-        add(&w, " Worth it is from %.1fx on: a quieter machine or more -iters would tell.", worth_from);
+    if (v->worth == AMP_BENCH_CANNOT_TELL) add(&w, "cannot tell whether %s is worth it", e->dtype);
+    else add(&w, "%s is %s", e->dtype, v->worth == AMP_BENCH_WORTH_IT ? "worth it" : "not worth it for speed");
+    add(&w, ": %.2fx the speed of fp32 (%.2fx to %.2fx ", speedup, e->speedup.least, e->speedup.most);
+    if (e->speedup.rounds) add(&w, "over %d rounds of turns", e->speedup.rounds);
+    else add(&w, "by the extremes of the steps");
+    add(&w, "; a step: %s ms, fp32 %s).%s", amp_bench_number(ms, e->ms), amp_bench_number(reference_ms, e->reference_ms), missing);
     if (speedup < worth_from) say_reasons(&w, e, v->reason);
     say_memory(&w, e, v);
 }

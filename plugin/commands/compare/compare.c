@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { INTERRUPTED = 130, MOST_SEEDS = 1000 };
+enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24 };
 
 /* ---- the command line ---- */
 
@@ -17,6 +17,7 @@ typedef struct request {
     const char *data, *cfg, *weights, *dtypes, *seed, *folder;
     long iterations, seeds;
     int sequential, probe;
+    double until;
 } request;
 
 static amp_status read_request(int argc, char **argv, request *r, amp_error *error)
@@ -27,8 +28,9 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
         { .name = "WEIGHTS", .text = &r->weights, .optional = 1 },
         { .name = "-dtypes", .text = &r->dtypes },
         { .name = "-iters", .number = &r->iterations, .least = 1, .most = 1 << 30 },
-        { .name = "-seeds", .number = &r->seeds, .least = 1, .most = MOST_SEEDS },
+        { .name = "-seeds", .number = &r->seeds, .least = 1, .most = AMP_COMPARE_MOST_SEEDS },
         { .name = "-seed", .text = &r->seed },
+        { .name = "-until", .real = &r->until, .least = .01, .most = 100 },
         { .name = "-report", .text = &r->folder },
         { .name = "-sequential", .flag = &r->sequential },
         { .name = "-probe", .flag = &r->probe },
@@ -37,18 +39,19 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
     AMP_TRY(amp_arguments_read("amp compare", argc - 3, argv + 3, arguments, error));
     if (r->seed && r->seeds)
         return amp_fail(error, AMP_BAD_CONFIG, "-seeds K takes the seeds 1 to K, -seed A,B,C those: give one of them");
-    if (!r->seeds) r->seeds = 3;
+    if (!r->seeds) r->seeds = r->until > 0 ? USUAL_MOST_SEEDS : USUAL_SEEDS;
     return AMP_OK;
 }
 
-static amp_status take_seeds(const request *r, amp_comparison *c, amp_error *error)
+/* The seeds' numbers, all that may be trained. */
+static amp_status take_seeds(const request *r, amp_comparison *c, int *most, amp_error *error)
 {
     amp_text_list list = { 0 };
     if (r->seed) AMP_TRY(amp_text_list_split("-seed", r->seed, &list, error));
-    c->seed_count = r->seed ? list.count : (int)r->seeds;
-    c->seeds = calloc((size_t)c->seed_count, sizeof *c->seeds);
-    amp_status status = c->seeds ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for %d seeds", c->seed_count);
-    for (int i = 0; status == AMP_OK && i < c->seed_count; ++i) {
+    *most = r->seed ? list.count : (int)r->seeds;
+    c->seeds = calloc((size_t)*most, sizeof *c->seeds);
+    amp_status status = c->seeds ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for %d seeds", *most);
+    for (int i = 0; status == AMP_OK && i < *most; ++i) {
         char *end = "";
         unsigned long long value = r->seed ? strtoull(list.part[i], &end, 10) : (unsigned long long)i + 1;
         if (*end || value > 4294967295ull || (r->seed && strspn(list.part[i], "0123456789") != strlen(list.part[i])))
@@ -57,6 +60,37 @@ static amp_status take_seeds(const request *r, amp_comparison *c, amp_error *err
     }
     amp_text_list_free(&list);
     return status;
+}
+
+/* -until looks at the scores after 3, 6, 12, ... seeds, and at last after all: how many seeds the look after this one has. */
+static int next_look(int seeds, int most)
+{
+    int next = seeds ? 2 * seeds : FIRST_LOOK;
+    return next < most ? next : most;
+}
+
+/* With several looks at one comparison, each may be wrong: with a doubt of 5 % shared among them, all of their intervals hold
+ * with 95 % (Bonferroni's inequality). */
+static double doubt_of_a_look(int most)
+{
+    int looks = 0;
+    for (int seeds = 0; seeds < most; seeds = next_look(seeds, most)) ++looks;
+    return AMP_COMPARE_DOUBT / looks;
+}
+
+/* Runs for the first `count` seeds; those that there are stay. */
+static amp_status set_seed_count(amp_comparison *c, int count, amp_error *error)
+{
+    amp_run *runs = calloc((size_t)c->dtype_count * (size_t)count, sizeof *runs);
+    if (!runs) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d trainings", c->dtype_count * count);
+    for (int d = 0; d < c->dtype_count; ++d)
+        for (int s = 0; s < count; ++s)
+            runs[d * count + s] = s < c->seed_count ? *amp_comparison_run(c, d, s)
+                                : (amp_run){ .dtype = c->dtypes[d], .seed = c->seeds[s] };
+    free(c->runs);
+    c->runs = runs;
+    c->seed_count = count;
+    return AMP_OK;
 }
 
 /* fp32 if it is among them, else stock, else the first. */
@@ -97,19 +131,18 @@ static amp_status take_request(const request *r, amp_compare *compare, amp_error
     c->dtype_count = compare->dtypes.count;
     c->reference = reference_of(c);
     c->iterations = r->iterations;
-    AMP_TRY(take_seeds(r, c, error));
+    AMP_TRY(take_seeds(r, c, &compare->most_seeds, error));
+    compare->until = r->until > 0;
+    c->points_allowed = r->until; /* 0: as is usual for what is compared */
+    c->doubt = compare->until ? doubt_of_a_look(compare->most_seeds) : AMP_COMPARE_DOUBT;
     c->data = strdup(r->data);
     c->cfg = strdup(r->cfg);
     c->weights = r->weights ? strdup(r->weights) : NULL;
     c->version = strdup(AMP_VERSION);
     compare->folder = folder_of(r);
-    c->runs = calloc((size_t)c->dtype_count * (size_t)c->seed_count, sizeof *c->runs);
-    if (!c->data || !c->cfg || (r->weights && !c->weights) || !c->version || !compare->folder || !c->runs)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for %d trainings", c->dtype_count * c->seed_count);
-    for (int d = 0; d < c->dtype_count; ++d)
-        for (int s = 0; s < c->seed_count; ++s)
-            *amp_comparison_run(c, d, s) = (amp_run){ .dtype = c->dtypes[d], .seed = c->seeds[s] };
-    return AMP_OK;
+    if (!c->data || !c->cfg || (r->weights && !c->weights) || !c->version || !compare->folder)
+        return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    return set_seed_count(c, compare->until ? next_look(0, compare->most_seeds) : compare->most_seeds, error);
 }
 
 static void free_compare(amp_compare *compare)
@@ -157,9 +190,26 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
     return validate_seed(compare, s, error);
 }
 
+static amp_status train_from(amp_compare *compare, int first, amp_error *error)
+{
+    for (int s = first; s < compare->result.seed_count && !*compare->stop; ++s) AMP_TRY(train_seed(compare, s, error));
+    return AMP_OK;
+}
+
 static amp_status train_all(amp_compare *compare, amp_error *error)
 {
-    for (int s = 0; s < compare->result.seed_count && !*compare->stop; ++s) AMP_TRY(train_seed(compare, s, error));
+    amp_comparison *c = &compare->result;
+    AMP_TRY(train_from(compare, 0, error));
+    while (compare->until && !*compare->stop && c->seed_count < compare->most_seeds) {
+        int before = c->seed_count;
+        AMP_TRY(amp_compare_statistics(c, error));
+        if (amp_compare_is_settled(c)) break;
+        AMP_TRY(set_seed_count(c, next_look(before, compare->most_seeds), error));
+        AMP_TRY(amp_runs_read(compare, before, error));
+        fprintf(stderr, "amp: %d seeds neither rule out a loss of %g points nor show it: going on to %d seeds, of %d at "
+                "most\n", before, c->points_allowed, c->seed_count, compare->most_seeds);
+        AMP_TRY(train_from(compare, before, error));
+    }
     return AMP_OK;
 }
 
@@ -173,7 +223,6 @@ static amp_status measure_weights(amp_compare *compare, amp_error *error)
     size_t count = 0;
     for (int i = 0; i < c->dtype_count * c->seed_count; ++i) {
         amp_run *run = &c->runs[i], *other = amp_comparison_run(c, c->reference, i % c->seed_count);
-        amp_run_statistics(run, c->batch);
         run->largest_difference = run->relative_difference = NAN;
         if (is_unfinished(run) || is_unfinished(other) || run == other) continue;
         amp_compare_files(compare, run, &files);
@@ -190,7 +239,7 @@ static amp_status add_up(amp_compare *compare, amp_error *error)
     amp_comparison *c = &compare->result;
     const char *notes[c->dtype_count];
     AMP_TRY(measure_weights(compare, error));
-    AMP_TRY(amp_compare_summarize(c, error));
+    AMP_TRY(amp_compare_statistics(c, error));
     for (int d = 0; d < c->dtype_count; ++d) {
         int k = amp_dtype_find(c->dtypes[d]);
         notes[d] = k >= 0 && compare->hardware.note[k][0] ? compare->hardware.note[k] : NULL;
@@ -270,7 +319,10 @@ static void announce(const amp_compare *compare)
 
 static amp_status compare_all(amp_compare *compare, amp_error *error)
 {
+    amp_comparison *c = &compare->result;
     AMP_TRY(amp_compare_look(compare, error));
+    if (!(c->points_allowed > 0))
+        c->points_allowed = c->kind == AMP_COMPARED_CLASSIFIER ? AMP_CLASSIFIER_POINTS : AMP_DETECTOR_POINTS;
     amp_status status = amp_compare_open(compare, error);
     if (status == AMP_OK) {
         announce(compare);
@@ -281,7 +333,7 @@ static amp_status compare_all(amp_compare *compare, amp_error *error)
         if (!compare->steps_seen) amp_compare_undo(compare);
         return status;
     }
-    compare->result.interrupted = stop != 0;
+    c->interrupted = stop != 0;
     AMP_TRY(report(compare, error));
     if (compare->probe && !stop) AMP_TRY(amp_compare_probe(compare, error));
     return stop ? AMP_OK : name_failures(compare, error);

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <string.h>
 
+enum { AMP_COMPARE_MOST_SEEDS = 1000 };
 enum { AMP_COMPARE_PATH = 512 }; /* Darknet's own buffers for file names hold 256 bytes; amp_compare_open sees to it */
 
 typedef struct amp_compare {
@@ -25,7 +26,8 @@ typedef struct amp_compare {
     amp_machine hardware;
     char *base;                /* the .cfg's name, as Darknet names .weights files by it */
     char *folder;              /* the report's, runs/ in it */
-    int sequential, probe;
+    int sequential, probe, until; /* until: seeds are added until the scores are settled */
+    int most_seeds;            /* in result.seeds; result.seed_count of them are trained so far */
     int lock;                  /* descriptor; -1: not taken */
     int made_folder, made_runs; /* by this call */
     long steps_seen;           /* in this call, of all runs */
@@ -61,8 +63,8 @@ void amp_compare_close(amp_compare *);
 
 void amp_compare_files(const amp_compare *, const amp_run *, amp_run_files *);
 
-/* What all runs have come to so far. */
-amp_status amp_runs_read(amp_compare *, amp_error *);
+/* What all runs have come to so far, of the seeds from first_seed on. */
+amp_status amp_runs_read(amp_compare *, int first_seed, amp_error *);
 /* Everything a run's program needs. *resumed: it goes on from its checkpoint; else it begins anew, and old files are gone. */
 amp_status amp_run_prepare(const amp_compare *, amp_run *, int *resumed, amp_error *);
 /* The state, with scores or the failure, for the next call to find. */
@@ -101,20 +103,10 @@ void amp_progress_end(amp_progress *);
 
 /* ---- compare_statistics.c ---- */
 
-/* Neither inf nor NaN; by its bits, as tensor/half.h does. */
-static inline int amp_is_number(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x7ff0000000000000u) != 0x7ff0000000000000u;
-}
-
-/* Of values[count], which it sorts; NaN for none. */
-double amp_median(double *values, size_t count);
-/* A run's medians, from its rows. */
-void amp_run_statistics(amp_run *, int images_per_step);
-/* The summaries of all dtypes. AMP_NO_MEMORY. */
-amp_status amp_compare_summarize(amp_comparison *, amp_error *);
+/* All numbers of c's runs that their rows give, and the summaries of all dtypes. AMP_NO_MEMORY. */
+amp_status amp_compare_statistics(amp_comparison *c, amp_error *);
+/* The summaries alone, from the runs' numbers. */
+amp_status amp_compare_summarize(amp_comparison *c, amp_error *);
 
 /* ---- compare_weights.c ---- */
 
@@ -127,14 +119,20 @@ amp_status amp_compare_weights_runs(const char *cfg, amp_weights_run **runs, siz
 
 /* ---- compare_verdict.c ---- */
 
-/* What is thought as good as the reference: points of mAP@0.5 and of top-1; and worth the trouble. */
+/* What is thought as good as the reference, unless -until says: points of mAP and of accuracy; and worth the trouble. */
 #define AMP_DETECTOR_POINTS 1.0
 #define AMP_CLASSIFIER_POINTS 0.5
+#define AMP_COMPARE_DOUBT .05
 #define AMP_WORTHWHILE_SPEEDUP 1.1
-#define AMP_SPEED_STEPS 10          /* a training with fewer, the first tenth left out, says nothing of speed */
+#define AMP_SPEED_STEPS 10          /* a training with fewer says nothing of speed */
 
-/* Half the width of the 95 % interval of a mean of `count` differences, in standard errors (Student's t); NaN below 2. */
-double amp_confidence_factor(int count);
+/* What an interval of differences says of a loss of more than `allowed` points. */
+amp_accuracy amp_compare_judge(const amp_interval *, double allowed);
+/* How many more seeds would decide it with a probability of 80 %, if mean and spread stay as they are. 0: not known, or more
+ * than AMP_COMPARE_MOST_SEEDS in all. */
+int amp_compare_more_seeds(const amp_interval *, double allowed, double doubt);
+/* Whether more seeds could not change what is said of the scores. From the summaries. */
+int amp_compare_is_settled(const amp_comparison *);
 /* Sentences into c->verdict, from its summaries. notes[dtype], which may be NULL: what the machine says of it. AMP_NO_MEMORY. */
 amp_status amp_compare_verdict(amp_comparison *, const char *const *notes, amp_error *);
 

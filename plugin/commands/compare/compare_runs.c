@@ -144,10 +144,12 @@ static amp_status read_run(const amp_compare *compare, amp_run *run, amp_error *
     return status;
 }
 
-amp_status amp_runs_read(amp_compare *compare, amp_error *error)
+amp_status amp_runs_read(amp_compare *compare, int first_seed, amp_error *error)
 {
     amp_comparison *c = &compare->result;
-    for (int i = 0; i < c->dtype_count * c->seed_count; ++i) AMP_TRY(read_run(compare, &c->runs[i], error));
+    for (int d = 0; d < c->dtype_count; ++d)
+        for (int s = first_seed; s < c->seed_count; ++s)
+            AMP_TRY(read_run(compare, amp_comparison_run(c, d, s), error));
     return AMP_OK;
 }
 

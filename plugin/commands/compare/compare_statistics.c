@@ -1,70 +1,90 @@
-/* The numbers of a comparison: medians within a run, means and differences over the seeds. */
+/* The numbers of a comparison: medians within a run, means and differences over the seeds.
+ *
+ * Speed. Of each run the median over its steps is taken; of each dtype the geometric mean over the seeds; and how many times as
+ * fast one is as another is the quotient of those two. The steps are those of the time in which all dtypes of the seed trained, in
+ * turns: a dtype that is done early leaves the machine to the others, and what they do alone is not compared. The first tenth of
+ * a run never counts: caches are cold, and fp16 looks for its loss scale. A run that failed is left out.
+ *
+ * Scores. Of each dtype the mean over the seeds, and the mean of its differences to the reference's runs of the same seeds with
+ * Student's interval (statistics.h). */
 #include "compare.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double amp_median(double *values, size_t count)
-{
-    if (!count) return NAN;
-    qsort(values, count, sizeof *values, ascending);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
-
 /* ---- a run ---- */
 
-static double rate_with_loading(const amp_log_row *row, int images)
-{
-    double seconds = row->load_seconds + row->train_seconds;
-    return seconds > 0 ? images / seconds : NAN;
-}
+/* Whether its steps say something of speed. */
+static int counts(const amp_run *run) { return run->state != AMP_RUN_FAILED && run->count > 0; }
 
-static double rate_without_loading(const amp_log_row *row, int images)
-{
-    return row->train_seconds > 0 ? images / row->train_seconds : NAN;
-}
+typedef struct window { double begin, end; } window; /* seconds since 1970 */
 
-/* Over its steps but the first tenth, in which caches are cold and fp16 looks for its scale. values: room for run->count. */
-static double median_rate(const amp_run *run, int images, double (*rate)(const amp_log_row *, int), double *values)
+/* From the last first step to the first last one, of all dtypes that count; begin is not before end where they never trained at
+ * the same time. */
+static window window_of(const amp_comparison *c, int s)
 {
-    size_t count = 0;
-    for (size_t i = run->count / 10; i < run->count; ++i) {
-        values[count] = rate(&run->rows[i], images);
-        if (amp_is_number(values[count])) ++count;
+    window common = { -INFINITY, INFINITY };
+    for (int d = 0; d < c->dtype_count; ++d) {
+        const amp_run *run = amp_comparison_run(c, d, s);
+        if (!counts(run)) continue;
+        const amp_log_row *first = &run->rows[0], *last = &run->rows[run->count - 1];
+        common.begin = fmax(common.begin, first->time - first->load_seconds - first->train_seconds);
+        common.end = fmin(common.end, last->time);
     }
-    return amp_median(values, count);
+    return common;
 }
 
-void amp_run_statistics(amp_run *run, int images)
+/* Of the run's steps that end within the window, and are not of its first tenth. values: room for run->count. */
+static double median_rate(const amp_run *run, int images, int with_loading, window w, double *values, size_t *count)
+{
+    *count = 0;
+    for (size_t i = run->count / 10; i < run->count; ++i) {
+        const amp_log_row *row = &run->rows[i];
+        double seconds = row->train_seconds + (with_loading ? row->load_seconds : 0);
+        if (row->time > w.begin && row->time <= w.end && seconds > 0) values[(*count)++] = images / seconds;
+    }
+    return amp_median(values, *count);
+}
+
+static amp_status measure_run(amp_run *run, int images, window w, amp_error *error)
 {
     double *values = malloc((run->count + 1) * sizeof *values);
+    if (!values) return amp_fail(error, AMP_NO_MEMORY, "no memory for the statistics of %zu steps", run->count);
+    run->images_per_second = median_rate(run, images, 1, w, values, &run->speed_steps);
+    run->compute_images_per_second = median_rate(run, images, 0, w, values, &run->speed_steps);
+    free(values);
     run->skipped = 0;
     run->peak_memory_mb = NAN;
-    run->images_per_second = values ? median_rate(run, images, rate_with_loading, values) : NAN;
-    run->compute_images_per_second = values ? median_rate(run, images, rate_without_loading, values) : NAN;
-    free(values);
     for (size_t i = 0; i < run->count; ++i) {
         const amp_log_row *row = &run->rows[i];
         run->skipped += row->found_inf != 0;
         if (amp_is_number(row->peak_memory_mb) && !(row->peak_memory_mb <= run->peak_memory_mb))
             run->peak_memory_mb = row->peak_memory_mb;
     }
+    return AMP_OK;
+}
+
+static amp_status measure_seed(amp_comparison *c, int s, amp_error *error)
+{
+    window w = window_of(c, s);
+    if (w.begin < w.end && w.end < INFINITY) {
+        c->together_seconds += w.end - w.begin;
+    } else {
+        c->apart |= w.end < INFINITY; /* else none counts */
+        w = (window){ -INFINITY, INFINITY };
+    }
+    for (int d = 0; d < c->dtype_count; ++d)
+        AMP_TRY(measure_run(amp_comparison_run(c, d, s), c->batch, w, error));
+    return AMP_OK;
 }
 
 /* ---- over the seeds ---- */
 
-typedef double (*measure)(const amp_run *);
+typedef double measure(const amp_run *);
 
 static double score0(const amp_run *run) { return run->state == AMP_RUN_DONE ? run->score[0] : NAN; }
 static double score1(const amp_run *run) { return run->state == AMP_RUN_DONE ? run->score[1] : NAN; }
-static int counts(const amp_run *run) { return run->state != AMP_RUN_FAILED && run->count > 0; }
 static int is_trained(const amp_run *run) { return run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE; }
 static double rate(const amp_run *run) { return counts(run) ? run->images_per_second : NAN; }
 static double compute_rate(const amp_run *run) { return counts(run) ? run->compute_images_per_second : NAN; }
@@ -75,85 +95,114 @@ static double loss(const amp_run *run)
 }
 static double skipped(const amp_run *run) { return is_trained(run) ? (double)run->skipped : NAN; }
 
-static amp_mean mean_of(const amp_comparison *c, int dtype, measure of)
+static double value_of(const amp_comparison *c, int d, int s, measure *of) { return of(amp_comparison_run(c, d, s)); }
+
+/* A seed in which one dtype was not measured, though it was in others, is left out of what is compared as a quotient: it may have
+ * met another mood of the machine. */
+static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
 {
-    amp_mean mean = { NAN, NAN, 0 };
-    double sum = 0, least = 0, most = 0;
-    for (int s = 0; s < c->seed_count; ++s) {
-        double value = of(amp_comparison_run(c, dtype, s));
-        if (!amp_is_number(value)) continue;
-        if (!mean.count || value < least) least = value;
-        if (!mean.count || value > most) most = value;
-        sum += value;
-        ++mean.count;
+    for (int d = 0; d < c->dtype_count; ++d) {
+        int measured = 0;
+        for (int s = 0; s < c->seed_count; ++s) measured |= amp_is_number(value_of(c, d, s, of));
+        if (measured && !amp_is_number(value_of(c, d, seed, of))) return 0;
     }
-    if (mean.count) {
-        mean.mean = sum / mean.count;
-        mean.spread = most - least;
-    }
-    return mean;
+    return 1;
 }
 
-static double median_ratio(const amp_comparison *c, int dtype, measure of, double *values)
+/* geometric: of what is compared as a quotient, and is above 0. */
+static amp_mean mean_of(const amp_comparison *c, int d, measure *of, int geometric)
 {
-    size_t count = 0;
-    for (int s = 0; s < c->seed_count; ++s) {
-        double reference = of(amp_comparison_run(c, c->reference, s));
-        values[count] = of(amp_comparison_run(c, dtype, s)) / reference;
-        if (amp_is_number(values[count])) ++count;
-    }
-    return amp_median(values, count);
-}
-
-/* In points, within one seed; mean and standard error over the seeds. */
-static void difference_of(const amp_comparison *c, int dtype, measure of, double *difference, double *error)
-{
-    double sum = 0, squares = 0;
+    double sum = 0, least = NAN, most = NAN;
     int count = 0;
-    *difference = *error = NAN;
     for (int s = 0; s < c->seed_count; ++s) {
-        double d = 100 * (of(amp_comparison_run(c, dtype, s)) - of(amp_comparison_run(c, c->reference, s)));
-        if (!amp_is_number(d)) continue;
-        sum += d;
+        double value = value_of(c, d, s, of);
+        if (!amp_is_number(value) || (geometric && !is_measured_in_all(c, s, of))) continue;
+        sum += geometric ? log(value) : value;
+        least = fmin(least, value); /* NaN, as it begins, gives way */
+        most = fmax(most, value);
         ++count;
     }
-    if (!count) return;
-    *difference = sum / count;
-    if (count < 2) return;
-    for (int s = 0; s < c->seed_count; ++s) {
-        double d = 100 * (of(amp_comparison_run(c, dtype, s)) - of(amp_comparison_run(c, c->reference, s)));
-        if (amp_is_number(d)) squares += (d - *difference) * (d - *difference);
-    }
-    *error = sqrt(squares / (count - 1) / count);
+    double mean = count ? sum / count : NAN;
+    return (amp_mean){ geometric ? exp(mean) : mean, most - least, count };
 }
 
-static void summarize(const amp_comparison *c, int dtype, amp_dtype_summary *s, double *values)
+static amp_times times_of(const amp_comparison *c, int d, measure *of)
 {
-    *s = (amp_dtype_summary){ .dtype = c->dtypes[dtype] };
-    s->score[0] = mean_of(c, dtype, score0);
-    s->score[1] = mean_of(c, dtype, score1);
-    s->images_per_second = mean_of(c, dtype, rate);
-    s->compute_images_per_second = mean_of(c, dtype, compute_rate);
-    s->peak_memory_mb = mean_of(c, dtype, memory);
-    s->loss = mean_of(c, dtype, loss);
-    s->skipped = mean_of(c, dtype, skipped);
-    s->speedup = median_ratio(c, dtype, rate, values);
-    s->compute_speedup = median_ratio(c, dtype, compute_rate, values);
-    s->memory_ratio = median_ratio(c, dtype, memory, values);
-    difference_of(c, dtype, score0, &s->score_difference[0], &s->score_error[0]);
-    difference_of(c, dtype, score1, &s->score_difference[1], &s->score_error[1]);
-    for (int k = 0; k < c->seed_count; ++k) s->failed += amp_comparison_run(c, dtype, k)->state == AMP_RUN_FAILED;
+    amp_times times = { mean_of(c, d, of, 1).mean / mean_of(c, c->reference, of, 1).mean, NAN, NAN };
+    for (int s = 0; s < c->seed_count; ++s) {
+        double ratio = value_of(c, d, s, of) / value_of(c, c->reference, s, of);
+        if (!amp_is_number(ratio) || !is_measured_in_all(c, s, of)) continue;
+        times.least = fmin(times.least, ratio);
+        times.most = fmax(times.most, ratio);
+    }
+    return times;
+}
+
+/* values: room for all seeds. */
+static amp_interval difference_of(const amp_comparison *c, int d, measure *of, double *values)
+{
+    int count = 0;
+    for (int s = 0; s < c->seed_count; ++s) {
+        values[count] = 100 * (value_of(c, d, s, of) - value_of(c, c->reference, s, of));
+        if (amp_is_number(values[count])) ++count;
+    }
+    return amp_interval_of(values, count, c->doubt);
+}
+
+/* What a network that has learnt nothing, or next to it, gets: 0..1. */
+static double chance_of(const amp_comparison *c)
+{
+    return c->kind == AMP_COMPARED_CLASSIFIER && c->classes > 0 ? 1.2 / c->classes : .01;
+}
+
+/* The two scores, and what they say. values: room for all seeds. */
+static void compare_scores(const amp_comparison *c, int d, amp_dtype_summary *s, double *values)
+{
+    measure *const scores[2] = { score0, score1 };
+    for (int k = 0; k < 2; ++k) {
+        s->score[k] = mean_of(c, d, scores[k], 0);
+        s->difference[k] = difference_of(c, d, scores[k], values);
+    }
+    double reference = mean_of(c, c->reference, score0, 0).mean;
+    if (d == c->reference || (s->score[0].mean <= chance_of(c) && reference <= chance_of(c))) return;
+    for (int k = 0; k < 2; ++k) {
+        s->accuracy[k] = amp_compare_judge(&s->difference[k], c->points_allowed);
+        if (s->accuracy[k] != AMP_ACCURACY_UNDECIDED) continue;
+        int more = amp_compare_more_seeds(&s->difference[k], c->points_allowed, c->doubt);
+        if (more > s->more_seeds) s->more_seeds = more;
+    }
+}
+
+static void summarize(const amp_comparison *c, int d, amp_dtype_summary *s, double *values)
+{
+    *s = (amp_dtype_summary){ .dtype = c->dtypes[d] };
+    compare_scores(c, d, s, values);
+    s->loss = mean_of(c, d, loss, 0);
+    s->skipped = mean_of(c, d, skipped, 0);
+    measure *const measures[3] = { rate, compute_rate, memory };
+    amp_mean *const means[3] = { &s->images_per_second, &s->compute_images_per_second, &s->peak_memory_mb };
+    amp_times *const times[3] = { &s->speedup, &s->compute_speedup, &s->memory_ratio };
+    for (int k = 0; k < 3; ++k) {
+        *means[k] = mean_of(c, d, measures[k], 1);
+        *times[k] = times_of(c, d, measures[k]);
+    }
+    for (int k = 0; k < c->seed_count; ++k) s->failed += amp_comparison_run(c, d, k)->state == AMP_RUN_FAILED;
 }
 
 amp_status amp_compare_summarize(amp_comparison *c, amp_error *error)
 {
     double *values = malloc(((size_t)c->seed_count + 1) * sizeof *values);
     if (!c->summaries) c->summaries = calloc((size_t)c->dtype_count, sizeof *c->summaries);
-    if (!values || !c->summaries) {
-        free(values);
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for the statistics of %d dtypes", c->dtype_count);
-    }
-    for (int d = 0; d < c->dtype_count; ++d) summarize(c, d, &c->summaries[d], values);
+    amp_status status = values && c->summaries ? AMP_OK
+                      : amp_fail(error, AMP_NO_MEMORY, "no memory for the statistics of %d dtypes", c->dtype_count);
+    for (int d = 0; status == AMP_OK && d < c->dtype_count; ++d) summarize(c, d, &c->summaries[d], values);
     free(values);
-    return AMP_OK;
+    return status;
+}
+
+amp_status amp_compare_statistics(amp_comparison *c, amp_error *error)
+{
+    c->together_seconds = c->apart = 0;
+    for (int s = 0; s < c->seed_count; ++s) AMP_TRY(measure_seed(c, s, error));
+    return amp_compare_summarize(c, error);
 }

@@ -4,17 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SENTENCE = 700 };
-
-/* Student's t for 95 %, two-sided, with 1 to 30 degrees of freedom; normal from there on. */
-double amp_confidence_factor(int count)
-{
-    static const double t[] = { 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                                2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-                                2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042 };
-    if (count < 2) return NAN;
-    return count - 2 < (int)(sizeof t / sizeof *t) ? t[count - 2] : 1.96;
-}
+enum { SENTENCE = 900 };
 
 __attribute__((format(printf, 3, 4)))
 static amp_status say(amp_comparison *c, amp_error *error, const char *format, ...)
@@ -34,32 +24,63 @@ static amp_status say(amp_comparison *c, amp_error *error, const char *format, .
 
 /* ---- accuracy ---- */
 
-static double points_allowed(const amp_comparison *c)
+amp_accuracy amp_compare_judge(const amp_interval *i, double allowed)
 {
-    return c->kind == AMP_COMPARED_CLASSIFIER ? AMP_CLASSIFIER_POINTS : AMP_DETECTOR_POINTS;
+    if (!i->count) return AMP_ACCURACY_UNKNOWN;
+    if (i->least >= -allowed) return AMP_ACCURACY_AS_GOOD;
+    return i->most < -allowed ? AMP_ACCURACY_WORSE : AMP_ACCURACY_UNDECIDED;
 }
 
-/* What a network that has learnt nothing, or next to it, gets: %. */
-static double chance_of(const amp_comparison *c)
+/* The usual estimate of a sample's size (Chow, Shao and Wang, Sample Size Calculations in Clinical Research, 2nd edition (2008),
+ * 3.1): the mean lies `distance` off the border, and n seeds show it with a probability of 80 % where distance is at least
+ * (t + z) deviation / sqrt(n), z = 0.8416 being the normal distribution's quantile of 80 %. With Student's t for the doubt's
+ * normal quantile, as the deviation too is estimated. */
+int amp_compare_more_seeds(const amp_interval *i, double allowed, double doubt)
 {
-    return c->kind == AMP_COMPARED_CLASSIFIER && c->classes > 0 ? 120. / c->classes : 1;
+    static const double normal_quantile = .8416;
+    double distance = fabs(i->mean + allowed), deviation = i->error * sqrt(i->count);
+    if (i->count < 2) return 0;
+    for (int n = i->count + 1; n <= AMP_COMPARE_MOST_SEEDS; ++n)
+        if ((amp_student(n, doubt) + normal_quantile) * deviation <= distance * sqrt(n)) return n - i->count;
+    return 0;
 }
 
-/* Seeds that are done in both, and the means over them. */
-static int pairs_of(const amp_comparison *c, int d, double *score, double *reference)
+/* As good needs both scores; a loss in one of them is a loss. */
+static amp_accuracy accuracy_of(const amp_dtype_summary *s)
 {
+    if (s->accuracy[0] == AMP_ACCURACY_WORSE || s->accuracy[1] == AMP_ACCURACY_WORSE) return AMP_ACCURACY_WORSE;
+    return s->accuracy[0] < s->accuracy[1] ? s->accuracy[0] : s->accuracy[1];
+}
+
+int amp_compare_is_settled(const amp_comparison *c)
+{
+    for (int d = 0; d < c->dtype_count; ++d) if (accuracy_of(&c->summaries[d]) == AMP_ACCURACY_UNDECIDED) return 0;
+    return 1;
+}
+
+/* The mean of a score over the seeds that are done in both dtypes, in percent. */
+static double paired_score(const amp_comparison *c, int d, int of, int k)
+{
+    double sum = 0;
     int count = 0;
-    *score = *reference = 0;
     for (int s = 0; s < c->seed_count; ++s) {
-        const amp_run *a = amp_comparison_run(c, d, s), *b = amp_comparison_run(c, c->reference, s);
-        if (a->state != AMP_RUN_DONE || b->state != AMP_RUN_DONE) continue;
-        *score += a->score[0];
-        *reference += b->score[0];
+        if (amp_comparison_run(c, d, s)->state != AMP_RUN_DONE
+            || amp_comparison_run(c, c->reference, s)->state != AMP_RUN_DONE) continue;
+        sum += amp_comparison_run(c, of, s)->score[k];
         ++count;
     }
-    if (count) *score *= 100. / count;
-    if (count) *reference *= 100. / count;
-    return count;
+    return 100 * sum / count;
+}
+
+/* "mAP@0.5 59.67 % against 60.00 %, -0.33 points (95 % interval of 3 seeds -3.20 to +2.54)" */
+static void score_text(const amp_comparison *c, int d, int k, char *text, size_t size)
+{
+    const amp_interval *i = &c->summaries[d].difference[k];
+    int length = snprintf(text, size, "%s %.2f %% against %.2f %%, %+.2f points", amp_score_name(c, k),
+                          paired_score(c, d, d, k), paired_score(c, d, c->reference, k), i->mean);
+    if (i->count > 1)
+        snprintf(text + length, size - (size_t)length, " (%.4g %% interval of %d seeds %+.2f to %+.2f)", 100 - 100 * c->doubt,
+                 i->count, i->least, i->most);
 }
 
 /* "1 point", "0.5 points". */
@@ -69,47 +90,43 @@ static const char *points_text(double points, char text[32])
     return text;
 }
 
-/* What `count` seeds tell of a mean difference of this many points, between low and high with 95 %. */
-static void judge(char *text, size_t size, int count, double difference, double low, double high, double allowed)
+static void say_what_would_tell(const amp_comparison *c, const amp_dtype_summary *s, char *text, size_t size)
 {
-    char points[32];
-    points_text(allowed, points);
-    if (difference > allowed && low > 0)
-        snprintf(text, size, "better");
-    else if (difference > allowed)
-        snprintf(text, size, "nothing is lost on average, and %d seeds cannot tell the gain from chance", count);
-    else if (difference >= -allowed && low >= -allowed)
-        snprintf(text, size, "as good, with a loss of more than %s ruled out", points);
-    else if (difference >= -allowed)
-        snprintf(text, size, "within %s, though %d seeds do not rule out a larger loss", points, count);
-    else if (high < -allowed)
-        snprintf(text, size, "worse by more than %s", points);
+    int count = s->difference[0].count;
+    if (count < 2)
+        snprintf(text, size, "one seed cannot tell precision from chance: take -seeds 3 or more, or -until %g",
+                 c->points_allowed);
+    else if (s->more_seeds)
+        snprintf(text, size, "about %d more seeds would tell (-seeds %d, or -until %g)", s->more_seeds, count + s->more_seeds,
+                 c->points_allowed);
     else
-        snprintf(text, size, "more than %s lower, though %d seeds do not settle it", points, count);
+        snprintf(text, size, "more than %d seeds would be needed to tell", AMP_COMPARE_MOST_SEEDS);
 }
 
 static amp_status judge_accuracy(amp_comparison *c, int d, amp_error *error)
 {
     const amp_dtype_summary *s = &c->summaries[d];
-    const char *name = amp_score_name(c, 0), *reference = c->dtypes[c->reference];
-    char judgement[200], points[32];
-    double score, other, allowed = points_allowed(c);
-    int count = pairs_of(c, d, &score, &other);
-    if (!count)
-        return say(c, error, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype, name, s->dtype,
-                   reference);
-    double difference = s->score_difference[0], chance = chance_of(c);
-    if (score <= chance && other <= chance)
-        return say(c, error, "%s: %s %.2f %% against %.2f %% in %s: neither has learnt enough to compare; train longer.",
-                   s->dtype, name, score, other, reference);
-    if (count == 1)
-        return say(c, error, "%s: %s %.2f %% against %.2f %% in %s (%+.2f points; the threshold is %s). One seed cannot "
-                   "tell whether that is precision or chance: take -seeds 3 or more.", s->dtype, name, score, other,
-                   reference, difference, points_text(allowed, points));
-    double reach = amp_confidence_factor(count) * s->score_error[0];
-    judge(judgement, sizeof judgement, count, difference, difference - reach, difference + reach, allowed);
-    return say(c, error, "%s: %s %.2f %% against %.2f %% in %s, %+.2f points (95 %% interval of %d seeds %+.2f to %+.2f): %s.",
-               s->dtype, name, score, other, reference, difference, count, difference - reach, difference + reach, judgement);
+    const char *reference = c->dtypes[c->reference];
+    char scores[2][160], points[32], tell[120];
+    if (!s->difference[0].count)
+        return say(c, error, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype, amp_score_name(c, 0),
+                   s->dtype, reference);
+    for (int k = 0; k < 2; ++k) score_text(c, d, k, scores[k], sizeof scores[k]);
+    points_text(c->points_allowed, points);
+    switch (accuracy_of(s)) {
+    case AMP_ACCURACY_UNKNOWN:
+        return say(c, error, "%s: neither it nor %s has learnt enough to compare; train longer: %s; %s.", s->dtype, reference,
+                   scores[0], scores[1]);
+    case AMP_ACCURACY_AS_GOOD:
+        return say(c, error, "%s: as good as %s, a loss of more than %s is ruled out: %s; %s.", s->dtype, reference, points,
+                   scores[0], scores[1]);
+    case AMP_ACCURACY_WORSE:
+        return say(c, error, "%s: worse than %s by more than %s: %s; %s.", s->dtype, reference, points, scores[0], scores[1]);
+    default:
+        say_what_would_tell(c, s, tell, sizeof tell);
+        return say(c, error, "%s: cannot tell yet whether it loses more than %s to %s: %s; %s: %s.", s->dtype, points,
+                   reference, scores[0], scores[1], tell);
+    }
 }
 
 /* ---- speed and memory ---- */
@@ -118,17 +135,17 @@ static amp_status judge_accuracy(amp_comparison *c, int d, amp_error *error)
 static void why_slow(const amp_dtype_summary *s, const char *note, char *text, size_t size)
 {
     text[0] = 0;
-    if (s->speedup >= AMP_WORTHWHILE_SPEEDUP) return;
-    if (s->compute_speedup >= AMP_WORTHWHILE_SPEEDUP) snprintf(text, size, "; loading the images holds it back");
+    if (s->speedup.ratio >= AMP_WORTHWHILE_SPEEDUP) return;
+    if (s->compute_speedup.ratio >= AMP_WORTHWHILE_SPEEDUP) snprintf(text, size, "; loading the images holds it back");
     else if (note) snprintf(text, size, "; %s", note);
 }
 
 static void memory_text(const amp_dtype_summary *s, const amp_dtype_summary *reference, char *text, size_t size)
 {
     text[0] = 0;
-    if (amp_is_number(s->memory_ratio))
-        snprintf(text, size, ", with %.2f times the peak memory (%.0f against %.0f MB)", s->memory_ratio, s->peak_memory_mb.mean,
-                 reference->peak_memory_mb.mean);
+    if (amp_is_number(s->memory_ratio.ratio))
+        snprintf(text, size, ", with %.2f times the peak memory (%.0f against %.0f MB)", s->memory_ratio.ratio,
+                 s->peak_memory_mb.mean, reference->peak_memory_mb.mean);
 }
 
 /* Those that the rates of a training rest on, in the shortest of both dtypes' trainings. */
@@ -137,31 +154,52 @@ static size_t fewest_steps(const amp_comparison *c, int d)
     size_t fewest = SIZE_MAX;
     for (int i = 0; i < 2 * c->seed_count; ++i) {
         const amp_run *run = amp_comparison_run(c, i % 2 ? d : c->reference, i / 2);
-        size_t steps = run->count - run->count / 10;
-        if (run->state != AMP_RUN_FAILED && steps && steps < fewest) fewest = steps;
+        if (run->state != AMP_RUN_FAILED && run->count && run->speed_steps < fewest) fewest = run->speed_steps;
     }
     return fewest;
+}
+
+/* A word that holds for every single seed. */
+static void speed_word(const amp_times *t, size_t steps, char *text, size_t size)
+{
+    if (steps < AMP_SPEED_STEPS)
+        snprintf(text, size, "too few steps to judge its speed (%zu; from %d on)", steps, AMP_SPEED_STEPS);
+    else if (t->least >= AMP_WORTHWHILE_SPEEDUP)
+        snprintf(text, size, "faster");
+    else if (t->most < 1 / AMP_WORTHWHILE_SPEEDUP)
+        snprintf(text, size, "slower");
+    else if (t->most < AMP_WORTHWHILE_SPEEDUP)
+        snprintf(text, size, "not worth it for speed, below %.1f times", AMP_WORTHWHILE_SPEEDUP);
+    else
+        snprintf(text, size, "cannot tell whether it is %.1f times as fast, as the seeds differ", AMP_WORTHWHILE_SPEEDUP);
 }
 
 static amp_status judge_speed(amp_comparison *c, int d, const char *note, amp_error *error)
 {
     const amp_dtype_summary *s = &c->summaries[d], *r = &c->summaries[c->reference];
-    char why[300], memory[120], judgement[80] = "faster";
-    if (!amp_is_number(s->speedup)) return AMP_OK;
-    if (s->speedup < AMP_WORTHWHILE_SPEEDUP)
-        snprintf(judgement, sizeof judgement, "not worth it for speed, below %.1f times", AMP_WORTHWHILE_SPEEDUP);
-    if (s->speedup < 1 / AMP_WORTHWHILE_SPEEDUP) snprintf(judgement, sizeof judgement, "slower");
-    why_slow(s, note, why, sizeof why);
+    char why[300], memory[120], word[100], seeds[64] = "";
     size_t steps = fewest_steps(c, d);
-    if (steps < AMP_SPEED_STEPS) {
-        snprintf(judgement, sizeof judgement, "too few steps to judge its speed (%zu; from %d on)", steps, AMP_SPEED_STEPS);
-        why[0] = 0;
-    }
+    if (!amp_is_number(s->speedup.ratio)) return AMP_OK;
+    speed_word(&s->speedup, steps, word, sizeof word);
+    why_slow(s, steps < AMP_SPEED_STEPS ? NULL : note, why, sizeof why);
+    if (s->images_per_second.count > 1)
+        snprintf(seeds, sizeof seeds, "; by seed %.2f to %.2f", s->speedup.least, s->speedup.most);
     memory_text(s, r, memory, sizeof memory);
-    return say(c, error, "%s: %s: %.2f times the images/s of %s (%.1f against %.1f; without loading %.2f times, %.1f "
-               "against %.1f)%s%s.", s->dtype, judgement, s->speedup, r->dtype, s->images_per_second.mean,
-               r->images_per_second.mean, s->compute_speedup, s->compute_images_per_second.mean,
+    return say(c, error, "%s: %s: %.2f times the images/s of %s (%.1f against %.1f%s; without loading %.2f times, %.1f "
+               "against %.1f)%s%s.", s->dtype, word, s->speedup.ratio, r->dtype, s->images_per_second.mean,
+               r->images_per_second.mean, seeds, s->compute_speedup.ratio, s->compute_images_per_second.mean,
                r->compute_images_per_second.mean, memory, why);
+}
+
+/* When speeds were measured. */
+static amp_status tell_window(amp_comparison *c, amp_error *error)
+{
+    if (c->apart)
+        return say(c, error, "Speeds: not all dtypes of a seed trained at the same time, so the machine may have been busier for "
+                   "one than for another.");
+    if (!(c->together_seconds > 0)) return AMP_OK;
+    return say(c, error, "Speeds are of the %.*f seconds in which all dtypes of a seed trained, in turns.",
+               c->together_seconds < 10, c->together_seconds);
 }
 
 /* ---- what went wrong ---- */
@@ -203,5 +241,5 @@ amp_status amp_compare_verdict(amp_comparison *c, const char *const *notes, amp_
     if (c->interrupted) AMP_TRY(say(c, error, "Interrupted: %d of %d trainings are done; the same command goes on.", done, all));
     if (c->dtype_count == 1) AMP_TRY(say(c, error, "Only %s was trained: there is nothing to compare it with.", c->dtypes[0]));
     for (int d = 0; d < c->dtype_count; ++d) AMP_TRY(judge_dtype(c, d, notes ? notes[d] : NULL, error));
-    return AMP_OK;
+    return c->dtype_count > 1 ? tell_window(c, error) : AMP_OK;
 }

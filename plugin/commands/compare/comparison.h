@@ -4,6 +4,7 @@
 #define AMP_COMMANDS_COMPARE_COMPARISON_H
 
 #include "../../host/training_log.h"
+#include "../statistics.h"
 
 #include <stddef.h>
 
@@ -26,8 +27,9 @@ typedef struct amp_run {
     amp_log_row *rows;       /* its steps, skipped ones included */
     size_t count, room;
     long skipped;            /* of them */
-    /* Medians over its steps but the first tenth. */
+    /* Medians over those of its steps that speeds rest on (amp_compare_statistics), and how many these are. */
     double images_per_second, compute_images_per_second; /* with loading and without */
+    size_t speed_steps;
     double peak_memory_mb;
     /* Once done. Detector: mAP@0.5 and mAP@0.5:0.95; classifier: top-1 and top-5 accuracy. 0..1. */
     double score[2];
@@ -36,17 +38,31 @@ typedef struct amp_run {
     double largest_difference, relative_difference;
 } amp_run;
 
-typedef struct amp_mean { double mean, spread; int count; } amp_mean; /* spread: largest - smallest; count 0: no value */
+/* spread: largest - smallest; count 0: no value. */
+typedef struct amp_mean { double mean, spread; int count; } amp_mean;
 
-/* One dtype over all seeds that are done. */
+/* How many times the reference's: the quotient of the two means, and the least and the most of the single seeds' quotients. NaN
+ * where one of the two was not measured. */
+typedef struct amp_times { double ratio, least, most; } amp_times;
+
+/* What the seeds say of the question whether the score is as good as the reference's. */
+typedef enum amp_accuracy {
+    AMP_ACCURACY_UNKNOWN,    /* nothing to judge by */
+    AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or there is none with one seed */
+    AMP_ACCURACY_AS_GOOD,    /* a loss of more than points_allowed is ruled out */
+    AMP_ACCURACY_WORSE       /* such a loss is shown */
+} amp_accuracy;
+
+/* One dtype over all seeds that are done. Rates and memory are compared as quotients, so their means are geometric: then the
+ * quotient of two means is the mean of the quotients within the seeds. The other means are arithmetic. */
 typedef struct amp_dtype_summary {
     const char *dtype;
     amp_mean score[2], images_per_second, compute_images_per_second, peak_memory_mb, loss, skipped;
-    double speedup, compute_speedup, memory_ratio; /* against the reference: above 1 is faster; below 1 is less memory. Median
-                                                      over the seeds of the ratio within one seed */
-    double score_difference[2];                    /* mean over seeds of the difference within one seed, in points (0..100) */
-    double score_error[2];                         /* standard error of that mean; NaN with one seed */
-    int failed;                                    /* runs */
+    amp_times speedup, compute_speedup, memory_ratio; /* above 1 is faster; below 1 is less memory */
+    amp_interval difference[2];  /* of the score to the reference's run of the same seed, in points (0..100), over the seeds */
+    amp_accuracy accuracy[2];    /* of each score */
+    int more_seeds;              /* that would tell, where a score is undecided: an estimate; 0: not known */
+    int failed;                  /* runs */
 } amp_dtype_summary;
 
 typedef struct amp_comparison {
@@ -67,6 +83,12 @@ typedef struct amp_comparison {
     char **verdict;          /* sentences, with the numbers behind them */
     int verdict_count;
     int interrupted;
+    double points_allowed;   /* a score that loses no more than so many points is as good */
+    double doubt;            /* intervals of differences hold the truth with a probability of 1 - doubt */
+    /* By amp_compare_statistics. Speeds are compared where all dtypes of a seed trained at the same time: so many seconds, over
+     * all seeds; apart: in some seed there was no such time, and its speeds are of all its steps. */
+    double together_seconds;
+    int apart;
 } amp_comparison;
 
 static inline amp_run *amp_comparison_run(const amp_comparison *c, int dtype, int seed)

@@ -200,9 +200,7 @@ static size_t stock_at(const amp_plan_report *r, int batch)
 
 size_t amp_plan_loaded_bytes(const amp_plan_report *r, int images)
 {
-    size_t batch = (size_t)(images > r->batch ? images : r->batch);
-    if (amp_host_on_gpu(r->net) || !r->net->w || !r->net->h) return 0;
-    return 2 * batch * ((size_t)r->net->inputs + (size_t)r->net->truths) * sizeof(float);
+    return amp_host_loaded_bytes(r->net, images > r->batch ? images : r->batch);
 }
 
 static amp_status measure(amp_plan_report *r, int images, amp_plan_batch *out, amp_error *error)

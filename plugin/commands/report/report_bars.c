@@ -172,9 +172,10 @@ static void draw_throughput(FILE *stream, const amp_comparison *c, const shape *
     draw_x(&svg, c, &x, "images/s");
     for (int d = 0; d < c->dtype_count; ++d) {
         const amp_dtype_summary *one = &c->summaries[d];
-        draw_bar(&svg, c, &x, d, row_middle(d) - BAR - 2, amp_mean_value(&one->images_per_second), one->speedup, "bar");
-        draw_bar(&svg, c, &x, d, row_middle(d) + 2, amp_mean_value(&one->compute_images_per_second), one->compute_speedup,
-                 "bar light");
+        draw_bar(&svg, c, &x, d, row_middle(d) - BAR - 2, amp_mean_value(&one->images_per_second),
+                 one->speedup.ratio, "bar");
+        draw_bar(&svg, c, &x, d, row_middle(d) + 2, amp_mean_value(&one->compute_images_per_second),
+                 one->compute_speedup.ratio, "bar light");
     }
     amp_svg_end(&svg);
 }
@@ -209,7 +210,7 @@ void amp_chart_memory(FILE *stream, const amp_comparison *c)
         draw_x(&svg, c, &x, "MB");
         for (int d = 0; d < c->dtype_count; ++d)
             draw_bar(&svg, c, &x, d, row_middle(d) - BAR / 2., amp_mean_value(&c->summaries[d].peak_memory_mb),
-                     c->summaries[d].memory_ratio, "bar");
+                     c->summaries[d].memory_ratio.ratio, "bar");
         amp_svg_end(&svg);
     }
     fputs("</figure>\n", stream);

@@ -55,34 +55,60 @@ static void write_settings(amp_json *json, const amp_comparison *c)
     amp_json_close(json);
     amp_json_text(json, "reference", c->dtype_count ? c->dtypes[c->reference] : NULL);
     amp_json_boolean(json, "interrupted", c->interrupted);
+    amp_json_number(json, "points_allowed", c->points_allowed);
+    amp_json_number(json, "confidence", 1 - c->doubt);
+    amp_json_number(json, "seconds_compared", c->apart ? (double)NAN : c->together_seconds);
     amp_json_array(json, "verdict");
     for (int i = 0; i < c->verdict_count; ++i) amp_json_text(json, NULL, c->verdict[i]);
+    amp_json_close(json);
+}
+
+/* Differences of a score to the reference's, in points; what they say. */
+static void write_difference(amp_json *json, const char *key, const amp_interval *i, amp_accuracy accuracy)
+{
+    static const char *const words[] = { NULL, "cannot tell", "as good", "worse" };
+    amp_json_object(json, key);
+    amp_json_number(json, "mean", i->mean);
+    amp_json_number(json, "standard_error", i->error);
+    amp_json_number(json, "least", i->least);
+    amp_json_number(json, "most", i->most);
+    amp_json_integer(json, "seeds", i->count);
+    amp_json_text(json, "verdict", words[accuracy]);
+    amp_json_close(json);
+}
+
+static void write_times(amp_json *json, const char *key, const amp_times *times)
+{
+    amp_json_object(json, key);
+    amp_json_number(json, "ratio", measured(times->ratio));
+    amp_json_number(json, "least", measured(times->least));
+    amp_json_number(json, "most", measured(times->most));
     amp_json_close(json);
 }
 
 static void write_summary(amp_json *json, const amp_comparison *c, int dtype)
 {
     const amp_dtype_summary *one = &c->summaries[dtype];
-    int compared = dtype != c->reference;
     amp_json_object(json, NULL);
     amp_json_text(json, "dtype", c->dtypes[dtype]);
-    for (int i = 0; i < 2; ++i) {
-        char key[64];
-        write_mean(json, score_key(c, i), &one->score[i]);
-        snprintf(key, sizeof key, "%s_difference_points", score_key(c, i));
-        amp_json_number(json, key, compared ? one->score_difference[i] : (double)NAN);
-        snprintf(key, sizeof key, "%s_standard_error_points", score_key(c, i));
-        amp_json_number(json, key, compared ? one->score_error[i] : (double)NAN);
-    }
+    for (int i = 0; i < 2; ++i) write_mean(json, score_key(c, i), &one->score[i]);
     write_mean(json, "images_per_second", &one->images_per_second);
-    amp_json_number(json, "speedup", compared ? measured(one->speedup) : (double)NAN);
     write_mean(json, "compute_images_per_second", &one->compute_images_per_second);
-    amp_json_number(json, "compute_speedup", compared ? measured(one->compute_speedup) : (double)NAN);
     write_mean(json, "peak_memory_mb", &one->peak_memory_mb);
-    amp_json_number(json, "memory_ratio", compared ? measured(one->memory_ratio) : (double)NAN);
     write_mean(json, "loss", &one->loss);
     write_mean(json, "skipped", &one->skipped);
     amp_json_integer(json, "failed_runs", one->failed);
+    if (dtype != c->reference) {
+        for (int i = 0; i < 2; ++i) {
+            char key[64];
+            snprintf(key, sizeof key, "%s_difference_points", score_key(c, i));
+            write_difference(json, key, &one->difference[i], one->accuracy[i]);
+        }
+        amp_json_integer(json, "more_seeds_to_tell", one->more_seeds);
+        write_times(json, "speedup", &one->speedup);
+        write_times(json, "compute_speedup", &one->compute_speedup);
+        write_times(json, "memory_ratio", &one->memory_ratio);
+    }
     amp_json_close(json);
 }
 

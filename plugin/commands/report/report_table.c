@@ -30,14 +30,14 @@ static void print_dtype(FILE *stream, const amp_comparison *c, int d)
     fprintf(stream, "%-6s", c->dtypes[d]);
     for (int i = 0; i < 2; ++i) {
         column(stream, 14, amp_report_percent(amp_mean_value(&one->score[i]), text));
-        column(stream, 8, compared ? amp_report_points(one->score_difference[i], text) : "");
+        column(stream, 8, compared ? amp_report_points(one->difference[i].mean, text) : "");
     }
     column(stream, 10, amp_report_amount(amp_mean_value(&one->images_per_second), text));
-    ratio(stream, 7, compared, one->speedup);
+    ratio(stream, 7, compared, one->speedup.ratio);
     column(stream, 13, amp_report_amount(amp_mean_value(&one->compute_images_per_second), text));
-    ratio(stream, 7, compared, one->compute_speedup);
+    ratio(stream, 7, compared, one->compute_speedup.ratio);
     column(stream, 10, amp_report_amount(amp_mean_value(&one->peak_memory_mb), text));
-    ratio(stream, 7, compared, one->memory_ratio);
+    ratio(stream, 7, compared, one->memory_ratio.ratio);
     fprintf(stream, "%9ld", skipped);
     if (one->failed) fprintf(stream, "  %d of %d failed", one->failed, c->seed_count);
     putc('\n', stream);

@@ -50,9 +50,9 @@ static void difference_cell(FILE *stream, const amp_comparison *c, int dtype, in
         cell(stream, "–", "");
         return;
     }
-    if (amp_is_number(one->score_difference[score]) && amp_is_number(one->score_error[score]))
-        snprintf(error, sizeof error, "± %.2f", one->score_error[score]);
-    cell(stream, amp_report_points(one->score_difference[score], number), error);
+    if (amp_is_number(one->difference[score].mean) && amp_is_number(one->difference[score].error))
+        snprintf(error, sizeof error, "± %.2f", one->difference[score].error);
+    cell(stream, amp_report_points(one->difference[score].mean, number), error);
 }
 
 /* A rate or a size with what it is of the reference's. */
@@ -113,9 +113,9 @@ static void dtype_row(FILE *stream, const amp_comparison *c, int d)
         score_cell(stream, &one->score[i]);
         difference_cell(stream, c, d, i);
     }
-    ratio_cell(stream, c, d, &one->images_per_second, one->speedup);
-    ratio_cell(stream, c, d, &one->compute_images_per_second, one->compute_speedup);
-    ratio_cell(stream, c, d, &one->peak_memory_mb, one->memory_ratio);
+    ratio_cell(stream, c, d, &one->images_per_second, one->speedup.ratio);
+    ratio_cell(stream, c, d, &one->compute_images_per_second, one->compute_speedup.ratio);
+    ratio_cell(stream, c, d, &one->peak_memory_mb, one->memory_ratio.ratio);
     snprintf(text, sizeof text, "%ld", skipped_of(c, d));
     cell(stream, begun(c, d) ? text : "–", "");
     cell(stream, amp_report_number(amp_mean_value(&one->loss), 3, number), "");
@@ -140,7 +140,8 @@ void amp_html_dtypes(FILE *stream, const amp_comparison *c)
     fputs("</tr></thead>\n<tbody>\n", stream);
     for (int d = 0; d < c->dtype_count; ++d) dtype_row(stream, c, d);
     end_table(stream, "Spread: largest minus smallest of the seeds. Difference: mean over the seeds of the difference to "
-              "the reference's run of the same seed, ± its standard error. ×: times the reference. Weights: the largest "
+              "the reference's run of the same seed, ± its standard error. Images/s and memory: geometric means over the seeds; "
+              "×: times the reference. Weights: the largest "
               "|a − b| over all that is learnt (rolling statistics are not) and all seeds; rel.: the largest |a − b| / |b| in L2.");
 }
 
@@ -189,7 +190,8 @@ void amp_html_runs(FILE *stream, const amp_comparison *c)
     heading(stream, "weights", "relative");
     fputs("</tr></thead>\n<tbody>\n", stream);
     for (int r = 0; r < c->dtype_count * c->seed_count; ++r) run_row(stream, c, &c->runs[r]);
-    end_table(stream, "Images per second: medians over the run's steps, without their first tenth. Peak memory: the largest.");
+    end_table(stream, "Images per second: medians over the steps in which all dtypes of the seed trained, in turns, without the "
+              "run's first tenth. Peak memory: the largest, of the whole program with the images it has loaded.");
 }
 
 /* ---- facts ---- */

@@ -3,7 +3,6 @@
 
 #include "../json.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -44,8 +43,6 @@ void amp_html_text(FILE *stream, const char *text)
         text += bytes ? bytes : 1;
     }
 }
-
-int amp_is_number(double value) { return value >= -DBL_MAX && value <= DBL_MAX; }
 
 const char *amp_report_number(double value, int decimals, char text[AMP_REPORT_NUMBER])
 {

@@ -11,8 +11,6 @@ void amp_html_text(FILE *, const char *text);
 /* Room for one number's text. */
 enum { AMP_REPORT_NUMBER = 48 };
 
-int amp_is_number(double); /* neither inf nor NaN */
-
 /* "–" for inf and NaN. */
 const char *amp_report_number(double value, int decimals, char text[AMP_REPORT_NUMBER]);
 /* With 3 digits: 123, 1.20, 0.00120, 1.20e-05. */
