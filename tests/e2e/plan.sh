@@ -153,6 +153,18 @@ for cfg in cfg/*.cfg; do
 done
 cd "$here"
 
+# What each command takes, a line for every option: asked for on stdout; before the line that says what is wrong on stderr.
+for verb in 'amp plan' 'amp bench' 'amp compare' 'amp probe' 'amp valid' 'detector map'; do
+    "$DARKNET" $verb -h > help 2> err || fail "$verb -h: status $?"
+    "$DARKNET" $verb --help 2> err | cmp - help || fail "$verb --help says something else than -h"
+    head -n 1 help | grep -q "^usage: darknet $verb .*CFG.* \[options\]$" || fail "$verb -h: $(cat help)"
+    ! sed 1d help | grep -v '^  [A-Z-][a-zA-Z]*\( [^ ]*\)\? \+[a-z][a-z0-9]* .*[a-z)]$' || fail "$verb -h: these lines explain nothing"
+    ! grep -n '.\{111\}' help || fail "$verb -h: these lines are too wide"
+    ! "$DARKNET" $verb > out 2> err && [ ! -s out ] || fail "$verb alone: status 0, or $(cat out)"
+    head -n -1 err | cmp - help && tail -n 1 err | grep -q "^$verb: [A-Z]* is missing$" || fail "$verb alone: $(cat err)"
+done
+"$DARKNET" amp -h > help && grep -q '^  plan  *which layers' help || fail "amp -h: $(cat help)"
+
 refused() { # refused <expected in the last line> <arguments>
     local expected=$1
     shift

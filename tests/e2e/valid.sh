@@ -193,7 +193,7 @@ refused() { # refused <what the last line must say> <arguments...>
     [ ! -e never.json ] || fail "amp valid $*: JSON in spite of the error"
 }
 good='kind.cfg kind.weights'
-refused 'WEIGHTS is missing; usage: darknet amp valid DATA CFG WEIGHTS' kind.data kind.cfg
+refused 'WEIGHTS is missing' kind.data kind.cfg
 refused 'there is no such option' kind.data $good -frobnicate
 refused '-top 0' kind.data $good -top 0
 refused '-points 7: expected 0|11|101' box.data box.cfg box.weights -points 7
