@@ -4,33 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { USAGE_TEXT = 600, MOST_ARGUMENTS = 32 };
+enum { MOST_ARGUMENTS = 32 };
 
 static int is_option(const amp_argument *a) { return a->name[0] == '-'; }
 
-__attribute__((format(printf, 3, 4)))
-static void add(char text[USAGE_TEXT], size_t *length, const char *format, ...)
+/* What stands behind an option's name: "N" in "-batch N". */
+static const char *value_of(const amp_argument *a)
 {
-    va_list args;
-    va_start(args, format);
-    int written = vsnprintf(text + *length, USAGE_TEXT - *length, format, args);
-    va_end(args);
-    *length += written > 0 ? (size_t)written : 0;
-    if (*length >= USAGE_TEXT) *length = USAGE_TEXT - 1;
+    return a->value ? a->value : a->choices ? a->choices : a->number ? "N" : a->real ? "X" : "";
 }
 
-/* "usage: darknet amp plan CFG [-batch N] [-json TEXT]" */
-static const char *usage(const char *verb, const amp_argument *arguments, char text[USAGE_TEXT])
+static int width_of(const amp_argument *a) { return (int)(strlen(a->name) + 1 + strlen(value_of(a))); }
+
+static void print_usage(FILE *stream, const char *verb, const amp_argument *arguments)
 {
-    size_t length = 0;
-    text[0] = 0;
-    add(text, &length, "usage: darknet %s", verb);
+    int width = 0;
+    fprintf(stream, "usage: darknet %s", verb);
     for (const amp_argument *a = arguments; a->name; ++a) {
-        if (!is_option(a)) add(text, &length, a->optional ? " [%s]" : " %s", a->name);
-        else if (a->flag) add(text, &length, " [%s]", a->name);
-        else add(text, &length, " [%s %s]", a->name, a->choices ? a->choices : a->text ? "..." : a->number ? "N" : "X");
+        if (!is_option(a)) fprintf(stream, a->optional ? " [%s]" : " %s", a->name);
+        if (width_of(a) > width) width = width_of(a);
     }
-    return text;
+    fprintf(stream, " [options]\n");
+    for (const amp_argument *a = arguments; a->name; ++a)
+        fprintf(stream, "  %s %-*s  %s\n", a->name, width - (int)strlen(a->name) - 1, value_of(a), a->about);
 }
 
 static int is_choice(const char *choices, const char *value)
@@ -41,35 +37,35 @@ static int is_choice(const char *choices, const char *value)
     return 0;
 }
 
-static amp_status read_value(const amp_argument *a, const char *value, const char *help, amp_error *error)
+static amp_status read_value(const amp_argument *a, const char *value, amp_error *error)
 {
     char *end = NULL;
     if (a->text) {
         if (a->choices && !is_choice(a->choices, value))
-            return amp_fail(error, AMP_BAD_CONFIG, "%s %s: expected %s; %s", a->name, value, a->choices, help);
+            return amp_fail(error, AMP_BAD_CONFIG, "%s %s: expected %s", a->name, value, a->choices);
         *a->text = value;
         return AMP_OK;
     }
     double number = a->number ? (double)strtol(value, &end, 10) : strtod(value, &end);
     if (end == value || *end || !(number >= a->least && number <= a->most))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s %s: expected a%s number from %.10g to %.10g; %s", a->name, value,
-                        a->number ? " whole" : "", a->least, a->most, help);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s %s: expected a%s number from %.10g to %.10g", a->name, value,
+                        a->number ? " whole" : "", a->least, a->most);
     if (a->number) *a->number = (long)number;
     else *a->real = number;
     return AMP_OK;
 }
 
 /* argv[*i] names option number k; its value, if it has one, is taken with it. */
-static amp_status read_option(const amp_argument *a, int argc, char **argv, int *i, const char *help, amp_error *error)
+static amp_status read_option(const amp_argument *a, int argc, char **argv, int *i, amp_error *error)
 {
     if (a->flag) {
         *a->flag = 1;
         return AMP_OK;
     }
     const char *value = *i + 1 < argc ? argv[*i + 1] : NULL;
-    if (!value || !*value) return amp_fail(error, AMP_BAD_CONFIG, "%s needs a value; %s", a->name, help);
+    if (!value || !*value) return amp_fail(error, AMP_BAD_CONFIG, "%s needs a value", a->name);
     ++*i;
-    return read_value(a, value, help, error);
+    return read_value(a, value, error);
 }
 
 static int find_option(const amp_argument *arguments, const char *name)
@@ -85,27 +81,43 @@ static int next_place(const amp_argument *arguments, int from)
     return from;
 }
 
-amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments, amp_error *error)
+static amp_status read_all(int argc, char **argv, const amp_argument *arguments, amp_error *error)
 {
-    char help[USAGE_TEXT], given[MOST_ARGUMENTS] = { 0 };
+    char given[MOST_ARGUMENTS] = { 0 };
     int place = next_place(arguments, 0);
-    usage(verb, arguments, help);
     for (int i = 0; i < argc && argv[i]; ++i) {
         if (argv[i][0] == '-' && argv[i][1]) {
             int k = find_option(arguments, argv[i]);
-            if (k < 0) return amp_fail(error, AMP_BAD_CONFIG, "%s: there is no such option; %s", argv[i], help);
-            if (given[k]++) return amp_fail(error, AMP_BAD_CONFIG, "%s is given twice; %s", argv[i], help);
-            AMP_TRY(read_option(&arguments[k], argc, argv, &i, help, error));
+            if (k < 0) return amp_fail(error, AMP_BAD_CONFIG, "%s: there is no such option", argv[i]);
+            if (given[k]++) return amp_fail(error, AMP_BAD_CONFIG, "%s is given twice", argv[i]);
+            AMP_TRY(read_option(&arguments[k], argc, argv, &i, error));
         } else if (!arguments[place].name) {
-            return amp_fail(error, AMP_BAD_CONFIG, "%s: nothing is expected here; %s", argv[i], help);
+            return amp_fail(error, AMP_BAD_CONFIG, "%s: nothing is expected here", argv[i]);
         } else {
-            AMP_TRY(read_value(&arguments[place], argv[i], help, error));
+            AMP_TRY(read_value(&arguments[place], argv[i], error));
             place = next_place(arguments, place + 1);
         }
     }
     if (arguments[place].name && !arguments[place].optional)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s is missing; %s", arguments[place].name, help);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s is missing", arguments[place].name);
     return AMP_OK;
+}
+
+int amp_asks_for_help(const char *argument)
+{
+    return argument && (!strcmp(argument, "-h") || !strcmp(argument, "-help") || !strcmp(argument, "--help"));
+}
+
+amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments, amp_error *error)
+{
+    for (int i = 0; i < argc; ++i) {
+        if (!amp_asks_for_help(argv[i])) continue;
+        print_usage(stdout, verb, arguments);
+        return AMP_HELP_PRINTED;
+    }
+    amp_status status = read_all(argc, argv, arguments, error);
+    if (status != AMP_OK) print_usage(stderr, verb, arguments);
+    return status;
 }
 
 void amp_text_list_free(amp_text_list *list)

@@ -3,9 +3,9 @@
  *     const char *cfg = NULL, *json = NULL;
  *     long batch = 0;
  *     const amp_argument arguments[] = {
- *         { .name = "CFG", .text = &cfg },
- *         { .name = "-batch", .number = &batch, .least = 1, .most = 65536 },
- *         { .name = "-json", .text = &json },
+ *         { .name = "CFG", .text = &cfg, .about = "the network" },
+ *         { .name = "-batch", .number = &batch, .least = 1, .most = 65536, .about = "images of a pass" },
+ *         { .name = "-json", .value = "FILE", .text = &json, .about = "writes all of it as JSON" },
  *         { 0 } };
  *     AMP_TRY(amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error));
  *
@@ -24,11 +24,17 @@ typedef struct amp_argument {
     int *flag;             /* 1 if given; takes no value */
     double least, most;
     const char *choices;   /* of a text: "0|11|101"; NULL: anything */
+    const char *value;     /* for the usage: what a text is, "FILE"; others tell by themselves */
+    const char *about;     /* for the usage: a few words */
 } amp_argument;
 
 /* The list ends with an entry without a name. AMP_BAD_CONFIG: an unknown or repeated option, a missing value or file, a value
- * out of range; the line ends with the usage. A NULL in argv ends it: Darknet blanks the end when it takes an option out. */
+ * out of range; then the usage, a line for each entry, is on stderr already. AMP_HELP_PRINTED: -h was given, and the usage is
+ * on stdout. A NULL in argv ends it: Darknet blanks the end when it takes an option out. */
 amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments, amp_error *);
+
+/* "-h", "-help" or "--help". NULL is none. */
+int amp_asks_for_help(const char *argument);
 
 /* Splits "a,b,c" in place of nothing: parts[0..count-1] are the caller's with amp_list_free. AMP_BAD_CONFIG: empty parts, or
  * one twice. */

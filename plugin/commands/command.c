@@ -1,6 +1,7 @@
 /* `darknet amp <verb>`: finds the verb. */
 #include "command.h"
 
+#include "arguments.h"
 #include "../include/darknet_amp.h"
 
 #include <string.h>
@@ -23,7 +24,7 @@ static void print_usage(FILE *stream)
 {
     fprintf(stream, "usage: darknet amp VERB ...\n");
     for (int i = 0; i < VERBS; ++i) fprintf(stream, "  %-8s %s\n", verbs[i].name, verbs[i].what);
-    fprintf(stream, "What a verb takes is told by calling it without arguments.\n");
+    fprintf(stream, "`darknet amp VERB -h` explains what a verb takes.\n");
 }
 
 int darknet_amp_command(int argc, char **argv)
@@ -32,19 +33,20 @@ int darknet_amp_command(int argc, char **argv)
         print_usage(stderr);
         return 1;
     }
-    if (!strcmp(argv[2], "help") || !strcmp(argv[2], "-h") || !strcmp(argv[2], "--help")) {
+    if (!strcmp(argv[2], "help") || amp_asks_for_help(argv[2])) {
         print_usage(stdout);
         return 0;
     }
     for (int i = 0; i < VERBS; ++i) {
         amp_error error;
         if (strcmp(argv[2], verbs[i].name)) continue;
-        if (verbs[i].run(argc, argv, &error) == AMP_OK) return 0;
+        amp_status status = verbs[i].run(argc, argv, &error);
+        if (status == AMP_OK || status == AMP_HELP_PRINTED) return 0;
         fflush(stdout);
         fprintf(stderr, "amp %s: %s\n", verbs[i].name, error.message);
         return 1;
     }
-    fprintf(stderr, "darknet amp %s: there is no such verb\n", argv[2]);
     print_usage(stderr);
+    fprintf(stderr, "darknet amp %s: there is no such verb\n", argv[2]);
     return 1;
 }

@@ -91,7 +91,7 @@ static amp_status compare(const network *net, const char *file, size_t header, s
     size_t at = header;
     int end = cutoff < net->n ? cutoff : net->n;
     if (header == 0 || size < header)
-        return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: %zu bytes are too few for a .weights file", file, size);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: %zu bytes are too few for a .weights file", file, size);
     for (int i = 0; i < end; i++) {
         size_t bytes = amp_weights_bytes(&net->layers[i]);
         if (bytes && at == size) {
@@ -99,12 +99,12 @@ static amp_status compare(const network *net, const char *file, size_t header, s
             return AMP_OK;
         }
         if (bytes > size - at)
-            return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: ends in the middle of layer %d, %zu bytes short of its "
+            return amp_fail(error, AMP_BAD_CONFIG, "%.600s: ends in the middle of layer %d, %zu bytes short of its "
                             "%zu: " HINT, file, i, bytes - (size - at), bytes);
         at += bytes;
     }
     if (at < size && end == net->n)
-        return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: %zu bytes longer than what this network's %d layers read: "
+        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: %zu bytes longer than what this network's %d layers read: "
                         HINT, file, size - at, net->n);
     *held = net->n;
     return AMP_OK;
@@ -118,7 +118,7 @@ amp_status amp_check_weights_size(const network *net, const char *file, int star
     if (stat(file, &status) == 0 && S_ISDIR(status.st_mode)) errno = EISDIR;
     else errno = 0;
     FILE *stream = errno ? NULL : fopen(file, "rb");
-    if (!stream) return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: cannot read these weights: %s", file, strerror(errno));
+    if (!stream) return amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read these weights: %s", file, strerror(errno));
     size_t header = header_bytes(stream);
     fclose(stream);
     if (start > 0) return AMP_OK; /* its first bytes are for another layer than the first */
@@ -136,7 +136,7 @@ amp_status amp_check_weights_sense(const network *net, const char *file, amp_err
                   : l->type == BATCHNORM ? l->c : 0;
         for (int k = 0; l->rolling_variance && k < count; k++)
             if (l->rolling_variance[k] < 0)
-                return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: layer %d gets a rolling variance of %g, below 0: "
+                return amp_fail(error, AMP_BAD_CONFIG, "%.600s: layer %d gets a rolling variance of %g, below 0: "
                                 HINT, file, i, (double)l->rolling_variance[k]);
     }
     return AMP_OK;

@@ -46,12 +46,18 @@ static void end_killed_save(const char *file)
     amp_checkpoint_free(checkpoint);
 }
 
+static void check_weights_file(amp_status status, const amp_error *error)
+{
+    amp_error ours;
+    if (status != AMP_OK) amp_host_check(amp_fail(&ours, status, "amp: %s", error->message), &ours);
+}
+
 void darknet_amp_before_load(struct network *net, const char *file, int start, int cutoff)
 {
     amp_error error;
     int held;
     end_killed_save(file);
-    amp_host_check(amp_check_weights_size(net, file, start, cutoff, &held, &error), &error);
+    check_weights_file(amp_check_weights_size(net, file, start, cutoff, &held, &error), &error);
     if (held < net->n)
         fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, are random\n",
                 file, held - 1, net->n - 1);
@@ -89,7 +95,7 @@ void darknet_amp_loaded(struct network *net, const char *file, int whole, int en
 {
     struct amp_resume *resume = net->amp->resume;
     amp_error error;
-    amp_host_check(amp_check_weights_sense(net, file, &error), &error);
+    check_weights_file(amp_check_weights_sense(net, file, &error), &error);
     /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then its sidecar tells. */
     resume->pending = whole && reads_what_it_writes(net) && (!ended || has_sidecar(file));
     resume->loaded_seen = *net->seen;

@@ -17,7 +17,8 @@ typedef enum amp_status {
     AMP_BACKEND_FAILED, /* the library beneath reported an error */
     AMP_DIVERGED,       /* non-finite for ever: training must end */
     AMP_BAD_CHECKPOINT, /* a sidecar that is damaged, foreign or of another network */
-    AMP_IO_FAILED       /* a file could not be read or written */
+    AMP_IO_FAILED,      /* a file could not be read or written */
+    AMP_HELP_PRINTED    /* nothing is wrong: the command line asked for help, and got it */
 } amp_status;
 
 typedef struct amp_error {

@@ -325,7 +325,7 @@ bad_input_is_one_line_and_leaves_nothing() {
     refused '-seed ' tiny.data tiny.cfg -seed 1,x
     refused 'give one of them' tiny.data tiny.cfg -seed 1 -seeds 2
     refused '-seeds 0' tiny.data tiny.cfg -seeds 0
-    refused '-iters none: expected a whole number from 1 to 1073741824;' tiny.data tiny.cfg -iters none
+    refused '-iters none: expected a whole number from 1 to 1073741824$' tiny.data tiny.cfg -iters none
     refused 'no such option' tiny.data tiny.cfg -seedz 3
     refused 'missing' tiny.data
     ONEDNN_MAX_CPU_ISA=SSE41 refused 'bf16: this machine cannot run it' tiny.data tiny.cfg -dtypes fp32,bf16 -iters 5

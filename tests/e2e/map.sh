@@ -122,17 +122,29 @@ refused() { # refused <what the last line must say> <arguments...>
     ! grep -q 'mean average' out || fail "detector map $*: a score in spite of the error"
 }
 good='constant.cfg constant.weights'
-refused 'three files' my.data
-refused 'three files' my.data constant.cfg
-refused 'not an option' my.data $good extra
-refused 'not an option' my.data $good -frobnicate
-refused '0 (area under the curve), 11' my.data $good -points 7
+refused 'CFG is missing' my.data
+refused 'WEIGHTS is missing' my.data constant.cfg
+refused 'extra: nothing is expected here' my.data $good extra
+refused 'there is no such option' my.data $good -frobnicate
+refused 'expected 0|11|101' my.data $good -points 7
 refused '-thresh 2' my.data $good -thresh 2
 refused 'missing.data: cannot read' missing.data $good
 refused 'missing.cfg: cannot read' my.data missing.cfg constant.weights
 refused 'missing.weights: cannot read' my.data constant.cfg missing.weights
 : > empty
-refused 'empty: the weights is empty' my.data constant.cfg empty
+# Weights are the whole network's, or none: with AMP and without.
+head -c 60 constant.weights > cut.weights
+head -c 20 constant.weights > first.weights
+{ cat constant.weights; printf "$six"; } > longer.weights
+printf '\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00' > version.weights
+for amp in off bf16; do
+    refused 'empty: 0 bytes are too few for a .weights file' my.data constant.cfg empty -amp $amp
+    refused 'version.weights: 12 bytes are too few' my.data constant.cfg version.weights -amp $amp
+    refused 'cut.weights: ends in the middle of layer 1, 72 bytes short of its 112' my.data constant.cfg cut.weights -amp $amp
+    refused 'first.weights: ends before the weights of layer 1' my.data constant.cfg first.weights -amp $amp
+    refused 'longer.weights: 4 bytes longer than what this network' my.data constant.cfg longer.weights -amp $amp
+    refused "numbers that are not finite; the weights are another network's" my.data constant.cfg nan.weights -amp $amp
+done
 refused 'numbers that are not finite.*too short for fp16' my.data constant.cfg nan.weights
 sed '/yolo/,$d' constant.cfg > classifier.cfg
 refused 'classifier.cfg: not a detector' my.data classifier.cfg constant.weights

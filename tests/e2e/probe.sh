@@ -175,8 +175,8 @@ refuses 'there.cfg' tiny.data there.cfg
 refuses 'there.weights: cannot read the weights' tiny.data tiny.cfg there.weights
 refuses '-iters' tiny.data tiny.cfg -iters 0
 refuses '-share' tiny.data tiny.cfg -share 0
-refuses 'usage: ' tiny.data
-refuses 'usage: ' tiny.data tiny.cfg -dtype fp16
+refuses 'CFG is missing' tiny.data
+refuses 'there is no such option' tiny.data tiny.cfg -dtype fp16
 : > empty.txt
 for line in 'train=empty.txt' 'train=there.txt' 'valid=train.txt' 'train=images'; do
     printf 'classes=2\n%s\n' "$line" > bad.data

@@ -193,7 +193,7 @@ refused() { # refused <what the last line must say> <arguments...>
     [ ! -e never.json ] || fail "amp valid $*: JSON in spite of the error"
 }
 good='kind.cfg kind.weights'
-refused 'WEIGHTS is missing; usage: darknet amp valid DATA CFG WEIGHTS' kind.data kind.cfg
+refused 'WEIGHTS is missing' kind.data kind.cfg
 refused 'there is no such option' kind.data $good -frobnicate
 refused '-top 0' kind.data $good -top 0
 refused '-points 7: expected 0|11|101' box.data box.cfg box.weights -points 7
@@ -201,6 +201,15 @@ refused '-thresh 2' box.data box.cfg box.weights -thresh 2
 refused 'missing.data: cannot read' missing.data $good
 refused 'missing.cfg: cannot read' kind.data missing.cfg kind.weights
 refused 'missing.weights: cannot read' kind.data kind.cfg missing.weights
+# Weights are the whole network's, or none, with AMP and without: of a network of another shape, cut, and its first layers alone.
+head -c 40 kind.weights > cut.weights
+head -c 20 kind.weights > first.weights
+for amp in off bf16; do
+    refused "box.weights: [0-9]* bytes longer than what this network" kind.data kind.cfg box.weights -amp $amp
+    refused 'kind.weights: ends in the middle of layer 1' box.data box.cfg kind.weights -amp $amp
+    refused 'cut.weights: ends in the middle of layer 1' kind.data kind.cfg cut.weights -amp $amp
+    refused 'first.weights: ends before the weights of layer 1' kind.data kind.cfg first.weights -amp $amp
+done
 weights "$nan$two$one$zero" > nan.weights
 refused 'images/ant_1.jpg: .*not finite.*too short for fp16' kind.data kind.cfg nan.weights
 with() { printf '%s\n' "$@" > with.data; }

@@ -30,15 +30,21 @@ static const char all_dtypes[] = "stock,fp32,bf16,fp16";
 static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_error *error)
 {
     const amp_argument arguments[] = {
-        { .name = "CFG", .text = &r->cfg },
-        { .name = "-dtypes", .text = &r->dtypes },
-        { .name = "-iters", .number = &r->iters, .least = 1, .most = 100000 },
-        { .name = "-warmup", .number = &r->warmup, .least = 0, .most = 100000 },
-        { .name = "-batch", .number = &r->batch, .least = 1, .most = 65536 },
-        { .name = "-size", .number = &r->size, .least = 1, .most = 65536 },
-        { .name = "-json", .text = &r->json },
+        { .name = "CFG", .text = &r->cfg, .about = "the network's .cfg" },
+        { .name = "-dtypes", .value = "A,B,...", .text = &r->dtypes,
+          .about = "some of stock, fp32, bf16, fp16 (those that this machine has)" },
+        { .name = "-iters", .number = &r->iters, .least = 1, .most = 100000,
+          .about = "measured steps of each dtype (as many as take about 8 seconds)" },
+        { .name = "-warmup", .number = &r->warmup, .least = 0, .most = 100000,
+          .about = "steps before those that are measured" },
+        { .name = "-batch", .number = &r->batch, .least = 1, .most = 65536,
+          .about = "images of a pass, with an update after each (the .cfg's batch and subdivisions)" },
+        { .name = "-size", .number = &r->size, .least = 1, .most = 65536,
+          .about = "width and height of the images (the .cfg's)" },
+        { .name = "-json", .value = "FILE", .text = &r->json,
+          .about = "also writes everything as JSON; - is standard output" },
         /* our own programs */
-        { .name = amp_turns_taken() ? "-only" : NULL, .text = &r->only, .choices = "stock|fp32|bf16|fp16" },
+        { .name = amp_turns_taken() ? "-only" : NULL, .text = &r->only, .choices = "stock|fp32|bf16|fp16", .about = "" },
         { 0 } };
     r->warmup = -1;
     return amp_arguments_read("amp bench", argc - 3, argv + 3, arguments, error);

@@ -60,8 +60,7 @@ static void tell(const char *format, ...)
 /* Other programs of this benchmark are on the same GPU, and keep still while it is our turn: what vanishes then is ours. */
 static double gpu_bytes_free(void)
 {
-    const char *where;
-    return amp_host_gpu() >= 0 ? (double)amp_host_free_memory(&where) : 0;
+    return amp_host_gpu() >= 0 ? (double)amp_host_available_memory().bytes : 0;
 }
 
 static void memory_turn_begins(child *c) { c->at_turn = gpu_bytes_free(); }

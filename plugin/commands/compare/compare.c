@@ -23,17 +23,26 @@ typedef struct request {
 static amp_status read_request(int argc, char **argv, request *r, amp_error *error)
 {
     const amp_argument arguments[] = {
-        { .name = "DATA", .text = &r->data },
-        { .name = "CFG", .text = &r->cfg },
-        { .name = "WEIGHTS", .text = &r->weights, .optional = 1 },
-        { .name = "-dtypes", .text = &r->dtypes },
-        { .name = "-iters", .number = &r->iterations, .least = 1, .most = 1 << 30 },
-        { .name = "-seeds", .number = &r->seeds, .least = 1, .most = AMP_COMPARE_MOST_SEEDS },
-        { .name = "-seed", .text = &r->seed },
-        { .name = "-until", .real = &r->until, .least = .01, .most = 100 },
-        { .name = "-report", .text = &r->folder },
-        { .name = "-sequential", .flag = &r->sequential },
-        { .name = "-probe", .flag = &r->probe },
+        { .name = "DATA", .text = &r->data, .about = "the .data file of the training" },
+        { .name = "CFG", .text = &r->cfg, .about = "the network's .cfg" },
+        { .name = "WEIGHTS", .text = &r->weights, .optional = 1,
+          .about = "what all trainings begin with (random weights)" },
+        { .name = "-dtypes", .value = "A,B,...", .text = &r->dtypes,
+          .about = "some of stock, fp32, bf16, fp16 (those that this machine has)" },
+        { .name = "-iters", .number = &r->iterations, .least = 1, .most = 1 << 30,
+          .about = "steps of each training (the .cfg's max_batches)" },
+        { .name = "-seeds", .number = &r->seeds, .least = 1, .most = AMP_COMPARE_MOST_SEEDS,
+          .about = "trainings of each dtype, with the seeds 1 to N (3)" },
+        { .name = "-seed", .value = "A,B,...", .text = &r->seed,
+          .about = "one training of each dtype with each of these seeds" },
+        { .name = "-until", .value = "POINTS", .real = &r->until, .least = .01, .most = 100,
+          .about = "adds seeds until a loss of so many points is ruled out or shown" },
+        { .name = "-report", .value = "DIR", .text = &r->folder,
+          .about = "folder for the report and all trainings (the .cfg's name and -compare)" },
+        { .name = "-sequential", .flag = &r->sequential,
+          .about = "one training after the other: takes less memory" },
+        { .name = "-probe", .flag = &r->probe,
+          .about = "afterwards `amp probe` on the weights that were trained" },
         { 0 } };
     *r = (request){ 0 };
     AMP_TRY(amp_arguments_read("amp compare", argc - 3, argv + 3, arguments, error));

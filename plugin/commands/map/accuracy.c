@@ -55,8 +55,8 @@ static amp_status classify(network *net, const amp_loaded_image *loaded, const c
     float *probabilities = network_predict(net, loaded->fitted.data);
     for (int i = 0; i < net->outputs; ++i)
         if (!amp_is_finite(probabilities[i]))
-            return amp_fail(error, AMP_DIVERGED, "%s: the network gives numbers that are not finite; the weights are damaged, "
-                            "or their training diverged or was too short for fp16 (then bf16 and fp32 do)", path);
+            return amp_fail(error, AMP_DIVERGED, "%s: the network gives numbers that are not finite; "
+                            AMP_WHY_NOT_FINITE, path);
     if (net->hierarchy) hierarchy_predictions(probabilities, net->outputs, net->hierarchy, 1, 1);
     ++result->images;
     if (class_id < 0) {

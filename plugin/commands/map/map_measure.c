@@ -34,9 +34,8 @@ static amp_status check_finite(const network *net, const char *image_path, amp_e
         const layer *l = &net->layers[i];
         for (int k = 0; amp_gives_boxes(l) && k < l->outputs; ++k)
             if (!amp_is_finite(l->output[k]))
-                return amp_fail(error, AMP_DIVERGED, "%s: layer %d gives numbers that are not finite; the weights are "
-                                "damaged, or their training diverged or was too short for fp16 (then bf16 and fp32 do)",
-                                image_path, i);
+                return amp_fail(error, AMP_DIVERGED, "%s: layer %d gives numbers that are not finite; "
+                                AMP_WHY_NOT_FINITE, image_path, i);
     }
     return AMP_OK;
 }

@@ -23,6 +23,16 @@ amp_map_request amp_map_usual_request(void);
 /* -points as AlexeyAB's: "0", "11" or "101". */
 amp_ap_points amp_map_points(const char *text);
 
+/* The rows that `detector map` and `amp valid` have in common in their amp_argument tables (arguments.h). */
+#define AMP_MAP_ARGUMENTS(data, cfg, weights, points, confidence) \
+    { .name = "DATA", .text = (data), .about = "the .data file that names the images (`valid`)" }, \
+    { .name = "CFG", .text = (cfg), .about = "the network's .cfg" }, \
+    { .name = "WEIGHTS", .text = (weights), .about = "what was trained" }, \
+    { .name = "-points", .text = (points), .choices = "0|11|101", \
+      .about = "average precision as COCO has it (101, usual), as VOC 2007 (11), or the whole area (0)" }, \
+    { .name = "-thresh", .real = (confidence), .least = 0, .most = 1, \
+      .about = "the confidence from which a box counts in precision, recall and F1 (.25)" }
+
 typedef struct amp_map_result {
     amp_map_request request;
     amp_map_score total;

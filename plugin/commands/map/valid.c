@@ -20,13 +20,11 @@ typedef struct request {
 static amp_status read_request(int argc, char **argv, request *r, amp_error *error)
 {
     const amp_argument arguments[] = {
-        { .name = "DATA", .text = &r->data },
-        { .name = "CFG", .text = &r->cfg },
-        { .name = "WEIGHTS", .text = &r->weights },
-        { .name = "-json", .text = &r->json },
-        { .name = "-points", .text = &r->points, .choices = "0|11|101" },
-        { .name = "-thresh", .real = &r->confidence, .least = 0, .most = 1 },
-        { .name = "-top", .number = &r->top, .least = 1, .most = 1 << 24 },
+        AMP_MAP_ARGUMENTS(&r->data, &r->cfg, &r->weights, &r->points, &r->confidence),
+        { .name = "-json", .value = "FILE", .text = &r->json,
+          .about = "also writes everything as JSON; - is standard output" },
+        { .name = "-top", .number = &r->top, .least = 1, .most = 1 << 24,
+          .about = "of a classifier: how many guesses it has (5)" },
         { 0 } };
     *r = (request){.points = "101", .confidence = (double)amp_map_usual_request().confidence, .top = 5};
     return amp_arguments_read("amp valid", argc - 3, argv + 3, arguments, error);

@@ -32,14 +32,21 @@ static double now(void)
 static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_error *error)
 {
     const amp_argument arguments[] = {
-        { .name = "CFG", .text = &w->cfg },
-        { .name = "-dtype", .text = &w->dtype, .choices = "fp16|bf16|fp32" },
-        { .name = "-batch", .number = &w->batch, .least = 1, .most = 1 << 20 },
-        { .name = "-subdivisions", .number = &w->subdivisions, .least = 1, .most = 1 << 20 },
-        { .name = "-json", .text = &w->json },
-        { .name = "-probe", .text = &w->probe },
-        { .name = "-weights", .text = &w->weights },
-        { .name = "-iters", .number = &w->iterations, .least = 1, .most = AMP_PROBE_MOST_ITERATIONS },
+        { .name = "CFG", .text = &w->cfg, .about = "the network's .cfg" },
+        { .name = "-dtype", .text = &w->dtype, .choices = "fp16|bf16|fp32",
+          .about = "the precision to plan for (the .cfg's)" },
+        { .name = "-batch", .number = &w->batch, .least = 1, .most = 1 << 20,
+          .about = "the batch to plan for (the .cfg's)" },
+        { .name = "-subdivisions", .number = &w->subdivisions, .least = 1, .most = 1 << 20,
+          .about = "the number of passes that a batch is made in (the .cfg's)" },
+        { .name = "-json", .value = "FILE", .text = &w->json,
+          .about = "also writes everything as JSON; - is standard output" },
+        { .name = "-probe", .value = "DATA", .text = &w->probe,
+          .about = "also trains some steps on this .data file, as `amp probe` does" },
+        { .name = "-weights", .value = "FILE", .text = &w->weights,
+          .about = "weights that the probe begins with (random weights)" },
+        { .name = "-iters", .number = &w->iterations, .least = 1, .most = AMP_PROBE_MOST_ITERATIONS,
+          .about = "steps of the probe (20)" },
         { 0 } };
     AMP_TRY(amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error));
     if (!w->probe && (w->weights || w->iterations))

@@ -137,7 +137,7 @@ static amp_status advise_batch(amp_plan_report *r, amp_error *error)
     if (r->fits_amp < 0) return AMP_OK;
     if (r->fits_amp < r->images)
         return advise(r, error, "batch", -1, "%d images a pass do not fit in the free %s under AMP, %d would: raise "
-                      "subdivisions to at least %d", r->images, r->free_where, r->fits_amp,
+                      "subdivisions to at least %d", r->images, r->memory.what, r->fits_amp,
                       r->fits_amp ? (r->batch + r->fits_amp - 1) / r->fits_amp : r->batch);
     int fewest = r->subdivisions;
     while (fewest > 1 && r->batch / (fewest - 1) <= r->fits_amp) fewest--;
@@ -145,7 +145,7 @@ static amp_status advise_batch(amp_plan_report *r, amp_error *error)
     if (fewest == r->subdivisions) return AMP_OK;
     return advise(r, error, "batch", -1, "up to %d images a pass fit in the free %s under AMP (stock: %d): "
                   "subdivisions=%d will do, instead of "
-                  "%d", r->fits_amp, r->free_where, r->fits_stock, fewest, r->subdivisions);
+                  "%d", r->fits_amp, r->memory.what, r->fits_stock, fewest, r->subdivisions);
 }
 
 amp_status amp_plan_advise(amp_plan_report *r, amp_error *error)

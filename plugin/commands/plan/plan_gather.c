@@ -81,6 +81,7 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     int connected = d->kind == AMP_LAYER_CONNECTED, groups = connected ? 1 : d->groups, places = connected ? x->h * x->w : 1;
     int turned = d->kind == AMP_LAYER_DECONVOLUTIONAL; /* its convolution reads what it writes */
     row->is_convolution = 1;
+    row->products = row->computes = node->products;
     row->padded_in = row->in = x->c / groups * places;
     row->padded_out = row->out = d->filters / groups;
     amp_conv_facts facts;
@@ -97,6 +98,7 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
 static void ask_about_products(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
     const amp_layer_desc *d = &node->desc;
+    row->products = node->products;
     row->computes = backend->gemm_computes(backend, node->products);
     for (int k = 0; k < d->param_count; k++)
         if (d->params[k].decays) row->half_bytes += d->params[k].count * amp_dtype_size(row->computes);
@@ -118,7 +120,7 @@ static void fill_row(amp_plan_report *r, int i)
     const layer *l = &r->net->layers[i];
     amp_plan_row *row = &r->rows[i];
     *row = (amp_plan_row){ .type = node->desc.type, .output = node->desc.output, .autocast = r->plan->autocast[i],
-        .dtype = node->dtype, .products = node->products, .computes = node->products, .pinned = node->desc.pinned,
+        .dtype = node->dtype, .computes = node->dtype, .products = AMP_FP32, .pinned = node->desc.pinned,
         .operations = amp_host_operations(l, r->net->batch), .arena = amp_plan_bytes_of(r->plan, i),
         .stock_bytes = amp_host_stock_bytes(l, r->net->batch, amp_host_on_gpu(r->net)) };
     row->class_name = class_name(row->autocast.class);
@@ -130,8 +132,12 @@ static void fill_row(amp_plan_report *r, int i)
     say_why(r, node, &row->autocast, row->why, sizeof row->why);
     if (row->autocast.class == AMP_CLASS_LOWER)
         ask_backend(row, node, amp_engine_backend(r->net->amp->engine));
-    else if (amp_plan_multiplies_half(row))
+    else if (node->desc.lends_products && node->products != AMP_FP32)
         ask_about_products(row, node, amp_engine_backend(r->net->amp->engine));
+    else if (amp_node_makes_loss(node) && node->dtype != AMP_FP32) {
+        row->dtype = row->computes = AMP_FP32;
+        snprintf(row->why, sizeof row->why, "fp32 loss; reads and gives %s", amp_dtype_name(node->dtype));
+    }
 }
 
 static void add_up(amp_plan_report *r, int i)
@@ -190,63 +196,75 @@ static void add_up_fixed(amp_plan_report *r)
     r->fixed_stock = r->parameters * (2 + adam) * element + r->statistics * element + r->stock_workspace;
 }
 
-static size_t stock_at(const amp_plan_report *r, int batch)
-{
-    size_t bytes = ((size_t)r->net->inputs + (size_t)r->net->truths) * (size_t)batch * sizeof(float);
-    for (int i = 0; i < r->count; i++)
-        bytes += amp_host_stock_bytes(&r->net->layers[i], batch, amp_host_on_gpu(r->net));
-    return bytes + r->fixed_stock;
-}
-
 size_t amp_plan_loaded_bytes(const amp_plan_report *r, int images)
 {
     return amp_host_loaded_bytes(r->net, images > r->batch ? images : r->batch);
 }
 
-static amp_status measure(amp_plan_report *r, int images, amp_plan_batch *out, amp_error *error)
+static amp_status amp_at(amp_plan_report *r, int images, amp_dtype dtype, amp_host_footprint *at, size_t *bytes, amp_error *error)
 {
-    int batch = images * r->steps;
-    size_t loaded = amp_plan_loaded_bytes(r, images);
-    amp_host_footprint amp, fp32;
-    AMP_TRY(amp_host_footprint_of(r->net, batch, r->dtype, &amp, error));
-    AMP_TRY(amp_host_footprint_of(r->net, batch, AMP_FP32, &fp32, error));
-    *out = (amp_plan_batch){ .images = images, .arena = amp.arena, .amp = amp_host_footprint_sum(&amp) + r->fixed_amp + loaded,
-        .fp32 = amp_host_footprint_sum(&fp32) + r->fixed_fp32 + loaded, .stock = stock_at(r, batch) + loaded };
+    AMP_TRY(amp_host_footprint_of(r->net, images * r->steps, dtype, at, error));
+    *bytes = amp_host_footprint_sum(at) + (dtype == AMP_FP32 ? r->fixed_fp32 : r->fixed_amp) + amp_plan_loaded_bytes(r, images);
     return AMP_OK;
 }
 
-/* 1, 2, 4, ... until nothing fits any more, so that both answers lie between two that were planned. */
-static amp_status plan_batches(amp_plan_report *r, amp_error *error)
+static size_t stock_at(const amp_plan_report *r, int images)
 {
-    r->most_images = amp_host_largest_batch(r->net) / r->steps;
-    for (int images = 1; images <= r->most_images && r->batch_count < AMP_PLAN_BATCHES; images *= 2) {
-        amp_plan_batch *b = &r->batches[r->batch_count++];
-        AMP_TRY(measure(r, images, b, error));
-        if (b->amp > r->free_bytes && b->stock > r->free_bytes && images >= r->images) break;
-        if (images > r->most_images / 2) break;
+    size_t batch = (size_t)(images * r->steps);
+    size_t bytes = r->fixed_stock + amp_plan_loaded_bytes(r, images)
+                 + ((size_t)r->net->inputs + (size_t)r->net->truths) * batch * sizeof(float);
+    for (int i = 0; i < r->count; i++) bytes += amp_host_stock_bytes(&r->net->layers[i], (int)batch, amp_host_on_gpu(r->net));
+    return bytes;
+}
+
+static amp_status add_batch(amp_plan_report *r, int images, amp_error *error)
+{
+    amp_plan_batch *b = &r->batches[r->batch_count++];
+    amp_host_footprint fp32, amp;
+    *b = (amp_plan_batch){ .images = images, .stock = stock_at(r, images) };
+    AMP_TRY(amp_at(r, images, AMP_FP32, &fp32, &b->fp32, error));
+    AMP_TRY(amp_at(r, images, r->dtype, &amp, &b->amp, error));
+    b->arena = amp.arena;
+    return AMP_OK;
+}
+
+/* 1, 2, 4, ... as far as they fit under AMP and a pass of this .cfg could be asked to take (subdivisions=1), 64 at least; and
+ * the pass of the .cfg, whether it fits or not. */
+static amp_status list_batches(amp_plan_report *r, amp_error *error)
+{
+    int most = r->batch > 64 ? r->batch : 64;
+    if (r->fits_amp >= 0 && most > r->fits_amp) most = r->fits_amp;
+    if (most > r->most_images) most = r->most_images;
+    for (long images = 1, before = 0; before < most || before < r->images; before = images, images *= 2) {
+        if (before < r->images && r->images < images) AMP_TRY(add_batch(r, r->images, error));
+        if (images <= most) AMP_TRY(add_batch(r, (int)images, error));
     }
+    return AMP_OK;
+}
+
+static amp_status fits(amp_plan_report *r, int images, int of_stock, int *fits, amp_error *error)
+{
+    amp_host_footprint at;
+    size_t bytes = 0;
+    if (of_stock) bytes = stock_at(r, images);
+    else AMP_TRY(amp_at(r, images, r->dtype, &at, &bytes, error));
+    *fits = bytes <= r->memory.bytes;
     return AMP_OK;
 }
 
 /* The largest number of images that fits, by planning: memory grows with the batch. */
-static amp_status largest_fit(amp_plan_report *r, int of_stock, int *fits, amp_error *error)
+static amp_status largest_fit(amp_plan_report *r, int of_stock, int *largest, amp_error *error)
 {
-    int low = 0, high = r->most_images + 1;
-    *fits = -1;
-    if (!r->free_bytes) return AMP_OK;
-    for (int k = 0; k < r->batch_count; k++) {
-        const amp_plan_batch *b = &r->batches[k];
-        if ((of_stock ? b->stock : b->amp) <= r->free_bytes) low = b->images;
-        else if (b->images < high) high = b->images;
-    }
+    int low = 0, high = r->most_images + 1, does = 0;
+    *largest = -1;
+    if (!r->memory.bytes) return AMP_OK;
     while (high - low > 1) {
-        amp_plan_batch middle;
         int images = low + (high - low) / 2;
-        AMP_TRY(measure(r, images, &middle, error));
-        if ((of_stock ? middle.stock : middle.amp) <= r->free_bytes) low = images;
-        else high = images;
+        if (high > r->most_images && low < high / 2) images = low ? 2 * low : 1;
+        AMP_TRY(fits(r, images, of_stock, &does, error));
+        *(does ? &low : &high) = images;
     }
-    *fits = low;
+    *largest = low;
     return AMP_OK;
 }
 
@@ -287,7 +305,7 @@ static amp_status make_network(amp_plan_report *r, const char *made_from, amp_er
     double batch;
     AMP_TRY(amp_cfg_number(made_from, "batch", 1, &batch, error));
     r->batch = (int)batch;
-    r->free_bytes = amp_host_free_memory(&r->free_where);
+    r->memory = amp_host_available_memory();
     r->net = amp_host_make_network(made_from, r->cfg, 0);
     if (!r->net->amp) return amp_fail(error, AMP_UNSUPPORTED, "%s: this network was made without AMP", r->cfg);
     r->subdivisions = r->net->subdivisions;
@@ -308,9 +326,10 @@ amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *d
     add_up_fixed(r);
     AMP_TRY(amp_host_footprint_of(r->net, r->net->batch, r->dtype, &r->amp, error));
     AMP_TRY(amp_host_footprint_of(r->net, r->net->batch, AMP_FP32, &r->fp32, error));
-    AMP_TRY(plan_batches(r, error));
+    r->most_images = amp_host_largest_batch(r->net) / r->steps;
     AMP_TRY(largest_fit(r, 0, &r->fits_amp, error));
-    return largest_fit(r, 1, &r->fits_stock, error);
+    AMP_TRY(largest_fit(r, 1, &r->fits_stock, error));
+    return list_batches(r, error);
 }
 
 void amp_plan_report_free(amp_plan_report *r)

@@ -38,9 +38,10 @@ static void write_device(amp_json *json, const amp_plan_report *r)
         amp_json_close(json);
     }
     amp_json_close(json);
-    amp_json_text(json, "free_memory_of", r->free_where);
-    if (r->free_bytes) amp_json_integer(json, "free_memory_bytes", (long long)r->free_bytes);
+    amp_json_text(json, "free_memory_of", r->memory.what);
+    if (r->memory.bytes) amp_json_integer(json, "free_memory_bytes", (long long)r->memory.bytes);
     else amp_json_text(json, "free_memory_bytes", NULL);
+    amp_json_integer(json, "all_memory_bytes", (long long)r->memory.all);
     amp_json_close(json);
 }
 

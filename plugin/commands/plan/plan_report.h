@@ -7,6 +7,7 @@
 #include "../../amp/plan_facts.h"
 #include "../../host/footprint.h"
 #include "../../host/machine.h"
+#include "../../host/memory.h"
 
 struct amp_probe_result;
 
@@ -14,7 +15,7 @@ typedef struct amp_plan_row {
     const char *type, *class_name;
     amp_shape output;
     amp_autocast autocast;
-    amp_dtype dtype;            /* of its tensors */
+    amp_dtype dtype;            /* what it runs in: that of its tensors, but of a loss that reads half fp32 */
     amp_dtype products, computes; /* of its matrix products: what their factors are rounded to, and what multiplies */
     int pinned, is_convolution;
     char why[96];
@@ -33,7 +34,7 @@ typedef struct amp_plan_batch { int images; size_t arena, amp, fp32, stock; } am
 
 typedef struct amp_plan_advice { const char *kind; int layer; char *text; } amp_plan_advice;
 
-enum { AMP_PLAN_BATCHES = 20 };
+enum { AMP_PLAN_BATCHES = 32 };
 
 typedef struct amp_plan_report {
     const char *cfg;
@@ -58,8 +59,7 @@ typedef struct amp_plan_report {
     size_t stock;                  /* activations, deltas and input of stock Darknet */
     double operations, half_operations, stored_operations; /* of a pass: all; in half; on halves that are only stored */
 
-    size_t free_bytes;             /* before the network was made; 0: not known */
-    const char *free_where;
+    amp_available_memory memory;   /* before the network was made */
     amp_plan_batch batches[AMP_PLAN_BATCHES];
     int batch_count;
     int fits_amp, fits_stock;      /* images a pass; 0: not even one, -1: not known */

@@ -1,75 +1,86 @@
-/* The plan as a table for people. */
+/* The plan as a table for people, in lines of at most WIDTH columns. */
 #include "plan_report.h"
 
+#include <stdarg.h>
 #include <string.h>
+
+enum { WIDTH = 110 };
 
 static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
 static double gib(size_t bytes) { return (double)bytes / (1 << 30); }
 
+/* Prints to the end of a line that stands at column `indent`. Words that do not fit go on in further lines, indented alike. */
+__attribute__((format(printf, 3, 4)))
+static void finish_line(FILE *stream, int indent, const char *format, ...)
+{
+    char text[1200];
+    int column = indent;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    for (const char *word = text; *word; word += strspn(word, " ")) {
+        int length = (int)strcspn(word, " ");
+        if (column > indent && column + 1 + length > WIDTH) {
+            fprintf(stream, "\n%*s", indent, "");
+            column = indent;
+        }
+        column += fprintf(stream, "%s%.*s", column > indent ? " " : "", length, word);
+        word += length;
+    }
+    putc('\n', stream);
+}
+
 /* ---- rows ---- */
 
-static void say_cast(const amp_plan_report *r, const amp_plan_cast *c, char *text, size_t size)
-{
-    char from[24] = "image";
-    if (c->producer >= 0) snprintf(from, sizeof from, "%d", c->producer);
-    snprintf(text, size, "%s: %s -> %s%s", from, amp_plan_form_name(r, c->from), amp_plan_form_name(r, c->to),
-             c->backward ? " and back" : "");
-}
-
-static void append(char *text, size_t size, const char *more)
+__attribute__((format(printf, 3, 4)))
+static void append(char *text, size_t size, const char *format, ...)
 {
     size_t length = strlen(text);
-    snprintf(text + length, size - length, "%s%s", length ? ", " : "", more);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + length, size - length, format, args);
+    va_end(args);
 }
 
-/* The casts that are made when this layer reads, or when its own output is handed out. */
-static void say_casts(const amp_plan_report *r, int layer, char *text, size_t size)
+/* Why the layer runs in what it runs in, and what is cast: what it is the first to read in its form, or its own output when that is
+ * handed out. */
+static void say_notes(const amp_plan_report *r, int i, char *text, size_t size)
 {
-    char one[96];
-    text[0] = 0;
+    const amp_plan_row *row = &r->rows[i];
+    snprintf(text, size, "%s", row->why);
+    if (row->padded_in != row->in || row->padded_out != row->out)
+        append(text, size, "; padded to %d -> %d", row->padded_in, row->padded_out);
     for (int k = 0; k < r->cast_count; k++) {
         const amp_plan_cast *c = &r->casts[k];
-        if (c->reader != layer && !(c->reader < 0 && c->producer == layer)) continue;
-        say_cast(r, c, one, sizeof one);
-        append(text, size, one);
+        if (c->reader != i && !(c->reader < 0 && c->producer == i)) continue;
+        if (c->reader < 0) append(text, size, "; its output");
+        else if (c->producer < 0) append(text, size, "; image");
+        else append(text, size, "; layer %d", c->producer);
+        append(text, size, " cast to %s%s", amp_plan_form_name(r, c->to), c->backward ? " and back" : "");
     }
 }
 
-static void say_channels(const amp_plan_row *row, char *text, size_t size)
-{
-    text[0] = 0;
-    if (row->is_convolution)
-        snprintf(text, size, "%d%s -> %d%s", row->in, row->in % 8 ? "!" : "", row->out, row->out % 8 ? "!" : "");
-}
+/* All but the notes, which come last. */
+enum { LAYER, TYPE, OUTPUT, RUNS_IN, CHANNELS, OF_STOCK, OF_AMP, COLUMNS };
 
-static void say_padding(const amp_plan_row *row, char *text, size_t size)
-{
-    text[0] = 0;
-    if (row->padded_in != row->in || row->padded_out != row->out)
-        snprintf(text, size, "%d -> %d", row->padded_in, row->padded_out);
-}
+typedef struct plan_cells { char text[COLUMNS][32]; } plan_cells;
 
-/* All but the casts, which come last and need no width. */
-enum { LAYER, TYPE, OUTPUT, CLASS, RUNS_IN, WHY, CHANNELS, PADDED, ACTIVATIONS, COLUMNS };
-
-typedef struct plan_cells { char text[COLUMNS][sizeof ((amp_plan_row *)0)->why]; } plan_cells;
-
-static const plan_cells headings = { { "layer", "type", "output w x h x c", "class", "runs in", "why", "channels", "padded to",
-                                       "activations MiB" } };
+static const plan_cells headings = { { "layer", "type", "w x h x c", "runs in", "channels", "stock", "AMP" } };
 
 static plan_cells cells_of(const amp_plan_report *r, int i)
 {
     const amp_plan_row *row = &r->rows[i];
-    plan_cells c;
-    snprintf(c.text[LAYER], sizeof c.text[LAYER], "%d", i);
-    snprintf(c.text[TYPE], sizeof c.text[TYPE], "%s", row->type);
-    snprintf(c.text[OUTPUT], sizeof c.text[OUTPUT], "%d x %d x %4d", row->output.w, row->output.h, row->output.c);
-    snprintf(c.text[CLASS], sizeof c.text[CLASS], "%s", row->class_name);
-    snprintf(c.text[RUNS_IN], sizeof c.text[RUNS_IN], "%s", amp_dtype_name(row->dtype));
-    snprintf(c.text[WHY], sizeof c.text[WHY], "%s", row->why);
-    say_channels(row, c.text[CHANNELS], sizeof c.text[CHANNELS]);
-    say_padding(row, c.text[PADDED], sizeof c.text[PADDED]);
-    snprintf(c.text[ACTIVATIONS], sizeof c.text[ACTIVATIONS], "%.2f -> %.2f", mib(row->stock_bytes), mib(row->amp_bytes));
+    plan_cells c = { 0 };
+    enum { SIZE = sizeof c.text[0] };
+    snprintf(c.text[LAYER], SIZE, "%d", i);
+    snprintf(c.text[TYPE], SIZE, "%s", row->type);
+    snprintf(c.text[OUTPUT], SIZE, "%d x %d x %d", row->output.w, row->output.h, row->output.c);
+    snprintf(c.text[RUNS_IN], SIZE, "%s", amp_dtype_name(row->dtype));
+    if (row->is_convolution)
+        snprintf(c.text[CHANNELS], SIZE, "%d%s -> %d%s", row->in, row->in % 8 ? "!" : "", row->out, row->out % 8 ? "!" : "");
+    snprintf(c.text[OF_STOCK], SIZE, "%.2f", mib(row->stock_bytes));
+    snprintf(c.text[OF_AMP], SIZE, "%.2f", mib(row->amp_bytes));
     return c;
 }
 
@@ -81,16 +92,17 @@ static void widen(int widths[COLUMNS], const plan_cells *c)
     }
 }
 
-static void print_row(FILE *stream, const int widths[COLUMNS], const plan_cells *c, const char *casts)
+static void print_row(FILE *stream, const int widths[COLUMNS], const plan_cells *c, const char *notes)
 {
+    int column = 0;
     for (int k = 0; k < COLUMNS; k++) {
-        int right = k == LAYER || k == OUTPUT || k == ACTIVATIONS;
-        fprintf(stream, "%*s ", right ? widths[k] : -widths[k], c->text[k]);
+        int right = k == LAYER || k == OUTPUT || k == OF_STOCK || k == OF_AMP;
+        column += fprintf(stream, "%*s ", right ? widths[k] : -widths[k], c->text[k]);
     }
-    fprintf(stream, " %s\n", casts);
+    column += fprintf(stream, " ");
+    finish_line(stream, column, "%s", notes);
 }
 
-/* Columns are as wide as what stands in them, so that a usual network's rows fit a usual terminal. */
 static void print_rows(const amp_plan_report *r, FILE *stream)
 {
     int widths[COLUMNS] = { 0 };
@@ -99,65 +111,75 @@ static void print_rows(const amp_plan_report *r, FILE *stream)
         plan_cells c = cells_of(r, i);
         widen(widths, &c);
     }
-    print_row(stream, widths, &headings, "casts");
+    print_row(stream, widths, &headings, "why, and what is cast");
     for (int i = 0; i < r->count; i++) {
-        char casts[400];
+        char notes[800];
         plan_cells c = cells_of(r, i);
-        say_casts(r, i, casts, sizeof casts);
-        print_row(stream, widths, &c, casts);
+        say_notes(r, i, notes, sizeof notes);
+        print_row(stream, widths, &c, notes);
     }
-    fprintf(stream, "channels: of a group, in -> out; ! is no multiple of 8. padded to: as in the backend's copies of "
-            "the weights.\n"
-            "activations: outputs, deltas and what backward reads again, stock's fp32 -> AMP's.\n"
-            "casts: of which layer's output, when this layer first reads it; \"and back\": its delta too.\n");
+    finish_line(stream, 0, "w x h x c: of the output. channels: of a group, in -> out; ! is no multiple of 8. padded: in the "
+                "backend's copies of the weights.");
+    finish_line(stream, 0, "stock, AMP: MiB of outputs, deltas and what backward reads again, in stock's fp32 and under AMP.");
+    finish_line(stream, 0, "cast: a layer's output, where this layer is the first to read it so; \"and back\": its delta too.");
 }
 
 /* ---- totals ---- */
 
 static double percent(double part, double all) { return all > 0 ? 100 * part / all : 0; }
 
+enum { TOTAL = 27 };
+
+static void print_total(FILE *stream, const char *name) { fprintf(stream, "  %-*s", TOTAL - 2, name); }
+
 static void print_activations(const amp_plan_report *r, FILE *stream)
 {
     size_t amp = amp_host_footprint_sum(&r->amp), fp32 = amp_host_footprint_sum(&r->fp32);
-    fprintf(stream, "  activations and deltas   stock %.1f MiB, engine in fp32 %.1f MiB, AMP %.1f MiB (%.0f %% of stock)\n",
-            mib(r->stock), mib(fp32), mib(amp), percent((double)amp, (double)r->stock));
-    fprintf(stream, "    of AMP's               arena as planned %.1f MiB, Darknet's own fp32 buffers %.1f MiB, images "
-            "and labels %.1f MiB\n",
-            mib(r->amp.arena), mib(r->amp.buffers), mib(r->amp.input));
+    print_total(stream, "activations and deltas");
+    finish_line(stream, TOTAL, "stock %.1f MiB, engine in fp32 %.1f MiB, AMP %.1f MiB (%.0f %% of stock)", mib(r->stock),
+                mib(fp32), mib(amp), percent((double)amp, (double)r->stock));
+    print_total(stream, "  of AMP's");
+    finish_line(stream, TOTAL, "arena as planned %.1f MiB, Darknet's own fp32 buffers %.1f MiB, images and labels %.1f MiB",
+                mib(r->amp.arena), mib(r->amp.buffers), mib(r->amp.input));
 }
 
 static void print_weights(const amp_plan_report *r, FILE *stream)
 {
     size_t one = r->parameters * sizeof(float);
-    fprintf(stream, "  weights (%zu numbers)  masters %.1f MiB, momentum %.1f MiB, gradients %.1f MiB", r->parameters,
-            mib(one), mib(one), mib(one));
-    if (r->net->adam) fprintf(stream, ", Adam's moments %.1f MiB", mib(2 * one));
-    fprintf(stream, "\n    copies to compute with %.1f MiB; shared workspace %.1f MiB (stock's: %.1f MiB)\n",
-            mib(r->half_bytes), mib(r->workspace),
-            mib(r->stock_workspace));
+    char adam[64] = "";
+    if (r->net->adam) snprintf(adam, sizeof adam, ", Adam's moments %.1f MiB", mib(2 * one));
+    print_total(stream, "weights");
+    finish_line(stream, TOTAL, "%zu numbers: masters %.1f MiB, momentum %.1f MiB, gradients %.1f MiB%s", r->parameters, mib(one),
+                mib(one), mib(one), adam);
+    print_total(stream, "");
+    finish_line(stream, TOTAL, "copies to compute with %.1f MiB, shared workspace %.1f MiB (stock's: %.1f MiB)",
+                mib(r->half_bytes), mib(r->workspace), mib(r->stock_workspace));
 }
 
 static void print_operations(const amp_plan_report *r, FILE *stream)
 {
-    fprintf(stream, "  matrix products          %.2f GFLOP a pass, of which %.1f %% in %s", r->operations * 1e-9,
-            percent(r->half_operations, r->operations), r->dtype == AMP_FP32 ? "half precision" : amp_dtype_name(r->dtype));
-    if (r->stored_operations > 0)
-        fprintf(stream, ", %.1f %% on stored %s computed in fp32", percent(r->stored_operations, r->operations),
-                amp_dtype_name(r->dtype));
-    fprintf(stream, "\n  casts                    %d a pass", r->cast_count);
+    char stored[80] = "";
     size_t elements = 0;
     int back = 0;
+    if (r->stored_operations > 0)
+        snprintf(stored, sizeof stored, ", %.1f %% on stored %s computed in fp32", percent(r->stored_operations, r->operations),
+                 amp_dtype_name(r->dtype));
+    print_total(stream, "matrix products");
+    finish_line(stream, TOTAL, "%.2f GFLOP a pass, of which %.1f %% in %s%s", r->operations * 1e-9,
+                percent(r->half_operations, r->operations), r->dtype == AMP_FP32 ? "half precision" : amp_dtype_name(r->dtype), stored);
     for (int k = 0; k < r->cast_count; k++) {
         elements += r->casts[k].elements;
         back += r->casts[k].backward;
     }
-    fprintf(stream, " and %d of deltas back, %.1f million numbers forward\n", back, (double)elements * 1e-6);
+    print_total(stream, "casts");
+    finish_line(stream, TOTAL, "%d a pass and %d of deltas back, %.1f million numbers forward", r->cast_count, back,
+                (double)elements * 1e-6);
 }
 
 /* What the library chose, each kernel once with how many layers run it forward. */
 static void print_kernels(const amp_plan_report *r, FILE *stream)
 {
-    const char *before = "  kernels forward          ";
+    char text[1000] = "";
     for (int i = 0; i < r->count; i++) {
         int count = 0, first = r->rows[i].kernel[0] != 0;
         for (int k = 0; k < r->count && first; k++) {
@@ -165,61 +187,75 @@ static void print_kernels(const amp_plan_report *r, FILE *stream)
             first = !(same && k < i);
             count += same;
         }
-        if (!first) continue;
-        fprintf(stream, "%s%d x %s", before, count, r->rows[i].kernel);
-        before = "; ";
+        if (first) append(text, sizeof text, "%s%d x %s", text[0] ? "; " : "", count, r->rows[i].kernel);
     }
-    if (before[0] == ';') putc('\n', stream);
+    if (!text[0]) return;
+    print_total(stream, "kernels forward");
+    finish_line(stream, TOTAL, "%s", text);
 }
 
 static void print_device(const amp_plan_report *r, FILE *stream)
 {
-    fprintf(stream, "\nDevice\n  %s\n", r->machine.description);
-    for (int d = 0; d < 3; d++)
-        fprintf(stream, "  %s     %-8s %s\n", amp_dtype_name((amp_dtype)d), amp_plan_support_name(r->machine.support[d]),
-                r->machine.note[d]);
+    fprintf(stream, "\nDevice\n  ");
+    finish_line(stream, 2, "%s", r->machine.description);
+    for (int d = 0; d < 3; d++) {
+        int column = fprintf(stream, "  %s     %-8s ", amp_dtype_name((amp_dtype)d), amp_plan_support_name(r->machine.support[d]));
+        finish_line(stream, column, "%s", r->machine.note[d]);
+    }
 }
 
 static void say_fit(int fits, int most, char *text, size_t size)
 {
-    if (fits < 0) snprintf(text, size, "not known");
-    else snprintf(text, size, "%d%s", fits, fits >= most ? " (and Darknet cannot count more)" : "");
+    snprintf(text, size, "%d%s", fits, fits >= most ? " (and Darknet cannot count more)" : "");
+}
+
+static void print_bytes(const amp_plan_report *r, size_t bytes, FILE *stream)
+{
+    fprintf(stream, " %14.2f GiB%s", gib(bytes), r->memory.bytes && bytes > r->memory.bytes ? "*" : " ");
 }
 
 static void print_memory(const amp_plan_report *r, FILE *stream)
 {
     char amp[80], stock[80];
-    say_fit(r->fits_amp, r->most_images, amp, sizeof amp);
-    say_fit(r->fits_stock, r->most_images, stock, sizeof stock);
-    fprintf(stream, "\nMemory of a training: weights, activations, loaded images\n  %12s %14s %12s %14s %12s\n",
-            "images/pass", "planned arena", "AMP", "engine in fp32",
-            "stock");
+    fprintf(stream, "\nMemory of a training: weights, activations, loaded images\n  %11s %18s  %18s  %18s  %18s\n",
+            "images/pass", "planned arena", "AMP", "engine in fp32", "stock");
     for (int k = 0; k < r->batch_count; k++) {
         const amp_plan_batch *b = &r->batches[k];
-        fprintf(stream, "  %12d %10.2f GiB %8.2f GiB %10.2f GiB %8.2f GiB\n", b->images, gib(b->arena), gib(b->amp),
-                gib(b->fp32), gib(b->stock));
+        fprintf(stream, "  %11d", b->images);
+        print_bytes(r, b->arena, stream);
+        print_bytes(r, b->amp, stream);
+        print_bytes(r, b->fp32, stream);
+        print_bytes(r, b->stock, stream);
+        fprintf(stream, "\n");
     }
-    if (!r->free_bytes) return;
-    fprintf(stream, "  free now: %.2f GiB of %s. Images a pass that fit, at most: AMP %s, stock %s.\n",
-            gib(r->free_bytes), r->free_where, amp, stock);
-    fprintf(stream, "  Counted: arenas planned at these batches, Darknet's buffers that stay, images and labels (of the "
-            "pass%s),\n"
-            "  weights, gradients, momentum, workspace. Not counted: the program and its libraries, pictures while they are decoded.\n",
-            amp_plan_loaded_bytes(r, 1) ? ", and two loaded batches" : "");
+    fprintf(stream, "  ");
+    if (r->memory.bytes) {
+        say_fit(r->fits_amp, r->most_images, amp, sizeof amp);
+        say_fit(r->fits_stock, r->most_images, stock, sizeof stock);
+        finish_line(stream, 2, "free now: %.2f GiB of %.2f GiB of %s (*: does not fit). Images a pass that fit, at most: AMP %s, "
+                    "stock %s.", gib(r->memory.bytes), gib(r->memory.all), r->memory.what, amp, stock);
+        fprintf(stream, "  ");
+    }
+    finish_line(stream, 2, "Counted: arenas planned at these batches, Darknet's buffers that stay, images and labels (of the "
+                "pass%s), weights, gradients, momentum, workspace. Not counted: the program and its libraries, pictures while they "
+                "are decoded.", amp_plan_loaded_bytes(r, 1) ? ", and two loaded batches" : "");
 }
 
 static void print_advice(const amp_plan_report *r, FILE *stream)
 {
     fprintf(stream, "\nAdvice\n");
-    for (int k = 0; k < r->advice_count; k++) fprintf(stream, "  * %s\n", r->advice[k].text);
+    for (int k = 0; k < r->advice_count; k++) {
+        fprintf(stream, "  * ");
+        finish_line(stream, 4, "%s", r->advice[k].text);
+    }
     if (!r->advice_count) fprintf(stream, "  none: nothing here stands in AMP's way\n");
 }
 
 void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
 {
-    fprintf(stream, "Plan of %s: %s, training, %d image%s a pass (batch=%d subdivisions=%d), input %d x %d x %d\n",
-            r->cfg, amp_dtype_name(r->dtype), r->images, r->images == 1 ? "" : "s", r->batch, r->subdivisions, r->net->w,
-            r->net->h, r->net->c);
+    finish_line(stream, 0, "Plan of %s: %s, training, %d image%s a pass (batch=%d subdivisions=%d), input %d x %d x %d", r->cfg,
+                amp_dtype_name(r->dtype), r->images, r->images == 1 ? "" : "s", r->batch, r->subdivisions, r->net->w, r->net->h,
+                r->net->c);
     if (r->steps > 1) fprintf(stream, "Each image stands for %d time steps.\n", r->steps);
     if (r->off_in_cfg) fprintf(stream, "The .cfg does not ask for AMP: shown is what `-amp %s` would do.\n",
                                amp_dtype_name(r->asked));

@@ -9,12 +9,16 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
     double percent = 100 * AMP_PROBE_SHARE;
     amp_probe_request request = { .iterations = AMP_PROBE_ITERATIONS };
     const amp_argument arguments[] = {
-        { .name = "DATA", .text = &request.data },
-        { .name = "CFG", .text = &request.cfg },
-        { .name = "WEIGHTS", .text = &request.weights, .optional = 1 },
-        { .name = "-iters", .number = &request.iterations, .least = 1, .most = AMP_PROBE_MOST_ITERATIONS },
-        { .name = "-share", .real = &percent, .least = .1, .most = 100 },
-        { .name = "-json", .text = &json },
+        { .name = "DATA", .text = &request.data, .about = "the .data file of the training" },
+        { .name = "CFG", .text = &request.cfg, .about = "the network's .cfg" },
+        { .name = "WEIGHTS", .text = &request.weights, .optional = 1,
+          .about = "what the training begins with (random weights)" },
+        { .name = "-iters", .number = &request.iterations, .least = 1, .most = AMP_PROBE_MOST_ITERATIONS,
+          .about = "steps to train (20)" },
+        { .name = "-share", .real = &percent, .least = .1, .most = 100,
+          .about = "percent of a layer's numbers that is too much to lose (1)" },
+        { .name = "-json", .value = "FILE", .text = &json,
+          .about = "also writes everything as JSON; - is standard output" },
         { 0 } };
     AMP_TRY(amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error));
     request.share = percent / 100;
