@@ -1,6 +1,6 @@
 /* See gpu_parts.h. The parts of a forward are found without a change to Darknet: its layers call each other through
  * pointers, and AMP's backend is a table of functions, so that clocks can stand between. */
-#define _POSIX_C_SOURCE 199309L
+#define _DEFAULT_SOURCE
 #include "gpu_parts.h"
 
 #include <time.h>
@@ -124,14 +124,16 @@ static void timed_first(struct layer l, struct network net)
 }
 
 #ifdef AMP
-static amp_status (*real_upload)(amp_backend *, void *, const void *, size_t, amp_error *);
+/* The host room's copies of images and labels (host/device.c). */
+static amp_status (*real_upload_later)(amp_backend *, void *, const void *, size_t, amp_error *);
 
 static amp_status timed_upload(amp_backend *b, void *to, const void *from, size_t bytes, amp_error *error)
 {
-    if (to != (void *)parts.net->input_gpu && to != (void *)parts.net->truth_gpu) return real_upload(b, to, from, bytes, error);
+    if (to != (void *)parts.net->input_gpu && to != (void *)parts.net->truth_gpu)
+        return real_upload_later(b, to, from, bytes, error);
     gpu_wait();
     double began = gpu_now();
-    amp_status status = real_upload(b, to, from, bytes, error);
+    amp_status status = real_upload_later(b, to, from, bytes, error);
     gpu_wait();
     parts.spent.input += gpu_now() - began;
     return status;
@@ -144,8 +146,8 @@ void gpu_parts_watch(struct network *net)
 #ifdef AMP
     if (net->amp) {
         amp_backend *backend = amp_engine_backend(net->amp->engine);
-        real_upload = backend->upload;
-        backend->upload = timed_upload;
+        real_upload_later = backend->upload_later;
+        backend->upload_later = timed_upload;
         parts.has_upload = 1;
     }
 #endif

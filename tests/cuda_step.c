@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../bench/gpu_parts.h"
 #include "doubles/cuda_doubles.h"
 #include "network.h"
 #include "parser.h"
@@ -238,6 +239,37 @@ static void a_prediction(void **state)
     free_network(net);
 }
 
+/* ---- the benchmark's parts of a forward (bench/gpu_parts.c) ---- */
+
+/* Its clock (--wrap=clock_gettime): a millisecond later at each look. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static long looks;
+    (void)clock;
+    looks++;
+    *now = (struct timespec){ looks / 1000, looks % 1000 * 1000000 };
+    return 0;
+}
+
+/* Nobody else looks at the clock between the two looks around a copy. */
+static void the_benchmark_times_the_copy_of_the_input(void **state)
+{
+    (void)state;
+    network *net = make(yolo_cfg);
+    gpu_parts found;
+    train(net, 1, 10);
+    gpu_parts_watch(net);
+    net->train = 1;
+    for (unsigned i = 0; i < 2; i++) {
+        feed(net, i);
+        gpu_parts_begin();
+        forward_network(net);
+        found = gpu_parts_take();
+        assert_true(found.input == 2); /* images, labels */
+    }
+    free_network(net);
+}
+
 /* ---- page-locked input ---- */
 
 static void the_input_is_page_locked_while_it_is_darknets(void **state)
@@ -331,6 +363,7 @@ int main(void)
     setvbuf(stdout, NULL, _IOLBF, 0); /* Darknet aborts after it has printed what went wrong */
     const struct CMUnitTest tests[] = {
         TEST(a_step_of_a_detector), TEST(a_step_of_a_classifier), TEST(a_prediction),
+        TEST(the_benchmark_times_the_copy_of_the_input),
         TEST(the_input_is_page_locked_while_it_is_darknets), TEST(each_network_has_its_own),
         TEST(a_machine_that_refuses_is_told_of_once),
     };
