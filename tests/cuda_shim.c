@@ -1,6 +1,7 @@
 /* The doubles of CUDA see what they are there to see: every fault below is made on purpose, and must not pass. The same
  * kernel without a fault must. Faults that end the program (an address sanitizer's report, a touch of memory that is not
  * the host's) are made in a child process. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -491,6 +493,34 @@ static void host_memory_is_no_device_memory(void **state)
     free(heap);
 }
 
+/* What a structure's padding holds is no address, though it may look like one; nor are two numbers side by side. */
+static void what_is_no_address_is_not_taken_for_one(void **state)
+{
+    (void)state;
+    float *x = device(sizeof *x), sum;
+    /* The address's lower half is 0: together with the padding behind it, a count of 0 looks like the whole. */
+    char *page = mmap((void *)0x6f0000000000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(page != MAP_FAILED);
+    cuda_faults_lists *lists = malloc(sizeof *lists);
+    assert_non_null(lists);
+    for (size_t i = 0; i < sizeof *lists; ++i) /* volatile: or the compiler leaves padding out */
+        ((volatile char *)lists)[i] = ((const char *)&page)[i % sizeof page];
+    lists->counts[0] = lists->counts[1] = 0; /* the third and the padding behind it stay */
+    lists->none = 0;
+    for (int k = 0; k < 2; ++k) lists->list[k].count = 0, lists->list[k].numbers = x;
+    cuda_faults_structures(*lists, x, stream);
+    cuda_faults_structure(lists->list[0], x, stream);
+    cudaMemcpyAsync(&sum, x, sizeof sum, cudaMemcpyDeviceToHost, stream);
+    assert_string_equal(amp_cuda_fault(), "");
+    assert_true(sum == 0);
+    lists->list[1].numbers = (float *)(void *)page; /* and yet each address is looked at */
+    cuda_faults_structures(*lists, x, stream);
+    assert_fault("kernel sum_of_lists, argument 1: ");
+    munmap(page, 4096);
+    free(lists);
+    cudaFree(x);
+}
+
 static void pageable_machines_take_any_memory(void **state)
 {
     (void)state;
@@ -633,7 +663,7 @@ int main(void)
         TEST(use_after_destruction_is_reported),
         TEST(freed_memory_holds_nothing),
         TEST(host_memory_is_no_device_memory),
-        TEST(pageable_machines_take_any_memory),
+        TEST(what_is_no_address_is_not_taken_for_one), TEST(pageable_machines_take_any_memory),
         TEST(launches_that_a_gpu_refuses_are_refused),
         TEST(threads_and_blocks_run_in_the_order_asked_for),
         TEST(calls_fail_when_told_to),

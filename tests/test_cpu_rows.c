@@ -1,11 +1,12 @@
 /* The 16-bit conversions beneath all kernels of the CPU backend, for each instruction set, against tensor/half.h; and what
  * only this backend promises. */
-#include <time.h>
-
 #include "kernel_cases.h"
+
+#include <oneapi/dnnl/dnnl.h>
 
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/onednn.h"
 #include "backend/cpu/rows.h"
 
 static void conversions_equal_half_h_bit_for_bit(void **state)
@@ -69,15 +70,37 @@ static void the_backend_says_what_it_is(void **state)
     }
 }
 
+/* In oneDNN's place (--wrap): how often the processor is asked. */
+static int questions;
+dnnl_cpu_isa_t __real_dnnl_get_effective_cpu_isa(void);
+dnnl_cpu_isa_t __wrap_dnnl_get_effective_cpu_isa(void)
+{
+    ++questions;
+    return __real_dnnl_get_effective_cpu_isa();
+}
+
 /* Every call of a kernel chooses. CPUID, asked each time, takes some 30 microseconds in a virtual machine. */
-static void choosing_an_instruction_set_costs_next_to_nothing(void **state)
+static void the_processor_is_asked_once(void **state)
 {
     (void)state;
-    enum { TIMES = 100000 };
-    clock_t began = clock();
-    for (int i = 0; i < TIMES; ++i) assert_ptr_equal(amp_best_converters(), amp_best_converters());
-    double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
-    if (seconds > .2) fail_msg("%d choices took %.2f s", 2 * TIMES, seconds);
+    assert_non_null(amp_best_converters());
+    questions = 0;
+    for (int i = 0; i < 100; ++i) assert_ptr_equal(amp_best_converters(), amp_best_converters());
+    for (int i = 0; i < 100; ++i) assert_ptr_equal(amp_cpu_rows_best(), amp_cpu_rows_best());
+    assert_int_equal(questions, 0);
+}
+
+/* One variable, DNNL_MAX_CPU_ISA, caps the library and these loops. CTest runs this program with AVX2 there as well. */
+static void loops_are_no_wider_than_the_library_may_use(void **state)
+{
+    (void)state;
+    const amp_converters *const *sets;
+    const char *cap = getenv("DNNL_MAX_CPU_ISA");
+    int count = amp_converter_sets(&sets);
+    assert_true(count <= 1 + (int)amp_onednn_width());
+    if (!cap || strcmp(cap, "AVX2")) return;
+    assert_true(count <= 2);
+    assert_string_not_equal(amp_cpu_rows_best()->name, "avx512");
 }
 
 static int run(void)
@@ -86,7 +109,8 @@ static int run(void)
         cmocka_unit_test(conversions_equal_half_h_bit_for_bit),
         cmocka_unit_test(kernels_work_without_a_backend),
         cmocka_unit_test(the_backend_says_what_it_is),
-        cmocka_unit_test(choosing_an_instruction_set_costs_next_to_nothing),
+        cmocka_unit_test(the_processor_is_asked_once),
+        cmocka_unit_test(loops_are_no_wider_than_the_library_may_use),
     };
     return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
 }

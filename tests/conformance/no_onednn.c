@@ -14,6 +14,7 @@ amp_status amp_onednn_create(amp_onednn **out, amp_error *error)
 
 void amp_onednn_destroy(amp_onednn *library) { (void)library; }
 void amp_onednn_describe(char *text, size_t size) { snprintf(text, size, "without oneDNN"); }
+amp_cpu_width amp_onednn_width(void) { return AMP_CPU_AVX512; }
 
 amp_support amp_onednn_supports(amp_dtype dtype, char note[256])
 {

@@ -61,6 +61,13 @@ __global__ void sum_of_list(cuda_faults_list list, float *out)
     for (int i = 0; i < list.count; ++i) *out += list.numbers[i];
 }
 
+__global__ void sum_of_lists(cuda_faults_lists lists, float *out)
+{
+    *out = (float)lists.none;
+    for (int k = 0; k < 2; ++k)
+        for (int i = 0; i < lists.list[k].count; ++i) *out += lists.list[k].numbers[i];
+}
+
 __global__ void sum_of_table(const float *const *table, int count, float *out)
 {
     *out = 0;
@@ -83,6 +90,11 @@ __global__ void note_order(int *order, unsigned *counter)
 void cuda_faults_structure(cuda_faults_list list, float *out, cudaStream_t stream)
 {
     AMP_CUDA_RUN(sum_of_list, 1, 1, stream, list, out);
+}
+
+void cuda_faults_structures(cuda_faults_lists lists, float *out, cudaStream_t stream)
+{
+    AMP_CUDA_RUN(sum_of_lists, 1, 1, stream, lists, out);
 }
 
 void cuda_faults_indirect(const float *const *table, int count, float *out, cudaStream_t stream)

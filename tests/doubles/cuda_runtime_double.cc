@@ -414,24 +414,6 @@ bool limits_hold(dim3 grid, dim3 block)
 
 namespace amp_shim {
 
-/* 8 bytes of a structure may be an address, two numbers, or a gap with anything in it. An address of freed memory? */
-static bool was_freed(const void *p)
-{
-    const arena *a = arena_of(p);
-    if (!a || find(*a, p)) return false;
-    auto after = a->freed.upper_bound((char *)p);
-    return after != a->freed.begin() && (char *)p < (--after)->first + after->second.bytes;
-}
-
-/* An address of the host's memory? Only if there is memory at it. */
-static bool looks_like_host(const void *p)
-{
-    uintptr_t at = (uintptr_t)p;
-    unsigned char state;
-    if (at < 0x100080000000u || at >> 47 || arena_of(p)) return false; /* below lie numbers, and a sanitizer's books */
-    return mincore((void *)(at & ~(uintptr_t)4095), 1, &state) == 0;
-}
-
 void enqueue(launch l, cudaStream_t on, const std::vector<argument> &arguments)
 {
     cudaError_t status;
@@ -447,10 +429,9 @@ void enqueue(launch l, cudaStream_t on, const std::vector<argument> &arguments)
     if (!limits_hold(l.grid, l.block)) { result(cudaErrorInvalidConfiguration); return; }
     int before = fault_count;
     for (size_t i = 0; i < arguments.size(); ++i)
-        for (size_t at = 0; at + sizeof(void *) <= arguments[i].size; at += sizeof(void *)) {
+        for (size_t at : arguments[i].addresses) {
             void *p;
             std::memcpy(&p, (const char *)arguments[i].bytes + at, sizeof p);
-            if (!arguments[i].is_pointer && !was_freed(p) && (pageable || !looks_like_host(p))) continue;
             std::string why = refusal(p, 0);
             if (!why.empty()) amp_cuda_report("kernel %s, argument %zu: %s", l.kernel, i + 1, why.c_str());
         }

@@ -76,8 +76,60 @@ struct launch {
 bool run_grid(const launch &);
 
 /* What the runtime's double does with a launch: check its numbers and pointers, and run it, now or later. */
-struct argument { const void *bytes; size_t size; bool is_pointer; };
+struct argument { const void *bytes; std::vector<size_t> addresses; /* where in it they stand: offsets */ };
 void enqueue(launch, cudaStream_t, const std::vector<argument> &);
+
+/* ---- which of an argument's bytes are addresses: by its type, since others may be anything, padding as well ---- */
+
+template <class T> std::vector<size_t> addresses_of();
+
+/* Initialises whatever member it is given to, and notes where that lies, and which of its bytes are addresses. */
+struct member {
+    size_t *end; /* of the members before it */
+    std::vector<size_t> *addresses;
+    template <class T> operator T() const
+    {
+        size_t at = (*end + alignof(T) - 1) / alignof(T) * alignof(T);
+        for (size_t within : addresses_of<T>()) addresses->push_back(at + within);
+        *end = at + sizeof(T);
+        return T();
+    }
+};
+
+template <class T, class... M> auto is_made_of(int) -> decltype(T{ std::declval<M>()... }, std::true_type());
+template <class T, class... M> std::false_type is_made_of(...);
+template <size_t> using any_member = member;
+template <class T, size_t... I> constexpr bool has_as_many(std::index_sequence<I...>)
+{
+    return decltype(is_made_of<T, any_member<I>...>(0))::value;
+}
+
+/* How many values T{ ... } takes, an array's elements counted one by one: between Least and Most. */
+template <class T, size_t Least, size_t Most> constexpr size_t count_members()
+{
+    if constexpr (Least == Most) return Least;
+    else if constexpr (has_as_many<T>(std::make_index_sequence<(Least + Most + 1) / 2>()))
+        return count_members<T, (Least + Most + 1) / 2, Most>();
+    else return count_members<T, Least, (Least + Most + 1) / 2 - 1>();
+}
+
+template <class T, size_t... I> std::vector<size_t> addresses_in(std::index_sequence<I...>)
+{
+    std::vector<size_t> addresses;
+    size_t end = 0;
+    (void)T{ any_member<I>{ &end, &addresses }... };
+    if ((end + alignof(T) - 1) / alignof(T) * alignof(T) != sizeof(T)) std::abort(); /* it is laid out in another way */
+    return addresses;
+}
+
+template <class T> std::vector<size_t> addresses_of()
+{
+    if constexpr (std::is_pointer<T>::value) return { 0 };
+    else if constexpr (std::is_class<T>::value) {
+        static_assert(std::is_aggregate<T>::value, "the double must know the members of what kernels are given");
+        return addresses_in<T>(std::make_index_sequence<count_members<T, 0, sizeof(T)>()>());
+    } else return {};
+}
 
 /* A count of blocks or threads as it is written, a plain integer (which must fit) or a dim3. */
 inline dim3 dims(dim3 d) { return d; }
@@ -94,7 +146,7 @@ void call(const char *name, const char *file, int line, void (*kernel)(P...), B 
     std::tuple<std::decay_t<P>...> arguments(static_cast<P>(given)...);
     std::vector<argument> seen;
     std::apply([&](const auto &...a) {
-        (seen.push_back({ &a, sizeof a, std::is_pointer<std::decay_t<decltype(a)>>::value }), ...);
+        (seen.push_back({ &a, addresses_of<std::decay_t<decltype(a)>>() }), ...);
     }, arguments);
     enqueue({ name, file, line, dims(blocks), dims(threads), [=] { std::apply(kernel, arguments); } }, stream, seen);
 }

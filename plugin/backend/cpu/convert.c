@@ -305,11 +305,7 @@ int amp_converter_sets(const amp_converters *const **sets)
 #if AMP_X86
     static const amp_converters *const all[] = { &plain, &avx2, &avx512 };
     *sets = all;
-    /* __builtin_cpu_supports also asks whether the system saves the wide registers. */
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !amp_cpu_has_f16c()) return 1;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq")) return 2;
-    return 3;
+    return 1 + (int)amp_cpu_widest();
 #else
     static const amp_converters *const all[] = { &plain };
     *sets = all;

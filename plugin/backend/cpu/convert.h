@@ -25,7 +25,8 @@ typedef struct amp_converters {
     void (*zip)(const float *low, const float *high, size_t src_stride, amp_half_bits *dst, size_t dst_stride, size_t count);
 } amp_converters;
 
-/* The sets this build has, best last; entry 0 is plain C. Returns how many of them this machine can run. */
+/* The sets this build has, best last; entry 0 is plain C. Returns how many of them may run here
+ * (amp_cpu_widest). */
 int amp_converter_sets(const amp_converters *const **sets);
 
 /* The best set for this machine. */

@@ -6,6 +6,7 @@
 #define AMP_BACKEND_CPU_ONEDNN_H
 
 #include "../backend.h"
+#include "processor.h"
 
 /* The library's engine and stream, and one scratch area that all convolutions share: one runs at a time. */
 typedef struct amp_onednn amp_onednn;
@@ -15,6 +16,8 @@ void amp_onednn_destroy(amp_onednn *library);
 
 /* Version and instruction set, e.g. "oneDNN 2.6.3, avx512_core_bf16". */
 void amp_onednn_describe(char *text, size_t size);
+/* How wide the vectors are that DNNL_MAX_CPU_ISA lets the library use. */
+amp_cpu_width amp_onednn_width(void);
 /* The backend's `supports`: what the instruction set that the library may use (DNNL_MAX_CPU_ISA) is good for. */
 amp_support amp_onednn_supports(amp_dtype dtype, char note[256]);
 

@@ -1,25 +1,11 @@
-/* What __builtin_cpu_supports of some compilers does not know (F16C: clang before 17). */
+/* How wide the vectors are that this backend's own loops may use: asked once, for rows.c and convert.c alike. */
 #ifndef AMP_BACKEND_CPU_PROCESSOR_H
 #define AMP_BACKEND_CPU_PROCESSOR_H
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <stdatomic.h>
+/* What every x86-64 has; AVX2 with FMA and F16C; x86-64-v4 (AVX-512 F, BW, CD, DQ, VL). */
+typedef enum amp_cpu_width { AMP_CPU_BASE, AMP_CPU_AVX2, AMP_CPU_AVX512 } amp_cpu_width;
 
-/* The instruction set alone: whether the system saves its registers is AVX's question. Asked once: in a virtual machine CPUID
- * leaves it and takes tens of microseconds, and every call of a kernel comes through here. */
-static inline int amp_cpu_has_f16c(void)
-{
-    enum { UNKNOWN, NO, YES };
-    static atomic_int answer;
-    int known = atomic_load_explicit(&answer, memory_order_relaxed);
-    if (known == UNKNOWN) {
-        unsigned a, b, c, d;
-        known = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) ? YES : NO;
-        atomic_store_explicit(&answer, known, memory_order_relaxed);
-    }
-    return known == YES;
-}
-#endif
+/* The widest that this processor has, the system saves, and oneDNN's variable DNNL_MAX_CPU_ISA leaves. */
+amp_cpu_width amp_cpu_widest(void);
 
 #endif

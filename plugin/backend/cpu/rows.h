@@ -87,7 +87,8 @@ typedef struct amp_cpu_rows {
     double (*squares)(const float *grad, size_t count, int *found_inf);
 } amp_cpu_rows;
 
-/* The widest table that this processor can run. The environment variable AMP_CPU_ISA = sse2 | avx2 | avx512 caps it. */
+/* The widest table that may run here (amp_cpu_widest). The environment variable AMP_CPU_ISA = sse2 | avx2 | avx512 caps the
+ * tables further, and nothing else: with it a test has one program compute with each of them. */
 const amp_cpu_rows *amp_cpu_rows_best(void);
 
 /* One instruction set's table, whether or not this processor has it; NULL if this build lacks it. */
