@@ -27,7 +27,7 @@ gpu_parts gpu_parts_take(void) { return (gpu_parts){ 0 }; }
 #include <stdlib.h>
 
 #ifdef AMP
-#include "../plugin/host/host.h"
+#include "../plugin/host/common/host.h"
 #else
 #include "darknet.h"
 #endif

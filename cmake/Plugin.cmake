@@ -1,4 +1,4 @@
-# The plugin: an object library per room, all of them in DARKNET_AMP_ROOMS. Only host and commands see Darknet's
+# The plugin: an object library per room, all of them in DARKNET_AMP_ROOMS. Only host/pjreddie and commands see Darknet's
 # headers, and only the backends those of their libraries.
 
 # plugin_room(<room> [libraries...])
@@ -54,11 +54,13 @@ if(DARKNET_AMP_CUDA)
 endif()
 plugin_room(layers)
 plugin_room(amp)
-plugin_room(host darknet_headers)
-plugin_room(host/pjreddie) # the table of one fork's sections and keys, and the rules of its layers' shapes
+plugin_room(host/pjreddie darknet_headers)
 if(NOT DARKNET_AMP_CPU)
-    target_compile_definitions(amp_room_host PRIVATE AMP_NO_CPU_BACKEND)
+    target_compile_definitions(amp_room_host_pjreddie PRIVATE AMP_NO_CPU_BACKEND)
 endif()
+foreach(room host/common host/data host/training)
+    plugin_room(${room})
+endforeach()
 foreach(room commands commands/bench commands/compare commands/map commands/plan commands/probe commands/report)
     plugin_room(${room} darknet_headers)
 endforeach()

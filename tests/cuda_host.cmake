@@ -1,4 +1,4 @@
-# Darknet with GPU=1 and AMP=1 on the CPU, for whole trainings (cuda_host.c): its C files and the plugin's host room as a GPU
+# Darknet with GPU=1 and AMP=1 on the CPU, for whole trainings (cuda_host.c): its C files and the plugin's folder for this fork as a GPU
 # build has them, doubles of its kernels and of CUDA's libraries; and what a step asks of CUDA (cuda_step.c). Only with a whole
 # CUDA backend (cuda_doubles.cmake), and where Darknet's own build has no GPU.
 if(NOT cuda_double_whole OR DARKNET_AMP_CUDA OR DARKNET_AMP_SANITIZE)
@@ -15,7 +15,7 @@ target_include_directories(gpu_double_darknet SYSTEM PRIVATE ${CUDA_HEADERS})
 target_compile_options(gpu_double_darknet PRIVATE -w) # stock's C files include what only its kernels use
 darknet_flags_for(gpu_double_darknet)
 
-file(GLOB host_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/host/*.c)
+file(GLOB host_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/host/pjreddie/*.c)
 add_library(gpu_double_host OBJECT ${host_sources})
 target_link_libraries(gpu_double_host PRIVATE cuda_double_settings)
 target_compile_definitions(gpu_double_host PRIVATE AMP GPU)
@@ -23,7 +23,7 @@ target_include_directories(gpu_double_host SYSTEM PRIVATE ${DARKNET_PATCHED}/inc
 set_target_properties(gpu_double_host PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
 
 set(rooms)
-foreach(room files backend_cpu layers amp host_pjreddie)
+foreach(room files backend_cpu layers amp host_common host_data host_training)
     list(APPEND rooms $<TARGET_OBJECTS:amp_room_${room}>)
 endforeach()
 function(gpu_double_program name)

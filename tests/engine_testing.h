@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host/host.h"
+#include "host/common/host.h"
 #include "network.h"
 #include "parser.h"
 #include "tensor/half.h"

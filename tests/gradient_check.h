@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "host/pjreddie_gaps.h"
+#include "host/pjreddie/gaps.h"
 
 /* A layer, the network it believes to be in, and what its loss is made of. */
 struct subject {

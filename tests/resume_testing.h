@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "engine_testing.h"
-#include "host/resume.h"
+#include "host/common/resume.h"
 
 #define STEP(net, i) train_step(net, 100u * (unsigned)(i))
 

@@ -18,11 +18,11 @@
 #include "utils.h"
 
 #include "commands/data_check.h"
-#include "host/data_check.h"
-#include "host/data_files.h"
-#include "host/label_file.h"
-#include "host/names_seen.h"
-#include "host/weights_check.h"
+#include "host/data/data_check.h"
+#include "host/data/data_files.h"
+#include "host/data/label_file.h"
+#include "host/data/names_seen.h"
+#include "host/pjreddie/weights_check.h"
 
 image get_segmentation_image(char *path, int w, int h, int classes); /* data.c */
 

@@ -22,8 +22,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host/host.h"
-#include "host/pjreddie_gaps.h"
+#include "host/common/host.h"
+#include "host/pjreddie/gaps.h"
 #include "tensor/half.h"
 #include "network.h"
 

@@ -13,9 +13,9 @@
 
 #include "commands/arguments.h"
 #include "commands/cfg_copy.h"
-#include "host/data_files.h"
-#include "host/label_file.h"
-#include "host/training_log.h"
+#include "host/data/data_files.h"
+#include "host/data/label_file.h"
+#include "host/training/training_log.h"
 #include "tensor/half.h"
 
 enum { ROOM = 2048, ROUNDS = 6000, FILE_ROUNDS = 900 };

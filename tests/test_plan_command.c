@@ -14,8 +14,8 @@
 #include "commands/cfg_copy.h"
 #include "commands/plan/plan_report.h"
 #include "engine_testing.h"
-#include "host/host_random.h"
-#include "host/make_network.h"
+#include "host/common/random.h"
+#include "host/pjreddie/make_network.h"
 #include "utils.h"
 
 /* ---- a network whose plan is known ---- */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "darknet_amp.h"
-#include "host/host_random.h"
+#include "host/common/random.h"
 
 enum { DRAWS = 1000 };
 

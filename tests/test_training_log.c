@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "host/training_log.h"
+#include "host/training/training_log.h"
 #include "tensor/half.h"
 
 static const float floats[] = { 0, -0.0f, 1, 0.1f, -1.5f, 65536, 16777217, 3.14159274f, FLT_MAX, -FLT_MAX, FLT_MIN, 0x1p-126f, 0x1p126f };

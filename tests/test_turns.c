@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "commands/turns.h"
-#include "host/turns.h"
+#include "host/training/turns.h"
 
 enum { PLAYERS = 3, MOST_LINES = 4000 };
 

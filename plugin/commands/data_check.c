@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "../amp/cfg_reader.h"
-#include "../host/data_check.h"
-#include "../host/label_file.h"
+#include "../host/data/data_check.h"
+#include "../host/data/label_file.h"
 
 typedef struct scan {
     const amp_data_file *data;

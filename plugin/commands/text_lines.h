@@ -3,7 +3,7 @@
 #ifndef AMP_COMMANDS_TEXT_LINES_H
 #define AMP_COMMANDS_TEXT_LINES_H
 
-#include "../host/data_files.h"
+#include "../host/data/data_files.h"
 #include "../tensor/status.h"
 
 #include <stddef.h>

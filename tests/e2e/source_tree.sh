@@ -56,5 +56,5 @@ fields=$(sed -n '/^struct layer{/,/^#ifdef GPU/p' "$DARKNET_TREE/include/darknet
 for field in $fields; do
     case $field in *_cpu | *_gpu) continue ;; esac
     case $(echo $known) in "$field "* | *" $field" | *" $field "*) continue ;; esac
-    grep -q "OPTION($field, " "$SOURCE_DIR/plugin/host/native.c" || fail "native.c asks nothing about $field of struct layer"
+    grep -q "OPTION($field, " "$SOURCE_DIR/plugin/host/pjreddie/native.c" || fail "native.c asks nothing about $field of struct layer"
 done

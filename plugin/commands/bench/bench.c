@@ -14,10 +14,10 @@
 #include "../json.h"
 
 #include "../../amp/config.h"
-#include "../../host/device.h"
-#include "../../host/host.h"
-#include "../../host/host_random.h"
-#include "../../host/turns.h"
+#include "../../host/pjreddie/device.h"
+#include "../../host/common/host.h"
+#include "../../host/common/random.h"
+#include "../../host/training/turns.h"
 
 #include <stdlib.h>
 #include <string.h>

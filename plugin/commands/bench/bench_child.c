@@ -19,12 +19,12 @@
 #include "synthetic_batch.h"
 
 #include "../../amp/config_keys.h"
-#include "../../host/device.h"
-#include "../../host/footprint.h"
-#include "../../host/host.h"
-#include "../../host/make_network.h"
-#include "../../host/memory.h"
-#include "../../host/turns.h"
+#include "../../host/pjreddie/device.h"
+#include "../../host/pjreddie/footprint.h"
+#include "../../host/common/host.h"
+#include "../../host/pjreddie/make_network.h"
+#include "../../host/common/memory.h"
+#include "../../host/training/turns.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../host/device.h"
-#include "../../host/host.h"
+#include "../../host/pjreddie/device.h"
+#include "../../host/common/host.h"
 
 typedef void layer_function(struct layer, struct network);
 

@@ -5,7 +5,7 @@
 #include "../cfg_copy.h"
 #include "../turns.h"
 
-#include "../../host/device.h"
+#include "../../host/pjreddie/device.h"
 
 #include <errno.h>
 #include <stdlib.h>

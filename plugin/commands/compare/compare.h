@@ -10,8 +10,8 @@
 #include "../json.h"
 #include "../turns.h"
 
-#include "../../host/machine.h"
-#include "../../host/weights_run.h"
+#include "../../host/common/machine.h"
+#include "../../host/common/weights_run.h"
 
 #include <signal.h>
 #include <stdint.h>

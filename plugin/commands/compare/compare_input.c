@@ -4,8 +4,8 @@
 #include "../../amp/cfg_reader.h"
 #include "../../amp/config.h"
 #include "../../amp/config_keys.h"
-#include "../../host/data_files.h"
-#include "../../host/host.h"
+#include "../../host/data/data_files.h"
+#include "../../host/common/host.h"
 #include "../cfg_copy.h"
 #include "../data_check.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../host/host.h"
-#include "../../host/make_network.h"
-#include "../../host/weights_check.h"
+#include "../../host/common/host.h"
+#include "../../host/pjreddie/make_network.h"
+#include "../../host/pjreddie/weights_check.h"
 
 /* ---- files ---- */
 

@@ -3,7 +3,7 @@
 #ifndef AMP_COMMANDS_COMPARE_COMPARISON_H
 #define AMP_COMMANDS_COMPARE_COMPARISON_H
 
-#include "../../host/training_log.h"
+#include "../../host/training/training_log.h"
 #include "../statistics.h"
 
 #include <stddef.h>

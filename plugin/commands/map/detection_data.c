@@ -1,6 +1,6 @@
 #include "detection_data.h"
 
-#include "../../host/label_file.h"
+#include "../../host/data/label_file.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,10 +4,10 @@
  * counters and generators are not touched, so that a training with -map gives the very weights of one without. What was
  * measured is a row of BACKUP/NAME_map.csv, from which a resumed training knows the best so far; the weights that gave it are
  * NAME_best.weights. */
-#include "../../host/device.h"
-#include "../../host/host.h"
-#include "../../host/log_file.h"
-#include "../../host/training.h"
+#include "../../host/pjreddie/device.h"
+#include "../../host/common/host.h"
+#include "../../host/training/log_file.h"
+#include "../../host/training/loop.h"
 #include "evaluation_network.h"
 #include "map_measure.h"
 

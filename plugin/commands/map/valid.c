@@ -2,7 +2,7 @@
  * average precision, as `detector map` prints it; a classifier top-1 and top-K accuracy, as `classifier valid` counts them. */
 #include "../command.h"
 
-#include "../../host/turns.h"
+#include "../../host/training/turns.h"
 #include "accuracy.h"
 #include "../arguments.h"
 #include "evaluation_network.h"

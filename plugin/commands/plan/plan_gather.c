@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../host/device.h"
-#include "../../host/host.h"
-#include "../../host/make_network.h"
-#include "../../host/memory.h"
+#include "../../host/pjreddie/device.h"
+#include "../../host/common/host.h"
+#include "../../host/pjreddie/make_network.h"
+#include "../../host/common/memory.h"
 #include "../cfg_copy.h"
 
 /* ---- words ---- */

@@ -5,9 +5,9 @@
 #define AMP_COMMANDS_PLAN_PLAN_REPORT_H
 
 #include "../../amp/plan_facts.h"
-#include "../../host/footprint.h"
-#include "../../host/machine.h"
-#include "../../host/memory.h"
+#include "../../host/pjreddie/footprint.h"
+#include "../../host/common/machine.h"
+#include "../../host/common/memory.h"
 
 struct amp_probe_result;
 

@@ -1,0 +1,37 @@
+#include "machine.h"
+
+#include <omp.h>
+#include <string.h>
+
+#include "../pjreddie/device.h"
+#include "host.h"
+
+void amp_machine_describe(const amp_backend *backend, amp_machine *machine)
+{
+    memset(machine, 0, sizeof *machine);
+    for (int k = 0; k < AMP_MACHINE_DTYPES; ++k)
+        machine->support[k] = backend->supports(backend, (amp_dtype)k, machine->note[k]);
+    snprintf(machine->description, sizeof machine->description, "%s, %d %s", backend->description, omp_get_max_threads(),
+             omp_get_max_threads() == 1 ? "thread" : "threads");
+}
+
+amp_status amp_machine_read(amp_machine *machine, amp_error *error)
+{
+    network net = { .gpu_index = gpu_index };
+    const char *refusal = amp_host_refusal(&net);
+    if (refusal) return amp_fail(error, AMP_UNSUPPORTED, "%s", refusal);
+    amp_backend *backend = amp_host_choose_backend(&net, error);
+    if (!backend) return error->status;
+    amp_machine_describe(backend, machine);
+    backend->destroy(backend);
+    return AMP_OK;
+}
+
+int amp_machine_device_arguments(const char *arguments[2], char number[16])
+{
+    if (gpu_index <= 0) return 0; /* 0 is what Darknet takes by itself */
+    snprintf(number, 16, "%d", gpu_index);
+    arguments[0] = "-i";
+    arguments[1] = number;
+    return 2;
+}

@@ -1,0 +1,125 @@
+/* Random numbers that do not depend on how threads take turns.
+ *
+ * Darknet's loader threads share the C library's generator: with one seed, each thread still draws other numbers in
+ * each run. With -seed N every part of every loading job gets a stream of its own, a function of (N, job, part) alone.
+ * The main thread has no stream and keeps rand(), which nobody else draws from any more, so that it is reproducible
+ * too. Without -seed all of this is the C library, as in stock Darknet.
+ *
+ * So that a resumed training goes on with the very numbers, rand() works on a state of ours from the moment -seed is read:
+ * glibc's rand() is its random(), and the sequence after srand(N) is the same on any state of 128 bytes.
+ *
+ * A stream is SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): a counter,
+ * and a mixer that makes neighbouring counters look unrelated. */
+#define _DEFAULT_SOURCE /* initstate, setstate */
+#include "random.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../../include/darknet_amp.h"
+
+/* Set once, while the process has one thread; read by all. */
+static struct {
+    int set;
+    unsigned value;
+} seed;
+
+static atomic_ulong jobs;
+
+static _Thread_local struct {
+    int begun;
+    uint64_t counter;
+} stream;
+
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* ---- the main thread's generator ---- */
+
+/* The state's first word holds the kind of generator and the place in its ring: kinds * place + kind. */
+enum { KINDS = 5, KIND = 3, RING = 31 };
+
+static struct {
+    int ours;
+    int32_t words[AMP_HOST_RANDOM_BYTES / sizeof(int32_t)];
+} generator;
+
+static void take_over_generator(void)
+{
+#ifdef __GLIBC__
+    generator.ours = initstate(1, (char *)generator.words, sizeof generator.words) != NULL;
+#endif
+}
+
+int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES])
+{
+    if (!generator.ours || !setstate((char *)generator.words)) return 0; /* setstate also writes the place into the words */
+    memcpy(state, generator.words, AMP_HOST_RANDOM_BYTES);
+    return 1;
+}
+
+int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES])
+{
+    int32_t head, scratch[AMP_HOST_RANDOM_BYTES / sizeof(int32_t)];
+    memcpy(&head, state, sizeof head);
+    if (!generator.ours || head < 0 || head % KINDS != KIND || head / KINDS >= RING) return 0;
+    if (!initstate(1, (char *)scratch, sizeof scratch)) return 0; /* or setstate would write the old place into the new words */
+    memcpy(generator.words, state, AMP_HOST_RANDOM_BYTES);
+    return setstate((char *)generator.words) != NULL;
+}
+
+void amp_random_set_seed(unsigned value)
+{
+    seed.value = value;
+    seed.set = 1;
+    if (!generator.ours) take_over_generator();
+}
+
+int amp_random_seed(unsigned *value)
+{
+    *value = seed.value;
+    return seed.set;
+}
+
+/* ---- networks without weights ---- */
+
+static int draws_nothing;
+
+int darknet_amp_draws_nothing(void) { return draws_nothing; }
+void amp_random_draw_nothing(int on) { draws_nothing = on; }
+
+/* ---- jobs and their streams ---- */
+
+unsigned darknet_amp_seed(void)
+{
+    return seed.set ? seed.value : (unsigned)time(0);
+}
+
+unsigned long darknet_amp_next_job(void)
+{
+    return atomic_fetch_add(&jobs, 1) + 1; /* 0 is a job without a number */
+}
+
+unsigned long amp_random_jobs_begun(void) { return atomic_load(&jobs); }
+void amp_random_set_next_job(unsigned long job) { atomic_store(&jobs, job - 1); }
+
+void darknet_amp_begin_job(unsigned long job, int part)
+{
+    if (!seed.set) return;
+    stream.begun = 1;
+    stream.counter = mix(mix(mix(seed.value + 1u) + job) + (uint64_t)part);
+}
+
+int darknet_amp_rand(void)
+{
+    if (!stream.begun) return rand();
+    stream.counter += 0x9e3779b97f4a7c15u;
+    return (int)(mix(stream.counter) % ((uint64_t)RAND_MAX + 1));
+}

@@ -1,0 +1,64 @@
+/* Files of a training, on the host's side: .weights files are written so that a kill or a full disk leaves the old or the new
+ * one whole, each with its sidecar (weights_file.c), and a training that starts from such a pair goes on where it was saved
+ * (resume.c). The hooks are described in darknet_amp.h, the sidecar in ../amp/checkpoint.h. */
+#ifndef AMP_HOST_RESUME_H
+#define AMP_HOST_RESUME_H
+
+#include "host.h"
+
+#include "../../amp/checkpoint.h"
+
+/* What a training command's loop carries. average_loss is NULL unless a loop runs now. */
+typedef struct amp_loop {
+    float *average_loss, last_finite; /* last_finite: average_loss before a skipped batch made it inf or NaN */
+    int *count;
+} amp_loop;
+
+/* The file that is written now. */
+typedef struct amp_open_file {
+    char *name;
+    int whole, with_sidecar;
+    amp_checkpoint_save pair; /* with a sidecar */
+    amp_safe_file alone;      /* without */
+} amp_open_file;
+
+struct amp_resume {
+    char *last_file;      /* saved or loaded as a whole; NULL: none. While pending, what training begins from */
+    /* loading */
+    int pending;          /* last_file was loaded, and training has not begun since */
+    int cleared;          /* -clear */
+    size_t loaded_seen;   /* seen as loaded */
+    /* training */
+    int training;         /* it began: a saved file gets a sidecar */
+    int quiet;            /* another network of the same training speaks */
+    amp_run_state went_on; /* what the sidecar said; all 0 without one */
+    amp_loop loop;
+    amp_open_file saving;
+    int save_failed;      /* the last one */
+    int stopping;         /* the loop ends here, before its time: this save is its last */
+};
+
+/* One per struct darknet_amp. NULL: no memory. */
+struct amp_resume *amp_resume_create(void);
+void amp_resume_free(struct amp_resume *);
+
+/* Before each training forward: goes on from the sidecar, unless darknet_amp_resume did so before, and repairs the loop's
+ * displayed loss after a skipped batch. */
+void amp_resume_before_forward(struct darknet_amp *, network *);
+
+/* The loop begins: what it carried when it was saved, if it goes on; and ends: with the program, status 1, if the last save
+ * failed. */
+void amp_resume_loop(struct darknet_amp *, float *average_loss, int *loop_count);
+void amp_resume_loop_ended(struct darknet_amp *);
+
+/* What a sidecar of net says now. */
+amp_run_state amp_resume_run_state(struct darknet_amp *, const network *);
+
+/* FILE.amp; the caller's. */
+char *amp_sidecar_name(const char *file);
+int amp_file_exists(const char *path);
+
+/* The file that was last saved or loaded as a whole, or NULL. Lives until the next save or load. */
+const char *amp_host_last_checkpoint(struct darknet_amp *);
+
+#endif

@@ -1,0 +1,226 @@
+/* Loading and saving weights under AMP: which file, whole or not, with a sidecar or not, and what is told when it fails. */
+#include "resume.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../pjreddie/device.h"
+#include "network.h"
+#include "../pjreddie/weights_check.h"
+
+static char *joined(const char *a, const char *b)
+{
+    size_t length = strlen(a) + strlen(b) + 1;
+    char *text = malloc(length);
+    amp_error error;
+    if (!text) amp_host_check(amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory"), &error);
+    else snprintf(text, length, "%s%s", a, b);
+    return text;
+}
+
+char *amp_sidecar_name(const char *file) { return joined(file, ".amp"); }
+
+int amp_file_exists(const char *path) { return access(path, F_OK) == 0; }
+
+static void set_name(char **slot, const char *file)
+{
+    char *copy = joined(file, "");
+    free(*slot);
+    *slot = copy;
+}
+
+/* ---- loading ---- */
+
+/* Only where there is nothing to load yet: a program that just looks at weights must not meddle with a training that saves
+ * them now. A training does the rest when it begins (resume.c). */
+static void end_killed_save(const char *file)
+{
+    amp_error error;
+    amp_checkpoint *checkpoint = NULL;
+    char note[256];
+    if (amp_file_exists(file) || errno != ENOENT) return;
+    if (amp_checkpoint_recover(file, &checkpoint, note, &error) != AMP_OK) fprintf(stderr, "%s\n", error.message);
+    else if (note[0]) fprintf(stderr, "amp: %s\n", note);
+    amp_checkpoint_free(checkpoint);
+}
+
+static void check_weights_file(amp_status status, const amp_error *error)
+{
+    amp_error ours;
+    if (status != AMP_OK) amp_host_check(amp_fail(&ours, status, "amp: %s", error->message), &ours);
+}
+
+void darknet_amp_before_load(struct network *net, const char *file, int start, int cutoff)
+{
+    amp_error error;
+    int held;
+    end_killed_save(file);
+    check_weights_file(amp_check_weights_size(net, file, start, cutoff, &held, &error), &error);
+    if (held < net->n)
+        fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, are random\n",
+                file, held - 1, net->n - 1);
+}
+
+/* Layers that read less than they write, or the other way round, make a file that is not the network's. */
+static int reads_what_it_writes(const network *net)
+{
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        if (l->dontload != l->dontsave || l->dontloadscales || l->numload) return 0;
+    }
+    return 1;
+}
+
+static int has_sidecar(const char *file)
+{
+    char *sidecar = amp_sidecar_name(file);
+    int has = amp_file_exists(sidecar);
+    free(sidecar);
+    return has;
+}
+
+/* Training begins anew, from what was loaded. */
+static void end_training(network *net)
+{
+    amp_error error;
+    net->amp->resume->training = 0;
+    net->amp->steps = net->amp->skipped = 0;
+    *net->t = 0;
+    amp_host_check(amp_engine_start_anew(net->amp->engine, &error), &error);
+}
+
+void darknet_amp_loaded(struct network *net, const char *file, int whole, int ended)
+{
+    struct amp_resume *resume = net->amp->resume;
+    amp_error error;
+    check_weights_file(amp_check_weights_sense(net, file, &error), &error);
+    /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then its sidecar tells. */
+    resume->pending = whole && reads_what_it_writes(net) && (!ended || has_sidecar(file));
+    resume->loaded_seen = *net->seen;
+    resume->cleared = 0;
+    if (!resume->pending) return;
+    if (resume->training) end_training(net);
+    set_name(&resume->last_file, file);
+}
+
+/* ---- saving ---- */
+
+static int is_over(network *net) { return net->max_batches > 0 && get_current_batch(net) >= (size_t)net->max_batches; }
+
+/* The batch number stands still over a skipped step, and the loop asks again for the files it saved at that number. */
+static int is_asked_again(const struct darknet_amp *amp, network *net)
+{
+    return amp->resume->loop.average_loss && amp->step_skipped && !is_over(net) && !amp->resume->stopping;
+}
+
+/* A training goes on without the file. Where there is none to go on with, the program ends; the loops of detector and
+ * classifier may save more than once at their end, so that they are asked after the last (darknet_amp_loop_ended). */
+static void say_failed(struct darknet_amp *amp, network *net, const char *file, const amp_error *error)
+{
+    struct amp_resume *resume = amp->resume;
+    const char *kept = resume->last_file ? resume->last_file : "none", *is = "is kept";
+    if (resume->last_file && !amp_file_exists(kept)) is = "is gone as well";
+    resume->save_failed = 1;
+    fflush(stdout);
+    if (!resume->training) fprintf(stderr, "amp: %s could not be written: %s\n", file, error->message);
+    else fprintf(stderr, "amp: %s could not be written: %s; training %s, the last good file %s: %s\n", file,
+                 error->message, is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", is, kept);
+    if (!resume->training || (is_over(net) && !resume->loop.average_loss)) exit(1);
+}
+
+/* An update with an absurd learning rate leaves weights that nothing can be done with; the file they would replace is better. */
+static amp_status check_weights(struct darknet_amp *amp, const network *net, amp_error *error)
+{
+    amp_anomaly bad;
+    if (!amp->resume->training || !amp_engine_bad_master(amp->engine, &bad)) return AMP_OK;
+    return amp_fail(error, AMP_DIVERGED, "%s of layer %d are inf, NaN or beyond 1e19 after step %zu", bad.tensor, bad.layer, get_current_batch((network *)net));
+}
+
+static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **out, amp_error *error)
+{
+    amp_open_file *f = &amp->resume->saving;
+    const char *path;
+    if (f->with_sidecar) {
+        AMP_TRY(amp_checkpoint_begin(name, &f->pair, error));
+        path = f->pair.weights.temporary;
+    } else {
+        AMP_TRY(amp_safe_file_begin(name, &f->alone, error));
+        path = f->alone.temporary;
+    }
+    *out = fopen(path, "wb");
+    if (*out) return AMP_OK;
+    amp_status status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", path, strerror(errno));
+    if (f->with_sidecar) amp_checkpoint_cancel(&f->pair);
+    else amp_safe_file_end(&f->alone);
+    return status;
+}
+
+FILE *darknet_amp_open_weights(struct network *net, const char *file, int layers)
+{
+    struct darknet_amp *amp = net->amp;
+    amp_open_file *f = &amp->resume->saving;
+    amp_error error;
+    FILE *out = NULL;
+    if (is_asked_again(amp, net)) return NULL;
+    amp_host_use_device(net);
+    f->whole = layers >= net->n;
+    f->with_sidecar = f->whole && amp->resume->training;
+    set_name(&f->name, file);
+    if (check_weights(amp, net, &error) != AMP_OK || open_file(amp, file, &out, &error) != AMP_OK) say_failed(amp, net, file, &error);
+    errno = 0;
+    return out;
+}
+
+static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
+{
+    int why = ferror(stream) ? errno ? errno : EIO : 0; /* errno: of the last fwrite, since opening cleared it */
+    if (fflush(stream) != 0) why = errno;
+    if (fclose(stream) != 0 && !why) why = errno;
+    return why ? amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", name, strerror(why)) : AMP_OK;
+}
+
+/* A file that holds less than a checkpoint: a sidecar that lies beside it is of what it replaced. It goes last, so that the old
+ * file never stands without it: killed in between, the next training is told that they do not belong together. */
+static amp_status put_alone(amp_open_file *f, amp_error *error)
+{
+    amp_status status = AMP_OK;
+    AMP_TRY(amp_safe_file_commit(&f->alone, error));
+    if (f->alone.direct) return AMP_OK;
+    char *sidecar = amp_sidecar_name(f->alone.target);
+    if (unlink(sidecar) != 0 && errno != ENOENT)
+        status = amp_fail(error, AMP_IO_FAILED, "cannot remove %.500s, which belongs to what was there before: %s; remove it", sidecar,
+                          strerror(errno));
+    free(sidecar);
+    return status;
+}
+
+static amp_status close_file(struct darknet_amp *amp, network *net, FILE *stream, amp_error *error)
+{
+    amp_open_file *f = &amp->resume->saving;
+    amp_status status = close_stream(stream, f->name, error);
+    if (f->with_sidecar) {
+        amp_run_state run = amp_resume_run_state(amp, net);
+        if (status == AMP_OK) return amp_checkpoint_finish(&f->pair, amp->engine, &run, error);
+        amp_checkpoint_cancel(&f->pair);
+    } else {
+        if (status == AMP_OK) status = put_alone(f, error);
+        amp_safe_file_end(&f->alone);
+    }
+    return status;
+}
+
+void darknet_amp_close_weights(struct network *net, FILE *file)
+{
+    struct darknet_amp *amp = net->amp;
+    struct amp_resume *resume = amp->resume;
+    amp_error error;
+    amp_host_use_device(net);
+    if (close_file(amp, net, file, &error) != AMP_OK) {
+        say_failed(amp, net, resume->saving.name, &error);
+        return;
+    }
+    resume->save_failed = 0;
+    if (resume->saving.whole && !resume->pending) set_name(&resume->last_file, resume->saving.name);
+}

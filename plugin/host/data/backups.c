@@ -1,0 +1,122 @@
+/* The folder of backups.h, and what Darknet's own code does with the names of files in it. */
+#include "backups.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../amp/cfg_reader.h"
+#include "../../amp/checkpoint.h"
+#include "../../include/darknet_amp.h"
+#include "darknet.h"
+#include "../common/host.h"
+
+static const char FOLDER_UNLESS_GIVEN[] = "/backup/"; /* train_detector, train_classifier */
+static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* behind the .cfg's name */
+
+/* A program runs one such training. */
+static struct { char *folder, *base; } backups;
+
+/* ---- before the training ---- */
+
+static int folder_problem(const char *folder)
+{
+    struct stat status;
+    if (stat(folder, &status) != 0) return errno;
+    if (!S_ISDIR(status.st_mode)) return ENOTDIR;
+    return access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+static amp_status check_names(const char *base, const char *folder, const char *cfg, amp_error *error)
+{
+    long longest = pathconf(folder, _PC_NAME_MAX);
+    size_t length = strlen(base) + strlen(LONGEST_END);
+    if (longest < 0) longest = NAME_MAX;
+    if (length > (size_t)longest)
+        return amp_fail(error, AMP_IO_FAILED, "amp: %.300s: what is saved is named after it, and with up to %zu bytes behind it that "
+                        "is too long: a name may have %ld bytes; give the .cfg a shorter name", cfg, strlen(LONGEST_END), longest);
+    if (strlen(folder) + 1 + length >= DARKNET_PATH)
+        return amp_fail(error, AMP_IO_FAILED, "amp: backup = %.300s...: a path may have %d bytes with the file's name; name a folder "
+                        "that is less deep", folder, DARKNET_PATH - 1);
+    return AMP_OK;
+}
+
+amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_error *error)
+{
+    char file[300];
+    cfg_printable(file, sizeof file, data->name);
+    const char *folder = data->backup ? data->backup : FOLDER_UNLESS_GIVEN;
+    int why = folder_problem(folder);
+    if (why)
+        return amp_fail(error, AMP_IO_FAILED, "%s: backup = %.300s%s: nothing can be saved there: %s; make this folder, or name another",
+                        file, folder, data->backup ? "" : ", as Darknet has it where the key is not given", strerror(why));
+    free(backups.folder);
+    free(backups.base);
+    backups.folder = strdup(folder);
+    backups.base = basecfg((char *)cfg);
+    if (!backups.folder) return amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
+    return check_names(backups.base, folder, cfg, error);
+}
+
+/* ---- what killed saves left ---- */
+
+static size_t without(const char *name, size_t length, const char *end)
+{
+    size_t tail = strlen(end);
+    return length >= tail && !memcmp(name + length - tail, end, tail) ? length - tail : 0;
+}
+
+/* The length of NAME if entry is NAME.new or NAME.amp.new, where NAME is one that this training saves: BASE.backup, BASE.weights,
+ * or BASE_, a number, `final` or `best`, and .weights. Else 0: a folder may be shared. */
+static size_t saved_name(const char *entry, const char *base)
+{
+    size_t start = strlen(base), length = without(entry, strlen(entry), ".new"), end;
+    if (!length || strncmp(entry, base, start)) return 0;
+    end = without(entry, length, ".amp");
+    if (end) length = end;
+    end = without(entry, length, ".backup");
+    if (end) return end == start ? length : 0;
+    end = without(entry, length, ".weights");
+    if (end < start || entry[start] != '_') return end == start && end ? length : 0;
+    const char *part = entry + start + 1;
+    size_t rest = end - start - 1;
+    int known = rest && (strspn(part, "0123456789") == rest || !strncmp(part, "final.", rest + 1) || !strncmp(part, "best.", rest + 1));
+    return known ? length : 0;
+}
+
+void amp_backups_settle(void)
+{
+    DIR *folder = backups.folder ? opendir(backups.folder) : NULL;
+    if (!folder) return;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        size_t length = saved_name(entry->d_name, backups.base);
+        char name[DARKNET_PATH + NAME_MAX], note[256];
+        amp_error error;
+        if (!length) continue;
+        snprintf(name, sizeof name, "%s/%.*s", backups.folder, (int)length, entry->d_name);
+        if (amp_checkpoint_settle(name, note, &error) != AMP_OK) fprintf(stderr, "amp: %s\n", error.message);
+        else if (note[0]) fprintf(stderr, "amp: %s\n", note);
+    }
+    closedir(folder);
+}
+
+/* ---- names that Darknet puts together ---- */
+
+int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    /* find_replace prints a text onto itself, which vsnprintf would clear first. */
+    int length = room == (size_t)-1 ? vsprintf(text, format, args) : vsnprintf(text, room, format, args);
+    va_end(args);
+    if (length < 0 || (size_t)length < room) return length;
+    amp_error error;
+    amp_fail(&error, AMP_BAD_CONFIG, "darknet: '%.200s...': a name of %d bytes, and this command has room for %zu; shorten its parts: "
+             "the backup folder's path, the .cfg's name", text, length, room - 1);
+    amp_host_die(&error);
+}

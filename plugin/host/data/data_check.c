@@ -1,0 +1,203 @@
+/* The checks of data_check.h, and the hooks in the two training commands that make them. */
+#include "data_check.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../../include/darknet_amp.h"
+#include "backups.h"
+#include "../common/host.h"
+#include "label_file.h"
+#include "loading.h"
+#include "option_list.h"
+#include "../training/stopping.h"
+
+enum { CLASSES_UNLESS_GIVEN = 2 }; /* train_classifier */
+
+static const char TRAIN_UNLESS_GIVEN[] = "data/train.list", LABELS_UNLESS_GIVEN[] = "data/labels.list";
+
+/* ---- lists ---- */
+
+static amp_status check_lengths(const amp_path_list *list, const char *file, amp_error *error)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strlen(list->line[i]) > AMP_IMAGE_PATH_MOST)
+            return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have %d bytes at most", file, i + 1,
+                            (int)AMP_IMAGE_PATH_MOST);
+    return AMP_OK;
+}
+
+/* Ends at the first that is there: on a slow disk looking for all takes minutes. */
+static amp_status check_one_exists(const amp_path_list *list, const char *file, amp_error *error)
+{
+    struct stat status;
+    for (size_t i = 0; i < list->count; i++)
+        if (*list->line[i] && stat(list->line[i], &status) == 0) return AMP_OK;
+    const char *first = list->line[0], *end = first + strlen(first);
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: none of the %zu images of this list is there; the first is '%.*s'%s",
+                    file, list->count, (int)strcspn(first, "\r") > 300 ? 300 : (int)strcspn(first, "\r"), first,
+                    end > first && end[-1] == '\r'
+                        ? " and ends in a carriage return: write the list with Unix line ends"
+                        : *first == '/' ? "" : ", looked for from the folder that darknet runs in");
+}
+
+static void name_list(const amp_data_file *data, const char *key, const char *what, char text[300])
+{
+    snprintf(text, 300, "%s (`%s` in %.200s)", what, key, data->name);
+}
+
+amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_list *labels, amp_error *error)
+{
+    const char *file = data->labels ? data->labels : LABELS_UNLESS_GIVEN;
+    char what[300];
+    name_list(data, "labels", "the list of labels", what);
+    *labels = (amp_path_list){ 0 };
+    AMP_TRY(amp_path_list_read(file, what, labels, error));
+    if (labels->count < (size_t)classes)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: holds %zu labels, but %.300s has classes = %d", file,
+                        labels->count, data->name, classes);
+    for (int i = 0; i < classes; i++)
+        if (!*labels->line[i])
+            return amp_fail(error, AMP_BAD_CONFIG, "%.300s:%d: a blank line, which is a label that every path holds",
+                            file, i + 1);
+    return AMP_OK;
+}
+
+/* Some of the paths, from all over the list: with a thousand classes all would take minutes. */
+enum { PATHS_TRIED = 1000 };
+
+static amp_status check_paths_name_labels(const amp_path_list *list, const amp_path_list *labels, int classes, const char *file,
+                                          amp_error *error)
+{
+    size_t tried = list->count < PATHS_TRIED ? list->count : PATHS_TRIED;
+    int class_id, found = 0;
+    for (size_t i = 0; i < tried; i++) {
+        found = amp_labels_in_path(list->line[i * list->count / tried], labels->line, (size_t)classes, &class_id);
+        if (found == 1 || classes == 1) return AMP_OK;
+    }
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: no path holds exactly one of the %d labels, by which Darknet knows "
+                    "an image's class; the last tried holds %d: '%.300s'", file, classes, found,
+                    list->line[(tried - 1) * list->count / tried]);
+}
+
+static int classes_of(const amp_data_file *data) { return data->classes ? data->classes : CLASSES_UNLESS_GIVEN; }
+
+amp_status amp_check_train_list(const amp_data_file *data, int classifier, amp_error *error)
+{
+    const char *file = data->train ? data->train : TRAIN_UNLESS_GIVEN;
+    char what[300];
+    amp_path_list list, labels = { 0 };
+    name_list(data, "train", "the list of training images", what);
+    amp_status status = amp_path_list_read(file, what, &list, error);
+    if (status == AMP_OK) status = check_lengths(&list, file, error);
+    if (status == AMP_OK) status = check_one_exists(&list, file, error);
+    if (status == AMP_OK && classifier && !data->tag) {
+        status = amp_check_labels(data, classes_of(data), &labels, error);
+        if (status == AMP_OK) status = check_paths_name_labels(&list, &labels, classes_of(data), file, error);
+        amp_path_list_free(&labels);
+    }
+    amp_path_list_free(&list);
+    return status;
+}
+
+/* ---- networks ---- */
+
+static int finds_boxes(const layer *l) { return l->type == YOLO || l->type == REGION; }
+
+amp_status amp_check_detector(const network *net, amp_error *error)
+{
+    const layer *last = &net->layers[net->n - 1];
+    if (!finds_boxes(last))
+        return amp_fail(error, AMP_BAD_NETWORK, "amp: the last layer is neither [yolo] nor [region], so that `detector "
+                        "train` knows no classes");
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        if (!finds_boxes(l)) continue;
+        if (l->classes != last->classes)
+            return amp_fail(error, AMP_BAD_NETWORK, "amp: layer %d has classes=%d and layer %d classes=%d; give all the "
+                            "same", i, l->classes, net->n - 1, last->classes);
+        if (l->truths != 5 * last->max_boxes || l->max_boxes != last->max_boxes)
+            return amp_fail(error, AMP_BAD_NETWORK, "amp: layer %d reads %d boxes an image and max=%d are loaded; leave "
+                            "max= out", i, l->truths / 5, last->max_boxes);
+    }
+    return AMP_OK;
+}
+
+amp_status amp_check_classifier(const network *net, int classes, amp_error *error)
+{
+    if (net->truths == classes) return AMP_OK;
+    return amp_fail(error, AMP_BAD_NETWORK, "amp: the network tells %d classes apart, and the .data file has classes = "
+                    "%d; make them alike", net->truths, classes);
+}
+
+/* ---- sections ---- */
+
+static int numbers_in(const char *text)
+{
+    int count = text && *text;
+    for (; text && *text; text++) count += *text == ',';
+    return count;
+}
+
+/* inputs: of the layer, as the one before it makes them. */
+static amp_status check_boxes(const layer *l, const char *anchors, int index, int inputs, amp_error *error)
+{
+    const char *kind = l->type == YOLO ? "yolo" : "region";
+    int numbers = numbers_in(anchors), box = l->coords + l->classes + 1, anchor_count = l->type == YOLO ? l->total : l->n;
+    if (l->type == YOLO) box = 4 + l->classes + 1;
+    if (l->classes < 1 || l->n < 1 || anchor_count < 1)
+        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: classes=%d, num=%d: both are 1 or more", index, kind,
+                        l->classes, anchor_count);
+    for (int i = 0; l->type == YOLO && i < l->n; i++)
+        if (l->mask[i] < 0 || l->mask[i] >= l->total)
+            return amp_fail(error, AMP_BAD_NETWORK, "layer %d [yolo]: mask has %d, but num=%d anchors are 0 to %d",
+                            index, l->mask[i], l->total, l->total - 1);
+    if (numbers > 2 * anchor_count || (anchors && numbers < 2 * anchor_count))
+        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: anchors has %d numbers, but num=%d needs %d", index,
+                        kind, numbers, anchor_count, 2 * anchor_count);
+    if (l->outputs != inputs)
+        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: %d boxes of %d classes need filters=%d in the layer "
+                        "before it, which has %g", index, kind, l->n, l->classes, l->n * box,
+                        (double)inputs / ((double)l->w * l->h));
+    return AMP_OK;
+}
+
+void darknet_amp_check_boxes(struct layer *made, void *options, int index, int inputs)
+{
+    amp_error error;
+    if (amp_host_is_parsing()) amp_host_check(check_boxes(made, option_find(options, "anchors"), index, inputs, &error), &error);
+}
+
+/* ---- what the training commands call ---- */
+
+void darknet_amp_check_files(const char *data_file, const char *cfg, int classifier)
+{
+    amp_error error;
+    amp_data_file data;
+    if (!amp_host_is_wanted(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR)) return;
+    amp_stopping_survive_writes();
+    amp_status status = amp_data_file_read(data_file, &data, &error);
+    if (data.note[0]) fprintf(stderr, "amp: %s\n", data.note);
+    if (status == AMP_OK) status = amp_check_train_list(&data, classifier, &error);
+    if (status == AMP_OK) status = amp_backups_check(&data, cfg, &error);
+    amp_data_file_free(&data);
+    amp_host_check(status, &error);
+}
+
+/* A detector trains by its .cfg alone; but its user meant something with the .data file's number. */
+static void tell_other_classes(const network *net, int classes)
+{
+    int has = net->layers[net->n - 1].classes;
+    if (classes && classes != has)
+        fprintf(stderr, "amp: the .data file has classes = %d, but the network %d: it is trained with its own number\n",
+                classes, has);
+}
+
+void darknet_amp_check_classes(struct network *net, int classes, int classifier)
+{
+    amp_error error;
+    if (!net->amp) return;
+    amp_host_check(classifier ? amp_check_classifier(net, classes, &error) : amp_check_detector(net, &error), &error);
+    if (!classifier) tell_other_classes(net, classes);
+}

@@ -1,0 +1,201 @@
+/* The readers of data_files.h. */
+#include "data_files.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../../amp/cfg_reader.h"
+
+int amp_is_device(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+/* ---- the .data file ---- */
+
+/* Of two lines of one key the first counts: option_find in option_list.c. */
+static amp_status note_second(amp_data_file *data, const cfg_item *item)
+{
+    char file[150], key[40];
+    cfg_printable(file, sizeof file, data->name);
+    cfg_printable(key, sizeof key, item->text);
+    snprintf(data->note, sizeof data->note, "%s:%lu: %s is given again; its first line counts", file, item->line, key);
+    return AMP_OK;
+}
+
+static amp_status keep(amp_data_file *data, char **where, const cfg_item *item, amp_error *error)
+{
+    cfg_place place = { .file = data->name, .line = item->line, .key = item->text, .value = item->value };
+    if (item->blanks)
+        return cfg_fail(error, place, "there are blanks in this path, and Darknet drops them", "paths without blanks; rename the "
+                        "folder or the file, or make a link to it");
+    if (*where) return note_second(data, item);
+    *where = strdup(item->value);
+    return *where ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
+}
+
+/* *where is -1 until it is given. */
+static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *item, long least, const char *allowed,
+                              amp_error *error)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(item->value, &end, 10);
+    if (!*item->value || *end || errno || value < least || value > INT_MAX) {
+        cfg_place place = { .file = data->name, .line = item->line, .key = item->text, .value = item->value };
+        return cfg_fail(error, place, "not such a number", allowed);
+    }
+    if (*where >= 0) return note_second(data, item);
+    *where = (int)value;
+    return AMP_OK;
+}
+
+static amp_status take(amp_data_file *data, const cfg_item *item, amp_error *error)
+{
+    const struct { const char *key; char **where; } files[] = {
+        { "train", &data->train }, { "valid", &data->valid }, { "names", &data->names }, { "labels", &data->labels },
+        { "backup", &data->backup }, { "difficult", &data->difficult }, { "leaves", &data->leaves }, { "tree", &data->tree } };
+    cfg_place place = { .file = data->name, .line = item->line };
+    if (item->kind == CFG_BROKEN) return cfg_fail(error, place, item->text, NULL);
+    place.key = item->text;
+    if (item->kind == CFG_SECTION)
+        return cfg_fail(error, place, "a section, but a .data file has none: is this a .cfg file?", "KEY = VALUE");
+    if (!item->value || !*item->value) return cfg_fail(error, place, "no value", "KEY = VALUE");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (!strcmp(item->text, files[i].key)) return keep(data, files[i].where, item, error);
+    if (!strcmp(item->text, "classes")) return keep_number(data, &data->classes, item, 1, "a whole number from 1", error);
+    if (!strcmp(item->text, "tag")) return keep_number(data, &data->tag, item, 0, "0, 1", error);
+    return AMP_OK;
+}
+
+amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error)
+{
+    cfg_reader *reader;
+    cfg_item item = { .kind = CFG_BROKEN };
+    struct stat status;
+    *data = (amp_data_file){ .name = strdup(name), .classes = -1, .tag = -1 };
+    if (!data->name) return amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
+    if (stat(name, &status) != 0) /* in the words of a .data file, not of a .cfg */
+        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read the .data file: %s", name, strerror(errno));
+    if (amp_is_device(name))
+        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: not a regular file, and a .data file is read more than once", name);
+    AMP_TRY(cfg_reader_open(name, &reader, error));
+    amp_status read = cfg_reader_next(reader, &item, error);
+    while (read == AMP_OK && item.kind != CFG_END) {
+        read = take(data, &item, error);
+        if (read == AMP_OK) read = cfg_reader_next(reader, &item, error);
+    }
+    cfg_reader_close(reader);
+    if (data->classes < 0) data->classes = 0;
+    if (data->tag < 0) data->tag = 0;
+    return read;
+}
+
+void amp_data_file_free(amp_data_file *data)
+{
+    free(data->name);
+    free(data->train);
+    free(data->valid);
+    free(data->names);
+    free(data->labels);
+    free(data->backup);
+    free(data->difficult);
+    free(data->leaves);
+    free(data->tree);
+    *data = (amp_data_file){ 0 };
+}
+
+const char *amp_data_file_names(const amp_data_file *data) { return data->names ? data->names : data->labels; }
+
+/* ---- lists ---- */
+
+/* Files of /proc have no size: read until the end. */
+static char *read_all(FILE *stream, size_t *size)
+{
+    size_t room = 65536;
+    char *bytes = malloc(room + 1);
+    *size = 0;
+    while (bytes) {
+        *size += fread(bytes + *size, 1, room - *size, stream);
+        if (*size < room) break;
+        char *grown = realloc(bytes, 2 * room + 1);
+        if (!grown) {
+            free(bytes);
+            return NULL;
+        }
+        bytes = grown;
+        room *= 2;
+    }
+    return bytes;
+}
+
+static size_t lines_in(const char *bytes, size_t size)
+{
+    size_t count = size > 0 && bytes[size - 1] != '\n';
+    for (const char *at = bytes; (at = memchr(at, '\n', (size_t)(bytes + size - at))); at++) count++;
+    return count;
+}
+
+static int is_blank(const char *text) { return text[strspn(text, " \t\r")] == 0; }
+
+/* list->bytes holds the file, ended with a 0. */
+static amp_status split(amp_path_list *list, size_t size, const char *file, const char *what, amp_error *error)
+{
+    size_t filled = 0;
+    list->count = lines_in(list->bytes, size);
+    list->line = malloc((list->count + 1) * sizeof *list->line);
+    if (!list->line) return amp_fail(error, AMP_NO_MEMORY, "no memory for a list of %zu lines", list->count);
+    char *at = list->bytes;
+    for (size_t i = 0; i < list->count; i++) {
+        list->line[i] = at;
+        char *end = memchr(at, '\n', (size_t)(list->bytes + size - at));
+        if (end) *end = 0;
+        at = end ? end + 1 : at;
+        filled += !is_blank(list->line[i]);
+    }
+    if (!filled) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", file, what);
+    return AMP_OK;
+}
+
+amp_status amp_path_list_read(const char *file, const char *what, amp_path_list *list, amp_error *error)
+{
+    size_t size = 0;
+    amp_status status = AMP_OK;
+    *list = (amp_path_list){ 0 };
+    if (amp_is_device(file))
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: not a regular file", file, what);
+    FILE *stream = fopen(file, "r");
+    if (!stream) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(errno));
+    errno = 0;
+    list->bytes = read_all(stream, &size);
+    if (!list->bytes) status = amp_fail(error, AMP_NO_MEMORY, "%.500s: no memory for %s", file, what);
+    else if (ferror(stream)) /* a folder opens, and fails here */
+        status = amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(errno));
+    fclose(stream);
+    if (status != AMP_OK) return status;
+    list->bytes[size] = 0;
+    if (memchr(list->bytes, 0, size)) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is no text file", file, what);
+    return split(list, size, file, what, error);
+}
+
+void amp_path_list_free(amp_path_list *list)
+{
+    free(list->line);
+    free(list->bytes);
+    *list = (amp_path_list){ 0 };
+}
+
+int amp_labels_in_path(const char *path, char **labels, size_t count, int *class_id)
+{
+    int found = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!strstr(path, labels[i])) continue;
+        *class_id = (int)i;
+        found++;
+    }
+    return found;
+}

@@ -1,0 +1,40 @@
+/* What a .data file names, read as Darknet reads it, but with errors that say what is wrong and where. */
+#ifndef AMP_HOST_DATA_FILES_H
+#define AMP_HOST_DATA_FILES_H
+
+#include "../../tensor/status.h"
+
+#include <stddef.h>
+
+/* Whether path is a FIFO, a device or a socket, which may make its reader wait, or never end. A folder is none: reading it fails. */
+int amp_is_device(const char *path);
+
+typedef struct amp_data_file {
+    char *name;                                    /* of the .data file itself */
+    char *train, *valid, *names, *labels, *backup; /* NULL where the key is not given */
+    char *difficult, *leaves, *tree;
+    int classes;                                   /* 0 where not given */
+    int tag;                                       /* a classifier's tag=1: labels come from files of their own */
+    char note[256];                                /* of a key that is given twice; empty if none is */
+} amp_data_file;
+
+/* AMP_BAD_CONFIG: no such file or no regular one, no text, a line without '=', a path with blanks, which Darknet drops, classes that
+ * are no number. *data can be freed then, too. */
+amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error);
+void amp_data_file_free(amp_data_file *data);
+
+/* Its class names: `names`, or else `labels`, as Darknet's get_metadata has it; NULL without either. */
+const char *amp_data_file_names(const amp_data_file *data);
+
+/* The lines of a list, blank ones included, as Darknet's get_paths gives them: only '\n' is taken off. */
+typedef struct amp_path_list { char **line; size_t count; char *bytes; } amp_path_list;
+
+/* what: "the list of training images (`train` in my.data)". AMP_BAD_CONFIG: it cannot be read, or holds nothing but blank
+ * lines. */
+amp_status amp_path_list_read(const char *file, const char *what, amp_path_list *list, amp_error *error);
+void amp_path_list_free(amp_path_list *list);
+
+/* How many of a classifier's labels a path holds, as Darknet's fill_truth counts; its class is then the last of them. */
+int amp_labels_in_path(const char *path, char **labels, size_t count, int *class_id);
+
+#endif

@@ -1,0 +1,149 @@
+/* The reader of label_file.h. Numbers are read as fscanf reads them, so that good files give the same boxes. */
+#include "label_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../amp/cfg_reader.h"
+#include "../../tensor/half.h"
+#include "darknet.h"
+#include "data_files.h"
+
+enum { LINE_ROOM = 1024 }; /* five numbers need less */
+
+static const char BLANKS[] = " \t\r\n\f\v";
+static const float BEYOND = 2; /* boxes that hang over an edge, or were rounded, stay far below; pixels do not */
+
+static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
+
+/* The next number of *text, which is left behind it; 0 where there is none, or something is stuck to it. */
+static int take_float(const char **text, float *value)
+{
+    char *end;
+    *value = strtof(*text, &end);
+    if (end == *text || (*end && !strchr(BLANKS, *end))) return 0;
+    *text = end;
+    return 1;
+}
+
+static int take_class(const char **text, long *value)
+{
+    char *end;
+    *value = strtol(*text, &end, 10);
+    if (end == *text || !*end || !strchr(BLANKS, *end)) return 0;
+    *text = end;
+    return 1;
+}
+
+static int is_outside(const amp_label *l)
+{
+    if (l->x == 0 && l->y == 0) return 1; /* correct_boxes takes it for no box, and moves it to 999999 */
+    if (l->w <= 0 || l->h <= 0) return 1;
+    return l->x - l->w / 2 >= 1 || l->x + l->w / 2 <= 0 || l->y - l->h / 2 >= 1 || l->y + l->h / 2 <= 0;
+}
+
+amp_label_kind amp_label_parse(const char *line, int classes, amp_label *label)
+{
+    const char *rest = skip_blanks(line);
+    float *const numbers[] = { &label->x, &label->y, &label->w, &label->h };
+    long class_id;
+    if (!*rest) return AMP_LABEL_BLANK;
+    if (!take_class(&rest, &class_id)) return AMP_LABEL_NO_LABEL;
+    for (int i = 0; i < 4; i++) if (!take_float(&rest, numbers[i])) return AMP_LABEL_NO_LABEL;
+    if (*skip_blanks(rest)) return AMP_LABEL_NO_LABEL;
+    if (class_id < 0 || class_id >= classes) {
+        label->class_id = class_id < 0 ? -1 : classes;
+        return AMP_LABEL_BAD_CLASS;
+    }
+    label->class_id = (int)class_id;
+    for (int i = 0; i < 4; i++) if (!amp_is_finite(*numbers[i])) return AMP_LABEL_NOT_FINITE;
+    for (int i = 0; i < 4; i++) if (*numbers[i] > BEYOND || *numbers[i] < -BEYOND) return AMP_LABEL_IN_PIXELS;
+    return is_outside(label) ? AMP_LABEL_OUTSIDE : AMP_LABEL_BOX;
+}
+
+int amp_label_path(const char *image, char path[AMP_LABEL_PATH])
+{
+    static char *const replacements[][2] = { /* fill_truth_detection in data.c */
+        { "images", "labels" }, { "JPEGImages", "labels" }, { "raw", "labels" },
+        { ".jpg", ".txt" }, { ".png", ".txt" }, { ".JPG", ".txt" }, { ".JPEG", ".txt" } };
+    char before[AMP_LABEL_PATH];
+    if (strlen(image) > AMP_IMAGE_PATH_MOST) return 0;
+    strcpy(path, image);
+    for (size_t i = 0; i < sizeof replacements / sizeof *replacements; i++) {
+        strcpy(before, path);
+        find_replace(before, replacements[i][0], replacements[i][1], path);
+    }
+    return 1;
+}
+
+static amp_status refuse(const char *file, unsigned long line, const char *text, amp_label_kind kind, int classes,
+                         amp_error *error)
+{
+    char shown[64], what[160];
+    cfg_printable(shown, sizeof shown, text);
+    switch (kind) {
+    case AMP_LABEL_BAD_CLASS:
+        snprintf(what, sizeof what, "is of a class that the network does not have: it knows 0 to %d", classes - 1);
+        break;
+    case AMP_LABEL_NOT_FINITE: snprintf(what, sizeof what, "holds inf or NaN"); break;
+    case AMP_LABEL_IN_PIXELS:
+        snprintf(what, sizeof what, "is not relative to the image: x, y, width and height go from 0 to 1");
+        break;
+    default: snprintf(what, sizeof what, "is not `class x y width height`"); break;
+    }
+    return amp_fail(error, AMP_BAD_CONFIG, "%.700s:%lu: label '%s' %s; mend the file", file, line, shown, what);
+}
+
+static amp_status read_line(const char *file, unsigned long line, char *text, int classes, amp_label_visit visit, void *context,
+                            amp_error *error)
+{
+    amp_label label;
+    amp_label_kind kind = amp_label_parse(text, classes, &label);
+    if (kind == AMP_LABEL_BLANK) return AMP_OK;
+    if (kind != AMP_LABEL_BOX && kind != AMP_LABEL_OUTSIDE) return refuse(file, line, text, kind, classes, error);
+    return visit ? visit(context, file, line, &label, kind == AMP_LABEL_OUTSIDE, error) : AMP_OK;
+}
+
+static amp_status cannot_read(const char *file, int cause, amp_error *error)
+{
+    size_t length = strlen(file);
+    const char *hint = cause != ENOENT ? "" : length > 4 && !strcmp(file + length - 4, ".txt")
+                     ? "; an image without objects needs an empty one"
+                     : "; Darknet finds labels of images that are named .jpg, .png, .JPG or .JPEG only";
+    return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read this label file: %s%s", file, strerror(cause), hint);
+}
+
+/* Up to the end of the line. -1: no line is left; 0: it is too long or no text, and was not read to its end. */
+static int get_line(FILE *stream, char text[LINE_ROOM])
+{
+    size_t length = 0;
+    int c = getc_unlocked(stream);
+    if (c == EOF) return -1;
+    for (; c != EOF && c != '\n'; c = getc_unlocked(stream)) {
+        if (c == 0 || length == LINE_ROOM - 1) break;
+        text[length++] = (char)c;
+    }
+    text[length] = 0;
+    return c == EOF || c == '\n';
+}
+
+amp_status amp_labels_read(const char *file, int classes, amp_label_visit visit, void *context, amp_error *error)
+{
+    char text[LINE_ROOM];
+    unsigned long line = 0;
+    int whole;
+    amp_status status = AMP_OK;
+    if (amp_is_device(file)) return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read this label file: not a regular file", file);
+    FILE *stream = fopen(file, "r");
+    if (!stream) return cannot_read(file, errno, error);
+    errno = 0;
+    while (status == AMP_OK && (whole = get_line(stream, text)) >= 0) {
+        line++;
+        status = whole ? read_line(file, line, text, classes, visit, context, error)
+                       : refuse(file, line, text, AMP_LABEL_NO_LABEL, classes, error);
+    }
+    if (status == AMP_OK && ferror(stream)) status = cannot_read(file, errno, error);
+    fclose(stream);
+    return status;
+}

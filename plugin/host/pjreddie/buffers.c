@@ -1,0 +1,191 @@
+/* Darknet's own fp32 buffers under AMP: kept where a layer of Darknet's reads or writes them, given back elsewhere. */
+#include "../common/host.h"
+
+#include "device.h"
+#include "losses.h"
+#include "../common/products.h"
+#include "utils.h"
+
+static size_t elements(const network *net, const layer *l) { return (size_t)l->outputs * net->batch; }
+
+void amp_host_note_buffers(struct darknet_amp *amp, network *net)
+{
+    int on_gpu = amp_host_on_gpu(net);
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i];
+        size_t made = elements(net, l);
+        if (l->type == DROPOUT && amp->engine) continue; /* ours, and Darknet does not resize it */
+        amp->buffers[i] = (amp_host_buffers){ *amp_host_output_of(l, on_gpu) ? made : 0, *amp_host_delta_of(l, on_gpu) ? made : 0,
+                                              l->output ? made : 0 };
+    }
+    amp_host_give_back_workspace(net);
+}
+
+void amp_host_trim(const network *net, layer *l)
+{
+    int on_gpu = amp_host_on_gpu(net);
+    if (!amp_host_is_native(l) || l->type == DROPOUT) return; /* a dropout's are its neighbour's so far */
+    amp_host_give_back_moments(l, on_gpu);
+    amp_host_give_back_internals(l, on_gpu);
+    amp_host_give_back(amp_host_output_of(l, on_gpu), on_gpu);
+    amp_host_give_back(amp_host_delta_of(l, on_gpu), on_gpu);
+    if (on_gpu) {
+        amp_host_give_back(&l->output, 0);
+        amp_host_give_back(&l->delta, 0);
+    }
+    l->workspace_size = 0;
+}
+
+static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int needed, int on_gpu, int layer_index, amp_error *error)
+{
+    if (!needed) {
+        if (*buffer) amp_host_give_back(buffer, on_gpu);
+        *capacity = 0;
+    } else if (*capacity < wanted || !*buffer) {
+        if (*buffer) amp_host_give_back(buffer, on_gpu);
+        *buffer = amp_host_take(wanted, on_gpu);
+        *capacity = *buffer ? wanted : 0;
+        if (!*buffer) return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory%s for %zu MB of fp32 output; lower batch or raise subdivisions",
+                                      layer_index, on_gpu ? " on the GPU" : "", wanted * sizeof **buffer >> 20);
+    }
+    return AMP_OK;
+}
+
+/* The fp32 output and delta of a layer that AMP computes itself. On a GPU the program's memory holds a copy of the output too,
+ * where Darknet's code reads or overwrites it there: what is handed out, and what a loss on the CPU takes its input from. */
+static amp_status fit_native(const network *net, int i, int needs_output, int needs_delta, amp_host_buffers *have, amp_error *error)
+{
+    layer *l = &net->layers[i];
+    int on_gpu = amp_host_on_gpu(net);
+    size_t wanted = elements(net, l);
+    amp_host_give_back_internals(l, on_gpu);
+    AMP_TRY(fit(amp_host_output_of(l, on_gpu), &have->output_capacity, wanted, needs_output, on_gpu, i, error));
+    AMP_TRY(fit(amp_host_delta_of(l, on_gpu), &have->delta_capacity, wanted, needs_delta, on_gpu, i, error));
+    if (!on_gpu) return AMP_OK;
+    if (l->delta) amp_host_give_back(&l->delta, 0);
+    return fit(&l->output, &have->copy_capacity, wanted, needs_output, 0, i, error);
+}
+
+/* Darknet's layers share one workspace. It is ours, since network_predict puts the network's fields back as they were. */
+static amp_status fit_workspace(struct darknet_amp *amp, const network *net, amp_error *error)
+{
+    size_t bytes = 0;
+    int on_gpu = amp_host_on_gpu(net);
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        size_t wanted = amp_host_is_native(l) ? 0 : amp_host_layer_workspace(l, on_gpu);
+        if (wanted > bytes) bytes = wanted;
+    }
+    if (bytes <= amp->workspace_bytes) return AMP_OK;
+    amp_host_give_back(&amp->workspace, on_gpu);
+    amp->workspace = amp_host_take((bytes + sizeof(float) - 1) / sizeof(float), on_gpu);
+    amp->workspace_bytes = amp->workspace ? bytes : 0;
+    if (!amp->workspace) return amp_fail(error, AMP_NO_MEMORY, "amp: no memory for a workspace of %zu MB", bytes >> 20);
+    return AMP_OK;
+}
+
+void amp_host_forget_overflow(struct darknet_amp *amp)
+{
+    amp_backend *b = amp_engine_backend(amp->engine);
+    amp_error error;
+    if (amp->workspace) amp_host_check(b->zero(b, amp->workspace, amp->workspace_bytes, &error), &error);
+}
+
+static amp_status prepare_buffers(void *context, const char *needs_output, const char *needs_delta, amp_error *error)
+{
+    struct darknet_amp *amp = context;
+    network *net = amp->net;
+    int on_gpu = amp_host_on_gpu(net);
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i];
+        float **delta = amp_host_delta_of(l, on_gpu);
+        amp_host_buffers *have = &amp->buffers[i];
+        amp_host_give_back_moments(l, on_gpu);
+        if (amp_host_is_native(l)) {
+            AMP_TRY(fit_native(net, i, needs_output[i], needs_delta[i], have, error));
+        } else if (net->batch > amp->batch) {
+            return amp_fail(error, AMP_BAD_NETWORK, "layer %d: batch grew from %d to %d, but Darknet made this layer for %d; set batch in the .cfg",
+                            i, amp->batch, net->batch, amp->batch);
+        } else if (needs_delta[i] && !*delta) {
+            AMP_TRY(fit(delta, &have->delta_capacity, elements(net, l), 1, on_gpu, i, error));
+        }
+    }
+    return fit_workspace(amp, net, error);
+}
+
+static float *output_of(void *context, int i)
+{
+    network *net = ((struct darknet_amp *)context)->net;
+    return *amp_host_output_of(&net->layers[i], amp_host_on_gpu(net));
+}
+
+static float *delta_of(void *context, int i)
+{
+    network *net = ((struct darknet_amp *)context)->net;
+    return *amp_host_delta_of(&net->layers[i], amp_host_on_gpu(net));
+}
+
+/* The network as Darknet's layer functions see it: a copy, with this layer's input, delta and truth. */
+static network view(struct darknet_amp *amp, int i, float *input, float *input_delta, int training)
+{
+    network net = *amp->net;
+    net.index = i;
+    net.train = training;
+    net.workspace = amp->workspace;
+    amp_host_layer_view(&net, i, input, input_delta);
+    return net;
+}
+
+/* A route reads the layers it joins through its indices, which must see behind dropouts. */
+static layer joined(struct darknet_amp *amp, int i, int *indices)
+{
+    layer l = amp->net->layers[i];
+    for (int k = 0; l.type == ROUTE && k < l.n; k++) indices[k] = amp_host_producer(amp->net, l.input_layers[k], i);
+    if (l.type == ROUTE) l.input_layers = indices;
+    return l;
+}
+
+static int join_count(struct darknet_amp *amp, int i)
+{
+    return amp->net->layers[i].type == ROUTE ? amp->net->layers[i].n : 1;
+}
+
+static void run_forward(void *context, int i, float *input, int training)
+{
+    struct darknet_amp *amp = context;
+    int indices[join_count(amp, i)];
+    amp_host_products_begin(amp, i);
+    amp_host_layer_forward(joined(amp, i, indices), view(amp, i, input, NULL, training));
+    amp_host_products_end();
+}
+
+static void run_backward(void *context, int i, float *input, float *input_delta, int training)
+{
+    struct darknet_amp *amp = context;
+    int indices[join_count(amp, i)];
+    amp_host_products_begin(amp, i);
+    amp_host_layer_backward(joined(amp, i, indices), view(amp, i, input, input_delta, training));
+    amp_host_products_end();
+}
+
+static const float *labels_of(void *context, int i) { return amp_host_labels(((struct darknet_amp *)context)->net, i); }
+
+static void found(void *context, int i, const amp_yolo_result *result)
+{
+    amp_host_tell_yolo(&((struct darknet_amp *)context)->net->layers[i], i, result);
+}
+
+static float loss_of(void *context, int i) { return *((struct darknet_amp *)context)->net->layers[i].cost; }
+
+static void random_uniform(void *context, float *numbers, size_t count)
+{
+    (void)context;
+    for (size_t i = 0; i < count; i++) numbers[i] = rand_uniform(0, 1);
+}
+
+amp_host amp_host_callbacks(struct darknet_amp *amp)
+{
+    return (amp_host){ .context = amp, .prepare_buffers = prepare_buffers, .output = output_of, .delta = delta_of,
+                       .forward = run_forward, .backward = run_backward, .labels = labels_of, .found = found, .loss = loss_of,
+                       .random_uniform = random_uniform };
+}

@@ -1,0 +1,382 @@
+/*
+ * Why this file exists: see pjreddie_gaps.h, which lists what stock Darknet's CPU layers lack. This file picks for each
+ * layer the function that is right on the CPU, and holds our forms of the losses; the recurrent layers' forms are in
+ * pjreddie_gaps_recurrent.c.
+ */
+#include "gaps.h"
+#include "gaps_recurrent.h"
+
+#include "activation_layer.h"
+#include "activations.h"
+#include "avgpool_layer.h"
+#include "batchnorm_layer.h"
+#include "blas.h"
+#include "connected_layer.h"
+#include "convolutional_layer.h"
+#include "cost_layer.h"
+#include "crnn_layer.h"
+#include "crop_layer.h"
+#include "deconvolutional_layer.h"
+#include "detection_layer.h"
+#include "dropout_layer.h"
+#include "gru_layer.h"
+#include "iseg_layer.h"
+#include "l2norm_layer.h"
+#include "local_layer.h"
+#include "logistic_layer.h"
+#include "lstm_layer.h"
+#include "maxpool_layer.h"
+#include "normalization_layer.h"
+#include "region_layer.h"
+#include "reorg_layer.h"
+#include "rnn_layer.h"
+#include "route_layer.h"
+#include "shortcut_layer.h"
+#include "softmax_layer.h"
+#include "upsample_layer.h"
+#include "utils.h"
+#include "yolo_layer.h"
+
+#include <math.h>
+
+/* Defined in lstm_layer.c and crop_layer.c, declared in no header of Darknet's. */
+void backward_crop_layer(const layer l, network net);
+void backward_lstm_layer(layer l, network state);
+
+typedef void (*layer_function)(layer, network);
+
+/* Stock's CPU functions by name, so that l.forward and l.backward may themselves be amp_gap_forward and _backward. */
+static const struct { layer_function forward, backward; } stock[] = {
+    [ACTIVE]          = {forward_activation_layer, backward_activation_layer},
+    [AVGPOOL]         = {forward_avgpool_layer, backward_avgpool_layer},
+    [BATCHNORM]       = {forward_batchnorm_layer, backward_batchnorm_layer},
+    [CONNECTED]       = {forward_connected_layer, backward_connected_layer},
+    [CONVOLUTIONAL]   = {forward_convolutional_layer, backward_convolutional_layer},
+    [COST]            = {forward_cost_layer, backward_cost_layer},
+    [CRNN]            = {forward_crnn_layer, backward_crnn_layer},
+    [CROP]            = {forward_crop_layer, backward_crop_layer},
+    [DECONVOLUTIONAL] = {forward_deconvolutional_layer, backward_deconvolutional_layer},
+    [DETECTION]       = {forward_detection_layer, backward_detection_layer},
+    [DROPOUT]         = {forward_dropout_layer, backward_dropout_layer},
+    [GRU]             = {forward_gru_layer, backward_gru_layer},
+    [ISEG]            = {forward_iseg_layer, backward_iseg_layer},
+    [L2NORM]          = {forward_l2norm_layer, backward_l2norm_layer},
+    [LOCAL]           = {forward_local_layer, backward_local_layer},
+    [LOGXENT]         = {forward_logistic_layer, backward_logistic_layer},
+    [LSTM]            = {forward_lstm_layer, backward_lstm_layer},
+    [MAXPOOL]         = {forward_maxpool_layer, backward_maxpool_layer},
+    [NORMALIZATION]   = {forward_normalization_layer, backward_normalization_layer},
+    [REGION]          = {forward_region_layer, backward_region_layer},
+    [REORG]           = {forward_reorg_layer, backward_reorg_layer},
+    [RNN]             = {forward_rnn_layer, backward_rnn_layer},
+    [ROUTE]           = {forward_route_layer, backward_route_layer},
+    [SHORTCUT]        = {forward_shortcut_layer, backward_shortcut_layer},
+    [SOFTMAX]         = {forward_softmax_layer, backward_softmax_layer},
+    [UPSAMPLE]        = {forward_upsample_layer, backward_upsample_layer},
+    [YOLO]            = {forward_yolo_layer, backward_yolo_layer},
+};
+
+float *amp_gap_scratch(size_t n)
+{
+    float *x = calloc(n, sizeof(float));
+    if(!x) malloc_error();
+    return x;
+}
+
+/* ---- region ------------------------------------------------------------------------------------------------------ */
+
+/* Where entry `entry` of anchor `anchor` starts in image `b`: w*h floats for each entry. */
+static size_t region_entry(const layer *l, int b, int anchor, int entry)
+{
+    return (size_t)b*l->outputs + (size_t)l->w*l->h*(anchor*(l->coords + l->classes + 1) + entry);
+}
+
+/* One softmax per pixel and group of the tree, as softmax_tree() in blas_kernels.cu. */
+static void region_softmax_tree(const layer *l, float *x)
+{
+    const tree *hier = l->softmax_tree;
+    const int spatial = l->w*l->h;
+    for(int b = 0; b < l->batch; ++b){
+        for(int n = 0; n < l->n; ++n){
+            float *classes = x + region_entry(l, b, n, l->coords + 1);
+            for(int g = 0; g < hier->groups; ++g){
+                float *group = classes + (size_t)hier->group_offset[g]*spatial;
+                softmax_cpu(group, hier->group_size[g], 1, 0, spatial, 1, spatial, 1, group);
+            }
+        }
+    }
+}
+
+/*
+ * Stock's forward copies its input, squashes part of it, and computes the loss. What it squashes wrongly or not at all
+ * is squashed here beforehand, so that its long loss needs no second copy.
+ */
+static void forward_region(layer l, network net)
+{
+    if(l.coords <= 4 && !l.softmax_tree){
+        forward_region_layer(l, net);
+        return;
+    }
+    float *input = amp_gap_scratch((size_t)l.batch*l.inputs);
+    copy_cpu(l.batch*l.inputs, net.input, 1, input, 1);
+    if(l.coords > 4){
+        for(int b = 0; b < l.batch; ++b){
+            for(int n = 0; n < l.n; ++n){
+                activate_array(input + region_entry(&l, b, n, 4), (l.coords - 4)*l.w*l.h, LOGISTIC);
+            }
+        }
+    }
+    tree without_softmax;
+    if(l.softmax_tree){
+        region_softmax_tree(&l, input);
+        /* Stock's own tree softmax loops over `groups`; its loss never looks at that field. */
+        without_softmax = *l.softmax_tree;
+        without_softmax.groups = 0;
+        l.softmax_tree = &without_softmax;
+    }
+    net.input = input;
+    forward_region_layer(l, net);
+    free(input);
+}
+
+static void backward_region(layer l, network net)
+{
+    for(int b = 0; b < l.batch; ++b){
+        for(int n = 0; n < l.n; ++n){
+            size_t index = region_entry(&l, b, n, 0);
+            gradient_array(l.output + index, 2*l.w*l.h, LOGISTIC, l.delta + index);
+            if(l.coords > 4){
+                index = region_entry(&l, b, n, 4);
+                gradient_array(l.output + index, (l.coords - 4)*l.w*l.h, LOGISTIC, l.delta + index);
+            }
+            index = region_entry(&l, b, n, l.coords);
+            if(!l.background) gradient_array(l.output + index, l.w*l.h, LOGISTIC, l.delta + index);
+        }
+    }
+    axpy_cpu(l.batch*l.inputs, 1, l.delta, 1, net.delta, 1);
+}
+
+/* ---- softmax, logistic, cost, iseg, l2norm ----------------------------------------------------------------------- */
+
+static void forward_softmax(layer l, network net)
+{
+    const int n = l.batch*l.inputs;
+    const int loss = net.truth && !l.noloss;
+
+    if(!l.spatial || l.softmax_tree){
+        forward_softmax_layer(l, net);
+    } else {
+        softmax_cpu(net.input, l.c, l.batch, l.inputs, l.w*l.h, 1, l.w*l.h, 1, l.output);
+        if(loss) softmax_x_ent_cpu(n, l.output, net.truth, l.delta, l.loss);
+    }
+    if(!loss) return;
+    if(l.softmax_tree){
+        for(int i = 0; i < n; ++i){
+            if(net.truth[i] == SECRET_NUM) l.delta[i] = l.loss[i] = 0;
+        }
+    }
+    l.cost[0] = sum_array(l.loss, n);
+}
+
+static void forward_logistic(layer l, network net)
+{
+    const int n = l.batch*l.inputs;
+    forward_logistic_layer(l, net);
+    if(!net.truth) return;
+    for(int i = 0; i < n; ++i){
+        double t = net.truth[i], p = l.output[i];
+        l.loss[i] = -t*log(p + .0000001) - (1 - t)*log(1 - p + .0000001);
+    }
+    l.cost[0] = sum_array(l.loss, n);
+}
+
+static void wgan(int n, const float *pred, const float *truth, float *delta, float *error)
+{
+    for(int i = 0; i < n; ++i){
+        error[i] = truth[i] != 0 ? -pred[i] : pred[i];
+        delta[i] = truth[i] > 0 ? 1 : -1;
+    }
+}
+
+/* smooth_l1_cpu has its sign the wrong way round where |diff| >= 1. */
+static void smooth_l1(int n, float *pred, float *truth, float *delta, float *error)
+{
+    smooth_l1_cpu(n, pred, truth, delta, error);
+    for(int i = 0; i < n; ++i){
+        float diff = truth[i] - pred[i];
+        if(fabsf(diff) >= 1) delta[i] = diff > 0 ? 1 : -1;
+    }
+}
+
+/* The labels decide what is masked (SECRET_NUM) and what is background (0); `truth`, maybe smoothed, is the target. */
+static void forward_cost(layer l, network net)
+{
+    if(!net.truth) return;
+    const int n = l.batch*l.inputs;
+    const float *label = net.truth;
+    float *truth = net.truth, *smoothed = NULL;
+    if(l.smooth){
+        truth = smoothed = amp_gap_scratch(n);
+        for(int i = 0; i < n; ++i) truth[i] = label[i]*(1 - l.smooth) + l.smooth/l.inputs;
+    }
+
+    switch(l.cost_type){
+        case SMOOTH: smooth_l1(n, net.input, truth, l.delta, l.output); break;
+        case L1:     l1_cpu(n, net.input, truth, l.delta, l.output); break;
+        case WGAN:   wgan(n, net.input, truth, l.delta, l.output); break;
+        default:     l2_cpu(n, net.input, truth, l.delta, l.output); break;
+    }
+    for(int i = 0; i < n; ++i){
+        float scale = 1;
+        if(l.cost_type == MASKED && label[i] == SECRET_NUM) scale = 0;
+        if(l.cost_type == SEG && label[i] == 0) scale = l.noobject_scale;
+        l.delta[i] *= scale;
+        l.output[i] *= scale;
+    }
+    const float thresh = l.thresh/l.inputs;
+    if(thresh){
+        for(int i = 0; i < n; ++i){
+            if(l.delta[i]*l.delta[i] < thresh*thresh) l.delta[i] = 0;
+        }
+    }
+    l.cost[0] = sum_array(l.output, n);
+    free(smoothed);
+}
+
+/* Stock has no way to run iseg without truth, as inference does. */
+static void forward_iseg(layer l, network net)
+{
+    if(net.truth){
+        forward_iseg_layer(l, net);
+        return;
+    }
+    copy_cpu(l.batch*l.outputs, net.input, 1, l.output, 1);
+    for(int b = 0; b < l.batch; ++b) activate_array(l.output + (size_t)b*l.outputs, l.classes*l.w*l.h, LOGISTIC);
+}
+
+/* Each pixel's vector over the channels to length 1; an all-zero one stays. l.scales as stock fills it. */
+static void forward_l2norm(layer l, network net)
+{
+    const int spatial = l.out_w*l.out_h;
+    copy_cpu(l.batch*l.outputs, net.input, 1, l.output, 1);
+    for(int b = 0; b < l.batch; ++b){
+        for(int i = 0; i < spatial; ++i){
+            float *x = l.output + (size_t)b*l.out_c*spatial + i;
+            float *scales = l.scales + (x - l.output);
+            float norm = sqrtf(dot_cpu(l.out_c, x, spatial, x, spatial));
+            if(norm == 0) norm = 1;
+            for(int f = 0; f < l.out_c; ++f){
+                x[f*spatial] /= norm;
+                scales[f*spatial] = (1 - x[f*spatial])/norm;
+            }
+        }
+    }
+}
+
+/* ---- stock's function, in surroundings that it needs ------------------------------------------------------------- */
+
+static size_t workspace_needed(const layer *l)
+{
+    if(l->type == LOCAL) return (size_t)l->out_h*l->out_w*l->size*l->size*l->c*sizeof(float);
+    size_t most = l->input_layer->workspace_size;
+    if(most < l->self_layer->workspace_size) most = l->self_layer->workspace_size;
+    if(most < l->output_layer->workspace_size) most = l->output_layer->workspace_size;
+    return most;
+}
+
+static void with_own_workspace(layer_function run, layer l, network net)
+{
+    net.workspace = amp_gap_scratch(workspace_needed(&l)/sizeof(float) + 1);
+    run(l, net);
+    free(net.workspace);
+}
+
+/* For a backward that overwrites net.delta, although other consumers may have added to it already. */
+static void adding(layer_function run, layer l, network net)
+{
+    float *sum = net.delta;
+    net.delta = amp_gap_scratch((size_t)l.batch*l.inputs);
+    run(l, net);
+    axpy_cpu(l.batch*l.inputs, 1, net.delta, 1, sum, 1);
+    free(net.delta);
+}
+
+int amp_gap_works_without_delta(LAYER_TYPE type)
+{
+    switch(type){
+        case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL:
+        case RNN: case GRU: case LSTM: case CRNN: case ROUTE:
+            return 1;
+        default:
+            return 0;
+    }
+}
+
+/* ---- the three doors --------------------------------------------------------------------------------------------- */
+
+static int own_buffer(float **buffer, size_t n)
+{
+    if(!*buffer) *buffer = calloc(n, sizeof(float));
+    return *buffer != NULL;
+}
+
+int amp_gap_prepare(layer *l)
+{
+    const size_t n = (size_t)l->batch*l->outputs;
+    if(l->type == LSTM){
+        l->backward = backward_lstm_layer;
+        return own_buffer(&l->delta, n*l->steps);
+    }
+    if(l->type == BATCHNORM){
+        return own_buffer(&l->x, n) && own_buffer(&l->x_norm, n)
+            && own_buffer(&l->mean_delta, l->out_c) && own_buffer(&l->variance_delta, l->out_c);
+    }
+    return 1;
+}
+
+void amp_gap_forward(layer l, network net)
+{
+    switch(l.type){
+        case RNN:     amp_gap_forward_rnn(l, net); return;
+        case CRNN:
+        case LOCAL:   with_own_workspace(stock[l.type].forward, l, net); return;
+        case REGION:  forward_region(l, net); return;
+        case SOFTMAX: forward_softmax(l, net); return;
+        case LOGXENT: forward_logistic(l, net); return;
+        case COST:    forward_cost(l, net); return;
+        case ISEG:    forward_iseg(l, net); return;
+        case L2NORM:  forward_l2norm(l, net); return;
+        default:      stock[l.type].forward(l, net); return;
+    }
+}
+
+void amp_gap_backward(layer l, network net)
+{
+    if(!net.delta && !amp_gap_works_without_delta(l.type)) return;
+    switch(l.type){
+        case RNN:    amp_gap_backward_rnn(l, net); return;
+        case GRU:    amp_gap_backward_gru(l, net); return;
+        case LSTM:
+            fill_cpu(l.outputs*l.batch, 0, l.dc_cpu, 1);
+            backward_lstm_layer(l, net);
+            return;
+        case CRNN:
+        case LOCAL:  with_own_workspace(stock[l.type].backward, l, net); return;
+        case REGION: backward_region(l, net); return;
+        case CONVOLUTIONAL:
+            if(l.size == 1 && net.delta) adding(stock[l.type].backward, l, net);
+            else stock[l.type].backward(l, net);
+            return;
+        case ACTIVE:
+        case BATCHNORM:
+        case NORMALIZATION:
+        case REORG:
+            adding(stock[l.type].backward, l, net);
+            return;
+        case UPSAMPLE:
+            if(l.reverse) adding(stock[l.type].backward, l, net);
+            else backward_upsample_layer(l, net);
+            return;
+        default:     stock[l.type].backward(l, net); return;
+    }
+}

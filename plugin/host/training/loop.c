@@ -1,0 +1,293 @@
+/* The hooks of the loop of `detector train` and `classifier train`: see training.h.
+ *
+ * A step's time is cut in two where Darknet prints "Loaded": before, waiting for the images (and, with random=1, resizing);
+ * behind it, the step. What comes after the step's line is in neither: saving, -map, waiting for a turn. */
+#include "loop.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../pjreddie/device.h"
+#include "../common/memory.h"
+#include "../common/host.h"
+#include "log_file.h"
+#include "network.h"
+#include "../common/resume.h"
+#include "stopping.h"
+#include "training_log.h"
+#include "turns.h"
+
+enum { TELLING = 128, LINE = 1024, PATH_BYTES = 4096 };
+
+/* A program runs one such loop, in its main thread. */
+static struct {
+    const char *log_name;
+    int map_given;
+    long map_every;
+    network **nets;       /* NULL: no loop runs */
+    int count;
+    int w, h;             /* as in the .cfg */
+    long first_iteration;
+    double began, loaded; /* of the step under way; seconds of CLOCK_MONOTONIC */
+    double peak_memory_mb;
+    int stopped;
+    amp_log_file log;
+    char told[TELLING], row[AMP_LOG_TEXT];
+} training = { .log = { .descriptor = -1 } };
+
+static double clock_seconds(clockid_t which)
+{
+    struct timespec t;
+    clock_gettime(which, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double now(void) { return clock_seconds(CLOCK_MONOTONIC); }
+
+/* ---- command line ---- */
+
+static int is_one_of(const char *word, const char *const *list)
+{
+    while (*list && strcmp(word, *list)) list++;
+    return *list != NULL;
+}
+
+/* Darknet's options may stand anywhere, before the command too. */
+static int find_command(int argc, char **argv, const char *command[2])
+{
+    static const char *const valued[] = { "-i", "-prefix", "-thresh", "-hier", "-c", "-s", "-avg", "-gpus", "-out", "-w", "-h", "-fps",
+                                          "-t", "-log", NULL };
+    int found = 0;
+    for (int i = 1; i < argc && argv[i] && found < 2; i++) {
+        if (is_one_of(argv[i], valued)) i++;
+        else if (argv[i][0] != '-') command[found++] = argv[i];
+    }
+    return found == 2;
+}
+
+static _Noreturn void refuse(const char *what)
+{
+    amp_error error;
+    amp_fail(&error, AMP_BAD_CONFIG, "command line: %s", what);
+    amp_host_die(&error);
+}
+
+/* -map alone, or with a number behind it. */
+static void take_map(int *argc, char **argv)
+{
+    for (int i = 1; i < *argc; i++) {
+        if (!argv[i] || strcmp(argv[i], "-map")) continue;
+        const char *value = i + 1 < *argc && argv[i + 1] ? argv[i + 1] : "";
+        char *end;
+        long every = strtol(value, &end, 10);
+        int numbered = *value && strspn(value, "-0123456789") == strlen(value), taken = numbered ? 2 : 1;
+        if (numbered && (*end || every < 1 || every > 1000000000))
+            refuse("-map: expected nothing or a number of iterations from 1");
+        training.map_given = 1;
+        training.map_every = numbered ? every : 0;
+        for (int k = i; k < *argc; k++) argv[k] = k + taken < *argc ? argv[k + taken] : NULL;
+        *argc -= taken;
+        return;
+    }
+}
+
+void amp_training_arguments(int *argc, char **argv)
+{
+    const char *command[2];
+    if (!find_command(*argc, argv, command) || strcmp(command[1], "train")) return;
+    int detector = !strcmp(command[0], "detector");
+    if (!detector && strcmp(command[0], "classifier")) return;
+    training.log_name = amp_host_take_argument(argc, argv, "-log", "a file's name");
+    take_map(argc, argv);
+    if (training.map_given && !detector) refuse("-map: mAP is of detectors; classifier valid measures a classifier");
+}
+
+long amp_training_map_every(void) { return training.map_given ? training.map_every : -1; }
+
+void amp_training_input(int *w, int *h)
+{
+    *w = training.w;
+    *h = training.h;
+}
+
+void amp_training_was_elsewhere(double seconds)
+{
+    for (int i = 0; i < training.count; i++) if (training.nets[i]->amp) training.nets[i]->amp->started += seconds;
+}
+
+/* ---- which rows of an old log stay ---- */
+
+/* Those of the training so far: up to the iteration that it goes on behind, and of the skipped steps that follow it, which bear
+ * the same number, those that the backup knows of. It counts all, so that it can be said if the log has them all; if not, they
+ * belong to it if they are the last: a training that is killed and one that is told to stop leave such a log, and only in the
+ * second can a backup be younger than the last good step. */
+typedef struct rows_so_far {
+    long iteration;
+    unsigned long steps, skipped;              /* of the backup */
+    long last;
+    unsigned long good, skips;                 /* of the rows that stay for certain */
+    size_t rows, kept;
+    size_t behind;                             /* skipped steps at the last iteration */
+    int beyond;                                /* there are rows of later iterations */
+} rows_so_far;
+
+static amp_status see_row(void *context, const char *text, amp_error *error)
+{
+    rows_so_far *so_far = context;
+    amp_log_row row;
+    AMP_TRY(amp_log_row_read(text, &row, error));
+    if (row.iteration < so_far->last)
+        return amp_fail(error, AMP_BAD_CONFIG, "iteration %ld comes after %ld: this is not the log of one training",
+                        row.iteration, so_far->last);
+    so_far->last = row.iteration;
+    so_far->rows++;
+    if (row.iteration > so_far->iteration) {
+        so_far->beyond = 1;
+    } else if (row.iteration == so_far->iteration && row.found_inf) {
+        so_far->behind++;
+    } else {
+        so_far->kept = so_far->rows;
+        so_far->good += !row.found_inf;
+        so_far->skips += row.found_inf != 0;
+    }
+    return AMP_OK;
+}
+
+static size_t rows_to_keep(void *context)
+{
+    const rows_so_far *so_far = context;
+    size_t behind = so_far->beyond ? 0 : so_far->behind;
+    if (so_far->good == so_far->steps) behind = so_far->skipped > so_far->skips ? so_far->skipped - so_far->skips : 0;
+    return so_far->kept + (behind < so_far->behind ? behind : so_far->behind);
+}
+
+static void open_log(const struct darknet_amp *amp)
+{
+    amp_error error;
+    size_t dropped;
+    rows_so_far so_far = { .iteration = training.first_iteration, .steps = amp ? amp->steps : 0,
+                           .skipped = amp ? amp->skipped : 0 };
+    amp_log_reader reader = { &so_far, see_row, rows_to_keep };
+    amp_status status = amp_log_file_open(&training.log, training.log_name, "training log", AMP_LOG_COLUMNS, &reader,
+                                          &dropped, &error);
+    if (status != AMP_OK) {
+        fflush(stdout);
+        fprintf(stderr, "log: %s\n", error.message);
+        _exit(1); /* the loader is at work */
+    }
+    if (rows_to_keep(&so_far))
+        fprintf(stderr, "log: %s goes on behind iteration %ld; %zu rows of later steps are dropped\n", training.log_name,
+                training.first_iteration, dropped);
+}
+
+/* ---- the loop ---- */
+
+/* The first network stands for all: it is the one that is saved. */
+void darknet_amp_loop(struct network **nets, int count, float *average_loss, int *loop_count)
+{
+    if (count < 1) return;
+    struct darknet_amp *amp = nets[0]->amp;
+    training.nets = nets;
+    training.count = count;
+    training.stopped = 0;
+    training.w = amp ? amp->w : nets[0]->w;
+    training.h = amp ? amp->h : nets[0]->h;
+    training.first_iteration = (long)get_current_batch(nets[0]);
+    if (amp) amp_resume_loop(amp, average_loss, loop_count);
+    if (training.log_name) open_log(amp);
+    if (amp) amp_stopping_watch();
+    if (amp_turns_ready()) training.stopped = 1;
+    training.began = training.loaded = now();
+}
+
+void darknet_amp_batch_loaded(void) { training.loaded = now(); }
+
+int darknet_amp_stopped(void) { return training.stopped; }
+
+/* A measured number has no more digits than these. */
+static double rounded(double value, double parts) { return round(value * parts) / parts; }
+
+static amp_log_row row_of(const network *net, float loss, float average_loss)
+{
+    const struct darknet_amp *amp = net->amp;
+    double end = now(), seconds = end - training.began;
+    double memory = training.log_name || amp_turns_taken() ? amp_host_memory_mb(net) : 0; /* asking a GPU takes time */
+    int images = net->batch * net->subdivisions * training.count;
+    if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
+    return (amp_log_row){ .iteration = (long)get_current_batch((network *)net), .loss = loss, .avg_loss = average_loss,
+        .learning_rate = get_current_rate((network *)net), .scale = amp ? amp->step_scale : 1,
+        .found_inf = amp ? amp->step_skipped : 0, .grad_norm = amp ? amp->step_gradient_norm : NAN,
+        .images_per_second = rounded(images / (seconds > 1e-9 ? seconds : 1e-9), 1e2),
+        .load_seconds = rounded(training.loaded - training.began, 1e6), .train_seconds = rounded(end - training.loaded, 1e6),
+        .peak_memory_mb = rounded(training.peak_memory_mb, 1e1), .time = rounded(clock_seconds(CLOCK_REALTIME), 1e3) };
+}
+
+/* The row is written before the step's backup, which a killed training then never has without its row. */
+void darknet_amp_step_made(float loss, float average_loss)
+{
+    if (!training.nets) return;
+    const network *net = training.nets[0];
+    if (!net->amp && !training.log_name && !amp_turns_taken()) return;
+    amp_log_row row = row_of(net, loss, average_loss);
+    amp_log_row_text(&row, training.row);
+    amp_log_file_add(&training.log, training.row);
+    if (!net->amp) return;
+    snprintf(training.told, sizeof training.told, ", scale %g, %lu skipped, %.1f images/s", (double)row.scale, net->amp->skipped,
+             row.images_per_second);
+}
+
+void darknet_amp_step_printf(const char *format, ...)
+{
+    char line[LINE];
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (length > 0 && length < LINE && line[length - 1] == '\n') line[length - 1] = 0;
+    printf("%s%s\n", line, training.told);
+}
+
+static int is_over(network *net) { return net->max_batches > 0 && get_current_batch(net) >= (size_t)net->max_batches; }
+
+static void save_backup(const char *folder, const char *base)
+{
+    char name[PATH_BYTES];
+    network *net = training.nets[0];
+#ifdef GPU
+    if (training.count > 1) sync_nets(training.nets, training.count, 0);
+#endif
+    if (net->amp) net->amp->resume->stopping = 1;
+    snprintf(name, sizeof name, "%s/%s.backup", folder, base);
+    save_weights(net, name);
+    if (!amp_stopping_signal() || net->amp->resume->save_failed) return;
+    fflush(stdout);
+    fprintf(stderr, "amp: stopped after step %zu; to go on, give %s to the same command\n", get_current_batch(net), name);
+}
+
+int darknet_amp_step_ended(const char *backup_folder, const char *base)
+{
+    double waited = amp_turns_waited();
+    if (!training.nets) return 0;
+    int stop = amp_turns_pass(training.row) || amp_stopping_signal();
+    amp_training_was_elsewhere(amp_turns_waited() - waited);
+    if (stop && !is_over(training.nets[0])) {
+        training.stopped = 1;
+        save_backup(backup_folder, base);
+    }
+    training.began = training.loaded = now();
+    return training.stopped;
+}
+
+void darknet_amp_loop_ended(struct network **nets, int count)
+{
+    int signal = training.stopped ? amp_stopping_signal() : 0;
+    training.nets = NULL;
+    amp_log_file_close(&training.log);
+    amp_stopping_unwatch();
+    if (count > 0 && nets[0]->amp) amp_resume_loop_ended(nets[0]->amp);
+    if (signal) exit(128 + signal);
+}
