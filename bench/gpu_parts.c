@@ -27,7 +27,7 @@ gpu_parts gpu_parts_take(void) { return (gpu_parts){ 0 }; }
 #include <stdlib.h>
 
 #ifdef AMP
-#include "../plugin/host/common/host.h"
+#include "../plugin/host/pjreddie/pjreddie.h"
 #else
 #include "darknet.h"
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host/common/host.h"
+#include "host/pjreddie/pjreddie.h"
 #include "network.h"
 #include "parser.h"
 #include "tensor/half.h"
@@ -69,7 +69,7 @@ __attribute__((unused)) static amp_network_desc described(network *net)
     amp_error error;
     amp_network_desc d;
     amp_config config = { 0 };
-    assert_int_equal(amp_host_describe(net, &config, &d, &error), AMP_OK);
+    assert_int_equal(amp_fork_describe(net, &config, &d, &error), AMP_OK);
     return d;
 }
 

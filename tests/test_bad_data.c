@@ -22,7 +22,7 @@
 #include "host/data/data_files.h"
 #include "host/data/label_file.h"
 #include "host/data/names_seen.h"
-#include "host/pjreddie/weights_check.h"
+#include "host/common/weights_check.h"
 
 image get_segmentation_image(char *path, int w, int h, int classes); /* data.c */
 
@@ -495,8 +495,8 @@ static void a_layer_reads_as_many_bytes_as_its_writer_writes(void **state)
     for (int i = 0; i < net->n; i++) {
         save_weights_upto(net, "upto.weights", i + 1);
         long now = file_size("upto.weights");
-        if ((size_t)(now - before) != amp_weights_bytes(&net->layers[i]))
-            fail_msg("layer %d: %ld bytes written, %zu expected", i, now - before, amp_weights_bytes(&net->layers[i]));
+        if ((size_t)(now - before) != amp_weights_bytes(net, i))
+            fail_msg("layer %d: %ld bytes written, %zu expected", i, now - before, amp_weights_bytes(net, i));
         before = now;
     }
     free_whole(net);

@@ -98,8 +98,8 @@ static void the_workspace_grows_with_a_resize(void **state)
         resize_network(stock, side, side);
         resize_network(ours, side, side);
         assert_true(predicted_distance(ours, stock, 3) < 1e-4);
-        assert_true(ours->amp->workspace_bytes >= ours->layers[1].workspace_size);
-        assert_non_null(ours->amp->workspace);
+        assert_true(ours->amp->memory->workspace_bytes >= ours->layers[1].workspace_size);
+        assert_non_null(ours->amp->memory->workspace);
     }
     release(stock);
     release(ours);

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host/common/host.h"
+#include "host/pjreddie/pjreddie.h"
 #include "host/pjreddie/gaps.h"
 #include "tensor/half.h"
 #include "network.h"
@@ -194,7 +194,7 @@ static void observe(network *net, outcome *o)
     record(o, net->output, (size_t)net->outputs * net->batch, 1, 0, "output", net->n - 1);
     record(o, image_delta, pixels, factor, 0, "the image's gradient", 0);
     const amp_param *params = net->amp ? amp_engine_params(net->amp->engine, &count) : NULL;
-    assert_int_equal(amp_host_describe(net, &config, &described, &error), AMP_OK);
+    assert_int_equal(amp_fork_describe(net, &config, &described, &error), AMP_OK);
     for (int i = 0; i < described.count; i++) {
         double weights = 0;
         for (int k = 0; k < described.layers[i].param_count; k++, at++) {
@@ -238,8 +238,8 @@ static void copy_params(network *from, network *to, float error_size, unsigned *
     amp_error error;
     amp_network_desc a, b;
     amp_config config = { 0 };
-    assert_int_equal(amp_host_describe(from, &config, &a, &error), AMP_OK);
-    assert_int_equal(amp_host_describe(to, &config, &b, &error), AMP_OK);
+    assert_int_equal(amp_fork_describe(from, &config, &a, &error), AMP_OK);
+    assert_int_equal(amp_fork_describe(to, &config, &b, &error), AMP_OK);
     for (int i = 0; i < a.count; i++)
         for (int k = 0; k < a.layers[i].param_count; k++) {
             const amp_param_desc *p = &a.layers[i].params[k], *q = &b.layers[i].params[k];

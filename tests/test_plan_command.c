@@ -377,7 +377,7 @@ static void kept_buffers_are_those_told(const char *cfg)
     feed(net, 7);
     forward_network(net);
     for (int i = 0; i < net->n; i++) {
-        const amp_host_buffers *have = &net->amp->buffers[i];
+        const amp_host_buffers *have = &net->amp->memory->buffers[i];
         if (!amp_host_is_native(&net->layers[i])) continue;
         size_t told = amp_host_buffer_bytes(net, i, net->batch, plan), kept = (have->output_capacity + have->delta_capacity) * sizeof(float);
         if (told != kept) fail_msg("%s: layer %d keeps %zu bytes, told are %zu", cfg, i, kept, told);

@@ -308,7 +308,7 @@ static void check_spoilt_batch(int which, const char *dtype, void (*spoil)(netwo
     assert_int_equal(amp_engine_update(net->amp->engine, &args, 0, &report, &error), AMP_OK);
     assert_true(report.skipped);
     assert_string_equal(report.bad.tensor, tensor);
-    amp_host_forget_overflow(net->amp);
+    amp_fork_forget_overflow(net->amp);
     amp_engine_set_scaler(net->amp->engine, &before);
     assert_equal_states(net, control, "after a spoilt batch", &nothing);
     for (unsigned i = 5; i < 8; i++) {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "../amp/cfg_reader.h"
-#include "../host/common/host.h"
+#include "../host/common/state.h"
 #include "arguments.h"
 #include "command.h"
 #include "data_check.h"

@@ -15,7 +15,7 @@
 
 #include "../../amp/config.h"
 #include "../../host/pjreddie/device.h"
-#include "../../host/common/host.h"
+#include "../../host/common/state.h"
 #include "../../host/common/random.h"
 #include "../../host/training/turns.h"
 
@@ -61,7 +61,7 @@ static int is_dtype(const char *name)
 /* The sides' dtypes point into list. */
 static amp_status choose_sides(const amp_bench_request *r, amp_text_list *list, amp_bench *b, amp_error *error)
 {
-    const char *usual = amp_host_gpu() >= 0 ? all_dtypes : "fp32,bf16,fp16";
+    const char *usual = amp_fork_device() >= 0 ? all_dtypes : "fp32,bf16,fp16";
     AMP_TRY(amp_text_list_split("-dtypes", r->dtypes ? r->dtypes : usual, list, error));
     for (int i = 0; i < list->count; i++) {
         if (!is_dtype(list->part[i]))

@@ -21,7 +21,7 @@
 #include "../../amp/config_keys.h"
 #include "../../host/pjreddie/device.h"
 #include "../../host/pjreddie/footprint.h"
-#include "../../host/common/host.h"
+#include "../../host/pjreddie/pjreddie.h"
 #include "../../host/pjreddie/make_network.h"
 #include "../../host/common/memory.h"
 #include "../../host/training/turns.h"
@@ -60,7 +60,7 @@ static void tell(const char *format, ...)
 /* Other programs of this benchmark are on the same GPU, and keep still while it is our turn: what vanishes then is ours. */
 static double gpu_bytes_free(void)
 {
-    return amp_host_gpu() >= 0 ? (double)amp_host_available_memory().bytes : 0;
+    return amp_fork_device() >= 0 ? (double)amp_host_available_memory().bytes : 0;
 }
 
 static void memory_turn_begins(child *c) { c->at_turn = gpu_bytes_free(); }

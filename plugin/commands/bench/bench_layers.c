@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "../../host/pjreddie/device.h"
-#include "../../host/common/host.h"
+#include "../../host/pjreddie/pjreddie.h"
 
 typedef void layer_function(struct layer, struct network);
 

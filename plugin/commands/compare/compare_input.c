@@ -5,7 +5,7 @@
 #include "../../amp/config.h"
 #include "../../amp/config_keys.h"
 #include "../../host/data/data_files.h"
-#include "../../host/common/host.h"
+#include "../../host/common/state.h"
 #include "../cfg_copy.h"
 #include "../data_check.h"
 

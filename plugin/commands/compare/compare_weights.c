@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../host/common/host.h"
+#include "../../host/pjreddie/pjreddie.h"
 #include "../../host/pjreddie/make_network.h"
-#include "../../host/pjreddie/weights_check.h"
+#include "../../host/fork.h"
 
 /* ---- files ---- */
 
@@ -97,7 +97,7 @@ amp_status amp_compare_weights_runs(const char *cfg, amp_weights_run **runs, siz
     network *net = make_quietly(cfg);
     *count = 0;
     *runs = calloc((size_t)net->n * AMP_WEIGHTS_RUNS + 1, sizeof **runs);
-    for (int i = 0; *runs && i < net->n; ++i) *count += (size_t)amp_weights_runs(&net->layers[i], *runs + *count);
+    for (int i = 0; *runs && i < net->n; ++i) *count += (size_t)amp_fork_weights_runs(net, i, *runs + *count);
     free_network(net);
     return *runs ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "%s: out of memory", cfg);
 }

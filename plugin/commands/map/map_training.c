@@ -5,7 +5,7 @@
  * measured is a row of BACKUP/NAME_map.csv, from which a resumed training knows the best so far; the weights that gave it are
  * NAME_best.weights. */
 #include "../../host/pjreddie/device.h"
-#include "../../host/common/host.h"
+#include "../../host/pjreddie/pjreddie.h"
 #include "../../host/training/log_file.h"
 #include "../../host/training/loop.h"
 #include "evaluation_network.h"
@@ -117,7 +117,7 @@ static void measure(long iteration)
 {
     amp_error error;
     amp_map_result result;
-    amp_host_use_device(map.net);
+    amp_fork_use_device(map.net);
     amp_status status = measure_at_cfg_size(&result, &error);
     if (status == AMP_OK) {
         keep(&(measured){ iteration, result.total.map50, result.total.map50_95 });

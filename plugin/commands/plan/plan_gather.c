@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../host/pjreddie/device.h"
-#include "../../host/common/host.h"
+#include "../../host/pjreddie/pjreddie.h"
 #include "../../host/pjreddie/make_network.h"
 #include "../../host/common/memory.h"
 #include "../cfg_copy.h"
@@ -275,20 +275,20 @@ static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error 
 {
     amp_config *config;
     const char *wished = amp_host_wished_dtype();
-    AMP_TRY(amp_config_read(r->cfg, dtype ? dtype : wished, amp_host_default_dtype(), &config, error));
+    AMP_TRY(amp_config_read(r->cfg, dtype ? dtype : wished, amp_fork_default_dtype(), &config, error));
     r->asked = config->dtype;
     int off = !config->enabled;
     amp_config_free(config);
     AMP_TRY(amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error));
     if (dtype) amp_host_wish_dtype(dtype);
     if (!off) {
-        AMP_TRY(amp_config_read(r->cfg, NULL, amp_host_default_dtype(), &config, error));
+        AMP_TRY(amp_config_read(r->cfg, NULL, amp_fork_default_dtype(), &config, error));
         r->off_in_cfg = !config->enabled;
         amp_config_free(config);
         return AMP_OK;
     }
     r->off_in_cfg = 1;
-    r->asked = amp_host_default_dtype();
+    r->asked = amp_fork_default_dtype();
     amp_host_wish_dtype(amp_dtype_name(r->asked));
     return AMP_OK;
 }

@@ -4,7 +4,7 @@
 #include "../../amp/cfg_reader.h"
 #include "../../amp/checkpoint.h"
 #include "../../host/pjreddie/device.h"
-#include "../../host/common/host.h"
+#include "../../host/pjreddie/pjreddie.h"
 #include "../../host/pjreddie/make_network.h"
 #include "../../host/common/resume.h"
 #include "../../files/checksum.h"
@@ -135,7 +135,7 @@ static amp_status load(const amp_probe_request *request, network **out, amp_erro
     network *net = *out = amp_host_make_network(request->cfg, request->cfg, 1);
     amp_host_wish_dtype(wished);
     if (request->weights) load_weights(net, (char *)request->weights);
-    amp_host_use_device(net);
+    amp_fork_use_device(net);
     only_look_at_weights(net);
     srand(darknet_amp_seed());
     return set_up(net, error);
@@ -208,7 +208,7 @@ static amp_status keep_results(network *net, const amp_numerics *numerics, amp_p
     r->layers = calloc((size_t)net->n, sizeof *r->layers);
     if (!r->layers) return out_of_memory(error);
     for (int i = 0; i < net->n; i++) r->layers[i].numerics = *amp_numerics_of(numerics, i);
-    return amp_host_describe(net, net->amp->config, &r->network, error);
+    return amp_fork_describe(net, net->amp->config, &r->network, error);
 }
 
 static amp_status probe(const amp_probe_request *request, amp_probe_result *r, amp_error *error)

@@ -3,8 +3,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "../pjreddie/device.h"
-#include "host.h"
+#include "../fork.h"
 
 void amp_machine_describe(const amp_backend *backend, amp_machine *machine)
 {
@@ -17,10 +16,7 @@ void amp_machine_describe(const amp_backend *backend, amp_machine *machine)
 
 amp_status amp_machine_read(amp_machine *machine, amp_error *error)
 {
-    network net = { .gpu_index = gpu_index };
-    const char *refusal = amp_host_refusal(&net);
-    if (refusal) return amp_fail(error, AMP_UNSUPPORTED, "%s", refusal);
-    amp_backend *backend = amp_host_choose_backend(&net, error);
+    amp_backend *backend = amp_fork_backend(error);
     if (!backend) return error->status;
     amp_machine_describe(backend, machine);
     backend->destroy(backend);
@@ -29,8 +25,8 @@ amp_status amp_machine_read(amp_machine *machine, amp_error *error)
 
 int amp_machine_device_arguments(const char *arguments[2], char number[16])
 {
-    if (gpu_index <= 0) return 0; /* 0 is what Darknet takes by itself */
-    snprintf(number, 16, "%d", gpu_index);
+    if (amp_fork_device() <= 0) return 0; /* 0 is what Darknet takes by itself */
+    snprintf(number, 16, "%d", amp_fork_device());
     arguments[0] = "-i";
     arguments[1] = number;
     return 2;

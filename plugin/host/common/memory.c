@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "../pjreddie/device.h"
+#include "../fork.h"
 
 /* The first number of a file, after `key` if that is not NULL; 0 if there is none. */
 static size_t number_in(const char *file, const char *key)
@@ -92,14 +92,10 @@ amp_available_memory amp_available_ram(const char *root)
 
 amp_available_memory amp_host_available_memory(void)
 {
-#ifdef GPU
-    if (amp_host_gpu() >= 0) {
-        amp_available_memory memory = { .what = "GPU memory" };
-        memory.bytes = amp_host_gpu_free(amp_host_gpu(), &memory.all);
-        return memory;
-    }
-#endif
-    return amp_available_ram("");
+    amp_available_memory memory = { .what = "GPU memory" };
+    if (amp_fork_device() < 0) return amp_available_ram("");
+    memory.bytes = amp_fork_free_gpu_memory(&memory.all);
+    return memory;
 }
 
 double amp_host_peak_resident_mb(void)
@@ -110,15 +106,8 @@ double amp_host_peak_resident_mb(void)
     return (double)kilobytes / 1024;
 }
 
-double amp_host_memory_mb(const network *net)
+double amp_host_memory_mb(const struct network *net)
 {
-#ifdef GPU
-    size_t all = 0;
-    if (net->gpu_index >= 0) {
-        size_t available = amp_host_gpu_free(net->gpu_index, &all);
-        return (double)(all - available) / (1 << 20);
-    }
-#endif
-    (void)net;
-    return amp_host_peak_resident_mb();
+    double on_gpu = amp_fork_gpu_memory_in_use_mb(net);
+    return on_gpu >= 0 ? on_gpu : amp_host_peak_resident_mb();
 }

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "darknet.h"
+struct network;
 
 /* How many bytes this program may still take, of how many in all, and of what: "RAM", "GPU memory", or what allows less than the
  * machine has. bytes is 0 where that is not known. */
@@ -21,6 +21,6 @@ amp_available_memory amp_available_ram(const char *root);
 double amp_host_peak_resident_mb(void);
 
 /* In MB of 2^20 bytes: on a GPU what is in use on net's now, by whatever program; else amp_host_peak_resident_mb. */
-double amp_host_memory_mb(const network *net);
+double amp_host_memory_mb(const struct network *net);
 
 #endif

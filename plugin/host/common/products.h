@@ -2,7 +2,7 @@
 #ifndef AMP_HOST_PRODUCTS_H
 #define AMP_HOST_PRODUCTS_H
 
-#include "host.h"
+#include "state.h"
 
 /* From begin to end, the calling thread's products are those of the engine's active plan's layer. */
 void amp_host_products_begin(struct darknet_amp *amp, int layer);

@@ -13,9 +13,13 @@
  * step in between (and counts again), and averages far too often once the number is out of step with interval. So the
  * steps of each replica since the last averaging are counted: averaging is due when some replica has made `interval`
  * of them, and the others' are what is added. Where no step is skipped, the numbers are Darknet's. */
-#include "host.h"
+#include "state.h"
 
-static size_t images_per_step(const network *net) { return (size_t)net->batch * (size_t)net->subdivisions; }
+static size_t images_per_step(const struct network *net)
+{
+    amp_view view = amp_fork_view(net);
+    return (size_t)view.batch * (size_t)view.subdivisions;
+}
 
 /* Engines hand out copies of their scalers, and take them back. */
 void darknet_amp_agree(struct network **nets, int n)
@@ -23,40 +27,41 @@ void darknet_amp_agree(struct network **nets, int n)
     amp_scaler states[n], *scalers[n];
     int found_inf[n], count = 0;
     for (int i = 0; i < n; i++) {
-        if (!nets[i]->amp) continue;
-        states[count] = *amp_engine_scaler(nets[i]->amp->engine);
+        const struct darknet_amp *amp = amp_fork_state(nets[i]);
+        if (!amp) continue;
+        states[count] = *amp_engine_scaler(amp->engine);
         scalers[count] = &states[count];
-        found_inf[count++] = nets[i]->amp->step_skipped;
+        found_inf[count++] = amp->step_skipped;
     }
     if (count) amp_scaler_agree(scalers, found_inf, count);
     for (int i = 0, k = 0; i < n; i++)
-        if (nets[i]->amp) amp_engine_set_scaler(nets[i]->amp->engine, &states[k++]);
+        if (amp_fork_state(nets[i])) amp_engine_set_scaler(amp_fork_state(nets[i])->engine, &states[k++]);
 }
 
 int darknet_amp_sync_due(struct network **nets, int n, int interval)
 {
     for (int i = 0; i < n; i++)
-        if (nets[i]->amp && nets[i]->amp->unsynced_steps >= (unsigned long)interval) return 1;
+        if (amp_fork_state(nets[i]) && amp_fork_state(nets[i])->unsynced_steps >= (unsigned long)interval) return 1;
     return 0;
 }
 
 /* Darknet has added interval * (n-1) steps to the first replica's seen, and given it to all. Unsigned arithmetic: the sum is
  * right whichever of the two is larger. */
-static void count_steps_taken(network **nets, int n, int interval)
+static void count_steps_taken(struct network **nets, int n, int interval)
 {
-    size_t seen = *nets[0]->seen - (size_t)interval * (size_t)(n - 1) * images_per_step(nets[0]);
-    for (int i = 1; i < n; i++) seen += nets[i]->amp->unsynced_steps * images_per_step(nets[i]);
-    for (int i = 0; i < n; i++) *nets[i]->seen = seen;
+    size_t seen = amp_fork_counters(nets[0]).seen - (size_t)interval * (size_t)(n - 1) * images_per_step(nets[0]);
+    for (int i = 1; i < n; i++) seen += amp_fork_state(nets[i])->unsynced_steps * images_per_step(nets[i]);
+    for (int i = 0; i < n; i++) amp_fork_set_counters(nets[i], (amp_counters){ seen, amp_fork_counters(nets[i]).t });
 }
 
 void darknet_amp_synced(struct network **nets, int n, int interval)
 {
     int replicas = 0;
-    for (int i = 0; i < n; i++) replicas += nets[i]->amp != NULL;
+    for (int i = 0; i < n; i++) replicas += amp_fork_state(nets[i]) != NULL;
     if (interval > 0 && replicas == n) count_steps_taken(nets, n, interval);
     for (int i = 0; i < n; i++) {
-        if (!nets[i]->amp) continue;
+        if (!amp_fork_state(nets[i])) continue;
         darknet_amp_weights_changed(nets[i]);
-        if (interval > 0) nets[i]->amp->unsynced_steps = 0; /* 0: averaged before a checkpoint, and counting goes on */
+        if (interval > 0) amp_fork_state(nets[i])->unsynced_steps = 0; /* 0: before a checkpoint; counting goes on */
     }
 }

@@ -13,13 +13,14 @@ static const char *where(struct darknet_amp *amp, const amp_anomaly *a, char tex
     return amp_anomaly_text(a, a->layer >= 0 && plan ? plan->nodes[a->layer].desc.type : "", text);
 }
 
-void amp_host_note_images(struct darknet_amp *amp, const network *net)
+void amp_host_note_images(struct darknet_amp *amp, const struct network *net)
 {
+    amp_view view = amp_fork_view(net);
     const amp_anomaly *a = amp_engine_anomaly(amp->engine);
     if (!a->found || amp->anomaly_noted) return;
     amp->anomaly_noted = 1;
-    amp->anomaly_subdivision = (int)(*net->seen / (size_t)net->batch - 1) % net->subdivisions + 1;
-    amp->anomaly_images = amp_images_text(net->input, net->batch, a->bad_images == 1 ? a->image : -1);
+    amp->anomaly_subdivision = (int)(amp_fork_counters(net).seen / (size_t)view.batch - 1) % view.subdivisions + 1;
+    amp->anomaly_images = amp_images_text(view.images, view.batch, a->bad_images == 1 ? a->image : -1);
 }
 
 void amp_host_tell_anomaly(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
@@ -27,7 +28,7 @@ void amp_host_tell_anomaly(struct darknet_amp *amp, const amp_step_report *repor
     char text[AMP_ANOMALY_TEXT];
     if (report->anomaly.found && amp->config->debug)
         fprintf(stderr, "amp: debug: step after %zu: inf or NaN first in %s pass, subdivision %d of %d; %s\n", good_steps,
-                where(amp, &report->anomaly, text), amp->anomaly_subdivision, amp->net->subdivisions,
+                where(amp, &report->anomaly, text), amp->anomaly_subdivision, amp_fork_view(amp->net).subdivisions,
                 amp->anomaly_images ? amp->anomaly_images : "its image files are not known");
     free(amp->anomaly_images);
     amp->anomaly_images = NULL;

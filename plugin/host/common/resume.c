@@ -7,10 +7,8 @@
 
 #include "../../tensor/half.h"
 #include "../data/backups.h"
-#include "../pjreddie/device.h"
 #include "random.h"
 #include "../data/loading.h"
-#include "network.h"
 
 struct amp_resume *amp_resume_create(void) { return calloc(1, sizeof(struct amp_resume)); }
 
@@ -24,7 +22,7 @@ void amp_resume_free(struct amp_resume *resume)
 
 const char *amp_host_last_checkpoint(struct darknet_amp *amp) { return amp->resume->last_file; }
 
-void darknet_amp_clear(struct network *net) { net->amp->resume->cleared = 1; }
+void darknet_amp_clear(struct network *net) { amp_fork_state(net)->resume->cleared = 1; }
 
 /* ---- what a sidecar says of the run ---- */
 
@@ -33,26 +31,28 @@ static float shown_loss(const amp_loop *loop)
     return amp_is_finite(*loop->average_loss) ? *loop->average_loss : loop->last_finite;
 }
 
-static int32_t window_of(const network *net, size_t seen)
+static int32_t window_of(const amp_view *view, size_t seen)
 {
-    return (int32_t)(seen / (size_t)net->batch % (size_t)net->subdivisions);
+    return (int32_t)(seen / (size_t)view->batch % (size_t)view->subdivisions);
 }
 
-amp_run_state amp_resume_run_state(struct darknet_amp *amp, const network *net)
+amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network *net)
 {
     const amp_loop *loop = &amp->resume->loop;
+    amp_view view = amp_fork_view(net);
+    amp_counters counters = amp_fork_counters(net);
     unsigned seed;
     amp_run_state run;
     memset(&run, 0, sizeof run);
-    run.seen = *net->seen;
-    run.t = *net->t;
+    run.seen = counters.seen;
+    run.t = counters.t;
     run.steps = amp->steps;
     run.skipped = amp->skipped;
-    run.width = net->w;
-    run.height = net->h;
-    run.batch = net->batch;
-    run.subdivisions = net->subdivisions;
-    run.window = window_of(net, *net->seen);
+    run.width = view.w;
+    run.height = view.h;
+    run.batch = view.batch;
+    run.subdivisions = view.subdivisions;
+    run.window = window_of(&view, counters.seen);
     if (!loop->average_loss) return run;
     run.looped = 1;
     run.loop_count = *loop->count;
@@ -69,10 +69,10 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const network *net)
 #define ANEW "remove it to start with a fresh loss scale and momentum"
 
 __attribute__((format(printf, 2, 3)))
-static void say(const network *net, const char *format, ...)
+static void say(const struct network *net, const char *format, ...)
 {
     va_list args;
-    if (net->amp->resume->quiet) return;
+    if (amp_fork_state(net)->resume->quiet) return;
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
@@ -81,19 +81,18 @@ static void say(const network *net, const char *format, ...)
 /* random=1 chooses multiples of 32, up to 608. */
 enum { SIZE_STEP = 32, LARGEST_SIZE = 4096 };
 
-static int changes_size(const network *net) { return net->random || net->layers[net->n - 1].random; }
-
 static int is_size(int32_t side) { return side > 0 && side <= LARGEST_SIZE && side % SIZE_STEP == 0; }
 
 /* What the loop of detector and classifier needs beyond the engine's state. */
-static amp_status restore_loop(network *net, const amp_run_state *run, const char *sidecar, amp_error *error)
+static amp_status restore_loop(struct network *net, const amp_run_state *run, const char *sidecar, amp_error *error)
 {
-    net->amp->resume->went_on = *run;
-    if (run->loop_count <= 0 || !changes_size(net) || (run->width == net->w && run->height == net->h)) return AMP_OK;
+    amp_view view = amp_fork_view(net);
+    amp_fork_state(net)->resume->went_on = *run;
+    if (run->loop_count <= 0 || !view.changes_size || (run->width == view.w && run->height == view.h)) return AMP_OK;
     if (!is_size(run->width) || !is_size(run->height))
         return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: an input of %dx%d is none that random=1 chooses; " ANEW, sidecar,
                         (int)run->width, (int)run->height);
-    resize_network(net, run->width, run->height);
+    amp_fork_resize(net, run->width, run->height);
     return AMP_OK;
 }
 
@@ -112,13 +111,14 @@ static amp_status restore_data_order(const amp_run_state *run, const char *sidec
     return AMP_OK;
 }
 
-static void tell(const network *net, const amp_run_state *run, size_t seen, const char *sidecar, int in_loop)
+static void tell(const struct network *net, const amp_run_state *run, size_t seen, const char *sidecar, int in_loop)
 {
-    struct darknet_amp *amp = net->amp;
+    const struct darknet_amp *amp = amp_fork_state(net);
+    amp_view view = amp_fork_view(net);
     unsigned seed;
     int seeded = amp_random_seed(&seed);
     say(net, "amp: resumed from %s: step %zu, loss scale %g, %lu skipped", sidecar,
-        seen / (size_t)(net->batch * net->subdivisions), (double)amp_engine_scaler(amp->engine)->scale, amp->skipped);
+        seen / (size_t)(view.batch * view.subdivisions), (double)amp_engine_scaler(amp->engine)->scale, amp->skipped);
     if (in_loop && same_seed(run)) say(net, ", data order continues (-seed %u)\n", seed);
     else if (in_loop && run->seeded) say(net, ", data order starts anew (it was saved with -seed %u)\n", (unsigned)run->seed);
     else if (seeded) say(net, ", data order starts anew (it was not saved)\n");
@@ -126,27 +126,31 @@ static void tell(const network *net, const amp_run_state *run, size_t seen, cons
 }
 
 /* A save in the middle of a batch holds half its gradients. */
-static amp_status fits_batch(const amp_run_state *run, const network *net, size_t seen, const char *sidecar, amp_error *error)
+static amp_status fits_batch(const amp_run_state *run, const amp_view *view, size_t seen, const char *sidecar, amp_error *error)
 {
     if (run->window == 0) return AMP_OK;
-    int same = run->batch == net->batch && run->subdivisions == net->subdivisions;
-    if (same && run->window == window_of(net, seen)) return AMP_OK;
+    int same = run->batch == view->batch && run->subdivisions == view->subdivisions;
+    if (same && run->window == window_of(view, seen)) return AMP_OK;
     return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it was saved in the middle of a batch of %d x %d images, and now it is "
                     "%d x %d; set batch and subdivisions back, or " ANEW, sidecar, (int)run->batch, (int)run->subdivisions,
-                    net->batch, net->subdivisions);
+                    view->batch, view->subdivisions);
 }
 
 /* seen: as it was loaded; a lazy start has already counted the first images. */
-static amp_status go_on(network *net, const amp_checkpoint *checkpoint, const char *sidecar, int in_loop, amp_error *error)
+static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, const char *sidecar, int in_loop,
+                        amp_error *error)
 {
-    struct darknet_amp *amp = net->amp;
+    struct darknet_amp *amp = amp_fork_state(net);
+    amp_view view = amp_fork_view(net);
+    amp_counters counters = amp_fork_counters(net);
     const amp_run_state *run = amp_checkpoint_run(checkpoint);
     size_t seen = amp->resume->loaded_seen;
     char note[256] = "";
-    AMP_TRY(fits_batch(run, net, seen, sidecar, error));
+    AMP_TRY(fits_batch(run, &view, seen, sidecar, error));
     AMP_TRY(amp_checkpoint_apply(checkpoint, amp->engine, note, error));
-    amp_checkpoint_fit_batch(checkpoint, amp->engine, net->batch * net->subdivisions, note);
-    *net->t = amp_checkpoint_adam(checkpoint) == (net->adam != 0) ? (int)run->t : 0; /* it counts updates of these moments */
+    amp_checkpoint_fit_batch(checkpoint, amp->engine, view.batch * view.subdivisions, note);
+    counters.t = amp_checkpoint_adam(checkpoint) == view.adam ? (int)run->t : 0; /* it counts updates of these moments */
+    amp_fork_set_counters(net, counters);
     amp->steps = (unsigned long)run->steps;
     amp->skipped = (unsigned long)run->skipped;
     if (in_loop) AMP_TRY(restore_loop(net, run, sidecar, error));
@@ -157,14 +161,16 @@ static amp_status go_on(network *net, const amp_checkpoint *checkpoint, const ch
 }
 
 /* The weights were loaded before their save, which was killed, was ended. */
-static void load_again(network *net, const char *weights)
+static void load_again(struct network *net, const char *weights)
 {
-    size_t counted = *net->seen - net->amp->resume->loaded_seen; /* a lazy start's first images */
-    load_weights(net, (char *)weights);
-    *net->seen += counted;
+    size_t counted = amp_fork_counters(net).seen - amp_fork_state(net)->resume->loaded_seen; /* a lazy start's first images */
+    amp_fork_load_weights(net, weights);
+    amp_counters counters = amp_fork_counters(net);
+    counters.seen += counted;
+    amp_fork_set_counters(net, counters);
 }
 
-static amp_status begin(network *net, const char *weights, const char *sidecar, int in_loop, amp_error *error)
+static amp_status begin(struct network *net, const char *weights, const char *sidecar, int in_loop, amp_error *error)
 {
     amp_checkpoint *checkpoint;
     char note[256];
@@ -183,19 +189,19 @@ static amp_status begin(network *net, const char *weights, const char *sidecar, 
 }
 
 /* Else every step would be skipped, and the collapse at their end blamed on the training. */
-static amp_status check_start(network *net, amp_error *error)
+static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
 {
-    amp_engine *engine = net->amp->engine;
-    const char *file = net->amp->resume->pending ? net->amp->resume->last_file : "the weights to start from";
+    amp_engine *engine = amp->engine;
+    const char *file = amp->resume->pending ? amp->resume->last_file : "the weights to start from";
     amp_anomaly bad;
     if (!amp_engine_bad_master(engine, &bad) && !amp_engine_bad_statistics(engine, &bad)) return AMP_OK;
     return amp_fail(error, AMP_DIVERGED, "amp: %.500s: %s of layer %d are inf, NaN or beyond 1e19: no training can start there; take "
                     "another .weights file", file, bad.tensor, bad.layer);
 }
 
-static void begin_training(network *net, int in_loop)
+static void begin_training(struct network *net, int in_loop)
 {
-    struct amp_resume *resume = net->amp->resume;
+    struct amp_resume *resume = amp_fork_state(net)->resume;
     amp_error error;
     if (!resume->training && resume->pending) {
         char *weights = resume->last_file; /* ours for a moment: loading again would replace it */
@@ -208,7 +214,7 @@ static void begin_training(network *net, int in_loop)
         free(resume->last_file);
         resume->last_file = weights;
     }
-    if (!resume->training) amp_host_check(check_start(net, &error), &error);
+    if (!resume->training) amp_host_check(check_start(amp_fork_state(net), &error), &error);
     resume->pending = 0;
     resume->training = 1;
 }
@@ -216,9 +222,9 @@ static void begin_training(network *net, int in_loop)
 void darknet_amp_resume(struct network **nets, int count)
 {
     for (int i = 0; i < count; i++) {
-        if (!nets[i]->amp) continue;
-        nets[i]->amp->resume->quiet = i > 0; /* replicas would all say the same */
-        amp_host_use_device(nets[i]);
+        if (!amp_fork_state(nets[i])) continue;
+        amp_fork_state(nets[i])->resume->quiet = i > 0; /* replicas would all say the same */
+        amp_fork_use_device(nets[i]);
         begin_training(nets[i], 1);
     }
     amp_backups_settle();
@@ -244,7 +250,7 @@ void amp_resume_loop_ended(struct darknet_amp *amp)
     if (amp->resume->save_failed) exit(1); /* why was said when it failed */
 }
 
-void amp_resume_before_forward(struct darknet_amp *amp, network *net)
+void amp_resume_before_forward(struct darknet_amp *amp, struct network *net)
 {
     amp_loop *loop = &amp->resume->loop;
     if (!amp->resume->training) begin_training(net, 0);

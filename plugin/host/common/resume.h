@@ -4,9 +4,8 @@
 #ifndef AMP_HOST_RESUME_H
 #define AMP_HOST_RESUME_H
 
-#include "host.h"
-
 #include "../../amp/checkpoint.h"
+#include "state.h"
 
 /* What a training command's loop carries. average_loss is NULL unless a loop runs now. */
 typedef struct amp_loop {
@@ -44,7 +43,7 @@ void amp_resume_free(struct amp_resume *);
 
 /* Before each training forward: goes on from the sidecar, unless darknet_amp_resume did so before, and repairs the loop's
  * displayed loss after a skipped batch. */
-void amp_resume_before_forward(struct darknet_amp *, network *);
+void amp_resume_before_forward(struct darknet_amp *, struct network *);
 
 /* The loop begins: what it carried when it was saved, if it goes on; and ends: with the program, status 1, if the last save
  * failed. */
@@ -52,7 +51,7 @@ void amp_resume_loop(struct darknet_amp *, float *average_loss, int *loop_count)
 void amp_resume_loop_ended(struct darknet_amp *);
 
 /* What a sidecar of net says now. */
-amp_run_state amp_resume_run_state(struct darknet_amp *, const network *);
+amp_run_state amp_resume_run_state(struct darknet_amp *, const struct network *);
 
 /* FILE.amp; the caller's. */
 char *amp_sidecar_name(const char *file);

@@ -6,9 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../pjreddie/device.h"
-#include "network.h"
-#include "../pjreddie/weights_check.h"
+#include "weights_check.h"
 
 static char *joined(const char *a, const char *b)
 {
@@ -58,19 +56,9 @@ void darknet_amp_before_load(struct network *net, const char *file, int start, i
     int held;
     end_killed_save(file);
     check_weights_file(amp_check_weights_size(net, file, start, cutoff, &held, &error), &error);
-    if (held < net->n)
+    if (held < amp_fork_view(net).layers)
         fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, are random\n",
-                file, held - 1, net->n - 1);
-}
-
-/* Layers that read less than they write, or the other way round, make a file that is not the network's. */
-static int reads_what_it_writes(const network *net)
-{
-    for (int i = 0; i < net->n; i++) {
-        const layer *l = &net->layers[i];
-        if (l->dontload != l->dontsave || l->dontloadscales || l->numload) return 0;
-    }
-    return 1;
+                file, held - 1, amp_fork_view(net).layers - 1);
 }
 
 static int has_sidecar(const char *file)
@@ -82,23 +70,24 @@ static int has_sidecar(const char *file)
 }
 
 /* Training begins anew, from what was loaded. */
-static void end_training(network *net)
+static void end_training(struct network *net)
 {
     amp_error error;
-    net->amp->resume->training = 0;
-    net->amp->steps = net->amp->skipped = 0;
-    *net->t = 0;
-    amp_host_check(amp_engine_start_anew(net->amp->engine, &error), &error);
+    struct darknet_amp *amp = amp_fork_state(net);
+    amp->resume->training = 0;
+    amp->steps = amp->skipped = 0;
+    amp_fork_set_counters(net, (amp_counters){ .seen = amp_fork_counters(net).seen, .t = 0 });
+    amp_host_check(amp_engine_start_anew(amp->engine, &error), &error);
 }
 
 void darknet_amp_loaded(struct network *net, const char *file, int whole, int ended)
 {
-    struct amp_resume *resume = net->amp->resume;
+    struct amp_resume *resume = amp_fork_state(net)->resume;
     amp_error error;
     check_weights_file(amp_check_weights_sense(net, file, &error), &error);
     /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then its sidecar tells. */
-    resume->pending = whole && reads_what_it_writes(net) && (!ended || has_sidecar(file));
-    resume->loaded_seen = *net->seen;
+    resume->pending = whole && amp_fork_reads_what_it_writes(net) && (!ended || has_sidecar(file));
+    resume->loaded_seen = amp_fork_counters(net).seen;
     resume->cleared = 0;
     if (!resume->pending) return;
     if (resume->training) end_training(net);
@@ -107,17 +96,21 @@ void darknet_amp_loaded(struct network *net, const char *file, int whole, int en
 
 /* ---- saving ---- */
 
-static int is_over(network *net) { return net->max_batches > 0 && get_current_batch(net) >= (size_t)net->max_batches; }
+static int is_over(const struct network *net)
+{
+    amp_view view = amp_fork_view(net);
+    return amp_view_is_over(&view);
+}
 
 /* The batch number stands still over a skipped step, and the loop asks again for the files it saved at that number. */
-static int is_asked_again(const struct darknet_amp *amp, network *net)
+static int is_asked_again(const struct darknet_amp *amp, const struct network *net)
 {
     return amp->resume->loop.average_loss && amp->step_skipped && !is_over(net) && !amp->resume->stopping;
 }
 
 /* A training goes on without the file. Where there is none to go on with, the program ends; the loops of detector and
  * classifier may save more than once at their end, so that they are asked after the last (darknet_amp_loop_ended). */
-static void say_failed(struct darknet_amp *amp, network *net, const char *file, const amp_error *error)
+static void say_failed(struct darknet_amp *amp, const struct network *net, const char *file, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
     const char *kept = resume->last_file ? resume->last_file : "none", *is = "is kept";
@@ -131,11 +124,12 @@ static void say_failed(struct darknet_amp *amp, network *net, const char *file, 
 }
 
 /* An update with an absurd learning rate leaves weights that nothing can be done with; the file they would replace is better. */
-static amp_status check_weights(struct darknet_amp *amp, const network *net, amp_error *error)
+static amp_status check_weights(struct darknet_amp *amp, const struct network *net, amp_error *error)
 {
     amp_anomaly bad;
     if (!amp->resume->training || !amp_engine_bad_master(amp->engine, &bad)) return AMP_OK;
-    return amp_fail(error, AMP_DIVERGED, "%s of layer %d are inf, NaN or beyond 1e19 after step %zu", bad.tensor, bad.layer, get_current_batch((network *)net));
+    return amp_fail(error, AMP_DIVERGED, "%s of layer %d are inf, NaN or beyond 1e19 after step %ld",
+                    bad.tensor, bad.layer, amp_fork_view(net).batch_number);
 }
 
 static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **out, amp_error *error)
@@ -159,13 +153,13 @@ static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **ou
 
 FILE *darknet_amp_open_weights(struct network *net, const char *file, int layers)
 {
-    struct darknet_amp *amp = net->amp;
+    struct darknet_amp *amp = amp_fork_state(net);
     amp_open_file *f = &amp->resume->saving;
     amp_error error;
     FILE *out = NULL;
     if (is_asked_again(amp, net)) return NULL;
-    amp_host_use_device(net);
-    f->whole = layers >= net->n;
+    amp_fork_use_device(net);
+    f->whole = layers >= amp_fork_view(net).layers;
     f->with_sidecar = f->whole && amp->resume->training;
     set_name(&f->name, file);
     if (check_weights(amp, net, &error) != AMP_OK || open_file(amp, file, &out, &error) != AMP_OK) say_failed(amp, net, file, &error);
@@ -196,7 +190,7 @@ static amp_status put_alone(amp_open_file *f, amp_error *error)
     return status;
 }
 
-static amp_status close_file(struct darknet_amp *amp, network *net, FILE *stream, amp_error *error)
+static amp_status close_file(struct darknet_amp *amp, const struct network *net, FILE *stream, amp_error *error)
 {
     amp_open_file *f = &amp->resume->saving;
     amp_status status = close_stream(stream, f->name, error);
@@ -213,10 +207,10 @@ static amp_status close_file(struct darknet_amp *amp, network *net, FILE *stream
 
 void darknet_amp_close_weights(struct network *net, FILE *file)
 {
-    struct darknet_amp *amp = net->amp;
+    struct darknet_amp *amp = amp_fork_state(net);
     struct amp_resume *resume = amp->resume;
     amp_error error;
-    amp_host_use_device(net);
+    amp_fork_use_device(net);
     if (close_file(amp, net, file, &error) != AMP_OK) {
         say_failed(amp, net, resume->saving.name, &error);
         return;

@@ -1,10 +1,12 @@
-/* Floats as they lie in a .weights file: so many that are learnt, then so many rolling means and variances. Apart from
- * weights_check.h for those who do not want Darknet's headers. */
+/* Floats as they lie in a .weights file, layer by layer. */
 #ifndef AMP_HOST_WEIGHTS_RUN_H
 #define AMP_HOST_WEIGHTS_RUN_H
 
 #include <stddef.h>
 
+/* So many that are learnt, then so many rolling means and variances. */
 typedef struct amp_weights_run { size_t learnt, statistics; } amp_weights_run;
+
+enum { AMP_WEIGHTS_RUNS = 8 }; /* of one layer, at most: lstm has eight connected layers */
 
 #endif

@@ -13,8 +13,7 @@
 #include "../../amp/cfg_reader.h"
 #include "../../amp/checkpoint.h"
 #include "../../include/darknet_amp.h"
-#include "darknet.h"
-#include "../common/host.h"
+#include "../common/state.h"
 
 static const char FOLDER_UNLESS_GIVEN[] = "/backup/"; /* train_detector, train_classifier */
 static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* behind the .cfg's name */
@@ -40,9 +39,9 @@ static amp_status check_names(const char *base, const char *folder, const char *
     if (length > (size_t)longest)
         return amp_fail(error, AMP_IO_FAILED, "amp: %.300s: what is saved is named after it, and with up to %zu bytes behind it that "
                         "is too long: a name may have %ld bytes; give the .cfg a shorter name", cfg, strlen(LONGEST_END), longest);
-    if (strlen(folder) + 1 + length >= DARKNET_PATH)
+    if (strlen(folder) + 1 + length >= AMP_FORK_PATH)
         return amp_fail(error, AMP_IO_FAILED, "amp: backup = %.300s...: a path may have %d bytes with the file's name; name a folder "
-                        "that is less deep", folder, DARKNET_PATH - 1);
+                        "that is less deep", folder, AMP_FORK_PATH - 1);
     return AMP_OK;
 }
 
@@ -58,7 +57,7 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
     free(backups.folder);
     free(backups.base);
     backups.folder = strdup(folder);
-    backups.base = basecfg((char *)cfg);
+    backups.base = amp_fork_base_name(cfg);
     if (!backups.folder) return amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
     return check_names(backups.base, folder, cfg, error);
 }
@@ -95,7 +94,7 @@ void amp_backups_settle(void)
     if (!folder) return;
     for (struct dirent *entry; (entry = readdir(folder));) {
         size_t length = saved_name(entry->d_name, backups.base);
-        char name[DARKNET_PATH + NAME_MAX], note[256];
+        char name[AMP_FORK_PATH + NAME_MAX], note[256];
         amp_error error;
         if (!length) continue;
         snprintf(name, sizeof name, "%s/%.*s", backups.folder, (int)length, entry->d_name);

@@ -3,8 +3,6 @@
 #ifndef AMP_HOST_DATA_CHECK_H
 #define AMP_HOST_DATA_CHECK_H
 
-#include "darknet.h"
-
 #include "data_files.h"
 
 /* The list of training images is there, names at least one image that exists, and no path is too long; a classifier's labels are
@@ -13,11 +11,5 @@ amp_status amp_check_train_list(const amp_data_file *data, int classifier, amp_e
 
 /* `labels`: at least `classes` of them, none blank. names: the caller's with amp_path_list_free, also after an error. */
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_list *labels, amp_error *error);
-
-/* A detector's last layer says what its loader makes: all yolo or region layers must agree. AMP_BAD_NETWORK names the layer. */
-amp_status amp_check_detector(const network *net, amp_error *error);
-
-/* What a classifier's loader makes of `classes` must be as long as what the network compares with. AMP_BAD_NETWORK. */
-amp_status amp_check_classifier(const network *net, int classes, amp_error *error);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "darknet.h"
+#include "../../include/darknet_amp.h"
 
 enum { LOADS = 1024,   /* 16 jobs of 64 threads; only the last two are ever asked for */
        INPUTS = 64,    /* networks that are trained at once */
@@ -52,11 +52,10 @@ void amp_images_replaced(int i, const char *path)
     picked.paths[i] = strdup(path);
 }
 
-void darknet_amp_rows_loaded(void *loaded)
+void amp_images_loaded(float *const *row, int rows)
 {
     if (!trail.on || !picked.paths) return;
-    const data *d = loaded;
-    int rows = d->X.rows, per_row = rows > 0 ? picked.count / rows : 0; /* a loader of pairs picks two */
+    int per_row = rows > 0 ? picked.count / rows : 0; /* a loader of pairs picks two */
     if (rows <= 0) { /* more threads than images */
         free_paths(picked.paths, picked.count);
         picked.paths = NULL;
@@ -64,7 +63,7 @@ void darknet_amp_rows_loaded(void *loaded)
     }
     load made = { calloc((size_t)rows + 1, sizeof *made.rows), calloc((size_t)rows + 1, sizeof *made.paths), 0 };
     for (int i = 0; made.rows && made.paths && per_row && i < rows; i++) {
-        made.rows[i] = d->X.vals[i];
+        made.rows[i] = row[i];
         made.paths[i] = picked.paths[i * per_row];
         picked.paths[i * per_row] = NULL;
         made.count++;

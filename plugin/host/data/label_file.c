@@ -7,7 +7,7 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../../tensor/half.h"
-#include "darknet.h"
+#include "../fork.h"
 #include "data_files.h"
 
 enum { LINE_ROOM = 1024 }; /* five numbers need less */
@@ -64,16 +64,8 @@ amp_label_kind amp_label_parse(const char *line, int classes, amp_label *label)
 
 int amp_label_path(const char *image, char path[AMP_LABEL_PATH])
 {
-    static char *const replacements[][2] = { /* fill_truth_detection in data.c */
-        { "images", "labels" }, { "JPEGImages", "labels" }, { "raw", "labels" },
-        { ".jpg", ".txt" }, { ".png", ".txt" }, { ".JPG", ".txt" }, { ".JPEG", ".txt" } };
-    char before[AMP_LABEL_PATH];
     if (strlen(image) > AMP_IMAGE_PATH_MOST) return 0;
-    strcpy(path, image);
-    for (size_t i = 0; i < sizeof replacements / sizeof *replacements; i++) {
-        strcpy(before, path);
-        find_replace(before, replacements[i][0], replacements[i][1], path);
-    }
+    amp_fork_label_path(image, path);
     return 1;
 }
 

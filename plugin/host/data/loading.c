@@ -10,8 +10,8 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../../include/darknet_amp.h"
+#include "../common/state.h"
 #include "data_files.h"
-#include "../common/host.h"
 #include "images.h"
 #include "label_file.h"
 #include "names_seen.h"
@@ -42,23 +42,16 @@ static _Noreturn void end_with(const amp_error *error)
 
 /* ---- jobs ---- */
 
-/* Loaders whose loops ask darknet_amp_another_image. */
-static int takes_another(const load_args *args)
-{
-    return args->m > 0 && (args->type == DETECTION_DATA || args->type == CLASSIFICATION_DATA || args->type == TAG_DATA ||
-                           args->type == REGRESSION_DATA);
-}
-
-void darknet_amp_loading(struct load_args *args)
+void amp_loading_begin(char **list, int count, int classes)
 {
     if (!watch.on) return;
     memset(&loader, 0, sizeof loader);
-    if (!args) return;
-    loader.classes = args->classes;
-    if (!takes_another(args)) return;
-    loader.list = args->paths;
-    loader.count = args->m;
+    loader.classes = classes;
+    loader.list = list;
+    loader.count = count;
 }
+
+void amp_loading_end(void) { memset(&loader, 0, sizeof loader); }
 
 /* ---- files of a kind or a length that loaders do not survive ---- */
 
@@ -177,7 +170,7 @@ void darknet_amp_another_image(char **paths, int i)
 
 /* ---- labels ---- */
 
-typedef struct boxes { box_label *box; int count, room; } boxes;
+typedef struct boxes { amp_label *box; int count, room; } boxes;
 
 static void say_outside(const char *file, unsigned long line)
 {
@@ -199,25 +192,28 @@ static amp_status add_box(void *context, const char *file, unsigned long line, c
     }
     if (all->count == all->room) {
         int room = all->room ? 2 * all->room : 64;
-        box_label *grown = realloc(all->box, (size_t)room * sizeof *grown);
+        amp_label *grown = realloc(all->box, (size_t)room * sizeof *grown);
         if (!grown) return amp_fail(error, AMP_NO_MEMORY, "%s: no memory for %d labels", file, room);
         all->box = grown;
         all->room = room;
     }
-    all->box[all->count++] = (box_label){ .id = l->class_id, .x = l->x, .y = l->y, .w = l->w, .h = l->h, .left = l->x - l->w / 2,
-                                          .right = l->x + l->w / 2, .top = l->y - l->h / 2, .bottom = l->y + l->h / 2 };
+    all->box[all->count++] = *l;
     return AMP_OK;
 }
 
-int darknet_amp_read_boxes(const char *file, void *found, int *count)
+amp_label *amp_loading_labels(const char *file, int *count)
 {
-    boxes all = { 0 };
+    boxes all = { .box = malloc(sizeof *all.box), .room = 1 };
     amp_error error;
-    if (!watch.on || !loader.classes) return 0;
-    if (amp_labels_read(file, loader.classes, add_box, &all, &error) != AMP_OK) end_with(&error);
-    *(box_label **)found = all.box;
+    if (!watch.on || !loader.classes) {
+        free(all.box);
+        return NULL;
+    }
+    amp_status status = all.box ? amp_labels_read(file, loader.classes, add_box, &all, &error)
+                                : amp_fail(&error, AMP_NO_MEMORY, "%s: no memory for labels", file);
+    if (status != AMP_OK) end_with(&error);
     *count = all.count;
-    return 1;
+    return all.box;
 }
 
 int darknet_amp_mislabelled(const char *path, int count)

@@ -6,12 +6,20 @@
 #ifndef AMP_HOST_LOADING_H
 #define AMP_HOST_LOADING_H
 
-#include "darknet.h"
-
 #include "../../tensor/status.h"
+#include "label_file.h"
 
 /* From now on, in the whole program; before any loader is started. */
 void amp_loading_watch(void);
+
+/* The calling thread loads from here on: `classes` is the network's, for labels. list: the images of the training list, of
+ * which another may be taken for a bad one; NULL: none may. It stays valid until amp_loading_end. */
+void amp_loading_begin(char **list, int count, int classes);
+void amp_loading_end(void);
+
+/* The boxes of a label file, *count of them, the caller's; NULL: Darknet is to read the file itself. A label that training must not see ends
+ * the program. */
+amp_label *amp_loading_labels(const char *file, int *count);
 
 typedef struct amp_loading_counts {
     long bad_images;     /* files that could not be read */

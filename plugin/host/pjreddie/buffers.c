@@ -1,5 +1,5 @@
 /* Darknet's own fp32 buffers under AMP: kept where a layer of Darknet's reads or writes them, given back elsewhere. */
-#include "../common/host.h"
+#include "pjreddie.h"
 
 #include "device.h"
 #include "losses.h"
@@ -15,7 +15,7 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net)
         layer *l = &net->layers[i];
         size_t made = elements(net, l);
         if (l->type == DROPOUT && amp->engine) continue; /* ours, and Darknet does not resize it */
-        amp->buffers[i] = (amp_host_buffers){ *amp_host_output_of(l, on_gpu) ? made : 0, *amp_host_delta_of(l, on_gpu) ? made : 0,
+        amp->memory->buffers[i] = (amp_host_buffers){ *amp_host_output_of(l, on_gpu) ? made : 0, *amp_host_delta_of(l, on_gpu) ? made : 0,
                                               l->output ? made : 0 };
     }
     amp_host_give_back_workspace(net);
@@ -76,19 +76,19 @@ static amp_status fit_workspace(struct darknet_amp *amp, const network *net, amp
         size_t wanted = amp_host_is_native(l) ? 0 : amp_host_layer_workspace(l, on_gpu);
         if (wanted > bytes) bytes = wanted;
     }
-    if (bytes <= amp->workspace_bytes) return AMP_OK;
-    amp_host_give_back(&amp->workspace, on_gpu);
-    amp->workspace = amp_host_take((bytes + sizeof(float) - 1) / sizeof(float), on_gpu);
-    amp->workspace_bytes = amp->workspace ? bytes : 0;
-    if (!amp->workspace) return amp_fail(error, AMP_NO_MEMORY, "amp: no memory for a workspace of %zu MB", bytes >> 20);
+    if (bytes <= amp->memory->workspace_bytes) return AMP_OK;
+    amp_host_give_back(&amp->memory->workspace, on_gpu);
+    amp->memory->workspace = amp_host_take((bytes + sizeof(float) - 1) / sizeof(float), on_gpu);
+    amp->memory->workspace_bytes = amp->memory->workspace ? bytes : 0;
+    if (!amp->memory->workspace) return amp_fail(error, AMP_NO_MEMORY, "amp: no memory for a workspace of %zu MB", bytes >> 20);
     return AMP_OK;
 }
 
-void amp_host_forget_overflow(struct darknet_amp *amp)
+void amp_fork_forget_overflow(struct darknet_amp *amp)
 {
     amp_backend *b = amp_engine_backend(amp->engine);
     amp_error error;
-    if (amp->workspace) amp_host_check(b->zero(b, amp->workspace, amp->workspace_bytes, &error), &error);
+    if (amp->memory->workspace) amp_host_check(b->zero(b, amp->memory->workspace, amp->memory->workspace_bytes, &error), &error);
 }
 
 static amp_status prepare_buffers(void *context, const char *needs_output, const char *needs_delta, amp_error *error)
@@ -99,7 +99,7 @@ static amp_status prepare_buffers(void *context, const char *needs_output, const
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
         float **delta = amp_host_delta_of(l, on_gpu);
-        amp_host_buffers *have = &amp->buffers[i];
+        amp_host_buffers *have = &amp->memory->buffers[i];
         amp_host_give_back_moments(l, on_gpu);
         if (amp_host_is_native(l)) {
             AMP_TRY(fit_native(net, i, needs_output[i], needs_delta[i], have, error));
@@ -131,7 +131,7 @@ static network view(struct darknet_amp *amp, int i, float *input, float *input_d
     network net = *amp->net;
     net.index = i;
     net.train = training;
-    net.workspace = amp->workspace;
+    net.workspace = amp->memory->workspace;
     amp_host_layer_view(&net, i, input, input_delta);
     return net;
 }
@@ -183,7 +183,7 @@ static void random_uniform(void *context, float *numbers, size_t count)
     for (size_t i = 0; i < count; i++) numbers[i] = rand_uniform(0, 1);
 }
 
-amp_host amp_host_callbacks(struct darknet_amp *amp)
+amp_host amp_fork_callbacks(struct darknet_amp *amp)
 {
     return (amp_host){ .context = amp, .prepare_buffers = prepare_buffers, .output = output_of, .delta = delta_of,
                        .forward = run_forward, .backward = run_backward, .labels = labels_of, .found = found, .loss = loss_of,

@@ -1,15 +1,16 @@
 /* Which backend computes a network. Alone in its file, so that a program of a test can have another in its place. */
-#include "device.h"
-#include "../common/host.h"
+#include "../fork.h"
+#include "darknet.h"
 
-amp_backend *amp_host_choose_backend(const network *net, amp_error *error)
+amp_backend *amp_fork_backend(amp_error *error)
 {
 #ifdef GPU
-    if (amp_host_on_gpu(net)) return amp_cuda_backend_create(error);
-#else
-    (void)net;
-#endif
-#ifdef AMP_NO_CPU_BACKEND
+    if (gpu_index >= 0) return amp_cuda_backend_create(error);
+    /* Darknet compiled with GPU leaves the activations out of yolo, region and iseg on the CPU. */
+    amp_fail(error, AMP_UNSUPPORTED, "amp: -nogpu: this build runs AMP on a GPU only; build without GPU=1 to train on the CPU, or run "
+             "with -amp off");
+    return NULL;
+#elif defined(AMP_NO_CPU_BACKEND)
     amp_fail(error, AMP_UNSUPPORTED, "amp: this build has no CPU backend (no oneDNN); train on a GPU, or run with -amp off");
     return NULL;
 #else

@@ -1,5 +1,5 @@
 /* From Darknet's layer structs to the engine's descriptions: pjreddie's tree. */
-#include "../common/host.h"
+#include "pjreddie.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -212,7 +212,7 @@ static int output_layer_of(const network *net)
     return i;
 }
 
-amp_status amp_host_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error)
+amp_status amp_fork_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error)
 {
     *out = (amp_network_desc){ .layers = calloc((size_t)net->n + 1, sizeof *out->layers), .count = net->n,
                                .image = image_shape(net->batch, net->c, net->h, net->w, net->inputs),

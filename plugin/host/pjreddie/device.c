@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../common/host.h"
+#include "pjreddie.h"
 #include "losses.h"
 #include "gaps.h"
 #include "gaps_gpu.h"
@@ -32,18 +32,7 @@ int amp_host_on_gpu(const network *net)
 #endif
 }
 
-const char *amp_host_refusal(const network *net)
-{
-#ifdef GPU
-    /* Darknet compiled with GPU leaves the activations out of yolo, region and iseg on the CPU. */
-    if (net->gpu_index < 0)
-        return "-nogpu: this build runs AMP on a GPU only; build without GPU=1 to train on the CPU, or run with -amp off";
-#endif
-    (void)net;
-    return NULL;
-}
-
-amp_dtype amp_host_default_dtype(void)
+amp_dtype amp_fork_default_dtype(void)
 {
 #ifdef GPU
     return AMP_FP16;
@@ -53,7 +42,7 @@ amp_dtype amp_host_default_dtype(void)
 }
 
 /* Not cuda_set_device, which writes a global of Darknet's: replicas' threads come through here side by side. */
-void amp_host_use_device(const network *net)
+void amp_fork_use_device(const network *net)
 {
 #ifdef GPU
     if (net->gpu_index >= 0) check(cudaSetDevice(net->gpu_index), "cudaSetDevice");
@@ -63,7 +52,8 @@ void amp_host_use_device(const network *net)
 }
 
 #ifdef GPU
-size_t amp_host_gpu_free(int gpu, size_t *all)
+/* Makes the GPU the thread's, with a context on it. */
+static size_t gpu_free(int gpu, size_t *all)
 {
     size_t available = 0;
     check(cudaSetDevice(gpu), "cudaSetDevice");
@@ -71,6 +61,28 @@ size_t amp_host_gpu_free(int gpu, size_t *all)
     return available;
 }
 #endif
+
+size_t amp_fork_free_gpu_memory(size_t *all)
+{
+    *all = 0;
+#ifdef GPU
+    if (gpu_index >= 0) return gpu_free(gpu_index, all);
+#endif
+    return 0;
+}
+
+double amp_fork_gpu_memory_in_use_mb(const network *net)
+{
+#ifdef GPU
+    size_t all = 0;
+    if (net->gpu_index >= 0) {
+        size_t available = gpu_free(net->gpu_index, &all);
+        return (double)(all - available) / (1 << 20);
+    }
+#endif
+    (void)net;
+    return -1;
+}
 
 void amp_host_wait(const network *net)
 {
@@ -81,7 +93,7 @@ void amp_host_wait(const network *net)
 #endif
 }
 
-int amp_host_gpu(void)
+int amp_fork_device(void)
 {
 #ifdef GPU
     return gpu_index;
@@ -143,7 +155,7 @@ float **amp_host_delta_of(layer *l, int on_gpu)
     return &l->delta;
 }
 
-float *amp_host_image(const network *net)
+float *amp_fork_image(const network *net)
 {
 #ifdef GPU
     if (net->gpu_index >= 0) return net->input_gpu;
@@ -151,7 +163,7 @@ float *amp_host_image(const network *net)
     return net->input;
 }
 
-float *amp_host_image_delta(const network *net)
+float *amp_fork_image_delta(const network *net)
 {
 #ifdef GPU
     if (net->gpu_index >= 0) return net->delta_gpu;

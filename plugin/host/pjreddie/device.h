@@ -7,6 +7,7 @@
 #include "darknet.h"
 
 #include "../../backend/backend.h"
+#include "../fork.h"
 
 /* A layer's trainable arrays, and what its forward moves. Of the gradients it is Darknet's pointers that are pointed at: the
  * engine puts others in their place. state: what a recurrent layer carries from batch to batch; NULL for none. */
@@ -17,28 +18,13 @@ typedef struct amp_host_arrays {
 
 /* Whether net runs on a GPU. Always 0 in a build without GPU=1. */
 int amp_host_on_gpu(const network *net);
-/* NULL, or why AMP cannot train net where it is to run: the end of a message. */
-const char *amp_host_refusal(const network *net);
-/* The dtype of networks that name none, made from here on. */
-amp_dtype amp_host_default_dtype(void);
-/* Make net's GPU the calling thread's: before any call to Darknet's functions or to net's engine. */
-void amp_host_use_device(const network *net);
 
 /* Wait until net's GPU has done all it was asked for: before looking at a clock. Nothing without a GPU. */
 void amp_host_wait(const network *net);
-/* The GPU that Darknet's networks are made on; -1 for none. */
-int amp_host_gpu(void);
-#ifdef GPU
-/* Bytes that are free on a GPU, of *all. Makes it the thread's, with a context on it. */
-size_t amp_host_gpu_free(int gpu, size_t *all);
-#endif
 
 amp_host_arrays amp_host_arrays_of(layer *l, int on_gpu);
 float **amp_host_output_of(layer *l, int on_gpu);
 float **amp_host_delta_of(layer *l, int on_gpu);
-/* The network's input, and what its delta is added to or NULL, as the engine wants them. */
-float *amp_host_image(const network *net);
-float *amp_host_image_delta(const network *net);
 /* The network's labels, where the backend can read them; NULL: it has none. */
 const float *amp_host_truth(const network *net);
 

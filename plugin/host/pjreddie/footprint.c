@@ -20,7 +20,7 @@ amp_status amp_host_training_plan(network *net, const amp_plan **out, amp_error 
     *out = amp_engine_find_plan(engine, &key);
     if (*out) return AMP_OK;
     amp_network_desc described;
-    AMP_TRY(amp_host_describe(net, net->amp->config, &described, error));
+    AMP_TRY(amp_fork_describe(net, net->amp->config, &described, error));
     amp_status status = amp_engine_add_plan(engine, &described, &key, error);
     amp_network_desc_free(&described);
     *out = amp_engine_find_plan(engine, &key);
@@ -33,7 +33,7 @@ static amp_status outline(network *net, int batch, amp_dtype dtype, amp_plan **p
     amp_network_desc described;
     int as_made = net->batch;
     net->batch = batch; /* shapes are described for net's batch */
-    amp_status status = amp_host_describe(net, net->amp->config, &described, error);
+    amp_status status = amp_fork_describe(net, net->amp->config, &described, error);
     net->batch = as_made;
     if (status != AMP_OK) return status;
     status = amp_engine_outline(net->amp->engine, &described, &key, dtype, plan, error);

@@ -3,7 +3,7 @@
 #ifndef AMP_HOST_FOOTPRINT_H
 #define AMP_HOST_FOOTPRINT_H
 
-#include "../common/host.h"
+#include "pjreddie.h"
 
 /* The plan of a training step at net's shape, built if there is none yet: net's engine's, until it adds another. */
 amp_status amp_host_training_plan(network *net, const amp_plan **out, amp_error *);

@@ -3,7 +3,7 @@
  * The rule fails closed: a layer is native only if its type has a kind here, and every option in its struct that this kind
  * does not know is 0, as Darknet leaves options that are not set. Otherwise Darknet's own code runs it, and `amp plan` says why.
  * So an option that a fork of Darknet adds to a layer is never ignored: it needs a row, and test e2e_source_tree says so. */
-#include "../common/host.h"
+#include "pjreddie.h"
 
 #include <stddef.h>
 

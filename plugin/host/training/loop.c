@@ -11,12 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../pjreddie/device.h"
 #include "../common/memory.h"
-#include "../common/host.h"
 #include "log_file.h"
-#include "network.h"
 #include "../common/resume.h"
+#include "../common/state.h"
 #include "stopping.h"
 #include "training_log.h"
 #include "turns.h"
@@ -28,7 +26,7 @@ static struct {
     const char *log_name;
     int map_given;
     long map_every;
-    network **nets;       /* NULL: no loop runs */
+    struct network **nets; /* NULL: no loop runs */
     int count;
     int w, h;             /* as in the .cfg */
     long first_iteration;
@@ -116,7 +114,8 @@ void amp_training_input(int *w, int *h)
 
 void amp_training_was_elsewhere(double seconds)
 {
-    for (int i = 0; i < training.count; i++) if (training.nets[i]->amp) training.nets[i]->amp->started += seconds;
+    for (int i = 0; i < training.count; i++)
+        if (amp_fork_state(training.nets[i])) amp_fork_state(training.nets[i])->started += seconds;
 }
 
 /* ---- which rows of an old log stay ---- */
@@ -190,13 +189,14 @@ static void open_log(const struct darknet_amp *amp)
 void darknet_amp_loop(struct network **nets, int count, float *average_loss, int *loop_count)
 {
     if (count < 1) return;
-    struct darknet_amp *amp = nets[0]->amp;
+    struct darknet_amp *amp = amp_fork_state(nets[0]);
+    amp_view view = amp_fork_view(nets[0]);
     training.nets = nets;
     training.count = count;
     training.stopped = 0;
-    training.w = amp ? amp->w : nets[0]->w;
-    training.h = amp ? amp->h : nets[0]->h;
-    training.first_iteration = (long)get_current_batch(nets[0]);
+    training.w = amp ? amp->w : view.w;
+    training.h = amp ? amp->h : view.h;
+    training.first_iteration = view.batch_number;
     if (amp) amp_resume_loop(amp, average_loss, loop_count);
     if (training.log_name) open_log(amp);
     if (amp) amp_stopping_watch();
@@ -211,15 +211,16 @@ int darknet_amp_stopped(void) { return training.stopped; }
 /* A measured number has no more digits than these. */
 static double rounded(double value, double parts) { return round(value * parts) / parts; }
 
-static amp_log_row row_of(const network *net, float loss, float average_loss)
+static amp_log_row row_of(const struct network *net, float loss, float average_loss)
 {
-    const struct darknet_amp *amp = net->amp;
+    const struct darknet_amp *amp = amp_fork_state(net);
+    amp_view view = amp_fork_view(net);
     double end = now(), seconds = end - training.began;
     double memory = training.log_name || amp_turns_taken() ? amp_host_memory_mb(net) : 0; /* asking a GPU takes time */
-    int images = net->batch * net->subdivisions * training.count;
+    int images = view.batch * view.subdivisions * training.count;
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
-    return (amp_log_row){ .iteration = (long)get_current_batch((network *)net), .loss = loss, .avg_loss = average_loss,
-        .learning_rate = get_current_rate((network *)net), .scale = amp ? amp->step_scale : 1,
+    return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
+        .learning_rate = amp_fork_rate(net), .scale = amp ? amp->step_scale : 1,
         .found_inf = amp ? amp->step_skipped : 0, .grad_norm = amp ? amp->step_gradient_norm : NAN,
         .images_per_second = rounded(images / (seconds > 1e-9 ? seconds : 1e-9), 1e2),
         .load_seconds = rounded(training.loaded - training.began, 1e6), .train_seconds = rounded(end - training.loaded, 1e6),
@@ -230,13 +231,14 @@ static amp_log_row row_of(const network *net, float loss, float average_loss)
 void darknet_amp_step_made(float loss, float average_loss)
 {
     if (!training.nets) return;
-    const network *net = training.nets[0];
-    if (!net->amp && !training.log_name && !amp_turns_taken()) return;
+    const struct network *net = training.nets[0];
+    const struct darknet_amp *amp = amp_fork_state(net);
+    if (!amp && !training.log_name && !amp_turns_taken()) return;
     amp_log_row row = row_of(net, loss, average_loss);
     amp_log_row_text(&row, training.row);
     amp_log_file_add(&training.log, training.row);
-    if (!net->amp) return;
-    snprintf(training.told, sizeof training.told, ", scale %g, %lu skipped, %.1f images/s", (double)row.scale, net->amp->skipped,
+    if (!amp) return;
+    snprintf(training.told, sizeof training.told, ", scale %g, %lu skipped, %.1f images/s", (double)row.scale, amp->skipped,
              row.images_per_second);
 }
 
@@ -251,21 +253,24 @@ void darknet_amp_step_printf(const char *format, ...)
     printf("%s%s\n", line, training.told);
 }
 
-static int is_over(network *net) { return net->max_batches > 0 && get_current_batch(net) >= (size_t)net->max_batches; }
+static int is_over(const struct network *net)
+{
+    amp_view view = amp_fork_view(net);
+    return amp_view_is_over(&view);
+}
 
 static void save_backup(const char *folder, const char *base)
 {
     char name[PATH_BYTES];
-    network *net = training.nets[0];
-#ifdef GPU
-    if (training.count > 1) sync_nets(training.nets, training.count, 0);
-#endif
-    if (net->amp) net->amp->resume->stopping = 1;
+    struct network *net = training.nets[0];
+    struct darknet_amp *amp = amp_fork_state(net);
+    if (training.count > 1) amp_fork_average_weights(training.nets, training.count);
+    if (amp) amp->resume->stopping = 1;
     snprintf(name, sizeof name, "%s/%s.backup", folder, base);
-    save_weights(net, name);
-    if (!amp_stopping_signal() || net->amp->resume->save_failed) return;
+    amp_fork_save_weights(net, name);
+    if (!amp_stopping_signal() || amp->resume->save_failed) return;
     fflush(stdout);
-    fprintf(stderr, "amp: stopped after step %zu; to go on, give %s to the same command\n", get_current_batch(net), name);
+    fprintf(stderr, "amp: stopped after step %ld; to go on, give %s to the same command\n", amp_fork_view(net).batch_number, name);
 }
 
 int darknet_amp_step_ended(const char *backup_folder, const char *base)
@@ -288,6 +293,6 @@ void darknet_amp_loop_ended(struct network **nets, int count)
     training.nets = NULL;
     amp_log_file_close(&training.log);
     amp_stopping_unwatch();
-    if (count > 0 && nets[0]->amp) amp_resume_loop_ended(nets[0]->amp);
+    if (count > 0 && amp_fork_state(nets[0])) amp_resume_loop_ended(amp_fork_state(nets[0]));
     if (signal) exit(128 + signal);
 }

@@ -3,26 +3,20 @@
 #ifndef AMP_HOST_WEIGHTS_CHECK_H
 #define AMP_HOST_WEIGHTS_CHECK_H
 
-#include "darknet.h"
-
 #include "../../tensor/status.h"
-#include "../common/weights_run.h"
 
-enum { AMP_WEIGHTS_RUNS = 8 }; /* lstm: eight connected layers */
+struct network;
 
-/* What load_weights_upto reads for one layer, in its order; returns how many runs. */
-int amp_weights_runs(const layer *l, amp_weights_run runs[AMP_WEIGHTS_RUNS]);
-
-/* All of it in bytes, without the file's header. */
-size_t amp_weights_bytes(const layer *l);
+/* Bytes of a .weights file that Darknet reads for this layer. */
+size_t amp_weights_bytes(const struct network *net, int layer);
 
 /* start, cutoff: as load_weights_upto has them. A file that ends where a layer does holds the first layers on purpose, as
  * darknet53.conv.74 does: then *held says how many layers from the network's first (else it is net->n). AMP_BAD_CONFIG: the
  * file is missing, no file, too short for a header, ends within a layer, or is longer than the whole network. What has no
  * size, a pipe, is not looked at, nor with start > 0. */
-amp_status amp_check_weights_size(const network *net, const char *file, int start, int cutoff, int *held, amp_error *error);
+amp_status amp_check_weights_size(const struct network *net, const char *file, int start, int cutoff, int *held, amp_error *error);
 
 /* After loading: a rolling variance below 0 says that the numbers were another network's. AMP_BAD_CONFIG names file and layer. */
-amp_status amp_check_weights_sense(const network *net, const char *file, amp_error *error);
+amp_status amp_check_weights_sense(const struct network *net, const char *file, amp_error *error);
 
 #endif

@@ -1,0 +1,64 @@
+/* What AMP keeps for one network, in whatever Darknet it lives. */
+#ifndef AMP_HOST_STATE_H
+#define AMP_HOST_STATE_H
+
+#include "../../amp/cfg_check.h"
+#include "../../amp/config.h"
+#include "../../amp/engine.h"
+#include "../../include/darknet_amp.h"
+#include "../fork.h"
+
+struct amp_resume;      /* resume.h */
+struct amp_fork_memory; /* the fork's own: Darknet's buffers as AMP keeps them */
+
+struct darknet_amp {
+    amp_config *config;
+    amp_engine *engine;
+    struct network *net;           /* the network of the hook that runs now; it may be a copy, and ends with the hook */
+    struct amp_fork_memory *memory;
+    struct amp_resume *resume;     /* files saved and loaded */
+    int layer_count, batch, w, h;  /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
+    unsigned long unsynced_steps;  /* steps taken since the replicas' weights were last averaged (replicas.c) */
+
+    /* Counters for the summary line and the training log. Times in seconds of CLOCK_MONOTONIC. */
+    unsigned long steps, skipped;
+    double started, computed, images;
+    int step_skipped;              /* the last one was */
+    float step_scale;              /* the loss scale it was made with */
+    double step_gradient_norm;     /* L2, unscaled, averaged over the batch, before clipping; NaN if it was skipped */
+    int summary_printed;
+    int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
+    char *anomaly_images;
+};
+
+/* Ends the program with the error's line on stderr and status 1. */
+_Noreturn void amp_host_die(const amp_error *error);
+/* The same unless status is AMP_OK. */
+void amp_host_check(amp_status status, const amp_error *error);
+
+/* Takes `name value` out of argv; NULL where name is absent. allowed: for the message, if it has no value. */
+const char *amp_host_take_argument(int *argc, char **argv, const char *name, const char *allowed);
+
+/* What networks made from here on are to run in, as `-amp` on the command line says it: "off", "fp32", "fp16", "bf16", or NULL:
+ * as the .cfg has it. wish is kept, not copied, and is to outlive the making of those networks. For commands that make
+ * networks of their own, while no other thread makes any. */
+void amp_host_wish_dtype(const char *wish);
+const char *amp_host_wished_dtype(void);
+
+/* For the fork's parser, when all layers are made: what net->amp becomes, NULL for a network without AMP. Frees options. */
+struct darknet_amp *amp_host_make(struct network *net, struct darknet_amp_options *options);
+/* All but amp->memory, which is the fork's and freed before. */
+void amp_host_free(struct darknet_amp *amp);
+
+/* Whether the calling thread's parser is making a network that will be under AMP. */
+int amp_host_is_parsing(void);
+
+/* Looks at the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. The first .cfg without one that has warnings has them
+ * printed: later ones are copies of it, or read by another training program. */
+amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
+
+/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program; use:
+ * what it is then for. */
+int amp_host_is_wanted(const char *cfg, cfg_use use);
+
+#endif

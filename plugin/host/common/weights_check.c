@@ -1,0 +1,80 @@
+/* The checks of weights_check.h. */
+#include "weights_check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../data/data_files.h"
+#include "../fork.h"
+
+size_t amp_weights_bytes(const struct network *net, int layer)
+{
+    amp_weights_run runs[AMP_WEIGHTS_RUNS];
+    size_t floats = 0;
+    int count = amp_fork_weights_runs(net, layer, runs);
+    for (int i = 0; i < count; i++) floats += runs[i].learnt + runs[i].statistics;
+    return floats * sizeof(float);
+}
+
+/* The header: three ints of version, then images seen, in 8 bytes since version 0.2. 0: the file is shorter. */
+static size_t header_bytes(FILE *stream)
+{
+    int version[3];
+    if (fread(version, sizeof *version, 3, stream) != 3) return 0;
+    int today = (long)version[0] * 10 + version[1] >= 2 && version[0] < 1000 && version[1] < 1000;
+    return sizeof version + (today ? sizeof(size_t) : sizeof(int));
+}
+
+#define HINT "weights of another network? `darknet partial` writes the first layers of a file alone"
+
+static amp_status compare(const struct network *net, const char *file, size_t header, size_t size, int cutoff, int *held,
+                          amp_error *error)
+{
+    size_t at = header;
+    int layers = amp_fork_view(net).layers, end = cutoff < layers ? cutoff : layers;
+    if (header == 0 || size < header)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: %zu bytes are too few for a .weights file", file, size);
+    for (int i = 0; i < end; i++) {
+        size_t bytes = amp_weights_bytes(net, i);
+        if (bytes && at == size) {
+            *held = i;
+            return AMP_OK;
+        }
+        if (bytes > size - at)
+            return amp_fail(error, AMP_BAD_CONFIG, "%.600s: ends in the middle of layer %d, %zu bytes short of its "
+                            "%zu: " HINT, file, i, bytes - (size - at), bytes);
+        at += bytes;
+    }
+    if (at < size && end == layers)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: %zu bytes longer than what this network's %d layers read: "
+                        HINT, file, size - at, layers);
+    *held = layers;
+    return AMP_OK;
+}
+
+amp_status amp_check_weights_size(const struct network *net, const char *file, int start, int cutoff, int *held, amp_error *error)
+{
+    struct stat status;
+    *held = amp_fork_view(net).layers;
+    if (amp_is_device(file))
+        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read these weights: not a regular file", file);
+    if (stat(file, &status) == 0 && S_ISDIR(status.st_mode)) errno = EISDIR;
+    else errno = 0;
+    FILE *stream = errno ? NULL : fopen(file, "rb");
+    if (!stream) return amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read these weights: %s", file, strerror(errno));
+    size_t header = header_bytes(stream);
+    fclose(stream);
+    if (start > 0) return AMP_OK; /* its first bytes are for another layer than the first */
+    return compare(net, file, header, (size_t)status.st_size, cutoff, held, error);
+}
+
+amp_status amp_check_weights_sense(const struct network *net, const char *file, amp_error *error)
+{
+    float value;
+    int layer = amp_fork_negative_variance(net, &value);
+    if (layer < 0) return AMP_OK;
+    return amp_fail(error, AMP_BAD_CONFIG, "%.600s: layer %d gets a rolling variance of %g, below 0: " HINT, file, layer,
+                    (double)value);
+}

@@ -1,0 +1,62 @@
+/* What loader threads tell AMP, in the fork's own types: the hooks in data.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../include/darknet_amp.h"
+#include "../data/images.h"
+#include "../data/loading.h"
+#include "../fork.h"
+#include "darknet.h"
+#include "utils.h"
+
+_Static_assert(AMP_FORK_PATH == DARKNET_PATH, "what the patches give Darknet's commands");
+
+/* The loaders whose loops ask darknet_amp_another_image. */
+static int takes_another(const load_args *args)
+{
+    return args->m > 0 && (args->type == DETECTION_DATA || args->type == CLASSIFICATION_DATA || args->type == TAG_DATA ||
+                           args->type == REGRESSION_DATA);
+}
+
+void darknet_amp_loading(struct load_args *args)
+{
+    if (args) amp_loading_begin(takes_another(args) ? args->paths : NULL, takes_another(args) ? args->m : 0, args->classes);
+    else amp_loading_end();
+}
+
+void darknet_amp_rows_loaded(void *loaded)
+{
+    const data *d = loaded;
+    amp_images_loaded(d->X.vals, d->X.rows);
+}
+
+int darknet_amp_read_boxes(const char *file, void *found, int *count)
+{
+    amp_label *labels = amp_loading_labels(file, count);
+    if (!labels) return 0;
+    box_label *boxes = calloc((size_t)*count + 1, sizeof *boxes);
+    for (int i = 0; boxes && i < *count; i++) {
+        const amp_label *l = &labels[i];
+        boxes[i] = (box_label){ .id = l->class_id, .x = l->x, .y = l->y, .w = l->w, .h = l->h, .left = l->x - l->w / 2,
+                                .right = l->x + l->w / 2, .top = l->y - l->h / 2, .bottom = l->y + l->h / 2 };
+    }
+    free(labels);
+    if (!boxes) malloc_error();
+    *(box_label **)found = boxes;
+    return 1;
+}
+
+void amp_fork_label_path(const char *image, char *path)
+{
+    static char *const replacements[][2] = { /* as fill_truth_detection in data.c */
+        { "images", "labels" }, { "JPEGImages", "labels" }, { "raw", "labels" },
+        { ".jpg", ".txt" }, { ".png", ".txt" }, { ".JPG", ".txt" }, { ".JPEG", ".txt" } };
+    char before[AMP_LABEL_PATH];
+    strcpy(path, image);
+    for (size_t i = 0; i < sizeof replacements / sizeof *replacements; i++) {
+        strcpy(before, path);
+        find_replace(before, replacements[i][0], replacements[i][1], path);
+    }
+}
+
+char *amp_fork_base_name(const char *cfg) { return basecfg((char *)cfg); }
