@@ -134,7 +134,7 @@ static void fill_row(amp_plan_report *r, int i)
         ask_backend(row, node, amp_engine_backend(r->net->amp->engine));
     else if (node->desc.lends_products && node->products != AMP_FP32)
         ask_about_products(row, node, amp_engine_backend(r->net->amp->engine));
-    else if (amp_node_makes_loss(node) && node->dtype != AMP_FP32) {
+    else if (node->ops->makes_loss && node->dtype != AMP_FP32) {
         row->dtype = row->computes = AMP_FP32;
         snprintf(row->why, sizeof row->why, "fp32 loss; reads and gives %s", amp_dtype_name(node->dtype));
     }
