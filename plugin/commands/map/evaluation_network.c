@@ -1,7 +1,7 @@
 #include "evaluation_network.h"
 
 #include "../../host/pjreddie/device.h"
-#include "../../host/pjreddie/weights_check.h"
+#include "../../host/common/weights_check.h"
 
 #include <errno.h>
 #include <stdlib.h>
