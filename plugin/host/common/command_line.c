@@ -7,6 +7,7 @@
 
 #include "../training/loop.h"
 #include "../training/turns.h"
+#include "argument.h"
 #include "random.h"
 #include "state.h"
 
@@ -37,24 +38,6 @@ void darknet_amp_start(char **argv)
     self[length] = 0;
     if (strcmp(last_part(self), last_part(argv[0]))) return; /* started by a loader or under another name */
     if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(self, argv);
-}
-
-const char *amp_host_take_argument(int *count, char **argv, const char *name, const char *allowed)
-{
-    int argc = *count;
-    for (int i = 1; i < argc; i++) {
-        if (!argv[i] || strcmp(argv[i], name)) continue;
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        amp_error error;
-        if (!value) {
-            amp_fail(&error, AMP_BAD_CONFIG, "command line: %s needs a value; allowed: %s", name, allowed);
-            amp_host_die(&error);
-        }
-        for (int k = i; k < argc; k++) argv[k] = k + 2 < argc ? argv[k + 2] : NULL;
-        *count = argc - 2;
-        return value;
-    }
-    return NULL;
 }
 
 void amp_host_wish_dtype(const char *wish) { command_line.amp = wish; }

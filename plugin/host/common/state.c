@@ -3,23 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../data/images.h"
 #include "../data/loading.h"
 #include "resume.h"
-
-_Noreturn void amp_host_die(const amp_error *error)
-{
-    fflush(stdout);
-    fprintf(stderr, "%s\n", error->message);
-    _exit(1); /* not exit: other threads may be training or loading, and would meet what its handlers have torn down */
-}
-
-void amp_host_check(amp_status status, const amp_error *error)
-{
-    if (status != AMP_OK) amp_host_die(error);
-}
 
 /* ---- options ---- */
 

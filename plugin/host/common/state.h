@@ -7,6 +7,7 @@
 #include "../../amp/engine.h"
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
+#include "failure.h"
 
 struct amp_resume;      /* resume.h */
 struct amp_fork_memory; /* the fork's own: Darknet's buffers as AMP keeps them */
@@ -30,14 +31,6 @@ struct darknet_amp {
     int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
     char *anomaly_images;
 };
-
-/* Ends the program with the error's line on stderr and status 1. */
-_Noreturn void amp_host_die(const amp_error *error);
-/* The same unless status is AMP_OK. */
-void amp_host_check(amp_status status, const amp_error *error);
-
-/* Takes `name value` out of argv; NULL where name is absent. allowed: for the message, if it has no value. */
-const char *amp_host_take_argument(int *argc, char **argv, const char *name, const char *allowed);
 
 /* What networks made from here on are to run in, as `-amp` on the command line says it: "off", "fp32", "fp16", "bf16", or NULL:
  * as the .cfg has it. wish is kept, not copied, and is to outlive the making of those networks. For commands that make

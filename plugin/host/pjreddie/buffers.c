@@ -1,6 +1,8 @@
 /* Darknet's own fp32 buffers under AMP: kept where a layer of Darknet's reads or writes them, given back elsewhere. */
 #include "pjreddie.h"
 
+#include <stdlib.h>
+
 #include "device.h"
 #include "losses.h"
 #include "../common/products.h"
@@ -34,6 +36,50 @@ void amp_host_trim(const network *net, layer *l)
         amp_host_give_back(&l->delta, 0);
     }
     l->workspace_size = 0;
+}
+
+/* A dropout borrows its neighbour's buffers; AMP's has its own. */
+static void forget_borrowed_buffers(struct darknet_amp *amp, network *net, int i)
+{
+    int on_gpu = amp_host_on_gpu(net);
+    layer *l = &net->layers[i];
+    l->output = l->delta = *amp_host_output_of(l, on_gpu) = *amp_host_delta_of(l, on_gpu) = NULL;
+    amp->memory->buffers[i] = (amp_host_buffers){ 0 };
+}
+
+amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_error *error)
+{
+    amp->memory = calloc(1, sizeof *amp->memory);
+    if (amp->memory) amp->memory->buffers = calloc((size_t)net->n + 1, sizeof *amp->memory->buffers);
+    if (!amp->memory || !amp->memory->buffers) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
+    for (int i = 0; i < net->n; i++)
+        if (!amp_host_is_native(&net->layers[i]) && !amp_host_layer_prepare(&net->layers[i], amp_host_on_gpu(net)))
+            return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
+    amp_host_note_buffers(amp, net);
+    for (int i = 0; i < net->n; i++) if (net->layers[i].type == DROPOUT) forget_borrowed_buffers(amp, net, i);
+    return AMP_OK;
+}
+
+/* Darknet's free_layer leaves a dropout's output and delta alone, since they used to be its neighbour's. */
+static void free_dropout_buffers(network *net)
+{
+    int on_gpu = amp_host_on_gpu(net);
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i];
+        if (l->type != DROPOUT) continue;
+        amp_host_give_back(amp_host_output_of(l, on_gpu), on_gpu);
+        amp_host_give_back(amp_host_delta_of(l, on_gpu), on_gpu);
+        if (l->output) amp_host_give_back(&l->output, 0);
+    }
+}
+
+void amp_host_release(struct darknet_amp *amp, network *net)
+{
+    amp_host_unpin(&amp->memory->pinned);
+    free_dropout_buffers(net);
+    amp_host_give_back(&amp->memory->workspace, amp_host_on_gpu(net));
+    free(amp->memory->buffers);
+    free(amp->memory);
 }
 
 static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int needed, int on_gpu, int layer_index, amp_error *error)

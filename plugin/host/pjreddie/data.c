@@ -1,15 +1,11 @@
 /* What loader threads tell AMP, in the fork's own types: the hooks in data.c. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "../../include/darknet_amp.h"
+#include "../common/failure.h"
 #include "../data/images.h"
 #include "../data/loading.h"
-#include "../fork.h"
 #include "darknet.h"
-#include "utils.h"
-
-_Static_assert(AMP_FORK_PATH == DARKNET_PATH, "what the patches give Darknet's commands");
 
 /* The loaders whose loops ask darknet_amp_another_image. */
 static int takes_another(const load_args *args)
@@ -41,22 +37,11 @@ int darknet_amp_read_boxes(const char *file, void *found, int *count)
                                 .right = l->x + l->w / 2, .top = l->y - l->h / 2, .bottom = l->y + l->h / 2 };
     }
     free(labels);
-    if (!boxes) malloc_error();
+    if (!boxes) {
+        amp_error error;
+        amp_fail(&error, AMP_NO_MEMORY, "%.700s: no memory for %d labels", file, *count);
+        amp_host_die(&error);
+    }
     *(box_label **)found = boxes;
     return 1;
 }
-
-void amp_fork_label_path(const char *image, char *path)
-{
-    static char *const replacements[][2] = { /* as fill_truth_detection in data.c */
-        { "images", "labels" }, { "JPEGImages", "labels" }, { "raw", "labels" },
-        { ".jpg", ".txt" }, { ".png", ".txt" }, { ".JPG", ".txt" }, { ".JPEG", ".txt" } };
-    char before[AMP_LABEL_PATH];
-    strcpy(path, image);
-    for (size_t i = 0; i < sizeof replacements / sizeof *replacements; i++) {
-        strcpy(before, path);
-        find_replace(before, replacements[i][0], replacements[i][1], path);
-    }
-}
-
-char *amp_fork_base_name(const char *cfg) { return basecfg((char *)cfg); }

@@ -1,10 +1,13 @@
 /* The door of fork.h, as far as it is not a subject of its own: a network as numbers, and Darknet's own functions. */
 #include "../fork.h"
 
+#include <string.h>
+
 #include "device.h"
 #include "network.h"
 #include "parser.h"
 #include "pjreddie.h"
+#include "utils.h"
 
 struct darknet_amp *amp_fork_state(const struct network *net) { return net->amp; }
 
@@ -64,3 +67,22 @@ void amp_fork_average_weights(struct network **nets, int count)
     (void)nets, (void)count; /* without a GPU Darknet trains one network */
 #endif
 }
+
+/* ---- names of files ---- */
+
+_Static_assert(AMP_FORK_PATH == DARKNET_PATH, "what the patches give Darknet's commands");
+
+void amp_fork_label_path(const char *image, char *path)
+{
+    static char *const replacements[][2] = { /* as fill_truth_detection in data.c */
+        { "images", "labels" }, { "JPEGImages", "labels" }, { "raw", "labels" },
+        { ".jpg", ".txt" }, { ".png", ".txt" }, { ".JPG", ".txt" }, { ".JPEG", ".txt" } };
+    char before[AMP_FORK_PATH];
+    strcpy(path, image);
+    for (size_t i = 0; i < sizeof replacements / sizeof *replacements; i++) {
+        strcpy(before, path);
+        find_replace(before, replacements[i][0], replacements[i][1], path);
+    }
+}
+
+char *amp_fork_base_name(const char *cfg) { return basecfg((char *)cfg); }

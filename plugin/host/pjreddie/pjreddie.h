@@ -20,6 +20,9 @@ struct amp_fork_memory {
 /* Take over the buffers Darknet made (after parsing and after a resize), and give its workspace back. */
 void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 
+/* Frees amp->memory and what amp_fork_take_over made of the network's buffers, before Darknet frees the rest. */
+void amp_host_release(struct darknet_amp *amp, network *net);
+
 /* A layer that Darknet has just made or resized, while the next is not made yet: what AMP does not use of it is given back, so
  * that a network that fits only under AMP can be made. */
 void amp_host_trim(const network *net, layer *l);

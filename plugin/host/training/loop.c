@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../common/argument.h"
 #include "../common/memory.h"
 #include "log_file.h"
 #include "../common/resume.h"

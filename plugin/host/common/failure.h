@@ -1,0 +1,12 @@
+/* Errors that a program cannot go on with, in hooks that have no way to return them to Darknet. */
+#ifndef AMP_HOST_FAILURE_H
+#define AMP_HOST_FAILURE_H
+
+#include "../../tensor/status.h"
+
+/* Ends the program with the error's line on stderr and status 1. */
+_Noreturn void amp_host_die(const amp_error *error);
+/* The same unless status is AMP_OK. */
+void amp_host_check(amp_status status, const amp_error *error);
+
+#endif
