@@ -60,6 +60,9 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *, amp_engine *, char note[
  * of images then, they are made what sums over `images` would be. Adds to note. */
 void amp_checkpoint_fit_batch(const amp_checkpoint *, amp_engine *, int images, char note[256]);
 
+/* NAME.amp, the caller's; NULL: no memory. */
+char *amp_sidecar_name(const char *weights);
+
 /* Saving the pair, NAME and its sidecar NAME.amp, so that a kill at any moment leaves a pair that matches: the old one, or the
  * new one after amp_checkpoint_recover. What NAME points to, if it is a symbolic link, is where both lie.
  *

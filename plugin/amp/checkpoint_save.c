@@ -34,15 +34,21 @@ static void end_both(amp_safe_file *weights, amp_safe_file *sidecar)
     amp_safe_file_end(sidecar);
 }
 
+char *amp_sidecar_name(const char *weights)
+{
+    size_t length = strlen(weights);
+    char *name = malloc(length + sizeof ".amp");
+    if (name) memcpy(name, weights, length);
+    if (name) memcpy(name + length, ".amp", sizeof ".amp");
+    return name;
+}
+
 /* The sidecar's names, from the weights'. */
 static amp_status with_sidecar(const amp_safe_file *weights, amp_status (*find)(const char *, amp_safe_file *, amp_error *),
                                amp_safe_file *sidecar, amp_error *error)
 {
-    size_t length = strlen(weights->target);
-    char *name = malloc(length + sizeof ".amp");
+    char *name = amp_sidecar_name(weights->target);
     if (!name) return amp_fail(error, AMP_NO_MEMORY, "no memory for the name of %.500s", weights->target);
-    memcpy(name, weights->target, length);
-    memcpy(name + length, ".amp", sizeof ".amp");
     amp_status status = find(name, sidecar, error);
     free(name);
     return status;

@@ -242,3 +242,5 @@ void amp_safe_file_end(amp_safe_file *f)
     free(f->temporary);
     *f = (amp_safe_file){ 0 };
 }
+
+int amp_file_exists(const char *path) { return access(path, F_OK) == 0; }

@@ -52,4 +52,7 @@ void amp_safe_file_end(amp_safe_file *);
 /* Put `temporary` in the place of `target`, as amp_safe_file_place does. */
 amp_status amp_replace_file(const char *temporary, const char *target, amp_error *);
 
+/* Whether there is a file, or anything else, of this name. */
+int amp_file_exists(const char *path);
+
 #endif

@@ -102,6 +102,7 @@ static amp_status take_sidecar_scale(amp_probe_result *r, amp_error *error)
 {
     if (!r->weights || !r->scale_moves) return AMP_OK;
     char *sidecar = amp_sidecar_name(r->weights);
+    if (!sidecar) return out_of_memory(error);
     amp_status status = amp_file_exists(sidecar) ? take_scale_of(sidecar, r, error) : AMP_OK;
     free(sidecar);
     return status;

@@ -14,3 +14,10 @@ void amp_host_check(amp_status status, const amp_error *error)
 {
     if (status != AMP_OK) amp_host_die(error);
 }
+
+void *amp_host_allocated(void *memory)
+{
+    amp_error error;
+    if (!memory) amp_host_check(amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory"), &error);
+    return memory;
+}

@@ -9,4 +9,7 @@ _Noreturn void amp_host_die(const amp_error *error);
 /* The same unless status is AMP_OK. */
 void amp_host_check(amp_status status, const amp_error *error);
 
+/* memory, unless it is NULL: then the program ends, out of memory. */
+void *amp_host_allocated(void *memory);
+
 #endif

@@ -205,7 +205,7 @@ static void begin_training(struct network *net, int in_loop)
     amp_error error;
     if (!resume->training && resume->pending) {
         char *weights = resume->last_file; /* ours for a moment: loading again would replace it */
-        char *sidecar = amp_sidecar_name(weights);
+        char *sidecar = amp_host_allocated(amp_sidecar_name(weights));
         resume->last_file = NULL;
         if (!resume->cleared) amp_host_check(begin(net, weights, sidecar, in_loop, &error), &error);
         else if (amp_file_exists(sidecar))

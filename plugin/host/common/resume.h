@@ -53,10 +53,6 @@ void amp_resume_loop_ended(struct darknet_amp *);
 /* What a sidecar of net says now. */
 amp_run_state amp_resume_run_state(struct darknet_amp *, const struct network *);
 
-/* FILE.amp; the caller's. */
-char *amp_sidecar_name(const char *file);
-int amp_file_exists(const char *path);
-
 /* The file that was last saved or loaded as a whole, or NULL. Lives until the next save or load. */
 const char *amp_host_last_checkpoint(struct darknet_amp *);
 

@@ -8,23 +8,9 @@
 
 #include "weights_check.h"
 
-static char *joined(const char *a, const char *b)
-{
-    size_t length = strlen(a) + strlen(b) + 1;
-    char *text = malloc(length);
-    amp_error error;
-    if (!text) amp_host_check(amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory"), &error);
-    else snprintf(text, length, "%s%s", a, b);
-    return text;
-}
-
-char *amp_sidecar_name(const char *file) { return joined(file, ".amp"); }
-
-int amp_file_exists(const char *path) { return access(path, F_OK) == 0; }
-
 static void set_name(char **slot, const char *file)
 {
-    char *copy = joined(file, "");
+    char *copy = amp_host_allocated(strdup(file));
     free(*slot);
     *slot = copy;
 }
@@ -63,7 +49,7 @@ void darknet_amp_before_load(struct network *net, const char *file, int start, i
 
 static int has_sidecar(const char *file)
 {
-    char *sidecar = amp_sidecar_name(file);
+    char *sidecar = amp_host_allocated(amp_sidecar_name(file));
     int has = amp_file_exists(sidecar);
     free(sidecar);
     return has;
@@ -182,7 +168,7 @@ static amp_status put_alone(amp_open_file *f, amp_error *error)
     amp_status status = AMP_OK;
     AMP_TRY(amp_safe_file_commit(&f->alone, error));
     if (f->alone.direct) return AMP_OK;
-    char *sidecar = amp_sidecar_name(f->alone.target);
+    char *sidecar = amp_host_allocated(amp_sidecar_name(f->alone.target));
     if (unlink(sidecar) != 0 && errno != ENOENT)
         status = amp_fail(error, AMP_IO_FAILED, "cannot remove %.500s, which belongs to what was there before: %s; remove it", sidecar,
                           strerror(errno));

@@ -5,13 +5,8 @@
 #include <string.h>
 
 #include "device.h"
+#include "links.h"
 #include "losses.h"
-
-int amp_host_producer(const network *net, int index, int consumer)
-{
-    while (index >= 0 && index + 1 < consumer && net->layers[index + 1].type == DROPOUT) index++;
-    return index;
-}
 
 /* ---- parameters and statistics ---- */
 

@@ -1,5 +1,6 @@
 /* The arrays of Darknet's structs, and its layers, on the CPU and on a GPU: see device.h. */
 #include "device.h"
+#include "links.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -76,13 +76,6 @@ static const struct { layer_function forward, backward; } stock[] = {
     [YOLO]            = {forward_yolo_layer, backward_yolo_layer},
 };
 
-float *amp_gap_scratch(size_t n)
-{
-    float *x = calloc(n, sizeof(float));
-    if(!x) malloc_error();
-    return x;
-}
-
 /* ---- region ------------------------------------------------------------------------------------------------------ */
 
 /* Where entry `entry` of anchor `anchor` starts in image `b`: w*h floats for each entry. */

@@ -12,6 +12,13 @@
 #include "blas.h"
 #include "connected_layer.h"
 
+float *amp_gap_scratch(size_t n)
+{
+    float *x = calloc(n, sizeof(float));
+    if(!x) malloc_error();
+    return x;
+}
+
 /* The sub-layer as it stands at one step: its per-step buffers moved on, its parameters shared. */
 static layer at_step(const layer *sub, int step)
 {

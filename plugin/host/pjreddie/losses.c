@@ -4,24 +4,12 @@
 #include <stdio.h>
 
 #include "device.h"
-
-int amp_host_truth_layer(const network *net, int index)
-{
-    int truth = -1;
-    for (int k = 0; k < index; k++) if (net->layers[k].truth) truth = k;
-    return truth;
-}
+#include "links.h"
 
 const float *amp_host_labels(network *net, int index)
 {
     int truth = amp_host_truth_layer(net, index);
     return truth < 0 ? amp_host_truth(net) : *amp_host_output_of(&net->layers[truth], amp_host_on_gpu(net));
-}
-
-int amp_host_truths(const network *net, int index)
-{
-    int truth = amp_host_truth_layer(net, index);
-    return truth < 0 ? net->truths : net->layers[truth].outputs;
 }
 
 /* Without a label in this head the means are of nothing, and are printed as Darknet prints them. */

@@ -27,10 +27,6 @@ void amp_host_release(struct darknet_amp *amp, network *net);
  * that a network that fits only under AMP can be made. */
 void amp_host_trim(const network *net, layer *l);
 
-/* The layer whose output stands for layer `index` when a later layer `consumer` reads it: Darknet's dropout works inside
- * its neighbour's output, so that readers behind a dropout see what it left. */
-int amp_host_producer(const network *net, int index, int consumer);
-
 /* The .cfg section's name of a type: "convolutional". */
 const char *amp_host_type_name(LAYER_TYPE type);
 

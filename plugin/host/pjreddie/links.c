@@ -1,0 +1,20 @@
+#include "links.h"
+
+int amp_host_producer(const network *net, int index, int consumer)
+{
+    while (index >= 0 && index + 1 < consumer && net->layers[index + 1].type == DROPOUT) index++;
+    return index;
+}
+
+int amp_host_truth_layer(const network *net, int index)
+{
+    int truth = -1;
+    for (int k = 0; k < index; k++) if (net->layers[k].truth) truth = k;
+    return truth;
+}
+
+int amp_host_truths(const network *net, int index)
+{
+    int truth = amp_host_truth_layer(net, index);
+    return truth < 0 ? net->truths : net->layers[truth].outputs;
+}

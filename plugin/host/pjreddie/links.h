@@ -1,0 +1,17 @@
+/* Which layer stands behind another: what a layer reads, and where its labels come from. */
+#ifndef AMP_HOST_LINKS_H
+#define AMP_HOST_LINKS_H
+
+#include "darknet.h"
+
+/* The layer whose output stands for layer `index` when a later layer `consumer` reads it: Darknet's dropout works inside
+ * its neighbour's output, so that readers behind a dropout see what it left. */
+int amp_host_producer(const network *net, int index, int consumer);
+
+/* The last layer before `index` with truth=1, which gives it its labels; -1: none, they are the network's. */
+int amp_host_truth_layer(const network *net, int index);
+
+/* How many numbers of labels an image has for layer `index`. */
+int amp_host_truths(const network *net, int index);
+
+#endif
