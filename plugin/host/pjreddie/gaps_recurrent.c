@@ -11,6 +11,7 @@
 #include "activations.h"
 #include "blas.h"
 #include "connected_layer.h"
+#include "utils.h"
 
 float *amp_gap_scratch(size_t n)
 {
