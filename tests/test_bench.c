@@ -67,8 +67,8 @@ static void twice_the_speed_is_worth_it(void **state)
     assert_int_equal(v.worth, AMP_BENCH_WORTH_IT);
     assert_true(v.speedup.ratio == 2 && v.memory_ratio == .625 && v.saves_memory);
     assert_string_equal(v.text, "bf16 is worth it: 2.00x the speed of fp32 (2.00x to 2.00x over 9 rounds of turns; a step: 100 "
-                                "ms, fp32 200). Memory: 250 MB at the peak instead of 400 (0.62x), saved as well; a training, with the "
-                                "images it has loaded: about 330 MB instead of 440 (0.75x).");
+                                "ms, fp32 200). Memory: 250 MB at the peak instead of 400 (0.62x), saved as well; a training with its "
+                                "loaded images takes about 330 instead of 440 (0.75x), and what decodes them.");
 }
 
 static amp_bench_worth worth_of(double least, double ratio, double most)

@@ -15,8 +15,9 @@ static void print_head(const amp_bench *b, FILE *out)
             b->subdivisions == 1 ? "" : "es");
     fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads,
             b->threads == 1 ? "" : "s", b->processors, b->processors == 1 ? "" : "s");
-    fprintf(out, "ms; forward and backward of one pass; in brackets the middle half of the steps, and between what the ratio lies; on "
-            "synthetic\nimages. peak MB: of a program with one pass' images; training: with those that a training has loaded\n\n");
+    fprintf(out, "ms; forward and backward are of one pass, on synthetic images; in brackets the middle half of the steps,\n"
+            "and the bounds of the ratio; MB at the peak: of this benchmark, which holds one pass' images, and of a\n"
+            "training, which holds two batches of loaded ones (besides those that it decodes)\n\n");
 }
 
 const char *amp_bench_number(char text[16], double value)

@@ -92,8 +92,8 @@ static void say_reasons(writer *w, const amp_bench_evidence *e, const int reason
 static void say_memory(writer *w, const amp_bench_evidence *e, const amp_bench_verdict *v)
 {
     if (!(v->memory_ratio > 0)) return;
-    add(w, " Memory: %.0f MB at the peak instead of %.0f (%.2fx), %s; a training, with the images it has loaded: about %.0f MB "
-        "instead of %.0f (%.2fx).", e->memory_mb, e->reference_memory_mb, v->memory_ratio,
+    add(w, " Memory: %.0f MB at the peak instead of %.0f (%.2fx), %s; a training with its loaded images takes about %.0f "
+        "instead of %.0f (%.2fx), and what decodes them.", e->memory_mb, e->reference_memory_mb, v->memory_ratio,
         !v->saves_memory ? "which is no saving to speak of" : v->worth == AMP_BENCH_WORTH_IT ? "saved as well"
                          : "which may be worth it by itself", e->training_mb, e->reference_training_mb,
         e->training_mb / e->reference_training_mb);
