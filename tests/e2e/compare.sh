@@ -87,7 +87,7 @@ for ratio, key in ("speedup", "images_per_second"), ("compute_speedup", "compute
     r, quotient = mine[ratio], mine[key]["mean"] / reference[key]["mean"]
     if abs(r["ratio"] - quotient) > 1e-9 or not r["least"] * (1 - 1e-9) <= quotient <= r["most"] * (1 + 1e-9): sys.exit("%s %s" % (r, quotient))
 # Trainings that are over within a turn of a second never worked at the same time.
-together = any(line.startswith("Speeds are of the ") for line in report["verdict"])
+together = any(line.startswith("Speeds are of ") for line in report["verdict"])
 if together != (report["seconds_compared"] is not None): sys.exit("%s %s" % (report["seconds_compared"], report["verdict"]))
 PY
 }
