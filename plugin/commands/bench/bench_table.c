@@ -15,9 +15,9 @@ static void print_head(const amp_bench *b, FILE *out)
             b->subdivisions == 1 ? "" : "es");
     fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads,
             b->threads == 1 ? "" : "s", b->processors, b->processors == 1 ? "" : "s");
-    fprintf(out, "ms; forward and backward are of one pass, on synthetic images; in brackets the middle half\n"
-            "of the steps, and the bounds of the ratio; MB at the peak: of this benchmark, which holds one pass'\n"
-            "images, and of a training, which holds two batches of loaded ones (besides those it decodes)\n\n");
+    fprintf(out, "ms; forward and backward are of one pass, on synthetic images; in brackets the middle\n"
+            "half of the steps, and the bounds of the ratio; MB at the peak: of this benchmark, which holds\n"
+            "one pass' images, and of a training, which holds two batches (besides those it decodes)\n\n");
 }
 
 const char *amp_bench_number(char text[16], double value)
@@ -94,7 +94,8 @@ static void print_rest(const amp_bench *b, const int *shown, int count, FILE *ou
             double others = amp_bench_layers_ms(s);
             if (!s->layer_count) continue;
             for (int k = 0; k < count; k++) others -= amp_bench_layer_ms(&s->layers[shown[k]]);
-            const double ms[] = { others > 0 ? others : 0, s->phase_ms[AMP_BENCH_UPDATE], s->phase_ms[AMP_BENCH_STEP] };
+            const double ms[] = { others > 0 ? others : 0, s->phase_ms[AMP_BENCH_UPDATE],
+                                  s->phase_ms[AMP_BENCH_STEP] };
             print_part(s, ms[row], " ", out);
         }
         putc('\n', out);
@@ -122,26 +123,12 @@ static void print_layers(const amp_bench *b, FILE *out)
     free(layers);
 }
 
-static void print_noise(const amp_bench *b, FILE *out)
-{
-    int said = 0;
-    fprintf(out, "\nNoise: the middle half of the steps spans");
-    for (int i = 0; i < b->count; i++) {
-        const amp_bench_spread *s = &b->sides[i].spread[AMP_BENCH_STEP];
-        if (b->sides[i].left_out) continue;
-        fprintf(out, "%s %.1f %%%s in %s", said ? "," : "", 100 * (s->upper - s->lower) / s->median, said ? "" : " of its median",
-                b->sides[i].dtype);
-        said = 1;
-    }
-    fprintf(out, ".\n");
-}
-
 void amp_bench_print(const amp_bench *b, FILE *out)
 {
     print_head(b, out);
     print_sides(b, out);
     print_layers(b, out);
-    print_noise(b, out);
+    putc('\n', out);
     if (!b->verdict_count) fprintf(out, "No verdict: that needs fp32 and one of bf16 and fp16.\n");
     for (int i = 0; i < b->verdict_count; i++) fprintf(out, "Verdict: %s\n", b->verdicts[i].text);
     const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");

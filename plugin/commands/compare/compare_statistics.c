@@ -39,9 +39,10 @@ static window window_of(const amp_comparison *c, int s)
 /* Medians over the run's steps that end within the window, and are not of its first tenth. */
 static amp_status measure_speed(amp_run *run, int images, window w, amp_error *error)
 {
-    double *with_loading = malloc(2 * (run->count + 1) * sizeof *with_loading), *without = with_loading + run->count;
+    double *with_loading = malloc(2 * (run->count + 1) * sizeof *with_loading);
     if (!with_loading)
         return amp_fail(error, AMP_NO_MEMORY, "no memory for the statistics of %zu steps", run->count);
+    double *without = with_loading + run->count;
     run->speed_steps = 0;
     run->speed_seconds = 0;
     for (size_t i = run->count / 10; i < run->count; ++i) {
