@@ -76,19 +76,22 @@ a_detector() {
         fail "$name: its mAP is $mine, that of detector map $(grep mAP@0.50 map.out)"
 }
 
-# What is said of a dtype's speed and memory: each ratio is the quotient of the two numbers behind it, as they are printed.
+# What is said of a dtype's speed and memory: each ratio is the quotient of the two numbers behind it.
 quotients_follow() { # quotients_follow <report> <dtype>
     python3 - $1/report.json $2 <<'PY' || fail "$name: quotients"
 import json, sys
 report = json.load(open(sys.argv[1]))
 sides = {d["dtype"]: d for d in report["dtypes"]}
 mine, reference = sides[sys.argv[2]], sides[report["reference"]]
-for ratio, key in ("speedup", "images_per_second"), ("compute_speedup", "compute_images_per_second"), ("memory_ratio", "peak_memory_mb"):
+for ratio, key in (("speedup", "images_per_second"), ("compute_speedup", "compute_images_per_second"),
+                   ("memory_ratio", "peak_memory_mb")):
     r, quotient = mine[ratio], mine[key]["mean"] / reference[key]["mean"]
-    if abs(r["ratio"] - quotient) > 1e-9 or not r["least"] * (1 - 1e-9) <= quotient <= r["most"] * (1 + 1e-9): sys.exit("%s %s" % (r, quotient))
+    within = r["least"] * (1 - 1e-9) <= quotient <= r["most"] * (1 + 1e-9)
+    if abs(r["ratio"] - quotient) > 1e-9 or not within: sys.exit("%s %s" % (r, quotient))
 # Trainings that are over within a turn of a second never worked at the same time.
 together = any(line.startswith("Speeds are of ") for line in report["verdict"])
-if together != (report["seconds_compared"] is not None): sys.exit("%s %s" % (report["seconds_compared"], report["verdict"]))
+seconds = report["seconds_compared"]
+if together != (seconds is not None): sys.exit("%s %s" % (seconds, report["verdict"]))
 PY
 }
 
@@ -128,10 +131,11 @@ more_of_the_same_keeps_what_is_there() {
     ! grep -q 'validating' err || fail "$name: validated again"
 }
 
-# Scores that are given: the same in both dtypes settle it with three seeds; differences of +40, -40 and 0 points do not.
+# Scores that are given: the same in both dtypes settle it with three seeds; differences of +40, -40 and 0 points
+# do not.
 seeds_are_added_until_a_loss_is_settled() {
     name='-until'
-    score() { sed -i "s/^\(score [^ ]*\) .*/\1 $2/" two/runs/$1/result.txt; } # score <run> <what it got, in both scores>
+    score() { sed -i "s/^\(score [^ ]*\) .*/\1 $2/" two/runs/$1/result.txt; } # score <run> <both scores>
     compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -iters $iterations -report two
     for run in fp32-seed1 fp32-seed2 fp32-seed3 bf16-seed1 bf16-seed2 bf16-seed3; do score $run 0.5; done
     compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -iters $iterations -report two -until 1 -seeds 4
@@ -140,11 +144,12 @@ seeds_are_added_until_a_loss_is_settled() {
     score bf16-seed1 0.9
     score bf16-seed2 0.1
     compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -iters $iterations -report two -until 1 -seeds 4
-    grep -q '^amp: 3 seeds neither rule out a loss of 1 points nor show it: going on to 4 seeds, of 4 at most' err ||
+    grep -q '^amp: 3 seeds do not settle it (-until 1): going on to 4, of 4 at most' err ||
         fail "$name: $(grep seeds err)"
     [ -s two/runs/bf16-seed4/backup/tiny_final.weights ] || fail "$name: no fourth seed"
     [ ! -e two/runs/bf16-seed5 ] || fail "$name: more than were allowed"
-    grep -q '^bf16: cannot tell yet whether it loses more than 1 point to fp32: .* (97.5 % interval of 4 seeds' out || fail "$name: $(cat out)"
+    grep -q '^bf16: cannot tell yet whether it loses more than 1 point to fp32: .* (97.5 % interval of 4 seeds' out ||
+        fail "$name: $(cat out)"
     [ "$(grep -c '"seed": ' two/report.json)" = 8 ] || fail "$name: $(grep '"seed": ' two/report.json)"
 }
 

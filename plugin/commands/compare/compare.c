@@ -208,8 +208,8 @@ static amp_status train_all(amp_compare *compare, amp_error *error)
         if (amp_compare_is_settled(c)) break;
         AMP_TRY(set_seed_count(c, next_look(before, compare->most_seeds), error));
         AMP_TRY(amp_runs_read(compare, before, error));
-        fprintf(stderr, "amp: %d seeds neither rule out a loss of %g points nor show it: going on to %d "
-                "seeds, of %d at most\n", before, c->points_allowed, c->seed_count, compare->most_seeds);
+        fprintf(stderr, "amp: %d seeds do not settle it (-until %g): going on to %d, of %d at most\n", before,
+                c->points_allowed, c->seed_count, compare->most_seeds);
         AMP_TRY(train_from(compare, before, error));
     }
     return AMP_OK;
