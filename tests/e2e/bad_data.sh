@@ -337,7 +337,6 @@ cfg 'no yolo layer' '/^\[yolo\]/,$d' 'amp: the last layer is neither [yolo] nor 
 
 cfg 'batch=0' 's/^batch=.*/batch=0/' 'batch'
 cfg 'more subdivisions than batch' 's/^subdivisions=.*/subdivisions=5/' 'subdivisions'
-cfg 'subdivisions=0' 's/^subdivisions=.*/subdivisions=0/' 'subdivisions'
 
 fresh detector 'network: other classes than the .data file'
 sed -i 's/classes=2/classes=80/' case/tiny.data
@@ -427,7 +426,7 @@ for kind in detector classifier; do
     for amp in bf16 off; do
         fresh $kind "a backup path of ${#deep} bytes, -amp $amp"
         mkdir -p case/$deep
-        sed -i "s|^backup=.*|backup=$deep|; s/max_batches=5/max_batches=100/" case/tiny.data case/tiny.cfg
+        sed -i "s|^backup=.*|backup=$deep|; s/max_batches=5/max_batches=100/; s/^learning_rate=.*/learning_rate=0.0001/" case/tiny.data case/tiny.cfg
         train $kind -amp $amp -seed 3
         [ $status = 0 ] || complain "status $status"
         [ -s case/$deep$(basename $last) ] || complain "no weights"

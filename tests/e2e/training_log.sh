@@ -284,10 +284,11 @@ other_stops() {
     [ $status = 0 ] && [ -f backup/tiny.backup.amp ] || fail "$name: status $status: $(ls backup)"
     name='the backup cannot be written'
     rm -rf backup
-    turns 7 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    mkdir backup
+    turns 7 trapped TRAP_GONE=1 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
     [ $status = 1 ] || fail "$name: status $status"
     says 'could not be written' 'training ends here'
-    mkdir backup
+    mv gone backup
 }
 
 # A classifier: its own loop, and files of epochs.
