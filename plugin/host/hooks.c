@@ -234,6 +234,9 @@ static amp_status make_engine(struct darknet_amp *amp, network *net, const amp_e
 
 static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
 {
+    if (net->batch < 1 || net->subdivisions < 1) /* what counts steps divides by them */
+        return amp_fail(error, AMP_BAD_NETWORK, "amp: [net]: batch / subdivisions * time_steps is %d, with subdivisions=%d; give numbers "
+                        "from 1, and no more subdivisions than batch", net->batch, net->subdivisions);
     amp->net = net;
     amp->layer_count = net->n;
     amp->batch = net->batch;

@@ -150,10 +150,10 @@ int darknet_amp_mislabelled(const char *path, int count);
 
 /* sprintf in Darknet's C files. room: of text, (size_t)-1 where the compiler does not know it. A text that does not fit, which is a path
  * in nearly all cases, ends the program with a line. path_fits: the same for path with part put into it, mask_fits for the
- * word `mask` of file, which was read no further; it returns 1. */
+ * word `mask` of file, which was read no further. */
 __attribute__((format(printf, 3, 4))) int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
 void darknet_amp_path_fits(const char *path, const char *part, size_t room);
-int darknet_amp_mask_fits(const char *file, const char *mask, size_t room);
+void darknet_amp_mask_fits(const char *file, const char *mask, size_t room);
 
 /* In a program with a network under AMP. is_device: whether file is a FIFO, a device or a socket, which is no image. fopen: the same as
  * C's, but such a file ends the program with a line. */
