@@ -17,9 +17,6 @@
 /* The command line's wishes. Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
 static struct { const char *amp; } command_line;
 
-/* Whether the .cfg that this thread's parse_network_cfg reads asks for AMP. */
-static _Thread_local int is_parsing;
-
 struct darknet_amp_options { amp_config *config; };
 
 _Noreturn void amp_host_die(const amp_error *error)
@@ -121,8 +118,6 @@ int darknet_amp_arguments(int argc, char **argv)
 
 /* ---- making and freeing ---- */
 
-int amp_host_is_parsing(void) { return is_parsing; }
-
 static void print_warning(void *context, int is_error, const char *line)
 {
     (void)context;
@@ -157,13 +152,17 @@ struct darknet_amp_options *darknet_amp_options(const char *cfg_file)
 {
     amp_error error;
     struct darknet_amp_options *options = calloc(1, sizeof *options);
+    if (!cfg_file) {
+        amp_fail(&error, AMP_BAD_CONFIG, "command line: a .cfg file is missing");
+        amp_host_die(&error);
+    }
     if (!options) {
         amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory");
         amp_host_die(&error);
     }
     amp_host_check(amp_config_read(cfg_file, command_line.amp, amp_host_default_dtype(), &options->config, &error), &error);
-    is_parsing = options->config->enabled;
-    if (is_parsing) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
+    if (options->config->enabled)
+        amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
     return options;
 }
 
@@ -285,7 +284,6 @@ void darknet_amp_attach(struct network *net, struct darknet_amp_options *options
 {
     amp_error error;
     amp_config *config = options->config;
-    is_parsing = 0;
     free(options);
     net->amp = NULL;
     if (config->note[0]) fprintf(stderr, "%s\n", config->note);

@@ -307,10 +307,11 @@ void pjreddie_rule_rnn(cfg_walk *walk) { recurrent(walk, 1, 2); }
 void pjreddie_rule_gru(cfg_walk *walk) { recurrent(walk, 3, 3); }
 void pjreddie_rule_lstm(cfg_walk *walk) { recurrent(walk, 4, 4); }
 
+/* Its parser hands width and height over in the other order, so that they are swapped behind it. */
 void pjreddie_rule_crnn(cfg_walk *walk)
 {
     double hidden = number(walk, "hidden_filters"), output = number(walk, "output_filters"), area = walk->in->w * walk->in->h;
-    take_image(walk, walk->in->w, walk->in->h, output);
+    take_image(walk, walk->in->h, walk->in->w, output);
     check_count(walk, 9 * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
     check_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers that im2col lays out");
     check_count(walk, hidden * area * walk->batch / walk->time_steps * (walk->time_steps + 1), "numbers of its state");
