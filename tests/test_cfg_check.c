@@ -303,6 +303,7 @@ static void layers(void **state)
         { FOUR "[maxpool]\nstride=-1", ":8: [maxpool] stride = -1: below 1" TO_65536 },
         { FOUR "[maxpool]\nsize=9\npadding=0",
           ":7: [maxpool]: 8x8x4 go in and 0x0x4 would come out; sizes are 1 or more" },
+        { FOUR "[maxpool]\nsize=46341\nstride=2", ":8: [maxpool] size = 46341: more than twice the image of 8x8" },
         { FOUR "[maxpool]\npadding=-1",
           ":8: [maxpool] padding = -1: below 0; allowed: a whole number from 0 to 65536" },
         { FOUR "[maxpool]\nsize=2\npadding=4",
@@ -621,6 +622,8 @@ static void whole_files(void **state)
         { "[net]\nwidth=8\n", ":1: [net]: no layer follows" NET_FIRST },
         { "[net]\nwidth=8\nheight=8\nchannels=3\n", ":1: [net]: no layer follows" NET_FIRST },
         { "[maxpool]\nsize=2\n[net]\n", ":1: [maxpool]: the first section is not [net]" NET_FIRST },
+        { "[net]\nwidth=8\nheight=6\nchannels=3\n[crnn]\n[crop]\ncrop_width=7\ncrop_height=7\n",
+          ":7: [crop] crop_width = 7: larger than the image of 6x8" }, /* Darknet swaps them */
         { "[net]\n[connected]\n",
           ":1: [net]: width is missing: width, height and channels say what goes in, or inputs alone" },
         { "[net]\nwidth=8\nheight=8\n[connected]\n",

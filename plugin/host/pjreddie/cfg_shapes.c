@@ -151,6 +151,8 @@ void pjreddie_rule_maxpool(cfg_walk *walk)
     double w = trunc((walk->in->w + padding - size) / stride) + 1, h = trunc((walk->in->h + padding - size) / stride) + 1;
     double last = fmax((w - 1) * stride - walk->in->w, (h - 1) * stride - walk->in->h);
     take_image(walk, w, h, walk->in->c);
+    if (size > 64 && size > 2 * fmax(walk->in->w, walk->in->h)) /* each window is the whole image, and takes size*size steps */
+        cfg_walk_fail(walk, "size", NULL, "more than twice the image of %.0fx%.0f", walk->in->w, walk->in->h);
     if (size <= before || last >= before)
         cfg_walk_fail(walk, cfg_walk_given(walk, "padding") ? "padding" : NULL, NULL, "some windows of %.0fx%.0f lie outside of "
                       "the image of %.0fx%.0f", size, size, walk->in->w, walk->in->h);
