@@ -396,30 +396,6 @@ static void shares_are_of_the_layers_time_in_the_half_dtype(void **state)
     amp_bench_free(&b);
 }
 
-/* One short product, as fast in half as in fp32: a call's fixed costs are all there is. */
-static void a_small_network_without_gain_is_not_worth_it(void **state)
-{
-    (void)state;
-    amp_bench b = two_sides();
-    amp_error error;
-    b.subdivisions = 1;
-    for (int i = 0; i < 20; i++) assert_int_equal(say(&b, i % 2, "step 0.01 0.02 0.004"), AMP_OK);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(say(&b, i, "support 2 "), AMP_OK);
-        assert_int_equal(say(&b, i, "memory 40"), AMP_OK);
-        assert_int_equal(say(&b, i, i ? "layer 0 connected 1 0 .01 .02 0 64000 1000"
-                                      : "layer 0 connected 0 0 .01 .02 0 64000 1000"), AMP_OK);
-    }
-    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
-    const amp_bench_verdict *v = &b.verdicts[0];
-    assert_int_equal(v->worth, AMP_BENCH_NOT_WORTH_IT);
-    for (int i = 0; i < AMP_BENCH_REASONS; i++) assert_int_equal(v->reason[i], i == AMP_BENCH_FIXED_COSTS);
-    assert_false(v->saves_memory);
-    assert_int_equal(strncmp(v->text, "bf16 is not worth it for speed: 1.00x", 37), 0);
-    assert_non_null(strstr(v->text, "Why: the network is small: a layer's forward or backward takes 15.0 microseconds"));
-    amp_bench_free(&b);
-}
-
 static void the_most_expensive_layers_are_those_of_any_side(void **state)
 {
     (void)state;
@@ -486,7 +462,6 @@ int main(void)
         cmocka_unit_test(the_layers_and_the_update_make_the_step),
         cmocka_unit_test(a_step_or_two_do_not_tell),
         cmocka_unit_test(shares_are_of_the_layers_time_in_the_half_dtype),
-        cmocka_unit_test(a_small_network_without_gain_is_not_worth_it),
         cmocka_unit_test(the_most_expensive_layers_are_those_of_any_side),
         cmocka_unit_test(a_line_that_is_none_is_refused),
         cmocka_unit_test(a_side_without_a_step_is_an_error) };

@@ -18,9 +18,6 @@
 /* The command line's wishes. Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
 static struct { const char *amp; } command_line;
 
-/* Whether the .cfg that this thread's parse_network_cfg reads asks for AMP. */
-static _Thread_local int is_parsing;
-
 struct darknet_amp_options { amp_config *config; };
 
 _Noreturn void amp_host_die(const amp_error *error)
@@ -131,8 +128,6 @@ int darknet_amp_arguments(int argc, char **argv)
 
 /* ---- making and freeing ---- */
 
-int amp_host_is_parsing(void) { return is_parsing; }
-
 static void print_warning(void *context, int is_error, const char *line)
 {
     (void)context;
@@ -167,13 +162,17 @@ struct darknet_amp_options *darknet_amp_options(const char *cfg_file)
 {
     amp_error error;
     struct darknet_amp_options *options = calloc(1, sizeof *options);
+    if (!cfg_file) {
+        amp_fail(&error, AMP_BAD_CONFIG, "command line: a .cfg file is missing");
+        amp_host_die(&error);
+    }
     if (!options) {
         amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory");
         amp_host_die(&error);
     }
     amp_host_check(amp_config_read(cfg_file, command_line.amp, amp_host_default_dtype(), &options->config, &error), &error);
-    is_parsing = options->config->enabled;
-    if (is_parsing) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
+    if (options->config->enabled)
+        amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
     return options;
 }
 
@@ -280,15 +279,24 @@ void darknet_amp_layer_resized(struct network *net, struct layer *resized)
 
 int darknet_amp_resize_layer(struct layer *l, int w, int h)
 {
-    if (l->type == DECONVOLUTIONAL) resize_deconvolutional_layer(l, h, w);
-    return l->type == DECONVOLUTIONAL;
+    switch (l->type) {
+    case DECONVOLUTIONAL:
+        resize_deconvolutional_layer(l, h, w);
+        return 1;
+    case ACTIVE: case BATCHNORM: case DROPOUT: /* AMP's own: what they need of buffers is made in prepare_buffers */
+        l->w = l->out_w = w;
+        l->h = l->out_h = h;
+        l->inputs = l->outputs = w * h * l->out_c;
+        return 1;
+    default:
+        return 0;
+    }
 }
 
 void darknet_amp_attach(struct network *net, struct darknet_amp_options *options)
 {
     amp_error error;
     amp_config *config = options->config;
-    is_parsing = 0;
     free(options);
     net->amp = NULL;
     if (config->note[0]) fprintf(stderr, "%s\n", config->note);

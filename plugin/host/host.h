@@ -99,7 +99,4 @@ amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
  * what it is then for. */
 int amp_host_is_wanted(const char *cfg, cfg_use use);
 
-/* Whether parse_network_cfg is making a network that will be under AMP. */
-int amp_host_is_parsing(void);
-
 #endif
