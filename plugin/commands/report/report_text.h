@@ -11,6 +11,9 @@ void amp_html_text(FILE *, const char *text);
 /* Room for one number's text. */
 enum { AMP_REPORT_NUMBER = 48 };
 
+/* Sets the minus sign "−" for each "-" before a number in a text that has room for `size` bytes; returns the text. */
+const char *amp_report_minus(char *text, size_t size);
+
 int amp_is_number(double); /* neither inf nor NaN */
 
 /* "–" for inf and NaN. */
