@@ -239,6 +239,22 @@ static void a_run_that_blew_up_leaves_the_others_readable(void **unused)
     free_comparison(m);
 }
 
+static void minus_signs_are_minus_signs(void **unused)
+{
+    (void)unused;
+    made *m = negative();
+    char sentence[] = "bf16-run: -6.84 points (95 % interval -9 to 1e-05)";
+    m->verdict[0] = sentence;
+    m->c.title = "a-1.cfg";
+    char *page = written(amp_report_html, m);
+    assert_holds(page, "bf16-run: −6.84 points (95 % interval −9 to 1e-05)");
+    assert_holds(page, "a-1.cfg · <span class=\"date\">2026-11-20T");
+    assert_holds(page, "class=\"tick\">−100</text>");
+    assert_lacks(page, ">-");
+    free(page);
+    free_comparison(m);
+}
+
 static void half_a_million_steps_are_drawn_fast(void **unused)
 {
     (void)unused;
@@ -359,6 +375,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_interrupted_comparison_says_so),
         cmocka_unit_test(failures_are_told),
         cmocka_unit_test(a_run_that_blew_up_leaves_the_others_readable),
+        cmocka_unit_test(minus_signs_are_minus_signs),
         cmocka_unit_test(half_a_million_steps_are_drawn_fast),
         cmocka_unit_test(csv_has_a_line_per_run),
         cmocka_unit_test(json_holds_the_same),
