@@ -1,5 +1,6 @@
 /* The host room on a GPU: whole trainings, of Darknet built with GPU=1 and the CUDA backend, on doubles of CUDA, cuDNN, cuBLAS and
- * Darknet's own kernels; and the same trainings on the CPU, of the same file built without GPU=1. cuda/host.sh compares.
+ * Darknet's own kernels; and the same trainings on the CPU, of the same file built without GPU=1, but that
+ * batch norm goes by the GPU's rule there. cuda/host.sh compares.
  *
  *   cuda_host train <network> <dtype> <file>   writes losses, predictions and weights as floats
  *   cuda_host start <network> <dtype> <file>   the same up to the checkpoint, which stock (dtype off) goes on from otherwise
@@ -16,6 +17,24 @@
 #if defined(GPU) && !defined(ON_DEVICE) /* tests/gpu has a device instead */
 #define ON_DOUBLES
 #include "doubles/cuda_doubles.h"
+#endif
+
+#ifndef GPU
+/* In the place of plugin/host/choice.c: the CPU by the GPU's rule of batch norm, cuDNN's. */
+#include "host/host.h"
+
+amp_backend *amp_host_choose_backend(const network *net, amp_error *error)
+{
+    (void)net;
+    return amp_cpu_backend_create(error);
+}
+
+amp_batchnorm_rule amp_host_choose_batchnorm_rule(int on_gpu)
+{
+    (void)on_gpu;
+    return (amp_batchnorm_rule){ .epsilon_inside_root = 1, .epsilon = 1e-5f, .backward_epsilon = 1e-5f,
+                                 .rolling_factor = .01f };
+}
 #endif
 
 #define NET(more) "[net]\nlearning_rate=0.002\nmomentum=0.9\ndecay=0.001\nmax_batches=100\nbatch=4\nsubdivisions=2\ninit_scale=8\n" more
@@ -75,14 +94,15 @@ static network *make(const char *cfg, const char *dtype)
 
 static void feed(network *net, unsigned seed)
 {
-    int boxes = net->layers[net->n - 1].type == YOLO;
+    const layer *last = &net->layers[net->n - 1];
+    int boxes = last->type == YOLO, masks = last->type == COST && last->cost_type == MASKED;
     for (int i = 0; i < net->inputs * net->batch; i++) { seed = seed * 1664525u + 1013904223u; net->input[i] = (float)(seed >> 8) / 16777216.0f; }
     memset(net->truth, 0, sizeof(float) * (size_t)net->truths * (size_t)net->batch);
     for (int b = 0; b < net->batch; b++) {
         float box[5] = { .5f, .4f, .3f, .2f, (float)(b % 2) }, *truth = net->truth + (size_t)b * (size_t)net->truths;
         if (boxes) memcpy(truth, box, sizeof box);
         else truth[b % net->truths] = 1;
-        if (!boxes && net->layers[net->n - 1].type == COST) truth[(b + 1) % net->truths] = SECRET_NUM;
+        if (masks) truth[(b + 1) % net->truths] = SECRET_NUM;
     }
 }
 

@@ -74,6 +74,8 @@ void amp_host_forget_overflow(struct darknet_amp *amp);
 
 /* The backend for net, on the device that the calling thread uses; NULL and *error where there is none. */
 amp_backend *amp_host_choose_backend(const network *net, amp_error *error);
+/* How batch norm computes in Darknet's own code there. */
+amp_batchnorm_rule amp_host_choose_batchnorm_rule(int on_gpu);
 
 /* The layer whose output stands for layer `index` when a later layer `consumer` reads it: Darknet's dropout works inside
  * its neighbour's output, so that readers behind a dropout see what it left. */

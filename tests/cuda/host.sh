@@ -10,6 +10,6 @@ compare() { # <network> <dtype> <bound>
 for network in yolo classifier deconvolutional masked rnn gru lstm; do compare $network fp32 0.00002; done
 for network in masked rnn gru lstm; do compare $network fp16 0.001; done
 compare classifier fp16 0.01
-compare deconvolutional fp16 0.01
+compare deconvolutional fp16 0.003
 compare yolo fp16 0.06
 compare yolo bf16 0.06

@@ -15,14 +15,12 @@ extern "C" {
 
 /* norm.cu */
 amp_status amp_cuda_bias_gradient(amp_backend *, const amp_tensor *dy, float *db, amp_error *);
-amp_status amp_cuda_batchnorm_forward_train(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
-    const float *bias, float *mean, float *variance, float *rolling_mean, float *rolling_variance, amp_activation,
-    amp_error *);
-amp_status amp_cuda_batchnorm_forward_infer(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
-    const float *bias, const float *rolling_mean, const float *rolling_variance, amp_activation, amp_error *);
+amp_status amp_cuda_batchnorm_forward_train(amp_backend *, const amp_tensor *x, const amp_tensor *y,
+    const amp_batchnorm *, amp_error *);
+amp_status amp_cuda_batchnorm_forward_infer(amp_backend *, const amp_tensor *x, const amp_tensor *y,
+    const amp_batchnorm *, amp_error *);
 amp_status amp_cuda_batchnorm_backward(amp_backend *, const amp_tensor *x, const amp_tensor *y, const amp_tensor *dy,
-    const amp_tensor *dx, const float *scale, const float *bias, const float *mean, const float *variance, float *dscale,
-    float *dbias, amp_activation, amp_error *);
+    const amp_tensor *dx, const amp_batchnorm *, amp_error *);
 
 /* elementwise.cu */
 amp_status amp_cuda_activation_forward(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation,
