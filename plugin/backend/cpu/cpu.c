@@ -1,88 +1,14 @@
-/* The CPU backend: its object, its memory, and the table of its operations.
- *
- * The work is elsewhere: onednn*.c convolves and multiplies matrices, local.c is for locally connected layers, cast.c changes dtype and
- * layout, kernels*.c do everything that works element by element or channel by channel. */
-#include "cpu.h"
-
+/* The CPU backend: its object and the table of its operations. README.md says which file holds which of them. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cast.h"
 #include "kernels.h"
 #include "local.h"
+#include "memory.h"
+#include "onednn.h"
 #include "rows.h"
-
-enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector */
-
-amp_status amp_cpu_memory(size_t bytes, void **out, amp_error *error)
-{
-    *out = NULL;
-    if (!bytes) return AMP_OK;
-    /* No huge pages by madvise: measured on a convolutional trunk, they make no difference. */
-    size_t padded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* 0 where the sum overflows */
-    *out = padded ? aligned_alloc(ALIGNMENT, padded) : NULL;
-    if (!*out)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu MiB: use a smaller batch or more subdivisions", bytes >> 20);
-    return AMP_OK;
-}
-
-static amp_status allocate(amp_backend *backend, size_t bytes, void **out, amp_error *error)
-{
-    (void)backend;
-    return amp_cpu_memory(bytes, out, error);
-}
-
-static void release(amp_backend *backend, void *memory)
-{
-    (void)backend;
-    free(memory);
-}
-
-static amp_status upload(amp_backend *backend, void *memory, const void *from, size_t bytes, amp_error *error)
-{
-    (void)backend, (void)error;
-    if (bytes) memcpy(memory, from, bytes);
-    return AMP_OK;
-}
-
-/* What was staged lies there already. */
-static amp_status upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes, amp_error *error)
-{
-    return memory == from ? AMP_OK : upload(backend, memory, from, bytes, error);
-}
-
-static amp_status stage(amp_backend *backend, void *memory, size_t bytes, void **host, amp_error *error)
-{
-    (void)backend, (void)bytes, (void)error;
-    *host = memory;
-    return AMP_OK;
-}
-
-static amp_status download(amp_backend *backend, void *to, const void *memory, size_t bytes, amp_error *error)
-{
-    return upload(backend, to, memory, bytes, error);
-}
-
-static amp_status synchronize(amp_backend *backend, amp_error *error)
-{
-    (void)backend, (void)error;
-    return AMP_OK;
-}
-
-static amp_status zero(amp_backend *backend, void *memory, size_t bytes, amp_error *error)
-{
-    (void)backend, (void)error;
-    if (bytes) memset(memory, 0, bytes);
-    return AMP_OK;
-}
-
-static amp_status scale(amp_backend *backend, float *array, size_t count, float factor, amp_error *error)
-{
-    (void)backend, (void)error;
-    for (size_t i = 0; i < count; i++) array[i] *= factor;
-    return AMP_OK;
-}
+#include "state.h"
 
 static amp_support supports(const amp_backend *backend, amp_dtype dtype, char note[256])
 {
@@ -118,16 +44,16 @@ amp_backend *amp_cpu_backend_create(amp_error *error)
         .name = "cpu",
         .supports = supports,
         .destroy = destroy,
-        .allocate = allocate,
-        .release = release,
-        .upload = upload,
-        .upload_later = upload_later,
-        .stage = stage,
-        .uploads_done = synchronize,
-        .download = download,
-        .synchronize = synchronize,
-        .zero = zero,
-        .scale = scale,
+        .allocate = amp_cpu_allocate,
+        .release = amp_cpu_release,
+        .upload = amp_cpu_upload,
+        .upload_later = amp_cpu_upload_later,
+        .stage = amp_cpu_stage,
+        .uploads_done = amp_cpu_synchronize,
+        .download = amp_cpu_download,
+        .synchronize = amp_cpu_synchronize,
+        .zero = amp_cpu_zero,
+        .scale = amp_cpu_scale,
         .cast = amp_cpu_cast,
         .conv_create = amp_cpu_conv_create,
         .conv_destroy = amp_cpu_conv_destroy,

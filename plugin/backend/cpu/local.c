@@ -12,7 +12,8 @@
 
 #include "../check.h"
 #include "cast.h"
-#include "cpu.h"
+#include "memory.h"
+#include "onednn.h"
 
 enum { SLICE_BYTES = 32 << 20 }; /* of deltas of columns at once: about a last-level cache */
 

@@ -2,7 +2,7 @@
 #ifndef AMP_BACKEND_CUDA_CONV_H
 #define AMP_BACKEND_CUDA_CONV_H
 
-#include "cuda.h"
+#include "state.h"
 
 amp_status amp_cuda_conv_create(amp_backend *, const amp_conv_desc *, amp_conv **out, amp_error *);
 void amp_cuda_conv_destroy(amp_backend *, amp_conv *);

@@ -2,7 +2,7 @@
  *
  * The work is elsewhere: conv.c convolves with cuDNN, local.c and gemm.c multiply matrices with cuBLAS, memory.c takes and copies
  * memory, the .cu files do everything else with kernels of their own. */
-#include "cuda.h"
+#include "state.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #ifndef AMP_BACKEND_CUDA_GEMM_H
 #define AMP_BACKEND_CUDA_GEMM_H
 
-#include "cuda.h"
+#include "state.h"
 
 typedef struct amp_cuda_product { int batch, inputs, outputs; amp_dtype dtype; } amp_cuda_product;
 

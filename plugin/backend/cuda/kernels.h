@@ -7,7 +7,7 @@
 #ifndef AMP_BACKEND_CUDA_KERNELS_H
 #define AMP_BACKEND_CUDA_KERNELS_H
 
-#include "cuda.h"
+#include "state.h"
 
 #ifdef __cplusplus
 extern "C" {

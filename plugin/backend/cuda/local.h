@@ -2,7 +2,7 @@
 #ifndef AMP_BACKEND_CUDA_LOCAL_H
 #define AMP_BACKEND_CUDA_LOCAL_H
 
-#include "cuda.h"
+#include "state.h"
 
 amp_status amp_cuda_local_create(amp_backend *, const amp_local_desc *, amp_local **out, amp_error *);
 void amp_cuda_local_destroy(amp_backend *, amp_local *);

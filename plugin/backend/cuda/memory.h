@@ -2,7 +2,7 @@
 #ifndef AMP_BACKEND_CUDA_MEMORY_H
 #define AMP_BACKEND_CUDA_MEMORY_H
 
-#include "cuda.h"
+#include "state.h"
 
 amp_status amp_cuda_allocate(amp_backend *, size_t bytes, void **out, amp_error *);
 amp_status amp_cuda_upload(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
