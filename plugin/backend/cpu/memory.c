@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels.h"
+
 enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 
 amp_status amp_cpu_memory(size_t bytes, void **out, amp_error *error)
@@ -60,6 +62,8 @@ amp_status amp_cpu_synchronize(amp_backend *backend, amp_error *error)
     (void)backend, (void)error;
     return AMP_OK;
 }
+
+amp_status amp_cpu_uploads_done(amp_backend *backend, amp_error *error) { return amp_cpu_synchronize(backend, error); }
 
 amp_status amp_cpu_zero(amp_backend *backend, void *memory, size_t bytes, amp_error *error)
 {

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "cast.h"
+#include "kernels.h"
 #include "memory.h"
 #include "state.h"
 

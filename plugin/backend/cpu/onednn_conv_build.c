@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels.h"
 #include "state.h"
 
 enum { SLICE_BYTES = 32 << 20 }; /* of fp32 copies at once: about a last-level cache */

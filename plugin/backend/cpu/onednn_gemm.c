@@ -10,6 +10,7 @@
 #include "../check.h"
 #include "../kept.h"
 #include "cast.h"
+#include "kernels.h"
 #include "state.h"
 
 enum {

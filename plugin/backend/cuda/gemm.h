@@ -25,11 +25,6 @@ amp_status amp_cuda_gemm_backward_data(amp_backend *, const amp_cuda_product *, 
 amp_status amp_cuda_gemm_backward_weights(amp_backend *, const amp_cuda_product *, const void *x, const void *dy, float *dw,
     int accumulate, amp_error *);
 
-/* The backend's entries of these names. */
-amp_status amp_cuda_gemm(amp_backend *, const amp_gemm_desc *, amp_error *);
-void amp_cuda_gemm_drop_copies(amp_backend *);
-amp_dtype amp_cuda_gemm_computes(const amp_backend *, amp_dtype);
-
 /* A product for each place of a locally connected layer, of which `places` follow each other from the addresses on: x (places,
  * batch, inputs) and w (places, outputs, inputs) are packed, y is (batch, all, outputs) with all ≥ places, an NHWC tensor. */
 typedef struct amp_cuda_local_product { int places, batch, inputs, outputs, all; amp_dtype dtype; } amp_cuda_local_product;
