@@ -5,7 +5,7 @@
  * AMP_TEST_SMALL=1: of a few thousand, anywhere, which shows that the test is right. */
 #include "kernel_cases.h"
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/state.h"
 
 enum { CHANNELS = 32, SPOTS = 12, SKIP = 77 };
 
