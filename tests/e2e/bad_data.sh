@@ -53,7 +53,7 @@ train() { # train <detector|classifier> <arguments...>: out, err and status of a
     local kind=$1
     shift
     status=0
-    ( cd case; ulimit -c 0; exec timeout 120 "$DARKNET" $kind train tiny.data tiny.cfg "$@" ) > out 2> err < /dev/null || status=$?
+    ( cd case; ulimit -c 0; exec timeout 600 "$DARKNET" $kind train tiny.data tiny.cfg "$@" ) > out 2> err < /dev/null || status=$?
 }
 listing() { ( cd case; find . -type f -printf '%p %s ' -exec cksum {} \; | LC_ALL=C sort; ); }
 
@@ -441,7 +441,7 @@ fresh classifier 'valid, an image missing'
 goes_on 0 'amp: unreadable'
 rm case/images/5.*
 status=0
-( cd case; exec timeout 60 "$DARKNET" classifier valid tiny.data tiny.cfg backup/tiny.weights -amp bf16 ) > out 2> err < /dev/null || status=$?
+( cd case; exec timeout 600 "$DARKNET" classifier valid tiny.data tiny.cfg backup/tiny.weights -amp bf16 ) > out 2> err < /dev/null || status=$?
 [ $status = 1 ] || complain "status $status instead of 1"
 tail -n 1 err | grep -aqF "amp: image 'images/5.square.jpg' cannot be read (No such file or directory)" || complain 'not named'
 

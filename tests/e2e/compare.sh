@@ -178,6 +178,13 @@ one_after_the_other_trains_the_same() {
     same_runs two sequence fp32-seed1 bf16-seed1
 }
 
+# Those of this test, which are started here: other copies of it may run beside it.
+trainings() {
+    for process in $(grep -ls broken/runs /proc/[0-9]*/cmdline); do
+        [ "$(readlink "${process%/cmdline}/cwd")" != "$PWD" ] || echo "$process"
+    done
+}
+
 # end_it <signal> <run>: begins, or goes on with, a comparison in `broken` and ends it while that run trains; its status in $status
 end_it() {
     local signal=$1 steps=broken/runs/$2/steps.csv rows=0 i pid
@@ -187,8 +194,7 @@ end_it() {
     "$DARKNET" amp compare tiny.data tiny.cfg -dtypes fp32,bf16 -seeds 1 -iters $long -report broken > out 2> err &
     pid=$!
     set +m
-    for i in $(seq 3000); do
-        [ ! -e $steps ] || [ "$(wc -l < $steps)" -lt $((rows + 20)) ] || break
+    until [ -e $steps ] && [ "$(wc -l < $steps)" -ge $((rows + 20)) ]; do
         kill -0 $pid 2> /dev/null || break
         sleep .01
     done
@@ -211,11 +217,11 @@ interrupted_and_gone_on_with_it_is_the_same() {
     name='SIGKILL'
     end_it KILL bf16-seed1
     [ $status = 137 ] || fail "$name: status $status"
-    for i in $(seq 100); do # its trainings end with it
-        ! ps -eo args | grep -v grep | grep -q 'broken/runs' || { sleep .05; continue; }
-        break
+    for i in $(seq 6000); do # its trainings end with it
+        [ -n "$(trainings)" ] || break
+        sleep .1
     done
-    [ $i -lt 100 ] || fail "$name: trainings go on without it"
+    [ -z "$(trainings)" ] || fail "$name: trainings go on without it"
     name='SIGTERM'
     end_it TERM bf16-seed1
     [ $status = 130 ] || fail "$name: status $status: $(tail -n 3 err)"

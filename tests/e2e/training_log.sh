@@ -169,8 +169,8 @@ in_background() {
     patiently says_in turns.out ready
 }
 says_in() { grep -qs -- "$2" "$1"; }
-patiently() { # patiently <command...>: until it succeeds, a minute at most
-    for _ in {1..1200}; do
+patiently() { # patiently <command...>: until it succeeds, ten minutes at most
+    for _ in {1..12000}; do
         if "$@"; then return; fi
         sleep .05
     done
