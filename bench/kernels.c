@@ -82,18 +82,18 @@ static void layer(amp_dtype dtype, int size, int c, int stride, int repetitions,
     uint8_t *choice = need(malloc(amp_shape_count(p.shape)));
     float *params[8];
     for (int i = 0; i < 8; ++i) params[i] = array((size_t)c, i & 1 ? .5f : 1);
+    const amp_batchnorm norm = { { 1, 0, 1e-6f, 1e-5f, .01f }, AMP_LEAKY, params[0], params[1], params[2],
+        params[3], params[4], params[5], params[6], params[7] };
     amp_error error;
     for (int r = 0; r < repetitions; ++r) {
         double t0 = now_ms();
-        expect(amp_cpu_batchnorm_forward_train(NULL, &x, &y, params[0], params[1], params[2], params[3], params[4],
-            params[5], AMP_LEAKY, &error), &error);
+        expect(amp_cpu_batchnorm_forward_train(NULL, &x, &y, &norm, &error), &error);
         double t1 = now_ms();
         if (stride) expect(amp_cpu_maxpool_forward(NULL, &y, &p, choice, 2, stride, 1, &error), &error);
         double t2 = now_ms();
         if (stride) expect(amp_cpu_maxpool_backward(NULL, &p, choice, &dy, 2, stride, 1, 0, &error), &error);
         double t3 = now_ms();
-        expect(amp_cpu_batchnorm_backward(NULL, &x, &y, &dy, &dx, params[0], params[1], params[2], params[3], params[6],
-            params[7], AMP_LEAKY, &error), &error);
+        expect(amp_cpu_batchnorm_backward(NULL, &x, &y, &dy, &dx, &norm, &error), &error);
         double t4 = now_ms();
         times[0][r] = t1 - t0; times[1][r] = t4 - t3; times[2][r] = t2 - t1; times[3][r] = t3 - t2;
     }

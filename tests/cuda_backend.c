@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/state.h"
 #include "doubles/cublas_double.h"
 #include "doubles/cuda_doubles.h"
 #include "doubles/cudnn_double.h"

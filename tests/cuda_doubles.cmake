@@ -72,7 +72,7 @@ function(cuda_double_test name)
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_link_libraries(${name} PRIVATE cuda_double)
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77 TIMEOUT 300)
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77 TIMEOUT ${unit_timeout})
 endfunction()
 
 foreach(test ${conformance_tests})
@@ -109,5 +109,5 @@ find_program(NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_HOME PATHS /usr/loc
 mark_as_advanced(NVCC)
 add_test(NAME test_cuda_compiles COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh ${CMAKE_BINARY_DIR}/tests/cuda_compiles
     ${CMAKE_CURRENT_SOURCE_DIR}/cuda/compile.sh)
-set_tests_properties(test_cuda_compiles PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600
+set_tests_properties(test_cuda_compiles PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${unit_timeout}
     ENVIRONMENT "NVCC=$<$<BOOL:${NVCC}>:${NVCC}>;SOURCE_DIR=${CMAKE_SOURCE_DIR}")

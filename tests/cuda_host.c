@@ -1,9 +1,12 @@
 /* The host room on a GPU: whole trainings, of Darknet built with GPU=1 and the CUDA backend, on doubles of CUDA, cuDNN, cuBLAS and
- * Darknet's own kernels; and the same trainings on the CPU, of the same file built without GPU=1. cuda/host.sh compares.
+ * Darknet's own kernels; and the same trainings on the CPU, of the same file built without GPU=1, but that
+ * batch norm goes by the GPU's rule there. cuda/host.sh compares.
  *
- *   cuda_host train <network> <dtype> <file>   writes losses, predictions and weights as floats
+ *   cuda_host train <network> <dtype> <file> [<twin>]   writes losses, predictions and weights as floats; a twin, numbered from 1,
+ *     has images that differ by a rounding of the dtype: what becomes of that is what this training makes of roundings
  *   cuda_host start <network> <dtype> <file>   the same up to the checkpoint, which stock (dtype off) goes on from otherwise
- *   cuda_host compare <file> <file> <bound>    whether no group of numbers is further apart than bound times its size */
+ *   cuda_host compare <file> <file> <bound> [<twin of the first>...]
+ *     whether no group of numbers is further apart than bound times its size, or than twice a twin's */
 #define _DEFAULT_SOURCE
 #include <math.h>
 #include <stdlib.h>
@@ -16,6 +19,24 @@
 #if defined(GPU) && !defined(ON_DEVICE) /* tests/gpu has a device instead */
 #define ON_DOUBLES
 #include "doubles/cuda_doubles.h"
+#endif
+
+#ifndef GPU
+/* In the place of plugin/host/choice.c: the CPU by the GPU's rule of batch norm, cuDNN's. */
+#include "host/pjreddie/pjreddie.h"
+
+amp_backend *amp_host_choose_backend(const network *net, amp_error *error)
+{
+    (void)net;
+    return amp_cpu_backend_create(error);
+}
+
+amp_batchnorm_rule amp_host_choose_batchnorm_rule(int on_gpu)
+{
+    (void)on_gpu;
+    return (amp_batchnorm_rule){ .epsilon_inside_root = 1, .epsilon = 1e-5f, .backward_epsilon = 1e-5f,
+                                 .rolling_factor = .01f };
+}
 #endif
 
 #define NET(more) "[net]\nlearning_rate=0.002\nmomentum=0.9\ndecay=0.001\nmax_batches=100\nbatch=4\nsubdivisions=2\ninit_scale=8\n" more
@@ -73,16 +94,24 @@ static network *make(const char *cfg, const char *dtype)
     return net;
 }
 
+static unsigned twin;   /* 0: none */
+static double rounding; /* the largest of the dtype, for a number's size */
+
 static void feed(network *net, unsigned seed)
 {
-    int boxes = net->layers[net->n - 1].type == YOLO;
+    const layer *last = &net->layers[net->n - 1];
+    int boxes = last->type == YOLO, masks = last->type == COST && last->cost_type == MASKED;
     for (int i = 0; i < net->inputs * net->batch; i++) { seed = seed * 1664525u + 1013904223u; net->input[i] = (float)(seed >> 8) / 16777216.0f; }
+    for (int i = 0; twin && i < net->inputs * net->batch; i++) {
+        seed = seed * 1664525u + 1013904223u + twin;
+        net->input[i] *= (float)(1 + rounding * ((seed >> 8) / 8388608.0 - 1));
+    }
     memset(net->truth, 0, sizeof(float) * (size_t)net->truths * (size_t)net->batch);
     for (int b = 0; b < net->batch; b++) {
         float box[5] = { .5f, .4f, .3f, .2f, (float)(b % 2) }, *truth = net->truth + (size_t)b * (size_t)net->truths;
         if (boxes) memcpy(truth, box, sizeof box);
         else truth[b % net->truths] = 1;
-        if (!boxes && net->layers[net->n - 1].type == COST) truth[(b + 1) % net->truths] = SECRET_NUM;
+        if (masks) truth[(b + 1) % net->truths] = SECRET_NUM;
     }
 }
 
@@ -183,13 +212,19 @@ static float *group(FILE *file, size_t *count)
     return numbers;
 }
 
-static int compare(const char *a, const char *b, double bound)
+enum { MOST_GROUPS = 64, MANY = 10 };
+typedef struct distances {
+    int count;
+    size_t numbers[MOST_GROUPS];
+    double apart[MOST_GROUPS], first[2][MOST_GROUPS], most; /* for the size of the first file's numbers */
+} distances;
+
+static distances between(const char *a, const char *b)
 {
     FILE *x = fopen(a, "rb"), *y = fopen(b, "rb");
-    int groups = 0, bad = 0;
-    double worst = 0;
+    distances d = { 0 };
     if (!x || !y) fail("cannot read", x ? b : a);
-    for (;; groups++) {
+    for (; d.count < MOST_GROUPS; d.count++) {
         size_t m = 0, n = 0;
         float *p = group(x, &m), *q = group(y, &n);
         if (!p && !q) break;
@@ -200,25 +235,51 @@ static int compare(const char *a, const char *b, double bound)
             size += pow((double)p[i], 2);
         }
         double relative = sqrt(apart) / (sqrt(size) + 1e-6);
-        if (!(relative <= bound)) {
-            fprintf(stderr, "%s, group %d (%zu numbers, first %g and %g): %g apart\n", b, groups, n, p[0], q[0], relative);
-            bad++;
-        }
-        if (!(relative <= worst)) worst = relative;
+        d.numbers[d.count] = n;
+        d.apart[d.count] = relative;
+        d.first[0][d.count] = p[0];
+        d.first[1][d.count] = q[0];
+        if (!(relative <= d.most)) d.most = relative;
         free(p);
         free(q);
     }
     fclose(x);
     fclose(y);
-    printf("%s: %d groups of numbers, %g apart at most\n", b, groups, worst);
-    return bad || groups < 8;
+    return d;
+}
+
+/* A twin's distance speaks for the same group, if that holds many numbers; a loss alone may be near by luck. */
+static int compare(const char *a, const char *b, double bound, char **twins)
+{
+    distances d = between(a, b);
+    double allowed[MOST_GROUPS], nearest = 0;
+    int bad = 0;
+    for (int g = 0; g < d.count; g++) allowed[g] = bound;
+    for (; *twins; twins++) {
+        distances t = between(a, *twins);
+        for (int g = 0; g < d.count; g++)
+            allowed[g] = fmax(allowed[g], 2 * (t.numbers[g] < MANY ? t.most : t.apart[g]));
+    }
+    for (int g = 0; g < d.count; g++) {
+        if (!(d.apart[g] / allowed[g] <= nearest)) nearest = d.apart[g] / allowed[g];
+        if (d.apart[g] <= allowed[g]) continue;
+        fprintf(stderr, "%s, group %d (%zu numbers, first %g and %g): %g apart, allowed is %g\n", b, g, d.numbers[g],
+                d.first[0][g], d.first[1][g], d.apart[g], allowed[g]);
+        bad++;
+    }
+    printf("%s: %d groups of numbers, %g apart at most, %.2g times what is allowed\n", b, d.count, d.most, nearest);
+    return bad || d.count < 8;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 5 && !strcmp(argv[1], "compare")) return compare(argv[2], argv[3], atof(argv[4]));
+    if (argc >= 5 && !strcmp(argv[1], "compare")) return compare(argv[2], argv[3], atof(argv[4]), argv + 5);
     int only_start = argc == 5 && !strcmp(argv[1], "start");
-    if (argc != 5 || (strcmp(argv[1], "train") && !only_start)) fail("usage", "cuda_host train|start <network> <dtype> <file>");
+    if (argc == 6 && !strcmp(argv[1], "train")) {
+        twin = (unsigned)atoi(argv[5]);
+        rounding = !strcmp(argv[3], "bf16") ? 0x1p-8 : 0x1p-11;
+    } else if (argc != 5 || (strcmp(argv[1], "train") && !only_start))
+        fail("usage", "cuda_host train|start <network> <dtype> <file>");
 #ifdef GPU
     gpu_index = 0;
 #ifdef ON_DOUBLES

@@ -40,7 +40,7 @@ gpu_double_program(test_cuda_step cuda_step.c ${CMAKE_SOURCE_DIR}/bench/gpu_part
 target_link_options(test_cuda_step PRIVATE -Wl,--wrap=clock_gettime) # the benchmark's clock is the test's
 
 add_executable(cuda_host_cpu cuda_host.c)
-target_include_directories(cuda_host_cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_include_directories(cuda_host_cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/plugin)
 target_include_directories(cuda_host_cpu SYSTEM PRIVATE ${DARKNET_PATCHED}/include ${DARKNET_PATCHED}/src)
 target_link_libraries(cuda_host_cpu PRIVATE darknet_static oneDNN OpenMP::OpenMP_C)
 set_target_properties(cuda_host_cpu PROPERTIES C_STANDARD 11 LINKER_LANGUAGE CXX
@@ -48,8 +48,8 @@ set_target_properties(cuda_host_cpu PROPERTIES C_STANDARD 11 LINKER_LANGUAGE CXX
 
 add_test(NAME test_cuda_host COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh ${CMAKE_BINARY_DIR}/tests/cuda_host
     ${CMAKE_CURRENT_SOURCE_DIR}/cuda/host.sh)
-set_tests_properties(test_cuda_host PROPERTIES TIMEOUT 600
-    ENVIRONMENT "${environment};ON_CPU=$<TARGET_FILE:cuda_host_cpu>;ON_DOUBLES=$<TARGET_FILE:cuda_host_double>;OMP_NUM_THREADS=1")
+set_tests_properties(test_cuda_host PROPERTIES TIMEOUT ${unit_timeout}
+    ENVIRONMENT "${environment};ON_CPU=$<TARGET_FILE:cuda_host_cpu>;ON_DOUBLES=$<TARGET_FILE:cuda_host_double>")
 
 add_test(NAME test_cuda_step COMMAND test_cuda_step)
-set_tests_properties(test_cuda_step PROPERTIES TIMEOUT 300 ENVIRONMENT "${environment};OMP_NUM_THREADS=1")
+set_tests_properties(test_cuda_step PROPERTIES TIMEOUT ${unit_timeout} ENVIRONMENT "${environment}")

@@ -32,5 +32,5 @@ if(CUDA_STUB_LIBRARY)
     file(MAKE_DIRECTORY ${no_driver})
     file(CREATE_LINK ${CUDA_STUB_LIBRARY} ${no_driver}/libcuda.so.1 SYMBOLIC)
 endif()
-set_tests_properties(test_cuda_plans PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600
+set_tests_properties(test_cuda_plans PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${unit_timeout}
     ENVIRONMENT "${environment};LD_LIBRARY_PATH=${no_driver}:$ENV{LD_LIBRARY_PATH}")

@@ -1,4 +1,4 @@
-/* Batch norm, biases with their gradients, and activations of a backend against Darknet's formulas in double precision. */
+/* Batch norm, biases with their gradients, and activations of a backend, against the formulas in double. */
 #include "kernel_cases.h"
 
 typedef struct size_case { int n, h, w, c; } size_case;
@@ -149,10 +149,16 @@ static void bias_gradient_adds_the_sum_over_pixels(void **state)
         }
 }
 
+/* The rules that Darknet's builds have, and others: every number counts. Darknet's own on the CPU first. */
+static const amp_batchnorm_rule rules[] = { { 1, 0, 1e-6f, 1e-5f, .01f },
+    { 0, 1, 1e-5f, 1e-5f, .01f }, /* cuDNN's */
+    { 1, 1, 1e-5f, 3e-5f, .1f }, { 0, 0, 1e-3f, 1e-4f, .25f } };
+
 /* One batch norm and all its arrays. */
 typedef struct norm {
     amp_tensor x, y, dy, dx;
     float *scale, *bias, *mean, *variance, *rolling_mean, *rolling_variance, *dscale, *dbias;
+    amp_batchnorm_rule rule;
 } norm;
 
 static norm norm_make(amp_dtype dtype, size_case z, float low, float high)
@@ -162,7 +168,7 @@ static norm norm_make(amp_dtype dtype, size_case z, float low, float high)
         filled(dtype, z.n, z.h, z.w, z.c, 12, -1, 1.5f), poisoned(dtype, z.n, z.h, z.w, z.c),
         filled_array(c, 13, .5f, 1.5f), filled_array(c, 14, -1, 1), filled_array(c, 15, NAN, NAN),
         filled_array(c, 16, NAN, NAN), filled_array(c, 17, -1, 1), filled_array(c, 18, 0, 1), filled_array(c, 19, -1, 1),
-        filled_array(c, 20, -1, 1) };
+        filled_array(c, 20, -1, 1), rules[0] };
 }
 
 static void norm_free(norm *b)
@@ -171,18 +177,37 @@ static void norm_free(norm *b)
     release(b->variance); release(b->rolling_mean); release(b->rolling_variance); release(b->dscale); release(b->dbias);
 }
 
+static amp_batchnorm described(const norm *b, amp_activation a)
+{
+    return (amp_batchnorm){ b->rule, a, b->scale, b->bias, b->mean, b->variance, b->rolling_mean,
+        b->rolling_variance, b->dscale, b->dbias };
+}
+
 static amp_status forward(norm *b, amp_activation a, amp_error *e)
 {
-    return CALL(batchnorm_forward_train, &b->x, &b->y, b->scale, b->bias, b->mean, b->variance, b->rolling_mean,
-        b->rolling_variance, a, e);
+    const amp_batchnorm all = described(b, a);
+    return CALL(batchnorm_forward_train, &b->x, &b->y, &all, e);
+}
+
+static amp_status infer(norm *b, amp_activation a, amp_error *e)
+{
+    const amp_batchnorm all = described(b, a);
+    return CALL(batchnorm_forward_infer, &b->x, &b->y, &all, e);
 }
 
 static amp_status backward(norm *b, const amp_tensor *dx, amp_activation a, amp_error *e)
 {
-    return CALL(batchnorm_backward, &b->x, &b->y, &b->dy, dx, b->scale, b->bias, b->mean, b->variance,
-        b->dscale, b->dbias, a, e);
+    const amp_batchnorm all = described(b, a);
+    return CALL(batchnorm_backward, &b->x, &b->y, &b->dy, dx, &all, e);
 }
 
+/* What x - mean is divided by. */
+static double true_spread(const amp_batchnorm_rule *r, double variance)
+{
+    return r->epsilon_inside_root ? sqrt(variance + (double)r->epsilon) : sqrt(variance) + (double)r->epsilon;
+}
+
+/* The variance over N-1. */
 static void true_statistics(const amp_tensor *x, size_t c, double *mean, double *variance)
 {
     size_t channels = (size_t)x->shape.c, pixels = amp_shape_count(x->shape) / channels;
@@ -198,7 +223,9 @@ static const float ranges[][2] = { { -2, 5 }, { 1e-3f, 3e-3f } };
 
 static const amp_activation fused[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_LOGISTIC, AMP_TANH, AMP_HARDTAN, AMP_ELU };
 
-static void batchnorm_forward_is_darknets(void **state)
+static const amp_batchnorm_rule *rule_of(size_t d, size_t s) { return &rules[(s / 2 + d) % COUNT(rules)]; }
+
+static void batchnorm_forward_goes_by_the_rule(void **state)
 {
     (void)state;
     NEEDS(batchnorm_forward_train);
@@ -207,21 +234,27 @@ static void batchnorm_forward_is_darknets(void **state)
             size_case z = sizes[s / 2];
             const float *range = ranges[s % 2];
             amp_activation a = fused[s % COUNT(fused)];
+            const amp_batchnorm_rule *r = rule_of(d, s);
             norm b = norm_make(all_dtypes[d], z, range[0], range[1]);
+            b.rule = *r;
             size_t channels = (size_t)z.c, pixels = amp_shape_count(b.x.shape) / channels;
-            double spread = (double)(range[1] - range[0]) / 7;
+            double moved = (double)r->rolling_factor, spread = (double)(range[1] - range[0]) / 7;
             float *old_mean = array_copy(b.rolling_mean, channels), *old_var = array_copy(b.rolling_variance, channels);
             ASSERT_OK(forward(&b, a, e));
             for (size_t c = 0; c < channels; ++c) {
-                double mean, variance;
-                true_statistics(&b.x, c, &mean, &variance);
-                assert_rounded(AMP_FP32, (double)b.mean[c], mean, 0x1p-24 * 12 * spread, "mean", c);
-                assert_rounded(AMP_FP32, (double)b.variance[c], variance, 0x1p-24 * 16 * variance, "variance", c);
-                assert_rounded(AMP_FP32, (double)b.rolling_mean[c], .99 * (double)old_mean[c] + .01 * (double)b.mean[c],
-                    0x1p-22, "rolling mean", c);
+                double mean, unbiased;
+                true_statistics(&b.x, c, &mean, &unbiased);
+                double variance = r->unbiased ? unbiased : unbiased * (double)(pixels - 1) / (double)pixels;
+                double mean_slack = 0x1p-24 * 12 * spread, variance_slack = 0x1p-24 * 16 * unbiased;
+                assert_rounded(AMP_FP32, (double)b.mean[c], mean, mean_slack, "mean", c);
+                assert_rounded(AMP_FP32, (double)b.variance[c], variance, variance_slack, "variance", c);
+                assert_rounded(AMP_FP32, (double)b.rolling_mean[c],
+                    (1 - moved) * (double)old_mean[c] + moved * mean,
+                    0x1p-22 + moved * mean_slack, "rolling mean", c);
                 assert_rounded(AMP_FP32, (double)b.rolling_variance[c],
-                    .99 * (double)old_var[c] + .01 * (double)b.variance[c], 0x1p-22, "rolling variance", c);
-                double gain = (double)b.scale[c] / (sqrt(variance) + 1e-6), bias = (double)b.bias[c];
+                    (1 - moved) * (double)old_var[c] + moved * unbiased,
+                    0x1p-22 + moved * variance_slack, "rolling variance", c);
+                double gain = (double)b.scale[c] / true_spread(r, variance), bias = (double)b.bias[c];
                 for (size_t p = 0; p < pixels; ++p) {
                     double x = element(&b.x, p * channels + c), v = pixels > 1 ? (x - mean) * gain + bias : bias;
                     double slack = pixels > 1 ? 0x1p-22 * (gain * (fabs(x) + fabs(mean) + 3 * spread) + fabs(bias)) : 0x1p-22;
@@ -244,11 +277,13 @@ static void batchnorm_inference_uses_the_rolling_statistics(void **state)
             const float *range = ranges[s % 2];
             norm b = norm_make(all_dtypes[d], z, range[0], range[1]);
             size_t channels = (size_t)z.c;
-            ASSERT_OK(CALL(batchnorm_forward_infer, &b.x, &b.y, b.scale, b.bias, b.rolling_mean,
-                b.rolling_variance, AMP_LEAKY, e));
+            b.rule = *rule_of(d, s);
+            if (s % 2) /* as of such narrow values */
+                for (size_t c = 0; c < channels; ++c) b.rolling_variance[c] *= 1e-6f;
+            ASSERT_OK(infer(&b, AMP_LEAKY, e));
             for (size_t i = 0; i < amp_shape_count(b.x.shape); ++i) {
                 size_t c = i % channels;
-                double gain = (double)b.scale[c] / (sqrt((double)b.rolling_variance[c]) + 1e-6);
+                double gain = (double)b.scale[c] / true_spread(&b.rule, (double)b.rolling_variance[c]);
                 double v = (element(&b.x, i) - (double)b.rolling_mean[c]) * gain + (double)b.bias[c];
                 assert_rounded(b.y.dtype, element(&b.y, i), true_activate(v, AMP_LEAKY),
                     0x1p-22 * (gain * (fabs(element(&b.x, i)) + 1) + 1), "y", i);
@@ -258,7 +293,7 @@ static void batchnorm_inference_uses_the_rolling_statistics(void **state)
 }
 
 /* The formula of backend.h in double, from the stored x, y, dy and the fp32 statistics. */
-static void batchnorm_backward_is_darknets(void **state)
+static void batchnorm_backward_goes_by_the_rule(void **state)
 {
     (void)state;
     NEEDS(batchnorm_backward);
@@ -269,12 +304,14 @@ static void batchnorm_backward_is_darknets(void **state)
             const float *range = ranges[s % 2];
             amp_activation a = fused[s % COUNT(fused)];
             norm b = norm_make(all_dtypes[d], z, range[0], range[1]);
+            b.rule = *rule_of(d, s);
             size_t channels = (size_t)z.c, pixels = amp_shape_count(b.x.shape) / channels;
             float *old_scale = array_copy(b.dscale, channels), *old_bias = array_copy(b.dbias, channels);
             ASSERT_OK(forward(&b, a, e));
             ASSERT_OK(backward(&b, &b.dx, a, e));
             for (size_t c = 0; c < channels; ++c) {
-                double mean = (double)b.mean[c], variance = (double)b.variance[c], inv = 1 / sqrt(variance + 1e-5);
+                double mean = (double)b.mean[c], variance = (double)b.variance[c];
+                double inv = 1 / sqrt(variance + (double)b.rule.backward_epsilon);
                 double sum = 0, product = 0, size = 0, product_size = 0, n = (double)pixels;
                 for (size_t i = c; i < pixels * channels; i += channels) {
                     double delta = element(&b.dy, i) * true_gradient(element(&b.y, i), a), u = element(&b.x, i) - mean;
@@ -283,7 +320,7 @@ static void batchnorm_backward_is_darknets(void **state)
                     product += delta * u;
                     product_size += fabs(delta * u);
                 }
-                double hat = 1 / (sqrt(variance) + 1e-6), scale = (double)b.scale[c];
+                double hat = 1 / true_spread(&b.rule, variance), scale = (double)b.scale[c];
                 assert_rounded(AMP_FP32, (double)b.dbias[c], (double)old_bias[c] + sum, 0x1p-24 * 8 * (size + 1), "dbias", c);
                 assert_rounded(AMP_FP32, (double)b.dscale[c], (double)old_scale[c] + product * hat,
                     0x1p-24 * 8 * (product_size * hat + 1), "dscale", c);
@@ -390,7 +427,7 @@ static void sums_over_millions_of_pixels_are_exact(void **state)
         sum += delta;
         product += delta * (element(&b.x, i) - (double)b.mean[0]);
     }
-    product /= sqrt((double)b.variance[0]) + 1e-6;
+    product /= true_spread(&b.rule, (double)b.variance[0]);
     assert_rounded(AMP_FP32, (double)b.dbias[0], sum, 0x1p-24 * .01 * pixels, "dbias", 0);
     assert_rounded(AMP_FP32, (double)b.dscale[0], product, 0x1p-24 * .01 * pixels, "dscale", 0);
     ASSERT_OK(CALL(bias_gradient, &b.x, db, e));
@@ -537,9 +574,9 @@ static int run(void)
         cmocka_unit_test(gradients_are_taken_from_the_output),
         cmocka_unit_test(a_bias_is_added_to_each_pixel),
         cmocka_unit_test(bias_gradient_adds_the_sum_over_pixels),
-        cmocka_unit_test(batchnorm_forward_is_darknets),
+        cmocka_unit_test(batchnorm_forward_goes_by_the_rule),
         cmocka_unit_test(batchnorm_inference_uses_the_rolling_statistics),
-        cmocka_unit_test(batchnorm_backward_is_darknets),
+        cmocka_unit_test(batchnorm_backward_goes_by_the_rule),
         cmocka_unit_test(backward_goes_by_the_rounded_output),
         cmocka_unit_test(variance_survives_a_mean_far_above_the_spread),
         cmocka_unit_test(a_nan_spoils_its_channel_and_no_other),

@@ -43,8 +43,10 @@ static void a_spread_of_one_or_none(void **state)
 static amp_bench_evidence gaining(void)
 {
     return (amp_bench_evidence){ .dtype = "bf16", .native = 1, .reference_ms = 200, .ms = 100,
-                                 .speedup = { 2, 2, 2, 9 }, .steps = 9, .reference_memory_mb = 400, .memory_mb = 250,
-                                 .reference_training_mb = 440, .training_mb = 330, .call_us = 1000, .update_share = .02, .fp32_share = .01, .moving_share = .1, .misaligned_share = .1 };
+                                 .speedup = { 2, 2, 2, 9 }, .steps = 9, .reference_memory_mb = 400,
+                                 .memory_mb = 250, .reference_training_mb = 440, .training_mb = 330,
+                                 .call_us = 1000, .update_share = .02, .fp32_share = .01, .moving_share = .1,
+                                 .misaligned_share = .1 };
 }
 
 /* As many reasons, and this one among them, if one is given. */
@@ -66,9 +68,10 @@ static void twice_the_speed_is_worth_it(void **state)
     amp_bench_verdict v = judged(&e, 0, 0);
     assert_int_equal(v.worth, AMP_BENCH_WORTH_IT);
     assert_true(v.speedup.ratio == 2 && v.memory_ratio == .625 && v.saves_memory);
-    assert_string_equal(v.text, "bf16 is worth it: 2.00x the speed of fp32 (2.00x to 2.00x over 9 rounds of turns; a step: 100 "
-                                "ms, fp32 200). Memory: 250 MB at the peak instead of 400 (0.62x), saved as well; a training, with the "
-                                "images it has loaded: about 330 MB instead of 440 (0.75x).");
+    assert_string_equal(v.text, "bf16 is worth it: 2.00x the speed of fp32 (2.00x to 2.00x over 9 rounds of "
+                        "turns; a step: 100 ms, fp32 200). Memory: 250 MB at the peak instead of 400 "
+                        "(0.62x), saved as well; a training with its loaded images takes about 330 "
+                        "instead of 440 (0.75x), and what decodes them.");
 }
 
 static amp_bench_worth worth_of(double least, double ratio, double most)
@@ -102,10 +105,12 @@ static void nobody_can_tell_where_the_bounds_hold_the_border(void **state)
     assert_non_null(strstr(v.text, "Worth it is from 1.1x on: a quieter machine"));
 }
 
-/* 0.03 ms in turns of a tenth of a second: it is the turns that are measured, whatever the ratio and its bounds. */
+/* 0.03 ms in turns of a tenth of a second: it is the turns that are measured, whatever the ratio and its
+ * bounds. */
 static void steps_too_short_to_measure_tell_nothing(void **state)
 {
-    static const amp_bench_ratio ratios[] = { { 1.13, .19, 3.89, 0 }, { 3, 2.9, 3.1, 80 }, { 1, .99, 1.01, 80 } };
+    static const amp_bench_ratio ratios[] = { { 1.13, .19, 3.89, 0 }, { 3, 2.9, 3.1, 80 },
+                                              { 1, .99, 1.01, 80 } };
     (void)state;
     for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) {
         amp_bench_evidence e = gaining();
@@ -116,7 +121,8 @@ static void steps_too_short_to_measure_tell_nothing(void **state)
         amp_bench_judge(&e, &v);
         assert_int_equal(v.worth, AMP_BENCH_CANNOT_TELL);
         assert_int_equal(strncmp(v.text, "cannot tell whether bf16 is worth it: ", 38), 0);
-        assert_non_null(strstr(v.text, "Steps of 0.03 ms are too short to be compared: give a larger -batch."));
+        assert_non_null(strstr(v.text, "Steps of 0.03 ms are too short to be compared: give a larger "
+                               "-batch."));
     }
     amp_bench_evidence e = gaining();
     e.ms = .5;
@@ -277,8 +283,9 @@ static void one_round_is_compared_by_its_steps(void **state)
     assert_true(fabs(r.most - 104. / 50) < 1e-12);
 }
 
-/* Nine rounds. The first sides' steps are four times as many in the slow ones, so that the medians of all steps are 400 and 100:
- * within a round bf16 is twice as fast, and four times in the last. A tenth, in which bf16 alone works, does not count. */
+/* Nine rounds. The first sides' steps are four times as many in the slow ones, so that the medians of all
+ * steps are 400 and 100: within a round bf16 is twice as fast, and four times in the last. A tenth, in
+ * which bf16 alone works, does not count. */
 static void a_ratio_is_the_quotient_of_its_row(void **state)
 {
     (void)state;
@@ -298,19 +305,23 @@ static void a_ratio_is_the_quotient_of_its_row(void **state)
     assert_int_equal(say(&b, 1, "support 2 "), AMP_OK);
     assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
     const amp_bench_side *fp32 = &b.sides[0], *bf16 = &b.sides[1];
-    const double ratio = 2 * pow(2, 1 / 9.), error_of_log = log(2) / 9; /* one of nine lies log(2) above the others */
+    /* one of nine lies log(2) above the others */
+    const double ratio = 2 * pow(2, 1 / 9.), error_of_log = log(2) / 9;
     assert_true(fabs(bf16->over_fp32.ratio - ratio) < 1e-12 && bf16->over_fp32.rounds == 9);
     assert_true(fabs(bf16->images_per_second / fp32->images_per_second - ratio) < 1e-12);
     assert_true(fabs(fp32->phase_ms[AMP_BENCH_STEP] / bf16->phase_ms[AMP_BENCH_STEP] - ratio) < 1e-12);
     assert_true(fabs(fp32->images_per_second - 6e3 / fp32->phase_ms[AMP_BENCH_STEP]) < 1e-9);
-    assert_true(fabs(fp32->phase_ms[AMP_BENCH_STEP] - 200 * pow(2, 4 / 9.)) < 1e-9); /* four slow rounds of nine */
-    assert_true(fabs(log(bf16->over_fp32.most / ratio) - 2.306 * error_of_log) < 1e-4); /* Student's t with 8 degrees of freedom */
+    /* four slow rounds of nine */
+    assert_true(fabs(fp32->phase_ms[AMP_BENCH_STEP] - 200 * pow(2, 4 / 9.)) < 1e-9);
+    /* Student's t with 8 degrees of freedom */
+    assert_true(fabs(log(bf16->over_fp32.most / ratio) - 2.306 * error_of_log) < 1e-4);
     assert_true(fabs(log(ratio / bf16->over_fp32.least) - 2.306 * error_of_log) < 1e-4);
     assert_true(fp32->over_fp32.ratio == 1 && fp32->over_fp32.least == 1 && fp32->over_fp32.most == 1);
     amp_bench_free(&b);
 }
 
-/* The clocks ran while the machine was four times as slow: a pass of 400 ms, where the steps' passes took 100. */
+/* The clocks ran while the machine was four times as slow: a pass of 400 ms, where the steps' passes took
+ * 100. */
 static void the_layers_and_the_update_make_the_step(void **state)
 {
     (void)state;
@@ -318,7 +329,8 @@ static void the_layers_and_the_update_make_the_step(void **state)
     amp_error error;
     char *text;
     size_t size;
-    for (int i = 0; i < 10; i++) assert_int_equal(say(&b, i % 2, i % 2 ? "step 20 30 10" : "step 40 60 20"), AMP_OK);
+    for (int i = 0; i < 10; i++) assert_int_equal(say(&b, i % 2, i % 2 ? "step 20 30 10" : "step 40 60 20"),
+                                                  AMP_OK);
     for (int i = 0; i < 12; i++) {
         char line[64];
         snprintf(line, sizeof line, "layer %d convolutional 0 0 10 %d 2 0 0", i, i ? 20 : 60);
@@ -326,10 +338,14 @@ static void the_layers_and_the_update_make_the_step(void **state)
     }
     assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
     const amp_bench_side *fp32 = &b.sides[0];
-    assert_true(fabs(fp32->phase_ms[AMP_BENCH_STEP] - 420) < 1e-9 && fabs(fp32->phase_ms[AMP_BENCH_UPDATE] - 20) < 1e-9);
-    assert_true(fabs(4 * (fp32->phase_ms[AMP_BENCH_FORWARD] + fp32->phase_ms[AMP_BENCH_BACKWARD]) + 20 - 420) < 1e-9);
-    assert_true(fabs(amp_bench_layers_ms(fp32) - 400) < 1e-9); /* 4 passes of 100 ms, of clocks that said 400 */
-    assert_true(fabs(amp_bench_layer_ms(&fp32->layers[0]) - 70) < 1e-9 && fabs(fp32->layers[1].cast_ms - 2) < 1e-9);
+    assert_true(fabs(fp32->phase_ms[AMP_BENCH_STEP] - 420) < 1e-9
+                && fabs(fp32->phase_ms[AMP_BENCH_UPDATE] - 20) < 1e-9);
+    double pass_ms = fp32->phase_ms[AMP_BENCH_FORWARD] + fp32->phase_ms[AMP_BENCH_BACKWARD];
+    assert_true(fabs(4 * pass_ms + 20 - 420) < 1e-9);
+    /* 4 passes of 100 ms, of clocks that said 400 */
+    assert_true(fabs(amp_bench_layers_ms(fp32) - 400) < 1e-9);
+    assert_true(fabs(amp_bench_layer_ms(&fp32->layers[0]) - 70) < 1e-9
+                && fabs(fp32->layers[1].cast_ms - 2) < 1e-9);
     FILE *stream = open_memstream(&text, &size);
     amp_bench_print(&b, stream);
     fclose(stream);
@@ -377,30 +393,6 @@ static void shares_are_of_the_layers_time_in_the_half_dtype(void **state)
     assert_true(b.verdicts[0].reason[AMP_BENCH_MISALIGNED]); /* 50 of 100 */
     assert_false(b.verdicts[0].reason[AMP_BENCH_FP32_LAYERS] || b.verdicts[0].reason[AMP_BENCH_MEMORY_BOUND]);
     assert_false(b.verdicts[0].reason[AMP_BENCH_FIXED_COSTS] || b.verdicts[0].reason[AMP_BENCH_NO_NATIVE_HALF]);
-    amp_bench_free(&b);
-}
-
-/* One short product, as fast in half as in fp32: a call's fixed costs are all there is. */
-static void a_small_network_without_gain_is_not_worth_it(void **state)
-{
-    (void)state;
-    amp_bench b = two_sides();
-    amp_error error;
-    b.subdivisions = 1;
-    for (int i = 0; i < 20; i++) assert_int_equal(say(&b, i % 2, "step 0.01 0.02 0.004"), AMP_OK);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(say(&b, i, "support 2 "), AMP_OK);
-        assert_int_equal(say(&b, i, "memory 40"), AMP_OK);
-        assert_int_equal(say(&b, i, i ? "layer 0 connected 1 0 .01 .02 0 64000 1000"
-                                      : "layer 0 connected 0 0 .01 .02 0 64000 1000"), AMP_OK);
-    }
-    assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
-    const amp_bench_verdict *v = &b.verdicts[0];
-    assert_int_equal(v->worth, AMP_BENCH_NOT_WORTH_IT);
-    for (int i = 0; i < AMP_BENCH_REASONS; i++) assert_int_equal(v->reason[i], i == AMP_BENCH_FIXED_COSTS);
-    assert_false(v->saves_memory);
-    assert_int_equal(strncmp(v->text, "bf16 is not worth it for speed: 1.00x", 37), 0);
-    assert_non_null(strstr(v->text, "Why: the network is small: a layer's forward or backward takes 15.0 microseconds"));
     amp_bench_free(&b);
 }
 
@@ -470,7 +462,6 @@ int main(void)
         cmocka_unit_test(the_layers_and_the_update_make_the_step),
         cmocka_unit_test(a_step_or_two_do_not_tell),
         cmocka_unit_test(shares_are_of_the_layers_time_in_the_half_dtype),
-        cmocka_unit_test(a_small_network_without_gain_is_not_worth_it),
         cmocka_unit_test(the_most_expensive_layers_are_those_of_any_side),
         cmocka_unit_test(a_line_that_is_none_is_refused),
         cmocka_unit_test(a_side_without_a_step_is_an_error) };

@@ -219,7 +219,8 @@ static _Noreturn void make_and_train(const char *dtype, cfg_use use)
             train_network_datum(net);
         }
         const layer *last = &net->layers[net->n - 1];
-        int random = use == CFG_TRAINS_CLASSIFIER ? net->random : use == CFG_TRAINS_BOXES && last->classes > 0 && last->random;
+        int finds_boxes = last->type == YOLO || last->type == REGION;
+        int random = use == CFG_TRAINS_CLASSIFIER ? net->random : use == CFG_TRAINS_BOXES && finds_boxes && last->random;
         if (!random || pass || net->batch > 4) continue;
         resize_network(net, use == CFG_TRAINS_CLASSIFIER ? 128 : 320, use == CFG_TRAINS_CLASSIFIER ? 128 : 320);
     }

@@ -1,6 +1,6 @@
 /* No bytes crash the reader of sidecars, or bring an engine into a state it could not have: seeded mutants of good files, most of
  * them with their checksum made right again, so that what it protects is tried too. Worth most in the asan preset.
- * AMP_FUZZ_SECONDS=N: for so long (2). AMP_FUZZ_SEED=N: start at mutant N, which a failure names. fuzz/checkpoint.c does the same
+ * AMP_FUZZ_RUNS=N: so many (20000). AMP_FUZZ_SEED=N: start at mutant N, which a failure names. fuzz/checkpoint.c does the same
  * with libFuzzer. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include <signal.h>
-#include <time.h>
+#include <stdlib.h>
 
 #include "checkpoint_fuzz.h"
 
@@ -44,11 +44,11 @@ static void any_bytes_are_read_or_refused(void **state)
         sizes[i] = fuzz_seed(i, seeds[i]);
         assert_true(fuzz_check(seeds[i], sizes[i], networks, 3));
     }
-    const char *seed = getenv("AMP_FUZZ_SEED"), *seconds = getenv("AMP_FUZZ_SECONDS");
-    time_t end = time(NULL) + (seconds ? atol(seconds) : 2);
+    const char *seed = getenv("AMP_FUZZ_SEED"), *runs = getenv("AMP_FUZZ_RUNS");
     signal(SIGABRT, name_mutant);
     long accepted = 0, refused = 0;
-    for (run = seed ? strtoull(seed, NULL, 10) : 1; time(NULL) < end; run++) {
+    run = seed ? strtoull(seed, NULL, 10) : 1;
+    for (uint64_t end = run + (runs ? strtoull(runs, NULL, 10) : 20000); run < end; run++) {
         random_state = run * 0x9e3779b97f4a7c15u;
         int which = (int)random_number(FUZZ_SEEDS);
         size_t size = sizes[which];

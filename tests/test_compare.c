@@ -136,7 +136,8 @@ static void a_run_of_few_steps_has_what_they_tell(void **state)
     forget(&m);
 }
 
-/* A step of `seconds` each, from `begin` on, in turns with others: each step ends `apart` seconds after the one before. */
+/* A step of `seconds` each, from `begin` on, in turns with others: each step ends `apart` seconds after
+ * the one before. */
 static void set_times(made_up *m, int dtype, int seed, double begin, double seconds, double apart)
 {
     for (int k = 0; k < STEPS; ++k) {
@@ -147,8 +148,8 @@ static void set_times(made_up *m, int dtype, int seed, double begin, double seco
     }
 }
 
-/* bf16 is done halfway through fp32's training, which is twice as fast from there on; what fp16 did before it failed counts for
- * nobody. */
+/* bf16 is done halfway through fp32's training, which is twice as fast from there on; what fp16 did before
+ * it failed counts for nobody. */
 static void speeds_are_of_the_time_in_which_all_trained(void **state)
 {
     made_up m;
@@ -163,10 +164,11 @@ static void speeds_are_of_the_time_in_which_all_trained(void **state)
     judge(&m, NULL);
     near(m.runs[0].images_per_second, 2);
     near(m.runs[SEEDS].images_per_second, 4);
-    assert_int_equal(m.runs[0].speed_steps, STEPS / 2 - STEPS / 10); /* the tenth step ends at 6 * 9 + 4, bf16 at 63 */
+    /* the tenth step ends at 6 * 9 + 4, bf16 at 63 */
+    assert_int_equal(m.runs[0].speed_steps, STEPS / 2 - STEPS / 10);
     near(m.c.summaries[1].speedup.ratio, 2);
-    near(m.c.together_seconds, 3 * (4 + 3 * (STEPS - 1) + 2 - 4));
-    expect(&m, "Speeds are of the 177 seconds in which all dtypes of a seed trained, in turns.");
+    near(m.c.together_seconds, 3 * (8 * 4 + 18 * 2));
+    expect(&m, "Speeds are of 204 seconds of work, while all dtypes of a seed trained, in turns.");
     assert_false(m.c.apart);
     forget(&m);
 }
@@ -288,7 +290,8 @@ static void summaries_are_paired_by_seed(void **state)
     near(s->score[0].spread, .22);
     assert_int_equal(s->score[0].count, 3);
     near(s->difference[0].mean, 4. / 3); /* 1, 0 and 3 points */
-    near(s->difference[0].error, sqrt(((1 - 4. / 3) * (1 - 4. / 3) + 16. / 9 + (3 - 4. / 3) * (3 - 4. / 3)) / 2 / 3));
+    near(s->difference[0].error,
+         sqrt(((1 - 4. / 3) * (1 - 4. / 3) + 16. / 9 + (3 - 4. / 3) * (3 - 4. / 3)) / 2 / 3));
     near(s->difference[1].mean, 0);
     near(s->difference[1].error, 0);
     near(s->speedup.ratio, 2.5); /* the geometric mean of 2.5, 5 and 1.25 */
@@ -349,7 +352,8 @@ static void nothing_is_known_of_nothing(void **state)
 static void the_interval_is_students(void **state)
 {
     static const struct { int count; double doubt, t; } cases[] = {
-        { 2, .05, 12.706 }, { 3, .05, 4.303 }, { 4, .05, 3.182 }, { 5, .05, 2.776 }, { 10, .05, 2.262 }, { 31, .05, 2.042 },
+        { 2, .05, 12.706 }, { 3, .05, 4.303 }, { 4, .05, 3.182 }, { 5, .05, 2.776 }, { 10, .05, 2.262 },
+            { 31, .05, 2.042 },
         { 121, .05, 1.980 }, { 3, .01, 9.925 }, { 6, .01, 4.032 }, { 7, .1, 1.943 }, { 25, .01, 2.797 } };
     (void)state;
     assert_false(amp_is_number(amp_student(1, .05)));
@@ -360,7 +364,8 @@ static void the_interval_is_students(void **state)
     near(interval.mean, 3);
     near(interval.error, sqrt(7. / 3));
     near((interval.most - interval.least) / 2, amp_student(3, .05) * sqrt(7. / 3));
-    assert_false(amp_is_number(amp_interval_of(values, 1, .05).least) || amp_is_number(amp_interval_of(values, 0, .05).mean));
+    assert_false(amp_is_number(amp_interval_of(values, 1, .05).least)
+                 || amp_is_number(amp_interval_of(values, 0, .05).mean));
 }
 
 static amp_accuracy judged(double least, double most)
@@ -384,12 +389,18 @@ static void a_loss_is_ruled_out_or_shown_or_nobody_can_tell(void **state)
 static void accuracy_is_judged_by_the_interval(void **state)
 {
     static const struct { double scores[SEEDS]; const char *says; } cases[] = {
-        { { .501, .602, .699 }, "bf16: as good as fp32, a loss of more than 1 point is ruled out: " },   /* +.1 +.2 -.1 */
-        { { .49, .61, .69 }, "bf16: cannot tell yet whether it loses more than 1 point to fp32: " },    /* -1 +1 -1 */
-        { { .45, .55, .65 }, "bf16: worse than fp32 by more than 1 point: " },                           /* -5 -5 -5 */
-        { { .49, .60, .64 }, "bf16: cannot tell yet" },                                                  /* -1 0 -6 */
-        { { .55, .65, .75 }, "bf16: as good as fp32" },                                                  /* +5 +5 +5 */
-        { { .51, .60, .76 }, "bf16: cannot tell yet" } };                                                /* +1 0 +6 */
+        /* +.1 +.2 -.1 */
+        { { .501, .602, .699 }, "bf16: as good as fp32, a loss of more than 1 point is ruled out: " },
+        /* -1 +1 -1 */
+        { { .49, .61, .69 }, "bf16: cannot tell yet whether it loses more than 1 point to fp32: " },
+        /* -5 -5 -5 */
+        { { .45, .55, .65 }, "bf16: worse than fp32 by more than 1 point: " },
+        /* -1 0 -6 */
+        { { .49, .60, .64 }, "bf16: cannot tell yet" },
+        /* +5 +5 +5 */
+        { { .55, .65, .75 }, "bf16: as good as fp32" },
+        /* +1 0 +6 */
+        { { .51, .60, .76 }, "bf16: cannot tell yet" } };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         made_up m;
@@ -428,13 +439,15 @@ static void the_sentence_holds_the_numbers(void **state)
     set_scores(&m, 0, .5, .6, .7);
     set_scores(&m, 1, .49, .61, .69);
     judge(&m, NULL);
-    expect(&m, "bf16: cannot tell yet whether it loses more than 1 point to fp32: mAP@0.5 59.67 % against 60.00 %, -0.33 points "
-               "(95 % interval of 3 seeds -3.20 to +2.54); mAP@0.5:0.95 25.00 % against 25.00 %, +0.00 points (95 % interval of 3 "
-               "seeds +0.00 to +0.00): about 23 more seeds would tell (-seeds 26, or -until 1).");
+    expect(&m, "bf16: cannot tell yet whether it loses more than 1 point to fp32: mAP@0.5 59.67 % against "
+           "60.00 %, -0.33 points (95 % interval of 3 seeds -3.20 to +2.54); mAP@0.5:0.95 25.00 % against "
+           "25.00 %, +0.00 points (95 % interval of 3 seeds +0.00 to +0.00): about 23 more seeds would "
+           "tell (-seeds 26, or -until 1).");
     forget(&m);
 }
 
-/* n seeds tell where (t + 0.8416) deviation / sqrt(n) reaches the border: t of 25 degrees of freedom is 2.060, of 24 is 2.064. */
+/* n seeds tell where (t + 0.8416) deviation / sqrt(n) reaches the border: t of 25 degrees of freedom is
+ * 2.060, of 24 is 2.064. */
 static void the_seeds_that_would_tell_are_estimated(void **state)
 {
     (void)state;
@@ -487,7 +500,8 @@ static void a_classifier_is_judged_by_top_1_and_top_5(void **state)
     judge(&m, NULL);
     expect(&m, "bf16: worse than fp32 by more than 0.5 points: top-1 59.27 % against 60.00 %, -0.73 points");
     expect(&m, "; top-5 25.00 % against 25.00 %, +0.00 points");
-    expect(&m, "fp16: cannot tell yet whether it loses more than 0.5 points to fp32: top-1 50.00 % against 60.00 %");
+    expect(&m, "fp16: cannot tell yet whether it loses more than 0.5 points to fp32: top-1 50.00 % against "
+           "60.00 %");
     forget(&m);
 }
 
@@ -499,9 +513,9 @@ static void one_seed_cannot_tell(void **state)
     m.c.seed_count = 1;
     for (int d = 0; d < DTYPES; ++d) m.c.runs[d] = m.runs[d * SEEDS];
     judge(&m, NULL);
-    expect(&m, "bf16: cannot tell yet whether it loses more than 1 point to fp32: mAP@0.5 50.00 % against 50.00 %, +0.00 points; "
-               "mAP@0.5:0.95 25.00 % against 25.00 %, +0.00 points: one seed cannot tell precision from chance: take -seeds 3 or "
-               "more, or -until 1.");
+    expect(&m, "bf16: cannot tell yet whether it loses more than 1 point to fp32: mAP@0.5 50.00 % against "
+           "50.00 %, +0.00 points; mAP@0.5:0.95 25.00 % against 25.00 %, +0.00 points: one seed cannot tell "
+           "precision from chance: take -seeds 3 or more, or -until 1.");
     assert_false(says(&m, "by seed"));
     forget(&m);
 }
@@ -514,8 +528,10 @@ static void what_has_learnt_nothing_is_not_judged(void **state)
     set_scores(&m, 0, .001, .002, .001);
     set_scores(&m, 1, .001, .001, .001);
     judge(&m, NULL);
-    expect(&m, "bf16: neither it nor fp32 has learnt enough to compare; train longer: mAP@0.5 0.10 % against 0.13 %");
-    expect(&m, "fp16: as good as fp32, a loss of more than 1 point is ruled out: mAP@0.5 50.00 % against 0.13 %"); /* one has */
+    expect(&m, "bf16: neither it nor fp32 has learnt enough to compare; train longer: mAP@0.5 0.10 % "
+           "against 0.13 %");
+    expect(&m, "fp16: as good as fp32, a loss of more than 1 point is ruled out: mAP@0.5 50.00 % against "
+           "0.13 %"); /* one has */
     forget(&m);
 }
 
@@ -538,12 +554,14 @@ static void speed_is_judged_and_explained(void **state)
     set_seconds(&m, 1, .1, .2);
     set_seconds(&m, 2, .1, .39);
     judge(&m, notes);
-    expect(&m, "bf16: faster: 1.67 times the images/s of fp32 (26.7 against 16.0; by seed 1.67 to 1.67; without loading 2.00 times, 40.0 against 20.0), "
-               "with 1.00 times the peak memory (100 against 100 MB).");
+    expect(&m, "bf16: faster: 1.67 times the images/s of fp32 (26.7 against 16.0; by seed 1.67 to 1.67; "
+           "without loading 2.00 times, 40.0 against 20.0), with 1.00 times the peak memory (100 against "
+           "100 MB).");
     assert_false(says(&m, notes[1]));
     expect(&m, "fp16: not worth it for speed, below 1.1 times: 1.02 times the images/s");
     expect(&m, " MB); fp16 is only stored here.");
-    assert_int_equal(m.c.verdict_count, 5); /* of each dtype but fp32 two: accuracy; speed and memory. And when it was */
+    /* of each dtype but fp32 two: accuracy; speed and memory. And when it was */
+    assert_int_equal(m.c.verdict_count, 5);
     forget(&m);
 
     make_up(&m);
@@ -553,12 +571,13 @@ static void speed_is_judged_and_explained(void **state)
     judge(&m, notes);
     expect(&m, "without loading 1.67 times, 133.3 against 80.0), with 1.00 times the peak memory (100 against 100 MB); loading the images "
                "holds it back.");
-    expect(&m, "fp16: slower: 0.56 times the images/s of fp32 (8.9 against 16.0; by seed 0.56 to 0.56; without loading 0.20 times, 16.0 against 80.0)");
+    expect(&m, "fp16: slower: 0.56 times the images/s of fp32 (8.9 against 16.0; by seed 0.56 to 0.56; "
+           "without loading 0.20 times, 16.0 against 80.0)");
     forget(&m);
 }
 
-/* Single seeds of 1.78, 1.44 and 0.89: their geometric mean, which is the quotient of the two rates, and no word that a seed
- * contradicts. */
+/* Single seeds of 1.78, 1.44 and 0.89: their geometric mean, which is the quotient of the two rates, and
+ * no word that a seed contradicts. */
 static void seeds_that_differ_do_not_tell_the_speed(void **state)
 {
     static const double times[SEEDS] = { 1.78, 1.44, .89 };
@@ -572,12 +591,13 @@ static void seeds_that_differ_do_not_tell_the_speed(void **state)
     const amp_dtype_summary *bf16 = &m.c.summaries[1];
     near(bf16->speedup.ratio, cbrt(1.78 * 1.44 * .89));
     near(bf16->images_per_second.mean, 16 * cbrt(1.78 * 1.44 * .89));
-    expect(&m, "bf16: cannot tell whether it is 1.1 times as fast, as the seeds differ: 1.32 times the images/s of fp32 (21.1 against "
-               "16.0; by seed 0.89 to 1.78;");
+    expect(&m, "bf16: cannot tell whether it is 1.1 times as fast, as the seeds differ: 1.32 times the "
+           "images/s of fp32 (21.1 against 16.0; by seed 0.89 to 1.78;");
     forget(&m);
 }
 
-/* Seed 3 of fp16 failed: its speed is of two seeds, and so is that of all, so that quotients are of the same. */
+/* Seed 3 of fp16 failed: its speed is of two seeds, and so is that of all, so that quotients are of the
+ * same. */
 static void speeds_are_of_the_seeds_that_all_have(void **state)
 {
     made_up m;
@@ -641,8 +661,8 @@ static void failures_skips_and_an_interruption_are_told(void **state)
     assert_int_equal(strncmp(m.c.verdict[0], "Interrupted: 8 of 9 trainings are done", 38), 0);
     expect(&m, "fp16: 1 of 3 trainings failed and are left out; seed 2: gradients stay inf");
     expect(&m, "bf16: 1.0 steps of a training were skipped on average");
-    expect(&m, "fp16: as good as fp32, a loss of more than 1 point is ruled out: mAP@0.5 50.00 % against 50.00 %, +0.00 points (95 % "
-               "interval of 2 seeds");
+    expect(&m, "fp16: as good as fp32, a loss of more than 1 point is ruled out: mAP@0.5 50.00 % against "
+           "50.00 %, +0.00 points (95 % interval of 2 seeds");
     forget(&m);
 }
 

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../plugin/amp/config.h"
@@ -93,7 +92,7 @@ static void check_config(const amp_config *c)
     assert_null(strchr(c->note, '\n'));
 }
 
-/* For two seconds. A crash leaves its file behind. */
+/* A crash leaves its file behind. */
 static void mutants_are_read_or_refused_in_one_line(void **state)
 {
     (void)state;
@@ -111,8 +110,7 @@ static void mutants_are_read_or_refused_in_one_line(void **state)
     const char *seed = getenv("AMP_FUZZ_SEED");
     uint64_t run = seed ? strtoull(seed, NULL, 10) : 1;
     long accepted = 0, refused = 0;
-    time_t end = time(NULL) + 2;
-    for (; time(NULL) <= end; run++) {
+    for (uint64_t end = run + 20000; run < end; run++) {
         random_state = run * 0x9e3779b97f4a7c15u;
         const char *good = seeds[random_number(COUNT(seeds))];
         const char *argument = arguments[random_number(COUNT(arguments))];

@@ -102,6 +102,34 @@ static void a_deconvolutional_layer_is_resized(void **state)
     release(ours);
 }
 
+/* Darknet cannot, and its own batchnorm crashes on a CPU: what counts is a network that was made in that size. */
+static void layers_of_their_inputs_shape_are_resized(void **state)
+{
+    (void)state;
+    static const char text[] = "[net]\nbatch=4\nsubdivisions=2\nwidth=%d\nheight=%d\nchannels=3\nlearning_rate=0.0002\n"
+        CONV(6, "") "[batchnorm]\n[activation]\nactivation=leaky\n[dropout]\nprobability=.3\n[maxpool]\nsize=2\nstride=2\n"
+        "[batchnorm]\n[dropout]\n[activation]\nactivation=relu\n[upsample]\nstride=2\n[route]\nlayers=-1,3,2\n" TAIL;
+    static const int widths[] = { 24, 8, 32, 16 };
+    char cfg[2048];
+    snprintf(cfg, sizeof cfg, text, 16, 16);
+    network *ours = parse(cfg, "fp32");
+    train_step(ours, 1);
+    for (int i = 0; i < 4; i++) {
+        snprintf(cfg, sizeof cfg, text, widths[i], widths[i] + 4);
+        network *made = parse(cfg, "fp32");
+        copy_weights(ours, made);
+        resize_network(ours, widths[i], widths[i] + 4);
+        for (int k = 0; k < ours->n; k++) {
+            assert_int_equal(ours->layers[k].outputs, made->layers[k].outputs);
+            assert_int_equal(ours->layers[k].out_w, made->layers[k].out_w);
+        }
+        assert_true(predicted_distance(ours, made, 3) < 1e-4);
+        train_step(ours, 5);
+        release(made);
+    }
+    release(ours);
+}
+
 static void the_oldest_plan_goes(void **state)
 {
     (void)state;
@@ -320,6 +348,7 @@ int main(void)
         cmocka_unit_test(resize_away_and_back_without_a_pass),
         cmocka_unit_test(every_shape_gets_its_own_plan),
         cmocka_unit_test(a_deconvolutional_layer_is_resized),
+        cmocka_unit_test(layers_of_their_inputs_shape_are_resized),
         cmocka_unit_test(the_oldest_plan_goes),
         cmocka_unit_test(a_skip_after_loading_keeps_the_loaded_statistics),
         cmocka_unit_test(a_bad_batch_does_not_stay_in_a_recurrent_state),

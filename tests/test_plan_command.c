@@ -16,6 +16,7 @@
 #include "engine_testing.h"
 #include "host/common/random.h"
 #include "host/pjreddie/make_network.h"
+#include "requests.h"
 #include "utils.h"
 
 /* ---- a network whose plan is known ---- */
@@ -428,58 +429,12 @@ static void memory_at_another_batch_is_what_its_plan_takes(void **state)
     each_cfg(outline_is_the_plan_of_that_batch);
 }
 
-/* What the program asks for while one of stock's networks is made, and does not give back: the linker has put these in
- * malloc's place (--wrap). What an allocator makes of a request is its own affair. */
-typedef struct block { void *at; size_t bytes; } block;
-static block *blocks;
-static size_t block_count, block_room;
-static int counting;
-
-void *__real_malloc(size_t);
-void *__real_calloc(size_t, size_t);
-void *__real_realloc(void *, size_t);
-void __real_free(void *);
-
-static void *noted(void *at, size_t bytes)
-{
-    if (!counting || !at) return at;
-    if (block_count == block_room) blocks = __real_realloc(blocks, (block_room = 2 * block_room + 1000) * sizeof *blocks);
-    assert_non_null(blocks);
-    blocks[block_count++] = (block){ at, bytes };
-    return at;
-}
-
-static void forget(void *at)
-{
-    size_t i = counting ? block_count : 0;
-    while (i && blocks[i - 1].at != at) i--;
-    if (i) blocks[i - 1] = blocks[--block_count];
-}
-
-void *__wrap_malloc(size_t bytes) { return noted(__real_malloc(bytes), bytes); }
-void *__wrap_calloc(size_t count, size_t size) { return noted(__real_calloc(count, size), count * size); }
-
-void *__wrap_realloc(void *old, size_t bytes)
-{
-    forget(old);
-    return noted(__real_realloc(old, bytes), bytes);
-}
-
-void __wrap_free(void *at)
-{
-    forget(at);
-    __real_free(at);
-}
-
 /* Of stock's network: activations, deltas, images and labels, and what else it takes. */
 static size_t stock_network(const char *cfg, int batch, size_t *told)
 {
-    size_t bytes = 0;
-    block_count = 0;
-    counting = 1;
+    requests_begin();
     network *net = made_at(cfg, batch, "off");
-    counting = 0;
-    for (size_t i = 0; i < block_count; i++) bytes += blocks[i].bytes;
+    size_t bytes = requests_end();
     *told = ((size_t)net->inputs + (size_t)net->truths) * (size_t)net->batch * sizeof(float);
     for (int i = 0; i < net->n; i++) {
         *told += amp_host_stock_bytes(&net->layers[i], net->batch, 0);
@@ -503,7 +458,6 @@ static void stocks_bytes_are_what_it_takes(void **state)
 {
     (void)state;
     each_cfg(stock_takes_what_is_told);
-    __real_free(blocks);
 }
 
 static void what_fits_is_the_largest_that_fits(void **state)

@@ -1,4 +1,4 @@
-/* The points that the report's charts draw (commands/report_curves.c): medians, last scales, sums of skipped steps. */
+/* The points that the report's charts draw (commands/report): medians of losses; scales and skipped steps, of which none may get lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,25 +50,6 @@ static void the_thick_line_is_the_median_of_the_seeds_that_did_not_fail(void **u
     free_comparison(m);
 }
 
-static void scales_are_the_last_and_skips_are_counted(void **unused)
-{
-    (void)unused;
-    made *m = make_comparison(1, 2, 800); /* two a point */
-    for (int i = 0; i < 800; ++i) {
-        m->runs[0].rows[i].scale = i < 5 ? 4 : 2;
-        m->runs[0].rows[i].found_inf = i == 4 || i == 5 || i == 10;
-    }
-    m->runs[1].count = 400;
-    amp_curves curves = curves_of(m);
-    const double *scale = amp_points_of(&curves.scale, 0), *skipped = amp_points_of(&curves.skipped, 0);
-    assert_true(scale[1] == 4 && scale[2] == 2);
-    assert_true(skipped[1] == 0 && skipped[2] == 2 && skipped[5] == 1 && skipped[6] == 0);
-    double late = amp_points_of(&curves.scale, 1)[200];
-    assert_true(amp_points_of(&curves.scale, 1)[199] == 1 && late != late);
-    amp_curves_free(&curves);
-    free_comparison(m);
-}
-
 typedef void drawer(FILE *, const amp_comparison *, const amp_curves *);
 
 static void draw(drawer *chart, const made *m, char *text, size_t size)
@@ -79,6 +60,73 @@ static void draw(drawer *chart, const made *m, char *text, size_t size)
     chart(stream, &m->c, &curves);
     fclose(stream);
     amp_curves_free(&curves);
+}
+
+static int times(const char *text, const char *end, const char *part)
+{
+    int count = 0;
+    while ((text = strstr(text, part)) && text < end) ++count, ++text;
+    return count;
+}
+
+/* Where the first path with this class begins; it ends before *end. */
+static const char *path_of(const char *text, const char *class_name, const char **end)
+{
+    char find[64];
+    snprintf(find, sizeof find, "class=\"%s\" d=\"", class_name);
+    const char *at = strstr(text, find);
+    assert_non_null(at);
+    at += strlen(find);
+    *end = strchr(at, '"');
+    return at;
+}
+
+/* Five steps of 100,000 are skipped, three of them at once at the start, and in the middle the scale jumps up for one step. */
+static void a_long_training_shows_its_first_scale_and_every_skipped_step(void **unused)
+{
+    (void)unused;
+    static char text[1 << 20];
+    static const size_t skipped[] = { 0, 1, 2, 50000, 50200 };
+    made *m = make_comparison(3, 1, 100000);
+    amp_run *run = &m->runs[2];
+    run->skipped = 5;
+    for (size_t i = 0; i < run->count; ++i) {
+        run->rows[i].found_inf = 0;
+        run->rows[i].scale = i == 0 ? 65536 : i == 1 ? 32768 : i == 2 ? 16384 : i == 70000 ? 131072 : 8192;
+    }
+    for (size_t k = 0; k < 5; ++k) run->rows[skipped[k]].found_inf = 1;
+    draw(amp_chart_scale, m, text, sizeof text);
+    assert_non_null(strstr(text, ">2¹⁷</text>"));
+    assert_non_null(strstr(text, ">2¹³</text>"));
+    const char *end, *line = path_of(text, "k2 scale", &end);
+    double x, y, down, at, top, low, to;
+    int used = 0;
+    /* from 65536, which of the four doublings is one below the top, to 8192 at the bottom; a peak to the top and back */
+    assert_int_equal(sscanf(line, "M%lf %lfV%lfH%lfV%lfV%lfH%lf%n", &x, &y, &down, &at, &top, &low, &to, &used), 7);
+    assert_true(line + used == end && low == down && top < y && y < down);
+    assert_true(fabs((down - y) / (down - top) - 3. / 4) < .01);
+    assert_true(fabs((at - x) / (to - x) - .7) < .002);
+    const char *ticks = path_of(text, "k2 skip", &end); /* two steps that are 0.2 % of the chart apart are two ticks */
+    assert_int_equal(times(ticks, end, "M"), 3);
+    assert_int_equal(times(text, text + strlen(text), "class=\"label\">5</text>"), 2);
+    free_comparison(m);
+}
+
+/* What jumps at every step does not make the page long, and a scale that is none breaks the line. */
+static void a_scale_that_jumps_at_every_step_is_drawn_from_end_to_end(void **unused)
+{
+    (void)unused;
+    static char text[1 << 20];
+    made *m = make_comparison(3, 1, 200000);
+    for (size_t i = 0; i < m->runs[2].count; ++i) {
+        m->runs[2].rows[i].scale = i % 2 ? 4 : 1024;
+        if (i >= 50000 && i < 100000) m->runs[2].rows[i].scale = NAN;
+    }
+    draw(amp_chart_scale, m, text, sizeof text);
+    const char *end, *line = path_of(text, "k2 scale", &end);
+    assert_int_equal(times(line, end, "M"), 2);
+    assert_in_range(end - line, 5000, 50000);
+    free_comparison(m);
 }
 
 static void the_scale_is_drawn_of_those_that_have_one(void **unused)
@@ -136,6 +184,15 @@ static void scores_lie_in_proportion(void **unused)
     extent(text, "k1 dot", &low[1], &high[1]);
     assert_true(high[0] > low[0] && fabs(low[0] - low[1]) < .2);
     assert_true(fabs((high[1] - low[1]) - 3 * (high[0] - low[0])) < .5);
+    /* the axis begins at 50 %, and its break, two slanting lines, lies to the left of all marks */
+    int slanting = 0;
+    for (const char *at = text; (at = strstr(at, "<path d=\"M")) && at < strstr(text, "</svg>"); ++at) {
+        double x[2], y[2];
+        if (sscanf(at, "<path d=\"M%lf %lfL%lf %lf", &x[0], &y[0], &x[1], &y[1]) != 4 || x[0] == x[1] || y[0] == y[1]) continue;
+        ++slanting;
+        assert_true(x[0] < low[0] && x[1] < low[0]);
+    }
+    assert_int_equal(slanting, 2);
     free_comparison(m);
 }
 
@@ -144,7 +201,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_point_is_the_median_of_its_finite_losses),
         cmocka_unit_test(the_thick_line_is_the_median_of_the_seeds_that_did_not_fail),
-        cmocka_unit_test(scales_are_the_last_and_skips_are_counted),
+        cmocka_unit_test(a_long_training_shows_its_first_scale_and_every_skipped_step),
+        cmocka_unit_test(a_scale_that_jumps_at_every_step_is_drawn_from_end_to_end),
         cmocka_unit_test(the_scale_is_drawn_of_those_that_have_one),
         cmocka_unit_test(scores_lie_in_proportion),
     };

@@ -66,7 +66,8 @@ static void the_longest_row_fits(void **state)
     double x = -2.2250738585072014e-308;
     char text[AMP_LOG_TEXT];
     amp_log_row row = { .iteration = 9223372036854775807L, .loss = f, .avg_loss = f, .learning_rate = f, .scale = f, .found_inf = 1,
-        .grad_norm = x, .images_per_second = x, .load_seconds = x, .train_seconds = x, .peak_memory_mb = x, .time = x };
+        .grad_norm = x, .images_per_second = x, .load_seconds = x, .train_seconds = x, .peak_memory_mb = x,
+            .time = x };
     assert_true(strlen(amp_log_row_text(&row, text)) < AMP_LOG_TEXT - 1);
     assert_round_trip(&row);
 }
@@ -77,14 +78,17 @@ static void nan_and_inf_are_words_and_an_unknown_norm_is_empty(void **state)
     char text[AMP_LOG_TEXT];
     amp_error error;
     amp_log_row read, row = { .iteration = 7, .loss = NAN, .avg_loss = -NAN, .learning_rate = INFINITY, .scale = -INFINITY,
-        .found_inf = 5, .grad_norm = NAN, .images_per_second = 372.5, .load_seconds = NAN, .train_seconds = INFINITY,
+        .found_inf = 5, .grad_norm = NAN, .images_per_second = 372.5, .load_seconds = NAN,
+            .train_seconds = INFINITY,
         .peak_memory_mb = 72, .time = 1795352400.125 };
-    assert_string_equal(amp_log_row_text(&row, text), "7,nan,nan,inf,-inf,1,,372.5,nan,inf,72,1795352400.125");
+    assert_string_equal(amp_log_row_text(&row, text),
+                        "7,nan,nan,inf,-inf,1,,372.5,nan,inf,72,1795352400.125");
     assert_int_equal(amp_log_row_read(text, &read, &error), AMP_OK);
     assert_true(read.loss != read.loss && read.avg_loss != read.avg_loss && read.grad_norm != read.grad_norm);
     assert_true(read.load_seconds != read.load_seconds && read.found_inf == 1);
     row.grad_norm = INFINITY;
-    assert_string_equal(amp_log_row_text(&row, text), "7,nan,nan,inf,-inf,1,inf,372.5,nan,inf,72,1795352400.125");
+    assert_string_equal(amp_log_row_text(&row, text),
+                        "7,nan,nan,inf,-inf,1,inf,372.5,nan,inf,72,1795352400.125");
 }
 
 static void numbers_are_short(void **state)
@@ -94,7 +98,8 @@ static void numbers_are_short(void **state)
     amp_log_row row = { .iteration = 100, .loss = 0.1f, .avg_loss = 1, .learning_rate = 0.001f, .scale = 65536, .grad_norm = 0.25,
         .images_per_second = 100.5, .load_seconds = 0.001, .train_seconds = 2, .peak_memory_mb = 71.9,
         .time = 1795352400.5 };
-    assert_string_equal(amp_log_row_text(&row, text), "100,0.1,1,0.001,65536,0,0.25,100.5,0.001,2,71.9,1795352400.5");
+    assert_string_equal(amp_log_row_text(&row, text),
+                        "100,0.1,1,0.001,65536,0,0.25,100.5,0.001,2,71.9,1795352400.5");
 }
 
 static void other_lines_are_refused(void **state)

@@ -174,20 +174,19 @@ static const char *describe(const cfg_key *key, char text[256])
         return text;
     }
     const char *what = key->type == CFG_WHOLE ? list ? "whole numbers" : "a whole number" : list ? "numbers" : "a number";
-    length = (size_t)snprintf(text, 256, "%s", what);
-    if (key->least > -INT_MAX && key->most < INT_MAX && !(key->rules & (CFG_ABOVE | CFG_BELOW)))
-        length += (size_t)snprintf(text + length, 256 - length, " from %.10g to %.10g", key->least, key->most);
-    else {
-        if (key->least > -INT_MAX)
-            length += (size_t)snprintf(text + length, 256 - length, " %s %.10g", key->rules & CFG_ABOVE ? "above" : "from",
-                                       key->least);
-        if (key->most < INT_MAX)
-            length += (size_t)snprintf(text + length, 256 - length, "%s %.10g", key->rules & CFG_BELOW
-                                       ? key->least > -INT_MAX ? " and below" : " below"
-                                       : key->least > -INT_MAX ? " up to" : " of at most", key->most);
-        else if (key->least > -INT_MAX && !(key->rules & CFG_ABOVE))
-            length += (size_t)snprintf(text + length, 256 - length, " up");
+    if (key->least == key->most) {
+        snprintf(text, 256, "%.10g", key->least);
+        return text;
     }
+    int has_least = key->least > -INT_MAX, has_most = key->most < INT_MAX, is_above = key->rules & CFG_ABOVE;
+    length = (size_t)snprintf(text, 256, "%s", what);
+    if (has_least)
+        length += (size_t)snprintf(text + length, 256 - length, " %s %.10g", is_above ? "above" : "from", key->least);
+    if (has_most)
+        length += (size_t)snprintf(text + length, 256 - length, " %s %.10g", key->rules & CFG_BELOW ? "to below" : "to",
+                                   key->most);
+    else if (has_least && !is_above)
+        length += (size_t)snprintf(text + length, 256 - length, " up");
     if (list) snprintf(text + length, 256 - length, ", separated by commas");
     return text;
 }
@@ -204,10 +203,10 @@ static int is_whole(const char *text)
 
 static const char *out_of_range(const cfg_key *key, double number, char problem[128])
 {
-    if (number < key->least) snprintf(problem, 128, "below %.10g", key->least);
-    else if (number > key->most) snprintf(problem, 128, key->most >= INT_MAX ? "too large" : "above %.10g", key->most);
-    else if (number == key->least && key->rules & CFG_ABOVE) snprintf(problem, 128, "not above %.10g", key->least);
-    else if (number == key->most && key->rules & CFG_BELOW) snprintf(problem, 128, "not below %.10g", key->most);
+    if (key->rules & CFG_ABOVE && number <= key->least) snprintf(problem, 128, "not above %.10g", key->least);
+    else if (key->rules & CFG_BELOW && number >= key->most) snprintf(problem, 128, "not below %.10g", key->most);
+    else if (number < key->least) snprintf(problem, 128, "below %.10g", key->least);
+    else if (number > key->most) snprintf(problem, 128, "above %.10g", key->most);
     else return NULL;
     return problem;
 }
@@ -230,8 +229,9 @@ enum { NUMBER_MOST = 128, LIST_MOST = 4096, KEYS_MOST = 1000 }; /* digits; numbe
 static const char *parse_number(const cfg_key *key, const char *text, double *number)
 {
     if (strlen(text) >= NUMBER_MOST - 1) return "too many digits";
-    if (!*text) return key->rules & CFG_LIST ? "a number is missing between, before or behind its commas" : "has no value";
+    if (!*text) return key->rules & CFG_LIST ? "a number of the list is missing" : "has no value";
     const char *wrong = amp_decimal_parse(text, number);
+    if (wrong && is_kept_in_int(key)) return "not a whole number";
     if (wrong) return strchr(text, ',') ? "not a decimal number: its point is a '.'" : wrong;
     if (is_kept_in_int(key)) {
         if (!is_whole(text)) return "not a whole number";
@@ -513,7 +513,8 @@ static void walk_section(cfg_walk *walk, int index)
     if (!s->kind || s->is_wrong || (index >= 0 && !walk->in->outputs)) return;
     if (s->kind->wants_image && !(walk->in->w && walk->in->h && walk->in->c)) {
         name_layer(walk, index - 1, before);
-        cfg_walk_fail(walk, NULL, NULL, "needs an image with width, height and channels, and %s gives none", before);
+        cfg_walk_fail(walk, NULL, NULL, "needs an image with width, height and channels, and %s gives none%s%s", before,
+                      walk->in->no_image ? ", since " : "", walk->in->no_image ? walk->in->no_image : "");
     } else if (s->kind->rule) {
         s->kind->rule(walk);
     }
@@ -553,9 +554,9 @@ static void sum_up(cfg_walk *walk, cfg_summary *summary)
 
 static amp_status check_all(struct cfg_check *check, cfg_use use, amp_error *error)
 {
-    cfg_place whole = { .file = check->file };
     if (check->count < 2) {
-        tell(check, 1, whole, check->count ? "no layer follows [net]" : "holds no section", "[net] first, then the layers");
+        tell(check, 1, place_of(check, check->count ? check->sections : NULL, NULL),
+             check->count ? "no layer follows" : "holds no section", "[net] first, then the layers");
         return AMP_OK;
     }
     if (check->count > INT_MAX / 2) return amp_fail(error, AMP_BAD_CONFIG, "%.300s: too many sections", check->file);

@@ -57,6 +57,7 @@ extern const cfg_fork amp_cfg_fork; /* of the Darknet that the plugin is built f
 /* Of one layer, or of the network's input; per image. */
 typedef struct cfg_shape {
     double w, h, c;            /* 0 where it is no image */
+    const char *no_image;      /* why it is none, where that is no matter of course */
     double outputs;            /* 0: unknown, since something is wrong with this layer or one before it */
     double weights;
     double reads, truths;      /* numbers of truth that its loss reads; that the loader is to make, 0: as many as outputs */

@@ -73,6 +73,28 @@ typedef struct amp_local_desc {
 /* Numbers of a place's window: those that one output adds up. */
 static inline size_t amp_local_window(const amp_local_desc *d) { return (size_t)d->x.c * d->size * d->size; }
 
+/* How batch norm computes, which Darknet's builds do not agree on. v is the variance of a batch that x is
+ * normalized by: Σ(x-mean)²/(N-1) where unbiased, else Σ(x-mean)²/N. The rolling one is always made of the
+ * former. */
+typedef struct amp_batchnorm_rule {
+    int unbiased;
+    int epsilon_inside_root;  /* xhat = (x-mean)/sqrt(v + epsilon); else (x-mean)/(sqrt(v) + epsilon) */
+    float epsilon;
+    float backward_epsilon;   /* backward's inv is 1/sqrt(v + backward_epsilon) */
+    float rolling_factor;     /* rolling ← (1 - rolling_factor)·rolling + rolling_factor·batch */
+} amp_batchnorm_rule;
+
+/* A batch norm with the activation behind it. Arrays have a number for each channel; an operation touches
+ * those that it is about. */
+typedef struct amp_batchnorm {
+    amp_batchnorm_rule rule;
+    amp_activation activation;
+    const float *scale, *bias;
+    float *mean, *variance;                 /* of the batch: forward_train writes, backward reads */
+    float *rolling_mean, *rolling_variance; /* forward_train moves them, forward_infer normalizes by them */
+    float *dscale, *dbias;
+} amp_batchnorm;
+
 /* Where the two inputs of a shortcut meet, of any sizes, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step] and
  * from[i·from_step, j·from_step], for i < h and j < w; one of the steps is 1. */
 typedef struct amp_shortcut_grid { int h, w, x_step, from_step; } amp_shortcut_grid;
@@ -247,20 +269,17 @@ struct amp_backend {
     amp_status (*local_backward_weights)(amp_backend *, amp_local *, const void *x, const void *dy, float *dw, amp_error *);
     void (*local_facts)(const amp_backend *, const amp_local *, amp_conv_facts *out);
 
-    /* Batch norm with the activation fused. Darknet's CPU formulas (batchnorm_layer.c, blas.c), with N = n·h·w:
-     * mean = Σx/N, variance = Σ(x-mean)²/(N-1), xhat = (x-mean)/(sqrt(variance)+1e-6), y = act(scale·xhat + bias).
-     * forward_train writes mean and variance and moves rolling ← .99 rolling + .01 batch. N = 1: variance is 0.
-     * backward: d = dy·act'(y); dbias += Σd; dscale += Σ d·xhat; with g = scale·d, inv = 1/sqrt(variance+1e-5):
+    /* Batch norm with the activation fused, with N = n·h·w: mean = Σx/N, variance and xhat by the rule,
+     * y = act(scale·xhat + bias). N = 1: both variances are 0.
+     * backward: d = dy·act'(y); dbias += Σd; dscale += Σ d·xhat; with g = scale·d and inv by the rule:
      * dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place). y is what forward made of x with this scale,
      * bias, mean and variance: a backend may make it anew instead of reading it. */
-    amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
-        const float *bias, float *mean, float *variance, float *rolling_mean, float *rolling_variance,
-        amp_activation, amp_error *);
-    amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
-        const float *bias, const float *rolling_mean, const float *rolling_variance, amp_activation, amp_error *);
+    amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
+        const amp_batchnorm *, amp_error *);
+    amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
+        const amp_batchnorm *, amp_error *);
     amp_status (*batchnorm_backward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const amp_tensor *dy,
-        const amp_tensor *dx, const float *scale, const float *bias, const float *mean, const float *variance, float *dscale,
-        float *dbias, amp_activation, amp_error *);
+        const amp_tensor *dx, const amp_batchnorm *, amp_error *);
 
     /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed when not accumulating. */
     amp_status (*activation_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation, amp_error *);

@@ -38,7 +38,8 @@ void darknet_amp_attach(struct network *net, struct darknet_amp_options *options
  * can be made: parse_network_cfg and, under AMP, resize_network. */
 void darknet_amp_layer_made(struct network *net, struct darknet_amp_options *options, struct layer *made);
 void darknet_amp_layer_resized(struct network *net, struct layer *resized);
-/* Resizes, to an input of w x h, a layer that resize_network leaves out although Darknet can: 1, or 0 if it is none. */
+/* Resizes, to an input of w x h, a layer that resize_network leaves out: one that Darknet can resize, or one that AMP computes
+ * itself and whose shape is its input's. Returns 1, or 0 if it is none of them. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h);
 
 /* network.c: called with net->amp set, instead of Darknet's own loop over the layers. */
@@ -131,11 +132,9 @@ void darknet_amp_filled(const float *input, float **rows, int count);
 
 /* Bad input of a training (detector train, classifier train). check_files, before anything else: the .data file, its list of images,
  * a classifier's labels; does nothing for a .cfg without AMP. check_classes, once the networks are made: classes are the .data
- * file's, 0 if it gives none. check_boxes: a [yolo] or [region] section whose layer was made, before its
- * assertion; options is Darknet's list of the section's keys. */
+ * file's, 0 if it gives none. */
 void darknet_amp_check_files(const char *data_file, const char *cfg, int classifier);
 void darknet_amp_check_classes(struct network *net, int classes, int classifier);
-void darknet_amp_check_boxes(struct layer *made, void *options, int index, int inputs);
 
 /* Bad input of loader threads, in a program with a network under AMP. loading: the calling thread begins this job, or with NULL has
  * ended it. image_failed: an image could not be read; 1: the caller returns one without data, and who loads takes another:
@@ -150,10 +149,10 @@ int darknet_amp_mislabelled(const char *path, int count);
 
 /* sprintf in Darknet's C files. room: of text, (size_t)-1 where the compiler does not know it. A text that does not fit, which is a path
  * in nearly all cases, ends the program with a line. path_fits: the same for path with part put into it, mask_fits for the
- * word `mask` of file, which was read no further; it returns 1. */
+ * word `mask` of file, which was read no further. */
 __attribute__((format(printf, 3, 4))) int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
 void darknet_amp_path_fits(const char *path, const char *part, size_t room);
-int darknet_amp_mask_fits(const char *file, const char *mask, size_t room);
+void darknet_amp_mask_fits(const char *file, const char *mask, size_t room);
 
 /* In a program with a network under AMP. is_device: whether file is a FIFO, a device or a socket, which is no image. fopen: the same as
  * C's, but such a file ends the program with a line. */

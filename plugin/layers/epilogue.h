@@ -5,6 +5,14 @@
 
 #include "layer.h"
 
+/* A layer's batch norm with an activation behind it. plan asks for room for its batch statistics. In training
+ * those count, otherwise the rolling ones. backward: dy becomes x's delta, in place. */
+amp_status amp_batchnorm_plan(amp_node *, amp_arena *, int forward_time, int backward_time, amp_error *);
+amp_status amp_batchnorm_forward(amp_node *, amp_step *, const amp_tensor *x, const amp_tensor *y,
+                                 amp_activation, amp_error *);
+amp_status amp_batchnorm_backward(amp_node *, amp_step *, const amp_tensor *x, const amp_tensor *y,
+                                  const amp_tensor *dy, amp_activation, amp_error *);
+
 /* For amp_layer_ops.plan: room for what batch norm keeps. */
 amp_status amp_epilogue_plan(amp_node *, amp_arena *, int forward_time, int backward_time, amp_error *);
 

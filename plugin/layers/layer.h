@@ -83,6 +83,7 @@ typedef struct amp_layer_desc {
     int reverse, flatten, extra;          /* reorg */
     float alpha, beta, scale, probability;
     float *weights, *biases, *scales, *rolling_mean, *rolling_variance;
+    amp_batchnorm_rule batchnorm_rule;
     float rate_scale;
     amp_yolo_desc yolo;
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/state.h"
 
 enum { GUARD = 256, PATTERN = 0xa5 };
 

@@ -99,35 +99,8 @@ static amp_backend *create_of_kernels(amp_error *error)
         return NULL;
     }
     b->multiprocessors = 4, b->major = 9;
-    b->base = (amp_backend){ .name = "cuda", .destroy = destroy,
-        .add_bias = amp_cuda_add_bias,
-        .bias_gradient = amp_cuda_bias_gradient,
-        .batchnorm_forward_train = amp_cuda_batchnorm_forward_train,
-        .batchnorm_forward_infer = amp_cuda_batchnorm_forward_infer,
-        .batchnorm_backward = amp_cuda_batchnorm_backward,
-        .activation_forward = amp_cuda_activation_forward,
-        .activation_backward = amp_cuda_activation_backward,
-        .maxpool_forward = amp_cuda_maxpool_forward,
-        .maxpool_backward = amp_cuda_maxpool_backward,
-        .avgpool_forward = amp_cuda_avgpool_forward,
-        .avgpool_backward = amp_cuda_avgpool_backward,
-        .upsample_forward = amp_cuda_upsample_forward,
-        .upsample_backward = amp_cuda_upsample_backward,
-        .channels = amp_cuda_channels,
-        .shortcut_forward = amp_cuda_shortcut_forward,
-        .shortcut_backward = amp_cuda_shortcut_backward,
-        .gather_forward = amp_cuda_gather_forward,
-        .gather_backward = amp_cuda_gather_backward,
-        .dropout = amp_cuda_dropout,
-        .yolo_loss = amp_cuda_yolo_loss,
-        .yolo_activate = amp_cuda_yolo_activate,
-        .check_gradients = amp_cuda_check_gradients,
-        .finish_step = amp_cuda_finish_step,
-        .keep_statistics = amp_cuda_keep_statistics,
-        .restore_statistics = amp_cuda_restore_statistics,
-        .cast = amp_cuda_cast,
-        .scale = amp_cuda_scale,
-    };
+#define ENTRY(operation) .operation = amp_cuda_##operation,
+    b->base = (amp_backend){ .name = "cuda", .destroy = destroy, AMP_BACKEND_KERNELS(ENTRY) };
     return &b->base;
 }
 

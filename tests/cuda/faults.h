@@ -2,7 +2,7 @@
 #ifndef CUDA_FAULTS_H
 #define CUDA_FAULTS_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/state.h"
 
 #ifdef __cplusplus
 extern "C" {

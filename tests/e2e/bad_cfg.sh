@@ -10,7 +10,7 @@ listing() { find . -path ./cases -prune -o -type f -printf '%p %s\n' | sort; }
 # run <cfg> <arguments...>: its status in $status, stderr in cases/err
 run() {
     status=0
-    ( ulimit -c 0; exec timeout 120 "$DARKNET" detector train tiny.data "$@" ) > cases/out 2> cases/err < /dev/null \
+    ( ulimit -c 0; exec timeout 600 "$DARKNET" detector train tiny.data "$@" ) > cases/out 2> cases/err < /dev/null \
         || status=$?
 }
 

@@ -23,7 +23,7 @@ listing() { find . -type f ! -name out ! -name err -printf '%p %s %T@ ' -exec sh
 refused() {
     local before
     before=$(listing)
-    status_of timeout 60 "$DARKNET" detector train tiny.data tiny.cfg "$2" -amp fp16 -seed 3
+    status_of timeout 600 "$DARKNET" detector train tiny.data tiny.cfg "$2" -amp fp16 -seed 3
     [ $status = 1 ] || fail "$name: status $status instead of 1: $(tail -n 3 err)"
     [ "$(grep -c "$2.amp" err)" = 1 ] || fail "$name: not one line about $2.amp: $(cat err)"
     case $(tail -n 1 err) in

@@ -53,7 +53,7 @@ train() { # train <detector|classifier> <arguments...>: out, err and status of a
     local kind=$1
     shift
     status=0
-    ( cd case; ulimit -c 0; exec timeout 120 "$DARKNET" $kind train tiny.data tiny.cfg "$@" ) > out 2> err < /dev/null || status=$?
+    ( cd case; ulimit -c 0; exec timeout 600 "$DARKNET" $kind train tiny.data tiny.cfg "$@" ) > out 2> err < /dev/null || status=$?
 }
 listing() { ( cd case; find . -type f -printf '%p %s ' -exec cksum {} \; | LC_ALL=C sort; ); }
 
@@ -109,6 +109,16 @@ for kind in detector classifier; do
     fresh $kind 'a .cfg for a .data file'
     cp case/tiny.cfg case/tiny.data
     refused 'tiny.data:1: [net]: a section, but a .data file has none'
+    fresh $kind 'a .data file that is a FIFO'
+    rm case/tiny.data && mkfifo case/tiny.data
+    refused 'tiny.data: not a regular file, and a .data file is read more than once'
+    fresh $kind 'blanks in a path'
+    mkdir "case/our lists" && cp case/train.txt "case/our lists"
+    sed -i 's|^train=.*|train = our lists/train.txt|' case/tiny.data
+    refused 'tiny.data:2: train = ourlists/train.txt: there are blanks in this path, and Darknet drops them; allowed: paths without blanks'
+    fresh $kind 'a key given twice'
+    echo 'train = other.txt' >> case/tiny.data
+    goes_on 1 'amp: tiny.data:6: train is given again; its first line counts'
     fresh $kind 'a key without value'
     echo 'train' > case/tiny.data
     refused 'tiny.data:1: train: no value'
@@ -118,6 +128,12 @@ for kind in detector classifier; do
     fresh $kind 'a list that is a folder'
     rm case/train.txt && mkdir case/train.txt
     refused 'train.txt: cannot read the list of training images (`train` in tiny.data): Is a directory'
+    fresh $kind 'a list that is a FIFO'
+    rm case/train.txt && mkfifo case/train.txt
+    refused 'train.txt: cannot read the list of training images (`train` in tiny.data): not a regular file'
+    fresh $kind 'a list that is a device'
+    sed -i 's|^train=.*|train=/dev/zero|' case/tiny.data
+    refused '/dev/zero: cannot read the list of training images (`train` in tiny.data): not a regular file'
     fresh $kind 'an empty list'
     : > case/train.txt
     refused 'train.txt: the list of training images (`train` in tiny.data) is empty'
@@ -217,8 +233,10 @@ pic() { { printf 'S\x80\xf64'; head -c 84 /dev/zero; printf 'PICT\0\x06\0\x05'; 
 codes() { { head -c 194 small.jpg; head -c 12 /dev/zero | tr '\0' '\377'; tail -c +207 small.jpg; } > "$1"; }
 sizes() { { head -c 178 small.jpg; head -c 16 /dev/zero | tr '\0' '\377'; tail -c +195 small.jpg; } > "$1"; }
 link() { ln -s "$(basename "$1")" "$1"; }
+fifo() { mkfifo "$1"; }
+device() { ln -s /dev/zero "$1"; }
 for kind in detector classifier; do
-    for put in nothing empty text folder half_png huge header noise half_jpeg codes sizes gif pic link; do
+    for put in nothing empty text folder half_png huge header noise half_jpeg codes sizes gif pic link fifo device; do
         [ $put != half_png ] || [ -e shapes/images/train_00000.png ] || continue
         fresh $kind "images: $put"
         bad_images
@@ -278,6 +296,17 @@ refused '.txt: cannot read this label file: No such file or directory; an image 
 fresh detector 'label files that are folders'
 rm case/labels/* && ( cd case/labels && mkdir {1..8}.txt )
 refused '.txt: cannot read this label file: Is a directory'
+fresh detector 'label files that are FIFOs'
+rm case/labels/* && mkfifo case/labels/{1..8}.txt
+refused '.txt: cannot read this label file: not a regular file'
+fresh classifier 'tags that are FIFOs'
+echo 'tag=1' >> case/tiny.data
+mkdir case/labels && for i in 1 2 3 4 5 6 7 8; do mkfifo case/labels/$i.round.txt case/labels/$i.square.txt; done
+refused '.txt: not a regular file, which lists and labels must be'
+fresh classifier 'tags that are none'
+echo 'tag=1' >> case/tiny.data
+mkdir case/labels && for i in 1 2 3 4 5 6 7 8; do echo '0 -100000000 1 100000000' | tee case/labels/$i.round.txt > case/labels/$i.square.txt; done
+goes_on 0 'left out'
 fresh detector 'images whose labels Darknet does not find'
 for i in 1 2 3 4 5 6 7 8; do mv case/images/$i.jpg case/images/$i.bmp; done
 sed -i s/jpg/bmp/ case/train.txt
@@ -297,14 +326,18 @@ cfg() { # cfg <name> <sed script> <what is said>
     sed -i "$2" case/tiny.cfg
     refused "$3"
 }
-cfg 'filters' '0,/filters=21/s//filters=255/' 'layer 7 [yolo]: 3 boxes of 2 classes need filters=21 in the layer before it, which has 255'
-cfg 'classes' 's/^classes=2/classes=80/' 'layer 7 [yolo]: 3 boxes of 80 classes need filters=255 in the layer before it, which has 21'
+cfg 'filters' '0,/filters=21/s//filters=255/' '[yolo]: 3 boxes of 2 classes need filters=21 in the layer before it, which has 255'
+cfg 'classes' 's/^classes=2/classes=80/' '[yolo]: 3 boxes of 80 classes need filters=255 in the layer before it, which has 21'
 cfg 'one yolo layer edited' '0,/filters=21/s//filters=24/; 0,/^classes=2/s//classes=3/' 'amp: layer 7 has classes=3 and layer 12 classes=2; give all the same'
-cfg 'mask' 's/mask=3,4,5/mask=3,4,6/' 'layer 7 [yolo]: mask has 6, but num=6 anchors are 0 to 5'
-cfg 'too many anchors' 's/^anchors=/anchors=9,9, /' 'layer 7 [yolo]: anchors has 14 numbers, but num=6 needs 12'
-cfg 'too few anchors' 's/^anchors=4,5, /anchors=/' 'layer 7 [yolo]: anchors has 10 numbers, but num=6 needs 12'
-cfg 'max' 's/^jitter/max=200\njitter/' 'amp: layer 7 reads 90 boxes an image and max=200 are loaded; leave max= out'
+cfg 'mask' 's/mask=3,4,5/mask=3,4,6/' '[yolo] mask = 3,4,6: mask has 6, but num=6 anchors are 0 to 5'
+cfg 'too many anchors' 's/^anchors=/anchors=9,9, /' '[yolo] anchors = 9,9,4,5,8,8,12,14,14,12,20,20,28,30: anchors has 14 numbers, but num=6 needs 12'
+cfg 'too few anchors' 's/^anchors=4,5, /anchors=/' '[yolo] anchors = 8,8,12,14,14,12,20,20,28,30: anchors has 10 numbers, but num=6 needs 12'
+cfg 'max' 's/^jitter/max=200\njitter/' '[yolo] max = 200: above 90'
+cfg 'less' 's/^jitter/max=20\njitter/' 'amp: layer 7 reads 90 boxes an image and max=20 are loaded; leave max= out'
 cfg 'no yolo layer' '/^\[yolo\]/,$d' 'amp: the last layer is neither [yolo] nor [region]'
+
+cfg 'batch=0' 's/^batch=.*/batch=0/' 'batch'
+cfg 'more subdivisions than batch' 's/^subdivisions=.*/subdivisions=5/' 'subdivisions'
 
 fresh detector 'network: other classes than the .data file'
 sed -i 's/classes=2/classes=80/' case/tiny.data
@@ -322,11 +355,15 @@ weights() { # weights <name> <what is said>
     fresh detector "weights: $1"
     mv bad.weights case/ 2> /dev/null || true
     refused "$2" bad.weights
-    [ -d case/bad.weights ] || refused "$2" bad.weights -clear
+    [ ! -f case/bad.weights ] || refused "$2" bad.weights -clear
 }
 weights 'missing' 'amp: bad.weights: cannot read these weights: No such file or directory'
 mkdir bad.weights
 weights 'a folder' 'amp: bad.weights: cannot read these weights: Is a directory'
+mkfifo bad.weights
+weights 'a FIFO' 'amp: bad.weights: cannot read these weights: not a regular file'
+ln -s /dev/zero bad.weights
+weights 'a device' 'amp: bad.weights: cannot read these weights: not a regular file'
 : > bad.weights
 weights 'empty' 'amp: bad.weights: 0 bytes are too few for a .weights file'
 head -c 13 good.weights > bad.weights
@@ -365,11 +402,38 @@ goes_on 0 'amp: good.weights' good.weights -clear
 
 # ---- where to write ----
 
-fresh detector 'no backup folder'
-rm -r case/backup
-train detector -amp bf16
-[ $status = 1 ] || complain "status $status instead of 1"
-grep -aq '^amp: backup/tiny_final.weights could not be written: .*No such file or directory' err || complain 'no line about it'
+for kind in detector classifier; do
+    fresh $kind 'no backup folder'
+    rm -r case/backup
+    refused 'tiny.data: backup = backup: nothing can be saved there: No such file or directory; make this folder, or name another'
+    fresh $kind 'a backup folder that is a file'
+    sed -i 's|^backup=.*|backup=tiny.cfg|' case/tiny.data
+    refused 'tiny.data: backup = tiny.cfg: nothing can be saved there: Not a directory'
+    fresh $kind 'no backup key'
+    sed -i /^backup=/d case/tiny.data
+    [ -d /backup ] || refused 'tiny.data: backup = /backup/, as Darknet has it where the key is not given: nothing can be saved there: '
+    fresh $kind 'a .cfg whose name leaves no room'
+    long=$(printf 'n%.0s' {1..240})
+    mv case/tiny.cfg "case/$long.cfg"
+    before=$(listing)
+    ( cd case; exec timeout 120 "$DARKNET" $kind train tiny.data "$long.cfg" -amp bf16 ) > out 2> err < /dev/null && status=0 || status=$?
+    [ $status = 1 ] && tail -n 1 err | grep -q "amp: nnn.*: what is saved is named after it, .* a name may have 255 bytes" && [ "$(listing)" = "$before" ] ||
+        complain "status $status"
+done
+
+# Twice what Darknet's buffers of 256 bytes hold, and more than find_replace's 4096 with a deep folder.
+deep=$(printf '%080d/' 1 2 3 4 5 6)
+for kind in detector classifier; do
+    for amp in bf16 off; do
+        fresh $kind "a backup path of ${#deep} bytes, -amp $amp"
+        mkdir -p case/$deep
+        sed -i "s|^backup=.*|backup=$deep|; s/max_batches=5/max_batches=100/; s/^learning_rate=.*/learning_rate=0.0001/" case/tiny.data case/tiny.cfg
+        train $kind -amp $amp -seed 3
+        [ $status = 0 ] || complain "status $status"
+        [ -s case/$deep$(basename $last) ] || complain "no weights"
+        [ $kind = classifier ] || [ -s case/${deep}tiny_100.weights ] || complain 'no snapshot'
+    done
+done
 
 # ---- other commands: nothing can take an image's place ----
 
@@ -377,7 +441,7 @@ fresh classifier 'valid, an image missing'
 goes_on 0 'amp: unreadable'
 rm case/images/5.*
 status=0
-( cd case; exec timeout 60 "$DARKNET" classifier valid tiny.data tiny.cfg backup/tiny.weights -amp bf16 ) > out 2> err < /dev/null || status=$?
+( cd case; exec timeout 600 "$DARKNET" classifier valid tiny.data tiny.cfg backup/tiny.weights -amp bf16 ) > out 2> err < /dev/null || status=$?
 [ $status = 1 ] || complain "status $status instead of 1"
 tail -n 1 err | grep -aqF "amp: image 'images/5.square.jpg' cannot be read (No such file or directory)" || complain 'not named'
 
@@ -391,7 +455,7 @@ grep -aq '^Cannot load image' err || complain 'not what stock says'
 fresh detector 'stock: no list'
 rm case/train.txt
 train detector -amp off
-[ $status = 0 ] && grep -aq "^Couldn't open file: train.txt" err || complain 'not what stock says'
+[ $status = 1 ] && grep -aq "^Couldn't open file: train.txt" err || complain 'not what stock says, or not status 1'
 
 [ $failures = 0 ] || fail "$failures complaints over $tests cases"
 echo "$tests cases"

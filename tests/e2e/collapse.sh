@@ -9,7 +9,7 @@ explode() { sed -e "s/^steps=.*/steps=$1/" -e "s/^scales=.*/scales=$2/" good.cfg
 train() { # train <status> <arguments...>
     local expected=$1 status=0
     shift
-    timeout 400 "$DARKNET" detector train tiny.data "$@" > out 2> err || status=$?
+    timeout 600 "$DARKNET" detector train tiny.data "$@" > out 2> err || status=$?
     [ $status = $expected ] || fail "$*: status $status, not $expected: $(tail -3 err)"
 }
 

@@ -68,11 +68,31 @@ a_detector() {
     ! cmp -s two/runs/bf16-seed1/backup/tiny_final.weights two/runs/bf16-seed2/backup/tiny_final.weights || fail "$name: seeds are all one"
     ! cmp -s two/runs/fp32-seed1/backup/tiny_final.weights two/runs/bf16-seed1/backup/tiny_final.weights || fail "$name: dtypes are all one"
     grep -q '^bf16: ' out || fail "$name: no verdict: $(cat out)"
+    quotients_follow two bf16
     [ "$(grep -c '^fp32 \|^bf16 ' out)" = 2 ] || fail "$name: no table: $(cat out)"
     "$DARKNET" detector map two/runs/fp32-seed1/run.data tiny.cfg two/runs/fp32-seed1/backup/tiny_final.weights -amp fp32 > map.out 2> /dev/null
     mine=$(sed -n 's/^score mAP@0.5 //p' two/runs/fp32-seed1/result.txt)
     awk -v a="$mine" -v b="$(sed -n 's/.*(mAP@0.50) = \([0-9.]*\),.*/\1/p' map.out)" 'BEGIN { d = a - b; exit !(d * d < 1e-12) }' ||
         fail "$name: its mAP is $mine, that of detector map $(grep mAP@0.50 map.out)"
+}
+
+# What is said of a dtype's speed and memory: each ratio is the quotient of the two numbers behind it.
+quotients_follow() { # quotients_follow <report> <dtype>
+    python3 - $1/report.json $2 <<'PY' || fail "$name: quotients"
+import json, sys
+report = json.load(open(sys.argv[1]))
+sides = {d["dtype"]: d for d in report["dtypes"]}
+mine, reference = sides[sys.argv[2]], sides[report["reference"]]
+for ratio, key in (("speedup", "images_per_second"), ("compute_speedup", "compute_images_per_second"),
+                   ("memory_ratio", "peak_memory_mb")):
+    r, quotient = mine[ratio], mine[key]["mean"] / reference[key]["mean"]
+    within = r["least"] * (1 - 1e-9) <= quotient <= r["most"] * (1 + 1e-9)
+    if abs(r["ratio"] - quotient) > 1e-9 or not within: sys.exit("%s %s" % (r, quotient))
+# Trainings that are over within a turn of a second never worked at the same time.
+together = any(line.startswith("Speeds are of ") for line in report["verdict"])
+seconds = report["seconds_compared"]
+if together != (seconds is not None): sys.exit("%s %s" % (seconds, report["verdict"]))
+PY
 }
 
 # Same weights, same images: the first loss is the same but for rounding.
@@ -111,6 +131,28 @@ more_of_the_same_keeps_what_is_there() {
     ! grep -q 'validating' err || fail "$name: validated again"
 }
 
+# Scores that are given: the same in both dtypes settle it with three seeds; differences of +40, -40 and 0 points
+# do not.
+seeds_are_added_until_a_loss_is_settled() {
+    name='-until'
+    score() { sed -i "s/^\(score [^ ]*\) .*/\1 $2/" two/runs/$1/result.txt; } # score <run> <both scores>
+    compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -iters $iterations -report two
+    for run in fp32-seed1 fp32-seed2 fp32-seed3 bf16-seed1 bf16-seed2 bf16-seed3; do score $run 0.5; done
+    compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -iters $iterations -report two -until 1 -seeds 4
+    [ ! -e two/runs/fp32-seed4 ] || fail "$name: it went on though nothing is lost"
+    grep -q '^bf16: as good as fp32, .* (97.5 % interval of 3 seeds +0.00 to +0.00)' out || fail "$name: $(cat out)"
+    score bf16-seed1 0.9
+    score bf16-seed2 0.1
+    compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -iters $iterations -report two -until 1 -seeds 4
+    grep -q '^amp: 3 seeds do not settle it (-until 1): going on to 4, of 4 at most' err ||
+        fail "$name: $(grep seeds err)"
+    [ -s two/runs/bf16-seed4/backup/tiny_final.weights ] || fail "$name: no fourth seed"
+    [ ! -e two/runs/bf16-seed5 ] || fail "$name: more than were allowed"
+    grep -q '^bf16: cannot tell yet whether it loses more than 1 point to fp32: .* (97.5 % interval of 4 seeds' out ||
+        fail "$name: $(cat out)"
+    [ "$(grep -c '"seed": ' two/report.json)" = 8 ] || fail "$name: $(grep '"seed": ' two/report.json)"
+}
+
 validation_alone_is_repeated() {
     name='validation failed'
     local before i
@@ -132,7 +174,15 @@ validation_alone_is_repeated() {
 one_after_the_other_trains_the_same() {
     name='-sequential'
     compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -seeds 1 -iters $iterations -report sequence -sequential
+    grep -q '^Speeds: not all dtypes of a seed trained at the same time' out || fail "$name: $(cat out)"
     same_runs two sequence fp32-seed1 bf16-seed1
+}
+
+# Those of this test, which are started here: other copies of it may run beside it.
+trainings() {
+    for process in $(grep -ls broken/runs /proc/[0-9]*/cmdline); do
+        [ "$(readlink "${process%/cmdline}/cwd")" != "$PWD" ] || echo "$process"
+    done
 }
 
 # end_it <signal> <run>: begins, or goes on with, a comparison in `broken` and ends it while that run trains; its status in $status
@@ -144,8 +194,7 @@ end_it() {
     "$DARKNET" amp compare tiny.data tiny.cfg -dtypes fp32,bf16 -seeds 1 -iters $long -report broken > out 2> err &
     pid=$!
     set +m
-    for i in $(seq 3000); do
-        [ ! -e $steps ] || [ "$(wc -l < $steps)" -lt $((rows + 20)) ] || break
+    until [ -e $steps ] && [ "$(wc -l < $steps)" -ge $((rows + 20)) ]; do
         kill -0 $pid 2> /dev/null || break
         sleep .01
     done
@@ -168,11 +217,11 @@ interrupted_and_gone_on_with_it_is_the_same() {
     name='SIGKILL'
     end_it KILL bf16-seed1
     [ $status = 137 ] || fail "$name: status $status"
-    for i in $(seq 100); do # its trainings end with it
-        ! ps -eo args | grep -v grep | grep -q 'broken/runs' || { sleep .05; continue; }
-        break
+    for i in $(seq 6000); do # its trainings end with it
+        [ -n "$(trainings)" ] || break
+        sleep .1
     done
-    [ $i -lt 100 ] || fail "$name: trainings go on without it"
+    [ -z "$(trainings)" ] || fail "$name: trainings go on without it"
     name='SIGTERM'
     end_it TERM bf16-seed1
     [ $status = 130 ] || fail "$name: status $status: $(tail -n 3 err)"
@@ -325,6 +374,7 @@ bad_input_is_one_line_and_leaves_nothing() {
     refused '-seed ' tiny.data tiny.cfg -seed 1,x
     refused 'give one of them' tiny.data tiny.cfg -seed 1 -seeds 2
     refused '-seeds 0' tiny.data tiny.cfg -seeds 0
+    refused '-until 0' tiny.data tiny.cfg -until 0
     refused '-iters none: expected a whole number from 1 to 1073741824$' tiny.data tiny.cfg -iters none
     refused 'no such option' tiny.data tiny.cfg -seedz 3
     refused 'missing' tiny.data
@@ -386,6 +436,7 @@ a_detector
 from_weights_that_were_trained
 more_of_the_same_keeps_what_is_there
 one_after_the_other_trains_the_same
+seeds_are_added_until_a_loss_is_settled
 validation_alone_is_repeated
 other_settings_are_one_line_that_names_them
 a_classifier

@@ -47,7 +47,7 @@ END
 train() { # train <name> <arguments...>
     local name=$1
     shift
-    timeout 300 "$DARKNET" "$@" > $name.out 2> $name.err || fail "$*: status $?: $(tail -3 $name.err)"
+    timeout 600 "$DARKNET" "$@" > $name.out 2> $name.err || fail "$*: status $?: $(tail -3 $name.err)"
 }
 found='^amp: debug: step after [0-9]*: inf or NaN first in output of layer 0 \[convolutional\], forward pass, subdivision [1-4] of 4; '
 for seed in '' '-seed 3'; do
@@ -81,7 +81,7 @@ for i in 1 2 3 4 6 7 8; do echo 0.$i > labels/$i.txt; done
 echo nan > labels/5.txt
 sed 's/^classes=.*/classes=1/' tiny.data > regress.data
 # its loader thread is still running when it ends, as in the original, and may end it with a signal
-timeout 300 "$DARKNET" regressor train regress.data regress.cfg > regress.out 2> regress.err || true
+timeout 600 "$DARKNET" regressor train regress.data regress.cfg > regress.out 2> regress.err || true
 grep '^amp: debug' regress.err > lines || fail "a label of nan: nothing was found: $(tail -3 regress.err)"
 grep -q "inf or NaN first in the labels, forward pass, subdivision [1-4] of 4; image $PWD/images/5.jpg$" lines || fail "a label of nan: $(cat lines)"
 ! grep -v 'images/5.jpg' lines || fail 'a label of nan: the lines above name another image'
@@ -91,5 +91,5 @@ grep -q '^amp: summary dtype=bf16 steps=6 skipped=[1-9]' regress.err || fail "a 
 for i in 1 2 3 4 5 6 7 8; do echo 0 .5 .5 .3 .4 > labels/$i.txt; done
 sed -e 's/^batch=.*/batch=20/' -e 's/^subdivisions=.*/subdivisions=2/' -e 's/^max_batches=.*/max_batches=1/' bright.cfg > many.cfg
 { head -c 20 bright.weights; bytes '\0' 32; bytes '\000\200\073\107' 216; bytes '\0' $((4 * (21 + 8 * 21))); } > many.weights # 48000
-timeout 300 "$DARKNET" detector train tiny.data many.cfg many.weights -clear > many.out 2> many.err && fail 'weights of 48000 in fp16 trained'
+timeout 600 "$DARKNET" detector train tiny.data many.cfg many.weights -clear > many.out 2> many.err && fail 'weights of 48000 in fp16 trained'
 grep -q "subdivision 1 of 2; images \($PWD/images/[1-8].jpg, \)\{7\}$PWD/images/[1-8].jpg and 2 more$" many.err || fail "$(grep -m1 '^amp: debug' many.err)"

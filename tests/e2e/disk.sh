@@ -54,8 +54,7 @@ file_too_large() {
     cp whole/tiny_200.weights.amp backup/tiny.backup.amp
     ls -l --time-style=full-iso backup > before
     status=0
-    ( trap '' XFSZ
-      ulimit -f $1
+    ( ulimit -f $1
       status=0
       "$DARKNET" "${train[@]}" backup/tiny.backup -amp bf16 -seed 3 < /dev/null 2>&1 > /dev/null | cat
       exit ${PIPESTATUS[0]} ) > pipe || status=$?
@@ -70,21 +69,39 @@ file_too_large() {
     [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
     cmp whole/tiny_final.weights backup/tiny_final.weights || fail "$name: what was kept does not go on as the training did"
 }
+# The signal that would kill is not sent to who ignores it, and is as much as ignored by darknet.
 file_too_large $((weights / 2048))        # not even the weights fit
 file_too_large $(((weights + 1023) / 1024)) # the sidecar does not
 
-no_folder() { # no_folder <backup>
-    name="backup=$1"
-    sed "s|backup=.*|backup=$1|" tiny.data > nowhere.data
-    status_of "$DARKNET" detector train nowhere.data tiny.cfg -amp bf16 -seed 3
+# gone <first save that finds no folder> <the last good file> <the file that is not written>
+gone() {
+    name="the folder is gone at save $1"
+    rm -rf backup gone
+    mkdir backup
+    status_of trapped TRAP_GONE=$1 "$DARKNET" "${train[@]}" -amp bf16 -seed 3
     [ $status = 1 ] || fail "$name: status $status: $(tail -n 3 err)"
     came_to_its_end
-    says "amp: $1/tiny.backup could not be written: " "$2" 'training goes on, the last good file is kept: none' \
-        "amp: $1/tiny_final.weights could not be written: "
-    ! grep -q 'Saving weights' err || fail "$name: says that it saves"
+    says "amp: backup/$3 could not be written: " 'No such file or directory' "training goes on, the last good file $2" \
+        'amp: backup/tiny_final.weights could not be written: '
+    [ "$(grep -c 'Saving weights' err)" = $(($1 - 1)) ] || fail "$name: says that it saves"
 }
-no_folder no/such/folder 'No such file or directory'
-no_folder tiny.cfg 'Not a directory'
+gone 1 'is kept: none' tiny.backup
+gone 3 'is gone as well: backup/tiny_100.weights' tiny.backup
+# Without standard streams: what would be printed does not end up in files.
+for amp in bf16 off; do
+    name="all streams closed, -amp $amp"
+    rm -rf backup
+    mkdir backup
+    status_of "$DARKNET" "${train[@]}" -amp $amp -seed 3
+    mv backup open
+    mkdir backup
+    status=0
+    ( exec <&- >&- 2>&-; exec "$DARKNET" "${train[@]}" -amp $amp -seed 3 -log log.csv ) || status=$?
+    [ $status = 0 ] || fail "$name: status $status"
+    diff -r open backup || fail "$name: other files"
+    head -n 1 log.csv | grep -q '^iteration,' || fail "$name: the log begins with $(head -c 100 log.csv)"
+    rm -r open log.csv
+done
 # A folder where the file should be: found out only at the rename.
 rm -rf backup
 mkdir -p backup/tiny.backup/inside

@@ -106,11 +106,17 @@ BROKEN=fp16 bench 1 --only darknet53 --sides fp16
 bench 1 --only 'darknet53 yolov3' --limit 0
 says '^stock fp32: left out: --limit was reached'
 [ ! -s calls ] || fail "with no time left, it ran $(cat calls)"
-SLOW=12 bench 0 --only darknet53 --sides 'fp16 bf16' --limit 10
+SLOW=32 bench 0 --only darknet53 --sides 'fp16 bf16' --limit 30
 says '^AMP bf16: left out'
 # Killed half way, what was measured is on the disk.
-(PATH=$PWD/gpu:$PATH SLOW=4 timeout 15 bash "$gpu_sh" --no-build --build 'a build' --only darknet53 --json killed.jsonl > /dev/null 2>&1 || true)
-grep -q '"name": "stock-fp32", "math"' killed.jsonl.runs || fail 'killed, it left nothing'
+(PATH=$PWD/gpu:$PATH SLOW=4 exec bash "$gpu_sh" --no-build --build 'a build' --only darknet53 --json killed.jsonl > /dev/null 2>&1) &
+until grep -qs '"name": "stock-fp32", "math"' killed.jsonl.runs; do
+    kill -0 $! 2> /dev/null || fail 'until it was killed, it left nothing'
+    sleep .1
+done
+kill $!
+wait $! || true
+[ ! -e killed.jsonl ] || fail 'it had ended before it was killed'
 # From another folder, with relative names, of a tree that it cannot write to and that is no git checkout.
 mkdir copy
 cp -r "$SOURCE_DIR/bench" copy/

@@ -19,6 +19,12 @@ make clean > /dev/null
 without_onednn
 ! make -n AMP=1 CC=./without_onednn > ../log 2>&1 || fail 'make AMP=1 without oneDNN begins'
 grep -q 'oneDNN was not found' ../log || fail "make AMP=1 without oneDNN: $(tail -1 ../log)"
+# -Ofast links start-up code that sets flush-to-zero: into the program alone.
+make -n AMP=1 > ../log
+grep -q -- ' -Ofast .* -o darknet ' ../log || fail "make AMP=1 links the program without -Ofast: $(grep -- '-o darknet ' ../log)"
+[ "$(grep -c -- '-shared .* -o libdarknet.so' ../log)" = 1 ] && ! grep -q -- '-Ofast.* -shared ' ../log ||
+    fail "make AMP=1 links the library with -Ofast: $(grep -- -shared ../log)"
+[ "$(grep -c -- ' -Ofast .*-c ' ../log)" -gt 40 ] || fail 'make AMP=1 compiles without -Ofast'
 make -j"$(nproc)" OPTS=-O0 AMP=1 > ../log 2>&1 || fail "make AMP=1: $(tail -20 ../log)"
 cd ..
 tiny_training

@@ -203,12 +203,12 @@ echo before > kept.json
 printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[amp]\ndtype=int4\n[maxpool]\n' > bad.cfg
 refused 'bad.cfg:7: [amp] dtype = int4: unknown dtype' bad.cfg -json kept.json
 [ "$(cat kept.json)" = before ] || fail 'a plan that failed wrote its JSON'
-# Darknet's parser ends with an assertion, a crash or status 0 on these.
-printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[convolutional]\nfilters=8\n[yolo]\nclasses=2\n' > yolo.cfg
-refused 'layer 1 [yolo]: 1 boxes of 2 classes need filters=7 in the layer before it, which has 8' yolo.cfg
+# Darknet's parser ends with an assertion or a crash on these.
+printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[convolutional]\nfilters=8\n[yolo]\nclasses=2\nanchors=1,2\n' > yolo.cfg
+refused '[yolo]: 1 boxes of 2 classes need filters=7 in the layer before it, which has 8' yolo.cfg
 printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[convolutional]\nfilters=8\n[route]\n' > route.cfg
-refused 'route.cfg: Darknet cannot make this network' route.cfg
+refused 'route.cfg:8: [route]: layers is missing' route.cfg
 printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[maxpool]\nstride=0\n' > stride.cfg
-refused 'stride.cfg: Darknet cannot make this network' stride.cfg
+refused 'stride.cfg:7: [maxpool] stride = 0: below 1' stride.cfg
 printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[softmax]\nmap=missing.map\ntree=missing.tree\n' > tree.cfg
-refused 'tree.cfg: Darknet cannot make this network' tree.cfg
+refused 'tree.cfg:8: [softmax] tree = missing.tree: No such file or directory' tree.cfg

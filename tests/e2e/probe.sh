@@ -23,7 +23,7 @@ says() { value $1 "advice\[$2\]" | grep -q -- "$3" || fail "$1: no '$3' in: $(va
 probe() { # probe <name> <arguments...>: <name>.json
     local name=$1
     shift
-    timeout 300 "$DARKNET" amp probe "$@" -seed 3 -json $name.json > $name.out 2> $name.err || fail "$*: status $?: $(tail -1 $name.err)"
+    timeout 600 "$DARKNET" amp probe "$@" -seed 3 -json $name.json > $name.out 2> $name.err || fail "$*: status $?: $(tail -1 $name.err)"
     grep -q '^Deltas' $name.out || fail "$name: no table: $(head -3 $name.out)"
 }
 
@@ -91,7 +91,7 @@ pinned() { # pinned <layers>: amp=0 in these, and no others
 }
 skipped() { # skipped <layers that are pinned>: steps of six
     pinned "$1" > trained.cfg
-    timeout 300 "$DARKNET" detector train tiny.data trained.cfg rigged.weights -clear -seed 3 > trained.out 2> trained.err || true
+    timeout 600 "$DARKNET" detector train tiny.data trained.cfg rigged.weights -clear -seed 3 > trained.out 2> trained.err || true
     sed -n 's/^amp: summary dtype=fp16 .* skipped=\([0-9]*\) .*/\1/p' trained.err | grep . || grep -c 'skipped: inf or NaN' trained.err
 }
 [ "$(skipped '')" -gt 0 ] || fail 'fp16 without pins skipped no step'
@@ -117,14 +117,14 @@ is healthy "$(value healthy loss_scale_from)" 'highest without overflow'
 is healthy "$(value healthy loss_scale)" "$(value healthy loss_scales.most)"
 # fp16 training from 65536 goes down to a scale in the range, give or take the images of a batch.
 sed 's/^max_batches=.*/max_batches=20/' tiny.cfg > twenty.cfg
-timeout 300 "$DARKNET" detector train tiny.data twenty.cfg -amp fp16 -seed 3 > twenty.out 2> twenty.err || fail "fp16: $(tail -1 twenty.err)"
+timeout 600 "$DARKNET" detector train tiny.data twenty.cfg -amp fp16 -seed 3 > twenty.out 2> twenty.err || fail "fp16: $(tail -1 twenty.err)"
 awk -v at="$(settled twenty.err)" -v least="$(value healthy loss_scales.least)" -v most="$(value healthy loss_scales.most)" \
     'BEGIN { exit !(at >= least && (at <= 2 * most || at == 65536 && most > at)) }' ||
     fail "fp16 settled at $(settled twenty.err), the probe says $(value healthy loss_scales.least) to $(value healthy loss_scales.most)"
 
 # amp plan -probe is the plan and the probe.
-timeout 300 "$DARKNET" amp plan tiny.cfg -probe tiny.data -seed 3 -json plan.json > plan.out 2> plan.err || fail "plan -probe: $(tail -1 plan.err)"
-timeout 300 "$DARKNET" amp plan tiny.cfg > plan_alone.out 2> plan.err || fail "plan: $(tail -1 plan.err)"
+timeout 600 "$DARKNET" amp plan tiny.cfg -probe tiny.data -seed 3 -json plan.json > plan.out 2> plan.err || fail "plan -probe: $(tail -1 plan.err)"
+timeout 600 "$DARKNET" amp plan tiny.cfg > plan_alone.out 2> plan.err || fail "plan: $(tail -1 plan.err)"
 sed '/^tiny.cfg on tiny.data/,$d; /free\|^Made in/d' plan.out | sed '$d' > plan.same # free memory and seconds are of the moment
 sed '/free\|^Made in/d' plan_alone.out | cmp - plan.same || fail "plan -probe prints another plan: $(cat plan.out)"
 is plan "$(value plan probe.loss_scales.most) $(flat plan.json | grep -c '^.probe.layers\[[0-9]*\].outputs.largest ')" "$(value healthy loss_scales.most) $(flat healthy.json | grep -c '^.layers\[[0-9]*\].outputs.largest ')"
@@ -134,9 +134,9 @@ grep -q '^nothing needs to be pinned: ' plan.out || fail "plan -probe: $(tail -2
 probe again tiny.data tiny.cfg
 for name in healthy again; do sed '/"seconds"/d' $name.json > $name.same; done
 cmp healthy.same again.same || fail 'two probes with one seed differ'
-timeout 300 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 > text.out 2> text.err || fail "text: $(tail -1 text.err)"
+timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 > text.out 2> text.err || fail "text: $(tail -1 text.err)"
 sed 1d healthy.out > a; sed 1d text.out | cmp - a || fail 'the text is another without -json'
-timeout 300 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 -json - 2> text.err | sed '/"seconds"/d' | cmp - healthy.same || fail "-json -: not the JSON alone"
+timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 -json - 2> text.err | sed '/"seconds"/d' | cmp - healthy.same || fail "-json -: not the JSON alone"
 outputs=$(($(grep -c '^\[' tiny.cfg) - 1 - $(grep -c '^\[yolo' tiny.cfg))) # yolo layers write none in training
 [ "$(sed -n '/^Outputs/,/^Deltas/p' text.out | grep -c '^ *[0-9]* [a-z]* *|')" = $outputs ] || fail "text: rows of outputs: $(cat text.out)"
 grep -q '^nothing needs to be pinned: ' text.out || fail "text: $(tail -2 text.out)"
@@ -156,13 +156,13 @@ is clothes "$(value clothes 'layers\[[0-9]*\].type' | tr '\n' ' ')" 'convolution
 refuses() { # refuses <text> <arguments...>
     local text=$1 status=0
     shift
-    timeout 300 "$DARKNET" amp probe "$@" -json bad.json > bad.out 2> bad.err || status=$?
+    timeout 600 "$DARKNET" amp probe "$@" -json bad.json > bad.out 2> bad.err || status=$?
     [ $status = 1 ] || fail "$*: status $status: $(tail -2 bad.err)"
     tail -1 bad.err | grep -qF -- "$text" || fail "$*: no '$text' in: $(tail -2 bad.err)"
     [ ! -s bad.out ] && [ ! -e bad.json ] || fail "$*: something was written"
 }
 plan_refuses() {
-    timeout 300 "$DARKNET" amp plan "$@" > bad.out 2> bad.err && fail "plan $*: status 0"
+    timeout 600 "$DARKNET" amp plan "$@" > bad.out 2> bad.err && fail "plan $*: status 0"
     grep -q -- '-probe' bad.err && [ ! -s bad.out ] || fail "plan $*: $(tail -2 bad.err)"
 }
 plan_refuses tiny.cfg -weights half.weights
@@ -200,5 +200,5 @@ probe others tiny.data moving.cfg half.weights -iters 1
 grep -q '^amp probe: half.weights.amp belongs to other weights: its loss scale is not taken$' others.err || fail "others: $(cat others.err)"
 is others "$(value others loss_scale_from)" cfg
 status=0
-timeout 300 "$DARKNET" amp probe tiny.data tiny.cfg -iters 1 -json there/x.json > bad.out 2> bad.err || status=$?
+timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -iters 1 -json there/x.json > bad.out 2> bad.err || status=$?
 [ $status = 1 ] && tail -1 bad.err | grep -q 'there/x.json' || fail "a folder that is not there: status $status: $(tail -1 bad.err)"

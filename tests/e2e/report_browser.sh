@@ -15,7 +15,7 @@ done
 
 # Root, as in containers, has no sandbox. Nothing here comes from a network, and nothing is to be asked of one.
 browse() {
-    timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars --no-first-run \
+    timeout 600 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars --no-first-run \
         --disable-background-networking --disable-component-update --disable-sync --host-resolver-rules='MAP * ~NOTFOUND' \
         --user-data-dir="$PWD/profile" --enable-logging=stderr --virtual-time-budget=20000 "$@"
 }

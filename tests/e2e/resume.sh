@@ -210,7 +210,7 @@ behaviour_26_old_weights_load_with_defaults() {
     rm -rf backup
     mkdir backup
     # Stock ends with its loader thread still at work, and may crash or, under a sanitizer, stop there: its weights are saved by then.
-    status_of timeout -s KILL 120 "${DARKNET_STOCK:-$DARKNET}" detector train tiny.data short.cfg
+    status_of timeout -s KILL 600 "${DARKNET_STOCK:-$DARKNET}" detector train tiny.data short.cfg
     [ -s backup/short_final.weights ] || fail "$name: status $status: $(tail -n 3 err)"
     mv backup/short_final.weights old.weights
     [ "$(ls old.weights* | wc -l)" = 1 ] || fail "$name: $(ls old.weights*)"

@@ -164,13 +164,13 @@ in_background() {
     rm -f turns.in turns.out err
     mkfifo turns.in
     exec 7<> turns.in
-    env --default-signal=INT --default-signal=TERM "$@" -turns 7,8 > out 2> err < /dev/null 8> turns.out &
+    env --default-signal=INT --default-signal=TERM --default-signal=HUP "$@" -turns 7,8 > out 2> err < /dev/null 8> turns.out &
     program=$!
     patiently says_in turns.out ready
 }
 says_in() { grep -qs -- "$2" "$1"; }
-patiently() { # patiently <command...>: until it succeeds, a minute at most
-    for _ in {1..1200}; do
+patiently() { # patiently <command...>: until it succeeds, ten minutes at most
+    for _ in {1..12000}; do
         if "$@"; then return; fi
         sleep .05
     done
@@ -212,6 +212,7 @@ by_hand() {
     mv backup/tiny_final.weights whole.weights
     interrupted INT 130
     interrupted TERM 143
+    interrupted HUP 129
     name='interrupted twice'
     rm -rf backup part.csv
     mkdir backup
@@ -232,12 +233,29 @@ by_hand() {
     [ $status = 130 ] && [ -z "$(ls backup)" ] && ! grep -q 'stopping' err || fail "$name: status $status: $(ls backup) $(tail -n 1 err)"
     name='started with signals ignored'
     rm part.csv
-    (trap '' INT TERM; exec "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv) > out 2> err &
+    (trap '' INT TERM HUP; exec "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv) > out 2> err &
     program=$!
     patiently test -s part.csv
     kill -s INT $program || true # it may have ended by now
     status_of_it
     [ $status = 0 ] && cmp -s backup/tiny_final.weights whole.weights || fail "$name: status $status: $(tail -n 1 err)"
+}
+
+# As behind `| head -1`: a pipe that nobody reads any more is stdout, and then stderr as well.
+nobody_reads() {
+    local stream
+    mkfifo unread
+    exec 6<> unread 5> unread 6>&- 7> err
+    for stream in 7 5; do
+        name="nobody reads what is printed; stderr: $stream"
+        rm -rf backup part.csv
+        mkdir backup
+        status=0
+        env --default-signal=PIPE "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv < /dev/null >&5 2>&$stream || status=$?
+        [ $status = 0 ] && cmp backup/tiny_final.weights whole.weights || fail "$name: status $status"
+        cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log"
+    done
+    exec 5>&- 7>&-
 }
 
 # Told to stop before the first step, and after the last; without AMP; by the other side's end.
@@ -266,10 +284,11 @@ other_stops() {
     [ $status = 0 ] && [ -f backup/tiny.backup.amp ] || fail "$name: status $status: $(ls backup)"
     name='the backup cannot be written'
     rm -rf backup
-    turns 7 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    mkdir backup
+    turns 7 trapped TRAP_GONE=1 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
     [ $status = 1 ] || fail "$name: status $status"
     says 'could not be written' 'training ends here'
-    mkdir backup
+    mv gone backup
 }
 
 # A classifier: its own loop, and files of epochs.
@@ -357,8 +376,7 @@ full_disk() {
     mkdir backup
     # Files may grow to 40 kB: more than the weights are, less than 700 rows.
     status=0
-    ( trap '' XFSZ
-      ulimit -f 40
+    ( ulimit -f 40
       "$DARKNET" detector train tiny.data many.cfg -amp bf16 -seed 3 -log full.csv < /dev/null 2>&1 > /dev/null | cat
       exit ${PIPESTATUS[0]} ) > pipe || status=$?
     mv pipe err
@@ -389,6 +407,7 @@ log_without_amp
 stopped_in_turns
 killed_and_resumed
 by_hand
+nobody_reads
 other_stops
 command_line
 full_disk

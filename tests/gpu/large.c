@@ -5,7 +5,7 @@
  * AMP_TEST_SMALL=1: of a few thousand, anywhere, which shows that the test is right. */
 #include "kernel_cases.h"
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/state.h"
 
 enum { CHANNELS = 32, SPOTS = 12, SKIP = 77 };
 
@@ -200,8 +200,9 @@ static void batch_norm(void **state)
     float *p[ARRAYS];
     double n = (double)(count() / CHANNELS);
     for (int i = 0; i < ARRAYS; ++i) p[i] = parameters(i == SCALE ? 0x1p-10f : i == BIAS ? .5f : 0);
-    ASSERT_OK(CALL(batchnorm_forward_train, &x, &y, p[SCALE], p[BIAS], p[MEAN], p[VARIANCE], p[ROLLING_MEAN],
-        p[ROLLING_VARIANCE], AMP_LEAKY, e));
+    const amp_batchnorm norm = { { 1, 0, 1e-6f, 1e-5f, .01f }, AMP_LEAKY, p[SCALE], p[BIAS], p[MEAN],
+        p[VARIANCE], p[ROLLING_MEAN], p[ROLLING_VARIANCE], p[DSCALE], p[DBIAS] };
+    ASSERT_OK(CALL(batchnorm_forward_train, &x, &y, &norm, e));
     for (int k = 0; k < spot_count; ++k) {
         size_t c = spots[k] % CHANNELS;
         double mean = channel_sum(c) / n, square = 0;
@@ -212,8 +213,7 @@ static void batch_norm(void **state)
         expect_channels("variance", p[VARIANCE], c, variance, 0);
         expect("batch norm", &y, spots[k], want + .5);
     }
-    ASSERT_OK(CALL(batchnorm_backward, &x, &y, &dy, &dy, p[SCALE], p[BIAS], p[MEAN], p[VARIANCE], p[DSCALE], p[DBIAS],
-        AMP_LEAKY, e));
+    ASSERT_OK(CALL(batchnorm_backward, &x, &y, &dy, &dy, &norm, e));
     for (size_t c = 0; c < CHANNELS; ++c) expect_channels("bias gradient of batch norm", p[DBIAS], c, channel_sum(c), 0);
     for (int i = 0; i < ARRAYS; ++i) backend->release(backend, p[i]);
     drop(&x), drop(&y), drop(&dy);

@@ -1,7 +1,7 @@
 /* Batch norm with its activation fused; a bias, and its gradient, which shares batch norm's reduction.
  *
- * Two passes over memory each way: one that sums, one that writes. The formulas are Darknet's CPU ones
- * (batchnorm_layer.c, blas.c), spelled out in backend.h. Sums are per lane in fp32 over short chunks, in double over
+ * Two passes over memory each way: one that sums, one that writes. The formulas are spelled out in
+ * backend.h. Sums are per lane in fp32 over short chunks, in double over
  * the tensor (rows_norm.h), so the variance survives a mean far larger than the spread.
  *
  * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the cache. */
@@ -72,27 +72,36 @@ amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, flo
     return AMP_OK;
 }
 
-/* y = act((x - mean)/(sqrt(variance) + 1e-6)·scale + bias), block by block. mean and variance are per channel. */
+/* What x - mean is divided by. */
+static double spread_of(const amp_batchnorm_rule *rule, float variance)
+{
+    double v = (double)variance, epsilon = (double)rule->epsilon;
+    return rule->epsilon_inside_root ? sqrt(v + epsilon) : sqrt(v) + epsilon;
+}
+
+/* y = act((x - mean)/spread·scale + bias), block by block. mean and variance are per channel. */
 static void normalize(const amp_cpu_plan *plan, float *const lanes[4], const amp_tensor *x, const amp_tensor *y,
-    const float *scale, const float *bias, const float *mean, const float *variance, amp_activation activation)
+    const amp_batchnorm *norm, const float *mean, const float *variance)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_replicate(plan, mean, lanes[0]);
-    amp_cpu_replicate(plan, bias, lanes[2]);
+    amp_cpu_replicate(plan, norm->bias, lanes[2]);
     for (size_t l = 0; l < plan->period; ++l) {
         size_t c = l % plan->channels;
-        lanes[1][l] = (float)((double)scale[c] / (sqrt((double)variance[c]) + (double).000001f));
+        lanes[1][l] = (float)((double)norm->scale[c] / spread_of(&norm->rule, variance[c]));
     }
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
     for (size_t i = 0; i < plan->blocks; ++i) {
         size_t b = plan->blocks - 1 - i, first = amp_cpu_block_first(plan, b);
-        rows->normalize(x->dtype, activation, amp_cpu_at(x, first), amp_cpu_into(y, first),
+        rows->normalize(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_into(y, first),
             amp_cpu_block_count(plan, b), plan->period, lanes[0], lanes[1], lanes[2]);
     }
 }
 
-/* mean = origin + Σu/N and variance = (Σu² - (Σu)²/N)/(N-1), where u = x - origin and origin is the first pixel. */
-static void statistics(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x, float *mean, float *variance)
+/* mean = origin + Σu/N and variance = (Σu² - (Σu)²/N)/N, or /(N-1), where u = x - origin and origin is the
+ * first pixel. The rolling statistics follow. */
+static void statistics(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x,
+    const amp_batchnorm *norm)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     float *origin = s->lanes[0];
@@ -105,18 +114,22 @@ static void statistics(const amp_cpu_plan *plan, const scratch *s, const amp_ten
             amp_cpu_sums_of(plan, &s->sums, b, 1));
     amp_cpu_sums_fold(plan, &s->sums);
     double count = (double)plan->rows;
+    float moved = norm->rule.rolling_factor, kept = 1 - moved;
     for (size_t c = 0; c < plan->channels; ++c) {
         double sum = s->sums.lanes[c], square = s->sums.lanes[plan->period + c];
-        double spread = square - sum * sum / count;
-        if (spread < 0) spread = 0; /* rounding; a NaN passes */
-        mean[c] = (float)((double)origin[c] + sum / count);
-        variance[c] = plan->rows > 1 ? (float)(spread / (count - 1)) : 0;
+        double squares = square - sum * sum / count;
+        if (squares < 0) squares = 0; /* rounding; a NaN passes */
+        float mean = (float)((double)origin[c] + sum / count);
+        float unbiased = plan->rows > 1 ? (float)(squares / (count - 1)) : 0;
+        norm->mean[c] = mean;
+        norm->variance[c] = norm->rule.unbiased ? unbiased : (float)(squares / count);
+        norm->rolling_mean[c] = kept * norm->rolling_mean[c] + moved * mean;
+        norm->rolling_variance[c] = kept * norm->rolling_variance[c] + moved * unbiased;
     }
 }
 
 amp_status amp_cpu_batchnorm_forward_train(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
-    const float *scale, const float *bias, float *mean, float *variance, float *rolling_mean, float *rolling_variance,
-    amp_activation activation, amp_error *error)
+    const amp_batchnorm *norm, amp_error *error)
 {
     (void)backend;
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
@@ -124,19 +137,14 @@ amp_status amp_cpu_batchnorm_forward_train(amp_backend *backend, const amp_tenso
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
     if (plan.rows == 0) return AMP_OK;
     AMP_TRY(scratch_make(&plan, &s, error));
-    statistics(&plan, &s, x, mean, variance);
-    for (size_t c = 0; c < plan.channels; ++c) {
-        rolling_mean[c] = .99f * rolling_mean[c] + .01f * mean[c];
-        rolling_variance[c] = .99f * rolling_variance[c] + .01f * variance[c];
-    }
-    normalize(&plan, s.lanes, x, y, scale, bias, mean, variance, activation);
+    statistics(&plan, &s, x, norm);
+    normalize(&plan, s.lanes, x, y, norm, norm->mean, norm->variance);
     scratch_free(&s);
     return AMP_OK;
 }
 
 amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
-    const float *scale, const float *bias, const float *rolling_mean, const float *rolling_variance,
-    amp_activation activation, amp_error *error)
+    const amp_batchnorm *norm, amp_error *error)
 {
     (void)backend;
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
@@ -144,25 +152,25 @@ amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tenso
     float *memory = malloc(3 * plan.period * sizeof *memory);
     if (!memory) return amp_fail(error, AMP_NO_MEMORY, "no memory for batch norm over %zu channels", plan.channels);
     float *lanes[4] = { memory, memory + plan.period, memory + 2 * plan.period, NULL };
-    normalize(&plan, lanes, x, y, scale, bias, rolling_mean, rolling_variance, activation);
+    normalize(&plan, lanes, x, y, norm, norm->rolling_mean, norm->rolling_variance);
     free(memory);
     return AMP_OK;
 }
 
-/* backend.h's dx as one line a·d + b·(x-mean) + c per channel, where inv = 1/sqrt(variance + 1e-5):
+/* backend.h's dx as one line a·d + b·(x-mean) + c per channel:
  *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N. */
-static void backward_lanes(const amp_cpu_plan *plan, const scratch *s, const float *scale, const float *mean,
-    const float *variance, float *dscale, float *dbias)
+static void backward_lanes(const amp_cpu_plan *plan, const scratch *s, const amp_batchnorm *norm)
 {
     float *const *lanes = s->lanes;
     amp_cpu_sums_fold(plan, &s->sums);
     double count = (double)plan->rows;
     for (size_t c = 0; c < plan->channels; ++c) {
         double sum = s->sums.lanes[c], product = s->sums.lanes[plan->period + c];
-        double inv = 1 / sqrt((double)variance[c] + (double).00001f), a = inv * (double)scale[c];
-        dbias[c] += (float)sum;
-        dscale[c] += (float)(product / (sqrt((double)variance[c]) + (double).000001f));
-        lanes[0][c] = mean[c];
+        double inv = 1 / sqrt((double)norm->variance[c] + (double)norm->rule.backward_epsilon);
+        double a = inv * (double)norm->scale[c];
+        norm->dbias[c] += (float)sum;
+        norm->dscale[c] += (float)(product / spread_of(&norm->rule, norm->variance[c]));
+        lanes[0][c] = norm->mean[c];
         lanes[1][c] = (float)a;
         lanes[2][c] = (float)(-a * inv * inv * product / count);
         lanes[3][c] = (float)(-a * sum / count);
@@ -172,10 +180,9 @@ static void backward_lanes(const amp_cpu_plan *plan, const scratch *s, const flo
 }
 
 amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
-    const amp_tensor *dy, const amp_tensor *dx, const float *scale, const float *bias, const float *mean,
-    const float *variance, float *dscale, float *dbias, amp_activation activation, amp_error *error)
+    const amp_tensor *dy, const amp_tensor *dx, const amp_batchnorm *norm, amp_error *error)
 {
-    (void)backend, (void)bias;
+    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     int threads = amp_cpu_worth_threads(plan.rows * plan.channels);
@@ -185,21 +192,22 @@ amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x,
     AMP_TRY(amp_check_pair("batch norm backward", x, dx, 1, error));
     if (plan.rows == 0) return AMP_OK;
     AMP_TRY(scratch_make(&plan, &s, error));
-    amp_cpu_replicate(&plan, mean, s.lanes[0]);
+    amp_cpu_replicate(&plan, norm->mean, s.lanes[0]);
     #pragma omp parallel for schedule(static) if (threads)
     for (size_t b = 0; b < plan.blocks; ++b) {
         size_t first = amp_cpu_block_first(&plan, b);
-        rows->delta_sums(x->dtype, activation, amp_cpu_at(x, first), amp_cpu_at(y, first), amp_cpu_at(dy, first),
-            amp_cpu_block_count(&plan, b), plan.period, s.lanes[0], amp_cpu_sums_scratch(&plan, &s.sums, b),
-            amp_cpu_sums_of(&plan, &s.sums, b, 0), amp_cpu_sums_of(&plan, &s.sums, b, 1));
+        rows->delta_sums(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_at(y, first),
+            amp_cpu_at(dy, first), amp_cpu_block_count(&plan, b), plan.period, s.lanes[0],
+            amp_cpu_sums_scratch(&plan, &s.sums, b), amp_cpu_sums_of(&plan, &s.sums, b, 0),
+            amp_cpu_sums_of(&plan, &s.sums, b, 1));
     }
-    backward_lanes(&plan, &s, scale, mean, variance, dscale, dbias);
+    backward_lanes(&plan, &s, norm);
     #pragma omp parallel for schedule(static) if (threads)
     for (size_t i = 0; i < plan.blocks; ++i) {
         size_t b = plan.blocks - 1 - i, first = amp_cpu_block_first(&plan, b);
-        rows->normalize_delta(x->dtype, activation, amp_cpu_at(x, first), amp_cpu_at(y, first), amp_cpu_at(dy, first),
-            amp_cpu_into(dx, first), amp_cpu_block_count(&plan, b), plan.period, s.lanes[0], s.lanes[1], s.lanes[2],
-            s.lanes[3]);
+        rows->normalize_delta(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_at(y, first),
+            amp_cpu_at(dy, first), amp_cpu_into(dx, first), amp_cpu_block_count(&plan, b), plan.period,
+            s.lanes[0], s.lanes[1], s.lanes[2], s.lanes[3]);
     }
     scratch_free(&s);
     return AMP_OK;

@@ -9,6 +9,7 @@
 
 #include "../check.h"
 #include "convert.h"
+#include "kernels.h"
 
 enum {
     PIECE = 2048,              /* floats per buffer: two fit in the first-level cache with room for what passes by */

@@ -19,8 +19,4 @@ void amp_cpu_cast_flat(amp_dtype src_dtype, const void *src, amp_dtype dst_dtype
 /* count floats, rounded to a 16-bit dtype and kept as floats, over all threads. */
 void amp_cpu_round_flat(amp_dtype dtype, const float *src, float *dst, size_t count);
 
-/* The backend's `cast`: any two dtypes and layouts. Fails with AMP_BAD_NETWORK where the shapes differ. */
-amp_status amp_cpu_cast(amp_backend *backend, const amp_tensor *src, const amp_tensor *dst, int accumulate,
-                        amp_error *error);
-
 #endif

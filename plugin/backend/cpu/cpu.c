@@ -1,90 +1,13 @@
-/* The CPU backend: its object, its memory, and the table of its operations.
- *
- * The work is elsewhere: onednn*.c convolves and multiplies matrices, local.c is for locally connected layers, cast.c changes dtype and
- * layout, kernels*.c do everything that works element by element or channel by channel. */
-#include "cpu.h"
-
+/* The CPU backend: its object and the table of its operations. README.md says which file holds which of them. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "cast.h"
 #include "kernels.h"
-#include "local.h"
+#include "onednn.h"
 #include "rows.h"
+#include "state.h"
 
-enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector */
-
-amp_status amp_cpu_memory(size_t bytes, void **out, amp_error *error)
-{
-    *out = NULL;
-    if (!bytes) return AMP_OK;
-    /* No huge pages by madvise: measured on a convolutional trunk, they make no difference. */
-    size_t padded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* 0 where the sum overflows */
-    *out = padded ? aligned_alloc(ALIGNMENT, padded) : NULL;
-    if (!*out)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu MiB: use a smaller batch or more subdivisions", bytes >> 20);
-    return AMP_OK;
-}
-
-static amp_status allocate(amp_backend *backend, size_t bytes, void **out, amp_error *error)
-{
-    (void)backend;
-    return amp_cpu_memory(bytes, out, error);
-}
-
-static void release(amp_backend *backend, void *memory)
-{
-    (void)backend;
-    free(memory);
-}
-
-static amp_status upload(amp_backend *backend, void *memory, const void *from, size_t bytes, amp_error *error)
-{
-    (void)backend, (void)error;
-    if (bytes) memcpy(memory, from, bytes);
-    return AMP_OK;
-}
-
-/* What was staged lies there already. */
-static amp_status upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes, amp_error *error)
-{
-    return memory == from ? AMP_OK : upload(backend, memory, from, bytes, error);
-}
-
-static amp_status stage(amp_backend *backend, void *memory, size_t bytes, void **host, amp_error *error)
-{
-    (void)backend, (void)bytes, (void)error;
-    *host = memory;
-    return AMP_OK;
-}
-
-static amp_status download(amp_backend *backend, void *to, const void *memory, size_t bytes, amp_error *error)
-{
-    return upload(backend, to, memory, bytes, error);
-}
-
-static amp_status synchronize(amp_backend *backend, amp_error *error)
-{
-    (void)backend, (void)error;
-    return AMP_OK;
-}
-
-static amp_status zero(amp_backend *backend, void *memory, size_t bytes, amp_error *error)
-{
-    (void)backend, (void)error;
-    if (bytes) memset(memory, 0, bytes);
-    return AMP_OK;
-}
-
-static amp_status scale(amp_backend *backend, float *array, size_t count, float factor, amp_error *error)
-{
-    (void)backend, (void)error;
-    for (size_t i = 0; i < count; i++) array[i] *= factor;
-    return AMP_OK;
-}
-
-static amp_support supports(const amp_backend *backend, amp_dtype dtype, char note[256])
+amp_support amp_cpu_supports(const amp_backend *backend, amp_dtype dtype, char note[256])
 {
     (void)backend;
     amp_support library = amp_onednn_supports(dtype, note);
@@ -95,7 +18,7 @@ static amp_support supports(const amp_backend *backend, amp_dtype dtype, char no
     return AMP_SUPPORT_NONE;
 }
 
-static void destroy(amp_backend *backend)
+void amp_cpu_destroy(amp_backend *backend)
 {
     if (!backend) return;
     amp_cpu_products_free(((amp_cpu_backend *)backend)->products, backend);
@@ -114,66 +37,8 @@ amp_backend *amp_cpu_backend_create(amp_error *error)
         free(cpu);
         return NULL;
     }
-    cpu->base = (amp_backend){
-        .name = "cpu",
-        .supports = supports,
-        .destroy = destroy,
-        .allocate = allocate,
-        .release = release,
-        .upload = upload,
-        .upload_later = upload_later,
-        .stage = stage,
-        .uploads_done = synchronize,
-        .download = download,
-        .synchronize = synchronize,
-        .zero = zero,
-        .scale = scale,
-        .cast = amp_cpu_cast,
-        .conv_create = amp_cpu_conv_create,
-        .conv_destroy = amp_cpu_conv_destroy,
-        .conv_load_weights = amp_cpu_conv_load_weights,
-        .conv_drop_weights = amp_cpu_conv_drop_weights,
-        .conv_forward = amp_cpu_conv_forward,
-        .conv_backward_data = amp_cpu_conv_backward_data,
-        .conv_backward_weights = amp_cpu_conv_backward_weights,
-        .conv_facts = amp_cpu_conv_facts,
-        .add_bias = amp_cpu_add_bias,
-        .local_create = amp_cpu_local_create,
-        .local_destroy = amp_cpu_local_destroy,
-        .local_load_weights = amp_cpu_local_load_weights,
-        .local_drop_weights = amp_cpu_local_drop_weights,
-        .local_forward = amp_cpu_local_forward,
-        .local_backward_data = amp_cpu_local_backward_data,
-        .local_backward_weights = amp_cpu_local_backward_weights,
-        .local_facts = amp_cpu_local_facts,
-        .bias_gradient = amp_cpu_bias_gradient,
-        .batchnorm_forward_train = amp_cpu_batchnorm_forward_train,
-        .batchnorm_forward_infer = amp_cpu_batchnorm_forward_infer,
-        .batchnorm_backward = amp_cpu_batchnorm_backward,
-        .activation_forward = amp_cpu_activation_forward,
-        .activation_backward = amp_cpu_activation_backward,
-        .maxpool_forward = amp_cpu_maxpool_forward,
-        .maxpool_backward = amp_cpu_maxpool_backward,
-        .avgpool_forward = amp_cpu_avgpool_forward,
-        .avgpool_backward = amp_cpu_avgpool_backward,
-        .upsample_forward = amp_cpu_upsample_forward,
-        .upsample_backward = amp_cpu_upsample_backward,
-        .channels = amp_cpu_channels,
-        .shortcut_forward = amp_cpu_shortcut_forward,
-        .shortcut_backward = amp_cpu_shortcut_backward,
-        .gather_forward = amp_cpu_gather_forward,
-        .gather_backward = amp_cpu_gather_backward,
-        .dropout = amp_cpu_dropout,
-        .yolo_loss = amp_cpu_yolo_loss,
-        .yolo_activate = amp_cpu_yolo_activate,
-        .check_gradients = amp_cpu_check_gradients,
-        .finish_step = amp_cpu_finish_step,
-        .keep_statistics = amp_cpu_keep_statistics,
-        .restore_statistics = amp_cpu_restore_statistics,
-        .gemm = amp_cpu_gemm,
-        .gemm_drop_copies = amp_cpu_gemm_drop_copies,
-        .gemm_computes = amp_cpu_gemm_computes,
-    };
+#define ENTRY(operation) .operation = amp_cpu_##operation,
+    cpu->base = (amp_backend){ .name = "cpu", AMP_BACKEND_OPERATIONS(ENTRY) };
     amp_onednn_describe(cpu->base.description, sizeof cpu->base.description);
     return &cpu->base;
 }

@@ -1,7 +1,7 @@
-/* The CPU backend's own kernels: every operation of backend.h that oneDNN is not asked for, with the vtable's exact
- * signatures, so that cpu.c only lists them.
+/* The CPU backend's operations: amp_cpu_<operation> for each operation of backend.h, which says what it computes, in which
+ * shapes and with which accumulation. README.md says which file holds which.
  *
- * What each computes, in which shapes and with which accumulation, is written once, in ../backend.h. All of them
+ * Those that oneDNN is not asked for
  *  - read and write NHWC tensors of one dtype, compute in fp32 (sums in double across chunks), round once on store;
  *  - give the same bits for any number of threads and, but for the exponential activations, on any instruction set
  *    (rows.h says how);
@@ -10,63 +10,10 @@
 #ifndef AMP_BACKEND_CPU_KERNELS_H
 #define AMP_BACKEND_CPU_KERNELS_H
 
-#include "../backend.h"
+#include "../operations.h"
 
-/* batchnorm.c */
-amp_status amp_cpu_add_bias(amp_backend *, const amp_tensor *y, const float *bias, amp_error *);
-amp_status amp_cpu_bias_gradient(amp_backend *, const amp_tensor *dy, float *db, amp_error *);
-amp_status amp_cpu_batchnorm_forward_train(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
-    const float *bias, float *mean, float *variance, float *rolling_mean, float *rolling_variance, amp_activation,
-    amp_error *);
-amp_status amp_cpu_batchnorm_forward_infer(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
-    const float *bias, const float *rolling_mean, const float *rolling_variance, amp_activation, amp_error *);
-amp_status amp_cpu_batchnorm_backward(amp_backend *, const amp_tensor *x, const amp_tensor *y, const amp_tensor *dy,
-    const amp_tensor *dx, const float *scale, const float *bias, const float *mean, const float *variance, float *dscale,
-    float *dbias, amp_activation, amp_error *);
-
-/* activation.c */
-amp_status amp_cpu_activation_forward(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation,
-    amp_error *);
-amp_status amp_cpu_activation_backward(amp_backend *, const amp_tensor *y, const amp_tensor *dy, const amp_tensor *dx,
-    amp_activation, int accumulate, amp_error *);
-
-/* pool.c */
-amp_status amp_cpu_maxpool_forward(amp_backend *, const amp_tensor *x, const amp_tensor *y, uint8_t *choice, int size,
-    int stride, int pad, amp_error *);
-amp_status amp_cpu_maxpool_backward(amp_backend *, const amp_tensor *dy, const uint8_t *choice, const amp_tensor *dx,
-    int size, int stride, int pad, int accumulate, amp_error *);
-amp_status amp_cpu_avgpool_forward(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_error *);
-amp_status amp_cpu_avgpool_backward(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, int accumulate,
-    amp_error *);
-amp_status amp_cpu_upsample_forward(amp_backend *, const amp_tensor *x, const amp_tensor *y, int stride, float scale,
-    amp_error *);
-amp_status amp_cpu_upsample_backward(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, int stride, float scale,
-    int accumulate, amp_error *);
-
-/* channels.c */
-amp_status amp_cpu_channels(amp_backend *, const amp_tensor *src, int src_first, const amp_tensor *dst, int dst_first,
-    int channels, float alpha, int accumulate, amp_error *);
-amp_status amp_cpu_shortcut_forward(amp_backend *, const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
-    float alpha, float beta, amp_activation, amp_error *);
-amp_status amp_cpu_shortcut_backward(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta, int accumulate,
-    amp_error *);
-amp_status amp_cpu_gather_forward(amp_backend *, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
-    amp_error *);
-amp_status amp_cpu_gather_backward(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, const int32_t *map,
-    int accumulate, amp_error *);
-amp_status amp_cpu_dropout(amp_backend *, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep, float scale,
-    int accumulate, amp_error *);
-
-/* yolo.c */
-amp_status amp_cpu_yolo_loss(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *, float loss_scale,
-    const amp_tensor *dx, int accumulate, amp_yolo_result *result, amp_error *);
-amp_status amp_cpu_yolo_activate(amp_backend *, const amp_tensor *y, int classes, amp_error *);
-
-/* update.c */
-amp_status amp_cpu_check_gradients(amp_backend *, const amp_param *, int count, float inverse_scale, int *found_inf,
-    double *sum_squares, amp_error *);
-amp_status amp_cpu_finish_step(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
-amp_status amp_cpu_keep_statistics(amp_backend *, const amp_statistics *, int count, amp_error *);
-amp_status amp_cpu_restore_statistics(amp_backend *, const amp_statistics *, int count, amp_error *);
+#define AMP_CPU_DECLARE(operation) AMP_BACKEND_FUNCTION(operation) amp_cpu_##operation;
+AMP_BACKEND_OPERATIONS(AMP_CPU_DECLARE)
+#undef AMP_CPU_DECLARE
 
 #endif

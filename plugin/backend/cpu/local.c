@@ -4,7 +4,7 @@
  * There is no copy of the weights: each is read once a pass, and used for the few numbers of one place and as many images. The
  * columns of a place, (images, channels·size·size), are in the order of Darknet's weights, which a gradient is thereby added to
  * as it is. */
-#include "local.h"
+#include "kernels.h"
 
 #include <omp.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 
 #include "../check.h"
 #include "cast.h"
-#include "cpu.h"
+#include "memory.h"
+#include "onednn.h"
 
 enum { SLICE_BYTES = 32 << 20 }; /* of deltas of columns at once: about a last-level cache */
 

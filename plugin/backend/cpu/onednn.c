@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu.h"
+#include "memory.h"
 
 /* ------------------------------------------------------------------------------------------------ the library */
 

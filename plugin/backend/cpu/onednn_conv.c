@@ -9,12 +9,14 @@
  *
  * A connected layer is an inner product to the library: its GEMM is several times faster than a convolution with a
  * window as large as the image. */
-#include "onednn_conv.h"
+#include "onednn_conv_build.h"
 
 #include <stdlib.h>
 
 #include "cast.h"
-#include "cpu.h"
+#include "kernels.h"
+#include "memory.h"
+#include "state.h"
 
 /* ------------------------------------------------------------------------------------------------ weights */
 
@@ -74,14 +76,6 @@ amp_status amp_cpu_conv_load_weights(amp_backend *backend, const amp_conv_weight
     for (*failed = 0; *failed < count; ++*failed)
         AMP_TRY(load_one(amp_cpu_library(backend), all[*failed].conv, all[*failed].masters, error));
     return AMP_OK;
-}
-
-void amp_cpu_conv_drop_weights(amp_backend *backend, amp_conv *conv)
-{
-    (void)backend;
-    if (conv->backward_weights_copy != conv->forward_weights) free(conv->backward_weights_copy);
-    free(conv->forward_weights);
-    conv->forward_weights = conv->backward_weights_copy = NULL;
 }
 
 /* ------------------------------------------------------------------------------------------------ running */

@@ -1,11 +1,12 @@
 /* Building convolutions over oneDNN: which primitives, layouts and slices of the batch; see onednn_conv.c. */
-#include "onednn_conv.h"
+#include "onednn_conv_build.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu.h"
+#include "kernels.h"
+#include "state.h"
 
 enum { SLICE_BYTES = 32 << 20 }; /* of fp32 copies at once: about a last-level cache */
 
@@ -283,6 +284,14 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
     }
     *out = conv;
     return AMP_OK;
+}
+
+void amp_cpu_conv_drop_weights(amp_backend *backend, amp_conv *conv)
+{
+    (void)backend;
+    if (conv->backward_weights_copy != conv->forward_weights) free(conv->backward_weights_copy);
+    free(conv->forward_weights);
+    conv->forward_weights = conv->backward_weights_copy = NULL;
 }
 
 void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)

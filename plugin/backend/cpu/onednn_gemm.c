@@ -10,7 +10,8 @@
 #include "../check.h"
 #include "../kept.h"
 #include "cast.h"
-#include "cpu.h"
+#include "kernels.h"
+#include "state.h"
 
 enum {
     MOST_PASSES = 64,

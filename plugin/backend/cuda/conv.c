@@ -4,8 +4,6 @@
  * columns, c/groups). It writes the weights' gradient in that form too, in fp16 scaled down so that it does not overflow; a
  * kernel adds it, scaled back, to the fp32 sum, which no dtype of 16 bits could hold over subdivisions. cuBLAS writes fp32,
  * and straight into the sum where both orders are the same. */
-#include "conv.h"
-
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define AMP_BACKEND_CUDA_CONV_TUNE_H
 
 #include "conv_plan.h"
-#include "cuda.h"
+#include "state.h"
 
 /* Bytes of the three tensors. */
 typedef struct amp_cuda_conv_bytes { size_t x, w, y; } amp_cuda_conv_bytes;

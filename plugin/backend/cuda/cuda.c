@@ -1,16 +1,12 @@
-/* The CUDA backend: its object, the GPU that it runs on, and the table of its operations.
- *
- * The work is elsewhere: conv.c convolves with cuDNN, local.c and gemm.c multiply matrices with cuBLAS, memory.c takes and copies
- * memory, the .cu files do everything else with kernels of their own. */
-#include "cuda.h"
+/* The CUDA backend: its object, the GPU that it runs on, and the table of its operations. README.md says which file holds which
+ * of them. */
+#include "state.h"
 
 #include <stdlib.h>
 
-#include "conv.h"
 #include "cudnn_graph.h"
 #include "gemm.h"
 #include "kernels.h"
-#include "local.h"
 #include "memory.h"
 #include "ranges.h"
 #include "settings.h"
@@ -54,7 +50,7 @@ static amp_status open_device(amp_cuda_backend *cuda, amp_error *error)
     return AMP_OK;
 }
 
-static amp_support supports(const amp_backend *backend, amp_dtype dtype, char note[256])
+amp_support amp_cuda_supports(const amp_backend *backend, amp_dtype dtype, char note[256])
 {
     const amp_cuda_backend *cuda = amp_cuda_of(backend);
     note[0] = '\0';
@@ -74,7 +70,7 @@ static amp_support supports(const amp_backend *backend, amp_dtype dtype, char no
 /* ------------------------------------------------------------------------------------------------ life */
 
 /* At the end there is nothing left to do about a failure. Also for a backend that is not complete. */
-static void destroy(amp_backend *backend)
+void amp_cuda_destroy(amp_backend *backend)
 {
     if (!backend) return;
     amp_cuda_backend *cuda = amp_cuda_of(backend);
@@ -110,67 +106,9 @@ amp_backend *amp_cuda_backend_create(amp_error *error)
         amp_fail(error, AMP_NO_MEMORY, "no memory for the CUDA backend");
         return NULL;
     }
-    cuda->base = (amp_backend){
-        .name = "cuda",
-        .supports = supports,
-        .destroy = destroy,
-        .allocate = amp_cuda_allocate,
-        .release = amp_cuda_release,
-        .upload = amp_cuda_upload,
-        .upload_later = amp_cuda_upload_later,
-        .stage = amp_cuda_stage,
-        .uploads_done = amp_cuda_uploads_done,
-        .download = amp_cuda_download,
-        .synchronize = amp_cuda_synchronize,
-        .zero = amp_cuda_zero,
-        .scale = amp_cuda_scale,
-        .cast = amp_cuda_cast,
-        .conv_create = amp_cuda_conv_create,
-        .conv_destroy = amp_cuda_conv_destroy,
-        .conv_load_weights = amp_cuda_conv_load_weights,
-        .conv_drop_weights = amp_cuda_conv_drop_weights,
-        .conv_forward = amp_cuda_conv_forward,
-        .conv_backward_data = amp_cuda_conv_backward_data,
-        .conv_backward_weights = amp_cuda_conv_backward_weights,
-        .conv_facts = amp_cuda_conv_facts,
-        .add_bias = amp_cuda_add_bias,
-        .local_create = amp_cuda_local_create,
-        .local_destroy = amp_cuda_local_destroy,
-        .local_load_weights = amp_cuda_local_load_weights,
-        .local_drop_weights = amp_cuda_local_drop_weights,
-        .local_forward = amp_cuda_local_forward,
-        .local_backward_data = amp_cuda_local_backward_data,
-        .local_backward_weights = amp_cuda_local_backward_weights,
-        .local_facts = amp_cuda_local_facts,
-        .bias_gradient = amp_cuda_bias_gradient,
-        .batchnorm_forward_train = amp_cuda_batchnorm_forward_train,
-        .batchnorm_forward_infer = amp_cuda_batchnorm_forward_infer,
-        .batchnorm_backward = amp_cuda_batchnorm_backward,
-        .activation_forward = amp_cuda_activation_forward,
-        .activation_backward = amp_cuda_activation_backward,
-        .maxpool_forward = amp_cuda_maxpool_forward,
-        .maxpool_backward = amp_cuda_maxpool_backward,
-        .avgpool_forward = amp_cuda_avgpool_forward,
-        .avgpool_backward = amp_cuda_avgpool_backward,
-        .upsample_forward = amp_cuda_upsample_forward,
-        .upsample_backward = amp_cuda_upsample_backward,
-        .channels = amp_cuda_channels,
-        .shortcut_forward = amp_cuda_shortcut_forward,
-        .shortcut_backward = amp_cuda_shortcut_backward,
-        .gather_forward = amp_cuda_gather_forward,
-        .gather_backward = amp_cuda_gather_backward,
-        .dropout = amp_cuda_dropout,
-        .yolo_loss = amp_cuda_yolo_loss,
-        .yolo_activate = amp_cuda_yolo_activate,
-        .check_gradients = amp_cuda_check_gradients,
-        .finish_step = amp_cuda_finish_step,
-        .keep_statistics = amp_cuda_keep_statistics,
-        .restore_statistics = amp_cuda_restore_statistics,
-        .gemm = amp_cuda_gemm,
-        .gemm_drop_copies = amp_cuda_gemm_drop_copies,
-        .gemm_computes = amp_cuda_gemm_computes,
-    };
+#define ENTRY(operation) .operation = amp_cuda_##operation,
+    cuda->base = (amp_backend){ .name = "cuda", AMP_BACKEND_OPERATIONS(ENTRY) };
     if (open_libraries(cuda, error) == AMP_OK) return &cuda->base;
-    destroy(&cuda->base);
+    amp_cuda_destroy(&cuda->base);
     return NULL;
 }

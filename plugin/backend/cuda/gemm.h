@@ -5,7 +5,7 @@
 #ifndef AMP_BACKEND_CUDA_GEMM_H
 #define AMP_BACKEND_CUDA_GEMM_H
 
-#include "cuda.h"
+#include "state.h"
 
 typedef struct amp_cuda_product { int batch, inputs, outputs; amp_dtype dtype; } amp_cuda_product;
 
@@ -24,11 +24,6 @@ amp_status amp_cuda_gemm_backward_data(amp_backend *, const amp_cuda_product *, 
 /* dw (+)= dyᵀ·x; dw is fp32 for every dtype. */
 amp_status amp_cuda_gemm_backward_weights(amp_backend *, const amp_cuda_product *, const void *x, const void *dy, float *dw,
     int accumulate, amp_error *);
-
-/* The backend's entries of these names. */
-amp_status amp_cuda_gemm(amp_backend *, const amp_gemm_desc *, amp_error *);
-void amp_cuda_gemm_drop_copies(amp_backend *);
-amp_dtype amp_cuda_gemm_computes(const amp_backend *, amp_dtype);
 
 /* A product for each place of a locally connected layer, of which `places` follow each other from the addresses on: x (places,
  * batch, inputs) and w (places, outputs, inputs) are packed, y is (batch, all, outputs) with all ≥ places, an NHWC tensor. */

@@ -3,8 +3,6 @@
  *
  * The copy of the weights is each place's KRSC in the dtype, as a convolution's of as many filters as there are outputs. Places,
  * and in backward by data images, are taken as many at a time as SLICE_BYTES hold of what lies in between. */
-#include "local.h"
-
 #include <stdlib.h>
 
 #include "../check.h"

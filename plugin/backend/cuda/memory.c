@@ -1,6 +1,7 @@
 /* Device memory: taking it, giving it back, copying, and the two blocks that operations share.
  *
  * Freeing waits for the stream first, since kernels that are queued may still use the memory. */
+#include "kernels.h"
 #include "memory.h"
 
 enum { UNIT = 256, BLOCK_UNIT = 1 << 20 }; /* blocks grow by whole MiB, lest they grow at every layer */

@@ -1,19 +1,11 @@
-/* The memory part of the vtable, with its exact signatures. */
+/* Memory that the backend takes for itself. The operations of memory.c and upload.c are declared in kernels.h. */
 #ifndef AMP_BACKEND_CUDA_MEMORY_H
 #define AMP_BACKEND_CUDA_MEMORY_H
 
-#include "cuda.h"
+#include "state.h"
 
-amp_status amp_cuda_allocate(amp_backend *, size_t bytes, void **out, amp_error *);
-amp_status amp_cuda_upload(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
-amp_status amp_cuda_download(amp_backend *, void *to, const void *memory, size_t bytes, amp_error *);
-/* upload.c */
-amp_status amp_cuda_upload_later(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
-amp_status amp_cuda_stage(amp_backend *, void *memory, size_t bytes, void **host, amp_error *);
-amp_status amp_cuda_uploads_done(amp_backend *, amp_error *);
+/* upload.c: gives page-locked memory back. */
 void amp_cuda_staging_free(amp_backend *);
-amp_status amp_cuda_zero(amp_backend *, void *memory, size_t bytes, amp_error *);
-amp_status amp_cuda_synchronize(amp_backend *, amp_error *);
 
 /* amp_cudnn_settings.reserve: cuDNN's workspace. backend is an amp_backend. trim gives it back if it is larger than the
  * backend's workspace_needed. */

@@ -1,5 +1,5 @@
-/* Batch norm with its activation fused, and the bias gradient that shares its reduction. The formulas are Darknet's CPU
- * ones (batchnorm_layer.c, blas.c), spelled out in backend.h.
+/* Batch norm with its activation fused, and the bias gradient that shares its reduction. The formulas are
+ * spelled out in backend.h.
  *
  * Three launches each way: the sums of each block (columns.cuh), the sums of all blocks and what follows from them for
  * each channel (in double), and one pass that writes. Partial sums and the writing pass's factors lie in scratch memory.
@@ -14,8 +14,12 @@
 
 /* ------------------------------------------------------------------------------------------------ forward's arithmetic */
 
-/* scale / (sqrt(variance) + 1e-6) */
-static __device__ __forceinline__ float gain_of(float scale, float variance) { return scale / (sqrtf(variance) + .000001f); }
+/* What x - mean is multiplied by. */
+static __device__ __forceinline__ float gain_of(const amp_batchnorm_rule &rule, float scale, float variance)
+{
+    float spread = rule.epsilon_inside_root ? sqrtf(variance + rule.epsilon) : sqrtf(variance) + rule.epsilon;
+    return scale / spread;
+}
 
 static __device__ __forceinline__ float normalized(float x, float mean, float gain, float bias)
 {
@@ -110,28 +114,25 @@ template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) moments
     write_partial<P, 2>(c, at, sums, partial);
 }
 
-/* A channel's numbers that forward and backward share. */
-typedef struct norm_channels { const float *scale, *bias, *mean, *variance; } norm_channels;
-
 /* d = dy·act'(y), and its product with x - mean. */
 template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) delta_sums(const P *__restrict__ x,
-    const P *__restrict__ y, const P *__restrict__ dy, amp_columns c, norm_channels of, double *partial, amp_activation given)
+    const P *__restrict__ y, const P *__restrict__ dy, amp_columns c, amp_batchnorm norm, double *partial)
 {
     enum { N = A < 0 ? 1 : 2, W = P::count };
-    const amp_activation act = amp_chosen<A>(given);
+    const amp_activation act = amp_chosen<A>(norm.activation);
     amp_column at = amp_column_of(c, blockIdx.x);
     size_t channel = (size_t)at.pack * W;
     double sums[2][W] = {};
     float mean[W], gain[W], bias[W];
     if (at.first < at.end) {
-        factors_of(of.mean, channel, mean);
+        factors_of(norm.mean, channel, mean);
         if (repeats_forward<A>) {
             float scale[W], variance[W];
-            factors_of(of.bias, channel, bias);
-            factors_of(of.scale, channel, scale);
-            factors_of(of.variance, channel, variance);
+            factors_of(norm.bias, channel, bias);
+            factors_of(norm.scale, channel, scale);
+            factors_of(norm.variance, channel, variance);
             #pragma unroll
-            for (int i = 0; i < W; ++i) gain[i] = gain_of(scale[i], variance[i]);
+            for (int i = 0; i < W; ++i) gain[i] = gain_of(norm.rule, scale[i], variance[i]);
         }
     }
     for (size_t row = at.first; row < at.end;) {
@@ -202,51 +203,56 @@ __global__ void add_sums(const double *partial, unsigned chunks, int channels, f
 }
 
 /* What the writing pass needs of each channel, factors[k][channel]: mean, gain, bias; backward a, b, c too. */
-static __device__ __forceinline__ void forward_factors(float *factors, int channels, int c, const float *scale,
-    const float *bias, float mean, float variance)
+static __device__ __forceinline__ void forward_factors(float *factors, int channels, int c,
+    const amp_batchnorm &norm, float mean, float variance)
 {
     factors[c] = mean;
-    factors[channels + c] = gain_of(scale[c], variance);
-    factors[2 * (size_t)channels + c] = bias[c];
+    factors[channels + c] = gain_of(norm.rule, norm.scale[c], variance);
+    factors[2 * (size_t)channels + c] = norm.bias[c];
 }
 
-/* mean = origin + Σu/N and variance = (Σu² - (Σu)²/N)/(N-1), where u = x - origin and origin is the first row. */
+/* mean = origin + Σu/N and variance = (Σu² - (Σu)²/N)/N, or /(N-1), where u = x - origin and origin is the
+ * first row. The rolling statistics follow. */
 template <class T> __global__ void statistics(const double *partial, unsigned chunks, int channels, const T *origin,
-    double count, const float *scale, const float *bias, float *mean, float *variance, float *rolling_mean,
-    float *rolling_variance, float *factors)
+    double count, amp_batchnorm norm, float *factors)
 {
     double sums[2];
     int c = fold_chunks(partial, chunks, channels, sums);
     if (c < 0) return;
-    double spread = sums[1] - sums[0] * sums[0] / count;
-    if (spread < 0) spread = 0; /* rounding; a NaN passes */
-    float m = (float)((double)amp_load(origin[c]) + sums[0] / count), v = count > 1 ? (float)(spread / (count - 1)) : 0;
-    mean[c] = m;
-    variance[c] = v;
-    rolling_mean[c] = .99f * rolling_mean[c] + .01f * m;
-    rolling_variance[c] = .99f * rolling_variance[c] + .01f * v;
-    forward_factors(factors, channels, c, scale, bias, m, v);
+    double squares = sums[1] - sums[0] * sums[0] / count;
+    if (squares < 0) squares = 0; /* rounding; a NaN passes */
+    float mean = (float)((double)amp_load(origin[c]) + sums[0] / count);
+    float unbiased = count > 1 ? (float)(squares / (count - 1)) : 0;
+    float variance = norm.rule.unbiased ? unbiased : (float)(squares / count);
+    float moved = norm.rule.rolling_factor, kept = 1 - moved;
+    norm.mean[c] = mean;
+    norm.variance[c] = variance;
+    norm.rolling_mean[c] = kept * norm.rolling_mean[c] + moved * mean;
+    norm.rolling_variance[c] = kept * norm.rolling_variance[c] + moved * unbiased;
+    forward_factors(factors, channels, c, norm, mean, variance);
 }
 
-__global__ void rolling_factors(int channels, const float *scale, const float *bias, const float *rolling_mean,
-    const float *rolling_variance, float *factors)
+__global__ void rolling_factors(int channels, amp_batchnorm norm, float *factors)
 {
     int c = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (c < channels) forward_factors(factors, channels, c, scale, bias, rolling_mean[c], rolling_variance[c]);
+    if (c >= channels) return;
+    forward_factors(factors, channels, c, norm, norm.rolling_mean[c], norm.rolling_variance[c]);
 }
 
-/* backend.h's dx as one line a·d + b·(x-mean) + c per channel, where inv = 1/sqrt(variance + 1e-5):
+/* backend.h's dx as one line a·d + b·(x-mean) + c per channel:
  *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N. */
-__global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count, norm_channels of,
-    float *dscale, float *dbias, float *factors)
+__global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count,
+    amp_batchnorm norm, float *factors)
 {
     double sums[2];
     int c = fold_chunks(partial, chunks, channels, sums);
     if (c < 0) return;
-    double variance = (double)of.variance[c], inv = 1 / sqrt(variance + (double).00001f), a = inv * (double)of.scale[c];
-    dbias[c] += (float)sums[0];
-    dscale[c] += (float)(sums[1] / (sqrt(variance) + (double).000001f));
-    forward_factors(factors, channels, c, of.scale, of.bias, of.mean[c], of.variance[c]);
+    double variance = (double)norm.variance[c], epsilon = (double)norm.rule.epsilon;
+    double spread = norm.rule.epsilon_inside_root ? sqrt(variance + epsilon) : sqrt(variance) + epsilon;
+    double inv = 1 / sqrt(variance + (double)norm.rule.backward_epsilon), a = inv * (double)norm.scale[c];
+    norm.dbias[c] += (float)sums[0];
+    norm.dscale[c] += (float)(sums[1] / spread);
+    forward_factors(factors, channels, c, norm, norm.mean[c], norm.variance[c]);
     factors[3 * (size_t)channels + c] = (float)a;
     factors[4 * (size_t)channels + c] = (float)(-a * inv * inv * sums[1] / count);
     factors[5 * (size_t)channels + c] = (float)(-a * sums[0] / count);
@@ -370,8 +376,7 @@ static amp_status write_normalized(amp_backend *backend, const amp_columns &c, b
 }
 
 amp_status amp_cuda_batchnorm_forward_train(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
-    const float *scale, const float *bias, float *mean, float *variance, float *rolling_mean, float *rolling_variance,
-    amp_activation activation, amp_error *error)
+    const amp_batchnorm *norm, amp_error *error)
 {
     scratch s;
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
@@ -383,14 +388,12 @@ amp_status amp_cuda_batchnorm_forward_train(amp_backend *backend, const amp_tens
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, moments<P>,
         (const P *)x->data, c, s.partial));
     AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, statistics<T>, s.partial, c.chunks,
-        channels, (const T *)x->data, (double)c.rows, scale, bias, mean, variance, rolling_mean, rolling_variance,
-        s.factors));
-    return write_normalized(backend, c, wide, x, y, s.factors, activation, error);
+        channels, (const T *)x->data, (double)c.rows, *norm, s.factors));
+    return write_normalized(backend, c, wide, x, y, s.factors, norm->activation, error);
 }
 
 amp_status amp_cuda_batchnorm_forward_infer(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
-    const float *scale, const float *bias, const float *rolling_mean, const float *rolling_variance,
-    amp_activation activation, amp_error *error)
+    const amp_batchnorm *norm, amp_error *error)
 {
     scratch s;
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
@@ -399,31 +402,30 @@ amp_status amp_cuda_batchnorm_forward_infer(amp_backend *backend, const amp_tens
     int channels = x->shape.c;
     amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
     AMP_TRY(scratch_take(backend, &c, channels, 0, 3, &s, error));
-    AMP_LAUNCH(backend, ((unsigned)channels + 255) / 256, 256, rolling_factors, channels, scale, bias, rolling_mean,
-        rolling_variance, s.factors);
-    return write_normalized(backend, c, wide, x, y, s.factors, activation, error);
+    AMP_LAUNCH(backend, ((unsigned)channels + 255) / 256, 256, rolling_factors, channels, *norm, s.factors);
+    return write_normalized(backend, c, wide, x, y, s.factors, norm->activation, error);
 }
 
 amp_status amp_cuda_batchnorm_backward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
-    const amp_tensor *dy, const amp_tensor *dx, const float *scale, const float *bias, const float *mean,
-    const float *variance, float *dscale, float *dbias, amp_activation activation, amp_error *error)
+    const amp_tensor *dy, const amp_tensor *dx, const amp_batchnorm *norm, amp_error *error)
 {
     scratch s;
     AMP_TRY(amp_check_pair("batch norm backward", x, y, 1, error));
     AMP_TRY(amp_check_pair("batch norm backward", x, dy, 1, error));
     AMP_TRY(amp_check_pair("batch norm backward", x, dx, 1, error));
     if (amp_shape_count(x->shape) == 0) return AMP_OK;
-    const norm_channels of = { scale, bias, mean, variance };
-    bool wide = amp_cuda_wide(x) && amp_cuda_wide(y) && amp_cuda_wide(dy) && amp_cuda_wide(dx) && amp_aligned(scale) &&
-        amp_aligned(bias) && amp_aligned(mean) && amp_aligned(variance);
+    const amp_activation activation = norm->activation;
+    bool wide = amp_cuda_wide(x) && amp_cuda_wide(y) && amp_cuda_wide(dy) && amp_cuda_wide(dx) &&
+        amp_aligned(norm->scale) && amp_aligned(norm->bias) && amp_aligned(norm->mean) &&
+        amp_aligned(norm->variance);
     int channels = x->shape.c;
     amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
     AMP_TRY(scratch_take(backend, &c, channels, 2, 6, &s, error));
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation, AMP_LAUNCH(backend, amp_columns_blocks(&c),
-        AMP_COLUMN_THREADS, (delta_sums<P, A>), (const P *)x->data, (const P *)y->data, (const P *)dy->data, c, of,
-        s.partial, activation)));
+        AMP_COLUMN_THREADS, (delta_sums<P, A>), (const P *)x->data, (const P *)y->data, (const P *)dy->data,
+        c, *norm, s.partial)));
     AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, delta_factors, s.partial, c.chunks, channels, (double)c.rows,
-        of, dscale, dbias, s.factors);
+        *norm, s.factors);
     AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation, AMP_LAUNCH(backend, amp_columns_blocks(&c),
         AMP_COLUMN_THREADS, (normalize_delta<P, A>), (const P *)x->data, (const P *)y->data, (const P *)dy->data,
         (P *)dx->data, c, s.factors, activation)));

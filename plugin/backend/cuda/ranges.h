@@ -2,7 +2,7 @@
 #ifndef AMP_BACKEND_CUDA_RANGES_H
 #define AMP_BACKEND_CUDA_RANGES_H
 
-#include "cuda.h"
+#include "state.h"
 
 void amp_cuda_range_push(amp_backend *, const char *name);
 void amp_cuda_range_pop(amp_backend *);

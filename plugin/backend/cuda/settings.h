@@ -5,7 +5,7 @@
 #ifndef AMP_BACKEND_CUDA_SETTINGS_H
 #define AMP_BACKEND_CUDA_SETTINGS_H
 
-#include "cuda.h"
+#include "state.h"
 
 /* AMP_BAD_CONFIG if a variable holds something else. */
 amp_status amp_cuda_settings_read(amp_cuda_settings *settings, amp_error *error);

@@ -1,7 +1,7 @@
 /* What went wrong in CUDA, in one line for the user. */
 #include <string.h>
 
-#include "cuda.h"
+#include "state.h"
 
 /* What to do about it, where that is known. */
 static const char *remedy(cudaError_t status)

@@ -6,7 +6,7 @@
 #ifndef AMP_BACKEND_CUDA_TABLE_CUH
 #define AMP_BACKEND_CUDA_TABLE_CUH
 
-#include "cuda.h"
+#include "state.h"
 
 /* How much there is to do, and how much of it a block does; in what units, is the kernel's matter. */
 typedef struct amp_cuda_work { size_t units; int share; } amp_cuda_work;

@@ -5,6 +5,7 @@
  * first time only. */
 #include <stdlib.h>
 
+#include "kernels.h"
 #include "memory.h"
 
 enum { LINE = 64, LEAST_BLOCK = 1 << 20 };

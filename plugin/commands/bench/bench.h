@@ -27,10 +27,11 @@ extern const char *const amp_bench_phase_names[AMP_BENCH_PHASES];
 /* Of several measurements. */
 typedef struct amp_bench_spread { double median, least, lower, upper, most; int count; } amp_bench_spread;
 
-/* How many times as fast as another side, and between what bounds this lies. The ratio is the quotient of the two sides' step_ms,
- * and so the geometric mean of the ratios within the rounds of turns: a machine that is busy for a while is so for both. Bounds are
- * Student's, with 95 %, of the ratios' logarithms over the `rounds`. With less than two rounds in which all sides worked, rounds
- * is 0, and the bounds are as far apart as any two steps. */
+/* How many times as fast as another side, and between what bounds this lies. The ratio is the quotient of
+ * the two sides' step_ms, and so the geometric mean of the ratios within the rounds of turns: a machine
+ * that is busy for a while is so for both. Bounds are Student's, with 95 %, of the ratios' logarithms over
+ * the `rounds`. With less than two rounds in which all sides worked, rounds is 0, and the bounds are as
+ * far apart as any two steps. */
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
 /* One layer, in one dtype. */
@@ -39,8 +40,9 @@ typedef struct amp_bench_layer {
     char type[24];
     int in_half;                   /* it computes in half there */
     int misaligned;                /* a product whose channels, in or out, are no multiple of 8 */
-    /* As heard: medians of a pass with clocks around the layers, casts that it asks for included. amp_bench_summarize scales
-     * them to a whole step, so that all layers and the update make step_ms: the clocks were for steps of their own. */
+    /* As heard: medians of a pass with clocks around the layers, casts that it asks for included.
+     * amp_bench_summarize scales them to a whole step, so that all layers and the update make step_ms: the
+     * clocks were for steps of their own. */
     double forward_ms, backward_ms;
     double cast_ms;                /* of forward_ms: its inputs' casts to the form it computes in */
     double operations, bytes;      /* one forward: additions and multiplications; fp32 input, weights and output. 0: not known */
@@ -65,15 +67,18 @@ typedef struct amp_bench_side {
     int left_out;                  /* this machine cannot run it (note says why), and nobody named it */
     /* By amp_bench_summarize: */
     amp_bench_spread spread[AMP_BENCH_PHASES];
-    /* What is shown and compared. phase_ms[STEP]: geometric mean of the medians within the rounds of turns in which all sides
-     * worked; without two such rounds the median of all steps. The other phases are their shares, of all steps' time, of it. */
+    /* What is shown and compared. phase_ms[STEP]: geometric mean of the medians within the rounds of turns
+     * in which all sides worked; without two such rounds the median of all steps. The other phases are
+     * their shares, of all steps' time, of it. */
     double phase_ms[AMP_BENCH_PHASES];
     double images_per_second;
-    double training_mb;            /* peak_memory_mb and the images that a training's loader holds: what it will take */
+    /* peak_memory_mb and the images that a training's loader holds: what it will take */
+    double training_mb;
     amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0 where that side was not measured */
 } amp_bench_side;
 
-typedef enum amp_bench_worth { AMP_BENCH_WORTH_IT, AMP_BENCH_CANNOT_TELL, AMP_BENCH_NOT_WORTH_IT } amp_bench_worth;
+typedef enum amp_bench_worth { AMP_BENCH_WORTH_IT, AMP_BENCH_CANNOT_TELL,
+                               AMP_BENCH_NOT_WORTH_IT } amp_bench_worth;
 
 /* Why half precision gains little time. */
 typedef enum amp_bench_reason {

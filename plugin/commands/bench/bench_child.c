@@ -1,13 +1,13 @@
-/* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and because a dtype is chosen
- * when a network is made. It loads the .cfg that its parent made, trains on one synthetic batch, and tells its parent
- * (host/turns.h), line by line:
+/* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and
+ * because a dtype is chosen when a network is made. It loads the .cfg that its parent made, trains on one
+ * synthetic batch, and tells its parent (host/turns.h), line by line:
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *     machine TEXT                               the backend; not for stock
  *     support N NOTE                             amp_support; AMP_SUPPORT_NONE is the last line
  *   * warm LOSS | skipped                        a step that is not measured
  *   * step FORWARD BACKWARD UPDATE               ms
- *     memory PEAK LOADED                         MB: so far; what a training's loader holds besides, for one pass
+ *     memory PEAK LOADED                         MB so far; of a training's loader, for one pass
  *   * pass                                       with clocks around the layers
  *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD CASTS OPERATIONS BYTES
  *     done STEPS                                 how many were measured

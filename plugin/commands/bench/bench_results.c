@@ -79,7 +79,8 @@ static amp_status hear(amp_bench *b, amp_bench_side *s, const char *name, const 
     if (!strcmp(name, "pass")) return AMP_OK;
     if (!strcmp(name, "layer")) return add_layer(s, rest, error);
     if (!strcmp(name, "support")) return note_support(s, rest);
-    if (!strcmp(name, "memory")) return sscanf(rest, "%lf %lf", &s->peak_memory_mb, &s->loaded_mb) == 2 ? AMP_OK : AMP_IO_FAILED;
+    if (!strcmp(name, "memory"))
+        return sscanf(rest, "%lf %lf", &s->peak_memory_mb, &s->loaded_mb) == 2 ? AMP_OK : AMP_IO_FAILED;
     if (!strcmp(name, "shape"))
         return sscanf(rest, "%d %d %d %d %d", &b->width, &b->height, &b->channels, &b->batch,
                       &b->on_gpu) == 5 ? AMP_OK : AMP_IO_FAILED;
@@ -206,12 +207,15 @@ static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
 }
 
 /* Of sides that were measured. */
-static amp_bench_ratio compare(const amp_bench *b, const amp_bench_side *reference, const amp_bench_side *s, const rounds *r)
+static amp_bench_ratio compare(const amp_bench *b, const amp_bench_side *reference, const amp_bench_side *s,
+                               const rounds *r)
 {
     const amp_bench_spread *theirs = &reference->spread[AMP_BENCH_STEP], *ours = &s->spread[AMP_BENCH_STEP];
     double ratio = reference->phase_ms[AMP_BENCH_STEP] / s->phase_ms[AMP_BENCH_STEP];
-    if (r->count < 2) return (amp_bench_ratio){ ratio, theirs->least / ours->most, theirs->most / ours->least, 0 };
-    for (int i = 0; i < r->count; i++) r->scratch[i] = r->logs[reference - b->sides][i] - r->logs[s - b->sides][i];
+    if (r->count < 2)
+        return (amp_bench_ratio){ ratio, theirs->least / ours->most, theirs->most / ours->least, 0 };
+    const double *their_logs = r->logs[reference - b->sides], *our_logs = r->logs[s - b->sides];
+    for (int i = 0; i < r->count; i++) r->scratch[i] = their_logs[i] - our_logs[i];
     amp_interval logs = amp_interval_of(r->scratch, r->count, .05);
     return (amp_bench_ratio){ ratio, exp(logs.least), exp(logs.most), r->count };
 }
@@ -253,7 +257,8 @@ int amp_bench_top_layers(const amp_bench *b, int *layers)
  * its half several times that. */
 static const double operations_per_byte = 32;
 
-static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *reference, const amp_bench_side *s)
+static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *reference,
+                                      const amp_bench_side *s)
 {
     amp_bench_evidence e = { .dtype = s->dtype, .note = s->note, .native = s->support == AMP_SUPPORT_NATIVE,
         .reference_ms = reference->phase_ms[AMP_BENCH_STEP], .ms = s->phase_ms[AMP_BENCH_STEP],

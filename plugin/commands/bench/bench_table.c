@@ -15,8 +15,9 @@ static void print_head(const amp_bench *b, FILE *out)
             b->subdivisions == 1 ? "" : "es");
     fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads,
             b->threads == 1 ? "" : "s", b->processors, b->processors == 1 ? "" : "s");
-    fprintf(out, "ms; forward and backward of one pass; in brackets the middle half of the steps, and between what the ratio lies; on "
-            "synthetic\nimages. peak MB: of a program with one pass' images; training: with those that a training has loaded\n\n");
+    fprintf(out, "ms; forward and backward are of one pass, on synthetic images; in brackets the middle\n"
+            "half of the steps, and the bounds of the ratio; MB at the peak: of this benchmark, which holds\n"
+            "one pass' images, and of a training, which holds two batches (besides those it decodes)\n\n");
 }
 
 const char *amp_bench_number(char text[16], double value)
@@ -28,7 +29,8 @@ const char *amp_bench_number(char text[16], double value)
 static void print_ratio(FILE *out, const amp_bench_ratio *r, int bounds)
 {
     char text[40] = "-";
-    if (r->ratio > 0) snprintf(text, sizeof text, bounds ? "%.2fx (%.2f-%.2f)" : "%.2fx", r->ratio, r->least, r->most);
+    if (r->ratio > 0)
+        snprintf(text, sizeof text, bounds ? "%.2fx (%.2f-%.2f)" : "%.2fx", r->ratio, r->least, r->most);
     fprintf(out, bounds ? " %19s" : " %8s", text);
 }
 
@@ -37,11 +39,12 @@ static void print_side(const amp_bench *b, const amp_bench_side *s, FILE *out)
     char text[64], number[3][16];
     const amp_bench_spread *step = &s->spread[AMP_BENCH_STEP];
     fprintf(out, "%-6s", s->dtype);
-    for (int p = 0; p < AMP_BENCH_STEP; p++) fprintf(out, " %8s", amp_bench_number(number[0], s->phase_ms[p]));
+    for (int p = 0; p < AMP_BENCH_STEP; p++)
+        fprintf(out, " %8s", amp_bench_number(number[0], s->phase_ms[p]));
     snprintf(text, sizeof text, "%s (%s-%s)", amp_bench_number(number[0], s->phase_ms[AMP_BENCH_STEP]),
              amp_bench_number(number[1], step->lower), amp_bench_number(number[2], step->upper));
-    fprintf(out, " %21s %5d %8s %8.0f %8.0f", text, s->steps, amp_bench_number(number[0], s->images_per_second),
-            s->peak_memory_mb, s->training_mb);
+    fprintf(out, " %21s %5d %8s %8.0f %8.0f", text, s->steps,
+            amp_bench_number(number[0], s->images_per_second), s->peak_memory_mb, s->training_mb);
     if (amp_bench_side_of(b, "stock")) print_ratio(out, &s->over_stock, 0);
     if (amp_bench_side_of(b, "fp32")) print_ratio(out, &s->over_fp32, strcmp(s->dtype, "fp32") != 0);
     putc('\n', out);
@@ -49,8 +52,8 @@ static void print_side(const amp_bench *b, const amp_bench_side *s, FILE *out)
 
 static void print_sides(const amp_bench *b, FILE *out)
 {
-    fprintf(out, "%-6s %8s %8s %8s %21s %5s %8s %8s %8s", "dtype", "forward", "backward", "update", "step", "steps", "images/s",
-            "peak MB", "training");
+    fprintf(out, "%-6s %8s %8s %8s %21s %5s %8s %8s %8s", "dtype", "forward", "backward", "update", "step",
+            "steps", "images/s", "peak MB", "training");
     if (amp_bench_side_of(b, "stock")) fprintf(out, " %8s", "to stock");
     if (amp_bench_side_of(b, "fp32")) fprintf(out, "  to fp32");
     putc('\n', out);
@@ -63,7 +66,8 @@ static void print_sides(const amp_bench *b, FILE *out)
 static void print_part(const amp_bench_side *s, double ms, const char *mark, FILE *out)
 {
     char text[48], number[16];
-    snprintf(text, sizeof text, "%s (%.1f %%)", amp_bench_number(number, ms), 100 * ms / s->phase_ms[AMP_BENCH_STEP]);
+    snprintf(text, sizeof text, "%s (%.1f %%)", amp_bench_number(number, ms),
+             100 * ms / s->phase_ms[AMP_BENCH_STEP]);
     fprintf(out, " %20s%s", text, mark);
 }
 
@@ -90,7 +94,9 @@ static void print_rest(const amp_bench *b, const int *shown, int count, FILE *ou
             double others = amp_bench_layers_ms(s);
             if (!s->layer_count) continue;
             for (int k = 0; k < count; k++) others -= amp_bench_layer_ms(&s->layers[shown[k]]);
-            print_part(s, row ? s->phase_ms[row == 1 ? AMP_BENCH_UPDATE : AMP_BENCH_STEP] : others > 0 ? others : 0, " ", out);
+            const double ms[] = { others > 0 ? others : 0, s->phase_ms[AMP_BENCH_UPDATE],
+                                  s->phase_ms[AMP_BENCH_STEP] };
+            print_part(s, ms[row], " ", out);
         }
         putc('\n', out);
     }
@@ -103,8 +109,8 @@ static void print_layers(const amp_bench *b, FILE *out)
     int *layers = calloc((size_t)most + 1, sizeof *layers);
     int count = layers ? amp_bench_top_layers(b, layers) : 0;
     if (count) {
-        fprintf(out, "\nwhat a step is made of: the most expensive layers, forward and backward of all its passes, in ms and as share\n"
-                "%5s %-15s", "layer", "");
+        fprintf(out, "\nwhat a step is made of: the most expensive layers, forward and backward of all its "
+                "passes, ms and share\n%5s %-15s", "layer", "");
         for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count) fprintf(out, " %20s ", b->sides[i].dtype);
         putc('\n', out);
     }
@@ -117,26 +123,12 @@ static void print_layers(const amp_bench *b, FILE *out)
     free(layers);
 }
 
-static void print_noise(const amp_bench *b, FILE *out)
-{
-    int said = 0;
-    fprintf(out, "\nNoise: the middle half of the steps spans");
-    for (int i = 0; i < b->count; i++) {
-        const amp_bench_spread *s = &b->sides[i].spread[AMP_BENCH_STEP];
-        if (b->sides[i].left_out) continue;
-        fprintf(out, "%s %.1f %%%s in %s", said ? "," : "", 100 * (s->upper - s->lower) / s->median, said ? "" : " of its median",
-                b->sides[i].dtype);
-        said = 1;
-    }
-    fprintf(out, ".\n");
-}
-
 void amp_bench_print(const amp_bench *b, FILE *out)
 {
     print_head(b, out);
     print_sides(b, out);
     print_layers(b, out);
-    print_noise(b, out);
+    putc('\n', out);
     if (!b->verdict_count) fprintf(out, "No verdict: that needs fp32 and one of bf16 and fp16.\n");
     for (int i = 0; i < b->verdict_count; i++) fprintf(out, "Verdict: %s\n", b->verdicts[i].text);
     const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");

@@ -1,8 +1,9 @@
 /* Is half precision worth it here? In sentences, with the numbers they rest on.
  *
- * As to time: worth it from 1.1 times the speed of the engine's own fp32 on. Nobody can tell where the interval in which the true
- * ratio lies holds 1.1, nor where fewer than 5 steps were measured, nor where a step takes less than a millisecond: then it is
- * the turns and the cold caches after them that are measured. Below 1.1, the causes are named, each by a rule:
+ * As to time: worth it from 1.1 times the speed of the engine's own fp32 on. Nobody can tell where the
+ * interval in which the true ratio lies holds 1.1, nor where fewer than 5 steps were measured, nor where a
+ * step takes less than a millisecond: then it is the turns and the cold caches after them that are
+ * measured. Below 1.1, the causes are named, each by a rule:
  *
  *   no native half   the backend stores this dtype, and computes in fp32
  *   fixed costs      a layer's forward or backward takes less than 50 microseconds: what a call costs besides arithmetic shows
@@ -11,8 +12,8 @@
  *   memory-bound     half of it is in layers that do fewer than 32 additions and multiplications per byte they read and write
  *   misaligned       half of it is in products whose channels, in or out, are no multiple of 8
  *
- * As to memory: it is saved if the peak is at most 0.95 times fp32's, and 8 MB below it: the same program differs by less
- * from run to run. */
+ * As to memory: it is saved if the peak is at most 0.95 times fp32's, and 8 MB below it: the same program
+ * differs by less from run to run. */
 #include "bench.h"
 
 const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
@@ -92,8 +93,9 @@ static void say_reasons(writer *w, const amp_bench_evidence *e, const int reason
 static void say_memory(writer *w, const amp_bench_evidence *e, const amp_bench_verdict *v)
 {
     if (!(v->memory_ratio > 0)) return;
-    add(w, " Memory: %.0f MB at the peak instead of %.0f (%.2fx), %s; a training, with the images it has loaded: about %.0f MB "
-        "instead of %.0f (%.2fx).", e->memory_mb, e->reference_memory_mb, v->memory_ratio,
+    add(w, " Memory: %.0f MB at the peak instead of %.0f (%.2fx), %s; a training with its loaded images "
+        "takes about %.0f instead of %.0f (%.2fx), and what decodes them.",
+        e->memory_mb, e->reference_memory_mb, v->memory_ratio,
         !v->saves_memory ? "which is no saving to speak of" : v->worth == AMP_BENCH_WORTH_IT ? "saved as well"
                          : "which may be worth it by itself", e->training_mb, e->reference_training_mb,
         e->training_mb / e->reference_training_mb);
@@ -104,9 +106,11 @@ static void say_what_is_missing(writer *w, const amp_bench_evidence *e)
 {
     char ms[16];
     if (e->steps < FEWEST_STEPS)
-        add(w, " %d step%s of each tell little: give -iters %d or more.", e->steps, e->steps == 1 ? "" : "s", FEWEST_STEPS);
+        add(w, " %d step%s of each tell little: give -iters %d or more.", e->steps, e->steps == 1 ? "" : "s",
+            FEWEST_STEPS);
     else if (e->ms < short_step_ms && e->reference_ms < short_step_ms)
-        add(w, " Steps of %s ms are too short to be compared: give a larger -batch.", amp_bench_number(ms, e->ms));
+        add(w, " Steps of %s ms are too short to be compared: give a larger -batch.",
+            amp_bench_number(ms, e->ms));
     else if (e->speedup.least < worth_from && e->speedup.most >= worth_from)
         add(w, " Worth it is from %.1fx on: a quieter machine or more -iters would tell.", worth_from);
 }
@@ -121,15 +125,17 @@ void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
     v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below
         && e->reference_memory_mb - e->memory_mb >= memory_mb;
     say_what_is_missing(&to_missing, e);
-    v->worth = missing[0] ? AMP_BENCH_CANNOT_TELL : speedup >= worth_from ? AMP_BENCH_WORTH_IT : AMP_BENCH_NOT_WORTH_IT;
+    v->worth = missing[0] ? AMP_BENCH_CANNOT_TELL
+             : speedup >= worth_from ? AMP_BENCH_WORTH_IT : AMP_BENCH_NOT_WORTH_IT;
     if (speedup < worth_from) find_reasons(e, v->reason);
 
-    if (v->worth == AMP_BENCH_CANNOT_TELL) add(&w, "cannot tell whether %s is worth it", e->dtype);
-    else add(&w, "%s is %s", e->dtype, v->worth == AMP_BENCH_WORTH_IT ? "worth it" : "not worth it for speed");
+    add(&w, v->worth == AMP_BENCH_WORTH_IT ? "%s is worth it" : v->worth == AMP_BENCH_NOT_WORTH_IT
+        ? "%s is not worth it for speed" : "cannot tell whether %s is worth it", e->dtype);
     add(&w, ": %.2fx the speed of fp32 (%.2fx to %.2fx ", speedup, e->speedup.least, e->speedup.most);
     if (e->speedup.rounds) add(&w, "over %d rounds of turns", e->speedup.rounds);
     else add(&w, "by the extremes of the steps");
-    add(&w, "; a step: %s ms, fp32 %s).%s", amp_bench_number(ms, e->ms), amp_bench_number(reference_ms, e->reference_ms), missing);
+    add(&w, "; a step: %s ms, fp32 %s).%s", amp_bench_number(ms, e->ms),
+        amp_bench_number(reference_ms, e->reference_ms), missing);
     if (speedup < worth_from) say_reasons(&w, e, v->reason);
     say_memory(&w, e, v);
 }

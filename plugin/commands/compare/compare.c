@@ -71,15 +71,16 @@ static amp_status take_seeds(const request *r, amp_comparison *c, int *most, amp
     return status;
 }
 
-/* -until looks at the scores after 3, 6, 12, ... seeds, and at last after all: how many seeds the look after this one has. */
+/* -until looks at the scores after 3, 6, 12, ... seeds, and at last after all: how many seeds the look
+ * after this one has. */
 static int next_look(int seeds, int most)
 {
     int next = seeds ? 2 * seeds : FIRST_LOOK;
     return next < most ? next : most;
 }
 
-/* With several looks at one comparison, each may be wrong: with a doubt of 5 % shared among them, all of their intervals hold
- * with 95 % (Bonferroni's inequality). */
+/* With several looks at one comparison, each may be wrong: with a doubt of 5 % shared among them, all of
+ * their intervals hold with 95 % (Bonferroni's inequality). */
 static double doubt_of_a_look(int most)
 {
     int looks = 0;
@@ -201,7 +202,8 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
 
 static amp_status train_from(amp_compare *compare, int first, amp_error *error)
 {
-    for (int s = first; s < compare->result.seed_count && !*compare->stop; ++s) AMP_TRY(train_seed(compare, s, error));
+    for (int s = first; s < compare->result.seed_count && !*compare->stop; ++s)
+        AMP_TRY(train_seed(compare, s, error));
     return AMP_OK;
 }
 
@@ -215,8 +217,8 @@ static amp_status train_all(amp_compare *compare, amp_error *error)
         if (amp_compare_is_settled(c)) break;
         AMP_TRY(set_seed_count(c, next_look(before, compare->most_seeds), error));
         AMP_TRY(amp_runs_read(compare, before, error));
-        fprintf(stderr, "amp: %d seeds neither rule out a loss of %g points nor show it: going on to %d seeds, of %d at "
-                "most\n", before, c->points_allowed, c->seed_count, compare->most_seeds);
+        fprintf(stderr, "amp: %d seeds do not settle it (-until %g): going on to %d, of %d at most\n", before,
+                c->points_allowed, c->seed_count, compare->most_seeds);
         AMP_TRY(train_from(compare, before, error));
     }
     return AMP_OK;

@@ -119,7 +119,8 @@ amp_status amp_compare_weights_runs(const char *cfg, amp_weights_run **runs, siz
 
 /* ---- compare_verdict.c ---- */
 
-/* What is thought as good as the reference, unless -until says: points of mAP and of accuracy; and worth the trouble. */
+/* What is thought as good as the reference, unless -until says: points of mAP and of accuracy; and worth
+ * the trouble. */
 #define AMP_DETECTOR_POINTS 1.0
 #define AMP_CLASSIFIER_POINTS 0.5
 #define AMP_COMPARE_DOUBT .05
@@ -128,8 +129,8 @@ amp_status amp_compare_weights_runs(const char *cfg, amp_weights_run **runs, siz
 
 /* What an interval of differences says of a loss of more than `allowed` points. */
 amp_accuracy amp_compare_judge(const amp_interval *, double allowed);
-/* How many more seeds would decide it with a probability of 80 %, if mean and spread stay as they are. 0: not known, or more
- * than AMP_COMPARE_MOST_SEEDS in all. */
+/* How many more seeds would decide it with a probability of 80 %, if mean and spread stay as they are. 0:
+ * not known, or more than AMP_COMPARE_MOST_SEEDS in all. */
 int amp_compare_more_seeds(const amp_interval *, double allowed, double doubt);
 /* Whether more seeds could not change what is said of the scores. From the summaries. */
 int amp_compare_is_settled(const amp_comparison *);

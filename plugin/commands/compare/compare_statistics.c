@@ -1,12 +1,13 @@
 /* The numbers of a comparison: medians within a run, means and differences over the seeds.
  *
- * Speed. Of each run the median over its steps is taken; of each dtype the geometric mean over the seeds; and how many times as
- * fast one is as another is the quotient of those two. The steps are those of the time in which all dtypes of the seed trained, in
- * turns: a dtype that is done early leaves the machine to the others, and what they do alone is not compared. The first tenth of
- * a run never counts: caches are cold, and fp16 looks for its loss scale. A run that failed is left out.
+ * Speed. Of each run the median over its steps is taken; of each dtype the geometric mean over the seeds;
+ * and how many times as fast one is as another is the quotient of those two. The steps are those of the
+ * time in which all dtypes of the seed trained, in turns: a dtype that is done early leaves the machine to
+ * the others, and what they do alone is not compared. The first tenth of a run never counts: caches are
+ * cold, and fp16 looks for its loss scale. A run that failed is left out.
  *
- * Scores. Of each dtype the mean over the seeds, and the mean of its differences to the reference's runs of the same seeds with
- * Student's interval (statistics.h). */
+ * Scores. Of each dtype the mean over the seeds, and the mean of its differences to the reference's runs
+ * of the same seeds with Student's interval (statistics.h). */
 #include "compare.h"
 
 #include <math.h>
@@ -20,8 +21,8 @@ static int counts(const amp_run *run) { return run->state != AMP_RUN_FAILED && r
 
 typedef struct window { double begin, end; } window; /* seconds since 1970 */
 
-/* From the last first step to the first last one, of all dtypes that count; begin is not before end where they never trained at
- * the same time. */
+/* From the last first step to the first last one, of all dtypes that count; begin is not before end where
+ * they never trained at the same time. */
 static window window_of(const amp_comparison *c, int s)
 {
     window common = { -INFINITY, INFINITY };
@@ -35,25 +36,31 @@ static window window_of(const amp_comparison *c, int s)
     return common;
 }
 
-/* Of the run's steps that end within the window, and are not of its first tenth. values: room for run->count. */
-static double median_rate(const amp_run *run, int images, int with_loading, window w, double *values, size_t *count)
+/* Medians over the run's steps that end within the window, and are not of its first tenth. */
+static amp_status measure_speed(amp_run *run, int images, window w, amp_error *error)
 {
-    *count = 0;
+    double *with_loading = malloc(2 * (run->count + 1) * sizeof *with_loading);
+    if (!with_loading)
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for the statistics of %zu steps", run->count);
+    double *without = with_loading + run->count;
+    run->speed_steps = 0;
+    run->speed_seconds = 0;
     for (size_t i = run->count / 10; i < run->count; ++i) {
         const amp_log_row *row = &run->rows[i];
-        double seconds = row->train_seconds + (with_loading ? row->load_seconds : 0);
-        if (row->time > w.begin && row->time <= w.end && seconds > 0) values[(*count)++] = images / seconds;
+        double seconds = row->load_seconds + row->train_seconds;
+        if (!(row->time > w.begin && row->time <= w.end && row->train_seconds > 0)) continue;
+        with_loading[run->speed_steps] = images / seconds;
+        without[run->speed_steps++] = images / row->train_seconds;
+        run->speed_seconds += seconds;
     }
-    return amp_median(values, *count);
+    run->images_per_second = amp_median(with_loading, run->speed_steps);
+    run->compute_images_per_second = amp_median(without, run->speed_steps);
+    free(with_loading);
+    return AMP_OK;
 }
 
-static amp_status measure_run(amp_run *run, int images, window w, amp_error *error)
+static void measure_run(amp_run *run)
 {
-    double *values = malloc((run->count + 1) * sizeof *values);
-    if (!values) return amp_fail(error, AMP_NO_MEMORY, "no memory for the statistics of %zu steps", run->count);
-    run->images_per_second = median_rate(run, images, 1, w, values, &run->speed_steps);
-    run->compute_images_per_second = median_rate(run, images, 0, w, values, &run->speed_steps);
-    free(values);
     run->skipped = 0;
     run->peak_memory_mb = NAN;
     for (size_t i = 0; i < run->count; ++i) {
@@ -62,20 +69,20 @@ static amp_status measure_run(amp_run *run, int images, window w, amp_error *err
         if (amp_is_number(row->peak_memory_mb) && !(row->peak_memory_mb <= run->peak_memory_mb))
             run->peak_memory_mb = row->peak_memory_mb;
     }
-    return AMP_OK;
 }
 
 static amp_status measure_seed(amp_comparison *c, int s, amp_error *error)
 {
     window w = window_of(c, s);
-    if (w.begin < w.end && w.end < INFINITY) {
-        c->together_seconds += w.end - w.begin;
-    } else {
-        c->apart |= w.end < INFINITY; /* else none counts */
-        w = (window){ -INFINITY, INFINITY };
+    int together = w.begin < w.end;
+    if (!together) w = (window){ -INFINITY, INFINITY };
+    c->apart |= !together;
+    for (int d = 0; d < c->dtype_count; ++d) {
+        amp_run *run = amp_comparison_run(c, d, s);
+        measure_run(run);
+        AMP_TRY(measure_speed(run, c->batch, w, error));
+        if (counts(run)) c->together_seconds += run->speed_seconds;
     }
-    for (int d = 0; d < c->dtype_count; ++d)
-        AMP_TRY(measure_run(amp_comparison_run(c, d, s), c->batch, w, error));
     return AMP_OK;
 }
 
@@ -95,10 +102,11 @@ static double loss(const amp_run *run)
 }
 static double skipped(const amp_run *run) { return is_trained(run) ? (double)run->skipped : NAN; }
 
-static double value_of(const amp_comparison *c, int d, int s, measure *of) { return of(amp_comparison_run(c, d, s)); }
+static double value_of(const amp_comparison *c, int d, int s, measure *of) { return of(amp_comparison_run(c,
+        d, s)); }
 
-/* A seed in which one dtype was not measured, though it was in others, is left out of what is compared as a quotient: it may have
- * met another mood of the machine. */
+/* A seed in which one dtype was not measured, though it was in others, is left out of what is compared as
+ * a quotient: it may have met another mood of the machine. */
 static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
 {
     for (int d = 0; d < c->dtype_count; ++d) {
@@ -194,7 +202,8 @@ amp_status amp_compare_summarize(amp_comparison *c, amp_error *error)
     double *values = malloc(((size_t)c->seed_count + 1) * sizeof *values);
     if (!c->summaries) c->summaries = calloc((size_t)c->dtype_count, sizeof *c->summaries);
     amp_status status = values && c->summaries ? AMP_OK
-                      : amp_fail(error, AMP_NO_MEMORY, "no memory for the statistics of %d dtypes", c->dtype_count);
+                      : amp_fail(error, AMP_NO_MEMORY, "no memory for the statistics of %d dtypes",
+                                 c->dtype_count);
     for (int d = 0; status == AMP_OK && d < c->dtype_count; ++d) summarize(c, d, &c->summaries[d], values);
     free(values);
     return status;

@@ -31,10 +31,11 @@ amp_accuracy amp_compare_judge(const amp_interval *i, double allowed)
     return i->most < -allowed ? AMP_ACCURACY_WORSE : AMP_ACCURACY_UNDECIDED;
 }
 
-/* The usual estimate of a sample's size (Chow, Shao and Wang, Sample Size Calculations in Clinical Research, 2nd edition (2008),
- * 3.1): the mean lies `distance` off the border, and n seeds show it with a probability of 80 % where distance is at least
- * (t + z) deviation / sqrt(n), z = 0.8416 being the normal distribution's quantile of 80 %. With Student's t for the doubt's
- * normal quantile, as the deviation too is estimated. */
+/* The usual estimate of a sample's size (Chow, Shao and Wang, Sample Size Calculations in Clinical
+ * Research, 2nd edition (2008), 3.1): the mean lies `distance` off the border, and n seeds show it with a
+ * probability of 80 % where distance is at least (t + z) deviation / sqrt(n), z = 0.8416 being the normal
+ * distribution's quantile of 80 %. With Student's t for the doubt's normal quantile, as the deviation too
+ * is estimated. */
 int amp_compare_more_seeds(const amp_interval *i, double allowed, double doubt)
 {
     static const double normal_quantile = .8416;
@@ -48,13 +49,15 @@ int amp_compare_more_seeds(const amp_interval *i, double allowed, double doubt)
 /* As good needs both scores; a loss in one of them is a loss. */
 static amp_accuracy accuracy_of(const amp_dtype_summary *s)
 {
-    if (s->accuracy[0] == AMP_ACCURACY_WORSE || s->accuracy[1] == AMP_ACCURACY_WORSE) return AMP_ACCURACY_WORSE;
-    return s->accuracy[0] < s->accuracy[1] ? s->accuracy[0] : s->accuracy[1];
+    amp_accuracy a = s->accuracy[0], b = s->accuracy[1];
+    if (a == AMP_ACCURACY_WORSE || b == AMP_ACCURACY_WORSE) return AMP_ACCURACY_WORSE;
+    return a < b ? a : b;
 }
 
 int amp_compare_is_settled(const amp_comparison *c)
 {
-    for (int d = 0; d < c->dtype_count; ++d) if (accuracy_of(&c->summaries[d]) == AMP_ACCURACY_UNDECIDED) return 0;
+    for (int d = 0; d < c->dtype_count; ++d)
+        if (accuracy_of(&c->summaries[d]) == AMP_ACCURACY_UNDECIDED) return 0;
     return 1;
 }
 
@@ -79,8 +82,8 @@ static void score_text(const amp_comparison *c, int d, int k, char *text, size_t
     int length = snprintf(text, size, "%s %.2f %% against %.2f %%, %+.2f points", amp_score_name(c, k),
                           paired_score(c, d, d, k), paired_score(c, d, c->reference, k), i->mean);
     if (i->count > 1)
-        snprintf(text + length, size - (size_t)length, " (%.4g %% interval of %d seeds %+.2f to %+.2f)", 100 - 100 * c->doubt,
-                 i->count, i->least, i->most);
+        snprintf(text + length, size - (size_t)length, " (%.4g %% interval of %d seeds %+.2f to %+.2f)",
+                 100 - 100 * c->doubt, i->count, i->least, i->most);
 }
 
 /* "1 point", "0.5 points". */
@@ -94,11 +97,11 @@ static void say_what_would_tell(const amp_comparison *c, const amp_dtype_summary
 {
     int count = s->difference[0].count;
     if (count < 2)
-        snprintf(text, size, "one seed cannot tell precision from chance: take -seeds 3 or more, or -until %g",
-                 c->points_allowed);
+        snprintf(text, size, "one seed cannot tell precision from chance: take -seeds 3 or more, or "
+                 "-until %g", c->points_allowed);
     else if (s->more_seeds)
-        snprintf(text, size, "about %d more seeds would tell (-seeds %d, or -until %g)", s->more_seeds, count + s->more_seeds,
-                 c->points_allowed);
+        snprintf(text, size, "about %d more seeds would tell (-seeds %d, or -until %g)", s->more_seeds,
+                 count + s->more_seeds, c->points_allowed);
     else
         snprintf(text, size, "more than %d seeds would be needed to tell", AMP_COMPARE_MOST_SEEDS);
 }
@@ -109,23 +112,24 @@ static amp_status judge_accuracy(amp_comparison *c, int d, amp_error *error)
     const char *reference = c->dtypes[c->reference];
     char scores[2][160], points[32], tell[120];
     if (!s->difference[0].count)
-        return say(c, error, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype, amp_score_name(c, 0),
-                   s->dtype, reference);
+        return say(c, error, "%s: no %s to compare: no seed is done in both %s and %s.", s->dtype,
+                   amp_score_name(c, 0), s->dtype, reference);
     for (int k = 0; k < 2; ++k) score_text(c, d, k, scores[k], sizeof scores[k]);
     points_text(c->points_allowed, points);
     switch (accuracy_of(s)) {
     case AMP_ACCURACY_UNKNOWN:
-        return say(c, error, "%s: neither it nor %s has learnt enough to compare; train longer: %s; %s.", s->dtype, reference,
-                   scores[0], scores[1]);
+        return say(c, error, "%s: neither it nor %s has learnt enough to compare; train longer: %s; %s.",
+                   s->dtype, reference, scores[0], scores[1]);
     case AMP_ACCURACY_AS_GOOD:
-        return say(c, error, "%s: as good as %s, a loss of more than %s is ruled out: %s; %s.", s->dtype, reference, points,
-                   scores[0], scores[1]);
+        return say(c, error, "%s: as good as %s, a loss of more than %s is ruled out: %s; %s.", s->dtype,
+                   reference, points, scores[0], scores[1]);
     case AMP_ACCURACY_WORSE:
-        return say(c, error, "%s: worse than %s by more than %s: %s; %s.", s->dtype, reference, points, scores[0], scores[1]);
+        return say(c, error, "%s: worse than %s by more than %s: %s; %s.", s->dtype, reference, points,
+                   scores[0], scores[1]);
     default:
         say_what_would_tell(c, s, tell, sizeof tell);
-        return say(c, error, "%s: cannot tell yet whether it loses more than %s to %s: %s; %s: %s.", s->dtype, points,
-                   reference, scores[0], scores[1], tell);
+        return say(c, error, "%s: cannot tell yet whether it loses more than %s to %s: %s; %s: %s.", s->dtype,
+                   points, reference, scores[0], scores[1], tell);
     }
 }
 
@@ -136,16 +140,18 @@ static void why_slow(const amp_dtype_summary *s, const char *note, char *text, s
 {
     text[0] = 0;
     if (s->speedup.ratio >= AMP_WORTHWHILE_SPEEDUP) return;
-    if (s->compute_speedup.ratio >= AMP_WORTHWHILE_SPEEDUP) snprintf(text, size, "; loading the images holds it back");
-    else if (note) snprintf(text, size, "; %s", note);
+    if (s->compute_speedup.ratio >= AMP_WORTHWHILE_SPEEDUP)
+        snprintf(text, size, "; loading the images holds it back");
+    else if (note)
+        snprintf(text, size, "; %s", note);
 }
 
 static void memory_text(const amp_dtype_summary *s, const amp_dtype_summary *reference, char *text, size_t size)
 {
     text[0] = 0;
     if (amp_is_number(s->memory_ratio.ratio))
-        snprintf(text, size, ", with %.2f times the peak memory (%.0f against %.0f MB)", s->memory_ratio.ratio,
-                 s->peak_memory_mb.mean, reference->peak_memory_mb.mean);
+        snprintf(text, size, ", with %.2f times the peak memory (%.0f against %.0f MB)",
+                 s->memory_ratio.ratio, s->peak_memory_mb.mean, reference->peak_memory_mb.mean);
 }
 
 /* Those that the rates of a training rest on, in the shortest of both dtypes' trainings. */
@@ -154,7 +160,8 @@ static size_t fewest_steps(const amp_comparison *c, int d)
     size_t fewest = SIZE_MAX;
     for (int i = 0; i < 2 * c->seed_count; ++i) {
         const amp_run *run = amp_comparison_run(c, i % 2 ? d : c->reference, i / 2);
-        if (run->state != AMP_RUN_FAILED && run->count && run->speed_steps < fewest) fewest = run->speed_steps;
+        int counts = run->state != AMP_RUN_FAILED && run->count;
+        if (counts && run->speed_steps < fewest) fewest = run->speed_steps;
     }
     return fewest;
 }
@@ -171,7 +178,8 @@ static void speed_word(const amp_times *t, size_t steps, char *text, size_t size
     else if (t->most < AMP_WORTHWHILE_SPEEDUP)
         snprintf(text, size, "not worth it for speed, below %.1f times", AMP_WORTHWHILE_SPEEDUP);
     else
-        snprintf(text, size, "cannot tell whether it is %.1f times as fast, as the seeds differ", AMP_WORTHWHILE_SPEEDUP);
+        snprintf(text, size, "cannot tell whether it is %.1f times as fast, as the seeds differ",
+                 AMP_WORTHWHILE_SPEEDUP);
 }
 
 static amp_status judge_speed(amp_comparison *c, int d, const char *note, amp_error *error)
@@ -185,20 +193,20 @@ static amp_status judge_speed(amp_comparison *c, int d, const char *note, amp_er
     if (s->images_per_second.count > 1)
         snprintf(seeds, sizeof seeds, "; by seed %.2f to %.2f", s->speedup.least, s->speedup.most);
     memory_text(s, r, memory, sizeof memory);
-    return say(c, error, "%s: %s: %.2f times the images/s of %s (%.1f against %.1f%s; without loading %.2f times, %.1f "
-               "against %.1f)%s%s.", s->dtype, word, s->speedup.ratio, r->dtype, s->images_per_second.mean,
-               r->images_per_second.mean, seeds, s->compute_speedup.ratio, s->compute_images_per_second.mean,
-               r->compute_images_per_second.mean, memory, why);
+    return say(c, error, "%s: %s: %.2f times the images/s of %s (%.1f against %.1f%s; without loading %.2f "
+               "times, %.1f against %.1f)%s%s.", s->dtype, word, s->speedup.ratio, r->dtype,
+               s->images_per_second.mean, r->images_per_second.mean, seeds, s->compute_speedup.ratio,
+               s->compute_images_per_second.mean, r->compute_images_per_second.mean, memory, why);
 }
 
 /* When speeds were measured. */
 static amp_status tell_window(amp_comparison *c, amp_error *error)
 {
     if (c->apart)
-        return say(c, error, "Speeds: not all dtypes of a seed trained at the same time, so the machine may have been busier for "
-                   "one than for another.");
+        return say(c, error, "Speeds: not all dtypes of a seed trained at the same time, so the machine may "
+                   "have been busier for one than for another.");
     if (!(c->together_seconds > 0)) return AMP_OK;
-    return say(c, error, "Speeds are of the %.*f seconds in which all dtypes of a seed trained, in turns.",
+    return say(c, error, "Speeds are of %.*f seconds of work, while all dtypes of a seed trained, in turns.",
                c->together_seconds < 10, c->together_seconds);
 }
 

@@ -27,9 +27,11 @@ typedef struct amp_run {
     amp_log_row *rows;       /* its steps, skipped ones included */
     size_t count, room;
     long skipped;            /* of them */
-    /* Medians over those of its steps that speeds rest on (amp_compare_statistics), and how many these are. */
+    /* Medians over those of its steps that speeds rest on (amp_compare_statistics), and how many these
+     * are. */
     double images_per_second, compute_images_per_second; /* with loading and without */
     size_t speed_steps;
+    double speed_seconds;    /* that these took */
     double peak_memory_mb;
     /* Once done. Detector: mAP@0.5 and mAP@0.5:0.95; classifier: top-1 and top-5 accuracy. 0..1. */
     double score[2];
@@ -41,8 +43,8 @@ typedef struct amp_run {
 /* spread: largest - smallest; count 0: no value. */
 typedef struct amp_mean { double mean, spread; int count; } amp_mean;
 
-/* How many times the reference's: the quotient of the two means, and the least and the most of the single seeds' quotients. NaN
- * where one of the two was not measured. */
+/* How many times the reference's: the quotient of the two means, and the least and the most of the single
+ * seeds' quotients. NaN where one of the two was not measured. */
 typedef struct amp_times { double ratio, least, most; } amp_times;
 
 /* What the seeds say of the question whether the score is as good as the reference's. */
@@ -53,13 +55,15 @@ typedef enum amp_accuracy {
     AMP_ACCURACY_WORSE       /* such a loss is shown */
 } amp_accuracy;
 
-/* One dtype over all seeds that are done. Rates and memory are compared as quotients, so their means are geometric: then the
- * quotient of two means is the mean of the quotients within the seeds. The other means are arithmetic. */
+/* One dtype over all seeds that are done. Rates and memory are compared as quotients, so their means are
+ * geometric: then the quotient of two means is the mean of the quotients within the seeds. The other means
+ * are arithmetic. */
 typedef struct amp_dtype_summary {
     const char *dtype;
     amp_mean score[2], images_per_second, compute_images_per_second, peak_memory_mb, loss, skipped;
     amp_times speedup, compute_speedup, memory_ratio; /* above 1 is faster; below 1 is less memory */
-    amp_interval difference[2];  /* of the score to the reference's run of the same seed, in points (0..100), over the seeds */
+    /* of the score to the reference's run of the same seed, in points (0..100), over the seeds */
+    amp_interval difference[2];
     amp_accuracy accuracy[2];    /* of each score */
     int more_seeds;              /* that would tell, where a score is undecided: an estimate; 0: not known */
     int failed;                  /* runs */
@@ -85,8 +89,8 @@ typedef struct amp_comparison {
     int interrupted;
     double points_allowed;   /* a score that loses no more than so many points is as good */
     double doubt;            /* intervals of differences hold the truth with a probability of 1 - doubt */
-    /* By amp_compare_statistics. Speeds are compared where all dtypes of a seed trained at the same time: so many seconds, over
-     * all seeds; apart: in some seed there was no such time, and its speeds are of all its steps. */
+    /* By amp_compare_statistics. Speeds are of steps that were made while all dtypes of the seed trained:
+     * so many seconds' work. apart: in some seed there was no such time, and its speeds are of all steps. */
     double together_seconds;
     int apart;
 } amp_comparison;

@@ -8,7 +8,7 @@
 
 typedef struct shape { const char *name; double width; int ticks; } shape;
 static const shape shapes[] = { { "wide", 490, 5 }, { "narrow", 358, 4 } };
-enum { SHAPES = 2, TOP = 8, ROW = 46, BAR = 14, BOTTOM = 44, LEFT = 80, RIGHT = 112 };
+enum { SHAPES = 2, TOP = 8, ROW = 46, BAR = 14, BOTTOM = 44, LEFT = 80, RIGHT = 112, SCORE_RIGHT = 90, BREAK = 20 };
 
 static const char *slot_class(const char *dtype, const char *more, char text[32])
 {
@@ -73,15 +73,18 @@ static amp_axis score_axis(const amp_comparison *c, int score, const shape *s, i
     double low = 0, high = 100;
     *any = score_range(c, score, &low, &high);
     if (low < .3 * high) low = 0;
-    return amp_axis_make(AMP_LINEAR, low, high, s->ticks, LEFT, s->width - RIGHT);
+    amp_axis axis = amp_axis_make(AMP_LINEAR, low, high, s->ticks, LEFT, s->width - SCORE_RIGHT);
+    if (axis.low > 0) axis.from += BREAK;
+    return axis;
 }
 
-/* The axis' left end is not 0: a gap that nobody overlooks. */
+/* The axis does not begin at 0: it goes on to the left of its first tick, with a gap that nobody overlooks and no mark lies on. */
 static void draw_break(amp_svg *svg, double x, double y)
 {
-    amp_svg_line(svg, x + 5, y, x + 11, y, "gap");
-    amp_svg_line(svg, x + 2, y + 6, x + 8, y - 6, "axis");
-    amp_svg_line(svg, x + 8, y + 6, x + 14, y - 6, "axis");
+    amp_svg_line(svg, x - BREAK, y, x - 12, y, "axis");
+    amp_svg_line(svg, x - 15, y + 6, x - 9, y - 6, "axis");
+    amp_svg_line(svg, x - 9, y + 6, x - 3, y - 6, "axis");
+    amp_svg_line(svg, x - 6, y, x, y, "axis");
 }
 
 static void draw_score_row(amp_svg *svg, const amp_comparison *c, const amp_axis *x, int dtype, int score)

@@ -77,8 +77,8 @@ static void draw_steps(amp_svg *svg, const amp_axis *x, double bottom)
 }
 
 /* A point's place in the drawing; room holds count of x and then count of y. */
-static void draw_curve(amp_svg *svg, const amp_axis *x, const amp_axis *y, const amp_points *points, int row, int steps,
-                       double *room, const char *class_name)
+static void draw_curve(amp_svg *svg, const amp_axis *x, const amp_axis *y, const amp_points *points, int row, double *room,
+                       const char *class_name)
 {
     const double *value = amp_points_of(points, row);
     double *to_x = room, *to_y = room + points->count;
@@ -88,7 +88,7 @@ static void draw_curve(amp_svg *svg, const amp_axis *x, const amp_axis *y, const
         to_y[i] = amp_is_number(value[i]) ? amp_axis_at(y, value[i]) : (double)NAN;
         any |= amp_is_number(value[i]);
     }
-    if (any) amp_svg_curve(svg, to_x, to_y, points->count, steps, class_name);
+    if (any) amp_svg_curve(svg, to_x, to_y, points->count, class_name);
 }
 
 /* ---- names at the lines' ends ---- */
@@ -182,9 +182,9 @@ static void draw_loss(FILE *stream, const amp_comparison *c, const amp_curves *c
     amp_svg_y_axis(&svg, &y, x.from, x.to);
     draw_steps(&svg, &x, bottom);
     for (int r = 0; r < c->dtype_count * c->seed_count && c->seed_count > 1; ++r)
-        draw_curve(&svg, &x, &y, &curves->loss, r, 0, room, slot_class(c->runs[r].dtype, "seed", class_name));
+        draw_curve(&svg, &x, &y, &curves->loss, r, room, slot_class(c->runs[r].dtype, "seed", class_name));
     for (int d = 0; d < c->dtype_count; ++d) {
-        draw_curve(&svg, &x, &y, &curves->middle, d, 0, room, slot_class(c->dtypes[d], "line", class_name));
+        draw_curve(&svg, &x, &y, &curves->middle, d, room, slot_class(c->dtypes[d], "line", class_name));
         labels[count].dtype = d;
         count += line_end(&curves->middle, d, &x, &y, &labels[count]);
     }
@@ -214,65 +214,143 @@ void amp_chart_loss(FILE *stream, const amp_comparison *c, const amp_curves *cur
 
 /* ---- loss scale ---- */
 
-static int moves_scale(const amp_comparison *c, const amp_curves *curves, int dtype)
+/* Of a step; NaN where it is none. */
+static double scale_of(const amp_run *run, size_t i)
 {
-    double low = 1, high = 1;
-    int any = amp_points_range(&curves->scale, dtype * c->seed_count, c->seed_count, &low, &high);
-    return any && (low != 1 || high != 1);
+    double scale = (double)run->rows[i].scale;
+    return amp_is_number(scale) && scale > 0 ? scale : (double)NAN;
 }
 
-static double skipped_in(const amp_comparison *c, const amp_curves *curves, int dtype, size_t point)
+/* Widens low..high by the scales of all runs of a dtype. 0: it had none but 1. */
+static int scale_range(const amp_comparison *c, int dtype, double *low, double *high)
 {
-    double sum = 0;
-    for (int s = 0; s < c->seed_count; ++s) sum += amp_points_of(&curves->skipped, dtype * c->seed_count + s)[point];
+    double l = INFINITY, h = -INFINITY;
+    for (int s = 0; s < c->seed_count; ++s) {
+        const amp_run *run = amp_comparison_run(c, dtype, s);
+        for (size_t i = 0; i < run->count; ++i) {
+            double scale = scale_of(run, i);
+            if (scale < l) l = scale;
+            if (scale > h) h = scale;
+        }
+    }
+    if (!(l <= h) || (l == 1 && h == 1)) return 0;
+    if (l < *low) *low = l;
+    if (h > *high) *high = h;
+    return 1;
+}
+
+static int moves_scale(const amp_comparison *c, int dtype)
+{
+    double low = INFINITY, high = -INFINITY;
+    return scale_range(c, dtype, &low, &high);
+}
+
+static long skipped_of(const amp_comparison *c, int dtype)
+{
+    long sum = 0;
+    for (int s = 0; s < c->seed_count; ++s) {
+        const amp_run *run = amp_comparison_run(c, dtype, s);
+        for (size_t i = 0; i < run->count; ++i) sum += run->rows[i].found_inf != 0;
+    }
     return sum;
 }
 
-static long skipped_of(const amp_comparison *c, const amp_curves *curves, int dtype)
+/* Where a step is drawn: there are two columns in a unit of the drawing, which is all that can be told apart. */
+static int column_of(const amp_axis *x, size_t step) { return (int)lround(2 * amp_axis_at(x, (double)step)); }
+
+/* The steps from `first` on that share its column: their first, highest, lowest and last heights in the drawing, NaN without a
+ * scale. Returns where the next column begins. */
+static size_t column_heights(const amp_run *run, const amp_axis *x, const amp_axis *y, size_t first, double height[4])
 {
-    double sum = 0;
-    for (size_t i = 0; i < curves->skipped.count; ++i) sum += skipped_in(c, curves, dtype, i);
-    return (long)sum;
+    size_t i = first;
+    height[0] = (double)NAN;
+    for (; i < run->count && column_of(x, i + 1) == column_of(x, first + 1); ++i) {
+        double scale = scale_of(run, i), here = amp_axis_at(y, scale);
+        if (!amp_is_number(scale)) continue;
+        if (!amp_is_number(height[0])) height[0] = height[1] = height[2] = here;
+        if (here < height[1]) height[1] = here;
+        if (here > height[2]) height[2] = here;
+        height[3] = here;
+    }
+    return i;
 }
 
-/* A strip with a tick at each place where a step of this dtype was skipped, whatever the seed. */
-static void draw_skips(amp_svg *svg, const amp_comparison *c, const amp_curves *curves, const amp_axis *x, int dtype, double y)
+/* A line of steps with all changes that can be seen: the first scale, and what goes up and down within a column, are in it. */
+static void draw_scale_line(amp_svg *svg, const amp_axis *x, const amp_axis *y, const amp_run *run, const char *class_name)
 {
-    char class_name[32], count[32];
+    double height[4], pen = 0, at = 0;
+    int is_open = 0;
+    fprintf(svg->stream, "<path class=\"%s\" d=\"", class_name);
+    for (size_t i = 0, end; i < run->count; i = end) {
+        end = column_heights(run, x, y, i, height);
+        if (!amp_is_number(height[0])) {
+            if (is_open) fprintf(svg->stream, "H%g", at + .5);
+            is_open = 0;
+            continue;
+        }
+        at = .5 * column_of(x, i + 1);
+        if (!is_open) fprintf(svg->stream, "M%g %.1f", at, pen = height[0]);
+        for (int k = 0, is_there = !is_open; k < 4; ++k) {
+            if (!(height[k] < pen) && !(height[k] > pen)) continue;
+            if (!is_there++) fprintf(svg->stream, "H%g", at);
+            fprintf(svg->stream, "V%.1f", pen = height[k]);
+        }
+        is_open = 1;
+    }
+    if (is_open) fprintf(svg->stream, "H%g", at + .5);
+    fputs("\"/>\n", svg->stream);
+}
+
+/* A strip with a tick for each step of this dtype that was skipped, whatever the seed; those of one column are one. */
+static void draw_skips(amp_svg *svg, const amp_comparison *c, const amp_axis *x, int dtype, double y)
+{
+    char class_name[32], count[32], drawn[2048] = { 0 };
     amp_svg_rectangle(svg, x->from, y, x->to - x->from, STRIP - 6, "strip");
     fprintf(svg->stream, "<path class=\"%s\" d=\"", slot_class(c->dtypes[dtype], "skip", class_name));
-    for (size_t i = 0; i < curves->skipped.count; ++i)
-        if (skipped_in(c, curves, dtype, i) > 0)
-            fprintf(svg->stream, "M%.1f %.1fv%d", amp_axis_at(x, curves->skipped.step[i]), y + 1, STRIP - 8);
+    for (int s = 0; s < c->seed_count; ++s) {
+        const amp_run *run = amp_comparison_run(c, dtype, s);
+        for (size_t i = 0; i < run->count; ++i) {
+            int column = column_of(x, i + 1);
+            if (!run->rows[i].found_inf || drawn[column]++) continue;
+            fprintf(svg->stream, "M%g %.1fv%d", .5 * column, y + 1, STRIP - 8);
+        }
+    }
     fputs("\"/>\n", svg->stream);
     amp_svg_text(svg, x->from - 8, y + 12, AMP_END, "label", c->dtypes[dtype]);
-    snprintf(count, sizeof count, "%ld", skipped_of(c, curves, dtype));
+    snprintf(count, sizeof count, "%ld", skipped_of(c, dtype));
     amp_svg_text(svg, x->to + 8, y + 12, AMP_START, "label", count);
 }
 
-static amp_axis scale_axis(const amp_comparison *c, const amp_curves *curves, double bottom, int *any)
+/* *any: whether a dtype's scale was ever another than 1. */
+static amp_axis scale_axis(const amp_comparison *c, double bottom, int *any)
 {
-    double low = 1, high = 1;
+    double low = INFINITY, high = -INFINITY;
     *any = 0;
-    for (int d = 0; d < c->dtype_count; ++d) {
-        double l, h;
-        if (!moves_scale(c, curves, d)) continue;
-        amp_points_range(&curves->scale, d * c->seed_count, c->seed_count, &l, &h);
-        if (!*any || l < low) low = l;
-        if (!*any || h > high) high = h;
-        *any = 1;
-    }
-    return amp_axis_make(AMP_LOG2, low, high, 6, bottom, TOP);
+    for (int d = 0; d < c->dtype_count; ++d) *any |= scale_range(c, d, &low, &high);
+    return amp_axis_make(AMP_LOG2, *any ? low : 1, *any ? high : 1, 6, bottom, TOP);
 }
 
-static void draw_scale(FILE *stream, const amp_comparison *c, const amp_curves *curves, const shape *s, double *room,
-                       end_label *labels)
+/* Where the line of a dtype's first seed that has a scale ends. */
+static int scale_end(const amp_comparison *c, int dtype, const amp_axis *x, const amp_axis *y, end_label *out)
+{
+    for (int s = 0; s < c->seed_count; ++s) {
+        const amp_run *run = amp_comparison_run(c, dtype, s);
+        for (size_t i = run->count; i-- > 0;) {
+            if (!amp_is_number(scale_of(run, i))) continue;
+            *out = (end_label){ .dtype = dtype, .x = amp_axis_at(x, (double)i + 1), .y = amp_axis_at(y, scale_of(run, i)) };
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void draw_scale(FILE *stream, const amp_comparison *c, const amp_curves *curves, const shape *s, end_label *labels)
 {
     char id[32], class_name[32];
     int any, count = 0, strips = 0;
-    for (int d = 0; d < c->dtype_count; ++d) strips += skipped_of(c, curves, d) > 0;
+    for (int d = 0; d < c->dtype_count; ++d) strips += skipped_of(c, d) > 0;
     double bottom = SCALE_BOTTOM;
-    amp_axis x = step_axis(curves, s), y = scale_axis(c, curves, bottom, &any);
+    amp_axis x = step_axis(curves, s), y = scale_axis(c, bottom, &any);
     if (!any) bottom = 0;
     double strips_top = bottom + (any ? STRIP_GAP : 4), end = strips ? strips_top + strips * STRIP : bottom;
     snprintf(id, sizeof id, "scale-%s", s->name);
@@ -280,33 +358,28 @@ static void draw_scale(FILE *stream, const amp_comparison *c, const amp_curves *
                                 "steps", "The number of skipped steps is in the tables too.");
     if (any) amp_svg_y_axis(&svg, &y, x.from, x.to);
     for (int d = 0; d < c->dtype_count && any; ++d) {
-        if (!moves_scale(c, curves, d)) continue;
+        if (!moves_scale(c, d)) continue;
         for (int k = 0; k < c->seed_count; ++k)
-            draw_curve(&svg, &x, &y, &curves->scale, d * c->seed_count + k, 1, room,
-                       slot_class(c->dtypes[d], "scale", class_name));
-        labels[count].dtype = d;
-        for (int k = 0, found = 0; k < c->seed_count && !found; ++k) {
-            found = line_end(&curves->scale, d * c->seed_count + k, &x, &y, &labels[count]);
-            count += found;
-        }
+            draw_scale_line(&svg, &x, &y, amp_comparison_run(c, d, k), slot_class(c->dtypes[d], "scale", class_name));
+        count += scale_end(c, d, &x, &y, &labels[count]);
     }
     draw_labels(&svg, c, labels, count, s, bottom);
     for (int d = 0; d < c->dtype_count; ++d) {
-        if (!skipped_of(c, curves, d)) continue;
-        draw_skips(&svg, c, curves, &x, d, strips_top);
+        if (!skipped_of(c, d)) continue;
+        draw_skips(&svg, c, &x, d, strips_top);
         strips_top += STRIP;
     }
     draw_steps(&svg, &x, end);
     amp_svg_end(&svg);
 }
 
-/* "fp32, bf16" of those for which is_one says so. */
-static void name_dtypes(const amp_comparison *c, const amp_curves *curves, int skipping, char *text, size_t size)
+/* "fp32, bf16": those without a skipped step, or with scale 1 all the time. */
+static void name_dtypes(const amp_comparison *c, int skipping, char *text, size_t size)
 {
     size_t at = 0;
     text[0] = 0;
     for (int d = 0; d < c->dtype_count && at + 20 < size; ++d) {
-        if (skipping ? skipped_of(c, curves, d) == 0 : !moves_scale(c, curves, d))
+        if (skipping ? skipped_of(c, d) == 0 : !moves_scale(c, d))
             at += (size_t)snprintf(text + at, size - at, "%s%.16s", at ? ", " : "", c->dtypes[d]);
     }
 }
@@ -315,12 +388,11 @@ void amp_chart_scale(FILE *stream, const amp_comparison *c, const amp_curves *cu
 {
     char explanation[512], constant[128], clean[128];
     int any, skips = 0;
-    double *room = calloc(2 * curves->scale.count + 1, sizeof *room);
     end_label *labels = calloc((size_t)c->dtype_count + 1, sizeof *labels);
-    scale_axis(c, curves, 0, &any);
-    for (int d = 0; d < c->dtype_count; ++d) skips += skipped_of(c, curves, d) > 0;
-    name_dtypes(c, curves, 0, constant, sizeof constant);
-    name_dtypes(c, curves, 1, clean, sizeof clean);
+    scale_axis(c, 0, &any);
+    for (int d = 0; d < c->dtype_count; ++d) skips += skipped_of(c, d) > 0;
+    name_dtypes(c, 0, constant, sizeof constant);
+    name_dtypes(c, 1, clean, sizeof clean);
     int at = snprintf(explanation, sizeof explanation, any ? "A line per seed; the axis doubles."
                                                           : "The loss scale was 1 all the time.");
     if (any && constant[0])
@@ -330,8 +402,7 @@ void amp_chart_scale(FILE *stream, const amp_comparison *c, const amp_curves *cu
     if (skips && clean[0]) snprintf(explanation + at, sizeof explanation - (size_t)at, " None: %s.", clean);
     if (!skips) snprintf(explanation + at, sizeof explanation - (size_t)at, " No step was skipped.");
     amp_chart_head(stream, "chart full", "Loss scale and skipped steps", explanation);
-    for (int i = 0; i < SHAPES && (any || skips) && room && labels; ++i) draw_scale(stream, c, curves, &shapes[i], room, labels);
+    for (int i = 0; i < SHAPES && (any || skips) && labels; ++i) draw_scale(stream, c, curves, &shapes[i], labels);
     fputs("</figure>\n", stream);
-    free(room);
     free(labels);
 }

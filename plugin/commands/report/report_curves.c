@@ -20,9 +20,9 @@ static double median(double *values, size_t count)
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-static amp_status make_points(amp_points *points, size_t steps, size_t most, int rows, amp_error *error)
+static amp_status make_points(amp_points *points, size_t steps, int rows, amp_error *error)
 {
-    points->per_point = (steps + most - 1) / most;
+    points->per_point = (steps + AMP_LOSS_POINTS - 1) / AMP_LOSS_POINTS;
     points->count = steps ? (steps + points->per_point - 1) / points->per_point : 0;
     points->step = calloc(points->count + 1, sizeof *points->step);
     points->value = calloc(points->count * (size_t)rows + 1, sizeof *points->value);
@@ -48,19 +48,6 @@ static void gather_loss(const amp_run *run, const amp_points *points, double *ou
     }
 }
 
-static void gather_scale(const amp_run *run, const amp_points *points, double *scale, double *skipped)
-{
-    for (size_t i = 0; i < points->count; ++i) {
-        size_t end, k = begin_of(points, run, i, &end);
-        scale[i] = (double)NAN;
-        for (skipped[i] = 0; k < end; ++k) {
-            double here = (double)run->rows[k].scale;
-            scale[i] = amp_is_number(here) && here > 0 ? here : (double)NAN;
-            skipped[i] += run->rows[k].found_inf != 0;
-        }
-    }
-}
-
 static void find_middle(const amp_comparison *c, amp_curves *curves, int dtype, double *room)
 {
     int alive = 0;
@@ -76,26 +63,22 @@ static void find_middle(const amp_comparison *c, amp_curves *curves, int dtype, 
     }
 }
 
-static void set_steps(amp_points *points, size_t steps, int middle)
+static void set_steps(amp_points *points, size_t steps)
 {
     for (size_t i = 0; i < points->count; ++i) {
         size_t first = i * points->per_point + 1, last = first + points->per_point - 1;
         if (last > steps) last = steps;
-        points->step[i] = middle ? ((double)first + (double)last) / 2 : (double)last;
+        points->step[i] = ((double)first + (double)last) / 2;
     }
 }
 
 static void fill(const amp_comparison *c, amp_curves *curves, double *room)
 {
-    for (int r = 0; r < c->dtype_count * c->seed_count; ++r) {
+    for (int r = 0; r < c->dtype_count * c->seed_count; ++r)
         gather_loss(&c->runs[r], &curves->loss, amp_points_of(&curves->loss, r), room);
-        gather_scale(&c->runs[r], &curves->scale, amp_points_of(&curves->scale, r), amp_points_of(&curves->skipped, r));
-    }
     for (int d = 0; d < c->dtype_count; ++d) find_middle(c, curves, d, room);
-    set_steps(&curves->loss, curves->steps, 1);
-    set_steps(&curves->middle, curves->steps, 1);
-    set_steps(&curves->scale, curves->steps, 0);
-    set_steps(&curves->skipped, curves->steps, 0);
+    set_steps(&curves->loss, curves->steps);
+    set_steps(&curves->middle, curves->steps);
 }
 
 amp_status amp_curves_make(const amp_comparison *c, amp_curves *out, amp_error *error)
@@ -103,10 +86,8 @@ amp_status amp_curves_make(const amp_comparison *c, amp_curves *out, amp_error *
     int runs = c->dtype_count * c->seed_count;
     *out = (amp_curves){ 0 };
     for (int r = 0; r < runs; ++r) if (c->runs[r].count > out->steps) out->steps = c->runs[r].count;
-    amp_status status = make_points(&out->loss, out->steps, AMP_LOSS_POINTS, runs, error);
-    if (status == AMP_OK) status = make_points(&out->middle, out->steps, AMP_LOSS_POINTS, c->dtype_count, error);
-    if (status == AMP_OK) status = make_points(&out->scale, out->steps, AMP_SCALE_POINTS, runs, error);
-    if (status == AMP_OK) status = make_points(&out->skipped, out->steps, AMP_SCALE_POINTS, runs, error);
+    amp_status status = make_points(&out->loss, out->steps, runs, error);
+    if (status == AMP_OK) status = make_points(&out->middle, out->steps, c->dtype_count, error);
     double *room = calloc(out->loss.per_point + (size_t)c->seed_count + 1, sizeof *room);
     if (status == AMP_OK && !room) status = amp_fail(error, AMP_NO_MEMORY, "the report's charts: out of memory");
     if (status == AMP_OK) fill(c, out, room);
@@ -117,8 +98,8 @@ amp_status amp_curves_make(const amp_comparison *c, amp_curves *out, amp_error *
 
 void amp_curves_free(amp_curves *curves)
 {
-    amp_points *all[] = { &curves->loss, &curves->middle, &curves->scale, &curves->skipped };
-    for (int i = 0; i < 4; ++i) {
+    amp_points *all[] = { &curves->loss, &curves->middle };
+    for (int i = 0; i < 2; ++i) {
         free(all[i]->step);
         free(all[i]->value);
     }

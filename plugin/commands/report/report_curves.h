@@ -1,4 +1,4 @@
-/* The steps of all runs, gathered into few points for the charts: as many for a training of a hundred steps as for one of a
+/* The losses of all runs, gathered into few points for the chart: as many for a training of a hundred steps as for one of a
  * million. */
 #ifndef AMP_COMMANDS_REPORT_REPORT_CURVES_H
 #define AMP_COMMANDS_REPORT_REPORT_CURVES_H
@@ -9,7 +9,7 @@
  * runs see the same batches, step n is the same batch everywhere. */
 typedef struct amp_points {
     size_t per_point, count;
-    double *step;           /* [count]: the middle (loss) or the last (scale) step of a point */
+    double *step;           /* [count]: the middle step of a point */
     double *value;          /* [runs][count]; NaN: none */
 } amp_points;
 
@@ -17,11 +17,9 @@ typedef struct amp_curves {
     size_t steps;           /* of the longest run */
     amp_points loss;        /* medians; steps whose loss is inf or NaN are left out */
     amp_points middle;      /* [dtypes][count]: medians over the seeds of loss; failed runs only where all have failed */
-    amp_points scale;       /* of each point's last step */
-    amp_points skipped;     /* steps of each point */
 } amp_curves;
 
-enum { AMP_LOSS_POINTS = 100, AMP_SCALE_POINTS = 400 };
+enum { AMP_LOSS_POINTS = 100 };
 
 /* AMP_NO_MEMORY. Nothing to free after a failure. */
 amp_status amp_curves_make(const amp_comparison *, amp_curves *out, amp_error *);

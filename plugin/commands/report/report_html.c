@@ -47,8 +47,10 @@ static void write_verdict(FILE *stream, const amp_comparison *c)
     if (c->verdict_count < 1) return;
     fputs("<section class=\"verdict\" aria-labelledby=\"verdict\">\n<h2 id=\"verdict\">Verdict</h2>\n<ul>\n", stream);
     for (int i = 0; i < c->verdict_count; ++i) {
+        char sentence[1200];
+        snprintf(sentence, sizeof sentence, "%s", c->verdict[i]);
         fputs("<li>", stream);
-        amp_html_text(stream, c->verdict[i]);
+        amp_html_text(stream, amp_report_minus(sentence, sizeof sentence));
         fputs("</li>\n", stream);
     }
     fputs("</ul>\n</section>\n", stream);

@@ -42,9 +42,10 @@ static const char *const amp_report_style[] = {
     "figcaption p{font-size:14px;line-height:1.4;margin:2px 0 8px}\n",
     "svg{display:block;max-width:100%;height:auto;overflow:visible}svg.narrow{display:none}\n",
     "svg text{font-size:13px;fill:var(--ink);font-variant-numeric:tabular-nums}svg .tick,svg .name{fill:var(--soft)}\n",
-    "svg .label,svg .value{font-weight:600}\n",
+    "svg .label,svg .value{font-weight:600}",
+    "svg text{paint-order:stroke;stroke:var(--page);stroke-width:4px;stroke-linejoin:round}\n", /* covers grid lines */
     ".axis{stroke:var(--soft);stroke-width:1;fill:none}.grid{stroke:var(--grid);stroke-width:1}\n",
-    ".gap{stroke:var(--page);stroke-width:4}.strip{fill:var(--card)}\n",
+    ".strip{fill:var(--card)}\n",
     ".line,.seed,.scale,.skip,.leader,.range,.mean{fill:none;stroke:var(--c)}",
     ".line{stroke-width:2.25;stroke-linejoin:round}\n",
     ".seed{stroke-width:1;opacity:.38}.scale{stroke-width:1.5;opacity:.75}.skip{stroke-width:1.5}\n",

@@ -139,10 +139,11 @@ void amp_html_dtypes(FILE *stream, const amp_comparison *c)
     heading(stream, "weights", "differ by");
     fputs("</tr></thead>\n<tbody>\n", stream);
     for (int d = 0; d < c->dtype_count; ++d) dtype_row(stream, c, d);
-    end_table(stream, "Spread: largest minus smallest of the seeds. Difference: mean over the seeds of the difference to "
-              "the reference's run of the same seed, ± its standard error. Images/s and memory: geometric means over the seeds; "
-              "×: times the reference. Weights: the largest "
-              "|a − b| over all that is learnt (rolling statistics are not) and all seeds; rel.: the largest |a − b| / |b| in L2.");
+    end_table(stream, "Spread: largest minus smallest of the seeds. Difference: mean over the seeds of the "
+              "difference to the reference's run of the same seed, ± its standard error. Images/s and "
+              "memory: geometric means over the seeds; ×: times the reference. Weights: the largest |a "
+              "− b| over all that is learnt (rolling statistics are not) and all seeds; rel.: the "
+              "largest |a − b| / |b| in L2.");
 }
 
 /* ---- a row per run ---- */
@@ -190,8 +191,9 @@ void amp_html_runs(FILE *stream, const amp_comparison *c)
     heading(stream, "weights", "relative");
     fputs("</tr></thead>\n<tbody>\n", stream);
     for (int r = 0; r < c->dtype_count * c->seed_count; ++r) run_row(stream, c, &c->runs[r]);
-    end_table(stream, "Images per second: medians over the steps in which all dtypes of the seed trained, in turns, without the "
-              "run's first tenth. Peak memory: the largest, of the whole program with the images it has loaded.");
+    end_table(stream, "Images per second: medians over the steps in which all dtypes of the seed trained, "
+              "in turns, without the run's first tenth. Peak memory: the largest, of the whole program with "
+              "the images it has loaded.");
 }
 
 /* ---- facts ---- */

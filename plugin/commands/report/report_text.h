@@ -11,6 +11,9 @@ void amp_html_text(FILE *, const char *text);
 /* Room for one number's text. */
 enum { AMP_REPORT_NUMBER = 48 };
 
+/* Sets the minus sign "−" for each "-" before a number in a text that has room for `size` bytes; returns the text. */
+const char *amp_report_minus(char *text, size_t size);
+
 /* "–" for inf and NaN. */
 const char *amp_report_number(double value, int decimals, char text[AMP_REPORT_NUMBER]);
 /* With 3 digits: 123, 1.20, 0.00120, 1.20e-05. */

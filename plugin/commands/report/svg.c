@@ -132,7 +132,7 @@ const char *amp_axis_label(const amp_axis *axis, double tick, char text[32])
         int decimals = (int)ceil(-log10(axis->step) - 1e-9);
         snprintf(text, 32, "%.*f", decimals > 0 ? decimals : 0, tick);
     }
-    return text;
+    return amp_report_minus(text, 32);
 }
 
 /* ---- drawing ---- */
@@ -188,22 +188,13 @@ void amp_svg_marker(amp_svg *svg, double x, double y, double r, int kind, const 
 
 static int is_value(double y) { return y - y == 0; } /* neither inf nor NaN */
 
-/* From one point to the next: a straight line, or a step, of which what goes on at the same height is drawn at its end only. */
-static void draw_to(FILE *stream, double x, double y, double before, int goes_on, int steps)
-{
-    if (!steps) fprintf(stream, "L%.1f %.1f", x, y);
-    else if (y != before) fprintf(stream, "H%.1fV%.1f", x, y);
-    else if (!goes_on) fprintf(stream, "H%.1f", x);
-}
-
-void amp_svg_curve(amp_svg *svg, const double *x, const double *y, size_t count, int steps, const char *class_name)
+void amp_svg_curve(amp_svg *svg, const double *x, const double *y, size_t count, const char *class_name)
 {
     fprintf(svg->stream, "<path class=\"%s\" d=\"", class_name);
     for (size_t i = 0; i < count; ++i) {
         if (!is_value(y[i])) continue;
         int came = i > 0 && is_value(y[i - 1]), goes_on = i + 1 < count && is_value(y[i + 1]);
-        if (came) draw_to(svg->stream, x[i], y[i], y[i - 1], goes_on, steps);
-        else fprintf(svg->stream, "M%.1f %.1f%s", x[i], y[i], goes_on ? "" : "h.1"); /* a point alone would not be seen */
+        fprintf(svg->stream, "%c%.1f %.1f%s", came ? 'L' : 'M', x[i], y[i], came || goes_on ? "" : "h.1"); /* or it would not be seen */
     }
     fputs("\"/>\n", svg->stream);
 }

@@ -48,8 +48,8 @@ void amp_svg_line(amp_svg *, double x0, double y0, double x1, double y1, const c
 void amp_svg_rectangle(amp_svg *, double x, double y, double width, double height, const char *class_name);
 /* Shapes differ by kind, so that they can be told apart without colours: circle, square, triangle, diamond, cross. */
 void amp_svg_marker(amp_svg *, double x, double y, double radius, int kind, const char *class_name);
-/* A line through points; where y is NaN it is broken. steps: horizontal until the next point, then vertical. */
-void amp_svg_curve(amp_svg *, const double *x, const double *y, size_t count, int steps, const char *class_name);
+/* A line through points; where y is NaN it is broken. */
+void amp_svg_curve(amp_svg *, const double *x, const double *y, size_t count, const char *class_name);
 
 /* Grid lines across the area at the ticks, with their labels to the left (of y) or below (x). */
 void amp_svg_y_axis(amp_svg *, const amp_axis *, double left, double right);

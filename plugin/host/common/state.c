@@ -12,24 +12,24 @@
 
 struct darknet_amp_options { amp_config *config; };
 
-/* Whether the .cfg that this thread's parse_network_cfg reads asks for AMP. */
-static _Thread_local int is_parsing;
-
-int amp_host_is_parsing(void) { return is_parsing; }
-
 struct darknet_amp_options *darknet_amp_options(const char *cfg_file)
 {
     amp_error error;
     struct darknet_amp_options *options = calloc(1, sizeof *options);
+    if (!cfg_file) {
+        amp_fail(&error, AMP_BAD_CONFIG, "command line: a .cfg file is missing");
+        amp_host_die(&error);
+    }
     if (!options) {
         amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory");
         amp_host_die(&error);
     }
     amp_host_check(amp_config_read(cfg_file, amp_host_wished_dtype(), amp_fork_default_dtype(), &options->config, &error), &error);
-    is_parsing = options->config->enabled;
-    if (is_parsing) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
+    if (options->config->enabled) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
     return options;
 }
+
+int amp_host_is_enabled(const struct darknet_amp_options *options) { return options->config->enabled; }
 
 /* ---- making ---- */
 
@@ -72,6 +72,9 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net, cons
 static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *error)
 {
     amp_view view = amp_fork_view(net);
+    if (view.batch < 1 || view.subdivisions < 1) /* what counts steps divides by them */
+        return amp_fail(error, AMP_BAD_NETWORK, "amp: [net]: batch / subdivisions * time_steps is %d, with subdivisions=%d; give "
+                        "numbers from 1, and no more subdivisions than batch", view.batch, view.subdivisions);
     amp->net = net;
     amp->layer_count = view.layers;
     amp->batch = view.batch;
@@ -104,7 +107,6 @@ struct darknet_amp *amp_host_make(struct network *net, struct darknet_amp_option
 {
     amp_error error;
     amp_config *config = options->config;
-    is_parsing = 0;
     free(options);
     if (config->note[0]) fprintf(stderr, "%s\n", config->note);
     if (!config->enabled) {

@@ -43,8 +43,8 @@ struct darknet_amp *amp_host_make(struct network *net, struct darknet_amp_option
 /* All but amp->memory, which is the fork's and freed before. */
 void amp_host_free(struct darknet_amp *amp);
 
-/* Whether the calling thread's parser is making a network that will be under AMP. */
-int amp_host_is_parsing(void);
+/* Whether a network of these options will be under AMP. */
+int amp_host_is_enabled(const struct darknet_amp_options *options);
 
 /* Looks at the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. The first .cfg without one that has warnings has them
  * printed: later ones are copies of it, or read by another training program. */

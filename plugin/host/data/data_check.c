@@ -105,6 +105,11 @@ void darknet_amp_check_files(const char *data_file, const char *cfg, int classif
 {
     amp_error error;
     amp_data_file data;
+    if (!data_file || !cfg) {
+        amp_fail(&error, AMP_BAD_CONFIG, "command line: a %s file is missing; darknet %s train my.data my.cfg [my.weights]",
+                 data_file ? ".cfg" : ".data", classifier ? "classifier" : "detector");
+        amp_host_die(&error);
+    }
     if (!amp_host_is_wanted(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR)) return;
     amp_stopping_survive_writes();
     amp_status status = amp_data_file_read(data_file, &data, &error);

@@ -74,10 +74,10 @@ void darknet_amp_path_fits(const char *path, const char *part, size_t room)
     end_with(&error);
 }
 
-int darknet_amp_mask_fits(const char *file, const char *mask, size_t room)
+void darknet_amp_mask_fits(const char *file, const char *mask, size_t room)
 {
     amp_error error;
-    if (strlen(mask) + 1 < room) return 1;
+    if (strlen(mask) + 1 < room) return;
     amp_fail(&error, AMP_BAD_CONFIG, "%.700s: a mask of more than %zu bytes, for which Darknet has no room; mend the file", file,
              room - 2);
     end_with(&error);

@@ -107,7 +107,7 @@ enum { NEEDS_IMAGE = 1 };
 
 static const cfg_section_kind kinds[] = {
     { "[net]", "[network]", KEYS(net), 0, pjreddie_rule_net },
-    { "[activation]", 0, KEYS(activation), 0, pjreddie_rule_same },
+    { "[activation]", 0, KEYS(activation), 0, pjreddie_rule_activation },
     { "[avgpool]", "[avg]", 0, 0, NEEDS_IMAGE, pjreddie_rule_avgpool },
     { "[batchnorm]", 0, 0, 0, NEEDS_IMAGE, pjreddie_rule_batchnorm },
     { "[connected]", "[conn]", KEYS(connected), 0, pjreddie_rule_connected },

@@ -8,7 +8,7 @@
 enum { POLICY_CONSTANT, POLICY_STEP, POLICY_STEPS, POLICY_EXP, POLICY_SIGMOID, POLICY_POLY, POLICY_RANDOM };
 
 void pjreddie_rule_net(cfg_walk *);
-void pjreddie_rule_same(cfg_walk *);      /* as many outputs as inputs, and the same image */
+void pjreddie_rule_activation(cfg_walk *);
 void pjreddie_rule_l2norm(cfg_walk *);
 void pjreddie_rule_avgpool(cfg_walk *);
 void pjreddie_rule_batchnorm(cfg_walk *);

@@ -23,8 +23,7 @@ static double number(const cfg_walk *walk, const char *key) { return cfg_walk_nu
 static void take_image(cfg_walk *walk, double w, double h, double c)
 {
     if (w < 1 || h < 1 || c < 1) {
-        cfg_walk_fail(walk, NULL, NULL, "%.0fx%.0fx%.0f (width, height, channels) go in and %.0fx%.0fx%.0f would come out; "
-                      "sizes are 1 or more", walk->in->w, walk->in->h, walk->in->c, w, h, c);
+        cfg_walk_fail(walk, NULL, NULL, "%.0fx%.0fx%.0f go in and %.0fx%.0fx%.0f would come out; sizes are 1 or more", walk->in->w, walk->in->h, walk->in->c, w, h, c);
         return;
     }
     walk->out->w = w;
@@ -42,7 +41,8 @@ static void check_count(cfg_walk *walk, double count, const char *what)
 
 static double with_norm(const cfg_walk *walk, double channels) { return channels * (number(walk, "batch_normalize") ? 4 : 1); }
 
-void pjreddie_rule_same(cfg_walk *walk)
+/* As many outputs as inputs, and the same image. */
+static void pass_on(cfg_walk *walk)
 {
     walk->out->w = walk->in->w;
     walk->out->h = walk->in->h;
@@ -62,7 +62,8 @@ static void check_policy(cfg_walk *walk)
     if (policy == POLICY_STEPS && (!steps || !scales))
         cfg_walk_fail(walk, "policy", NULL, "needs steps and scales, and there is no %s", steps ? "scales" : "steps");
     else if (policy == POLICY_STEPS && steps != scales)
-        cfg_walk_fail(walk, "scales", NULL, "%d scales for %d steps; give one for each", scales, steps);
+        cfg_walk_fail(walk, "scales", NULL, "steps has %d numbers and scales %d; give one scale for each step", steps,
+                      scales);
     if (policy == POLICY_POLY && !number(walk, "max_batches"))
         cfg_walk_fail(walk, "policy", NULL, "divides by max_batches, which is 0; set max_batches");
 }
@@ -115,7 +116,10 @@ void pjreddie_rule_convolutional(cfg_walk *walk)
     }
     if (number(walk, "numload") > n)
         cfg_walk_fail(walk, "numload", NULL, "more than the %.0f filters of this layer", n);
-    take_image(walk, trunc((walk->in->w + 2 * pad - size) / stride) + 1, trunc((walk->in->h + 2 * pad - size) / stride) + 1, n);
+    double w = walk->in->w + 2 * pad, h = walk->in->h + 2 * pad;
+    if (size > w || size > h)
+        cfg_walk_fail(walk, "size", NULL, "larger than the padded image of %.0fx%.0f", w, h);
+    take_image(walk, trunc((w - size) / stride) + 1, trunc((h - size) / stride) + 1, n);
     check_count(walk, walk->out->w * walk->out->h * size * size * (c / groups), "numbers that im2col lays out");
     take_weights(walk, c / groups * n * size * size, n);
 }
@@ -147,6 +151,8 @@ void pjreddie_rule_maxpool(cfg_walk *walk)
     double w = trunc((walk->in->w + padding - size) / stride) + 1, h = trunc((walk->in->h + padding - size) / stride) + 1;
     double last = fmax((w - 1) * stride - walk->in->w, (h - 1) * stride - walk->in->h);
     take_image(walk, w, h, walk->in->c);
+    if (size > 64 && size > 2 * fmax(walk->in->w, walk->in->h)) /* each window is the whole image, and takes size*size steps */
+        cfg_walk_fail(walk, "size", NULL, "more than twice the image of %.0fx%.0f", walk->in->w, walk->in->h);
     if (size <= before || last >= before)
         cfg_walk_fail(walk, cfg_walk_given(walk, "padding") ? "padding" : NULL, NULL, "some windows of %.0fx%.0f lie outside of "
                       "the image of %.0fx%.0f", size, size, walk->in->w, walk->in->h);
@@ -161,7 +167,7 @@ void pjreddie_rule_avgpool(cfg_walk *walk)
 
 void pjreddie_rule_batchnorm(cfg_walk *walk)
 {
-    pjreddie_rule_same(walk);
+    pass_on(walk);
     walk->out->weights = 4 * walk->in->c;
 }
 
@@ -169,7 +175,7 @@ void pjreddie_rule_normalization(cfg_walk *walk)
 {
     if (trunc(number(walk, "size") / 2) > walk->in->c)
         cfg_walk_fail(walk, "size", NULL, "half of it is more than the %.0f channels that go in", walk->in->c);
-    pjreddie_rule_same(walk);
+    pass_on(walk);
 }
 
 void pjreddie_rule_crop(cfg_walk *walk)
@@ -235,6 +241,7 @@ void pjreddie_rule_route(cfg_walk *walk)
             out->c += part->c;
         } else {
             out->w = out->h = out->c = 0;
+            out->no_image = "the layers that it joins differ in width or height";
         }
     }
 }
@@ -254,7 +261,7 @@ void pjreddie_rule_shortcut(cfg_walk *walk)
                       "added", index, from->w, from->h, in->w, in->h);
     if (walk->resized && (from->w != in->w || from->h != in->h))
         cfg_walk_fail(walk, "from", NULL, "Darknet cannot resize a shortcut of different sizes; set random=0");
-    pjreddie_rule_same(walk);
+    pass_on(walk);
 }
 
 /* ---- layers of numbers in a row ---- */
@@ -267,16 +274,23 @@ void pjreddie_rule_connected(cfg_walk *walk)
     fix(walk);
 }
 
+/* An image is resized as such; numbers in a row are not, since nobody knows how many there will be. */
+void pjreddie_rule_activation(cfg_walk *walk)
+{
+    pass_on(walk);
+    walk->out->fixed = !walk->in->w;
+}
+
 void pjreddie_rule_dropout(cfg_walk *walk)
 {
     if (walk->index == 0)
         cfg_walk_fail(walk, NULL, NULL, "the first layer cannot be one, since Darknet's works in the layer before it");
-    pjreddie_rule_same(walk);
+    pjreddie_rule_activation(walk);
 }
 
 void pjreddie_rule_l2norm(cfg_walk *walk)
 {
-    pjreddie_rule_same(walk);
+    pass_on(walk);
     fix(walk);
 }
 
@@ -295,10 +309,11 @@ void pjreddie_rule_rnn(cfg_walk *walk) { recurrent(walk, 1, 2); }
 void pjreddie_rule_gru(cfg_walk *walk) { recurrent(walk, 3, 3); }
 void pjreddie_rule_lstm(cfg_walk *walk) { recurrent(walk, 4, 4); }
 
+/* Its parser hands width and height over in the other order, so that they are swapped behind it. */
 void pjreddie_rule_crnn(cfg_walk *walk)
 {
     double hidden = number(walk, "hidden_filters"), output = number(walk, "output_filters"), area = walk->in->w * walk->in->h;
-    take_image(walk, walk->in->w, walk->in->h, output);
+    take_image(walk, walk->in->h, walk->in->w, output);
     check_count(walk, 9 * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
     check_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers that im2col lays out");
     check_count(walk, hidden * area * walk->batch / walk->time_steps * (walk->time_steps + 1), "numbers of its state");
@@ -331,9 +346,9 @@ static void take_tree_line(cfg_walk *walk, const char *key, const char *line, do
     char name[1024] = "";
     (void)most;
     if (sscanf(line, "%1023s %d", name, &parent) < 1 || strlen(name) > 255)
-        cfg_walk_fail(walk, key, NULL, "line %.0f of the file is no name of at most 255 bytes and the number of its parent", index + 1);
+        cfg_walk_fail(walk, key, NULL, "line %.0f of the file is not a name of at most 255 bytes and its parent", index + 1);
     else if (parent < -1 || parent >= index)
-        cfg_walk_fail(walk, key, NULL, "line %.0f of the file has the parent %d; allowed is -1, or a line before it (from 0)",
+        cfg_walk_fail(walk, key, NULL, "line %.0f of the file: the parent %d is neither -1 nor a line before (from 0)",
                       index + 1, parent);
 }
 
@@ -364,7 +379,7 @@ static void check_map(cfg_walk *walk, double classes)
 
 static void loss(cfg_walk *walk, double reads)
 {
-    pjreddie_rule_same(walk);
+    pass_on(walk);
     walk->out->reads = reads;
 }
 

@@ -1,6 +1,6 @@
-/* Which backend computes a network. Alone in its file, so that a program of a test can have another in its place. */
-#include "../fork.h"
-#include "darknet.h"
+/* Which backend computes a network, and by which rules. Alone in its file, so that a program of a test
+ * can have another in its place. */
+#include "pjreddie.h"
 
 amp_backend *amp_fork_backend(amp_error *error)
 {
@@ -16,4 +16,19 @@ amp_backend *amp_fork_backend(amp_error *error)
 #else
     return amp_cpu_backend_create(error);
 #endif
+}
+
+/* So that AMP's fp32 computes what -amp off does, and either trains weights that the other predicts with.
+ *
+ * CPU: batchnorm_layer.c and blas.c, whose backward adds another number than their forward, and elsewhere.
+ * GPU: a build with AMP=1 has CUDNN=1 and trains with cuDNN, which divides by the root of Σ(x-mean)²/N + 1e-5
+ * and moves the rolling variance by Σ(x-mean)²/(N-1). For inference normalize_kernel (blas_kernels.cu) adds
+ * 1e-5 inside of the root as well. */
+amp_batchnorm_rule amp_host_choose_batchnorm_rule(int on_gpu)
+{
+    static const amp_batchnorm_rule cpu = { .unbiased = 1, .epsilon = .000001f, .backward_epsilon = .00001f,
+                                            .rolling_factor = .01f };
+    static const amp_batchnorm_rule cudnn = { .epsilon_inside_root = 1, .epsilon = .00001f,
+                                              .backward_epsilon = .00001f, .rolling_factor = .01f };
+    return on_gpu ? cudnn : cpu;
 }

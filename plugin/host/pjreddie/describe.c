@@ -190,7 +190,8 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
         .groups = l->groups > 0 ? l->groups : 1, .reverse = l->reverse, .flatten = l->flatten, .extra = l->extra,
         .alpha = l->alpha, .beta = l->beta, .scale = l->scale, .probability = l->probability,
         .weights = a.weights, .biases = a.biases, .scales = a.scales, .rolling_mean = a.rolling_mean,
-        .rolling_variance = a.rolling_variance, .rate_scale = l->learning_rate_scale };
+        .rolling_variance = a.rolling_variance, .batchnorm_rule = amp_host_choose_batchnorm_rule(on_gpu),
+        .rate_scale = l->learning_rate_scale };
     AMP_TRY(describe_inputs(net, i, d, error));
     describe_shape(net, i, out, d);
     if (l->type == SHORTCUT) AMP_TRY(check_shortcut(l, i, out, d, error));

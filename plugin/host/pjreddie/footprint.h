@@ -19,8 +19,8 @@ typedef struct amp_host_footprint {
 amp_status amp_host_footprint_of(network *net, int batch, amp_dtype dtype, amp_host_footprint *out, amp_error *);
 size_t amp_host_footprint_sum(const amp_host_footprint *);
 
-/* What a training's loading of images holds in RAM for batches of so many: the batch that trains, and the next. 0 on a GPU, whose
- * memory is another. */
+/* What a training's loading of images holds in RAM for batches of so many: the batch that trains, and the
+ * next. 0 on a GPU, whose memory is another. */
 size_t amp_host_loaded_bytes(const network *net, int images);
 
 /* Of those buffers, what layer i's are under this plan. */

@@ -11,13 +11,15 @@
 
 struct darknet_amp *amp_fork_state(const struct network *net) { return net->amp; }
 
+/* batch_number is get_current_batch's, which would divide by 0 for a .cfg without images in a step. */
 amp_view amp_fork_view(const struct network *net)
 {
+    size_t images_of_step = (size_t)net->batch * (size_t)net->subdivisions;
     return (amp_view){ .layers = net->n, .batch = net->batch, .subdivisions = net->subdivisions, .w = net->w, .h = net->h,
                        .c = net->c, .inputs = net->inputs, .truths = net->truths, .training = net->train,
                        .adam = net->adam != 0, .changes_size = net->random || net->layers[net->n - 1].random,
                        .on_gpu = amp_host_on_gpu(net), .max_batches = net->max_batches,
-                       .batch_number = (long)get_current_batch((network *)net), .momentum = net->momentum,
+                       .batch_number = images_of_step ? (long)(*net->seen / images_of_step) : 0, .momentum = net->momentum,
                        .decay = net->decay, .beta1 = net->B1, .beta2 = net->B2, .eps = net->eps, .images = net->input,
                        .labels = net->truth };
 }

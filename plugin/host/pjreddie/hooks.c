@@ -5,8 +5,7 @@
 
 void darknet_amp_layer_made(struct network *net, struct darknet_amp_options *options, struct layer *made)
 {
-    (void)options;
-    if (amp_host_is_parsing()) amp_host_trim(net, made);
+    if (amp_host_is_enabled(options)) amp_host_trim(net, made);
 }
 
 /* resize_network goes on to free net->input, when it is through with its layers. */
@@ -19,8 +18,18 @@ void darknet_amp_layer_resized(struct network *net, struct layer *resized)
 
 int darknet_amp_resize_layer(struct layer *l, int w, int h)
 {
-    if (l->type == DECONVOLUTIONAL) resize_deconvolutional_layer(l, h, w);
-    return l->type == DECONVOLUTIONAL;
+    switch (l->type) {
+    case DECONVOLUTIONAL:
+        resize_deconvolutional_layer(l, h, w);
+        return 1;
+    case ACTIVE: case BATCHNORM: case DROPOUT: /* AMP's own: what they need of buffers is made in prepare_buffers */
+        l->w = l->out_w = w;
+        l->h = l->out_h = h;
+        l->inputs = l->outputs = w * h * l->out_c;
+        return 1;
+    default:
+        return 0;
+    }
 }
 
 void darknet_amp_attach(struct network *net, struct darknet_amp_options *options)

@@ -1,5 +1,4 @@
 /* Whether a network fits the training command that made it: the hooks in the parser and in the two training commands. */
-#include "option_list.h"
 #include "pjreddie.h"
 
 static int finds_boxes(const layer *l) { return l->type == YOLO || l->type == REGION; }
@@ -30,44 +29,6 @@ static amp_status check_classifier(const network *net, int classes, amp_error *e
     if (net->truths == classes) return AMP_OK;
     return amp_fail(error, AMP_BAD_NETWORK, "amp: the network tells %d classes apart, and the .data file has classes = "
                     "%d; make them alike", net->truths, classes);
-}
-
-/* ---- sections ---- */
-
-static int numbers_in(const char *text)
-{
-    int count = text && *text;
-    for (; text && *text; text++) count += *text == ',';
-    return count;
-}
-
-/* inputs: of the layer, as the one before it makes them. */
-static amp_status check_boxes(const layer *l, const char *anchors, int index, int inputs, amp_error *error)
-{
-    const char *kind = l->type == YOLO ? "yolo" : "region";
-    int numbers = numbers_in(anchors), box = l->coords + l->classes + 1, anchor_count = l->type == YOLO ? l->total : l->n;
-    if (l->type == YOLO) box = 4 + l->classes + 1;
-    if (l->classes < 1 || l->n < 1 || anchor_count < 1)
-        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: classes=%d, num=%d: both are 1 or more", index, kind,
-                        l->classes, anchor_count);
-    for (int i = 0; l->type == YOLO && i < l->n; i++)
-        if (l->mask[i] < 0 || l->mask[i] >= l->total)
-            return amp_fail(error, AMP_BAD_NETWORK, "layer %d [yolo]: mask has %d, but num=%d anchors are 0 to %d",
-                            index, l->mask[i], l->total, l->total - 1);
-    if (numbers > 2 * anchor_count || (anchors && numbers < 2 * anchor_count))
-        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: anchors has %d numbers, but num=%d needs %d", index,
-                        kind, numbers, anchor_count, 2 * anchor_count);
-    if (l->outputs != inputs)
-        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: %d boxes of %d classes need filters=%d in the layer "
-                        "before it, which has %g", index, kind, l->n, l->classes, l->n * box,
-                        (double)inputs / ((double)l->w * l->h));
-    return AMP_OK;
-}
-
-void darknet_amp_check_boxes(struct layer *made, void *options, int index, int inputs)
-{
-    amp_error error;
-    if (amp_host_is_parsing()) amp_host_check(check_boxes(made, option_find(options, "anchors"), index, inputs, &error), &error);
 }
 
 /* A detector trains by its .cfg alone; but its user meant something with the .data file's number. */

@@ -27,6 +27,9 @@ void amp_host_release(struct darknet_amp *amp, network *net);
  * that a network that fits only under AMP can be made. */
 void amp_host_trim(const network *net, layer *l);
 
+/* How batch norm computes in Darknet's own code, on the CPU and on a GPU. */
+amp_batchnorm_rule amp_host_choose_batchnorm_rule(int on_gpu);
+
 /* The .cfg section's name of a type: "convolutional". */
 const char *amp_host_type_name(LAYER_TYPE type);
 

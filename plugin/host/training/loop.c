@@ -225,7 +225,8 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
         .found_inf = amp ? amp->step_skipped : 0, .grad_norm = amp ? amp->step_gradient_norm : NAN,
         .images_per_second = rounded(images / (seconds > 1e-9 ? seconds : 1e-9), 1e2),
         .load_seconds = rounded(training.loaded - training.began, 1e6), .train_seconds = rounded(end - training.loaded, 1e6),
-        .peak_memory_mb = rounded(training.peak_memory_mb, 1e1), .time = rounded(clock_seconds(CLOCK_REALTIME), 1e3) };
+        .peak_memory_mb = rounded(training.peak_memory_mb, 1e1),
+        .time = rounded(clock_seconds(CLOCK_REALTIME), 1e3) };
 }
 
 /* The row is written before the step's backup, which a killed training then never has without its row. */

@@ -54,8 +54,8 @@ static void write_double(FILE *out, double value)
 const char *amp_log_row_text(const amp_log_row *row, char text[AMP_LOG_TEXT])
 {
     const float floats[] = { row->loss, row->avg_loss, row->learning_rate, row->scale };
-    const double doubles[] = { row->images_per_second, row->load_seconds, row->train_seconds, row->peak_memory_mb,
-                               row->time };
+    const double doubles[] = { row->images_per_second, row->load_seconds, row->train_seconds,
+                               row->peak_memory_mb, row->time };
     FILE *out = fmemopen(text, AMP_LOG_TEXT, "w");
     text[0] = 0;
     if (!out) return text;

@@ -4,6 +4,7 @@
  *   TRAP_SAVE=N    SIGKILL just before the N-th save (a file and its sidecar are one save)
  *   TRAP_FULL=N    the disk is full in the N-th save: what it writes to is /dev/full
  *   TRAP_FULL_AMP=N  the same for the sidecar alone
+ *   TRAP_GONE=N    the folder `backup` is renamed to `gone` as the N-th save begins
  *   TRAP_LOG=FILE  appends the calls' names */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,10 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static int saving, calls, saves, trace = -1;
-static struct { int kill, save, full, full_amp; } trap;
+static struct { int kill, save, full, full_amp, gone; } trap;
 
 #define REAL(name) static __typeof__(&name) real; if (!real) *(void **)&real = dlsym(RTLD_NEXT, #name)
 
@@ -34,6 +36,7 @@ __attribute__((constructor)) static void read_environment(void)
     trap.save = number("TRAP_SAVE");
     trap.full = number("TRAP_FULL");
     trap.full_amp = number("TRAP_FULL_AMP");
+    trap.gone = number("TRAP_GONE");
 }
 
 static int ends_with(const char *text, const char *end)
@@ -58,6 +61,7 @@ static const char *opens(const char *path, int made, const char *call)
     if (!is_main_thread() || !ends_with(path, ".new")) return path;
     int sidecar = ends_with(path, ".amp.new");
     if (!saving) saves++;
+    if (!saving && saves == trap.gone) syscall(SYS_renameat2, AT_FDCWD, "backup", AT_FDCWD, "gone", 0);
     saving = 1;
     pass(call);
     return !made && (saves == trap.full || (sidecar && saves == trap.full_amp)) ? "/dev/full" : path;

@@ -3,8 +3,8 @@
  * Everything is queued on one stream, in order; the host waits only where backend.h says so or hands a number back. All
  * tensors, parameters and statistics are device memory. Whoever calls the backend has its device as the current one.
  * Included by C (cuda.c, conv.c) and by CUDA C++ (the kernels). */
-#ifndef AMP_BACKEND_CUDA_CUDA_H
-#define AMP_BACKEND_CUDA_CUDA_H
+#ifndef AMP_BACKEND_CUDA_STATE_H
+#define AMP_BACKEND_CUDA_STATE_H
 
 #include <cuda_runtime_api.h>
 

@@ -1,6 +1,6 @@
 /* A convolution over oneDNN, between the file that builds it (onednn_conv_build.c) and the one that runs it (onednn_conv.c). */
-#ifndef AMP_BACKEND_CPU_ONEDNN_CONV_H
-#define AMP_BACKEND_CPU_ONEDNN_CONV_H
+#ifndef AMP_BACKEND_CPU_ONEDNN_CONV_BUILD_H
+#define AMP_BACKEND_CPU_ONEDNN_CONV_BUILD_H
 
 #include "onednn_pass.h"
 #include "weights_copy.h"

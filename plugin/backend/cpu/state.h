@@ -1,0 +1,18 @@
+/* The object behind the amp_backend that amp_cpu_backend_create hands out. */
+#ifndef AMP_BACKEND_CPU_STATE_H
+#define AMP_BACKEND_CPU_STATE_H
+
+#include "../backend.h"
+
+struct amp_onednn;
+struct amp_cpu_products;
+
+typedef struct amp_cpu_backend {
+    amp_backend base; /* first: an amp_backend * of this backend is an amp_cpu_backend * */
+    struct amp_onednn *library;
+    struct amp_cpu_products *products; /* NULL until the first in half; onednn_gemm.c's */
+} amp_cpu_backend;
+
+static inline struct amp_onednn *amp_cpu_library(amp_backend *backend) { return ((amp_cpu_backend *)backend)->library; }
+
+#endif

@@ -1,0 +1,81 @@
+/* What the program asks malloc for and does not give back. The linker puts these functions in malloc's place
+ * (--wrap, see CMakeLists.txt), for all that is linked into the program; shared libraries keep the real ones. What an
+ * allocator makes of a request, rounding and keeping back, is its own affair. For one thread. */
+#ifndef REQUESTS_H
+#define REQUESTS_H
+
+#include <stdlib.h>
+
+static struct { void *at; size_t bytes; } *requests; /* those that live */
+static size_t request_count, request_room;
+static int requests_counted;
+
+void *__real_malloc(size_t);
+void *__real_calloc(size_t, size_t);
+void *__real_realloc(void *, size_t);
+void *__real_aligned_alloc(size_t, size_t);
+void __real_free(void *);
+
+static void requests_begin(void)
+{
+    request_count = 0;
+    requests_counted = 1;
+}
+
+/* Bytes asked for since then that live. */
+static size_t requests_alive(void)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < request_count; i++) bytes += requests[i].bytes;
+    return bytes;
+}
+
+static size_t requests_end(void)
+{
+    requests_counted = 0;
+    return requests_alive();
+}
+
+static void *note_request(void *at, size_t bytes)
+{
+    if (!requests_counted || !at) return at;
+    if (request_count == request_room) {
+        request_room = 2 * request_room + 1000;
+        requests = __real_realloc(requests, request_room * sizeof *requests);
+        if (!requests) abort();
+    }
+    requests[request_count].at = at;
+    requests[request_count++].bytes = bytes;
+    return at;
+}
+
+static void forget_request(void *at)
+{
+    size_t i = requests_counted ? request_count : 0;
+    while (i && requests[i - 1].at != at) i--;
+    if (i) requests[i - 1] = requests[--request_count];
+}
+
+void *__wrap_malloc(size_t);
+void *__wrap_calloc(size_t, size_t);
+void *__wrap_realloc(void *, size_t);
+void *__wrap_aligned_alloc(size_t, size_t);
+void __wrap_free(void *);
+
+void *__wrap_malloc(size_t bytes) { return note_request(__real_malloc(bytes), bytes); }
+void *__wrap_calloc(size_t count, size_t size) { return note_request(__real_calloc(count, size), count * size); }
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes) { return note_request(__real_aligned_alloc(alignment, bytes), bytes); }
+
+void *__wrap_realloc(void *old, size_t bytes)
+{
+    forget_request(old);
+    return note_request(__real_realloc(old, bytes), bytes);
+}
+
+void __wrap_free(void *at)
+{
+    forget_request(at);
+    __real_free(at);
+}
+
+#endif

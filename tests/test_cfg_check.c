@@ -1,0 +1,811 @@
+/* What the check of a .cfg refuses, in which words, and what it lets through: tests/cfg without a word. No network is made here;
+ * e2e/bad_cfg.sh shows that the program ends by these lines, test_cfg_fuzz.c that what passes can be made and trained. */
+#define _DEFAULT_SOURCE /* mkdtemp */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <glob.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "amp/cfg_check.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* How lines end. */
+#define ACTIVATIONS \
+    "; allowed: logistic, relu, relie, linear, ramp, tanh, plse, leaky, elu, loggy, stair, hardtan, lhtan, selu"
+#define TO_65536 "; allowed: a whole number from 1 to 65536"
+#define TO_A_MILLION "; allowed: a whole number from 1 to 1000000"
+#define FROM_1 "; allowed: a whole number from 1 up"
+#define FROM_0 "; allowed: a whole number from 0 up"
+#define NOT_NEGATIVE "; allowed: a number from 0 up"
+#define FRACTION "; allowed: a number from 0 to below 1"
+#define POSITIVE "; allowed: a number above 0"
+#define TO_1 "; allowed: a number from 0 to 1"
+#define A_NUMBER "; allowed: a number"
+#define FLAG "; allowed: 0, 1"
+#define ANCHORS "; allowed: numbers above 0, separated by commas"
+#define LAYERS "; allowed: layers before this one, separated by commas"
+#define A_LAYER "; allowed: a layer before this one"
+#define A_FILE "; allowed: a file that can be read"
+#define NET_FIRST "; allowed: [net] first, then the layers"
+#define KNOWN "; allowed: the layers of Darknet, [net] first, and [amp]"
+#define TOO_MANY ", and Darknet counts to 2147483647; make it smaller"
+#define POLICIES "; allowed: constant, step, steps, exp, sigmoid, poly, random"
+#define WHOLES "; allowed: whole numbers, separated by commas"
+
+/* How .cfg files begin. */
+#define SIZE "width=8\nheight=8\nchannels=3\n"
+#define CONV "[convolutional]\n"
+#define FOUR CONV "filters=4\n"
+#define YOLO CONV "filters=14\n[yolo]\n"
+#define REGION CONV "filters=14\n[region]\n"
+#define ANCHORED "classes=2\nnum=2\nanchors=1,2,3,4\n"
+#define DETECTION "[connected]\noutput=48\n[detection]\n"
+
+static char folder[] = "/tmp/amp_test_cfg_check_XXXXXX";
+
+static void write_file(const char *name, const char *text)
+{
+    unlink(name);
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    assert_int_equal(fclose(file), 0);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    char long_name[310], many[3000] = "";
+    if (!mkdtemp(folder) || chdir(folder)) return -1;
+    memset(long_name, 'x', 300);
+    strcpy(long_name + 300, " -1\n");
+    for (int i = 0; i < 300; i++) sprintf(many + strlen(many), "n%d -1\n", i);
+    write_file("loop.tree", "a -1\nb 1\n");
+    write_file("long.tree", long_name);
+    write_file("many.tree", many);
+    write_file("empty", "");
+    write_file("bad.map", "0\n7\n");
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[100];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return chdir("/") || system(command);
+}
+
+/* The first error and the first warning; empty where there is none. */
+typedef struct lines { char error[1024], warning[1024]; int errors, warnings; } lines;
+
+static void keep(void *context, int is_error, const char *line)
+{
+    lines *l = context;
+    char *to = is_error ? l->error : l->warning;
+    int *count = is_error ? &l->errors : &l->warnings;
+    if (!(*count)++) snprintf(to, sizeof l->error, "%s", line);
+}
+
+static void check(const char *file, cfg_use use, lines *found, cfg_summary *summary)
+{
+    amp_error error;
+    const cfg_listener listener = { keep, found };
+    *found = (lines){ .errors = 0 };
+    assert_int_equal(cfg_check(file, &amp_cfg_fork, use, &listener, summary, &error), AMP_OK);
+    assert_int_equal(summary->errors, found->errors);
+    assert_int_equal(summary->warnings, found->warnings);
+    assert_string_equal(summary->first_error, found->error);
+    for (const char *c = found->error; *c; c++) assert_true((unsigned char)*c >= 0x20 && *c != 0x7f);
+}
+
+/* text is refused with "x.cfg" and then expected, as the only error unless more are allowed. */
+static void refused(const char *text, cfg_use use, const char *expected, int one)
+{
+    lines found;
+    cfg_summary summary;
+    write_file("x.cfg", text);
+    check("x.cfg", use, &found, &summary);
+    if (!found.errors || strcmp(found.error + 5, expected) || (one && found.errors != 1))
+        fail_msg("\n%s\n     got %s (of %d)\ninstead of x.cfg%s", text, found.error, found.errors, expected);
+}
+
+typedef struct bad_case { const char *text, *line; } bad_case;
+
+static void keys_of_net(void **state)
+{
+    (void)state;
+    static const bad_case cases[] = {
+        { "batch=0", ":2: [net] batch = 0: below 1" TO_A_MILLION },
+        { "batch=-4", ":2: [net] batch = -4: below 1" TO_A_MILLION },
+        { "batch=abc", ":2: [net] batch = abc: not a whole number" TO_A_MILLION },
+        { "batch=1.5", ":2: [net] batch = 1.5: not a whole number" TO_A_MILLION },
+        { "batch=4294967300", ":2: [net] batch = 4294967300: too large" TO_A_MILLION },
+        { "batch=1e3", ":2: [net] batch = 1e3: not a whole number" TO_A_MILLION },
+        { "batch", ":2: [net] batch: has no value" TO_A_MILLION },
+        { "batch=", ":2: [net] batch = : has no value" TO_A_MILLION },
+        { "batch=2,2", ":2: [net] batch = 2,2: not a whole number" TO_A_MILLION },
+        { "subdivisions=0", ":2: [net] subdivisions = 0: below 1" TO_A_MILLION },
+        { "subdivisions=-2", ":2: [net] subdivisions = -2: below 1" TO_A_MILLION },
+        { "subdivisions=2",
+          ":2: [net] subdivisions = 2: batch = 1 cannot be cut in 2 parts; subdivisions is at most batch" },
+        { "batch=4\nsubdivisions=8",
+          ":3: [net] subdivisions = 8: batch = 4 cannot be cut in 8 parts; subdivisions is at most batch" },
+        { "time_steps=0", ":2: [net] time_steps = 0: below 1" TO_A_MILLION },
+        { "time_steps=-1", ":2: [net] time_steps = -1: below 1" TO_A_MILLION },
+        { "time_steps=x", ":2: [net] time_steps = x: not a whole number" TO_A_MILLION },
+        { "width=0", ":2: [net] width = 0: below 1" FROM_1 },
+        { "height=0", ":2: [net] height = 0: below 1" FROM_1 },
+        { "channels=0", ":2: [net] channels = 0: below 1" FROM_1 },
+        { "width=-8", ":2: [net] width = -8: below 1" FROM_1 },
+        { "height=8.5", ":2: [net] height = 8.5: not a whole number" FROM_1 },
+        { "channels=nan", ":2: [net] channels = nan: not a whole number" FROM_1 },
+        { "width=2147483648", ":2: [net] width = 2147483648: too large" FROM_1 },
+        { "width=60000\nheight=60000", ":1: [net]: 10800000000 numbers of input for a batch" TOO_MANY },
+        { "width=1000\nheight=1000\nbatch=1000",
+          ":1: [net]: 3000000000 numbers of input for a batch" TOO_MANY },
+        { "inputs=0", ":2: [net] inputs = 0: below 1" FROM_1 },
+        { "inputs=100", ":2: [net] inputs = 100: width, height and channels make 192; leave inputs out" },
+        { "learning_rate=abc", ":2: [net] learning_rate = abc: not a decimal number" NOT_NEGATIVE },
+        { "learning_rate=0,001",
+          ":2: [net] learning_rate = 0,001: not a decimal number: its point is a '.'" NOT_NEGATIVE },
+        { "learning_rate=nan", ":2: [net] learning_rate = nan: not a decimal number" NOT_NEGATIVE },
+        { "learning_rate=inf", ":2: [net] learning_rate = inf: not a decimal number" NOT_NEGATIVE },
+        { "learning_rate=-0.1", ":2: [net] learning_rate = -0.1: below 0" NOT_NEGATIVE },
+        { "learning_rate=1e39", ":2: [net] learning_rate = 1e39: out of fp32's range" NOT_NEGATIVE },
+        { "learning_rate=0x1", ":2: [net] learning_rate = 0x1: not a decimal number" NOT_NEGATIVE },
+        { "learning_rate=.1.2", ":2: [net] learning_rate = .1.2: not a decimal number" NOT_NEGATIVE },
+        { "momentum=2", ":2: [net] momentum = 2: not below 1" FRACTION },
+        { "momentum=1", ":2: [net] momentum = 1: not below 1" FRACTION },
+        { "momentum=-.1", ":2: [net] momentum = -.1: below 0" FRACTION },
+        { "momentum=0,9", ":2: [net] momentum = 0,9: not a decimal number: its point is a '.'" FRACTION },
+        { "decay=-1", ":2: [net] decay = -1: below 0" NOT_NEGATIVE },
+        { "decay=nan", ":2: [net] decay = nan: not a decimal number" NOT_NEGATIVE },
+        { "adam=yes", ":2: [net] adam = yes: not a whole number" FLAG },
+        { "adam=1\nB1=1", ":3: [net] B1 = 1: not below 1" FRACTION },
+        { "adam=1\nB2=2", ":3: [net] B2 = 2: not below 1" FRACTION },
+        { "adam=1\neps=-1", ":3: [net] eps = -1: below 0" NOT_NEGATIVE },
+        { "adam=1\neps=nan", ":3: [net] eps = nan: not a decimal number" NOT_NEGATIVE },
+        { "clip=-1", ":2: [net] clip = -1: below 0" NOT_NEGATIVE },
+        { "clip=nan", ":2: [net] clip = nan: not a decimal number" NOT_NEGATIVE },
+        { "random=x", ":2: [net] random = x: not a whole number" FLAG },
+        { "angle=400", ":2: [net] angle = 400: above 360; allowed: a number from -360 to 360" },
+        { "aspect=-1", ":2: [net] aspect = -1: below 0" NOT_NEGATIVE },
+        { "saturation=-1", ":2: [net] saturation = -1: below 0" NOT_NEGATIVE },
+        { "saturation=nan", ":2: [net] saturation = nan: not a decimal number" NOT_NEGATIVE },
+        { "exposure=-1.5", ":2: [net] exposure = -1.5: below 0" NOT_NEGATIVE },
+        { "hue=2", ":2: [net] hue = 2: above 1; allowed: a number from -1 to 1" },
+        { "hue=nan", ":2: [net] hue = nan: not a decimal number; allowed: a number from -1 to 1" },
+        { "center=maybe", ":2: [net] center = maybe: not a whole number" FLAG },
+        { "max_crop=0", ":2: [net] max_crop = 0: below 1" TO_65536 },
+        { "min_crop=-3", ":2: [net] min_crop = -3: below 1" TO_65536 },
+        { "max_ratio=0", ":2: [net] max_ratio = 0: not above 0" POSITIVE },
+        { "min_ratio=-1", ":2: [net] min_ratio = -1: not above 0" POSITIVE },
+        { "policy=stepz", ":2: [net] policy = stepz: unknown word, did you mean step?" POLICIES },
+        { "policy=step\nstep=0", ":3: [net] step = 0: below 1" FROM_1 },
+        { "policy=step\nscale=0", ":3: [net] scale = 0: not above 0" POSITIVE },
+        { "policy=step\nscale=-1", ":3: [net] scale = -1: not above 0" POSITIVE },
+        { "policy=steps", ":2: [net] policy = steps: needs steps and scales, and there is no steps" },
+        { "policy=steps\nsteps=100",
+          ":2: [net] policy = steps: needs steps and scales, and there is no scales" },
+        { "policy=steps\nscales=.1",
+          ":2: [net] policy = steps: needs steps and scales, and there is no steps" },
+        { "policy=steps\nsteps=100,200\nscales=.1",
+          ":4: [net] scales = .1: steps has 2 numbers and scales 1; give one scale for each step" },
+        { "policy=steps\nsteps=100\nscales=.1,.1",
+          ":4: [net] scales = .1,.1: steps has 1 numbers and scales 2; give one scale for each step" },
+        { "policy=steps\nsteps=100,\nscales=.1,.1",
+          ":3: [net] steps = 100,: a number of the list is missing" WHOLES },
+        { "policy=steps\nsteps=1e5\nscales=.1", ":3: [net] steps = 1e5: not a whole number" WHOLES },
+        { "policy=steps\nsteps=100\nscales=-1",
+          ":4: [net] scales = -1: below 0; allowed: numbers from 0 up, separated by commas" },
+        { "policy=steps\nsteps=100\nscales=0,1",
+          ":4: [net] scales = 0,1: steps has 1 numbers and scales 2; give one scale for each step" },
+        { "policy=sigmoid\nstep=0", ":3: [net] step = 0: below 1" FROM_1 },
+        { "policy=sigmoid\ngamma=nan", ":3: [net] gamma = nan: not a decimal number" A_NUMBER },
+        { "policy=exp\ngamma=abc", ":3: [net] gamma = abc: not a decimal number" A_NUMBER },
+        { "policy=poly", ":2: [net] policy = poly: divides by max_batches, which is 0; set max_batches" },
+        { "policy=poly\nmax_batches=0",
+          ":2: [net] policy = poly: divides by max_batches, which is 0; set max_batches" },
+        { "burn_in=-1", ":2: [net] burn_in = -1: below 0" FROM_0 },
+        { "burn_in=1.5", ":2: [net] burn_in = 1.5: not a whole number" FROM_0 },
+        { "power=abc", ":2: [net] power = abc: not a decimal number" A_NUMBER },
+        { "max_batches=-1", ":2: [net] max_batches = -1: below 0" FROM_0 },
+        { "max_batches=many", ":2: [net] max_batches = many: not a whole number" FROM_0 },
+        { "max_batches=5000000000", ":2: [net] max_batches = 5000000000: too large" FROM_0 },
+        { "policy=", ":2: [net] policy = : has no value" POLICIES },
+        { "policy=step#x", ":2: [net] policy = step#x: a comment needs a line of its own" POLICIES },
+        { "notruth=x", ":2: [net] notruth = x: not a whole number" FLAG },
+    };
+    char text[1000];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        snprintf(text, sizeof text, "[net]\n%s\n" SIZE "[convolutional]\n", cases[i].text);
+        refused(text, CFG_FOR_ANYTHING, cases[i].line, 1);
+    }
+}
+
+static void layers(void **state)
+{
+    (void)state;
+    static const bad_case cases[] = {
+        { CONV "filters=0", ":6: [convolutional] filters = 0: below 1" FROM_1 },
+        { CONV "filters=-1", ":6: [convolutional] filters = -1: below 1" FROM_1 },
+        { CONV "filters=abc", ":6: [convolutional] filters = abc: not a whole number" FROM_1 },
+        { CONV "filters=", ":6: [convolutional] filters = : has no value" FROM_1 },
+        { CONV "filters", ":6: [convolutional] filters: has no value" FROM_1 },
+        { CONV "filters=2.5", ":6: [convolutional] filters = 2.5: not a whole number" FROM_1 },
+        { CONV "filters=99999999999", ":6: [convolutional] filters = 99999999999: too large" FROM_1 },
+        { CONV "filters=2000000000", ":5: [convolutional]: 6000000000 weights" TOO_MANY },
+        { CONV "size=0", ":6: [convolutional] size = 0: below 1" TO_65536 },
+        { CONV "size=-3", ":6: [convolutional] size = -3: below 1" TO_65536 },
+        { CONV "size=3x3", ":6: [convolutional] size = 3x3: not a whole number" TO_65536 },
+        { CONV "size=9", ":6: [convolutional] size = 9: larger than the padded image of 8x8" },
+        { CONV "size=65537", ":6: [convolutional] size = 65537: above 65536" TO_65536 },
+        { CONV "size=46341\npadding=30000",
+          ":5: [convolutional]: 1203544070292326912 numbers that im2col lays out" TOO_MANY },
+        { CONV "stride=0", ":6: [convolutional] stride = 0: below 1" TO_65536 },
+        { CONV "stride=-1", ":6: [convolutional] stride = -1: below 1" TO_65536 },
+        { CONV "stride=two", ":6: [convolutional] stride = two: not a whole number" TO_65536 },
+        { CONV "pad=x", ":6: [convolutional] pad = x: not a whole number" FLAG },
+        { CONV "padding=-1",
+          ":6: [convolutional] padding = -1: below 0; allowed: a whole number from 0 to 65536" },
+        { CONV "padding=70000",
+          ":6: [convolutional] padding = 70000: above 65536; allowed: a whole number from 0 to 65536" },
+        { CONV "groups=0", ":6: [convolutional] groups = 0: below 1" FROM_1 },
+        { CONV "groups=-1", ":6: [convolutional] groups = -1: below 1" FROM_1 },
+        { CONV "groups=2",
+          ":6: [convolutional] groups = 2: does not divide the 3 channels that go in and the 1 filters" },
+        { FOUR "groups=3",
+          ":7: [convolutional] groups = 3: does not divide the 3 channels that go in and the 4 filters" },
+        { CONV "filters=3\ngroups=3\nsize=9",
+          ":8: [convolutional] size = 9: larger than the padded image of 8x8" },
+        { CONV "groups=abc", ":6: [convolutional] groups = abc: not a whole number" FROM_1 },
+        { CONV "activation=leeky",
+          ":6: [convolutional] activation = leeky: unknown word, did you mean leaky?" ACTIVATIONS },
+        { CONV "activation=", ":6: [convolutional] activation = : has no value" ACTIVATIONS },
+        { CONV "activation=Leaky",
+          ":6: [convolutional] activation = Leaky: unknown word, did you mean leaky?" ACTIVATIONS },
+        { CONV "activation=swish", ":6: [convolutional] activation = swish: unknown word" ACTIVATIONS },
+        { CONV "batch_normalize=yes", ":6: [convolutional] batch_normalize = yes: not a whole number" FLAG },
+        { CONV "binary=x", ":6: [convolutional] binary = x: not a whole number" FLAG },
+        { CONV "xnor=x", ":6: [convolutional] xnor = x: not a whole number" FLAG },
+        { CONV "flipped=x", ":6: [convolutional] flipped = x: not a whole number" FLAG },
+        { CONV "dot=x", ":6: [convolutional] dot = x: not a decimal number" A_NUMBER },
+        { CONV "numload=-1", ":6: [convolutional] numload = -1: below 0" FROM_0 },
+        { CONV "numload=5", ":6: [convolutional] numload = 5: more than the 1 filters of this layer" },
+        { CONV "truth=x", ":6: [convolutional] truth = x: not a whole number" FLAG },
+        { CONV "stopbackward=x", ":6: [convolutional] stopbackward = x: not a whole number" FLAG },
+        { CONV "onlyforward=x", ":6: [convolutional] onlyforward = x: not a whole number" FLAG },
+        { CONV "dontsave=x", ":6: [convolutional] dontsave = x: not a whole number" FLAG },
+        { CONV "dontload=x", ":6: [convolutional] dontload = x: not a whole number" FLAG },
+        { CONV "dontloadscales=x", ":6: [convolutional] dontloadscales = x: not a whole number" FLAG },
+        { CONV "learning_rate=-1", ":6: [convolutional] learning_rate = -1: below 0" NOT_NEGATIVE },
+        { CONV "learning_rate=fast",
+          ":6: [convolutional] learning_rate = fast: not a decimal number" NOT_NEGATIVE },
+        { CONV "smooth=2", ":6: [convolutional] smooth = 2: above 1" TO_1 },
+        { CONV "smooth=-1", ":6: [convolutional] smooth = -1: below 0" TO_1 },
+        { CONV "smooth=nan", ":6: [convolutional] smooth = nan: not a decimal number" TO_1 },
+        { CONV "filters=8\n[convolutional]\nsize=9",
+          ":8: [convolutional] size = 9: larger than the padded image of 8x8" },
+        { CONV "size=9\npad=0", ":6: [convolutional] size = 9: larger than the padded image of 8x8" },
+        { FOUR "[maxpool]\nsize=0", ":8: [maxpool] size = 0: below 1" TO_65536 },
+        { FOUR "[maxpool]\nstride=0", ":8: [maxpool] stride = 0: below 1" TO_65536 },
+        { FOUR "[maxpool]\nsize=-2", ":8: [maxpool] size = -2: below 1" TO_65536 },
+        { FOUR "[maxpool]\nstride=-1", ":8: [maxpool] stride = -1: below 1" TO_65536 },
+        { FOUR "[maxpool]\nsize=9\npadding=0",
+          ":7: [maxpool]: 8x8x4 go in and 0x0x4 would come out; sizes are 1 or more" },
+        { FOUR "[maxpool]\nsize=46341\nstride=2", ":8: [maxpool] size = 46341: more than twice the image of 8x8" },
+        { FOUR "[maxpool]\npadding=-1",
+          ":8: [maxpool] padding = -1: below 0; allowed: a whole number from 0 to 65536" },
+        { FOUR "[maxpool]\nsize=2\npadding=4",
+          ":9: [maxpool] padding = 4: some windows of 2x2 lie outside of the image of 8x8" },
+        { FOUR "[maxpool]\nsize=x", ":8: [maxpool] size = x: not a whole number" TO_65536 },
+        { FOUR "[maxpool]\nstride=1.5", ":8: [maxpool] stride = 1.5: not a whole number" TO_65536 },
+        { FOUR "[upsample]\nstride=0",
+          ":8: [upsample] stride = 0: is 0; allowed: 1 or more, or below 0 to make the image smaller" },
+        { FOUR "[upsample]\nstride=x",
+          ":8: [upsample] stride = x: not a whole number; allowed: a whole number from -65536 to 65536" },
+        { FOUR "[upsample]\nstride=-3", ":8: [upsample] stride = -3: does not divide the image of 8x8" },
+        { FOUR "[upsample]\nstride=-16", ":8: [upsample] stride = -16: does not divide the image of 8x8" },
+        { FOUR "[upsample]\nscale=nan", ":8: [upsample] scale = nan: not a decimal number" A_NUMBER },
+        { FOUR "[upsample]\nstride=65536", ":7: [upsample]: 1099511627776 outputs for a batch" TOO_MANY },
+        { FOUR "[reorg]\nstride=0", ":8: [reorg] stride = 0: below 1" TO_65536 },
+        { FOUR "[reorg]\nstride=3",
+          ":8: [reorg] stride = 3: the 4 channels that go in are no multiple of stride*stride = 9" },
+        { FOUR "[reorg]\nstride=-1", ":8: [reorg] stride = -1: below 1" TO_65536 },
+        { FOUR "[reorg]\nextra=-1", ":8: [reorg] extra = -1: below 0" FROM_0 },
+        { FOUR "[reorg]\nreverse=x", ":8: [reorg] reverse = x: not a whole number" FLAG },
+        { FOUR "[reorg]\nextra=5\nreverse=1",
+          ":8: [reorg] extra = 5: cannot be given together with reverse or flatten" },
+        { FOUR "[crop]\ncrop_width=9\ncrop_height=8",
+          ":8: [crop] crop_width = 9: larger than the image of 8x8" },
+        { FOUR "[crop]\ncrop_width=8\ncrop_height=9",
+          ":9: [crop] crop_height = 9: larger than the image of 8x8" },
+        { FOUR "[crop]\ncrop_width=0\ncrop_height=4", ":8: [crop] crop_width = 0: below 1" TO_65536 },
+        { FOUR "[crop]\ncrop_height=-1", ":8: [crop] crop_height = -1: below 1" TO_65536 },
+        { FOUR "[crop]\nflip=x", ":8: [crop] flip = x: not a whole number" FLAG },
+        { FOUR "[crop]\nangle=nan",
+          ":8: [crop] angle = nan: not a decimal number; allowed: a number from -360 to 360" },
+        { FOUR "[crop]\nshift=x", ":8: [crop] shift = x: not a decimal number" A_NUMBER },
+        { FOUR "[local]\nsize=9", ":7: [local]: 8x8x4 go in and 0x0x1 would come out; sizes are 1 or more" },
+        { FOUR "[local]\nstride=0", ":8: [local] stride = 0: below 1" TO_65536 },
+        { FOUR "[local]\nfilters=0", ":8: [local] filters = 0: below 1" FROM_1 },
+        { FOUR "[local]\nsize=0", ":8: [local] size = 0: below 1" TO_65536 },
+        { FOUR "[local]\nactivation=none", ":8: [local] activation = none: unknown word" ACTIVATIONS },
+        { FOUR "[local]\nfilters=2000000000", ":7: [local]: 512000000000 weights" TOO_MANY },
+        { FOUR "[local]\npad=x", ":8: [local] pad = x: not a whole number" FLAG },
+        { FOUR "[deconvolutional]\nstride=0", ":8: [deconvolutional] stride = 0: below 1" TO_65536 },
+        { FOUR "[deconvolutional]\nfilters=0", ":8: [deconvolutional] filters = 0: below 1" FROM_1 },
+        { FOUR "[deconvolutional]\nsize=0", ":8: [deconvolutional] size = 0: below 1" TO_65536 },
+        { FOUR "[deconvolutional]\nsize=1\npadding=8",
+          ":7: [deconvolutional]: 8x8x4 go in and -8x-8x1 would come out; sizes are 1 or more" },
+        { FOUR "[deconvolutional]\nactivation=3",
+          ":8: [deconvolutional] activation = 3: unknown word" ACTIVATIONS },
+        { FOUR "[connected]\noutput=0", ":8: [connected] output = 0: below 1" FROM_1 },
+        { FOUR "[connected]\noutput=-10", ":8: [connected] output = -10: below 1" FROM_1 },
+        { FOUR "[connected]\noutput=ten", ":8: [connected] output = ten: not a whole number" FROM_1 },
+        { FOUR "[connected]\noutput=2000000000", ":7: [connected]: 512000000000 weights" TOO_MANY },
+        { FOUR "[connected]\nactivation=sigmoid",
+          ":8: [connected] activation = sigmoid: unknown word" ACTIVATIONS },
+        { FOUR "[connected]\nbatch_normalize=x",
+          ":8: [connected] batch_normalize = x: not a whole number" FLAG },
+        { FOUR "[dropout]\nprobability=2", ":8: [dropout] probability = 2: not below 1" FRACTION },
+        { FOUR "[dropout]\nprobability=1", ":8: [dropout] probability = 1: not below 1" FRACTION },
+        { FOUR "[dropout]\nprobability=-.5", ":8: [dropout] probability = -.5: below 0" FRACTION },
+        { FOUR "[dropout]\nprobability=nan",
+          ":8: [dropout] probability = nan: not a decimal number" FRACTION },
+        { FOUR "[dropout]\nprobability=half",
+          ":8: [dropout] probability = half: not a decimal number" FRACTION },
+        { FOUR "[normalization]\nsize=0", ":8: [normalization] size = 0: below 1" TO_65536 },
+        { FOUR "[normalization]\nalpha=nan",
+          ":8: [normalization] alpha = nan: not a decimal number" A_NUMBER },
+        { FOUR "[normalization]\nbeta=x", ":8: [normalization] beta = x: not a decimal number" A_NUMBER },
+        { FOUR "[normalization]\nkappa=inf",
+          ":8: [normalization] kappa = inf: not a decimal number" A_NUMBER },
+        { FOUR "[activation]\nactivation=foo",
+          ":8: [activation] activation = foo: unknown word" ACTIVATIONS },
+        { FOUR "[batchnorm]\nlearning_rate=x",
+          ":8: [batchnorm] learning_rate = x: not a decimal number" NOT_NEGATIVE },
+        { FOUR "[rnn]\noutput=0", ":8: [rnn] output = 0: below 1" FROM_1 },
+        { FOUR "[rnn]\nactivation=lin", ":8: [rnn] activation = lin: unknown word" ACTIVATIONS },
+        { FOUR "[rnn]\noutput=50000", ":7: [rnn]: 2500000000 weights" TOO_MANY },
+        { FOUR "[rnn]\nshortcut=x", ":8: [rnn] shortcut = x: not a whole number" FLAG },
+        { FOUR "[gru]\noutput=-1", ":8: [gru] output = -1: below 1" FROM_1 },
+        { FOUR "[gru]\ntanh=x", ":8: [gru] tanh = x: not a whole number" FLAG },
+        { FOUR "[lstm]\noutput=0", ":8: [lstm] output = 0: below 1" FROM_1 },
+        { FOUR "[lstm]\noutput=50000", ":7: [lstm]: 2500000000 weights" TOO_MANY },
+        { FOUR "[crnn]\noutput_filters=0", ":8: [crnn] output_filters = 0: below 1" FROM_1 },
+        { FOUR "[crnn]\nhidden_filters=-1", ":8: [crnn] hidden_filters = -1: below 1" FROM_1 },
+        { FOUR "[crnn]\nactivation=?", ":8: [crnn] activation = ?: unknown word" ACTIVATIONS },
+        { FOUR "[crnn]\nhidden_filters=20000", ":7: [crnn]: 3600000000 weights" TOO_MANY },
+        { FOUR "[softmax]\ngroups=0", ":8: [softmax] groups = 0: below 1" FROM_1 },
+        { FOUR "[softmax]\ngroups=7",
+          ":8: [softmax] groups = 7: does not divide the 256 numbers that go in" },
+        { FOUR "[softmax]\ngroups=-2", ":8: [softmax] groups = -2: below 1" FROM_1 },
+        { FOUR "[softmax]\ntree=nowhere.tree",
+          ":8: [softmax] tree = nowhere.tree: No such file or directory" A_FILE },
+        { FOUR "[softmax]\ntree=/dev/null", ":8: [softmax] tree = /dev/null: not a regular file" A_FILE },
+        { FOUR "[softmax]\ntree=.", ":8: [softmax] tree = .: not a regular file" A_FILE },
+        { FOUR "[softmax]\ntree=", ":8: [softmax] tree = : has no value" A_FILE },
+        { FOUR "[softmax]\ntemperature=0", ":8: [softmax] temperature = 0: not above 0" POSITIVE },
+        { FOUR "[softmax]\ntemperature=-1", ":8: [softmax] temperature = -1: not above 0" POSITIVE },
+        { FOUR "[softmax]\nnoloss=x", ":8: [softmax] noloss = x: not a whole number" FLAG },
+        { FOUR "[softmax]\ntree=loop.tree",
+          ":8: [softmax] tree = loop.tree: line 2 of the file: the parent 1 is neither -1 nor a line before (from 0)" },
+        { FOUR "[softmax]\ntree=long.tree",
+          ":8: [softmax] tree = long.tree: line 1 of the file is not a name of at most 255 bytes and its parent" },
+        { FOUR "[softmax]\ntree=empty", ":8: [softmax] tree = empty: the file is empty" },
+        { FOUR "[softmax]\ntree=many.tree",
+          ":8: [softmax] tree = many.tree: the tree has 300 nodes, and the layer only 256 numbers for them" },
+        { FOUR "[cost]\ntype=l2",
+          ":8: [cost] type = l2: unknown word; allowed: sse, seg, masked, smooth, L1, wgan" },
+        { FOUR "[cost]\nscale=x", ":8: [cost] scale = x: not a decimal number" A_NUMBER },
+        { FOUR "[cost]\nratio=2", ":8: [cost] ratio = 2: above 1" TO_1 },
+        { FOUR "[cost]\nthresh=nan", ":8: [cost] thresh = nan: not a decimal number" A_NUMBER },
+        { FOUR "[cost]\nnoobj=x", ":8: [cost] noobj = x: not a decimal number" A_NUMBER },
+        { FOUR "[iseg]\nclasses=0", ":8: [iseg] classes = 0: below 1" FROM_1 },
+        { FOUR "[iseg]\nclasses=2\nids=-1", ":9: [iseg] ids = -1: below 0" FROM_0 },
+        { FOUR "[iseg]\nclasses=2\nids=3",
+          ":7: [iseg]: its classes and ids need filters=5 in the layer before it, which has 4" },
+        { FOUR "[route]", ":7: [route]: layers is missing" LAYERS },
+        { FOUR "[route]\nlayers=", ":8: [route] layers = : has no value" LAYERS },
+        { FOUR "[route]\nlayers", ":8: [route] layers: has no value" LAYERS },
+        { FOUR "[route]\nlayers=abc", ":8: [route] layers = abc: not a whole number" LAYERS },
+        { FOUR "[route]\nlayers=64",
+          ":8: [route] layers = 64: layer 64 is not before this one, which is layer 1" LAYERS },
+        { FOUR "[route]\nlayers=1", ":8: [route] layers = 1: this is layer 1 itself" LAYERS },
+        { FOUR "[route]\nlayers=2",
+          ":8: [route] layers = 2: layer 2 is not before this one, which is layer 1" LAYERS },
+        { FOUR "[route]\nlayers=-2",
+          ":8: [route] layers = -2: there is no layer -1: only 1 layers are before this one" LAYERS },
+        { FOUR "[route]\nlayers=-1,", ":8: [route] layers = -1,: a number of the list is missing" LAYERS },
+        { FOUR "[route]\nlayers=,-1", ":8: [route] layers = ,-1: a number of the list is missing" LAYERS },
+        { FOUR "[route]\nlayers=-1,-1,9",
+          ":8: [route] layers = -1,-1,9: layer 9 is not before this one, which is layer 1" LAYERS },
+        { FOUR "[route]\nlayers=0.5", ":8: [route] layers = 0.5: not a whole number" LAYERS },
+        { FOUR "[shortcut]", ":7: [shortcut]: from is missing" A_LAYER },
+        { FOUR "[shortcut]\nfrom=", ":8: [shortcut] from = : has no value" A_LAYER },
+        { FOUR "[shortcut]\nfrom", ":8: [shortcut] from: has no value" A_LAYER },
+        { FOUR "[shortcut]\nfrom=x", ":8: [shortcut] from = x: not a whole number" A_LAYER },
+        { FOUR "[shortcut]\nfrom=-9",
+          ":8: [shortcut] from = -9: there is no layer -8: only 1 layers are before this one" A_LAYER },
+        { FOUR "[shortcut]\nfrom=1", ":8: [shortcut] from = 1: this is layer 1 itself" A_LAYER },
+        { FOUR "[shortcut]\nfrom=7",
+          ":8: [shortcut] from = 7: layer 7 is not before this one, which is layer 1" A_LAYER },
+        { FOUR "[shortcut]\nfrom=-1,-2", ":8: [shortcut] from = -1,-2: not a whole number" A_LAYER },
+        { FOUR "[shortcut]\nfrom=-1\nactivation=relu6",
+          ":9: [shortcut] activation = relu6: unknown word, did you mean relu?" ACTIVATIONS },
+        { FOUR "[shortcut]\nfrom=-1\nalpha=nan",
+          ":9: [shortcut] alpha = nan: not a decimal number" A_NUMBER },
+        { FOUR "[shortcut]\nfrom=-1\nbeta=x", ":9: [shortcut] beta = x: not a decimal number" A_NUMBER },
+        { "[route]\nlayers=-1", ":6: [route] layers = -1: the first layer has none before it" LAYERS },
+        { "[shortcut]\nfrom=-1", ":6: [shortcut] from = -1: the first layer has none before it" A_LAYER },
+        { "[dropout]",
+          ":5: [dropout]: the first layer cannot be one, since Darknet's works in the layer before it" },
+        { FOUR "[connected]\noutput=4\n[softmax]\n[convolutional]\nfilters=2",
+          ":10: [convolutional]: needs an image with width, height and channels, and layer 2 [softmax] gives none" },
+        { FOUR "[rnn]\noutput=4\n[maxpool]\nsize=2",
+          ":9: [maxpool]: needs an image with width, height and channels, and layer 1 [rnn] gives none" },
+        { FOUR "[maxpool]\nsize=2\nstride=2\n[route]\nlayers=0,1\n[convolutional]\nfilters=2",
+          ":12: [convolutional]: needs an image with width, height and channels, and layer 2 [route] gives none, since the layers that it joins differ in width or height" },
+        { FOUR "[convolutional]\nfilters=4\nsize=8\n[convolutional]\nsize=2",
+          ":11: [convolutional] size = 2: larger than the padded image of 1x1" },
+        { FOUR "[gru]\noutput=3\n[shortcut]\nfrom=0",
+          ":9: [shortcut]: needs an image with width, height and channels, and layer 1 [gru] gives none" },
+        { FOUR "[rnn]\noutput=4\n[connected]\noutput=4\n[shortcut]\nfrom=1",
+          ":12: [shortcut] from = 1: layer 1 gives no image" },
+        { FOUR "[cost]\n[connected]\noutput=3\n[cost]",
+          ":7: [cost]: reads 256 numbers of truth an image, and layer 3 makes that 3" },
+        { FOUR "[avgpool]\ntruth=1\n[connected]\noutput=9\n[softmax]",
+          ":11: [softmax]: reads 9 numbers of truth an image, and layer 1 makes that 4" },
+        { FOUR "[convolutonal]\nfilters=3",
+          ":7: [convolutonal]: unknown section, did you mean [convolutional]?" KNOWN },
+        { FOUR "[Maxpool]\nsize=2", ":7: [Maxpool]: unknown section, did you mean [maxpool]?" KNOWN },
+        { FOUR "[yolo3]", ":7: [yolo3]: unknown section, did you mean [yolo]?" KNOWN },
+        { FOUR "[net]\nbatch=1", ":7: [net]: only the first section can be [net]" NET_FIRST },
+        { FOUR "[maxpool\nsize=2", ":7: [maxpool: unknown section, did you mean [maxpool]?" KNOWN },
+        { FOUR "[route]\nlayers=0#all\n[shortcut]\nfrom=-8",
+          ":10: [shortcut] from = -8: there is no layer -6: only 2 layers are before this one" A_LAYER },
+        { YOLO "classes=2\nnum=2", ":7: [yolo]: anchors is missing" ANCHORS },
+        { REGION "classes=2\nnum=2", ":7: [region]: anchors is missing" ANCHORS },
+        { YOLO "classes=2\nnum=2\nanchors=", ":10: [yolo] anchors = : has no value" ANCHORS },
+        { REGION "classes=2\nnum=2\nanchors=", ":10: [region] anchors = : has no value" ANCHORS },
+        { YOLO "classes=2\nnum=2\nanchors", ":10: [yolo] anchors: has no value" ANCHORS },
+        { REGION "classes=2\nnum=2\nanchors", ":10: [region] anchors: has no value" ANCHORS },
+        { YOLO "classes=2\nnum=2\nanchors=1,2",
+          ":10: [yolo] anchors = 1,2: anchors has 2 numbers, but num=2 needs 4" },
+        { REGION "classes=2\nnum=2\nanchors=1,2",
+          ":10: [region] anchors = 1,2: anchors has 2 numbers, but num=2 needs 4" },
+        { YOLO "classes=2\nnum=2\nanchors=1,2,3",
+          ":10: [yolo] anchors = 1,2,3: anchors has 3 numbers, but num=2 needs 4" },
+        { REGION "classes=2\nnum=2\nanchors=1,2,3",
+          ":10: [region] anchors = 1,2,3: anchors has 3 numbers, but num=2 needs 4" },
+        { YOLO "classes=2\nnum=2\nanchors=1,2,3,4,5",
+          ":10: [yolo] anchors = 1,2,3,4,5: anchors has 5 numbers, but num=2 needs 4" },
+        { REGION "classes=2\nnum=2\nanchors=1,2,3,4,5",
+          ":10: [region] anchors = 1,2,3,4,5: anchors has 5 numbers, but num=2 needs 4" },
+        { YOLO "classes=2\nnum=2\nanchors=1,2,3,4,",
+          ":10: [yolo] anchors = 1,2,3,4,: a number of the list is missing" ANCHORS },
+        { REGION "classes=2\nnum=2\nanchors=1,2,3,4,",
+          ":10: [region] anchors = 1,2,3,4,: a number of the list is missing" ANCHORS },
+        { YOLO "classes=2\nnum=2\nanchors=1,,2,3",
+          ":10: [yolo] anchors = 1,,2,3: a number of the list is missing" ANCHORS },
+        { REGION "classes=2\nnum=2\nanchors=1,,2,3",
+          ":10: [region] anchors = 1,,2,3: a number of the list is missing" ANCHORS },
+        { YOLO "classes=2\nnum=2\nanchors=a,b,c,d",
+          ":10: [yolo] anchors = a,b,c,d: not a decimal number" ANCHORS },
+        { REGION "classes=2\nnum=2\nanchors=a,b,c,d",
+          ":10: [region] anchors = a,b,c,d: not a decimal number" ANCHORS },
+        { YOLO "classes=2\nnum=2\nanchors=1,2,nan,4",
+          ":10: [yolo] anchors = 1,2,nan,4: not a decimal number" ANCHORS },
+        { REGION "classes=2\nnum=2\nanchors=1,2,nan,4",
+          ":10: [region] anchors = 1,2,nan,4: not a decimal number" ANCHORS },
+        { YOLO "classes=2\nnum=2\nanchors=1,2,0,4", ":10: [yolo] anchors = 1,2,0,4: not above 0" ANCHORS },
+        { REGION "classes=2\nnum=2\nanchors=1,2,0,4",
+          ":10: [region] anchors = 1,2,0,4: not above 0" ANCHORS },
+        { YOLO "classes=2\nnum=2\nanchors=1,2,-3,4", ":10: [yolo] anchors = 1,2,-3,4: not above 0" ANCHORS },
+        { REGION "classes=2\nnum=2\nanchors=1,2,-3,4",
+          ":10: [region] anchors = 1,2,-3,4: not above 0" ANCHORS },
+        { YOLO "classes=2\nnum=2\nanchors=1,2,inf,4",
+          ":10: [yolo] anchors = 1,2,inf,4: not a decimal number" ANCHORS },
+        { REGION "classes=2\nnum=2\nanchors=1,2,inf,4",
+          ":10: [region] anchors = 1,2,inf,4: not a decimal number" ANCHORS },
+        { YOLO "classes=2\nnum=2\nanchors=1;2;3;4",
+          ":10: [yolo] anchors = 1;2;3;4: anchors has 1 numbers, but num=2 needs 4" },
+        { REGION "classes=2\nnum=2\nanchors=1;2;3;4",
+          ":10: [region] anchors = 1;2;3;4: anchors has 1 numbers, but num=2 needs 4" },
+        { YOLO "classes=0\nnum=2\nanchors=1,2,3,4", ":8: [yolo] classes = 0: below 1" FROM_1 },
+        { REGION "classes=0\nnum=2\nanchors=1,2,3,4", ":8: [region] classes = 0: below 1" FROM_1 },
+        { YOLO "classes=-2\nnum=2\nanchors=1,2,3,4", ":8: [yolo] classes = -2: below 1" FROM_1 },
+        { REGION "classes=-2\nnum=2\nanchors=1,2,3,4", ":8: [region] classes = -2: below 1" FROM_1 },
+        { YOLO "classes=two\nnum=2\nanchors=1,2,3,4", ":8: [yolo] classes = two: not a whole number" FROM_1 },
+        { REGION "classes=two\nnum=2\nanchors=1,2,3,4",
+          ":8: [region] classes = two: not a whole number" FROM_1 },
+        { YOLO "classes=3\nnum=2\nanchors=1,2,3,4",
+          ":7: [yolo]: 2 boxes of 3 classes need filters=16 in the layer before it, which has 14" },
+        { REGION "classes=3\nnum=2\nanchors=1,2,3,4",
+          ":7: [region]: 2 boxes of 3 classes need filters=16 in the layer before it, which has 14" },
+        { YOLO "classes=2\nnum=0\nanchors=1,2,3,4", ":9: [yolo] num = 0: below 1" FROM_1 },
+        { REGION "classes=2\nnum=0\nanchors=1,2,3,4", ":9: [region] num = 0: below 1" FROM_1 },
+        { YOLO "classes=2\nnum=-1\nanchors=1,2,3,4", ":9: [yolo] num = -1: below 1" FROM_1 },
+        { REGION "classes=2\nnum=-1\nanchors=1,2,3,4", ":9: [region] num = -1: below 1" FROM_1 },
+        { YOLO "classes=2\nnum=3\nanchors=1,2,3,4,5,6",
+          ":7: [yolo]: 3 boxes of 2 classes need filters=21 in the layer before it, which has 14" },
+        { REGION "classes=2\nnum=3\nanchors=1,2,3,4,5,6",
+          ":7: [region]: 3 boxes of 2 classes need filters=21 in the layer before it, which has 14" },
+        { YOLO "classes=2\nnum=2000000000\nanchors=1,2",
+          ":10: [yolo] anchors = 1,2: anchors has 2 numbers, but num=2000000000 needs 4000000000" },
+        { REGION "classes=2\nnum=2000000000\nanchors=1,2",
+          ":10: [region] anchors = 1,2: anchors has 2 numbers, but num=2000000000 needs 4000000000" },
+        { YOLO ANCHORED "jitter=5", ":11: [yolo] jitter = 5: not below 1" FRACTION },
+        { YOLO ANCHORED "jitter=1", ":11: [yolo] jitter = 1: not below 1" FRACTION },
+        { YOLO ANCHORED "jitter=nan", ":11: [yolo] jitter = nan: not a decimal number" FRACTION },
+        { YOLO ANCHORED "jitter=-.1", ":11: [yolo] jitter = -.1: below 0" FRACTION },
+        { YOLO ANCHORED "random=x", ":11: [yolo] random = x: not a whole number" FLAG },
+        { REGION ANCHORED "random=x", ":11: [region] random = x: not a whole number" FLAG },
+        { YOLO ANCHORED "max=0", ":11: [yolo] max = 0: below 1; allowed: a whole number from 1 to 90" },
+        { YOLO ANCHORED "max=100", ":11: [yolo] max = 100: above 90; allowed: a whole number from 1 to 90" },
+        { YOLO ANCHORED "map=/missing", ":11: [yolo] map = /missing: No such file or directory" A_FILE },
+        { YOLO ANCHORED "map=empty", ":11: [yolo] map = empty: the file is empty" },
+        { YOLO ANCHORED "map=bad.map",
+          ":11: [yolo] map = bad.map: line 2 of the file is not one of the 2 classes (from 0)" },
+        { YOLO ANCHORED "map=.", ":11: [yolo] map = .: not a regular file" A_FILE },
+        { YOLO ANCHORED "mask=0,1,2", ":11: [yolo] mask = 0,1,2: mask has 2, but num=2 anchors are 0 to 1" },
+        { YOLO ANCHORED "mask=2", ":11: [yolo] mask = 2: mask has 2, but num=2 anchors are 0 to 1" },
+        { YOLO ANCHORED "mask=-1",
+          ":11: [yolo] mask = -1: below 0; allowed: whole numbers from 0 up, separated by commas" },
+        { YOLO ANCHORED "mask=0,",
+          ":11: [yolo] mask = 0,: a number of the list is missing; allowed: whole numbers from 0 up, separated by commas" },
+        { YOLO ANCHORED "mask=x",
+          ":11: [yolo] mask = x: not a whole number; allowed: whole numbers from 0 up, separated by commas" },
+        { YOLO ANCHORED "mask=0",
+          ":7: [yolo]: 1 boxes of 2 classes need filters=7 in the layer before it, which has 14" },
+        { YOLO ANCHORED "ignore_thresh=x",
+          ":11: [yolo] ignore_thresh = x: not a decimal number" NOT_NEGATIVE },
+        { YOLO ANCHORED "truth_thresh=-1", ":11: [yolo] truth_thresh = -1: below 0" NOT_NEGATIVE },
+        { YOLO ANCHORED "ignore_thresh=nan",
+          ":11: [yolo] ignore_thresh = nan: not a decimal number" NOT_NEGATIVE },
+        { REGION ANCHORED "coords=3",
+          ":11: [region] coords = 3: below 4; allowed: a whole number from 4 to 65536" },
+        { REGION ANCHORED "coords=5",
+          ":7: [region]: 2 boxes of 2 classes need filters=16 in the layer before it, which has 14" },
+        { REGION ANCHORED "coords=-4",
+          ":11: [region] coords = -4: below 4; allowed: a whole number from 4 to 65536" },
+        { REGION ANCHORED "max=31",
+          ":11: [region] max = 31: above 30; allowed: a whole number from 1 to 30" },
+        { REGION ANCHORED "thresh=x", ":11: [region] thresh = x: not a decimal number" A_NUMBER },
+        { REGION ANCHORED "softmax=x", ":11: [region] softmax = x: not a whole number" FLAG },
+        { REGION ANCHORED "tree=nowhere", ":11: [region] tree = nowhere: No such file or directory" A_FILE },
+        { REGION ANCHORED "tree=many.tree",
+          ":11: [region] tree = many.tree: the tree has 300 nodes, and the layer only 2 numbers for them" },
+        { REGION ANCHORED "object_scale=-1", ":11: [region] object_scale = -1: below 0" NOT_NEGATIVE },
+        { REGION ANCHORED "class_scale=nan",
+          ":11: [region] class_scale = nan: not a decimal number" NOT_NEGATIVE },
+        { REGION ANCHORED "bias_match=x", ":11: [region] bias_match = x: not a whole number" FLAG },
+        { DETECTION "classes=2\nside=2\nnum=2",
+          ":7: [detection]: coords is missing, and is 1 without it; allowed: 4" },
+        { DETECTION "coords=4\nclasses=2\nside=2\nnum=1",
+          ":7: [detection]: side, num, classes and coords need output=28 in the layer before it, which has 48" },
+        { DETECTION "coords=1\nclasses=2\nside=2\nnum=2", ":8: [detection] coords = 1: below 4; allowed: 4" },
+        { DETECTION "coords=4\nclasses=0\nside=2", ":9: [detection] classes = 0: below 1" FROM_1 },
+        { DETECTION "coords=4\nside=0", ":9: [detection] side = 0: below 1" TO_65536 },
+        { DETECTION "coords=4\nnum=0", ":9: [detection] num = 0: below 1" FROM_1 },
+        { DETECTION "coords=4\nclasses=2\nside=2\nnum=2\njitter=7",
+          ":12: [detection] jitter = 7: not below 1" FRACTION },
+        { DETECTION "coords=4\nclasses=2\nside=2\nnum=2\nnoobject_scale=-1",
+          ":12: [detection] noobject_scale = -1: below 0" NOT_NEGATIVE },
+        { DETECTION "coords=4\nclasses=2\nside=2\nnum=2\nsqrt=x",
+          ":12: [detection] sqrt = x: not a whole number" FLAG },
+    };
+    char text[1000];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        snprintf(text, sizeof text, "[net]\n" SIZE "%s\n", cases[i].text);
+        refused(text, CFG_FOR_ANYTHING, cases[i].line, 1);
+    }
+}
+
+static void whole_files(void **state)
+{
+    (void)state;
+    static const bad_case cases[] = {
+        { "", ": holds no section" NET_FIRST },
+        { "# nothing\n", ": holds no section" NET_FIRST },
+        { "[net]\nwidth=8\n", ":1: [net]: no layer follows" NET_FIRST },
+        { "[net]\nwidth=8\nheight=8\nchannels=3\n", ":1: [net]: no layer follows" NET_FIRST },
+        { "[maxpool]\nsize=2\n[net]\n", ":1: [maxpool]: the first section is not [net]" NET_FIRST },
+        { "[net]\nwidth=8\nheight=6\nchannels=3\n[crnn]\n[crop]\ncrop_width=7\ncrop_height=7\n",
+          ":7: [crop] crop_width = 7: larger than the image of 6x8" }, /* Darknet swaps them */
+        { "[net]\n[connected]\n",
+          ":1: [net]: width is missing: width, height and channels say what goes in, or inputs alone" },
+        { "[net]\nwidth=8\nheight=8\n[connected]\n",
+          ":1: [net]: channels is missing: width, height and channels say what goes in, or inputs alone" },
+        { "[net]\nwidth=8\nheight=8\nchannels=3\ninputs=100\n[connected]\n",
+          ":5: [net] inputs = 100: width, height and channels make 192; leave inputs out" },
+        { "[net]\ninputs=8\n[convolutional]\n",
+          ":3: [convolutional]: needs an image with width, height and channels, and the network's input gives none" },
+        { "[net]\ninputs=8\n[avgpool]\n",
+          ":3: [avgpool]: needs an image with width, height and channels, and the network's input gives none" },
+        { "[net]\ninputs=2000000\nbatch=2000\n[connected]\n",
+          ":1: [net]: 4000000000 numbers of input for a batch" TOO_MANY },
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) refused(cases[i].text, CFG_FOR_ANYTHING, cases[i].line, 0);
+}
+
+/* What the loaders of two commands make, and what random=1 does while they train. */
+static void what_it_is_trained_for(void **state)
+{
+    (void)state;
+#define TRAINED(channels) "[net]\nwidth=32\nheight=32\nchannels=" channels "\n"
+#define BOXES "[yolo]\nclasses=2\nnum=1\nanchors=1,2\nrandom=1\n"
+#define SEVEN "[convolutional]\nfilters=7\n"
+#define FIXED ": random=1 resizes the network while it trains, and this layer is made for one size; set random=0"
+    static const struct { cfg_use use; const char *text, *line; } cases[] = {
+        { CFG_TRAINS_DETECTOR, TRAINED("1") SEVEN BOXES, ":4: [net] channels = 1: detector train makes images of 3 channels; allowed: 3" },
+        { CFG_TRAINS_DETECTOR, TRAINED("4") SEVEN BOXES, ":4: [net] channels = 4: detector train makes images of 3 channels; allowed: 3" },
+        { CFG_TRAINS_BOXES, TRAINED("4") SEVEN BOXES, ":4: [net] channels = 4: detector train makes images of 3 channels; allowed: 3" },
+        { CFG_TRAINS_CLASSIFIER, TRAINED("1") "[avgpool]\n[softmax]\n",
+          ":4: [net] channels = 1: classifier train makes images of 3 channels; allowed: 3" },
+        { CFG_TRAINS_CLASSIFIER, TRAINED("4") "[avgpool]\n[softmax]\n",
+          ":4: [net] channels = 4: classifier train makes images of 3 channels; allowed: 3" },
+        { CFG_TRAINS_CLASSIFIER, "[net]\nwidth=32\nheight=16\nchannels=3\n[avgpool]\n[softmax]\n",
+          ":3: [net] height = 16: classifier train makes square images, and the width is 32" },
+        { CFG_TRAINS_CLASSIFIER, "[net]\ninputs=30\n[connected]\n[softmax]\n",
+          ":1: [net]: classifier train makes images of 3 channels; allowed: 3" },
+        { CFG_TRAINS_DETECTOR, TRAINED("3") "[local]\nfilters=7\n" BOXES, ":5: [local]" FIXED },
+        { CFG_TRAINS_DETECTOR, TRAINED("3") SEVEN "[l2norm]\n" BOXES, ":7: [l2norm]" FIXED },
+        { CFG_TRAINS_DETECTOR, TRAINED("3") SEVEN "[crnn]\noutput_filters=7\n" BOXES, ":7: [crnn]" FIXED },
+        { CFG_TRAINS_DETECTOR, TRAINED("3") SEVEN "[convolutional]\nfilters=7\nsize=2\nstride=2\n[shortcut]\nfrom=0\n" BOXES,
+          ":12: [shortcut] from = 0: resized to 320x320 (random=1): Darknet cannot resize a shortcut of different sizes; set "
+          "random=0" },
+        { CFG_TRAINS_DETECTOR, "[net]\nwidth=64\nheight=64\nchannels=3\n" SEVEN "[maxpool]\nsize=64\nstride=64\npadding=0\n"
+          "[upsample]\nstride=64\n[route]\nlayers=0,2\n" SEVEN BOXES,
+          ":15: [convolutional]: resized to 352x352 (random=1): needs an image with width, height and channels, and layer 3 "
+          "[route] gives none, since the layers that it joins differ in width or height" },
+        { CFG_TRAINS_CLASSIFIER, TRAINED("3") "random=1\n[local]\nfilters=4\n[avgpool]\n[softmax]\n", ":6: [local]" FIXED },
+        { CFG_TRAINS_CLASSIFIER, TRAINED("3") "random=1\n[connected]\noutput=4\n[softmax]\n", ":6: [connected]" FIXED },
+    };
+    lines found;
+    cfg_summary summary;
+    for (size_t i = 0; i < COUNT(cases); i++) refused(cases[i].text, cases[i].use, cases[i].line, 1);
+    /* Layers whose shape is their input's are resized, and what follows an avgpool is not. */
+    write_file("x.cfg", TRAINED("3") SEVEN "[batchnorm]\n[activation]\nactivation=leaky\n[dropout]\n" BOXES);
+    check("x.cfg", CFG_TRAINS_DETECTOR, &found, &summary);
+    assert_string_equal(found.error, "");
+    write_file("x.cfg", TRAINED("3") "random=1\n[crop]\ncrop_width=28\ncrop_height=28\n" SEVEN "[avgpool]\n[connected]\n[softmax]\n");
+    check("x.cfg", CFG_TRAINS_CLASSIFIER, &found, &summary);
+    assert_string_equal(found.error, "");
+    /* The same are fine for a command that does not train them so. */
+    write_file("x.cfg", TRAINED("1") "random=1\n[local]\nfilters=7\n" BOXES);
+    check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
+    assert_string_equal(found.error, "");
+}
+
+static void warnings(void **state)
+{
+    (void)state;
+#define UNKNOWN ": unknown key, which Darknet does not read"
+    static const struct { const char *net, *layers, *line; } cases[] = {
+        { "lerning_rate=1", CONV, ":2: [net] lerning_rate = 1" UNKNOWN "; did you mean learning_rate?" },
+        { "Batch=2", CONV, ":2: [net] Batch = 2" UNKNOWN "; did you mean batch?" },
+        { "mosaic=1", CONV, ":2: [net] mosaic = 1" UNKNOWN },
+        { "%s%n=%n", CONV, ":2: [net] %s%n = %n" UNKNOWN },
+        { "foo", CONV, ":2: [net] foo" UNKNOWN },
+        { "batch=4\nbatch=8", CONV, ":3: [net] batch = 8: set twice in this section; Darknet takes the first, on line 2" },
+        { "batch=5\nsubdivisions=2", CONV, ":3: [net] subdivisions = 2: does not divide batch = 5: only 4 images make a step" },
+        { "batch=4#images", CONV, ":2: [net] batch = 4#images: Darknet reads the number before the comment; a comment needs a line "
+          "of its own" },
+        { "adam=2", CONV, ":2: [net] adam = 2: neither 0 nor 1; taken as 1" },
+        { "batch=1", CONV "batchnormalize=1", ":7: [convolutional] batchnormalize = 1" UNKNOWN "; did you mean batch_normalize?" },
+        { "batch=1", CONV "filter=3", ":7: [convolutional] filter = 3" UNKNOWN "; did you mean filters?" },
+        { "batch=1", CONV "stop_backward=1", ":7: [convolutional] stop_backward = 1" UNKNOWN "; did you mean stopbackward?" },
+        { "batch=1", "[rnn]\nhidden=3", ":7: [rnn] hidden = 3" UNKNOWN },
+        { "batch=1", CONV "size=1\nsize=3", ":8: [convolutional] size = 3: set twice in this section; Darknet takes the first, on "
+          "line 7" },
+        { "batch=1", FOUR "[route]\nlayers=-1#that", ":9: [route] layers = -1#that: Darknet reads the number before the comment; a "
+          "comment needs a line of its own" },
+        { "batch=1", CONV "pad=3", ":7: [convolutional] pad = 3: neither 0 nor 1; taken as 1" },
+    };
+    char text[1000];
+    lines found;
+    cfg_summary summary;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        snprintf(text, sizeof text, "[net]\n%s\n" SIZE "%s\n", cases[i].net, cases[i].layers);
+        write_file("x.cfg", text);
+        check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
+        if (found.errors || found.warnings != 1 || strcmp(found.warning + 5, cases[i].line))
+            fail_msg("\n%s\n     got %s%s\ninstead of x.cfg%s", text, found.error, found.warning, cases[i].line);
+    }
+    /* Twice the same is none. */
+    write_file("x.cfg", "[net]\nbatch=2\nbatch=2\n" SIZE CONV);
+    check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
+    assert_string_equal(found.warning, "");
+}
+
+/* Each mistake once, the layers behind a wrong one not for what it did not give them. */
+static void all_mistakes_are_told(void **state)
+{
+    (void)state;
+    lines found;
+    cfg_summary summary;
+    write_file("x.cfg", "[net]\nbatch=0\nmomentum=3\n" SIZE CONV "filters=0\n[maxpool]\nsize=x\n[route]\nlayers=7\n[yolo]\n");
+    check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
+    assert_int_equal(found.errors, 6);
+    write_file("x.cfg", "[net]\n" SIZE CONV "size=9\n[maxpool]\nsize=100\npadding=0\n[connected]\n");
+    check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
+    assert_int_equal(found.errors, 1);
+}
+
+/* A file as large as anybody likes takes no longer for it. */
+static void long_files(void **state)
+{
+    (void)state;
+    lines found;
+    cfg_summary summary;
+    FILE *file = fopen("x.cfg", "w");
+    fprintf(file, "[net]\n");
+    for (int i = 0; i < 100000; i++) fprintf(file, "key%d=1\n", i);
+    fprintf(file, SIZE "[convolutional]\nfilters=2\n[route]\nlayers=-1");
+    for (int i = 0; i < 20000; i++) fprintf(file, ",0");
+    fprintf(file, "\n");
+    for (int i = 0; i < 20000; i++) fprintf(file, "[dropout]\n");
+    fclose(file);
+    check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
+    assert_string_equal(found.error, "x.cfg:1: [net]: more than 1000 keys in a section");
+    assert_int_equal(found.errors, 2);
+}
+
+/* In tests/cfg, beside this file. */
+static void good_files_pass_without_a_word(void **state)
+{
+    (void)state;
+    glob_t files;
+    lines found;
+    cfg_summary summary;
+    char here[] = __FILE__;
+    assert_non_null(state);
+    if (*state && chdir(*state)) fail_msg("cannot go back to %s", (char *)*state);
+    assert_int_equal(chdir(dirname(here)), 0);
+    assert_int_equal(chdir("cfg"), 0);
+    assert_int_equal(glob("*.cfg", 0, NULL, &files), 0);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        check(files.gl_pathv[i], CFG_FOR_ANYTHING, &found, &summary);
+        if (found.errors || found.warnings) fail_msg("%s%s", found.error, found.warning);
+        assert_true(summary.layers > 0 && summary.weights >= 0 && summary.batch >= 1);
+    }
+    assert_true(files.gl_pathc > 50);
+    globfree(&files);
+}
+
+static void the_summary_counts(void **state)
+{
+    (void)state;
+    lines found;
+    cfg_summary s;
+    write_file("x.cfg", "[net]\nbatch=8\nsubdivisions=2\n" SIZE CONV "batch_normalize=1\nfilters=14\nsize=3\npad=1\n[yolo]\n" ANCHORED);
+    check("x.cfg", CFG_TRAINS_BOXES, &found, &s);
+    assert_string_equal(found.error, "");
+    assert_true(s.layers == 2 && s.w == 8 && s.h == 8 && s.c == 3 && s.batch == 4 && s.classes == 2);
+    assert_true(s.weights == 3 * 14 * 9 + 4 * 14 && s.last_outputs == 8 * 8 * 14 && s.outputs == 2 * 8 * 8 * 14);
+}
+
+int main(void)
+{
+    char here[4096];
+    void *start = getcwd(here, sizeof here);
+    struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_of_net), cmocka_unit_test(layers), cmocka_unit_test(whole_files),
+        cmocka_unit_test(what_it_is_trained_for), cmocka_unit_test(warnings), cmocka_unit_test(all_mistakes_are_told),
+        cmocka_unit_test(long_files), cmocka_unit_test(the_summary_counts),
+        cmocka_unit_test_prestate(good_files_pass_without_a_word, start),
+    };
+    return cmocka_run_group_tests_name("check of .cfg files", tests, make_folder, remove_folder);
+}
