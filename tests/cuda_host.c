@@ -22,14 +22,10 @@
 #endif
 
 #ifndef GPU
-/* In the place of plugin/host/choice.c: the CPU by the GPU's rule of batch norm, cuDNN's. */
+/* In the place of plugin/host/pjreddie/choice.c: the CPU by the GPU's rule of batch norm, cuDNN's. */
 #include "host/pjreddie/pjreddie.h"
 
-amp_backend *amp_host_choose_backend(const network *net, amp_error *error)
-{
-    (void)net;
-    return amp_cpu_backend_create(error);
-}
+amp_backend *amp_fork_backend(amp_error *error) { return amp_cpu_backend_create(error); }
 
 amp_batchnorm_rule amp_host_choose_batchnorm_rule(int on_gpu)
 {
