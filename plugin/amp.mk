@@ -37,7 +37,8 @@ $(OBJDIR)amp/%_avx2.o: AMP_CFLAGS += -mavx2 -mfma -mf16c
 $(OBJDIR)amp/%_avx512.o: AMP_CFLAGS += -march=x86-64-v4 -mprefer-vector-width=512
 endif
 
-$(OBJDIR)amp/commands/report/report_html.o: AMP_CFLAGS += -DAMP_REPORT_PAGE='"$(AMP_DIR)/commands/report/report.html"'
+AMP_PAGE = $(AMP_DIR)/commands/report/report.html
+$(OBJDIR)amp/commands/report/report_html.o: AMP_CFLAGS += -DAMP_REPORT_PAGE='"$(AMP_PAGE)"'
 
 AMP_HEADERS = $(wildcard $(addprefix $(AMP_DIR)/, *.mk include/*.h */*.h */*/*.h */*/*.cuh */*/*.html))
 

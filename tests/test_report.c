@@ -1,4 +1,4 @@
-/* The report of a comparison (commands/report_*.c): what stands in its files is what was measured, and escaped.
+/* The report of a comparison (commands/report): what stands in its files is what was measured, and escaped.
  *
  * test_report FOLDER writes a page per case of report_testing.h there instead, for e2e/report_browser.sh. */
 #include <setjmp.h>
@@ -131,7 +131,8 @@ static void a_point_is_the_median_of_its_finite_losses(void **unused)
     free_comparison(m);
 }
 
-/* Five steps of 100,000 are skipped, three of them at the start, and in the middle the scale jumps up for one step. */
+/* Five steps of 100,000 are skipped, three of them at the start, and in the middle the scale jumps up for one
+ * step. */
 static void a_long_training_keeps_its_first_scale_and_every_skipped_step(void **unused)
 {
     (void)unused;
@@ -139,8 +140,9 @@ static void a_long_training_keeps_its_first_scale_and_every_skipped_step(void **
     made *m = make_comparison(1, 1, 100000);
     for (size_t i = 0; i < 100000; ++i) {
         m->runs[0].rows[i].found_inf = 0;
-        m->runs[0].rows[i].scale = i == 0 ? 65536 : i == 1 ? 32768 : i < 60 ? 16384 : i == 70000 ? 131072 : 8192;
+        m->runs[0].rows[i].scale = i < 1 ? 65536 : i < 2 ? 32768 : i < 60 ? 16384 : 8192;
     }
+    m->runs[0].rows[70000].scale = 131072;
     for (size_t k = 0; k < 5; ++k) m->runs[0].rows[skipped[k]].found_inf = 1;
     char *json = written(amp_report_json, m);
     /* 50 steps are one column, which shows its first, least, largest and last scale, and one tick */

@@ -90,7 +90,8 @@ static amp_status compare(const network *net, const char *file, size_t header, s
     size_t at = header;
     int end = cutoff < net->n ? cutoff : net->n;
     if (header == 0 || size < header)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: %zu bytes are too few for a .weights file", file, size);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: %zu bytes are too few for a .weights file", file,
+                        size);
     for (int i = 0; i < end; i++) {
         size_t bytes = amp_weights_bytes(&net->layers[i]);
         if (bytes && at == size) {
@@ -98,13 +99,13 @@ static amp_status compare(const network *net, const char *file, size_t header, s
             return AMP_OK;
         }
         if (bytes > size - at)
-            return amp_fail(error, AMP_BAD_CONFIG, "%.600s: ends in the middle of layer %d, %zu bytes short of its "
-                            "%zu: " HINT, file, i, bytes - (size - at), bytes);
+            return amp_fail(error, AMP_BAD_CONFIG, "%.600s: ends in the middle of layer %d, %zu bytes "
+                            "short of its %zu: " HINT, file, i, bytes - (size - at), bytes);
         at += bytes;
     }
     if (at < size && end == net->n)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: %zu bytes longer than what this network's %d layers read: "
-                        HINT, file, size - at, net->n);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: %zu bytes longer than what this network's %d "
+                        "layers read: " HINT, file, size - at, net->n);
     *held = net->n;
     return AMP_OK;
 }
@@ -116,7 +117,9 @@ amp_status amp_check_weights_size(const network *net, const char *file, int star
     if (stat(file, &status) == 0 && S_ISDIR(status.st_mode)) errno = EISDIR;
     else errno = 0;
     FILE *stream = errno ? NULL : fopen(file, "rb");
-    if (!stream) return amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read these weights: %s", file, strerror(errno));
+    if (!stream)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read these weights: %s", file,
+                        strerror(errno));
     size_t header = S_ISREG(status.st_mode) ? header_bytes(stream) : 0;
     fclose(stream);
     if (!S_ISREG(status.st_mode) || start > 0) return AMP_OK; /* its first bytes are for another layer than the first */
@@ -134,8 +137,8 @@ amp_status amp_check_weights_sense(const network *net, const char *file, amp_err
                   : l->type == BATCHNORM ? l->c : 0;
         for (int k = 0; l->rolling_variance && k < count; k++)
             if (l->rolling_variance[k] < 0)
-                return amp_fail(error, AMP_BAD_CONFIG, "%.600s: layer %d gets a rolling variance of %g, below 0: "
-                                HINT, file, i, (double)l->rolling_variance[k]);
+                return amp_fail(error, AMP_BAD_CONFIG, "%.600s: layer %d gets a rolling variance of %g, "
+                                "below 0: " HINT, file, i, (double)l->rolling_variance[k]);
     }
     return AMP_OK;
 }

@@ -107,7 +107,8 @@ enum { LOSS_POINTS = 100, SCALE_COLUMNS = 2000 };
 static size_t most_steps(const amp_comparison *c)
 {
     size_t most = 0;
-    for (int r = 0; r < c->dtype_count * c->seed_count; ++r) if (c->runs[r].count > most) most = c->runs[r].count;
+    for (int r = 0; r < c->dtype_count * c->seed_count; ++r)
+        if (c->runs[r].count > most) most = c->runs[r].count;
     return most;
 }
 
@@ -118,7 +119,8 @@ static size_t per_part(const amp_comparison *c, size_t parts)
     return steps ? (steps + parts - 1) / parts : 1;
 }
 
-/* Medians of `each` steps; losses that are inf or NaN are left out, and where there is no other it is null. room: of `each`. */
+/* Medians of `each` steps; losses that are inf or NaN are left out, and where there is no other it is null.
+ * room: of `each`. */
 static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_t each, double *room)
 {
     amp_json_array(json, "loss");
@@ -138,26 +140,31 @@ static double scale_of(const amp_run *run, size_t i)
     return amp_is_number(scale) && scale > 0 ? scale : (double)NAN;
 }
 
-static int differs(double a, double b) { return amp_is_number(a) != amp_is_number(b) || (amp_is_number(a) && (a < b || a > b)); }
+static int differs(double a, double b)
+{
+    return amp_is_number(a) != amp_is_number(b) || (amp_is_number(a) && (a < b || a > b));
+}
 
-/* All of a run's scales, or their steps, where the scale changes. Of `each` steps no more than the first, the least, the largest and
- * the last are written, which is what a chart shows of them. */
+/* All of a run's scales, or their steps, where the scale changes. Of `each` steps no more than the first, the
+ * least, the largest and the last are written, which is what a chart shows of them. */
 static void write_scales(amp_json *json, const char *key, const amp_run *run, size_t each, int steps)
 {
     double before = -1;
     amp_json_array(json, key);
     for (size_t first = 0; first < run->count; first += each) {
-        size_t end = first + each < run->count ? first + each : run->count, kept[4] = { first, first, first, end - 1 };
+        size_t end = first + each < run->count ? first + each : run->count;
+        size_t kept[4] = { first, first, first, end - 1 };
         for (size_t k = first; k < end; ++k) {
             if (!amp_is_number(scale_of(run, k))) continue;
             if (!(scale_of(run, kept[1]) <= scale_of(run, k))) kept[1] = k;
             if (!(scale_of(run, kept[2]) >= scale_of(run, k))) kept[2] = k;
         }
-        if (kept[1] > kept[2]) kept[1] ^= kept[2], kept[2] ^= kept[1], kept[1] ^= kept[2];
+        int turned = kept[1] > kept[2]; /* the largest comes before the least */
         for (int i = 0; i < 4; ++i) {
-            if (!differs(scale_of(run, kept[i]), before)) continue;
-            before = scale_of(run, kept[i]);
-            amp_json_number(json, NULL, steps ? (double)kept[i] + 1 : before);
+            size_t step = kept[turned && (i == 1 || i == 2) ? 3 - i : i];
+            if (!differs(scale_of(run, step), before)) continue;
+            before = scale_of(run, step);
+            amp_json_number(json, NULL, steps ? (double)step + 1 : before);
         }
     }
     amp_json_close(json);
@@ -178,7 +185,7 @@ static void write_skipped(amp_json *json, const amp_run *run, size_t each)
 static void write_run(amp_json *json, const amp_comparison *c, const amp_run *run, double *room)
 {
     int done = amp_run_has_score(run);
-    size_t steps = most_steps(c), per_loss = per_part(c, LOSS_POINTS), per_column = per_part(c, SCALE_COLUMNS);
+    size_t per_loss = per_part(c, LOSS_POINTS), per_column = per_part(c, SCALE_COLUMNS);
     amp_json_object(json, NULL);
     amp_json_text(json, "dtype", run->dtype);
     amp_json_integer(json, "seed", run->seed);
@@ -186,7 +193,8 @@ static void write_run(amp_json *json, const amp_comparison *c, const amp_run *ru
     amp_json_text(json, "failure", run->state == AMP_RUN_FAILED ? run->failure : NULL);
     amp_json_integer(json, "steps", (long long)run->count);
     amp_json_integer(json, "skipped", run->skipped);
-    amp_json_number(json, "average_loss", run->count ? (double)run->rows[run->count - 1].avg_loss : (double)NAN);
+    amp_json_number(json, "average_loss",
+                    run->count ? (double)run->rows[run->count - 1].avg_loss : (double)NAN);
     amp_json_number(json, "images_per_second", measured(run->images_per_second));
     amp_json_number(json, "compute_images_per_second", measured(run->compute_images_per_second));
     amp_json_number(json, "peak_memory_mb", measured(run->peak_memory_mb));
@@ -194,7 +202,7 @@ static void write_run(amp_json *json, const amp_comparison *c, const amp_run *ru
     amp_json_number(json, "largest_difference", done ? run->largest_difference : (double)NAN);
     amp_json_number(json, "relative_difference", done ? run->relative_difference : (double)NAN);
     amp_json_integer(json, "steps_per_loss", (long long)per_loss);
-    write_losses(json, run, steps, per_loss, room);
+    write_losses(json, run, most_steps(c), per_loss, room);
     write_scales(json, "scale", run, per_column, 0);
     write_scales(json, "scale_from_step", run, per_column, 1);
     write_skipped(json, run, per_column);
@@ -219,7 +227,8 @@ amp_status amp_report_write_json(FILE *stream, const amp_comparison *c, amp_erro
     return AMP_OK;
 }
 
-amp_status amp_report_write(const amp_comparison *c, const char *file, amp_report_writer *write, amp_error *error)
+amp_status amp_report_write(const amp_comparison *c, const char *file, amp_report_writer *write,
+                            amp_error *error)
 {
     struct amp_output *output;
     FILE *stream;

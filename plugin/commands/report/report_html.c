@@ -1,5 +1,5 @@
-/* The report as one HTML page that needs nothing else: report.html, which stands in the program as it is, with the comparison's
- * JSON and its table put in. */
+/* The report as one HTML page that needs nothing else: report.html, which stands in the program as it is,
+ * with the comparison's JSON and its table put in. */
 #include "report_files.h"
 
 #include "report_text.h"

@@ -65,58 +65,51 @@
 
     /* ---- what is drawn against the JSON: `report`, `dtypes` and `scores` are the page's ---- */
 
-    function all(selector) { return Array.prototype.slice.call(document.querySelectorAll(selector)); }
-    function first(path) { return parseFloat(path.getAttribute('d').slice(1)); }
+    const all = selector => [...document.querySelectorAll(selector)];
+    const placeOf = mark => parseFloat(mark.getAttribute('d').slice(1));
 
     /* Bars are as long as their numbers; drawn in tenths. */
     function checkBars(id, keys) {
-        var bars = all('#' + id + ' rect.bar'), unit = 0;
-        dtypes.forEach(function (one) {
-            keys.forEach(function (key) {
-                if (!(one[key].mean > 0)) return;
-                var width = parseFloat(bars.shift().getAttribute('width'));
-                unit = unit || width / one[key].mean;
-                if (Math.abs(width - unit * one[key].mean) > .05 + width * .005) say(id + ': a bar of ' + width + ' for ' + one[key].mean);
-            });
-        });
-        if (bars.length) say(id + ': ' + bars.length + ' bars more than numbers');
+        const widths = all(`#${id} rect.bar`).map(bar => Number(bar.getAttribute('width')));
+        const means = dtypes.flatMap(one => keys.map(key => one[key].mean)).filter(mean => mean > 0);
+        const unit = Math.max(...widths) / Math.max(...means);
+        const wrong = widths.some((width, i) => Math.abs(width - unit * means[i]) > .25);
+        if (widths.length !== means.length || wrong)
+            say(`${id}: bars of ${widths} for ${means}`);
     }
 
     /* Marks lie in proportion, and none on the gap of an axis that does not begin at 0. */
     function checkScores(key) {
-        var marks = all('#' + key + '-wide path.dot'), values = [], gap = 0;
-        dtypes.forEach(function (one) { one.runs.forEach(function (run) { if (run[key] !== null) values.push(run[key]); }); });
-        if (marks.length !== values.length) { say(key + ': ' + marks.length + ' marks for ' + values.length + ' scores'); return; }
-        var low = values.indexOf(Math.min.apply(null, values)), high = values.indexOf(Math.max.apply(null, values));
-        marks.forEach(function (mark, i) {
-            var share = (values[i] - values[low]) / (values[high] - values[low] || 1);
-            var place = first(marks[low]) + share * (first(marks[high]) - first(marks[low]));
-            if (Math.abs(first(mark) - place) > .2) say(key + ': a mark at ' + first(mark) + ' instead of ' + place);
-        });
-        all('#' + key + '-wide path.axis').forEach(function (line) {
-            var ends = line.getAttribute('d').match(/-?[0-9.]+/g).map(Number);
-            if (ends[0] === ends[2] || ends[1] === ends[3]) return;
-            ++gap;
-            if (marks.length && Math.max(ends[0], ends[2]) >= first(marks[low])) say(key + ': a mark on the gap');
-        });
-        if (gap && gap !== 2) say(key + ': a gap of ' + gap + ' strokes');
+        const places = all(`#${key}-wide path.dot`).map(placeOf);
+        const values = dtypes.flatMap(one => one.runs.map(run => run[key])).filter(value => value !== null);
+        if (!values.length && !places.length) return;
+        const low = Math.min(...values), left = Math.min(...places);
+        const unit = (Math.max(...places) - left) / (Math.max(...values) - low || 1);
+        const expected = values.map(value => left + unit * (value - low));
+        if (places.length !== values.length || places.some((x, i) => Math.abs(x - expected[i]) > .2))
+            say(`${key}: marks at ${places} for ${values}`);
+        for (const line of all(`#${key}-wide path.axis`)) {
+            const [x0, y0, x1, y1] = line.getAttribute('d').match(/-?[0-9.]+/g).map(Number);
+            if (x0 !== x1 && y0 !== y1 && Math.max(x0, x1) >= left) say(`${key}: a mark on the gap`);
+        }
     }
 
-    /* The line begins at its first scale, where the axis has a label for it, and every skipped step has its tick. */
-    function checkScales() {
-        dtypes.forEach(function (one) {
-            var run = one.runs[0], line = document.querySelector('#scale-wide path.k' + one.slot + '.scale');
-            all('#scale-wide text.tick').forEach(function (tick) {
-                if (!line || !run.scale.length || tick.textContent !== String(run.scale[0])) return;
-                var height = Number(line.getAttribute('d').match(/^M[0-9.]+ ([0-9.]+)/)[1]);
-                if (Math.abs(height - (Number(tick.getAttribute('y')) - 4)) > .2) say('the first scale is drawn at ' + height);
-            });
-            var strip = document.querySelector('#scale-wide path.k' + one.slot + '.skip');
-            var ticks = strip ? strip.getAttribute('d').split('M').length - 1 : 0, steps = {};
-            one.runs.forEach(function (run) { run.skipped_at.forEach(function (step) { steps[step] = 1; }); });
-            if (ticks > Object.keys(steps).length || (report.iterations <= 1200 && ticks < Object.keys(steps).length))
-                say(one.dtype + ': ' + ticks + ' ticks for ' + Object.keys(steps).length + ' skipped steps');
-        });
+    /* The line begins at its first scale, if a label of the axis tells where that is, and every skipped step
+       has its tick. */
+    function checkScales(one) {
+        const line = document.querySelector(`#scale-wide path.k${one.slot}.scale`);
+        const begin = String(one.runs[0].scale[0]);
+        const first = all('#scale-wide text.tick').find(tick => tick.textContent === begin);
+        if (line && first) {
+            const height = Number(line.getAttribute('d').match(/^M[0-9.]+ ([0-9.]+)/)[1]);
+            const expected = Number(first.getAttribute('y')) - 4;
+            if (Math.abs(height - expected) > .2) say(`the first scale is drawn at ${height}`);
+        }
+        const strip = document.querySelector(`#scale-wide path.k${one.slot}.skip`);
+        const ticks = strip ? strip.getAttribute('d').split('M').length - 1 : 0;
+        const skipped = new Set(one.runs.flatMap(run => run.skipped_at)).size;
+        if (ticks > skipped || (report.iterations <= 1200 && ticks < skipped))
+            say(`${one.dtype}: ${ticks} ticks for ${skipped} skipped steps`);
     }
 
     window.addEventListener('load', function () {
@@ -126,8 +119,8 @@
             drawn = checkCharts();
             checkBars('throughput-wide', ['images_per_second', 'compute_images_per_second']);
             checkBars('memory-narrow', ['peak_memory_mb']);
-            scores.forEach(function (score) { checkScores(score.key); });
-            checkScales();
+            scores.forEach(score => checkScores(score.key));
+            dtypes.forEach(checkScales);
         } catch (problem) {
             say('error: ' + problem.message);
         }
