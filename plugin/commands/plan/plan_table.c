@@ -242,10 +242,9 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
     if (r->memory.bytes) {
         say_fit(r->fits_amp, r->most_images, amp, sizeof amp);
         say_fit(r->fits_stock, r->most_images, stock, sizeof stock);
-        finish_line(stream, 2, "free now: %.2f GiB of %.2f GiB of %s (*: does not fit). Images a pass that "
-                    "fit, at most: AMP %s, stock %s.", gib(r->memory.bytes), gib(r->memory.all),
-                    r->memory.what, amp, stock);
-        fprintf(stream, "  ");
+        fprintf(stream, "free now: %.2f GiB of %.2f GiB of %s (*: does not fit)\n  ", gib(r->memory.bytes),
+                gib(r->memory.all), r->memory.what);
+        fprintf(stream, "images a pass that fit, at most: AMP %s, stock %s\n  ", amp, stock);
     }
     finish_line(stream, 2, "Counted: arenas planned at these batches, Darknet's buffers that stay, images "
                 "and labels (of the pass%s), weights, gradients, momentum, workspace. Not counted: the program "
