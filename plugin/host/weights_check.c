@@ -117,9 +117,7 @@ amp_status amp_check_weights_size(const network *net, const char *file, int star
     if (stat(file, &status) == 0 && S_ISDIR(status.st_mode)) errno = EISDIR;
     else errno = 0;
     FILE *stream = errno ? NULL : fopen(file, "rb");
-    if (!stream)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read these weights: %s", file,
-                        strerror(errno));
+    if (!stream) return amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read these weights: %s", file, strerror(errno));
     size_t header = S_ISREG(status.st_mode) ? header_bytes(stream) : 0;
     fclose(stream);
     if (!S_ISREG(status.st_mode) || start > 0) return AMP_OK; /* its first bytes are for another layer than the first */
