@@ -41,7 +41,10 @@ endif
 # library it would set it in any program that uses the library.
 $(SLIB): private CFLAGS := $(filter-out -Ofast, $(CFLAGS))
 
-AMP_HEADERS = $(wildcard $(addprefix $(AMP_DIR)/, *.mk include/*.h */*.h */*/*.h */*/*.cuh))
+AMP_PAGE = $(AMP_DIR)/commands/report/report.html
+$(OBJDIR)amp/commands/report/report_html.o: AMP_CFLAGS += -DAMP_REPORT_PAGE='"$(AMP_PAGE)"'
+
+AMP_HEADERS = $(wildcard $(addprefix $(AMP_DIR)/, *.mk include/*.h */*.h */*/*.h */*/*.cuh */*/*.html))
 
 $(OBJDIR)amp/%.o: $(AMP_DIR)/%.c $(AMP_HEADERS) $(DEPS)
 	@mkdir -p $(@D)

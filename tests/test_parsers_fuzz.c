@@ -204,7 +204,8 @@ static void command_lines(void **unused)
         const amp_argument arguments[] = { { .name = "CFG", .text = &cfg, .about = "" },
             { .name = "-batch", .number = &batch, .least = 1, .most = 64, .about = "" },
             { .name = "-share", .real = &share, .least = .1, .most = 100, .about = "" },
-            { .name = "-json", .text = &json, .about = "" }, { .name = "-quiet", .flag = &quiet, .about = "" },
+            { .name = "-json", .text = &json, .about = "" },
+            { .name = "-quiet", .flag = &quiet, .about = "" },
             { .name = "-points", .text = &points, .choices = "0|11|101", .about = "" }, { 0 } };
         for (int k = 0; k < argc; k++) {
             const char *seed = seeds[below(sizeof seeds / sizeof *seeds)];

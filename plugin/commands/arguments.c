@@ -48,8 +48,8 @@ static amp_status read_value(const amp_argument *a, const char *value, amp_error
     }
     double number = a->number ? (double)strtol(value, &end, 10) : strtod(value, &end);
     if (end == value || *end || !(number >= a->least && number <= a->most))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s %s: expected a%s number from %.10g to %.10g", a->name, value,
-                        a->number ? " whole" : "", a->least, a->most);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s %s: expected a%s number from %.10g to %.10g", a->name,
+                        value, a->number ? " whole" : "", a->least, a->most);
     if (a->number) *a->number = (long)number;
     else *a->real = number;
     return AMP_OK;
@@ -108,7 +108,8 @@ int amp_asks_for_help(const char *argument)
     return argument && (!strcmp(argument, "-h") || !strcmp(argument, "-help") || !strcmp(argument, "--help"));
 }
 
-amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments, amp_error *error)
+amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments,
+                              amp_error *error)
 {
     for (int i = 0; i < argc; ++i) {
         if (!amp_asks_for_help(argv[i])) continue;

@@ -28,9 +28,10 @@ typedef struct amp_argument {
     const char *about;     /* for the usage: a few words */
 } amp_argument;
 
-/* The list ends with an entry without a name. AMP_BAD_CONFIG: an unknown or repeated option, a missing value or file, a value
- * out of range; then the usage, a line for each entry, is on stderr already. AMP_HELP_PRINTED: -h was given, and the usage is
- * on stdout. A NULL in argv ends it: Darknet blanks the end when it takes an option out. */
+/* The list ends with an entry without a name. AMP_BAD_CONFIG: an unknown or repeated option, a missing value
+ * or file, a value out of range; then the usage, a line for each entry, is on stderr already.
+ * AMP_HELP_PRINTED: -h was given, and the usage is on stdout. A NULL in argv ends it: Darknet blanks the end
+ * when it takes an option out. */
 amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments, amp_error *);
 
 /* "-h", "-help" or "--help". NULL is none. */

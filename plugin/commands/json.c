@@ -34,7 +34,7 @@ static void write_quoted(FILE *stream, const char *value)
         int bytes = amp_utf8_bytes((const char *)text);
         if (!bytes) fputs("\xef\xbf\xbd", stream);
         else if (*text == '"' || *text == '\\') fprintf(stream, "\\%c", *text);
-        else if (*text < 0x20) fprintf(stream, "\\u%04x", *text);
+        else if (*text < 0x20 || *text == '<' || *text == '&') fprintf(stream, "\\u%04x", *text);
         else fwrite(text, 1, (size_t)bytes, stream);
         text += bytes ? bytes : 1;
     }

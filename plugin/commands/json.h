@@ -9,7 +9,8 @@
  *     amp_json_close(&json);                         ]
  *     amp_json_close(&json);                     }
  *
- * key is NULL within an array and for the outermost value. Text is UTF-8; bytes that are not become U+FFFD. */
+ * key is NULL within an array and for the outermost value. Text is UTF-8; bytes that are not become U+FFFD.
+ * What is written may stand within HTML and XML: "<" and "&" are escaped. */
 #ifndef AMP_COMMANDS_JSON_H
 #define AMP_COMMANDS_JSON_H
 

@@ -133,17 +133,18 @@ refused 'missing.cfg: cannot read' my.data missing.cfg constant.weights
 refused 'missing.weights: cannot read' my.data constant.cfg missing.weights
 : > empty
 # Weights are the whole network's, or none: with AMP and without.
+of="my.data constant.cfg"
 head -c 60 constant.weights > cut.weights
 head -c 20 constant.weights > first.weights
 { cat constant.weights; printf "$six"; } > longer.weights
 printf '\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00' > version.weights
 for amp in off bf16; do
-    refused 'empty: 0 bytes are too few for a .weights file' my.data constant.cfg empty -amp $amp
-    refused 'version.weights: 12 bytes are too few' my.data constant.cfg version.weights -amp $amp
-    refused 'cut.weights: ends in the middle of layer 1, 72 bytes short of its 112' my.data constant.cfg cut.weights -amp $amp
-    refused 'first.weights: ends before the weights of layer 1' my.data constant.cfg first.weights -amp $amp
-    refused 'longer.weights: 4 bytes longer than what this network' my.data constant.cfg longer.weights -amp $amp
-    refused "numbers that are not finite; the weights are another network's" my.data constant.cfg nan.weights -amp $amp
+    refused 'empty: 0 bytes are too few for a .weights file' $of empty -amp $amp
+    refused 'version.weights: 12 bytes are too few' $of version.weights -amp $amp
+    refused 'cut.weights: ends in the middle of layer 1, 72 bytes short of its 112' $of cut.weights -amp $amp
+    refused 'first.weights: ends before the weights of layer 1' $of first.weights -amp $amp
+    refused 'longer.weights: 4 bytes longer than what this network' $of longer.weights -amp $amp
+    refused "numbers that are not finite; the weights are another network's" $of nan.weights -amp $amp
 done
 refused 'numbers that are not finite.*too short for fp16' my.data constant.cfg nan.weights
 sed '/yolo/,$d' constant.cfg > classifier.cfg

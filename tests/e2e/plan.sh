@@ -85,28 +85,35 @@ for layer in plan['layers']:
         c = layer['channels']
         mark = lambda aligned: '' if aligned else '!'
         channels = '%d%s -> %d%s ' % (c['in'], mark(c['in_aligned']), c['out'], mark(c['out_aligned']))
-    row = '%d %s %d x %d x %d %s %s%.2f %.2f %s' % (layer['index'], layer['type'], o['w'], o['h'], o['c'], layer['dtype'], channels,
-                                                   b['stock'] / MiB, b['amp'] / MiB, layer['why'])
+    row = '%d %s %d x %d x %d %s ' % (layer['index'], layer['type'], o['w'], o['h'], o['c'], layer['dtype'])
+    row += channels + '%.2f %.2f %s' % (b['stock'] / MiB, b['amp'] / MiB, layer['why'])
     if channels and (c['padded_in'], c['padded_out']) != (c['in'], c['out']):
         row += '; padded to %d -> %d' % (c['padded_in'], c['padded_out'])
     for cast in plan['casts']:
-        if cast['reader'] != layer['index'] and (cast['reader'] is not None or cast['producer'] != layer['index']): continue
-        row += '; its output' if cast['reader'] is None else '; image' if cast['producer'] < 0 else '; layer %d' % cast['producer']
-        row += ' cast to %s' % cast['to'] + (' nchw' if cast['to_layout'] == 'NCHW' else '') + (' and back' if cast['backward'] else '')
+        reader, producer = cast['reader'], cast['producer']
+        if layer['index'] != (producer if reader is None else reader): continue
+        row += '; its output' if reader is None else '; image' if producer < 0 else '; layer %d' % producer
+        row += ' cast to %s' % cast['to'] + (' nchw' if cast['to_layout'] == 'NCHW' else '')
+        row += ' and back' if cast['backward'] else ''
     assert words.count(' %s ' % row) == 1, row
     in_half = layer['class'] == 'lower' and layer['form'] != 'fp32' or 'its matrix products' in layer['why']
-    assert in_half == ('matrix products' in layer['why'] and layer['form'] != 'fp32'), layer # nothing else has any
+    says_so = 'matrix products' in layer['why'] and layer['form'] != 'fp32'
+    assert in_half == says_so, layer # nothing else has any
     if layer['type'] == 'yolo': assert (layer['dtype'], layer['computes']) == ('fp32', 'fp32'), layer
 t = plan['totals']['activation_bytes']
-assert 'stock %.1f MiB, engine in fp32 %.1f MiB, AMP %.1f MiB' % (t['stock'] / MiB, t['engine_fp32'] / MiB, t['amp'] / MiB) in words
+totals = t['stock'] / MiB, t['engine_fp32'] / MiB, t['amp'] / MiB
+assert 'stock %.1f MiB, engine in fp32 %.1f MiB, AMP %.1f MiB' % totals in words
 assert 'arena as planned %.1f MiB' % (t['amp_arena'] / MiB) in words
 assert t['amp'] == t['amp_arena'] + t['amp_host_buffers'] + t['amp_input']
-assert '%d a pass and %d of deltas back' % (len(plan['casts']), sum(c['backward'] for c in plan['casts'])) in words
+back = sum(c['backward'] for c in plan['casts'])
+assert '%d a pass and %d of deltas back' % (len(plan['casts']), back) in words
 for advice in plan['advice']: assert advice['text'] in words, advice
 for dtype in plan['device']['dtypes']: assert '%s     %s' % (dtype['dtype'], dtype['support']) in table
-for m in plan['memory']: assert '%d %.2f GiB %.2f GiB' % (m['images_per_pass'], m['amp_arena'] / 2**30, m['amp'] / 2**30) in words.replace('*', ''), m
-assert all(m['amp'] <= plan['device']['free_memory_bytes'] or m['images_per_pass'] == plan['network']['images_per_pass']
-           for m in plan['memory'])
+for m in plan['memory']:
+    figures = m['images_per_pass'], m['amp_arena'] / 2**30, m['amp'] / 2**30
+    assert '%d %.2f GiB %.2f GiB' % figures in words.replace('*', ''), m
+    is_asked_for = m['images_per_pass'] == plan['network']['images_per_pass']
+    assert is_asked_for or m['amp'] <= plan['device']['free_memory_bytes'], m
 END
 "$python" agree.py known.json out || fail 'table and JSON differ for known.cfg'
 
@@ -133,14 +140,16 @@ says 'fp32, training'
 plan known.cfg -amp off
 says 'The .cfg does not ask for AMP'
 
-# The memory that is compared with is what a limit leaves; a batch that does not fit is listed only if the .cfg asks for it.
+# The memory that is compared with is what a limit leaves; a batch that does not fit is listed only if the .cfg
+# asks for it.
 if [ -z "${SANITIZERS:-}" ]; then
-    (ulimit -v 1000000; "$DARKNET" amp plan known.cfg -batch 100000 -subdivisions 1 -json limited.json > out 2> err) ||
+    asked='-batch 100000 -subdivisions 1'
+    (ulimit -v 1000000; "$DARKNET" amp plan known.cfg $asked -json limited.json > out 2> err) ||
         fail "under ulimit -v: $(tail -n 2 err)"
     says ' GiB of 0.95 GiB of address space (ulimit -v)'
     "$python" agree.py limited.json out || fail 'table and JSON differ under ulimit -v'
     grep -q '^ *65536 ' out && fail "65536 images a pass are listed, which do not fit: $(cat out)"
-    grep -q '^ *100000 .*\*' out || fail "100000 images a pass, which the .cfg asks for, are not marked: $(cat out)"
+    grep -q '^ *100000 .*\*' out || fail "100000 images a pass, which are asked for, are not marked: $(cat out)"
 fi
 
 # On a GPU, which a double plays: nothing is run there either, and the JSON names the engines.
@@ -167,15 +176,18 @@ for cfg in cfg/*.cfg; do
 done
 cd "$here"
 
-# What each command takes, a line for every option: asked for on stdout; before the line that says what is wrong on stderr.
+# What each command takes, a line for every option: asked for on stdout; before the line that says what is wrong
+# on stderr.
 for verb in 'amp plan' 'amp bench' 'amp compare' 'amp probe' 'amp valid' 'detector map'; do
     "$DARKNET" $verb -h > help 2> err || fail "$verb -h: status $?"
     "$DARKNET" $verb --help 2> err | cmp - help || fail "$verb --help says something else than -h"
     head -n 1 help | grep -q "^usage: darknet $verb .*CFG.* \[options\]$" || fail "$verb -h: $(cat help)"
-    ! sed 1d help | grep -v '^  [A-Z-][a-zA-Z]*\( [^ ]*\)\? \+[a-z][a-z0-9]* .*[a-z)]$' || fail "$verb -h: these lines explain nothing"
+    ! sed 1d help | grep -v '^  [A-Z-][a-zA-Z]*\( [^ ]*\)\? \+[a-z][a-z0-9]* .*[a-z)]$' ||
+        fail "$verb -h: these lines explain nothing"
     ! grep -n '.\{111\}' help || fail "$verb -h: these lines are too wide"
     ! "$DARKNET" $verb > out 2> err && [ ! -s out ] || fail "$verb alone: status 0, or $(cat out)"
-    head -n -1 err | cmp - help && tail -n 1 err | grep -q "^$verb: [A-Z]* is missing$" || fail "$verb alone: $(cat err)"
+    head -n -1 err | cmp - help && tail -n 1 err | grep -q "^$verb: [A-Z]* is missing$" ||
+        fail "$verb alone: $(cat err)"
 done
 "$DARKNET" amp -h > help && grep -q '^  plan  *which layers' help || fail "amp -h: $(cat help)"
 

@@ -22,8 +22,11 @@ browse() {
 
 DESK=1280 PHONE=390
 
-# with_script <page> <copy>: the page, and measure_page.js in it
-with_script() { sed 's|</head>|<script src="measure_page.js"></script></head>|' "$1" > "$2"; }
+# with_script <page> <copy>: the page, with check_axes.js and measure_page.js in it
+with_script() {
+    local scripts='<script src="check_axes.js"></script><script src="measure_page.js"></script>'
+    sed "s|</head>|$scripts</head>|" "$1" > "$2"
+}
 
 # frames <page>,<width>...: a page that shows these in frames, and writes what they tell into <pre>. A browser's window is not as
 # narrow as a phone; a frame can be.
@@ -62,7 +65,7 @@ verdict() {
 
 mkdir pages
 "$BUILD_DIR/tests/test_report" pages
-cp "$SOURCE_DIR/tests/e2e/lib/measure_page.js" .
+cp "$SOURCE_DIR/tests/e2e/lib/"{measure_page,check_axes}.js .
 
 # ---- every case ----
 
@@ -80,6 +83,32 @@ for each in "typical.html,$DESK|6" "typical.html,$PHONE|6" "typical.xhtml,$DESK|
     grep -qxF "$each charts" told || fail "expected $each charts: $(grep -F "${each%|*}|" told)"
 done
 
+# ---- what they say ----
+
+# says <page> <text>...: the page that was drawn holds them
+says() {
+    local page=$1 part
+    shift
+    browse --dump-dom "file://$PWD/pages/$page.html" > all 2> log || fail "Chromium: $(tail -n 3 log)"
+    sed '/<script/,/<\/script>/d' all > dom
+    for part in "$@"; do grep -qF -- "$part" dom || fail "$page: '$part' is not in the page"; done
+}
+says known '97.39 %<small>spread 0.84</small>' '−0.21<small>± 0.34</small>' '521<small>1.40×</small>' \
+    '51.3<small>0.71×</small>' '>0.988<' '>0.0346<' 'mAP@0.5:0.95' 'bf16 is worth it here' 'AMD EPYC 9R14' \
+    'Darknet AMP 1.0 (61c9d02e)' '2026-11-20T19:30:00Z' '160 × 128 pixels, 3 classes' '1200 iterations of 8 images' \
+    '291 to train with, 73 to validate with' '>1, 2, 3<' 'lang="en"' 'scope="row"' \
+    'fp16-runs: −6.84 points (−9.10 to 1e-05)' 'Scale 1 all the time: fp32, bf16.' 'None: fp32, bf16.'
+! grep -q 'Interrupted' dom || fail 'what was not interrupted is called so'
+says negative '>−100<'
+says interrupted '<strong>Interrupted:</strong> 3 of 9 runs are done' 'not begun'
+says all_failed '6 of 6 runs failed' 'every gradient is inf &lt;or&gt; "NaN" &amp; so on'
+says diverging 'A run that failed goes beyond the upper edge'
+! grep -q '>1e+' dom || fail 'a run that blew up stretches the axis'
+says long_training 'median of 5000 steps'
+says all_dtypes 'stock, fp32, bf16 and fp16 compared'
+says alone '<h1 id="heading">fp32</h1>' 'The loss scale was 1 all the time. No step was skipped.'
+says unpleasant_names "a&lt;b&gt;&amp;\"c'" 'ü 中'
+
 # ---- what this test is to notice is noticed ----
 
 # spoil <name>.<extension> <sed program>: typical.html, spoilt so that verdict has to name it
@@ -92,12 +121,19 @@ spoil() {
 spoil error_in_a_script.html 's|</body>|<script>not_there();</script></body>|'
 spoil message_on_the_console.html 's|</body>|<script>console.error("oh")</script></body>|'
 spoil too_wide.html 's|</main>|<p style="width:500px">wide</p></main>|'
-spoil label_leaves_its_chart.html 's|<text x="[0-9.]*"|<text x="-90"|'
-spoil labels_cover_each_other.html 's|<text x="[0-9.]*" y="[0-9.]*"|<text x="100" y="100"|'
-spoil path_that_is_none.html '0,/ d="M/s// d="Mnan /'
-spoil chart_without_size.html 's|^figure{|figure svg{height:1px!important}&|'
+spoil label_leaves_its_chart.html 's|text(left - 8,|text(-90,|'
+spoil labels_cover_each_other.html 's|text(edge + 20, at + 4|text(edge + 20, 100|'
+spoil path_that_is_none.html 's|`M${n(x0)} |`Mnan |'
+spoil chart_without_size.html 's|^figure {|figure svg { height: 1px !important } &|'
 spoil no_style_sheet.html '/<style>/,/<\/style>/d'
-spoil tag_that_is_not_closed.xhtml '0,/<\/h1>/s///'
+spoil tag_that_is_not_closed.xhtml 's|</h1>||'
+spoil wrong_bars.html 's|at(x, value) - x.from|.9 * value|'
+spoil wrong_marks.html 's|marker(at(x, value), y|marker(at(x, value - one.slot / 4), y|'
+spoil mark_on_the_gap.html 's|gap(x.from, ROWS|gap(x.from + 40, ROWS|'
+spoil first_scale_lost.html 's|scale_from_step\[i\]));|&if (!i) scale = run.scale[1];|'
+spoil skipped_step_lost.html 's|run.skipped_at)|run.skipped_at.slice(1))|'
+spoil axis_that_is_not_nice.html 's|\[1, 2, 5\].find|[1, 3, 7].find|'
+spoil hyphens_for_minus_signs.html 's|[$]1−|$1-|'
 found=$(verdict "${spoilt[@]/%/,$PHONE}")
 for page in "${spoilt[@]}"; do
     [[ $found == *"$page"* ]] || fail "not noticed: $page; noticed: $found"

@@ -201,7 +201,8 @@ refused '-thresh 2' box.data box.cfg box.weights -thresh 2
 refused 'missing.data: cannot read' missing.data $good
 refused 'missing.cfg: cannot read' kind.data missing.cfg kind.weights
 refused 'missing.weights: cannot read' kind.data kind.cfg missing.weights
-# Weights are the whole network's, or none, with AMP and without: of a network of another shape, cut, and its first layers alone.
+# Weights are the whole network's, or none, with AMP and without: of a network of another shape, cut, and its
+# first layers alone.
 head -c 40 kind.weights > cut.weights
 head -c 20 kind.weights > first.weights
 for amp in off bf16; do

@@ -44,7 +44,8 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
         { .name = "-json", .value = "FILE", .text = &r->json,
           .about = "also writes everything as JSON; - is standard output" },
         /* our own programs */
-        { .name = amp_turns_taken() ? "-only" : NULL, .text = &r->only, .choices = "stock|fp32|bf16|fp16", .about = "" },
+        { .name = amp_turns_taken() ? "-only" : NULL, .text = &r->only, .choices = "stock|fp32|bf16|fp16",
+         .about = "" },
         { 0 } };
     r->warmup = -1;
     return amp_arguments_read("amp bench", argc - 3, argv + 3, arguments, error);

@@ -11,21 +11,24 @@
 static amp_status check_cfg(const char *path, amp_error *error)
 {
     FILE *file = fopen(path, "r");
-    if (!file) return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read the .cfg file: %s", path, strerror(errno));
+    if (!file)
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read the .cfg file: %s", path, strerror(errno));
     int empty = fgetc(file) == EOF;
     fclose(file);
     if (empty) return amp_fail(error, AMP_BAD_CONFIG, "%s: the .cfg file is empty or a folder", path);
     return AMP_OK;
 }
 
-/* A training may begin with the first layers' weights alone. What is measured must have all: Darknet would draw the others. */
+/* A training may begin with the first layers' weights alone. What is measured must have all: Darknet would
+ * draw the others. */
 static amp_status load_all_weights(network *net, const char *file, amp_error *error)
 {
     int held;
     AMP_TRY(amp_check_weights_size(net, file, 0, net->n, &held, error));
     if (held < net->n)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: ends before the weights of layer %d: it was cut, or holds a network's first "
-                        "layers alone, as those do that a training begins with", file, held);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: ends before the weights of layer %d: it was cut, or "
+                        "holds a network's first layers alone, as those do that a training begins with",
+                        file, held);
     load_weights(net, (char *)file);
     return amp_check_weights_sense(net, file, error);
 }

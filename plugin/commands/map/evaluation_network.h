@@ -6,12 +6,12 @@
 
 #include "darknet.h"
 
-/* With AMP and without. AMP_BAD_CONFIG: a file that is missing or empty, weights that are cut or cannot be this network's
- * (host/weights_check.h); what is wrong inside a .cfg ends the program. */
+/* With AMP and without. AMP_BAD_CONFIG: a file that is missing or empty, weights that are cut or cannot be
+ * this network's (host/weights_check.h); what is wrong inside a .cfg ends the program. */
 amp_status amp_evaluation_open(const char *cfg_file, const char *weights_file, network **, amp_error *);
 /* For the line about outputs that are inf or NaN: a file of the right size may still hold anything. */
-#define AMP_WHY_NOT_FINITE "the weights are another network's or damaged, or their training diverged or was too short for " \
-                           "fp16 (then bf16 and fp32 do)"
+#define AMP_WHY_NOT_FINITE "the weights are another network's or damaged, or their training diverged or " \
+                           "was too short for fp16 (then bf16 and fp32 do)"
 
 /* Frees all that Darknet's free_network does and what it forgets. NULL is fine. */
 void amp_evaluation_close(network *);

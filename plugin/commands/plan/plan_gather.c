@@ -201,10 +201,12 @@ size_t amp_plan_loaded_bytes(const amp_plan_report *r, int images)
     return amp_host_loaded_bytes(r->net, images > r->batch ? images : r->batch);
 }
 
-static amp_status amp_at(amp_plan_report *r, int images, amp_dtype dtype, amp_host_footprint *at, size_t *bytes, amp_error *error)
+static amp_status amp_at(amp_plan_report *r, int images, amp_dtype dtype, amp_host_footprint *at,
+                         size_t *bytes, amp_error *error)
 {
     AMP_TRY(amp_host_footprint_of(r->net, images * r->steps, dtype, at, error));
-    *bytes = amp_host_footprint_sum(at) + (dtype == AMP_FP32 ? r->fixed_fp32 : r->fixed_amp) + amp_plan_loaded_bytes(r, images);
+    size_t fixed = dtype == AMP_FP32 ? r->fixed_fp32 : r->fixed_amp;
+    *bytes = amp_host_footprint_sum(at) + fixed + amp_plan_loaded_bytes(r, images);
     return AMP_OK;
 }
 
@@ -213,7 +215,8 @@ static size_t stock_at(const amp_plan_report *r, int images)
     size_t batch = (size_t)(images * r->steps);
     size_t bytes = r->fixed_stock + amp_plan_loaded_bytes(r, images)
                  + ((size_t)r->net->inputs + (size_t)r->net->truths) * batch * sizeof(float);
-    for (int i = 0; i < r->count; i++) bytes += amp_host_stock_bytes(&r->net->layers[i], (int)batch, amp_host_on_gpu(r->net));
+    for (int i = 0; i < r->count; i++)
+        bytes += amp_host_stock_bytes(&r->net->layers[i], (int)batch, amp_host_on_gpu(r->net));
     return bytes;
 }
 
@@ -228,8 +231,8 @@ static amp_status add_batch(amp_plan_report *r, int images, amp_error *error)
     return AMP_OK;
 }
 
-/* 1, 2, 4, ... as far as they fit under AMP and a pass of this .cfg could be asked to take (subdivisions=1), 64 at least; and
- * the pass of the .cfg, whether it fits or not. */
+/* 1, 2, 4, ... as far as they fit under AMP and a pass of this .cfg could be asked to take (subdivisions=1), 64
+ * at least; and the pass of the .cfg, whether it fits or not. */
 static amp_status list_batches(amp_plan_report *r, amp_error *error)
 {
     int most = r->batch > 64 ? r->batch : 64;

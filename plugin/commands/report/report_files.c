@@ -1,12 +1,11 @@
 /* The report for programs: JSON and CSV. What was not measured is null, or empty. */
-#include "../compare/comparison.h"
+#include "report_files.h"
 
-#include "../json.h"
-#include "report_curves.h"
+#include "../compare/compare.h"
 #include "report_text.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
 /* ---- JSON ---- */
 
@@ -112,17 +111,92 @@ static void write_summary(amp_json *json, const amp_comparison *c, int dtype)
     amp_json_close(json);
 }
 
-static void write_values(amp_json *json, const char *key, const amp_points *points, int run)
+/* ---- a run's steps, as few as a chart can show: of a million as many as of some thousand ---- */
+
+enum { LOSS_POINTS = 100, SCALE_COLUMNS = 2000 };
+
+static size_t most_steps(const amp_comparison *c)
 {
-    amp_json_array(json, key);
-    for (size_t i = 0; i < points->count; ++i) amp_json_number(json, NULL, amp_points_of(points, run)[i]);
+    size_t most = 0;
+    for (int r = 0; r < c->dtype_count * c->seed_count; ++r)
+        if (c->runs[r].count > most) most = c->runs[r].count;
+    return most;
+}
+
+/* Steps that make one of `parts`: the same for all runs, so that they can be compared. */
+static size_t per_part(const amp_comparison *c, size_t parts)
+{
+    size_t steps = most_steps(c);
+    return steps ? (steps + parts - 1) / parts : 1;
+}
+
+/* Medians of `each` steps; losses that are inf or NaN are left out, and where there is no other it is null.
+ * room: of `each`. */
+static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_t each, double *room)
+{
+    amp_json_array(json, "loss");
+    for (size_t first = 0; first < steps; first += each) {
+        size_t filled = 0;
+        for (size_t k = first; k < first + each && k < run->count; ++k)
+            if (amp_is_number((double)run->rows[k].loss)) room[filled++] = (double)run->rows[k].loss;
+        amp_json_number(json, NULL, amp_median(room, filled));
+    }
     amp_json_close(json);
 }
 
-static void write_run(amp_json *json, const amp_comparison *c, const amp_curves *curves, int index)
+/* Of a step; NaN where it is none. */
+static double scale_of(const amp_run *run, size_t i)
 {
-    const amp_run *run = &c->runs[index];
+    double scale = (double)run->rows[i].scale;
+    return amp_is_number(scale) && scale > 0 ? scale : (double)NAN;
+}
+
+static int differs(double a, double b)
+{
+    return amp_is_number(a) != amp_is_number(b) || (amp_is_number(a) && (a < b || a > b));
+}
+
+/* All of a run's scales, or their steps, where the scale changes. Of `each` steps no more than the first, the
+ * least, the largest and the last are written, which is what a chart shows of them. */
+static void write_scales(amp_json *json, const char *key, const amp_run *run, size_t each, int steps)
+{
+    double before = -1;
+    amp_json_array(json, key);
+    for (size_t first = 0; first < run->count; first += each) {
+        size_t end = first + each < run->count ? first + each : run->count;
+        size_t kept[4] = { first, first, first, end - 1 };
+        for (size_t k = first; k < end; ++k) {
+            if (!amp_is_number(scale_of(run, k))) continue;
+            if (!(scale_of(run, kept[1]) <= scale_of(run, k))) kept[1] = k;
+            if (!(scale_of(run, kept[2]) >= scale_of(run, k))) kept[2] = k;
+        }
+        int turned = kept[1] > kept[2]; /* the largest comes before the least */
+        for (int i = 0; i < 4; ++i) {
+            size_t step = kept[turned && (i == 1 || i == 2) ? 3 - i : i];
+            if (!differs(scale_of(run, step), before)) continue;
+            before = scale_of(run, step);
+            amp_json_number(json, NULL, steps ? (double)step + 1 : before);
+        }
+    }
+    amp_json_close(json);
+}
+
+static void write_skipped(amp_json *json, const amp_run *run, size_t each)
+{
+    size_t drawn = 0; /* steps up to here are represented */
+    amp_json_array(json, "skipped_at");
+    for (size_t i = 0; i < run->count; ++i) {
+        if (!run->rows[i].found_inf || i < drawn) continue;
+        amp_json_integer(json, NULL, (long long)i + 1);
+        drawn = i - i % each + each;
+    }
+    amp_json_close(json);
+}
+
+static void write_run(amp_json *json, const amp_comparison *c, const amp_run *run, double *room)
+{
     int done = amp_run_has_score(run);
+    size_t per_loss = per_part(c, LOSS_POINTS), per_column = per_part(c, SCALE_COLUMNS);
     amp_json_object(json, NULL);
     amp_json_text(json, "dtype", run->dtype);
     amp_json_integer(json, "seed", run->seed);
@@ -130,34 +204,55 @@ static void write_run(amp_json *json, const amp_comparison *c, const amp_curves 
     amp_json_text(json, "failure", run->state == AMP_RUN_FAILED ? run->failure : NULL);
     amp_json_integer(json, "steps", (long long)run->count);
     amp_json_integer(json, "skipped", run->skipped);
+    amp_json_number(json, "average_loss",
+                    run->count ? (double)run->rows[run->count - 1].avg_loss : (double)NAN);
     amp_json_number(json, "images_per_second", measured(run->images_per_second));
     amp_json_number(json, "compute_images_per_second", measured(run->compute_images_per_second));
     amp_json_number(json, "peak_memory_mb", measured(run->peak_memory_mb));
     for (int i = 0; i < 2; ++i) amp_json_number(json, score_key(c, i), done ? run->score[i] : (double)NAN);
     amp_json_number(json, "largest_difference", done ? run->largest_difference : (double)NAN);
     amp_json_number(json, "relative_difference", done ? run->relative_difference : (double)NAN);
-    amp_json_integer(json, "steps_per_loss", (long long)curves->loss.per_point);
-    write_values(json, "loss", &curves->loss, index); /* medians */
+    amp_json_integer(json, "steps_per_loss", (long long)per_loss);
+    write_losses(json, run, most_steps(c), per_loss, room);
+    write_scales(json, "scale", run, per_column, 0);
+    write_scales(json, "scale_from_step", run, per_column, 1);
+    write_skipped(json, run, per_column);
     amp_json_close(json);
 }
 
-static void write_json(FILE *stream, const amp_comparison *c, const amp_curves *curves)
+amp_status amp_report_write_json(FILE *stream, const amp_comparison *c, amp_error *error)
 {
     amp_json json = amp_json_begin(stream);
+    double *room = calloc(per_part(c, LOSS_POINTS), sizeof *room);
+    if (!room) return amp_fail(error, AMP_NO_MEMORY, "the report: out of memory");
     amp_json_object(&json, NULL);
     write_settings(&json, c);
     amp_json_array(&json, "dtypes");
     for (int d = 0; d < c->dtype_count; ++d) write_summary(&json, c, d);
     amp_json_close(&json);
     amp_json_array(&json, "runs");
-    for (int r = 0; r < c->dtype_count * c->seed_count; ++r) write_run(&json, c, curves, r);
+    for (int r = 0; r < c->dtype_count * c->seed_count; ++r) write_run(&json, c, &c->runs[r], room);
     amp_json_close(&json);
     amp_json_close(&json);
+    free(room);
+    return AMP_OK;
+}
+
+amp_status amp_report_write(const amp_comparison *c, const char *file, amp_report_writer *write,
+                            amp_error *error)
+{
+    struct amp_output *output;
+    FILE *stream;
+    AMP_TRY(amp_output_begin(file, &output, &stream, error));
+    amp_status status = write(stream, c, error);
+    if (status == AMP_OK) return amp_output_end(output, error);
+    amp_output_abandon(output);
+    return status;
 }
 
 amp_status amp_report_json(const amp_comparison *c, const char *file, amp_error *error)
 {
-    return amp_curves_write(c, file, write_json, error);
+    return amp_report_write(c, file, amp_report_write_json, error);
 }
 
 /* ---- CSV (RFC 4180) ---- */
@@ -198,13 +293,16 @@ static void write_line(FILE *stream, const amp_run *run)
     putc('\n', stream);
 }
 
-amp_status amp_report_csv(const amp_comparison *c, const char *file, amp_error *error)
+static amp_status write_csv(FILE *stream, const amp_comparison *c, amp_error *error)
 {
-    struct amp_output *output;
-    FILE *stream;
-    AMP_TRY(amp_output_begin(file, &output, &stream, error));
+    (void)error;
     fprintf(stream, "dtype,seed,state,steps,skipped,images_per_second,compute_images_per_second,peak_memory_mb,%s,%s,"
             "largest_difference,relative_difference,failure\n", score_key(c, 0), score_key(c, 1));
     for (int r = 0; r < c->dtype_count * c->seed_count; ++r) write_line(stream, &c->runs[r]);
-    return amp_output_end(output, error);
+    return AMP_OK;
+}
+
+amp_status amp_report_csv(const amp_comparison *c, const char *file, amp_error *error)
+{
+    return amp_report_write(c, file, write_csv, error);
 }

@@ -1,5 +1,5 @@
 /* The report for the terminal. */
-#include "../compare/comparison.h"
+#include "../compare/compare.h"
 
 #include "report_text.h"
 

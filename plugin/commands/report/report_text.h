@@ -11,25 +11,18 @@ void amp_html_text(FILE *, const char *text);
 /* Room for one number's text. */
 enum { AMP_REPORT_NUMBER = 48 };
 
-/* Sets the minus sign "−" for each "-" before a number in a text that has room for `size` bytes; returns the text. */
-const char *amp_report_minus(char *text, size_t size);
-
 /* "–" for inf and NaN. */
 const char *amp_report_number(double value, int decimals, char text[AMP_REPORT_NUMBER]);
-/* With 3 digits: 123, 1.20, 0.00120, 1.20e-05. */
-const char *amp_report_small(double value, char text[AMP_REPORT_NUMBER]);
 /* With three digits or more: 12.3M, 1234, 123, 12.3, 1.23. "–" also for 0 and less, which no rate and no memory is. */
 const char *amp_report_amount(double value, char text[AMP_REPORT_NUMBER]);
 /* 0.9739: "97.39 %" */
 const char *amp_report_percent(double share, char text[AMP_REPORT_NUMBER]);
-/* In points, with its sign: "+0.12", "−0.30", "0.00". */
+/* In points, with its sign: "+0.12", "-0.30", "0.00". */
 const char *amp_report_points(double points, char text[AMP_REPORT_NUMBER]);
 
 /* Of a summary's mean: NaN without values. */
 double amp_mean_value(const amp_mean *);
 
-const char *amp_run_state_name(const amp_run *);
 int amp_run_has_score(const amp_run *);
-int amp_runs_in_state(const amp_comparison *, amp_training_state);
 
 #endif

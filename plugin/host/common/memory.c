@@ -32,8 +32,9 @@ static void narrow(amp_available_memory *memory, size_t limit, size_t used, cons
     if (left < memory->bytes) *memory = (amp_available_memory){ left, limit, what };
 }
 
-/* The two versions of control groups: where their folders lie, and the files in them. No limit is "max" in version 2, which is no
- * number, and more than any machine has in version 1. The kernel gives up `cache`, of files, when memory is wanted. */
+/* The two versions of control groups: where their folders lie, and the files in them. No limit is "max" in
+ * version 2, which is no number, and more than any machine has in version 1. The kernel gives up `cache`, of
+ * files, when memory is wanted. */
 static const struct group_files { const char *mount, *limit, *used, *cache; } groups[] = {
     { "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file " },
     { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file " } };
@@ -45,22 +46,26 @@ static size_t number_of_group(const char *folder, const char *file, const char *
     return number_in(name, key);
 }
 
-/* A group may take no more than those above it. In a container the program's own path can be one of the machine around it, and
- * only the mount's root is there. */
-static void narrow_by_group(amp_available_memory *memory, const char *root, const char *path, const struct group_files *files)
+/* A group may take no more than those above it. In a container the program's own path can be one of the
+ * machine around it, and only the mount's root is there. */
+static void narrow_by_group(amp_available_memory *memory, const char *root, const char *path,
+                            const struct group_files *files)
 {
     char folder[1024];
     int shortest = snprintf(folder, sizeof folder, "%s%s", root, files->mount);
     snprintf(folder + shortest, sizeof folder - (size_t)shortest, "%s", path);
     for (char *end = folder; end; end = strlen(folder) > (size_t)shortest ? strrchr(folder, '/') : NULL) {
         if (end != folder) *end = 0;
-        size_t used = number_of_group(folder, files->used, NULL), limit = number_of_group(folder, files->limit, NULL);
+        size_t used = number_of_group(folder, files->used, NULL);
+        size_t limit = number_of_group(folder, files->limit, NULL);
         size_t cache = number_of_group(folder, "memory.stat", files->cache);
-        if (limit) narrow(memory, limit, used - (cache < used ? cache : used), "RAM that the control group allows");
+        used -= cache < used ? cache : used;
+        if (limit) narrow(memory, limit, used, "RAM that the control group allows");
     }
 }
 
-/* Lines of /proc/self/cgroup: "0::/path" of version 2, "4:memory:/path" of version 1, which may name more controllers. */
+/* Lines of /proc/self/cgroup: "0::/path" of version 2, "4:memory:/path" of version 1, which may name more
+ * controllers. */
 static void narrow_by_groups(amp_available_memory *memory, const char *root)
 {
     char line[900], controllers[128];
@@ -70,7 +75,8 @@ static void narrow_by_groups(amp_available_memory *memory, const char *root)
         int path = 0;
         line[strcspn(line, "\n")] = 0;
         if (!strncmp(line, "0::", 3)) narrow_by_group(memory, root, line + 3, &groups[0]);
-        else if (sscanf(line, "%*d:%127[^:]:%n", controllers, &path) == 1 && path && strstr(controllers, "memory"))
+        else if (sscanf(line, "%*d:%127[^:]:%n", controllers, &path) == 1 && path &&
+                 strstr(controllers, "memory"))
             narrow_by_group(memory, root, line + path, &groups[1]);
     }
     if (in) fclose(in);
@@ -81,11 +87,13 @@ amp_available_memory amp_available_ram(const char *root)
     char name[1024];
     struct rlimit space;
     snprintf(name, sizeof name, "%s/proc/meminfo", root);
-    amp_available_memory memory = { number_in(name, "MemAvailable:") * 1024, number_in(name, "MemTotal:") * 1024, "RAM" };
+    amp_available_memory memory = { .what = "RAM", .all = number_in(name, "MemTotal:") * 1024,
+                                    .bytes = number_in(name, "MemAvailable:") * 1024 };
     if (!memory.bytes) memory.bytes = SIZE_MAX;
     narrow_by_groups(&memory, root);
     if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
-        narrow(&memory, (size_t)space.rlim_cur, number_in("/proc/self/status", "VmSize:") * 1024, "address space (ulimit -v)");
+        narrow(&memory, (size_t)space.rlim_cur, number_in("/proc/self/status", "VmSize:") * 1024,
+               "address space (ulimit -v)");
     if (memory.bytes == SIZE_MAX) memory.bytes = 0;
     return memory;
 }

@@ -6,15 +6,16 @@
 
 struct network;
 
-/* How many bytes this program may still take, of how many in all, and of what: "RAM", "GPU memory", or what allows less than the
- * machine has. bytes is 0 where that is not known. */
+/* How many bytes this program may still take, of how many in all, and of what: "RAM", "GPU memory", or what
+ * allows less than the machine has. bytes is 0 where that is not known. */
 typedef struct amp_available_memory { size_t bytes, all; const char *what; } amp_available_memory;
 
 /* Where networks made from here on will lie: of the GPU in use, else of RAM. */
 amp_available_memory amp_host_available_memory(void);
 
-/* The least of what the machine has (MemAvailable), what the program's control group and those above it allow, of either
- * version, and what is left of its address space (RLIMIT_AS). root: "", or a folder with a test's own /proc and /sys. */
+/* The least of what the machine has (MemAvailable), what the program's control group and those above it
+ * allow, of either version, and what is left of its address space (RLIMIT_AS). root: "", or a folder with a
+ * test's own /proc and /sys. */
 amp_available_memory amp_available_ram(const char *root);
 
 /* The most RAM that this program has had at any time since its start, in MB of 2^20 bytes. */

@@ -63,11 +63,64 @@
         return drawn;
     }
 
+    /* ---- what is drawn against the JSON: `report`, `dtypes` and `scores` are the page's ---- */
+
+    const all = selector => [...document.querySelectorAll(selector)];
+    const placeOf = mark => parseFloat(mark.getAttribute('d').slice(1));
+
+    /* Bars are as long as their numbers; drawn in tenths. */
+    function checkBars(id, keys) {
+        const widths = all(`#${id} rect.bar`).map(bar => Number(bar.getAttribute('width')));
+        const means = dtypes.flatMap(one => keys.map(key => one[key].mean)).filter(mean => mean > 0);
+        const unit = Math.max(...widths) / Math.max(...means);
+        const wrong = widths.some((width, i) => Math.abs(width - unit * means[i]) > .25);
+        if (widths.length !== means.length || wrong)
+            say(`${id}: bars of ${widths} for ${means}`);
+    }
+
+    /* Marks lie in proportion, and none on the gap of an axis that does not begin at 0. */
+    function checkScores(key) {
+        const places = all(`#${key}-wide path.dot`).map(placeOf);
+        const values = dtypes.flatMap(one => one.runs.map(run => run[key])).filter(value => value !== null);
+        if (!values.length && !places.length) return;
+        const low = Math.min(...values), left = Math.min(...places);
+        const unit = (Math.max(...places) - left) / (Math.max(...values) - low || 1);
+        const expected = values.map(value => left + unit * (value - low));
+        if (places.length !== values.length || places.some((x, i) => Math.abs(x - expected[i]) > .2))
+            say(`${key}: marks at ${places} for ${values}`);
+        for (const line of all(`#${key}-wide path.axis`)) {
+            const [x0, y0, x1, y1] = line.getAttribute('d').match(/-?[0-9.]+/g).map(Number);
+            if (x0 !== x1 && y0 !== y1 && Math.max(x0, x1) >= left) say(`${key}: a mark on the gap`);
+        }
+    }
+
+    /* The line begins at its first scale, if a label of the axis tells where that is, and every skipped step
+       has its tick. */
+    function checkScales(one) {
+        const line = document.querySelector(`#scale-wide path.k${one.slot}.scale`);
+        const begin = String(one.runs[0].scale[0]);
+        const first = all('#scale-wide text.tick').find(tick => tick.textContent === begin);
+        if (line && first) {
+            const height = Number(line.getAttribute('d').match(/^M[0-9.]+ ([0-9.]+)/)[1]);
+            const expected = Number(first.getAttribute('y')) - 4;
+            if (Math.abs(height - expected) > .2) say(`the first scale is drawn at ${height}`);
+        }
+        const strip = document.querySelector(`#scale-wide path.k${one.slot}.skip`);
+        const ticks = strip ? strip.getAttribute('d').split('M').length - 1 : 0;
+        const skipped = new Set(one.runs.flatMap(run => run.skipped_at)).size;
+        if (ticks > skipped || (report.iterations <= 1200 && ticks < skipped))
+            say(`${one.dtype}: ${ticks} ticks for ${skipped} skipped steps`);
+    }
+
     window.addEventListener('load', function () {
         var drawn = 0;
         try {
             checkPage();
             drawn = checkCharts();
+            checkBars('throughput-wide', ['images_per_second', 'compute_images_per_second']);
+            checkBars('memory-narrow', ['peak_memory_mb']);
+            scores.forEach(score => checkScores(score.key));
+            dtypes.forEach(checkScales);
         } catch (problem) {
             say('error: ' + problem.message);
         }
