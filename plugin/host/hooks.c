@@ -43,7 +43,8 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* A file opened while one of the standard streams is closed would take its place, and get all that is printed. */
+/* A file opened while one of the standard streams is closed would take its place, and get all that is
+ * printed. */
 static void open_standard_streams(void)
 {
     int file;
@@ -214,8 +215,11 @@ static amp_status make_engine(struct darknet_amp *amp, network *net, const amp_e
 static amp_status make(struct darknet_amp *amp, network *net, amp_error *error)
 {
     if (net->batch < 1 || net->subdivisions < 1) /* what counts steps divides by them */
-        return amp_fail(error, AMP_BAD_NETWORK, "amp: [net]: batch / subdivisions * time_steps is %d, with subdivisions=%d; give numbers "
-                        "from 1, and no more subdivisions than batch", net->batch, net->subdivisions);
+        return amp_fail(
+            error, AMP_BAD_NETWORK,
+            "amp: [net]: batch / subdivisions * time_steps is %d, with subdivisions=%d; give numbers "
+            "from 1, and no more subdivisions than batch",
+            net->batch, net->subdivisions);
     amp->net = net;
     amp->layer_count = net->n;
     amp->batch = net->batch;

@@ -114,7 +114,9 @@ amp_status amp_check_weights_size(const network *net, const char *file, int star
 {
     struct stat status;
     *held = net->n;
-    if (amp_is_device(file)) return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: cannot read these weights: not a regular file", file);
+    if (amp_is_device(file))
+        return amp_fail(error, AMP_BAD_CONFIG, "amp: %.600s: cannot read these weights: not a regular file",
+                        file);
     if (stat(file, &status) == 0 && S_ISDIR(status.st_mode)) errno = EISDIR;
     else errno = 0;
     FILE *stream = errno ? NULL : fopen(file, "rb");
