@@ -252,8 +252,8 @@ nobody_reads() {
         rm -rf backup part.csv
         mkdir backup
         status=0
-        env --default-signal=PIPE "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv \
-            < /dev/null >&5 2>&$stream || status=$?
+        env --default-signal=PIPE "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 \
+            -log part.csv < /dev/null >&5 2>&$stream || status=$?
         [ $status = 0 ] && cmp backup/tiny_final.weights whole.weights || fail "$name: status $status"
         cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log"
     done
