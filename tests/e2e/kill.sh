@@ -31,8 +31,8 @@ done
     fail 'the weights are renamed before their sidecar'
 echo "a training of $whole_ms ms; a save is $per_save calls: $(tr '\n' ' ' < save.calls)"
 
-# The first save of all, and that of a snapshot, have no older file: killed when both files are whole, they are
-# put into place by the training that goes on; killed before, nothing of a snapshot stays, and a line says so.
+# The first save of all, and that of a snapshot, have no older file: killed when both files are whole, they
+# are put into place by the training that goes on; killed before, nothing of a snapshot stays, and a line says so.
 before_rename=$(grep -n '^rename sidecar' save.calls | cut -d: -f1)
 name='killed before the first rename'
 mkdir backup
