@@ -14,8 +14,8 @@ if(DARKNET_AMP_SANITIZE)
     set(plugin_flags -O1 -g ${darknet_sanitizers} -fno-sanitize-recover=undefined)
 else()
     set(darknet_flags -Ofast)
-    # Links start-up code into a program that sets flush-to-zero before main, and so for all of its threads, as Darknet's Makefile
-    # does. The library goes without, since it would set it in any program that uses it.
+    # Links start-up code into a program that sets flush-to-zero before main, and so for all of its threads,
+    # as Darknet's Makefile does. The library goes without, since it would set it in any program that uses it.
     set(darknet_link_flags -Ofast)
     set(darknet_library_link_flags)
     set(plugin_flags -O3)

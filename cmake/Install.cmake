@@ -1,7 +1,7 @@
 # cmake --install: a folder that works wherever it is moved.
 
 # The header as it was built: users of the library see the same structs without having to know the flags.
-set(darknet_h "#ifndef AMP\n#define AMP\n#endif\n")
+set(darknet_h "#ifndef AMP\n#define AMP\n#endif\n#define DARKNET_AMP_INSTALLED\n")
 if(DARKNET_AMP_CUDA)
     string(APPEND darknet_h "#ifndef GPU\n#define GPU\n#endif\n#ifndef CUDNN\n#define CUDNN\n#endif\n")
 endif()

@@ -37,8 +37,8 @@ $(OBJDIR)amp/%_avx2.o: AMP_CFLAGS += -mavx2 -mfma -mf16c
 $(OBJDIR)amp/%_avx512.o: AMP_CFLAGS += -march=x86-64-v4 -mprefer-vector-width=512
 endif
 
-# gcc links start-up code that sets flush-to-zero into what it links with -Ofast. In the program it stays, as the original has it; in the
-# library it would set it in any program that uses the library.
+# gcc links start-up code that sets flush-to-zero into what it links with -Ofast. In the program it stays, as
+# the original has it; in the library it would set it in any program that uses the library.
 $(SLIB): private CFLAGS := $(filter-out -Ofast, $(CFLAGS))
 
 AMP_PAGE = $(AMP_DIR)/commands/report/report.html

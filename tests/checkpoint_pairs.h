@@ -137,7 +137,9 @@ __attribute__((unused)) static void recovers_to(int number, old_files old, int r
         assert_int_equal(amp_checkpoint_run(c)->seen, number);
         assert_no_leftovers();
     }
-    assert_int_equal(strstr(note, "w.amp: ended a save that was killed") || strstr(note, "w.amp.new: ended a save that was killed"), renames);
+    assert_int_equal(strstr(note, "w.amp: ended a save that was killed") ||
+                         strstr(note, "w.amp.new: ended a save that was killed"),
+                     renames);
     if (!renames) assert_string_equal(note, "");
     amp_checkpoint_free(c);
 }

@@ -184,13 +184,17 @@ static void a_data_file_is_read_as_stock_reads_it(void **state)
 static void a_broken_data_file_is_one_line(void **state)
 {
     (void)state;
-    const struct { const char *text, *expected; } files[] = {
-        { "train\n", "bad.data:1: train: no value" }, { "\ntrain=\n", "bad.data:2: train: no value" },
-        { "classes=many\n", "bad.data:1: classes = many: not such a number" }, { "classes=0\n", "classes = 0: not such" },
-        { "classes=99999999999\n", "not such a number" }, { "[net]\nbatch=1\n", "bad.data:1: [net]: a section" },
-        { "classes=1\nbackup = my backups\n", "bad.data:2: backup = mybackups: there are blanks in this path, and Darknet drops them; "
-          "allowed: paths without blanks" },
-        { "train=a =b\n", "bad.data:1: train = a=b: there are blanks" }, { "valid=a\tb\n", "blanks" } };
+    const struct { const char *text, *expected; } files[] = { { "train\n", "bad.data:1: train: no value" },
+                  { "\ntrain=\n", "bad.data:2: train: no value" },
+                  { "classes=many\n", "bad.data:1: classes = many: not such a number" },
+                  { "classes=0\n", "classes = 0: not such" },
+                  { "classes=99999999999\n", "not such a number" },
+                  { "[net]\nbatch=1\n", "bad.data:1: [net]: a section" },
+                  { "classes=1\nbackup = my backups\n",
+                    "bad.data:2: backup = mybackups: there are blanks in this path, and Darknet drops them; "
+                    "allowed: paths without blanks" },
+                  { "train=a =b\n", "bad.data:1: train = a=b: there are blanks" },
+                  { "valid=a\tb\n", "blanks" } };
     amp_error error;
     amp_data_file data;
     for (size_t i = 0; i < COUNT(files); i++) {
@@ -213,13 +217,15 @@ static void what_is_no_regular_file_is_not_opened(void **state)
     amp_data_file data;
     amp_path_list list;
     assert_int_equal(mkfifo("fifo", 0600), 0);
-    assert_true(amp_is_device("fifo") && amp_is_device("/dev/zero") && !amp_is_device("images") && !amp_is_device("none"));
+    assert_true(amp_is_device("fifo") && amp_is_device("/dev/zero") && !amp_is_device("images") &&
+                !amp_is_device("none"));
     assert_int_equal(symlink("fifo", "fifo_link"), 0);
     for (int i = 0; i < 2; i++) {
         const char *name = i ? "fifo_link" : "fifo";
         assert_int_equal(amp_data_file_read(name, &data, &error), AMP_BAD_CONFIG);
         amp_data_file_free(&data);
-        assert_non_null(strstr(error.message, ": not a regular file, and a .data file is read more than once"));
+        assert_non_null(
+            strstr(error.message, ": not a regular file, and a .data file is read more than once"));
         assert_int_equal(amp_path_list_read(name, "the list", &list, &error), AMP_BAD_CONFIG);
         assert_non_null(strstr(error.message, ": cannot read the list: not a regular file"));
         assert_int_equal(amp_labels_read(name, 2, NULL, NULL, &error), AMP_BAD_CONFIG);
@@ -234,6 +240,12 @@ static char long_path[6000];
 
 static void replaces(void) { find_replace(long_path, "a", "labels", (char[4096]){ 0 }); }
 static void scans(void) { free_image(get_segmentation_image("images/mask.jpg", 8, 8, 2)); }
+
+static void saves_image(void)
+{
+    image im = make_image(1, 1, 3);
+    save_image(im, long_path);
+}
 
 /* What the child says before it ends with status 1; *status: its exit status. */
 static void run_child(void (*run)(void), char *said, size_t size, int *status)
@@ -256,7 +268,8 @@ static void run_child(void (*run)(void), char *said, size_t size, int *status)
     *status = WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
 }
 
-/* find_replace has 4096 bytes: each of its callers' and its own. */
+/* find_replace has 4096 bytes: each of its callers' and its own. save_image is one of many with 256, which
+ * Darknet fills with sprintf. */
 static void a_path_longer_than_darknets_buffers_ends_the_program(void **state)
 {
     (void)state;
@@ -270,13 +283,23 @@ static void a_path_longer_than_darknets_buffers_ends_the_program(void **state)
         assert_int_equal(status, length + 6 < 4096 ? 0 : 1);
         if (status) assert_non_null(strstr(said, "and Darknet has room for 4089; shorten it\n"));
     }
+    for (int length = 249; length < 260; length++) {
+        memset(long_path, 'x', sizeof long_path);
+        long_path[length] = 0;
+        run_child(saves_image, said, sizeof said, &status);
+        assert_int_equal(status, length + 4 < 256 ? 0 : 1);
+        if (status)
+            assert_non_null(strstr(said, "bytes, and this command has room for 255; shorten its parts"));
+    }
 }
 
-/* A mask is a line of "class runs"; Darknet has 32788 bytes for the runs, and an image of 8x8 for what they say. */
+/* A mask is a line of "class runs"; Darknet has 32788 bytes for the runs, and an image of 8x8 for what they
+ * say. */
 static void a_mask_stays_within_its_image(void **state)
 {
     (void)state;
-    static const char *const good[] = { "0 10,4,50\n1 64\n", "0 1000000,1,1000000\n", "-1 10,10\n9 10,10\n2000000 1,63\n", "" };
+    static const char *const good[] = { "0 10,4,50\n1 64\n", "0 1000000,1,1000000\n",
+                                        "-1 10,10\n9 10,10\n2000000 1,63\n", "" };
     char said[1000];
     int status;
     assert_true(mkdir("mask", 0700) == 0);
@@ -293,8 +316,11 @@ static void a_mask_stays_within_its_image(void **state)
         text[length] = 0;
         write_file("mask/mask.txt", text);
         run_child(scans, said, sizeof said, &status);
-        if (status != (length - 2 >= 32787) || (*said != 0) != status) fail_msg("%d bytes: status %d: %s", length - 2, status, said);
-        if (status) assert_non_null(strstr(said, "mask/mask.txt: a mask of more than 32786 bytes, for which Darknet has no room"));
+        if (status != (length - 2 >= 32787) || (*said != 0) != status)
+            fail_msg("%d bytes: status %d: %s", length - 2, status, said);
+        if (status)
+            assert_non_null(strstr(
+                said, "mask/mask.txt: a mask of more than 32786 bytes, for which Darknet has no room"));
     }
     free(text);
 }

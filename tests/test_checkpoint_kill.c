@@ -111,7 +111,8 @@ static void a_save_killed_at_any_call_leaves_the_old_pair_or_the_new(void **stat
             for (; killed; call++) {
                 make_killed(old, leftovers ? 4 : 0);
                 killed = save_is_killed(call);
-                int on_disk = old == OLD_NONE && holds("w.new", weights[1]) && holds("w.amp.new", sidecars[1]);
+                int on_disk = old == OLD_NONE && holds("w.new", weights[1]) &&
+                              holds("w.amp.new", sidecars[1]);
                 int now_new = on_disk || holds("w.amp", sidecars[1]);
                 assert_true(now_new >= is_new); /* calls come in order: once new, always new */
                 is_new = now_new;

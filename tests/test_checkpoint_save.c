@@ -37,7 +37,10 @@ static void a_save_that_begins_after_a_killed_one_loses_nothing(void **state)
                 assert_int_equal(amp_checkpoint_begin("w", &save, NULL), AMP_OK);
                 put("w.new", weights[2], weights[2].size / 3);
                 if (given_up) amp_checkpoint_cancel(&save);
-                if (!given_up) amp_safe_file_leave(&save.weights), amp_safe_file_leave(&save.sidecar); /* killed */
+                if (!given_up) { /* killed */
+                    amp_safe_file_leave(&save.weights);
+                    amp_safe_file_leave(&save.sidecar);
+                }
                 recovers_to(point >= 5 || is_ended(old, point) ? 1 : old == OLD_PAIR ? 0 : -1, old, 0);
                 if (!given_up) amp_checkpoint_cancel(&save);
             }
@@ -67,7 +70,10 @@ static void a_killed_save_is_ended_or_removed(void **state)
             if (amp_checkpoint_settle("w", note, &error) != AMP_OK) fail_msg("%s", error.message);
             assert_no_leftovers();
             assert_int_equal(strstr(note, ": ended a save that was killed") != NULL, is_ended(old, point));
-            assert_int_equal(!strcmp(note, "w.new: it was being saved when a training was killed, and is not whole: removed"), removed);
+            assert_int_equal(
+                !strcmp(note,
+                        "w.new: it was being saved when a training was killed, and is not whole: removed"),
+                removed);
             if (!removed && !is_ended(old, point)) assert_string_equal(note, "");
             recovers_to(point >= 5 || is_ended(old, point) ? 1 : old == OLD_PAIR ? 0 : -1, old, 0);
         }
@@ -145,7 +151,9 @@ static void a_save_under_way_is_not_ended_for_it(void **state)
         put("w.new", weights[1], weights[1].size);
         put("w.amp.new", sidecars[1], whole ? sidecars[1].size : 8);
         assert_int_equal(amp_checkpoint_settle("w", note, &error), whole ? AMP_IO_FAILED : AMP_OK);
-        if (whole) assert_string_equal(error.message, "w: another program is saving it now; start again when it has");
+        if (whole)
+            assert_string_equal(error.message,
+                                "w: another program is saving it now; start again when it has");
         assert_string_equal(note, "");
         assert_true(holds("w.new", weights[1]) && access("w.amp.new", F_OK) == 0);
         amp_checkpoint_cancel(&first);

@@ -267,8 +267,11 @@ static void nothing_is_saved_while_a_standard_stream_is_closed(void **state)
         char expected[200];
         amp_error error;
         amp_safe_file f;
-        snprintf(expected, sizeof expected, "cannot write f: file descriptor %d is closed, so that what is printed may end up in the file; "
-                 "give the program /dev/null there", closed);
+        snprintf(
+            expected, sizeof expected,
+            "cannot write f: file descriptor %d is closed, so that what is printed may end up in the file; "
+            "give the program /dev/null there",
+            closed);
         close(closed);
         status = amp_safe_file_begin("f", &f, &error);
         int also = amp_safe_file_begin("link", &f, NULL);

@@ -97,7 +97,7 @@ static cfg_item broken(cfg_reader *reader, int fatal)
 static int read_line(cfg_reader *reader, cfg_item *item)
 {
     size_t bytes = 0, kept = 0;
-    int c, equals = 0, blank = 0; /* equals: 1 behind the first, 2 within the value; blank: the byte before was one */
+    int c, equals = 0, blank = 0; /* equals: 1 behind the first, 2 within the value; blank: met just before */
     item->kind = CFG_END;
     item->blanks = 0;
     reader->line++;
@@ -138,7 +138,9 @@ amp_status cfg_reader_next(cfg_reader *reader, cfg_item *item, amp_error *error)
         if (item->kind == CFG_BROKEN) return AMP_OK;
         char *text = reader->text;
         if (text[0] == '\0' || text[0] == '#' || text[0] == ';') continue;
-        *item = (cfg_item){ .kind = text[0] == '[' ? CFG_SECTION : CFG_OPTION, .line = reader->line, .text = text,
+        *item = (cfg_item){ .kind = text[0] == '[' ? CFG_SECTION : CFG_OPTION,
+                            .line = reader->line,
+                            .text = text,
                             .blanks = item->blanks };
         if (item->kind == CFG_OPTION) {
             char *equals = strchr(text, '=');

@@ -79,14 +79,15 @@ amp_status amp_checkpoint_begin(const char *name, amp_checkpoint_save *, amp_err
 amp_status amp_checkpoint_finish(amp_checkpoint_save *, const amp_engine *, const amp_run_state *, amp_error *);
 void amp_checkpoint_cancel(amp_checkpoint_save *);
 
-/* To be called before a training loads NAME: ends a save of NAME that was killed when all of it was on the disk, and reads the sidecar.
- * *out, the caller's: the sidecar of just this .weights file; NULL if there is none, or no NAME; with it, what killed saves left
- * is removed. note (may come out empty): what was ended. AMP_BAD_CHECKPOINT: the sidecar is not sound, or belongs to other weights. Not for programs that only look at
- * the weights: another one may be saving them. */
+/* To be called before a training loads NAME: ends a save of NAME that was killed when all of it was on the
+ * disk, and reads the sidecar. *out, the caller's: the sidecar of just this .weights file; NULL if there is
+ * none, or no NAME; with it, what killed saves left is removed. note (may come out empty): what was ended.
+ * AMP_BAD_CHECKPOINT: the sidecar is not sound, or belongs to other weights. Not for programs that only look
+ * at the weights: another one may be saving them. */
 amp_status amp_checkpoint_recover(const char *name, amp_checkpoint **out, char note[256], amp_error *);
 
-/* The same for a NAME that this training saves itself and does not begin from: what cannot be ended is removed, and told in note if
- * there is no older NAME. */
+/* The same for a NAME that this training saves itself and does not begin from: what cannot be ended is
+ * removed, and told in note if there is no older NAME. */
 amp_status amp_checkpoint_settle(const char *name, char note[256], amp_error *);
 
 #endif

@@ -1,26 +1,28 @@
 /* Saving NAME and NAME.amp as a pair, and ending a save that was killed.
  *
- * A save goes through these points; W and A are the old files (or none), W' and A' the new ones, and a sidecar carries the
- * checksum of its weights, so that one can tell which belong together:
+ * A save goes through these points; W and A are the old files (or none), W' and A' the new ones, and a
+ * sidecar carries the checksum of its weights, so that one can tell which belong together:
  *
  *     1  W' is written to NAME.new and flushed to the disk
  *     2  A' is written to NAME.amp.new and flushed
  *     3  NAME.amp.new is renamed to NAME.amp, and the folder flushed
  *     4  NAME.new is renamed to NAME, and the folder flushed
  *
- * Killed up to 3: NAME and NAME.amp are W and A, a pair that matches, and *.new are leftovers. Without a NAME, where W' and A' are
- * whole, recovering does 3 and 4: they are all there is. Between 3 and 4: NAME.amp is A', NAME is W or none, and NAME.new is W', whole, because it was flushed
- * before 3. So recovering does 4. After 4: W' and A'. If recovering is killed, it is where it was, or done.
+ * Killed up to 3: NAME and NAME.amp are W and A, a pair that matches, and *.new are leftovers. Without a
+ * NAME, where W' and A' are whole, recovering does 3 and 4: they are all there is. Between 3 and 4: NAME.amp
+ * is A', NAME is W or none, and NAME.new is W', whole, because it was flushed before 3. So recovering does 4.
+ * After 4: W' and A'. If recovering is killed, it is where it was, or done.
  *
- * With a power failure a disk that cannot flush folders may show 4 without 3: NAME is W', NAME.amp is A or none, and
- * NAME.amp.new is A', whole. Recovering does 3.
+ * With a power failure a disk that cannot flush folders may show 4 without 3: NAME is W', NAME.amp is A or
+ * none, and NAME.amp.new is A', whole. Recovering does 3.
  *
  * Leftovers are removed once there is a pair without them.
  *
- * A save that begins where one was killed would remove the NAME.new that recovering needs. So it recovers first.
+ * A save that begins where one was killed would remove the NAME.new that recovering needs. So it recovers
+ * first.
  *
- * Recovering replaces a file only by one that a sound sidecar names by checksum, and NAME only if it is not younger than
- * NAME.new: else somebody has put other weights there since, which are not ours to replace. */
+ * Recovering replaces a file only by one that a sound sidecar names by checksum, and NAME only if it is not
+ * younger than NAME.new: else somebody has put other weights there since, which are not ours to replace. */
 #include "checkpoint_format.h"
 
 #include <stdlib.h>
@@ -89,7 +91,8 @@ static amp_checkpoint *sidecar_of(const char *path, const char *weights)
 
 static amp_status is_being_saved(const amp_safe_file *w, amp_error *error)
 {
-    return amp_fail(error, AMP_IO_FAILED, "%.500s: another program is saving it now; start again when it has", w->target);
+    return amp_fail(error, AMP_IO_FAILED, "%.500s: another program is saving it now; start again when it has",
+                    w->target);
 }
 
 static amp_status other_weights(const amp_safe_file *w, const amp_checkpoint *c, int left_behind, amp_error *error)
@@ -169,8 +172,11 @@ static amp_status recover(const char *name, int own, amp_checkpoint **out, char 
     if (!weights.direct) status = with_sidecar(&weights, amp_safe_file_locate, &sidecar, error);
     if (!weights.direct && status == AMP_OK) status = settle(&weights, &sidecar, out, &ended, error);
     if (*out && ended) snprintf(note, 256, "%.159s: ended a save that was killed", (*out)->name);
-    if (own && status == AMP_OK && !is_there(weights.target) && is_there(weights.temporary) && !amp_safe_file_busy(&weights))
-        snprintf(note, 256, "%.159s: it was being saved when a training was killed, and is not whole: removed", weights.temporary);
+    if (own && status == AMP_OK && !is_there(weights.target) && is_there(weights.temporary) &&
+        !amp_safe_file_busy(&weights))
+        snprintf(note, 256,
+                 "%.159s: it was being saved when a training was killed, and is not whole: removed",
+                 weights.temporary);
     if (status == AMP_OK && (own || *out)) remove_leftovers(&weights, &sidecar);
     end_both(&weights, &sidecar);
     return status;

@@ -38,9 +38,10 @@ typedef struct amp_scaler_params {
                            * and at each one after it. 1 is torch's rule, more is Apex's; every one of them skips its step. */
 } amp_scaler_params;
 
-/* torch's defaults: enabled, dynamic, 2^16, 2, 0.5, 2000, hysteresis 1; and our floor of 2^-14 and cap of 2^126. torch's
- * scale goes on to 2^127, whose inverse is subnormal: a host that flushes such numbers to 0, as Darknet does, would lose every gradient.
- * Up to 2^126 both take the same steps; with max_scale = INFINITY beyond it as well. */
+/* torch's defaults: enabled, dynamic, 2^16, 2, 0.5, 2000, hysteresis 1; and our floor of 2^-14 and cap of
+ * 2^126. torch's scale goes on to 2^127, whose inverse is subnormal: a host that flushes such numbers to 0,
+ * as Darknet does, would lose every gradient. Up to 2^126 both take the same steps; with max_scale = INFINITY
+ * beyond it as well. */
 amp_scaler_params amp_scaler_defaults(void);
 
 typedef struct amp_scaler {

@@ -117,7 +117,9 @@ static void warn(const amp_data_file *data, int classes, char warning[512])
     const char *names = amp_data_file_names(data);
     amp_path_list list = { 0 };
     amp_error error;
-    if (data->classes && data->classes != classes)
+    if (data->note[0])
+        snprintf(warning, 512, "%s", data->note);
+    else if (data->classes && data->classes != classes)
         snprintf(warning, 512, "%.200s: classes = %d, but the network has %d", data->name, data->classes, classes);
     else if (names && amp_path_list_read(names, "the class names", &list, &error) != AMP_OK)
         snprintf(warning, 512, "%.500s", error.message);

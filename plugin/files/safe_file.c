@@ -119,13 +119,14 @@ static amp_status is_busy(const char *temporary, amp_error *error)
                     temporary);
 }
 
-/* What an interrupted save left. It stays locked until it is gone, so that nobody takes it for his; and is not ours if somebody has
- * put his own in its place before it was locked. */
+/* What an interrupted save left. It stays locked until it is gone, so that nobody takes it for his; and is
+ * not ours if somebody has put his own in its place before it was locked. */
 static amp_status remove_leftover(const char *temporary, amp_error *error)
 {
-    struct stat info;
-    int file = open(temporary, O_WRONLY | O_NONBLOCK | O_CLOEXEC), why = 0;
-    int busy = file >= 0 && (!lock(file) || fstat(file, &info) != 0 || !is_same_file(temporary, &info));
+    struct stat mine, now;
+    int file = open(temporary, O_WRONLY | O_NONBLOCK | O_CLOEXEC), why = 0, busy = file >= 0 && !lock(file);
+    if (file >= 0 && fstat(file, &mine) == 0 && stat(temporary, &now) == 0)
+        busy |= mine.st_dev != now.st_dev || mine.st_ino != now.st_ino;
     if (!busy && unlink(temporary) != 0 && errno != ENOENT) why = errno;
     if (file >= 0) close(file);
     if (busy) return is_busy(temporary, error);
@@ -155,13 +156,17 @@ amp_status amp_safe_file_remove_leftover(const amp_safe_file *f, amp_error *erro
     return f->direct ? AMP_OK : remove_leftover(f->temporary, error);
 }
 
-/* The next file that is opened takes the place of a standard stream that is closed, and all that is printed would go into it. */
+/* The next file that is opened takes the place of a standard stream that is closed, and all that is printed
+ * would go into it. */
 static amp_status check_streams(const char *name, amp_error *error)
 {
     for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
         if (fcntl(file, F_GETFD) < 0)
-            return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: file descriptor %d is closed, so that what is printed may end up "
-                            "in the file; give the program /dev/null there", name, file);
+            return amp_fail(
+                error, AMP_IO_FAILED,
+                "cannot write %.500s: file descriptor %d is closed, so that what is printed may end up "
+                "in the file; give the program /dev/null there",
+                name, file);
     return AMP_OK;
 }
 

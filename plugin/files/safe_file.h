@@ -26,16 +26,16 @@ typedef struct amp_safe_file {
 /* Finds the names and touches nothing. AMP_IO_FAILED: a folder, or a circle of links. */
 amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error *);
 
-/* The same, and makes an empty temporary file in place of one that an interrupted save left. AMP_IO_FAILED: the target is
- * write-protected, another program is saving it now, the temporary file cannot be made, or one of the program's descriptors 0 to 2 is
- * closed. After a failure there is nothing to end. */
+/* The same, and makes an empty temporary file in place of one that an interrupted save left. AMP_IO_FAILED:
+ * the target is write-protected, another program is saving it now, the temporary file cannot be made, or one
+ * of the program's descriptors 0 to 2 is closed. After a failure there is nothing to end. */
 amp_status amp_safe_file_begin(const char *name, amp_safe_file *out, amp_error *);
 
 /* Whether somebody, this program included, has begun to save it and not ended. */
 int amp_safe_file_busy(const amp_safe_file *);
 
-/* Removes the temporary file that an interrupted save left, if there is one. AMP_IO_FAILED: somebody is saving it now, or it cannot be
- * removed. */
+/* Removes the temporary file that an interrupted save left, if there is one. AMP_IO_FAILED: somebody is
+ * saving it now, or it cannot be removed. */
 amp_status amp_safe_file_remove_leftover(const amp_safe_file *, amp_error *);
 
 /* Flush the temporary file to the disk; then put it in place, which lasts through a power failure once it returns. */

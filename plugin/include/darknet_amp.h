@@ -17,9 +17,10 @@ struct layer;
 struct darknet_amp;         /* all that AMP knows of one network; network.amp, NULL when AMP is off */
 struct darknet_amp_options; /* what one .cfg and the command line ask for, read before the layers are made */
 
-/* main, before anything else: opens /dev/null in the place of standard streams that are closed, and has OpenMP's threads sleep while they wait, unless the user's environment says otherwise. By
- * default they spin, and take the processors from the 64 threads that load images. OpenMP reads its environment when it
- * is loaded, so the program is started once more with it set. */
+/* main, before anything else: opens /dev/null in the place of standard streams that are closed, and has
+ * OpenMP's threads sleep while they wait, unless the user's environment says otherwise. By default they spin,
+ * and take the processors from the 64 threads that load images. OpenMP reads its environment when it is
+ * loaded, so the program is started once more with it set. */
 void darknet_amp_start(char **argv);
 
 /* main: takes `-amp off|fp32|fp16|bf16`, `-seed N`, `-turns IN,OUT` and, of the two training commands below, `-log FILE` and `-map [N]`
@@ -147,15 +148,16 @@ void darknet_amp_another_image(char **paths, int i);
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
 int darknet_amp_mislabelled(const char *path, int count);
 
-/* sprintf in Darknet's C files. room: of text, (size_t)-1 where the compiler does not know it. A text that does not fit, which is a path
- * in nearly all cases, ends the program with a line. path_fits: the same for path with part put into it, mask_fits for the
- * word `mask` of file, which was read no further. */
-__attribute__((format(printf, 3, 4))) int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
+/* sprintf in Darknet's C files. room: of text, (size_t)-1 where the compiler does not know it. A text that
+ * does not fit, which is a path in nearly all cases, ends the program with a line. path_fits: the same for
+ * path with part put into it, mask_fits for the word `mask` of file, which was read no further. */
+__attribute__((format(printf, 3, 4)))
+int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
 void darknet_amp_path_fits(const char *path, const char *part, size_t room);
 void darknet_amp_mask_fits(const char *file, const char *mask, size_t room);
 
-/* In a program with a network under AMP. is_device: whether file is a FIFO, a device or a socket, which is no image. fopen: the same as
- * C's, but such a file ends the program with a line. */
+/* In a program with a network under AMP. is_device: whether file is a FIFO, a device or a socket, which is no
+ * image. fopen: the same as C's, but such a file ends the program with a line. */
 int darknet_amp_is_device(const char *file);
 FILE *darknet_amp_fopen(const char *file, const char *mode);
 

@@ -81,8 +81,8 @@ gone() {
     status_of trapped TRAP_GONE=$1 "$DARKNET" "${train[@]}" -amp bf16 -seed 3
     [ $status = 1 ] || fail "$name: status $status: $(tail -n 3 err)"
     came_to_its_end
-    says "amp: backup/$3 could not be written: " 'No such file or directory' "training goes on, the last good file $2" \
-        'amp: backup/tiny_final.weights could not be written: '
+    says "amp: backup/$3 could not be written: " 'No such file or directory' \
+        "training goes on, the last good file $2" 'amp: backup/tiny_final.weights could not be written: '
     [ "$(grep -c 'Saving weights' err)" = $(($1 - 1)) ] || fail "$name: says that it saves"
 }
 gone 1 'is kept: none' tiny.backup

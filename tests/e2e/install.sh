@@ -14,6 +14,9 @@ moved/bin/darknet detector train tiny.data tiny.cfg > out 2> err ||
 command -v pkg-config > /dev/null || skip 'there is no pkg-config for the second half of this test'
 cat > client.c <<'END'
 #include <darknet.h>
+#ifdef sprintf
+#error "what is for Darknet's own files meets users of the library"
+#endif
 int main(void)
 {
     network *net = parse_network_cfg("tiny.cfg");

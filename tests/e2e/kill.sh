@@ -31,34 +31,40 @@ done
     fail 'the weights are renamed before their sidecar'
 echo "a training of $whole_ms ms; a save is $per_save calls: $(tr '\n' ' ' < save.calls)"
 
-# The first save of all, and that of a snapshot, which has no older file: killed when both files are whole, both are put into place by the
-# training that goes on; killed before, nothing of the snapshot stays, and a line says so.
+# The first save of all, and that of a snapshot, have no older file: killed when both files are whole, they
+# are put into place by the training that goes on; killed before, nothing of a snapshot stays, and a line says so.
 before_rename=$(grep -n '^rename sidecar' save.calls | cut -d: -f1)
 name='killed before the first rename'
 mkdir backup
 status_of trapped TRAP_KILL=$before_rename "$DARKNET" "${train[@]}" -seed 3
-[ $status = 137 ] && [ "$(ls backup | tr '\n' ' ')" = 'tiny.backup.amp.new tiny.backup.new ' ] || fail "$name: status $status, $(ls backup)"
+[ $status = 137 ] && [ "$(ls backup | tr '\n' ' ')" = 'tiny.backup.amp.new tiny.backup.new ' ] ||
+    fail "$name: status $status, $(ls backup)"
 mv backup first_save
 mkdir backup
 status_of trapped TRAP_KILL=$((per_save + before_rename)) "$DARKNET" "${train[@]}" -seed 3
 [ -e backup/tiny_100.weights.new ] && [ ! -e backup/tiny_100.weights ] || fail "$name: $(ls backup)"
 status_of "$DARKNET" "${train[@]}" backup/tiny.backup -seed 3
-says 'amp: resumed from backup/tiny.backup.amp: step 100,' 'amp: backup/tiny_100.weights.amp.new: ended a save that was killed'
+says 'amp: resumed from backup/tiny.backup.amp: step 100,' \
+    'amp: backup/tiny_100.weights.amp.new: ended a save that was killed'
 diff -r whole backup || fail "$name: other files than those of a training left alone"
 rm -r backup
 cp -r first_save backup
 status_of "$DARKNET" "${train[@]}" backup/tiny.backup -seed 3
-says 'amp: backup/tiny.backup.amp.new: ended a save that was killed' 'amp: resumed from backup/tiny.backup.amp: step 100,'
+says 'amp: backup/tiny.backup.amp.new: ended a save that was killed' \
+    'amp: resumed from backup/tiny.backup.amp: step 100,'
 name='killed while a snapshot is written'
 rm -r backup
 mkdir backup
-status_of trapped TRAP_KILL=$((per_save + $(grep -n '^fsync' save.calls | head -n 1 | cut -d: -f1))) "$DARKNET" "${train[@]}" -seed 3
+before_flush=$(grep -n '^fsync' save.calls | head -n 1 | cut -d: -f1)
+status_of trapped TRAP_KILL=$((per_save + before_flush)) "$DARKNET" "${train[@]}" -seed 3
 : > backup/tiny_200.weights.amp.new
 : > backup/tiny_mine.weights.new # nothing of a training's
 status_of "$DARKNET" "${train[@]}" backup/tiny.backup -seed 3
-says 'amp: backup/tiny_100.weights.new: it was being saved when a training was killed, and is not whole: removed'
+says 'amp: backup/tiny_100.weights.new: it was being saved when a training was killed, and is not whole: '
 rm backup/tiny_mine.weights.new || fail "$name: it removes files that are not its own"
-[ ! -e backup/tiny_100.weights ] && rm whole/tiny_100.weights whole/tiny_100.weights.amp && diff -r whole backup || fail "$name: other files"
+[ ! -e backup/tiny_100.weights ] || fail "$name: $(ls backup)"
+rm whole/tiny_100.weights whole/tiny_100.weights.amp
+diff -r whole backup || fail "$name: other files"
 rm -r backup
 
 # The program itself says whether the pair FILE is whole: it reads it, saves what it read, and would refuse a sidecar that is

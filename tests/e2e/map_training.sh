@@ -162,7 +162,7 @@ bad_input() {
     sed 's/^valid=.*/valid=nowhere.txt/' tiny.data > nowhere.data
     refused nowhere.txt "${command[@]}" nowhere.data short.cfg -amp bf16 -map 5
     sed 's/^backup=.*/backup=no_folder/' tiny.data > no_folder.data
-    refused 'no_folder.data: backup = no_folder: nothing can be saved there: No such file or directory' "${command[@]}" no_folder.data short.cfg -amp bf16 -map 5
+    refused 'no_folder.data: backup = no_folder: ' "${command[@]}" no_folder.data short.cfg -amp bf16 -map 5
     printf 'my notes\n' > foreign
     refused 'backup/short_map.csv is there and is no list of what -map measured' "${command[@]}" tiny.data short.cfg -amp bf16 -map 5
     cmp foreign backup/short_map.csv || fail "$name: a foreign file was changed"

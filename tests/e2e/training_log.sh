@@ -164,7 +164,7 @@ in_background() {
     rm -f turns.in turns.out err
     mkfifo turns.in
     exec 7<> turns.in
-    env --default-signal=INT --default-signal=TERM --default-signal=HUP "$@" -turns 7,8 > out 2> err < /dev/null 8> turns.out &
+    env --default-signal=INT,TERM,HUP "$@" -turns 7,8 > out 2> err < /dev/null 8> turns.out &
     program=$!
     patiently says_in turns.out ready
 }
@@ -233,7 +233,8 @@ by_hand() {
     [ $status = 130 ] && [ -z "$(ls backup)" ] && ! grep -q 'stopping' err || fail "$name: status $status: $(ls backup) $(tail -n 1 err)"
     name='started with signals ignored'
     rm part.csv
-    (trap '' INT TERM HUP; exec "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv) > out 2> err &
+    (trap '' INT TERM HUP
+     exec "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv) > out 2> err &
     program=$!
     patiently test -s part.csv
     kill -s INT $program || true # it may have ended by now
@@ -251,7 +252,8 @@ nobody_reads() {
         rm -rf backup part.csv
         mkdir backup
         status=0
-        env --default-signal=PIPE "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv < /dev/null >&5 2>&$stream || status=$?
+        env --default-signal=PIPE "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 \
+            -log part.csv < /dev/null >&5 2>&$stream || status=$?
         [ $status = 0 ] && cmp backup/tiny_final.weights whole.weights || fail "$name: status $status"
         cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log"
     done

@@ -104,8 +104,10 @@ static void say_failed(struct darknet_amp *amp, const struct network *net, const
     resume->save_failed = 1;
     fflush(stdout);
     if (!resume->training) fprintf(stderr, "amp: %s could not be written: %s\n", file, error->message);
-    else fprintf(stderr, "amp: %s could not be written: %s; training %s, the last good file %s: %s\n", file,
-                 error->message, is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", is, kept);
+    else
+        fprintf(stderr, "amp: %s could not be written: %s; training %s, the last good file %s: %s\n", file,
+                error->message, is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", is,
+                kept);
     if (!resume->training || (is_over(net) && !resume->loop.average_loss)) exit(1);
 }
 

@@ -37,11 +37,12 @@ static amp_status check_names(const char *base, const char *folder, const char *
     size_t length = strlen(base) + strlen(LONGEST_END);
     if (longest < 0) longest = NAME_MAX;
     if (length > (size_t)longest)
-        return amp_fail(error, AMP_IO_FAILED, "amp: %.300s: what is saved is named after it, and with up to %zu bytes behind it that "
-                        "is too long: a name may have %ld bytes; give the .cfg a shorter name", cfg, strlen(LONGEST_END), longest);
+        return amp_fail(error, AMP_IO_FAILED, "amp: %.300s: what is saved is named after it, and with up to %zu bytes "
+                        "behind it that is too long: a name may have %ld bytes; give the .cfg a shorter name", cfg,
+                        strlen(LONGEST_END), longest);
     if (strlen(folder) + 1 + length >= AMP_FORK_PATH)
-        return amp_fail(error, AMP_IO_FAILED, "amp: backup = %.300s...: a path may have %d bytes with the file's name; name a folder "
-                        "that is less deep", folder, AMP_FORK_PATH - 1);
+        return amp_fail(error, AMP_IO_FAILED, "amp: backup = %.300s...: a path may have %d bytes with the file's name; "
+                        "name a folder that is less deep", folder, AMP_FORK_PATH - 1);
     return AMP_OK;
 }
 
@@ -52,8 +53,10 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
     const char *folder = data->backup ? data->backup : FOLDER_UNLESS_GIVEN;
     int why = folder_problem(folder);
     if (why)
-        return amp_fail(error, AMP_IO_FAILED, "%s: backup = %.300s%s: nothing can be saved there: %s; make this folder, or name another",
-                        file, folder, data->backup ? "" : ", as Darknet has it where the key is not given", strerror(why));
+        return amp_fail(
+            error, AMP_IO_FAILED,
+            "%s: backup = %.300s%s: nothing can be saved there: %s; make this folder, or name another", file,
+            folder, data->backup ? "" : ", as Darknet has it where the key is not given", strerror(why));
     free(backups.folder);
     free(backups.base);
     backups.folder = strdup(folder);
@@ -70,8 +73,9 @@ static size_t without(const char *name, size_t length, const char *end)
     return length >= tail && !memcmp(name + length - tail, end, tail) ? length - tail : 0;
 }
 
-/* The length of NAME if entry is NAME.new or NAME.amp.new, where NAME is one that this training saves: BASE.backup, BASE.weights,
- * or BASE_, a number, `final` or `best`, and .weights. Else 0: a folder may be shared. */
+/* The length of NAME if entry is NAME.new or NAME.amp.new, where NAME is one that this training saves:
+ * BASE.backup, BASE.weights, or BASE_, a number, `final` or `best`, and .weights. Else 0: a folder may be
+ * shared. */
 static size_t saved_name(const char *entry, const char *base)
 {
     size_t start = strlen(base), length = without(entry, strlen(entry), ".new"), end;
@@ -84,7 +88,8 @@ static size_t saved_name(const char *entry, const char *base)
     if (end < start || entry[start] != '_') return end == start && end ? length : 0;
     const char *part = entry + start + 1;
     size_t rest = end - start - 1;
-    int known = rest && (strspn(part, "0123456789") == rest || !strncmp(part, "final.", rest + 1) || !strncmp(part, "best.", rest + 1));
+    int known = rest && (strspn(part, "0123456789") == rest || !strncmp(part, "final.", rest + 1) ||
+                         !strncmp(part, "best.", rest + 1));
     return known ? length : 0;
 }
 
@@ -115,7 +120,10 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
     va_end(args);
     if (length < 0 || (size_t)length < room) return length;
     amp_error error;
-    amp_fail(&error, AMP_BAD_CONFIG, "darknet: '%.200s...': a name of %d bytes, and this command has room for %zu; shorten its parts: "
-             "the backup folder's path, the .cfg's name", text, length, room - 1);
+    amp_fail(
+        &error, AMP_BAD_CONFIG,
+        "darknet: '%.200s...': a name of %d bytes, and this command has room for %zu; shorten its parts: "
+        "the backup folder's path, the .cfg's name",
+        text, length, room - 1);
     amp_host_die(&error);
 }

@@ -23,7 +23,8 @@ static amp_status note_second(amp_data_file *data, const cfg_item *item)
     char file[150], key[40];
     cfg_printable(file, sizeof file, data->name);
     cfg_printable(key, sizeof key, item->text);
-    snprintf(data->note, sizeof data->note, "%s:%lu: %s is given again; its first line counts", file, item->line, key);
+    snprintf(data->note, sizeof data->note, "%s:%lu: %s is given again; its first line counts", file,
+             item->line, key);
     return AMP_OK;
 }
 
@@ -31,7 +32,8 @@ static amp_status keep(amp_data_file *data, char **where, const cfg_item *item, 
 {
     cfg_place place = { .file = data->name, .line = item->line, .key = item->text, .value = item->value };
     if (item->blanks)
-        return cfg_fail(error, place, "there are blanks in this path, and Darknet drops them", "paths without blanks; rename the "
+        return cfg_fail(error, place, "there are blanks in this path, and Darknet drops them",
+                        "paths without blanks; rename the "
                         "folder or the file, or make a link to it");
     if (*where) return note_second(data, item);
     *where = strdup(item->value);
@@ -39,8 +41,8 @@ static amp_status keep(amp_data_file *data, char **where, const cfg_item *item, 
 }
 
 /* *where is -1 until it is given. */
-static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *item, long least, const char *allowed,
-                              amp_error *error)
+static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *item, long least,
+                              const char *allowed, amp_error *error)
 {
     char *end;
     errno = 0;
@@ -67,7 +69,8 @@ static amp_status take(amp_data_file *data, const cfg_item *item, amp_error *err
     if (!item->value || !*item->value) return cfg_fail(error, place, "no value", "KEY = VALUE");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (!strcmp(item->text, files[i].key)) return keep(data, files[i].where, item, error);
-    if (!strcmp(item->text, "classes")) return keep_number(data, &data->classes, item, 1, "a whole number from 1", error);
+    if (!strcmp(item->text, "classes"))
+        return keep_number(data, &data->classes, item, 1, "a whole number from 1", error);
     if (!strcmp(item->text, "tag")) return keep_number(data, &data->tag, item, 0, "0, 1", error);
     return AMP_OK;
 }
@@ -82,7 +85,8 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
     if (stat(name, &status) != 0) /* in the words of a .data file, not of a .cfg */
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read the .data file: %s", name, strerror(errno));
     if (amp_is_device(name))
-        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: not a regular file, and a .data file is read more than once", name);
+        return amp_fail(error, AMP_BAD_CONFIG,
+                        "%.700s: not a regular file, and a .data file is read more than once", name);
     AMP_TRY(cfg_reader_open(name, &reader, error));
     amp_status read = cfg_reader_next(reader, &item, error);
     while (read == AMP_OK && item.kind != CFG_END) {

@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-/* Whether path is a FIFO, a device or a socket, which may make its reader wait, or never end. A folder is none: reading it fails. */
+/* Whether path is a FIFO, a device or a socket, which may make its reader wait, or never end. A folder is
+ * none: reading it fails. */
 int amp_is_device(const char *path);
 
 typedef struct amp_data_file {
@@ -18,8 +19,8 @@ typedef struct amp_data_file {
     char note[256];                                /* of a key that is given twice; empty if none is */
 } amp_data_file;
 
-/* AMP_BAD_CONFIG: no such file or no regular one, no text, a line without '=', a path with blanks, which Darknet drops, classes that
- * are no number. *data can be freed then, too. */
+/* AMP_BAD_CONFIG: no such file or no regular one, no text, a line without '=', a path with blanks, which
+ * Darknet drops, classes that are no number. *data can be freed then, too. */
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error);
 void amp_data_file_free(amp_data_file *data);
 

@@ -126,7 +126,9 @@ amp_status amp_labels_read(const char *file, int classes, amp_label_visit visit,
     unsigned long line = 0;
     int whole;
     amp_status status = AMP_OK;
-    if (amp_is_device(file)) return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read this label file: not a regular file", file);
+    if (amp_is_device(file))
+        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read this label file: not a regular file",
+                        file);
     FILE *stream = fopen(file, "r");
     if (!stream) return cannot_read(file, errno, error);
     errno = 0;

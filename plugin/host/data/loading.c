@@ -69,7 +69,8 @@ void darknet_amp_path_fits(const char *path, const char *part, size_t room)
 {
     amp_error error;
     if (strlen(path) + strlen(part) < room) return;
-    amp_fail(&error, AMP_BAD_CONFIG, "darknet: '%.300s...': a path of %zu bytes, and Darknet has room for %zu; shorten it", path,
+    amp_fail(&error, AMP_BAD_CONFIG,
+             "darknet: '%.300s...': a path of %zu bytes, and Darknet has room for %zu; shorten it", path,
              strlen(path), room - strlen(part) - 1);
     end_with(&error);
 }
@@ -78,7 +79,8 @@ void darknet_amp_mask_fits(const char *file, const char *mask, size_t room)
 {
     amp_error error;
     if (strlen(mask) + 1 < room) return;
-    amp_fail(&error, AMP_BAD_CONFIG, "%.700s: a mask of more than %zu bytes, for which Darknet has no room; mend the file", file,
+    amp_fail(&error, AMP_BAD_CONFIG,
+             "%.700s: a mask of more than %zu bytes, for which Darknet has no room; mend the file", file,
              room - 2);
     end_with(&error);
 }

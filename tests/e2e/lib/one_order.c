@@ -1,7 +1,7 @@
-/* Preloaded into stock Darknet, which seeds itself with the time and whose loader threads race for rand(): makes the
- * time stand still and gives each thread a generator of its own, numbered in the order in which threads are made. With
- * ONE_ORDER_LOG=FILE, it says in FILE at the end how many threads there were, and in how many of them, with the main one, the
- * processor took subnormal numbers for 0. */
+/* Preloaded into stock Darknet, which seeds itself with the time and whose loader threads race for rand():
+ * makes the time stand still and gives each thread a generator of its own, numbered in the order in which
+ * threads are made. With ONE_ORDER_LOG=FILE, it says in FILE at the end how many threads there were, and in
+ * how many of them, with the main one, the processor took subnormal numbers for 0. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
