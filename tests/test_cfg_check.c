@@ -665,6 +665,10 @@ static void what_it_is_trained_for(void **state)
           ":4: [net] channels = 4: detector train makes images of 3 channels; allowed: 3" },
         { CFG_TRAINS_BOXES, TRAINED("4") SEVEN BOXES,
           ":4: [net] channels = 4: detector train makes images of 3 channels; allowed: 3" },
+        { CFG_TRAINS_DATA, TRAINED("4") SEVEN BOXES,
+          ":4: [net] channels = 4: detector train makes images of 3 channels; allowed: 3" },
+        { CFG_TRAINS_DATA, TRAINED("1") "[avgpool]\n[softmax]\n",
+          ":4: [net] channels = 1: classifier train makes images of 3 channels; allowed: 3" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("1") "[avgpool]\n[softmax]\n",
           ":4: [net] channels = 1: classifier train makes images of 3 channels; allowed: 3" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("4") "[avgpool]\n[softmax]\n",
@@ -715,8 +719,8 @@ static void warnings(void **state)
 #define UNKNOWN ": unknown key, which Darknet does not read"
     static const struct { const char *net, *layers, *line;
     } cases[] = {
-        { "lerning_rate=1", CONV, ":2: [net] lerning_rate = 1" UNKNOWN "; did you mean learning_rate?" },
-        { "Batch=2", CONV, ":2: [net] Batch = 2" UNKNOWN "; did you mean batch?" },
+        { "lerning_rate=1", CONV, ":2: [net] lerning_rate = 1" UNKNOWN ", did you mean learning_rate?" },
+        { "Batch=2", CONV, ":2: [net] Batch = 2" UNKNOWN ", did you mean batch?" },
         { "mosaic=1", CONV, ":2: [net] mosaic = 1" UNKNOWN },
         { "%s%n=%n", CONV, ":2: [net] %s%n = %n" UNKNOWN },
         { "foo", CONV, ":2: [net] foo" UNKNOWN },
@@ -729,10 +733,10 @@ static void warnings(void **state)
           "of its own" },
         { "adam=2", CONV, ":2: [net] adam = 2: neither 0 nor 1; taken as 1" },
         { "batch=1", CONV "batchnormalize=1",
-          ":7: [convolutional] batchnormalize = 1" UNKNOWN "; did you mean batch_normalize?" },
-        { "batch=1", CONV "filter=3", ":7: [convolutional] filter = 3" UNKNOWN "; did you mean filters?" },
+          ":7: [convolutional] batchnormalize = 1" UNKNOWN ", did you mean batch_normalize?" },
+        { "batch=1", CONV "filter=3", ":7: [convolutional] filter = 3" UNKNOWN ", did you mean filters?" },
         { "batch=1", CONV "stop_backward=1",
-          ":7: [convolutional] stop_backward = 1" UNKNOWN "; did you mean stopbackward?" },
+          ":7: [convolutional] stop_backward = 1" UNKNOWN ", did you mean stopbackward?" },
         { "batch=1", "[rnn]\nhidden=3", ":7: [rnn] hidden = 3" UNKNOWN },
         { "batch=1", CONV "size=1\nsize=3",
           ":8: [convolutional] size = 3: set twice in this section; Darknet takes the first, on "

@@ -295,9 +295,7 @@ static const char *check_word(const cfg_key *key, const char *value, char proble
     for (; key->words[count]; count++)
         if (!strcmp(value, key->words[count])) return NULL;
     if (strpbrk(value, "#;")) return "a comment needs a line of its own";
-    const char *meant = amp_closest_name(value, key->words, count);
-    snprintf(problem, 128, "unknown word%s%s%s", meant ? ", did you mean " : "", meant ? meant : "",
-             meant ? "?" : "");
+    amp_did_you_mean(problem, 128, "unknown word", value, key->words, count);
     return problem;
 }
 
@@ -347,16 +345,14 @@ static const cfg_key *find_key(const cfg_fork *fork, const section *s, const cha
 
 static void warn_unknown(struct cfg_check *check, const section *s, const entry *e)
 {
-    const char *names[MOST_KEYS], *meant;
+    const char *names[MOST_KEYS];
     char problem[160];
     size_t count = 0;
     for (int i = 0; i < s->kind->count && count < MOST_KEYS; i++) names[count++] = s->kind->keys[i].name;
-    for (int i = 0; s->kind != check->fork->kinds && i < check->fork->layer_key_count && count < MOST_KEYS;
-         i++)
-        names[count++] = check->fork->layer_keys[i].name;
-    meant = amp_closest_name(e->key, names, count);
-    snprintf(problem, sizeof problem, "unknown key, which Darknet does not read%s%s%s",
-             meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
+    int more = s->kind == check->fork->kinds ? 0 : check->fork->layer_key_count;
+    for (int i = 0; i < more && count < MOST_KEYS; i++) names[count++] = check->fork->layer_keys[i].name;
+    amp_did_you_mean(problem, sizeof problem, "unknown key, which Darknet does not read", e->key, names,
+                     count);
     tell(check, 0, place_of(check, s, e), problem, NULL);
 }
 
@@ -386,9 +382,7 @@ static void check_section(struct cfg_check *check, section *s, int index)
             names[count++] = fork->kinds[i].name;
             if (fork->kinds[i].other) names[count++] = fork->kinds[i].other;
         }
-        const char *meant = amp_closest_name(s->name, names, count);
-        snprintf(problem, sizeof problem, "unknown section%s%s%s", meant ? ", did you mean " : "",
-                 meant ? meant : "", meant ? "?" : "");
+        amp_did_you_mean(problem, sizeof problem, "unknown section", s->name, names, count);
         tell(check, 1, place_of(check, s, NULL), problem, "the layers of Darknet, [net] first, and [amp]");
         return;
     }

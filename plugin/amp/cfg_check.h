@@ -76,7 +76,8 @@ typedef enum cfg_use {
     CFG_FOR_ANYTHING,
     CFG_TRAINS_DETECTOR,
     CFG_TRAINS_CLASSIFIER,
-    CFG_TRAINS_BOXES           /* as a detector if the last layer finds boxes, else for anything */
+    CFG_TRAINS_BOXES,          /* as a detector if the last layer finds boxes, else for anything */
+    CFG_TRAINS_DATA            /* as a detector if the last layer finds boxes, else as a classifier */
 } cfg_use;
 
 struct cfg_walk {

@@ -62,7 +62,8 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
         print_finding(&found, 1, key_error.message);
         found.known = key_error.message;
     }
-    AMP_TRY(cfg_check(cfg, &amp_cfg_fork, CFG_TRAINS_BOXES, &printer, &summary, error));
+    cfg_use use = data ? CFG_TRAINS_DATA : CFG_TRAINS_BOXES;
+    AMP_TRY(cfg_check(cfg, &amp_cfg_fork, use, &printer, &summary, error));
     int errors = summary.errors + (keys != AMP_OK) - found.repeated;
     if (errors)
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %d mistake%s", cfg, errors, errors == 1 ? "" : "s");

@@ -162,6 +162,16 @@ name=many
 [ "$(grep -c '^error: cases/many.cfg:[0-9]*: \[' cases/out)" = 4 ] || complain 'not four errors'
 [ "$(grep -c '^warning: cases/many.cfg:[0-9]*: .*did you mean filters?$' cases/out)" = 2 ] || complain 'not two warnings'
 
+# With a .data file, its lists and labels too.
+name='check of data'
+"$DARKNET" amp check tiny.cfg tiny.data > cases/out 2> cases/err || complain 'a mistake in a good one'
+[ "$(grep -c 'no mistakes found' cases/out)" = 2 ] && [ ! -s cases/err ] || complain 'not that there is none'
+cp labels/3.txt cases/3.txt
+echo '9 .5 .5 .2 .2' > labels/3.txt
+! "$DARKNET" amp check tiny.cfg tiny.data > cases/out 2> cases/err || complain 'status 0 for a bad label'
+grep -q '^amp check: .*labels/3.txt:1: ' cases/err || complain 'the label is not named'
+mv cases/3.txt labels/3.txt
+
 # Every .cfg of Darknet itself passes; keys that it does not read are told of.
 for cfg in "$DARKNET_TREE"/cfg/*.cfg; do
     name=$(basename "$cfg")

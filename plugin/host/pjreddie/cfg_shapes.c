@@ -158,8 +158,9 @@ void pjreddie_rule_local(cfg_walk *walk)
     double weights = walk->in->c * n * size * size * w * h;
     take_image(walk, w, h, n);
     if (size > fmin(padded, walk->in->h + 2 * pad) || trunc((padded - size) / stride) + 1 != w)
-        cfg_walk_fail(walk, "size", NULL, "does not go with pad = %.0f and an image of %.0fx%.0f: size=3 does with "
-                      "pad=1", pad, walk->in->w, walk->in->h);
+        cfg_walk_fail(walk, "size", NULL,
+                      "does not go with pad = %.0f and an image of %.0fx%.0f: size=3 does with pad=1", pad,
+                      walk->in->w, walk->in->h);
     check_count(walk, weights, "weights");
     walk->out->weights = weights + w * h * n;
     fix(walk);
@@ -275,7 +276,7 @@ void pjreddie_rule_route(cfg_walk *walk)
     }
 }
 
-/* Only images whose sides are in one proportion can be added. What only one has of channels stays as it is. */
+/* Only images whose sides are in one proportion can be added. Channels that only one has stay as they are. */
 void pjreddie_rule_shortcut(cfg_walk *walk)
 {
     int index = (int)number(walk, "from");
@@ -559,8 +560,9 @@ static void check_resizing(cfg_walk *walk, int classifier)
 void pjreddie_finish(cfg_walk *walk)
 {
     const cfg_shape *last = &walk->layers[walk->count - 1];
-    int boxes = last->classes > 0, classifier = walk->use == CFG_TRAINS_CLASSIFIER;
-    int trains = classifier || walk->use == CFG_TRAINS_DETECTOR || (walk->use == CFG_TRAINS_BOXES && boxes);
+    int boxes = last->classes > 0;
+    int classifier = walk->use == CFG_TRAINS_CLASSIFIER || (walk->use == CFG_TRAINS_DATA && !boxes);
+    int trains = classifier || walk->use == CFG_TRAINS_DETECTOR || (walk->use != CFG_FOR_ANYTHING && boxes);
     double random = last->random;
     check_truth(walk);
     if (!trains || cfg_walk_failed(walk)) return;
