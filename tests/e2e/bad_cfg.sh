@@ -137,7 +137,7 @@ in_cfg subdivisions 's/^subdivisions=2/subdivisions=BAD/' -2 '[net] subdivisions
 in_cfg more_subdivisions 's/^subdivisions=2/subdivisions=BAD/' 8 '[net] subdivisions = 8: batch = 4 cannot be cut in 8 parts'
 in_cfg time_steps '/^\[net\]/a time_steps=BAD' 0 '[net] time_steps = 0: below 1'
 in_cfg learning_rate 's/^learning_rate=.*/learning_rate=BAD/' 0,001 "[net] learning_rate = 0,001: not a decimal number: its point"
-in_cfg momentum 's/^momentum=.*/momentum=BAD/' 2 '[net] momentum = 2: not below 1'
+in_cfg momentum 's/^momentum=.*/momentum=BAD/' 2 '[net] momentum = 2: above 1'
 in_cfg scales 's/^scales=.*/scales=BAD/' .5,.5 '[net] scales = .5,.5: steps has 1 numbers and scales 2'
 in_cfg one_channel 's/^channels=3/channels=BAD/' 1 '[net] channels = 1: detector train makes images of 3 channels; allowed: 3'
 sed 's/^width=32/width=33/; $a [amp]' tiny.cfg > cases/odd_width.cfg

@@ -34,7 +34,7 @@ static const cfg_key net[] = {
     WHOLE("width", 0, 1, INT_MAX), WHOLE("height", 0, 1, INT_MAX), WHOLE("channels", 0, 1, INT_MAX),
     COUNT("inputs", 0), WHOLE("max_crop", 0, 1, 65536), WHOLE("min_crop", 0, 1, 65536), FLAG("center"),
     POSITIVE("max_ratio", 1), POSITIVE("min_ratio", 1), NOT_NEGATIVE("learning_rate", .001),
-    FRACTION("momentum", .9), NOT_NEGATIVE("decay", .0001), FLAG("adam"), FRACTION("B1", .9),
+    REAL("momentum", .9, 0, 1), NOT_NEGATIVE("decay", .0001), FLAG("adam"), FRACTION("B1", .9),
     FRACTION("B2", .999), NOT_NEGATIVE("eps", 1e-7), NOT_NEGATIVE("clip", 0), FLAG("notruth"),
     FLAG("random"), REAL("angle", 0, -360, 360), NOT_NEGATIVE("aspect", 1), NOT_NEGATIVE("saturation", 1),
     NOT_NEGATIVE("exposure", 1), REAL("hue", 0, -1, 1), WORD("policy", POLICY_CONSTANT, policies),
