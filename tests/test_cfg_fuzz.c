@@ -1,7 +1,8 @@
-/* What the check of a .cfg lets through, Darknet makes and trains: mutants of tests/cfg by the table of keys, each refused in one
- * printable line, or made, run forward, backward and updated in a program of its own, which may end by a line as well, but by no
- * signal, sanitizer or clock. AMP_FUZZ_SEED=N begins at the mutant N that a failure names, AMP_FUZZ_RUNS=N makes more; the last
- * mutant and what its program said stay behind a failure. */
+/* What the check of a .cfg lets through, Darknet makes and trains: mutants of tests/cfg by the table of keys,
+ * each refused in one printable line, or made, run forward, backward and updated in a program of its own,
+ * which may end by a line as well, but by no signal, sanitizer or clock. AMP_FUZZ_SEED=N begins at the mutant
+ * N that a failure names, AMP_FUZZ_RUNS=N makes more; the last mutant and what its program said stay behind a
+ * failure. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,8 +21,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-enum { SANITIZER_FAILED = 99, LINES = 400, LINE = 128, HANGS_AFTER = 300 }; /* seconds, on a busy machine under a sanitizer */
+enum { LINES = 400, LINE = 128 };
+enum { HANGS_AFTER = 300 }; /* seconds, on a busy machine under a sanitizer */
 
+/* A sanitizer's end differs from the 1 of a program that ends by a line. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "exitcode=99"; }
 
@@ -96,10 +99,13 @@ static const cfg_section_kind *kind_of(const char *name)
 
 static void odd_value(char *value)
 {
-    static const char *const odd[] = { "0", "-1", "1", "2", "3", "4", "5", "7", "8", "9", "16", "33", "64", "255", "-2", "-7", "1000",
-        "46341", "65536", "2147483647", "-2147483648", "4294967297", "99999999999999999999", "1e3", "1e-3", "0.5", "-.5", "1.5",
-        "nan", "inf", "-inf", "1e400", "abc", "", ",", "1,", ",1", "1,2", "1,,2", "-1,-2", "-1,0", "0,1", "-1,-1,-1", "0,001", "2#x",
-        "leaky", "linear", "steps", "poly", "small.tree", "/dev/null", "nowhere", "%s%n", "0x10", "1 000", "++1" };
+    static const char *const odd[] = {
+        "0", "-1", "1", "2", "3", "4", "5", "7", "8", "9", "16", "33", "64", "255", "-2", "-7", "1000",
+        "46341", "65536", "2147483647", "-2147483648", "4294967297", "99999999999999999999", "1e3", "1e-3",
+        "0.5", "-.5", "1.5", "nan", "inf", "-inf", "1e400", "abc", "", ",", "1,", ",1", "1,2", "1,,2",
+        "-1,-2", "-1,0", "0,1", "-1,-1,-1", "0,001", "2#x", "leaky", "linear", "steps", "poly", "small.tree",
+        "/dev/null", "nowhere", "%s%n", "0x10", "1 000", "++1",
+    };
     strcpy(value, odd[below((int)COUNT(odd))]);
 }
 
@@ -107,7 +113,8 @@ static void odd_value(char *value)
 static void value_of(const cfg_key *key, char *value)
 {
     int count = key->rules & CFG_LIST ? 1 + below(4) : 1, words = 0;
-    double least = key->least > -1000 ? key->least : -3, most = key->most < least + 40 ? key->most : least + 40;
+    double least = key->least > -1000 ? key->least : -3;
+    double most = key->most < least + 40 ? key->most : least + 40;
     *value = 0;
     if (key->type == CFG_FILE || below(6) == 0) {
         odd_value(value);
@@ -152,7 +159,8 @@ static void add_key(text *t, int at)
     const cfg_section_kind *kind = kind_of(t->line[start_of(t, at)]);
     if (!kind) return;
     int own = below(4) && kind->count;
-    const cfg_key *key = own ? &kind->keys[below(kind->count)] : &amp_cfg_fork.layer_keys[below(amp_cfg_fork.layer_key_count)];
+    const cfg_key *key = own ? &kind->keys[below(kind->count)]
+                             : &amp_cfg_fork.layer_keys[below(amp_cfg_fork.layer_key_count)];
     value_of(key, value);
     snprintf(line, sizeof line, "%.40s=%.60s", key->name, value);
     insert(t, start_of(t, at) + 1, line);
@@ -220,9 +228,11 @@ static _Noreturn void make_and_train(const char *dtype, cfg_use use)
         }
         const layer *last = &net->layers[net->n - 1];
         int finds_boxes = last->type == YOLO || last->type == REGION;
-        int random = use == CFG_TRAINS_CLASSIFIER ? net->random : use == CFG_TRAINS_BOXES && finds_boxes && last->random;
+        int random = use == CFG_TRAINS_BOXES && finds_boxes && last->random;
+        if (use == CFG_TRAINS_CLASSIFIER) random = net->random;
         if (!random || pass || net->batch > 4) continue;
-        resize_network(net, use == CFG_TRAINS_CLASSIFIER ? 128 : 320, use == CFG_TRAINS_CLASSIFIER ? 128 : 320);
+        int size = use == CFG_TRAINS_CLASSIFIER ? 128 : 320;
+        resize_network(net, size, size);
     }
     release(net);
     _exit(0);
@@ -240,8 +250,10 @@ static void mutants_are_refused_or_trained(void **state)
     (void)state;
     static text t;
     static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
+    static const cfg_use uses[] = { CFG_FOR_ANYTHING, CFG_TRAINS_BOXES, CFG_TRAINS_CLASSIFIER };
     const char *first = getenv("AMP_FUZZ_SEED"), *runs = getenv("AMP_FUZZ_RUNS");
-    unsigned long long run = first ? strtoull(first, NULL, 10) : 1, end = run + (runs ? strtoull(runs, NULL, 10) : 500);
+    unsigned long long run = first ? strtoull(first, NULL, 10) : 1;
+    unsigned long long end = run + (runs ? strtoull(runs, NULL, 10) : 300);
     long refused = 0, trained = 0, large = 0, ended = 0;
     read_seeds();
     assert_non_null(mkdtemp(folder));
@@ -252,7 +264,7 @@ static void mutants_are_refused_or_trained(void **state)
         t = seeds[below(seed_count)];
         for (int edits = 1 + below(4); edits; edits--) mutate(&t);
         write_mutant(&t);
-        const cfg_use use = (cfg_use[]){ CFG_FOR_ANYTHING, CFG_TRAINS_BOXES, CFG_TRAINS_CLASSIFIER }[below(3)];
+        const cfg_use use = uses[below(3)];
         amp_error error;
         amp_config *config;
         cfg_summary summary;
@@ -271,7 +283,8 @@ static void mutants_are_refused_or_trained(void **state)
             refused++;
             continue;
         }
-        if (summary.weights > 1e6 || summary.outputs * summary.batch > 1e6 || summary.w * summary.h * summary.c * summary.batch > 1e6) {
+        if (summary.weights > 1e6 || summary.outputs * summary.batch > 1e6 ||
+            summary.w * summary.h * summary.c * summary.batch > 1e6) {
             large++;
             continue;
         }
@@ -291,8 +304,9 @@ static void mutants_are_refused_or_trained(void **state)
     unlink(path);
     unlink(said);
     rmdir(folder);
-    print_message("%ld refused, %ld trained, %ld ended by a line while they trained, %ld too large to try\n", refused, trained, ended, large);
-    if (!runs) assert_true(refused > 100 && trained > 50);
+    print_message("%ld refused, %ld trained, %ld ended by a line while they trained, %ld too large to try\n",
+                  refused, trained, ended, large);
+    if (!runs) assert_true(refused > 100 && trained > 40);
 }
 
 /* tests/cfg, beside this file; layers that name files (trees) name them from there. */

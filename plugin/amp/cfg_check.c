@@ -1,4 +1,5 @@
-/* The check of cfg_check.h: reads all sections, holds each key against the fork's table, then walks the layers. */
+/* The check of cfg_check.h: reads all sections, holds each key against the fork's table, then walks the
+ * layers. */
 #include "cfg_check.h"
 
 #include <errno.h>
@@ -42,7 +43,8 @@ struct cfg_check {
 
 /* ---- findings ---- */
 
-static void tell(struct cfg_check *check, int is_error, cfg_place place, const char *problem, const char *allowed)
+static void tell(struct cfg_check *check, int is_error, cfg_place place, const char *problem,
+                 const char *allowed)
 {
     amp_error line;
     cfg_fail(&line, place, problem, allowed);
@@ -54,15 +56,21 @@ static void tell(struct cfg_check *check, int is_error, cfg_place place, const c
 
 static cfg_place place_of(const struct cfg_check *check, const section *s, const entry *e)
 {
-    cfg_place place = { .file = check->file, .line = e ? e->line : s ? s->line : 0, .section = s ? s->name : NULL };
+    cfg_place place = { .file = check->file };
+    if (s) {
+        place.line = s->line;
+        place.section = s->name;
+    }
     if (e) {
+        place.line = e->line;
         place.key = e->key;
         place.value = e->value;
     }
     return place;
 }
 
-static void fail_entry(struct cfg_check *check, section *s, const entry *e, const char *problem, const char *allowed)
+static void fail_entry(struct cfg_check *check, section *s, const entry *e, const char *problem,
+                       const char *allowed)
 {
     s->is_wrong = 1;
     tell(check, 1, place_of(check, s, e), problem, allowed);
@@ -88,7 +96,8 @@ static void *grown(void *array, size_t count, size_t *capacity, size_t size)
 static const cfg_section_kind *find_kind(const cfg_fork *fork, const char *name)
 {
     for (int i = 0; i < fork->count; i++)
-        if (!strcmp(name, fork->kinds[i].name) || (fork->kinds[i].other && !strcmp(name, fork->kinds[i].other)))
+        if (!strcmp(name, fork->kinds[i].name) ||
+            (fork->kinds[i].other && !strcmp(name, fork->kinds[i].other)))
             return &fork->kinds[i];
     return NULL;
 }
@@ -117,7 +126,8 @@ static amp_status add_entry(struct cfg_check *check, const cfg_item *item, amp_e
     if (!text) return no_memory(check, error);
     memcpy(text, item->text, key);
     if (item->value) memcpy(text + key, item->value, value);
-    entries[s->count++] = (entry){ .key = text, .value = item->value ? text + key : NULL, .line = item->line };
+    entries[s->count++] =
+        (entry){ .key = text, .value = item->value ? text + key : NULL, .line = item->line };
     return AMP_OK;
 }
 
@@ -157,7 +167,10 @@ static void free_sections(struct cfg_check *check)
 
 /* ---- one value ---- */
 
-static int is_kept_in_int(const cfg_key *key) { return key->type == CFG_WHOLE || key->type == CFG_FLAG || key->type == CFG_LAYER; }
+static int is_kept_in_int(const cfg_key *key)
+{
+    return key->type == CFG_WHOLE || key->type == CFG_FLAG || key->type == CFG_LAYER;
+}
 
 /* "a whole number from 1 to 5", "numbers above 0, separated by commas", "linear, leaky" */
 static const char *describe(const cfg_key *key, char text[256])
@@ -167,24 +180,27 @@ static const char *describe(const cfg_key *key, char text[256])
     text[0] = 0;
     if (key->type == CFG_FLAG) return "0, 1";
     if (key->type == CFG_FILE) return "a file that can be read";
-    if (key->type == CFG_LAYER) return list ? "layers before this one, separated by commas" : "a layer before this one";
+    if (key->type == CFG_LAYER)
+        return list ? "layers before this one, separated by commas" : "a layer before this one";
     if (key->type == CFG_WORD) {
         for (const char *const *word = key->words; *word; word++)
             length += (size_t)snprintf(text + length, 256 - length, "%s%s", length ? ", " : "", *word);
         return text;
     }
-    const char *what = key->type == CFG_WHOLE ? list ? "whole numbers" : "a whole number" : list ? "numbers" : "a number";
+    const char *one = key->type == CFG_WHOLE ? "a whole number" : "a number";
+    const char *several = key->type == CFG_WHOLE ? "whole numbers" : "numbers";
     if (key->least == key->most) {
         snprintf(text, 256, "%.10g", key->least);
         return text;
     }
     int has_least = key->least > -INT_MAX, has_most = key->most < INT_MAX, is_above = key->rules & CFG_ABOVE;
-    length = (size_t)snprintf(text, 256, "%s", what);
+    length = (size_t)snprintf(text, 256, "%s", list ? several : one);
     if (has_least)
-        length += (size_t)snprintf(text + length, 256 - length, " %s %.10g", is_above ? "above" : "from", key->least);
+        length += (size_t)snprintf(text + length, 256 - length, " %s %.10g", is_above ? "above" : "from",
+                                   key->least);
     if (has_most)
-        length += (size_t)snprintf(text + length, 256 - length, " %s %.10g", key->rules & CFG_BELOW ? "to below" : "to",
-                                   key->most);
+        length += (size_t)snprintf(text + length, 256 - length, " %s %.10g",
+                                   key->rules & CFG_BELOW ? "to below" : "to", key->most);
     else if (has_least && !is_above)
         length += (size_t)snprintf(text + length, 256 - length, " up");
     if (list) snprintf(text + length, 256 - length, ", separated by commas");
@@ -204,7 +220,8 @@ static int is_whole(const char *text)
 static const char *out_of_range(const cfg_key *key, double number, char problem[128])
 {
     if (key->rules & CFG_ABOVE && number <= key->least) snprintf(problem, 128, "not above %.10g", key->least);
-    else if (key->rules & CFG_BELOW && number >= key->most) snprintf(problem, 128, "not below %.10g", key->most);
+    else if (key->rules & CFG_BELOW && number >= key->most)
+        snprintf(problem, 128, "not below %.10g", key->most);
     else if (number < key->least) snprintf(problem, 128, "below %.10g", key->least);
     else if (number > key->most) snprintf(problem, 128, "above %.10g", key->most);
     else return NULL;
@@ -216,14 +233,17 @@ static const char *bad_layer(double number, int index, char problem[128])
 {
     double layer = number < 0 ? index + number : number;
     if (index == 0) return "the first layer has none before it";
-    if (layer < 0) snprintf(problem, 128, "there is no layer %.0f: only %d layers are before this one", layer, index);
+    if (layer < 0)
+        snprintf(problem, 128, "there is no layer %.0f: only %d layers are before this one", layer, index);
     else if (layer == index) snprintf(problem, 128, "this is layer %d itself", index);
-    else if (layer > index) snprintf(problem, 128, "layer %.0f is not before this one, which is layer %d", layer, index);
+    else if (layer > index)
+        snprintf(problem, 128, "layer %.0f is not before this one, which is layer %d", layer, index);
     else return NULL;
     return problem;
 }
 
-enum { NUMBER_MOST = 128, LIST_MOST = 4096, KEYS_MOST = 1000 }; /* digits; numbers of a list; lines of a section */
+/* Digits; numbers of a list; lines of a section. */
+enum { NUMBER_MOST = 128, LIST_MOST = 4096, KEYS_MOST = 1000 };
 
 /* One number of a value: NULL, or what is wrong with it. */
 static const char *parse_number(const cfg_key *key, const char *text, double *number)
@@ -263,7 +283,8 @@ static int nth(const entry *e, int index, char *text, size_t size)
 static int cut_comment(char *text)
 {
     size_t number = strspn(text, "+-.0123456789eE");
-    if (!number || (!strchr("#;", text[number]) && strncmp(text + number, "//", 2)) || !text[number]) return 0;
+    if (!number || (!strchr("#;", text[number]) && strncmp(text + number, "//", 2)) || !text[number])
+        return 0;
     text[number] = 0;
     return 1;
 }
@@ -274,8 +295,7 @@ static const char *check_word(const cfg_key *key, const char *value, char proble
     for (; key->words[count]; count++)
         if (!strcmp(value, key->words[count])) return NULL;
     if (strpbrk(value, "#;")) return "a comment needs a line of its own";
-    const char *meant = amp_closest_name(value, key->words, count);
-    snprintf(problem, 128, "unknown word%s%s%s", meant ? ", did you mean " : "", meant ? meant : "", meant ? "?" : "");
+    amp_did_you_mean(problem, 128, "unknown word", value, key->words, count);
     return problem;
 }
 
@@ -298,8 +318,8 @@ static void check_value(struct cfg_check *check, section *s, const entry *e, int
     else if (key->type == CFG_FILE) wrong = check_file(e->value);
     else for (int k = 0; !wrong && (k == 0 || key->rules & CFG_LIST) && nth(e, k, text, sizeof text); k++) {
         if (cut_comment(text))
-            tell(check, 0, place_of(check, s, e), "Darknet reads the number before the comment; a comment needs a line of "
-                 "its own", NULL);
+            tell(check, 0, place_of(check, s, e),
+                 "Darknet reads the number before the comment; a comment needs a line of its own", NULL);
         wrong = k < LIST_MOST ? parse_number(key, text, &number) : "too many numbers";
         if (wrong) break;
         if (key->type == CFG_LAYER) wrong = bad_layer(number, index, problem);
@@ -325,15 +345,14 @@ static const cfg_key *find_key(const cfg_fork *fork, const section *s, const cha
 
 static void warn_unknown(struct cfg_check *check, const section *s, const entry *e)
 {
-    const char *names[MOST_KEYS], *meant;
+    const char *names[MOST_KEYS];
     char problem[160];
     size_t count = 0;
     for (int i = 0; i < s->kind->count && count < MOST_KEYS; i++) names[count++] = s->kind->keys[i].name;
-    for (int i = 0; s->kind != check->fork->kinds && i < check->fork->layer_key_count && count < MOST_KEYS; i++)
-        names[count++] = check->fork->layer_keys[i].name;
-    meant = amp_closest_name(e->key, names, count);
-    snprintf(problem, sizeof problem, "unknown key, which Darknet does not read%s%s%s", meant ? "; did you mean " : "",
-             meant ? meant : "", meant ? "?" : "");
+    int more = s->kind == check->fork->kinds ? 0 : check->fork->layer_key_count;
+    for (int i = 0; i < more && count < MOST_KEYS; i++) names[count++] = check->fork->layer_keys[i].name;
+    amp_did_you_mean(problem, sizeof problem, "unknown key, which Darknet does not read", e->key, names,
+                     count);
     tell(check, 0, place_of(check, s, e), problem, NULL);
 }
 
@@ -344,7 +363,8 @@ static int is_repeated(struct cfg_check *check, const section *s, const entry *e
     for (const entry *before = s->entries; before < e; before++) {
         if (strcmp(before->key, e->key)) continue;
         if (before->value && e->value && !strcmp(before->value, e->value)) return 1;
-        snprintf(problem, sizeof problem, "set twice in this section; Darknet takes the first, on line %lu", before->line);
+        snprintf(problem, sizeof problem, "set twice in this section; Darknet takes the first, on line %lu",
+                 before->line);
         tell(check, 0, place_of(check, s, e), problem, NULL);
         return 1;
     }
@@ -362,9 +382,7 @@ static void check_section(struct cfg_check *check, section *s, int index)
             names[count++] = fork->kinds[i].name;
             if (fork->kinds[i].other) names[count++] = fork->kinds[i].other;
         }
-        const char *meant = amp_closest_name(s->name, names, count);
-        snprintf(problem, sizeof problem, "unknown section%s%s%s", meant ? ", did you mean " : "", meant ? meant : "",
-                 meant ? "?" : "");
+        amp_did_you_mean(problem, sizeof problem, "unknown section", s->name, names, count);
         tell(check, 1, place_of(check, s, NULL), problem, "the layers of Darknet, [net] first, and [amp]");
         return;
     }
@@ -384,7 +402,8 @@ static void check_section(struct cfg_check *check, section *s, int index)
         if (is_repeated(check, s, e)) continue;
         e->known = find_key(fork, s, e->key);
         if (!e->known) warn_unknown(check, s, e);
-        else if (!e->value || !*e->value) fail_entry(check, s, e, "has no value", describe(e->known, allowed));
+        else if (!e->value || !*e->value)
+            fail_entry(check, s, e, "has no value", describe(e->known, allowed));
         else check_value(check, s, e, index);
     }
     for (int i = 0; i < s->kind->count; i++) {
@@ -451,13 +470,15 @@ void cfg_walk_enter(cfg_walk *walk, int index)
     walk->check->at = section_of(walk, index);
 }
 
-static void report(cfg_walk *walk, int is_error, const char *key, const char *allowed, const char *problem, va_list args)
+static void report(cfg_walk *walk, int is_error, const char *key, const char *allowed, const char *problem,
+                   va_list args)
 {
     char text[512];
     int length = 0;
     const entry *e = key ? find_entry(walk, key) : NULL;
     if (walk->resized)
-        length = snprintf(text, sizeof text, "resized to %.0fx%.0f (random=1): ", walk->resized, walk->resized);
+        length =
+            snprintf(text, sizeof text, "resized to %.0fx%.0f (random=1): ", walk->resized, walk->resized);
     vsnprintf(text + length, sizeof text - (size_t)length, problem, args);
     tell(walk->check, is_error, place_of(walk->check, walk->check->at, e), text, allowed);
 }
@@ -484,14 +505,15 @@ void cfg_walk_warn(cfg_walk *walk, const char *key, const char *allowed, const c
 /* What Darknet counts in int: values of a batch, and weights. */
 static void check_size(cfg_walk *walk, const cfg_shape *shape)
 {
+    double truths = shape->truths > shape->reads ? shape->truths : shape->reads;
+    const char *outputs = walk->index < 0 ? "numbers of input for a batch" : "outputs for a batch";
     const struct { const char *what; double count; } sizes[] = {
-        { "weights", shape->weights },
-        { walk->index < 0 ? "numbers of input for a batch" : "outputs for a batch", shape->outputs * walk->batch },
-        { "numbers of truth for a batch", (shape->truths > shape->reads ? shape->truths : shape->reads) * walk->batch } };
+        { "weights", shape->weights }, { outputs, shape->outputs * walk->batch },
+        { "numbers of truth for a batch", truths * walk->batch } };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].count > INT_MAX)
-            cfg_walk_fail(walk, NULL, NULL, "%.0f %s, and Darknet counts to %d; make it smaller", sizes[i].count, sizes[i].what,
-                          INT_MAX);
+            cfg_walk_fail(walk, NULL, NULL, "%.0f %s, and Darknet counts to %d; make it smaller",
+                          sizes[i].count, sizes[i].what, INT_MAX);
 }
 
 static void name_layer(const cfg_walk *walk, int index, char text[64])
@@ -513,7 +535,8 @@ static void walk_section(cfg_walk *walk, int index)
     if (!s->kind || s->is_wrong || (index >= 0 && !walk->in->outputs)) return;
     if (s->kind->wants_image && !(walk->in->w && walk->in->h && walk->in->c)) {
         name_layer(walk, index - 1, before);
-        cfg_walk_fail(walk, NULL, NULL, "needs an image with width, height and channels, and %s gives none%s%s", before,
+        cfg_walk_fail(walk, NULL, NULL,
+                      "needs an image with width, height and channels, and %s gives none%s%s", before,
                       walk->in->no_image ? ", since " : "", walk->in->no_image ? walk->in->no_image : "");
     } else if (s->kind->rule) {
         s->kind->rule(walk);
@@ -559,7 +582,8 @@ static amp_status check_all(struct cfg_check *check, cfg_use use, amp_error *err
              check->count ? "no layer follows" : "holds no section", "[net] first, then the layers");
         return AMP_OK;
     }
-    if (check->count > INT_MAX / 2) return amp_fail(error, AMP_BAD_CONFIG, "%.300s: too many sections", check->file);
+    if (check->count > INT_MAX / 2)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: too many sections", check->file);
     cfg_walk walk = { .count = (int)check->count - 1, .use = use, .check = check };
     walk.layers = check->shapes = calloc(2 * check->count, sizeof *check->shapes);
     if (!check->shapes) return no_memory(check, error);

@@ -1,10 +1,11 @@
-/* Looks at a whole .cfg before Darknet parses it, whose parser ends by a signal or an assertion at what it cannot make, and trains
- * on what it misreads ("learning_rate=0,001" is 0).
+/* Looks at a whole .cfg before Darknet parses it, whose parser ends by a signal or an assertion at what it
+ * cannot make, and trains on what it misreads ("learning_rate=0,001" is 0).
  *
- * Which sections and keys there are, and what a key may be, is a fork's table (cfg_fork): data, of which this file knows only
- * the types. A kind of section may have a rule as well, which computes the layer's shape as the fork's parser does, and finds
- * what one key alone does not show. Rules are called in the order of the layers. Their numbers are doubles, which hold any
- * product of int exactly as far as it matters: what int cannot hold is refused. */
+ * Which sections and keys there are, and what a key may be, is a fork's table (cfg_fork): data, of which this
+ * file knows only the types. A kind of section may have a rule as well, which computes the layer's shape as
+ * the fork's parser does, and finds what one key alone does not show. Rules are called in the order of the
+ * layers. Their numbers are doubles, which hold any product of int exactly as far as it matters: what int
+ * cannot hold is refused. */
 #ifndef AMP_AMP_CFG_CHECK_H
 #define AMP_AMP_CFG_CHECK_H
 
@@ -21,7 +22,8 @@ typedef enum cfg_type {
     CFG_LAYER   /* a layer before this one: its index, or how far before (-1) */
 } cfg_type;
 
-enum { CFG_LIST = 1, CFG_ABOVE = 2, CFG_BELOW = 4, CFG_REQUIRED = 8 }; /* several numbers; least, most itself is too little, much */
+/* Several numbers; least itself is too little; most itself is too much. */
+enum { CFG_LIST = 1, CFG_ABOVE = 2, CFG_BELOW = 4, CFG_REQUIRED = 8 };
 
 typedef struct cfg_key {
     const char *name;
@@ -60,11 +62,13 @@ typedef struct cfg_shape {
     const char *no_image;      /* why it is none, where that is no matter of course */
     double outputs;            /* 0: unknown, since something is wrong with this layer or one before it */
     double weights;
-    double reads, truths;      /* numbers of truth that its loss reads; that the loader is to make, 0: as many as outputs */
+    double reads;              /* numbers of truth that its loss reads */
+    double truths;             /* numbers of truth that the loader is to make; 0: as many as outputs */
     int truth;                 /* later losses read this layer's output as their truth */
     double classes;            /* of a layer that finds boxes, else 0 */
     double random;             /* this layer wants the network resized while it trains */
-    int fixed, ends_resizing;  /* Darknet cannot resize a network with it; leaves it and what follows as it is */
+    int fixed;                 /* Darknet cannot resize a network with it */
+    int ends_resizing;         /* resizing a network leaves what follows as it is */
 } cfg_shape;
 
 /* What the .cfg is for, as far as it matters. */
@@ -72,7 +76,8 @@ typedef enum cfg_use {
     CFG_FOR_ANYTHING,
     CFG_TRAINS_DETECTOR,
     CFG_TRAINS_CLASSIFIER,
-    CFG_TRAINS_BOXES           /* as a detector if the last layer finds boxes, else for anything */
+    CFG_TRAINS_BOXES,          /* as a detector if the last layer finds boxes, else for anything */
+    CFG_TRAINS_DATA            /* as a detector if the last layer finds boxes, else as a classifier */
 } cfg_use;
 
 struct cfg_walk {
@@ -89,7 +94,8 @@ struct cfg_walk {
     struct cfg_check *check;
 };
 
-/* Of the present section. number: the fallback where key is not given. at: of a list; a CFG_LAYER is an index already. */
+/* Of the present section. number: the fallback where key is not given. at: of a list; a CFG_LAYER is an index
+ * already. */
 int cfg_walk_given(const cfg_walk *, const char *key);
 double cfg_walk_number(const cfg_walk *, const char *key);
 int cfg_walk_numbers(const cfg_walk *, const char *key); /* how many a list has; 0: not given */
@@ -100,7 +106,8 @@ int cfg_walk_failed(const cfg_walk *); /* some section has an error */
 /* For finish: walks the layers once more, with another width and height of the network. */
 void cfg_walk_again(cfg_walk *, double size);
 
-/* Something is wrong with the present section; key and allowed may be NULL. The shape of its layer is then unknown. */
+/* Something is wrong with the present section; key and allowed may be NULL. The shape of its layer is then
+ * unknown. */
 __attribute__((format(printf, 4, 5)))
 void cfg_walk_fail(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
 __attribute__((format(printf, 4, 5)))
@@ -123,8 +130,9 @@ typedef struct cfg_summary {
     char first_error[1024];
 } cfg_summary;
 
-/* *summary: all figures are 0 where there are errors. AMP_OK also for a .cfg full of mistakes: summary->errors counts them.
- * AMP_BAD_CONFIG: the file cannot be read. AMP_NO_MEMORY. Keys of [amp], which config.h checks, are passed over. */
+/* *summary: all figures are 0 where there are errors. AMP_OK also for a .cfg full of mistakes:
+ * summary->errors counts them. AMP_BAD_CONFIG: the file cannot be read. AMP_NO_MEMORY. Keys of [amp], which
+ * config.h checks, are passed over. */
 amp_status cfg_check(const char *file, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
                      cfg_summary *summary, amp_error *error);
 

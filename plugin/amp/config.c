@@ -84,9 +84,8 @@ static void check_section_name(parse *p, const cfg_item *item)
         if (strcmp(item->text, known_sections[i]) == 0) return;
 
     char problem[128];
-    const char *meant = amp_closest_name(item->text, known_sections, KNOWN_SECTIONS);
-    snprintf(problem, sizeof problem, "unknown section%s%s%s", meant ? ", did you mean " : "", meant ? meant : "",
-             meant ? "?" : "");
+    const char *meant = amp_did_you_mean(problem, sizeof problem, "unknown section", item->text, known_sections,
+                                         KNOWN_SECTIONS);
     if (strpbrk(item->text, "#;")) snprintf(problem, sizeof problem, "a comment needs a line of its own");
     doubt(p, place_of(p, item), problem, "the layers of Darknet, [net] first, and [amp]");
     /* [AMP] or [amp without its bracket was surely meant for us: do not leave it to Darknet. */
@@ -160,9 +159,7 @@ static amp_status refuse_key(const parse *p, const cfg_item *item, amp_error *er
         if (key) strcat(allowed, ", ");
         strcat(allowed, names[key]);
     }
-    const char *meant = amp_closest_name(item->text, names, AMP_KEYS);
-    snprintf(problem, sizeof problem, "unknown key%s%s%s", meant ? ", did you mean " : "", meant ? meant : "",
-             meant ? "?" : "");
+    amp_did_you_mean(problem, sizeof problem, "unknown key", item->text, names, AMP_KEYS);
     return cfg_fail(error, place_of(p, item), problem, allowed);
 }
 

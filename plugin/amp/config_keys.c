@@ -4,6 +4,7 @@
 
 #include <float.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,4 +223,12 @@ const char *amp_closest_name(const char *name, const char *const *names, size_t 
         }
     }
     return closest;
+}
+
+const char *amp_did_you_mean(char *text, size_t size, const char *what, const char *name,
+                             const char *const *names, size_t count)
+{
+    const char *meant = amp_closest_name(name, names, count);
+    snprintf(text, size, meant ? "%s, did you mean %s?" : "%s", what, meant);
+    return meant;
 }

@@ -40,4 +40,8 @@ int amp_dtype_find(const char *name);
 /* The one of names[count] that name is probably a misspelling of, or NULL. */
 const char *amp_closest_name(const char *name, const char *const *names, size_t count);
 
+/* Writes "WHAT, did you mean NAME?" to text[size], or WHAT alone where no name is close, and returns the name. */
+const char *amp_did_you_mean(char *text, size_t size, const char *what, const char *name,
+                             const char *const *names, size_t count);
+
 #endif

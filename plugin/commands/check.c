@@ -1,4 +1,5 @@
-/* `darknet amp check`: every mistake of a .cfg, and what amp_check_data finds in a .data file, without making anything. */
+/* `darknet amp check`: every mistake of a .cfg, and what amp_check_data finds in a .data file, without making
+ * anything. */
 #include <string.h>
 
 #include "../amp/cfg_reader.h"
@@ -23,8 +24,9 @@ static void print_summary(const char *cfg, const cfg_summary *s)
 {
     char name[300];
     cfg_printable(name, sizeof name, cfg);
-    printf("%s: no mistakes found: %d layers, input %.0fx%.0fx%.0f, %.0f image%s at once, %.3g million weights\n", name,
-           s->layers, s->w, s->h, s->c, s->batch, s->batch == 1 ? "" : "s", s->weights / 1e6);
+    printf("%s: no mistakes found: %d layers, input %.0fx%.0fx%.0f, %.0f image%s at once, ", name, s->layers,
+           s->w, s->h, s->c, s->batch, s->batch == 1 ? "" : "s");
+    printf("%.3g million weights\n", s->weights / 1e6);
 }
 
 /* A network whose last layer finds no boxes trains on images with a class each. */
@@ -36,15 +38,16 @@ static amp_status check_data(const char *data, const cfg_summary *cfg, amp_error
                            AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts, error));
     fflush(stdout);
     amp_data_counts_print(&counts);
-    printf("%.300s: no mistakes found: %ld images to train on, %ld to validate on\n", data, counts.train.images,
-           counts.valid.images);
+    printf("%.300s: no mistakes found: %ld images to train on, %ld to validate on\n", data,
+           counts.train.images, counts.valid.images);
     return AMP_OK;
 }
 
 amp_status amp_command_check(int argc, char **argv, amp_error *error)
 {
     const char *cfg = NULL, *data = NULL;
-    const amp_argument arguments[] = { { .name = "CFG", .text = &cfg }, { .name = "DATA", .text = &data, .optional = 1 }, { 0 } };
+    const amp_argument arguments[] = {
+        { .name = "CFG", .text = &cfg }, { .name = "DATA", .text = &data, .optional = 1 }, { 0 } };
     AMP_TRY(amp_arguments_read("amp check", argc - 3, argv + 3, arguments, error));
 
     findings found = { .known = "" };
@@ -59,7 +62,8 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
         print_finding(&found, 1, key_error.message);
         found.known = key_error.message;
     }
-    AMP_TRY(cfg_check(cfg, &amp_cfg_fork, CFG_TRAINS_BOXES, &printer, &summary, error));
+    cfg_use use = data ? CFG_TRAINS_DATA : CFG_TRAINS_BOXES;
+    AMP_TRY(cfg_check(cfg, &amp_cfg_fork, use, &printer, &summary, error));
     int errors = summary.errors + (keys != AMP_OK) - found.repeated;
     if (errors)
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %d mistake%s", cfg, errors, errors == 1 ? "" : "s");

@@ -123,7 +123,79 @@ refused missing 'cases/missing.cfg: No such file or directory'
 mkdir cases/folder.cfg
 refused folder 'cases/folder.cfg: Is a directory'
 
+# What Darknet makes of these is a signal, an assertion, or a training of nonsense; test_cfg_check.c has the rest.
+# in_cfg <name> <sed script, which puts BAD where the mistake is> <what is there instead of BAD> <what is said>
+in_cfg() {
+    { sed "$2" tiny.cfg; printf '[amp]\ndtype=fp32\n'; } > "cases/$1.cfg"
+    local line
+    line=$(grep -n BAD "cases/$1.cfg" | head -n 1 | cut -d: -f1)
+    sed -i "s/BAD/$3/" "cases/$1.cfg"
+    refused "$1" "cases/$1.cfg:$line: $4"
+}
+in_cfg batch 's/^batch=4/batch=BAD/' 0 '[net] batch = 0: below 1; allowed: a whole number from 1 to 1000000'
+in_cfg subdivisions 's/^subdivisions=2/subdivisions=BAD/' -2 '[net] subdivisions = -2: below 1'
+in_cfg more_subdivisions 's/^subdivisions=2/subdivisions=BAD/' 8 '[net] subdivisions = 8: batch = 4 cannot be cut in 8 parts'
+in_cfg time_steps '/^\[net\]/a time_steps=BAD' 0 '[net] time_steps = 0: below 1'
+in_cfg learning_rate 's/^learning_rate=.*/learning_rate=BAD/' 0,001 "[net] learning_rate = 0,001: not a decimal number: its point"
+in_cfg momentum 's/^momentum=.*/momentum=BAD/' 2 '[net] momentum = 2: above 1'
+in_cfg scales 's/^scales=.*/scales=BAD/' .5,.5 '[net] scales = .5,.5: steps has 1 numbers and scales 2'
+in_cfg one_channel 's/^channels=3/channels=BAD/' 1 '[net] channels = 1: detector train makes images of 3 channels; allowed: 3'
+sed 's/^width=32/width=33/; $a [amp]' tiny.cfg > cases/odd_width.cfg
+refused odd_width "cases/odd_width.cfg:$(grep -n '^.convol' cases/odd_width.cfg | tail -n 1 | cut -d: -f1): [convolutional]: needs an image with"
+in_cfg stride '0,/^stride=1/s//stride=BAD/' 0 '[convolutional] stride = 0: below 1'
+in_cfg groups '0,/^filters=8/s//filters=8\ngroups=BAD/' -1 '[convolutional] groups = -1: below 1'
+in_cfg huge '0,/^filters=8/s//filters=BAD/' 9999999999 '[convolutional] filters = 9999999999: too large'
+in_cfg route 's/^layers=-1,1/layers=BAD/' 64 '[route] layers = 64: layer 64 is not before this one, which is layer 10'
+in_cfg shortcut 's/^from=-2/from=BAD/' 99 '[shortcut] from = 99: layer 99 is not before this one'
+in_cfg anchors '0,/^anchors=.*/s//anchors=BAD/' nan,1 '[yolo] anchors = nan,1: not a decimal number'
+in_cfg jitter '0,/^jitter=.3/s//jitter=BAD/' 5 '[yolo] jitter = 5: not below 1'
+in_cfg map '0,/^jitter=.3/s//map=BAD/' missing '[yolo] map = missing: No such file or directory'
+{ sed 's/^random=0/random=1/; s/^\[maxpool\]/[local]\nfilters=8\n[maxpool]/; s/^layers=-1,1/layers=-1,2/' tiny.cfg; echo '[amp]'; } > cases/local.cfg
+refused local "cases/local.cfg:$(grep -n local cases/local.cfg | cut -d: -f1): [local]: random=1 resizes the network"
+
+# The check by itself tells all of them.
+{ sed 's/^batch=4/batch=0/; s/^jitter=.3/jitter=5/; s/^filters=16/filter=16/' tiny.cfg; printf '[amp]\ndtype=fp64\n'; } > cases/many.cfg
+status=0
+"$DARKNET" amp check cases/many.cfg > cases/out 2> cases/err || status=$?
+name=many
+[ $status = 1 ] && [ "$(cat cases/err)" = 'amp check: cases/many.cfg: 4 mistakes' ] || complain 'not four mistakes'
+[ "$(grep -c '^error: cases/many.cfg:[0-9]*: \[' cases/out)" = 4 ] || complain 'not four errors'
+[ "$(grep -c '^warning: cases/many.cfg:[0-9]*: .*did you mean filters?$' cases/out)" = 2 ] || complain 'not two warnings'
+
+# With a .data file, its lists and labels too.
+name='check of data'
+"$DARKNET" amp check tiny.cfg tiny.data > cases/out 2> cases/err || complain 'a mistake in a good one'
+[ "$(grep -c 'no mistakes found' cases/out)" = 2 ] && [ ! -s cases/err ] || complain 'not that there is none'
+cp labels/3.txt cases/3.txt
+echo '9 .5 .5 .2 .2' > labels/3.txt
+! "$DARKNET" amp check tiny.cfg tiny.data > cases/out 2> cases/err || complain 'status 0 for a bad label'
+grep -q '^amp check: .*labels/3.txt:1: ' cases/err || complain 'the label is not named'
+mv cases/3.txt labels/3.txt
+
+# Every .cfg of Darknet itself passes; keys that it does not read are told of.
+for cfg in "$DARKNET_TREE"/cfg/*.cfg; do
+    name=$(basename "$cfg")
+    ( cd "$DARKNET_TREE" && exec "$DARKNET" amp check "cfg/$name" ) > cases/out 2> cases/err || complain 'a mistake in it'
+    grep -v 'unknown key, which Darknet\|set twice in this section' cases/out | grep -q '^warning' && complain 'a warning'
+    tests=$((tests + 1))
+done
+for cfg in "$SOURCE_DIR"/cfg/*.cfg; do
+    name=$(basename "$cfg")
+    "$DARKNET" amp check "$cfg" > cases/out 2> cases/err || complain 'a mistake in it'
+    ! grep '^warning' cases/out || complain 'a warning'
+done
+
 # the command line
+refused_line() { # what a missing argument says
+    status=0
+    "$DARKNET" "${@:2}" > cases/out 2> cases/err < /dev/null || status=$?
+    [ $status = 1 ] && tail -n 1 cases/err | grep -qF "$1" || complain "status $status for ${*:2}"
+}
+name='missing arguments'
+refused_line 'command line: a .cfg file is missing; darknet detector train my.data my.cfg [my.weights]' detector train tiny.data
+refused_line 'command line: a .cfg file is missing; darknet classifier train my.data my.cfg [my.weights]' classifier train tiny.data
+refused_line 'command line: a .cfg file is missing' detector valid tiny.data
+refused_line "Couldn't open file: nowhere.weights" detector valid tiny.data tiny.cfg nowhere.weights -amp off
 edit fine ''
 refused fine 'command line: -amp banana: unknown dtype; allowed: off, fp32, fp16, bf16' -amp banana
 refused fine 'command line: -amp ' -amp ''

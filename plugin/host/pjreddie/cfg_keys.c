@@ -1,4 +1,5 @@
-/* The sections of pjreddie's Darknet, the keys that its parser.c reads in each, and what they may be. Data: no code. */
+/* The sections of pjreddie's Darknet, the keys that its parser.c reads in each, and what they may be.
+ * Data: no code. */
 #include <limits.h>
 
 #include "cfg_keys.h"
@@ -10,13 +11,17 @@
 #define REAL(name, fallback, least, most) { name, CFG_REAL, 0, fallback, least, most, 0 }
 #define ANY(name, fallback) REAL(name, fallback, -1e300, 1e300)
 #define NOT_NEGATIVE(name, fallback) REAL(name, fallback, 0, 1e300)
-#define FRACTION(name, fallback) { name, CFG_REAL, CFG_BELOW, fallback, 0, 1, 0 } /* of 1, and not all of it */
+/* Of 1, and not all of it. */
+#define FRACTION(name, fallback) { name, CFG_REAL, CFG_BELOW, fallback, 0, 1, 0 }
+#define POSITIVE(name, fallback) { name, CFG_REAL, CFG_ABOVE, fallback, 0, 1e300, 0 }
 #define FLAG(name) { name, CFG_FLAG, 0, 0, 0, 1, 0 }
 #define WORD(name, fallback, words) { name, CFG_WORD, 0, fallback, 0, 0, words }
 #define NAMED(name) { name, CFG_FILE, 0, 0, 0, 0, 0 }
 
-static const char *const activations[] = { "logistic", "relu", "relie", "linear", "ramp", "tanh", "plse", "leaky", "elu",
-    "loggy", "stair", "hardtan", "lhtan", "selu", 0 };
+static const char *const activations[] = {
+    "logistic", "relu", "relie", "linear", "ramp", "tanh", "plse", "leaky", "elu", "loggy", "stair",
+    "hardtan", "lhtan", "selu", 0,
+};
 enum { LOGISTIC_IS = 0, LINEAR_IS = 3 };
 static const char *const policies[] = { "constant", "step", "steps", "exp", "sigmoid", "poly", "random", 0 };
 static const char *const costs[] = { "sse", "seg", "masked", "smooth", "L1", "wgan", 0 };
@@ -28,77 +33,86 @@ static const cfg_key net[] = {
     WHOLE("batch", 1, 1, 1000000), WHOLE("subdivisions", 1, 1, 1000000), WHOLE("time_steps", 1, 1, 1000000),
     WHOLE("width", 0, 1, INT_MAX), WHOLE("height", 0, 1, INT_MAX), WHOLE("channels", 0, 1, INT_MAX),
     COUNT("inputs", 0), WHOLE("max_crop", 0, 1, 65536), WHOLE("min_crop", 0, 1, 65536), FLAG("center"),
-    { "max_ratio", CFG_REAL, CFG_ABOVE, 1, 0, 1e300, 0 }, { "min_ratio", CFG_REAL, CFG_ABOVE, 1, 0, 1e300, 0 },
-    NOT_NEGATIVE("learning_rate", .001), FRACTION("momentum", .9), NOT_NEGATIVE("decay", .0001), FLAG("adam"),
-    FRACTION("B1", .9), FRACTION("B2", .999), NOT_NEGATIVE("eps", 1e-7), NOT_NEGATIVE("clip", 0), FLAG("notruth"),
+    POSITIVE("max_ratio", 1), POSITIVE("min_ratio", 1), NOT_NEGATIVE("learning_rate", .001),
+    REAL("momentum", .9, 0, 1), NOT_NEGATIVE("decay", .0001), FLAG("adam"), FRACTION("B1", .9),
+    FRACTION("B2", .999), NOT_NEGATIVE("eps", 1e-7), NOT_NEGATIVE("clip", 0), FLAG("notruth"),
     FLAG("random"), REAL("angle", 0, -360, 360), NOT_NEGATIVE("aspect", 1), NOT_NEGATIVE("saturation", 1),
     NOT_NEGATIVE("exposure", 1), REAL("hue", 0, -1, 1), WORD("policy", POLICY_CONSTANT, policies),
-    WHOLE("burn_in", 0, 0, INT_MAX), ANY("power", 4), WHOLE("max_batches", 0, 0, INT_MAX),
-    COUNT("step", 1), { "scale", CFG_REAL, CFG_ABOVE, 1, 0, 1e300, 0 }, ANY("gamma", 1),
-    { "steps", CFG_WHOLE, CFG_LIST, 0, -INT_MAX, INT_MAX, 0 }, { "scales", CFG_REAL, CFG_LIST, 1, 0, 1e300, 0 },
+    WHOLE("burn_in", 0, 0, INT_MAX), ANY("power", 4), WHOLE("max_batches", 0, 0, INT_MAX), COUNT("step", 1),
+    POSITIVE("scale", 1), ANY("gamma", 1), { "steps", CFG_WHOLE, CFG_LIST, 0, -INT_MAX, INT_MAX, 0 },
+    { "scales", CFG_REAL, CFG_LIST, 1, 0, 1e300, 0 },
 };
 
 static const cfg_key every_layer[] = {
-    FLAG("truth"), FLAG("onlyforward"), FLAG("stopbackward"), FLAG("dontsave"), FLAG("dontload"), FLAG("dontloadscales"),
-    WHOLE("numload", 0, 0, INT_MAX), NOT_NEGATIVE("learning_rate", 1), REAL("smooth", 0, 0, 1),
+    FLAG("truth"), FLAG("onlyforward"), FLAG("stopbackward"), FLAG("dontsave"), FLAG("dontload"),
+    FLAG("dontloadscales"), WHOLE("numload", 0, 0, INT_MAX), NOT_NEGATIVE("learning_rate", 1),
+    REAL("smooth", 0, 0, 1),
 };
 
 static const cfg_key activation[] = { WORD("activation", LINEAR_IS, activations) };
 static const cfg_key connected[] = { COUNT("output", 1), ACTIVATION_KEY, BATCH_NORMALIZE };
 static const cfg_key convolutional[] = {
-    COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), WHOLE("padding", 0, 0, 65536), COUNT("groups", 1),
-    ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("binary"), FLAG("xnor"), FLAG("flipped"), ANY("dot", 0),
+    COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), WHOLE("padding", 0, 0, 65536),
+    COUNT("groups", 1), ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("binary"), FLAG("xnor"), FLAG("flipped"),
+    ANY("dot", 0),
 };
 static const cfg_key cost[] = {
     WORD("type", 0, costs), ANY("scale", 1), REAL("ratio", 0, 0, 1), ANY("noobj", 1), ANY("thresh", 0),
 };
 static const cfg_key crnn[] = {
-    COUNT("output_filters", 1), COUNT("hidden_filters", 1), ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("shortcut"),
+    COUNT("output_filters", 1), COUNT("hidden_filters", 1), ACTIVATION_KEY, BATCH_NORMALIZE,
+    FLAG("shortcut"),
 };
 static const cfg_key crop[] = {
-    SIZE("crop_height", 1), SIZE("crop_width", 1), FLAG("flip"), FLAG("noadjust"), REAL("angle", 0, -360, 360),
-    NOT_NEGATIVE("saturation", 1), NOT_NEGATIVE("exposure", 1), ANY("shift", 0),
+    SIZE("crop_height", 1), SIZE("crop_width", 1), FLAG("flip"), FLAG("noadjust"),
+    REAL("angle", 0, -360, 360), NOT_NEGATIVE("saturation", 1), NOT_NEGATIVE("exposure", 1), ANY("shift", 0),
 };
 static const cfg_key deconvolutional[] = {
-    COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), WHOLE("padding", 0, 0, 65536), ACTIVATION_KEY,
-    BATCH_NORMALIZE,
+    COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), WHOLE("padding", 0, 0, 65536),
+    ACTIVATION_KEY, BATCH_NORMALIZE,
 };
 static const cfg_key detection[] = {
-    WHOLE("coords", 1, 4, 4), COUNT("classes", 1), COUNT("num", 1), SIZE("side", 7), FLAG("rescore"), FLAG("softmax"),
-    FLAG("sqrt"), WHOLE("max", 90, 1, INT_MAX), NOT_NEGATIVE("coord_scale", 1), FLAG("forced"), NOT_NEGATIVE("object_scale", 1),
-    NOT_NEGATIVE("noobject_scale", 1), NOT_NEGATIVE("class_scale", 1), FRACTION("jitter", .2), FLAG("random"), FLAG("reorg"),
+    WHOLE("coords", 1, 4, 4), COUNT("classes", 1), COUNT("num", 1), SIZE("side", 7), FLAG("rescore"),
+    FLAG("softmax"), FLAG("sqrt"), WHOLE("max", 90, 1, INT_MAX), NOT_NEGATIVE("coord_scale", 1),
+    FLAG("forced"), NOT_NEGATIVE("object_scale", 1), NOT_NEGATIVE("noobject_scale", 1),
+    NOT_NEGATIVE("class_scale", 1), FRACTION("jitter", .2), FLAG("random"), FLAG("reorg"),
 };
 static const cfg_key dropout[] = { FRACTION("probability", .5) };
 static const cfg_key gru[] = { COUNT("output", 1), BATCH_NORMALIZE, FLAG("tanh") };
 static const cfg_key iseg[] = { COUNT("classes", 20), WHOLE("ids", 32, 0, INT_MAX) };
-static const cfg_key local[] = { COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), ACTIVATION_KEY };
+static const cfg_key local[] = {
+    COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), ACTIVATION_KEY,
+};
 static const cfg_key lstm[] = { COUNT("output", 1), BATCH_NORMALIZE };
 static const cfg_key maxpool[] = { SIZE("stride", 1), SIZE("size", 1), WHOLE("padding", 0, 0, 65536) };
 static const cfg_key normalization[] = {
     ANY("alpha", .0001), ANY("beta", .75), ANY("kappa", 1), SIZE("size", 5),
 };
 static const cfg_key region[] = {
-    WHOLE("coords", 4, 4, 65536), COUNT("classes", 20), COUNT("num", 1), FLAG("log"), FLAG("sqrt"), FLAG("softmax"),
-    FLAG("background"), WHOLE("max", 30, 1, 30), FRACTION("jitter", .2), FLAG("rescore"), ANY("thresh", .5),
-    FLAG("classfix"), FLAG("absolute"), FLAG("random"), NOT_NEGATIVE("coord_scale", 1), NOT_NEGATIVE("object_scale", 1),
-    NOT_NEGATIVE("noobject_scale", 1), NOT_NEGATIVE("mask_scale", 1), NOT_NEGATIVE("class_scale", 1), FLAG("bias_match"),
-    NAMED("tree"), NAMED("map"), { "anchors", CFG_REAL, CFG_LIST | CFG_ABOVE | CFG_REQUIRED, 0, 0, 1e300, 0 },
+    WHOLE("coords", 4, 4, 65536), COUNT("classes", 20), COUNT("num", 1), FLAG("log"), FLAG("sqrt"),
+    FLAG("softmax"), FLAG("background"), WHOLE("max", 30, 1, 30), FRACTION("jitter", .2), FLAG("rescore"),
+    ANY("thresh", .5), FLAG("classfix"), FLAG("absolute"), FLAG("random"), NOT_NEGATIVE("coord_scale", 1),
+    NOT_NEGATIVE("object_scale", 1), NOT_NEGATIVE("noobject_scale", 1), NOT_NEGATIVE("mask_scale", 1),
+    NOT_NEGATIVE("class_scale", 1), FLAG("bias_match"), NAMED("tree"), NAMED("map"),
+    { "anchors", CFG_REAL, CFG_LIST | CFG_ABOVE | CFG_REQUIRED, 0, 0, 1e300, 0 },
 };
-static const cfg_key reorg[] = { SIZE("stride", 1), FLAG("reverse"), FLAG("flatten"), WHOLE("extra", 0, 0, INT_MAX) };
+static const cfg_key reorg[] = {
+    SIZE("stride", 1), FLAG("reverse"), FLAG("flatten"), WHOLE("extra", 0, 0, INT_MAX),
+};
 static const cfg_key rnn[] = { COUNT("output", 1), ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("shortcut") };
 static const cfg_key route[] = { { "layers", CFG_LAYER, CFG_LIST | CFG_REQUIRED, 0, 0, 0, 0 } };
 static const cfg_key shortcut[] = {
-    { "from", CFG_LAYER, CFG_REQUIRED, 0, 0, 0, 0 }, WORD("activation", LINEAR_IS, activations), ANY("alpha", 1),
-    ANY("beta", 1),
+    { "from", CFG_LAYER, CFG_REQUIRED, 0, 0, 0, 0 }, WORD("activation", LINEAR_IS, activations),
+    ANY("alpha", 1), ANY("beta", 1),
 };
 static const cfg_key softmax[] = {
-    COUNT("groups", 1), { "temperature", CFG_REAL, CFG_ABOVE, 1, 0, 1e300, 0 }, NAMED("tree"), ANY("spatial", 0),
-    FLAG("noloss"),
+    COUNT("groups", 1), POSITIVE("temperature", 1), NAMED("tree"), ANY("spatial", 0), FLAG("noloss"),
 };
 static const cfg_key upsample[] = { WHOLE("stride", 2, -65536, 65536), ANY("scale", 1) };
 static const cfg_key yolo[] = {
-    COUNT("classes", 20), COUNT("num", 1), { "mask", CFG_WHOLE, CFG_LIST, 0, 0, INT_MAX, 0 }, WHOLE("max", 90, 1, 90),
-    FRACTION("jitter", .2), NOT_NEGATIVE("ignore_thresh", .5), NOT_NEGATIVE("truth_thresh", 1), FLAG("random"), NAMED("map"),
+    COUNT("classes", 20), COUNT("num", 1), { "mask", CFG_WHOLE, CFG_LIST, 0, 0, INT_MAX, 0 },
+    WHOLE("max", 90, 1, 90), FRACTION("jitter", .2), NOT_NEGATIVE("ignore_thresh", .5),
+    NOT_NEGATIVE("truth_thresh", 1), FLAG("random"), NAMED("map"),
     { "anchors", CFG_REAL, CFG_LIST | CFG_ABOVE | CFG_REQUIRED, 0, 0, 1e300, 0 },
 };
 

@@ -1,5 +1,6 @@
-/* The shapes of pjreddie's layers as its parser and its make functions compute them, and what of a section's keys must fit each
- * other and the layers before. Every rule ends where Darknet would divide by 0, fail an assertion, or index what is not there. */
+/* The shapes of pjreddie's layers as its parser and its make functions compute them, and what of a section's
+ * keys must fit each other and the layers before. Every rule ends where Darknet would divide by 0, fail an
+ * assertion, or index what is not there. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +24,9 @@ static double number(const cfg_walk *walk, const char *key) { return cfg_walk_nu
 static void take_image(cfg_walk *walk, double w, double h, double c)
 {
     if (w < 1 || h < 1 || c < 1) {
-        cfg_walk_fail(walk, NULL, NULL, "%.0fx%.0fx%.0f go in and %.0fx%.0fx%.0f would come out; sizes are 1 or more", walk->in->w, walk->in->h, walk->in->c, w, h, c);
+        cfg_walk_fail(walk, NULL, NULL,
+                      "%.0fx%.0fx%.0f go in and %.0fx%.0fx%.0f would come out; sizes are 1 or more",
+                      walk->in->w, walk->in->h, walk->in->c, w, h, c);
         return;
     }
     walk->out->w = w;
@@ -32,14 +35,18 @@ static void take_image(cfg_walk *walk, double w, double h, double c)
     walk->out->outputs = w * h * c;
 }
 
-/* What a layer in the middle asks for, checked although it is no layer's output. */
+/* Of what Darknet counts in int beside outputs. */
 static void check_count(cfg_walk *walk, double count, const char *what)
 {
     if (count > INT_MAX)
-        cfg_walk_fail(walk, NULL, NULL, "%.0f %s, and Darknet counts to %d; make it smaller", count, what, INT_MAX);
+        cfg_walk_fail(walk, NULL, NULL, "%.0f %s, and Darknet counts to %d; make it smaller", count, what,
+                      INT_MAX);
 }
 
-static double with_norm(const cfg_walk *walk, double channels) { return channels * (number(walk, "batch_normalize") ? 4 : 1); }
+static double with_norm(const cfg_walk *walk, double channels)
+{
+    return channels * (number(walk, "batch_normalize") ? 4 : 1);
+}
 
 /* As many outputs as inputs, and the same image. */
 static void pass_on(cfg_walk *walk)
@@ -60,10 +67,11 @@ static void check_policy(cfg_walk *walk)
     int policy = (int)number(walk, "policy");
     int steps = cfg_walk_numbers(walk, "steps"), scales = cfg_walk_numbers(walk, "scales");
     if (policy == POLICY_STEPS && (!steps || !scales))
-        cfg_walk_fail(walk, "policy", NULL, "needs steps and scales, and there is no %s", steps ? "scales" : "steps");
+        cfg_walk_fail(walk, "policy", NULL, "needs steps and scales, and there is no %s",
+                      steps ? "scales" : "steps");
     else if (policy == POLICY_STEPS && steps != scales)
-        cfg_walk_fail(walk, "scales", NULL, "steps has %d numbers and scales %d; give one scale for each step", steps,
-                      scales);
+        cfg_walk_fail(walk, "scales", NULL,
+                      "steps has %d numbers and scales %d; give one scale for each step", steps, scales);
     if (policy == POLICY_POLY && !number(walk, "max_batches"))
         cfg_walk_fail(walk, "policy", NULL, "divides by max_batches, which is 0; set max_batches");
 }
@@ -71,7 +79,8 @@ static void check_policy(cfg_walk *walk)
 void pjreddie_rule_net(cfg_walk *walk)
 {
     double w = walk->resized ? walk->resized : number(walk, "width");
-    double h = walk->resized ? walk->resized : number(walk, "height"), c = number(walk, "channels"), image = w * h * c;
+    double h = walk->resized ? walk->resized : number(walk, "height");
+    double c = number(walk, "channels"), image = w * h * c;
     double batch = number(walk, "batch"), subdivisions = number(walk, "subdivisions");
     walk->time_steps = number(walk, "time_steps");
     walk->batch = trunc(batch / subdivisions) * walk->time_steps;
@@ -80,13 +89,16 @@ void pjreddie_rule_net(cfg_walk *walk)
     walk->out->c = c;
     walk->out->outputs = cfg_walk_given(walk, "inputs") && !walk->resized ? number(walk, "inputs") : image;
     if (subdivisions > batch)
-        cfg_walk_fail(walk, "subdivisions", NULL, "batch = %.0f cannot be cut in %.0f parts; subdivisions is at most batch",
-                      batch, subdivisions);
+        cfg_walk_fail(walk, "subdivisions", NULL,
+                      "batch = %.0f cannot be cut in %.0f parts; subdivisions is at most batch", batch,
+                      subdivisions);
     else if (fmod(batch, subdivisions) != 0 && !walk->resized)
-        cfg_walk_warn(walk, "subdivisions", NULL, "does not divide batch = %.0f: only %.0f images make a step", batch,
+        cfg_walk_warn(walk, "subdivisions", NULL,
+                      "does not divide batch = %.0f: only %.0f images make a step", batch,
                       trunc(batch / subdivisions) * subdivisions);
     if (!walk->out->outputs)
-        cfg_walk_fail(walk, NULL, NULL, "%s is missing: width, height and channels say what goes in, or inputs alone",
+        cfg_walk_fail(walk, NULL, NULL,
+                      "%s is missing: width, height and channels say what goes in, or inputs alone",
                       !w ? "width" : !h ? "height" : "channels");
     else if (image && walk->out->outputs != image)
         cfg_walk_fail(walk, "inputs", NULL, "width, height and channels make %.0f; leave inputs out", image);
@@ -108,10 +120,12 @@ static double padding_of(const cfg_walk *walk)
 
 void pjreddie_rule_convolutional(cfg_walk *walk)
 {
-    double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride"), pad = padding_of(walk);
+    double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
+    double pad = padding_of(walk);
     double groups = number(walk, "groups"), c = walk->in->c;
     if (fmod(c, groups) != 0 || fmod(n, groups) != 0) {
-        cfg_walk_fail(walk, "groups", NULL, "does not divide the %.0f channels that go in and the %.0f filters", c, n);
+        cfg_walk_fail(walk, "groups", NULL,
+                      "does not divide the %.0f channels that go in and the %.0f filters", c, n);
         return;
     }
     if (number(walk, "numload") > n)
@@ -120,42 +134,56 @@ void pjreddie_rule_convolutional(cfg_walk *walk)
     if (size > w || size > h)
         cfg_walk_fail(walk, "size", NULL, "larger than the padded image of %.0fx%.0f", w, h);
     take_image(walk, trunc((w - size) / stride) + 1, trunc((h - size) / stride) + 1, n);
-    check_count(walk, walk->out->w * walk->out->h * size * size * (c / groups), "numbers that im2col lays out");
+    check_count(walk, walk->out->w * walk->out->h * size * size * (c / groups),
+                "numbers that im2col lays out");
     take_weights(walk, c / groups * n * size * size, n);
 }
 
 void pjreddie_rule_deconvolutional(cfg_walk *walk)
 {
-    double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride"), pad = padding_of(walk);
-    take_image(walk, (walk->in->w - 1) * stride + size - 2 * pad, (walk->in->h - 1) * stride + size - 2 * pad, n);
+    double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
+    double pad = padding_of(walk);
+    double w = (walk->in->w - 1) * stride + size - 2 * pad, h = (walk->in->h - 1) * stride + size - 2 * pad;
+    take_image(walk, w, h, n);
     check_count(walk, walk->in->w * walk->in->h * size * size * n, "numbers that im2col lays out");
     take_weights(walk, walk->in->c * n * size * size, n);
 }
 
+/* Darknet computes its outputs one way, and what im2col lays out for them another. */
 void pjreddie_rule_local(cfg_walk *walk)
 {
     double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
-    double cut = number(walk, "pad") ? 1 : size, w = trunc((walk->in->w - cut) / stride) + 1;
-    double h = trunc((walk->in->h - cut) / stride) + 1, weights = walk->in->c * n * size * size * w * h;
+    double pad = number(walk, "pad"), cut = pad ? 1 : size, padded = walk->in->w + 2 * pad;
+    double w = trunc((walk->in->w - cut) / stride) + 1, h = trunc((walk->in->h - cut) / stride) + 1;
+    double weights = walk->in->c * n * size * size * w * h;
     take_image(walk, w, h, n);
+    if (size > fmin(padded, walk->in->h + 2 * pad) || trunc((padded - size) / stride) + 1 != w)
+        cfg_walk_fail(walk, "size", NULL,
+                      "does not go with pad = %.0f and an image of %.0fx%.0f: size=3 does with pad=1", pad,
+                      walk->in->w, walk->in->h);
     check_count(walk, weights, "weights");
     walk->out->weights = weights + w * h * n;
     fix(walk);
 }
 
-/* A window that holds nothing of the image has no largest number, and its gradient is written in front of the array. */
+/* A window that holds nothing of the image has no largest number, and its gradient is written in front of
+ * the array. One that is larger than any need be takes its size*size steps for each output all the same. */
 void pjreddie_rule_maxpool(cfg_walk *walk)
 {
-    double stride = number(walk, "stride"), size = cfg_walk_given(walk, "size") ? number(walk, "size") : stride;
-    double padding = cfg_walk_given(walk, "padding") ? number(walk, "padding") : size - 1, before = trunc(padding / 2);
-    double w = trunc((walk->in->w + padding - size) / stride) + 1, h = trunc((walk->in->h + padding - size) / stride) + 1;
+    double stride = number(walk, "stride");
+    double size = cfg_walk_given(walk, "size") ? number(walk, "size") : stride;
+    double padding = cfg_walk_given(walk, "padding") ? number(walk, "padding") : size - 1;
+    double before = trunc(padding / 2), larger = fmax(walk->in->w, walk->in->h);
+    double w = trunc((walk->in->w + padding - size) / stride) + 1;
+    double h = trunc((walk->in->h + padding - size) / stride) + 1;
     double last = fmax((w - 1) * stride - walk->in->w, (h - 1) * stride - walk->in->h);
     take_image(walk, w, h, walk->in->c);
-    if (size > 64 && size > 2 * fmax(walk->in->w, walk->in->h)) /* each window is the whole image, and takes size*size steps */
+    if (size > 64 && size > 2 * larger)
         cfg_walk_fail(walk, "size", NULL, "more than twice the image of %.0fx%.0f", walk->in->w, walk->in->h);
     if (size <= before || last >= before)
-        cfg_walk_fail(walk, cfg_walk_given(walk, "padding") ? "padding" : NULL, NULL, "some windows of %.0fx%.0f lie outside of "
-                      "the image of %.0fx%.0f", size, size, walk->in->w, walk->in->h);
+        cfg_walk_fail(walk, cfg_walk_given(walk, "padding") ? "padding" : NULL, NULL,
+                      "some windows of %.0fx%.0f lie outside of the image of %.0fx%.0f", size, size,
+                      walk->in->w, walk->in->h);
 }
 
 /* resize_network ends behind it, since its outputs stay as they were. */
@@ -174,7 +202,8 @@ void pjreddie_rule_batchnorm(cfg_walk *walk)
 void pjreddie_rule_normalization(cfg_walk *walk)
 {
     if (trunc(number(walk, "size") / 2) > walk->in->c)
-        cfg_walk_fail(walk, "size", NULL, "half of it is more than the %.0f channels that go in", walk->in->c);
+        cfg_walk_fail(walk, "size", NULL, "half of it is more than the %.0f channels that go in",
+                      walk->in->c);
     pass_on(walk);
 }
 
@@ -187,8 +216,8 @@ void pjreddie_rule_crop(cfg_walk *walk)
         h = trunc((float)h / own * walk->in->h);
     }
     if (w > walk->in->w || h > walk->in->h)
-        cfg_walk_fail(walk, w > walk->in->w ? "crop_width" : "crop_height", NULL, "larger than the image of %.0fx%.0f",
-                      walk->in->w, walk->in->h);
+        cfg_walk_fail(walk, w > walk->in->w ? "crop_width" : "crop_height", NULL,
+                      "larger than the image of %.0fx%.0f", walk->in->w, walk->in->h);
     take_image(walk, w, h, walk->in->c);
 }
 
@@ -202,7 +231,8 @@ void pjreddie_rule_reorg(cfg_walk *walk)
         return;
     }
     if ((reverse || !flatten) && fmod(in->c, square) != 0)
-        cfg_walk_fail(walk, "stride", NULL, "the %.0f channels that go in are no multiple of stride*stride = %.0f", in->c, square);
+        cfg_walk_fail(walk, "stride", NULL,
+                      "the %.0f channels that go in are no multiple of stride*stride = %.0f", in->c, square);
     if (!reverse && (fmod(in->w, stride) != 0 || fmod(in->h, stride) != 0))
         cfg_walk_fail(walk, "stride", NULL, "does not divide the image of %.0fx%.0f", in->w, in->h);
     if (extra) cfg_walk_fail(walk, "extra", NULL, "cannot be given together with reverse or flatten");
@@ -246,7 +276,7 @@ void pjreddie_rule_route(cfg_walk *walk)
     }
 }
 
-/* Only images whose sides are in one proportion can be added; a channel that only one has is left as it is. */
+/* Only images whose sides are in one proportion can be added. Channels that only one has stay as they are. */
 void pjreddie_rule_shortcut(cfg_walk *walk)
 {
     int index = (int)number(walk, "from");
@@ -257,10 +287,12 @@ void pjreddie_rule_shortcut(cfg_walk *walk)
         return;
     }
     if (trunc(from->w / in->w) != trunc(from->h / in->h) || trunc(in->w / from->w) != trunc(in->h / from->h))
-        cfg_walk_fail(walk, "from", NULL, "layer %d gives %.0fx%.0f and the layer before this one %.0fx%.0f: they cannot be "
-                      "added", index, from->w, from->h, in->w, in->h);
+        cfg_walk_fail(walk, "from", NULL,
+                      "layer %d gives %.0fx%.0f, to which %.0fx%.0f of the layer before cannot be added",
+                      index, from->w, from->h, in->w, in->h);
     if (walk->resized && (from->w != in->w || from->h != in->h))
-        cfg_walk_fail(walk, "from", NULL, "Darknet cannot resize a shortcut of different sizes; set random=0");
+        cfg_walk_fail(walk, "from", NULL,
+                      "Darknet cannot resize a shortcut of different sizes; set random=0");
     pass_on(walk);
 }
 
@@ -284,7 +316,8 @@ void pjreddie_rule_activation(cfg_walk *walk)
 void pjreddie_rule_dropout(cfg_walk *walk)
 {
     if (walk->index == 0)
-        cfg_walk_fail(walk, NULL, NULL, "the first layer cannot be one, since Darknet's works in the layer before it");
+        cfg_walk_fail(walk, NULL, NULL,
+                      "the first layer cannot be one, since Darknet's works in the layer before it");
     pjreddie_rule_activation(walk);
 }
 
@@ -312,11 +345,13 @@ void pjreddie_rule_lstm(cfg_walk *walk) { recurrent(walk, 4, 4); }
 /* Its parser hands width and height over in the other order, so that they are swapped behind it. */
 void pjreddie_rule_crnn(cfg_walk *walk)
 {
-    double hidden = number(walk, "hidden_filters"), output = number(walk, "output_filters"), area = walk->in->w * walk->in->h;
+    double hidden = number(walk, "hidden_filters"), output = number(walk, "output_filters");
+    double area = walk->in->w * walk->in->h;
     take_image(walk, walk->in->h, walk->in->w, output);
     check_count(walk, 9 * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
     check_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers that im2col lays out");
-    check_count(walk, hidden * area * walk->batch / walk->time_steps * (walk->time_steps + 1), "numbers of its state");
+    check_count(walk, hidden * area * walk->batch / walk->time_steps * (walk->time_steps + 1),
+                "numbers of its state");
     walk->out->weights = 9 * hidden * (walk->in->c + hidden + output) + with_norm(walk, 2 * hidden + output);
     fix(walk);
 }
@@ -324,8 +359,9 @@ void pjreddie_rule_crnn(cfg_walk *walk)
 /* ---- files ---- */
 
 /* Calls take for each line of the file that key names. A bad one was told of. */
-static void read_lines(cfg_walk *walk, const char *key, void (*take)(cfg_walk *, const char *key, const char *line,
-                       double index, double most), double most, double *count)
+static void read_lines(cfg_walk *walk, const char *key,
+                       void (*take)(cfg_walk *, const char *key, const char *line, double index, double most),
+                       double most, double *count)
 {
     char line[1024];
     FILE *file = fopen(cfg_walk_text(walk, key), "r");
@@ -346,9 +382,11 @@ static void take_tree_line(cfg_walk *walk, const char *key, const char *line, do
     char name[1024] = "";
     (void)most;
     if (sscanf(line, "%1023s %d", name, &parent) < 1 || strlen(name) > 255)
-        cfg_walk_fail(walk, key, NULL, "line %.0f of the file is not a name of at most 255 bytes and its parent", index + 1);
+        cfg_walk_fail(walk, key, NULL,
+                      "line %.0f of the file is not a name of at most 255 bytes and its parent", index + 1);
     else if (parent < -1 || parent >= index)
-        cfg_walk_fail(walk, key, NULL, "line %.0f of the file: the parent %d is neither -1 nor a line before (from 0)",
+        cfg_walk_fail(walk, key, NULL,
+                      "line %.0f of the file: the parent %d is neither -1 nor a line before (from 0)",
                       index + 1, parent);
 }
 
@@ -357,7 +395,8 @@ static void take_map_line(cfg_walk *walk, const char *key, const char *line, dou
     char *end;
     long class_id = strtol(line, &end, 10);
     if (end == line || class_id < 0 || class_id >= most)
-        cfg_walk_fail(walk, key, NULL, "line %.0f of the file is not one of the %.0f classes (from 0)", index + 1, most);
+        cfg_walk_fail(walk, key, NULL, "line %.0f of the file is not one of the %.0f classes (from 0)",
+                      index + 1, most);
 }
 
 static void check_tree(cfg_walk *walk, double classes)
@@ -366,7 +405,8 @@ static void check_tree(cfg_walk *walk, double classes)
     if (!cfg_walk_given(walk, "tree")) return;
     read_lines(walk, "tree", take_tree_line, 0, &count);
     if (count > classes)
-        cfg_walk_fail(walk, "tree", NULL, "the tree has %.0f nodes, and the layer only %.0f numbers for them", count, classes);
+        cfg_walk_fail(walk, "tree", NULL, "the tree has %.0f nodes, and the layer only %.0f numbers for them",
+                      count, classes);
 }
 
 static void check_map(cfg_walk *walk, double classes)
@@ -414,8 +454,9 @@ void pjreddie_rule_iseg(cfg_walk *walk)
     loss(walk, ISEG_OBJECTS * (area + 1));
     walk->out->truths = walk->out->reads;
     if (channels != walk->in->c)
-        cfg_walk_fail(walk, NULL, NULL, "its classes and ids need filters=%.0f in the layer before it, which has %.0f", channels,
-                      walk->in->c);
+        cfg_walk_fail(walk, NULL, NULL,
+                      "its classes and ids need filters=%.0f in the layer before it, which has %.0f",
+                      channels, walk->in->c);
     fix(walk);
 }
 
@@ -428,9 +469,11 @@ static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coor
     walk->out->classes = classes;
     walk->out->random = number(walk, "random");
     if (numbers != 2 * anchors)
-        cfg_walk_fail(walk, "anchors", NULL, "anchors has %d numbers, but num=%.0f needs %.0f", numbers, anchors, 2 * anchors);
+        cfg_walk_fail(walk, "anchors", NULL, "anchors has %d numbers, but num=%.0f needs %.0f", numbers,
+                      anchors, 2 * anchors);
     if (filters != walk->in->c)
-        cfg_walk_fail(walk, NULL, NULL, "%.0f boxes of %.0f classes need filters=%.0f in the layer before it, which has %.0f",
+        cfg_walk_fail(walk, NULL, NULL,
+                      "%.0f boxes of %.0f classes need filters=%.0f in the layer before it, which has %.0f",
                       boxes, classes, filters, walk->in->c);
     check_map(walk, classes);
 }
@@ -441,8 +484,8 @@ void pjreddie_rule_yolo(cfg_walk *walk)
     int mask = cfg_walk_numbers(walk, "mask");
     for (int i = 0; i < mask; i++)
         if (cfg_walk_at(walk, "mask", i) >= total)
-            cfg_walk_fail(walk, "mask", NULL, "mask has %.0f, but num=%.0f anchors are 0 to %.0f", cfg_walk_at(walk, "mask", i),
-                          total, total - 1);
+            cfg_walk_fail(walk, "mask", NULL, "mask has %.0f, but num=%.0f anchors are 0 to %.0f",
+                          cfg_walk_at(walk, "mask", i), total, total - 1);
     take_boxes(walk, mask ? mask : total, total, 4, YOLO_BOXES);
 }
 
@@ -454,13 +497,15 @@ void pjreddie_rule_region(cfg_walk *walk)
 
 void pjreddie_rule_detection(cfg_walk *walk)
 {
-    double side = number(walk, "side"), num = number(walk, "num"), classes = number(walk, "classes"), coords = number(walk, "coords");
+    double side = number(walk, "side"), num = number(walk, "num");
+    double classes = number(walk, "classes"), coords = number(walk, "coords");
     double needed = side * side * ((1 + coords) * num + classes);
     if (coords != 4) cfg_walk_fail(walk, NULL, "4", "coords is missing, and is 1 without it");
     flat_loss(walk, side * side * (1 + coords + classes));
     walk->out->truths = walk->out->reads;
     if (needed != walk->in->outputs)
-        cfg_walk_fail(walk, NULL, NULL, "side, num, classes and coords need output=%.0f in the layer before it, which has %.0f",
+        cfg_walk_fail(walk, NULL, NULL,
+                      "side, num, classes and coords need output=%.0f in the layer before it, which has %.0f",
                       needed, walk->in->outputs);
     fix(walk);
 }
@@ -476,8 +521,9 @@ static void check_truth(cfg_walk *walk)
     for (int i = 0; i < walk->count; i++) {
         cfg_walk_enter(walk, i);
         if (walk->layers[i].reads > there) {
-            cfg_walk_fail(walk, NULL, NULL, "reads %.0f numbers of truth an image, and layer %d makes that %.0f", walk->layers[i].reads,
-                          from, there);
+            cfg_walk_fail(walk, NULL, NULL,
+                          "reads %.0f numbers of truth an image, and layer %d makes that %.0f",
+                          walk->layers[i].reads, from, there);
             return;
         }
         if (!number(walk, "truth")) continue;
@@ -491,9 +537,11 @@ static void check_loader(cfg_walk *walk, int classifier)
 {
     cfg_walk_enter(walk, -1);
     if (walk->net.c != 3)
-        cfg_walk_fail(walk, "channels", "3", "%s makes images of 3 channels", classifier ? "classifier train" : "detector train");
+        cfg_walk_fail(walk, "channels", "3", "%s makes images of 3 channels",
+                      classifier ? "classifier train" : "detector train");
     if (classifier && walk->net.w != walk->net.h)
-        cfg_walk_fail(walk, "height", NULL, "classifier train makes square images, and the width is %.0f", walk->net.w);
+        cfg_walk_fail(walk, "height", NULL, "classifier train makes square images, and the width is %.0f",
+                      walk->net.w);
 }
 
 static void check_resizing(cfg_walk *walk, int classifier)
@@ -501,8 +549,8 @@ static void check_resizing(cfg_walk *walk, int classifier)
     for (int i = 0; i < walk->count && !walk->layers[i].ends_resizing; i++) {
         cfg_walk_enter(walk, i);
         if (walk->layers[i].fixed)
-            cfg_walk_fail(walk, NULL, NULL, "random=1 resizes the network while it trains, and this layer is made for one size; "
-                          "set random=0");
+            cfg_walk_fail(walk, NULL, NULL, "random=1 resizes the network while it trains, and this layer is "
+                          "made for one size; set random=0");
     }
     const double *sizes = classifier ? classifier_sizes : detector_sizes;
     size_t count = classifier ? COUNT(classifier_sizes) : COUNT(detector_sizes);
@@ -512,8 +560,9 @@ static void check_resizing(cfg_walk *walk, int classifier)
 void pjreddie_finish(cfg_walk *walk)
 {
     const cfg_shape *last = &walk->layers[walk->count - 1];
-    int boxes = last->classes > 0, classifier = walk->use == CFG_TRAINS_CLASSIFIER;
-    int trains = classifier || walk->use == CFG_TRAINS_DETECTOR || (walk->use == CFG_TRAINS_BOXES && boxes);
+    int boxes = last->classes > 0;
+    int classifier = walk->use == CFG_TRAINS_CLASSIFIER || (walk->use == CFG_TRAINS_DATA && !boxes);
+    int trains = classifier || walk->use == CFG_TRAINS_DETECTOR || (walk->use != CFG_FOR_ANYTHING && boxes);
     double random = last->random;
     check_truth(walk);
     if (!trains || cfg_walk_failed(walk)) return;
