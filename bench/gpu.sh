@@ -74,7 +74,10 @@ for side in $sides; do
 done
 command -v "$python" >/dev/null || fail "$python is not here; --python names another (plain Python makes the table)"
 
-find_gpu || { echo "bench/gpu.sh: no NVIDIA GPU here (nvidia-smi lists none): nothing was measured" >&2; exit 77; }
+if ! find_gpu; then
+    echo "bench/gpu.sh: no NVIDIA GPU here (nvidia-smi lists none): nothing was measured" >&2
+    exit 77
+fi
 architecture=${arch:-$architecture}
 
 work=$(mktemp -d)
@@ -89,7 +92,7 @@ runs=${runs:-$work/runs}
 
 if [ -z "$up_to_date" ]; then
     source=${darknet:-$build/darknet/source}
-    [ -d "$source" ] || "$root/patches/fetch.sh" "$source" || fail "--darknet names a checkout of pjreddie's Darknet"
+    [ -d "$source" ] || "$root/patches/fetch.sh" "$source" || fail "--darknet names a checkout of Darknet"
     lacks=$(lacking "$source")
     [ -z "$lacks" ] || fail "nothing was built, since this machine lacks: ${lacks//$'\n'/; }"
     echo "building the benchmark in $build" >&2

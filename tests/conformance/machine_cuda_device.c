@@ -1,5 +1,5 @@
-/* The CUDA backend on a GPU: memory is the program's, page-locked, which the GPU reads and writes where it lies, so
- * that the test may do so between operations. A plain allocation: no page of it moves, unlike managed memory's.
+/* The CUDA backend on a GPU: memory is the program's, page-locked, which the GPU reads and writes where it
+ * lies, so that the test may do so between operations. A plain allocation: no page of it moves.
  *
  * AMP_TEST_GUARD=1 puts a guard behind each piece of memory and looks at it on release, for where compute-sanitizer cannot run;
  * without it each is of exactly its size, for compute-sanitizer. */

@@ -1,5 +1,6 @@
-# tests/gpu/run.sh from end to end where there is no GPU: nvidia-smi, nvcc, CMake and the programs that it would build are stand-ins.
-# What it looks for, in which order it runs what, and what it leaves, whatever happens.
+# tests/gpu/run.sh from end to end where there is no GPU: nvidia-smi, nvcc, CMake and the programs that it
+# would build are stand-ins. What it looks for, in which order it runs what, and what it leaves, whatever
+# happens.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/gpu_stand_ins.bash"
@@ -52,7 +53,8 @@ echo "cmake $*" >> "$CALLS"
 if [ "$1" = --build ]; then
     mkdir -p "$2/tests" "$2/bin"
     for name in $(grep -o 'gpu_program([a-z_]*' "$SOURCE_DIR/tests/gpu/gpu.cmake" | sed 's/.*(//') \
-        $(sed -n '/^set(conformance_tests/,/)/p' "$SOURCE_DIR/tests/CMakeLists.txt" | grep -o 'test_[a-z_]*' | sed 's/test_/gpu_/'); do
+        $(sed -n '/^set(conformance_tests/,/)/p' "$SOURCE_DIR/tests/CMakeLists.txt" | grep -o 'test_[a-z_]*' |
+            sed 's/test_/gpu_/'); do
         cp "$PROGRAM" "$2/tests/$name"
     done
     cp "$PROGRAM" "$2/bin/darknet"
@@ -107,7 +109,8 @@ done
 gpu_run 0 "${all[@]}"
 left
 [ "$(grep -c '^cmake -S .*AMP_CUDA=ON.*ARCHITECTURES=90.*BENCH=ON.*STOCK=ON.*TESTS=ON' calls)" = 1 ] &&
-    [ "$(grep -c '^cmake --build .*gpu_tests bench-step bench-step-stock' calls)" = 1 ] || fail "builds: $(grep cmake calls)"
+    [ "$(grep -c '^cmake --build .*gpu_tests bench-step bench-step-stock' calls)" = 1 ] ||
+    fail "builds: $(grep cmake calls)"
 sed -n 's/.*"stage":"\([^"]*\)".*/\1/p' built/logs/results.jsonl > order
 diff - <(head -n 9 order) << 'END' || fail 'another order'
 build
@@ -120,7 +123,8 @@ parity yolo
 benchmark yolov3: stock-tf32 fp16 bf16 torch-fp16 torch-bf16
 benchmark yolov3-tiny: stock-tf32 fp16 bf16 torch-fp16 torch-bf16
 END
-[ "$(tail -n 1 order)" = 'benchmark yolov3 yolov3-tiny: stock-fp32 fp32' ] || fail "the last: $(tail -n 1 order)"
+[ "$(tail -n 1 order)" = 'benchmark yolov3 yolov3-tiny: stock-fp32 fp32' ] ||
+    fail "the end: $(tail -n 3 order)"
 ! grep -v '"status":"passed"' built/logs/results.jsonl | grep '"kind":"stage"' || fail 'the lines above'
 for network in $(sed -n 's/^    { "\([a-z]*\)", NET.*/\1/p' "$SOURCE_DIR/tests/cuda_host.c"); do
     [ "$(of "parity $network")" = passed ] || fail "no parity of $network"
@@ -143,7 +147,8 @@ done
 # A stage fails, the others run. The next time it alone is run, and whatever else has not passed.
 FAILS=gpu_backend_gemm gpu_run 1 "${all[@]}"
 left
-[ "$(of 'conformance backend_gemm')" = failed ] && [ "$(of 'conformance backend_local')" = passed ] || fail "$(cat said)"
+[ "$(of 'conformance backend_gemm')" = failed ] && [ "$(of 'conformance backend_local')" = passed ] ||
+    fail "$(cat said)"
 grep -q 'conformance backend_gemm *failed .*one_of_its_tests' out/summary.txt || fail "$(cat out/summary.txt)"
 gpu_run 0 "${all[@]}" --continue
 [ "$(cut -d' ' -f1 calls)" = gpu_backend_gemm ] || fail "run again: $(cat calls)"
@@ -162,5 +167,5 @@ left
 stand_in gpu/cmake <<< $'#!/bin/sh\necho "CMake Error: no such thing"\nexit 1'
 gpu_run 1 "${all[@]}"
 left
-[ "$(of build)" = failed ] && grep -q 'build .*CMake Error: no such thing' out/summary.txt && grep -q '^logs/build.log' archived ||
-    fail "a failed build: $(cat said)"
+[ "$(of build)" = failed ] && grep -q 'build .*CMake Error: no such thing' out/summary.txt &&
+    grep -q '^logs/build.log' archived || fail "a failed build: $(cat said)"

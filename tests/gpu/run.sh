@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Tests and measures on a GPU: builds once for this machine's device alone, runs what decides first, prints a table.
+# Tests and measures on a GPU: builds once, for this machine's device alone, and runs what decides first.
 #
 # usage: tests/gpu/run.sh [options]
-#   --darknet DIR    Darknet's source, commit 61c9d02e (default: what the environment's DARKNET_SOURCE_DIR names)
+#   --darknet DIR    Darknet's source, commit 61c9d02e (default: the environment's DARKNET_SOURCE_DIR)
 #   --cmocka DIR     CMocka's source, or the folder with its include/ and lib/ (default: where the system has it)
 #   --cudnn DIR      the folder with cuDNN's include/ and lib/ (default: where CUDA is, or the Python package nvidia.cudnn)
 #   --build DIR      the build and the logs, kept for the next time (default build/gpu in the repository)
@@ -11,12 +11,13 @@
 #   --continue       leaves out what passed in this build folder before
 #   --help           this text
 #
-# It takes CMake 3.22, make, a C and C++ compiler, patch or git, the CUDA toolkit with cuBLAS and cuRAND, cuDNN and CMocka, and says
-# at once which of them lack. oneDNN is not needed, nor a network; PyTorch is measured where python3 has it.
+# It takes CMake 3.22, make, a C and C++ compiler, patch or git, the CUDA toolkit with cuBLAS and cuRAND,
+# cuDNN and CMocka, and says at once which of them lack. oneDNN is not needed, nor a network; PyTorch is
+# measured where python3 has it.
 #
-# Order: a stage that no time is left for is skipped, so what the next decision hangs on comes first: conformance of the operations
-# that training takes its time in, parity, and the speed of yolov3 and yolov3-tiny; then all other tests; then compute-sanitizer,
-# and last the benchmark's other cases and sides.
+# A stage that no time is left for is skipped. So what the next decision hangs on comes first: conformance
+# of the operations that a training step is made of, parity, the speed of yolov3 and yolov3-tiny. Then all
+# other tests, then compute-sanitizer, and last the benchmark's other cases and sides.
 #
 # Exit status: 0 nothing failed, 1 a stage failed, 2 wrong options or something lacks, 77 no GPU.
 # DARKNET_AMP_COMMIT: the commit, for results of a copy without .git.
@@ -71,20 +72,27 @@ say() { tee -a "$out/summary.txt"; }
 
 begin_results() {
     local passed=
-    if [ -n "$go_on" ]; then passed=$(grep '"status":"passed"' "$logs/results.jsonl" 2> /dev/null); else rm -f "$logs"/*; fi
+    if [ -n "$go_on" ]; then
+        passed=$(grep '"status":"passed"' "$logs/results.jsonl" 2> /dev/null)
+    else
+        rm -f "$logs"/*
+    fi
     : > "$out/summary.txt" || wrong "cannot write $out/summary.txt"
     trap 'tar -czf "$out/logs.tar.gz" -C "$build" logs' EXIT
     trap 'exit 143' INT TERM HUP
-    printf '{"kind":"machine","date":%s,"gpu":%s,"capability":%s,"driver":%s,"cuda":%s,"cores":%d,"commit":%s}\n' \
-        "$(json "$(date -u +%Y-%m-%dT%H:%M:%SZ)")" "$(json "$gpu_name")" "$(json "$capability")" "$(json "$driver")" \
-        "$(json "$(cuda_version)")" "$cores" "$(json "$(commit_of_tree)")" > "$logs/results.jsonl"
-    [ -z "$passed" ] || echo "$passed" >> "$logs/results.jsonl"
-    echo "$gpu_name, compute capability $capability, driver $driver, CUDA $(cuda_version), commit $(commit_of_tree)" | say
+    cuda=$(cuda_version) commit=$(commit_of_tree)
+    {
+        printf '{"kind":"machine","date":"%s",' "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+        printf '"gpu":%s,"capability":"%s",' "$(json "$gpu_name")" "$capability"
+        printf '"driver":%s,"cuda":%s,"cores":%d,"commit":%s}\n' "$(json "$driver")" "$(json "$cuda")" "$cores" "$(json "$commit")"
+        [ -z "$passed" ] || echo "$passed"
+    } > "$logs/results.jsonl"
+    echo "$gpu_name, compute capability $capability, driver $driver, CUDA $cuda, commit $commit" | say
 }
 
 record() { # record <stage> <passed, failed or skipped> <seconds> <a line on it>
-    printf '{"kind":"stage","stage":%s,"status":"%s","seconds":%d,"detail":%s}\n' "$(json "$1")" "$2" "$3" "$(json "$4")" \
-        >> "$logs/results.jsonl"
+    printf '{"kind":"stage","stage":%s,"status":"%s","seconds":%d,"detail":%s}\n' "$(json "$1")" "$2" "$3" \
+        "$(json "$4")" >> "$logs/results.jsonl"
     printf '%-44s %-8s %4d s  %.110s\n' "$1" "$2" "$3" "$4" | say
     [ "$2" != failed ] || failures=$((failures + 1))
 }
@@ -110,8 +118,8 @@ last_words() {
     echo "$line"
 }
 
-# stage <name> <function or command...>: runs it in an empty folder, with a log of its own, and records what came of it. What a
-# stage wrote to its log with "result: " before it is the line on it.
+# stage <name> <function or command...>: runs it in an empty folder, with a log of its own, and records what
+# came of it. What a stage wrote to its log with "result: " before it is the line on it.
 stage() {
     local name=$1 log start=$SECONDS status state=passed detail folder
     shift
@@ -133,7 +141,7 @@ stage() {
         77) state=skipped ;;
         124 | 137)
             state=failed detail="ran out of time${detail:+; $detail}"
-            [ "$(time_left)" -gt 0 ] || state=skipped detail="the time was over meanwhile${detail#ran out of time}" ;;
+            [ "$(time_left)" -gt 0 ] || state=skipped detail="the time for all was over; $detail" ;;
         *) state=failed ;;
     esac
     [ -n "$detail" ] || detail=$(last_words "$log")
@@ -149,11 +157,12 @@ check_prerequisites() {
     if [ -n "$cmocka" ]; then
         [ -f "$cmocka/CMakeLists.txt" ] || [ -n "$(cmocka_library "$cmocka")" ] ||
             lacks+=$'\n'"CMocka: neither its source nor its library is in $cmocka"
-    elif ! printf '#include <%s>\n' stdarg.h stddef.h stdint.h setjmp.h cmocka.h | cc -x c -E - > /dev/null 2>&1; then
+    elif ! printf '#include <%s>\n' stdarg.h stddef.h stdint.h setjmp.h cmocka.h |
+        cc -x c -E - > /dev/null 2>&1; then
         lacks+=$'\n'"CMocka (--cmocka DIR: its source, or the folder with its include/ and lib/)"
     fi
     [ -n "${lacks//$'\n'/}" ] || return 0
-    { echo 'Nothing was built or run, since this machine lacks:' && sed '/^$/d; s/^/  /' <<< "$lacks"; } | say >&2
+    { echo 'Nothing was built or run. This machine lacks:' && sed '/^$/d; s/^/  /' <<< "$lacks"; } | say >&2
     exit 2
 }
 
@@ -165,16 +174,19 @@ configure_and_build() {
     local flags=() at=$cmocka
     if [ -f "$cmocka/CMakeLists.txt" ]; then
         at=$build/cmocka
-        bounded 60 cmake -S "$cmocka" -B "$build/cmocka-build" -DBUILD_SHARED_LIBS=OFF -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF \
-            -DCMAKE_INSTALL_PREFIX="$at" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_POLICY_VERSION_MINIMUM=3.5 &&
+        bounded 60 cmake -S "$cmocka" -B "$build/cmocka-build" -DBUILD_SHARED_LIBS=OFF -DWITH_EXAMPLES=OFF \
+            -DUNIT_TESTING=OFF -DCMAKE_INSTALL_PREFIX="$at" -DCMAKE_INSTALL_LIBDIR=lib \
+            -DCMAKE_POLICY_VERSION_MINIMUM=3.5 &&
             bounded 60 cmake --build "$build/cmocka-build" -j "$cores" &&
             bounded 20 cmake --install "$build/cmocka-build" || return
     fi
     [ -z "$cmocka" ] || flags=("-DCMOCKA_INCLUDE_DIR=$at/include" "-DCMOCKA_LIBRARY=$(cmocka_library "$at")")
     export -f configure_for_gpu
     export root architecture
-    bounded 90 bash -c 'configure_for_gpu "$@"' - "$build/build" "$darknet" -DDARKNET_AMP_BUILD_TESTS=ON "${flags[@]}" || return
-    bounded 300 cmake --build "$build/build" --target gpu_tests bench-step bench-step-stock -j "$cores" || return
+    bounded 90 bash -c 'configure_for_gpu "$@"' - "$build/build" "$darknet" -DDARKNET_AMP_BUILD_TESTS=ON \
+        "${flags[@]}" || return
+    bounded 300 cmake --build "$build/build" --target gpu_tests bench-step bench-step-stock -j "$cores" ||
+        return
     echo "result: $(sed -n 's/^-- Found \(cuDNN:.*version\)/\1/p' "$logs/build.log")"
 }
 
@@ -196,12 +208,12 @@ plans() {
         "$build/build/tests/gpu_plans"
 }
 
-# parity <network>: a short training in each precision. Losses, predictions and weights in half may be 2.5 times as far from
-# fp32's as the CPU backend's were measured to be by the GPU's rule of batch norm (cuda_host_cpu); AMP's fp32 differs from
-# Darknet's own GPU code in the order of sums.
+# parity <network>: a short training in each precision. Losses, predictions and weights in half may be 2.5
+# times as far from fp32's as the CPU backend's were measured to be by the GPU's rule of batch norm
+# (cuda_host_cpu); AMP's fp32 differs from Darknet's own GPU code in the order of sums.
 parity() {
     local network=$1 program=$build/build/tests/gpu_host dtype bound failed=0
-    # Without the former Darknet's fp32 would be rounded to 10 bits; the latter: timing cuDNN's engines takes longer than all else.
+    # Or Darknet's fp32 would be rounded to 10 bits; and timing cuDNN's engines would take longest.
     export NVIDIA_TF32_OVERRIDE=0 AMP_CUDA_TUNE=0
     if [ "$network" = plain ]; then # without what plugin/host/pjreddie_gaps*.h list, and without chance
         for dtype in off fp32; do
@@ -242,10 +254,11 @@ compared() { # compared <file> <file> <bound>
 train_shapes() { # train_shapes <dtype>: leaves its mAP@0.5 in <dtype>/map
     mkdir -p "$1/backup" || return
     { grep -v '^backup' data/shapes.data; echo "backup = $PWD/$1/backup"; } > "$1/shapes.data"
-    bounded 150 "$build/build/bin/darknet" detector train "$1/shapes.data" "$root/cfg/shapes.cfg" -amp "$1" -seed 1 \
-        > "$1/train.log" 2>&1 || return
-    bounded 40 "$build/build/bin/darknet" detector map "$1/shapes.data" "$root/cfg/shapes.cfg" "$1/backup/shapes_final.weights" \
-        -amp "$1" > "$1/map.log" 2>&1 || return
+    local program=$build/build/bin/darknet cfg=$root/cfg/shapes.cfg
+    bounded 150 "$program" detector train "$1/shapes.data" "$cfg" -amp "$1" -seed 1 > "$1/train.log" 2>&1 ||
+        return
+    bounded 40 "$program" detector map "$1/shapes.data" "$cfg" "$1/backup/shapes_final.weights" -amp "$1" \
+        > "$1/map.log" 2>&1 || return
     sed -n 's/.*(mAP@0.50) = .*, or \([0-9.]*\) %.*/\1/p' "$1/map.log" > "$1/map"
 }
 
@@ -253,7 +266,8 @@ train_shapes() { # train_shapes <dtype>: leaves its mAP@0.5 in <dtype>/map
 shapes() {
     local dtype stock map result='' failed=0
     local -A trainers=()
-    bounded 30 "$build/build/bin/shapes" --out "$PWD/data" --train 800 --valid 200 --size 96 --seed 1 || return
+    bounded 30 "$build/build/bin/shapes" --out "$PWD/data" --train 800 --valid 200 --size 96 --seed 1 ||
+        return
     for dtype in off fp32 "${dtypes[@]}"; do
         train_shapes "$dtype" &
         trainers[$dtype]=$!
@@ -279,8 +293,9 @@ measured() {
     local most=$1 left
     left=$(($(time_left) - 30))
     [ $left -gt 0 ] || { echo 'result: too little time was left'; return 77; }
-    bounded $((most + 30)) bash "$root/bench/gpu.sh" --no-build --build "$build/build" --limit $((most < left ? most : left)) \
-        --darknet "$darknet" --only "$2" --sides "$3" --json "$logs/bench_${2// /_}_${3// /_}.jsonl" --log bench.log > tables
+    bounded $((most + 30)) bash "$root/bench/gpu.sh" --no-build --build "$build/build" --darknet "$darknet" \
+        --limit $((most < left ? most : left)) --only "$2" --sides "$3" \
+        --json "$logs/bench_${2// /_}_${3// /_}.jsonl" --log bench.log > tables
     local status=$?
     cat bench.log tables
     echo 'result: the tables are below'
@@ -334,9 +349,12 @@ run_all() {
     for network in plain yolo; do stage "parity $network" parity $network; done
     benchmark 120 yolov3 "stock-tf32 $half $torch"
     benchmark 60 yolov3-tiny "stock-tf32 $half $torch"
-    conformance backend_cast backend_gemm backend_local backend_kernels_move backend_kernels_update update unlisted
+    conformance backend_cast backend_gemm backend_local backend_kernels_move backend_kernels_update update \
+        unlisted
     stage 'tensors of more than 2^31 elements' ops gpu_large
-    for network in classifier deconvolutional masked rnn gru lstm; do stage "parity $network" parity $network; done
+    for network in classifier deconvolutional masked rnn gru lstm; do
+        stage "parity $network" parity $network
+    done
     stage 'shapes' shapes
     stage 'plans' plans
     benchmark 60 'yolov3-b8 yolov3-tiny-b8' "stock-tf32 $half $torch"
