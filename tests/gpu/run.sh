@@ -84,7 +84,8 @@ begin_results() {
     {
         printf '{"kind":"machine","date":"%s",' "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
         printf '"gpu":%s,"capability":"%s",' "$(json "$gpu_name")" "$capability"
-        printf '"driver":%s,"cuda":%s,"cores":%d,"commit":%s}\n' "$(json "$driver")" "$(json "$cuda")" "$cores" "$(json "$commit")"
+        printf '"driver":%s,"cuda":%s,' "$(json "$driver")" "$(json "$cuda")"
+        printf '"cores":%d,"commit":%s}\n' "$cores" "$(json "$commit")"
         [ -z "$passed" ] || echo "$passed"
     } > "$logs/results.jsonl"
     echo "$gpu_name, compute capability $capability, driver $driver, CUDA $cuda, commit $commit" | say
