@@ -281,8 +281,10 @@ static void a_large_device_has_tensor_cores_for_large_batches(void **state)
     (void)state;
     static const conv_shape first[] = { { "yolov3, 0", 3, 608, 608, 32, 3, 1, 1, 1, 1 },
                                         { "yolov3, 1", 32, 608, 608, 64, 3, 2, 1, 1, 1 } };
-    static const amp_conv_pass passes[] = { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_FILTER, AMP_CONV_BACKWARD_DATA };
-    const size_t caps[] = { amp_cudnn_workspace_cap((size_t)24 << 30), amp_cudnn_workspace_cap((size_t)139 << 30) };
+    static const amp_conv_pass passes[] = {
+        AMP_CONV_FORWARD, AMP_CONV_BACKWARD_FILTER, AMP_CONV_BACKWARD_DATA };
+    const size_t gib = (size_t)1 << 30;
+    const size_t caps[] = { amp_cudnn_workspace_cap(24 * gib), amp_cudnn_workspace_cap(139 * gib) };
     int slow[2] = { 0, 0 };
     assert_int_equal(caps[0], CAP);
     for (int i = 0; i < 2; i++) {

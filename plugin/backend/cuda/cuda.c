@@ -84,6 +84,7 @@ static void destroy(amp_backend *backend)
     amp_cuda_gemm_stop(backend);
     amp_cuda_tables_destroy(cuda);
     amp_cuda_staging_free(backend);
+    amp_cuda_free_spares(backend);
     amp_cuda_release(backend, cuda->workspace);
     amp_cuda_release(backend, cuda->scratch);
     if (cuda->uploaded) cudaEventDestroy(cuda->uploaded);

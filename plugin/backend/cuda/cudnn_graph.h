@@ -13,10 +13,10 @@
 
 typedef struct amp_cudnn amp_cudnn;
 
-/* The least cap: with it every convolution of tests/golden/conv_shapes.txt runs on Tensor Cores at batch 64. */
+/* The least cap, with which all convolutions of tests/golden/conv_shapes.txt run on Tensor Cores at batch 64. */
 enum { AMP_CUDNN_WORKSPACE_CAP = 512 << 20 };
 
-/* The cap on a device with that many bytes of memory. cuDNN pads the channels of a detector's first layer, 3 or 32, in
+/* The cap on a device with that many bytes of memory. cuDNN pads the channels of a detector's first layers in
  * its workspace, for all images: a larger device takes more of them. */
 static inline size_t amp_cudnn_workspace_cap(size_t memory)
 {
