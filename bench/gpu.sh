@@ -24,9 +24,9 @@
 set -eu
 
 began=$SECONDS
-cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # nproc alone obeys these
 bench=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$bench")
+. "$root/scripts/gpu_machine.bash"
 
 only="yolov3 yolov3-tiny yolov3-b8 yolov3-tiny-b8 darknet53 resnet50"
 sides="stock-fp32 stock-tf32 fp32 fp16 bf16 torch-fp16 torch-bf16"
@@ -74,22 +74,11 @@ for side in $sides; do
 done
 command -v "$python" >/dev/null || fail "$python is not here; --python names another (plain Python makes the table)"
 
-gpu=$(nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total --format=csv,noheader 2>/dev/null | head -n 1) || gpu=
-if [ -z "$gpu" ]; then
+if ! find_gpu; then
     echo "bench/gpu.sh: no NVIDIA GPU here (nvidia-smi lists none): nothing was measured" >&2
     exit 77
 fi
-IFS=, read -r gpu_name driver capability gpu_memory <<<"$gpu"
-capability=${capability// /}
-if ! [[ $capability =~ ^[0-9]+\.[0-9]$ ]]; then
-    echo "bench/gpu.sh: no NVIDIA GPU here (nvidia-smi says: $gpu): nothing was measured" >&2
-    exit 77
-fi
-PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin # where nvcc is, if nobody has said so
-if [ -z "${CUDNN_ROOT:-}" ]; then
-    CUDNN_ROOT=$("$python" -c 'import nvidia.cudnn as c; print(list(c.__path__)[0])' 2>/dev/null) || CUDNN_ROOT=
-fi
-export CUDNN_ROOT
+architecture=${arch:-$architecture}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -102,10 +91,12 @@ runs=${runs:-$work/runs}
 # ---- both sides ----
 
 if [ -z "$up_to_date" ]; then
+    source=${darknet:-$build/darknet/source}
+    [ -d "$source" ] || "$root/patches/fetch.sh" "$source" || fail "--darknet names a checkout of Darknet"
+    lacks=$(lacking "$source")
+    [ -z "$lacks" ] || fail "nothing was built, since this machine lacks: ${lacks//$'\n'/; }"
     echo "building the benchmark in $build" >&2
-    { timeout "$limit" cmake -S "$root" -B "$build" -DDARKNET_AMP_CUDA=ON -DDARKNET_AMP_BUILD_BENCH=ON -DDARKNET_AMP_BUILD_STOCK=ON \
-            -DDARKNET_AMP_BUILD_TESTS=OFF -DCMAKE_CUDA_ARCHITECTURES="${arch:-${capability/./}}" \
-            ${darknet:+-DDARKNET_SOURCE_DIR="$(cd "$darknet" && pwd)"} &&
+    { configure_for_gpu "$build" "$(cd "$source" && pwd)" -DDARKNET_AMP_BUILD_TESTS=OFF &&
       timeout "$limit" cmake --build "$build" --parallel "$cores" --target bench-step bench-step-stock; } >"$work/build" 2>&1 ||
         { tail -n 20 "$work/build" >&2; fail "the build failed; its last lines are above"; }
 fi
@@ -201,16 +192,16 @@ measure() {
 
 {
     echo "gpu=$gpu_name"
-    echo "driver=${driver# }"
+    echo "driver=$driver"
     echo "capability=$capability"
-    echo "memory=${gpu_memory# }"
-    echo "cuda=$(nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p')"
+    echo "memory=$gpu_memory"
+    echo "cuda=$(cuda_version)"
     echo "cudnn=$(sed -n 's/^CUDNN_LIBRARY:[A-Z]*=//p' "$build/CMakeCache.txt" | xargs -r readlink -f)"
     echo "cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $cores CPUs"
     echo "load=$(cut -d' ' -f1-3 /proc/loadavg)"
     echo "clocks=$(nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu --format=csv,noheader | head -n 1)"
     echo "others=$(nvidia-smi --query-compute-apps=pid --format=csv,noheader 2>/dev/null | grep -c . || true)"
-    echo "commit=$(git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)"
+    echo "commit=$(commit_of_tree)"
     echo "date=$(date -u +%Y-%m-%dT%H:%MZ)"
     echo "cfgs=$cfgs"
     echo "half_tflops=$half_tflops"

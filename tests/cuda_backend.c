@@ -324,6 +324,45 @@ static void engines_are_timed_once_per_shape(void **state)
     b->destroy(b);
 }
 
+/* A network goes from one size to another and back: its copies of weights stay where they are. */
+static void another_size_takes_over_the_copies_of_weights(void **state)
+{
+    (void)state;
+    enum { CONVOLUTIONS = 3 };
+    amp_backend *b = opened();
+    amp_conv_desc larger = three_by_three;
+    amp_conv_weights sizes[2][CONVOLUTIONS];
+    void *masters;
+    int failed;
+    larger.x.h = larger.x.w = 12;
+    OK(b->allocate(b, 8 * 16 * 3 * 3 * sizeof(float), &masters, e));
+    for (int i = 0; i < 2 * CONVOLUTIONS; i++) {
+        amp_conv_weights *one = &sizes[i / CONVOLUTIONS][i % CONVOLUTIONS];
+        one->masters = masters;
+        OK(b->conv_create(b, i < CONVOLUTIONS ? &three_by_three : &larger, &one->conv, e));
+    }
+    OK(b->conv_load_weights(b, sizes[0], CONVOLUTIONS, &failed, e));
+    size_t held = amp_cuda_bytes();
+    for (int turn = 1; turn < 4; turn++) {
+        amp_cuda_counts before = amp_cuda_counted();
+        for (int i = 0; i < CONVOLUTIONS; i++) b->conv_drop_weights(b, sizes[!(turn % 2)][i].conv);
+        OK(b->conv_load_weights(b, sizes[turn % 2], CONVOLUTIONS, &failed, e));
+        amp_cuda_counts after = amp_cuda_counted();
+        assert_int_equal(after.allocations - before.allocations, 0);
+        assert_int_equal(after.frees - before.frees, 0);
+        assert_int_equal(after.waits - before.waits, 0);
+        assert_int_equal(amp_cuda_bytes(), held);
+    }
+    /* What the next ones do not need is the device's again. */
+    for (int i = 0; i < CONVOLUTIONS; i++) b->conv_drop_weights(b, sizes[1][i].conv);
+    OK(b->conv_load_weights(b, sizes[0], 1, &failed, e));
+    assert_true(amp_cuda_bytes() < held);
+    for (int i = 0; i < CONVOLUTIONS; i++) b->conv_destroy(b, sizes[0][i].conv);
+    for (int i = 0; i < CONVOLUTIONS; i++) b->conv_destroy(b, sizes[1][i].conv);
+    b->release(b, masters);
+    b->destroy(b);
+}
+
 static void tuning_may_be_off_or_short_of_memory(void **state)
 {
     (void)state;
@@ -715,6 +754,7 @@ int main(void)
         TEST(later_uploads_wait_for_nothing_else), TEST(a_source_written_to_too_early_is_seen),
         TEST(staging_takes_no_memory_in_later_steps), TEST(any_call_of_a_later_upload_may_fail),
         TEST(scratch_grows_and_is_given_back), TEST(engines_are_timed_once_per_shape),
+        TEST(another_size_takes_over_the_copies_of_weights),
         TEST(tuning_may_be_off_or_short_of_memory), TEST(deterministic_runs_use_no_clock_and_no_chance),
         TEST(inference_makes_no_plans_for_backward), TEST(cublas_is_started_by_the_first_connected_layer),
         TEST(a_kernel_that_failed_before_is_blamed_for_it),

@@ -93,6 +93,21 @@ if(cuda_double_whole)
     set_property(TEST test_cuda_large APPEND PROPERTY ENVIRONMENT AMP_TEST_SMALL=1)
 endif()
 
+# The programs of tests/gpu, which no build for the CPU links: that one does not compile is seen here.
+if(cuda_double_whole)
+    set(gpu_sources_of_tests ${conformance_tests})
+    list(TRANSFORM gpu_sources_of_tests APPEND .c)
+    add_library(gpu_programs_compile OBJECT ${gpu_sources_of_tests} conformance/machine_cuda_device.c
+        cuda_update.c cuda/kernels_move.c gpu/large.c gpu/device_properties.c)
+    set_target_properties(gpu_programs_compile PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
+    target_compile_definitions(gpu_programs_compile PRIVATE _POSIX_C_SOURCE=200809L ON_DEVICE)
+    target_compile_options(gpu_programs_compile PRIVATE ${plugin_flags} -O0 -Wall -Wextra)
+    target_include_directories(gpu_programs_compile PRIVATE ${CMAKE_SOURCE_DIR}/plugin
+        ${CMAKE_SOURCE_DIR}/plugin/include ${CMAKE_CURRENT_SOURCE_DIR})
+    target_include_directories(gpu_programs_compile SYSTEM PRIVATE ${CUDA_HEADERS} ${CUDNN_INCLUDE_DIR}
+        ${CMOCKA_INCLUDE_DIR})
+endif()
+
 # Darknet as it is on the CPU, but that it gets the CUDA backend where it asks for the CPU's.
 if(cuda_double_whole AND NOT DARKNET_AMP_CUDA)
     add_library(darknet_on_doubles OBJECT cuda/darknet_on_doubles.c)

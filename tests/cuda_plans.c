@@ -275,6 +275,35 @@ static void fp32_stays_off_tensor_cores(void **state)
     amp_cudnn_destroy(library);
 }
 
+/* yolov3's first layers at 608x608, of as many images as an H200 takes. */
+static void a_large_device_has_tensor_cores_for_large_batches(void **state)
+{
+    (void)state;
+    static const conv_shape first[] = { { "yolov3, 0", 3, 608, 608, 32, 3, 1, 1, 1, 1 },
+                                        { "yolov3, 1", 32, 608, 608, 64, 3, 2, 1, 1, 1 } };
+    static const amp_conv_pass passes[] = {
+        AMP_CONV_FORWARD, AMP_CONV_BACKWARD_FILTER, AMP_CONV_BACKWARD_DATA };
+    const size_t gib = (size_t)1 << 30;
+    const size_t caps[] = { amp_cudnn_workspace_cap(24 * gib), amp_cudnn_workspace_cap(139 * gib) };
+    int slow[2] = { 0, 0 };
+    assert_int_equal(caps[0], CAP);
+    for (int i = 0; i < 2; i++) {
+        amp_cudnn *library = open_for(&H200, caps[i]);
+        for (int k = 0; k < 6; k++) {
+            amp_conv_problem p = problem_of(&first[k / 3], AMP_BF16, passes[k % 3], 0);
+            amp_conv_plan *plan;
+            amp_error error;
+            p.n = 96;
+            slow[i] += amp_cudnn_plan(library, &p, &plan, &error) != AMP_OK ||
+                       !(plan->current.notes & AMP_CONV_TENSOR_CORE);
+        }
+        amp_cudnn_destroy(library);
+    }
+    print_message("without Tensor Cores: %d of 6 with the least cap, %d with an H200's\n", slow[0], slow[1]);
+    assert_true(slow[0] > 0);
+    assert_int_equal(slow[1], 0);
+}
+
 static void a_cap_that_nothing_meets_is_told(void **state)
 {
     (void)state;
@@ -393,6 +422,7 @@ int main(void)
         cmocka_unit_test(a100_has_a_plan_for_every_convolution), cmocka_unit_test(rtx_4090_has_a_plan_for_every_convolution),
         cmocka_unit_test(t4_has_a_plan_for_every_convolution_in_fp16), cmocka_unit_test(t4_refuses_bf16),
         cmocka_unit_test(every_device_has_plans_for_deconvolutions),
+        cmocka_unit_test(a_large_device_has_tensor_cores_for_large_batches),
         cmocka_unit_test(a_deterministic_problem_gets_a_deterministic_engine), cmocka_unit_test(fp32_stays_off_tensor_cores),
         cmocka_unit_test(a_cap_that_nothing_meets_is_told), cmocka_unit_test(tuning_builds_the_best_and_keeps_the_fastest),
         cmocka_unit_test(without_a_device_nothing_runs), cmocka_unit_test(failures_name_the_call),

@@ -1,4 +1,5 @@
-/* The CUDA backend on a GPU: memory is managed, so that the test may read and write it between operations.
+/* The CUDA backend on a GPU: memory is the program's, page-locked, which the GPU reads and writes where it
+ * lies, so that the test may do so between operations. A plain allocation: no page of it moves.
  *
  * AMP_TEST_GUARD=1 puts a guard behind each piece of memory and looks at it on release, for where compute-sanitizer cannot run;
  * without it each is of exactly its size, for compute-sanitizer. */
@@ -36,9 +37,9 @@ static void *allocate(size_t bytes)
     void *memory = NULL;
     piece *p = malloc(sizeof *p);
     if (!p) return NULL;
-    cudaError_t status = cudaMallocManaged(&memory, (bytes ? bytes : 1) + guard(), cudaMemAttachGlobal);
-    if (status != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess) {
-        fprintf(stderr, "cudaMallocManaged of %zu bytes: %s\n", bytes, cudaGetErrorString(status));
+    cudaError_t status = cudaHostAlloc(&memory, (bytes ? bytes : 1) + guard(), cudaHostAllocDefault);
+    if (status != cudaSuccess) {
+        fprintf(stderr, "cudaHostAlloc of %zu bytes: %s\n", bytes, cudaGetErrorString(status));
         free(p);
         return NULL;
     }
@@ -65,7 +66,7 @@ static void release(void *memory)
         free(found);
         break;
     }
-    cudaFree(memory);
+    cudaFreeHost(memory);
 }
 
 static void *allocate_tensor(amp_backend *backend, size_t bytes)

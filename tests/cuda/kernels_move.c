@@ -3,7 +3,9 @@
 #include "kernel_cases.h"
 
 #include "backend/cuda/kernels.h"
+#ifndef ON_DEVICE /* a real one does not count, nor fail when told to */
 #include "cuda_doubles.h"
+#endif
 
 /* k, c, size_h, size_w: 1×1, the usual 3×3, depthwise, 7×7 on 3 channels, many tiles, more filters than blocks. */
 static const int filters[][4] = { { 1, 1, 1, 1 }, { 5, 7, 1, 1 }, { 4, 16, 3, 3 }, { 6, 1, 3, 3 }, { 3, 3, 7, 7 },
@@ -74,11 +76,15 @@ static void the_weights_of_a_network_take_one_launch(void **state)
     }
     all[ALL] = (amp_cuda_weights){ NULL, NULL, AMP_FP16, 0, 3, 3, 3 };
     for (int again = 0; again < 2; ++again) { /* the second time the list is known */
+#ifndef ON_DEVICE
         long before = amp_cuda_launches();
         if (again) amp_cuda_fail_call("cudaMemcpyAsync", 1, cudaErrorUnknown);
+#endif
         ASSERT_OK(amp_cuda_weights_to_krsc(backend, &amp_cuda_of(backend)->weights, all, ALL + 1, e));
+#ifndef ON_DEVICE
         amp_cuda_fail_call("cudaMemcpyAsync", 0, cudaSuccess);
         assert_int_equal(amp_cuda_launches() - before, 1);
+#endif
     }
     for (int i = 0; i < ALL; ++i) {
         amp_tensor together = copy_of(&copies[i].all);

@@ -6,53 +6,21 @@ command -v python3 > /dev/null || skip 'there is no python3, which makes the tab
 gpu_sh=$SOURCE_DIR/bench/gpu.sh
 unset CUDNN_ROOT CUDA_VISIBLE_DEVICES
 
-stand_in() { # stand_in <file>: a script from stdin
-    cat > "$1"
-    chmod +x "$1"
-}
+. "$SOURCE_DIR/tests/e2e/lib/gpu_stand_ins.bash"
 
 # ---- where there is no GPU ----
 
 mkdir none gpu
-stand_in none/nvidia-smi <<< $'#!/bin/sh\necho "No devices were found"\nexit 6'
+stand_in_no_gpu none
 status=0
 PATH=$PWD/none:$PATH bash "$gpu_sh" > said 2>&1 || status=$?
 [ $status = 77 ] && [ "$(wc -l < said)" = 1 ] && grep -q 'no NVIDIA GPU' said || fail "without a GPU: status $status, $(cat said)"
 
 # ---- a machine that looks as if ----
 
-stand_in gpu/nvidia-smi << 'END'
-#!/bin/sh
-case $* in
-    *name,driver*) echo "${GPU:-NVIDIA H100 80GB HBM3}, 570.1, 9.0, 81559 MiB" ;;
-    *clocks*) echo '1980 MHz, 2619 MHz, 30' ;;
-    *compute-apps*) ;;
-    *) exit 1 ;;
-esac
-END
+stand_in_nvidia_smi gpu
 mkdir -p 'a build/bin'
-printf '%s\n' 'DARKNET_AMP_CUDA:BOOL=ON' "DARKNET_SOURCE_DIR:PATH=$DARKNET_TREE" 'CUDNN_LIBRARY:FILEPATH=/nowhere/libcudnn.so' \
-    > 'a build/CMakeCache.txt'
-stand_in 'a build/bin/bench-step' << 'END'
-#!/bin/bash
-echo "$(basename "$0") $* MATH=${DARKNET_MATH:-} TF32=${NVIDIA_TF32_OVERRIDE:-}" >> "$CALLS"
-[ -z "${SLOW:-}" ] || sleep "$SLOW"
-[[ " $* " != *" --dump "* ]] || exit 0
-cfg=$1 batch= size= dtype=stock costs=
-while [ $# -gt 0 ]; do
-    case $1 in --batch) batch=$2 ;; --size) size=$2 ;; -amp) dtype=$2 ;; esac
-    shift
-done
-[ $dtype != "${BROKEN:-}" ] || { printf 'amp: "layer" 3: out of memory\n' >&2; exit 1; }
-[ $dtype = stock ] && echo "DARKNET_MATH=\"$DARKNET_MATH\": what it means" >&2
-ms=10; [ $dtype = stock ] && ms=40
-[ $dtype = stock ] || costs='"check_update_ms": 0.250, "half_copies_ms": 0.100, "casts_ms": 0.150, "costs_step_ms": 12.50, "costs_percent": 4.000, '
-echo '{"side": "darknet", "config": "'"$cfg"'", "dtype": "'$dtype'", "threads": 1, "batch": '$batch', "width": '$size', "height": '$size'," iters": 9,' \
-    '"ms": '$ms.00', "ms_min": '$ms.00', "ms_max": '$ms.00', "cpu_ms": 1.00, "first_ms": 99.00, "load_ms": 1.00, "rss_mb": 7.1,' \
-    '"device_mb": '${ms}00.0', "applied": 3, "input_ms": 0.500, "forward_ms": 3.000, "loss_ms": 1.000, "backward_ms": 5.000,' \
-    '"update_ms": 0.500, '"$costs"'"losses": [9.5, 9.5, 8.5, null]}'
-END
-cp 'a build/bin/bench-step' 'a build/bin/bench-step-stock'
+stand_in_bench 'a build'
 # The stand-ins know no key that bench/step.c does not print.
 for key in $(grep -o '"[a-z_]*": ' 'a build/bin/bench-step' | sort -u | tr -d '": '); do
     grep -qE "\\\\\"$key\\\\\"|\"${key%_ms}\"" "$SOURCE_DIR/bench/step.c" || fail "bench/step.c prints no $key"
@@ -119,7 +87,7 @@ wait $! || true
 [ ! -e killed.jsonl ] || fail 'it had ended before it was killed'
 # From another folder, with relative names, of a tree that it cannot write to and that is no git checkout.
 mkdir copy
-cp -r "$SOURCE_DIR/bench" copy/
+cp -r "$SOURCE_DIR/bench" "$SOURCE_DIR/scripts" copy/
 chmod -R a-w copy
 (export GIT_CEILING_DIRECTORIES=$PWD # the folder lies in a checkout
     PATH=$PWD/gpu:$PATH bash copy/bench/gpu.sh --no-build --build 'a build' --only resnet50 --sides fp16 > said 2> err) || fail "a copy: $(tail -n 3 err)"

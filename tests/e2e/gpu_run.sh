@@ -1,36 +1,171 @@
-# tests/gpu/run.sh where there is no GPU: it says so and leaves; its commands are well-formed, and name programs that the build has.
+# tests/gpu/run.sh from end to end where there is no GPU: nvidia-smi, nvcc, CMake and the programs that it
+# would build are stand-ins. What it looks for, in which order it runs what, and what it leaves, whatever
+# happens.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/gpu_stand_ins.bash"
+command -v python3 > /dev/null || skip 'there is no python3, which makes the tables'
 run=$SOURCE_DIR/tests/gpu/run.sh
+unset CUDNN_ROOT CUDA_VISIBLE_DEVICES DARKNET_SOURCE_DIR
+export CALLS=$PWD/calls DARKNET_TREE
+here=$PATH
 
-mkdir none
-printf '#!/bin/sh\necho "No devices were found"\nexit 6\n' > none/nvidia-smi
-chmod +x none/nvidia-smi
+mkdir none gpu cmocka
+stand_in_no_gpu none
 status=0
-PATH=$PWD/none:$PATH "$run" --out out > said 2>&1 || status=$?
+PATH=$PWD/none:$here "$run" --out out --build built > said 2>&1 || status=$?
 [ $status = 77 ] && [ "$(wc -l < said)" = 1 ] && grep -q 'no GPU' said || fail "without a GPU: status $status, $(cat said)"
 
+# ---- a machine that looks as if ----
+
+stand_in_nvidia_smi gpu
+# As nvcc -E: of a file that asks for three headers, what it says of those that LACKS names.
+stand_in gpu/nvcc << 'END'
+#!/bin/bash
+[ "$1" != --version ] || { echo 'Cuda compilation tools, release 13.0, V13.0.1'; exit; }
+for header in ${LACKS:-}; do grep "^lacks .*$header" "${@: -1}"; done
+END
+stand_in gpu/compute-sanitizer << 'END'
+#!/bin/sh
+echo "$*" >> "$CALLS"
+echo '========= ERROR SUMMARY: 0 errors'
+END
+stand_in gpu/program << 'END'
+#!/bin/bash
+name=$(basename "$0")
+echo "$name $* TUNE=${AMP_CUDA_TUNE:-} TF32=${NVIDIA_TF32_OVERRIDE:-}" >> "$CALLS"
+case " ${HANGS:-} " in *" $name "*) sleep 60 ;; esac
+case " ${FAILS:-} " in *" $name "*) echo '[  FAILED  ] one_of_its_tests'; exit 1 ;; esac
+case "$name $1" in
+    'gpu_host compare') echo "$3: 20 groups of numbers, 1e-07 apart at most" ;;
+    gpu_host*) echo > "$4" ;;
+    gpu_properties*) echo '{}' > "$1" ;;
+    shapes*) mkdir -p "$2"; echo 'classes = 3' > "$2/shapes.data" ;;
+    'darknet detector') echo 'mean average precision (mAP@0.50) = 0.912, or 91.20 %' ;;
+    *) echo '[  PASSED  ] 3 test(s).' ;;
+esac
+END
+# Configured, and built: programs where run.sh looks for them.
+stand_in gpu/cmake << 'END'
+#!/bin/bash
+echo "cmake $*" >> "$CALLS"
+. "$SOURCE_DIR/tests/e2e/lib/gpu_stand_ins.bash"
+if [ "$1" = --build ]; then
+    mkdir -p "$2/tests" "$2/bin"
+    for name in $(grep -o 'gpu_program([a-z_]*' "$SOURCE_DIR/tests/gpu/gpu.cmake" | sed 's/.*(//') \
+        $(sed -n '/^set(conformance_tests/,/)/p' "$SOURCE_DIR/tests/CMakeLists.txt" | grep -o 'test_[a-z_]*' |
+            sed 's/test_/gpu_/'); do
+        cp "$PROGRAM" "$2/tests/$name"
+    done
+    cp "$PROGRAM" "$2/bin/darknet"
+    cp "$PROGRAM" "$2/bin/shapes"
+    stand_in_bench "$2"
+elif [ "$1" = -S ]; then
+    mkdir -p "$4"
+    echo '-- Found cuDNN: /usr/lib/libcudnn.so (version 9.19.0)'
+fi
+END
+export PROGRAM=$PWD/gpu/program SOURCE_DIR
+: > cmocka/CMakeLists.txt
+gpu_run() { # gpu_run <expected status> <options...>
+    local expected=$1 status=0
+    shift
+    : > calls
+    rm -rf out
+    PATH=$PWD/gpu:$here "$run" --build built --out out "$@" > said 2>&1 || status=$?
+    [ $status = "$expected" ] || fail "run.sh $*: status $status, $(cat said)"
+}
 refused() { # refused <what the line must say> <arguments...>
     local word=$1
     shift
-    status=0
-    "$run" "$@" > said 2>&1 || status=$?
-    [ $status = 2 ] && grep -q "$word" said || fail "run.sh $*: status $status, $(cat said)"
+    gpu_run 2 "$@"
+    grep -q "$word" said && [ ! -s calls ] || fail "run.sh $*: $(cat said calls)"
 }
 refused 'unknown option --colour' --colour
-refused 'needs a folder' --darknet
+refused 'needs a value' --darknet
 refused 'no folder nowhere' --cmocka nowhere
+refused 'whole number' --limit soon
 "$run" --help | grep -q -- '--cmocka DIR' || fail 'no help'
 
-AMP_GPU_DRY_RUN=1 "$run" --darknet "$DARKNET_TREE" --out dry > said 2>&1 || fail "dry run: $(cat said)"
-[ ! -e dry/results.jsonl ] || fail 'a dry run left results'
-programs=$(grep -o 'build/tests/gpu_[a-z_]*' said | sed 's#.*/##' | sort -u)
-[ "$(wc -w <<< "$programs")" = 15 ] || fail "other programs than known: $programs"
-for program in $programs; do
-    # Conformance programs are named after their source.
-    grep -q "gpu_program($program " "$SOURCE_DIR/tests/gpu/gpu.cmake" || [ -f "$SOURCE_DIR/tests/test_${program#gpu_}.c" ] ||
-        fail "the build has no $program"
+left() { # out has these two files alone, and the archive what the stages said
+    [ "$(ls out | tr '\n' ' ')" = 'logs.tar.gz summary.txt ' ] || fail "there is $(ls out)"
+    tar -tzf out/logs.tar.gz > archived || fail 'a broken archive'
+}
+of() { # of <stage>: its status
+    sed -n "s/.*\"stage\":\"$1\",\"status\":\"\([a-z]*\)\".*/\1/p" built/logs/results.jsonl
+}
+all=(--darknet "$DARKNET_TREE" --cmocka cmocka)
+
+# Everything that lacks is said at once, before anything is built.
+mkdir empty
+LACKS='curand.h cublas_v2.h' gpu_run 2 --darknet empty --cmocka empty
+left
+for what in curand.h cublas_v2.h "Darknet's source" CMocka; do
+    grep -q "$what" said && grep -q "$what" out/summary.txt || fail "not a word about $what: $(cat said)"
+done
+[ "$(wc -l < said)" = 6 ] && [ ! -s calls ] || fail "lacking: $(cat said calls)"
+
+# All of it: one build, in the promised order.
+gpu_run 0 "${all[@]}"
+left
+[ "$(grep -c '^cmake -S .*AMP_CUDA=ON.*ARCHITECTURES=90.*BENCH=ON.*STOCK=ON.*TESTS=ON' calls)" = 1 ] &&
+    [ "$(grep -c '^cmake --build .*gpu_tests bench-step bench-step-stock' calls)" = 1 ] ||
+    fail "builds: $(grep cmake calls)"
+sed -n 's/.*"stage":"\([^"]*\)".*/\1/p' built/logs/results.jsonl > order
+diff - <(head -n 9 order) << 'END' || fail 'another order'
+build
+conformance backend_conv
+conformance backend_kernels_norm
+conformance backend_yolo
+conformance backend_step
+parity plain
+parity yolo
+benchmark yolov3: stock-tf32 fp16 bf16 torch-fp16 torch-bf16
+benchmark yolov3-tiny: stock-tf32 fp16 bf16 torch-fp16 torch-bf16
+END
+[ "$(tail -n 1 order)" = 'benchmark yolov3 yolov3-tiny: stock-fp32 fp32' ] ||
+    fail "the end: $(tail -n 3 order)"
+! grep -v '"status":"passed"' built/logs/results.jsonl | grep '"kind":"stage"' || fail 'the lines above'
+for network in $(sed -n 's/^    { "\([a-z]*\)", NET.*/\1/p' "$SOURCE_DIR/tests/cuda_host.c"); do
+    [ "$(of "parity $network")" = passed ] || fail "no parity of $network"
+done
+for program in built/build/tests/gpu_*; do
+    grep -q "^$(basename "$program") " calls || fail "$program was not run"
 done
 for tool in memcheck racecheck synccheck; do
-    grep -q -- "--tool $tool .*gpu_backend_kernels_norm" said || fail "no $tool of the operations"
+    grep -q -- "--tool $tool .*gpu_backend_kernels_norm" calls || fail "no $tool of the operations"
 done
+! grep '^gpu_host [st]' calls | grep -v 'TUNE=0 TF32=0$' || fail 'parity times engines, or rounds to TF32'
+grep -q '^gpu_backend_conv  TUNE= TF32=$' calls || fail 'conformance does not time engines'
+grep -q '^build .* passed .*cuDNN: .*9.19.0' out/summary.txt || fail "the summary: $(cat out/summary.txt)"
+grep -q '^AMP bf16 *10.00' out/summary.txt || fail "no table of the benchmark: $(cat out/summary.txt)"
+for file in results.jsonl build.log conformance_backend_conv.log device_properties.json \
+    bench_yolov3_yolov3-tiny_stock-fp32_fp32.jsonl; do
+    grep -qx "logs/$file" archived || fail "no $file in the archive: $(cat archived)"
+done
+
+# A stage fails, the others run. The next time it alone is run, and whatever else has not passed.
+FAILS=gpu_backend_gemm gpu_run 1 "${all[@]}"
+left
+[ "$(of 'conformance backend_gemm')" = failed ] && [ "$(of 'conformance backend_local')" = passed ] ||
+    fail "$(cat said)"
+grep -q 'conformance backend_gemm *failed .*one_of_its_tests' out/summary.txt || fail "$(cat out/summary.txt)"
+gpu_run 0 "${all[@]}" --continue
+[ "$(cut -d' ' -f1 calls)" = gpu_backend_gemm ] || fail "run again: $(cat calls)"
+grep -q 'conformance backend_local *passed before' out/summary.txt || fail "$(cat out/summary.txt)"
+
+# What the time does not reach is skipped, and so is what it ends in the middle of.
+gpu_run 0 "${all[@]}" --limit 0
+left
+[ "$(of build)" = skipped ] && [ ! -s calls ] || fail "with no time left: $(cat said calls)"
+HANGS='gpu_backend_conv gpu_backend_kernels_norm' gpu_run 0 "${all[@]}" --limit 12
+left
+[ "$(of 'conformance backend_conv')" = skipped ] && [ "$(of 'parity plain')" = skipped ] || fail "$(cat said)"
+! grep -q '"status":"failed"' built/logs/results.jsonl || fail "$(cat said)"
+
+# A build that fails is the end, and leaves its log.
+stand_in gpu/cmake <<< $'#!/bin/sh\necho "CMake Error: no such thing"\nexit 1'
+gpu_run 1 "${all[@]}"
+left
+[ "$(of build)" = failed ] && grep -q 'build .*CMake Error: no such thing' out/summary.txt &&
+    grep -q '^logs/build.log' archived || fail "a failed build: $(cat said)"

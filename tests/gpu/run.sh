@@ -1,100 +1,66 @@
 #!/usr/bin/env bash
-# Tests on a GPU: builds for this machine's device alone, runs, prints a table; in all less than 9 minutes on 16 cores.
+# Tests and measures on a GPU: builds once, for this machine's device alone, and runs what decides first.
 #
 # usage: tests/gpu/run.sh [options]
-#   --darknet DIR    Darknet's source, commit 61c9d02e (default: what the environment's DARKNET_SOURCE_DIR names; else fetched)
+#   --darknet DIR    Darknet's source, commit 61c9d02e (default: the environment's DARKNET_SOURCE_DIR)
 #   --cmocka DIR     CMocka's source, or the folder with its include/ and lib/ (default: where the system has it)
 #   --cudnn DIR      the folder with cuDNN's include/ and lib/ (default: where CUDA is, or the Python package nvidia.cudnn)
-#   --out DIR        build, logs and results (default build/gpu in the repository)
+#   --build DIR      the build and the logs, kept for the next time (default build/gpu in the repository)
+#   --out DIR        where summary.txt and logs.tar.gz are left (default: the folder of the build)
+#   --limit N        seconds for all, the build included; what they do not reach is skipped (default 525)
+#   --continue       leaves out what passed in this build folder before
 #   --help           this text
 #
-# It takes CMake 3.22, a C and C++ compiler, the CUDA toolkit and cuDNN; oneDNN is not needed, nor a network once --darknet and
-# --cmocka are given. OUT/results.jsonl: a line on the machine, then one per stage. OUT/logs: all that the stages said.
+# It takes CMake 3.22, make, a C and C++ compiler, patch or git, the CUDA toolkit with cuBLAS and cuRAND,
+# cuDNN and CMocka, and says at once which of them lack. oneDNN is not needed, nor a network; PyTorch is
+# measured where python3 has it.
 #
-# Exit status: 0 all passed or could not be run here, 1 a stage failed, 2 wrong options, 77 no GPU.
+# A stage that no time is left for is skipped. So what the next decision hangs on comes first: conformance
+# of the operations that a training step is made of, parity, the speed of yolov3 and yolov3-tiny. Then all
+# other tests, then compute-sanitizer, and last the benchmark's other cases and sides.
+#
+# Exit status: 0 nothing failed, 1 a stage failed, 2 wrong options or something lacks, 77 no GPU.
 # DARKNET_AMP_COMMIT: the commit, for results of a copy without .git.
-# AMP_GPU_DRY_RUN=1 prints the commands instead of running them, and takes no GPU.
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-darknet=${DARKNET_SOURCE_DIR:-}
-cmocka=
-cudnn=${CUDNN_ROOT:-}
-out=$root/build/gpu
-dry=${AMP_GPU_DRY_RUN:-}
-deadline=525 # seconds for all
+. "$root/scripts/gpu_machine.bash"
+darknet=${DARKNET_SOURCE_DIR:-} cmocka='' cudnn='' build=$root/build/gpu out='' limit=525 go_on=''
 failures=0
-cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # nproc alone obeys these
 
 usage() { sed -n '/^# usage/,/^# *--help/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
 wrong() {
-    echo "run.sh: $*; --help shows the options" >&2
+    echo "run.sh: $*" >&2
     exit 2
 }
 
 read_arguments() {
+    local name
     while [ $# -gt 0 ]; do
         case $1 in
             --help | -h) usage; exit 0 ;;
-            --darknet | --cmocka | --cudnn | --out) [ -n "${2:-}" ] || wrong "$1 needs a folder" ;;
-            *) wrong "unknown option $1" ;;
+            --continue) go_on=1; shift; continue ;;
+            --darknet | --cmocka | --cudnn | --build | --out | --limit) ;;
+            *) wrong "unknown option $1; --help shows them" ;;
         esac
-        case $1 in
-            --darknet) darknet=$2 ;;
-            --cmocka) cmocka=$2 ;;
-            --cudnn) cudnn=$2 ;;
-            --out) out=$2 ;;
-        esac
+        [ -n "${2:-}" ] || wrong "$1 needs a value; --help shows which"
+        printf -v "${1#--}" %s "$2"
         shift 2
     done
-    local folder
-    for folder in "$darknet" "$cmocka" "$cudnn"; do
-        [ -z "$folder" ] || [ -d "$folder" ] || wrong "there is no folder $folder"
+    [[ $limit =~ ^[0-9]+$ ]] || wrong "--limit needs a whole number, not $limit"
+    out=${out:-$build}
+    logs=$build/logs
+    mkdir -p "$logs" "$out" || wrong "cannot make the folders $logs and $out"
+    for name in darknet cmocka cudnn build out logs; do
+        [ -z "${!name}" ] && continue
+        [ -d "${!name}" ] || wrong "there is no folder ${!name}"
+        printf -v "$name" %s "$(cd "${!name}" && pwd)"
     done
-    mkdir -p "$out/logs" || wrong "cannot make the folder $out"
-    out=$(cd "$out" && pwd)
-    [ -z "$darknet" ] || darknet=$(cd "$darknet" && pwd)
-    [ -z "$cmocka" ] || cmocka=$(cd "$cmocka" && pwd)
-    [ -z "$cudnn" ] || cudnn=$(cd "$cudnn" && pwd)
+    [ -z "$cudnn" ] || CUDNN_ROOT=$cudnn
 }
 
-# ---- the machine ----
-
-ask() { nvidia-smi --query-gpu="$1" --format=csv,noheader 2> /dev/null | head -n 1; }
-
-find_machine() {
-    if [ -n "$dry" ]; then
-        gpu='no GPU (dry run)' driver=none capability=9.0
-    else
-        gpu=$(ask name) driver=$(ask driver_version) capability=$(ask compute_cap)
-        case $gpu in '' | *'No devices'* | *fail*)
-            echo 'skipped: no GPU here (nvidia-smi finds none)'
-            exit 77 ;;
-        esac
-    fi
-    [[ $capability =~ ^[0-9]+\.[0-9]$ ]] || wrong "the driver does not tell the GPU's compute capability (it says '$capability')"
-    PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
-    architecture=${capability/./}
-    dtypes=(fp16)
-    [ "$architecture" -lt 80 ] || dtypes+=(bf16)
-    cuda=$(nvcc --version 2> /dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p')
-    if [ -z "$cudnn" ]; then
-        cudnn=$(python3 -c 'import nvidia.cudnn as c; print(list(c.__path__)[0])' 2> /dev/null) || cudnn=
-    fi
-    if [ -n "$cudnn" ]; then
-        export CUDNN_ROOT=$cudnn LD_LIBRARY_PATH=$cudnn/lib:$cudnn/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-    fi
-    local header
-    cudnn_version=
-    for header in "$cudnn/include" "${CUDA_HOME:-/usr/local/cuda}/include" /usr/local/include /usr/include; do
-        [ -f "$header/cudnn_version.h" ] || continue
-        cudnn_version=$(awk '/#define CUDNN_(MAJOR|MINOR|PATCHLEVEL) / { printf "%s%s", dot, $3; dot = "." }' \
-            "$header/cudnn_version.h")
-        break
-    done
-    commit=${DARKNET_AMP_COMMIT:-$(git -C "$root" describe --always --dirty --abbrev=12 2> /dev/null)} || commit=
-}
+# ---- results: summary.txt as it grows, logs.tar.gz at the end, whatever that is ----
 
 json() { # json <text>: as a JSON string
     local text=${1//\\/\\\\}
@@ -102,38 +68,47 @@ json() { # json <text>: as a JSON string
     printf '"%s"' "$(printf '%s' "$text" | tr '\n\t\r' '   ' | tr -cd '[:print:]')"
 }
 
-describe_machine() {
-    printf '{"kind":"machine","date":%s,"gpu":%s,"capability":%s,"driver":%s,"cuda":%s,"cudnn":%s,"cores":%d,"commit":%s}\n' \
-        "$(json "$(date -u +%Y-%m-%dT%H:%M:%SZ)")" "$(json "$gpu")" "$(json "$capability")" "$(json "$driver")" \
-        "$(json "${cuda:-unknown}")" "$(json "${cudnn_version:-unknown}")" "$cores" "$(json "${commit:-unknown}")" \
-        > "$out/${dry:+dry-}results.jsonl"
-    echo "$gpu, compute capability $capability, driver $driver, CUDA ${cuda:-unknown}, cuDNN ${cudnn_version:-unknown}," \
-        "commit ${commit:-unknown}"
+say() { tee -a "$out/summary.txt"; }
+
+begin_results() {
+    local passed=
+    if [ -n "$go_on" ]; then
+        passed=$(grep '"status":"passed"' "$logs/results.jsonl" 2> /dev/null)
+    else
+        rm -f "$logs"/*
+    fi
+    : > "$out/summary.txt" || wrong "cannot write $out/summary.txt"
+    trap 'tar -czf "$out/logs.tar.gz" -C "$build" logs' EXIT
+    trap 'exit 143' INT TERM HUP
+    cuda=$(cuda_version) commit=$(commit_of_tree)
+    {
+        printf '{"kind":"machine","date":"%s",' "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+        printf '"gpu":%s,"capability":"%s",' "$(json "$gpu_name")" "$capability"
+        printf '"driver":%s,"cuda":%s,' "$(json "$driver")" "$(json "$cuda")"
+        printf '"cores":%d,"commit":%s}\n' "$cores" "$(json "$commit")"
+        [ -z "$passed" ] || echo "$passed"
+    } > "$logs/results.jsonl"
+    echo "$gpu_name, compute capability $capability, driver $driver, CUDA $cuda, commit $commit" | say
+}
+
+record() { # record <stage> <passed, failed or skipped> <seconds> <a line on it>
+    printf '{"kind":"stage","stage":%s,"status":"%s","seconds":%d,"detail":%s}\n' "$(json "$1")" "$2" "$3" \
+        "$(json "$4")" >> "$logs/results.jsonl"
+    printf '%-44s %-8s %4d s  %.110s\n' "$1" "$2" "$3" "$4" | say
+    [ "$2" != failed ] || failures=$((failures + 1))
 }
 
 # ---- running ----
 
-record() { # record <stage> <passed, failed or skipped> <seconds> <a line on it>
-    printf '{"kind":"stage","stage":%s,"status":"%s","seconds":%d,"detail":%s}\n' "$(json "$1")" "$2" "$3" "$(json "$4")" \
-        >> "$out/results.jsonl"
-    printf '%-44s %-8s %4d s  %.110s\n' "$1" "$2" "$3" "$4"
-    [ "$2" != failed ] || failures=$((failures + 1))
-}
+time_left() { echo $((limit - SECONDS)); }
 
 # bounded <seconds> <command...>: its status; 124 if time ran out, its own or that of all.
 bounded() {
-    local limit=$1 left=$((deadline - SECONDS))
+    local most=$1 left
+    left=$(time_left)
     shift
-    if [ -n "$dry" ]; then
-        # On the terminal: a stage's output is its log.
-        printf '  timeout %d' "$limit" >&3
-        printf ' %q' "$@" >&3
-        echo >&3
-        return 0
-    fi
-    [ "$left" -gt 0 ] || { echo 'the time for all stages is over'; return 124; }
-    [ "$limit" -lt "$left" ] || limit=$left
-    timeout -k 5 "$limit" "$@"
+    [ "$left" -gt 0 ] || return 124
+    timeout -k 5 $((most < left ? most : left)) "$@"
 }
 
 # What a log ends with, or what went wrong in it.
@@ -144,21 +119,30 @@ last_words() {
     echo "$line"
 }
 
-# stage <name> <function or command...>: runs it with a log of its own, and records what came of it. What a stage wrote to its
-# log with "result: " before it is the line on it.
+# stage <name> <function or command...>: runs it in an empty folder, with a log of its own, and records what
+# came of it. What a stage wrote to its log with "result: " before it is the line on it.
 stage() {
-    local name=$1 log start=$SECONDS status state=passed detail
-    [ -z "$dry" ] || echo "$1:"
+    local name=$1 log start=$SECONDS status state=passed detail folder
     shift
-    log=$out/logs/${name//[^a-z0-9]/_}.log
-    "$@" > "$log" 2>&1
+    if grep -qF "\"stage\":$(json "$name"),\"status\":\"passed\"" "$logs/results.jsonl"; then
+        printf '%-44s passed before\n' "$name" | say
+        return 0
+    fi
+    if [ "$(time_left)" -lt 5 ]; then
+        record "$name" skipped 0 'the time was over'
+        return 124
+    fi
+    log=$logs/${name//[^a-z0-9]/_}.log folder=$build/work/${name//[^a-z0-9]/_}
+    rm -rf "$folder" && mkdir -p "$folder"
+    (cd "$folder" && "$@") > "$log" 2>&1
     status=$?
-    [ -z "$dry" ] || return "$status"
     detail=$(sed -n 's/^result: //p' "$log" | tail -n 1)
     case $status in
         0) [ -n "$detail" ] || detail=$(grep -a 'PASSED' "$log" | tail -n 1) ;;
         77) state=skipped ;;
-        124 | 137) state=failed detail="ran out of time${detail:+; $detail}" ;;
+        124 | 137)
+            state=failed detail="ran out of time${detail:+; $detail}"
+            [ "$(time_left)" -gt 0 ] || state=skipped detail="the time for all was over; $detail" ;;
         *) state=failed ;;
     esac
     [ -n "$detail" ] || detail=$(last_words "$log")
@@ -168,54 +152,70 @@ stage() {
 
 # ---- building ----
 
-get_cmocka() {
-    cmocka_flags=()
-    [ -n "$cmocka" ] || return 0
-    local at=$cmocka library
-    if [ -f "$cmocka/CMakeLists.txt" ]; then
-        at=$out/cmocka
-        bounded 60 cmake -S "$cmocka" -B "$out/cmocka-build" -DBUILD_SHARED_LIBS=OFF -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF \
-            -DCMAKE_INSTALL_PREFIX="$at" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_POLICY_VERSION_MINIMUM=3.5 &&
-            bounded 60 cmake --build "$out/cmocka-build" -j "$cores" &&
-            bounded 20 cmake --install "$out/cmocka-build" || return
+check_prerequisites() {
+    local lacks
+    lacks=$(lacking "$darknet")
+    if [ -n "$cmocka" ]; then
+        [ -f "$cmocka/CMakeLists.txt" ] || [ -n "$(cmocka_library "$cmocka")" ] ||
+            lacks+=$'\n'"CMocka: neither its source nor its library is in $cmocka"
+    elif ! printf '#include <%s>\n' stdarg.h stddef.h stdint.h setjmp.h cmocka.h |
+        cc -x c -E - > /dev/null 2>&1; then
+        lacks+=$'\n'"CMocka (--cmocka DIR: its source, or the folder with its include/ and lib/)"
     fi
-    library=$(find "$at" \( -name 'libcmocka*.a' -o -name 'libcmocka.so*' \) 2> /dev/null | sort | head -n 1)
-    [ -n "$library" ] || [ -n "$dry" ] || { echo "result: no libcmocka in $at"; return 1; }
-    cmocka_flags=("-DCMOCKA_INCLUDE_DIR=$at/include" "-DCMOCKA_LIBRARY=$library")
+    [ -n "${lacks//$'\n'/}" ] || return 0
+    { echo 'Nothing was built or run. This machine lacks:' && sed '/^$/d; s/^/  /' <<< "$lacks"; } | say >&2
+    exit 2
+}
+
+cmocka_library() {
+    find "$1" \( -name 'libcmocka*.a' -o -name 'libcmocka.so*' \) 2> /dev/null | sort | head -n 1
 }
 
 configure_and_build() {
-    get_cmocka || return
-    bounded 90 cmake -S "$root" --preset cuda -B "$out/build" -DCMAKE_CUDA_ARCHITECTURES="$architecture" \
-        -DDARKNET_AMP_BUILD_STOCK=OFF -DDARKNET_AMP_BUILD_TESTS=ON ${darknet:+"-DDARKNET_SOURCE_DIR=$darknet"} \
-        ${cmocka_flags[@]+"${cmocka_flags[@]}"} || return
-    bounded 240 cmake --build "$out/build" --target gpu_tests -j "$cores"
+    local flags=() at=$cmocka
+    if [ -f "$cmocka/CMakeLists.txt" ]; then
+        at=$build/cmocka
+        bounded 60 cmake -S "$cmocka" -B "$build/cmocka-build" -DBUILD_SHARED_LIBS=OFF -DWITH_EXAMPLES=OFF \
+            -DUNIT_TESTING=OFF -DCMAKE_INSTALL_PREFIX="$at" -DCMAKE_INSTALL_LIBDIR=lib \
+            -DCMAKE_POLICY_VERSION_MINIMUM=3.5 &&
+            bounded 60 cmake --build "$build/cmocka-build" -j "$cores" &&
+            bounded 20 cmake --install "$build/cmocka-build" || return
+    fi
+    [ -z "$cmocka" ] || flags=("-DCMOCKA_INCLUDE_DIR=$at/include" "-DCMOCKA_LIBRARY=$(cmocka_library "$at")")
+    export -f configure_for_gpu
+    export root architecture
+    bounded 90 bash -c 'configure_for_gpu "$@"' - "$build/build" "$darknet" -DDARKNET_AMP_BUILD_TESTS=ON \
+        "${flags[@]}" || return
+    bounded 300 cmake --build "$build/build" --target gpu_tests bench-step bench-step-stock -j "$cores" ||
+        return
+    echo "result: $(sed -n 's/^-- Found \(cuDNN:.*version\)/\1/p' "$logs/build.log")"
 }
 
-# ---- what is run; each has an empty folder of its own as the current one ----
+# ---- what is run ----
 
-in_folder() { # in_folder <name> <command...>
-    local folder=$out/work/$1
-    shift
-    rm -rf "$folder" && mkdir -p "$folder" || return
-    (cd "$folder" && "$@")
+ops() { bounded 60 env AMP_TEST_GUARD=1 "$build/build/tests/$1"; }
+
+conformance() {
+    local name
+    for name in "$@"; do stage "conformance $name" ops "gpu_$name"; done
 }
-
-ops() { bounded 60 env AMP_TEST_GUARD=1 "$out/build/tests/$1"; }
 
 # Plans for this device out of its description alone; the description is a result too.
 plans() {
-    bounded 20 "$out/build/tests/gpu_properties" "$out/device_properties.json" || return
+    bounded 20 "$build/build/tests/gpu_properties" "$logs/device_properties.json" || return
     local bf16=()
     [ ${#dtypes[@]} -lt 2 ] || bf16=(DARKNET_AMP_DEVICE_BF16=1)
-    bounded 60 env DARKNET_AMP_DEVICE_PROPERTIES="$out/device_properties.json" ${bf16[@]+"${bf16[@]}"} "$out/build/tests/gpu_plans"
+    bounded 60 env DARKNET_AMP_DEVICE_PROPERTIES="$logs/device_properties.json" ${bf16[@]+"${bf16[@]}"} \
+        "$build/build/tests/gpu_plans"
 }
 
-# parity <network>: a short training in each precision. Losses, predictions and weights in half may be 2.5 times as far from
-# fp32's as the CPU backend's were measured to be; AMP's fp32 differs from Darknet's own GPU code in the order of sums.
+# parity <network>: a short training in each precision. Losses, predictions and weights in half may be 2.5
+# times as far from fp32's as the CPU backend's were measured to be by the GPU's rule of batch norm
+# (cuda_host_cpu); AMP's fp32 differs from Darknet's own GPU code in the order of sums.
 parity() {
-    local network=$1 program=$out/build/tests/gpu_host dtype bound failed=0
-    export NVIDIA_TF32_OVERRIDE=0 # or Darknet's fp32 would be rounded to 10 bits
+    local network=$1 program=$build/build/tests/gpu_host dtype bound failed=0
+    # Or Darknet's fp32 would be rounded to 10 bits; and timing cuDNN's engines would take longest.
+    export NVIDIA_TF32_OVERRIDE=0 AMP_CUDA_TUNE=0
     if [ "$network" = plain ]; then # without what plugin/host/pjreddie_gaps*.h list, and without chance
         for dtype in off fp32; do
             bounded 20 "$program" start plain "$dtype" "start.$dtype" || return
@@ -227,8 +227,12 @@ parity() {
     done
     for dtype in "${dtypes[@]}"; do
         case $network-$dtype in
-            yolo-fp16 | plain-fp16) bound=0.06 ;;
-            yolo-bf16 | plain-bf16) bound=0.15 ;;
+            yolo-fp16) bound=0.084 ;;
+            yolo-bf16) bound=0.276 ;;
+            plain-fp16) bound=0.065 ;;
+            plain-bf16) bound=0.111 ;;
+            deconvolutional-fp16) bound=0.0071 ;;
+            deconvolutional-bf16) bound=0.024 ;;
             classifier-fp16) bound=0.01 ;;
             classifier-bf16) bound=0.06 ;;
             *-fp16) bound=0.001 ;;
@@ -242,7 +246,7 @@ parity() {
 
 compared() { # compared <file> <file> <bound>
     local line status=0
-    line=$(bounded 10 "$out/build/tests/gpu_host" compare "$1" "$2" "$3") || status=1
+    line=$(bounded 10 "$build/build/tests/gpu_host" compare "$1" "$2" "$3") || status=1
     echo "$line"
     comparisons="${comparisons:+$comparisons; }$1 and $2: $(sed -n 's/.*numbers, \([^ ]*\) apart.*/\1/p' <<< "$line") of $3"
     return $status
@@ -251,10 +255,11 @@ compared() { # compared <file> <file> <bound>
 train_shapes() { # train_shapes <dtype>: leaves its mAP@0.5 in <dtype>/map
     mkdir -p "$1/backup" || return
     { grep -v '^backup' data/shapes.data; echo "backup = $PWD/$1/backup"; } > "$1/shapes.data"
-    bounded 150 "$out/build/bin/darknet" detector train "$1/shapes.data" "$root/cfg/shapes.cfg" -amp "$1" -seed 1 \
-        > "$1/train.log" 2>&1 || return
-    bounded 40 "$out/build/bin/darknet" detector map "$1/shapes.data" "$root/cfg/shapes.cfg" "$1/backup/shapes_final.weights" \
-        -amp "$1" > "$1/map.log" 2>&1 || return
+    local program=$build/build/bin/darknet cfg=$root/cfg/shapes.cfg
+    bounded 150 "$program" detector train "$1/shapes.data" "$cfg" -amp "$1" -seed 1 > "$1/train.log" 2>&1 ||
+        return
+    bounded 40 "$program" detector map "$1/shapes.data" "$cfg" "$1/backup/shapes_final.weights" -amp "$1" \
+        > "$1/map.log" 2>&1 || return
     sed -n 's/.*(mAP@0.50) = .*, or \([0-9.]*\) %.*/\1/p' "$1/map.log" > "$1/map"
 }
 
@@ -262,16 +267,16 @@ train_shapes() { # train_shapes <dtype>: leaves its mAP@0.5 in <dtype>/map
 shapes() {
     local dtype stock map result='' failed=0
     local -A trainers=()
-    bounded 30 "$out/build/bin/shapes" --out "$PWD/data" --train 800 --valid 200 --size 96 --seed 1 || return
-    [ -z "$dry" ] || { mkdir -p data; : > data/shapes.data; }
+    bounded 30 "$build/build/bin/shapes" --out "$PWD/data" --train 800 --valid 200 --size 96 --seed 1 ||
+        return
     for dtype in off fp32 "${dtypes[@]}"; do
         train_shapes "$dtype" &
         trainers[$dtype]=$!
     done
     for dtype in off fp32 "${dtypes[@]}"; do
-        wait "${trainers[$dtype]}" || { failed=1; echo "$dtype: failed"; tail -n 5 "$dtype"/*.log; }
+        wait "${trainers[$dtype]}" || { failed=$?; echo "$dtype: failed"; tail -n 5 "$dtype"/*.log; }
     done
-    [ -z "$dry" ] || return 0
+    [ $failed = 0 ] || return $failed
     stock=$(cat off/map 2> /dev/null)
     for dtype in off fp32 "${dtypes[@]}"; do
         map=$(cat "$dtype/map" 2> /dev/null)
@@ -284,20 +289,39 @@ shapes() {
     return $failed
 }
 
+# measured <seconds> <cases> <sides>: bench/gpu.sh, whose tables become a part of the summary.
+measured() {
+    local most=$1 left
+    left=$(($(time_left) - 30))
+    [ $left -gt 0 ] || { echo 'result: too little time was left'; return 77; }
+    bounded $((most + 30)) bash "$root/bench/gpu.sh" --no-build --build "$build/build" --darknet "$darknet" \
+        --limit $((most < left ? most : left)) --only "$2" --sides "$3" \
+        --json "$logs/bench_${2// /_}_${3// /_}.jsonl" --log bench.log > tables
+    local status=$?
+    cat bench.log tables
+    echo 'result: the tables are below'
+    return $status
+}
+
+benchmark() { # benchmark <seconds> <cases> <sides>
+    stage "benchmark $2: $3" measured "$@"
+    cat "$build/work/benchmark_${2//[^a-z0-9]/_}__${3//[^a-z0-9]/_}/tables" 2> /dev/null | say
+}
+
 # sanitized <tool> <program> <seconds>
 sanitized() {
     # cuDNN's engines are not timed: of what is ours nothing would run more often for it.
     local options=(--tool "$1" --error-exitcode 9)
     [ "$1" != memcheck ] || options+=(--report-api-errors no) # a test asks for more memory than there is
-    bounded "$3" env AMP_CUDA_TUNE=0 compute-sanitizer "${options[@]}" "$out/build/tests/$2"
+    bounded "$3" env AMP_CUDA_TUNE=0 compute-sanitizer "${options[@]}" "$build/build/tests/$2"
 }
 
 # A machine can have the tool and not let it work.
 sanitizer_works() {
-    [ -n "$dry" ] || command -v compute-sanitizer > /dev/null || { echo 'result: there is no compute-sanitizer'; return 77; }
-    bounded 30 compute-sanitizer --tool memcheck "$out/build/tests/gpu_properties" /dev/null > works 2>&1
+    command -v compute-sanitizer > /dev/null || { echo 'result: there is no compute-sanitizer'; return 77; }
+    bounded 30 compute-sanitizer --tool memcheck "$build/build/tests/gpu_properties" /dev/null > works 2>&1
     cat works
-    [ -n "$dry" ] || grep -q 'ERROR SUMMARY' works || {
+    grep -q 'ERROR SUMMARY' works || {
         echo "result: it does not work here: $(grep -aiE 'error|support|fail' works | head -n 1)"
         return 77
     }
@@ -305,45 +329,53 @@ sanitizer_works() {
 
 run_sanitizers() {
     local program
-    stage 'compute-sanitizer' in_folder sanitizer sanitizer_works || return
+    stage 'compute-sanitizer' sanitizer_works || return
     for program in gpu_backend_cast gpu_backend_kernels_update gpu_backend_kernels_norm gpu_backend_kernels_move gpu_backend_yolo \
         gpu_backend_step gpu_backend_gemm gpu_backend_local gpu_update gpu_unlisted; do
-        stage "racecheck $program" in_folder sanitizer sanitized racecheck $program 60
-        stage "memcheck $program" in_folder sanitizer sanitized memcheck $program 60
+        stage "racecheck $program" sanitized racecheck $program 60
+        stage "memcheck $program" sanitized memcheck $program 60
     done
     for program in gpu_backend_cast gpu_backend_kernels_norm; do # where threads wait for each other
-        stage "synccheck $program" in_folder sanitizer sanitized synccheck $program 60
+        stage "synccheck $program" sanitized synccheck $program 60
     done
     # Races in cuDNN's kernels would not be ours.
-    stage 'memcheck gpu_backend_conv' in_folder sanitizer sanitized memcheck gpu_backend_conv 90
+    stage 'memcheck gpu_backend_conv' sanitized memcheck gpu_backend_conv 90
 }
 
-show_table() {
-    [ -z "$dry" ] || { echo 'Nothing was run.'; return; }
-    local passed
-    passed=$(grep -c '"status":"passed"' "$out/results.jsonl")
-    echo
-    echo "$passed passed, $failures failed, $(grep -c '"status":"skipped"' "$out/results.jsonl") skipped, in $SECONDS s."
-    echo "Results: $out/results.jsonl; logs: $out/logs"
+run_all() {
+    local network half="${dtypes[*]}" torch
+    torch=torch-${half// / torch-}
+    stage 'build' configure_and_build || return
+    conformance backend_conv backend_kernels_norm backend_yolo backend_step
+    for network in plain yolo; do stage "parity $network" parity $network; done
+    benchmark 120 yolov3 "stock-tf32 $half $torch"
+    benchmark 60 yolov3-tiny "stock-tf32 $half $torch"
+    conformance backend_cast backend_gemm backend_local backend_kernels_move backend_kernels_update update \
+        unlisted
+    stage 'tensors of more than 2^31 elements' ops gpu_large
+    for network in classifier deconvolutional masked rnn gru lstm; do
+        stage "parity $network" parity $network
+    done
+    stage 'shapes' shapes
+    stage 'plans' plans
+    benchmark 60 'yolov3-b8 yolov3-tiny-b8' "stock-tf32 $half $torch"
+    run_sanitizers
+    benchmark 100 'darknet53 resnet50' "stock-tf32 $half $torch"
+    benchmark 200 'yolov3 yolov3-tiny' 'stock-fp32 fp32'
 }
+
+counted() { grep -c "\"status\":\"$1\"" "$logs/results.jsonl"; }
 
 read_arguments "$@"
-find_machine
-exec 3>&1
-rm -f "$out"/logs/*.log
-describe_machine
-if stage 'build' configure_and_build; then
-    for program in gpu_backend_cast gpu_backend_conv gpu_backend_gemm gpu_backend_local gpu_backend_kernels_move \
-        gpu_backend_kernels_norm gpu_backend_kernels_update gpu_backend_step gpu_backend_yolo gpu_update gpu_unlisted; do
-        stage "conformance $program" in_folder ops ops $program
-    done
-    stage 'tensors of more than 2^31 elements' in_folder ops ops gpu_large
-    for network in plain yolo classifier masked rnn gru lstm; do
-        stage "parity $network" in_folder "parity_$network" parity $network
-    done
-    stage 'shapes' in_folder shapes shapes
-    stage 'plans' in_folder plans plans
-    run_sanitizers
-fi
-show_table
+find_gpu || { echo 'skipped: no GPU here (nvidia-smi finds none)'; exit 77; }
+dtypes=(fp16)
+[ "$architecture" -lt 80 ] || dtypes+=(bf16)
+begin_results
+check_prerequisites
+run_all
+{
+    echo
+    echo "$(counted passed) passed, $(counted failed) failed, $(counted skipped) skipped, in $SECONDS s."
+    echo "Summary: $out/summary.txt; all that the stages said: $out/logs.tar.gz"
+} | say
 [ $failures -eq 0 ]

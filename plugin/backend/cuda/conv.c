@@ -54,7 +54,12 @@ static int wanted(const amp_conv_desc *d, int pass)
     }
 }
 
-static size_t weight_count(const amp_conv_desc *d) { return (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w; }
+static size_t weight_count(const amp_conv_desc *d)
+{
+    return (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w;
+}
+
+static size_t weight_bytes(const amp_conv_desc *d) { return weight_count(d) * amp_dtype_size(d->dtype); }
 
 /* Whether the window covers the whole input, so that nothing slides. */
 static int is_connected(const amp_conv_desc *d)
@@ -109,7 +114,7 @@ amp_status amp_cuda_conv_create(amp_backend *backend, const amp_conv_desc *desc,
 void amp_cuda_conv_destroy(amp_backend *backend, amp_conv *conv)
 {
     if (!conv) return;
-    amp_cuda_conv_drop_weights(backend, conv);
+    amp_cuda_release(backend, conv->weights);
     free(conv);
 }
 
@@ -120,8 +125,8 @@ static amp_status place(amp_backend *backend, const amp_conv_weights *one, amp_c
 {
     amp_conv *conv = one->conv;
     const amp_conv_desc *d = &conv->desc;
-    const size_t bytes = weight_count(d) * amp_dtype_size(d->dtype);
-    if (!conv->weights) AMP_TRY(amp_cuda_take(backend, bytes, "copies of weights", &conv->weights, error));
+    if (!conv->weights)
+        AMP_TRY(amp_cuda_take_spare(backend, weight_bytes(d), "copies of weights", &conv->weights, error));
     *out = (amp_cuda_weights){ one->masters, conv->weights, d->dtype, d->k, d->x.c / d->groups, d->size_h, d->size_w };
     return AMP_OK;
 }
@@ -136,12 +141,13 @@ amp_status amp_cuda_conv_load_weights(amp_backend *backend, const amp_conv_weigh
         if ((status = place(backend, &all[i], &list[i], error)) != AMP_OK) *failed = i;
     if (status == AMP_OK) status = amp_cuda_weights_to_krsc(backend, &amp_cuda_of(backend)->weights, list, count, error);
     free(list);
+    amp_cuda_free_spares(backend);
     return status;
 }
 
 void amp_cuda_conv_drop_weights(amp_backend *backend, amp_conv *conv)
 {
-    amp_cuda_release(backend, conv->weights);
+    amp_cuda_spare(backend, conv->weights, weight_bytes(&conv->desc));
     conv->weights = NULL;
 }
 
@@ -217,7 +223,7 @@ void amp_cuda_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_c
     const amp_conv_desc *d = &conv->desc;
     (void)backend;
     *out = (amp_conv_facts){ .computes = d->dtype, .padded_in = d->x.c / d->groups, .padded_out = d->k / d->groups,
-                             .weight_bytes = weight_count(d) * amp_dtype_size(d->dtype) };
+                             .weight_bytes = weight_bytes(d) };
     for (int i = 0; i < PASSES; i++)
         if (conv->plans[i] && conv->plans[i]->current.workspace > out->workspace_bytes)
             out->workspace_bytes = conv->plans[i]->current.workspace;

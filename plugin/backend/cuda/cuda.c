@@ -32,7 +32,7 @@ static void describe(amp_cuda_backend *cuda, const struct cudaDeviceProp *gpu, i
 }
 
 /* The current device, as `-i` or Darknet's cuda_set_device chose it. */
-static amp_status open_device(amp_cuda_backend *cuda, amp_error *error)
+static amp_status open_device(amp_cuda_backend *cuda, size_t *memory, amp_error *error)
 {
     struct cudaDeviceProp gpu;
     int runtime, driver;
@@ -43,6 +43,7 @@ static amp_status open_device(amp_cuda_backend *cuda, amp_error *error)
     cuda->major = gpu.major;
     cuda->minor = gpu.minor;
     cuda->multiprocessors = gpu.multiProcessorCount;
+    *memory = gpu.totalGlobalMem;
     describe(cuda, &gpu, runtime, driver);
     /* A stream that waits for the default one and is waited for by it: Darknet's own GPU layers run there. */
     AMP_CUDA_TRY(cudaStreamCreate(&cuda->stream));
@@ -79,6 +80,7 @@ void amp_cuda_destroy(amp_backend *backend)
     amp_cuda_gemm_stop(backend);
     amp_cuda_tables_destroy(cuda);
     amp_cuda_staging_free(backend);
+    amp_cuda_free_spares(backend);
     amp_cuda_release(backend, cuda->workspace);
     amp_cuda_release(backend, cuda->scratch);
     if (cuda->uploaded) cudaEventDestroy(cuda->uploaded);
@@ -88,10 +90,11 @@ void amp_cuda_destroy(amp_backend *backend)
 
 static amp_status open_libraries(amp_cuda_backend *cuda, amp_error *error)
 {
-    const amp_cudnn_settings settings = {
-        .workspace_cap = AMP_CUDNN_WORKSPACE_CAP, .reserve = amp_cuda_reserve, .owner = &cuda->base };
+    size_t memory;
     AMP_TRY(amp_cuda_settings_read(&cuda->settings, error));
-    AMP_TRY(open_device(cuda, error));
+    AMP_TRY(open_device(cuda, &memory, error));
+    const amp_cudnn_settings settings = {
+        .workspace_cap = amp_cudnn_workspace_cap(memory), .reserve = amp_cuda_reserve, .owner = &cuda->base };
     if (cuda->settings.ranges) {
         cuda->base.range_push = amp_cuda_range_push;
         cuda->base.range_pop = amp_cuda_range_pop;

@@ -13,8 +13,15 @@
 
 typedef struct amp_cudnn amp_cudnn;
 
-/* A cap with which every convolution of tests/golden/conv_shapes.txt runs on Tensor Cores at batch 64. */
+/* The least cap, with which all convolutions of tests/golden/conv_shapes.txt run on Tensor Cores at batch 64. */
 enum { AMP_CUDNN_WORKSPACE_CAP = 512 << 20 };
+
+/* The cap on a device with that many bytes of memory. cuDNN pads the channels of a detector's first layers in
+ * its workspace, for all images: a larger device takes more of them. */
+static inline size_t amp_cudnn_workspace_cap(size_t memory)
+{
+    return memory / 64 > AMP_CUDNN_WORKSPACE_CAP ? memory / 64 : AMP_CUDNN_WORKSPACE_CAP;
+}
 
 typedef struct amp_cudnn_settings {
     size_t workspace_cap; /* bytes that a convolution may ask for */

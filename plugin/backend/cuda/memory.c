@@ -4,6 +4,8 @@
 #include "kernels.h"
 #include "memory.h"
 
+#include <stdlib.h>
+
 enum { UNIT = 256, BLOCK_UNIT = 1 << 20 }; /* blocks grow by whole MiB, lest they grow at every layer */
 
 /* 0 where the sum overflows. */
@@ -53,6 +55,50 @@ void amp_cuda_release(amp_backend *backend, void *memory)
 amp_status amp_cuda_allocate(amp_backend *backend, size_t bytes, void **out, amp_error *error)
 {
     return amp_cuda_take(backend, bytes, "activations and parameters", out, error);
+}
+
+/* -------------------------------------------------------------------------------------- spare memory */
+
+struct amp_cuda_spare { struct amp_cuda_spare *next; void *memory; size_t bytes; };
+
+/* At the end: layers give back and take in the same order, so that each gets what was the same layer's, and
+ * the list of copies on the device (weights.cu) stays as it is. */
+void amp_cuda_spare(amp_backend *backend, void *memory, size_t bytes)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    struct amp_cuda_spare *one = memory ? malloc(sizeof *one) : NULL;
+    if (!one) {
+        amp_cuda_release(backend, memory);
+        return;
+    }
+    *one = (struct amp_cuda_spare){ NULL, memory, bytes };
+    struct amp_cuda_spare **end = &cuda->spares;
+    while (*end) end = &(*end)->next;
+    *end = one;
+}
+
+amp_status amp_cuda_take_spare(amp_backend *backend, size_t bytes, const char *what, void **out,
+                               amp_error *error)
+{
+    for (struct amp_cuda_spare **at = &amp_cuda_of(backend)->spares, *one; (one = *at); at = &one->next) {
+        if (one->bytes != bytes) continue;
+        *out = one->memory;
+        *at = one->next;
+        free(one);
+        return AMP_OK;
+    }
+    return amp_cuda_take(backend, bytes, what, out, error);
+}
+
+void amp_cuda_free_spares(amp_backend *backend)
+{
+    amp_cuda_backend *cuda = amp_cuda_of(backend);
+    while (cuda->spares) {
+        struct amp_cuda_spare *one = cuda->spares;
+        cuda->spares = one->next;
+        amp_cuda_release(backend, one->memory);
+        free(one);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------ shared blocks */

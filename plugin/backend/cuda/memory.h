@@ -12,4 +12,11 @@ void amp_cuda_staging_free(amp_backend *);
 amp_status amp_cuda_reserve(void *backend, size_t bytes, void **memory, amp_error *);
 void amp_cuda_trim(amp_backend *);
 
+/* Memory that one network size's copies of weights lay in, for those of the next, which are as large: without
+ * a wait, since all of them are written and read in the stream's order. spare leaves it here, take_spare is
+ * amp_cuda_take where there is none of that size, free_spares gives what nobody took back to the device. */
+void amp_cuda_spare(amp_backend *, void *memory, size_t bytes);
+amp_status amp_cuda_take_spare(amp_backend *, size_t bytes, const char *what, void **out, amp_error *);
+void amp_cuda_free_spares(amp_backend *);
+
 #endif

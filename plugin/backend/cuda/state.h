@@ -52,6 +52,7 @@ typedef struct amp_cuda_backend {
     struct amp_cuda_staging *staging; /* upload.c's */
     amp_cuda_table step, statistics, arrays; /* update.cu's: of finish_step; of statistics alone; of what is only checked */
     amp_cuda_table weights;       /* weights.cu's, of all convolutions */
+    struct amp_cuda_spare *spares; /* memory.c's: of dropped copies of weights, until the next are loaded */
     void *verdict;                /* update.cu's: pinned, what the device found; NULL until it is asked */
     cudaEvent_t judged;           /* ... and that it is there */
 } amp_cuda_backend;

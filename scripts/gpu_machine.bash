@@ -1,0 +1,55 @@
+# What tests/gpu/run.sh and bench/gpu.sh share: which GPU there is, what the build takes, and its
+# configuration. To be sourced, with root (the repository) set.
+
+# Sets gpu_name, driver, capability (9.0), gpu_memory, architecture (90) and cores, CUDNN_ROOT where cuDNN
+# is Python's package, and the path to nvcc. 1: there is no GPU. python: the interpreter to ask, python3 by
+# itself.
+find_gpu() {
+    local line
+    cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # nproc alone obeys these
+    line=$(nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total --format=csv,noheader \
+        2> /dev/null | head -n 1) || return 1
+    IFS=, read -r gpu_name driver capability gpu_memory <<< "$line"
+    driver=${driver# } capability=${capability// /} gpu_memory=${gpu_memory# }
+    [[ $capability =~ ^[0-9]+\.[0-9]$ ]] || return 1
+    architecture=${capability/./}
+    PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
+    if [ -z "${CUDNN_ROOT:-}" ]; then
+        CUDNN_ROOT=$("${python:-python3}" -c 'import nvidia.cudnn as c; print(list(c.__path__)[0])' \
+            2> /dev/null) || CUDNN_ROOT=
+    fi
+    [ -n "$CUDNN_ROOT" ] || return 0
+    export CUDNN_ROOT
+    export LD_LIBRARY_PATH=$CUDNN_ROOT/lib:$CUDNN_ROOT/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+}
+
+cuda_version() { nvcc --version 2> /dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p'; }
+
+commit_of_tree() {
+    local commit=${DARKNET_AMP_COMMIT:-}
+    [ -n "$commit" ] || commit=$(git -C "$root" describe --always --dirty --abbrev=12 2> /dev/null) ||
+        commit=unknown
+    echo "$commit"
+}
+
+# What the build takes and this machine lacks, a line each. <Darknet's source>
+lacking() {
+    local program text
+    for program in cmake make cc c++ nvcc; do command -v "$program" > /dev/null || echo "$program"; done
+    command -v patch > /dev/null || command -v git > /dev/null || echo 'patch, or git, which can do its work'
+    [ -f "$1/src/yolo_layer.c" ] ||
+        echo "Darknet's source, commit 61c9d02e (--darknet DIR; patches/fetch.sh DIR fetches it)"
+    command -v nvcc > /dev/null || return 0
+    text=$(mktemp --suffix=.cu)
+    printf '#if !__has_include(<%s>)\nlacks the header %s, of %s\n#endif\n' cublas_v2.h cublas_v2.h cuBLAS \
+        curand.h curand.h cuRAND cudnn.h cudnn.h 'cuDNN (--cudnn DIR or CUDNN_ROOT)' > "$text"
+    nvcc -E ${CUDNN_ROOT:+-I"$CUDNN_ROOT/include"} "$text" | sed -n 's/^lacks //p'
+    rm -f "$text"
+}
+
+# <build folder> <Darknet's source> <more of CMake's options...>: for tests and benchmark alike, for this
+# GPU's architecture alone.
+configure_for_gpu() {
+    cmake -S "$root" -B "$1" -DDARKNET_AMP_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES="$architecture" \
+        -DDARKNET_SOURCE_DIR="$2" -DDARKNET_AMP_BUILD_BENCH=ON -DDARKNET_AMP_BUILD_STOCK=ON "${@:3}"
+}

@@ -1,0 +1,53 @@
+# Stand-ins for what a machine with a GPU has, for gpu_run.sh and gpu_bench.sh: they print what the real
+# ones print, and no figure of theirs was measured. Each call of a program is a line in the file CALLS.
+
+stand_in() { # stand_in <file>: a script from stdin
+    cat > "$1"
+    chmod +x "$1"
+}
+
+stand_in_no_gpu() { # stand_in_no_gpu <folder>
+    stand_in "$1/nvidia-smi" <<< $'#!/bin/sh\necho "No devices were found"\nexit 6'
+}
+
+stand_in_nvidia_smi() { # stand_in_nvidia_smi <folder>
+    stand_in "$1/nvidia-smi" << 'END'
+#!/bin/sh
+case $* in
+    *name,driver*) echo "${GPU:-NVIDIA H100 80GB HBM3}, 570.1, 9.0, 81559 MiB" ;;
+    *clocks*) echo '1980 MHz, 2619 MHz, 30' ;;
+    *compute-apps*) ;;
+    *) exit 1 ;;
+esac
+END
+}
+
+# stand_in_bench <build folder>: bench-step and bench-step-stock (bench/step.c) in its bin, and its cache
+stand_in_bench() {
+    mkdir -p "$1/bin"
+    printf '%s\n' 'DARKNET_AMP_CUDA:BOOL=ON' "DARKNET_SOURCE_DIR:PATH=$DARKNET_TREE" \
+        'CUDNN_LIBRARY:FILEPATH=/nowhere/libcudnn.so' > "$1/CMakeCache.txt"
+    stand_in "$1/bin/bench-step" << 'END'
+#!/bin/bash
+echo "$(basename "$0") $* MATH=${DARKNET_MATH:-} TF32=${NVIDIA_TF32_OVERRIDE:-}" >> "$CALLS"
+[ -z "${SLOW:-}" ] || sleep "$SLOW"
+[[ " $* " != *" --dump "* ]] || exit 0
+cfg=$1 batch= size= dtype=stock costs=
+while [ $# -gt 0 ]; do
+    case $1 in --batch) batch=$2 ;; --size) size=$2 ;; -amp) dtype=$2 ;; esac
+    shift
+done
+[ $dtype != "${BROKEN:-}" ] || { printf 'amp: "layer" 3: out of memory\n' >&2; exit 1; }
+[ $dtype = stock ] && echo "DARKNET_MATH=\"$DARKNET_MATH\": what it means" >&2
+ms=10; [ $dtype = stock ] && ms=40
+[ $dtype = stock ] || costs='"check_update_ms": 0.250, "half_copies_ms": 0.100, "casts_ms": 0.150, '$(
+    )'"costs_step_ms": 12.50, "costs_percent": 4.000, '
+echo '{"side": "darknet", "config": "'"$cfg"'", "dtype": "'$dtype'", "threads": 1, "batch": '$batch',' \
+    '"width": '$size', "height": '$size', "iters": 9, "ms": '$ms.00', "ms_min": '$ms.00', ' \
+    '"ms_max": '$ms.00', "cpu_ms": 1.00, "first_ms": 99.00, "load_ms": 1.00, "rss_mb": 7.1, ' \
+    '"device_mb": '${ms}00.0', "applied": 3, "input_ms": 0.500, "forward_ms": 3.000, ' \
+    '"loss_ms": 1.000, "backward_ms": 5.000, "update_ms": 0.500,' \
+    "$costs"'"losses": [9.5, 9.5, 8.5, null]}'
+END
+    cp "$1/bin/bench-step" "$1/bin/bench-step-stock"
+}
