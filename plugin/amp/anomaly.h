@@ -1,5 +1,6 @@
-/* Anomaly detection: the first tensor of a step, in the order of time, that holds inf or NaN. debug=1 has it on for every step;
- * otherwise it is on only for a step whose overflow would end training. Costs a cast and a scan of every tensor. */
+/* Anomaly detection: the first tensor of a step, in the order of time, that holds inf or NaN. debug=1 has it
+ * on for every step; otherwise it is on only for a step whose overflow would end training. Costs a cast and a
+ * scan of every tensor. */
 #ifndef AMP_AMP_ANOMALY_H
 #define AMP_AMP_ANOMALY_H
 
@@ -11,13 +12,15 @@ typedef struct amp_anomaly {
     const char *pass;    /* "forward", "backward" or "update" */
     const char *tensor;  /* "image", "input", "output", "loss", "delta", "labels", or a parameter's name */
     int is_gradient;     /* of that parameter */
-    int bad_images;      /* how many images of the subdivision hold it; 0: it cannot be told, as for gradients */
+    int bad_images;      /* how many images of the subdivision hold it; 0: it cannot be told, as for
+                            gradients */
     int image;           /* the first of them, from 0 */
 } amp_anomaly;
 
 enum { AMP_ANOMALY_TEXT = 160 };
 
-/* "output of layer 3 [convolutional], forward"; type: the layer's section, ignored where there is no layer. */
+/* "output of layer 3 [convolutional], forward"; type: the layer's section, ignored where there is no
+ * layer. */
 const char *amp_anomaly_text(const amp_anomaly *, const char *type, char text[AMP_ANOMALY_TEXT]);
 
 /* Look at a tensor; the first find is remembered, later ones are not. */

@@ -20,7 +20,8 @@ static sizes measure(const amp_network_desc *network)
     return s;
 }
 
-static amp_status allocate(amp_parameters *p, const sizes *s, int layers, int adam, amp_backend *b, amp_error *error)
+static amp_status allocate(amp_parameters *p, const sizes *s, int layers, int adam, amp_backend *b,
+                           amp_error *error)
 {
     p->params = calloc((size_t)s->params + 1, sizeof *p->params);
     p->decays = calloc((size_t)s->params + 1, 1);
@@ -31,9 +32,10 @@ static amp_status allocate(amp_parameters *p, const sizes *s, int layers, int ad
     p->statistics_unsaved = calloc((size_t)s->statistics + 1, 1);
     p->masters = calloc((size_t)s->params + 1, sizeof *p->masters);
     p->states = calloc((size_t)s->statistics + 1, sizeof *p->states);
-    if (!p->params || !p->decays || !p->unsaved || !p->layer_types || !p->gradients || !p->statistics || !p->statistics_unsaved
-        || !p->masters || !p->states)
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters", s->params);
+    if (!p->params || !p->decays || !p->unsaved || !p->layer_types || !p->gradients || !p->statistics
+        || !p->statistics_unsaved || !p->masters || !p->states)
+        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters",
+                        s->params);
     AMP_TRY(b->allocate(b, s->committed * sizeof(float), (void **)&p->committed_block, error));
     AMP_TRY(b->allocate(b, s->elements * sizeof(float), (void **)&p->gradient_block, error));
     AMP_TRY(b->zero(b, p->gradient_block, s->elements * sizeof(float), error));
@@ -56,10 +58,13 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
     for (int k = 0; k < layer->param_count; k++) {
         const amp_param_desc *d = &layer->params[k];
         float *gradient = p->gradient_block + *at, *m = p->moment_block ? p->moment_block + *at : NULL;
-        p->params[p->param_count] = (amp_param){ .master = d->master, .grad = gradient, .momentum = *d->gradient_slot, .m = m,
-            .v = m ? m + elements : NULL, .count = d->count, .clip = d->clip, .rate_scale = layer->rate_scale, .layer = index,
-            .name = d->name };
-        p->masters[p->param_count] = (amp_param){ .grad = d->master, .count = d->count, .layer = index, .name = d->name };
+        p->params[p->param_count] = (amp_param){ .master = d->master, .grad = gradient,
+                                                 .momentum = *d->gradient_slot, .m = m,
+                                                 .v = m ? m + elements : NULL, .count = d->count,
+                                                 .clip = d->clip, .rate_scale = layer->rate_scale,
+                                                 .layer = index, .name = d->name };
+        p->masters[p->param_count] = (amp_param){ .grad = d->master, .count = d->count, .layer = index,
+                                                  .name = d->name };
         p->unsaved[p->param_count] = (char)d->unsaved;
         p->decays[p->param_count++] = (char)d->decays;
         map_gradients(&p->gradients[index], layer, k, gradient);
@@ -74,13 +79,15 @@ static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int i
         p->states[p->statistics_count] = (amp_param){ .grad = d->array, .count = d->count, .layer = index,
                                                       .name = "running statistics" };
         p->statistics_unsaved[p->statistics_count] = (char)d->unsaved;
-        p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array, .committed = p->committed_block + *saved,
-            .count = d->count, .layer = index };
+        p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array,
+                                                                 .committed = p->committed_block + *saved,
+                                                                 .count = d->count, .layer = index };
         *saved += d->count;
     }
 }
 
-amp_status amp_parameters_collect(amp_parameters *p, const amp_network_desc *network, int adam, amp_backend *b, amp_error *error)
+amp_status amp_parameters_collect(amp_parameters *p, const amp_network_desc *network, int adam,
+                                  amp_backend *b, amp_error *error)
 {
     sizes s = measure(network);
     size_t at = 0, saved = 0;
@@ -113,12 +120,13 @@ void amp_parameters_free(amp_parameters *p, amp_backend *b)
 
 /* ---- a step that happened, or did not ---- */
 
-amp_status amp_parameters_finish_step(amp_parameters *p, amp_backend *b, const amp_update_args *args, float decay,
-                                      amp_step_outcome *out, amp_error *error)
+amp_status amp_parameters_finish_step(amp_parameters *p, amp_backend *b, const amp_update_args *args,
+                                      float decay, amp_step_outcome *out, amp_error *error)
 {
     for (int i = 0; i < p->param_count; i++) p->params[i].decay = args->adam || p->decays[i] ? decay : 0;
-    const amp_step_end end = { .params = p->params, .statistics = p->statistics, .param_count = p->param_count,
-                               .statistics_count = p->statistics_count, .update = *args };
+    const amp_step_end end = { .params = p->params, .statistics = p->statistics,
+                               .param_count = p->param_count, .statistics_count = p->statistics_count,
+                               .update = *args };
     return b->finish_step(b, &end, out, error);
 }
 
@@ -152,10 +160,12 @@ static int any_bad(const amp_param *arrays, int count, double most, amp_backend 
 {
     int found = 0;
     double squares = 0;
-    return b->check_gradients(b, arrays, count, 1, &found, &squares, NULL) == AMP_OK && (found || squares > most);
+    return b->check_gradients(b, arrays, count, 1, &found, &squares, NULL) == AMP_OK
+        && (found || squares > most);
 }
 
-/* The first of the arrays that holds inf or NaN; NULL for none. By halves: a device is waited for in each call. */
+/* The first of the arrays that holds inf or NaN; NULL for none. By halves: a device is waited for in each
+ * call. */
 static const amp_param *first_bad(const amp_param *arrays, int count, amp_backend *b)
 {
     if (!any_bad(arrays, count, INFINITY, b)) return NULL;

@@ -9,11 +9,13 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     amp_value_write(node->output);
     /* As Darknet does before each layer: what the layer adds to its own delta starts from zero. */
     amp_tensor delta = amp_value_delta(node->output, AMP_FORM_HOST);
-    if (delta.data && step->keeps_state) AMP_TRY(step->backend->zero(step->backend, delta.data, amp_tensor_bytes(&delta), error));
+    if (delta.data && step->keeps_state)
+        AMP_TRY(step->backend->zero(step->backend, delta.data, amp_tensor_bytes(&delta), error));
     node->output->delta_valid[AMP_FORM_HOST] = delta.data && step->keeps_state;
     step->host->forward(step->host->context, node->index, x.data, step->training);
     if (!node->desc.is_loss || !step->keeps_state || step->loss_scale == 1) return AMP_OK;
-    return step->backend->scale(step->backend, delta.data, amp_shape_count(delta.shape), step->loss_scale, error);
+    return step->backend->scale(step->backend, delta.data, amp_shape_count(delta.shape), step->loss_scale,
+                                error);
 }
 
 /* The host's backward adds to its inputs' deltas itself, so these must hold numbers first. */

@@ -1,4 +1,5 @@
-/* The [shortcut] layer: y = act(alpha·x + beta·from), over the channels that both have, and the pixels where they meet. */
+/* The [shortcut] layer: y = act(alpha·x + beta·from), over the channels that both have, and the pixels where
+ * they meet. */
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)

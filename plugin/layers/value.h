@@ -1,8 +1,9 @@
 /* A value: what one layer produces, with its delta, in up to three forms.
  *
- * The producer writes its home form. A consumer that computes in another form asks for that one, and the value is cast
- * once and remembered: at most one cast per producer and form in a step. Consumers add their part of the delta in
- * their own form; before the producer's backward the parts are summed in the home form. */
+ * The producer writes its home form. A consumer that computes in another form asks for that one, and the
+ * value is cast once and remembered: at most one cast per producer and form in a step. Consumers add their
+ * part of the delta in their own form; before the producer's backward the parts are summed in the home
+ * form. */
 #ifndef AMP_LAYERS_VALUE_H
 #define AMP_LAYERS_VALUE_H
 

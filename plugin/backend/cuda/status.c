@@ -10,12 +10,13 @@ static const char *remedy(cudaError_t status)
     case cudaErrorMemoryAllocation:
         return ": use a smaller batch or more subdivisions";
     case cudaErrorNoKernelImageForDevice:
-        return ": this program was built for other GPUs; build it anew, with this one among CMAKE_CUDA_ARCHITECTURES (ARCH "
-               "in Darknet's Makefile)";
+        return ": this program was built for other GPUs; build it anew, with this one among "
+               "CMAKE_CUDA_ARCHITECTURES (ARCH in Darknet's Makefile)";
     case cudaErrorInsufficientDriver:
         return ": install a newer driver, or build with an older CUDA toolkit";
     case cudaErrorNoDevice:
-        return ": see that nvidia-smi lists one and CUDA_VISIBLE_DEVICES does not hide it, or build without GPU=1";
+        return ": see that nvidia-smi lists one and CUDA_VISIBLE_DEVICES does not hide it, "
+               "or build without GPU=1";
     default:
         return "";
     }
@@ -39,6 +40,6 @@ amp_status amp_cuda_fail(cudaError_t status, const char *call, const char *file,
 {
     const char *slash = strrchr(file, '/');
     cudaGetLastError(); /* or the next launch would be blamed for this */
-    return amp_fail(error, kind_of(status), "CUDA: %s (%s:%d): %s, %s%s", call, slash ? slash + 1 : file, line,
-                    cudaGetErrorName(status), cudaGetErrorString(status), remedy(status));
+    return amp_fail(error, kind_of(status), "CUDA: %s (%s:%d): %s, %s%s", call, slash ? slash + 1 : file,
+                    line, cudaGetErrorName(status), cudaGetErrorString(status), remedy(status));
 }
