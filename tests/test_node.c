@@ -55,7 +55,7 @@ static amp_status load(amp_backend *b, const amp_conv_weights *all, int count, i
 /* All three operations of layer 7; the first status that is not AMP_OK. */
 static amp_status run(amp_backend *backend, amp_error *error)
 {
-    static const amp_layer_ops ops = { 0, 0, plan, forward, backward };
+    static const amp_layer_ops ops = { .plan = plan, .forward = forward, .backward = backward };
     amp_step step = { .backend = backend };
     amp_arena arena = { 0 };
     amp_node node = { .ops = &ops, .index = 7, .desc = { .type = "convolutional" } };

@@ -41,9 +41,9 @@ typedef struct parse {
     signed char *layer_amp;
     int layer_count, layer_capacity;
     int mentioned;       /* an [amp] section, an amp= anywhere, or -amp: the .cfg is held to AMP's standard */
-    int has_doubt;       /* a line is wrong by that standard, yet Darknet's business while AMP is not
+    int has_mistake;       /* a line is wrong by that standard, yet Darknet's business while AMP is not
                             mentioned */
-    amp_error doubt;
+    amp_error mistake;
 } parse;
 
 static cfg_place place_of(const parse *p, const cfg_item *item)
@@ -57,12 +57,12 @@ static cfg_place place_of(const parse *p, const cfg_item *item)
     return place;
 }
 
-/* Keeps the first doubt; whether it counts is known at the end of the file. */
-static void doubt(parse *p, cfg_place place, const char *problem, const char *allowed)
+/* Keeps the first mistake of a line that counts only under AMP, which is known at the end of the file. */
+static void note_mistake(parse *p, cfg_place place, const char *problem, const char *allowed)
 {
-    if (p->has_doubt) return;
-    p->has_doubt = 1;
-    cfg_fail(&p->doubt, place, problem, allowed);
+    if (p->has_mistake) return;
+    p->has_mistake = 1;
+    cfg_fail(&p->mistake, place, problem, allowed);
 }
 
 /* -- Sections -- */
@@ -95,7 +95,7 @@ static void check_section_name(parse *p, const cfg_item *item)
     snprintf(problem, sizeof problem, "unknown section%s%s%s", meant ? ", did you mean " : "",
              meant ? meant : "", meant ? "?" : "");
     if (strpbrk(item->text, "#;")) snprintf(problem, sizeof problem, "a comment needs a line of its own");
-    doubt(p, place_of(p, item), problem, "the layers of Darknet, [net] first, and [amp]");
+    note_mistake(p, place_of(p, item), problem, "the layers of Darknet, [net] first, and [amp]");
     /* [AMP] or [amp without its bracket was surely meant for us: do not leave it to Darknet. */
     if (meant && strcmp(meant, "[amp]") == 0) p->mentioned = 1;
 }
@@ -128,7 +128,7 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
                         "[net] first, then the layers");
     }
     if (is_net(item->text))
-        doubt(p, place_of(p, item), "only the first section can be [net]", "one [net] section");
+        note_mistake(p, place_of(p, item), "only the first section can be [net]", "one [net] section");
     check_section_name(p, item);
     p->layer_amp_line = 0;
     return add_layer(p, error);
@@ -220,7 +220,7 @@ static amp_status read_items(parse *p, cfg_reader *reader, amp_error *error)
             break;
         case CFG_BROKEN:
             if (item.fatal) return cfg_fail(error, place_of(p, &item), item.text, "lines of text");
-            doubt(p, place_of(p, &item), item.text, "lines of text of at most 65536 bytes");
+            note_mistake(p, place_of(p, &item), item.text, "lines of text of at most 65536 bytes");
             break;
         case CFG_END:
             item.line = p->net_line; /* where a layer would have to follow */
@@ -243,8 +243,8 @@ static amp_status read_file(parse *p, amp_error *error)
     AMP_TRY(cfg_reader_open(p->file, &reader, error));
     amp_status status = read_items(p, reader, error);
     cfg_reader_close(reader);
-    if (status != AMP_NO_MEMORY && p->mentioned && p->has_doubt)
-        return amp_fail(error, p->doubt.status, "%s", p->doubt.message);
+    if (status != AMP_NO_MEMORY && p->mentioned && p->has_mistake)
+        return amp_fail(error, p->mistake.status, "%s", p->mistake.message);
     return status;
 }
 

@@ -1,4 +1,28 @@
-/* Running plans, and the step around them. */
+/* Runs plans, and the training step around them. Read this file first.
+ *
+ * A step trains one batch, in one or more subdivisions. The host calls forward and backward for each
+ * subdivision, and then update once:
+ *
+ * amp_engine_forward finds the plan for this shape (plan.c) and makes it the active one. If the masters have
+ * changed since the plan's half copies of the weights were made (weights_version), it makes them anew. Then
+ * each layer runs. It reads its inputs in the form that it computes in: LOW is fp16 or bf16, WIDE is fp32,
+ * HOST is Darknet's own fp32 buffer. A value is cast to a form once, for all layers that read it so. A loss
+ * layer also writes its delta, multiplied by step->loss_scale: nothing else brings the loss scale into a step
+ * (layers/host_layer.c for Darknet's losses, layers/yolo.c for the one that AMP computes).
+ *
+ * amp_engine_backward runs the layers from last to first. Before a layer runs, the parts of its delta that
+ * its consumers have written are added up. Gradients of parameters are summed in fp32 over all subdivisions,
+ * and still contain the loss scale.
+ *
+ * amp_engine_update calls the backend's finish_step for all parameters at once (parameters.c). If every
+ * gradient, running statistic and loss is finite, gradients are unscaled and clipped, SGD or Adam updates the
+ * fp32 masters, and the scaler counts a good step: after growth_interval of them the scale grows (scaler.c).
+ * Otherwise it is an overflow and the step is skipped: gradients are zeroed, statistics return to their
+ * values after the last good step, masters and momentum stay as they are, and the scale shrinks. The report
+ * names the layer and the tensor where inf or NaN was first. AMP_DIVERGED ends the training: the scale cannot
+ * shrink any more, or the weights themselves are inf or NaN.
+ *
+ * Observers (observer.h) and anomaly detection (anomaly.h) look at tensors in between, only when asked to. */
 #include "engine.h"
 
 #include <stdlib.h>
@@ -81,7 +105,7 @@ void amp_engine_invalidate(amp_engine *engine)
     engine->backend->gemm_drop_copies(engine->backend);
 }
 
-/* Statistics belong to the weights: what was loaded is the new committed state. */
+/* Statistics belong to the weights: those that were loaded are committed. */
 void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_version++;
@@ -178,7 +202,7 @@ static void drop_weights(amp_engine *engine, amp_plan *plan)
     plan->weights_version = 0;
 }
 
-/* One block serves all plans, since only one is ever between forward and backward. */
+/* All plans share one block of memory, since only one at a time is between forward and backward. */
 static amp_status activate(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     if (engine->active == plan) return AMP_OK;
@@ -238,7 +262,7 @@ static amp_status show(amp_engine *engine, amp_seen_kind kind, int layer, const 
     return engine->watching ? amp_anomaly_look(&engine->anomaly, engine->backend, &seen, error) : AMP_OK;
 }
 
-/* Casts that the layer is about to ask for are made here, so that they are seen before it computes. */
+/* Makes the casts that the layer needs now, so that the observer sees them before the layer computes. */
 static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
 {
     for (int k = 0; k < node->desc.input_count; k++) {
@@ -251,8 +275,7 @@ static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_step *step
     return AMP_OK;
 }
 
-/* What forward has made: the output where it has written one, and the delta where it is a loss of AMP's
- * own. */
+/* What forward has made: the output, if it has written one, and the delta of a loss that AMP computes. */
 static amp_status show_made(amp_engine *engine, const amp_node *node, amp_error *error)
 {
     amp_form home = node->output->home;
@@ -274,9 +297,8 @@ static amp_status show_gradients(amp_engine *engine, const amp_node *node, amp_e
     return AMP_OK;
 }
 
-/* Anomaly detection is switched for whole steps, and looks at their passes only, not at a validation between
- * them. Without debug=1 it is on where one more overflow would end training: the message then names where
- * that began. */
+/* Anomaly detection is on or off for a whole step, and ignores a validation between steps. Without debug=1 it
+ * is on only when one more overflow would end training, so that the last message can name where it began. */
 static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training)
 {
     int of_step = training && key->keeps_state;
@@ -318,7 +340,7 @@ static amp_status forward_layer(amp_engine *engine, amp_node *node, amp_step *st
     return AMP_OK;
 }
 
-/* What the host reads: the output in fp32 NCHW. */
+/* Casts an output to fp32 NCHW, which the host reads. */
 static amp_status hand_out(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
 {
     amp_tensor out;
@@ -327,8 +349,8 @@ static amp_status hand_out(amp_engine *engine, amp_node *node, amp_step *step, a
     return observed(engine) ? show(engine, AMP_SEEN_OUTPUT, node->index, "output", out, error) : AMP_OK;
 }
 
-/* The one wait of a training forward: all losses of AMP's own lie side by side. */
-static amp_status hear_losses(amp_engine *engine, amp_plan *plan, amp_error *error)
+/* The losses that AMP computes itself, all with one download, for which a training forward waits. */
+static amp_status download_losses(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     if (!engine->training || !plan->result_count) return AMP_OK;
     AMP_TRY(engine->backend->download(engine->backend, plan->results_read, plan->results,
@@ -366,7 +388,7 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
         AMP_TRY(forward_layer(engine, node, &step, error));
         if (plan->hands_out[i] || node->desc.is_truth) AMP_TRY(hand_out(engine, node, &step, error));
     }
-    AMP_TRY(hear_losses(engine, plan, error));
+    AMP_TRY(download_losses(engine, plan, error));
     return engine->backend->uploads_done(engine->backend, error);
 }
 
@@ -406,9 +428,8 @@ int amp_engine_bad_statistics(amp_engine *engine, amp_anomaly *bad)
     return amp_parameters_bad_statistics(&engine->parameters, engine->backend, bad);
 }
 
-/* What a step that must be skipped is blamed on: what was seen first, else the first gradient in .cfg
- * order. */
-static void find_blame(amp_engine *engine, amp_step_report *report)
+/* Why a step is skipped: what was seen first, else the first gradient in .cfg order. */
+static void find_cause(amp_engine *engine, amp_step_report *report)
 {
     report->bad = report->anomaly;
     if (!report->bad.found) report->bad = engine->rejected;
@@ -417,13 +438,13 @@ static void find_blame(amp_engine *engine, amp_step_report *report)
     amp_parameters_bad_statistics(&engine->parameters, engine->backend, &report->bad);
 }
 
-/* Nothing is changed but the scale. Weights that are beyond use themselves leave nothing to wait for. */
+/* Nothing changes but the scale. Weights that are inf or NaN themselves end the training at once. */
 static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
     amp_status verdict = amp_scaler_update(&engine->settings.scaler, 1);
     report->skipped = 1;
     report->scale_after = engine->settings.scaler.scale;
-    find_blame(engine, report);
+    find_cause(engine, report);
     AMP_TRY(amp_parameters_drop_gradients(&engine->parameters, engine->backend, error));
     AMP_TRY(amp_parameters_restore(&engine->parameters, engine->backend, error));
     report->bad_master = amp_engine_bad_master(engine, &report->bad);
@@ -454,8 +475,8 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     if (!engine->rejected.found)
         AMP_TRY(amp_parameters_finish_step(&engine->parameters, engine->backend, args, decay, &outcome,
                                            error));
-    amp_status status = outcome.taken ? take_step(engine, outcome.gradient_norm, report) : skip_step(engine,
-            report, error);
+    amp_status status = outcome.taken ? take_step(engine, outcome.gradient_norm, report)
+                                      : skip_step(engine, report, error);
     engine->in_step = 0;
     engine->anomaly = engine->rejected = (amp_anomaly){ 0 };
     return status;

@@ -1,9 +1,9 @@
 /* How large the numbers of a network are: histograms of their binary exponents, tensor by tensor, as an
  * observer sees them.
  *
- * Measured with the engine in fp32 and a loss scale of 1, so that nothing is rounded away before it is
- * counted; what a dtype would lose at a loss scale is then read off the histogram: a power of two as the
- * scale moves it by whole bins. */
+ * They are measured with the engine in fp32 and a loss scale of 1, so that nothing is rounded away before it
+ * is counted. A loss scale that is a power of two moves a histogram by whole bins, which shows what a dtype
+ * would lose at that scale. */
 #ifndef AMP_AMP_NUMERICS_H
 #define AMP_AMP_NUMERICS_H
 

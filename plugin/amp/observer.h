@@ -1,19 +1,17 @@
-/* An observer is shown every tensor of a pass as it comes into being, before anything reads it: for finding
+/* An observer is shown every tensor of a pass as soon as it is made, before anything reads it: for finding
  * where inf or NaN appears (anomaly.h), for measuring numerics, and for tests that poison a tensor.
  *
- * Order of a training step, for each subdivision:
- *   forward: the image; then for each layer, first to last: each of its inputs that had to be cast to the
- *   form it computes
- *             in, then its output. A loss of AMP's own has no output in training; there it shows the delta
- *             that it has made, times the loss scale, in its input's form.
- *   backward: for each layer that computes backward, last to first: its delta, settled (all consumers' parts
- *   summed, loss
- *             layers' times the loss scale), then each parameter's gradient, as summed over the subdivisions
- *             so far.
- * Passes without training show the forward part. Layers that run the host's own fp32 code are shown like all
- * others. What is not shown: casts inside backward (their sum is), batch statistics, half copies of weights.
+ * The order in a training step, for each subdivision:
+ *   forward: the image; then for each layer, first to last, each input that had to be cast to the form that
+ *   the
+ *             layer computes in, then its output. A loss that AMP computes itself has no output in training;
+ *             there its delta is shown, times the loss scale, in its input's form.
+ *   backward: for each layer that computes backward, last to first, its delta, summed over all consumers and
+ *             times the loss scale, then each parameter's gradient, summed over the subdivisions so far.
+ * Passes without training show the forward part. Layers that run the host's own code are shown like all
+ * others. Not shown: casts inside backward (their sum is), batch statistics, half copies of weights.
  *
- * Without an observer the engine makes one comparison a layer and pass, and nothing else. */
+ * Without an observer the engine makes one comparison for each layer and pass, and nothing else. */
 #ifndef AMP_AMP_OBSERVER_H
 #define AMP_AMP_OBSERVER_H
 

@@ -1,4 +1,4 @@
-/* Collecting, checking and putting back: see parameters.h. */
+/* Collects a network's parameters and statistics, checks them, and restores them: see parameters.h. */
 #include "parameters.h"
 
 #include <float.h>
@@ -118,7 +118,7 @@ void amp_parameters_free(amp_parameters *p, amp_backend *b)
     *p = (amp_parameters){ 0 };
 }
 
-/* ---- a step that happened, or did not ---- */
+/* ---- the end of a step ---- */
 
 amp_status amp_parameters_finish_step(amp_parameters *p, amp_backend *b, const amp_update_args *args,
                                       float decay, amp_step_outcome *out, amp_error *error)
@@ -164,8 +164,8 @@ static int any_bad(const amp_param *arrays, int count, double most, amp_backend 
         && (found || squares > most);
 }
 
-/* The first of the arrays that holds inf or NaN; NULL for none. By halves: a device is waited for in each
- * call. */
+/* The first of the arrays that holds inf or NaN, or NULL. Found by halving the list, since each call of the
+ * backend's check waits for the device. */
 static const amp_param *first_bad(const amp_param *arrays, int count, amp_backend *b)
 {
     if (!any_bad(arrays, count, INFINITY, b)) return NULL;
@@ -177,7 +177,7 @@ static const amp_param *first_bad(const amp_param *arrays, int count, amp_backen
     return arrays;
 }
 
-static int blame(const amp_param *array, const char *pass, amp_anomaly *bad)
+static int report_bad(const amp_param *array, const char *pass, amp_anomaly *bad)
 {
     if (array) *bad = (amp_anomaly){ .found = 1, .layer = array->layer, .pass = pass, .tensor = array->name };
     return array != NULL;
@@ -185,20 +185,20 @@ static int blame(const amp_param *array, const char *pass, amp_anomaly *bad)
 
 int amp_parameters_bad_gradient(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
 {
-    if (!blame(first_bad(p->params, p->param_count, b), "backward", bad)) return 0;
+    if (!report_bad(first_bad(p->params, p->param_count, b), "backward", bad)) return 0;
     return bad->is_gradient = 1;
 }
 
 int amp_parameters_bad_statistics(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
 {
-    return blame(first_bad(p->states, p->statistics_count, b), "forward", bad);
+    return report_bad(first_bad(p->states, p->statistics_count, b), "forward", bad);
 }
 
-/* Mostly one call: what all of them together do not exceed, none does. */
+/* One call is enough if all arrays together are within the limit. */
 int amp_parameters_bad_master(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
 {
     if (!any_bad(p->masters, p->param_count, FLT_MAX, b)) return 0;
     for (int i = 0; i < p->param_count; i++)
-        if (any_bad(&p->masters[i], 1, FLT_MAX, b)) return blame(&p->masters[i], "update", bad);
+        if (any_bad(&p->masters[i], 1, FLT_MAX, b)) return report_bad(&p->masters[i], "update", bad);
     return 0;
 }

@@ -1,6 +1,8 @@
-/* Building a plan: forms by autocast, who wants a gradient, how long every buffer lives.
+/* Builds a plan in this order: each layer's form (autocast), which layers compute backward, which of
+ * Darknet's own fp32 buffers are needed, and from when to when each buffer is used, so that buffers can share
+ * memory.
  *
- * The clock: forward of layer i runs at time i, its backward at time 2n-1-i. */
+ * Times are counted in layers: forward of layer i is time i, its backward time 2n-1-i. */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -20,7 +22,7 @@ static int backward_time(const amp_plan *plan, int layer)
     return plan->key.keeps_state ? 2 * plan->count - 1 - layer : -1;
 }
 
-/* Copy the descriptions and tie nodes to the values they read and write. */
+/* Copies the descriptions, and links each node to the values that it reads and writes. */
 static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, const amp_gradients *gradients,
                              amp_error *error)
 {
@@ -106,8 +108,8 @@ static int is_read(const amp_plan *plan, int layer)
     return 0;
 }
 
-/* Boxes are read off every yolo layer's output, and off none in training, where those outputs are the
- * network's largest. Who wants the gradient of the image may look at both. */
+/* Darknet reads boxes from every yolo layer's output at inference, but from none in training, where those
+ * outputs would be the network's largest. With image_delta they are kept in both cases. */
 static void choose_outputs(amp_plan *plan)
 {
     int trains = plan->key.keeps_state && !plan->key.image_delta;
@@ -119,7 +121,7 @@ static void choose_outputs(amp_plan *plan)
     }
 }
 
-/* Host buffers that will be touched: outputs and deltas of host layers, and of whatever host layers read. */
+/* The host buffers that are needed: outputs and deltas of host layers, and of all layers that they read. */
 static void choose_host_buffers(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -180,8 +182,8 @@ static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *err
     return AMP_OK;
 }
 
-/* What a shortcut would copy to its first input, when nobody else has a part in that delta, it hands on as it
- * is. */
+/* A shortcut copies its delta to its first input. If that input has no other consumer, both are one
+ * buffer. */
 static void share_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {

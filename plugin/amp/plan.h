@@ -6,7 +6,7 @@
 
 #include "autocast.h"
 
-/* What tells one plan from another. */
+/* Plans with different keys are different plans. */
 typedef struct amp_plan_key {
     int batch, w, h;
     int keeps_state;  /* a backward will follow */
@@ -30,8 +30,8 @@ typedef struct amp_plan {
     amp_arena arena;
     char *needs_output, *needs_delta; /* per layer: is the host's fp32 buffer in use */
     char *hands_out;                  /* per layer: the host reads its fp32 output after the pass */
-    amp_yolo_result *results;         /* of losses of AMP's own, in the arena; and as the engine has read
-                                         them */
+    amp_yolo_result *results;         /* of the losses that AMP computes, in the arena; results_read: the
+                                         host's copy */
     amp_yolo_result *results_read;
     int result_count;
     unsigned long last_use;

@@ -1,4 +1,4 @@
-/* What can be read off a plan without running it: its bytes and its casts, layer by layer. */
+/* The bytes and casts of a plan, layer by layer, without running it. */
 #ifndef AMP_AMP_PLAN_FACTS_H
 #define AMP_AMP_PLAN_FACTS_H
 

@@ -279,20 +279,24 @@ struct amp_backend {
                                          amp_error *);
     void (*local_facts)(const amp_backend *, const amp_local *, amp_conv_facts *out);
 
-    /* Batch norm with the activation fused. Darknet's CPU formulas (batchnorm_layer.c, blas.c), with N = n·h·w:
-     * mean = Σx/N, variance = Σ(x-mean)²/(N-1), xhat = (x-mean)/(sqrt(variance)+1e-6), y = act(scale·xhat + bias).
-     * forward_train writes mean and variance and moves rolling ← .99 rolling + .01 batch. N = 1: variance is 0.
-     * backward: d = dy·act'(y); dbias += Σd; dscale += Σ d·xhat; with g = scale·d, inv = 1/sqrt(variance+1e-5):
-     * dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place). y is what forward made of x with this scale,
-     * bias, mean and variance: a backend may make it anew instead of reading it. */
-    amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
-        const float *bias, float *mean, float *variance, float *rolling_mean, float *rolling_variance,
-        amp_activation, amp_error *);
-    amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const float *scale,
-        const float *bias, const float *rolling_mean, const float *rolling_variance, amp_activation, amp_error *);
-    amp_status (*batchnorm_backward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const amp_tensor *dy,
-        const amp_tensor *dx, const float *scale, const float *bias, const float *mean, const float *variance, float *dscale,
-        float *dbias, amp_activation, amp_error *);
+    /* Batch norm with the activation fused. Darknet's CPU formulas (batchnorm_layer.c, blas.c), with N =
+     * n·h·w: mean = Σx/N, variance = Σ(x-mean)²/(N-1), xhat = (x-mean)/(sqrt(variance)+1e-6), y =
+     * act(scale·xhat + bias). forward_train writes mean and variance and moves rolling ← .99 rolling + .01
+     * batch. N = 1: variance is 0. backward: d = dy·act'(y); dbias += Σd; dscale += Σ d·xhat; with g =
+     * scale·d, inv = 1/sqrt(variance+1e-5): dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy
+     * (in place). y is what forward made of x with this scale, bias, mean and variance: a backend may make it
+     * anew instead of reading it. */
+    amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
+                                          const float *scale, const float *bias, float *mean, float *variance,
+                                          float *rolling_mean, float *rolling_variance, amp_activation,
+                                          amp_error *);
+    amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
+                                          const float *scale, const float *bias, const float *rolling_mean,
+                                          const float *rolling_variance, amp_activation, amp_error *);
+    amp_status (*batchnorm_backward)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
+                                     const amp_tensor *dy, const amp_tensor *dx, const float *scale,
+                                     const float *bias, const float *mean, const float *variance,
+                                     float *dscale, float *dbias, amp_activation, amp_error *);
 
     /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed when not accumulating. */
     amp_status (*activation_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation,
@@ -344,16 +348,17 @@ struct amp_backend {
     amp_status (*dropout)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep,
                           float scale, int accumulate, amp_error *);
 
-    /* Yolo's loss as forward_yolo_layer of Darknet (yolo_layer.c), in fp32, with p = logistic(x) but for w
-     * and h, a box's IoU with the labels of its image, and the label that the box is to learn, if there is
-     * one:
-     *   x, y: (2 - wh)·(place in the cell - p); w, h: (2 - wh)·(log(label's size / anchor's) - x);
-     *   objectness: 1 - p with a label, 0 with an IoU above ignore_thresh, else 0 - p; classes: (1 or 0) - p
-     *   with a label, else 0.
-     * Several labels of one box, an IoU above truth_thresh, and labels that stock would use as indices
-     * outside of its arrays: yolo_rules.h. dx (+)= loss_scale·delta, rounded once: beyond the dtype's range
-     * that is inf. x and dx: n·(5 + classes) channels; dx may be NULL. labels (batch × truths, NULL: none)
-     * and *result are in memory as allocate gives it; *result is there after synchronize or download. */
+    /* Yolo's loss as forward_yolo_layer of Darknet (yolo_layer.c), in fp32. p is logistic(x), except for w
+     * and h; IoU is a box's with the labels of its image; "label" is the one that the box is to learn, if
+     * there is one:
+     *   x, y:        (2 - wh)·(place in the cell - p)
+     *   w, h:        (2 - wh)·(log(label's size / anchor's) - x)
+     *   objectness:  1 - p with a label; 0 with an IoU above ignore_thresh; else 0 - p
+     *   classes:     (1 or 0) - p with a label; else 0
+     * yolo_rules.h has the special cases: several labels of one box, an IoU above truth_thresh, labels out of
+     * range. dx (+)= loss_scale·delta, rounded once; beyond the dtype's range that is inf. x and dx have n·(5
+     * + classes) channels; dx may be NULL. labels (batch × truths; NULL: none) and *result are memory of
+     * allocate's; *result is there after synchronize or download. */
     amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *,
                             float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
                             amp_error *);
@@ -368,15 +373,15 @@ struct amp_backend {
     amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale,
                                   int *found_inf, double *sum_squares, amp_error *);
 
-    /* The end of a step, or of none: where all gradients and statistics are finite (asked as above), each
-     * parameter is updated and each statistic committed; else nothing is moved. A device decides by itself:
-     * when this returns, the update may only be queued. After an error of a call before that, nothing was
-     * moved. Gradients are multiplied by unscale = inverse_scale, or by
-     * inverse_scale·(clip_norm/gradient_norm) where clip_norm is not 0 and the norm larger (unscale.h); the
-     * update's pass over grad leaves 0 there. SGD, as Darknet: momentum += grad·unscale - decay·batch·master;
-     * master += rate/batch·momentum;
-     *   momentum ×= args.momentum, rate = learning_rate·rate_scale.
-     * Adam, as Darknet's GPU path (adam_update_gpu), its moments in m and v. Then master ← min(clip,
+    /* The end of a step. If all gradients and statistics are finite, each parameter is updated and each
+     * statistic committed; otherwise nothing changes, the gradients neither. A device decides this itself:
+     * when the call returns, the update may only be queued. After an error of an earlier call nothing was
+     * changed. Gradients are multiplied by unscale = inverse_scale, or by
+     * inverse_scale·(clip_norm/gradient_norm) where clip_norm is not 0 and the norm is larger (unscale.h).
+     * The update leaves 0 in grad. SGD, as Darknet: momentum += grad·unscale - decay·batch·master; master +=
+     * rate/batch·momentum;
+     *   momentum ×= args.momentum, with rate = learning_rate·rate_scale.
+     * Adam, as Darknet's GPU path (adam_update_gpu), with its moments in m and v. Then master ← min(clip,
      * max(-clip, master)) where clip is not 0, as Darknet's GPU path does. */
     amp_status (*finish_step)(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
     /* committed ← array for each; and array ← committed. */

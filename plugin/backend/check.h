@@ -1,5 +1,5 @@
 /* What an operation refuses, the same on every backend: tensors that break backend.h's conventions, or whose
- * shapes do not belong together. Each says what it met in one line. */
+ * shapes do not belong together. Each error is one line. */
 #ifndef AMP_BACKEND_CHECK_H
 #define AMP_BACKEND_CHECK_H
 

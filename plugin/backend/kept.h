@@ -14,7 +14,7 @@ typedef struct amp_kept {
     size_t count;          /* elements, in the order they lie in */
     amp_dtype dtype;       /* that they were rounded to */
     size_t bytes;          /* of the copy: they may be stored in a wider one */
-    unsigned long version; /* whose elements the copy holds; 0: nobody's yet */
+    unsigned long version; /* of the elements that the copy holds; 0: none yet */
     void *copy;
 } amp_kept;
 

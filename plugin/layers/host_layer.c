@@ -1,4 +1,5 @@
-/* An fp32 island: any layer the host runs itself, on fp32 NCHW buffers, between casts. */
+/* A layer that the host runs itself, with its own fp32 code on fp32 NCHW buffers. Inputs and deltas are cast
+ * to and from that form. */
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
@@ -30,7 +31,7 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     }
     amp_value *input = node->inputs[0];
     amp_tensor x = amp_value_data(input, AMP_FORM_HOST), dx = amp_value_delta(input, AMP_FORM_HOST);
-    /* A layer that joins others adds to all of them without asking; a single input may be refused. */
+    /* A layer with several inputs adds to the deltas of all of them; one with a single input accepts NULL. */
     float *target = input->wants_delta || node->desc.input_count > 1 ? dx.data : NULL;
 
     float *momentum[AMP_MAX_PARAMS];

@@ -1,5 +1,5 @@
-/* What a layer is to the engine: a description the host gives, and a node that computes forward and backward
- * in terms of backend operations. One file per layer kind implements amp_layer_ops. */
+/* What a layer is to the engine: a description that the host gives, and a node that computes forward and
+ * backward with the backend's operations. One file per layer kind implements amp_layer_ops. */
 #ifndef AMP_LAYERS_LAYER_H
 #define AMP_LAYERS_LAYER_H
 
@@ -56,7 +56,7 @@ typedef struct amp_param_desc {
     float clip;             /* kept within ±clip after each update; 0 is off */
 } amp_param_desc;
 
-/* What moves in forward and a skipped step must put back: running statistics, a recurrent layer's state. */
+/* What forward changes and a skipped step must restore: running statistics, a recurrent layer's state. */
 typedef struct amp_statistics_desc {
     float *array;
     size_t count;
@@ -75,12 +75,12 @@ typedef struct amp_layer_desc {
     amp_shape output;           /* n,c,h,w; flat outputs have h = w = 1 */
     int *inputs, input_count;   /* producers' indices, -1 is the image; the previous layer first */
     int pinned;                 /* amp=0 in its section */
-    int is_loss;                /* owns a cost and originates a gradient */
+    int is_loss;                /* has a cost; its forward writes a delta */
     int is_truth;               /* its fp32 output replaces the truth of later layers */
     int stops_backward;         /* backward ends above this layer */
     int no_backward;            /* passes no gradient to its inputs (crop) */
-    int lends_products;         /* AMP_LAYER_HOST: its matrix products come to the backend's gemm, and run in
-                                   the dtype */
+    int lends_products;         /* AMP_LAYER_HOST: the backend's gemm computes its matrix products, in the
+                                   dtype */
 
     amp_activation activation;
     int batch_normalize, filters, size, stride, pad, groups;
@@ -111,8 +111,8 @@ typedef struct amp_host {
     void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
     /* The labels that a loss of AMP's own reads, where the backend can; NULL: there are none. */
     const float *(*labels)(void *context, int layer);
-    /* What the loss of an AMP_LAYER_YOLO came to, in the forward that just ran: before `loss` is asked for
-     * it. */
+    /* Takes the result of a loss that AMP computes itself, of the forward that just ran; `loss` is called
+     * after it. */
     void (*found)(void *context, int layer, const amp_yolo_result *);
     /* A loss layer's value of the forward that just ran. */
     float (*loss)(void *context, int layer);

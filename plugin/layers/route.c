@@ -1,5 +1,4 @@
-/* The [route] layer: its inputs' channels side by side. Inputs of different sizes go the host's way
- * (flat). */
+/* The [route] layer: its inputs' channels side by side. With inputs of different sizes it is a host layer. */
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)

@@ -1,11 +1,11 @@
-/* Running a node's operations: whatever goes wrong in one is reported with its layer, which a backend does
- * not know, and a profiler is told which layer and phase it looks at. */
+/* Runs a node's operations. Adds the layer to an error's message, since a backend does not know it, and names
+ * layer and phase for a profiler. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layer.h"
 
-/* The range of one phase: nothing unless somebody profiles. */
+/* Begins the profiler's range of one phase, if there is a profiler. */
 static void begin(const amp_node *node, amp_backend *backend, const char *phase)
 {
     char name[64];

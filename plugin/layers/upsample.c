@@ -1,5 +1,4 @@
-/* The [upsample] layer: nearest neighbour, times scale. A negative stride (downsampling) goes the host's
- * way. */
+/* The [upsample] layer: nearest neighbour, times scale. With a negative stride it is a host layer. */
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)

@@ -1,6 +1,6 @@
-/* The [yolo] layer. In training forward makes the loss, and its delta, right where the input's is kept: times
- * the loss scale, since nobody comes between. The output is for Darknet's functions, and written only where
- * somebody reads it. */
+/* The [yolo] layer. In training, forward computes the loss and writes its delta, times the loss scale,
+ * directly into the input's delta. The output is written only if Darknet's functions or another layer read
+ * it. */
 #include "layer.h"
 
 static amp_status write_output(amp_node *node, amp_step *step, const amp_tensor *x, amp_error *error)
@@ -25,7 +25,7 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
                                     step->results + node->result, error);
 }
 
-/* What layers that read the output gave back: it goes on as it is, as in Darknet. */
+/* The delta of layers that read the output is passed on unchanged, as in Darknet. */
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
 {
     int accumulate;

@@ -21,7 +21,7 @@ static amp_status launch(trial *t, const amp_conv_plan *plan, int times, amp_err
     for (int i = 0; i < times; i++) {
         amp_status status = amp_cudnn_launch(t->cuda->cudnn, plan, &t->buffers, error);
         if (status == AMP_OK) continue;
-        cudaGetLastError(); /* what cuDNN met must not be taken for the next launch's */
+        cudaGetLastError(); /* clears the error, which the next launch would report as its own */
         return status;
     }
     return AMP_OK;

@@ -13,7 +13,7 @@ static amp_status cublas_fail(cublasStatus_t status, const char *call, int line,
     int unsupported = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
     amp_status kind = unsupported ? AMP_UNSUPPORTED : AMP_BACKEND_FAILED;
     if (status == CUBLAS_STATUS_ALLOC_FAILED) kind = AMP_NO_MEMORY;
-    cudaGetLastError(); /* what cuBLAS met is told here: the next launch must not be blamed for it */
+    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
     return amp_fail(error, kind, "cuBLAS: %s (gemm.c:%d): %s, %s", call, line, cublasGetStatusName(status),
                     cublasGetStatusString(status));
 }

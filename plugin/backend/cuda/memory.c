@@ -17,7 +17,7 @@ static amp_status no_memory(const amp_cuda_backend *cuda, size_t bytes, const ch
 {
     size_t unused = 0, total = 0;
     char there[128] = "", fits[64] = "a smaller batch, more subdivisions";
-    cudaGetLastError(); /* or the next launch would be blamed for this */
+    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
     if (cudaMemGetInfo(&unused, &total) == cudaSuccess) {
         snprintf(there, sizeof there, ": %zu of %zu MiB of GPU %d are free", unused >> 20, total >> 20,
                  cuda->device);

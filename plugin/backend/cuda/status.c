@@ -39,7 +39,7 @@ static amp_status kind_of(cudaError_t status)
 amp_status amp_cuda_fail(cudaError_t status, const char *call, const char *file, int line, amp_error *error)
 {
     const char *slash = strrchr(file, '/');
-    cudaGetLastError(); /* or the next launch would be blamed for this */
+    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
     return amp_fail(error, kind_of(status), "CUDA: %s (%s:%d): %s, %s%s", call, slash ? slash + 1 : file,
                     line, cudaGetErrorName(status), cudaGetErrorString(status), remedy(status));
 }

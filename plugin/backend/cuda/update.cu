@@ -290,7 +290,7 @@ static amp_status judge(amp_backend *backend, const amp_cuda_table *t, const amp
 }
 
 /* Waits until the verdict is there. */
-static amp_status hear(amp_backend *backend, verdict *out, amp_error *error)
+static amp_status wait_for_verdict(amp_backend *backend, verdict *out, amp_error *error)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     AMP_CUDA_TRY(cudaEventSynchronize(cuda->judged));
@@ -313,7 +313,7 @@ amp_status amp_cuda_check_gradients(amp_backend *backend, const amp_param *param
     AMP_TRY(list(backend, t, params, count, NULL, 0, error));
     if (!t->cuts) return AMP_OK;
     AMP_TRY(judge(backend, t, &as_it_is, &there, error));
-    AMP_TRY(hear(backend, &v, error));
+    AMP_TRY(wait_for_verdict(backend, &v, error));
     *found_inf = v.found_inf;
     *sum_squares = v.sum_squares * (double)inverse_scale * (double)inverse_scale;
     return AMP_OK;
@@ -350,7 +350,7 @@ amp_status amp_cuda_finish_step(amp_backend *backend, const amp_step_end *end, a
     if (t->cuts) {
         AMP_TRY(judge(backend, t, &end->update, &there, error));
         AMP_TRY(move(backend, t, &end->update, there, error));
-        AMP_TRY(hear(backend, &v, error));
+        AMP_TRY(wait_for_verdict(backend, &v, error));
     }
     if (v.found_inf) return AMP_OK;
     out->taken = 1;
