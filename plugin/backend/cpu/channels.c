@@ -1,8 +1,7 @@
-/* What moves elements without windows or statistics: channel copies (route), shortcuts, fixed rearrangements
- * (reorg) and dropout.
- *
- * Threads share out pixels or stretches of elements. An unscaled copy is memcpy: the bits, NaN payloads
- * included. */
+/* Operations that only move elements: channel copies (route), shortcuts, fixed rearrangements (reorg) and
+ * dropout.
+ * Threads share pixels or stretches of elements. A copy without a factor is memcpy, so that NaN keeps its
+ * bits. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"
@@ -41,10 +40,10 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     return AMP_OK;
 }
 
-/* Pixels of one image size, some of which meet pixels of another: this side's and the other's steps. */
+/* How pixels of one image size correspond to those of another: the step of this tensor and of the other. */
 typedef struct meeting { int w, step, meets_h, meets_w, other_h, other_w, other_step; } meeting;
 
-/* The other side's line that line `line` of all images meets; -1: none. */
+/* The line of the other tensor that corresponds to line `line`, counted over all images; -1: none. */
 static ptrdiff_t line_met(const meeting *m, size_t line, size_t h)
 {
     size_t i = line % h, step = (size_t)m->step;
@@ -52,7 +51,7 @@ static ptrdiff_t line_met(const meeting *m, size_t line, size_t h)
     return (ptrdiff_t)(line / h * (size_t)m->other_h + i / step * (size_t)m->other_step);
 }
 
-/* The other side's pixel, in the line that is met, that pixel j meets; -1: none. */
+/* The pixel of the other tensor, in the line found by line_met, that corresponds to pixel j; -1: none. */
 static ptrdiff_t pixel_met(const meeting *m, ptrdiff_t other_line, int j)
 {
     if (other_line < 0 || j % m->step || j / m->step >= m->meets_w) return -1;

@@ -65,7 +65,7 @@ static const char *product_failed = "oneDNN's matrix product failed";
 
 /* ---- windows ---- */
 
-/* Which pixel of an image tap (r, s) of a place's window is; -1: none. */
+/* The pixel of an image that tap (r, s) of a place's window reads; -1: it lies outside. */
 static ptrdiff_t pixel_of(const amp_local_desc *d, size_t place, int r, int s)
 {
     ptrdiff_t i = (ptrdiff_t)(place / (size_t)d->y.w) * d->stride - d->pad + r;
@@ -73,7 +73,7 @@ static ptrdiff_t pixel_of(const amp_local_desc *d, size_t place, int r, int s)
     return i < 0 || j < 0 || i >= d->x.h || j >= d->x.w ? -1 : i * d->x.w + j;
 }
 
-/* What a place reads of all images. row: room for a pixel's channels. */
+/* The inputs of one place, from all images, as columns. row: room for a pixel's channels. */
 static void read_columns(const amp_local *local, size_t place, const void *x, float *columns, float *row)
 {
     const amp_local_desc *d = &local->desc;
@@ -154,7 +154,7 @@ static int product(amp_factor a, amp_factor b, float *out, size_t rows, size_t c
     return amp_onednn_sgemm(&d, NULL) != AMP_OK;
 }
 
-/* Rows of `row` numbers; transposed: the product takes it turned round. */
+/* A factor of `row` numbers a row; transposed: the product uses its transpose. */
 static amp_factor matrix(const float *numbers, size_t row, int transposed)
 {
     return (amp_factor){ .data = numbers, .ld = (int)row, .transposed = transposed };

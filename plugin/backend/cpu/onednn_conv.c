@@ -32,8 +32,8 @@ static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass,
                                                                           error);
 }
 
-/* The library's way, for layouts that weights_copy.h does not know. Rounded first, then rearranged: its
- * reorders that also change the type take half as long again. */
+/* Makes the copies with the library's reorders, for layouts that weights_copy.h does not know. Rounds
+ * first and rearranges then, since reorders that also change the type take half as long again. */
 static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                                   int backward, amp_error *error)
 {

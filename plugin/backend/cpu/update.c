@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where stretch number `at` lies. Numbers asked of one cursor must not fall. */
+/* Finds stretch number `at`. Calls with one cursor must ask for increasing numbers. */
 typedef struct cursor {
     const amp_param *param;
     size_t passed; /* stretches of the parameters before it */

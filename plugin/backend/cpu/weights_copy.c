@@ -94,7 +94,8 @@ static size_t tile_channels(size_t places)
     return CHANNELS * (blocks ? blocks : 1);
 }
 
-/* Floats of scratch for one thread: zeros for filters that are not there, the pairs, and the pairs turned. */
+/* Floats of scratch for one thread: zeros in place of missing filters, the pairs, and the transposed
+ * pairs. */
 static size_t tile_floats(size_t places) { return (1 + 2 * PAIRS) * tile_channels(places) * places; }
 
 size_t amp_weights_scratch(size_t places)

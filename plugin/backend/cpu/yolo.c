@@ -1,8 +1,7 @@
-/* Yolo's loss, a row of cells at a time: a row is widened to fp32, its delta is made there, and rounded into
- * dx.
- *
- * Nearly all boxes have no label: of their numbers only the first five are squashed. Each row has its own
- * sums, added up in order: the same bits for any number of threads. */
+/* Yolo's loss, one row of cells at a time: the row is widened to fp32, its delta is computed there, and
+ * rounded into dx.
+ * Few boxes have a label; of the others only the first five numbers are computed, not the classes.
+ * Each row has sums of its own, added in order, so that the number of threads changes no bit. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

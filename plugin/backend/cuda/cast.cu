@@ -1,12 +1,12 @@
-/* Between dtypes and layouts: what an image passes on its way in, a delta on its way to or from an fp32
- * layer, and the gradient of weights between the KRSC of convolutions and Darknet's OIHW. Also the two loops
- * over fp32 arrays that belong to no layer: a factor on an array, a bias on each channel. */
+/* Casts between dtypes and layouts: dst = factor·src or dst += factor·src, where dst and src may be NCHW
+ * and NHWC. Also the gradient of weights from KRSC (convolutions) to OIHW (Darknet), an fp32 array times a
+ * factor, and a bias added to each channel. */
 #include "kernels.h"
 
 #include "../check.h"
 #include "transpose.cuh"
 
-/* Of both dtypes of a cast, whole groups are 16 bytes or more. */
+/* Groups of elements that are 16 bytes or more in both dtypes. */
 enum { CAST_GROUP = 8 };
 
 /* dst (+)= factor·src, in the order they lie in. */
@@ -87,7 +87,7 @@ static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t co
     return AMP_OK;
 }
 
-/* Matrices of one cast: images × (rows × columns), turned round. */
+/* The matrices of one cast: images × (rows × columns), to be transposed. */
 typedef struct matrices { size_t images; unsigned rows, columns; } matrices;
 
 template <class S, class D>

@@ -144,10 +144,10 @@ static amp_status run_shortcut(amp_backend *backend, const amp_tensor *x, const 
     return AMP_OK;
 }
 
-/* Pixels of one image size, some of which meet pixels of another: each side's size and steps. */
+/* How pixels of one image size correspond to those of another: the size and step of each. */
 typedef struct meeting { unsigned h, w, step, meets_h, meets_w, other_h, other_w, other_step; } meeting;
 
-/* The other side's line that line `line` of all images meets; 0: none. */
+/* The line of the other tensor that corresponds to line `line`, counted over all images; 0: none. */
 __device__ __forceinline__ int line_met(const meeting &m, size_t line, size_t *other)
 {
     size_t image = line / m.h;
@@ -156,7 +156,7 @@ __device__ __forceinline__ int line_met(const meeting &m, size_t line, size_t *o
     return i == at * m.step && at < m.meets_h;
 }
 
-/* The other side's pixel, in the line that is met, that pixel p meets; 0: none. */
+/* The pixel of the other tensor, in the line found by line_met, that corresponds to pixel p; 0: none. */
 __device__ __forceinline__ int pixel_met(const meeting &m, size_t line, unsigned p, size_t *other)
 {
     unsigned at = p / m.step;
@@ -164,8 +164,8 @@ __device__ __forceinline__ int pixel_met(const meeting &m, size_t line, unsigned
     return p == at * m.step && at < m.meets_w;
 }
 
-/* What the kernels of two sizes get: channels of this side and the other; `both`, the fewer, is whole groups
- * too. */
+/* Arguments of the kernels for two sizes: channels of this tensor and of the other; `both`, the smaller,
+ * is also whole groups. */
 typedef struct two_sizes { meeting m; size_t lines, columns, other_columns, both; } two_sizes;
 
 /* y = act(alpha·x + beta·from) where they meet, act(x) elsewhere. */

@@ -68,7 +68,7 @@ static int is_connected(const amp_conv_desc *d)
         && amp_shape_image(d->x) <= INT_MAX;
 }
 
-/* The workspace grew for whatever was timed; give back what no chosen engine asks for. */
+/* Gives back what timing took and no chosen engine needs. */
 static void trim_workspace(amp_backend *backend, const amp_conv *conv)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
@@ -92,8 +92,7 @@ static amp_status make_plans(amp_backend *backend, amp_conv *conv, amp_error *er
     }
     amp_status status = amp_cuda_conv_tune(backend, conv->plans, PASSES, &bytes, error);
     trim_workspace(backend, conv);
-    cudaGetLastError(); /* what cuDNN met while it tried what this GPU can must not be taken for the next
-                           launch's */
+    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
     return status;
 }
 
@@ -179,10 +178,9 @@ static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void
     /* The pass decides which of the three is written: conv_plan.h. */
     const amp_conv_buffers buffers = { (void *)x, w, (void *)y };
     amp_status status = amp_cudnn_run(amp_cuda_of(backend)->cudnn, conv->plans[pass], &buffers, error);
-    /* Where a kernel before it went wrong no engine runs any more, and cuDNN is not to blame. */
+    /* If an earlier kernel failed no engine runs any more, and cuDNN is not the cause. */
     if (status != AMP_OK) AMP_CUDA_TRY(cudaStreamSynchronize(amp_cuda_of(backend)->stream));
-    cudaGetLastError(); /* what an engine met that another one replaced must not be taken for the next
-                           launch's */
+    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
     return status;
 }
 

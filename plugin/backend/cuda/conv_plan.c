@@ -100,7 +100,8 @@ int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_pro
         amp_conv_candidate c = list[i];
         if (judge(&c, problem, workspace_cap) != FIT) continue;
         int to = fit++;
-        /* [fit, i) holds unfit ones: make room for c behind the fit, then move it up to its place. */
+        /* list[fit .. i) are unfit: makes room for c behind the fit ones, then moves it to its place among
+         * them. */
         memmove(&list[to + 1], &list[to], sizeof *list * (size_t)(i - to));
         while (to > 0 && preference(&list[to - 1], problem) > preference(&c, problem)) {
             list[to] = list[to - 1];
@@ -111,7 +112,7 @@ int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_pro
     return fit;
 }
 
-/* Why nothing is left, for the user: "12 candidates: 3 need more workspace than 256 MiB, ...". */
+/* For the user, why no candidate is left: "12 candidates: 3 need more workspace than 256 MiB, ...". */
 static void tally(const amp_conv_candidates *candidates, const amp_conv_plan *plan, size_t workspace_cap,
                   char *text, size_t size)
 {

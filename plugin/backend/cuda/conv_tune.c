@@ -6,8 +6,8 @@
 
 enum { RUNS = 3 };
 
-/* Every byte of what engines are timed on: a small number in every dtype. (Zeros would need less power, and
- * run faster.) */
+/* Every byte of the memory that engines are timed on: a small number in every dtype. (Zeros would need
+ * less power, and run faster.) */
 enum { FILL = 0x2b };
 
 typedef struct trial {

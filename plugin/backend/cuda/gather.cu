@@ -12,7 +12,7 @@
 
 /* ---- forward ---- */
 
-/* Images are the rows: a thread reads its entries of the map once for all that it moves. */
+/* A thread reads its entries of the map once, for all images. */
 template <class T, int N>
 __global__ void gather(const T *x, T *y, const int32_t *map, size_t images, size_t x_image, size_t y_image)
 {
@@ -44,7 +44,7 @@ __global__ void turn_round(const int32_t *map, size_t count, unsigned *times, un
     }
 }
 
-/* The sum of what goes to element t of dx, in the order of the map. */
+/* Element t of dx: the sum of all dy whose map entry is t, in the order of the map. */
 template <class T>
 __device__ float gathered(const T *dy, const int32_t *map, int32_t t, unsigned times, unsigned end)
 {

@@ -21,7 +21,7 @@ struct amp_local {
 static size_t places_of(const amp_local_desc *d) { return (size_t)d->y.h * d->y.w; }
 static size_t place_weights(const amp_local_desc *d) { return (size_t)d->y.c * amp_local_window(d); }
 
-/* How many of `all`, of so many bytes each, are taken at once. */
+/* How many of `all` pieces of so many bytes are processed at once. */
 static int slice_of(size_t bytes, size_t all)
 {
     size_t fit = SLICE_BYTES / bytes;
@@ -163,7 +163,7 @@ amp_status amp_cuda_local_backward_weights(amp_backend *backend, amp_local *loca
 
 /* ---- what it is ---- */
 
-/* What lies in between is in scratch, which all operations share. */
+/* Intermediate results are in scratch, which all operations share. */
 void amp_cuda_local_facts(const amp_backend *backend, const amp_local *local, amp_conv_facts *out)
 {
     const amp_local_desc *d = &local->desc;

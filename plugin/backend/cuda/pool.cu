@@ -18,7 +18,7 @@ typedef struct windows {
     unsigned across; /* blocks along a row of the side that is written */
 } windows;
 
-/* Where a thread of a block that stays within one row is. */
+/* The place of a thread within a block that stays in one row. */
 typedef struct spot {
     int image, row, column, pack;
 } spot;
@@ -136,7 +136,7 @@ template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool_delta
     dx[at] = out;
 }
 
-/* `written`: the side that is. *blocks: how many its pixels need. */
+/* written: the tensor that is written. *blocks: how many blocks its pixels need. */
 static windows windows_make(const amp_tensor *x, const amp_tensor *y, const amp_tensor *written, bool wide,
                             int size, int stride, int pad, size_t *blocks)
 {

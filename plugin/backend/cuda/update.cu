@@ -81,7 +81,7 @@ static __device__ __forceinline__ finding fold(double sum, int found)
     return f;
 }
 
-/* Finite or not is read off the exponent bits, not asked of the arithmetic. */
+/* Whether a number is finite is read from its exponent bits, which no compiler flag can change. */
 __global__ void __launch_bounds__(UPDATE_THREADS) check_chunks(const array_row *__restrict__ rows,
     const amp_cuda_cut *__restrict__ cuts, finding *findings)
 {
@@ -203,7 +203,7 @@ static __device__ __forceinline__ void copy_chunk(const float *from, float *to, 
     }
 }
 
-/* What a step that is taken moves; nothing, where the verdict is that it is not. */
+/* Updates parameters and commits statistics if the verdict is that all is finite; otherwise does nothing. */
 template <int ADAM>
 __global__ void __launch_bounds__(UPDATE_THREADS) move_chunks(const array_row *__restrict__ rows,
     const amp_cuda_cut *__restrict__ cuts, step s, const verdict *__restrict__ v)
@@ -269,7 +269,8 @@ static amp_status list(amp_backend *backend, amp_cuda_table *t, const amp_param 
 
 /* ---- operations ---- */
 
-/* *out: the verdict's place on the device; its copy for the host is there when cuda->judged has happened. */
+/* *out: the verdict in device memory. Its copy for the host is complete when the event cuda->judged has
+ * happened. */
 static amp_status judge(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args,
                         const verdict **out, amp_error *error)
 {

@@ -1,5 +1,5 @@
-/* The copies of weights that convolutions compute with, of a whole network in one launch after each update:
- * for each filter a matrix of channels × taps, turned round and rounded. */
+/* The copies of weights that convolutions compute with, of a whole network in one launch after each update. In
+ * plain form, for each filter k: krsc[k][tap][c] = round(oihw[k][c][tap]). */
 #include "kernels.h"
 
 #include <limits.h>
@@ -9,7 +9,7 @@
 
 static const unsigned SHARE = 8192; /* elements for a block, more or less */
 
-/* One convolution's masters and copy; where nothing is to be turned, all its filters are one line. */
+/* One convolution's masters and copy. Where both orders are the same, all its filters are one line. */
 typedef struct weights_row {
     amp_cuda_work work; /* tiles */
     const float *masters;

@@ -1,9 +1,8 @@
-/* The windows of a locally connected layer: what each place of its output reads, as rows of a matrix, and
- * back.
- *
- * columns is (places, images, size·size, channels): a row of channels is one pixel of the image, so that both
- * kernels move whole rows. The way back gathers: each pixel adds up the windows that it lies in, in their
- * order, and nobody adds to a pixel of another's. */
+/* The windows of a locally connected layer: for each place of its output, the inputs that it reads as the
+ * rows of a matrix, and the way back.
+ * columns is (places, images, size·size, channels): a row of channels is one pixel of the image, so that
+ * both kernels move whole rows. The way back gathers: each pixel adds up the windows that contain it, in
+ * their order, so that no two threads write one pixel. */
 #include "kernels.h"
 
 #include "device.cuh"

@@ -1,8 +1,9 @@
-/* Yolo's loss: which box is each label's own, then a warp for each box, then the sums of all.
- *
- * The boxes of one warp, of one block, and of one partial sum follow from the shape alone, and sums go in a
- * fixed order: the same on every device. Nearly all boxes have no label: of their numbers only the first five
- * are squashed. */
+/* Yolo's loss in three launches: find the box that each label belongs to; compute each box with a warp;
+ * add up all sums. In plain form, for each box: delta = target - output as backend.h says, dx +=
+ * loss_scale·delta, cost += delta².
+ * The boxes of a warp, of a block and of a partial sum follow from the shape alone, and sums are added in
+ * a fixed order, so that every device gives the same bits. Few boxes have a label; of the others only the
+ * first five numbers are computed, not the classes. */
 #include "kernels.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ enum {
 };
 static const unsigned ALL_LANES = 0xffffffffu;
 
-/* What the kernels know of the head beside x and dx. own: max_boxes for each image. */
+/* The head's numbers, for the kernels, besides x and dx. own: max_boxes for each image. */
 typedef struct head {
     amp_yolo_desc d;
     int w, h;
@@ -81,7 +82,8 @@ static __device__ __forceinline__ search look_at_labels(const amp_yolo_labels &l
 
 /* ---- boxes ---- */
 
-/* Without an index that is known only when it runs, which would put the array into memory. */
+/* A loop instead of an index that is known only at run time, which would move the array from registers to
+ * memory. */
 static __device__ __forceinline__ float chosen(const float (&v)[AMP_YOLO_BOX], int i)
 {
     float one = v[0];
