@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-amp_status amp_array_found_inf(amp_backend *b, const float *array, size_t count, int *found_inf, amp_error *error)
+amp_status amp_array_found_inf(amp_backend *b, const float *array, size_t count, int *found_inf,
+                               amp_error *error)
 {
     double squares;
     amp_param as_param = { .grad = (float *)array, .count = count };
@@ -12,7 +13,8 @@ amp_status amp_array_found_inf(amp_backend *b, const float *array, size_t count,
 }
 
 /* Which images of a batch hold it: rows of the tensor, whatever its layout. */
-static amp_status find_images(amp_anomaly *anomaly, amp_backend *b, const float *wide, amp_shape shape, amp_error *error)
+static amp_status find_images(amp_anomaly *anomaly, amp_backend *b, const float *wide, amp_shape shape,
+                              amp_error *error)
 {
     size_t image = amp_shape_image(shape);
     for (int n = 0; n < shape.n; n++) {
@@ -23,12 +25,14 @@ static amp_status find_images(amp_anomaly *anomaly, amp_backend *b, const float 
     return AMP_OK;
 }
 
-static amp_status look(amp_anomaly *anomaly, amp_backend *b, const amp_seen *seen, const float *wide, amp_error *error)
+static amp_status look(amp_anomaly *anomaly, amp_backend *b, const amp_seen *seen, const float *wide,
+                       amp_error *error)
 {
     int found_inf, forward = amp_seen_in_forward(seen->kind), gradient = seen->kind == AMP_SEEN_GRADIENT;
     AMP_TRY(amp_array_found_inf(b, wide, amp_shape_count(seen->tensor.shape), &found_inf, error));
     if (!found_inf) return AMP_OK;
-    *anomaly = (amp_anomaly){ .found = 1, .layer = seen->layer, .pass = forward ? "forward" : "backward", .tensor = seen->name,
+    *anomaly = (amp_anomaly){ .found = 1, .layer = seen->layer, .pass = forward ? "forward" : "backward",
+                               .tensor = seen->name,
                               .is_gradient = gradient };
     return gradient ? AMP_OK : find_images(anomaly, b, wide, seen->tensor.shape, error);
 }
@@ -50,6 +54,7 @@ const char *amp_anomaly_text(const amp_anomaly *a, const char *type, char text[A
 {
     const char *what = a->is_gradient ? " gradient" : "";
     if (a->layer < 0) snprintf(text, AMP_ANOMALY_TEXT, "the %s, %s", a->tensor, a->pass);
-    else snprintf(text, AMP_ANOMALY_TEXT, "%s%s of layer %d [%s], %s", a->tensor, what, a->layer, type, a->pass);
+    else snprintf(text, AMP_ANOMALY_TEXT, "%s%s of layer %d [%s], %s", a->tensor, what, a->layer, type,
+                  a->pass);
     return text;
 }

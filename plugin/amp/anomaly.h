@@ -1,26 +1,28 @@
-/* Anomaly detection: the first tensor of a step, in the order of time, that holds inf or NaN. debug=1 has it on for every step;
- * otherwise it is on only for a step whose overflow would end training. Costs a cast and a scan of every tensor. */
+/* Anomaly detection finds the first tensor of a step that holds inf or NaN, in the order in which tensors are
+ * made. With debug=1 it looks at every step; otherwise only at a step whose overflow would end training. It
+ * costs a cast and a scan of every tensor. */
 #ifndef AMP_AMP_ANOMALY_H
 #define AMP_AMP_ANOMALY_H
 
 #include "observer.h"
 
-/* Where something is not finite; found = 0 while nothing is. */
+/* Where inf or NaN was found; found = 0: nowhere so far. */
 typedef struct amp_anomaly {
-    int found, layer;    /* -1: not a layer's, but what the host gave */
+    int found, layer;    /* -1: an input of the network, not of a layer */
     const char *pass;    /* "forward", "backward" or "update" */
     const char *tensor;  /* "image", "input", "output", "loss", "delta", "labels", or a parameter's name */
     int is_gradient;     /* of that parameter */
-    int bad_images;      /* how many images of the subdivision hold it; 0: it cannot be told, as for gradients */
+    int bad_images;      /* how many images of the subdivision hold it; 0: not known, as for gradients */
     int image;           /* the first of them, from 0 */
 } amp_anomaly;
 
 enum { AMP_ANOMALY_TEXT = 160 };
 
-/* "output of layer 3 [convolutional], forward"; type: the layer's section, ignored where there is no layer. */
+/* "output of layer 3 [convolutional], forward"; type: the layer's section, ignored where there is no
+ * layer. */
 const char *amp_anomaly_text(const amp_anomaly *, const char *type, char text[AMP_ANOMALY_TEXT]);
 
-/* Look at a tensor; the first find is remembered, later ones are not. */
+/* Looks at a tensor. Only the first inf or NaN is recorded. */
 amp_status amp_anomaly_look(amp_anomaly *, amp_backend *, const amp_seen *, amp_error *);
 
 /* Whether an fp32 array in the backend's memory holds inf or NaN. */

@@ -1,4 +1,4 @@
-/* The autocast rules, and nothing else. */
+/* The autocast rules. A layer's class comes from the table of layer kinds (layers/layer.h). */
 #include "autocast.h"
 
 /* Half only if every input that counts is half. */
@@ -12,8 +12,10 @@ static amp_autocast by_inputs(amp_autocast_class class, int compared, const amp_
 amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes)
 {
     amp_autocast_class class = amp_autocast_class_of(desc->kind);
-    int pinned = desc->pinned && desc->lends_products && dtype != AMP_FP32; /* the only way in which it matters there */
-    if (class == AMP_CLASS_FP32) return (amp_autocast){ class, AMP_FORM_HOST, pinned ? AMP_WHY_PINNED : AMP_WHY_CLASS, -1 };
+    /* A pin changes nothing for a host layer, except that its matrix products stay in fp32. */
+    int pinned = desc->pinned && desc->lends_products && dtype != AMP_FP32;
+    if (class == AMP_CLASS_FP32)
+        return (amp_autocast){ class, AMP_FORM_HOST, pinned ? AMP_WHY_PINNED : AMP_WHY_CLASS, -1 };
     if (dtype == AMP_FP32) return (amp_autocast){ class, AMP_FORM_WIDE, AMP_WHY_DTYPE, -1 };
     if (desc->pinned) return (amp_autocast){ class, AMP_FORM_WIDE, AMP_WHY_PINNED, -1 };
     if (class == AMP_CLASS_LOWER) return (amp_autocast){ class, AMP_FORM_LOW, AMP_WHY_CLASS, -1 };

@@ -1,4 +1,4 @@
-/* Autocast: which form each layer computes in. The classes are torch.amp's, in Darknet's words; see docs/design.md. */
+/* Autocast: which form each layer computes in. The classes are torch.amp's; see docs/design.md. */
 #ifndef AMP_AMP_AUTOCAST_H
 #define AMP_AMP_AUTOCAST_H
 
@@ -19,11 +19,13 @@ typedef struct amp_autocast {
     int input; /* AMP_WHY_INPUT: which of its inputs decided; -1: all of them, by agreeing */
 } amp_autocast;
 
-/* The form a layer computes in, and why; input_homes holds its inputs' home forms. dtype fp32 and pinned layers never get LOW. */
+/* The form a layer computes in, and why; input_homes holds its inputs' home forms. dtype fp32 and pinned
+ * layers never get LOW. */
 amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);
 amp_form amp_autocast_form(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);
 
-/* What the matrix products of a layer in this form run in. The fp32 layers that lend theirs are of the lower class in that. */
+/* What the matrix products of a layer in this form run in. Host layers with lends_products (rnn, gru, lstm,
+ * crnn) run theirs in the dtype although they are in fp32 otherwise. */
 amp_dtype amp_autocast_products(const amp_layer_desc *desc, amp_dtype dtype, amp_form form);
 
 #endif

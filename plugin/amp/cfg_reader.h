@@ -1,9 +1,9 @@
 /* Reads a Darknet .cfg line by line, as Darknet's own read_cfg does, but survives any file at all.
  *
- * Darknet drops every blank of a line, so "init_scale = 65 536" is init_scale=65536; a line that then starts with '#'
- * or ';' is a comment (there are no comments behind a value), with '[' a section, else key=value. The reader also drops
- * '\r' and '\f', which stock Darknet keeps, refuses what is not text, and knows each item's line number. What the
- * items mean is not its business: see config.c. */
+ * Darknet drops every blank of a line, so "init_scale = 65 536" is init_scale=65536; a line that then starts
+ * with '#' or ';' is a comment (there are no comments behind a value), with '[' a section, else key=value.
+ * The reader also drops '\r' and '\f', which stock Darknet keeps, refuses what is not text, and knows each
+ * item's line number. What the items mean is not its business: see config.c. */
 #ifndef AMP_AMP_CFG_READER_H
 #define AMP_AMP_CFG_READER_H
 
@@ -43,11 +43,13 @@ typedef struct cfg_place {
     const char *section, *key, *value;
 } cfg_place;
 
-/* Fails with the one line "FILE:LINE: [section] key = value: problem; allowed: allowed" (allowed may be NULL). What
- * came from the file is shortened and cleaned of control characters, so that the line stays one line. */
+/* Fails with the one line "FILE:LINE: [section] key = value: problem; allowed: allowed" (allowed may be
+ * NULL). What came from the file is shortened and cleaned of control characters, so that the line stays one
+ * line. */
 amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, const char *allowed);
 
-/* Copies text to out[size], shortened to size - 1 bytes with "..." at its end, control characters replaced by '?'. */
+/* Copies text to out[size], shortened to size - 1 bytes with "..." at its end, control characters replaced by
+ * '?'. */
 void cfg_printable(char *out, size_t size, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* Putting an engine into the state of a sidecar: first everything is compared, then everything is copied, and copying fails
- * only with the device. */
+/* Putting an engine into the state of a sidecar: first everything is compared, then everything is copied, and
+ * copying fails only with the device. */
 #include "checkpoint_format.h"
 
 #include <stdlib.h>
@@ -36,8 +36,9 @@ static amp_status foreign(const amp_checkpoint *c, amp_error *error, const char 
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it is of another network: %s; train with its own .cfg, or "
-                    AMP_CHECKPOINT_REMEDY, c->name, what);
+    return amp_fail(error, AMP_BAD_CHECKPOINT,
+                    "%s: it is of another network: %s; train with its own .cfg, or " AMP_CHECKPOINT_REMEDY,
+                    c->name, what);
 }
 
 static amp_status compare_layers(const amp_checkpoint *c, const amp_engine_state *e, amp_error *error)
@@ -45,8 +46,8 @@ static amp_status compare_layers(const amp_checkpoint *c, const amp_engine_state
     int common = c->layer_count < e->layer_count ? c->layer_count : e->layer_count;
     for (int i = 0; i < common; i++)
         if (!same_text(c->layers[i], e->layer_types[i]))
-            return foreign(c, error, "layer %d is [%.*s] there and [%s] here", i, shown(c->layers[i]), c->layers[i].at,
-                           e->layer_types[i]);
+            return foreign(c, error, "layer %d is [%.*s] there and [%s] here", i, shown(c->layers[i]),
+                           c->layers[i].at, e->layer_types[i]);
     if (c->layer_count != e->layer_count)
         return foreign(c, error, "it has %d layers there and %d here", c->layer_count, e->layer_count);
     return AMP_OK;
@@ -59,11 +60,12 @@ static amp_status compare_params(const amp_checkpoint *c, const amp_engine_state
         const amp_param *p = &e->params[i];
         int layer = s->layer < p->layer ? s->layer : p->layer;
         if (s->layer != p->layer || !same_text(s->name, p->name))
-            return foreign(c, error, "layer %d [%s] differs: %.*s of layer %d there is %s of layer %d here", layer,
-                           e->layer_types[layer], shown(s->name), s->name.at, s->layer, p->name, p->layer);
+            return foreign(c, error, "layer %d [%s] differs: %.*s of layer %d there is %s of layer %d here",
+                           layer, e->layer_types[layer], shown(s->name), s->name.at, s->layer, p->name,
+                           p->layer);
         if (s->count != p->count)
-            return foreign(c, error, "layer %d [%s] has %zu %.*s there and %zu here", p->layer, e->layer_types[p->layer],
-                           s->count, shown(s->name), s->name.at, p->count);
+            return foreign(c, error, "layer %d [%s] has %zu %.*s there and %zu here", p->layer,
+                           e->layer_types[p->layer], s->count, shown(s->name), s->name.at, p->count);
     }
     if (c->param_count != e->param_count)
         return foreign(c, error, "it has %d parameters there and %d here", c->param_count, e->param_count);
@@ -73,7 +75,8 @@ static amp_status compare_params(const amp_checkpoint *c, const amp_engine_state
 /* A recurrent layer's state has a size of its own with each batch: it starts anew then. */
 static int starts_anew(const amp_checkpoint *c, const amp_engine_state *e, int i)
 {
-    return c->statistics[i].unsaved && e->statistics_unsaved[i] && c->statistics[i].count != e->statistics[i].count;
+    return c->statistics[i].unsaved && e->statistics_unsaved[i]
+        && c->statistics[i].count != e->statistics[i].count;
 }
 
 static amp_status compare_statistics(const amp_checkpoint *c, const amp_engine_state *e, amp_error *error)
@@ -82,11 +85,12 @@ static amp_status compare_statistics(const amp_checkpoint *c, const amp_engine_s
         const amp_saved_statistics *saved = &c->statistics[i];
         const amp_statistics *s = &e->statistics[i];
         if (saved->layer == s->layer && (saved->count == s->count || starts_anew(c, e, i))) continue;
-        return foreign(c, error, "the statistics of layer %d there (%zu) are of layer %d (%zu) here", saved->layer, saved->count,
-                       s->layer, s->count);
+        return foreign(c, error, "the statistics of layer %d there (%zu) are of layer %d (%zu) here",
+                       saved->layer, saved->count, s->layer, s->count);
     }
     if (c->statistics_count != e->statistics_count)
-        return foreign(c, error, "it has %d arrays of statistics there and %d here", c->statistics_count, e->statistics_count);
+        return foreign(c, error, "it has %d arrays of statistics there and %d here", c->statistics_count,
+                       e->statistics_count);
     return AMP_OK;
 }
 
@@ -99,11 +103,11 @@ static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved,
     amp_scaler_resume(&s, saved);
     if (!now->enabled || !saved->enabled) return s;
     if (now->dynamic != saved->dynamic)
-        add_note(note, "loss scaling was %s and is %s now: the scale starts at %g", saved->dynamic ? "dynamic" : "static",
-                 now->dynamic ? "dynamic" : "static", (double)s.scale);
+        add_note(note, "loss scaling was %s and is %s now: the scale starts at %g",
+                 saved->dynamic ? "dynamic" : "static", now->dynamic ? "dynamic" : "static", (double)s.scale);
     else if (s.scale != saved->scale && now->dynamic)
-        add_note(note, "the saved loss scale %g is outside min_scale to max_scale: it is %g now", (double)saved->scale,
-                 (double)s.scale);
+        add_note(note, "the saved loss scale %g is outside min_scale to max_scale: it is %g now",
+                 (double)saved->scale, (double)s.scale);
     else if (s.scale != saved->scale)
         add_note(note, "the static loss scale was %g and is %g now", (double)saved->scale, (double)s.scale);
     return s;
@@ -149,13 +153,16 @@ static amp_status copy_params(const copier *copy, const amp_checkpoint *c, const
     return AMP_OK;
 }
 
-/* What is live first: weights_changed makes that the committed state of all statistics, and a batch under way has its own. */
-static amp_status copy_all(const copier *copy, const amp_checkpoint *c, amp_engine *engine, const amp_engine_state *e)
+/* What is live first: weights_changed makes that the committed state of all statistics, and a batch under way
+ * has its own. */
+static amp_status copy_all(const copier *copy, const amp_checkpoint *c, amp_engine *engine,
+                           const amp_engine_state *e)
 {
     AMP_TRY(copy_params(copy, c, e));
     for (int i = 0; i < e->statistics_count; i++) {
         const amp_saved_statistics *s = &c->statistics[i];
-        if (s->live && !starts_anew(c, e, i)) AMP_TRY(copy_array(copy, e->statistics[i].array, s->live, s->count));
+        if (s->live && !starts_anew(c, e, i))
+            AMP_TRY(copy_array(copy, e->statistics[i].array, s->live, s->count));
     }
     amp_engine_weights_changed(engine);
     for (int i = 0; i < e->statistics_count; i++) {
@@ -166,7 +173,8 @@ static amp_status copy_all(const copier *copy, const amp_checkpoint *c, amp_engi
     return AMP_OK;
 }
 
-amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, char note[NOTE], amp_error *error)
+amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, char note[NOTE],
+                                amp_error *error)
 {
     amp_engine_state e = amp_engine_state_of(engine);
     int renewed = 0;
@@ -205,5 +213,6 @@ void amp_checkpoint_fit_batch(const amp_checkpoint *c, amp_engine *engine, int i
         multiply(p->m, p->count, factor);
         multiply(p->v, p->count, factor * factor);
     }
-    add_note(note, "the batch was %g images and is %d now: %s scaled to that", saved, images, e.adam ? "moments are" : "momentum is");
+    add_note(note, "the batch was %g images and is %d now: %s scaled to that", saved, images,
+             e.adam ? "moments are" : "momentum is");
 }

@@ -1,5 +1,6 @@
-/* The sidecar's bytes, known to checkpoint_write.c and checkpoint_read.c alone. Everything is little-endian and written field
- * by field: f32 and f64 are IEEE 754 bits, text is a length byte and as many bytes of printable ASCII.
+/* The sidecar's bytes, known to checkpoint_write.c and checkpoint_read.c alone. Everything is little-endian
+ * and written field by field: f32 and f64 are IEEE 754 bits, text is a length byte and as many bytes of
+ * printable ASCII.
  *
  *     header   u8[8] magic, u32 version, u32 bytes of the header, u64 bytes of the file,
  *              u64 checksum of the .weights file, u32 optimizer (0 SGD, 1 Adam), u32 number of records
@@ -13,10 +14,11 @@
  *           u32 statistics, each: u32 layer, u32 unsaved, u64 count
  *     ARRY  u32 kind, u32 index of the parameter or statistics, u64 count, count f32
  *
- * SCAL, RUN and NETW come once each, in this order, before the arrays. Which arrays there must be follows from them: momentum of
- * each parameter under SGD, m and v under Adam, masters and statistics that are "unsaved" (not held by the .weights file), and
- * with a batch under way (RUN's window) the gradients of each parameter and the committed form of all statistics. None else.
- * A later version may change all but the first 12 bytes. */
+ * SCAL, RUN and NETW come once each, in this order, before the arrays. Which arrays there must be follows
+ * from them: momentum of each parameter under SGD, m and v under Adam, masters and statistics that are
+ * "unsaved" (not held by the .weights file), and with a batch under way (RUN's window) the gradients of each
+ * parameter and the committed form of all statistics. None else. A later version may change all but the first
+ * 12 bytes. */
 #ifndef AMP_AMP_CHECKPOINT_FORMAT_H
 #define AMP_AMP_CHECKPOINT_FORMAT_H
 
@@ -37,7 +39,8 @@ enum {
     AMP_CHECKPOINT_TEXT_LIMIT = 255
 };
 
-#define AMP_CHECKPOINT_TAG(a, b, c, d) ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
+#define AMP_CHECKPOINT_TAG(a, b, c, d) \
+    ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
 #define AMP_TAG_SCALER AMP_CHECKPOINT_TAG('S', 'C', 'A', 'L')
 #define AMP_TAG_RUN AMP_CHECKPOINT_TAG('R', 'U', 'N', ' ')
 #define AMP_TAG_NETWORK AMP_CHECKPOINT_TAG('N', 'E', 'T', 'W')
@@ -78,7 +81,8 @@ static inline uint64_t amp_fetch_u64(const unsigned char *at)
     return (uint64_t)amp_fetch_u32(at) | (uint64_t)amp_fetch_u32(at + 4) << 32;
 }
 
-/* Arrays go between the file and the backend's memory, which may be a device's, by way of so many floats of the program's. */
+/* Arrays go between the file and the backend's memory, which may be a device's, by way of so many floats of
+ * the program's. */
 enum { AMP_CHECKPOINT_STAGE = 1 << 18 };
 
 /* Text inside the file's bytes, not terminated. */

@@ -1,5 +1,5 @@
-/* Reading a sidecar. Nothing is believed before it is checked, so that any bytes at all end in a sound amp_checkpoint or in one
- * line that says why not. */
+/* Reading a sidecar. Nothing is believed before it is checked, so that any bytes at all end in a sound
+ * amp_checkpoint or in one line that says why not. */
 #include "checkpoint_format.h"
 
 #include <errno.h>
@@ -12,7 +12,8 @@
 #include "../tensor/half.h"
 #include "cfg_reader.h"
 
-/* The bytes of one record, or of the part of it not read yet. Once more is taken than there is, it is broken and gives 0. */
+/* The bytes of one record, or of the part of it not read yet. Once more is taken than there is, it is broken
+ * and gives 0. */
 typedef struct cursor {
     const unsigned char *at, *end;
     int broken;
@@ -93,7 +94,8 @@ static amp_status read_scaler(amp_checkpoint *c, cursor r, amp_error *error)
     s->steps = take_u64(&r);
     s->skipped = take_u64(&r);
     s->stuck = take_i32(&r);
-    if (r.broken || left(&r)) return refuse(c, error, "it is damaged: its scaler's record has the wrong size");
+    if (r.broken || left(&r))
+        return refuse(c, error, "it is damaged: its scaler's record has the wrong size");
     const char *problem = amp_scaler_problem(s);
     return problem ? refuse(c, error, "it is damaged: loss scaler: %s", problem) : AMP_OK;
 }
@@ -117,11 +119,14 @@ static amp_status read_run(amp_checkpoint *c, cursor r, amp_error *error)
     s->looped = take_i32(&r);
     s->loop_count = take_i32(&r);
     s->average_loss = take_float(&r);
-    if (r.broken || left(&r)) return refuse(c, error, "it is damaged: its counters' record has the wrong size");
+    if (r.broken || left(&r))
+        return refuse(c, error, "it is damaged: its counters' record has the wrong size");
     memcpy(s->random, state, sizeof s->random);
-    if (s->t < 0 || s->width < 0 || s->height < 0 || s->batch < 0 || s->subdivisions < 0 || s->window < 0 || s->loop_count < 0)
+    if (s->t < 0 || s->width < 0 || s->height < 0 || s->batch < 0 || s->subdivisions < 0 || s->window < 0
+        || s->loop_count < 0)
         return refuse(c, error, "it is damaged: one of its counters is negative");
-    if (s->t >= INT32_MAX || s->loop_count == INT32_MAX || !amp_is_finite(s->average_loss)) /* the host counts on, in an int */
+    /* The host goes on counting in an int. */
+    if (s->t >= INT32_MAX || s->loop_count == INT32_MAX || !amp_is_finite(s->average_loss))
         return refuse(c, error, "it is damaged: one of its counters is out of range");
     if ((s->seeded | s->looped) & ~1) return refuse(c, error, "it is damaged: a flag is neither 0 nor 1");
     return AMP_OK;
@@ -156,15 +161,17 @@ static amp_status read_network(amp_checkpoint *c, cursor r, amp_error *error)
         amp_saved_statistics *s = &c->statistics[i];
         take_place(c, &r, &s->layer, &s->unsaved, &s->count);
     }
-    if (r.broken || left(&r)) return refuse(c, error, "it is damaged: its record of the network makes no sense");
+    if (r.broken || left(&r))
+        return refuse(c, error, "it is damaged: its record of the network makes no sense");
     return AMP_OK;
 no_memory:
     return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
 }
 
-/* Where an array of this kind and index belongs, how many elements it has, and whether the file should hold it; NULL for
- * nowhere. */
-static const unsigned char **slot_of(amp_checkpoint *c, uint32_t kind, uint32_t index, size_t *count, int *wanted)
+/* Where an array of this kind and index belongs, how many elements it has, and whether the file should hold
+ * it; NULL for nowhere. */
+static const unsigned char **slot_of(amp_checkpoint *c, uint32_t kind, uint32_t index, size_t *count,
+                                     int *wanted)
 {
     if (kind < AMP_SAVED_PARAM_KINDS && index < (uint32_t)c->param_count) {
         amp_saved_param *p = &c->params[index];
@@ -181,8 +188,8 @@ static const unsigned char **slot_of(amp_checkpoint *c, uint32_t kind, uint32_t 
     return NULL;
 }
 
-/* Optimizer state has to be finite, and Adam's v, of which the root is taken, not negative. Gradients of a batch under way may
- * overflow: that is found at its end. */
+/* Optimizer state has to be finite, and Adam's v, of which the root is taken, not negative. Gradients of a
+ * batch under way may overflow: that is found at its end. */
 static int values_sound(uint32_t kind, const unsigned char *at, size_t count)
 {
     if (kind != AMP_SAVED_MOMENTUM && kind != AMP_SAVED_M && kind != AMP_SAVED_V) return 1;
@@ -201,9 +208,11 @@ static amp_status read_array(amp_checkpoint *c, cursor r, amp_error *error)
     int wanted = 0;
     const unsigned char **slot = slot_of(c, kind, index, &count, &wanted);
     if (r.broken || !slot || !wanted || *slot || elements != count || left(&r) % 4 || left(&r) / 4 != count)
-        return refuse(c, error, "it is damaged: an array does not fit its network (kind %u, number %u)", kind, index);
+        return refuse(c, error, "it is damaged: an array does not fit its network (kind %u, number %u)", kind,
+                      index);
     if (!values_sound(kind, r.at, count))
-        return refuse(c, error, "it is damaged: optimizer state that is not finite (kind %u, number %u)", kind, index);
+        return refuse(c, error, "it is damaged: optimizer state that is not finite (kind %u, number %u)",
+                      kind, index);
     *slot = r.at;
     return AMP_OK;
 }
@@ -231,7 +240,8 @@ static amp_status read_records(amp_checkpoint *c, uint32_t records, amp_error *e
     static const struct { uint32_t tag; reader *read; } first[] = {
         { AMP_TAG_SCALER, read_scaler }, { AMP_TAG_RUN, read_run }, { AMP_TAG_NETWORK, read_network } };
     enum { FIRST = sizeof first / sizeof *first };
-    cursor all = { c->bytes + AMP_CHECKPOINT_HEADER_BYTES, c->bytes + c->size - AMP_CHECKPOINT_TRAILER_BYTES, 0 };
+    cursor all = { c->bytes + AMP_CHECKPOINT_HEADER_BYTES, c->bytes + c->size - AMP_CHECKPOINT_TRAILER_BYTES,
+                   0 };
     for (uint32_t n = 0; n < records; n++) {
         uint32_t tag = take_u32(&all);
         uint64_t size = take_u64(&all);
@@ -256,16 +266,20 @@ static amp_status read_file(amp_checkpoint *c, amp_error *error)
     if (c->size < 12) return refuse(c, error, "it is cut off after %zu bytes", c->size);
     uint32_t version = amp_fetch_u32(b + 8);
     if (version > AMP_CHECKPOINT_VERSION)
-        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it was written by a later version %u of its format; this program "
-                        "reads up to %d: update the program, or " AMP_CHECKPOINT_REMEDY, c->name, version, AMP_CHECKPOINT_VERSION);
+        return amp_fail(error, AMP_BAD_CHECKPOINT,
+                        "%s: it was written by a later version %u of its format; this program "
+                        "reads up to %d: update the program, or " AMP_CHECKPOINT_REMEDY, c->name, version,
+                        AMP_CHECKPOINT_VERSION);
     if (c->size < AMP_CHECKPOINT_HEADER_BYTES + AMP_CHECKPOINT_TRAILER_BYTES)
         return refuse(c, error, "it is cut off after %zu bytes", c->size);
     uint64_t total = amp_fetch_u64(b + 16);
     if (version != AMP_CHECKPOINT_VERSION || amp_fetch_u32(b + 12) != AMP_CHECKPOINT_HEADER_BYTES)
         return refuse(c, error, "it is damaged in its first bytes");
     if (total > c->size)
-        return refuse(c, error, "it is cut off: %zu of its %llu bytes are left", c->size, (unsigned long long)total);
-    if (total < c->size) return refuse(c, error, "it is damaged: %zu bytes follow its end", c->size - (size_t)total);
+        return refuse(c, error, "it is cut off: %zu of its %llu bytes are left", c->size,
+                      (unsigned long long)total);
+    if (total < c->size)
+        return refuse(c, error, "it is damaged: %zu bytes follow its end", c->size - (size_t)total);
     size_t body = c->size - AMP_CHECKPOINT_TRAILER_BYTES;
     if (amp_checksum_of(b, body) != amp_fetch_u64(b + body))
         return refuse(c, error, "it is damaged: its content does not match its checksum");
@@ -277,7 +291,8 @@ static amp_status read_file(amp_checkpoint *c, amp_error *error)
 }
 
 /* bytes become the checkpoint's, also on failure. */
-static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp_checkpoint **out, amp_error *error)
+static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp_checkpoint **out,
+                        amp_error *error)
 {
     amp_checkpoint *c = calloc(1, sizeof *c);
     *out = NULL;
@@ -294,7 +309,8 @@ static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp
     return status;
 }
 
-amp_status amp_checkpoint_parse(const void *bytes, size_t size, const char *name, amp_checkpoint **out, amp_error *error)
+amp_status amp_checkpoint_parse(const void *bytes, size_t size, const char *name, amp_checkpoint **out,
+                                amp_error *error)
 {
     unsigned char *copy = malloc(size ? size : 1);
     *out = NULL;
@@ -317,7 +333,8 @@ static amp_status load(int file, const char *path, amp_checkpoint **out, amp_err
     if (!S_ISREG(info.st_mode)) return cannot_read(path, "it is not a regular file", error);
     size_t size = (size_t)info.st_size, done = 0;
     unsigned char *bytes = malloc(size ? size : 1);
-    if (!bytes) return amp_fail(error, AMP_NO_MEMORY, "no memory to read %.500s, which has %zu bytes", path, size);
+    if (!bytes)
+        return amp_fail(error, AMP_NO_MEMORY, "no memory to read %.500s, which has %zu bytes", path, size);
     while (done < size) {
         ssize_t got = read(file, bytes + done, size - done);
         if (got > 0) done += (size_t)got;

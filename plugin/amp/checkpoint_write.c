@@ -1,4 +1,5 @@
-/* Writing a sidecar, as a stream: the same functions run twice, first to count the bytes, then to write them. */
+/* Writing a sidecar, as a stream: the same functions run twice, first to count the bytes, then to write
+ * them. */
 #include "checkpoint_format.h"
 
 #include <errno.h>
@@ -202,10 +203,12 @@ static uint32_t put_param_arrays(sink *s, const content *c)
     for (int i = 0; i < c->engine.param_count; i++) {
         const amp_param *p = &c->engine.params[i];
         const float *const arrays[AMP_SAVED_PARAM_KINDS] = {
-            [AMP_SAVED_MOMENTUM] = p->momentum, [AMP_SAVED_M] = p->m, [AMP_SAVED_V] = p->v, [AMP_SAVED_MASTER] = p->master,
+            [AMP_SAVED_MOMENTUM] = p->momentum, [AMP_SAVED_M] = p->m, [AMP_SAVED_V] = p->v,
+                [AMP_SAVED_MASTER] = p->master,
             [AMP_SAVED_GRADIENT] = p->grad };
         for (int kind = 0; kind < AMP_SAVED_PARAM_KINDS; kind++) {
-            if (!amp_saved_wanted(kind, c->engine.adam, c->engine.params_unsaved[i], c->run->window)) continue;
+            if (!amp_saved_wanted(kind, c->engine.adam, c->engine.params_unsaved[i], c->run->window))
+                continue;
             put_array(s, kind, i, arrays[kind], p->count);
             records++;
         }
@@ -219,7 +222,8 @@ static uint32_t put_statistics(sink *s, const content *c)
     for (int i = 0; i < c->engine.statistics_count; i++) {
         const amp_statistics *a = &c->engine.statistics[i];
         for (int kind = AMP_SAVED_LIVE; kind < AMP_SAVED_KINDS; kind++) {
-            if (!amp_saved_wanted(kind, c->engine.adam, c->engine.statistics_unsaved[i], c->run->window)) continue;
+            if (!amp_saved_wanted(kind, c->engine.adam, c->engine.statistics_unsaved[i], c->run->window))
+                continue;
             put_array(s, kind, i, kind == AMP_SAVED_LIVE ? a->array : a->committed, a->count);
             records++;
         }
@@ -255,12 +259,14 @@ static void put_file(sink *s, const content *c, uint64_t weights_checksum)
 
 /* ---- the file ---- */
 
-static amp_status check_array(const amp_engine_state *e, const char *what, const amp_param *p, const float *values, amp_error *error)
+static amp_status check_array(const amp_engine_state *e, const char *what, const amp_param *p,
+                              const float *values, amp_error *error)
 {
     int found_inf;
     AMP_TRY(amp_array_found_inf(e->backend, values, p->count, &found_inf, error));
     if (!found_inf) return AMP_OK;
-    return amp_fail(error, AMP_DIVERGED, "layer %d: %s of %s holds inf or NaN, so there is nothing to save; go on from "
+    return amp_fail(error, AMP_DIVERGED,
+                    "layer %d: %s of %s holds inf or NaN, so there is nothing to save; go on from "
                     "an earlier checkpoint with a lower learning_rate", p->layer, what, p->name);
 }
 
@@ -284,17 +290,20 @@ static amp_status cannot_write(const char *path, int why, amp_error *error)
 }
 
 /* The file's contents, flushed to the disk. */
-static amp_status write_contents(sink *s, const char *path, const content *c, uint64_t weights_checksum, amp_error *error)
+static amp_status write_contents(sink *s, const char *path, const content *c, uint64_t weights_checksum,
+                                 amp_error *error)
 {
     struct stat info;
     amp_checksum_start(&s->sum);
     put_file(s, c, weights_checksum);
-    if (!s->failure && fstat(s->file, &info) == 0 && S_ISREG(info.st_mode) && fsync(s->file) != 0) s->failure = errno;
+    if (!s->failure && fstat(s->file, &info) == 0 && S_ISREG(info.st_mode) && fsync(s->file) != 0)
+        s->failure = errno;
     if (s->status != AMP_OK) return s->status;
     return s->failure ? cannot_write(path, s->failure, error) : AMP_OK;
 }
 
-static amp_status write_file(sink *s, const char *path, const content *c, uint64_t weights_checksum, amp_error *error)
+static amp_status write_file(sink *s, const char *path, const content *c, uint64_t weights_checksum,
+                             amp_error *error)
 {
     struct stat info;
     s->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -306,15 +315,16 @@ static amp_status write_file(sink *s, const char *path, const content *c, uint64
     return status;
 }
 
-amp_status amp_checkpoint_write(const char *path, const amp_engine *engine, const amp_run_state *run, uint64_t weights_checksum,
-                                amp_error *error)
+amp_status amp_checkpoint_write(const char *path, const amp_engine *engine, const amp_run_state *run,
+                                uint64_t weights_checksum, amp_error *error)
 {
     content c = { amp_engine_state_of(engine), amp_engine_scaler(engine), run };
     AMP_TRY(check_state(&c.engine, error));
     sink s = { .backend = c.engine.backend, .error = error, .buffer = malloc(BUFFER),
                .stage = malloc(AMP_CHECKPOINT_STAGE * sizeof *s.stage) };
     amp_status status = s.buffer && s.stage ? write_file(&s, path, &c, weights_checksum, error)
-                                            : amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s", path);
+                                            : amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s",
+                                                       path);
     free(s.buffer);
     free(s.stage);
     return status;

@@ -1,5 +1,5 @@
-/* Reads [amp], [net] and the layers' amp= into an amp_config: which section a line belongs to, which mistakes count,
- * and who wins. Lines come from cfg_reader.c, the keys' own rules from config_keys.c. */
+/* Reads [amp], [net] and the layers' amp= into an amp_config: which section a line belongs to, which mistakes
+ * count, and who wins. Lines come from cfg_reader.c, the keys' own rules from config_keys.c. */
 #include "config.h"
 
 #include <limits.h>
@@ -12,10 +12,13 @@
 /* The sections of pjreddie's Darknet (string_to_layer_type in its parser.c). Of any other it says "Type not
  * recognized", makes an empty layer and crashes when that runs. */
 static const char *const known_sections[] = {
-    "[net]", "[network]", "[amp]", "[shortcut]", "[crop]", "[cost]", "[detection]", "[region]", "[yolo]", "[iseg]",
-    "[local]", "[conv]", "[convolutional]", "[deconv]", "[deconvolutional]", "[activation]", "[logistic]", "[l2norm]",
+    "[net]", "[network]", "[amp]", "[shortcut]", "[crop]", "[cost]", "[detection]", "[region]", "[yolo]",
+        "[iseg]",
+    "[local]", "[conv]", "[convolutional]", "[deconv]", "[deconvolutional]", "[activation]", "[logistic]",
+        "[l2norm]",
     "[crnn]", "[gru]", "[lstm]", "[rnn]", "[conn]", "[connected]", "[max]", "[maxpool]", "[reorg]", "[avg]",
-    "[avgpool]", "[dropout]", "[lrn]", "[normalization]", "[batchnorm]", "[soft]", "[softmax]", "[route]", "[upsample]",
+    "[avgpool]", "[dropout]", "[lrn]", "[normalization]", "[batchnorm]", "[soft]", "[softmax]", "[route]",
+        "[upsample]",
 };
 enum { KNOWN_SECTIONS = sizeof known_sections / sizeof *known_sections };
 
@@ -38,8 +41,9 @@ typedef struct parse {
     signed char *layer_amp;
     int layer_count, layer_capacity;
     int mentioned;       /* an [amp] section, an amp= anywhere, or -amp: the .cfg is held to AMP's standard */
-    int has_doubt;       /* a line is wrong by that standard, yet Darknet's business while AMP is not mentioned */
-    amp_error doubt;
+    int has_mistake;       /* a line is wrong by that standard, yet Darknet's business while AMP is not
+                            mentioned */
+    amp_error mistake;
 } parse;
 
 static cfg_place place_of(const parse *p, const cfg_item *item)
@@ -53,17 +57,20 @@ static cfg_place place_of(const parse *p, const cfg_item *item)
     return place;
 }
 
-/* Keeps the first doubt; whether it counts is known at the end of the file. */
-static void doubt(parse *p, cfg_place place, const char *problem, const char *allowed)
+/* Keeps the first mistake of a line that counts only under AMP, which is known at the end of the file. */
+static void note_mistake(parse *p, cfg_place place, const char *problem, const char *allowed)
 {
-    if (p->has_doubt) return;
-    p->has_doubt = 1;
-    cfg_fail(&p->doubt, place, problem, allowed);
+    if (p->has_mistake) return;
+    p->has_mistake = 1;
+    cfg_fail(&p->mistake, place, problem, allowed);
 }
 
 /* -- Sections -- */
 
-static int is_net(const char *section) { return strcmp(section, "[net]") == 0 || strcmp(section, "[network]") == 0; }
+static int is_net(const char *section)
+{
+    return strcmp(section, "[net]") == 0 || strcmp(section, "[network]") == 0;
+}
 
 static amp_status add_layer(parse *p, amp_error *error)
 {
@@ -87,7 +94,7 @@ static void check_section_name(parse *p, const cfg_item *item)
     const char *meant = amp_did_you_mean(problem, sizeof problem, "unknown section", item->text, known_sections,
                                          KNOWN_SECTIONS);
     if (strpbrk(item->text, "#;")) snprintf(problem, sizeof problem, "a comment needs a line of its own");
-    doubt(p, place_of(p, item), problem, "the layers of Darknet, [net] first, and [amp]");
+    note_mistake(p, place_of(p, item), problem, "the layers of Darknet, [net] first, and [amp]");
     /* [AMP] or [amp without its bracket was surely meant for us: do not leave it to Darknet. */
     if (meant && strcmp(meant, "[amp]") == 0) p->mentioned = 1;
 }
@@ -105,7 +112,8 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
             return cfg_fail(error, place_of(p, item), "the first section; put it after [net]",
                             "[net] first, then [amp]");
         if (p->amp_line) {
-            snprintf(problem, sizeof problem, "a second [amp] section, the first is on line %lu", p->amp_line);
+            snprintf(problem, sizeof problem, "a second [amp] section, the first is on line %lu",
+                     p->amp_line);
             return cfg_fail(error, place_of(p, item), problem, "one [amp] section");
         }
         p->amp_line = item->line;
@@ -115,9 +123,11 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
     if (first) {
         p->net_line = item->line;
         if (is_net(item->text)) return AMP_OK;
-        return cfg_fail(error, place_of(p, item), "the first section is not [net]", "[net] first, then the layers");
+        return cfg_fail(error, place_of(p, item), "the first section is not [net]",
+                        "[net] first, then the layers");
     }
-    if (is_net(item->text)) doubt(p, place_of(p, item), "only the first section can be [net]", "one [net] section");
+    if (is_net(item->text))
+        note_mistake(p, place_of(p, item), "only the first section can be [net]", "one [net] section");
     check_section_name(p, item);
     p->layer_amp_line = 0;
     return add_layer(p, error);
@@ -133,9 +143,11 @@ static amp_status refuse_duplicate(const parse *p, const cfg_item *item, unsigne
 }
 
 /* Parses item's value as key's. */
-static amp_status read_value(const parse *p, const cfg_item *item, amp_key key, double *number, amp_error *error)
+static amp_status read_value(const parse *p, const cfg_item *item, amp_key key, double *number,
+                             amp_error *error)
 {
-    const char *problem = item->value && *item->value ? amp_key_parse(key, item->value, number) : "has no value";
+    const char *problem = item->value && *item->value ? amp_key_parse(key, item->value, number)
+        : "has no value";
     if (problem && item->value && strpbrk(item->value, "#;")) problem = "a comment needs a line of its own";
     return problem ? cfg_fail(error, place_of(p, item), problem, amp_key_allowed(key)) : AMP_OK;
 }
@@ -205,15 +217,17 @@ static amp_status read_items(parse *p, cfg_reader *reader, amp_error *error)
             break;
         case CFG_BROKEN:
             if (item.fatal) return cfg_fail(error, place_of(p, &item), item.text, "lines of text");
-            doubt(p, place_of(p, &item), item.text, "lines of text of at most 65536 bytes");
+            note_mistake(p, place_of(p, &item), item.text, "lines of text of at most 65536 bytes");
             break;
         case CFG_END:
             item.line = p->net_line; /* where a layer would have to follow */
             if (p->kind == IN_NOTHING)
-                return cfg_fail(error, place_of(p, &item), "holds no section", "[net] first, then the layers");
+                return cfg_fail(error, place_of(p, &item), "holds no section",
+                                "[net] first, then the layers");
             snprintf(p->section, sizeof p->section, "[net]");
             if (p->layer_count == 0)
-                return cfg_fail(error, place_of(p, &item), "no layer follows", "[net] first, then the layers");
+                return cfg_fail(error, place_of(p, &item), "no layer follows",
+                                "[net] first, then the layers");
             return AMP_OK;
         }
     }
@@ -226,8 +240,8 @@ static amp_status read_file(parse *p, amp_error *error)
     AMP_TRY(cfg_reader_open(p->file, &reader, error));
     amp_status status = read_items(p, reader, error);
     cfg_reader_close(reader);
-    if (status != AMP_NO_MEMORY && p->mentioned && p->has_doubt)
-        return amp_fail(error, p->doubt.status, "%s", p->doubt.message);
+    if (status != AMP_NO_MEMORY && p->mentioned && p->has_mistake)
+        return amp_fail(error, p->mistake.status, "%s", p->mistake.message);
     return status;
 }
 
@@ -246,7 +260,8 @@ static double value_of(const parse *p, amp_key key, double otherwise)
 }
 
 /* init_scale lies beyond bound, which is value: complains of init_scale if that was set, else of bound. */
-static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value, amp_error *error)
+static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value,
+                               amp_error *error)
 {
     int blame_init = winner(p, AMP_KEY_INIT_SCALE) != NULL, init_is_below = bound == AMP_KEY_MIN_SCALE;
     amp_key key = blame_init ? AMP_KEY_INIT_SCALE : bound, other = blame_init ? bound : AMP_KEY_INIT_SCALE;
@@ -258,7 +273,8 @@ static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound,
                     amp_key_name(key), set->text[key] }, problem, amp_key_allowed(key));
 }
 
-/* Each is right for itself, but a scale that starts below its own floor would end training at its first backoff. */
+/* Each is right for itself, but a scale that starts below its own floor would end training at its first
+ * backoff. */
 static amp_status check_scales(const parse *p, const amp_config *config, amp_error *error)
 {
     if (config->init_scale < config->min_scale)
@@ -275,21 +291,25 @@ static void note_idle_key(const parse *p, amp_config *config)
     for (int key = 0; key < AMP_KEYS; key++) {
         if (!p->net.line[key]) continue;
         amp_error note;
-        cfg_fail(&note, (cfg_place){ p->file, p->net.line[key], "[net]", amp_key_name((amp_key)key), p->net.text[key] },
+        cfg_fail(&note, (cfg_place){ p->file, p->net.line[key], "[net]", amp_key_name((amp_key)key),
+                                     p->net.text[key] },
                  "has no effect, since AMP is off; amp = 1 turns it on", NULL);
         snprintf(config->note, sizeof config->note, "%.511s", note.message);
         return;
     }
 }
 
-/* p's findings in their types, with defaults and precedence. line_dtype: the dtype of -amp, or -1; off: -amp off. */
+/* p's findings in their types, with defaults and precedence. line_dtype: the dtype of -amp, or -1; off: -amp
+ * off. */
 static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype default_dtype, amp_config *config,
                          amp_error *error)
 {
     config->enabled = line_dtype >= 0 || (!off && value_of(p, AMP_KEY_AMP, p->amp_line > 0) == 1);
-    config->dtype = line_dtype >= 0 ? (amp_dtype)line_dtype : (amp_dtype)value_of(p, AMP_KEY_DTYPE, default_dtype);
+    config->dtype = line_dtype >= 0 ? (amp_dtype)line_dtype : (amp_dtype)value_of(p, AMP_KEY_DTYPE,
+            default_dtype);
 
-    double loss_scale = value_of(p, AMP_KEY_LOSS_SCALE, config->dtype == AMP_FP16 ? AMP_LOSS_SCALE_DYNAMIC : 1);
+    double loss_scale = value_of(p, AMP_KEY_LOSS_SCALE, config->dtype == AMP_FP16 ? AMP_LOSS_SCALE_DYNAMIC
+                                 : 1);
     config->dynamic = loss_scale == AMP_LOSS_SCALE_DYNAMIC;
     config->loss_scale = config->dynamic ? 1 : loss_scale;
     config->init_scale = value_of(p, AMP_KEY_INIT_SCALE, 65536);

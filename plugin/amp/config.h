@@ -1,8 +1,8 @@
 /* What a .cfg and the command line ask of AMP.
  *
- * Keys come from three places; the later wins, key by key: the same keys under [net], the [amp] section, -amp on the
- * command line. Everything is checked before Darknet makes a single layer, and every mistake is one line that names
- * file, line, section, key, value and what is allowed. docs: README's key table. */
+ * Keys come from three places; the later wins, key by key: the same keys under [net], the [amp] section, -amp
+ * on the command line. Everything is checked before Darknet makes a single layer, and every mistake is one
+ * line that names file, line, section, key, value and what is allowed. docs: README's key table. */
 #ifndef AMP_AMP_CONFIG_H
 #define AMP_AMP_CONFIG_H
 
@@ -21,17 +21,18 @@ typedef struct amp_config {
     double clip_norm;   /* 0: off */
     int debug;
     int layer_count;
-    signed char *layer_amp; /* per layer section in order ([net] and [amp] are none): 0 pinned to fp32, 1 not */
+    signed char *layer_amp; /* per layer section in order ([net] and [amp] are none): 0 pinned to fp32, 1
+                               not */
     char note[512];     /* one line the user should see although nothing is wrong; empty if there is none */
 } amp_config;
 
 /* Reads cfg_file. command_line_amp: what followed -amp ("off", "fp32", "fp16", "bf16"), or NULL without it.
- * default_dtype: what the backend runs best, taken when nobody names a dtype. Whether the machine can run the dtype is
- * not checked here.
+ * default_dtype: what the backend runs best, taken when nobody names a dtype. Whether the machine can run the
+ * dtype is not checked here.
  *
- * AMP is on iff -amp names a dtype; or, without -amp, the last amp= of [net], [amp] is 1, where an [amp] section
- * without that key means 1. When AMP is mentioned nowhere (no [amp], no amp=, no -amp) only what would crash Darknet at
- * once is an error; its own view of everything else stands.
+ * AMP is on iff -amp names a dtype; or, without -amp, the last amp= of [net], [amp] is 1, where an [amp]
+ * section without that key means 1. When AMP is mentioned nowhere (no [amp], no amp=, no -amp) only what
+ * would crash Darknet at once is an error; its own view of everything else stands.
  *
  * On success *out is the caller's, to be freed with amp_config_free. On failure *out is NULL and status is
  * AMP_BAD_CONFIG or AMP_NO_MEMORY. */

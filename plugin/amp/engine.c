@@ -1,4 +1,28 @@
-/* Running plans, and the step around them. */
+/* Runs plans, and the training step around them. Read this file first.
+ *
+ * A step trains one batch, in one or more subdivisions. The host calls forward and backward for each
+ * subdivision, and then update once:
+ *
+ * amp_engine_forward finds the plan for this shape (plan.c) and makes it the active one. If the masters have
+ * changed since the plan's half copies of the weights were made (weights_version), it makes them anew. Then
+ * each layer runs. It reads its inputs in the form that it computes in: LOW is fp16 or bf16, WIDE is fp32,
+ * HOST is Darknet's own fp32 buffer. A value is cast to a form once, for all layers that read it so. A loss
+ * layer also writes its delta, multiplied by step->loss_scale: nothing else brings the loss scale into a step
+ * (layers/host_layer.c for Darknet's losses, layers/yolo.c for the one that AMP computes).
+ *
+ * amp_engine_backward runs the layers from last to first. Before a layer runs, the parts of its delta that
+ * its consumers have written are added up. Gradients of parameters are summed in fp32 over all subdivisions,
+ * and still contain the loss scale.
+ *
+ * amp_engine_update calls the backend's finish_step for all parameters at once (parameters.c). If every
+ * gradient, running statistic and loss is finite, gradients are unscaled and clipped, SGD or Adam updates the
+ * fp32 masters, and the scaler counts a good step: after growth_interval of them the scale grows (scaler.c).
+ * Otherwise it is an overflow and the step is skipped: gradients are zeroed, statistics return to their
+ * values after the last good step, masters and momentum stay as they are, and the scale shrinks. The report
+ * names the layer and the tensor where inf or NaN was first. AMP_DIVERGED ends the training: the scale cannot
+ * shrink any more, or the weights themselves are inf or NaN.
+ *
+ * Observers (observer.h) and anomaly detection (anomaly.h) look at tensors in between, only when asked to. */
 #include "engine.h"
 
 #include <stdlib.h>
@@ -18,7 +42,8 @@ struct amp_engine {
     void *block;          /* memory of the active plan's arena */
     size_t block_bytes;
     int training;
-    unsigned long weights_version; /* from 1, counts the changes of the masters; a copy made at another count is stale */
+    unsigned long weights_version; /* from 1, counts the changes of the masters; a copy made at another count
+                                      is stale */
 
     amp_observer observer;
     int in_step;          /* a training forward has run since the last update */
@@ -54,8 +79,10 @@ amp_status amp_engine_create(const amp_engine_settings *settings, amp_backend *b
     engine->host = *host;
     engine->layer_count = network->count;
     engine->weights_version = 1;
-    amp_status status = network->count > 0 ? amp_parameters_collect(&engine->parameters, network, settings->adam, backend, error)
-                                           : amp_fail(error, AMP_BAD_NETWORK, "amp: the network has no layers");
+    amp_status status = network->count > 0 ? amp_parameters_collect(&engine->parameters, network,
+                                                                    settings->adam, backend, error)
+                                           : amp_fail(error, AMP_BAD_NETWORK,
+                                                      "amp: the network has no layers");
     if (status != AMP_OK) amp_engine_free(engine);
     else *out = engine;
     return status;
@@ -78,7 +105,7 @@ void amp_engine_invalidate(amp_engine *engine)
     engine->backend->gemm_drop_copies(engine->backend);
 }
 
-/* Statistics belong to the weights: what was loaded is the new committed state. */
+/* Statistics belong to the weights: those that were loaded are committed. */
 void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_version++;
@@ -92,7 +119,10 @@ amp_status amp_engine_start_anew(amp_engine *engine, amp_error *error)
 }
 
 const amp_scaler *amp_engine_scaler(const amp_engine *engine) { return &engine->settings.scaler; }
-void amp_engine_set_scaler(amp_engine *engine, const amp_scaler *scaler) { engine->settings.scaler = *scaler; }
+void amp_engine_set_scaler(amp_engine *engine, const amp_scaler *scaler)
+{
+    engine->settings.scaler = *scaler;
+}
 amp_backend *amp_engine_backend(amp_engine *engine) { return engine->backend; }
 const amp_plan *amp_engine_plan(const amp_engine *engine) { return engine->active; }
 
@@ -105,9 +135,10 @@ const amp_param *amp_engine_params(const amp_engine *engine, int *count)
 amp_engine_state amp_engine_state_of(const amp_engine *engine)
 {
     const amp_parameters *p = &engine->parameters;
-    return (amp_engine_state){ .backend = engine->backend, .adam = engine->settings.adam, .layer_count = engine->layer_count, .param_count = p->param_count,
-                               .statistics_count = p->statistics_count, .layer_types = p->layer_types, .params = p->params,
-                               .params_unsaved = p->unsaved, .statistics = p->statistics,
+    return (amp_engine_state){ .backend = engine->backend, .adam = engine->settings.adam,
+                               .layer_count = engine->layer_count, .param_count = p->param_count,
+                               .statistics_count = p->statistics_count, .layer_types = p->layer_types,
+                               .params = p->params, .params_unsaved = p->unsaved, .statistics = p->statistics,
                                .statistics_unsaved = p->statistics_unsaved };
 }
 
@@ -125,8 +156,14 @@ static amp_plan *find_plan(const amp_engine *engine, const amp_plan_key *key)
 
 unsigned long amp_engine_weights_version(const amp_engine *engine) { return engine->weights_version; }
 
-int amp_engine_has_plan(const amp_engine *engine, const amp_plan_key *key) { return find_plan(engine, key) != NULL; }
-const amp_plan *amp_engine_find_plan(const amp_engine *engine, const amp_plan_key *key) { return find_plan(engine, key); }
+int amp_engine_has_plan(const amp_engine *engine, const amp_plan_key *key)
+{
+    return find_plan(engine, key) != NULL;
+}
+const amp_plan *amp_engine_find_plan(const amp_engine *engine, const amp_plan_key *key)
+{
+    return find_plan(engine, key);
+}
 
 static void forget_oldest_plan(amp_engine *engine)
 {
@@ -138,19 +175,21 @@ static void forget_oldest_plan(amp_engine *engine)
     engine->plans[oldest] = engine->plans[--engine->plan_count];
 }
 
-amp_status amp_engine_add_plan(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key, amp_error *error)
+amp_status amp_engine_add_plan(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
+                               amp_error *error)
 {
     if (engine->plan_count == MAX_PLANS) forget_oldest_plan(engine);
     amp_step step = step_of(engine, key);
     amp_plan *plan;
-    AMP_TRY(amp_plan_create(network, key, engine->settings.dtype, engine->parameters.gradients, &step, &plan, error));
+    AMP_TRY(amp_plan_create(network, key, engine->settings.dtype, engine->parameters.gradients, &step, &plan,
+                            error));
     plan->last_use = engine->uses;
     engine->plans[engine->plan_count++] = plan;
     return AMP_OK;
 }
 
-amp_status amp_engine_outline(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key, amp_dtype dtype,
-                              amp_plan **out, amp_error *error)
+amp_status amp_engine_outline(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
+                              amp_dtype dtype, amp_plan **out, amp_error *error)
 {
     amp_step step = step_of(engine, key);
     step.outline = 1;
@@ -163,7 +202,7 @@ static void drop_weights(amp_engine *engine, amp_plan *plan)
     plan->weights_version = 0;
 }
 
-/* One block serves all plans, since only one is ever between forward and backward. */
+/* All plans share one block of memory, since only one at a time is between forward and backward. */
 static amp_status activate(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     if (engine->active == plan) return AMP_OK;
@@ -180,8 +219,10 @@ static amp_status activate(amp_engine *engine, amp_plan *plan, amp_error *error)
     amp_arena_bind(&plan->arena, engine->block);
     AMP_TRY(engine->host.prepare_buffers(engine->host.context, plan->needs_output, plan->needs_delta, error));
     for (int i = 0; i < plan->count; i++) {
-        plan->values[i].data[AMP_FORM_HOST] = plan->needs_output[i] ? engine->host.output(engine->host.context, i) : NULL;
-        plan->values[i].delta[AMP_FORM_HOST] = plan->needs_delta[i] ? engine->host.delta(engine->host.context, i) : NULL;
+        plan->values[i].data[AMP_FORM_HOST] = plan->needs_output[i]
+            ? engine->host.output(engine->host.context, i) : NULL;
+        plan->values[i].delta[AMP_FORM_HOST] = plan->needs_delta[i] ? engine->host.delta(engine->host.context,
+                i) : NULL;
     }
     engine->active = plan;
     return AMP_OK;
@@ -212,14 +253,16 @@ void amp_engine_reject_step(amp_engine *engine, const amp_anomaly *why)
 
 static int observed(const amp_engine *engine) { return engine->watching || engine->observer.see; }
 
-static amp_status show(amp_engine *engine, amp_seen_kind kind, int layer, const char *name, amp_tensor tensor, amp_error *error)
+static amp_status show(amp_engine *engine, amp_seen_kind kind, int layer, const char *name, amp_tensor tensor,
+                       amp_error *error)
 {
     amp_seen seen = { kind, layer, name, tensor };
-    if (engine->observer.see) AMP_TRY(engine->observer.see(engine->observer.context, engine->backend, &seen, error));
+    if (engine->observer.see)
+        AMP_TRY(engine->observer.see(engine->observer.context, engine->backend, &seen, error));
     return engine->watching ? amp_anomaly_look(&engine->anomaly, engine->backend, &seen, error) : AMP_OK;
 }
 
-/* Casts that the layer is about to ask for are made here, so that they are seen before it computes. */
+/* Makes the casts that the layer needs now, so that the observer sees them before the layer computes. */
 static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
 {
     for (int k = 0; k < node->desc.input_count; k++) {
@@ -232,14 +275,16 @@ static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_step *step
     return AMP_OK;
 }
 
-/* What forward has made: the output where it has written one, and the delta where it is a loss of AMP's own. */
+/* What forward has made: the output, if it has written one, and the delta of a loss that AMP computes. */
 static amp_status show_made(amp_engine *engine, const amp_node *node, amp_error *error)
 {
     amp_form home = node->output->home;
     if (node->output->data_valid[home])
-        AMP_TRY(show(engine, AMP_SEEN_OUTPUT, node->index, "output", amp_value_data(node->output, home), error));
+        AMP_TRY(show(engine, AMP_SEEN_OUTPUT, node->index, "output", amp_value_data(node->output, home),
+                     error));
     if (!node->ops->makes_loss || !node->inputs[0]->delta_valid[node->form]) return AMP_OK;
-    return show(engine, AMP_SEEN_DELTA, node->index, "delta", amp_value_delta(node->inputs[0], node->form), error);
+    return show(engine, AMP_SEEN_DELTA, node->index, "delta", amp_value_delta(node->inputs[0], node->form),
+                error);
 }
 
 static amp_status show_gradients(amp_engine *engine, const amp_node *node, amp_error *error)
@@ -252,8 +297,8 @@ static amp_status show_gradients(amp_engine *engine, const amp_node *node, amp_e
     return AMP_OK;
 }
 
-/* Anomaly detection is switched for whole steps, and looks at their passes only, not at a validation between them. Without
- * debug=1 it is on where one more overflow would end training: the message then names where that began. */
+/* Anomaly detection is on or off for a whole step, and ignores a validation between steps. Without debug=1 it
+ * is on only when one more overflow would end training, so that the last message can name where it began. */
 static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training)
 {
     int of_step = training && key->keeps_state;
@@ -270,7 +315,8 @@ static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training
 static void check_loss(amp_engine *engine, const amp_node *node)
 {
     if (!engine->training || amp_is_finite(engine->host.loss(engine->host.context, node->index))) return;
-    amp_engine_reject_step(engine, &(amp_anomaly){ .found = 1, .layer = node->index, .pass = "forward", .tensor = "loss" });
+    amp_engine_reject_step(engine, &(amp_anomaly){ .found = 1, .layer = node->index, .pass = "forward",
+                                                   .tensor = "loss" });
 }
 
 /* ---- the step ---- */
@@ -294,7 +340,7 @@ static amp_status forward_layer(amp_engine *engine, amp_node *node, amp_step *st
     return AMP_OK;
 }
 
-/* What the host reads: the output in fp32 NCHW. */
+/* Casts an output to fp32 NCHW, which the host reads. */
 static amp_status hand_out(amp_engine *engine, amp_node *node, amp_step *step, amp_error *error)
 {
     amp_tensor out;
@@ -303,8 +349,8 @@ static amp_status hand_out(amp_engine *engine, amp_node *node, amp_step *step, a
     return observed(engine) ? show(engine, AMP_SEEN_OUTPUT, node->index, "output", out, error) : AMP_OK;
 }
 
-/* The one wait of a training forward: all losses of AMP's own lie side by side. */
-static amp_status hear_losses(amp_engine *engine, amp_plan *plan, amp_error *error)
+/* The losses that AMP computes itself, all with one download, for which a training forward waits. */
+static amp_status download_losses(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     if (!engine->training || !plan->result_count) return AMP_OK;
     AMP_TRY(engine->backend->download(engine->backend, plan->results_read, plan->results,
@@ -318,10 +364,13 @@ static amp_status hear_losses(amp_engine *engine, amp_plan *plan, amp_error *err
     return AMP_OK;
 }
 
-amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float *image, int training, amp_error *error)
+amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float *image, int training,
+                              amp_error *error)
 {
     amp_plan *plan = find_plan(engine, key);
-    if (!plan) return amp_fail(error, AMP_BAD_NETWORK, "amp: no plan for batch %d at %dx%d", key->batch, key->w, key->h);
+    if (!plan)
+        return amp_fail(error, AMP_BAD_NETWORK, "amp: no plan for batch %d at %dx%d", key->batch, key->w,
+                        key->h);
     plan->last_use = ++engine->uses;
     begin_pass(engine, key, training);
     AMP_TRY(activate(engine, plan, error));
@@ -331,13 +380,15 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
     forget_values(plan);
     plan->image.data[AMP_FORM_HOST] = image;
     plan->image.data_valid[AMP_FORM_HOST] = 1;
-    if (observed(engine)) AMP_TRY(show(engine, AMP_SEEN_IMAGE, -1, "image", amp_value_data(&plan->image, AMP_FORM_HOST), error));
+    if (observed(engine))
+        AMP_TRY(show(engine, AMP_SEEN_IMAGE, -1, "image", amp_value_data(&plan->image, AMP_FORM_HOST),
+                     error));
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
         AMP_TRY(forward_layer(engine, node, &step, error));
         if (plan->hands_out[i] || node->desc.is_truth) AMP_TRY(hand_out(engine, node, &step, error));
     }
-    AMP_TRY(hear_losses(engine, plan, error));
+    AMP_TRY(download_losses(engine, plan, error));
     return engine->backend->uploads_done(engine->backend, error);
 }
 
@@ -356,12 +407,15 @@ amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error
         AMP_TRY(amp_value_settle_delta(&step, node->output, &any, error));
         if (!any) continue;
         int shown = observed(engine);
-        if (shown) AMP_TRY(show(engine, AMP_SEEN_DELTA, i, "delta", amp_value_delta(node->output, node->output->home), error));
+        if (shown)
+            AMP_TRY(show(engine, AMP_SEEN_DELTA, i, "delta",
+                         amp_value_delta(node->output, node->output->home), error));
         AMP_TRY(amp_node_backward(node, &step, error));
         if (shown) AMP_TRY(show_gradients(engine, node, error));
     }
     int any;
-    return plan->image.wants_delta && image_delta ? amp_value_settle_delta(&step, &plan->image, &any, error) : AMP_OK;
+    return plan->image.wants_delta && image_delta ? amp_value_settle_delta(&step, &plan->image, &any, error)
+        : AMP_OK;
 }
 
 int amp_engine_bad_master(amp_engine *engine, amp_anomaly *bad)
@@ -374,8 +428,8 @@ int amp_engine_bad_statistics(amp_engine *engine, amp_anomaly *bad)
     return amp_parameters_bad_statistics(&engine->parameters, engine->backend, bad);
 }
 
-/* What a step that must be skipped is blamed on: what was seen first, else the first gradient in .cfg order. */
-static void find_blame(amp_engine *engine, amp_step_report *report)
+/* Why a step is skipped: what was seen first, else the first gradient in .cfg order. */
+static void find_cause(amp_engine *engine, amp_step_report *report)
 {
     report->bad = report->anomaly;
     if (!report->bad.found) report->bad = engine->rejected;
@@ -384,19 +438,19 @@ static void find_blame(amp_engine *engine, amp_step_report *report)
     amp_parameters_bad_statistics(&engine->parameters, engine->backend, &report->bad);
 }
 
-/* Nothing is changed but the scale. Weights that are beyond use themselves leave nothing to wait for. */
+/* Nothing changes but the scale. Weights that are inf or NaN themselves end the training at once. */
 static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
     amp_status verdict = amp_scaler_update(&engine->settings.scaler, 1);
     report->skipped = 1;
     report->scale_after = engine->settings.scaler.scale;
-    find_blame(engine, report);
+    find_cause(engine, report);
     AMP_TRY(amp_parameters_drop_gradients(&engine->parameters, engine->backend, error));
     AMP_TRY(amp_parameters_restore(&engine->parameters, engine->backend, error));
     report->bad_master = amp_engine_bad_master(engine, &report->bad);
     if (verdict == AMP_OK && !report->bad_master) return AMP_OK;
-    return amp_fail(error, AMP_DIVERGED, "amp: %s stay inf or NaN, first in layer %d (%s)", report->bad_master ? "weights" : "gradients",
-                    report->bad.layer, report->bad.tensor);
+    return amp_fail(error, AMP_DIVERGED, "amp: %s stay inf or NaN, first in layer %d (%s)",
+                    report->bad_master ? "weights" : "gradients", report->bad.layer, report->bad.tensor);
 }
 
 static amp_status take_step(amp_engine *engine, double gradient_norm, amp_step_report *report)
@@ -408,7 +462,8 @@ static amp_status take_step(amp_engine *engine, double gradient_norm, amp_step_r
     return AMP_OK;
 }
 
-amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float decay, amp_step_report *report, amp_error *error)
+amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float decay, amp_step_report *report,
+                             amp_error *error)
 {
     const amp_scaler *scaler = &engine->settings.scaler;
     amp_step_outcome outcome = { 0 };
@@ -418,8 +473,10 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     args->clip_norm = engine->settings.clip_norm;
     args->adam = engine->settings.adam;
     if (!engine->rejected.found)
-        AMP_TRY(amp_parameters_finish_step(&engine->parameters, engine->backend, args, decay, &outcome, error));
-    amp_status status = outcome.taken ? take_step(engine, outcome.gradient_norm, report) : skip_step(engine, report, error);
+        AMP_TRY(amp_parameters_finish_step(&engine->parameters, engine->backend, args, decay, &outcome,
+                                           error));
+    amp_status status = outcome.taken ? take_step(engine, outcome.gradient_norm, report)
+                                      : skip_step(engine, report, error);
     engine->in_step = 0;
     engine->anomaly = engine->rejected = (amp_anomaly){ 0 };
     return status;

@@ -1,7 +1,8 @@
-/* The engine: forward, backward and update of one network under autocast, loss scaling and fp32 master weights.
+/* The engine: forward, backward and update of one network under autocast, loss scaling and fp32 master
+ * weights.
  *
- * It knows the host only through amp_host and descriptions, and the machine only through amp_backend. One engine serves
- * one network and is used by one thread at a time. */
+ * It knows the host only through amp_host and descriptions, and the machine only through amp_backend. One
+ * engine serves one network and is used by one thread at a time. */
 #ifndef AMP_AMP_ENGINE_H
 #define AMP_AMP_ENGINE_H
 
@@ -24,63 +25,71 @@ typedef struct amp_engine_settings {
 typedef struct amp_step_report {
     int skipped;                 /* nothing was changed */
     float scale_before, scale_after;
-    amp_anomaly bad;             /* skipped: what it is blamed on; the first gradient in .cfg order if nothing earlier is known */
-    int bad_master;              /* skipped: the weights themselves are beyond use (amp_engine_bad_master), and bad says which */
-    amp_anomaly anomaly;         /* found only with debug=1 and in the step that ends training: the first in the order of time */
-    double gradient_norm;        /* L2 norm of the unscaled gradient, averaged over the batch, before clipping */
+    amp_anomaly bad;             /* skipped: the first inf or NaN, if known; else the first bad gradient in
+                                    .cfg order */
+    int bad_master;              /* skipped, and the weights themselves are bad (amp_engine_bad_master):
+                                    `bad` says which */
+    amp_anomaly anomaly;         /* found only with debug=1 and in the step that ends training: the first in
+                                    the order of time */
+    double gradient_norm;        /* L2 norm of the unscaled gradient, averaged over the batch, before
+                                    clipping */
 } amp_step_report;
 
-/* The engine takes backend over and destroys it, also on failure. network describes the layers at any shape; the
- * engine copies what it needs. host is copied; its context outlives the engine. */
+/* The engine takes backend over and destroys it, also on failure. network describes the layers at any shape;
+ * the engine copies what it needs. host is copied; its context outlives the engine. */
 amp_status amp_engine_create(const amp_engine_settings *, amp_backend *backend, const amp_host *host,
                              const amp_network_desc *network, amp_engine **out, amp_error *);
 void amp_engine_free(amp_engine *);
 
-/* Whether a plan for this key is built already; if not, amp_engine_add_plan must be called with a description at that
- * shape before forward. */
+/* Whether a plan for this key is built already; if not, amp_engine_add_plan must be called with a description
+ * at that shape before forward. */
 int amp_engine_has_plan(const amp_engine *, const amp_plan_key *);
 amp_status amp_engine_add_plan(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_error *);
 
 /* That plan, to be looked at; NULL if there is none. It may be gone after the next amp_engine_add_plan. */
 const amp_plan *amp_engine_find_plan(const amp_engine *, const amp_plan_key *);
-/* A plan of the same network that cannot run, in any dtype: the backend makes nothing for it, and memory is laid out but not
- * taken. The caller's, to be freed with amp_plan_free. */
-amp_status amp_engine_outline(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_dtype, amp_plan **out,
-                              amp_error *);
+/* A plan of the same network that cannot run, in any dtype: the backend makes nothing for it, and memory is
+ * laid out but not taken. The caller's, to be freed with amp_plan_free. */
+amp_status amp_engine_outline(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_dtype,
+                              amp_plan **out, amp_error *);
 
-/* Forget which plan is active: the host's buffers were changed under it (resize). */
+/* After a resize: the host's buffers have changed, so no plan is active any more. */
 void amp_engine_invalidate(amp_engine *);
-/* The masters were written by somebody else: half copies are made anew before the next forward. */
+/* The masters were changed from outside (weights were loaded, or replicas averaged): the next forward makes
+ * new half copies. */
 void amp_engine_weights_changed(amp_engine *);
-/* Training begins again, from whatever weights there are: momentum, moments, gradients of a batch under way and the scaler are
- * as in a new engine. */
+/* Training begins again, from whatever weights there are: momentum, moments, gradients of a batch under way
+ * and the scaler are as in a new engine. */
 amp_status amp_engine_start_anew(amp_engine *, amp_error *);
 
 /* amp_factor.version for the masters, while one of the host's layers runs. */
 unsigned long amp_engine_weights_version(const amp_engine *);
 
-/* image: fp32 NCHW, of the key's batch. The sources of all of the backend's upload_later until then may be written to again when
- * it returns. */
+/* image: fp32 NCHW, of the key's batch. The sources of all of the backend's upload_later until then may be
+ * written to again when it returns. */
 amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, int training, amp_error *);
 /* After a forward whose key keeps state. image_delta: where the image's delta is added, or NULL. */
 amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
-/* One optimizer step over all parameters, or none of it: it is skipped if a gradient, a running statistic, a recurrent state
- * or a loss of its passes is inf or NaN, or if it was rejected. args: inverse_scale, clip_norm and adam are filled in here, and t
- * is what a step that happens will have. AMP_DIVERGED when training cannot go on; *report is filled then too. */
-amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report, amp_error *);
+/* One optimizer step over all parameters. It is skipped as a whole if a gradient, a running statistic, a
+ * recurrent state or a loss of its passes is inf or NaN, or if it was rejected. args: inverse_scale,
+ * clip_norm and adam are filled in here; t is the number this step has if it is not skipped. AMP_DIVERGED
+ * when training cannot go on; *report is filled then too. */
+amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
+                             amp_error *);
 
-/* The step under way, or the next if none is, must be skipped: the host knows better (labels that are not numbers). why->found
- * is 1; the first reason counts. */
+/* The current step, or the next if none has begun, must be skipped: the host has found inf or NaN (in labels,
+ * say). why->found is 1; the first reason counts. */
 void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 
-/* Show all tensors to observer from the next pass on, or to nobody (NULL). It is copied. */
+/* Show all tensors to observer from the next pass on, or to none (NULL). It is copied. */
 void amp_engine_set_observer(amp_engine *, const amp_observer *observer);
-/* Whether a master array is beyond use, as an update with an absurd learning rate leaves it: it holds inf or NaN, or the sum of
- * its squares is no fp32 number, so that norms and variances overflow. *bad is the first then. */
+/* Whether a master array cannot be trained any more, as after an absurd learning rate: it holds inf or NaN,
+ * or the sum of its squares exceeds fp32, so that norms and variances overflow. *bad is then the first. */
 int amp_engine_bad_master(amp_engine *, amp_anomaly *bad);
 /* Whether a running statistic is inf or NaN: then no step can ever be taken. *bad is the first then. */
 int amp_engine_bad_statistics(amp_engine *, amp_anomaly *bad);
-/* The first non-finite tensor of the step under way; found is 0 if there is none, or if nobody looks (see amp_step_report). */
+/* The first non-finite tensor of the step under way; found is 0 if there is none, or if anomaly
+ * detection is off (see amp_step_report). */
 const amp_anomaly *amp_engine_anomaly(const amp_engine *);
 
 const amp_scaler *amp_engine_scaler(const amp_engine *);
@@ -93,7 +102,8 @@ const amp_plan *amp_engine_plan(const amp_engine *);
 /* The engine's parameters, in .cfg order: gradients and moments for tests and checkpoints. */
 const amp_param *amp_engine_params(const amp_engine *, int *count);
 
-/* What a checkpoint saves of an engine, in .cfg order. All of it is the engine's; the arrays lie in its backend's memory. */
+/* What a checkpoint saves of an engine, in .cfg order. All of it is the engine's; the arrays lie in its
+ * backend's memory. */
 typedef struct amp_engine_state {
     amp_backend *backend;
     int adam;

@@ -1,7 +1,7 @@
 /* Counting exponents, in whatever dtype and layout a tensor comes: their order does not matter.
  *
- * A number costs about a nanosecond. Four tables take turns, since numbers that follow each other are often of one size, and
- * adding to one counter again and again waits for memory. */
+ * A number costs about a nanosecond. Four tables take turns, since numbers that follow each other are often
+ * of one size, and adding to one counter again and again waits for memory. */
 #include "numerics.h"
 
 #include <stdlib.h>
@@ -117,7 +117,10 @@ static void add_any(amp_exponents *e, const void *data, amp_dtype dtype, size_t 
     }
 }
 
-void amp_exponents_add(amp_exponents *e, const float *numbers, size_t count) { add_any(e, numbers, AMP_FP32, count); }
+void amp_exponents_add(amp_exponents *e, const float *numbers, size_t count)
+{
+    add_any(e, numbers, AMP_FP32, count);
+}
 
 unsigned long long amp_exponents_count(const amp_exponents *e)
 {
@@ -156,7 +159,8 @@ void amp_numerics_count_gradients(amp_numerics *n, int counted) { n->skips_gradi
 
 const amp_layer_numerics *amp_numerics_of(const amp_numerics *n, int layer) { return &n->layers[layer]; }
 
-static amp_status add_tensor(amp_numerics *n, amp_exponents *e, amp_backend *b, const amp_tensor *t, amp_error *error)
+static amp_status add_tensor(amp_numerics *n, amp_exponents *e, amp_backend *b, const amp_tensor *t,
+                             amp_error *error)
 {
     size_t size = amp_dtype_size(t->dtype), count = amp_shape_count(t->shape);
     for (size_t first = 0; first < count; first += DOWNLOAD) {
@@ -190,10 +194,12 @@ static amp_status see_output(amp_numerics *n, amp_backend *b, const amp_seen *se
 static int changes_delta(const amp_node *node)
 {
     const amp_layer_desc *d = &node->desc;
-    return amp_autocast_class_of(d->kind) == AMP_CLASS_LOWER && (d->batch_normalize || d->activation != AMP_LINEAR);
+    return amp_autocast_class_of(d->kind) == AMP_CLASS_LOWER
+        && (d->batch_normalize || d->activation != AMP_LINEAR);
 }
 
-/* Backward works in place: when gradients are shown, the output's delta is what batch normalization and activation made of it. */
+/* Backward works in place: when gradients are shown, the output's delta is what batch normalization and
+ * activation made of it. */
 static amp_status see_inner_delta(amp_numerics *n, amp_backend *b, int layer, amp_error *error)
 {
     const amp_node *node = node_of(n, layer);
@@ -222,7 +228,8 @@ static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_e
         return add_tensor(n, &layer->delta, b, &seen->tensor, error);
     case AMP_SEEN_GRADIENT:
         AMP_TRY(see_inner_delta(n, b, seen->layer, error));
-        return n->skips_gradients || !is_weights(seen->name) ? AMP_OK : add_tensor(n, &layer->gradient, b, &seen->tensor, error);
+        return n->skips_gradients || !is_weights(seen->name) ? AMP_OK : add_tensor(n, &layer->gradient, b,
+                &seen->tensor, error);
     default: return AMP_OK;
     }
 }

@@ -1,9 +1,8 @@
-/* What a dtype loses of a histogram. Its limits, from its format alone (IEEE 754: round to nearest, ties to even), as exponents:
- *
+/* What a dtype loses of a histogram. Its limits follow from its format alone (IEEE 754: round to nearest,
+ * ties to even):
  *              numbers up to   normal from   smallest   becoming 0
- *     fp16     2^15 · 1.999    2^-14         2^-24      up to 2^-25
- *     bf16     2^127 · 1.992   2^-126        2^-133     up to 2^-134
- *     fp32     2^127 · 2.000   2^-126        2^-149     up to 2^-150 */
+ *     fp16 2^15 · 1.999 2^-14 2^-24 up to 2^-25 bf16 2^127 · 1.992 2^-126 2^-133 up to 2^-134 fp32 2^127 ·
+ *     2.000 2^-126 2^-149 up to 2^-150 */
 #include "numerics.h"
 
 #include <limits.h>
@@ -15,7 +14,8 @@ typedef struct format { int most, least_normal, fraction_bits; } format;
 
 static format format_of(amp_dtype dtype)
 {
-    return dtype == AMP_FP16 ? (format){ 15, -14, 10 } : dtype == AMP_BF16 ? (format){ 127, -126, 7 } : (format){ 127, -126, 23 };
+    return dtype == AMP_FP16 ? (format){ 15, -14, 10 } : dtype == AMP_BF16 ? (format){ 127, -126, 7 }
+        : (format){ 127, -126, 23 };
 }
 
 /* A bin with this exponent and all below become 0. */

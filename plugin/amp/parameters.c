@@ -1,4 +1,4 @@
-/* Collecting, checking and putting back: see parameters.h. */
+/* Collects a network's parameters and statistics, checks them, and restores them: see parameters.h. */
 #include "parameters.h"
 
 #include <float.h>
@@ -20,7 +20,8 @@ static sizes measure(const amp_network_desc *network)
     return s;
 }
 
-static amp_status allocate(amp_parameters *p, const sizes *s, int layers, int adam, amp_backend *b, amp_error *error)
+static amp_status allocate(amp_parameters *p, const sizes *s, int layers, int adam, amp_backend *b,
+                           amp_error *error)
 {
     p->params = calloc((size_t)s->params + 1, sizeof *p->params);
     p->decays = calloc((size_t)s->params + 1, 1);
@@ -31,9 +32,10 @@ static amp_status allocate(amp_parameters *p, const sizes *s, int layers, int ad
     p->statistics_unsaved = calloc((size_t)s->statistics + 1, 1);
     p->masters = calloc((size_t)s->params + 1, sizeof *p->masters);
     p->states = calloc((size_t)s->statistics + 1, sizeof *p->states);
-    if (!p->params || !p->decays || !p->unsaved || !p->layer_types || !p->gradients || !p->statistics || !p->statistics_unsaved
-        || !p->masters || !p->states)
-        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters", s->params);
+    if (!p->params || !p->decays || !p->unsaved || !p->layer_types || !p->gradients || !p->statistics
+        || !p->statistics_unsaved || !p->masters || !p->states)
+        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters",
+                        s->params);
     AMP_TRY(b->allocate(b, s->committed * sizeof(float), (void **)&p->committed_block, error));
     AMP_TRY(b->allocate(b, s->elements * sizeof(float), (void **)&p->gradient_block, error));
     AMP_TRY(b->zero(b, p->gradient_block, s->elements * sizeof(float), error));
@@ -56,10 +58,13 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
     for (int k = 0; k < layer->param_count; k++) {
         const amp_param_desc *d = &layer->params[k];
         float *gradient = p->gradient_block + *at, *m = p->moment_block ? p->moment_block + *at : NULL;
-        p->params[p->param_count] = (amp_param){ .master = d->master, .grad = gradient, .momentum = *d->gradient_slot, .m = m,
-            .v = m ? m + elements : NULL, .count = d->count, .clip = d->clip, .rate_scale = layer->rate_scale, .layer = index,
-            .name = d->name };
-        p->masters[p->param_count] = (amp_param){ .grad = d->master, .count = d->count, .layer = index, .name = d->name };
+        p->params[p->param_count] = (amp_param){ .master = d->master, .grad = gradient,
+                                                 .momentum = *d->gradient_slot, .m = m,
+                                                 .v = m ? m + elements : NULL, .count = d->count,
+                                                 .clip = d->clip, .rate_scale = layer->rate_scale,
+                                                 .layer = index, .name = d->name };
+        p->masters[p->param_count] = (amp_param){ .grad = d->master, .count = d->count, .layer = index,
+                                                  .name = d->name };
         p->unsaved[p->param_count] = (char)d->unsaved;
         p->decays[p->param_count++] = (char)d->decays;
         map_gradients(&p->gradients[index], layer, k, gradient);
@@ -74,13 +79,15 @@ static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int i
         p->states[p->statistics_count] = (amp_param){ .grad = d->array, .count = d->count, .layer = index,
                                                       .name = "running statistics" };
         p->statistics_unsaved[p->statistics_count] = (char)d->unsaved;
-        p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array, .committed = p->committed_block + *saved,
-            .count = d->count, .layer = index };
+        p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array,
+                                                                 .committed = p->committed_block + *saved,
+                                                                 .count = d->count, .layer = index };
         *saved += d->count;
     }
 }
 
-amp_status amp_parameters_collect(amp_parameters *p, const amp_network_desc *network, int adam, amp_backend *b, amp_error *error)
+amp_status amp_parameters_collect(amp_parameters *p, const amp_network_desc *network, int adam,
+                                  amp_backend *b, amp_error *error)
 {
     sizes s = measure(network);
     size_t at = 0, saved = 0;
@@ -111,14 +118,15 @@ void amp_parameters_free(amp_parameters *p, amp_backend *b)
     *p = (amp_parameters){ 0 };
 }
 
-/* ---- a step that happened, or did not ---- */
+/* ---- the end of a step ---- */
 
-amp_status amp_parameters_finish_step(amp_parameters *p, amp_backend *b, const amp_update_args *args, float decay,
-                                      amp_step_outcome *out, amp_error *error)
+amp_status amp_parameters_finish_step(amp_parameters *p, amp_backend *b, const amp_update_args *args,
+                                      float decay, amp_step_outcome *out, amp_error *error)
 {
     for (int i = 0; i < p->param_count; i++) p->params[i].decay = args->adam || p->decays[i] ? decay : 0;
-    const amp_step_end end = { .params = p->params, .statistics = p->statistics, .param_count = p->param_count,
-                               .statistics_count = p->statistics_count, .update = *args };
+    const amp_step_end end = { .params = p->params, .statistics = p->statistics,
+                               .param_count = p->param_count, .statistics_count = p->statistics_count,
+                               .update = *args };
     return b->finish_step(b, &end, out, error);
 }
 
@@ -152,10 +160,12 @@ static int any_bad(const amp_param *arrays, int count, double most, amp_backend 
 {
     int found = 0;
     double squares = 0;
-    return b->check_gradients(b, arrays, count, 1, &found, &squares, NULL) == AMP_OK && (found || squares > most);
+    return b->check_gradients(b, arrays, count, 1, &found, &squares, NULL) == AMP_OK
+        && (found || squares > most);
 }
 
-/* The first of the arrays that holds inf or NaN; NULL for none. By halves: a device is waited for in each call. */
+/* The first of the arrays that holds inf or NaN, or NULL. Found by halving the list, since each call of the
+ * backend's check waits for the device. */
 static const amp_param *first_bad(const amp_param *arrays, int count, amp_backend *b)
 {
     if (!any_bad(arrays, count, INFINITY, b)) return NULL;
@@ -167,7 +177,7 @@ static const amp_param *first_bad(const amp_param *arrays, int count, amp_backen
     return arrays;
 }
 
-static int blame(const amp_param *array, const char *pass, amp_anomaly *bad)
+static int report_bad(const amp_param *array, const char *pass, amp_anomaly *bad)
 {
     if (array) *bad = (amp_anomaly){ .found = 1, .layer = array->layer, .pass = pass, .tensor = array->name };
     return array != NULL;
@@ -175,20 +185,20 @@ static int blame(const amp_param *array, const char *pass, amp_anomaly *bad)
 
 int amp_parameters_bad_gradient(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
 {
-    if (!blame(first_bad(p->params, p->param_count, b), "backward", bad)) return 0;
+    if (!report_bad(first_bad(p->params, p->param_count, b), "backward", bad)) return 0;
     return bad->is_gradient = 1;
 }
 
 int amp_parameters_bad_statistics(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
 {
-    return blame(first_bad(p->states, p->statistics_count, b), "forward", bad);
+    return report_bad(first_bad(p->states, p->statistics_count, b), "forward", bad);
 }
 
-/* Mostly one call: what all of them together do not exceed, none does. */
+/* One call is enough if all arrays together are within the limit. */
 int amp_parameters_bad_master(const amp_parameters *p, amp_backend *b, amp_anomaly *bad)
 {
     if (!any_bad(p->masters, p->param_count, FLT_MAX, b)) return 0;
     for (int i = 0; i < p->param_count; i++)
-        if (any_bad(&p->masters[i], 1, FLT_MAX, b)) return blame(&p->masters[i], "update", bad);
+        if (any_bad(&p->masters[i], 1, FLT_MAX, b)) return report_bad(&p->masters[i], "update", bad);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* What a network learns and what a skipped step must put back: its parameters with their gradients and moments, and the
- * statistics that forward moves. Everything is in .cfg order. */
+/* A network's parameters with their gradients and moments, and the statistics that forward changes, which a
+ * skipped step must restore. Everything is in .cfg order. */
 #ifndef AMP_AMP_PARAMETERS_H
 #define AMP_AMP_PARAMETERS_H
 
@@ -19,15 +19,17 @@ typedef struct amp_parameters {
     char *statistics_unsaved; /* per array of statistics */
     float *committed_block;
     int statistics_count;
-    amp_param *masters, *states; /* masters and statistics as the finite check wants them: arrays in grad */
+    amp_param *masters, *states; /* masters and statistics in the form that check_gradients takes: the array
+                                    is grad */
 } amp_parameters;
 
-/* Fills *parameters, which is zeroed before; on failure too, what was made is given back by amp_parameters_free.
- * network's arrays outlive it, its descriptions need not. */
-amp_status amp_parameters_collect(amp_parameters *, const amp_network_desc *network, int adam, amp_backend *, amp_error *);
+/* Fills *parameters, which is zeroed before; on failure too, what was made is given back by
+ * amp_parameters_free. network's arrays outlive it, its descriptions need not. */
+amp_status amp_parameters_collect(amp_parameters *, const amp_network_desc *network, int adam, amp_backend *,
+                                  amp_error *);
 void amp_parameters_free(amp_parameters *, amp_backend *);
 
-/* The statistics as they are now are those of a step that happened; or go back to the last ones that were. */
+/* keep: commit the statistics as they are now. restore: go back to the committed ones. */
 amp_status amp_parameters_keep(amp_parameters *, amp_backend *, amp_error *);
 amp_status amp_parameters_restore(amp_parameters *, amp_backend *, amp_error *);
 amp_status amp_parameters_drop_gradients(amp_parameters *, amp_backend *, amp_error *);
@@ -35,12 +37,13 @@ amp_status amp_parameters_drop_gradients(amp_parameters *, amp_backend *, amp_er
 amp_status amp_parameters_forget(amp_parameters *, amp_backend *, amp_error *);
 
 /* backend.finish_step over all of them. decay: of those parameters that do. */
-amp_status amp_parameters_finish_step(amp_parameters *, amp_backend *, const amp_update_args *, float decay, amp_step_outcome *,
-                                      amp_error *);
-/* The first array of each kind that is bad: 1 and *bad, or 0. For messages: an error of the backend counts as good. */
+amp_status amp_parameters_finish_step(amp_parameters *, amp_backend *, const amp_update_args *, float decay,
+                                      amp_step_outcome *, amp_error *);
+/* The first array of each kind that is bad: 1 and *bad, or 0. For messages: an error of the backend counts as
+ * good. */
 int amp_parameters_bad_gradient(const amp_parameters *, amp_backend *, amp_anomaly *bad);
 int amp_parameters_bad_statistics(const amp_parameters *, amp_backend *, amp_anomaly *bad);
-/* Masters are bad also when the sum of their squares is no fp32 number: norms and variances overflow. */
+/* Masters are bad also when the sum of their squares exceeds fp32: norms and variances would overflow. */
 int amp_parameters_bad_master(const amp_parameters *, amp_backend *, amp_anomaly *bad);
 
 #endif

@@ -1,6 +1,8 @@
-/* Building a plan: forms by autocast, who wants a gradient, how long every buffer lives.
+/* Builds a plan in this order: each layer's form (autocast), which layers compute backward, which of
+ * Darknet's own fp32 buffers are needed, and from when to when each buffer is used, so that buffers can share
+ * memory.
  *
- * The clock: forward of layer i runs at time i, its backward at time 2n-1-i. */
+ * Times are counted in layers: forward of layer i is time i, its backward time 2n-1-i. */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -15,10 +17,14 @@ void amp_network_desc_free(amp_network_desc *network)
 
 static int later(int a, int b) { return a > b ? a : b; }
 
-static int backward_time(const amp_plan *plan, int layer) { return plan->key.keeps_state ? 2 * plan->count - 1 - layer : -1; }
+static int backward_time(const amp_plan *plan, int layer)
+{
+    return plan->key.keeps_state ? 2 * plan->count - 1 - layer : -1;
+}
 
-/* Copy the descriptions and tie nodes to the values they read and write. */
-static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, const amp_gradients *gradients, amp_error *error)
+/* Copies the descriptions, and links each node to the values that it reads and writes. */
+static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, const amp_gradients *gradients,
+                             amp_error *error)
 {
     int links = 0;
     for (int i = 0; i < plan->count; i++) links += network->layers[i].input_count;
@@ -42,7 +48,8 @@ static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, co
             int from = network->layers[i].inputs[k];
             *inputs++ = from;
             if (from >= i || from < -1)
-                return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: takes its input from layer %d; only layers 0 to %d lie before it",
+                return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: takes its input from layer %d; "
+                                "only layers 0 to %d lie before it",
                                 i, node->desc.type, from, i - 1);
             *next++ = from < 0 ? &plan->image : &plan->values[from];
         }
@@ -55,7 +62,8 @@ static amp_status choose_forms(amp_plan *plan, amp_dtype low, amp_error *error)
     int most = 1;
     for (int i = 0; i < plan->count; i++) most = later(most, plan->nodes[i].desc.input_count);
     amp_form *homes = malloc((size_t)most * sizeof *homes);
-    if (!homes) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", plan->count);
+    if (!homes)
+        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", plan->count);
     plan->image.home = AMP_FORM_HOST;
     plan->image.index = -1;
     plan->image.low_dtype = low;
@@ -87,19 +95,21 @@ static void choose_gradients(amp_plan *plan)
             for (int k = 0; k < node->desc.input_count; k++) wanted |= node->inputs[k]->wants_delta;
         wanted &= plan->key.keeps_state && i > stop && !node->desc.no_backward;
         node->computes_backward = node->output->wants_delta = wanted;
-        for (int k = 0; k < node->desc.input_count; k++) node->inputs[k]->delta_parts += wanted && node->inputs[k]->wants_delta;
+        for (int k = 0; k < node->desc.input_count; k++)
+            node->inputs[k]->delta_parts += wanted && node->inputs[k]->wants_delta;
     }
 }
 
 static int is_read(const amp_plan *plan, int layer)
 {
     for (int i = layer + 1; i < plan->count; i++)
-        for (int k = 0; k < plan->nodes[i].desc.input_count; k++) if (plan->nodes[i].desc.inputs[k] == layer) return 1;
+        for (int k = 0; k < plan->nodes[i].desc.input_count; k++)
+            if (plan->nodes[i].desc.inputs[k] == layer) return 1;
     return 0;
 }
 
-/* Boxes are read off every yolo layer's output, and off none in training, where those outputs are the network's largest. Who wants
- * the gradient of the image may look at both. */
+/* Darknet reads boxes from every yolo layer's output at inference, but from none in training, where those
+ * outputs would be the network's largest. With image_delta they are kept in both cases. */
 static void choose_outputs(amp_plan *plan)
 {
     int trains = plan->key.keeps_state && !plan->key.image_delta;
@@ -111,7 +121,7 @@ static void choose_outputs(amp_plan *plan)
     }
 }
 
-/* Host buffers that will be touched: outputs and deltas of host layers, and of whatever host layers read. */
+/* The host buffers that are needed: outputs and deltas of host layers, and of all layers that they read. */
 static void choose_host_buffers(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -132,7 +142,8 @@ static void choose_host_buffers(amp_plan *plan)
 /* Lifetimes of one value's data and delta, in each form that is used. */
 static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *error)
 {
-    int first_read[AMP_FORMS] = { -1, -1, -1 }, last_read[AMP_FORMS] = { -1, -1, -1 }, first_write[AMP_FORMS] = { -1, -1, -1 };
+    int first_read[AMP_FORMS] = { -1, -1, -1 }, last_read[AMP_FORMS] = { -1, -1, -1 },
+        first_write[AMP_FORMS] = { -1, -1, -1 };
     int producer = value->index;
     for (int i = producer + 1; i < plan->count; i++) {
         const amp_node *node = &plan->nodes[i];
@@ -143,21 +154,26 @@ static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *err
             last_read[node->form] = later(last_read[node->form], end);
             if (!node->computes_backward || !value->wants_delta) continue;
             int start = node->ops->makes_loss ? i : backward_time(plan, i);
-            if (first_write[node->form] < 0 || start < first_write[node->form]) first_write[node->form] = start;
+            if (first_write[node->form] < 0 || start < first_write[node->form])
+                first_write[node->form] = start;
         }
     }
     for (int form = 0; form < AMP_FORM_HOST; form++) {
-        size_t bytes = amp_shape_count(value->shape) * (form == AMP_FORM_LOW ? amp_dtype_size(value->low_dtype) : 4);
+        size_t bytes = amp_shape_count(value->shape) * (form == AMP_FORM_LOW
+                                                        ? amp_dtype_size(value->low_dtype) : 4);
         int home = form == (int)value->home;
         if (home) {
             int end = producer;
-            for (int other = 0; other < AMP_FORMS; other++) /* casts read the home form when they are first asked for */
+            /* A cast to another form reads the home form when the other is first asked for. */
+            for (int other = 0; other < AMP_FORMS; other++)
                 end = later(end, other == form ? last_read[other] : first_read[other]);
             const amp_node *node = &plan->nodes[producer];
-            if (node->computes_backward && node->ops->backward_reads_output) end = later(end, backward_time(plan, producer));
+            if (node->computes_backward && node->ops->backward_reads_output)
+                end = later(end, backward_time(plan, producer));
             AMP_TRY(amp_arena_request_bytes(&plan->arena, bytes, producer, end, &value->data[form], error));
         } else if (first_read[form] >= 0) {
-            AMP_TRY(amp_arena_request_bytes(&plan->arena, bytes, first_read[form], last_read[form], &value->data[form], error));
+            AMP_TRY(amp_arena_request_bytes(&plan->arena, bytes, first_read[form], last_read[form],
+                                            &value->data[form], error));
         }
         if (!value->wants_delta || !(home || first_write[form] >= 0)) continue;
         int end = backward_time(plan, producer), start = first_write[form] >= 0 ? first_write[form] : end;
@@ -166,7 +182,8 @@ static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *err
     return AMP_OK;
 }
 
-/* What a shortcut would copy to its first input, when nobody else has a part in that delta, it hands on as it is. */
+/* A shortcut copies its delta to its first input. If that input has no other consumer, both are one
+ * buffer. */
 static void share_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -184,18 +201,19 @@ static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
         AMP_TRY(request_value(plan, &plan->values[i], error));
-        AMP_TRY(amp_node_plan(node, step, &plan->arena, i, node->computes_backward ? backward_time(plan, i) : -1, error));
+        AMP_TRY(amp_node_plan(node, step, &plan->arena, i, node->computes_backward ? backward_time(plan, i)
+                              : -1, error));
     }
     if (plan->result_count)
-        AMP_TRY(amp_arena_request_bytes(&plan->arena, (size_t)plan->result_count * sizeof *plan->results, 0, 2 * plan->count,
-                                        (void **)&plan->results, error));
+        AMP_TRY(amp_arena_request_bytes(&plan->arena, (size_t)plan->result_count * sizeof *plan->results, 0,
+                                        2 * plan->count, (void **)&plan->results, error));
     share_deltas(plan);
     amp_arena_solve(&plan->arena);
     return AMP_OK;
 }
 
-amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *key, amp_dtype low, const amp_gradients *gradients,
-                           amp_step *step, amp_plan **out, amp_error *error)
+amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *key, amp_dtype low,
+                           const amp_gradients *gradients, amp_step *step, amp_plan **out, amp_error *error)
 {
     *out = NULL;
     amp_plan *plan = calloc(1, sizeof *plan);
@@ -208,8 +226,8 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
         plan->hands_out = calloc((size_t)network->count + 1, 1);
         plan->results_read = calloc((size_t)network->count + 1, sizeof *plan->results_read);
     }
-    if (!plan || !plan->nodes || !plan->values || !plan->autocast || !plan->needs_output || !plan->needs_delta || !plan->hands_out
-        || !plan->results_read) {
+    if (!plan || !plan->nodes || !plan->values || !plan->autocast || !plan->needs_output || !plan->needs_delta
+        || !plan->hands_out || !plan->results_read) {
         amp_plan_free(plan, step->backend);
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
     }

@@ -1,11 +1,12 @@
-/* A plan: the network at one shape and in one mode, ready to run. Nodes and values, what every value is cast to, and where
- * each buffer lies in the arena. Plans are cached per shape, so that random=1 builds each size once. */
+/* A plan: the network at one shape and in one mode, ready to run. Nodes and values, what every value is cast
+ * to, and where each buffer lies in the arena. Plans are cached per shape, so that random=1 builds each size
+ * once. */
 #ifndef AMP_AMP_PLAN_H
 #define AMP_AMP_PLAN_H
 
 #include "autocast.h"
 
-/* What tells one plan from another. */
+/* Plans with different keys are different plans. */
 typedef struct amp_plan_key {
     int batch, w, h;
     int keeps_state;  /* a backward will follow */
@@ -29,19 +30,21 @@ typedef struct amp_plan {
     amp_arena arena;
     char *needs_output, *needs_delta; /* per layer: is the host's fp32 buffer in use */
     char *hands_out;                  /* per layer: the host reads its fp32 output after the pass */
-    amp_yolo_result *results;         /* of losses of AMP's own, in the arena; and as the engine has read them */
+    amp_yolo_result *results;         /* of the losses that AMP computes, in the arena; results_read: the
+                                         host's copy */
     amp_yolo_result *results_read;
     int result_count;
     unsigned long last_use;
-    unsigned long weights_version;    /* of the masters that its half copies were made from; 0: it has none (engine.c) */
+    unsigned long weights_version;    /* of the masters that its half copies were made from; 0: it has none
+                                         (engine.c) */
 } amp_plan;
 
 void amp_network_desc_free(amp_network_desc *);
 
-/* Build a plan. The description is copied where it is needed (inputs arrays included); gradients holds one entry a layer and
- * outlives the plan. */
-amp_status amp_plan_create(const amp_network_desc *, const amp_plan_key *, amp_dtype low, const amp_gradients *gradients,
-                           amp_step *, amp_plan **out, amp_error *);
+/* Build a plan. The description is copied where it is needed (inputs arrays included); gradients holds one
+ * entry a layer and outlives the plan. */
+amp_status amp_plan_create(const amp_network_desc *, const amp_plan_key *, amp_dtype low,
+                           const amp_gradients *gradients, amp_step *, amp_plan **out, amp_error *);
 void amp_plan_free(amp_plan *, amp_backend *);
 
 #endif

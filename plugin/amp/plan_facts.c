@@ -10,14 +10,16 @@ amp_plan_bytes amp_plan_bytes_of(const amp_plan *plan, int layer)
         const amp_arena_request *request = &plan->arena.requests[i];
         const void *slot = request->slot;
         for (int form = 0; form < AMP_FORMS; form++) {
-            if (slot == &value->data[form]) *(form == (int)value->home ? &sum.output : &sum.copies) += request->bytes;
+            if (slot == &value->data[form])
+                *(form == (int)value->home ? &sum.output : &sum.copies) += request->bytes;
             if (slot == &value->delta[form]) sum.deltas += request->bytes;
         }
-        if (node && (slot == &node->pre_activation || slot == &node->mean || slot == &node->variance || slot == &node->bytes ||
-                     slot == &node->per_output))
+        if (node && (slot == &node->pre_activation || slot == &node->mean || slot == &node->variance
+                     || slot == &node->bytes || slot == &node->per_output))
             sum.kept += request->bytes;
         if (node && slot == &node->delta_part) sum.deltas += request->bytes;
-        if (node && node->ops->makes_loss && slot == &plan->results) sum.kept += request->bytes / (size_t)plan->result_count;
+        if (node && node->ops->makes_loss && slot == &plan->results)
+            sum.kept += request->bytes / (size_t)plan->result_count;
     }
     return sum;
 }
@@ -26,7 +28,8 @@ amp_plan_bytes amp_plan_bytes_of(const amp_plan *plan, int layer)
 
 static int is_handed_out(const amp_plan *plan, const amp_value *value)
 {
-    return value->index >= 0 && (value->index == plan->output_layer || plan->nodes[value->index].desc.is_truth);
+    return value->index >= 0 && (value->index == plan->output_layer
+                                 || plan->nodes[value->index].desc.is_truth);
 }
 
 /* Whether input k of node i is the first to want its value in that node's form. */
@@ -60,8 +63,10 @@ static void add(cast_list *list, const amp_plan *plan, const amp_value *value, i
 {
     if (value->home == to) return;
     if (list->count < list->room)
-        list->casts[list->count] = (amp_plan_cast){ .producer = value->index, .reader = reader, .from = value->home, .to = to,
-            .backward = comes_back(plan, value, to), .elements = amp_shape_count(value->shape) };
+        list->casts[list->count] = (amp_plan_cast){ .producer = value->index, .reader = reader,
+                                                    .from = value->home, .to = to,
+                                                    .backward = comes_back(plan, value, to),
+                                                    .elements = amp_shape_count(value->shape) };
     list->count++;
 }
 

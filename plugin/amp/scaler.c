@@ -8,8 +8,9 @@
 
 amp_scaler_params amp_scaler_defaults(void)
 {
-    return (amp_scaler_params){ .enabled = 1, .dynamic = 1, .scale = 65536, .growth_factor = 2, .backoff_factor = 0.5,
-                                .growth_interval = 2000, .min_scale = 0x1p-14, .max_scale = 0x1p126, .hysteresis = 1 };
+    return (amp_scaler_params){ .enabled = 1, .dynamic = 1, .scale = 65536, .growth_factor = 2,
+                                .backoff_factor = 0.5, .growth_interval = 2000, .min_scale = 0x1p-14,
+                                .max_scale = 0x1p126, .hysteresis = 1 };
 }
 
 /* 1/scale, rounded once. */
@@ -18,8 +19,8 @@ static float inverse_of(float scale) { return (float)(1.0 / (double)scale); }
 static float smaller(float a, float b) { return a < b ? a : b; }
 static float larger(float a, float b) { return a > b ? a : b; }
 
-/* -- What is sound. Comparisons are written so that NaN fails them, and in float where a scale is compared: a floor of
- * 0.7 would lie above the scale 0.7 otherwise. -- */
+/* -- What is sound. Comparisons are written so that NaN fails them, and in float where a scale is compared: a
+ * floor of 0.7 would lie above the scale 0.7 otherwise. -- */
 
 static const char *scale_problem(float scale, const amp_scaler *settings)
 {
@@ -35,7 +36,8 @@ static const char *settings_problem(const amp_scaler *scaler)
 {
     if (!(scaler->growth_factor > 1 && scaler->growth_factor <= DBL_MAX))
         return "growth_factor is not above 1 and finite";
-    if (!(scaler->backoff_factor > 0 && scaler->backoff_factor < 1)) return "backoff_factor is not between 0 and 1";
+    if (!(scaler->backoff_factor > 0 && scaler->backoff_factor < 1))
+        return "backoff_factor is not between 0 and 1";
     if (scaler->growth_interval < 1) return "growth_interval is below 1";
     if (!((float)scaler->min_scale > 0) || !amp_is_finite(inverse_of((float)scaler->min_scale)))
         return "min_scale is not a positive number with a finite inverse";
@@ -51,9 +53,11 @@ static const char *trackers_problem(const amp_scaler *scaler)
     int intervals = scaler->dynamic ? scaler->growth_interval : 1;
     if (scaler->growth_tracker < 0 || scaler->growth_tracker >= intervals)
         return "the growth tracker is not between 0 and growth_interval";
-    if (scaler->dynamic && (scaler->hysteresis_tracker < 0 || scaler->hysteresis_tracker > scaler->hysteresis))
+    if (scaler->dynamic && (scaler->hysteresis_tracker < 0
+                            || scaler->hysteresis_tracker > scaler->hysteresis))
         return "the hysteresis tracker is not between 0 and hysteresis";
-    if (scaler->stuck < 0 || scaler->stuck > AMP_SCALER_STUCK_LIMIT) return "the count of skipped steps in a row is out of range";
+    if (scaler->stuck < 0 || scaler->stuck > AMP_SCALER_STUCK_LIMIT)
+        return "the count of skipped steps in a row is out of range";
     if (scaler->skipped > scaler->steps) return "more steps were skipped than done";
     return NULL;
 }
@@ -161,7 +165,8 @@ void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved)
     scaler->stuck = scale == saved->scale ? saved->stuck : 0;
     scaler->scale = scale;
     if (!scaler->dynamic) return;
-    /* a tracker at or past the interval would miss the growth it has earned: that comes with the next clean step */
+    /* a tracker at or past the interval would miss the growth it has earned: that comes with the next clean
+     * step */
     scaler->growth_tracker = saved->growth_tracker < scaler->growth_interval ? saved->growth_tracker
                                                                             : scaler->growth_interval - 1;
     int tolerated = saved->hysteresis - saved->hysteresis_tracker;

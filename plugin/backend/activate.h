@@ -1,9 +1,10 @@
 /* Darknet's fourteen activations on one float, and their gradients in terms of the output.
  *
- * The formulas are those of Darknet's activations.h. Where stock computes through double or overflows inside a
- * formula (tanh of 355 is inf/inf, elu of 710 is 0·inf), these stay in fp32 and finite: equal within a few fp32 ulp
- * wherever stock is finite. A NaN stays a NaN in every one of them. Written once for every backend: CUDA's kernels
- * call these functions, and so does the CPU but for the three that hot layers use (vector forms in cpu/rows_impl.h). */
+ * The formulas are those of Darknet's activations.h. Where stock computes through double or overflows inside
+ * a formula (tanh of 355 is inf/inf, elu of 710 is 0·inf), these stay in fp32 and finite: equal within a few
+ * fp32 ulp wherever stock is finite. A NaN stays a NaN in every one of them. Written once for every backend:
+ * CUDA's kernels call these functions, and so does the CPU but for the three that hot layers use (vector
+ * forms in cpu/rows_impl.h). */
 #ifndef AMP_BACKEND_ACTIVATE_H
 #define AMP_BACKEND_ACTIVATE_H
 
@@ -23,7 +24,8 @@
 AMP_ACTIVATE float amp_activate_stair(float x)
 {
     float whole = floorf(x), half = floorf(x * .5f);
-    return whole == 2 * half ? half : (x - whole) + half; /* flat on [2k, 2k+1), rising by 1 on [2k+1, 2k+2) */
+    return whole == 2 * half ? half : (x - whole) + half; /* flat on [2k, 2k+1), rising by 1 on [2k+1,
+                                                             2k+2) */
 }
 
 AMP_ACTIVATE float amp_activate_plse(float x)

@@ -1,9 +1,10 @@
-/* A backend: everything the layers compute with, as a struct of function pointers, so that the core never names a
- * library or a device. backend/cpu holds the one over oneDNN.
+/* A backend: everything the layers compute with, as a struct of function pointers, so that the core never
+ * names a library or a device. backend/cpu holds the one over oneDNN.
  *
  * Conventions, for every operation:
- *  - Activations x, y and deltas dx, dy are NHWC tensors of one dtype (fp32, fp16 or bf16); parameters, statistics and
- *    their gradients are fp32 arrays. Arithmetic is at least fp32 inside; each result is rounded once on store.
+ *  - Activations x, y and deltas dx, dy are NHWC tensors of one dtype (fp32, fp16 or bf16); parameters,
+ *    statistics and their gradients are fp32 arrays. Arithmetic is at least fp32 inside; each result is
+ *    rounded once on store.
  *  - "delta" is Darknet's: minus the gradient of the loss. Nothing here depends on its sign.
  *  - accumulate = 0 overwrites the output (its old bytes may be garbage or NaN), 1 adds to it.
  *    Parameter gradients (dw, db, dscale, dbias) are always added to.
@@ -23,9 +24,11 @@ typedef struct amp_backend amp_backend;
 typedef struct amp_conv amp_conv; /* one convolution at one shape, with its half copy of the weights */
 typedef struct amp_local amp_local; /* the same of a locally connected layer */
 
-/* Darknet's activations by their .cfg names; formulas in Darknet's activations.h, gradients in terms of the output y. */
+/* Darknet's activations by their .cfg names; formulas in Darknet's activations.h, gradients in terms of the
+ * output y. */
 typedef enum amp_activation {
-    AMP_LOGISTIC, AMP_RELU, AMP_RELIE, AMP_LINEAR, AMP_RAMP, AMP_TANH, AMP_PLSE, AMP_LEAKY, AMP_ELU, AMP_LOGGY,
+    AMP_LOGISTIC, AMP_RELU, AMP_RELIE, AMP_LINEAR, AMP_RAMP, AMP_TANH, AMP_PLSE, AMP_LEAKY, AMP_ELU,
+        AMP_LOGGY,
     AMP_STAIR, AMP_HARDTAN, AMP_LHTAN, AMP_SELU, AMP_ACTIVATIONS
 } amp_activation;
 
@@ -36,9 +39,10 @@ typedef enum amp_support {
     AMP_SUPPORT_NATIVE
 } amp_support;
 
-/* A convolution y = w * x + bias, cross-correlation, zero padding `pad` on each side, no dilation:
- * x (n,h,w,c) · w OIHW (k, c/groups, size_h, size_w) → y (n, out_h, out_w, k), out = (in + 2 pad - size)/stride + 1.
- * A connected layer is one whose window covers its whole input: size_h = h, size_w = w, pad = 0, stride = 1. */
+/* A convolution y = w * x + bias, cross-correlation, zero padding `pad` on each side, no dilation: x
+ * (n,h,w,c) · w OIHW (k, c/groups, size_h, size_w) → y (n, out_h, out_w, k), out = (in + 2 pad - size)/stride
+ * + 1. A connected layer is one whose window covers its whole input: size_h = h, size_w = w, pad = 0, stride
+ * = 1. */
 typedef struct amp_conv_desc {
     amp_shape x;
     int k, size_h, size_w, stride, pad, groups;
@@ -48,11 +52,18 @@ typedef struct amp_conv_desc {
     int transposed;       /* it computes a deconvolution: amp_conv_wants_forward */
 } amp_conv_desc;
 
-/* A deconvolution (transposed convolution) from dy to x and back: its forward is backward_data of this convolution, which is
- * called without training too and never accumulates; its backward by data is forward, with training and wants_dx only; its
- * gradient of the weights is backward_weights. Other convolutions: forward always, backward_data with training and wants_dx. */
-static inline int amp_conv_wants_forward(const amp_conv_desc *d) { return !d->transposed || (d->training && d->wants_dx); }
-static inline int amp_conv_wants_backward_data(const amp_conv_desc *d) { return d->transposed || (d->training && d->wants_dx); }
+/* A deconvolution (transposed convolution) from dy to x and back: its forward is backward_data of this
+ * convolution, which is called without training too and never accumulates; its backward by data is forward,
+ * with training and wants_dx only; its gradient of the weights is backward_weights. Other convolutions:
+ * forward always, backward_data with training and wants_dx. */
+static inline int amp_conv_wants_forward(const amp_conv_desc *d)
+{
+    return !d->transposed || (d->training && d->wants_dx);
+}
+static inline int amp_conv_wants_backward_data(const amp_conv_desc *d)
+{
+    return d->transposed || (d->training && d->wants_dx);
+}
 
 static inline amp_shape amp_conv_output(const amp_conv_desc *d)
 {
@@ -60,9 +71,9 @@ static inline amp_shape amp_conv_output(const amp_conv_desc *d)
                         (d->x.w + 2 * d->pad - d->size_w) / d->stride + 1 };
 }
 
-/* A locally connected layer: a convolution whose window has weights of its own at each place (i,j) of its output,
- * y[n,i,j,k] = Σ w[i,j][k,c,r,s]·x[n, i·stride - pad + r, j·stride - pad + s, c], with 0 where that lies outside of x:
- * x (n,h,w,c) · w (y.h·y.w places of OIHW, each (y.c, c, size, size)) → y (n,h,w,k). */
+/* A locally connected layer: a convolution whose window has weights of its own at each place (i,j) of its
+ * output, y[n,i,j,k] = Σ w[i,j][k,c,r,s]·x[n, i·stride - pad + r, j·stride - pad + s, c], with 0 where that
+ * lies outside of x: x (n,h,w,c) · w (y.h·y.w places of OIHW, each (y.c, c, size, size)) → y (n,h,w,k). */
 typedef struct amp_local_desc {
     amp_shape x, y;
     int size, stride, pad;
@@ -95,11 +106,12 @@ typedef struct amp_batchnorm {
     float *dscale, *dbias;
 } amp_batchnorm;
 
-/* Where the two inputs of a shortcut meet, of any sizes, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step] and
- * from[i·from_step, j·from_step], for i < h and j < w; one of the steps is 1. */
+/* Where the two inputs of a shortcut meet, of any sizes, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step]
+ * and from[i·from_step, j·from_step], for i < h and j < w; one of the steps is 1. */
 typedef struct amp_shortcut_grid { int h, w, x_step, from_step; } amp_shortcut_grid;
 
-/* 0: they do not fit, since width and height are not the same (whole, rounded down) number of times as large. */
+/* 0: they do not fit, since width and height are not the same (whole, rounded down) number of times as
+ * large. */
 static inline int amp_shortcut_meet(amp_shape x, amp_shape from, amp_shortcut_grid *out)
 {
     *out = (amp_shortcut_grid){ x.h, x.w, 1, 1 };
@@ -117,22 +129,25 @@ typedef struct amp_conv_weights {
     const float *masters;
 } amp_conv_weights;
 
-/* What became of a convolution, or a locally connected layer, on this machine: for those who want to know, not for computing. */
+/* What became of a convolution, or a locally connected layer, on this machine: for those who want to know,
+ * not for computing. */
 typedef struct amp_conv_facts {
     amp_dtype computes;     /* what its arithmetic runs in: desc.dtype, or fp32 where that is only stored */
-    int padded_in, padded_out; /* channels of a group in the copies of the weights; those of desc where nothing is padded */
+    int padded_in, padded_out; /* channels of a group in the copies of the weights; those of desc where
+                                  nothing is padded */
     size_t weight_bytes;    /* of all those copies, once they are loaded */
     size_t workspace_bytes; /* what a pass of it takes at most, of memory that all convolutions share */
     char kernel[64];        /* the library's name for what runs in the layer's forward; empty: it has none */
 } amp_conv_facts;
 
-/* A factor of a matrix product: fp32, row-major, rows ld elements apart; transposed: the factor is its transpose.
- * version: 0, and the contents may be others at each call. Otherwise the backend may go by a copy that it made of these
- * elements for an earlier product, as long as the version is the one of then: it must be another whenever they may have
- * changed, or when the memory is another array's. */
+/* A factor of a matrix product: fp32, row-major, rows ld elements apart; transposed: the factor is its
+ * transpose. version: 0, and the contents may be others at each call. Otherwise the backend may go by a copy
+ * that it made of these elements for an earlier product, as long as the version is the one of then: it must
+ * be another whenever they may have changed, or when the memory is another array's. */
 typedef struct amp_factor { const float *data; int ld, transposed; unsigned long version; } amp_factor;
 
-/* The product c = alpha · a b + beta · c, c (m, n) fp32 with rows ldc apart, a (m, k), b (k, n); c overlaps neither. */
+/* The product c = alpha · a b + beta · c, c (m, n) fp32 with rows ldc apart, a (m, k), b (k, n); c overlaps
+ * neither. */
 typedef struct amp_gemm_desc {
     int m, n, k;
     float alpha, beta;
@@ -149,15 +164,16 @@ typedef struct amp_param {
     float *momentum;   /* SGD: Darknet's weight_updates, momentum × history on entry and on exit */
     float *m, *v;      /* Adam moments, NULL under SGD */
     size_t count;
-    float decay;       /* weight decay of this array: the network's for weights, 0 for biases and scales (SGD) */
+    float decay;       /* weight decay of this array: the network's for weights, 0 for biases and scales
+                          (SGD) */
     float rate_scale;  /* the layer's learning_rate multiplier */
     float clip;        /* weights are kept within ±clip after each update (Darknet's clip=); 0 is off */
     int layer;         /* index in the .cfg, for messages */
     const char *name;  /* "weights", "biases", "scales", "input_layer.weights", ... */
 } amp_param;
 
-/* Statistics that forward moves (rolling ones, a recurrent layer's state), and what they were after the last step that was
- * taken. */
+/* Statistics that forward moves (rolling ones, a recurrent layer's state), and what they were after the last
+ * step that was taken. */
 typedef struct amp_statistics {
     float *array, *committed;
     size_t count;
@@ -168,8 +184,9 @@ typedef struct amp_statistics {
 typedef struct amp_update_args {
     float learning_rate, momentum;
     int batch;                 /* images of the whole step: batch × subdivisions */
-    double inverse_scale;      /* (float)(1.0 / (double)loss scale); rounded to float once, together with clip_norm's factor,
-                                  and safe below float's range: what it multiplies may be as large */
+    double inverse_scale;      /* (float)(1.0 / (double)loss scale); rounded to float once, together with
+                                  clip_norm's factor, and safe below float's range: what it multiplies may be
+                                  as large */
     double clip_norm;          /* bound of the gradient's norm, averaged over the batch; 0 is off */
     int adam, t;               /* t counts from 1 */
     float beta1, beta2, eps;
@@ -184,11 +201,14 @@ typedef struct amp_step_end {
 } amp_step_end;
 
 typedef struct amp_step_outcome {
-    int taken;            /* 0: a gradient or a statistic is inf or NaN, and nothing was moved, the gradients neither */
-    double gradient_norm; /* of a step that was taken: the L2 norm of grad·inverse_scale over batch, before clipping */
+    int taken;            /* 0: a gradient or a statistic is inf or NaN, and nothing was moved, the gradients
+                             neither */
+    double gradient_norm; /* of a step that was taken: the L2 norm of grad·inverse_scale over batch, before
+                             clipping */
 } amp_step_outcome;
 
-/* A head of Darknet's yolo layer. Its input has, in each cell, n boxes of 5 + classes numbers: x, y, w, h, objectness, classes. */
+/* A head of Darknet's yolo layer. Its input has, in each cell, n boxes of 5 + classes numbers: x, y, w, h,
+ * objectness, classes. */
 enum { AMP_YOLO_MAX_ANCHORS = 32 };
 typedef struct amp_yolo_desc {
     int classes, n;
@@ -197,7 +217,8 @@ typedef struct amp_yolo_desc {
     float anchors[2 * AMP_YOLO_MAX_ANCHORS]; /* widths and heights, in pixels of the network's input */
     int net_w, net_h;                        /* that input's */
     float ignore_thresh, truth_thresh;
-    int truths;                              /* numbers of labels an image: x, y, w, h, class each, behind the last an x of 0 */
+    int truths;                              /* numbers of labels an image: x, y, w, h, class each, behind the
+                                                last an x of 0 */
     int max_boxes;                           /* labels read at most; 5·max_boxes ≤ truths */
 } amp_yolo_desc;
 
@@ -205,7 +226,8 @@ typedef struct amp_yolo_desc {
 typedef struct amp_yolo_result {
     double cost;      /* Σ delta², not scaled; NaN if any number of x is inf or NaN */
     double labels;    /* those with a box of their own in this head; the next five are sums over these: */
-    double iou, object, category, above_50, above_75; /* IoU, objectness, the class's number, IoU > .5, IoU > .75 */
+    double iou, object, category, above_50, above_75; /* IoU, objectness, the class's number, IoU > .5, IoU >
+                                                         .75 */
     double any_object; /* objectness, over all boxes */
 } amp_yolo_result;
 
@@ -216,57 +238,67 @@ struct amp_backend {
     amp_support (*supports)(const amp_backend *, amp_dtype, char note[256]);
     void (*destroy)(amp_backend *);
 
-    /* Memory for activations, deltas and scratch: 64-byte aligned, contents undefined. *out is NULL for 0 bytes. */
+    /* Memory for activations, deltas and scratch: 64-byte aligned, contents undefined. *out is NULL for 0
+     * bytes. */
     amp_status (*allocate)(amp_backend *, size_t bytes, void **out, amp_error *);
     void (*release)(amp_backend *, void *memory);
 
-    /* Copy bytes into memory of allocate's, from the program's memory, which may be overwritten as soon as this returns, or
-     * from memory of allocate's. */
+    /* Copy bytes into memory of allocate's, from the program's memory, which may be overwritten as soon as
+     * this returns, or from memory of allocate's. */
     amp_status (*upload)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
-    /* The same without waiting. upload_later: `from` must stay as it is until the next uploads_done has returned. stage: *host is
-     * where the program writes what upload_later is then to copy to `memory`: page-locked memory of the backend's, its own
-     * until that uploads_done; or `memory` itself, if the program can write there. uploads_done waits until every `from` so far
-     * was read, and for nothing else. The engine calls it at the end of each forward. */
+    /* The same without waiting. upload_later: `from` must stay as it is until the next uploads_done has
+     * returned. stage: *host is where the program writes what upload_later is then to copy to `memory`:
+     * page-locked memory of the backend's, its own until that uploads_done; or `memory` itself, if the
+     * program can write there. uploads_done waits until every `from` so far was read, and for nothing else.
+     * The engine calls it at the end of each forward. */
     amp_status (*upload_later)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     amp_status (*stage)(amp_backend *, void *memory, size_t bytes, void **host, amp_error *);
     amp_status (*uploads_done)(amp_backend *, amp_error *);
     /* Copy bytes of allocate's memory, as all operations before have left them, into the program's memory. */
     amp_status (*download)(amp_backend *, void *to, const void *memory, size_t bytes, amp_error *);
-    /* Wait until all operations so far are done. Those on a device may only be queued when they return; what went wrong
-     * then is said here, or by a later operation. */
+    /* Wait until all operations so far are done. Those on a device may only be queued when they return; what
+     * went wrong then is said here, or by a later operation. */
     amp_status (*synchronize)(amp_backend *, amp_error *);
     /* Set bytes to zero; multiply an fp32 array by a factor (a loss layer's delta by the loss scale). */
     amp_status (*zero)(amp_backend *, void *memory, size_t bytes, amp_error *);
     amp_status (*scale)(amp_backend *, float *array, size_t count, float factor, amp_error *);
 
     /* dst (+)= src, between any two dtypes and layouts, equal logical shapes. */
-    amp_status (*cast)(amp_backend *, const amp_tensor *src, const amp_tensor *dst, int accumulate, amp_error *);
+    amp_status (*cast)(amp_backend *, const amp_tensor *src, const amp_tensor *dst, int accumulate,
+                       amp_error *);
 
-    /* Convolution. load_weights makes the copies in the library's best layout and dtype, of many convolutions at once; it must
-     * run before the first forward and after every change of the masters. *failed: which of them an error is about, or -1 if it is
-     * about none in particular. bias may be NULL. */
+    /* Convolution. load_weights makes the copies in the library's best layout and dtype, of many convolutions
+     * at once; it must run before the first forward and after every change of the masters. *failed: which of
+     * them an error is about, or -1 if it is about none in particular. bias may be NULL. */
     amp_status (*conv_create)(amp_backend *, const amp_conv_desc *, amp_conv **out, amp_error *);
     void (*conv_destroy)(amp_backend *, amp_conv *);
-    amp_status (*conv_load_weights)(amp_backend *, const amp_conv_weights *, int count, int *failed, amp_error *);
-    void (*conv_drop_weights)(amp_backend *, amp_conv *); /* give the copies' memory back, until the next load */
-    amp_status (*conv_forward)(amp_backend *, amp_conv *, const void *x, const float *bias, void *y, amp_error *);
-    amp_status (*conv_backward_data)(amp_backend *, amp_conv *, const void *dy, void *dx, int accumulate, amp_error *);
-    amp_status (*conv_backward_weights)(amp_backend *, amp_conv *, const void *x, const void *dy, float *dw, amp_error *);
+    amp_status (*conv_load_weights)(amp_backend *, const amp_conv_weights *, int count, int *failed,
+                                    amp_error *);
+    void (*conv_drop_weights)(amp_backend *, amp_conv *); /* give the copies' memory back, until the next
+                                                             load */
+    amp_status (*conv_forward)(amp_backend *, amp_conv *, const void *x, const float *bias, void *y,
+                               amp_error *);
+    amp_status (*conv_backward_data)(amp_backend *, amp_conv *, const void *dy, void *dx, int accumulate,
+                                     amp_error *);
+    amp_status (*conv_backward_weights)(amp_backend *, amp_conv *, const void *x, const void *dy, float *dw,
+                                        amp_error *);
     void (*conv_facts)(const amp_backend *, const amp_conv *, amp_conv_facts *out);
     /* y[..., c] += bias[c]. */
     amp_status (*add_bias)(amp_backend *, const amp_tensor *y, const float *bias, amp_error *);
     /* db[c] += sum over n,h,w of dy. */
     amp_status (*bias_gradient)(amp_backend *, const amp_tensor *dy, float *db, amp_error *);
 
-    /* Locally connected layers, as convolutions above, without a bias. load_weights is to be called before the first forward and
-     * after every change of the masters, which stay where they are until the next. */
+    /* Locally connected layers, as convolutions above, without a bias. load_weights is to be called before
+     * the first forward and after every change of the masters, which stay where they are until the next. */
     amp_status (*local_create)(amp_backend *, const amp_local_desc *, amp_local **out, amp_error *);
     void (*local_destroy)(amp_backend *, amp_local *);
     amp_status (*local_load_weights)(amp_backend *, amp_local *, const float *weights, amp_error *);
     void (*local_drop_weights)(amp_backend *, amp_local *);
     amp_status (*local_forward)(amp_backend *, amp_local *, const void *x, void *y, amp_error *);
-    amp_status (*local_backward_data)(amp_backend *, amp_local *, const void *dy, void *dx, int accumulate, amp_error *);
-    amp_status (*local_backward_weights)(amp_backend *, amp_local *, const void *x, const void *dy, float *dw, amp_error *);
+    amp_status (*local_backward_data)(amp_backend *, amp_local *, const void *dy, void *dx, int accumulate,
+                                      amp_error *);
+    amp_status (*local_backward_weights)(amp_backend *, amp_local *, const void *x, const void *dy, float *dw,
+                                         amp_error *);
     void (*local_facts)(const amp_backend *, const amp_local *, amp_conv_facts *out);
 
     /* Batch norm with the activation fused, with N = n·h·w: mean = Σx/N, variance and xhat by the rule,
@@ -282,95 +314,115 @@ struct amp_backend {
         const amp_tensor *dx, const amp_batchnorm *, amp_error *);
 
     /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed when not accumulating. */
-    amp_status (*activation_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation, amp_error *);
-    amp_status (*activation_backward)(amp_backend *, const amp_tensor *y, const amp_tensor *dy, const amp_tensor *dx,
-        amp_activation, int accumulate, amp_error *);
+    amp_status (*activation_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation,
+                                     amp_error *);
+    amp_status (*activation_backward)(amp_backend *, const amp_tensor *y, const amp_tensor *dy,
+                                      const amp_tensor *dx, amp_activation, int accumulate, amp_error *);
 
-    /* Max pooling as Darknet: window (i,j) starts at (i·stride - pad/2, j·stride - pad/2); out sizes come with y.
-     * The first maximum in row order wins. choice (n,h,w,c of y) holds row·size + column in the window, 255 for none
-     * (no element of the window lies in the image, or all are NaN: y is -FLT_MAX rounded); size ≤ 15. */
-    amp_status (*maxpool_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, uint8_t *choice, int size,
-        int stride, int pad, amp_error *);
-    amp_status (*maxpool_backward)(amp_backend *, const amp_tensor *dy, const uint8_t *choice, const amp_tensor *dx,
-        int size, int stride, int pad, int accumulate, amp_error *);
+    /* Max pooling as Darknet: window (i,j) starts at (i·stride - pad/2, j·stride - pad/2); out sizes come
+     * with y. The first maximum in row order wins. choice (n,h,w,c of y) holds row·size + column in the
+     * window, 255 for none (no element of the window lies in the image, or all are NaN: y is -FLT_MAX
+     * rounded); size ≤ 15. */
+    amp_status (*maxpool_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, uint8_t *choice,
+                                  int size, int stride, int pad, amp_error *);
+    amp_status (*maxpool_backward)(amp_backend *, const amp_tensor *dy, const uint8_t *choice,
+                                   const amp_tensor *dx, int size, int stride, int pad, int accumulate,
+                                   amp_error *);
     /* Global average: x (n,h,w,c) → y (n,1,1,c). */
     amp_status (*avgpool_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_error *);
-    amp_status (*avgpool_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, int accumulate, amp_error *);
+    amp_status (*avgpool_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, int accumulate,
+                                   amp_error *);
     /* Nearest neighbour: y[i,j] = scale·x[i/stride, j/stride]. */
-    amp_status (*upsample_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, int stride, float scale, amp_error *);
-    amp_status (*upsample_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, int stride, float scale,
-        int accumulate, amp_error *);
+    amp_status (*upsample_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, int stride,
+                                   float scale, amp_error *);
+    amp_status (*upsample_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, int stride,
+                                    float scale, int accumulate, amp_error *);
 
-    /* Copy (or add) `channels` channels: dst[..., dst_first + k] (+)= alpha · src[..., src_first + k]; same n, h, w. */
-    amp_status (*channels)(amp_backend *, const amp_tensor *src, int src_first, const amp_tensor *dst, int dst_first,
-        int channels, float alpha, int accumulate, amp_error *);
-    /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) where the two meet (amp_shortcut_meet), for channels both have;
-     * act(x[k]) elsewhere. y has x's shape. backward: dfrom (+)= beta·dy where they meet, 0 elsewhere. */
-    amp_status (*shortcut_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
-        float alpha, float beta, amp_activation, amp_error *);
-    amp_status (*shortcut_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta, int accumulate,
-        amp_error *);
+    /* Copy (or add) `channels` channels: dst[..., dst_first + k] (+)= alpha · src[..., src_first + k]; same
+     * n, h, w. */
+    amp_status (*channels)(amp_backend *, const amp_tensor *src, int src_first, const amp_tensor *dst,
+                           int dst_first, int channels, float alpha, int accumulate, amp_error *);
+    /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) where the two meet (amp_shortcut_meet), for channels
+     * both have; act(x[k]) elsewhere. y has x's shape. backward: dfrom (+)= beta·dy where they meet, 0
+     * elsewhere. */
+    amp_status (*shortcut_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *from,
+                                   const amp_tensor *y, float alpha, float beta, amp_activation, amp_error *);
+    amp_status (*shortcut_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta,
+                                    int accumulate, amp_error *);
 
-    /* A fixed rearrangement of each image (reorg): y_image[i] = x_image[map[i]], indices in NHWC order of each side;
-     * map[i] = -1 gives 0. backward: dx_image[map[i]] (+)= dy_image[i]; elements no map entry names get 0 (or are kept). */
-    amp_status (*gather_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const int32_t *map, amp_error *);
-    amp_status (*gather_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, const int32_t *map,
-        int accumulate, amp_error *);
+    /* A fixed rearrangement of each image (reorg): y_image[i] = x_image[map[i]], indices in NHWC order of
+     * each side; map[i] = -1 gives 0. backward: dx_image[map[i]] (+)= dy_image[i]; elements no map entry
+     * names get 0 (or are kept). */
+    amp_status (*gather_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
+                                 amp_error *);
+    amp_status (*gather_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dx,
+                                  const int32_t *map, int accumulate, amp_error *);
 
-    /* y = keep ? scale·x : 0; keep holds one byte an element, in NHWC order. backward: the same from dy to dx. */
-    amp_status (*dropout)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep, float scale,
-        int accumulate, amp_error *);
+    /* y = keep ? scale·x : 0; keep holds one byte an element, in NHWC order. backward: the same from dy to
+     * dx. */
+    amp_status (*dropout)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep,
+                          float scale, int accumulate, amp_error *);
 
-    /* Yolo's loss as forward_yolo_layer of Darknet (yolo_layer.c), in fp32, with p = logistic(x) but for w and h, a box's IoU with
-     * the labels of its image, and the label that the box is to learn, if there is one:
-     *   x, y: (2 - wh)·(place in the cell - p);  w, h: (2 - wh)·(log(label's size / anchor's) - x);
-     *   objectness: 1 - p with a label, 0 with an IoU above ignore_thresh, else 0 - p;  classes: (1 or 0) - p with a label, else 0.
-     * Several labels of one box, an IoU above truth_thresh, and labels that stock would use as indices outside of its arrays:
-     * yolo_rules.h. dx (+)= loss_scale·delta, rounded once: beyond the dtype's range that is inf. x and dx: n·(5 + classes)
-     * channels; dx may be NULL. labels (batch × truths, NULL: none) and *result are in memory as allocate gives it; *result is
-     * there after synchronize or download. */
-    amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *, float loss_scale,
-        const amp_tensor *dx, int accumulate, amp_yolo_result *result, amp_error *);
-    /* Its output, in place: logistic of x, y, objectness and classes. y is fp32 NCHW, as Darknet's functions read it. */
+    /* Yolo's loss as forward_yolo_layer of Darknet (yolo_layer.c), in fp32. p is logistic(x), except for w
+     * and h; IoU is a box's with the labels of its image; "label" is the one that the box is to learn, if
+     * there is one:
+     *   x, y:        (2 - wh)·(place in the cell - p)
+     *   w, h:        (2 - wh)·(log(label's size / anchor's) - x)
+     *   objectness:  1 - p with a label; 0 with an IoU above ignore_thresh; else 0 - p
+     *   classes:     (1 or 0) - p with a label; else 0
+     * yolo_rules.h has the special cases: several labels of one box, an IoU above truth_thresh, labels out of
+     * range. dx (+)= loss_scale·delta, rounded once; beyond the dtype's range that is inf. x and dx have n·(5
+     * + classes) channels; dx may be NULL. labels (batch × truths; NULL: none) and *result are memory of
+     * allocate's; *result is there after synchronize or download. */
+    amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *,
+                            float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
+                            amp_error *);
+    /* Its output, in place: logistic of x, y, objectness and classes. y is fp32 NCHW, as Darknet's functions
+     * read it. */
     amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, int classes, amp_error *);
 
-    /* Over all arrays in one pass: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1), and
-     * *sum_squares = Σ (grad·inverse_scale)² in double, which no finite gradients overflow: a float's square is below
-     * 2^256, and so is inverse_scale's. Neither moves anything. Of the amp_params only grad and count are looked at. */
-    amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale, int *found_inf,
-        double *sum_squares, amp_error *);
+    /* Over all arrays in one pass: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1),
+     * and *sum_squares = Σ (grad·inverse_scale)² in double, which no finite gradients overflow: a float's
+     * square is below 2^256, and so is inverse_scale's. Neither moves anything. Of the amp_params only grad
+     * and count are looked at. */
+    amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale,
+                                  int *found_inf, double *sum_squares, amp_error *);
 
-    /* The end of a step, or of none: where all gradients and statistics are finite (asked as above), each parameter is updated
-     * and each statistic committed; else nothing is moved. A device decides by itself: when this returns, the update may
-     * only be queued. After an error of a call before that, nothing was moved.
-     * Gradients are multiplied by unscale = inverse_scale, or by inverse_scale·(clip_norm/gradient_norm) where clip_norm is not 0
-     * and the norm larger (unscale.h); the update's pass over grad leaves 0 there.
-     * SGD, as Darknet: momentum += grad·unscale - decay·batch·master; master += rate/batch·momentum;
-     *   momentum ×= args.momentum, rate = learning_rate·rate_scale.
-     * Adam, as Darknet's GPU path (adam_update_gpu), its moments in m and v.
-     * Then master ← min(clip, max(-clip, master)) where clip is not 0, as Darknet's GPU path does. */
+    /* The end of a step. If all gradients and statistics are finite, each parameter is updated and each
+     * statistic committed; otherwise nothing changes, the gradients neither. A device decides this itself:
+     * when the call returns, the update may only be queued. After an error of an earlier call nothing was
+     * changed. Gradients are multiplied by unscale = inverse_scale, or by
+     * inverse_scale·(clip_norm/gradient_norm) where clip_norm is not 0 and the norm is larger (unscale.h).
+     * The update leaves 0 in grad. SGD, as Darknet: momentum += grad·unscale - decay·batch·master; master +=
+     * rate/batch·momentum;
+     *   momentum ×= args.momentum, with rate = learning_rate·rate_scale.
+     * Adam, as Darknet's GPU path (adam_update_gpu), with its moments in m and v. Then master ← min(clip,
+     * max(-clip, master)) where clip is not 0, as Darknet's GPU path does. */
     amp_status (*finish_step)(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
     /* committed ← array for each; and array ← committed. */
     amp_status (*keep_statistics)(amp_backend *, const amp_statistics *, int count, amp_error *);
     amp_status (*restore_statistics)(amp_backend *, const amp_statistics *, int count, amp_error *);
 
-    /* A matrix product of fp32 arrays, for layers that the host runs itself. Both factors are rounded to the dtype, to nearest
-     * even; their products are summed in fp32, and c is never rounded to less. beta 0 overwrites. Copies that are kept for
-     * factors with a version are the backend's, one for each array and dtype; drop_copies gives their memory back.
-     * gemm_computes: the dtype that factors are kept in and multiplied in: fp32 where dtype is only stored. */
+    /* A matrix product of fp32 arrays, for layers that the host runs itself. Both factors are rounded to the
+     * dtype, to nearest even; their products are summed in fp32, and c is never rounded to less. beta 0
+     * overwrites. Copies that are kept for factors with a version are the backend's, one for each array and
+     * dtype; drop_copies gives their memory back. gemm_computes: the dtype that factors are kept in and
+     * multiplied in: fp32 where dtype is only stored. */
     amp_status (*gemm)(amp_backend *, const amp_gemm_desc *, amp_error *);
     void (*gemm_drop_copies)(amp_backend *);
     amp_dtype (*gemm_computes)(const amp_backend *, amp_dtype);
 
-    /* Names for a profiler: what is asked for between push and pop is `name`. Ranges nest. NULL where nobody profiles. */
+    /* Names for a profiler: what is asked for between push and pop is `name`. Ranges nest. NULL where nobody
+     * profiles. */
     void (*range_push)(amp_backend *, const char *name);
     void (*range_pop)(amp_backend *);
 };
 
 /* The backend over oneDNN; NULL and *error where the machine cannot run it. */
 amp_backend *amp_cpu_backend_create(amp_error *error);
-/* The backend over cuDNN and cuBLAS, in builds that have it, on the calling thread's current CUDA device; all calls to it are
- * to come from threads with the same one. NULL and *error where there is none, or it cannot be used. */
+/* The backend over cuDNN and cuBLAS, in builds that have it, on the calling thread's current CUDA device; all
+ * calls to it are to come from threads with the same one. NULL and *error where there is none, or it cannot
+ * be used. */
 amp_backend *amp_cuda_backend_create(amp_error *error);
 
 #endif

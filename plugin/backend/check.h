@@ -1,5 +1,5 @@
-/* What an operation refuses, the same on every backend: tensors that break backend.h's conventions, or whose shapes do
- * not belong together. Each says what it met in one line. */
+/* What an operation refuses, the same on every backend: tensors that break backend.h's conventions, or whose
+ * shapes do not belong together. Each error is one line. */
 #ifndef AMP_BACKEND_CHECK_H
 #define AMP_BACKEND_CHECK_H
 
@@ -8,18 +8,19 @@
 #include "backend.h"
 
 /* Two tensors of one operation: NHWC, one dtype; and of one shape where `same_shape`. */
-static inline amp_status amp_check_pair(const char *operation, const amp_tensor *a, const amp_tensor *b, int same_shape,
-    amp_error *error)
+static inline amp_status amp_check_pair(const char *operation, const amp_tensor *a, const amp_tensor *b,
+                                        int same_shape, amp_error *error)
 {
     amp_shape s = a->shape, t = b->shape;
     if (a->layout != AMP_NHWC || b->layout != AMP_NHWC)
         return amp_fail(error, AMP_BACKEND_FAILED, "%s: its tensors must be NHWC", operation);
     if (a->dtype != b->dtype)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s meets %s; its tensors must be of one dtype", operation,
-            amp_dtype_name(a->dtype), amp_dtype_name(b->dtype));
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s meets %s; its tensors must be of one dtype",
+                        operation, amp_dtype_name(a->dtype), amp_dtype_name(b->dtype));
     if (same_shape && (s.n != t.n || s.h != t.h || s.w != t.w || s.c != t.c))
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %dx%dx%dx%d meets %dx%dx%dx%d (n,h,w,c); the shapes must agree",
-            operation, s.n, s.h, s.w, s.c, t.n, t.h, t.w, t.c);
+        return amp_fail(error, AMP_BACKEND_FAILED,
+                        "%s: %dx%dx%dx%d meets %dx%dx%dx%d (n,h,w,c); the shapes must agree", operation, s.n,
+                        s.h, s.w, s.c, t.n, t.h, t.w, t.c);
     return AMP_OK;
 }
 
@@ -27,33 +28,37 @@ static inline amp_status amp_check_cast(const amp_tensor *src, const amp_tensor 
 {
     amp_shape a = src->shape, b = dst->shape;
     if (a.n != b.n || a.c != b.c || a.h != b.h || a.w != b.w)
-        return amp_fail(error, AMP_BAD_NETWORK, "cast between two shapes: %dx%dx%dx%d (n,c,h,w) to %dx%dx%dx%d",
-            a.n, a.c, a.h, a.w, b.n, b.c, b.h, b.w);
+        return amp_fail(error, AMP_BAD_NETWORK,
+                        "cast between two shapes: %dx%dx%dx%d (n,c,h,w) to %dx%dx%dx%d", a.n, a.c, a.h, a.w,
+                        b.n, b.c, b.h, b.w);
     return AMP_OK;
 }
 
 enum { AMP_MAX_WINDOW = 15 }; /* of max pooling: 15·15 places fit below 255, which says "none" */
 
-static inline amp_status amp_check_maxpool(const amp_tensor *x, const amp_tensor *y, int size, int stride, int pad,
-    amp_error *error)
+static inline amp_status amp_check_maxpool(const amp_tensor *x, const amp_tensor *y, int size, int stride,
+                                           int pad, amp_error *error)
 {
     AMP_TRY(amp_check_pair("max pooling", x, y, 0, error));
     if (x->shape.n != y->shape.n || x->shape.c != y->shape.c)
-        return amp_fail(error, AMP_BACKEND_FAILED, "max pooling: %d images of %d channels meet %d of %d", x->shape.n,
-            x->shape.c, y->shape.n, y->shape.c);
+        return amp_fail(error, AMP_BACKEND_FAILED, "max pooling: %d images of %d channels meet %d of %d",
+                        x->shape.n, x->shape.c, y->shape.n, y->shape.c);
     if (size < 1 || size > AMP_MAX_WINDOW || stride < 1 || pad < 0)
-        return amp_fail(error, AMP_UNSUPPORTED, "max pooling: size=%d stride=%d padding=%d; size must be 1 to %d, "
-            "stride at least 1, padding at least 0", size, stride, pad, AMP_MAX_WINDOW);
+        return amp_fail(error, AMP_UNSUPPORTED,
+                        "max pooling: size=%d stride=%d padding=%d; size must be 1 to %d, "
+                        "stride at least 1, padding at least 0", size, stride, pad, AMP_MAX_WINDOW);
     return AMP_OK;
 }
 
-static inline amp_status amp_check_avgpool(const amp_tensor *image, const amp_tensor *average, amp_error *error)
+static inline amp_status amp_check_avgpool(const amp_tensor *image, const amp_tensor *average,
+                                           amp_error *error)
 {
     AMP_TRY(amp_check_pair("average pooling", image, average, 0, error));
     if (average->shape.n != image->shape.n || average->shape.c != image->shape.c || average->shape.h != 1 ||
         average->shape.w != 1)
-        return amp_fail(error, AMP_BACKEND_FAILED, "average pooling: %dx%dx%dx%d averages to n=%d h=1 w=1 c=%d only",
-            image->shape.n, image->shape.h, image->shape.w, image->shape.c, image->shape.n, image->shape.c);
+        return amp_fail(error, AMP_BACKEND_FAILED,
+                        "average pooling: %dx%dx%dx%d averages to n=%d h=1 w=1 c=%d only", image->shape.n,
+                        image->shape.h, image->shape.w, image->shape.c, image->shape.n, image->shape.c);
     return AMP_OK;
 }
 
@@ -63,63 +68,70 @@ static inline amp_status amp_check_upsample(const amp_tensor *small, const amp_t
     AMP_TRY(amp_check_pair("upsampling", small, large, 0, error));
     if (stride < 1 || large->shape.n != small->shape.n || large->shape.c != small->shape.c ||
         large->shape.h != small->shape.h * stride || large->shape.w != small->shape.w * stride)
-        return amp_fail(error, AMP_BACKEND_FAILED, "upsampling: %dx%dx%dx%d is not %dx%dx%dx%d times %d", large->shape.n,
-            large->shape.h, large->shape.w, large->shape.c, small->shape.n, small->shape.h, small->shape.w,
-            small->shape.c, stride);
+        return amp_fail(error, AMP_BACKEND_FAILED, "upsampling: %dx%dx%dx%d is not %dx%dx%dx%d times %d",
+                        large->shape.n, large->shape.h, large->shape.w, large->shape.c, small->shape.n,
+                        small->shape.h, small->shape.w, small->shape.c, stride);
     return AMP_OK;
 }
 
-static inline amp_status amp_check_channels(const amp_tensor *src, int src_first, const amp_tensor *dst, int dst_first,
-    int channels, amp_error *error)
+static inline amp_status amp_check_channels(const amp_tensor *src, int src_first, const amp_tensor *dst,
+                                            int dst_first, int channels, amp_error *error)
 {
     AMP_TRY(amp_check_pair("channel copy", src, dst, 0, error));
     if (src->shape.n != dst->shape.n || src->shape.h != dst->shape.h || src->shape.w != dst->shape.w)
-        return amp_fail(error, AMP_BACKEND_FAILED, "channel copy: %dx%dx%d meets %dx%dx%d (n,h,w); they must agree",
-            src->shape.n, src->shape.h, src->shape.w, dst->shape.n, dst->shape.h, dst->shape.w);
+        return amp_fail(error, AMP_BACKEND_FAILED,
+                        "channel copy: %dx%dx%d meets %dx%dx%d (n,h,w); they must agree", src->shape.n,
+                        src->shape.h, src->shape.w, dst->shape.n, dst->shape.h, dst->shape.w);
     if (channels < 0 || src_first < 0 || dst_first < 0 || src_first > src->shape.c - channels ||
         dst_first > dst->shape.c - channels)
-        return amp_fail(error, AMP_BACKEND_FAILED, "channel copy: %d channels from %d of %d to %d of %d", channels,
-            src_first, src->shape.c, dst_first, dst->shape.c);
+        return amp_fail(error, AMP_BACKEND_FAILED, "channel copy: %d channels from %d of %d to %d of %d",
+                        channels, src_first, src->shape.c, dst_first, dst->shape.c);
     return AMP_OK;
 }
 
 /* x and from, or dy and dfrom. *out: where they meet. */
-static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tensor *from, amp_shortcut_grid *out,
-    amp_error *error)
+static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tensor *from,
+                                            amp_shortcut_grid *out, amp_error *error)
 {
     *out = (amp_shortcut_grid){ 0, 0, 1, 1 };
     AMP_TRY(amp_check_pair("shortcut", x, from, 0, error));
     if (x->shape.n != from->shape.n)
         return amp_fail(error, AMP_BACKEND_FAILED, "shortcut: %d images meet %d", x->shape.n, from->shape.n);
     if (!amp_shortcut_meet(x->shape, from->shape, out))
-        return amp_fail(error, AMP_UNSUPPORTED, "shortcut: %dx%d meets %dx%d (h,w); both must be the same number of times as "
-            "large", x->shape.h, x->shape.w, from->shape.h, from->shape.w);
+        return amp_fail(error, AMP_UNSUPPORTED,
+                        "shortcut: %dx%d meets %dx%d (h,w); both must be the same number of times as "
+                        "large", x->shape.h, x->shape.w, from->shape.h, from->shape.w);
     return AMP_OK;
 }
 
 /* dx may be NULL. */
-static inline amp_status amp_check_yolo(const amp_tensor *x, const amp_yolo_desc *d, const amp_tensor *dx, amp_error *error)
+static inline amp_status amp_check_yolo(const amp_tensor *x, const amp_yolo_desc *d, const amp_tensor *dx,
+                                        amp_error *error)
 {
     AMP_TRY(amp_check_pair("yolo", x, dx ? dx : x, 1, error));
     if (d->n < 1 || d->n > AMP_YOLO_MAX_ANCHORS || d->total < 1 || d->total > AMP_YOLO_MAX_ANCHORS)
-        return amp_fail(error, AMP_UNSUPPORTED, "yolo: %d boxes a cell of %d anchors; both must be 1 to %d", d->n, d->total,
-            AMP_YOLO_MAX_ANCHORS);
+        return amp_fail(error, AMP_UNSUPPORTED, "yolo: %d boxes a cell of %d anchors; both must be 1 to %d",
+                        d->n, d->total, AMP_YOLO_MAX_ANCHORS);
     for (int k = 0; k < d->n; ++k)
         if (d->mask[k] < 0 || d->mask[k] >= d->total)
-            return amp_fail(error, AMP_BACKEND_FAILED, "yolo: mask has %d, and there are %d anchors", d->mask[k], d->total);
+            return amp_fail(error, AMP_BACKEND_FAILED, "yolo: mask has %d, and there are %d anchors",
+                            d->mask[k], d->total);
     if (d->classes < 1 || x->shape.c % d->n || x->shape.c / d->n != 5 + d->classes)
-        return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes of 5 + %d numbers are not %d channels", d->n, d->classes,
-            x->shape.c);
+        return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes of 5 + %d numbers are not %d channels",
+                        d->n, d->classes, x->shape.c);
     if (d->max_boxes < 0 || d->max_boxes > d->truths / 5)
-        return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes an image do not lie in %d numbers", d->max_boxes, d->truths);
+        return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes an image do not lie in %d numbers",
+                        d->max_boxes, d->truths);
     return AMP_OK;
 }
 
 static inline amp_status amp_check_yolo_output(const amp_tensor *y, int classes, amp_error *error)
 {
-    if (y->dtype == AMP_FP32 && y->layout == AMP_NCHW && classes > 0 && y->shape.c % (5 + classes) == 0) return AMP_OK;
-    return amp_fail(error, AMP_BACKEND_FAILED, "yolo: its output must be fp32 NCHW, with boxes of 5 + %d numbers in %d channels",
-        classes, y->shape.c);
+    if (y->dtype == AMP_FP32 && y->layout == AMP_NCHW && classes > 0 && y->shape.c % (5 + classes) == 0)
+        return AMP_OK;
+    return amp_fail(error, AMP_BACKEND_FAILED,
+                    "yolo: its output must be fp32 NCHW, with boxes of 5 + %d numbers in %d channels",
+                    classes, y->shape.c);
 }
 
 static inline amp_status amp_check_local(const amp_local_desc *d, amp_error *error)
@@ -128,12 +140,14 @@ static inline amp_status amp_check_local(const amp_local_desc *d, amp_error *err
     const char *why = NULL;
     if (x.n < 1 || x.c < 1 || x.h < 1 || x.w < 1) why = "the input is empty";
     else if (y.n != x.n || y.c < 1 || y.h < 1 || y.w < 1) why = "the output is empty";
-    else if (d->size < 1 || d->stride < 1 || d->pad < 0) why = "size and stride must be at least 1 and padding 0 or more";
+    else if (d->size < 1 || d->stride < 1 || d->pad < 0)
+        why = "size and stride must be at least 1 and padding 0 or more";
     else if (amp_local_window(d) > INT_MAX || amp_shape_image(y) > INT_MAX) why = "it is too large";
     if (!why) return AMP_OK;
-    return amp_fail(error, AMP_BAD_NETWORK, "locally connected layer from %dx%dx%dx%d to %dx%dx%dx%d (n,c,h,w), window %d, "
-        "stride %d, padding %d, in %s: %s", x.n, x.c, x.h, x.w, y.n, y.c, y.h, y.w, d->size, d->stride, d->pad,
-        amp_dtype_name(d->dtype), why);
+    return amp_fail(error, AMP_BAD_NETWORK,
+                    "locally connected layer from %dx%dx%dx%d to %dx%dx%dx%d (n,c,h,w), window %d, "
+                    "stride %d, padding %d, in %s: %s", x.n, x.c, x.h, x.w, y.n, y.c, y.h, y.w, d->size,
+                    d->stride, d->pad, amp_dtype_name(d->dtype), why);
 }
 
 static inline amp_status amp_check_gather(const amp_tensor *x, const amp_tensor *y, amp_error *error)
@@ -157,8 +171,8 @@ static inline amp_status amp_check_update(const amp_step_end *end, amp_error *er
     return AMP_OK;
 }
 
-/* The elements of a factor from its first to its last, what lies between rows included; rows and columns are of the array,
- * as it lies. 0: they are too many to count in an int. */
+/* The elements of a factor from its first to its last, what lies between rows included; rows and columns are
+ * of the array, as it lies. 0: they are too many to count in an int. */
 static inline size_t amp_factor_extent(const amp_factor *f, int rows, int columns)
 {
     size_t extent = (size_t)(rows - 1) * (size_t)f->ld + (size_t)columns;
@@ -179,12 +193,13 @@ static inline amp_status amp_check_gemm(const amp_gemm_desc *d, amp_error *error
 {
     const char *why = NULL;
     if (d->m < 1 || d->n < 1 || d->k < 1) why = "nothing to multiply";
-    else if (d->a.ld < (d->a.transposed ? d->m : d->k) || d->b.ld < (d->b.transposed ? d->k : d->n) || d->ldc < d->n)
+    else if (d->a.ld < (d->a.transposed ? d->m : d->k) || d->b.ld < (d->b.transposed ? d->k : d->n)
+             || d->ldc < d->n)
         why = "rows overlap";
     else if (!amp_gemm_a_extent(d) || !amp_gemm_b_extent(d)) why = "a factor of more than 2^31-1 elements";
     if (!why) return AMP_OK;
-    return amp_fail(error, AMP_BAD_NETWORK, "matrix product of %dx%d by %dx%d, rows %d, %d and %d apart: %s", d->m, d->k, d->k,
-        d->n, d->a.ld, d->b.ld, d->ldc, why);
+    return amp_fail(error, AMP_BAD_NETWORK, "matrix product of %dx%d by %dx%d, rows %d, %d and %d apart: %s",
+                    d->m, d->k, d->k, d->n, d->a.ld, d->b.ld, d->ldc, why);
 }
 
 #endif

@@ -1,5 +1,6 @@
-/* The operations of backend.h by name, so that a backend declares its functions and fills its table without writing a
- * signature again. Each operation is a function amp_<backend>_<operation>: amp_cpu_cast, amp_cuda_cast. */
+/* The operations of backend.h by name, so that a backend declares its functions and fills its table without
+ * writing a signature again. Each operation is a function amp_<backend>_<operation>: amp_cpu_cast,
+ * amp_cuda_cast. */
 #ifndef AMP_BACKEND_OPERATIONS_H
 #define AMP_BACKEND_OPERATIONS_H
 

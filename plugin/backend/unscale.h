@@ -1,5 +1,5 @@
-/* What a step's gradients are multiplied by: 1/scale, and clip_norm's factor where their norm asks for one. Written once for
- * every backend: CUDA's decides on the device. */
+/* What a step's gradients are multiplied by: 1/scale, and clip_norm's factor where their norm asks for one.
+ * Written once for every backend: CUDA's decides on the device. */
 #ifndef AMP_BACKEND_UNSCALE_H
 #define AMP_BACKEND_UNSCALE_H
 
@@ -19,8 +19,8 @@ typedef struct amp_unscale {
     double gradient_norm; /* see amp_step_outcome */
 } amp_unscale;
 
-/* sum_squares: Σ grad². Every operation here is exactly rounded, so that all machines agree. A factor below float's normal
- * numbers would be flushed to 0 in a host built with -Ofast; in two steps it is not. */
+/* sum_squares: Σ grad². Every operation here is exactly rounded, so that all machines agree. A factor below
+ * float's normal numbers would be flushed to 0 in a host built with -Ofast; in two steps it is not. */
 AMP_UNSCALE amp_unscale amp_unscale_of(double sum_squares, const amp_update_args *args)
 {
     const double small = 0x1p-100;

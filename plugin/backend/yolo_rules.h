@@ -1,10 +1,12 @@
-/* The rules of Darknet's yolo layer for one box, for every backend: yolo_layer.c and box.c of pjreddie, in fp32.
+/* The rules of Darknet's yolo layer for one box, for every backend: yolo_layer.c and box.c of pjreddie, in
+ * fp32.
  *
- * A box is number k of the n in the cell at column i of row j of a w × h grid; its numbers lie side by side: x, y, w, h,
- * objectness, classes. "Squashed" numbers have gone through the logistic, all but w and h. A label is five floats: the box's
- * middle, width and height, relative to the image, and the class. A box is a label's own if its cell holds the label's middle
- * and its anchor, of all anchors, is the one most like the label. Where stock would write outside of its arrays (a middle outside
- * of the image, a class that the layer does not have) such a label is no box's own, and such a class is none. */
+ * A box is number k of the n in the cell at column i of row j of a w × h grid; its numbers lie side by side:
+ * x, y, w, h, objectness, classes. "Squashed" numbers have gone through the logistic, all but w and h. A
+ * label is five floats: the box's middle, width and height, relative to the image, and the class. A box is a
+ * label's own if its cell holds the label's middle and its anchor, of all anchors, is the one most like the
+ * label. Where stock would write outside of its arrays (a middle outside of the image, a class that the layer
+ * does not have) such a label is no box's own, and such a class is none. */
 #ifndef AMP_BACKEND_YOLO_RULES_H
 #define AMP_BACKEND_YOLO_RULES_H
 
@@ -17,11 +19,13 @@ enum { AMP_YOLO_BOX = 5, AMP_YOLO_LABEL = 5 }; /* numbers of a box before its cl
 typedef struct amp_yolo_box { float x, y, w, h; } amp_yolo_box;
 typedef struct amp_yolo_place { int i, j, k, w, h; } amp_yolo_place;
 
-/* A box's delta while labels are applied to it one after the other. A class's is 1 - p if it is among those of the labels from
- * `since` on, else 0 - p; NO_LABEL: all classes' are 0. FROM_IOU: the first is the label that overlaps it beyond truth_thresh. */
+/* A box's delta while labels are applied to it one after the other. A class's is 1 - p if it is among those
+ * of the labels from `since` on, else 0 - p; NO_LABEL: all classes' are 0. FROM_IOU: the first is the label
+ * that overlaps it beyond truth_thresh. */
 typedef struct amp_yolo_target {
     float delta[AMP_YOLO_BOX];
-    float first_class; /* the delta of class 0: where it is not 0, a further label leaves the other classes alone */
+    float first_class; /* the delta of class 0: where it is not 0, a further label leaves the other classes
+                          alone */
     int since, overlapping;
 } amp_yolo_target;
 
@@ -34,11 +38,15 @@ typedef struct amp_yolo_labels {
     int count;
 } amp_yolo_labels;
 
-AMP_ACTIVATE float amp_yolo_squash(float x, int entry) { return entry == 2 || entry == 3 ? x : amp_activate(x, AMP_LOGISTIC); }
+AMP_ACTIVATE float amp_yolo_squash(float x, int entry)
+{
+    return entry == 2 || entry == 3 ? x : amp_activate(x, AMP_LOGISTIC);
+}
 
 AMP_ACTIVATE float amp_yolo_overlap(float a, float a_size, float b, float b_size)
 {
-    float a_left = a - a_size / 2, b_left = b - b_size / 2, a_right = a + a_size / 2, b_right = b + b_size / 2;
+    float a_left = a - a_size / 2, b_left = b - b_size / 2, a_right = a + a_size / 2,
+        b_right = b + b_size / 2;
     return (a_right < b_right ? a_right : b_right) - (a_left > b_left ? a_left : b_left);
 }
 
@@ -67,7 +75,8 @@ AMP_ACTIVATE int amp_yolo_cell(float at, int cells) { return at > -1 && at < (fl
 
 AMP_ACTIVATE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
 {
-    amp_yolo_box box = { 0, 0, d->anchors[2 * anchor] / (float)d->net_w, d->anchors[2 * anchor + 1] / (float)d->net_h };
+    amp_yolo_box box = { 0, 0, d->anchors[2 * anchor] / (float)d->net_w,
+                         d->anchors[2 * anchor + 1] / (float)d->net_h };
     return box;
 }
 
@@ -104,7 +113,8 @@ AMP_ACTIVATE amp_yolo_box amp_yolo_predicted(const amp_yolo_desc *d, amp_yolo_pl
 /* ---- the delta ---- */
 
 /* Before any label of its own: best is the largest IoU with a label. */
-AMP_ACTIVATE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, const float *squashed, float best)
+AMP_ACTIVATE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, const float *squashed,
+                                 float best)
 {
     t->delta[0] = t->delta[1] = t->delta[2] = t->delta[3] = 0;
     t->delta[4] = best > d->ignore_thresh ? 0 : 0 - squashed[4];
@@ -114,8 +124,8 @@ AMP_ACTIVATE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, con
 }
 
 /* which: the label's number, or FROM_IOU. first: the squashed number of class 0. */
-AMP_ACTIVATE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_place p, const float *squashed, float first,
-    const float *label, int which)
+AMP_ACTIVATE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_place p,
+                                 const float *squashed, float first, const float *label, int which)
 {
     amp_yolo_box b = amp_yolo_label_box(label), anchor = amp_yolo_anchor(d, d->mask[p.k]);
     float scale = 2 - b.w * b.h;
@@ -134,10 +144,11 @@ AMP_ACTIVATE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp
 }
 
 /* The delta of a class, whose squashed number is p, in box number `box` of its image. */
-AMP_ACTIVATE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l, int box, int category,
-    float p)
+AMP_ACTIVATE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
+                                        int box, int category, float p)
 {
-    int wanted = t->since == AMP_YOLO_FROM_IOU && amp_yolo_class(d, l.label + AMP_YOLO_LABEL * t->overlapping) == category;
+    int wanted = t->since == AMP_YOLO_FROM_IOU
+        && amp_yolo_class(d, l.label + AMP_YOLO_LABEL * t->overlapping) == category;
     if (t->since == AMP_YOLO_NO_LABEL) return 0;
     for (int i = t->since < 0 ? 0 : t->since; i < l.count; ++i)
         wanted |= l.own[i] == box && amp_yolo_class(d, l.label + AMP_YOLO_LABEL * i) == category;
@@ -145,7 +156,8 @@ AMP_ACTIVATE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo
 }
 
 /* What a label of the box's own adds to the sums; p: the squashed number of its class, 0 if it has none. */
-AMP_ACTIVATE void amp_yolo_count(amp_yolo_result *sums, amp_yolo_box predicted, const float *label, float object, float p)
+AMP_ACTIVATE void amp_yolo_count(amp_yolo_result *sums, amp_yolo_box predicted, const float *label,
+                                 float object, float p)
 {
     float iou = amp_yolo_iou(predicted, amp_yolo_label_box(label));
     sums->labels += 1;

@@ -1,6 +1,6 @@
-/* Slicing by 8 (Kounavis and Berry, "A systematic approach to building high performance software-based CRC generators"):
- * table[k][b] is what the byte b adds to the checksum when k more bytes follow it, so that eight bytes are eight independent
- * look-ups. */
+/* Slicing by 8 (Kounavis and Berry, "A systematic approach to building high performance software-based CRC
+ * generators"): table[k][b] is what the byte b adds to the checksum when k more bytes follow it, so that
+ * eight bytes are eight independent look-ups. */
 #include "checksum.h"
 
 #include <errno.h>
@@ -63,8 +63,10 @@ static amp_status sum_file(int file, unsigned char *chunk, const char *path, uin
 {
     amp_checksum c;
     struct stat info;
-    if (fstat(file, &info) != 0) return amp_fail(error, AMP_IO_FAILED, "cannot read %.500s: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode)) return amp_fail(error, AMP_IO_FAILED, "cannot read %.500s: it is not a regular file", path);
+    if (fstat(file, &info) != 0)
+        return amp_fail(error, AMP_IO_FAILED, "cannot read %.500s: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return amp_fail(error, AMP_IO_FAILED, "cannot read %.500s: it is not a regular file", path);
     amp_checksum_start(&c);
     for (;;) {
         ssize_t got = read(file, chunk, FILE_CHUNK);

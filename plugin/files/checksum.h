@@ -1,7 +1,7 @@
 /* CRC-64/XZ (ECMA-182, reflected): tells a damaged file from a whole one, and one .weights file from another.
  *
- * It finds every burst of up to 64 bits and misses other damage once in 2^64; it is no protection against somebody who
- * forges a file. "123456789" gives 995DC9BBDF1939FA. */
+ * It finds every burst of up to 64 bits and misses other damage once in 2^64; it is no protection against
+ * somebody who forges a file. "123456789" gives 995DC9BBDF1939FA. */
 #ifndef AMP_TENSOR_CHECKSUM_H
 #define AMP_TENSOR_CHECKSUM_H
 
@@ -10,7 +10,8 @@
 
 #include "../tensor/status.h"
 
-/* A checksum under way: start, add any number of times, value. Plain data, 16 KiB of it tables: nothing to free. */
+/* A checksum under way: start, add any number of times, value. Plain data, 16 KiB of it tables: nothing to
+ * free. */
 typedef struct amp_checksum {
     uint64_t state, table[8][256];
 } amp_checksum;

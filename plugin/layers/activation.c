@@ -15,7 +15,8 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     amp_tensor y = amp_value_data(node->output, node->form), dy = amp_value_delta(node->output, node->form);
     int accumulate;
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return step->backend->activation_backward(step->backend, &y, &dy, &dx, node->desc.activation, accumulate, error);
+    return step->backend->activation_backward(step->backend, &y, &dy, &dx, node->desc.activation, accumulate,
+                                              error);
 }
 
 const amp_layer_ops amp_activation_ops = { .forward = forward, .backward = backward,

@@ -5,7 +5,8 @@
 
 enum { ALIGNMENT = 64 };
 
-amp_status amp_arena_request_bytes(amp_arena *arena, size_t bytes, int start, int end, void **slot, amp_error *error)
+amp_status amp_arena_request_bytes(amp_arena *arena, size_t bytes, int start, int end, void **slot,
+                                   amp_error *error)
 {
     if (arena->count == arena->capacity) {
         int capacity = arena->capacity ? 2 * arena->capacity : 64;
@@ -15,7 +16,8 @@ amp_status amp_arena_request_bytes(amp_arena *arena, size_t bytes, int start, in
         arena->capacity = capacity;
     }
     bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    arena->requests[arena->count++] = (amp_arena_request){ .bytes = bytes, .start = start, .end = end, .slot = slot };
+    arena->requests[arena->count++] = (amp_arena_request){ .bytes = bytes, .start = start, .end = end,
+                                                           .slot = slot };
     return AMP_OK;
 }
 
@@ -56,7 +58,9 @@ static size_t lowest_offset(const amp_arena_request *requests, int placed, const
         moved = 0;
         for (int i = 0; i < placed; i++) {
             const amp_arena_request *other = &requests[i];
-            if (!lives_with(r, other) || offset >= other->offset + other->bytes || other->offset >= offset + r->bytes) continue;
+            if (!lives_with(r, other) || offset >= other->offset + other->bytes
+                || other->offset >= offset + r->bytes)
+                continue;
             offset = other->offset + other->bytes;
             moved = 1;
         }

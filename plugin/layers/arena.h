@@ -1,5 +1,6 @@
-/* Memory for one plan: every buffer says from when to when it lives on the plan's clock (forward of layer i is time i,
- * backward comes after, in reverse), and buffers whose lives do not overlap share bytes of one block. */
+/* Memory for one plan, in one block. Each buffer is requested with the times of its first and last use
+ * (forward of layer i is time i; backward follows in reverse). Buffers that are not in use at the same time
+ * share bytes. */
 #ifndef AMP_LAYERS_ARENA_H
 #define AMP_LAYERS_ARENA_H
 
@@ -19,11 +20,12 @@ typedef struct amp_arena {
     size_t total; /* bytes of the block, known after amp_arena_solve */
 } amp_arena;
 
-/* Ask for bytes alive from time start to time end, both included. *slot is set by amp_arena_bind. */
+/* Requests bytes for the times from start to end, both included. amp_arena_bind sets *slot. */
 amp_status amp_arena_request_bytes(amp_arena *, size_t bytes, int start, int end, void **slot, amp_error *);
 
-/* One buffer for two slots of as many bytes, whose contents pass from one to the other: first and second point to the same
- * memory, which lives as long as both. Nothing where that cannot be, since one of them was not asked for or is shared already. */
+/* Makes two requests of equal size one buffer, in use as long as either, so that what is written through the
+ * first slot is read through the second. Does nothing if one of them was not requested or is shared
+ * already. */
 void amp_arena_share(amp_arena *, void **first, void **second);
 
 /* Place all requests (largest first, each at the lowest free offset); offsets are multiples of 64. */

@@ -1,7 +1,7 @@
 /* Convolutional and connected layers: y = act(batchnorm(w * x)) or act(w * x + b).
  *
- * A connected layer is the convolution whose window covers its whole input: Darknet's weights [outputs][c·h·w] are then
- * OIHW as they stand, and no flattening copy is needed. */
+ * A connected layer is the convolution whose window covers its whole input: Darknet's weights
+ * [outputs][c·h·w] are then OIHW as they stand, and no flattening copy is needed. */
 #include "epilogue.h"
 
 static amp_conv_desc describe(const amp_node *node, const amp_step *step)
@@ -9,8 +9,9 @@ static amp_conv_desc describe(const amp_node *node, const amp_step *step)
     const amp_layer_desc *d = &node->desc;
     amp_shape x = node->inputs[0]->shape;
     amp_conv_desc conv = { .x = x, .k = d->filters, .size_h = d->size, .size_w = d->size, .stride = d->stride,
-                           .pad = d->pad, .groups = d->groups, .dtype = node->dtype, .training = step->keeps_state,
-                           .wants_dx = step->keeps_state && node->inputs[0]->wants_delta };
+                           .pad = d->pad, .groups = d->groups, .dtype = node->dtype,
+                           .training = step->keeps_state, .wants_dx = step->keeps_state
+                           && node->inputs[0]->wants_delta };
     if (d->kind == AMP_LAYER_CONNECTED) {
         conv.size_h = x.h;
         conv.size_w = x.w;
@@ -20,7 +21,8 @@ static amp_conv_desc describe(const amp_node *node, const amp_step *step)
     return conv;
 }
 
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time, amp_error *error)
+static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+                       amp_error *error)
 {
     amp_conv_desc conv = describe(node, step);
     AMP_TRY(amp_node_check_shape(node, amp_conv_output(&conv), "the layer before it", error));

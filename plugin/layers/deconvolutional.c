@@ -1,15 +1,18 @@
-/* Deconvolutional layers: y = act(batchnorm(wᵀ * x)) or act(wᵀ * x + b), with wᵀ * the transposed convolution.
+/* Deconvolutional layers: y = act(batchnorm(wᵀ * x)) or act(wᵀ * x + b), with wᵀ * the transposed
+ * convolution.
  *
- * It is the convolution from y's shape to x's, run the other way round: out = (in - 1)·stride + size - 2·pad is just the height
- * that this convolution makes `in` of, and Darknet's weights [channels in][filters][size][size] are its OIHW as they stand. */
+ * It is the convolution from y's shape to x's, run the other way round: out = (in - 1)·stride + size - 2·pad
+ * is just the height that this convolution makes `in` of, and Darknet's weights [channels
+ * in][filters][size][size] are its OIHW as they stand. */
 #include "epilogue.h"
 
 static amp_conv_desc describe(const amp_node *node, const amp_step *step)
 {
     const amp_layer_desc *d = &node->desc;
-    return (amp_conv_desc){ .x = node->output->shape, .k = node->inputs[0]->shape.c, .size_h = d->size, .size_w = d->size,
-                            .stride = d->stride, .pad = d->pad, .groups = 1, .dtype = node->dtype, .training = step->keeps_state,
-                            .wants_dx = step->keeps_state && node->inputs[0]->wants_delta, .transposed = 1 };
+    return (amp_conv_desc){ .x = node->output->shape, .k = node->inputs[0]->shape.c, .size_h = d->size,
+                            .size_w = d->size, .stride = d->stride, .pad = d->pad, .groups = 1,
+                            .dtype = node->dtype, .training = step->keeps_state, .wants_dx = step->keeps_state
+                            && node->inputs[0]->wants_delta, .transposed = 1 };
 }
 
 static int output_of(int in, const amp_layer_desc *d) { return (in - 1) * d->stride + d->size - 2 * d->pad; }
@@ -20,21 +23,23 @@ static amp_status check_shapes(const amp_node *node, amp_error *error)
     amp_shape x = node->inputs[0]->shape;
     int h = output_of(x.h, d), w = output_of(x.w, d);
     if (h < 1 || w < 1)
-        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: size=%d, stride=%d and a padding of %d make %dx%d of its input "
-                        "of %dx%d (w x h); there must be something left", node->index, d->type, d->size, d->stride, d->pad, w, h,
-                        x.w, x.h);
+        return amp_fail(error, AMP_BAD_NETWORK,
+                        "layer %d [%s]: size=%d, stride=%d and a padding of %d make %dx%d of its input "
+                        "of %dx%d (w x h); there must be something left", node->index, d->type, d->size,
+                        d->stride, d->pad, w, h, x.w, x.h);
     return amp_node_check_shape(node, (amp_shape){ x.n, d->filters, h, w }, "the layer before it", error);
 }
 
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time, amp_error *error)
+static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+                       amp_error *error)
 {
     amp_conv_desc conv = describe(node, step);
     const amp_value *input = node->inputs[0];
     AMP_TRY(check_shapes(node, error));
     if (!step->outline) AMP_TRY(step->backend->conv_create(step->backend, &conv, &node->conv, error));
     if (conv.wants_dx && input->delta_parts > 1)
-        AMP_TRY(amp_arena_request_bytes(arena, amp_shape_count(input->shape) * amp_dtype_size(node->dtype), backward_time,
-                                        backward_time, &node->delta_part, error));
+        AMP_TRY(amp_arena_request_bytes(arena, amp_shape_count(input->shape) * amp_dtype_size(node->dtype),
+                                        backward_time, backward_time, &node->delta_part, error));
     return amp_epilogue_plan(node, arena, forward_time, backward_time, error);
 }
 
@@ -50,7 +55,8 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     return amp_epilogue_forward(node, step, error);
 }
 
-/* The backend's convolution overwrites: where the input's delta has parts already, ours is made beside it and added. */
+/* The backend's convolution overwrites: where the input's delta has parts already, ours is made beside it and
+ * added. */
 static amp_status give_delta(amp_node *node, amp_step *step, const amp_tensor *dy, amp_error *error)
 {
     amp_backend *b = step->backend;

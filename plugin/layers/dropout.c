@@ -1,16 +1,18 @@
 /* The [dropout] layer, out of place (Darknet's own works inside its neighbour's buffers).
  *
- * It draws one number an element in NCHW order from the host's generator, so that with equal seeds the same elements
- * drop as in stock Darknet. */
+ * It draws one number an element in NCHW order from the host's generator, so that with equal seeds the same
+ * elements drop as in stock Darknet. */
 #include "layer.h"
 
 #include <stdlib.h>
 
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time, amp_error *error)
+static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+                       amp_error *error)
 {
     (void)step;
     return amp_arena_request_bytes(arena, amp_shape_count(node->output->shape), forward_time,
-                                   backward_time < 0 ? forward_time : backward_time, (void **)&node->bytes, error);
+                                   backward_time < 0 ? forward_time : backward_time, (void **)&node->bytes,
+                                   error);
 }
 
 /* One image's mask, in NHWC order; numbers: room for as many. */
@@ -20,7 +22,8 @@ static void draw_image(const amp_node *node, const amp_host *host, float *number
     size_t plane = (size_t)s.h * s.w, channels = (size_t)s.c;
     host->random_uniform(host->context, numbers, channels * plane);
     for (size_t c = 0; c < channels; c++)
-        for (size_t p = 0; p < plane; p++) keep[p * channels + c] = !(numbers[c * plane + p] < node->desc.probability);
+        for (size_t p = 0; p < plane; p++)
+            keep[p * channels + c] = !(numbers[c * plane + p] < node->desc.probability);
 }
 
 static amp_status draw(amp_node *node, amp_step *step, amp_error *error)
@@ -53,7 +56,8 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     amp_tensor dy = amp_value_delta(node->output, node->form);
     int accumulate;
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    if (!step->training) return step->backend->channels(step->backend, &dy, 0, &dx, 0, dx.shape.c, 1, accumulate, error);
+    if (!step->training)
+        return step->backend->channels(step->backend, &dy, 0, &dx, 0, dx.shape.c, 1, accumulate, error);
     return step->backend->dropout(step->backend, &dy, &dx, node->bytes, node->desc.scale, accumulate, error);
 }
 

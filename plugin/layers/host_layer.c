@@ -1,4 +1,5 @@
-/* An fp32 island: any layer the host runs itself, on fp32 NCHW buffers, between casts. */
+/* A layer that the host runs itself, with its own fp32 code on fp32 NCHW buffers. Inputs and deltas are cast
+ * to and from that form. */
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
@@ -9,11 +10,13 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     amp_value_write(node->output);
     /* As Darknet does before each layer: what the layer adds to its own delta starts from zero. */
     amp_tensor delta = amp_value_delta(node->output, AMP_FORM_HOST);
-    if (delta.data && step->keeps_state) AMP_TRY(step->backend->zero(step->backend, delta.data, amp_tensor_bytes(&delta), error));
+    if (delta.data && step->keeps_state)
+        AMP_TRY(step->backend->zero(step->backend, delta.data, amp_tensor_bytes(&delta), error));
     node->output->delta_valid[AMP_FORM_HOST] = delta.data && step->keeps_state;
     step->host->forward(step->host->context, node->index, x.data, step->training);
     if (!node->desc.is_loss || !step->keeps_state || step->loss_scale == 1) return AMP_OK;
-    return step->backend->scale(step->backend, delta.data, amp_shape_count(delta.shape), step->loss_scale, error);
+    return step->backend->scale(step->backend, delta.data, amp_shape_count(delta.shape), step->loss_scale,
+                                error);
 }
 
 /* The host's backward adds to its inputs' deltas itself, so these must hold numbers first. */
@@ -28,7 +31,7 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     }
     amp_value *input = node->inputs[0];
     amp_tensor x = amp_value_data(input, AMP_FORM_HOST), dx = amp_value_delta(input, AMP_FORM_HOST);
-    /* A layer that joins others adds to all of them without asking; a single input may be refused. */
+    /* A layer with several inputs adds to the deltas of all of them; one with a single input accepts NULL. */
     float *target = input->wants_delta || node->desc.input_count > 1 ? dx.data : NULL;
 
     float *momentum[AMP_MAX_PARAMS];

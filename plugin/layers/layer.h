@@ -1,5 +1,5 @@
-/* What a layer is to the engine: a description the host gives, and a node that computes forward and backward in
- * terms of backend operations. One file per layer kind implements amp_layer_ops. */
+/* What a layer is to the engine: a description that the host gives, and a node that computes forward and
+ * backward with the backend's operations. One file per layer kind implements amp_layer_ops. */
 #ifndef AMP_LAYERS_LAYER_H
 #define AMP_LAYERS_LAYER_H
 
@@ -7,7 +7,8 @@
 #include "arena.h"
 #include "value.h"
 
-/* The autocast classes, as torch.amp has them: what decides the form that a layer computes in (amp/autocast.c). */
+/* The autocast classes, as torch.amp has them: what decides the form that a layer computes in
+ * (amp/autocast.c). */
 typedef enum amp_autocast_class {
     AMP_CLASS_LOWER,    /* half in, fp32 accumulation, half out */
     AMP_CLASS_FOLLOWS,  /* the form of its input */
@@ -15,9 +16,10 @@ typedef enum amp_autocast_class {
     AMP_CLASS_FP32      /* the host's own fp32 layer */
 } amp_autocast_class;
 
-/* All layer kinds. A row is the kind's name, in capitals and as in its operations' name, and its autocast class: it gives
- * AMP_LAYER_<NAME> here, and the operations amp_<name>_ops and the class in registry.c. Kind HOST runs the host's own fp32 code
- * on fp32 NCHW buffers. To add a kind, write a row and the file that defines its operations. */
+/* All layer kinds. A row is the kind's name, in capitals and as in its operations' name, and its autocast
+ * class: it gives AMP_LAYER_<NAME> here, and the operations amp_<name>_ops and the class in registry.c. Kind
+ * HOST runs the host's own fp32 code on fp32 NCHW buffers. To add a kind, write a row and the file that
+ * defines its operations. */
 #define AMP_LAYER_TABLE(ROW)                      \
     ROW(HOST, host, FP32)                         \
     ROW(CONVOLUTIONAL, convolutional, LOWER)      \
@@ -46,22 +48,23 @@ typedef enum amp_layer_kind {
 typedef struct amp_param_desc {
     const char *name;       /* "weights", "biases", "scales", "input_layer.weights" */
     float *master;          /* fp32, the host's */
-    float **gradient_slot;  /* where the host keeps its weight_updates pointer: momentum between steps; points at the
-                               engine's gradient array while the host's own backward runs */
+    float **gradient_slot;  /* where the host keeps its weight_updates pointer: momentum between steps; points
+                               at the engine's gradient array while the host's own backward runs */
     size_t count;
     int decays;             /* SGD decays weights, not biases and scales */
     int unsaved;            /* the host's weights file does not hold it: a checkpoint must */
     float clip;             /* kept within ±clip after each update; 0 is off */
 } amp_param_desc;
 
-/* What moves in forward and a skipped step must put back: running statistics, a recurrent layer's state. */
+/* What forward changes and a skipped step must restore: running statistics, a recurrent layer's state. */
 typedef struct amp_statistics_desc {
     float *array;
     size_t count;
     int unsaved; /* as in amp_param_desc */
 } amp_statistics_desc;
 
-enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 }; /* lstm: 8 connected × 3 arrays; × 2, and its two states */
+enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 }; /* lstm: 8 connected × 3 arrays; × 2, and its two
+                                                          states */
 
 /* One layer as the host describes it. Pointers are the host's and outlive the engine; inputs belongs to the
  * description. Shapes change with a resize, the rest does not. */
@@ -72,11 +75,12 @@ typedef struct amp_layer_desc {
     amp_shape output;           /* n,c,h,w; flat outputs have h = w = 1 */
     int *inputs, input_count;   /* producers' indices, -1 is the image; the previous layer first */
     int pinned;                 /* amp=0 in its section */
-    int is_loss;                /* owns a cost and originates a gradient */
+    int is_loss;                /* has a cost; its forward writes a delta */
     int is_truth;               /* its fp32 output replaces the truth of later layers */
     int stops_backward;         /* backward ends above this layer */
     int no_backward;            /* passes no gradient to its inputs (crop) */
-    int lends_products;         /* AMP_LAYER_HOST: its matrix products come to the backend's gemm, and run in the dtype */
+    int lends_products;         /* AMP_LAYER_HOST: the backend's gemm computes its matrix products, in the
+                                   dtype */
 
     amp_activation activation;
     int batch_normalize, filters, size, stride, pad, groups;
@@ -96,17 +100,20 @@ typedef struct amp_layer_desc {
 /* What the engine asks of the host while it runs. */
 typedef struct amp_host {
     void *context;
-    /* Make the fp32 NCHW buffers exist exactly where needed (arrays of flags, one per layer), and free the others. */
-    amp_status (*prepare_buffers)(void *context, const char *needs_output, const char *needs_delta, amp_error *);
+    /* Make the fp32 NCHW buffers exist exactly where needed (arrays of flags, one per layer), and free the
+     * others. */
+    amp_status (*prepare_buffers)(void *context, const char *needs_output, const char *needs_delta,
+                                  amp_error *);
     float *(*output)(void *context, int layer);
     float *(*delta)(void *context, int layer);
-    /* Run the host's own layer: input is the fp32 NCHW output of its first producer; input_delta is what its backward adds
-     * to, or NULL. */
+    /* Run the host's own layer: input is the fp32 NCHW output of its first producer; input_delta is what its
+     * backward adds to, or NULL. */
     void (*forward)(void *context, int layer, float *input, int training);
     void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
     /* The labels that a loss of AMP's own reads, where the backend can; NULL: there are none. */
     const float *(*labels)(void *context, int layer);
-    /* What the loss of an AMP_LAYER_YOLO came to, in the forward that just ran: before `loss` is asked for it. */
+    /* Takes the result of a loss that AMP computes itself, of the forward that just ran; `loss` is called
+     * after it. */
     void (*found)(void *context, int layer, const amp_yolo_result *);
     /* A loss layer's value of the forward that just ran. */
     float (*loss)(void *context, int layer);
@@ -114,7 +121,8 @@ typedef struct amp_host {
     void (*random_uniform)(void *context, float *numbers, size_t count);
 } amp_host;
 
-/* What outlives a plan: gradients of a layer's parameters, in the order of desc->params, inside the engine's arena. */
+/* What outlives a plan: gradients of a layer's parameters, in the order of desc->params, inside the engine's
+ * arena. */
 typedef struct amp_gradients { float *weights, *biases, *scales; float *all[AMP_MAX_PARAMS]; } amp_gradients;
 
 typedef struct amp_node amp_node;
@@ -126,17 +134,19 @@ typedef struct amp_step {
     int training;      /* batch statistics, dropout */
     int keeps_state;   /* a backward follows */
     int outline;       /* the plan is only looked at: the backend makes nothing for it */
-    float loss_scale;          /* what forward multiplies the delta of a loss by: nothing else brings it into a step */
+    float loss_scale;          /* what forward multiplies the delta of a loss by: nothing else brings it into
+                                  a step */
     amp_yolo_result *results;  /* theirs, in the backend's memory: one each */
 } amp_step;
 
 typedef struct amp_layer_ops {
     /* What backward reads again; decides how long activations live. */
     int backward_reads_input, backward_reads_output;
-    /* A loss that AMP computes itself. Its forward already writes its part of the input's delta, times the loss scale. */
+    /* A loss that AMP computes itself. Its forward already writes its part of the input's delta, times the
+     * loss scale. */
     int makes_loss;
-    /* Create backend objects and ask the arena for buffers at this shape. forward_time and backward_time are the arena's
-     * clock; backward_time is -1 where no backward follows. */
+    /* Create backend objects and ask the arena for buffers at this shape. forward_time and backward_time are
+     * the arena's clock; backward_time is -1 where no backward follows. */
     amp_status (*plan)(amp_node *, amp_step *, amp_arena *, int forward_time, int backward_time, amp_error *);
     amp_status (*forward)(amp_node *, amp_step *, amp_error *);
     /* The output's delta is settled in its home form before the call, and may be overwritten. */
@@ -150,7 +160,8 @@ struct amp_node {
     int index;
     amp_form form;             /* the form it computes in; its output's home, but yolo's is HOST */
     amp_dtype dtype;           /* of that form */
-    amp_dtype products;        /* what its matrix products run in, if it has any: dtype, unless it lends them */
+    amp_dtype products;        /* what its matrix products run in, if it has any: dtype, unless it lends
+                                  them */
     amp_value **inputs, *output;
     int computes_backward;     /* some gradient is wanted from it */
     const amp_gradients *gradients;
@@ -160,7 +171,8 @@ struct amp_node {
     void *pre_activation;      /* batch norm's input, kept for backward */
     float *mean, *variance;    /* batch statistics, c elements each */
     float *per_output;         /* local: biases or their gradient, as its output lies */
-    void *delta_part;          /* deconvolutional: its part of the input's delta, where others give theirs too */
+    void *delta_part;          /* deconvolutional: its part of the input's delta, where others give theirs
+                                  too */
     uint8_t *bytes;            /* max pooling's choice, dropout's keep */
     int32_t *map;              /* reorg */
     int result;                /* yolo: which of step->results is its own */
@@ -170,18 +182,20 @@ struct amp_node {
 const amp_layer_ops *amp_layer_ops_of(amp_layer_kind);
 amp_autocast_class amp_autocast_class_of(amp_layer_kind);
 
-/* The node's operations. They do what the ops say; an error's line begins with the layer, and the backend's ranges are named
- * after it. */
-amp_status amp_node_plan(amp_node *, amp_step *, amp_arena *, int forward_time, int backward_time, amp_error *);
+/* The node's operations. They do what the ops say; an error's line begins with the layer, and the backend's
+ * ranges are named after it. */
+amp_status amp_node_plan(amp_node *, amp_step *, amp_arena *, int forward_time, int backward_time,
+                         amp_error *);
 void amp_node_drop_weights(amp_node *, amp_backend *); /* give the copies back, until they are loaded again */
 amp_status amp_node_forward(amp_node *, amp_step *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_step *, amp_error *);
 
-/* For plan: that what the layer makes of its input is what the host describes; `check` is what the user should look at. */
+/* For plan: that what the layer makes of its input is what the host describes; `check` is what the user
+ * should look at. */
 amp_status amp_node_check_shape(const amp_node *, amp_shape made, const char *check, amp_error *);
 
-/* Loads the weights of all convolutions among `count` nodes, in one go, and of the local layers; an error's line begins with the
- * layer, if one is to blame. */
+/* Loads the weights of all convolutions among `count` nodes, in one go, and of the local layers; an error's
+ * line begins with the layer, if one is to blame. */
 amp_status amp_nodes_load_weights(const amp_node *nodes, int count, amp_backend *, amp_error *);
 
 /* Frees what plan made (not arena memory). */

@@ -1,8 +1,9 @@
-/* The [reorg] layer: a fixed rearrangement of each image, in all of Darknet's modes (stride, reverse, flatten, extra), as
- * one table of indices.
+/* The [reorg] layer: a fixed rearrangement of each image, in all of Darknet's modes (stride, reverse,
+ * flatten, extra), as one table of indices.
  *
- * Darknet's reorg works on flat NCHW memory: with r = c/stride², element (k,j,i) of a (c,h,w) array corresponds to flat
- * element ((k%r)·h·s + j·s + (k/r)/s)·w·s + i·s + (k/r)%s of the other (blas.c, reorg_cpu). */
+ * Darknet's reorg works on flat NCHW memory: with r = c/stride², element (k,j,i) of a (c,h,w) array
+ * corresponds to flat element ((k%r)·h·s + j·s + (k/r)/s)·w·s + i·s + (k/r)%s of the other (blas.c,
+ * reorg_cpu). */
 #include "layer.h"
 
 #include <stdlib.h>
@@ -32,23 +33,31 @@ static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
     return (long)(((k2 + offset * r) * h + h2 / s) * w + w2 / s);
 }
 
-static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time, amp_error *error)
+static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+                       amp_error *error)
 {
     (void)arena, (void)forward_time, (void)backward_time;
     amp_shape in = node->inputs[0]->shape, out = node->output->shape;
     size_t count = amp_shape_image(out);
-    if (!node->desc.flatten && !node->desc.extra && (in.c % (node->desc.stride * node->desc.stride) || in.h % (node->desc.reverse ? 1 : node->desc.stride) || in.w % (node->desc.reverse ? 1 : node->desc.stride)))
-        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [reorg]: input %dx%dx%d (w x h x c) is not divisible by stride %d", node->index,
-                        in.w, in.h, in.c, node->desc.stride);
+    if (!node->desc.flatten && !node->desc.extra && (in.c % (node->desc.stride * node->desc.stride)
+                                                     || in.h % (node->desc.reverse ? 1 : node->desc.stride)
+                                                     || in.w % (node->desc.reverse ? 1 : node->desc.stride)))
+        return amp_fail(error, AMP_BAD_NETWORK,
+                        "layer %d [reorg]: input %dx%dx%d (w x h x c) is not divisible by stride %d",
+                        node->index, in.w, in.h, in.c, node->desc.stride);
     if (step->outline) return AMP_OK;
     int32_t *map = malloc((count ? count : 1) * sizeof *map);
-    if (!map) return amp_fail(error, AMP_NO_MEMORY, "layer %d [reorg]: no memory for its table of %zu entries", node->index, count);
+    if (!map)
+        return amp_fail(error, AMP_NO_MEMORY, "layer %d [reorg]: no memory for its table of %zu entries",
+                        node->index, count);
     for (size_t i = 0; i < count; i++) {
         long from = source_of(&node->desc, in, i);
         map[nhwc_of_nchw(out, i)] = from < 0 ? -1 : nhwc_of_nchw(in, (size_t)from);
     }
-    amp_status status = step->backend->allocate(step->backend, count * sizeof *map, (void **)&node->map, error);
-    if (status == AMP_OK) status = step->backend->upload(step->backend, node->map, map, count * sizeof *map, error);
+    amp_status status = step->backend->allocate(step->backend, count * sizeof *map, (void **)&node->map,
+                                                error);
+    if (status == AMP_OK)
+        status = step->backend->upload(step->backend, node->map, map, count * sizeof *map, error);
     free(map);
     return status;
 }

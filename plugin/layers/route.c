@@ -1,4 +1,4 @@
-/* The [route] layer: its inputs' channels side by side. Inputs of different sizes go the host's way (flat). */
+/* The [route] layer: its inputs' channels side by side. With inputs of different sizes it is a host layer. */
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
@@ -23,7 +23,8 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
         if (input->wants_delta) {
             int accumulate;
             amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
-            AMP_TRY(step->backend->channels(step->backend, &dy, first, &dx, 0, dx.shape.c, 1, accumulate, error));
+            AMP_TRY(step->backend->channels(step->backend, &dy, first, &dx, 0, dx.shape.c, 1, accumulate,
+                                            error));
         }
         first += input->shape.c;
     }

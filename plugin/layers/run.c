@@ -1,11 +1,11 @@
-/* Running a node's operations: whatever goes wrong in one is reported with its layer, which a backend does not know, and a
- * profiler is told which layer and phase it looks at. */
+/* Runs a node's operations. Adds the layer to an error's message, since a backend does not know it, and names
+ * layer and phase for a profiler. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layer.h"
 
-/* The range of one phase: nothing unless somebody profiles. */
+/* Begins the profiler's range of one phase, if there is a profiler. */
 static void begin(const amp_node *node, amp_backend *backend, const char *phase)
 {
     char name[64];
@@ -21,14 +21,15 @@ static amp_status name(const amp_node *node, const char *phase, amp_status statu
     return amp_fail(error, status, "layer %d [%s], %s: %s", node->index, node->desc.type, phase, why.message);
 }
 
-static amp_status end(const amp_node *node, amp_backend *backend, const char *phase, amp_status status, amp_error *error)
+static amp_status end(const amp_node *node, amp_backend *backend, const char *phase, amp_status status,
+                      amp_error *error)
 {
     if (backend->range_pop) backend->range_pop(backend);
     return name(node, phase, status, error);
 }
 
-amp_status amp_node_plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
-                         amp_error *error)
+amp_status amp_node_plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time,
+                         int backward_time, amp_error *error)
 {
     if (!node->ops->plan) return AMP_OK;
     begin(node, step->backend, "planning");
@@ -40,8 +41,10 @@ amp_status amp_node_check_shape(const amp_node *node, amp_shape made, const char
 {
     amp_shape x = node->inputs[0]->shape, y = node->output->shape;
     if (made.n == y.n && made.c == y.c && made.h == y.h && made.w == y.w) return AMP_OK;
-    return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: its input of %dx%dx%d gives %dx%dx%d, not %dx%dx%d (w x h x c); check %s",
-                    node->index, node->desc.type, x.w, x.h, x.c, made.w, made.h, made.c, y.w, y.h, y.c, check);
+    return amp_fail(error, AMP_BAD_NETWORK,
+                    "layer %d [%s]: its input of %dx%dx%d gives %dx%dx%d, not %dx%dx%d (w x h x c); check %s",
+                    node->index, node->desc.type, x.w, x.h, x.c, made.w, made.h, made.c, y.w, y.h, y.c,
+                    check);
 }
 
 /* The node whose convolution is number `at` of those there are. */
@@ -71,8 +74,8 @@ amp_status amp_nodes_load_weights(const amp_node *nodes, int count, amp_backend 
     for (int i = 0; i < count; i++) {
         if (!nodes[i].local) continue;
         begin(&nodes[i], backend, "weights");
-        AMP_TRY(end(&nodes[i], backend, "weights",
-                    backend->local_load_weights(backend, nodes[i].local, nodes[i].desc.weights, error), error));
+        AMP_TRY(end(&nodes[i], backend, "weights", backend->local_load_weights(backend, nodes[i].local,
+                nodes[i].desc.weights, error), error));
     }
     return AMP_OK;
 }

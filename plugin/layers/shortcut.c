@@ -1,4 +1,5 @@
-/* The [shortcut] layer: y = act(alpha·x + beta·from), over the channels that both have, and the pixels where they meet. */
+/* The [shortcut] layer: y = act(alpha·x + beta·from), over the channels that both have, and the pixels where
+ * they meet. */
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
@@ -19,9 +20,10 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     int accumulate;
     if (node->desc.activation != AMP_LINEAR)
         AMP_TRY(b->activation_backward(b, &y, &d, &d, node->desc.activation, 0, error));
-    if (input->wants_delta) { /* alpha everywhere, as Darknet: forward it counts only where the two meet */
+    if (input->wants_delta) { /* alpha everywhere, as Darknet: in forward it applies only where the two
+                                 meet */
         amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
-        if (dx.data != d.data) /* the plan may have made them one: alpha is 1 then, and it is there already */
+        if (dx.data != d.data) /* one buffer (plan.c, share_deltas): nothing to copy */
             AMP_TRY(b->channels(b, &d, 0, &dx, 0, d.shape.c, node->desc.alpha, accumulate, error));
     }
     if (!from->wants_delta) return AMP_OK;

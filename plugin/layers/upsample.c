@@ -1,4 +1,4 @@
-/* The [upsample] layer: nearest neighbour, times scale. A negative stride (downsampling) goes the host's way. */
+/* The [upsample] layer: nearest neighbour, times scale. With a negative stride it is a host layer. */
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
@@ -15,7 +15,8 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     amp_tensor dy = amp_value_delta(node->output, node->form);
     int accumulate;
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return step->backend->upsample_backward(step->backend, &dy, &dx, node->desc.stride, node->desc.scale, accumulate, error);
+    return step->backend->upsample_backward(step->backend, &dy, &dx, node->desc.stride, node->desc.scale,
+                                            accumulate, error);
 }
 
 const amp_layer_ops amp_upsample_ops = { .forward = forward, .backward = backward };

@@ -10,8 +10,14 @@ static amp_tensor in_form(const amp_value *value, amp_form form, void *data)
                          .layout = form == AMP_FORM_HOST ? AMP_NCHW : AMP_NHWC };
 }
 
-amp_tensor amp_value_data(const amp_value *value, amp_form form) { return in_form(value, form, value->data[form]); }
-amp_tensor amp_value_delta(const amp_value *value, amp_form form) { return in_form(value, form, value->delta[form]); }
+amp_tensor amp_value_data(const amp_value *value, amp_form form)
+{
+    return in_form(value, form, value->data[form]);
+}
+amp_tensor amp_value_delta(const amp_value *value, amp_form form)
+{
+    return in_form(value, form, value->delta[form]);
+}
 
 amp_tensor amp_value_write(amp_value *value)
 {

@@ -1,8 +1,9 @@
 /* A value: what one layer produces, with its delta, in up to three forms.
  *
- * The producer writes its home form. A consumer that computes in another form asks for that one, and the value is cast
- * once and remembered: at most one cast per producer and form in a step. Consumers add their part of the delta in
- * their own form; before the producer's backward the parts are summed in the home form. */
+ * The producer writes its home form. A consumer that computes in another form asks for that one, and the
+ * value is cast once and remembered: at most one cast per producer and form in a step. Consumers add their
+ * part of the delta in their own form; before the producer's backward the parts are summed in the home
+ * form. */
 #ifndef AMP_LAYERS_VALUE_H
 #define AMP_LAYERS_VALUE_H
 
@@ -38,7 +39,8 @@ amp_tensor amp_value_write(amp_value *);
 /* The value in a consumer's form, cast if it is not there yet. */
 amp_status amp_value_read(struct amp_step *, amp_value *, amp_form, amp_tensor *out, amp_error *);
 
-/* Where a consumer puts its part of the delta, and whether it must add. Call only when wants_delta. */
+/* Where a consumer writes its part of the delta, and whether it must add to what is there. Only with
+ * wants_delta. */
 amp_tensor amp_value_delta_target(amp_value *, amp_form, int *accumulate);
 
 /* Sum all parts into the home form. *any is 0 when no consumer contributed. */

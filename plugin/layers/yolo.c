@@ -1,5 +1,6 @@
-/* The [yolo] layer. In training forward makes the loss, and its delta, right where the input's is kept: times the loss scale, since
- * nobody comes between. The output is for Darknet's functions, and written only where somebody reads it. */
+/* The [yolo] layer. In training, forward computes the loss and writes its delta, times the loss scale,
+ * directly into the input's delta. The output is written only if Darknet's functions or another layer read
+ * it. */
 #include "layer.h"
 
 static amp_status write_output(amp_node *node, amp_step *step, const amp_tensor *x, amp_error *error)
@@ -19,11 +20,12 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     if (!step->training) return AMP_OK;
     int learns = input->wants_delta && node->computes_backward;
     if (learns) dx = amp_value_delta_target(input, node->form, &accumulate);
-    return step->backend->yolo_loss(step->backend, &x, step->host->labels(step->host->context, node->index), &node->desc.yolo,
-                                    step->loss_scale, learns ? &dx : NULL, accumulate, step->results + node->result, error);
+    return step->backend->yolo_loss(step->backend, &x, step->host->labels(step->host->context, node->index),
+                                    &node->desc.yolo, step->loss_scale, learns ? &dx : NULL, accumulate,
+                                    step->results + node->result, error);
 }
 
-/* What layers that read the output gave back: it goes on as it is, as in Darknet. */
+/* The delta of layers that read the output is passed on unchanged, as in Darknet. */
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
 {
     int accumulate;

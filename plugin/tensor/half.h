@@ -1,7 +1,8 @@
-/* Scalar conversions between fp32 and the two 16-bit formats, in integer arithmetic that no compiler flag can change.
+/* Scalar conversions between fp32 and the two 16-bit formats, in integer arithmetic that no compiler flag can
+ * change.
  *
- * Both round to nearest, ties to even (IEEE 754-2019, 4.3.1), overflow to infinity, keep NaN a (quiet) NaN; fp16
- * keeps subnormals. Backends vectorise; these are the definition they are tested against. */
+ * Both round to nearest, ties to even (IEEE 754-2019, 4.3.1), overflow to infinity, keep NaN a (quiet) NaN;
+ * fp16 keeps subnormals. Backends vectorise; these are the definition they are tested against. */
 #ifndef AMP_TENSOR_HALF_H
 #define AMP_TENSOR_HALF_H
 
@@ -10,8 +11,14 @@
 
 typedef uint16_t amp_half_bits; /* either format */
 
-static inline uint32_t amp_float_bits(float value) { uint32_t bits; memcpy(&bits, &value, sizeof bits); return bits; }
-static inline float amp_bits_float(uint32_t bits) { float value; memcpy(&value, &bits, sizeof value); return value; }
+static inline uint32_t amp_float_bits(float value)
+{
+    uint32_t bits; memcpy(&bits, &value, sizeof bits); return bits;
+}
+static inline float amp_bits_float(uint32_t bits)
+{
+    float value; memcpy(&value, &bits, sizeof value); return value;
+}
 
 /* True for every number but inf and NaN; looks at bits because -Ofast deletes isfinite. */
 static inline int amp_is_finite(float value) { return (amp_float_bits(value) & 0x7f800000u) != 0x7f800000u; }
@@ -35,7 +42,8 @@ static inline amp_half_bits amp_float_to_bf16(float value)
 static inline float amp_fp16_to_float(amp_half_bits h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 0x1fu, mantissa = h & 0x3ffu;
-    if (exponent == 0x1f) return amp_bits_float(sign | 0x7f800000u | (mantissa << 13) | (mantissa ? 0x00400000u : 0));
+    if (exponent == 0x1f)
+        return amp_bits_float(sign | 0x7f800000u | (mantissa << 13) | (mantissa ? 0x00400000u : 0));
     if (exponent) return amp_bits_float(sign | ((exponent + 112) << 23) | (mantissa << 13));
     /* subnormal: mantissa * 2^-24, exact in fp32 */
     float magnitude = (float)mantissa * 0x1p-24f;

@@ -28,6 +28,9 @@ static inline const char *amp_dtype_name(amp_dtype dtype)
 /* Elements of one image, and of the whole batch. */
 static inline size_t amp_shape_image(amp_shape s) { return (size_t)s.c * s.h * s.w; }
 static inline size_t amp_shape_count(amp_shape s) { return amp_shape_image(s) * s.n; }
-static inline size_t amp_tensor_bytes(const amp_tensor *t) { return amp_shape_count(t->shape) * amp_dtype_size(t->dtype); }
+static inline size_t amp_tensor_bytes(const amp_tensor *t)
+{
+    return amp_shape_count(t->shape) * amp_dtype_size(t->dtype);
+}
 
 #endif

@@ -1,4 +1,5 @@
-/* Activations on their own, where no batch norm is there to fuse them into: elementwise, split evenly over threads. */
+/* Activations on their own, where no batch norm is there to fuse them into: elementwise, split evenly over
+ * threads. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"
@@ -32,8 +33,8 @@ amp_status amp_cpu_activation_backward(amp_backend *backend, const amp_tensor *y
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(count))
     for (size_t s = 0; s < amp_cpu_stretches(count); ++s) {
         size_t first = s * AMP_CPU_STRETCH;
-        rows->gradient(dy->dtype, activation, amp_cpu_at(y, first), amp_cpu_at(dy, first), amp_cpu_into(dx, first),
-            amp_cpu_stretch_count(count, s), accumulate);
+        rows->gradient(dy->dtype, activation, amp_cpu_at(y, first), amp_cpu_at(dy, first),
+                       amp_cpu_into(dx, first), amp_cpu_stretch_count(count, s), accumulate);
     }
     return AMP_OK;
 }

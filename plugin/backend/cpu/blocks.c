@@ -13,7 +13,8 @@ enum {
 
 static size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
-/* Pixels in a period: enough to fill FULL_PERIOD lanes, and whole vectors of 16 if that stays below LONG_PERIOD. */
+/* Pixels in a period: enough to fill FULL_PERIOD lanes, and whole vectors of 16 if that stays below
+ * LONG_PERIOD. */
 static size_t period_pixels(size_t channels)
 {
     size_t aligned = 1;

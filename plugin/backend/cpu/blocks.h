@@ -1,7 +1,8 @@
-/* How an NHWC tensor is cut for the loops of rows.h: into periods across the channels, into blocks across the threads.
+/* How an NHWC tensor is cut for the loops of rows.h: into periods across the channels, into blocks across the
+ * threads.
  *
- * Both depend on the shape alone, never on the machine or the thread count: the blocks' sums are added in block order,
- * so one shape gives one result. */
+ * Both depend on the shape alone, never on the machine or the thread count: the blocks' sums are added in
+ * block order, so one shape gives one result. */
 #ifndef AMP_BACKEND_CPU_BLOCKS_H
 #define AMP_BACKEND_CPU_BLOCKS_H
 
@@ -16,7 +17,10 @@ typedef struct amp_cpu_plan {
 amp_cpu_plan amp_cpu_plan_make(size_t rows, size_t channels);
 
 /* Elements of block b, and the offset in elements of its first. */
-static inline size_t amp_cpu_block_first(const amp_cpu_plan *p, size_t b) { return b * p->block_rows * p->channels; }
+static inline size_t amp_cpu_block_first(const amp_cpu_plan *p, size_t b)
+{
+    return b * p->block_rows * p->channels;
+}
 
 static inline size_t amp_cpu_block_count(const amp_cpu_plan *p, size_t b)
 {
@@ -27,7 +31,8 @@ static inline size_t amp_cpu_block_count(const amp_cpu_plan *p, size_t b)
 /* Fill period entries from channels, by value[l % channels]. */
 void amp_cpu_replicate(const amp_cpu_plan *, const float *per_channel, float *per_lane);
 
-/* Room for a reduction of two sums a lane over the blocks: zeroed doubles, and fp32 scratch for each block. */
+/* Room for a reduction of two sums a lane over the blocks: zeroed doubles, and fp32 scratch for each
+ * block. */
 typedef struct amp_cpu_sums {
     double *lanes;  /* [blocks][2][period] */
     float *scratch; /* [blocks][3][period] */
@@ -37,7 +42,8 @@ amp_status amp_cpu_sums_make(const amp_cpu_plan *, amp_cpu_sums *out, amp_error 
 void amp_cpu_sums_free(amp_cpu_sums *);
 double *amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t block, int which);
 float *amp_cpu_sums_scratch(const amp_cpu_plan *, const amp_cpu_sums *, size_t block);
-/* Add all blocks and lanes up, in a fixed order: entry c of block 0 becomes channel c's sum. The plan has a block. */
+/* Add all blocks and lanes up, in a fixed order: entry c of block 0 becomes channel c's sum. The plan has a
+ * block. */
 void amp_cpu_sums_fold(const amp_cpu_plan *, const amp_cpu_sums *);
 
 /* Worth waking a second thread for. */
@@ -45,7 +51,10 @@ static inline int amp_cpu_worth_threads(size_t elements) { return elements >= 32
 
 /* Elements of a stretch of an elementwise loop, and how many such stretches there are. */
 enum { AMP_CPU_STRETCH = 16384 };
-static inline size_t amp_cpu_stretches(size_t count) { return (count + AMP_CPU_STRETCH - 1) / AMP_CPU_STRETCH; }
+static inline size_t amp_cpu_stretches(size_t count)
+{
+    return (count + AMP_CPU_STRETCH - 1) / AMP_CPU_STRETCH;
+}
 static inline size_t amp_cpu_stretch_count(size_t count, size_t s)
 {
     size_t left = count - s * AMP_CPU_STRETCH;
@@ -57,8 +66,14 @@ static inline const void *amp_cpu_at(const amp_tensor *t, size_t i)
 {
     return (const char *)t->data + i * amp_dtype_size(t->dtype);
 }
-static inline void *amp_cpu_into(const amp_tensor *t, size_t i) { return (char *)t->data + i * amp_dtype_size(t->dtype); }
+static inline void *amp_cpu_into(const amp_tensor *t, size_t i)
+{
+    return (char *)t->data + i * amp_dtype_size(t->dtype);
+}
 
-static inline size_t amp_cpu_pixels(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
+static inline size_t amp_cpu_pixels(const amp_tensor *t)
+{
+    return (size_t)t->shape.n * t->shape.h * t->shape.w;
+}
 
 #endif

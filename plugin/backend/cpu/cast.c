@@ -1,8 +1,10 @@
-/* Casts between dtypes and layouts: what an image passes on its way in, and a delta on its way to or from an fp32 layer.
+/* Casts between dtypes and layouts: what an image passes on its way in, and a delta on its way to or from an
+ * fp32 layer.
  *
- * Everything goes through a few KiB of floats in the first-level cache: load a piece, transpose it there if the layouts
- * differ, add what is at the destination if asked, store it rounded once. That keeps one conversion loop per dtype
- * (convert.c) instead of one per pair of dtypes and layouts, and costs nothing beside the trip to memory. */
+ * Everything goes through a few KiB of floats in the first-level cache: load a piece, transpose it there if
+ * the layouts differ, add what is at the destination if asked, store it rounded once. That keeps one
+ * conversion loop per dtype (convert.c) instead of one per pair of dtypes and layouts, and costs nothing
+ * beside the trip to memory. */
 #include "cast.h"
 
 #include <string.h>
@@ -12,7 +14,8 @@
 #include "kernels.h"
 
 enum {
-    PIECE = 2048,              /* floats per buffer: two fit in the first-level cache with room for what passes by */
+    PIECE = 2048,              /* floats per buffer: two fit in the first-level cache with room for what
+                                  passes by */
     TILE_CHANNELS = 64,
     PARALLEL_FROM = 1 << 15    /* numbers below which waking the other threads costs more than it gains */
 };
@@ -75,8 +78,8 @@ void amp_cpu_cast_flat(amp_dtype src_dtype, const void *src, amp_dtype dst_dtype
     size_t from = amp_dtype_size(src_dtype), to = amp_dtype_size(dst_dtype);
     #pragma omp parallel for schedule(static) if (count >= PARALLEL_FROM)
     for (size_t i = 0; i < count; i += PIECE)
-        cast_piece(src_dtype, (const char *)src + i * from, dst_dtype, (char *)dst + i * to, min_size(PIECE, count - i),
-                   accumulate);
+        cast_piece(src_dtype, (const char *)src + i * from, dst_dtype, (char *)dst + i * to,
+                   min_size(PIECE, count - i), accumulate);
 }
 
 void amp_cpu_round_flat(amp_dtype dtype, const float *src, float *dst, size_t count)
@@ -90,10 +93,10 @@ void amp_cpu_round_flat(amp_dtype dtype, const float *src, float *dst, size_t co
     }
 }
 
-/* One tile of one image: a (rows × columns) corner of a matrix whose rows are src_length apart, written transposed to
- * rows dst_length apart. NCHW → NHWC reads channels as rows, NHWC → NCHW pixels. */
-static void transpose_tile(amp_dtype from, const char *src, size_t src_length, amp_dtype to, char *dst, size_t dst_length,
-                           size_t rows, size_t columns, int accumulate)
+/* One tile of one image: a (rows × columns) corner of a matrix whose rows are src_length apart, written
+ * transposed to rows dst_length apart. NCHW → NHWC reads channels as rows, NHWC → NCHW pixels. */
+static void transpose_tile(amp_dtype from, const char *src, size_t src_length, amp_dtype to, char *dst,
+                           size_t dst_length, size_t rows, size_t columns, int accumulate)
 {
     float in[PIECE], out[PIECE];
     size_t from_size = amp_dtype_size(from), to_size = amp_dtype_size(to);
@@ -109,13 +112,15 @@ static void transpose_tile(amp_dtype from, const char *src, size_t src_length, a
         put_row(to, out + c * rows, dst + c * dst_length * to_size, rows, accumulate);
 }
 
-/* Between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels: a tile's rows are then whole cache
- * lines on both sides, or the whole pixel. */
+/* Between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels: a tile's rows are then
+ * whole cache lines on both sides, or the whole pixel. */
 static void cast_transposed(const amp_tensor *src, const amp_tensor *dst, int accumulate)
 {
     size_t channels = (size_t)src->shape.c, pixels = (size_t)src->shape.h * src->shape.w;
-    size_t tile_channels = min_size(channels, TILE_CHANNELS), tile_pixels = min_size(pixels, PIECE / tile_channels);
-    size_t across = (channels + tile_channels - 1) / tile_channels, down = (pixels + tile_pixels - 1) / tile_pixels;
+    size_t tile_channels = min_size(channels, TILE_CHANNELS),
+        tile_pixels = min_size(pixels, PIECE / tile_channels);
+    size_t across = (channels + tile_channels - 1) / tile_channels,
+        down = (pixels + tile_pixels - 1) / tile_pixels;
     size_t tiles = (size_t)src->shape.n * across * down;
     size_t from = amp_dtype_size(src->dtype), to = amp_dtype_size(dst->dtype);
     #pragma omp parallel for schedule(static) if (amp_shape_count(src->shape) >= PARALLEL_FROM)

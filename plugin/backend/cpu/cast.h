@@ -1,5 +1,6 @@
-/* Numbers between fp32 and the 16-bit formats, at the speed of memory: single rows for the element-wise kernels, whole
- * tensors for the backend's `cast`. Every result equals tensor/half.h bit for bit, on every instruction set. */
+/* Numbers between fp32 and the 16-bit formats, at the speed of memory: single rows for the element-wise
+ * kernels, whole tensors for the backend's `cast`. Every result equals tensor/half.h bit for bit, on every
+ * instruction set. */
 #ifndef AMP_BACKEND_CPU_CAST_H
 #define AMP_BACKEND_CPU_CAST_H
 

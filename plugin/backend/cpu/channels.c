@@ -1,7 +1,7 @@
-/* What moves elements without windows or statistics: channel copies (route), shortcuts, fixed rearrangements (reorg)
- * and dropout.
- *
- * Threads share out pixels or stretches of elements. An unscaled copy is memcpy: the bits, NaN payloads included. */
+/* Operations that only move elements: channel copies (route), shortcuts, fixed rearrangements (reorg) and
+ * dropout.
+ * Threads share pixels or stretches of elements. A copy without a factor is memcpy, so that NaN keeps its
+ * bits. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"
@@ -40,10 +40,10 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     return AMP_OK;
 }
 
-/* Pixels of one image size, some of which meet pixels of another: this side's and the other's steps. */
+/* How pixels of one image size correspond to those of another: the step of this tensor and of the other. */
 typedef struct meeting { int w, step, meets_h, meets_w, other_h, other_w, other_step; } meeting;
 
-/* The other side's line that line `line` of all images meets; -1: none. */
+/* The line of the other tensor that corresponds to line `line`, counted over all images; -1: none. */
 static ptrdiff_t line_met(const meeting *m, size_t line, size_t h)
 {
     size_t i = line % h, step = (size_t)m->step;
@@ -51,30 +51,35 @@ static ptrdiff_t line_met(const meeting *m, size_t line, size_t h)
     return (ptrdiff_t)(line / h * (size_t)m->other_h + i / step * (size_t)m->other_step);
 }
 
-/* The other side's pixel, in the line that is met, that pixel j meets; -1: none. */
+/* The pixel of the other tensor, in the line found by line_met, that corresponds to pixel j; -1: none. */
 static ptrdiff_t pixel_met(const meeting *m, ptrdiff_t other_line, int j)
 {
     if (other_line < 0 || j % m->step || j / m->step >= m->meets_w) return -1;
     return other_line * m->other_w + (ptrdiff_t)(j / m->step) * m->other_step;
 }
 
-/* One pixel of a shortcut: y = act(alpha·x + beta·from) in the first `both` of c channels, act(x) in the others. */
-static void join_pixel(const amp_cpu_rows *rows, const amp_tensor *x, const void *from, const amp_tensor *y, size_t pixel,
-    size_t both, float alpha, float beta, amp_activation activation)
+/* One pixel of a shortcut: y = act(alpha·x + beta·from) in the first `both` of c channels, act(x) in the
+ * others. */
+static void join_pixel(const amp_cpu_rows *rows, const amp_tensor *x, const void *from, const amp_tensor *y,
+                       size_t pixel, size_t both, float alpha, float beta, amp_activation activation)
 {
     size_t c = (size_t)x->shape.c, first = pixel * c;
-    if (both) rows->blend(x->dtype, activation, amp_cpu_at(x, first), from, amp_cpu_into(y, first), both, alpha, beta);
+    if (both)
+        rows->blend(x->dtype, activation, amp_cpu_at(x, first), from, amp_cpu_into(y, first), both, alpha,
+                    beta);
     if (both < c)
-        rows->activate(x->dtype, activation, amp_cpu_at(x, first + both), amp_cpu_into(y, first + both), c - both);
+        rows->activate(x->dtype, activation, amp_cpu_at(x, first + both), amp_cpu_into(y, first + both),
+                       c - both);
 }
 
 /* Of different widths and heights: line by line. */
-static void join_sizes(const amp_tensor *x, const amp_tensor *from, const amp_tensor *y, const amp_shortcut_grid *g,
-    float alpha, float beta, amp_activation activation)
+static void join_sizes(const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
+                       const amp_shortcut_grid *g, float alpha, float beta, amp_activation activation)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     const meeting m = { x->shape.w, g->x_step, g->h, g->w, from->shape.h, from->shape.w, g->from_step };
-    size_t h = (size_t)x->shape.h, lines = (size_t)x->shape.n * h, c = (size_t)x->shape.c, from_c = (size_t)from->shape.c;
+    size_t h = (size_t)x->shape.h, lines = (size_t)x->shape.n * h, c = (size_t)x->shape.c,
+        from_c = (size_t)from->shape.c;
     size_t both = c < from_c ? c : from_c;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(x->shape)))
     for (size_t line = 0; line < lines; ++line) {
@@ -82,7 +87,8 @@ static void join_sizes(const amp_tensor *x, const amp_tensor *from, const amp_te
         for (int j = 0; j < m.w; ++j) {
             ptrdiff_t p = pixel_met(&m, met, j);
             const void *other = p < 0 ? NULL : amp_cpu_at(from, (size_t)p * from_c);
-            join_pixel(rows, x, other, y, line * (size_t)m.w + (size_t)j, other ? both : 0, alpha, beta, activation);
+            join_pixel(rows, x, other, y, line * (size_t)m.w + (size_t)j, other ? both : 0, alpha, beta,
+                       activation);
         }
     }
 }
@@ -105,16 +111,17 @@ amp_status amp_cpu_shortcut_forward(amp_backend *backend, const amp_tensor *x, c
     for (size_t u = 0; u < units; ++u) {
         size_t p = u * unit, end = p + unit < pixels ? p + unit : pixels;
         if (c == from_c)
-            rows->blend(x->dtype, activation, amp_cpu_at(x, p * c), amp_cpu_at(from, p * c), amp_cpu_into(y, p * c),
-                (end - p) * c, alpha, beta);
+            rows->blend(x->dtype, activation, amp_cpu_at(x, p * c), amp_cpu_at(from, p * c),
+                        amp_cpu_into(y, p * c), (end - p) * c, alpha, beta);
         else
-            for (; p < end; ++p) join_pixel(rows, x, amp_cpu_at(from, p * from_c), y, p, both, alpha, beta, activation);
+            for (; p < end; ++p)
+                join_pixel(rows, x, amp_cpu_at(from, p * from_c), y, p, both, alpha, beta, activation);
     }
     return AMP_OK;
 }
 
-amp_status amp_cpu_shortcut_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dfrom, float beta,
-    int accumulate, amp_error *error)
+amp_status amp_cpu_shortcut_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dfrom,
+                                     float beta, int accumulate, amp_error *error)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_shortcut_grid g;
@@ -123,7 +130,8 @@ amp_status amp_cpu_shortcut_backward(amp_backend *backend, const amp_tensor *dy,
     if (same && dy->shape.c >= dfrom->shape.c)
         return amp_cpu_channels(backend, dy, 0, dfrom, 0, dfrom->shape.c, beta, accumulate, error);
     const meeting m = { dfrom->shape.w, g.from_step, g.h, g.w, dy->shape.h, dy->shape.w, g.x_step };
-    size_t h = (size_t)dfrom->shape.h, lines = (size_t)dfrom->shape.n * h, c = (size_t)dfrom->shape.c, dy_c = (size_t)dy->shape.c;
+    size_t h = (size_t)dfrom->shape.h, lines = (size_t)dfrom->shape.n * h, c = (size_t)dfrom->shape.c,
+        dy_c = (size_t)dy->shape.c;
     size_t both = c < dy_c ? c : dy_c, element = amp_dtype_size(dfrom->dtype);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(dfrom->shape)))
     for (size_t line = 0; line < lines; ++line) {
@@ -134,19 +142,21 @@ amp_status amp_cpu_shortcut_backward(amp_backend *backend, const amp_tensor *dy,
             ptrdiff_t p = pixel_met(&m, met, j);
             size_t moved = p < 0 ? 0 : both;
             if (moved)
-                rows->scale(dy->dtype, amp_cpu_at(dy, (size_t)p * dy_c), amp_cpu_into(dfrom, first), moved, beta, accumulate);
+                rows->scale(dy->dtype, amp_cpu_at(dy, (size_t)p * dy_c), amp_cpu_into(dfrom, first), moved,
+                            beta, accumulate);
             if (!accumulate) memset(amp_cpu_into(dfrom, first + moved), 0, (c - moved) * element);
         }
     }
     return AMP_OK;
 }
 
-amp_status amp_cpu_gather_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
-    amp_error *error)
+amp_status amp_cpu_gather_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+                                  const int32_t *map, amp_error *error)
 {
     (void)backend;
     AMP_TRY(amp_check_gather(x, y, error));
-    size_t image = amp_shape_image(y->shape), stretches = amp_cpu_stretches(image), images = (size_t)y->shape.n;
+    size_t image = amp_shape_image(y->shape), stretches = amp_cpu_stretches(image),
+        images = (size_t)y->shape.n;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(images * image))
     for (size_t u = 0; u < images * stretches; ++u) {
         size_t s = u % stretches, first = s * AMP_CPU_STRETCH, count = amp_cpu_stretch_count(image, s);
@@ -194,8 +204,8 @@ amp_status amp_cpu_gather_backward(amp_backend *backend, const amp_tensor *dy, c
     return AMP_OK;
 }
 
-amp_status amp_cpu_dropout(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep,
-    float scale, int accumulate, amp_error *error)
+amp_status amp_cpu_dropout(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+                           const uint8_t *keep, float scale, int accumulate, amp_error *error)
 {
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();

@@ -1,4 +1,5 @@
-/* The CPU backend: its object and the table of its operations. README.md says which file holds which of them. */
+/* The CPU backend: its object and the table of its operations. README.md says which file holds which of
+ * them. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,9 +13,10 @@ amp_support amp_cpu_supports(const amp_backend *backend, amp_dtype dtype, char n
     (void)backend;
     amp_support library = amp_onednn_supports(dtype, note);
     /* The library goes by AVX2 alone; casts need FMA and F16C too, which a virtual machine may hide. */
-    if (dtype == AMP_FP32 || library == AMP_SUPPORT_NONE || amp_cpu_rows_best() != amp_cpu_rows_base()) return library;
-    snprintf(note, 256, "%s needs a CPU with AVX2, FMA and F16C (this one: %s): set dtype=fp32, or amp=0", amp_dtype_name(dtype),
-             amp_cpu_rows_best()->name);
+    if (dtype == AMP_FP32 || library == AMP_SUPPORT_NONE || amp_cpu_rows_best() != amp_cpu_rows_base())
+        return library;
+    snprintf(note, 256, "%s needs a CPU with AVX2, FMA and F16C (this one: %s): set dtype=fp32, or amp=0",
+             amp_dtype_name(dtype), amp_cpu_rows_best()->name);
     return AMP_SUPPORT_NONE;
 }
 

@@ -1,12 +1,15 @@
-/* The CPU backend's operations: amp_cpu_<operation> for each operation of backend.h, which says what it computes, in which
- * shapes and with which accumulation. README.md says which file holds which.
+/* The CPU backend's operations: amp_cpu_<operation> for each operation of backend.h, which says what it
+ * computes, in which shapes and with which accumulation. README.md says which file holds which.
  *
  * Those that oneDNN is not asked for
- *  - read and write NHWC tensors of one dtype, compute in fp32 (sums in double across chunks), round once on store;
- *  - give the same bits for any number of threads and, but for the exponential activations, on any instruction set
- *    (rows.h says how);
- *  - keep no state: the amp_backend they are given may be NULL. Scratch is allocated and freed within the call;
- *  - fail with AMP_BACKEND_FAILED on tensors that break backend.h's conventions, AMP_NO_MEMORY without scratch. */
+ *  - read and write NHWC tensors of one dtype, compute in fp32 (sums in double across chunks), round once on
+ *    store;
+ *  - give the same bits for any number of threads and, but for the exponential activations, on any
+ *    instruction set (rows.h says how);
+ *  - keep no state: the amp_backend they are given may be NULL. Scratch is allocated and freed within the
+ *    call;
+ *  - fail with AMP_BACKEND_FAILED on tensors that break backend.h's conventions, AMP_NO_MEMORY without
+ *    scratch. */
 #ifndef AMP_BACKEND_CPU_KERNELS_H
 #define AMP_BACKEND_CPU_KERNELS_H
 

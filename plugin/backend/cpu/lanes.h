@@ -1,5 +1,5 @@
-/* A vector of fp32 lanes, by three names: one float (baseline; the compiler vectorises the loops), 8 floats (AVX2) or
- * 16 (AVX-512). Included only by rows_impl.h, with one AMP_ROWS_LANES_* defined.
+/* A vector of fp32 lanes, by three names: one float (baseline; the compiler vectorises the loops), 8 floats
+ * (AVX2) or 16 (AVX-512). Included only by rows_impl.h, with one AMP_ROWS_LANES_* defined.
  *
  *   VL                     lanes in a vector
  *   vf, vi, vm             floats, 32-bit integers, one truth value a lane
@@ -11,8 +11,9 @@
  *   vmax(a, b) = a > b ? a : b, so a NaN in either gives b
  *   viset, vieq, viselect  the few integer operations
  *
- * The 16-bit conversions equal tensor/half.h bit for bit: fp16 because F16C is the same rounding, quiets the same NaN
- * and heeds no flush-to-zero; bf16 because it is the same integer arithmetic (VCVTNEPS2BF16 would flush subnormals). */
+ * The 16-bit conversions equal tensor/half.h bit for bit: fp16 because F16C is the same rounding, quiets the
+ * same NaN and heeds no flush-to-zero; bf16 because it is the same integer arithmetic (VCVTNEPS2BF16 would
+ * flush subnormals). */
 #ifndef AMP_BACKEND_CPU_LANES_H
 #define AMP_BACKEND_CPU_LANES_H
 
@@ -47,7 +48,8 @@ AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
     else ((float *)p)[i] = v;
 }
 
-/* Choices by mask, not by branch: the sign of an activation is anyone's guess, and a wrong one costs 20 cycles. */
+/* Choices by mask, not by branch: the sign of an activation is anyone's guess, and a wrong one costs 20
+ * cycles. */
 AMP_INLINE vf vselect(vm m, vf a, vf b)
 {
     uint32_t ones = 0u - (uint32_t)m;
@@ -99,7 +101,9 @@ AMP_INLINE __m128i vnarrow(vf v, amp_dtype dtype)
     if (dtype == AMP_FP16) return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
     __m256i bits = _mm256_castps_si256(v), high = _mm256_srli_epi32(bits, 16);
     __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
-    __m256i number = _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
+    __m256i number = _mm256_srli_epi32(_mm256_add_epi32(bits,
+                                                        _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))),
+                                       16);
     __m256i nan = _mm256_or_si256(high, _mm256_set1_epi32(0x0040));
     __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
     __m256i both = _mm256_blendv_epi8(number, nan, is_nan);
@@ -118,7 +122,8 @@ AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
 
 AMP_INLINE void vkeep(void *p, size_t i, int n, vm m, const void *q, size_t j, amp_dtype dtype)
 {
-    if (dtype == AMP_FP32 || n < VL) { /* a part goes by way of floats, which is exact but for signalling NaN */
+    if (dtype == AMP_FP32 || n < VL) { /* a part goes by way of floats, which is exact but for signalling
+                                          NaN */
         vstore(p, i, n, _mm256_and_ps(m, vload(q, j, n, dtype)), dtype);
         return;
     }
@@ -166,7 +171,8 @@ AMP_INLINE vf vload(const void *p, size_t i, int n, amp_dtype dtype)
 {
     const char *from = (const char *)p + i * amp_dtype_size(dtype);
     if (dtype == AMP_FP32) return n == VL ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(vfirst(n), from);
-    __m256i half = n == VL ? _mm256_loadu_si256((const __m256i *)from) : _mm256_maskz_loadu_epi16(vfirst(n), from);
+    __m256i half = n == VL ? _mm256_loadu_si256((const __m256i *)from) : _mm256_maskz_loadu_epi16(vfirst(n),
+            from);
     if (dtype == AMP_FP16) return _mm512_cvtph_ps(half);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
@@ -180,7 +186,8 @@ AMP_INLINE __m256i vnarrow(vf v, amp_dtype dtype)
     rounded = _mm512_mask_add_epi32(rounded, odd, rounded, _mm512_set1_epi32(1));
     __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
     rounded = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
-    return _mm512_castsi512_si256(_mm512_permutexvar_epi16(_mm512_loadu_si512(odd_words), rounded)); /* high halves */
+    /* high halves */
+    return _mm512_castsi512_si256(_mm512_permutexvar_epi16(_mm512_loadu_si512(odd_words), rounded));
 }
 
 AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
@@ -211,7 +218,8 @@ AMP_INLINE void vkeep(void *p, size_t i, int n, vm m, const void *q, size_t j, a
 
 AMP_INLINE vi vload_u8(const uint8_t *p, int n)
 {
-    return _mm512_cvtepu8_epi32(n == VL ? _mm_loadu_si128((const __m128i *)p) : _mm_maskz_loadu_epi8(vfirst(n), p));
+    return _mm512_cvtepu8_epi32(n == VL ? _mm_loadu_si128((const __m128i *)p)
+                                : _mm_maskz_loadu_epi8(vfirst(n), p));
 }
 
 AMP_INLINE void vstore_u8(uint8_t *p, int n, vi v)
@@ -231,15 +239,16 @@ AMP_INLINE vi viselect(vm m, vi a, vi b) { return _mm512_mask_blend_epi32(m, b, 
 
 #endif
 
-/* Run `step`, which sees lanes i..i+n-1, over 0..count: whole vectors, then what is left. `n` is a constant in the first
- * loop, so that step compiles to plain loads and stores there. */
+/* Run `step`, which sees lanes i..i+n-1, over 0..count: whole vectors, then what is left. `n` is a constant
+ * in the first loop, so that step compiles to plain loads and stores there. */
 #define AMP_LANES(count, step) do { \
         size_t i = 0; \
         for (; i + VL <= (count); i += VL) { const int n = VL; step; } \
         if (VL > 1 && i < (count)) { const int n = (int)((count) - i); step; } \
     } while (0)
 
-/* Call body(..., dtype) with the dtype a compile-time constant, so that each storage type gets its own loop. */
+/* Call body(..., dtype) with the dtype a compile-time constant, so that each storage type gets its own
+ * loop. */
 #define AMP_BY_DTYPE(dtype, call) do { \
         switch (dtype) { \
         case AMP_FP16: { const amp_dtype dt = AMP_FP16; call; break; } \

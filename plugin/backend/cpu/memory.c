@@ -1,4 +1,5 @@
-/* Memory of the CPU backend: the program's own, so that an upload is a copy and nothing has to be waited for. */
+/* Memory of the CPU backend: the program's own, so that an upload is a copy and nothing has to be waited
+ * for. */
 #include "memory.h"
 
 #include <stdlib.h>
@@ -16,7 +17,8 @@ amp_status amp_cpu_memory(size_t bytes, void **out, amp_error *error)
     size_t padded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* 0 where the sum overflows */
     *out = padded ? aligned_alloc(ALIGNMENT, padded) : NULL;
     if (!*out)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu MiB: use a smaller batch or more subdivisions", bytes >> 20);
+        return amp_fail(error, AMP_NO_MEMORY,
+                        "no memory for %zu MiB: use a smaller batch or more subdivisions", bytes >> 20);
     return AMP_OK;
 }
 
@@ -32,7 +34,8 @@ void amp_cpu_release(amp_backend *backend, void *memory)
     free(memory);
 }
 
-amp_status amp_cpu_upload(amp_backend *backend, void *memory, const void *from, size_t bytes, amp_error *error)
+amp_status amp_cpu_upload(amp_backend *backend, void *memory, const void *from, size_t bytes,
+                          amp_error *error)
 {
     (void)backend, (void)error;
     if (bytes) memcpy(memory, from, bytes);
@@ -40,7 +43,8 @@ amp_status amp_cpu_upload(amp_backend *backend, void *memory, const void *from, 
 }
 
 /* What was staged lies there already. */
-amp_status amp_cpu_upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes, amp_error *error)
+amp_status amp_cpu_upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes,
+                                amp_error *error)
 {
     return memory == from ? AMP_OK : amp_cpu_upload(backend, memory, from, bytes, error);
 }
@@ -52,7 +56,8 @@ amp_status amp_cpu_stage(amp_backend *backend, void *memory, size_t bytes, void 
     return AMP_OK;
 }
 
-amp_status amp_cpu_download(amp_backend *backend, void *to, const void *memory, size_t bytes, amp_error *error)
+amp_status amp_cpu_download(amp_backend *backend, void *to, const void *memory, size_t bytes,
+                            amp_error *error)
 {
     return amp_cpu_upload(backend, to, memory, bytes, error);
 }
@@ -63,7 +68,10 @@ amp_status amp_cpu_synchronize(amp_backend *backend, amp_error *error)
     return AMP_OK;
 }
 
-amp_status amp_cpu_uploads_done(amp_backend *backend, amp_error *error) { return amp_cpu_synchronize(backend, error); }
+amp_status amp_cpu_uploads_done(amp_backend *backend, amp_error *error)
+{
+    return amp_cpu_synchronize(backend, error);
+}
 
 amp_status amp_cpu_zero(amp_backend *backend, void *memory, size_t bytes, amp_error *error)
 {

@@ -1,8 +1,9 @@
 /* One face for oneDNN's two C interfaces: 2.x (Debian 12) and 3.x (Debian 13).
  *
- * They differ in three things only, all of which end here: a memory descriptor was a struct and is now an opaque object,
- * "operation descriptors" are gone, and post-ops have other arguments. Everything else is spelled alike in both, and
- * onednn*.c use it directly. Each function returns the library's status; an amp_md is owned by who created it. */
+ * They differ in three things only, all of which end here: a memory descriptor was a struct and is now an
+ * opaque object, "operation descriptors" are gone, and post-ops have other arguments. Everything else is
+ * spelled alike in both, and onednn*.c use it directly. Each function returns the library's status; an amp_md
+ * is owned by who created it. */
 #ifndef AMP_BACKEND_CPU_ONEDNN_COMPAT_H
 #define AMP_BACKEND_CPU_ONEDNN_COMPAT_H
 
@@ -19,16 +20,16 @@ typedef dnnl_memory_desc_t *amp_md;
 typedef const dnnl_memory_desc_t *amp_const_md;
 #endif
 
-/* A convolution or inner product as the library wants it described. In backward passes src, weights and dst stand for
- * the gradient of each where that pass computes or reads one. bias may be NULL. */
+/* A convolution or inner product as the library wants it described. In backward passes src, weights and dst
+ * stand for the gradient of each where that pass computes or reads one. bias may be NULL. */
 typedef struct amp_problem {
     int inner_product;         /* otherwise a convolution; the last three members are then unused */
     amp_const_md src, weights, bias, dst;
     dnnl_dims_t strides, pad_left, pad_right;
 } amp_problem;
 
-static inline dnnl_status_t amp_md_create(amp_md *out, int ndims, const dnnl_dims_t dims, dnnl_data_type_t type,
-                                          dnnl_format_tag_t tag)
+static inline dnnl_status_t amp_md_create(amp_md *out, int ndims, const dnnl_dims_t dims,
+                                          dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
 #if DNNL_VERSION_MAJOR >= 3
     return dnnl_memory_desc_create_with_tag(out, ndims, dims, type, tag);
@@ -41,8 +42,8 @@ static inline dnnl_status_t amp_md_create(amp_md *out, int ndims, const dnnl_dim
 #endif
 }
 
-static inline dnnl_status_t amp_md_create_strided(amp_md *out, int ndims, const dnnl_dims_t dims, dnnl_data_type_t type,
-                                                  const dnnl_dims_t strides)
+static inline dnnl_status_t amp_md_create_strided(amp_md *out, int ndims, const dnnl_dims_t dims,
+                                                  dnnl_data_type_t type, const dnnl_dims_t strides)
 {
 #if DNNL_VERSION_MAJOR >= 3
     return dnnl_memory_desc_create_with_strides(out, ndims, dims, type, strides);
@@ -69,14 +70,16 @@ static inline const dnnl_dim_t *amp_md_padded(amp_const_md md)
 {
 #if DNNL_VERSION_MAJOR >= 3
     dnnl_dims_t *padded = NULL;
-    return dnnl_memory_desc_query(md, dnnl_query_padded_dims, &padded) == dnnl_success && padded ? *padded : NULL;
+    return dnnl_memory_desc_query(md, dnnl_query_padded_dims, &padded) == dnnl_success && padded ? *padded
+        : NULL;
 #else
     return md ? md->padded_dims : NULL;
 #endif
 }
 
-/* The library lists its implementations of a problem, best first. amp_forward_pd and amp_backward_weights_pd take the
- * first whose name does not contain `avoid`; NULL: the first. They return dnnl_unimplemented where none is left. */
+/* The library lists its implementations of a problem, best first. amp_forward_pd and amp_backward_weights_pd
+ * take the first whose name does not contain `avoid`; NULL: the first. They return dnnl_unimplemented where
+ * none is left. */
 static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const char *avoid)
 {
     const char *name = NULL;
@@ -89,15 +92,17 @@ static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const char *
 static inline dnnl_status_t amp_pd_avoid(dnnl_primitive_desc_t *out, dnnl_status_t created, const char *avoid)
 {
     dnnl_status_t status = created;
-    while (status == dnnl_success && amp_pd_is_avoided(*out, avoid)) status = dnnl_primitive_desc_next_impl(*out);
+    while (status == dnnl_success && amp_pd_is_avoided(*out, avoid))
+        status = dnnl_primitive_desc_next_impl(*out);
     if (created != dnnl_success || status == dnnl_success) return status;
     dnnl_primitive_desc_destroy(*out);
     *out = NULL;
     return status == dnnl_last_impl_reached ? dnnl_unimplemented : status;
 }
 #else
-static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void *op, const_dnnl_primitive_attr_t attr,
-                                          dnnl_engine_t engine, const_dnnl_primitive_desc_t forward, const char *avoid)
+static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void *op,
+                                          const_dnnl_primitive_attr_t attr, dnnl_engine_t engine,
+                                          const_dnnl_primitive_desc_t forward, const char *avoid)
 {
     dnnl_primitive_desc_iterator_t list = NULL;
     dnnl_status_t status = dnnl_primitive_desc_iterator_create(&list, op, attr, engine, forward);
@@ -115,71 +120,82 @@ static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void
 }
 #endif
 
-static inline dnnl_status_t amp_forward_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine, dnnl_prop_kind_t kind,
-                                           const amp_problem *p, const_dnnl_primitive_attr_t attr, const char *avoid)
+static inline dnnl_status_t amp_forward_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                           dnnl_prop_kind_t kind, const amp_problem *p,
+                                           const_dnnl_primitive_attr_t attr, const char *avoid)
 {
 #if DNNL_VERSION_MAJOR >= 3
     static const dnnl_dims_t no_dilation = { 0 };
     dnnl_status_t status = p->inner_product
-        ? dnnl_inner_product_forward_primitive_desc_create(out, engine, kind, p->src, p->weights, p->bias, p->dst, attr)
-        : dnnl_convolution_forward_primitive_desc_create(out, engine, kind, dnnl_convolution_direct, p->src, p->weights,
-            p->bias, p->dst, p->strides, no_dilation, p->pad_left, p->pad_right, attr);
+        ? dnnl_inner_product_forward_primitive_desc_create(out, engine, kind, p->src, p->weights, p->bias,
+                                                           p->dst, attr)
+        : dnnl_convolution_forward_primitive_desc_create(out, engine, kind, dnnl_convolution_direct, p->src,
+                                                         p->weights, p->bias, p->dst, p->strides, no_dilation,
+                                                         p->pad_left, p->pad_right, attr);
     return amp_pd_avoid(out, status, avoid);
 #else
     union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
     dnnl_status_t status = p->inner_product
         ? dnnl_inner_product_forward_desc_init(&op.inner_product, kind, p->src, p->weights, p->bias, p->dst)
-        : dnnl_convolution_forward_desc_init(&op.convolution, kind, dnnl_convolution_direct, p->src, p->weights, p->bias,
-                                             p->dst, p->strides, p->pad_left, p->pad_right);
+        : dnnl_convolution_forward_desc_init(&op.convolution, kind, dnnl_convolution_direct, p->src,
+                                             p->weights, p->bias, p->dst, p->strides, p->pad_left,
+                                             p->pad_right);
     return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, NULL, avoid) : status;
 #endif
 }
 
-static inline dnnl_status_t amp_backward_data_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine, const amp_problem *p,
-                                                 const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr)
+static inline dnnl_status_t amp_backward_data_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                                 const amp_problem *p, const_dnnl_primitive_desc_t forward,
+                                                 const_dnnl_primitive_attr_t attr)
 {
 #if DNNL_VERSION_MAJOR >= 3
     static const dnnl_dims_t no_dilation = { 0 };
     if (p->inner_product)
-        return dnnl_inner_product_backward_data_primitive_desc_create(out, engine, p->src, p->weights, p->dst, forward,
-                                                                      attr);
-    return dnnl_convolution_backward_data_primitive_desc_create(out, engine, dnnl_convolution_direct, p->src, p->weights,
-        p->dst, p->strides, no_dilation, p->pad_left, p->pad_right, forward, attr);
+        return dnnl_inner_product_backward_data_primitive_desc_create(out, engine, p->src, p->weights, p->dst,
+                                                                      forward, attr);
+    return dnnl_convolution_backward_data_primitive_desc_create(out, engine, dnnl_convolution_direct, p->src,
+                                                                p->weights, p->dst, p->strides, no_dilation,
+                                                                p->pad_left, p->pad_right, forward, attr);
 #else
     union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
     dnnl_status_t status = p->inner_product
         ? dnnl_inner_product_backward_data_desc_init(&op.inner_product, p->src, p->weights, p->dst)
-        : dnnl_convolution_backward_data_desc_init(&op.convolution, dnnl_convolution_direct, p->src, p->weights, p->dst,
-                                                   p->strides, p->pad_left, p->pad_right);
+        : dnnl_convolution_backward_data_desc_init(&op.convolution, dnnl_convolution_direct, p->src,
+                                                   p->weights, p->dst, p->strides, p->pad_left, p->pad_right);
     return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, forward) : status;
 #endif
 }
 
-static inline dnnl_status_t amp_backward_weights_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine, const amp_problem *p,
-                                                    const_dnnl_primitive_desc_t forward,
+static inline dnnl_status_t amp_backward_weights_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                                    const amp_problem *p, const_dnnl_primitive_desc_t forward,
                                                     const_dnnl_primitive_attr_t attr, const char *avoid)
 {
 #if DNNL_VERSION_MAJOR >= 3
     static const dnnl_dims_t no_dilation = { 0 };
     dnnl_status_t status = p->inner_product
-        ? dnnl_inner_product_backward_weights_primitive_desc_create(out, engine, p->src, p->weights, p->bias, p->dst, forward,
-                                                                    attr)
-        : dnnl_convolution_backward_weights_primitive_desc_create(out, engine, dnnl_convolution_direct, p->src, p->weights,
-            p->bias, p->dst, p->strides, no_dilation, p->pad_left, p->pad_right, forward, attr);
+        ? dnnl_inner_product_backward_weights_primitive_desc_create(out, engine, p->src, p->weights, p->bias,
+                                                                    p->dst, forward, attr)
+        : dnnl_convolution_backward_weights_primitive_desc_create(out, engine, dnnl_convolution_direct,
+                                                                  p->src, p->weights, p->bias, p->dst,
+                                                                  p->strides, no_dilation, p->pad_left,
+                                                                  p->pad_right, forward, attr);
     return amp_pd_avoid(out, status, avoid);
 #else
     union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
     dnnl_status_t status = p->inner_product
-        ? dnnl_inner_product_backward_weights_desc_init(&op.inner_product, p->src, p->weights, p->bias, p->dst)
-        : dnnl_convolution_backward_weights_desc_init(&op.convolution, dnnl_convolution_direct, p->src, p->weights,
-                                                      p->bias, p->dst, p->strides, p->pad_left, p->pad_right);
+        ? dnnl_inner_product_backward_weights_desc_init(&op.inner_product, p->src, p->weights, p->bias,
+                                                        p->dst)
+        : dnnl_convolution_backward_weights_desc_init(&op.convolution, dnnl_convolution_direct, p->src,
+                                                      p->weights, p->bias, p->dst, p->strides, p->pad_left,
+                                                      p->pad_right);
     return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, forward, avoid) : status;
 #endif
 }
 
 /* dst = src · weights, without a bias. */
 static inline dnnl_status_t amp_matmul_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine, amp_const_md src,
-                                          amp_const_md weights, amp_const_md dst, const_dnnl_primitive_attr_t attr)
+                                          amp_const_md weights, amp_const_md dst,
+                                          const_dnnl_primitive_attr_t attr)
 {
 #if DNNL_VERSION_MAJOR >= 3
     return dnnl_matmul_primitive_desc_create(out, engine, src, weights, NULL, dst, attr);

@@ -1,14 +1,16 @@
 /* Convolutions and connected layers over oneDNN: forward, backward by data, backward by weights.
  *
- * Activations are NHWC, because every other operation of the plugin wants them so and oneDNN is as fast on them as on its
- * own blocked layouts; weights are in whatever layout the library chooses (format "any"), made by load_weights.
+ * Activations are NHWC, because every other operation of the plugin wants them so and oneDNN is as fast on
+ * them as on its own blocked layouts; weights are in whatever layout the library chooses (format "any"), made
+ * by load_weights.
  *
- * bf16 runs natively where the CPU has it. Everywhere else a 16-bit dtype is storage only: a slice of the batch is
- * widened into scratch, computed in fp32, and narrowed again. The slice is what keeps that scratch small, and warm in the
- * cache. The same slicing serves "dx += ...", whose sum must be made in fp32 to be rounded once.
+ * bf16 runs natively where the CPU has it. Everywhere else a 16-bit dtype is storage only: a slice of the
+ * batch is widened into scratch, computed in fp32, and narrowed again. The slice is what keeps that scratch
+ * small, and warm in the cache. The same slicing serves "dx += ...", whose sum must be made in fp32 to be
+ * rounded once.
  *
- * A connected layer is an inner product to the library: its GEMM is several times faster than a convolution with a
- * window as large as the image. */
+ * A connected layer is an inner product to the library: its GEMM is several times faster than a convolution
+ * with a window as large as the image. */
 #include "onednn_conv_build.h"
 
 #include <stdlib.h>
@@ -18,21 +20,22 @@
 #include "memory.h"
 #include "state.h"
 
-/* ------------------------------------------------------------------------------------------------ weights */
+/* ---- weights ---- */
 
-static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass, const void *plain, void *copy,
-                            void *scratchpad, amp_error *error)
+static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass, const void *plain,
+                            void *copy, void *scratchpad, amp_error *error)
 {
     dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_FROM, plain);
     if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_TO, copy);
     if (status == dnnl_success) status = amp_pass_run(library, pass, scratchpad);
-    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "loading the weights", status, error);
+    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "loading the weights", status,
+                                                                          error);
 }
 
-/* The library's way, for layouts that weights_copy.h does not know. Rounded first, then rearranged: its reorders that also
- * change the type take half as long again. */
-static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const float *weights, int forward, int backward,
-                                  amp_error *error)
+/* Makes the copies with the library's reorders, for layouts that weights_copy.h does not know. Rounds
+ * first and rearranges then, since reorders that also change the type take half as long again. */
+static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
+                                  int backward, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
     size_t count = (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w;
@@ -43,9 +46,12 @@ static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const flo
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
     if (narrow) amp_cpu_cast_flat(AMP_FP32, weights, conv->compute, scratch[2], count, 0);
     const void *plain = narrow ? scratch[2] : (const void *)weights;
-    if (forward) AMP_TRY(load_copy(library, conv, &conv->load_forward, plain, conv->forward_weights, scratch[0], error));
+    if (forward)
+        AMP_TRY(load_copy(library, conv, &conv->load_forward, plain, conv->forward_weights, scratch[0],
+                          error));
     if (!backward) return AMP_OK;
-    return load_copy(library, conv, &conv->load_backward, plain, conv->backward_weights_copy, scratch[1], error);
+    return load_copy(library, conv, &conv->load_backward, plain, conv->backward_weights_copy, scratch[1],
+                     error);
 }
 
 static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *weights, amp_error *error)
@@ -54,7 +60,8 @@ static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *wei
     if (!conv->forward_weights && conv->forward_bytes)
         AMP_TRY(amp_cpu_memory(conv->forward_bytes, &conv->forward_weights, error));
     if (!conv->backward_weights_copy) {
-        if (conv->backward_bytes) AMP_TRY(amp_cpu_memory(conv->backward_bytes, &conv->backward_weights_copy, error));
+        if (conv->backward_bytes)
+            AMP_TRY(amp_cpu_memory(conv->backward_bytes, &conv->backward_weights_copy, error));
         else conv->backward_weights_copy = conv->forward_weights;
     }
     int forward = conv->forward_bytes && conv->forward_layout.order != AMP_WEIGHTS_UNKNOWN;
@@ -64,21 +71,25 @@ static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *wei
         void *scratch;
         AMP_TRY(amp_scratch_take(library, &bytes, &scratch, 1, error));
         amp_weights_copy(weights, (size_t)d->k, (size_t)d->x.c, places,
-            (amp_weights_target){ &conv->forward_layout, forward ? conv->forward_weights : NULL },
-            (amp_weights_target){ &conv->backward_layout, backward ? conv->backward_weights_copy : NULL }, scratch);
+                         (amp_weights_target){ &conv->forward_layout, forward ? conv->forward_weights
+                                               : NULL },
+                         (amp_weights_target){ &conv->backward_layout, backward ? conv->backward_weights_copy
+                                               : NULL }, scratch);
     }
     int forward_left = conv->forward_bytes && !forward, backward_left = conv->backward_bytes && !backward;
-    return forward_left || backward_left ? load_by_library(library, conv, weights, forward_left, backward_left, error) : AMP_OK;
+    return forward_left || backward_left ? load_by_library(library, conv, weights, forward_left,
+                                                           backward_left, error) : AMP_OK;
 }
 
-amp_status amp_cpu_conv_load_weights(amp_backend *backend, const amp_conv_weights *all, int count, int *failed, amp_error *error)
+amp_status amp_cpu_conv_load_weights(amp_backend *backend, const amp_conv_weights *all, int count,
+                                     int *failed, amp_error *error)
 {
     for (*failed = 0; *failed < count; ++*failed)
         AMP_TRY(load_one(amp_cpu_library(backend), all[*failed].conv, all[*failed].masters, error));
     return AMP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ running */
+/* ---- running ---- */
 
 static char *slice_at(const void *tensor, const amp_conv *conv, amp_shape shape, int first)
 {
@@ -86,7 +97,8 @@ static char *slice_at(const void *tensor, const amp_conv *conv, amp_shape shape,
 }
 
 /* The slice itself, or its widened copy where there is a stand-in. */
-static const void *widened(const amp_conv *conv, const char *slice, void *stand_in, int images, amp_shape shape)
+static const void *widened(const amp_conv *conv, const char *slice, void *stand_in, int images,
+                           amp_shape shape)
 {
     if (!stand_in) return slice;
     amp_cpu_cast_flat(conv->desc.dtype, slice, AMP_FP32, stand_in, images * amp_shape_image(shape), 0);
@@ -99,14 +111,15 @@ static amp_status need_weights(const amp_conv *conv, const void *weights, const 
     return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, what, "its weights were not loaded", error);
 }
 
-amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void *x, const float *bias, void *y,
-                                amp_error *error)
+amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void *x, const float *bias,
+                                void *y, amp_error *error)
 {
     amp_onednn *library = amp_cpu_library(backend);
     amp_pass *pass = &conv->forward;
     int widen = conv->compute != conv->desc.dtype, images = conv->slice;
     if (!pass->primitive)
-        return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "forward", "it was created without wants_dx", error);
+        return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "forward",
+                                    "it was created without wants_dx", error);
     AMP_TRY(need_weights(conv, conv->forward_weights, "forward", error));
     void *scratch[3];
     size_t sizes[3] = { pass->scratchpad, amp_stand_in_bytes(widen, images, conv->desc.x),
@@ -120,13 +133,14 @@ amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void
         if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_DST, widen ? scratch[2] : y_slice);
         if (status == dnnl_success) status = amp_pass_run(library, pass, scratch[0]);
         if (widen && status == dnnl_success)
-            amp_cpu_cast_flat(AMP_FP32, scratch[2], conv->desc.dtype, y_slice, images * amp_shape_image(conv->y), 0);
+            amp_cpu_cast_flat(AMP_FP32, scratch[2], conv->desc.dtype, y_slice,
+                              images * amp_shape_image(conv->y), 0);
     }
     return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "forward", status, error);
 }
 
-amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, const void *dy, void *dx, int accumulate,
-                                      amp_error *error)
+amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, const void *dy, void *dx,
+                                      int accumulate, amp_error *error)
 {
     amp_onednn *library = amp_cpu_library(backend);
     amp_pass *pass = accumulate ? &conv->backward_data_adding : &conv->backward_data;
@@ -140,26 +154,30 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
                                     "a deconvolution does not add to its output", error);
     AMP_TRY(need_weights(conv, conv->backward_weights_copy, "backward by data", error));
     dnnl_status_t status = pass->primitive ? dnnl_success : amp_onednn_conv_build_adding(library, conv);
-    if (status != dnnl_success) return amp_onednn_conv_library_fail(conv, "backward by data, adding", status, error);
+    if (status != dnnl_success)
+        return amp_onednn_conv_library_fail(conv, "backward by data, adding", status, error);
     void *scratch[3];
     size_t sizes[3] = { pass->scratchpad, amp_stand_in_bytes(widen_dy, images, conv->y),
                         amp_stand_in_bytes(widen_dx, images, conv->desc.x) };
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
     status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, conv->backward_weights_copy);
     for (int first = 0; first < conv->desc.x.n && status == dnnl_success; first += images) {
-        char *dy_slice = slice_at(dy, conv, conv->y, first), *dx_slice = slice_at(dx, conv, conv->desc.x, first);
+        char *dy_slice = slice_at(dy, conv, conv->y, first),
+            *dx_slice = slice_at(dx, conv, conv->desc.x, first);
         status = amp_pass_set(pass, DNNL_ARG_DIFF_DST, widened(conv, dy_slice, scratch[1], images, conv->y));
-        if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_DIFF_SRC, widen_dx ? scratch[2] : dx_slice);
+        if (status == dnnl_success)
+            status = amp_pass_set(pass, DNNL_ARG_DIFF_SRC, widen_dx ? scratch[2] : dx_slice);
         if (status == dnnl_success) status = amp_pass_run(library, pass, scratch[0]);
         if (widen_dx && status == dnnl_success)
-            amp_cpu_cast_flat(AMP_FP32, scratch[2], conv->desc.dtype, dx_slice, images * amp_shape_image(conv->desc.x),
-                              accumulate);
+            amp_cpu_cast_flat(AMP_FP32, scratch[2], conv->desc.dtype, dx_slice,
+                              images * amp_shape_image(conv->desc.x), accumulate);
     }
-    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "backward by data", status, error);
+    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "backward by data", status,
+                                                                          error);
 }
 
-amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, const void *x, const void *dy, float *dw,
-                                         amp_error *error)
+amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, const void *x, const void *dy,
+                                         float *dw, amp_error *error)
 {
     amp_onednn *library = amp_cpu_library(backend);
     amp_pass *pass = &conv->backward_weights, *add = &conv->add_weights;
@@ -175,12 +193,15 @@ amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, c
     if (status == dnnl_success) status = amp_pass_set(add, DNNL_ARG_FROM, scratch[3]);
     if (status == dnnl_success) status = amp_pass_set(add, DNNL_ARG_TO, dw);
     for (int first = 0; first < conv->desc.x.n && status == dnnl_success; first += images) {
-        char *x_slice = slice_at(x, conv, conv->desc.x, first), *dy_slice = slice_at(dy, conv, conv->y, first);
+        char *x_slice = slice_at(x, conv, conv->desc.x, first),
+            *dy_slice = slice_at(dy, conv, conv->y, first);
         status = amp_pass_set(pass, DNNL_ARG_SRC, widened(conv, x_slice, scratch[1], images, conv->desc.x));
         if (status == dnnl_success)
-            status = amp_pass_set(pass, DNNL_ARG_DIFF_DST, widened(conv, dy_slice, scratch[2], images, conv->y));
+            status = amp_pass_set(pass, DNNL_ARG_DIFF_DST,
+                                  widened(conv, dy_slice, scratch[2], images, conv->y));
         if (status == dnnl_success) status = amp_pass_run(library, pass, scratch[0]);
         if (status == dnnl_success) status = amp_pass_run(library, add, scratch[4]);
     }
-    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "backward by weights", status, error);
+    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "backward by weights", status,
+                                                                          error);
 }

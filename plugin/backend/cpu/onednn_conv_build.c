@@ -10,20 +10,22 @@
 
 enum { SLICE_BYTES = 32 << 20 }; /* of fp32 copies at once: about a last-level cache */
 
-/* ------------------------------------------------------------------------------------------------ messages */
+/* ---- messages ---- */
 
 amp_status amp_onednn_conv_fail(const amp_conv_desc *d, amp_status status, const char *what, const char *why,
                                 amp_error *error)
 {
-    return amp_fail(error, status, "convolution of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d, padding %d, "
-                    "groups %d, in %s: %s: %s", d->x.n, d->x.c, d->x.h, d->x.w, d->k, d->size_h, d->size_w, d->stride,
-                    d->pad, d->groups, amp_dtype_name(d->dtype), what, why);
+    return amp_fail(error, status,
+                    "convolution of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d, padding %d, "
+                    "groups %d, in %s: %s: %s", d->x.n, d->x.c, d->x.h, d->x.w, d->k, d->size_h, d->size_w,
+                    d->stride, d->pad, d->groups, amp_dtype_name(d->dtype), what, why);
 }
 
-amp_status amp_onednn_conv_library_fail(const amp_conv *conv, const char *what, dnnl_status_t status, amp_error *error)
+amp_status amp_onednn_conv_library_fail(const amp_conv *conv, const char *what, dnnl_status_t status,
+                                        amp_error *error)
 {
-    return amp_onednn_conv_fail(&conv->desc, status == dnnl_out_of_memory ? AMP_NO_MEMORY : AMP_BACKEND_FAILED, what,
-                                amp_dnnl_text(status), error);
+    return amp_onednn_conv_fail(&conv->desc, status == dnnl_out_of_memory ? AMP_NO_MEMORY
+                                : AMP_BACKEND_FAILED, what, amp_dnnl_text(status), error);
 }
 
 static amp_status check_desc(const amp_conv_desc *d, amp_error *error)
@@ -31,7 +33,8 @@ static amp_status check_desc(const amp_conv_desc *d, amp_error *error)
     const char *why = NULL;
     if (d->x.n < 1 || d->x.c < 1 || d->x.h < 1 || d->x.w < 1) why = "the input is empty";
     else if (d->k < 1 || d->size_h < 1 || d->size_w < 1) why = "the filters are empty";
-    else if (d->stride < 1 || d->pad < 0 || d->pad > INT_MAX / 4) why = "stride must be at least 1 and padding 0 or more";
+    else if (d->stride < 1 || d->pad < 0 || d->pad > INT_MAX / 4)
+        why = "stride must be at least 1 and padding 0 or more";
     else if (d->groups < 1 || d->x.c % d->groups || d->k % d->groups)
         why = "groups must divide the channels and the filters";
     else if (d->size_h > d->x.h + 2 * d->pad || d->size_w > d->x.w + 2 * d->pad)
@@ -39,7 +42,7 @@ static amp_status check_desc(const amp_conv_desc *d, amp_error *error)
     return why ? amp_onednn_conv_fail(d, AMP_BAD_NETWORK, "shape", why, error) : AMP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ description */
+/* ---- description ---- */
 
 /* The largest divisor of n for which that many images of `image` bytes fit in SLICE_BYTES; at least 1. */
 static int slice_of(int n, size_t image)
@@ -69,61 +72,68 @@ static dnnl_status_t weights_md(const amp_conv_desc *d, dnnl_data_type_t type, i
                          any_layout ? dnnl_format_tag_any : grouped ? dnnl_abcde : dnnl_abcd);
 }
 
-/* What the library must add on the right or bottom so that exactly `out` windows fit; negative where the last rows of
- * the input are in no window. */
+/* What the library must add on the right or bottom so that exactly `out` windows fit; negative where the last
+ * rows of the input are in no window. */
 static dnnl_dim_t right_padding(int in, int out, int size, int stride, int pad)
 {
     return (dnnl_dim_t)(out - 1) * stride + size - in - pad;
 }
 
 /* Describe the convolution of `images` images with these types; the caller destroys *m, on failure too. */
-static dnnl_status_t describe(const amp_conv *conv, int images, dnnl_data_type_t src, dnnl_data_type_t weights,
-                              dnnl_data_type_t dst, amp_problem *problem, descriptors *m)
+static dnnl_status_t describe(const amp_conv *conv, int images, dnnl_data_type_t src,
+                              dnnl_data_type_t weights, dnnl_data_type_t dst, amp_problem *problem,
+                              descriptors *m)
 {
     const amp_conv_desc *d = &conv->desc;
-    dnnl_dims_t x = { images, d->x.c, d->x.h, d->x.w }, y = { images, conv->y.c, conv->y.h, conv->y.w }, k = { d->k };
+    dnnl_dims_t x = { images, d->x.c, d->x.h, d->x.w }, y = { images, conv->y.c, conv->y.h, conv->y.w },
+        k = { d->k };
     memset(m, 0, sizeof *m);
     dnnl_status_t status = amp_md_create(&m->src, 4, x, src, dnnl_nhwc);
     if (status == dnnl_success) status = weights_md(d, weights, 1, &m->weights);
     if (status == dnnl_success) status = amp_md_create(&m->bias, 1, k, dnnl_f32, dnnl_a);
     if (status == dnnl_success)
-        status = conv->inner_product ? amp_md_create(&m->dst, 2, y, dst, dnnl_nc) : amp_md_create(&m->dst, 4, y, dst, dnnl_nhwc);
-    *problem = (amp_problem){ conv->inner_product, m->src, m->weights, m->bias, m->dst, { d->stride, d->stride },
+        status = conv->inner_product ? amp_md_create(&m->dst, 2, y, dst, dnnl_nc) : amp_md_create(&m->dst, 4,
+                y, dst, dnnl_nhwc);
+    *problem = (amp_problem){ conv->inner_product, m->src, m->weights, m->bias, m->dst,
+                              { d->stride, d->stride },
         { d->pad, d->pad }, { right_padding(d->x.h, conv->y.h, d->size_h, d->stride, d->pad),
                               right_padding(d->x.w, conv->y.w, d->size_w, d->stride, d->pad) } };
     return status;
 }
 
-/* ------------------------------------------------------------------------------------------------ errors of the library */
+/* ---- errors of the library ---- */
 
-/* Found by comparing some ten thousand shapes in bf16 with fp32, between guard pages, on oneDNN 2.6.3; "before 3.6" is what its
- * history says. What names no version was not looked for in others. The implementations that come next are right. */
+/* Found by comparing some ten thousand shapes in bf16 with fp32, between guard pages, on oneDNN 2.6.3;
+ * "before 3.6" is what its history says. What names no version was not looked for in others. The
+ * implementations that come next are right. */
 
-/* NULL, or what is in the name of the implementation to avoid. With strides from 3 on, AMX reads and writes behind its
- * scratchpad, and may be wrong. */
+/* NULL, or what is in the name of the implementation to avoid. With strides from 3 on, AMX reads and writes
+ * behind its scratchpad, and may be wrong. */
 static const char *avoid_forward(const amp_conv *conv) { return conv->desc.stride > 2 ? "amx" : NULL; }
 
-/* Before 3.6, AMX errs with 3x3 windows of stride 1 where it cuts the image into blocks of one row: it mixes up the window's
- * rows, writes in front of the gradient, and for still wider images never ends making its code. It divides the height by its
- * smallest primes until a block's rows of x and dy fit in 48 KiB, and so comes to one only where three do not. A row has
- * columns of 32 bytes, for x (w/32 rounded up + 1)·32 of them, for dy w made even: 480 for w = 224, and 514 for 225, where 512
- * would fit.
+/* Before 3.6, AMX errs with 3x3 windows of stride 1 where it cuts the image into blocks of one row: it mixes
+ * up the window's rows, writes in front of the gradient, and for still wider images never ends making its
+ * code. It divides the height by its smallest primes until a block's rows of x and dy fit in 48 KiB, and so
+ * comes to one only where three do not. A row has columns of 32 bytes, for x (w/32 rounded up + 1)·32 of
+ * them, for dy w made even: 480 for w = 224, and 514 for 225, where 512 would fit.
  *
- * The special ones for 1x1 write behind their scratchpad where a stride leaves pixels out of fewer channels than a vector
- * has. */
+ * The special ones for 1x1 write behind their scratchpad where a stride leaves pixels out of fewer channels
+ * than a vector has. */
 static const char *avoid_backward_weights(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
     const dnnl_version_t *version = dnnl_version();
     int before_3_6 = version->major < 3 || (version->major == 3 && version->minor < 6);
     if (d->size_h == 1 && d->size_w == 1 && d->stride > 1 && d->x.c / d->groups < 16) return "1x1";
-    return before_3_6 && d->size_h == 3 && d->size_w == 3 && d->stride == 1 && d->pad == 1 && d->x.w > 224 ? "amx" : NULL;
+    return before_3_6 && d->size_h == 3 && d->size_w == 3 && d->stride == 1 && d->pad == 1 && d->x.w > 224
+        ? "amx" : NULL;
 }
 
-/* With any instruction set, where the image is narrower than the stride: the gradient of the weights holds anything. */
+/* With any instruction set, where the image is narrower than the stride: the gradient of the weights holds
+ * anything. */
 static int bf16_errs(const amp_conv_desc *d) { return d->training && d->x.w < d->stride; }
 
-/* ------------------------------------------------------------------------------------------------ building */
+/* ---- building ---- */
 
 static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
 {
@@ -131,7 +141,8 @@ static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
 }
 
 /* Its description is always needed, as a hint for the others. */
-static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type, amp_const_md plain)
+static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type,
+                                   amp_const_md plain)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
     amp_problem problem;
@@ -139,8 +150,8 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_dat
     dnnl_status_t status = describe(conv, conv->slice, type, type, type, &problem, &m);
     if (status == dnnl_success)
         status = amp_forward_pd(&conv->forward_pd, library->engine,
-                                conv->desc.training ? dnnl_forward_training : dnnl_forward_inference, &problem,
-                                library->attributes, avoid_forward(conv));
+                                conv->desc.training ? dnnl_forward_training : dnnl_forward_inference,
+                                &problem, library->attributes, avoid_forward(conv));
     destroy_descriptors(&m);
     if (status != dnnl_success || !amp_conv_wants_forward(&conv->desc)) return status;
     status = amp_pass_build(library, &conv->forward, conv->forward_pd, ids, 4);
@@ -153,7 +164,8 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_dat
 
 static const int backward_data_ids[] = { DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC };
 
-static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type, amp_const_md plain)
+static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type,
+                                         amp_const_md plain)
 {
     amp_problem problem;
     descriptors m;
@@ -166,14 +178,16 @@ static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, dn
         status = amp_pass_build(library, &conv->backward_data, conv->backward_data_pd, backward_data_ids, 3);
     if (status != dnnl_success) return status;
     amp_const_md weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
-    if (conv->forward_bytes && dnnl_memory_desc_equal(weights, argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS)))
+    if (conv->forward_bytes && dnnl_memory_desc_equal(weights,
+                                                      argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS)))
         return dnnl_success;
     conv->backward_bytes = dnnl_memory_desc_get_size(weights);
     conv->backward_layout = amp_weights_layout_of(weights);
     return amp_pass_build_reorder(library, &conv->load_backward, plain, weights, 0);
 }
 
-/* As backward_data on the same weights, but the result is fp32 and the batch is in slices, for a sum in scratch. */
+/* As backward_data on the same weights, but the result is fp32 and the batch is in slices, for a sum in
+ * scratch. */
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *library, amp_conv *conv)
 {
     amp_problem problem;
@@ -201,17 +215,19 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
     descriptors m;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status = describe(conv, conv->slice, type, dnnl_f32, type, &problem, &m);
-    problem.bias = NULL; /* its gradient is another operation of the backend: layers with batch norm have none */
+    problem.bias = NULL; /* its gradient is another operation of the backend: layers with batch norm have
+                            none */
     if (status == dnnl_success)
-        status = amp_backward_weights_pd(&pd, library->engine, &problem, conv->forward_pd, library->attributes,
-                                         avoid_backward_weights(conv));
+        status = amp_backward_weights_pd(&pd, library->engine, &problem, conv->forward_pd,
+                                         library->attributes, avoid_backward_weights(conv));
     destroy_descriptors(&m);
     if (status != dnnl_success) return status;
     *reference |= amp_onednn_is_reference(pd);
     amp_const_md gradient = argument_md(pd, DNNL_ARG_DIFF_WEIGHTS);
     conv->gradient_bytes = dnnl_memory_desc_get_size(gradient);
     status = amp_pass_build(library, &conv->backward_weights, pd, ids, 3);
-    if (status == dnnl_success) status = amp_pass_build_reorder(library, &conv->add_weights, gradient, masters, 1);
+    if (status == dnnl_success)
+        status = amp_pass_build_reorder(library, &conv->add_weights, gradient, masters, 1);
     dnnl_primitive_desc_destroy(pd);
     return status;
 }
@@ -219,8 +235,9 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
 /* Undo build: everything but desc, y and no_bias. */
 static void unbuild(amp_conv *conv)
 {
-    amp_pass *passes[] = { &conv->forward, &conv->backward_data, &conv->backward_weights, &conv->backward_data_adding,
-                           &conv->load_forward, &conv->load_backward, &conv->add_weights };
+    amp_pass *passes[] = { &conv->forward, &conv->backward_data, &conv->backward_weights,
+                           &conv->backward_data_adding, &conv->load_forward, &conv->load_backward,
+                           &conv->add_weights };
     for (size_t i = 0; i < sizeof passes / sizeof *passes; ++i) amp_pass_destroy(passes[i]);
     if (conv->forward_pd) dnnl_primitive_desc_destroy(conv->forward_pd);
     if (conv->backward_data_pd) dnnl_primitive_desc_destroy(conv->backward_data_pd);
@@ -229,12 +246,14 @@ static void unbuild(amp_conv *conv)
     conv->forward_layout = conv->backward_layout = (amp_weights_layout){ 0 };
 }
 
-/* Build all passes with conv->compute; *reference tells whether any of them would run in the library's slow loops. */
+/* Build all passes with conv->compute; *reference tells whether any of them would run in the library's slow
+ * loops. */
 static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
     dnnl_data_type_t type = amp_onednn_type(conv->compute);
-    size_t x_bytes = amp_shape_image(d->x) * sizeof(float), y_bytes = amp_shape_image(conv->y) * sizeof(float);
+    size_t x_bytes = amp_shape_image(d->x) * sizeof(float),
+        y_bytes = amp_shape_image(conv->y) * sizeof(float);
     conv->slice = conv->compute == d->dtype ? d->x.n : slice_of(d->x.n, x_bytes + y_bytes);
     conv->adding_slice = slice_of(d->x.n, x_bytes);
     if (conv->adding_slice > conv->slice) conv->adding_slice = conv->slice;
@@ -243,19 +262,22 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     dnnl_status_t status = weights_md(d, dnnl_f32, 0, &masters);
     if (status == dnnl_success) status = weights_md(d, type, 0, &plain);
     if (status == dnnl_success) what = "forward", status = build_forward(library, conv, type, plain);
-    if (status == dnnl_success && amp_conv_wants_forward(d)) *reference |= amp_onednn_is_reference(conv->forward_pd);
+    if (status == dnnl_success && amp_conv_wants_forward(d))
+        *reference |= amp_onednn_is_reference(conv->forward_pd);
     if (status == dnnl_success && amp_conv_wants_backward_data(d)) {
         what = "backward by data", status = build_backward_data(library, conv, type, plain);
         if (status == dnnl_success) *reference |= amp_onednn_is_reference(conv->backward_data_pd);
     }
     if (status == dnnl_success && d->training)
-        what = "backward by weights", status = build_backward_weights(library, conv, type, masters, reference);
+        what = "backward by weights", status = build_backward_weights(library, conv, type, masters,
+                                                                      reference);
     amp_md_destroy(plain);
     amp_md_destroy(masters);
     return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, what, status, error);
 }
 
-amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, amp_conv **out, amp_error *error)
+amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, amp_conv **out,
+                               amp_error *error)
 {
     amp_onednn *library = amp_cpu_library(backend);
     AMP_TRY(check_desc(desc, error));
@@ -268,12 +290,15 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
     char note[256];
     conv->desc = *desc;
     conv->y = amp_conv_output(desc);
-    conv->inner_product = desc->size_h == desc->x.h && desc->size_w == desc->x.w && !desc->pad && desc->groups == 1;
-    conv->compute = amp_onednn_supports(desc->dtype, note) == AMP_SUPPORT_NATIVE && !bf16_errs(desc) ? desc->dtype : AMP_FP32;
+    conv->inner_product = desc->size_h == desc->x.h && desc->size_w == desc->x.w && !desc->pad
+        && desc->groups == 1;
+    conv->compute = amp_onednn_supports(desc->dtype, note) == AMP_SUPPORT_NATIVE && !bf16_errs(desc)
+        ? desc->dtype : AMP_FP32;
     int reference = 0;
     amp_status status = build(library, conv, &reference, error);
     if (conv->compute != AMP_FP32 && (status != AMP_OK || reference)) {
-        /* no good kernel for this shape in bf16 (odd group sizes): fp32 between casts is far better than loops */
+        /* no good kernel for this shape in bf16 (odd group sizes): fp32 between casts is far better than
+         * loops */
         unbuild(conv);
         conv->compute = AMP_FP32;
         status = build(library, conv, &reference, error);
@@ -303,7 +328,7 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
     free(conv);
 }
 
-/* ------------------------------------------------------------------------------------------------ what it is */
+/* ---- what it is ---- */
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
@@ -315,15 +340,19 @@ void amp_cpu_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_co
     const dnnl_dim_t *padded = amp_md_padded(argument_md(runs_forward, DNNL_ARG_WEIGHTS));
     const char *kernel = NULL;
     (void)backend;
-    *out = (amp_conv_facts){ .computes = conv->compute, .padded_in = d->x.c / d->groups, .padded_out = d->k / d->groups,
+    *out = (amp_conv_facts){ .computes = conv->compute, .padded_in = d->x.c / d->groups,
+        .padded_out = d->k / d->groups,
         .weight_bytes = conv->forward_bytes + conv->backward_bytes,
-        .workspace_bytes = amp_stand_in_bytes(widen, conv->slice, d->x) + amp_stand_in_bytes(widen, conv->slice, conv->y)
+        .workspace_bytes = amp_stand_in_bytes(widen, conv->slice, d->x) + amp_stand_in_bytes(widen,
+                conv->slice, conv->y)
             + larger(larger(conv->forward.scratchpad, conv->backward_data.scratchpad),
-                     conv->backward_weights.scratchpad + conv->gradient_bytes + conv->add_weights.scratchpad) };
+                     conv->backward_weights.scratchpad + conv->gradient_bytes
+                     + conv->add_weights.scratchpad) };
     if (padded) {
         out->padded_out = (int)padded[grouped];
         out->padded_in = (int)padded[grouped + 1];
     }
-    if (dnnl_primitive_desc_query(runs_forward, dnnl_query_impl_info_str, 0, &kernel) == dnnl_success && kernel)
+    if (dnnl_primitive_desc_query(runs_forward, dnnl_query_impl_info_str, 0, &kernel) == dnnl_success
+        && kernel)
         snprintf(out->kernel, sizeof out->kernel, "%s", kernel);
 }

@@ -1,4 +1,5 @@
-/* A convolution over oneDNN, between the file that builds it (onednn_conv_build.c) and the one that runs it (onednn_conv.c). */
+/* A convolution over oneDNN, between the file that builds it (onednn_conv_build.c) and the one that runs it
+ * (onednn_conv.c). */
 #ifndef AMP_BACKEND_CPU_ONEDNN_CONV_BUILD_H
 #define AMP_BACKEND_CPU_ONEDNN_CONV_BUILD_H
 
@@ -9,7 +10,8 @@ struct amp_conv {
     amp_conv_desc desc;
     amp_shape y;
     int inner_product;
-    amp_dtype compute;               /* what the primitives run in: desc.dtype, or fp32 where that is storage only */
+    amp_dtype compute;               /* what the primitives run in: desc.dtype, or fp32 where that is storage
+                                        only */
     int slice, adding_slice;         /* images per run; divisors of the batch */
     dnnl_primitive_desc_t forward_pd, backward_data_pd; /* hints and layouts for what is built later */
     amp_pass forward, backward_data, backward_weights; /* those that desc wants */
@@ -17,18 +19,21 @@ struct amp_conv {
     amp_pass load_forward, load_backward, add_weights; /* reorders: OIHW → copies, gradient → OIHW sum */
     amp_weights_layout forward_layout, backward_layout; /* of the copies, where weights_copy.h knows them */
     size_t forward_bytes, backward_bytes, gradient_bytes; /* 0: there is no such copy */
-    void *forward_weights, *backward_weights_copy; /* NULL: not loaded; one block where both layouts are equal */
+    void *forward_weights, *backward_weights_copy; /* NULL: not loaded; one block where both layouts are
+                                                      equal */
     float *no_bias;                  /* k zeros: one forward primitive serves with and without bias */
 };
 
 /* Errors that name the convolution. */
-amp_status amp_onednn_conv_fail(const amp_conv_desc *, amp_status, const char *what, const char *why, amp_error *);
+amp_status amp_onednn_conv_fail(const amp_conv_desc *, amp_status, const char *what, const char *why,
+                                amp_error *);
 amp_status amp_onednn_conv_library_fail(const amp_conv *, const char *what, dnnl_status_t, amp_error *);
 
 /* The pass for "dx += ...", which most convolutions never make. */
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *, amp_conv *);
 
-/* One side of a pass: the caller's tensor, image by image, and its fp32 stand-in in scratch where one is needed. */
+/* One side of a pass: the caller's tensor, image by image, and its fp32 stand-in in scratch where one is
+ * needed. */
 static inline size_t amp_stand_in_bytes(int needed, int images, amp_shape shape)
 {
     return needed ? images * amp_shape_image(shape) * sizeof(float) : 0;

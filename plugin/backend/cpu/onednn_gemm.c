@@ -1,7 +1,8 @@
 /* Matrix products over oneDNN: the library's sgemm in fp32, its matmul in a half that the CPU computes with.
  *
- * Where a half is only stored, factors are rounded to it and multiplied in fp32. A primitive is made for one shape, and making
- * it takes longer than running it: the last ones used are kept, as are copies of factors with a version. */
+ * Where a half is only stored, factors are rounded to it and multiplied in fp32. A primitive is made for one
+ * shape, and making it takes longer than running it: the last ones used are kept, as are copies of factors
+ * with a version. */
 #include "onednn_pass.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 
 enum {
     MOST_PASSES = 64,
-    SHORT_SUM = 32 /* of fewer terms the library's bf16 takes longer than its fp32 (measured: 16 terms, 2.6 times) */
+    SHORT_SUM = 32 /* with fewer terms the library's bf16 is slower than its fp32 (16 terms: 2.6 times) */
 };
 
 /* The matmul of one shape. */
@@ -34,22 +35,25 @@ struct amp_cpu_products {
 
 static amp_status gemm_fail(const amp_gemm_desc *d, dnnl_status_t status, amp_error *error)
 {
-    return amp_fail(error, status == dnnl_out_of_memory ? AMP_NO_MEMORY : AMP_BACKEND_FAILED, "matrix product of %dx%d by %dx%d "
-                    "in %s: oneDNN: %s", d->m, d->k, d->k, d->n, amp_dtype_name(d->dtype), amp_dnnl_text(status));
+    return amp_fail(error, status == dnnl_out_of_memory ? AMP_NO_MEMORY : AMP_BACKEND_FAILED,
+                    "matrix product of %dx%d by %dx%d " "in %s: oneDNN: %s", d->m, d->k, d->k, d->n,
+                    amp_dtype_name(d->dtype), amp_dnnl_text(status));
 }
 
-/* ------------------------------------------------------------------------------------------------ fp32 */
+/* ---- fp32 ---- */
 
 amp_status amp_onednn_sgemm(const amp_gemm_desc *d, amp_error *error)
 {
-    dnnl_status_t status = dnnl_sgemm(d->a.transposed ? 'T' : 'N', d->b.transposed ? 'T' : 'N', d->m, d->n, d->k, d->alpha,
-                                      d->a.data, d->a.ld, d->b.data, d->b.ld, d->beta, d->c, d->ldc);
+    dnnl_status_t status = dnnl_sgemm(d->a.transposed ? 'T' : 'N', d->b.transposed ? 'T' : 'N', d->m, d->n,
+                                      d->k, d->alpha, d->a.data, d->a.ld, d->b.data, d->b.ld, d->beta, d->c,
+                                      d->ldc);
     return status == dnnl_success ? AMP_OK : gemm_fail(d, status, error);
 }
 
-/* ------------------------------------------------------------------------------------------------ primitives */
+/* ---- primitives ---- */
 
-static dnnl_status_t describe_factor(const amp_factor *f, int rows, int columns, dnnl_data_type_t type, amp_md *out)
+static dnnl_status_t describe_factor(const amp_factor *f, int rows, int columns, dnnl_data_type_t type,
+                                     amp_md *out)
 {
     const dnnl_dims_t dims = { rows, columns };
     const dnnl_dims_t strides = { f->transposed ? 1 : f->ld, f->transposed ? f->ld : 1 };
@@ -60,7 +64,8 @@ static dnnl_status_t make_attributes(const amp_gemm_desc *d, dnnl_primitive_attr
 {
     dnnl_post_ops_t then = NULL;
     dnnl_status_t status = dnnl_primitive_attr_create(out);
-    if (status == dnnl_success) status = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success)
+        status = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
     if (status == dnnl_success) status = dnnl_post_ops_create(&then);
     if (status == dnnl_success && d->alpha != 1) status = amp_append_factor(then, d->alpha);
     if (status == dnnl_success && d->beta != 0) status = amp_append_sum(then, d->beta);
@@ -83,7 +88,8 @@ static dnnl_status_t build(amp_onednn *library, const amp_gemm_desc *d, dnnl_dat
     if (status == dnnl_success) status = describe_factor(&c, d->m, d->n, dnnl_f32, &c_md);
     if (status == dnnl_success) status = make_attributes(d, &attributes);
     if (status == dnnl_success) status = amp_matmul_pd(&pd, library->engine, a_md, b_md, c_md, attributes);
-    if (status == dnnl_success && !amp_onednn_is_reference(pd)) status = amp_pass_build(library, pass, pd, ids, 3);
+    if (status == dnnl_success && !amp_onednn_is_reference(pd))
+        status = amp_pass_build(library, pass, pd, ids, 3);
     if (pd) dnnl_primitive_desc_destroy(pd);
     if (attributes) dnnl_primitive_attr_destroy(attributes);
     amp_md_destroy(c_md);
@@ -94,8 +100,10 @@ static dnnl_status_t build(amp_onednn *library, const amp_gemm_desc *d, dnnl_dat
 
 static int same_product(const amp_gemm_desc *a, const amp_gemm_desc *b)
 {
-    return a->m == b->m && a->n == b->n && a->k == b->k && a->alpha == b->alpha && a->beta == b->beta && a->a.ld == b->a.ld
-        && a->b.ld == b->b.ld && a->ldc == b->ldc && a->a.transposed == b->a.transposed && a->b.transposed == b->b.transposed
+    return a->m == b->m && a->n == b->n && a->k == b->k && a->alpha == b->alpha && a->beta == b->beta
+        && a->a.ld == b->a.ld
+        && a->b.ld == b->b.ld && a->ldc == b->ldc && a->a.transposed == b->a.transposed
+            && a->b.transposed == b->b.transposed
         && a->dtype == b->dtype;
 }
 
@@ -110,8 +118,8 @@ static product *free_place(amp_cpu_products *products)
 }
 
 /* *out: NULL where there is no good kernel. */
-static amp_status find_pass(amp_backend *backend, amp_cpu_products *products, const amp_gemm_desc *d, amp_pass **out,
-                            amp_error *error)
+static amp_status find_pass(amp_backend *backend, amp_cpu_products *products, const amp_gemm_desc *d,
+                            amp_pass **out, amp_error *error)
 {
     product *found = NULL;
     for (int i = 0; i < products->count && !found; ++i)
@@ -129,7 +137,7 @@ static amp_status find_pass(amp_backend *backend, amp_cpu_products *products, co
     return AMP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ factors */
+/* ---- factors ---- */
 
 /* dst ← src rounded to dtype, and stored as it computes. */
 static void round_to(amp_dtype dtype, amp_dtype computes, const float *src, void *dst, size_t count)
@@ -139,8 +147,9 @@ static void round_to(amp_dtype dtype, amp_dtype computes, const float *src, void
 }
 
 /* *out: the factor as it is multiplied, kept or in scratch. */
-static amp_status prepare(amp_backend *backend, amp_cpu_products *products, const amp_factor *f, size_t count, amp_dtype dtype,
-                          amp_dtype computes, void *scratch, const void **out, amp_error *error)
+static amp_status prepare(amp_backend *backend, amp_cpu_products *products, const amp_factor *f, size_t count,
+                          amp_dtype dtype, amp_dtype computes, void *scratch, const void **out,
+                          amp_error *error)
 {
     amp_kept *place;
     *out = scratch;
@@ -148,21 +157,23 @@ static amp_status prepare(amp_backend *backend, amp_cpu_products *products, cons
         round_to(dtype, computes, f->data, scratch, count);
         return AMP_OK;
     }
-    AMP_TRY(amp_kept_place(&products->kept, backend, f->data, count, dtype, count * amp_dtype_size(computes), &place, error));
+    AMP_TRY(amp_kept_place(&products->kept, backend, f->data, count, dtype, count * amp_dtype_size(computes),
+                           &place, error));
     if (place->version != f->version) round_to(dtype, computes, f->data, place->copy, count);
     place->version = f->version;
     *out = place->copy;
     return AMP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ running */
+/* ---- running ---- */
 
-static amp_status multiply(amp_backend *backend, amp_cpu_products *products, const amp_gemm_desc *d, amp_pass *pass,
-                           amp_error *error)
+static amp_status multiply(amp_backend *backend, amp_cpu_products *products, const amp_gemm_desc *d,
+                           amp_pass *pass, amp_error *error)
 {
     amp_onednn *library = amp_cpu_library(backend);
     const amp_dtype computes = pass ? d->dtype : AMP_FP32;
-    const size_t a_count = amp_gemm_a_extent(d), b_count = amp_gemm_b_extent(d), element = amp_dtype_size(computes);
+    const size_t a_count = amp_gemm_a_extent(d), b_count = amp_gemm_b_extent(d),
+        element = amp_dtype_size(computes);
     const size_t sizes[3] = { pass ? pass->scratchpad : 0, d->a.version ? 0 : a_count * element,
                               d->b.version ? 0 : b_count * element };
     const void *a, *b;

@@ -1,5 +1,5 @@
-/* What onednn.c (the library at large) gives to onednn_conv*.c and onednn_gemm.c: primitives with their arguments, and scratch
- * memory. */
+/* What onednn.c (the library at large) gives to onednn_conv*.c and onednn_gemm.c: primitives with their
+ * arguments, and scratch memory. */
 #ifndef AMP_BACKEND_CPU_ONEDNN_PASS_H
 #define AMP_BACKEND_CPU_ONEDNN_PASS_H
 
@@ -11,14 +11,15 @@ enum { AMP_PASS_ARGUMENTS = 5, AMP_SCRATCH_PARTS = 6 };
 struct amp_onednn {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    dnnl_primitive_attr_t attributes;     /* scratchpad given by the caller of a primitive, that is by `scratch` */
+    dnnl_primitive_attr_t attributes;     /* scratchpad given by the caller of a primitive, that is by
+                                             `scratch` */
     dnnl_primitive_attr_t adding;         /* the same, and dst += instead of dst = */
     char *scratch;
     size_t scratch_bytes;
 };
 
-/* A primitive and its memory objects, made once; only the addresses change between runs. All zero is a valid empty
- * pass: it may be destroyed. */
+/* A primitive and its memory objects, made once; only the addresses change between runs. All zero is a valid
+ * empty pass: it may be destroyed. */
 typedef struct amp_pass {
     dnnl_primitive_t primitive;           /* NULL: not built */
     dnnl_exec_arg_t arguments[AMP_PASS_ARGUMENTS + 1];
@@ -34,21 +35,26 @@ static inline dnnl_data_type_t amp_onednn_type(amp_dtype dtype)
     return dtype == AMP_FP32 ? dnnl_f32 : dtype == AMP_BF16 ? dnnl_bf16 : dnnl_f16;
 }
 
-/* oneDNN answers anything it has no kernel for with loops that are hundreds of times slower; they are called "ref". */
+/* oneDNN answers anything it has no kernel for with loops that are hundreds of times slower; they are called
+ * "ref". */
 int amp_onednn_is_reference(const_dnnl_primitive_desc_t pd);
 
-/* Build from a primitive descriptor (which stays the caller's): `ids` are the DNNL_ARG_* that the primitive takes. */
-dnnl_status_t amp_pass_build(amp_onednn *library, amp_pass *pass, const_dnnl_primitive_desc_t pd, const int *ids,
-                             int count);
+/* Build from a primitive descriptor (which stays the caller's): `ids` are the DNNL_ARG_* that the primitive
+ * takes. */
+dnnl_status_t amp_pass_build(amp_onednn *library, amp_pass *pass, const_dnnl_primitive_desc_t pd,
+                             const int *ids, int count);
 /* A reorder of a tensor, as a pass with DNNL_ARG_FROM and DNNL_ARG_TO. */
-dnnl_status_t amp_pass_build_reorder(amp_onednn *library, amp_pass *pass, amp_const_md from, amp_const_md to, int adding);
+dnnl_status_t amp_pass_build_reorder(amp_onednn *library, amp_pass *pass, amp_const_md from, amp_const_md to,
+                                     int adding);
 void amp_pass_destroy(amp_pass *pass);
 
 /* Name an argument's address; run with `scratchpad` pointing at pass->scratchpad bytes. */
 dnnl_status_t amp_pass_set(amp_pass *pass, int id, const void *address);
 dnnl_status_t amp_pass_run(amp_onednn *library, amp_pass *pass, void *scratchpad);
 
-/* parts[i] ← sizes[i] bytes of scratch, 64-byte aligned, valid until the next call. count ≤ AMP_SCRATCH_PARTS. */
-amp_status amp_scratch_take(amp_onednn *library, const size_t *sizes, void **parts, int count, amp_error *error);
+/* parts[i] ← sizes[i] bytes of scratch, 64-byte aligned, valid until the next call. count ≤
+ * AMP_SCRATCH_PARTS. */
+amp_status amp_scratch_take(amp_onednn *library, const size_t *sizes, void **parts, int count,
+                            amp_error *error);
 
 #endif

@@ -1,7 +1,8 @@
-/* Max pooling, global average pooling and nearest-neighbour upsampling: what changes a tensor's height and width.
+/* Max pooling, global average pooling and nearest-neighbour upsampling: what changes a tensor's height and
+ * width.
  *
- * Threads share out the rows of whichever side is written, so that no two write the same element; the loops over one
- * row are in rows_pool.h. */
+ * Threads share out the rows of whichever side is written, so that no two write the same element; the loops
+ * over one row are in rows_pool.h. */
 #include "kernels.h"
 #include "../check.h"
 #include "blocks.h"
@@ -9,17 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static amp_status pool_make(const amp_tensor *x, const amp_tensor *y, int size, int stride, int pad, amp_cpu_pool *out,
-    amp_error *error)
+static amp_status pool_make(const amp_tensor *x, const amp_tensor *y, int size, int stride, int pad,
+                            amp_cpu_pool *out, amp_error *error)
 {
     AMP_TRY(amp_check_maxpool(x, y, size, stride, pad, error));
-    *out = (amp_cpu_pool){ .h = x->shape.h, .w = x->shape.w, .c = x->shape.c, .out_h = y->shape.h, .out_w = y->shape.w,
+    *out = (amp_cpu_pool){ .h = x->shape.h, .w = x->shape.w, .c = x->shape.c, .out_h = y->shape.h,
+                            .out_w = y->shape.w,
         .size = size, .stride = stride, .offset = pad / 2 };
     return AMP_OK;
 }
 
-amp_status amp_cpu_maxpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, uint8_t *choice,
-    int size, int stride, int pad, amp_error *error)
+amp_status amp_cpu_maxpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+                                   uint8_t *choice, int size, int stride, int pad, amp_error *error)
 {
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -29,8 +31,8 @@ amp_status amp_cpu_maxpool_forward(amp_backend *backend, const amp_tensor *x, co
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(x->shape)))
     for (size_t l = 0; l < lines; ++l) {
         size_t image = l / (size_t)pool.out_h;
-        rows->maxpool(x->dtype, &pool, amp_cpu_at(x, image * amp_shape_image(x->shape)), (int)(l % (size_t)pool.out_h),
-            amp_cpu_into(y, l * line), choice + l * line);
+        rows->maxpool(x->dtype, &pool, amp_cpu_at(x, image * amp_shape_image(x->shape)),
+                      (int)(l % (size_t)pool.out_h), amp_cpu_into(y, l * line), choice + l * line);
     }
     return AMP_OK;
 }
@@ -52,7 +54,8 @@ amp_status amp_cpu_maxpool_backward(amp_backend *backend, const amp_tensor *dy, 
     return AMP_OK;
 }
 
-amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, amp_error *error)
+amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+                                   amp_error *error)
 {
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -61,7 +64,8 @@ amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, co
     AMP_TRY(amp_check_avgpool(x, y, error));
     if (pixels == 0) return AMP_OK;
     float *average = malloc(channels * sizeof *average);
-    if (!average) return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
+    if (!average)
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
     for (int image = 0; image < x->shape.n; ++image) {
         amp_cpu_sums sums;
         amp_status status = amp_cpu_sums_make(&plan, &sums, error);
@@ -72,8 +76,9 @@ amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, co
         size_t start = (size_t)image * amp_shape_image(x->shape);
         #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * channels))
         for (size_t b = 0; b < plan.blocks; ++b)
-            rows->sum(x->dtype, amp_cpu_at(x, start + amp_cpu_block_first(&plan, b)), amp_cpu_block_count(&plan, b),
-                plan.period, amp_cpu_sums_scratch(&plan, &sums, b), amp_cpu_sums_of(&plan, &sums, b, 0));
+            rows->sum(x->dtype, amp_cpu_at(x, start + amp_cpu_block_first(&plan, b)),
+                      amp_cpu_block_count(&plan, b), plan.period, amp_cpu_sums_scratch(&plan, &sums, b),
+                      amp_cpu_sums_of(&plan, &sums, b, 0));
         amp_cpu_sums_fold(&plan, &sums);
         for (size_t c = 0; c < channels; ++c) average[c] = (float)(sums.lanes[c] / (double)pixels);
         rows->narrow(y->dtype, average, amp_cpu_into(y, (size_t)image * channels), channels);
@@ -83,8 +88,8 @@ amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, co
     return AMP_OK;
 }
 
-amp_status amp_cpu_avgpool_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx, int accumulate,
-    amp_error *error)
+amp_status amp_cpu_avgpool_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx,
+                                    int accumulate, amp_error *error)
 {
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -92,7 +97,8 @@ amp_status amp_cpu_avgpool_backward(amp_backend *backend, const amp_tensor *dy, 
     amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
     AMP_TRY(amp_check_avgpool(dx, dy, error));
     float *share = malloc(plan.period * sizeof *share); /* dy/(h·w), a period of it */
-    if (!share) return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
+    if (!share)
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for average pooling over %zu channels", channels);
     for (int image = 0; image < dx->shape.n; ++image) {
         rows->widen(dy->dtype, amp_cpu_at(dy, (size_t)image * channels), share, channels);
         for (size_t c = 0; c < channels; ++c) share[c] /= (float)pixels;
@@ -100,32 +106,35 @@ amp_status amp_cpu_avgpool_backward(amp_backend *backend, const amp_tensor *dy, 
         size_t start = (size_t)image * amp_shape_image(dx->shape);
         #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * channels))
         for (size_t b = 0; b < plan.blocks; ++b)
-            rows->spread(dx->dtype, share, plan.period, amp_cpu_into(dx, start + amp_cpu_block_first(&plan, b)),
-                amp_cpu_block_count(&plan, b), accumulate);
+            rows->spread(dx->dtype, share, plan.period,
+                         amp_cpu_into(dx, start + amp_cpu_block_first(&plan, b)),
+                         amp_cpu_block_count(&plan, b), accumulate);
     }
     free(share);
     return AMP_OK;
 }
 
-amp_status amp_cpu_upsample_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, int stride,
-    float scale, amp_error *error)
+amp_status amp_cpu_upsample_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+                                    int stride, float scale, amp_error *error)
 {
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     AMP_TRY(amp_check_upsample(x, y, stride, error));
-    size_t lines = (size_t)x->shape.n * x->shape.h, line = (size_t)x->shape.w * x->shape.c, long_line = line * stride;
+    size_t lines = (size_t)x->shape.n * x->shape.h, line = (size_t)x->shape.w * x->shape.c,
+        long_line = line * stride;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(y->shape)))
     for (size_t l = 0; l < lines; ++l) {
         void *first = amp_cpu_into(y, l * stride * long_line);
         rows->upsample(x->dtype, amp_cpu_at(x, l * line), first, x->shape.w, x->shape.c, stride, scale);
         for (int r = 1; r < stride; ++r)
-            memcpy(amp_cpu_into(y, (l * stride + r) * long_line), first, long_line * amp_dtype_size(y->dtype));
+            memcpy(amp_cpu_into(y, (l * stride + r) * long_line), first,
+                   long_line * amp_dtype_size(y->dtype));
     }
     return AMP_OK;
 }
 
-amp_status amp_cpu_upsample_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx, int stride,
-    float scale, int accumulate, amp_error *error)
+amp_status amp_cpu_upsample_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx,
+                                     int stride, float scale, int accumulate, amp_error *error)
 {
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -133,7 +142,7 @@ amp_status amp_cpu_upsample_backward(amp_backend *backend, const amp_tensor *dy,
     size_t lines = (size_t)dx->shape.n * dx->shape.h, line = (size_t)dx->shape.w * dx->shape.c;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(dy->shape)))
     for (size_t l = 0; l < lines; ++l)
-        rows->upsample_delta(dx->dtype, amp_cpu_at(dy, l * stride * stride * line), amp_cpu_into(dx, l * line),
-            dx->shape.w, dx->shape.c, stride, scale, accumulate);
+        rows->upsample_delta(dx->dtype, amp_cpu_at(dy, l * stride * stride * line),
+                             amp_cpu_into(dx, l * line), dx->shape.w, dx->shape.c, stride, scale, accumulate);
     return AMP_OK;
 }

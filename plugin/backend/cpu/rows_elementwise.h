@@ -6,15 +6,15 @@ static void activate(amp_dtype dtype, amp_activation activation, const void *x, 
         AMP_LANES(count, vstore(y, i, n, vactivate(vload(x, i, n, dt), act), dt))));
 }
 
-static void gradient(amp_dtype dtype, amp_activation activation, const void *y, const void *dy, void *dx, size_t count,
-    int accumulate)
+static void gradient(amp_dtype dtype, amp_activation activation, const void *y, const void *dy, void *dx,
+                     size_t count, int accumulate)
 {
     AMP_BY_ACTIVATION(activation, AMP_BY_DTYPE(dtype,
         AMP_LANES(count, vput(dx, i, n, delta_at(y, dy, i, n, act, dt), accumulate, dt))));
 }
 
-static void blend(amp_dtype dtype, amp_activation activation, const void *x, const void *from, void *y, size_t count,
-    float alpha, float beta)
+static void blend(amp_dtype dtype, amp_activation activation, const void *x, const void *from, void *y,
+                  size_t count, float alpha, float beta)
 {
     AMP_BY_ACTIVATION(activation, AMP_BY_DTYPE(dtype, AMP_LANES(count, {
         vf v = vset(alpha) * vload(x, i, n, dt) + vset(beta) * vload(from, i, n, dt);
@@ -24,10 +24,12 @@ static void blend(amp_dtype dtype, amp_activation activation, const void *x, con
 
 static void scale(amp_dtype dtype, const void *src, void *dst, size_t count, float alpha, int accumulate)
 {
-    AMP_BY_DTYPE(dtype, AMP_LANES(count, vput(dst, i, n, vset(alpha) * vload(src, i, n, dt), accumulate, dt)));
+    AMP_BY_DTYPE(dtype, AMP_LANES(count, vput(dst, i, n, vset(alpha) * vload(src, i, n, dt), accumulate,
+                                              dt)));
 }
 
-static void spread(amp_dtype dtype, const float *values, size_t period, void *dst, size_t count, int accumulate)
+static void spread(amp_dtype dtype, const float *values, size_t period, void *dst, size_t count,
+                   int accumulate)
 {
     while (count > 0) {
         size_t lanes = count < period ? count : period;

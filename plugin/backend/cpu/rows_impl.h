@@ -1,9 +1,9 @@
 /* The inner loops of the CPU backend, written once for every instruction set: rows_base.c, rows_avx2.c and
- * rows_avx512.c include this file, each with its AMP_ROWS_LANES_* and AMP_ROWS_NAME. What each loop computes is in
- * rows.h; the vector operations are in lanes.h.
+ * rows_avx512.c include this file, each with its AMP_ROWS_LANES_* and AMP_ROWS_NAME. What each loop computes
+ * is in rows.h; the vector operations are in lanes.h.
  *
- * Contraction of a·b+c into one fused operation is off, so that every instruction set rounds alike; these loops wait
- * for memory, not for arithmetic, and lose nothing. */
+ * Contraction of a·b+c into one fused operation is off, so that every instruction set rounds alike; these
+ * loops wait for memory, not for arithmetic, and lose nothing. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)

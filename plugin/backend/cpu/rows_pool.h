@@ -3,10 +3,10 @@
 AMP_INLINE int at_least(int a, int b) { return a > b ? a : b; }
 AMP_INLINE int at_most(int a, int b) { return a < b ? a : b; }
 
-/* The part of the window at output pixel (i,j) that lies in the image is rows n0..n1-1 and columns m0..m1-1. A value
- * wins by being greater than all before it, so the first maximum stays and NaN never wins. */
-AMP_INLINE void maxpool_pixel(const void *x, size_t corner, size_t c, size_t x_row, int size, int n0, int n1, int m0,
-    int m1, void *y, uint8_t *choice, amp_dtype dtype)
+/* The part of the window at output pixel (i,j) that lies in the image is rows n0..n1-1 and columns m0..m1-1.
+ * A value wins by being greater than all before it, so the first maximum stays and NaN never wins. */
+AMP_INLINE void maxpool_pixel(const void *x, size_t corner, size_t c, size_t x_row, int size, int n0, int n1,
+                              int m0, int m1, void *y, uint8_t *choice, amp_dtype dtype)
 {
     AMP_LANES(c, {
         vf best = vset(-FLT_MAX);
@@ -40,16 +40,18 @@ AMP_INLINE void maxpool_body(const amp_cpu_pool *p, const void *x, int i, void *
     }
 }
 
-static void maxpool(amp_dtype dtype, const amp_cpu_pool *p, const void *x, int i, void *y_row, uint8_t *choice_row)
+static void maxpool(amp_dtype dtype, const amp_cpu_pool *p, const void *x, int i, void *y_row,
+                    uint8_t *choice_row)
 {
     AMP_BY_DTYPE(dtype, maxpool_body(p, x, i, y_row, choice_row, dt));
 }
 
-/* Gather form: each input pixel sums dy over the windows that cover it and chose it, in row order, in fp32, and is
- * stored once. So overlapping windows need no atomics, and pixels that nobody chose get their zero in the same pass.
- * Window rows i0..i1-1 cover input row r; columns j0..j1-1, which only ever grow, cover input column s. */
-AMP_INLINE void maxpool_delta_overlapping(const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r, void *dx_row,
-    int accumulate, amp_dtype dtype)
+/* Gather form: each input pixel sums dy over the windows that cover it and chose it, in row order, in fp32,
+ * and is stored once. So overlapping windows need no atomics, and pixels that nobody chose get their zero in
+ * the same pass. Window rows i0..i1-1 cover input row r; columns j0..j1-1, which only ever grow, cover input
+ * column s. */
+AMP_INLINE void maxpool_delta_overlapping(const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r,
+                                          void *dx_row, int accumulate, amp_dtype dtype)
 {
     int down = r + p->offset, i1 = at_most(p->out_h, down / p->stride + 1);
     int i0 = down < p->size ? 0 : (down - p->size) / p->stride + 1;
@@ -75,10 +77,10 @@ AMP_INLINE void maxpool_delta_overlapping(const amp_cpu_pool *p, const void *dy,
     }
 }
 
-/* Windows that do not overlap: each pixel has at most one, so dy is moved, not summed, and read once for all columns of
- * its window in this row. Pixels between windows get their zero first. */
-AMP_INLINE void maxpool_delta_apart(const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r, void *dx_row,
-    int accumulate, amp_dtype dtype)
+/* Windows that do not overlap: each pixel has at most one, so dy is moved, not summed, and read once for all
+ * columns of its window in this row. Pixels between windows get their zero first. */
+AMP_INLINE void maxpool_delta_apart(const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r,
+                                    void *dx_row, int accumulate, amp_dtype dtype)
 {
     int down = r + p->offset, wi = down / p->stride, place = (down - wi * p->stride) * p->size;
     int covered = wi < p->out_h && down - wi * p->stride < p->size;
@@ -93,21 +95,24 @@ AMP_INLINE void maxpool_delta_apart(const amp_cpu_pool *p, const void *dy, const
             for (int m = m0; m < m1; ++m) {
                 vm here = vieq(chosen, viset(place + m));
                 size_t x = (size_t)(left + m) * c + i;
-                if (accumulate) vput(dx_row, x, n, vselect(here, vload(dy, y + i, n, dtype), vset(0)), 1, dtype);
+                if (accumulate)
+                    vput(dx_row, x, n, vselect(here, vload(dy, y + i, n, dtype), vset(0)), 1, dtype);
                 else vkeep(dx_row, x, n, here, dy, y + i, dtype);
             }
         });
     }
 }
 
-static void maxpool_delta(amp_dtype dtype, const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r,
-    void *dx_row, int accumulate)
+static void maxpool_delta(amp_dtype dtype, const amp_cpu_pool *p, const void *dy, const uint8_t *choice,
+                          int r, void *dx_row, int accumulate)
 {
-    if (p->stride >= p->size) AMP_BY_DTYPE(dtype, maxpool_delta_apart(p, dy, choice, r, dx_row, accumulate, dt));
+    if (p->stride >= p->size)
+        AMP_BY_DTYPE(dtype, maxpool_delta_apart(p, dy, choice, r, dx_row, accumulate, dt));
     else AMP_BY_DTYPE(dtype, maxpool_delta_overlapping(p, dy, choice, r, dx_row, accumulate, dt));
 }
 
-AMP_INLINE void upsample_body(const void *x_row, void *y_row, int w, int c, int stride, float factor, amp_dtype dtype)
+AMP_INLINE void upsample_body(const void *x_row, void *y_row, int w, int c, int stride, float factor,
+                              amp_dtype dtype)
 {
     size_t lanes = (size_t)c;
     for (int s = 0; s < w; ++s)
@@ -136,8 +141,8 @@ AMP_INLINE void upsample_delta_body(const void *dy_rows, void *dx_row, int w, in
         });
 }
 
-static void upsample_delta(amp_dtype dtype, const void *dy_rows, void *dx_row, int w, int c, int stride, float factor,
-    int accumulate)
+static void upsample_delta(amp_dtype dtype, const void *dy_rows, void *dx_row, int w, int c, int stride,
+                           float factor, int accumulate)
 {
     AMP_BY_DTYPE(dtype, upsample_delta_body(dy_rows, dx_row, w, c, stride, factor, accumulate, dt));
 }

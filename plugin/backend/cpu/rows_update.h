@@ -1,7 +1,8 @@
-/* The weight update and the gradient check, part of rows_impl.h. All arrays are fp32; see backend.h for the formulas.
+/* The weight update and the gradient check, part of rows_impl.h. All arrays are fp32; see backend.h for the
+ * formulas.
  *
- * The order of operations is stock's (axpy decay, axpy rate, scale by momentum; adam_update_gpu), so that with an
- * inverse scale of 1 the rounding is stock's too. */
+ * The order of operations is stock's (axpy decay, axpy rate, scale by momentum; adam_update_gpu), so that
+ * with an inverse scale of 1 the rounding is stock's too. */
 
 /* Darknet's constrain: fminf(clip, fmaxf(-clip, w)). */
 AMP_INLINE vf vclip(vf w, float clip)
@@ -46,8 +47,9 @@ static void adam(float *master, float *grad, float *m, float *v, size_t count, c
     });
 }
 
-/* Finite or not is read off the exponent bits, not asked of the arithmetic. The square of a float is exact in double,
- * and its sum here goes to SUMS accumulators by position, added in order at the end: the same on every machine. */
+/* Finite or not is read off the exponent bits, not asked of the arithmetic. The square of a float is exact in
+ * double, and its sum here goes to SUMS accumulators by position, added in order at the end: the same on
+ * every machine. */
 static double squares(const float *grad, size_t count, int *found_inf)
 {
     enum { SUMS = 32 };

@@ -13,6 +13,9 @@ typedef struct amp_cpu_backend {
     struct amp_cpu_products *products; /* NULL until the first in half; onednn_gemm.c's */
 } amp_cpu_backend;
 
-static inline struct amp_onednn *amp_cpu_library(amp_backend *backend) { return ((amp_cpu_backend *)backend)->library; }
+static inline struct amp_onednn *amp_cpu_library(amp_backend *backend)
+{
+    return ((amp_cpu_backend *)backend)->library;
+}
 
 #endif

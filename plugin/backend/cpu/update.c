@@ -1,8 +1,9 @@
-/* The end of a step: is every gradient finite, and the update of every parameter, in one pass over each array.
+/* The end of a step: is every gradient finite, and the update of every parameter, in one pass over each
+ * array.
  *
- * All arrays are cut into stretches, numbered through all parameters, and the threads share out the numbers: one large
- * layer does not leave a thread idle. The sum of squares is by stretch, then in stretch order, so it does not depend on
- * the thread count. */
+ * All arrays are cut into stretches, numbered through all parameters, and the threads share out the numbers:
+ * one large layer does not leave a thread idle. The sum of squares is by stretch, then in stretch order, so
+ * it does not depend on the thread count. */
 #include "kernels.h"
 #include "../check.h"
 #include "../unscale.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where stretch number `at` lies. Numbers asked of one cursor must not fall. */
+/* Finds stretch number `at`. Calls with one cursor must ask for increasing numbers. */
 typedef struct cursor {
     const amp_param *param;
     size_t passed; /* stretches of the parameters before it */
@@ -20,7 +21,8 @@ typedef struct cursor {
 
 static void seek(cursor *c, size_t at)
 {
-    while (at - c->passed >= amp_cpu_stretches(c->param->count)) c->passed += amp_cpu_stretches(c->param++->count);
+    while (at - c->passed >= amp_cpu_stretches(c->param->count))
+        c->passed += amp_cpu_stretches(c->param++->count);
 }
 
 static size_t all_stretches(const amp_param *params, int count)
@@ -30,17 +32,18 @@ static size_t all_stretches(const amp_param *params, int count)
     return total;
 }
 
-/* ------------------------------------------------------------------------------------------------ finite or not */
+/* ---- finite or not ---- */
 
-amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params, int count, float inverse_scale,
-    int *found_inf, double *sum_squares, amp_error *error)
+amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params, int count,
+                                   float inverse_scale, int *found_inf, double *sum_squares, amp_error *error)
 {
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t stretches = all_stretches(params, count);
     double total = 0, *sums = malloc((stretches ? stretches : 1) * sizeof *sums);
     int found = 0;
-    if (!sums) return amp_fail(error, AMP_NO_MEMORY, "no memory to check the gradients of %d parameters", count);
+    if (!sums)
+        return amp_fail(error, AMP_NO_MEMORY, "no memory to check the gradients of %d parameters", count);
     #pragma omp parallel reduction(|| : found) if (stretches > 2)
     {
         cursor c = { params, 0 };
@@ -75,21 +78,23 @@ static int any_bad(const amp_statistics *statistics, int count)
     return found;
 }
 
-/* ------------------------------------------------------------------------------------------------ the update */
+/* ---- the update ---- */
 
 /* Under Adam, Darknet does not divide the rate by the batch. */
 static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const amp_unscale *unscale)
 {
     float rate = a->learning_rate * p->rate_scale;
-    return (amp_cpu_rule){ .unscale = unscale->factor, .unscale_rest = unscale->rest, .decay = p->decay * (float)a->batch,
-        .rate = a->adam ? rate : rate / (float)a->batch, .clip = p->clip, .momentum = a->momentum, .beta1 = a->beta1,
-        .beta2 = a->beta2, .correction1 = 1.f - powf(a->beta1, (float)a->t),
-        .correction2 = 1.f - powf(a->beta2, (float)a->t), .eps = a->eps };
+    return (amp_cpu_rule){ .unscale = unscale->factor, .unscale_rest = unscale->rest,
+                           .decay = p->decay * (float)a->batch,
+                           .rate = a->adam ? rate : rate / (float)a->batch, .clip = p->clip,
+                           .momentum = a->momentum, .beta1 = a->beta1, .beta2 = a->beta2,
+                           .correction1 = 1.f - powf(a->beta1, (float)a->t),
+                           .correction2 = 1.f - powf(a->beta2, (float)a->t), .eps = a->eps };
 }
 
 /* Stretch `local` of one parameter. */
-static void update_stretch(const amp_cpu_rows *rows, const amp_param *p, size_t local, const amp_update_args *a,
-    const amp_unscale *unscale)
+static void update_stretch(const amp_cpu_rows *rows, const amp_param *p, size_t local,
+                           const amp_update_args *a, const amp_unscale *unscale)
 {
     size_t first = local * AMP_CPU_STRETCH, n = amp_cpu_stretch_count(p->count, local);
     amp_cpu_rule rule = rule_of(p, a, unscale);
@@ -117,14 +122,16 @@ static amp_status copy_statistics(const amp_statistics *statistics, int count, i
     #pragma omp parallel for schedule(static) if (count > 8)
     for (int i = 0; i < count; ++i) {
         const amp_statistics *s = &statistics[i];
-        if (s->count) memcpy(back ? s->array : s->committed, back ? s->committed : s->array, s->count * sizeof(float));
+        if (s->count)
+            memcpy(back ? s->array : s->committed, back ? s->committed : s->array, s->count * sizeof(float));
     }
     return AMP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ operations */
+/* ---- operations ---- */
 
-amp_status amp_cpu_finish_step(amp_backend *backend, const amp_step_end *end, amp_step_outcome *out, amp_error *error)
+amp_status amp_cpu_finish_step(amp_backend *backend, const amp_step_end *end, amp_step_outcome *out,
+                               amp_error *error)
 {
     int found;
     double sum_squares;
@@ -138,13 +145,15 @@ amp_status amp_cpu_finish_step(amp_backend *backend, const amp_step_end *end, am
     return copy_statistics(end->statistics, end->statistics_count, 0);
 }
 
-amp_status amp_cpu_keep_statistics(amp_backend *backend, const amp_statistics *statistics, int count, amp_error *error)
+amp_status amp_cpu_keep_statistics(amp_backend *backend, const amp_statistics *statistics, int count,
+                                   amp_error *error)
 {
     (void)backend, (void)error;
     return copy_statistics(statistics, count, 0);
 }
 
-amp_status amp_cpu_restore_statistics(amp_backend *backend, const amp_statistics *statistics, int count, amp_error *error)
+amp_status amp_cpu_restore_statistics(amp_backend *backend, const amp_statistics *statistics, int count,
+                                      amp_error *error)
 {
     (void)backend, (void)error;
     return copy_statistics(statistics, count, 1);

@@ -1,5 +1,5 @@
-/* Sixteen filters at a time: round two rows into one row of pairs, turn the pairs so that filters lie side by side, and
- * write both layouts from there while the tile is in the first-level cache. */
+/* Sixteen filters at a time: round two rows into one row of pairs, turn the pairs so that filters lie side by
+ * side, and write both layouts from there while the tile is in the first-level cache. */
 #include "weights_copy.h"
 
 #include <omp.h>
@@ -13,7 +13,7 @@ enum {
     COLUMNS = 4096                      /* floats of a filter's row in a tile, more or less */
 };
 
-/* ------------------------------------------------------------------------------------------------ layouts */
+/* ---- layouts ---- */
 
 #if DNNL_VERSION_MAJOR >= 3
 typedef struct blocking { const dnnl_dim_t *padded, *strides, *blocks, *indexes; int count; } blocking;
@@ -24,8 +24,10 @@ static int read_blocking(amp_const_md md, const dnnl_dim_t **dims, blocking *b)
     dnnl_data_type_t type = dnnl_data_type_undef;
     dnnl_format_kind_t kind = dnnl_format_kind_undef;
     if (dnnl_memory_desc_query(md, dnnl_query_ndims_s32, &ndims) != dnnl_success || ndims != 4) return 0;
-    if (dnnl_memory_desc_query(md, dnnl_query_data_type, &type) != dnnl_success || type != dnnl_bf16) return 0;
-    if (dnnl_memory_desc_query(md, dnnl_query_format_kind, &kind) != dnnl_success || kind != dnnl_blocked) return 0;
+    if (dnnl_memory_desc_query(md, dnnl_query_data_type, &type) != dnnl_success || type != dnnl_bf16)
+        return 0;
+    if (dnnl_memory_desc_query(md, dnnl_query_format_kind, &kind) != dnnl_success || kind != dnnl_blocked)
+        return 0;
     return dnnl_memory_desc_query(md, dnnl_query_dims, dims) == dnnl_success
         && dnnl_memory_desc_query(md, dnnl_query_padded_dims, &b->padded) == dnnl_success
         && dnnl_memory_desc_query(md, dnnl_query_strides, &b->strides) == dnnl_success
@@ -81,7 +83,7 @@ amp_weights_layout amp_weights_layout_of(amp_const_md md)
     return layout;
 }
 
-/* ------------------------------------------------------------------------------------------------ tiles */
+/* ---- tiles ---- */
 
 typedef struct shape { size_t filters, channels, places; } shape;
 
@@ -92,7 +94,8 @@ static size_t tile_channels(size_t places)
     return CHANNELS * (blocks ? blocks : 1);
 }
 
-/* Floats of scratch for one thread: zeros for filters that are not there, the pairs, and the pairs turned. */
+/* Floats of scratch for one thread: zeros in place of missing filters, the pairs, and the transposed
+ * pairs. */
 static size_t tile_floats(size_t places) { return (1 + 2 * PAIRS) * tile_channels(places) * places; }
 
 size_t amp_weights_scratch(size_t places)
@@ -100,7 +103,8 @@ size_t amp_weights_scratch(size_t places)
     return (size_t)omp_get_max_threads() * tile_floats(places) * sizeof(float);
 }
 
-/* pairs[q][column] ← filters first + 2q and first + 2q + 1, columns channel·places onwards; zeros where there are none. */
+/* pairs[q][column] ← filters first + 2q and first + 2q + 1, columns channel·places onwards; zeros where there
+ * are none. */
 static void pair_rows(const float *masters, const shape *s, size_t first, size_t channel, size_t count,
                       const float *zeros, float *pairs)
 {
@@ -109,16 +113,16 @@ static void pair_rows(const float *masters, const shape *s, size_t first, size_t
     if (present > columns) present = columns;
     for (size_t q = 0; q < PAIRS; ++q) {
         size_t even = first + 2 * q, odd = even + 1;
-        amp_best_converters()->pair_bf16(even < s->filters ? masters + even * row + channel * s->places : zeros,
-                                         odd < s->filters ? masters + odd * row + channel * s->places : zeros,
-                                         pairs + q * columns, present);
+        amp_best_converters()->pair_bf16(even < s->filters ? masters + even * row + channel * s->places
+                                         : zeros, odd < s->filters ? masters + odd * row + channel * s->places
+                                         : zeros, pairs + q * columns, present);
         memset(pairs + q * columns + present, 0, (columns - present) * sizeof *pairs);
     }
 }
 
 /* turned[column][filter], 16 halves a column, to a layout that pairs channels. */
-static void write_channel_pairs(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
-                                size_t channel, size_t count)
+static void write_channel_pairs(const float *turned, const shape *s, const amp_weights_target *to,
+                                size_t filter, size_t channel, size_t count)
 {
     const amp_weights_layout *l = to->layout;
     int eights = l->order == AMP_WEIGHTS_CHANNELS_IN_EIGHTS;
@@ -130,28 +134,32 @@ static void write_channel_pairs(const float *turned, const shape *s, const amp_w
             const float *low = turned + (c * s->places + k) * PAIRS, *high = low + s->places * PAIRS;
             size_t block = eights ? (channel + c) / CHANNELS : channel / 2;
             amp_best_converters()->zip(low, high, 2 * s->places * PAIRS,
-                                       base + block * l->channel_stride + k * l->place_stride, stride, run / 2);
+                                       base + block * l->channel_stride + k * l->place_stride, stride,
+                                       run / 2);
         }
 }
 
 /* The same to the layout that pairs filters. */
-static void write_filter_pairs(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
-                               size_t channel, size_t count)
+static void write_filter_pairs(const float *turned, const shape *s, const amp_weights_target *to,
+                               size_t filter, size_t channel, size_t count)
 {
     const amp_weights_layout *l = to->layout;
     for (size_t c = 0; c < count && channel + c < l->padded_channels; c += CHANNELS) {
-        amp_half_bits *base = to->copy + filter / FILTERS * l->filter_stride + (channel + c) / CHANNELS * l->channel_stride;
+        amp_half_bits *base = to->copy + filter / FILTERS * l->filter_stride + (channel + c) / CHANNELS
+            * l->channel_stride;
         for (size_t k = 0; k < s->places; ++k)
             amp_best_converters()->transpose(turned + (c * s->places + k) * PAIRS, s->places * PAIRS,
-                                             (float *)(void *)(base + k * l->place_stride), CHANNELS, CHANNELS, PAIRS);
+                                             (float *)(void *)(base + k * l->place_stride), CHANNELS,
+                                             CHANNELS, PAIRS);
     }
 }
 
-static void write_copy(const float *turned, const shape *s, const amp_weights_target *to, size_t filter, size_t channel,
-                       size_t count)
+static void write_copy(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
+                       size_t channel, size_t count)
 {
     if (!to->copy || filter >= to->layout->padded_filters || channel >= to->layout->padded_channels) return;
-    if (to->layout->order == AMP_WEIGHTS_FILTERS_IN_EIGHTS) write_filter_pairs(turned, s, to, filter, channel, count);
+    if (to->layout->order == AMP_WEIGHTS_FILTERS_IN_EIGHTS)
+        write_filter_pairs(turned, s, to, filter, channel, count);
     else write_channel_pairs(turned, s, to, filter, channel, count);
 }
 
@@ -166,8 +174,8 @@ static size_t largest(size_t least, const amp_weights_target *a, const amp_weigh
     return least;
 }
 
-void amp_weights_copy(const float *masters, size_t filters, size_t channels, size_t places, amp_weights_target one,
-                      amp_weights_target other, void *scratch)
+void amp_weights_copy(const float *masters, size_t filters, size_t channels, size_t places,
+                      amp_weights_target one, amp_weights_target other, void *scratch)
 {
     enum { WORTH_THREADS = 32768 };
     const shape s = { filters, channels, places };
@@ -179,7 +187,8 @@ void amp_weights_copy(const float *masters, size_t filters, size_t channels, siz
         float *pairs = zeros + columns, *turned = pairs + PAIRS * columns;
         if (filter + FILTERS > filters) memset(zeros, 0, columns * sizeof *zeros);
         for (size_t channel = 0; channel < all_channels; channel += step) {
-            size_t left = (all_channels - channel + CHANNELS - 1) / CHANNELS * CHANNELS, count = left < step ? left : step;
+            size_t left = (all_channels - channel + CHANNELS - 1) / CHANNELS * CHANNELS,
+                count = left < step ? left : step;
             pair_rows(masters, &s, filter, channel, count, zeros, pairs);
             amp_best_converters()->transpose(pairs, count * places, turned, PAIRS, PAIRS, count * places);
             write_copy(turned, &s, &one, filter, channel, count);

@@ -1,10 +1,12 @@
-/* The bf16 copies of a convolution's weights in the library's two blocked layouts, both in one pass over the fp32 masters.
+/* The bf16 copies of a convolution's weights in the library's two blocked layouts, both in one pass over the
+ * fp32 masters.
  *
- * The library's own reorders take one copy at a time and wait for memory in each: with the rounding before them, three
- * passes and twice the time of this one. It knows the layouts that oneDNN asks for on AVX-512 with bf16; any other
- * layout is left to the library.
+ * The library's own reorders take one copy at a time and wait for memory in each: with the rounding before
+ * them, three passes and twice the time of this one. It knows the layouts that oneDNN asks for on AVX-512
+ * with bf16; any other layout is left to the library.
  *
- * Weights are O filters of I input channels of K = size_h·size_w places, O·I·K floats as Darknet keeps them (OIHW). */
+ * Weights are O filters of I input channels of K = size_h·size_w places, O·I·K floats as Darknet keeps them
+ * (OIHW). */
 #ifndef AMP_BACKEND_CPU_WEIGHTS_COPY_H
 #define AMP_BACKEND_CPU_WEIGHTS_COPY_H
 
@@ -28,7 +30,8 @@ typedef struct amp_weights_layout {
     size_t filter_stride, channel_stride, place_stride;
 } amp_weights_layout;
 
-/* The layout of a memory descriptor; order is AMP_WEIGHTS_UNKNOWN where it is none of the above, or not bf16. */
+/* The layout of a memory descriptor; order is AMP_WEIGHTS_UNKNOWN where it is none of the above, or not
+ * bf16. */
 amp_weights_layout amp_weights_layout_of(amp_const_md md);
 
 typedef struct amp_weights_target {
@@ -40,7 +43,7 @@ typedef struct amp_weights_target {
 size_t amp_weights_scratch(size_t places);
 
 /* Round the masters to bf16 and write both copies, padding included (zeros). */
-void amp_weights_copy(const float *masters, size_t filters, size_t channels, size_t places, amp_weights_target one,
-                      amp_weights_target other, void *scratch);
+void amp_weights_copy(const float *masters, size_t filters, size_t channels, size_t places,
+                      amp_weights_target one, amp_weights_target other, void *scratch);
 
 #endif

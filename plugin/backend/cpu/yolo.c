@@ -1,7 +1,7 @@
-/* Yolo's loss, a row of cells at a time: a row is widened to fp32, its delta is made there, and rounded into dx.
- *
- * Nearly all boxes have no label: of their numbers only the first five are squashed. Each row has its own sums, added up in order:
- * the same bits for any number of threads. */
+/* Yolo's loss, one row of cells at a time: the row is widened to fp32, its delta is computed there, and
+ * rounded into dx.
+ * Few boxes have a label; of the others only the first five numbers are computed, not the classes.
+ * Each row has sums of its own, added in order, so that the number of threads changes no bit. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +35,8 @@ static void find_own_boxes(const head *g, int image)
 static amp_yolo_labels labels_of(const head *g, int image)
 {
     if (!g->labels) return (amp_yolo_labels){ NULL, NULL, 0 };
-    return (amp_yolo_labels){ g->labels + (size_t)image * (size_t)g->d->truths, g->own + (size_t)image * (size_t)g->d->max_boxes,
-                              g->counts[image] };
+    return (amp_yolo_labels){ g->labels + (size_t)image * (size_t)g->d->truths,
+                              g->own + (size_t)image * (size_t)g->d->max_boxes, g->counts[image] };
 }
 
 /* ---- one box ---- */
@@ -54,9 +54,10 @@ static search look_at_labels(amp_yolo_labels l, int box, amp_yolo_box predicted)
     return s;
 }
 
-/* Box `box` of an image, whose numbers are at x: its delta, which is zeros so far, and what it adds to the sums. */
-static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, amp_yolo_place place, int box, const float *x, float *delta,
-    amp_yolo_result *sums)
+/* Box `box` of an image, whose numbers are at x: its delta, which is zeros so far, and what it adds to the
+ * sums. */
+static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, amp_yolo_place place, int box, const float *x,
+                    float *delta, amp_yolo_result *sums)
 {
     float squashed[AMP_YOLO_BOX], first = 0;
     amp_yolo_target t;
@@ -80,7 +81,8 @@ static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, amp_yolo_place pl
     }
     memcpy(delta, t.delta, sizeof t.delta);
     for (int c = 0; t.since != AMP_YOLO_NO_LABEL && c < d->classes; ++c)
-        delta[AMP_YOLO_BOX + c] = amp_yolo_class_delta(&t, d, l, box, c, amp_activate(x[AMP_YOLO_BOX + c], AMP_LOGISTIC));
+        delta[AMP_YOLO_BOX + c] = amp_yolo_class_delta(&t, d, l, box, c,
+                                                       amp_activate(x[AMP_YOLO_BOX + c], AMP_LOGISTIC));
     int written = t.since == AMP_YOLO_NO_LABEL ? AMP_YOLO_BOX : AMP_YOLO_BOX + d->classes;
     for (int e = 0; e < written; ++e) sums->cost += (double)delta[e] * (double)delta[e];
 }
@@ -103,7 +105,8 @@ static void put_row(const head *g, size_t first, size_t count, float *delta, flo
 static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *sums)
 {
     amp_shape s = g->x->shape;
-    int image = (int)(r / (size_t)s.h), j = (int)(r % (size_t)s.h), boxes = s.w * g->d->n, size = AMP_YOLO_BOX + g->d->classes;
+    int image = (int)(r / (size_t)s.h), j = (int)(r % (size_t)s.h), boxes = s.w * g->d->n,
+        size = AMP_YOLO_BOX + g->d->classes;
     size_t count = (size_t)s.w * (size_t)s.c;
     float *x = scratch, *delta = scratch + count;
     amp_yolo_labels l = labels_of(g, image);
@@ -132,14 +135,17 @@ static void add(amp_yolo_result *sum, const amp_yolo_result *one)
 
 /* ---- operations ---- */
 
-amp_status amp_cpu_yolo_loss(amp_backend *backend, const amp_tensor *x, const float *labels, const amp_yolo_desc *d,
-    float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result, amp_error *error)
+amp_status amp_cpu_yolo_loss(amp_backend *backend, const amp_tensor *x, const float *labels,
+                             const amp_yolo_desc *d, float loss_scale, const amp_tensor *dx, int accumulate,
+                             amp_yolo_result *result, amp_error *error)
 {
     (void)backend;
     AMP_TRY(amp_check_yolo(x, d, dx, error));
-    size_t images = (size_t)x->shape.n, rows = images * (size_t)x->shape.h, row = 2 * (size_t)x->shape.w * (size_t)x->shape.c;
-    head g = { .rows = amp_cpu_rows_best(), .d = d, .x = x, .dx = dx, .labels = labels, .scale = loss_scale, .accumulate = accumulate,
-               .own = malloc((images * (size_t)d->max_boxes + 1) * sizeof(int)), .counts = malloc((images + 1) * sizeof(int)) };
+    size_t images = (size_t)x->shape.n, rows = images * (size_t)x->shape.h,
+        row = 2 * (size_t)x->shape.w * (size_t)x->shape.c;
+    head g = { .rows = amp_cpu_rows_best(), .d = d, .x = x, .dx = dx, .labels = labels, .scale = loss_scale,
+               .accumulate = accumulate, .own = malloc((images * (size_t)d->max_boxes + 1) * sizeof(int)),
+               .counts = malloc((images + 1) * sizeof(int)) };
     amp_yolo_result *sums = malloc((rows + 1) * sizeof *sums);
     int ready = g.own && g.counts && sums, starved = 0;
     for (int i = 0; ready && labels && i < x->shape.n; ++i) find_own_boxes(&g, i);
@@ -156,7 +162,8 @@ amp_status amp_cpu_yolo_loss(amp_backend *backend, const amp_tensor *x, const fl
     free(g.own);
     free(g.counts);
     free(sums);
-    return starved ? amp_fail(error, AMP_NO_MEMORY, "no memory for yolo's loss: use a smaller batch") : AMP_OK;
+    return starved ? amp_fail(error, AMP_NO_MEMORY, "no memory for yolo's loss: use a smaller batch")
+        : AMP_OK;
 }
 
 amp_status amp_cpu_yolo_activate(amp_backend *backend, const amp_tensor *y, int classes, amp_error *error)

@@ -1,12 +1,12 @@
-/* Between dtypes and layouts: what an image passes on its way in, a delta on its way to or from an fp32 layer, and the
- * gradient of weights between the KRSC of convolutions and Darknet's OIHW. Also the two loops over fp32 arrays that
- * belong to no layer: a factor on an array, a bias on each channel. */
+/* Casts between dtypes and layouts: dst = factor·src or dst += factor·src, where dst and src may be NCHW
+ * and NHWC. Also the gradient of weights from KRSC (convolutions) to OIHW (Darknet), an fp32 array times a
+ * factor, and a bias added to each channel. */
 #include "kernels.h"
 
 #include "../check.h"
 #include "transpose.cuh"
 
-/* Of both dtypes of a cast, whole groups are 16 bytes or more. */
+/* Groups of elements that are 16 bytes or more in both dtypes. */
 enum { CAST_GROUP = 8 };
 
 /* dst (+)= factor·src, in the order they lie in. */
@@ -54,7 +54,7 @@ __global__ void add_bias(T *y, const float *bias, size_t rows, size_t channels)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ launchers */
+/* ---- launchers ---- */
 
 /* A side of a cast; and how it gets there: dst = factor·src, or dst += factor·src. */
 typedef struct numbers { void *data; amp_dtype dtype; } numbers;
@@ -65,15 +65,17 @@ typedef struct manner { float factor; int accumulate; } manner;
     AMP_CUDA_BY_DTYPE(src, typedef T S; AMP_CUDA_BY_DTYPE(dst, typedef T D; __VA_ARGS__))
 
 template <class S, class D, int N>
-static amp_status run_flat(amp_backend *backend, const void *src, void *dst, size_t count, manner how, amp_error *error)
+static amp_status run_flat(amp_backend *backend, const void *src, void *dst, size_t count, manner how,
+                           amp_error *error)
 {
     unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (cast_flat<S, D, N>), (const S *)src, (D *)dst, count, how.factor,
-        how.accumulate);
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (cast_flat<S, D, N>), (const S *)src, (D *)dst, count,
+               how.factor, how.accumulate);
     return AMP_OK;
 }
 
-static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t count, manner how, amp_error *error)
+static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t count, manner how,
+                       amp_error *error)
 {
     if (src.dtype == dst.dtype && how.factor == 1 && !how.accumulate)
         return amp_cuda_copy(backend, src.data, dst.data, count * amp_dtype_size(src.dtype), error);
@@ -85,23 +87,25 @@ static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t co
     return AMP_OK;
 }
 
-/* Matrices of one cast: images × (rows × columns), turned round. */
+/* The matrices of one cast: images × (rows × columns), to be transposed. */
 typedef struct matrices { size_t images; unsigned rows, columns; } matrices;
 
 template <class S, class D>
-static amp_status run_transpose(amp_backend *backend, numbers src, numbers dst, matrices m, manner how, amp_error *error)
+static amp_status run_transpose(amp_backend *backend, numbers src, numbers dst, matrices m, manner how,
+                                amp_error *error)
 {
     amp_turn turn = amp_turn_of(src.data, src.dtype, dst.data, dst.dtype, m.images, m.rows, m.columns);
-    size_t tiles = amp_turn_tiles(turn), most = amp_cuda_most_blocks(backend), across = tiles < most ? tiles : most;
+    size_t tiles = amp_turn_tiles(turn), most = amp_cuda_most_blocks(backend), across = tiles < most ? tiles
+        : most;
     dim3 blocks((unsigned)across, amp_cuda_down(backend, across, m.images));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>), (const S *)src.data, (D *)dst.data, m.images, turn,
-        how.factor, how.accumulate);
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>), (const S *)src.data, (D *)dst.data,
+               m.images, turn, how.factor, how.accumulate);
     return AMP_OK;
 }
 
 /* dst (+)= factor·src transposed, for each of `images` matrices of rows × columns. */
-static amp_status transposed(amp_backend *backend, numbers src, numbers dst, size_t images, size_t rows, size_t columns,
-    manner how, amp_error *error)
+static amp_status transposed(amp_backend *backend, numbers src, numbers dst, size_t images, size_t rows,
+                             size_t columns, manner how, amp_error *error)
 {
     matrices m = { images, (unsigned)rows, (unsigned)columns };
     if (!images || !rows || !columns) return AMP_OK;
@@ -114,7 +118,8 @@ amp_status amp_cuda_cast(amp_backend *backend, const amp_tensor *src, const amp_
     amp_error *error)
 {
     AMP_TRY(amp_check_cast(src, dst, error));
-    size_t images = (size_t)src->shape.n, channels = (size_t)src->shape.c, pixels = (size_t)src->shape.h * src->shape.w;
+    size_t images = (size_t)src->shape.n, channels = (size_t)src->shape.c,
+        pixels = (size_t)src->shape.h * src->shape.w;
     numbers from = { src->data, src->dtype }, to = { dst->data, dst->dtype };
     manner how = { 1, accumulate };
     if (!amp_shape_count(src->shape)) return AMP_OK;
@@ -123,8 +128,8 @@ amp_status amp_cuda_cast(amp_backend *backend, const amp_tensor *src, const amp_
     return transposed(backend, from, to, images, pixels, channels, how, error);
 }
 
-amp_status amp_cuda_gradient_from_krsc(amp_backend *backend, const void *krsc, amp_dtype dtype, float factor, float *oihw,
-    int k, int c, int size_h, int size_w, amp_error *error)
+amp_status amp_cuda_gradient_from_krsc(amp_backend *backend, const void *krsc, amp_dtype dtype, float factor,
+                                       float *oihw, int k, int c, int size_h, int size_w, amp_error *error)
 {
     numbers gradient = { (void *)krsc, dtype }, sum = { oihw, AMP_FP32 };
     manner how = { factor, 1 };
@@ -132,7 +137,8 @@ amp_status amp_cuda_gradient_from_krsc(amp_backend *backend, const void *krsc, a
 }
 
 template <int N>
-static amp_status run_multiply(amp_backend *backend, float *array, size_t count, float factor, amp_error *error)
+static amp_status run_multiply(amp_backend *backend, float *array, size_t count, float factor,
+                               amp_error *error)
 {
     unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
     AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, multiply<N>, array, count, factor);
@@ -147,7 +153,8 @@ amp_status amp_cuda_scale(amp_backend *backend, float *array, size_t count, floa
 }
 
 template <class T, int N>
-static amp_status run_add_bias(amp_backend *backend, const amp_tensor *y, const float *bias, size_t rows, amp_error *error)
+static amp_status run_add_bias(amp_backend *backend, const amp_tensor *y, const float *bias, size_t rows,
+                               amp_error *error)
 {
     size_t channels = (size_t)y->shape.c;
     amp_plane plane = amp_cuda_plane(backend, rows, amp_divide_up(channels, N));
@@ -158,9 +165,11 @@ static amp_status run_add_bias(amp_backend *backend, const amp_tensor *y, const 
 amp_status amp_cuda_add_bias(amp_backend *backend, const amp_tensor *y, const float *bias, amp_error *error)
 {
     AMP_TRY(amp_check_pair("bias", y, y, 1, error));
-    size_t rows = (size_t)y->shape.n * y->shape.h * y->shape.w, bytes = (size_t)y->shape.c * amp_dtype_size(y->dtype);
+    size_t rows = (size_t)y->shape.n * y->shape.h * y->shape.w,
+        bytes = (size_t)y->shape.c * amp_dtype_size(y->dtype);
     if (!rows || !y->shape.c) return AMP_OK;
     int wide = amp_aligned(y->data) && amp_aligned(bias) && (rows == 1 || bytes % 16 == 0);
-    AMP_CUDA_BY_DTYPE(y->dtype, AMP_CUDA_BY_GROUP(wide, AMP_TRY((run_add_bias<T, N>(backend, y, bias, rows, error)))));
+    AMP_CUDA_BY_DTYPE(y->dtype,
+                      AMP_CUDA_BY_GROUP(wide, AMP_TRY((run_add_bias<T, N>(backend, y, bias, rows, error)))));
     return AMP_OK;
 }

@@ -1,8 +1,9 @@
-/* What moves elements without windows or statistics: channel copies (route), shortcuts, fixed rearrangements (reorg)
- * and dropout.
+/* What moves elements without windows or statistics: channel copies (route), shortcuts, fixed rearrangements
+ * (reorg) and dropout.
  *
- * Where both tensors have other channels beside those that move, pixels are the rows of a plane and groups of channels its
- * columns; where they have not, all pixels are one long row. Shortcuts between different sizes go by the image's lines. */
+ * Where both tensors have other channels beside those that move, pixels are the rows of a plane and groups of
+ * channels its columns; where they have not, all pixels are one long row. Shortcuts between different sizes
+ * go by the image's lines. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -16,11 +17,12 @@ static int wide_rows(const void *p, size_t rows, size_t step, amp_dtype dtype)
     return amp_aligned(p) && (rows <= 1 || step * amp_dtype_size(dtype) % 16 == 0);
 }
 
-/* ------------------------------------------------------------------------------------------------ channels */
+/* ---- channels ---- */
 
 /* Rows of `columns` words, moved as they are. */
 template <class W>
-__global__ void move_words(const W *src, size_t src_step, W *dst, size_t dst_step, size_t rows, size_t columns)
+__global__ void move_words(const W *src, size_t src_step, W *dst, size_t dst_step, size_t rows,
+                           size_t columns)
 {
     for (size_t c = amp_thread(); c < columns; c += amp_threads())
         for (size_t r = amp_row(); r < rows; r += amp_rows()) dst[r * dst_step + c] = src[r * src_step + c];
@@ -28,8 +30,8 @@ __global__ void move_words(const W *src, size_t src_step, W *dst, size_t dst_ste
 
 /* dst (+)= alpha·src, row by row. */
 template <class T, int N>
-__global__ void move_scaled(const T *src, size_t src_step, T *dst, size_t dst_step, size_t rows, size_t columns,
-    float alpha, int accumulate)
+__global__ void move_scaled(const T *src, size_t src_step, T *dst, size_t dst_step, size_t rows,
+                            size_t columns, float alpha, int accumulate)
 {
     for (size_t c = amp_thread() * N; c < columns; c += amp_threads() * N) {
         int n = amp_present<N>(c, columns);
@@ -51,7 +53,8 @@ typedef struct channel_rows {
 } channel_rows;
 
 template <class W>
-static amp_status run_move_words(amp_backend *backend, const channel_rows *m, size_t element, amp_error *error)
+static amp_status run_move_words(amp_backend *backend, const channel_rows *m, size_t element,
+                                 amp_error *error)
 {
     size_t columns = m->columns * element / sizeof(W);
     amp_plane plane = amp_cuda_plane(backend, m->rows, columns);
@@ -60,7 +63,8 @@ static amp_status run_move_words(amp_backend *backend, const channel_rows *m, si
     return AMP_OK;
 }
 
-/* The bits as they are, NaN payloads included: in the widest words that all addresses and lengths are multiples of. */
+/* The bits as they are, NaN payloads included: in the widest words that all addresses and lengths are
+ * multiples of. */
 static amp_status run_copy(amp_backend *backend, const channel_rows *m, size_t element, amp_error *error)
 {
     if (m->rows == 1) return amp_cuda_copy(backend, m->src, m->dst, m->columns * element, error);
@@ -72,16 +76,18 @@ static amp_status run_copy(amp_backend *backend, const channel_rows *m, size_t e
 }
 
 template <class T, int N>
-static amp_status run_move_scaled(amp_backend *backend, const channel_rows *m, float alpha, int accumulate, amp_error *error)
+static amp_status run_move_scaled(amp_backend *backend, const channel_rows *m, float alpha, int accumulate,
+                                  amp_error *error)
 {
     amp_plane plane = amp_cuda_plane(backend, m->rows, amp_divide_up(m->columns, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (move_scaled<T, N>), (const T *)m->src, m->src_step, (T *)m->dst,
-        m->dst_step, m->rows, m->columns, alpha, accumulate);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (move_scaled<T, N>), (const T *)m->src, m->src_step,
+               (T *)m->dst, m->dst_step, m->rows, m->columns, alpha, accumulate);
     return AMP_OK;
 }
 
-amp_status amp_cuda_channels(amp_backend *backend, const amp_tensor *src, int src_first, const amp_tensor *dst,
-    int dst_first, int channels, float alpha, int accumulate, amp_error *error)
+amp_status amp_cuda_channels(amp_backend *backend, const amp_tensor *src, int src_first,
+                             const amp_tensor *dst, int dst_first, int channels, float alpha, int accumulate,
+                             amp_error *error)
 {
     AMP_TRY(amp_check_channels(src, src_first, dst, dst_first, channels, error));
     size_t element = amp_dtype_size(src->dtype);
@@ -91,18 +97,19 @@ amp_status amp_cuda_channels(amp_backend *backend, const amp_tensor *src, int sr
     if (!m.rows || !m.columns) return AMP_OK;
     if (m.src_step == m.columns && m.dst_step == m.columns) m.columns *= m.rows, m.rows = 1;
     if (alpha == 1 && !accumulate) return run_copy(backend, &m, element, error);
-    int wide = wide_rows(m.src, m.rows, m.src_step, src->dtype) && wide_rows(m.dst, m.rows, m.dst_step, dst->dtype);
+    int wide = wide_rows(m.src, m.rows, m.src_step, src->dtype) && wide_rows(m.dst, m.rows, m.dst_step,
+            dst->dtype);
     AMP_CUDA_BY_DTYPE(src->dtype, AMP_CUDA_BY_GROUP(wide,
         AMP_TRY((run_move_scaled<T, N>(backend, &m, alpha, accumulate, error)))));
     return AMP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ shortcut */
+/* ---- shortcut ---- */
 
 /* y = act(alpha·x + beta·from) in the first `both` columns of each row, act(x) in the others. */
 template <class T, int N, int A>
-__global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size_t rows, size_t columns, size_t both,
-    float alpha, float beta, amp_activation given)
+__global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size_t rows, size_t columns,
+                         size_t both, float alpha, float beta, amp_activation given)
 {
     const amp_activation activation = amp_chosen<A>(given);
     for (size_t c = amp_thread() * N; c < columns; c += amp_threads() * N) {
@@ -126,19 +133,21 @@ __global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size
 typedef struct shortcut_rows { size_t rows, columns, from_step, both; } shortcut_rows;
 
 template <class T, int N, int A>
-static amp_status run_shortcut(amp_backend *backend, const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
-    const shortcut_rows *s, float alpha, float beta, amp_activation activation, amp_error *error)
+static amp_status run_shortcut(amp_backend *backend, const amp_tensor *x, const amp_tensor *from,
+                               const amp_tensor *y, const shortcut_rows *s, float alpha, float beta,
+                               amp_activation activation, amp_error *error)
 {
     amp_plane plane = amp_cuda_plane(backend, s->rows, amp_divide_up(s->columns, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut<T, N, A>), (const T *)x->data, (const T *)from->data,
-        s->from_step, (T *)y->data, s->rows, s->columns, s->both, alpha, beta, activation);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut<T, N, A>), (const T *)x->data,
+               (const T *)from->data, s->from_step, (T *)y->data, s->rows, s->columns, s->both, alpha, beta,
+               activation);
     return AMP_OK;
 }
 
-/* Pixels of one image size, some of which meet pixels of another: each side's size and steps. */
+/* How pixels of one image size correspond to those of another: the size and step of each. */
 typedef struct meeting { unsigned h, w, step, meets_h, meets_w, other_h, other_w, other_step; } meeting;
 
-/* The other side's line that line `line` of all images meets; 0: none. */
+/* The line of the other tensor that corresponds to line `line`, counted over all images; 0: none. */
 __device__ __forceinline__ int line_met(const meeting &m, size_t line, size_t *other)
 {
     size_t image = line / m.h;
@@ -147,7 +156,7 @@ __device__ __forceinline__ int line_met(const meeting &m, size_t line, size_t *o
     return i == at * m.step && at < m.meets_h;
 }
 
-/* The other side's pixel, in the line that is met, that pixel p meets; 0: none. */
+/* The pixel of the other tensor, in the line found by line_met, that corresponds to pixel p; 0: none. */
 __device__ __forceinline__ int pixel_met(const meeting &m, size_t line, unsigned p, size_t *other)
 {
     unsigned at = p / m.step;
@@ -155,12 +164,14 @@ __device__ __forceinline__ int pixel_met(const meeting &m, size_t line, unsigned
     return p == at * m.step && at < m.meets_w;
 }
 
-/* What the kernels of two sizes get: channels of this side and the other; `both`, the fewer, is whole groups too. */
+/* Arguments of the kernels for two sizes: channels of this tensor and of the other; `both`, the smaller,
+ * is also whole groups. */
 typedef struct two_sizes { meeting m; size_t lines, columns, other_columns, both; } two_sizes;
 
 /* y = act(alpha·x + beta·from) where they meet, act(x) elsewhere. */
 template <class T, int N>
-__global__ void shortcut_sizes(const T *x, const T *from, T *y, two_sizes s, float alpha, float beta, amp_activation activation)
+__global__ void shortcut_sizes(const T *x, const T *from, T *y, two_sizes s, float alpha, float beta,
+                               amp_activation activation)
 {
     for (size_t line = blockIdx.y; line < s.lines; line += gridDim.y) {
         size_t other_line, other;
@@ -209,24 +220,29 @@ __global__ void shortcut_delta(const T *dy, T *dfrom, two_sizes s, float beta, i
     }
 }
 
-static two_sizes two_sizes_of(amp_shape s, int step, amp_shape other, int other_step, const amp_shortcut_grid *g)
+static two_sizes two_sizes_of(amp_shape s, int step, amp_shape other, int other_step,
+                              const amp_shortcut_grid *g)
 {
-    two_sizes t = { { (unsigned)s.h, (unsigned)s.w, (unsigned)step, (unsigned)g->h, (unsigned)g->w, (unsigned)other.h,
-        (unsigned)other.w, (unsigned)other_step }, (size_t)s.n * s.h, (size_t)s.c, (size_t)other.c,
-        (size_t)(s.c < other.c ? s.c : other.c) };
+    two_sizes t = { { (unsigned)s.h, (unsigned)s.w, (unsigned)step, (unsigned)g->h, (unsigned)g->w,
+                      (unsigned)other.h, (unsigned)other.w, (unsigned)other_step }, (size_t)s.n * s.h,
+                    (size_t)s.c, (size_t)other.c, (size_t)(s.c < other.c ? s.c : other.c) };
     return t;
 }
 
-static int same_size(const amp_tensor *a, const amp_tensor *b) { return a->shape.h == b->shape.h && a->shape.w == b->shape.w; }
+static int same_size(const amp_tensor *a, const amp_tensor *b)
+{
+    return a->shape.h == b->shape.h && a->shape.w == b->shape.w;
+}
 
 template <class T, int N>
-static amp_status run_shortcut_sizes(amp_backend *backend, const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
-    const amp_shortcut_grid *g, float alpha, float beta, amp_activation activation, amp_error *error)
+static amp_status run_shortcut_sizes(amp_backend *backend, const amp_tensor *x, const amp_tensor *from,
+                                     const amp_tensor *y, const amp_shortcut_grid *g, float alpha, float beta,
+                                     amp_activation activation, amp_error *error)
 {
     two_sizes s = two_sizes_of(x->shape, g->x_step, from->shape, g->from_step, g);
     amp_plane plane = amp_cuda_lines(backend, x, N);
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut_sizes<T, N>), (const T *)x->data, (const T *)from->data,
-        (T *)y->data, s, alpha, beta, activation);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut_sizes<T, N>), (const T *)x->data,
+               (const T *)from->data, (T *)y->data, s, alpha, beta, activation);
     return AMP_OK;
 }
 
@@ -236,13 +252,14 @@ static amp_status run_shortcut_delta(amp_backend *backend, const amp_tensor *dy,
 {
     two_sizes s = two_sizes_of(dfrom->shape, g->from_step, dy->shape, g->x_step, g);
     amp_plane plane = amp_cuda_lines(backend, dfrom, N);
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut_delta<T, N>), (const T *)dy->data, (T *)dfrom->data, s, beta,
-        accumulate);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut_delta<T, N>), (const T *)dy->data,
+               (T *)dfrom->data, s, beta, accumulate);
     return AMP_OK;
 }
 
-static amp_status shortcut_equal(amp_backend *backend, const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
-    float alpha, float beta, amp_activation activation, amp_error *error)
+static amp_status shortcut_equal(amp_backend *backend, const amp_tensor *x, const amp_tensor *from,
+                                 const amp_tensor *y, float alpha, float beta, amp_activation activation,
+                                 amp_error *error)
 {
     size_t c = (size_t)x->shape.c, from_c = (size_t)from->shape.c;
     shortcut_rows s = { pixels_of(x), c, from_c, c < from_c ? c : from_c };
@@ -268,8 +285,8 @@ amp_status amp_cuda_shortcut_forward(amp_backend *backend, const amp_tensor *x, 
     return AMP_OK;
 }
 
-amp_status amp_cuda_shortcut_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dfrom, float beta,
-    int accumulate, amp_error *error)
+amp_status amp_cuda_shortcut_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dfrom,
+                                      float beta, int accumulate, amp_error *error)
 {
     amp_shortcut_grid grid;
     AMP_TRY(amp_check_shortcut(dy, dfrom, &grid, error));
@@ -282,7 +299,7 @@ amp_status amp_cuda_shortcut_backward(amp_backend *backend, const amp_tensor *dy
     return AMP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ dropout */
+/* ---- dropout ---- */
 
 /* y (+)= keep ? scale·x : 0. */
 template <class T, int N>
@@ -301,22 +318,23 @@ __global__ void drop(const T *x, T *y, const uint8_t *keep, size_t count, float 
 }
 
 template <class T, int N>
-static amp_status run_drop(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep,
-    float scale, int accumulate, amp_error *error)
+static amp_status run_drop(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+                           const uint8_t *keep, float scale, int accumulate, amp_error *error)
 {
     size_t count = amp_shape_count(x->shape);
     unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (drop<T, N>), (const T *)x->data, (T *)y->data, keep, count, scale,
-        accumulate);
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (drop<T, N>), (const T *)x->data, (T *)y->data, keep, count,
+               scale, accumulate);
     return AMP_OK;
 }
 
-amp_status amp_cuda_dropout(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep,
-    float scale, int accumulate, amp_error *error)
+amp_status amp_cuda_dropout(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+                            const uint8_t *keep, float scale, int accumulate, amp_error *error)
 {
     AMP_TRY(amp_check_pair("dropout", x, y, 1, error));
     if (!amp_shape_count(x->shape)) return AMP_OK;
-    int wide = amp_aligned(x->data) && amp_aligned(y->data) && amp_aligned(keep, 16 / amp_dtype_size(x->dtype));
+    int wide = amp_aligned(x->data) && amp_aligned(y->data)
+        && amp_aligned(keep, 16 / amp_dtype_size(x->dtype));
     AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide,
         AMP_TRY((run_drop<T, N>(backend, x, y, keep, scale, accumulate, error)))));
     return AMP_OK;

@@ -1,12 +1,14 @@
-/* An NHWC tensor as the kernels see it that work channel by channel: rows of pixels, each row made of packs, and the way
- * blocks share them out. And the sums over those rows, in an order that depends on the shape alone.
+/* An NHWC tensor as the kernels see it that work channel by channel: rows of pixels, each row made of packs,
+ * and the way blocks share them out. And the sums over those rows, in an order that depends on the shape
+ * alone.
  *
- * A pack is what one thread loads at once: 16 bytes where the channels fill such packs and memory is aligned, else one
- * element. A block is `lanes` packs wide and AMP_COLUMN_THREADS/lanes pixels high, and moves down `block_rows` pixels; few
- * channels make it high, so that neighbouring threads always read neighbouring memory.
+ * A pack is what one thread loads at once: 16 bytes where the channels fill such packs and memory is aligned,
+ * else one element. A block is `lanes` packs wide and AMP_COLUMN_THREADS/lanes pixels high, and moves down
+ * `block_rows` pixels; few channels make it high, so that neighbouring threads always read neighbouring
+ * memory.
  *
- * Each thread adds AMP_COLUMN_RUN rows at most in fp32 before it adds to its double, so fp32's error stays that of a
- * short sum. */
+ * Each thread adds AMP_COLUMN_RUN rows at most in fp32 before it adds to its double, so fp32's error stays
+ * that of a short sum. */
 #ifndef AMP_BACKEND_CUDA_COLUMNS_CUH
 #define AMP_BACKEND_CUDA_COLUMNS_CUH
 
@@ -17,7 +19,7 @@ enum {
     AMP_COLUMN_LANES = 32,    /* most packs across a block: 512 bytes */
     AMP_COLUMN_BLOCKS = 2048, /* about as many: several rounds on the largest device, few partial sums */
     AMP_COLUMN_ROWS = 8,      /* fewest rows of a thread that are worth its start */
-    AMP_COLUMN_RUN = 64       /* rows that are summed in fp32; doubles are slow on all but data centres' GPUs */
+    AMP_COLUMN_RUN = 64       /* rows that are summed in fp32, since doubles are slow on consumer GPUs */
 };
 
 /* One element where amp_pack holds 16 bytes. */
@@ -91,8 +93,10 @@ static __device__ __forceinline__ amp_column amp_column_of(const amp_columns &c,
 }
 
 /* Adds this thread's rows of x to sums. */
-template <class P, int W> __device__ __forceinline__ void amp_columns_sum(const P *__restrict__ x, const amp_columns &c,
-    const amp_column &at, double (&sums)[W])
+template <class P, int W> __device__ __forceinline__ void amp_columns_sum(const P *__restrict__ x,
+                                                                          const amp_columns &c,
+                                                                          const amp_column &at,
+                                                                          double (&sums)[W])
 {
     const int n = 4; /* rows in flight */
     x += at.image * c.rows * c.packs + at.pack;
@@ -112,7 +116,8 @@ template <class P, int W> __device__ __forceinline__ void amp_columns_sum(const 
 }
 
 /* Adds up what the threads of a block have for the same pack; true for the thread that then holds the sum. */
-template <int K, int W> __device__ __forceinline__ bool amp_columns_fold(const amp_columns &c, double (&sums)[K][W])
+template <int K, int W> __device__ __forceinline__ bool amp_columns_fold(const amp_columns &c,
+                                                                         double (&sums)[K][W])
 {
     __shared__ double tree[K * W][AMP_COLUMN_THREADS];
     int t = (int)threadIdx.x;

@@ -1,9 +1,10 @@
 /* Convolutions by cuDNN, and connected layers by cuBLAS.
  *
- * The library is handed a copy of the weights in the dtype of the data and in the order that NHWC data wants (KRSC: k, rows,
- * columns, c/groups). It writes the weights' gradient in that form too, in fp16 scaled down so that it does not overflow; a
- * kernel adds it, scaled back, to the fp32 sum, which no dtype of 16 bits could hold over subdivisions. cuBLAS writes fp32,
- * and straight into the sum where both orders are the same. */
+ * The library is handed a copy of the weights in the dtype of the data and in the order that NHWC data wants
+ * (KRSC: k, rows, columns, c/groups). It writes the weights' gradient in that form too, in fp16 scaled down
+ * so that it does not overflow; a kernel adds it, scaled back, to the fp32 sum, which no dtype of 16 bits
+ * could hold over subdivisions. cuBLAS writes fp32, and straight into the sum where both orders are the
+ * same. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -25,15 +26,16 @@ struct amp_conv {
     void *weights;                 /* KRSC; NULL: not loaded */
 };
 
-/* ------------------------------------------------------------------------------------------------ creating */
+/* ---- creating ---- */
 
 static amp_conv_problem problem_of(const amp_conv_desc *d, int pass, int deterministic)
 {
     static const amp_conv_pass passes[PASSES] = {
         [FORWARD] = AMP_CONV_FORWARD, [BACKWARD_WEIGHTS] = AMP_CONV_BACKWARD_FILTER,
         [BACKWARD_DATA] = AMP_CONV_BACKWARD_DATA, [BACKWARD_DATA_ADDING] = AMP_CONV_BACKWARD_DATA };
-    return (amp_conv_problem){ d->x.n, d->x.c, d->x.h, d->x.w, d->k, d->size_h, d->size_w, d->stride, d->pad, 1, d->groups,
-                               d->dtype, passes[pass], pass == BACKWARD_DATA_ADDING, deterministic };
+    return (amp_conv_problem){ d->x.n, d->x.c, d->x.h, d->x.w, d->k, d->size_h, d->size_w, d->stride, d->pad,
+                               1, d->groups, d->dtype, passes[pass], pass == BACKWARD_DATA_ADDING,
+                               deterministic };
 }
 
 static amp_status conv_fail(const amp_conv *conv, int pass, const char *why, amp_error *error)
@@ -64,10 +66,11 @@ static size_t weight_bytes(const amp_conv_desc *d) { return weight_count(d) * am
 /* Whether the window covers the whole input, so that nothing slides. */
 static int is_connected(const amp_conv_desc *d)
 {
-    return d->size_h == d->x.h && d->size_w == d->x.w && !d->pad && d->groups == 1 && amp_shape_image(d->x) <= INT_MAX;
+    return d->size_h == d->x.h && d->size_w == d->x.w && !d->pad && d->groups == 1
+        && amp_shape_image(d->x) <= INT_MAX;
 }
 
-/* The workspace grew for whatever was timed; give back what no chosen engine asks for. */
+/* Gives back what timing took and no chosen engine needs. */
 static void trim_workspace(amp_backend *backend, const amp_conv *conv)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
@@ -81,7 +84,8 @@ static amp_status make_plans(amp_backend *backend, amp_conv *conv, amp_error *er
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     const size_t element = amp_dtype_size(conv->desc.dtype);
-    const amp_cuda_conv_bytes bytes = { amp_shape_count(conv->desc.x) * element, weight_count(&conv->desc) * element,
+    const amp_cuda_conv_bytes bytes = { amp_shape_count(conv->desc.x) * element,
+                                        weight_count(&conv->desc) * element,
                                         amp_shape_count(conv->y) * element };
     for (int pass = 0; pass < PASSES; pass++) {
         if (!wanted(&conv->desc, pass)) continue;
@@ -90,11 +94,12 @@ static amp_status make_plans(amp_backend *backend, amp_conv *conv, amp_error *er
     }
     amp_status status = amp_cuda_conv_tune(backend, conv->plans, PASSES, &bytes, error);
     trim_workspace(backend, conv);
-    cudaGetLastError(); /* what cuDNN met while it tried what this GPU can must not be taken for the next launch's */
+    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
     return status;
 }
 
-amp_status amp_cuda_conv_create(amp_backend *backend, const amp_conv_desc *desc, amp_conv **out, amp_error *error)
+amp_status amp_cuda_conv_create(amp_backend *backend, const amp_conv_desc *desc, amp_conv **out,
+                                amp_error *error)
 {
     amp_conv_problem forward = problem_of(desc, FORWARD, 0);
     AMP_TRY(amp_conv_problem_check(&forward, error));
@@ -105,7 +110,8 @@ amp_status amp_cuda_conv_create(amp_backend *backend, const amp_conv_desc *desc,
     conv->connected = is_connected(desc);
     if (conv->connected)
         conv->product = (amp_cuda_product){ desc->x.n, (int)amp_shape_image(desc->x), desc->k, desc->dtype };
-    amp_status status = conv->connected ? amp_cuda_gemm_start(backend, error) : make_plans(backend, conv, error);
+    amp_status status = conv->connected ? amp_cuda_gemm_start(backend, error) : make_plans(backend, conv,
+            error);
     if (status == AMP_OK) *out = conv;
     else amp_cuda_conv_destroy(backend, conv);
     return status;
@@ -118,20 +124,23 @@ void amp_cuda_conv_destroy(amp_backend *backend, amp_conv *conv)
     free(conv);
 }
 
-/* ------------------------------------------------------------------------------------------------ weights */
+/* ---- weights ---- */
 
 /* Where the copy of one goes. */
-static amp_status place(amp_backend *backend, const amp_conv_weights *one, amp_cuda_weights *out, amp_error *error)
+static amp_status place(amp_backend *backend, const amp_conv_weights *one, amp_cuda_weights *out,
+                        amp_error *error)
 {
     amp_conv *conv = one->conv;
     const amp_conv_desc *d = &conv->desc;
     if (!conv->weights)
         AMP_TRY(amp_cuda_take_spare(backend, weight_bytes(d), "copies of weights", &conv->weights, error));
-    *out = (amp_cuda_weights){ one->masters, conv->weights, d->dtype, d->k, d->x.c / d->groups, d->size_h, d->size_w };
+    *out = (amp_cuda_weights){ one->masters, conv->weights, d->dtype, d->k, d->x.c / d->groups, d->size_h,
+                               d->size_w };
     return AMP_OK;
 }
 
-amp_status amp_cuda_conv_load_weights(amp_backend *backend, const amp_conv_weights *all, int count, int *failed, amp_error *error)
+amp_status amp_cuda_conv_load_weights(amp_backend *backend, const amp_conv_weights *all, int count,
+                                      int *failed, amp_error *error)
 {
     amp_status status = AMP_OK;
     amp_cuda_weights *list = malloc(((size_t)count + 1) * sizeof *list);
@@ -139,7 +148,8 @@ amp_status amp_cuda_conv_load_weights(amp_backend *backend, const amp_conv_weigh
     if (!list) return amp_fail(error, AMP_NO_MEMORY, "no memory for a list of %d convolutions", count);
     for (int i = 0; i < count && status == AMP_OK; i++)
         if ((status = place(backend, &all[i], &list[i], error)) != AMP_OK) *failed = i;
-    if (status == AMP_OK) status = amp_cuda_weights_to_krsc(backend, &amp_cuda_of(backend)->weights, list, count, error);
+    if (status == AMP_OK)
+        status = amp_cuda_weights_to_krsc(backend, &amp_cuda_of(backend)->weights, list, count, error);
     free(list);
     amp_cuda_free_spares(backend);
     return status;
@@ -151,16 +161,17 @@ void amp_cuda_conv_drop_weights(amp_backend *backend, amp_conv *conv)
     conv->weights = NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------ running */
+/* ---- running ---- */
 
 static amp_status check(const amp_conv *conv, int pass, amp_error *error)
 {
     if (pass == BACKWARD_DATA_ADDING && conv->desc.transposed)
         return conv_fail(conv, pass, "a deconvolution does not add to its output", error);
     if (!wanted(&conv->desc, pass))
-        return conv_fail(conv, pass, conv->desc.training ? "it was created without wants_dx" : "it was created without training",
-                         error);
-    if (pass != BACKWARD_WEIGHTS && !conv->weights) return conv_fail(conv, pass, "its weights were not loaded", error);
+        return conv_fail(conv, pass, conv->desc.training ? "it was created without wants_dx"
+                         : "it was created without training", error);
+    if (pass != BACKWARD_WEIGHTS && !conv->weights)
+        return conv_fail(conv, pass, "its weights were not loaded", error);
     return AMP_OK;
 }
 
@@ -170,14 +181,14 @@ static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void
     /* The pass decides which of the three is written: conv_plan.h. */
     const amp_conv_buffers buffers = { (void *)x, w, (void *)y };
     amp_status status = amp_cudnn_run(amp_cuda_of(backend)->cudnn, conv->plans[pass], &buffers, error);
-    /* Where a kernel before it went wrong no engine runs any more, and cuDNN is not to blame. */
+    /* If an earlier kernel failed no engine runs any more, and cuDNN is not the cause. */
     if (status != AMP_OK) AMP_CUDA_TRY(cudaStreamSynchronize(amp_cuda_of(backend)->stream));
-    cudaGetLastError(); /* what an engine met that another one replaced must not be taken for the next launch's */
+    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
     return status;
 }
 
-amp_status amp_cuda_conv_forward(amp_backend *backend, amp_conv *conv, const void *x, const float *bias, void *y,
-                                 amp_error *error)
+amp_status amp_cuda_conv_forward(amp_backend *backend, amp_conv *conv, const void *x, const float *bias,
+                                 void *y, amp_error *error)
 {
     AMP_TRY(check(conv, FORWARD, error));
     if (conv->connected) AMP_TRY(amp_cuda_gemm_forward(backend, &conv->product, x, conv->weights, y, error));
@@ -187,8 +198,8 @@ amp_status amp_cuda_conv_forward(amp_backend *backend, amp_conv *conv, const voi
     return amp_cuda_add_bias(backend, &output, bias, error);
 }
 
-amp_status amp_cuda_conv_backward_data(amp_backend *backend, amp_conv *conv, const void *dy, void *dx, int accumulate,
-                                       amp_error *error)
+amp_status amp_cuda_conv_backward_data(amp_backend *backend, amp_conv *conv, const void *dy, void *dx,
+                                       int accumulate, amp_error *error)
 {
     const int pass = accumulate ? BACKWARD_DATA_ADDING : BACKWARD_DATA;
     AMP_TRY(check(conv, pass, error));
@@ -197,8 +208,8 @@ amp_status amp_cuda_conv_backward_data(amp_backend *backend, amp_conv *conv, con
     return run(backend, conv, pass, dx, conv->weights, dy, error);
 }
 
-amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, const void *x, const void *dy, float *dw,
-                                          amp_error *error)
+amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, const void *x, const void *dy,
+                                          float *dw, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
     /* (k, c, rows, columns) and (k, rows, columns, c) are one order. */
@@ -209,21 +220,24 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
     if (conv->connected && same_order)
         return amp_cuda_gemm_backward_weights(backend, &conv->product, x, dy, dw, 1, error);
     AMP_TRY(amp_cuda_scratch(backend, weight_count(d) * amp_dtype_size(dtype), &krsc, error));
-    if (conv->connected) AMP_TRY(amp_cuda_gemm_backward_weights(backend, &conv->product, x, dy, krsc, 0, error));
+    if (conv->connected)
+        AMP_TRY(amp_cuda_gemm_backward_weights(backend, &conv->product, x, dy, krsc, 0, error));
     else AMP_TRY(run(backend, conv, BACKWARD_WEIGHTS, x, krsc, dy, error));
-    const float factor = conv->connected ? 1 : ldexpf(1, amp_conv_problem_downscale(&conv->plans[BACKWARD_WEIGHTS]->problem));
-    return amp_cuda_gradient_from_krsc(backend, krsc, dtype, factor, dw, d->k, d->x.c / d->groups, d->size_h, d->size_w, error);
+    const float factor = conv->connected ? 1
+        : ldexpf(1, amp_conv_problem_downscale(&conv->plans[BACKWARD_WEIGHTS]->problem));
+    return amp_cuda_gradient_from_krsc(backend, krsc, dtype, factor, dw, d->k, d->x.c / d->groups, d->size_h,
+                                       d->size_w, error);
 }
 
-/* ------------------------------------------------------------------------------------------------ what it is */
+/* ---- what it is ---- */
 
 /* cuDNN pads channels inside its workspace; nothing that is kept is padded. */
 void amp_cuda_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_conv_facts *out)
 {
     const amp_conv_desc *d = &conv->desc;
     (void)backend;
-    *out = (amp_conv_facts){ .computes = d->dtype, .padded_in = d->x.c / d->groups, .padded_out = d->k / d->groups,
-                             .weight_bytes = weight_bytes(d) };
+    *out = (amp_conv_facts){ .computes = d->dtype, .padded_in = d->x.c / d->groups,
+                             .padded_out = d->k / d->groups, .weight_bytes = weight_bytes(d) };
     for (int i = 0; i < PASSES; i++)
         if (conv->plans[i] && conv->plans[i]->current.workspace > out->workspace_bytes)
             out->workspace_bytes = conv->plans[i]->current.workspace;

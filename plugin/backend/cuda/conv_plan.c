@@ -16,7 +16,7 @@ struct amp_conv_plans {
     int compiled; /* engines compiled at run time only to be timed */
 };
 
-/* ------------------------------------------------------------------------------------------------ problems */
+/* ---- problems ---- */
 
 /* Output rows or columns, in 64 bits because the numbers come from a .cfg; 0 or less: none. */
 static int64_t out_size(int in, int size, const amp_conv_problem *p)
@@ -42,9 +42,11 @@ static const char *pass_name(const amp_conv_problem *p)
 
 void amp_conv_problem_text(const amp_conv_problem *p, char text[AMP_CONV_TEXT])
 {
-    snprintf(text, AMP_CONV_TEXT, "convolution %s of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d, padding %d, "
-             "dilation %d, groups %d, in %s%s", pass_name(p), p->n, p->c, p->h, p->w, p->k, p->size_h, p->size_w, p->stride,
-             p->pad, p->dilation, p->groups, amp_dtype_name(p->dtype), p->deterministic ? ", deterministic" : "");
+    snprintf(text, AMP_CONV_TEXT,
+             "convolution %s of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d, padding %d, "
+             "dilation %d, groups %d, in %s%s", pass_name(p), p->n, p->c, p->h, p->w, p->k, p->size_h,
+             p->size_w, p->stride, p->pad, p->dilation, p->groups, amp_dtype_name(p->dtype),
+             p->deterministic ? ", deterministic" : "");
 }
 
 amp_status amp_conv_problem_check(const amp_conv_problem *p, amp_error *error)
@@ -54,7 +56,8 @@ amp_status amp_conv_problem_check(const amp_conv_problem *p, amp_error *error)
     else if (p->k < 1 || p->size_h < 1 || p->size_w < 1) why = "the filters are empty";
     else if (p->stride < 1 || p->pad < 0) why = "stride must be at least 1 and padding 0 or more";
     else if (p->dilation < 1) why = "dilation must be at least 1";
-    else if (p->groups < 1 || p->c % p->groups || p->k % p->groups) why = "groups must divide channels and filters";
+    else if (p->groups < 1 || p->c % p->groups || p->k % p->groups)
+        why = "groups must divide channels and filters";
     else if (p->accumulate && p->pass != AMP_CONV_BACKWARD_DATA) why = "only backward data accumulates";
     else {
         int64_t h = out_size(p->h, p->size_h, p), w = out_size(p->w, p->size_w, p);
@@ -67,7 +70,7 @@ amp_status amp_conv_problem_check(const amp_conv_problem *p, amp_error *error)
     return amp_fail(error, AMP_BAD_NETWORK, "%s: %s", text, why);
 }
 
-/* ---------------------------------------------------------------------------------------------- candidates */
+/* ---- candidates ---- */
 
 typedef enum verdict { FIT, DOWN_CONVERTS, TF32, NONDETERMINISTIC, OVER_CAP, VERDICTS } verdict;
 
@@ -88,7 +91,8 @@ static int preference(const amp_conv_candidate *c, const amp_conv_problem *p)
     return 2 * slow + reduced;
 }
 
-int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_problem *problem, size_t workspace_cap)
+int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_problem *problem,
+                             size_t workspace_cap)
 {
     amp_conv_candidate *list = candidates->list;
     int fit = 0;
@@ -96,7 +100,8 @@ int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_pro
         amp_conv_candidate c = list[i];
         if (judge(&c, problem, workspace_cap) != FIT) continue;
         int to = fit++;
-        /* [fit, i) holds unfit ones: make room for c behind the fit, then move it up to its place. */
+        /* list[fit .. i) are unfit: makes room for c behind the fit ones, then moves it to its place among
+         * them. */
         memmove(&list[to + 1], &list[to], sizeof *list * (size_t)(i - to));
         while (to > 0 && preference(&list[to - 1], problem) > preference(&c, problem)) {
             list[to] = list[to - 1];
@@ -107,18 +112,20 @@ int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_pro
     return fit;
 }
 
-/* Why nothing is left, for the user: "12 candidates: 3 need more workspace than 256 MiB, ...". */
-static void tally(const amp_conv_candidates *candidates, const amp_conv_plan *plan, size_t workspace_cap, char *text,
-                  size_t size)
+/* For the user, why no candidate is left: "12 candidates: 3 need more workspace than 256 MiB, ...". */
+static void tally(const amp_conv_candidates *candidates, const amp_conv_plan *plan, size_t workspace_cap,
+                  char *text, size_t size)
 {
     int counts[VERDICTS] = { 0 };
-    for (int i = 0; i < candidates->count; i++) counts[judge(&candidates->list[i], &plan->problem, workspace_cap)]++;
-    snprintf(text, size, "of %d candidates %d need more workspace than %zu MiB, %d are not deterministic, %d round their "
-             "inputs, %d failed", candidates->count, counts[OVER_CAP], workspace_cap >> 20, counts[NONDETERMINISTIC],
+    for (int i = 0; i < candidates->count; i++)
+        counts[judge(&candidates->list[i], &plan->problem, workspace_cap)]++;
+    snprintf(text, size, "of %d candidates %d need more workspace than %zu MiB, %d are not deterministic, "
+             "%d round their inputs, %d failed", candidates->count, counts[OVER_CAP],
+             workspace_cap >> 20, counts[NONDETERMINISTIC],
              counts[DOWN_CONVERTS] + counts[TF32], counts[FIT]);
 }
 
-/* ----------------------------------------------------------------------------------------------- one plan */
+/* ---- one plan ---- */
 
 static void mark_failed(amp_conv_plan *plan, const amp_conv_candidate *c)
 {
@@ -143,7 +150,8 @@ static void take(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate 
     c->config = c->plan = NULL;
 }
 
-static amp_status list_sorted(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidates *out, amp_error *error)
+static amp_status list_sorted(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidates *out,
+                              amp_error *error)
 {
     *out = (amp_conv_candidates){ 0 };
     AMP_TRY(plans->library->list(plans->self, &plan->problem, out, error));
@@ -152,7 +160,8 @@ static amp_status list_sorted(amp_conv_plans *plans, amp_conv_plan *plan, amp_co
     return AMP_OK;
 }
 
-/* Builds c unless it failed before; a plan that turns out to need more workspace than allowed has failed, too. */
+/* Builds c unless it failed before; a plan that turns out to need more workspace than allowed has failed,
+ * too. */
 static amp_status build(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c, amp_error *why)
 {
     amp_status status = plans->library->build(plans->self, c, why);
@@ -179,14 +188,16 @@ static amp_status choose(amp_conv_plans *plans, amp_conv_plan *plan, amp_error *
         amp_conv_problem_text(&plan->problem, text);
         tally(&candidates, plan, plans->workspace_cap, counts, sizeof counts);
         status = why->status == AMP_OK ? AMP_UNSUPPORTED : why->status;
-        if (!candidates.count) amp_fail(error, status, "%s: the library has no engine for it on this device", text);
-        else amp_fail(error, status, "%s: %s%s%s", text, counts, why->status ? ": " : "", why->status ? why->message : "");
+        if (!candidates.count)
+            amp_fail(error, status, "%s: the library has no engine for it on this device", text);
+        else amp_fail(error, status, "%s: %s%s%s", text, counts, why->status ? ": " : "",
+                      why->status ? why->message : "");
     }
     plans->library->drop(plans->self, &candidates);
     return status;
 }
 
-/* ---------------------------------------------------------------------------------------------- all plans */
+/* ---- all plans ---- */
 
 amp_conv_plans *amp_conv_plans_create(const amp_conv_library *library, void *self, size_t workspace_cap)
 {
@@ -208,7 +219,8 @@ void amp_conv_plans_destroy(amp_conv_plans *plans)
 
 static int same(const amp_conv_problem *a, const amp_conv_problem *b)
 {
-    _Static_assert(sizeof *a == 15 * sizeof(int), "a problem is compared byte by byte: it may hold no padding");
+    _Static_assert(sizeof *a == 15 * sizeof(int),
+                   "a problem is compared byte by byte: it may hold no padding");
     return !memcmp(a, b, sizeof *a);
 }
 
@@ -223,7 +235,8 @@ static int make_room(amp_conv_plans *plans)
     return 1;
 }
 
-amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *problem, amp_conv_plan **out, amp_error *error)
+amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *problem, amp_conv_plan **out,
+                              amp_error *error)
 {
     amp_error why = { .status = AMP_OK };
     AMP_TRY(amp_conv_problem_check(problem, error));
@@ -247,7 +260,8 @@ amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *pro
     return AMP_OK;
 }
 
-amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const amp_error *why, amp_error *error)
+amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const amp_error *why,
+                               amp_error *error)
 {
     amp_error last = *why;
     if (plan->current.plan) mark_failed(plan, &plan->current);
@@ -256,7 +270,7 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
     return choose(plans, plan, &last, error);
 }
 
-/* ------------------------------------------------------------------------------------------------- tuning */
+/* ---- tuning ---- */
 
 /* Whether list[i] is among the best_of that the library ranks first, counting only those worth timing. */
 static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *list, int i, int best_of)
@@ -286,8 +300,8 @@ static int built_for_timing(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv
 }
 
 /* Times trial's candidate; the plan takes it over if it is the fastest so far. */
-static void time_one(amp_conv_plans *plans, amp_conv_plan *trial, amp_conv_plan *plan, amp_conv_timer timer, void *user,
-                     amp_error *why)
+static void time_one(amp_conv_plans *plans, amp_conv_plan *trial, amp_conv_plan *plan, amp_conv_timer timer,
+                     void *user, amp_error *why)
 {
     float ms;
     if (timer(user, trial, &ms, why) != AMP_OK) {
@@ -300,8 +314,8 @@ static void time_one(amp_conv_plans *plans, amp_conv_plan *trial, amp_conv_plan 
     let_go(plans, trial);
 }
 
-amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int best_of, amp_conv_timer timer, void *user,
-                               amp_error *error)
+amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
+                               void *user, amp_error *error)
 {
     if (plan->tuned) return AMP_OK;
     amp_conv_candidates candidates;

@@ -1,9 +1,10 @@
 /* Which of a library's engines computes a convolution: the choice, without the library.
  *
- * A library lists candidates for a problem in the order in which it expects them to be fast. Here they are filtered
- * and ordered, built one by one until one works, timed if the caller can time, and remembered per problem, so that a
- * shape that comes back (random=1) costs a lookup. A candidate that fails, at build or when it runs, is never tried
- * again for that problem. cudnn_graph.c is the library; the tests have a made-up one.
+ * A library lists candidates for a problem in the order in which it expects them to be fast. Here they are
+ * filtered and ordered, built one by one until one works, timed if the caller can time, and remembered per
+ * problem, so that a shape that comes back (random=1) costs a lookup. A candidate that fails, at build or
+ * when it runs, is never tried again for that problem. cudnn_graph.c is the library; the tests have a made-up
+ * one.
  *
  * One thread at a time uses an amp_conv_plans and what came out of it. */
 #ifndef AMP_BACKEND_CUDA_CONV_PLAN_H
@@ -15,12 +16,13 @@
 #include "../../tensor/status.h"
 #include "../../tensor/tensor.h"
 
-typedef enum amp_conv_pass { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_DATA, AMP_CONV_BACKWARD_FILTER } amp_conv_pass;
+typedef enum amp_conv_pass { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_DATA,
+                             AMP_CONV_BACKWARD_FILTER } amp_conv_pass;
 
-/* One pass of a convolution (cross-correlation, zero padding `pad` on each side, window dilated by `dilation`):
- * x (n,h,w,c) · w (k, size_h, size_w, c/groups) → y (n, out_h, out_w, k), all of dtype and densely packed, sums in fp32.
- * forward writes y; backward data writes dx, or adds to it; backward filter writes dw (scaled: amp_conv_problem_downscale). It is
- * its own cache key. */
+/* One pass of a convolution (cross-correlation, zero padding `pad` on each side, window dilated by
+ * `dilation`): x (n,h,w,c) · w (k, size_h, size_w, c/groups) → y (n, out_h, out_w, k), all of dtype and
+ * densely packed, sums in fp32. forward writes y; backward data writes dx, or adds to it; backward filter
+ * writes dw (scaled: amp_conv_problem_downscale). It is its own cache key. */
 typedef struct amp_conv_problem {
     int n, c, h, w;
     int k, size_h, size_w, stride, pad, dilation, groups;
@@ -67,22 +69,27 @@ typedef struct amp_conv_candidates {
     void *graph; /* the library's: what the configs were made for */
 } amp_conv_candidates;
 
-/* Sorts the candidates, best first, and returns how many are fit for use; the others come behind. Unfit is what rounds its
- * inputs, what is not deterministic when the problem asks for that, what needs more than workspace_cap bytes, and, for
- * an fp32 problem, Tensor Cores: there they stand for TF32.
- * Without groups Tensor Cores come first, and reduced-precision reductions only when nothing else has them; otherwise
- * the library's order holds, with reduced-precision reductions last. */
-int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_problem *problem, size_t workspace_cap);
+/* Sorts the candidates, best first, and returns how many are fit for use; the others come behind. Unfit is
+ * what rounds its inputs, what is not deterministic when the problem asks for that, what needs more than
+ * workspace_cap bytes, and, for an fp32 problem, Tensor Cores: there they stand for TF32. Without groups
+ * Tensor Cores come first, and reduced-precision reductions only when nothing else has them; otherwise the
+ * library's order holds, with reduced-precision reductions last. */
+int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_problem *problem,
+                             size_t workspace_cap);
 
-/* What the choice needs of a library. Whatever list made, drop frees, except configs and plans set to NULL by then. */
+/* What the choice needs of a library. Whatever list made, drop frees, except configs and plans set to NULL by
+ * then. */
 typedef struct amp_conv_library {
     amp_status (*list)(void *self, const amp_conv_problem *, amp_conv_candidates *out, amp_error *);
-    amp_status (*build)(void *self, amp_conv_candidate *, amp_error *); /* sets plan, and workspace to what it needs */
-    void (*release)(void *self, amp_conv_candidate *);                  /* plan and config; sets both to NULL */
+    /* sets plan, and workspace to what it needs */
+    amp_status (*build)(void *self, amp_conv_candidate *, amp_error *);
+    /* plan and config; sets both to NULL */
+    void (*release)(void *self, amp_conv_candidate *);
     void (*drop)(void *self, amp_conv_candidates *);
 } amp_conv_library;
 
-/* A problem's plan. Callers read it; it belongs to the amp_conv_plans and stays at its address as long as that lives. */
+/* A problem's plan. Callers read it; it belongs to the amp_conv_plans and stays at its address as long as
+ * that lives. */
 typedef struct amp_conv_plan {
     amp_conv_problem problem;
     amp_conv_candidate current; /* what runs */
@@ -98,24 +105,28 @@ typedef struct amp_conv_plans amp_conv_plans;
 amp_conv_plans *amp_conv_plans_create(const amp_conv_library *library, void *self, size_t workspace_cap);
 void amp_conv_plans_destroy(amp_conv_plans *plans);
 
-/* The problem's plan: from the cache, else the first candidate that can be built. AMP_UNSUPPORTED if none can. */
-amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *problem, amp_conv_plan **out, amp_error *error);
+/* The problem's plan: from the cache, else the first candidate that can be built. AMP_UNSUPPORTED if none
+ * can. */
+amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *problem, amp_conv_plan **out,
+                              amp_error *error);
 
-/* The plan's current candidate did not run, for the reason in *why: the next one takes its place. If there is none, the
- * plan is left without one (current.plan is NULL), and *error tells why the last one failed. */
-amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const amp_error *why, amp_error *error);
+/* The plan's current candidate did not run, for the reason in *why: the next one takes its place. If there is
+ * none, the plan is left without one (current.plan is NULL), and *error tells why the last one failed. */
+amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const amp_error *why,
+                               amp_error *error);
 
-/* Runs plan->current as often as it takes and sets *ms to the time of one run. An error means that it did not run. */
+/* Runs plan->current as often as it takes and sets *ms to the time of one run. An error means that it did not
+ * run. */
 typedef amp_status (*amp_conv_timer)(void *user, const amp_conv_plan *plan, float *ms, amp_error *error);
 
-/* Building engines that are compiled at run time would take minutes in a network of many depthwise convolutions, times its
- * sizes: of all plans together so many are, to be timed. */
+/* Building engines that are compiled at run time would take minutes in a network of many depthwise
+ * convolutions, times its sizes: of all plans together so many are, to be timed. */
 enum { AMP_CONV_COMPILED = 32 };
 
-/* Times the best_of candidates that the library holds for the fastest, and keeps the one that is; once per plan, a
- * tuned plan is left as it is. Reduced-precision reductions are not timed while there is another choice; engines compiled at
- * run time, beside the one in use, up to AMP_CONV_COMPILED. */
-amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int best_of, amp_conv_timer timer, void *user,
-                               amp_error *error);
+/* Times the best_of candidates that the library holds for the fastest, and keeps the one that is; once per
+ * plan, a tuned plan is left as it is. Reduced-precision reductions are not timed while there is another
+ * choice; engines compiled at run time, beside the one in use, up to AMP_CONV_COMPILED. */
+amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
+                               void *user, amp_error *error);
 
 #endif

@@ -1,12 +1,13 @@
-/* Timing engines, on memory taken for it: while convolutions are created the network's own is not taken yet, or is that of
- * a smaller size. */
+/* Timing engines, on memory taken for it: while convolutions are created the network's own is not taken yet,
+ * or is that of a smaller size. */
 #include "conv_tune.h"
 
 #include "cudnn_graph.h"
 
 enum { RUNS = 3 };
 
-/* Every byte of what engines are timed on: a small number in every dtype. (Zeros would need less power, and run faster.) */
+/* Every byte of the memory that engines are timed on: a small number in every dtype. (Zeros would need
+ * less power, and run faster.) */
 enum { FILL = 0x2b };
 
 typedef struct trial {
@@ -20,7 +21,7 @@ static amp_status launch(trial *t, const amp_conv_plan *plan, int times, amp_err
     for (int i = 0; i < times; i++) {
         amp_status status = amp_cudnn_launch(t->cuda->cudnn, plan, &t->buffers, error);
         if (status == AMP_OK) continue;
-        cudaGetLastError(); /* what cuDNN met must not be taken for the next launch's */
+        cudaGetLastError(); /* clears the error, which the next launch would report as its own */
         return status;
     }
     return AMP_OK;
@@ -48,7 +49,8 @@ static amp_status fill(trial *t, const amp_cuda_conv_bytes *bytes, amp_error *er
     return AMP_OK;
 }
 
-static amp_status begin_trial(trial *t, amp_backend *backend, const amp_cuda_conv_bytes *bytes, amp_error *error)
+static amp_status begin_trial(trial *t, amp_backend *backend, const amp_cuda_conv_bytes *bytes,
+                              amp_error *error)
 {
     AMP_TRY(amp_cuda_take(backend, bytes->x, "tensors to time on", &t->buffers.x, error));
     AMP_TRY(amp_cuda_take(backend, bytes->w, "tensors to time on", &t->buffers.w, error));
@@ -69,8 +71,8 @@ static void end_trial(trial *t, amp_backend *backend)
 
 static int to_do(const amp_conv_plan *plan) { return plan && !plan->tuned && plan->fit > 1; }
 
-amp_status amp_cuda_conv_tune(amp_backend *backend, amp_conv_plan *const *plans, int count, const amp_cuda_conv_bytes *bytes,
-                              amp_error *error)
+amp_status amp_cuda_conv_tune(amp_backend *backend, amp_conv_plan *const *plans, int count,
+                              const amp_cuda_conv_bytes *bytes, amp_error *error)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     trial t = { .cuda = cuda };
@@ -79,7 +81,8 @@ amp_status amp_cuda_conv_tune(amp_backend *backend, amp_conv_plan *const *plans,
     if (!wanted || !cuda->settings.tune) return AMP_OK;
     amp_status status = begin_trial(&t, backend, bytes, error);
     for (int i = 0; i < count && status == AMP_OK; i++)
-        if (to_do(plans[i])) status = amp_cudnn_tune(cuda->cudnn, plans[i], cuda->settings.tune, measure, &t, error);
+        if (to_do(plans[i]))
+            status = amp_cudnn_tune(cuda->cudnn, plans[i], cuda->settings.tune, measure, &t, error);
     int short_of_memory = status == AMP_NO_MEMORY && !t.begin;
     end_trial(&t, backend);
     return short_of_memory ? AMP_OK : status;

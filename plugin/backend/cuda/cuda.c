@@ -1,5 +1,5 @@
-/* The CUDA backend: its object, the GPU that it runs on, and the table of its operations. README.md says which file holds which
- * of them. */
+/* The CUDA backend: its object, the GPU that it runs on, and the table of its operations. README.md says
+ * which file holds which of them. */
 #include "state.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "ranges.h"
 #include "settings.h"
 
-/* ------------------------------------------------------------------------------------------------ the GPU */
+/* ---- the GPU ---- */
 
 /* "13.0" of 13000. */
 static void version_text(int version, char text[16])
@@ -26,9 +26,10 @@ static void describe(amp_cuda_backend *cuda, const struct cudaDeviceProp *gpu, i
     version_text(driver, driver_text);
     amp_cudnn_describe(cudnn, sizeof cudnn);
     amp_cuda_gemm_describe(cublas, sizeof cublas);
-    snprintf(cuda->base.description, sizeof cuda->base.description, "GPU %d: %.60s (compute capability %d.%d, %zu MiB), "
-             "CUDA %s (driver for %s), %s, %s", cuda->device, gpu->name, cuda->major, cuda->minor,
-             gpu->totalGlobalMem >> 20, runtime_text, driver_text, cudnn, cublas);
+    snprintf(cuda->base.description, sizeof cuda->base.description,
+             "GPU %d: %.60s (compute capability %d.%d, %zu MiB), " "CUDA %s (driver for %s), %s, %s",
+             cuda->device, gpu->name, cuda->major, cuda->minor, gpu->totalGlobalMem >> 20, runtime_text,
+             driver_text, cudnn, cublas);
 }
 
 /* The current device, as `-i` or Darknet's cuda_set_device chose it. */
@@ -56,19 +57,19 @@ amp_support amp_cuda_supports(const amp_backend *backend, amp_dtype dtype, char 
     const amp_cuda_backend *cuda = amp_cuda_of(backend);
     note[0] = '\0';
     if (dtype == AMP_BF16 && cuda->major < 8) {
-        snprintf(note, 256, "bf16 needs a GPU of compute capability 8.0 (Ampere) or later (this one: %d.%d): set "
-                 "dtype=fp16%s", cuda->major, cuda->minor, cuda->major < 7 ? " or dtype=fp32" : "");
+        snprintf(note, 256, "bf16 needs a GPU of compute capability 8.0 (Ampere) or later (this one: %d.%d): "
+                 "set dtype=fp16%s", cuda->major, cuda->minor, cuda->major < 7 ? " or dtype=fp32" : "");
         return AMP_SUPPORT_NONE;
     }
     if (dtype == AMP_FP16 && cuda->major < 7) {
-        snprintf(note, 256, "fp16 saves memory but hardly any time here: a GPU of compute capability %d.%d has no Tensor "
-                 "Cores and computes it in fp32", cuda->major, cuda->minor);
+        snprintf(note, 256, "fp16 saves memory but hardly any time here: a GPU of compute capability %d.%d "
+                 "has no Tensor Cores and computes it in fp32", cuda->major, cuda->minor);
         return AMP_SUPPORT_STORAGE;
     }
     return AMP_SUPPORT_NATIVE;
 }
 
-/* ------------------------------------------------------------------------------------------------ life */
+/* ---- life ---- */
 
 /* At the end there is nothing left to do about a failure. Also for a backend that is not complete. */
 void amp_cuda_destroy(amp_backend *backend)

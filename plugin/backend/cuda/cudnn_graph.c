@@ -1,8 +1,9 @@
-/* Convolutions through cuDNN's graph API: the operation graph of each pass, the engines that cuDNN's heuristics name for
- * it, their plans, and running one. Which engine is taken is conv_plan.c's matter.
+/* Convolutions through cuDNN's graph API: the operation graph of each pass, the engines that cuDNN's
+ * heuristics name for it, their plans, and running one. Which engine is taken is conv_plan.c's matter.
  *
- * cuDNN's objects are descriptors: created, given attributes, finalized, and from then on read only. A chain of such calls
- * remembers the first that failed and does nothing after it, so that it is checked once, at its end. */
+ * cuDNN's objects are descriptors: created, given attributes, finalized, and from then on read only. A chain
+ * of such calls remembers the first that failed and does nothing after it, so that it is checked once, at its
+ * end. */
 #include "cudnn_graph.h"
 
 #include <dlfcn.h>
@@ -25,7 +26,7 @@ struct amp_cudnn {
     amp_conv_plans *plans;
 };
 
-/* --------------------------------------------------------------------------------------- calls and failures */
+/* ---- calls and failures ---- */
 
 typedef struct chain {
     cudnnStatus_t status;
@@ -36,7 +37,8 @@ typedef struct chain {
 /* Notes the outcome of a call; true while nothing has failed. */
 static int after(chain *chain, cudnnStatus_t status, const char *call, const char *subject)
 {
-    if (chain->status != CUDNN_STATUS_SUCCESS || status == CUDNN_STATUS_SUCCESS) return chain->status == CUDNN_STATUS_SUCCESS;
+    if (chain->status != CUDNN_STATUS_SUCCESS || status == CUDNN_STATUS_SUCCESS)
+        return chain->status == CUDNN_STATUS_SUCCESS;
     chain->status = status;
     chain->call = call;
     chain->subject = subject;
@@ -75,14 +77,17 @@ static amp_status outcome(const chain *chain, amp_error *error)
 static descriptor create(chain *chain, cudnnBackendDescriptorType_t type, const char *type_name)
 {
     descriptor d = NULL;
-    if (ok(chain)) after(chain, cudnnBackendCreateDescriptor(type, &d), "cudnnBackendCreateDescriptor", type_name);
+    if (ok(chain))
+        after(chain, cudnnBackendCreateDescriptor(type, &d), "cudnnBackendCreateDescriptor", type_name);
     return d;
 }
 
 static void set(chain *chain, descriptor d, cudnnBackendAttributeName_t name, const char *name_text,
                 cudnnBackendAttributeType_t type, int64_t count, const void *values)
 {
-    if (ok(chain)) after(chain, cudnnBackendSetAttribute(d, name, type, count, values), "cudnnBackendSetAttribute", name_text);
+    if (ok(chain))
+        after(chain, cudnnBackendSetAttribute(d, name, type, count, values), "cudnnBackendSetAttribute",
+              name_text);
 }
 
 static int64_t get(chain *chain, descriptor d, cudnnBackendAttributeName_t name, const char *name_text,
@@ -90,7 +95,8 @@ static int64_t get(chain *chain, descriptor d, cudnnBackendAttributeName_t name,
 {
     int64_t count = 0;
     if (ok(chain))
-        after(chain, cudnnBackendGetAttribute(d, name, type, room, &count, values), "cudnnBackendGetAttribute", name_text);
+        after(chain, cudnnBackendGetAttribute(d, name, type, room, &count, values),
+              "cudnnBackendGetAttribute", name_text);
     if (!ok(chain)) return 0;
     return room && count > room ? room : count;
 }
@@ -111,7 +117,7 @@ static void destroy(descriptor d)
 #define GET(chain, d, name, type, room, values) \
     get(chain, d, CUDNN_ATTR_##name, #name, CUDNN_TYPE_##type, room, values)
 
-/* ------------------------------------------------------------------------------------------- operation graph */
+/* ---- operation graph ---- */
 
 enum { X = 'x', W = 'w', Y = 'y' }; /* ids by which a variant pack names the tensors */
 
@@ -130,7 +136,8 @@ static void conv_graph_free(conv_graph *g)
 }
 
 /* A packed tensor of logical n,c,h,w stored as n,h,w,c; for a filter, k,c,r,s stored as k,r,s,c. */
-static descriptor tensor(chain *chain, int64_t id, amp_dtype dtype, int64_t n, int64_t c, int64_t h, int64_t w)
+static descriptor tensor(chain *chain, int64_t id, amp_dtype dtype, int64_t n, int64_t c, int64_t h,
+                         int64_t w)
 {
     static const cudnnDataType_t types[] = {
         [AMP_FP32] = CUDNN_DATA_FLOAT, [AMP_FP16] = CUDNN_DATA_HALF, [AMP_BF16] = CUDNN_DATA_BFLOAT16 };
@@ -176,7 +183,8 @@ static descriptor convolution(chain *chain, const amp_conv_problem *p)
 
 static descriptor operation(chain *chain, const amp_conv_problem *p, const conv_graph *g)
 {
-    const float one = 1.0f, down = ldexpf(1.0f, -amp_conv_problem_downscale(p)), beta = p->accumulate ? 1.0f : 0.0f;
+    const float one = 1.0f, down = ldexpf(1.0f, -amp_conv_problem_downscale(p)), beta = p->accumulate ? 1.0f
+        : 0.0f;
     descriptor d = NULL;
     switch (p->pass) {
     case AMP_CONV_FORWARD:
@@ -209,7 +217,7 @@ static void conv_graph_fill(chain *chain, const amp_cudnn *library, const amp_co
     finalize(chain, g->graph, "operation graph");
 }
 
-/* ------------------------------------------------------------------------------------------------ candidates */
+/* ---- candidates ---- */
 
 /* Reads what cuDNN says of a config's engine. */
 static void describe_config(chain *chain, amp_conv_candidate *c)
@@ -224,11 +232,13 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
     GET(chain, c->config, ENGINECFG_WORKSPACE_SIZE, INT64, 1, &workspace);
     c->workspace = workspace > 0 ? (size_t)workspace : 0;
 #endif
-    int64_t count = GET(chain, engine, ENGINE_NUMERICAL_NOTE, NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, numerical);
+    int64_t count = GET(chain, engine, ENGINE_NUMERICAL_NOTE, NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT,
+                        numerical);
     for (int64_t i = 0; i < count; i++) {
         if (numerical[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE) c->notes |= AMP_CONV_TENSOR_CORE;
         if (numerical[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) c->notes |= AMP_CONV_DOWN_CONVERTS;
-        if (numerical[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) c->notes |= AMP_CONV_REDUCED_REDUCTION;
+        if (numerical[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)
+            c->notes |= AMP_CONV_REDUCED_REDUCTION;
         if (numerical[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) c->notes |= AMP_CONV_NONDETERMINISTIC;
     }
     count = GET(chain, engine, ENGINE_BEHAVIOR_NOTE, BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, behavior);
@@ -237,8 +247,8 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
     destroy(engine);
 }
 
-/* Appends what one heuristic names for the graph. It may know nothing (status NOT_SUPPORTED, or an empty list): then there
- * is nothing to append, and if nobody knows anything conv_plan.c says so. */
+/* Appends what one heuristic names for the graph. It may know nothing (status NOT_SUPPORTED, or an empty
+ * list): then there is nothing to append, and if nobody knows anything conv_plan.c says so. */
 static void ask(chain *outer, const amp_cudnn *library, descriptor graph, cudnnBackendHeurMode_t mode,
                 amp_conv_candidates *out)
 {
@@ -250,7 +260,8 @@ static void ask(chain *outer, const amp_cudnn *library, descriptor graph, cudnnB
     SET(&inner, heuristic, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, &graph);
     SET(&inner, heuristic, ENGINEHEUR_MODE, HEUR_MODE, 1, &mode);
 #if KNOWS_DEVICE_PROPERTIES
-    if (library->properties) SET(&inner, heuristic, ENGINEHEUR_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &library->properties);
+    if (library->properties)
+        SET(&inner, heuristic, ENGINEHEUR_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &library->properties);
 #else
     (void)library;
 #endif
@@ -258,7 +269,8 @@ static void ask(chain *outer, const amp_cudnn *library, descriptor graph, cudnnB
     int64_t count = GET(&inner, heuristic, ENGINEHEUR_RESULTS, BACKEND_DESCRIPTOR, 0, NULL);
     if (count > room) count = room;
     for (int i = 0; i < count; i++) configs[i] = CREATE(&inner, ENGINECFG_DESCRIPTOR);
-    int64_t filled = count ? GET(&inner, heuristic, ENGINEHEUR_RESULTS, BACKEND_DESCRIPTOR, count, configs) : 0;
+    int64_t filled = count ? GET(&inner, heuristic, ENGINEHEUR_RESULTS, BACKEND_DESCRIPTOR, count, configs)
+        : 0;
     for (int i = 0; i < count; i++) {
         if (i >= filled) {
             destroy(configs[i]);
@@ -288,7 +300,8 @@ static void drop_candidates(void *self, amp_conv_candidates *candidates)
 }
 
 /* Engines by the heuristic for speed, then those that cuDNN falls back on. */
-static amp_status list_candidates(void *self, const amp_conv_problem *problem, amp_conv_candidates *out, amp_error *error)
+static amp_status list_candidates(void *self, const amp_conv_problem *problem, amp_conv_candidates *out,
+                                  amp_error *error)
 {
     chain chain = { CUDNN_STATUS_SUCCESS };
     conv_graph *g = out->graph = calloc(1, sizeof *g);
@@ -310,7 +323,7 @@ static amp_status list_candidates(void *self, const amp_conv_problem *problem, a
     return amp_fail(error, why.status, "%s: %s", text, why.message);
 }
 
-/* ----------------------------------------------------------------------------------------------------- plans */
+/* ---- plans ---- */
 
 /* Without a device everything of a plan compiled at run time works but its last step. */
 static int only_lacks_device(const amp_cudnn *library, const chain *chain)
@@ -327,7 +340,8 @@ static amp_status build_plan(void *self, amp_conv_candidate *c, amp_error *error
     SET(&chain, plan, EXECUTION_PLAN_ENGINE_CONFIG, BACKEND_DESCRIPTOR, 1, &config);
     if (library->handle) SET(&chain, plan, EXECUTION_PLAN_HANDLE, HANDLE, 1, &library->handle);
 #if KNOWS_DEVICE_PROPERTIES
-    if (library->properties) SET(&chain, plan, EXECUTION_PLAN_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &library->properties);
+    if (library->properties)
+        SET(&chain, plan, EXECUTION_PLAN_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &library->properties);
 #endif
     finalize(&chain, plan, "execution plan");
     if (!ok(&chain) && only_lacks_device(library, &chain)) {
@@ -346,33 +360,39 @@ static amp_status build_plan(void *self, amp_conv_candidate *c, amp_error *error
     return amp_fail(error, why.status, "engine %lld: %s", (long long)c->engine, why.message);
 }
 
-static const amp_conv_library over_cudnn = { list_candidates, build_plan, release_candidate, drop_candidates };
+static const amp_conv_library over_cudnn = { list_candidates, build_plan, release_candidate,
+                                             drop_candidates };
 
-amp_status amp_cudnn_plan(amp_cudnn *library, const amp_conv_problem *problem, amp_conv_plan **out, amp_error *error)
+amp_status amp_cudnn_plan(amp_cudnn *library, const amp_conv_problem *problem, amp_conv_plan **out,
+                          amp_error *error)
 {
     return amp_conv_plans_get(library->plans, problem, out, error);
 }
 
-amp_status amp_cudnn_tune(amp_cudnn *library, amp_conv_plan *plan, int best_of, amp_conv_timer timer, void *user,
-                          amp_error *error)
+amp_status amp_cudnn_tune(amp_cudnn *library, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
+                          void *user, amp_error *error)
 {
     return amp_conv_plans_tune(library->plans, plan, best_of, timer, user, error);
 }
 
-/* --------------------------------------------------------------------------------------------------- running */
+/* ---- running ---- */
 
 static amp_status needs_device(const amp_cudnn *library, amp_error *error)
 {
-    return library->handle ? AMP_OK : amp_fail(error, AMP_UNSUPPORTED, "cuDNN: a plan made without a device cannot run");
+    return library->handle ? AMP_OK : amp_fail(error, AMP_UNSUPPORTED,
+                                               "cuDNN: a plan made without a device cannot run");
 }
 
-amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const amp_conv_buffers *buffers, amp_error *error)
+amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const amp_conv_buffers *buffers,
+                            amp_error *error)
 {
     AMP_TRY(needs_device(library, error));
-    if (!plan->current.plan) return amp_fail(error, AMP_UNSUPPORTED, "cuDNN: all plans of this convolution have failed");
+    if (!plan->current.plan)
+        return amp_fail(error, AMP_UNSUPPORTED, "cuDNN: all plans of this convolution have failed");
     void *workspace = NULL;
     if (plan->current.workspace)
-        AMP_TRY(library->settings.reserve(library->settings.owner, plan->current.workspace, &workspace, error));
+        AMP_TRY(library->settings.reserve(library->settings.owner, plan->current.workspace, &workspace,
+                                          error));
 
     static const int64_t ids[3] = { X, W, Y };
     void *const pointers[3] = { buffers->x, buffers->w, buffers->y };
@@ -383,7 +403,8 @@ amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const
     SET(&chain, pack, VARIANT_PACK_WORKSPACE, VOID_PTR, 1, &workspace);
     finalize(&chain, pack, "variant pack");
     if (ok(&chain))
-        after(&chain, cudnnBackendExecute(library->handle, plan->current.plan, pack), "cudnnBackendExecute", "convolution");
+        after(&chain, cudnnBackendExecute(library->handle, plan->current.plan, pack), "cudnnBackendExecute",
+              "convolution");
     destroy(pack);
     if (ok(&chain)) return AMP_OK;
     amp_error why;
@@ -391,7 +412,8 @@ amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const
     return amp_fail(error, why.status, "engine %lld: %s", (long long)plan->current.engine, why.message);
 }
 
-amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv_buffers *buffers, amp_error *error)
+amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv_buffers *buffers,
+                         amp_error *error)
 {
     amp_error why;
     AMP_TRY(needs_device(library, error));
@@ -400,7 +422,7 @@ amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv
     return AMP_OK;
 }
 
-/* --------------------------------------------------------------------------------------------------- library */
+/* ---- library ---- */
 
 /* 9.19.0 is 91900; 8.9.7 was 8907. */
 static void version_text(int version, char *text, size_t size)
@@ -411,19 +433,21 @@ static void version_text(int version, char *text, size_t size)
 
 void amp_cudnn_describe(char *text, size_t size) { version_text((int)cudnnGetVersion(), text, size); }
 
-/* An older library does not know all that this file was compiled to ask for, and fails at the first such question. */
+/* An older library does not know all that this file was compiled to ask for, and fails at the first such
+ * question. */
 static amp_status check_version(amp_error *error)
 {
     char built[32], found[32];
     if (cudnnGetVersion() / 100 >= CUDNN_VERSION / 100) return AMP_OK;
     version_text(CUDNN_VERSION, built, sizeof built);
     amp_cudnn_describe(found, sizeof found);
-    return amp_fail(error, AMP_UNSUPPORTED, "this program was built with %s and finds %s: see which libcudnn LD_LIBRARY_PATH leads "
+    return amp_fail(error, AMP_UNSUPPORTED,
+                    "this program was built with %s and finds %s: see which libcudnn LD_LIBRARY_PATH leads "
                     "to, install the newer one, or build anew", built, found);
 }
 
-/* Without this cuDNN loads and unloads CUDA's compiler each time that it lists engines, which takes most of that time and
- * leaves 70 kB behind. If it is not found under this name, nothing but that is lost. */
+/* Without this cuDNN loads and unloads CUDA's compiler each time that it lists engines, which takes most of
+ * that time and leaves 70 kB behind. If it is not found under this name, nothing but that is lost. */
 static void keep_compiler_loaded(void)
 {
     char name[32];
@@ -456,7 +480,8 @@ static amp_status made(amp_cudnn *library, const chain *chain, amp_cudnn **out, 
     return status;
 }
 
-amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, amp_cudnn **out, amp_error *error)
+amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, amp_cudnn **out,
+                            amp_error *error)
 {
     chain chain = { CUDNN_STATUS_SUCCESS };
     amp_cudnn *library = NULL;
@@ -466,15 +491,16 @@ amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, am
     return made(library, &chain, out, error);
 }
 
-amp_status amp_cudnn_create_without_device(const char *properties, const amp_cudnn_settings *settings, amp_cudnn **out,
-                                           amp_error *error)
+amp_status amp_cudnn_create_without_device(const char *properties, const amp_cudnn_settings *settings,
+                                           amp_cudnn **out, amp_error *error)
 {
 #if KNOWS_DEVICE_PROPERTIES
     chain chain = { CUDNN_STATUS_SUCCESS };
     amp_cudnn *library = NULL;
     AMP_TRY(make(settings, &library, error));
     library->properties = CREATE(&chain, DEVICEPROP_DESCRIPTOR);
-    SET(&chain, library->properties, DEVICEPROP_JSON_REPRESENTATION, CHAR, (int64_t)strlen(properties) + 1, properties);
+    SET(&chain, library->properties, DEVICEPROP_JSON_REPRESENTATION, CHAR, (int64_t)strlen(properties) + 1,
+        properties);
     finalize(&chain, library->properties, "device properties");
     return made(library, &chain, out, error);
 #else
@@ -488,6 +514,7 @@ void amp_cudnn_destroy(amp_cudnn *library)
     if (!library) return;
     amp_conv_plans_destroy(library->plans);
     destroy(library->properties);
-    if (library->handle) cudnnDestroy(library->handle); /* at the end there is nothing left to do about a failure */
+    if (library->handle) cudnnDestroy(library->handle); /* at the end there is nothing left to do about a
+                                                           failure */
     free(library);
 }

@@ -1,9 +1,9 @@
-/* Convolutions through cuDNN's graph API, 8.9 and later. cudnn_graph.c is the only file that knows the library; this is
- * all that it shows of it.
+/* Convolutions through cuDNN's graph API, 8.9 and later. cudnn_graph.c is the only file that knows the
+ * library; this is all that it shows of it.
  *
- * Layouts: activations NHWC, filters and their gradients KRSC (k, size_h, size_w, c/groups); any count of channels, which
- * cuDNN pads in its workspace where a kernel wants it. Arithmetic in fp32 on Tensor Cores. All memory is the
- * device's, 16-byte aligned, and the caller's.
+ * Layouts: activations NHWC, filters and their gradients KRSC (k, size_h, size_w, c/groups); any count of
+ * channels, which cuDNN pads in its workspace where a kernel wants it. Arithmetic in fp32 on Tensor Cores.
+ * All memory is the device's, 16-byte aligned, and the caller's.
  *
  * An amp_cudnn has one cuDNN handle on one stream and is used, with its plans, by one thread at a time. */
 #ifndef AMP_BACKEND_CUDA_CUDNN_GRAPH_H
@@ -25,42 +25,47 @@ static inline size_t amp_cudnn_workspace_cap(size_t memory)
 
 typedef struct amp_cudnn_settings {
     size_t workspace_cap; /* bytes that a convolution may ask for */
-    /* Sets *memory to at least `bytes` of device memory, for the launch that follows: a kernel still queued on the stream
-     * may be using what the last call gave. A failure makes the plan's next candidate the one to try. */
+    /* Sets *memory to at least `bytes` of device memory, for the launch that follows: a kernel still queued
+     * on the stream may be using what the last call gave. A failure makes the plan's next candidate the one
+     * to try. */
     amp_status (*reserve)(void *owner, size_t bytes, void **memory, amp_error *error);
     void *owner;
 } amp_cudnn_settings;
 
 /* On the current CUDA device and this cudaStream_t, which outlives it. */
-amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, amp_cudnn **out, amp_error *error);
+amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, amp_cudnn **out,
+                            amp_error *error);
 
-/* Without a device: plans can be made, for the device that `properties` describes (the JSON text of cuDNN's device
- * properties, read only here), but not run; reserve may be NULL. A plan compiled at run time, which cannot
- * be loaded without a device, counts as made. AMP_UNSUPPORTED before cuDNN 9.8. */
-amp_status amp_cudnn_create_without_device(const char *properties, const amp_cudnn_settings *settings, amp_cudnn **out,
-                                           amp_error *error);
+/* Without a device: plans can be made, for the device that `properties` describes (the JSON text of cuDNN's
+ * device properties, read only here), but not run; reserve may be NULL. A plan compiled at run time, which
+ * cannot be loaded without a device, counts as made. AMP_UNSUPPORTED before cuDNN 9.8. */
+amp_status amp_cudnn_create_without_device(const char *properties, const amp_cudnn_settings *settings,
+                                           amp_cudnn **out, amp_error *error);
 /* Plans die with it. The stream must be idle. */
 void amp_cudnn_destroy(amp_cudnn *library);
 
 /* The library's version, e.g. "cuDNN 9.19.0". */
 void amp_cudnn_describe(char *text, size_t size);
 
-/* The problem's plan, made or found; belongs to the library. current.workspace is what a launch will reserve, current.notes
- * what the engine is like. */
-amp_status amp_cudnn_plan(amp_cudnn *library, const amp_conv_problem *problem, amp_conv_plan **out, amp_error *error);
+/* The problem's plan, made or found; belongs to the library. current.workspace is what a launch will reserve,
+ * current.notes what the engine is like. */
+amp_status amp_cudnn_plan(amp_cudnn *library, const amp_conv_problem *problem, amp_conv_plan **out,
+                          amp_error *error);
 
 /* Times the best_of first candidates (see amp_conv_plans_tune). The timer launches the plan it is given, with
  * amp_cudnn_launch, on buffers whose contents it can spare. */
-amp_status amp_cudnn_tune(amp_cudnn *library, amp_conv_plan *plan, int best_of, amp_conv_timer timer, void *user,
-                          amp_error *error);
+amp_status amp_cudnn_tune(amp_cudnn *library, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
+                          void *user, amp_error *error);
 
 /* x or dx, w or dw, y or dy, as the pass has it. */
 typedef struct amp_conv_buffers { void *x, *w, *y; } amp_conv_buffers;
 
 /* Queues the plan's current candidate on the stream. */
-amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const amp_conv_buffers *buffers, amp_error *error);
+amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const amp_conv_buffers *buffers,
+                            amp_error *error);
 
 /* The same; while cuDNN refuses to run a candidate, the next one takes its place. */
-amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv_buffers *buffers, amp_error *error);
+amp_status amp_cudnn_run(amp_cudnn *library, amp_conv_plan *plan, const amp_conv_buffers *buffers,
+                         amp_error *error);
 
 #endif

@@ -1,8 +1,10 @@
-/* What the kernels share: how a thread moves a group of numbers, and how much a launch starts. For .cu files only.
+/* What the kernels share: how a thread moves a group of numbers, and how much a launch starts. For .cu files
+ * only.
  *
- * A kernel is written once for groups of N consecutive numbers. With N = AMP_WIDE(T), or a multiple of it, whole groups
- * move in 16-byte accesses, for which their addresses must be multiples of 16; with N = 1 nothing is asked of the
- * address. The last group of a row may be shorter: n of its N are there, and each of those moves alone. */
+ * A kernel is written once for groups of N consecutive numbers. With N = AMP_WIDE(T), or a multiple of it,
+ * whole groups move in 16-byte accesses, for which their addresses must be multiples of 16; with N = 1
+ * nothing is asked of the address. The last group of a row may be shorter: n of its N are there, and each of
+ * those moves alone. */
 #ifndef AMP_BACKEND_CUDA_DEVICE_CUH
 #define AMP_BACKEND_CUDA_DEVICE_CUH
 
@@ -14,7 +16,7 @@
 
 #define AMP_WIDE(T) ((int)(16 / sizeof(T)))
 
-/* ------------------------------------------------------------------------------------------------ groups */
+/* ---- groups ---- */
 
 /* The n of N elements at p that are there; the others of v are left as they are. */
 template <class W, int N> __device__ __forceinline__ void amp_read(W (&v)[N], const W *p, int n)
@@ -52,8 +54,10 @@ template <class T, int N> __device__ __forceinline__ void amp_get(float (&v)[N],
     }
 }
 
-/* v as T, two halves to a word: put together here, because nvcc, left to itself, may move the halves one by one. */
-template <int W, int N> __device__ __forceinline__ void amp_words(unsigned (&word)[W], const float *, const float (&v)[N])
+/* v as T, two halves to a word: put together here, because nvcc, left to itself, may move the halves one by
+ * one. */
+template <int W, int N> __device__ __forceinline__ void amp_words(unsigned (&word)[W], const float *,
+                                                                  const float (&v)[N])
 {
     #pragma unroll
     for (int i = 0; i < N; ++i) word[i] = __float_as_uint(v[i]);
@@ -81,7 +85,8 @@ template <class T, int N> __device__ __forceinline__ void amp_put(T *p, const fl
         amp_words(word, p, v);
         #pragma unroll
         for (int i = 0; i < bytes / 16; ++i)
-            reinterpret_cast<uint4 *>(p)[i] = make_uint4(word[4 * i], word[4 * i + 1], word[4 * i + 2], word[4 * i + 3]);
+            reinterpret_cast<uint4 *>(p)[i] = make_uint4(word[4 * i], word[4 * i + 1], word[4 * i + 2],
+                                                         word[4 * i + 3]);
     } else {
         #pragma unroll
         for (int i = 0; i < N; ++i)
@@ -90,7 +95,8 @@ template <class T, int N> __device__ __forceinline__ void amp_put(T *p, const fl
 }
 
 /* v to p, or added to what is there: the sum is fp32 and rounded once. */
-template <class T, int N> __device__ __forceinline__ void amp_put_or_add(T *p, float (&v)[N], int n, int accumulate)
+template <class T, int N> __device__ __forceinline__ void amp_put_or_add(T *p, float (&v)[N], int n,
+                                                                         int accumulate)
 {
     if (accumulate) {
         float old[N];
@@ -122,8 +128,8 @@ static inline int amp_wide_pixels(const amp_tensor *t)
         else { const int N = 1; __VA_ARGS__; } \
     } while (0)
 
-/* Runs a statement with `A` as a constant: the activation, if it is one that hot layers have, or -1 for any other, which
- * the kernel then asks its argument for (amp_chosen). */
+/* Runs a statement with `A` as a constant: the activation, if it is one that hot layers have, or -1 for any
+ * other, which the kernel then asks its argument for (amp_chosen). */
 #define AMP_CUDA_BY_ACTIVATION(activation, ...) do { \
         switch (activation) { \
         case AMP_LINEAR: { const int A = AMP_LINEAR; __VA_ARGS__; break; } \
@@ -139,7 +145,7 @@ template <int A> __device__ __forceinline__ amp_activation amp_chosen(amp_activa
     return A < 0 ? given : (amp_activation)A;
 }
 
-/* ------------------------------------------------------------------------------------------------ launches */
+/* ---- launches ---- */
 
 enum {
     AMP_CUDA_THREADS = 256,         /* of a block, where nothing asks for another number */
@@ -180,8 +186,8 @@ static inline unsigned amp_cuda_down(const amp_backend *backend, size_t across, 
     return (unsigned)(wanted < 1 ? 1 : wanted);
 }
 
-/* A launch over a plane of rows × columns: x runs along the columns, y down the rows, so that a kernel knows both without
- * a division. Blocks are as wide as a row where that is possible, and no thread is beyond it. */
+/* A launch over a plane of rows × columns: x runs along the columns, y down the rows, so that a kernel knows
+ * both without a division. Blocks are as wide as a row where that is possible, and no thread is beyond it. */
 typedef struct amp_plane { dim3 blocks, threads; } amp_plane;
 
 static inline amp_plane amp_cuda_plane(const amp_backend *backend, size_t rows, size_t columns)
@@ -193,12 +199,13 @@ static inline amp_plane amp_cuda_plane(const amp_backend *backend, size_t rows, 
     if (y > rows) y = rows < 1 ? 1 : rows;
     if (across > most) across = most;
     if (across < 1) across = 1;
-    amp_plane plane = { dim3((unsigned)across, amp_cuda_down(backend, across, down)), dim3((unsigned)x, (unsigned)y) };
+    amp_plane plane = { dim3((unsigned)across, amp_cuda_down(backend, across, down)),
+                        dim3((unsigned)x, (unsigned)y) };
     return plane;
 }
 
-/* A launch over the lines of all images of t: threads along the groups of a pixel's channels, then along pixels; blocks
- * along pixels, then lines. */
+/* A launch over the lines of all images of t: threads along the groups of a pixel's channels, then along
+ * pixels; blocks along pixels, then lines. */
 static inline amp_plane amp_cuda_lines(const amp_backend *backend, const amp_tensor *t, int group)
 {
     size_t lines = (size_t)t->shape.n * t->shape.h, width = (size_t)t->shape.w;

@@ -21,7 +21,8 @@ __global__ void activate(const T *x, T *y, size_t count, amp_activation given)
 
 /* dx (+)= dy·act'(y); dx may be dy. */
 template <class T, int N, int A>
-__global__ void activate_delta(const T *y, const T *dy, T *dx, size_t count, amp_activation given, int accumulate)
+__global__ void activate_delta(const T *y, const T *dy, T *dx, size_t count, amp_activation given,
+                               int accumulate)
 {
     const amp_activation activation = amp_chosen<A>(given);
     for (size_t i = amp_thread() * N; i < count; i += amp_threads() * N) {
@@ -35,26 +36,28 @@ __global__ void activate_delta(const T *y, const T *dy, T *dx, size_t count, amp
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ launchers */
+/* ---- launchers ---- */
 
 template <class T, int N, int A>
-static amp_status run_activate(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, amp_activation activation,
-    amp_error *error)
+static amp_status run_activate(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+                               amp_activation activation, amp_error *error)
 {
     size_t count = amp_shape_count(x->shape);
     unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (activate<T, N, A>), (const T *)x->data, (T *)y->data, count, activation);
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (activate<T, N, A>), (const T *)x->data, (T *)y->data,
+               count, activation);
     return AMP_OK;
 }
 
 template <class T, int N, int A>
-static amp_status run_activate_delta(amp_backend *backend, const amp_tensor *y, const amp_tensor *dy, const amp_tensor *dx,
-    amp_activation activation, int accumulate, amp_error *error)
+static amp_status run_activate_delta(amp_backend *backend, const amp_tensor *y, const amp_tensor *dy,
+                                     const amp_tensor *dx, amp_activation activation, int accumulate,
+                                     amp_error *error)
 {
     size_t count = amp_shape_count(dy->shape);
     unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (activate_delta<T, N, A>), (const T *)y->data, (const T *)dy->data,
-        (T *)dx->data, count, activation, accumulate);
+    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (activate_delta<T, N, A>), (const T *)y->data,
+               (const T *)dy->data, (T *)dx->data, count, activation, accumulate);
     return AMP_OK;
 }
 

@@ -1,17 +1,18 @@
 /* Fixed rearrangements of an image's elements (reorg), by a map from each element of y to one of x.
  *
- * Forward is a gather as it stands. Backward would be a scatter, whose sums depend on the order of threads where two
- * entries of the map name one element; so the map is first turned round, in scratch memory: how many entries name each
- * element of dx, and the last of them. Then each element of dx gathers. A map that names no element twice, as reorg's, is
- * looked at no further; the entries of any other are looked for, first to last, in the map. */
+ * Forward is a gather as it stands. Backward would be a scatter, whose sums depend on the order of threads
+ * where two entries of the map name one element; so the map is first turned round, in scratch memory: how
+ * many entries name each element of dx, and the last of them. Then each element of dx gathers. A map that
+ * names no element twice, as reorg's, is looked at no further; the entries of any other are looked for, first
+ * to last, in the map. */
 #include "kernels.h"
 
 #include "../check.h"
 #include "device.cuh"
 
-/* ------------------------------------------------------------------------------------------------ forward */
+/* ---- forward ---- */
 
-/* Images are the rows: a thread reads its entries of the map once for all that it moves. */
+/* A thread reads its entries of the map once, for all images. */
 template <class T, int N>
 __global__ void gather(const T *x, T *y, const int32_t *map, size_t images, size_t x_image, size_t y_image)
 {
@@ -30,9 +31,10 @@ __global__ void gather(const T *x, T *y, const int32_t *map, size_t images, size
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ backward */
+/* ---- backward ---- */
 
-/* times[t]: how many entries of the map name t; ends[t]: one more than the last of them. Both are 0 before. */
+/* times[t]: how many entries of the map name t; ends[t]: one more than the last of them. Both are 0
+ * before. */
 __global__ void turn_round(const int32_t *map, size_t count, unsigned *times, unsigned *ends)
 {
     for (size_t i = amp_thread(); i < count; i += amp_threads()) {
@@ -42,7 +44,7 @@ __global__ void turn_round(const int32_t *map, size_t count, unsigned *times, un
     }
 }
 
-/* The sum of what goes to element t of dx, in the order of the map. */
+/* Element t of dx: the sum of all dy whose map entry is t, in the order of the map. */
 template <class T>
 __device__ float gathered(const T *dy, const int32_t *map, int32_t t, unsigned times, unsigned end)
 {
@@ -55,8 +57,9 @@ __device__ float gathered(const T *dy, const int32_t *map, int32_t t, unsigned t
 }
 
 template <class T, int N>
-__global__ void gather_delta(const T *dy, T *dx, const int32_t *map, const unsigned *times, const unsigned *ends,
-    size_t images, size_t dy_image, size_t dx_image, int accumulate)
+__global__ void gather_delta(const T *dy, T *dx, const int32_t *map, const unsigned *times,
+                             const unsigned *ends, size_t images, size_t dy_image, size_t dx_image,
+                             int accumulate)
 {
     for (size_t i = amp_thread() * N; i < dx_image; i += amp_threads() * N) {
         int n = amp_present<N>(i, dx_image);
@@ -73,7 +76,7 @@ __global__ void gather_delta(const T *dy, T *dx, const int32_t *map, const unsig
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ launchers */
+/* ---- launchers ---- */
 
 static int wide_images(const amp_tensor *t)
 {
@@ -82,39 +85,41 @@ static int wide_images(const amp_tensor *t)
 }
 
 template <class T, int N>
-static amp_status run_gather(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
-    amp_error *error)
+static amp_status run_gather(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+                             const int32_t *map, amp_error *error)
 {
     size_t images = (size_t)y->shape.n, image = amp_shape_image(y->shape);
     amp_plane plane = amp_cuda_plane(backend, images, amp_divide_up(image, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (gather<T, N>), (const T *)x->data, (T *)y->data, map, images,
-        amp_shape_image(x->shape), image);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (gather<T, N>), (const T *)x->data, (T *)y->data, map,
+               images, amp_shape_image(x->shape), image);
     return AMP_OK;
 }
 
 template <class T, int N>
-static amp_status run_gather_delta(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx, const int32_t *map,
-    const unsigned *times, const unsigned *ends, int accumulate, amp_error *error)
+static amp_status run_gather_delta(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx,
+                                   const int32_t *map, const unsigned *times, const unsigned *ends,
+                                   int accumulate, amp_error *error)
 {
     size_t images = (size_t)dx->shape.n, image = amp_shape_image(dx->shape);
     amp_plane plane = amp_cuda_plane(backend, images, amp_divide_up(image, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (gather_delta<T, N>), (const T *)dy->data, (T *)dx->data, map, times,
-        ends, images, amp_shape_image(dy->shape), image, accumulate);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (gather_delta<T, N>), (const T *)dy->data, (T *)dx->data,
+               map, times, ends, images, amp_shape_image(dy->shape), image, accumulate);
     return AMP_OK;
 }
 
-amp_status amp_cuda_gather_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
-    amp_error *error)
+amp_status amp_cuda_gather_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+                                   const int32_t *map, amp_error *error)
 {
     AMP_TRY(amp_check_gather(x, y, error));
     if (!amp_shape_count(y->shape)) return AMP_OK;
     int wide = wide_images(y) && amp_aligned(map);
-    AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide, AMP_TRY((run_gather<T, N>(backend, x, y, map, error)))));
+    AMP_CUDA_BY_DTYPE(x->dtype,
+                      AMP_CUDA_BY_GROUP(wide, AMP_TRY((run_gather<T, N>(backend, x, y, map, error)))));
     return AMP_OK;
 }
 
-amp_status amp_cuda_gather_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx, const int32_t *map,
-    int accumulate, amp_error *error)
+amp_status amp_cuda_gather_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx,
+                                    const int32_t *map, int accumulate, amp_error *error)
 {
     AMP_TRY(amp_check_gather(dx, dy, error));
     if (!amp_shape_count(dx->shape)) return AMP_OK;

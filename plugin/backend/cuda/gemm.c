@@ -1,5 +1,5 @@
-/* Matrix products by cuBLAS, which is column-major: to it a row-major (rows, columns) is a (columns, rows), so that each
- * product below is asked for transposed, yᵀ = w·xᵀ and so on. */
+/* Matrix products by cuBLAS, which is column-major: to it a row-major (rows, columns) is a (columns, rows),
+ * so that each product below is asked for transposed, yᵀ = w·xᵀ and so on. */
 #include "gemm.h"
 
 #include <cublas_v2.h>
@@ -13,7 +13,7 @@ static amp_status cublas_fail(cublasStatus_t status, const char *call, int line,
     int unsupported = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
     amp_status kind = unsupported ? AMP_UNSUPPORTED : AMP_BACKEND_FAILED;
     if (status == CUBLAS_STATUS_ALLOC_FAILED) kind = AMP_NO_MEMORY;
-    cudaGetLastError(); /* what cuBLAS met is told here: the next launch must not be blamed for it */
+    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
     return amp_fail(error, kind, "cuBLAS: %s (gemm.c:%d): %s, %s", call, line, cublasGetStatusName(status),
                     cublasGetStatusString(status));
 }
@@ -47,7 +47,8 @@ void amp_cuda_gemm_stop(amp_backend *backend)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     amp_cuda_gemm_drop_copies(backend);
-    if (cuda->cublas) cublasDestroy(cuda->cublas); /* at the end there is nothing left to do about a failure */
+    if (cuda->cublas) cublasDestroy(cuda->cublas); /* at the end there is nothing left to do about a
+                                                      failure */
     cuda->cublas = NULL;
 }
 
@@ -65,42 +66,43 @@ static cudaDataType_t type_of(amp_dtype dtype)
     return dtype == AMP_FP32 ? CUDA_R_32F : dtype == AMP_FP16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-amp_status amp_cuda_gemm_forward(amp_backend *backend, const amp_cuda_product *p, const void *x, const void *w, void *y,
-                                 amp_error *error)
+amp_status amp_cuda_gemm_forward(amp_backend *backend, const amp_cuda_product *p, const void *x,
+                                 const void *w, void *y, amp_error *error)
 {
     const cudaDataType_t type = type_of(p->dtype);
     const float one = 1, zero = 0;
-    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_T, CUBLAS_OP_N, p->outputs, p->batch, p->inputs, &one,
-               w, type, p->inputs, x, type, p->inputs, &zero, y, type, p->outputs, CUBLAS_COMPUTE_32F,
-               CUBLAS_GEMM_DEFAULT);
+    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_T, CUBLAS_OP_N, p->outputs, p->batch,
+               p->inputs, &one, w, type, p->inputs, x, type, p->inputs, &zero, y, type, p->outputs,
+               CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
 }
 
-amp_status amp_cuda_gemm_backward_data(amp_backend *backend, const amp_cuda_product *p, const void *dy, const void *w,
-                                       void *dx, int accumulate, amp_error *error)
+amp_status amp_cuda_gemm_backward_data(amp_backend *backend, const amp_cuda_product *p, const void *dy,
+                                       const void *w, void *dx, int accumulate, amp_error *error)
 {
     const cudaDataType_t type = type_of(p->dtype);
     const float one = 1, beta = accumulate ? 1 : 0;
-    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_N, p->inputs, p->batch, p->outputs, &one,
-               w, type, p->inputs, dy, type, p->outputs, &beta, dx, type, p->inputs, CUBLAS_COMPUTE_32F,
-               CUBLAS_GEMM_DEFAULT);
+    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_N, p->inputs, p->batch,
+               p->outputs, &one, w, type, p->inputs, dy, type, p->outputs, &beta, dx, type, p->inputs,
+               CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
 }
 
-amp_status amp_cuda_gemm_backward_weights(amp_backend *backend, const amp_cuda_product *p, const void *x, const void *dy,
-                                          float *dw, int accumulate, amp_error *error)
+amp_status amp_cuda_gemm_backward_weights(amp_backend *backend, const amp_cuda_product *p, const void *x,
+                                          const void *dy, float *dw, int accumulate, amp_error *error)
 {
     const cudaDataType_t type = type_of(p->dtype);
     const float one = 1, beta = accumulate ? 1 : 0;
-    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_T, p->inputs, p->outputs, p->batch, &one,
-               x, type, p->inputs, dy, type, p->outputs, &beta, dw, CUDA_R_32F, p->inputs, CUBLAS_COMPUTE_32F,
-               CUBLAS_GEMM_DEFAULT);
+    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_T, p->inputs, p->outputs,
+               p->batch, &one, x, type, p->inputs, dy, type, p->outputs, &beta, dw, CUDA_R_32F, p->inputs,
+               CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ gemm */
+/* ---- gemm ---- */
 
-static amp_status round_to(amp_backend *backend, const float *from, amp_dtype dtype, void *to, size_t count, amp_error *error)
+static amp_status round_to(amp_backend *backend, const float *from, amp_dtype dtype, void *to, size_t count,
+                           amp_error *error)
 {
     const amp_shape flat = { 1, (int)count, 1, 1 };
     const amp_tensor src = { (void *)from, AMP_FP32, AMP_NHWC, flat }, dst = { to, dtype, AMP_NHWC, flat };
@@ -108,14 +110,14 @@ static amp_status round_to(amp_backend *backend, const float *from, amp_dtype dt
 }
 
 /* *out: the factor as it is multiplied, kept or in scratch. */
-static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t count, amp_dtype dtype, void *scratch,
-                          const void **out, amp_error *error)
+static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t count, amp_dtype dtype,
+                          void *scratch, const void **out, amp_error *error)
 {
     amp_kept *place;
     *out = scratch;
     if (!f->version) return round_to(backend, f->data, dtype, scratch, count, error);
-    AMP_TRY(amp_kept_place(&amp_cuda_of(backend)->kept, backend, f->data, count, dtype, count * amp_dtype_size(dtype), &place,
-                           error));
+    AMP_TRY(amp_kept_place(&amp_cuda_of(backend)->kept, backend, f->data, count, dtype,
+                           count * amp_dtype_size(dtype), &place, error));
     *out = place->copy;
     if (place->version == f->version) return AMP_OK;
     place->version = 0;
@@ -125,10 +127,13 @@ static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t coun
 }
 
 /* Both factors, each from a multiple of 16 bytes on, as the fastest of cuBLAS's kernels want them. */
-static amp_status prepare_both(amp_backend *backend, const amp_gemm_desc *d, const void **a, const void **b, amp_error *error)
+static amp_status prepare_both(amp_backend *backend, const amp_gemm_desc *d, const void **a, const void **b,
+                               amp_error *error)
 {
-    const size_t a_count = amp_gemm_a_extent(d), b_count = amp_gemm_b_extent(d), element = amp_dtype_size(d->dtype);
-    const size_t a_bytes = d->a.version ? 0 : (a_count * element + 255) / 256 * 256, b_bytes = d->b.version ? 0 : b_count * element;
+    const size_t a_count = amp_gemm_a_extent(d), b_count = amp_gemm_b_extent(d),
+        element = amp_dtype_size(d->dtype);
+    const size_t a_bytes = d->a.version ? 0 : (a_count * element + 255) / 256 * 256,
+        b_bytes = d->b.version ? 0 : b_count * element;
     void *scratch;
     AMP_TRY(amp_cuda_scratch(backend, a_bytes + b_bytes, &scratch, error));
     AMP_TRY(prepare(backend, &d->a, a_count, d->dtype, scratch, a, error));
@@ -143,8 +148,8 @@ amp_status amp_cuda_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error
     AMP_TRY(amp_cuda_gemm_start(backend, error));
     if (d->dtype != AMP_FP32) AMP_TRY(prepare_both(backend, d, &a, &b, error));
     CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, d->b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-               d->a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N, d->n, d->m, d->k, &d->alpha, b, type, d->b.ld, a, type, d->a.ld,
-               &d->beta, d->c, CUDA_R_32F, d->ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+               d->a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N, d->n, d->m, d->k, &d->alpha, b, type, d->b.ld, a,
+               type, d->a.ld, &d->beta, d->c, CUDA_R_32F, d->ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
 }
 
@@ -156,41 +161,44 @@ amp_dtype amp_cuda_gemm_computes(const amp_backend *backend, amp_dtype dtype)
     return dtype;
 }
 
-/* ------------------------------------------------------------------------------------------------ one for each place */
+/* ---- one for each place ---- */
 
 /* The rows of y lie p->all places apart, those of one image; its places begin beside each other. */
-amp_status amp_cuda_gemm_local_forward(amp_backend *backend, const amp_cuda_local_product *p, const void *x, const void *w,
-                                       void *y, amp_error *error)
+amp_status amp_cuda_gemm_local_forward(amp_backend *backend, const amp_cuda_local_product *p, const void *x,
+                                       const void *w, void *y, amp_error *error)
 {
     const cudaDataType_t type = type_of(p->dtype);
     const long long each_w = (long long)p->outputs * p->inputs, each_x = (long long)p->batch * p->inputs;
     const float one = 1, zero = 0;
-    CUBLAS_TRY(cublasGemmStridedBatchedEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_T, CUBLAS_OP_N, p->outputs, p->batch,
-               p->inputs, &one, w, type, p->inputs, each_w, x, type, p->inputs, each_x, &zero, y, type, p->all * p->outputs,
-               p->outputs, p->places, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    CUBLAS_TRY(cublasGemmStridedBatchedEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_T, CUBLAS_OP_N, p->outputs,
+               p->batch, p->inputs, &one, w, type, p->inputs, each_w, x, type, p->inputs, each_x, &zero, y,
+               type, p->all * p->outputs, p->outputs, p->places, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
 }
 
-amp_status amp_cuda_gemm_local_backward_data(amp_backend *backend, const amp_cuda_local_product *p, const void *dy,
-                                             const void *w, float *dx, amp_error *error)
+amp_status amp_cuda_gemm_local_backward_data(amp_backend *backend, const amp_cuda_local_product *p,
+                                             const void *dy, const void *w, float *dx, amp_error *error)
 {
     const cudaDataType_t type = type_of(p->dtype);
     const long long each_w = (long long)p->outputs * p->inputs, each_x = (long long)p->batch * p->inputs;
     const float one = 1, zero = 0;
-    CUBLAS_TRY(cublasGemmStridedBatchedEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_N, p->inputs, p->batch,
-               p->outputs, &one, w, type, p->inputs, each_w, dy, type, p->all * p->outputs, p->outputs, &zero, dx, CUDA_R_32F,
-               p->inputs, each_x, p->places, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    CUBLAS_TRY(cublasGemmStridedBatchedEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_N, p->inputs,
+               p->batch, p->outputs, &one, w, type, p->inputs, each_w, dy, type, p->all * p->outputs,
+               p->outputs, &zero, dx, CUDA_R_32F, p->inputs, each_x, p->places, CUBLAS_COMPUTE_32F,
+               CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
 }
 
-amp_status amp_cuda_gemm_local_backward_weights(amp_backend *backend, const amp_cuda_local_product *p, const void *x,
-                                                const void *dy, float *dw, int accumulate, amp_error *error)
+amp_status amp_cuda_gemm_local_backward_weights(amp_backend *backend, const amp_cuda_local_product *p,
+                                                const void *x, const void *dy, float *dw, int accumulate,
+                                                amp_error *error)
 {
     const cudaDataType_t type = type_of(p->dtype);
     const long long each_w = (long long)p->outputs * p->inputs, each_x = (long long)p->batch * p->inputs;
     const float one = 1, beta = accumulate ? 1 : 0;
-    CUBLAS_TRY(cublasGemmStridedBatchedEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_T, p->inputs, p->outputs,
-               p->batch, &one, x, type, p->inputs, each_x, dy, type, p->all * p->outputs, p->outputs, &beta, dw, CUDA_R_32F,
-               p->inputs, each_w, p->places, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    CUBLAS_TRY(cublasGemmStridedBatchedEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_T, p->inputs,
+               p->outputs, p->batch, &one, x, type, p->inputs, each_x, dy, type, p->all * p->outputs,
+               p->outputs, &beta, dw, CUDA_R_32F, p->inputs, each_w, p->places, CUBLAS_COMPUTE_32F,
+               CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
 }

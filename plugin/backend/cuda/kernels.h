@@ -1,9 +1,9 @@
-/* The CUDA backend's operations: amp_cuda_<operation> for each operation of backend.h, which says what it computes. README.md
- * says which file holds which.
+/* The CUDA backend's operations: amp_cuda_<operation> for each operation of backend.h, which says what it
+ * computes. README.md says which file holds which.
  *
- * The kernels, of all that cuDNN and cuBLAS are not asked for, read and write NHWC tensors in device memory, compute in fp32
- * and round once on store, move 16 bytes at a time where channels and alignment allow, are deterministic (no floating-point
- * atomics), and queue their work on the backend's stream. */
+ * The kernels, of all that cuDNN and cuBLAS are not asked for, read and write NHWC tensors in device memory,
+ * compute in fp32 and round once on store, move 16 bytes at a time where channels and alignment allow, are
+ * deterministic (no floating-point atomics), and queue their work on the backend's stream. */
 #ifndef AMP_BACKEND_CUDA_KERNELS_H
 #define AMP_BACKEND_CUDA_KERNELS_H
 
@@ -22,28 +22,32 @@ AMP_BACKEND_OPERATIONS(AMP_CUDA_DECLARE)
 
 /* table.cu: gives back what the backend's tables hold, and the verdict; destroy calls it. */
 void amp_cuda_tables_destroy(amp_cuda_backend *);
-void amp_cuda_table_release(amp_backend *, amp_cuda_table *); /* the same for one that another has; it is empty then */
+void amp_cuda_table_release(amp_backend *, amp_cuda_table *); /* the same for one that another has; it is
+                                                                 empty then */
 
-/* weights.cu: from the masters' OIHW (k, c/groups, size_h, size_w) in fp32 to KRSC (k, size_h, size_w, c/groups) in a 16-bit dtype
- * or fp32, of as many convolutions as there are in one launch. The table is kept for a list that does not change. */
+/* weights.cu: from the masters' OIHW (k, c/groups, size_h, size_w) in fp32 to KRSC (k, size_h, size_w,
+ * c/groups) in a 16-bit dtype or fp32, of as many convolutions as there are in one launch. The table is kept
+ * for a list that does not change. */
 typedef struct amp_cuda_weights {
     const float *oihw;
     void *krsc;
     amp_dtype dtype; /* of krsc */
     int k, c, size_h, size_w;
 } amp_cuda_weights;
-amp_status amp_cuda_weights_to_krsc(amp_backend *, amp_cuda_table *, const amp_cuda_weights *, int count, amp_error *);
+amp_status amp_cuda_weights_to_krsc(amp_backend *, amp_cuda_table *, const amp_cuda_weights *, int count,
+                                    amp_error *);
 
 /* cast.cu: cuDNN's gradient of weights, in KRSC, times factor, added to one in OIHW. */
-amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtype, float factor, float *oihw, int k, int c,
-    int size_h, int size_w, amp_error *);
+amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtype, float factor, float *oihw,
+                                       int k, int c, int size_h, int size_w, amp_error *);
 
-/* windows.cu: what `places` places from `first` on read of x, as columns (places, n, size, size, c) in the dtype; and from the fp32
- * columns of all places of `images` images, from dx on, what those images' pixels get. */
-amp_status amp_cuda_window_columns(amp_backend *, const amp_local_desc *, int first, int places, const void *x, void *columns,
-    amp_error *);
-amp_status amp_cuda_window_delta(amp_backend *, const amp_local_desc *, int images, const float *columns, void *dx, int accumulate,
-    amp_error *);
+/* windows.cu: what `places` places from `first` on read of x, as columns (places, n, size, size, c) in the
+ * dtype; and from the fp32 columns of all places of `images` images, from dx on, what those images' pixels
+ * get. */
+amp_status amp_cuda_window_columns(amp_backend *, const amp_local_desc *, int first, int places,
+                                   const void *x, void *columns, amp_error *);
+amp_status amp_cuda_window_delta(amp_backend *, const amp_local_desc *, int images, const float *columns,
+                                 void *dx, int accumulate, amp_error *);
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,8 @@
 /* How kernels are launched and how they read and write numbers: for .cu files only.
  *
- * A kernel is launched with AMP_LAUNCH(backend, blocks, threads, kernel, arguments...), which returns from the calling
- * function with the launch's error. AMP_CUDA_BY_DTYPE runs a statement with `T` as the C++ type of a dtype. Tests define
- * AMP_CUDA_RUN to run the same sources on the host. */
+ * A kernel is launched with AMP_LAUNCH(backend, blocks, threads, kernel, arguments...), which returns from
+ * the calling function with the launch's error. AMP_CUDA_BY_DTYPE runs a statement with `T` as the C++ type
+ * of a dtype. Tests define AMP_CUDA_RUN to run the same sources on the host. */
 #ifndef AMP_BACKEND_CUDA_LAUNCH_H
 #define AMP_BACKEND_CUDA_LAUNCH_H
 
@@ -12,7 +12,8 @@
 #include "state.h"
 
 #ifndef AMP_CUDA_RUN
-#define AMP_CUDA_RUN(kernel, blocks, threads, stream, ...) kernel<<<(blocks), (threads), 0, (stream)>>>(__VA_ARGS__)
+#define AMP_CUDA_RUN(kernel, blocks, threads, stream, ...) \
+    kernel<<<(blocks), (threads), 0, (stream)>>>(__VA_ARGS__)
 #endif
 
 #define AMP_LAUNCH(backend, blocks, threads, kernel, ...) do { \
@@ -33,13 +34,19 @@ __device__ __forceinline__ float amp_load(__nv_bfloat16 v) { return __bfloat162f
 template <class T> __device__ __forceinline__ T amp_store(float v);
 template <> __device__ __forceinline__ float amp_store<float>(float v) { return v; }
 template <> __device__ __forceinline__ __half amp_store<__half>(float v) { return __float2half_rn(v); }
-template <> __device__ __forceinline__ __nv_bfloat16 amp_store<__nv_bfloat16>(float v) { return __float2bfloat16_rn(v); }
+template <> __device__ __forceinline__ __nv_bfloat16 amp_store<__nv_bfloat16>(float v)
+{
+    return __float2bfloat16_rn(v);
+}
 
 /* 16 bytes of T, moved in one access: 8 halves or 4 floats. Memory must be 16-byte aligned. */
 template <class T> struct alignas(16) amp_pack {
     static const int count = 16 / sizeof(T);
     uint4 bits;
-    __device__ __forceinline__ float get(int i) const { return amp_load(reinterpret_cast<const T *>(&bits)[i]); }
+    __device__ __forceinline__ float get(int i) const
+    {
+        return amp_load(reinterpret_cast<const T *>(&bits)[i]);
+    }
     __device__ __forceinline__ void set(int i, float v) { reinterpret_cast<T *>(&bits)[i] = amp_store<T>(v); }
 };
 

@@ -1,8 +1,9 @@
-/* Locally connected layers: the windows of all images as rows of a matrix for each place of the output (windows.cu), and a
- * product for each, batched by cuBLAS.
+/* Locally connected layers: the windows of all images as rows of a matrix for each place of the output
+ * (windows.cu), and a product for each, batched by cuBLAS.
  *
- * The copy of the weights is each place's KRSC in the dtype, as a convolution's of as many filters as there are outputs. Places,
- * and in backward by data images, are taken as many at a time as SLICE_BYTES hold of what lies in between. */
+ * The copy of the weights is each place's KRSC in the dtype, as a convolution's of as many filters as there
+ * are outputs. Places, and in backward by data images, are taken as many at a time as SLICE_BYTES hold of
+ * what lies in between. */
 #include <stdlib.h>
 
 #include "../check.h"
@@ -20,7 +21,7 @@ struct amp_local {
 static size_t places_of(const amp_local_desc *d) { return (size_t)d->y.h * d->y.w; }
 static size_t place_weights(const amp_local_desc *d) { return (size_t)d->y.c * amp_local_window(d); }
 
-/* How many of `all`, of so many bytes each, are taken at once. */
+/* How many of `all` pieces of so many bytes are processed at once. */
 static int slice_of(size_t bytes, size_t all)
 {
     size_t fit = SLICE_BYTES / bytes;
@@ -29,7 +30,8 @@ static int slice_of(size_t bytes, size_t all)
 
 static amp_cuda_local_product product_of(const amp_local_desc *d, int places, int images)
 {
-    return (amp_cuda_local_product){ places, images, (int)amp_local_window(d), d->y.c, (int)places_of(d), d->dtype };
+    return (amp_cuda_local_product){ places, images, (int)amp_local_window(d), d->y.c, (int)places_of(d),
+                                     d->dtype };
 }
 
 static amp_status local_fail(const char *why, amp_error *error)
@@ -42,9 +44,10 @@ static const char *at(const void *tensor, size_t element, amp_dtype dtype)
     return (const char *)tensor + element * amp_dtype_size(dtype);
 }
 
-/* ------------------------------------------------------------------------------------------------ life, weights */
+/* ---- life, weights ---- */
 
-amp_status amp_cuda_local_create(amp_backend *backend, const amp_local_desc *desc, amp_local **out, amp_error *error)
+amp_status amp_cuda_local_create(amp_backend *backend, const amp_local_desc *desc, amp_local **out,
+                                 amp_error *error)
 {
     AMP_TRY(amp_check_local(desc, error));
     AMP_TRY(amp_cuda_gemm_start(backend, error));
@@ -63,12 +66,14 @@ void amp_cuda_local_destroy(amp_backend *backend, amp_local *local)
     free(local);
 }
 
-amp_status amp_cuda_local_load_weights(amp_backend *backend, amp_local *local, const float *weights, amp_error *error)
+amp_status amp_cuda_local_load_weights(amp_backend *backend, amp_local *local, const float *weights,
+                                       amp_error *error)
 {
     const amp_local_desc *d = &local->desc;
     const size_t bytes = places_of(d) * place_weights(d) * amp_dtype_size(d->dtype);
     if (!local->weights) AMP_TRY(amp_cuda_take(backend, bytes, "copies of weights", &local->weights, error));
-    const amp_cuda_weights all = { weights, local->weights, d->dtype, (int)amp_shape_image(d->y), d->x.c, d->size, d->size };
+    const amp_cuda_weights all = { weights, local->weights, d->dtype, (int)amp_shape_image(d->y), d->x.c,
+                                   d->size, d->size };
     return amp_cuda_weights_to_krsc(backend, &local->table, &all, 1, error);
 }
 
@@ -78,12 +83,16 @@ void amp_cuda_local_drop_weights(amp_backend *backend, amp_local *local)
     local->weights = NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------ running */
+/* ---- running ---- */
 
 /* Bytes of one place's columns. */
-static size_t columns_bytes(const amp_local_desc *d) { return (size_t)d->x.n * amp_local_window(d) * amp_dtype_size(d->dtype); }
+static size_t columns_bytes(const amp_local_desc *d)
+{
+    return (size_t)d->x.n * amp_local_window(d) * amp_dtype_size(d->dtype);
+}
 
-amp_status amp_cuda_local_forward(amp_backend *backend, amp_local *local, const void *x, void *y, amp_error *error)
+amp_status amp_cuda_local_forward(amp_backend *backend, amp_local *local, const void *x, void *y,
+                                  amp_error *error)
 {
     const amp_local_desc *d = &local->desc;
     const int all = (int)places_of(d), slice = slice_of(columns_bytes(d), (size_t)all);
@@ -101,8 +110,8 @@ amp_status amp_cuda_local_forward(amp_backend *backend, amp_local *local, const 
     return AMP_OK;
 }
 
-amp_status amp_cuda_local_backward_data(amp_backend *backend, amp_local *local, const void *dy, void *dx, int accumulate,
-                                        amp_error *error)
+amp_status amp_cuda_local_backward_data(amp_backend *backend, amp_local *local, const void *dy, void *dx,
+                                        int accumulate, amp_error *error)
 {
     const amp_local_desc *d = &local->desc;
     const size_t image = places_of(d) * amp_local_window(d) * sizeof(float);
@@ -114,17 +123,19 @@ amp_status amp_cuda_local_backward_data(amp_backend *backend, amp_local *local, 
     for (int first = 0; first < d->x.n; first += slice) {
         const int images = d->x.n - first < slice ? d->x.n - first : slice;
         const amp_cuda_local_product product = product_of(d, (int)places_of(d), images);
-        AMP_TRY(amp_cuda_gemm_local_backward_data(backend, &product, at(dy, (size_t)first * amp_shape_image(d->y), d->dtype),
+        AMP_TRY(amp_cuda_gemm_local_backward_data(backend, &product,
+                                                  at(dy, (size_t)first * amp_shape_image(d->y), d->dtype),
                                                   local->weights, columns, error));
         AMP_TRY(amp_cuda_window_delta(backend, d, images, columns,
-                                      (void *)at(dx, (size_t)first * amp_shape_image(d->x), d->dtype), accumulate, error));
+                                      (void *)at(dx, (size_t)first * amp_shape_image(d->x), d->dtype),
+                                      accumulate, error));
     }
     return AMP_OK;
 }
 
 /* Straight into the sum where (c, rows, columns) and (rows, columns, c) are one order. */
-amp_status amp_cuda_local_backward_weights(amp_backend *backend, amp_local *local, const void *x, const void *dy, float *dw,
-                                           amp_error *error)
+amp_status amp_cuda_local_backward_weights(amp_backend *backend, amp_local *local, const void *x,
+                                           const void *dy, float *dw, amp_error *error)
 {
     const amp_local_desc *d = &local->desc;
     const int same_order = d->x.c == 1 || d->size == 1, all = (int)places_of(d);
@@ -141,17 +152,18 @@ amp_status amp_cuda_local_backward_weights(amp_backend *backend, amp_local *loca
         const void *delta = at(dy, (size_t)first * d->y.c, d->dtype);
         float *sum = dw + (size_t)first * place_weights(d);
         AMP_TRY(amp_cuda_window_columns(backend, d, first, places, x, columns, error));
-        AMP_TRY(amp_cuda_gemm_local_backward_weights(backend, &product, columns, delta, same_order ? sum : krsc, same_order,
-                                                     error));
+        AMP_TRY(amp_cuda_gemm_local_backward_weights(backend, &product, columns, delta,
+                                                     same_order ? sum : krsc, same_order, error));
         if (same_order) continue;
-        AMP_TRY(amp_cuda_gradient_from_krsc(backend, krsc, AMP_FP32, 1, sum, places * d->y.c, d->x.c, d->size, d->size, error));
+        AMP_TRY(amp_cuda_gradient_from_krsc(backend, krsc, AMP_FP32, 1, sum, places * d->y.c, d->x.c, d->size,
+                                            d->size, error));
     }
     return AMP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ what it is */
+/* ---- what it is ---- */
 
-/* What lies in between is in scratch, which all operations share. */
+/* Intermediate results are in scratch, which all operations share. */
 void amp_cuda_local_facts(const amp_backend *backend, const amp_local *local, amp_conv_facts *out)
 {
     const amp_local_desc *d = &local->desc;

@@ -19,11 +19,13 @@ static amp_status no_memory(const amp_cuda_backend *cuda, size_t bytes, const ch
 {
     size_t unused = 0, total = 0;
     char there[128] = "", fits[64] = "a smaller batch, more subdivisions";
-    cudaGetLastError(); /* or the next launch would be blamed for this */
+    cudaGetLastError(); /* clears the error, which the next launch would report as its own */
     if (cudaMemGetInfo(&unused, &total) == cudaSuccess) {
-        snprintf(there, sizeof there, ": %zu of %zu MiB of GPU %d are free", unused >> 20, total >> 20, cuda->device);
+        snprintf(there, sizeof there, ": %zu of %zu MiB of GPU %d are free", unused >> 20, total >> 20,
+                 cuda->device);
         if (unused && bytes / unused >= 1 && bytes / unused < 64)
-            snprintf(fits, sizeof fits, "some %zu times the subdivisions, a smaller batch", bytes / unused + 1);
+            snprintf(fits, sizeof fits, "some %zu times the subdivisions, a smaller batch",
+                     bytes / unused + 1);
     } else {
         cudaGetLastError();
     }
@@ -43,8 +45,8 @@ amp_status amp_cuda_take(amp_backend *backend, size_t bytes, const char *what, v
     return amp_cuda_fail(status, "cudaMalloc", __FILE__, __LINE__, error);
 }
 
-/* A failure here is one of work queued before. If it matters it stays with the device, and the next call that can say so meets
- * it; if not, the next launch must not be blamed for it. */
+/* A failure here is one of work queued before. If it matters it stays with the device, and the next call that
+ * can say so meets it; if not, the next launch must not be blamed for it. */
 void amp_cuda_release(amp_backend *backend, void *memory)
 {
     if (!memory) return;
@@ -57,7 +59,7 @@ amp_status amp_cuda_allocate(amp_backend *backend, size_t bytes, void **out, amp
     return amp_cuda_take(backend, bytes, "activations and parameters", out, error);
 }
 
-/* -------------------------------------------------------------------------------------- spare memory */
+/* ---- spare memory ---- */
 
 struct amp_cuda_spare { struct amp_cuda_spare *next; void *memory; size_t bytes; };
 
@@ -101,10 +103,11 @@ void amp_cuda_free_spares(amp_backend *backend)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ shared blocks */
+/* ---- shared blocks ---- */
 
 /* Makes *block hold at least `bytes`; what it held is lost if it grows. */
-static amp_status grow(amp_backend *backend, void **block, size_t *held, size_t bytes, const char *what, amp_error *error)
+static amp_status grow(amp_backend *backend, void **block, size_t *held, size_t bytes, const char *what,
+                       amp_error *error)
 {
     if (bytes <= *held) return AMP_OK;
     size_t rounded = round_up(bytes, BLOCK_UNIT);
@@ -142,7 +145,7 @@ void amp_cuda_trim(amp_backend *backend)
     cuda->workspace_bytes = 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ copying */
+/* ---- copying ---- */
 
 /* Whether the device alone reads it, in the order of the stream. */
 static amp_status lies_on_device(const void *memory, int *answer, amp_error *error)
@@ -153,9 +156,10 @@ static amp_status lies_on_device(const void *memory, int *answer, amp_error *err
     return AMP_OK;
 }
 
-/* From the program's memory it waits: the caller may overwrite that as soon as this returns, and whether CUDA has read
- * it by then depends on how that memory was made. */
-amp_status amp_cuda_upload(amp_backend *backend, void *memory, const void *from, size_t bytes, amp_error *error)
+/* From the program's memory it waits: the caller may overwrite that as soon as this returns, and whether CUDA
+ * has read it by then depends on how that memory was made. */
+amp_status amp_cuda_upload(amp_backend *backend, void *memory, const void *from, size_t bytes,
+                           amp_error *error)
 {
     int from_device = 0;
     if (!bytes) return AMP_OK;
@@ -164,7 +168,8 @@ amp_status amp_cuda_upload(amp_backend *backend, void *memory, const void *from,
     return from_device ? AMP_OK : amp_cuda_synchronize(backend, error);
 }
 
-amp_status amp_cuda_download(amp_backend *backend, void *to, const void *memory, size_t bytes, amp_error *error)
+amp_status amp_cuda_download(amp_backend *backend, void *to, const void *memory, size_t bytes,
+                             amp_error *error)
 {
     if (!bytes) return AMP_OK;
     AMP_CUDA_TRY(cudaMemcpyAsync(to, memory, bytes, cudaMemcpyDefault, amp_cuda_of(backend)->stream));

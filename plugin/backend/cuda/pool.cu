@@ -1,7 +1,8 @@
 /* Max pooling and global average pooling.
  *
- * In max pooling a thread has one pack of one pixel of whichever side is written, so that no two write the same element:
- * its backward gathers. A block stays within one row of pixels. Average pooling goes through the columns of each image. */
+ * In max pooling a thread has one pack of one pixel of whichever side is written, so that no two write the
+ * same element: its backward gathers. A block stays within one row of pixels. Average pooling goes through
+ * the columns of each image. */
 #include "kernels.h"
 
 #include <float.h>
@@ -17,7 +18,7 @@ typedef struct windows {
     unsigned across; /* blocks along a row of the side that is written */
 } windows;
 
-/* Where a thread of a block that stays within one row is. */
+/* The place of a thread within a block that stays in one row. */
 typedef struct spot {
     int image, row, column, pack;
 } spot;
@@ -33,13 +34,14 @@ static __device__ __forceinline__ bool spot_of(const windows &g, int height, int
     return s->column < width;
 }
 
-/* ------------------------------------------------------------------------------------------------ choices */
+/* ---- choices ---- */
 
 /* A pack's choices, one byte each, moved at once. */
 template <int N> struct choices;
 template <> struct choices<8> {
     uint2 bytes;
-    __device__ __forceinline__ int get(int i) const { return (int)((i < 4 ? bytes.x : bytes.y) >> 8 * (i % 4) & 255); }
+    __device__ __forceinline__ int get(int i) const { return (int)((i < 4 ? bytes.x : bytes.y) >> 8
+                                                                   * (i % 4) & 255); }
     __device__ __forceinline__ void set(const int (&v)[8])
     {
         bytes.x = (unsigned)(v[0] | v[1] << 8 | v[2] << 16) | (unsigned)v[3] << 24;
@@ -62,10 +64,11 @@ template <> struct choices<1> {
 
 enum { NONE = 255 };
 
-/* ------------------------------------------------------------------------------------------------ max pooling */
+/* ---- max pooling ---- */
 
 /* A value wins by being greater than all before it, so the first maximum stays and NaN never wins. */
-template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool(const P *__restrict__ x, P *__restrict__ y,
+template <class P>
+__global__ void __launch_bounds__(POOL_THREADS) maxpool(const P *__restrict__ x, P *__restrict__ y,
     choices<P::count> *__restrict__ choice, windows g)
 {
     spot s;
@@ -102,8 +105,8 @@ template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool(const
     choice[at].set(which);
 }
 
-/* Each pixel of x sums dy over the windows that cover it and chose it, in row order, in fp32, and is stored once.
- * Windows i0..i1-1 down and j0..j1-1 across cover it. */
+/* Each pixel of x sums dy over the windows that cover it and chose it, in row order, in fp32, and is stored
+ * once. Windows i0..i1-1 down and j0..j1-1 across cover it. */
 template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool_delta(const P *__restrict__ dy,
     const choices<P::count> *__restrict__ choice, P *__restrict__ dx, windows g, int accumulate)
 {
@@ -133,26 +136,28 @@ template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool_delta
     dx[at] = out;
 }
 
-/* `written`: the side that is. *blocks: how many its pixels need. */
-static windows windows_make(const amp_tensor *x, const amp_tensor *y, const amp_tensor *written, bool wide, int size,
-    int stride, int pad, size_t *blocks)
+/* written: the tensor that is written. *blocks: how many blocks its pixels need. */
+static windows windows_make(const amp_tensor *x, const amp_tensor *y, const amp_tensor *written, bool wide,
+                            int size, int stride, int pad, size_t *blocks)
 {
-    windows g = { x->shape.h, x->shape.w, y->shape.h, y->shape.w, amp_cuda_packs(x, wide), size, stride, pad / 2, 0 };
+    windows g = { x->shape.h, x->shape.w, y->shape.h, y->shape.w, amp_cuda_packs(x, wide), size, stride,
+                  pad / 2, 0 };
     g.across = (unsigned)amp_divide_up((size_t)written->shape.w * g.packs, POOL_THREADS);
     *blocks = (size_t)written->shape.n * written->shape.h * g.across;
     return g;
 }
 
-amp_status amp_cuda_maxpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, uint8_t *choice,
-    int size, int stride, int pad, amp_error *error)
+amp_status amp_cuda_maxpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+                                    uint8_t *choice, int size, int stride, int pad, amp_error *error)
 {
     size_t blocks;
     AMP_TRY(amp_check_maxpool(x, y, size, stride, pad, error));
     bool wide = amp_cuda_wide(x) && amp_cuda_wide(y) && amp_aligned(choice, 8);
     windows g = windows_make(x, y, y, wide, size, stride, pad, &blocks);
     if (blocks == 0) return AMP_OK;
-    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_LAUNCH(backend, (unsigned)blocks, POOL_THREADS, maxpool<P>, (const P *)x->data,
-        (P *)y->data, (choices<P::count> *)choice, g));
+    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_LAUNCH(backend, (unsigned)blocks, POOL_THREADS, maxpool<P>,
+                                                (const P *)x->data, (P *)y->data, (choices<P::count> *)choice,
+                                                g));
     return AMP_OK;
 }
 
@@ -164,16 +169,17 @@ amp_status amp_cuda_maxpool_backward(amp_backend *backend, const amp_tensor *dy,
     bool wide = amp_cuda_wide(dx) && amp_cuda_wide(dy) && amp_aligned(choice, 8);
     windows g = windows_make(dx, dy, dx, wide, size, stride, pad, &blocks);
     if (blocks == 0) return AMP_OK;
-    AMP_CUDA_BY_PACK(dx->dtype, wide, AMP_LAUNCH(backend, (unsigned)blocks, POOL_THREADS, maxpool_delta<P>, (const P *)dy->data,
-        (const choices<P::count> *)choice, (P *)dx->data, g, accumulate));
+    AMP_CUDA_BY_PACK(dx->dtype, wide, AMP_LAUNCH(backend, (unsigned)blocks, POOL_THREADS, maxpool_delta<P>,
+                                                 (const P *)dy->data, (const choices<P::count> *)choice,
+                                                 (P *)dx->data, g, accumulate));
     return AMP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ average pooling */
+/* ---- average pooling ---- */
 
 /* One block has all rows of its packs of one image. */
-template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) average(const P *__restrict__ x, P *__restrict__ y,
-    amp_columns c)
+template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) average(const P *__restrict__ x,
+        P *__restrict__ y, amp_columns c)
 {
     amp_column at = amp_column_of(c, blockIdx.x);
     double sums[1][P::count] = {};
@@ -211,7 +217,8 @@ template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) share_o
     }
 }
 
-amp_status amp_cuda_avgpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, amp_error *error)
+amp_status amp_cuda_avgpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+                                    amp_error *error)
 {
     AMP_TRY(amp_check_avgpool(x, y, error));
     if (amp_shape_count(x->shape) == 0) return AMP_OK;
@@ -220,19 +227,21 @@ amp_status amp_cuda_avgpool_forward(amp_backend *backend, const amp_tensor *x, c
     amp_columns c = amp_columns_make(rows, (unsigned)x->shape.n, amp_cuda_packs(x, wide));
     c.block_rows = rows;
     c.chunks = 1;
-    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, average<P>,
-        (const P *)x->data, (P *)y->data, c));
+    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS,
+                                                average<P>, (const P *)x->data, (P *)y->data, c));
     return AMP_OK;
 }
 
-amp_status amp_cuda_avgpool_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx, int accumulate,
-    amp_error *error)
+amp_status amp_cuda_avgpool_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx,
+                                     int accumulate, amp_error *error)
 {
     AMP_TRY(amp_check_avgpool(dx, dy, error));
     if (amp_shape_count(dx->shape) == 0) return AMP_OK;
     bool wide = amp_cuda_wide(dx) && amp_cuda_wide(dy);
-    amp_columns c = amp_columns_make((size_t)dx->shape.h * dx->shape.w, (unsigned)dx->shape.n, amp_cuda_packs(dx, wide));
-    AMP_CUDA_BY_PACK(dx->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, share_out<P>,
-        (const P *)dy->data, (P *)dx->data, c, accumulate));
+    amp_columns c = amp_columns_make((size_t)dx->shape.h * dx->shape.w, (unsigned)dx->shape.n,
+                                     amp_cuda_packs(dx, wide));
+    AMP_CUDA_BY_PACK(dx->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS,
+                                                 share_out<P>, (const P *)dy->data, (P *)dx->data, c,
+                                                 accumulate));
     return AMP_OK;
 }

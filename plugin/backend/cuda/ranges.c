@@ -6,7 +6,7 @@
 void amp_cuda_range_push(amp_backend *backend, const char *name)
 {
     (void)backend;
-    nvtxRangePushA(name); /* the depth of nesting, or a negative number where nobody listens */
+    nvtxRangePushA(name); /* its result is the depth of nesting, negative without a profiler */
 }
 
 void amp_cuda_range_pop(amp_backend *backend)

@@ -47,7 +47,8 @@ static amp_status send(cudaStream_t stream, void *to, const void *from, size_t b
     return AMP_OK;
 }
 
-/* Rows and cuts to the device; the copy waits for kernels that read the old ones, as all work of the stream does. */
+/* Rows and cuts to the device; the copy waits for kernels that read the old ones, as all work of the stream
+ * does. */
 static amp_status fill(amp_backend *backend, amp_cuda_table *t, size_t row_bytes, int count, amp_error *error)
 {
     size_t cuts = 0;
@@ -75,7 +76,8 @@ static void forget(amp_cuda_table *t)
     t->cuts = 0;
 }
 
-amp_status amp_cuda_table_set(amp_backend *backend, amp_cuda_table *t, void *rows, size_t row_bytes, int count, amp_error *error)
+amp_status amp_cuda_table_set(amp_backend *backend, amp_cuda_table *t, void *rows, size_t row_bytes,
+                              int count, amp_error *error)
 {
     size_t bytes = (size_t)count * row_bytes;
     if (t->rows && t->bytes == bytes && !memcmp(t->rows, rows, bytes)) {

@@ -1,10 +1,10 @@
-/* Turning a matrix round on its way from one dtype to another, for cast.cu and weights.cu: NCHW is a matrix of channels ×
- * pixels for each image, NHWC its transpose; OIHW and KRSC are the same for each filter.
+/* Turning a matrix round on its way from one dtype to another, for cast.cu and weights.cu: NCHW is a matrix
+ * of channels × pixels for each image, NHWC its transpose; OIHW and KRSC are the same for each filter.
  *
- * A block moves a tile through shared memory, in fp32. Each side of a tile is a few lines of memory: `count` lines of
- * `width` elements, `pitch` apart. Where the tile is as wide as the matrix they are one line. So both sides are read and
- * written in long runs, 16 bytes at a time where alignment allows, whatever the shape: 3 channels × many pixels, many
- * channels × 9 taps. */
+ * A block moves a tile through shared memory, in fp32. Each side of a tile is a few lines of memory: `count`
+ * lines of `width` elements, `pitch` apart. Where the tile is as wide as the matrix they are one line. So
+ * both sides are read and written in long runs, 16 bytes at a time where alignment allows, whatever the
+ * shape: 3 channels × many pixels, many channels × 9 taps. */
 #ifndef AMP_BACKEND_CUDA_TRANSPOSE_CUH
 #define AMP_BACKEND_CUDA_TRANSPOSE_CUH
 
@@ -13,16 +13,20 @@
 #define AMP_TILE 5120u    /* floats of shared memory: 20 KiB, so that eight blocks are resident */
 #define AMP_TILE_EDGE 64u /* as long as a run should be: 128 bytes of halves */
 
-/* Numbers in a row of a tile: one unused after each 8, and an odd number in all, so that neither groups of 8 along a row
- * nor groups of 8 down a column meet in one bank. */
-static inline __host__ __device__ unsigned amp_tile_pitch(unsigned columns) { return (columns + columns / 8) | 1; }
+/* Numbers in a row of a tile: one unused after each 8, and an odd number in all, so that neither groups of 8
+ * along a row nor groups of 8 down a column meet in one bank. */
+static inline __host__ __device__ unsigned amp_tile_pitch(unsigned columns)
+{
+    return (columns + columns / 8) | 1;
+}
 
 __device__ __forceinline__ unsigned amp_tile_place(unsigned row, unsigned column, unsigned pitch)
 {
     return row * pitch + row / 8 + column + column / 8;
 }
 
-/* A group of N of one side of a tile: where it is in memory, how many it has, where its first is in the tile. */
+/* A group of N of one side of a tile: where it is in memory, how many it has, where its first is in the
+ * tile. */
 struct amp_side_group { size_t offset; int n; unsigned line, place; };
 
 /* One side of a tile: `lines` of `width` elements, `pitch` apart, in groups of N. */
@@ -54,7 +58,8 @@ template <int N> struct amp_side {
 
 /* Rows × columns at src, `pitch` apart, into the tile. */
 template <int N, class S>
-__device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, unsigned rows, unsigned columns, size_t pitch)
+__device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, unsigned rows, unsigned columns,
+                              size_t pitch)
 {
     const amp_side<N> side(rows, columns, pitch);
     for (unsigned g = threadIdx.x; g < side.count(); g += blockDim.x) {
@@ -69,8 +74,8 @@ __device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, un
 
 /* The tile's columns, times factor, to lines at dst, `pitch` apart. */
 template <int N, class D>
-__device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, unsigned rows, unsigned columns,
-    size_t pitch, float factor, int accumulate)
+__device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, unsigned rows,
+                               unsigned columns, size_t pitch, float factor, int accumulate)
 {
     const amp_side<N> side(columns, rows, pitch);
     for (unsigned g = threadIdx.x; g < side.count(); g += blockDim.x) {
@@ -94,10 +99,11 @@ __host__ __device__ __forceinline__ unsigned amp_turn_tiles(const amp_turn &m)
 
 /* Tile t of matrix `image`, by the whole block, through `tile`, which has AMP_TILE floats. */
 template <class S, class D>
-__device__ void amp_turn_tile(float *tile, const S *src, D *dst, size_t image, unsigned t, const amp_turn &m, float factor,
-    int accumulate)
+__device__ void amp_turn_tile(float *tile, const S *src, D *dst, size_t image, unsigned t, const amp_turn &m,
+                              float factor, int accumulate)
 {
-    unsigned pitch = amp_tile_pitch(m.tile_columns), across = (m.columns + m.tile_columns - 1) / m.tile_columns;
+    unsigned pitch = amp_tile_pitch(m.tile_columns),
+        across = (m.columns + m.tile_columns - 1) / m.tile_columns;
     unsigned row = t / across * m.tile_rows, column = t % across * m.tile_columns;
     unsigned r = min(m.tile_rows, m.rows - row), c = min(m.tile_columns, m.columns - column);
     const S *from = src + (image * m.rows + row) * m.columns + column;
@@ -117,12 +123,14 @@ transpose(const S *src, D *dst, size_t images, amp_turn m, float factor, int acc
     __shared__ float tile[AMP_TILE];
     unsigned tiles = amp_turn_tiles(m);
     for (size_t image = blockIdx.y; image < images; image += gridDim.y)
-        for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) amp_turn_tile(tile, src, dst, image, t, m, factor, accumulate);
+        for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x)
+            amp_turn_tile(tile, src, dst, image, t, m, factor, accumulate);
 }
 
-/* ------------------------------------------------------------------------------------------------ the host's part */
+/* ---- the host's part ---- */
 
-/* Pieces of at most `most` that cover `all`: equal ones, but for the last, and multiples of 8 if there are several. */
+/* Pieces of at most `most` that cover `all`: equal ones, but for the last, and multiples of 8 if there are
+ * several. */
 static inline unsigned amp_even_piece(unsigned all, unsigned most)
 {
     if (all <= most) return all;
@@ -131,7 +139,8 @@ static inline unsigned amp_even_piece(unsigned all, unsigned most)
     return ((all + pieces - 1) / pieces + 7) / 8 * 8;
 }
 
-/* Tiles of AMP_TILE_EDGE rows at most, and of as many columns as fit; then of as many rows as fit, should that be more. */
+/* Tiles of AMP_TILE_EDGE rows at most, and of as many columns as fit; then of as many rows as fit, should
+ * that be more. */
 static inline void amp_tile_cut(unsigned rows, unsigned columns, unsigned *tile_rows, unsigned *tile_columns)
 {
     unsigned edge = rows < AMP_TILE_EDGE ? rows : AMP_TILE_EDGE;
@@ -140,16 +149,18 @@ static inline void amp_tile_cut(unsigned rows, unsigned columns, unsigned *tile_
     *tile_rows = amp_even_piece(rows, AMP_TILE / (amp_tile_pitch(*tile_columns) + 1));
 }
 
-/* May groups of 16 bytes be used on a side whose images have `lines` of `pitch` elements, in tiles `width` wide? */
-static inline int amp_side_wide(const void *p, amp_dtype dtype, size_t images, size_t lines, size_t pitch, size_t width)
+/* May groups of 16 bytes be used on a side whose images have `lines` of `pitch` elements, in tiles `width`
+ * wide? */
+static inline int amp_side_wide(const void *p, amp_dtype dtype, size_t images, size_t lines, size_t pitch,
+                                size_t width)
 {
     size_t element = amp_dtype_size(dtype);
     return amp_aligned(p) && (images <= 1 || lines * pitch * element % 16 == 0) &&
         (width == pitch || pitch * element % 16 == 0);
 }
 
-static inline amp_turn amp_turn_of(const void *src, amp_dtype src_dtype, const void *dst, amp_dtype dst_dtype, size_t images,
-    unsigned rows, unsigned columns)
+static inline amp_turn amp_turn_of(const void *src, amp_dtype src_dtype, const void *dst, amp_dtype dst_dtype,
+                                   size_t images, unsigned rows, unsigned columns)
 {
     amp_turn m = { rows, columns, 0, 0, 0, 0 };
     amp_tile_cut(rows, columns, &m.tile_rows, &m.tile_columns);

@@ -1,10 +1,12 @@
-/* The end of a step: is every gradient and statistic finite, and if so the update of every parameter and the commit of every
- * statistic. Three launches over all arrays: each chunk's finding; from them the verdict; what it allows. The device
- * goes from one to the next by itself. The verdict is copied to the host behind the second, and the host waits for that
- * copy alone, with the third launch queued: it goes on while the update runs.
+/* The end of a step: is every gradient and statistic finite, and if so the update of every parameter and the
+ * commit of every statistic. Three launches over all arrays: each chunk's finding; from them the verdict;
+ * what it allows. The device goes from one to the next by itself. The verdict is copied to the host behind
+ * the second, and the host waits for that copy alone, with the third launch queued: it goes on while the
+ * update runs.
  *
- * Products and sums are rounded one by one, as stock's separate calls do, so that weights come out as on the CPU. A
- * gradient's square is exact in double; sums go by position within a chunk, then by chunk: the same on every device. */
+ * Products and sums are rounded one by one, as stock's separate calls do, so that weights come out as on the
+ * CPU. A gradient's square is exact in double; sums go by position within a chunk, then by chunk: the same on
+ * every device. */
 #include "kernels.h"
 
 #include <math.h>
@@ -40,7 +42,7 @@ typedef struct verdict {
     int found_inf;
 } verdict;
 
-/* ------------------------------------------------------------------------------------------------ kernels */
+/* ---- kernels ---- */
 
 /* Four numbers, 0 beyond the n that are there. */
 static __device__ __forceinline__ void read4(float (&v)[4], const float *p, int n, int wide)
@@ -79,7 +81,7 @@ static __device__ __forceinline__ finding fold(double sum, int found)
     return f;
 }
 
-/* Finite or not is read off the exponent bits, not asked of the arithmetic. */
+/* Whether a number is finite is read from its exponent bits, which no compiler flag can change. */
 __global__ void __launch_bounds__(UPDATE_THREADS) check_chunks(const array_row *__restrict__ rows,
     const amp_cuda_cut *__restrict__ cuts, finding *findings)
 {
@@ -104,8 +106,9 @@ __global__ void __launch_bounds__(UPDATE_THREADS) check_chunks(const array_row *
     if (threadIdx.x == 0) findings[blockIdx.x] = f;
 }
 
-__global__ void __launch_bounds__(UPDATE_THREADS) judge_chunks(const finding *__restrict__ findings, unsigned count,
-    amp_update_args args, verdict *out)
+__global__ void __launch_bounds__(UPDATE_THREADS) judge_chunks(const finding *__restrict__ findings,
+                                                               unsigned count, amp_update_args args,
+                                                               verdict *out)
 {
     double sum = 0;
     int found = 0;
@@ -140,8 +143,8 @@ static __device__ __forceinline__ float clipped(float w, float clip)
 }
 
 /* axpy decay, axpy rate, scale by momentum. */
-static __device__ __forceinline__ void sgd(float &w, float g, float &momentum, const step &s, float rate, float decay,
-    float clip)
+static __device__ __forceinline__ void sgd(float &w, float g, float &momentum, const step &s, float rate,
+                                           float decay, float clip)
 {
     float update = __fadd_rn(momentum, unscaled(g, s));
     update = __fadd_rn(update, __fmul_rn(-decay, w));
@@ -150,8 +153,8 @@ static __device__ __forceinline__ void sgd(float &w, float g, float &momentum, c
 }
 
 /* adam_update_gpu */
-static __device__ __forceinline__ void adam(float &w, float g, float &m, float &v, const step &s, float rate, float decay,
-    float clip)
+static __device__ __forceinline__ void adam(float &w, float g, float &m, float &v, const step &s, float rate,
+                                            float decay, float clip)
 {
     float d = __fadd_rn(unscaled(g, s), __fmul_rn(-decay, w));
     m = __fadd_rn(__fmul_rn(s.beta1, m), __fmul_rn(1 - s.beta1, d));
@@ -162,7 +165,8 @@ static __device__ __forceinline__ void adam(float &w, float g, float &m, float &
 }
 
 /* Under Adam, Darknet does not divide the rate by the batch. */
-template <int ADAM> static __device__ __forceinline__ void update_chunk(const array_row &e, const amp_cuda_cut &c, const step &s)
+template <int ADAM> static __device__ __forceinline__ void update_chunk(const array_row &e,
+                                                                        const amp_cuda_cut &c, const step &s)
 {
     const float zero[4] = {}, decay = __fmul_rn(e.decay, s.batch);
     float rate = __fmul_rn(s.learning_rate, e.rate_scale);
@@ -188,7 +192,8 @@ template <int ADAM> static __device__ __forceinline__ void update_chunk(const ar
     }
 }
 
-static __device__ __forceinline__ void copy_chunk(const float *from, float *to, const amp_cuda_cut &c, int wide)
+static __device__ __forceinline__ void copy_chunk(const float *from, float *to, const amp_cuda_cut &c,
+                                                  int wide)
 {
     for (int i = 4 * (int)threadIdx.x; i < c.count; i += 4 * UPDATE_THREADS) {
         int n = c.count - i < 4 ? c.count - i : 4;
@@ -198,8 +203,9 @@ static __device__ __forceinline__ void copy_chunk(const float *from, float *to, 
     }
 }
 
-/* What a step that is taken moves; nothing, where the verdict is that it is not. */
-template <int ADAM> __global__ void __launch_bounds__(UPDATE_THREADS) move_chunks(const array_row *__restrict__ rows,
+/* Updates parameters and commits statistics if the verdict is that all is finite; otherwise does nothing. */
+template <int ADAM>
+__global__ void __launch_bounds__(UPDATE_THREADS) move_chunks(const array_row *__restrict__ rows,
     const amp_cuda_cut *__restrict__ cuts, step s, const verdict *__restrict__ v)
 {
     if (v->found_inf) return;
@@ -219,13 +225,14 @@ __global__ void __launch_bounds__(UPDATE_THREADS) copy_statistics(const array_ro
     copy_chunk(back ? e.master : e.grad, back ? e.grad : e.master, c, e.wide);
 }
 
-/* ------------------------------------------------------------------------------------------------ tables */
+/* ---- tables ---- */
 
 static void describe_array(array_row *row, size_t count)
 {
     row->work.units = count;
     row->work.share = CHUNK;
-    row->wide = amp_aligned(row->master) && amp_aligned(row->grad) && amp_aligned(row->momentum) && amp_aligned(row->m) &&
+    row->wide = amp_aligned(row->master) && amp_aligned(row->grad) && amp_aligned(row->momentum)
+        && amp_aligned(row->m) &&
         amp_aligned(row->v);
 }
 
@@ -260,11 +267,12 @@ static amp_status list(amp_backend *backend, amp_cuda_table *t, const amp_param 
     return amp_cuda_table_set(backend, t, rows, sizeof *rows, count, error);
 }
 
-/* ------------------------------------------------------------------------------------------------ operations */
+/* ---- operations ---- */
 
-/* *out: the verdict's place on the device; its copy for the host is there when cuda->judged has happened. */
-static amp_status judge(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args, const verdict **out,
-    amp_error *error)
+/* *out: the verdict in device memory. Its copy for the host is complete when the event cuda->judged has
+ * happened. */
+static amp_status judge(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args,
+                        const verdict **out, amp_error *error)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     void *scratch;
@@ -273,7 +281,8 @@ static amp_status judge(amp_backend *backend, const amp_cuda_table *t, const amp
     AMP_TRY(amp_cuda_scratch(backend, sizeof(verdict) + t->cuts * sizeof(finding), &scratch, error));
     verdict *all = (verdict *)scratch;
     finding *findings = (finding *)(all + 1);
-    AMP_LAUNCH(backend, t->cuts, UPDATE_THREADS, check_chunks, amp_cuda_rows_of<array_row>(t), amp_cuda_cuts_of(t), findings);
+    AMP_LAUNCH(backend, t->cuts, UPDATE_THREADS, check_chunks, amp_cuda_rows_of<array_row>(t),
+               amp_cuda_cuts_of(t), findings);
     AMP_LAUNCH(backend, 1, UPDATE_THREADS, judge_chunks, findings, t->cuts, *args, all);
     AMP_CUDA_TRY(cudaMemcpyAsync(cuda->verdict, all, sizeof *all, cudaMemcpyDeviceToHost, cuda->stream));
     AMP_CUDA_TRY(cudaEventRecord(cuda->judged, cuda->stream));
@@ -282,7 +291,7 @@ static amp_status judge(amp_backend *backend, const amp_cuda_table *t, const amp
 }
 
 /* Waits until the verdict is there. */
-static amp_status hear(amp_backend *backend, verdict *out, amp_error *error)
+static amp_status wait_for_verdict(amp_backend *backend, verdict *out, amp_error *error)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     AMP_CUDA_TRY(cudaEventSynchronize(cuda->judged));
@@ -290,8 +299,9 @@ static amp_status hear(amp_backend *backend, verdict *out, amp_error *error)
     return AMP_OK;
 }
 
-amp_status amp_cuda_check_gradients(amp_backend *backend, const amp_param *params, int count, float inverse_scale,
-    int *found_inf, double *sum_squares, amp_error *error)
+amp_status amp_cuda_check_gradients(amp_backend *backend, const amp_param *params, int count,
+                                    float inverse_scale, int *found_inf, double *sum_squares,
+                                    amp_error *error)
 {
     amp_cuda_table *t = &amp_cuda_of(backend)->arrays;
     amp_update_args as_it_is = {};
@@ -304,7 +314,7 @@ amp_status amp_cuda_check_gradients(amp_backend *backend, const amp_param *param
     AMP_TRY(list(backend, t, params, count, NULL, 0, error));
     if (!t->cuts) return AMP_OK;
     AMP_TRY(judge(backend, t, &as_it_is, &there, error));
-    AMP_TRY(hear(backend, &v, error));
+    AMP_TRY(wait_for_verdict(backend, &v, error));
     *found_inf = v.found_inf;
     *sum_squares = v.sum_squares * (double)inverse_scale * (double)inverse_scale;
     return AMP_OK;
@@ -312,13 +322,13 @@ amp_status amp_cuda_check_gradients(amp_backend *backend, const amp_param *param
 
 static step step_of(const amp_update_args *a)
 {
-    step s = { a->learning_rate, (float)a->batch, a->momentum, a->beta1, a->beta2, 1.f - powf(a->beta1, (float)a->t),
-        1.f - powf(a->beta2, (float)a->t), a->eps, 0, 0 };
+    step s = { a->learning_rate, (float)a->batch, a->momentum, a->beta1, a->beta2,
+               1.f - powf(a->beta1, (float)a->t), 1.f - powf(a->beta2, (float)a->t), a->eps, 0, 0 };
     return s;
 }
 
-static amp_status move(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args, const verdict *allowed,
-    amp_error *error)
+static amp_status move(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args,
+                       const verdict *allowed, amp_error *error)
 {
     const array_row *rows = amp_cuda_rows_of<array_row>(t);
     const amp_cuda_cut *cuts = amp_cuda_cuts_of(t);
@@ -328,7 +338,8 @@ static amp_status move(amp_backend *backend, const amp_cuda_table *t, const amp_
     return AMP_OK;
 }
 
-amp_status amp_cuda_finish_step(amp_backend *backend, const amp_step_end *end, amp_step_outcome *out, amp_error *error)
+amp_status amp_cuda_finish_step(amp_backend *backend, const amp_step_end *end, amp_step_outcome *out,
+                                amp_error *error)
 {
     amp_cuda_table *t = &amp_cuda_of(backend)->step;
     const verdict *there;
@@ -340,7 +351,7 @@ amp_status amp_cuda_finish_step(amp_backend *backend, const amp_step_end *end, a
     if (t->cuts) {
         AMP_TRY(judge(backend, t, &end->update, &there, error));
         AMP_TRY(move(backend, t, &end->update, there, error));
-        AMP_TRY(hear(backend, &v, error));
+        AMP_TRY(wait_for_verdict(backend, &v, error));
     }
     if (v.found_inf) return AMP_OK;
     out->taken = 1;
@@ -348,21 +359,25 @@ amp_status amp_cuda_finish_step(amp_backend *backend, const amp_step_end *end, a
     return AMP_OK;
 }
 
-static amp_status copy_all(amp_backend *backend, const amp_statistics *statistics, int count, int back, amp_error *error)
+static amp_status copy_all(amp_backend *backend, const amp_statistics *statistics, int count, int back,
+                           amp_error *error)
 {
     amp_cuda_table *t = &amp_cuda_of(backend)->statistics;
     AMP_TRY(list(backend, t, NULL, 0, statistics, count, error));
     if (!t->cuts) return AMP_OK;
-    AMP_LAUNCH(backend, t->cuts, UPDATE_THREADS, copy_statistics, amp_cuda_rows_of<array_row>(t), amp_cuda_cuts_of(t), back);
+    AMP_LAUNCH(backend, t->cuts, UPDATE_THREADS, copy_statistics, amp_cuda_rows_of<array_row>(t),
+               amp_cuda_cuts_of(t), back);
     return AMP_OK;
 }
 
-amp_status amp_cuda_keep_statistics(amp_backend *backend, const amp_statistics *statistics, int count, amp_error *error)
+amp_status amp_cuda_keep_statistics(amp_backend *backend, const amp_statistics *statistics, int count,
+                                    amp_error *error)
 {
     return copy_all(backend, statistics, count, 0, error);
 }
 
-amp_status amp_cuda_restore_statistics(amp_backend *backend, const amp_statistics *statistics, int count, amp_error *error)
+amp_status amp_cuda_restore_statistics(amp_backend *backend, const amp_statistics *statistics, int count,
+                                       amp_error *error)
 {
     return copy_all(backend, statistics, count, 1, error);
 }

@@ -1,8 +1,8 @@
 /* Uploads that the host does not wait for, and the page-locked memory that their sources may lie in.
  *
- * They are in the order of the stream like everything else; an event behind the last one tells when all their sources were
- * read. What was handed out of the staging blocks until then is free again, so a training step asks CUDA for such memory the
- * first time only. */
+ * They are in the order of the stream like everything else; an event behind the last one tells when all their
+ * sources were read. What was handed out of the staging blocks until then is free again, so a training step
+ * asks CUDA for such memory the first time only. */
 #include <stdlib.h>
 
 #include "kernels.h"
@@ -54,7 +54,8 @@ amp_status amp_cuda_stage(amp_backend *backend, void *memory, size_t bytes, void
 }
 
 /* From pageable memory CUDA has read all of it on return, and may wait before. */
-amp_status amp_cuda_upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes, amp_error *error)
+amp_status amp_cuda_upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes,
+                                 amp_error *error)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     if (!bytes) return AMP_OK;

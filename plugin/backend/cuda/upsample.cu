@@ -1,6 +1,6 @@
-/* Nearest-neighbour upsampling and its gradient. Both go over the small image, whose every pixel belongs to a square of
- * stride × stride pixels of the large one: each side passes through memory once. Groups are 16 bytes where a pixel is a
- * whole number of them, and one number elsewhere, so that none is incomplete. */
+/* Nearest-neighbour upsampling and its gradient. Both go over the small image, whose every pixel belongs to a
+ * square of stride × stride pixels of the large one: each side passes through memory once. Groups are 16
+ * bytes where a pixel is a whole number of them, and one number elsewhere, so that none is incomplete. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -13,15 +13,21 @@ template <class T, int N> __device__ __forceinline__ uint4 round_group(const T *
     amp_words(word, as, v);
     return make_uint4(word[0], word[1], word[2], word[3]);
 }
-template <class T> __device__ __forceinline__ T round_group(const T *, const float (&v)[1]) { return amp_store<T>(v[0]); }
+template <class T> __device__ __forceinline__ T round_group(const T *, const float (&v)[1])
+{
+    return amp_store<T>(v[0]);
+}
 
-/* y[i,j] = scale·x[i/stride, j/stride]. Lines of x, of all images, down the grid; pixels of a line along it. */
+/* y[i,j] = scale·x[i/stride, j/stride]. Lines of x, of all images, down the grid; pixels of a line along
+ * it. */
 template <class T, int N>
-__global__ void upsample(const T *x, T *y, size_t lines, size_t width, size_t channels, int stride, float scale)
+__global__ void upsample(const T *x, T *y, size_t lines, size_t width, size_t channels, int stride,
+                         float scale)
 {
     size_t long_line = width * stride * channels;
     for (size_t line = blockIdx.y; line < lines; line += gridDim.y)
-        for (size_t p = (size_t)blockIdx.x * blockDim.y + threadIdx.y; p < width; p += (size_t)gridDim.x * blockDim.y)
+        for (size_t p = (size_t)blockIdx.x * blockDim.y + threadIdx.y; p < width; p += (size_t)gridDim.x
+             * blockDim.y)
             for (size_t c = (size_t)threadIdx.x * N; c < channels; c += (size_t)blockDim.x * N) {
                 T *to = y + line * stride * long_line + p * stride * channels + c;
                 float v[N];
@@ -38,12 +44,13 @@ __global__ void upsample(const T *x, T *y, size_t lines, size_t width, size_t ch
 
 /* dx[i,j] (+)= scale·Σ of dy over the pixel's square, in row order. */
 template <class T, int N>
-__global__ void upsample_delta(const T *dy, T *dx, size_t lines, size_t width, size_t channels, int stride, float scale,
-    int accumulate)
+__global__ void upsample_delta(const T *dy, T *dx, size_t lines, size_t width, size_t channels, int stride,
+                               float scale, int accumulate)
 {
     size_t long_line = width * stride * channels;
     for (size_t line = blockIdx.y; line < lines; line += gridDim.y)
-        for (size_t p = (size_t)blockIdx.x * blockDim.y + threadIdx.y; p < width; p += (size_t)gridDim.x * blockDim.y)
+        for (size_t p = (size_t)blockIdx.x * blockDim.y + threadIdx.y; p < width; p += (size_t)gridDim.x
+             * blockDim.y)
             for (size_t c = (size_t)threadIdx.x * N; c < channels; c += (size_t)blockDim.x * N) {
                 const T *from = dy + line * stride * long_line + p * stride * channels + c;
                 float total[N] = { 0 }, v[N];
@@ -59,32 +66,32 @@ __global__ void upsample_delta(const T *dy, T *dx, size_t lines, size_t width, s
             }
 }
 
-/* ------------------------------------------------------------------------------------------------ launchers */
+/* ---- launchers ---- */
 
 template <class T, int N>
-static amp_status run_upsample(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, int stride, float scale,
-    amp_error *error)
+static amp_status run_upsample(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, int stride,
+                               float scale, amp_error *error)
 {
     amp_shape s = x->shape;
     amp_plane plane = amp_cuda_lines(backend, x, N);
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample<T, N>), (const T *)x->data, (T *)y->data, (size_t)s.n * s.h,
-        (size_t)s.w, (size_t)s.c, stride, scale);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample<T, N>), (const T *)x->data, (T *)y->data,
+               (size_t)s.n * s.h, (size_t)s.w, (size_t)s.c, stride, scale);
     return AMP_OK;
 }
 
 template <class T, int N>
-static amp_status run_upsample_delta(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx, int stride,
-    float scale, int accumulate, amp_error *error)
+static amp_status run_upsample_delta(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx,
+                                     int stride, float scale, int accumulate, amp_error *error)
 {
     amp_shape s = dx->shape;
     amp_plane plane = amp_cuda_lines(backend, dx, N);
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample_delta<T, N>), (const T *)dy->data, (T *)dx->data,
-        (size_t)s.n * s.h, (size_t)s.w, (size_t)s.c, stride, scale, accumulate);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample_delta<T, N>), (const T *)dy->data,
+               (T *)dx->data, (size_t)s.n * s.h, (size_t)s.w, (size_t)s.c, stride, scale, accumulate);
     return AMP_OK;
 }
 
-amp_status amp_cuda_upsample_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, int stride,
-    float scale, amp_error *error)
+amp_status amp_cuda_upsample_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
+                                     int stride, float scale, amp_error *error)
 {
     AMP_TRY(amp_check_upsample(x, y, stride, error));
     if (!amp_shape_count(x->shape)) return AMP_OK;
@@ -94,8 +101,8 @@ amp_status amp_cuda_upsample_forward(amp_backend *backend, const amp_tensor *x, 
     return AMP_OK;
 }
 
-amp_status amp_cuda_upsample_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx, int stride,
-    float scale, int accumulate, amp_error *error)
+amp_status amp_cuda_upsample_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx,
+                                      int stride, float scale, int accumulate, amp_error *error)
 {
     AMP_TRY(amp_check_upsample(dx, dy, stride, error));
     if (!amp_shape_count(dx->shape)) return AMP_OK;

@@ -1,5 +1,5 @@
-/* The copies of weights that convolutions compute with, of a whole network in one launch after each update: for each filter a
- * matrix of channels × taps, turned round and rounded. */
+/* The copies of weights that convolutions compute with, of a whole network in one launch after each update. In
+ * plain form, for each filter k: krsc[k][tap][c] = round(oihw[k][c][tap]). */
 #include "kernels.h"
 
 #include <limits.h>
@@ -9,7 +9,7 @@
 
 static const unsigned SHARE = 8192; /* elements for a block, more or less */
 
-/* One convolution's masters and copy; where nothing is to be turned, all its filters are one line. */
+/* One convolution's masters and copy. Where both orders are the same, all its filters are one line. */
 typedef struct weights_row {
     amp_cuda_work work; /* tiles */
     const float *masters;
@@ -19,7 +19,8 @@ typedef struct weights_row {
     amp_dtype dtype;    /* of the copy */
 } weights_row;
 
-template <class T> static __device__ __forceinline__ void load_tile(float *tile, const weights_row &r, unsigned at)
+template <class T> static __device__ __forceinline__ void load_tile(float *tile, const weights_row &r,
+                                                                    unsigned at)
 {
     amp_turn_tile(tile, r.masters, (T *)r.copy, at / r.tiles, at % r.tiles, r.turn, 1, 0);
 }
@@ -44,7 +45,8 @@ static void describe(weights_row *row, const amp_cuda_weights *w)
     size_t filters = (size_t)w->k, channels = (size_t)w->c, taps = (size_t)w->size_h * w->size_w;
     int line = (channels == 1 || taps == 1) && filters * channels * taps <= UINT_MAX;
     size_t images = line ? 1 : filters;
-    unsigned height = line ? 1 : (unsigned)channels, width = (unsigned)(line ? filters * channels * taps : taps);
+    unsigned height = line ? 1 : (unsigned)channels,
+        width = (unsigned)(line ? filters * channels * taps : taps);
     row->work.share = 1;
     if (!filters || !channels || !taps) return;
     amp_turn t = amp_turn_of(w->oihw, AMP_FP32, w->krsc, w->dtype, images, height, width);
@@ -57,14 +59,15 @@ static void describe(weights_row *row, const amp_cuda_weights *w)
     row->work.share = (int)amp_divide_up(SHARE, (size_t)t.tile_rows * t.tile_columns);
 }
 
-amp_status amp_cuda_weights_to_krsc(amp_backend *backend, amp_cuda_table *t, const amp_cuda_weights *all, int count,
-    amp_error *error)
+amp_status amp_cuda_weights_to_krsc(amp_backend *backend, amp_cuda_table *t, const amp_cuda_weights *all,
+                                    int count, amp_error *error)
 {
     weights_row *rows = (weights_row *)amp_cuda_table_rows(sizeof *rows, count, error);
     if (!rows) return AMP_NO_MEMORY;
     for (int i = 0; i < count; ++i) describe(&rows[i], &all[i]);
     AMP_TRY(amp_cuda_table_set(backend, t, rows, sizeof *rows, count, error));
     if (!t->cuts) return AMP_OK;
-    AMP_LAUNCH(backend, t->cuts, AMP_CUDA_THREADS, load_weights, amp_cuda_rows_of<weights_row>(t), amp_cuda_cuts_of(t));
+    AMP_LAUNCH(backend, t->cuts, AMP_CUDA_THREADS, load_weights, amp_cuda_rows_of<weights_row>(t),
+               amp_cuda_cuts_of(t));
     return AMP_OK;
 }

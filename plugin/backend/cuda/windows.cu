@@ -1,8 +1,8 @@
-/* The windows of a locally connected layer: what each place of its output reads, as rows of a matrix, and back.
- *
- * columns is (places, images, size·size, channels): a row of channels is one pixel of the image, so that both kernels move whole
- * rows. The way back gathers: each pixel adds up the windows that it lies in, in their order, and nobody adds to a pixel of
- * another's. */
+/* The windows of a locally connected layer: for each place of its output, the inputs that it reads as the
+ * rows of a matrix, and the way back.
+ * columns is (places, images, size·size, channels): a row of channels is one pixel of the image, so that
+ * both kernels move whole rows. The way back gathers: each pixel adds up the windows that contain it, in
+ * their order, so that no two threads write one pixel. */
 #include "kernels.h"
 
 #include "device.cuh"
@@ -19,7 +19,8 @@ __global__ void window_columns(const T *x, T *columns, geometry g, size_t first,
         for (size_t r = amp_row(); r < rows; r += amp_rows()) {
             size_t tap = r % window, image = r / window % g.images, place = first + r / window / g.images;
             /* Below 0 is beyond any size once it is unsigned. */
-            size_t i = place / g.out_w * g.stride + tap / g.size - g.pad, j = place % g.out_w * g.stride + tap % g.size - g.pad;
+            size_t i = place / g.out_w * g.stride + tap / g.size - g.pad,
+                j = place % g.out_w * g.stride + tap % g.size - g.pad;
             float v[N] = {};
             if (i < g.h && j < g.w) amp_get(v, x + ((image * g.h + i) * g.w + j) * g.c + c, n);
             amp_put(columns + r * g.c + c, v, n);
@@ -42,7 +43,8 @@ __global__ void window_delta(const float *columns, T *dx, geometry g, size_t row
                 down /= g.stride, right /= g.stride;
                 if (down >= g.out_h || right >= g.out_w) continue;
                 float v[N];
-                amp_get(v, columns + (((down * g.out_w + right) * g.images + image) * window + tap) * g.c + c, n);
+                amp_get(v, columns + (((down * g.out_w + right) * g.images + image) * window + tap) * g.c + c,
+                        n);
                 #pragma unroll
                 for (int k = 0; k < N; ++k) sum[k] += v[k];
             }
@@ -51,12 +53,12 @@ __global__ void window_delta(const float *columns, T *dx, geometry g, size_t row
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ launchers */
+/* ---- launchers ---- */
 
 static geometry geometry_of(const amp_local_desc *d, int images)
 {
-    geometry g = { (size_t)images, (size_t)d->x.h, (size_t)d->x.w, (size_t)d->x.c, (size_t)d->y.h, (size_t)d->y.w, d->size,
-        d->stride, d->pad };
+    geometry g = { (size_t)images, (size_t)d->x.h, (size_t)d->x.w, (size_t)d->x.c, (size_t)d->y.h,
+                   (size_t)d->y.w, d->size, d->stride, d->pad };
     return g;
 }
 
@@ -66,41 +68,47 @@ static int wide_rows(const amp_local_desc *d, const void *a, const void *b)
 }
 
 template <class T, int N>
-static amp_status run_columns(amp_backend *backend, const amp_local_desc *d, int first, int places, const void *x, void *columns,
-    amp_error *error)
+static amp_status run_columns(amp_backend *backend, const amp_local_desc *d, int first, int places,
+                              const void *x, void *columns, amp_error *error)
 {
     geometry g = geometry_of(d, d->x.n);
     size_t rows = (size_t)places * g.images * (size_t)d->size * d->size;
     amp_plane plane = amp_cuda_plane(backend, rows, amp_divide_up(g.c, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (window_columns<T, N>), (const T *)x, (T *)columns, g, (size_t)first, rows);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (window_columns<T, N>), (const T *)x, (T *)columns, g,
+               (size_t)first, rows);
     return AMP_OK;
 }
 
 template <class T, int N>
-static amp_status run_delta(amp_backend *backend, const amp_local_desc *d, int images, const float *columns, void *dx,
-    int accumulate, amp_error *error)
+static amp_status run_delta(amp_backend *backend, const amp_local_desc *d, int images, const float *columns,
+                            void *dx, int accumulate, amp_error *error)
 {
     geometry g = geometry_of(d, images);
     size_t rows = g.images * g.h * g.w;
     amp_plane plane = amp_cuda_plane(backend, rows, amp_divide_up(g.c, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (window_delta<T, N>), columns, (T *)dx, g, rows, accumulate);
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (window_delta<T, N>), columns, (T *)dx, g, rows,
+               accumulate);
     return AMP_OK;
 }
 
-amp_status amp_cuda_window_columns(amp_backend *backend, const amp_local_desc *d, int first, int places, const void *x,
-    void *columns, amp_error *error)
+amp_status amp_cuda_window_columns(amp_backend *backend, const amp_local_desc *d, int first, int places,
+                                   const void *x, void *columns, amp_error *error)
 {
     int wide = wide_rows(d, x, columns);
-    AMP_CUDA_BY_DTYPE(d->dtype, AMP_CUDA_BY_GROUP(wide, AMP_TRY((run_columns<T, N>(backend, d, first, places, x, columns,
-        error)))));
+    AMP_CUDA_BY_DTYPE(d->dtype,
+                      AMP_CUDA_BY_GROUP(wide,
+                                        AMP_TRY((run_columns<T,
+                                                 N>(backend, d, first, places, x, columns, error)))));
     return AMP_OK;
 }
 
-amp_status amp_cuda_window_delta(amp_backend *backend, const amp_local_desc *d, int images, const float *columns, void *dx,
-    int accumulate, amp_error *error)
+amp_status amp_cuda_window_delta(amp_backend *backend, const amp_local_desc *d, int images,
+                                 const float *columns, void *dx, int accumulate, amp_error *error)
 {
     int wide = wide_rows(d, dx, columns);
-    AMP_CUDA_BY_DTYPE(d->dtype, AMP_CUDA_BY_GROUP(wide, AMP_TRY((run_delta<T, N>(backend, d, images, columns, dx, accumulate,
-        error)))));
+    AMP_CUDA_BY_DTYPE(d->dtype,
+                      AMP_CUDA_BY_GROUP(wide,
+                                        AMP_TRY((run_delta<T, N>(backend, d, images, columns, dx, accumulate,
+                                                                 error)))));
     return AMP_OK;
 }

@@ -1,7 +1,9 @@
-/* Yolo's loss: which box is each label's own, then a warp for each box, then the sums of all.
- *
- * The boxes of one warp, of one block, and of one partial sum follow from the shape alone, and sums go in a fixed order: the same
- * on every device. Nearly all boxes have no label: of their numbers only the first five are squashed. */
+/* Yolo's loss in three launches: find the box that each label belongs to; compute each box with a warp;
+ * add up all sums. In plain form, for each box: delta = target - output as backend.h says, dx +=
+ * loss_scale·delta, cost += delta².
+ * The boxes of a warp, of a block and of a partial sum follow from the shape alone, and sums are added in
+ * a fixed order, so that every device gives the same bits. Few boxes have a label; of the others only the
+ * first five numbers are computed, not the classes. */
 #include "kernels.h"
 
 #include <string.h>
@@ -17,7 +19,7 @@ enum {
 };
 static const unsigned ALL_LANES = 0xffffffffu;
 
-/* What the kernels know of the head beside x and dx. own: max_boxes for each image. */
+/* The head's numbers, for the kernels, besides x and dx. own: max_boxes for each image. */
 typedef struct head {
     amp_yolo_desc d;
     int w, h;
@@ -25,7 +27,7 @@ typedef struct head {
     int *own, *counts;
 } head;
 
-/* ------------------------------------------------------------------------------------------------ labels */
+/* ---- labels ---- */
 
 /* A warp for each image. */
 __global__ void __launch_bounds__(THREADS) find_own_boxes(head g, int images)
@@ -41,7 +43,8 @@ __global__ void __launch_bounds__(THREADS) find_own_boxes(head g, int images)
         break;
     }
     for (int t = lane; t < count; t += WARP)
-        g.own[(size_t)image * g.d.max_boxes + t] = amp_yolo_own_box(&g.d, g.w, g.h, label + AMP_YOLO_LABEL * t);
+        g.own[(size_t)image * g.d.max_boxes + t] = amp_yolo_own_box(&g.d, g.w, g.h,
+                                                                    label + AMP_YOLO_LABEL * t);
     if (lane == 0) g.counts[image] = count;
 }
 
@@ -55,10 +58,12 @@ static __device__ __forceinline__ amp_yolo_labels labels_of(const head &g, size_
     return l;
 }
 
-/* The largest IoU, which label has it (the first of equal ones), and whether any label is the box's own: for all lanes. */
+/* The largest IoU, which label has it (the first of equal ones), and whether any label is the box's own: for
+ * all lanes. */
 typedef struct search { float best; int label, has_own; } search;
 
-static __device__ __forceinline__ search look_at_labels(const amp_yolo_labels &l, int box, amp_yolo_box predicted)
+static __device__ __forceinline__ search look_at_labels(const amp_yolo_labels &l, int box,
+                                                        amp_yolo_box predicted)
 {
     search s = { 0, 0, 0 };
     for (int t = (int)threadIdx.x % WARP; t < l.count; t += WARP) {
@@ -75,9 +80,10 @@ static __device__ __forceinline__ search look_at_labels(const amp_yolo_labels &l
     return s;
 }
 
-/* ------------------------------------------------------------------------------------------------ boxes */
+/* ---- boxes ---- */
 
-/* Without an index that is known only when it runs, which would put the array into memory. */
+/* A loop instead of an index that is known only at run time, which would move the array from registers to
+ * memory. */
 static __device__ __forceinline__ float chosen(const float (&v)[AMP_YOLO_BOX], int i)
 {
     float one = v[0];
@@ -87,14 +93,19 @@ static __device__ __forceinline__ float chosen(const float (&v)[AMP_YOLO_BOX], i
 }
 
 /* All lanes compute the same; the sums of one of them count. */
-template <class T> static __device__ __forceinline__ void apply_labels(const head &g, const amp_yolo_labels &l, int box, const T *x,
-    amp_yolo_place place, const float (&squashed)[AMP_YOLO_BOX], amp_yolo_box predicted, const search &s, amp_yolo_target *t,
-    amp_yolo_result *sums)
+template <class T> static __device__ __forceinline__ void apply_labels(const head &g,
+                                                                       const amp_yolo_labels &l, int box,
+                                                                       const T *x, amp_yolo_place place,
+                                                                       const float (&squashed)[AMP_YOLO_BOX],
+                                                                       amp_yolo_box predicted,
+                                                                       const search &s, amp_yolo_target *t,
+                                                                       amp_yolo_result *sums)
 {
     float first = amp_activate(amp_load(x[AMP_YOLO_BOX]), AMP_LOGISTIC);
     if (s.best > g.d.truth_thresh) {
         t->overlapping = s.label;
-        amp_yolo_apply(t, &g.d, place, squashed, first, l.label + AMP_YOLO_LABEL * s.label, AMP_YOLO_FROM_IOU);
+        amp_yolo_apply(t, &g.d, place, squashed, first, l.label + AMP_YOLO_LABEL * s.label,
+                       AMP_YOLO_FROM_IOU);
     }
     for (int i = 0; s.has_own && i < l.count; ++i) {
         const float *label = l.label + AMP_YOLO_LABEL * i;
@@ -106,10 +117,12 @@ template <class T> static __device__ __forceinline__ void apply_labels(const hea
     }
 }
 
-/* Box `box` of an image, whose numbers begin at x: its delta to dx, unless that is NULL. Of sums, cost and whether all numbers are
- * finite are the lane's share, the rest is the same in all lanes. */
-template <class T> static __device__ __forceinline__ void one_box(const head &g, const amp_yolo_labels &l, int box, const T *x, T *dx,
-    float scale, int accumulate, amp_yolo_result *sums, int *not_finite)
+/* Box `box` of an image, whose numbers begin at x: its delta to dx, unless that is NULL. Of sums, cost and
+ * whether all numbers are finite are the lane's share, the rest is the same in all lanes. */
+template <class T> static __device__ __forceinline__ void one_box(const head &g, const amp_yolo_labels &l,
+                                                                  int box, const T *x, T *dx, float scale,
+                                                                  int accumulate, amp_yolo_result *sums,
+                                                                  int *not_finite)
 {
     const int size = AMP_YOLO_BOX + g.d.classes;
     float squashed[AMP_YOLO_BOX];
@@ -121,19 +134,21 @@ template <class T> static __device__ __forceinline__ void one_box(const head &g,
     search s = look_at_labels(l, box, predicted);
     amp_yolo_begin(&t, &g.d, squashed, s.best);
     sums->any_object += (double)squashed[4];
-    if (s.has_own || s.best > g.d.truth_thresh) apply_labels(g, l, box, x, place, squashed, predicted, s, &t, sums);
+    if (s.has_own || s.best > g.d.truth_thresh)
+        apply_labels(g, l, box, x, place, squashed, predicted, s, &t, sums);
     for (int e = (int)threadIdx.x % WARP; e < size; e += WARP) {
         float number = amp_load(x[e]), delta = 0;
         *not_finite |= (__float_as_uint(number) & 0x7f800000u) == 0x7f800000u;
         if (e < AMP_YOLO_BOX) delta = chosen(t.delta, e);
         else if (t.since != AMP_YOLO_NO_LABEL)
-            delta = amp_yolo_class_delta(&t, &g.d, l, box, e - AMP_YOLO_BOX, amp_activate(number, AMP_LOGISTIC));
+            delta = amp_yolo_class_delta(&t, &g.d, l, box, e - AMP_YOLO_BOX,
+                                         amp_activate(number, AMP_LOGISTIC));
         if (delta != 0) sums->cost += (double)delta * (double)delta;
         if (dx) dx[e] = amp_store<T>(accumulate ? amp_load(dx[e]) + scale * delta : scale * delta);
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ sums */
+/* ---- sums ---- */
 
 /* The block's threads' sums in a fixed order, for thread 0. */
 static __device__ __forceinline__ amp_yolo_result fold(const amp_yolo_result &mine)
@@ -157,8 +172,9 @@ static __device__ __forceinline__ amp_yolo_result fold(const amp_yolo_result &mi
     return sum;
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g, size_t boxes, const T *x, T *dx, float scale,
-    int accumulate, amp_yolo_result *partial)
+template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g, size_t boxes, const T *x,
+                                                                         T *dx, float scale, int accumulate,
+                                                                         amp_yolo_result *partial)
 {
     const int size = AMP_YOLO_BOX + g.d.classes;
     const size_t of_image = (size_t)g.w * g.h * g.d.n;
@@ -167,8 +183,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g,
     int not_finite = 0;
     for (size_t q = first; q < first + BOXES && q < boxes; ++q) {
         size_t image = q / of_image;
-        one_box(g, labels_of(g, image), (int)(q - image * of_image), x + q * size, dx ? dx + q * size : NULL, scale, accumulate,
-            &mine, &not_finite);
+        one_box(g, labels_of(g, image), (int)(q - image * of_image), x + q * size, dx ? dx + q * size : NULL,
+                scale, accumulate, &mine, &not_finite);
     }
     if (threadIdx.x % WARP) { /* what all lanes have alike counts once */
         double cost = mine.cost;
@@ -180,7 +196,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g,
     if (threadIdx.x == 0) partial[blockIdx.x] = mine;
 }
 
-__global__ void __launch_bounds__(THREADS) add_results(const amp_yolo_result *partial, size_t count, amp_yolo_result *result)
+__global__ void __launch_bounds__(THREADS) add_results(const amp_yolo_result *partial, size_t count,
+                                                       amp_yolo_result *result)
 {
     double sums[SUMS] = {};
     for (size_t i = threadIdx.x; i < count; i += THREADS) {
@@ -195,28 +212,33 @@ __global__ void __launch_bounds__(THREADS) add_results(const amp_yolo_result *pa
     if (threadIdx.x == 0) *result = mine;
 }
 
-/* ------------------------------------------------------------------------------------------------ operations */
+/* ---- operations ---- */
 
-amp_status amp_cuda_yolo_loss(amp_backend *backend, const amp_tensor *x, const float *labels, const amp_yolo_desc *d,
-    float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result, amp_error *error)
+amp_status amp_cuda_yolo_loss(amp_backend *backend, const amp_tensor *x, const float *labels,
+                              const amp_yolo_desc *d, float loss_scale, const amp_tensor *dx, int accumulate,
+                              amp_yolo_result *result, amp_error *error)
 {
     AMP_TRY(amp_check_yolo(x, d, dx, error));
     size_t images = (size_t)x->shape.n, boxes = images * x->shape.h * x->shape.w * d->n;
     size_t blocks = amp_divide_up(boxes, (size_t)WARPS * BOXES);
     void *scratch;
-    AMP_TRY(amp_cuda_scratch(backend, blocks * sizeof(amp_yolo_result) + images * (d->max_boxes + 1) * sizeof(int), &scratch, error));
+    AMP_TRY(amp_cuda_scratch(backend, blocks * sizeof(amp_yolo_result) + images * (d->max_boxes + 1)
+                             * sizeof(int), &scratch, error));
     amp_yolo_result *partial = (amp_yolo_result *)scratch;
     int *counts = (int *)(partial + blocks);
     head g = { *d, x->shape.w, x->shape.h, labels, counts + images, counts };
-    if (labels) AMP_LAUNCH(backend, (unsigned)amp_divide_up(images, WARPS), THREADS, find_own_boxes, g, (int)images);
-    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, (unsigned)blocks, THREADS, box_deltas<T>, g, boxes, (const T *)x->data,
-        (T *)(dx ? dx->data : NULL), loss_scale, accumulate, partial));
+    if (labels)
+        AMP_LAUNCH(backend, (unsigned)amp_divide_up(images, WARPS), THREADS, find_own_boxes, g, (int)images);
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, (unsigned)blocks, THREADS, box_deltas<T>, g, boxes,
+                                           (const T *)x->data, (T *)(dx ? dx->data : NULL), loss_scale,
+                                           accumulate, partial));
     AMP_LAUNCH(backend, 1u, THREADS, add_results, partial, blocks, result);
     return AMP_OK;
 }
 
 /* A row of blocks for each plane: which of a box's numbers it holds is the same for all its threads. */
-__global__ void __launch_bounds__(AMP_CUDA_THREADS) squash_planes(float *y, size_t planes, size_t pixels, int entries)
+__global__ void __launch_bounds__(AMP_CUDA_THREADS) squash_planes(float *y, size_t planes, size_t pixels,
+                                                                  int entries)
 {
     for (size_t plane = blockIdx.y; plane < planes; plane += gridDim.y)
         for (size_t i = amp_thread(); i < pixels; i += amp_threads())
@@ -228,7 +250,7 @@ amp_status amp_cuda_yolo_activate(amp_backend *backend, const amp_tensor *y, int
     AMP_TRY(amp_check_yolo_output(y, classes, error));
     size_t pixels = (size_t)y->shape.h * y->shape.w, planes = (size_t)y->shape.n * y->shape.c;
     size_t across = amp_divide_up(pixels, AMP_CUDA_THREADS);
-    AMP_LAUNCH(backend, dim3((unsigned)across, amp_cuda_down(backend, across, planes)), AMP_CUDA_THREADS, squash_planes,
-        (float *)y->data, planes, pixels, AMP_YOLO_BOX + classes);
+    AMP_LAUNCH(backend, dim3((unsigned)across, amp_cuda_down(backend, across, planes)), AMP_CUDA_THREADS,
+               squash_planes, (float *)y->data, planes, pixels, AMP_YOLO_BOX + classes);
     return AMP_OK;
 }

@@ -10,37 +10,43 @@
 
 /* ---- parameters and statistics ---- */
 
-static void add_param(amp_layer_desc *d, const char *name, float *master, float **slot, size_t count, int decays, float clip)
+static void add_param(amp_layer_desc *d, const char *name, float *master, float **slot, size_t count,
+                      int decays, float clip)
 {
     if (!master || !slot || !*slot || !count || d->param_count == AMP_MAX_PARAMS) return;
-    d->params[d->param_count++] = (amp_param_desc){ .name = name, .master = master, .gradient_slot = slot, .count = count,
-                                                    .decays = decays, .clip = clip };
+    d->params[d->param_count++] = (amp_param_desc){ .name = name, .master = master, .gradient_slot = slot,
+                                                    .count = count, .decays = decays, .clip = clip };
 }
 
 static void add_statistics(amp_layer_desc *d, const amp_host_arrays *a, size_t channels)
 {
     if (!a->rolling_mean || d->statistics_count + 2 > AMP_MAX_STATISTICS) return;
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = a->rolling_mean, .count = channels };
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = a->rolling_variance, .count = channels };
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = a->rolling_mean,
+                                                                  .count = channels };
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = a->rolling_variance,
+                                                                  .count = channels };
 }
 
 /* What a recurrent layer carries from one batch to the next: a skipped step must not leave NaN there. */
 static void add_state(amp_layer_desc *d, float *state, const layer *l)
 {
     if (!state || d->statistics_count == AMP_MAX_STATISTICS) return;
-    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = state, .count = (size_t)l->batch * l->outputs,
-                                                                    .unsaved = 1 };
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = state,
+                                                                  .count = (size_t)l->batch * l->outputs,
+                                                                  .unsaved = 1 };
 }
 
-/* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases, scales.
- * Darknet's clip= reaches every layer, but only convolutional layers' own update keeps their weights within it (on the
- * GPU: update_convolutional_layer_gpu; on the CPU nothing does). */
+/* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases,
+ * scales. Darknet's clip= reaches every layer, but only convolutional layers' own update keeps their weights
+ * within it (on the GPU: update_convolutional_layer_gpu; on the CPU nothing does). */
 static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3], int on_gpu)
 {
     amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
     size_t weights = l->type == CONNECTED ? (size_t)l->inputs * l->outputs
-                   : l->type == LOCAL ? (size_t)l->size * l->size * l->c * l->n * l->out_h * l->out_w : (size_t)l->nweights;
-    size_t channels = l->type == CONNECTED || l->type == LOCAL ? (size_t)l->outputs : l->type == BATCHNORM ? (size_t)l->c : (size_t)l->n;
+                   : l->type == LOCAL ? (size_t)l->size * l->size * l->c * l->n * l->out_h * l->out_w
+                       : (size_t)l->nweights;
+    size_t channels = l->type == CONNECTED || l->type == LOCAL ? (size_t)l->outputs : l->type == BATCHNORM
+        ? (size_t)l->c : (size_t)l->n;
     add_param(d, names[0], a.weights, a.weight_updates, weights, 1, l->type == CONVOLUTIONAL ? l->clip : 0);
     add_param(d, names[1], a.biases, a.bias_updates, channels, 0, 0);
     add_param(d, names[2], a.scales, a.scale_updates, channels, 0, 0);
@@ -85,7 +91,8 @@ static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
     }
 }
 
-/* What a .weights file leaves out: the biases of a batchnorm layer of its own, and all of a layer with dontsave=1. */
+/* What a .weights file leaves out: the biases of a batchnorm layer of its own, and all of a layer with
+ * dontsave=1. */
 static void mark_unsaved(amp_layer_desc *d, const layer *l, const amp_host_arrays *a)
 {
     for (int k = 0; k < d->param_count; k++)
@@ -111,11 +118,14 @@ static amp_status describe_inputs(network *net, int i, amp_layer_desc *d, amp_er
     if (l->type == SHORTCUT) d->inputs[1] = amp_host_producer(net, l->index, i);
     for (int k = 0; l->type == ROUTE && k < l->n; k++) {
         if (l->input_layers[k] < 0 || l->input_layers[k] >= i)
-            return amp_fail(error, AMP_BAD_NETWORK, "layer %d [route]: layers = %d; only 0 to %d lie before it", i, l->input_layers[k], i - 1);
+            return amp_fail(error, AMP_BAD_NETWORK,
+                            "layer %d [route]: layers = %d; only 0 to %d lie before it", i,
+                            l->input_layers[k], i - 1);
         d->inputs[k] = amp_host_producer(net, l->input_layers[k], i);
     }
     if (l->type == SHORTCUT && (l->index < 0 || l->index >= i))
-        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [shortcut]: from = %d; only 0 to %d lie before it", i, l->index, i - 1);
+        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [shortcut]: from = %d; only 0 to %d lie before it",
+                        i, l->index, i - 1);
     return AMP_OK;
 }
 
@@ -150,31 +160,38 @@ static void describe_shape(network *net, int i, const amp_network_desc *out, amp
     }
 }
 
-/* Darknet asserts, or divides by zero, in the first forward pass. Sizes of its own are those that its shortcut goes by. */
-static amp_status check_shortcut(const layer *l, int i, const amp_network_desc *out, const amp_layer_desc *d, amp_error *error)
+/* Darknet asserts, or divides by zero, in the first forward pass. Sizes of its own are those that its
+ * shortcut goes by. */
+static amp_status check_shortcut(const layer *l, int i, const amp_network_desc *out, const amp_layer_desc *d,
+                                 amp_error *error)
 {
     amp_shape x = *shape_of(out, d->inputs[0]), from = *shape_of(out, d->inputs[1]);
     amp_shape stock_x = { .h = l->out_h, .w = l->out_w }, stock_from = { .h = l->h, .w = l->w };
     amp_shortcut_grid grid;
     if (equal_sizes(x, from)) return AMP_OK;
-    if (equal_sizes(x, stock_x) && equal_sizes(from, stock_from) && amp_shortcut_meet(x, from, &grid)) return AMP_OK;
-    return amp_fail(error, AMP_BAD_NETWORK, "layer %d [shortcut]: joins %d x %d with %d x %d of layer %d (width x height); both width "
-                    "and height must be the same number of times as large", i, x.w, x.h, from.w, from.h, l->index);
+    if (equal_sizes(x, stock_x) && equal_sizes(from, stock_from) && amp_shortcut_meet(x, from, &grid))
+        return AMP_OK;
+    return amp_fail(error, AMP_BAD_NETWORK, "layer %d [shortcut]: joins %d x %d with %d x %d of layer %d "
+                    "(width x height); both width and height must be the same number of times as large",
+                    i, x.w, x.h, from.w, from.h, l->index);
 }
 
-/* Labels are read as they lie in the network's array, whose images need not be as far apart as the layer believes. */
+/* Labels are read as they lie in the network's array, whose images need not be as far apart as the layer
+ * believes. */
 static void describe_yolo(const network *net, int i, amp_layer_desc *d)
 {
     const layer *l = &net->layers[i];
     int truths = amp_host_truths(net, i), boxes = truths / 5;
-    d->yolo = (amp_yolo_desc){ .classes = l->classes, .n = l->n, .total = l->total, .net_w = net->w, .net_h = net->h,
-                               .ignore_thresh = l->ignore_thresh, .truth_thresh = l->truth_thresh, .truths = truths,
+    d->yolo = (amp_yolo_desc){ .classes = l->classes, .n = l->n, .total = l->total, .net_w = net->w,
+                               .net_h = net->h, .ignore_thresh = l->ignore_thresh,
+                               .truth_thresh = l->truth_thresh, .truths = truths,
                                .max_boxes = l->max_boxes < boxes ? l->max_boxes : boxes };
     for (int k = 0; k < l->n; k++) d->yolo.mask[k] = l->mask[k];
     for (int k = 0; k < 2 * l->total; k++) d->yolo.anchors[k] = l->biases[k];
 }
 
-static amp_status describe_layer(network *net, int i, const amp_config *config, amp_network_desc *out, amp_error *error)
+static amp_status describe_layer(network *net, int i, const amp_config *config, amp_network_desc *out,
+                                 amp_error *error)
 {
     layer *l = &net->layers[i];
     int on_gpu = amp_host_on_gpu(net);
@@ -183,11 +200,14 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
     *d = (amp_layer_desc){
         .kind = amp_host_kind_of(l), .type = amp_host_type_name(l->type), .why_host = amp_host_why_own(l),
         .pinned = i < config->layer_count && !config->layer_amp[i],
-        .is_loss = l->cost != NULL, .is_truth = l->truth, .stops_backward = l->stopbackward, .no_backward = l->type == CROP,
+        .is_loss = l->cost != NULL, .is_truth = l->truth, .stops_backward = l->stopbackward,
+            .no_backward = l->type == CROP,
         .lends_products = amp_host_lends_products(l, on_gpu),
         .activation = amp_host_activation_of(l->activation), .batch_normalize = l->batch_normalize,
-        .filters = l->type == CONNECTED ? l->outputs : l->n, .size = l->size, .stride = l->stride, .pad = l->pad,
-        .groups = l->groups > 0 ? l->groups : 1, .reverse = l->reverse, .flatten = l->flatten, .extra = l->extra,
+        .filters = l->type == CONNECTED ? l->outputs : l->n, .size = l->size, .stride = l->stride,
+            .pad = l->pad,
+        .groups = l->groups > 0 ? l->groups : 1, .reverse = l->reverse, .flatten = l->flatten,
+            .extra = l->extra,
         .alpha = l->alpha, .beta = l->beta, .scale = l->scale, .probability = l->probability,
         .weights = a.weights, .biases = a.biases, .scales = a.scales, .rolling_mean = a.rolling_mean,
         .rolling_variance = a.rolling_variance, .batchnorm_rule = amp_host_choose_batchnorm_rule(on_gpu),
@@ -213,7 +233,8 @@ amp_status amp_fork_describe(network *net, const amp_config *config, amp_network
     *out = (amp_network_desc){ .layers = calloc((size_t)net->n + 1, sizeof *out->layers), .count = net->n,
                                .image = image_shape(net->batch, net->c, net->h, net->w, net->inputs),
                                .output_layer = output_layer_of(net) };
-    if (!out->layers) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while describing %d layers", net->n);
+    if (!out->layers)
+        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while describing %d layers", net->n);
     for (int i = 0; i < net->n; i++) {
         amp_status status = describe_layer(net, i, config, out, error);
         if (status == AMP_OK) continue;
