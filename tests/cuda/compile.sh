@@ -1,6 +1,8 @@
 # nvcc compiles every .cu file of the CUDA backend, without a warning, and within the shared memory that a block may have: for
 # the first architecture of each generation that it knows from 7.0 up, 7.5, and as PTX for those to come. The others of a
-# generation differ in nothing that these files use; ARCHITECTURES=all compiles for them too (minutes).
+# generation differ in nothing that these files use. Nor do the files ask for an architecture; CUDA's headers of half do, for 8.0
+# and 9.0: the oldest, 8.0 and the newest are compiled from the source, the others assembled from the PTX of the one before.
+# ARCHITECTURES=all compiles each that nvcc knows from the source (minutes).
 # In an empty folder; NVCC and SOURCE_DIR are set.
 set -eu
 [ -n "$NVCC" ] || { echo 'skipped: there is no nvcc (the CUDA toolkit)'; exit 77; }
@@ -8,14 +10,18 @@ ls "$SOURCE_DIR"/plugin/backend/cuda/*.cu > files 2> /dev/null || { echo 'skippe
 
 "$NVCC" --list-gpu-code | sed -n 's/^sm_\([0-9]*\)$/\1/p' | sort -n | awk '$1 >= 70' > known
 [ -s known ] || { echo 'nvcc --list-gpu-code names no architecture from 7.0 up'; exit 1; }
-if [ "${ARCHITECTURES:-}" = all ]; then cp known chosen
-else awk '!seen[int($1 / 10)]++ || $1 == 75' known > chosen
+if [ "${ARCHITECTURES:-}" = all ]; then awk '{ print $1, $1 }' known > chosen
+else
+    awk '!seen[int($1 / 10)]++ || $1 == 75' known > some
+    awk -v newest="$(tail -n 1 some)" 'NR == 1 || $1 == 80 || $1 == newest { source = $1 } { print source, $1 }' some > chosen
 fi
 flags=
-for a in $(cat chosen); do flags="$flags -gencode=arch=compute_$a,code=sm_$a"; done
-last=$(tail -n 1 chosen)
-flags="$flags -gencode=arch=compute_$last,code=compute_$last"
-echo "architectures:" $(cat chosen)
+for source in $(awk '{ print $1 }' chosen | uniq); do
+    codes=$(awk -v source="$source" '$1 == source { printf "%ssm_%s", n++ ? "," : "", $2 }' chosen)
+    flags="$flags -gencode=arch=compute_$source,code=[$codes]"
+done
+flags="$flags -gencode=arch=compute_$source,code=compute_$source"
+echo "nvcc$flags"
 
 # Each file's result is in its .log, and in its .failed if that is what it is.
 export NVCC SOURCE_DIR flags

@@ -65,7 +65,7 @@ bool shall_fail(const char *function, cudaError_t *status)
 
 enum { GUARD = 256, UNIT = 256 };
 const unsigned short GUARD_WORD = 0xffbf; /* NaN in fp16 and bf16, two of it in fp32 */
-const size_t ARENA = (size_t)1 << 36, WINDOW = (size_t)16 << 20, STEP = (size_t)1 << 20, KEPT = (size_t)1 << 20;
+const size_t ARENA = (size_t)1 << 36, WINDOW = (size_t)16 << 20, STEP = (size_t)2 << 20, KEPT = (size_t)1 << 20;
 
 struct allocation { size_t bytes, span; int number; };
 
@@ -154,9 +154,10 @@ struct opened {
 void reserve(arena &a)
 {
     if (a.base) return;
-    void *p = mmap(nullptr, ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(nullptr, ARENA + STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) std::perror("address space for device memory"), std::abort();
-    a.base = a.next = a.used = (char *)p;
+    a.base = a.next = a.used = (char *)(((uintptr_t)p + STEP - 1) / STEP * STEP);
+    madvise(a.base, ARENA, MADV_HUGEPAGE); /* where there are any: opening and shutting them is quick */
 }
 
 __attribute__((no_sanitize("address"))) void fill_guard(char *at, size_t bytes)

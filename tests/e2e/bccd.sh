@@ -5,7 +5,7 @@ set -eu
 . "$SOURCE_DIR/tests/e2e/lib/data.bash"
 unpack bccd
 cd bccd
-steps=80
+steps=48
 [ -z "${SANITIZERS:-}" ] || steps=4 # they are slow: there it only has to run
 sed "s/^max_batches=.*/max_batches=$steps/" "$SOURCE_DIR/cfg/bccd.cfg" > short.cfg
 losses() { grep -aE '^[0-9]+: .* avg' $1.out | sed 's/^[0-9]*: \([^,]*\),.*/\1/'; }
@@ -15,20 +15,20 @@ for dtype in fp32 bf16 fp16; do
     first=$(losses $dtype | head -1)
     last=$(losses $dtype | tail -10 | awk '{ sum += $1 } END { print sum / NR }')
     echo "$dtype: loss $first -> $last, $(grep -o 'skipped=.*' $dtype.err)"
-    [ $steps -lt 80 ] || awk -v a="$first" -v b="$last" 'BEGIN { exit !(b < a / 10) }' ||
+    [ $steps -lt 48 ] || awk -v a="$first" -v b="$last" 'BEGIN { exit !(b < a / 10) }' ||
         fail "$dtype: loss $first -> $last in $steps steps"
     awk -v a="$first" -v b="$(losses fp32 | head -1)" 'BEGIN { exit !(a / b > .98 && a / b < 1.02) }' ||
         fail "$dtype starts at loss $first, fp32 at $(losses fp32 | head -1): not the same weights and images"
 done
-[ -z "$DARKNET_STOCK" ] || [ $steps -lt 80 ] || {
+[ -z "$DARKNET_STOCK" ] || [ $steps -lt 48 ] || {
     "$DARKNET_STOCK" detector valid bccd.data short.cfg bf16.weights 2>&1 | grep -q 'Type not recognized' ||
         echo 'note: stock Darknet read a .cfg with [amp]'
-    # After 80 steps of burn-in and young rolling statistics, whether boxes are found is chance; as many again make it certain.
+    # Rolling statistics are young; as many steps again make it certain that boxes are found, of the most frequent look at least.
     sed "s/^max_batches=.*/max_batches=$((2 * steps))/" short.cfg > longer.cfg
     "$DARKNET" detector train bccd.data longer.cfg bf16.weights -amp bf16 -seed 4 > longer.out 2> longer.err || fail "longer: $(tail -1 longer.err)"
     mv backup/longer_final.weights bf16.weights
     sed '/^\[amp\]/,/^dtype/d' short.cfg > stock.cfg
     mkdir -p results
     "$DARKNET_STOCK" detector valid bccd.data stock.cfg bf16.weights > stock.out 2>&1 || fail "stock Darknet cannot use the weights: $(tail -1 stock.out)"
-    [ -s results/comp4_det_test_RBC.txt ] || fail 'stock Darknet finds nothing with the weights'
+    [ "$(cat results/comp4_det_test_*.txt | wc -l)" -gt 0 ] || fail 'stock Darknet finds nothing with the weights'
 }
