@@ -13,7 +13,7 @@
 
 typedef struct amp_cudnn amp_cudnn;
 
-/* The least cap, with which all convolutions of tests/golden/conv_shapes.txt run on Tensor Cores at batch 64. */
+/* The least cap; all convolutions of tests/golden/conv_shapes.txt run on Tensor Cores with it at batch 64. */
 enum { AMP_CUDNN_WORKSPACE_CAP = 512 << 20 };
 
 /* The cap on a device with that many bytes of memory. cuDNN pads the channels of a detector's first layers in
