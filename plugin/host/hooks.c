@@ -270,7 +270,7 @@ int darknet_amp_resize_layer(struct layer *l, int w, int h)
     case DECONVOLUTIONAL:
         resize_deconvolutional_layer(l, h, w);
         return 1;
-    case ACTIVE: case BATCHNORM: case DROPOUT: /* AMP's own: what they need of buffers is made in prepare_buffers */
+    case ACTIVE: case BATCHNORM: case DROPOUT: /* AMP's own: prepare_buffers makes their buffers */
         l->w = l->out_w = w;
         l->h = l->out_h = h;
         l->inputs = l->outputs = w * h * l->out_c;

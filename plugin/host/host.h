@@ -85,12 +85,12 @@ const char *amp_host_type_name(LAYER_TYPE type);
 /* Layers AMP computes itself: their Darknet buffers exist only on demand. */
 int amp_host_is_native(const layer *l);
 
-/* Looks at the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. The first .cfg without one that has warnings has them
- * printed: later ones are copies of it, or read by another training program. */
+/* Looks at the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed for the
+ * first .cfg that has some: later ones are copies of it. */
 amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
 
-/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program; use:
- * what it is then for. */
+/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the
+ * program; use: what it is then for. */
 int amp_host_is_wanted(const char *cfg, cfg_use use);
 
 #endif

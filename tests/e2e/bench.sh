@@ -154,7 +154,8 @@ bad_input_is_one_line() {
     refused '^amp bench: route.cfg:6: \[route\] layers = 5' route.cfg -dtypes fp32 -json no.json
     refused '^amp bench: .*/bccd.cfg with this .*multiple of 32): \[convolutional\]: needs' "$SOURCE_DIR/cfg/bccd.cfg" \
         -dtypes fp32 -size 33 -json no.json
-    refused '^amp bench: connected.cfg with this .*numbers of input for a batch' connected.cfg -dtypes bf16 -batch 65536 -size 4096 -json no.json
+    refused '^amp bench: connected.cfg with this .*numbers of input for a batch' connected.cfg -dtypes bf16 \
+        -batch 65536 -size 4096 -json no.json
 }
 
 # started <dtypes>: in the background, its programs at work; sets $parent

@@ -182,8 +182,9 @@ static amp_status write_cfg(const amp_bench_request *r, const char *to, amp_erro
     AMP_TRY(amp_cfg_copy(r->cfg, to, changes, count, error));
     if (amp_host_check_cfg(to, CFG_FOR_ANYTHING, &cause) == AMP_OK) return AMP_OK;
     const char *what = strchr(cause.message + strlen(to), ' '); /* behind the file and line of the copy */
-    return amp_fail(error, AMP_BAD_CONFIG, "%.300s with this -batch and -size (most detectors want a multiple of 32):%s",
-                    r->cfg, what ? what : "");
+    return amp_fail(error, AMP_BAD_CONFIG,
+                    "%.300s with this -batch and -size (most detectors want a multiple of 32):%s", r->cfg,
+                    what ? what : "");
 }
 
 static amp_status run_in_folder(run *r, const amp_bench_request *request, amp_error *error)
