@@ -2,7 +2,8 @@
 # and finds the plugin in AMP_DIR. The CMake build is the other way to the same objects; see CMakeLists.txt for why the
 # plugin has flags of its own.
 
-AMP_SOURCES = $(wildcard $(addprefix $(AMP_DIR)/, files/*.c layers/*.c amp/*.c host/*/*.c commands/*.c commands/*/*.c))
+AMP_SOURCES = $(wildcard $(addprefix $(AMP_DIR)/, files/*.c layers/*.c amp/*.c host/*/*.c \
+    commands/*.c commands/*/*.c))
 ifeq ($(GPU), 1)
 ifneq ($(CUDNN), 1)
 $(error AMP=1 with GPU=1 computes with cuDNN: add CUDNN=1)

@@ -102,13 +102,14 @@ static void a_deconvolutional_layer_is_resized(void **state)
     release(ours);
 }
 
-/* Darknet cannot, and its own batchnorm crashes on a CPU: what counts is a network that was made in that size. */
+/* Darknet cannot, and its own batchnorm crashes on a CPU: what counts is a network made in that size. */
 static void layers_of_their_inputs_shape_are_resized(void **state)
 {
     (void)state;
-    static const char text[] = "[net]\nbatch=4\nsubdivisions=2\nwidth=%d\nheight=%d\nchannels=3\nlearning_rate=0.0002\n"
-        CONV(6, "") "[batchnorm]\n[activation]\nactivation=leaky\n[dropout]\nprobability=.3\n[maxpool]\nsize=2\nstride=2\n"
-        "[batchnorm]\n[dropout]\n[activation]\nactivation=relu\n[upsample]\nstride=2\n[route]\nlayers=-1,3,2\n" TAIL;
+    static const char text[] = "[net]\nbatch=4\nsubdivisions=2\nwidth=%d\nheight=%d\nchannels=3\n"
+        "learning_rate=0.0002\n" CONV(6, "") "[batchnorm]\n[activation]\nactivation=leaky\n[dropout]\n"
+        "probability=.3\n[maxpool]\nsize=2\nstride=2\n[batchnorm]\n[dropout]\n[activation]\n"
+        "activation=relu\n[upsample]\nstride=2\n[route]\nlayers=-1,3,2\n" TAIL;
     static const int widths[] = { 24, 8, 32, 16 };
     char cfg[2048];
     snprintf(cfg, sizeof cfg, text, 16, 16);

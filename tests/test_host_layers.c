@@ -83,7 +83,7 @@ static void darknets_own_layers_refuse_a_larger_batch(void **state)
 static void a_shortcut_of_sizes_that_do_not_fit_is_refused(void **state)
 {
     (void)state;
-    assert_refused("unfit", "[shortcut] from = 0: layer 0 gives 6x4, to which 2x2 of the layer before cannot be added");
+    assert_refused("unfit", "from = 0: layer 0 gives 6x4, to which 2x2 of the layer before cannot be added");
 }
 
 /* ---- buffers ---- */

@@ -91,8 +91,8 @@ static void check_section_name(parse *p, const cfg_item *item)
         if (strcmp(item->text, known_sections[i]) == 0) return;
 
     char problem[128];
-    const char *meant = amp_did_you_mean(problem, sizeof problem, "unknown section", item->text, known_sections,
-                                         KNOWN_SECTIONS);
+    const char *meant = amp_did_you_mean(problem, sizeof problem, "unknown section", item->text,
+                                         known_sections, KNOWN_SECTIONS);
     if (strpbrk(item->text, "#;")) snprintf(problem, sizeof problem, "a comment needs a line of its own");
     note_mistake(p, place_of(p, item), problem, "the layers of Darknet, [net] first, and [amp]");
     /* [AMP] or [amp without its bracket was surely meant for us: do not leave it to Darknet. */

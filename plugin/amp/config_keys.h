@@ -40,7 +40,8 @@ int amp_dtype_find(const char *name);
 /* The one of names[count] that name is probably a misspelling of, or NULL. */
 const char *amp_closest_name(const char *name, const char *const *names, size_t count);
 
-/* Writes "WHAT, did you mean NAME?" to text[size], or WHAT alone where no name is close, and returns the name. */
+/* Writes "WHAT, did you mean NAME?" to text[size] and returns NAME; WHAT alone, and NULL, where no name is
+ * close. */
 const char *amp_did_you_mean(char *text, size_t size, const char *what, const char *name,
                              const char *const *names, size_t count);
 

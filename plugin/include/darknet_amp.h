@@ -39,8 +39,8 @@ void darknet_amp_attach(struct network *net, struct darknet_amp_options *options
  * can be made: parse_network_cfg and, under AMP, resize_network. */
 void darknet_amp_layer_made(struct network *net, struct darknet_amp_options *options, struct layer *made);
 void darknet_amp_layer_resized(struct network *net, struct layer *resized);
-/* Resizes, to an input of w x h, a layer that resize_network leaves out: one that Darknet can resize, or one that AMP computes
- * itself and whose shape is its input's. Returns 1, or 0 if it is none of them. */
+/* Resizes, to an input of w x h, a layer that resize_network leaves out: one that Darknet can resize, or one
+ * that AMP computes itself and whose shape is its input's. Returns 1, or 0 if it is none of them. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h);
 
 /* network.c: called with net->amp set, instead of Darknet's own loop over the layers. */

@@ -123,7 +123,7 @@ refused missing 'cases/missing.cfg: No such file or directory'
 mkdir cases/folder.cfg
 refused folder 'cases/folder.cfg: Is a directory'
 
-# What Darknet makes of these is a signal, an assertion, or a training of nonsense; test_cfg_check.c has the rest.
+# What Darknet makes of these is a signal, an assertion, or a training of nonsense; test_cfg_check.c has more.
 # in_cfg <name> <sed script, which puts BAD where the mistake is> <what is there instead of BAD> <what is said>
 in_cfg() {
     { sed "$2" tiny.cfg; printf '[amp]\ndtype=fp32\n'; } > "cases/$1.cfg"
@@ -141,7 +141,8 @@ in_cfg momentum 's/^momentum=.*/momentum=BAD/' 2 '[net] momentum = 2: above 1'
 in_cfg scales 's/^scales=.*/scales=BAD/' .5,.5 '[net] scales = .5,.5: steps has 1 numbers and scales 2'
 in_cfg one_channel 's/^channels=3/channels=BAD/' 1 '[net] channels = 1: detector train makes images of 3 channels; allowed: 3'
 sed 's/^width=32/width=33/; $a [amp]' tiny.cfg > cases/odd_width.cfg
-refused odd_width "cases/odd_width.cfg:$(grep -n '^.convol' cases/odd_width.cfg | tail -n 1 | cut -d: -f1): [convolutional]: needs an image with"
+line=$(grep -n '^.convol' cases/odd_width.cfg | tail -n 1 | cut -d: -f1)
+refused odd_width "cases/odd_width.cfg:$line: [convolutional]: needs an image with width, height and channels"
 in_cfg stride '0,/^stride=1/s//stride=BAD/' 0 '[convolutional] stride = 0: below 1'
 in_cfg groups '0,/^filters=8/s//filters=8\ngroups=BAD/' -1 '[convolutional] groups = -1: below 1'
 in_cfg huge '0,/^filters=8/s//filters=BAD/' 9999999999 '[convolutional] filters = 9999999999: too large'
@@ -150,11 +151,15 @@ in_cfg shortcut 's/^from=-2/from=BAD/' 99 '[shortcut] from = 99: layer 99 is not
 in_cfg anchors '0,/^anchors=.*/s//anchors=BAD/' nan,1 '[yolo] anchors = nan,1: not a decimal number'
 in_cfg jitter '0,/^jitter=.3/s//jitter=BAD/' 5 '[yolo] jitter = 5: not below 1'
 in_cfg map '0,/^jitter=.3/s//map=BAD/' missing '[yolo] map = missing: No such file or directory'
-{ sed 's/^random=0/random=1/; s/^\[maxpool\]/[local]\nfilters=8\n[maxpool]/; s/^layers=-1,1/layers=-1,2/' tiny.cfg; echo '[amp]'; } > cases/local.cfg
-refused local "cases/local.cfg:$(grep -n local cases/local.cfg | cut -d: -f1): [local]: random=1 resizes the network"
+sed 's/^random=0/random=1/; s/^\[maxpool\]/[local]\nfilters=8\n[maxpool]/; s/^layers=-1,1/layers=-1,2/' tiny.cfg \
+    > cases/local.cfg
+echo '[amp]' >> cases/local.cfg
+line=$(grep -n local cases/local.cfg | cut -d: -f1)
+refused local "cases/local.cfg:$line: [local]: random=1 resizes the network"
 
 # The check by itself tells all of them.
-{ sed 's/^batch=4/batch=0/; s/^jitter=.3/jitter=5/; s/^filters=16/filter=16/' tiny.cfg; printf '[amp]\ndtype=fp64\n'; } > cases/many.cfg
+sed 's/^batch=4/batch=0/; s/^jitter=.3/jitter=5/; s/^filters=16/filter=16/' tiny.cfg > cases/many.cfg
+printf '[amp]\ndtype=fp64\n' >> cases/many.cfg
 status=0
 "$DARKNET" amp check cases/many.cfg > cases/out 2> cases/err || status=$?
 name=many

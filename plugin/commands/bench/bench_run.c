@@ -6,6 +6,7 @@
 #include "../turns.h"
 
 #include "../../host/pjreddie/device.h"
+#include "../../host/common/state.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -172,12 +173,18 @@ static amp_status write_cfg(const amp_bench_request *r, const char *to, amp_erro
 {
     amp_cfg_change changes[8] = { { "batch", (double)r->batch }, { "subdivisions", 1 }, { "burn_in", 0 },
                                   { "learning_rate", 1e-6 }, { "max_batches", 1e6 } };
+    amp_error cause;
     int count = 5;
     if (r->size) {
         changes[count++] = (amp_cfg_change){ "width", (double)r->size };
         changes[count++] = (amp_cfg_change){ "height", (double)r->size };
     }
-    return amp_cfg_copy(r->cfg, to, changes, count, error);
+    AMP_TRY(amp_cfg_copy(r->cfg, to, changes, count, error));
+    if (amp_host_check_cfg(to, CFG_FOR_ANYTHING, &cause) == AMP_OK) return AMP_OK;
+    const char *what = strchr(cause.message + strlen(to), ' '); /* behind the file and line of the copy */
+    return amp_fail(error, AMP_BAD_CONFIG,
+                    "%.300s with this -batch and -size (most detectors want a multiple of 32):%s", r->cfg,
+                    what ? what : "");
 }
 
 static amp_status run_in_folder(run *r, const amp_bench_request *request, amp_error *error)

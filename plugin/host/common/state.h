@@ -46,8 +46,8 @@ void amp_host_free(struct darknet_amp *amp);
 /* Whether a network of these options will be under AMP. */
 int amp_host_is_enabled(const struct darknet_amp_options *options);
 
-/* Looks at the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. The first .cfg without one that has warnings has them
- * printed: later ones are copies of it, or read by another training program. */
+/* Looks at the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed for the
+ * first .cfg that has some: later ones are copies of it. */
 amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
 
 /* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program; use:

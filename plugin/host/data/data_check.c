@@ -106,7 +106,8 @@ void darknet_amp_check_files(const char *data_file, const char *cfg, int classif
     amp_error error;
     amp_data_file data;
     if (!data_file || !cfg) {
-        amp_fail(&error, AMP_BAD_CONFIG, "command line: a %s file is missing; darknet %s train my.data my.cfg [my.weights]",
+        amp_fail(&error, AMP_BAD_CONFIG,
+                 "command line: a %s file is missing; darknet %s train my.data my.cfg [my.weights]",
                  data_file ? ".cfg" : ".data", classifier ? "classifier" : "detector");
         amp_host_die(&error);
     }
