@@ -64,8 +64,8 @@ if(CUDNN_INCLUDE_DIR)
 endif()
 if(NOT DARKNET_AMP_SANITIZE)
     # Their sums are most of some tests' time.
-    set_source_files_properties(doubles/cudnn_convolution.cc doubles/cublas_double.cc doubles/cudnn_execution.cc PROPERTIES
-        COMPILE_OPTIONS "-O3;-ffp-contract=off")
+    set_source_files_properties(doubles/cudnn_convolution.cc doubles/cudnn_execution.cc doubles/cublas_double.cc
+        PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off")
 endif()
 add_library(cuda_double OBJECT ${cuda_double_sources})
 set_target_properties(cuda_double PROPERTIES C_EXTENSIONS OFF CXX_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON)
@@ -77,7 +77,8 @@ function(cuda_double_test name)
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_link_libraries(${name} PRIVATE cuda_double)
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77 TIMEOUT ${unit_timeout})
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77
+        TIMEOUT ${unit_timeout})
 endfunction()
 
 foreach(test ${conformance_tests})

@@ -2,8 +2,9 @@
  * Darknet's own kernels; and the same trainings on the CPU, of the same file built without GPU=1, but that
  * batch norm goes by the GPU's rule there. cuda/host.sh compares.
  *
- *   cuda_host train <network> <dtype> <file> [<twin>]   writes losses, predictions and weights as floats; a twin, numbered from 1,
- *     has images that differ by a rounding of the dtype: what becomes of that is what this training makes of roundings
+ *   cuda_host train <network> <dtype> <file> [<twin>]   writes losses, predictions and weights as floats; a twin,
+ *     numbered from 1, has images that differ by a rounding of the dtype: what becomes of that is what this training
+ *     makes of roundings
  *   cuda_host start <network> <dtype> <file>   the same up to the checkpoint, which stock (dtype off) goes on from otherwise
  *   cuda_host compare <file> <file> <bound> [<twin of the first>...]
  *     whether no group of numbers is further apart than bound times its size, or than twice a twin's */
@@ -259,8 +260,8 @@ static int compare(const char *a, const char *b, double bound, char **twins)
     for (int g = 0; g < d.count; g++) {
         if (!(d.apart[g] / allowed[g] <= nearest)) nearest = d.apart[g] / allowed[g];
         if (d.apart[g] <= allowed[g]) continue;
-        fprintf(stderr, "%s, group %d (%zu numbers, first %g and %g): %g apart, allowed is %g\n", b, g, d.numbers[g],
-                d.first[0][g], d.first[1][g], d.apart[g], allowed[g]);
+        fprintf(stderr, "%s, group %d (%zu numbers, first %g and %g): %g apart, allowed is %g\n", b, g,
+                d.numbers[g], d.first[0][g], d.first[1][g], d.apart[g], allowed[g]);
         bad++;
     }
     printf("%s: %d groups of numbers, %g apart at most, %.2g times what is allowed\n", b, d.count, d.most, nearest);

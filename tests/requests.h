@@ -64,7 +64,10 @@ void __wrap_free(void *);
 
 void *__wrap_malloc(size_t bytes) { return note_request(__real_malloc(bytes), bytes); }
 void *__wrap_calloc(size_t count, size_t size) { return note_request(__real_calloc(count, size), count * size); }
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes) { return note_request(__real_aligned_alloc(alignment, bytes), bytes); }
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return note_request(__real_aligned_alloc(alignment, bytes), bytes);
+}
 
 void *__wrap_realloc(void *old, size_t bytes)
 {

@@ -22,7 +22,8 @@ while [ $# -gt 0 ]; do
         --quick) chosen=(-L quick) ;;
         --isa)
             case ${2:-} in
-                AVX2 | AVX2_VNNI | AVX512_CORE | AVX512_CORE_VNNI | AVX512_CORE_BF16 | AVX512_CORE_FP16 | AVX512_CORE_AMX) ;;
+                AVX2 | AVX2_VNNI | AVX512_CORE | AVX512_CORE_VNNI | AVX512_CORE_BF16) ;;
+                AVX512_CORE_FP16 | AVX512_CORE_AMX) ;;
                 *) echo "run.sh: --isa '${2:-}': there is no such level" >&2; usage >&2; exit 2 ;;
             esac
             export DNNL_MAX_CPU_ISA=$2

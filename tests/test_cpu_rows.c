@@ -90,7 +90,7 @@ static void the_processor_is_asked_once(void **state)
     assert_int_equal(questions, 0);
 }
 
-/* One variable, DNNL_MAX_CPU_ISA, caps the library and these loops. CTest runs this program with AVX2 there as well. */
+/* One variable, DNNL_MAX_CPU_ISA, caps the library and these loops. CTest runs this program with AVX2 as well. */
 static void loops_are_no_wider_than_the_library_may_use(void **state)
 {
     (void)state;

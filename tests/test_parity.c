@@ -356,11 +356,11 @@ static void compare_all(const char *dtype, float unit, double tolerance)
 {
     struct dirent **files;
     const char *only = getenv("PARITY_ONLY");
-    int failures = 0, count = scandir(cfg_folder(), &files, is_cfg, alphasort);
+    int failures = 0, count = scandir(".", &files, is_cfg, alphasort);
     assert_true(count > 0);
     for (int i = 0; i < count; i++) {
         if (!only || strstr(files[i]->d_name, only))
-            failures += !(compare(cfg_folder(), files[i]->d_name, dtype, unit, tolerance) <= 1);
+            failures += !(compare(".", files[i]->d_name, dtype, unit, tolerance) <= 1);
         free(files[i]);
     }
     free(files);

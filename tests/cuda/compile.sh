@@ -1,7 +1,8 @@
-# nvcc compiles every .cu file of the CUDA backend, without a warning, and within the shared memory that a block may have: for
-# the first architecture of each generation that it knows from 7.0 up, 7.5, and as PTX for those to come. The others of a
-# generation differ in nothing that these files use. Nor do the files ask for an architecture; CUDA's headers of half do, for 8.0
-# and 9.0: the oldest, 8.0 and the newest are compiled from the source, the others assembled from the PTX of the one before.
+# nvcc compiles every .cu file of the CUDA backend, without a warning, and within the shared memory that a
+# block may have: for the first architecture of each generation that it knows from 7.0 up, 7.5, and as PTX for
+# those to come. The others of a generation differ in nothing that these files use. Nor do the files ask for
+# an architecture; CUDA's headers of half do, for 8.0 and 9.0: the oldest, 8.0 and the newest are compiled
+# from the source, the others assembled from the PTX of the one before.
 # ARCHITECTURES=all compiles each that nvcc knows from the source (minutes).
 # In an empty folder; NVCC and SOURCE_DIR are set.
 set -eu
@@ -13,7 +14,9 @@ ls "$SOURCE_DIR"/plugin/backend/cuda/*.cu > files 2> /dev/null || { echo 'skippe
 if [ "${ARCHITECTURES:-}" = all ]; then awk '{ print $1, $1 }' known > chosen
 else
     awk '!seen[int($1 / 10)]++ || $1 == 75' known > some
-    awk -v newest="$(tail -n 1 some)" 'NR == 1 || $1 == 80 || $1 == newest { source = $1 } { print source, $1 }' some > chosen
+    awk -v newest="$(tail -n 1 some)" '
+        NR == 1 || $1 == 80 || $1 == newest { source = $1 }
+        { print source, $1 }' some > chosen
 fi
 flags=
 for source in $(awk '{ print $1 }' chosen | uniq); do

@@ -31,7 +31,12 @@ void cuda_faults_sums(cuda_fault, const float *x, float *out, int blocks, cudaSt
 
 /* *out = sum of count numbers at *table; x[i] += add; in a structure; grid and block as given. */
 typedef struct cuda_faults_list { int count; const float *numbers; } cuda_faults_list;
-typedef struct cuda_faults_lists { short counts[3]; double none; cuda_faults_list list[2]; char tail; } cuda_faults_lists;
+typedef struct cuda_faults_lists {
+    short counts[3];
+    double none;
+    cuda_faults_list list[2];
+    char tail;
+} cuda_faults_lists;
 void cuda_faults_indirect(const float *const *table, int count, float *out, cudaStream_t);
 void cuda_faults_structure(cuda_faults_list list, float *out, cudaStream_t);
 void cuda_faults_structures(cuda_faults_lists lists, float *out, cudaStream_t);

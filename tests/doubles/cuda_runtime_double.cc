@@ -65,7 +65,8 @@ bool shall_fail(const char *function, cudaError_t *status)
 
 enum { GUARD = 256, UNIT = 256 };
 const unsigned short GUARD_WORD = 0xffbf; /* NaN in fp16 and bf16, two of it in fp32 */
-const size_t ARENA = (size_t)1 << 36, WINDOW = (size_t)16 << 20, STEP = (size_t)2 << 20, KEPT = (size_t)1 << 20;
+size_t arena_bytes = (size_t)1 << 36;
+const size_t WINDOW = (size_t)16 << 20, STEP = (size_t)2 << 20, KEPT = (size_t)1 << 20;
 
 struct allocation { size_t bytes, span; int number; };
 
@@ -107,7 +108,7 @@ void protect()
 
 struct sigaction previous_handler;
 
-bool within(const arena &a, const void *p) { return a.base && (char *)p >= a.base && (char *)p < a.base + ARENA; }
+bool within(const arena &a, const void *p) { return a.base && (char *)p >= a.base && (char *)p < a.base + arena_bytes; }
 
 void touched(int signal, siginfo_t *info, void *context)
 {
@@ -154,10 +155,12 @@ struct opened {
 void reserve(arena &a)
 {
     if (a.base) return;
-    void *p = mmap(nullptr, ARENA + STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = MAP_FAILED;
+    for (arena_bytes *= 2; p == MAP_FAILED && arena_bytes > (size_t)1 << 32;) /* valgrind has less than 64 GiB to give */
+        p = mmap(nullptr, (arena_bytes /= 2) + STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) std::perror("address space for device memory"), std::abort();
     a.base = a.next = a.used = (char *)(((uintptr_t)p + STEP - 1) / STEP * STEP);
-    madvise(a.base, ARENA, MADV_HUGEPAGE); /* where there are any: opening and shutting them is quick */
+    madvise(a.base, arena_bytes, MADV_HUGEPAGE); /* where there are any: opening and shutting them is quick */
 }
 
 __attribute__((no_sanitize("address"))) void fill_guard(char *at, size_t bytes)
@@ -191,13 +194,13 @@ char *take(arena &a, size_t bytes)
     if ((size_t)(a.next - a.base) > 2 * a.live + WINDOW) a.next = a.base;
     for (int round = 0; round < 2; ++round) {
         auto after = a.blocks.lower_bound(a.next);
-        while (a.next + span <= a.base + ARENA) {
-            char *end = after == a.blocks.end() ? a.base + ARENA : after->first - GUARD;
+        while (a.next + span <= a.base + arena_bytes) {
+            char *end = after == a.blocks.end() ? a.base + arena_bytes : after->first - GUARD;
             if (a.next + span <= end) break;
             a.next = after->first - GUARD + after->second.span;
             ++after;
         }
-        if (a.next + span <= a.base + ARENA) {
+        if (a.next + span <= a.base + arena_bytes) {
             char *at = a.next + GUARD;
             a.next += span;
             a.live += span;

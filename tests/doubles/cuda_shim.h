@@ -79,7 +79,7 @@ bool run_grid(const launch &);
 struct argument { const void *bytes; std::vector<size_t> addresses; /* where in it they stand: offsets */ };
 void enqueue(launch, cudaStream_t, const std::vector<argument> &);
 
-/* ---- which of an argument's bytes are addresses: by its type, since others may be anything, padding as well ---- */
+/* ---- which of an argument's bytes are addresses: by its type; padding may look like one, or two numbers ---- */
 
 template <class T> std::vector<size_t> addresses_of();
 
@@ -118,7 +118,7 @@ template <class T, size_t... I> std::vector<size_t> addresses_in(std::index_sequ
     std::vector<size_t> addresses;
     size_t end = 0;
     (void)T{ any_member<I>{ &end, &addresses }... };
-    if ((end + alignof(T) - 1) / alignof(T) * alignof(T) != sizeof(T)) std::abort(); /* it is laid out in another way */
+    if ((end + alignof(T) - 1) / alignof(T) * alignof(T) != sizeof(T)) std::abort(); /* laid out in another way */
     return addresses;
 }
 

@@ -90,7 +90,8 @@ static const char *isa_name(void)
 
 amp_cpu_width amp_onednn_width(void)
 {
-    return has_isa(dnnl_cpu_isa_avx512_core) ? AMP_CPU_AVX512 : has_isa(dnnl_cpu_isa_avx2) ? AMP_CPU_AVX2 : AMP_CPU_BASE;
+    if (has_isa(dnnl_cpu_isa_avx512_core)) return AMP_CPU_AVX512;
+    return has_isa(dnnl_cpu_isa_avx2) ? AMP_CPU_AVX2 : AMP_CPU_BASE;
 }
 
 void amp_onednn_describe(char *text, size_t size)

@@ -8,8 +8,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* What __builtin_cpu_supports of some compilers does not know (clang before 17). Whether the system saves the registers is
- * AVX's question. */
+/* What __builtin_cpu_supports of some compilers does not know (clang before 17). Whether the system saves the
+ * registers is AVX's question. */
 static int has_f16c(void)
 {
     unsigned a, b, c, d;

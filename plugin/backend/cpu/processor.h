@@ -1,4 +1,4 @@
-/* How wide the vectors are that this backend's own loops may use: asked once, for rows.c and convert.c alike. */
+/* How wide the vectors of this backend's own loops may be: asked once, for rows.c and convert.c alike. */
 #ifndef AMP_BACKEND_CPU_PROCESSOR_H
 #define AMP_BACKEND_CPU_PROCESSOR_H
 

@@ -87,7 +87,7 @@ typedef struct amp_cpu_rows {
     double (*squares)(const float *grad, size_t count, int *found_inf);
 } amp_cpu_rows;
 
-/* The widest table that may run here (amp_cpu_widest). The environment variable AMP_CPU_ISA = sse2 | avx2 | avx512 caps the
+/* The widest table that may run here (amp_cpu_widest). The environment's AMP_CPU_ISA = sse2 | avx2 | avx512 caps the
  * tables further, and nothing else: with it a test has one program compute with each of them. */
 const amp_cpu_rows *amp_cpu_rows_best(void);
 
