@@ -23,7 +23,7 @@ struct part {
 static void *draw(void *pointer)
 {
     struct part *p = pointer;
-    darknet_amp_begin_job(p->job, p->part);
+    amp_random_begin_job(p->job, p->part);
     for (int i = 0; i < DRAWS; i++) p->draws[i] = darknet_amp_rand();
     return NULL;
 }

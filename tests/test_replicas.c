@@ -73,8 +73,7 @@ static int train_replicas(network **nets, int n, unsigned seed, const float *poi
     replica shares[MOST];
     for (int i = 0; i < n; i++) shares[i] = (replica){ nets[i], seed + 1000u * (unsigned)i, poisons ? poisons[i] : 0 };
     in_threads(train_share, shares, sizeof *shares, n);
-    darknet_amp_agree(nets, n);
-    if (!(nets[0]->amp ? darknet_amp_sync_due(nets, n, interval) : get_current_batch(nets[0]) % (size_t)interval == 0)) return 0;
+    if (!(nets[0]->amp ? darknet_amp_step_agreed(nets, n, interval) : get_current_batch(nets[0]) % (size_t)interval == 0)) return 0;
     average(nets, n, interval);
     return 1;
 }

@@ -207,7 +207,7 @@ static void the_shown_loss_survives_a_skipped_batch(void **state)
     float average = -1;
     int count = 3;
     darknet_amp_resume(&net, 1);
-    darknet_amp_loop(&net, 1, &average, &count);
+    darknet_amp_loop(&net, 1, &average, &count, NULL, 0, NULL, NULL);
     STEP(net, 0);
     assert_true(average == -1);
     average = 2.5f;
@@ -233,7 +233,7 @@ static void no_second_save_after_a_skipped_step(void **state)
     float average = -1;
     int count = 0;
     darknet_amp_resume(&net, 1);
-    darknet_amp_loop(&net, 1, &average, &count);
+    darknet_amp_loop(&net, 1, &average, &count, NULL, 0, NULL, NULL);
     STEP(net, 0);
     assert_int_equal(net->amp->skipped, 1);
     save(net, "a.weights");

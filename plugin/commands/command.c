@@ -1,4 +1,4 @@
-/* `darknet amp <verb>`: finds the verb. */
+/* What the plugin adds to Darknet's commands: `darknet amp VERB` and `darknet detector map`. */
 #include "command.h"
 
 #include "arguments.h"
@@ -27,7 +27,7 @@ static void print_usage(FILE *stream)
     fprintf(stream, "`darknet amp VERB -h` explains what a verb takes.\n");
 }
 
-int darknet_amp_command(int argc, char **argv)
+static int run_verb(int argc, char **argv)
 {
     if (argc < 3 || !argv[2]) {
         print_usage(stderr);
@@ -48,5 +48,14 @@ int darknet_amp_command(int argc, char **argv)
     }
     print_usage(stderr);
     fprintf(stderr, "darknet amp %s: there is no such verb\n", argv[2]);
+    return 1;
+}
+
+int darknet_amp_command(int argc, char **argv, int *status)
+{
+    if (argc < 2 || !argv[1]) return 0;
+    if (!strcmp(argv[1], "amp")) *status = run_verb(argc, argv);
+    else if (argc > 2 && argv[2] && !strcmp(argv[1], "detector") && !strcmp(argv[2], "map")) *status = amp_detector_map(argc, argv);
+    else return 0;
     return 1;
 }

@@ -80,6 +80,10 @@ void amp_fork_forget_overflow(struct darknet_amp *);
 /* Makes the network's GPU the calling thread's: before any call to its engine or to Darknet. Nothing without a GPU. */
 void amp_fork_use_device(const struct network *);
 
+/* Ends the program if the network cannot be trained on data of so many classes (0: the .data file does not say), by a classifier's
+ * or a detector's loop. */
+void amp_fork_check_classes(struct network *, int classes, int classifier);
+
 /* ---- memory and machine ---- */
 
 /* The dtype of networks that name none. */

@@ -23,9 +23,15 @@ struct darknet_amp_options; /* what one .cfg and the command line ask for, read 
  * loaded, so the program is started once more with it set. */
 void darknet_amp_start(char **argv);
 
-/* main: takes `-amp off|fp32|fp16|bf16`, `-seed N`, `-turns IN,OUT` and, of the two training commands below, `-log FILE` and `-map [N]`
- * out of the arguments, before anything else reads them. How many are left: commands that count theirs (average) would take the gaps at the end for arguments. */
+/* main: takes `-amp off|fp32|fp16|bf16`, `-seed N`, `-turns IN,OUT` and, of the two training commands below,
+ * `-log FILE` and `-map [N]` out of the arguments, before anything else reads them. Returns the new argc. Use it:
+ * removed options leave NULLs at the end of argv, and `darknet average` counts its arguments. Commands that
+ * cannot run under AMP are noted: their networks are refused when they are made. */
 int darknet_amp_arguments(int argc, char **argv);
+
+/* main: `darknet amp VERB ...` and `darknet detector map ...`. Returns 1 if the command was one of these: the program ends
+ * with *status. */
+int darknet_amp_command(int argc, char **argv, int *status);
 
 /* parse_network_cfg. options: reads and checks cfg_file's [amp] section, the same keys under [net] and amp= of every
  * layer; bad input ends the program before anything is made. strip: takes what options read out of read_cfg's
@@ -48,8 +54,8 @@ void darknet_amp_forward(struct network *net);
 void darknet_amp_backward(struct network *net);
 void darknet_amp_update(struct network *net);
 
-/* For commands that read an inner layer's fp32 output, which AMP does not keep: ends the program if net runs under AMP. */
-void darknet_amp_refuse(struct network *net, const char *why);
+/* get_network_image_layer: ends the program if the layer's fp32 output is not kept under AMP. */
+void darknet_amp_read_output(struct network *net, int layer);
 
 /* cuda_set_device, with AMP and without: a negative number is -nogpu, given to a command that wants a GPU; ends the program. */
 void darknet_amp_gpu_wanted(int gpu);
@@ -59,13 +65,12 @@ void darknet_amp_resized(struct network *net);
 void darknet_amp_weights_changed(struct network *net);
 void darknet_amp_free(struct network *net);
 
-/* Replicas of one network, each trained by a thread of its own (-gpus). agree: train_networks, when its threads have
- * joined: all replicas' GradScalers hold the state that one update with any replica's found_inf gives. sync_due: whether
- * weights are to be averaged now, after `interval` steps; steps that were skipped do not count. synced: sync_nets, when it has
- * averaged the weights and added interval * (n-1) steps to every `seen`: half copies and seen are put right. Replicas
- * without AMP are left alone. */
-void darknet_amp_agree(struct network **nets, int n);
-int darknet_amp_sync_due(struct network **nets, int n, int interval);
+/* Replicas of one network, each trained by a thread of its own (-gpus). step_agreed: train_networks, when its threads
+ * have joined: all replicas' GradScalers get the state that one update with any replica's found_inf gives. Returns whether
+ * weights are to be averaged now, after `interval` steps; steps that were skipped do not count. synced: sync_nets, when it
+ * has averaged the weights and added interval * (n-1) steps to every `seen`: half copies and seen are put right.
+ * Replicas without AMP are left alone. */
+int darknet_amp_step_agreed(struct network **nets, int n, int interval);
 void darknet_amp_synced(struct network **nets, int n, int interval);
 
 /* Loading and saving weights, under AMP. open_weights: in place of fopen, to save layers 0 to layers - 1; NULL where nothing
@@ -80,69 +85,58 @@ void darknet_amp_before_load(struct network *net, const char *file, int start, i
 void darknet_amp_loaded(struct network *net, const char *file, int whole, int ended);
 void darknet_amp_clear(struct network *net);
 
-/* Going on with a training (detector train, classifier train). resume, once the networks are made and the generator is
- * seeded: reads the sidecar of the weights that were loaded. Other commands do without; momentum, loss scale and counters are
- * then restored at the first step. loop, before the loop: what it carries from step to step; all stays valid until
- * loop_ended, which ends the program with status 1 if the last save failed, and with 128 + N after signal N stopped the loop. */
+/* The loop of `detector train` and `classifier train`, with and without AMP, in the order of their calls.
+ * check_files: before anything else; looks at the .data file, its list of images and a classifier's labels. Does nothing
+ *   for a .cfg without AMP.
+ * resume: once the networks are made and the generator is seeded; ends the program if the networks do not fit the .data
+ *   file's classes, and reads the sidecar of the weights that were loaded. Other commands do without it; momentum, loss
+ *   scale and counters are then restored at the first step.
+ * loop: before the first step. What the loop carries from step to step stays valid until loop_ended; -log and -map begin.
+ * batch_loaded: the step's images are there.
+ * step: the step was made. Prints the step's line, with loss scale, skipped steps and images/s before its newline under
+ *   AMP; writes its row (-log) and measures (-map), before the step's files are saved.
+ * step_ended: the step's files are saved. Takes turns; where the training is to stop early it saves
+ *   BACKUP_FOLDER/BASE.backup and returns 1. stopped: returns the same, also before the first step.
+ * loop_ended: ends the program with status 1 if the last save failed, and with 128 + N after signal N stopped the loop. */
+void darknet_amp_check_files(const char *data_file, const char *cfg, int classifier);
 void darknet_amp_resume(struct network **nets, int count);
-void darknet_amp_loop(struct network **nets, int count, float *average_loss, int *loop_count);
-void darknet_amp_loop_ended(struct network **nets, int count);
-
-/* Within that loop, with and without AMP. batch_loaded: the step's images are there. step_made: writes its row (-log).
- * step_printf, then: the step's line, with loss scale, skipped steps and images/s put before its newline under AMP. step_ended: at
- * the loop's end, when the step's files are saved; takes turns, and where the training is to stop early saves
- * BACKUP_FOLDER/BASE.backup, and is 1 then. stopped: the same, also before the first step. */
+void darknet_amp_loop(struct network **nets, int count, float *average_loss, int *loop_count, const char *data_file,
+                      int train_images, const char *backup_folder, const char *base);
 void darknet_amp_batch_loaded(void);
-void darknet_amp_step_made(float loss, float average_loss);
-__attribute__((format(printf, 1, 2))) void darknet_amp_step_printf(const char *format, ...);
+__attribute__((format(printf, 3, 4))) void darknet_amp_step(float loss, float average_loss, const char *format, ...);
 int darknet_amp_step_ended(const char *backup_folder, const char *base);
 int darknet_amp_stopped(void);
-
-/* -map of `detector train`; without it all do nothing. begin, before the loop, behind darknet_amp_loop: BASE_map.csv and
- * BASE_best.weights lie in the backup folder. step: after each step, before its files are saved, so that they are never of a step that was
- * to be measured and was not. */
-void darknet_amp_map_begin(struct network **nets, int count, const char *data_file, int train_images, const char *backup_folder,
-                           const char *base);
-void darknet_amp_map_step(void);
-void darknet_amp_map_end(void);
+void darknet_amp_loop_ended(struct network **nets, int count);
 
 /* Darknet's gemm (gemm_cpu, gemm_gpu), before it computes: 1 if the product was made, since it belongs to a layer whose products
  * AMP makes. Arguments as gemm's. */
 int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
                      int ldb, float beta, float *c, int ldc);
 
-/* Reproducible runs (-seed N). seed: what srand gets: N, or time(0) without -seed. rand: Darknet's rand() in code that
- * loader threads run: the C library's own without -seed, else the calling thread's own stream. job: numbers
- * the loading jobs, called by the thread that starts them; begin_job: makes part `part` of `job` the calling
- * thread's stream. */
+/* Reproducible runs (-seed N). seed: what srand(time(0)) gets: N, or time(0) without -seed. rand: Darknet's rand() in code
+ * that loader threads run: the C library's own without -seed, else the calling thread's own stream. next_job: numbers
+ * the loading jobs, called by the thread that starts them. */
 unsigned darknet_amp_seed(void);
 int darknet_amp_rand(void);
 unsigned long darknet_amp_next_job(void);
-void darknet_amp_begin_job(unsigned long job, int part);
 
 /* rand_normal and rand_uniform: whether they are to return 0 and draw nothing, as long as networks are made that are only
  * looked at. */
 int darknet_amp_draws_nothing(void);
 
-/* debug=1 names the images of a batch. paths: a loader has picked count of them; the calling thread makes rows of them next.
- * rows_loaded: it has put those into a `data`. filled: get_next_batch has copied these rows into a network's input, one an
- * image; count 0: nobody knows what lies there. All do nothing without debug=1. */
-void darknet_amp_paths(char **paths, int count);
-void darknet_amp_rows_loaded(void *data);
-void darknet_amp_filled(const float *input, float **rows, int count);
-
-/* Bad input of a training (detector train, classifier train). check_files, before anything else: the .data file, its list of images,
- * a classifier's labels; does nothing for a .cfg without AMP. check_classes, once the networks are made: classes are the .data
- * file's, 0 if it gives none. */
-void darknet_amp_check_files(const char *data_file, const char *cfg, int classifier);
-void darknet_amp_check_classes(struct network *net, int classes, int classifier);
-
-/* Bad input of loader threads, in a program with a network under AMP. loading: the calling thread begins this job, or with NULL has
- * ended it. image_failed: an image could not be read; 1: the caller returns one without data, and who loads takes another:
- * another_image puts it in paths[i]. 0: as in stock. read_boxes: a detector's labels; 1: *(box_label **)boxes and *count are what
- * Darknet's read_boxes would give. mislabelled: a path that holds `count` of the labels; 1: it was told. */
+/* A loader thread begins a part of a job, and has made rows of what it picked: random numbers of its own (-seed), bad input,
+ * and for debug=1 the names of the images in a batch. paths: the thread has picked count of them. filled:
+ * get_next_batch has copied these rows into a network's input, one an image; count 0: nobody knows what lies there. */
 struct load_args;
 void darknet_amp_loading(struct load_args *args);
+void darknet_amp_loaded_rows(struct load_args *args);
+void darknet_amp_paths(char **paths, int count);
+void darknet_amp_filled(const float *input, float **rows, int count);
+
+/* Bad input of loader threads, in a program with a network under AMP. image_failed: an image could not be read; 1: the
+ * caller returns one without data, and who loads takes another: another_image puts it in paths[i]. 0: as in stock.
+ * read_boxes: a detector's labels; 1: *(box_label **)boxes and *count are what Darknet's read_boxes would give.
+ * mislabelled: a path that holds `count` of the labels; 1: a line was printed. */
 int darknet_amp_image_failed(const char *file);
 void darknet_amp_another_image(char **paths, int i);
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
@@ -160,13 +154,6 @@ void darknet_amp_mask_fits(const char *file, const char *mask, size_t room);
  * image. fopen: the same as C's, but such a file ends the program with a line. */
 int darknet_amp_is_device(const char *file);
 FILE *darknet_amp_fopen(const char *file, const char *mode);
-
-/* `darknet detector map <data> <cfg> <weights>`, the program's arguments as a whole: prints AP per class, mAP@0.5, mAP@0.5:0.95, precision, recall and F1
- * over the data file's `valid` images. */
-void darknet_amp_detector_map(int argc, char **argv);
-
-/* `darknet amp <verb> ...`, the program's arguments as a whole: plan, bench, compare, valid. Returns the exit status. */
-int darknet_amp_command(int argc, char **argv);
 
 #ifdef __cplusplus
 }

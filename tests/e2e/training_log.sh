@@ -401,7 +401,7 @@ command_line() {
     [ $status = 0 ] && [ "$(wc -l < log.csv)" = 61 ] || fail "$name: status $status: $(tail -n 3 err)"
     status_of "$DARKNET" detector map tiny.data tiny.cfg backup/tiny_final.weights -log other.csv
     [ $status = 1 ] && [ ! -e other.csv ] || fail "$name: detector map: status $status"
-    says '-log: not an option of detector map'
+    says 'detector map: -log: there is no such option'
 }
 
 rows_tell_what_lines_say

@@ -1,7 +1,7 @@
 /* `darknet detector map <data> <cfg> <weights>`: how well a detector does on the .data file's `valid` images.
  *
  * pjreddie's Darknet has no such command; AlexeyAB's has, and its users know the words printed here. */
-#include "../../include/darknet_amp.h"
+#include "../command.h"
 #include "../arguments.h"
 #include "evaluation_network.h"
 #include "map_measure.h"
@@ -48,13 +48,14 @@ static amp_status measure(const request *r, amp_error *error)
     return status;
 }
 
-void darknet_amp_detector_map(int argc, char **argv)
+int amp_detector_map(int argc, char **argv)
 {
     amp_error error;
     request r;
     amp_status status = read_request(argc, argv, &r, &error);
     if (status == AMP_OK) status = measure(&r, &error);
-    if (status == AMP_OK || status == AMP_HELP_PRINTED) return;
+    if (status == AMP_OK || status == AMP_HELP_PRINTED) return 0;
+    fflush(stdout);
     fprintf(stderr, "detector map: %s\n", error.message);
-    exit(1);
+    return 1;
 }

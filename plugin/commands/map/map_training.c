@@ -10,6 +10,7 @@
 #include "../../host/training/loop.h"
 #include "evaluation_network.h"
 #include "map_measure.h"
+#include "map_training.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +160,7 @@ static amp_status begin(network *net, const char *data_file, const char *folder,
     return AMP_OK;
 }
 
-void darknet_amp_map_begin(struct network **nets, int count, const char *data_file, int train_images, const char *folder,
+void amp_map_begin(struct network **nets, int count, const char *data_file, int train_images, const char *folder,
                            const char *base)
 {
     amp_error error, reason;
@@ -175,7 +176,7 @@ void darknet_amp_map_begin(struct network **nets, int count, const char *data_fi
     say_next(map.last);
 }
 
-void darknet_amp_map_step(void)
+void amp_map_step(void)
 {
     if (!map.net) return;
     long iteration = (long)get_current_batch(map.net);
@@ -187,7 +188,7 @@ void darknet_amp_map_step(void)
     amp_training_was_elsewhere(what_time_is_it_now() - began);
 }
 
-void darknet_amp_map_end(void)
+void amp_map_end(void)
 {
     if (!map.net) return;
     amp_log_file_close(&map.file);

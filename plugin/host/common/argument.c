@@ -22,3 +22,21 @@ const char *amp_host_take_argument(int *count, char **argv, const char *name, co
     }
     return NULL;
 }
+
+static int is_one_of(const char *word, const char *const *list)
+{
+    while (*list && strcmp(word, *list)) list++;
+    return *list != NULL;
+}
+
+int amp_host_find_command(int argc, char **argv, const char *command[2])
+{
+    static const char *const valued[] = { "-i", "-prefix", "-thresh", "-hier", "-c", "-s", "-avg", "-gpus", "-out", "-w", "-h", "-fps",
+                                          "-t", "-log", NULL };
+    int found = 0;
+    for (int i = 1; i < argc && argv[i] && found < 2; i++) {
+        if (is_one_of(argv[i], valued)) i++;
+        else if (argv[i][0] != '-') command[found++] = argv[i];
+    }
+    return found == 2;
+}

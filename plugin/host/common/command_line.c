@@ -12,7 +12,28 @@
 #include "state.h"
 
 /* Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
-static struct { const char *amp; } command_line;
+static struct { const char *amp, *refusal; } command_line;
+
+/* Darknet's commands that look into a network or train through it in a way that AMP has no buffers for. */
+static const struct { const char *command[2], *why; } refused[] = {
+    { { "visualize", NULL }, "visualize shows layers' fp32 outputs, which are not kept" },
+    { { "classifier", "try" }, "classifier try prints a layer's fp32 output, which is not kept" },
+    { { "rnn", "vec" }, "rnn vec prints a layer's fp32 output, which is not kept" },
+    { { "lsd", "traingan" }, "lsd trains one network through another's fp32 deltas, which are not kept" },
+    { { "lsd", "trainprog" }, "lsd trains one network through another's fp32 deltas, which are not kept" },
+    { { "lsd", "traincolor" }, "lsd trains one network through another's fp32 deltas, which are not kept" } };
+
+static const char *why_refused(int argc, char **argv)
+{
+    const char *command[2];
+    if (!amp_host_find_command(argc, argv, command)) return NULL;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (!strcmp(refused[i].command[0], command[0]) && (!refused[i].command[1] || !strcmp(refused[i].command[1], command[1])))
+            return refused[i].why;
+    return NULL;
+}
+
+const char *amp_host_refusal(void) { return command_line.refusal; }
 
 static const char *last_part(const char *path)
 {
@@ -52,6 +73,7 @@ static void take_turns(int *argc, char **argv)
 
 int darknet_amp_arguments(int argc, char **argv)
 {
+    command_line.refusal = why_refused(argc, argv);
     take_turns(&argc, argv);
     command_line.amp = amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16");
     /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with; `amp compare` takes several. */

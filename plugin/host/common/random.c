@@ -110,7 +110,7 @@ unsigned long darknet_amp_next_job(void)
 unsigned long amp_random_jobs_begun(void) { return atomic_load(&jobs); }
 void amp_random_set_next_job(unsigned long job) { atomic_store(&jobs, job - 1); }
 
-void darknet_amp_begin_job(unsigned long job, int part)
+void amp_random_begin_job(unsigned long job, int part)
 {
     if (!seed.set) return;
     stream.begun = 1;

@@ -7,6 +7,9 @@ void amp_random_set_seed(unsigned seed);
 /* Whether -seed was given, and *seed then. */
 int amp_random_seed(unsigned *seed);
 
+/* Makes part `part` of loading job `job` the calling thread's stream of random numbers; does nothing without -seed. */
+void amp_random_begin_job(unsigned long job, int part);
+
 /* Loading jobs begun so far. They are numbered from 1, so this is also the number of the last one. */
 unsigned long amp_random_jobs_begun(void);
 /* The next loading job gets this number (>= 1). */

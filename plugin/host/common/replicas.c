@@ -22,7 +22,7 @@ static size_t images_per_step(const struct network *net)
 }
 
 /* Engines hand out copies of their scalers, and take them back. */
-void darknet_amp_agree(struct network **nets, int n)
+static void agree(struct network **nets, int n)
 {
     amp_scaler states[n], *scalers[n];
     int found_inf[n], count = 0;
@@ -38,8 +38,9 @@ void darknet_amp_agree(struct network **nets, int n)
         if (amp_fork_state(nets[i])) amp_engine_set_scaler(amp_fork_state(nets[i])->engine, &states[k++]);
 }
 
-int darknet_amp_sync_due(struct network **nets, int n, int interval)
+int darknet_amp_step_agreed(struct network **nets, int n, int interval)
 {
+    agree(nets, n);
     for (int i = 0; i < n; i++)
         if (amp_fork_state(nets[i]) && amp_fork_state(nets[i])->unsynced_steps >= (unsigned long)interval) return 1;
     return 0;

@@ -7,6 +7,7 @@
 
 #include "../../tensor/half.h"
 #include "../data/backups.h"
+#include "../data/data_check.h"
 #include "random.h"
 #include "../data/loading.h"
 
@@ -227,6 +228,7 @@ void darknet_amp_resume(struct network **nets, int count)
         amp_fork_use_device(nets[i]);
         begin_training(nets[i], 1);
     }
+    if (count > 0) amp_check_classes(nets[0]);
     amp_backups_settle();
 }
 

@@ -75,6 +75,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     if (view.batch < 1 || view.subdivisions < 1) /* what counts steps divides by them */
         return amp_fail(error, AMP_BAD_NETWORK, "amp: [net]: batch / subdivisions * time_steps is %d, with subdivisions=%d; give "
                         "numbers from 1, and no more subdivisions than batch", view.batch, view.subdivisions);
+    if (amp_host_refusal()) return amp_fail(error, AMP_UNSUPPORTED, "amp: %s; run with -amp off", amp_host_refusal());
     amp->net = net;
     amp->layer_count = view.layers;
     amp->batch = view.batch;
@@ -138,12 +139,4 @@ void darknet_amp_weights_changed(struct network *net)
 {
     amp_fork_use_device(net);
     amp_engine_weights_changed(amp_fork_state(net)->engine);
-}
-
-void darknet_amp_refuse(struct network *net, const char *why)
-{
-    amp_error error;
-    if (!amp_fork_state(net)) return;
-    amp_fail(&error, AMP_UNSUPPORTED, "amp: %s; run with -amp off", why);
-    amp_host_die(&error);
 }

@@ -46,6 +46,9 @@ void amp_host_free(struct darknet_amp *amp);
 /* Whether a network of these options will be under AMP. */
 int amp_host_is_enabled(const struct darknet_amp_options *options);
 
+/* NULL, or why the program's command cannot run a network under AMP: the middle of a message. */
+const char *amp_host_refusal(void);
+
 /* Looks at the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed for the
  * first .cfg that has some: later ones are copies of it. */
 amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);

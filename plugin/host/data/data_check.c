@@ -101,6 +101,9 @@ amp_status amp_check_train_list(const amp_data_file *data, int classifier, amp_e
 
 /* ---- what the training commands call ---- */
 
+/* Of the training that this program runs: the .data file's classes, for its networks. */
+static struct { int read, classes, classifier; } checked;
+
 void darknet_amp_check_files(const char *data_file, const char *cfg, int classifier)
 {
     amp_error error;
@@ -117,6 +120,14 @@ void darknet_amp_check_files(const char *data_file, const char *cfg, int classif
     if (data.note[0]) fprintf(stderr, "amp: %s\n", data.note);
     if (status == AMP_OK) status = amp_check_train_list(&data, classifier, &error);
     if (status == AMP_OK) status = amp_backups_check(&data, cfg, &error);
+    checked.read = 1;
+    checked.classifier = classifier;
+    checked.classes = classifier ? classes_of(&data) : data.classes;
     amp_data_file_free(&data);
     amp_host_check(status, &error);
+}
+
+void amp_check_classes(struct network *net)
+{
+    if (checked.read && amp_fork_state(net)) amp_fork_check_classes(net, checked.classes, checked.classifier);
 }

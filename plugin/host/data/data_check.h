@@ -12,4 +12,8 @@ amp_status amp_check_train_list(const amp_data_file *data, int classifier, amp_e
 /* `labels`: at least `classes` of them, none blank. names: the caller's with amp_path_list_free, also after an error. */
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_list *labels, amp_error *error);
 
+struct network;
+/* After darknet_amp_check_files: ends the program if the network does not fit the .data file's classes. */
+void amp_check_classes(struct network *);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "../../include/darknet_amp.h"
 #include "../common/failure.h"
+#include "../common/random.h"
 #include "../data/images.h"
 #include "../data/loading.h"
 #include "darknet.h"
@@ -16,14 +17,15 @@ static int takes_another(const load_args *args)
 
 void darknet_amp_loading(struct load_args *args)
 {
-    if (args) amp_loading_begin(takes_another(args) ? args->paths : NULL, takes_another(args) ? args->m : 0, args->classes);
-    else amp_loading_end();
+    int takes = takes_another(args);
+    amp_random_begin_job(args->job, args->part);
+    amp_loading_begin(takes ? args->paths : NULL, takes ? args->m : 0, args->classes);
 }
 
-void darknet_amp_rows_loaded(void *loaded)
+void darknet_amp_loaded_rows(struct load_args *args)
 {
-    const data *d = loaded;
-    amp_images_loaded(d->X.vals, d->X.rows);
+    amp_images_loaded(args->d->X.vals, args->d->X.rows);
+    amp_loading_end();
 }
 
 int darknet_amp_read_boxes(const char *file, void *found, int *count)

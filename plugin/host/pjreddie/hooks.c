@@ -57,6 +57,14 @@ void darknet_amp_resized(struct network *net)
     amp_engine_invalidate(net->amp->engine);
 }
 
+void darknet_amp_read_output(struct network *net, int i)
+{
+    amp_error error;
+    if (!net->amp || net->layers[i].output || !net->layers[i].out_w) return;
+    amp_fail(&error, AMP_UNSUPPORTED, "amp: an inner layer's fp32 output is wanted (layer %d), which is not kept; run with -amp off", i);
+    amp_host_die(&error);
+}
+
 void darknet_amp_gpu_wanted(int gpu)
 {
     amp_error error;

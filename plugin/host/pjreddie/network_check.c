@@ -40,10 +40,9 @@ static void tell_other_classes(const network *net, int classes)
                 classes, has);
 }
 
-void darknet_amp_check_classes(struct network *net, int classes, int classifier)
+void amp_fork_check_classes(struct network *net, int classes, int classifier)
 {
     amp_error error = { 0 };
-    if (!net->amp) return;
     amp_status status = classifier ? check_classifier(net, classes, &error) : check_detector(net, &error);
     amp_host_check(status, &error);
     if (!classifier) tell_other_classes(net, classes);

@@ -49,25 +49,6 @@ static double now(void) { return clock_seconds(CLOCK_MONOTONIC); }
 
 /* ---- command line ---- */
 
-static int is_one_of(const char *word, const char *const *list)
-{
-    while (*list && strcmp(word, *list)) list++;
-    return *list != NULL;
-}
-
-/* Darknet's options may stand anywhere, before the command too. */
-static int find_command(int argc, char **argv, const char *command[2])
-{
-    static const char *const valued[] = { "-i", "-prefix", "-thresh", "-hier", "-c", "-s", "-avg", "-gpus", "-out", "-w", "-h", "-fps",
-                                          "-t", "-log", NULL };
-    int found = 0;
-    for (int i = 1; i < argc && argv[i] && found < 2; i++) {
-        if (is_one_of(argv[i], valued)) i++;
-        else if (argv[i][0] != '-') command[found++] = argv[i];
-    }
-    return found == 2;
-}
-
 static _Noreturn void refuse(const char *what)
 {
     amp_error error;
@@ -97,7 +78,7 @@ static void take_map(int *argc, char **argv)
 void amp_training_arguments(int *argc, char **argv)
 {
     const char *command[2];
-    if (!find_command(*argc, argv, command) || strcmp(command[1], "train")) return;
+    if (!amp_host_find_command(*argc, argv, command) || strcmp(command[1], "train")) return;
     int detector = !strcmp(command[0], "detector");
     if (!detector && strcmp(command[0], "classifier")) return;
     training.log_name = amp_host_take_argument(argc, argv, "-log", "a file's name");
@@ -187,7 +168,7 @@ static void open_log(const struct darknet_amp *amp)
 /* ---- the loop ---- */
 
 /* The first network stands for all: it is the one that is saved. */
-void darknet_amp_loop(struct network **nets, int count, float *average_loss, int *loop_count)
+void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count)
 {
     if (count < 1) return;
     struct darknet_amp *amp = amp_fork_state(nets[0]);
@@ -230,7 +211,7 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
 }
 
 /* The row is written before the step's backup, which a killed training then never has without its row. */
-void darknet_amp_step_made(float loss, float average_loss)
+static void log_step(float loss, float average_loss)
 {
     if (!training.nets) return;
     const struct network *net = training.nets[0];
@@ -244,13 +225,11 @@ void darknet_amp_step_made(float loss, float average_loss)
              row.images_per_second);
 }
 
-void darknet_amp_step_printf(const char *format, ...)
+void amp_training_step(float loss, float average_loss, const char *format, va_list args)
 {
     char line[LINE];
-    va_list args;
-    va_start(args, format);
+    log_step(loss, average_loss);
     int length = vsnprintf(line, sizeof line, format, args);
-    va_end(args);
     if (length > 0 && length < LINE && line[length - 1] == '\n') line[length - 1] = 0;
     printf("%s%s\n", line, training.told);
 }
@@ -289,7 +268,7 @@ int darknet_amp_step_ended(const char *backup_folder, const char *base)
     return training.stopped;
 }
 
-void darknet_amp_loop_ended(struct network **nets, int count)
+void amp_training_end(struct network **nets, int count)
 {
     int signal = training.stopped ? amp_stopping_signal() : 0;
     training.nets = NULL;

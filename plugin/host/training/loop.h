@@ -3,6 +3,15 @@
 #ifndef AMP_HOST_TRAINING_H
 #define AMP_HOST_TRAINING_H
 
+#include <stdarg.h>
+
+struct network;
+
+/* The loop begins: darknet_amp_loop. A step was made, and its line is to be printed; the loop is over. */
+void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count);
+void amp_training_step(float loss, float average_loss, const char *format, va_list args);
+void amp_training_end(struct network **nets, int count);
+
 /* Takes `-log FILE` and, of detector, `-map [N]` out of the arguments of these two commands; other commands keep theirs. A
  * mistake ends the program. */
 void amp_training_arguments(int *argc, char **argv);
