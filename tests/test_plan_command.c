@@ -15,7 +15,7 @@
 #include "commands/plan/plan_report.h"
 #include "engine_testing.h"
 #include "host/common/random.h"
-#include "host/pjreddie/make_network.h"
+#include "host/fork_commands.h"
 #include "requests.h"
 #include "utils.h"
 
@@ -299,7 +299,7 @@ static int each_cfg(void (*visit)(const char *cfg))
 static network *made(const char *cfg, const char *dtype)
 {
     amp_host_wish_dtype(dtype);
-    network *net = amp_host_make_network(cfg, cfg, 1);
+    network *net = amp_fork_make_network(cfg, cfg, 1);
     amp_host_wish_dtype(NULL);
     return net;
 }
@@ -554,12 +554,12 @@ static void a_network_that_is_looked_at_draws_nothing(void **state)
     srand(11);
     int untouched = rand();
     srand(11);
-    network *net = amp_host_make_network(name, name, 0);
+    network *net = amp_fork_make_network(name, name, 0);
     assert_int_equal(rand(), untouched);
     assert_true(net->layers[0].weights[0] == 0);
     release(net);
     assert_true(rand_uniform(1, 2) >= 1); /* later draws are draws again */
-    net = amp_host_make_network(name, name, 1); /* and the next one has weights again */
+    net = amp_fork_make_network(name, name, 1); /* and the next one has weights again */
     assert_true(net->layers[0].weights[0] != 0);
     release(net);
     unlink(name);

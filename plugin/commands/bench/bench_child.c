@@ -22,7 +22,7 @@
 #include "../../host/pjreddie/device.h"
 #include "../../host/pjreddie/footprint.h"
 #include "../../host/pjreddie/pjreddie.h"
-#include "../../host/pjreddie/make_network.h"
+#include "../../host/fork_commands.h"
 #include "../../host/common/memory.h"
 #include "../../host/training/turns.h"
 
@@ -92,7 +92,7 @@ static amp_status load(child *c, amp_error *error)
 {
     unsigned seed = darknet_amp_seed();
     srand(seed);
-    c->net = amp_host_make_network(c->request->cfg, c->request->cfg, 1);
+    c->net = amp_fork_make_network(c->request->cfg, c->request->cfg, 1);
     if (!c->net->input || (double)c->net->inputs * c->net->batch > INT_MAX)
         return amp_fail(error, AMP_NO_MEMORY, "no memory for %d images of %d x %d x %d; try a smaller -batch",
                         c->net->batch, c->net->w, c->net->h, c->net->c);

@@ -6,7 +6,7 @@
 
 #include "../../host/pjreddie/device.h"
 #include "../../host/pjreddie/pjreddie.h"
-#include "../../host/pjreddie/make_network.h"
+#include "../../host/fork_commands.h"
 #include "../../host/common/memory.h"
 #include "../cfg_copy.h"
 
@@ -309,7 +309,7 @@ static amp_status make_network(amp_plan_report *r, const char *made_from, amp_er
     AMP_TRY(amp_cfg_number(made_from, "batch", 1, &batch, error));
     r->batch = (int)batch;
     r->memory = amp_host_available_memory();
-    r->net = amp_host_make_network(made_from, r->cfg, 0);
+    r->net = amp_fork_make_network(made_from, r->cfg, 0);
     if (!r->net->amp) return amp_fail(error, AMP_UNSUPPORTED, "%s: this network was made without AMP", r->cfg);
     r->subdivisions = r->net->subdivisions;
     r->steps = r->net->time_steps > 0 ? r->net->time_steps : 1;

@@ -5,7 +5,7 @@
 #include "../../amp/checkpoint.h"
 #include "../../host/pjreddie/device.h"
 #include "../../host/pjreddie/pjreddie.h"
-#include "../../host/pjreddie/make_network.h"
+#include "../../host/fork_commands.h"
 #include "../../host/common/resume.h"
 #include "../../files/checksum.h"
 #include "probe_advice.h"
@@ -133,7 +133,7 @@ static amp_status load(const amp_probe_request *request, network **out, amp_erro
     srand((unsigned)rand());
     const char *wished = amp_host_wished_dtype();
     amp_host_wish_dtype("fp32");
-    network *net = *out = amp_host_make_network(request->cfg, request->cfg, 1);
+    network *net = *out = amp_fork_make_network(request->cfg, request->cfg, 1);
     amp_host_wish_dtype(wished);
     if (request->weights) load_weights(net, (char *)request->weights);
     amp_fork_use_device(net);
