@@ -15,4 +15,36 @@ struct network *amp_fork_make_network(const char *cfg, const char *name, int dra
 /* With all that Darknet's free_network forgets. NULL is fine. */
 void amp_fork_free_network(struct network *);
 
+/* ---- measuring a network on images ---- */
+
+/* Classes of a detector, whose last section gives boxes: [yolo], [region] or [detection]. Below 0: it is none. */
+int amp_fork_box_classes(const struct network *);
+/* The first layer that carries a state from batch to batch; below 0: none. */
+int amp_fork_recurrent_layer(const struct network *);
+/* Whether its classes form a tree; if so, which of them are leaves. */
+int amp_fork_has_tree(const struct network *);
+void amp_fork_take_leaves(struct network *, const char *file);
+/* Images of a pass: no more than it was made for. */
+void amp_fork_set_batch(struct network *, int images);
+
+typedef enum amp_image_fit {
+    AMP_FIT_LETTERBOX,   /* as `detector test` */
+    AMP_FIT_CENTER_CROP  /* as `classifier valid` */
+} amp_image_fit;
+
+/* An image file as three planes of w x h floats, 0..1, which are the caller's; in any thread. size: its width and height in the
+ * file. NULL: it is no image, or there is no memory; *why says so until the thread reads another. */
+float *amp_fork_read_image(const char *path, int w, int h, amp_image_fit, int size[2], const char **why);
+
+/* A box of a class, by its middle, relative to the image. */
+typedef struct amp_found_box { int class_id; float score, x, y, w, h; } amp_found_box;
+typedef amp_status amp_box_sink(void *context, const amp_found_box *, amp_error *);
+
+/* What a network with a batch of 1 finds in an image of amp_fork_read_image; path names it. detect: `detector test`'s boxes,
+ * those above .005, after non-maximum suppression at .45. classify: the k best classes, as top_k sorts them. AMP_DIVERGED: its
+ * outputs are not finite. */
+amp_status amp_fork_detect(struct network *, float *image, const int size[2], const char *path, amp_box_sink *, void *context,
+                           amp_error *);
+amp_status amp_fork_classify(struct network *, float *image, const char *path, int k, int *best, amp_error *);
+
 #endif
