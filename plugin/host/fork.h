@@ -31,6 +31,7 @@ typedef struct amp_view {
     int adam;
     int changes_size;                /* random=1: the loop resizes it */
     int on_gpu;
+    int time_steps;                  /* of a recurrent network; else 0 */
     long max_batches, batch_number;  /* steps: until training ends (0: no end), and so far */
     long burn_in;                    /* ... while the rate rises from 0 */
     float momentum, decay, beta1, beta2, eps;

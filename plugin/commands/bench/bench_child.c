@@ -20,9 +20,8 @@
 
 #include "../../amp/config_keys.h"
 #include "../../host/pjreddie/device.h"
-#include "../../host/pjreddie/footprint.h"
-#include "../../host/pjreddie/pjreddie.h"
 #include "../../host/fork_commands.h"
+#include "../../host/pjreddie/pjreddie.h"
 #include "../../host/common/memory.h"
 #include "../../host/training/turns.h"
 
@@ -187,7 +186,7 @@ static amp_status measure(child *c, amp_error *error)
         pass(c, "step %.9g %.9g %.9g", ms[AMP_BENCH_FORWARD], ms[AMP_BENCH_BACKWARD], ms[AMP_BENCH_UPDATE]);
     }
     tell("memory %.9g %.9g", amp_host_on_gpu(c->net) ? c->peak / 1048576 : amp_host_peak_resident_mb(),
-         (double)amp_host_loaded_bytes(c->net, c->net->batch) / 1048576);
+         (double)amp_fork_loaded_bytes(c->net, c->net->batch) / 1048576);
     return AMP_OK;
 }
 
