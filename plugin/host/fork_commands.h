@@ -47,6 +47,22 @@ amp_status amp_fork_detect(struct network *, float *image, const int size[2], co
                            amp_error *);
 amp_status amp_fork_classify(struct network *, float *image, const char *path, int k, int *best, amp_error *);
 
+/* ---- training on batches ---- */
+
+/* Batches as `detector train` and `classifier train` load them: the same images, augmented in the same way, in the same order
+ * where -seed is the same. */
+typedef struct amp_batches amp_batches;
+
+/* Reads the .data file and starts to load; net has the size that is trained at, and may get the classes' tree. AMP_BAD_CONFIG: a
+ * file that is missing or empty, or classes that are not the network's. AMP_UNSUPPORTED: neither detector nor classifier. */
+amp_status amp_batches_open(const char *data_file, struct network *net, amp_batches **out, amp_error *);
+/* Takes the next step's images and labels, batch x subdivisions of them. Those after them are being loaded when this returns,
+ * unless these are the last. */
+amp_status amp_batches_next(amp_batches *, int last, amp_error *);
+/* A pass, of so many as the step has subdivisions, as train_network_datum makes it; gives the sum of its images' losses. */
+float amp_batches_train(amp_batches *, struct network *net, int pass);
+void amp_batches_close(amp_batches *); /* NULL is fine */
+
 /* ---- what a network takes of memory and of arithmetic ----
  *
  * Stock's buffers as its make_*_layer functions take them, AMP's as a plan lays them out. Nothing runs, and nothing is taken for

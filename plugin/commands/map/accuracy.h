@@ -5,7 +5,7 @@
 #ifndef AMP_COMMANDS_MAP_ACCURACY_H
 #define AMP_COMMANDS_MAP_ACCURACY_H
 
-#include "../text_lines.h"
+#include "../../host/data/text_lines.h"
 #include "image_loader.h"
 
 typedef struct amp_classification_data {

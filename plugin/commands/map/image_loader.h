@@ -4,7 +4,7 @@
 #define AMP_COMMANDS_MAP_IMAGE_LOADER_H
 
 #include "../../host/fork_commands.h"
-#include "../text_lines.h"
+#include "../../host/data/text_lines.h"
 
 typedef struct amp_loaded_image {
     float *fitted;      /* the network's input, in planes; NULL where the file is no image */
