@@ -63,6 +63,27 @@ amp_status amp_batches_next(amp_batches *, int last, amp_error *);
 float amp_batches_train(amp_batches *, struct network *net, int pass);
 void amp_batches_close(amp_batches *); /* NULL is fine */
 
+/* ---- measuring speed ---- */
+
+/* Fills the network's input with random images, uniform in [0,1), and its labels with what its loss can read: 1 to 10 boxes an
+ * image for a detector, else one class. The same seed gives the same batch. */
+void amp_fork_fill_random_batch(struct network *net, unsigned seed);
+
+/* The parts of a training step on the batch that lies in its input; begin counts its images. Each waits until the network's
+ * device has done it. */
+void amp_fork_begin_pass(struct network *);
+void amp_fork_forward(struct network *);
+void amp_fork_backward(struct network *);
+void amp_fork_update(struct network *);
+/* The loss of the last forward. */
+float amp_fork_cost(const struct network *);
+
+/* Calls watcher before (begins) and after forward and backward of each layer of a network without AMP, when its device has done
+ * what was before. One network at a time in a program. watch: 0 where there is no memory. */
+typedef void amp_layer_watcher(void *context, int layer, int begins);
+int amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context);
+void amp_fork_unwatch_layers(struct network *);
+
 /* ---- what a network takes of memory and of arithmetic ----
  *
  * Stock's buffers as its make_*_layer functions take them, AMP's as a plan lays them out. Nothing runs, and nothing is taken for
@@ -94,6 +115,11 @@ size_t amp_fork_stock_workspace(const struct network *net);
 size_t amp_fork_own_workspace(const struct network *net);
 /* Floating-point operations of layer i's matrix products in one forward: a multiplication and an addition are two. */
 double amp_fork_operations(const struct network *net, int i);
+/* A layer as a piece of work: its section's name; of a forward, all floating-point operations and the fp32 bytes that it must
+ * read and write (0 for recurrent layers, which have layers inside); whether it is a product whose channels, in or out, are no
+ * multiple of 8. */
+typedef struct amp_layer_work { const char *type; double operations, bytes; int misaligned; } amp_layer_work;
+amp_layer_work amp_fork_layer_work(const struct network *net, int i);
 /* How large a batch may be before Darknet's own numbers of elements, which are ints, overflow. */
 int amp_fork_largest_batch(const struct network *net);
 

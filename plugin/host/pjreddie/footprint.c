@@ -188,3 +188,23 @@ static double operations(const layer *l, int batch)
 }
 
 double amp_fork_operations(const struct network *net, int i) { return operations(&net->layers[i], net->batch); }
+
+static int is_misaligned(const layer *l)
+{
+    int groups = l->groups > 0 ? l->groups : 1;
+    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL) return l->c / groups % 8 || l->n / groups % 8;
+    return l->type == CONNECTED && (l->inputs % 8 || l->outputs % 8);
+}
+
+amp_layer_work amp_fork_layer_work(const struct network *net, int i)
+{
+    const layer *l = &net->layers[i], *parts[MOST_PARTS];
+    amp_layer_work out = { .type = amp_host_type_name(l->type), .misaligned = is_misaligned(l) };
+    double images = net->batch, products = operations(l, net->batch), weights = 0;
+    if (parts_of(l, parts)) return out;
+    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL) weights = l->nweights;
+    else if (l->type == CONNECTED || l->type == LOCAL) weights = products / (2 * images);
+    out.operations = products > 0 ? products : (double)l->outputs * images;
+    out.bytes = 4 * (weights + images * ((double)l->inputs + l->outputs));
+    return out;
+}
