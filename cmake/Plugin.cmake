@@ -1,4 +1,4 @@
-# The plugin: an object library per room, all of them in DARKNET_AMP_ROOMS. Only host/pjreddie and commands see Darknet's
+# The plugin: an object library per room, all of them in DARKNET_AMP_ROOMS. Only host/pjreddie sees Darknet's
 # headers, and only the backends those of their libraries.
 
 # plugin_room(<room> [libraries...])
@@ -65,5 +65,5 @@ set(page ${CMAKE_CURRENT_SOURCE_DIR}/plugin/commands/report/report.html)
 set_source_files_properties(plugin/commands/report/report_html.c PROPERTIES
     COMPILE_DEFINITIONS AMP_REPORT_PAGE="${page}" OBJECT_DEPENDS ${page})
 foreach(room commands commands/bench commands/compare commands/map commands/plan commands/probe commands/report)
-    plugin_room(${room} darknet_headers)
+    plugin_room(${room})
 endforeach()

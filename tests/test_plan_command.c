@@ -15,7 +15,8 @@
 #include "commands/plan/plan_report.h"
 #include "engine_testing.h"
 #include "host/common/random.h"
-#include "host/pjreddie/make_network.h"
+#include "host/fork_commands.h"
+#include "host/pjreddie/pjreddie.h"
 #include "requests.h"
 #include "utils.h"
 
@@ -299,7 +300,7 @@ static int each_cfg(void (*visit)(const char *cfg))
 static network *made(const char *cfg, const char *dtype)
 {
     amp_host_wish_dtype(dtype);
-    network *net = amp_host_make_network(cfg, cfg, 1);
+    network *net = amp_fork_make_network(cfg, cfg, 1);
     amp_host_wish_dtype(NULL);
     return net;
 }
@@ -320,7 +321,7 @@ static void casts_are_counted_in_a_step(const char *cfg)
     amp_plan_cast list[64];
     amp_error error = { 0 };
     int back = 0;
-    assert_int_equal(amp_host_training_plan(net, &plan, &error), AMP_OK);
+    assert_int_equal(amp_fork_training_plan(net, &plan, &error), AMP_OK);
     int count = amp_plan_casts(plan, list, 64);
     assert_true(count <= 64);
     for (int k = 0; k < count; k++) back += list[k].backward;
@@ -352,7 +353,7 @@ static void all_of_the_arena_is_accounted_for(const char *cfg)
     const amp_plan *plan;
     amp_error error = { 0 };
     size_t asked = 0, told = 0;
-    assert_int_equal(amp_host_training_plan(net, &plan, &error), AMP_OK);
+    assert_int_equal(amp_fork_training_plan(net, &plan, &error), AMP_OK);
     for (int k = 0; k < plan->arena.count; k++) asked += plan->arena.requests[k].bytes;
     for (int i = -1; i < plan->count; i++) {
         amp_plan_bytes b = amp_plan_bytes_of(plan, i);
@@ -374,14 +375,14 @@ static void kept_buffers_are_those_told(const char *cfg)
     network *net = made(cfg, "bf16");
     const amp_plan *plan;
     amp_error error = { 0 };
-    assert_int_equal(amp_host_training_plan(net, &plan, &error), AMP_OK);
+    assert_int_equal(amp_fork_training_plan(net, &plan, &error), AMP_OK);
     net->train = 1;
     feed(net, 7);
     forward_network(net);
     for (int i = 0; i < net->n; i++) {
         const amp_host_buffers *have = &net->amp->memory->buffers[i];
         if (!amp_host_is_native(&net->layers[i])) continue;
-        size_t told = amp_host_buffer_bytes(net, i, net->batch, plan), kept = (have->output_capacity + have->delta_capacity) * sizeof(float);
+        size_t told = amp_fork_buffer_bytes(net, i, net->batch, plan), kept = (have->output_capacity + have->delta_capacity) * sizeof(float);
         if (told != kept) fail_msg("%s: layer %d keeps %zu bytes, told are %zu", cfg, i, kept, told);
     }
     release(net);
@@ -411,12 +412,12 @@ static void outline_is_the_plan_of_that_batch(const char *cfg)
 {
     network *small = made_at(cfg, 2, "bf16"), *large = made_at(cfg, 6, "bf16");
     const amp_plan *plan;
-    amp_host_footprint told;
+    amp_footprint told;
     amp_error error = { 0 };
     size_t buffers = 0;
-    assert_int_equal(amp_host_footprint_of(small, large->batch, small->amp->config->dtype, &told, &error), AMP_OK);
-    assert_int_equal(amp_host_training_plan(large, &plan, &error), AMP_OK);
-    for (int i = 0; i < large->n; i++) buffers += amp_host_buffer_bytes(large, i, large->batch, plan);
+    assert_int_equal(amp_fork_footprint(small, large->batch, small->amp->config->dtype, &told, &error), AMP_OK);
+    assert_int_equal(amp_fork_training_plan(large, &plan, &error), AMP_OK);
+    for (int i = 0; i < large->n; i++) buffers += amp_fork_buffer_bytes(large, i, large->batch, plan);
     if (told.arena != plan->arena.total || told.buffers != buffers)
         fail_msg("%s: told %zu and %zu bytes, planned %zu and %zu", cfg, told.arena, told.buffers, plan->arena.total, buffers);
     assert_int_equal(small->batch * 3, large->batch);
@@ -438,7 +439,7 @@ static size_t stock_network(const char *cfg, int batch, size_t *told)
     size_t bytes = requests_end();
     *told = ((size_t)net->inputs + (size_t)net->truths) * (size_t)net->batch * sizeof(float);
     for (int i = 0; i < net->n; i++) {
-        *told += amp_host_stock_bytes(&net->layers[i], net->batch, 0);
+        *told += amp_fork_stock_bytes(net, i, net->batch);
         /* make_activation_layer asks for pointers where it means floats; the second half is never touched */
         if (net->layers[i].type == ACTIVE) *told += 2 * sizeof(float) * (size_t)net->batch * (size_t)net->layers[i].outputs;
     }
@@ -465,17 +466,17 @@ static void what_fits_is_the_largest_that_fits(void **state)
 {
     (void)state;
     amp_plan_report r = planned(known, "fp32");
-    amp_host_footprint at, above;
+    amp_footprint at, above;
     amp_error error = { 0 };
     if (!r.memory.bytes) skip();
     assert_true(r.fits_amp > r.images && r.fits_amp <= r.most_images);
-    assert_int_equal(amp_host_footprint_of(r.net, r.fits_amp, r.dtype, &at, &error), AMP_OK);
+    assert_int_equal(amp_fork_footprint(r.net, r.fits_amp, r.dtype, &at, &error), AMP_OK);
     size_t fixed = r.fixed_amp + amp_plan_loaded_bytes(&r, r.fits_amp);
-    assert_true(amp_host_footprint_sum(&at) + fixed <= r.memory.bytes);
+    assert_true(amp_footprint_sum(&at) + fixed <= r.memory.bytes);
     if (r.fits_amp < r.most_images) {
-        assert_int_equal(amp_host_footprint_of(r.net, r.fits_amp + 1, r.dtype, &above, &error), AMP_OK);
+        assert_int_equal(amp_fork_footprint(r.net, r.fits_amp + 1, r.dtype, &above, &error), AMP_OK);
         fixed = r.fixed_amp + amp_plan_loaded_bytes(&r, r.fits_amp + 1);
-        assert_true(amp_host_footprint_sum(&above) + fixed > r.memory.bytes);
+        assert_true(amp_footprint_sum(&above) + fixed > r.memory.bytes);
     }
     amp_plan_report_free(&r);
 }
@@ -554,12 +555,12 @@ static void a_network_that_is_looked_at_draws_nothing(void **state)
     srand(11);
     int untouched = rand();
     srand(11);
-    network *net = amp_host_make_network(name, name, 0);
+    network *net = amp_fork_make_network(name, name, 0);
     assert_int_equal(rand(), untouched);
     assert_true(net->layers[0].weights[0] == 0);
     release(net);
     assert_true(rand_uniform(1, 2) >= 1); /* later draws are draws again */
-    net = amp_host_make_network(name, name, 1); /* and the next one has weights again */
+    net = amp_fork_make_network(name, name, 1); /* and the next one has weights again */
     assert_true(net->layers[0].weights[0] != 0);
     release(net);
     unlink(name);

@@ -2,6 +2,8 @@
 #define _DEFAULT_SOURCE /* readlink */
 #include "turns.h"
 
+#include "clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,7 +13,6 @@
 #include <sys/prctl.h>
 #endif
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* The first steps of a turn find cold caches, and the images' loader of the last one at work: where steps are slow, a turn is
@@ -38,13 +39,6 @@ typedef struct game {
     const amp_turns_watcher *watcher;
     const volatile sig_atomic_t *stop;
 } game;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- starting ---- */
 
@@ -195,11 +189,11 @@ static void give_turn(game *g)
     player *current = g->turn == NOBODY ? NULL : &g->players[g->turn];
     if (current && current->state == BUSY) return;
     int least = g->slice > 0 ? LEAST_STEPS : 1;
-    int over = !current || current->state == GONE || (g->steps >= least && now() - g->turn_began >= g->slice);
+    int over = !current || current->state == GONE || (g->steps >= least && amp_clock_seconds() - g->turn_began >= g->slice);
     int next = over ? next_waiting(g) : g->turn;
     if (next == NOBODY) return;
     if (over) {
-        g->turn_began = now();
+        g->turn_began = amp_clock_seconds();
         g->steps = 0;
     }
     ++g->steps;

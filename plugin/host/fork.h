@@ -26,11 +26,14 @@ typedef struct amp_view {
     int batch, subdivisions;         /* images (with recurrent layers: times time steps) of one pass; passes of a step */
     int w, h, c;                     /* the size of its input, as it is now */
     int inputs, truths;              /* floats of one image and of its labels */
+    int outputs;                     /* ... and of what its last layer gives */
     int training;                    /* the pass under way is one of training */
     int adam;
     int changes_size;                /* random=1: the loop resizes it */
     int on_gpu;
+    int time_steps;                  /* of a recurrent network; else 0 */
     long max_batches, batch_number;  /* steps: until training ends (0: no end), and so far */
+    long burn_in;                    /* ... while the rate rises from 0 */
     float momentum, decay, beta1, beta2, eps;
     float *images, *labels;          /* in the program's memory; labels is NULL where there are none */
 } amp_view;

@@ -14,7 +14,6 @@
 #include "../json.h"
 
 #include "../../amp/config.h"
-#include "../../host/pjreddie/device.h"
 #include "../../host/common/state.h"
 #include "../../host/common/random.h"
 #include "../../host/training/turns.h"

@@ -1,6 +1,6 @@
 /* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and
  * because a dtype is chosen when a network is made. It loads the .cfg that its parent made, trains on one
- * synthetic batch, and tells its parent (host/turns.h), line by line:
+ * synthetic batch, and tells its parent (host/training/turns.h), line by line:
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *     machine TEXT                               the backend; not for stock
@@ -16,28 +16,23 @@
 #include "bench.h"
 
 #include "bench_layers.h"
-#include "synthetic_batch.h"
 
 #include "../../amp/config_keys.h"
-#include "../../host/pjreddie/device.h"
-#include "../../host/pjreddie/footprint.h"
-#include "../../host/pjreddie/pjreddie.h"
-#include "../../host/pjreddie/make_network.h"
 #include "../../host/common/memory.h"
+#include "../../host/common/state.h"
 #include "../../host/training/turns.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "network.h"
-
 enum { USUAL_WARMUP = 3, MOST_SKIPPED = 60, USUAL_MS = 8000, LEAST_STEPS = 7, MOST_STEPS = 50000,
        LAYERS_MS = 2000, LEAST_PASSES = 3, MOST_PASSES = 15 };
 
 typedef struct child {
     const amp_bench_request *request;
-    network *net;
+    struct network *net;
+    struct darknet_amp *amp;       /* NULL in stock */
     int stock, stopped;            /* stopped: the parent said so */
     double step_ms;                /* of the last step */
     long measured;                 /* steps */
@@ -92,12 +87,14 @@ static amp_status load(child *c, amp_error *error)
 {
     unsigned seed = darknet_amp_seed();
     srand(seed);
-    c->net = amp_host_make_network(c->request->cfg, c->request->cfg, 1);
-    if (!c->net->input || (double)c->net->inputs * c->net->batch > INT_MAX)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for %d images of %d x %d x %d; try a smaller -batch",
-                        c->net->batch, c->net->w, c->net->h, c->net->c);
-    amp_synthetic_batch(c->net, seed);
-    tell("shape %d %d %d %d %d", c->net->w, c->net->h, c->net->c, c->net->batch, amp_host_on_gpu(c->net));
+    c->net = amp_fork_make_network(c->request->cfg, c->request->cfg, 1);
+    c->amp = amp_fork_state(c->net);
+    amp_view v = amp_fork_view(c->net);
+    if (!v.images || (double)v.inputs * v.batch > INT_MAX)
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for %d images of %d x %d x %d; try a smaller -batch", v.batch, v.w,
+                        v.h, v.c);
+    amp_fork_fill_random_batch(c->net, seed);
+    tell("shape %d %d %d %d %d", v.w, v.h, v.c, v.batch, v.on_gpu);
     return AMP_OK;
 }
 
@@ -105,11 +102,11 @@ static amp_status load(child *c, amp_error *error)
 static int tell_support(const child *c)
 {
     char note[256] = "";
-    if (!c->net->amp) {
+    if (!c->amp) {
         tell("support %d ", AMP_SUPPORT_NATIVE);
         return 1;
     }
-    amp_backend *backend = amp_engine_backend(c->net->amp->engine);
+    amp_backend *backend = amp_engine_backend(c->amp->engine);
     amp_support support = backend->supports(backend, (amp_dtype)amp_dtype_find(c->request->only), note);
     tell("machine %s", backend->description);
     tell("support %d %s", support, note);
@@ -121,28 +118,22 @@ static int tell_support(const child *c)
 /* What train_network_datum does, in its parts. ms: forward, backward, update. */
 static void step(child *c, double ms[AMP_BENCH_STEP])
 {
-    network *net = c->net;
-    *net->seen += (size_t)net->batch;
-    net->train = 1;
-    amp_host_wait(net);
+    amp_fork_begin_pass(c->net);
     double began = amp_bench_now_ms();
-    forward_network(net);
-    amp_host_wait(net);
+    amp_fork_forward(c->net);
     double forward = amp_bench_now_ms();
-    backward_network(net);
-    amp_host_wait(net);
+    amp_fork_backward(c->net);
     double backward = amp_bench_now_ms();
     memory_look(c);
     double to_update = amp_bench_now_ms();
-    update_network(net);
-    amp_host_wait(net);
+    amp_fork_update(c->net);
     ms[AMP_BENCH_FORWARD] = forward - began;
     ms[AMP_BENCH_BACKWARD] = backward - forward;
     ms[AMP_BENCH_UPDATE] = amp_bench_now_ms() - to_update;
     c->step_ms = ms[AMP_BENCH_FORWARD] + ms[AMP_BENCH_BACKWARD] + ms[AMP_BENCH_UPDATE];
 }
 
-static int was_skipped(const child *c) { return c->net->amp && c->net->amp->step_skipped; }
+static int was_skipped(const child *c) { return c->amp && c->amp->step_skipped; }
 
 /* fp16 looks for its loss scale first: those steps are skipped, and are no steps. */
 static amp_status warm_up(child *c, amp_error *error)
@@ -156,7 +147,7 @@ static amp_status warm_up(child *c, amp_error *error)
             return amp_fail(error, AMP_DIVERGED, "no step without inf or NaN in %d; train with debug=1 to see where they come "
                             "from", skipped);
         done += !was_skipped(c);
-        pass(c, was_skipped(c) ? "skipped %g" : "warm %g", (double)*c->net->cost);
+        pass(c, was_skipped(c) ? "skipped %g" : "warm %g", (double)amp_fork_cost(c->net));
     }
     return AMP_OK;
 }
@@ -180,29 +171,30 @@ static amp_status measure(child *c, amp_error *error)
         if (was_skipped(c)) {
             if (++skipped > MOST_SKIPPED)
                 return amp_fail(error, AMP_DIVERGED, "more than %d steps were skipped: inf or NaN", MOST_SKIPPED);
-            pass(c, "skipped %g", (double)*c->net->cost);
+            pass(c, "skipped %g", (double)amp_fork_cost(c->net));
             continue;
         }
         c->measured++;
         pass(c, "step %.9g %.9g %.9g", ms[AMP_BENCH_FORWARD], ms[AMP_BENCH_BACKWARD], ms[AMP_BENCH_UPDATE]);
     }
-    tell("memory %.9g %.9g", amp_host_on_gpu(c->net) ? c->peak / 1048576 : amp_host_peak_resident_mb(),
-         (double)amp_host_loaded_bytes(c->net, c->net->batch) / 1048576);
+    amp_view v = amp_fork_view(c->net);
+    tell("memory %.9g %.9g", v.on_gpu ? c->peak / 1048576 : amp_host_peak_resident_mb(),
+         (double)amp_fork_loaded_bytes(c->net, v.batch) / 1048576);
     return AMP_OK;
 }
 
 static amp_status measure_layers(child *c, amp_error *error)
 {
     long passes = bounded(LAYERS_MS / c->step_ms, LEAST_PASSES, MOST_PASSES);
+    int layers = amp_fork_view(c->net).layers;
     amp_layer_clocks *clocks;
     AMP_TRY(amp_layer_clocks_create(c->net, (int)passes, &clocks, error));
     for (long i = 0; !c->stopped && i < passes; i++) {
-        *c->net->seen += (size_t)c->net->batch;
         amp_layer_clocks_pass(clocks);
-        update_network(c->net);
+        amp_fork_update(c->net);
         pass(c, "pass");
     }
-    for (int i = 0; !c->stopped && i < c->net->n; i++) {
+    for (int i = 0; !c->stopped && i < layers; i++) {
         amp_bench_layer l = amp_layer_clocks_of(clocks, i);
         tell("layer %d %s %d %d %.9g %.9g %.9g %.9g %.9g", i, l.type, l.in_half, l.misaligned, l.forward_ms,
              l.backward_ms, l.cast_ms, l.operations, l.bytes);
@@ -214,7 +206,7 @@ static amp_status measure_layers(child *c, amp_error *error)
 static amp_status measure_all(child *c, amp_error *error)
 {
     AMP_TRY(load(c, error));
-    if (c->stock != !c->net->amp) return amp_fail(error, AMP_BAD_CONFIG, "-only %s does not go with its -amp", c->request->only);
+    if (c->stock != !c->amp) return amp_fail(error, AMP_BAD_CONFIG, "-only %s does not go with its -amp", c->request->only);
     if (!tell_support(c)) return AMP_OK;
     AMP_TRY(warm_up(c, error));
     if (!c->stopped) AMP_TRY(measure(c, error));
@@ -230,9 +222,6 @@ amp_status amp_bench_child(const amp_bench_request *request, amp_error *error)
     if (amp_turns_ready()) return AMP_OK;
     memory_turn_begins(&c);
     amp_status status = measure_all(&c, error);
-    if (c.net) {
-        amp_host_give_back_workspace(c.net);
-        free_network(c.net);
-    }
+    amp_fork_free_network(c.net);
     return status;
 }

@@ -5,7 +5,6 @@
 #include "../cfg_copy.h"
 #include "../turns.h"
 
-#include "../../host/pjreddie/device.h"
 #include "../../host/common/state.h"
 
 #include <errno.h>

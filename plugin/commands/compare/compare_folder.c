@@ -9,7 +9,7 @@
 #include "compare.h"
 
 #include "../../files/checksum.h"
-#include "../text_lines.h"
+#include "../../host/data/text_lines.h"
 
 #include <errno.h>
 #include <fcntl.h>

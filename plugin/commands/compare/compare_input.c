@@ -9,8 +9,6 @@
 #include "../cfg_copy.h"
 #include "../data_check.h"
 
-#include "darknet.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -206,7 +204,7 @@ amp_status amp_compare_look(amp_compare *compare, amp_error *error)
     AMP_TRY(look_at_weights(c, error));
     name_machine(compare);
     name_itself(c);
-    compare->base = basecfg(c->cfg);
+    compare->base = amp_fork_base_name(c->cfg);
     if (!c->machine || !c->title || !c->date || !compare->base) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
     return AMP_OK;
 }

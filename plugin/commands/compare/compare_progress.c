@@ -2,10 +2,10 @@
  * seconds, so that a log stays readable. */
 #define _DEFAULT_SOURCE /* winsize */
 #include "compare.h"
+#include "../clock.h"
 
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { RECENT = 20, LINE_TEXT = 200 };
@@ -20,13 +20,6 @@ struct amp_progress {
     size_t *before; /* rows that were there when it began */
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 amp_progress *amp_progress_begin(const amp_compare *compare, amp_run **runs, int count)
 {
     amp_progress *p = calloc(1, sizeof *p);
@@ -38,7 +31,7 @@ amp_progress *amp_progress_begin(const amp_compare *compare, amp_run **runs, int
     }
     for (int k = 0; k < count; ++k) before[k] = runs[k]->count;
     *p = (amp_progress){ .compare = compare, .runs = runs, .count = count, .terminal = isatty(STDERR_FILENO), .before = before };
-    p->began = p->last = now();
+    p->began = p->last = amp_clock_seconds();
     return p;
 }
 
@@ -60,7 +53,7 @@ static void remaining(const amp_progress *p, int k, long iterations_left, char t
         text[0] = 0;
         return;
     }
-    long seconds = (long)((now() - p->began) / (double)made * (double)iterations_left + .5);
+    long seconds = (long)((amp_clock_seconds() - p->began) / (double)made * (double)iterations_left + .5);
     snprintf(text, 32, "  ETA %ld:%02ld:%02ld", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
@@ -99,13 +92,13 @@ static void draw(amp_progress *p)
         fprintf(stderr, p->terminal ? "\r%.*s\033[K\n" : "%.*s\n", columns, text);
     }
     p->drawn = 1;
-    p->last = now();
+    p->last = amp_clock_seconds();
 }
 
 void amp_progress_step(amp_progress *p)
 {
     if (p) ++p->steps;
-    if (p && now() - p->last >= (p->terminal ? TERMINAL_SECONDS : LOG_SECONDS)) draw(p);
+    if (p && amp_clock_seconds() - p->last >= (p->terminal ? TERMINAL_SECONDS : LOG_SECONDS)) draw(p);
 }
 
 void amp_progress_end(amp_progress *p)

@@ -7,7 +7,7 @@
 #include "compare.h"
 
 #include "../cfg_copy.h"
-#include "../text_lines.h"
+#include "../../host/data/text_lines.h"
 
 #include <errno.h>
 #include <stdlib.h>

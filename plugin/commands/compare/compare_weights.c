@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../host/pjreddie/pjreddie.h"
-#include "../../host/pjreddie/make_network.h"
-#include "../../host/fork.h"
+#include "../../host/fork_commands.h"
+#include "../../host/common/state.h"
 
 /* ---- files ---- */
 
@@ -76,14 +75,14 @@ void amp_weights_difference(const char *weights, const char *reference, const am
 /* ---- what a network's file holds ---- */
 
 /* Darknet's parser prints its layers on stderr, which were told when the training began. */
-static network *make_quietly(const char *cfg)
+static struct network *make_quietly(const char *cfg)
 {
     int told = dup(STDERR_FILENO), nothing = open("/dev/null", O_WRONLY);
     const char *wished = amp_host_wished_dtype();
     fflush(stderr);
     if (told >= 0 && nothing >= 0) dup2(nothing, STDERR_FILENO);
     amp_host_wish_dtype("off");
-    network *net = amp_host_make_network(cfg, cfg, 0);
+    struct network *net = amp_fork_make_network(cfg, cfg, 0);
     amp_host_wish_dtype(wished);
     fflush(stderr);
     if (told >= 0) dup2(told, STDERR_FILENO);
@@ -94,10 +93,11 @@ static network *make_quietly(const char *cfg)
 
 amp_status amp_compare_weights_runs(const char *cfg, amp_weights_run **runs, size_t *count, amp_error *error)
 {
-    network *net = make_quietly(cfg);
+    struct network *net = make_quietly(cfg);
+    int layers = amp_fork_view(net).layers;
     *count = 0;
-    *runs = calloc((size_t)net->n * AMP_WEIGHTS_RUNS + 1, sizeof **runs);
-    for (int i = 0; *runs && i < net->n; ++i) *count += (size_t)amp_fork_weights_runs(net, i, *runs + *count);
-    free_network(net);
+    *runs = calloc((size_t)layers * AMP_WEIGHTS_RUNS + 1, sizeof **runs);
+    for (int i = 0; *runs && i < layers; ++i) *count += (size_t)amp_fork_weights_runs(net, i, *runs + *count);
+    amp_fork_free_network(net);
     return *runs ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "%s: out of memory", cfg);
 }

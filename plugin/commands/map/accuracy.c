@@ -1,6 +1,6 @@
 #include "accuracy.h"
 
-#include "../../tensor/half.h"
+#include "../clock.h"
 #include "evaluation_network.h"
 
 #include <stdlib.h>
@@ -49,22 +49,16 @@ int amp_class_of_path(const char *path, const amp_lines *labels, int classes)
     return -1;
 }
 
-static amp_status classify(network *net, const amp_loaded_image *loaded, const char *path, int class_id, amp_accuracy *result,
-                           amp_error *error)
+static amp_status classify(struct network *net, const amp_loaded_image *loaded, const char *path, int class_id,
+                           amp_accuracy *result, amp_error *error)
 {
-    float *probabilities = network_predict(net, loaded->fitted.data);
-    for (int i = 0; i < net->outputs; ++i)
-        if (!amp_is_finite(probabilities[i]))
-            return amp_fail(error, AMP_DIVERGED, "%s: the network gives numbers that are not finite; "
-                            AMP_WHY_NOT_FINITE, path);
-    if (net->hierarchy) hierarchy_predictions(probabilities, net->outputs, net->hierarchy, 1, 1);
+    int listed = result->k < result->classes ? result->k : result->classes;
+    AMP_TRY(amp_fork_classify(net, loaded->fitted, path, listed, result->best, error));
     ++result->images;
     if (class_id < 0) {
         ++result->unlabelled;
         return AMP_OK;
     }
-    int listed = result->k < result->classes ? result->k : result->classes;
-    top_k(probabilities, result->classes, listed, result->best);
     amp_class_hits *hits = &result->per_class[class_id];
     ++hits->images;
     hits->top1 += result->best[0] == class_id;
@@ -72,20 +66,21 @@ static amp_status classify(network *net, const amp_loaded_image *loaded, const c
     return AMP_OK;
 }
 
-static amp_status classify_all(network *net, const amp_classification_data *data, amp_measure_stop stop, amp_accuracy *result,
+static amp_status classify_all(struct network *net, const amp_classification_data *data, amp_measure_stop stop, amp_accuracy *result,
                                amp_error *error)
 {
     struct amp_image_loader *loader;
-    AMP_TRY(amp_image_loader_start(&data->images, net->w, net->h, AMP_FIT_CENTER_CROP, &loader, error));
+    amp_view view = amp_fork_view(net);
+    AMP_TRY(amp_image_loader_start(&data->images, view.w, view.h, AMP_FIT_CENTER_CROP, &loader, error));
     int progress = isatty(STDERR_FILENO);
     amp_status status = AMP_OK;
     for (size_t i = 0; status == AMP_OK && i < data->images.count; ++i) {
         const char *path = data->images.line[i];
         amp_loaded_image loaded = amp_image_loader_next(loader);
-        status = loaded.fitted.data
+        status = loaded.fitted
             ? classify(net, &loaded, path, amp_class_of_path(path, &data->labels, data->classes), result, error)
             : amp_image_left_out(&loaded, &result->unreadable, error);
-        free_image(loaded.fitted);
+        free(loaded.fitted);
         if (status == AMP_OK) status = amp_image_done(stop, i + 1, data->images.count, error);
         if (progress) fprintf(stderr, "\r%zu of %zu images", i + 1, data->images.count);
     }
@@ -110,21 +105,22 @@ static amp_status sum_up(const amp_classification_data *data, amp_accuracy *resu
     return AMP_OK;
 }
 
-static amp_status check_network(network *net, const amp_classification_data *data, amp_error *error)
+static amp_status check_network(struct network *net, const amp_classification_data *data, amp_error *error)
 {
+    int outputs = amp_fork_view(net).outputs;
     AMP_TRY(amp_check_channels(net, error));
-    if (net->outputs != data->classes)
+    if (outputs != data->classes)
         return amp_fail(error, AMP_BAD_CONFIG, "the network has %d outputs, but the .data file has classes = %d (2 where it says "
-                        "nothing)", net->outputs, data->classes);
-    if (!data->leaves || !net->hierarchy) return AMP_OK;
+                        "nothing)", outputs, data->classes);
+    if (!data->leaves || !amp_fork_has_tree(net)) return AMP_OK;
     amp_lines leaves = {0};
     amp_status status = amp_lines_read(data->leaves, "the leaves (`leaves` in the .data file)", &leaves, error);
     amp_lines_free(&leaves);
-    if (status == AMP_OK) change_leaves(net->hierarchy, data->leaves);
+    if (status == AMP_OK) amp_fork_take_leaves(net, data->leaves);
     return status;
 }
 
-amp_status amp_accuracy_measure(network *net, const amp_classification_data *data, int k, amp_measure_stop stop,
+amp_status amp_accuracy_measure(struct network *net, const amp_classification_data *data, int k, amp_measure_stop stop,
                                 amp_accuracy *result, amp_error *error)
 {
     *result = (amp_accuracy){.k = k, .classes = data->classes};
@@ -132,12 +128,12 @@ amp_status amp_accuracy_measure(network *net, const amp_classification_data *dat
     result->per_class = calloc((size_t)data->classes, sizeof *result->per_class);
     result->best = calloc((size_t)data->classes, sizeof *result->best);
     if (!result->per_class || !result->best) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d classes", data->classes);
-    double start = what_time_is_it_now();
-    int batch = net->batch;
-    set_batch_network(net, 1);
+    double start = amp_clock_seconds();
+    int batch = amp_fork_view(net).batch;
+    amp_fork_set_batch(net, 1);
     amp_status status = classify_all(net, data, stop, result, error);
-    set_batch_network(net, batch);
-    result->seconds = what_time_is_it_now() - start;
+    amp_fork_set_batch(net, batch);
+    result->seconds = amp_clock_seconds() - start;
     return status == AMP_OK ? sum_up(data, result, error) : status;
 }
 

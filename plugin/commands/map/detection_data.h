@@ -6,7 +6,7 @@
 
 #include "../../tensor/status.h"
 #include "average_precision.h"
-#include "../text_lines.h"
+#include "../../host/data/text_lines.h"
 
 #include <stddef.h>
 

@@ -1,9 +1,5 @@
 #include "image_loader.h"
 
-#include "stb_image.h" /* Darknet's src/; image.c holds its code */
-
-#include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,36 +22,12 @@ typedef struct amp_image_loader {
     int stopping;
 } amp_image_loader;
 
-static int fail_load(amp_loaded_image *out, const char *path, const char *why)
-{
-    snprintf(out->failure, sizeof out->failure, "%s: cannot read the image: %s", path, why);
-    return 0;
-}
-
-/* As load_image_color does, but a file that is no image does not end the program. */
-static int load_color(const char *path, image *im, amp_loaded_image *out)
-{
-    int w, h, channels;
-    unsigned char *pixels = stbi_load(path, &w, &h, &channels, 3);
-    if (!pixels) return fail_load(out, path, access(path, R_OK) ? strerror(errno) : stbi_failure_reason());
-    size_t plane = (size_t)w * (size_t)h;
-    float *data = plane <= INT_MAX / 3 ? malloc(3 * plane * sizeof *data) : NULL; /* Darknet counts in int */
-    for (size_t i = 0; data && i < plane; ++i)
-        for (size_t c = 0; c < 3; ++c) data[c * plane + i] = (float)pixels[3 * i + c] / 255.f;
-    stbi_image_free(pixels);
-    *im = (image){.w = w, .h = h, .c = 3, .data = data};
-    return data || fail_load(out, path, "it is too large for this machine's memory");
-}
-
 static amp_loaded_image load(const amp_image_loader *l, const char *path)
 {
     amp_loaded_image out = {0};
-    image im;
-    if (!load_color(path, &im, &out)) return out;
-    out.w = im.w;
-    out.h = im.h;
-    out.fitted = l->fit == AMP_FIT_LETTERBOX ? letterbox_image(im, l->w, l->h) : center_crop_image(im, l->w, l->h);
-    free_image(im);
+    const char *why;
+    out.fitted = amp_fork_read_image(path, l->w, l->h, l->fit, out.size, &why);
+    if (!out.fitted) snprintf(out.failure, sizeof out.failure, "%s: cannot read the image: %s", path, why);
     return out;
 }
 
@@ -136,7 +108,7 @@ void amp_image_loader_stop(amp_image_loader *l)
     pthread_mutex_unlock(&l->lock);
     for (int i = 0; i < l->thread_count; ++i) pthread_join(l->threads[i], NULL);
     for (int i = 0; i < SLOTS; ++i)
-        if (l->slots[i].filled) free_image(l->slots[i].image.fitted);
+        if (l->slots[i].filled) free(l->slots[i].image.fitted);
     pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->lock);
     free(l);

@@ -3,18 +3,12 @@
 #ifndef AMP_COMMANDS_MAP_IMAGE_LOADER_H
 #define AMP_COMMANDS_MAP_IMAGE_LOADER_H
 
-#include "../text_lines.h"
-
-#include "darknet.h"
-
-typedef enum amp_image_fit {
-    AMP_FIT_LETTERBOX,   /* as `detector test` */
-    AMP_FIT_CENTER_CROP  /* as `classifier valid` */
-} amp_image_fit;
+#include "../../host/fork_commands.h"
+#include "../../host/data/text_lines.h"
 
 typedef struct amp_loaded_image {
-    image fitted;       /* w x h x 3, the network's input; data is NULL where the file is no image */
-    int w, h;           /* as it lies in the file */
+    float *fitted;      /* the network's input, in planes; NULL where the file is no image */
+    int size[2];        /* width and height as it lies in the file */
     char failure[512];  /* then: what is wrong with it, with the path */
 } amp_loaded_image;
 

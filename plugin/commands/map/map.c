@@ -25,9 +25,9 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
     return AMP_OK;
 }
 
-static amp_status check_network(const network *net, const char *cfg_file, amp_error *error)
+static amp_status check_network(const struct network *net, const char *cfg_file, amp_error *error)
 {
-    if (amp_is_detector(net)) return AMP_OK;
+    if (amp_fork_box_classes(net) >= 0) return AMP_OK;
     return amp_fail(error, AMP_BAD_CONFIG, "%s: not a detector: its last section is not [yolo], [region] or [detection]; "
                     "`darknet amp valid` measures classifiers", cfg_file);
 }
@@ -36,14 +36,14 @@ static amp_status measure(const request *r, amp_error *error)
 {
     amp_detection_data data;
     amp_map_result result = {0};
-    network *net = NULL;
+    struct network *net = NULL;
     amp_status status = amp_detection_data_read(r->data_file, &data, error);
     if (status == AMP_OK) status = amp_evaluation_open(r->cfg_file, r->weights_file, &net, error);
     if (status == AMP_OK) status = check_network(net, r->cfg_file, error);
     if (status == AMP_OK) status = amp_map_measure(net, &data, &r->map, &result, error);
     if (status == AMP_OK) amp_map_print(&result, &data.names);
     amp_map_result_free(&result);
-    amp_evaluation_close(net);
+    amp_fork_free_network(net);
     amp_detection_data_free(&data);
     return status;
 }

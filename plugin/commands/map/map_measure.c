@@ -1,19 +1,18 @@
 #include "map_measure.h"
 
-#include "../../tensor/half.h"
+#include "../clock.h"
 #include "evaluation_network.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const float LEAST_SCORE = .005f, HIERARCHY = .5f, SUPPRESSION_IOU = .45f;
-
 typedef struct detections { amp_detected *detected; size_t count, room; } detections;
 
 /* One measuring on its way. */
 typedef struct measuring {
-    network *net;
+    struct network *net;
+    int classes, image; /* image: the number of the one that is looked at */
     const amp_detection_data *data;
     detections found;
     amp_truths truths;
@@ -26,68 +25,40 @@ amp_ap_points amp_map_points(const char *text)
     return !strcmp(text, "0") ? AMP_AP_AREA : !strcmp(text, "11") ? AMP_AP_VOC2007 : AMP_AP_COCO;
 }
 
-/* Before the boxes are counted: Darknet counts NaN objectness in one place as a box and in another not, and writes past
- * the end of its array. */
-static amp_status check_finite(const network *net, const char *image_path, amp_error *error)
-{
-    for (int i = 0; i < net->n; ++i) {
-        const layer *l = &net->layers[i];
-        for (int k = 0; amp_gives_boxes(l) && k < l->outputs; ++k)
-            if (!amp_is_finite(l->output[k]))
-                return amp_fail(error, AMP_DIVERGED, "%s: layer %d gives numbers that are not finite; "
-                                AMP_WHY_NOT_FINITE, image_path, i);
-    }
-    return AMP_OK;
-}
-
 /* The part of a box inside the image, as `detector valid` writes it. */
-static amp_box inside(box b)
+static amp_box inside(const amp_found_box *b)
 {
-    float left = b.x - b.w / 2 < 0 ? 0 : b.x - b.w / 2, right = b.x + b.w / 2 > 1 ? 1 : b.x + b.w / 2;
-    float top = b.y - b.h / 2 < 0 ? 0 : b.y - b.h / 2, bottom = b.y + b.h / 2 > 1 ? 1 : b.y + b.h / 2;
+    float left = b->x - b->w / 2 < 0 ? 0 : b->x - b->w / 2, right = b->x + b->w / 2 > 1 ? 1 : b->x + b->w / 2;
+    float top = b->y - b->h / 2 < 0 ? 0 : b->y - b->h / 2, bottom = b->y + b->h / 2 > 1 ? 1 : b->y + b->h / 2;
     return (amp_box){(left + right) / 2, (top + bottom) / 2, right - left, bottom - top};
 }
 
-static amp_status keep_boxes(const detection *boxes, int count, int classes, int image_number, detections *all,
-                             amp_error *error)
+static amp_status keep_box(void *context, const amp_found_box *found, amp_error *error)
 {
-    for (int i = 0; i < count; ++i)
-        for (int c = 0; c < classes; ++c) {
-            if (!(boxes[i].prob[c] > 0)) continue;
-            if (all->count == all->room) {
-                size_t room = all->room ? 2 * all->room : 1024;
-                amp_detected *grown = realloc(all->detected, room * sizeof *grown);
-                if (!grown) return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu detections", room);
-                all->detected = grown;
-                all->room = room;
-            }
-            all->detected[all->count++] = (amp_detected){image_number, c, boxes[i].prob[c], inside(boxes[i].bbox)};
-        }
+    measuring *m = context;
+    detections *all = &m->found;
+    if (all->count == all->room) {
+        size_t room = all->room ? 2 * all->room : 1024;
+        amp_detected *grown = realloc(all->detected, room * sizeof *grown);
+        if (!grown) return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu detections", room);
+        all->detected = grown;
+        all->room = room;
+    }
+    all->detected[all->count++] = (amp_detected){m->image, found->class_id, found->score, inside(found)};
     return AMP_OK;
-}
-
-static amp_status detect(measuring *m, const amp_loaded_image *loaded, int image_number, amp_error *error)
-{
-    int classes = m->net->layers[m->net->n - 1].classes, count = 0;
-    network_predict(m->net, loaded->fitted.data);
-    AMP_TRY(check_finite(m->net, m->data->images.line[image_number], error));
-    detection *boxes = get_network_boxes(m->net, loaded->w, loaded->h, LEAST_SCORE, HIERARCHY, 0, 1, &count);
-    do_nms_sort(boxes, count, classes, SUPPRESSION_IOU);
-    amp_status status = keep_boxes(boxes, count, classes, image_number, &m->found, error);
-    free_detections(boxes, count);
-    return status;
 }
 
 static amp_status measure_image(measuring *m, const amp_loaded_image *loaded, int i, amp_map_result *result, amp_error *error)
 {
-    int classes = m->net->layers[m->net->n - 1].classes;
-    AMP_TRY(amp_truths_read(m->data->images.line[i], i, classes, 0, &m->truths, error));
+    const char *path = m->data->images.line[i];
+    AMP_TRY(amp_truths_read(path, i, m->classes, 0, &m->truths, error));
     if (m->data->difficult.count) {
         size_t before = m->truths.count;
-        AMP_TRY(amp_truths_read(m->data->difficult.line[i], i, classes, 1, &m->truths, error));
+        AMP_TRY(amp_truths_read(m->data->difficult.line[i], i, m->classes, 1, &m->truths, error));
         result->difficult += m->truths.count - before;
     }
-    AMP_TRY(detect(m, loaded, i, error));
+    m->image = i;
+    AMP_TRY(amp_fork_detect(m->net, loaded->fitted, loaded->size, path, keep_box, m, error));
     ++result->images;
     return AMP_OK;
 }
@@ -96,14 +67,15 @@ static amp_status measure_all(measuring *m, amp_map_result *result, amp_error *e
 {
     struct amp_image_loader *loader;
     const amp_lines *images = &m->data->images;
-    AMP_TRY(amp_image_loader_start(images, m->net->w, m->net->h, AMP_FIT_LETTERBOX, &loader, error));
+    amp_view view = amp_fork_view(m->net);
+    AMP_TRY(amp_image_loader_start(images, view.w, view.h, AMP_FIT_LETTERBOX, &loader, error));
     int progress = !result->request.quiet && isatty(STDERR_FILENO);
     amp_status status = AMP_OK;
     for (size_t i = 0; status == AMP_OK && i < images->count; ++i) {
         amp_loaded_image loaded = amp_image_loader_next(loader);
-        status = loaded.fitted.data ? measure_image(m, &loaded, (int)i, result, error)
-                                    : amp_image_left_out(&loaded, &result->unreadable, error);
-        free_image(loaded.fitted);
+        status = loaded.fitted ? measure_image(m, &loaded, (int)i, result, error)
+                               : amp_image_left_out(&loaded, &result->unreadable, error);
+        free(loaded.fitted);
         if (status == AMP_OK) status = amp_image_done(result->request.stop, i + 1, images->count, error);
         if (progress) fprintf(stderr, "\r%zu of %zu images", i + 1, images->count);
     }
@@ -123,27 +95,27 @@ static amp_status check_counts(const measuring *m, const amp_map_result *result,
 
 static amp_status count(const measuring *m, amp_map_result *result, amp_error *error)
 {
-    result->classes = m->net->layers[m->net->n - 1].classes;
+    result->classes = m->classes;
     result->per_class = calloc((size_t)result->classes, sizeof *result->per_class);
     if (!result->per_class) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d classes", result->classes);
     return amp_average_precision(m->found.detected, m->found.count, m->truths.truth, m->truths.count, result->classes,
                                  result->request.points, result->request.confidence, result->per_class, &result->total, error);
 }
 
-amp_status amp_map_measure(network *net, const amp_detection_data *data, const amp_map_request *request, amp_map_result *result,
-                           amp_error *error)
+amp_status amp_map_measure(struct network *net, const amp_detection_data *data, const amp_map_request *request,
+                           amp_map_result *result, amp_error *error)
 {
     *result = (amp_map_result){.request = *request};
-    if (!amp_is_detector(net))
+    int classes = amp_fork_box_classes(net), batch = amp_fork_view(net).batch;
+    if (classes < 0)
         return amp_fail(error, AMP_BAD_CONFIG, "not a detector: its last section is not [yolo], [region] or [detection]");
     AMP_TRY(amp_check_channels(net, error));
-    measuring m = {.net = net, .data = data};
-    double start = what_time_is_it_now();
-    int batch = net->batch;
-    set_batch_network(net, 1);
+    measuring m = {.net = net, .classes = classes, .data = data};
+    double start = amp_clock_seconds();
+    amp_fork_set_batch(net, 1);
     amp_status status = measure_all(&m, result, error);
-    set_batch_network(net, batch);
-    result->seconds = what_time_is_it_now() - start;
+    amp_fork_set_batch(net, batch);
+    result->seconds = amp_clock_seconds() - start;
     result->objects = m.truths.count - result->difficult;
     result->detections = m.found.count;
     result->too_thin = m.truths.too_thin;

@@ -4,10 +4,10 @@
  * counters and generators are not touched, so that a training with -map gives the very weights of one without. What was
  * measured is a row of BACKUP/NAME_map.csv, from which a resumed training knows the best so far; the weights that gave it are
  * NAME_best.weights. */
-#include "../../host/pjreddie/device.h"
-#include "../../host/pjreddie/pjreddie.h"
+#include "../../host/common/failure.h"
 #include "../../host/training/log_file.h"
 #include "../../host/training/loop.h"
+#include "../clock.h"
 #include "evaluation_network.h"
 #include "map_measure.h"
 #include "map_training.h"
@@ -23,7 +23,7 @@ typedef struct measured { long iteration; double map50, map50_95; } measured;
 
 /* A program runs one training's loop, in its main thread. */
 static struct {
-    network *net;       /* NULL: no -map */
+    struct network *net; /* NULL: no -map */
     amp_detection_data data;
     long every, last;   /* last: the iteration that was looked at last */
     measured best;      /* iteration 0: none yet */
@@ -62,19 +62,19 @@ static size_t rows_to_keep(void *context) { return ((const rows_so_far *)context
 
 static int is_due(long iteration)
 {
-    const network *net = map.net;
+    amp_view net = amp_fork_view(map.net);
     if (iteration <= map.last) return 0; /* a skipped step */
-    if (net->max_batches > 0 && iteration >= net->max_batches) return 1;
-    return iteration >= net->burn_in && iteration / map.every > map.last / map.every;
+    if (net.max_batches > 0 && iteration >= net.max_batches) return 1;
+    return iteration >= net.burn_in && iteration / map.every > map.last / map.every;
 }
 
 /* After `iteration`; 0: never. */
 static long next_after(long iteration)
 {
-    const network *net = map.net;
+    amp_view net = amp_fork_view(map.net);
     long next = (iteration / map.every + 1) * map.every;
-    if (next < net->burn_in) next = (net->burn_in + map.every - 1) / map.every * map.every;
-    if (net->max_batches > 0 && next > net->max_batches) next = net->max_batches;
+    if (next < net.burn_in) next = (net.burn_in + map.every - 1) / map.every * map.every;
+    if (net.max_batches > 0 && next > net.max_batches) next = net.max_batches;
     return next > iteration ? next : 0;
 }
 
@@ -90,14 +90,14 @@ static void say_next(long iteration)
 /* random=1 moves the size; all of a training is measured at the .cfg's. */
 static amp_status measure_at_cfg_size(amp_map_result *result, amp_error *error)
 {
-    network *net = map.net;
-    int w = net->w, h = net->h, cfg_w, cfg_h;
+    amp_view now = amp_fork_view(map.net);
+    int cfg_w, cfg_h;
     amp_map_request request = amp_map_usual_request();
     amp_training_input(&cfg_w, &cfg_h);
-    int moved = w != cfg_w || h != cfg_h;
-    if (moved) resize_network(net, cfg_w, cfg_h);
-    amp_status status = amp_map_measure(net, &map.data, &request, result, error);
-    if (moved) resize_network(net, w, h);
+    int moved = now.w != cfg_w || now.h != cfg_h;
+    if (moved) amp_fork_resize(map.net, cfg_w, cfg_h);
+    amp_status status = amp_map_measure(map.net, &map.data, &request, result, error);
+    if (moved) amp_fork_resize(map.net, now.w, now.h);
     return status;
 }
 
@@ -109,7 +109,7 @@ static void keep(const measured *m)
     printf(" mean average precision (mAP@0.50) = %.6f at iteration %ld, best = %.6f at iteration %ld", m->map50, m->iteration,
            map.best.map50, map.best.iteration);
     say_next(m->iteration);
-    if (is_best) save_weights(map.net, map.best_file);
+    if (is_best) amp_fork_save_weights(map.net, map.best_file);
     write_row(m, row);
     amp_log_file_add(&map.file, row);
 }
@@ -131,23 +131,22 @@ static void measure(long iteration)
 
 /* ---- hooks ---- */
 
-static amp_status check_network(const network *net, amp_error *error)
+static amp_status check_network(const struct network *net, amp_error *error)
 {
-    for (int i = 0; i < net->n; i++) {
-        LAYER_TYPE type = net->layers[i].type;
-        if (type == RNN || type == GRU || type == LSTM || type == CRNN)
-            return amp_fail(error, AMP_BAD_CONFIG, "layer %d is recurrent: measuring would move the state that training carries; "
-                            "measure saved weights with `detector map`", i);
-    }
-    if (!amp_is_detector(net)) return amp_fail(error, AMP_BAD_CONFIG, "its last section is not [yolo], [region] or [detection]");
+    int recurrent = amp_fork_recurrent_layer(net);
+    if (recurrent >= 0)
+        return amp_fail(error, AMP_BAD_CONFIG, "layer %d is recurrent: measuring would move the state that training carries; "
+                        "measure saved weights with `detector map`", recurrent);
+    if (amp_fork_box_classes(net) < 0)
+        return amp_fail(error, AMP_BAD_CONFIG, "its last section is not [yolo], [region] or [detection]");
     return amp_check_channels(net, error);
 }
 
-static amp_status begin(network *net, const char *data_file, const char *folder, const char *base, amp_error *error)
+static amp_status begin(struct network *net, const char *data_file, const char *folder, const char *base, amp_error *error)
 {
     char name[NAME_BYTES];
     size_t dropped;
-    rows_so_far so_far = { .iteration = (long)get_current_batch(net) };
+    rows_so_far so_far = { .iteration = amp_fork_view(net).batch_number };
     amp_log_reader reader = { &so_far, see_row, rows_to_keep };
     AMP_TRY(check_network(net, error));
     AMP_TRY(amp_detection_data_read(data_file, &map.data, error));
@@ -164,7 +163,8 @@ void amp_map_begin(struct network **nets, int count, const char *data_file, int 
                            const char *base)
 {
     amp_error error, reason;
-    long images = (long)nets[0]->batch * nets[0]->subdivisions * count;
+    amp_view net = amp_fork_view(nets[0]);
+    long images = (long)net.batch * net.subdivisions * count;
     if (amp_training_map_every() < 0) return;
     map.every = amp_training_map_every();
     if (map.every == 0) map.every = EPOCHS * (long)train_images / images;
@@ -179,13 +179,13 @@ void amp_map_begin(struct network **nets, int count, const char *data_file, int 
 void amp_map_step(void)
 {
     if (!map.net) return;
-    long iteration = (long)get_current_batch(map.net);
-    double began = what_time_is_it_now();
+    long iteration = amp_fork_view(map.net).batch_number;
+    double began = amp_clock_seconds();
     int due = is_due(iteration);
     if (iteration > map.last) map.last = iteration;
     if (!due) return;
     measure(iteration);
-    amp_training_was_elsewhere(what_time_is_it_now() - began);
+    amp_training_was_elsewhere(amp_clock_seconds() - began);
 }
 
 void amp_map_end(void)

@@ -5,6 +5,7 @@
 #include "../../host/training/turns.h"
 #include "accuracy.h"
 #include "../arguments.h"
+#include "../clock.h"
 #include "evaluation_network.h"
 #include "../json.h"
 #include "map_measure.h"
@@ -39,11 +40,11 @@ static int pass(size_t done, size_t of)
 {
     static double last;
     char line[80];
-    double now = what_time_is_it_now();
+    double now = amp_clock_seconds();
     if (!amp_turns_taken() || now - last < PASS_SECONDS) return 0;
     snprintf(line, sizeof line, "image %zu of %zu", done, of);
     int stop = amp_turns_pass(line);
-    last = what_time_is_it_now();
+    last = amp_clock_seconds();
     return stop;
 }
 
@@ -154,7 +155,7 @@ static void write_classifier(FILE *stream, const request *r, const amp_accuracy 
 
 static int prints(const request *r) { return !r->json || strcmp(r->json, "-"); }
 
-static amp_status valid_detector(const request *r, network *net, FILE *json, amp_error *error)
+static amp_status valid_detector(const request *r, struct network *net, FILE *json, amp_error *error)
 {
     static const char *const names[] = {"map50", "map50_95"};
     amp_detection_data data;
@@ -172,7 +173,7 @@ static amp_status valid_detector(const request *r, network *net, FILE *json, amp
     return status;
 }
 
-static amp_status valid_classifier(const request *r, network *net, FILE *json, amp_error *error)
+static amp_status valid_classifier(const request *r, struct network *net, FILE *json, amp_error *error)
 {
     char topk[32];
     amp_classification_data data;
@@ -192,15 +193,16 @@ static amp_status valid_classifier(const request *r, network *net, FILE *json, a
 
 static amp_status measure(const request *r, FILE *json, amp_error *error)
 {
-    network *net;
+    struct network *net;
     amp_data_file data;
     amp_status status = amp_data_file_read(r->data, &data, error); /* before the network is made, which takes a while */
     amp_data_file_free(&data);
     if (status == AMP_OK) status = amp_evaluation_open(r->cfg, r->weights, &net, error);
     if (status != AMP_OK) return status;
     if (amp_turns_ready()) status = amp_fail(error, AMP_IO_FAILED, "told to stop before it began");
-    else status = amp_is_detector(net) ? valid_detector(r, net, json, error) : valid_classifier(r, net, json, error);
-    amp_evaluation_close(net);
+    else status = amp_fork_box_classes(net) >= 0 ? valid_detector(r, net, json, error)
+                                                  : valid_classifier(r, net, json, error);
+    amp_fork_free_network(net);
     return status;
 }
 

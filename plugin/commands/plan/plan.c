@@ -6,11 +6,11 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../arguments.h"
 #include "../cfg_copy.h"
+#include "../clock.h"
 #include "../json.h"
 #include "plan_report.h"
 #include "../probe/probe.h"
@@ -21,13 +21,6 @@ typedef struct plan_wishes {
     const char *probe, *weights; /* the .data file to probe with, NULL for none */
     long iterations;          /* of the probe; 0: the usual number */
 } plan_wishes;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_error *error)
 {
@@ -92,14 +85,14 @@ static amp_status gather(const plan_wishes *w, amp_plan_report *report, amp_erro
 {
     int descriptor = -1;
     char copy[32];
-    double started = now();
+    double started = amp_clock_seconds();
     *report = (amp_plan_report){ 0 };
     AMP_TRY(check_batch(w, error));
     if (w->batch || w->subdivisions) AMP_TRY(copy_cfg(w, &descriptor, copy, error));
     amp_status status = amp_plan_gather(w->cfg, descriptor < 0 ? w->cfg : copy, w->dtype, report, error);
     if (descriptor >= 0) close(descriptor);
     if (status == AMP_OK) status = amp_plan_advise(report, error);
-    report->seconds = now() - started;
+    report->seconds = amp_clock_seconds() - started;
     return status;
 }
 

@@ -4,10 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../host/pjreddie/device.h"
-#include "../../host/pjreddie/pjreddie.h"
-#include "../../host/pjreddie/make_network.h"
-#include "../../host/common/memory.h"
+#include "../../host/common/state.h"
 #include "../cfg_copy.h"
 
 /* ---- words ---- */
@@ -117,23 +114,22 @@ static double training_operations(const amp_node *node, double forward)
 static void fill_row(amp_plan_report *r, int i)
 {
     const amp_node *node = &r->plan->nodes[i];
-    const layer *l = &r->net->layers[i];
     amp_plan_row *row = &r->rows[i];
     *row = (amp_plan_row){ .type = node->desc.type, .output = node->desc.output, .autocast = r->plan->autocast[i],
         .dtype = node->dtype, .computes = node->dtype, .products = AMP_FP32, .pinned = node->desc.pinned,
-        .operations = amp_host_operations(l, r->net->batch), .arena = amp_plan_bytes_of(r->plan, i),
-        .stock_bytes = amp_host_stock_bytes(l, r->net->batch, amp_host_on_gpu(r->net)) };
+        .operations = amp_fork_operations(r->net, i), .arena = amp_plan_bytes_of(r->plan, i),
+        .stock_bytes = amp_fork_stock_bytes(r->net, i, r->view.batch) };
     row->class_name = class_name(row->autocast.class);
     row->training_operations = training_operations(node, row->operations);
     row->amp_bytes = row->arena.output + row->arena.copies + row->arena.deltas + row->arena.kept
-                   + amp_host_buffer_bytes(r->net, i, r->net->batch, r->plan);
+                   + amp_fork_buffer_bytes(r->net, i, r->view.batch, r->plan);
     for (int k = 0; k < node->desc.param_count; k++) row->weights += node->desc.params[k].count;
     for (int k = 0; k < node->desc.statistics_count; k++) r->statistics += node->desc.statistics[k].count;
     say_why(r, node, &row->autocast, row->why, sizeof row->why);
     if (row->autocast.class == AMP_CLASS_LOWER)
-        ask_backend(row, node, amp_engine_backend(r->net->amp->engine));
+        ask_backend(row, node, r->backend);
     else if (node->desc.lends_products && node->products != AMP_FP32)
-        ask_about_products(row, node, amp_engine_backend(r->net->amp->engine));
+        ask_about_products(row, node, r->backend);
     else if (node->ops->makes_loss && node->dtype != AMP_FP32) {
         row->dtype = row->computes = AMP_FP32;
         snprintf(row->why, sizeof row->why, "fp32 loss; reads and gives %s", amp_dtype_name(node->dtype));
@@ -153,13 +149,12 @@ static void add_up(amp_plan_report *r, int i)
 
 static void find_workspace(amp_plan_report *r)
 {
-    const amp_backend *backend = amp_engine_backend(r->net->amp->engine);
     for (int i = 0; i < r->count; i++) {
         amp_conv_facts facts;
-        if (facts_of(&r->plan->nodes[i], backend, &facts) && facts.workspace_bytes > r->workspace) r->workspace = facts.workspace_bytes;
+        if (facts_of(&r->plan->nodes[i], r->backend, &facts) && facts.workspace_bytes > r->workspace) r->workspace = facts.workspace_bytes;
     }
-    r->workspace += amp_host_own_workspace(r->net);
-    r->stock_workspace = amp_host_stock_workspace(r->net);
+    r->workspace += amp_fork_own_workspace(r->net);
+    r->stock_workspace = amp_fork_stock_workspace(r->net);
 }
 
 static amp_status fill_rows(amp_plan_report *r, amp_error *error)
@@ -170,7 +165,7 @@ static amp_status fill_rows(amp_plan_report *r, amp_error *error)
     r->casts = calloc((size_t)r->cast_count + 1, sizeof *r->casts);
     if (!r->rows || !r->casts) return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory for %d layers", r->cfg, r->count);
     amp_plan_casts(r->plan, r->casts, r->cast_count);
-    r->stock = ((size_t)r->net->inputs + (size_t)r->net->truths) * (size_t)r->net->batch * sizeof(float);
+    r->stock = ((size_t)r->view.inputs + (size_t)r->view.truths) * (size_t)r->view.batch * sizeof(float);
     for (int i = 0; i < r->count; i++) {
         fill_row(r, i);
         add_up(r, i);
@@ -185,7 +180,7 @@ static amp_status fill_rows(amp_plan_report *r, amp_error *error)
  * momentum. Copies of weights in fp32 that the engine's fp32 makes of convolutions' are not smaller than the halves. */
 static void add_up_fixed(amp_plan_report *r)
 {
-    size_t adam = r->net->adam ? 2 : 0, element = sizeof(float), fp32_copies = 0;
+    size_t adam = r->view.adam ? 2 : 0, element = sizeof(float), fp32_copies = 0;
     for (int i = 0; i < r->count; i++) {
         const amp_plan_row *row = &r->rows[i];
         if (row->is_convolution) fp32_copies += row->half_bytes / amp_dtype_size(row->computes) * sizeof(float);
@@ -198,15 +193,15 @@ static void add_up_fixed(amp_plan_report *r)
 
 size_t amp_plan_loaded_bytes(const amp_plan_report *r, int images)
 {
-    return amp_host_loaded_bytes(r->net, images > r->batch ? images : r->batch);
+    return amp_fork_loaded_bytes(r->net, images > r->batch ? images : r->batch);
 }
 
-static amp_status amp_at(amp_plan_report *r, int images, amp_dtype dtype, amp_host_footprint *at,
+static amp_status amp_at(amp_plan_report *r, int images, amp_dtype dtype, amp_footprint *at,
                          size_t *bytes, amp_error *error)
 {
-    AMP_TRY(amp_host_footprint_of(r->net, images * r->steps, dtype, at, error));
+    AMP_TRY(amp_fork_footprint(r->net, images * r->steps, dtype, at, error));
     size_t fixed = dtype == AMP_FP32 ? r->fixed_fp32 : r->fixed_amp;
-    *bytes = amp_host_footprint_sum(at) + fixed + amp_plan_loaded_bytes(r, images);
+    *bytes = amp_footprint_sum(at) + fixed + amp_plan_loaded_bytes(r, images);
     return AMP_OK;
 }
 
@@ -214,16 +209,16 @@ static size_t stock_at(const amp_plan_report *r, int images)
 {
     size_t batch = (size_t)(images * r->steps);
     size_t bytes = r->fixed_stock + amp_plan_loaded_bytes(r, images)
-                 + ((size_t)r->net->inputs + (size_t)r->net->truths) * batch * sizeof(float);
+                 + ((size_t)r->view.inputs + (size_t)r->view.truths) * batch * sizeof(float);
     for (int i = 0; i < r->count; i++)
-        bytes += amp_host_stock_bytes(&r->net->layers[i], (int)batch, amp_host_on_gpu(r->net));
+        bytes += amp_fork_stock_bytes(r->net, i, (int)batch);
     return bytes;
 }
 
 static amp_status add_batch(amp_plan_report *r, int images, amp_error *error)
 {
     amp_plan_batch *b = &r->batches[r->batch_count++];
-    amp_host_footprint fp32, amp;
+    amp_footprint fp32, amp;
     *b = (amp_plan_batch){ .images = images, .stock = stock_at(r, images) };
     AMP_TRY(amp_at(r, images, AMP_FP32, &fp32, &b->fp32, error));
     AMP_TRY(amp_at(r, images, r->dtype, &amp, &b->amp, error));
@@ -247,7 +242,7 @@ static amp_status list_batches(amp_plan_report *r, amp_error *error)
 
 static amp_status fits(amp_plan_report *r, int images, int of_stock, int *fits, amp_error *error)
 {
-    amp_host_footprint at;
+    amp_footprint at;
     size_t bytes = 0;
     if (of_stock) bytes = stock_at(r, images);
     else AMP_TRY(amp_at(r, images, r->dtype, &at, &bytes, error));
@@ -296,25 +291,22 @@ static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error 
     return AMP_OK;
 }
 
-static void describe_device(amp_plan_report *r)
-{
-    const amp_backend *backend = amp_engine_backend(r->net->amp->engine);
-    r->backend = backend->name;
-    amp_machine_describe(backend, &r->machine);
-}
-
 static amp_status make_network(amp_plan_report *r, const char *made_from, amp_error *error)
 {
     double batch;
     AMP_TRY(amp_cfg_number(made_from, "batch", 1, &batch, error));
     r->batch = (int)batch;
     r->memory = amp_host_available_memory();
-    r->net = amp_host_make_network(made_from, r->cfg, 0);
-    if (!r->net->amp) return amp_fail(error, AMP_UNSUPPORTED, "%s: this network was made without AMP", r->cfg);
-    r->subdivisions = r->net->subdivisions;
-    r->steps = r->net->time_steps > 0 ? r->net->time_steps : 1;
-    r->images = r->net->batch / r->steps;
-    r->dtype = r->net->amp->config->dtype;
+    r->net = amp_fork_make_network(made_from, r->cfg, 0);
+    struct darknet_amp *amp = amp_fork_state(r->net);
+    if (!amp) return amp_fail(error, AMP_UNSUPPORTED, "%s: this network was made without AMP", r->cfg);
+    r->view = amp_fork_view(r->net);
+    r->subdivisions = r->view.subdivisions;
+    r->steps = r->view.time_steps > 0 ? r->view.time_steps : 1;
+    r->images = r->view.batch / r->steps;
+    r->dtype = amp->config->dtype;
+    r->backend = amp_engine_backend(amp->engine);
+    amp_machine_describe(r->backend, &r->machine);
     return AMP_OK;
 }
 
@@ -323,13 +315,12 @@ amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *d
     *r = (amp_plan_report){ .cfg = cfg };
     AMP_TRY(choose_dtype(r, dtype, error));
     AMP_TRY(make_network(r, made_from, error));
-    describe_device(r);
-    AMP_TRY(amp_host_training_plan(r->net, &r->plan, error));
+    AMP_TRY(amp_fork_training_plan(r->net, &r->plan, error));
     AMP_TRY(fill_rows(r, error));
     add_up_fixed(r);
-    AMP_TRY(amp_host_footprint_of(r->net, r->net->batch, r->dtype, &r->amp, error));
-    AMP_TRY(amp_host_footprint_of(r->net, r->net->batch, AMP_FP32, &r->fp32, error));
-    r->most_images = amp_host_largest_batch(r->net) / r->steps;
+    AMP_TRY(amp_fork_footprint(r->net, r->view.batch, r->dtype, &r->amp, error));
+    AMP_TRY(amp_fork_footprint(r->net, r->view.batch, AMP_FP32, &r->fp32, error));
+    r->most_images = amp_fork_largest_batch(r->net) / r->steps;
     AMP_TRY(largest_fit(r, 0, &r->fits_amp, error));
     AMP_TRY(largest_fit(r, 1, &r->fits_stock, error));
     return list_batches(r, error);
@@ -341,6 +332,6 @@ void amp_plan_report_free(amp_plan_report *r)
     free(r->advice);
     free(r->rows);
     free(r->casts);
-    if (r->net) free_network(r->net);
+    amp_fork_free_network(r->net);
     *r = (amp_plan_report){ 0 };
 }

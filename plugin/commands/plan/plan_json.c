@@ -12,22 +12,22 @@ static const char *form_dtype(const amp_plan_report *r, amp_form form)
 static void write_network(amp_json *json, const amp_plan_report *r)
 {
     amp_json_object(json, "network");
-    amp_json_integer(json, "width", r->net->w);
-    amp_json_integer(json, "height", r->net->h);
-    amp_json_integer(json, "channels", r->net->c);
-    amp_json_integer(json, "inputs", r->net->inputs);
+    amp_json_integer(json, "width", r->view.w);
+    amp_json_integer(json, "height", r->view.h);
+    amp_json_integer(json, "channels", r->view.c);
+    amp_json_integer(json, "inputs", r->view.inputs);
     amp_json_integer(json, "batch", r->batch);
     amp_json_integer(json, "subdivisions", r->subdivisions);
     amp_json_integer(json, "time_steps", r->steps);
     amp_json_integer(json, "images_per_pass", r->images);
-    amp_json_boolean(json, "adam", r->net->adam != 0);
+    amp_json_boolean(json, "adam", r->view.adam);
     amp_json_close(json);
 }
 
 static void write_device(amp_json *json, const amp_plan_report *r)
 {
     amp_json_object(json, "device");
-    amp_json_text(json, "backend", r->backend);
+    amp_json_text(json, "backend", r->backend->name);
     amp_json_text(json, "description", r->machine.description);
     amp_json_array(json, "dtypes");
     for (int d = 0; d < 3; d++) {
@@ -134,8 +134,8 @@ static void write_totals(amp_json *json, const amp_plan_report *r)
     amp_json_object(json, "totals");
     amp_json_object(json, "activation_bytes");
     amp_json_integer(json, "stock", (long long)r->stock);
-    amp_json_integer(json, "engine_fp32", (long long)amp_host_footprint_sum(&r->fp32));
-    amp_json_integer(json, "amp", (long long)amp_host_footprint_sum(&r->amp));
+    amp_json_integer(json, "engine_fp32", (long long)amp_footprint_sum(&r->fp32));
+    amp_json_integer(json, "amp", (long long)amp_footprint_sum(&r->amp));
     amp_json_integer(json, "amp_arena", (long long)r->amp.arena);
     amp_json_integer(json, "amp_host_buffers", (long long)r->amp.buffers);
     amp_json_integer(json, "amp_input", (long long)r->amp.input);
@@ -144,7 +144,7 @@ static void write_totals(amp_json *json, const amp_plan_report *r)
     amp_json_integer(json, "master_bytes", (long long)one);
     amp_json_integer(json, "momentum_bytes", (long long)one);
     amp_json_integer(json, "gradient_bytes", (long long)one);
-    amp_json_integer(json, "adam_bytes", (long long)(r->net->adam ? 2 * one : 0));
+    amp_json_integer(json, "adam_bytes", (long long)(r->view.adam ? 2 * one : 0));
     amp_json_integer(json, "weight_copy_bytes", (long long)r->half_bytes);
     amp_json_integer(json, "workspace_bytes", (long long)r->workspace);
     amp_json_integer(json, "stock_workspace_bytes", (long long)r->stock_workspace);

@@ -5,7 +5,7 @@
 #define AMP_COMMANDS_PLAN_PLAN_REPORT_H
 
 #include "../../amp/plan_facts.h"
-#include "../../host/pjreddie/footprint.h"
+#include "../../host/fork_commands.h"
 #include "../../host/common/machine.h"
 #include "../../host/common/memory.h"
 
@@ -38,12 +38,13 @@ enum { AMP_PLAN_BATCHES = 32 };
 
 typedef struct amp_plan_report {
     const char *cfg;
-    network *net;
+    struct network *net;
+    amp_view view;
     const amp_plan *plan;
     amp_dtype asked, dtype;     /* dtype is what runs: fp32 where the machine cannot run what was asked for */
     int off_in_cfg;             /* the .cfg does not ask for AMP: shown is what it would do */
     int batch, subdivisions, steps, images; /* as in the .cfg; images of one pass, and time steps of each */
-    const char *backend;
+    const amp_backend *backend;
     amp_machine machine;
 
     int count;
@@ -55,7 +56,7 @@ typedef struct amp_plan_report {
     size_t half_bytes, workspace;  /* copies of weights in the dtype; what convolutions and Darknet's own layers share */
     size_t stock_workspace;
     size_t fixed_amp, fixed_fp32, fixed_stock; /* bytes that do not grow with the batch */
-    amp_host_footprint amp, fp32;
+    amp_footprint amp, fp32;
     size_t stock;                  /* activations, deltas and input of stock Darknet */
     double operations, half_operations, stored_operations; /* of a pass: all; in half; on halves that are only stored */
 

@@ -139,7 +139,7 @@ static void print_total(FILE *stream, const char *name) { fprintf(stream, "  %-*
 
 static void print_activations(const amp_plan_report *r, FILE *stream)
 {
-    size_t amp = amp_host_footprint_sum(&r->amp), fp32 = amp_host_footprint_sum(&r->fp32);
+    size_t amp = amp_footprint_sum(&r->amp), fp32 = amp_footprint_sum(&r->fp32);
     print_total(stream, "activations and deltas");
     finish_line(stream, TOTAL, "stock %.1f MiB, engine in fp32 %.1f MiB, AMP %.1f MiB (%.0f %% of stock)",
                 mib(r->stock), mib(fp32), mib(amp), percent((double)amp, (double)r->stock));
@@ -153,7 +153,7 @@ static void print_weights(const amp_plan_report *r, FILE *stream)
 {
     size_t one = r->parameters * sizeof(float);
     char adam[64] = "";
-    if (r->net->adam) snprintf(adam, sizeof adam, ", Adam's moments %.1f MiB", mib(2 * one));
+    if (r->view.adam) snprintf(adam, sizeof adam, ", Adam's moments %.1f MiB", mib(2 * one));
     print_total(stream, "weights");
     finish_line(stream, TOTAL, "%zu numbers: masters %.1f MiB, momentum %.1f MiB, gradients %.1f MiB%s",
                 r->parameters, mib(one), mib(one), mib(one), adam);
@@ -266,7 +266,7 @@ void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
 {
     finish_line(stream, 0, "Plan of %s: %s, training, %d image%s a pass (batch=%d subdivisions=%d), input "
                 "%d x %d x %d", r->cfg, amp_dtype_name(r->dtype), r->images, r->images == 1 ? "" : "s",
-                r->batch, r->subdivisions, r->net->w, r->net->h, r->net->c);
+                r->batch, r->subdivisions, r->view.w, r->view.h, r->view.c);
     if (r->steps > 1) fprintf(stream, "Each image stands for %d time steps.\n", r->steps);
     if (r->off_in_cfg) fprintf(stream, "The .cfg does not ask for AMP: shown is what `-amp %s` would do.\n",
                                amp_dtype_name(r->asked));

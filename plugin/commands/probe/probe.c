@@ -3,30 +3,18 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../../amp/checkpoint.h"
-#include "../../host/pjreddie/device.h"
-#include "../../host/pjreddie/pjreddie.h"
-#include "../../host/pjreddie/make_network.h"
+#include "../../host/fork_commands.h"
 #include "../../host/common/resume.h"
 #include "../../files/checksum.h"
+#include "../clock.h"
 #include "probe_advice.h"
-#include "probe_data.h"
-
-#include "network.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static amp_status out_of_memory(amp_error *error) { return amp_fail(error, AMP_NO_MEMORY, "out of memory"); }
 
@@ -111,33 +99,37 @@ static amp_status take_sidecar_scale(amp_probe_result *r, amp_error *error)
 /* ---- the network ---- */
 
 /* Nothing of the weights' sidecar is taken over but what the probe reads of it: files stay as they are. */
-static void only_look_at_weights(network *net) { net->amp->resume->pending = 0; }
+static void only_look_at_weights(struct darknet_amp *amp) { amp->resume->pending = 0; }
 
-static amp_status set_up(network *net, amp_error *error)
+static amp_status set_up(struct network *net, amp_error *error)
 {
+    struct darknet_amp *amp = amp_fork_state(net);
+    amp_view view = amp_fork_view(net);
+    amp_counters counters = amp_fork_counters(net);
     amp_scaler scaler;
     amp_scaler_params params = amp_scaler_defaults();
     params.dynamic = 0;
     params.scale = 1;
     AMP_TRY(amp_scaler_init(&scaler, &params, error));
-    amp_engine_set_scaler(net->amp->engine, &scaler);
-    net->amp->summary_printed = 1; /* this training is nobody's */
-    *net->seen -= *net->seen % (size_t)(net->batch * net->subdivisions);
+    amp_engine_set_scaler(amp->engine, &scaler);
+    amp->summary_printed = 1; /* this training is nobody's */
+    counters.seen -= counters.seen % (size_t)(view.batch * view.subdivisions);
+    amp_fork_set_counters(net, counters);
     return AMP_OK;
 }
 
 /* As train_detector loads it: with -seed the weights and batches are its own. The caller frees *out, whatever happens. */
-static amp_status load(const amp_probe_request *request, network **out, amp_error *error)
+static amp_status load(const amp_probe_request *request, struct network **out, amp_error *error)
 {
     srand(darknet_amp_seed());
     srand((unsigned)rand());
     const char *wished = amp_host_wished_dtype();
     amp_host_wish_dtype("fp32");
-    network *net = *out = amp_host_make_network(request->cfg, request->cfg, 1);
+    struct network *net = *out = amp_fork_make_network(request->cfg, request->cfg, 1);
     amp_host_wish_dtype(wished);
-    if (request->weights) load_weights(net, (char *)request->weights);
+    if (request->weights) amp_fork_load_weights(net, request->weights);
     amp_fork_use_device(net);
-    only_look_at_weights(net);
+    only_look_at_weights(amp_fork_state(net));
     srand(darknet_amp_seed());
     return set_up(net, error);
 }
@@ -162,69 +154,71 @@ static void speak_again(int kept)
     close(kept);
 }
 
-static float train_step(network *net, data batch, amp_numerics *numerics)
+static float train_step(struct network *net, amp_batches *batches, amp_numerics *numerics)
 {
+    amp_view view = amp_fork_view(net);
     float loss = 0;
-    for (int s = 0; s < net->subdivisions; s++) {
+    for (int s = 0; s < view.subdivisions; s++) {
         amp_numerics_count_gradients(numerics, s == 0);
-        get_next_batch(batch, net->batch, s * net->batch, net->input, net->truth);
-        loss += train_network_datum(net);
+        loss += amp_batches_train(batches, net, s);
     }
-    return loss / (float)(net->subdivisions * net->batch);
+    return loss / (float)(view.subdivisions * view.batch);
 }
 
-static amp_status train(network *net, amp_batches *batches, amp_numerics *numerics, amp_probe_result *r, amp_error *error)
+static amp_status train(struct network *net, amp_batches *batches, amp_numerics *numerics, amp_probe_result *r,
+                        amp_error *error)
 {
     for (long i = 0; i < r->iterations; i++) {
-        data batch;
-        AMP_TRY(amp_batches_next(batches, i + 1 == r->iterations, &batch, error));
-        r->last_loss = train_step(net, batch, numerics);
+        AMP_TRY(amp_batches_next(batches, i + 1 == r->iterations, error));
+        r->last_loss = train_step(net, batches, numerics);
         if (i == 0) r->first_loss = r->last_loss;
-        free_data(batch);
         fprintf(stderr, "amp probe: step %ld of %ld: loss %g\n", i + 1, r->iterations, (double)r->last_loss);
     }
     return AMP_OK;
 }
 
-static amp_status observe(const amp_probe_request *request, network *net, amp_numerics *numerics, amp_probe_result *r,
-                          amp_error *error)
+static amp_status observe(const amp_probe_request *request, struct network *net, amp_numerics *numerics,
+                          amp_probe_result *r, amp_error *error)
 {
+    amp_engine *engine = amp_fork_state(net)->engine;
     amp_batches *batches;
     amp_observer observer = amp_numerics_observer(numerics);
-    amp_engine_set_observer(net->amp->engine, &observer);
-    amp_numerics_look_inside(numerics, net->amp->engine);
+    amp_engine_set_observer(engine, &observer);
+    amp_numerics_look_inside(numerics, engine);
     AMP_TRY(amp_batches_open(request->data, net, &batches, error));
-    double began = now();
+    double began = amp_clock_seconds();
     int kept = silence();
     amp_status status = train(net, batches, numerics, r, error);
     amp_batches_close(batches);
     speak_again(kept);
-    r->seconds = now() - began;
-    amp_engine_set_observer(net->amp->engine, NULL);
+    r->seconds = amp_clock_seconds() - began;
+    amp_engine_set_observer(engine, NULL);
     return status;
 }
 
-static amp_status keep_results(network *net, const amp_numerics *numerics, amp_probe_result *r, amp_error *error)
+static amp_status keep_results(struct network *net, const amp_numerics *numerics, amp_probe_result *r, amp_error *error)
 {
-    r->layers = calloc((size_t)net->n, sizeof *r->layers);
+    int layers = amp_fork_view(net).layers;
+    r->layers = calloc((size_t)layers, sizeof *r->layers);
     if (!r->layers) return out_of_memory(error);
-    for (int i = 0; i < net->n; i++) r->layers[i].numerics = *amp_numerics_of(numerics, i);
-    return amp_fork_describe(net, net->amp->config, &r->network, error);
+    for (int i = 0; i < layers; i++) r->layers[i].numerics = *amp_numerics_of(numerics, i);
+    return amp_fork_describe(net, amp_fork_state(net)->config, &r->network, error);
 }
 
 static amp_status probe(const amp_probe_request *request, amp_probe_result *r, amp_error *error)
 {
-    network *net;
+    struct network *net;
     amp_numerics *numerics = NULL;
     amp_status status = load(request, &net, error);
-    r->images = net->batch * net->subdivisions;
-    r->width = net->w;
-    r->height = net->h;
-    if (status == AMP_OK) status = amp_numerics_create(net->n, &numerics, error);
+    amp_view view = amp_fork_view(net);
+    r->images = view.batch * view.subdivisions;
+    r->width = view.w;
+    r->height = view.h;
+    if (status == AMP_OK) status = amp_numerics_create(view.layers, &numerics, error);
     if (status == AMP_OK) status = observe(request, net, numerics, r, error);
     if (status == AMP_OK) status = keep_results(net, numerics, r, error);
     amp_numerics_free(numerics);
-    free_network(net);
+    amp_fork_free_network(net);
     return status;
 }
 

@@ -1,10 +1,11 @@
-/* Counting what a network takes: see footprint.h. Which buffers stock takes is each make_*_layer's own business; here they are
+/* Counting what a network takes: see fork_commands.h. Which buffers stock takes is each make_*_layer's own business; here they are
  * counted, and tests/test_plan_command.c compares with what they really took. */
-#include "footprint.h"
+#include "../fork_commands.h"
 
 #include <limits.h>
 
 #include "device.h"
+#include "pjreddie.h"
 
 /* ---- plans ---- */
 
@@ -13,7 +14,7 @@ static amp_plan_key training_key(const network *net, int batch)
     return (amp_plan_key){ .batch = batch, .w = net->w, .h = net->h, .keeps_state = 1 };
 }
 
-amp_status amp_host_training_plan(network *net, const amp_plan **out, amp_error *error)
+amp_status amp_fork_training_plan(network *net, const amp_plan **out, amp_error *error)
 {
     amp_engine *engine = net->amp->engine;
     amp_plan_key key = training_key(net, net->batch);
@@ -41,26 +42,24 @@ static amp_status outline(network *net, int batch, amp_dtype dtype, amp_plan **p
     return status;
 }
 
-amp_status amp_host_footprint_of(network *net, int batch, amp_dtype dtype, amp_host_footprint *out, amp_error *error)
+amp_status amp_fork_footprint(network *net, int batch, amp_dtype dtype, amp_footprint *out, amp_error *error)
 {
     amp_plan *plan;
     AMP_TRY(outline(net, batch, dtype, &plan, error));
-    *out = (amp_host_footprint){ .arena = plan->arena.total,
+    *out = (amp_footprint){ .arena = plan->arena.total,
         .input = ((size_t)net->inputs + (size_t)net->truths) * (size_t)batch * sizeof(float) };
-    for (int i = 0; i < net->n; i++) out->buffers += amp_host_buffer_bytes(net, i, batch, plan);
+    for (int i = 0; i < net->n; i++) out->buffers += amp_fork_buffer_bytes(net, i, batch, plan);
     amp_plan_free(plan, amp_engine_backend(net->amp->engine));
     return AMP_OK;
 }
 
-size_t amp_host_footprint_sum(const amp_host_footprint *f) { return f->arena + f->buffers + f->input; }
-
-size_t amp_host_loaded_bytes(const network *net, int images)
+size_t amp_fork_loaded_bytes(const network *net, int images)
 {
     if (amp_host_on_gpu(net) || !net->w || !net->h) return 0;
     return 2 * (size_t)images * ((size_t)net->inputs + (size_t)net->truths) * sizeof(float);
 }
 
-int amp_host_largest_batch(const network *net)
+int amp_fork_largest_batch(const network *net)
 {
     int most = net->inputs > net->truths ? net->inputs : net->truths;
     for (int i = 0; i < net->n; i++) if (net->layers[i].outputs > most) most = net->layers[i].outputs;
@@ -112,7 +111,7 @@ static size_t states_of(const layer *l)
     }
 }
 
-size_t amp_host_stock_bytes(const layer *l, int batch, int on_gpu)
+static size_t stock_bytes(const layer *l, int batch, int on_gpu)
 {
     const layer *parts[MOST_PARTS];
     size_t images = (size_t)batch, steps = l->steps > 0 ? (size_t)l->steps : 1;
@@ -121,8 +120,13 @@ size_t amp_host_stock_bytes(const layer *l, int batch, int on_gpu)
     if (l->type == CONVOLUTIONAL && l->xnor) floats += (size_t)l->inputs * images;
     if (l->type == CRNN) floats += (size_t)l->hidden * (images / steps) * (steps + 1);
     size_t bytes = floats * sizeof(float);
-    for (int k = parts_of(l, parts) - 1; k >= 0; k--) bytes += amp_host_stock_bytes(parts[k], batch, on_gpu);
+    for (int k = parts_of(l, parts) - 1; k >= 0; k--) bytes += stock_bytes(parts[k], batch, on_gpu);
     return bytes;
+}
+
+size_t amp_fork_stock_bytes(const struct network *net, int i, int batch)
+{
+    return stock_bytes(&net->layers[i], batch, amp_host_on_gpu(net));
 }
 
 static size_t im2col_bytes(const layer *l)
@@ -134,7 +138,7 @@ static size_t im2col_bytes(const layer *l)
     return 0;
 }
 
-size_t amp_host_stock_workspace(const network *net)
+size_t amp_fork_stock_workspace(const network *net)
 {
     size_t most = 0;
     for (int i = 0; i < net->n; i++) {
@@ -144,7 +148,7 @@ size_t amp_host_stock_workspace(const network *net)
     return most;
 }
 
-size_t amp_host_own_workspace(const network *net)
+size_t amp_fork_own_workspace(const network *net)
 {
     size_t most = 0;
     for (int i = 0; i < net->n; i++) {
@@ -157,18 +161,18 @@ size_t amp_host_own_workspace(const network *net)
 
 /* ---- AMP's ---- */
 
-size_t amp_host_buffer_bytes(const network *net, int i, int batch, const amp_plan *plan)
+size_t amp_fork_buffer_bytes(const network *net, int i, int batch, const amp_plan *plan)
 {
     const layer *l = &net->layers[i];
     size_t output = (size_t)l->outputs * (size_t)batch * sizeof(float);
     if (amp_host_is_native(l)) return output * (size_t)(plan->needs_output[i] + plan->needs_delta[i]);
     int on_gpu = amp_host_on_gpu(net);
-    return amp_host_stock_bytes(l, batch, on_gpu) + (l->type == LSTM && !on_gpu ? output : 0); /* AMP makes that delta */
+    return stock_bytes(l, batch, on_gpu) + (l->type == LSTM && !on_gpu ? output : 0); /* AMP makes that delta */
 }
 
 /* ---- arithmetic ---- */
 
-double amp_host_operations(const layer *l, int batch)
+static double operations(const layer *l, int batch)
 {
     const layer *parts[MOST_PARTS];
     double products = 0, sum = 0, outputs = (double)l->out_h * l->out_w;
@@ -179,6 +183,28 @@ double amp_host_operations(const layer *l, int batch)
     case LOCAL: products = (double)l->size * l->size * l->c * l->n * outputs; break;
     default: break;
     }
-    for (int k = parts_of(l, parts) - 1; k >= 0; k--) sum += amp_host_operations(parts[k], batch);
+    for (int k = parts_of(l, parts) - 1; k >= 0; k--) sum += operations(parts[k], batch);
     return 2 * products * batch + sum;
+}
+
+double amp_fork_operations(const struct network *net, int i) { return operations(&net->layers[i], net->batch); }
+
+static int is_misaligned(const layer *l)
+{
+    int groups = l->groups > 0 ? l->groups : 1;
+    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL) return l->c / groups % 8 || l->n / groups % 8;
+    return l->type == CONNECTED && (l->inputs % 8 || l->outputs % 8);
+}
+
+amp_layer_work amp_fork_layer_work(const struct network *net, int i)
+{
+    const layer *l = &net->layers[i], *parts[MOST_PARTS];
+    amp_layer_work out = { .type = amp_host_type_name(l->type), .misaligned = is_misaligned(l) };
+    double images = net->batch, products = operations(l, net->batch), weights = 0;
+    if (parts_of(l, parts)) return out;
+    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL) weights = l->nweights;
+    else if (l->type == CONNECTED || l->type == LOCAL) weights = products / (2 * images);
+    out.operations = products > 0 ? products : (double)l->outputs * images;
+    out.bytes = 4 * (weights + images * ((double)l->inputs + l->outputs));
+    return out;
 }

@@ -1,6 +1,6 @@
-/* Darknet's parser, kept from crashing in the user's face: see make_network.h. */
+/* Making a network for a command, and freeing all of it. Darknet's parser is kept from crashing in the user's face. */
 #define _DEFAULT_SOURCE /* setenv */
-#include "make_network.h"
+#include "../fork_commands.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../common/random.h"
+#include "device.h"
 
 /* What a signal or an exit in the middle of the parser says. Written before, since a signal's handler may not format. */
 static char last_words[600];
@@ -30,7 +31,7 @@ static void give_up_at_exit(void)
 static const int deaths[] = { SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL };
 enum { DEATHS = sizeof deaths / sizeof *deaths };
 
-network *amp_host_make_network(const char *cfg, const char *name, int draws)
+network *amp_fork_make_network(const char *cfg, const char *name, int draws)
 {
     static int registered;
     struct sigaction catch = { .sa_handler = give_up }, before[DEATHS];
@@ -46,4 +47,13 @@ network *amp_host_make_network(const char *cfg, const char *name, int draws)
     making = 0;
     for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &before[k], NULL);
     return net;
+}
+
+void amp_fork_free_network(struct network *net)
+{
+    if (!net) return;
+    void *forgotten[] = { net->seen, net->t, net->cost };
+    amp_host_give_back_workspace(net);
+    free_network(net);
+    for (size_t i = 0; i < sizeof forgotten / sizeof *forgotten; i++) free(forgotten[i]);
 }

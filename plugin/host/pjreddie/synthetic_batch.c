@@ -1,8 +1,10 @@
-/* See synthetic_batch.h. */
-#include "synthetic_batch.h"
+/* A batch for measuring speed: see fork_commands.h. */
+#include "../fork_commands.h"
 
 #include <stdint.h>
 #include <string.h>
+
+#include "darknet.h"
 
 /* splitmix64, of our own because Darknet's layers reseed rand() as they are made. */
 static float uniform(uint64_t *state)
@@ -71,7 +73,7 @@ static const layer *labelled_layer(const network *net)
     return NULL;
 }
 
-void amp_synthetic_batch(network *net, unsigned seed)
+void amp_fork_fill_random_batch(struct network *net, unsigned seed)
 {
     uint64_t state = seed;
     size_t inputs = (size_t)net->inputs * (size_t)net->batch;

@@ -1,12 +1,14 @@
 /* Loading batches with Darknet's own loaders: what train_detector and train_classifier set up, checked where they would read on
  * through a NULL or end the program with status 0. */
-#include "probe_data.h"
-
-#include "../map/detection_data.h"
+#include "../fork_commands.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "../data/text_lines.h"
+#include "darknet.h"
+#include "network.h"
 
 enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 }; /* the commands'; parts of a job have a generator each */
 
@@ -14,7 +16,7 @@ struct amp_batches {
     const char *data_file;
     amp_lines paths, labels;
     load_args args;
-    data buffer;
+    data buffer, batch; /* what is loaded next; what is trained on */
     pthread_t thread;
     int loading;
     int inputs, truths;
@@ -97,7 +99,7 @@ static void start(amp_batches *b)
     b->loading = 1;
 }
 
-amp_status amp_batches_open(const char *data_file, network *net, amp_batches **out, amp_error *error)
+amp_status amp_batches_open(const char *data_file, struct network *net, amp_batches **out, amp_error *error)
 {
     *out = NULL;
     amp_batches *b = calloc(1, sizeof *b);
@@ -118,20 +120,31 @@ amp_status amp_batches_open(const char *data_file, network *net, amp_batches **o
     return AMP_OK;
 }
 
-amp_status amp_batches_next(amp_batches *b, int last, data *out, amp_error *error)
+static void drop_batch(amp_batches *b)
 {
+    free_data(b->batch);
+    b->batch = (data){ 0 };
+}
+
+amp_status amp_batches_next(amp_batches *b, int last, amp_error *error)
+{
+    drop_batch(b);
     pthread_join(b->thread, 0);
     b->loading = 0;
-    *out = b->buffer;
-    if (out->X.cols != b->inputs || out->y.cols != b->truths) {
-        int inputs = out->X.cols, truths = out->y.cols;
-        free_data(*out);
+    b->batch = b->buffer;
+    int inputs = b->batch.X.cols, truths = b->batch.y.cols;
+    if (inputs != b->inputs || truths != b->truths)
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: its images and labels have %d and %d numbers, but the network "
                         "takes %d and %d: check classes, and channels in the .cfg", b->data_file, inputs, truths,
                         b->inputs, b->truths);
-    }
     if (!last) start(b);
     return AMP_OK;
+}
+
+float amp_batches_train(amp_batches *b, struct network *net, int pass)
+{
+    get_next_batch(b->batch, net->batch, pass * net->batch, net->input, net->truth);
+    return train_network_datum(net);
 }
 
 void amp_batches_close(amp_batches *b)
@@ -141,6 +154,7 @@ void amp_batches_close(amp_batches *b)
         pthread_join(b->thread, 0);
         free_data(b->buffer);
     }
+    drop_batch(b);
     amp_lines_free(&b->paths);
     amp_lines_free(&b->labels);
     free(b);

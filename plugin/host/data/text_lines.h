@@ -1,10 +1,10 @@
 /* Lists of lines, as the commands keep them: what validates reads a list so, and files that compare writes. (A training takes the
- * lines of its list as they are: host/data_files.h.) */
-#ifndef AMP_COMMANDS_TEXT_LINES_H
-#define AMP_COMMANDS_TEXT_LINES_H
+ * lines of its list as they are: data_files.h.) */
+#ifndef AMP_HOST_TEXT_LINES_H
+#define AMP_HOST_TEXT_LINES_H
 
-#include "../host/data/data_files.h"
-#include "../tensor/status.h"
+#include "../../tensor/status.h"
+#include "data_files.h"
 
 #include <stddef.h>
 

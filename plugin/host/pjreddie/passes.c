@@ -1,0 +1,86 @@
+/* A training step in its parts, and a watcher around stock's layers: see fork_commands.h. */
+#include "../fork_commands.h"
+
+#include <stdlib.h>
+
+#include "device.h"
+#include "network.h"
+#include "pjreddie.h"
+
+/* ---- the parts of a step, as train_network_datum and what it calls have them ---- */
+
+void amp_fork_begin_pass(struct network *net)
+{
+    *net->seen += (size_t)net->batch;
+    net->train = 1;
+    amp_host_wait(net);
+}
+
+void amp_fork_forward(struct network *net)
+{
+    forward_network(net);
+    amp_host_wait(net);
+}
+
+void amp_fork_backward(struct network *net)
+{
+    backward_network(net);
+    amp_host_wait(net);
+}
+
+void amp_fork_update(struct network *net)
+{
+    update_network(net);
+    amp_host_wait(net);
+}
+
+float amp_fork_cost(const struct network *net) { return *net->cost; }
+
+/* ---- around layers: Darknet's loops find the layers' functions in the layers, and the watcher takes the functions' place ---- */
+
+typedef void layer_function(struct layer, struct network);
+
+/* Darknet calls its layers without a context. */
+static struct { layer_function **forward, **backward; amp_layer_watcher *watcher; void *context; } watched;
+
+static void run_watched(layer_function *function, layer l, network net)
+{
+    int index = net.index;
+    amp_host_wait(&net);
+    watched.watcher(watched.context, index, 1);
+    function(l, net);
+    amp_host_wait(&net);
+    watched.watcher(watched.context, index, 0);
+}
+
+static void watched_forward(layer l, network net) { run_watched(watched.forward[net.index], l, net); }
+static void watched_backward(layer l, network net) { run_watched(watched.backward[net.index], l, net); }
+
+static layer_function **forward_of(layer *l, int on_gpu) { return on_gpu ? &l->forward_gpu : &l->forward; }
+static layer_function **backward_of(layer *l, int on_gpu) { return on_gpu ? &l->backward_gpu : &l->backward; }
+
+int amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void *context)
+{
+    watched.forward = calloc(2 * (size_t)net->n, sizeof *watched.forward);
+    if (!watched.forward) return 0;
+    watched.backward = watched.forward + net->n;
+    watched.watcher = watcher;
+    watched.context = context;
+    for (int i = 0, on_gpu = amp_host_on_gpu(net); i < net->n; i++) {
+        layer_function **forward = forward_of(&net->layers[i], on_gpu), **backward = backward_of(&net->layers[i], on_gpu);
+        watched.forward[i] = *forward;
+        watched.backward[i] = *backward;
+        if (*forward) *forward = watched_forward;
+        if (*backward) *backward = watched_backward;
+    }
+    return 1;
+}
+
+void amp_fork_unwatch_layers(struct network *net)
+{
+    for (int i = 0, on_gpu = amp_host_on_gpu(net); i < net->n; i++) {
+        *forward_of(&net->layers[i], on_gpu) = watched.forward[i];
+        *backward_of(&net->layers[i], on_gpu) = watched.backward[i];
+    }
+    free(watched.forward);
+}
