@@ -132,7 +132,7 @@ train() { # train <dtype> <folder>: leaves shapes_final.weights, train.out and t
     fi
     trainer=
     [ -f "$2/shapes_final.weights" ] || die "training with $1 left no weights; see $2/train.err"
-    rm -f "$2"/shapes_[0-9]*.weights "$2"/shapes.backup* # Darknet's snapshots on the way
+    rm -f "$2"/shapes_[0-9]*.weights* "$2"/shapes.backup* # Darknet's snapshots on the way
 }
 
 measure() { # measure <dtype> <folder>: writes the line of the table to result

@@ -16,6 +16,7 @@ say() { echo "darknet-amp: $*" >&2; }
 
 patches=$(cd "$(dirname "$0")" && pwd)
 plugin=$patches/../plugin
+license=$patches/../LICENSE # the copy holds the plugin, and Darknet's own licence beside it
 sources_only=no only= check=no
 while [ $# -gt 0 ]; do
     case $1 in
@@ -56,6 +57,7 @@ mark=.darknet-amp
 list=${only:-$(cat "$series/series")}
 made_of=$( { echo "$sources_only $list"; cat "$0"; cd "$series"; cat $list
              cd "$tree"; awk '!/^#/ { print $2 }' "$series/sha256sums" | xargs sha256sum
+             [ $sources_only = yes ] || cat "$license"
              [ $sources_only = yes ] || { cd "$plugin"; find . -type f | LC_ALL=C sort | xargs sha256sum; }
            } | sha256sum)
 if [ -e "$2" ] && [ -n "$(ls -A "$2")" ] && [ ! -e "$2/$mark" ]; then
@@ -81,6 +83,7 @@ if [ $sources_only = no ]; then
     done | (cd "$tree" && tar -cf - -T -) | tar -xf - -C "$copy"
     mkdir "$copy/amp"
     (cd "$plugin" && tar -cf - .) | tar -xf - -C "$copy/amp"
+    cp "$license" "$copy/amp/LICENSE"
 fi
 chmod -R u+w "$copy"
 # Where there is no patch, git does the same; it is not to know of a repository that the copy may lie in.

@@ -47,7 +47,10 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
 {
     const char *cfg = NULL, *data = NULL;
     const amp_argument arguments[] = {
-        { .name = "CFG", .text = &cfg }, { .name = "DATA", .text = &data, .optional = 1 }, { 0 } };
+        { .name = "CFG", .text = &cfg, .about = "the network's .cfg" },
+        { .name = "DATA", .text = &data, .optional = 1,
+          .about = "also checks this .data file and its labels" },
+        { 0 } };
     AMP_TRY(amp_arguments_read("amp check", argc - 3, argv + 3, arguments, error));
 
     findings found = { .known = "" };

@@ -5,6 +5,7 @@ set -eu
 
 cmake --install "$BUILD_DIR" --prefix "$PWD/first" > log || fail "$(cat log)"
 mv first moved
+[ -n "$(find moved -name LICENSE)" ] || fail 'the licence is not installed'
 tiny_training
 ldd moved/bin/darknet | grep -q "$PWD/moved/.*libdarknet" ||
     fail "the program finds another library: $(ldd moved/bin/darknet)"

@@ -178,7 +178,7 @@ cd "$here"
 
 # What each command takes, a line for every option: asked for on stdout; before the line that says what is wrong
 # on stderr.
-for verb in 'amp plan' 'amp bench' 'amp compare' 'amp probe' 'amp valid' 'detector map'; do
+for verb in 'amp check' 'amp plan' 'amp bench' 'amp compare' 'amp probe' 'amp valid' 'detector map'; do
     "$DARKNET" $verb -h > help 2> err || fail "$verb -h: status $?"
     "$DARKNET" $verb --help 2> err | cmp - help || fail "$verb --help says something else than -h"
     head -n 1 help | grep -q "^usage: darknet $verb .*CFG.* \[options\]$" || fail "$verb -h: $(cat help)"

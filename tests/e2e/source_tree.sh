@@ -42,6 +42,7 @@ if command -v git > /dev/null; then
     rm -f no_patch/patch
     "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" by_patch || fail 'patched by patch'
     PATH=$PWD/no_patch "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" repository/by_git || fail 'patched by git'
+    cmp by_patch/amp/LICENSE "$SOURCE_DIR/LICENSE" || fail 'a copy goes without our licence'
     diff -r by_patch repository/by_git || fail 'patch and git make different copies'
 fi
 
