@@ -1,5 +1,7 @@
 #include "image_loader.h"
 
+#include "../../host/data/data_files.h"
+
 #include "stb_image.h" /* Darknet's src/; image.c holds its code */
 
 #include <errno.h>
@@ -36,6 +38,7 @@ static int fail_load(amp_loaded_image *out, const char *path, const char *why)
 static int load_color(const char *path, image *im, amp_loaded_image *out)
 {
     int w, h, channels;
+    if (amp_is_device(path)) return fail_load(out, path, "not a regular file");
     unsigned char *pixels = stbi_load(path, &w, &h, &channels, 3);
     if (!pixels) return fail_load(out, path, access(path, R_OK) ? strerror(errno) : stbi_failure_reason());
     size_t plane = (size_t)w * (size_t)h;
