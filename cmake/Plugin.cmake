@@ -16,7 +16,7 @@ function(plugin_room room)
     set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
         CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON)
     target_compile_definitions(${target} PRIVATE _POSIX_C_SOURCE=200809L)
-    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C>:${plugin_flags};-Wall;-Wextra>")
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C>:${plugin_flags};-Wall;-Wextra;-Werror=implicit-function-declaration>")
     if(DARKNET_AMP_CUDA)
         string(REPLACE ";" "," host_flags "${plugin_flags};-Wall;-Wextra")
         target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-O3;-Xcompiler=${host_flags}>")

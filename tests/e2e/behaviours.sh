@@ -60,6 +60,6 @@ for patch in "$mutants"/*.patch; do
             complain "$name.patch has no first line '# test: NAME' with the name of a test"
         ;;
     esac
-    patch -d "$SOURCE_DIR" -p1 -F2 -N -s --dry-run < "$patch" > out 2>&1 || complain "$name.patch does not apply: $(head -1 out)"
+    patch -d "$SOURCE_DIR" -p1 -F0 -N -s --dry-run < "$patch" > out 2>&1 || complain "$name.patch does not apply: $(head -1 out)"
 done
 exit $wrong

@@ -170,6 +170,15 @@ echo images/broken.jpg > list
 refused 'images/broken.jpg: cannot read the image: unknown image type' with.data $good
 printf '%s\n' images/broken.jpg images/gone.jpg > list
 refused 'none of the 2 validation images can be read; the first: images/broken.jpg' with.data $good
+mkfifo images/fifo.jpg
+echo images/fifo.jpg > list
+refused 'images/fifo.jpg: cannot read the image: not a regular file' with.data $good
+refused 'images/fifo.jpg: cannot read the .cfg file: not a regular file' with.data images/fifo.jpg constant.weights
+with 'valid = images/fifo.jpg'
+refused 'images/fifo.jpg: cannot read the list of validation images .*: not a regular file' with.data $good
+with 'valid = valid.txt' 'names = images/fifo.jpg'
+refused 'images/fifo.jpg: cannot read the class names .*: not a regular file' with.data $good
+rm images/fifo.jpg
 echo difficult/nothing.txt > short.txt
 with 'valid = valid.txt' 'difficult = short.txt'
 refused 'short.txt: 1 lines, but .valid. lists 4 images' with.data $good

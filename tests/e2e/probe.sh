@@ -172,6 +172,8 @@ plan_refuses tiny.cfg -probe tiny.data -batch 8
 refuses 'there.data: cannot read the .data file' there.data tiny.cfg
 refuses 'images: cannot read the .data file' images tiny.cfg
 refuses 'images: cannot read the weights' tiny.data tiny.cfg images
+mkfifo fifo
+refuses 'fifo: cannot read the weights: not a regular file' tiny.data tiny.cfg fifo
 refuses 'there.cfg' tiny.data there.cfg
 refuses 'there.weights: cannot read the weights' tiny.data tiny.cfg there.weights
 refuses '-iters' tiny.data tiny.cfg -iters 0

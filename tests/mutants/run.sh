@@ -106,10 +106,10 @@ mutate() {
         verdict='has no test'
     elif ! baseline "$prefix" "$files"; then
         verdict="has a test that fails without it: $work/$prefix.log"
-    elif ! patch -d "$tree" -p1 -F2 -N -s --dry-run < "$patch" > "$log" 2>&1; then
+    elif ! patch -d "$tree" -p1 -F0 -N -s --dry-run < "$patch" > "$log" 2>&1; then
         verdict='does not apply'
     else
-        patch -d "$tree" -p1 -F2 -N -s --no-backup-if-mismatch < "$patch"
+        patch -d "$tree" -p1 -F0 -N -s --no-backup-if-mismatch < "$patch"
         for file in $files; do
             judge "$prefix" "$file"
             case $? in
@@ -117,7 +117,7 @@ mutate() {
             2) verdict="does not compile: $work/$name.log" && cp "$log" "$work/$name.log" && break ;;
             esac
         done
-        patch -d "$tree" -p1 -F2 -R -s --no-backup-if-mismatch < "$patch" || die "$name cannot be taken back; remove $work"
+        copy_tree # which takes the patch back
     fi
     case $verdict in killed*) killed=$((killed + 1)) ;; *) fails=$((fails + 1)) ;; esac
     printf '%-50s %s\n' "$name" "$verdict"

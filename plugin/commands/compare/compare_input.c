@@ -129,6 +129,8 @@ static amp_status look_at_data(amp_comparison *c, amp_error *error)
 static amp_status look_at_weights(const amp_comparison *c, amp_error *error)
 {
     if (!c->weights) return AMP_OK;
+    if (amp_is_device(c->weights))
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read these weights: not a regular file", c->weights);
     FILE *file = fopen(c->weights, "rb");
     int version[3];
     int whole = file && fread(version, sizeof version, 1, file) == 1;

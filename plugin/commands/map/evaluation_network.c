@@ -1,6 +1,7 @@
 #include "evaluation_network.h"
 
 #include "../../host/common/weights_check.h"
+#include "../../host/data/data_files.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +10,8 @@
 /* Darknet ends with status 0 where it cannot open a file, so what it will open is tried first. */
 static amp_status check_cfg(const char *path, amp_error *error)
 {
+    if (amp_is_device(path))
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read the .cfg file: not a regular file", path);
     FILE *file = fopen(path, "r");
     if (!file)
         return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read the .cfg file: %s", path, strerror(errno));

@@ -5,6 +5,7 @@
 #include "../../amp/checkpoint.h"
 #include "../../host/fork_commands.h"
 #include "../../host/common/resume.h"
+#include "../../host/data/data_files.h"
 #include "../../files/checksum.h"
 #include "../clock.h"
 #include "probe_advice.h"
@@ -21,8 +22,10 @@ static amp_status out_of_memory(amp_error *error) { return amp_fail(error, AMP_N
 /* A folder can be opened, but not read. */
 static amp_status readable(const char *file, const char *what, amp_error *error)
 {
-    FILE *opened = file ? fopen(file, "r") : NULL;
     if (!file) return AMP_OK;
+    if (amp_is_device(file))
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: not a regular file", file, what);
+    FILE *opened = fopen(file, "r");
     int bad = !opened || (fgetc(opened) == EOF && ferror(opened)), why = errno;
     if (opened) fclose(opened);
     return bad ? amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(why)) : AMP_OK;

@@ -8,32 +8,9 @@
 #include "../training/loop.h"
 #include "../training/turns.h"
 #include "argument.h"
+#include "failure.h"
 #include "random.h"
-#include "state.h"
-
-/* Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
-static struct { const char *amp, *refusal; } command_line;
-
-/* Darknet's commands that look into a network or train through it in a way that AMP has no buffers for. */
-static const struct { const char *command[2], *why; } refused[] = {
-    { { "visualize", NULL }, "visualize shows layers' fp32 outputs, which are not kept" },
-    { { "classifier", "try" }, "classifier try prints a layer's fp32 output, which is not kept" },
-    { { "rnn", "vec" }, "rnn vec prints a layer's fp32 output, which is not kept" },
-    { { "lsd", "traingan" }, "lsd trains one network through another's fp32 deltas, which are not kept" },
-    { { "lsd", "trainprog" }, "lsd trains one network through another's fp32 deltas, which are not kept" },
-    { { "lsd", "traincolor" }, "lsd trains one network through another's fp32 deltas, which are not kept" } };
-
-static const char *why_refused(int argc, char **argv)
-{
-    const char *command[2];
-    if (!amp_host_find_command(argc, argv, command)) return NULL;
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        if (!strcmp(refused[i].command[0], command[0]) && (!refused[i].command[1] || !strcmp(refused[i].command[1], command[1])))
-            return refused[i].why;
-    return NULL;
-}
-
-const char *amp_host_refusal(void) { return command_line.refusal; }
+#include "request.h"
 
 static const char *last_part(const char *path)
 {
@@ -61,9 +38,6 @@ void darknet_amp_start(char **argv)
     if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(self, argv);
 }
 
-void amp_host_wish_dtype(const char *wish) { command_line.amp = wish; }
-const char *amp_host_wished_dtype(void) { return command_line.amp; }
-
 static void take_turns(int *argc, char **argv)
 {
     amp_error error;
@@ -73,9 +47,9 @@ static void take_turns(int *argc, char **argv)
 
 int darknet_amp_arguments(int argc, char **argv)
 {
-    command_line.refusal = why_refused(argc, argv);
+    amp_host_note_command(argc, argv);
     take_turns(&argc, argv);
-    command_line.amp = amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16");
+    amp_host_wish_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
     /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with; `amp compare` takes several. */
     int own_seed = argc > 2 && argv[1] && argv[2] && ((!strcmp(argv[1], "rnn") && strcmp(argv[2], "train"))
                                                       || (!strcmp(argv[1], "amp") && !strcmp(argv[2], "compare")));
@@ -91,34 +65,4 @@ int darknet_amp_arguments(int argc, char **argv)
     }
     amp_random_set_seed((unsigned)value);
     return argc;
-}
-
-static void print_warning(void *context, int is_error, const char *line)
-{
-    (void)context;
-    (void)is_error;
-    fprintf(stderr, "warning: %s\n", line);
-}
-
-amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error)
-{
-    static int has_warned;
-    const cfg_listener printer = { print_warning, NULL };
-    cfg_summary summary;
-    AMP_TRY(cfg_check(cfg, &amp_cfg_fork, use, NULL, &summary, error));
-    if (summary.errors) return amp_fail(error, AMP_BAD_CONFIG, "%s", summary.first_error);
-    if (!summary.warnings || has_warned) return AMP_OK;
-    has_warned = 1;
-    return cfg_check(cfg, &amp_cfg_fork, use, &printer, &summary, error);
-}
-
-int amp_host_is_wanted(const char *cfg, cfg_use use)
-{
-    amp_error error;
-    amp_config *config;
-    amp_host_check(amp_config_read(cfg, command_line.amp, amp_fork_default_dtype(), &config, &error), &error);
-    int wanted = config->enabled;
-    amp_config_free(config);
-    if (wanted) amp_host_check(amp_host_check_cfg(cfg, use, &error), &error);
-    return wanted;
 }

@@ -8,6 +8,7 @@
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
 #include "failure.h"
+#include "request.h"
 
 struct amp_resume;      /* resume.h */
 struct amp_fork_memory; /* the fork's own: Darknet's buffers as AMP keeps them */
@@ -32,12 +33,6 @@ struct darknet_amp {
     char *anomaly_images;
 };
 
-/* What networks made from here on are to run in, as `-amp` on the command line says it: "off", "fp32", "fp16", "bf16", or NULL:
- * as the .cfg has it. wish is kept, not copied, and is to outlive the making of those networks. For commands that make
- * networks of their own, while no other thread makes any. */
-void amp_host_wish_dtype(const char *wish);
-const char *amp_host_wished_dtype(void);
-
 /* For the fork's parser, when all layers are made: what net->amp becomes, NULL for a network without AMP. Frees options. */
 struct darknet_amp *amp_host_make(struct network *net, struct darknet_amp_options *options);
 /* All but amp->memory, which is the fork's and freed before. */
@@ -45,16 +40,5 @@ void amp_host_free(struct darknet_amp *amp);
 
 /* Whether a network of these options will be under AMP. */
 int amp_host_is_enabled(const struct darknet_amp_options *options);
-
-/* NULL, or why the program's command cannot run a network under AMP: the middle of a message. */
-const char *amp_host_refusal(void);
-
-/* Looks at the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed for the
- * first .cfg that has some: later ones are copies of it. */
-amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
-
-/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program; use:
- * what it is then for. */
-int amp_host_is_wanted(const char *cfg, cfg_use use);
 
 #endif

@@ -45,6 +45,8 @@ static void prepare_detector(load_args *args, network *net, const layer *l)
 static amp_status read_hierarchy(const char *file, network *net, amp_error *error)
 {
     if (!file) return AMP_OK;
+    if (amp_is_device(file))
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read the classes' tree: not a regular file", file);
     FILE *opened = fopen(file, "r");
     if (!opened) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read the classes' tree: %s", file, strerror(errno));
     fclose(opened);

@@ -1,6 +1,6 @@
-/* Inner header of pjreddie_gaps.c: the recurrent layers' own forms, in pjreddie_gaps_recurrent.c. */
-#ifndef PJREDDIE_GAPS_RECURRENT_H
-#define PJREDDIE_GAPS_RECURRENT_H
+/* Inner header of gaps.c: the recurrent layers' own forms, in gaps_recurrent.c. */
+#ifndef AMP_HOST_GAPS_RECURRENT_H
+#define AMP_HOST_GAPS_RECURRENT_H
 
 #include "darknet.h"
 

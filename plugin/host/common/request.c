@@ -1,0 +1,67 @@
+/* What the user asks of the networks that this program makes: see request.h. */
+#include "request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../fork.h"
+#include "argument.h"
+#include "failure.h"
+
+/* Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
+static struct { const char *amp, *refusal; } request;
+
+/* Darknet's commands that look into a network or train through it in a way that AMP has no buffers for. */
+static const struct { const char *command[2], *why; } refused[] = {
+    { { "visualize", NULL }, "visualize shows layers' fp32 outputs, which are not kept" },
+    { { "classifier", "try" }, "classifier try prints a layer's fp32 output, which is not kept" },
+    { { "rnn", "vec" }, "rnn vec prints a layer's fp32 output, which is not kept" },
+    { { "lsd", "traingan" }, "lsd trains one network through another's fp32 deltas, which are not kept" },
+    { { "lsd", "trainprog" }, "lsd trains one network through another's fp32 deltas, which are not kept" },
+    { { "lsd", "traincolor" }, "lsd trains one network through another's fp32 deltas, which are not kept" } };
+
+void amp_host_note_command(int argc, char **argv)
+{
+    const char *command[2];
+    request.refusal = NULL;
+    if (!amp_host_find_command(argc, argv, command)) return;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        const char *const *r = refused[i].command;
+        if (!strcmp(r[0], command[0]) && (!r[1] || !strcmp(r[1], command[1]))) request.refusal = refused[i].why;
+    }
+}
+
+const char *amp_host_refusal(void) { return request.refusal; }
+
+void amp_host_wish_dtype(const char *wish) { request.amp = wish; }
+const char *amp_host_wished_dtype(void) { return request.amp; }
+
+static void print_warning(void *context, int is_error, const char *line)
+{
+    (void)context;
+    (void)is_error;
+    fprintf(stderr, "warning: %s\n", line);
+}
+
+amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error)
+{
+    static int has_warned;
+    const cfg_listener printer = { print_warning, NULL };
+    cfg_summary summary;
+    AMP_TRY(cfg_check(cfg, &amp_cfg_fork, use, NULL, &summary, error));
+    if (summary.errors) return amp_fail(error, AMP_BAD_CONFIG, "%s", summary.first_error);
+    if (!summary.warnings || has_warned) return AMP_OK;
+    has_warned = 1;
+    return cfg_check(cfg, &amp_cfg_fork, use, &printer, &summary, error);
+}
+
+int amp_host_is_wanted(const char *cfg, cfg_use use)
+{
+    amp_error error;
+    amp_config *config;
+    amp_host_check(amp_config_read(cfg, request.amp, amp_fork_default_dtype(), &config, &error), &error);
+    int wanted = config->enabled;
+    amp_config_free(config);
+    if (wanted) amp_host_check(amp_host_check_cfg(cfg, use, &error), &error);
+    return wanted;
+}

@@ -1,0 +1,26 @@
+/* What the user asks of the networks that this program makes, on the command line and in the .cfg. */
+#ifndef AMP_HOST_REQUEST_H
+#define AMP_HOST_REQUEST_H
+
+#include "../../amp/cfg_check.h"
+
+/* What networks made from here on are to run in, as `-amp` on the command line says it: "off", "fp32", "fp16", "bf16", or NULL:
+ * as the .cfg has it. wish is kept, not copied, and is to outlive the making of those networks. For commands that make
+ * networks of their own, while no other thread makes any. */
+void amp_host_wish_dtype(const char *wish);
+const char *amp_host_wished_dtype(void);
+
+/* Before Darknet runs its command: notes whether that one can run networks under AMP. */
+void amp_host_note_command(int argc, char **argv);
+/* NULL, or why the program's command cannot run a network under AMP: the middle of a message. */
+const char *amp_host_refusal(void);
+
+/* Looks at the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed for the
+ * first .cfg that has some: later ones are copies of it. */
+amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
+
+/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program; use:
+ * what it is then for. */
+int amp_host_is_wanted(const char *cfg, cfg_use use);
+
+#endif
