@@ -1,14 +1,5 @@
 #include "image_loader.h"
 
-<<<<<<< HEAD
-=======
-#include "../../host/data/data_files.h"
-
-#include "stb_image.h" /* Darknet's src/; image.c holds its code */
-
-#include <errno.h>
-#include <limits.h>
->>>>>>> x-mut
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,31 +22,6 @@ typedef struct amp_image_loader {
     int stopping;
 } amp_image_loader;
 
-<<<<<<< HEAD
-=======
-static int fail_load(amp_loaded_image *out, const char *path, const char *why)
-{
-    snprintf(out->failure, sizeof out->failure, "%s: cannot read the image: %s", path, why);
-    return 0;
-}
-
-/* As load_image_color does, but a file that is no image does not end the program. */
-static int load_color(const char *path, image *im, amp_loaded_image *out)
-{
-    int w, h, channels;
-    if (amp_is_device(path)) return fail_load(out, path, "not a regular file");
-    unsigned char *pixels = stbi_load(path, &w, &h, &channels, 3);
-    if (!pixels) return fail_load(out, path, access(path, R_OK) ? strerror(errno) : stbi_failure_reason());
-    size_t plane = (size_t)w * (size_t)h;
-    float *data = plane <= INT_MAX / 3 ? malloc(3 * plane * sizeof *data) : NULL; /* Darknet counts in int */
-    for (size_t i = 0; data && i < plane; ++i)
-        for (size_t c = 0; c < 3; ++c) data[c * plane + i] = (float)pixels[3 * i + c] / 255.f;
-    stbi_image_free(pixels);
-    *im = (image){.w = w, .h = h, .c = 3, .data = data};
-    return data || fail_load(out, path, "it is too large for this machine's memory");
-}
-
->>>>>>> x-mut
 static amp_loaded_image load(const amp_image_loader *l, const char *path)
 {
     amp_loaded_image out = {0};

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../tensor/half.h"
+#include "../data/data_files.h"
 #include "darknet.h"
 #include "stb_image.h" /* Darknet's src/; image.c holds its code */
 
@@ -46,6 +47,8 @@ void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net,
 static image load_color(const char *path, const char **why)
 {
     int w, h, channels;
+    *why = "not a regular file";
+    if (amp_is_device(path)) return (image){ 0 };
     unsigned char *pixels = stbi_load(path, &w, &h, &channels, 3);
     *why = pixels ? "it is too large for this machine's memory" : access(path, R_OK) ? strerror(errno) : stbi_failure_reason();
     if (!pixels) return (image){ 0 };
