@@ -20,12 +20,6 @@ static void print_head(const amp_bench *b, FILE *out)
             "one pass' images, and of a training, which holds two batches (besides those it decodes)\n\n");
 }
 
-const char *amp_bench_number(char text[16], double value)
-{
-    snprintf(text, 16, value >= 1000 ? "%.0f" : value >= 1 ? "%.4g" : "%.3g", value);
-    return text;
-}
-
 static void print_ratio(FILE *out, const amp_bench_ratio *r, int bounds)
 {
     char text[40] = "-";
