@@ -71,7 +71,7 @@ amp_status amp_layer_clocks_create(struct network *net, int steps, amp_layer_clo
     int layers = amp_fork_view(net).layers;
     size_t room = ((size_t)layers + 1) * (size_t)steps;
     double *times = calloc(3 * room, sizeof *times);
-    if (c)
+    if (c && times)
         *c = (amp_layer_clocks){ .net = net, .engine = amp ? amp->engine : NULL, .layers = layers,
                                  .room = steps, .open = -1, .forward = times, .backward = times + room,
                                  .casts = times + 2 * room };
