@@ -1,6 +1,9 @@
 # The plugin: an object library per room, all of them in DARKNET_AMP_ROOMS. Only host/pjreddie sees Darknet's
 # headers, and only the backends those of their libraries.
 
+# A function of Darknet's that is called without its header is no warning here.
+set(wall -Wall -Wextra -Werror=implicit-function-declaration)
+
 # plugin_room(<room> [libraries...])
 function(plugin_room room)
     file(GLOB sources CONFIGURE_DEPENDS plugin/${room}/*.c)
@@ -16,7 +19,7 @@ function(plugin_room room)
     set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
         CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON)
     target_compile_definitions(${target} PRIVATE _POSIX_C_SOURCE=200809L)
-    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C>:${plugin_flags};-Wall;-Wextra;-Werror=implicit-function-declaration>")
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C>:${plugin_flags};${wall}>")
     if(DARKNET_AMP_CUDA)
         string(REPLACE ";" "," host_flags "${plugin_flags};-Wall;-Wextra")
         target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-O3;-Xcompiler=${host_flags}>")

@@ -382,7 +382,8 @@ static void kept_buffers_are_those_told(const char *cfg)
     for (int i = 0; i < net->n; i++) {
         const amp_host_buffers *have = &net->amp->memory->buffers[i];
         if (!amp_host_is_native(&net->layers[i])) continue;
-        size_t told = amp_fork_buffer_bytes(net, i, net->batch, plan), kept = (have->output_capacity + have->delta_capacity) * sizeof(float);
+        size_t told = amp_fork_buffer_bytes(net, i, net->batch, plan),
+            kept = (have->output_capacity + have->delta_capacity) * sizeof(float);
         if (told != kept) fail_msg("%s: layer %d keeps %zu bytes, told are %zu", cfg, i, kept, told);
     }
     release(net);
@@ -415,7 +416,8 @@ static void outline_is_the_plan_of_that_batch(const char *cfg)
     amp_footprint told;
     amp_error error = { 0 };
     size_t buffers = 0;
-    assert_int_equal(amp_fork_footprint(small, large->batch, small->amp->config->dtype, &told, &error), AMP_OK);
+    assert_int_equal(amp_fork_footprint(small, large->batch, small->amp->config->dtype, &told, &error),
+                     AMP_OK);
     assert_int_equal(amp_fork_training_plan(large, &plan, &error), AMP_OK);
     for (int i = 0; i < large->n; i++) buffers += amp_fork_buffer_bytes(large, i, large->batch, plan);
     if (told.arena != plan->arena.total || told.buffers != buffers)

@@ -189,7 +189,8 @@ static void give_turn(game *g)
     player *current = g->turn == NOBODY ? NULL : &g->players[g->turn];
     if (current && current->state == BUSY) return;
     int least = g->slice > 0 ? LEAST_STEPS : 1;
-    int over = !current || current->state == GONE || (g->steps >= least && amp_clock_seconds() - g->turn_began >= g->slice);
+    int over = !current || current->state == GONE || (g->steps >= least
+                                                      && amp_clock_seconds() - g->turn_began >= g->slice);
     int next = over ? next_waiting(g) : g->turn;
     if (next == NOBODY) return;
     if (over) {

@@ -1,5 +1,5 @@
-/* The second door to a Darknet: what the commands (plugin/commands) need beside fork.h. Each fork's folder implements it, as it
- * does fork.h; a network is an opaque pointer here too, and a layer its number. */
+/* The second door to a Darknet: what the commands (plugin/commands) need beside fork.h. Each fork's folder
+ * implements it, as it does fork.h; a network is an opaque pointer here too, and a layer its number. */
 #ifndef AMP_HOST_FORK_COMMANDS_H
 #define AMP_HOST_FORK_COMMANDS_H
 
@@ -7,17 +7,18 @@
 
 /* ---- making a network ---- */
 
-/* Darknet's parser ends the program with status 0, by an assertion or by a crash where it cannot make a network; this ends it with
- * one line that names `name` (the file as the user knows it) and status 1. draws: the weights are drawn as always; else the
- * network is only looked at, and made in a tenth of the time: weights are 0, and a GPU's engines are not timed. While no other
- * thread runs. */
+/* Darknet's parser ends the program with status 0, by an assertion or by a crash where it cannot make a
+ * network; this ends it with one line that names `name` (the file as the user knows it) and status 1. draws:
+ * the weights are drawn as always; else the network is only looked at, and made in a tenth of the time:
+ * weights are 0, and a GPU's engines are not timed. While no other thread runs. */
 struct network *amp_fork_make_network(const char *cfg, const char *name, int draws);
 /* With all that Darknet's free_network forgets. NULL is fine. */
 void amp_fork_free_network(struct network *);
 
 /* ---- measuring a network on images ---- */
 
-/* Classes of a detector, whose last section gives boxes: [yolo], [region] or [detection]. Below 0: it is none. */
+/* Classes of a detector, whose last section gives boxes: [yolo], [region] or [detection]. Below 0: it is
+ * none. */
 int amp_fork_box_classes(const struct network *);
 /* The first layer that carries a state from batch to batch; below 0: none. */
 int amp_fork_recurrent_layer(const struct network *);
@@ -32,45 +33,48 @@ typedef enum amp_image_fit {
     AMP_FIT_CENTER_CROP  /* as `classifier valid` */
 } amp_image_fit;
 
-/* An image file as three planes of w x h floats, 0..1, which are the caller's; in any thread. size: its width and height in the
- * file. NULL: it is no image, or there is no memory; *why says so until the thread reads another. */
+/* An image file as three planes of w x h floats, 0..1, which are the caller's; in any thread. size: its width
+ * and height in the file. NULL: it is no image, or there is no memory; *why says so until the thread reads
+ * another. */
 float *amp_fork_read_image(const char *path, int w, int h, amp_image_fit, int size[2], const char **why);
 
 /* A box of a class, by its middle, relative to the image. */
 typedef struct amp_found_box { int class_id; float score, x, y, w, h; } amp_found_box;
 typedef amp_status amp_box_sink(void *context, const amp_found_box *, amp_error *);
 
-/* What a network with a batch of 1 finds in an image of amp_fork_read_image; path names it. detect: `detector test`'s boxes,
- * those above .005, after non-maximum suppression at .45. classify: the k best classes, as top_k sorts them. AMP_DIVERGED: its
- * outputs are not finite. */
-amp_status amp_fork_detect(struct network *, float *image, const int size[2], const char *path, amp_box_sink *, void *context,
-                           amp_error *);
+/* What a network with a batch of 1 finds in an image of amp_fork_read_image; path names it. detect: `detector
+ * test`'s boxes, those above .005, after non-maximum suppression at .45. classify: the k best classes, as
+ * top_k sorts them. AMP_DIVERGED: its outputs are not finite. */
+amp_status amp_fork_detect(struct network *, float *image, const int size[2], const char *path,
+                           amp_box_sink *, void *context, amp_error *);
 amp_status amp_fork_classify(struct network *, float *image, const char *path, int k, int *best, amp_error *);
 
 /* ---- training on batches ---- */
 
-/* Batches as `detector train` and `classifier train` load them: the same images, augmented in the same way, in the same order
- * where -seed is the same. */
+/* Batches as `detector train` and `classifier train` load them: the same images, augmented in the same way,
+ * in the same order where -seed is the same. */
 typedef struct amp_batches amp_batches;
 
-/* Reads the .data file and starts to load; net has the size that is trained at, and may get the classes' tree. AMP_BAD_CONFIG: a
- * file that is missing or empty, or classes that are not the network's. AMP_UNSUPPORTED: neither detector nor classifier. */
+/* Reads the .data file and starts to load; net has the size that is trained at, and may get the classes'
+ * tree. AMP_BAD_CONFIG: a file that is missing or empty, or classes that are not the network's.
+ * AMP_UNSUPPORTED: neither detector nor classifier. */
 amp_status amp_batches_open(const char *data_file, struct network *net, amp_batches **out, amp_error *);
-/* Takes the next step's images and labels, batch x subdivisions of them. Those after them are being loaded when this returns,
- * unless these are the last. */
+/* Takes the next step's images and labels, batch x subdivisions of them. Those after them are being loaded
+ * when this returns, unless these are the last. */
 amp_status amp_batches_next(amp_batches *, int last, amp_error *);
-/* A pass, of so many as the step has subdivisions, as train_network_datum makes it; gives the sum of its images' losses. */
+/* A pass, of so many as the step has subdivisions, as train_network_datum makes it; gives the sum of its
+ * images' losses. */
 float amp_batches_train(amp_batches *, struct network *net, int pass);
 void amp_batches_close(amp_batches *); /* NULL is fine */
 
 /* ---- measuring speed ---- */
 
-/* Fills the network's input with random images, uniform in [0,1), and its labels with what its loss can read: 1 to 10 boxes an
- * image for a detector, else one class. The same seed gives the same batch. */
+/* Fills the network's input with random images, uniform in [0,1), and its labels with what its loss can read:
+ * 1 to 10 boxes an image for a detector, else one class. The same seed gives the same batch. */
 void amp_fork_fill_random_batch(struct network *net, unsigned seed);
 
-/* The parts of a training step on the batch that lies in its input; begin counts its images. Each waits until the network's
- * device has done it. */
+/* The parts of a training step on the batch that lies in its input; begin counts its images. Each waits until
+ * the network's device has done it. */
 void amp_fork_begin_pass(struct network *);
 void amp_fork_forward(struct network *);
 void amp_fork_backward(struct network *);
@@ -78,33 +82,35 @@ void amp_fork_update(struct network *);
 /* The loss of the last forward. */
 float amp_fork_cost(const struct network *);
 
-/* Calls watcher before (begins) and after forward and backward of each layer of a network without AMP, when its device has done
- * what was before. One network at a time in a program. watch: 0 where there is no memory. */
+/* Calls watcher before (begins) and after forward and backward of each layer of a network without AMP, when
+ * its device has done what was before. One network at a time in a program. watch: 0 without memory. */
 typedef void amp_layer_watcher(void *context, int layer, int begins);
 int amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context);
 void amp_fork_unwatch_layers(struct network *);
 
 /* ---- what a network takes of memory and of arithmetic ----
  *
- * Stock's buffers as its make_*_layer functions take them, AMP's as a plan lays them out. Nothing runs, and nothing is taken for
- * it. batch counts what one forward takes: with time_steps, images times those. */
+ * Stock's buffers as its make_*_layer functions take them, AMP's as a plan lays them out. Nothing runs, and
+ * nothing is taken for it. batch counts what one forward takes: with time_steps, images times those. */
 
-/* The plan of a training step at net's shape, built if there is none yet: net's engine's, until it adds another. */
+/* The plan of a training step at net's shape, built if there is none yet: net's engine's, until it adds
+ * another. */
 amp_status amp_fork_training_plan(struct network *net, const amp_plan **out, amp_error *);
 
 /* Bytes that a training pass of `batch` images takes besides weights and what has their size. */
 typedef struct amp_footprint {
     size_t arena;   /* planned: activations and deltas, sharing memory where their lives allow */
-    size_t buffers; /* Darknet's fp32 buffers that stay: those of its own layers, and what these read and write */
+    size_t buffers; /* Darknet's fp32 buffers that stay: its own layers', and what these read and write */
     size_t input;   /* images and labels */
 } amp_footprint;
 
 static inline size_t amp_footprint_sum(const amp_footprint *f) { return f->arena + f->buffers + f->input; }
 
 /* As an engine in dtype would plan it. */
-amp_status amp_fork_footprint(struct network *net, int batch, amp_dtype dtype, amp_footprint *out, amp_error *);
-/* What a training's loading of images holds in RAM for batches of so many: the batch that trains, and the next. 0 on a GPU,
- * whose memory is another. */
+amp_status amp_fork_footprint(struct network *net, int batch, amp_dtype dtype, amp_footprint *out,
+                              amp_error *);
+/* What a training's loading of images holds in RAM for batches of so many: the batch that trains, and the
+ * next. 0 on a GPU, whose memory is another. */
 size_t amp_fork_loaded_bytes(const struct network *net, int images);
 /* Of a footprint's buffers, what layer i's are under this plan. */
 size_t amp_fork_buffer_bytes(const struct network *net, int i, int batch, const amp_plan *plan);
@@ -113,11 +119,12 @@ size_t amp_fork_stock_bytes(const struct network *net, int i, int batch);
 /* What stock's layers share, at most: im2col's matrix. Under AMP only its own layers ask for it. */
 size_t amp_fork_stock_workspace(const struct network *net);
 size_t amp_fork_own_workspace(const struct network *net);
-/* Floating-point operations of layer i's matrix products in one forward: a multiplication and an addition are two. */
+/* Floating-point operations of layer i's matrix products in one forward: a multiplication and an addition are
+ * two. */
 double amp_fork_operations(const struct network *net, int i);
-/* A layer as a piece of work: its section's name; of a forward, all floating-point operations and the fp32 bytes that it must
- * read and write (0 for recurrent layers, which have layers inside); whether it is a product whose channels, in or out, are no
- * multiple of 8. */
+/* A layer as a piece of work: its section's name; of a forward, all floating-point operations and the fp32
+ * bytes that it must read and write (0 for recurrent layers, which have layers inside); whether it is a
+ * product whose channels, in or out, are no multiple of 8. */
 typedef struct amp_layer_work { const char *type; double operations, bytes; int misaligned; } amp_layer_work;
 amp_layer_work amp_fork_layer_work(const struct network *net, int i);
 /* How large a batch may be before Darknet's own numbers of elements, which are ints, overflow. */

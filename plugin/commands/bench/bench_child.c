@@ -91,8 +91,8 @@ static amp_status load(child *c, amp_error *error)
     c->amp = amp_fork_state(c->net);
     amp_view v = amp_fork_view(c->net);
     if (!v.images || (double)v.inputs * v.batch > INT_MAX)
-        return amp_fail(error, AMP_NO_MEMORY, "no memory for %d images of %d x %d x %d; try a smaller -batch", v.batch, v.w,
-                        v.h, v.c);
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for %d images of %d x %d x %d; try a smaller -batch",
+                        v.batch, v.w, v.h, v.c);
     amp_fork_fill_random_batch(c->net, seed);
     tell("shape %d %d %d %d %d", v.w, v.h, v.c, v.batch, v.on_gpu);
     return AMP_OK;
@@ -206,7 +206,8 @@ static amp_status measure_layers(child *c, amp_error *error)
 static amp_status measure_all(child *c, amp_error *error)
 {
     AMP_TRY(load(c, error));
-    if (c->stock != !c->amp) return amp_fail(error, AMP_BAD_CONFIG, "-only %s does not go with its -amp", c->request->only);
+    if (c->stock != !c->amp)
+        return amp_fail(error, AMP_BAD_CONFIG, "-only %s does not go with its -amp", c->request->only);
     if (!tell_support(c)) return AMP_OK;
     AMP_TRY(warm_up(c, error));
     if (!c->stopped) AMP_TRY(measure(c, error));

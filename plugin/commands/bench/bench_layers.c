@@ -71,9 +71,10 @@ amp_status amp_layer_clocks_create(struct network *net, int steps, amp_layer_clo
     int layers = amp_fork_view(net).layers;
     size_t room = ((size_t)layers + 1) * (size_t)steps;
     double *times = calloc(3 * room, sizeof *times);
-    if (c)
-        *c = (amp_layer_clocks){ .net = net, .engine = amp ? amp->engine : NULL, .layers = layers, .room = steps, .open = -1,
-                                 .forward = times, .backward = times + room, .casts = times + 2 * room };
+    if (c && times)
+        *c = (amp_layer_clocks){ .net = net, .engine = amp ? amp->engine : NULL, .layers = layers,
+                                 .room = steps, .open = -1, .forward = times, .backward = times + room,
+                                 .casts = times + 2 * room };
     if (!c || !times || (!amp && !amp_fork_watch_layers(net, see_stock, c))) {
         free(times);
         free(c);
@@ -110,10 +111,12 @@ amp_bench_layer amp_layer_clocks_of(const amp_layer_clocks *c, int index)
 {
     amp_layer_work work = amp_fork_layer_work(c->net, index);
     int passes = c->passes < c->room ? c->passes : c->room;
-    amp_bench_layer out = { .index = index, .misaligned = work.misaligned, .operations = work.operations, .bytes = work.bytes,
-                            .forward_ms = amp_bench_spread_of(c->forward + index * c->room, passes).median,
-                            .cast_ms = amp_bench_spread_of(c->casts + index * c->room, passes).median,
-                            .backward_ms = amp_bench_spread_of(c->backward + index * c->room, passes).median };
+    int at = index * c->room;
+    amp_bench_layer out = { .index = index, .misaligned = work.misaligned, .operations = work.operations,
+                            .bytes = work.bytes,
+                            .forward_ms = amp_bench_spread_of(c->forward + at, passes).median,
+                            .cast_ms = amp_bench_spread_of(c->casts + at, passes).median,
+                            .backward_ms = amp_bench_spread_of(c->backward + at, passes).median };
     const amp_plan *plan = c->engine ? amp_engine_plan(c->engine) : NULL;
     if (plan) out.in_half = plan->nodes[index].products != AMP_FP32;
     snprintf(out.type, sizeof out.type, "%s", work.type);

@@ -1,5 +1,5 @@
-/* Clocks around the layers of one network: with AMP as an observer, in stock by the fork (amp_fork_watch_layers). They make
- * a step slower, so they are for steps of their own. */
+/* Clocks around the layers of one network: with AMP as an observer, in stock by the fork
+ * (amp_fork_watch_layers). They make a step slower, so they are for steps of their own. */
 #ifndef AMP_COMMANDS_BENCH_BENCH_LAYERS_H
 #define AMP_COMMANDS_BENCH_BENCH_LAYERS_H
 

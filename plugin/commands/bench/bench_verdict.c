@@ -29,6 +29,12 @@ static const double worth_from = 1.1, memory_below = .95, memory_mb = 8, short_c
                     short_step_ms = 1;
 enum { FEWEST_STEPS = 5 };
 
+const char *amp_bench_number(char text[16], double value)
+{
+    snprintf(text, 16, value >= 1000 ? "%.0f" : value >= 1 ? "%.4g" : "%.3g", value);
+    return text;
+}
+
 typedef struct writer { char *text; size_t room, length; } writer;
 
 __attribute__((format(printf, 2, 3)))

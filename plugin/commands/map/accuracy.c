@@ -49,8 +49,8 @@ int amp_class_of_path(const char *path, const amp_lines *labels, int classes)
     return -1;
 }
 
-static amp_status classify(struct network *net, const amp_loaded_image *loaded, const char *path, int class_id,
-                           amp_accuracy *result, amp_error *error)
+static amp_status classify(struct network *net, const amp_loaded_image *loaded, const char *path,
+                           int class_id, amp_accuracy *result, amp_error *error)
 {
     int listed = result->k < result->classes ? result->k : result->classes;
     AMP_TRY(amp_fork_classify(net, loaded->fitted, path, listed, result->best, error));
@@ -66,8 +66,8 @@ static amp_status classify(struct network *net, const amp_loaded_image *loaded, 
     return AMP_OK;
 }
 
-static amp_status classify_all(struct network *net, const amp_classification_data *data, amp_measure_stop stop, amp_accuracy *result,
-                               amp_error *error)
+static amp_status classify_all(struct network *net, const amp_classification_data *data,
+                               amp_measure_stop stop, amp_accuracy *result, amp_error *error)
 {
     struct amp_image_loader *loader;
     amp_view view = amp_fork_view(net);
@@ -120,8 +120,8 @@ static amp_status check_network(struct network *net, const amp_classification_da
     return status;
 }
 
-amp_status amp_accuracy_measure(struct network *net, const amp_classification_data *data, int k, amp_measure_stop stop,
-                                amp_accuracy *result, amp_error *error)
+amp_status amp_accuracy_measure(struct network *net, const amp_classification_data *data, int k,
+                                amp_measure_stop stop, amp_accuracy *result, amp_error *error)
 {
     *result = (amp_accuracy){.k = k, .classes = data->classes};
     AMP_TRY(check_network(net, data, error));

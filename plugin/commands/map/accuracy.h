@@ -39,8 +39,8 @@ typedef struct amp_accuracy {
 /* Feeds images as `classifier valid` does: the middle square, scaled to the network's size, one at a time. On failure too,
  * *result is fit for amp_accuracy_free. AMP_BAD_CONFIG: another number of classes than the network's outputs, no image that can
  * be read, or none whose path contains a label. AMP_DIVERGED: its output is not finite. */
-amp_status amp_accuracy_measure(struct network *, const amp_classification_data *, int k, amp_measure_stop stop, amp_accuracy *result,
-                                amp_error *);
+amp_status amp_accuracy_measure(struct network *, const amp_classification_data *, int k,
+                                amp_measure_stop stop, amp_accuracy *result, amp_error *);
 void amp_accuracy_free(amp_accuracy *);
 void amp_accuracy_print(const amp_accuracy *, const amp_lines *labels);
 

@@ -35,7 +35,8 @@ static amp_status load_all_weights(struct network *net, const char *file, amp_er
     return amp_check_weights_sense(net, file, error);
 }
 
-amp_status amp_evaluation_open(const char *cfg_file, const char *weights_file, struct network **out, amp_error *error)
+amp_status amp_evaluation_open(const char *cfg_file, const char *weights_file, struct network **out,
+                               amp_error *error)
 {
     *out = NULL;
     AMP_TRY(check_cfg(cfg_file, error));

@@ -102,8 +102,8 @@ static amp_status count(const measuring *m, amp_map_result *result, amp_error *e
                                  result->request.points, result->request.confidence, result->per_class, &result->total, error);
 }
 
-amp_status amp_map_measure(struct network *net, const amp_detection_data *data, const amp_map_request *request,
-                           amp_map_result *result, amp_error *error)
+amp_status amp_map_measure(struct network *net, const amp_detection_data *data,
+                           const amp_map_request *request, amp_map_result *result, amp_error *error)
 {
     *result = (amp_map_result){.request = *request};
     int classes = amp_fork_box_classes(net), batch = amp_fork_view(net).batch;

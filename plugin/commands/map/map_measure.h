@@ -47,7 +47,8 @@ typedef struct amp_map_result {
  * An image that cannot be read is named on stderr and left out. On failure too, *result is fit for amp_map_result_free.
  * AMP_BAD_CONFIG: not a detector, bad labels, no object at all, no image that can be read. AMP_DIVERGED: its output is not
  * finite; so it can be in the first tens of a training's steps in fp16, while rolling variances are near 0. */
-amp_status amp_map_measure(struct network *, const amp_detection_data *, const amp_map_request *, amp_map_result *, amp_error *);
+amp_status amp_map_measure(struct network *, const amp_detection_data *, const amp_map_request *,
+                           amp_map_result *, amp_error *);
 void amp_map_result_free(amp_map_result *);
 
 /* In the words of AlexeyAB's `detector map`, on stdout. names: may be shorter than the classes. */

@@ -135,14 +135,15 @@ static amp_status check_network(const struct network *net, amp_error *error)
 {
     int recurrent = amp_fork_recurrent_layer(net);
     if (recurrent >= 0)
-        return amp_fail(error, AMP_BAD_CONFIG, "layer %d is recurrent: measuring would move the state that training carries; "
-                        "measure saved weights with `detector map`", recurrent);
+        return amp_fail(error, AMP_BAD_CONFIG, "layer %d is recurrent: measuring would move the state that "
+                        "training carries; measure saved weights with `detector map`", recurrent);
     if (amp_fork_box_classes(net) < 0)
         return amp_fail(error, AMP_BAD_CONFIG, "its last section is not [yolo], [region] or [detection]");
     return amp_check_channels(net, error);
 }
 
-static amp_status begin(struct network *net, const char *data_file, const char *folder, const char *base, amp_error *error)
+static amp_status begin(struct network *net, const char *data_file, const char *folder, const char *base,
+                        amp_error *error)
 {
     char name[NAME_BYTES];
     size_t dropped;

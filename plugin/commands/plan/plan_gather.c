@@ -151,7 +151,8 @@ static void find_workspace(amp_plan_report *r)
 {
     for (int i = 0; i < r->count; i++) {
         amp_conv_facts facts;
-        if (facts_of(&r->plan->nodes[i], r->backend, &facts) && facts.workspace_bytes > r->workspace) r->workspace = facts.workspace_bytes;
+        if (facts_of(&r->plan->nodes[i], r->backend, &facts) && facts.workspace_bytes > r->workspace)
+            r->workspace = facts.workspace_bytes;
     }
     r->workspace += amp_fork_own_workspace(r->net);
     r->stock_workspace = amp_fork_stock_workspace(r->net);

@@ -168,8 +168,8 @@ static float train_step(struct network *net, amp_batches *batches, amp_numerics 
     return loss / (float)(view.subdivisions * view.batch);
 }
 
-static amp_status train(struct network *net, amp_batches *batches, amp_numerics *numerics, amp_probe_result *r,
-                        amp_error *error)
+static amp_status train(struct network *net, amp_batches *batches, amp_numerics *numerics,
+                        amp_probe_result *r, amp_error *error)
 {
     for (long i = 0; i < r->iterations; i++) {
         AMP_TRY(amp_batches_next(batches, i + 1 == r->iterations, error));
@@ -199,7 +199,8 @@ static amp_status observe(const amp_probe_request *request, struct network *net,
     return status;
 }
 
-static amp_status keep_results(struct network *net, const amp_numerics *numerics, amp_probe_result *r, amp_error *error)
+static amp_status keep_results(struct network *net, const amp_numerics *numerics, amp_probe_result *r,
+                               amp_error *error)
 {
     int layers = amp_fork_view(net).layers;
     r->layers = calloc((size_t)layers, sizeof *r->layers);

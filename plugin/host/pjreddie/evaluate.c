@@ -1,4 +1,5 @@
-/* Measuring a network on images, as fork_commands.h has it: what `detector test` and `classifier valid` do with one. */
+/* Measuring a network on images, as fork_commands.h has it: what `detector test` and `classifier valid` do
+ * with one. */
 #include "../fork_commands.h"
 
 #include <errno.h>
@@ -15,12 +16,15 @@
 static const float LEAST_SCORE = .005f, HIERARCHY = .5f, SUPPRESSION_IOU = .45f;
 
 /* For the line about outputs that are inf or NaN: a file of the right size may still hold anything. */
-#define WHY_NOT_FINITE "the weights are another network's or damaged, or their training diverged or was too short for fp16 " \
-                       "(then bf16 and fp32 do)"
+#define WHY_NOT_FINITE "the weights are another network's or damaged, or their training diverged or " \
+                       "was too short for fp16 (then bf16 and fp32 do)"
 
 /* ---- what kind of network ---- */
 
-static int gives_boxes(const layer *l) { return l->type == YOLO || l->type == REGION || l->type == DETECTION; }
+static int gives_boxes(const layer *l)
+{
+    return l->type == YOLO || l->type == REGION || l->type == DETECTION;
+}
 
 int amp_fork_box_classes(const struct network *net)
 {
@@ -38,7 +42,7 @@ int amp_fork_recurrent_layer(const struct network *net)
 }
 
 int amp_fork_has_tree(const struct network *net) { return net->hierarchy != NULL; }
-void amp_fork_take_leaves(struct network *net, const char *file) { change_leaves(net->hierarchy, (char *)file); }
+void amp_fork_take_leaves(struct network *net, const char *f) { change_leaves(net->hierarchy, (char *)f); }
 void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net, batch); }
 
 /* ---- images ---- */
@@ -50,7 +54,8 @@ static image load_color(const char *path, const char **why)
     *why = "not a regular file";
     if (amp_is_device(path)) return (image){ 0 };
     unsigned char *pixels = stbi_load(path, &w, &h, &channels, 3);
-    *why = pixels ? "it is too large for this machine's memory" : access(path, R_OK) ? strerror(errno) : stbi_failure_reason();
+    *why = pixels ? "it is too large for this machine's memory"
+         : access(path, R_OK) ? strerror(errno) : stbi_failure_reason();
     if (!pixels) return (image){ 0 };
     size_t plane = (size_t)w * (size_t)h;
     float *data = plane <= INT_MAX / 3 ? malloc(3 * plane * sizeof *data) : NULL; /* Darknet counts in int */
@@ -73,32 +78,35 @@ float *amp_fork_read_image(const char *path, int w, int h, amp_image_fit fit, in
 
 /* ---- one image ---- */
 
-/* Before the boxes are counted: Darknet counts NaN objectness in one place as a box and in another not, and writes past
- * the end of its array. */
+/* Before the boxes are counted: Darknet counts NaN objectness in one place as a box and in another not, and
+ * writes past the end of its array. */
 static amp_status check_boxes(const network *net, const char *path, amp_error *error)
 {
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
         for (int k = 0; gives_boxes(l) && k < l->outputs; k++)
             if (!amp_is_finite(l->output[k]))
-                return amp_fail(error, AMP_DIVERGED, "%s: layer %d gives numbers that are not finite; " WHY_NOT_FINITE, path, i);
+                return amp_fail(error, AMP_DIVERGED,
+                                "%s: layer %d gives numbers that are not finite; " WHY_NOT_FINITE, path, i);
     }
     return AMP_OK;
 }
 
-static amp_status hand_over(const detection *boxes, int count, int classes, amp_box_sink *sink, void *context, amp_error *error)
+static amp_status hand_over(const detection *boxes, int count, int classes, amp_box_sink *sink, void *context,
+                            amp_error *error)
 {
     for (int i = 0; i < count; i++)
         for (int c = 0; c < classes; c++) {
             box b = boxes[i].bbox;
-            amp_found_box found = { .class_id = c, .score = boxes[i].prob[c], .x = b.x, .y = b.y, .w = b.w, .h = b.h };
+            amp_found_box found = { .class_id = c, .score = boxes[i].prob[c], .x = b.x, .y = b.y, .w = b.w,
+                                    .h = b.h };
             if (found.score > 0) AMP_TRY(sink(context, &found, error));
         }
     return AMP_OK;
 }
 
-amp_status amp_fork_detect(struct network *net, float *image, const int size[2], const char *path, amp_box_sink *sink,
-                           void *context, amp_error *error)
+amp_status amp_fork_detect(struct network *net, float *image, const int size[2], const char *path,
+                           amp_box_sink *sink, void *context, amp_error *error)
 {
     int classes = amp_fork_box_classes(net), count = 0;
     network_predict(net, image);
@@ -110,12 +118,14 @@ amp_status amp_fork_detect(struct network *net, float *image, const int size[2],
     return status;
 }
 
-amp_status amp_fork_classify(struct network *net, float *image, const char *path, int k, int *best, amp_error *error)
+amp_status amp_fork_classify(struct network *net, float *image, const char *path, int k, int *best,
+                             amp_error *error)
 {
     float *probabilities = network_predict(net, image);
     for (int i = 0; i < net->outputs; i++)
         if (!amp_is_finite(probabilities[i]))
-            return amp_fail(error, AMP_DIVERGED, "%s: the network gives numbers that are not finite; " WHY_NOT_FINITE, path);
+            return amp_fail(error, AMP_DIVERGED,
+                            "%s: the network gives numbers that are not finite; " WHY_NOT_FINITE, path);
     if (net->hierarchy) hierarchy_predictions(probabilities, net->outputs, net->hierarchy, 1, 1);
     top_k(probabilities, net->outputs, k, best);
     return AMP_OK;

@@ -1,5 +1,5 @@
-/* Counting what a network takes: see fork_commands.h. Which buffers stock takes is each make_*_layer's own business; here they are
- * counted, and tests/test_plan_command.c compares with what they really took. */
+/* Counting what a network takes: see fork_commands.h. Which buffers stock takes is each make_*_layer's own
+ * business; here they are counted, and tests/test_plan_command.c compares with what they really took. */
 #include "../fork_commands.h"
 
 #include <limits.h>
@@ -167,7 +167,8 @@ size_t amp_fork_buffer_bytes(const network *net, int i, int batch, const amp_pla
     size_t output = (size_t)l->outputs * (size_t)batch * sizeof(float);
     if (amp_host_is_native(l)) return output * (size_t)(plan->needs_output[i] + plan->needs_delta[i]);
     int on_gpu = amp_host_on_gpu(net);
-    return stock_bytes(l, batch, on_gpu) + (l->type == LSTM && !on_gpu ? output : 0); /* AMP makes that delta */
+    size_t delta = l->type == LSTM && !on_gpu ? output : 0; /* which AMP makes */
+    return stock_bytes(l, batch, on_gpu) + delta;
 }
 
 /* ---- arithmetic ---- */
@@ -187,7 +188,10 @@ static double operations(const layer *l, int batch)
     return 2 * products * batch + sum;
 }
 
-double amp_fork_operations(const struct network *net, int i) { return operations(&net->layers[i], net->batch); }
+double amp_fork_operations(const struct network *net, int i)
+{
+    return operations(&net->layers[i], net->batch);
+}
 
 static int is_misaligned(const layer *l)
 {

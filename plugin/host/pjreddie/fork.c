@@ -17,10 +17,10 @@ amp_view amp_fork_view(const struct network *net)
     size_t images_of_step = (size_t)net->batch * (size_t)net->subdivisions;
     return (amp_view){ .layers = net->n, .batch = net->batch, .subdivisions = net->subdivisions, .w = net->w, .h = net->h,
                        .c = net->c, .inputs = net->inputs, .truths = net->truths, .outputs = net->outputs,
-                       .training = net->train,
-                       .adam = net->adam != 0, .changes_size = net->random || net->layers[net->n - 1].random,
-                       .on_gpu = amp_host_on_gpu(net), .time_steps = net->time_steps, .max_batches = net->max_batches,
-                       .burn_in = net->burn_in,
+                       .training = net->train, .adam = net->adam != 0,
+                       .changes_size = net->random || net->layers[net->n - 1].random,
+                       .on_gpu = amp_host_on_gpu(net), .time_steps = net->time_steps,
+                       .max_batches = net->max_batches, .burn_in = net->burn_in,
                        .batch_number = images_of_step ? (long)(*net->seen / images_of_step) : 0, .momentum = net->momentum,
                        .decay = net->decay, .beta1 = net->B1, .beta2 = net->B2, .eps = net->eps, .images = net->input,
                        .labels = net->truth };

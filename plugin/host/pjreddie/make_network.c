@@ -1,4 +1,5 @@
-/* Making a network for a command, and freeing all of it. Darknet's parser is kept from crashing in the user's face. */
+/* Making a network for a command, and freeing all of it. Darknet's parser is kept from crashing in the user's
+ * face. */
 #define _DEFAULT_SOURCE /* setenv */
 #include "../fork_commands.h"
 

@@ -36,7 +36,9 @@ void amp_fork_update(struct network *net)
 
 float amp_fork_cost(const struct network *net) { return *net->cost; }
 
-/* ---- around layers: Darknet's loops find the layers' functions in the layers, and the watcher takes the functions' place ---- */
+/* ---- around layers ----
+ *
+ * Darknet's loops find the layers' functions in the layers, and the watched ones take their place. */
 
 typedef void layer_function(struct layer, struct network);
 
@@ -67,7 +69,8 @@ int amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void 
     watched.watcher = watcher;
     watched.context = context;
     for (int i = 0, on_gpu = amp_host_on_gpu(net); i < net->n; i++) {
-        layer_function **forward = forward_of(&net->layers[i], on_gpu), **backward = backward_of(&net->layers[i], on_gpu);
+        layer_function **forward = forward_of(&net->layers[i], on_gpu);
+        layer_function **backward = backward_of(&net->layers[i], on_gpu);
         watched.forward[i] = *forward;
         watched.backward[i] = *backward;
         if (*forward) *forward = watched_forward;
