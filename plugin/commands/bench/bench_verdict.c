@@ -16,12 +16,6 @@
  * differs by less from run to run. */
 #include "bench.h"
 
-const char *amp_bench_number(char text[16], double value)
-{
-    snprintf(text, 16, value >= 1000 ? "%.0f" : value >= 1 ? "%.4g" : "%.3g", value);
-    return text;
-}
-
 const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
     "no native half", "fixed costs", "update", "fp32 layers", "memory-bound", "misaligned" };
 
