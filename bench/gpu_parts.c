@@ -124,7 +124,7 @@ static void timed_first(struct layer l, struct network net)
 }
 
 #ifdef AMP
-/* The host room's copies of images and labels (host/device.c). */
+/* The host room's copies of images and labels (host/pjreddie/device.c). */
 static amp_status (*real_upload_later)(amp_backend *, void *, const void *, size_t, amp_error *);
 
 static amp_status timed_upload(amp_backend *b, void *to, const void *from, size_t bytes, amp_error *error)

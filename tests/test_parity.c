@@ -9,7 +9,7 @@
  * stock, in fp32, with image and weights moved by random relative errors of the format's size. A tensor may lie as far
  * off as twice the largest of those movements (activations and deltas are rounded as well), plus 8 roundings.
  *
- * Where stock's own CPU code leaves a layer out (pjreddie_gaps.h), the same replacement runs on both sides; its own
+ * Where stock's own CPU code leaves a layer out (gaps.h), the same replacement runs on both sides; its own
  * correctness is test_gaps.c's and test_gaps_recurrent.c's subject. */
 #include <setjmp.h>
 #include <stdarg.h>

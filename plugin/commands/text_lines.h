@@ -1,5 +1,5 @@
 /* Lists of lines, as the commands keep them: what validates reads a list so, and files that compare writes. (A training takes the
- * lines of its list as they are: host/data_files.h.) */
+ * lines of its list as they are: host/data/data_files.h.) */
 #ifndef AMP_COMMANDS_TEXT_LINES_H
 #define AMP_COMMANDS_TEXT_LINES_H
 

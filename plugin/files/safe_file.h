@@ -10,8 +10,8 @@
  * The file keeps its permissions, and its owner where the system allows it; a symbolic link stays one, and what it points to
  * is replaced. A device or a FIFO cannot be replaced and is written directly. As with any rename, hard links to the old file
  * keep the old content, and the folder must be writable. */
-#ifndef AMP_TENSOR_SAFE_FILE_H
-#define AMP_TENSOR_SAFE_FILE_H
+#ifndef AMP_FILES_SAFE_FILE_H
+#define AMP_FILES_SAFE_FILE_H
 
 #include "../tensor/status.h"
 

@@ -216,7 +216,7 @@ parity() {
     local network=$1 program=$build/build/tests/gpu_host dtype bound failed=0
     # Or Darknet's fp32 would be rounded to 10 bits; and timing cuDNN's engines would take longest.
     export NVIDIA_TF32_OVERRIDE=0 AMP_CUDA_TUNE=0
-    if [ "$network" = plain ]; then # without what plugin/host/pjreddie_gaps*.h list, and without chance
+    if [ "$network" = plain ]; then # without what plugin/host/gaps*.h list, and without chance
         for dtype in off fp32; do
             bounded 20 "$program" start plain "$dtype" "start.$dtype" || return
         done

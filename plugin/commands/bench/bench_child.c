@@ -1,6 +1,6 @@
 /* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and
  * because a dtype is chosen when a network is made. It loads the .cfg that its parent made, trains on one
- * synthetic batch, and tells its parent (host/turns.h), line by line:
+ * synthetic batch, and tells its parent (host/training/turns.h), line by line:
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *     machine TEXT                               the backend; not for stock

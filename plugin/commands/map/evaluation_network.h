@@ -7,7 +7,7 @@
 #include "darknet.h"
 
 /* With AMP and without. AMP_BAD_CONFIG: a file that is missing or empty, weights that are cut or cannot be
- * this network's (host/weights_check.h); what is wrong inside a .cfg ends the program. */
+ * this network's (host/common/weights_check.h); what is wrong inside a .cfg ends the program. */
 amp_status amp_evaluation_open(const char *cfg_file, const char *weights_file, network **, amp_error *);
 /* For the line about outputs that are inf or NaN: a file of the right size may still hold anything. */
 #define AMP_WHY_NOT_FINITE "the weights are another network's or damaged, or their training diverged or " \

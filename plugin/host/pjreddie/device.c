@@ -323,7 +323,7 @@ size_t amp_host_layer_workspace(const layer *l, int on_gpu)
     if (on_gpu) return amp_gap_workspace_gpu(l);
 #endif
     (void)on_gpu;
-    return l->workspace_size; /* crnn makes its own (pjreddie_gaps.h) */
+    return l->workspace_size; /* crnn makes its own (gaps.h) */
 }
 
 /* With cuDNN, Darknet's crnn has no products on a GPU: its convolutions are cuDNN's there. */

@@ -1,5 +1,5 @@
 /* Where a network's arrays lie: in the program's memory or, where Darknet was built with GPU=1 and runs it on one, in that GPU's
- * memory. device.c, pinned.c and pjreddie_gaps_gpu.c are the only files of this room that know CUDA; everywhere else an array
+ * memory. device.c, pinned.c and gaps_gpu.c are the only files of this room that know CUDA; everywhere else an array
  * is one that the backend computes with, wherever it lies. */
 #ifndef AMP_HOST_DEVICE_H
 #define AMP_HOST_DEVICE_H

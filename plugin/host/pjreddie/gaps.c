@@ -1,7 +1,7 @@
 /*
- * Why this file exists: see pjreddie_gaps.h, which lists what stock Darknet's CPU layers lack. This file picks for each
+ * Why this file exists: see gaps.h, which lists what stock Darknet's CPU layers lack. This file picks for each
  * layer the function that is right on the CPU, and holds our forms of the losses; the recurrent layers' forms are in
- * pjreddie_gaps_recurrent.c.
+ * gaps_recurrent.c.
  */
 #include "gaps.h"
 #include "gaps_recurrent.h"

@@ -1,5 +1,5 @@
 /*
- * Why this file exists: see pjreddie_gaps_gpu.h, which lists what stock Darknet's GPU layers get wrong.
+ * Why this file exists: see gaps_gpu.h, which lists what stock Darknet's GPU layers get wrong.
  */
 #include "gaps_gpu.h"
 

@@ -1,6 +1,6 @@
 /*
  * Why this file exists: layers that AMP does not run natively run Darknet's own fp32 code, and on a GPU that has holes as well,
- * though fewer than on the CPU (pjreddie_gaps.h lists both). These functions stand between the engine and l.forward_gpu,
+ * though fewer than on the CPU (gaps.h lists both). These functions stand between the engine and l.forward_gpu,
  * l.backward_gpu. What differs from stock (pjreddie 61c9d02e) here; no device has run this yet:
  *
  *  layer          | stock on the GPU                                       | ours
@@ -24,7 +24,7 @@
  *                 | without parameters                                     |
  *
  * Left as it is: rnn ignores shortcut=1, crop draws from cuRAND, detection skips its softmax at inference, and what
- * pjreddie_gaps.h says of both forms.
+ * gaps.h says of both forms.
  */
 #ifndef PJREDDIE_GAPS_GPU_H
 #define PJREDDIE_GAPS_GPU_H
@@ -32,7 +32,7 @@
 #include "darknet.h"
 
 #ifdef GPU
-/* As pjreddie_gaps.h's three doors; net.input_gpu, net.truth_gpu, net.delta_gpu and net.workspace are device memory.
+/* As gaps.h's three doors; net.input_gpu, net.truth_gpu, net.delta_gpu and net.workspace are device memory.
  * prepare must run once, after the layer was made, with its device as the current one. workspace: bytes. */
 void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const layer *l);

@@ -1,4 +1,4 @@
-/* Inner header of pjreddie_gaps.c: the recurrent layers' own forms, in pjreddie_gaps_recurrent.c. */
+/* Inner header of gaps.c: the recurrent layers' own forms, in gaps_recurrent.c. */
 #ifndef PJREDDIE_GAPS_RECURRENT_H
 #define PJREDDIE_GAPS_RECURRENT_H
 
