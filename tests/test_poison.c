@@ -15,6 +15,7 @@
 #include <fcntl.h>
 
 #include "engine_testing.h"
+#include "host/pjreddie/device.h"
 
 #define KEYS "learning_rate=0.0001\nmomentum=0.9\ndecay=0.01\nmax_batches=100000\namp=1\ninit_scale=64\n"
 #define IMAGES "[net]\nbatch=4\nsubdivisions=2\nwidth=8\nheight=8\nchannels=3\n%s" KEYS
@@ -195,6 +196,16 @@ static void assert_finite(network *net, const poison *p)
 
 typedef struct tally { int skipped, swallowed; } tally;
 
+/* Darknet's own layers multiply what their workspace holds by 0 before they use it, and NaN times 0 is NaN. */
+static void assert_clean_workspace(const network *net, const poison *p)
+{
+    const float *workspace = net->amp->memory->workspace;
+    if (!workspace || amp_host_on_gpu(net)) return;
+    for (size_t i = 0; i < net->amp->memory->workspace_bytes / sizeof *workspace; i++)
+        CHECK(isfinite(workspace[i]), "%g in %s of layer %d: the workspace of Darknet's own layers keeps a %g",
+              (double)p->value, p->at.name, p->at.layer, (double)workspace[i]);
+}
+
 static void poison_once(network *net, network *control, poison *p, unsigned seed, int subdivision, tally *t)
 {
     amp_scaler before = *amp_engine_scaler(net->amp->engine);
@@ -208,6 +219,7 @@ static void poison_once(network *net, network *control, poison *p, unsigned seed
         CHECK(after.scale == (before.dynamic ? before.scale / 2 : before.scale), "loss scale %g after %g", (double)after.scale, (double)before.scale);
         before.skipped = after.skipped;
         amp_engine_set_scaler(net->amp->engine, &before);
+        assert_clean_workspace(net, p);
         t->skipped++;
     } else {
         CHECK(p->at.kind != AMP_SEEN_GRADIENT, "%s of layer %d: its gradient was %g, and the step was not skipped", p->at.name, p->at.layer, (double)p->value);

@@ -1,5 +1,5 @@
 /* Runs several programs in turns on one machine: all are started, one at a time works, for about slice seconds, then the next.
- * So a busy minute of the machine meets all of them alike. The programs' side: host/turns.h. */
+ * So a busy minute of the machine meets all of them alike. The programs' side: host/training/turns.h. */
 #ifndef AMP_COMMANDS_TURNS_H
 #define AMP_COMMANDS_TURNS_H
 

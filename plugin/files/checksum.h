@@ -2,8 +2,8 @@
  *
  * It finds every burst of up to 64 bits and misses other damage once in 2^64; it is no protection against
  * somebody who forges a file. "123456789" gives 995DC9BBDF1939FA. */
-#ifndef AMP_TENSOR_CHECKSUM_H
-#define AMP_TENSOR_CHECKSUM_H
+#ifndef AMP_FILES_CHECKSUM_H
+#define AMP_FILES_CHECKSUM_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
 #include "../../host/fork_commands.h"
 
 /* With AMP and without. AMP_BAD_CONFIG: a file that is missing or empty, weights that are cut or cannot be
- * this network's (host/weights_check.h); what is wrong inside a .cfg ends the program. Closed by
+ * this network's (host/common/weights_check.h); what is wrong inside a .cfg ends the program. Closed by
  * amp_fork_free_network. */
 amp_status amp_evaluation_open(const char *cfg_file, const char *weights_file, struct network **,
                                amp_error *);

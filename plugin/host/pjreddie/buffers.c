@@ -219,7 +219,7 @@ static const float *labels_of(void *context, int i) { return amp_host_labels(((s
 
 static void found(void *context, int i, const amp_yolo_result *result)
 {
-    amp_host_tell_yolo(&((struct darknet_amp *)context)->net->layers[i], i, result);
+    amp_host_print_yolo_stats(&((struct darknet_amp *)context)->net->layers[i], i, result);
 }
 
 static float loss_of(void *context, int i) { return *((struct darknet_amp *)context)->net->layers[i].cost; }

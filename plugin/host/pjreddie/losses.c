@@ -13,7 +13,7 @@ const float *amp_host_labels(network *net, int index)
 }
 
 /* Without a label in this head the means are of nothing, and are printed as Darknet prints them. */
-void amp_host_tell_yolo(const layer *l, int index, const amp_yolo_result *r)
+void amp_host_print_yolo_stats(const layer *l, int index, const amp_yolo_result *r)
 {
     float count = (float)r->labels, boxes = (float)l->w * (float)l->h * (float)l->n * (float)l->batch;
     *l->cost = (float)r->cost;

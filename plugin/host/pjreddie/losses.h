@@ -11,6 +11,6 @@
 const float *amp_host_labels(network *net, int index);
 
 /* A yolo layer's cost into *l->cost, and its line to stdout as forward_yolo_layer prints it. */
-void amp_host_tell_yolo(const layer *l, int index, const amp_yolo_result *);
+void amp_host_print_yolo_stats(const layer *l, int index, const amp_yolo_result *);
 
 #endif

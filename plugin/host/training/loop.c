@@ -1,4 +1,4 @@
-/* The hooks of the loop of `detector train` and `classifier train`: see training.h.
+/* The hooks of the loop of `detector train` and `classifier train`: see loop.h.
  *
  * A step's time is cut in two where Darknet prints "Loaded": before, waiting for the images (and, with random=1, resizing);
  * behind it, the step. What comes after the step's line is in neither: saving, -map, waiting for a turn. */

@@ -1,7 +1,7 @@
 /* `detector train` and `classifier train`, beyond stock's loop: what a step is told to have done (-log, the line per step),
  * taking turns, stopping early. The hooks are described in darknet_amp.h. */
-#ifndef AMP_HOST_TRAINING_H
-#define AMP_HOST_TRAINING_H
+#ifndef AMP_HOST_LOOP_H
+#define AMP_HOST_LOOP_H
 
 #include <stdarg.h>
 
