@@ -18,9 +18,11 @@ train "$DARKNET" patched
 cmp stock/tiny_final.weights stock_again/tiny_final.weights ||
     fail 'stock Darknet differs from itself: the test is broken'
 cmp stock/tiny_final.weights patched/tiny_final.weights || fail 'the patched Darknet trains to other weights'
-# Subnormal numbers are 0 in all threads, as stock's program has it, though the library does not ask for it.
-told=$(cat patched/threads) threads=${told%% *}
-cmp stock/threads patched/threads || fail "stock: $(cat stock/threads); patched: $told"
+# Subnormal numbers are 0 in all threads, as in stock's program, though the library does not ask for it.
 case $(uname -m)$SANITIZERS in
-    x86_64) [ "$told" = "$threads threads, $((threads + 1)) flush to zero" ] || fail "$told" ;;
+    x86_64)
+        for program in stock patched; do
+            told=$(cat $program/threads)
+            [ "$told" = 'threads that keep subnormal numbers: 0' ] || fail "$program: $told"
+        done ;;
 esac

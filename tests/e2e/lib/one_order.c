@@ -1,7 +1,8 @@
 /* Preloaded into stock Darknet, which seeds itself with the time and whose loader threads race for rand():
  * makes the time stand still and gives each thread a generator of its own, numbered in the order in which
- * threads are made. With ONE_ORDER_LOG=FILE, it says in FILE at the end how many threads there were, and in
- * how many of them, with the main one, the processor took subnormal numbers for 0. */
+ * threads are made. With ONE_ORDER_LOG=FILE, it says in FILE at the end in how many threads that have begun,
+ * the main one among them, the processor does not take subnormal numbers for 0. (Not how many threads do: stock
+ * ends while its last loaders have not begun.) */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-static atomic_uint threads, flushing;
+static atomic_uint threads, keeping;
 static _Thread_local unsigned long long state;
 
 struct start {
@@ -22,7 +23,7 @@ struct start {
 static void look_at_processor(void)
 {
     volatile float subnormal = 1e-40f;
-    if (subnormal * 2 == 0) flushing++;
+    if (subnormal * 2 != 0) keeping++;
 }
 
 __attribute__((destructor)) static void tell(void)
@@ -31,7 +32,7 @@ __attribute__((destructor)) static void tell(void)
     FILE *file = name ? fopen(name, "w") : NULL;
     if (!file) return;
     look_at_processor();
-    fprintf(file, "%u threads, %u flush to zero\n", threads, flushing);
+    fprintf(file, "threads that keep subnormal numbers: %u\n", keeping);
     fclose(file);
 }
 
