@@ -2,7 +2,7 @@
 #define _DEFAULT_SOURCE /* readlink */
 #include "turns.h"
 
-#include "clock.h"
+#include "../host/common/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

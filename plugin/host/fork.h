@@ -41,7 +41,11 @@ typedef struct amp_view {
 amp_view amp_fork_view(const struct network *);
 
 /* Whether its training has made all its steps. */
-static inline int amp_view_is_over(const amp_view *v) { return v->max_batches > 0 && v->batch_number >= v->max_batches; }
+static inline int amp_fork_is_over(const struct network *net)
+{
+    amp_view view = amp_fork_view(net);
+    return view.max_batches > 0 && view.batch_number >= view.max_batches;
+}
 
 /* What AMP keeps for the network; NULL where it runs without AMP. */
 struct darknet_amp *amp_fork_state(const struct network *);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../../host/common/state.h"
-#include "../clock.h"
+#include "../../host/common/clock.h"
 
 struct amp_layer_clocks {
     struct network *net;

@@ -2,7 +2,7 @@
  * seconds, so that a log stays readable. */
 #define _DEFAULT_SOURCE /* winsize */
 #include "compare.h"
-#include "../clock.h"
+#include "../../host/common/clock.h"
 
 #include <stdlib.h>
 #include <sys/ioctl.h>

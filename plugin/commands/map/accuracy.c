@@ -1,6 +1,6 @@
 #include "accuracy.h"
 
-#include "../clock.h"
+#include "../../host/common/clock.h"
 #include "evaluation_network.h"
 
 #include <stdlib.h>

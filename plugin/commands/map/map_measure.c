@@ -1,6 +1,6 @@
 #include "map_measure.h"
 
-#include "../clock.h"
+#include "../../host/common/clock.h"
 #include "evaluation_network.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "../../host/common/failure.h"
 #include "../../host/training/log_file.h"
 #include "../../host/training/loop.h"
-#include "../clock.h"
+#include "../../host/common/clock.h"
 #include "evaluation_network.h"
 #include "map_measure.h"
 #include "map_training.h"

@@ -5,7 +5,7 @@
 #include "../../host/training/turns.h"
 #include "accuracy.h"
 #include "../arguments.h"
-#include "../clock.h"
+#include "../../host/common/clock.h"
 #include "evaluation_network.h"
 #include "../json.h"
 #include "map_measure.h"

@@ -10,7 +10,7 @@
 
 #include "../arguments.h"
 #include "../cfg_copy.h"
-#include "../clock.h"
+#include "../../host/common/clock.h"
 #include "../json.h"
 #include "plan_report.h"
 #include "../probe/probe.h"

@@ -7,7 +7,7 @@
 #include "../../host/common/resume.h"
 #include "../../host/data/data_files.h"
 #include "../../files/checksum.h"
-#include "../clock.h"
+#include "../../host/common/clock.h"
 #include "probe_advice.h"
 
 #include <errno.h>

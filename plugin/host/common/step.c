@@ -1,21 +1,14 @@
 /* The hooks of a step: forward, backward and update of one network, and what the user is told of them. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "memory.h"
 #include "report.h"
 #include "resume.h"
 #include "state.h"
 
 #include "../../tensor/half.h"
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static amp_plan_key key_of(const struct network *net, const amp_view *view)
 {
@@ -74,7 +67,7 @@ static struct darknet_amp *enter(struct network *net)
 void darknet_amp_forward(struct network *net)
 {
     amp_error error;
-    double began = now();
+    double began = amp_clock_seconds();
     struct darknet_amp *amp = enter(net);
     if (amp_fork_view(net).training) {
         if (amp->started == 0) amp->started = began;
@@ -85,29 +78,28 @@ void darknet_amp_forward(struct network *net)
     amp_host_check(forward(amp, net, &view, &error), &error);
     if (!view.training) return;
     if (amp->config->debug) amp_host_note_images(amp, net);
-    amp->computed += now() - began;
+    amp->computed += amp_clock_seconds() - began;
     amp->images += view.batch;
 }
 
 void darknet_amp_backward(struct network *net)
 {
     amp_error error;
-    double began = now();
+    double began = amp_clock_seconds();
     struct darknet_amp *amp = enter(net);
     amp_host_check(amp_engine_backward(amp->engine, amp_fork_image_delta(net), &error), &error);
     if (amp->config->debug && amp_fork_view(net).training) amp_host_note_images(amp, net);
-    amp->computed += now() - began;
+    amp->computed += amp_clock_seconds() - began;
 }
 
 /* One line when training is done, for people and for scripts. */
 static void print_summary(struct darknet_amp *amp, const struct network *net)
 {
-    amp_view view = amp_fork_view(net);
-    if (amp->summary_printed || !amp_view_is_over(&view)) return;
+    if (amp->summary_printed || !amp_fork_is_over(net)) return;
     amp->summary_printed = 1;
     fprintf(stderr, "amp: summary dtype=%s steps=%lu skipped=%lu scale=%g images_per_second=%.1f "
             "compute_images_per_second=%.1f peak_rss_mb=%.0f\n", amp_dtype_name(amp->config->dtype), amp->steps,
-            amp->skipped, (double)amp_engine_scaler(amp->engine)->scale, amp->images / (now() - amp->started),
+            amp->skipped, (double)amp_engine_scaler(amp->engine)->scale, amp->images / (amp_clock_seconds() - amp->started),
             amp->images / amp->computed, amp_host_peak_resident_mb());
 }
 
@@ -124,7 +116,7 @@ void darknet_amp_update(struct network *net)
 {
     amp_error error;
     amp_step_report report;
-    double began = now();
+    double began = amp_clock_seconds();
     struct darknet_amp *amp = enter(net);
     amp_view view = amp_fork_view(net);
     amp_update_args args = { .learning_rate = amp_fork_rate(net), .momentum = view.momentum,
@@ -132,7 +124,7 @@ void darknet_amp_update(struct network *net)
                              .beta1 = view.beta1, .beta2 = view.beta2, .eps = view.eps };
     amp_status status = amp_engine_update(amp->engine, &args, view.decay, &report, &error);
     if (status != AMP_DIVERGED) amp_host_check(status, &error);
-    amp->computed += now() - began;
+    amp->computed += amp_clock_seconds() - began;
     count_step(net, args.batch, report.skipped);
     size_t good_steps = (size_t)amp_fork_view(net).batch_number - !report.skipped;
     amp_host_tell_anomaly(amp, &report, good_steps);

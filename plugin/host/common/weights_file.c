@@ -82,16 +82,10 @@ void darknet_amp_loaded(struct network *net, const char *file, int whole, int en
 
 /* ---- saving ---- */
 
-static int is_over(const struct network *net)
-{
-    amp_view view = amp_fork_view(net);
-    return amp_view_is_over(&view);
-}
-
 /* The batch number stands still over a skipped step, and the loop asks again for the files it saved at that number. */
 static int is_asked_again(const struct darknet_amp *amp, const struct network *net)
 {
-    return amp->resume->loop.average_loss && amp->step_skipped && !is_over(net) && !amp->resume->stopping;
+    return amp->resume->loop.average_loss && amp->step_skipped && !amp_fork_is_over(net) && !amp->resume->stopping;
 }
 
 /* A training goes on without the file. Where there is none to go on with, the program ends; the loops of detector and
@@ -106,9 +100,9 @@ static void say_failed(struct darknet_amp *amp, const struct network *net, const
     if (!resume->training) fprintf(stderr, "amp: %s could not be written: %s\n", file, error->message);
     else
         fprintf(stderr, "amp: %s could not be written: %s; training %s, the last good file %s: %s\n", file,
-                error->message, is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", is,
+                error->message, amp_fork_is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", is,
                 kept);
-    if (!resume->training || (is_over(net) && !resume->loop.average_loss)) exit(1);
+    if (!resume->training || (amp_fork_is_over(net) && !resume->loop.average_loss)) exit(1);
 }
 
 /* An update with an absurd learning rate leaves weights that nothing can be done with; the file they would replace is better. */

@@ -8,10 +8,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../common/argument.h"
+#include "../common/clock.h"
 #include "../common/memory.h"
 #include "log_file.h"
 #include "../common/resume.h"
@@ -37,15 +37,6 @@ static struct {
     amp_log_file log;
     char told[TELLING], row[AMP_LOG_TEXT];
 } training = { .log = { .descriptor = -1 } };
-
-static double clock_seconds(clockid_t which)
-{
-    struct timespec t;
-    clock_gettime(which, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static double now(void) { return clock_seconds(CLOCK_MONOTONIC); }
 
 /* ---- command line ---- */
 
@@ -183,10 +174,10 @@ void amp_training_begin(struct network **nets, int count, float *average_loss, i
     if (training.log_name) open_log(amp);
     if (amp) amp_stopping_watch();
     if (amp_turns_ready()) training.stopped = 1;
-    training.began = training.loaded = now();
+    training.began = training.loaded = amp_clock_seconds();
 }
 
-void darknet_amp_batch_loaded(void) { training.loaded = now(); }
+void darknet_amp_batch_loaded(void) { training.loaded = amp_clock_seconds(); }
 
 int darknet_amp_stopped(void) { return training.stopped; }
 
@@ -197,7 +188,7 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
 {
     const struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
-    double end = now(), seconds = end - training.began;
+    double end = amp_clock_seconds(), seconds = end - training.began;
     double memory = training.log_name || amp_turns_taken() ? amp_host_memory_mb(net) : 0; /* asking a GPU takes time */
     int images = view.batch * view.subdivisions * training.count;
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
@@ -207,7 +198,7 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
         .images_per_second = rounded(images / (seconds > 1e-9 ? seconds : 1e-9), 1e2),
         .load_seconds = rounded(training.loaded - training.began, 1e6), .train_seconds = rounded(end - training.loaded, 1e6),
         .peak_memory_mb = rounded(training.peak_memory_mb, 1e1),
-        .time = rounded(clock_seconds(CLOCK_REALTIME), 1e3) };
+        .time = rounded(amp_clock_read(CLOCK_REALTIME), 1e3) };
 }
 
 /* The row is written before the step's backup, which a killed training then never has without its row. */
@@ -234,12 +225,6 @@ void amp_training_step(float loss, float average_loss, const char *format, va_li
     printf("%s%s\n", line, training.told);
 }
 
-static int is_over(const struct network *net)
-{
-    amp_view view = amp_fork_view(net);
-    return amp_view_is_over(&view);
-}
-
 static void save_backup(const char *folder, const char *base)
 {
     char name[PATH_BYTES];
@@ -260,11 +245,11 @@ int darknet_amp_step_ended(const char *backup_folder, const char *base)
     if (!training.nets) return 0;
     int stop = amp_turns_pass(training.row) || amp_stopping_signal();
     amp_training_was_elsewhere(amp_turns_waited() - waited);
-    if (stop && !is_over(training.nets[0])) {
+    if (stop && !amp_fork_is_over(training.nets[0])) {
         training.stopped = 1;
         save_backup(backup_folder, base);
     }
-    training.began = training.loaded = now();
+    training.began = training.loaded = amp_clock_seconds();
     return training.stopped;
 }
 

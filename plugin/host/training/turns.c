@@ -5,8 +5,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "../common/clock.h"
 
 enum { LONGEST_LINE = 4096 };
 
@@ -15,13 +16,6 @@ static struct {
     int taken, in, out;
     double waited;
 } turns = { .in = -1, .out = -1 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 amp_status amp_turns_take(const char *descriptors, amp_error *error)
 {
@@ -69,9 +63,9 @@ int amp_turns_pass(const char *line)
 {
     char answer = 's';
     if (!turns.taken) return 0;
-    double began = now();
+    double began = amp_clock_seconds();
     int stop = !send_line("", line) || !wait_for_byte(&answer) || answer != 'g';
-    turns.waited += now() - began;
+    turns.waited += amp_clock_seconds() - began;
     return stop;
 }
 

@@ -1,0 +1,17 @@
+/* The clock by which a training and the commands measure how long something took. */
+#ifndef AMP_HOST_CLOCK_H
+#define AMP_HOST_CLOCK_H
+
+#include <time.h>
+
+static inline double amp_clock_read(clockid_t which)
+{
+    struct timespec t;
+    clock_gettime(which, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Seconds since some moment; setting the machine's date does not move it. */
+static inline double amp_clock_seconds(void) { return amp_clock_read(CLOCK_MONOTONIC); }
+
+#endif
