@@ -292,6 +292,29 @@ static void batchnorm_inference_uses_the_rolling_statistics(void **state)
         }
 }
 
+/* What activation checkpointing (amp/recompute.h) relies on. */
+static void batchnorm_inference_with_a_batchs_statistics_repeats_its_forward(void **state)
+{
+    (void)state;
+    NEEDS(batchnorm_forward_train);
+    NEEDS(batchnorm_forward_infer);
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t s = 0; s < COUNT(sizes); ++s) {
+            norm b = norm_make(all_dtypes[d], sizes[s], -2, 5);
+            size_t bytes = amp_tensor_bytes(&b.y);
+            b.rule = *rule_of(d, s);
+            ASSERT_OK(forward(&b, AMP_LEAKY, e));
+            amp_tensor first = copy_of(&b.y);
+            memset(b.y.data, 0x5a, bytes);
+            memcpy(b.rolling_mean, b.mean, (size_t)b.x.shape.c * sizeof(float));
+            memcpy(b.rolling_variance, b.variance, (size_t)b.x.shape.c * sizeof(float));
+            ASSERT_OK(infer(&b, AMP_LEAKY, e));
+            assert_memory_equal(first.data, b.y.data, bytes);
+            release(first.data);
+            norm_free(&b);
+        }
+}
+
 /* The formula of backend.h in double, from the stored x, y, dy and the fp32 statistics. */
 static void batchnorm_backward_goes_by_the_rule(void **state)
 {
@@ -576,6 +599,7 @@ static int run(void)
         cmocka_unit_test(bias_gradient_adds_the_sum_over_pixels),
         cmocka_unit_test(batchnorm_forward_goes_by_the_rule),
         cmocka_unit_test(batchnorm_inference_uses_the_rolling_statistics),
+        cmocka_unit_test(batchnorm_inference_with_a_batchs_statistics_repeats_its_forward),
         cmocka_unit_test(batchnorm_backward_goes_by_the_rule),
         cmocka_unit_test(backward_goes_by_the_rounded_output),
         cmocka_unit_test(variance_survives_a_mean_far_above_the_spread),

@@ -10,7 +10,8 @@
  * layer also writes its delta, multiplied by step->loss_scale: nothing else brings the loss scale into a step
  * (layers/host_layer.c for Darknet's losses, layers/yolo.c for the one that AMP computes).
  *
- * amp_engine_backward runs the layers from last to first. Before a layer runs, the parts of its delta that
+ * amp_engine_backward runs the layers from last to first. With activation checkpointing (recompute.c), it first
+ * repeats the forward of layers whose activations the plan gave up in between. Before a layer runs, the parts of its delta that
  * its consumers have written are added up. Gradients of parameters are summed in fp32 over all subdivisions,
  * and still contain the loss scale.
  *
@@ -175,25 +176,45 @@ static void forget_oldest_plan(amp_engine *engine)
     engine->plans[oldest] = engine->plans[--engine->plan_count];
 }
 
+static amp_status make_plan(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
+                            amp_dtype dtype, const amp_recompute_settings *settings, int outline, amp_plan **out,
+                            amp_error *error)
+{
+    amp_step step = step_of(engine, key);
+    step.outline = outline;
+    amp_recompute *recompute = calloc((size_t)network->count + 1, sizeof *recompute);
+    if (!recompute)
+        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
+    const amp_gradients *gradients = engine->parameters.gradients;
+    amp_status status = amp_recompute_choose(network, key, dtype, gradients, &step, settings, recompute, error);
+    if (status == AMP_OK)
+        status = amp_plan_create(network, key, dtype, gradients, recompute, &step, out, error);
+    free(recompute);
+    return status;
+}
+
 amp_status amp_engine_add_plan(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
                                amp_error *error)
 {
     if (engine->plan_count == MAX_PLANS) forget_oldest_plan(engine);
-    amp_step step = step_of(engine, key);
     amp_plan *plan;
-    AMP_TRY(amp_plan_create(network, key, engine->settings.dtype, engine->parameters.gradients, &step, &plan,
-                            error));
+    AMP_TRY(make_plan(engine, network, key, engine->settings.dtype, &engine->settings.recompute, 0, &plan, error));
     plan->last_use = engine->uses;
     engine->plans[engine->plan_count++] = plan;
     return AMP_OK;
 }
 
 amp_status amp_engine_outline(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
-                              amp_dtype dtype, amp_plan **out, amp_error *error)
+                              amp_dtype dtype, const amp_recompute_settings *recompute, amp_plan **out,
+                              amp_error *error)
 {
-    amp_step step = step_of(engine, key);
-    step.outline = 1;
-    return amp_plan_create(network, key, dtype, engine->parameters.gradients, &step, out, error);
+    return make_plan(engine, network, key, dtype, recompute, 1, out, error);
+}
+
+const amp_recompute_settings *amp_engine_recompute(const amp_engine *engine) { return &engine->settings.recompute; }
+void amp_engine_set_recompute(amp_engine *engine, const amp_recompute_settings *settings)
+{
+    engine->settings.recompute = *settings;
 }
 
 static void drop_weights(amp_engine *engine, amp_plan *plan)
@@ -392,6 +413,17 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
     return engine->backend->uploads_done(engine->backend, error);
 }
 
+/* Activation checkpointing: the layers whose forward is due again before the backward of layer i. */
+static amp_status repeat_forward(amp_plan *plan, int i, amp_step *step, int *repeated, amp_error *error)
+{
+    for (; *repeated < plan->again_count; ++*repeated) {
+        amp_node *node = &plan->nodes[plan->again[*repeated]];
+        if (node->again_time > 2 * plan->count - 1 - i) break;
+        AMP_TRY(amp_node_forward_again(node, step, error));
+    }
+    return AMP_OK;
+}
+
 amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error *error)
 {
     amp_plan *plan = engine->active;
@@ -400,10 +432,12 @@ amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error
     amp_step step = step_of(engine, &plan->key);
     plan->image.delta[AMP_FORM_HOST] = image_delta;
     plan->image.delta_valid[AMP_FORM_HOST] = image_delta != NULL;
+    int repeated = 0;
     for (int i = plan->count - 1; i >= 0; i--) {
         amp_node *node = &plan->nodes[i];
         int any = 0;
         if (!node->computes_backward) continue;
+        AMP_TRY(repeat_forward(plan, i, &step, &repeated, error));
         AMP_TRY(amp_value_settle_delta(&step, node->output, &any, error));
         if (!any) continue;
         int shown = observed(engine);
@@ -413,6 +447,7 @@ amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error
         AMP_TRY(amp_node_backward(node, &step, error));
         if (shown) AMP_TRY(show_gradients(engine, node, error));
     }
+    for (int k = 0; k < repeated; k++) amp_node_exchange(&plan->nodes[plan->again[k]]);
     int any;
     return plan->image.wants_delta && image_delta ? amp_value_settle_delta(&step, &plan->image, &any, error)
         : AMP_OK;

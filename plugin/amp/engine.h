@@ -9,6 +9,7 @@
 #include "anomaly.h"
 #include "parameters.h"
 #include "plan.h"
+#include "recompute.h"
 #include "scaler.h"
 
 typedef struct amp_engine amp_engine;
@@ -19,6 +20,7 @@ typedef struct amp_engine_settings {
     double clip_norm;    /* 0 is off */
     int adam;
     int debug;           /* look for the first non-finite tensor of each step */
+    amp_recompute_settings recompute;
 } amp_engine_settings;
 
 /* What one update did. */
@@ -51,7 +53,10 @@ const amp_plan *amp_engine_find_plan(const amp_engine *, const amp_plan_key *);
 /* A plan of the same network that cannot run, in any dtype: the backend makes nothing for it, and memory is
  * laid out but not taken. The caller's, to be freed with amp_plan_free. */
 amp_status amp_engine_outline(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_dtype,
-                              amp_plan **out, amp_error *);
+                              const amp_recompute_settings *, amp_plan **out, amp_error *);
+/* What its plans recompute, from the next one on (recompute.h). */
+const amp_recompute_settings *amp_engine_recompute(const amp_engine *);
+void amp_engine_set_recompute(amp_engine *, const amp_recompute_settings *);
 
 /* After a resize: the host's buffers have changed, so no plan is active any more. */
 void amp_engine_invalidate(amp_engine *);

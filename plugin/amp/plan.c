@@ -1,8 +1,10 @@
 /* Builds a plan in this order: each layer's form (autocast), which layers compute backward, which of
- * Darknet's own fp32 buffers are needed, and from when to when each buffer is used, so that buffers can share
- * memory.
+ * Darknet's own fp32 buffers are needed, when backward repeats a layer's forward (activation checkpointing), and
+ * from when to when each buffer is used, so that buffers can share memory.
  *
- * Times are counted in layers: forward of layer i is time i, its backward time 2n-1-i. */
+ * Times are counted in layers: forward of layer i is time i, its backward time 2n-1-i. A layer whose forward is
+ * repeated has a second time for it, again_time: the backward that first reads something of it, or of a layer that
+ * is repeated then and reads it. Its output has two lives, one in forward and one from that time on. */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -139,47 +141,124 @@ static void choose_host_buffers(amp_plan *plan)
     }
 }
 
-/* Lifetimes of one value's data and delta, in each form that is used. */
-static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *error)
+/* ---- activation checkpointing ---- */
+
+/* A layer of the host's keeps what it makes in the host's buffers, and a loss is computed once. */
+static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute wanted)
 {
-    int first_read[AMP_FORMS] = { -1, -1, -1 }, last_read[AMP_FORMS] = { -1, -1, -1 },
-        first_write[AMP_FORMS] = { -1, -1, -1 };
-    int producer = value->index;
-    for (int i = producer + 1; i < plan->count; i++) {
+    if (node->form == AMP_FORM_HOST || node->ops->makes_loss) return AMP_RECOMPUTE_NOTHING;
+    int keeps_sums = node->desc.batch_normalize && node->desc.kind != AMP_LAYER_BATCHNORM;
+    return wanted == AMP_RECOMPUTE_OUTPUT && !keeps_sums ? AMP_RECOMPUTE_ALL : wanted;
+}
+
+/* At this time something is read of the layer's forward: if that was given up, the layer is repeated then, after
+ * those whose outputs it reads. */
+static void repeat_forward(amp_plan *plan, int layer, int time)
+{
+    amp_node *node = layer < 0 ? NULL : &plan->nodes[layer];
+    if (!node || node->recompute == AMP_RECOMPUTE_NOTHING || node->again_time >= 0) return;
+    node->again_time = time;
+    for (int k = 0; node->recompute == AMP_RECOMPUTE_ALL && k < node->desc.input_count; k++)
+        repeat_forward(plan, node->desc.inputs[k], time);
+    plan->again[plan->again_count++] = layer;
+}
+
+static void choose_recomputation(amp_plan *plan, const amp_recompute *recompute)
+{
+    for (int i = 0; i < plan->count; i++) {
+        amp_node *node = &plan->nodes[i];
+        node->again_time = -1;
+        if (recompute && plan->key.keeps_state) node->recompute = what_can_be_recomputed(node, recompute[i]);
+    }
+    for (int i = plan->count - 1; i >= 0; i--) {
         const amp_node *node = &plan->nodes[i];
+        if (!node->computes_backward) continue;
+        for (int k = 0; node->ops->backward_reads_input && k < node->desc.input_count; k++)
+            repeat_forward(plan, node->desc.inputs[k], backward_time(plan, i));
+        if (node->ops->backward_reads_output) repeat_forward(plan, i, backward_time(plan, i));
+    }
+}
+
+/* ---- lifetimes ---- */
+
+/* From the first to the last time that something is read; none: both are -1. */
+typedef struct life { int first, last; } life;
+
+static void extend(life *l, int time)
+{
+    if (time < 0) return;
+    if (l->first < 0 || time < l->first) l->first = time;
+    l->last = later(l->last, time);
+}
+
+/* When a value is read in a form: lives[0] in the place where forward puts it, lives[1] in that of the repeated
+ * forward, if there is one. */
+static void find_reads(const amp_plan *plan, const amp_value *value, life lives[2][AMP_FORMS])
+{
+    int again = value->index < 0 ? -1 : plan->nodes[value->index].again_time;
+    for (int i = value->index + 1; i < plan->count; i++) {
+        const amp_node *node = &plan->nodes[i];
+        int backward = node->ops->backward_reads_input && node->computes_backward ? backward_time(plan, i) : -1;
+        int repeated = node->recompute == AMP_RECOMPUTE_ALL ? node->again_time : -1;
         for (int k = 0; k < node->desc.input_count; k++) {
             if (node->inputs[k] != value) continue;
-            if (first_read[node->form] < 0) first_read[node->form] = i;
-            int end = node->ops->backward_reads_input && node->computes_backward ? backward_time(plan, i) : i;
-            last_read[node->form] = later(last_read[node->form], end);
-            if (!node->computes_backward || !value->wants_delta) continue;
-            int start = node->ops->makes_loss ? i : backward_time(plan, i);
-            if (first_write[node->form] < 0 || start < first_write[node->form])
-                first_write[node->form] = start;
+            extend(&lives[0][node->form], i);
+            extend(&lives[again >= 0][node->form], backward);
+            extend(&lives[again >= 0][node->form], repeated);
         }
     }
+}
+
+/* Memory for a value's data in the forms that are read, when `produced` is the time of its making. */
+static amp_status request_data(amp_plan *plan, amp_value *value, const life reads[AMP_FORMS], int produced,
+                               void **slots, amp_error *error)
+{
     for (int form = 0; form < AMP_FORM_HOST; form++) {
-        size_t bytes = amp_shape_count(value->shape) * (form == AMP_FORM_LOW
-                                                        ? amp_dtype_size(value->low_dtype) : 4);
-        int home = form == (int)value->home;
-        if (home) {
-            int end = producer;
+        life l = reads[form];
+        if (form == (int)value->home) {
+            extend(&l, produced);
             /* A cast to another form reads the home form when the other is first asked for. */
-            for (int other = 0; other < AMP_FORMS; other++)
-                end = later(end, other == form ? last_read[other] : first_read[other]);
-            const amp_node *node = &plan->nodes[producer];
-            if (node->computes_backward && node->ops->backward_reads_output)
-                end = later(end, backward_time(plan, producer));
-            AMP_TRY(amp_arena_request_bytes(&plan->arena, bytes, producer, end, &value->data[form], error));
-        } else if (first_read[form] >= 0) {
-            AMP_TRY(amp_arena_request_bytes(&plan->arena, bytes, first_read[form], last_read[form],
-                                            &value->data[form], error));
+            for (int other = 0; other < AMP_FORMS; other++) if (other != form) extend(&l, reads[other].first);
         }
-        if (!value->wants_delta || !(home || first_write[form] >= 0)) continue;
-        int end = backward_time(plan, producer), start = first_write[form] >= 0 ? first_write[form] : end;
-        AMP_TRY(amp_arena_request_bytes(&plan->arena, bytes, start, end, &value->delta[form], error));
+        size_t size = form == AMP_FORM_LOW ? amp_dtype_size(value->low_dtype) : 4;
+        if (l.first >= 0)
+            AMP_TRY(amp_arena_request_bytes(&plan->arena, amp_shape_count(value->shape) * size, l.first, l.last,
+                                            &slots[form], error));
     }
     return AMP_OK;
+}
+
+static amp_status request_delta(amp_plan *plan, amp_value *value, amp_error *error)
+{
+    int end = backward_time(plan, value->index), first_write[AMP_FORMS] = { -1, -1, -1 };
+    for (int i = value->index + 1; i < plan->count; i++) {
+        const amp_node *node = &plan->nodes[i];
+        int start = node->ops->makes_loss ? i : backward_time(plan, i);
+        for (int k = 0; node->computes_backward && k < node->desc.input_count; k++)
+            if (node->inputs[k] == value && (first_write[node->form] < 0 || start < first_write[node->form]))
+                first_write[node->form] = start;
+    }
+    for (int form = 0; form < AMP_FORM_HOST; form++) {
+        size_t size = form == AMP_FORM_LOW ? amp_dtype_size(value->low_dtype) : 4;
+        if (form != (int)value->home && first_write[form] < 0) continue;
+        AMP_TRY(amp_arena_request_bytes(&plan->arena, amp_shape_count(value->shape) * size,
+                                        first_write[form] >= 0 ? first_write[form] : end, end,
+                                        &value->delta[form], error));
+    }
+    return AMP_OK;
+}
+
+static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *error)
+{
+    life lives[2][AMP_FORMS] = { { { -1, -1 }, { -1, -1 }, { -1, -1 } }, { { -1, -1 }, { -1, -1 }, { -1, -1 } } };
+    const amp_node *node = value->index < 0 ? NULL : &plan->nodes[value->index];
+    int again = node ? node->again_time : -1;
+    find_reads(plan, value, lives);
+    if (node && node->computes_backward && node->ops->backward_reads_output)
+        extend(&lives[again >= 0][value->home], backward_time(plan, value->index));
+    AMP_TRY(request_data(plan, value, lives[0], value->index, value->data, error));
+    if (again >= 0) AMP_TRY(request_data(plan, value, lives[1], again, value->data_again, error));
+    return value->wants_delta ? request_delta(plan, value, error) : AMP_OK;
 }
 
 /* A shortcut copies its delta to its first input. If that input has no other consumer, both are one
@@ -201,8 +280,8 @@ static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
         AMP_TRY(request_value(plan, &plan->values[i], error));
-        AMP_TRY(amp_node_plan(node, step, &plan->arena, i, node->computes_backward ? backward_time(plan, i)
-                              : -1, error));
+        int last_use = node->computes_backward ? backward_time(plan, i) : node->again_time;
+        AMP_TRY(amp_node_plan(node, step, &plan->arena, i, last_use, error));
     }
     if (plan->result_count)
         AMP_TRY(amp_arena_request_bytes(&plan->arena, (size_t)plan->result_count * sizeof *plan->results, 0,
@@ -213,7 +292,8 @@ static amp_status lay_out(amp_plan *plan, amp_step *step, amp_error *error)
 }
 
 amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *key, amp_dtype low,
-                           const amp_gradients *gradients, amp_step *step, amp_plan **out, amp_error *error)
+                           const amp_gradients *gradients, const amp_recompute *recompute, amp_step *step,
+                           amp_plan **out, amp_error *error)
 {
     *out = NULL;
     amp_plan *plan = calloc(1, sizeof *plan);
@@ -224,10 +304,11 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
         plan->needs_output = calloc((size_t)network->count + 1, 1);
         plan->needs_delta = calloc((size_t)network->count + 1, 1);
         plan->hands_out = calloc((size_t)network->count + 1, 1);
+        plan->again = calloc((size_t)network->count + 1, sizeof *plan->again);
         plan->results_read = calloc((size_t)network->count + 1, sizeof *plan->results_read);
     }
     if (!plan || !plan->nodes || !plan->values || !plan->autocast || !plan->needs_output || !plan->needs_delta
-        || !plan->hands_out || !plan->results_read) {
+        || !plan->hands_out || !plan->again || !plan->results_read) {
         amp_plan_free(plan, step->backend);
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
     }
@@ -241,6 +322,7 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
         choose_gradients(plan);
         choose_outputs(plan);
         choose_host_buffers(plan);
+        choose_recomputation(plan, recompute);
         status = lay_out(plan, step, error);
     }
     if (status != AMP_OK) amp_plan_free(plan, step->backend);
@@ -261,6 +343,7 @@ void amp_plan_free(amp_plan *plan, amp_backend *backend)
     free(plan->needs_output);
     free(plan->needs_delta);
     free(plan->hands_out);
+    free(plan->again);
     free(plan->results_read);
     free(plan);
 }

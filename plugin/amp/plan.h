@@ -27,6 +27,7 @@ typedef struct amp_plan {
     amp_value **links;         /* the nodes' inputs arrays, in one block */
     amp_autocast *autocast;    /* per layer: why its node has its form */
     int count, output_layer;
+    int *again, again_count;   /* layers whose forward backward repeats, in the order of their again_time */
     amp_arena arena;
     char *needs_output, *needs_delta; /* per layer: is the host's fp32 buffer in use */
     char *hands_out;                  /* per layer: the host reads its fp32 output after the pass */
@@ -42,9 +43,11 @@ typedef struct amp_plan {
 void amp_network_desc_free(amp_network_desc *);
 
 /* Build a plan. The description is copied where it is needed (inputs arrays included); gradients holds one
- * entry a layer and outlives the plan. */
+ * entry a layer and outlives the plan. recompute: activation checkpointing, an entry a layer (recompute.h); NULL
+ * for none. What a layer cannot give up it keeps, whatever its entry says. */
 amp_status amp_plan_create(const amp_network_desc *, const amp_plan_key *, amp_dtype low,
-                           const amp_gradients *gradients, amp_step *, amp_plan **out, amp_error *);
+                           const amp_gradients *gradients, const amp_recompute *recompute, amp_step *,
+                           amp_plan **out, amp_error *);
 void amp_plan_free(amp_plan *, amp_backend *);
 
 #endif

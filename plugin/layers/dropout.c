@@ -46,7 +46,7 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
     y = amp_value_write(node->output);
     if (!step->training) return step->backend->channels(step->backend, &x, 0, &y, 0, x.shape.c, 1, 0, error);
-    AMP_TRY(draw(node, step, error));
+    if (!step->again) AMP_TRY(draw(node, step, error));
     return step->backend->dropout(step->backend, &x, &y, node->bytes, node->desc.scale, 0, error);
 }
 

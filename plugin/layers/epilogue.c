@@ -13,11 +13,13 @@ amp_status amp_batchnorm_plan(amp_node *node, amp_arena *arena, int forward_time
 static amp_batchnorm norm_of(const amp_node *node, const amp_step *step, amp_activation activation)
 {
     const amp_layer_desc *d = &node->desc;
+    int repeats = step->again && step->training; /* normalizes by what the first time found */
     return (amp_batchnorm){ .rule = d->batchnorm_rule, .activation = activation,
                             .scale = d->scales, .bias = d->biases,
                             .mean = step->training ? node->mean : d->rolling_mean,
                             .variance = step->training ? node->variance : d->rolling_variance,
-                            .rolling_mean = d->rolling_mean, .rolling_variance = d->rolling_variance };
+                            .rolling_mean = repeats ? node->mean : d->rolling_mean,
+                            .rolling_variance = repeats ? node->variance : d->rolling_variance };
 }
 
 amp_status amp_batchnorm_forward(amp_node *node, amp_step *step, const amp_tensor *x, const amp_tensor *y,
@@ -25,7 +27,7 @@ amp_status amp_batchnorm_forward(amp_node *node, amp_step *step, const amp_tenso
 {
     amp_backend *b = step->backend;
     amp_batchnorm norm = norm_of(node, step, activation);
-    return (step->training ? b->batchnorm_forward_train : b->batchnorm_forward_infer)(b, x, y, &norm, error);
+    return (step->training && !step->again ? b->batchnorm_forward_train : b->batchnorm_forward_infer)(b, x, y, &norm, error);
 }
 
 amp_status amp_batchnorm_backward(amp_node *node, amp_step *step, const amp_tensor *x, const amp_tensor *y,
@@ -37,13 +39,18 @@ amp_status amp_batchnorm_backward(amp_node *node, amp_step *step, const amp_tens
     return step->backend->batchnorm_backward(step->backend, x, y, dy, dy, &norm, error);
 }
 
+static int later(int a, int b) { return a > b ? a : b; }
+
 amp_status amp_epilogue_plan(amp_node *node, amp_arena *arena, int forward_time, int backward_time, amp_error *error)
 {
     amp_shape y = node->output->shape;
-    int end = backward_time < 0 ? forward_time : backward_time;
+    size_t bytes = amp_shape_count(y) * amp_dtype_size(node->dtype);
+    int end = backward_time < 0 || node->recompute == AMP_RECOMPUTE_ALL ? forward_time : backward_time;
     if (!node->desc.batch_normalize) return AMP_OK;
-    AMP_TRY(amp_arena_request_bytes(arena, amp_shape_count(y) * amp_dtype_size(node->dtype), forward_time, end,
-                                    &node->pre_activation, error));
+    AMP_TRY(amp_arena_request_bytes(arena, bytes, forward_time, end, &node->pre_activation, error));
+    if (node->recompute == AMP_RECOMPUTE_ALL && node->again_time >= 0)
+        AMP_TRY(amp_arena_request_bytes(arena, bytes, node->again_time, later(node->again_time, backward_time),
+                                        &node->pre_activation_again, error));
     return amp_batchnorm_plan(node, arena, forward_time, backward_time, error);
 }
 

@@ -44,6 +44,14 @@ typedef enum amp_layer_kind {
     AMP_LAYER_KINDS
 } amp_layer_kind;
 
+/* Activation checkpointing: what backward makes again of a layer's forward, so that its memory is free in
+ * between. */
+typedef enum amp_recompute {
+    AMP_RECOMPUTE_NOTHING,
+    AMP_RECOMPUTE_OUTPUT, /* the output, from the sums that batch norm keeps: costs no matrix product */
+    AMP_RECOMPUTE_ALL     /* all that forward makes, from its inputs */
+} amp_recompute;
+
 /* A trainable array of the host's, described once. */
 typedef struct amp_param_desc {
     const char *name;       /* "weights", "biases", "scales", "input_layer.weights" */
@@ -75,6 +83,7 @@ typedef struct amp_layer_desc {
     amp_shape output;           /* n,c,h,w; flat outputs have h = w = 1 */
     int *inputs, input_count;   /* producers' indices, -1 is the image; the previous layer first */
     int pinned;                 /* amp=0 in its section */
+    int recompute;              /* checkpoint=1 in its section: backward makes its output again */
     int is_loss;                /* has a cost; its forward writes a delta */
     int is_truth;               /* its fp32 output replaces the truth of later layers */
     int stops_backward;         /* backward ends above this layer */
@@ -134,6 +143,8 @@ typedef struct amp_step {
     int training;      /* batch statistics, dropout */
     int keeps_state;   /* a backward follows */
     int outline;       /* the plan is only looked at: the backend makes nothing for it */
+    int again;         /* a forward that backward repeats: batch statistics and dropout's mask are those of the
+                          first time, and running statistics stay */
     float loss_scale;          /* what forward multiplies the delta of a loss by: nothing else brings it into
                                   a step */
     amp_yolo_result *results;  /* theirs, in the backend's memory: one each */
@@ -168,7 +179,10 @@ struct amp_node {
 
     amp_conv *conv;
     amp_local *local;
+    amp_recompute recompute;   /* in backward, at the time again_time of the arena's clock; -1: nobody asks */
+    int again_time;
     void *pre_activation;      /* batch norm's input, kept for backward */
+    void *pre_activation_again; /* ... and where backward makes it anew: exchanged as amp_value.data_again */
     float *mean, *variance;    /* batch statistics, c elements each */
     float *per_output;         /* local: biases or their gradient, as its output lies */
     void *delta_part;          /* deconvolutional: its part of the input's delta, where others give theirs
@@ -189,6 +203,11 @@ amp_status amp_node_plan(amp_node *, amp_step *, amp_arena *, int forward_time, 
 void amp_node_drop_weights(amp_node *, amp_backend *); /* give the copies back, until they are loaded again */
 amp_status amp_node_forward(amp_node *, amp_step *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_step *, amp_error *);
+
+/* Activation checkpointing, in backward: makes what node->recompute says in its second place.
+ * amp_node_exchange returns to the first, for the next forward. */
+amp_status amp_node_forward_again(amp_node *, amp_step *, amp_error *);
+void amp_node_exchange(amp_node *);
 
 /* For plan: that what the layer makes of its input is what the host describes; `check` is what the user
  * should look at. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layer.h"
+#include "epilogue.h"
 
 /* Begins the profiler's range of one phase, if there is a profiler. */
 static void begin(const amp_node *node, amp_backend *backend, const char *phase)
@@ -90,6 +90,31 @@ amp_status amp_node_forward(amp_node *node, amp_step *step, amp_error *error)
 {
     begin(node, step->backend, "forward");
     return end(node, step->backend, "forward", node->ops->forward(node, step, error), error);
+}
+
+void amp_node_exchange(amp_node *node)
+{
+    amp_value_exchange(node->output);
+    if (node->recompute != AMP_RECOMPUTE_ALL) return;
+    void *other = node->pre_activation_again;
+    node->pre_activation_again = node->pre_activation;
+    node->pre_activation = other;
+}
+
+amp_status amp_node_forward_again(amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_step again = *step;
+    again.again = 1;
+    begin(node, step->backend, "forward again");
+    amp_node_exchange(node);
+    amp_status status = AMP_OK;
+    if (node->recompute == AMP_RECOMPUTE_ALL) {
+        status = node->ops->forward(node, &again, error);
+    } else {
+        amp_value_write(node->output);
+        status = amp_epilogue_forward(node, &again, error);
+    }
+    return end(node, step->backend, "forward again", status, error);
 }
 
 amp_status amp_node_backward(amp_node *node, amp_step *step, amp_error *error)

@@ -25,6 +25,16 @@ amp_tensor amp_value_write(amp_value *value)
     return amp_value_data(value, value->home);
 }
 
+void amp_value_exchange(amp_value *value)
+{
+    for (int form = 0; form < AMP_FORM_HOST; form++) {
+        void *other = value->data_again[form];
+        value->data_again[form] = value->data[form];
+        value->data[form] = other;
+        value->data_valid[form] = 0;
+    }
+}
+
 amp_status amp_value_read(amp_step *step, amp_value *value, amp_form form, amp_tensor *out, amp_error *error)
 {
     *out = amp_value_data(value, form);

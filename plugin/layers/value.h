@@ -25,6 +25,8 @@ typedef struct amp_value {
     int wants_delta;     /* backward goes on into the producer */
     int delta_parts;     /* how many inputs of consumers give a part of its delta */
     void *data[AMP_FORMS], *delta[AMP_FORMS];
+    void *data_again[AMP_FORMS]; /* activation checkpointing: where backward makes the data anew; while it is in
+                                    use there, this and data are exchanged (amp_value_exchange) */
     char data_valid[AMP_FORMS], delta_valid[AMP_FORMS];
 } amp_value;
 
@@ -35,6 +37,10 @@ amp_tensor amp_value_delta(const amp_value *, amp_form);
 
 /* The producer is about to write its home form. */
 amp_tensor amp_value_write(amp_value *);
+
+/* Activation checkpointing: from now on the data lies in the other of its two places, or in the first again.
+ * Nothing there is valid. */
+void amp_value_exchange(amp_value *);
 
 /* The value in a consumer's form, cast if it is not there yet. */
 amp_status amp_value_read(struct amp_step *, amp_value *, amp_form, amp_tensor *out, amp_error *);

@@ -37,7 +37,8 @@ static amp_status outline(network *net, int batch, amp_dtype dtype, amp_plan **p
     amp_status status = amp_fork_describe(net, net->amp->config, &described, error);
     net->batch = as_made;
     if (status != AMP_OK) return status;
-    status = amp_engine_outline(net->amp->engine, &described, &key, dtype, plan, error);
+    status = amp_engine_outline(net->amp->engine, &described, &key, dtype,
+                                amp_engine_recompute(net->amp->engine), plan, error);
     amp_network_desc_free(&described);
     return status;
 }

@@ -1,0 +1,198 @@
+/* Chooses what to recompute. A choice is judged by the plan that it gives, without the backend's objects: by the bytes
+ * of its arena, and by the arithmetic that it repeats. */
+#include "recompute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- cost ---- */
+
+/* A multiplication and an addition count as two. Layers without products touch each element a few times. */
+static double operations_of(const amp_node *node)
+{
+    const amp_layer_desc *d = &node->desc;
+    amp_shape x = node->inputs[0]->shape, y = node->output->shape;
+    double weights = d->param_count ? (double)d->params[0].count : 0;
+    switch (d->kind) {
+    case AMP_LAYER_CONVOLUTIONAL:
+    case AMP_LAYER_CONNECTED: return 2 * weights * y.n * y.h * y.w;
+    case AMP_LAYER_DECONVOLUTIONAL: return 2 * weights * x.n * x.h * x.w;
+    case AMP_LAYER_LOCAL: return 2 * weights * y.n;
+    default: return 4 * (double)amp_shape_count(y);
+    }
+}
+
+amp_recompute_cost amp_recompute_cost_of(const amp_plan *plan)
+{
+    amp_recompute_cost cost = { 0, 0 };
+    for (int i = 0; i < plan->count; i++) cost.forward += operations_of(&plan->nodes[i]);
+    for (int k = 0; k < plan->again_count; k++) {
+        const amp_node *node = &plan->nodes[plan->again[k]];
+        cost.again += node->recompute == AMP_RECOMPUTE_ALL ? operations_of(node)
+                                                           : 4 * (double)amp_shape_count(node->output->shape);
+    }
+    return cost;
+}
+
+/* ---- choices ---- */
+
+typedef struct chooser {
+    const amp_network_desc *network;
+    const amp_plan_key *key;
+    amp_dtype low;
+    const amp_gradients *gradients;
+    amp_step step;            /* an outline's */
+    const amp_plan *whole;    /* the plan that recomputes nothing */
+    int *segment;             /* of each layer */
+    amp_recompute *best;
+} chooser;
+
+/* Outputs behind batch norm, and those that cost no product: a pass over memory each. A shortcut or a route would
+ * ask for layers far away. */
+static amp_recompute cheap(const amp_node *node)
+{
+    switch (node->desc.kind) {
+    case AMP_LAYER_CONVOLUTIONAL:
+    case AMP_LAYER_CONNECTED:
+    case AMP_LAYER_DECONVOLUTIONAL:
+        return node->desc.batch_normalize ? AMP_RECOMPUTE_OUTPUT : AMP_RECOMPUTE_NOTHING;
+    case AMP_LAYER_ACTIVATION:
+    case AMP_LAYER_BATCHNORM:
+    case AMP_LAYER_MAXPOOL:
+    case AMP_LAYER_UPSAMPLE:
+    case AMP_LAYER_REORG: return AMP_RECOMPUTE_ALL;
+    default: return AMP_RECOMPUTE_NOTHING;
+    }
+}
+
+static int last_reader(const amp_plan *plan, int layer)
+{
+    int last = layer;
+    for (int i = layer + 1; i < plan->count; i++)
+        for (int k = 0; k < plan->nodes[i].desc.input_count; k++)
+            if (plan->nodes[i].desc.inputs[k] == layer) last = i;
+    return last;
+}
+
+static size_t bytes_of(const amp_node *node)
+{
+    return amp_shape_count(node->output->shape) * (node->form == AMP_FORM_LOW ? 2 : 4);
+}
+
+/* Bytes that cross a cut before layer `at`. */
+static size_t crossing(const amp_plan *plan, int at)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < at; i++)
+        if (last_reader(plan, i) >= at) bytes += bytes_of(&plan->nodes[i]);
+    return bytes;
+}
+
+/* Cuts the network where little crosses, near to where the activations' bytes are shared out equally. */
+static void cut(const chooser *c, int segments)
+{
+    const amp_plan *plan = c->whole;
+    double all = 0, before = 0;
+    for (int i = 0; i < plan->count; i++) all += (double)bytes_of(&plan->nodes[i]);
+    memset(c->segment, 0, (size_t)plan->count * sizeof *c->segment);
+    for (int s = 1, at = 0; s < segments; s++) {
+        int best = -1;
+        size_t least = 0;
+        for (; at < plan->count && before <= all * (s + .5) / segments; before += (double)bytes_of(&plan->nodes[at++])) {
+            size_t bytes = crossing(plan, at);
+            if (before < all * (s - .5) / segments || (best >= 0 && bytes >= least)) continue;
+            best = at;
+            least = bytes;
+        }
+        for (int i = best; best > 0 && i < plan->count; i++) c->segment[i] = s;
+    }
+}
+
+/* The cheap ones everywhere, and the first `repeated` segments as a whole, but for what is read behind them. */
+static void mark(const chooser *c, int repeated, amp_recompute *chosen)
+{
+    for (int i = 0; i < c->whole->count; i++) {
+        const amp_node *node = &c->whole->nodes[i];
+        int inside = c->segment[last_reader(c->whole, i)] == c->segment[i];
+        chosen[i] = c->segment[i] < repeated && inside ? AMP_RECOMPUTE_ALL : cheap(node);
+        if (node->desc.recompute) chosen[i] = AMP_RECOMPUTE_ALL;
+    }
+}
+
+static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *bytes, double *again, amp_error *error)
+{
+    amp_plan *plan;
+    amp_step step = c->step;
+    AMP_TRY(amp_plan_create(c->network, c->key, c->low, c->gradients, chosen, &step, &plan, error));
+    *bytes = plan->arena.total;
+    *again = amp_recompute_cost_of(plan).again;
+    amp_plan_free(plan, step.backend);
+    return AMP_OK;
+}
+
+/* The fewest segments of this cut that must be repeated to fit, or, where none is enough, as many as take least. */
+static amp_status fit(chooser *c, int segments, size_t budget, size_t *best_bytes, double *best_again, amp_error *error)
+{
+    amp_status status = AMP_OK;
+    amp_recompute *chosen = calloc((size_t)c->whole->count + 1, sizeof *chosen);
+    if (!chosen) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning");
+    cut(c, segments);
+    for (int repeated = 0, fits = 0; status == AMP_OK && !fits && repeated < segments; repeated++) {
+        size_t bytes = 0;
+        double again = 0;
+        mark(c, repeated, chosen);
+        status = judge(c, chosen, &bytes, &again, error);
+        fits = bytes <= budget;
+        int better = *best_bytes <= budget ? fits && again < *best_again : bytes < *best_bytes;
+        if (status != AMP_OK || !better) continue;
+        *best_bytes = bytes;
+        *best_again = again;
+        memcpy(c->best, chosen, (size_t)c->whole->count * sizeof *chosen);
+    }
+    free(chosen);
+    return status;
+}
+
+static amp_status choose(chooser *c, const amp_recompute_settings *settings, amp_error *error)
+{
+    static const int tried[] = { 2, 3, 4, 6, 8, 12, 16, 24 };
+    size_t bytes = c->whole->arena.total;
+    double again = 0;
+    for (int i = 0; i < c->whole->count; i++)
+        c->best[i] = c->whole->nodes[i].desc.recompute ? AMP_RECOMPUTE_ALL : AMP_RECOMPUTE_NOTHING;
+    if (!settings->on) return AMP_OK;
+    if (settings->segments > 0) {
+        cut(c, settings->segments);
+        mark(c, settings->segments - 1, c->best); /* the last would be repeated at once */
+        return AMP_OK;
+    }
+    if (bytes > settings->budget) AMP_TRY(fit(c, 1, settings->budget, &bytes, &again, error));
+    if (bytes <= settings->budget) return AMP_OK; /* nothing costs less */
+    for (size_t k = 0; k < sizeof tried / sizeof *tried && tried[k] <= c->whole->count / 2; k++)
+        AMP_TRY(fit(c, tried[k], settings->budget, &bytes, &again, error));
+    return AMP_OK;
+}
+
+static int has_marks(const amp_network_desc *network)
+{
+    for (int i = 0; i < network->count; i++) if (network->layers[i].recompute) return 1;
+    return 0;
+}
+
+amp_status amp_recompute_choose(const amp_network_desc *network, const amp_plan_key *key, amp_dtype low,
+                                const amp_gradients *gradients, amp_step *step,
+                                const amp_recompute_settings *settings, amp_recompute *chosen, amp_error *error)
+{
+    amp_plan *whole;
+    if (!key->keeps_state || !(settings->on || has_marks(network))) return AMP_OK;
+    chooser c = { .network = network, .key = key, .low = low, .gradients = gradients, .step = *step, .best = chosen };
+    c.step.outline = 1;
+    AMP_TRY(amp_plan_create(network, key, low, gradients, NULL, &c.step, &whole, error));
+    c.whole = whole;
+    c.segment = calloc((size_t)network->count + 1, sizeof *c.segment);
+    amp_status status = c.segment ? choose(&c, settings, error)
+        : amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
+    free(c.segment);
+    amp_plan_free(whole, step->backend);
+    return status;
+}

@@ -1,0 +1,145 @@
+/* Activation checkpointing: whatever a training recomputes, every byte of its state is that of one which recomputes
+ * nothing, and its activations take less memory. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "engine_testing.h"
+#include "layer_networks.h"
+
+static network *make(int which, const char *net_keys, const char *dtype)
+{
+    char text[4096];
+    snprintf(text, sizeof text, networks[which].cfg, net_keys);
+    return parse(text, dtype);
+}
+
+/* Dropout draws from rand(): equal batches get equal numbers. */
+static double step(network *net, unsigned seed)
+{
+    double loss = 0;
+    srand(seed);
+    for (int s = 0; s < net->subdivisions; s++) {
+        feed(net, seed + (unsigned)s);
+        loss += (double)train_network_datum(net);
+    }
+    return loss;
+}
+
+static void assert_equal_states(network *net, network *control, const char *what, int segments)
+{
+    size_t bytes, control_bytes;
+    char *state = snapshot(net, &bytes), *other = snapshot(control, &control_bytes);
+    assert_int_equal(bytes, control_bytes);
+    for (size_t i = 0; i < bytes; i++)
+        if (state[i] != other[i]) fail_msg("%s, %d segments: byte %zu of %zu differs", what, segments, i, bytes);
+    free(state);
+    free(other);
+}
+
+static const amp_plan *plan_of(network *net) { return amp_engine_plan(net->amp->engine); }
+
+static void recompute(network *net, int segments, size_t budget)
+{
+    amp_recompute_settings settings = { .on = 1, .segments = segments, .budget = budget };
+    amp_engine_set_recompute(net->amp->engine, &settings);
+}
+
+/* Three steps, the second of which is skipped. Returns how many layers were repeated in a backward. */
+static int compare(int which, const char *keys, const char *dtype, int segments)
+{
+    network *net = make(which, keys, dtype), *control = make(which, keys, dtype);
+    copy_weights(control, net);
+    recompute(net, segments, 0);
+    for (unsigned i = 1; i <= 3; i++) {
+        double a, b;
+        if (i == 2) {
+            amp_anomaly bad = { .found = 1, .layer = 0, .pass = "forward", .tensor = "test" };
+            amp_engine_reject_step(net->amp->engine, &bad);
+            amp_engine_reject_step(control->amp->engine, &bad);
+        }
+        a = step(net, 10 * i);
+        b = step(control, 10 * i);
+        if (a != b) fail_msg("%s, %s, %d segments: loss %g, not %g", networks[which].name, dtype, segments, a, b);
+        assert_equal_states(net, control, networks[which].name, segments);
+    }
+    int repeated = plan_of(net)->again_count;
+    assert_int_equal(plan_of(control)->again_count, 0);
+    release(net);
+    release(control);
+    return repeated;
+}
+
+static void recomputed_trainings_end_in_the_same_bytes(void **state)
+{
+    (void)state;
+    static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
+    for (int which = 0; which < NETWORKS; which++)
+        for (int d = 0; d < 3; d++) {
+            int most = 0;
+            for (int segments = 0; segments <= 5; segments++) {
+                int repeated = compare(which, segments % 2 ? "adam=1\n" : "", dtypes[d], segments);
+                if (repeated > most) most = repeated;
+            }
+            print_message("%s, %s: up to %d layers repeated\n", networks[which].name, dtypes[d], most);
+        }
+}
+
+/* Twelve convolutions, each two behind a shortcut: deep enough for segments to pay. */
+static network *make_deep(const char *dtype)
+{
+    char text[4096] = NET("");
+    for (int i = 0; i < 6; i++) strcat(text, CONV(16, "") CONV(16, "") "[shortcut]\nfrom=-2\nactivation=linear\n");
+    strcat(text, TAIL);
+    return parse(text, dtype);
+}
+
+static size_t arena_of(int segments, size_t budget, amp_recompute_cost *cost)
+{
+    network *net = make_deep("bf16");
+    if (segments >= 0) recompute(net, segments, budget);
+    step(net, 1);
+    size_t total = plan_of(net)->arena.total;
+    *cost = amp_recompute_cost_of(plan_of(net));
+    release(net);
+    return total;
+}
+
+static void segments_take_less_memory_and_outputs_alone_cost_little(void **state)
+{
+    (void)state;
+    amp_recompute_cost none, cheap, cut;
+    size_t whole = arena_of(-1, 0, &none), outputs = arena_of(1, 0, &cheap), segments = arena_of(4, 0, &cut);
+    print_message("%zu bytes, %zu without outputs (%.3f of a forward again), %zu in 4 segments (%.3f)\n", whole,
+                  outputs, cheap.again / cheap.forward, segments, cut.again / cut.forward);
+    assert_true(none.again == 0 && cheap.again > 0 && cheap.again < .05 * cheap.forward);
+    assert_true(cut.again > cheap.again && cut.again < cut.forward);
+    assert_true(outputs < whole * 3 / 4 && segments < outputs);
+}
+
+static void the_least_costly_choice_that_fits_is_taken(void **state)
+{
+    (void)state;
+    amp_recompute_cost none, cheap, cut, found;
+    size_t whole = arena_of(-1, 0, &none), outputs = arena_of(1, 0, &cheap), segments = arena_of(4, 0, &cut);
+    assert_int_equal(arena_of(0, whole, &found), whole);
+    assert_true(found.again == 0);
+    assert_int_equal(arena_of(0, outputs, &found), outputs);
+    assert_true(found.again == cheap.again);
+    assert_true(arena_of(0, segments, &found) <= segments);
+    assert_true(found.again > cheap.again && found.again <= cut.again);
+    assert_true(arena_of(0, 1, &found) <= segments); /* what takes least */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recomputed_trainings_end_in_the_same_bytes),
+        cmocka_unit_test(segments_take_less_memory_and_outputs_alone_cost_little),
+        cmocka_unit_test(the_least_costly_choice_that_fits_is_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
