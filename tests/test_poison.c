@@ -15,7 +15,7 @@
 #include <fcntl.h>
 
 #include "engine_testing.h"
-#include "host/pjreddie/device.h"
+#include "host/darknet/device.h"
 
 #define KEYS "learning_rate=0.0001\nmomentum=0.9\ndecay=0.01\nmax_batches=100000\namp=1\ninit_scale=64\n"
 #define IMAGES "[net]\nbatch=4\nsubdivisions=2\nwidth=8\nheight=8\nchannels=3\n%s" KEYS

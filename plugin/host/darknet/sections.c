@@ -1,5 +1,5 @@
 /* Taking AMP's section and keys out of the list that Darknet's read_cfg made. */
-#include "pjreddie.h"
+#include "room.h"
 
 #include <stdlib.h>
 #include <string.h>

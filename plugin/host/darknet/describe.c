@@ -1,5 +1,5 @@
-/* From Darknet's layer structs to the engine's descriptions: pjreddie's tree. */
-#include "pjreddie.h"
+/* From Darknet's layer structs to the engine's descriptions. */
+#include "room.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,39 +53,18 @@ static void add_layer_params(amp_layer_desc *d, layer *l, const char *const name
     add_statistics(d, &a, channels);
 }
 
-#define NAMES(prefix) ((const char *const[3]){ prefix "weights", prefix "biases", prefix "scales" })
-
 static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
 {
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
     amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
+    int count = amp_own_parts(l, parts);
+    if (amp_own_is_frozen(l)) return;
     add_state(d, a.state[0], l);
     add_state(d, a.state[1], l);
+    for (int k = 0; k < count; k++) add_layer_params(d, parts[k].part, parts[k].names, on_gpu);
     switch (l->type) {
     case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL: case BATCHNORM:
-        add_layer_params(d, l, NAMES(""), on_gpu);
-        break;
-    case RNN: case CRNN:
-        add_layer_params(d, l->input_layer, NAMES("input_layer."), on_gpu);
-        add_layer_params(d, l->self_layer, NAMES("self_layer."), on_gpu);
-        add_layer_params(d, l->output_layer, NAMES("output_layer."), on_gpu);
-        break;
-    case GRU:
-        add_layer_params(d, l->ur, NAMES("ur."), on_gpu);
-        add_layer_params(d, l->uz, NAMES("uz."), on_gpu);
-        add_layer_params(d, l->uh, NAMES("uh."), on_gpu);
-        add_layer_params(d, l->wr, NAMES("wr."), on_gpu);
-        add_layer_params(d, l->wz, NAMES("wz."), on_gpu);
-        add_layer_params(d, l->wh, NAMES("wh."), on_gpu);
-        break;
-    case LSTM:
-        add_layer_params(d, l->wf, NAMES("wf."), on_gpu);
-        add_layer_params(d, l->wi, NAMES("wi."), on_gpu);
-        add_layer_params(d, l->wg, NAMES("wg."), on_gpu);
-        add_layer_params(d, l->wo, NAMES("wo."), on_gpu);
-        add_layer_params(d, l->uf, NAMES("uf."), on_gpu);
-        add_layer_params(d, l->ui, NAMES("ui."), on_gpu);
-        add_layer_params(d, l->ug, NAMES("ug."), on_gpu);
-        add_layer_params(d, l->uo, NAMES("uo."), on_gpu);
+        add_layer_params(d, l, AMP_OWN_NAMES(""), on_gpu);
         break;
     default: break;
     }
@@ -111,21 +90,18 @@ static amp_shape image_shape(int n, int c, int h, int w, int count)
 static amp_status describe_inputs(network *net, int i, amp_layer_desc *d, amp_error *error)
 {
     layer *l = &net->layers[i];
-    d->input_count = l->type == ROUTE ? l->n : l->type == SHORTCUT ? 2 : 1;
+    const int *far;
+    int count = amp_own_far_inputs(l, &far), near = l->type != ROUTE;
+    d->input_count = near + count;
     d->inputs = malloc((size_t)d->input_count * sizeof *d->inputs);
     if (!d->inputs) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while describing layer %d", i);
-    d->inputs[0] = amp_host_producer(net, i - 1, i);
-    if (l->type == SHORTCUT) d->inputs[1] = amp_host_producer(net, l->index, i);
-    for (int k = 0; l->type == ROUTE && k < l->n; k++) {
-        if (l->input_layers[k] < 0 || l->input_layers[k] >= i)
-            return amp_fail(error, AMP_BAD_NETWORK,
-                            "layer %d [route]: layers = %d; only 0 to %d lie before it", i,
-                            l->input_layers[k], i - 1);
-        d->inputs[k] = amp_host_producer(net, l->input_layers[k], i);
+    if (near) d->inputs[0] = amp_host_producer(net, i - 1, i);
+    for (int k = 0; k < count; k++) {
+        if (far[k] < 0 || far[k] >= i)
+            return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: %s = %d; only 0 to %d lie before it", i,
+                            amp_host_type_name(l->type), near ? "from" : "layers", far[k], i - 1);
+        d->inputs[near + k] = amp_host_producer(net, far[k], i);
     }
-    if (l->type == SHORTCUT && (l->index < 0 || l->index >= i))
-        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [shortcut]: from = %d; only 0 to %d lie before it",
-                        i, l->index, i - 1);
     return AMP_OK;
 }
 
@@ -181,7 +157,7 @@ static amp_status check_shortcut(const layer *l, int i, const amp_network_desc *
 static void describe_yolo(const network *net, int i, amp_layer_desc *d)
 {
     const layer *l = &net->layers[i];
-    int truths = amp_host_truths(net, i), boxes = truths / 5;
+    int truths = amp_host_truths(net, i), boxes = truths / amp_own_label_numbers(l);
     d->yolo = (amp_yolo_desc){ .classes = l->classes, .n = l->n, .total = l->total, .net_w = net->w,
                                .net_h = net->h, .ignore_thresh = l->ignore_thresh,
                                .truth_thresh = l->truth_thresh, .truths = truths,
@@ -202,15 +178,14 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
         .pinned = i < config->layer_count && !config->layer_amp[i],
         .is_loss = l->cost != NULL, .is_truth = l->truth, .stops_backward = l->stopbackward,
             .no_backward = l->type == CROP,
-        .lends_products = amp_host_lends_products(l, on_gpu),
+        .lends_products = amp_own_lends_products(l, on_gpu),
         .activation = amp_host_activation_of(l->activation), .batch_normalize = l->batch_normalize,
         .filters = l->type == CONNECTED ? l->outputs : l->n, .size = l->size, .stride = l->stride,
             .pad = l->pad,
-        .groups = l->groups > 0 ? l->groups : 1, .reverse = l->reverse, .flatten = l->flatten,
-            .extra = l->extra,
-        .alpha = l->alpha, .beta = l->beta, .scale = l->scale, .probability = l->probability,
+        .groups = l->groups > 0 ? l->groups : 1, .reverse = l->reverse != 0, .flatten = l->flatten,
+        .scale = l->scale, .probability = l->probability,
         .weights = a.weights, .biases = a.biases, .scales = a.scales, .rolling_mean = a.rolling_mean,
-        .rolling_variance = a.rolling_variance, .batchnorm_rule = amp_host_choose_batchnorm_rule(on_gpu),
+        .rolling_variance = a.rolling_variance, .batchnorm_rule = amp_own_batchnorm_rule(l, on_gpu),
         .rate_scale = l->learning_rate_scale };
     AMP_TRY(describe_inputs(net, i, d, error));
     describe_shape(net, i, out, d);
@@ -218,7 +193,7 @@ static amp_status describe_layer(network *net, int i, const amp_config *config, 
     if (d->kind == AMP_LAYER_YOLO) describe_yolo(net, i, d);
     describe_params(d, l, on_gpu);
     mark_unsaved(d, l, &a);
-    return AMP_OK;
+    return amp_own_describe(net, i, out, d, error);
 }
 
 static int output_layer_of(const network *net)

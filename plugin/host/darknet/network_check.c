@@ -1,5 +1,5 @@
 /* Whether a network fits the training command that made it: the hooks in the parser and in the two training commands. */
-#include "pjreddie.h"
+#include "room.h"
 
 static int finds_boxes(const layer *l) { return l->type == YOLO || l->type == REGION; }
 
@@ -16,9 +16,9 @@ static amp_status check_detector(const network *net, amp_error *error)
         if (l->classes != last->classes)
             return amp_fail(error, AMP_BAD_NETWORK, "amp: layer %d has classes=%d and layer %d classes=%d; give all the "
                             "same", i, l->classes, net->n - 1, last->classes);
-        if (l->truths != 5 * last->max_boxes || l->max_boxes != last->max_boxes)
+        if (l->truths != amp_own_label_numbers(l) * last->max_boxes || l->max_boxes != last->max_boxes)
             return amp_fail(error, AMP_BAD_NETWORK, "amp: layer %d reads %d boxes an image and max=%d are loaded; leave "
-                            "max= out", i, l->truths / 5, last->max_boxes);
+                            "max= out", i, l->truths / amp_own_label_numbers(l), last->max_boxes);
     }
     return AMP_OK;
 }

@@ -1,9 +1,10 @@
 /* The inside of this folder: what its files share, in terms of Darknet's structs. */
-#ifndef AMP_HOST_PJREDDIE_H
-#define AMP_HOST_PJREDDIE_H
+#ifndef AMP_HOST_ROOM_H
+#define AMP_HOST_ROOM_H
 
 #include "../common/state.h"
 #include "darknet.h"
+#include "own.h"
 #include "pinned.h"
 
 /* Darknet's buffers of one layer, as AMP keeps them. Capacities are in floats; 0 is no buffer. copy: on a GPU, of the output
@@ -13,6 +14,7 @@ typedef struct amp_host_buffers { size_t output_capacity, delta_capacity, copy_c
 struct amp_fork_memory {
     amp_host_buffers *buffers; /* per layer */
     amp_host_pinned pinned;    /* the network's input */
+    int t;                     /* updates of Adam's moments, where Darknet does not count them */
     float *workspace;          /* what Darknet's own layers get for net->workspace, which is NULL under AMP */
     size_t workspace_bytes;
 };
@@ -26,9 +28,6 @@ void amp_host_release(struct darknet_amp *amp, network *net);
 /* A layer that Darknet has just made or resized, while the next is not made yet: what AMP does not use of it is given back, so
  * that a network that fits only under AMP can be made. */
 void amp_host_trim(const network *net, layer *l);
-
-/* How batch norm computes in Darknet's own code, on the CPU and on a GPU. */
-amp_batchnorm_rule amp_host_choose_batchnorm_rule(int on_gpu);
 
 /* The .cfg section's name of a type: "convolutional". */
 const char *amp_host_type_name(LAYER_TYPE type);

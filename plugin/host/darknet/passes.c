@@ -5,7 +5,7 @@
 
 #include "device.h"
 #include "network.h"
-#include "pjreddie.h"
+#include "room.h"
 
 /* ---- the parts of a step, as train_network_datum and what it calls have them ---- */
 
@@ -18,45 +18,52 @@ void amp_fork_begin_pass(struct network *net)
 
 void amp_fork_forward(struct network *net)
 {
-    forward_network(net);
+    amp_own_forward(net);
     amp_host_wait(net);
 }
 
 void amp_fork_backward(struct network *net)
 {
-    backward_network(net);
+    amp_own_backward(net);
     amp_host_wait(net);
 }
 
 void amp_fork_update(struct network *net)
 {
-    update_network(net);
+    amp_own_update(net);
     amp_host_wait(net);
 }
 
-float amp_fork_cost(const struct network *net) { return *net->cost; }
+float amp_fork_cost(const struct network *net) { return amp_own_cost(net); }
 
 /* ---- around layers ----
  *
  * Darknet's loops find the layers' functions in the layers, and the watched ones take their place. */
 
-typedef void layer_function(struct layer, struct network);
+typedef void layer_function(struct layer, amp_pass);
 
 /* Darknet calls its layers without a context. */
 static struct { layer_function **forward, **backward; amp_layer_watcher *watcher; void *context; } watched;
 
-static void run_watched(layer_function *function, layer l, network net)
+static void run_watched(layer_function *function, layer l, amp_pass pass)
 {
-    int index = net.index;
-    amp_host_wait(&net);
+    int index = amp_own_pass_index(&pass);
+    amp_host_wait(amp_own_pass_network(&pass));
     watched.watcher(watched.context, index, 1);
-    function(l, net);
-    amp_host_wait(&net);
+    function(l, pass);
+    amp_host_wait(amp_own_pass_network(&pass));
     watched.watcher(watched.context, index, 0);
 }
 
-static void watched_forward(layer l, network net) { run_watched(watched.forward[net.index], l, net); }
-static void watched_backward(layer l, network net) { run_watched(watched.backward[net.index], l, net); }
+static void watched_forward(layer l, amp_pass pass)
+{
+    run_watched(watched.forward[amp_own_pass_index(&pass)], l, pass);
+}
+
+static void watched_backward(layer l, amp_pass pass)
+{
+    run_watched(watched.backward[amp_own_pass_index(&pass)], l, pass);
+}
 
 static layer_function **forward_of(layer *l, int on_gpu) { return on_gpu ? &l->forward_gpu : &l->forward; }
 static layer_function **backward_of(layer *l, int on_gpu) { return on_gpu ? &l->backward_gpu : &l->backward; }

@@ -1,23 +1,7 @@
-/* Which of Darknet's layers AMP computes itself, and which stay Darknet's own fp32 code.
- *
- * The rule fails closed: a layer is native only if its type has a kind here, and every option in its struct
- * that this kind does not know is 0, as Darknet leaves options that are not set. Otherwise Darknet's own code
- * runs it, and `amp plan` says why. So an option that a fork of Darknet adds to a layer is never ignored: it
- * needs a row, and test e2e_source_tree says so. */
-#include "pjreddie.h"
+/* What native.c asks of this fork: its layers' types, its activations, and the options of struct layer. */
+#include "../darknet/native_tables.h"
 
-#include <stddef.h>
-
-/* ---- types: the .cfg section's name, the kind that computes it, or why Darknet's own code does ---- */
-
-#define OWN "Darknet's own fp32 code"
-#define LOSS "fp32 loss"
-
-static const struct {
-    const char *name;
-    amp_layer_kind kind;
-    const char *why_own;
-} types[] = {
+const amp_own_type amp_own_types[] = {
     [CONVOLUTIONAL] = { "convolutional", AMP_LAYER_CONVOLUTIONAL, NULL },
     [DECONVOLUTIONAL] = { "deconvolutional", AMP_LAYER_DECONVOLUTIONAL, NULL },
     [CONNECTED] = { "connected", AMP_LAYER_CONNECTED, NULL },
@@ -46,37 +30,20 @@ static const struct {
     [LOGXENT] = { "logistic", AMP_LAYER_HOST, LOSS },
     [SOFTMAX] = { "softmax", AMP_LAYER_HOST, LOSS },
 };
+const size_t amp_own_type_count = ROWS(amp_own_types);
 
-static int is_listed(LAYER_TYPE type) { return type < sizeof types / sizeof *types && types[type].name; }
-
-const char *amp_host_type_name(LAYER_TYPE type) { return is_listed(type) ? types[type].name : "layer"; }
-
-/* ---- options: the kinds that know each ---- */
-
-#define BIT(KIND) (1u << AMP_LAYER_##KIND)
-enum {
-    NONE = 0,
-    ALL = -1,
-    WINDOWS = BIT(CONVOLUTIONAL) | BIT(DECONVOLUTIONAL) | BIT(LOCAL) | BIT(MAXPOOL),
-    ACTIVATED = BIT(CONVOLUTIONAL) | BIT(DECONVOLUTIONAL) | BIT(CONNECTED) | BIT(LOCAL) | BIT(ACTIVATION)
-        | BIT(SHORTCUT),
-    NORMALIZED = BIT(CONVOLUTIONAL) | BIT(DECONVOLUTIONAL) | BIT(CONNECTED)
+const amp_activation amp_own_activations[] = {
+    [LOGISTIC] = AMP_LOGISTIC, [RELU] = AMP_RELU, [RELIE] = AMP_RELIE, [LINEAR] = AMP_LINEAR,
+    [RAMP] = AMP_RAMP,
+    [TANH] = AMP_TANH, [PLSE] = AMP_PLSE, [LEAKY] = AMP_LEAKY, [ELU] = AMP_ELU, [LOGGY] = AMP_LOGGY,
+    [STAIR] = AMP_STAIR, [HARDTAN] = AMP_HARDTAN, [LHTAN] = AMP_LHTAN, [SELU] = AMP_SELU
 };
-
-typedef struct option {
-    const char *why_own; /* for `amp plan` */
-    size_t offset, bytes;
-    unsigned kinds;      /* bits of the kinds that compute with it, or for which it has no meaning in Darknet
-                            either */
-} option;
-
-#define OPTION(field, kinds) \
-    { #field " is set", offsetof(layer, field), sizeof(((layer *)0)->field), (unsigned)(kinds) }
+const size_t amp_own_activation_count = ROWS(amp_own_activations);
 
 /* Not here, since they are no options: the type, what a layer's functions allocate and fill (buffers, their
  * sizes, sums, functions), and shapes, which the layers check when a plan is built. test e2e_source_tree
  * knows their names. */
-static const option options[] = {
+const amp_own_option amp_own_options[] = {
     OPTION(activation, ACTIVATED), OPTION(batch_normalize, NORMALIZED), OPTION(groups, BIT(CONVOLUTIONAL)),
     OPTION(size, WINDOWS), OPTION(stride, WINDOWS | BIT(UPSAMPLE) | BIT(REORG)), OPTION(pad, WINDOWS),
     OPTION(flipped, BIT(CONVOLUTIONAL)), /* how a .weights file holds them */
@@ -122,54 +89,10 @@ static const option options[] = {
         OPTION(wo, NONE),
     OPTION(uf, NONE), OPTION(wf, NONE), OPTION(ui, NONE), OPTION(wi, NONE), OPTION(ug, NONE), OPTION(wg, NONE)
 };
+const size_t amp_own_option_count = ROWS(amp_own_options);
 
-static int is_zero(const void *field, size_t bytes)
+const char *amp_own_unfit(const layer *l)
 {
-    for (size_t i = 0; i < bytes; i++)
-        if (((const char *)field)[i]) return 0;
-    return 1;
-}
-
-static const char *unknown_option(const layer *l, amp_layer_kind kind)
-{
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        const option *o = &options[i];
-        if (!(o->kinds >> kind & 1) && !is_zero((const char *)l + o->offset, o->bytes)) return o->why_own;
-    }
+    (void)l;
     return NULL;
-}
-
-/* ---- values that a kind does not take ---- */
-
-amp_activation amp_host_activation_of(ACTIVATION a)
-{
-    static const amp_activation table[] = {
-        [LOGISTIC] = AMP_LOGISTIC, [RELU] = AMP_RELU, [RELIE] = AMP_RELIE, [LINEAR] = AMP_LINEAR,
-            [RAMP] = AMP_RAMP,
-        [TANH] = AMP_TANH, [PLSE] = AMP_PLSE, [LEAKY] = AMP_LEAKY, [ELU] = AMP_ELU, [LOGGY] = AMP_LOGGY,
-        [STAIR] = AMP_STAIR, [HARDTAN] = AMP_HARDTAN, [LHTAN] = AMP_LHTAN, [SELU] = AMP_SELU };
-    return (unsigned)a < sizeof table / sizeof *table ? table[a] : AMP_ACTIVATIONS;
-}
-
-enum { LARGEST_POOL = 15 }; /* the backend's limit on a window's side */
-
-const char *amp_host_why_own(const layer *l)
-{
-    if (!is_listed(l->type)) return OWN;
-    if (l->type == SOFTMAX && l->noloss) return "fp32 output";
-    if (types[l->type].why_own) return types[l->type].why_own;
-    if (amp_host_activation_of(l->activation) == AMP_ACTIVATIONS)
-        return "an activation that AMP does not know";
-    if (l->type == UPSAMPLE && l->reverse) return "downsamples (stride < 0)";
-    if (l->type == MAXPOOL && l->size > LARGEST_POOL) return "window above 15";
-    if (l->type == YOLO && (l->total > AMP_YOLO_MAX_ANCHORS || l->n > AMP_YOLO_MAX_ANCHORS))
-        return "more than 32 anchors";
-    return unknown_option(l, types[l->type].kind);
-}
-
-int amp_host_is_native(const layer *l) { return !amp_host_why_own(l); }
-
-amp_layer_kind amp_host_kind_of(const layer *l)
-{
-    return amp_host_is_native(l) ? types[l->type].kind : AMP_LAYER_HOST;
 }

@@ -5,7 +5,7 @@
 #include <limits.h>
 
 #include "device.h"
-#include "pjreddie.h"
+#include "room.h"
 
 /* ---- plans ---- */
 
@@ -66,21 +66,6 @@ int amp_fork_largest_batch(const network *net)
     return most > 0 ? INT_MAX / most : INT_MAX;
 }
 
-/* ---- the layers inside a recurrent one ---- */
-
-enum { MOST_PARTS = 8 };
-
-static int parts_of(const layer *l, const layer *parts[MOST_PARTS])
-{
-    const layer *const simple[] = { l->input_layer, l->self_layer, l->output_layer };
-    const layer *const gru[] = { l->ur, l->uz, l->uh, l->wr, l->wz, l->wh };
-    const layer *const lstm[] = { l->wf, l->wi, l->wg, l->wo, l->uf, l->ui, l->ug, l->uo };
-    const layer *const *from = l->type == GRU ? gru : l->type == LSTM ? lstm : simple;
-    int count = l->type == GRU ? 6 : l->type == LSTM ? 8 : l->type == RNN || l->type == CRNN ? 3 : 0;
-    for (int k = 0; k < count; k++) parts[k] = from[k];
-    return count;
-}
-
 /* ---- stock's buffers ---- */
 
 /* How many arrays of the output's size a layer takes. A dropout works in its neighbour's; crop has no delta; recurrent layers'
@@ -113,14 +98,14 @@ static size_t states_of(const layer *l)
 
 static size_t stock_bytes(const layer *l, int batch, int on_gpu)
 {
-    const layer *parts[MOST_PARTS];
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
     size_t images = (size_t)batch, steps = l->steps > 0 ? (size_t)l->steps : 1;
     size_t floats = arrays_of(l, on_gpu) * (size_t)l->outputs * images + states_of(l) * (size_t)l->outputs * (images / steps);
     if (l->type == DROPOUT) floats += (size_t)l->inputs * images;
     if (l->type == CONVOLUTIONAL && l->xnor) floats += (size_t)l->inputs * images;
     if (l->type == CRNN) floats += (size_t)l->hidden * (images / steps) * (steps + 1);
-    size_t bytes = floats * sizeof(float);
-    for (int k = parts_of(l, parts) - 1; k >= 0; k--) bytes += stock_bytes(parts[k], batch, on_gpu);
+    size_t bytes = (floats + amp_own_stock_floats(l, batch, on_gpu)) * sizeof(float);
+    for (int k = amp_own_parts(l, parts) - 1; k >= 0; k--) bytes += stock_bytes(parts[k].part, batch, on_gpu);
     return bytes;
 }
 
@@ -153,7 +138,7 @@ size_t amp_fork_own_workspace(const network *net)
     size_t most = 0;
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
-        size_t bytes = amp_host_is_native(l) ? 0 : amp_host_layer_workspace(l, amp_host_on_gpu(net));
+        size_t bytes = amp_host_is_native(l) ? 0 : amp_own_layer_workspace(l, amp_host_on_gpu(net));
         if (bytes > most) most = bytes;
     }
     return most;
@@ -175,7 +160,7 @@ size_t amp_fork_buffer_bytes(const network *net, int i, int batch, const amp_pla
 
 static double operations(const layer *l, int batch)
 {
-    const layer *parts[MOST_PARTS];
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
     double products = 0, sum = 0, outputs = (double)l->out_h * l->out_w;
     switch (l->type) {
     case CONVOLUTIONAL: products = (double)l->nweights * outputs; break;
@@ -184,7 +169,7 @@ static double operations(const layer *l, int batch)
     case LOCAL: products = (double)l->size * l->size * l->c * l->n * outputs; break;
     default: break;
     }
-    for (int k = parts_of(l, parts) - 1; k >= 0; k--) sum += operations(parts[k], batch);
+    for (int k = amp_own_parts(l, parts) - 1; k >= 0; k--) sum += operations(parts[k].part, batch);
     return 2 * products * batch + sum;
 }
 
@@ -202,10 +187,11 @@ static int is_misaligned(const layer *l)
 
 amp_layer_work amp_fork_layer_work(const struct network *net, int i)
 {
-    const layer *l = &net->layers[i], *parts[MOST_PARTS];
+    const layer *l = &net->layers[i];
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
     amp_layer_work out = { .type = amp_host_type_name(l->type), .misaligned = is_misaligned(l) };
     double images = net->batch, products = operations(l, net->batch), weights = 0;
-    if (parts_of(l, parts)) return out;
+    if (amp_own_parts(l, parts)) return out;
     if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL) weights = l->nweights;
     else if (l->type == CONNECTED || l->type == LOCAL) weights = products / (2 * images);
     out.operations = products > 0 ? products : (double)l->outputs * images;

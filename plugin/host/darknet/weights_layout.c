@@ -1,6 +1,7 @@
 /* What Darknet reads for each layer of a .weights file. The sizes follow the readers in parser.c, function by function. */
 #include "../fork.h"
 #include "device.h"
+#include "own.h"
 
 static size_t normalized(const layer *l) { return l->batch_normalize && !l->dontloadscales; }
 
@@ -29,30 +30,28 @@ static int local(const layer *l, amp_weights_run *runs)
     return 1;
 }
 
-static int all_of(int (*one)(const layer *, amp_weights_run *), const layer *const *parts, amp_weights_run *runs)
+static int of_parts(const layer *l, amp_weights_run *runs)
 {
-    int count = 0;
-    for (; *parts; ++parts) count += one(*parts, runs + count);
-    return count;
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
+    int count = amp_own_parts(l, parts), written = 0;
+    for (int place = 0; place < count; place++)
+        for (int k = 0; k < count; k++)
+            if (parts[k].place == place)
+                written += (parts[k].part->type == CONNECTED ? connected : convolutional)(parts[k].part, runs + written);
+    return written;
 }
 
 int amp_fork_weights_runs(const struct network *net, int index, amp_weights_run runs[AMP_WEIGHTS_RUNS])
 {
     const layer *l = &net->layers[index];
-    const layer *const parts[] = { l->input_layer, l->self_layer, l->output_layer, NULL };
-    const layer *const lstm[] = { l->wi, l->wf, l->wo, l->wg, l->ui, l->uf, l->uo, l->ug, NULL };
-    const layer *const gru[] = { l->wz, l->wr, l->wh, l->uz, l->ur, l->uh, NULL };
-    if (l->dontload) return 0;
+    if (l->dontload || amp_own_shares_weights(l)) return 0;
     switch (l->type) {
     case CONVOLUTIONAL: case DECONVOLUTIONAL: return convolutional(l, runs);
     case CONNECTED: return connected(l, runs);
     case BATCHNORM: runs[0] = (amp_weights_run){ (size_t)l->c, 2 * (size_t)l->c }; return 1;
-    case CRNN: return all_of(convolutional, parts, runs);
-    case RNN: return all_of(connected, parts, runs);
-    case LSTM: return all_of(connected, lstm, runs);
-    case GRU: return all_of(connected, gru, runs);
     case LOCAL: return local(l, runs);
-    default: return 0;
+    case RNN: case CRNN: case GRU: case LSTM: return of_parts(l, runs);
+    default: return amp_own_weights_runs(l, runs);
     }
 }
 

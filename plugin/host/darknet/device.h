@@ -1,6 +1,6 @@
 /* Where a network's arrays lie: in the program's memory or, where Darknet was built with GPU=1 and runs it on one, in that GPU's
- * memory. device.c, pinned.c and gaps_gpu.c are the only files of this room that know CUDA; everywhere else an array
- * is one that the backend computes with, wherever it lies. */
+ * memory. device.c and pinned.c here, and pass.c and gaps_gpu.c of a fork, are the only files that know CUDA; everywhere
+ * else an array is one that the backend computes with, wherever it lies. */
 #ifndef AMP_HOST_DEVICE_H
 #define AMP_HOST_DEVICE_H
 
@@ -25,12 +25,7 @@ void amp_host_wait(const network *net);
 amp_host_arrays amp_host_arrays_of(layer *l, int on_gpu);
 float **amp_host_output_of(layer *l, int on_gpu);
 float **amp_host_delta_of(layer *l, int on_gpu);
-/* The network's labels, where the backend can read them; NULL: it has none. */
-const float *amp_host_truth(const network *net);
-
-/* net->input and net->truth, which are the program's, to the GPU, as upload_later does; a layer's output of `count` floats from
- * there to l->output. Nothing where there is no GPU. */
-amp_status amp_host_push_input(const network *net, amp_backend *, amp_error *);
+/* A layer's output of `count` floats from the GPU to l->output. Nothing where there is no GPU. */
 amp_status amp_host_pull_output(const network *net, int layer, size_t count, amp_backend *, amp_error *);
 
 /* Darknet's own buffers. take: `count` zeros, or NULL where there is no memory. give_back: NULL is allowed; *buffer is NULL then. */
@@ -41,16 +36,5 @@ void amp_host_give_back_internals(layer *l, int on_gpu);
 void amp_host_give_back_moments(layer *l, int on_gpu);
 /* What Darknet made net->workspace of; NULL is allowed. */
 void amp_host_give_back_workspace(network *net);
-
-/* Darknet's own layers, wherever they run. prepare: once, 0 where memory ran out. workspace: bytes that forward and backward
- * want as net.workspace. view: net is what layer `index` is to see: its input and the delta that its backward adds to, which
- * may be NULL. */
-int amp_host_layer_prepare(layer *l, int on_gpu);
-size_t amp_host_layer_workspace(const layer *l, int on_gpu);
-/* Whether its matrix products can be the backend's (products.h). */
-int amp_host_lends_products(const layer *l, int on_gpu);
-void amp_host_layer_view(network *net, int index, float *input, float *input_delta);
-void amp_host_layer_forward(layer l, network net);
-void amp_host_layer_backward(layer l, network net);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "../common/random.h"
 #include "device.h"
+#include "own.h"
 
 /* What a signal or an exit in the middle of the parser says. Written before, since a signal's handler may not format. */
 static char last_words[600];
@@ -43,7 +44,7 @@ network *amp_fork_make_network(const char *cfg, const char *name, int draws)
     if (!draws) setenv("AMP_CUDA_TUNE", "0", 0); /* nothing will run: no engine is worth timing */
     making = 1;
     amp_random_draw_nothing(!draws);
-    network *net = parse_network_cfg((char *)cfg);
+    network *net = amp_own_parse((char *)cfg);
     amp_random_draw_nothing(0);
     making = 0;
     for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &before[k], NULL);
@@ -53,8 +54,6 @@ network *amp_fork_make_network(const char *cfg, const char *name, int draws)
 void amp_fork_free_network(struct network *net)
 {
     if (!net) return;
-    void *forgotten[] = { net->seen, net->t, net->cost };
     amp_host_give_back_workspace(net);
-    free_network(net);
-    for (size_t i = 0; i < sizeof forgotten / sizeof *forgotten; i++) free(forgotten[i]);
+    amp_own_free(net);
 }

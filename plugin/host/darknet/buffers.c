@@ -1,5 +1,5 @@
 /* Darknet's own fp32 buffers under AMP: kept where a layer of Darknet's reads or writes them, given back elsewhere. */
-#include "pjreddie.h"
+#include "room.h"
 
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net)
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
         size_t made = elements(net, l);
-        if (l->type == DROPOUT && amp->engine) continue; /* ours, and Darknet does not resize it */
+        if (amp_own_borrows_buffers(l) && amp->engine) continue; /* ours, and Darknet does not resize it */
         amp->memory->buffers[i] = (amp_host_buffers){ *amp_host_output_of(l, on_gpu) ? made : 0, *amp_host_delta_of(l, on_gpu) ? made : 0,
                                               l->output ? made : 0 };
     }
@@ -27,7 +27,7 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net)
 void amp_host_trim(const network *net, layer *l)
 {
     int on_gpu = amp_host_on_gpu(net);
-    if (!amp_host_is_native(l) || l->type == DROPOUT) return; /* a dropout's are its neighbour's so far */
+    if (!amp_host_is_native(l) || amp_own_borrows_buffers(l)) return;
     amp_host_give_back_moments(l, on_gpu);
     amp_host_give_back_internals(l, on_gpu);
     amp_host_give_back(amp_host_output_of(l, on_gpu), on_gpu);
@@ -54,10 +54,10 @@ amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_
     if (amp->memory) amp->memory->buffers = calloc((size_t)net->n + 1, sizeof *amp->memory->buffers);
     if (!amp->memory || !amp->memory->buffers) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     for (int i = 0; i < net->n; i++)
-        if (!amp_host_is_native(&net->layers[i]) && !amp_host_layer_prepare(&net->layers[i], amp_host_on_gpu(net)))
+        if (!amp_host_is_native(&net->layers[i]) && !amp_own_prepare_layer(&net->layers[i], amp_host_on_gpu(net)))
             return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
     amp_host_note_buffers(amp, net);
-    for (int i = 0; i < net->n; i++) if (net->layers[i].type == DROPOUT) forget_borrowed_buffers(amp, net, i);
+    for (int i = 0; i < net->n; i++) if (amp_own_borrows_buffers(&net->layers[i])) forget_borrowed_buffers(amp, net, i);
     return AMP_OK;
 }
 
@@ -67,7 +67,7 @@ static void free_dropout_buffers(network *net)
     int on_gpu = amp_host_on_gpu(net);
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
-        if (l->type != DROPOUT) continue;
+        if (!amp_own_borrows_buffers(l)) continue;
         amp_host_give_back(amp_host_output_of(l, on_gpu), on_gpu);
         amp_host_give_back(amp_host_delta_of(l, on_gpu), on_gpu);
         if (l->output) amp_host_give_back(&l->output, 0);
@@ -120,7 +120,7 @@ static amp_status fit_workspace(struct darknet_amp *amp, const network *net, amp
     int on_gpu = amp_host_on_gpu(net);
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
-        size_t wanted = amp_host_is_native(l) ? 0 : amp_host_layer_workspace(l, on_gpu);
+        size_t wanted = amp_host_is_native(l) ? 0 : amp_own_layer_workspace(l, on_gpu);
         if (wanted > bytes) bytes = wanted;
     }
     if (bytes <= amp->memory->workspace_bytes) return AMP_OK;
@@ -172,46 +172,33 @@ static float *delta_of(void *context, int i)
     return *amp_host_delta_of(&net->layers[i], amp_host_on_gpu(net));
 }
 
-/* The network as Darknet's layer functions see it: a copy, with this layer's input, delta and truth. */
-static network view(struct darknet_amp *amp, int i, float *input, float *input_delta, int training)
-{
-    network net = *amp->net;
-    net.index = i;
-    net.train = training;
-    net.workspace = amp->memory->workspace;
-    amp_host_layer_view(&net, i, input, input_delta);
-    return net;
-}
-
-/* A route reads the layers it joins through its indices, which must see behind dropouts. */
-static layer joined(struct darknet_amp *amp, int i, int *indices)
-{
-    layer l = amp->net->layers[i];
-    for (int k = 0; l.type == ROUTE && k < l.n; k++) indices[k] = amp_host_producer(amp->net, l.input_layers[k], i);
-    if (l.type == ROUTE) l.input_layers = indices;
-    return l;
-}
-
 static int join_count(struct darknet_amp *amp, int i)
 {
-    return amp->net->layers[i].type == ROUTE ? amp->net->layers[i].n : 1;
+    const int *layers;
+    return amp_own_far_inputs(&amp->net->layers[i], &layers);
 }
 
 static void run_forward(void *context, int i, float *input, int training)
 {
     struct darknet_amp *amp = context;
-    int indices[join_count(amp, i)];
+    int count = join_count(amp, i) + 1, indices[count];
+    float *outputs[count], *deltas[count];
+    amp_joined room = { indices, outputs, deltas };
     amp_host_products_begin(amp, i);
-    amp_host_layer_forward(joined(amp, i, indices), view(amp, i, input, NULL, training));
+    amp_own_forward_layer(amp_own_joined(amp->net, i, &room),
+                          amp_own_pass(amp->net, i, input, NULL, amp->memory->workspace, training));
     amp_host_products_end();
 }
 
 static void run_backward(void *context, int i, float *input, float *input_delta, int training)
 {
     struct darknet_amp *amp = context;
-    int indices[join_count(amp, i)];
+    int count = join_count(amp, i) + 1, indices[count];
+    float *outputs[count], *deltas[count];
+    amp_joined room = { indices, outputs, deltas };
     amp_host_products_begin(amp, i);
-    amp_host_layer_backward(joined(amp, i, indices), view(amp, i, input, input_delta, training));
+    amp_own_backward_layer(amp_own_joined(amp->net, i, &room),
+                           amp_own_pass(amp->net, i, input, input_delta, amp->memory->workspace, training));
     amp_host_products_end();
 }
 
@@ -219,7 +206,7 @@ static const float *labels_of(void *context, int i) { return amp_host_labels(((s
 
 static void found(void *context, int i, const amp_yolo_result *result)
 {
-    amp_host_print_yolo_stats(&((struct darknet_amp *)context)->net->layers[i], i, result);
+    amp_own_print_yolo(&((struct darknet_amp *)context)->net->layers[i], i, result);
 }
 
 static float loss_of(void *context, int i) { return *((struct darknet_amp *)context)->net->layers[i].cost; }

@@ -10,7 +10,7 @@
 
 #include "../../tensor/half.h"
 #include "../data/data_files.h"
-#include "darknet.h"
+#include "own.h"
 #include "stb_image.h" /* Darknet's src/; image.c holds its code */
 
 static const float LEAST_SCORE = .005f, HIERARCHY = .5f, SUPPRESSION_IOU = .45f;
@@ -109,9 +109,9 @@ amp_status amp_fork_detect(struct network *net, float *image, const int size[2],
                            amp_box_sink *sink, void *context, amp_error *error)
 {
     int classes = amp_fork_box_classes(net), count = 0;
-    network_predict(net, image);
+    amp_own_predict(net, image);
     AMP_TRY(check_boxes(net, path, error));
-    detection *boxes = get_network_boxes(net, size[0], size[1], LEAST_SCORE, HIERARCHY, 0, 1, &count);
+    detection *boxes = amp_own_boxes(net, size, LEAST_SCORE, HIERARCHY, &count);
     do_nms_sort(boxes, count, classes, SUPPRESSION_IOU);
     amp_status status = hand_over(boxes, count, classes, sink, context, error);
     free_detections(boxes, count);
@@ -121,12 +121,12 @@ amp_status amp_fork_detect(struct network *net, float *image, const int size[2],
 amp_status amp_fork_classify(struct network *net, float *image, const char *path, int k, int *best,
                              amp_error *error)
 {
-    float *probabilities = network_predict(net, image);
+    float *probabilities = amp_own_predict(net, image);
     for (int i = 0; i < net->outputs; i++)
         if (!amp_is_finite(probabilities[i]))
             return amp_fail(error, AMP_DIVERGED,
                             "%s: the network gives numbers that are not finite; " WHY_NOT_FINITE, path);
-    if (net->hierarchy) hierarchy_predictions(probabilities, net->outputs, net->hierarchy, 1, 1);
+    if (net->hierarchy) amp_own_sort_classes(probabilities, net);
     top_k(probabilities, net->outputs, k, best);
     return AMP_OK;
 }

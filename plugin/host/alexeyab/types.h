@@ -1,0 +1,7 @@
+/* Types that forks have under other names. */
+#ifndef AMP_HOST_ALEXEYAB_TYPES_H
+#define AMP_HOST_ALEXEYAB_TYPES_H
+
+typedef network_state amp_pass; /* what a layer's function is given: its input and delta, and a copy of the network */
+
+#endif

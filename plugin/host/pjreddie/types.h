@@ -1,0 +1,7 @@
+/* Types that forks have under other names. */
+#ifndef AMP_HOST_PJREDDIE_TYPES_H
+#define AMP_HOST_PJREDDIE_TYPES_H
+
+typedef network amp_pass; /* what a layer's function is given: the network, as that layer is to see it */
+
+#endif
