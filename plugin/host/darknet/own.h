@@ -65,6 +65,13 @@ extern const size_t amp_own_type_count, amp_own_activation_count, amp_own_option
 /* A value that its kind does not take, in a few words; NULL: none. */
 const char *amp_own_unfit(const layer *l);
 
+/* ---- a network (fork.c, hooks.c) ---- */
+
+/* Fields that Darknet leaves at 0, or does not resize, and that AMP goes by. */
+void amp_own_complete(network *net);
+/* Whether AMP can train it: AMP_UNSUPPORTED, and which key of which section cannot be followed. */
+amp_status amp_own_check(const network *net, amp_error *);
+
 /* ---- memory (device.c, buffers.c) ---- */
 
 /* What only this fork's own forward and backward use of a native layer, beside what device.c knows. */
