@@ -113,9 +113,11 @@ void darknet_amp_loop_ended(struct network **nets, int count);
 int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
                      int ldb, float beta, float *c, int ldc);
 
-/* Reproducible runs (-seed N). seed: what srand(time(0)) gets: N, or time(0) without -seed. rand: Darknet's rand() in code
+/* Reproducible runs (-seed N). is_seeded: whether -seed was given. seed: what srand(time(0)) gets: N, or time(0) without
+ * -seed. rand: Darknet's rand() in code
  * that loader threads run: the C library's own without -seed, else the calling thread's own stream. next_job: numbers
  * the loading jobs, called by the thread that starts them. */
+int darknet_amp_is_seeded(void);
 unsigned darknet_amp_seed(void);
 int darknet_amp_rand(void);
 unsigned long darknet_amp_next_job(void);

@@ -97,6 +97,8 @@ void amp_random_draw_nothing(int on) { draws_nothing = on; }
 
 /* ---- jobs and their streams ---- */
 
+int darknet_amp_is_seeded(void) { return seed.set; }
+
 unsigned darknet_amp_seed(void)
 {
     return seed.set ? seed.value : (unsigned)time(0);
