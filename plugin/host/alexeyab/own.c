@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../darknet/device.h"
+#include "../fork_commands.h"
 #include "box.h"
 #include "network.h"
 #include "parser.h"
@@ -171,6 +172,20 @@ void amp_own_update(network *net)
 
 float amp_own_cost(const network *net) { return get_network_cost(*net); }
 float *amp_own_predict(network *net, float *image) { return network_predict(*net, image); }
+
+/* The largest part of the middle in these proportions, as other forks have it. */
+image amp_own_center_crop(image im, int w, int h)
+{
+    int side = im.w < im.h ? im.w : im.h;
+    image middle = crop_image(im, (im.w - side) / 2, (im.h - side) / 2, side, side), fitted = resize_image(middle, w, h);
+    free_image(middle);
+    return fitted;
+}
+
+amp_image_fit amp_fork_detector_fit(const struct network *net)
+{
+    return net->letter_box ? AMP_FIT_LETTERBOX : AMP_FIT_STRETCH;
+}
 
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, int *count)
 {
