@@ -7,34 +7,15 @@
 /* [net]'s policy, in the order of its words. */
 enum { POLICY_CONSTANT, POLICY_STEP, POLICY_STEPS, POLICY_EXP, POLICY_SIGMOID, POLICY_POLY, POLICY_RANDOM };
 
-void pjreddie_rule_net(cfg_walk *);
-void pjreddie_rule_activation(cfg_walk *);
-void pjreddie_rule_l2norm(cfg_walk *);
-void pjreddie_rule_avgpool(cfg_walk *);
-void pjreddie_rule_batchnorm(cfg_walk *);
-void pjreddie_rule_connected(cfg_walk *);
-void pjreddie_rule_convolutional(cfg_walk *);
-void pjreddie_rule_cost(cfg_walk *);
-void pjreddie_rule_crnn(cfg_walk *);
-void pjreddie_rule_crop(cfg_walk *);
-void pjreddie_rule_deconvolutional(cfg_walk *);
-void pjreddie_rule_detection(cfg_walk *);
-void pjreddie_rule_dropout(cfg_walk *);
-void pjreddie_rule_gru(cfg_walk *);
-void pjreddie_rule_iseg(cfg_walk *);
-void pjreddie_rule_local(cfg_walk *);
-void pjreddie_rule_logistic(cfg_walk *);
-void pjreddie_rule_lstm(cfg_walk *);
-void pjreddie_rule_maxpool(cfg_walk *);
-void pjreddie_rule_normalization(cfg_walk *);
-void pjreddie_rule_region(cfg_walk *);
-void pjreddie_rule_reorg(cfg_walk *);
-void pjreddie_rule_rnn(cfg_walk *);
-void pjreddie_rule_route(cfg_walk *);
-void pjreddie_rule_shortcut(cfg_walk *);
-void pjreddie_rule_softmax(cfg_walk *);
-void pjreddie_rule_upsample(cfg_walk *);
-void pjreddie_rule_yolo(cfg_walk *);
-void pjreddie_finish(cfg_walk *);
+/* The rules, one for each kind of section that has more to it than its traits. */
+typedef void pjreddie_rule(cfg_walk *);
+pjreddie_rule pjreddie_rule_net, pjreddie_rule_activation, pjreddie_rule_avgpool, pjreddie_rule_batchnorm,
+    pjreddie_rule_connected, pjreddie_rule_convolutional, pjreddie_rule_crnn, pjreddie_rule_crop,
+    pjreddie_rule_deconvolutional, pjreddie_rule_detection, pjreddie_rule_dropout, pjreddie_rule_gru,
+    pjreddie_rule_iseg, pjreddie_rule_local, pjreddie_rule_lstm, pjreddie_rule_maxpool,
+    pjreddie_rule_normalization, pjreddie_rule_region, pjreddie_rule_reorg, pjreddie_rule_rnn,
+    pjreddie_rule_route, pjreddie_rule_shortcut, pjreddie_rule_softmax, pjreddie_rule_upsample,
+    pjreddie_rule_yolo;
+pjreddie_rule pjreddie_finish; /* what shows only when all layers have a shape */
 
 #endif

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../amp/cfg_reader.h"
-#include "../../amp/config_keys.h"
 #include "cfg_keys.h"
 
 /* examples/detector.c and classifier.c: the sizes of random=1. */
@@ -35,30 +33,10 @@ static void take_image(cfg_walk *walk, double w, double h, double c)
     walk->out->outputs = w * h * c;
 }
 
-/* Of what Darknet counts in int beside outputs. */
-static void check_count(cfg_walk *walk, double count, const char *what)
-{
-    if (count > INT_MAX)
-        cfg_walk_fail(walk, NULL, NULL, "%.0f %s, and Darknet counts to %d; make it smaller", count, what,
-                      INT_MAX);
-}
-
 static double with_norm(const cfg_walk *walk, double channels)
 {
     return channels * (number(walk, "batch_normalize") ? 4 : 1);
 }
-
-/* As many outputs as inputs, and the same image. */
-static void pass_on(cfg_walk *walk)
-{
-    walk->out->w = walk->in->w;
-    walk->out->h = walk->in->h;
-    walk->out->c = walk->in->c;
-    walk->out->outputs = walk->in->outputs;
-}
-
-/* A layer that Darknet makes for one size of the network only. */
-static void fix(cfg_walk *walk) { walk->out->fixed = 1; }
 
 /* ---- [net] ---- */
 
@@ -109,7 +87,7 @@ void pjreddie_rule_net(cfg_walk *walk)
 
 static void take_weights(cfg_walk *walk, double weights, double biases)
 {
-    check_count(walk, weights, "weights");
+    cfg_walk_count(walk, weights, "weights");
     walk->out->weights += weights + with_norm(walk, biases);
 }
 
@@ -134,7 +112,7 @@ void pjreddie_rule_convolutional(cfg_walk *walk)
     if (size > w || size > h)
         cfg_walk_fail(walk, "size", NULL, "larger than the padded image of %.0fx%.0f", w, h);
     take_image(walk, trunc((w - size) / stride) + 1, trunc((h - size) / stride) + 1, n);
-    check_count(walk, walk->out->w * walk->out->h * size * size * (c / groups),
+    cfg_walk_count(walk, walk->out->w * walk->out->h * size * size * (c / groups),
                 "numbers that im2col lays out");
     take_weights(walk, c / groups * n * size * size, n);
 }
@@ -145,7 +123,7 @@ void pjreddie_rule_deconvolutional(cfg_walk *walk)
     double pad = padding_of(walk);
     double w = (walk->in->w - 1) * stride + size - 2 * pad, h = (walk->in->h - 1) * stride + size - 2 * pad;
     take_image(walk, w, h, n);
-    check_count(walk, walk->in->w * walk->in->h * size * size * n, "numbers that im2col lays out");
+    cfg_walk_count(walk, walk->in->w * walk->in->h * size * size * n, "numbers that im2col lays out");
     take_weights(walk, walk->in->c * n * size * size, n);
 }
 
@@ -161,9 +139,8 @@ void pjreddie_rule_local(cfg_walk *walk)
         cfg_walk_fail(walk, "size", NULL,
                       "does not go with pad = %.0f and an image of %.0fx%.0f: size=3 does with pad=1", pad,
                       walk->in->w, walk->in->h);
-    check_count(walk, weights, "weights");
+    cfg_walk_count(walk, weights, "weights");
     walk->out->weights = weights + w * h * n;
-    fix(walk);
 }
 
 /* A window that holds nothing of the image has no largest number, and its gradient is written in front of
@@ -193,18 +170,13 @@ void pjreddie_rule_avgpool(cfg_walk *walk)
     walk->out->ends_resizing = 1;
 }
 
-void pjreddie_rule_batchnorm(cfg_walk *walk)
-{
-    pass_on(walk);
-    walk->out->weights = 4 * walk->in->c;
-}
+void pjreddie_rule_batchnorm(cfg_walk *walk) { walk->out->weights = 4 * walk->in->c; }
 
 void pjreddie_rule_normalization(cfg_walk *walk)
 {
     if (trunc(number(walk, "size") / 2) > walk->in->c)
         cfg_walk_fail(walk, "size", NULL, "half of it is more than the %.0f channels that go in",
                       walk->in->c);
-    pass_on(walk);
 }
 
 void pjreddie_rule_crop(cfg_walk *walk)
@@ -293,7 +265,6 @@ void pjreddie_rule_shortcut(cfg_walk *walk)
     if (walk->resized && (from->w != in->w || from->h != in->h))
         cfg_walk_fail(walk, "from", NULL,
                       "Darknet cannot resize a shortcut of different sizes; set random=0");
-    pass_on(walk);
 }
 
 /* ---- layers of numbers in a row ---- */
@@ -303,15 +274,10 @@ void pjreddie_rule_connected(cfg_walk *walk)
     double output = number(walk, "output");
     take_image(walk, 1, 1, output);
     take_weights(walk, walk->in->outputs * output, output);
-    fix(walk);
 }
 
 /* An image is resized as such; numbers in a row are not, since nobody knows how many there will be. */
-void pjreddie_rule_activation(cfg_walk *walk)
-{
-    pass_on(walk);
-    walk->out->fixed = !walk->in->w;
-}
+void pjreddie_rule_activation(cfg_walk *walk) { walk->out->one_size = !walk->in->w; }
 
 void pjreddie_rule_dropout(cfg_walk *walk)
 {
@@ -321,21 +287,14 @@ void pjreddie_rule_dropout(cfg_walk *walk)
     pjreddie_rule_activation(walk);
 }
 
-void pjreddie_rule_l2norm(cfg_walk *walk)
-{
-    pass_on(walk);
-    fix(walk);
-}
-
-/* `pairs` of matrices, one of them of the input and one of the state. */
+/* So many matrices that multiply the input, and so many that multiply the state. */
 static void recurrent(cfg_walk *walk, double of_input, double of_state)
 {
     double output = number(walk, "output");
-    check_count(walk, output * fmax(output, walk->in->outputs), "weights");
+    cfg_walk_count(walk, output * fmax(output, walk->in->outputs), "weights");
     walk->out->outputs = output;
     walk->out->weights = output * (of_input * walk->in->outputs + of_state * output)
         + (of_input + of_state) * with_norm(walk, output);
-    fix(walk);
 }
 
 void pjreddie_rule_rnn(cfg_walk *walk) { recurrent(walk, 1, 2); }
@@ -348,124 +307,88 @@ void pjreddie_rule_crnn(cfg_walk *walk)
     double hidden = number(walk, "hidden_filters"), output = number(walk, "output_filters");
     double area = walk->in->w * walk->in->h;
     take_image(walk, walk->in->h, walk->in->w, output);
-    check_count(walk, 9 * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
-    check_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers that im2col lays out");
-    check_count(walk, hidden * area * walk->batch / walk->time_steps * (walk->time_steps + 1),
+    cfg_walk_count(walk, 9 * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
+    cfg_walk_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers that im2col lays out");
+    cfg_walk_count(walk, hidden * area * walk->batch / walk->time_steps * (walk->time_steps + 1),
                 "numbers of its state");
     walk->out->weights = 9 * hidden * (walk->in->c + hidden + output) + with_norm(walk, 2 * hidden + output);
-    fix(walk);
 }
 
 /* ---- files ---- */
 
-/* Calls take for each line of the file that key names. A bad one was told of. */
-static void read_lines(cfg_walk *walk, const char *key,
-                       void (*take)(cfg_walk *, const char *key, const char *line, double index, double most),
-                       double most, double *count)
+/* "name parent": the parent is a line before, from 0, or -1. */
+static void check_tree_line(cfg_walk *walk, const char *line, int index)
+{
+    int parent = -1;
+    char name[1024] = "";
+    if (sscanf(line, "%1023s %d", name, &parent) < 1 || strlen(name) > 255)
+        cfg_walk_fail(walk, "tree", NULL,
+                      "line %d of the file is not a name of at most 255 bytes and its parent", index + 1);
+    else if (parent < -1 || parent >= index)
+        cfg_walk_fail(walk, "tree", NULL,
+                      "line %d of the file: the parent %d is neither -1 nor a line before (from 0)",
+                          index + 1,
+                      parent);
+}
+
+static void check_map_line(cfg_walk *walk, const char *line, int index, double classes)
+{
+    char *end;
+    long class_id = strtol(line, &end, 10);
+    if (end == line || class_id < 0 || class_id >= classes)
+        cfg_walk_fail(walk, "map", NULL, "line %d of the file is not one of the %.0f classes (from 0)",
+                      index + 1,
+                      classes);
+}
+
+/* The file that `key`, "tree" or "map", names. */
+static void check_lines(cfg_walk *walk, const char *key, double classes)
 {
     char line[1024];
+    int count = 0, is_tree = !strcmp(key, "tree");
+    if (!cfg_walk_given(walk, key)) return;
     FILE *file = fopen(cfg_walk_text(walk, key), "r");
-    *count = 0;
     if (!file) {
         cfg_walk_fail(walk, key, NULL, "cannot be read");
         return;
     }
-    while (fgets(line, sizeof line, file)) take(walk, key, line, (*count)++, most);
+    for (; fgets(line, sizeof line, file); count++)
+        if (is_tree) check_tree_line(walk, line, count);
+        else check_map_line(walk, line, count, classes);
     fclose(file);
-    if (!*count) cfg_walk_fail(walk, key, NULL, "the file is empty");
-}
-
-/* "name parent": the parent is a line before, from 0, or -1. */
-static void take_tree_line(cfg_walk *walk, const char *key, const char *line, double index, double most)
-{
-    int parent = -1;
-    char name[1024] = "";
-    (void)most;
-    if (sscanf(line, "%1023s %d", name, &parent) < 1 || strlen(name) > 255)
-        cfg_walk_fail(walk, key, NULL,
-                      "line %.0f of the file is not a name of at most 255 bytes and its parent", index + 1);
-    else if (parent < -1 || parent >= index)
-        cfg_walk_fail(walk, key, NULL,
-                      "line %.0f of the file: the parent %d is neither -1 nor a line before (from 0)",
-                      index + 1, parent);
-}
-
-static void take_map_line(cfg_walk *walk, const char *key, const char *line, double index, double most)
-{
-    char *end;
-    long class_id = strtol(line, &end, 10);
-    if (end == line || class_id < 0 || class_id >= most)
-        cfg_walk_fail(walk, key, NULL, "line %.0f of the file is not one of the %.0f classes (from 0)",
-                      index + 1, most);
-}
-
-static void check_tree(cfg_walk *walk, double classes)
-{
-    double count;
-    if (!cfg_walk_given(walk, "tree")) return;
-    read_lines(walk, "tree", take_tree_line, 0, &count);
-    if (count > classes)
-        cfg_walk_fail(walk, "tree", NULL, "the tree has %.0f nodes, and the layer only %.0f numbers for them",
-                      count, classes);
-}
-
-static void check_map(cfg_walk *walk, double classes)
-{
-    double count;
-    if (cfg_walk_given(walk, "map")) read_lines(walk, "map", take_map_line, classes, &count);
+    if (!count) cfg_walk_fail(walk, key, NULL, "the file is empty");
+    if (is_tree && count > classes)
+        cfg_walk_fail(walk, key, NULL, "the tree has %d nodes, and the layer only %.0f numbers for them",
+                      count,
+                      classes);
 }
 
 /* ---- losses ---- */
-
-static void loss(cfg_walk *walk, double reads)
-{
-    pass_on(walk);
-    walk->out->reads = reads;
-}
-
-/* Without an image behind it, as Darknet leaves it. */
-static void flat_loss(cfg_walk *walk, double reads)
-{
-    walk->out->outputs = walk->in->outputs;
-    walk->out->reads = reads;
-}
-
-void pjreddie_rule_cost(cfg_walk *walk) { flat_loss(walk, walk->in->outputs); }
-
-void pjreddie_rule_logistic(cfg_walk *walk)
-{
-    loss(walk, walk->in->outputs);
-    fix(walk);
-}
 
 void pjreddie_rule_softmax(cfg_walk *walk)
 {
     double groups = number(walk, "groups");
     if (fmod(walk->in->outputs, groups) != 0)
         cfg_walk_fail(walk, "groups", NULL, "does not divide the %.0f numbers that go in", walk->in->outputs);
-    check_tree(walk, walk->in->outputs);
-    flat_loss(walk, number(walk, "noloss") ? 0 : walk->in->outputs);
-    fix(walk);
+    check_lines(walk, "tree", walk->in->outputs);
+    if (number(walk, "noloss")) walk->out->reads = 0;
 }
 
 void pjreddie_rule_iseg(cfg_walk *walk)
 {
     double channels = number(walk, "classes") + number(walk, "ids"), area = walk->in->w * walk->in->h;
-    loss(walk, ISEG_OBJECTS * (area + 1));
-    walk->out->truths = walk->out->reads;
+    walk->out->truths = walk->out->reads = ISEG_OBJECTS * (area + 1);
     if (channels != walk->in->c)
         cfg_walk_fail(walk, NULL, NULL,
                       "its classes and ids need filters=%.0f in the layer before it, which has %.0f",
                       channels, walk->in->c);
-    fix(walk);
 }
 
 static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coords, double most_boxes)
 {
     double classes = number(walk, "classes"), filters = boxes * (coords + classes + 1);
     int numbers = cfg_walk_numbers(walk, "anchors");
-    loss(walk, most_boxes * (coords + 1));
-    walk->out->truths = walk->out->reads;
+    walk->out->truths = walk->out->reads = most_boxes * (coords + 1);
     walk->out->classes = classes;
     walk->out->random = number(walk, "random");
     if (numbers != 2 * anchors)
@@ -475,7 +398,7 @@ static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coor
         cfg_walk_fail(walk, NULL, NULL,
                       "%.0f boxes of %.0f classes need filters=%.0f in the layer before it, which has %.0f",
                       boxes, classes, filters, walk->in->c);
-    check_map(walk, classes);
+    check_lines(walk, "map", classes);
 }
 
 void pjreddie_rule_yolo(cfg_walk *walk)
@@ -492,7 +415,7 @@ void pjreddie_rule_yolo(cfg_walk *walk)
 void pjreddie_rule_region(cfg_walk *walk)
 {
     take_boxes(walk, number(walk, "num"), number(walk, "num"), number(walk, "coords"), REGION_BOXES);
-    check_tree(walk, number(walk, "classes"));
+    check_lines(walk, "tree", number(walk, "classes"));
 }
 
 void pjreddie_rule_detection(cfg_walk *walk)
@@ -501,13 +424,11 @@ void pjreddie_rule_detection(cfg_walk *walk)
     double classes = number(walk, "classes"), coords = number(walk, "coords");
     double needed = side * side * ((1 + coords) * num + classes);
     if (coords != 4) cfg_walk_fail(walk, NULL, "4", "coords is missing, and is 1 without it");
-    flat_loss(walk, side * side * (1 + coords + classes));
-    walk->out->truths = walk->out->reads;
+    walk->out->truths = walk->out->reads = side * side * (1 + coords + classes);
     if (needed != walk->in->outputs)
         cfg_walk_fail(walk, NULL, NULL,
                       "side, num, classes and coords need output=%.0f in the layer before it, which has %.0f",
                       needed, walk->in->outputs);
-    fix(walk);
 }
 
 /* ---- the whole ---- */
@@ -548,7 +469,7 @@ static void check_resizing(cfg_walk *walk, int classifier)
 {
     for (int i = 0; i < walk->count && !walk->layers[i].ends_resizing; i++) {
         cfg_walk_enter(walk, i);
-        if (walk->layers[i].fixed)
+        if (walk->layers[i].one_size)
             cfg_walk_fail(walk, NULL, NULL, "random=1 resizes the network while it trains, and this layer is "
                           "made for one size; set random=0");
     }
