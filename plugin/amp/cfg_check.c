@@ -439,7 +439,10 @@ const char *cfg_walk_text(const cfg_walk *walk, const char *key)
 double cfg_walk_at(const cfg_walk *walk, const char *key, int index)
 {
     const entry *e = find_entry(walk, key);
-    if (!e) return find_key(walk->check->fork, walk->check->at->kind, key)->fallback;
+    if (!e) {
+        const cfg_key *known = find_key(walk->check->fork, walk->check->at->kind, key);
+        return known ? known->fallback : 0;
+    }
     return index < e->count ? e->numbers[index] : 0;
 }
 

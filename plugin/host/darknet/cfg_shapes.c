@@ -1,19 +1,14 @@
-/* The shapes of pjreddie's layers as its parser and its make functions compute them, and what of a section's
+/* The shapes of Darknet's layers as its parser and its make functions compute them, and what of a section's
  * keys must fit each other and the layers before. Every rule ends where Darknet would divide by 0, fail an
- * assertion, or index what is not there. */
+ * assertion, or index what is not there. A key that a fork does not have is 0. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfg_keys.h"
+#include "cfg_rules.h"
 
-/* examples/detector.c and classifier.c: the sizes of random=1. */
-static const double detector_sizes[] = { 320, 352, 384, 416, 448, 480, 512, 544, 576, 608 };
-static const double classifier_sizes[] = { 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448 };
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-enum { YOLO_BOXES = 90, REGION_BOXES = 30, ISEG_OBJECTS = 90 };
+enum { ISEG_OBJECTS = 90 };
 
 /* ---- helpers ---- */
 
@@ -54,7 +49,7 @@ static void check_policy(cfg_walk *walk)
         cfg_walk_fail(walk, "policy", NULL, "divides by max_batches, which is 0; set max_batches");
 }
 
-void pjreddie_rule_net(cfg_walk *walk)
+void cfg_rule_net(cfg_walk *walk)
 {
     double w = walk->resized ? walk->resized : number(walk, "width");
     double h = walk->resized ? walk->resized : number(walk, "height");
@@ -96,10 +91,17 @@ static double padding_of(const cfg_walk *walk)
     return number(walk, "pad") ? trunc(number(walk, "size") / 2) : number(walk, "padding");
 }
 
-void pjreddie_rule_convolutional(cfg_walk *walk)
+/* A stride of one direction, where it is given. */
+static double stride_of(const cfg_walk *walk, const char *key)
 {
-    double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
-    double pad = padding_of(walk);
+    double stride = number(walk, key);
+    return stride >= 1 ? stride : number(walk, "stride");
+}
+
+void cfg_rule_convolutional(cfg_walk *walk)
+{
+    double n = number(walk, "filters"), size = number(walk, "size"), pad = padding_of(walk);
+    double stride_x = stride_of(walk, "stride_x"), stride_y = stride_of(walk, "stride_y");
     double groups = number(walk, "groups"), c = walk->in->c;
     if (fmod(c, groups) != 0 || fmod(n, groups) != 0) {
         cfg_walk_fail(walk, "groups", NULL,
@@ -111,13 +113,13 @@ void pjreddie_rule_convolutional(cfg_walk *walk)
     double w = walk->in->w + 2 * pad, h = walk->in->h + 2 * pad;
     if (size > w || size > h)
         cfg_walk_fail(walk, "size", NULL, "larger than the padded image of %.0fx%.0f", w, h);
-    take_image(walk, trunc((w - size) / stride) + 1, trunc((h - size) / stride) + 1, n);
+    take_image(walk, trunc((w - size) / stride_x) + 1, trunc((h - size) / stride_y) + 1, n);
     cfg_walk_count(walk, walk->out->w * walk->out->h * size * size * (c / groups),
                 "numbers that im2col lays out");
     take_weights(walk, c / groups * n * size * size, n);
 }
 
-void pjreddie_rule_deconvolutional(cfg_walk *walk)
+void cfg_rule_deconvolutional(cfg_walk *walk)
 {
     double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
     double pad = padding_of(walk);
@@ -128,7 +130,7 @@ void pjreddie_rule_deconvolutional(cfg_walk *walk)
 }
 
 /* Darknet computes its outputs one way, and what im2col lays out for them another. */
-void pjreddie_rule_local(cfg_walk *walk)
+void cfg_rule_local(cfg_walk *walk)
 {
     double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
     double pad = number(walk, "pad"), cut = pad ? 1 : size, padded = walk->in->w + 2 * pad;
@@ -145,15 +147,20 @@ void pjreddie_rule_local(cfg_walk *walk)
 
 /* A window that holds nothing of the image has no largest number, and its gradient is written in front of
  * the array. One that is larger than any need be takes its size*size steps for each output all the same. */
-void pjreddie_rule_maxpool(cfg_walk *walk)
+void cfg_rule_maxpool(cfg_walk *walk)
 {
     double stride = number(walk, "stride");
     double size = cfg_walk_given(walk, "size") ? number(walk, "size") : stride;
     double padding = cfg_walk_given(walk, "padding") ? number(walk, "padding") : size - 1;
     double before = trunc(padding / 2), larger = fmax(walk->in->w, walk->in->h);
-    double w = trunc((walk->in->w + padding - size) / stride) + 1;
-    double h = trunc((walk->in->h + padding - size) / stride) + 1;
-    double last = fmax((w - 1) * stride - walk->in->w, (h - 1) * stride - walk->in->h);
+    double stride_x = stride_of(walk, "stride_x"), stride_y = stride_of(walk, "stride_y");
+    double w = trunc((walk->in->w + padding - size) / stride_x) + 1;
+    double h = trunc((walk->in->h + padding - size) / stride_y) + 1;
+    double last = fmax((w - 1) * stride_x - walk->in->w, (h - 1) * stride_y - walk->in->h);
+    if (number(walk, "maxpool_depth")) {
+        take_image(walk, walk->in->w, walk->in->h, number(walk, "out_channels"));
+        return;
+    }
     take_image(walk, w, h, walk->in->c);
     if (size > 64 && size > 2 * larger)
         cfg_walk_fail(walk, "size", NULL, "more than twice the image of %.0fx%.0f", walk->in->w, walk->in->h);
@@ -164,22 +171,22 @@ void pjreddie_rule_maxpool(cfg_walk *walk)
 }
 
 /* resize_network ends behind it, since its outputs stay as they were. */
-void pjreddie_rule_avgpool(cfg_walk *walk)
+void cfg_rule_avgpool(cfg_walk *walk)
 {
     take_image(walk, 1, 1, walk->in->c);
     walk->out->ends_resizing = 1;
 }
 
-void pjreddie_rule_batchnorm(cfg_walk *walk) { walk->out->weights = 4 * walk->in->c; }
+void cfg_rule_batchnorm(cfg_walk *walk) { walk->out->weights = 4 * walk->in->c; }
 
-void pjreddie_rule_normalization(cfg_walk *walk)
+void cfg_rule_normalization(cfg_walk *walk)
 {
     if (trunc(number(walk, "size") / 2) > walk->in->c)
         cfg_walk_fail(walk, "size", NULL, "half of it is more than the %.0f channels that go in",
                       walk->in->c);
 }
 
-void pjreddie_rule_crop(cfg_walk *walk)
+void cfg_rule_crop(cfg_walk *walk)
 {
     double w = number(walk, "crop_width"), h = number(walk, "crop_height");
     if (walk->resized) { /* resize_crop_layer keeps the part of the height, for both */
@@ -193,7 +200,7 @@ void pjreddie_rule_crop(cfg_walk *walk)
     take_image(walk, w, h, walk->in->c);
 }
 
-void pjreddie_rule_reorg(cfg_walk *walk)
+void cfg_rule_reorg(cfg_walk *walk)
 {
     const cfg_shape *in = walk->in;
     double stride = number(walk, "stride"), square = stride * stride, extra = number(walk, "extra");
@@ -212,7 +219,7 @@ void pjreddie_rule_reorg(cfg_walk *walk)
     else take_image(walk, in->w / stride, in->h / stride, in->c * square);
 }
 
-void pjreddie_rule_upsample(cfg_walk *walk)
+void cfg_rule_upsample(cfg_walk *walk)
 {
     double stride = number(walk, "stride"), w = walk->in->w, h = walk->in->h;
     if (stride == 0) cfg_walk_fail(walk, "stride", "1 or more, or below 0 to make the image smaller", "is 0");
@@ -224,7 +231,22 @@ void pjreddie_rule_upsample(cfg_walk *walk)
 
 /* ---- layers of several ---- */
 
-void pjreddie_rule_route(cfg_walk *walk)
+/* A part of each layer's channels. */
+static void take_group(cfg_walk *walk)
+{
+    double groups = fmax(number(walk, "groups"), 1), id = number(walk, "group_id");
+    int count = cfg_walk_numbers(walk, "layers");
+    if (groups == 1 && id == 0) return;
+    for (int i = 0; i < count; i++)
+        if (fmod(walk->layers[(int)cfg_walk_at(walk, "layers", i)].c, groups) != 0)
+            cfg_walk_fail(walk, "groups", NULL, "does not divide the channels of layer %.0f",
+                          cfg_walk_at(walk, "layers", i));
+    if (id >= groups) cfg_walk_fail(walk, "group_id", NULL, "groups=%.0f are 0 to %.0f", groups, groups - 1);
+    walk->out->outputs /= groups;
+    walk->out->c /= groups;
+}
+
+void cfg_rule_route(cfg_walk *walk)
 {
     int count = cfg_walk_numbers(walk, "layers");
     cfg_shape *out = walk->out;
@@ -246,12 +268,12 @@ void pjreddie_rule_route(cfg_walk *walk)
             out->no_image = "the layers that it joins differ in width or height";
         }
     }
+    take_group(walk);
 }
 
 /* Only images whose sides are in one proportion can be added. Channels that only one has stay as they are. */
-void pjreddie_rule_shortcut(cfg_walk *walk)
+static void check_joined(cfg_walk *walk, int index)
 {
-    int index = (int)number(walk, "from");
     const cfg_shape *in = walk->in, *from = &walk->layers[index];
     if (!from->outputs) return;
     if (!from->w || !from->h || !from->c) {
@@ -267,9 +289,35 @@ void pjreddie_rule_shortcut(cfg_walk *walk)
                       "Darknet cannot resize a shortcut of different sizes; set random=0");
 }
 
+void cfg_rule_shortcut(cfg_walk *walk)
+{
+    for (int i = 0; i < cfg_walk_numbers(walk, "from"); i++) check_joined(walk, (int)cfg_walk_at(walk, "from", i));
+}
+
+/* A layer that scales the channels, or the places, of another one. */
+void cfg_rule_scale_channels(cfg_walk *walk)
+{
+    int index = (int)number(walk, "from"), places = number(walk, "scale_wh") != 0;
+    const cfg_shape *in = walk->in, *from = &walk->layers[index];
+    if (!from->outputs) return;
+    if (places ? in->c != 1 || in->w != from->w || in->h != from->h : in->w != 1 || in->h != 1 || in->c != from->c)
+        cfg_walk_fail(walk, "from", NULL, "layer %d gives %.0fx%.0fx%.0f, which %.0fx%.0fx%.0f cannot scale", index, from->w,
+                      from->h, from->c, in->w, in->h, in->c);
+    take_image(walk, from->w, from->h, from->c);
+}
+
+void cfg_rule_sam(cfg_walk *walk)
+{
+    int index = (int)number(walk, "from");
+    const cfg_shape *in = walk->in, *from = &walk->layers[index];
+    if (from->outputs && (in->w != from->w || in->h != from->h || in->c != from->c))
+        cfg_walk_fail(walk, "from", NULL, "layer %d gives %.0fx%.0fx%.0f, and the layer before %.0fx%.0fx%.0f; both must be alike",
+                      index, from->w, from->h, from->c, in->w, in->h, in->c);
+}
+
 /* ---- layers of numbers in a row ---- */
 
-void pjreddie_rule_connected(cfg_walk *walk)
+void cfg_rule_connected(cfg_walk *walk)
 {
     double output = number(walk, "output");
     take_image(walk, 1, 1, output);
@@ -277,14 +325,14 @@ void pjreddie_rule_connected(cfg_walk *walk)
 }
 
 /* An image is resized as such; numbers in a row are not, since nobody knows how many there will be. */
-void pjreddie_rule_activation(cfg_walk *walk) { walk->out->one_size = !walk->in->w; }
+void cfg_rule_activation(cfg_walk *walk) { walk->out->one_size = !walk->in->w; }
 
-void pjreddie_rule_dropout(cfg_walk *walk)
+void cfg_rule_dropout(cfg_walk *walk)
 {
     if (walk->index == 0)
         cfg_walk_fail(walk, NULL, NULL,
                       "the first layer cannot be one, since Darknet's works in the layer before it");
-    pjreddie_rule_activation(walk);
+    cfg_rule_activation(walk);
 }
 
 /* So many matrices that multiply the input, and so many that multiply the state. */
@@ -297,12 +345,21 @@ static void recurrent(cfg_walk *walk, double of_input, double of_state)
         + (of_input + of_state) * with_norm(walk, output);
 }
 
-void pjreddie_rule_rnn(cfg_walk *walk) { recurrent(walk, 1, 2); }
-void pjreddie_rule_gru(cfg_walk *walk) { recurrent(walk, 3, 3); }
-void pjreddie_rule_lstm(cfg_walk *walk) { recurrent(walk, 4, 4); }
+/* Some forks' have a state of another size. */
+void cfg_rule_rnn(cfg_walk *walk)
+{
+    double output = number(walk, "output"), hidden = number(walk, "hidden");
+    recurrent(walk, 1, 2);
+    if (!hidden) return;
+    cfg_walk_count(walk, hidden * fmax(fmax(output, hidden), walk->in->outputs), "weights");
+    walk->out->weights = hidden * (walk->in->outputs + hidden + output) + with_norm(walk, 2 * hidden + output);
+}
+
+void cfg_rule_gru(cfg_walk *walk) { recurrent(walk, 3, 3); }
+void cfg_rule_lstm(cfg_walk *walk) { recurrent(walk, 4, 4); }
 
 /* Its parser hands width and height over in the other order, so that they are swapped behind it. */
-void pjreddie_rule_crnn(cfg_walk *walk)
+void cfg_rule_crnn(cfg_walk *walk)
 {
     double hidden = number(walk, "hidden_filters"), output = number(walk, "output_filters");
     double area = walk->in->w * walk->in->h;
@@ -312,6 +369,30 @@ void pjreddie_rule_crnn(cfg_walk *walk)
     cfg_walk_count(walk, hidden * area * walk->batch / walk->time_steps * (walk->time_steps + 1),
                 "numbers of its state");
     walk->out->weights = 9 * hidden * (walk->in->c + hidden + output) + with_norm(walk, 2 * hidden + output);
+}
+
+/* With a size and groups of its own, and the sides in their order. */
+void cfg_rule_crnn_of_any_size(cfg_walk *walk)
+{
+    double hidden = number(walk, "hidden"), output = number(walk, "output"), size = number(walk, "size"), pad = padding_of(walk);
+    double stride = number(walk, "stride"), area = size * size, groups = fmax(number(walk, "groups"), 1);
+    double w = trunc((walk->in->w + 2 * pad - size) / stride) + 1, h = trunc((walk->in->h + 2 * pad - size) / stride) + 1;
+    if (w != walk->in->w || h != walk->in->h)
+        cfg_walk_fail(walk, "size", NULL, "its state must be as large as the image; size=3 is with pad=1");
+    take_image(walk, walk->in->w, walk->in->h, output);
+    cfg_walk_count(walk, area * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
+    walk->out->weights = area / groups * hidden * (walk->in->c + hidden + output) + with_norm(walk, 2 * hidden + output);
+}
+
+void cfg_rule_implicit(cfg_walk *walk)
+{
+    take_image(walk, 1, number(walk, "atoms"), number(walk, "filters"));
+    walk->out->weights = walk->out->outputs;
+}
+
+void cfg_rule_history(cfg_walk *walk)
+{
+    take_image(walk, walk->in->w, walk->in->h, walk->in->c * number(walk, "history_size"));
 }
 
 /* ---- files ---- */
@@ -365,7 +446,7 @@ static void check_lines(cfg_walk *walk, const char *key, double classes)
 
 /* ---- losses ---- */
 
-void pjreddie_rule_softmax(cfg_walk *walk)
+void cfg_rule_softmax(cfg_walk *walk)
 {
     double groups = number(walk, "groups");
     if (fmod(walk->in->outputs, groups) != 0)
@@ -374,7 +455,7 @@ void pjreddie_rule_softmax(cfg_walk *walk)
     if (number(walk, "noloss")) walk->out->reads = 0;
 }
 
-void pjreddie_rule_iseg(cfg_walk *walk)
+void cfg_rule_iseg(cfg_walk *walk)
 {
     double channels = number(walk, "classes") + number(walk, "ids"), area = walk->in->w * walk->in->h;
     walk->out->truths = walk->out->reads = ISEG_OBJECTS * (area + 1);
@@ -384,11 +465,11 @@ void pjreddie_rule_iseg(cfg_walk *walk)
                       channels, walk->in->c);
 }
 
-static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coords, double most_boxes)
+static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coords, double truths)
 {
     double classes = number(walk, "classes"), filters = boxes * (coords + classes + 1);
     int numbers = cfg_walk_numbers(walk, "anchors");
-    walk->out->truths = walk->out->reads = most_boxes * (coords + 1);
+    walk->out->truths = walk->out->reads = truths;
     walk->out->classes = classes;
     walk->out->random = number(walk, "random");
     if (numbers != 2 * anchors)
@@ -401,7 +482,7 @@ static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coor
     check_lines(walk, "map", classes);
 }
 
-void pjreddie_rule_yolo(cfg_walk *walk)
+static void yolo(cfg_walk *walk, double coords)
 {
     double total = number(walk, "num");
     int mask = cfg_walk_numbers(walk, "mask");
@@ -409,16 +490,20 @@ void pjreddie_rule_yolo(cfg_walk *walk)
         if (cfg_walk_at(walk, "mask", i) >= total)
             cfg_walk_fail(walk, "mask", NULL, "mask has %.0f, but num=%.0f anchors are 0 to %.0f",
                           cfg_walk_at(walk, "mask", i), total, total - 1);
-    take_boxes(walk, mask ? mask : total, total, 4, YOLO_BOXES);
+    take_boxes(walk, mask ? mask : total, total, coords, cfg_own_truths(walk, 4, 0));
 }
 
-void pjreddie_rule_region(cfg_walk *walk)
+void cfg_rule_yolo(cfg_walk *walk) { yolo(walk, 4); }
+void cfg_rule_gaussian_yolo(cfg_walk *walk) { yolo(walk, 8); } /* and how sure it is of each coordinate */
+
+void cfg_rule_region(cfg_walk *walk)
 {
-    take_boxes(walk, number(walk, "num"), number(walk, "num"), number(walk, "coords"), REGION_BOXES);
+    double coords = number(walk, "coords");
+    take_boxes(walk, number(walk, "num"), number(walk, "num"), coords, cfg_own_truths(walk, coords, 1));
     check_lines(walk, "tree", number(walk, "classes"));
 }
 
-void pjreddie_rule_detection(cfg_walk *walk)
+void cfg_rule_detection(cfg_walk *walk)
 {
     double side = number(walk, "side"), num = number(walk, "num");
     double classes = number(walk, "classes"), coords = number(walk, "coords");
@@ -465,20 +550,20 @@ static void check_loader(cfg_walk *walk, int classifier)
                       walk->net.w);
 }
 
-static void check_resizing(cfg_walk *walk, int classifier)
+static void check_resizing(cfg_walk *walk, int classifier, double random)
 {
+    double sizes[CFG_OWN_SIZES];
     for (int i = 0; i < walk->count && !walk->layers[i].ends_resizing; i++) {
         cfg_walk_enter(walk, i);
         if (walk->layers[i].one_size)
             cfg_walk_fail(walk, NULL, NULL, "random=1 resizes the network while it trains, and this layer is "
                           "made for one size; set random=0");
     }
-    const double *sizes = classifier ? classifier_sizes : detector_sizes;
-    size_t count = classifier ? COUNT(classifier_sizes) : COUNT(detector_sizes);
+    size_t count = cfg_own_sizes(walk, classifier, random, sizes);
     for (size_t i = 0; i < count && !cfg_walk_failed(walk); i++) cfg_walk_again(walk, sizes[i]);
 }
 
-void pjreddie_finish(cfg_walk *walk)
+void cfg_finish(cfg_walk *walk)
 {
     const cfg_shape *last = &walk->layers[walk->count - 1];
     int boxes = last->classes > 0;
@@ -490,5 +575,5 @@ void pjreddie_finish(cfg_walk *walk)
     check_loader(walk, classifier);
     cfg_walk_enter(walk, -1);
     if (classifier) random = number(walk, "random");
-    if (random && !cfg_walk_failed(walk)) check_resizing(walk, classifier);
+    if (random && !cfg_walk_failed(walk)) check_resizing(walk, classifier, random);
 }
