@@ -1,5 +1,6 @@
 # Darknet's source: DARKNET_TREE, which is left as it is, DARKNET_PATCHED, a copy in the build folder, and
-# DARKNET_STOCK, what darknet-stock is built from.
+# DARKNET_STOCK, what darknet-stock is built from. DARKNET_AMP_FORK says whose Darknet it is: pjreddie or alexeyab, which
+# are also the names of folders in patches/ and plugin/host/.
 # patches/fetch.sh and patches/apply.sh do the work and say what went wrong.
 
 set(DARKNET_STOCK ${DARKNET_SOURCE_DIR})
@@ -14,6 +15,13 @@ if(NOT DARKNET_STOCK)
 endif()
 
 set(DARKNET_TREE ${DARKNET_STOCK})
+set(DARKNET_AMP_FORK pjreddie)
+if(EXISTS ${DARKNET_TREE}/include/darknet.h)
+    file(STRINGS ${DARKNET_TREE}/include/darknet.h state REGEX network_state) # as patches/apply.sh tells them apart
+    if(state)
+        set(DARKNET_AMP_FORK alexeyab)
+    endif()
+endif()
 
 function(darknet_patch destination)
     execute_process(
@@ -32,5 +40,5 @@ if(DARKNET_AMP_CUDA AND DARKNET_AMP_BUILD_STOCK)
     set(DARKNET_STOCK ${CMAKE_BINARY_DIR}/darknet/stock)
 endif()
 
-file(GLOB inputs CONFIGURE_DEPENDS patches/*.sh patches/pjreddie/*)
+file(GLOB inputs CONFIGURE_DEPENDS patches/*.sh patches/${DARKNET_AMP_FORK}/*)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${inputs})

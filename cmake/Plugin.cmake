@@ -1,14 +1,17 @@
-# The plugin: an object library per room, all of them in DARKNET_AMP_ROOMS. Only host/pjreddie sees Darknet's
-# headers, and only the backends those of their libraries.
+# The plugin: an object library per room, all of them in DARKNET_AMP_ROOMS. Only host/darknet and the fork's own folder
+# see Darknet's headers, and only the backends those of their libraries.
+#
+# In: DARKNET_AMP_PLUGIN, the plugin's folder; DARKNET_AMP_FORK and DARKNET_PATCHED, a Darknet's name and its patched tree;
+# plugin_flags, and the target darknet_configuration, what its headers need.
 
 # A function of Darknet's that is called without its header is no warning here.
 set(wall -Wall -Wextra -Werror=implicit-function-declaration)
 
 # plugin_room(<room> [libraries...])
 function(plugin_room room)
-    file(GLOB sources CONFIGURE_DEPENDS plugin/${room}/*.c)
+    file(GLOB sources CONFIGURE_DEPENDS ${DARKNET_AMP_PLUGIN}/${room}/*.c)
     if(DARKNET_AMP_CUDA)
-        file(GLOB kernels CONFIGURE_DEPENDS plugin/${room}/*.cu)
+        file(GLOB kernels CONFIGURE_DEPENDS ${DARKNET_AMP_PLUGIN}/${room}/*.cu)
         list(APPEND sources ${kernels})
     endif()
     if(NOT sources)
@@ -24,7 +27,7 @@ function(plugin_room room)
         string(REPLACE ";" "," host_flags "${plugin_flags};-Wall;-Wextra")
         target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-O3;-Xcompiler=${host_flags}>")
     endif()
-    target_include_directories(${target} PRIVATE plugin plugin/include)
+    target_include_directories(${target} PRIVATE ${DARKNET_AMP_PLUGIN} ${DARKNET_AMP_PLUGIN}/include)
     target_link_libraries(${target} PRIVATE OpenMP::OpenMP_C ${ARGN})
 
     # Files for one kind of CPU; whoever calls them asks the CPU first.
@@ -57,7 +60,7 @@ if(DARKNET_AMP_CUDA)
 endif()
 plugin_room(layers)
 plugin_room(amp)
-foreach(room darknet pjreddie)
+foreach(room darknet ${DARKNET_AMP_FORK})
     plugin_room(host/${room} darknet_headers)
 endforeach()
 if(NOT DARKNET_AMP_CPU)
@@ -66,8 +69,8 @@ endif()
 foreach(room host/common host/data host/training)
     plugin_room(${room})
 endforeach()
-set(page ${CMAKE_CURRENT_SOURCE_DIR}/plugin/commands/report/report.html)
-set_source_files_properties(plugin/commands/report/report_html.c PROPERTIES
+set(page ${DARKNET_AMP_PLUGIN}/commands/report/report.html)
+set_source_files_properties(${DARKNET_AMP_PLUGIN}/commands/report/report_html.c PROPERTIES
     COMPILE_DEFINITIONS AMP_REPORT_PAGE="${page}" OBJECT_DEPENDS ${page})
 foreach(room commands commands/bench commands/compare commands/map commands/plan commands/probe commands/report)
     plugin_room(${room})

@@ -78,7 +78,7 @@ list=${only:-$(cat "$series/series")}
 made_of=$( { echo "$sources_only $list"; cat "$0"; cd "$series"; cat $list
              cd "$tree"; awk '!/^#/ { print $2 }' "$series/sha256sums" | xargs sha256sum
              [ $sources_only = yes ] || cat "$license"
-             [ $sources_only = yes ] || { cd "$plugin"; find . -type f | LC_ALL=C sort | xargs sha256sum; }
+             [ $sources_only = yes ] || { cat "$patches"/../cmake/*.cmake; cd "$plugin"; find . -type f | LC_ALL=C sort | xargs sha256sum; }
            } | sha256sum)
 if [ -e "$2" ] && [ -n "$(ls -A "$2")" ] && [ ! -e "$2/$mark" ]; then
     say "$2 is there and was not made by apply.sh; name a new destination"
@@ -104,10 +104,15 @@ if [ $sources_only = no ]; then
     done | (cd "$tree" && tar -cf - -T -) | tar -xf - -C "$copy"
     mkdir "$copy/amp"
     (cd "$plugin" && tar -cf - .) | tar -xf - -C "$copy/amp"
-    for other in "$copy"/amp/host/*/fork.c; do # a build has one fork
-        [ "$other" -ef "$copy/amp/host/$fork/fork.c" ] || rm -r "${other%/fork.c}"
+    for other in "$patches"/*/series; do # a build has one fork
+        other=$(basename "${other%/series}")
+        [ "$other" = $fork ] || rm -rf "$copy/amp/host/$other"
     done
     cp "$license" "$copy/amp/LICENSE"
+    if [ $fork = alexeyab ]; then # which has a CMake build of its own: amp/CMakeLists.txt
+        mkdir "$copy/amp/cmake"
+        cp "$patches"/../cmake/Plugin.cmake "$patches"/../cmake/oneDNN.cmake "$patches"/../cmake/cuDNN.cmake "$copy/amp/cmake"
+    fi
 fi
 chmod -R u+w "$copy"
 # Where there is no patch, git does the same; it is not to know of a repository that the copy may lie in.
