@@ -17,7 +17,7 @@ endif()
 set(DARKNET_TREE ${DARKNET_STOCK})
 set(DARKNET_AMP_FORK pjreddie)
 if(EXISTS ${DARKNET_TREE}/include/darknet.h)
-    file(STRINGS ${DARKNET_TREE}/include/darknet.h state REGEX network_state) # as patches/apply.sh tells them apart
+    file(STRINGS ${DARKNET_TREE}/include/darknet.h state REGEX "struct network_state") # as patches/apply.sh tells them apart
     if(state)
         set(DARKNET_AMP_FORK alexeyab)
     endif()

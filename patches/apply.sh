@@ -36,7 +36,7 @@ fi
 tree=$(cd "$1" && pwd)
 
 # Which Darknet it is: AlexeyAB's passes have a state.
-if grep -qs network_state "$tree/include/darknet.h"; then
+if grep -qs "struct network_state" "$tree/include/darknet.h"; then
     fork=alexeyab
     revision="AlexeyAB's 59596d78"
     extras="cfg scripts cmake DarknetConfig.cmake.in vcpkg.json 3rdparty *.sh *.py data/labels data/*.names data/*.list
@@ -49,7 +49,7 @@ elif [ -e "$tree/include/darknet.h" ] && [ -e "$tree/examples/detector.c" ]; the
     unchecked=
 else
     say "$tree is no Darknet that is known here: neither pjreddie's, which has include/darknet.h and examples/detector.c," \
-        "nor AlexeyAB's, whose include/darknet.h names a network_state"
+        "nor AlexeyAB's, whose include/darknet.h has a struct network_state"
     exit 1
 fi
 series=$patches/$fork
