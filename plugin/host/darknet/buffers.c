@@ -50,6 +50,8 @@ static void forget_borrowed_buffers(struct darknet_amp *amp, network *net, int i
 
 amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_error *error)
 {
+    amp_own_complete(net);
+    AMP_TRY(amp_own_check(net, error));
     amp->memory = calloc(1, sizeof *amp->memory);
     if (amp->memory) amp->memory->buffers = calloc((size_t)net->n + 1, sizeof *amp->memory->buffers);
     if (!amp->memory || !amp->memory->buffers) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");

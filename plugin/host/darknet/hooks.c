@@ -35,6 +35,7 @@ void darknet_amp_free(struct network *net)
 void darknet_amp_resized(struct network *net)
 {
     amp_fork_use_device(net);
+    amp_own_complete(net);
     amp_host_note_buffers(net->amp, net);
     amp_host_pin_note(&net->amp->memory->pinned, net);
     amp_engine_invalidate(net->amp->engine);

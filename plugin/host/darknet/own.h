@@ -65,6 +65,13 @@ extern const size_t amp_own_type_count, amp_own_activation_count, amp_own_option
 /* A value that its kind does not take, in a few words; NULL: none. */
 const char *amp_own_unfit(const layer *l);
 
+/* ---- a network (fork.c, hooks.c) ---- */
+
+/* Fields that Darknet leaves at 0, or does not resize, and that AMP goes by. */
+void amp_own_complete(network *net);
+/* Whether AMP can train it: AMP_UNSUPPORTED, and which key of which section cannot be followed. */
+amp_status amp_own_check(const network *net, amp_error *);
+
 /* ---- memory (device.c, buffers.c) ---- */
 
 /* What only this fork's own forward and backward use of a native layer, beside what device.c knows. */
@@ -106,6 +113,7 @@ void amp_own_backward(network *net);
 void amp_own_update(network *net);
 float amp_own_cost(const network *net);
 float *amp_own_predict(network *net, float *image);
+image amp_own_center_crop(image im, int w, int h);
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, int *count);
 void amp_own_sort_classes(float *probabilities, network *net);
 int amp_own_pass_index(const amp_pass *);

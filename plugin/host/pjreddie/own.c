@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../darknet/device.h"
+#include "../fork_commands.h"
 #include "deconvolutional_layer.h"
 #include "network.h"
 #include "parser.h"
@@ -73,6 +74,16 @@ size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
 {
     (void)l, (void)batch, (void)on_gpu;
     return 0;
+}
+
+/* ---- a network ---- */
+
+void amp_own_complete(network *net) { (void)net; }
+
+amp_status amp_own_check(const network *net, amp_error *error)
+{
+    (void)net, (void)error;
+    return AMP_OK;
 }
 
 /* ---- memory ---- */
@@ -150,6 +161,14 @@ void amp_own_backward(network *net) { backward_network(net); }
 void amp_own_update(network *net) { update_network(net); }
 float amp_own_cost(const network *net) { return *net->cost; }
 float *amp_own_predict(network *net, float *image) { return network_predict(net, image); }
+
+image amp_own_center_crop(image im, int w, int h) { return center_crop_image(im, w, h); }
+
+amp_image_fit amp_fork_detector_fit(const struct network *net)
+{
+    (void)net;
+    return AMP_FIT_LETTERBOX;
+}
 
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, int *count)
 {
