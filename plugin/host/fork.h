@@ -91,6 +91,9 @@ void amp_fork_use_device(const struct network *);
  * or a detector's loop. */
 void amp_fork_check_classes(struct network *, int classes, int classifier);
 
+/* Whether Darknet's own `detector train` knows -map, which is then its own for a network without AMP. */
+int amp_fork_knows_map(void);
+
 /* ---- memory and machine ---- */
 
 /* The dtype of networks that name none. */

@@ -201,6 +201,7 @@ int amp_own_pass_index(const amp_pass *state) { return state->index; }
 const network *amp_own_pass_network(const amp_pass *state) { return &state->net; }
 
 float amp_fork_rate(const struct network *net) { return get_current_rate(*net); }
+int amp_fork_knows_map(void) { return 1; }
 void amp_fork_save_weights(struct network *net, const char *file) { save_weights(*net, (char *)file); }
 
 void amp_fork_average_weights(struct network **nets, int count)

@@ -29,14 +29,9 @@ static void open_standard_streams(void)
     if (file >= 0) close(file);
 }
 
-/* The commands whose speed matters: trainings and measurements, where OpenMP's threads would take the processors
- * from those that load images. */
-static int is_long(const char *const *words, int count)
+/* A training whose .cfg or command line asks for AMP. */
+static int is_training_under_amp(const char *const *words, int count)
 {
-    static const char *const measuring[][2] = { { "amp", "bench" }, { "amp", "compare" }, { "amp", "probe" },
-                                                { "amp", "valid" }, { "detector", "map" } };
-    for (size_t i = 0; count > 1 && i < sizeof measuring / sizeof *measuring; i++)
-        if (!strcmp(words[0], measuring[i][0]) && !strcmp(words[1], measuring[i][1])) return 1;
     if (count < 3 || strcmp(words[1], "train")) return 0;
     int under_amp = 0;
     for (int i = 2; i < count && !under_amp; i++) { /* the .cfg, with a .data file before it or without */
@@ -46,6 +41,17 @@ static int is_long(const char *const *words, int count)
         amp_config_free(config);
     }
     return under_amp;
+}
+
+/* Commands whose speed matters, beside trainings: OpenMP's threads would take the processors from those that load
+ * images. */
+static int is_measurement(const char *const *words, int count)
+{
+    static const char *const measuring[][2] = { { "amp", "bench" }, { "amp", "compare" }, { "amp", "probe" },
+                                                { "amp", "valid" }, { "detector", "map" } };
+    for (size_t i = 0; count > 1 && i < sizeof measuring / sizeof *measuring; i++)
+        if (!strcmp(words[0], measuring[i][0]) && !strcmp(words[1], measuring[i][1])) return 1;
+    return 0;
 }
 
 /* argv: as the program got it. */
@@ -80,16 +86,17 @@ static void take_seed(int *argc, char **argv)
 int darknet_amp_start(int argc, char **argv)
 {
     amp_error error;
-    const char *words[4];
+    const char *words[6];
     char *given[argc + 1];
     open_standard_streams();
     memcpy(given, argv, sizeof given);
     amp_host_note_command(argc, argv);
     amp_host_wish_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
     take_seed(&argc, argv);
-    amp_training_arguments(&argc, argv);
+    int under_amp = is_training_under_amp(words, amp_host_words(argc, argv, words, 6));
+    amp_training_arguments(&argc, argv, under_amp);
     int count = amp_host_words(argc, argv, words, 4);
-    if (is_long(words, count)) start_again(given);
+    if (under_amp || is_measurement(words, count)) start_again(given);
     amp_host_check(amp_turns_take(&error), &error);
     int detects = count > 2 && !strcmp(words[0], "detector"), classifies = count > 2 && !strcmp(words[0], "classifier");
     if ((detects || classifies) && !strcmp(words[1], "train"))

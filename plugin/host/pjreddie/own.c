@@ -184,6 +184,7 @@ int amp_own_pass_index(const amp_pass *pass) { return pass->index; }
 const network *amp_own_pass_network(const amp_pass *pass) { return pass; }
 
 float amp_fork_rate(const struct network *net) { return get_current_rate((network *)net); }
+int amp_fork_knows_map(void) { return 0; }
 void amp_fork_save_weights(struct network *net, const char *file) { save_weights(net, (char *)file); }
 
 void amp_fork_average_weights(struct network **nets, int count)
