@@ -77,9 +77,9 @@ static options read_arguments(int argc, char **argv)
     o.dtype = "cfg";
     for (int i = 1; i + 1 < argc; ++i)
         if (!strcmp(argv[i], "-amp")) o.dtype = argv[i + 1];
-    char *dtype = strdup(o.dtype); /* darknet_amp_arguments takes its own out of argv */
+    char *dtype = strdup(o.dtype); /* darknet_amp_start takes its own out of argv */
     o.dtype = dtype;
-    darknet_amp_arguments(argc, argv);
+    darknet_amp_start(argc, argv);
 #endif
     for (int i = 1; i < argc && argv[i]; ++i) {
         const char *name = argv[i];

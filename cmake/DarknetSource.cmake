@@ -23,9 +23,10 @@ if(EXISTS ${DARKNET_TREE}/include/darknet.h)
     endif()
 endif()
 
-function(darknet_patch destination)
+# darknet_patch(<tree> <destination> [options of apply.sh...])
+function(darknet_patch tree destination)
     execute_process(
-        COMMAND ${CMAKE_SOURCE_DIR}/patches/apply.sh --sources-only ${ARGN} ${DARKNET_STOCK} ${destination}
+        COMMAND ${CMAKE_SOURCE_DIR}/patches/apply.sh --sources-only ${ARGN} ${tree} ${destination}
         WORKING_DIRECTORY ${CMAKE_BINARY_DIR} RESULT_VARIABLE failed)
     if(failed)
         message(FATAL_ERROR "Darknet's source could not be patched; the lines above say why and what to do.")
@@ -33,12 +34,12 @@ function(darknet_patch destination)
 endfunction()
 
 set(DARKNET_PATCHED ${CMAKE_BINARY_DIR}/darknet/patched)
-darknet_patch(${DARKNET_PATCHED})
+darknet_patch(${DARKNET_TREE} ${DARKNET_PATCHED})
 if(DARKNET_AMP_CUDA AND DARKNET_AMP_BUILD_STOCK)
     # Darknet as it is does not compile with today's CUDA.
-    darknet_patch(${CMAKE_BINARY_DIR}/darknet/stock --only "cuda-toolkit.patch cuda-math.patch")
+    darknet_patch(${DARKNET_TREE} ${CMAKE_BINARY_DIR}/darknet/stock --only "cuda-toolkit.patch cuda-math.patch")
     set(DARKNET_STOCK ${CMAKE_BINARY_DIR}/darknet/stock)
 endif()
 
-file(GLOB inputs CONFIGURE_DEPENDS patches/*.sh patches/${DARKNET_AMP_FORK}/*)
+file(GLOB inputs CONFIGURE_DEPENDS patches/*.sh patches/*/*)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${inputs})

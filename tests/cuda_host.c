@@ -83,7 +83,7 @@ static network *make(const char *cfg, const char *dtype)
     int file = mkstemp(path);
     if (file < 0 || write(file, cfg, strlen(cfg)) != (ssize_t)strlen(cfg) || close(file)) fail("cannot write", path);
     char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
-    darknet_amp_arguments(3, argv);
+    darknet_amp_start(3, argv);
     srand(5);
     network *net = parse_network_cfg(path);
     unlink(path);

@@ -59,7 +59,7 @@ static network *make(const char *cfg)
     assert_true(file >= 0);
     assert_int_equal(write(file, cfg, strlen(cfg)), strlen(cfg));
     close(file);
-    darknet_amp_arguments(3, (char *[]){ "darknet", "-amp", "fp16", NULL });
+    darknet_amp_start(3, (char *[]){ "darknet", "-amp", "fp16", NULL });
     srand(5);
     network *net = parse_network_cfg(path);
     unlink(path);

@@ -34,8 +34,8 @@ __attribute__((unused)) static network *parse(const char *text, const char *dtyp
     assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
     close(file);
     char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
-    if (dtype) darknet_amp_arguments(3, argv);
-    else darknet_amp_arguments(1, argv);
+    if (dtype) darknet_amp_start(3, argv);
+    else darknet_amp_start(1, argv);
     srand(5);
     network *net = parse_network_cfg(name);
     unlink(name);
@@ -115,7 +115,7 @@ __attribute__((unused)) static void copy_weights(network *from, network *to)
     }
     amp_network_desc_free(&a);
     amp_network_desc_free(&b);
-    if (to->amp) darknet_amp_weights_changed(to);
+    if (to->amp) amp_host_weights_changed(to);
 }
 
 __attribute__((unused)) static void assert_masters_near(network *a, network *b, double tolerance)

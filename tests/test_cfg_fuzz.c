@@ -217,7 +217,7 @@ static _Noreturn void make_and_train(const char *dtype, cfg_use use)
     dup2(log, STDERR_FILENO);
     for (int signal_number = 1; signal_number < 32; signal_number++) signal(signal_number, SIG_DFL);
     alarm(HANGS_AFTER);
-    darknet_amp_arguments(3, argv);
+    darknet_amp_start(3, argv);
     srand(5);
     network *net = parse_network_cfg(path);
     int subdivisions = net->subdivisions < 4 ? net->subdivisions : 4;

@@ -162,7 +162,7 @@ static void a_skip_after_loading_keeps_the_loaded_statistics(void **state)
         mean[i] = l.rolling_mean[i] = .3f;
         variance[i] = l.rolling_variance[i] = .7f;
     }
-    darknet_amp_weights_changed(net);
+    amp_host_weights_changed(net);
     for (int s = 0; s < net->subdivisions; s++) {
         feed(net, 3);
         net->input[5] = INFINITY;

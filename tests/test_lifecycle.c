@@ -61,7 +61,7 @@ static network *made(const char *dtype)
     int file = mkstemp(path);
     assert_true(file >= 0 && write(file, cfg, sizeof cfg - 1) == (ssize_t)(sizeof cfg - 1) && close(file) == 0);
     char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
-    darknet_amp_arguments(3, argv);
+    darknet_amp_start(3, argv);
     srand(1);
     network *net = parse_network_cfg(path);
     unlink(path);

@@ -86,14 +86,14 @@ static int tear_down(void **state)
 static network *made(const char *dtype)
 {
     char *argv[] = {"darknet", "-amp", (char *)dtype, NULL};
-    darknet_amp_arguments(3, argv);
+    darknet_amp_start(3, argv);
     srand(1);
     network *net = parse_network_cfg("my.cfg");
     assert_int_equal(net->amp != NULL, strcmp(dtype, "off") != 0);
     /* Darknet's start at 0, which fp16 divides by and overflows. */
     for (int i = 0; i < net->n; ++i)
         for (int k = 0; net->layers[i].batch_normalize && k < net->layers[i].n; ++k) net->layers[i].rolling_variance[k] = 1;
-    if (net->amp) darknet_amp_weights_changed(net);
+    if (net->amp) amp_host_weights_changed(net);
     return net;
 }
 

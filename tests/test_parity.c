@@ -40,7 +40,7 @@ static const char *cfg_folder(void)
 static network *load(const char *cfg, const char *dtype)
 {
     char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
-    darknet_amp_arguments(3, argv);
+    darknet_amp_start(3, argv);
     srand(42);
     return parse_network_cfg((char *)cfg);
 }
@@ -314,7 +314,7 @@ static double compare(const char *folder, const char *cfg, const char *dtype, fl
     assert_non_null(ours->amp);
     give_biases(stock);
     copy_params(stock, ours, 0, &state);
-    darknet_amp_weights_changed(ours);
+    amp_host_weights_changed(ours);
     complete_stock(stock);
     feed(stock, stock->input, stock->truth);
     feed(ours, ours->input, ours->truth);

@@ -204,7 +204,7 @@ static void behaviour_29_a_version_ends_with_an_update_and_with_new_weights(void
         pass(net, 4);
         unsigned long updated = version_seen(net);
         assert_true(updated != first);
-        darknet_amp_weights_changed(net);
+        amp_host_weights_changed(net);
         pass(net, 5);
         unsigned long loaded = version_seen(net);
         assert_true(loaded != updated && loaded != first);
@@ -239,9 +239,9 @@ static void kept_copies_are_those_of_the_weights(void **state)
                         amp_network_desc d = described(both[k]);
                         for (size_t e = 0; e < d.layers[0].params[0].count; e++) d.layers[0].params[0].master[e] *= -.5f;
                         amp_network_desc_free(&d);
-                        darknet_amp_weights_changed(both[k]);
+                        amp_host_weights_changed(both[k]);
                     }
-                    if (i == 4) darknet_amp_resized(both[k]);
+                    if (i == 4) darknet_amp_made(both[k], NULL);
                 }
                 size_t bytes, same;
                 char *a = snapshot(kept, &bytes), *b = snapshot(fresh, &same);

@@ -98,8 +98,8 @@ static void the_main_thread_keeps_rand(void **state)
 static void jobs_are_numbered_from_one(void **state)
 {
     (void)state;
-    assert_int_equal(darknet_amp_next_job(), 1);
-    assert_int_equal(darknet_amp_next_job(), 2);
+    assert_int_equal(amp_random_next_job(), 1);
+    assert_int_equal(amp_random_next_job(), 2);
 }
 
 static void the_seed_leaves_rands_sequence_alone(void **state)
@@ -157,7 +157,7 @@ static void jobs_go_on_from_a_number(void **state)
     (void)state;
     amp_random_set_next_job(41);
     assert_int_equal(amp_random_jobs_begun(), 40);
-    assert_int_equal(darknet_amp_next_job(), 41);
+    assert_int_equal(amp_random_next_job(), 41);
     assert_int_equal(amp_random_jobs_begun(), 41);
 }
 

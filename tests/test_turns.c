@@ -16,7 +16,7 @@
 
 enum { PLAYERS = 3, MOST_LINES = 4000 };
 
-/* ---- a player: `play NAME STEPS MILLISECONDS -turns IN,OUT` ---- */
+/* ---- a player: `play NAME STEPS MILLISECONDS` ---- */
 
 static void sleep_ms(long ms)
 {
@@ -27,7 +27,7 @@ static void sleep_ms(long ms)
 static int play(int argc, char **argv)
 {
     amp_error error;
-    if (argc < 7 || amp_turns_take(argv[6], &error) != AMP_OK) return 90;
+    if (argc < 5 || amp_turns_take(&error) != AMP_OK || !amp_turns_taken() || getenv(AMP_TURNS)) return 90;
     int steps = atoi(argv[3]);
     printf("%s says hello\n", argv[2]);
     fflush(stdout);
@@ -217,7 +217,12 @@ static void descriptors_that_are_not_open_are_refused(void **state)
     static const char *const bad[] = { "", "3", "x,y", "900,901", "0", "0,", ",1", "0,1x", "-1,1", "99999999999,1" };
     amp_error error;
     (void)state;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) assert_int_equal(amp_turns_take(bad[i], &error), AMP_BAD_CONFIG);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
+        assert_int_equal(setenv(AMP_TURNS, bad[i], 1), 0);
+        assert_int_equal(amp_turns_take(&error), AMP_BAD_CONFIG);
+    }
+    unsetenv(AMP_TURNS);
+    assert_int_equal(amp_turns_take(&error), AMP_OK);
     assert_false(amp_turns_taken());
     assert_int_equal(amp_turns_pass("nobody listens"), 0);
 }

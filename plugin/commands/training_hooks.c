@@ -1,13 +1,30 @@
 /* The hooks of the loop of `detector train` and `classifier train`: the host's loop (log, turns, stopping), and -map. */
 #include "../host/training/loop.h"
+#include "../host/training/stopping.h"
 #include "../include/darknet_amp.h"
 #include "map/map_training.h"
 
-void darknet_amp_loop(struct network **nets, int count, float *average_loss, int *loop_count, const char *data_file,
-                      int train_images, const char *backup_folder, const char *base)
+#include <stdlib.h>
+#include <unistd.h>
+
+/* 1: the last save failed. */
+static int end(struct network **nets)
 {
-    amp_training_begin(nets, count, average_loss, loop_count);
-    amp_map_begin(nets, count, data_file, train_images, backup_folder, base);
+    amp_map_end();
+    return amp_training_end(nets);
+}
+
+int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
+                          const char *data_file, int train_images, const char *backup_folder, const char *base)
+{
+    if (!amp_training_runs()) {
+        amp_training_begin(nets, count, average_loss, loop_count);
+        amp_map_begin(nets, count, data_file, train_images, backup_folder, base);
+    }
+    if (amp_training_goes_on(nets, backup_folder, base)) return 1;
+    int failed = end(nets), signal = amp_stopping_signal();
+    fflush(NULL);
+    _exit(failed ? 1 : signal ? 128 + signal : 0); /* not exit: the loader is at work */
 }
 
 void darknet_amp_step(float loss, float average_loss, const char *format, ...)
@@ -19,8 +36,7 @@ void darknet_amp_step(float loss, float average_loss, const char *format, ...)
     amp_map_step();
 }
 
-void darknet_amp_loop_ended(struct network **nets, int count)
+void darknet_amp_loop_ended(struct network **nets)
 {
-    amp_map_end();
-    amp_training_end(nets, count);
+    if (end(nets)) exit(1);
 }

@@ -1,8 +1,9 @@
 /* Programs in turns: the side that starts them and gives the turns. */
-#define _DEFAULT_SOURCE /* readlink */
+#define _DEFAULT_SOURCE /* readlink, setenv */
 #include "turns.h"
 
 #include "../host/common/clock.h"
+#include "../host/training/turns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,16 +43,14 @@ typedef struct game {
 
 /* ---- starting ---- */
 
-static const char **arguments_of(const amp_turns_program *program, const char *self, const char *descriptors)
+static const char **arguments_of(const amp_turns_program *program, const char *self)
 {
     size_t count = 0;
     while (program->argv[count]) ++count;
-    const char **argv = calloc(count + 4, sizeof *argv);
+    const char **argv = calloc(count + 2, sizeof *argv);
     if (!argv) return NULL;
     argv[0] = self;
     memcpy(argv + 1, program->argv, count * sizeof *argv);
-    argv[count + 1] = "-turns";
-    argv[count + 2] = descriptors;
     return argv;
 }
 
@@ -139,8 +138,10 @@ static amp_status start(player *player, const amp_turns_program *program, const 
     char descriptors[32];
     int reason = open_plumbing(program, &p) ? errno : 0;
     snprintf(descriptors, sizeof descriptors, "%d,%d", p.answers[0], p.lines[1]);
-    const char **argv = reason ? NULL : arguments_of(program, self, descriptors);
-    if (!reason) reason = argv ? launch(player, &p, self, argv) : ENOMEM;
+    const char **argv = reason ? NULL : arguments_of(program, self);
+    if (!reason && (!argv || setenv(AMP_TURNS, descriptors, 1) != 0)) reason = ENOMEM;
+    if (!reason) reason = launch(player, &p, self, argv);
+    unsetenv(AMP_TURNS);
     free(argv);
     if (!reason) {
         player->in = p.lines[0];

@@ -8,7 +8,7 @@
 #include <signal.h>
 
 typedef struct amp_turns_program {
-    const char *const *argv;  /* arguments of this very program, from argv[1] on, NULL at the end; -turns is put behind them */
+    const char *const *argv;  /* arguments of this very program, from argv[1] on, NULL at the end */
     const char *output;       /* file that takes its stdout and stderr; emptied before, unless append is set. NULL: /dev/null */
     int append;
 } amp_turns_program;

@@ -18,7 +18,7 @@ turns() {
     rm -f turns.in
     { head -c "$n" /dev/zero | tr '\0' g; printf s; } > turns.in
     status=0
-    "$@" -turns 7,8 > out 2> err 7< turns.in 8> turns.out || status=$?
+    DARKNET_AMP_TURNS=7,8 "$@" > out 2> err 7< turns.in 8> turns.out || status=$?
 }
 
 # Every printed step has its row, with the numbers that are printed.
@@ -164,7 +164,7 @@ in_background() {
     rm -f turns.in turns.out err
     mkfifo turns.in
     exec 7<> turns.in
-    env --default-signal=INT,TERM,HUP "$@" -turns 7,8 > out 2> err < /dev/null 8> turns.out &
+    env --default-signal=INT,TERM,HUP DARKNET_AMP_TURNS=7,8 "$@" > out 2> err < /dev/null 8> turns.out &
     program=$!
     patiently says_in turns.out ready
 }
@@ -282,7 +282,7 @@ other_stops() {
     mkdir backup
     status=0
     printf gggg > turns.in
-    "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -turns 7,8 > out 2> err 7< turns.in 8> turns.out || status=$?
+    DARKNET_AMP_TURNS=7,8 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 > out 2> err 7< turns.in 8> turns.out || status=$?
     [ $status = 0 ] && [ -f backup/tiny.backup.amp ] || fail "$name: status $status: $(ls backup)"
     name='the backup cannot be written'
     rm -rf backup

@@ -163,7 +163,7 @@ turns() { # turns <bytes> <arguments...>
     local bytes=$1
     shift
     printf "$bytes" > answers &
-    timeout 600 "$DARKNET" amp valid "$@" -turns 3,4 3< answers 4> told > out 2> err
+    DARKNET_AMP_TURNS=3,4 timeout 600 "$DARKNET" amp valid "$@" 3< answers 4> told > out 2> err
 }
 told() { # told <line>...
     printf '%s\n' "$@" > expected

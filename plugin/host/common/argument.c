@@ -29,14 +29,14 @@ static int is_one_of(const char *word, const char *const *list)
     return *list != NULL;
 }
 
-int amp_host_find_command(int argc, char **argv, const char *command[2])
+int amp_host_words(int argc, char **argv, const char **words, int most)
 {
     static const char *const valued[] = { "-i", "-prefix", "-thresh", "-hier", "-c", "-s", "-avg", "-gpus", "-out", "-w", "-h", "-fps",
                                           "-t", "-log", NULL };
     int found = 0;
-    for (int i = 1; i < argc && argv[i] && found < 2; i++) {
+    for (int i = 1; i < argc && argv[i] && found < most; i++) {
         if (is_one_of(argv[i], valued)) i++;
-        else if (argv[i][0] != '-') command[found++] = argv[i];
+        else if (argv[i][0] != '-') words[found++] = argv[i];
     }
-    return found == 2;
+    return found;
 }

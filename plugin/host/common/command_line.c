@@ -5,6 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../amp/config.h"
+#include "../../include/darknet_amp.h"
+#include "../data/data_check.h"
 #include "../training/loop.h"
 #include "../training/turns.h"
 #include "argument.h"
@@ -26,10 +29,29 @@ static void open_standard_streams(void)
     if (file >= 0) close(file);
 }
 
-void darknet_amp_start(char **argv)
+/* The commands whose speed matters: trainings and measurements, where OpenMP's threads would take the processors
+ * from those that load images. */
+static int is_long(const char *const *words, int count)
+{
+    static const char *const measuring[][2] = { { "amp", "bench" }, { "amp", "compare" }, { "amp", "probe" },
+                                                { "amp", "valid" }, { "detector", "map" } };
+    for (size_t i = 0; count > 1 && i < sizeof measuring / sizeof *measuring; i++)
+        if (!strcmp(words[0], measuring[i][0]) && !strcmp(words[1], measuring[i][1])) return 1;
+    if (count < 3 || strcmp(words[1], "train")) return 0;
+    int under_amp = 0;
+    for (int i = 2; i < count && !under_amp; i++) { /* the .cfg, with a .data file before it or without */
+        amp_config *config;
+        if (amp_config_read(words[i], amp_host_wished_dtype(), AMP_FP32, &config, NULL) != AMP_OK) continue;
+        under_amp = config->enabled;
+        amp_config_free(config);
+    }
+    return under_amp;
+}
+
+/* argv: as the program got it. */
+static void start_again(char **argv)
 {
     char self[4096];
-    open_standard_streams();
     if (!argv[0] || getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length <= 0) return;
@@ -38,24 +60,13 @@ void darknet_amp_start(char **argv)
     if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(self, argv);
 }
 
-static void take_turns(int *argc, char **argv)
+static void take_seed(int *argc, char **argv)
 {
-    amp_error error;
-    const char *descriptors = amp_host_take_argument(argc, argv, "-turns", "IN,OUT, two file descriptors");
-    if (descriptors) amp_host_check(amp_turns_take(descriptors, &error), &error);
-}
-
-int darknet_amp_arguments(int argc, char **argv)
-{
-    amp_host_note_command(argc, argv);
-    take_turns(&argc, argv);
-    amp_host_wish_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
     /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with; `amp compare` takes several. */
-    int own_seed = argc > 2 && argv[1] && argv[2] && ((!strcmp(argv[1], "rnn") && strcmp(argv[2], "train"))
-                                                      || (!strcmp(argv[1], "amp") && !strcmp(argv[2], "compare")));
-    const char *seed = own_seed ? NULL : amp_host_take_argument(&argc, argv, "-seed", "0 to 4294967295");
-    amp_training_arguments(&argc, argv);
-    if (!seed) return argc;
+    int own_seed = *argc > 2 && argv[1] && argv[2] && ((!strcmp(argv[1], "rnn") && strcmp(argv[2], "train"))
+                                                       || (!strcmp(argv[1], "amp") && !strcmp(argv[2], "compare")));
+    const char *seed = own_seed ? NULL : amp_host_take_argument(argc, argv, "-seed", "0 to 4294967295");
+    if (!seed) return;
     char *end;
     unsigned long value = strtoul(seed, &end, 10);
     if (!*seed || *end || *seed == '-' || value > 4294967295ul) {
@@ -64,5 +75,24 @@ int darknet_amp_arguments(int argc, char **argv)
         amp_host_die(&error);
     }
     amp_random_set_seed((unsigned)value);
+}
+
+int darknet_amp_start(int argc, char **argv)
+{
+    amp_error error;
+    const char *words[4];
+    char *given[argc + 1];
+    open_standard_streams();
+    memcpy(given, argv, sizeof given);
+    amp_host_note_command(argc, argv);
+    amp_host_wish_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
+    take_seed(&argc, argv);
+    amp_training_arguments(&argc, argv);
+    int count = amp_host_words(argc, argv, words, 4);
+    if (is_long(words, count)) start_again(given);
+    amp_host_check(amp_turns_take(&error), &error);
+    int detects = count > 2 && !strcmp(words[0], "detector"), classifies = count > 2 && !strcmp(words[0], "classifier");
+    if ((detects || classifies) && !strcmp(words[1], "train"))
+        amp_check_training(words[2], count > 3 ? words[3] : NULL, classifies);
     return argc;
 }

@@ -90,10 +90,7 @@ int amp_random_seed(unsigned *value)
 
 /* ---- networks without weights ---- */
 
-static int draws_nothing;
-
-int darknet_amp_draws_nothing(void) { return draws_nothing; }
-void amp_random_draw_nothing(int on) { draws_nothing = on; }
+int darknet_amp_draws_nothing;
 
 /* ---- jobs and their streams ---- */
 
@@ -104,10 +101,7 @@ unsigned darknet_amp_seed(void)
     return seed.set ? seed.value : (unsigned)time(0);
 }
 
-unsigned long darknet_amp_next_job(void)
-{
-    return atomic_fetch_add(&jobs, 1) + 1; /* 0 is a job without a number */
-}
+unsigned long amp_random_next_job(void) { return atomic_fetch_add(&jobs, 1) + 1; } /* 0 is a job without a number */
 
 unsigned long amp_random_jobs_begun(void) { return atomic_load(&jobs); }
 void amp_random_set_next_job(unsigned long job) { atomic_store(&jobs, job - 1); }

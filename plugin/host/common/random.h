@@ -7,6 +7,8 @@ void amp_random_set_seed(unsigned seed);
 /* Whether -seed was given, and *seed then. */
 int amp_random_seed(unsigned *seed);
 
+/* Numbers a loading job, in the thread that starts it. */
+unsigned long amp_random_next_job(void);
 /* Makes part `part` of loading job `job` the calling thread's stream of random numbers; does nothing without -seed. */
 void amp_random_begin_job(unsigned long job, int part);
 
@@ -20,9 +22,5 @@ void amp_random_set_next_job(unsigned long job);
 enum { AMP_HOST_RANDOM_BYTES = 128 };
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES]);
 int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES]);
-
-/* While on, Darknet makes networks whose weights are 0 instead of drawing them, and no number of the generator is used up: for
- * looking at a network. Not while any thread draws. */
-void amp_random_draw_nothing(int on);
 
 #endif

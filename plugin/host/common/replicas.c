@@ -62,7 +62,7 @@ void darknet_amp_synced(struct network **nets, int n, int interval)
     if (interval > 0 && replicas == n) count_steps_taken(nets, n, interval);
     for (int i = 0; i < n; i++) {
         if (!amp_fork_state(nets[i])) continue;
-        darknet_amp_weights_changed(nets[i]);
+        amp_host_weights_changed(nets[i]);
         if (interval > 0) amp_fork_state(nets[i])->unsynced_steps = 0; /* 0: before a checkpoint; counting goes on */
     }
 }

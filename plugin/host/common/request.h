@@ -10,8 +10,10 @@
 void amp_host_wish_dtype(const char *wish);
 const char *amp_host_wished_dtype(void);
 
-/* Before Darknet runs its command: notes whether that one can run networks under AMP. */
+/* Before Darknet runs its command: notes whether that one can run networks under AMP, and -clear. */
 void amp_host_note_command(int argc, char **argv);
+/* -clear: what lies beside the weights is not to be read. */
+int amp_host_is_cleared(void);
 /* NULL, or why the program's command cannot run a network under AMP: the middle of a message. */
 const char *amp_host_refusal(void);
 

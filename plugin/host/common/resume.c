@@ -17,13 +17,11 @@ void amp_resume_free(struct amp_resume *resume)
 {
     if (!resume) return;
     free(resume->last_file);
-    free(resume->saving.name);
+    free(resume->file.name);
     free(resume);
 }
 
 const char *amp_host_last_checkpoint(struct darknet_amp *amp) { return amp->resume->last_file; }
-
-void darknet_amp_clear(struct network *net) { amp_fork_state(net)->resume->cleared = 1; }
 
 /* ---- what a sidecar says of the run ---- */
 
@@ -208,7 +206,7 @@ static void begin_training(struct network *net, int in_loop)
         char *weights = resume->last_file; /* ours for a moment: loading again would replace it */
         char *sidecar = amp_host_allocated(amp_sidecar_name(weights));
         resume->last_file = NULL;
-        if (!resume->cleared) amp_host_check(begin(net, weights, sidecar, in_loop, &error), &error);
+        if (!amp_host_is_cleared()) amp_host_check(begin(net, weights, sidecar, in_loop, &error), &error);
         else if (amp_file_exists(sidecar))
             say(net, "amp: -clear: %s is not read; momentum and loss scale start anew\n", sidecar);
         free(sidecar);
@@ -244,12 +242,12 @@ void amp_resume_loop(struct darknet_amp *amp, float *average_loss, int *loop_cou
     resume->loop = (amp_loop){ .average_loss = average_loss, .last_finite = *average_loss, .count = loop_count };
 }
 
-void amp_resume_loop_ended(struct darknet_amp *amp)
+int amp_resume_loop_ended(struct darknet_amp *amp)
 {
     amp->resume->loop = (amp_loop){ 0 };
     amp->resume->stopping = 0;
     amp_loading_summary();
-    if (amp->resume->save_failed) exit(1); /* why was said when it failed */
+    return amp->resume->save_failed; /* why was said when it failed */
 }
 
 void amp_resume_before_forward(struct darknet_amp *amp, struct network *net)

@@ -13,10 +13,10 @@ typedef struct amp_loop {
     int *count;
 } amp_loop;
 
-/* The file that is written now. */
+/* The file that is written or read now. */
 typedef struct amp_open_file {
     char *name;
-    int whole, with_sidecar;
+    int loads, whole, with_sidecar; /* whole: of all layers */
     amp_checkpoint_save pair; /* with a sidecar */
     amp_safe_file alone;      /* without */
 } amp_open_file;
@@ -25,14 +25,13 @@ struct amp_resume {
     char *last_file;      /* saved or loaded as a whole; NULL: none. While pending, what training begins from */
     /* loading */
     int pending;          /* last_file was loaded, and training has not begun since */
-    int cleared;          /* -clear */
     size_t loaded_seen;   /* seen as loaded */
     /* training */
     int training;         /* it began: a saved file gets a sidecar */
     int quiet;            /* another network of the same training speaks */
     amp_run_state went_on; /* what the sidecar said; all 0 without one */
     amp_loop loop;
-    amp_open_file saving;
+    amp_open_file file;
     int save_failed;      /* the last one */
     int stopping;         /* the loop ends here, before its time: this save is its last */
 };
@@ -45,10 +44,9 @@ void amp_resume_free(struct amp_resume *);
  * displayed loss after a skipped batch. */
 void amp_resume_before_forward(struct darknet_amp *, struct network *);
 
-/* The loop begins: what it carried when it was saved, if it goes on; and ends: with the program, status 1, if the last save
- * failed. */
+/* The loop begins: what it carried when it was saved, if it goes on; and ends: 1 if the last save failed. */
 void amp_resume_loop(struct darknet_amp *, float *average_loss, int *loop_count);
-void amp_resume_loop_ended(struct darknet_amp *);
+int amp_resume_loop_ended(struct darknet_amp *);
 
 /* What a sidecar of net says now. */
 amp_run_state amp_resume_run_state(struct darknet_amp *, const struct network *);

@@ -3,33 +3,74 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../data/images.h"
 #include "../data/loading.h"
 #include "resume.h"
 
-/* ---- options ---- */
+/* ---- the .cfg ---- */
 
-struct darknet_amp_options { amp_config *config; };
+enum section { IN_LAYER, IN_NET, IN_AMP };
 
-struct darknet_amp_options *darknet_amp_options(const char *cfg_file)
+/* Of the .cfg that this thread's parser reads; NULL: it reads none. */
+static _Thread_local amp_config *reading;
+
+static void read_options(const char *cfg_file)
 {
     amp_error error;
-    struct darknet_amp_options *options = calloc(1, sizeof *options);
     if (!cfg_file) {
         amp_fail(&error, AMP_BAD_CONFIG, "command line: a .cfg file is missing");
         amp_host_die(&error);
     }
-    if (!options) {
-        amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory");
-        amp_host_die(&error);
-    }
-    amp_host_check(amp_config_read(cfg_file, amp_host_wished_dtype(), amp_fork_default_dtype(), &options->config, &error), &error);
-    if (options->config->enabled) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
-    return options;
+    amp_config_free(reading);
+    amp_host_check(amp_config_read(cfg_file, amp_host_wished_dtype(), amp_fork_default_dtype(), &reading, &error), &error);
+    if (reading->enabled) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
 }
 
-int amp_host_is_enabled(const struct darknet_amp_options *options) { return options->config->enabled; }
+/* As Darknet's strip leaves it. */
+static void drop_blanks(char *text)
+{
+    char *kept = text;
+    for (; *text; text++) if (!strchr(" \t\r\n", *text)) *kept++ = *text;
+    *kept = 0;
+}
+
+/* Whether a line is AMP's own: all of [amp], its keys under [net], and amp= of a layer. text is changed. */
+static int is_ours(char *text, enum section *section)
+{
+    drop_blanks(text);
+    if (*text == '[')
+        *section = !strcmp(text, "[amp]") ? IN_AMP
+                 : !strcmp(text, "[net]") || !strcmp(text, "[network]") ? IN_NET : IN_LAYER;
+    else
+        text[strcspn(text, "=")] = 0;
+    return *section == IN_AMP || (*section == IN_NET ? amp_config_is_key(text) : !strcmp(text, "amp"));
+}
+
+FILE *darknet_amp_open_cfg(const char *file)
+{
+    read_options(file);
+    FILE *from = fopen(file, "r");
+    struct stat status;
+    if (!from || fstat(fileno(from), &status) != 0) return from;
+    FILE *out = amp_host_allocated(fmemopen(NULL, (size_t)status.st_size + 2, "w+"));
+    enum section section = IN_LAYER;
+    char *line = NULL;
+    size_t room = 0;
+    for (ssize_t length; (length = getline(&line, &room, from)) >= 0;) {
+        char *text = amp_host_allocated(strdup(line));
+        if (is_ours(text, &section)) putc('\n', out);
+        else fwrite(line, 1, (size_t)length, out);
+        free(text);
+    }
+    free(line);
+    fclose(from);
+    rewind(out);
+    return out;
+}
+
+int amp_host_is_asked(void) { return reading && reading->enabled; }
 
 /* ---- making ---- */
 
@@ -104,11 +145,12 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     return make_engine(amp, net, &settings, backend, error);
 }
 
-struct darknet_amp *amp_host_make(struct network *net, struct darknet_amp_options *options)
+struct darknet_amp *amp_host_make(struct network *net)
 {
     amp_error error;
-    amp_config *config = options->config;
-    free(options);
+    amp_config *config = reading;
+    reading = NULL;
+    if (!config) return NULL; /* no parser made it */
     if (config->note[0]) fprintf(stderr, "%s\n", config->note);
     if (!config->enabled) {
         amp_config_free(config);
@@ -135,7 +177,7 @@ void amp_host_free(struct darknet_amp *amp)
     free(amp);
 }
 
-void darknet_amp_weights_changed(struct network *net)
+void amp_host_weights_changed(struct network *net)
 {
     amp_fork_use_device(net);
     amp_engine_weights_changed(amp_fork_state(net)->engine);

@@ -33,12 +33,16 @@ struct darknet_amp {
     char *anomaly_images;
 };
 
-/* For the fork's parser, when all layers are made: what net->amp becomes, NULL for a network without AMP. Frees options. */
-struct darknet_amp *amp_host_make(struct network *net, struct darknet_amp_options *options);
+/* For the fork's parser, when all layers are made of what darknet_amp_open_cfg read: what net->amp becomes, NULL
+ * for a network without AMP. */
+struct darknet_amp *amp_host_make(struct network *net);
 /* All but amp->memory, which is the fork's and freed before. */
 void amp_host_free(struct darknet_amp *amp);
 
-/* Whether a network of these options will be under AMP. */
-int amp_host_is_enabled(const struct darknet_amp_options *options);
+/* Whether the network whose layers this thread's parser makes will be under AMP. */
+int amp_host_is_asked(void);
+
+/* The half copies are made anew: weights were loaded, or written by anyone but AMP. */
+void amp_host_weights_changed(struct network *net);
 
 #endif

@@ -36,15 +36,16 @@ static void check_weights_file(amp_status status, const amp_error *error)
     if (status != AMP_OK) amp_host_check(amp_fail(&ours, status, "amp: %s", error->message), &ours);
 }
 
-void darknet_amp_before_load(struct network *net, const char *file, int start, int cutoff)
+static FILE *open_to_load(struct network *net, const char *file, int first, int layers)
 {
     amp_error error;
     int held;
     end_killed_save(file);
-    check_weights_file(amp_check_weights_size(net, file, start, cutoff, &held, &error), &error);
+    check_weights_file(amp_check_weights_size(net, file, first, layers, &held, &error), &error);
     if (held < amp_fork_view(net).layers)
         fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, are random\n",
                 file, held - 1, amp_fork_view(net).layers - 1);
+    return fopen(file, "rb");
 }
 
 static int has_sidecar(const char *file)
@@ -66,15 +67,16 @@ static void end_training(struct network *net)
     amp_host_check(amp_engine_start_anew(amp->engine, &error), &error);
 }
 
-void darknet_amp_loaded(struct network *net, const char *file, int whole, int ended)
+/* ended: the file had fewer weights than the network. */
+static void note_loaded(struct network *net, int ended)
 {
     struct amp_resume *resume = amp_fork_state(net)->resume;
+    const char *file = resume->file.name;
     amp_error error;
     check_weights_file(amp_check_weights_sense(net, file, &error), &error);
     /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then its sidecar tells. */
-    resume->pending = whole && amp_fork_reads_what_it_writes(net) && (!ended || has_sidecar(file));
+    resume->pending = resume->file.whole && amp_fork_reads_what_it_writes(net) && (!ended || has_sidecar(file));
     resume->loaded_seen = amp_fork_counters(net).seen;
-    resume->cleared = 0;
     if (!resume->pending) return;
     if (resume->training) end_training(net);
     set_name(&resume->last_file, file);
@@ -89,7 +91,7 @@ static int is_asked_again(const struct darknet_amp *amp, const struct network *n
 }
 
 /* A training goes on without the file. Where there is none to go on with, the program ends; the loops of detector and
- * classifier may save more than once at their end, so that they are asked after the last (darknet_amp_loop_ended). */
+ * classifier may save more than once at their end, so that they are asked after the last (amp_resume_loop_ended). */
 static void say_failed(struct darknet_amp *amp, const struct network *net, const char *file, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
@@ -116,7 +118,7 @@ static amp_status check_weights(struct darknet_amp *amp, const struct network *n
 
 static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **out, amp_error *error)
 {
-    amp_open_file *f = &amp->resume->saving;
+    amp_open_file *f = &amp->resume->file;
     const char *path;
     if (f->with_sidecar) {
         AMP_TRY(amp_checkpoint_begin(name, &f->pair, error));
@@ -133,17 +135,15 @@ static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **ou
     return status;
 }
 
-FILE *darknet_amp_open_weights(struct network *net, const char *file, int layers)
+static FILE *open_to_save(struct network *net, const char *file)
 {
     struct darknet_amp *amp = amp_fork_state(net);
-    amp_open_file *f = &amp->resume->saving;
+    amp_open_file *f = &amp->resume->file;
     amp_error error;
     FILE *out = NULL;
     if (is_asked_again(amp, net)) return NULL;
     amp_fork_use_device(net);
-    f->whole = layers >= amp_fork_view(net).layers;
     f->with_sidecar = f->whole && amp->resume->training;
-    set_name(&f->name, file);
     if (check_weights(amp, net, &error) != AMP_OK || open_file(amp, file, &out, &error) != AMP_OK) say_failed(amp, net, file, &error);
     errno = 0;
     return out;
@@ -174,7 +174,7 @@ static amp_status put_alone(amp_open_file *f, amp_error *error)
 
 static amp_status close_file(struct darknet_amp *amp, const struct network *net, FILE *stream, amp_error *error)
 {
-    amp_open_file *f = &amp->resume->saving;
+    amp_open_file *f = &amp->resume->file;
     amp_status status = close_stream(stream, f->name, error);
     if (f->with_sidecar) {
         amp_run_state run = amp_resume_run_state(amp, net);
@@ -187,16 +187,31 @@ static amp_status close_file(struct darknet_amp *amp, const struct network *net,
     return status;
 }
 
+FILE *darknet_amp_open_weights(struct network *net, const char *file, const char *mode, int first, int layers)
+{
+    amp_open_file *f = &amp_fork_state(net)->resume->file;
+    set_name(&f->name, file);
+    f->loads = *mode == 'r';
+    f->whole = first == 0 && layers >= amp_fork_view(net).layers;
+    return f->loads ? open_to_load(net, file, first, layers) : open_to_save(net, file);
+}
+
 void darknet_amp_close_weights(struct network *net, FILE *file)
 {
     struct darknet_amp *amp = amp_fork_state(net);
     struct amp_resume *resume = amp->resume;
     amp_error error;
     amp_fork_use_device(net);
+    if (resume->file.loads) {
+        note_loaded(net, feof(file));
+        fclose(file);
+        amp_host_weights_changed(net);
+        return;
+    }
     if (close_file(amp, net, file, &error) != AMP_OK) {
-        say_failed(amp, net, resume->saving.name, &error);
+        say_failed(amp, net, resume->file.name, &error);
         return;
     }
     resume->save_failed = 0;
-    if (resume->saving.whole && !resume->pending) set_name(&resume->last_file, resume->saving.name);
+    if (resume->file.whole && !resume->pending) set_name(&resume->last_file, resume->file.name);
 }

@@ -15,17 +15,25 @@ static int takes_another(const load_args *args)
                            args->type == REGRESSION_DATA);
 }
 
-void darknet_amp_loading(struct load_args *args)
+static void begin_part(load_args *args)
 {
     int takes = takes_another(args);
+    if (!args->job) args->job = amp_random_next_job(); /* load_data_blocking starts it in this thread */
     amp_random_begin_job(args->job, args->part);
     amp_loading_begin(takes ? args->paths : NULL, takes ? args->m : 0, args->classes);
 }
 
-void darknet_amp_loaded_rows(struct load_args *args)
+static void end_part(load_args *args)
 {
     amp_images_loaded(args->d->X.vals, args->d->X.rows);
     amp_loading_end();
+}
+
+void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
+{
+    if (event == AMP_PART_BEGINS) begin_part(args);
+    else if (event == AMP_PART_ENDS) end_part(args);
+    else if (!args->job) args->job = amp_random_next_job(); /* its threads start parts of it with its number */
 }
 
 int darknet_amp_read_boxes(const char *file, void *found, int *count)

@@ -43,9 +43,9 @@ network *amp_fork_make_network(const char *cfg, const char *name, int draws)
     for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &catch, &before[k]);
     if (!draws) setenv("AMP_CUDA_TUNE", "0", 0); /* nothing will run: no engine is worth timing */
     making = 1;
-    amp_random_draw_nothing(!draws);
+    darknet_amp_draws_nothing = !draws;
     network *net = amp_own_parse((char *)cfg);
-    amp_random_draw_nothing(0);
+    darknet_amp_draws_nothing = 0;
     making = 0;
     for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &before[k], NULL);
     return net;

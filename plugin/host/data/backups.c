@@ -1,10 +1,9 @@
-/* The folder of backups.h, and what Darknet's own code does with the names of files in it. */
+/* The folder of backups.h. */
 #include "backups.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,7 +11,6 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../../amp/checkpoint.h"
-#include "../../include/darknet_amp.h"
 #include "../common/state.h"
 
 static const char FOLDER_UNLESS_GIVEN[] = "/backup/"; /* train_detector, train_classifier */
@@ -107,23 +105,4 @@ void amp_backups_settle(void)
         else if (note[0]) fprintf(stderr, "amp: %s\n", note);
     }
     closedir(folder);
-}
-
-/* ---- names that Darknet puts together ---- */
-
-int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    /* find_replace prints a text onto itself, which vsnprintf would clear first. */
-    int length = room == (size_t)-1 ? vsprintf(text, format, args) : vsnprintf(text, room, format, args);
-    va_end(args);
-    if (length < 0 || (size_t)length < room) return length;
-    amp_error error;
-    amp_fail(
-        &error, AMP_BAD_CONFIG,
-        "darknet: '%.200s...': a name of %d bytes, and this command has room for %zu; shorten its parts: "
-        "the backup folder's path, the .cfg's name",
-        text, length, room - 1);
-    amp_host_die(&error);
 }

@@ -1,4 +1,4 @@
-/* The checks of data_check.h, and the hooks in the two training commands that make them. */
+/* The checks of data_check.h. */
 #include "data_check.h"
 
 #include <errno.h>
@@ -99,19 +99,18 @@ amp_status amp_check_train_list(const amp_data_file *data, int classifier, amp_e
     return status;
 }
 
-/* ---- what the training commands call ---- */
+/* ---- before a training ---- */
 
 /* Of the training that this program runs: the .data file's classes, for its networks. */
 static struct { int read, classes, classifier; } checked;
 
-void darknet_amp_check_files(const char *data_file, const char *cfg, int classifier)
+void amp_check_training(const char *data_file, const char *cfg, int classifier)
 {
     amp_error error;
     amp_data_file data;
-    if (!data_file || !cfg) {
-        amp_fail(&error, AMP_BAD_CONFIG,
-                 "command line: a %s file is missing; darknet %s train my.data my.cfg [my.weights]",
-                 data_file ? ".cfg" : ".data", classifier ? "classifier" : "detector");
+    if (!cfg) {
+        amp_fail(&error, AMP_BAD_CONFIG, "command line: a .cfg file is missing; darknet %s train my.data my.cfg "
+                 "[my.weights]", classifier ? "classifier" : "detector");
         amp_host_die(&error);
     }
     if (!amp_host_is_wanted(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR)) return;

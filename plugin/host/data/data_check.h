@@ -12,8 +12,12 @@ amp_status amp_check_train_list(const amp_data_file *data, int classifier, amp_e
 /* `labels`: at least `classes` of them, none blank. names: the caller's with amp_path_list_free, also after an error. */
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_list *labels, amp_error *error);
 
+/* Before `detector train` or `classifier train` makes anything: where the .cfg is under AMP, it, the .data file, its
+ * lists and the folder for backups are looked at. cfg may be NULL. What is wrong ends the program. */
+void amp_check_training(const char *data_file, const char *cfg, int classifier);
+
 struct network;
-/* After darknet_amp_check_files: ends the program if the network does not fit the .data file's classes. */
+/* After amp_check_training: ends the program if the network does not fit the .data file's classes. */
 void amp_check_classes(struct network *);
 
 #endif

@@ -78,7 +78,7 @@ void amp_images_loaded(float *const *row, int rows)
     free(old.rows);
 }
 
-void darknet_amp_filled(const float *input, float **rows, int count)
+void amp_images_filled(const float *input, float **rows, int count)
 {
     if (!trail.on) return;
     filling made = { input, calloc((size_t)count + 1, sizeof *made.rows), 0 };

@@ -55,33 +55,38 @@ void amp_loading_end(void) { memset(&loader, 0, sizeof loader); }
 
 /* ---- files of a kind or a length that loaders do not survive ---- */
 
-int darknet_amp_is_device(const char *file) { return watch.on && amp_is_device(file); }
-
 FILE *darknet_amp_fopen(const char *file, const char *mode)
 {
     amp_error error;
-    if (!darknet_amp_is_device(file)) return fopen(file, mode);
+    if (!watch.on || !amp_is_device(file)) return fopen(file, mode);
     amp_fail(&error, AMP_BAD_CONFIG, "%.700s: not a regular file, which lists and labels must be", file);
     end_with(&error);
 }
 
-void darknet_amp_path_fits(const char *path, const char *part, size_t room)
+int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
 {
-    amp_error error;
-    if (strlen(path) + strlen(part) < room) return;
-    amp_fail(&error, AMP_BAD_CONFIG,
-             "darknet: '%.300s...': a path of %zu bytes, and Darknet has room for %zu; shorten it", path,
-             strlen(path), room - strlen(part) - 1);
-    end_with(&error);
+    char shown[256];
+    va_list args;
+    va_start(args, format);
+    if (room == (size_t)-1) room = AMP_FORK_PATH;
+    int length = vsnprintf(shown, sizeof shown, format, args);
+    va_end(args);
+    if (length >= 0 && (size_t)length >= room)
+        darknet_amp_refuse("darknet: '%.200s...': a path of %d bytes, and Darknet has room for %zu here; shorten its "
+                           "parts: the folder's path, the file's name", shown, length, room - 1);
+    va_start(args, format); /* not vsnprintf: find_replace prints a text onto itself */
+    length = vsprintf(text, format, args);
+    va_end(args);
+    return length;
 }
 
-void darknet_amp_mask_fits(const char *file, const char *mask, size_t room)
+void darknet_amp_refuse(const char *format, ...)
 {
     amp_error error;
-    if (strlen(mask) + 1 < room) return;
-    amp_fail(&error, AMP_BAD_CONFIG,
-             "%.700s: a mask of more than %zu bytes, for which Darknet has no room; mend the file", file,
-             room - 2);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error.message, sizeof error.message, format, args);
+    va_end(args);
     end_with(&error);
 }
 
@@ -130,9 +135,9 @@ static _Noreturn void end_for_image(const char *file)
     end_with(&error);
 }
 
-int darknet_amp_image_failed(const char *file)
+int darknet_amp_bad_image(const char *file, int tried)
 {
-    if (!watch.on) return 0;
+    if (!watch.on || (!tried && !amp_is_device(file))) return 0;
     if (!loader.list) end_for_image(file);
     say_bad_image(file);
     return 1;

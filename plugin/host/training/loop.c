@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,9 +14,10 @@
 #include "../common/argument.h"
 #include "../common/clock.h"
 #include "../common/memory.h"
-#include "log_file.h"
 #include "../common/resume.h"
 #include "../common/state.h"
+#include "../data/images.h"
+#include "log_file.h"
 #include "stopping.h"
 #include "training_log.h"
 #include "turns.h"
@@ -27,13 +29,14 @@ static struct {
     const char *log_name;
     int map_given;
     long map_every;
-    struct network **nets; /* NULL: no loop runs */
+    struct network **nets; /* of the call under way, and of the step behind it; NULL: no loop runs */
     int count;
     int w, h;             /* as in the .cfg */
+    int looped;           /* its first step was asked for */
     long first_iteration;
     double began, loaded; /* of the step under way; seconds of CLOCK_MONOTONIC */
+    atomic_int waits;     /* for the step's images, which threads of several replicas may report at once */
     double peak_memory_mb;
-    int stopped;
     amp_log_file log;
     char told[TELLING], row[AMP_LOG_TEXT];
 } training = { .log = { .descriptor = -1 } };
@@ -69,7 +72,7 @@ static void take_map(int *argc, char **argv)
 void amp_training_arguments(int *argc, char **argv)
 {
     const char *command[2];
-    if (!amp_host_find_command(*argc, argv, command) || strcmp(command[1], "train")) return;
+    if (amp_host_words(*argc, argv, command, 2) < 2 || strcmp(command[1], "train")) return;
     int detector = !strcmp(command[0], "detector");
     if (!detector && strcmp(command[0], "classifier")) return;
     training.log_name = amp_host_take_argument(argc, argv, "-log", "a file's name");
@@ -158,28 +161,35 @@ static void open_log(const struct darknet_amp *amp)
 
 /* ---- the loop ---- */
 
+static void begin_step(void)
+{
+    training.began = training.loaded = amp_clock_seconds();
+    training.waits = 1;
+}
+
 /* The first network stands for all: it is the one that is saved. */
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count)
 {
-    if (count < 1) return;
     struct darknet_amp *amp = amp_fork_state(nets[0]);
     amp_view view = amp_fork_view(nets[0]);
     training.nets = nets;
     training.count = count;
-    training.stopped = 0;
+    training.looped = 0;
     training.w = amp ? amp->w : view.w;
     training.h = amp ? amp->h : view.h;
     training.first_iteration = view.batch_number;
     if (amp) amp_resume_loop(amp, average_loss, loop_count);
     if (training.log_name) open_log(amp);
     if (amp) amp_stopping_watch();
-    if (amp_turns_ready()) training.stopped = 1;
-    training.began = training.loaded = amp_clock_seconds();
 }
 
-void darknet_amp_batch_loaded(void) { training.loaded = amp_clock_seconds(); }
+int amp_training_runs(void) { return training.nets != NULL; }
 
-int darknet_amp_stopped(void) { return training.stopped; }
+void darknet_amp_filled(const float *input, float **rows, int count)
+{
+    if (atomic_exchange(&training.waits, 0)) training.loaded = amp_clock_seconds();
+    amp_images_filled(input, rows, count);
+}
 
 /* A measured number has no more digits than these. */
 static double rounded(double value, double parts) { return round(value * parts) / parts; }
@@ -239,26 +249,25 @@ static void save_backup(const char *folder, const char *base)
     fprintf(stderr, "amp: stopped after step %ld; to go on, give %s to the same command\n", amp_fork_view(net).batch_number, name);
 }
 
-int darknet_amp_step_ended(const char *backup_folder, const char *base)
+int amp_training_goes_on(struct network **nets, const char *backup_folder, const char *base)
 {
     double waited = amp_turns_waited();
-    if (!training.nets) return 0;
-    int stop = amp_turns_pass(training.row) || amp_stopping_signal();
+    int is_first = !training.looped;
+    int stop = is_first ? amp_turns_ready() : amp_turns_pass(training.row) || amp_stopping_signal();
+    training.nets = nets;
+    training.looped = 1;
     amp_training_was_elsewhere(amp_turns_waited() - waited);
-    if (stop && !amp_fork_is_over(training.nets[0])) {
-        training.stopped = 1;
-        save_backup(backup_folder, base);
-    }
-    training.began = training.loaded = amp_clock_seconds();
-    return training.stopped;
+    begin_step();
+    if (!stop || (!is_first && amp_fork_is_over(nets[0]))) return 1;
+    if (!is_first) save_backup(backup_folder, base);
+    return 0;
 }
 
-void amp_training_end(struct network **nets, int count)
+int amp_training_end(struct network **nets)
 {
-    int signal = training.stopped ? amp_stopping_signal() : 0;
+    struct darknet_amp *amp = amp_fork_state(nets[0]);
     training.nets = NULL;
     amp_log_file_close(&training.log);
     amp_stopping_unwatch();
-    if (count > 0 && amp_fork_state(nets[0])) amp_resume_loop_ended(amp_fork_state(nets[0]));
-    if (signal) exit(128 + signal);
+    return amp ? amp_resume_loop_ended(amp) : 0;
 }

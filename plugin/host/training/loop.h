@@ -7,10 +7,14 @@
 
 struct network;
 
-/* The loop begins: darknet_amp_loop. A step was made, and its line is to be printed; the loop is over. */
+/* The parts of the hooks. runs: a loop has begun. goes_on: before each step; 0: the training stops here, before its time,
+ * and a step that was made is in a backup. step: one was made, and its line is to be printed. end: 1 if the last save
+ * failed. */
+int amp_training_runs(void);
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count);
+int amp_training_goes_on(struct network **nets, const char *backup_folder, const char *base);
 void amp_training_step(float loss, float average_loss, const char *format, va_list args);
-void amp_training_end(struct network **nets, int count);
+int amp_training_end(struct network **nets);
 
 /* Takes `-log FILE` and, of detector, `-map [N]` out of the arguments of these two commands; other commands keep theirs. A
  * mistake ends the program. */

@@ -1,4 +1,4 @@
-/* One row per training step: `-log FILE.csv`, and the lines that a training under -turns writes. */
+/* One row per training step: `-log FILE.csv`, and the lines that a training which takes turns writes. */
 #ifndef AMP_HOST_TRAINING_LOG_H
 #define AMP_HOST_TRAINING_LOG_H
 

@@ -1,4 +1,5 @@
 /* The program's side of taking turns. */
+#define _DEFAULT_SOURCE /* unsetenv */
 #include "turns.h"
 
 #include <errno.h>
@@ -17,14 +18,17 @@ static struct {
     double waited;
 } turns = { .in = -1, .out = -1 };
 
-amp_status amp_turns_take(const char *descriptors, amp_error *error)
+amp_status amp_turns_take(amp_error *error)
 {
+    const char *descriptors = getenv(AMP_TURNS);
     char *end, *last = NULL;
+    if (!descriptors) return AMP_OK;
     long in = strtol(descriptors, &end, 10), out = *end == ',' ? strtol(end + 1, &last, 10) : -1;
     if (!last || *last || last == end + 1 || end == descriptors || in < 0 || out < 0 || in > 65535 || out > 65535
         || fcntl((int)in, F_GETFD) < 0 || fcntl((int)out, F_GETFD) < 0)
-        return amp_fail(error, AMP_BAD_CONFIG, "command line: -turns %s: expected two open file descriptors, IN,OUT; "
-                        "`darknet amp compare` and `bench` start programs with it", descriptors);
+        return amp_fail(error, AMP_BAD_CONFIG, "environment: " AMP_TURNS "=%s: expected two open file descriptors, "
+                        "IN,OUT; `darknet amp compare` and `bench` start programs with it", descriptors);
+    unsetenv(AMP_TURNS); /* it is for this program alone */
     turns.in = (int)in;
     turns.out = (int)out;
     turns.taken = 1;
