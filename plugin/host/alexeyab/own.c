@@ -8,6 +8,7 @@
 #include "../darknet/device.h"
 #include "../fork_commands.h"
 #include "box.h"
+#include "data.h"
 #include "network.h"
 #include "parser.h"
 #include "tree.h"
@@ -199,6 +200,57 @@ void amp_own_sort_classes(float *probabilities, network *net)
 
 int amp_own_pass_index(const amp_pass *state) { return state->index; }
 const network *amp_own_pass_network(const amp_pass *state) { return &state->net; }
+
+/* ---- loading ---- */
+
+enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 }; /* the commands'; parts of a job have a generator each */
+
+static load_args args_of(const network *net)
+{
+    return (load_args){ .w = net->w, .h = net->h, .c = net->c, .flip = net->flip, .angle = net->angle, .blur = net->blur,
+                        .mixup = net->mixup, .exposure = net->exposure, .saturation = net->saturation, .hue = net->hue };
+}
+
+void amp_own_detector_args(network *net, const layer *last, load_args *args)
+{
+    *args = args_of(net);
+    args->gaussian_noise = net->gaussian_noise;
+    args->letter_box = net->letter_box;
+    args->mosaic_bound = net->mosaic_bound;
+    args->classes = last->classes;
+    args->jitter = last->jitter;
+    args->resize = last->resize;
+    args->num_boxes = net->num_boxes = last->max_boxes;
+    args->truth_size = last->truth_size;
+    args->type = DETECTION_DATA;
+    args->threads = DETECTOR_THREADS;
+    if (!net->track) return;
+    args->track = net->track;
+    args->augment_speed = net->augment_speed;
+    args->threads = net->sequential_subdivisions ? net->sequential_subdivisions : net->subdivisions;
+    args->mini_batch = net->batch / net->time_steps;
+}
+
+void amp_own_classifier_args(network *net, int classes, int tags, load_args *args)
+{
+    *args = args_of(net);
+    args->hierarchy = net->hierarchy;
+    args->min = net->min_crop;
+    args->max = net->max_crop;
+    args->aspect = net->aspect;
+    args->size = net->w > net->h ? net->w : net->h;
+    args->label_smooth_eps = net->label_smooth_eps;
+    args->classes = classes;
+    args->type = tags ? TAG_DATA : CLASSIFICATION_DATA;
+    args->threads = CLASSIFIER_THREADS;
+}
+
+/* Its threads are permanent, and as many as the first load asked for. */
+void amp_own_end_loading(load_args *args) { free_load_threads(args); }
+
+float amp_own_train(network *net) { return train_network_datum(*net, net->input, net->truth); }
+
+/* ---- more of Darknet's functions ---- */
 
 float amp_fork_rate(const struct network *net) { return get_current_rate(*net); }
 int amp_fork_knows_map(void) { return 1; }

@@ -7,10 +7,9 @@
 #include <string.h>
 
 #include "../data/text_lines.h"
-#include "darknet.h"
-#include "network.h"
-
-enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 }; /* the commands'; parts of a job have a generator each */
+#include "data.h"
+#include "own.h"
+#include "tree.h"
 
 struct amp_batches {
     const char *data_file;
@@ -31,17 +30,6 @@ static amp_status read_list(const char *data_file, const char *key, const char *
     return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", file, what);
 }
 
-static void prepare_detector(load_args *args, network *net, const layer *l)
-{
-    *args = get_base_args(net);
-    args->coords = l->coords;
-    args->classes = l->classes;
-    args->jitter = l->jitter;
-    args->num_boxes = l->max_boxes;
-    args->type = DETECTION_DATA;
-    args->threads = DETECTOR_THREADS;
-}
-
 static amp_status read_hierarchy(const char *file, network *net, amp_error *error)
 {
     if (!file) return AMP_OK;
@@ -58,14 +46,7 @@ static amp_status prepare_classifier(amp_batches *b, const amp_data_file *file, 
 {
     int classes = file->classes ? file->classes : 2; /* as train_classifier has it */
     AMP_TRY(read_hierarchy(file->tree, net, error));
-    b->args = get_base_args(net);
-    b->args.center = 0; /* as train_classifier has it */
-    b->args.hierarchy = net->hierarchy;
-    b->args.min = (int)(net->min_ratio * (float)net->w);
-    b->args.max = (int)(net->max_ratio * (float)net->w);
-    b->args.classes = classes;
-    b->args.type = file->tag ? TAG_DATA : CLASSIFICATION_DATA;
-    b->args.threads = CLASSIFIER_THREADS;
+    amp_own_classifier_args(net, classes, file->tag, &b->args);
     if (classes != net->truths)
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but the network has %d", b->data_file, classes, net->truths);
     if (file->tag) return AMP_OK;
@@ -82,8 +63,8 @@ static amp_status prepare(amp_batches *b, const amp_data_file *file, network *ne
     const layer *last = &net->layers[net->n - 1];
     AMP_TRY(read_list(b->data_file, "train", file->train, "the list of training images", &b->paths, error));
     switch (last->type) {
-    case YOLO: case REGION: prepare_detector(&b->args, net, last); break;
-    case SOFTMAX: case COST: case LOGXENT: AMP_TRY(prepare_classifier(b, file, net, error)); break;
+    case AMP_OWN_DETECTORS: amp_own_detector_args(net, last, &b->args); break;
+    case AMP_OWN_CLASSIFIERS: AMP_TRY(prepare_classifier(b, file, net, error)); break;
     default:
         return amp_fail(error, AMP_UNSUPPORTED, "a network must end in yolo or region (a detector), or in softmax, logistic or "
                         "cost (a classifier): batches for others cannot be loaded");
@@ -146,7 +127,7 @@ amp_status amp_batches_next(amp_batches *b, int last, amp_error *error)
 float amp_batches_train(amp_batches *b, struct network *net, int pass)
 {
     get_next_batch(b->batch, net->batch, pass * net->batch, net->input, net->truth);
-    return train_network_datum(net);
+    return amp_own_train(net);
 }
 
 void amp_batches_close(amp_batches *b)
@@ -156,6 +137,7 @@ void amp_batches_close(amp_batches *b)
         pthread_join(b->thread, 0);
         free_data(b->buffer);
     }
+    amp_own_end_loading(&b->args);
     drop_batch(b);
     amp_lines_free(&b->paths);
     amp_lines_free(&b->labels);
