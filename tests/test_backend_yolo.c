@@ -106,7 +106,7 @@ static void draw_labels(const yolo_case *c, const amp_yolo_desc *d, float *label
 
 static amp_yolo_desc desc_of(const yolo_case *c)
 {
-    amp_yolo_desc d = { .classes = c->classes, .n = c->boxes, .total = c->total, .net_w = NET_W, .net_h = NET_H,
+    amp_yolo_desc d = { AMP_YOLO_AS_PJREDDIE, .classes = c->classes, .n = c->boxes, .total = c->total, .net_w = NET_W, .net_h = NET_H,
         .ignore_thresh = c->ignore_thresh, .truth_thresh = c->truth_thresh, .truths = MOST_LABELS * LABEL + 3, .max_boxes = MOST_LABELS };
     memcpy(d.mask, c->mask, sizeof c->mask);
     memcpy(d.anchors, anchors, sizeof anchors);
@@ -451,7 +451,8 @@ static void yolo_activate_squashes_all_but_sizes(void **state)
         size_t pixels = (size_t)z[1] * (size_t)z[2];
         y.layout = AMP_NCHW;
         set_element(&y, 0, NAN), set_element(&x, 0, NAN);
-        ASSERT_OK(CALL(yolo_activate, &y, size - 5, e));
+        amp_yolo_desc d = { AMP_YOLO_AS_PJREDDIE, .classes = size - 5, .n = z[3] / size };
+        ASSERT_OK(CALL(yolo_activate, &y, &d, e));
         for (size_t e = 0; e < amp_shape_count(y.shape); ++e) {
             int entry = (int)(e / pixels % (size_t)size), kept = entry == 2 || entry == 3;
             double v = element(&x, e), want = kept ? v : 1 / (1 + exp(-v));
@@ -479,7 +480,7 @@ static void yolo_refuses_what_does_not_belong_together(void **state)
     ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, e));
     d = w.d, d.total = AMP_YOLO_MAX_ANCHORS + 1;
     ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, e));
-    ASSERT_REFUSED(CALL(yolo_activate, &w.x, 1, e)); /* NHWC */
+    ASSERT_REFUSED(CALL(yolo_activate, &w.x, &w.d, e)); /* NHWC */
     discard(&w);
     release(half.data), release(result);
 }

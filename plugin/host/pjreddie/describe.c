@@ -182,8 +182,8 @@ static void describe_yolo(const network *net, int i, amp_layer_desc *d)
 {
     const layer *l = &net->layers[i];
     int truths = amp_host_truths(net, i), boxes = truths / 5;
-    d->yolo = (amp_yolo_desc){ .classes = l->classes, .n = l->n, .total = l->total, .net_w = net->w,
-                               .net_h = net->h, .ignore_thresh = l->ignore_thresh,
+    d->yolo = (amp_yolo_desc){ AMP_YOLO_AS_PJREDDIE, .classes = l->classes, .n = l->n, .total = l->total,
+                               .net_w = net->w, .net_h = net->h, .ignore_thresh = l->ignore_thresh,
                                .truth_thresh = l->truth_thresh, .truths = truths,
                                .max_boxes = l->max_boxes < boxes ? l->max_boxes : boxes };
     for (int k = 0; k < l->n; k++) d->yolo.mask[k] = l->mask[k];
