@@ -1,7 +1,9 @@
-/* Yolo's loss of a backend by the rules of AlexeyAB's fork: against those rules written out in double, one label after
- * the other, and against the fork's own layer, where its tree is found (tests/alexeyab/yolo.sh makes ALEXEYAB_YOLO of it).
+/* Yolo's loss of a backend by the rules of AlexeyAB's fork: against those rules written out in double, one
+ * label after the other, and against the fork's own layer, where its tree is found (tests/alexeyab/yolo.sh
+ * makes ALEXEYAB_YOLO of it).
  *
- * Where a comparison decides, rounding could: numbers are drawn until every comparison of the reference is clear by 1e-5. */
+ * Where a comparison decides, rounding could: numbers are drawn until every comparison of the reference is
+ * clear by 1e-5. */
 #include "yolo_cases.h"
 
 #include <dlfcn.h>
@@ -30,8 +32,8 @@ typedef struct keys {
 #define DIOU AMP_YOLO_DIOU
 #define CIOU AMP_YOLO_CIOU
 
-/*    loss, thresh_kind, iou_thresh, max_delta, scale_x_y, eps, four normalizers, ignore and truth_thresh, new_coords, before the
- *    logistic, objectness_smooth, focal_loss, table */
+/* loss, thresh_kind, iou_thresh, max_delta, scale_x_y, eps, four normalizers, ignore and truth_thresh,
+ * new_coords, before_logistic, objectness_smooth, focal_loss, table */
 static const keys all_keys[] = {
     { "yolov3", MSE, IOU, 1, FLT_MAX, 1, 0, .75f, 1, 1, 1, .5f, 1, 0, 0, 0, 0, 0 },
     { "iou", IOU, IOU, 1, FLT_MAX, 1, 0, .75f, 1, 1, 1, .5f, 1, 0, 0, 0, 0, 0 },
@@ -63,14 +65,15 @@ static amp_yolo_class_rule *class_table(void)
 
 static amp_yolo_desc desc_of(const keys *k)
 {
-    amp_yolo_desc d = { .classes = CLASSES, .n = BOXES, .total = 4, .mask = { 0, 1, 3 }, .net_w = NET_W, .net_h = NET_H,
-        .ignore_thresh = k->ignore_thresh, .truth_thresh = k->truth_thresh, .truths = MOST_LABELS * NUMBERS + 3,
-        .label_size = NUMBERS, .max_boxes = MOST_LABELS, .rules = AMP_YOLO_ALEXEYAB, .loss = k->loss,
-        .thresh_kind = k->thresh_kind, .iou_thresh = k->iou_thresh, .max_delta = k->max_delta, .scale_x_y = k->scale_x_y,
+    amp_yolo_desc d = { .classes = CLASSES, .n = BOXES, .total = 4, .mask = { 0, 1, 3 }, .net_w = NET_W,
+        .net_h = NET_H, .ignore_thresh = k->ignore_thresh, .truth_thresh = k->truth_thresh,
+        .truths = MOST_LABELS * NUMBERS + 3, .label_size = NUMBERS, .max_boxes = MOST_LABELS,
+        .rules = AMP_YOLO_ALEXEYAB, .loss = k->loss, .thresh_kind = k->thresh_kind,
+        .iou_thresh = k->iou_thresh, .max_delta = k->max_delta, .scale_x_y = k->scale_x_y,
         .label_smooth_eps = k->label_smooth_eps, .iou_normalizer = k->iou, .obj_normalizer = k->obj,
         .cls_normalizer = k->table ? k->cls : 1, .delta_normalizer = k->delta, .new_coords = k->new_coords,
-        .before_logistic = k->before_logistic, .objectness_smooth = k->objectness_smooth, .focal_loss = k->focal_loss,
-        .class_table = k->table ? class_table() : NULL };
+        .before_logistic = k->before_logistic, .objectness_smooth = k->objectness_smooth,
+        .focal_loss = k->focal_loss, .class_table = k->table ? class_table() : NULL };
     memcpy(d.anchors, anchors, sizeof anchors);
     return d;
 }
@@ -203,8 +206,8 @@ static parts parts_of(const double e[4], box label)
     return p;
 }
 
-/* What the fork's gradient is made of: the shared part of both (also where that is a product of two gaps), both's part
- * of what holds them, and the squared diagonal of that. */
+/* What the fork's gradient is made of: the shared part of both (also where that is a product of two gaps),
+ * both's part of what holds them, and the squared diagonal of that. */
 static double share(const double e[4], box l)
 {
     parts p = parts_of(e, l);
@@ -236,10 +239,12 @@ static double angle_between(box a, box l) { return atan(l.w / l.h) - atan(a.w / 
 
 static double likeness(amp_yolo_kind kind, box a, box l)
 {
-    double e[4], w = overlap(a.x, a.w, l.x, l.w), h = overlap(a.y, a.h, l.y, l.h), shared = w < 0 || h < 0 ? 0 : w * h;
+    double e[4], w = overlap(a.x, a.w, l.x, l.w), h = overlap(a.y, a.h, l.y, l.h),
+                 shared = w < 0 || h < 0 ? 0 : w * h;
     ends_of(a, e);
     parts p = parts_of(e, l);
-    double both = a.w * a.h + l.w * l.h - shared, iou = both == 0 ? 0 : shared / both, hull = p.hull_w * p.hull_h;
+    double both = a.w * a.h + l.w * l.h - shared, iou = both == 0 ? 0 : shared / both,
+           hull = p.hull_w * p.hull_h;
     double way = pow(a.x - l.x, 2) + pow(a.y - l.y, 2), shape = 4 / PI_SQUARED * pow(angle_between(a, l), 2);
     if (kind == AMP_YOLO_GIOU) return hull == 0 ? iou : iou - (hull - both) / hull;
     if (kind == AMP_YOLO_DIOU && diagonal(e, l) != 0) return iou - pow(way / diagonal(e, l), .6);
@@ -261,7 +266,8 @@ static void gradient(reference *r, box a, box l, double g[4])
     int apart = p.shared_w <= 0 || p.shared_h <= 0;
     if (kind == AMP_YOLO_CIOU) {
         shape = 4 / PI_SQUARED * pow(angle_between(a, l), 2);
-        turn = shape / (1 - p.shared_w * p.shared_h / p.both + shape + 1e-6) * 8 / PI_SQUARED * angle_between(a, l);
+        turn = shape / (1 - p.shared_w * p.shared_h / p.both + shape + 1e-6) * 8 / PI_SQUARED
+               * angle_between(a, l);
     }
     for (int k = 0; k < 2; ++k) {
         double low = as_moves(share, e, l, k), high = as_moves(share, e, l, k + 2), c = diagonal(e, l);
@@ -274,7 +280,8 @@ static void gradient(reference *r, box a, box l, double g[4])
         if (kind != AMP_YOLO_DIOU && kind != AMP_YOLO_CIOU) continue;
         double to_low = as_moves(diagonal, e, l, k), to_high = as_moves(diagonal, e, l, k + 2);
         g[k] = (apart ? 0 : g[k]) + 2 * (k ? l.y - a.y : l.x - a.x) / c - way * (to_high + to_low) / (c * c);
-        g[k + 2] = (apart ? 0 : g[k + 2]) + way * (to_high - to_low) / 2 / (c * c) + (k ? -turn * a.w : turn * a.h);
+        g[k + 2] =
+            (apart ? 0 : g[k + 2]) + way * (to_high - to_low) / 2 / (c * c) + (k ? -turn * a.w : turn * a.h);
     }
 }
 
@@ -284,7 +291,8 @@ static box predicted(const reference *r, size_t q, int j, int i, int k)
 {
     const float *anchor = r->d.anchors + 2 * r->d.mask[k];
     const double *v = r->out + q, w = (double)anchor[0] / NET_W, h = (double)anchor[1] / NET_H;
-    if (r->d.new_coords) return (box){ (i + v[0]) / W, (j + v[1]) / H, 4 * v[2] * v[2] * w, 4 * v[3] * v[3] * h };
+    if (r->d.new_coords)
+        return (box){ (i + v[0]) / W, (j + v[1]) / H, 4 * v[2] * v[2] * w, 4 * v[3] * v[3] * h };
     return (box){ (i + v[0]) / W, (j + v[1]) / H, exp(v[2]) * w, exp(v[3]) * h };
 }
 
@@ -307,14 +315,17 @@ static void learn_box(reference *r, size_t q, int j, int i, int k, const float *
     r->sums.boxes += 1;
     r->sums.rewritten += delta[0] != 0 || delta[1] != 0 || delta[2] != 0 || delta[3] != 0;
     if (r->d.loss == AMP_YOLO_MSE) {
-        double w = t.w * NET_W / (double)anchor[0], h = t.h * NET_H / (double)anchor[1], scale = weight * (2 - t.w * t.h);
-        double want[4] = { t.x * W - i, t.y * H - j, r->d.new_coords ? sqrt(w / 4) : log(w), r->d.new_coords ? sqrt(h / 4) : log(h) };
+        double w = t.w * NET_W / (double)anchor[0], h = t.h * NET_H / (double)anchor[1],
+               scale = weight * (2 - t.w * t.h);
+        double want[4] = { t.x * W - i, t.y * H - j, r->d.new_coords ? sqrt(w / 4) : log(w),
+                           r->d.new_coords ? sqrt(h / 4) : log(h) };
         for (int e = 0; e < 4; ++e) delta[e] += scale * (want[e] - v[e]);
         return;
     }
     gradient(r, predicted(r, q, j, i, k), t, g);
     for (int e = 0; e < 4; ++e) {
-        double one = or_zero(weight * g[e] * (e >= 2 && !r->d.new_coords ? exp(v[e]) : 1)), most = (double)r->d.max_delta;
+        double one = or_zero(weight * g[e] * (e >= 2 && !r->d.new_coords ? exp(v[e]) : 1)),
+               most = (double)r->d.max_delta;
         delta[e] += one > most ? most : one < -most ? -most : one;
     }
 }
@@ -327,7 +338,8 @@ static void learn_class(reference *r, size_t q, const float *label)
         delta[c] = (1 - eps / 2 - p[c]) * multiplier(r, label);
         return;
     }
-    double sure = (double)((float)p[c] + 1e-15f), focus = -.5 * (1 - sure) * (2 * sure * log(sure) + sure - 1);
+    double sure = (double)((float)p[c] + 1e-15f),
+           focus = -.5 * (1 - sure) * (2 * sure * log(sure) + sure - 1);
     for (int n = 0; n < CLASSES; ++n)
         delta[n] = r->d.focal_loss ? ((n == c) - p[n]) * focus : (n == c ? 1 - eps / 2 : eps / 2) - p[n];
     if (!r->d.focal_loss && r->d.class_table) delta[c] *= multiplier(r, label) * (double)r->d.cls_normalizer;
@@ -340,7 +352,8 @@ static void look_at_box(reference *r, const float *labels, int count, int b, int
     double best = 0, *object = r->delta + q + 4;
     int which = 0, sure = 0;
     for (int t = 0; t < count; ++t) {
-        double iou = named(labels + NUMBERS * t) < 0 ? 0 : likeness(AMP_YOLO_IOU, predicted(r, q, j, i, k), box_of(labels + NUMBERS * t));
+        if (named(labels + NUMBERS * t) < 0) continue;
+        double iou = likeness(AMP_YOLO_IOU, predicted(r, q, j, i, k), box_of(labels + NUMBERS * t));
         if (iou > best) best = iou, which = t;
     }
     for (int t = 0; t < count && (double)r->d.truth_thresh < 1; ++t)
@@ -351,7 +364,8 @@ static void look_at_box(reference *r, const float *labels, int count, int b, int
     if (above(r, best, (double)r->d.ignore_thresh)) {
         for (int c = 0; c < CLASSES; ++c) sure |= above(r, v[5 + c], .25);
         if (sure && !r->d.objectness_smooth) *object = 0;
-        if (sure && r->d.objectness_smooth && above(r, obj * (best - v[4]), *object)) *object = obj * (best - v[4]);
+        if (sure && r->d.objectness_smooth && above(r, obj * (best - v[4]), *object))
+            *object = obj * (best - v[4]);
     }
     if (!above(r, best, (double)r->d.truth_thresh)) return;
     const float *label = labels + NUMBERS * which;
@@ -377,7 +391,9 @@ static void apply_label(reference *r, const float *label, int b)
         int a = r->d.mask[k];
         size_t q = at(b, j, i, k);
         box of_anchor = { 0, 0, (double)anchors[2 * a] / NET_W, (double)anchors[2 * a + 1] / NET_H };
-        if (a != anchor && !(r->d.iou_thresh < 1 && above(r, likeness(r->d.thresh_kind, of_anchor, shape), (double)r->d.iou_thresh)))
+        if (a != anchor
+            && !(r->d.iou_thresh < 1
+                 && above(r, likeness(r->d.thresh_kind, of_anchor, shape), (double)r->d.iou_thresh)))
             continue;
         double like = likeness(AMP_YOLO_IOU, predicted(r, q, j, i, k), box_of(label));
         learn_box(r, q, j, i, k, label);
@@ -457,17 +473,21 @@ static void discard(drawn *w)
 }
 
 /* fp32's part of the difference: 1e-5 of the largest delta that a box's numbers have here, for each. */
-static void assert_delta(const drawn *w, const amp_tensor *dx, const amp_tensor *old, float scale, const char *name)
+static void assert_delta(const drawn *w, const amp_tensor *dx, const amp_tensor *old, float scale,
+                         const char *name)
 {
     char what[160];
     snprintf(what, sizeof what, "%s: dx", name);
     for (size_t q = 0; q < ALL; q += SIZE) {
         double most = 0;
-        for (size_t e = 0; e < 4; ++e) if (isfinite(w->r.delta[q + e])) most = fmax(most, fabs(w->r.delta[q + e]));
+        for (size_t e = 0; e < 4; ++e)
+            if (isfinite(w->r.delta[q + e])) most = fmax(most, fabs(w->r.delta[q + e]));
         for (size_t e = q; e < q + SIZE; ++e) {
-            double want = (double)scale * w->r.delta[e] * w->r.slope[e], slack = (e < q + 4 ? 1e-5 * (1 + most) : 0x1p-21) * (double)scale;
+            double want = (double)scale * w->r.delta[e] * w->r.slope[e],
+                   slack = (e < q + 4 ? 1e-5 * (1 + most) : 0x1p-21) * (double)scale;
             if (w->r.delta[e] == 0 && (e >= q + 4 || most == 0)) slack = 0;
-            assert_rounded(dx->dtype, element(dx, e), want + (old ? element(old, e) : 0), slack + 0x1p-21 * fabs(want), what, e);
+            assert_rounded(dx->dtype, element(dx, e), want + (old ? element(old, e) : 0),
+                           slack + 0x1p-21 * fabs(want), what, e);
         }
     }
 }
@@ -483,7 +503,8 @@ static void assert_result(const amp_yolo_result *got, const amp_yolo_result *wan
 {
     assert_cost(got->cost, want->cost, "cost");
     assert_cost(got->box_cost, want->box_cost, "box_cost");
-    assert_true(got->labels == want->labels && got->above_50 == want->above_50 && got->above_75 == want->above_75);
+    assert_true(got->labels == want->labels && got->above_50 == want->above_50
+                && got->above_75 == want->above_75);
     assert_true(got->boxes == want->boxes && got->rewritten == want->rewritten);
     assert_near(got->iou, want->iou, "iou");
     assert_near(got->giou, want->giou, "giou");
@@ -525,7 +546,8 @@ static alexeyab_yolo_function *own_layer(void)
     const char *file = getenv("ALEXEYAB_YOLO");
     alexeyab_yolo_function *function = NULL;
     if (!file || access(file, F_OK)) return NULL;
-    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL), *symbol = library ? dlsym(library, "alexeyab_yolo") : NULL;
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL),
+         *symbol = library ? dlsym(library, "alexeyab_yolo") : NULL;
     if (!symbol) fail_msg("%s", dlerror());
     memcpy(&function, &symbol, sizeof function);
     return function;
@@ -534,7 +556,8 @@ static alexeyab_yolo_function *own_layer(void)
 /* Element e of x, as it lies in the fork's layers. */
 static size_t planar(size_t e)
 {
-    size_t entry = e % SIZE, box_number = e / SIZE, k = box_number % BOXES, cell = box_number / BOXES, place = cell % (H * W);
+    size_t entry = e % SIZE, box_number = e / SIZE, k = box_number % BOXES, cell = box_number / BOXES,
+           place = cell % (H * W);
     return ((cell / (H * W) * BOXES + k) * SIZE + entry) * (H * W) + place;
 }
 
@@ -542,7 +565,8 @@ static size_t planar(size_t e)
 static void assert_as_the_fork(alexeyab_yolo_function *own, const drawn *w, const char *name)
 {
     static float x[ALL], output[ALL], delta[ALL];
-    amp_tensor dx = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE), y = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE);
+    amp_tensor dx = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE),
+               y = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE);
     amp_yolo_result *result = memory(sizeof *result);
     y.layout = AMP_NCHW;
     for (size_t e = 0; e < ALL; ++e) {
@@ -555,21 +579,31 @@ static void assert_as_the_fork(alexeyab_yolo_function *own, const drawn *w, cons
     ASSERT_OK(CALL(yolo_loss, &w->x, w->labels, &w->d, 1, &dx, 0, result, e));
     for (size_t q = 0; q < ALL; q += SIZE) {
         double most = 0;
-        for (size_t e = q; e < q + 4; ++e) if (isfinite(delta[planar(e)])) most = fmax(most, fabs((double)delta[planar(e)]));
+        for (size_t e = q; e < q + 4; ++e)
+            if (isfinite(delta[planar(e)])) most = fmax(most, fabs((double)delta[planar(e)]));
         for (size_t e = q; e < q + SIZE; ++e) {
-            double want = (double)delta[planar(e)] * w->r.slope[e], got = element(&dx, e), size = fabs(want) + (e < q + 4 ? most : 0);
+            double want = (double)delta[planar(e)] * w->r.slope[e], got = element(&dx, e),
+                   size = fabs(want) + (e < q + 4 ? most : 0);
             if (got != want && !(fabs(got - want) <= 1e-5 * (1 + size)))
                 fail_msg("%s: delta[%zu] is %.9g, the fork's %.9g (%s)", name, e, got, want, variant);
             assert_near(element(&y, planar(e)), (double)output[planar(e)], "output");
         }
     }
     assert_cost(amp_yolo_cost(&w->d, result), found.cost, "cost");
-    double mean = result->labels > 0 ? result->labels : 1, others = (double)w->d.obj_normalizer * (result->cost - result->box_cost);
+    double mean = result->labels > 0 ? result->labels : 1,
+           others = (double)w->d.obj_normalizer * (result->cost - result->box_cost);
+    assert_true(result->boxes == found.boxes && result->rewritten == found.rewritten);
     if (mean != found.count) fail_msg("%s: %g own boxes, the fork has %g", name, result->labels, found.count);
     assert_near(result->iou / mean, found.mean_iou, "the printed IoU");
     if (isfinite(result->cost)) assert_cost(others / IMAGES, found.class_loss, "the printed class_loss");
     assert_cost(result->cost / IMAGES, found.total_loss, "the printed total_loss");
     release(dx.data), release(y.data), release(result);
+}
+
+/* Of every third box a side that is 0 in fp32, or too short to part the ends. */
+static void shrink(const amp_tensor *x)
+{
+    for (size_t q = 0; q < ALL; q += 3 * SIZE) set_element(x, q + 2 + q % 2, q % 4 < 2 ? -40 : -120);
 }
 
 static void yolo_loss_is_that_of_the_forks_own_layer(void **state)
@@ -589,12 +623,14 @@ static void yolo_loss_is_that_of_the_forks_own_layer(void **state)
         if (c->beyond) continue;
         drawn w = draw(k, c, (int)(i % ROUNDS), AMP_FP32);
         snprintf(name, sizeof name, "%s, labels %s", k->name, c->name);
+        if (i % ROUNDS == 0 && !k->new_coords) shrink(&w.x);
         assert_as_the_fork(own, &w, name);
         discard(&w);
     }
 }
 
-/* Numbers that overflow on the way: the fork gives the box no delta then, and a step is not to be skipped for it. */
+/* Numbers that overflow on the way: the fork gives the box no delta then, and a step is not to be skipped for
+ * it. */
 static void a_box_beyond_floats_has_no_delta_of_its_own(void **state)
 {
     (void)state;
@@ -606,7 +642,8 @@ static void a_box_beyond_floats_has_no_delta_of_its_own(void **state)
         for (size_t q = 0; q < ALL; q += SIZE) set_element(&w.x, q + 2, 200);
         ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, e));
         for (size_t e = 0; e < ALL; ++e) {
-            if (!isfinite(element(&dx, e))) fail_msg("%s: delta[%zu] is %g (%s)", all_keys[k].name, e, element(&dx, e), variant);
+            if (!isfinite(element(&dx, e)))
+                fail_msg("%s: delta[%zu] is %g (%s)", all_keys[k].name, e, element(&dx, e), variant);
             if (e % SIZE == 2) assert_true(element(&dx, e) == 0);
         }
         assert_true(isfinite(result->cost) && result->labels > 0);
@@ -629,7 +666,9 @@ static void a_number_that_is_not_finite_makes_the_cost_nan(void **state)
             float was = (float)element(&w.x, e);
             set_element(&w.x, e, bad[e % 3]);
             ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, NULL, 0, result, e));
-            if (!isnan(result->cost)) fail_msg("%s: %g at %zu: cost is %g (%s)", all_keys[k].name, (double)bad[e % 3], e, result->cost, variant);
+            if (!isnan(result->cost))
+                fail_msg("%s: %g at %zu: cost is %g (%s)", all_keys[k].name, (double)bad[e % 3], e,
+                         result->cost, variant);
             set_element(&w.x, e, was);
         }
         discard(&w);
@@ -637,7 +676,8 @@ static void a_number_that_is_not_finite_makes_the_cost_nan(void **state)
     release(result);
 }
 
-/* By mse all numbers but x and y have a true gradient, x and y where they are not scaled: of Σ(delta²)/(2·weight). */
+/* By mse all numbers but x and y have a true gradient, x and y where they are not scaled: of
+ * Σ(delta²)/(2·weight). */
 static void by_mse_dx_is_the_gradient_of_the_cost(void **state)
 {
     (void)state;
@@ -659,7 +699,8 @@ static void by_mse_dx_is_the_gradient_of_the_cost(void **state)
         }
         set_element(&w.x, e, was);
         double want = (cost[0] - cost[1]) / (2 * (double)step) / (2 * weight), got = element(&dx, e);
-        if (fabs(got - want) > 2e-4) fail_msg("dx[%zu] is %g, the cost falls by %g (%s)", e, got, want, variant);
+        if (fabs(got - want) > 2e-4)
+            fail_msg("dx[%zu] is %g, the cost falls by %g (%s)", e, got, want, variant);
     }
     discard(&w);
     release(dx.data), release(result);

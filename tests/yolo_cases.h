@@ -22,7 +22,8 @@ static inline double overlap(double a, double a_size, double b, double b_size)
 
 static inline double iou_of(box a, box b)
 {
-    double w = overlap(a.x, a.w, b.x, b.w), h = overlap(a.y, a.h, b.y, b.h), shared = w < 0 || h < 0 ? 0 : w * h;
+    double w = overlap(a.x, a.w, b.x, b.w), h = overlap(a.y, a.h, b.y, b.h),
+           shared = w < 0 || h < 0 ? 0 : w * h;
     return shared / (a.w * a.h + b.w * b.h - shared);
 }
 

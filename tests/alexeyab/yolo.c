@@ -1,5 +1,5 @@
-/* See yolo.h. Includes that fork's yolo_layer.c, found by the compiler's -I, with what it prints caught, and without the
- * commands that it runs for wrong labels. */
+/* See yolo.h. Includes that fork's yolo_layer.c, found by the compiler's -I, with what it prints caught,
+ * without the commands that it runs for wrong labels, and without its threads, which count without locks. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,12 +33,16 @@ static int drop_line(const char *format, ...) { return (int)strlen(format); }
 #define system(command) ((void)(command))
 #define srand(seed) ((void)(seed))
 #define get_current_iteration(net) 0
+#define pthread_create(thread, attributes, function, argument) ((function)(argument), 0)
+#define pthread_join(thread, result) 0
 #include "yolo_layer.c"
 #undef fprintf
 #undef printf
 #undef system
 #undef srand
 #undef get_current_iteration
+#undef pthread_create
+#undef pthread_join
 
 static double after(const char *what)
 {
@@ -67,8 +71,8 @@ static void give_classes(layer *l, const amp_yolo_desc *d)
 }
 
 __attribute__((visibility("default"))) /* the only one */
-alexeyab_found alexeyab_yolo(const amp_yolo_desc *d, int batch, int h, int w, const float *x, const float *labels,
-                             float *output, float *delta)
+alexeyab_found alexeyab_yolo(const amp_yolo_desc *d, int batch, int h, int w, const float *x,
+                             const float *labels, float *output, float *delta)
 {
     int *mask = malloc((size_t)d->n * sizeof *mask), boxes = 0, rewritten = 0;
     memcpy(mask, d->mask, (size_t)d->n * sizeof *mask);
@@ -79,7 +83,8 @@ alexeyab_found alexeyab_yolo(const amp_yolo_desc *d, int batch, int h, int w, co
     l.iou_loss = kind_of(d->loss), l.iou_thresh_kind = kind_of(d->thresh_kind);
     l.ignore_thresh = d->ignore_thresh, l.truth_thresh = d->truth_thresh, l.iou_thresh = d->iou_thresh;
     l.max_delta = d->max_delta, l.scale_x_y = d->scale_x_y, l.label_smooth_eps = d->label_smooth_eps;
-    l.iou_normalizer = d->iou_normalizer, l.obj_normalizer = d->obj_normalizer, l.cls_normalizer = d->cls_normalizer;
+    l.iou_normalizer = d->iou_normalizer, l.obj_normalizer = d->obj_normalizer,
+    l.cls_normalizer = d->cls_normalizer;
     l.new_coords = d->new_coords, l.objectness_smooth = d->objectness_smooth, l.focal_loss = d->focal_loss;
     give_classes(&l, d);
 
@@ -89,8 +94,8 @@ alexeyab_found alexeyab_yolo(const amp_yolo_desc *d, int batch, int h, int w, co
     state.input = (float *)x, state.truth = (float *)labels, state.train = 1;
     forward_yolo_layer(l, state);
 
-    alexeyab_found found = { *l.cost, boxes, rewritten, after("(IOU: "), after("count: "), after("class_loss = "),
-                             after(" iou_loss = "), after("total_loss = ") };
+    alexeyab_found found = { *l.cost, boxes, rewritten, after("(IOU: "), after("count: "),
+                             after("class_loss = "), after(" iou_loss = "), after("total_loss = ") };
     memcpy(output, l.output, (size_t)batch * (size_t)l.outputs * sizeof *output);
     memcpy(delta, l.delta, (size_t)batch * (size_t)l.outputs * sizeof *delta);
     free(l.map), free(l.classes_multipliers);
