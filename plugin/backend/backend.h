@@ -210,6 +210,18 @@ typedef struct amp_step_outcome {
 /* A head of Darknet's yolo layer. Its input has, in each cell, n boxes of 5 + classes numbers: x, y, w, h,
  * objectness, classes. */
 enum { AMP_YOLO_MAX_ANCHORS = 32 };
+
+/* Whose yolo layer: what is named in these two words only is in yolo_rules.h. */
+typedef enum amp_yolo_rules { AMP_YOLO_PJREDDIE, AMP_YOLO_ALEXEYAB } amp_yolo_rules;
+
+/* What a box is compared with a label by. As iou_loss, MSE is pjreddie's difference of the numbers. */
+typedef enum amp_yolo_kind {
+    AMP_YOLO_MSE, AMP_YOLO_IOU, AMP_YOLO_GIOU, AMP_YOLO_DIOU, AMP_YOLO_CIOU
+} amp_yolo_kind;
+
+/* For a class of the labels: the class that is learnt (map=), and what counters_per_class makes of it. */
+typedef struct amp_yolo_class_rule { int learnt; float multiplier; } amp_yolo_class_rule;
+
 typedef struct amp_yolo_desc {
     int classes, n;
     int total;                               /* anchors, of all heads */
@@ -217,18 +229,38 @@ typedef struct amp_yolo_desc {
     float anchors[2 * AMP_YOLO_MAX_ANCHORS]; /* widths and heights, in pixels of the network's input */
     int net_w, net_h;                        /* that input's */
     float ignore_thresh, truth_thresh;
-    int truths;                              /* numbers of labels an image: x, y, w, h, class each, behind the
-                                                last an x of 0 */
-    int max_boxes;                           /* labels read at most; 5·max_boxes ≤ truths */
+    int truths;                              /* numbers of labels an image, behind the last an x of 0 */
+    int label_size;                          /* numbers of a label: x, y, w, h, class, and what else there is */
+    int max_boxes;                           /* labels read at most; label_size·max_boxes ≤ truths */
+
+    /* AlexeyAB's keys, by their names in the .cfg. A layer of pjreddie's has AMP_YOLO_AS_PJREDDIE. */
+    amp_yolo_rules rules;
+    amp_yolo_kind loss, thresh_kind;         /* iou_loss, iou_thresh_kind */
+    float iou_thresh, max_delta;             /* 1, FLT_MAX: off */
+    float scale_x_y, label_smooth_eps;
+    float iou_normalizer, obj_normalizer, delta_normalizer;
+    float cls_normalizer;                    /* 1 without counters_per_class, which alone uses it */
+    int new_coords, objectness_smooth, focal_loss;
+    int before_logistic;                     /* with new_coords, whose convolution squashes: x has not gone
+                                                through the logistic, and dx is for such an x */
+    const amp_yolo_class_rule *class_table;  /* one for each class, in memory of allocate's; NULL: each is
+                                                itself, and all multipliers are 1 */
 } amp_yolo_desc;
+
+#define AMP_YOLO_AS_PJREDDIE \
+    .label_size = 5, .iou_thresh = 1, .scale_x_y = 1, .iou_normalizer = 1, .obj_normalizer = 1, \
+    .delta_normalizer = 1, .cls_normalizer = 1
 
 /* What a yolo layer's loss came to. Sums in double, also of what is counted. */
 typedef struct amp_yolo_result {
     double cost;      /* Σ delta², not scaled; NaN if any number of x is inf or NaN */
-    double labels;    /* those with a box of their own in this head; the next five are sums over these: */
+    double box_cost;  /* of that, the part of x, y, w and h */
+    double labels;    /* each once for every box of its own in this head; the next six are sums over these: */
     double iou, object, category, above_50, above_75; /* IoU, objectness, the class's number, IoU > .5, IoU >
                                                          .75 */
+    double giou;
     double any_object; /* objectness, over all boxes */
+    double boxes, rewritten; /* how often x, y, w and h were given a delta, and where they had one already */
 } amp_yolo_result;
 
 struct amp_backend {
@@ -370,16 +402,16 @@ struct amp_backend {
      *   w, h:        (2 - wh)·(log(label's size / anchor's) - x)
      *   objectness:  1 - p with a label; 0 with an IoU above ignore_thresh; else 0 - p
      *   classes:     (1 or 0) - p with a label; else 0
-     * yolo_rules.h has the special cases: several labels of one box, an IoU above truth_thresh, labels out of
-     * range. dx (+)= loss_scale·delta, rounded once; beyond the dtype's range that is inf. x and dx have n·(5
+     * These are pjreddie's; yolo_rules.h has AlexeyAB's, and the special cases: several labels of one box, an
+     * IoU above truth_thresh, labels out of range. dx (+)= loss_scale·delta, rounded once; beyond the dtype's
+     * range that is inf. x and dx have n·(5
      * + classes) channels; dx may be NULL. labels (batch × truths; NULL: none) and *result are memory of
      * allocate's; *result is there after synchronize or download. */
     amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *,
                             float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
                             amp_error *);
-    /* Its output, in place: logistic of x, y, objectness and classes. y is fp32 NCHW, as Darknet's functions
-     * read it. */
-    amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, int classes, amp_error *);
+    /* Its output, in place: p. y is fp32 NCHW, as Darknet's functions read it. */
+    amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, const amp_yolo_desc *, amp_error *);
 
     /* Over all arrays in one pass: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1),
      * and *sum_squares = Σ (grad·inverse_scale)² in double, which no finite gradients overflow: a float's

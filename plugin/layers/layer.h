@@ -175,6 +175,7 @@ struct amp_node {
                                   too */
     uint8_t *bytes;            /* max pooling's choice, dropout's keep */
     int32_t *map;              /* reorg */
+    amp_yolo_class_rule *class_table; /* yolo; NULL where the description has none */
     int result;                /* yolo: which of step->results is its own */
 };
 

@@ -103,7 +103,9 @@ void amp_node_release(amp_node *node, amp_backend *backend)
     if (node->conv) backend->conv_destroy(backend, node->conv);
     if (node->local) backend->local_destroy(backend, node->local);
     if (node->map) backend->release(backend, node->map);
+    if (node->class_table) backend->release(backend, node->class_table);
     node->conv = NULL;
     node->local = NULL;
     node->map = NULL;
+    node->class_table = NULL;
 }
