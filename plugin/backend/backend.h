@@ -24,12 +24,13 @@ typedef struct amp_backend amp_backend;
 typedef struct amp_conv amp_conv; /* one convolution at one shape, with its half copy of the weights */
 typedef struct amp_local amp_local; /* the same of a locally connected layer */
 
-/* Darknet's activations by their .cfg names; formulas in Darknet's activations.h, gradients in terms of the
- * output y. */
+/* Darknet's activations by their .cfg names, those of its forks last; formulas in activate.h, gradients in
+ * terms of the output y, or of the input where amp_gradient_wants_input says so (activate.h). */
 typedef enum amp_activation {
     AMP_LOGISTIC, AMP_RELU, AMP_RELIE, AMP_LINEAR, AMP_RAMP, AMP_TANH, AMP_PLSE, AMP_LEAKY, AMP_ELU,
         AMP_LOGGY,
-    AMP_STAIR, AMP_HARDTAN, AMP_LHTAN, AMP_SELU, AMP_ACTIVATIONS
+    AMP_STAIR, AMP_HARDTAN, AMP_LHTAN, AMP_SELU, AMP_RELU6, AMP_MISH, AMP_SWISH, AMP_HARD_MISH,
+    AMP_ACTIVATIONS
 } amp_activation;
 
 /* How well a machine runs a dtype. */
@@ -91,7 +92,8 @@ typedef struct amp_batchnorm_rule {
     int unbiased;
     int epsilon_inside_root;  /* xhat = (x-mean)/sqrt(v + epsilon); else (x-mean)/(sqrt(v) + epsilon) */
     float epsilon;
-    float backward_epsilon;   /* backward's inv is 1/sqrt(v + backward_epsilon) */
+    float backward_epsilon;   /* backward's inv is 1/sqrt(v + backward_epsilon), */
+    int direct_outside_root;  /* ... but in its term in g, where it is 1/(sqrt(v) + backward_epsilon) then */
     float rolling_factor;     /* rolling ← (1 - rolling_factor)·rolling + rolling_factor·batch */
 } amp_batchnorm_rule;
 
@@ -304,8 +306,9 @@ struct amp_backend {
     /* Batch norm with the activation fused, with N = n·h·w: mean = Σx/N, variance and xhat by the rule,
      * y = act(scale·xhat + bias). N = 1: both variances are 0.
      * backward: d = dy·act'(y); dbias += Σd; dscale += Σ d·xhat; with g = scale·d and inv by the rule:
-     * dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place). y is what forward made of x with this scale,
-     * bias, mean and variance: a backend may make it anew instead of reading it. */
+     * dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place). y is what forward made of x
+     * with this scale, bias, mean and variance: a backend may make it anew instead of reading it. Where
+     * amp_gradient_wants_input, act' is taken at scale·xhat + bias, made anew, and y.data is not read. */
     amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
         const amp_batchnorm *, amp_error *);
     amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
@@ -313,7 +316,8 @@ struct amp_backend {
     amp_status (*batchnorm_backward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const amp_tensor *dy,
         const amp_tensor *dx, const amp_batchnorm *, amp_error *);
 
-    /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed when not accumulating. */
+    /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed when not accumulating. Where
+     * amp_gradient_wants_input, backward's y is x instead. */
     amp_status (*activation_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation,
                                      amp_error *);
     amp_status (*activation_backward)(amp_backend *, const amp_tensor *y, const amp_tensor *dy,
@@ -343,8 +347,8 @@ struct amp_backend {
     amp_status (*channels)(amp_backend *, const amp_tensor *src, int src_first, const amp_tensor *dst,
                            int dst_first, int channels, float alpha, int accumulate, amp_error *);
     /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) where the two meet (amp_shortcut_meet), for channels
-     * both have; act(x[k]) elsewhere. y has x's shape. backward: dfrom (+)= beta·dy where they meet, 0
-     * elsewhere. */
+     * both have; act(x[k]) elsewhere. y has x's shape and may be x. backward: dfrom (+)= beta·dy where
+     * they meet, 0 elsewhere. */
     amp_status (*shortcut_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *from,
                                    const amp_tensor *y, float alpha, float beta, amp_activation, amp_error *);
     amp_status (*shortcut_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta,
