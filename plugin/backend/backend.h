@@ -40,9 +40,9 @@ typedef enum amp_support {
     AMP_SUPPORT_NATIVE
 } amp_support;
 
-/* A convolution y = w * x + bias, cross-correlation, zero padding `pad` on each side, no dilation: x
- * (n,h,w,c) · w OIHW (k, c/groups, size_h, size_w) → y (n, out_h, out_w, k), out = (in + 2 pad - size)/stride
- * + 1. A connected layer is one whose window covers its whole input: size_h = h, size_w = w, pad = 0, stride
+/* A convolution y = w * x + bias, cross-correlation, zero padding `pad` on each side: x (n,h,w,c) · w OIHW
+ * (k, c/groups, size_h, size_w) → y (n, out_h, out_w, k), out = (in + 2 pad - span)/stride + 1, where a window
+ * whose elements lie `dilation` pixels apart spans dilation·(size - 1) + 1. A connected layer is one whose window covers its whole input: size_h = h, size_w = w, pad = 0, stride
  * = 1. */
 typedef struct amp_conv_desc {
     amp_shape x;
@@ -51,7 +51,16 @@ typedef struct amp_conv_desc {
     int training;         /* backward_weights will be called, */
     int wants_dx;         /* ... and what gives its input's delta */
     int transposed;       /* it computes a deconvolution: amp_conv_wants_forward */
+    int stride_x;         /* along a row; 0: as stride */
+    int dilation;         /* 0: 1 */
 } amp_conv_desc;
+
+static inline int amp_conv_stride_x(const amp_conv_desc *d) { return d->stride_x ? d->stride_x : d->stride; }
+static inline int amp_conv_dilation(const amp_conv_desc *d) { return d->dilation ? d->dilation : 1; }
+static inline int amp_conv_span(const amp_conv_desc *d, int size)
+{
+    return amp_conv_dilation(d) * (size - 1) + 1;
+}
 
 /* A deconvolution (transposed convolution) from dy to x and back: its forward is backward_data of this
  * convolution, which is called without training too and never accumulates; its backward by data is forward,
@@ -68,8 +77,8 @@ static inline int amp_conv_wants_backward_data(const amp_conv_desc *d)
 
 static inline amp_shape amp_conv_output(const amp_conv_desc *d)
 {
-    return (amp_shape){ d->x.n, d->k, (d->x.h + 2 * d->pad - d->size_h) / d->stride + 1,
-                        (d->x.w + 2 * d->pad - d->size_w) / d->stride + 1 };
+    return (amp_shape){ d->x.n, d->k, (d->x.h + 2 * d->pad - amp_conv_span(d, d->size_h)) / d->stride + 1,
+                        (d->x.w + 2 * d->pad - amp_conv_span(d, d->size_w)) / amp_conv_stride_x(d) + 1 };
 }
 
 /* A locally connected layer: a convolution whose window has weights of its own at each place (i,j) of its

@@ -84,6 +84,7 @@ typedef struct amp_layer_desc {
 
     amp_activation activation;
     int batch_normalize, filters, size, stride, pad;
+    int stride_x, dilation;               /* convolution: amp_conv_desc; pad counts pixels, not elements */
     int groups, group_id;                 /* groups of a convolution; route: which of them it takes */
     int reverse, flatten, extra;          /* reorg */
     float alpha, beta, scale, probability;
