@@ -150,7 +150,7 @@ static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *err
         for (int k = 0; k < node->desc.input_count; k++) {
             if (node->inputs[k] != value) continue;
             if (first_read[node->form] < 0) first_read[node->form] = i;
-            int end = node->ops->backward_reads_input && node->computes_backward ? backward_time(plan, i) : i;
+            int end = amp_node_reads_input(node) && node->computes_backward ? backward_time(plan, i) : i;
             last_read[node->form] = later(last_read[node->form], end);
             if (!node->computes_backward || !value->wants_delta) continue;
             int start = node->ops->makes_loss ? i : backward_time(plan, i);
@@ -168,7 +168,7 @@ static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *err
             for (int other = 0; other < AMP_FORMS; other++)
                 end = later(end, other == form ? last_read[other] : first_read[other]);
             const amp_node *node = &plan->nodes[producer];
-            if (node->computes_backward && node->ops->backward_reads_output)
+            if (node->computes_backward && amp_node_reads_output(node))
                 end = later(end, backward_time(plan, producer));
             AMP_TRY(amp_arena_request_bytes(&plan->arena, bytes, producer, end, &value->data[form], error));
         } else if (first_read[form] >= 0) {

@@ -83,7 +83,9 @@ typedef struct amp_layer_desc {
                                    dtype */
 
     amp_activation activation;
-    int batch_normalize, filters, size, stride, pad, groups;
+    int batch_normalize, filters, size, stride, pad;
+    int stride_x, dilation;               /* convolution: amp_conv_desc; pad counts pixels, not elements */
+    int groups, group_id;                 /* groups of a convolution; route: which of them it takes */
     int reverse, flatten, extra;          /* reorg */
     float alpha, beta, scale, probability;
     float *weights, *biases, *scales, *rolling_mean, *rolling_variance;
@@ -140,7 +142,7 @@ typedef struct amp_step {
 } amp_step;
 
 typedef struct amp_layer_ops {
-    /* What backward reads again; decides how long activations live. */
+    /* What backward reads again; decides how long activations live: amp_node_reads_input. */
     int backward_reads_input, backward_reads_output;
     /* A loss that AMP computes itself. Its forward already writes its part of the input's delta, times the
      * loss scale. */
@@ -168,13 +170,14 @@ struct amp_node {
 
     amp_conv *conv;
     amp_local *local;
-    void *pre_activation;      /* batch norm's input, kept for backward */
+    void *pre_activation;      /* the epilogue's sums (epilogue.h), kept for backward */
     float *mean, *variance;    /* batch statistics, c elements each */
     float *per_output;         /* local: biases or their gradient, as its output lies */
     void *delta_part;          /* deconvolutional: its part of the input's delta, where others give theirs
                                   too */
     uint8_t *bytes;            /* max pooling's choice, dropout's keep */
     int32_t *map;              /* reorg */
+    amp_yolo_class_rule *class_table; /* yolo; NULL where the description has none */
     int result;                /* yolo: which of step->results is its own */
 };
 
@@ -189,6 +192,11 @@ amp_status amp_node_plan(amp_node *, amp_step *, amp_arena *, int forward_time, 
 void amp_node_drop_weights(amp_node *, amp_backend *); /* give the copies back, until they are loaded again */
 amp_status amp_node_forward(amp_node *, amp_step *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_step *, amp_error *);
+
+/* Whether backward reads the node's inputs, or its output, again: as its ops say, but for the output of an
+ * activation whose gradient wants its input, which an [activation] layer finds in its own, and others keep. */
+int amp_node_reads_input(const amp_node *);
+int amp_node_reads_output(const amp_node *);
 
 /* For plan: that what the layer makes of its input is what the host describes; `check` is what the user
  * should look at. */

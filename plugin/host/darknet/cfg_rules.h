@@ -48,6 +48,8 @@ cfg_rule cfg_finish; /* what shows only when all layers have a shape */
 
 /* Numbers of truth that the loader makes of `boxes` labels of an image, with so many coordinates. */
 double cfg_own_truths(const cfg_walk *, double coords, int is_region);
+/* anchors has so many numbers, which is not two for each of `num` anchors. */
+void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
 /* The sizes of random=1, of a detector's or a classifier's loop; returns how many. */
 enum { CFG_OWN_SIZES = 64 };
 size_t cfg_own_sizes(const cfg_walk *, int classifier, double random, double sizes[CFG_OWN_SIZES]);

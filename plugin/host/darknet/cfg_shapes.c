@@ -472,9 +472,7 @@ static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coor
     walk->out->truths = walk->out->reads = truths;
     walk->out->classes = classes;
     walk->out->random = number(walk, "random");
-    if (numbers != 2 * anchors)
-        cfg_walk_fail(walk, "anchors", NULL, "anchors has %d numbers, but num=%.0f needs %.0f", numbers,
-                      anchors, 2 * anchors);
+    if (numbers != 2 * anchors) cfg_own_wrong_anchors(walk, numbers, anchors);
     if (filters != walk->in->c)
         cfg_walk_fail(walk, NULL, NULL,
                       "%.0f boxes of %.0f classes need filters=%.0f in the layer before it, which has %.0f",

@@ -157,9 +157,10 @@ static amp_status check_shortcut(const layer *l, int i, const amp_network_desc *
 static void describe_yolo(const network *net, int i, amp_layer_desc *d)
 {
     const layer *l = &net->layers[i];
-    int truths = amp_host_truths(net, i), boxes = truths / amp_own_label_numbers(l);
-    d->yolo = (amp_yolo_desc){ .classes = l->classes, .n = l->n, .total = l->total, .net_w = net->w,
-                               .net_h = net->h, .ignore_thresh = l->ignore_thresh,
+    int truths = amp_host_truths(net, i), numbers = amp_own_label_numbers(l), boxes = truths / numbers;
+    d->yolo = (amp_yolo_desc){ AMP_YOLO_AS_PJREDDIE, .classes = l->classes, .n = l->n, .total = l->total,
+                               .net_w = net->w, .net_h = net->h, .ignore_thresh = l->ignore_thresh,
+                               .truth_thresh = l->truth_thresh, .truths = truths,
                                .truth_thresh = l->truth_thresh, .truths = truths,
                                .max_boxes = l->max_boxes < boxes ? l->max_boxes : boxes };
     for (int k = 0; k < l->n; k++) d->yolo.mask[k] = l->mask[k];

@@ -11,6 +11,11 @@ double cfg_own_truths(const cfg_walk *walk, double coords, int is_region)
     return (is_region ? REGION_BOXES : YOLO_BOXES) * (coords + 1);
 }
 
+void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
+{
+    cfg_walk_fail(walk, "anchors", NULL, "anchors has %d numbers, but num=%.0f needs %.0f", numbers, num, 2 * num);
+}
+
 /* examples/detector.c and classifier.c */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES])
 {
