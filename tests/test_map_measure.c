@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "commands/map/map_measure.h"
-#include "include/darknet_amp.h"
+#include "host/common/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,8 @@ static int end(struct network **nets)
 }
 
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
-                          const char *data_file, int train_images, const char *backup_folder, const char *base)
+                          const char *data_file, int train_images, const char *backup_folder,
+                          const char *base)
 {
     if (!amp_training_runs()) {
         amp_training_begin(nets, count, average_loss, loop_count);

@@ -1,8 +1,8 @@
 /* What a patched Darknet calls. Each hook is one line there and does nothing when AMP is off for that network.
  *
- * No type of Darknet's is needed to read this: a network is passed as the pointer it is, and no hook keeps that
- * pointer for a later one. Every function that meets an error it cannot survive prints one line that says what,
- * where and what to do, and ends the program with status 1. */
+ * No type of Darknet's is needed to read this: a network is passed as the pointer it is. Every function that
+ * meets an error it cannot survive prints one line that says what, where and what to do, and ends the program
+ * with status 1. */
 #ifndef DARKNET_AMP_H
 #define DARKNET_AMP_H
 
@@ -20,121 +20,109 @@ struct darknet_amp; /* all that AMP knows of one network; network.amp, NULL when
 
 /* ---- main ---- */
 
-/* Before anything else. Opens /dev/null in the place of standard streams that are closed. Takes `-amp off|fp32|
- * fp16|bf16`, `-seed N` and, of `detector train` and `classifier train`, `-log FILE` and `-map [N]` out of the
- * arguments, which then end with NULLs; returns the new argc. Of a training under AMP it looks at the .cfg, the
- * .data file, its list of images and a classifier's labels.
- *
- * A training or a measurement under AMP is started once more with OMP_WAIT_POLICY=passive, unless the user's
- * environment says how OpenMP's threads wait: by default they spin, and take the processors from the threads
- * that load images. OpenMP reads its environment when it is loaded. */
+/* Before anything else. Opens /dev/null in the place of standard streams that are closed. Takes `-amp TYPE`,
+ * `-seed N` and, of `detector train` and `classifier train`, `-log FILE` and `-map [N]` out of the arguments,
+ * which then end with NULLs; returns the new argc. Checks the files that a training under AMP names. Such a
+ * training, and a measurement, is started once more with OMP_WAIT_POLICY=passive, unless the environment says
+ * how OpenMP's threads wait: by default they spin, and take the processors from the threads that load images. */
 int darknet_amp_start(int argc, char **argv);
 
-/* `darknet amp VERB ...` and `darknet detector map ...`, once the GPU is chosen. Returns 1 if the command was one
- * of these: the program ends with *status. */
+/* `darknet amp VERB ...` and `darknet detector map ...`, once the GPU is chosen. Returns 1 if the command was
+ * one of these: the program ends with *status. */
 int darknet_amp_command(int argc, char **argv, int *status);
 
-/* Ends the program with this line and status 1, in any thread: what a command wants cannot be done. */
+/* Ends the program with this line and status 1, in any thread. */
 __attribute__((noreturn, format(printf, 1, 2))) void darknet_amp_refuse(const char *format, ...);
 
 /* ---- making and resizing a network ---- */
 
 /* read_cfg, in place of fopen. Reads and checks the [amp] section, the same keys under [net] and amp= of every
- * layer: bad input ends the program before anything is made. The stream holds the .cfg with blank lines in the
- * place of these, so that Darknet neither counts [amp] as a layer nor calls its keys unused. */
+ * layer. The stream holds the .cfg with blank lines in their place, so that Darknet neither counts [amp] as a
+ * layer nor calls its keys unused. */
 FILE *darknet_amp_open_cfg(const char *file);
 
-/* A layer was made (parse_network_cfg) or resized (resize_network), while the next one is not yet: what AMP does
- * not use of it is given back, so that a network can be made that fits under AMP only. With NULL, all layers
- * were: parse_network_cfg's last call sets net->amp, or leaves it NULL. */
+/* A layer was made or resized, while the next one is not yet: what AMP does not use of it is given back, so
+ * that a network can be made that fits under AMP only. NULL: all layers were. At the end of parsing that sets
+ * net->amp, or leaves it NULL. */
 void darknet_amp_made(struct network *net, struct layer *made);
 
 /* Resizes, to an input of w x h, a layer that resize_network leaves out: one that Darknet can resize, or one
  * that AMP computes itself and whose shape is its input's. Returns 1, or 0 if it is none of them. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h);
 
-/* free_network. */
 void darknet_amp_free(struct network *net);
 
-/* rand_normal and rand_uniform return 0 and draw nothing while this is set: networks are made that are only
- * looked at. */
+/* rand_normal and rand_uniform return 0 and draw nothing while networks are made that are only looked at. */
 extern int darknet_amp_draws_nothing;
 
 /* ---- a step ---- */
 
-/* network.c: called with net->amp set, instead of Darknet's own loop over the layers. */
+/* Called with net->amp set, instead of Darknet's own loop over the layers. */
 void darknet_amp_forward(struct network *net);
 void darknet_amp_backward(struct network *net);
 void darknet_amp_update(struct network *net);
 
-/* Darknet's gemm (gemm_cpu, gemm_gpu), before it computes: 1 if the product was made, since it belongs to a layer
- * whose products AMP makes. Arguments as gemm's. */
-int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a, int lda,
-                     const float *b, int ldb, float beta, float *c, int ldc);
+/* Darknet's gemm (gemm_cpu, gemm_gpu), before it computes: 1 if the product was made, since it belongs to a
+ * layer whose products AMP makes. Arguments as gemm's. */
+int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a,
+                     int lda, const float *b, int ldb, float beta, float *c, int ldc);
 
 /* Replicas of one network, each trained by a thread of its own (-gpus). step_agreed: train_networks, when its
  * threads have joined: all replicas' GradScalers get the state that one update with any replica's found_inf
- * gives. Returns whether weights are to be averaged now, after `interval` steps; steps that were skipped do not
- * count. synced: sync_nets, when it has averaged the weights and added interval * (n-1) steps to every `seen`:
- * half copies and seen are put right. Replicas without AMP are left alone. With an interval of 0, which n = 1
- * network may have too, only the weights were written by somebody else. */
+ * gives. Returns whether weights are to be averaged now, after `interval` steps; steps that were skipped do
+ * not count. synced: sync_nets, when it has averaged the weights and added interval * (n-1) steps to every
+ * `seen`: half copies and seen are put right. Replicas without AMP are left alone. With an
+ * interval of 0, which n = 1 network may have too, somebody else has written weights. */
 int darknet_amp_step_agreed(struct network **nets, int n, int interval);
 void darknet_amp_synced(struct network **nets, int n, int interval);
 
 /* ---- the loop of `detector train` and `classifier train`, with and without AMP ---- */
 
 /* Once the networks are made and the generator is seeded: ends the program if they do not fit the .data file's
- * classes, and reads the sidecar of the weights that were loaded. Other commands do without it; momentum, loss
+ * classes, and reads the sidecar of the weights that were loaded. Other commands do without it: momentum, loss
  * scale and counters are then restored at the first step. */
 void darknet_amp_resume(struct network **nets, int count);
 
-/* Before each step: whether the loop goes on to it. The first call begins the loop, -log and -map. What the loop
- * carries from step to step stays valid until loop_ended. Later calls take turns with other programs. Where the
- * training is to stop early, because of a signal or since its turn does not come, BACKUP_FOLDER/BASE.backup is
- * saved and the program ends: with status 128 + N after signal N. train_images: how many the list has. */
+/* Before each step: whether the loop goes on. The first call begins it, with -log and -map; the two numbers
+ * that it carries from step to step stay valid until loop_ended. Where the training is to stop early, because
+ * of a signal or since the program's turns are over, BACKUP_FOLDER/BASE.backup is saved and the program ends,
+ * with status 128 + N after signal N. train_images: how many the list has. */
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
-                          const char *data_file, int train_images, const char *backup_folder, const char *base);
-
-/* In place of printf, when a step was made: prints its line, with loss scale, skipped steps and images/s before
- * its newline under AMP; writes its row (-log) and measures (-map), before the step's files are saved. */
+                          const char *data_file, int train_images, const char *backup_folder,
+                          const char *base);
+/* A step was made, in place of printf: prints its line, under AMP with loss scale, skipped steps and images/s
+ * before its newline; writes its row (-log) and measures (-map), before the step's files are saved. */
 __attribute__((format(printf, 3, 4)))
 void darknet_amp_step(float loss, float average_loss, const char *format, ...);
-
 /* Whether that step measured mAP; if so, *map is it and *best the best so far, both 0 to 1. */
 int darknet_amp_measured(float *map, float *best);
-
 /* Behind the last save: ends the program with status 1 if that one failed. */
 void darknet_amp_loop_ended(struct network **nets);
 
 /* ---- files of weights, under AMP ---- */
 
-/* In place of fopen, to save layers 0 to layers - 1 ("wb", first is 0) or to load layers first to layers - 1
- * ("rb"). Saving: NULL where nothing is to be written, because the folder is missing or full (a line says so, and
- * training goes on) or since the loop asks again for what it has saved. Loading: ends a save of FILE that was
- * killed, where there is no FILE yet; a FILE that is missing or of another network ends the program. */
-FILE *darknet_amp_open_weights(struct network *net, const char *file, const char *mode, int first, int layers);
-/* In place of fclose. Saved: puts FILE and its sidecar FILE.amp into place once both are on the disk. Loaded: the
- * half copies are made anew, and a training that begins from FILE goes on from its sidecar. */
+/* In place of fopen, for layers first to layers - 1. "wb": NULL where nothing is to be written, because the
+ * folder is missing or full (a line says so, and training goes on), or since the loop asks again for what it
+ * has saved. "rb": ends a save of FILE that was killed, where there is no FILE yet; a FILE that is missing or
+ * of another network ends the program. */
+FILE *darknet_amp_open_weights(struct network *net, const char *file, const char *mode, int first,
+                               int layers);
+/* In place of fclose. Saved: puts FILE and its sidecar FILE.amp into place once both are on the disk. Loaded:
+ * half copies are made anew, and a training that begins now goes on from the sidecar. */
 void darknet_amp_close_weights(struct network *net, FILE *file);
-
-/* ---- random numbers (-seed N) ---- */
-
-/* Whether -seed was given. */
-int darknet_amp_is_seeded(void);
-/* What srand(time(0)) gets: N, or time(0) without -seed. */
-unsigned darknet_amp_seed(void);
-/* Darknet's rand(): the C library's own, but for loader threads with -seed: the calling thread's own stream. */
-int darknet_amp_rand(void);
 
 /* ---- loading images and labels ---- */
 
-/* A loading job, and the parts of it that its threads load: numbered, each with random numbers of its own
- * (-seed). args->job and args->part are these numbers. */
-enum darknet_amp_job_event {
-    AMP_JOB_STARTS,  /* in the thread that starts it */
-    AMP_PART_BEGINS, /* in its own thread */
-    AMP_PART_ENDS    /* there too: the rows of args->d are made of what was picked */
-};
+/* Reproducible runs (-seed N). is_seeded: whether -seed was given. seed: what srand(time(0)) gets: N, or time(0)
+ * without -seed. rand: Darknet's rand(): the C library's own, but in loader threads with -seed the calling
+ * thread's own stream. */
+int darknet_amp_is_seeded(void);
+unsigned darknet_amp_seed(void);
+int darknet_amp_rand(void);
+
+/* A loading job starts, in the thread that starts it; one of the parts that its threads load begins, and ends,
+ * in its own: the rows of args->d are made. args->job and args->part number them. */
+enum darknet_amp_job_event { AMP_JOB_STARTS, AMP_PART_BEGINS, AMP_PART_ENDS };
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
 
 /* For debug=1, the names of the images in a batch. paths: a loader thread has picked count of them. filled:
@@ -143,20 +131,20 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
 void darknet_amp_paths(char **paths, int count);
 void darknet_amp_filled(const float *input, float **rows, int count);
 
-/* Bad input of loader threads, in a program with a network under AMP. bad_image: an image that could not be read
- * (tried), or, before anybody tries, a FIFO, a device or a socket, which is none. 1: the caller returns an image
- * without data, and who loads takes another: another_image puts it in paths[i]. 0: as in stock.
+/* Bad input of loader threads, in a program with a network under AMP. bad_image: tried and failed to read one;
+ * or not tried yet, and a FIFO, a device or a socket is none. 1: the caller returns an image without data, and
+ * who loads takes another, which another_image puts in paths[i]. 0: as in stock.
  * read_boxes: a detector's labels; 1: *(box_label **)boxes and *count are what Darknet's read_boxes would give.
  * mislabelled: a path that holds `count` of the labels; 1: a line was printed.
- * fopen: the same as C's, but a FIFO, a device or a socket ends the program with a line. */
+ * fopen: C's, but a FIFO, a device or a socket ends the program. */
 int darknet_amp_bad_image(const char *file, int tried);
 void darknet_amp_another_image(char **paths, int i);
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
 int darknet_amp_mislabelled(const char *path, int count);
 FILE *darknet_amp_fopen(const char *file, const char *mode);
 
-/* sprintf in Darknet's C files. room: of text; (size_t)-1 where the compiler does not know it, which is then that
- * of a path. A text that does not fit, which is a path in nearly all cases, ends the program with a line. */
+/* sprintf in Darknet's C files. room: of text; (size_t)-1 where the compiler does not know it, which is then a
+ * path's. A text that does not fit, which is a path in nearly all cases, ends the program. */
 __attribute__((format(printf, 3, 4)))
 int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
 

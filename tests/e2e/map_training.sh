@@ -89,7 +89,7 @@ best_outlives_a_stop() {
     mv backup whole
     mkdir backup
     { head -c $((at + 10)) /dev/zero | tr '\0' g; printf s; } > turns.in
-    train tiny.cfg -amp bf16 -map 20 -turns 7,8 7< turns.in 8> turns.out
+    DARKNET_AMP_TURNS=7,8 train tiny.cfg -amp bf16 -map 20 7< turns.in 8> turns.out
     ended_well
     cp backup/tiny_best.weights before.weights
     train tiny.cfg backup/tiny.backup -amp bf16 -map 20

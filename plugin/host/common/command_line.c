@@ -29,29 +29,20 @@ static void open_standard_streams(void)
     if (file >= 0) close(file);
 }
 
-/* A training whose .cfg or command line asks for AMP. */
-static int is_training_under_amp(const char *const *words, int count)
+/* Trainings and measurements, where OpenMP's threads would take the processors from those that load images. */
+static int is_long(const char *const *words, int count)
 {
-    if (count < 3 || strcmp(words[1], "train")) return 0;
     int under_amp = 0;
-    for (int i = 2; i < count && !under_amp; i++) { /* the .cfg, with a .data file before it or without */
+    if (count < 2) return 0;
+    if (!strcmp(words[0], "amp")) return strcmp(words[1], "plan") && strcmp(words[1], "check");
+    if (!strcmp(words[1], "map")) return 1;
+    for (int i = 2; i < count && !strcmp(words[1], "train"); i++) { /* the .cfg may have a .data file before it */
         amp_config *config;
         if (amp_config_read(words[i], amp_host_wished_dtype(), AMP_FP32, &config, NULL) != AMP_OK) continue;
-        under_amp = config->enabled;
+        under_amp |= config->enabled;
         amp_config_free(config);
     }
     return under_amp;
-}
-
-/* Commands whose speed matters, beside trainings: OpenMP's threads would take the processors from those that load
- * images. */
-static int is_measurement(const char *const *words, int count)
-{
-    static const char *const measuring[][2] = { { "amp", "bench" }, { "amp", "compare" }, { "amp", "probe" },
-                                                { "amp", "valid" }, { "detector", "map" } };
-    for (size_t i = 0; count > 1 && i < sizeof measuring / sizeof *measuring; i++)
-        if (!strcmp(words[0], measuring[i][0]) && !strcmp(words[1], measuring[i][1])) return 1;
-    return 0;
 }
 
 /* argv: as the program got it. */
@@ -69,17 +60,14 @@ static void start_again(char **argv)
 static void take_seed(int *argc, char **argv)
 {
     /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with; `amp compare` takes several. */
-    int own_seed = *argc > 2 && argv[1] && argv[2] && ((!strcmp(argv[1], "rnn") && strcmp(argv[2], "train"))
-                                                       || (!strcmp(argv[1], "amp") && !strcmp(argv[2], "compare")));
+    int own_seed = *argc > 2 && argv[1] && argv[2] && (!strcmp(argv[1], "rnn") ? strcmp(argv[2], "train") != 0
+                   : !strcmp(argv[1], "amp") && !strcmp(argv[2], "compare"));
     const char *seed = own_seed ? NULL : amp_host_take_argument(argc, argv, "-seed", "0 to 4294967295");
     if (!seed) return;
     char *end;
     unsigned long value = strtoul(seed, &end, 10);
-    if (!*seed || *end || *seed == '-' || value > 4294967295ul) {
-        amp_error error;
-        amp_fail(&error, AMP_BAD_CONFIG, "command line: -seed %s is no seed; allowed: 0 to 4294967295", seed);
-        amp_host_die(&error);
-    }
+    if (!*seed || *end || *seed == '-' || value > 4294967295ul)
+        darknet_amp_refuse("command line: -seed %s is no seed; allowed: 0 to 4294967295", seed);
     amp_random_set_seed((unsigned)value);
 }
 
@@ -93,13 +81,13 @@ int darknet_amp_start(int argc, char **argv)
     amp_host_note_command(argc, argv);
     amp_host_wish_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
     take_seed(&argc, argv);
-    int under_amp = is_training_under_amp(words, amp_host_words(argc, argv, words, 6));
-    amp_training_arguments(&argc, argv, under_amp);
+    int takes_long = is_long(words, amp_host_words(argc, argv, words, 6));
+    amp_training_arguments(&argc, argv, takes_long);
     int count = amp_host_words(argc, argv, words, 4);
-    if (under_amp || is_measurement(words, count)) start_again(given);
+    if (takes_long) start_again(given);
     amp_host_check(amp_turns_take(&error), &error);
-    int detects = count > 2 && !strcmp(words[0], "detector"), classifies = count > 2 && !strcmp(words[0], "classifier");
-    if ((detects || classifies) && !strcmp(words[1], "train"))
+    int classifies = count > 2 && !strcmp(words[0], "classifier");
+    if (count > 2 && !strcmp(words[1], "train") && (classifies || !strcmp(words[0], "detector")))
         amp_check_training(words[2], count > 3 ? words[3] : NULL, classifies);
     return argc;
 }

@@ -1,14 +1,23 @@
 #include "failure.h"
 
-#include <stdio.h>
+#include <pthread.h>
 #include <unistd.h>
 
-_Noreturn void amp_host_die(const amp_error *error)
+void darknet_amp_refuse(const char *format, ...)
 {
+    static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
+    amp_error error;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error.message, sizeof error.message, format, args);
+    va_end(args);
+    pthread_mutex_lock(&ending); /* one line, whichever thread comes first: the others wait here */
     fflush(stdout);
-    fprintf(stderr, "%s\n", error->message);
+    fprintf(stderr, "%s\n", error.message);
     _exit(1); /* not exit: other threads may be training or loading, and would meet what its handlers have torn down */
 }
+
+_Noreturn void amp_host_die(const amp_error *error) { darknet_amp_refuse("%s", error->message); }
 
 void amp_host_check(amp_status status, const amp_error *error)
 {
@@ -17,7 +26,6 @@ void amp_host_check(amp_status status, const amp_error *error)
 
 void *amp_host_allocated(void *memory)
 {
-    amp_error error;
-    if (!memory) amp_host_check(amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory"), &error);
+    if (!memory) darknet_amp_refuse("amp: out of memory");
     return memory;
 }

@@ -2,6 +2,7 @@
 #ifndef AMP_HOST_FAILURE_H
 #define AMP_HOST_FAILURE_H
 
+#include "../../include/darknet_amp.h" /* darknet_amp_refuse */
 #include "../../tensor/status.h"
 
 /* Ends the program with the error's line on stderr and status 1. */

@@ -101,7 +101,8 @@ unsigned darknet_amp_seed(void)
     return seed.set ? seed.value : (unsigned)time(0);
 }
 
-unsigned long amp_random_next_job(void) { return atomic_fetch_add(&jobs, 1) + 1; } /* 0 is a job without a number */
+/* 0 is a job without a number. */
+unsigned long amp_random_next_job(void) { return atomic_fetch_add(&jobs, 1) + 1; }
 
 unsigned long amp_random_jobs_begun(void) { return atomic_load(&jobs); }
 void amp_random_set_next_job(unsigned long job) { atomic_store(&jobs, job - 1); }

@@ -19,12 +19,10 @@ static _Thread_local amp_config *reading;
 static void read_options(const char *cfg_file)
 {
     amp_error error;
-    if (!cfg_file) {
-        amp_fail(&error, AMP_BAD_CONFIG, "command line: a .cfg file is missing");
-        amp_host_die(&error);
-    }
+    if (!cfg_file) darknet_amp_refuse("command line: a .cfg file is missing");
     amp_config_free(reading);
-    amp_host_check(amp_config_read(cfg_file, amp_host_wished_dtype(), amp_fork_default_dtype(), &reading, &error), &error);
+    amp_host_check(amp_config_read(cfg_file, amp_host_wished_dtype(), amp_fork_default_dtype(), &reading, &error),
+                   &error);
     if (reading->enabled) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
 }
 
@@ -157,11 +155,7 @@ struct darknet_amp *amp_host_make(struct network *net)
         return NULL;
     }
     amp_fork_use_device(net);
-    struct darknet_amp *amp = calloc(1, sizeof *amp);
-    if (!amp) {
-        amp_fail(&error, AMP_NO_MEMORY, "amp: out of memory");
-        amp_host_die(&error);
-    }
+    struct darknet_amp *amp = amp_host_allocated(calloc(1, sizeof *amp));
     amp->config = config;
     amp_host_check(make(amp, net, &error), &error);
     amp_loading_watch();

@@ -33,8 +33,8 @@ struct darknet_amp {
     char *anomaly_images;
 };
 
-/* For the fork's parser, when all layers are made of what darknet_amp_open_cfg read: what net->amp becomes, NULL
- * for a network without AMP. */
+/* For the fork's parser, when all layers are made of what darknet_amp_open_cfg read: what net->amp becomes,
+ * NULL for a network without AMP. */
 struct darknet_amp *amp_host_make(struct network *net);
 /* All but amp->memory, which is the fork's and freed before. */
 void amp_host_free(struct darknet_amp *amp);

@@ -75,7 +75,8 @@ static void note_loaded(struct network *net, int ended)
     amp_error error;
     check_weights_file(amp_check_weights_sense(net, file, &error), &error);
     /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then its sidecar tells. */
-    resume->pending = resume->file.whole && amp_fork_reads_what_it_writes(net) && (!ended || has_sidecar(file));
+    resume->pending = resume->file.whole && amp_fork_reads_what_it_writes(net)
+                      && (!ended || has_sidecar(file));
     resume->loaded_seen = amp_fork_counters(net).seen;
     if (!resume->pending) return;
     if (resume->training) end_training(net);
@@ -90,8 +91,8 @@ static int is_asked_again(const struct darknet_amp *amp, const struct network *n
     return amp->resume->loop.average_loss && amp->step_skipped && !amp_fork_is_over(net) && !amp->resume->stopping;
 }
 
-/* A training goes on without the file. Where there is none to go on with, the program ends; the loops of detector and
- * classifier may save more than once at their end, so that they are asked after the last (amp_resume_loop_ended). */
+/* A training goes on without the file. Where there is none to go on with, the program ends; the loops of
+ * detector and classifier may save more than once at their end: amp_resume_loop_ended looks at the last. */
 static void say_failed(struct darknet_amp *amp, const struct network *net, const char *file, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;

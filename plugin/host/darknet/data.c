@@ -33,7 +33,7 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
 {
     if (event == AMP_PART_BEGINS) begin_part(args);
     else if (event == AMP_PART_ENDS) end_part(args);
-    else if (!args->job) args->job = amp_random_next_job(); /* its threads start parts of it with its number */
+    else if (!args->job) args->job = amp_random_next_job(); /* its parts are started with its number */
 }
 
 int darknet_amp_read_boxes(const char *file, void *found, int *count)
@@ -47,11 +47,7 @@ int darknet_amp_read_boxes(const char *file, void *found, int *count)
                                 .right = l->x + l->w / 2, .top = l->y - l->h / 2, .bottom = l->y + l->h / 2 };
     }
     free(labels);
-    if (!boxes) {
-        amp_error error;
-        amp_fail(&error, AMP_NO_MEMORY, "%.700s: no memory for %d labels", file, *count);
-        amp_host_die(&error);
-    }
+    if (!boxes) darknet_amp_refuse("%.700s: no memory for %d labels", file, *count);
     *(box_label **)found = boxes;
     return 1;
 }

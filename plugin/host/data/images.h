@@ -2,8 +2,8 @@
  *
  * Loader threads pick paths at random and give back rows of numbers; a row is copied into a network's input later, by another
  * thread, when the next rows are being loaded already. So the trail goes by the rows' addresses: a loader notes the paths
- * it picked (darknet_amp_paths), then the rows it made of them (amp_images_loaded), and get_next_batch notes which rows it
- * copied where (amp_images_filled). A row that is being trained on is still allocated, so its address is its alone.
+ * it picked (darknet_amp_paths), then the rows it made of them (amp_images_loaded), and get_next_batch which of
+ * them it copied where (amp_images_filled). A row that is being trained on is allocated: its address is its alone.
  * Nothing is noted unless some network has debug=1. */
 #ifndef AMP_HOST_IMAGES_H
 #define AMP_HOST_IMAGES_H

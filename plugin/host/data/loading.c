@@ -26,19 +26,12 @@ static _Thread_local struct {
 
 static struct {
     atomic_int on; /* set once and for all; networks may be made in several threads */
-    pthread_mutex_t mutex, ending;
+    pthread_mutex_t mutex;
     amp_names_seen images, boxes, paths;
     long replaced;
-} watch = { .mutex = PTHREAD_MUTEX_INITIALIZER, .ending = PTHREAD_MUTEX_INITIALIZER };
+} watch = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 void amp_loading_watch(void) { watch.on = 1; }
-
-/* One line, whichever thread comes first: the others wait here until the program has ended. */
-static _Noreturn void end_with(const amp_error *error)
-{
-    pthread_mutex_lock(&watch.ending);
-    amp_host_die(error);
-}
 
 /* ---- jobs ---- */
 
@@ -57,10 +50,8 @@ void amp_loading_end(void) { memset(&loader, 0, sizeof loader); }
 
 FILE *darknet_amp_fopen(const char *file, const char *mode)
 {
-    amp_error error;
     if (!watch.on || !amp_is_device(file)) return fopen(file, mode);
-    amp_fail(&error, AMP_BAD_CONFIG, "%.700s: not a regular file, which lists and labels must be", file);
-    end_with(&error);
+    darknet_amp_refuse("%.700s: not a regular file, which lists and labels must be", file);
 }
 
 int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
@@ -72,22 +63,12 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
     int length = vsnprintf(shown, sizeof shown, format, args);
     va_end(args);
     if (length >= 0 && (size_t)length >= room)
-        darknet_amp_refuse("darknet: '%.200s...': a path of %d bytes, and Darknet has room for %zu here; shorten its "
-                           "parts: the folder's path, the file's name", shown, length, room - 1);
+        darknet_amp_refuse("darknet: '%.200s...': a path of %d bytes, and Darknet has room for %zu here; shorten "
+                           "its parts: the folder's path, the file's name", shown, length, room - 1);
     va_start(args, format); /* not vsnprintf: find_replace prints a text onto itself */
     length = vsprintf(text, format, args);
     va_end(args);
     return length;
-}
-
-void darknet_amp_refuse(const char *format, ...)
-{
-    amp_error error;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error.message, sizeof error.message, format, args);
-    va_end(args);
-    end_with(&error);
 }
 
 /* ---- images ---- */
@@ -129,10 +110,8 @@ static void say_bad_image(const char *file)
 static _Noreturn void end_for_image(const char *file)
 {
     char shown[400];
-    amp_error error;
     cfg_printable(shown, sizeof shown, file);
-    amp_fail(&error, AMP_BAD_CONFIG, "amp: image '%s' cannot be read (%s)", shown, amp_bad_image_cause(file));
-    end_with(&error);
+    darknet_amp_refuse("amp: image '%s' cannot be read (%s)", shown, amp_bad_image_cause(file));
 }
 
 int darknet_amp_bad_image(const char *file, int tried)
@@ -146,11 +125,9 @@ int darknet_amp_bad_image(const char *file, int tried)
 static _Noreturn void no_image_left(void)
 {
     char shown[400];
-    amp_error error;
     cfg_printable(shown, sizeof shown, loader.list[0]);
-    amp_fail(&error, AMP_BAD_CONFIG, "amp: none of the %d images of the training list can be read; the first is '%s' "
-             "(%s)", loader.count, shown, amp_bad_image_cause(loader.list[0]));
-    end_with(&error);
+    darknet_amp_refuse("amp: none of the %d images of the training list can be read; the first is '%s' (%s)",
+                       loader.count, shown, amp_bad_image_cause(loader.list[0]));
 }
 
 /* At random first, so that a folder that is gone does not make its neighbour in the list a favourite; then the whole list, one
@@ -218,7 +195,7 @@ amp_label *amp_loading_labels(const char *file, int *count)
     }
     amp_status status = all.box ? amp_labels_read(file, loader.classes, add_box, &all, &error)
                                 : amp_fail(&error, AMP_NO_MEMORY, "%s: no memory for labels", file);
-    if (status != AMP_OK) end_with(&error);
+    amp_host_check(status, &error);
     *count = all.count;
     return all.box;
 }

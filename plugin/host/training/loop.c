@@ -43,13 +43,6 @@ static struct {
 
 /* ---- command line ---- */
 
-static _Noreturn void refuse(const char *what)
-{
-    amp_error error;
-    amp_fail(&error, AMP_BAD_CONFIG, "command line: %s", what);
-    amp_host_die(&error);
-}
-
 /* -map alone, or with a number behind it. */
 static void take_map(int *argc, char **argv)
 {
@@ -60,7 +53,7 @@ static void take_map(int *argc, char **argv)
         long every = strtol(value, &end, 10);
         int numbered = *value && strspn(value, "-0123456789") == strlen(value), taken = numbered ? 2 : 1;
         if (numbered && (*end || every < 1 || every > 1000000000))
-            refuse("-map: expected nothing or a number of iterations from 1");
+            darknet_amp_refuse("command line: -map: expected nothing or a number of iterations from 1");
         training.map_given = 1;
         training.map_every = numbered ? every : 0;
         for (int k = i; k < *argc; k++) argv[k] = k + taken < *argc ? argv[k + taken] : NULL;
@@ -77,7 +70,8 @@ void amp_training_arguments(int *argc, char **argv, int under_amp)
     if (!detector && strcmp(command[0], "classifier")) return;
     training.log_name = amp_host_take_argument(argc, argv, "-log", "a file's name");
     if (under_amp || !amp_fork_knows_map()) take_map(argc, argv);
-    if (training.map_given && !detector) refuse("-map: mAP is of detectors; classifier valid measures a classifier");
+    if (training.map_given && !detector)
+        darknet_amp_refuse("command line: -map: mAP is of detectors; classifier valid measures a classifier");
 }
 
 long amp_training_map_every(void) { return training.map_given ? training.map_every : -1; }
