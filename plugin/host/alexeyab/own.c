@@ -184,6 +184,30 @@ void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *r)
             r->box_cost / l->batch, r->iou / count, (int)r->labels);
 }
 
+/* ---- layers that do not learn yet ---- */
+
+int amp_fork_frozen(const struct network *net)
+{
+    for (int i = net->n - 1; i >= 0; i--)
+        if (net->layers[i].stopbackward > 1 && stops_now(net, &net->layers[i])) return i + 1;
+    return 0;
+}
+
+/* update_network_gpu goes by these; the CPU's form does not look at them. Steps are counted with the one under way. */
+static int is_held(const network *net, const layer *l)
+{
+    int64_t step = (int64_t)(*net->seen / ((uint64_t)net->batch * (uint64_t)net->subdivisions));
+    return l->train_only_bn || (l->dont_update && l->dont_update >= step)
+        || (l->burnin_update && (int64_t)l->burnin_update * net->burn_in > step);
+}
+
+const char *amp_fork_held(struct network *net)
+{
+    char *held = net->amp->memory->held;
+    for (int i = 0; i < net->n; i++) held[i] = (char)is_held(net, &net->layers[i]);
+    return held;
+}
+
 /* ---- memory ---- */
 
 void amp_own_give_back_internals(layer *l, int on_gpu)
