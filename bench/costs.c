@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-#include "../plugin/host/pjreddie/pjreddie.h"
+#include "../plugin/host/darknet/room.h"
 #include "gpu_parts.h"
 
 static struct { amp_backend real; costs spent; } watched;

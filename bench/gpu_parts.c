@@ -27,7 +27,7 @@ gpu_parts gpu_parts_take(void) { return (gpu_parts){ 0 }; }
 #include <stdlib.h>
 
 #ifdef AMP
-#include "../plugin/host/pjreddie/pjreddie.h"
+#include "../plugin/host/darknet/room.h"
 #else
 #include "darknet.h"
 #endif

@@ -1,5 +1,6 @@
 # Darknet's source: DARKNET_TREE, which is left as it is, DARKNET_PATCHED, a copy in the build folder, and
-# DARKNET_STOCK, what darknet-stock is built from.
+# DARKNET_STOCK, what darknet-stock is built from. DARKNET_AMP_FORK says whose Darknet it is: pjreddie or alexeyab, which
+# are also the names of folders in patches/ and plugin/host/.
 # patches/fetch.sh and patches/apply.sh do the work and say what went wrong.
 
 set(DARKNET_STOCK ${DARKNET_SOURCE_DIR})
@@ -14,10 +15,18 @@ if(NOT DARKNET_STOCK)
 endif()
 
 set(DARKNET_TREE ${DARKNET_STOCK})
+set(DARKNET_AMP_FORK pjreddie)
+if(EXISTS ${DARKNET_TREE}/include/darknet.h)
+    file(STRINGS ${DARKNET_TREE}/include/darknet.h state REGEX "struct network_state") # as patches/apply.sh tells them apart
+    if(state)
+        set(DARKNET_AMP_FORK alexeyab)
+    endif()
+endif()
 
-function(darknet_patch destination)
+# darknet_patch(<tree> <destination> [options of apply.sh...])
+function(darknet_patch tree destination)
     execute_process(
-        COMMAND ${CMAKE_SOURCE_DIR}/patches/apply.sh --sources-only ${ARGN} ${DARKNET_STOCK} ${destination}
+        COMMAND ${CMAKE_SOURCE_DIR}/patches/apply.sh --sources-only ${ARGN} ${tree} ${destination}
         WORKING_DIRECTORY ${CMAKE_BINARY_DIR} RESULT_VARIABLE failed)
     if(failed)
         message(FATAL_ERROR "Darknet's source could not be patched; the lines above say why and what to do.")
@@ -25,12 +34,12 @@ function(darknet_patch destination)
 endfunction()
 
 set(DARKNET_PATCHED ${CMAKE_BINARY_DIR}/darknet/patched)
-darknet_patch(${DARKNET_PATCHED})
+darknet_patch(${DARKNET_TREE} ${DARKNET_PATCHED})
 if(DARKNET_AMP_CUDA AND DARKNET_AMP_BUILD_STOCK)
     # Darknet as it is does not compile with today's CUDA.
-    darknet_patch(${CMAKE_BINARY_DIR}/darknet/stock --only "cuda-toolkit.patch cuda-math.patch")
+    darknet_patch(${DARKNET_TREE} ${CMAKE_BINARY_DIR}/darknet/stock --only "cuda-toolkit.patch cuda-math.patch")
     set(DARKNET_STOCK ${CMAKE_BINARY_DIR}/darknet/stock)
 endif()
 
-file(GLOB inputs CONFIGURE_DEPENDS patches/*.sh patches/pjreddie/*)
+file(GLOB inputs CONFIGURE_DEPENDS patches/*.sh patches/*/*)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${inputs})

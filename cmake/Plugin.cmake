@@ -1,20 +1,28 @@
-# The plugin: an object library per room, all of them in DARKNET_AMP_ROOMS. Only host/pjreddie sees Darknet's
-# headers, and only the backends those of their libraries.
+# The plugin: an object library per room, all of them in DARKNET_AMP_ROOMS. Only host/darknet and the fork's own folder
+# see Darknet's headers, and only the backends those of their libraries.
+#
+# In: DARKNET_AMP_PLUGIN, the plugin's folder; DARKNET_AMP_FORK and DARKNET_PATCHED, a Darknet's name and its patched tree;
+# plugin_flags, and the target darknet_configuration, what its headers need.
 
 # A function of Darknet's that is called without its header is no warning here.
 set(wall -Wall -Wextra -Werror=implicit-function-declaration)
 
 # plugin_room(<room> [libraries...])
-function(plugin_room room)
-    file(GLOB sources CONFIGURE_DEPENDS plugin/${room}/*.c)
+macro(plugin_room)
+    plugin_room_as(amp ${ARGV})
+endmacro()
+
+# plugin_room_as(<prefix of the target's name> <room> [libraries...])
+function(plugin_room_as prefix room)
+    file(GLOB sources CONFIGURE_DEPENDS ${DARKNET_AMP_PLUGIN}/${room}/*.c)
     if(DARKNET_AMP_CUDA)
-        file(GLOB kernels CONFIGURE_DEPENDS plugin/${room}/*.cu)
+        file(GLOB kernels CONFIGURE_DEPENDS ${DARKNET_AMP_PLUGIN}/${room}/*.cu)
         list(APPEND sources ${kernels})
     endif()
     if(NOT sources)
         return()
     endif()
-    string(REPLACE "/" "_" target "amp_room_${room}")
+    string(REPLACE "/" "_" target "${prefix}_room_${room}")
     add_library(${target} OBJECT ${sources})
     set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
         CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON)
@@ -24,7 +32,7 @@ function(plugin_room room)
         string(REPLACE ";" "," host_flags "${plugin_flags};-Wall;-Wextra")
         target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-O3;-Xcompiler=${host_flags}>")
     endif()
-    target_include_directories(${target} PRIVATE plugin plugin/include)
+    target_include_directories(${target} PRIVATE ${DARKNET_AMP_PLUGIN} ${DARKNET_AMP_PLUGIN}/include)
     target_link_libraries(${target} PRIVATE OpenMP::OpenMP_C ${ARGN})
 
     # Files for one kind of CPU; whoever calls them asks the CPU first.
@@ -41,10 +49,20 @@ function(plugin_room room)
     set(DARKNET_AMP_ROOMS ${DARKNET_AMP_ROOMS} ${target} PARENT_SCOPE)
 endfunction()
 
-add_library(darknet_headers INTERFACE)
-target_include_directories(darknet_headers SYSTEM INTERFACE ${DARKNET_PATCHED}/include ${DARKNET_PATCHED}/src)
-target_compile_definitions(darknet_headers INTERFACE AMP)
-target_link_libraries(darknet_headers INTERFACE darknet_configuration)
+# plugin_fork(<prefix> <fork> <patched tree>): the rooms that are compiled against a Darknet
+macro(plugin_fork prefix fork patched)
+    add_library(${prefix}_headers INTERFACE)
+    target_include_directories(${prefix}_headers SYSTEM INTERFACE
+        ${patched}/include ${patched}/src ${patched}/3rdparty/stb/include)
+    target_compile_definitions(${prefix}_headers INTERFACE AMP)
+    target_link_libraries(${prefix}_headers INTERFACE darknet_configuration)
+    foreach(room darknet ${fork})
+        plugin_room_as(${prefix} host/${room} ${prefix}_headers)
+    endforeach()
+    if(NOT DARKNET_AMP_CPU)
+        target_compile_definitions(${prefix}_room_host_darknet PRIVATE AMP_NO_CPU_BACKEND)
+    endif()
+endmacro()
 
 set(DARKNET_AMP_ROOMS)
 plugin_room(files)
@@ -57,16 +75,14 @@ if(DARKNET_AMP_CUDA)
 endif()
 plugin_room(layers)
 plugin_room(amp)
-plugin_room(host/pjreddie darknet_headers)
-if(NOT DARKNET_AMP_CPU)
-    target_compile_definitions(amp_room_host_pjreddie PRIVATE AMP_NO_CPU_BACKEND)
-endif()
 foreach(room host/common host/data host/training)
     plugin_room(${room})
 endforeach()
-set(page ${CMAKE_CURRENT_SOURCE_DIR}/plugin/commands/report/report.html)
-set_source_files_properties(plugin/commands/report/report_html.c PROPERTIES
+set(page ${DARKNET_AMP_PLUGIN}/commands/report/report.html)
+set_source_files_properties(${DARKNET_AMP_PLUGIN}/commands/report/report_html.c PROPERTIES
     COMPILE_DEFINITIONS AMP_REPORT_PAGE="${page}" OBJECT_DEPENDS ${page})
 foreach(room commands commands/bench commands/compare commands/map commands/plan commands/probe commands/report)
     plugin_room(${room})
 endforeach()
+set(DARKNET_AMP_ANY_FORK ${DARKNET_AMP_ROOMS}) # these name no Darknet
+plugin_fork(amp ${DARKNET_AMP_FORK} ${DARKNET_PATCHED})

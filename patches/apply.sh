@@ -34,7 +34,25 @@ if [ ! -d "$1" ]; then
     exit 1
 fi
 tree=$(cd "$1" && pwd)
-series=$patches/pjreddie
+
+# Which Darknet it is: AlexeyAB's passes have a state.
+if grep -qs "struct network_state" "$tree/include/darknet.h"; then
+    fork=alexeyab
+    revision="AlexeyAB's 59596d78"
+    extras="cfg scripts cmake DarknetConfig.cmake.in vcpkg.json 3rdparty *.sh *.py data/labels data/*.names data/*.list
+        data/*.jpg data/*.tree data/*.map src/version.h.in src/csharp"
+    unchecked=src/version.h # which CMake writes
+elif [ -e "$tree/include/darknet.h" ] && [ -e "$tree/examples/detector.c" ]; then
+    fork=pjreddie
+    revision="pjreddie's 61c9d02e"
+    extras='cfg python scripts data/labels data/*.names data/*.jpg data/*.list data/*.map'
+    unchecked=
+else
+    say "$tree is no Darknet that is known here: neither pjreddie's, which has include/darknet.h and examples/detector.c," \
+        "nor AlexeyAB's, whose include/darknet.h has a struct network_state"
+    exit 1
+fi
+series=$patches/$fork
 
 # Every file that is compiled or patched must be one that the patches were made for.
 differing=$(cd "$tree" && awk '!/^#/ { if (!seen[$2]++) print $2 }' "$series/sha256sums" |
@@ -44,10 +62,12 @@ differing=$(cd "$tree" && awk '!/^#/ { if (!seen[$2]++) print $2 }' "$series/sha
          END { for (f in file) if (!(f in found)) print f " is missing" }' "$series/sha256sums" - | LC_ALL=C sort)
 if [ -n "$differing" ]; then
     count=$(echo "$differing" | wc -l)
-    say "$tree is not a supported revision of Darknet (pjreddie's 61c9d02e):"
+    say "$tree is not a supported revision of Darknet ($revision):"
     echo "$differing" | sed -n '1,10s/^/  /p' >&2
     [ "$count" -le 10 ] || echo "  and $((count - 10)) more" >&2
-    say 'name an unchanged checkout of that commit, or none, and the source is fetched for you'
+    if [ $fork = pjreddie ]; then say 'name an unchanged checkout of that commit, or none, and the source is fetched for you'
+    else say 'name an unchanged checkout of that commit'
+    fi
     exit 1
 fi
 [ $check = no ] || exit 0
@@ -58,7 +78,7 @@ list=${only:-$(cat "$series/series")}
 made_of=$( { echo "$sources_only $list"; cat "$0"; cd "$series"; cat $list
              cd "$tree"; awk '!/^#/ { print $2 }' "$series/sha256sums" | xargs sha256sum
              [ $sources_only = yes ] || cat "$license"
-             [ $sources_only = yes ] || { cd "$plugin"; find . -type f | LC_ALL=C sort | xargs sha256sum; }
+             [ $sources_only = yes ] || { cat "$patches"/../cmake/*.cmake; cd "$plugin"; find . -type f | LC_ALL=C sort | xargs sha256sum; }
            } | sha256sum)
 if [ -e "$2" ] && [ -n "$(ls -A "$2")" ] && [ ! -e "$2/$mark" ]; then
     say "$2 is there and was not made by apply.sh; name a new destination"
@@ -76,14 +96,23 @@ case $copy/ in
 esac
 rm -f "$copy/$mark"
 (cd "$copy" && rm -rf Makefile include src examples amp)
-(cd "$tree" && awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sums" | tar -cf - -T -) | tar -xf - -C "$copy"
+(cd "$tree" && { awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sums"; for file in $unchecked; do echo "$file"; done; } |
+    tar -cf - -T -) | tar -xf - -C "$copy"
 if [ $sources_only = no ]; then
-    for extra in LICENSE* README.md cfg python scripts data/labels data/*.names data/*.jpg data/*.list data/*.map; do
+    for extra in LICENSE* README.md $extras; do
         (cd "$tree" && ls -d $extra 2>/dev/null || true)
     done | (cd "$tree" && tar -cf - -T -) | tar -xf - -C "$copy"
     mkdir "$copy/amp"
     (cd "$plugin" && tar -cf - .) | tar -xf - -C "$copy/amp"
+    for other in "$patches"/*/series; do # a build has one fork
+        other=$(basename "${other%/series}")
+        [ "$other" = $fork ] || rm -rf "$copy/amp/host/$other"
+    done
     cp "$license" "$copy/amp/LICENSE"
+    if [ $fork = alexeyab ]; then # which has a CMake build of its own: amp/CMakeLists.txt
+        mkdir "$copy/amp/cmake"
+        cp "$patches"/../cmake/Plugin.cmake "$patches"/../cmake/oneDNN.cmake "$patches"/../cmake/cuDNN.cmake "$copy/amp/cmake"
+    fi
 fi
 chmod -R u+w "$copy"
 # Where there is no patch, git does the same; it is not to know of a repository that the copy may lie in.

@@ -2,6 +2,9 @@
 # and finds the plugin in AMP_DIR. The CMake build is the other way to the same objects; see CMakeLists.txt for why the
 # plugin has flags of its own.
 
+# AlexeyAB's Makefile compiles C files as C++ with USE_CPP=1; the plugin is C.
+AMP_CC = $(if $(filter 1, $(USE_CPP)), gcc, $(CC))
+
 AMP_SOURCES = $(wildcard $(addprefix $(AMP_DIR)/, files/*.c layers/*.c amp/*.c host/*/*.c \
     commands/*.c commands/*/*.c))
 ifeq ($(GPU), 1)
@@ -15,7 +18,7 @@ endif
 
 # The CPU backend takes oneDNN. AMP_CPU=1 and =0 build with and without it, which by itself depends on whether oneDNN is here.
 AMP_PROBE = \#include <dnnl.h>\nint main(void) { return !dnnl_version(); }\n
-AMP_CPU ?= $(shell printf '$(AMP_PROBE)' | $(CC) -x c - -ldnnl -o /dev/null 2> /dev/null && echo 1 || echo 0)
+AMP_CPU ?= $(shell printf '$(AMP_PROBE)' | $(AMP_CC) -x c - -ldnnl -o /dev/null 2> /dev/null && echo 1 || echo 0)
 AMP_CPU := $(AMP_CPU)
 ifeq ($(AMP_CPU), 1)
 AMP_SOURCES += $(wildcard $(AMP_DIR)/backend/cpu/*.c)
@@ -31,8 +34,8 @@ OBJ += $(patsubst $(AMP_DIR)/%.c, amp/%.o, $(AMP_SOURCES)) $(patsubst $(AMP_DIR)
 COMMON += -DAMP -I$(AMP_DIR)/include/
 LDFLAGS += -fopenmp
 
-AMP_CFLAGS = -std=c11 -O3 -Wall -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -I$(AMP_DIR) $(AMP_WITHOUT_CPU)
-AMP_MACHINE := $(shell $(CC) -dumpmachine)
+AMP_CFLAGS = -std=c11 -O3 -Wall -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -Isrc/ -I$(AMP_DIR) $(AMP_WITHOUT_CPU)
+AMP_MACHINE := $(shell $(AMP_CC) -dumpmachine)
 ifneq (, $(findstring x86_64, $(AMP_MACHINE)))
 $(OBJDIR)amp/%_avx2.o: AMP_CFLAGS += -mavx2 -mfma -mf16c
 $(OBJDIR)amp/%_avx512.o: AMP_CFLAGS += -march=x86-64-v4 -mprefer-vector-width=512
@@ -40,7 +43,9 @@ endif
 
 # gcc links start-up code that sets flush-to-zero into what it links with -Ofast. In the program it stays, as
 # the original has it; in the library it would set it in any program that uses the library.
-$(SLIB): private CFLAGS := $(filter-out -Ofast, $(CFLAGS))
+ifneq ($(SLIB)$(LIBNAMESO),)
+$(SLIB) $(LIBNAMESO): private CFLAGS := $(filter-out -Ofast, $(CFLAGS))
+endif
 
 AMP_PAGE = $(AMP_DIR)/commands/report/report.html
 $(OBJDIR)amp/commands/report/report_html.o: AMP_CFLAGS += -DAMP_REPORT_PAGE='"$(AMP_PAGE)"'
@@ -49,7 +54,7 @@ AMP_HEADERS = $(wildcard $(addprefix $(AMP_DIR)/, *.mk include/*.h */*.h */*/*.h
 
 $(OBJDIR)amp/%.o: $(AMP_DIR)/%.c $(AMP_HEADERS) $(DEPS)
 	@mkdir -p $(@D)
-	$(CC) $(COMMON) $(AMP_CFLAGS) -c $< -o $@
+	$(AMP_CC) $(COMMON) $(AMP_CFLAGS) -c $< -o $@
 
 $(OBJDIR)amp/%.o: $(AMP_DIR)/%.cu $(AMP_HEADERS) $(DEPS)
 	@mkdir -p $(@D)

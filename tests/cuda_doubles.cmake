@@ -4,7 +4,7 @@
 #   test_cuda_shim             the doubles themselves: each fault that they are there for is made, and seen
 #   test_cuda_library_doubles  those of cuDNN and cuBLAS compute what they should, and see misuse
 #   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
-#   test_cuda_double_*         the conformance tests
+#   test_cuda_double_*         the conformance tests, and the layers over the backend
 #   test_cuda_backend          the backend around its kernels, and each call beneath it failing
 #   test_cuda_large            that the test of large tensors, for a GPU, is right
 #   darknet-on-doubles         Darknet's program over all of them, for e2e/cuda_doubles.sh
@@ -87,6 +87,11 @@ foreach(test ${conformance_tests})
 endforeach()
 
 cuda_double_test(test_cuda_double_unlisted cuda/kernels_move.c conformance/machine_cuda_double.c)
+if(cuda_double_whole)
+    file(GLOB layers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/layers/*.c)
+    cuda_double_test(test_cuda_double_layers test_backend_layers.c conformance/machine_cuda_double.c ${layers}
+        ${CMAKE_SOURCE_DIR}/plugin/amp/plan.c ${CMAKE_SOURCE_DIR}/plugin/amp/autocast.c)
+endif()
 
 cuda_double_test(test_cuda_update cuda_update.c conformance/machine_cuda_double.c)
 cuda_on_the_cpu(${CMAKE_CURRENT_SOURCE_DIR}/cuda/faults.cu)

@@ -23,14 +23,14 @@
 #endif
 
 #ifndef GPU
-/* In the place of plugin/host/pjreddie/choice.c: the CPU by the GPU's rule of batch norm, cuDNN's. */
-#include "host/pjreddie/pjreddie.h"
+/* In the place of plugin/host's darknet/choice.c and pjreddie/batchnorm_rule.c: the CPU by the GPU's rule of batch norm, cuDNN's. */
+#include "host/darknet/room.h"
 
 amp_backend *amp_fork_backend(amp_error *error) { return amp_cpu_backend_create(error); }
 
-amp_batchnorm_rule amp_host_choose_batchnorm_rule(int on_gpu)
+amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
 {
-    (void)on_gpu;
+    (void)l, (void)on_gpu;
     return (amp_batchnorm_rule){ .epsilon_inside_root = 1, .epsilon = 1e-5f, .backward_epsilon = 1e-5f,
                                  .rolling_factor = .01f };
 }

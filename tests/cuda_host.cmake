@@ -15,7 +15,8 @@ target_include_directories(gpu_double_darknet SYSTEM PRIVATE ${CUDA_HEADERS})
 target_compile_options(gpu_double_darknet PRIVATE -w) # stock's C files include what only its kernels use
 darknet_flags_for(gpu_double_darknet)
 
-file(GLOB host_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/host/pjreddie/*.c)
+file(GLOB host_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/host/darknet/*.c
+    ${CMAKE_SOURCE_DIR}/plugin/host/pjreddie/*.c)
 add_library(gpu_double_host OBJECT ${host_sources})
 target_link_libraries(gpu_double_host PRIVATE cuda_double_settings)
 target_compile_definitions(gpu_double_host PRIVATE AMP GPU)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host/pjreddie/pjreddie.h"
+#include "host/darknet/room.h"
 #include "network.h"
 #include "parser.h"
 #include "tensor/half.h"

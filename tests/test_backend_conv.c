@@ -13,59 +13,65 @@
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
 
-typedef struct shape_case { const char *what; int n, c, h, w, k, size_h, size_w, stride, pad, groups; } shape_case;
+typedef struct shape_case { const char *what; int n, c, h, w, k, size_h, size_w, stride, pad, groups, stride_x, dilation; } shape_case;
 
 static const shape_case shapes[] = {
-    { "first layer, three channels",            2, 3, 17, 19, 16, 3, 3, 1, 1, 1 },
-    { "stem 7x7 stride 2",                      1, 3, 33, 35, 64, 7, 7, 2, 3, 1 },
-    { "11x11 stride 4, no padding",             1, 3, 35, 36, 24, 11, 11, 4, 0, 1 },
-    { "3x3 of blocks of 16",                    2, 32, 13, 13, 64, 3, 3, 1, 1, 1 },
-    { "3x3, many channels",                     1, 256, 7, 7, 128, 3, 3, 1, 1, 1 },
-    { "3x3 stride 2 on odd sizes",              2, 32, 15, 13, 48, 3, 3, 2, 1, 1 },
-    { "3x3 stride 2 on even sizes",             2, 16, 14, 12, 32, 3, 3, 2, 1, 1 },
-    { "3x3 stride 2 without padding",           1, 16, 14, 14, 16, 3, 3, 2, 0, 1 },
-    { "stride 3 that leaves rows unused",       1, 16, 15, 16, 16, 3, 3, 3, 0, 1 },
-    { "stride larger than the window",          1, 16, 15, 14, 16, 1, 1, 3, 0, 1 },
-    { "1x1",                                    2, 64, 13, 13, 32, 1, 1, 1, 0, 1 },
-    { "1x1 stride 2 with an unused last row",   2, 32, 14, 14, 32, 1, 1, 2, 0, 1 },
-    { "head of 255 channels",                   2, 64, 13, 13, 255, 1, 1, 1, 0, 1 },
-    { "from 255 channels",                      1, 255, 9, 9, 32, 3, 3, 1, 1, 1 },
-    { "5 to 7 channels",                        2, 5, 11, 9, 7, 3, 3, 1, 1, 1 },
-    { "17 to 33 channels, stride 2",            3, 17, 10, 11, 33, 3, 3, 2, 1, 1 },
-    { "1 to 1 channel",                         1, 1, 8, 8, 1, 3, 3, 1, 1, 1 },
-    { "5x5",                                    1, 16, 12, 12, 32, 5, 5, 1, 2, 1 },
-    { "even window",                            1, 16, 12, 12, 16, 2, 2, 1, 1, 1 },
-    { "even window, stride 2",                  1, 16, 12, 12, 16, 4, 4, 2, 1, 1 },
-    { "1x1 with padding",                       1, 16, 6, 6, 16, 1, 1, 1, 1, 1 },
-    { "padding as large as the window",         1, 16, 6, 6, 16, 3, 3, 1, 3, 1 },
-    { "padding larger than the window",         1, 16, 6, 6, 16, 2, 2, 2, 3, 1 },
-    { "3x1 window",                             1, 16, 9, 9, 16, 3, 1, 1, 0, 1 },
-    { "1x3 window, padding 1",                  1, 8, 9, 9, 16, 1, 3, 1, 1, 1 },
-    { "one pixel",                              4, 32, 1, 1, 32, 3, 3, 1, 1, 1 },
-    { "one row",                                1, 16, 1, 40, 16, 3, 3, 1, 1, 1 },
-    { "2 groups",                               2, 32, 9, 9, 64, 3, 3, 1, 1, 2 },
-    { "8 groups of 4, as ResNeXt",              1, 32, 10, 10, 32, 3, 3, 1, 1, 8 },
-    { "2 groups of 16, stride 2",               1, 32, 11, 11, 32, 3, 3, 2, 1, 2 },
-    { "3 groups of 5 to 2",                     2, 15, 7, 7, 6, 3, 3, 1, 1, 3 },
-    { "1x1 in 4 groups",                        1, 64, 7, 7, 32, 1, 1, 1, 0, 4 },
-    { "depthwise",                              2, 32, 14, 14, 32, 3, 3, 1, 1, 32 },
-    { "depthwise, stride 2",                    2, 32, 14, 14, 32, 3, 3, 2, 1, 32 },
-    { "depthwise, 13 channels",                 1, 13, 9, 9, 13, 3, 3, 1, 1, 13 },
-    { "depthwise, 5x5",                         1, 24, 9, 9, 24, 5, 5, 1, 2, 24 },
-    { "depthwise that doubles",                 1, 16, 8, 8, 32, 3, 3, 1, 1, 16 },
-    { "connected, image",                       2, 7, 5, 3, 10, 5, 3, 1, 0, 1 },
-    { "connected, vector",                      4, 256, 1, 1, 100, 1, 1, 1, 0, 1 },
-    { "connected, batch 1",                     1, 1, 28, 28, 10, 28, 28, 1, 0, 1 },
-    { "connected, one output",                  3, 16, 4, 4, 1, 4, 4, 1, 0, 1 },
-    { "grouped, window as large as the input",  1, 8, 3, 3, 8, 3, 3, 1, 0, 2 },
-    { "padded, window as large as the input",   1, 8, 3, 3, 8, 3, 3, 1, 1, 1 },
-    { "connected, stride 2 in the .cfg",        2, 8, 3, 3, 8, 3, 3, 2, 0, 1 },
-    { "rows too wide for AMX's blocks",         1, 3, 6, 384, 16, 3, 3, 1, 1, 1 },
-    { "rows too wide for three of them",        1, 17, 12, 225, 16, 3, 3, 1, 1, 1 },
-    { "window much smaller than the stride",    1, 16, 20, 52, 32, 2, 2, 5, 1, 1 },
-    { "few channels by 1x1 with a stride",      2, 4, 32, 32, 8, 1, 1, 2, 0, 1 },
-    { "an image narrower than the stride",      1, 16, 5, 1, 16, 3, 3, 2, 1, 1 },
-    { "more than one slice of the batch",       3, 64, 256, 240, 2, 1, 1, 1, 0, 1 },
+    { "first layer, three channels",            2, 3, 17, 19, 16, 3, 3, 1, 1, 1, 0, 0 },
+    { "stem 7x7 stride 2",                      1, 3, 33, 35, 64, 7, 7, 2, 3, 1, 0, 0 },
+    { "11x11 stride 4, no padding",             1, 3, 35, 36, 24, 11, 11, 4, 0, 1, 0, 0 },
+    { "3x3 of blocks of 16",                    2, 32, 13, 13, 64, 3, 3, 1, 1, 1, 0, 0 },
+    { "3x3, many channels",                     1, 256, 7, 7, 128, 3, 3, 1, 1, 1, 0, 0 },
+    { "3x3 stride 2 on odd sizes",              2, 32, 15, 13, 48, 3, 3, 2, 1, 1, 0, 0 },
+    { "3x3 stride 2 on even sizes",             2, 16, 14, 12, 32, 3, 3, 2, 1, 1, 0, 0 },
+    { "3x3 stride 2 without padding",           1, 16, 14, 14, 16, 3, 3, 2, 0, 1, 0, 0 },
+    { "stride 3 that leaves rows unused",       1, 16, 15, 16, 16, 3, 3, 3, 0, 1, 0, 0 },
+    { "stride larger than the window",          1, 16, 15, 14, 16, 1, 1, 3, 0, 1, 0, 0 },
+    { "1x1",                                    2, 64, 13, 13, 32, 1, 1, 1, 0, 1, 0, 0 },
+    { "1x1 stride 2 with an unused last row",   2, 32, 14, 14, 32, 1, 1, 2, 0, 1, 0, 0 },
+    { "head of 255 channels",                   2, 64, 13, 13, 255, 1, 1, 1, 0, 1, 0, 0 },
+    { "from 255 channels",                      1, 255, 9, 9, 32, 3, 3, 1, 1, 1, 0, 0 },
+    { "5 to 7 channels",                        2, 5, 11, 9, 7, 3, 3, 1, 1, 1, 0, 0 },
+    { "17 to 33 channels, stride 2",            3, 17, 10, 11, 33, 3, 3, 2, 1, 1, 0, 0 },
+    { "1 to 1 channel",                         1, 1, 8, 8, 1, 3, 3, 1, 1, 1, 0, 0 },
+    { "5x5",                                    1, 16, 12, 12, 32, 5, 5, 1, 2, 1, 0, 0 },
+    { "even window",                            1, 16, 12, 12, 16, 2, 2, 1, 1, 1, 0, 0 },
+    { "even window, stride 2",                  1, 16, 12, 12, 16, 4, 4, 2, 1, 1, 0, 0 },
+    { "1x1 with padding",                       1, 16, 6, 6, 16, 1, 1, 1, 1, 1, 0, 0 },
+    { "padding as large as the window",         1, 16, 6, 6, 16, 3, 3, 1, 3, 1, 0, 0 },
+    { "padding larger than the window",         1, 16, 6, 6, 16, 2, 2, 2, 3, 1, 0, 0 },
+    { "3x1 window",                             1, 16, 9, 9, 16, 3, 1, 1, 0, 1, 0, 0 },
+    { "1x3 window, padding 1",                  1, 8, 9, 9, 16, 1, 3, 1, 1, 1, 0, 0 },
+    { "one pixel",                              4, 32, 1, 1, 32, 3, 3, 1, 1, 1, 0, 0 },
+    { "one row",                                1, 16, 1, 40, 16, 3, 3, 1, 1, 1, 0, 0 },
+    { "2 groups",                               2, 32, 9, 9, 64, 3, 3, 1, 1, 2, 0, 0 },
+    { "8 groups of 4, as ResNeXt",              1, 32, 10, 10, 32, 3, 3, 1, 1, 8, 0, 0 },
+    { "2 groups of 16, stride 2",               1, 32, 11, 11, 32, 3, 3, 2, 1, 2, 0, 0 },
+    { "3 groups of 5 to 2",                     2, 15, 7, 7, 6, 3, 3, 1, 1, 3, 0, 0 },
+    { "1x1 in 4 groups",                        1, 64, 7, 7, 32, 1, 1, 1, 0, 4, 0, 0 },
+    { "depthwise",                              2, 32, 14, 14, 32, 3, 3, 1, 1, 32, 0, 0 },
+    { "depthwise, stride 2",                    2, 32, 14, 14, 32, 3, 3, 2, 1, 32, 0, 0 },
+    { "depthwise, 13 channels",                 1, 13, 9, 9, 13, 3, 3, 1, 1, 13, 0, 0 },
+    { "depthwise, 5x5",                         1, 24, 9, 9, 24, 5, 5, 1, 2, 24, 0, 0 },
+    { "depthwise that doubles",                 1, 16, 8, 8, 32, 3, 3, 1, 1, 16, 0, 0 },
+    { "connected, image",                       2, 7, 5, 3, 10, 5, 3, 1, 0, 1, 0, 0 },
+    { "connected, vector",                      4, 256, 1, 1, 100, 1, 1, 1, 0, 1, 0, 0 },
+    { "connected, batch 1",                     1, 1, 28, 28, 10, 28, 28, 1, 0, 1, 0, 0 },
+    { "connected, one output",                  3, 16, 4, 4, 1, 4, 4, 1, 0, 1, 0, 0 },
+    { "grouped, window as large as the input",  1, 8, 3, 3, 8, 3, 3, 1, 0, 2, 0, 0 },
+    { "padded, window as large as the input",   1, 8, 3, 3, 8, 3, 3, 1, 1, 1, 0, 0 },
+    { "connected, stride 2 in the .cfg",        2, 8, 3, 3, 8, 3, 3, 2, 0, 1, 0, 0 },
+    { "rows too wide for AMX's blocks",         1, 3, 6, 384, 16, 3, 3, 1, 1, 1, 0, 0 },
+    { "rows too wide for three of them",        1, 17, 12, 225, 16, 3, 3, 1, 1, 1, 0, 0 },
+    { "window much smaller than the stride",    1, 16, 20, 52, 32, 2, 2, 5, 1, 1, 0, 0 },
+    { "few channels by 1x1 with a stride",      2, 4, 32, 32, 8, 1, 1, 2, 0, 1, 0, 0 },
+    { "an image narrower than the stride",      1, 16, 5, 1, 16, 3, 3, 2, 1, 1, 0, 0 },
+    { "more than one slice of the batch",       3, 64, 256, 240, 2, 1, 1, 1, 0, 1, 0, 0 },
+    { "3x3, dilated by 2",                      2, 32, 13, 15, 48, 3, 3, 1, 2, 1, 0, 2 },
+    { "3x3 stride 2, dilated by 4",             1, 16, 14, 15, 16, 3, 3, 2, 4, 1, 0, 4 },
+    { "depthwise, dilated by 3, no padding",    2, 16, 9, 10, 16, 3, 3, 1, 0, 16, 0, 3 },
+    { "1x1, dilated in the .cfg",               1, 16, 7, 7, 16, 1, 1, 1, 0, 1, 0, 2 },
+    { "stride 2 down, 1 along a row",           2, 16, 12, 13, 32, 3, 3, 2, 1, 1, 1, 0 },
+    { "stride 1 down, 3 along a row, dilated",  1, 16, 12, 13, 32, 3, 3, 1, 1, 1, 3, 2 },
 };
 enum { SHAPES = COUNT(shapes) };
 
@@ -130,7 +136,8 @@ static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
 {
     memset(f, 0, sizeof *f);
     srand(1);
-    f->d = (amp_conv_desc){ { s->n, s->c, s->h, s->w }, s->k, s->size_h, s->size_w, s->stride, s->pad, s->groups, dtype, 1, 1, 0 };
+    f->d = (amp_conv_desc){ { s->n, s->c, s->h, s->w }, s->k, s->size_h, s->size_w, s->stride, s->pad, s->groups, dtype, 1, 1, 0,
+        s->stride_x, s->dilation };
     f->y_shape = amp_conv_output(&f->d);
     f->x_count = amp_shape_count(f->d.x);
     f->y_count = amp_shape_count(f->y_shape);
@@ -173,14 +180,15 @@ static void reference(fixture *f, pass which)
     const amp_conv_desc *d = &f->d;
     amp_shape in = d->x, out = f->y_shape;
     int group_c = in.c / d->groups, group_k = d->k / d->groups;
+    int stride_x = d->stride_x ? d->stride_x : d->stride, apart = d->dilation ? d->dilation : 1;
     for (int n = 0; n < in.n; ++n)
     for (int i = 0; i < out.h; ++i)
     for (int j = 0; j < out.w; ++j)
     for (int r = 0; r < d->size_h; ++r) {
-        int row = i * d->stride - d->pad + r;
+        int row = i * d->stride - d->pad + r * apart;
         if (row < 0 || row >= in.h) continue;
         for (int s = 0; s < d->size_w; ++s) {
-            int column = j * d->stride - d->pad + s;
+            int column = j * stride_x - d->pad + s * apart;
             if (column < 0 || column >= in.w) continue;
             for (int k = 0; k < d->k; ++k)
             for (int c = 0; c < group_c; ++c) {
@@ -273,7 +281,7 @@ static void agrees_with_double_precision(void **state)
 
 /* ------------------------------------------------------------------------------------------------ single behaviours */
 
-static const shape_case small = { "small", 2, 16, 9, 9, 32, 3, 3, 1, 1, 1 };
+static const shape_case small = { "small", 2, 16, 9, 9, 32, 3, 3, 1, 1, 1, 0, 0 };
 
 /* One bad input number must spoil what depends on it: the finite check of the gradients relies on that. And nothing else,
  * so that a diverged element can be traced; but oneDNN's weight gradients in bf16 multiply what they skip by zero, so
@@ -414,15 +422,18 @@ static void refuses_impossible_shapes_by_name(void **state)
     (void)state;
     NEEDS(conv_create);
     static const struct { amp_conv_desc d; const char *says; } bad[] = {
-        { { { 0, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0 }, "the input is empty" },
-        { { { 1, 3, 8, -1 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0 }, "the input is empty" },
-        { { { 1, 3, 8, 8 }, 0, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0 }, "the filters are empty" },
-        { { { 1, 3, 8, 8 }, 4, 3, 0, 1, 1, 1, AMP_BF16, 1, 1, 0 }, "the filters are empty" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 0, 1, 1, AMP_FP32, 1, 1, 0 }, "stride must be at least 1" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, -1, 1, AMP_FP32, 1, 1, 0 }, "padding 0 or more" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1, 0 }, "groups must divide" },
-        { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1, 0 }, "larger than the padded input" },
-        { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1, 0 }, "larger than the padded input" },
+        { { { 0, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "the input is empty" },
+        { { { 1, 3, 8, -1 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "the input is empty" },
+        { { { 1, 3, 8, 8 }, 0, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "the filters are empty" },
+        { { { 1, 3, 8, 8 }, 4, 3, 0, 1, 1, 1, AMP_BF16, 1, 1, 0, 0, 0 }, "the filters are empty" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 0, 1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "stride must be at least 1" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, -1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "padding 0 or more" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1, 0, 0, 0 }, "groups must divide" },
+        { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "larger than the padded input" },
+        { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "larger than the padded input" },
+        { { { 1, 3, 6, 8 }, 4, 3, 3, 1, 0, 1, AMP_FP32, 1, 1, 0, 0, 3 }, "larger than the padded input" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, -1 }, "dilation must be at least 1" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, -2, 1 }, "stride must be at least 1" },
     };
     amp_error error = { 0 };
     for (size_t i = 0; i < COUNT(bad); ++i) {
@@ -439,9 +450,9 @@ static void refuses_impossible_shapes_by_name(void **state)
 /* The same copies as one by one, whatever is in the list: forward gives the same bits. */
 static void weights_of_many_convolutions_are_loaded_at_once(void **state)
 {
-    static const shape_case mixed[] = { { "", 1, 8, 4, 4, 16, 3, 3, 1, 1, 1 }, { "", 1, 255, 3, 3, 8, 1, 1, 1, 0, 1 },
-        { "", 1, 3, 6, 6, 5, 3, 3, 1, 1, 1 }, { "", 1, 16, 4, 4, 8, 3, 3, 1, 1, 4 }, { "", 1, 13, 4, 4, 13, 3, 3, 1, 1, 13 },
-        { "", 2, 7, 3, 3, 10, 3, 3, 1, 0, 1 } };
+    static const shape_case mixed[] = { { "", 1, 8, 4, 4, 16, 3, 3, 1, 1, 1, 0, 0 }, { "", 1, 255, 3, 3, 8, 1, 1, 1, 0, 1, 0, 0 },
+        { "", 1, 3, 6, 6, 5, 3, 3, 1, 1, 1, 0, 0 }, { "", 1, 16, 4, 4, 8, 3, 3, 1, 1, 4, 0, 0 }, { "", 1, 13, 4, 4, 13, 3, 3, 1, 1, 13, 0, 0 },
+        { "", 2, 7, 3, 3, 10, 3, 3, 1, 0, 1, 0, 0 } };
     (void)state;
     NEEDS(conv_create);
     enum { MANY = COUNT(mixed) * COUNT(all_dtypes) };

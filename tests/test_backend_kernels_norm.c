@@ -1,4 +1,5 @@
 /* Batch norm, biases with their gradients, and activations of a backend, against the formulas in double. */
+#include "backend/activate.h"
 #include "kernel_cases.h"
 
 typedef struct size_case { int n, h, w, c; } size_case;
@@ -8,7 +9,7 @@ static const size_case sizes[] = { { 1, 1, 1, 1 }, { 2, 13, 11, 1 }, { 1, 1, 1, 
     { 2, 5, 4, 16 }, { 3, 4, 5, 17 }, { 2, 130, 130, 16 }, { 4, 70, 71, 5 }, { 1, 13, 13, 255 }, { 1, 3, 70, 67 },
     { 2, 10, 10, 1024 }, { 1, 2, 2, 2049 } };
 
-/* Darknet's activations.h, in double. */
+/* Darknet's activations.h, and that of AlexeyAB's fork, in double. */
 static double true_activate(double x, amp_activation a)
 {
     switch (a) {
@@ -25,13 +26,24 @@ static double true_activate(double x, amp_activation a)
     case AMP_STAIR: return isnan(x) ? x : fmod(floor(x), 2) == 0 ? floor(x / 2) : x - floor(x) + floor(x / 2);
     case AMP_HARDTAN: return x < -1 ? -1 : x > 1 ? 1 : x;
     case AMP_LHTAN: return x < 0 ? .001 * x : x > 1 ? .001 * (x - 1) + 1 : x;
+    case AMP_RELU6: return isnan(x) ? x : fmin(fmax(x, 0), 6);
+    case AMP_MISH: return x * tanh(log1p(exp(x)));
+    case AMP_SWISH: return x / (1 + exp(-x));
+    case AMP_HARD_MISH: return isnan(x) || x > 0 ? x : x > -2 ? x * x / 2 + x : 0;
     default: return x;
     }
 }
 
+/* y is x where amp_gradient_wants_input. The slopes of mish and swish are x·tanh(log(1 + exp(x)))' and
+ * x·logistic(x)' by the rule of products; cosh(s)^-2 is tanh'. */
 static double true_gradient(double y, amp_activation a)
 {
+    double s = log1p(exp(y)), logistic = 1 / (1 + exp(-y));
     switch (a) {
+    case AMP_RELU6: return y > 0 && y < 6;
+    case AMP_MISH: return tanh(s) + y * logistic / (cosh(s) * cosh(s));
+    case AMP_SWISH: return logistic + y * logistic * (1 - logistic);
+    case AMP_HARD_MISH: return isnan(y) ? y : y > 0 ? 1 : y > -2 ? y + 1 : 0;
     case AMP_LOGISTIC: return (1 - y) * y;
     case AMP_LOGGY: return 2 * (1 - (y + 1) / 2) * (y + 1) / 2;
     case AMP_RELU: return y > 0;
@@ -61,6 +73,9 @@ static void activations_follow_darknets_formulas(void **state)
                 set_element(&x, 5, -1);
                 set_element(&x, 10, 1);
                 set_element(&x, 20, NAN);
+                set_element(&x, 2, 30000);
+                set_element(&x, 3, -30000);
+                if (all_dtypes[d] != AMP_FP16) set_element(&x, 4, -3e38f), set_element(&x, 6, 1e38f);
                 memset(y.data, 0xff, amp_tensor_bytes(&y));
                 ASSERT_OK(CALL(activation_forward, &x, &y, (amp_activation)a, e));
                 for (size_t i = 0; i < amp_shape_count(x.shape); ++i) {
@@ -92,6 +107,14 @@ static void gradients_are_taken_from_the_output(void **state)
                 set_element(&dy, 6, NAN);
                 set_element(&dy, 7, INFINITY);
                 set_element(&y, 7, .5f);
+                if (amp_gradient_wants_input(act)) { /* the extremes, and about the tenfold of the others */
+                    for (size_t i = 8; i < amp_shape_count(y.shape); i += 2)
+                        set_element(&y, i, (float)element(&y, i) * 15);
+                    set_element(&y, 9, 60000);
+                    set_element(&y, 11, -60000);
+                    if (all_dtypes[d] != AMP_FP16) set_element(&y, 13, -3e38f), set_element(&y, 15, 3e38f);
+                    if (all_dtypes[d] != AMP_FP16) set_element(&y, 17, -95);
+                }
                 if (accumulate) memcpy(dx.data, old.data, amp_tensor_bytes(&dx));
                 ASSERT_OK(CALL(activation_backward, &y, &dy, &dx, act, accumulate, e));
                 for (size_t i = 0; i < amp_shape_count(y.shape); ++i) {
@@ -150,9 +173,10 @@ static void bias_gradient_adds_the_sum_over_pixels(void **state)
 }
 
 /* The rules that Darknet's builds have, and others: every number counts. Darknet's own on the CPU first. */
-static const amp_batchnorm_rule rules[] = { { 1, 0, 1e-6f, 1e-5f, .01f },
-    { 0, 1, 1e-5f, 1e-5f, .01f }, /* cuDNN's */
-    { 1, 1, 1e-5f, 3e-5f, .1f }, { 0, 0, 1e-3f, 1e-4f, .25f } };
+static const amp_batchnorm_rule rules[] = { { 1, 0, 1e-6f, 1e-5f, 0, .01f },
+    { 0, 1, 1e-5f, 1e-5f, 0, .01f }, /* cuDNN's, */
+    { 1, 1, 1e-5f, 1e-5f, 1, .1f },  /* that of AlexeyAB's fork on the CPU */
+    { 1, 1, 1e-5f, 3e-5f, 0, .1f }, { 0, 0, 1e-3f, 1e-4f, 0, .25f } };
 
 /* One batch norm and all its arrays. */
 typedef struct norm {
@@ -221,7 +245,8 @@ static void true_statistics(const amp_tensor *x, size_t c, double *mean, double 
 /* Values about 1, and values so close together that the 1e-6 and 1e-5 beside the variance count. */
 static const float ranges[][2] = { { -2, 5 }, { 1e-3f, 3e-3f } };
 
-static const amp_activation fused[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_LOGISTIC, AMP_TANH, AMP_HARDTAN, AMP_ELU };
+static const amp_activation fused[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_LOGISTIC, AMP_TANH, AMP_HARDTAN, AMP_ELU,
+    AMP_MISH, AMP_SWISH, AMP_HARD_MISH, AMP_RELU6 };
 
 static const amp_batchnorm_rule *rule_of(size_t d, size_t s) { return &rules[(s / 2 + d) % COUNT(rules)]; }
 
@@ -331,27 +356,32 @@ static void batchnorm_backward_goes_by_the_rule(void **state)
             size_t channels = (size_t)z.c, pixels = amp_shape_count(b.x.shape) / channels;
             float *old_scale = array_copy(b.dscale, channels), *old_bias = array_copy(b.dbias, channels);
             ASSERT_OK(forward(&b, a, e));
+            int input = amp_gradient_wants_input(a);
+            if (input) memset(b.y.data, 0xff, amp_tensor_bytes(&b.y)); /* not read */
             ASSERT_OK(backward(&b, &b.dx, a, e));
             for (size_t c = 0; c < channels; ++c) {
                 double mean = (double)b.mean[c], variance = (double)b.variance[c];
-                double inv = 1 / sqrt(variance + (double)b.rule.backward_epsilon);
+                double back = (double)b.rule.backward_epsilon, inv = 1 / sqrt(variance + back);
+                double direct = b.rule.direct_outside_root ? 1 / (sqrt(variance) + back) : inv;
                 double sum = 0, product = 0, size = 0, product_size = 0, n = (double)pixels;
+                double hat = 1 / true_spread(&b.rule, variance), scale = (double)b.scale[c];
                 for (size_t i = c; i < pixels * channels; i += channels) {
-                    double delta = element(&b.dy, i) * true_gradient(element(&b.y, i), a), u = element(&b.x, i) - mean;
+                    double u = element(&b.x, i) - mean, v = u * hat * scale + (double)b.bias[c];
+                    double delta = element(&b.dy, i) * true_gradient(input ? v : element(&b.y, i), a);
                     sum += delta;
                     size += fabs(delta);
                     product += delta * u;
                     product_size += fabs(delta * u);
                 }
-                double hat = 1 / true_spread(&b.rule, variance), scale = (double)b.scale[c];
                 assert_rounded(AMP_FP32, (double)b.dbias[c], (double)old_bias[c] + sum, 0x1p-24 * 8 * (size + 1), "dbias", c);
                 assert_rounded(AMP_FP32, (double)b.dscale[c], (double)old_scale[c] + product * hat,
                     0x1p-24 * 8 * (product_size * hat + 1), "dscale", c);
                 for (size_t i = c; i < pixels * channels; i += channels) {
-                    double delta = element(&b.dy, i) * true_gradient(element(&b.y, i), a), u = element(&b.x, i) - mean;
-                    double want = inv * scale * (delta - sum / n - u * inv * inv * product / n);
-                    double slack = 0x1p-22 * inv * scale * (fabs(delta) + 4 * size / n +
-                        fabs(u) * inv * inv * 4 * product_size / n);
+                    double u = element(&b.x, i) - mean, v = u * hat * scale + (double)b.bias[c];
+                    double delta = element(&b.dy, i) * true_gradient(input ? v : element(&b.y, i), a);
+                    double want = scale * (direct * delta - inv * (sum / n + u * inv * inv * product / n));
+                    double slack = 0x1p-22 * scale * (direct * fabs(delta) + inv * (4 * size / n +
+                        fabs(u) * inv * inv * 4 * product_size / n));
                     assert_rounded(b.dx.dtype, element(&b.dx, i), want, slack, "dx", i);
                 }
             }
@@ -547,10 +577,10 @@ static void no_count_of_processors_changes_a_bit(void **state)
     machine.set_processors(backend, 0);
 }
 
-/* Not for the exponential activations: instruction sets may have different exponentials. */
+/* Not for activations with an exponential of libm's, which instruction sets may have different ones of. */
 static void no_variant_changes_a_bit(void **state)
 {
-    static const amp_activation exact[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_RAMP, AMP_HARDTAN };
+    static const amp_activation exact[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_RAMP, AMP_HARDTAN, AMP_MISH, AMP_SWISH };
     (void)state;
     NEEDS(batchnorm_forward_train);
     NEEDS(batchnorm_backward);

@@ -1,9 +1,7 @@
 /* Yolo's loss of a backend, against forward_yolo_layer of Darknet written out in double, one label after the other.
  *
  * Where a threshold decides, rounding could: numbers are drawn until every comparison of the reference is clear by 1e-5. */
-#include "kernel_cases.h"
-
-enum { LABEL = 5, MOST_LABELS = 90 };
+#include "yolo_cases.h"
 
 typedef struct yolo_case {
     const char *name;
@@ -12,18 +10,12 @@ typedef struct yolo_case {
     void (*change)(const struct yolo_case *, float *label, int i, uint32_t *random); /* label i of an image, as drawn; or NULL */
 } yolo_case;
 
-static const float anchors[] = { 10, 13, 60, 25, 33, 90, 150, 110 };
-enum { NET_W = 224, NET_H = 160 };
-
 /* ------------------------------------------------------------------------------------------------ labels */
 
 static void one_place(const yolo_case *c, float *label, int i, uint32_t *random)
 {
     (void)random;
-    label[0] = .5f / (float)c->w + .01f * (float)i / (float)c->w;
-    label[1] = .4f / (float)c->h;
-    label[2] = 60.f / NET_W + .001f * (float)i;
-    label[3] = 25.f / NET_H;
+    draw_in_one_place(label, c->w, c->h, i);
 }
 
 static void one_place_one_class(const yolo_case *c, float *label, int i, uint32_t *random)
@@ -95,18 +87,14 @@ static void draw_labels(const yolo_case *c, const amp_yolo_desc *d, float *label
     for (int b = 0; b < c->n; ++b)
         for (int i = 0; i < c->labels; ++i) {
             float *label = labels + (size_t)b * (size_t)d->truths + (size_t)(LABEL * i);
-            label[0] = ((float)(int)(uniform(&seed) * (float)c->w) + .1f + .8f * uniform(&seed)) / (float)c->w;
-            label[1] = ((float)(int)(uniform(&seed) * (float)c->h) + .1f + .8f * uniform(&seed)) / (float)c->h;
-            label[2] = .02f + .7f * uniform(&seed) * uniform(&seed);
-            label[3] = .02f + .7f * uniform(&seed) * uniform(&seed);
-            label[4] = (float)(int)(uniform(&seed) * (float)c->classes);
+            draw_label(label, c->w, c->h, c->classes, &seed);
             if (c->change) c->change(c, label, i, &seed);
         }
 }
 
 static amp_yolo_desc desc_of(const yolo_case *c)
 {
-    amp_yolo_desc d = { .classes = c->classes, .n = c->boxes, .total = c->total, .net_w = NET_W, .net_h = NET_H,
+    amp_yolo_desc d = { AMP_YOLO_AS_PJREDDIE, .classes = c->classes, .n = c->boxes, .total = c->total, .net_w = NET_W, .net_h = NET_H,
         .ignore_thresh = c->ignore_thresh, .truth_thresh = c->truth_thresh, .truths = MOST_LABELS * LABEL + 3, .max_boxes = MOST_LABELS };
     memcpy(d.mask, c->mask, sizeof c->mask);
     memcpy(d.anchors, anchors, sizeof anchors);
@@ -121,19 +109,6 @@ typedef struct reference {
     double *out, *delta, clear; /* clear: how near the nearest comparison was */
     amp_yolo_result sums;
 } reference;
-
-typedef struct box { double x, y, w, h; } box;
-
-static double overlap(double a, double a_size, double b, double b_size)
-{
-    return fmin(a + a_size / 2, b + b_size / 2) - fmax(a - a_size / 2, b - b_size / 2);
-}
-
-static double iou_of(box a, box b)
-{
-    double w = overlap(a.x, a.w, b.x, b.w), h = overlap(a.y, a.h, b.y, b.h), shared = w < 0 || h < 0 ? 0 : w * h;
-    return shared / (a.w * a.h + b.w * b.h - shared);
-}
 
 static int above(reference *r, double a, double b)
 {
@@ -153,8 +128,6 @@ static box predicted(const reference *r, size_t q, int j, int i, int k)
     return (box){ (i + r->out[q]) / r->w, (j + r->out[q + 1]) / r->h, exp(r->out[q + 2]) * (double)anchor[0] / r->d.net_w,
                   exp(r->out[q + 3]) * (double)anchor[1] / r->d.net_h };
 }
-
-static box box_of(const float *label) { return (box){ (double)label[0], (double)label[1], (double)label[2], (double)label[3] }; }
 
 static void learn_box(reference *r, size_t q, int j, int i, int k, const float *label)
 {
@@ -269,11 +242,6 @@ static void assert_delta(const reference *r, const amp_tensor *dx, const amp_ten
         if (dx->dtype == AMP_FP16 && fabs(want) > 65520) want = copysign((double)INFINITY, want);
         assert_rounded(dx->dtype, element(dx, e), want + (old ? element(old, e) : 0), slack + 0x1p-22 * fabs(want), "dx", e);
     }
-}
-
-static void assert_near(double got, double want, const char *what)
-{
-    if (!(fabs(got - want) <= 1e-5 * (1 + fabs(want)))) fail_msg("%s: got %.9g, want %.9g (%s)", what, got, want, variant);
 }
 
 static void assert_result(const amp_yolo_result *got, const amp_yolo_result *want)
@@ -451,7 +419,8 @@ static void yolo_activate_squashes_all_but_sizes(void **state)
         size_t pixels = (size_t)z[1] * (size_t)z[2];
         y.layout = AMP_NCHW;
         set_element(&y, 0, NAN), set_element(&x, 0, NAN);
-        ASSERT_OK(CALL(yolo_activate, &y, size - 5, e));
+        amp_yolo_desc d = { AMP_YOLO_AS_PJREDDIE, .classes = size - 5, .n = z[3] / size };
+        ASSERT_OK(CALL(yolo_activate, &y, &d, e));
         for (size_t e = 0; e < amp_shape_count(y.shape); ++e) {
             int entry = (int)(e / pixels % (size_t)size), kept = entry == 2 || entry == 3;
             double v = element(&x, e), want = kept ? v : 1 / (1 + exp(-v));
@@ -475,11 +444,13 @@ static void yolo_refuses_what_does_not_belong_together(void **state)
     ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, e));
     d = w.d, d.mask[1] = 4;
     ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, e));
+    d = w.d, d.label_size = 6;
+    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, e));
     d = w.d, d.max_boxes = MOST_LABELS + 1;
     ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, e));
     d = w.d, d.total = AMP_YOLO_MAX_ANCHORS + 1;
     ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, e));
-    ASSERT_REFUSED(CALL(yolo_activate, &w.x, 1, e)); /* NHWC */
+    ASSERT_REFUSED(CALL(yolo_activate, &w.x, &w.d, e)); /* NHWC */
     discard(&w);
     release(half.data), release(result);
 }

@@ -41,6 +41,7 @@
 #define KNOWN "; allowed: the layers of Darknet, [net] first, and [amp]"
 #define TOO_MANY ", and Darknet counts to 2147483647; make it smaller"
 #define POLICIES "; allowed: constant, step, steps, exp, sigmoid, poly, random"
+#define TEXT_LINES "; allowed: lines of text of at most 65536 bytes"
 #define WHOLES "; allowed: whole numbers, separated by commas"
 
 /* How .cfg files begin. */
@@ -643,6 +644,13 @@ static void whole_files(void **state)
                                           "and the network's input gives none" },
         { "[net]\ninputs=2000000\nbatch=2000\n[connected]\n",
           ":1: [net]: 4000000000 numbers of input for a batch" TOO_MANY },
+        { "[net]\n" SIZE "[sam]\n[amp]\nfilters=3\n" CONV, ":5: [sam]: unknown section" KNOWN },
+        { "[net]\n" SIZE CONV "[amp]\n[maxpool] # small\n",
+          ":7: [maxpool]#small: a comment needs a line of its own" KNOWN },
+        { "[net]\n" SIZE CONV "[amp]\nd\x01type=fp16\n",
+          ":7: [amp]: byte 2 of the line is the control character 0x01" TEXT_LINES },
+        { "[net]\n# \x7f\n" SIZE CONV, ":2: [net]: byte 3 of the line is the control character 0x7f" TEXT_LINES },
+        { "\x02\n[net]\n" SIZE CONV, ":1: byte 1 of the line is the control character 0x02" TEXT_LINES },
     };
     for (size_t i = 0; i < COUNT(cases); i++) refused(cases[i].text, CFG_FOR_ANYTHING, cases[i].line, 0);
 }
@@ -796,6 +804,26 @@ static void long_files(void **state)
     assert_int_equal(found.errors, 2);
 }
 
+static void lines_up_to_the_limit_pass_and_longer_ones_are_refused(void **state)
+{
+    (void)state;
+    static const char *const starts[] = { "#", "angle=0.", "angle = 0.                  " };
+    static const int lengths[] = { 65535, 65536, 65537, 1 << 20 };
+    lines found;
+    cfg_summary summary;
+    for (size_t i = 0; i < COUNT(lengths); i++)
+        for (size_t k = 0; k < COUNT(starts); k++) {
+            FILE *file = fopen("x.cfg", "w");
+            fprintf(file, "[net]\n%s%0*d\n" SIZE CONV "[amp]\n", starts[k], lengths[i] - (int)strlen(starts[k]), 0);
+            fclose(file);
+            check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
+            if (lengths[i] > 65536)
+                assert_string_equal(found.error, "x.cfg:2: [net]: a line of more than 65536 bytes" TEXT_LINES);
+            else if (k) assert_non_null(strstr(found.error, "too many digits"));
+            else assert_string_equal(found.error, "");
+        }
+}
+
 /* In tests/cfg, beside this file. */
 static void good_files_pass_without_a_word(void **state)
 {
@@ -844,6 +872,7 @@ int main(void)
         cmocka_unit_test(warnings),
         cmocka_unit_test(all_mistakes_are_told),
         cmocka_unit_test(long_files),
+        cmocka_unit_test(lines_up_to_the_limit_pass_and_longer_ones_are_refused),
         cmocka_unit_test(the_summary_counts),
         cmocka_unit_test_prestate(good_files_pass_without_a_word, start),
     };

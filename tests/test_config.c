@@ -1,5 +1,5 @@
-/* What the [amp] section accepts, what it refuses and in which words, and who wins. test_config_mutants.c has the rest:
- * that no file at all can crash it. */
+/* What the [amp] section accepts, what it refuses and in which words, and who wins. test_config_mutants.c has
+ * the rest, that no file at all can crash it; test_cfg_check.c what the rest of a .cfg is refused for. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdarg.h>
 #include <stddef.h>
@@ -284,7 +284,6 @@ static void is_key_knows_the_keys(void **state)
 #define EACH_ONCE "; allowed: each key once"
 #define NET_FIRST "; allowed: [net] first, then the layers"
 #define NET_FIRST_THEN_KEYS "; allowed: [net] first, then its keys"
-#define TEXT_LINES "; allowed: lines of text of at most 65536 bytes"
 
 static void bad_values_are_refused_where_they_stand(void **state)
 {
@@ -395,19 +394,11 @@ static void broken_files_are_refused_where_they_break(void **state)
         { "[amp]\ndtype=fp16\n" NET LAYER,
           ":1: [amp]: the first section; put it after [net]; allowed: [net] first, then [amp]" },
         { LAYER NET, ":1: [convolutional]: the first section is not [net]" NET_FIRST },
-        { NET "[amp]\n[convolutionl]\n",
-          ":4: [convolutionl]: unknown section, did you mean [convolutional]?" A_SECTION },
-        { NET "[sam]\n[amp]\nfilters=3\n" LAYER, ":3: [sam]: unknown section" A_SECTION },
-        { NET "[sam]\n[sam2]\n# \x7f\n[amp]\n", ":3: [sam]: unknown section" A_SECTION },
-        { NET "[sam]\n[conv]\namp=1\n", ":3: [sam]: unknown section" A_SECTION },
         { NET "[AMP]\ndtype=fp16\n" LAYER, ":3: [AMP]: unknown section, did you mean [amp]?" A_SECTION },
         { NET "[Amp]\n" LAYER,
           ":3: [Amp]: unknown section, did you mean [amp]?" A_SECTION },
         { NET "[amp\ndtype=fp16\n" LAYER,
           ":3: [amp: unknown section, did you mean [amp]?" A_SECTION },
-        { NET "[amp]\n[maxpool] # small\n",
-          ":4: [maxpool]#small: a comment needs a line of its own" A_SECTION },
-        { NET "[amp]\n" LAYER NET, ":6: [net]: only the first section can be [net]; allowed: one [net] section" },
         { NET, ":1: [net]: no layer follows" NET_FIRST },
         { NET "[amp]\n", ":1: [net]: no layer follows" NET_FIRST },
         /* before the first section, and no section */
@@ -417,11 +408,6 @@ static void broken_files_are_refused_where_they_break(void **state)
           ":1: \xef\xbb\xbf[net]: the file begins with a byte order mark; allowed: UTF-8 without one" },
         { "", ": holds no section" NET_FIRST },
         { "\n\n# nothing\n", ": holds no section" NET_FIRST },
-        /* bytes */
-        { NET "[amp]\nd\x01type=fp16\n" LAYER,
-          ":4: [amp]: byte 2 of the line is the control character 0x01" TEXT_LINES },
-        { NET "# \x7f\n[amp]\n" LAYER,
-          ":3: [net]: byte 3 of the line is the control character 0x7f" TEXT_LINES },
     };
     for (size_t i = 0; i < COUNT(cases); i++) refuses_bytes(cases[i].text, strlen(cases[i].text), NULL, cases[i].rest);
 }
@@ -434,29 +420,6 @@ static void nul_bytes_are_refused_with_and_without_amp(void **state)
                   ":4: [amp]: byte 1 of the line is NUL: this is not a text file; allowed: lines of text");
     refuses_bytes(without, sizeof without - 1, NULL,
                   ":4: [conv]: byte 9 of the line is NUL: this is not a text file; allowed: lines of text");
-}
-
-static void lines_up_to_the_limit_are_read_and_longer_ones_refused(void **state)
-{
-    (void)state;
-    static const size_t lengths[] = { 65535, 65536, 65537, 1 << 20 };
-    static const char *const starts[] = { "#", "key=", "batch = 1                  " };
-    static char text[(1 << 20) + 256];
-    for (size_t i = 0; i < COUNT(lengths); i++) {
-        for (size_t k = 0; k < COUNT(starts); k++) {
-            int head = sprintf(text, NET "%s", starts[k]);
-            size_t end = (size_t)head - strlen(starts[k]) + lengths[i];
-            memset(text + head, '7', end - (size_t)head);
-            strcpy(text + end, "\n[amp]\n" LAYER);
-            if (lengths[i] > 65536) {
-                refuses_bytes(text, strlen(text), NULL, ":3: [net]: a line of more than 65536 bytes" TEXT_LINES);
-                *strstr(text + end, "[amp]") = '#';
-            }
-            amp_config *c = read_text(text, NULL, AMP_BF16); /* without [amp] it is Darknet's business */
-            assert_int_equal(c->enabled, lengths[i] <= 65536);
-            amp_config_free(c);
-        }
-    }
 }
 
 static void long_values_and_keys_are_shortened_in_the_message(void **state)
@@ -496,14 +459,6 @@ static void bad_command_line_is_refused(void **state)
         assert_null(config);
         assert_string_equal(error.message, cases[i].message);
     }
-}
-
-static void command_line_alone_holds_the_file_to_the_standard(void **state)
-{
-    (void)state;
-    static const char text[] = NET "[sam]\n";
-    refuses_bytes(text, strlen(text), "bf16",
-                  ":3: [sam]: unknown section" A_SECTION);
 }
 
 static void files_that_cannot_be_read_are_refused_with_the_cause(void **state)
@@ -559,10 +514,8 @@ int main(void)
         cmocka_unit_test(bad_values_are_refused_where_they_stand),
         cmocka_unit_test(broken_files_are_refused_where_they_break),
         cmocka_unit_test(nul_bytes_are_refused_with_and_without_amp),
-        cmocka_unit_test(lines_up_to_the_limit_are_read_and_longer_ones_refused),
         cmocka_unit_test(long_values_and_keys_are_shortened_in_the_message),
         cmocka_unit_test(bad_command_line_is_refused),
-        cmocka_unit_test(command_line_alone_holds_the_file_to_the_standard),
         cmocka_unit_test(files_that_cannot_be_read_are_refused_with_the_cause),
     };
     return cmocka_run_group_tests_name("config", tests, make_directory, remove_directory);

@@ -301,23 +301,23 @@ static void every_number_of_a_problem_counts(void **state)
     (void)state;
     const engine e[] = { { .notes = TC } };
     PLANS(e);
-    const amp_conv_problem base = { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 };
+    const amp_conv_problem base = { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 };
     const amp_conv_problem changed[] = {
-        { 5, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { 4, 8, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { 4, 4, 8, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { 4, 4, 9, 8, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { 4, 4, 9, 9, 8, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { 4, 4, 9, 9, 4, 1, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 1, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 2, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 0, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 2, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 4, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_BF16, AMP_CONV_BACKWARD_DATA, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_FILTER, 0, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 1, 0 },
-        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 1 },
+        { 5, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
+        { 4, 8, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
+        { 4, 4, 8, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
+        { 4, 4, 9, 8, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
+        { 4, 4, 9, 9, 8, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
+        { 4, 4, 9, 9, 4, 1, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 1, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 2, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 0, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 2, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 4, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_BF16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_FILTER, 0, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 1, 0, 0 },
+        { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 1, 0 },
     };
     assert_int_equal(amp_conv_plans_get(plans, &base, &plan, &error), AMP_OK);
     for (int i = 0; i < COUNT(changed); i++) {
@@ -440,17 +440,17 @@ static void impossible_problems_are_refused(void **state)
 {
     (void)state;
     static const struct { amp_conv_problem p; const char *why; } cases[] = {
-        { { 0, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "input is empty" },
-        { { 1, 4, 9, 9, 0, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "filters are empty" },
-        { { 1, 4, 9, 9, 4, 3, 3, 0, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "stride" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, -1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "padding" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 0, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "dilation" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 3, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "groups" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 0, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "groups" },
-        { { 1, 4, 9, 9, 4, 12, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "window" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, 0, 5, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "window" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, 2000000000, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0 }, "output is too large" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 1, 0 }, "accumulates" },
+        { { 0, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "input is empty" },
+        { { 1, 4, 9, 9, 0, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "filters are empty" },
+        { { 1, 4, 9, 9, 4, 3, 3, 0, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "stride" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, -1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "padding" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 0, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "dilation" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 3, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "groups" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 0, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "groups" },
+        { { 1, 4, 9, 9, 4, 12, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "window" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, 0, 5, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "window" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, 2000000000, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "output is too large" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 1, 0, 0 }, "accumulates" },
     };
     const engine e[] = { { .notes = TC } };
     PLANS(e);
@@ -474,6 +474,9 @@ static void output_sizes(void **state)
     p.dilation = 2; /* a window of 5 in 7 and 9 */
     assert_int_equal(amp_conv_problem_out_h(&p), 2);
     assert_int_equal(amp_conv_problem_out_w(&p), 3);
+    p.stride_x = 3;
+    assert_int_equal(amp_conv_problem_out_h(&p), 2);
+    assert_int_equal(amp_conv_problem_out_w(&p), 2);
 }
 
 int main(void)

@@ -120,11 +120,75 @@ static void weights_of_all_layers_are_loaded_at_once(void **state)
     assert_int_equal(amp_nodes_load_weights(nodes, 5, &profiled, NULL), AMP_NO_MEMORY);
 }
 
+/* ---- a yolo layer's table of classes ---- */
+
+static amp_yolo_class_rule copy[2];
+
+static amp_status allocate(amp_backend *b, size_t bytes, void **memory, amp_error *error)
+{
+    (void)b, (void)error;
+    assert_int_equal(bytes, sizeof copy);
+    note("allocate ");
+    *memory = copy;
+    return AMP_OK;
+}
+
+static amp_status upload(amp_backend *b, void *to, const void *from, size_t bytes, amp_error *error)
+{
+    (void)b, (void)error;
+    memcpy(to, from, bytes);
+    return AMP_OK;
+}
+
+static void release(amp_backend *b, void *memory)
+{
+    (void)b;
+    assert_ptr_equal(memory, copy);
+    note("release");
+}
+
+static amp_status yolo_loss(amp_backend *b, const amp_tensor *x, const float *labels, const amp_yolo_desc *d,
+                            float scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
+                            amp_error *error)
+{
+    (void)b, (void)x, (void)labels, (void)scale, (void)dx, (void)accumulate, (void)result;
+    assert_ptr_equal(d->class_table, copy);
+    return outcome("loss ", error);
+}
+
+static const float *no_labels(void *context, int layer) { return (void)context, (void)layer, NULL; }
+
+static void a_table_of_classes_lies_where_the_backend_reads_it(void **state)
+{
+    (void)state;
+    amp_error error = { 0 };
+    amp_yolo_class_rule table[2] = { { 1, 3 }, { 0, 1 } };
+    amp_backend backend = { .allocate = allocate, .upload = upload, .release = release, .yolo_loss = yolo_loss };
+    amp_host host = { .labels = no_labels };
+    amp_value input = { .data_valid = { 1, 1, 1 } }, output = { 0 }, *inputs[] = { &input };
+    amp_step step = { .backend = &backend, .host = &host, .training = 1 };
+    amp_node node = { .ops = amp_layer_ops_of(AMP_LAYER_YOLO), .index = 7, .inputs = inputs, .output = &output,
+                      .desc = { .type = "yolo", .yolo = { .classes = 2, .class_table = table } } };
+    memset(fake.log, 0, sizeof fake.log);
+    fake.status = AMP_OK;
+    assert_int_equal(amp_node_plan(&node, &step, NULL, 0, 1, &error), AMP_OK);
+    assert_memory_equal(copy, table, sizeof table);
+    assert_int_equal(amp_node_forward(&node, &step, &error), AMP_OK);
+    amp_node_release(&node, &backend);
+    amp_node_release(&node, &backend);
+    assert_string_equal(fake.log, "allocate loss release");
+    table[0].learnt = 2;
+    assert_int_equal(amp_node_plan(&node, &step, NULL, 0, 1, &error), AMP_BAD_NETWORK);
+    assert_string_equal(error.message, "layer 7 [yolo]: its map makes class 2 of class 0, but classes=2; "
+                        "correct the file that map= names");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(profilers_see_layers_and_phases), cmocka_unit_test(errors_name_the_layer_once),
         cmocka_unit_test(weights_of_all_layers_are_loaded_at_once),
+        cmocka_unit_test(a_table_of_classes_lies_where_the_backend_reads_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

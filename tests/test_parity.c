@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host/pjreddie/pjreddie.h"
+#include "host/darknet/room.h"
 #include "host/pjreddie/gaps.h"
 #include "tensor/half.h"
 #include "network.h"

@@ -16,7 +16,7 @@
 #include "engine_testing.h"
 #include "host/common/random.h"
 #include "host/fork_commands.h"
-#include "host/pjreddie/pjreddie.h"
+#include "host/darknet/room.h"
 #include "requests.h"
 #include "utils.h"
 

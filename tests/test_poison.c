@@ -15,8 +15,8 @@
 #include <fcntl.h>
 
 #include "engine_testing.h"
+#include "host/darknet/device.h"
 #include "layer_networks.h"
-#include "host/pjreddie/device.h"
 
 enum { SHOWN = 512 };
 

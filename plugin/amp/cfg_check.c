@@ -10,14 +10,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../tensor/grow.h"
 #include "cfg_reader.h"
 #include "config.h"
-#include "config_keys.h"
 
 typedef struct entry {
     char *key, *value;        /* one allocation; value is NULL without a '=' */
     unsigned long line;
     const cfg_key *known;     /* NULL: not in the table, AMP's, or given before in the section */
+    double *numbers;          /* what value says, once it was found right */
+    int count;
 } entry;
 
 typedef struct section {
@@ -26,7 +28,7 @@ typedef struct section {
     const cfg_section_kind *kind;     /* NULL: unknown */
     int is_wrong;             /* a key has an error: no rule is to see it */
     entry *entries;
-    size_t count, capacity;
+    size_t count, room;
 } section;
 
 struct cfg_check {
@@ -34,14 +36,24 @@ struct cfg_check {
     const cfg_fork *fork;
     cfg_listener listener;
     cfg_summary *summary;
-    section *sections;        /* [net], then the layers: [amp] is left out */
-    size_t count, capacity;
+    section *sections;        /* [net], then the layers */
+    size_t count, room;
+    section amp;              /* the last [amp], which has no entries: config.c reads it */
     section *at;              /* the present one */
     cfg_shape *shapes;        /* of the layers; behind them, as many for another size of the network */
     int has_failed;           /* the present rule */
 };
 
 /* ---- findings ---- */
+
+/* s and e may be NULL: then the file, or the section, is meant. */
+static cfg_place place_of(const struct cfg_check *check, const section *s, const entry *e)
+{
+    cfg_place place = { .file = check->file };
+    if (s) place = (cfg_place){ check->file, s->line, s->name, NULL, NULL };
+    if (e) place = (cfg_place){ check->file, e->line, s->name, e->key, e->value };
+    return place;
+}
 
 static void tell(struct cfg_check *check, int is_error, cfg_place place, const char *problem,
                  const char *allowed)
@@ -54,19 +66,9 @@ static void tell(struct cfg_check *check, int is_error, cfg_place place, const c
     if (check->listener.tell) check->listener.tell(check->listener.context, is_error, line.message);
 }
 
-static cfg_place place_of(const struct cfg_check *check, const section *s, const entry *e)
+static void warn_entry(struct cfg_check *check, const section *s, const entry *e, const char *problem)
 {
-    cfg_place place = { .file = check->file };
-    if (s) {
-        place.line = s->line;
-        place.section = s->name;
-    }
-    if (e) {
-        place.line = e->line;
-        place.key = e->key;
-        place.value = e->value;
-    }
-    return place;
+    tell(check, 0, place_of(check, s, e), problem, NULL);
 }
 
 static void fail_entry(struct cfg_check *check, section *s, const entry *e, const char *problem,
@@ -83,42 +85,34 @@ static amp_status no_memory(const struct cfg_check *check, amp_error *error)
     return amp_fail(error, AMP_NO_MEMORY, "no memory to read %.300s", check->file);
 }
 
-/* Makes room for one more in an array. */
-static void *grown(void *array, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity) return array;
-    size_t more = *capacity ? *capacity * 2 : 16;
-    void *larger = realloc(array, more * size);
-    if (larger) *capacity = more;
-    return larger;
-}
-
 static const cfg_section_kind *find_kind(const cfg_fork *fork, const char *name)
 {
-    for (int i = 0; i < fork->count; i++)
-        if (!strcmp(name, fork->kinds[i].name) ||
-            (fork->kinds[i].other && !strcmp(name, fork->kinds[i].other)))
-            return &fork->kinds[i];
+    for (const cfg_section_kind *k = fork->kinds; k < fork->kinds + fork->count; k++)
+        if (!strcmp(name, k->name) || (k->other && !strcmp(name, k->other))) return k;
     return NULL;
 }
 
 static amp_status add_section(struct cfg_check *check, const cfg_item *item, amp_error *error)
 {
-    section *sections = grown(check->sections, check->count, &check->capacity, sizeof *sections);
+    if (!strcmp(item->text, "[amp]")) {
+        check->at = &check->amp;
+        check->amp.line = item->line;
+        return AMP_OK;
+    }
+    section *sections = amp_grow(check->sections, check->count, &check->room, sizeof *sections);
     if (!sections) return no_memory(check, error);
     check->sections = sections;
-    char *name = strdup(item->text);
-    if (!name) return no_memory(check, error);
-    check->at = &sections[check->count++];
-    *check->at = (section){ .name = name, .line = item->line, .kind = find_kind(check->fork, name) };
+    check->at = &sections[check->count];
+    *check->at = (section){ .name = strdup(item->text), .line = item->line,
+                            .kind = find_kind(check->fork, item->text) };
+    if (!check->at->name) return no_memory(check, error);
+    check->count++;
     return AMP_OK;
 }
 
-static amp_status add_entry(struct cfg_check *check, const cfg_item *item, amp_error *error)
+static amp_status add_entry(section *s, const cfg_item *item, const struct cfg_check *check, amp_error *error)
 {
-    section *s = check->at;
-    if (!s) return AMP_OK; /* of [amp] */
-    entry *entries = grown(s->entries, s->count, &s->capacity, sizeof *entries);
+    entry *entries = amp_grow(s->entries, s->count, &s->room, sizeof *entries);
     if (!entries) return no_memory(check, error);
     s->entries = entries;
     size_t key = strlen(item->text) + 1, value = item->value ? strlen(item->value) + 1 : 0;
@@ -126,40 +120,36 @@ static amp_status add_entry(struct cfg_check *check, const cfg_item *item, amp_e
     if (!text) return no_memory(check, error);
     memcpy(text, item->text, key);
     if (item->value) memcpy(text + key, item->value, value);
-    entries[s->count++] =
-        (entry){ .key = text, .value = item->value ? text + key : NULL, .line = item->line };
+    entries[s->count++] = (entry){ .key = text, .value = item->value ? text + key : NULL,
+                                   .line = item->line };
     return AMP_OK;
 }
 
 static amp_status read_sections(struct cfg_check *check, cfg_reader *reader, amp_error *error)
 {
     cfg_item item;
-    for (;;) {
+    do {
         AMP_TRY(cfg_reader_next(reader, &item, error));
-        switch (item.kind) {
-        case CFG_END:
-            return AMP_OK;
-        case CFG_SECTION:
-            check->at = NULL;
-            if (strcmp(item.text, "[amp]")) AMP_TRY(add_section(check, &item, error));
-            break;
-        case CFG_OPTION:
-            AMP_TRY(add_entry(check, &item, error));
-            break;
-        case CFG_BROKEN:
-            tell(check, 1, (cfg_place){ .file = check->file, .line = item.line }, item.text, "lines of text");
-            if (item.fatal) return AMP_OK;
-            break;
-        }
-    }
+        section *s = check->at;
+        if (item.kind == CFG_SECTION) AMP_TRY(add_section(check, &item, error));
+        if (item.kind == CFG_OPTION && s && s != &check->amp) AMP_TRY(add_entry(s, &item, check, error));
+        if (item.kind == CFG_BROKEN)
+            tell(check, 1, (cfg_place){ check->file, item.line, s ? s->name : NULL, NULL, NULL }, item.text,
+                 item.fatal ? "lines of text" : "lines of text of at most 65536 bytes");
+    } while (item.kind != CFG_END && !item.fatal);
+    return AMP_OK;
 }
 
 static void free_sections(struct cfg_check *check)
 {
     for (size_t i = 0; i < check->count; i++) {
-        for (size_t k = 0; k < check->sections[i].count; k++) free(check->sections[i].entries[k].key);
-        free(check->sections[i].entries);
-        free(check->sections[i].name);
+        section *s = &check->sections[i];
+        for (size_t k = 0; k < s->count; k++) {
+            free(s->entries[k].key);
+            free(s->entries[k].numbers);
+        }
+        free(s->entries);
+        free(s->name);
     }
     free(check->sections);
     free(check->shapes);
@@ -175,35 +165,30 @@ static int is_kept_in_int(const cfg_key *key)
 /* "a whole number from 1 to 5", "numbers above 0, separated by commas", "linear, leaky" */
 static const char *describe(const cfg_key *key, char text[256])
 {
-    size_t length = 0;
-    int list = key->rules & CFG_LIST;
+    int list = key->rules & CFG_LIST, is_whole = key->type == CFG_WHOLE, is_above = key->rules & CFG_ABOVE;
+    char least[40] = "", most[48] = "";
     text[0] = 0;
     if (key->type == CFG_FLAG) return "0, 1";
     if (key->type == CFG_FILE) return "a file that can be read";
     if (key->type == CFG_LAYER)
         return list ? "layers before this one, separated by commas" : "a layer before this one";
     if (key->type == CFG_WORD) {
+        size_t length = 0;
         for (const char *const *word = key->words; *word; word++)
             length += (size_t)snprintf(text + length, 256 - length, "%s%s", length ? ", " : "", *word);
         return text;
     }
-    const char *one = key->type == CFG_WHOLE ? "a whole number" : "a number";
-    const char *several = key->type == CFG_WHOLE ? "whole numbers" : "numbers";
-    if (key->least == key->most) {
-        snprintf(text, 256, "%.10g", key->least);
-        return text;
-    }
-    int has_least = key->least > -INT_MAX, has_most = key->most < INT_MAX, is_above = key->rules & CFG_ABOVE;
-    length = (size_t)snprintf(text, 256, "%s", list ? several : one);
-    if (has_least)
-        length += (size_t)snprintf(text + length, 256 - length, " %s %.10g", is_above ? "above" : "from",
-                                   key->least);
+    int has_least = key->least > -INT_MAX, has_most = key->most < INT_MAX;
+    if (has_least) snprintf(least, sizeof least, " %s %.10g", is_above ? "above" : "from", key->least);
     if (has_most)
-        length += (size_t)snprintf(text + length, 256 - length, " %s %.10g",
-                                   key->rules & CFG_BELOW ? "to below" : "to", key->most);
-    else if (has_least && !is_above)
-        length += (size_t)snprintf(text + length, 256 - length, " up");
-    if (list) snprintf(text + length, 256 - length, ", separated by commas");
+        snprintf(most, sizeof most, " %s %.10g", key->rules & CFG_BELOW ? "to below" : "to", key->most);
+    else if (has_least && !is_above) strcpy(most, " up");
+    if (key->least == key->most) snprintf(text, 256, "%.10g", key->least);
+    else
+        snprintf(text, 256, "%s%s%s%s%s", list ? "" : "a ", is_whole ? "whole number" : "number", list ? "s"
+                 : "",
+                 least, most);
+    if (list) strcat(text, ", separated by commas");
     return text;
 }
 
@@ -219,19 +204,19 @@ static int is_whole(const char *text)
 
 static const char *out_of_range(const cfg_key *key, double number, char problem[128])
 {
-    if (key->rules & CFG_ABOVE && number <= key->least) snprintf(problem, 128, "not above %.10g", key->least);
-    else if (key->rules & CFG_BELOW && number >= key->most)
-        snprintf(problem, 128, "not below %.10g", key->most);
-    else if (number < key->least) snprintf(problem, 128, "below %.10g", key->least);
-    else if (number > key->most) snprintf(problem, 128, "above %.10g", key->most);
+    int too_small = key->rules & CFG_ABOVE ? number <= key->least : number < key->least;
+    int too_large = key->rules & CFG_BELOW ? number >= key->most : number > key->most;
+    if (too_small) snprintf(problem, 128, "%s %.10g", key->rules & CFG_ABOVE ? "not above" : "below",
+                            key->least);
+    else if (too_large) snprintf(problem, 128, "%s %.10g", key->rules & CFG_BELOW ? "not below" : "above",
+                                 key->most);
     else return NULL;
     return problem;
 }
 
 /* Where layer `index` names itself, one behind it, or none. */
-static const char *bad_layer(double number, int index, char problem[128])
+static const char *bad_layer(double layer, int index, char problem[128])
 {
-    double layer = number < 0 ? index + number : number;
     if (index == 0) return "the first layer has none before it";
     if (layer < 0)
         snprintf(problem, 128, "there is no layer %.0f: only %d layers are before this one", layer, index);
@@ -249,53 +234,61 @@ enum { NUMBER_MOST = 128, LIST_MOST = 4096, KEYS_MOST = 1000 };
 static const char *parse_number(const cfg_key *key, const char *text, double *number)
 {
     if (strlen(text) >= NUMBER_MOST - 1) return "too many digits";
-    if (!*text) return key->rules & CFG_LIST ? "a number of the list is missing" : "has no value";
-    const char *wrong = amp_decimal_parse(text, number);
-    if (wrong && is_kept_in_int(key)) return "not a whole number";
-    if (wrong) return strchr(text, ',') ? "not a decimal number: its point is a '.'" : wrong;
+    if (!*text) return "a number of the list is missing";
+    const char *wrong = cfg_parse_number(text, number);
     if (is_kept_in_int(key)) {
-        if (!is_whole(text)) return "not a whole number";
-        if (*number > INT_MAX || *number < -INT_MAX) return "too large";
-    } else if (!(fabs(*number) <= 3.4028234663852886e38)) {
-        return "out of fp32's range";
+        if (wrong || !is_whole(text)) return "not a whole number";
+        return fabs(*number) > INT_MAX ? "too large" : NULL;
     }
-    return NULL;
-}
-
-/* Copies number `index` of a list (of no list: all of it) to text; 0 where the list is shorter. */
-static int nth(const entry *e, int index, char *text, size_t size)
-{
-    const char *from = e->value;
-    int list = e->known->rules & CFG_LIST;
-    for (; list && index > 0; index--) {
-        from = strchr(from, ',');
-        if (!from) return 0;
-        from++;
-    }
-    size_t length = list ? strcspn(from, ",") : strlen(from);
-    if (length >= size) length = size - 1; /* too long for any number */
-    memcpy(text, from, length);
-    text[length] = 0;
-    return 1;
+    if (wrong) return strchr(text, ',') ? "not a decimal number: its point is a '.'" : wrong;
+    return fabs(*number) <= 3.4028234663852886e38 ? NULL : "out of fp32's range";
 }
 
 /* "64#images" is 64 to Darknet. Cuts the comment off; 0 where there is none. */
 static int cut_comment(char *text)
 {
     size_t number = strspn(text, "+-.0123456789eE");
-    if (!number || (!strchr("#;", text[number]) && strncmp(text + number, "//", 2)) || !text[number])
-        return 0;
+    if (!number || !text[number] || (!strchr("#;", text[number])
+                                     && strncmp(text + number, "//", 2))) return 0;
     text[number] = 0;
     return 1;
 }
 
-static const char *check_word(const cfg_key *key, const char *value, char problem[128])
+/* Puts the numbers of e's value into e->numbers. index: of the layer, -1 in [net]. */
+static const char *read_numbers(struct cfg_check *check, const section *s, entry *e, int index,
+                                char problem[128])
 {
-    size_t count = 0;
-    for (; key->words[count]; count++)
-        if (!strcmp(value, key->words[count])) return NULL;
-    if (strpbrk(value, "#;")) return "a comment needs a line of its own";
-    amp_did_you_mean(problem, 128, "unknown word", value, key->words, count);
+    const cfg_key *key = e->known;
+    char text[NUMBER_MOST];
+    const char *from = e->value, *wrong = NULL;
+    while (!wrong && from) {
+        size_t length = key->rules & CFG_LIST ? strcspn(from, ",") : strlen(from);
+        int kept = length < sizeof text ? (int)length : (int)sizeof text - 1; /* too long for any number */
+        double *number = &e->numbers[e->count];
+        if (e->count++ == LIST_MOST) return "too many numbers";
+        snprintf(text, sizeof text, "%.*s", kept, from);
+        if (cut_comment(text))
+            warn_entry(check, s, e,
+                       "Darknet reads the number before the comment; a comment needs a line of its own");
+        wrong = parse_number(key, text, number);
+        if (!wrong && key->type == CFG_FLAG && *number != 0 && *number != 1)
+            warn_entry(check, s, e, "neither 0 nor 1; taken as 1");
+        if (key->type == CFG_LAYER && *number < 0) *number += index;
+        if (!wrong && key->type == CFG_LAYER) wrong = bad_layer(*number, index, problem);
+        else if (!wrong && key->type != CFG_FLAG) wrong = out_of_range(key, *number, problem);
+        from = from[length] ? from + length + 1 : NULL;
+    }
+    return wrong;
+}
+
+static const char *read_word(entry *e, char problem[128])
+{
+    const char *const *words = e->known->words;
+    int count = 0;
+    for (; words[count]; count++) if (!strcmp(e->value, words[count])) e->numbers[e->count++] = count;
+    if (e->count) return NULL;
+    if (strpbrk(e->value, "#;")) return "a comment needs a line of its own";
+    cfg_did_you_mean(problem, 128, "unknown word", e->value, words, (size_t)count);
     return problem;
 }
 
@@ -307,114 +300,122 @@ static const char *check_file(const char *value)
     return access(value, R_OK) ? strerror(errno) : NULL;
 }
 
-/* e->known is set, and e has a value. index: of the layer, -1 in [net]. */
-static void check_value(struct cfg_check *check, section *s, const entry *e, int index)
+/* e->known is set. */
+static amp_status check_value(struct cfg_check *check, section *s, entry *e, int index, amp_error *error)
 {
-    const cfg_key *key = e->known;
-    char problem[128], allowed[256], text[NUMBER_MOST];
+    char problem[128], allowed[256];
     const char *wrong = NULL;
-    double number;
-    if (key->type == CFG_WORD) wrong = check_word(key, e->value, problem);
-    else if (key->type == CFG_FILE) wrong = check_file(e->value);
-    else for (int k = 0; !wrong && (k == 0 || key->rules & CFG_LIST) && nth(e, k, text, sizeof text); k++) {
-        if (cut_comment(text))
-            tell(check, 0, place_of(check, s, e),
-                 "Darknet reads the number before the comment; a comment needs a line of its own", NULL);
-        wrong = k < LIST_MOST ? parse_number(key, text, &number) : "too many numbers";
-        if (wrong) break;
-        if (key->type == CFG_LAYER) wrong = bad_layer(number, index, problem);
-        else if (key->type == CFG_FLAG && number != 0 && number != 1)
-            tell(check, 0, place_of(check, s, e), "neither 0 nor 1; taken as 1", NULL);
-        else if (key->type != CFG_FLAG) wrong = out_of_range(key, number, problem);
-    }
-    if (wrong) fail_entry(check, s, e, wrong, describe(key, allowed));
+    size_t room = 1;
+    for (const char *c = e->value ? e->value : ""; *c; c++) room += *c == ',';
+    e->numbers = calloc(room < LIST_MOST ? room : LIST_MOST + 1, sizeof *e->numbers);
+    if (!e->numbers) return no_memory(check, error);
+    if (!e->value || !*e->value) wrong = "has no value";
+    else if (e->known->type == CFG_FILE) wrong = check_file(e->value);
+    else if (e->known->type == CFG_WORD) wrong = read_word(e, problem);
+    else wrong = read_numbers(check, s, e, index, problem);
+    if (wrong) fail_entry(check, s, e, wrong, describe(e->known, allowed));
+    return AMP_OK;
 }
 
 /* ---- the keys of a section ---- */
 
-enum { MOST_KEYS = 64 };
-
-static const cfg_key *find_key(const cfg_fork *fork, const section *s, const char *name)
+/* The i-th key that a section of this kind may have; NULL behind the last. */
+static const cfg_key *key_at(const cfg_fork *fork, const cfg_section_kind *kind, int i)
 {
-    for (int i = 0; i < s->kind->count; i++)
-        if (!strcmp(name, s->kind->keys[i].name)) return &s->kind->keys[i];
-    for (int i = 0; s->kind != fork->kinds && i < fork->layer_key_count; i++)
-        if (!strcmp(name, fork->layer_keys[i].name)) return &fork->layer_keys[i];
-    return NULL;
+    if (i < kind->count) return &kind->keys[i];
+    i -= kind->count;
+    return kind != fork->kinds && i < fork->layer_key_count ? &fork->layer_keys[i] : NULL;
 }
+
+static const cfg_key *find_key(const cfg_fork *fork, const cfg_section_kind *kind, const char *name)
+{
+    const cfg_key *key;
+    for (int i = 0; (key = key_at(fork, kind, i)) && strcmp(name, key->name); i++) {}
+    return key;
+}
+
+enum { NAMES_MOST = 256 };
 
 static void warn_unknown(struct cfg_check *check, const section *s, const entry *e)
 {
-    const char *names[MOST_KEYS];
+    const char *names[NAMES_MOST];
+    const cfg_key *key;
     char problem[160];
-    size_t count = 0;
-    for (int i = 0; i < s->kind->count && count < MOST_KEYS; i++) names[count++] = s->kind->keys[i].name;
-    int more = s->kind == check->fork->kinds ? 0 : check->fork->layer_key_count;
-    for (int i = 0; i < more && count < MOST_KEYS; i++) names[count++] = check->fork->layer_keys[i].name;
-    amp_did_you_mean(problem, sizeof problem, "unknown key, which Darknet does not read", e->key, names,
-                     count);
-    tell(check, 0, place_of(check, s, e), problem, NULL);
+    int count = 0;
+    for (; count < NAMES_MOST && (key = key_at(check->fork, s->kind,
+                                               count)); count++) names[count] = key->name;
+    cfg_did_you_mean(problem, sizeof problem, "unknown key, which Darknet does not read", e->key, names,
+                     (size_t)count);
+    warn_entry(check, s, e, problem);
 }
 
 /* Of two, Darknet takes the first. */
 static int is_repeated(struct cfg_check *check, const section *s, const entry *e)
 {
     char problem[96];
-    for (const entry *before = s->entries; before < e; before++) {
-        if (strcmp(before->key, e->key)) continue;
-        if (before->value && e->value && !strcmp(before->value, e->value)) return 1;
-        snprintf(problem, sizeof problem, "set twice in this section; Darknet takes the first, on line %lu",
-                 before->line);
-        tell(check, 0, place_of(check, s, e), problem, NULL);
-        return 1;
-    }
+    const entry *before = s->entries;
+    while (before < e && strcmp(before->key, e->key)) before++;
+    if (before == e) return 0;
+    if (before->value && e->value && !strcmp(before->value, e->value)) return 1;
+    snprintf(problem, sizeof problem, "set twice in this section; Darknet takes the first, on line %lu",
+             before->line);
+    warn_entry(check, s, e, problem);
+    return 1;
+}
+
+static int has_key(const section *s, const char *key)
+{
+    for (size_t k = 0; k < s->count; k++) if (!strcmp(s->entries[k].key, key)) return 1;
     return 0;
 }
 
-static void check_section(struct cfg_check *check, section *s, int index)
+static void refuse_section(struct cfg_check *check, section *s)
+{
+    const char *names[NAMES_MOST];
+    char problem[128];
+    size_t count = 0;
+    for (int i = 0; i < check->fork->count && count + 2 < NAMES_MOST; i++) {
+        names[count++] = check->fork->kinds[i].name;
+        if (check->fork->kinds[i].other) names[count++] = check->fork->kinds[i].other;
+    }
+    names[count++] = "[amp]";
+    cfg_did_you_mean(problem, sizeof problem, "unknown section", s->name, names, count);
+    if (strpbrk(s->name, "#;")) strcpy(problem, "a comment needs a line of its own");
+    tell(check, 1, place_of(check, s, NULL), problem, CFG_SECTIONS_ALLOWED);
+}
+
+static amp_status check_section(struct cfg_check *check, section *s, int index, amp_error *error)
 {
     char allowed[256], problem[128];
     const cfg_fork *fork = check->fork;
     if (!s->kind) {
-        const char *names[2 * MOST_KEYS];
-        size_t count = 0;
-        for (int i = 0; i < fork->count; i++) {
-            names[count++] = fork->kinds[i].name;
-            if (fork->kinds[i].other) names[count++] = fork->kinds[i].other;
-        }
-        amp_did_you_mean(problem, sizeof problem, "unknown section", s->name, names, count);
-        tell(check, 1, place_of(check, s, NULL), problem, "the layers of Darknet, [net] first, and [amp]");
-        return;
+        refuse_section(check, s);
+        return AMP_OK;
     }
     if ((s->kind == fork->kinds) != (index < 0)) {
         tell(check, 1, place_of(check, s, NULL), index < 0 ? "the first section is not [net]"
              : "only the first section can be [net]", "[net] first, then the layers");
         s->kind = NULL;
-        return;
+        return AMP_OK;
     }
     if (s->count > KEYS_MOST) {
         snprintf(problem, sizeof problem, "more than %d keys in a section", KEYS_MOST);
         fail_entry(check, s, NULL, problem, NULL);
-        return;
+        return AMP_OK;
     }
     for (entry *e = s->entries; e < s->entries + s->count; e++) {
         if (index < 0 ? amp_config_is_key(e->key) : !strcmp(e->key, "amp")) continue;
         if (is_repeated(check, s, e)) continue;
-        e->known = find_key(fork, s, e->key);
+        e->known = find_key(fork, s->kind, e->key);
         if (!e->known) warn_unknown(check, s, e);
-        else if (!e->value || !*e->value)
-            fail_entry(check, s, e, "has no value", describe(e->known, allowed));
-        else check_value(check, s, e, index);
+        else AMP_TRY(check_value(check, s, e, index, error));
     }
-    for (int i = 0; i < s->kind->count; i++) {
-        const cfg_key *key = &s->kind->keys[i];
-        int found = 0;
-        for (size_t k = 0; k < s->count; k++) found |= !strcmp(s->entries[k].key, key->name);
-        if (found || !(key->rules & CFG_REQUIRED)) continue;
+    for (const cfg_key *key = s->kind->keys; key < s->kind->keys + s->kind->count; key++) {
+        if (!(key->rules & CFG_REQUIRED) || has_key(s, key->name)) continue;
         snprintf(problem, sizeof problem, "%s is missing", key->name);
-        s->is_wrong = 1;
-        tell(check, 1, place_of(check, s, NULL), problem, describe(key, allowed));
+        fail_entry(check, s, NULL, problem, describe(key, allowed));
     }
+    return AMP_OK;
 }
 
 /* ---- what rules call ---- */
@@ -438,18 +439,11 @@ const char *cfg_walk_text(const cfg_walk *walk, const char *key)
 double cfg_walk_at(const cfg_walk *walk, const char *key, int index)
 {
     const entry *e = find_entry(walk, key);
-    char text[NUMBER_MOST];
-    double number = 0;
-    if (!e) return find_key(walk->check->fork, walk->check->at, key)->fallback;
-    if (e->known->type == CFG_WORD) {
-        int word = 0;
-        while (strcmp(e->value, e->known->words[word])) word++;
-        return word;
+    if (!e) {
+        const cfg_key *known = find_key(walk->check->fork, walk->check->at->kind, key);
+        return known ? known->fallback : 0;
     }
-    if (!nth(e, index, text, sizeof text)) return 0;
-    cut_comment(text);
-    parse_number(e->known, text, &number);
-    return e->known->type == CFG_LAYER && number < 0 ? walk->index + number : number;
+    return index < e->count ? e->numbers[index] : 0;
 }
 
 double cfg_walk_number(const cfg_walk *walk, const char *key) { return cfg_walk_at(walk, key, 0); }
@@ -457,9 +451,7 @@ double cfg_walk_number(const cfg_walk *walk, const char *key) { return cfg_walk_
 int cfg_walk_numbers(const cfg_walk *walk, const char *key)
 {
     const entry *e = find_entry(walk, key);
-    int count = e != NULL;
-    for (const char *c = e ? e->value : ""; *c; c++) count += *c == ',';
-    return count;
+    return e ? e->count : 0;
 }
 
 static section *section_of(const cfg_walk *walk, int index) { return &walk->check->sections[index + 1]; }
@@ -475,12 +467,12 @@ static void report(cfg_walk *walk, int is_error, const char *key, const char *al
 {
     char text[512];
     int length = 0;
-    const entry *e = key ? find_entry(walk, key) : NULL;
+    const section *s = walk->check->at;
     if (walk->resized)
-        length =
-            snprintf(text, sizeof text, "resized to %.0fx%.0f (random=1): ", walk->resized, walk->resized);
+        length = snprintf(text, sizeof text, "resized to %.0fx%.0f (random=1): ", walk->resized,
+                          walk->resized);
     vsnprintf(text + length, sizeof text - (size_t)length, problem, args);
-    tell(walk->check, is_error, place_of(walk->check, walk->check->at, e), text, allowed);
+    tell(walk->check, is_error, place_of(walk->check, s, key ? find_entry(walk, key) : NULL), text, allowed);
 }
 
 void cfg_walk_fail(cfg_walk *walk, const char *key, const char *allowed, const char *problem, ...)
@@ -502,47 +494,58 @@ void cfg_walk_warn(cfg_walk *walk, const char *key, const char *allowed, const c
 
 /* ---- the walk ---- */
 
-/* What Darknet counts in int: values of a batch, and weights. */
-static void check_size(cfg_walk *walk, const cfg_shape *shape)
+void cfg_walk_count(cfg_walk *walk, double count, const char *what)
 {
-    double truths = shape->truths > shape->reads ? shape->truths : shape->reads;
-    const char *outputs = walk->index < 0 ? "numbers of input for a batch" : "outputs for a batch";
-    const struct { const char *what; double count; } sizes[] = {
-        { "weights", shape->weights }, { outputs, shape->outputs * walk->batch },
-        { "numbers of truth for a batch", truths * walk->batch } };
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (sizes[i].count > INT_MAX)
-            cfg_walk_fail(walk, NULL, NULL, "%.0f %s, and Darknet counts to %d; make it smaller",
-                          sizes[i].count, sizes[i].what, INT_MAX);
+    if (count > INT_MAX)
+        cfg_walk_fail(walk, NULL, NULL, "%.0f %s, and Darknet counts to %d; make it smaller", count, what,
+                      INT_MAX);
 }
 
-static void name_layer(const cfg_walk *walk, int index, char text[64])
+static void apply_traits(cfg_walk *walk, int traits)
 {
-    if (index < 0) snprintf(text, 64, "the network's input");
-    else snprintf(text, 64, "layer %d %.40s", index, section_of(walk, index)->name);
+    cfg_shape *out = walk->out;
+    out->one_size = traits & CFG_ONE_SIZE;
+    if (traits & (CFG_SAME_IMAGE | CFG_SAME_COUNT)) out->outputs = walk->in->outputs;
+    if (traits & CFG_READS_TRUTH) out->reads = walk->in->outputs;
+    if (!(traits & CFG_SAME_IMAGE)) return;
+    out->w = walk->in->w;
+    out->h = walk->in->h;
+    out->c = walk->in->c;
+}
+
+static void need_image(cfg_walk *walk)
+{
+    const cfg_shape *in = walk->in;
+    char before[64] = "the network's input";
+    if (in->w && in->h && in->c) return;
+    if (walk->index > 0)
+        snprintf(before, sizeof before, "layer %d %.40s", walk->index - 1,
+                 section_of(walk, walk->index - 1)->name);
+    cfg_walk_fail(walk, NULL, NULL, "needs an image with width, height and channels, and %s gives none%s%s",
+                  before,
+                  in->no_image ? ", since " : "", in->no_image ? in->no_image : "");
 }
 
 static void walk_section(cfg_walk *walk, int index)
 {
-    char before[64];
     cfg_walk_enter(walk, index);
     const section *s = walk->check->at;
-    cfg_shape *shapes = walk->check->shapes + (walk->resized ? walk->count : 0);
+    cfg_shape *shapes = walk->check->shapes + (walk->resized ? walk->count : 0), *out;
     walk->in = index < 1 ? &walk->net : &shapes[index - 1];
-    walk->out = index < 0 ? &walk->net : &shapes[index];
-    *walk->out = (cfg_shape){ 0 };
+    walk->out = out = index < 0 ? &walk->net : &shapes[index];
     walk->check->has_failed = 0;
+    *out = (cfg_shape){ 0 };
     if (!s->kind || s->is_wrong || (index >= 0 && !walk->in->outputs)) return;
-    if (s->kind->wants_image && !(walk->in->w && walk->in->h && walk->in->c)) {
-        name_layer(walk, index - 1, before);
-        cfg_walk_fail(walk, NULL, NULL,
-                      "needs an image with width, height and channels, and %s gives none%s%s", before,
-                      walk->in->no_image ? ", since " : "", walk->in->no_image ? walk->in->no_image : "");
-    } else if (s->kind->rule) {
-        s->kind->rule(walk);
+    if (s->kind->traits & CFG_NEEDS_IMAGE) need_image(walk);
+    if (!walk->check->has_failed) {
+        apply_traits(walk, s->kind->traits);
+        if (s->kind->rule) s->kind->rule(walk);
     }
-    if (!walk->check->has_failed) check_size(walk, walk->out);
-    if (walk->check->has_failed) *walk->out = (cfg_shape){ 0 };
+    cfg_walk_count(walk, out->weights, "weights");
+    cfg_walk_count(walk, out->outputs * walk->batch, index < 0 ? "numbers of input for a batch"
+                   : "outputs for a batch");
+    cfg_walk_count(walk, fmax(out->truths, out->reads) * walk->batch, "numbers of truth for a batch");
+    if (walk->check->has_failed) *out = (cfg_shape){ 0 };
 }
 
 void cfg_walk_again(cfg_walk *walk, double size)
@@ -561,7 +564,7 @@ int cfg_walk_failed(const cfg_walk *walk) { return walk->check->summary->errors 
 
 static void sum_up(cfg_walk *walk, cfg_summary *summary)
 {
-    const cfg_shape *last = &walk->check->shapes[walk->count - 1];
+    const cfg_shape *last = &walk->layers[walk->count - 1];
     summary->layers = walk->count;
     summary->w = walk->net.w;
     summary->h = walk->net.h;
@@ -570,8 +573,8 @@ static void sum_up(cfg_walk *walk, cfg_summary *summary)
     summary->classes = last->classes;
     summary->last_outputs = last->outputs;
     for (int i = 0; i < walk->count; i++) {
-        summary->weights += walk->check->shapes[i].weights;
-        summary->outputs += walk->check->shapes[i].outputs;
+        summary->weights += walk->layers[i].weights;
+        summary->outputs += walk->layers[i].outputs;
     }
 }
 
@@ -587,7 +590,7 @@ static amp_status check_all(struct cfg_check *check, cfg_use use, amp_error *err
     cfg_walk walk = { .count = (int)check->count - 1, .use = use, .check = check };
     walk.layers = check->shapes = calloc(2 * check->count, sizeof *check->shapes);
     if (!check->shapes) return no_memory(check, error);
-    for (int i = -1; i < walk.count; i++) check_section(check, section_of(&walk, i), i);
+    for (int i = -1; i < walk.count; i++) AMP_TRY(check_section(check, section_of(&walk, i), i, error));
     for (int i = -1; i < walk.count; i++) walk_section(&walk, i);
     if (check->summary->errors) return AMP_OK;
     sum_up(&walk, check->summary);
@@ -599,7 +602,7 @@ static amp_status check_all(struct cfg_check *check, cfg_use use, amp_error *err
 amp_status cfg_check(const char *file, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
                      cfg_summary *summary, amp_error *error)
 {
-    struct cfg_check check = { .file = file, .fork = fork, .summary = summary };
+    struct cfg_check check = { .file = file, .fork = fork, .summary = summary, .amp = { .name = "[amp]" } };
     cfg_reader *reader;
     if (listener) check.listener = *listener;
     memset(summary, 0, sizeof *summary);

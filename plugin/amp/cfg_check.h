@@ -36,12 +36,21 @@ typedef struct cfg_key {
 
 typedef struct cfg_walk cfg_walk;
 
+/* What needs no rule of its own; several may be joined by |. */
+enum {
+    CFG_NEEDS_IMAGE = 1,   /* its input must have width, height and channels */
+    CFG_SAME_IMAGE = 2,    /* what comes out has the shape of what goes in */
+    CFG_SAME_COUNT = 4,    /* as many numbers come out as go in, but they are no image */
+    CFG_ONE_SIZE = 8,      /* Darknet makes it for one size and cannot resize a network with it */
+    CFG_READS_TRUTH = 16   /* a loss that reads as many numbers of truth as go in */
+};
+
 typedef struct cfg_section_kind {
     const char *name, *other;  /* "[convolutional]", "[conv]"; other may be NULL */
     const cfg_key *keys;
     int count;
-    int wants_image;           /* its input must have width, height and channels */
-    void (*rule)(cfg_walk *);
+    int traits;
+    void (*rule)(cfg_walk *);  /* may be NULL; finds *out filled by the traits */
 } cfg_section_kind;
 
 typedef struct cfg_fork {
@@ -64,10 +73,9 @@ typedef struct cfg_shape {
     double weights;
     double reads;              /* numbers of truth that its loss reads */
     double truths;             /* numbers of truth that the loader is to make; 0: as many as outputs */
-    int truth;                 /* later losses read this layer's output as their truth */
     double classes;            /* of a layer that finds boxes, else 0 */
     double random;             /* this layer wants the network resized while it trains */
-    int fixed;                 /* Darknet cannot resize a network with it */
+    int one_size;              /* as CFG_ONE_SIZE */
     int ends_resizing;         /* resizing a network leaves what follows as it is */
 } cfg_shape;
 
@@ -85,8 +93,8 @@ struct cfg_walk {
     cfg_shape *out;            /* a rule fills it */
     const cfg_shape *layers;   /* index 0: the first layer */
     cfg_shape net;             /* the network's input */
-    const cfg_shape *own;      /* while another size is looked at: the layers, */
-    cfg_shape own_net;         /* and the input, in the .cfg's own size */
+    const cfg_shape *own;      /* the layers and the input in the .cfg's own size, */
+    cfg_shape own_net;         /* while another size is looked at */
     int index, count;          /* of this layer, -1: [net]; of all layers */
     double batch, time_steps;  /* images at once (time steps counted), set by [net]'s rule */
     double resized;            /* width and height while the network is looked at in another size, else 0 */
@@ -94,13 +102,14 @@ struct cfg_walk {
     struct cfg_check *check;
 };
 
-/* Of the present section. number: the fallback where key is not given. at: of a list; a CFG_LAYER is an index
- * already. */
+/* Of the present section. A CFG_WORD is a number too, its index; a CFG_LAYER is the layer's index. */
 int cfg_walk_given(const cfg_walk *, const char *key);
-double cfg_walk_number(const cfg_walk *, const char *key);
+double cfg_walk_number(const cfg_walk *, const char *key); /* not given: the fallback; no key of this fork's: 0 */
 int cfg_walk_numbers(const cfg_walk *, const char *key); /* how many a list has; 0: not given */
 double cfg_walk_at(const cfg_walk *, const char *key, int index);
 const char *cfg_walk_text(const cfg_walk *, const char *key); /* NULL: not given */
+/* fails where int cannot hold count of `what` */
+void cfg_walk_count(cfg_walk *, double count, const char *what);
 void cfg_walk_enter(cfg_walk *, int index); /* makes another layer's section the present one; -1: [net] */
 int cfg_walk_failed(const cfg_walk *); /* some section has an error */
 /* For finish: walks the layers once more, with another width and height of the network. */

@@ -1,4 +1,5 @@
-/* The reader of cfg_reader.h: a fixed buffer of one line, so that no file, however large or odd, costs more. */
+/* The reader of cfg_reader.h: a fixed buffer of one line, so that no file, however large or odd, costs
+ * more. */
 #include "cfg_reader.h"
 
 #include <errno.h>
@@ -19,7 +20,8 @@ void cfg_printable(char *out, size_t size, const char *text)
     size_t length = strlen(text), kept = length;
     if (length >= size) {
         kept = size - 4;
-        while (kept > 0 && ((unsigned char)text[kept] & 0xc0) == 0x80) kept--; /* do not cut a UTF-8 character */
+        /* do not cut a UTF-8 character */
+        while (kept > 0 && ((unsigned char)text[kept] & 0xc0) == 0x80) kept--;
     }
     for (size_t i = 0; i < kept; i++) {
         unsigned char c = (unsigned char)text[i];
@@ -52,7 +54,8 @@ amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, cons
     if (place.value) cfg_printable(value, sizeof value, place.value);
     return amp_fail(error, AMP_BAD_CONFIG, "%s%s: %s%s%s%s%s%s%s%s%s", file, line,
                     section, *section && *key ? " " : "", key, place.value ? " = " : "", value,
-                    *section || *key ? ": " : "", problem, allowed ? "; allowed: " : "", allowed ? allowed : "");
+                    *section || *key ? ": " : "", problem, allowed ? "; allowed: " : "", allowed ? allowed
+                        : "");
 }
 
 amp_status cfg_reader_open(const char *file, cfg_reader **out, amp_error *error)
@@ -87,27 +90,30 @@ void cfg_reader_close(cfg_reader *reader)
     free(reader);
 }
 
-static cfg_item broken(cfg_reader *reader, int fatal)
+/* Notes what is wrong with the line, if nothing was so far. */
+__attribute__((format(printf, 4, 5)))
+static void break_item(cfg_reader *reader, cfg_item *item, int fatal, const char *format, ...)
 {
-    return (cfg_item){ .kind = CFG_BROKEN, .line = reader->line, .text = reader->problem, .fatal = fatal };
+    va_list args;
+    if (item->kind == CFG_BROKEN && !fatal) return;
+    va_start(args, format);
+    vsnprintf(reader->problem, sizeof reader->problem, format, args);
+    va_end(args);
+    *item = (cfg_item){ .kind = CFG_BROKEN, .line = reader->line, .text = reader->problem, .fatal = fatal };
 }
 
-/* Reads one line into reader->text without its blanks. Returns 0 at the end of the file. The first thing wrong with the
- * line goes to *item; at a NUL byte reading stops, since the file is not text and may be of any size. */
+/* Reads one line into reader->text without its blanks. Returns 0 at the end of the file. The first thing
+ * wrong with the line goes to *item; at a NUL byte reading stops, since the file is not text and may be of
+ * any size. */
 static int read_line(cfg_reader *reader, cfg_item *item)
 {
     size_t bytes = 0, kept = 0;
     int c, equals = 0, blank = 0; /* equals: 1 behind the first, 2 within the value; blank: met just before */
-    item->kind = CFG_END;
-    item->blanks = 0;
-    reader->line++;
-    while ((c = getc(reader->stream)) != EOF) {
-        if (c == '\n') break;
+    *item = (cfg_item){ .kind = CFG_END, .line = ++reader->line };
+    while ((c = getc(reader->stream)) != EOF && c != '\n') {
         bytes++;
         if (c == 0) {
-            snprintf(reader->problem, sizeof reader->problem, "byte %zu of the line is NUL: this is not a text file",
-                     bytes);
-            *item = broken(reader, 1);
+            break_item(reader, item, 1, "byte %zu of the line is NUL: this is not a text file", bytes);
             return 1;
         }
         if (c == ' ' || c == '\t' || c == '\r' || c == '\f') {
@@ -117,17 +123,12 @@ static int read_line(cfg_reader *reader, cfg_item *item)
         item->blanks |= blank && equals == 2;
         equals = equals ? 2 : c == '=';
         blank = 0;
-        if (item->kind == CFG_END && (c < 0x20 || c == 0x7f)) {
-            snprintf(reader->problem, sizeof reader->problem, "byte %zu of the line is the control character 0x%02x",
-                     bytes, (unsigned)c);
-            *item = broken(reader, 0);
-        }
+        if (c < 0x20 || c == 0x7f)
+            break_item(reader, item, 0, "byte %zu of the line is the control character 0x%02x", bytes,
+                       (unsigned)c);
         if (kept < CFG_LINE_LIMIT) reader->text[kept++] = (char)c;
     }
-    if (item->kind == CFG_END && bytes > CFG_LINE_LIMIT) {
-        snprintf(reader->problem, sizeof reader->problem, "a line of more than %d bytes", CFG_LINE_LIMIT);
-        *item = broken(reader, 0);
-    }
+    if (bytes > CFG_LINE_LIMIT) break_item(reader, item, 0, "a line of more than %d bytes", CFG_LINE_LIMIT);
     reader->text[kept] = '\0';
     return c != EOF || bytes > 0;
 }
@@ -135,24 +136,93 @@ static int read_line(cfg_reader *reader, cfg_item *item)
 amp_status cfg_reader_next(cfg_reader *reader, cfg_item *item, amp_error *error)
 {
     while (read_line(reader, item)) {
+        char *text = reader->text, *equals;
         if (item->kind == CFG_BROKEN) return AMP_OK;
-        char *text = reader->text;
         if (text[0] == '\0' || text[0] == '#' || text[0] == ';') continue;
-        *item = (cfg_item){ .kind = text[0] == '[' ? CFG_SECTION : CFG_OPTION,
-                            .line = reader->line,
-                            .text = text,
-                            .blanks = item->blanks };
-        if (item->kind == CFG_OPTION) {
-            char *equals = strchr(text, '=');
-            if (equals) {
-                *equals = '\0';
-                item->value = equals + 1;
-            }
-        }
+        item->kind = text[0] == '[' ? CFG_SECTION : CFG_OPTION;
+        item->text = text;
+        if (item->kind == CFG_SECTION || !(equals = strchr(text, '='))) return AMP_OK;
+        *equals = '\0';
+        item->value = equals + 1;
         return AMP_OK;
     }
-    if (ferror(reader->stream))
-        return cfg_fail(error, (cfg_place){ .file = reader->file, .line = reader->line }, strerror(errno), NULL);
-    *item = (cfg_item){ .kind = CFG_END, .line = reader->line };
-    return AMP_OK;
+    if (!ferror(reader->stream)) return AMP_OK;
+    return cfg_fail(error, (cfg_place){ .file = reader->file, .line = reader->line }, strerror(errno), NULL);
+}
+
+int cfg_is_net(const char *section) { return !strcmp(section, "[net]") || !strcmp(section, "[network]"); }
+
+/* ---- numbers ---- */
+
+static size_t digits(const char *text) { return strspn(text, "0123456789"); }
+
+/* [+-]digits[.digits][e[+-]digits], with a digit on at least one side of the point. */
+static int is_decimal(const char *text)
+{
+    text += *text == '+' || *text == '-';
+    size_t whole = digits(text), fraction = 0;
+    text += whole;
+    if (*text == '.') {
+        fraction = digits(++text);
+        text += fraction;
+    }
+    if (whole + fraction == 0) return 0;
+    if (*text == 'e' || *text == 'E') {
+        text++;
+        text += *text == '+' || *text == '-';
+        if (digits(text) == 0) return 0;
+        text += digits(text);
+    }
+    return *text == '\0';
+}
+
+const char *cfg_parse_number(const char *value, double *number)
+{
+    char *end;
+    *number = strtod(value, &end);
+    /* Under a locale with a decimal comma strtod stops at the point. */
+    return is_decimal(value) && !*end ? NULL : "not a decimal number";
+}
+
+/* ---- did you mean ---- */
+
+enum { NAME_LIMIT = 31 }; /* longer ones are no misspelling */
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+/* Edits (insert, drop, replace, swap two neighbours) that turn a into b, whatever their case: the optimal
+ * string alignment distance. */
+static int edit_distance(const char *a, const char *b)
+{
+    int d[NAME_LIMIT + 1][NAME_LIMIT + 1];
+    int height = (int)strlen(a), width = (int)strlen(b);
+    for (int i = 0; i <= height; i++)
+        for (int j = 0; j <= width; j++) {
+            d[i][j] = i + j;
+            if (i == 0 || j == 0) continue;
+            d[i][j] = least(d[i - 1][j - 1] + (lower(a[i - 1]) != lower(b[j - 1])),
+                            least(d[i - 1][j], d[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]))
+                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+        }
+    return d[height][width];
+}
+
+/* At most two edits, and one for every three letters: more is another word. */
+int cfg_did_you_mean(char *text, size_t size, const char *what, const char *name, const char *const *names,
+                     size_t count)
+{
+    const char *closest = NULL;
+    int fewest = 3;
+    for (size_t i = 0; i < count && strlen(name) <= NAME_LIMIT; i++) {
+        if (strlen(names[i]) > NAME_LIMIT) continue;
+        int distance = edit_distance(name, names[i]);
+        if (distance >= fewest || distance * 3 > least((int)strlen(names[i]), (int)strlen(name))) continue;
+        fewest = distance;
+        closest = names[i];
+    }
+    snprintf(text, size, closest ? "%s, did you mean %s?" : "%s", what, closest);
+    return closest != NULL;
 }

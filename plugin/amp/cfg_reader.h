@@ -48,6 +48,20 @@ typedef struct cfg_place {
  * line. */
 amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, const char *allowed);
 
+/* What a message says is allowed where a section's name is wrong. */
+#define CFG_SECTIONS_ALLOWED "the layers of Darknet, [net] first, and [amp]"
+
+int cfg_is_net(const char *section); /* "[net]" or its other name, "[network]" */
+
+/* A plain decimal number: strtod alone would also take "nan", "inf", "0x10" and the front half of "2x".
+ * Returns NULL, or what is wrong with value; *number is then of no meaning. */
+const char *cfg_parse_number(const char *value, double *number);
+
+/* Writes "WHAT, did you mean NAME?" to text[size] with the one of names[count] that `name` is probably a
+ * misspelling of; WHAT alone, and returns 0, where none is close. */
+int cfg_did_you_mean(char *text, size_t size, const char *what, const char *name, const char *const *names,
+                     size_t count);
+
 /* Copies text to out[size], shortened to size - 1 bytes with "..." at its end, control characters replaced by
  * '?'. */
 void cfg_printable(char *out, size_t size, const char *text);

@@ -1,49 +1,118 @@
-/* Reads [amp], [net] and the layers' amp= into an amp_config: which section a line belongs to, which mistakes
- * count, and who wins. Lines come from cfg_reader.c, the keys' own rules from config_keys.c. */
+/* Reads the [amp] section, AMP's keys under [net] and the layers' amp= into an amp_config: one row for each
+ * key, what a section may hold, and which setting counts. */
 #include "config.h"
 
+#include <float.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../tensor/grow.h"
 #include "cfg_reader.h"
-#include "config_keys.h"
+#include "scaler.h"
 
-/* The sections of pjreddie's Darknet (string_to_layer_type in its parser.c). Of any other it says "Type not
- * recognized", makes an empty layer and crashes when that runs. */
-static const char *const known_sections[] = {
-    "[net]", "[network]", "[amp]", "[shortcut]", "[crop]", "[cost]", "[detection]", "[region]", "[yolo]",
-        "[iseg]",
-    "[local]", "[conv]", "[convolutional]", "[deconv]", "[deconvolutional]", "[activation]", "[logistic]",
-        "[l2norm]",
-    "[crnn]", "[gru]", "[lstm]", "[rnn]", "[conn]", "[connected]", "[max]", "[maxpool]", "[reorg]", "[avg]",
-    "[avgpool]", "[dropout]", "[lrn]", "[normalization]", "[batchnorm]", "[soft]", "[softmax]", "[route]",
-        "[upsample]",
+/* ---- the keys ---- */
+
+typedef enum amp_key {
+    AMP_ON, DTYPE, LOSS_SCALE, INIT_SCALE, GROWTH_FACTOR, BACKOFF_FACTOR, GROWTH_INTERVAL, MIN_SCALE,
+        MAX_SCALE,
+    HYSTERESIS, CLIP_NORM, DEBUG, KEYS
+} amp_key;
+
+/* DTYPE_NAME is kept as an amp_dtype; SCALE has the bounds of scale_problem. */
+typedef enum key_type { FLAG, DTYPE_NAME, SCALE, SCALE_OR_DYNAMIC, WHOLE, REAL } key_type;
+
+#define DYNAMIC 0.0 /* loss_scale=dynamic: no static scale is 0 */
+
+typedef struct key_row {
+    const char *name, *allowed;
+    key_type type;
+    double fallback;   /* where the key is not given; of dtype and loss_scale it depends, see settle */
+    double least, most;
+    const char *below, *above; /* what is said of a number less than least, or more than most */
+} key_row;
+
+static const key_row rows[KEYS] = {
+    [AMP_ON] = { "amp", "0, 1", FLAG },
+    [DTYPE] = { "dtype", "fp16, bf16, fp32", DTYPE_NAME },
+    [LOSS_SCALE] = { "loss_scale", "dynamic, or a number from 1.2e-38 to 8.5e37", SCALE_OR_DYNAMIC },
+    [INIT_SCALE] = { "init_scale", "a number from min_scale to max_scale", SCALE, 65536 },
+    [GROWTH_FACTOR] = { "growth_factor", "a number above 1", REAL, 2, 1 + DBL_EPSILON, DBL_MAX, "not above 1",
+                        "not finite" },
+    [BACKOFF_FACTOR] = { "backoff_factor", "a number above 0 and below 1", REAL, 0.5, DBL_MIN,
+                         1 - DBL_EPSILON / 2,
+                         "not between 0 and 1", "not between 0 and 1" },
+    [GROWTH_INTERVAL] = { "growth_interval", "a whole number from 1 to 2147483647", WHOLE, 2000, 1, INT_MAX,
+                          "below 1", "too large" },
+    [MIN_SCALE] = { "min_scale", "a number from 1.2e-38 to init_scale", SCALE, 0x1p-14 },
+    [MAX_SCALE] = { "max_scale", "a number from init_scale to 8.5e37", SCALE, 0x1p126 },
+    /* As far as the scaler goes: a longer run of skipped steps ends training. */
+    [HYSTERESIS] = { "hysteresis", "a whole number from 1 to 100", WHOLE, 1, 1, AMP_SCALER_STUCK_LIMIT,
+                     "below 1",
+                     "too large" },
+    [CLIP_NORM] = { "clip_norm", "0 (off), or a number up to 3.4e38", REAL, 0, 0, FLT_MAX, "negative",
+                    "out of fp32's range" },
+    [DEBUG] = { "debug", "0, 1", FLAG },
 };
-enum { KNOWN_SECTIONS = sizeof known_sections / sizeof *known_sections };
 
-typedef enum section_kind { IN_NOTHING, IN_NET, IN_AMP, IN_LAYER } section_kind;
+static amp_key find_key(const char *name)
+{
+    int key = 0;
+    while (key < KEYS && strcmp(name, rows[key].name)) key++;
+    return (amp_key)key;
+}
 
-/* What one section sets. line[k] is 0 where key k is not set. */
-typedef struct settings {
-    double number[AMP_KEYS];
-    char text[AMP_KEYS][48]; /* as written, for errors that come up later */
-    unsigned long line[AMP_KEYS];
-} settings;
+int amp_config_is_key(const char *key) { return find_key(key) != KEYS; }
+
+/* The scale is kept in fp32, and its inverse has to be a normal number: Darknet flushes others to 0, and
+ * every gradient with them. */
+static const char *scale_problem(double scale)
+{
+    if (!(scale > 0)) return "not positive";
+    if (scale < FLT_MIN || scale > FLT_MAX) return "out of fp32's range";
+    return scale > 0x1p126 ? "above 2^126, its inverse is lost in fp32" : NULL;
+}
+
+/* Returns NULL and *number, or what is wrong with value. */
+static const char *parse_value(const key_row *row, const char *value, double *number)
+{
+    if (!value || !*value) return "has no value";
+    if (row->type == DTYPE_NAME) return (*number = amp_dtype_find(value)) < 0 ? "unknown dtype" : NULL;
+    if (row->type == FLAG) {
+        *number = *value == '1';
+        return strcmp(value, "0") && strcmp(value, "1") ? "neither 0 nor 1" : NULL;
+    }
+    if (row->type == SCALE_OR_DYNAMIC && !strcmp(value, "dynamic")) {
+        *number = DYNAMIC;
+        return NULL;
+    }
+    const char *problem = cfg_parse_number(value, number);
+    if (problem) return row->type == SCALE_OR_DYNAMIC ? "neither dynamic nor a decimal number" : problem;
+    if (row->type == SCALE || row->type == SCALE_OR_DYNAMIC) return scale_problem(*number);
+    if (row->type == WHOLE && *number > 0 && value[strspn(value, "+0123456789")]) return "not a whole number";
+    return *number < row->least ? row->below : *number > row->most ? row->above : NULL;
+}
+
+/* ---- reading ---- */
+
+/* Where a key was set last; line 0: nowhere. [net] comes first, so that [amp]'s settings replace its. */
+typedef struct setting {
+    double number;
+    char text[48];         /* as written, for errors that come up later */
+    unsigned long line;
+    const char *section;   /* "[net]" or "[amp]" */
+} setting;
 
 typedef struct parse {
     const char *file;
-    section_kind kind;
-    char section[48]; /* where we are, for errors */
-    unsigned long section_line, net_line, amp_line;
+    enum { IN_NOTHING, IN_NET, IN_AMP, IN_LAYER } kind;
+    char section[48];      /* the present one, for errors */
+    unsigned long net_line, amp_line;
     unsigned long layer_amp_line; /* of the present layer's amp=, 0 without */
-    settings net, amp;
+    setting set[KEYS];
     signed char *layer_amp;
-    int layer_count, layer_capacity;
-    int mentioned;       /* an [amp] section, an amp= anywhere, or -amp: the .cfg is held to AMP's standard */
-    int has_mistake;       /* a line is wrong by that standard, yet Darknet's business while AMP is not
-                            mentioned */
-    amp_error mistake;
+    size_t layer_count, layer_room;
+    int mentioned;         /* an [amp] section, an amp= anywhere, or -amp */
 } parse;
 
 static cfg_place place_of(const parse *p, const cfg_item *item)
@@ -57,146 +126,103 @@ static cfg_place place_of(const parse *p, const cfg_item *item)
     return place;
 }
 
-/* Keeps the first mistake of a line that counts only under AMP, which is known at the end of the file. */
-static void note_mistake(parse *p, cfg_place place, const char *problem, const char *allowed)
+static amp_status enter_amp(parse *p, const cfg_item *item, int first, amp_error *error)
 {
-    if (p->has_mistake) return;
-    p->has_mistake = 1;
-    cfg_fail(&p->mistake, place, problem, allowed);
-}
-
-/* -- Sections -- */
-
-static int is_net(const char *section)
-{
-    return strcmp(section, "[net]") == 0 || strcmp(section, "[network]") == 0;
-}
-
-static amp_status add_layer(parse *p, amp_error *error)
-{
-    if (p->layer_count == p->layer_capacity) {
-        int capacity = p->layer_capacity ? p->layer_capacity * 2 : 128;
-        signed char *grown = p->layer_capacity > INT_MAX / 2 ? NULL : realloc(p->layer_amp, (size_t)capacity);
-        if (!grown) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d layers", p->layer_count);
-        p->layer_amp = grown;
-        p->layer_capacity = capacity;
+    char problem[96];
+    p->mentioned = 1;
+    if (first)
+        return cfg_fail(error, place_of(p, item), "the first section; put it after [net]",
+                        "[net] first, then [amp]");
+    if (p->amp_line) {
+        snprintf(problem, sizeof problem, "a second [amp] section, the first is on line %lu", p->amp_line);
+        return cfg_fail(error, place_of(p, item), problem, "one [amp] section");
     }
-    p->layer_amp[p->layer_count++] = 1;
+    p->amp_line = item->line;
     return AMP_OK;
-}
-
-static void check_section_name(parse *p, const cfg_item *item)
-{
-    for (int i = 0; i < KNOWN_SECTIONS; i++)
-        if (strcmp(item->text, known_sections[i]) == 0) return;
-
-    char problem[128];
-    const char *meant = amp_did_you_mean(problem, sizeof problem, "unknown section", item->text,
-                                         known_sections, KNOWN_SECTIONS);
-    if (strpbrk(item->text, "#;")) snprintf(problem, sizeof problem, "a comment needs a line of its own");
-    note_mistake(p, place_of(p, item), problem, "the layers of Darknet, [net] first, and [amp]");
-    /* [AMP] or [amp without its bracket was surely meant for us: do not leave it to Darknet. */
-    if (meant && strcmp(meant, "[amp]") == 0) p->mentioned = 1;
 }
 
 static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error)
 {
-    int first = p->kind == IN_NOTHING;
+    static const char *const ours = "[amp]";
+    int first = p->kind == IN_NOTHING, is_amp = !strcmp(item->text, ours);
+    char problem[128];
     snprintf(p->section, sizeof p->section, "%s", item->text);
-    p->section_line = item->line;
-    if (strcmp(item->text, "[amp]") == 0) {
-        char problem[96];
-        p->mentioned = 1;
-        p->kind = IN_AMP;
-        if (first)
-            return cfg_fail(error, place_of(p, item), "the first section; put it after [net]",
-                            "[net] first, then [amp]");
-        if (p->amp_line) {
-            snprintf(problem, sizeof problem, "a second [amp] section, the first is on line %lu",
-                     p->amp_line);
-            return cfg_fail(error, place_of(p, item), problem, "one [amp] section");
-        }
-        p->amp_line = item->line;
-        return AMP_OK;
-    }
-    p->kind = first ? IN_NET : IN_LAYER;
+    p->kind = is_amp ? IN_AMP : first ? IN_NET : IN_LAYER;
+    if (is_amp) return enter_amp(p, item, first, error);
     if (first) {
         p->net_line = item->line;
-        if (is_net(item->text)) return AMP_OK;
+        if (cfg_is_net(item->text)) return AMP_OK;
         return cfg_fail(error, place_of(p, item), "the first section is not [net]",
                         "[net] first, then the layers");
     }
-    if (is_net(item->text))
-        note_mistake(p, place_of(p, item), "only the first section can be [net]", "one [net] section");
-    check_section_name(p, item);
+    /* "[AMP]" was surely meant for us: Darknet would pass over it. Other names are cfg_check's matter. */
+    if (cfg_did_you_mean(problem, sizeof problem, "unknown section", item->text, &ours, 1))
+        return cfg_fail(error, place_of(p, item), problem, CFG_SECTIONS_ALLOWED);
     p->layer_amp_line = 0;
-    return add_layer(p, error);
-}
-
-/* -- Keys -- */
-
-static amp_status refuse_duplicate(const parse *p, const cfg_item *item, unsigned long line, amp_error *error)
-{
-    char problem[96];
-    snprintf(problem, sizeof problem, "set twice in this section, first on line %lu", line);
-    return cfg_fail(error, place_of(p, item), problem, "each key once");
-}
-
-/* Parses item's value as key's. */
-static amp_status read_value(const parse *p, const cfg_item *item, amp_key key, double *number,
-                             amp_error *error)
-{
-    const char *problem = item->value && *item->value ? amp_key_parse(key, item->value, number)
-        : "has no value";
-    if (problem && item->value && strpbrk(item->value, "#;")) problem = "a comment needs a line of its own";
-    return problem ? cfg_fail(error, place_of(p, item), problem, amp_key_allowed(key)) : AMP_OK;
-}
-
-static amp_status read_setting(parse *p, settings *to, const cfg_item *item, amp_key key, amp_error *error)
-{
-    if (to->line[key]) return refuse_duplicate(p, item, to->line[key], error);
-    AMP_TRY(read_value(p, item, key, &to->number[key], error));
-    to->line[key] = item->line;
-    cfg_printable(to->text[key], sizeof to->text[key], item->value);
-    if (key == AMP_KEY_AMP) p->mentioned = 1;
+    signed char *grown = p->layer_count < INT_MAX ? amp_grow(p->layer_amp, p->layer_count, &p->layer_room, 1)
+        : NULL;
+    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu layers", p->layer_count);
+    p->layer_amp = grown;
+    p->layer_amp[p->layer_count++] = 1;
     return AMP_OK;
 }
 
 static amp_status refuse_key(const parse *p, const cfg_item *item, amp_error *error)
 {
-    const char *names[AMP_KEYS];
+    const char *names[KEYS];
     char allowed[192] = "", problem[96];
-    for (int key = 0; key < AMP_KEYS; key++) {
-        names[key] = amp_key_name((amp_key)key);
+    for (int key = 0; key < KEYS; key++) {
+        names[key] = rows[key].name;
         if (key) strcat(allowed, ", ");
         strcat(allowed, names[key]);
     }
-    amp_did_you_mean(problem, sizeof problem, "unknown key", item->text, names, AMP_KEYS);
+    cfg_did_you_mean(problem, sizeof problem, "unknown key", item->text, names, KEYS);
     return cfg_fail(error, place_of(p, item), problem, allowed);
+}
+
+/* before: the line on which this section sets the key already, or 0. */
+static amp_status read_value(const parse *p, const cfg_item *item, amp_key key, unsigned long before,
+                             double *number,
+                             amp_error *error)
+{
+    char twice[96];
+    if (before) {
+        snprintf(twice, sizeof twice, "set twice in this section, first on line %lu", before);
+        return cfg_fail(error, place_of(p, item), twice, "each key once");
+    }
+    const char *problem = parse_value(&rows[key], item->value, number);
+    if (problem && item->value && strpbrk(item->value, "#;")) problem = "a comment needs a line of its own";
+    return problem ? cfg_fail(error, place_of(p, item), problem, rows[key].allowed) : AMP_OK;
+}
+
+static amp_status read_setting(parse *p, const cfg_item *item, amp_key key, amp_error *error)
+{
+    setting *to = &p->set[key];
+    const char *section = p->kind == IN_AMP ? "[amp]" : "[net]";
+    unsigned long before = to->line && to->section == section ? to->line : 0;
+    AMP_TRY(read_value(p, item, key, before, &to->number, error));
+    to->line = item->line;
+    to->section = section;
+    cfg_printable(to->text, sizeof to->text, item->value);
+    p->mentioned |= key == AMP_ON;
+    return AMP_OK;
 }
 
 static amp_status read_option(parse *p, const cfg_item *item, amp_error *error)
 {
-    amp_key key = amp_key_find(item->text);
-    switch (p->kind) {
-    case IN_NOTHING: {
-        static const char mark[] = "\xef\xbb\xbf"; /* which some editors put before the text */
-        int marked = item->line == 1 && strncmp(item->text, mark, 3) == 0;
+    amp_key key = find_key(item->text);
+    if (p->kind == IN_NOTHING) {
+        /* as some editors begin a text */
+        int marked = item->line == 1 && !strncmp(item->text, "\xef\xbb\xbf", 3);
         return cfg_fail(error, place_of(p, item),
                         marked ? "the file begins with a byte order mark" : "stands before the first section",
                         marked ? "UTF-8 without one" : "[net] first, then its keys");
     }
-    case IN_NET:
-        return key == AMP_KEYS ? AMP_OK : read_setting(p, &p->net, item, key, error);
-    case IN_AMP:
-        return key == AMP_KEYS ? refuse_key(p, item, error) : read_setting(p, &p->amp, item, key, error);
-    case IN_LAYER:
-        break;
-    }
-    if (key != AMP_KEY_AMP) return AMP_OK;
+    if (p->kind == IN_AMP && key == KEYS) return refuse_key(p, item, error);
+    if (p->kind != IN_LAYER) return key == KEYS ? AMP_OK : read_setting(p, item, key, error);
+    if (key != AMP_ON) return AMP_OK;
     double on = 1;
-    if (p->layer_amp_line) return refuse_duplicate(p, item, p->layer_amp_line, error);
-    AMP_TRY(read_value(p, item, key, &on, error));
+    AMP_TRY(read_value(p, item, key, p->layer_amp_line, &on, error));
     p->mentioned = 1;
     p->layer_amp_line = item->line;
     p->layer_amp[p->layer_count - 1] = (signed char)on;
@@ -206,164 +232,111 @@ static amp_status read_option(parse *p, const cfg_item *item, amp_error *error)
 static amp_status read_items(parse *p, cfg_reader *reader, amp_error *error)
 {
     cfg_item item;
-    for (;;) {
+    do {
         AMP_TRY(cfg_reader_next(reader, &item, error));
-        switch (item.kind) {
-        case CFG_SECTION:
-            AMP_TRY(enter_section(p, &item, error));
-            break;
-        case CFG_OPTION:
-            AMP_TRY(read_option(p, &item, error));
-            break;
-        case CFG_BROKEN:
-            if (item.fatal) return cfg_fail(error, place_of(p, &item), item.text, "lines of text");
-            note_mistake(p, place_of(p, &item), item.text, "lines of text of at most 65536 bytes");
-            break;
-        case CFG_END:
-            item.line = p->net_line; /* where a layer would have to follow */
-            if (p->kind == IN_NOTHING)
-                return cfg_fail(error, place_of(p, &item), "holds no section",
-                                "[net] first, then the layers");
-            snprintf(p->section, sizeof p->section, "[net]");
-            if (p->layer_count == 0)
-                return cfg_fail(error, place_of(p, &item), "no layer follows",
-                                "[net] first, then the layers");
-            return AMP_OK;
-        }
-    }
+        if (item.kind == CFG_SECTION) AMP_TRY(enter_section(p, &item, error));
+        if (item.kind == CFG_OPTION) AMP_TRY(read_option(p, &item, error));
+        if (item.kind == CFG_BROKEN && item.fatal) return cfg_fail(error, place_of(p, &item), item.text,
+                                                                   "lines of text");
+    } while (item.kind != CFG_END);
+    if (p->layer_count) return AMP_OK;
+    cfg_place place = { .file = p->file, .line = p->net_line, .section = p->net_line ? "[net]" : NULL };
+    return cfg_fail(error, place, p->net_line ? "no layer follows" : "holds no section",
+                    "[net] first, then the layers");
 }
 
-/* Reads the whole file. Of several mistakes that count the first is reported. */
-static amp_status read_file(parse *p, amp_error *error)
-{
-    cfg_reader *reader;
-    AMP_TRY(cfg_reader_open(p->file, &reader, error));
-    amp_status status = read_items(p, reader, error);
-    cfg_reader_close(reader);
-    if (status != AMP_NO_MEMORY && p->mentioned && p->has_mistake)
-        return amp_fail(error, p->mistake.status, "%s", p->mistake.message);
-    return status;
-}
+/* ---- which setting counts ---- */
 
-/* -- Who wins -- */
+static double value_of(const parse *p, amp_key key) { return p->set[key].line ? p->set[key].number
+                                                      : rows[key].fallback; }
 
-/* The setting of key that counts, and where it was made: NULL if nowhere. */
-static const settings *winner(const parse *p, amp_key key)
-{
-    return p->amp.line[key] ? &p->amp : p->net.line[key] ? &p->net : NULL;
-}
-
-static double value_of(const parse *p, amp_key key, double otherwise)
-{
-    const settings *set = winner(p, key);
-    return set ? set->number[key] : otherwise;
-}
-
-/* init_scale lies beyond bound, which is value: complains of init_scale if that was set, else of bound. */
+/* init_scale lies beyond `bound`, which is `value`: complains of init_scale if that was set, else of
+ * bound. */
 static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value,
                                amp_error *error)
 {
-    int blame_init = winner(p, AMP_KEY_INIT_SCALE) != NULL, init_is_below = bound == AMP_KEY_MIN_SCALE;
-    amp_key key = blame_init ? AMP_KEY_INIT_SCALE : bound, other = blame_init ? bound : AMP_KEY_INIT_SCALE;
-    const settings *set = winner(p, key);
+    int blame_init = p->set[INIT_SCALE].line != 0, init_is_below = bound == MIN_SCALE;
+    amp_key key = blame_init ? INIT_SCALE : bound, other = blame_init ? bound : INIT_SCALE;
+    const setting *set = &p->set[key];
     char problem[96];
     snprintf(problem, sizeof problem, "%s %s, which is %g", blame_init == init_is_below ? "below" : "above",
-             amp_key_name(other), blame_init ? value : init_scale);
-    return cfg_fail(error, (cfg_place){ p->file, set->line[key], set == &p->amp ? "[amp]" : "[net]",
-                    amp_key_name(key), set->text[key] }, problem, amp_key_allowed(key));
-}
-
-/* Each is right for itself, but a scale that starts below its own floor would end training at its first
- * backoff. */
-static amp_status check_scales(const parse *p, const amp_config *config, amp_error *error)
-{
-    if (config->init_scale < config->min_scale)
-        return refuse_scale(p, config->init_scale, AMP_KEY_MIN_SCALE, config->min_scale, error);
-    if (config->init_scale > config->max_scale)
-        return refuse_scale(p, config->init_scale, AMP_KEY_MAX_SCALE, config->max_scale, error);
-    return AMP_OK;
+             rows[other].name, blame_init ? value : init_scale);
+    return cfg_fail(error, (cfg_place){ p->file, set->line, set->section, rows[key].name, set->text },
+                    problem,
+                    rows[key].allowed);
 }
 
 /* Keys under [net] that do nothing for want of amp=1 are no error, since another Darknet's .cfg may hold one
  * (loss_scale), but nobody should believe that AMP runs. */
 static void note_idle_key(const parse *p, amp_config *config)
 {
-    for (int key = 0; key < AMP_KEYS; key++) {
-        if (!p->net.line[key]) continue;
-        amp_error note;
-        cfg_fail(&note, (cfg_place){ p->file, p->net.line[key], "[net]", amp_key_name((amp_key)key),
-                                     p->net.text[key] },
-                 "has no effect, since AMP is off; amp = 1 turns it on", NULL);
-        snprintf(config->note, sizeof config->note, "%.511s", note.message);
-        return;
-    }
+    int key = 0;
+    while (key < KEYS && !p->set[key].line) key++;
+    if (key == KEYS) return;
+    amp_error note;
+    const setting *set = &p->set[key];
+    cfg_fail(&note, (cfg_place){ p->file, set->line, set->section, rows[key].name, set->text },
+             "has no effect, since AMP is off; amp = 1 turns it on", NULL);
+    snprintf(config->note, sizeof config->note, "%.511s", note.message);
 }
 
-/* p's findings in their types, with defaults and precedence. line_dtype: the dtype of -amp, or -1; off: -amp
- * off. */
-static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype default_dtype, amp_config *config,
+/* line_dtype: the dtype of -amp, or -1. off: -amp off. */
+static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype default_dtype, amp_config *c,
                          amp_error *error)
 {
-    config->enabled = line_dtype >= 0 || (!off && value_of(p, AMP_KEY_AMP, p->amp_line > 0) == 1);
-    config->dtype = line_dtype >= 0 ? (amp_dtype)line_dtype : (amp_dtype)value_of(p, AMP_KEY_DTYPE,
-            default_dtype);
-
-    double loss_scale = value_of(p, AMP_KEY_LOSS_SCALE, config->dtype == AMP_FP16 ? AMP_LOSS_SCALE_DYNAMIC
-                                 : 1);
-    config->dynamic = loss_scale == AMP_LOSS_SCALE_DYNAMIC;
-    config->loss_scale = config->dynamic ? 1 : loss_scale;
-    config->init_scale = value_of(p, AMP_KEY_INIT_SCALE, 65536);
-    config->growth_factor = value_of(p, AMP_KEY_GROWTH_FACTOR, 2);
-    config->backoff_factor = value_of(p, AMP_KEY_BACKOFF_FACTOR, 0.5);
-    config->growth_interval = (int)value_of(p, AMP_KEY_GROWTH_INTERVAL, 2000);
-    config->min_scale = value_of(p, AMP_KEY_MIN_SCALE, 0x1p-14);
-    config->max_scale = value_of(p, AMP_KEY_MAX_SCALE, 0x1p126);
-    config->hysteresis = (int)value_of(p, AMP_KEY_HYSTERESIS, 1);
-    config->clip_norm = value_of(p, AMP_KEY_CLIP_NORM, 0);
-    config->debug = (int)value_of(p, AMP_KEY_DEBUG, 0);
-    if (!p->mentioned) note_idle_key(p, config);
-    return check_scales(p, config, error);
+    int in_cfg = p->set[AMP_ON].line ? p->set[AMP_ON].number == 1 : p->amp_line > 0;
+    c->enabled = line_dtype >= 0 || (!off && in_cfg);
+    c->dtype = line_dtype >= 0 ? (amp_dtype)line_dtype
+        : p->set[DTYPE].line ? (amp_dtype)p->set[DTYPE].number : default_dtype;
+    c->loss_scale = p->set[LOSS_SCALE].line ? p->set[LOSS_SCALE].number : c->dtype == AMP_FP16 ? DYNAMIC : 1;
+    c->dynamic = c->loss_scale == DYNAMIC;
+    if (c->dynamic) c->loss_scale = 1;
+    c->init_scale = value_of(p, INIT_SCALE);
+    c->growth_factor = value_of(p, GROWTH_FACTOR);
+    c->backoff_factor = value_of(p, BACKOFF_FACTOR);
+    c->growth_interval = (int)value_of(p, GROWTH_INTERVAL);
+    c->min_scale = value_of(p, MIN_SCALE);
+    c->max_scale = value_of(p, MAX_SCALE);
+    c->hysteresis = (int)value_of(p, HYSTERESIS);
+    c->clip_norm = value_of(p, CLIP_NORM);
+    c->debug = (int)value_of(p, DEBUG);
+    if (!p->mentioned) note_idle_key(p, c);
+    /* Each is right for itself, but a scale that starts below its own floor would end training at once. */
+    if (c->init_scale < c->min_scale) return refuse_scale(p, c->init_scale, MIN_SCALE, c->min_scale, error);
+    if (c->init_scale > c->max_scale) return refuse_scale(p, c->init_scale, MAX_SCALE, c->max_scale, error);
+    return AMP_OK;
 }
-
-/* -- The interface -- */
 
 amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, amp_dtype default_dtype,
                            amp_config **out, amp_error *error)
 {
+    int off = command_line_amp && !strcmp(command_line_amp, "off");
+    int line_dtype = command_line_amp ? amp_dtype_find(command_line_amp) : -1;
+    cfg_reader *reader;
     *out = NULL;
-    int off = 0, line_dtype = -1;
-    if (command_line_amp) {
-        off = strcmp(command_line_amp, "off") == 0;
-        line_dtype = amp_dtype_find(command_line_amp);
-        if (!off && line_dtype < 0) {
-            char value[64];
-            cfg_printable(value, sizeof value, command_line_amp);
-            return amp_fail(error, AMP_BAD_CONFIG,
-                            "command line: -amp %s: unknown dtype; allowed: off, fp32, fp16, bf16", value);
-        }
+    if (command_line_amp && !off && line_dtype < 0) {
+        char value[64];
+        cfg_printable(value, sizeof value, command_line_amp);
+        return amp_fail(error, AMP_BAD_CONFIG,
+                        "command line: -amp %s: unknown dtype; allowed: off, fp32, fp16, bf16", value);
     }
-
-    parse *p = calloc(1, sizeof *p);
+    parse p = { .file = cfg_file, .mentioned = command_line_amp != NULL };
+    AMP_TRY(cfg_reader_open(cfg_file, &reader, error));
+    amp_status status = read_items(&p, reader, error);
+    cfg_reader_close(reader);
     amp_config *config = calloc(1, sizeof *config);
-    amp_status status = AMP_OK;
-    if (!p || !config) {
-        status = amp_fail(error, AMP_NO_MEMORY, "no memory to read the .cfg");
-        goto done;
+    if (!config && status == AMP_OK) status = amp_fail(error, AMP_NO_MEMORY, "no memory to read %.300s",
+                                                       cfg_file);
+    if (status == AMP_OK) status = settle(&p, line_dtype, off, default_dtype, config, error);
+    if (status != AMP_OK) {
+        free(p.layer_amp);
+        free(config);
+        return status;
     }
-    p->file = cfg_file;
-    p->mentioned = command_line_amp != NULL;
-    if ((status = read_file(p, error)) != AMP_OK) goto done;
-    if ((status = settle(p, line_dtype, off, default_dtype, config, error)) != AMP_OK) goto done;
-    config->layer_amp = p->layer_amp;
-    config->layer_count = p->layer_count;
-    p->layer_amp = NULL;
+    config->layer_amp = p.layer_amp;
+    config->layer_count = (int)p.layer_count;
     *out = config;
-    config = NULL;
-done:
-    amp_config_free(config);
-    if (p) free(p->layer_amp);
-    free(p);
-    return status;
+    return AMP_OK;
 }
 
 void amp_config_free(amp_config *config)
@@ -372,5 +345,3 @@ void amp_config_free(amp_config *config)
     free(config->layer_amp);
     free(config);
 }
-
-int amp_config_is_key(const char *key) { return amp_key_find(key) != AMP_KEYS; }

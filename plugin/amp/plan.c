@@ -147,8 +147,7 @@ static void choose_host_buffers(amp_plan *plan)
 static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute wanted)
 {
     if (node->form == AMP_FORM_HOST || node->ops->makes_loss) return AMP_RECOMPUTE_NOTHING;
-    int keeps_sums = node->desc.batch_normalize && node->desc.kind != AMP_LAYER_BATCHNORM;
-    return wanted == AMP_RECOMPUTE_OUTPUT && !keeps_sums ? AMP_RECOMPUTE_ALL : wanted;
+    return wanted == AMP_RECOMPUTE_OUTPUT && !amp_node_keeps_sums(node) ? AMP_RECOMPUTE_ALL : wanted;
 }
 
 /* At this time something is read of the layer's forward: if that was given up, the layer is repeated then, after
@@ -173,9 +172,10 @@ static void choose_recomputation(amp_plan *plan, const amp_recompute *recompute)
     for (int i = plan->count - 1; i >= 0; i--) {
         const amp_node *node = &plan->nodes[i];
         if (!node->computes_backward) continue;
-        for (int k = 0; node->ops->backward_reads_input && k < node->desc.input_count; k++)
+        for (int k = 0; amp_node_reads_input(node) && k < node->desc.input_count; k++)
             repeat_forward(plan, node->desc.inputs[k], backward_time(plan, i));
-        if (node->ops->backward_reads_output) repeat_forward(plan, i, backward_time(plan, i));
+        if (amp_node_reads_output(node) || (node->recompute == AMP_RECOMPUTE_ALL && amp_node_keeps_sums(node)))
+            repeat_forward(plan, i, backward_time(plan, i));
     }
 }
 
@@ -198,7 +198,7 @@ static void find_reads(const amp_plan *plan, const amp_value *value, life lives[
     int again = value->index < 0 ? -1 : plan->nodes[value->index].again_time;
     for (int i = value->index + 1; i < plan->count; i++) {
         const amp_node *node = &plan->nodes[i];
-        int backward = node->ops->backward_reads_input && node->computes_backward ? backward_time(plan, i) : -1;
+        int backward = amp_node_reads_input(node) && node->computes_backward ? backward_time(plan, i) : -1;
         int repeated = node->recompute == AMP_RECOMPUTE_ALL ? node->again_time : -1;
         for (int k = 0; k < node->desc.input_count; k++) {
             if (node->inputs[k] != value) continue;
@@ -254,7 +254,7 @@ static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *err
     const amp_node *node = value->index < 0 ? NULL : &plan->nodes[value->index];
     int again = node ? node->again_time : -1;
     find_reads(plan, value, lives);
-    if (node && node->computes_backward && node->ops->backward_reads_output)
+    if (node && node->computes_backward && amp_node_reads_output(node))
         extend(&lives[again >= 0][value->home], backward_time(plan, value->index));
     AMP_TRY(request_data(plan, value, lives[0], value->index, value->data, error));
     if (again >= 0) AMP_TRY(request_data(plan, value, lives[1], again, value->data_again, error));

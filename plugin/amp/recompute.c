@@ -55,7 +55,7 @@ static amp_recompute cheap(const amp_node *node)
     case AMP_LAYER_CONVOLUTIONAL:
     case AMP_LAYER_CONNECTED:
     case AMP_LAYER_DECONVOLUTIONAL:
-        return node->desc.batch_normalize ? AMP_RECOMPUTE_OUTPUT : AMP_RECOMPUTE_NOTHING;
+        return amp_node_keeps_sums(node) ? AMP_RECOMPUTE_OUTPUT : AMP_RECOMPUTE_NOTHING;
     case AMP_LAYER_ACTIVATION:
     case AMP_LAYER_BATCHNORM:
     case AMP_LAYER_MAXPOOL:

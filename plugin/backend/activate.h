@@ -1,9 +1,11 @@
-/* Darknet's fourteen activations on one float, and their gradients in terms of the output.
+/* Darknet's activations on one float, and their gradients in terms of the output, or of the input where
+ * amp_gradient_wants_input.
  *
- * The formulas are those of Darknet's activations.h. Where stock computes through double or overflows inside
+ * The formulas are those of Darknet's activations.h; relu6, mish, swish and hard_mish are AlexeyAB's. Mish is
+ * x·tanh(log(1 + exp(x))), which his CPU and GPU code compute in three ways, and swish x·logistic(x). Where stock computes through double or overflows inside
  * a formula (tanh of 355 is inf/inf, elu of 710 is 0·inf), these stay in fp32 and finite: equal within a few
  * fp32 ulp wherever stock is finite. A NaN stays a NaN in every one of them. Written once for every backend:
- * CUDA's kernels call these functions, and so does the CPU but for the three that hot layers use (vector
+ * CUDA's kernels call these functions, and so does the CPU but for those that hot layers use (vector
  * forms in cpu/rows_impl.h). */
 #ifndef AMP_BACKEND_ACTIVATE_H
 #define AMP_BACKEND_ACTIVATE_H
@@ -20,6 +22,12 @@
 
 #define AMP_SELU_SCALE 1.0507f
 #define AMP_SELU_ALPHA (1.0507f * 1.6732f) /* scale·alpha */
+
+/* Whether the gradient is a function of the input x. These fall before they rise: two x have the same y. */
+AMP_ACTIVATE int amp_gradient_wants_input(amp_activation a)
+{
+    return a == AMP_MISH || a == AMP_SWISH || a == AMP_HARD_MISH;
+}
 
 AMP_ACTIVATE float amp_activate_stair(float x)
 {
@@ -42,6 +50,36 @@ AMP_ACTIVATE float amp_activate_lhtan(float x)
     return x;
 }
 
+/* Mish, swish and their gradients are quotients of e = exp(x). Beyond x = 20 they are x and 1 in fp32, and an
+ * e of at most exp(20) lets none of their squares overflow. With n = e² + 2e:
+ *   tanh(log(1 + e)) = n/(n + 2),  mish' = n/(n + 2) + 4x·e(e + 1)/(n + 2)²,
+ *   logistic = e/(1 + e),          swish' = logistic·(1 + x/(1 + e)). */
+#define AMP_EXP_LIMIT 20.f
+
+AMP_ACTIVATE float amp_activate_mish(float x)
+{
+    float e = expf(x > AMP_EXP_LIMIT ? AMP_EXP_LIMIT : x), n = e * (e + 2);
+    return x * (n / (n + 2));
+}
+
+AMP_ACTIVATE float amp_gradient_mish(float x)
+{
+    float low = x > AMP_EXP_LIMIT ? AMP_EXP_LIMIT : x, e = expf(low), n = e * (e + 2), r = 1 / (n + 2);
+    return n * r + low * (4 * e * (e + 1) * r * r);
+}
+
+AMP_ACTIVATE float amp_activate_swish(float x)
+{
+    float e = expf(x > AMP_EXP_LIMIT ? AMP_EXP_LIMIT : x);
+    return x * (e / (1 + e));
+}
+
+AMP_ACTIVATE float amp_gradient_swish(float x)
+{
+    float low = x > AMP_EXP_LIMIT ? AMP_EXP_LIMIT : x, e = expf(low), r = 1 / (1 + e);
+    return e * r * (1 + low * r);
+}
+
 AMP_ACTIVATE float amp_activate(float x, amp_activation activation)
 {
     switch (activation) {
@@ -58,11 +96,15 @@ AMP_ACTIVATE float amp_activate(float x, amp_activation activation)
     case AMP_STAIR: return amp_activate_stair(x);
     case AMP_HARDTAN: return x < -1 ? -1 : x > 1 ? 1 : x;
     case AMP_LHTAN: return amp_activate_lhtan(x);
+    case AMP_RELU6: return x < 0 ? 0 : x > 6 ? 6 : x;
+    case AMP_MISH: return amp_activate_mish(x);
+    case AMP_SWISH: return amp_activate_swish(x);
+    case AMP_HARD_MISH: return x > 0 ? x : x <= -2 ? 0 : x * x / 2 + x;
     default: return x; /* AMP_LINEAR */
     }
 }
 
-/* d act / d x, from y = act(x). */
+/* d act / d x, from y = act(x), or from x itself where amp_gradient_wants_input. */
 AMP_ACTIVATE float amp_gradient(float y, amp_activation activation)
 {
     switch (activation) {
@@ -79,6 +121,10 @@ AMP_ACTIVATE float amp_gradient(float y, amp_activation activation)
     case AMP_STAIR: return (float)(floorf(y) != y);
     case AMP_HARDTAN: return (float)(y > -1 && y < 1);
     case AMP_LHTAN: return y > 0 && y < 1 ? 1 : .001f;
+    case AMP_RELU6: return (float)(y > 0 && y < 6);
+    case AMP_MISH: return amp_gradient_mish(y);
+    case AMP_SWISH: return amp_gradient_swish(y);
+    case AMP_HARD_MISH: return y > 0 ? 1 : y <= -2 ? 0 : y + 1;
     default: return 1; /* AMP_LINEAR */
     }
 }

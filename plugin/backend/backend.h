@@ -24,12 +24,13 @@ typedef struct amp_backend amp_backend;
 typedef struct amp_conv amp_conv; /* one convolution at one shape, with its half copy of the weights */
 typedef struct amp_local amp_local; /* the same of a locally connected layer */
 
-/* Darknet's activations by their .cfg names; formulas in Darknet's activations.h, gradients in terms of the
- * output y. */
+/* Darknet's activations by their .cfg names, those of its forks last; formulas in activate.h, gradients in
+ * terms of the output y, or of the input where amp_gradient_wants_input says so (activate.h). */
 typedef enum amp_activation {
     AMP_LOGISTIC, AMP_RELU, AMP_RELIE, AMP_LINEAR, AMP_RAMP, AMP_TANH, AMP_PLSE, AMP_LEAKY, AMP_ELU,
         AMP_LOGGY,
-    AMP_STAIR, AMP_HARDTAN, AMP_LHTAN, AMP_SELU, AMP_ACTIVATIONS
+    AMP_STAIR, AMP_HARDTAN, AMP_LHTAN, AMP_SELU, AMP_RELU6, AMP_MISH, AMP_SWISH, AMP_HARD_MISH,
+    AMP_ACTIVATIONS
 } amp_activation;
 
 /* How well a machine runs a dtype. */
@@ -39,9 +40,9 @@ typedef enum amp_support {
     AMP_SUPPORT_NATIVE
 } amp_support;
 
-/* A convolution y = w * x + bias, cross-correlation, zero padding `pad` on each side, no dilation: x
- * (n,h,w,c) · w OIHW (k, c/groups, size_h, size_w) → y (n, out_h, out_w, k), out = (in + 2 pad - size)/stride
- * + 1. A connected layer is one whose window covers its whole input: size_h = h, size_w = w, pad = 0, stride
+/* A convolution y = w * x + bias, cross-correlation, zero padding `pad` on each side: x (n,h,w,c) · w OIHW
+ * (k, c/groups, size_h, size_w) → y (n, out_h, out_w, k), out = (in + 2 pad - span)/stride + 1, where a window
+ * whose elements lie `dilation` pixels apart spans dilation·(size - 1) + 1. A connected layer is one whose window covers its whole input: size_h = h, size_w = w, pad = 0, stride
  * = 1. */
 typedef struct amp_conv_desc {
     amp_shape x;
@@ -50,7 +51,16 @@ typedef struct amp_conv_desc {
     int training;         /* backward_weights will be called, */
     int wants_dx;         /* ... and what gives its input's delta */
     int transposed;       /* it computes a deconvolution: amp_conv_wants_forward */
+    int stride_x;         /* along a row; 0: as stride */
+    int dilation;         /* 0: 1 */
 } amp_conv_desc;
+
+static inline int amp_conv_stride_x(const amp_conv_desc *d) { return d->stride_x ? d->stride_x : d->stride; }
+static inline int amp_conv_dilation(const amp_conv_desc *d) { return d->dilation ? d->dilation : 1; }
+static inline int amp_conv_span(const amp_conv_desc *d, int size)
+{
+    return amp_conv_dilation(d) * (size - 1) + 1;
+}
 
 /* A deconvolution (transposed convolution) from dy to x and back: its forward is backward_data of this
  * convolution, which is called without training too and never accumulates; its backward by data is forward,
@@ -67,8 +77,8 @@ static inline int amp_conv_wants_backward_data(const amp_conv_desc *d)
 
 static inline amp_shape amp_conv_output(const amp_conv_desc *d)
 {
-    return (amp_shape){ d->x.n, d->k, (d->x.h + 2 * d->pad - d->size_h) / d->stride + 1,
-                        (d->x.w + 2 * d->pad - d->size_w) / d->stride + 1 };
+    return (amp_shape){ d->x.n, d->k, (d->x.h + 2 * d->pad - amp_conv_span(d, d->size_h)) / d->stride + 1,
+                        (d->x.w + 2 * d->pad - amp_conv_span(d, d->size_w)) / amp_conv_stride_x(d) + 1 };
 }
 
 /* A locally connected layer: a convolution whose window has weights of its own at each place (i,j) of its
@@ -91,7 +101,8 @@ typedef struct amp_batchnorm_rule {
     int unbiased;
     int epsilon_inside_root;  /* xhat = (x-mean)/sqrt(v + epsilon); else (x-mean)/(sqrt(v) + epsilon) */
     float epsilon;
-    float backward_epsilon;   /* backward's inv is 1/sqrt(v + backward_epsilon) */
+    float backward_epsilon;   /* backward's inv is 1/sqrt(v + backward_epsilon), */
+    int direct_outside_root;  /* ... but in its term in g, where it is 1/(sqrt(v) + backward_epsilon) then */
     float rolling_factor;     /* rolling ← (1 - rolling_factor)·rolling + rolling_factor·batch */
 } amp_batchnorm_rule;
 
@@ -210,6 +221,18 @@ typedef struct amp_step_outcome {
 /* A head of Darknet's yolo layer. Its input has, in each cell, n boxes of 5 + classes numbers: x, y, w, h,
  * objectness, classes. */
 enum { AMP_YOLO_MAX_ANCHORS = 32 };
+
+/* Whose yolo layer: what is named in these two words only is in yolo_rules.h. */
+typedef enum amp_yolo_rules { AMP_YOLO_PJREDDIE, AMP_YOLO_ALEXEYAB } amp_yolo_rules;
+
+/* What a box is compared with a label by. As iou_loss, MSE is pjreddie's difference of the numbers. */
+typedef enum amp_yolo_kind {
+    AMP_YOLO_MSE, AMP_YOLO_IOU, AMP_YOLO_GIOU, AMP_YOLO_DIOU, AMP_YOLO_CIOU
+} amp_yolo_kind;
+
+/* For a class of the labels: the class that is learnt (map=), and what counters_per_class makes of it. */
+typedef struct amp_yolo_class_rule { int learnt; float multiplier; } amp_yolo_class_rule;
+
 typedef struct amp_yolo_desc {
     int classes, n;
     int total;                               /* anchors, of all heads */
@@ -217,18 +240,38 @@ typedef struct amp_yolo_desc {
     float anchors[2 * AMP_YOLO_MAX_ANCHORS]; /* widths and heights, in pixels of the network's input */
     int net_w, net_h;                        /* that input's */
     float ignore_thresh, truth_thresh;
-    int truths;                              /* numbers of labels an image: x, y, w, h, class each, behind the
-                                                last an x of 0 */
-    int max_boxes;                           /* labels read at most; 5·max_boxes ≤ truths */
+    int truths;                              /* numbers of labels an image, behind the last an x of 0 */
+    int label_size;                          /* numbers of a label: x, y, w, h, class, and what else there is */
+    int max_boxes;                           /* labels read at most; label_size·max_boxes ≤ truths */
+
+    /* AlexeyAB's keys, by their names in the .cfg. A layer of pjreddie's has AMP_YOLO_AS_PJREDDIE. */
+    amp_yolo_rules rules;
+    amp_yolo_kind loss, thresh_kind;         /* iou_loss, iou_thresh_kind */
+    float iou_thresh, max_delta;             /* 1, FLT_MAX: off */
+    float scale_x_y, label_smooth_eps;
+    float iou_normalizer, obj_normalizer, delta_normalizer;
+    float cls_normalizer;                    /* 1 without counters_per_class, which alone uses it */
+    int new_coords, objectness_smooth, focal_loss;
+    int before_logistic;                     /* with new_coords, whose convolution squashes: x has not gone
+                                                through the logistic, and dx is for such an x */
+    const amp_yolo_class_rule *class_table;  /* one for each class, in memory of allocate's; NULL: each is
+                                                itself, and all multipliers are 1 */
 } amp_yolo_desc;
+
+#define AMP_YOLO_AS_PJREDDIE \
+    .label_size = 5, .iou_thresh = 1, .scale_x_y = 1, .iou_normalizer = 1, .obj_normalizer = 1, \
+    .delta_normalizer = 1, .cls_normalizer = 1
 
 /* What a yolo layer's loss came to. Sums in double, also of what is counted. */
 typedef struct amp_yolo_result {
     double cost;      /* Σ delta², not scaled; NaN if any number of x is inf or NaN */
-    double labels;    /* those with a box of their own in this head; the next five are sums over these: */
+    double box_cost;  /* of that, the part of x, y, w and h */
+    double labels;    /* each once for every box of its own in this head; the next six are sums over these: */
     double iou, object, category, above_50, above_75; /* IoU, objectness, the class's number, IoU > .5, IoU >
                                                          .75 */
+    double giou;
     double any_object; /* objectness, over all boxes */
+    double boxes, rewritten; /* how often x, y, w and h were given a delta, and where they had one already */
 } amp_yolo_result;
 
 struct amp_backend {
@@ -304,8 +347,9 @@ struct amp_backend {
     /* Batch norm with the activation fused, with N = n·h·w: mean = Σx/N, variance and xhat by the rule,
      * y = act(scale·xhat + bias). N = 1: both variances are 0.
      * backward: d = dy·act'(y); dbias += Σd; dscale += Σ d·xhat; with g = scale·d and inv by the rule:
-     * dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place). y is what forward made of x with this scale,
-     * bias, mean and variance: a backend may make it anew instead of reading it. */
+     * dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place). y is what forward made of x
+     * with this scale, bias, mean and variance: a backend may make it anew instead of reading it. Where
+     * amp_gradient_wants_input, act' is taken at scale·xhat + bias, made anew, and y.data is not read. */
     amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
         const amp_batchnorm *, amp_error *);
     amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
@@ -313,7 +357,8 @@ struct amp_backend {
     amp_status (*batchnorm_backward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const amp_tensor *dy,
         const amp_tensor *dx, const amp_batchnorm *, amp_error *);
 
-    /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed when not accumulating. */
+    /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed when not accumulating. Where
+     * amp_gradient_wants_input, backward's y is x instead. */
     amp_status (*activation_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation,
                                      amp_error *);
     amp_status (*activation_backward)(amp_backend *, const amp_tensor *y, const amp_tensor *dy,
@@ -343,8 +388,8 @@ struct amp_backend {
     amp_status (*channels)(amp_backend *, const amp_tensor *src, int src_first, const amp_tensor *dst,
                            int dst_first, int channels, float alpha, int accumulate, amp_error *);
     /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) where the two meet (amp_shortcut_meet), for channels
-     * both have; act(x[k]) elsewhere. y has x's shape. backward: dfrom (+)= beta·dy where they meet, 0
-     * elsewhere. */
+     * both have; act(x[k]) elsewhere. y has x's shape and may be x. backward: dfrom (+)= beta·dy where
+     * they meet, 0 elsewhere. */
     amp_status (*shortcut_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *from,
                                    const amp_tensor *y, float alpha, float beta, amp_activation, amp_error *);
     amp_status (*shortcut_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta,
@@ -370,16 +415,16 @@ struct amp_backend {
      *   w, h:        (2 - wh)·(log(label's size / anchor's) - x)
      *   objectness:  1 - p with a label; 0 with an IoU above ignore_thresh; else 0 - p
      *   classes:     (1 or 0) - p with a label; else 0
-     * yolo_rules.h has the special cases: several labels of one box, an IoU above truth_thresh, labels out of
-     * range. dx (+)= loss_scale·delta, rounded once; beyond the dtype's range that is inf. x and dx have n·(5
+     * These are pjreddie's; yolo_rules.h has AlexeyAB's, and the special cases: several labels of one box, an
+     * IoU above truth_thresh, labels out of range. dx (+)= loss_scale·delta, rounded once; beyond the dtype's
+     * range that is inf. x and dx have n·(5
      * + classes) channels; dx may be NULL. labels (batch × truths; NULL: none) and *result are memory of
      * allocate's; *result is there after synchronize or download. */
     amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *,
                             float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
                             amp_error *);
-    /* Its output, in place: logistic of x, y, objectness and classes. y is fp32 NCHW, as Darknet's functions
-     * read it. */
-    amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, int classes, amp_error *);
+    /* Its output, in place: p. y is fp32 NCHW, as Darknet's functions read it. */
+    amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, const amp_yolo_desc *, amp_error *);
 
     /* Over all arrays in one pass: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1),
      * and *sum_squares = Σ (grad·inverse_scale)² in double, which no finite gradients overflow: a float's

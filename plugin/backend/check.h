@@ -119,19 +119,20 @@ static inline amp_status amp_check_yolo(const amp_tensor *x, const amp_yolo_desc
     if (d->classes < 1 || x->shape.c % d->n || x->shape.c / d->n != 5 + d->classes)
         return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes of 5 + %d numbers are not %d channels",
                         d->n, d->classes, x->shape.c);
-    if (d->max_boxes < 0 || d->max_boxes > d->truths / 5)
+    if (d->label_size < 5 || d->max_boxes < 0 || d->max_boxes > d->truths / d->label_size)
         return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes an image do not lie in %d numbers",
                         d->max_boxes, d->truths);
     return AMP_OK;
 }
 
-static inline amp_status amp_check_yolo_output(const amp_tensor *y, int classes, amp_error *error)
+static inline amp_status amp_check_yolo_output(const amp_tensor *y, const amp_yolo_desc *d, amp_error *error)
 {
-    if (y->dtype == AMP_FP32 && y->layout == AMP_NCHW && classes > 0 && y->shape.c % (5 + classes) == 0)
+    if (y->dtype == AMP_FP32 && y->layout == AMP_NCHW && d->classes > 0 && d->n > 0
+        && y->shape.c % d->n == 0 && y->shape.c / d->n == 5 + d->classes)
         return AMP_OK;
     return amp_fail(error, AMP_BACKEND_FAILED,
-                    "yolo: its output must be fp32 NCHW, with boxes of 5 + %d numbers in %d channels",
-                    classes, y->shape.c);
+                    "yolo: its output must be fp32 NCHW, with %d boxes of 5 + %d numbers in %d channels",
+                    d->n, d->classes, y->shape.c);
 }
 
 static inline amp_status amp_check_local(const amp_local_desc *d, amp_error *error)

@@ -1,47 +1,66 @@
-/* The rules of Darknet's yolo layer for one box, for every backend: yolo_layer.c and box.c of pjreddie, in
- * fp32.
+/* The rules of Darknet's yolo layer for one box, for every backend, in fp32: yolo_layer.c and box.c of
+ * pjreddie, and of AlexeyAB. amp_yolo_desc says which, and has what the second adds to the first.
  *
  * A box is number k of the n in the cell at column i of row j of a w × h grid; its numbers lie side by side:
- * x, y, w, h, objectness, classes. "Squashed" numbers have gone through the logistic, all but w and h. A
- * label is five floats: the box's middle, width and height, relative to the image, and the class. A box is a
- * label's own if its cell holds the label's middle and its anchor, of all anchors, is the one most like the
- * label. Where stock would write outside of its arrays (a middle outside of the image, a class that the layer
- * does not have) such a label is no box's own, and such a class is none. */
+ * x, y, w, h, objectness, classes. "Squashed" are the numbers that Darknet's layer puts out: most have gone
+ * through the logistic. A label begins with five floats: the box's middle, width and height, relative to the
+ * image, and the class. A box is a label's own if its cell holds the label's middle and its anchor, of all
+ * anchors, is the one most like the label, or beyond iou_thresh alike. Where stock would write outside of its
+ * arrays (a middle outside of the image, a class that the layer does not have) such a label is no box's own,
+ * and such a class is none; by AlexeyAB's rules a label of no class is not looked at.
+ *
+ * Two labels of one box: pjreddie's second label overwrites the box's numbers and objectness, AlexeyAB's adds
+ * to the numbers. The classes are all set by the first label, and by a later one if the delta of one class is
+ * 0: of class 0 in pjreddie's, of the label's class in AlexeyAB's. Else a later label sets its class only. */
 #ifndef AMP_BACKEND_YOLO_RULES_H
 #define AMP_BACKEND_YOLO_RULES_H
 
+#include <float.h>
 #include <limits.h>
 
 #include "activate.h"
 
-enum { AMP_YOLO_BOX = 5, AMP_YOLO_LABEL = 5 }; /* numbers of a box before its classes, of a label */
+enum { AMP_YOLO_BOX = 5 }; /* numbers of a box before its classes */
 
 typedef struct amp_yolo_box { float x, y, w, h; } amp_yolo_box;
 typedef struct amp_yolo_place { int i, j, k, w, h; } amp_yolo_place;
 
-/* A box's delta while labels are applied to it one after the other. A class's is 1 - p if it is among those
- * of the labels from `since` on, else 0 - p; NO_LABEL: all classes' are 0. FROM_IOU: the first is the label
- * that overlaps it beyond truth_thresh. */
+/* A label's own boxes: those of the cell (row·w + column; -1: none) whose bits are set, bit k for box k. */
+typedef struct amp_yolo_own { int cell; unsigned boxes; } amp_yolo_own;
+
+/* The labels of one image: `count` of them, each of `size` floats. */
+typedef struct amp_yolo_labels {
+    const float *label;
+    const amp_yolo_own *own;
+    int count, size;
+} amp_yolo_labels;
+
+/* A box's delta while labels are applied to it one after the other. since: the label that set all classes,
+ * FROM_IOU for the one that overlaps the box beyond truth_thresh, NO_LABEL: all classes' deltas are 0. */
 typedef struct amp_yolo_target {
     float delta[AMP_YOLO_BOX];
-    float first_class; /* the delta of class 0: where it is not 0, a further label leaves the other classes
-                          alone */
+    float iou;   /* the largest IoU with a label, whose number is `overlapping` */
+    float focus; /* by focal loss: what the deltas that `since` set were multiplied by */
     int since, overlapping;
 } amp_yolo_target;
 
 enum { AMP_YOLO_FROM_IOU = -1, AMP_YOLO_NO_LABEL = INT_MAX };
 
-/* The labels of one image: `count` of them, and which box of the image is whose own, or -1. */
-typedef struct amp_yolo_labels {
-    const float *label;
-    const int *own;
-    int count;
-} amp_yolo_labels;
-
-AMP_ACTIVATE float amp_yolo_squash(float x, int entry)
+AMP_ACTIVATE float amp_yolo_squash(const amp_yolo_desc *d, float x, int entry)
 {
-    return entry == 2 || entry == 3 ? x : amp_activate(x, AMP_LOGISTIC);
+    int logistic = d->new_coords ? d->before_logistic : entry != 2 && entry != 3;
+    float p = logistic ? amp_activate(x, AMP_LOGISTIC) : x;
+    return entry < 2 ? d->scale_x_y * p - .5f * (d->scale_x_y - 1) : p;
 }
+
+/* The delta is for squashed numbers; stock takes that for x as well where its layer squashes. With
+ * before_logistic it is multiplied by this, as stock's convolution does. The scale of x and y is left out. */
+AMP_ACTIVATE float amp_yolo_slope(float x)
+{
+    return amp_activate(x, AMP_LOGISTIC) * amp_activate(-x, AMP_LOGISTIC);
+}
+
+/* ---- two boxes ---- */
 
 AMP_ACTIVATE float amp_yolo_overlap(float a, float a_size, float b, float b_size)
 {
@@ -50,13 +69,114 @@ AMP_ACTIVATE float amp_yolo_overlap(float a, float a_size, float b, float b_size
     return (a_right < b_right ? a_right : b_right) - (a_left > b_left ? a_left : b_left);
 }
 
+AMP_ACTIVATE float amp_yolo_shared(amp_yolo_box a, amp_yolo_box b)
+{
+    float w = amp_yolo_overlap(a.x, a.w, b.x, b.w), h = amp_yolo_overlap(a.y, a.h, b.y, b.h);
+    return w < 0 || h < 0 ? 0 : w * h;
+}
+
 /* NaN where both are empty. */
 AMP_ACTIVATE float amp_yolo_iou(amp_yolo_box a, amp_yolo_box b)
 {
-    float w = amp_yolo_overlap(a.x, a.w, b.x, b.w), h = amp_yolo_overlap(a.y, a.h, b.y, b.h);
-    float shared = w < 0 || h < 0 ? 0 : w * h;
+    float shared = amp_yolo_shared(a, b);
     return shared / (a.w * a.h + b.w * b.h - shared);
 }
+
+/* A box and a label along one axis: their lengths, the length that both share (below 0: how far they are
+ * apart) and the one that holds both, each with its derivative by the box's low end and by its high end; and
+ * from the box's middle to the label's. */
+typedef struct amp_yolo_axis {
+    float box, label, shared, shared_low, shared_high, whole, whole_low, whole_high, way;
+    int empty; /* the box's ends are the same float */
+} amp_yolo_axis;
+
+AMP_ACTIVATE amp_yolo_axis amp_yolo_axis_of(float at, float size, float label_at, float label_size)
+{
+    float low = at - size / 2, high = at + size / 2, first = label_at - label_size / 2,
+        last = label_at + label_size / 2;
+    amp_yolo_axis axis = { high - low, last - first,
+                           fminf(high, last) - fmaxf(low, first), (float)-(low > first), (float)(high < last),
+                           fmaxf(high, last) - fminf(low, first), (float)-(low < first), (float)(high > last),
+                           label_at - at, !(low < high) };
+    return axis;
+}
+
+#define AMP_YOLO_4_PI_SQUARED .405284735f /* times the angle's square: how much other the shape is */
+
+/* By ciou: an angle that is 0 for a box of the label's shape. */
+AMP_ACTIVATE float amp_yolo_other_shape(amp_yolo_box box, amp_yolo_box label)
+{
+    return atanf(label.w / label.h) - atanf(box.w / box.h);
+}
+
+/* How like each other a box and a label are; 0 by IoU where both are empty. */
+AMP_ACTIVATE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yolo_box b)
+{
+    amp_yolo_axis x = amp_yolo_axis_of(a.x, a.w, b.x, b.w), y = amp_yolo_axis_of(a.y, a.h, b.y, b.h);
+    float shared = amp_yolo_shared(a, b), both = a.w * a.h + b.w * b.h - shared,
+        iou = both == 0 ? 0 : shared / both, hull = x.whole * y.whole,
+        diagonal = x.whole * x.whole + y.whole * y.whole, way = x.way * x.way + y.way * y.way;
+    if (kind == AMP_YOLO_GIOU) return hull == 0 ? iou : iou - (hull - both) / hull;
+    if ((kind != AMP_YOLO_DIOU && kind != AMP_YOLO_CIOU) || diagonal == 0) return iou;
+    if (kind == AMP_YOLO_DIOU) return iou - powf(way / diagonal, .6f);
+    float angle = amp_yolo_other_shape(a, b), shape = AMP_YOLO_4_PI_SQUARED * angle * angle;
+    return iou - (way / diagonal + shape / (1 - iou + shape + 1e-6f) * shape);
+}
+
+/* AlexeyAB's gradient of the likeness by a box's middle and size along one axis. It is no true one: sizes
+ * have twice their share, of boxes apart only the penalty counts, ciou's weight is taken as constant and its
+ * shape's derivative lacks a divisor. shape: what ciou adds to the size's. */
+AMP_ACTIVATE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, const amp_yolo_axis *other,
+                                float shape, float *middle, float *size)
+{
+    float shared = axis->shared * other->shared, hull = axis->whole * other->whole,
+        both = axis->box * other->box + axis->label * other->label - shared,
+        diagonal = axis->whole * axis->whole + other->whole * other->whole,
+        way = axis->way * axis->way + other->way * other->way;
+    int apart = axis->shared <= 0 || other->shared <= 0;
+    float shared_low = axis->shared_low * other->shared, shared_high = axis->shared_high * other->shared,
+        both_low = -other->box - shared_low, both_high = other->box - shared_high;
+    float low = both > 0 ? (both * shared_low - shared * both_low) / (both * both) : 0,
+        high = both > 0 ? (both * shared_high - shared * both_high) / (both * both) : 0;
+    if (axis->empty) low = high;
+    if (kind == AMP_YOLO_GIOU) {
+        float hull_low = axis->whole_low * other->whole, hull_high = axis->whole_high * other->whole;
+        float more_low = (hull * both_low - both * hull_low) / (hull * hull),
+            more_high = (hull * both_high - both * hull_high) / (hull * hull);
+        low = apart ? more_low : hull > 0 ? low + more_low : low;
+        high = apart ? more_high : hull > 0 ? high + more_high : high;
+    }
+    *middle = low + high;
+    *size = high - low;
+    if (kind != AMP_YOLO_DIOU && kind != AMP_YOLO_CIOU) return;
+    float squared = diagonal * diagonal,
+        to_middle = (2 * axis->way * diagonal - 2 * axis->whole * (axis->whole_high + axis->whole_low) * way)
+            / squared,
+        to_size = axis->whole * (axis->whole_high - axis->whole_low) * way / squared + shape;
+    *middle = apart ? to_middle : diagonal > 0 ? *middle + to_middle : *middle;
+    *size = apart ? to_size : diagonal > 0 ? *size + to_size : *size;
+}
+
+/* The same by x, y, w, h. A side of 0 counts as 1. */
+AMP_ACTIVATE void amp_yolo_gradient(amp_yolo_kind kind, amp_yolo_box box, amp_yolo_box label, float *gradient)
+{
+    if (box.w == 0) box.w = 1;
+    if (box.h == 0) box.h = 1;
+    amp_yolo_axis x = amp_yolo_axis_of(box.x, box.w, label.x, label.w),
+        y = amp_yolo_axis_of(box.y, box.h, label.y, label.h);
+    float turn = 0;
+    if (kind == AMP_YOLO_CIOU) {
+        float angle = amp_yolo_other_shape(box, label), shape = AMP_YOLO_4_PI_SQUARED * angle * angle,
+            shared = x.shared * y.shared, iou = shared / (x.box * y.box + x.label * y.label - shared);
+        turn = shape / (1 - iou + shape + 1e-6f) * 2 * AMP_YOLO_4_PI_SQUARED * angle;
+    }
+    amp_yolo_pull(kind, &x, &y, turn * box.h, &gradient[0], &gradient[2]);
+    amp_yolo_pull(kind, &y, &x, -turn * box.w, &gradient[1], &gradient[3]);
+}
+
+/* ---- labels ---- */
+
+AMP_ACTIVATE const float *amp_yolo_label(amp_yolo_labels l, int i) { return l.label + (size_t)l.size * i; }
 
 AMP_ACTIVATE amp_yolo_box amp_yolo_label_box(const float *label)
 {
@@ -64,10 +184,34 @@ AMP_ACTIVATE amp_yolo_box amp_yolo_label_box(const float *label)
     return box;
 }
 
-/* -1: none that the layer has. */
-AMP_ACTIVATE int amp_yolo_class(const amp_yolo_desc *d, const float *label)
+/* The class that a label names; -1: none that the layer has. */
+AMP_ACTIVATE int amp_yolo_named_class(const amp_yolo_desc *d, const float *label)
 {
     return label[4] > -1 && label[4] < (float)d->classes ? (int)label[4] : -1;
+}
+
+/* The class to learn; -1: none. */
+AMP_ACTIVATE int amp_yolo_class(const amp_yolo_desc *d, const float *label)
+{
+    int named = amp_yolo_named_class(d, label);
+    return named >= 0 && d->class_table ? d->class_table[named].learnt : named;
+}
+
+AMP_ACTIVATE float amp_yolo_multiplier(const amp_yolo_desc *d, const float *label)
+{
+    int named = amp_yolo_named_class(d, label);
+    return named >= 0 && d->class_table ? d->class_table[named].multiplier : 1;
+}
+
+/* Whether boxes are compared with the label at all. */
+AMP_ACTIVATE int amp_yolo_counts(const amp_yolo_desc *d, const float *label)
+{
+    return d->rules == AMP_YOLO_PJREDDIE || amp_yolo_named_class(d, label) >= 0;
+}
+
+AMP_ACTIVATE int amp_yolo_owns(amp_yolo_labels l, int i, amp_yolo_place p)
+{
+    return l.own[i].cell == p.j * p.w + p.i && (l.own[i].boxes >> p.k & 1);
 }
 
 /* Cut off towards 0, as C does; -1 outside of the grid. */
@@ -80,20 +224,30 @@ AMP_ACTIVATE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
     return box;
 }
 
-/* Which box of its image, counted as they lie in memory, is the label's own; -1: none of this layer. */
-AMP_ACTIVATE int amp_yolo_own_box(const amp_yolo_desc *d, int w, int h, const float *label)
+/* Where several boxes of a cell have the same anchor, the first stands for all. */
+AMP_ACTIVATE amp_yolo_own amp_yolo_own_boxes(const amp_yolo_desc *d, int w, int h, const float *label)
 {
     amp_yolo_box shape = { 0, 0, label[2], label[3] };
     int i = amp_yolo_cell(label[0] * (float)w, w), j = amp_yolo_cell(label[1] * (float)h, h), anchor = 0;
+    amp_yolo_own own = { i >= 0 && j >= 0 && amp_yolo_counts(d, label) ? j * w + i : -1, 0 };
+    unsigned seen = 0;
     float best = 0;
     for (int a = 0; a < d->total; ++a) {
         float iou = amp_yolo_iou(amp_yolo_anchor(d, a), shape);
         if (iou > best) best = iou, anchor = a;
     }
-    for (int k = 0; i >= 0 && j >= 0 && k < d->n; ++k)
-        if (d->mask[k] == anchor) return (j * w + i) * d->n + k;
-    return -1;
+    for (int k = 0; k < d->n; ++k) {
+        int a = d->mask[k];
+        if (!(seen >> a & 1)
+            && (a == anchor || (d->iou_thresh < 1 && amp_yolo_likeness(d->thresh_kind, amp_yolo_anchor(d, a),
+                                                                       shape) > d->iou_thresh)))
+            own.boxes |= 1u << k;
+        seen |= 1u << a;
+    }
+    return own;
 }
+
+/* ---- boxes ---- */
 
 AMP_ACTIVATE amp_yolo_place amp_yolo_place_of(const amp_yolo_desc *d, int w, int h, int box)
 {
@@ -102,70 +256,150 @@ AMP_ACTIVATE amp_yolo_place amp_yolo_place_of(const amp_yolo_desc *d, int w, int
     return place;
 }
 
+AMP_ACTIVATE float amp_yolo_size(const amp_yolo_desc *d, float squashed, float anchor)
+{
+    return d->new_coords ? 4 * squashed * squashed * anchor : expf(squashed) * anchor;
+}
+
 AMP_ACTIVATE amp_yolo_box amp_yolo_predicted(const amp_yolo_desc *d, amp_yolo_place p, const float *squashed)
 {
     amp_yolo_box anchor = amp_yolo_anchor(d, d->mask[p.k]);
     amp_yolo_box box = { ((float)p.i + squashed[0]) / (float)p.w, ((float)p.j + squashed[1]) / (float)p.h,
-                         expf(squashed[2]) * anchor.w, expf(squashed[3]) * anchor.h };
+                         amp_yolo_size(d, squashed[2], anchor.w), amp_yolo_size(d, squashed[3], anchor.h) };
     return box;
 }
 
-/* ---- the delta ---- */
-
-/* Before any label of its own: best is the largest IoU with a label. */
-AMP_ACTIVATE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, const float *squashed,
-                                 float best)
+/* Whether a box that overlaps a label must also be sure of some class before it need not learn "nothing here":
+ * then the caller asks for a squashed number above AMP_YOLO_SURE among its classes. */
+AMP_ACTIVATE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 {
-    t->delta[0] = t->delta[1] = t->delta[2] = t->delta[3] = 0;
-    t->delta[4] = best > d->ignore_thresh ? 0 : 0 - squashed[4];
-    t->first_class = 0;
-    t->since = AMP_YOLO_NO_LABEL;
-    t->overlapping = 0;
+    return d->rules == AMP_YOLO_ALEXEYAB && best > d->ignore_thresh;
 }
 
-/* which: the label's number, or FROM_IOU. first: the squashed number of class 0. */
-AMP_ACTIVATE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_place p,
-                                 const float *squashed, float first, const float *label, int which)
+#define AMP_YOLO_SURE .25f
+
+/* ---- the delta ---- */
+
+/* Before any label of its own: best is the largest IoU with a label, that of number `overlapping`. sure: the
+ * answer to amp_yolo_asks_classes, 1 where it asks nothing. */
+AMP_ACTIVATE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, const float *squashed,
+                                 float best, int overlapping, int sure)
 {
-    amp_yolo_box b = amp_yolo_label_box(label), anchor = amp_yolo_anchor(d, d->mask[p.k]);
-    float scale = 2 - b.w * b.h;
-    int category = amp_yolo_class(d, label);
-    t->delta[0] = scale * (b.x * (float)p.w - (float)p.i - squashed[0]);
-    t->delta[1] = scale * (b.y * (float)p.h - (float)p.j - squashed[1]);
-    t->delta[2] = scale * (logf(b.w / anchor.w) - squashed[2]);
-    t->delta[3] = scale * (logf(b.h / anchor.h) - squashed[3]);
-    t->delta[4] = 1 - squashed[4];
-    if (t->first_class != 0) {
-        if (category == 0) t->first_class = 1 - first;
-    } else {
-        t->first_class = (float)(category == 0) - first;
-        t->since = which;
+    t->delta[0] = t->delta[1] = t->delta[2] = t->delta[3] = 0;
+    t->delta[4] = d->obj_normalizer * (0 - squashed[4]);
+    if (best > d->ignore_thresh && sure)
+        t->delta[4] = d->objectness_smooth ? fmaxf(t->delta[4], d->obj_normalizer * (best - squashed[4])) : 0;
+    t->iou = best;
+    t->focus = 1;
+    t->since = AMP_YOLO_NO_LABEL;
+    t->overlapping = overlapping;
+}
+
+/* What one label adds to, or writes over, the deltas of x, y, w and h. */
+AMP_ACTIVATE void amp_yolo_box_delta(const amp_yolo_desc *d, amp_yolo_place p, const float *squashed,
+                                     amp_yolo_box predicted, amp_yolo_box b, float weight, float *delta)
+{
+    amp_yolo_box anchor = amp_yolo_anchor(d, d->mask[p.k]);
+    float scale = 2 - b.w * b.h, w = b.w / anchor.w, h = b.h / anchor.h;
+    if (d->loss == AMP_YOLO_MSE) {
+        delta[0] = scale * (b.x * (float)p.w - (float)p.i - squashed[0]) * weight;
+        delta[1] = scale * (b.y * (float)p.h - (float)p.j - squashed[1]) * weight;
+        delta[2] = scale * ((d->new_coords ? sqrtf(w / 4) : logf(w)) - squashed[2]) * weight;
+        delta[3] = scale * ((d->new_coords ? sqrtf(h / 4) : logf(h)) - squashed[3]) * weight;
+        return;
+    }
+    amp_yolo_gradient(d->loss, predicted, b, delta);
+    if (!d->new_coords) delta[2] *= expf(squashed[2]), delta[3] *= expf(squashed[3]);
+    for (int e = 0; e < 4; ++e) {
+        delta[e] *= weight;
+        if (!(fabsf(delta[e]) <= FLT_MAX)) delta[e] = 0;
+        delta[e] = fminf(fmaxf(delta[e], -d->max_delta), d->max_delta);
     }
 }
 
-/* The delta of a class, whose squashed number is p, in box number `box` of its image. */
+/* The delta of a class, whose squashed number is p, after the first l.count labels. */
 AMP_ACTIVATE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
-                                        int box, int category, float p)
+                                        amp_yolo_place place, int category, float p)
 {
-    int wanted = t->since == AMP_YOLO_FROM_IOU
-        && amp_yolo_class(d, l.label + AMP_YOLO_LABEL * t->overlapping) == category;
     if (t->since == AMP_YOLO_NO_LABEL) return 0;
-    for (int i = t->since < 0 ? 0 : t->since; i < l.count; ++i)
-        wanted |= l.own[i] == box && amp_yolo_class(d, l.label + AMP_YOLO_LABEL * i) == category;
-    return (float)wanted - p;
+    int from_iou = t->since == AMP_YOLO_FROM_IOU, later = -1;
+    const float *first = amp_yolo_label(l, from_iou ? t->overlapping : t->since);
+    int wanted = amp_yolo_class(d, first) == category;
+    for (int i = from_iou ? 0 : t->since + 1; i < l.count; ++i)
+        if (amp_yolo_owns(l, i, place) && amp_yolo_class(d, amp_yolo_label(l, i)) == category) later = i;
+    float target = (float)(wanted || later >= 0) * (1 - d->label_smooth_eps) + .5f * d->label_smooth_eps;
+    if (later >= 0) return (target - p) * amp_yolo_multiplier(d, amp_yolo_label(l, later));
+    if (wanted && from_iou && d->objectness_smooth)
+        return amp_yolo_multiplier(d, first) * (t->iou * t->iou - p);
+    if (d->focal_loss) return ((float)wanted - p) * t->focus;
+    return (target - p) * (wanted ? amp_yolo_multiplier(d, first) * d->cls_normalizer : 1);
 }
 
-/* What a label of the box's own adds to the sums; p: the squashed number of its class, 0 if it has none. */
-AMP_ACTIVATE void amp_yolo_count(amp_yolo_result *sums, amp_yolo_box predicted, const float *label,
-                                 float object, float p)
+/* The class whose delta decides whether a label sets all classes; -1: it is 0. */
+AMP_ACTIVATE int amp_yolo_deciding_class(const amp_yolo_desc *d, const float *label)
 {
-    float iou = amp_yolo_iou(predicted, amp_yolo_label_box(label));
+    return d->rules == AMP_YOLO_PJREDDIE ? 0 : amp_yolo_class(d, label);
+}
+
+/* Applies a label after the first l.count ones. which: its number, or FROM_IOU. deciding: the squashed number
+ * of the deciding class. */
+AMP_ACTIVATE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
+                                 amp_yolo_place place, const float *squashed, amp_yolo_box predicted,
+                                 float deciding, int which, amp_yolo_result *sums)
+{
+    const float *label = amp_yolo_label(l, which < 0 ? t->overlapping : which);
+    float multiplier = amp_yolo_multiplier(d, label), delta[4];
+    float object = d->objectness_smooth && which < 0 ? t->iou * t->iou : 1,
+        object_delta = (which < 0 ? 1 : multiplier) * d->obj_normalizer * (object - squashed[4]);
+    sums->boxes += 1;
+    sums->rewritten += t->delta[0] != 0 || t->delta[1] != 0 || t->delta[2] != 0 || t->delta[3] != 0;
+    amp_yolo_box_delta(d, place, squashed, predicted, amp_yolo_label_box(label),
+                       d->iou_normalizer * multiplier, delta);
+    for (int e = 0; e < 4; ++e)
+        t->delta[e] = d->rules == AMP_YOLO_PJREDDIE ? delta[e] : t->delta[e] + delta[e];
+    if (!d->objectness_smooth || which < 0 || t->delta[4] == 0) t->delta[4] = object_delta;
+    if (amp_yolo_class_delta(t, d, l, place, amp_yolo_deciding_class(d, label), deciding) != 0) return;
+    t->since = which;
+    if (d->focal_loss) {
+        float p = deciding + 1e-15f;
+        t->focus = .5f * -(1 - p) * (2 * p * logf(p) + p - 1);
+    }
+}
+
+/* After all labels, where iou_thresh makes boxes learn several: positive is how many classes have a delta
+ * above 0. */
+AMP_ACTIVATE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, int positive)
+{
+    if (!(d->iou_thresh < 1) || t->delta[4] == 0 || positive < 2) return;
+    for (int e = 0; e < 4; ++e) t->delta[e] /= (float)positive;
+}
+
+/* ---- sums ---- */
+
+/* What a label of the box's own adds to the sums; p: the squashed number of its class, 0 if it has none. */
+AMP_ACTIVATE void amp_yolo_count(amp_yolo_result *sums, const amp_yolo_desc *d, amp_yolo_box predicted,
+                                 const float *label, float object, float p)
+{
+    amp_yolo_box box = amp_yolo_label_box(label);
+    float iou = d->rules == AMP_YOLO_PJREDDIE ? amp_yolo_iou(predicted, box)
+                                              : amp_yolo_likeness(AMP_YOLO_IOU, predicted, box);
     sums->labels += 1;
     sums->iou += (double)iou;
+    sums->giou += (double)amp_yolo_likeness(AMP_YOLO_GIOU, predicted, box);
     sums->above_50 += iou > .5f;
     sums->above_75 += iou > .75f;
     sums->object += (double)object;
     sums->category += (double)p;
+}
+
+/* The layer's cost. AlexeyAB's, but with show_details=0, where it is sums->cost: by the likeness unless the
+ * loss is mse. */
+AMP_ACTIVATE double amp_yolo_cost(const amp_yolo_desc *d, const amp_yolo_result *sums)
+{
+    double like = d->loss == AMP_YOLO_GIOU ? sums->giou : sums->iou, mean = sums->labels > 0 ? sums->labels : 1;
+    if (d->loss == AMP_YOLO_MSE) return sums->cost;
+    return (double)d->iou_normalizer * (sums->labels - like) / mean
+        + (double)d->obj_normalizer * (sums->cost - sums->box_cost);
 }
 
 #endif

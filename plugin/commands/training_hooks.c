@@ -37,6 +37,8 @@ void darknet_amp_step(float loss, float average_loss, const char *format, ...)
     amp_map_step();
 }
 
+int darknet_amp_measured(float *map, float *best) { return amp_map_measured(map, best); }
+
 void darknet_amp_loop_ended(struct network **nets)
 {
     if (end(nets)) exit(1);

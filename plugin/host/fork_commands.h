@@ -29,9 +29,13 @@ void amp_fork_take_leaves(struct network *, const char *file);
 void amp_fork_set_batch(struct network *, int images);
 
 typedef enum amp_image_fit {
-    AMP_FIT_LETTERBOX,   /* as `detector test` */
+    AMP_FIT_LETTERBOX,
+    AMP_FIT_STRETCH,
     AMP_FIT_CENTER_CROP  /* as `classifier valid` */
 } amp_image_fit;
+
+/* As `detector test` does with this network. */
+amp_image_fit amp_fork_detector_fit(const struct network *);
 
 /* An image file as three planes of w x h floats, 0..1, which are the caller's; in any thread. size: its width
  * and height in the file. NULL: it is no image, or there is no memory; *why says so until the thread reads

@@ -71,7 +71,8 @@ int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, floa
  * threads have joined: all replicas' GradScalers get the state that one update with any replica's found_inf
  * gives. Returns whether weights are to be averaged now, after `interval` steps; steps that were skipped do
  * not count. synced: sync_nets, when it has averaged the weights and added interval * (n-1) steps to every
- * `seen`: half copies and seen are put right. Replicas without AMP are left alone. */
+ * `seen`: half copies and seen are put right. Replicas without AMP are left alone. With an
+ * interval of 0, which n = 1 network may have too, somebody else has written weights. */
 int darknet_amp_step_agreed(struct network **nets, int n, int interval);
 void darknet_amp_synced(struct network **nets, int n, int interval);
 
@@ -93,6 +94,8 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
  * before its newline; writes its row (-log) and measures (-map), before the step's files are saved. */
 __attribute__((format(printf, 3, 4)))
 void darknet_amp_step(float loss, float average_loss, const char *format, ...);
+/* Whether that step measured mAP; if so, *map is it and *best the best so far, both 0 to 1. */
+int darknet_amp_measured(float *map, float *best);
 /* Behind the last save: ends the program with status 1 if that one failed. */
 void darknet_amp_loop_ended(struct network **nets);
 
@@ -110,8 +113,10 @@ void darknet_amp_close_weights(struct network *net, FILE *file);
 
 /* ---- loading images and labels ---- */
 
-/* Reproducible runs (-seed N). seed: what srand(time(0)) gets: N, or time(0) without -seed. rand: Darknet's
- * rand(): the C library's own, but in loader threads with -seed the calling thread's own stream. */
+/* Reproducible runs (-seed N). is_seeded: whether -seed was given. seed: what srand(time(0)) gets: N, or time(0)
+ * without -seed. rand: Darknet's rand(): the C library's own, but in loader threads with -seed the calling
+ * thread's own stream. */
+int darknet_amp_is_seeded(void);
 unsigned darknet_amp_seed(void);
 int darknet_amp_rand(void);
 

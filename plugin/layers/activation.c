@@ -1,4 +1,5 @@
 /* The [activation] layer. */
+#include "../backend/activate.h"
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
@@ -14,6 +15,8 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     if (!node->inputs[0]->wants_delta) return AMP_OK;
     amp_tensor y = amp_value_data(node->output, node->form), dy = amp_value_delta(node->output, node->form);
     int accumulate;
+    if (amp_gradient_wants_input(node->desc.activation))
+        AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &y, error));
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
     return step->backend->activation_backward(step->backend, &y, &dy, &dx, node->desc.activation, accumulate,
                                               error);

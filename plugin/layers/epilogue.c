@@ -1,6 +1,8 @@
 /* Batch norm and activation behind matrix products: see epilogue.h. */
 #include "epilogue.h"
 
+#include "../backend/activate.h"
+
 amp_status amp_batchnorm_plan(amp_node *node, amp_arena *arena, int forward_time, int backward_time,
                               amp_error *error)
 {
@@ -39,25 +41,24 @@ amp_status amp_batchnorm_backward(amp_node *node, amp_step *step, const amp_tens
     return step->backend->batchnorm_backward(step->backend, x, y, dy, dy, &norm, error);
 }
 
-static int later(int a, int b) { return a > b ? a : b; }
-
 amp_status amp_epilogue_plan(amp_node *node, amp_arena *arena, int forward_time, int backward_time, amp_error *error)
 {
     amp_shape y = node->output->shape;
     size_t bytes = amp_shape_count(y) * amp_dtype_size(node->dtype);
-    int end = backward_time < 0 || node->recompute == AMP_RECOMPUTE_ALL ? forward_time : backward_time;
-    if (!node->desc.batch_normalize) return AMP_OK;
+    int repeated = node->recompute == AMP_RECOMPUTE_ALL;
+    int end = backward_time < 0 || repeated ? forward_time : backward_time;
+    if (!amp_node_keeps_sums(node)) return AMP_OK;
     AMP_TRY(amp_arena_request_bytes(arena, bytes, forward_time, end, &node->pre_activation, error));
-    if (node->recompute == AMP_RECOMPUTE_ALL && node->again_time >= 0)
-        AMP_TRY(amp_arena_request_bytes(arena, bytes, node->again_time, later(node->again_time, backward_time),
+    if (repeated && node->again_time >= 0)
+        AMP_TRY(amp_arena_request_bytes(arena, bytes, node->again_time, backward_time,
                                         &node->pre_activation_again, error));
-    return amp_batchnorm_plan(node, arena, forward_time, backward_time, error);
+    return node->desc.batch_normalize ? amp_batchnorm_plan(node, arena, forward_time, backward_time, error) : AMP_OK;
 }
 
 amp_tensor amp_epilogue_sums(const amp_node *node)
 {
     amp_tensor sums = amp_value_data(node->output, node->form);
-    if (node->desc.batch_normalize) sums.data = node->pre_activation;
+    if (amp_node_keeps_sums(node)) sums.data = node->pre_activation;
     return sums;
 }
 
@@ -67,7 +68,7 @@ amp_status amp_epilogue_forward(amp_node *node, amp_step *step, amp_error *error
     const amp_layer_desc *d = &node->desc;
     amp_tensor sums = amp_epilogue_sums(node), y = amp_value_data(node->output, node->form);
     if (d->batch_normalize) return amp_batchnorm_forward(node, step, &sums, &y, d->activation, error);
-    return d->activation == AMP_LINEAR ? AMP_OK : b->activation_forward(b, &y, &y, d->activation, error);
+    return d->activation == AMP_LINEAR ? AMP_OK : b->activation_forward(b, &sums, &y, d->activation, error);
 }
 
 amp_status amp_epilogue_backward(amp_node *node, amp_step *step, amp_error *error)
@@ -77,6 +78,13 @@ amp_status amp_epilogue_backward(amp_node *node, amp_step *step, amp_error *erro
     amp_tensor sums = amp_epilogue_sums(node);
     amp_tensor y = amp_value_data(node->output, node->form), dy = amp_value_delta(node->output, node->form);
     if (d->batch_normalize) return amp_batchnorm_backward(node, step, &sums, &y, &dy, d->activation, error);
-    if (d->activation != AMP_LINEAR) AMP_TRY(b->activation_backward(b, &y, &dy, &dy, d->activation, 0, error));
+    AMP_TRY(amp_epilogue_activation_backward(node, step, error));
     return b->bias_gradient(b, &dy, node->gradients->biases, error);
+}
+
+amp_status amp_epilogue_activation_backward(amp_node *node, amp_step *step, amp_error *error)
+{
+    amp_tensor sums = amp_epilogue_sums(node), dy = amp_value_delta(node->output, node->form);
+    if (node->desc.activation == AMP_LINEAR) return AMP_OK;
+    return step->backend->activation_backward(step->backend, &sums, &dy, &dy, node->desc.activation, 0, error);
 }

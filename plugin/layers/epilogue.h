@@ -1,5 +1,5 @@
 /* What follows the matrix products of a convolutional, connected or deconvolutional layer: batch norm or a bias, and the
- * activation. The products' sums, before any of that, have the output's shape and form. */
+ * activation; behind other layers the activation alone. The sums, before any of that, have the output's shape and form. */
 #ifndef AMP_LAYERS_EPILOGUE_H
 #define AMP_LAYERS_EPILOGUE_H
 
@@ -13,14 +13,16 @@ amp_status amp_batchnorm_forward(amp_node *, amp_step *, const amp_tensor *x, co
 amp_status amp_batchnorm_backward(amp_node *, amp_step *, const amp_tensor *x, const amp_tensor *y,
                                   const amp_tensor *dy, amp_activation, amp_error *);
 
-/* For amp_layer_ops.plan: room for what batch norm keeps. */
+/* For amp_layer_ops.plan: room for what batch norm keeps, or an activation whose gradient wants its input. */
 amp_status amp_epilogue_plan(amp_node *, amp_arena *, int forward_time, int backward_time, amp_error *);
 
-/* Where forward's products go: into the output, or, where batch norm must keep them for backward, beside it. */
+/* Where forward's products go: into the output, or, where they must be kept for backward, beside it. */
 amp_tensor amp_epilogue_sums(const amp_node *);
 /* The sums, with their bias if there is no batch norm, become the output. */
 amp_status amp_epilogue_forward(amp_node *, amp_step *, amp_error *);
-/* The output's delta becomes that of the sums, in place; gradients of scales and biases. */
+/* The output's delta becomes that of the sums, in place, with gradients of scales and biases; or that of the
+ * activation's input, without them. */
 amp_status amp_epilogue_backward(amp_node *, amp_step *, amp_error *);
+amp_status amp_epilogue_activation_backward(amp_node *, amp_step *, amp_error *);
 
 #endif

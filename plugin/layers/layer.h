@@ -92,7 +92,9 @@ typedef struct amp_layer_desc {
                                    dtype */
 
     amp_activation activation;
-    int batch_normalize, filters, size, stride, pad, groups;
+    int batch_normalize, filters, size, stride, pad;
+    int stride_x, dilation;               /* convolution: amp_conv_desc; pad counts pixels, not elements */
+    int groups, group_id;                 /* groups of a convolution; route: which of them it takes */
     int reverse, flatten, extra;          /* reorg */
     float alpha, beta, scale, probability;
     float *weights, *biases, *scales, *rolling_mean, *rolling_variance;
@@ -151,7 +153,7 @@ typedef struct amp_step {
 } amp_step;
 
 typedef struct amp_layer_ops {
-    /* What backward reads again; decides how long activations live. */
+    /* What backward reads again; decides how long activations live: amp_node_reads_input. */
     int backward_reads_input, backward_reads_output;
     /* A loss that AMP computes itself. Its forward already writes its part of the input's delta, times the
      * loss scale. */
@@ -181,7 +183,7 @@ struct amp_node {
     amp_local *local;
     amp_recompute recompute;   /* in backward, at the time again_time of the arena's clock; -1: nobody asks */
     int again_time;
-    void *pre_activation;      /* batch norm's input, kept for backward */
+    void *pre_activation;      /* the epilogue's sums (epilogue.h), kept for backward */
     void *pre_activation_again; /* ... and where backward makes it anew: exchanged as amp_value.data_again */
     float *mean, *variance;    /* batch statistics, c elements each */
     float *per_output;         /* local: biases or their gradient, as its output lies */
@@ -189,6 +191,7 @@ struct amp_node {
                                   too */
     uint8_t *bytes;            /* max pooling's choice, dropout's keep */
     int32_t *map;              /* reorg */
+    amp_yolo_class_rule *class_table; /* yolo; NULL where the description has none */
     int result;                /* yolo: which of step->results is its own */
 };
 
@@ -208,6 +211,12 @@ amp_status amp_node_backward(amp_node *, amp_step *, amp_error *);
  * amp_node_exchange returns to the first, for the next forward. */
 amp_status amp_node_forward_again(amp_node *, amp_step *, amp_error *);
 void amp_node_exchange(amp_node *);
+/* Whether backward reads the node's inputs, or its output, again: as its ops say, but for the output of an
+ * activation whose gradient wants its input, which an [activation] layer finds in its own, and others keep. */
+int amp_node_reads_input(const amp_node *);
+int amp_node_reads_output(const amp_node *);
+/* Whether the epilogue's sums lie beside the output: backward makes the activation's input of them. */
+int amp_node_keeps_sums(const amp_node *);
 
 /* For plan: that what the layer makes of its input is what the host describes; `check` is what the user
  * should look at. */

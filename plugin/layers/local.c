@@ -3,7 +3,7 @@
  *
  * Darknet keeps biases in the order of its output, (filters, h, w); y is NHWC, and so is `per_output`, where
  * they are put for forward, and where their gradient is made. */
-#include "layer.h"
+#include "epilogue.h"
 
 static amp_local_desc describe(const amp_node *node, const amp_step *step)
 {
@@ -37,6 +37,7 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
     amp_local_desc local = describe(node, step);
     AMP_TRY(check_shapes(node, error));
     if (!step->outline) AMP_TRY(step->backend->local_create(step->backend, &local, &node->local, error));
+    AMP_TRY(amp_epilogue_plan(node, arena, forward_time, backward_time, error));
     return amp_arena_request_bytes(arena, amp_shape_image(local.y) * sizeof(float), forward_time,
                                    backward_time < 0 ? forward_time : backward_time,
                                    (void **)&node->per_output, error);
@@ -62,12 +63,12 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     amp_tensor biases = outputs(node, node->desc.biases, AMP_NCHW),
         turned = outputs(node, node->per_output, AMP_NHWC), x;
     AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
-    amp_tensor y = amp_value_write(node->output), rows = flat(y);
-    AMP_TRY(b->local_forward(b, node->local, x.data, y.data, error));
+    amp_value_write(node->output);
+    amp_tensor sums = amp_epilogue_sums(node), rows = flat(sums);
+    AMP_TRY(b->local_forward(b, node->local, x.data, sums.data, error));
     AMP_TRY(b->cast(b, &biases, &turned, 0, error));
     AMP_TRY(b->add_bias(b, &rows, node->per_output, error));
-    return node->desc.activation == AMP_LINEAR ? AMP_OK : b->activation_forward(b, &y, &y,
-            node->desc.activation, error);
+    return amp_epilogue_forward(node, step, error);
 }
 
 static amp_status add_bias_gradient(const amp_node *node, amp_backend *b, const amp_tensor *dy,
@@ -84,10 +85,8 @@ static amp_status add_bias_gradient(const amp_node *node, amp_backend *b, const 
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
 {
     amp_backend *b = step->backend;
-    amp_tensor y = amp_value_data(node->output, node->form), dy = amp_value_delta(node->output, node->form),
-        x;
-    if (node->desc.activation != AMP_LINEAR)
-        AMP_TRY(b->activation_backward(b, &y, &dy, &dy, node->desc.activation, 0, error));
+    amp_tensor dy = amp_value_delta(node->output, node->form), x;
+    AMP_TRY(amp_epilogue_activation_backward(node, step, error));
     AMP_TRY(add_bias_gradient(node, b, &dy, error));
     AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
     AMP_TRY(b->local_backward_weights(b, node->local, x.data, dy.data, node->gradients->weights, error));

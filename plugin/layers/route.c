@@ -1,34 +1,56 @@
-/* The [route] layer: its inputs' channels side by side. With inputs of different sizes it is a host layer. */
+/* The [route] layer: its inputs' channels side by side, or of each the group_id-th of `groups` equal parts. With
+ * inputs of different sizes it is a host layer. */
 #include "layer.h"
+
+static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+                       amp_error *error)
+{
+    const amp_layer_desc *d = &node->desc;
+    (void)step, (void)arena, (void)forward_time, (void)backward_time;
+    for (int i = 0; i < d->input_count; i++)
+        if (d->groups < 1 || d->group_id < 0 || d->group_id >= d->groups || node->inputs[i]->shape.c % d->groups)
+            return amp_fail(error, AMP_BAD_NETWORK,
+                            "layer %d [route]: groups=%d and group_id=%d of %d channels; groups must divide the "
+                            "channels, and group_id be 0 to groups-1", node->index, d->groups, d->group_id,
+                            node->inputs[i]->shape.c);
+    return AMP_OK;
+}
+
+/* Channels that the layer takes of an input, from their group_id-fold on. */
+static int part_of(const amp_node *node, int i) { return node->inputs[i]->shape.c / node->desc.groups; }
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
 {
     amp_tensor y = amp_value_write(node->output);
     int first = 0;
     for (int i = 0; i < node->desc.input_count; i++) {
+        int part = part_of(node, i);
         amp_tensor x;
         AMP_TRY(amp_value_read(step, node->inputs[i], node->form, &x, error));
-        AMP_TRY(step->backend->channels(step->backend, &x, 0, &y, first, x.shape.c, 1, 0, error));
-        first += x.shape.c;
+        AMP_TRY(step->backend->channels(step->backend, &x, node->desc.group_id * part, &y, first, part, 1, 0,
+                                        error));
+        first += part;
     }
     return AMP_OK;
 }
 
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
 {
+    amp_backend *b = step->backend;
     amp_tensor dy = amp_value_delta(node->output, node->form);
     int first = 0;
     for (int i = 0; i < node->desc.input_count; i++) {
         amp_value *input = node->inputs[i];
+        int part = part_of(node, i);
         if (input->wants_delta) {
             int accumulate;
             amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
-            AMP_TRY(step->backend->channels(step->backend, &dy, first, &dx, 0, dx.shape.c, 1, accumulate,
-                                            error));
+            if (!accumulate && part < dx.shape.c) AMP_TRY(b->zero(b, dx.data, amp_tensor_bytes(&dx), error));
+            AMP_TRY(b->channels(b, &dy, first, &dx, node->desc.group_id * part, part, 1, accumulate, error));
         }
-        first += input->shape.c;
+        first += part;
     }
     return AMP_OK;
 }
 
-const amp_layer_ops amp_route_ops = { .forward = forward, .backward = backward };
+const amp_layer_ops amp_route_ops = { .plan = plan, .forward = forward, .backward = backward };

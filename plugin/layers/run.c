@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../backend/activate.h"
 #include "epilogue.h"
 
 /* Begins the profiler's range of one phase, if there is a profiler. */
@@ -35,6 +36,24 @@ amp_status amp_node_plan(amp_node *node, amp_step *step, amp_arena *arena, int f
     begin(node, step->backend, "planning");
     amp_status status = node->ops->plan(node, step, arena, forward_time, backward_time, error);
     return end(node, step->backend, "planning", status, error);
+}
+
+int amp_node_reads_input(const amp_node *node)
+{
+    return node->ops->backward_reads_input ||
+           (node->desc.kind == AMP_LAYER_ACTIVATION && amp_gradient_wants_input(node->desc.activation));
+}
+
+int amp_node_keeps_sums(const amp_node *node)
+{
+    const amp_layer_desc *d = &node->desc;
+    if (d->kind == AMP_LAYER_ACTIVATION || d->kind == AMP_LAYER_BATCHNORM) return 0;
+    return d->batch_normalize || amp_gradient_wants_input(d->activation);
+}
+
+int amp_node_reads_output(const amp_node *node)
+{
+    return node->ops->backward_reads_output && !amp_gradient_wants_input(node->desc.activation);
 }
 
 amp_status amp_node_check_shape(const amp_node *node, amp_shape made, const char *check, amp_error *error)
@@ -128,7 +147,9 @@ void amp_node_release(amp_node *node, amp_backend *backend)
     if (node->conv) backend->conv_destroy(backend, node->conv);
     if (node->local) backend->local_destroy(backend, node->local);
     if (node->map) backend->release(backend, node->map);
+    if (node->class_table) backend->release(backend, node->class_table);
     node->conv = NULL;
     node->local = NULL;
     node->map = NULL;
+    node->class_table = NULL;
 }

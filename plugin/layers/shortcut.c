@@ -1,35 +1,53 @@
-/* The [shortcut] layer: y = act(alpha·x + beta·from), over the channels that both have, and the pixels where
- * they meet. */
-#include "layer.h"
+/* The [shortcut] layer: y = act(alpha·x + beta·(from + from2 + ...)), over the channels that both have, and the
+ * pixels where they meet; several only where all have x's. */
+#include "../backend/activate.h"
+#include "epilogue.h"
+
+static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+                       amp_error *error)
+{
+    (void)step;
+    return amp_epilogue_plan(node, arena, forward_time, backward_time, error);
+}
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
 {
+    amp_backend *b = step->backend;
+    const amp_layer_desc *d = &node->desc;
+    int kept = amp_gradient_wants_input(d->activation), last = d->input_count - 1;
     amp_tensor x, from, y;
     AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
-    AMP_TRY(amp_value_read(step, node->inputs[1], node->form, &from, error));
     y = amp_value_write(node->output);
-    return step->backend->shortcut_forward(step->backend, &x, &from, &y, node->desc.alpha, node->desc.beta,
-                                           node->desc.activation, error);
+    amp_tensor sums = amp_epilogue_sums(node);
+    for (int k = 1; k <= last; k++) {
+        amp_activation activation = k == last && !kept ? d->activation : AMP_LINEAR;
+        AMP_TRY(amp_value_read(step, node->inputs[k], node->form, &from, error));
+        AMP_TRY(b->shortcut_forward(b, &x, &from, &sums, k == 1 ? d->alpha : 1, d->beta, activation, error));
+        x = sums;
+    }
+    return kept ? b->activation_forward(b, &sums, &y, d->activation, error) : AMP_OK;
 }
 
 static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
 {
     amp_backend *b = step->backend;
-    amp_value *input = node->inputs[0], *from = node->inputs[1];
-    amp_tensor y = amp_value_data(node->output, node->form), d = amp_value_delta(node->output, node->form);
+    amp_value *input = node->inputs[0];
+    amp_tensor d = amp_value_delta(node->output, node->form);
     int accumulate;
-    if (node->desc.activation != AMP_LINEAR)
-        AMP_TRY(b->activation_backward(b, &y, &d, &d, node->desc.activation, 0, error));
+    AMP_TRY(amp_epilogue_activation_backward(node, step, error));
     if (input->wants_delta) { /* alpha everywhere, as Darknet: in forward it applies only where the two
                                  meet */
         amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
         if (dx.data != d.data) /* one buffer (plan.c, share_deltas): nothing to copy */
             AMP_TRY(b->channels(b, &d, 0, &dx, 0, d.shape.c, node->desc.alpha, accumulate, error));
     }
-    if (!from->wants_delta) return AMP_OK;
-    amp_tensor dfrom = amp_value_delta_target(from, node->form, &accumulate);
-    return b->shortcut_backward(b, &d, &dfrom, node->desc.beta, accumulate, error);
+    for (int k = 1; k < node->desc.input_count; k++) {
+        if (!node->inputs[k]->wants_delta) continue;
+        amp_tensor dfrom = amp_value_delta_target(node->inputs[k], node->form, &accumulate);
+        AMP_TRY(b->shortcut_backward(b, &d, &dfrom, node->desc.beta, accumulate, error));
+    }
+    return AMP_OK;
 }
 
-const amp_layer_ops amp_shortcut_ops = { .forward = forward, .backward = backward,
+const amp_layer_ops amp_shortcut_ops = { .plan = plan, .forward = forward, .backward = backward,
                                          .backward_reads_output = 1 };

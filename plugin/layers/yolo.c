@@ -3,25 +3,52 @@
  * it. */
 #include "layer.h"
 
-static amp_status write_output(amp_node *node, amp_step *step, const amp_tensor *x, amp_error *error)
+/* The table of classes, where the backend reads it. */
+static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
+                       amp_error *error)
+{
+    (void)arena, (void)forward_time, (void)backward_time;
+    const amp_yolo_desc *d = &node->desc.yolo;
+    size_t bytes = (size_t)d->classes * sizeof *d->class_table;
+    if (!d->class_table) return AMP_OK;
+    for (int c = 0; c < d->classes; c++)
+        if (d->class_table[c].learnt < 0 || d->class_table[c].learnt >= d->classes)
+            return amp_fail(error, AMP_BAD_NETWORK,
+                            "layer %d [yolo]: its map makes class %d of class %d, but classes=%d; correct the "
+                            "file that map= names", node->index, d->class_table[c].learnt, c, d->classes);
+    if (step->outline) return AMP_OK;
+    AMP_TRY(step->backend->allocate(step->backend, bytes, (void **)&node->class_table, error));
+    return step->backend->upload(step->backend, node->class_table, d->class_table, bytes, error);
+}
+
+static amp_yolo_desc desc_of(const amp_node *node)
+{
+    amp_yolo_desc d = node->desc.yolo;
+    d.class_table = node->class_table;
+    return d;
+}
+
+static amp_status write_output(amp_node *node, amp_step *step, const amp_tensor *x, const amp_yolo_desc *d,
+                               amp_error *error)
 {
     amp_tensor y = amp_value_write(node->output);
     AMP_TRY(step->backend->cast(step->backend, x, &y, 0, error));
-    return step->backend->yolo_activate(step->backend, &y, node->desc.yolo.classes, error);
+    return step->backend->yolo_activate(step->backend, &y, d, error);
 }
 
 static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
 {
     amp_value *input = node->inputs[0];
+    amp_yolo_desc d = desc_of(node);
     amp_tensor x, dx;
     int accumulate = 0;
     AMP_TRY(amp_value_read(step, input, node->form, &x, error));
-    if (node->output->data[AMP_FORM_HOST]) AMP_TRY(write_output(node, step, &x, error));
+    if (node->output->data[AMP_FORM_HOST]) AMP_TRY(write_output(node, step, &x, &d, error));
     if (!step->training) return AMP_OK;
     int learns = input->wants_delta && node->computes_backward;
     if (learns) dx = amp_value_delta_target(input, node->form, &accumulate);
     return step->backend->yolo_loss(step->backend, &x, step->host->labels(step->host->context, node->index),
-                                    &node->desc.yolo, step->loss_scale, learns ? &dx : NULL, accumulate,
+                                    &d, step->loss_scale, learns ? &dx : NULL, accumulate,
                                     step->results + node->result, error);
 }
 
@@ -35,4 +62,4 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return step->backend->cast(step->backend, &dy, &dx, accumulate, error);
 }
 
-const amp_layer_ops amp_yolo_ops = { .forward = forward, .backward = backward, .makes_loss = 1 };
+const amp_layer_ops amp_yolo_ops = { .plan = plan, .forward = forward, .backward = backward, .makes_loss = 1 };

@@ -5,6 +5,7 @@
 #define AMP_TENSOR_TENSOR_H
 
 #include <stddef.h>
+#include <string.h>
 
 typedef enum amp_dtype { AMP_FP32, AMP_FP16, AMP_BF16 } amp_dtype;
 typedef enum amp_layout { AMP_NHWC, AMP_NCHW } amp_layout;
@@ -23,6 +24,14 @@ static inline size_t amp_dtype_size(amp_dtype dtype) { return dtype == AMP_FP32 
 static inline const char *amp_dtype_name(amp_dtype dtype)
 {
     return dtype == AMP_FP32 ? "fp32" : dtype == AMP_FP16 ? "fp16" : "bf16";
+}
+
+/* The dtype of this name, or -1. */
+static inline int amp_dtype_find(const char *name)
+{
+    for (int dtype = AMP_FP32; dtype <= AMP_BF16; dtype++)
+        if (!strcmp(name, amp_dtype_name((amp_dtype)dtype))) return dtype;
+    return -1;
 }
 
 /* Elements of one image, and of the whole batch. */

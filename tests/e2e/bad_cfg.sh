@@ -90,6 +90,8 @@ edit section_first '1i [amp]\ndtype=bf16'
 refused section_first 'cases/section_first.cfg:1: [amp]: the first section; put it after [net]'
 edit unknown_section 's/^\[maxpool\]/[maxpol]/; $a [amp]'
 refused unknown_section "cases/unknown_section.cfg:$(grep -n maxpol cases/unknown_section.cfg | cut -d: -f1): [maxpol]:"
+edit by_option 's/^\[maxpool\]/[maxpol]/'
+refused by_option "cases/by_option.cfg:$(grep -n maxpol cases/by_option.cfg | cut -d: -f1): [maxpol]: unknown section" -amp bf16
 edit capital_section '$a [AMP]'
 refused capital_section "cases/capital_section.cfg:$((lines + 1)): [AMP]: unknown section, did you mean [amp]?"
 printf '[net]\nwidth=32\nheight=32\nchannels=3\n[amp]\n' > cases/no_layers.cfg

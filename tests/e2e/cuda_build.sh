@@ -28,7 +28,7 @@ cc all.c ./libdarknet.so -o all 2> ../log || fail "the CUDA backend does not lin
 
 # A machine without oneDNN: only the host room's choice among backends, and the link, are others.
 without_onednn
-rm -r obj/amp/host/pjreddie/choice.o obj/amp/backend/cpu libdarknet.* darknet all.c # which make would make its own goal of
+rm -r obj/amp/host/darknet/choice.o obj/amp/backend/cpu libdarknet.* darknet all.c # which make would make its own goal of
 make GPU=1 CUDNN=1 AMP=1 OPTS=-O0 ARCH="$quickly" CC=./without_onednn > ../log 2>&1 ||
     fail "make GPU=1 CUDNN=1 AMP=1 without oneDNN: $(grep -m 5 -i error ../log)"
 ! grep -q 'ldnnl\|backend/cpu' ../log || fail 'without oneDNN, it is asked for'

@@ -7,32 +7,35 @@
  * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the cache. */
 #include "kernels.h"
 #include "blocks.h"
+#include "../activate.h"
 #include "../check.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Four fp32 arrays of one period each, and the sums: the scratch of one call. */
+/* Fp32 arrays of one period each, and the sums: the scratch of one call. */
+enum { MEAN, GAIN, BIAS, A, B, C, LANES };
+
 typedef struct scratch {
-    float *lanes[4];
+    float *lanes[LANES];
     amp_cpu_sums sums;
 } scratch;
 
 static amp_status scratch_make(const amp_cpu_plan *plan, scratch *out, amp_error *error)
 {
     AMP_TRY(amp_cpu_sums_make(plan, &out->sums, error));
-    float *memory = malloc(4 * plan->period * sizeof *memory);
+    float *memory = malloc(LANES * plan->period * sizeof *memory);
     if (!memory) {
         amp_cpu_sums_free(&out->sums);
         return amp_fail(error, AMP_NO_MEMORY, "no memory for batch norm over %zu channels", plan->channels);
     }
-    for (int i = 0; i < 4; ++i) out->lanes[i] = memory + (size_t)i * plan->period;
+    for (int i = 0; i < LANES; ++i) out->lanes[i] = memory + (size_t)i * plan->period;
     return AMP_OK;
 }
 
 static void scratch_free(scratch *s)
 {
-    free(s->lanes[0]);
+    free(s->lanes[MEAN]);
     amp_cpu_sums_free(&s->sums);
 }
 
@@ -79,22 +82,29 @@ static double spread_of(const amp_batchnorm_rule *rule, float variance)
     return rule->epsilon_inside_root ? sqrt(v + epsilon) : sqrt(v) + epsilon;
 }
 
-/* y = act((x - mean)/spread·scale + bias), block by block. mean and variance are per channel. */
-static void normalize(const amp_cpu_plan *plan, float *const lanes[4], const amp_tensor *x, const amp_tensor *y,
+/* Mean, gain and bias of (x - mean)·gain + bias, lane by lane. mean and variance are per channel. */
+static void forward_lanes(const amp_cpu_plan *plan, float *const *lanes, const amp_batchnorm *norm,
+    const float *mean, const float *variance)
+{
+    amp_cpu_replicate(plan, mean, lanes[MEAN]);
+    amp_cpu_replicate(plan, norm->bias, lanes[BIAS]);
+    for (size_t l = 0; l < plan->period; ++l) {
+        size_t c = l % plan->channels;
+        lanes[GAIN][l] = (float)((double)norm->scale[c] / spread_of(&norm->rule, variance[c]));
+    }
+}
+
+/* y = act((x - mean)/spread·scale + bias), block by block. */
+static void normalize(const amp_cpu_plan *plan, float *const *lanes, const amp_tensor *x, const amp_tensor *y,
     const amp_batchnorm *norm, const float *mean, const float *variance)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
-    amp_cpu_replicate(plan, mean, lanes[0]);
-    amp_cpu_replicate(plan, norm->bias, lanes[2]);
-    for (size_t l = 0; l < plan->period; ++l) {
-        size_t c = l % plan->channels;
-        lanes[1][l] = (float)((double)norm->scale[c] / spread_of(&norm->rule, variance[c]));
-    }
+    forward_lanes(plan, lanes, norm, mean, variance);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
     for (size_t i = 0; i < plan->blocks; ++i) {
         size_t b = plan->blocks - 1 - i, first = amp_cpu_block_first(plan, b);
         rows->normalize(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_into(y, first),
-            amp_cpu_block_count(plan, b), plan->period, lanes[0], lanes[1], lanes[2]);
+            amp_cpu_block_count(plan, b), plan->period, lanes[MEAN], lanes[GAIN], lanes[BIAS]);
     }
 }
 
@@ -104,7 +114,7 @@ static void statistics(const amp_cpu_plan *plan, const scratch *s, const amp_ten
     const amp_batchnorm *norm)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
-    float *origin = s->lanes[0];
+    float *origin = s->lanes[MEAN];
     rows->widen(x->dtype, x->data, origin, plan->channels);
     for (size_t l = plan->channels; l < plan->period; ++l) origin[l] = origin[l - plan->channels];
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
@@ -151,14 +161,14 @@ amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tenso
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
     float *memory = malloc(3 * plan.period * sizeof *memory);
     if (!memory) return amp_fail(error, AMP_NO_MEMORY, "no memory for batch norm over %zu channels", plan.channels);
-    float *lanes[4] = { memory, memory + plan.period, memory + 2 * plan.period, NULL };
+    float *lanes[] = { memory, memory + plan.period, memory + 2 * plan.period };
     normalize(&plan, lanes, x, y, norm, norm->rolling_mean, norm->rolling_variance);
     free(memory);
     return AMP_OK;
 }
 
 /* backend.h's dx as one line a·d + b·(x-mean) + c per channel:
- *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N. */
+ *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N, but a by the rule. */
 static void backward_lanes(const amp_cpu_plan *plan, const scratch *s, const amp_batchnorm *norm)
 {
     float *const *lanes = s->lanes;
@@ -166,17 +176,16 @@ static void backward_lanes(const amp_cpu_plan *plan, const scratch *s, const amp
     double count = (double)plan->rows;
     for (size_t c = 0; c < plan->channels; ++c) {
         double sum = s->sums.lanes[c], product = s->sums.lanes[plan->period + c];
-        double inv = 1 / sqrt((double)norm->variance[c] + (double)norm->rule.backward_epsilon);
-        double a = inv * (double)norm->scale[c];
+        double variance = (double)norm->variance[c], epsilon = (double)norm->rule.backward_epsilon;
+        double scale = (double)norm->scale[c], inv = 1 / sqrt(variance + epsilon), a = inv * scale;
         norm->dbias[c] += (float)sum;
         norm->dscale[c] += (float)(product / spread_of(&norm->rule, norm->variance[c]));
-        lanes[0][c] = norm->mean[c];
-        lanes[1][c] = (float)a;
-        lanes[2][c] = (float)(-a * inv * inv * product / count);
-        lanes[3][c] = (float)(-a * sum / count);
+        lanes[A][c] = (float)(norm->rule.direct_outside_root ? scale / (sqrt(variance) + epsilon) : a);
+        lanes[B][c] = (float)(-a * inv * inv * product / count);
+        lanes[C][c] = (float)(-a * sum / count);
     }
     for (size_t l = plan->channels; l < plan->period; ++l)
-        for (int i = 0; i < 4; ++i) lanes[i][l] = lanes[i][l - plan->channels];
+        for (int i = A; i <= C; ++i) lanes[i][l] = lanes[i][l - plan->channels];
 }
 
 amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
@@ -192,13 +201,14 @@ amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x,
     AMP_TRY(amp_check_pair("batch norm backward", x, dx, 1, error));
     if (plan.rows == 0) return AMP_OK;
     AMP_TRY(scratch_make(&plan, &s, error));
-    amp_cpu_replicate(&plan, norm->mean, s.lanes[0]);
+    if (amp_gradient_wants_input(norm->activation)) forward_lanes(&plan, s.lanes, norm, norm->mean, norm->variance);
+    else amp_cpu_replicate(&plan, norm->mean, s.lanes[MEAN]);
     #pragma omp parallel for schedule(static) if (threads)
     for (size_t b = 0; b < plan.blocks; ++b) {
         size_t first = amp_cpu_block_first(&plan, b);
         rows->delta_sums(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_at(y, first),
-            amp_cpu_at(dy, first), amp_cpu_block_count(&plan, b), plan.period, s.lanes[0],
-            amp_cpu_sums_scratch(&plan, &s.sums, b), amp_cpu_sums_of(&plan, &s.sums, b, 0),
+            amp_cpu_at(dy, first), amp_cpu_block_count(&plan, b), plan.period, s.lanes[MEAN], s.lanes[GAIN],
+            s.lanes[BIAS], amp_cpu_sums_scratch(&plan, &s.sums, b), amp_cpu_sums_of(&plan, &s.sums, b, 0),
             amp_cpu_sums_of(&plan, &s.sums, b, 1));
     }
     backward_lanes(&plan, &s, norm);
@@ -207,7 +217,7 @@ amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x,
         size_t b = plan.blocks - 1 - i, first = amp_cpu_block_first(&plan, b);
         rows->normalize_delta(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_at(y, first),
             amp_cpu_at(dy, first), amp_cpu_into(dx, first), amp_cpu_block_count(&plan, b), plan.period,
-            s.lanes[0], s.lanes[1], s.lanes[2], s.lanes[3]);
+            s.lanes[MEAN], s.lanes[GAIN], s.lanes[BIAS], s.lanes[A], s.lanes[B], s.lanes[C]);
     }
     scratch_free(&s);
     return AMP_OK;

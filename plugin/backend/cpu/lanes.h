@@ -9,6 +9,7 @@
  *   vkeep(p, i, n, m, q, j, dtype)   p[i..] = m ? q[j..] : 0, as stored bits
  *   vset, vgt (ordered), vselect(m, a, b) = m ? a : b, vsqrt; + - * / work as on floats
  *   vmax(a, b) = a > b ? a : b, so a NaN in either gives b
+ *   vexponent(a)           the lowest 9 bits of a as a float's sign and exponent
  *   viset, vieq, viselect  the few integer operations
  *
  * The 16-bit conversions equal tensor/half.h bit for bit: fp16 because F16C is the same rounding, quiets the
@@ -69,6 +70,7 @@ AMP_INLINE vf vset(float a) { return a; }
 AMP_INLINE vm vgt(vf a, vf b) { return a > b; }
 AMP_INLINE vf vmax(vf a, vf b) { return a > b ? a : b; }
 AMP_INLINE vf vsqrt(vf a) { return sqrtf(a); }
+AMP_INLINE vf vexponent(vf a) { return amp_bits_float(amp_float_bits(a) << 23); }
 AMP_INLINE vi viset(int a) { return a; }
 AMP_INLINE vm vieq(vi a, vi b) { return a == b; }
 AMP_INLINE vi viselect(vm m, vi a, vi b) { return m ? a : b; }
@@ -152,6 +154,7 @@ AMP_INLINE vm vgt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
 AMP_INLINE vf vselect(vm m, vf a, vf b) { return _mm256_blendv_ps(b, a, m); }
 AMP_INLINE vf vmax(vf a, vf b) { return _mm256_max_ps(a, b); }
 AMP_INLINE vf vsqrt(vf a) { return _mm256_sqrt_ps(a); }
+AMP_INLINE vf vexponent(vf a) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(a), 23)); }
 AMP_INLINE vi viset(int a) { return _mm256_set1_epi32(a); }
 AMP_INLINE vm vieq(vi a, vi b) { return _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b)); }
 AMP_INLINE vi viselect(vm m, vi a, vi b) { return _mm256_blendv_epi8(b, a, _mm256_castps_si256(m)); }
@@ -233,6 +236,7 @@ AMP_INLINE vm vgt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
 AMP_INLINE vf vselect(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
 AMP_INLINE vf vmax(vf a, vf b) { return _mm512_max_ps(a, b); }
 AMP_INLINE vf vsqrt(vf a) { return _mm512_sqrt_ps(a); }
+AMP_INLINE vf vexponent(vf a) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a), 23)); }
 AMP_INLINE vi viset(int a) { return _mm512_set1_epi32(a); }
 AMP_INLINE vm vieq(vi a, vi b) { return _mm512_cmpeq_epi32_mask(a, b); }
 AMP_INLINE vi viselect(vm m, vi a, vi b) { return _mm512_mask_blend_epi32(m, b, a); }

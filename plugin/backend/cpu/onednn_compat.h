@@ -23,9 +23,9 @@ typedef const dnnl_memory_desc_t *amp_const_md;
 /* A convolution or inner product as the library wants it described. In backward passes src, weights and dst
  * stand for the gradient of each where that pass computes or reads one. bias may be NULL. */
 typedef struct amp_problem {
-    int inner_product;         /* otherwise a convolution; the last three members are then unused */
+    int inner_product;         /* otherwise a convolution; the last members are then unused */
     amp_const_md src, weights, bias, dst;
-    dnnl_dims_t strides, pad_left, pad_right;
+    dnnl_dims_t strides, dilates, pad_left, pad_right; /* dilates: 0 is no dilation */
 } amp_problem;
 
 static inline dnnl_status_t amp_md_create(amp_md *out, int ndims, const dnnl_dims_t dims,
@@ -125,20 +125,19 @@ static inline dnnl_status_t amp_forward_pd(dnnl_primitive_desc_t *out, dnnl_engi
                                            const_dnnl_primitive_attr_t attr, const char *avoid)
 {
 #if DNNL_VERSION_MAJOR >= 3
-    static const dnnl_dims_t no_dilation = { 0 };
     dnnl_status_t status = p->inner_product
         ? dnnl_inner_product_forward_primitive_desc_create(out, engine, kind, p->src, p->weights, p->bias,
                                                            p->dst, attr)
         : dnnl_convolution_forward_primitive_desc_create(out, engine, kind, dnnl_convolution_direct, p->src,
-                                                         p->weights, p->bias, p->dst, p->strides, no_dilation,
+                                                         p->weights, p->bias, p->dst, p->strides, p->dilates,
                                                          p->pad_left, p->pad_right, attr);
     return amp_pd_avoid(out, status, avoid);
 #else
     union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
     dnnl_status_t status = p->inner_product
         ? dnnl_inner_product_forward_desc_init(&op.inner_product, kind, p->src, p->weights, p->bias, p->dst)
-        : dnnl_convolution_forward_desc_init(&op.convolution, kind, dnnl_convolution_direct, p->src,
-                                             p->weights, p->bias, p->dst, p->strides, p->pad_left,
+        : dnnl_dilated_convolution_forward_desc_init(&op.convolution, kind, dnnl_convolution_direct, p->src,
+                                             p->weights, p->bias, p->dst, p->strides, p->dilates, p->pad_left,
                                              p->pad_right);
     return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, NULL, avoid) : status;
 #endif
@@ -149,19 +148,18 @@ static inline dnnl_status_t amp_backward_data_pd(dnnl_primitive_desc_t *out, dnn
                                                  const_dnnl_primitive_attr_t attr)
 {
 #if DNNL_VERSION_MAJOR >= 3
-    static const dnnl_dims_t no_dilation = { 0 };
     if (p->inner_product)
         return dnnl_inner_product_backward_data_primitive_desc_create(out, engine, p->src, p->weights, p->dst,
                                                                       forward, attr);
     return dnnl_convolution_backward_data_primitive_desc_create(out, engine, dnnl_convolution_direct, p->src,
-                                                                p->weights, p->dst, p->strides, no_dilation,
+                                                                p->weights, p->dst, p->strides, p->dilates,
                                                                 p->pad_left, p->pad_right, forward, attr);
 #else
     union { dnnl_convolution_desc_t convolution; dnnl_inner_product_desc_t inner_product; } op;
     dnnl_status_t status = p->inner_product
         ? dnnl_inner_product_backward_data_desc_init(&op.inner_product, p->src, p->weights, p->dst)
-        : dnnl_convolution_backward_data_desc_init(&op.convolution, dnnl_convolution_direct, p->src,
-                                                   p->weights, p->dst, p->strides, p->pad_left, p->pad_right);
+        : dnnl_dilated_convolution_backward_data_desc_init(&op.convolution, dnnl_convolution_direct, p->src,
+                                                   p->weights, p->dst, p->strides, p->dilates, p->pad_left, p->pad_right);
     return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, forward) : status;
 #endif
 }
@@ -171,13 +169,12 @@ static inline dnnl_status_t amp_backward_weights_pd(dnnl_primitive_desc_t *out, 
                                                     const_dnnl_primitive_attr_t attr, const char *avoid)
 {
 #if DNNL_VERSION_MAJOR >= 3
-    static const dnnl_dims_t no_dilation = { 0 };
     dnnl_status_t status = p->inner_product
         ? dnnl_inner_product_backward_weights_primitive_desc_create(out, engine, p->src, p->weights, p->bias,
                                                                     p->dst, forward, attr)
         : dnnl_convolution_backward_weights_primitive_desc_create(out, engine, dnnl_convolution_direct,
                                                                   p->src, p->weights, p->bias, p->dst,
-                                                                  p->strides, no_dilation, p->pad_left,
+                                                                  p->strides, p->dilates, p->pad_left,
                                                                   p->pad_right, forward, attr);
     return amp_pd_avoid(out, status, avoid);
 #else
@@ -185,8 +182,8 @@ static inline dnnl_status_t amp_backward_weights_pd(dnnl_primitive_desc_t *out, 
     dnnl_status_t status = p->inner_product
         ? dnnl_inner_product_backward_weights_desc_init(&op.inner_product, p->src, p->weights, p->bias,
                                                         p->dst)
-        : dnnl_convolution_backward_weights_desc_init(&op.convolution, dnnl_convolution_direct, p->src,
-                                                      p->weights, p->bias, p->dst, p->strides, p->pad_left,
+        : dnnl_dilated_convolution_backward_weights_desc_init(&op.convolution, dnnl_convolution_direct, p->src,
+                                                      p->weights, p->bias, p->dst, p->strides, p->dilates, p->pad_left,
                                                       p->pad_right);
     return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, forward, avoid) : status;
 #endif

@@ -16,9 +16,10 @@ amp_status amp_onednn_conv_fail(const amp_conv_desc *d, amp_status status, const
                                 amp_error *error)
 {
     return amp_fail(error, status,
-                    "convolution of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d, padding %d, "
-                    "groups %d, in %s: %s: %s", d->x.n, d->x.c, d->x.h, d->x.w, d->k, d->size_h, d->size_w,
-                    d->stride, d->pad, d->groups, amp_dtype_name(d->dtype), what, why);
+                    "convolution of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d (%d along a "
+                    "row), padding %d, dilation %d, groups %d, in %s: %s: %s", d->x.n, d->x.c, d->x.h, d->x.w, d->k,
+                    d->size_h, d->size_w, d->stride, amp_conv_stride_x(d), d->pad, amp_conv_dilation(d),
+                    d->groups, amp_dtype_name(d->dtype), what, why);
 }
 
 amp_status amp_onednn_conv_library_fail(const amp_conv *conv, const char *what, dnnl_status_t status,
@@ -33,11 +34,14 @@ static amp_status check_desc(const amp_conv_desc *d, amp_error *error)
     const char *why = NULL;
     if (d->x.n < 1 || d->x.c < 1 || d->x.h < 1 || d->x.w < 1) why = "the input is empty";
     else if (d->k < 1 || d->size_h < 1 || d->size_w < 1) why = "the filters are empty";
-    else if (d->stride < 1 || d->pad < 0 || d->pad > INT_MAX / 4)
+    else if (d->stride < 1 || d->stride_x < 0 || d->pad < 0 || d->pad > INT_MAX / 4)
         why = "stride must be at least 1 and padding 0 or more";
+    else if (d->dilation < 0 || d->dilation > INT_MAX / 4 / (d->size_h > d->size_w ? d->size_h : d->size_w))
+        why = "dilation must be at least 1, and no window that large";
     else if (d->groups < 1 || d->x.c % d->groups || d->k % d->groups)
         why = "groups must divide the channels and the filters";
-    else if (d->size_h > d->x.h + 2 * d->pad || d->size_w > d->x.w + 2 * d->pad)
+    else if (amp_conv_span(d, d->size_h) > d->x.h + 2 * d->pad ||
+             amp_conv_span(d, d->size_w) > d->x.w + 2 * d->pad)
         why = "the filter is larger than the padded input";
     return why ? amp_onednn_conv_fail(d, AMP_BAD_NETWORK, "shape", why, error) : AMP_OK;
 }
@@ -74,9 +78,9 @@ static dnnl_status_t weights_md(const amp_conv_desc *d, dnnl_data_type_t type, i
 
 /* What the library must add on the right or bottom so that exactly `out` windows fit; negative where the last
  * rows of the input are in no window. */
-static dnnl_dim_t right_padding(int in, int out, int size, int stride, int pad)
+static dnnl_dim_t right_padding(int in, int out, int span, int stride, int pad)
 {
-    return (dnnl_dim_t)(out - 1) * stride + size - in - pad;
+    return (dnnl_dim_t)(out - 1) * stride + span - in - pad;
 }
 
 /* Describe the convolution of `images` images with these types; the caller destroys *m, on failure too. */
@@ -87,6 +91,7 @@ static dnnl_status_t describe(const amp_conv *conv, int images, dnnl_data_type_t
     const amp_conv_desc *d = &conv->desc;
     dnnl_dims_t x = { images, d->x.c, d->x.h, d->x.w }, y = { images, conv->y.c, conv->y.h, conv->y.w },
         k = { d->k };
+    int stride_x = amp_conv_stride_x(d), apart = amp_conv_dilation(d);
     memset(m, 0, sizeof *m);
     dnnl_status_t status = amp_md_create(&m->src, 4, x, src, dnnl_nhwc);
     if (status == dnnl_success) status = weights_md(d, weights, 1, &m->weights);
@@ -95,9 +100,9 @@ static dnnl_status_t describe(const amp_conv *conv, int images, dnnl_data_type_t
         status = conv->inner_product ? amp_md_create(&m->dst, 2, y, dst, dnnl_nc) : amp_md_create(&m->dst, 4,
                 y, dst, dnnl_nhwc);
     *problem = (amp_problem){ conv->inner_product, m->src, m->weights, m->bias, m->dst,
-                              { d->stride, d->stride },
-        { d->pad, d->pad }, { right_padding(d->x.h, conv->y.h, d->size_h, d->stride, d->pad),
-                              right_padding(d->x.w, conv->y.w, d->size_w, d->stride, d->pad) } };
+                              { d->stride, stride_x }, { apart - 1, apart - 1 }, { d->pad, d->pad },
+        { right_padding(d->x.h, conv->y.h, amp_conv_span(d, d->size_h), d->stride, d->pad),
+          right_padding(d->x.w, conv->y.w, amp_conv_span(d, d->size_w), stride_x, d->pad) } };
     return status;
 }
 
@@ -109,7 +114,10 @@ static dnnl_status_t describe(const amp_conv *conv, int images, dnnl_data_type_t
 
 /* NULL, or what is in the name of the implementation to avoid. With strides from 3 on, AMX reads and writes
  * behind its scratchpad, and may be wrong. */
-static const char *avoid_forward(const amp_conv *conv) { return conv->desc.stride > 2 ? "amx" : NULL; }
+static const char *avoid_forward(const amp_conv *conv)
+{
+    return conv->desc.stride > 2 || amp_conv_stride_x(&conv->desc) > 2 ? "amx" : NULL;
+}
 
 /* Before 3.6, AMX errs with 3x3 windows of stride 1 where it cuts the image into blocks of one row: it mixes
  * up the window's rows, writes in front of the gradient, and for still wider images never ends making its
@@ -124,14 +132,15 @@ static const char *avoid_backward_weights(const amp_conv *conv)
     const amp_conv_desc *d = &conv->desc;
     const dnnl_version_t *version = dnnl_version();
     int before_3_6 = version->major < 3 || (version->major == 3 && version->minor < 6);
-    if (d->size_h == 1 && d->size_w == 1 && d->stride > 1 && d->x.c / d->groups < 16) return "1x1";
+    int strides = d->stride > 1 || amp_conv_stride_x(d) > 1;
+    if (d->size_h == 1 && d->size_w == 1 && strides && d->x.c / d->groups < 16) return "1x1";
     return before_3_6 && d->size_h == 3 && d->size_w == 3 && d->stride == 1 && d->pad == 1 && d->x.w > 224
         ? "amx" : NULL;
 }
 
 /* With any instruction set, where the image is narrower than the stride: the gradient of the weights holds
  * anything. */
-static int bf16_errs(const amp_conv_desc *d) { return d->training && d->x.w < d->stride; }
+static int bf16_errs(const amp_conv_desc *d) { return d->training && d->x.w < amp_conv_stride_x(d); }
 
 /* ---- building ---- */
 

@@ -51,14 +51,19 @@ typedef struct amp_cpu_rows {
     /* y = act((x - mean[l])·gain[l] + bias[l]). */
     void (*normalize)(amp_dtype, amp_activation, const void *x, void *y, size_t count, size_t period, const float *mean,
         const float *gain, const float *bias);
-    /* With d = dy·act'(y): sums[l] += Σ d, products[l] += Σ d·(x - mean[l]). scratch: 2·period floats. */
+    /* With d = dy·act'(y): sums[l] += Σ d, products[l] += Σ d·(x - mean[l]). scratch: 2·period floats. Where
+     * amp_gradient_wants_input, act' is taken at (x - mean[l])·gain[l] + bias[l] instead; gain and bias are
+     * not read otherwise, and y then is not. */
     void (*delta_sums)(amp_dtype, amp_activation, const void *x, const void *y, const void *dy, size_t count,
-        size_t period, const float *mean, float *scratch, double *sums, double *products);
-    /* dx = a[l]·dy·act'(y) + b[l]·(x - mean[l]) + c[l]; dx may be dy. */
+        size_t period, const float *mean, const float *gain, const float *bias, float *scratch, double *sums,
+        double *products);
+    /* dx = a[l]·d + b[l]·(x - mean[l]) + c[l]; dx may be dy. */
     void (*normalize_delta)(amp_dtype, amp_activation, const void *x, const void *y, const void *dy, void *dx,
-        size_t count, size_t period, const float *mean, const float *a, const float *b, const float *c);
+        size_t count, size_t period, const float *mean, const float *gain, const float *bias, const float *a,
+        const float *b, const float *c);
 
-    /* y = act(x); dx (+)= dy·act'(y). Both may be in place. */
+    /* y = act(x); dx (+)= dy·act'(y), or act'(x) with x for y where amp_gradient_wants_input. Both may be in
+     * place. */
     void (*activate)(amp_dtype, amp_activation, const void *x, void *y, size_t count);
     void (*gradient)(amp_dtype, amp_activation, const void *y, const void *dy, void *dx, size_t count, int accumulate);
     /* y = act(alpha·x + beta·from). */

@@ -10,7 +10,8 @@ static void gradient(amp_dtype dtype, amp_activation activation, const void *y, 
                      size_t count, int accumulate)
 {
     AMP_BY_ACTIVATION(activation, AMP_BY_DTYPE(dtype,
-        AMP_LANES(count, vput(dx, i, n, delta_at(y, dy, i, n, act, dt), accumulate, dt))));
+        AMP_LANES(count, vput(dx, i, n, vload(dy, i, n, dt) * vgradient(vload(y, i, n, dt), act), accumulate,
+                              dt))));
 }
 
 static void blend(amp_dtype dtype, amp_activation activation, const void *x, const void *from, void *y,

@@ -100,14 +100,19 @@ static void normalize(amp_dtype dtype, amp_activation activation, const void *x,
         AMP_BY_DTYPE(dtype, normalize_body(x, y, count, period, mean, gain, bias, act, dt)));
 }
 
-/* One lane-vector's d = dy·act'(y) at element p, and its product with x - mean. */
-AMP_INLINE vf delta_at(const void *y, const void *dy, size_t p, int n, amp_activation act, amp_dtype dtype)
+/* One lane-vector's d = dy·act' at element p of lane i, where x - mean is `centred`. */
+AMP_INLINE vf delta_at(const void *y, const void *dy, size_t p, size_t i, int n, vf centred, const float *gain,
+    const float *bias, amp_activation act, amp_dtype dtype)
 {
-    return vload(dy, p, n, dtype) * vgradient(vload(y, p, n, dtype), act);
+    vf v;
+    if (amp_gradient_wants_input(act)) v = centred * vload(gain, i, n, AMP_FP32) + vload(bias, i, n, AMP_FP32);
+    else v = vload(y, p, n, dtype);
+    return vload(dy, p, n, dtype) * vgradient(v, act);
 }
 
 AMP_INLINE void delta_sums_body(const void *x, const void *y, const void *dy, size_t count, size_t period,
-    const float *mean, float *scratch, double *sums, double *products, amp_activation act, amp_dtype dtype)
+    const float *mean, const float *gain, const float *bias, float *scratch, double *sums, double *products,
+    amp_activation act, amp_dtype dtype)
 {
     float *first = scratch, *second = scratch + period;
     while (count > 0) {
@@ -119,19 +124,20 @@ AMP_INLINE void delta_sums_body(const void *x, const void *y, const void *dy, si
             AMP_LANES(lanes, {
                 size_t p = g * period + i;
                 vf centre = vload(mean, i, n, AMP_FP32);
-                vf d0 = delta_at(y, dy, p, n, act, dtype);
-                vf d1 = delta_at(y, dy, p + period, n, act, dtype);
                 vf u0 = vload(x, p, n, dtype) - centre;
                 vf u1 = vload(x, p + period, n, dtype) - centre;
+                vf d0 = delta_at(y, dy, p, i, n, u0, gain, bias, act, dtype);
+                vf d1 = delta_at(y, dy, p + period, i, n, u1, gain, bias, act, dtype);
                 vput(first, i, n, d0 + d1, 1, AMP_FP32);
                 vput(second, i, n, d0 * u0 + d1 * u1, 1, AMP_FP32);
             });
         for (; g < groups; ++g)
             AMP_LANES(lanes, {
                 size_t p = g * period + i;
-                vf d = delta_at(y, dy, p, n, act, dtype);
+                vf u = vload(x, p, n, dtype) - vload(mean, i, n, AMP_FP32);
+                vf d = delta_at(y, dy, p, i, n, u, gain, bias, act, dtype);
                 vput(first, i, n, d, 1, AMP_FP32);
-                vput(second, i, n, d * (vload(x, p, n, dtype) - vload(mean, i, n, AMP_FP32)), 1, AMP_FP32);
+                vput(second, i, n, d * u, 1, AMP_FP32);
             });
         for (size_t l = 0; l < lanes; ++l) {
             sums[l] += (double)first[l];
@@ -145,21 +151,22 @@ AMP_INLINE void delta_sums_body(const void *x, const void *y, const void *dy, si
 }
 
 static void delta_sums(amp_dtype dtype, amp_activation activation, const void *x, const void *y, const void *dy,
-    size_t count, size_t period, const float *mean, float *scratch, double *sums, double *products)
+    size_t count, size_t period, const float *mean, const float *gain, const float *bias, float *scratch,
+    double *sums, double *products)
 {
-    AMP_BY_ACTIVATION(activation,
-        AMP_BY_DTYPE(dtype, delta_sums_body(x, y, dy, count, period, mean, scratch, sums, products, act, dt)));
+    AMP_BY_ACTIVATION(activation, AMP_BY_DTYPE(dtype,
+        delta_sums_body(x, y, dy, count, period, mean, gain, bias, scratch, sums, products, act, dt)));
 }
 
 AMP_INLINE void normalize_delta_body(const void *x, const void *y, const void *dy, void *dx, size_t count,
-    size_t period, const float *mean, const float *a, const float *b, const float *c, amp_activation act,
-    amp_dtype dtype)
+    size_t period, const float *mean, const float *gain, const float *bias, const float *a, const float *b,
+    const float *c, amp_activation act, amp_dtype dtype)
 {
     while (count > 0) {
         size_t lanes = count < period ? count : period;
         AMP_LANES(lanes, {
             vf centred = vload(x, i, n, dtype) - vload(mean, i, n, AMP_FP32);
-            vf along = delta_at(y, dy, i, n, act, dtype) * vload(a, i, n, AMP_FP32);
+            vf along = delta_at(y, dy, i, i, n, centred, gain, bias, act, dtype) * vload(a, i, n, AMP_FP32);
             vstore(dx, i, n, along + (centred * vload(b, i, n, AMP_FP32) + vload(c, i, n, AMP_FP32)), dtype);
         });
         x = at(x, lanes, dtype);
@@ -171,8 +178,9 @@ AMP_INLINE void normalize_delta_body(const void *x, const void *y, const void *d
 }
 
 static void normalize_delta(amp_dtype dtype, amp_activation activation, const void *x, const void *y, const void *dy,
-    void *dx, size_t count, size_t period, const float *mean, const float *a, const float *b, const float *c)
+    void *dx, size_t count, size_t period, const float *mean, const float *gain, const float *bias, const float *a,
+    const float *b, const float *c)
 {
-    AMP_BY_ACTIVATION(activation,
-        AMP_BY_DTYPE(dtype, normalize_delta_body(x, y, dy, dx, count, period, mean, a, b, c, act, dt)));
+    AMP_BY_ACTIVATION(activation, AMP_BY_DTYPE(dtype,
+        normalize_delta_body(x, y, dy, dx, count, period, mean, gain, bias, a, b, c, act, dt)));
 }

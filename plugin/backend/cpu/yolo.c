@@ -20,71 +20,95 @@ typedef struct head {
     const float *labels;
     float scale;
     int accumulate;
-    int *own, *counts;
+    amp_yolo_own *own;
+    int *counts;
 } head;
 
 static void find_own_boxes(const head *g, int image)
 {
     const float *label = g->labels + (size_t)image * (size_t)g->d->truths;
-    int *own = g->own + (size_t)image * (size_t)g->d->max_boxes, count = 0;
-    for (; count < g->d->max_boxes && label[AMP_YOLO_LABEL * count] != 0; ++count)
-        own[count] = amp_yolo_own_box(g->d, g->x->shape.w, g->x->shape.h, label + AMP_YOLO_LABEL * count);
+    amp_yolo_own *own = g->own + (size_t)image * (size_t)g->d->max_boxes;
+    int count = 0;
+    for (; count < g->d->max_boxes && *label != 0; ++count, label += g->d->label_size)
+        own[count] = amp_yolo_own_boxes(g->d, g->x->shape.w, g->x->shape.h, label);
     g->counts[image] = count;
 }
 
 static amp_yolo_labels labels_of(const head *g, int image)
 {
-    if (!g->labels) return (amp_yolo_labels){ NULL, NULL, 0 };
+    if (!g->labels) return (amp_yolo_labels){ NULL, NULL, 0, 0 };
     return (amp_yolo_labels){ g->labels + (size_t)image * (size_t)g->d->truths,
-                              g->own + (size_t)image * (size_t)g->d->max_boxes, g->counts[image] };
+                              g->own + (size_t)image * (size_t)g->d->max_boxes, g->counts[image],
+                              g->d->label_size };
 }
 
 /* ---- one box ---- */
 
 typedef struct search { float best; int label, has_own; } search;
 
-static search look_at_labels(amp_yolo_labels l, int box, amp_yolo_box predicted)
+static search look_at_labels(const amp_yolo_desc *d, amp_yolo_labels l, amp_yolo_place place,
+                             amp_yolo_box predicted)
 {
     search s = { 0, 0, 0 };
     for (int t = 0; t < l.count; ++t) {
-        float iou = amp_yolo_iou(predicted, amp_yolo_label_box(l.label + AMP_YOLO_LABEL * t));
+        if (!amp_yolo_counts(d, amp_yolo_label(l, t))) continue;
+        float iou = amp_yolo_iou(predicted, amp_yolo_label_box(amp_yolo_label(l, t)));
         if (iou > s.best) s.best = iou, s.label = t;
-        s.has_own |= l.own[t] == box;
+        s.has_own |= amp_yolo_owns(l, t, place);
     }
     return s;
 }
 
+/* A box's squashed number of class c, 0 of class -1. */
+static float class_number(const amp_yolo_desc *d, const float *x, int c)
+{
+    return c < 0 ? 0 : amp_yolo_squash(d, x[AMP_YOLO_BOX + c], AMP_YOLO_BOX + c);
+}
+
+static int is_sure(const amp_yolo_desc *d, const float *x)
+{
+    for (int c = 0; c < d->classes; ++c) if (class_number(d, x, c) > AMP_YOLO_SURE) return 1;
+    return 0;
+}
+
 /* Box `box` of an image, whose numbers are at x: its delta, which is zeros so far, and what it adds to the
  * sums. */
-static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, amp_yolo_place place, int box, const float *x,
+static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int box, const float *x,
                     float *delta, amp_yolo_result *sums)
 {
-    float squashed[AMP_YOLO_BOX], first = 0;
+    float squashed[AMP_YOLO_BOX];
+    amp_yolo_place place = amp_yolo_place_of(d, w, h, box);
     amp_yolo_target t;
-    for (int e = 0; e < AMP_YOLO_BOX; ++e) squashed[e] = amp_yolo_squash(x[e], e);
+    for (int e = 0; e < AMP_YOLO_BOX; ++e) squashed[e] = amp_yolo_squash(d, x[e], e);
     amp_yolo_box predicted = amp_yolo_predicted(d, place, squashed);
-    search s = look_at_labels(l, box, predicted);
-    amp_yolo_begin(&t, d, squashed, s.best);
+    search s = look_at_labels(d, l, place, predicted);
+    amp_yolo_begin(&t, d, squashed, s.best, s.label, !amp_yolo_asks_classes(d, s.best) || is_sure(d, x));
     sums->any_object += (double)squashed[4];
-    if (s.has_own || s.best > d->truth_thresh) first = amp_activate(x[AMP_YOLO_BOX], AMP_LOGISTIC);
-    if (s.best > d->truth_thresh) {
-        t.overlapping = s.label;
-        amp_yolo_apply(&t, d, place, squashed, first, l.label + AMP_YOLO_LABEL * s.label, AMP_YOLO_FROM_IOU);
+    int all = l.count, from_iou = s.best > d->truth_thresh;
+    for (int i = from_iou ? AMP_YOLO_FROM_IOU : 0; (s.has_own || from_iou) && i < all; ++i) {
+        const float *label = amp_yolo_label(l, i < 0 ? s.label : i);
+        if (i >= 0 && !amp_yolo_owns(l, i, place)) continue;
+        l.count = i < 0 ? 0 : i;
+        amp_yolo_apply(&t, d, l, place, squashed, predicted,
+                       class_number(d, x, amp_yolo_deciding_class(d, label)), i, sums);
+        if (i >= 0)
+            amp_yolo_count(sums, d, predicted, label, squashed[4],
+                           class_number(d, x, amp_yolo_class(d, label)));
     }
-    for (int i = 0; s.has_own && i < l.count; ++i) {
-        const float *label = l.label + AMP_YOLO_LABEL * i;
-        int category = amp_yolo_class(d, label);
-        if (l.own[i] != box) continue;
-        amp_yolo_apply(&t, d, place, squashed, first, label, i);
-        amp_yolo_count(sums, predicted, label, squashed[4],
-            category < 0 ? 0 : amp_activate(x[AMP_YOLO_BOX + category], AMP_LOGISTIC));
+    int positive = 0, written = t.since == AMP_YOLO_NO_LABEL ? AMP_YOLO_BOX : AMP_YOLO_BOX + d->classes;
+    l.count = all;
+    for (int e = AMP_YOLO_BOX; e < written; ++e) {
+        delta[e] = amp_yolo_class_delta(&t, d, l, place, e - AMP_YOLO_BOX, amp_yolo_squash(d, x[e], e));
+        positive += delta[e] > 0;
     }
+    amp_yolo_average(&t, d, positive);
     memcpy(delta, t.delta, sizeof t.delta);
-    for (int c = 0; t.since != AMP_YOLO_NO_LABEL && c < d->classes; ++c)
-        delta[AMP_YOLO_BOX + c] = amp_yolo_class_delta(&t, d, l, box, c,
-                                                       amp_activate(x[AMP_YOLO_BOX + c], AMP_LOGISTIC));
-    int written = t.since == AMP_YOLO_NO_LABEL ? AMP_YOLO_BOX : AMP_YOLO_BOX + d->classes;
-    for (int e = 0; e < written; ++e) sums->cost += (double)delta[e] * (double)delta[e];
+    for (int e = 0; e < written; ++e) {
+        double square = (double)delta[e] * (double)delta[e];
+        sums->cost += square;
+        if (e < 4) sums->box_cost += square;
+        if (d->before_logistic) delta[e] *= amp_yolo_slope(x[e]);
+    }
 }
 
 /* ---- one row ---- */
@@ -115,7 +139,7 @@ static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *su
     memset(delta, 0, count * sizeof *delta);
     for (int q = 0; q < boxes; ++q) {
         int box = j * boxes + q;
-        one_box(g->d, l, amp_yolo_place_of(g->d, s.w, s.h, box), box, x + q * size, delta + q * size, sums);
+        one_box(g->d, l, s.w, s.h, box, x + q * size, delta + q * size, sums);
     }
     if (!amp_all_finite(x, count)) sums->cost = (double)NAN;
     if (g->dx) put_row(g, r * count, count, delta, x);
@@ -124,13 +148,17 @@ static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *su
 static void add(amp_yolo_result *sum, const amp_yolo_result *one)
 {
     sum->cost += one->cost;
+    sum->box_cost += one->box_cost;
     sum->labels += one->labels;
     sum->iou += one->iou;
+    sum->giou += one->giou;
     sum->object += one->object;
     sum->category += one->category;
     sum->above_50 += one->above_50;
     sum->above_75 += one->above_75;
     sum->any_object += one->any_object;
+    sum->boxes += one->boxes;
+    sum->rewritten += one->rewritten;
 }
 
 /* ---- operations ---- */
@@ -143,9 +171,10 @@ amp_status amp_cpu_yolo_loss(amp_backend *backend, const amp_tensor *x, const fl
     AMP_TRY(amp_check_yolo(x, d, dx, error));
     size_t images = (size_t)x->shape.n, rows = images * (size_t)x->shape.h,
         row = 2 * (size_t)x->shape.w * (size_t)x->shape.c;
-    head g = { .rows = amp_cpu_rows_best(), .d = d, .x = x, .dx = dx, .labels = labels, .scale = loss_scale,
-               .accumulate = accumulate, .own = malloc((images * (size_t)d->max_boxes + 1) * sizeof(int)),
-               .counts = malloc((images + 1) * sizeof(int)) };
+    head g = { .rows = amp_cpu_rows_best(), .d = d, .x = x, .dx = dx, .labels = labels,
+               .scale = loss_scale * d->delta_normalizer, .accumulate = accumulate,
+               .own = malloc((images * (size_t)d->max_boxes + 1) * sizeof *g.own),
+               .counts = malloc((images + 1) * sizeof *g.counts) };
     amp_yolo_result *sums = malloc((rows + 1) * sizeof *sums);
     int ready = g.own && g.counts && sums, starved = 0;
     for (int i = 0; ready && labels && i < x->shape.n; ++i) find_own_boxes(&g, i);
@@ -166,16 +195,17 @@ amp_status amp_cpu_yolo_loss(amp_backend *backend, const amp_tensor *x, const fl
         : AMP_OK;
 }
 
-amp_status amp_cpu_yolo_activate(amp_backend *backend, const amp_tensor *y, int classes, amp_error *error)
+amp_status amp_cpu_yolo_activate(amp_backend *backend, const amp_tensor *y, const amp_yolo_desc *d,
+                                 amp_error *error)
 {
     (void)backend;
-    AMP_TRY(amp_check_yolo_output(y, classes, error));
+    AMP_TRY(amp_check_yolo_output(y, d, error));
     size_t pixels = (size_t)y->shape.h * (size_t)y->shape.w, planes = (size_t)y->shape.n * (size_t)y->shape.c;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(planes * pixels))
     for (size_t p = 0; p < planes; ++p) {
         float *plane = (float *)y->data + p * pixels;
-        int entry = (int)(p % (size_t)(AMP_YOLO_BOX + classes));
-        for (size_t i = 0; i < pixels; ++i) plane[i] = amp_yolo_squash(plane[i], entry);
+        int entry = (int)(p % (size_t)(AMP_YOLO_BOX + d->classes));
+        for (size_t i = 0; i < pixels; ++i) plane[i] = amp_yolo_squash(d, plane[i], entry);
     }
     return AMP_OK;
 }

@@ -34,8 +34,8 @@ static amp_conv_problem problem_of(const amp_conv_desc *d, int pass, int determi
         [FORWARD] = AMP_CONV_FORWARD, [BACKWARD_WEIGHTS] = AMP_CONV_BACKWARD_FILTER,
         [BACKWARD_DATA] = AMP_CONV_BACKWARD_DATA, [BACKWARD_DATA_ADDING] = AMP_CONV_BACKWARD_DATA };
     return (amp_conv_problem){ d->x.n, d->x.c, d->x.h, d->x.w, d->k, d->size_h, d->size_w, d->stride, d->pad,
-                               1, d->groups, d->dtype, passes[pass], pass == BACKWARD_DATA_ADDING,
-                               deterministic };
+                               amp_conv_dilation(d), d->groups, d->dtype, passes[pass],
+                               pass == BACKWARD_DATA_ADDING, deterministic, d->stride_x };
 }
 
 static amp_status conv_fail(const amp_conv *conv, int pass, const char *why, amp_error *error)

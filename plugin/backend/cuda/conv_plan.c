@@ -19,14 +19,21 @@ struct amp_conv_plans {
 /* ---- problems ---- */
 
 /* Output rows or columns, in 64 bits because the numbers come from a .cfg; 0 or less: none. */
-static int64_t out_size(int in, int size, const amp_conv_problem *p)
+static int64_t out_size(int in, int size, int stride, const amp_conv_problem *p)
 {
     int64_t room = in + 2 * (int64_t)p->pad - ((int64_t)(size - 1) * p->dilation + 1);
-    return room < 0 ? 0 : room / p->stride + 1;
+    return room < 0 ? 0 : room / stride + 1;
 }
 
-int amp_conv_problem_out_h(const amp_conv_problem *p) { return (int)out_size(p->h, p->size_h, p); }
-int amp_conv_problem_out_w(const amp_conv_problem *p) { return (int)out_size(p->w, p->size_w, p); }
+static int64_t out_h(const amp_conv_problem *p) { return out_size(p->h, p->size_h, p->stride, p); }
+static int64_t out_w(const amp_conv_problem *p)
+{
+    return out_size(p->w, p->size_w, amp_conv_problem_stride_x(p), p);
+}
+
+int amp_conv_problem_stride_x(const amp_conv_problem *p) { return p->stride_x ? p->stride_x : p->stride; }
+int amp_conv_problem_out_h(const amp_conv_problem *p) { return (int)out_h(p); }
+int amp_conv_problem_out_w(const amp_conv_problem *p) { return (int)out_w(p); }
 
 int amp_conv_problem_downscale(const amp_conv_problem *p)
 {
@@ -43,9 +50,9 @@ static const char *pass_name(const amp_conv_problem *p)
 void amp_conv_problem_text(const amp_conv_problem *p, char text[AMP_CONV_TEXT])
 {
     snprintf(text, AMP_CONV_TEXT,
-             "convolution %s of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d, padding %d, "
-             "dilation %d, groups %d, in %s%s", pass_name(p), p->n, p->c, p->h, p->w, p->k, p->size_h,
-             p->size_w, p->stride, p->pad, p->dilation, p->groups, amp_dtype_name(p->dtype),
+             "convolution %s of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d (%d along a "
+             "row), padding %d, dilation %d, groups %d, in %s%s", pass_name(p), p->n, p->c, p->h, p->w, p->k, p->size_h,
+             p->size_w, p->stride, amp_conv_problem_stride_x(p), p->pad, p->dilation, p->groups, amp_dtype_name(p->dtype),
              p->deterministic ? ", deterministic" : "");
 }
 
@@ -54,13 +61,13 @@ amp_status amp_conv_problem_check(const amp_conv_problem *p, amp_error *error)
     const char *why = NULL;
     if (p->n < 1 || p->c < 1 || p->h < 1 || p->w < 1) why = "the input is empty";
     else if (p->k < 1 || p->size_h < 1 || p->size_w < 1) why = "the filters are empty";
-    else if (p->stride < 1 || p->pad < 0) why = "stride must be at least 1 and padding 0 or more";
+    else if (p->stride < 1 || p->stride_x < 0 || p->pad < 0) why = "stride must be at least 1 and padding 0 or more";
     else if (p->dilation < 1) why = "dilation must be at least 1";
     else if (p->groups < 1 || p->c % p->groups || p->k % p->groups)
         why = "groups must divide channels and filters";
     else if (p->accumulate && p->pass != AMP_CONV_BACKWARD_DATA) why = "only backward data accumulates";
     else {
-        int64_t h = out_size(p->h, p->size_h, p), w = out_size(p->w, p->size_w, p);
+        int64_t h = out_h(p), w = out_w(p);
         if (h < 1 || w < 1) why = "the window is larger than the padded input";
         else if (h > INT_MAX || w > INT_MAX) why = "the output is too large";
     }

@@ -30,10 +30,12 @@ typedef struct amp_conv_problem {
     amp_conv_pass pass;
     int accumulate;    /* 1, backward data only: dx += */
     int deterministic; /* 1: the same bits in every run */
+    int stride_x;      /* along a row; 0: as stride */
 } amp_conv_problem;
 
 /* AMP_BAD_NETWORK if no convolution has these numbers. */
 amp_status amp_conv_problem_check(const amp_conv_problem *problem, amp_error *error);
+int amp_conv_problem_stride_x(const amp_conv_problem *problem);
 int amp_conv_problem_out_h(const amp_conv_problem *problem);
 int amp_conv_problem_out_w(const amp_conv_problem *problem);
 
@@ -41,7 +43,7 @@ int amp_conv_problem_out_w(const amp_conv_problem *problem);
 int amp_conv_problem_downscale(const amp_conv_problem *problem);
 
 /* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ...". */
-enum { AMP_CONV_TEXT = 200 };
+enum { AMP_CONV_TEXT = 240 };
 void amp_conv_problem_text(const amp_conv_problem *problem, char text[AMP_CONV_TEXT]);
 
 /* What a library says of an engine. */

@@ -156,7 +156,8 @@ static descriptor convolution(chain *chain, const amp_conv_problem *p)
 {
     const cudnnDataType_t sums = CUDNN_DATA_FLOAT;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-    const int64_t dimensions = 2, pads[2] = { p->pad, p->pad }, strides[2] = { p->stride, p->stride };
+    const int64_t dimensions = 2, pads[2] = { p->pad, p->pad };
+    const int64_t strides[2] = { p->stride, amp_conv_problem_stride_x(p) };
     const int64_t dilations[2] = { p->dilation, p->dilation };
     descriptor d = CREATE(chain, CONVOLUTION_DESCRIPTOR);
     SET(chain, d, CONVOLUTION_COMP_TYPE, DATA_TYPE, 1, &sums);

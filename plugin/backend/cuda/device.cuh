@@ -136,6 +136,8 @@ static inline int amp_wide_pixels(const amp_tensor *t)
         case AMP_LEAKY: { const int A = AMP_LEAKY; __VA_ARGS__; break; } \
         case AMP_RELU: { const int A = AMP_RELU; __VA_ARGS__; break; } \
         case AMP_LOGISTIC: { const int A = AMP_LOGISTIC; __VA_ARGS__; break; } \
+        case AMP_MISH: { const int A = AMP_MISH; __VA_ARGS__; break; } \
+        case AMP_SWISH: { const int A = AMP_SWISH; __VA_ARGS__; break; } \
         default: { const int A = -1; __VA_ARGS__; break; } \
         } \
     } while (0)

@@ -6,7 +6,7 @@
  * Kernels for the activations of hot layers keep N rows in flight in each thread.
  * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the cache.
  * Of leaky and relu backward needs the sign of y alone. It repeats forward's arithmetic on x for that, to the bit, and does not
- * read y: five passes over memory instead of seven. */
+ * read y: five passes over memory instead of seven. So it does where the gradient is a function of the activation's input. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -26,8 +26,15 @@ static __device__ __forceinline__ float normalized(float x, float mean, float ga
     return fmaf(x - mean, gain, bias);
 }
 
-/* Whether y, which backward wants, is computed anew. */
-template <int A> constexpr bool repeats_forward = A == AMP_LEAKY || A == AMP_RELU;
+/* Whether what backward wants is computed anew: y, or the activation's input. A < 0 asks the activation for it. */
+template <int A> constexpr bool repeats_forward = A < 0 || A == AMP_LEAKY || A == AMP_RELU || A == AMP_MISH ||
+    A == AMP_SWISH;
+
+/* Whether y is read. */
+template <int A> static __device__ __forceinline__ bool reads_output(amp_activation act)
+{
+    return A < 0 ? !amp_gradient_wants_input(act) : act != AMP_LINEAR && !repeats_forward<A>;
+}
 
 /* A pack of y, rounded. */
 template <class P> static __device__ __forceinline__ P act_of_normalized(const P &x, const float (&mean)[P::count],
@@ -37,6 +44,14 @@ template <class P> static __device__ __forceinline__ P act_of_normalized(const P
     #pragma unroll
     for (int i = 0; i < P::count; ++i) y.set(i, amp_activate(normalized(x.get(i), mean[i], gain[i], bias[i]), act));
     return y;
+}
+
+/* act' of element i of a pack; y is read where reads_output, and where leaky and relu had it made anew. */
+template <class P> static __device__ __forceinline__ float slope_of(const P &x, const P &y, int i,
+    const float (&mean)[P::count], const float (&gain)[P::count], const float (&bias)[P::count], amp_activation act)
+{
+    bool input = amp_gradient_wants_input(act);
+    return amp_gradient(input ? normalized(x.get(i), mean[i], gain[i], bias[i]) : y.get(i), act);
 }
 
 /* A pack's share of an array with a number for each channel: in 16 bytes where packs are. */
@@ -145,14 +160,14 @@ template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) 
                 if (row + u * at.step >= at.end) continue;
                 px[u] = x[i];
                 pd[u] = dy[i];
-                if (act != AMP_LINEAR && !repeats_forward<A>) py[u] = y[i];
+                if (reads_output<A>(act)) py[u] = y[i];
             }
             #pragma unroll
             for (int u = 0; u < N; ++u) {
-                if (repeats_forward<A>) py[u] = act_of_normalized(px[u], mean, gain, bias, act);
+                if (A == AMP_LEAKY || A == AMP_RELU) py[u] = act_of_normalized(px[u], mean, gain, bias, act);
                 #pragma unroll
                 for (int i = 0; i < W; ++i) {
-                    float d = pd[u].get(i) * amp_gradient(py[u].get(i), act);
+                    float d = pd[u].get(i) * slope_of(px[u], py[u], i, mean, gain, bias, act);
                     first[i] += d;
                     second[i] += d * (px[u].get(i) - mean[i]);
                 }
@@ -240,7 +255,7 @@ __global__ void rolling_factors(int channels, amp_batchnorm norm, float *factors
 }
 
 /* backend.h's dx as one line a·d + b·(x-mean) + c per channel:
- *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N. */
+ *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N, but a by the rule. */
 __global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count,
     amp_batchnorm norm, float *factors)
 {
@@ -249,11 +264,12 @@ __global__ void delta_factors(const double *partial, unsigned chunks, int channe
     if (c < 0) return;
     double variance = (double)norm.variance[c], epsilon = (double)norm.rule.epsilon;
     double spread = norm.rule.epsilon_inside_root ? sqrt(variance + epsilon) : sqrt(variance) + epsilon;
-    double inv = 1 / sqrt(variance + (double)norm.rule.backward_epsilon), a = inv * (double)norm.scale[c];
+    double back = (double)norm.rule.backward_epsilon, scale = (double)norm.scale[c];
+    double inv = 1 / sqrt(variance + back), a = inv * scale;
     norm.dbias[c] += (float)sums[0];
     norm.dscale[c] += (float)(sums[1] / spread);
     forward_factors(factors, channels, c, norm, norm.mean[c], norm.variance[c]);
-    factors[3 * (size_t)channels + c] = (float)a;
+    factors[3 * (size_t)channels + c] = (float)(norm.rule.direct_outside_root ? scale / (sqrt(variance) + back) : a);
     factors[4 * (size_t)channels + c] = (float)(-a * inv * inv * sums[1] / count);
     factors[5 * (size_t)channels + c] = (float)(-a * sums[0] / count);
 }
@@ -314,15 +330,15 @@ template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 
             if (row + u * at.step >= at.end) break;
             px[u] = x[i];
             pd[u] = dy[i];
-            if (act != AMP_LINEAR && !repeats_forward<A>) py[u] = y[i];
+            if (reads_output<A>(act)) py[u] = y[i];
         }
         #pragma unroll
         for (int u = 0; u < N; ++u) {
             if (row + u * at.step >= at.end) break;
-            if (repeats_forward<A>) py[u] = act_of_normalized(px[u], mean, gain, bias, act);
+            if (A == AMP_LEAKY || A == AMP_RELU) py[u] = act_of_normalized(px[u], mean, gain, bias, act);
             #pragma unroll
             for (int i = 0; i < P::count; ++i) {
-                float along = pd[u].get(i) * amp_gradient(py[u].get(i), act) * fa[i];
+                float along = pd[u].get(i) * slope_of(px[u], py[u], i, mean, gain, bias, act) * fa[i];
                 pd[u].set(i, along + ((px[u].get(i) - mean[i]) * fb[i] + fc[i]));
             }
             dx[(row + u * at.step) * c.packs + at.pack] = pd[u];

@@ -24,7 +24,8 @@ typedef struct head {
     amp_yolo_desc d;
     int w, h;
     const float *labels; /* NULL: none */
-    int *own, *counts;
+    amp_yolo_own *own;
+    int *counts;
 } head;
 
 /* ---- labels ---- */
@@ -37,20 +38,20 @@ __global__ void __launch_bounds__(THREADS) find_own_boxes(head g, int images)
     const float *label = g.labels + (size_t)image * g.d.truths;
     for (int first = 0; first < g.d.max_boxes; first += WARP) {
         int t = first + lane;
-        unsigned ends = __ballot_sync(ALL_LANES, t < g.d.max_boxes && label[AMP_YOLO_LABEL * t] == 0);
+        unsigned ends = __ballot_sync(ALL_LANES, t < g.d.max_boxes && label[g.d.label_size * t] == 0);
         if (!ends) continue;
         count = first + __ffs((int)ends) - 1;
         break;
     }
     for (int t = lane; t < count; t += WARP)
-        g.own[(size_t)image * g.d.max_boxes + t] = amp_yolo_own_box(&g.d, g.w, g.h,
-                                                                    label + AMP_YOLO_LABEL * t);
+        g.own[(size_t)image * g.d.max_boxes + t] = amp_yolo_own_boxes(&g.d, g.w, g.h,
+                                                                      label + g.d.label_size * t);
     if (lane == 0) g.counts[image] = count;
 }
 
 static __device__ __forceinline__ amp_yolo_labels labels_of(const head &g, size_t image)
 {
-    amp_yolo_labels l = { NULL, NULL, 0 };
+    amp_yolo_labels l = { NULL, NULL, 0, g.d.label_size };
     if (!g.labels) return l;
     l.label = g.labels + image * g.d.truths;
     l.own = g.own + image * g.d.max_boxes;
@@ -62,14 +63,15 @@ static __device__ __forceinline__ amp_yolo_labels labels_of(const head &g, size_
  * all lanes. */
 typedef struct search { float best; int label, has_own; } search;
 
-static __device__ __forceinline__ search look_at_labels(const amp_yolo_labels &l, int box,
-                                                        amp_yolo_box predicted)
+static __device__ __forceinline__ search look_at_labels(const amp_yolo_desc &d, const amp_yolo_labels &l,
+                                                        amp_yolo_place place, amp_yolo_box predicted)
 {
     search s = { 0, 0, 0 };
     for (int t = (int)threadIdx.x % WARP; t < l.count; t += WARP) {
-        float iou = amp_yolo_iou(predicted, amp_yolo_label_box(l.label + AMP_YOLO_LABEL * t));
+        if (!amp_yolo_counts(&d, amp_yolo_label(l, t))) continue;
+        float iou = amp_yolo_iou(predicted, amp_yolo_label_box(amp_yolo_label(l, t)));
         if (iou > s.best) s.best = iou, s.label = t;
-        s.has_own |= l.own[t] == box;
+        s.has_own |= amp_yolo_owns(l, t, place);
     }
     for (int by = WARP / 2; by; by /= 2) {
         float best = __shfl_xor_sync(ALL_LANES, s.best, by);
@@ -92,58 +94,89 @@ static __device__ __forceinline__ float chosen(const float (&v)[AMP_YOLO_BOX], i
     return one;
 }
 
-/* All lanes compute the same; the sums of one of them count. */
-template <class T> static __device__ __forceinline__ void apply_labels(const head &g,
-                                                                       const amp_yolo_labels &l, int box,
-                                                                       const T *x, amp_yolo_place place,
+/* A box's squashed number of class c, 0 of class -1. */
+template <class T> static __device__ __forceinline__ float class_number(const amp_yolo_desc &d, const T *x,
+                                                                        int c)
+{
+    return c < 0 ? 0 : amp_yolo_squash(&d, amp_load(x[AMP_YOLO_BOX + c]), AMP_YOLO_BOX + c);
+}
+
+template <class T> static __device__ __forceinline__ int is_sure(const amp_yolo_desc &d, const T *x)
+{
+    int sure = 0;
+    for (int c = (int)threadIdx.x % WARP; c < d.classes; c += WARP)
+        sure |= class_number(d, x, c) > AMP_YOLO_SURE;
+    return __ballot_sync(ALL_LANES, sure) != 0;
+}
+
+/* All lanes compute the same; the sums of one of them count. from_iou: the label that the box overlaps the
+ * most comes first. */
+template <class T> static __device__ __forceinline__ void apply_labels(const amp_yolo_desc &d,
+                                                                       amp_yolo_labels l, const T *x,
+                                                                       amp_yolo_place place,
                                                                        const float (&squashed)[AMP_YOLO_BOX],
-                                                                       amp_yolo_box predicted,
-                                                                       const search &s, amp_yolo_target *t,
+                                                                       amp_yolo_box predicted, int from_iou,
+                                                                       amp_yolo_target *t,
                                                                        amp_yolo_result *sums)
 {
-    float first = amp_activate(amp_load(x[AMP_YOLO_BOX]), AMP_LOGISTIC);
-    if (s.best > g.d.truth_thresh) {
-        t->overlapping = s.label;
-        amp_yolo_apply(t, &g.d, place, squashed, first, l.label + AMP_YOLO_LABEL * s.label,
-                       AMP_YOLO_FROM_IOU);
-    }
-    for (int i = 0; s.has_own && i < l.count; ++i) {
-        const float *label = l.label + AMP_YOLO_LABEL * i;
-        int category = amp_yolo_class(&g.d, label);
-        if (l.own[i] != box) continue;
-        amp_yolo_apply(t, &g.d, place, squashed, first, label, i);
-        amp_yolo_count(sums, predicted, label, squashed[4],
-            category < 0 ? 0 : amp_activate(amp_load(x[AMP_YOLO_BOX + category]), AMP_LOGISTIC));
+    int all = l.count;
+    for (int i = from_iou ? AMP_YOLO_FROM_IOU : 0; i < all; ++i) {
+        const float *label = amp_yolo_label(l, i < 0 ? t->overlapping : i);
+        if (i >= 0 && !amp_yolo_owns(l, i, place)) continue;
+        l.count = i < 0 ? 0 : i;
+        amp_yolo_apply(t, &d, l, place, squashed, predicted,
+                       class_number(d, x, amp_yolo_deciding_class(&d, label)), i, sums);
+        if (i >= 0)
+            amp_yolo_count(sums, &d, predicted, label, squashed[4],
+                           class_number(d, x, amp_yolo_class(&d, label)));
     }
 }
 
-/* Box `box` of an image, whose numbers begin at x: its delta to dx, unless that is NULL. Of sums, cost and
- * whether all numbers are finite are the lane's share, the rest is the same in all lanes. */
+/* How many classes have a delta above 0. */
+template <class T> static __device__ __forceinline__ int positive_classes(const amp_yolo_desc &d,
+                                                                          const amp_yolo_labels &l,
+                                                                          amp_yolo_place place, const T *x,
+                                                                          const amp_yolo_target &t)
+{
+    int positive = 0;
+    for (int c = (int)threadIdx.x % WARP; c < d.classes; c += WARP)
+        positive += amp_yolo_class_delta(&t, &d, l, place, c, class_number(d, x, c)) > 0;
+    for (int by = WARP / 2; by; by /= 2) positive += __shfl_xor_sync(ALL_LANES, positive, by);
+    return positive;
+}
+
+/* Box `box` of an image, whose numbers begin at x: its delta to dx, unless that is NULL. Of sums, the costs
+ * and whether all numbers are finite are the lane's share, the rest is the same in all lanes. */
 template <class T> static __device__ __forceinline__ void one_box(const head &g, const amp_yolo_labels &l,
                                                                   int box, const T *x, T *dx, float scale,
                                                                   int accumulate, amp_yolo_result *sums,
                                                                   int *not_finite)
 {
-    const int size = AMP_YOLO_BOX + g.d.classes;
+    const amp_yolo_desc &d = g.d;
+    const int size = AMP_YOLO_BOX + d.classes;
     float squashed[AMP_YOLO_BOX];
     amp_yolo_target t;
     #pragma unroll
-    for (int e = 0; e < AMP_YOLO_BOX; ++e) squashed[e] = amp_yolo_squash(amp_load(x[e]), e);
-    amp_yolo_place place = amp_yolo_place_of(&g.d, g.w, g.h, box);
-    amp_yolo_box predicted = amp_yolo_predicted(&g.d, place, squashed);
-    search s = look_at_labels(l, box, predicted);
-    amp_yolo_begin(&t, &g.d, squashed, s.best);
+    for (int e = 0; e < AMP_YOLO_BOX; ++e) squashed[e] = amp_yolo_squash(&d, amp_load(x[e]), e);
+    amp_yolo_place place = amp_yolo_place_of(&d, g.w, g.h, box);
+    amp_yolo_box predicted = amp_yolo_predicted(&d, place, squashed);
+    search s = look_at_labels(d, l, place, predicted);
+    int from_iou = s.best > d.truth_thresh;
+    amp_yolo_begin(&t, &d, squashed, s.best, s.label, !amp_yolo_asks_classes(&d, s.best) || is_sure(d, x));
     sums->any_object += (double)squashed[4];
-    if (s.has_own || s.best > g.d.truth_thresh)
-        apply_labels(g, l, box, x, place, squashed, predicted, s, &t, sums);
+    if (s.has_own || from_iou) {
+        apply_labels(d, l, x, place, squashed, predicted, from_iou, &t, sums);
+        if (d.iou_thresh < 1) amp_yolo_average(&t, &d, positive_classes(d, l, place, x, t));
+    }
     for (int e = (int)threadIdx.x % WARP; e < size; e += WARP) {
         float number = amp_load(x[e]), delta = 0;
         *not_finite |= (__float_as_uint(number) & 0x7f800000u) == 0x7f800000u;
         if (e < AMP_YOLO_BOX) delta = chosen(t.delta, e);
         else if (t.since != AMP_YOLO_NO_LABEL)
-            delta = amp_yolo_class_delta(&t, &g.d, l, box, e - AMP_YOLO_BOX,
-                                         amp_activate(number, AMP_LOGISTIC));
+            delta = amp_yolo_class_delta(&t, &d, l, place, e - AMP_YOLO_BOX, amp_yolo_squash(&d, number, e));
         if (delta != 0) sums->cost += (double)delta * (double)delta;
+        if (e < 4) sums->box_cost += (double)delta * (double)delta;
+        if (d.before_logistic) delta *= amp_yolo_slope(number);
         if (dx) dx[e] = amp_store<T>(accumulate ? amp_load(dx[e]) + scale * delta : scale * delta);
     }
 }
@@ -187,9 +220,9 @@ template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g,
                 scale, accumulate, &mine, &not_finite);
     }
     if (threadIdx.x % WARP) { /* what all lanes have alike counts once */
-        double cost = mine.cost;
+        double cost = mine.cost, box_cost = mine.box_cost;
         memset(&mine, 0, sizeof mine);
-        mine.cost = cost;
+        mine.cost = cost, mine.box_cost = box_cost;
     }
     if (not_finite) mine.cost = (double)__uint_as_float(0x7fc00000u);
     mine = fold(mine);
@@ -222,35 +255,37 @@ amp_status amp_cuda_yolo_loss(amp_backend *backend, const amp_tensor *x, const f
     size_t images = (size_t)x->shape.n, boxes = images * x->shape.h * x->shape.w * d->n;
     size_t blocks = amp_divide_up(boxes, (size_t)WARPS * BOXES);
     void *scratch;
-    AMP_TRY(amp_cuda_scratch(backend, blocks * sizeof(amp_yolo_result) + images * (d->max_boxes + 1)
-                             * sizeof(int), &scratch, error));
+    AMP_TRY(amp_cuda_scratch(backend, blocks * sizeof(amp_yolo_result) + images
+                             * (d->max_boxes * sizeof(amp_yolo_own) + sizeof(int)), &scratch, error));
     amp_yolo_result *partial = (amp_yolo_result *)scratch;
-    int *counts = (int *)(partial + blocks);
-    head g = { *d, x->shape.w, x->shape.h, labels, counts + images, counts };
+    amp_yolo_own *own = (amp_yolo_own *)(partial + blocks);
+    head g = { *d, x->shape.w, x->shape.h, labels, own, (int *)(own + images * d->max_boxes) };
     if (labels)
         AMP_LAUNCH(backend, (unsigned)amp_divide_up(images, WARPS), THREADS, find_own_boxes, g, (int)images);
     AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, (unsigned)blocks, THREADS, box_deltas<T>, g, boxes,
-                                           (const T *)x->data, (T *)(dx ? dx->data : NULL), loss_scale,
-                                           accumulate, partial));
+                                           (const T *)x->data, (T *)(dx ? dx->data : NULL),
+                                           loss_scale * d->delta_normalizer, accumulate, partial));
     AMP_LAUNCH(backend, 1u, THREADS, add_results, partial, blocks, result);
     return AMP_OK;
 }
 
 /* A row of blocks for each plane: which of a box's numbers it holds is the same for all its threads. */
 __global__ void __launch_bounds__(AMP_CUDA_THREADS) squash_planes(float *y, size_t planes, size_t pixels,
-                                                                  int entries)
+                                                                  amp_yolo_desc d)
 {
     for (size_t plane = blockIdx.y; plane < planes; plane += gridDim.y)
         for (size_t i = amp_thread(); i < pixels; i += amp_threads())
-            y[plane * pixels + i] = amp_yolo_squash(y[plane * pixels + i], (int)(plane % entries));
+            y[plane * pixels + i] = amp_yolo_squash(&d, y[plane * pixels + i],
+                                                    (int)(plane % (AMP_YOLO_BOX + d.classes)));
 }
 
-amp_status amp_cuda_yolo_activate(amp_backend *backend, const amp_tensor *y, int classes, amp_error *error)
+amp_status amp_cuda_yolo_activate(amp_backend *backend, const amp_tensor *y, const amp_yolo_desc *d,
+                                  amp_error *error)
 {
-    AMP_TRY(amp_check_yolo_output(y, classes, error));
+    AMP_TRY(amp_check_yolo_output(y, d, error));
     size_t pixels = (size_t)y->shape.h * y->shape.w, planes = (size_t)y->shape.n * y->shape.c;
     size_t across = amp_divide_up(pixels, AMP_CUDA_THREADS);
     AMP_LAUNCH(backend, dim3((unsigned)across, amp_cuda_down(backend, across, planes)), AMP_CUDA_THREADS,
-               squash_planes, (float *)y->data, planes, pixels, AMP_YOLO_BOX + classes);
+               squash_planes, (float *)y->data, planes, pixels, *d);
     return AMP_OK;
 }

@@ -17,7 +17,6 @@
 
 #include "bench_layers.h"
 
-#include "../../amp/config_keys.h"
 #include "../../host/common/memory.h"
 #include "../../host/common/state.h"
 #include "../../host/training/turns.h"

@@ -2,7 +2,6 @@
  * and won. */
 #include "compare.h"
 
-#include "../../amp/config_keys.h"
 #include "../command.h"
 #include "../version.h"
 

@@ -3,7 +3,6 @@
 
 #include "../../amp/cfg_reader.h"
 #include "../../amp/config.h"
-#include "../../amp/config_keys.h"
 #include "../../host/data/data_files.h"
 #include "../../host/common/state.h"
 #include "../cfg_copy.h"

@@ -68,7 +68,7 @@ static amp_status measure_all(measuring *m, amp_map_result *result, amp_error *e
     struct amp_image_loader *loader;
     const amp_lines *images = &m->data->images;
     amp_view view = amp_fork_view(m->net);
-    AMP_TRY(amp_image_loader_start(images, view.w, view.h, AMP_FIT_LETTERBOX, &loader, error));
+    AMP_TRY(amp_image_loader_start(images, view.w, view.h, amp_fork_detector_fit(m->net), &loader, error));
     int progress = !result->request.quiet && isatty(STDERR_FILENO);
     amp_status status = AMP_OK;
     for (size_t i = 0; status == AMP_OK && i < images->count; ++i) {

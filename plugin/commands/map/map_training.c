@@ -27,6 +27,7 @@ static struct {
     amp_detection_data data;
     long every, last;   /* last: the iteration that was looked at last */
     measured best;      /* iteration 0: none yet */
+    measured now;       /* of the last step; iteration 0: it was not measured */
     amp_log_file file;
     char best_file[NAME_BYTES];
 } map = { .file = { .descriptor = -1 } };
@@ -104,6 +105,7 @@ static amp_status measure_at_cfg_size(amp_map_result *result, amp_error *error)
 static void keep(const measured *m)
 {
     char row[ROW_BYTES];
+    map.now = *m;
     int is_best = map.best.iteration == 0 || m->map50 > map.best.map50;
     if (is_best) map.best = *m;
     printf(" mean average precision (mAP@0.50) = %.6f at iteration %ld, best = %.6f at iteration %ld", m->map50, m->iteration,
@@ -181,12 +183,21 @@ void amp_map_step(void)
 {
     if (!map.net) return;
     long iteration = amp_fork_view(map.net).batch_number;
+    map.now.iteration = 0;
     double began = amp_clock_seconds();
     int due = is_due(iteration);
     if (iteration > map.last) map.last = iteration;
     if (!due) return;
     measure(iteration);
     amp_training_was_elsewhere(amp_clock_seconds() - began);
+}
+
+int amp_map_measured(float *map50, float *best)
+{
+    if (!map.net || !map.now.iteration) return 0;
+    *map50 = (float)map.now.map50;
+    *best = (float)map.best.map50;
+    return 1;
 }
 
 void amp_map_end(void)

@@ -74,16 +74,17 @@ static void take_seed(int *argc, char **argv)
 int darknet_amp_start(int argc, char **argv)
 {
     amp_error error;
-    const char *words[4];
+    const char *words[6];
     char *given[argc + 1];
     open_standard_streams();
     memcpy(given, argv, sizeof given);
     amp_host_note_command(argc, argv);
     amp_host_wish_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
     take_seed(&argc, argv);
-    amp_training_arguments(&argc, argv);
+    int takes_long = is_long(words, amp_host_words(argc, argv, words, 6));
+    amp_training_arguments(&argc, argv, takes_long);
     int count = amp_host_words(argc, argv, words, 4);
-    if (is_long(words, count)) start_again(given);
+    if (takes_long) start_again(given);
     amp_host_check(amp_turns_take(&error), &error);
     int classifies = count > 2 && !strcmp(words[0], "classifier");
     if (count > 2 && !strcmp(words[1], "train") && (classifies || !strcmp(words[0], "detector")))

@@ -94,6 +94,8 @@ int darknet_amp_draws_nothing;
 
 /* ---- jobs and their streams ---- */
 
+int darknet_amp_is_seeded(void) { return seed.set; }
+
 unsigned darknet_amp_seed(void)
 {
     return seed.set ? seed.value : (unsigned)time(0);

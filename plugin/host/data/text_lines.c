@@ -4,15 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *amp_grow(void *array, size_t count, size_t *room, size_t size)
-{
-    if (count < *room) return array;
-    size_t larger = *room ? 2 * *room : 64;
-    void *grown = realloc(array, larger * size);
-    if (grown) *room = larger;
-    return grown;
-}
-
 amp_status amp_lines_add(amp_lines *lines, const char *text, size_t length, amp_error *error)
 {
     char **grown = amp_grow(lines->line, lines->count, &lines->room, sizeof *grown);
@@ -62,8 +53,10 @@ void amp_lines_free(amp_lines *lines)
 amp_status amp_validation_images_read(const amp_data_file *data, amp_lines *images, amp_error *error)
 {
     if (!data->valid)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: no `valid = FILE`; it names the list of images to measure on", data->name);
-    AMP_TRY(amp_lines_read(data->valid, "the list of validation images (`valid` in the .data file)", images, error));
+        return amp_fail(error, AMP_BAD_CONFIG,
+                        "%s: no `valid = FILE`; it names the list of images to measure on", data->name);
+    AMP_TRY(amp_lines_read(data->valid, "the list of validation images (`valid` in the .data file)", images,
+                           error));
     if (images->count == 0)
         return amp_fail(error, AMP_BAD_CONFIG, "%s: the list of validation images is empty", data->valid);
     return AMP_OK;

@@ -1,14 +1,16 @@
-/* Lists of lines, as the commands keep them: what validates reads a list so, and files that compare writes. (A training takes the
- * lines of its list as they are: data_files.h.) */
+/* Lists of lines, as the commands keep them: `valid` reads its list so, and `compare` its files. (A training
+ * takes the lines of its list as they are: data_files.h.) */
 #ifndef AMP_HOST_TEXT_LINES_H
 #define AMP_HOST_TEXT_LINES_H
 
+#include "../../tensor/grow.h"
 #include "../../tensor/status.h"
 #include "data_files.h"
 
 #include <stddef.h>
 
-/* The lines of a text file that are not blank, without their line ends. Starts zeroed; freed by amp_lines_free. */
+/* The lines of a text file that are not blank, without their line ends. Starts zeroed; freed by
+ * amp_lines_free. */
 typedef struct amp_lines { char **line; size_t count, room; } amp_lines;
 
 /* `what` names the file in an error: "the list of validation images". */
@@ -18,8 +20,5 @@ void amp_lines_free(amp_lines *lines);
 
 /* The images that `valid` lists. AMP_BAD_CONFIG: no such key, or no image. */
 amp_status amp_validation_images_read(const amp_data_file *data, amp_lines *images, amp_error *error);
-
-/* Makes room for one more in an array that doubles; NULL where there is no memory. */
-void *amp_grow(void *array, size_t count, size_t *room, size_t size);
 
 #endif

@@ -2,21 +2,7 @@
  * Data: no code. */
 #include <limits.h>
 
-#include "cfg_keys.h"
-
-/* name, where it is not given, least, most */
-#define WHOLE(name, fallback, least, most) { name, CFG_WHOLE, 0, fallback, least, most, 0 }
-#define SIZE(name, fallback) WHOLE(name, fallback, 1, 65536)
-#define COUNT(name, fallback) WHOLE(name, fallback, 1, INT_MAX)
-#define REAL(name, fallback, least, most) { name, CFG_REAL, 0, fallback, least, most, 0 }
-#define ANY(name, fallback) REAL(name, fallback, -1e300, 1e300)
-#define NOT_NEGATIVE(name, fallback) REAL(name, fallback, 0, 1e300)
-/* Of 1, and not all of it. */
-#define FRACTION(name, fallback) { name, CFG_REAL, CFG_BELOW, fallback, 0, 1, 0 }
-#define POSITIVE(name, fallback) { name, CFG_REAL, CFG_ABOVE, fallback, 0, 1e300, 0 }
-#define FLAG(name) { name, CFG_FLAG, 0, 0, 0, 1, 0 }
-#define WORD(name, fallback, words) { name, CFG_WORD, 0, fallback, 0, 0, words }
-#define NAMED(name) { name, CFG_FILE, 0, 0, 0, 0, 0 }
+#include "../darknet/cfg_rules.h"
 
 static const char *const activations[] = {
     "logistic", "relu", "relie", "linear", "ramp", "tanh", "plse", "leaky", "elu", "loggy", "stair",
@@ -116,38 +102,35 @@ static const cfg_key yolo[] = {
     { "anchors", CFG_REAL, CFG_LIST | CFG_ABOVE | CFG_REQUIRED, 0, 0, 1e300, 0 },
 };
 
-#define KEYS(keys) keys, sizeof keys / sizeof *keys
-enum { NEEDS_IMAGE = 1 };
-
 static const cfg_section_kind kinds[] = {
-    { "[net]", "[network]", KEYS(net), 0, pjreddie_rule_net },
-    { "[activation]", 0, KEYS(activation), 0, pjreddie_rule_activation },
-    { "[avgpool]", "[avg]", 0, 0, NEEDS_IMAGE, pjreddie_rule_avgpool },
-    { "[batchnorm]", 0, 0, 0, NEEDS_IMAGE, pjreddie_rule_batchnorm },
-    { "[connected]", "[conn]", KEYS(connected), 0, pjreddie_rule_connected },
-    { "[convolutional]", "[conv]", KEYS(convolutional), NEEDS_IMAGE, pjreddie_rule_convolutional },
-    { "[cost]", 0, KEYS(cost), 0, pjreddie_rule_cost },
-    { "[crnn]", 0, KEYS(crnn), NEEDS_IMAGE, pjreddie_rule_crnn },
-    { "[crop]", 0, KEYS(crop), NEEDS_IMAGE, pjreddie_rule_crop },
-    { "[deconvolutional]", "[deconv]", KEYS(deconvolutional), NEEDS_IMAGE, pjreddie_rule_deconvolutional },
-    { "[detection]", 0, KEYS(detection), 0, pjreddie_rule_detection },
-    { "[dropout]", 0, KEYS(dropout), 0, pjreddie_rule_dropout },
-    { "[gru]", 0, KEYS(gru), 0, pjreddie_rule_gru },
-    { "[iseg]", 0, KEYS(iseg), NEEDS_IMAGE, pjreddie_rule_iseg },
-    { "[l2norm]", 0, 0, 0, 0, pjreddie_rule_l2norm },
-    { "[local]", 0, KEYS(local), NEEDS_IMAGE, pjreddie_rule_local },
-    { "[logistic]", 0, 0, 0, 0, pjreddie_rule_logistic },
-    { "[lstm]", 0, KEYS(lstm), 0, pjreddie_rule_lstm },
-    { "[maxpool]", "[max]", KEYS(maxpool), NEEDS_IMAGE, pjreddie_rule_maxpool },
-    { "[normalization]", "[lrn]", KEYS(normalization), NEEDS_IMAGE, pjreddie_rule_normalization },
-    { "[region]", 0, KEYS(region), NEEDS_IMAGE, pjreddie_rule_region },
-    { "[reorg]", 0, KEYS(reorg), NEEDS_IMAGE, pjreddie_rule_reorg },
-    { "[rnn]", 0, KEYS(rnn), 0, pjreddie_rule_rnn },
-    { "[route]", 0, KEYS(route), 0, pjreddie_rule_route },
-    { "[shortcut]", 0, KEYS(shortcut), NEEDS_IMAGE, pjreddie_rule_shortcut },
-    { "[softmax]", "[soft]", KEYS(softmax), 0, pjreddie_rule_softmax },
-    { "[upsample]", 0, KEYS(upsample), NEEDS_IMAGE, pjreddie_rule_upsample },
-    { "[yolo]", 0, KEYS(yolo), NEEDS_IMAGE, pjreddie_rule_yolo },
+    { "[net]", "[network]", KEYS(net), 0, cfg_rule_net },
+    { "[activation]", 0, KEYS(activation), SAME, cfg_rule_activation },
+    { "[avgpool]", "[avg]", 0, 0, IMAGE, cfg_rule_avgpool },
+    { "[batchnorm]", 0, 0, 0, IMAGE | SAME, cfg_rule_batchnorm },
+    { "[connected]", "[conn]", KEYS(connected), ONE_SIZE, cfg_rule_connected },
+    { "[convolutional]", "[conv]", KEYS(convolutional), IMAGE, cfg_rule_convolutional },
+    { "[cost]", 0, KEYS(cost), FLAT | LOSS, 0 },
+    { "[crnn]", 0, KEYS(crnn), IMAGE | ONE_SIZE, cfg_rule_crnn },
+    { "[crop]", 0, KEYS(crop), IMAGE, cfg_rule_crop },
+    { "[deconvolutional]", "[deconv]", KEYS(deconvolutional), IMAGE, cfg_rule_deconvolutional },
+    { "[detection]", 0, KEYS(detection), FLAT | ONE_SIZE, cfg_rule_detection },
+    { "[dropout]", 0, KEYS(dropout), SAME, cfg_rule_dropout },
+    { "[gru]", 0, KEYS(gru), ONE_SIZE, cfg_rule_gru },
+    { "[iseg]", 0, KEYS(iseg), IMAGE | SAME | ONE_SIZE, cfg_rule_iseg },
+    { "[l2norm]", 0, 0, 0, SAME | ONE_SIZE, 0 },
+    { "[local]", 0, KEYS(local), IMAGE | ONE_SIZE, cfg_rule_local },
+    { "[logistic]", 0, 0, 0, SAME | LOSS | ONE_SIZE, 0 },
+    { "[lstm]", 0, KEYS(lstm), ONE_SIZE, cfg_rule_lstm },
+    { "[maxpool]", "[max]", KEYS(maxpool), IMAGE, cfg_rule_maxpool },
+    { "[normalization]", "[lrn]", KEYS(normalization), IMAGE | SAME, cfg_rule_normalization },
+    { "[region]", 0, KEYS(region), IMAGE | SAME, cfg_rule_region },
+    { "[reorg]", 0, KEYS(reorg), IMAGE, cfg_rule_reorg },
+    { "[rnn]", 0, KEYS(rnn), ONE_SIZE, cfg_rule_rnn },
+    { "[route]", 0, KEYS(route), 0, cfg_rule_route },
+    { "[shortcut]", 0, KEYS(shortcut), IMAGE | SAME, cfg_rule_shortcut },
+    { "[softmax]", "[soft]", KEYS(softmax), FLAT | LOSS | ONE_SIZE, cfg_rule_softmax },
+    { "[upsample]", 0, KEYS(upsample), IMAGE, cfg_rule_upsample },
+    { "[yolo]", 0, KEYS(yolo), IMAGE | SAME, cfg_rule_yolo },
 };
 
-const cfg_fork amp_cfg_fork = { kinds, sizeof kinds / sizeof *kinds, KEYS(every_layer), pjreddie_finish };
+const cfg_fork amp_cfg_fork = { kinds, sizeof kinds / sizeof *kinds, KEYS(every_layer), cfg_finish };

@@ -62,14 +62,14 @@ static void take_map(int *argc, char **argv)
     }
 }
 
-void amp_training_arguments(int *argc, char **argv)
+void amp_training_arguments(int *argc, char **argv, int under_amp)
 {
     const char *command[2];
     if (amp_host_words(*argc, argv, command, 2) < 2 || strcmp(command[1], "train")) return;
     int detector = !strcmp(command[0], "detector");
     if (!detector && strcmp(command[0], "classifier")) return;
     training.log_name = amp_host_take_argument(argc, argv, "-log", "a file's name");
-    take_map(argc, argv);
+    if (under_amp || !amp_fork_knows_map()) take_map(argc, argv);
     if (training.map_given && !detector)
         darknet_amp_refuse("command line: -map: mAP is of detectors; classifier valid measures a classifier");
 }

@@ -18,7 +18,7 @@ int amp_training_end(struct network **nets);
 
 /* Takes `-log FILE` and, of detector, `-map [N]` out of the arguments of these two commands; other commands keep theirs. A
  * mistake ends the program. */
-void amp_training_arguments(int *argc, char **argv);
+void amp_training_arguments(int *argc, char **argv, int under_amp);
 
 /* -map: every how many iterations; 0 if it was given without a number, -1 if it was not given. */
 long amp_training_map_every(void);

@@ -1,0 +1,34 @@
+/* What the rules of shapes must know of AlexeyAB's loops and loaders: see ../darknet/cfg_rules.h. */
+#include <math.h>
+
+#include "../darknet/cfg_rules.h"
+
+/* A box, its class and its track; as many as max says, whatever the layer's coordinates. */
+double cfg_own_truths(const cfg_walk *walk, double coords, int is_region)
+{
+    (void)coords, (void)is_region;
+    return 6 * cfg_walk_number(walk, "max");
+}
+
+/* Its parser takes as many as it has room for, and sides of .5 for the others. */
+void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
+{
+    if (numbers > 2 * num)
+        cfg_walk_warn(walk, "anchors", NULL, "anchors has %d numbers, of which num=%.0f takes the first %.0f", numbers, num, 2 * num);
+    else
+        cfg_walk_warn(walk, "anchors", NULL, "anchors has %d numbers, but num=%.0f needs %.0f: the others are 0.5", numbers, num,
+                      2 * num);
+}
+
+/* train_detector: from w/random to w*random, the larger of which is rounded up; random=1 means 1.4. Sides of different length
+ * are resized by one factor, which is beyond cfg_walk_again. */
+size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES])
+{
+    double coefficient = random == 1 ? 1.4 : random, step = 32;
+    size_t count = 0;
+    if (classifier || walk->net.w != walk->net.h || coefficient < 1) return 0;
+    double least = (round(walk->net.w / coefficient / step) + 1) * step;
+    double most = (round(walk->net.w * coefficient / step) + 1) * step;
+    for (double size = fmin(least, walk->net.w); size <= most && count < CFG_OWN_SIZES; size += step) sizes[count++] = size;
+    return count;
+}

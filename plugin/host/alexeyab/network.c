@@ -1,0 +1,70 @@
+/* What AMP asks of a network of this fork before it takes it over: that its numbers are complete, and that no key asks for what
+ * would be trained wrong. */
+#include "../darknet/room.h"
+
+#include "network.h"
+
+void amp_own_complete(network *net)
+{
+    const layer *last = &net->layers[net->n - 1];
+    if (net->w > 0 && net->h > 0 && net->c > 0) net->inputs = net->w * net->h * net->c;
+    net->truths = last->truths ? last->truths : get_network_output_size(*net);
+    net->outputs = get_network_output_size(*net);
+}
+
+/* ---- keys that fight with AMP, or that Darknet's code does not follow where AMP runs it ---- */
+
+static const char *refused_of_network(const network *net)
+{
+    if (net->adversarial_lr != 0) return "adversarial_lr";
+    if (net->attention) return "attention";
+    if (net->dynamic_minibatch) return "dynamic_minibatch";
+    if (net->contrastive) return "contrastive";
+    if (net->unsupervised) return "unsupervised";
+    if (net->badlabels_rejection_percentage != 0) return "badlabels_rejection_percentage";
+    if (net->num_sigmas_reject_badlabels != 0) return "num_sigmas_reject_badlabels";
+    if (net->equidistant_point) return "equidistant_point";
+    return NULL;
+}
+
+/* Recurrent layers but crnn have no backward on the CPU, antialiasing neither; others have a form on a GPU alone, or one that
+ * threads race in. */
+static const char *refused_of_layer(const layer *l)
+{
+    switch (l->type) {
+    case RNN: case GRU: case LSTM: case CONV_LSTM: case HISTORY: case CONTRASTIVE: return "such a layer";
+    case CONVOLUTIONAL:
+        if (l->share_layer) return "share_index";
+        if (l->batch_normalize == 2) return "cbn";
+        if (l->coordconv) return "coordconv";
+        if (l->deform) return "sway, rotate or stretch";
+        if (l->grad_centr) return "grad_centr";
+        if (l->reverse != 0) return "reverse";
+        if (l->assisted_excitation) return "assisted_excitation";
+        if (l->antialiasing) return "antialiasing";
+        return l->activation == RELU6 && !amp_host_is_native(l) ? "activation=relu6" : NULL;
+    case MAXPOOL:
+        if (l->maxpool_zero_nonmax) return "maxpool_zero_nonmax";
+        return l->antialiasing ? "antialiasing" : NULL;
+    case DROPOUT: return l->dropblock ? "dropblock" : NULL;
+    case SHORTCUT: return l->weights_type != NO_WEIGHTS ? "weights_type" : NULL;
+    case COST: return l->cost_type == SMOOTH ? "type=smooth" : NULL;
+    case YOLO: return l->embedding_output ? "embedding_layer" : NULL;
+    default: return NULL;
+    }
+}
+
+amp_status amp_own_check(const network *net, amp_error *error)
+{
+    const char *key = refused_of_network(net);
+    if (key)
+        return amp_fail(error, AMP_UNSUPPORTED, "amp: [net]: %s cannot be trained with under AMP; remove it, or run with -amp off",
+                        key);
+    for (int i = 0; i < net->n; i++) {
+        key = refused_of_layer(&net->layers[i]);
+        if (key)
+            return amp_fail(error, AMP_UNSUPPORTED, "layer %d [%s]: %s cannot be trained with under AMP; run with -amp off", i,
+                            amp_host_type_name(net->layers[i].type), key);
+    }
+    return AMP_OK;
+}

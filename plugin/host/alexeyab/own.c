@@ -1,0 +1,381 @@
+/* What only AlexeyAB's Darknet has, or has in another form than other forks: see ../darknet/own.h. */
+#include "../darknet/room.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../darknet/device.h"
+#include "../fork_commands.h"
+#include "box.h"
+#include "data.h"
+#include "network.h"
+#include "parser.h"
+#include "tree.h"
+#include "utils.h"
+
+/* ---- layers ---- */
+
+int amp_own_far_inputs(const layer *l, const int **layers)
+{
+    int one = l->type == SAM || l->type == SCALE_CHANNELS;
+    *layers = one ? &l->index : l->input_layers;
+    return one ? 1 : l->type == ROUTE || l->type == SHORTCUT ? l->n : 0;
+}
+
+int amp_own_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
+{
+    const amp_own_part simple[] = { AMP_OWN_PART(input_layer, 0), AMP_OWN_PART(self_layer, 1),
+                                    AMP_OWN_PART(output_layer, 2) };
+    const amp_own_part gru[] = { AMP_OWN_PART(input_z_layer, 0), AMP_OWN_PART(input_r_layer, 1),
+                                 AMP_OWN_PART(input_h_layer, 2), AMP_OWN_PART(state_z_layer, 3),
+                                 AMP_OWN_PART(state_r_layer, 4), AMP_OWN_PART(state_h_layer, 5) };
+    const amp_own_part lstm[] = { AMP_OWN_PART(wf, 0), AMP_OWN_PART(wi, 1), AMP_OWN_PART(wg, 2), AMP_OWN_PART(wo, 3),
+                                  AMP_OWN_PART(uf, 4), AMP_OWN_PART(ui, 5), AMP_OWN_PART(ug, 6), AMP_OWN_PART(uo, 7) };
+    const amp_own_part *from = l->type == GRU ? gru : l->type == LSTM ? lstm : simple;
+    int count = l->type == GRU ? 6 : l->type == LSTM ? 8 : l->type == RNN || l->type == CRNN ? 3 : 0;
+    if (count) memcpy(parts, from, (size_t)count * sizeof *parts);
+    return count;
+}
+
+/* stopbackward=1 stops for ever, N > 1 until iteration N. */
+static int stops_now(const network *net, const layer *l)
+{
+    return l->stopbackward == 1 || l->stopbackward > *net->cur_iteration;
+}
+
+static amp_yolo_kind kind_of(IOU_LOSS kind)
+{
+    static const amp_yolo_kind table[] = { [MSE] = AMP_YOLO_MSE, [IOU] = AMP_YOLO_IOU, [GIOU] = AMP_YOLO_GIOU,
+                                           [DIOU] = AMP_YOLO_DIOU, [CIOU] = AMP_YOLO_CIOU };
+    return table[kind];
+}
+
+/* What becomes of each class of the labels, in cweights, which a yolo layer has no other use for and free_layer frees. */
+static amp_status describe_classes(layer *l, int index, amp_yolo_desc *d, amp_error *error)
+{
+    if (!l->map && !l->classes_multipliers) return AMP_OK;
+    amp_yolo_class_rule *table = l->cweights ? (void *)l->cweights : calloc((size_t)l->classes, sizeof *table);
+    if (!table) return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory for %d classes", index, l->classes);
+    l->cweights = (char *)table;
+    for (int c = 0; c < l->classes; c++) {
+        int learnt = l->map ? l->map[c] : c, known = learnt >= 0 && learnt < l->classes;
+        table[c] = (amp_yolo_class_rule){ learnt, l->classes_multipliers && known ? l->classes_multipliers[learnt] : 1 };
+    }
+    d->class_table = table;
+    return AMP_OK;
+}
+
+static int is_read_elsewhere(const network *net, int index, int reader)
+{
+    const int *far;
+    for (int i = index + 1; i < net->n; i++)
+        for (int k = amp_own_far_inputs(&net->layers[i], &far) - 1; k >= 0; k--)
+            if (far[k] == index && i != reader) return 1;
+    return 0;
+}
+
+/* With new_coords the convolution before has squashed: in 16 bits a p near 1 is 1, and nothing can be learnt of it. So where
+ * nobody else reads that convolution, the logistic is left to the yolo layer, which computes in fp32. */
+static void squash_in_yolo(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d)
+{
+    amp_layer_desc *head = index > 0 ? &out->layers[index - 1] : NULL;
+    if (!head || head->kind != AMP_LAYER_CONVOLUTIONAL || head->activation != AMP_LOGISTIC) return;
+    if (is_read_elsewhere(net, index - 1, index)) return;
+    head->activation = AMP_LINEAR;
+    d->before_logistic = 1;
+}
+
+static amp_status describe_boxes(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d, amp_error *error)
+{
+    layer *l = &net->layers[index];
+    d->rules = AMP_YOLO_ALEXEYAB;
+    d->loss = kind_of(l->iou_loss);
+    d->thresh_kind = kind_of(l->iou_thresh_kind);
+    d->iou_thresh = l->iou_thresh;
+    d->max_delta = l->max_delta;
+    d->scale_x_y = l->scale_x_y;
+    d->label_smooth_eps = l->label_smooth_eps;
+    d->iou_normalizer = l->iou_normalizer;
+    d->obj_normalizer = l->obj_normalizer;
+    d->delta_normalizer = amp_host_on_gpu(net) ? l->delta_normalizer : 1; /* the CPU's backward leaves it out */
+    d->cls_normalizer = l->classes_multipliers ? l->cls_normalizer : 1;
+    d->new_coords = l->new_coords;
+    d->objectness_smooth = l->objectness_smooth;
+    d->focal_loss = l->focal_loss;
+    if (l->new_coords) squash_in_yolo(net, index, out, d);
+    return describe_classes(l, index, d, error);
+}
+
+static int joins_alike(const amp_network_desc *out, const amp_layer_desc *d)
+{
+    for (int k = 1; d->input_count > 2 && k < d->input_count; k++)
+        if (out->layers[d->inputs[k]].output.c != d->output.c) return 0;
+    return 1;
+}
+
+amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d, amp_error *error)
+{
+    layer *l = &net->layers[index];
+    d->alpha = d->beta = 1;
+    d->group_id = l->group_id;
+    if (l->type == CONVOLUTIONAL) {
+        d->stride = l->stride_y;
+        d->stride_x = l->stride_x;
+        d->dilation = l->dilation;
+        d->pad = l->pad * l->dilation;
+    }
+    if (d->kind == AMP_LAYER_SHORTCUT && !joins_alike(out, d)) {
+        d->kind = AMP_LAYER_HOST;
+        d->why_host = "joins several layers of different shapes";
+    }
+    if (d->kind == AMP_LAYER_YOLO) AMP_TRY(describe_boxes(net, index, out, &d->yolo, error));
+    d->stops_backward = stops_now(net, l);
+    d->no_backward |= l->onlyforward != 0;
+    if (l->type == EMPTY) d->activation = AMP_LINEAR;
+    if (l->type == IMPLICIT && l->weight_updates && !amp_own_is_frozen(l))
+        d->params[d->param_count++] = (amp_param_desc){ .name = "weights", .master = l->weights, .decays = 1,
+                                                        .gradient_slot = &l->weight_updates,
+                                                        .count = (size_t)l->nweights };
+    return AMP_OK;
+}
+
+/* A box, its class and the number of its track. */
+int amp_own_label_numbers(const layer *l) { return l->truth_size ? l->truth_size : 5; }
+
+int amp_own_shares_weights(const layer *l) { return l->share_layer != NULL; }
+
+int amp_own_weights_runs(const layer *l, amp_weights_run *runs)
+{
+    if (l->type != IMPLICIT && (l->type != SHORTCUT || l->nweights <= 0)) return 0;
+    runs[0] = (amp_weights_run){ (size_t)l->nweights, 0 };
+    return 1;
+}
+
+/* The parser marks layers below stopbackward=1 so. */
+int amp_own_is_frozen(const layer *l) { return l->onlyforward && !l->train; }
+
+/* So that AMP's fp32 computes what -amp off does, and either trains weights that the other predicts with. CPU: normalize_cpu,
+ * variance_cpu and forward_batchnorm_layer; connected layers have a form of their own. GPU: cuDNN's, see pjreddie's. */
+amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
+{
+    amp_batchnorm_rule rule = { .unbiased = !on_gpu, .direct_outside_root = !on_gpu, .epsilon_inside_root = 1, .epsilon = .00001f,
+                                .backward_epsilon = .00001f, .rolling_factor = .01f };
+    if (!on_gpu) rule.rolling_factor = l->type == CONNECTED ? .05f : .1f;
+    return rule;
+}
+
+/* Mish and its like keep what they were computed from. */
+size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
+{
+    (void)on_gpu;
+    return l->activation_input ? (size_t)l->outputs * (size_t)batch : 0;
+}
+
+/* The cost as Darknet has it, and a line of our own: what is behind it, of an image. */
+void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *r)
+{
+    double count = r->labels > 0 ? r->labels : 1, others = r->cost - r->box_cost, unlike = 1 - r->iou / count;
+    *l->cost = (float)r->cost;
+    if (l->iou_loss == GIOU) unlike = 1 - r->giou / count;
+    if (l->show_details && l->iou_loss != MSE)
+        *l->cost = (float)(r->labels > 0 ? l->iou_normalizer * unlike + l->obj_normalizer * others : l->obj_normalizer * others);
+    fprintf(stderr, "layer %d [yolo]: loss %f, of boxes %f; IoU %f of %d boxes\n", index, r->cost / l->batch,
+            r->box_cost / l->batch, r->iou / count, (int)r->labels);
+}
+
+/* ---- layers that do not learn yet ---- */
+
+int amp_fork_frozen(const struct network *net)
+{
+    for (int i = net->n - 1; i >= 0; i--)
+        if (net->layers[i].stopbackward > 1 && stops_now(net, &net->layers[i])) return i + 1;
+    return 0;
+}
+
+/* update_network_gpu goes by these; the CPU's form does not look at them. Steps are counted with the one under way. */
+static int is_held(const network *net, const layer *l)
+{
+    int64_t step = (int64_t)(*net->seen / ((uint64_t)net->batch * (uint64_t)net->subdivisions));
+    return l->train_only_bn || (l->dont_update && l->dont_update >= step)
+        || (l->burnin_update && (int64_t)l->burnin_update * net->burn_in > step);
+}
+
+const char *amp_fork_held(struct network *net)
+{
+    char *held = net->amp->memory->held;
+    for (int i = 0; i < net->n; i++) held[i] = (char)is_held(net, &net->layers[i]);
+    return held;
+}
+
+/* ---- memory ---- */
+
+void amp_own_give_back_internals(layer *l, int on_gpu)
+{
+    (void)on_gpu;
+    if (l->type == CONVOLUTIONAL || l->type == SHORTCUT) amp_host_give_back(&l->activation_input, 0);
+}
+
+int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT || l->type == EMPTY; }
+
+/* AMP's own, which need of buffers only what prepare_buffers makes. The rest is Darknet's to resize, or to refuse. */
+int darknet_amp_resize_layer(struct layer *l, int w, int h)
+{
+    if (l->type != ACTIVE && l->type != DROPOUT && l->type != EMPTY && l->type != BATCHNORM) return 0;
+    l->w = l->out_w = w;
+    l->h = l->out_h = h;
+    l->inputs = l->outputs = w * h * l->out_c;
+    return 1;
+}
+
+/* A build with GPU=1 leaves parts of its losses out on the CPU here too, but has no such option. */
+void darknet_amp_gpu_wanted(int gpu) { (void)gpu; }
+
+/* ---- counters: Darknet's t is NULL, and steps are counted beside images ---- */
+
+amp_counters amp_fork_counters(const struct network *net)
+{
+    return (amp_counters){ .seen = *net->seen, .t = net->amp ? net->amp->memory->t : 0 };
+}
+
+void amp_fork_set_counters(struct network *net, amp_counters counters)
+{
+    int64_t steps = ((int64_t)counters.seen - (int64_t)*net->seen) / ((int64_t)net->batch * net->subdivisions);
+    *net->seen = counters.seen;
+    *net->cur_iteration += (int)steps;
+    if (net->amp) net->amp->memory->t = counters.t;
+}
+
+/* ---- Darknet's functions ---- */
+
+/* Its loops hand images and labels to a pass; a network of a command carries its own. */
+network *amp_own_parse(char *cfg)
+{
+    network *net = calloc(1, sizeof *net);
+    if (!net) return NULL;
+    *net = parse_network_cfg(cfg);
+    amp_own_complete(net);
+    net->input = calloc((size_t)net->inputs * (size_t)net->batch + 1, sizeof *net->input);
+    net->truth = calloc((size_t)net->truths * (size_t)net->batch + 1, sizeof *net->truth);
+    return net;
+}
+
+void amp_own_free(network *net)
+{
+    free(net->input);
+    free(net->truth);
+    free_network(*net);
+    free(net);
+}
+
+static network_state state_of(network *net)
+{
+    return (network_state){ .input = net->input, .truth = net->truth, .delta = net->delta, .train = net->train, .net = *net };
+}
+
+void amp_own_forward(network *net) { forward_network(*net, state_of(net)); }
+void amp_own_backward(network *net) { backward_network(*net, state_of(net)); }
+
+void amp_own_update(network *net)
+{
+    ++*net->cur_iteration;
+    update_network(*net);
+}
+
+float amp_own_cost(const network *net) { return get_network_cost(*net); }
+float *amp_own_predict(network *net, float *image) { return network_predict(*net, image); }
+
+/* The largest part of the middle in these proportions, as other forks have it. */
+image amp_own_center_crop(image im, int w, int h)
+{
+    int side = im.w < im.h ? im.w : im.h;
+    image middle = crop_image(im, (im.w - side) / 2, (im.h - side) / 2, side, side), fitted = resize_image(middle, w, h);
+    free_image(middle);
+    return fitted;
+}
+
+amp_image_fit amp_fork_detector_fit(const struct network *net)
+{
+    return net->letter_box ? AMP_FIT_LETTERBOX : AMP_FIT_STRETCH;
+}
+
+detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, int *count)
+{
+    return get_network_boxes(net, size[0], size[1], least, hierarchy, 0, 1, count, net->letter_box);
+}
+
+void amp_own_sort_classes(float *probabilities, network *net)
+{
+    hierarchy_predictions(probabilities, net->outputs, net->hierarchy, 1);
+}
+
+int amp_own_pass_index(const amp_pass *state) { return state->index; }
+const network *amp_own_pass_network(const amp_pass *state) { return &state->net; }
+
+/* ---- loading ---- */
+
+enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 }; /* the commands'; parts of a job have a generator each */
+
+static load_args args_of(const network *net)
+{
+    return (load_args){ .w = net->w, .h = net->h, .c = net->c, .flip = net->flip, .angle = net->angle, .blur = net->blur,
+                        .mixup = net->mixup, .exposure = net->exposure, .saturation = net->saturation, .hue = net->hue };
+}
+
+void amp_own_detector_args(network *net, const layer *last, load_args *args)
+{
+    *args = args_of(net);
+    args->gaussian_noise = net->gaussian_noise;
+    args->letter_box = net->letter_box;
+    args->mosaic_bound = net->mosaic_bound;
+    args->classes = last->classes;
+    args->jitter = last->jitter;
+    args->resize = last->resize;
+    args->num_boxes = net->num_boxes = last->max_boxes;
+    args->truth_size = last->truth_size;
+    args->type = DETECTION_DATA;
+    args->threads = DETECTOR_THREADS;
+    if (!net->track) return;
+    args->track = net->track;
+    args->augment_speed = net->augment_speed;
+    args->threads = net->sequential_subdivisions ? net->sequential_subdivisions : net->subdivisions;
+    args->mini_batch = net->batch / net->time_steps;
+}
+
+void amp_own_classifier_args(network *net, int classes, int tags, load_args *args)
+{
+    *args = args_of(net);
+    args->hierarchy = net->hierarchy;
+    args->min = net->min_crop;
+    args->max = net->max_crop;
+    args->aspect = net->aspect;
+    args->size = net->w > net->h ? net->w : net->h;
+    args->label_smooth_eps = net->label_smooth_eps;
+    args->classes = classes;
+    args->type = tags ? TAG_DATA : CLASSIFICATION_DATA;
+    args->threads = CLASSIFIER_THREADS;
+}
+
+/* Its threads are permanent, and as many as the first load asked for. */
+void amp_own_end_loading(load_args *args) { free_load_threads(args); }
+
+float amp_own_train(network *net) { return train_network_datum(*net, net->input, net->truth); }
+
+/* ---- more of Darknet's functions ---- */
+
+float amp_fork_rate(const struct network *net) { return get_current_rate(*net); }
+int amp_fork_knows_map(void) { return 1; }
+void amp_fork_save_weights(struct network *net, const char *file) { save_weights(*net, (char *)file); }
+
+void amp_fork_average_weights(struct network **nets, int count)
+{
+#ifdef GPU
+    network copies[count];
+    for (int i = 0; i < count; i++) copies[i] = *nets[i];
+    sync_nets(copies, count, 0);
+#else
+    (void)nets, (void)count; /* without a GPU Darknet trains one network */
+#endif
+}
+
+void amp_fork_label_path(const char *image, char *path) { replace_image_to_label(image, path); }

@@ -1,0 +1,145 @@
+/* Loading batches with Darknet's own loaders: what train_detector and train_classifier set up, checked where they would read on
+ * through a NULL or end the program with status 0. */
+#include "../fork_commands.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../data/text_lines.h"
+#include "data.h"
+#include "own.h"
+#include "tree.h"
+
+struct amp_batches {
+    const char *data_file;
+    amp_lines paths, labels;
+    load_args args;
+    data buffer, batch; /* what is loaded next; what is trained on */
+    pthread_t thread;
+    int loading;
+    int inputs, truths;
+};
+
+static amp_status read_list(const char *data_file, const char *key, const char *file, const char *what, amp_lines *lines,
+                            amp_error *error)
+{
+    if (!file) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `%s = FILE`; it names %s", data_file, key, what);
+    AMP_TRY(amp_lines_read(file, what, lines, error));
+    if (lines->count) return AMP_OK;
+    return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", file, what);
+}
+
+static amp_status read_hierarchy(const char *file, network *net, amp_error *error)
+{
+    if (!file) return AMP_OK;
+    if (amp_is_device(file))
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read the classes' tree: not a regular file", file);
+    FILE *opened = fopen(file, "r");
+    if (!opened) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read the classes' tree: %s", file, strerror(errno));
+    fclose(opened);
+    net->hierarchy = read_tree((char *)file);
+    return AMP_OK;
+}
+
+static amp_status prepare_classifier(amp_batches *b, const amp_data_file *file, network *net, amp_error *error)
+{
+    int classes = file->classes ? file->classes : 2; /* as train_classifier has it */
+    AMP_TRY(read_hierarchy(file->tree, net, error));
+    amp_own_classifier_args(net, classes, file->tag, &b->args);
+    if (classes != net->truths)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but the network has %d", b->data_file, classes, net->truths);
+    if (file->tag) return AMP_OK;
+    AMP_TRY(read_list(b->data_file, "labels", file->labels, "the list of labels", &b->labels, error));
+    if (b->labels.count < (size_t)classes)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but its list of labels has %zu", b->data_file, classes,
+                        b->labels.count);
+    b->args.labels = b->labels.line;
+    return AMP_OK;
+}
+
+static amp_status prepare(amp_batches *b, const amp_data_file *file, network *net, amp_error *error)
+{
+    const layer *last = &net->layers[net->n - 1];
+    AMP_TRY(read_list(b->data_file, "train", file->train, "the list of training images", &b->paths, error));
+    switch (last->type) {
+    case AMP_OWN_DETECTORS: amp_own_detector_args(net, last, &b->args); break;
+    case AMP_OWN_CLASSIFIERS: AMP_TRY(prepare_classifier(b, file, net, error)); break;
+    default:
+        return amp_fail(error, AMP_UNSUPPORTED, "a network must end in yolo or region (a detector), or in softmax, logistic or "
+                        "cost (a classifier): batches for others cannot be loaded");
+    }
+    b->args.paths = b->paths.line;
+    b->args.m = (int)b->paths.count;
+    b->args.n = net->batch * net->subdivisions;
+    b->args.d = &b->buffer;
+    return AMP_OK;
+}
+
+static void start(amp_batches *b)
+{
+    b->thread = load_data(b->args);
+    b->loading = 1;
+}
+
+amp_status amp_batches_open(const char *data_file, struct network *net, amp_batches **out, amp_error *error)
+{
+    *out = NULL;
+    amp_batches *b = calloc(1, sizeof *b);
+    if (!b) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    b->data_file = data_file;
+    b->inputs = net->inputs;
+    b->truths = net->truths;
+    amp_data_file file;
+    amp_status status = amp_data_file_read(data_file, &file, error);
+    if (status == AMP_OK) status = prepare(b, &file, net, error);
+    amp_data_file_free(&file);
+    if (status != AMP_OK) {
+        amp_batches_close(b);
+        return status;
+    }
+    start(b);
+    *out = b;
+    return AMP_OK;
+}
+
+static void drop_batch(amp_batches *b)
+{
+    free_data(b->batch);
+    b->batch = (data){ 0 };
+}
+
+amp_status amp_batches_next(amp_batches *b, int last, amp_error *error)
+{
+    drop_batch(b);
+    pthread_join(b->thread, 0);
+    b->loading = 0;
+    b->batch = b->buffer;
+    int inputs = b->batch.X.cols, truths = b->batch.y.cols;
+    if (inputs != b->inputs || truths != b->truths)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: its images and labels have %d and %d numbers, but the network "
+                        "takes %d and %d: check classes, and channels in the .cfg", b->data_file, inputs, truths,
+                        b->inputs, b->truths);
+    if (!last) start(b);
+    return AMP_OK;
+}
+
+float amp_batches_train(amp_batches *b, struct network *net, int pass)
+{
+    get_next_batch(b->batch, net->batch, pass * net->batch, net->input, net->truth);
+    return amp_own_train(net);
+}
+
+void amp_batches_close(amp_batches *b)
+{
+    if (!b) return;
+    if (b->loading) {
+        pthread_join(b->thread, 0);
+        free_data(b->buffer);
+    }
+    amp_own_end_loading(&b->args);
+    drop_batch(b);
+    amp_lines_free(&b->paths);
+    amp_lines_free(&b->labels);
+    free(b);
+}

@@ -1,0 +1,577 @@
+/* The shapes of Darknet's layers as its parser and its make functions compute them, and what of a section's
+ * keys must fit each other and the layers before. Every rule ends where Darknet would divide by 0, fail an
+ * assertion, or index what is not there. A key that a fork does not have is 0. */
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cfg_rules.h"
+
+enum { ISEG_OBJECTS = 90 };
+
+/* ---- helpers ---- */
+
+static double number(const cfg_walk *walk, const char *key) { return cfg_walk_number(walk, key); }
+
+static void take_image(cfg_walk *walk, double w, double h, double c)
+{
+    if (w < 1 || h < 1 || c < 1) {
+        cfg_walk_fail(walk, NULL, NULL,
+                      "%.0fx%.0fx%.0f go in and %.0fx%.0fx%.0f would come out; sizes are 1 or more",
+                      walk->in->w, walk->in->h, walk->in->c, w, h, c);
+        return;
+    }
+    walk->out->w = w;
+    walk->out->h = h;
+    walk->out->c = c;
+    walk->out->outputs = w * h * c;
+}
+
+static double with_norm(const cfg_walk *walk, double channels)
+{
+    return channels * (number(walk, "batch_normalize") ? 4 : 1);
+}
+
+/* ---- [net] ---- */
+
+static void check_policy(cfg_walk *walk)
+{
+    int policy = (int)number(walk, "policy");
+    int steps = cfg_walk_numbers(walk, "steps"), scales = cfg_walk_numbers(walk, "scales");
+    if (policy == POLICY_STEPS && (!steps || !scales))
+        cfg_walk_fail(walk, "policy", NULL, "needs steps and scales, and there is no %s",
+                      steps ? "scales" : "steps");
+    else if (policy == POLICY_STEPS && steps != scales)
+        cfg_walk_fail(walk, "scales", NULL,
+                      "steps has %d numbers and scales %d; give one scale for each step", steps, scales);
+    if (policy == POLICY_POLY && !number(walk, "max_batches"))
+        cfg_walk_fail(walk, "policy", NULL, "divides by max_batches, which is 0; set max_batches");
+}
+
+void cfg_rule_net(cfg_walk *walk)
+{
+    double w = walk->resized ? walk->resized : number(walk, "width");
+    double h = walk->resized ? walk->resized : number(walk, "height");
+    double c = number(walk, "channels"), image = w * h * c;
+    double batch = number(walk, "batch"), subdivisions = number(walk, "subdivisions");
+    walk->time_steps = number(walk, "time_steps");
+    walk->batch = trunc(batch / subdivisions) * walk->time_steps;
+    walk->out->w = w;
+    walk->out->h = h;
+    walk->out->c = c;
+    walk->out->outputs = cfg_walk_given(walk, "inputs") && !walk->resized ? number(walk, "inputs") : image;
+    if (subdivisions > batch)
+        cfg_walk_fail(walk, "subdivisions", NULL,
+                      "batch = %.0f cannot be cut in %.0f parts; subdivisions is at most batch", batch,
+                      subdivisions);
+    else if (fmod(batch, subdivisions) != 0 && !walk->resized)
+        cfg_walk_warn(walk, "subdivisions", NULL,
+                      "does not divide batch = %.0f: only %.0f images make a step", batch,
+                      trunc(batch / subdivisions) * subdivisions);
+    if (!walk->out->outputs)
+        cfg_walk_fail(walk, NULL, NULL,
+                      "%s is missing: width, height and channels say what goes in, or inputs alone",
+                      !w ? "width" : !h ? "height" : "channels");
+    else if (image && walk->out->outputs != image)
+        cfg_walk_fail(walk, "inputs", NULL, "width, height and channels make %.0f; leave inputs out", image);
+    check_policy(walk);
+}
+
+/* ---- layers of an image ---- */
+
+static void take_weights(cfg_walk *walk, double weights, double biases)
+{
+    cfg_walk_count(walk, weights, "weights");
+    walk->out->weights += weights + with_norm(walk, biases);
+}
+
+static double padding_of(const cfg_walk *walk)
+{
+    return number(walk, "pad") ? trunc(number(walk, "size") / 2) : number(walk, "padding");
+}
+
+/* A stride of one direction, where it is given. */
+static double stride_of(const cfg_walk *walk, const char *key)
+{
+    double stride = number(walk, key);
+    return stride >= 1 ? stride : number(walk, "stride");
+}
+
+void cfg_rule_convolutional(cfg_walk *walk)
+{
+    double n = number(walk, "filters"), size = number(walk, "size"), pad = padding_of(walk);
+    double stride_x = stride_of(walk, "stride_x"), stride_y = stride_of(walk, "stride_y");
+    double groups = number(walk, "groups"), c = walk->in->c;
+    if (fmod(c, groups) != 0 || fmod(n, groups) != 0) {
+        cfg_walk_fail(walk, "groups", NULL,
+                      "does not divide the %.0f channels that go in and the %.0f filters", c, n);
+        return;
+    }
+    if (number(walk, "numload") > n)
+        cfg_walk_fail(walk, "numload", NULL, "more than the %.0f filters of this layer", n);
+    double w = walk->in->w + 2 * pad, h = walk->in->h + 2 * pad;
+    if (size > w || size > h)
+        cfg_walk_fail(walk, "size", NULL, "larger than the padded image of %.0fx%.0f", w, h);
+    take_image(walk, trunc((w - size) / stride_x) + 1, trunc((h - size) / stride_y) + 1, n);
+    cfg_walk_count(walk, walk->out->w * walk->out->h * size * size * (c / groups),
+                "numbers that im2col lays out");
+    take_weights(walk, c / groups * n * size * size, n);
+}
+
+void cfg_rule_deconvolutional(cfg_walk *walk)
+{
+    double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
+    double pad = padding_of(walk);
+    double w = (walk->in->w - 1) * stride + size - 2 * pad, h = (walk->in->h - 1) * stride + size - 2 * pad;
+    take_image(walk, w, h, n);
+    cfg_walk_count(walk, walk->in->w * walk->in->h * size * size * n, "numbers that im2col lays out");
+    take_weights(walk, walk->in->c * n * size * size, n);
+}
+
+/* Darknet computes its outputs one way, and what im2col lays out for them another. */
+void cfg_rule_local(cfg_walk *walk)
+{
+    double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
+    double pad = number(walk, "pad"), cut = pad ? 1 : size, padded = walk->in->w + 2 * pad;
+    double w = trunc((walk->in->w - cut) / stride) + 1, h = trunc((walk->in->h - cut) / stride) + 1;
+    double weights = walk->in->c * n * size * size * w * h;
+    take_image(walk, w, h, n);
+    if (size > fmin(padded, walk->in->h + 2 * pad) || trunc((padded - size) / stride) + 1 != w)
+        cfg_walk_fail(walk, "size", NULL,
+                      "does not go with pad = %.0f and an image of %.0fx%.0f: size=3 does with pad=1", pad,
+                      walk->in->w, walk->in->h);
+    cfg_walk_count(walk, weights, "weights");
+    walk->out->weights = weights + w * h * n;
+}
+
+/* A window that holds nothing of the image has no largest number, and its gradient is written in front of
+ * the array. One that is larger than any need be takes its size*size steps for each output all the same. */
+void cfg_rule_maxpool(cfg_walk *walk)
+{
+    double stride = number(walk, "stride");
+    double size = cfg_walk_given(walk, "size") ? number(walk, "size") : stride;
+    double padding = cfg_walk_given(walk, "padding") ? number(walk, "padding") : size - 1;
+    double before = trunc(padding / 2), larger = fmax(walk->in->w, walk->in->h);
+    double stride_x = stride_of(walk, "stride_x"), stride_y = stride_of(walk, "stride_y");
+    double w = trunc((walk->in->w + padding - size) / stride_x) + 1;
+    double h = trunc((walk->in->h + padding - size) / stride_y) + 1;
+    double last = fmax((w - 1) * stride_x - walk->in->w, (h - 1) * stride_y - walk->in->h);
+    if (number(walk, "maxpool_depth")) {
+        take_image(walk, walk->in->w, walk->in->h, number(walk, "out_channels"));
+        return;
+    }
+    take_image(walk, w, h, walk->in->c);
+    if (size > 64 && size > 2 * larger)
+        cfg_walk_fail(walk, "size", NULL, "more than twice the image of %.0fx%.0f", walk->in->w, walk->in->h);
+    if (size <= before || last >= before)
+        cfg_walk_fail(walk, cfg_walk_given(walk, "padding") ? "padding" : NULL, NULL,
+                      "some windows of %.0fx%.0f lie outside of the image of %.0fx%.0f", size, size,
+                      walk->in->w, walk->in->h);
+}
+
+/* resize_network ends behind it, since its outputs stay as they were. */
+void cfg_rule_avgpool(cfg_walk *walk)
+{
+    take_image(walk, 1, 1, walk->in->c);
+    walk->out->ends_resizing = 1;
+}
+
+void cfg_rule_batchnorm(cfg_walk *walk) { walk->out->weights = 4 * walk->in->c; }
+
+void cfg_rule_normalization(cfg_walk *walk)
+{
+    if (trunc(number(walk, "size") / 2) > walk->in->c)
+        cfg_walk_fail(walk, "size", NULL, "half of it is more than the %.0f channels that go in",
+                      walk->in->c);
+}
+
+void cfg_rule_crop(cfg_walk *walk)
+{
+    double w = number(walk, "crop_width"), h = number(walk, "crop_height");
+    if (walk->resized) { /* resize_crop_layer keeps the part of the height, for both */
+        double own = walk->index ? walk->own[walk->index - 1].h : walk->own_net.h;
+        w = trunc((float)h / own * walk->in->w);
+        h = trunc((float)h / own * walk->in->h);
+    }
+    if (w > walk->in->w || h > walk->in->h)
+        cfg_walk_fail(walk, w > walk->in->w ? "crop_width" : "crop_height", NULL,
+                      "larger than the image of %.0fx%.0f", walk->in->w, walk->in->h);
+    take_image(walk, w, h, walk->in->c);
+}
+
+void cfg_rule_reorg(cfg_walk *walk)
+{
+    const cfg_shape *in = walk->in;
+    double stride = number(walk, "stride"), square = stride * stride, extra = number(walk, "extra");
+    int reverse = number(walk, "reverse") != 0, flatten = number(walk, "flatten") != 0;
+    if (extra && !flatten && !reverse) {
+        walk->out->outputs = in->outputs + extra;
+        return;
+    }
+    if ((reverse || !flatten) && fmod(in->c, square) != 0)
+        cfg_walk_fail(walk, "stride", NULL,
+                      "the %.0f channels that go in are no multiple of stride*stride = %.0f", in->c, square);
+    if (!reverse && (fmod(in->w, stride) != 0 || fmod(in->h, stride) != 0))
+        cfg_walk_fail(walk, "stride", NULL, "does not divide the image of %.0fx%.0f", in->w, in->h);
+    if (extra) cfg_walk_fail(walk, "extra", NULL, "cannot be given together with reverse or flatten");
+    if (reverse) take_image(walk, in->w * stride, in->h * stride, in->c / square);
+    else take_image(walk, in->w / stride, in->h / stride, in->c * square);
+}
+
+void cfg_rule_upsample(cfg_walk *walk)
+{
+    double stride = number(walk, "stride"), w = walk->in->w, h = walk->in->h;
+    if (stride == 0) cfg_walk_fail(walk, "stride", "1 or more, or below 0 to make the image smaller", "is 0");
+    else if (stride > 0) take_image(walk, w * stride, h * stride, walk->in->c);
+    else if (fmod(w, stride) != 0 || fmod(h, stride) != 0)
+        cfg_walk_fail(walk, "stride", NULL, "does not divide the image of %.0fx%.0f", w, h);
+    else take_image(walk, w / -stride, h / -stride, walk->in->c);
+}
+
+/* ---- layers of several ---- */
+
+/* A part of each layer's channels. */
+static void take_group(cfg_walk *walk)
+{
+    double groups = fmax(number(walk, "groups"), 1), id = number(walk, "group_id");
+    int count = cfg_walk_numbers(walk, "layers");
+    if (groups == 1 && id == 0) return;
+    for (int i = 0; i < count; i++)
+        if (fmod(walk->layers[(int)cfg_walk_at(walk, "layers", i)].c, groups) != 0)
+            cfg_walk_fail(walk, "groups", NULL, "does not divide the channels of layer %.0f",
+                          cfg_walk_at(walk, "layers", i));
+    if (id >= groups) cfg_walk_fail(walk, "group_id", NULL, "groups=%.0f are 0 to %.0f", groups, groups - 1);
+    walk->out->outputs /= groups;
+    walk->out->c /= groups;
+}
+
+void cfg_rule_route(cfg_walk *walk)
+{
+    int count = cfg_walk_numbers(walk, "layers");
+    cfg_shape *out = walk->out;
+    for (int i = 0; i < count; i++) {
+        const cfg_shape *part = &walk->layers[(int)cfg_walk_at(walk, "layers", i)];
+        if (!part->outputs) { /* that layer is wrong itself, and was told of */
+            *out = (cfg_shape){ 0 };
+            return;
+        }
+        out->outputs += part->outputs;
+        if (i == 0) {
+            out->w = part->w;
+            out->h = part->h;
+            out->c = part->c;
+        } else if (part->w == out->w && part->h == out->h) {
+            out->c += part->c;
+        } else {
+            out->w = out->h = out->c = 0;
+            out->no_image = "the layers that it joins differ in width or height";
+        }
+    }
+    take_group(walk);
+}
+
+/* Only images whose sides are in one proportion can be added. Channels that only one has stay as they are. */
+static void check_joined(cfg_walk *walk, int index)
+{
+    const cfg_shape *in = walk->in, *from = &walk->layers[index];
+    if (!from->outputs) return;
+    if (!from->w || !from->h || !from->c) {
+        cfg_walk_fail(walk, "from", NULL, "layer %d gives no image", index);
+        return;
+    }
+    if (trunc(from->w / in->w) != trunc(from->h / in->h) || trunc(in->w / from->w) != trunc(in->h / from->h))
+        cfg_walk_fail(walk, "from", NULL,
+                      "layer %d gives %.0fx%.0f, to which %.0fx%.0f of the layer before cannot be added",
+                      index, from->w, from->h, in->w, in->h);
+    if (walk->resized && (from->w != in->w || from->h != in->h))
+        cfg_walk_fail(walk, "from", NULL,
+                      "Darknet cannot resize a shortcut of different sizes; set random=0");
+}
+
+void cfg_rule_shortcut(cfg_walk *walk)
+{
+    for (int i = 0; i < cfg_walk_numbers(walk, "from"); i++) check_joined(walk, (int)cfg_walk_at(walk, "from", i));
+}
+
+/* A layer that scales the channels, or the places, of another one. */
+void cfg_rule_scale_channels(cfg_walk *walk)
+{
+    int index = (int)number(walk, "from"), places = number(walk, "scale_wh") != 0;
+    const cfg_shape *in = walk->in, *from = &walk->layers[index];
+    if (!from->outputs) return;
+    if (places ? in->c != 1 || in->w != from->w || in->h != from->h : in->w != 1 || in->h != 1 || in->c != from->c)
+        cfg_walk_fail(walk, "from", NULL, "layer %d gives %.0fx%.0fx%.0f, which %.0fx%.0fx%.0f cannot scale", index, from->w,
+                      from->h, from->c, in->w, in->h, in->c);
+    take_image(walk, from->w, from->h, from->c);
+}
+
+void cfg_rule_sam(cfg_walk *walk)
+{
+    int index = (int)number(walk, "from");
+    const cfg_shape *in = walk->in, *from = &walk->layers[index];
+    if (from->outputs && (in->w != from->w || in->h != from->h || in->c != from->c))
+        cfg_walk_fail(walk, "from", NULL, "layer %d gives %.0fx%.0fx%.0f, and the layer before %.0fx%.0fx%.0f; both must be alike",
+                      index, from->w, from->h, from->c, in->w, in->h, in->c);
+}
+
+/* ---- layers of numbers in a row ---- */
+
+void cfg_rule_connected(cfg_walk *walk)
+{
+    double output = number(walk, "output");
+    take_image(walk, 1, 1, output);
+    take_weights(walk, walk->in->outputs * output, output);
+}
+
+/* An image is resized as such; numbers in a row are not, since nobody knows how many there will be. */
+void cfg_rule_activation(cfg_walk *walk) { walk->out->one_size = !walk->in->w; }
+
+void cfg_rule_dropout(cfg_walk *walk)
+{
+    if (walk->index == 0)
+        cfg_walk_fail(walk, NULL, NULL,
+                      "the first layer cannot be one, since Darknet's works in the layer before it");
+    cfg_rule_activation(walk);
+}
+
+/* So many matrices that multiply the input, and so many that multiply the state. */
+static void recurrent(cfg_walk *walk, double of_input, double of_state)
+{
+    double output = number(walk, "output");
+    cfg_walk_count(walk, output * fmax(output, walk->in->outputs), "weights");
+    walk->out->outputs = output;
+    walk->out->weights = output * (of_input * walk->in->outputs + of_state * output)
+        + (of_input + of_state) * with_norm(walk, output);
+}
+
+/* Some forks' have a state of another size. */
+void cfg_rule_rnn(cfg_walk *walk)
+{
+    double output = number(walk, "output"), hidden = number(walk, "hidden");
+    recurrent(walk, 1, 2);
+    if (!hidden) return;
+    cfg_walk_count(walk, hidden * fmax(fmax(output, hidden), walk->in->outputs), "weights");
+    walk->out->weights = hidden * (walk->in->outputs + hidden + output) + with_norm(walk, 2 * hidden + output);
+}
+
+void cfg_rule_gru(cfg_walk *walk) { recurrent(walk, 3, 3); }
+void cfg_rule_lstm(cfg_walk *walk) { recurrent(walk, 4, 4); }
+
+/* Its parser hands width and height over in the other order, so that they are swapped behind it. */
+void cfg_rule_crnn(cfg_walk *walk)
+{
+    double hidden = number(walk, "hidden_filters"), output = number(walk, "output_filters");
+    double area = walk->in->w * walk->in->h;
+    take_image(walk, walk->in->h, walk->in->w, output);
+    cfg_walk_count(walk, 9 * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
+    cfg_walk_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers that im2col lays out");
+    cfg_walk_count(walk, hidden * area * walk->batch / walk->time_steps * (walk->time_steps + 1),
+                "numbers of its state");
+    walk->out->weights = 9 * hidden * (walk->in->c + hidden + output) + with_norm(walk, 2 * hidden + output);
+}
+
+/* With a size and groups of its own, and the sides in their order. */
+void cfg_rule_crnn_of_any_size(cfg_walk *walk)
+{
+    double hidden = number(walk, "hidden"), output = number(walk, "output"), size = number(walk, "size"), pad = padding_of(walk);
+    double stride = number(walk, "stride"), area = size * size, groups = fmax(number(walk, "groups"), 1);
+    double w = trunc((walk->in->w + 2 * pad - size) / stride) + 1, h = trunc((walk->in->h + 2 * pad - size) / stride) + 1;
+    if (w != walk->in->w || h != walk->in->h)
+        cfg_walk_fail(walk, "size", NULL, "its state must be as large as the image; size=3 is with pad=1");
+    take_image(walk, walk->in->w, walk->in->h, output);
+    cfg_walk_count(walk, area * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
+    walk->out->weights = area / groups * hidden * (walk->in->c + hidden + output) + with_norm(walk, 2 * hidden + output);
+}
+
+void cfg_rule_implicit(cfg_walk *walk)
+{
+    take_image(walk, 1, number(walk, "atoms"), number(walk, "filters"));
+    walk->out->weights = walk->out->outputs;
+}
+
+void cfg_rule_history(cfg_walk *walk)
+{
+    take_image(walk, walk->in->w, walk->in->h, walk->in->c * number(walk, "history_size"));
+}
+
+/* ---- files ---- */
+
+/* "name parent": the parent is a line before, from 0, or -1. */
+static void check_tree_line(cfg_walk *walk, const char *line, int index)
+{
+    int parent = -1;
+    char name[1024] = "";
+    if (sscanf(line, "%1023s %d", name, &parent) < 1 || strlen(name) > 255)
+        cfg_walk_fail(walk, "tree", NULL,
+                      "line %d of the file is not a name of at most 255 bytes and its parent", index + 1);
+    else if (parent < -1 || parent >= index)
+        cfg_walk_fail(walk, "tree", NULL,
+                      "line %d of the file: the parent %d is neither -1 nor a line before (from 0)",
+                          index + 1,
+                      parent);
+}
+
+static void check_map_line(cfg_walk *walk, const char *line, int index, double classes)
+{
+    char *end;
+    long class_id = strtol(line, &end, 10);
+    if (end == line || class_id < 0 || class_id >= classes)
+        cfg_walk_fail(walk, "map", NULL, "line %d of the file is not one of the %.0f classes (from 0)",
+                      index + 1,
+                      classes);
+}
+
+/* The file that `key`, "tree" or "map", names. */
+static void check_lines(cfg_walk *walk, const char *key, double classes)
+{
+    char line[1024];
+    int count = 0, is_tree = !strcmp(key, "tree");
+    if (!cfg_walk_given(walk, key)) return;
+    FILE *file = fopen(cfg_walk_text(walk, key), "r");
+    if (!file) {
+        cfg_walk_fail(walk, key, NULL, "cannot be read");
+        return;
+    }
+    for (; fgets(line, sizeof line, file); count++)
+        if (is_tree) check_tree_line(walk, line, count);
+        else check_map_line(walk, line, count, classes);
+    fclose(file);
+    if (!count) cfg_walk_fail(walk, key, NULL, "the file is empty");
+    if (is_tree && count > classes)
+        cfg_walk_fail(walk, key, NULL, "the tree has %d nodes, and the layer only %.0f numbers for them",
+                      count,
+                      classes);
+}
+
+/* ---- losses ---- */
+
+void cfg_rule_softmax(cfg_walk *walk)
+{
+    double groups = number(walk, "groups");
+    if (fmod(walk->in->outputs, groups) != 0)
+        cfg_walk_fail(walk, "groups", NULL, "does not divide the %.0f numbers that go in", walk->in->outputs);
+    check_lines(walk, "tree", walk->in->outputs);
+    if (number(walk, "noloss")) walk->out->reads = 0;
+}
+
+void cfg_rule_iseg(cfg_walk *walk)
+{
+    double channels = number(walk, "classes") + number(walk, "ids"), area = walk->in->w * walk->in->h;
+    walk->out->truths = walk->out->reads = ISEG_OBJECTS * (area + 1);
+    if (channels != walk->in->c)
+        cfg_walk_fail(walk, NULL, NULL,
+                      "its classes and ids need filters=%.0f in the layer before it, which has %.0f",
+                      channels, walk->in->c);
+}
+
+static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coords, double truths)
+{
+    double classes = number(walk, "classes"), filters = boxes * (coords + classes + 1);
+    int numbers = cfg_walk_numbers(walk, "anchors");
+    walk->out->truths = walk->out->reads = truths;
+    walk->out->classes = classes;
+    walk->out->random = number(walk, "random");
+    if (numbers != 2 * anchors) cfg_own_wrong_anchors(walk, numbers, anchors);
+    if (filters != walk->in->c)
+        cfg_walk_fail(walk, NULL, NULL,
+                      "%.0f boxes of %.0f classes need filters=%.0f in the layer before it, which has %.0f",
+                      boxes, classes, filters, walk->in->c);
+    check_lines(walk, "map", classes);
+}
+
+static void yolo(cfg_walk *walk, double coords)
+{
+    double total = number(walk, "num");
+    int mask = cfg_walk_numbers(walk, "mask");
+    for (int i = 0; i < mask; i++)
+        if (cfg_walk_at(walk, "mask", i) >= total)
+            cfg_walk_fail(walk, "mask", NULL, "mask has %.0f, but num=%.0f anchors are 0 to %.0f",
+                          cfg_walk_at(walk, "mask", i), total, total - 1);
+    take_boxes(walk, mask ? mask : total, total, coords, cfg_own_truths(walk, 4, 0));
+}
+
+void cfg_rule_yolo(cfg_walk *walk) { yolo(walk, 4); }
+void cfg_rule_gaussian_yolo(cfg_walk *walk) { yolo(walk, 8); } /* and how sure it is of each coordinate */
+
+void cfg_rule_region(cfg_walk *walk)
+{
+    double coords = number(walk, "coords");
+    take_boxes(walk, number(walk, "num"), number(walk, "num"), coords, cfg_own_truths(walk, coords, 1));
+    check_lines(walk, "tree", number(walk, "classes"));
+}
+
+void cfg_rule_detection(cfg_walk *walk)
+{
+    double side = number(walk, "side"), num = number(walk, "num");
+    double classes = number(walk, "classes"), coords = number(walk, "coords");
+    double needed = side * side * ((1 + coords) * num + classes);
+    if (coords != 4) cfg_walk_fail(walk, NULL, "4", "coords is missing, and is 1 without it");
+    walk->out->truths = walk->out->reads = side * side * (1 + coords + classes);
+    if (needed != walk->in->outputs)
+        cfg_walk_fail(walk, NULL, NULL,
+                      "side, num, classes and coords need output=%.0f in the layer before it, which has %.0f",
+                      needed, walk->in->outputs);
+}
+
+/* ---- the whole ---- */
+
+/* A loss reads as much truth as it needs, and the loader makes what the last layer needs. */
+static void check_truth(cfg_walk *walk)
+{
+    const cfg_shape *last = &walk->layers[walk->count - 1];
+    double there = last->truths ? last->truths : last->outputs;
+    int from = walk->count - 1;
+    for (int i = 0; i < walk->count; i++) {
+        cfg_walk_enter(walk, i);
+        if (walk->layers[i].reads > there) {
+            cfg_walk_fail(walk, NULL, NULL,
+                          "reads %.0f numbers of truth an image, and layer %d makes that %.0f",
+                          walk->layers[i].reads, from, there);
+            return;
+        }
+        if (!number(walk, "truth")) continue;
+        there = walk->layers[i].outputs;
+        from = i;
+    }
+}
+
+/* What the loaders of `detector train` and `classifier train` make of an image. */
+static void check_loader(cfg_walk *walk, int classifier)
+{
+    cfg_walk_enter(walk, -1);
+    if (walk->net.c != 3)
+        cfg_walk_fail(walk, "channels", "3", "%s makes images of 3 channels",
+                      classifier ? "classifier train" : "detector train");
+    if (classifier && walk->net.w != walk->net.h)
+        cfg_walk_fail(walk, "height", NULL, "classifier train makes square images, and the width is %.0f",
+                      walk->net.w);
+}
+
+static void check_resizing(cfg_walk *walk, int classifier, double random)
+{
+    double sizes[CFG_OWN_SIZES];
+    for (int i = 0; i < walk->count && !walk->layers[i].ends_resizing; i++) {
+        cfg_walk_enter(walk, i);
+        if (walk->layers[i].one_size)
+            cfg_walk_fail(walk, NULL, NULL, "random=1 resizes the network while it trains, and this layer is "
+                          "made for one size; set random=0");
+    }
+    size_t count = cfg_own_sizes(walk, classifier, random, sizes);
+    for (size_t i = 0; i < count && !cfg_walk_failed(walk); i++) cfg_walk_again(walk, sizes[i]);
+}
+
+void cfg_finish(cfg_walk *walk)
+{
+    const cfg_shape *last = &walk->layers[walk->count - 1];
+    int boxes = last->classes > 0;
+    int classifier = walk->use == CFG_TRAINS_CLASSIFIER || (walk->use == CFG_TRAINS_DATA && !boxes);
+    int trains = classifier || walk->use == CFG_TRAINS_DETECTOR || (walk->use != CFG_FOR_ANYTHING && boxes);
+    double random = last->random;
+    check_truth(walk);
+    if (!trains || cfg_walk_failed(walk)) return;
+    check_loader(walk, classifier);
+    cfg_walk_enter(walk, -1);
+    if (classifier) random = number(walk, "random");
+    if (random && !cfg_walk_failed(walk)) check_resizing(walk, classifier, random);
+}

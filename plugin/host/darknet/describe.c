@@ -1,0 +1,221 @@
+/* From Darknet's layer structs to the engine's descriptions. */
+#include "room.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+#include "links.h"
+#include "losses.h"
+
+/* ---- parameters and statistics ---- */
+
+static void add_param(amp_layer_desc *d, const char *name, float *master, float **slot, size_t count,
+                      int decays, float clip)
+{
+    if (!master || !slot || !*slot || !count || d->param_count == AMP_MAX_PARAMS) return;
+    d->params[d->param_count++] = (amp_param_desc){ .name = name, .master = master, .gradient_slot = slot,
+                                                    .count = count, .decays = decays, .clip = clip };
+}
+
+static void add_statistics(amp_layer_desc *d, const amp_host_arrays *a, size_t channels)
+{
+    if (!a->rolling_mean || d->statistics_count + 2 > AMP_MAX_STATISTICS) return;
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = a->rolling_mean,
+                                                                  .count = channels };
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = a->rolling_variance,
+                                                                  .count = channels };
+}
+
+/* What a recurrent layer carries from one batch to the next: a skipped step must not leave NaN there. */
+static void add_state(amp_layer_desc *d, float *state, const layer *l)
+{
+    if (!state || d->statistics_count == AMP_MAX_STATISTICS) return;
+    d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = state,
+                                                                  .count = (size_t)l->batch * l->outputs,
+                                                                  .unsaved = 1 };
+}
+
+/* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases,
+ * scales. Darknet's clip= reaches every layer, but only convolutional layers' own update keeps their weights
+ * within it (on the GPU: update_convolutional_layer_gpu; on the CPU nothing does). */
+static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3], int on_gpu)
+{
+    amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
+    size_t weights = l->type == CONNECTED ? (size_t)l->inputs * l->outputs
+                   : l->type == LOCAL ? (size_t)l->size * l->size * l->c * l->n * l->out_h * l->out_w
+                       : (size_t)l->nweights;
+    size_t channels = l->type == CONNECTED || l->type == LOCAL ? (size_t)l->outputs : l->type == BATCHNORM
+        ? (size_t)l->c : (size_t)l->n;
+    add_param(d, names[0], a.weights, a.weight_updates, weights, 1, l->type == CONVOLUTIONAL ? l->clip : 0);
+    add_param(d, names[1], a.biases, a.bias_updates, channels, 0, 0);
+    add_param(d, names[2], a.scales, a.scale_updates, channels, 0, 0);
+    add_statistics(d, &a, channels);
+}
+
+static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
+{
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
+    amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
+    int count = amp_own_parts(l, parts);
+    if (amp_own_is_frozen(l)) return;
+    add_state(d, a.state[0], l);
+    add_state(d, a.state[1], l);
+    for (int k = 0; k < count; k++) add_layer_params(d, parts[k].part, parts[k].names, on_gpu);
+    switch (l->type) {
+    case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL: case BATCHNORM:
+        add_layer_params(d, l, AMP_OWN_NAMES(""), on_gpu);
+        break;
+    default: break;
+    }
+}
+
+/* What a .weights file leaves out: the biases of a batchnorm layer of its own, and all of a layer with
+ * dontsave=1. */
+static void mark_unsaved(amp_layer_desc *d, const layer *l, const amp_host_arrays *a)
+{
+    for (int k = 0; k < d->param_count; k++)
+        d->params[k].unsaved = l->dontsave || (l->type == BATCHNORM && d->params[k].master == a->biases);
+    for (int k = 0; k < d->statistics_count; k++) d->statistics[k].unsaved |= l->dontsave != 0;
+}
+
+/* ---- shapes and links ---- */
+
+static amp_shape image_shape(int n, int c, int h, int w, int count)
+{
+    if (c > 0 && h > 0 && w > 0 && (long)c * h * w == count) return (amp_shape){ n, c, h, w };
+    return (amp_shape){ n, count, 1, 1 };
+}
+
+static amp_status describe_inputs(network *net, int i, amp_layer_desc *d, amp_error *error)
+{
+    layer *l = &net->layers[i];
+    const int *far;
+    int count = amp_own_far_inputs(l, &far), near = l->type != ROUTE;
+    d->input_count = near + count;
+    d->inputs = malloc((size_t)d->input_count * sizeof *d->inputs);
+    if (!d->inputs) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while describing layer %d", i);
+    if (near) d->inputs[0] = amp_host_producer(net, i - 1, i);
+    for (int k = 0; k < count; k++) {
+        if (far[k] < 0 || far[k] >= i)
+            return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: %s = %d; only 0 to %d lie before it", i,
+                            amp_host_type_name(l->type), near ? "from" : "layers", far[k], i - 1);
+        d->inputs[near + k] = amp_host_producer(net, far[k], i);
+    }
+    return AMP_OK;
+}
+
+static const amp_shape *shape_of(const amp_network_desc *out, int producer)
+{
+    return producer < 0 ? &out->image : &out->layers[producer].output;
+}
+
+static int equal_sizes(amp_shape a, amp_shape b) { return a.h == b.h && a.w == b.w; }
+
+/* A route runs natively only where widths and heights agree. */
+static int routes_equal_sizes(const amp_network_desc *out, const amp_layer_desc *d)
+{
+    for (int k = 1; k < d->input_count; k++)
+        if (!equal_sizes(*shape_of(out, d->inputs[0]), *shape_of(out, d->inputs[k]))) return 0;
+    return 1;
+}
+
+static void describe_shape(network *net, int i, const amp_network_desc *out, amp_layer_desc *d)
+{
+    const layer *l = &net->layers[i];
+    const amp_shape *in = shape_of(out, d->inputs[0]);
+    d->output = image_shape(net->batch, l->out_c, l->out_h, l->out_w, l->outputs);
+    if (l->type == DROPOUT || l->type == ACTIVE || l->type == SHORTCUT) d->output = *in;
+    if (l->type == YOLO) d->output = *in; /* resize_yolo_layer leaves out_w and out_h as they were */
+    if (l->type != ROUTE) return;
+    if (routes_equal_sizes(out, d)) {
+        d->output = image_shape(net->batch, l->outputs / (in->h * in->w), in->h, in->w, l->outputs);
+    } else {
+        d->kind = AMP_LAYER_HOST;
+        d->why_host = "inputs of different sizes";
+    }
+}
+
+/* Darknet asserts, or divides by zero, in the first forward pass. Sizes of its own are those that its
+ * shortcut goes by. */
+static amp_status check_shortcut(const layer *l, int i, const amp_network_desc *out, const amp_layer_desc *d,
+                                 amp_error *error)
+{
+    amp_shape x = *shape_of(out, d->inputs[0]), from = *shape_of(out, d->inputs[1]);
+    amp_shape stock_x = { .h = l->out_h, .w = l->out_w }, stock_from = { .h = l->h, .w = l->w };
+    amp_shortcut_grid grid;
+    if (equal_sizes(x, from)) return AMP_OK;
+    if (equal_sizes(x, stock_x) && equal_sizes(from, stock_from) && amp_shortcut_meet(x, from, &grid))
+        return AMP_OK;
+    return amp_fail(error, AMP_BAD_NETWORK, "layer %d [shortcut]: joins %d x %d with %d x %d of layer %d "
+                    "(width x height); both width and height must be the same number of times as large",
+                    i, x.w, x.h, from.w, from.h, l->index);
+}
+
+/* Labels are read as they lie in the network's array, whose images need not be as far apart as the layer
+ * believes. */
+static void describe_yolo(const network *net, int i, amp_layer_desc *d)
+{
+    const layer *l = &net->layers[i];
+    int truths = amp_host_truths(net, i), numbers = amp_own_label_numbers(l), boxes = truths / numbers;
+    d->yolo = (amp_yolo_desc){ AMP_YOLO_AS_PJREDDIE, .classes = l->classes, .n = l->n, .total = l->total,
+                               .net_w = net->w, .net_h = net->h, .ignore_thresh = l->ignore_thresh,
+                               .truth_thresh = l->truth_thresh, .truths = truths,
+                               .max_boxes = l->max_boxes < boxes ? l->max_boxes : boxes };
+    d->yolo.label_size = numbers;
+    for (int k = 0; k < l->n; k++) d->yolo.mask[k] = l->mask[k];
+    for (int k = 0; k < 2 * l->total; k++) d->yolo.anchors[k] = l->biases[k];
+}
+
+static amp_status describe_layer(network *net, int i, const amp_config *config, amp_network_desc *out,
+                                 amp_error *error)
+{
+    layer *l = &net->layers[i];
+    int on_gpu = amp_host_on_gpu(net);
+    amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
+    amp_layer_desc *d = &out->layers[i];
+    *d = (amp_layer_desc){
+        .kind = amp_host_kind_of(l), .type = amp_host_type_name(l->type), .why_host = amp_host_why_own(l),
+        .pinned = i < config->layer_count && !config->layer_amp[i],
+        .is_loss = l->cost != NULL, .is_truth = l->truth, .stops_backward = l->stopbackward,
+            .no_backward = l->type == CROP,
+        .lends_products = amp_own_lends_products(l, on_gpu),
+        .activation = amp_host_activation_of(l->activation), .batch_normalize = l->batch_normalize,
+        .filters = l->type == CONNECTED ? l->outputs : l->n, .size = l->size, .stride = l->stride,
+            .pad = l->pad,
+        .groups = l->groups > 0 ? l->groups : 1, .reverse = l->reverse != 0, .flatten = l->flatten,
+        .scale = l->scale, .probability = l->probability,
+        .weights = a.weights, .biases = a.biases, .scales = a.scales, .rolling_mean = a.rolling_mean,
+        .rolling_variance = a.rolling_variance, .batchnorm_rule = amp_own_batchnorm_rule(l, on_gpu),
+        .rate_scale = l->learning_rate_scale };
+    AMP_TRY(describe_inputs(net, i, d, error));
+    describe_shape(net, i, out, d);
+    if (l->type == SHORTCUT) AMP_TRY(check_shortcut(l, i, out, d, error));
+    if (d->kind == AMP_LAYER_YOLO) describe_yolo(net, i, d);
+    describe_params(d, l, on_gpu);
+    mark_unsaved(d, l, &a);
+    return amp_own_describe(net, i, out, d, error);
+}
+
+static int output_layer_of(const network *net)
+{
+    int i = net->n - 1;
+    while (i > 0 && net->layers[i].type == COST) i--;
+    return i;
+}
+
+amp_status amp_fork_describe(network *net, const amp_config *config, amp_network_desc *out, amp_error *error)
+{
+    *out = (amp_network_desc){ .layers = calloc((size_t)net->n + 1, sizeof *out->layers), .count = net->n,
+                               .image = image_shape(net->batch, net->c, net->h, net->w, net->inputs),
+                               .output_layer = output_layer_of(net) };
+    if (!out->layers)
+        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while describing %d layers", net->n);
+    for (int i = 0; i < net->n; i++) {
+        amp_status status = describe_layer(net, i, config, out, error);
+        if (status == AMP_OK) continue;
+        amp_network_desc_free(out);
+        return status;
+    }
+    return AMP_OK;
+}

@@ -1,0 +1,190 @@
+/* The arrays of Darknet's structs on the CPU and on a GPU: see device.h. */
+#include "device.h"
+
+#include <stdlib.h>
+
+#include "room.h"
+
+/* Of two expressions that which holds on this side. Where Darknet is built without GPU=1 the second is not even compiled, since
+ * its fields and functions may not be there. */
+#ifdef GPU
+#define ON_SIDE(on_gpu, on_cpu, there) ((on_gpu) ? (there) : (on_cpu))
+#else
+#define ON_SIDE(on_gpu, on_cpu, there) ((void)(on_gpu), (on_cpu))
+#endif
+
+/* ---- CUDA's calls; a failed one cannot be gone on with ---- */
+
+#ifdef GPU
+static void check(cudaError_t status, const char *call)
+{
+    amp_error error;
+    if (status == cudaSuccess) return;
+    amp_fail(&error, AMP_UNSUPPORTED, "amp: %s: %s (%s)", call, cudaGetErrorName(status), cudaGetErrorString(status));
+    amp_host_die(&error);
+}
+
+/* Not cuda_set_device, which writes a global of Darknet's: replicas' threads come through here side by side. */
+static int use_gpu(int gpu)
+{
+    check(cudaSetDevice(gpu), "cudaSetDevice");
+    return 1;
+}
+
+static int wait_for_gpu(void)
+{
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    return 1;
+}
+
+/* Makes the GPU the thread's, with a context on it. */
+static size_t gpu_free(int gpu, size_t *all)
+{
+    size_t available = 0;
+    use_gpu(gpu);
+    check(cudaMemGetInfo(&available, all), "cudaMemGetInfo");
+    return available;
+}
+
+static double gpu_in_use_mb(int gpu)
+{
+    size_t all = 0, available = gpu_free(gpu, &all);
+    return (double)(all - available) / (1 << 20);
+}
+
+static float *gpu_take(size_t count)
+{
+    void *memory = NULL;
+    if (cudaMalloc(&memory, count * sizeof(float)) != cudaSuccess) {
+        cudaGetLastError(); /* or Darknet would meet it at its next call */
+        return NULL;
+    }
+    check(cudaMemset(memory, 0, count * sizeof(float)), "cudaMemset");
+    return memory;
+}
+
+static int gpu_give_back(void *memory)
+{
+    check(cudaFree(memory), "cudaFree"); /* waits for what is queued */
+    return 1;
+}
+#endif
+
+static int cpu_give_back(void *memory)
+{
+    free(memory);
+    return 0;
+}
+
+/* ---- where ---- */
+
+int amp_fork_device(void) { return ON_SIDE(1, -1, gpu_index); }
+
+int amp_host_on_gpu(const network *net) { return ON_SIDE(1, ((void)net, 0), net->gpu_index >= 0); }
+
+amp_dtype amp_fork_default_dtype(void) { return ON_SIDE(1, AMP_BF16, AMP_FP16); }
+
+void amp_fork_use_device(const network *net) { (void)ON_SIDE(amp_host_on_gpu(net), 0, use_gpu(net->gpu_index)); }
+
+void amp_host_wait(const network *net) { (void)ON_SIDE(amp_host_on_gpu(net), 0, wait_for_gpu()); }
+
+size_t amp_fork_free_gpu_memory(size_t *all)
+{
+    *all = 0;
+    return ON_SIDE(amp_fork_device() >= 0, 0, gpu_free(gpu_index, all));
+}
+
+double amp_fork_gpu_memory_in_use_mb(const network *net)
+{
+    return ON_SIDE(amp_host_on_gpu(net), -1, gpu_in_use_mb(net->gpu_index));
+}
+
+/* ---- arrays ---- */
+
+#define ARRAY(field) ON_SIDE(on_gpu, l->field, l->field##_gpu)
+#define PLACE(field) ON_SIDE(on_gpu, &l->field, &l->field##_gpu)
+
+amp_host_arrays amp_host_arrays_of(layer *l, int on_gpu)
+{
+    amp_host_arrays a = { .weights = ARRAY(weights), .biases = ARRAY(biases), .scales = ARRAY(scales),
+                          .rolling_mean = ARRAY(rolling_mean), .rolling_variance = ARRAY(rolling_variance),
+                          .weight_updates = PLACE(weight_updates), .bias_updates = PLACE(bias_updates),
+                          .scale_updates = PLACE(scale_updates) };
+    if (l->type == RNN || l->type == GRU) a.state[0] = ARRAY(state);
+    if (l->type == LSTM) {
+        a.state[0] = ON_SIDE(on_gpu, l->h_cpu, l->h_gpu);
+        a.state[1] = ON_SIDE(on_gpu, l->c_cpu, l->c_gpu);
+    }
+    return a;
+}
+
+float **amp_host_output_of(layer *l, int on_gpu) { return PLACE(output); }
+
+float **amp_host_delta_of(layer *l, int on_gpu) { return PLACE(delta); }
+
+/* ---- between the two sides ---- */
+
+amp_status amp_host_pull_output(const network *net, int layer, size_t count, amp_backend *b, amp_error *error)
+{
+    (void)layer, (void)count, (void)b, (void)error;
+    return ON_SIDE(amp_host_on_gpu(net), AMP_OK, b->download(b, net->layers[layer].output, net->layers[layer].output_gpu,
+                                                            count * sizeof(float), error));
+}
+
+/* ---- memory that Darknet may free or make anew: calloc's, and on a GPU cudaMalloc's ---- */
+
+float *amp_host_take(size_t count, int on_gpu) { return ON_SIDE(on_gpu, calloc(count, sizeof(float)), gpu_take(count)); }
+
+void amp_host_give_back(float **buffer, int on_gpu)
+{
+    (void)ON_SIDE(on_gpu, cpu_give_back(*buffer), gpu_give_back(*buffer));
+    *buffer = NULL;
+}
+
+/* An array of which Darknet keeps one on each side. */
+static void give_back_pair(float **on_cpu, float **there, int on_gpu)
+{
+    amp_host_give_back(on_cpu, 0);
+    if (on_gpu && there && *there) amp_host_give_back(there, 1);
+}
+
+#define GIVE_BACK(field) give_back_pair(&l->field, ON_SIDE(1, NULL, &l->field##_gpu), on_gpu)
+
+void amp_host_give_back_moments(layer *l, int on_gpu)
+{
+    GIVE_BACK(m);
+    GIVE_BACK(v);
+    GIVE_BACK(bias_m);
+    GIVE_BACK(bias_v);
+    GIVE_BACK(scale_m);
+    GIVE_BACK(scale_v);
+}
+
+static void give_back_indexes(layer *l, int on_gpu)
+{
+    cpu_give_back(l->indexes);
+    l->indexes = NULL;
+#ifdef GPU
+    if (!on_gpu || !l->indexes_gpu) return;
+    gpu_give_back(l->indexes_gpu);
+    l->indexes_gpu = NULL;
+#else
+    (void)on_gpu;
+#endif
+}
+
+void amp_host_give_back_internals(layer *l, int on_gpu)
+{
+    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED || l->type == BATCHNORM) {
+        GIVE_BACK(x);
+        GIVE_BACK(x_norm);
+    }
+    if (l->type == DROPOUT) GIVE_BACK(rand);
+    if (l->type == MAXPOOL) give_back_indexes(l, on_gpu);
+    amp_own_give_back_internals(l, on_gpu);
+}
+
+void amp_host_give_back_workspace(network *net)
+{
+    amp_host_give_back(&net->workspace, amp_host_on_gpu(net));
+}

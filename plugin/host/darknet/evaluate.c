@@ -1,0 +1,134 @@
+/* Measuring a network on images, as fork_commands.h has it: what `detector test` and `classifier valid` do
+ * with one. */
+#include "../fork_commands.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../tensor/half.h"
+#include "../data/data_files.h"
+#include "own.h"
+#include "tree.h"
+#include "stb_image.h" /* Darknet's src/; image.c holds its code */
+
+static const float LEAST_SCORE = .005f, HIERARCHY = .5f, SUPPRESSION_IOU = .45f;
+
+/* For the line about outputs that are inf or NaN: a file of the right size may still hold anything. */
+#define WHY_NOT_FINITE "the weights are another network's or damaged, or their training diverged or " \
+                       "was too short for fp16 (then bf16 and fp32 do)"
+
+/* ---- what kind of network ---- */
+
+static int gives_boxes(const layer *l)
+{
+    return l->type == YOLO || l->type == REGION || l->type == DETECTION;
+}
+
+int amp_fork_box_classes(const struct network *net)
+{
+    const layer *last = net->n > 0 ? &net->layers[net->n - 1] : NULL;
+    return last && gives_boxes(last) ? last->classes : -1;
+}
+
+int amp_fork_recurrent_layer(const struct network *net)
+{
+    for (int i = 0; i < net->n; i++) {
+        LAYER_TYPE type = net->layers[i].type;
+        if (type == RNN || type == GRU || type == LSTM || type == CRNN) return i;
+    }
+    return -1;
+}
+
+int amp_fork_has_tree(const struct network *net) { return net->hierarchy != NULL; }
+void amp_fork_take_leaves(struct network *net, const char *f) { change_leaves(net->hierarchy, (char *)f); }
+void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net, batch); }
+
+/* ---- images ---- */
+
+/* As load_image_color does, but a file that is no image does not end the program. */
+static image load_color(const char *path, const char **why)
+{
+    int w, h, channels;
+    *why = "not a regular file";
+    if (amp_is_device(path)) return (image){ 0 };
+    unsigned char *pixels = stbi_load(path, &w, &h, &channels, 3);
+    *why = pixels ? "it is too large for this machine's memory"
+         : access(path, R_OK) ? strerror(errno) : stbi_failure_reason();
+    if (!pixels) return (image){ 0 };
+    size_t plane = (size_t)w * (size_t)h;
+    float *data = plane <= INT_MAX / 3 ? malloc(3 * plane * sizeof *data) : NULL; /* Darknet counts in int */
+    for (size_t i = 0; data && i < plane; i++)
+        for (size_t c = 0; c < 3; c++) data[c * plane + i] = (float)pixels[3 * i + c] / 255.f;
+    stbi_image_free(pixels);
+    return (image){ .w = w, .h = h, .c = 3, .data = data };
+}
+
+float *amp_fork_read_image(const char *path, int w, int h, amp_image_fit fit, int size[2], const char **why)
+{
+    image im = load_color(path, why);
+    if (!im.data) return NULL;
+    image fitted = fit == AMP_FIT_LETTERBOX ? letterbox_image(im, w, h) : fit == AMP_FIT_STRETCH ? resize_image(im, w, h)
+                 : amp_own_center_crop(im, w, h);
+    size[0] = im.w;
+    size[1] = im.h;
+    free_image(im);
+    return fitted.data;
+}
+
+/* ---- one image ---- */
+
+/* Before the boxes are counted: Darknet counts NaN objectness in one place as a box and in another not, and
+ * writes past the end of its array. */
+static amp_status check_boxes(const network *net, const char *path, amp_error *error)
+{
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        for (int k = 0; gives_boxes(l) && k < l->outputs; k++)
+            if (!amp_is_finite(l->output[k]))
+                return amp_fail(error, AMP_DIVERGED,
+                                "%s: layer %d gives numbers that are not finite; " WHY_NOT_FINITE, path, i);
+    }
+    return AMP_OK;
+}
+
+static amp_status hand_over(const detection *boxes, int count, int classes, amp_box_sink *sink, void *context,
+                            amp_error *error)
+{
+    for (int i = 0; i < count; i++)
+        for (int c = 0; c < classes; c++) {
+            box b = boxes[i].bbox;
+            amp_found_box found = { .class_id = c, .score = boxes[i].prob[c], .x = b.x, .y = b.y, .w = b.w,
+                                    .h = b.h };
+            if (found.score > 0) AMP_TRY(sink(context, &found, error));
+        }
+    return AMP_OK;
+}
+
+amp_status amp_fork_detect(struct network *net, float *image, const int size[2], const char *path,
+                           amp_box_sink *sink, void *context, amp_error *error)
+{
+    int classes = amp_fork_box_classes(net), count = 0;
+    amp_own_predict(net, image);
+    AMP_TRY(check_boxes(net, path, error));
+    detection *boxes = amp_own_boxes(net, size, LEAST_SCORE, HIERARCHY, &count);
+    do_nms_sort(boxes, count, classes, SUPPRESSION_IOU);
+    amp_status status = hand_over(boxes, count, classes, sink, context, error);
+    free_detections(boxes, count);
+    return status;
+}
+
+amp_status amp_fork_classify(struct network *net, float *image, const char *path, int k, int *best,
+                             amp_error *error)
+{
+    float *probabilities = amp_own_predict(net, image);
+    for (int i = 0; i < net->outputs; i++)
+        if (!amp_is_finite(probabilities[i]))
+            return amp_fail(error, AMP_DIVERGED,
+                            "%s: the network gives numbers that are not finite; " WHY_NOT_FINITE, path);
+    if (net->hierarchy) amp_own_sort_classes(probabilities, net);
+    top_k(probabilities, net->outputs, k, best);
+    return AMP_OK;
+}

@@ -1,0 +1,201 @@
+/* Counting what a network takes: see fork_commands.h. Which buffers stock takes is each make_*_layer's own
+ * business; here they are counted, and tests/test_plan_command.c compares with what they really took. */
+#include "../fork_commands.h"
+
+#include <limits.h>
+
+#include "device.h"
+#include "room.h"
+
+/* ---- plans ---- */
+
+static amp_plan_key training_key(const network *net, int batch)
+{
+    return (amp_plan_key){ .batch = batch, .w = net->w, .h = net->h, .keeps_state = 1, .frozen = amp_fork_frozen(net) };
+}
+
+amp_status amp_fork_training_plan(network *net, const amp_plan **out, amp_error *error)
+{
+    amp_engine *engine = net->amp->engine;
+    amp_plan_key key = training_key(net, net->batch);
+    *out = amp_engine_find_plan(engine, &key);
+    if (*out) return AMP_OK;
+    amp_network_desc described;
+    AMP_TRY(amp_fork_describe(net, net->amp->config, &described, error));
+    amp_status status = amp_engine_add_plan(engine, &described, &key, error);
+    amp_network_desc_free(&described);
+    *out = amp_engine_find_plan(engine, &key);
+    return status;
+}
+
+static amp_status outline(network *net, int batch, amp_dtype dtype, amp_plan **plan, amp_error *error)
+{
+    amp_plan_key key = training_key(net, batch);
+    amp_network_desc described;
+    int as_made = net->batch;
+    net->batch = batch; /* shapes are described for net's batch */
+    amp_status status = amp_fork_describe(net, net->amp->config, &described, error);
+    net->batch = as_made;
+    if (status != AMP_OK) return status;
+    status = amp_engine_outline(net->amp->engine, &described, &key, dtype,
+                                amp_engine_recompute(net->amp->engine), plan, error);
+    amp_network_desc_free(&described);
+    return status;
+}
+
+amp_status amp_fork_footprint(network *net, int batch, amp_dtype dtype, amp_footprint *out, amp_error *error)
+{
+    amp_plan *plan;
+    AMP_TRY(outline(net, batch, dtype, &plan, error));
+    *out = (amp_footprint){ .arena = plan->arena.total,
+        .input = ((size_t)net->inputs + (size_t)net->truths) * (size_t)batch * sizeof(float) };
+    for (int i = 0; i < net->n; i++) out->buffers += amp_fork_buffer_bytes(net, i, batch, plan);
+    amp_plan_free(plan, amp_engine_backend(net->amp->engine));
+    return AMP_OK;
+}
+
+size_t amp_fork_loaded_bytes(const network *net, int images)
+{
+    if (amp_host_on_gpu(net) || !net->w || !net->h) return 0;
+    return 2 * (size_t)images * ((size_t)net->inputs + (size_t)net->truths) * sizeof(float);
+}
+
+int amp_fork_largest_batch(const network *net)
+{
+    int most = net->inputs > net->truths ? net->inputs : net->truths;
+    for (int i = 0; i < net->n; i++) if (net->layers[i].outputs > most) most = net->layers[i].outputs;
+    return most > 0 ? INT_MAX / most : INT_MAX;
+}
+
+/* ---- stock's buffers ---- */
+
+/* How many arrays of the output's size a layer takes. A dropout works in its neighbour's; crop has no delta; recurrent layers'
+ * outputs are counted with their parts or below. */
+static size_t arrays_of(const layer *l, int on_gpu)
+{
+    int normalizes = l->batch_normalize && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED);
+    switch (l->type) {
+    case DROPOUT: case RNN: case CRNN: return 0;
+    case CROP: return 1;
+    case GRU: return 2;
+    case LSTM: return on_gpu ? 3 : 2; /* output and cell; on the CPU no delta */
+    case MAXPOOL: case SOFTMAX: case LOGXENT: case L2NORM: return 3; /* and: which it chose; losses; scales */
+    case NORMALIZATION: return 4;  /* and squares and norms */
+    case BATCHNORM: return on_gpu ? 4 : 2;
+    default: return normalizes ? 4 : 2; /* and batch norm's input, as it came and normalized */
+    }
+}
+
+/* Arrays of one time step. */
+static size_t states_of(const layer *l)
+{
+    switch (l->type) {
+    case RNN: return 2;
+    case GRU: return 7;
+    case LSTM: return 14; /* state, prev_state, prev_cell, f, i, g, o, c, h, temp to temp3, dc, dh */
+    default: return 0;
+    }
+}
+
+static size_t stock_bytes(const layer *l, int batch, int on_gpu)
+{
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
+    size_t images = (size_t)batch, steps = l->steps > 0 ? (size_t)l->steps : 1;
+    size_t floats = arrays_of(l, on_gpu) * (size_t)l->outputs * images + states_of(l) * (size_t)l->outputs * (images / steps);
+    if (l->type == DROPOUT) floats += (size_t)l->inputs * images;
+    if (l->type == CONVOLUTIONAL && l->xnor) floats += (size_t)l->inputs * images;
+    if (l->type == CRNN) floats += (size_t)l->hidden * (images / steps) * (steps + 1);
+    size_t bytes = (floats + amp_own_stock_floats(l, batch, on_gpu)) * sizeof(float);
+    for (int k = amp_own_parts(l, parts) - 1; k >= 0; k--) bytes += stock_bytes(parts[k].part, batch, on_gpu);
+    return bytes;
+}
+
+size_t amp_fork_stock_bytes(const struct network *net, int i, int batch)
+{
+    return stock_bytes(&net->layers[i], batch, amp_host_on_gpu(net));
+}
+
+static size_t im2col_bytes(const layer *l)
+{
+    size_t window = (size_t)l->size * (size_t)l->size * sizeof(float);
+    if (l->type == CONVOLUTIONAL)
+        return (size_t)l->out_h * (size_t)l->out_w * window * (size_t)(l->c / (l->groups > 0 ? l->groups : 1));
+    if (l->type == DECONVOLUTIONAL) return (size_t)l->h * (size_t)l->w * window * (size_t)l->n;
+    return 0;
+}
+
+size_t amp_fork_stock_workspace(const network *net)
+{
+    size_t most = 0;
+    for (int i = 0; i < net->n; i++) {
+        size_t bytes = im2col_bytes(&net->layers[i]);
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+size_t amp_fork_own_workspace(const network *net)
+{
+    size_t most = 0;
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        size_t bytes = amp_host_is_native(l) ? 0 : amp_own_layer_workspace(l, amp_host_on_gpu(net));
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+/* ---- AMP's ---- */
+
+size_t amp_fork_buffer_bytes(const network *net, int i, int batch, const amp_plan *plan)
+{
+    const layer *l = &net->layers[i];
+    size_t output = (size_t)l->outputs * (size_t)batch * sizeof(float);
+    if (amp_host_is_native(l)) return output * (size_t)(plan->needs_output[i] + plan->needs_delta[i]);
+    int on_gpu = amp_host_on_gpu(net);
+    size_t delta = l->type == LSTM && !on_gpu ? output : 0; /* which AMP makes */
+    return stock_bytes(l, batch, on_gpu) + delta;
+}
+
+/* ---- arithmetic ---- */
+
+static double operations(const layer *l, int batch)
+{
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
+    double products = 0, sum = 0, outputs = (double)l->out_h * l->out_w;
+    switch (l->type) {
+    case CONVOLUTIONAL: products = (double)l->nweights * outputs; break;
+    case DECONVOLUTIONAL: products = (double)l->nweights * l->h * l->w; break;
+    case CONNECTED: products = (double)l->inputs * l->outputs; break;
+    case LOCAL: products = (double)l->size * l->size * l->c * l->n * outputs; break;
+    default: break;
+    }
+    for (int k = amp_own_parts(l, parts) - 1; k >= 0; k--) sum += operations(parts[k].part, batch);
+    return 2 * products * batch + sum;
+}
+
+double amp_fork_operations(const struct network *net, int i)
+{
+    return operations(&net->layers[i], net->batch);
+}
+
+static int is_misaligned(const layer *l)
+{
+    int groups = l->groups > 0 ? l->groups : 1;
+    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL) return l->c / groups % 8 || l->n / groups % 8;
+    return l->type == CONNECTED && (l->inputs % 8 || l->outputs % 8);
+}
+
+amp_layer_work amp_fork_layer_work(const struct network *net, int i)
+{
+    const layer *l = &net->layers[i];
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
+    amp_layer_work out = { .type = amp_host_type_name(l->type), .misaligned = is_misaligned(l) };
+    double images = net->batch, products = operations(l, net->batch), weights = 0;
+    if (amp_own_parts(l, parts)) return out;
+    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL) weights = l->nweights;
+    else if (l->type == CONNECTED || l->type == LOCAL) weights = products / (2 * images);
+    out.operations = products > 0 ? products : (double)l->outputs * images;
+    out.bytes = 4 * (weights + images * ((double)l->inputs + l->outputs));
+    return out;
+}

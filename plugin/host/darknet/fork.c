@@ -1,0 +1,55 @@
+/* The door of fork.h, as far as it is not a subject of its own: a network as numbers, and Darknet's own functions. */
+#include "../fork.h"
+
+#include "device.h"
+#include "network.h"
+#include "parser.h"
+#include "room.h"
+#include "utils.h"
+
+struct darknet_amp *amp_fork_state(const struct network *net) { return net->amp; }
+
+/* batch_number is get_current_batch's, which would divide by 0 for a .cfg without images in a step. */
+amp_view amp_fork_view(const struct network *net)
+{
+    size_t images_of_step = (size_t)net->batch * (size_t)net->subdivisions;
+    return (amp_view){ .layers = net->n, .batch = net->batch, .subdivisions = net->subdivisions, .w = net->w, .h = net->h,
+                       .c = net->c, .inputs = net->inputs, .truths = net->truths, .outputs = net->outputs,
+                       .training = net->train, .adam = net->adam != 0,
+                       .changes_size = net->random || net->layers[net->n - 1].random,
+                       .on_gpu = amp_host_on_gpu(net), .time_steps = net->time_steps,
+                       .max_batches = net->max_batches, .burn_in = net->burn_in,
+                       .batch_number = images_of_step ? (long)(*net->seen / images_of_step) : 0, .momentum = net->momentum,
+                       .decay = net->decay, .beta1 = net->B1, .beta2 = net->B2, .eps = net->eps, .images = net->input,
+                       .labels = net->truth };
+}
+
+/* ---- a pass ---- */
+
+amp_status amp_fork_begin_forward(struct darknet_amp *amp, struct network *net, amp_error *error)
+{
+    amp_host_pin(&amp->memory->pinned, net);
+    return amp_own_push_input(net, amp_engine_backend(amp->engine), error);
+}
+
+amp_status amp_fork_end_forward(struct darknet_amp *amp, struct network *net, amp_error *error)
+{
+    const amp_plan *plan = amp_engine_plan(amp->engine);
+    for (int i = 0; i < net->n; i++) {
+        size_t count = (size_t)net->layers[i].outputs * (size_t)net->batch;
+        if (plan->hands_out[i]) AMP_TRY(amp_host_pull_output(net, i, count, amp_engine_backend(amp->engine), error));
+    }
+    amp_own_end_forward(net, plan->output_layer);
+    return AMP_OK;
+}
+
+/* ---- Darknet's own functions ---- */
+
+void amp_fork_load_weights(struct network *net, const char *file) { load_weights(net, (char *)file); }
+void amp_fork_resize(struct network *net, int w, int h) { resize_network(net, w, h); }
+
+/* ---- names of files ---- */
+
+_Static_assert(AMP_FORK_PATH == DARKNET_PATH, "what the patches give Darknet's commands");
+
+char *amp_fork_base_name(const char *cfg) { return basecfg((char *)cfg); }

@@ -1,0 +1,59 @@
+/* Making a network for a command, and freeing all of it. Darknet's parser is kept from crashing in the user's
+ * face. */
+#define _DEFAULT_SOURCE /* setenv */
+#include "../fork_commands.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../common/random.h"
+#include "device.h"
+#include "own.h"
+
+/* What a signal or an exit in the middle of the parser says. Written before, since a signal's handler may not format. */
+static char last_words[600];
+static volatile sig_atomic_t making;
+
+static void give_up(int signal)
+{
+    (void)signal;
+    ssize_t ignored = write(STDERR_FILENO, last_words, strlen(last_words));
+    (void)ignored;
+    _exit(1);
+}
+
+static void give_up_at_exit(void)
+{
+    if (making) give_up(0);
+}
+
+static const int deaths[] = { SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL };
+enum { DEATHS = sizeof deaths / sizeof *deaths };
+
+network *amp_fork_make_network(const char *cfg, const char *name, int draws)
+{
+    static int registered;
+    struct sigaction catch = { .sa_handler = give_up }, before[DEATHS];
+    snprintf(last_words, sizeof last_words, "\n%.400s: Darknet cannot make this network; the line above says why, or "
+             "which layer it was at: check that one's keys\n", name);
+    if (!registered) registered = !atexit(give_up_at_exit);
+    for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &catch, &before[k]);
+    if (!draws) setenv("AMP_CUDA_TUNE", "0", 0); /* nothing will run: no engine is worth timing */
+    making = 1;
+    darknet_amp_draws_nothing = !draws;
+    network *net = amp_own_parse((char *)cfg);
+    darknet_amp_draws_nothing = 0;
+    making = 0;
+    for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &before[k], NULL);
+    return net;
+}
+
+void amp_fork_free_network(struct network *net)
+{
+    if (!net) return;
+    amp_host_give_back_workspace(net);
+    amp_own_free(net);
+}

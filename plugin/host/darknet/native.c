@@ -1,0 +1,70 @@
+/* Which of Darknet's layers AMP computes itself, and which stay Darknet's own fp32 code.
+ *
+ * The rule fails closed: a layer is native only if its type has a kind, and every option in its struct
+ * that this kind does not know is 0, as Darknet leaves options that are not set. Otherwise Darknet's own code
+ * runs it, and `amp plan` says why. So an option that a fork of Darknet adds to a layer is never ignored: it
+ * needs a row in that fork's native_tables.c, and test e2e_source_tree says so. */
+#include "room.h"
+
+#include "../../backend/backend.h"
+
+static const amp_own_type *type_of(const layer *l)
+{
+    return l->type < amp_own_type_count && amp_own_types[l->type].name ? &amp_own_types[l->type] : NULL;
+}
+
+const char *amp_host_type_name(LAYER_TYPE type)
+{
+    const amp_own_type *row = type_of(&(layer){ .type = type });
+    return row ? row->name : "layer";
+}
+
+/* ---- options ---- */
+
+static int is_zero(const void *field, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (((const char *)field)[i]) return 0;
+    return 1;
+}
+
+static const char *unknown_option(const layer *l, amp_layer_kind kind)
+{
+    for (size_t i = 0; i < amp_own_option_count; i++) {
+        const amp_own_option *o = &amp_own_options[i];
+        if (!(o->kinds >> kind & 1) && !is_zero((const char *)l + o->offset, o->bytes)) return o->why_own;
+    }
+    return NULL;
+}
+
+/* ---- values that a kind does not take ---- */
+
+amp_activation amp_host_activation_of(ACTIVATION a)
+{
+    return (unsigned)a < amp_own_activation_count ? amp_own_activations[a] : AMP_ACTIVATIONS;
+}
+
+enum { LARGEST_POOL = 15 }; /* the backend's limit on a window's side */
+
+const char *amp_host_why_own(const layer *l)
+{
+    const amp_own_type *type = type_of(l);
+    if (!type) return "Darknet's own fp32 code";
+    if (l->type == SOFTMAX && l->noloss) return "fp32 output";
+    if (type->why_own) return type->why_own;
+    if (amp_host_activation_of(l->activation) == AMP_ACTIVATIONS)
+        return "an activation that AMP does not know";
+    if (l->type == UPSAMPLE && l->reverse) return "downsamples (stride < 0)";
+    if (l->type == MAXPOOL && l->size > LARGEST_POOL) return "window above 15";
+    if (l->type == YOLO && (l->total > AMP_YOLO_MAX_ANCHORS || l->n > AMP_YOLO_MAX_ANCHORS))
+        return "more than 32 anchors";
+    const char *unfit = amp_own_unfit(l);
+    return unfit ? unfit : unknown_option(l, type->kind);
+}
+
+int amp_host_is_native(const layer *l) { return !amp_host_why_own(l); }
+
+amp_layer_kind amp_host_kind_of(const layer *l)
+{
+    return amp_host_is_native(l) ? type_of(l)->kind : AMP_LAYER_HOST;
+}

@@ -1,0 +1,138 @@
+/* What the files of this folder, which are the same for all forks, ask of the folder of the fork that they are compiled for. It
+ * is fork.h's question once more, in terms of Darknet's structs. */
+#ifndef AMP_HOST_OWN_H
+#define AMP_HOST_OWN_H
+
+#include "darknet.h"
+
+#include "../../layers/layer.h"
+#include "../common/weights_run.h"
+#include "../fork.h"
+
+#ifdef DARKNET_AMP_ALEXEYAB /* the patched darknet.h says so */
+#include "../alexeyab/types.h"
+#else
+#include "../pjreddie/types.h"
+/* What train_detector and train_classifier have their loaders do, but for paths, labels and how many images. */
+void amp_own_detector_args(network *net, const layer *last, load_args *args);
+void amp_own_classifier_args(network *net, int classes, int tags, load_args *args);
+/* After the last load of these arguments, or where there was none. */
+void amp_own_end_loading(load_args *args);
+/* train_network_datum, on what lies in net->input and net->truth. */
+float amp_own_train(network *net);
+
+#endif
+
+/* ---- layers (describe.c, native.c, footprint.c, weights_layout.c) ---- */
+
+/* The layers that layer l reads beside, or (a route) instead of, the one before it; returns how many. */
+int amp_own_far_inputs(const layer *l, const int **layers);
+/* The connected or convolutional layers inside a recurrent one; returns how many. */
+enum { AMP_OWN_MOST_PARTS = 11 };
+typedef struct amp_own_part {
+    const char *names[3]; /* of its weights, biases and scales */
+    int place;            /* in a .weights file, among the parts */
+    layer *part;
+} amp_own_part;
+#define AMP_OWN_NAMES(prefix) ((const char *const[3]){ prefix "weights", prefix "biases", prefix "scales" })
+#define AMP_OWN_PART(field, at) { { #field ".weights", #field ".biases", #field ".scales" }, at, l->field }
+int amp_own_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
+/* What of a layer's description is this fork's alone: d is described already as all forks have it. */
+amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d, amp_error *);
+/* Numbers of a label: a box, its class, and maybe more. */
+int amp_own_label_numbers(const layer *l);
+/* Whether a layer's weights are those of an earlier one, which trains and saves them. */
+int amp_own_shares_weights(const layer *l);
+/* What a .weights file holds for a layer that weights_layout.c does not know; returns how many runs. */
+int amp_own_weights_runs(const layer *l, amp_weights_run *runs);
+/* Whether layer l is not to change in training, so that it has neither gradient nor momentum. */
+int amp_own_is_frozen(const layer *l);
+/* How batch norm computes in Darknet's own code. */
+amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu);
+/* Stock's buffers beside those that footprint.c knows, in floats of a pass of `batch` images. */
+size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
+
+/* What native.c goes by: native_tables.c of the fork. */
+typedef struct amp_own_type {
+    const char *name;    /* the .cfg section's; NULL: there is no such layer */
+    amp_layer_kind kind; /* that computes it, */
+    const char *why_own; /* or why Darknet's own code does, in a few words */
+} amp_own_type;
+
+/* An option of a layer, and the kinds that know it. */
+typedef struct amp_own_option {
+    const char *why_own;  /* for `amp plan` */
+    size_t offset, bytes;
+    unsigned kinds;       /* bits of the kinds that compute with it, or for which it has no meaning in Darknet either */
+} amp_own_option;
+
+extern const amp_own_type amp_own_types[];
+extern const amp_activation amp_own_activations[];
+extern const amp_own_option amp_own_options[];
+extern const size_t amp_own_type_count, amp_own_activation_count, amp_own_option_count;
+/* A value that its kind does not take, in a few words; NULL: none. */
+const char *amp_own_unfit(const layer *l);
+
+/* ---- a network (fork.c, hooks.c) ---- */
+
+/* Fields that Darknet leaves at 0, or does not resize, and that AMP goes by. */
+void amp_own_complete(network *net);
+/* Whether AMP can train it: AMP_UNSUPPORTED, and which key of which section cannot be followed. */
+amp_status amp_own_check(const network *net, amp_error *);
+
+/* ---- memory (device.c, buffers.c) ---- */
+
+/* What only this fork's own forward and backward use of a native layer, beside what device.c knows. */
+void amp_own_give_back_internals(layer *l, int on_gpu);
+/* Whether its parser or its functions let this layer's output be its neighbour's. */
+int amp_own_borrows_buffers(const layer *l);
+
+/* ---- a pass (buffers.c, fork.c) ---- */
+
+const float *amp_own_truth(const network *net); /* the labels, where the backend can read them; NULL: there are none */
+/* net->input and net->truth, which are the program's, to the GPU, as upload_later does. Nothing where there is no GPU. */
+amp_status amp_own_push_input(const network *net, amp_backend *, amp_error *);
+/* After a forward: what Darknet's functions read of the network itself. */
+void amp_own_end_forward(network *net, int output_layer);
+
+/* Darknet's own layers, wherever they run. prepare: once, 0 where memory ran out. workspace: bytes that forward and backward
+ * want. lends_products: whether its matrix products can be the backend's (products.h). pass: what layer `index` is given, with
+ * its input and the delta that its backward adds to, which may be NULL. joined: the layer, for which the layers that it reads
+ * are those behind dropouts; room: for as many as it has far inputs. */
+typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;
+
+int amp_own_prepare_layer(layer *l, int on_gpu);
+size_t amp_own_layer_workspace(const layer *l, int on_gpu);
+int amp_own_lends_products(const layer *l, int on_gpu);
+amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace, int training);
+layer amp_own_joined(const network *net, int index, amp_joined *room);
+void amp_own_forward_layer(layer l, amp_pass pass);
+void amp_own_backward_layer(layer l, amp_pass pass);
+
+/* A yolo layer's cost into *l->cost, and its line as forward_yolo_layer prints it. */
+void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *);
+
+/* ---- Darknet's functions, whose signatures differ (make_network.c, evaluate.c, passes.c) ---- */
+
+network *amp_own_parse(char *cfg);
+void amp_own_free(network *net);
+void amp_own_forward(network *net);
+void amp_own_backward(network *net);
+void amp_own_update(network *net);
+float amp_own_cost(const network *net);
+float *amp_own_predict(network *net, float *image);
+image amp_own_center_crop(image im, int w, int h);
+detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, int *count);
+void amp_own_sort_classes(float *probabilities, network *net);
+int amp_own_pass_index(const amp_pass *);
+const network *amp_own_pass_network(const amp_pass *);
+
+/* What train_detector and train_classifier have their loaders do, but for paths, labels and how many images. */
+void amp_own_detector_args(network *net, const layer *last, load_args *args);
+void amp_own_classifier_args(network *net, int classes, int tags, load_args *args);
+/* After the last load of these arguments, or where there was none. */
+void amp_own_end_loading(load_args *args);
+/* train_network_datum, on what lies in net->input and net->truth. */
+float amp_own_train(network *net);
+
+#endif

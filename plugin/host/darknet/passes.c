@@ -1,0 +1,96 @@
+/* A training step in its parts, and a watcher around stock's layers: see fork_commands.h. */
+#include "../fork_commands.h"
+
+#include <stdlib.h>
+
+#include "device.h"
+#include "network.h"
+#include "room.h"
+
+/* ---- the parts of a step, as train_network_datum and what it calls have them ---- */
+
+void amp_fork_begin_pass(struct network *net)
+{
+    *net->seen += (size_t)net->batch;
+    net->train = 1;
+    amp_host_wait(net);
+}
+
+void amp_fork_forward(struct network *net)
+{
+    amp_own_forward(net);
+    amp_host_wait(net);
+}
+
+void amp_fork_backward(struct network *net)
+{
+    amp_own_backward(net);
+    amp_host_wait(net);
+}
+
+void amp_fork_update(struct network *net)
+{
+    amp_own_update(net);
+    amp_host_wait(net);
+}
+
+float amp_fork_cost(const struct network *net) { return amp_own_cost(net); }
+
+/* ---- around layers ----
+ *
+ * Darknet's loops find the layers' functions in the layers, and the watched ones take their place. */
+
+typedef void layer_function(struct layer, amp_pass);
+
+/* Darknet calls its layers without a context. */
+static struct { layer_function **forward, **backward; amp_layer_watcher *watcher; void *context; } watched;
+
+static void run_watched(layer_function *function, layer l, amp_pass pass)
+{
+    int index = amp_own_pass_index(&pass);
+    amp_host_wait(amp_own_pass_network(&pass));
+    watched.watcher(watched.context, index, 1);
+    function(l, pass);
+    amp_host_wait(amp_own_pass_network(&pass));
+    watched.watcher(watched.context, index, 0);
+}
+
+static void watched_forward(layer l, amp_pass pass)
+{
+    run_watched(watched.forward[amp_own_pass_index(&pass)], l, pass);
+}
+
+static void watched_backward(layer l, amp_pass pass)
+{
+    run_watched(watched.backward[amp_own_pass_index(&pass)], l, pass);
+}
+
+static layer_function **forward_of(layer *l, int on_gpu) { return on_gpu ? &l->forward_gpu : &l->forward; }
+static layer_function **backward_of(layer *l, int on_gpu) { return on_gpu ? &l->backward_gpu : &l->backward; }
+
+int amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void *context)
+{
+    watched.forward = calloc(2 * (size_t)net->n, sizeof *watched.forward);
+    if (!watched.forward) return 0;
+    watched.backward = watched.forward + net->n;
+    watched.watcher = watcher;
+    watched.context = context;
+    for (int i = 0, on_gpu = amp_host_on_gpu(net); i < net->n; i++) {
+        layer_function **forward = forward_of(&net->layers[i], on_gpu);
+        layer_function **backward = backward_of(&net->layers[i], on_gpu);
+        watched.forward[i] = *forward;
+        watched.backward[i] = *backward;
+        if (*forward) *forward = watched_forward;
+        if (*backward) *backward = watched_backward;
+    }
+    return 1;
+}
+
+void amp_fork_unwatch_layers(struct network *net)
+{
+    for (int i = 0, on_gpu = amp_host_on_gpu(net); i < net->n; i++) {
+        *forward_of(&net->layers[i], on_gpu) = watched.forward[i];
+        *backward_of(&net->layers[i], on_gpu) = watched.backward[i];
+    }
+    free(watched.forward);
+}

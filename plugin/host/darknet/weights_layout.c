@@ -1,0 +1,80 @@
+/* What Darknet reads for each layer of a .weights file. The sizes follow the readers in parser.c, function by function. */
+#include "../fork.h"
+#include "device.h"
+#include "own.h"
+
+static size_t normalized(const layer *l) { return l->batch_normalize && !l->dontloadscales; }
+
+/* load_convolutional_weights: biases, scales, statistics, weights. */
+static int convolutional(const layer *l, amp_weights_run *runs)
+{
+    size_t n = (size_t)(l->numload ? l->numload : l->n), groups = l->groups ? (size_t)l->groups : 1, norm = normalized(l) ? n : 0;
+    runs[0] = (amp_weights_run){ n + norm, 2 * norm };
+    runs[1] = (amp_weights_run){ (size_t)l->c / groups * n * (size_t)l->size * (size_t)l->size, 0 };
+    return 2;
+}
+
+/* load_connected_weights: biases, weights, scales, statistics. */
+static int connected(const layer *l, amp_weights_run *runs)
+{
+    size_t outputs = (size_t)l->outputs, norm = normalized(l) ? outputs : 0;
+    runs[0] = (amp_weights_run){ outputs + outputs * (size_t)l->inputs + norm, 2 * norm };
+    return 1;
+}
+
+static int local(const layer *l, amp_weights_run *runs)
+{
+    size_t locations = (size_t)l->out_w * (size_t)l->out_h;
+    runs[0].learnt = (size_t)l->outputs + (size_t)l->size * (size_t)l->size * (size_t)l->c * (size_t)l->n * locations;
+    runs[0].statistics = 0;
+    return 1;
+}
+
+static int of_parts(const layer *l, amp_weights_run *runs)
+{
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
+    int count = amp_own_parts(l, parts), written = 0;
+    for (int place = 0; place < count; place++)
+        for (int k = 0; k < count; k++)
+            if (parts[k].place == place)
+                written += (parts[k].part->type == CONNECTED ? connected : convolutional)(parts[k].part, runs + written);
+    return written;
+}
+
+int amp_fork_weights_runs(const struct network *net, int index, amp_weights_run runs[AMP_WEIGHTS_RUNS])
+{
+    const layer *l = &net->layers[index];
+    if (l->dontload || amp_own_shares_weights(l)) return 0;
+    switch (l->type) {
+    case CONVOLUTIONAL: case DECONVOLUTIONAL: return convolutional(l, runs);
+    case CONNECTED: return connected(l, runs);
+    case BATCHNORM: runs[0] = (amp_weights_run){ (size_t)l->c, 2 * (size_t)l->c }; return 1;
+    case LOCAL: return local(l, runs);
+    case RNN: case CRNN: case GRU: case LSTM: return of_parts(l, runs);
+    default: return amp_own_weights_runs(l, runs);
+    }
+}
+
+/* Layers that read less than they write, or the other way round, make a file that is not the network's. */
+int amp_fork_reads_what_it_writes(const struct network *net)
+{
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        if (l->dontload != l->dontsave || l->dontloadscales || l->numload) return 0;
+    }
+    return 1;
+}
+
+int amp_fork_negative_variance(const struct network *net, float *value)
+{
+    for (int i = 0; i < net->n && !amp_host_on_gpu(net); i++) {
+        const layer *l = &net->layers[i];
+        int count = l->type == CONNECTED ? l->outputs : l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL ? l->n
+                  : l->type == BATCHNORM ? l->c : 0;
+        for (int k = 0; l->rolling_variance && k < count; k++) {
+            *value = l->rolling_variance[k];
+            if (*value < 0) return i;
+        }
+    }
+    return -1;
+}

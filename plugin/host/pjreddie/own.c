@@ -1,0 +1,255 @@
+/* What only pjreddie's Darknet has, or has in another form than other forks: see ../darknet/own.h. */
+#include "../darknet/room.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../darknet/device.h"
+#include "../fork_commands.h"
+#include "deconvolutional_layer.h"
+#include "network.h"
+#include "parser.h"
+#include "utils.h"
+
+/* ---- layers ---- */
+
+int amp_own_far_inputs(const layer *l, const int **layers)
+{
+    *layers = l->type == ROUTE ? l->input_layers : &l->index;
+    return l->type == ROUTE ? l->n : l->type == SHORTCUT;
+}
+
+int amp_own_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
+{
+    const amp_own_part simple[] = { AMP_OWN_PART(input_layer, 0), AMP_OWN_PART(self_layer, 1),
+                                    AMP_OWN_PART(output_layer, 2) };
+    const amp_own_part gru[] = { AMP_OWN_PART(ur, 4), AMP_OWN_PART(uz, 3), AMP_OWN_PART(uh, 5),
+                                 AMP_OWN_PART(wr, 1), AMP_OWN_PART(wz, 0), AMP_OWN_PART(wh, 2) };
+    const amp_own_part lstm[] = { AMP_OWN_PART(wf, 1), AMP_OWN_PART(wi, 0), AMP_OWN_PART(wg, 3),
+                                  AMP_OWN_PART(wo, 2), AMP_OWN_PART(uf, 5), AMP_OWN_PART(ui, 4),
+                                  AMP_OWN_PART(ug, 7), AMP_OWN_PART(uo, 6) };
+    const amp_own_part *from = l->type == GRU ? gru : l->type == LSTM ? lstm : simple;
+    int count = l->type == GRU ? 6 : l->type == LSTM ? 8 : l->type == RNN || l->type == CRNN ? 3 : 0;
+    if (count) memcpy(parts, from, (size_t)count * sizeof *parts);
+    return count;
+}
+
+amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
+                            amp_error *error)
+{
+    const layer *l = &net->layers[index];
+    (void)out, (void)error;
+    d->extra = l->extra;
+    d->alpha = l->alpha;
+    d->beta = l->beta;
+    return AMP_OK;
+}
+
+int amp_own_label_numbers(const layer *l)
+{
+    (void)l;
+    return 5;
+}
+
+int amp_own_shares_weights(const layer *l)
+{
+    (void)l;
+    return 0;
+}
+
+int amp_own_weights_runs(const layer *l, amp_weights_run *runs)
+{
+    (void)l, (void)runs;
+    return 0;
+}
+
+int amp_own_is_frozen(const layer *l)
+{
+    (void)l;
+    return 0;
+}
+
+size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
+{
+    (void)l, (void)batch, (void)on_gpu;
+    return 0;
+}
+
+/* ---- a network ---- */
+
+void amp_own_complete(network *net) { (void)net; }
+
+amp_status amp_own_check(const network *net, amp_error *error)
+{
+    (void)net, (void)error;
+    return AMP_OK;
+}
+
+int amp_fork_frozen(const struct network *net)
+{
+    (void)net;
+    return 0;
+}
+
+const char *amp_fork_held(struct network *net)
+{
+    (void)net;
+    return NULL;
+}
+
+/* ---- memory ---- */
+
+void amp_own_give_back_internals(layer *l, int on_gpu) { (void)l, (void)on_gpu; }
+
+int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT; }
+
+int darknet_amp_resize_layer(struct layer *l, int w, int h)
+{
+    switch (l->type) {
+    case DECONVOLUTIONAL:
+        resize_deconvolutional_layer(l, h, w);
+        return 1;
+    case ACTIVE: case BATCHNORM: case DROPOUT: /* AMP's own: what they need of buffers is made in prepare_buffers */
+        l->w = l->out_w = w;
+        l->h = l->out_h = h;
+        l->inputs = l->outputs = w * h * l->out_c;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+void darknet_amp_gpu_wanted(int gpu)
+{
+    amp_error error;
+    if (gpu >= 0) return;
+    amp_fail(&error, AMP_UNSUPPORTED, "darknet: -nogpu: this command runs on a GPU alone, since a Darknet built with GPU=1 leaves "
+             "parts of its losses out on the CPU; leave -nogpu out, or build without GPU=1 to train on the CPU");
+    amp_host_die(&error);
+}
+
+/* ---- counters and losses ---- */
+
+amp_counters amp_fork_counters(const struct network *net) { return (amp_counters){ .seen = *net->seen, .t = *net->t }; }
+
+void amp_fork_set_counters(struct network *net, amp_counters counters)
+{
+    *net->seen = counters.seen;
+    *net->t = counters.t;
+}
+
+/* Without a label in this head the means are of nothing, and are printed as Darknet prints them. */
+void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *r)
+{
+    float count = (float)r->labels, boxes = (float)l->w * (float)l->h * (float)l->n * (float)l->batch;
+    *l->cost = (float)r->cost;
+    printf("Region %d Avg IOU: %f, Class: %f, Obj: %f, No Obj: %f, .5R: %f, .75R: %f,  count: %d\n", index, (float)r->iou / count,
+           (float)r->category / count, (float)r->object / count, (float)r->any_object / boxes, (float)r->above_50 / count,
+           (float)r->above_75 / count, (int)r->labels);
+}
+
+/* In training net->output is NULL if the last layer is a yolo: it has no buffer, and nobody reads it. */
+void amp_own_end_forward(network *net, int output_layer)
+{
+    net->output = net->layers[output_layer].output;
+    calc_network_cost(net);
+}
+
+/* ---- Darknet's functions ---- */
+
+network *amp_own_parse(char *cfg) { return parse_network_cfg(cfg); }
+
+/* And what Darknet's free_network forgets. */
+void amp_own_free(network *net)
+{
+    void *forgotten[] = { net->seen, net->t, net->cost };
+    free_network(net);
+    for (size_t i = 0; i < sizeof forgotten / sizeof *forgotten; i++) free(forgotten[i]);
+}
+
+void amp_own_forward(network *net) { forward_network(net); }
+void amp_own_backward(network *net) { backward_network(net); }
+void amp_own_update(network *net) { update_network(net); }
+float amp_own_cost(const network *net) { return *net->cost; }
+float *amp_own_predict(network *net, float *image) { return network_predict(net, image); }
+
+image amp_own_center_crop(image im, int w, int h) { return center_crop_image(im, w, h); }
+
+amp_image_fit amp_fork_detector_fit(const struct network *net)
+{
+    (void)net;
+    return AMP_FIT_LETTERBOX;
+}
+
+detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, int *count)
+{
+    return get_network_boxes(net, size[0], size[1], least, hierarchy, 0, 1, count);
+}
+
+void amp_own_sort_classes(float *probabilities, network *net)
+{
+    hierarchy_predictions(probabilities, net->outputs, net->hierarchy, 1, 1);
+}
+
+int amp_own_pass_index(const amp_pass *pass) { return pass->index; }
+const network *amp_own_pass_network(const amp_pass *pass) { return pass; }
+
+/* ---- loading ---- */
+
+enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 }; /* the commands'; parts of a job have a generator each */
+
+void amp_own_detector_args(network *net, const layer *last, load_args *args)
+{
+    *args = get_base_args(net);
+    args->coords = last->coords;
+    args->classes = last->classes;
+    args->jitter = last->jitter;
+    args->num_boxes = last->max_boxes;
+    args->type = DETECTION_DATA;
+    args->threads = DETECTOR_THREADS;
+}
+
+void amp_own_classifier_args(network *net, int classes, int tags, load_args *args)
+{
+    *args = get_base_args(net);
+    args->center = 0; /* as train_classifier has it */
+    args->hierarchy = net->hierarchy;
+    args->min = (int)(net->min_ratio * (float)net->w);
+    args->max = (int)(net->max_ratio * (float)net->w);
+    args->classes = classes;
+    args->type = tags ? TAG_DATA : CLASSIFICATION_DATA;
+    args->threads = CLASSIFIER_THREADS;
+}
+
+void amp_own_end_loading(load_args *args) { (void)args; }
+
+float amp_own_train(network *net) { return train_network_datum(net); }
+
+/* ---- more of Darknet's functions ---- */
+
+float amp_fork_rate(const struct network *net) { return get_current_rate((network *)net); }
+int amp_fork_knows_map(void) { return 0; }
+void amp_fork_save_weights(struct network *net, const char *file) { save_weights(net, (char *)file); }
+
+void amp_fork_average_weights(struct network **nets, int count)
+{
+#ifdef GPU
+    sync_nets(nets, count, 0);
+#else
+    (void)nets, (void)count; /* without a GPU Darknet trains one network */
+#endif
+}
+
+void amp_fork_label_path(const char *image, char *path)
+{
+    static char *const replacements[][2] = { /* as fill_truth_detection in data.c */
+        { "images", "labels" }, { "JPEGImages", "labels" }, { "raw", "labels" },
+        { ".jpg", ".txt" }, { ".png", ".txt" }, { ".JPG", ".txt" }, { ".JPEG", ".txt" } };
+    char before[AMP_FORK_PATH];
+    strcpy(path, image);
+    for (size_t i = 0; i < sizeof replacements / sizeof *replacements; i++) {
+        strcpy(before, path);
+        find_replace(before, replacements[i][0], replacements[i][1], path);
+    }
+}

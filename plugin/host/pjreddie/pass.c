@@ -1,0 +1,177 @@
+/* A pass through pjreddie's Darknet, on the CPU and on a GPU: what a network and its layers are given. */
+#include "../darknet/room.h"
+
+#include <string.h>
+
+#include "../darknet/links.h"
+#include "gaps.h"
+#include "gaps_gpu.h"
+
+/* ---- a network's ---- */
+
+float *amp_fork_image(const network *net)
+{
+#ifdef GPU
+    if (net->gpu_index >= 0) return net->input_gpu;
+#endif
+    return net->input;
+}
+
+float *amp_fork_image_delta(const network *net)
+{
+#ifdef GPU
+    if (net->gpu_index >= 0) return net->delta_gpu;
+#endif
+    return net->delta;
+}
+
+const float *amp_own_truth(const network *net)
+{
+#ifdef GPU
+    if (net->gpu_index >= 0) return net->truth ? net->truth_gpu : NULL;
+#endif
+    return net->truth;
+}
+
+#ifdef GPU
+/* The labels, through memory that is page-locked already: they are few. */
+static amp_status push_truth(const network *net, amp_backend *b, amp_error *error)
+{
+    size_t bytes = (size_t)net->batch * (size_t)net->truths * sizeof(float);
+    void *staged;
+    AMP_TRY(b->stage(b, net->truth_gpu, bytes, &staged, error));
+    memcpy(staged, net->truth, bytes);
+    return b->upload_later(b, net->truth_gpu, staged, bytes, error);
+}
+#endif
+
+/* Without waiting. Darknet writes to net->input again in the next get_next_batch, and a caller of network_predict to what it has put
+ * there when that returns: both after this forward's hook, before the end of which the engine waits for these copies. */
+amp_status amp_own_push_input(const network *net, amp_backend *b, amp_error *error)
+{
+#ifdef GPU
+    if (net->gpu_index >= 0) {
+        AMP_TRY(b->upload_later(b, net->input_gpu, net->input, (size_t)net->batch * (size_t)net->inputs * sizeof(float), error));
+        if (net->truth && net->truths) return push_truth(net, b, error);
+    }
+#endif
+    (void)net, (void)b, (void)error;
+    return AMP_OK;
+}
+
+/* ---- Darknet's own layers ---- */
+
+int amp_own_prepare_layer(layer *l, int on_gpu)
+{
+#ifdef GPU
+    if (on_gpu) {
+        amp_gap_prepare_gpu(l);
+        return 1;
+    }
+#endif
+    (void)on_gpu;
+    return amp_gap_prepare(l);
+}
+
+size_t amp_own_layer_workspace(const layer *l, int on_gpu)
+{
+#ifdef GPU
+    if (on_gpu) return amp_gap_workspace_gpu(l);
+#endif
+    (void)on_gpu;
+    return l->workspace_size; /* crnn makes its own (gaps.h) */
+}
+
+/* With cuDNN, Darknet's crnn has no products on a GPU: its convolutions are cuDNN's there. */
+int amp_own_lends_products(const layer *l, int on_gpu)
+{
+#ifdef CUDNN
+    if (on_gpu && l->type == CRNN) return 0;
+#endif
+    (void)on_gpu;
+    return l->type == RNN || l->type == GRU || l->type == LSTM || l->type == CRNN;
+}
+
+#ifdef GPU
+/* Those whose loss Darknet computes on the CPU, from the host's copy of the labels. */
+static int reads_labels_on_host(const layer *l)
+{
+    return l->type == YOLO || l->type == REGION || l->type == DETECTION || l->type == ISEG;
+}
+
+/* A layer with truth=1 gives later losses their labels. */
+static void view_truth_gpu(network *net, const layer *truth, int pulled)
+{
+    net->truth = truth->output;
+    net->truth_gpu = truth->output_gpu;
+    if (pulled) cuda_pull_array(truth->output_gpu, truth->output, (size_t)truth->outputs * (size_t)net->batch);
+}
+
+/* As in stock, yolo and its like pull into their producer's host output, whether or not anyone else reads that. */
+static void view_gpu(network *net, int index, float *input, float *input_delta)
+{
+    int producer = amp_host_producer(net, index - 1, index), truth = amp_host_truth_layer(net, index);
+    net->input_gpu = input;
+    net->delta_gpu = input_delta;
+    net->delta = NULL;
+    if (producer >= 0) net->input = net->layers[producer].output;
+    if (truth >= 0) view_truth_gpu(net, &net->layers[truth], reads_labels_on_host(&net->layers[index]));
+}
+#endif
+
+static void view(network *net, int index, float *input, float *input_delta)
+{
+#ifdef GPU
+    if (net->gpu_index >= 0) {
+        view_gpu(net, index, input, input_delta);
+        return;
+    }
+#endif
+    net->input = input;
+    net->delta = input_delta;
+    int truth = amp_host_truth_layer(net, index);
+    if (truth >= 0) net->truth = net->layers[truth].output;
+}
+
+/* The network as Darknet's layer functions see it: a copy, with this layer's input, delta and truth. */
+amp_pass amp_own_pass(const network *of, int index, float *input, float *input_delta, float *workspace, int training)
+{
+    network net = *of;
+    net.index = index;
+    net.train = training;
+    net.workspace = workspace;
+    view(&net, index, input, input_delta);
+    return net;
+}
+
+/* A route reads the layers it joins through its indices, which must see behind dropouts. */
+layer amp_own_joined(const network *net, int index, amp_joined *room)
+{
+    layer l = net->layers[index];
+    if (l.type != ROUTE) return l;
+    for (int k = 0; k < l.n; k++) room->indices[k] = amp_host_producer(net, l.input_layers[k], index);
+    l.input_layers = room->indices;
+    return l;
+}
+
+void amp_own_forward_layer(layer l, amp_pass net)
+{
+#ifdef GPU
+    if (net.gpu_index >= 0) {
+        amp_gap_forward_gpu(l, net);
+        return;
+    }
+#endif
+    amp_gap_forward(l, net);
+}
+
+void amp_own_backward_layer(layer l, amp_pass net)
+{
+#ifdef GPU
+    if (net.gpu_index >= 0) {
+        amp_gap_backward_gpu(l, net);
+        return;
+    }
+#endif
+    amp_gap_backward(l, net);
+}

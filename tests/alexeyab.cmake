@@ -1,0 +1,43 @@
+# AlexeyAB's Darknet, beside the Darknet that is built: darknet-alexeyab and, as it is, darknet-alexeyab-stock, of the same rooms of
+# the plugin where they name no Darknet. DARKNET_AMP_ALEXEYAB is its tree, or empty where there is none: no script gets it. It is looked
+# for in the folders that DARKNET_AMP_TREES lists.
+if(DEFINED ENV{XDG_CACHE_HOME})
+    set(trees $ENV{XDG_CACHE_HOME})
+else()
+    set(trees $ENV{HOME}/.cache)
+endif()
+set(trees ${trees}/darknet-amp/trees)
+if(DEFINED ENV{DARKNET_AMP_TREES})
+    set(trees $ENV{DARKNET_AMP_TREES})
+endif()
+set(DARKNET_AMP_TREES ${trees} CACHE STRING "Folders with trees of other Darknets, which the tests compile as well: alexeyab/")
+
+set(DARKNET_AMP_ALEXEYAB)
+if(DARKNET_AMP_FORK STREQUAL "alexeyab")
+    set(DARKNET_AMP_ALEXEYAB ${DARKNET_TREE})
+    return()
+endif()
+foreach(folder ${DARKNET_AMP_TREES})
+    if(NOT DARKNET_AMP_ALEXEYAB AND EXISTS ${folder}/alexeyab/include/darknet.h)
+        set(DARKNET_AMP_ALEXEYAB ${folder}/alexeyab)
+    endif()
+endforeach()
+if(NOT DARKNET_AMP_ALEXEYAB OR DARKNET_AMP_CUDA)
+    return()
+endif()
+
+set(patched ${CMAKE_BINARY_DIR}/alexeyab/patched)
+darknet_patch(${DARKNET_AMP_ALEXEYAB} ${patched})
+set(DARKNET_AMP_ROOMS ${DARKNET_AMP_ANY_FORK})
+plugin_fork(alexeyab alexeyab ${patched})
+darknet_objects(alexeyab_host ${patched} AMP)
+target_include_directories(alexeyab_host PRIVATE ${DARKNET_AMP_PLUGIN}/include)
+darknet_targets(darknet-alexeyab ${patched}
+    OBJECTS alexeyab_host ${DARKNET_AMP_ROOMS}
+    DEFINITIONS AMP
+    INCLUDE ${DARKNET_AMP_PLUGIN}/include
+    LINK oneDNN OpenMP::OpenMP_C)
+if(DARKNET_AMP_BUILD_STOCK)
+    darknet_objects(alexeyab_stock_host ${DARKNET_AMP_ALEXEYAB})
+    darknet_targets(darknet-alexeyab-stock ${DARKNET_AMP_ALEXEYAB} OBJECTS alexeyab_stock_host)
+endif()

@@ -1,0 +1,200 @@
+# AlexeyAB's Darknet: the patches apply exactly; without AMP the compiler sees the same text, and training gives the very bytes
+# of the stock program; under AMP each hook is called as often as it should be.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
+needs_alexeyab
+stock=$ALEXEYAB_TREE
+
+# ---- patches ----
+mkdir exactly
+awk '!/^#/ { print $2 }' "$SOURCE_DIR/patches/alexeyab/sha256sums" | tar -C "$stock" -cf - -T - | tar -xf - -C exactly
+for patch in $(cat "$SOURCE_DIR/patches/alexeyab/series"); do
+    patch -d exactly -p1 -F0 --no-backup-if-mismatch < "$SOURCE_DIR/patches/alexeyab/$patch" > log 2>&1 ||
+        fail "$patch: $(cat log)"
+    ! grep -i 'fuzz\|offset' log || fail "$patch applies elsewhere"
+done
+"$SOURCE_DIR/patches/apply.sh" "$stock" patched
+for file in $(cd exactly && find . -type f); do
+    cmp -s "exactly/$file" "patched/$file" || fail "apply.sh makes another $file"
+done
+[ "$(ls patched/amp/host | tr '\n' ' ')" = 'README.md alexeyab common darknet data fork.h fork_commands.h training ' ] ||
+    fail "the copy's host room: $(ls patched/amp/host)"
+
+# Nothing of it stands in our tree but what a patch needs to find its place.
+for patch in $(cat "$SOURCE_DIR/patches/alexeyab/series"); do
+    awk -v name="$patch" '/^@@/ { hunk++; around = 0 } hunk && /^ / && ++around > 4 { print name ": " $0; bad = 1 } END { exit bad }' \
+        "$SOURCE_DIR/patches/alexeyab/$patch" || fail "$patch has more context than one line on each side of a change"
+done
+
+# ---- without AMP ----
+text() { # text <tree> <file> <options of the compiler...>: without spaces, lines' numbers and assertions
+    local tree=$1 file=$2
+    shift 2
+    cc -E -P -DNDEBUG -D__LINE__=0 -D__FILE__=0 -I"$tree/include" -I"$tree/src" -I"$tree/3rdparty/stb/include" "$@" \
+        "$tree/$file" 2> /dev/null | tr -d ' \t\n'
+}
+for file in $(cd "$stock" && ls src/*.c); do
+    [ "$(text "$stock" "$file" | sha256sum)" = "$(text patched "$file" | sha256sum)" ] ||
+        fail "without AMP, $file is not stock Darknet's"
+done
+
+[ -n "$ALEXEYAB" ] && [ -n "$ALEXEYAB_STOCK" ] || { echo 'only the patches were looked at: no program was built'; exit 0; }
+tiny_alexeyab
+cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/one_order.c" -o one_order.so -ldl
+train() { # train <program> <folder> <arguments...>
+    local program=$1 folder=$2
+    shift 2
+    mkdir -p "$folder" && rm -f backup/*
+    OMP_NUM_THREADS=1 LD_PRELOAD=$PWD/one_order.so \
+        ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 \
+        "$program" "$@" > "$folder/out" 2> "$folder/err" || fail "$program $*: $(tail -3 "$folder/err")"
+    ! grep -q nan "$folder/out" || fail "$*: NaN, so that the bytes say nothing"
+    mv backup/* "$folder"
+}
+same() { # same <name> <arguments...>: stock, stock again and patched
+    local name=$1 file
+    shift
+    train "$ALEXEYAB_STOCK" "$name/stock" "$@"
+    train "$ALEXEYAB_STOCK" "$name/again" "$@"
+    train "$ALEXEYAB" "$name/patched" "$@"
+    ls "$name"/stock/*.weights > /dev/null || fail "$name: no weights"
+    for file in "$name"/stock/*.weights; do
+        cmp "$file" "$name/again/$(basename "$file")" || fail "$name: stock Darknet differs from itself: the test is broken"
+        cmp "$file" "$name/patched/$(basename "$file")" || fail "$name: the patched Darknet trains to other weights"
+    done
+}
+same yolo detector train tiny.data tiny.cfg -dont_show
+cp yolo/stock/tiny_final.weights start.weights
+same resumed detector train tiny.data tiny.cfg start.weights -dont_show -clear
+
+# What is this fork's alone: mish and swish, parts of a route, squeeze and excite, sam, ciou, averaged weights, mixup.
+cat > modern.cfg <<'END'
+[net]
+batch=8
+subdivisions=2
+width=32
+height=32
+channels=3
+momentum=0.9
+decay=0.0005
+saturation=1.5
+exposure=1.5
+hue=.1
+mixup=1
+learning_rate=0.0005
+max_batches=8
+ema_alpha=0.9
+policy=sgdr
+[convolutional]
+batch_normalize=1
+filters=16
+size=3
+stride=2
+pad=1
+activation=mish
+[route]
+layers=-1
+groups=2
+group_id=1
+[convolutional]
+batch_normalize=1
+filters=16
+size=3
+pad=1
+dilation=2
+activation=swish
+[avgpool]
+[convolutional]
+filters=16
+size=1
+activation=logistic
+[scale_channels]
+from=-3
+[convolutional]
+filters=16
+size=1
+activation=logistic
+[sam]
+from=-2
+[convolutional]
+filters=21
+size=1
+activation=linear
+[yolo]
+mask=0,1,2
+anchors=4,5, 8,8, 12,14
+classes=2
+num=3
+jitter=.3
+ignore_thresh=.7
+truth_thresh=1
+iou_loss=ciou
+scale_x_y=1.05
+iou_normalizer=0.07
+max_delta=5
+random=0
+END
+sed 's/tiny/modern/' tiny.data > modern.data
+cp tiny.names modern.names
+same modern detector train modern.data modern.cfg -dont_show
+
+mkdir images/round images/square
+for i in 1 2 3 4 5 6 7 8; do
+    cp images/$i.jpg "images/$([ $((i % 2)) = 1 ] && echo round || echo square)/"
+done
+ls -d "$PWD"/images/*/*.jpg > class.txt
+printf '%s\n' classes=2 train=class.txt valid=class.txt labels=tiny.names names=tiny.names backup=backup top=1 > class.data
+cat > class.cfg <<'END'
+[net]
+batch=8
+subdivisions=2
+width=32
+height=32
+channels=3
+min_crop=32
+max_crop=40
+hue=.1
+learning_rate=0.01
+max_batches=4
+label_smooth_eps=.1
+[convolutional]
+batch_normalize=1
+filters=8
+size=3
+stride=2
+pad=1
+activation=leaky
+[convolutional]
+filters=2
+size=1
+activation=linear
+[avgpool]
+[softmax]
+END
+same class classifier train class.data class.cfg -dont_show
+
+# ---- hooks ----
+[ -z "$SANITIZERS" ] || exit 0
+cc -shared -fPIC -O1 -Wall -Werror "$SOURCE_DIR/tests/e2e/lib/count_hooks.c" -o count_hooks.so -ldl
+rm -f backup/*
+OMP_WAIT_POLICY=passive LD_PRELOAD=$PWD/count_hooks.so COUNT_HOOKS=counts \
+    "$ALEXEYAB" detector train tiny.data tiny.cfg start.weights -clear -dont_show -amp fp32 -seed 1 > out 2> err ||
+    fail "under AMP: $(tail -3 err)"
+# 5 steps of 2 passes; 13 layers; 6 jobs in 64 threads, the last of which is thrown away, of 8 images each; a file loaded and one saved.
+cat > expected <<'END'
+forward 10
+backward 10
+update 5
+layer_made 13
+network_made 1
+free 1
+next_step 6
+job 6
+part_begins 384
+part_ends 384
+filled 10
+read_boxes 48
+open_weights 2
+close_weights 2
+END
+diff expected counts || fail 'hooks are called more or less often than expected'

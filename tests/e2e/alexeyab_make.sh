@@ -1,0 +1,41 @@
+# AlexeyAB's own builds in a patched copy: make AMP=1 and cmake -DAMP=ON have the plugin, and what they build trains.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
+needs_alexeyab
+[ -z "$SANITIZERS" ] || skip 'the same as without sanitizers'
+"$SOURCE_DIR/patches/apply.sh" "$ALEXEYAB_TREE" patched
+"$SOURCE_DIR/patches/apply.sh" "$ALEXEYAB_TREE" patched # which is as it should be: nothing to do
+tiny_alexeyab
+trains() { # trains <program> <what>
+    rm -f backup/*
+    "$1" detector train tiny.data tiny.cfg -dont_show -seed 1 -amp bf16 > out 2> err || fail "$2, then train: $(tail -3 err)"
+    [ -s backup/tiny_final.weights ] && [ -s backup/tiny_final.weights.amp ] || fail "$2, then train: no weights"
+}
+ccache=$(command -v ccache || true)
+
+cd patched
+without_onednn
+! make -n AMP=1 CC=./without_onednn > ../log 2>&1 || fail 'make AMP=1 without oneDNN begins'
+grep -q 'oneDNN was not found' ../log || fail "make AMP=1 without oneDNN: $(tail -1 ../log)"
+! make -n GPU=1 AMP=1 > ../log 2>&1 || fail 'make GPU=1 AMP=1 goes without cuDNN'
+grep -q 'add CUDNN=1' ../log || fail "make GPU=1 AMP=1 does not say what to add: $(tail -3 ../log)"
+! make -n | grep -q darknet_amp.h || fail 'AMP=0 builds the plugin'
+# The library goes without the start-up code that -Ofast links; C files as C++, as USE_CPP=1 has it, leaves the plugin in C.
+make -n AMP=1 LIBSO=1 > ../log
+grep -q -- ' -Ofast .* -o darknet ' ../log || fail 'make AMP=1 links the program without -Ofast'
+[ "$(grep -c -- '-shared .* -o libdarknet.so' ../log)" = 1 ] && ! grep -q -- '-Ofast.* -shared \|-shared .*-Ofast' ../log ||
+    fail "make AMP=1 LIBSO=1 links the library with -Ofast: $(grep -- -shared ../log)"
+make -n AMP=1 USE_CPP=1 | grep 'c amp/' | grep -v '^ *gcc' && fail 'USE_CPP=1 compiles the plugin as C++'
+
+make -j"$(nproc)" AMP=1 LIBSO=1 OPTS=-O0 CC="$ccache cc" CPP="$ccache c++ -std=c++11" > ../log 2>&1 ||
+    fail "make AMP=1: $(tail -20 ../log)"
+nm -D libdarknet.so | grep -q 'T darknet_amp_forward\|t darknet_amp_forward' || nm libdarknet.so | grep -q darknet_amp_forward ||
+    fail 'the library holds no plugin'
+cd ..
+trains patched/darknet 'make AMP=1'
+
+# Of CMake's build, in which each file is compiled twice: all of it is configured, and the program is built.
+cmake -S patched -B build -DAMP=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER_LAUNCHER="$ccache" \
+    -DCMAKE_CXX_COMPILER_LAUNCHER="$ccache" > log 2>&1 || fail "cmake -DAMP=ON: $(tail -5 log)"
+cmake --build build --target darknet -- -j"$(nproc)" > log 2>&1 || fail "cmake -DAMP=ON: $(grep -m 5 -i 'error\|undefined' log)"
+trains build/darknet 'cmake -DAMP=ON'

@@ -1,0 +1,350 @@
+/* The layers over a backend, in a plan but without an engine or a host: is backward the gradient of forward?
+ *
+ * These are kinds, activations and options that AlexeyAB's fork has and Darknet, whose own code the other tests of
+ * layers compare with, has not. Each network is described here, and its gradients compared with finite differences of
+ * Σ coefficient·output in fp32; those of fp16 and bf16 with those of fp32. */
+#include "amp/plan.h"
+#include "kernel_cases.h"
+
+enum { MOST_LAYERS = 12, MOST_INPUTS = 4 };
+
+/* A layer in short; inputs count from -1, the image, and `from` many are there. */
+typedef struct brief {
+    amp_layer_kind kind;
+    int inputs[MOST_INPUTS], from;
+    amp_activation activation;
+    amp_layer_desc options; /* filters, size, stride, pad, groups, ..., as far as they are not 0 */
+} brief;
+
+/* An array of parameters and its gradient. */
+typedef struct parameter { float *master, *gradient; size_t count; } parameter;
+
+typedef struct network {
+    amp_layer_desc layers[MOST_LAYERS];
+    int inputs[MOST_LAYERS][MOST_INPUTS], count;
+    amp_gradients gradients[MOST_LAYERS];
+    parameter parameters[3 * MOST_LAYERS + 1]; /* the last is the image */
+    int parameter_count;
+    float *statistics[2 * MOST_LAYERS], *coefficients;
+    amp_plan *plan;
+    amp_step step;
+    void *block;
+} network;
+
+static const amp_shape image = { 2, 3, 5, 4 };
+static uint32_t seed;
+
+static parameter *parameter_of(network *n, size_t count, float low, float high)
+{
+    parameter *p = &n->parameters[n->parameter_count++];
+    *p = (parameter){ filled_array(count, ++seed, low, high), filled_array(count, 1, 0, 0), count };
+    return p;
+}
+
+static float *weights_of(network *n, float **gradient, size_t count, float low, float high)
+{
+    parameter *p = parameter_of(n, count, low, high);
+    *gradient = p->gradient;
+    return p->master;
+}
+
+static amp_shape input_of(const network *n, int layer, int k)
+{
+    return n->inputs[layer][k] < 0 ? image : n->layers[n->inputs[layer][k]].output;
+}
+
+static amp_shape output_of(const network *n, int layer)
+{
+    const amp_layer_desc *d = &n->layers[layer];
+    amp_shape y = input_of(n, layer, 0);
+    if (d->kind == AMP_LAYER_ROUTE)
+        for (int k = y.c = 0; k < d->input_count; k++) y.c += input_of(n, layer, k).c / d->groups;
+    if (d->kind == AMP_LAYER_CONVOLUTIONAL || d->kind == AMP_LAYER_LOCAL) y.c = d->filters;
+    return y; /* all keep the size */
+}
+
+/* Arrays of a layer with weights. Sums of inputs about 1 are about 1. */
+static void give_parameters(network *n, int i)
+{
+    amp_layer_desc *d = &n->layers[i];
+    amp_gradients *g = &n->gradients[i];
+    size_t k = (size_t)d->filters, window = (size_t)input_of(n, i, 0).c * d->size * d->size;
+    size_t places = d->kind == AMP_LAYER_LOCAL ? (size_t)d->output.h * d->output.w : 1;
+    float spread = 1 / sqrtf((float)window);
+    if (d->kind != AMP_LAYER_CONVOLUTIONAL && d->kind != AMP_LAYER_LOCAL) return;
+    d->weights = weights_of(n, &g->weights, places * k * (window / d->groups), -2 * spread, 2 * spread);
+    d->biases = weights_of(n, &g->biases, places * k, -.5f, .5f);
+    d->param_count = 2;
+    if (!d->batch_normalize) return;
+    d->param_count = 3;
+    d->scales = weights_of(n, &g->scales, k, .5f, 1.5f);
+    d->rolling_mean = n->statistics[2 * i] = filled_array(k, 1, 0, 0);
+    d->rolling_variance = n->statistics[2 * i + 1] = filled_array(k, 1, 1, 1);
+}
+
+static void describe(network *n, const brief *layers, int count)
+{
+    *n = (network){ .count = count };
+    seed = 7;
+    for (int i = 0; i < count; i++) {
+        amp_layer_desc *d = &n->layers[i];
+        *d = layers[i].options;
+        d->kind = layers[i].kind;
+        d->type = "test";
+        d->activation = layers[i].activation;
+        d->batchnorm_rule = (amp_batchnorm_rule){ 0, 1, 1e-5f, 1e-5f, 0, .01f }; /* its backward is the gradient */
+        if (!d->groups) d->groups = 1;
+        if (!d->stride) d->stride = 1;
+        if (d->kind == AMP_LAYER_SHORTCUT) d->alpha = .75f, d->beta = 1.25f;
+        memcpy(n->inputs[i], layers[i].inputs, sizeof layers[i].inputs);
+        d->inputs = n->inputs[i];
+        d->input_count = layers[i].from;
+        d->output = output_of(n, i);
+        give_parameters(n, i);
+    }
+    n->coefficients = filled_array(amp_shape_count(n->layers[count - 1].output), 3, -1, 1);
+    parameter_of(n, amp_shape_count(image), -1.5f, 1.5f);
+}
+
+static void plan(network *n, amp_dtype dtype)
+{
+    const amp_network_desc desc = { .layers = n->layers, .count = n->count, .image = image,
+                                    .output_layer = n->count };
+    const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1, .image_delta = 1 };
+    n->step = (amp_step){ .backend = backend, .training = 1, .keeps_state = 1, .loss_scale = 1 };
+    ASSERT_OK(amp_plan_create(&desc, &key, dtype, n->gradients, &n->step, &n->plan, e));
+    n->block = machine.allocate_tensor(backend, n->plan->arena.total);
+    assert_non_null(n->block);
+    amp_arena_bind(&n->plan->arena, n->block);
+}
+
+static void unplan(network *n)
+{
+    amp_plan_free(n->plan, backend);
+    machine.release_tensor(backend, n->block);
+}
+
+static amp_status run_forward(network *n, amp_error *e)
+{
+    amp_plan *p = n->plan;
+    for (int i = -1; i < n->count; i++) {
+        amp_value *v = i < 0 ? &p->image : &p->values[i];
+        memset(v->data_valid, 0, sizeof v->data_valid);
+        memset(v->delta_valid, 0, sizeof v->delta_valid);
+    }
+    p->image.data[AMP_FORM_HOST] = n->parameters[n->parameter_count - 1].master;
+    p->image.data_valid[AMP_FORM_HOST] = 1;
+    AMP_TRY(amp_nodes_load_weights(p->nodes, n->count, backend, e));
+    for (int i = 0; i < n->count; i++) AMP_TRY(amp_node_forward(&p->nodes[i], &n->step, e));
+    return backend->synchronize(backend, e);
+}
+
+static amp_tensor result(const network *n)
+{
+    const amp_value *y = &n->plan->values[n->count - 1];
+    return amp_value_data(y, y->home);
+}
+
+static double loss(network *n)
+{
+    double sum = 0;
+    ASSERT_OK(run_forward(n, e));
+    amp_tensor y = result(n);
+    for (size_t i = 0; i < amp_shape_count(y.shape); i++) sum += (double)n->coefficients[i] * element(&y, i);
+    return sum;
+}
+
+static amp_status run_backward(network *n, amp_error *e)
+{
+    amp_plan *p = n->plan;
+    int any;
+    p->image.delta[AMP_FORM_HOST] = n->parameters[n->parameter_count - 1].gradient;
+    p->image.delta_valid[AMP_FORM_HOST] = 1;
+    for (int i = n->count - 1; i >= 0; i--) {
+        AMP_TRY(amp_value_settle_delta(&n->step, &p->values[i], &any, e));
+        if (any) AMP_TRY(amp_node_backward(&p->nodes[i], &n->step, e));
+    }
+    AMP_TRY(amp_value_settle_delta(&n->step, &p->image, &any, e));
+    return backend->synchronize(backend, e);
+}
+
+/* Forward and backward: minus the loss's gradient into all gradients. */
+static void differentiate(network *n)
+{
+    for (int k = 0; k < n->parameter_count; k++)
+        memset(n->parameters[k].gradient, 0, n->parameters[k].count * sizeof(float));
+    loss(n);
+    amp_value *y = &n->plan->values[n->count - 1];
+    amp_tensor dy = amp_value_delta(y, y->home);
+    for (size_t i = 0; i < amp_shape_count(dy.shape); i++) set_element(&dy, i, -n->coefficients[i]);
+    y->delta_valid[y->home] = 1;
+    ASSERT_OK(run_backward(n, e));
+}
+
+/* Differences at h, 2h and 4h, combined so that the errors in h² and h⁴ cancel. */
+static double slope(network *n, float *x)
+{
+    const float h = 1.f / 32, at = *x;
+    double difference[3];
+    for (int i = 0; i < 3; i++) {
+        float up = at + (float)(1 << i) * h, down = at - (float)(1 << i) * h;
+        *x = up;
+        double above = loss(n);
+        *x = down;
+        difference[i] = (above - loss(n)) / ((double)up - (double)down);
+    }
+    *x = at;
+    return (64 * difference[0] - 20 * difference[1] + difference[2]) / 45;
+}
+
+static double largest(const parameter *p)
+{
+    double size = 0;
+    for (size_t i = 0; i < p->count; i++) size = fmax(size, fabs((double)p->gradient[i]));
+    return size;
+}
+
+/* Some of an array's gradients, to 1e-4 of its largest; or of an eighth of the network's largest, since a
+ * loss that fp32 has rounded has no better slopes. */
+static void assert_slopes(network *n, const parameter *p, int k)
+{
+    double size = largest(p);
+    assert_true(size > 0);
+    for (int i = 0; i < n->parameter_count; i++) size = fmax(size, largest(&n->parameters[i]) / 8);
+    for (size_t i = 0; i < p->count; i += p->count / 12 + 1) {
+        double got = -(double)p->gradient[i], want = slope(n, &p->master[i]);
+        if (!(fabs(got - want) <= 1e-4 * size))
+            fail_msg("parameter %d, element %zu: gradient %g, slope %g (%s)", k, i, got, want, variant);
+    }
+}
+
+static float *gradients_of(const network *n, size_t *count)
+{
+    float *all = NULL;
+    *count = 0;
+    for (int k = 0; k < n->parameter_count; k++) {
+        const parameter *p = &n->parameters[k];
+        all = realloc(all, (*count + p->count) * sizeof *all);
+        assert_non_null(all);
+        memcpy(all + *count, p->gradient, p->count * sizeof *all);
+        *count += p->count;
+    }
+    return all;
+}
+
+static void check(const brief *layers, int count)
+{
+    static const double allowed[] = { [AMP_FP16] = 0x1p-7, [AMP_BF16] = 0x1p-4 };
+    network n;
+    size_t all;
+    describe(&n, layers, count);
+    plan(&n, AMP_FP32);
+    differentiate(&n);
+    float *exact = gradients_of(&n, &all);
+    for (int k = 0; k < n.parameter_count; k++) assert_slopes(&n, &n.parameters[k], k);
+    unplan(&n);
+    for (size_t d = 1; d < COUNT(all_dtypes); d++) {
+        plan(&n, all_dtypes[d]);
+        differentiate(&n);
+        float *rounded = gradients_of(&n, &all);
+        double size = 0, off = 0;
+        for (size_t i = 0; i < all; i++) {
+            size += pow((double)exact[i], 2);
+            off += pow((double)exact[i] - (double)rounded[i], 2);
+        }
+        if (!(sqrt(off) <= allowed[all_dtypes[d]] * sqrt(size)))
+            fail_msg("gradients in %s: %g of %g off", amp_dtype_name(all_dtypes[d]), sqrt(off), sqrt(size));
+        free(rounded);
+        unplan(&n);
+    }
+    free(exact);
+    for (int k = 0; k < n.parameter_count; k++) release(n.parameters[k].master), release(n.parameters[k].gradient);
+    for (int k = 0; k < 2 * count; k++) if (n.statistics[k]) release(n.statistics[k]);
+    release(n.coefficients);
+}
+
+#define CONV(from, act, k, window, ...) { AMP_LAYER_CONVOLUTIONAL, { from }, 1, act, \
+        { .filters = k, .size = window, .pad = window / 2, __VA_ARGS__ } }
+#define LAYER(kind, act, sources, ...) { AMP_LAYER_##kind, SOURCES sources, act, { __VA_ARGS__ } }
+#define SOURCES(...) { __VA_ARGS__ }, sizeof (int[]){ __VA_ARGS__ } / sizeof(int)
+
+/* Behind batch norm, behind a bias, alone, behind weights of each place. */
+static void activations_of_the_input_have_their_gradient(void **state)
+{
+    static const amp_activation smooth[] = { AMP_MISH, AMP_SWISH };
+    (void)state;
+    for (size_t a = 0; a < COUNT(smooth); a++) {
+        const brief layers[] = {
+            CONV(-1, smooth[a], 8, 3, .batch_normalize = 1), CONV(0, smooth[a], 6, 1, .batch_normalize = 0),
+            LAYER(ACTIVATION, smooth[a], (1)), CONV(2, AMP_LINEAR, 5, 3, .batch_normalize = 1),
+            LAYER(LOCAL, smooth[a], (3), .filters = 3, .size = 3, .pad = 1),
+        };
+        check(layers, COUNT(layers));
+    }
+}
+
+/* Each of three inputs has other consumers too; the shortcut's own is one of them. */
+static void shortcuts_add_several_inputs(void **state)
+{
+    static const amp_activation activations[] = { AMP_LINEAR, AMP_MISH, AMP_TANH };
+    (void)state;
+    for (size_t a = 0; a < COUNT(activations); a++) {
+        const brief layers[] = {
+            CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 1), CONV(0, AMP_SWISH, 6, 1, .batch_normalize = 0),
+            CONV(1, AMP_LINEAR, 6, 3, .batch_normalize = 1),
+            LAYER(SHORTCUT, activations[a], (2, 1, 0)), CONV(3, AMP_LINEAR, 6, 1, .batch_normalize = 0),
+            LAYER(SHORTCUT, activations[a], (4, 3)),
+        };
+        check(layers, COUNT(layers));
+    }
+}
+
+/* All parts of an input, and one of them alone; a part of several inputs. */
+static void routes_take_a_part_of_their_inputs(void **state)
+{
+    (void)state;
+    const brief layers[] = {
+        CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 1), LAYER(ROUTE, AMP_LINEAR, (0), .groups = 3, .group_id = 2),
+        LAYER(ROUTE, AMP_LINEAR, (0), .groups = 3, .group_id = 0), CONV(2, AMP_SWISH, 4, 3, .batch_normalize = 1),
+        LAYER(ROUTE, AMP_LINEAR, (3, 0), .groups = 2, .group_id = 1), LAYER(ROUTE, AMP_LINEAR, (4, 1, 3)),
+        CONV(5, AMP_LINEAR, 4, 3, .batch_normalize = 0),
+    };
+    check(layers, COUNT(layers));
+    const brief last_only[] = { CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 1),
+                                LAYER(ROUTE, AMP_LINEAR, (0), .groups = 2, .group_id = 1) };
+    check(last_only, COUNT(last_only));
+}
+
+static void a_part_that_is_none_is_refused(void **state)
+{
+    static const struct { int groups, group_id; } bad[] = { { 4, 0 }, { 2, 2 }, { 2, -1 }, { -2, 0 } };
+    (void)state;
+    for (size_t k = 0; k < COUNT(bad); k++) {
+        network n;
+        const brief layers[] = { CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 0),
+                                 LAYER(ROUTE, AMP_LINEAR, (0), .groups = 2, .group_id = 0) };
+        describe(&n, layers, COUNT(layers));
+        n.layers[1].groups = bad[k].groups;
+        n.layers[1].group_id = bad[k].group_id;
+        const amp_network_desc desc = { .layers = n.layers, .count = n.count, .image = image, .output_layer = 1 };
+        const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1 };
+        n.step = (amp_step){ .backend = backend, .training = 1, .keeps_state = 1 };
+        ASSERT_REFUSED(amp_plan_create(&desc, &key, AMP_FP16, n.gradients, &n.step, &n.plan, e));
+        for (int p = 0; p < n.parameter_count; p++)
+            release(n.parameters[p].master), release(n.parameters[p].gradient);
+        release(n.coefficients);
+    }
+}
+
+static int run(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(activations_of_the_input_have_their_gradient),
+        cmocka_unit_test(shortcuts_add_several_inputs),
+        cmocka_unit_test(routes_take_a_part_of_their_inputs),
+        cmocka_unit_test(a_part_that_is_none_is_refused),
+    };
+    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
+}
+
+int main(void) { return with_one_variant(run); }
