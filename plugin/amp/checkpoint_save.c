@@ -46,7 +46,8 @@ char *amp_sidecar_name(const char *weights)
 }
 
 /* The sidecar's names, from the weights'. */
-static amp_status with_sidecar(const amp_safe_file *weights, amp_status (*find)(const char *, amp_safe_file *, amp_error *),
+static amp_status with_sidecar(const amp_safe_file *weights,
+                               amp_status (*find)(const char *, amp_safe_file *, amp_error *),
                                amp_safe_file *sidecar, amp_error *error)
 {
     char *name = amp_sidecar_name(weights->target);
@@ -95,18 +96,22 @@ static amp_status is_being_saved(const amp_safe_file *w, amp_error *error)
                     w->target);
 }
 
-static amp_status other_weights(const amp_safe_file *w, const amp_checkpoint *c, int left_behind, amp_error *error)
+static amp_status other_weights(const amp_safe_file *w, const amp_checkpoint *c, int left_behind,
+                                amp_error *error)
 {
     if (!left_behind)
-        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it belongs to other weights than %.200s; " AMP_CHECKPOINT_REMEDY,
+        return amp_fail(error, AMP_BAD_CHECKPOINT,
+                        "%s: it belongs to other weights than %.200s; " AMP_CHECKPOINT_REMEDY,
                         c->name, w->target);
-    return amp_fail(error, AMP_BAD_CHECKPOINT, "%.200s: it belongs to %.150s, which a killed save left, but %.150s was "
+    return amp_fail(error, AMP_BAD_CHECKPOINT,
+                    "%.200s: it belongs to %.150s, which a killed save left, but %.150s was "
                     "written after that; " AMP_CHECKPOINT_REMEDY ", or rename %.150s to go on from that",
                     c->name, w->temporary, w->target, w->temporary);
 }
 
 /* The cases of the opening comment; *ended: a rename was made up for. */
-static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_checkpoint **out, int *ended, amp_error *error)
+static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_checkpoint **out, int *ended,
+                         amp_error *error)
 {
     amp_checkpoint *c = NULL;
     amp_status status = AMP_OK;
@@ -214,16 +219,19 @@ amp_status amp_checkpoint_begin(const char *name, amp_checkpoint_save *save, amp
     amp_safe_file weights, sidecar = { 0 };
     *save = (amp_checkpoint_save){ .weights.direct = 1 };
     AMP_TRY(amp_safe_file_locate(name, &weights, error));
-    amp_status status = weights.direct ? AMP_OK : with_sidecar(&weights, amp_safe_file_locate, &sidecar, error);
+    amp_status status = weights.direct ? AMP_OK : with_sidecar(&weights, amp_safe_file_locate, &sidecar,
+                                                               error);
     if (status == AMP_OK && !weights.direct) status = end_killed_save(&weights, &sidecar, error);
     if (status == AMP_OK) status = amp_safe_file_begin(weights.target, &save->weights, error);
-    if (status == AMP_OK && !weights.direct) status = with_sidecar(&weights, amp_safe_file_begin, &save->sidecar, error);
+    if (status == AMP_OK && !weights.direct) status = with_sidecar(&weights, amp_safe_file_begin,
+                                                                   &save->sidecar, error);
     if (status != AMP_OK) amp_checkpoint_cancel(save);
     end_both(&weights, &sidecar);
     return status;
 }
 
-static amp_status write_pair(amp_checkpoint_save *save, const amp_engine *engine, const amp_run_state *run, amp_error *error)
+static amp_status write_pair(amp_checkpoint_save *save, const amp_engine *engine, const amp_run_state *run,
+                             amp_error *error)
 {
     uint64_t sum;
     AMP_TRY(amp_safe_file_flush(&save->weights, error));
@@ -231,7 +239,8 @@ static amp_status write_pair(amp_checkpoint_save *save, const amp_engine *engine
     return amp_checkpoint_write(save->sidecar.temporary, engine, run, sum, error);
 }
 
-/* Once the sidecar is renamed there is no way back: the weights follow, or stay where recovering finds them. */
+/* Once the sidecar is renamed there is no way back: the weights follow, or stay where recovering finds
+ * them. */
 static amp_status place_pair(amp_checkpoint_save *save, amp_error *error)
 {
     amp_error why;
@@ -240,10 +249,12 @@ static amp_status place_pair(amp_checkpoint_save *save, amp_error *error)
     if (amp_safe_file_place(&save->weights, &why) == AMP_OK) return status;
     if (!save->weights.pending) return amp_fail(error, why.status, "%.900s", why.message);
     amp_safe_file_leave(&save->weights);
-    return amp_fail(error, why.status, "%.700s; the checkpoint is whole in %.200s", why.message, save->weights.temporary);
+    return amp_fail(error, why.status, "%.700s; the checkpoint is whole in %.200s", why.message,
+                    save->weights.temporary);
 }
 
-amp_status amp_checkpoint_finish(amp_checkpoint_save *save, const amp_engine *engine, const amp_run_state *run, amp_error *error)
+amp_status amp_checkpoint_finish(amp_checkpoint_save *save, const amp_engine *engine,
+                                 const amp_run_state *run, amp_error *error)
 {
     amp_status status = AMP_OK;
     if (!save->weights.direct) {
