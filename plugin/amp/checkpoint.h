@@ -39,8 +39,7 @@ typedef struct amp_checkpoint amp_checkpoint;
  * amp_file_checksum of the .weights file it goes with. AMP_IO_FAILED: the file at path is removed.
  * AMP_DIVERGED: masters or optimizer state hold inf or NaN, and nothing is written. */
 amp_status amp_checkpoint_write(const char *path, const amp_engine *, const amp_run_state *,
-                                uint64_t weights_checksum,
-                                amp_error *);
+                                uint64_t weights_checksum, amp_error *);
 
 /* Reads and checks a whole sidecar. *out belongs to the caller. AMP_BAD_CHECKPOINT and a line with the reason
  * if it is not a sound one. parse is the same for bytes in memory, which it copies; name is for messages. */

@@ -182,8 +182,7 @@ static amp_status refuse_key(const parse *p, const cfg_item *item, amp_error *er
 
 /* before: the line on which this section sets the key already, or 0. */
 static amp_status read_value(const parse *p, const cfg_item *item, amp_key key, unsigned long before,
-                             double *number,
-                             amp_error *error)
+                             double *number, amp_error *error)
 {
     char twice[96];
     if (before) {
@@ -262,8 +261,7 @@ static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound,
     snprintf(problem, sizeof problem, "%s %s, which is %g", blame_init == init_is_below ? "below" : "above",
              rows[other].name, blame_init ? value : init_scale);
     return cfg_fail(error, (cfg_place){ p->file, set->line, set->section, rows[key].name, set->text },
-                    problem,
-                    rows[key].allowed);
+                    problem, rows[key].allowed);
 }
 
 /* Keys under [net] that do nothing for want of amp=1 are no error, since another Darknet's .cfg may hold one

@@ -93,15 +93,16 @@ static int is_asked_again(const struct darknet_amp *amp, const struct network *n
 static void say_failed(struct darknet_amp *amp, const struct network *net, const char *file, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
-    const char *kept = resume->last_file ? resume->last_file : "none", *is = "is kept";
-    if (resume->last_file && !amp_file_exists(kept)) is = "is gone as well";
+    const char *kept = resume->last_file, *what_is_left = "nothing has been saved so far";
+    if (kept) what_is_left = amp_file_exists(kept) ? "the last good file is kept: "
+                                                   : "the last good file is gone as well: ";
     resume->save_failed = 1;
     fflush(stdout);
     if (!resume->training) fprintf(stderr, "amp: %s could not be written: %s\n", file, error->message);
     else
-        fprintf(stderr, "amp: %s could not be written: %s; training %s, the last good file %s: %s\n", file,
-                error->message, amp_fork_is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", is,
-                kept);
+        fprintf(stderr, "amp: %s could not be written: %s; training %s, %s%s\n", file, error->message,
+                amp_fork_is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", what_is_left,
+                kept ? kept : "");
     if (!resume->training || (amp_fork_is_over(net) && !resume->loop.average_loss)) exit(1);
 }
 
