@@ -116,8 +116,10 @@ int cfg_walk_failed(const cfg_walk *); /* some section has an error */
 void cfg_walk_again(cfg_walk *, double size);
 
 /* Something is wrong with the present section; key may be NULL. The shape of its layer is then unknown. */
-__attribute__((format(printf, 3, 4))) void cfg_walk_fail(cfg_walk *, const char *key, const char *problem, ...);
-__attribute__((format(printf, 3, 4))) void cfg_walk_warn(cfg_walk *, const char *key, const char *problem, ...);
+__attribute__((format(printf, 3, 4)))
+void cfg_walk_fail(cfg_walk *, const char *key, const char *problem, ...);
+__attribute__((format(printf, 3, 4)))
+void cfg_walk_warn(cfg_walk *, const char *key, const char *problem, ...);
 
 /* ---- the check ---- */
 

@@ -37,11 +37,13 @@ static amp_status check_names(const char *base, const char *folder, const char *
     size_t length = strlen(base) + strlen(LONGEST_END);
     if (longest < 0) longest = NAME_MAX;
     if (length > (size_t)longest)
-        return amp_fail(error, AMP_IO_FAILED, "amp: %.300s: what is saved is named after it, and with up to %zu bytes "
-                        "behind it that is too long: a name may have %ld bytes; give the .cfg a shorter name", cfg,
-                        strlen(LONGEST_END), longest);
+        return amp_fail(error, AMP_IO_FAILED,
+                        "amp: %.300s: what is saved is named after it, and with up to %zu bytes "
+                        "behind it that is too long: a name may have %ld bytes; give the .cfg a shorter name",
+                        cfg, strlen(LONGEST_END), longest);
     if (strlen(folder) + 1 + length >= AMP_FORK_PATH)
-        return amp_fail(error, AMP_IO_FAILED, "amp: backup = %.300s...: a path may have %d bytes with the file's name; "
+        return amp_fail(error, AMP_IO_FAILED,
+                        "amp: backup = %.300s...: a path may have %d bytes with the file's name; "
                         "name a folder that is less deep", folder, AMP_FORK_PATH - 1);
     return AMP_OK;
 }
