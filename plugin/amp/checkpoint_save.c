@@ -113,47 +113,31 @@ static amp_status other_weights(const amp_safe_file *w, const amp_checkpoint *c,
 static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_checkpoint **out, int *ended,
                          amp_error *error)
 {
-    amp_checkpoint *c = NULL;
+    amp_checkpoint *c = NULL, *newer = NULL;
     amp_status status = AMP_OK;
-    int left_behind = 0;
     *out = NULL;
     *ended = 0;
-    if (is_there(s->target)) {
-        AMP_TRY(amp_checkpoint_read(s->target, &c, error));
-        if (is_file_of(w->target, c->weights)) {
-            *out = c;
-            return AMP_OK;
-        }
-        if (is_file_of(w->temporary, c->weights)) {
-            if (amp_safe_file_busy(w)) {
-                amp_checkpoint_free(c);
-                return is_being_saved(w, error);
-            }
-            left_behind = is_younger(w->target, w->temporary);
-            if (!left_behind) {
-                *ended = 1;
-                status = amp_replace_file(w->temporary, w->target, error);
-                if (status == AMP_OK) *out = c;
-                else amp_checkpoint_free(c);
-                return status;
-            }
-        }
-    }
-    int new_pair = !is_there(w->target);
-    *out = sidecar_of(s->temporary, new_pair ? w->temporary : w->target);
-    if (*out && new_pair && amp_safe_file_busy(w)) {
+    if (is_there(s->target)) AMP_TRY(amp_checkpoint_read(s->target, &c, error));
+    int new_pair = !is_there(w->target), matches = c && is_file_of(w->target, c->weights);
+    int left_behind = c && !matches && is_file_of(w->temporary, c->weights);
+    int too_old = left_behind && is_younger(w->target, w->temporary);
+    if (!matches && (!left_behind || too_old))
+        newer = sidecar_of(s->temporary, new_pair ? w->temporary : w->target);
+    if ((left_behind || (newer && new_pair)) && amp_safe_file_busy(w)) {
         status = is_being_saved(w, error);
-    } else if (*out) {
+    } else if (newer) {
         *ended = 1;
         status = amp_replace_file(s->temporary, s->target, error);
         if (new_pair && status == AMP_OK) status = amp_replace_file(w->temporary, w->target, error);
-    } else if (c && is_there(w->target)) {
+    } else if (left_behind && !too_old) {
+        *ended = 1;
+        status = amp_replace_file(w->temporary, w->target, error);
+    } else if (c && !matches && !new_pair) {
         status = other_weights(w, c, left_behind, error);
     }
-    amp_checkpoint_free(c);
-    if (status == AMP_OK) return AMP_OK;
-    amp_checkpoint_free(*out);
-    *out = NULL;
+    if (status == AMP_OK) *out = newer ? newer : matches || left_behind ? c : NULL;
+    if (*out != c) amp_checkpoint_free(c);
+    if (*out != newer) amp_checkpoint_free(newer);
     return status;
 }
 

@@ -201,27 +201,22 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
     return AMP_OK;
 }
 
-static amp_status check_array(const amp_engine_state *e, const char *what, const amp_param *p,
-                              const float *values, amp_error *error)
-{
-    int found_inf;
-    AMP_TRY(amp_array_found_inf(e->backend, values, p->count, &found_inf, error));
-    if (!found_inf) return AMP_OK;
-    return amp_fail(error, AMP_DIVERGED,
-                    "layer %d: %s of %s holds inf or NaN, so there is nothing to save; go on from "
-                    "an earlier checkpoint with a lower learning_rate", p->layer, what, p->name);
-}
-
 /* A checkpoint that holds inf or NaN would only replace a good one. */
 static amp_status check_state(const amp_engine_state *e, amp_error *error)
 {
-    for (int i = 0; i < e->param_count; i++) {
-        const amp_param *p = &e->params[i];
-        AMP_TRY(check_array(e, "the master", p, p->master, error));
-        if (!e->adam) AMP_TRY(check_array(e, "momentum", p, p->momentum, error));
-        if (!e->adam) continue;
-        AMP_TRY(check_array(e, "moment m", p, p->m, error));
-        AMP_TRY(check_array(e, "moment v", p, p->v, error));
+    int found_inf;
+    for (int i = 0; i < 4 * e->param_count; i++) {
+        const amp_param *p = &e->params[i / 4];
+        const struct { const char *name; const float *values; } arrays[4] = {
+            { "the master", p->master }, { "momentum", e->adam ? NULL : p->momentum },
+            { "moment m", e->adam ? p->m : NULL }, { "moment v", e->adam ? p->v : NULL } };
+        if (!arrays[i % 4].values) continue;
+        AMP_TRY(amp_array_found_inf(e->backend, arrays[i % 4].values, p->count, &found_inf, error));
+        if (found_inf)
+            return amp_fail(error, AMP_DIVERGED,
+                            "layer %d: %s of %s holds inf or NaN, so there is nothing to save; go on from "
+                            "an earlier checkpoint with a lower learning_rate", p->layer, arrays[i % 4].name,
+                            p->name);
     }
     return AMP_OK;
 }
