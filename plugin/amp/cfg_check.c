@@ -185,8 +185,8 @@ static const char *describe(const cfg_key *key, char text[256])
     else if (has_least && !is_above) strcpy(most, " up");
     if (key->least == key->most) snprintf(text, 256, "%.10g", key->least);
     else
-        snprintf(text, 256, "%s%s%s%s%s", list ? "" : "a ", is_whole ? "whole number" : "number", list ? "s"
-                 : "", least, most);
+        snprintf(text, 256, "%s%s%s%s%s", list ? "" : "a ", is_whole ? "whole number" : "number",
+                 list ? "s" : "", least, most);
     if (list) strcat(text, ", separated by commas");
     return text;
 }
@@ -458,7 +458,8 @@ void cfg_walk_enter(cfg_walk *walk, int index)
     walk->check->at = section_of(walk, index);
 }
 
-static void report(cfg_walk *walk, int is_error, const char *key, const char *problem, va_list args)
+static void report(cfg_walk *walk, int is_error, const char *key, const char *allowed, const char *problem,
+                   va_list args)
 {
     char text[512];
     int length = 0;
@@ -467,23 +468,23 @@ static void report(cfg_walk *walk, int is_error, const char *key, const char *pr
         length = snprintf(text, sizeof text, "resized to %.0fx%.0f (random=1): ", walk->resized,
                           walk->resized);
     vsnprintf(text + length, sizeof text - (size_t)length, problem, args);
-    tell(walk->check, is_error, place_of(walk->check, s, key ? find_entry(walk, key) : NULL), text, NULL);
+    tell(walk->check, is_error, place_of(walk->check, s, key ? find_entry(walk, key) : NULL), text, allowed);
 }
 
-void cfg_walk_fail(cfg_walk *walk, const char *key, const char *problem, ...)
+void cfg_walk_fail(cfg_walk *walk, const char *key, const char *allowed, const char *problem, ...)
 {
     va_list args;
     va_start(args, problem);
-    if (!walk->check->has_failed) report(walk, 1, key, problem, args);
+    if (!walk->check->has_failed) report(walk, 1, key, allowed, problem, args);
     va_end(args);
     walk->check->has_failed = 1;
 }
 
-void cfg_walk_warn(cfg_walk *walk, const char *key, const char *problem, ...)
+void cfg_walk_warn(cfg_walk *walk, const char *key, const char *allowed, const char *problem, ...)
 {
     va_list args;
     va_start(args, problem);
-    report(walk, 0, key, problem, args);
+    report(walk, 0, key, allowed, problem, args);
     va_end(args);
 }
 
@@ -492,7 +493,8 @@ void cfg_walk_warn(cfg_walk *walk, const char *key, const char *problem, ...)
 void cfg_walk_count(cfg_walk *walk, double count, const char *what)
 {
     if (count > INT_MAX)
-        cfg_walk_fail(walk, NULL, "%.0f %s, and Darknet counts to %d; make it smaller", count, what, INT_MAX);
+        cfg_walk_fail(walk, NULL, NULL, "%.0f %s, and Darknet counts to %d; make it smaller", count, what,
+                      INT_MAX);
 }
 
 static void apply_traits(cfg_walk *walk, int traits)
@@ -515,7 +517,8 @@ static void need_image(cfg_walk *walk)
     if (walk->index > 0)
         snprintf(before, sizeof before, "layer %d %.40s", walk->index - 1,
                  section_of(walk, walk->index - 1)->name);
-    cfg_walk_fail(walk, NULL, "needs an image with width, height and channels, and %s gives none%s%s", before,
+    cfg_walk_fail(walk, NULL, NULL, "needs an image with width, height and channels, and %s gives none%s%s",
+                  before,
                   in->no_image ? ", since " : "", in->no_image ? in->no_image : "");
 }
 

@@ -115,11 +115,12 @@ int cfg_walk_failed(const cfg_walk *); /* some section has an error */
 /* For finish: walks the layers once more, with another width and height of the network. */
 void cfg_walk_again(cfg_walk *, double size);
 
-/* Something is wrong with the present section; key may be NULL. The shape of its layer is then unknown. */
-__attribute__((format(printf, 3, 4)))
-void cfg_walk_fail(cfg_walk *, const char *key, const char *problem, ...);
-__attribute__((format(printf, 3, 4)))
-void cfg_walk_warn(cfg_walk *, const char *key, const char *problem, ...);
+/* Something is wrong with the present section; key and allowed may be NULL. The shape of its layer is then
+ * unknown. */
+__attribute__((format(printf, 4, 5)))
+void cfg_walk_fail(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
+__attribute__((format(printf, 4, 5)))
+void cfg_walk_warn(cfg_walk *, const char *key, const char *allowed, const char *problem, ...);
 
 /* ---- the check ---- */
 

@@ -15,8 +15,7 @@
 
 typedef enum amp_key {
     AMP_ON, DTYPE, LOSS_SCALE, INIT_SCALE, GROWTH_FACTOR, BACKOFF_FACTOR, GROWTH_INTERVAL, MIN_SCALE,
-        MAX_SCALE,
-    HYSTERESIS, CLIP_NORM, DEBUG, KEYS
+    MAX_SCALE, HYSTERESIS, CLIP_NORM, DEBUG, KEYS
 } amp_key;
 
 /* DTYPE_NAME is kept as an amp_dtype; SCALE has the bounds of scale_problem. */
@@ -40,16 +39,14 @@ static const key_row rows[KEYS] = {
     [GROWTH_FACTOR] = { "growth_factor", "a number above 1", REAL, 2, 1 + DBL_EPSILON, DBL_MAX, "not above 1",
                         "not finite" },
     [BACKOFF_FACTOR] = { "backoff_factor", "a number above 0 and below 1", REAL, 0.5, DBL_MIN,
-                         1 - DBL_EPSILON / 2,
-                         "not between 0 and 1", "not between 0 and 1" },
+                         1 - DBL_EPSILON / 2, "not between 0 and 1", "not between 0 and 1" },
     [GROWTH_INTERVAL] = { "growth_interval", "a whole number from 1 to 2147483647", WHOLE, 2000, 1, INT_MAX,
                           "below 1", "too large" },
     [MIN_SCALE] = { "min_scale", "a number from 1.2e-38 to init_scale", SCALE, 0x1p-14 },
     [MAX_SCALE] = { "max_scale", "a number from init_scale to 8.5e37", SCALE, 0x1p126 },
     /* As far as the scaler goes: a longer run of skipped steps ends training. */
     [HYSTERESIS] = { "hysteresis", "a whole number from 1 to 100", WHOLE, 1, 1, AMP_SCALER_STUCK_LIMIT,
-                     "below 1",
-                     "too large" },
+                     "below 1", "too large" },
     [CLIP_NORM] = { "clip_norm", "0 (off), or a number up to 3.4e38", REAL, 0, 0, FLT_MAX, "negative",
                     "out of fp32's range" },
     [DEBUG] = { "debug", "0, 1", FLAG },

@@ -22,7 +22,7 @@ static double number(const cfg_walk *walk, const char *key) { return cfg_walk_nu
 static void take_image(cfg_walk *walk, double w, double h, double c)
 {
     if (w < 1 || h < 1 || c < 1) {
-        cfg_walk_fail(walk, NULL,
+        cfg_walk_fail(walk, NULL, NULL,
                       "%.0fx%.0fx%.0f go in and %.0fx%.0fx%.0f would come out; sizes are 1 or more",
                       walk->in->w, walk->in->h, walk->in->c, w, h, c);
         return;
@@ -45,13 +45,13 @@ static void check_policy(cfg_walk *walk)
     int policy = (int)number(walk, "policy");
     int steps = cfg_walk_numbers(walk, "steps"), scales = cfg_walk_numbers(walk, "scales");
     if (policy == POLICY_STEPS && (!steps || !scales))
-        cfg_walk_fail(walk, "policy", "needs steps and scales, and there is no %s",
+        cfg_walk_fail(walk, "policy", NULL, "needs steps and scales, and there is no %s",
                       steps ? "scales" : "steps");
     else if (policy == POLICY_STEPS && steps != scales)
-        cfg_walk_fail(walk, "scales",
+        cfg_walk_fail(walk, "scales", NULL,
                       "steps has %d numbers and scales %d; give one scale for each step", steps, scales);
     if (policy == POLICY_POLY && !number(walk, "max_batches"))
-        cfg_walk_fail(walk, "policy", "divides by max_batches, which is 0; set max_batches");
+        cfg_walk_fail(walk, "policy", NULL, "divides by max_batches, which is 0; set max_batches");
 }
 
 void pjreddie_rule_net(cfg_walk *walk)
@@ -67,18 +67,19 @@ void pjreddie_rule_net(cfg_walk *walk)
     walk->out->c = c;
     walk->out->outputs = cfg_walk_given(walk, "inputs") && !walk->resized ? number(walk, "inputs") : image;
     if (subdivisions > batch)
-        cfg_walk_fail(walk, "subdivisions",
+        cfg_walk_fail(walk, "subdivisions", NULL,
                       "batch = %.0f cannot be cut in %.0f parts; subdivisions is at most batch", batch,
                       subdivisions);
     else if (fmod(batch, subdivisions) != 0 && !walk->resized)
-        cfg_walk_warn(walk, "subdivisions", "does not divide batch = %.0f: only %.0f images make a step",
-                      batch, trunc(batch / subdivisions) * subdivisions);
+        cfg_walk_warn(walk, "subdivisions", NULL,
+                      "does not divide batch = %.0f: only %.0f images make a step", batch,
+                      trunc(batch / subdivisions) * subdivisions);
     if (!walk->out->outputs)
-        cfg_walk_fail(walk, NULL,
+        cfg_walk_fail(walk, NULL, NULL,
                       "%s is missing: width, height and channels say what goes in, or inputs alone",
                       !w ? "width" : !h ? "height" : "channels");
     else if (image && walk->out->outputs != image)
-        cfg_walk_fail(walk, "inputs", "width, height and channels make %.0f; leave inputs out", image);
+        cfg_walk_fail(walk, "inputs", NULL, "width, height and channels make %.0f; leave inputs out", image);
     check_policy(walk);
 }
 
@@ -101,15 +102,15 @@ void pjreddie_rule_convolutional(cfg_walk *walk)
     double pad = padding_of(walk);
     double groups = number(walk, "groups"), c = walk->in->c;
     if (fmod(c, groups) != 0 || fmod(n, groups) != 0) {
-        cfg_walk_fail(walk, "groups",
+        cfg_walk_fail(walk, "groups", NULL,
                       "does not divide the %.0f channels that go in and the %.0f filters", c, n);
         return;
     }
     if (number(walk, "numload") > n)
-        cfg_walk_fail(walk, "numload", "more than the %.0f filters of this layer", n);
+        cfg_walk_fail(walk, "numload", NULL, "more than the %.0f filters of this layer", n);
     double w = walk->in->w + 2 * pad, h = walk->in->h + 2 * pad;
     if (size > w || size > h)
-        cfg_walk_fail(walk, "size", "larger than the padded image of %.0fx%.0f", w, h);
+        cfg_walk_fail(walk, "size", NULL, "larger than the padded image of %.0fx%.0f", w, h);
     take_image(walk, trunc((w - size) / stride) + 1, trunc((h - size) / stride) + 1, n);
     cfg_walk_count(walk, walk->out->w * walk->out->h * size * size * (c / groups),
                 "numbers that im2col lays out");
@@ -135,7 +136,7 @@ void pjreddie_rule_local(cfg_walk *walk)
     double weights = walk->in->c * n * size * size * w * h;
     take_image(walk, w, h, n);
     if (size > fmin(padded, walk->in->h + 2 * pad) || trunc((padded - size) / stride) + 1 != w)
-        cfg_walk_fail(walk, "size",
+        cfg_walk_fail(walk, "size", NULL,
                       "does not go with pad = %.0f and an image of %.0fx%.0f: size=3 does with pad=1", pad,
                       walk->in->w, walk->in->h);
     cfg_walk_count(walk, weights, "weights");
@@ -155,9 +156,9 @@ void pjreddie_rule_maxpool(cfg_walk *walk)
     double last = fmax((w - 1) * stride - walk->in->w, (h - 1) * stride - walk->in->h);
     take_image(walk, w, h, walk->in->c);
     if (size > 64 && size > 2 * larger)
-        cfg_walk_fail(walk, "size", "more than twice the image of %.0fx%.0f", walk->in->w, walk->in->h);
+        cfg_walk_fail(walk, "size", NULL, "more than twice the image of %.0fx%.0f", walk->in->w, walk->in->h);
     if (size <= before || last >= before)
-        cfg_walk_fail(walk, cfg_walk_given(walk, "padding") ? "padding" : NULL,
+        cfg_walk_fail(walk, cfg_walk_given(walk, "padding") ? "padding" : NULL, NULL,
                       "some windows of %.0fx%.0f lie outside of the image of %.0fx%.0f", size, size,
                       walk->in->w, walk->in->h);
 }
@@ -174,7 +175,8 @@ void pjreddie_rule_batchnorm(cfg_walk *walk) { walk->out->weights = 4 * walk->in
 void pjreddie_rule_normalization(cfg_walk *walk)
 {
     if (trunc(number(walk, "size") / 2) > walk->in->c)
-        cfg_walk_fail(walk, "size", "half of it is more than the %.0f channels that go in", walk->in->c);
+        cfg_walk_fail(walk, "size", NULL, "half of it is more than the %.0f channels that go in",
+                      walk->in->c);
 }
 
 void pjreddie_rule_crop(cfg_walk *walk)
@@ -186,7 +188,7 @@ void pjreddie_rule_crop(cfg_walk *walk)
         h = trunc((float)h / own * walk->in->h);
     }
     if (w > walk->in->w || h > walk->in->h)
-        cfg_walk_fail(walk, w > walk->in->w ? "crop_width" : "crop_height",
+        cfg_walk_fail(walk, w > walk->in->w ? "crop_width" : "crop_height", NULL,
                       "larger than the image of %.0fx%.0f", walk->in->w, walk->in->h);
     take_image(walk, w, h, walk->in->c);
 }
@@ -201,11 +203,11 @@ void pjreddie_rule_reorg(cfg_walk *walk)
         return;
     }
     if ((reverse || !flatten) && fmod(in->c, square) != 0)
-        cfg_walk_fail(walk, "stride",
+        cfg_walk_fail(walk, "stride", NULL,
                       "the %.0f channels that go in are no multiple of stride*stride = %.0f", in->c, square);
     if (!reverse && (fmod(in->w, stride) != 0 || fmod(in->h, stride) != 0))
-        cfg_walk_fail(walk, "stride", "does not divide the image of %.0fx%.0f", in->w, in->h);
-    if (extra) cfg_walk_fail(walk, "extra", "cannot be given together with reverse or flatten");
+        cfg_walk_fail(walk, "stride", NULL, "does not divide the image of %.0fx%.0f", in->w, in->h);
+    if (extra) cfg_walk_fail(walk, "extra", NULL, "cannot be given together with reverse or flatten");
     if (reverse) take_image(walk, in->w * stride, in->h * stride, in->c / square);
     else take_image(walk, in->w / stride, in->h / stride, in->c * square);
 }
@@ -213,11 +215,10 @@ void pjreddie_rule_reorg(cfg_walk *walk)
 void pjreddie_rule_upsample(cfg_walk *walk)
 {
     double stride = number(walk, "stride"), w = walk->in->w, h = walk->in->h;
-    if (stride == 0)
-        cfg_walk_fail(walk, "stride", "is 0; allowed: 1 or more, or below 0 to make the image smaller");
+    if (stride == 0) cfg_walk_fail(walk, "stride", "1 or more, or below 0 to make the image smaller", "is 0");
     else if (stride > 0) take_image(walk, w * stride, h * stride, walk->in->c);
     else if (fmod(w, stride) != 0 || fmod(h, stride) != 0)
-        cfg_walk_fail(walk, "stride", "does not divide the image of %.0fx%.0f", w, h);
+        cfg_walk_fail(walk, "stride", NULL, "does not divide the image of %.0fx%.0f", w, h);
     else take_image(walk, w / -stride, h / -stride, walk->in->c);
 }
 
@@ -254,15 +255,16 @@ void pjreddie_rule_shortcut(cfg_walk *walk)
     const cfg_shape *in = walk->in, *from = &walk->layers[index];
     if (!from->outputs) return;
     if (!from->w || !from->h || !from->c) {
-        cfg_walk_fail(walk, "from", "layer %d gives no image", index);
+        cfg_walk_fail(walk, "from", NULL, "layer %d gives no image", index);
         return;
     }
     if (trunc(from->w / in->w) != trunc(from->h / in->h) || trunc(in->w / from->w) != trunc(in->h / from->h))
-        cfg_walk_fail(walk, "from",
+        cfg_walk_fail(walk, "from", NULL,
                       "layer %d gives %.0fx%.0f, to which %.0fx%.0f of the layer before cannot be added",
                       index, from->w, from->h, in->w, in->h);
     if (walk->resized && (from->w != in->w || from->h != in->h))
-        cfg_walk_fail(walk, "from", "Darknet cannot resize a shortcut of different sizes; set random=0");
+        cfg_walk_fail(walk, "from", NULL,
+                      "Darknet cannot resize a shortcut of different sizes; set random=0");
 }
 
 /* ---- layers of numbers in a row ---- */
@@ -280,7 +282,7 @@ void pjreddie_rule_activation(cfg_walk *walk) { walk->out->one_size = !walk->in-
 void pjreddie_rule_dropout(cfg_walk *walk)
 {
     if (walk->index == 0)
-        cfg_walk_fail(walk, NULL,
+        cfg_walk_fail(walk, NULL, NULL,
                       "the first layer cannot be one, since Darknet's works in the layer before it");
     pjreddie_rule_activation(walk);
 }
@@ -320,12 +322,13 @@ static void check_tree_line(cfg_walk *walk, const char *line, int index)
     int parent = -1;
     char name[1024] = "";
     if (sscanf(line, "%1023s %d", name, &parent) < 1 || strlen(name) > 255)
-        cfg_walk_fail(walk, "tree",
+        cfg_walk_fail(walk, "tree", NULL,
                       "line %d of the file is not a name of at most 255 bytes and its parent", index + 1);
     else if (parent < -1 || parent >= index)
-        cfg_walk_fail(walk, "tree",
+        cfg_walk_fail(walk, "tree", NULL,
                       "line %d of the file: the parent %d is neither -1 nor a line before (from 0)",
-                      index + 1, parent);
+                          index + 1,
+                      parent);
 }
 
 static void check_map_line(cfg_walk *walk, const char *line, int index, double classes)
@@ -333,7 +336,8 @@ static void check_map_line(cfg_walk *walk, const char *line, int index, double c
     char *end;
     long class_id = strtol(line, &end, 10);
     if (end == line || class_id < 0 || class_id >= classes)
-        cfg_walk_fail(walk, "map", "line %d of the file is not one of the %.0f classes (from 0)", index + 1,
+        cfg_walk_fail(walk, "map", NULL, "line %d of the file is not one of the %.0f classes (from 0)",
+                      index + 1,
                       classes);
 }
 
@@ -345,16 +349,17 @@ static void check_lines(cfg_walk *walk, const char *key, double classes)
     if (!cfg_walk_given(walk, key)) return;
     FILE *file = fopen(cfg_walk_text(walk, key), "r");
     if (!file) {
-        cfg_walk_fail(walk, key, "cannot be read");
+        cfg_walk_fail(walk, key, NULL, "cannot be read");
         return;
     }
     for (; fgets(line, sizeof line, file); count++)
         if (is_tree) check_tree_line(walk, line, count);
         else check_map_line(walk, line, count, classes);
     fclose(file);
-    if (!count) cfg_walk_fail(walk, key, "the file is empty");
+    if (!count) cfg_walk_fail(walk, key, NULL, "the file is empty");
     if (is_tree && count > classes)
-        cfg_walk_fail(walk, key, "the tree has %d nodes, and the layer only %.0f numbers for them", count,
+        cfg_walk_fail(walk, key, NULL, "the tree has %d nodes, and the layer only %.0f numbers for them",
+                      count,
                       classes);
 }
 
@@ -364,7 +369,7 @@ void pjreddie_rule_softmax(cfg_walk *walk)
 {
     double groups = number(walk, "groups");
     if (fmod(walk->in->outputs, groups) != 0)
-        cfg_walk_fail(walk, "groups", "does not divide the %.0f numbers that go in", walk->in->outputs);
+        cfg_walk_fail(walk, "groups", NULL, "does not divide the %.0f numbers that go in", walk->in->outputs);
     check_lines(walk, "tree", walk->in->outputs);
     if (number(walk, "noloss")) walk->out->reads = 0;
 }
@@ -374,7 +379,7 @@ void pjreddie_rule_iseg(cfg_walk *walk)
     double channels = number(walk, "classes") + number(walk, "ids"), area = walk->in->w * walk->in->h;
     walk->out->truths = walk->out->reads = ISEG_OBJECTS * (area + 1);
     if (channels != walk->in->c)
-        cfg_walk_fail(walk, NULL,
+        cfg_walk_fail(walk, NULL, NULL,
                       "its classes and ids need filters=%.0f in the layer before it, which has %.0f",
                       channels, walk->in->c);
 }
@@ -387,10 +392,10 @@ static void take_boxes(cfg_walk *walk, double boxes, double anchors, double coor
     walk->out->classes = classes;
     walk->out->random = number(walk, "random");
     if (numbers != 2 * anchors)
-        cfg_walk_fail(walk, "anchors", "anchors has %d numbers, but num=%.0f needs %.0f", numbers,
+        cfg_walk_fail(walk, "anchors", NULL, "anchors has %d numbers, but num=%.0f needs %.0f", numbers,
                       anchors, 2 * anchors);
     if (filters != walk->in->c)
-        cfg_walk_fail(walk, NULL,
+        cfg_walk_fail(walk, NULL, NULL,
                       "%.0f boxes of %.0f classes need filters=%.0f in the layer before it, which has %.0f",
                       boxes, classes, filters, walk->in->c);
     check_lines(walk, "map", classes);
@@ -402,7 +407,7 @@ void pjreddie_rule_yolo(cfg_walk *walk)
     int mask = cfg_walk_numbers(walk, "mask");
     for (int i = 0; i < mask; i++)
         if (cfg_walk_at(walk, "mask", i) >= total)
-            cfg_walk_fail(walk, "mask", "mask has %.0f, but num=%.0f anchors are 0 to %.0f",
+            cfg_walk_fail(walk, "mask", NULL, "mask has %.0f, but num=%.0f anchors are 0 to %.0f",
                           cfg_walk_at(walk, "mask", i), total, total - 1);
     take_boxes(walk, mask ? mask : total, total, 4, YOLO_BOXES);
 }
@@ -418,10 +423,10 @@ void pjreddie_rule_detection(cfg_walk *walk)
     double side = number(walk, "side"), num = number(walk, "num");
     double classes = number(walk, "classes"), coords = number(walk, "coords");
     double needed = side * side * ((1 + coords) * num + classes);
-    if (coords != 4) cfg_walk_fail(walk, NULL, "coords is missing, and is 1 without it; allowed: 4");
+    if (coords != 4) cfg_walk_fail(walk, NULL, "4", "coords is missing, and is 1 without it");
     walk->out->truths = walk->out->reads = side * side * (1 + coords + classes);
     if (needed != walk->in->outputs)
-        cfg_walk_fail(walk, NULL,
+        cfg_walk_fail(walk, NULL, NULL,
                       "side, num, classes and coords need output=%.0f in the layer before it, which has %.0f",
                       needed, walk->in->outputs);
 }
@@ -437,7 +442,8 @@ static void check_truth(cfg_walk *walk)
     for (int i = 0; i < walk->count; i++) {
         cfg_walk_enter(walk, i);
         if (walk->layers[i].reads > there) {
-            cfg_walk_fail(walk, NULL, "reads %.0f numbers of truth an image, and layer %d makes that %.0f",
+            cfg_walk_fail(walk, NULL, NULL,
+                          "reads %.0f numbers of truth an image, and layer %d makes that %.0f",
                           walk->layers[i].reads, from, there);
             return;
         }
@@ -452,10 +458,10 @@ static void check_loader(cfg_walk *walk, int classifier)
 {
     cfg_walk_enter(walk, -1);
     if (walk->net.c != 3)
-        cfg_walk_fail(walk, "channels", "%s makes images of 3 channels; allowed: 3",
+        cfg_walk_fail(walk, "channels", "3", "%s makes images of 3 channels",
                       classifier ? "classifier train" : "detector train");
     if (classifier && walk->net.w != walk->net.h)
-        cfg_walk_fail(walk, "height", "classifier train makes square images, and the width is %.0f",
+        cfg_walk_fail(walk, "height", NULL, "classifier train makes square images, and the width is %.0f",
                       walk->net.w);
 }
 
@@ -464,7 +470,7 @@ static void check_resizing(cfg_walk *walk, int classifier)
     for (int i = 0; i < walk->count && !walk->layers[i].ends_resizing; i++) {
         cfg_walk_enter(walk, i);
         if (walk->layers[i].one_size)
-            cfg_walk_fail(walk, NULL, "random=1 resizes the network while it trains, and this layer is "
+            cfg_walk_fail(walk, NULL, NULL, "random=1 resizes the network while it trains, and this layer is "
                           "made for one size; set random=0");
     }
     const double *sizes = classifier ? classifier_sizes : detector_sizes;
