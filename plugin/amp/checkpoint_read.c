@@ -141,8 +141,8 @@ static amp_status read_network(amp_checkpoint *c, cursor r, amp_error *error)
 static amp_saved_entry *entry_of(const amp_checkpoint *c, uint32_t kind, uint32_t index)
 {
     int is_param = kind < AMP_SAVED_PARAM_KINDS;
-    if (kind >= AMP_SAVED_KINDS || index >= (uint32_t)(is_param ? c->param_count
-                                                       : c->statistics_count)) return NULL;
+    if (kind >= AMP_SAVED_KINDS || index >= (uint32_t)(is_param ? c->param_count : c->statistics_count))
+        return NULL;
     return is_param ? &c->params[index] : &c->statistics[index];
 }
 

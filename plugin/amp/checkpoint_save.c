@@ -101,8 +101,8 @@ static amp_status other_weights(const amp_safe_file *w, const amp_checkpoint *c,
 {
     if (!left_behind)
         return amp_fail(error, AMP_BAD_CHECKPOINT,
-                        "%s: it belongs to other weights than %.200s; " AMP_CHECKPOINT_REMEDY,
-                        c->name, w->target);
+                        "%s: it belongs to other weights than %.200s; " AMP_CHECKPOINT_REMEDY, c->name,
+                        w->target);
     return amp_fail(error, AMP_BAD_CHECKPOINT,
                     "%.200s: it belongs to %.150s, which a killed save left, but %.150s was "
                     "written after that; " AMP_CHECKPOINT_REMEDY ", or rename %.150s to go on from that",
@@ -207,8 +207,8 @@ amp_status amp_checkpoint_begin(const char *name, amp_checkpoint_save *save, amp
                                                                error);
     if (status == AMP_OK && !weights.direct) status = end_killed_save(&weights, &sidecar, error);
     if (status == AMP_OK) status = amp_safe_file_begin(weights.target, &save->weights, error);
-    if (status == AMP_OK && !weights.direct) status = with_sidecar(&weights, amp_safe_file_begin,
-                                                                   &save->sidecar, error);
+    if (status == AMP_OK && !weights.direct)
+        status = with_sidecar(&weights, amp_safe_file_begin, &save->sidecar, error);
     if (status != AMP_OK) amp_checkpoint_cancel(save);
     end_both(&weights, &sidecar);
     return status;

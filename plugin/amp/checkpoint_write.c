@@ -194,8 +194,8 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
     for (size_t left = a->count, part; left && !s->failure; left -= part, from += part) {
         part = left < AMP_CHECKPOINT_STAGE ? left : AMP_CHECKPOINT_STAGE;
         AMP_TRY(backend->download(backend, s->stage, from, part * sizeof *from, error));
-        for (size_t k = 0; k < part; k++) amp_store_u32((unsigned char *)&s->stage[k],
-                                                        amp_float_bits(s->stage[k]));
+        for (size_t k = 0; k < part; k++)
+            amp_store_u32((unsigned char *)&s->stage[k], amp_float_bits(s->stage[k]));
         write_bytes(s, s->stage, part * sizeof *from);
     }
     return AMP_OK;

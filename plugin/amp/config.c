@@ -232,8 +232,8 @@ static amp_status read_items(parse *p, cfg_reader *reader, amp_error *error)
         AMP_TRY(cfg_reader_next(reader, &item, error));
         if (item.kind == CFG_SECTION) AMP_TRY(enter_section(p, &item, error));
         if (item.kind == CFG_OPTION) AMP_TRY(read_option(p, &item, error));
-        if (item.kind == CFG_BROKEN && item.fatal) return cfg_fail(error, place_of(p, &item), item.text,
-                                                                   "lines of text");
+        if (item.kind == CFG_BROKEN && item.fatal)
+            return cfg_fail(error, place_of(p, &item), item.text, "lines of text");
     } while (item.kind != CFG_END);
     if (p->layer_count) return AMP_OK;
     cfg_place place = { .file = p->file, .line = p->net_line, .section = p->net_line ? "[net]" : NULL };
@@ -320,8 +320,8 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
     amp_status status = read_items(&p, reader, error);
     cfg_reader_close(reader);
     amp_config *config = calloc(1, sizeof *config);
-    if (!config && status == AMP_OK) status = amp_fail(error, AMP_NO_MEMORY, "no memory to read %.300s",
-                                                       cfg_file);
+    if (!config && status == AMP_OK)
+        status = amp_fail(error, AMP_NO_MEMORY, "no memory to read %.300s", cfg_file);
     if (status == AMP_OK) status = settle(&p, line_dtype, off, default_dtype, config, error);
     if (status != AMP_OK) {
         free(p.layer_amp);

@@ -46,8 +46,8 @@ static amp_status compare(const struct network *net, const char *file, size_t he
         }
         if (bytes > size - at)
             return amp_fail(error, AMP_BAD_CONFIG,
-                            "%.600s: ends in the middle of layer %d, %zu bytes short of its %zu: " HINT,
-                            file, i, bytes - (size - at), bytes);
+                            "%.600s: ends in the middle of layer %d, %zu bytes short of its %zu: " HINT, file,
+                            i, bytes - (size - at), bytes);
         at += bytes;
     }
     if (at < size && end == layers)

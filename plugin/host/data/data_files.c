@@ -145,15 +145,15 @@ amp_status amp_path_list_read(const char *file, const char *what, amp_path_list 
     if (amp_is_device(file))
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: not a regular file", file, what);
     FILE *stream = fopen(file, "r");
-    if (!stream) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what,
-                                 strerror(errno));
+    if (!stream)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(errno));
     ssize_t size = getdelim(&list->bytes, &room, 0, stream); /* to the end of a file that is text */
     int why = size < 0 && !feof(stream) ? errno : 0; /* a folder opens, and fails here */
     fclose(stream);
     if (why) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(why));
     if (size < 0) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", file, what);
-    if (!list->bytes[size - 1]) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is no text file", file,
-                                                what);
+    if (!list->bytes[size - 1])
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is no text file", file, what);
     return split(list, file, what, error);
 }
 

@@ -1,5 +1,5 @@
-/* The reader of label_file.h. Numbers are read as fscanf reads them, so that good files give the same boxes.
- */
+/* The reader of label_file.h. Numbers are read as fscanf reads them, so that good files give the same
+ * boxes. */
 #include "label_file.h"
 
 #include <errno.h>
@@ -86,8 +86,8 @@ static amp_status read_line(const char *file, unsigned long line, char *text, in
     amp_label label;
     amp_label_kind kind = amp_label_parse(text, classes, &label);
     if (kind == AMP_LABEL_BLANK) return AMP_OK;
-    if (kind != AMP_LABEL_BOX && kind != AMP_LABEL_OUTSIDE) return refuse(file, line, text, kind, classes,
-                                                                          error);
+    if (kind != AMP_LABEL_BOX && kind != AMP_LABEL_OUTSIDE)
+        return refuse(file, line, text, kind, classes, error);
     return visit ? visit(context, file, line, &label, kind == AMP_LABEL_OUTSIDE, error) : AMP_OK;
 }
 
@@ -101,8 +101,8 @@ static amp_status cannot_read(const char *file, int cause, amp_error *error)
                     hint);
 }
 
-/* Up to the end of the line. -1: no line is left; 0: it is too long or no text, and was not read to its end.
- */
+/* Up to the end of the line. -1: no line is left; 0: it is too long or no text, and was not read to its
+ * end. */
 static int get_line(FILE *stream, char text[LINE_ROOM])
 {
     size_t length = 0;
