@@ -7,8 +7,7 @@ _Noreturn void amp_host_die(const amp_error *error)
 {
     fflush(stdout);
     fprintf(stderr, "%s\n", error->message);
-    /* not exit: other threads may be training or loading, and would meet what its handlers have torn down */
-    _exit(1);
+    _exit(1); /* not exit: other threads may be training or loading, and would meet what its handlers have torn down */
 }
 
 void amp_host_check(amp_status status, const amp_error *error)
