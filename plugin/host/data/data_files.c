@@ -34,7 +34,7 @@ static amp_status keep(amp_data_file *data, char **where, const cfg_item *item, 
     cfg_place place = { .file = data->name, .line = item->line, .key = item->text, .value = item->value };
     if (item->blanks)
         return cfg_fail(error, place, "there are blanks in this path, and Darknet drops them",
-                        "paths without blanks; rename the " "folder or the file, or make a link to it");
+                        "paths without blanks; rename the folder or the file, or make a link to it");
     if (*where) return note_second(data, item);
     *where = strdup(item->value);
     return *where ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for a path");

@@ -146,7 +146,7 @@ static _Noreturn void no_image_left(void)
     amp_error error;
     cfg_printable(shown, sizeof shown, loader.list[0]);
     amp_fail(&error, AMP_BAD_CONFIG,
-             "amp: none of the %d images of the training list can be read; the first is '%s' " "(%s)",
+             "amp: none of the %d images of the training list can be read; the first is '%s' (%s)",
              loader.count, shown, cause_of(loader.list[0]));
     end_with(&error);
 }
