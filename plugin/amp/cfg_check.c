@@ -185,9 +185,8 @@ static const char *describe(const cfg_key *key, char text[256])
     else if (has_least && !is_above) strcpy(most, " up");
     if (key->least == key->most) snprintf(text, 256, "%.10g", key->least);
     else
-        snprintf(text, 256, "%s%s%s%s%s", list ? "" : "a ", is_whole ? "whole number" : "number", list ? "s"
-                 : "",
-                 least, most);
+        snprintf(text, 256, "%s%s%s%s%s", list ? "" : "a ", is_whole ? "whole number" : "number",
+                 list ? "s" : "", least, most);
     if (list) strcat(text, ", separated by commas");
     return text;
 }
@@ -206,10 +205,10 @@ static const char *out_of_range(const cfg_key *key, double number, char problem[
 {
     int too_small = key->rules & CFG_ABOVE ? number <= key->least : number < key->least;
     int too_large = key->rules & CFG_BELOW ? number >= key->most : number > key->most;
-    if (too_small) snprintf(problem, 128, "%s %.10g", key->rules & CFG_ABOVE ? "not above" : "below",
-                            key->least);
-    else if (too_large) snprintf(problem, 128, "%s %.10g", key->rules & CFG_BELOW ? "not below" : "above",
-                                 key->most);
+    if (too_small)
+        snprintf(problem, 128, "%s %.10g", key->rules & CFG_ABOVE ? "not above" : "below", key->least);
+    else if (too_large)
+        snprintf(problem, 128, "%s %.10g", key->rules & CFG_BELOW ? "not below" : "above", key->most);
     else return NULL;
     return problem;
 }
@@ -248,8 +247,8 @@ static const char *parse_number(const cfg_key *key, const char *text, double *nu
 static int cut_comment(char *text)
 {
     size_t number = strspn(text, "+-.0123456789eE");
-    if (!number || !text[number] || (!strchr("#;", text[number])
-                                     && strncmp(text + number, "//", 2))) return 0;
+    if (!number || !text[number] || (!strchr("#;", text[number]) && strncmp(text + number, "//", 2)))
+        return 0;
     text[number] = 0;
     return 1;
 }
@@ -342,8 +341,8 @@ static void warn_unknown(struct cfg_check *check, const section *s, const entry 
     const cfg_key *key;
     char problem[160];
     int count = 0;
-    for (; count < NAMES_MOST && (key = key_at(check->fork, s->kind,
-                                               count)); count++) names[count] = key->name;
+    for (; count < NAMES_MOST && (key = key_at(check->fork, s->kind, count)); count++)
+        names[count] = key->name;
     cfg_did_you_mean(problem, sizeof problem, "unknown key, which Darknet does not read", e->key, names,
                      (size_t)count);
     warn_entry(check, s, e, problem);
@@ -522,8 +521,7 @@ static void need_image(cfg_walk *walk)
         snprintf(before, sizeof before, "layer %d %.40s", walk->index - 1,
                  section_of(walk, walk->index - 1)->name);
     cfg_walk_fail(walk, NULL, NULL, "needs an image with width, height and channels, and %s gives none%s%s",
-                  before,
-                  in->no_image ? ", since " : "", in->no_image ? in->no_image : "");
+                  before, in->no_image ? ", since " : "", in->no_image ? in->no_image : "");
 }
 
 static void walk_section(cfg_walk *walk, int index)

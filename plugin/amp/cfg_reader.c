@@ -54,8 +54,8 @@ amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, cons
     if (place.value) cfg_printable(value, sizeof value, place.value);
     return amp_fail(error, AMP_BAD_CONFIG, "%s%s: %s%s%s%s%s%s%s%s%s", file, line,
                     section, *section && *key ? " " : "", key, place.value ? " = " : "", value,
-                    *section || *key ? ": " : "", problem, allowed ? "; allowed: " : "", allowed ? allowed
-                        : "");
+                    *section || *key ? ": " : "", problem, allowed ? "; allowed: " : "",
+                    allowed ? allowed : "");
 }
 
 amp_status cfg_reader_open(const char *file, cfg_reader **out, amp_error *error)

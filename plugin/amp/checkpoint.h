@@ -1,9 +1,11 @@
-/* The sidecar NAME.amp beside a .weights file NAME: what exact resumption needs and a .weights file does not hold.
+/* The sidecar NAME.amp beside a .weights file NAME: what exact resumption needs and a .weights file does not
+ * hold.
  *
- * It holds the scaler's state, momentum or Adam's moments, arrays that Darknet's format leaves out, gradient sums when a
- * batch is half done, and the host's counters. Its format is versioned, carries a checksum of itself, and names
- * the .weights file it belongs to by that file's checksum. Reading takes nothing on trust: a file that is damaged, truncated,
- * foreign or of a later version is refused with the reason, before anything is changed. */
+ * It holds the scaler's state, momentum or Adam's moments, arrays that Darknet's format leaves out, gradient
+ * sums when a batch is half done, and the host's counters. Its format is versioned, carries a checksum of
+ * itself, and names the .weights file it belongs to by that file's checksum. Reading takes nothing on trust:
+ * a file that is damaged, truncated, foreign or of a later version is refused with the reason, before
+ * anything is changed. */
 #ifndef AMP_AMP_CHECKPOINT_H
 #define AMP_AMP_CHECKPOINT_H
 
@@ -33,16 +35,17 @@ typedef struct amp_run_state {
 
 typedef struct amp_checkpoint amp_checkpoint;
 
-/* Writes a sidecar to path and flushes it to the disk; the caller renames it into place. weights_checksum: amp_file_checksum of
- * the .weights file it goes with. AMP_IO_FAILED: the file at path is removed. AMP_DIVERGED: masters or optimizer state hold inf
- * or NaN, and nothing is written. */
-amp_status amp_checkpoint_write(const char *path, const amp_engine *, const amp_run_state *, uint64_t weights_checksum,
-                                amp_error *);
+/* Writes a sidecar to path and flushes it to the disk; the caller renames it into place. weights_checksum:
+ * amp_file_checksum of the .weights file it goes with. AMP_IO_FAILED: the file at path is removed.
+ * AMP_DIVERGED: masters or optimizer state hold inf or NaN, and nothing is written. */
+amp_status amp_checkpoint_write(const char *path, const amp_engine *, const amp_run_state *,
+                                uint64_t weights_checksum, amp_error *);
 
-/* Reads and checks a whole sidecar. *out belongs to the caller. AMP_BAD_CHECKPOINT and a line with the reason if it is
- * not a sound one. parse is the same for bytes in memory, which it copies; name is for messages. */
+/* Reads and checks a whole sidecar. *out belongs to the caller. AMP_BAD_CHECKPOINT and a line with the reason
+ * if it is not a sound one. parse is the same for bytes in memory, which it copies; name is for messages. */
 amp_status amp_checkpoint_read(const char *path, amp_checkpoint **out, amp_error *);
-amp_status amp_checkpoint_parse(const void *bytes, size_t size, const char *name, amp_checkpoint **out, amp_error *);
+amp_status amp_checkpoint_parse(const void *bytes, size_t size, const char *name, amp_checkpoint **out,
+                                amp_error *);
 void amp_checkpoint_free(amp_checkpoint *);
 
 const amp_run_state *amp_checkpoint_run(const amp_checkpoint *);
@@ -50,33 +53,38 @@ uint64_t amp_checkpoint_weights(const amp_checkpoint *); /* the checksum of its 
 int amp_checkpoint_adam(const amp_checkpoint *);         /* trained with Adam; else SGD */
 const amp_scaler *amp_checkpoint_scaler(const amp_checkpoint *);
 
-/* Puts the engine into the state saved. Refuses a sidecar of another network (AMP_BAD_CHECKPOINT) before it changes anything.
- * note (may come out empty): what the user should know, as when the optimizer or the loss scaling was changed since; settings
- * of the .cfg win over saved ones (growth_factor and its like), state is the saved one (scale, trackers, counters). Any other
- * status: the backend's memory cannot be written, and the engine is of no more use. */
+/* Puts the engine into the state saved. Refuses a sidecar of another network (AMP_BAD_CHECKPOINT) before it
+ * changes anything. note (may come out empty): what the user should know, as when the optimizer or the loss
+ * scaling was changed since; settings of the .cfg win over saved ones (growth_factor and its like), state is
+ * the saved one (scale, trackers, counters). Any other status: the backend's memory cannot be written, and
+ * the engine is of no more use. */
 amp_status amp_checkpoint_apply(const amp_checkpoint *, amp_engine *, char note[256], amp_error *);
 
-/* After that: Darknet's momentum is of gradients summed over the batch, and so are Adam's moments. If the batch had another number
- * of images then, they are made what sums over `images` would be. Adds to note. */
+/* After that: Darknet's momentum is of gradients summed over the batch, and so are Adam's moments. If the
+ * batch had another number of images then, they are made what sums over `images` would be. Adds to note. */
 void amp_checkpoint_fit_batch(const amp_checkpoint *, amp_engine *, int images, char note[256]);
 
 /* NAME.amp, the caller's; NULL: no memory. */
 char *amp_sidecar_name(const char *weights);
 
-/* Saving the pair, NAME and its sidecar NAME.amp, so that a kill at any moment leaves a pair that matches: the old one, or the
- * new one after amp_checkpoint_recover. What NAME points to, if it is a symbolic link, is where both lie.
+/* Saving the pair, NAME and its sidecar NAME.amp, so that a kill at any moment leaves a pair that matches:
+ * the old one, or the new one after amp_checkpoint_recover. What NAME points to, if it is a symbolic link, is
+ * where both lie.
  *
  *     amp_checkpoint_save save;
  *     AMP_TRY(amp_checkpoint_begin(name, &save, error));
  *     ... write the .weights to save.weights.temporary, and see that all of it was written ...
- *     status = amp_checkpoint_finish(&save, engine, run, error);     or, when that failed, amp_checkpoint_cancel(&save)
+ *     status = amp_checkpoint_finish(&save, engine, run, error);
+ *     or, when that failed, amp_checkpoint_cancel(&save)
  *
- * finish ends the save also when it fails; then the pair before is whole and in place, unless the message says where the new one
- * is. A device or a FIFO is written directly (save.weights.direct) and gets no sidecar. */
+ * finish ends the save also when it fails; then the pair before is whole and in place, unless the message
+ * says where the new one is. A device or a FIFO is written directly (save.weights.direct) and gets no
+ * sidecar. */
 typedef struct amp_checkpoint_save { amp_safe_file weights, sidecar; } amp_checkpoint_save;
 
 amp_status amp_checkpoint_begin(const char *name, amp_checkpoint_save *, amp_error *);
-amp_status amp_checkpoint_finish(amp_checkpoint_save *, const amp_engine *, const amp_run_state *, amp_error *);
+amp_status amp_checkpoint_finish(amp_checkpoint_save *, const amp_engine *, const amp_run_state *,
+                                 amp_error *);
 void amp_checkpoint_cancel(amp_checkpoint_save *);
 
 /* To be called before a training loads NAME: ends a save of NAME that was killed when all of it was on the

@@ -56,7 +56,7 @@ static amp_status compare_layers(const amp_checkpoint *c, const amp_engine_state
 static amp_status compare_params(const amp_checkpoint *c, const amp_engine_state *e, amp_error *error)
 {
     for (int i = 0; i < c->param_count && i < e->param_count; i++) {
-        const amp_saved_param *s = &c->params[i];
+        const amp_saved_entry *s = &c->params[i];
         const amp_param *p = &e->params[i];
         int layer = s->layer < p->layer ? s->layer : p->layer;
         if (s->layer != p->layer || !same_text(s->name, p->name))
@@ -82,7 +82,7 @@ static int starts_anew(const amp_checkpoint *c, const amp_engine_state *e, int i
 static amp_status compare_statistics(const amp_checkpoint *c, const amp_engine_state *e, amp_error *error)
 {
     for (int i = 0; i < c->statistics_count && i < e->statistics_count; i++) {
-        const amp_saved_statistics *saved = &c->statistics[i];
+        const amp_saved_entry *saved = &c->statistics[i];
         const amp_statistics *s = &e->statistics[i];
         if (saved->layer == s->layer && (saved->count == s->count || starts_anew(c, e, i))) continue;
         return foreign(c, error, "the statistics of layer %d there (%zu) are of layer %d (%zu) here",
@@ -159,16 +159,14 @@ static amp_status copy_all(const copier *copy, const amp_checkpoint *c, amp_engi
                            const amp_engine_state *e)
 {
     AMP_TRY(copy_params(copy, c, e));
-    for (int i = 0; i < e->statistics_count; i++) {
-        const amp_saved_statistics *s = &c->statistics[i];
-        if (s->live && !starts_anew(c, e, i))
-            AMP_TRY(copy_array(copy, e->statistics[i].array, s->live, s->count));
-    }
-    amp_engine_weights_changed(engine);
-    for (int i = 0; i < e->statistics_count; i++) {
-        const amp_saved_statistics *s = &c->statistics[i];
-        if (s->committed && !starts_anew(c, e, i))
-            AMP_TRY(copy_array(copy, e->statistics[i].committed, s->committed, s->count));
+    for (int kind = AMP_SAVED_LIVE; kind < AMP_SAVED_KINDS; kind++) {
+        if (kind == AMP_SAVED_COMMITTED) amp_engine_weights_changed(engine);
+        for (int i = 0; i < e->statistics_count; i++) {
+            const unsigned char *from = c->statistics[i].arrays[kind];
+            const amp_statistics *s = &e->statistics[i];
+            if (from && !starts_anew(c, e, i))
+                AMP_TRY(copy_array(copy, kind == AMP_SAVED_LIVE ? s->array : s->committed, from, s->count));
+        }
     }
     return AMP_OK;
 }

@@ -22,6 +22,7 @@
 #ifndef AMP_AMP_CHECKPOINT_FORMAT_H
 #define AMP_AMP_CHECKPOINT_FORMAT_H
 
+#include <stddef.h>
 #include <string.h>
 
 #include "checkpoint.h"
@@ -85,21 +86,35 @@ static inline uint64_t amp_fetch_u64(const unsigned char *at)
  * the program's. */
 enum { AMP_CHECKPOINT_STAGE = 1 << 18 };
 
+/* The fields of a record, in the file's order: where each lies in its struct. A field of 4 or 8 bytes is a
+ * number, any other one a row of bytes. */
+typedef struct amp_saved_field { size_t offset, size; } amp_saved_field;
+
+_Static_assert(sizeof(unsigned long) == 8, "amp_scaler's counters have 8 bytes in the file");
+
+#define F(name) { offsetof(amp_scaler, name), sizeof ((amp_scaler *)0)->name }
+static const amp_saved_field amp_saved_scaler[] = {
+    F(scale), F(enabled), F(dynamic), F(growth_factor), F(backoff_factor), F(growth_interval),
+        F(growth_tracker),
+    F(min_scale), F(max_scale), F(hysteresis), F(hysteresis_tracker), F(steps), F(skipped), F(stuck),
+        { 0, 0 } };
+#undef F
+#define F(name) { offsetof(amp_run_state, name), sizeof ((amp_run_state *)0)->name }
+static const amp_saved_field amp_saved_run[] = {
+    F(seen), F(t), F(steps), F(skipped), F(width), F(height), F(batch), F(subdivisions), F(window), F(seeded),
+    F(seed), F(next_job), F(random), F(looped), F(loop_count), F(average_loss), { 0, 0 } };
+#undef F
+
 /* Text inside the file's bytes, not terminated. */
 typedef struct amp_saved_text { const char *at; int length; } amp_saved_text;
 
-typedef struct amp_saved_param {
+/* A parameter or an array of statistics, which has no name. */
+typedef struct amp_saved_entry {
     int layer, unsaved;
     amp_saved_text name;
     size_t count;
-    const unsigned char *arrays[AMP_SAVED_PARAM_KINDS]; /* by kind; NULL: not in the file */
-} amp_saved_param;
-
-typedef struct amp_saved_statistics {
-    int layer, unsaved;
-    size_t count;
-    const unsigned char *live, *committed;
-} amp_saved_statistics;
+    const unsigned char *arrays[AMP_SAVED_KINDS]; /* by kind; NULL: not in the file */
+} amp_saved_entry;
 
 /* A file that was read and found sound. Arrays stay as they lie in bytes. */
 struct amp_checkpoint {
@@ -111,8 +126,7 @@ struct amp_checkpoint {
     amp_scaler scaler;
     amp_run_state run;
     amp_saved_text *layers; /* their types */
-    amp_saved_param *params;
-    amp_saved_statistics *statistics;
+    amp_saved_entry *params, *statistics;
     int layer_count, param_count, statistics_count;
 };
 

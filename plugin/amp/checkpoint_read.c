@@ -44,16 +44,19 @@ static const unsigned char *take(cursor *c, size_t size)
 }
 
 static uint32_t take_u32(cursor *c) { return amp_fetch_u32(take(c, 4)); }
-static int32_t take_i32(cursor *c) { return (int32_t)take_u32(c); }
 static uint64_t take_u64(cursor *c) { return amp_fetch_u64(take(c, 8)); }
-static float take_float(cursor *c) { return amp_bits_float(take_u32(c)); }
 
-static double take_double(cursor *c)
+/* Fills the struct at `to` from a record. Returns 0 where that has another size. */
+static int take_fields(cursor *c, const amp_saved_field *fields, void *to)
 {
-    uint64_t bits = take_u64(c);
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    for (const amp_saved_field *f = fields; f->size && !c->broken; f++) {
+        unsigned char *at = (unsigned char *)to + f->offset;
+        uint64_t wide = f->size == 8 ? take_u64(c) : 0;
+        uint32_t narrow = f->size == 4 ? take_u32(c) : 0;
+        const void *from = f->size == 8 ? &wide : f->size == 4 ? (const void *)&narrow : take(c, f->size);
+        if (!c->broken) memcpy(at, from, f->size);
+    }
+    return !c->broken && !left(c);
 }
 
 /* 1 to 255 characters of printable ASCII. */
@@ -77,24 +80,13 @@ static int take_count(cursor *c, size_t entry_bytes)
 
 /* ---- records ---- */
 
+/* The least that a parameter and an array of statistics take in the record of the network. */
+enum { PARAM_BYTES = 18, STATISTICS_BYTES = 16 };
+
 static amp_status read_scaler(amp_checkpoint *c, cursor r, amp_error *error)
 {
-    amp_scaler *s = &c->scaler;
-    *s = (amp_scaler){ .scale = take_float(&r) };
-    s->enabled = take_i32(&r);
-    s->dynamic = take_i32(&r);
-    s->growth_factor = take_double(&r);
-    s->backoff_factor = take_double(&r);
-    s->growth_interval = take_i32(&r);
-    s->growth_tracker = take_i32(&r);
-    s->min_scale = take_double(&r);
-    s->max_scale = take_double(&r);
-    s->hysteresis = take_i32(&r);
-    s->hysteresis_tracker = take_i32(&r);
-    s->steps = take_u64(&r);
-    s->skipped = take_u64(&r);
-    s->stuck = take_i32(&r);
-    if (r.broken || left(&r))
+    const amp_scaler *s = &c->scaler;
+    if (!take_fields(&r, amp_saved_scaler, &c->scaler))
         return refuse(c, error, "it is damaged: its scaler's record has the wrong size");
     const char *problem = amp_scaler_problem(s);
     return problem ? refuse(c, error, "it is damaged: loss scaler: %s", problem) : AMP_OK;
@@ -102,26 +94,9 @@ static amp_status read_scaler(amp_checkpoint *c, cursor r, amp_error *error)
 
 static amp_status read_run(amp_checkpoint *c, cursor r, amp_error *error)
 {
-    amp_run_state *s = &c->run;
-    *s = (amp_run_state){ .seen = take_u64(&r) };
-    s->t = (int64_t)take_u64(&r);
-    s->steps = take_u64(&r);
-    s->skipped = take_u64(&r);
-    s->width = take_i32(&r);
-    s->height = take_i32(&r);
-    s->batch = take_i32(&r);
-    s->subdivisions = take_i32(&r);
-    s->window = take_i32(&r);
-    s->seeded = take_i32(&r);
-    s->seed = take_u32(&r);
-    s->next_job = take_u64(&r);
-    const unsigned char *state = take(&r, sizeof s->random);
-    s->looped = take_i32(&r);
-    s->loop_count = take_i32(&r);
-    s->average_loss = take_float(&r);
-    if (r.broken || left(&r))
+    const amp_run_state *s = &c->run;
+    if (!take_fields(&r, amp_saved_run, &c->run))
         return refuse(c, error, "it is damaged: its counters' record has the wrong size");
-    memcpy(s->random, state, sizeof s->random);
     if (s->t < 0 || s->width < 0 || s->height < 0 || s->batch < 0 || s->subdivisions < 0 || s->window < 0
         || s->loop_count < 0)
         return refuse(c, error, "it is damaged: one of its counters is negative");
@@ -132,60 +107,48 @@ static amp_status read_run(amp_checkpoint *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
-/* A layer's index, a flag and a count of elements. */
-static void take_place(amp_checkpoint *c, cursor *r, int *layer, int *unsaved, size_t *count)
+/* Entries of so many bytes at least; a parameter's has a name. */
+static amp_saved_entry *take_entries(const amp_checkpoint *c, cursor *r, int bytes, int *count)
 {
-    uint32_t index = take_u32(r), flag = take_u32(r);
-    uint64_t elements = take_u64(r);
-    if (index >= (uint32_t)c->layer_count || flag > 1 || elements > SIZE_MAX / 4) r->broken = 1;
-    *layer = (int)index;
-    *unsaved = (int)flag;
-    *count = (size_t)elements;
+    *count = take_count(r, (size_t)bytes);
+    amp_saved_entry *entries = calloc((size_t)*count + 1, sizeof *entries);
+    for (int i = 0; entries && i < *count; i++) {
+        uint32_t layer = take_u32(r), unsaved = take_u32(r);
+        uint64_t elements = take_u64(r);
+        if (layer >= (uint32_t)c->layer_count || unsaved > 1 || elements > SIZE_MAX / 4) r->broken = 1;
+        entries[i] = (amp_saved_entry){ .layer = (int)layer, .unsaved = (int)unsaved,
+                                        .count = (size_t)elements };
+        if (bytes == PARAM_BYTES) entries[i].name = take_text(r);
+    }
+    return entries;
 }
 
 static amp_status read_network(amp_checkpoint *c, cursor r, amp_error *error)
 {
     c->layer_count = take_count(&r, 2);
-    if (!(c->layers = calloc((size_t)c->layer_count + 1, sizeof *c->layers))) goto no_memory;
-    for (int i = 0; i < c->layer_count; i++) c->layers[i] = take_text(&r);
-    c->param_count = take_count(&r, 18);
-    if (!(c->params = calloc((size_t)c->param_count + 1, sizeof *c->params))) goto no_memory;
-    for (int i = 0; i < c->param_count; i++) {
-        amp_saved_param *p = &c->params[i];
-        take_place(c, &r, &p->layer, &p->unsaved, &p->count);
-        p->name = take_text(&r);
-    }
-    c->statistics_count = take_count(&r, 16);
-    if (!(c->statistics = calloc((size_t)c->statistics_count + 1, sizeof *c->statistics))) goto no_memory;
-    for (int i = 0; i < c->statistics_count; i++) {
-        amp_saved_statistics *s = &c->statistics[i];
-        take_place(c, &r, &s->layer, &s->unsaved, &s->count);
-    }
+    c->layers = calloc((size_t)c->layer_count + 1, sizeof *c->layers);
+    for (int i = 0; c->layers && i < c->layer_count; i++) c->layers[i] = take_text(&r);
+    c->params = take_entries(c, &r, PARAM_BYTES, &c->param_count);
+    c->statistics = take_entries(c, &r, STATISTICS_BYTES, &c->statistics_count);
+    if (!c->layers || !c->params || !c->statistics)
+        return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
     if (r.broken || left(&r))
         return refuse(c, error, "it is damaged: its record of the network makes no sense");
     return AMP_OK;
-no_memory:
-    return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
 }
 
-/* Where an array of this kind and index belongs, how many elements it has, and whether the file should hold
- * it; NULL for nowhere. */
-static const unsigned char **slot_of(amp_checkpoint *c, uint32_t kind, uint32_t index, size_t *count,
-                                     int *wanted)
+/* What an array of this kind and index belongs to; NULL for nothing. */
+static amp_saved_entry *entry_of(const amp_checkpoint *c, uint32_t kind, uint32_t index)
 {
-    if (kind < AMP_SAVED_PARAM_KINDS && index < (uint32_t)c->param_count) {
-        amp_saved_param *p = &c->params[index];
-        *count = p->count;
-        *wanted = amp_saved_wanted((amp_saved_kind)kind, c->adam, p->unsaved, c->run.window);
-        return &p->arrays[kind];
-    }
-    if (kind >= AMP_SAVED_PARAM_KINDS && kind < AMP_SAVED_KINDS && index < (uint32_t)c->statistics_count) {
-        amp_saved_statistics *s = &c->statistics[index];
-        *count = s->count;
-        *wanted = amp_saved_wanted((amp_saved_kind)kind, c->adam, s->unsaved, c->run.window);
-        return kind == AMP_SAVED_LIVE ? &s->live : &s->committed;
-    }
-    return NULL;
+    int is_param = kind < AMP_SAVED_PARAM_KINDS;
+    if (kind >= AMP_SAVED_KINDS || index >= (uint32_t)(is_param ? c->param_count : c->statistics_count))
+        return NULL;
+    return is_param ? &c->params[index] : &c->statistics[index];
+}
+
+static int is_wanted(const amp_checkpoint *c, const amp_saved_entry *e, uint32_t kind)
+{
+    return amp_saved_wanted((amp_saved_kind)kind, c->adam, e->unsaved, c->run.window);
 }
 
 /* Optimizer state has to be finite, and Adam's v, of which the root is taken, not negative. Gradients of a
@@ -204,31 +167,25 @@ static amp_status read_array(amp_checkpoint *c, cursor r, amp_error *error)
 {
     uint32_t kind = take_u32(&r), index = take_u32(&r);
     uint64_t elements = take_u64(&r);
-    size_t count = 0;
-    int wanted = 0;
-    const unsigned char **slot = slot_of(c, kind, index, &count, &wanted);
-    if (r.broken || !slot || !wanted || *slot || elements != count || left(&r) % 4 || left(&r) / 4 != count)
+    amp_saved_entry *e = entry_of(c, kind, index);
+    if (r.broken || !e || !is_wanted(c, e, kind) || e->arrays[kind] || elements != e->count || left(&r) % 4
+        || left(&r) / 4 != e->count)
         return refuse(c, error, "it is damaged: an array does not fit its network (kind %u, number %u)", kind,
                       index);
-    if (!values_sound(kind, r.at, count))
+    if (!values_sound(kind, r.at, e->count))
         return refuse(c, error, "it is damaged: optimizer state that is not finite (kind %u, number %u)",
                       kind, index);
-    *slot = r.at;
+    e->arrays[kind] = r.at;
     return AMP_OK;
 }
 
 static amp_status check_complete(amp_checkpoint *c, amp_error *error)
 {
-    for (uint32_t kind = 0; kind < AMP_SAVED_KINDS; kind++) {
-        int params = kind < AMP_SAVED_PARAM_KINDS, entries = params ? c->param_count : c->statistics_count;
-        for (int i = 0; i < entries; i++) {
-            size_t count = 0;
-            int wanted = 0;
-            const unsigned char **slot = slot_of(c, kind, (uint32_t)i, &count, &wanted);
-            if (slot && wanted && !*slot)
-                return refuse(c, error, "it is damaged: an array is missing (kind %u, number %d)", kind, i);
-        }
-    }
+    const amp_saved_entry *e;
+    for (uint32_t kind = 0; kind < AMP_SAVED_KINDS; kind++)
+        for (uint32_t i = 0; (e = entry_of(c, kind, i)); i++)
+            if (is_wanted(c, e, kind) && !e->arrays[kind])
+                return refuse(c, error, "it is damaged: an array is missing (kind %u, number %u)", kind, i);
     return AMP_OK;
 }
 

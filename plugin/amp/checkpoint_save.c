@@ -46,7 +46,8 @@ char *amp_sidecar_name(const char *weights)
 }
 
 /* The sidecar's names, from the weights'. */
-static amp_status with_sidecar(const amp_safe_file *weights, amp_status (*find)(const char *, amp_safe_file *, amp_error *),
+static amp_status with_sidecar(const amp_safe_file *weights,
+                               amp_status (*find)(const char *, amp_safe_file *, amp_error *),
                                amp_safe_file *sidecar, amp_error *error)
 {
     char *name = amp_sidecar_name(weights->target);
@@ -95,60 +96,48 @@ static amp_status is_being_saved(const amp_safe_file *w, amp_error *error)
                     w->target);
 }
 
-static amp_status other_weights(const amp_safe_file *w, const amp_checkpoint *c, int left_behind, amp_error *error)
+static amp_status other_weights(const amp_safe_file *w, const amp_checkpoint *c, int left_behind,
+                                amp_error *error)
 {
     if (!left_behind)
-        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it belongs to other weights than %.200s; " AMP_CHECKPOINT_REMEDY,
-                        c->name, w->target);
-    return amp_fail(error, AMP_BAD_CHECKPOINT, "%.200s: it belongs to %.150s, which a killed save left, but %.150s was "
+        return amp_fail(error, AMP_BAD_CHECKPOINT,
+                        "%s: it belongs to other weights than %.200s; " AMP_CHECKPOINT_REMEDY, c->name,
+                        w->target);
+    return amp_fail(error, AMP_BAD_CHECKPOINT,
+                    "%.200s: it belongs to %.150s, which a killed save left, but %.150s was "
                     "written after that; " AMP_CHECKPOINT_REMEDY ", or rename %.150s to go on from that",
                     c->name, w->temporary, w->target, w->temporary);
 }
 
 /* The cases of the opening comment; *ended: a rename was made up for. */
-static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_checkpoint **out, int *ended, amp_error *error)
+static amp_status settle(const amp_safe_file *w, const amp_safe_file *s, amp_checkpoint **out, int *ended,
+                         amp_error *error)
 {
-    amp_checkpoint *c = NULL;
+    amp_checkpoint *c = NULL, *newer = NULL;
     amp_status status = AMP_OK;
-    int left_behind = 0;
     *out = NULL;
     *ended = 0;
-    if (is_there(s->target)) {
-        AMP_TRY(amp_checkpoint_read(s->target, &c, error));
-        if (is_file_of(w->target, c->weights)) {
-            *out = c;
-            return AMP_OK;
-        }
-        if (is_file_of(w->temporary, c->weights)) {
-            if (amp_safe_file_busy(w)) {
-                amp_checkpoint_free(c);
-                return is_being_saved(w, error);
-            }
-            left_behind = is_younger(w->target, w->temporary);
-            if (!left_behind) {
-                *ended = 1;
-                status = amp_replace_file(w->temporary, w->target, error);
-                if (status == AMP_OK) *out = c;
-                else amp_checkpoint_free(c);
-                return status;
-            }
-        }
-    }
-    int new_pair = !is_there(w->target);
-    *out = sidecar_of(s->temporary, new_pair ? w->temporary : w->target);
-    if (*out && new_pair && amp_safe_file_busy(w)) {
+    if (is_there(s->target)) AMP_TRY(amp_checkpoint_read(s->target, &c, error));
+    int new_pair = !is_there(w->target), matches = c && is_file_of(w->target, c->weights);
+    int left_behind = c && !matches && is_file_of(w->temporary, c->weights);
+    int too_old = left_behind && is_younger(w->target, w->temporary);
+    if (!matches && (!left_behind || too_old))
+        newer = sidecar_of(s->temporary, new_pair ? w->temporary : w->target);
+    if ((left_behind || (newer && new_pair)) && amp_safe_file_busy(w)) {
         status = is_being_saved(w, error);
-    } else if (*out) {
+    } else if (newer) {
         *ended = 1;
         status = amp_replace_file(s->temporary, s->target, error);
         if (new_pair && status == AMP_OK) status = amp_replace_file(w->temporary, w->target, error);
-    } else if (c && is_there(w->target)) {
+    } else if (left_behind && !too_old) {
+        *ended = 1;
+        status = amp_replace_file(w->temporary, w->target, error);
+    } else if (c && !matches && !new_pair) {
         status = other_weights(w, c, left_behind, error);
     }
-    amp_checkpoint_free(c);
-    if (status == AMP_OK) return AMP_OK;
-    amp_checkpoint_free(*out);
-    *out = NULL;
+    if (status == AMP_OK) *out = newer ? newer : matches || left_behind ? c : NULL;
+    if (*out != c) amp_checkpoint_free(c);
+    if (*out != newer) amp_checkpoint_free(newer);
     return status;
 }
 
@@ -214,16 +203,19 @@ amp_status amp_checkpoint_begin(const char *name, amp_checkpoint_save *save, amp
     amp_safe_file weights, sidecar = { 0 };
     *save = (amp_checkpoint_save){ .weights.direct = 1 };
     AMP_TRY(amp_safe_file_locate(name, &weights, error));
-    amp_status status = weights.direct ? AMP_OK : with_sidecar(&weights, amp_safe_file_locate, &sidecar, error);
+    amp_status status = weights.direct ? AMP_OK : with_sidecar(&weights, amp_safe_file_locate, &sidecar,
+                                                               error);
     if (status == AMP_OK && !weights.direct) status = end_killed_save(&weights, &sidecar, error);
     if (status == AMP_OK) status = amp_safe_file_begin(weights.target, &save->weights, error);
-    if (status == AMP_OK && !weights.direct) status = with_sidecar(&weights, amp_safe_file_begin, &save->sidecar, error);
+    if (status == AMP_OK && !weights.direct)
+        status = with_sidecar(&weights, amp_safe_file_begin, &save->sidecar, error);
     if (status != AMP_OK) amp_checkpoint_cancel(save);
     end_both(&weights, &sidecar);
     return status;
 }
 
-static amp_status write_pair(amp_checkpoint_save *save, const amp_engine *engine, const amp_run_state *run, amp_error *error)
+static amp_status write_pair(amp_checkpoint_save *save, const amp_engine *engine, const amp_run_state *run,
+                             amp_error *error)
 {
     uint64_t sum;
     AMP_TRY(amp_safe_file_flush(&save->weights, error));
@@ -231,7 +223,8 @@ static amp_status write_pair(amp_checkpoint_save *save, const amp_engine *engine
     return amp_checkpoint_write(save->sidecar.temporary, engine, run, sum, error);
 }
 
-/* Once the sidecar is renamed there is no way back: the weights follow, or stay where recovering finds them. */
+/* Once the sidecar is renamed there is no way back: the weights follow, or stay where recovering finds
+ * them. */
 static amp_status place_pair(amp_checkpoint_save *save, amp_error *error)
 {
     amp_error why;
@@ -240,10 +233,12 @@ static amp_status place_pair(amp_checkpoint_save *save, amp_error *error)
     if (amp_safe_file_place(&save->weights, &why) == AMP_OK) return status;
     if (!save->weights.pending) return amp_fail(error, why.status, "%.900s", why.message);
     amp_safe_file_leave(&save->weights);
-    return amp_fail(error, why.status, "%.700s; the checkpoint is whole in %.200s", why.message, save->weights.temporary);
+    return amp_fail(error, why.status, "%.700s; the checkpoint is whole in %.200s", why.message,
+                    save->weights.temporary);
 }
 
-amp_status amp_checkpoint_finish(amp_checkpoint_save *save, const amp_engine *engine, const amp_run_state *run, amp_error *error)
+amp_status amp_checkpoint_finish(amp_checkpoint_save *save, const amp_engine *engine,
+                                 const amp_run_state *run, amp_error *error)
 {
     amp_status status = AMP_OK;
     if (!save->weights.direct) {

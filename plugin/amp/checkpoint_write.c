@@ -1,5 +1,5 @@
-/* Writing a sidecar, as a stream: the same functions run twice, first to count the bytes, then to write
- * them. */
+/* Writing a sidecar: what comes before the arrays is made in memory, so that its size is known; the arrays
+ * then go to the file part by part, since they may lie in a device's memory. */
 #include "checkpoint_format.h"
 
 #include <errno.h>
@@ -11,275 +11,212 @@
 #include "../files/checksum.h"
 #include "../tensor/half.h"
 
-enum { BUFFER = 1 << 16 };
+/* ---- the records before the arrays ---- */
 
-/* Where bytes go: to a file by way of a buffer, or nowhere, to be counted. */
-typedef struct sink {
-    int file, failure;     /* failure: errno of the first write that failed */
-    unsigned char *buffer; /* NULL: only count */
-    amp_backend *backend;  /* whose memory arrays come from, by way of stage */
-    float *stage;
-    amp_status status;     /* of the first copy that failed, with *error; nothing more is written then */
-    amp_error *error;
-    size_t used;
-    uint64_t total;
-    amp_checksum sum;
-} sink;
+typedef struct head {
+    unsigned char *bytes; /* NULL: no memory */
+    size_t size, room;
+} head;
 
-static void flush(sink *s)
+static void put(head *h, const void *bytes, size_t size)
 {
-    size_t done = 0;
-    while (!s->failure && done < s->used) {
-        ssize_t wrote = write(s->file, s->buffer + done, s->used - done);
-        if (wrote > 0) done += (size_t)wrote;
-        else if (wrote == 0) s->failure = ENOSPC;
-        else if (errno != EINTR) s->failure = errno;
+    if (!h->bytes) return;
+    while (h->room - h->size < size) {
+        unsigned char *grown = realloc(h->bytes, h->room *= 2);
+        if (!grown) free(h->bytes);
+        h->bytes = grown;
+        if (!grown) return;
     }
-    s->used = 0;
+    memcpy(h->bytes + h->size, bytes, size);
+    h->size += size;
 }
 
-static void put(sink *s, const void *bytes, size_t size)
-{
-    s->total += size;
-    if (!s->buffer || s->failure) return;
-    amp_checksum_add(&s->sum, bytes, size);
-    for (const unsigned char *at = bytes; size;) {
-        size_t part = size < BUFFER - s->used ? size : BUFFER - s->used;
-        memcpy(s->buffer + s->used, at, part);
-        s->used += part;
-        at += part;
-        size -= part;
-        if (s->used == BUFFER) flush(s);
-    }
-}
-
-static void put_u32(sink *s, uint32_t value)
+static void put_u32(head *h, uint32_t value)
 {
     unsigned char bytes[4];
     amp_store_u32(bytes, value);
-    put(s, bytes, sizeof bytes);
+    put(h, bytes, sizeof bytes);
 }
 
-static void put_u64(sink *s, uint64_t value)
+static void put_u64(head *h, uint64_t value)
 {
     unsigned char bytes[8];
     amp_store_u64(bytes, value);
-    put(s, bytes, sizeof bytes);
+    put(h, bytes, sizeof bytes);
 }
 
-static void put_float(sink *s, float value) { put_u32(s, amp_float_bits(value)); }
-
-static void put_double(sink *s, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    put_u64(s, bits);
-}
-
-static size_t text_length(const char *text)
+static void put_text(head *h, const char *text)
 {
     size_t length = strlen(text);
-    return length < AMP_CHECKPOINT_TEXT_LIMIT ? length : AMP_CHECKPOINT_TEXT_LIMIT;
+    unsigned char kept = (unsigned char)(length < AMP_CHECKPOINT_TEXT_LIMIT ? length
+                                         : AMP_CHECKPOINT_TEXT_LIMIT);
+    put(h, &kept, 1);
+    put(h, text, kept);
 }
 
-static void put_text(sink *s, const char *text)
+static void put_fields(head *h, const amp_saved_field *fields, const void *from)
 {
-    unsigned char length = (unsigned char)text_length(text);
-    put(s, &length, 1);
-    put(s, text, length);
-}
-
-static void put_floats(sink *s, const float *values, size_t count)
-{
-    unsigned char chunk[4096];
-    while (count && !s->failure) {
-        size_t part = count < sizeof chunk / 4 ? count : sizeof chunk / 4;
-        for (size_t k = 0; k < part; k++) amp_store_u32(chunk + 4 * k, amp_float_bits(values[k]));
-        put(s, chunk, 4 * part);
-        values += part;
-        count -= part;
+    for (const amp_saved_field *f = fields; f->size; f++) {
+        const unsigned char *at = (const unsigned char *)from + f->offset;
+        uint32_t narrow;
+        uint64_t wide;
+        if (f->size == 4) put_u32(h, (memcpy(&narrow, at, 4), narrow));
+        else if (f->size == 8) put_u64(h, (memcpy(&wide, at, 8), wide));
+        else put(h, at, f->size);
     }
 }
 
-/* values: the backend's. */
-static void put_array(sink *s, amp_saved_kind kind, int index, const float *values, size_t count)
+/* Returns where the record's content begins. Its size is filled in by end_record. */
+static size_t begin_record(head *h, uint32_t tag)
 {
-    put_u32(s, AMP_TAG_ARRAY);
-    put_u64(s, AMP_CHECKPOINT_ARRAY_HEAD_BYTES + (uint64_t)count * 4);
-    put_u32(s, kind);
-    put_u32(s, (uint32_t)index);
-    put_u64(s, count);
-    if (!s->buffer) s->total += (uint64_t)count * 4;
-    else while (count && !s->failure) {
-        size_t part = count < AMP_CHECKPOINT_STAGE ? count : AMP_CHECKPOINT_STAGE;
-        s->status = s->backend->download(s->backend, s->stage, values, part * sizeof *values, s->error);
-        if (s->status != AMP_OK) s->failure = EIO;
-        else put_floats(s, s->stage, part);
-        values += part;
-        count -= part;
-    }
+    put_u32(h, tag);
+    put_u64(h, 0);
+    return h->size;
 }
 
-/* ---- records ---- */
+static void end_record(head *h, size_t content)
+{
+    if (h->bytes) amp_store_u64(h->bytes + content - 8, h->size - content);
+}
+
+static void put_entry(head *h, int layer, int unsaved, size_t count)
+{
+    put_u32(h, (uint32_t)layer);
+    put_u32(h, unsaved != 0);
+    put_u64(h, count);
+}
+
+static void put_network(head *h, const amp_engine_state *e)
+{
+    put_u32(h, (uint32_t)e->layer_count);
+    for (int i = 0; i < e->layer_count; i++) put_text(h, e->layer_types[i]);
+    put_u32(h, (uint32_t)e->param_count);
+    for (int i = 0; i < e->param_count; i++) {
+        put_entry(h, e->params[i].layer, e->params_unsaved[i], e->params[i].count);
+        put_text(h, e->params[i].name);
+    }
+    put_u32(h, (uint32_t)e->statistics_count);
+    for (int i = 0; i < e->statistics_count; i++)
+        put_entry(h, e->statistics[i].layer, e->statistics_unsaved[i], e->statistics[i].count);
+}
+
+/* ---- the arrays ---- */
 
 typedef struct content {
     amp_engine_state engine;
     const amp_scaler *scaler;
     const amp_run_state *run;
+    uint64_t weights_checksum;
 } content;
 
-static void put_scaler(sink *s, const content *c)
-{
-    const amp_scaler *a = c->scaler;
-    put_float(s, a->scale);
-    put_u32(s, (uint32_t)a->enabled);
-    put_u32(s, (uint32_t)a->dynamic);
-    put_double(s, a->growth_factor);
-    put_double(s, a->backoff_factor);
-    put_u32(s, (uint32_t)a->growth_interval);
-    put_u32(s, (uint32_t)a->growth_tracker);
-    put_double(s, a->min_scale);
-    put_double(s, a->max_scale);
-    put_u32(s, (uint32_t)a->hysteresis);
-    put_u32(s, (uint32_t)a->hysteresis_tracker);
-    put_u64(s, a->steps);
-    put_u64(s, a->skipped);
-    put_u32(s, (uint32_t)a->stuck);
-}
+typedef struct saved_array { amp_saved_kind kind; int index; const float *values; size_t count; } saved_array;
 
-static void put_run(sink *s, const content *c)
-{
-    const amp_run_state *r = c->run;
-    put_u64(s, r->seen);
-    put_u64(s, (uint64_t)r->t);
-    put_u64(s, r->steps);
-    put_u64(s, r->skipped);
-    put_u32(s, (uint32_t)r->width);
-    put_u32(s, (uint32_t)r->height);
-    put_u32(s, (uint32_t)r->batch);
-    put_u32(s, (uint32_t)r->subdivisions);
-    put_u32(s, (uint32_t)r->window);
-    put_u32(s, (uint32_t)r->seeded);
-    put_u32(s, r->seed);
-    put_u64(s, r->next_job);
-    put(s, r->random, sizeof r->random);
-    put_u32(s, (uint32_t)r->looped);
-    put_u32(s, (uint32_t)r->loop_count);
-    put_float(s, r->average_loss);
-}
-
-static void put_network(sink *s, const content *c)
+/* Fills list, which has room for all kinds of each entry, with the arrays that the file holds. Returns how
+ * many. */
+static uint32_t list_arrays(const content *c, saved_array *list)
 {
     const amp_engine_state *e = &c->engine;
-    put_u32(s, (uint32_t)e->layer_count);
-    for (int i = 0; i < e->layer_count; i++) put_text(s, e->layer_types[i]);
-    put_u32(s, (uint32_t)e->param_count);
+    uint32_t count = 0;
     for (int i = 0; i < e->param_count; i++) {
-        put_u32(s, (uint32_t)e->params[i].layer);
-        put_u32(s, e->params_unsaved[i] != 0);
-        put_u64(s, e->params[i].count);
-        put_text(s, e->params[i].name);
+        const amp_param *p = &e->params[i];
+        const float *const arrays[] = { [AMP_SAVED_MOMENTUM] = p->momentum, [AMP_SAVED_M] = p->m,
+                                        [AMP_SAVED_V] = p->v,
+                                        [AMP_SAVED_MASTER] = p->master, [AMP_SAVED_GRADIENT] = p->grad };
+        for (int kind = 0; kind < AMP_SAVED_PARAM_KINDS; kind++)
+            if (amp_saved_wanted(kind, e->adam, e->params_unsaved[i], c->run->window))
+                list[count++] = (saved_array){ kind, i, arrays[kind], p->count };
     }
-    put_u32(s, (uint32_t)e->statistics_count);
     for (int i = 0; i < e->statistics_count; i++) {
-        put_u32(s, (uint32_t)e->statistics[i].layer);
-        put_u32(s, e->statistics_unsaved[i] != 0);
-        put_u64(s, e->statistics[i].count);
+        const amp_statistics *s = &e->statistics[i];
+        for (int kind = AMP_SAVED_LIVE; kind < AMP_SAVED_KINDS; kind++)
+            if (amp_saved_wanted(kind, e->adam, e->statistics_unsaved[i], c->run->window))
+                list[count++] = (saved_array){ kind, i, kind == AMP_SAVED_LIVE ? s->array : s->committed,
+                                               s->count };
     }
+    return count;
 }
 
-static void put_record(sink *s, uint32_t tag, void (*body)(sink *, const content *), const content *c)
-{
-    sink counted = { .buffer = NULL };
-    body(&counted, c);
-    put_u32(s, tag);
-    put_u64(s, counted.total);
-    body(s, c);
-}
+enum { ARRAY_HEAD = 12 + AMP_CHECKPOINT_ARRAY_HEAD_BYTES };
 
-static uint32_t put_param_arrays(sink *s, const content *c)
+static void put_head(head *h, const content *c, const saved_array *list, uint32_t arrays)
 {
-    uint32_t records = 0;
-    for (int i = 0; i < c->engine.param_count; i++) {
-        const amp_param *p = &c->engine.params[i];
-        const float *const arrays[AMP_SAVED_PARAM_KINDS] = {
-            [AMP_SAVED_MOMENTUM] = p->momentum, [AMP_SAVED_M] = p->m, [AMP_SAVED_V] = p->v,
-                [AMP_SAVED_MASTER] = p->master,
-            [AMP_SAVED_GRADIENT] = p->grad };
-        for (int kind = 0; kind < AMP_SAVED_PARAM_KINDS; kind++) {
-            if (!amp_saved_wanted(kind, c->engine.adam, c->engine.params_unsaved[i], c->run->window))
-                continue;
-            put_array(s, kind, i, arrays[kind], p->count);
-            records++;
-        }
-    }
-    return records;
-}
-
-static uint32_t put_statistics(sink *s, const content *c)
-{
-    uint32_t records = 0;
-    for (int i = 0; i < c->engine.statistics_count; i++) {
-        const amp_statistics *a = &c->engine.statistics[i];
-        for (int kind = AMP_SAVED_LIVE; kind < AMP_SAVED_KINDS; kind++) {
-            if (!amp_saved_wanted(kind, c->engine.adam, c->engine.statistics_unsaved[i], c->run->window))
-                continue;
-            put_array(s, kind, i, kind == AMP_SAVED_LIVE ? a->array : a->committed, a->count);
-            records++;
-        }
-    }
-    return records;
-}
-
-/* How many records there were. */
-static uint32_t put_records(sink *s, const content *c)
-{
-    put_record(s, AMP_TAG_SCALER, put_scaler, c);
-    put_record(s, AMP_TAG_RUN, put_run, c);
-    put_record(s, AMP_TAG_NETWORK, put_network, c);
-    uint32_t arrays = put_param_arrays(s, c);
-    return 3 + arrays + put_statistics(s, c);
-}
-
-static void put_file(sink *s, const content *c, uint64_t weights_checksum)
-{
-    sink counted = { .buffer = NULL };
-    uint32_t records = put_records(&counted, c);
-    put(s, AMP_CHECKPOINT_MAGIC, 8);
-    put_u32(s, AMP_CHECKPOINT_VERSION);
-    put_u32(s, AMP_CHECKPOINT_HEADER_BYTES);
-    put_u64(s, AMP_CHECKPOINT_HEADER_BYTES + counted.total + AMP_CHECKPOINT_TRAILER_BYTES);
-    put_u64(s, weights_checksum);
-    put_u32(s, (uint32_t)c->engine.adam);
-    put_u32(s, records);
-    put_records(s, c);
-    put_u64(s, amp_checksum_value(&s->sum));
-    flush(s);
+    uint64_t size = AMP_CHECKPOINT_TRAILER_BYTES;
+    for (uint32_t i = 0; i < arrays; i++) size += ARRAY_HEAD + (uint64_t)list[i].count * 4;
+    put(h, AMP_CHECKPOINT_MAGIC, 8);
+    put_u32(h, AMP_CHECKPOINT_VERSION);
+    put_u32(h, AMP_CHECKPOINT_HEADER_BYTES);
+    put_u64(h, 0); /* the file's size, when it is known */
+    put_u64(h, c->weights_checksum);
+    put_u32(h, (uint32_t)c->engine.adam);
+    put_u32(h, 3 + arrays);
+    size_t record = begin_record(h, AMP_TAG_SCALER);
+    put_fields(h, amp_saved_scaler, c->scaler);
+    end_record(h, record);
+    record = begin_record(h, AMP_TAG_RUN);
+    put_fields(h, amp_saved_run, c->run);
+    end_record(h, record);
+    record = begin_record(h, AMP_TAG_NETWORK);
+    put_network(h, &c->engine);
+    end_record(h, record);
+    if (h->bytes) amp_store_u64(h->bytes + 16, h->size + size);
 }
 
 /* ---- the file ---- */
 
-static amp_status check_array(const amp_engine_state *e, const char *what, const amp_param *p,
-                              const float *values, amp_error *error)
+typedef struct sink {
+    int file, failure;     /* failure: errno of the first write that failed; nothing more is written then */
+    float *stage;          /* of AMP_CHECKPOINT_STAGE floats, between the backend's memory and the file */
+    amp_checksum sum;
+} sink;
+
+static void write_bytes(sink *s, const void *bytes, size_t size)
 {
-    int found_inf;
-    AMP_TRY(amp_array_found_inf(e->backend, values, p->count, &found_inf, error));
-    if (!found_inf) return AMP_OK;
-    return amp_fail(error, AMP_DIVERGED,
-                    "layer %d: %s of %s holds inf or NaN, so there is nothing to save; go on from "
-                    "an earlier checkpoint with a lower learning_rate", p->layer, what, p->name);
+    const unsigned char *at = bytes, *end = at + size;
+    amp_checksum_add(&s->sum, bytes, size);
+    while (!s->failure && at < end) {
+        ssize_t wrote = write(s->file, at, (size_t)(end - at));
+        if (wrote > 0) at += wrote;
+        else if (wrote == 0) s->failure = ENOSPC;
+        else if (errno != EINTR) s->failure = errno;
+    }
+}
+
+static amp_status write_array(sink *s, const saved_array *a, amp_backend *backend, amp_error *error)
+{
+    unsigned char record[ARRAY_HEAD];
+    const float *from = a->values;
+    amp_store_u32(record, AMP_TAG_ARRAY);
+    amp_store_u64(record + 4, AMP_CHECKPOINT_ARRAY_HEAD_BYTES + (uint64_t)a->count * 4);
+    amp_store_u32(record + 12, a->kind);
+    amp_store_u32(record + 16, (uint32_t)a->index);
+    amp_store_u64(record + 20, a->count);
+    write_bytes(s, record, sizeof record);
+    for (size_t left = a->count, part; left && !s->failure; left -= part, from += part) {
+        part = left < AMP_CHECKPOINT_STAGE ? left : AMP_CHECKPOINT_STAGE;
+        AMP_TRY(backend->download(backend, s->stage, from, part * sizeof *from, error));
+        for (size_t k = 0; k < part; k++)
+            amp_store_u32((unsigned char *)&s->stage[k], amp_float_bits(s->stage[k]));
+        write_bytes(s, s->stage, part * sizeof *from);
+    }
+    return AMP_OK;
 }
 
 /* A checkpoint that holds inf or NaN would only replace a good one. */
 static amp_status check_state(const amp_engine_state *e, amp_error *error)
 {
-    for (int i = 0; i < e->param_count; i++) {
-        const amp_param *p = &e->params[i];
-        AMP_TRY(check_array(e, "the master", p, p->master, error));
-        if (!e->adam) AMP_TRY(check_array(e, "momentum", p, p->momentum, error));
-        if (!e->adam) continue;
-        AMP_TRY(check_array(e, "moment m", p, p->m, error));
-        AMP_TRY(check_array(e, "moment v", p, p->v, error));
+    int found_inf;
+    for (int i = 0; i < 4 * e->param_count; i++) {
+        const amp_param *p = &e->params[i / 4];
+        const struct { const char *name; const float *values; } arrays[4] = {
+            { "the master", p->master }, { "momentum", e->adam ? NULL : p->momentum },
+            { "moment m", e->adam ? p->m : NULL }, { "moment v", e->adam ? p->v : NULL } };
+        if (!arrays[i % 4].values) continue;
+        AMP_TRY(amp_array_found_inf(e->backend, arrays[i % 4].values, p->count, &found_inf, error));
+        if (found_inf)
+            return amp_fail(error, AMP_DIVERGED,
+                            "layer %d: %s of %s holds inf or NaN, so there is nothing to save; go on from "
+                            "an earlier checkpoint with a lower learning_rate", p->layer, arrays[i % 4].name,
+                            p->name);
     }
     return AMP_OK;
 }
@@ -290,26 +227,31 @@ static amp_status cannot_write(const char *path, int why, amp_error *error)
 }
 
 /* The file's contents, flushed to the disk. */
-static amp_status write_contents(sink *s, const char *path, const content *c, uint64_t weights_checksum,
-                                 amp_error *error)
+static amp_status write_contents(sink *s, const char *path, const content *c, head *h, saved_array *list,
+                                 int regular, amp_error *error)
 {
-    struct stat info;
+    unsigned char trailer[AMP_CHECKPOINT_TRAILER_BYTES];
+    uint32_t arrays = list_arrays(c, list);
+    put_head(h, c, list, arrays);
+    if (!h->bytes) return amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s", path);
     amp_checksum_start(&s->sum);
-    put_file(s, c, weights_checksum);
-    if (!s->failure && fstat(s->file, &info) == 0 && S_ISREG(info.st_mode) && fsync(s->file) != 0)
-        s->failure = errno;
-    if (s->status != AMP_OK) return s->status;
+    write_bytes(s, h->bytes, h->size);
+    for (uint32_t i = 0; i < arrays && !s->failure; i++)
+        AMP_TRY(write_array(s, &list[i], c->engine.backend, error));
+    amp_store_u64(trailer, amp_checksum_value(&s->sum));
+    if (!s->failure) write_bytes(s, trailer, sizeof trailer);
+    if (!s->failure && regular && fsync(s->file) != 0) s->failure = errno;
     return s->failure ? cannot_write(path, s->failure, error) : AMP_OK;
 }
 
-static amp_status write_file(sink *s, const char *path, const content *c, uint64_t weights_checksum,
+static amp_status write_file(sink *s, const char *path, const content *c, head *h, saved_array *list,
                              amp_error *error)
 {
     struct stat info;
     s->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (s->file < 0) return cannot_write(path, errno, error);
     int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* a device is not ours to remove */
-    amp_status status = write_contents(s, path, c, weights_checksum, error);
+    amp_status status = write_contents(s, path, c, h, list, regular, error);
     if (close(s->file) != 0 && status == AMP_OK) status = cannot_write(path, errno, error);
     if (status != AMP_OK && regular) unlink(path);
     return status;
@@ -318,14 +260,17 @@ static amp_status write_file(sink *s, const char *path, const content *c, uint64
 amp_status amp_checkpoint_write(const char *path, const amp_engine *engine, const amp_run_state *run,
                                 uint64_t weights_checksum, amp_error *error)
 {
-    content c = { amp_engine_state_of(engine), amp_engine_scaler(engine), run };
+    content c = { amp_engine_state_of(engine), amp_engine_scaler(engine), run, weights_checksum };
     AMP_TRY(check_state(&c.engine, error));
-    sink s = { .backend = c.engine.backend, .error = error, .buffer = malloc(BUFFER),
-               .stage = malloc(AMP_CHECKPOINT_STAGE * sizeof *s.stage) };
-    amp_status status = s.buffer && s.stage ? write_file(&s, path, &c, weights_checksum, error)
-                                            : amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s",
-                                                       path);
-    free(s.buffer);
+    size_t entries = (size_t)(c.engine.param_count + c.engine.statistics_count);
+    saved_array *list = malloc((entries * AMP_SAVED_KINDS + 1) * sizeof *list);
+    head h = { .bytes = malloc(4096), .room = 4096 };
+    sink s = { .stage = malloc(AMP_CHECKPOINT_STAGE * sizeof *s.stage) };
+    amp_status status = list && h.bytes && s.stage
+        ? write_file(&s, path, &c, &h, list, error)
+        : amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s", path);
+    free(list);
+    free(h.bytes);
     free(s.stage);
     return status;
 }

@@ -15,8 +15,7 @@
 
 typedef enum amp_key {
     AMP_ON, DTYPE, LOSS_SCALE, INIT_SCALE, GROWTH_FACTOR, BACKOFF_FACTOR, GROWTH_INTERVAL, MIN_SCALE,
-        MAX_SCALE,
-    HYSTERESIS, CLIP_NORM, DEBUG, KEYS
+    MAX_SCALE, HYSTERESIS, CLIP_NORM, DEBUG, KEYS
 } amp_key;
 
 /* DTYPE_NAME is kept as an amp_dtype; SCALE has the bounds of scale_problem. */
@@ -40,16 +39,14 @@ static const key_row rows[KEYS] = {
     [GROWTH_FACTOR] = { "growth_factor", "a number above 1", REAL, 2, 1 + DBL_EPSILON, DBL_MAX, "not above 1",
                         "not finite" },
     [BACKOFF_FACTOR] = { "backoff_factor", "a number above 0 and below 1", REAL, 0.5, DBL_MIN,
-                         1 - DBL_EPSILON / 2,
-                         "not between 0 and 1", "not between 0 and 1" },
+                         1 - DBL_EPSILON / 2, "not between 0 and 1", "not between 0 and 1" },
     [GROWTH_INTERVAL] = { "growth_interval", "a whole number from 1 to 2147483647", WHOLE, 2000, 1, INT_MAX,
                           "below 1", "too large" },
     [MIN_SCALE] = { "min_scale", "a number from 1.2e-38 to init_scale", SCALE, 0x1p-14 },
     [MAX_SCALE] = { "max_scale", "a number from init_scale to 8.5e37", SCALE, 0x1p126 },
     /* As far as the scaler goes: a longer run of skipped steps ends training. */
     [HYSTERESIS] = { "hysteresis", "a whole number from 1 to 100", WHOLE, 1, 1, AMP_SCALER_STUCK_LIMIT,
-                     "below 1",
-                     "too large" },
+                     "below 1", "too large" },
     [CLIP_NORM] = { "clip_norm", "0 (off), or a number up to 3.4e38", REAL, 0, 0, FLT_MAX, "negative",
                     "out of fp32's range" },
     [DEBUG] = { "debug", "0, 1", FLAG },
@@ -182,8 +179,7 @@ static amp_status refuse_key(const parse *p, const cfg_item *item, amp_error *er
 
 /* before: the line on which this section sets the key already, or 0. */
 static amp_status read_value(const parse *p, const cfg_item *item, amp_key key, unsigned long before,
-                             double *number,
-                             amp_error *error)
+                             double *number, amp_error *error)
 {
     char twice[96];
     if (before) {
@@ -236,8 +232,8 @@ static amp_status read_items(parse *p, cfg_reader *reader, amp_error *error)
         AMP_TRY(cfg_reader_next(reader, &item, error));
         if (item.kind == CFG_SECTION) AMP_TRY(enter_section(p, &item, error));
         if (item.kind == CFG_OPTION) AMP_TRY(read_option(p, &item, error));
-        if (item.kind == CFG_BROKEN && item.fatal) return cfg_fail(error, place_of(p, &item), item.text,
-                                                                   "lines of text");
+        if (item.kind == CFG_BROKEN && item.fatal)
+            return cfg_fail(error, place_of(p, &item), item.text, "lines of text");
     } while (item.kind != CFG_END);
     if (p->layer_count) return AMP_OK;
     cfg_place place = { .file = p->file, .line = p->net_line, .section = p->net_line ? "[net]" : NULL };
@@ -262,8 +258,7 @@ static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound,
     snprintf(problem, sizeof problem, "%s %s, which is %g", blame_init == init_is_below ? "below" : "above",
              rows[other].name, blame_init ? value : init_scale);
     return cfg_fail(error, (cfg_place){ p->file, set->line, set->section, rows[key].name, set->text },
-                    problem,
-                    rows[key].allowed);
+                    problem, rows[key].allowed);
 }
 
 /* Keys under [net] that do nothing for want of amp=1 are no error, since another Darknet's .cfg may hold one
@@ -325,8 +320,8 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
     amp_status status = read_items(&p, reader, error);
     cfg_reader_close(reader);
     amp_config *config = calloc(1, sizeof *config);
-    if (!config && status == AMP_OK) status = amp_fail(error, AMP_NO_MEMORY, "no memory to read %.300s",
-                                                       cfg_file);
+    if (!config && status == AMP_OK)
+        status = amp_fail(error, AMP_NO_MEMORY, "no memory to read %.300s", cfg_file);
     if (status == AMP_OK) status = settle(&p, line_dtype, off, default_dtype, config, error);
     if (status != AMP_OK) {
         free(p.layer_amp);

@@ -1,8 +1,9 @@
 /* GradScaler: the loss scale of mixed precision training, by the rule of torch.amp.GradScaler.
  *
- * fp16 loses gradients below 2^-24. So the loss (here: each loss layer's delta) is multiplied by `scale` before
- * backward and the gradients by 1/scale before the update. A scale too large overflows: then some gradient is inf or
- * NaN (found_inf), the step is skipped and the scale backs off; after growth_interval clean steps in a row it grows.
+ * fp16 loses gradients below 2^-24. So the loss (here: each loss layer's delta) is multiplied by `scale`
+ * before backward and the gradients by 1/scale before the update. A scale too large overflows: then some
+ * gradient is inf or NaN (found_inf), the step is skipped and the scale backs off; after growth_interval
+ * clean steps in a row it grows.
  *
  * Usage, once per step:
  *     delta *= scaler.scale;  backward;  found_inf = any gradient not finite;
@@ -10,8 +11,8 @@
  *     status = amp_scaler_update(&scaler, found_inf);
  * A plain struct that owns no memory: copying it saves and restores its whole state.
  *
- * Any C or C++ program can use it, with the installed library: #include <darknet_amp/amp/scaler.h>. Nothing here knows of
- * Darknet or of a network. */
+ * Any C or C++ program can use it, with the installed library: #include <darknet_amp/amp/scaler.h>. Nothing
+ * here knows of Darknet or of a network. */
 #ifndef AMP_AMP_SCALER_H
 #define AMP_AMP_SCALER_H
 
@@ -21,9 +22,9 @@
 extern "C" {
 #endif
 
-/* So many skipped steps in a row with a scale that does not move (a static one, or a backoff that fp32 rounds away) end
- * training: a hundred batches that all overflow are no accident, and nothing would ever change. hysteresis has the same
- * bound, or it would be a way around this one. */
+/* So many skipped steps in a row with a scale that does not move (a static one, or a backoff that fp32 rounds
+ * away) end training: a hundred batches that all overflow are no accident, and nothing would ever change.
+ * hysteresis has the same bound, or it would be a way around this one. */
 #define AMP_SCALER_STUCK_LIMIT 100
 
 typedef struct amp_scaler_params {
@@ -32,10 +33,11 @@ typedef struct amp_scaler_params {
     double scale;         /* initial or static; > 0, and it and its inverse finite in fp32 */
     double growth_factor, backoff_factor; /* > 1 and finite; > 0 and < 1 */
     int growth_interval;  /* >= 1 */
-    double min_scale;     /* > 0, <= scale, inverse finite in fp32; torch has no floor, and its scale can reach 0 */
+    double min_scale;     /* > 0, <= scale, inverse finite in fp32; torch has no floor and can reach 0 */
     double max_scale;     /* >= scale; INFINITY: torch's rule, growth up to fp32's largest number */
-    int hysteresis;       /* 1 to AMP_SCALER_STUCK_LIMIT: the scale backs off at the hysteresis-th found_inf since a clean step
-                           * and at each one after it. 1 is torch's rule, more is Apex's; every one of them skips its step. */
+    int hysteresis;       /* 1 to AMP_SCALER_STUCK_LIMIT: the scale backs off at the hysteresis-th found_inf
+                             since a clean step and at each one after it, and all of them skip their step. 1
+                             is torch's rule, more is Apex's */
 } amp_scaler_params;
 
 /* torch's defaults: enabled, dynamic, 2^16, 2, 0.5, 2000, hysteresis 1; and our floor of 2^-14 and cap of
@@ -51,9 +53,9 @@ typedef struct amp_scaler {
     double growth_factor, backoff_factor;
     double min_scale, max_scale;
     int hysteresis;
-    int hysteresis_tracker; /* found_infs, counting on, until the scale backs off; hysteresis after a clean step */
+    int hysteresis_tracker; /* found_infs until the scale backs off; hysteresis after a clean step */
     int growth_tracker;     /* clean steps in a row since the scale last moved (or could not grow) */
-    int stuck;              /* skipped steps in a row that should have moved the scale and left it where it was */
+    int stuck;              /* skipped steps in a row that left the scale where it was, and should not have */
     unsigned long steps;    /* updates, skipped ones included */
     unsigned long skipped;  /* updates with found_inf */
 } amp_scaler;
@@ -64,13 +66,15 @@ amp_status amp_scaler_init(amp_scaler *scaler, const amp_scaler_params *params, 
 /* Ends a step. found_inf: non-zero if any gradient was not finite (a sum of flags will do).
  *   dynamic, found_inf: growth_tracker = 0, hysteresis_tracker -= 1 unless it is 0; if it is 0 now,
  *                       scale = (float)(scale * backoff_factor).
- *   dynamic, clean:     hysteresis_tracker = hysteresis, growth_tracker += 1; at growth_interval it returns to 0 and
- *                       (float)(scale * growth_factor), but no more than max_scale, is taken if finite.
+ *   dynamic, clean:     hysteresis_tracker = hysteresis, growth_tracker += 1; at growth_interval it returns
+ *                       to 0 and (float)(scale * growth_factor), at most max_scale, is taken if finite.
  *   static:             the scale never moves; steps and skipped are counted.
  *   disabled:           nothing happens.
- * AMP_DIVERGED: a dynamic scale would fall below min_scale, or AMP_SCALER_STUCK_LIMIT is reached (found_infs that hysteresis
- * tolerates do neither). The step is counted as skipped, growth_tracker is 0, and the scale keeps its last value that was not
- * below min_scale; so the state is fit to be saved and printed, and a further found_inf says AMP_DIVERGED again. */
+ *
+ * AMP_DIVERGED: a dynamic scale would fall below min_scale, or AMP_SCALER_STUCK_LIMIT is reached (found_infs
+ * that hysteresis tolerates do neither). The step is counted as skipped, growth_tracker is 0, and the scale
+ * keeps its last value that was not below min_scale; so the state is fit to be saved and printed, and a
+ * further found_inf says AMP_DIVERGED again. */
 amp_status amp_scaler_update(amp_scaler *scaler, int found_inf);
 
 /* 1 if amp_scaler_update(scaler, 1) would return AMP_DIVERGED, else 0. */
@@ -79,22 +83,24 @@ int amp_scaler_would_diverge(const amp_scaler *scaler);
 /* What gradients are multiplied with before the update: 1/scale, divided in double and rounded once. */
 float amp_scaler_inverse(const amp_scaler *scaler);
 
-/* torch's update(new_scale), instead of an amp_scaler_update: overwrites the scale; the trackers and counters stay, but a
- * new scale is not stuck. AMP_BAD_CONFIG: the scale is not one that amp_scaler_init takes, or not from min_scale to max_scale
- * of a dynamic scaler; *scaler is then unchanged. Disabled: nothing happens. */
+/* torch's update(new_scale), instead of an amp_scaler_update: overwrites the scale; the trackers and counters
+ * stay, but a new scale is not stuck. AMP_BAD_CONFIG: the scale is not one that amp_scaler_init takes, or not
+ * from min_scale to max_scale of a dynamic scaler; *scaler is then unchanged. Disabled: nothing happens. */
 amp_status amp_scaler_set_scale(amp_scaler *scaler, double scale, amp_error *error);
 
-/* Replicas of one network, one scaler each. After each of the count replicas has ended the step with its own found_inf[i],
- * all from one common state: gives all of them the state that an update of the common one with the OR of the flags gives, so
- * that they are equal byte by byte. The step is counted once, and as skipped for all if any skipped it. */
+/* Replicas of one network, one scaler each. After each of the count replicas has ended the step with its own
+ * found_inf[i], all from one common state: gives all of them the state that an update of the common one with
+ * the OR of the flags gives, so that they are equal byte by byte. The step is counted once, and as skipped
+ * for all if any skipped it. */
 void amp_scaler_agree(amp_scaler *const scalers[], const int found_inf[], int count);
 
-/* What is wrong with a state that was read from a file, or NULL if amp_scaler_init and amp_scaler_update can have made it.
- * Whatever bits it holds, looking is safe. */
+/* What is wrong with a state that was read from a file, or NULL if amp_scaler_init and amp_scaler_update can
+ * have made it. Whatever bits it holds, looking is safe. */
 const char *amp_scaler_problem(const amp_scaler *scaler);
 
-/* Goes on from a saved state with this scaler's settings, which win: takes the saved counters, and if both are dynamic the
- * scale and the trackers too, where this scaler's settings allow them (else the nearest they allow). saved must be sound. */
+/* Goes on from a saved state with this scaler's settings, which win: takes the saved counters, and if both
+ * are dynamic the scale and the trackers too, where this scaler's settings allow them (else the nearest they
+ * allow). saved must be sound. */
 void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved);
 
 #ifdef __cplusplus

@@ -42,8 +42,8 @@ void amp_checksum_add(amp_checksum *c, const void *bytes, size_t size)
     uint64_t state = c->state;
     for (; size >= 8; size -= 8, at += 8) {
         uint64_t x = state ^ little_endian(at);
-        state = c->table[7][x & 0xff] ^ c->table[6][x >> 8 & 0xff] ^ c->table[5][x >> 16 & 0xff] ^ c->table[4][x >> 24 & 0xff]
-              ^ c->table[3][x >> 32 & 0xff] ^ c->table[2][x >> 40 & 0xff] ^ c->table[1][x >> 48 & 0xff] ^ c->table[0][x >> 56];
+        state = 0;
+        for (int k = 0; k < 8; k++) state ^= c->table[7 - k][x >> 8 * k & 0xff];
     }
     for (; size; size--) state = (state >> 8) ^ c->table[0][(state ^ *at++) & 0xff];
     c->state = state;

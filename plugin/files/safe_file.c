@@ -33,7 +33,8 @@ static size_t folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* What the symbolic link `path` says, seen from path's own folder; to be freed. NULL and errno if it is none. */
+/* What the symbolic link `path` says, seen from path's own folder; to be freed. NULL and errno if it is
+ * none. */
 static char *follow(const char *path)
 {
     char text[LINK_BYTES];
@@ -63,7 +64,8 @@ static char *resolve(const char *name)
     return NULL;
 }
 
-/* Links of /proc point to what has no path, such as a pipe: such a target is not the file that the name opens. */
+/* Links of /proc point to what has no path, such as a pipe: such a target is not the file that the name
+ * opens. */
 static int is_same_file(const char *path, const struct stat *info)
 {
     struct stat other;
@@ -75,7 +77,8 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
     struct stat info;
     int exists = stat(name, &info) == 0;
     *out = (amp_safe_file){ 0 };
-    if (exists && S_ISDIR(info.st_mode)) return amp_fail(error, AMP_IO_FAILED, "%.500s: %s", name, strerror(EISDIR));
+    if (exists && S_ISDIR(info.st_mode))
+        return amp_fail(error, AMP_IO_FAILED, "%.500s: %s", name, strerror(EISDIR));
     errno = 0;
     out->direct = exists && !S_ISREG(info.st_mode);
     if (!out->direct && !(out->target = resolve(name))) return cannot_write(name, errno, error);
@@ -90,18 +93,20 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
     return amp_fail(error, AMP_NO_MEMORY, "no memory to write %.500s", name);
 }
 
-/* The new file is as open to others as the old one. Who is not root cannot give it another owner; then it is his. */
+/* The new file is as open to others as the old one. Who is not root cannot give it another owner; then it is
+ * his. */
 static int take_after(int file, const struct stat *old)
 {
     struct stat now;
     if (fstat(file, &now) != 0) return errno;
-    if ((now.st_uid != old->st_uid || now.st_gid != old->st_gid) && fchown(file, old->st_uid, old->st_gid) != 0 && errno != EPERM)
+    if ((now.st_uid != old->st_uid || now.st_gid != old->st_gid)
+        && fchown(file, old->st_uid, old->st_gid) != 0 && errno != EPERM)
         return errno;
     return fchmod(file, old->st_mode & 0777) == 0 ? 0 : errno;
 }
 
-/* Two programs that save under one name would write into each other's temporary file, so each locks its own; a killed one's lock
- * is gone. Whether the lock is ours: a file system that has no locks says yes. */
+/* Two programs that save under one name would write into each other's temporary file, so each locks its own;
+ * a killed one's lock is gone. Whether the lock is ours: a file system that has no locks says yes. */
 static int lock(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 int amp_safe_file_busy(const amp_safe_file *f)
@@ -115,8 +120,8 @@ int amp_safe_file_busy(const amp_safe_file *f)
 
 static amp_status is_busy(const char *temporary, amp_error *error)
 {
-    return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: another program is writing it; give each training a folder of its own",
-                    temporary);
+    return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: another program is writing it; "
+                    "give each training a folder of its own", temporary);
 }
 
 /* What an interrupted save left. It stays locked until it is gone, so that nobody takes it for his; and is
@@ -190,8 +195,8 @@ amp_status amp_safe_file_flush(const amp_safe_file *f, amp_error *error)
     return why ? cannot_write(f->temporary, why, error) : AMP_OK;
 }
 
-/* A rename lasts once its folder is on the disk. Not every file system can flush a folder, and not every folder may be
- * opened; then the system flushes it in its own time. */
+/* A rename lasts once its folder is on the disk. Not every file system can flush a folder, and not every
+ * folder may be opened; then the system flushes it in its own time. */
 static int sync_folder_of(const char *path)
 {
     size_t length = folder_length(path);

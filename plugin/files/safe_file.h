@@ -1,5 +1,5 @@
-/* Replacing a file so that at any moment, whatever is killed, its name stands for the old content or for the new, never for a
- * part: write to a temporary name in the same folder, flush to the disk, rename.
+/* Replacing a file so that at any moment, whatever is killed, its name stands for the old content or for the
+ * new, never for a part: write to a temporary name in the same folder, flush to the disk, rename.
  *
  *     amp_safe_file file;
  *     AMP_TRY(amp_safe_file_begin(name, &file, error));
@@ -7,9 +7,9 @@
  *     status = written ? amp_safe_file_commit(&file, error) : ...;
  *     amp_safe_file_end(&file);
  *
- * The file keeps its permissions, and its owner where the system allows it; a symbolic link stays one, and what it points to
- * is replaced. A device or a FIFO cannot be replaced and is written directly. As with any rename, hard links to the old file
- * keep the old content, and the folder must be writable. */
+ * The file keeps its permissions, and its owner where the system allows it; a symbolic link stays one, and
+ * what it points to is replaced. A device or a FIFO cannot be replaced and is written directly. As with any
+ * rename, hard links to the old file keep the old content, and the folder must be writable. */
 #ifndef AMP_FILES_SAFE_FILE_H
 #define AMP_FILES_SAFE_FILE_H
 
@@ -38,7 +38,8 @@ int amp_safe_file_busy(const amp_safe_file *);
  * saving it now, or it cannot be removed. */
 amp_status amp_safe_file_remove_leftover(const amp_safe_file *, amp_error *);
 
-/* Flush the temporary file to the disk; then put it in place, which lasts through a power failure once it returns. */
+/* Flush the temporary file to the disk; then put it in place, which lasts through a power failure once it
+ * returns. */
 amp_status amp_safe_file_flush(const amp_safe_file *, amp_error *);
 amp_status amp_safe_file_place(amp_safe_file *, amp_error *);
 amp_status amp_safe_file_commit(amp_safe_file *, amp_error *); /* both */

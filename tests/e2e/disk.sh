@@ -17,22 +17,22 @@ sidecar=$(stat -c %s whole/tiny.backup.amp)
 came_to_its_end() { grep -q 'amp: summary .* steps=320 ' err || fail "$name: training ended early: $(tail -n 3 err)"; }
 
 # Saves: backup, 100, backup, 200, backup, 300, final.
-enospc() { # enospc <trap> <what failed>
+enospc() { # enospc <trap> <what failed> <what is left>
     name=$1
     rm -rf backup
     mkdir backup
     status_of trapped $1 "$DARKNET" "${train[@]}" -amp bf16 -seed 3
     [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
     came_to_its_end
-    says "amp: $2 could not be written: " 'No space left on device' "training goes on, the last good file is kept: $3"
+    says "amp: $2 could not be written: " 'No space left on device' "training goes on, $3"
     [ "$(grep -c 'could not be written' err)" = 1 ] || fail "$name: $(grep 'could not be written' err)"
     cmp whole/tiny_final.weights backup/tiny_final.weights || fail "$name: a failed save changes the training"
     cmp whole/tiny_final.weights.amp backup/tiny_final.weights.amp || fail "$name: a failed save changes the training"
     no_leftovers
 }
-enospc TRAP_FULL=1 backup/tiny.backup none
-enospc TRAP_FULL=3 backup/tiny.backup backup/tiny_100.weights
-enospc TRAP_FULL_AMP=3 backup/tiny.backup backup/tiny_100.weights
+enospc TRAP_FULL=1 backup/tiny.backup 'nothing has been saved so far'
+enospc TRAP_FULL=3 backup/tiny.backup 'the last good file is kept: backup/tiny_100.weights'
+enospc TRAP_FULL_AMP=3 backup/tiny.backup 'the last good file is kept: backup/tiny_100.weights'
 
 # The backup at 300 fails: that of 200 is as it was.
 name='last good backup'
@@ -73,7 +73,7 @@ file_too_large() {
 file_too_large $((weights / 2048))        # not even the weights fit
 file_too_large $(((weights + 1023) / 1024)) # the sidecar does not
 
-# gone <first save that finds no folder> <the last good file> <the file that is not written>
+# gone <first save that finds no folder> <what is left> <the file that is not written>
 gone() {
     name="the folder is gone at save $1"
     rm -rf backup gone
@@ -82,11 +82,11 @@ gone() {
     [ $status = 1 ] || fail "$name: status $status: $(tail -n 3 err)"
     came_to_its_end
     says "amp: backup/$3 could not be written: " 'No such file or directory' \
-        "training goes on, the last good file $2" 'amp: backup/tiny_final.weights could not be written: '
+        "training goes on, $2" 'amp: backup/tiny_final.weights could not be written: '
     [ "$(grep -c 'Saving weights' err)" = $(($1 - 1)) ] || fail "$name: says that it saves"
 }
-gone 1 'is kept: none' tiny.backup
-gone 3 'is gone as well: backup/tiny_100.weights' tiny.backup
+gone 1 'nothing has been saved so far' tiny.backup
+gone 3 'the last good file is gone as well: backup/tiny_100.weights' tiny.backup
 # Without standard streams: what would be printed does not end up in files.
 for amp in bf16 off; do
     name="all streams closed, -amp $amp"

@@ -2,8 +2,8 @@
 #ifndef AMP_HOST_ARGUMENT_H
 #define AMP_HOST_ARGUMENT_H
 
-/* Takes `name value` out of argv; NULL where name is absent. Without a value the program ends with a line that says what is
- * allowed. */
+/* Takes `name value` out of argv; NULL where name is absent. Without a value the program ends with a line
+ * that says what is allowed. */
 const char *amp_host_take_argument(int *argc, char **argv, const char *name, const char *allowed);
 
 /* The first words of the command line, "detector", "train", "my.data", at most `most`; returns how many there

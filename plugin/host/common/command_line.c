@@ -21,7 +21,8 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* A file opened while one of the standard streams is closed would take its place, and get all that is printed. */
+/* A file opened while one of the standard streams is closed would take its place, and get all that is
+ * printed. */
 static void open_standard_streams(void)
 {
     int file;

@@ -9,15 +9,17 @@ enum { AMP_MACHINE_DTYPES = 3 };
 typedef struct amp_machine {
     char description[400];                     /* library, instruction set, threads: for the user */
     amp_support support[AMP_MACHINE_DTYPES];   /* indexed by amp_dtype */
-    char note[AMP_MACHINE_DTYPES][256];        /* why not, or not natively; empty where there is nothing to say */
+    char note[AMP_MACHINE_DTYPES][256];        /* why not, or not natively; may be empty */
 } amp_machine;
 
-/* Of the device that Darknet would train on now: -i, -nogpu. AMP_UNSUPPORTED: AMP cannot train there at all. */
+/* Of the device that Darknet would train on now: -i, -nogpu. AMP_UNSUPPORTED: AMP cannot train there at
+ * all. */
 amp_status amp_machine_read(amp_machine *, amp_error *);
 /* The same of a backend that is there already. */
 void amp_machine_describe(const amp_backend *, amp_machine *);
 
-/* The arguments that make another of this program train on the same device: "-i", "1". Returns how many of arguments[2]. */
+/* The arguments that make another of this program train on the same device: "-i", "1". Returns how many of
+ * arguments[2]. */
 int amp_machine_device_arguments(const char *arguments[2], char number[16]);
 
 #endif

@@ -109,7 +109,8 @@ amp_available_memory amp_host_available_memory(void)
 double amp_host_peak_resident_mb(void)
 {
     struct rusage usage;
-    size_t kilobytes = number_in("/proc/self/status", "VmHWM:"); /* ru_maxrss is the parent's at first, if that was larger */
+    /* ru_maxrss is the parent's at first, if that was larger */
+    size_t kilobytes = number_in("/proc/self/status", "VmHWM:");
     if (!kilobytes && !getrusage(RUSAGE_SELF, &usage)) kilobytes = (size_t)usage.ru_maxrss;
     return (double)kilobytes / 1024;
 }

@@ -21,7 +21,8 @@ amp_available_memory amp_available_ram(const char *root);
 /* The most RAM that this program has had at any time since its start, in MB of 2^20 bytes. */
 double amp_host_peak_resident_mb(void);
 
-/* In MB of 2^20 bytes: on a GPU what is in use on net's now, by whatever program; else amp_host_peak_resident_mb. */
+/* In MB of 2^20 bytes: on a GPU what is in use on net's now, by whatever program; else
+ * amp_host_peak_resident_mb. */
 double amp_host_memory_mb(const struct network *net);
 
 #endif

@@ -1,8 +1,9 @@
-/* rnn, gru, lstm and crnn run Darknet's own code, in fp32 but for what takes the time: its gemm asks here first, and while such
- * a layer runs under AMP, the backend multiplies, in the layer's dtype with fp32 sums.
+/* rnn, gru, lstm and crnn run Darknet's own code, in fp32 but for what takes the time: its gemm asks here
+ * first, and while such a layer runs under AMP, the backend multiplies, in the layer's dtype with fp32 sums.
  *
- * Weights are multiplied once for each time step, and do not change between two updates: they go to the backend with a version,
- * so that they are rounded once. All other factors lie in buffers that are written again and again. */
+ * Weights are multiplied once for each time step, and do not change between two updates: they go to the
+ * backend with a version, so that they are rounded once. All other factors lie in buffers that are written
+ * again and again. */
 #include "products.h"
 
 #include <string.h>
@@ -29,14 +30,16 @@ static amp_factor factor_of(const float *data, int ld, int transposed)
     return f;
 }
 
-int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
-                     int ldb, float beta, float *c, int ldc)
+int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a,
+                     int lda, const float *b, int ldb, float beta, float *c, int ldc)
 {
     if (!running.node) return 0;
     amp_error error;
     amp_backend *backend = amp_engine_backend(running.engine);
-    const amp_gemm_desc product = { .m = m, .n = n, .k = k, .alpha = alpha, .beta = beta, .a = factor_of(a, lda, transpose_a),
-                                    .b = factor_of(b, ldb, transpose_b), .c = c, .ldc = ldc, .dtype = running.node->products };
+    const amp_gemm_desc product = { .m = m, .n = n, .k = k, .alpha = alpha, .beta = beta,
+                                    .a = factor_of(a, lda, transpose_a),
+                                    .b = factor_of(b, ldb, transpose_b), .c = c, .ldc = ldc,
+                                    .dtype = running.node->products };
     amp_status status = backend->gemm(backend, &product, &error);
     if (status == AMP_OK) return 1;
     amp_error why = error; /* Darknet's functions have no way to hand it on */

@@ -1,4 +1,5 @@
-/* Matrix products of Darknet's own layers (rnn, gru, lstm, crnn), which its gemm hands to the backend instead: see products.c. */
+/* Matrix products of Darknet's own layers (rnn, gru, lstm, crnn), which its gemm hands to the backend
+ * instead: see products.c. */
 #ifndef AMP_HOST_PRODUCTS_H
 #define AMP_HOST_PRODUCTS_H
 

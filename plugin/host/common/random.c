@@ -1,15 +1,16 @@
 /* Random numbers that do not depend on how threads take turns.
  *
- * Darknet's loader threads share the C library's generator: with one seed, each thread still draws other numbers in
- * each run. With -seed N every part of every loading job gets a stream of its own, a function of (N, job, part) alone.
- * The main thread has no stream and keeps rand(), which nobody else draws from any more, so that it is reproducible
- * too. Without -seed all of this is the C library, as in stock Darknet.
+ * Darknet's loader threads share the C library's generator: with one seed, each thread still draws other
+ * numbers in each run. With -seed N every part of every loading job gets a stream of its own, a function of
+ * (N, job, part) alone. The main thread has no stream and keeps rand(), which nobody else draws from any
+ * more, so that it is reproducible too. Without -seed all of this is the C library, as in stock Darknet.
  *
- * So that a resumed training goes on with the very numbers, rand() works on a state of ours from the moment -seed is read:
- * glibc's rand() is its random(), and the sequence after srand(N) is the same on any state of 128 bytes.
+ * So that a resumed training goes on with the very numbers, rand() works on a state of ours from the moment
+ * -seed is read: glibc's rand() is its random(), and the sequence after srand(N) is the same on any state of
+ * 128 bytes.
  *
- * A stream is SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): a counter,
- * and a mixer that makes neighbouring counters look unrelated. */
+ * A stream is SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): a
+ * counter, and a mixer that makes neighbouring counters look unrelated. */
 #define _DEFAULT_SOURCE /* initstate, setstate */
 #include "random.h"
 
@@ -60,7 +61,8 @@ static void take_over_generator(void)
 
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES])
 {
-    if (!generator.ours || !setstate((char *)generator.words)) return 0; /* setstate also writes the place into the words */
+    /* setstate also writes the place into the words */
+    if (!generator.ours || !setstate((char *)generator.words)) return 0;
     memcpy(state, generator.words, AMP_HOST_RANDOM_BYTES);
     return 1;
 }
@@ -70,7 +72,8 @@ int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES])
     int32_t head, scratch[AMP_HOST_RANDOM_BYTES / sizeof(int32_t)];
     memcpy(&head, state, sizeof head);
     if (!generator.ours || head < 0 || head % KINDS != KIND || head / KINDS >= RING) return 0;
-    if (!initstate(1, (char *)scratch, sizeof scratch)) return 0; /* or setstate would write the old place into the new words */
+    /* or setstate would write the old place into the new words */
+    if (!initstate(1, (char *)scratch, sizeof scratch)) return 0;
     memcpy(generator.words, state, AMP_HOST_RANDOM_BYTES);
     return setstate((char *)generator.words) != NULL;
 }

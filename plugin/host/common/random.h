@@ -17,8 +17,8 @@ unsigned long amp_random_jobs_begun(void);
 /* The next loading job gets this number (>= 1). */
 void amp_random_set_next_job(unsigned long job);
 
-/* The main thread's generator after -seed, which is then the C library's rand() on a state of ours. restore returns 0, and
- * changes nothing, where the bytes are no such state (or the C library is one that cannot). */
+/* The main thread's generator after -seed, which is then the C library's rand() on a state of ours. restore
+ * returns 0, and changes nothing, where the bytes are no such state (or the C library is one that cannot). */
 enum { AMP_HOST_RANDOM_BYTES = 128 };
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES]);
 int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES]);

@@ -19,7 +19,8 @@ void amp_host_note_images(struct darknet_amp *amp, const struct network *net)
     const amp_anomaly *a = amp_engine_anomaly(amp->engine);
     if (!a->found || amp->anomaly_noted) return;
     amp->anomaly_noted = 1;
-    amp->anomaly_subdivision = (int)(amp_fork_counters(net).seen / (size_t)view.batch - 1) % view.subdivisions + 1;
+    amp->anomaly_subdivision =
+        (int)(amp_fork_counters(net).seen / (size_t)view.batch - 1) % view.subdivisions + 1;
     amp->anomaly_images = amp_images_text(view.images, view.batch, a->bad_images == 1 ? a->image : -1);
 }
 
@@ -27,8 +28,9 @@ void amp_host_tell_anomaly(struct darknet_amp *amp, const amp_step_report *repor
 {
     char text[AMP_ANOMALY_TEXT];
     if (report->anomaly.found && amp->config->debug)
-        fprintf(stderr, "amp: debug: step after %zu: inf or NaN first in %s pass, subdivision %d of %d; %s\n", good_steps,
-                where(amp, &report->anomaly, text), amp->anomaly_subdivision, amp_fork_view(amp->net).subdivisions,
+        fprintf(stderr, "amp: debug: step after %zu: inf or NaN first in %s pass, subdivision %d of %d; %s\n",
+                good_steps, where(amp, &report->anomaly, text), amp->anomaly_subdivision,
+                amp_fork_view(amp->net).subdivisions,
                 amp->anomaly_images ? amp->anomaly_images : "its image files are not known");
     free(amp->anomaly_images);
     amp->anomaly_images = NULL;
@@ -56,8 +58,10 @@ _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report 
     char place[AMP_ANOMALY_TEXT], why[96];
     amp_error error;
     if (report->bad_master) snprintf(why, sizeof why, "weights are inf, NaN or beyond 1e19");
-    else snprintf(why, sizeof why, "gradients stay inf or NaN %s %g",
-                  scaler->dynamic ? "at the smallest loss scale," : "step after step at loss scale", (double)report->scale_before);
+    else
+        snprintf(why, sizeof why, "gradients stay inf or NaN %s %g",
+                 scaler->dynamic ? "at the smallest loss scale," : "step after step at loss scale",
+                 (double)report->scale_before);
     amp_fail(
         &error, AMP_DIVERGED,
         "amp: training has collapsed: %s; first in %s; last good step: %zu; last checkpoint: %s%s; try %s%s",

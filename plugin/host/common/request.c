@@ -29,7 +29,8 @@ void amp_host_note_command(int argc, char **argv)
     if (amp_host_words(argc, argv, command, 2) < 2) return;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         const char *const *r = refused[i].command;
-        if (!strcmp(r[0], command[0]) && (!r[1] || !strcmp(r[1], command[1]))) request.refusal = refused[i].why;
+        if (!strcmp(r[0], command[0]) && (!r[1] || !strcmp(r[1], command[1])))
+            request.refusal = refused[i].why;
     }
 }
 

@@ -4,9 +4,9 @@
 
 #include "../../amp/cfg_check.h"
 
-/* What networks made from here on are to run in, as `-amp` on the command line says it: "off", "fp32", "fp16", "bf16", or NULL:
- * as the .cfg has it. wish is kept, not copied, and is to outlive the making of those networks. For commands that make
- * networks of their own, while no other thread makes any. */
+/* What networks made from here on are to run in, as `-amp` on the command line says it: "off", "fp32",
+ * "fp16", "bf16", or NULL: as the .cfg has it. wish is kept, not copied, and is to outlive the making of
+ * those networks. For commands that make networks of their own, while no other thread makes any. */
 void amp_host_wish_dtype(const char *wish);
 const char *amp_host_wished_dtype(void);
 
@@ -21,8 +21,8 @@ const char *amp_host_refusal(void);
  * first .cfg that has some: later ones are copies of it. */
 amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
 
-/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the program; use:
- * what it is then for. */
+/* Whether a network of this .cfg would be under AMP, the command line considered. A broken .cfg ends the
+ * program; use: what it is then for. */
 int amp_host_is_wanted(const char *cfg, cfg_use use);
 
 #endif

@@ -83,13 +83,16 @@ enum { SIZE_STEP = 32, LARGEST_SIZE = 4096 };
 static int is_size(int32_t side) { return side > 0 && side <= LARGEST_SIZE && side % SIZE_STEP == 0; }
 
 /* What the loop of detector and classifier needs beyond the engine's state. */
-static amp_status restore_loop(struct network *net, const amp_run_state *run, const char *sidecar, amp_error *error)
+static amp_status restore_loop(struct network *net, const amp_run_state *run, const char *sidecar,
+                               amp_error *error)
 {
     amp_view view = amp_fork_view(net);
     amp_fork_state(net)->resume->went_on = *run;
-    if (run->loop_count <= 0 || !view.changes_size || (run->width == view.w && run->height == view.h)) return AMP_OK;
+    if (run->loop_count <= 0 || !view.changes_size || (run->width == view.w && run->height == view.h))
+        return AMP_OK;
     if (!is_size(run->width) || !is_size(run->height))
-        return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: an input of %dx%d is none that random=1 chooses; " ANEW, sidecar,
+        return amp_fail(error, AMP_BAD_CHECKPOINT,
+                        "%s: an input of %dx%d is none that random=1 chooses; " ANEW, sidecar,
                         (int)run->width, (int)run->height);
     amp_fork_resize(net, run->width, run->height);
     return AMP_OK;
@@ -110,34 +113,39 @@ static amp_status restore_data_order(const amp_run_state *run, const char *sidec
     return AMP_OK;
 }
 
-static void tell(const struct network *net, const amp_run_state *run, size_t seen, const char *sidecar, int in_loop)
+static void tell(const struct network *net, const amp_run_state *run, size_t seen, const char *sidecar,
+                 int in_loop)
 {
     const struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
     unsigned seed;
     int seeded = amp_random_seed(&seed);
     say(net, "amp: resumed from %s: step %zu, loss scale %g, %lu skipped", sidecar,
-        seen / (size_t)(view.batch * view.subdivisions), (double)amp_engine_scaler(amp->engine)->scale, amp->skipped);
+        seen / (size_t)(view.batch * view.subdivisions), (double)amp_engine_scaler(amp->engine)->scale,
+        amp->skipped);
     if (in_loop && same_seed(run)) say(net, ", data order continues (-seed %u)\n", seed);
-    else if (in_loop && run->seeded) say(net, ", data order starts anew (it was saved with -seed %u)\n", (unsigned)run->seed);
+    else if (in_loop && run->seeded)
+        say(net, ", data order starts anew (it was saved with -seed %u)\n", (unsigned)run->seed);
     else if (seeded) say(net, ", data order starts anew (it was not saved)\n");
     else say(net, "\n");
 }
 
 /* A save in the middle of a batch holds half its gradients. */
-static amp_status fits_batch(const amp_run_state *run, const amp_view *view, size_t seen, const char *sidecar, amp_error *error)
+static amp_status fits_batch(const amp_run_state *run, const amp_view *view, size_t seen, const char *sidecar,
+                             amp_error *error)
 {
     if (run->window == 0) return AMP_OK;
     int same = run->batch == view->batch && run->subdivisions == view->subdivisions;
     if (same && run->window == window_of(view, seen)) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CHECKPOINT, "%s: it was saved in the middle of a batch of %d x %d images, and now it is "
-                    "%d x %d; set batch and subdivisions back, or " ANEW, sidecar, (int)run->batch, (int)run->subdivisions,
-                    view->batch, view->subdivisions);
+    return amp_fail(error, AMP_BAD_CHECKPOINT,
+                    "%s: it was saved in the middle of a batch of %d x %d images, and now it is "
+                    "%d x %d; set batch and subdivisions back, or " ANEW, sidecar, (int)run->batch,
+                    (int)run->subdivisions, view->batch, view->subdivisions);
 }
 
 /* seen: as it was loaded; a lazy start has already counted the first images. */
-static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, const char *sidecar, int in_loop,
-                        amp_error *error)
+static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, const char *sidecar,
+                        int in_loop, amp_error *error)
 {
     struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
@@ -148,7 +156,8 @@ static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, c
     AMP_TRY(fits_batch(run, &view, seen, sidecar, error));
     AMP_TRY(amp_checkpoint_apply(checkpoint, amp->engine, note, error));
     amp_checkpoint_fit_batch(checkpoint, amp->engine, view.batch * view.subdivisions, note);
-    counters.t = amp_checkpoint_adam(checkpoint) == view.adam ? (int)run->t : 0; /* it counts updates of these moments */
+    /* it counts updates of these moments */
+    counters.t = amp_checkpoint_adam(checkpoint) == view.adam ? (int)run->t : 0;
     amp_fork_set_counters(net, counters);
     amp->steps = (unsigned long)run->steps;
     amp->skipped = (unsigned long)run->skipped;
@@ -162,14 +171,16 @@ static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, c
 /* The weights were loaded before their save, which was killed, was ended. */
 static void load_again(struct network *net, const char *weights)
 {
-    size_t counted = amp_fork_counters(net).seen - amp_fork_state(net)->resume->loaded_seen; /* a lazy start's first images */
+    /* a lazy start's first images */
+    size_t counted = amp_fork_counters(net).seen - amp_fork_state(net)->resume->loaded_seen;
     amp_fork_load_weights(net, weights);
     amp_counters counters = amp_fork_counters(net);
     counters.seen += counted;
     amp_fork_set_counters(net, counters);
 }
 
-static amp_status begin(struct network *net, const char *weights, const char *sidecar, int in_loop, amp_error *error)
+static amp_status begin(struct network *net, const char *weights, const char *sidecar, int in_loop,
+                        amp_error *error)
 {
     amp_checkpoint *checkpoint;
     char note[256];
@@ -194,8 +205,9 @@ static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
     const char *file = amp->resume->pending ? amp->resume->last_file : "the weights to start from";
     amp_anomaly bad;
     if (!amp_engine_bad_master(engine, &bad) && !amp_engine_bad_statistics(engine, &bad)) return AMP_OK;
-    return amp_fail(error, AMP_DIVERGED, "amp: %.500s: %s of layer %d are inf, NaN or beyond 1e19: no training can start there; take "
-                    "another .weights file", file, bad.tensor, bad.layer);
+    return amp_fail(error, AMP_DIVERGED,
+                    "amp: %.500s: %s of layer %d are inf, NaN or beyond 1e19: no training can start there; "
+                    "take another .weights file", file, bad.tensor, bad.layer);
 }
 
 static void begin_training(struct network *net, int in_loop)
@@ -239,7 +251,8 @@ void amp_resume_loop(struct darknet_amp *amp, float *average_loss, int *loop_cou
         *average_loss = resume->went_on.average_loss;
         *loop_count = resume->went_on.loop_count;
     }
-    resume->loop = (amp_loop){ .average_loss = average_loss, .last_finite = *average_loss, .count = loop_count };
+    resume->loop = (amp_loop){ .average_loss = average_loss, .last_finite = *average_loss,
+                               .count = loop_count };
 }
 
 int amp_resume_loop_ended(struct darknet_amp *amp)

@@ -1,6 +1,7 @@
-/* Files of a training, on the host's side: .weights files are written so that a kill or a full disk leaves the old or the new
- * one whole, each with its sidecar (weights_file.c), and a training that starts from such a pair goes on where it was saved
- * (resume.c). The hooks are described in darknet_amp.h, the sidecar in ../amp/checkpoint.h. */
+/* Files of a training, on the host's side: .weights files are written so that a kill or a full disk leaves
+ * the old or the new one whole, each with its sidecar (weights_file.c), and a training that starts from such
+ * a pair goes on where it was saved (resume.c). The hooks are described in darknet_amp.h, the sidecar in
+ * ../amp/checkpoint.h. */
 #ifndef AMP_HOST_RESUME_H
 #define AMP_HOST_RESUME_H
 
@@ -9,7 +10,7 @@
 
 /* What a training command's loop carries. average_loss is NULL unless a loop runs now. */
 typedef struct amp_loop {
-    float *average_loss, last_finite; /* last_finite: average_loss before a skipped batch made it inf or NaN */
+    float *average_loss, last_finite; /* last_finite: before a skipped batch made the average inf or NaN */
     int *count;
 } amp_loop;
 
@@ -22,7 +23,7 @@ typedef struct amp_open_file {
 } amp_open_file;
 
 struct amp_resume {
-    char *last_file;      /* saved or loaded as a whole; NULL: none. While pending, what training begins from */
+    char *last_file;      /* saved or loaded whole; NULL: none. While pending, what training begins from */
     /* loading */
     int pending;          /* last_file was loaded, and training has not begun since */
     size_t loaded_seen;   /* seen as loaded */
@@ -40,8 +41,8 @@ struct amp_resume {
 struct amp_resume *amp_resume_create(void);
 void amp_resume_free(struct amp_resume *);
 
-/* Before each training forward: goes on from the sidecar, unless darknet_amp_resume did so before, and repairs the loop's
- * displayed loss after a skipped batch. */
+/* Before each training forward: goes on from the sidecar, unless darknet_amp_resume did so before, and
+ * repairs the loop's displayed loss after a skipped batch. */
 void amp_resume_before_forward(struct darknet_amp *, struct network *);
 
 /* The loop begins: what it carried when it was saved, if it goes on; and ends: 1 if the last save failed. */

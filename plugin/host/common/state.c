@@ -1,4 +1,5 @@
-/* The life of what AMP keeps for a network: made when Darknet's parser has made all layers, freed with the network. */
+/* The life of what AMP keeps for a network: made when Darknet's parser has made all layers, freed with the
+ * network. */
 #include "state.h"
 
 #include <stdlib.h>
@@ -72,13 +73,15 @@ int amp_host_is_asked(void) { return reading && reading->enabled; }
 
 /* ---- making ---- */
 
-/* A dtype a CPU has no instructions for: fp32 instead of a crash, and one line that says so. A GPU has another half type. */
+/* A dtype a CPU has no instructions for: fp32 instead of a crash, and one line that says so. A GPU has
+ * another half type. */
 static amp_status choose_dtype(const amp_backend *backend, int on_gpu, amp_dtype *dtype, amp_error *error)
 {
     char note[256] = "";
     amp_support support = backend->supports(backend, *dtype, note);
     if (support == AMP_SUPPORT_NONE && on_gpu) return amp_fail(error, AMP_UNSUPPORTED, "amp: %s", note);
-    if (note[0]) fprintf(stderr, "amp: %s%s\n", note, support == AMP_SUPPORT_NONE ? "; this run goes on in fp32" : "");
+    if (note[0])
+        fprintf(stderr, "amp: %s%s\n", note, support == AMP_SUPPORT_NONE ? "; this run goes on in fp32" : "");
     if (support == AMP_SUPPORT_NONE) *dtype = AMP_FP32;
     return AMP_OK;
 }
@@ -86,15 +89,16 @@ static amp_status choose_dtype(const amp_backend *backend, int on_gpu, amp_dtype
 static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_error *error)
 {
     amp_scaler_params params = { .enabled = 1, .dynamic = config->dynamic,
-        .scale = config->dynamic ? config->init_scale : config->loss_scale, .growth_factor = config->growth_factor,
-        .backoff_factor = config->backoff_factor, .growth_interval = config->growth_interval, .min_scale = config->min_scale,
+        .scale = config->dynamic ? config->init_scale : config->loss_scale,
+        .growth_factor = config->growth_factor, .backoff_factor = config->backoff_factor,
+        .growth_interval = config->growth_interval, .min_scale = config->min_scale,
         .max_scale = config->max_scale, .hysteresis = config->hysteresis };
     return amp_scaler_init(scaler, &params, error);
 }
 
 /* The engine takes the backend over. */
-static amp_status make_engine(struct darknet_amp *amp, struct network *net, const amp_engine_settings *settings, amp_backend *backend,
-                              amp_error *error)
+static amp_status make_engine(struct darknet_amp *amp, struct network *net,
+                              const amp_engine_settings *settings, amp_backend *backend, amp_error *error)
 {
     amp_network_desc described;
     amp_status status = amp_fork_describe(net, amp->config, &described, error);
@@ -112,9 +116,11 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
 {
     amp_view view = amp_fork_view(net);
     if (view.batch < 1 || view.subdivisions < 1) /* what counts steps divides by them */
-        return amp_fail(error, AMP_BAD_NETWORK, "amp: [net]: batch / subdivisions * time_steps is %d, with subdivisions=%d; give "
+        return amp_fail(error, AMP_BAD_NETWORK,
+                        "amp: [net]: batch / subdivisions * time_steps is %d, with subdivisions=%d; give "
                         "numbers from 1, and no more subdivisions than batch", view.batch, view.subdivisions);
-    if (amp_host_refusal()) return amp_fail(error, AMP_UNSUPPORTED, "amp: %s; run with -amp off", amp_host_refusal());
+    if (amp_host_refusal())
+        return amp_fail(error, AMP_UNSUPPORTED, "amp: %s; run with -amp off", amp_host_refusal());
     amp->net = net;
     amp->layer_count = view.layers;
     amp->batch = view.batch;
@@ -122,7 +128,8 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp->h = view.h;
     amp->resume = amp_resume_create();
     if (!amp->resume) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
-    amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam, .debug = amp->config->debug };
+    amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam,
+                                     .debug = amp->config->debug };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
     AMP_TRY(amp_fork_take_over(amp, net, error));
     if (amp->config->debug) amp_images_note();
@@ -138,8 +145,8 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     fprintf(stderr, "amp: %s on %s, %s loss scale %g\n", amp_dtype_name(settings.dtype), backend->description,
             settings.scaler.dynamic ? "dynamic" : "static", (double)settings.scaler.scale);
     if (view.on_gpu)
-        fprintf(stderr, "amp: no GPU has run this release in its authors' hands: compare a short training with -amp off before "
-                "a long one\n");
+        fprintf(stderr, "amp: no GPU has run this release in its authors' hands: compare a short training "
+                "with -amp off before a long one\n");
     return make_engine(amp, net, &settings, backend, error);
 }
 

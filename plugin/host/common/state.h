@@ -16,18 +16,18 @@ struct amp_fork_memory; /* the fork's own: Darknet's buffers as AMP keeps them *
 struct darknet_amp {
     amp_config *config;
     amp_engine *engine;
-    struct network *net;           /* the network of the hook that runs now; it may be a copy, and ends with the hook */
+    struct network *net;           /* of the hook that runs now; it may be a copy, and ends with the hook */
     struct amp_fork_memory *memory;
     struct amp_resume *resume;     /* files saved and loaded */
     int layer_count, batch, w, h;  /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
-    unsigned long unsynced_steps;  /* steps taken since the replicas' weights were last averaged (replicas.c) */
+    unsigned long unsynced_steps;  /* taken since the replicas' weights were last averaged (replicas.c) */
 
     /* Counters for the summary line and the training log. Times in seconds of CLOCK_MONOTONIC. */
     unsigned long steps, skipped;
     double started, computed, images;
     int step_skipped;              /* the last one was */
     float step_scale;              /* the loss scale it was made with */
-    double step_gradient_norm;     /* L2, unscaled, averaged over the batch, before clipping; NaN if it was skipped */
+    double step_gradient_norm;     /* L2, unscaled, of the batch's mean, before clipping; NaN if skipped */
     int summary_printed;
     int anomaly_noted, anomaly_subdivision; /* debug=1, of the step under way: see report.h */
     char *anomaly_images;

@@ -18,7 +18,8 @@ static amp_plan_key key_of(const struct network *net, const amp_view *view)
                            .frozen = view->training ? amp_fork_frozen(net) : 0 };
 }
 
-static amp_status make_plan(struct darknet_amp *amp, struct network *net, const amp_plan_key *key, amp_error *error)
+static amp_status make_plan(struct darknet_amp *amp, struct network *net, const amp_plan_key *key,
+                            amp_error *error)
 {
     amp_network_desc described;
     AMP_TRY(amp_fork_describe(net, amp->config, &described, error));
@@ -27,13 +28,16 @@ static amp_status make_plan(struct darknet_amp *amp, struct network *net, const 
     return status;
 }
 
-static amp_status forward(struct darknet_amp *amp, struct network *net, const amp_view *view, amp_error *error)
+static amp_status forward(struct darknet_amp *amp, struct network *net, const amp_view *view,
+                          amp_error *error)
 {
     if (view->layers != amp->layer_count)
-        return amp_fail(error, AMP_BAD_NETWORK, "amp: this command cuts the network to %d of its %d layers; run it with "
-                        "-amp off", view->layers, amp->layer_count);
+        return amp_fail(error, AMP_BAD_NETWORK,
+                        "amp: this command cuts the network to %d of its %d layers; run it with -amp off",
+                        view->layers, amp->layer_count);
     if (view->on_gpu && view->batch > amp->batch)
-        return amp_fail(error, AMP_BAD_NETWORK, "amp: batch grew from %d to %d, but Darknet made its input on the GPU for "
+        return amp_fail(error, AMP_BAD_NETWORK,
+                        "amp: batch grew from %d to %d, but Darknet made its input on the GPU for "
                         "%d; set batch in the .cfg", amp->batch, view->batch, amp->batch);
     amp_plan_key key = key_of(net, view);
     if (!amp_engine_has_plan(amp->engine, &key)) AMP_TRY(make_plan(amp, net, &key, error));
@@ -42,8 +46,8 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
     return amp_fork_end_forward(amp, net, error);
 }
 
-/* Labels that are no numbers, as a label file with "nan" in it gives: Darknet's losses use them as indices. The image loses its
- * labels, and the step is skipped. */
+/* Labels that are no numbers, as a label file with "nan" in it gives: Darknet's losses use them as indices.
+ * The image loses its labels, and the step is skipped. */
 static void check_labels(struct darknet_amp *amp, const amp_view *view)
 {
     amp_anomaly bad = { .found = 1, .layer = -1, .pass = "forward", .tensor = "labels" };
@@ -99,9 +103,10 @@ static void print_summary(struct darknet_amp *amp, const struct network *net)
     if (amp->summary_printed || !amp_fork_is_over(net)) return;
     amp->summary_printed = 1;
     fprintf(stderr, "amp: summary dtype=%s steps=%lu skipped=%lu scale=%g images_per_second=%.1f "
-            "compute_images_per_second=%.1f peak_rss_mb=%.0f\n", amp_dtype_name(amp->config->dtype), amp->steps,
-            amp->skipped, (double)amp_engine_scaler(amp->engine)->scale, amp->images / (amp_clock_seconds() - amp->started),
-            amp->images / amp->computed, amp_host_peak_resident_mb());
+            "compute_images_per_second=%.1f peak_rss_mb=%.0f\n", amp_dtype_name(amp->config->dtype),
+            amp->steps, amp->skipped, (double)amp_engine_scaler(amp->engine)->scale,
+            amp->images / (amp_clock_seconds() - amp->started), amp->images / amp->computed,
+            amp_host_peak_resident_mb());
 }
 
 /* The schedule does not count a step that did not happen, and a caller may not count at all. */

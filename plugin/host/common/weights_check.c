@@ -18,7 +18,8 @@ size_t amp_weights_bytes(const struct network *net, int layer)
     return floats * sizeof(float);
 }
 
-/* The header: three ints of version, then images seen, in 8 bytes since version 0.2. 0: the file is shorter. */
+/* The header: three ints of version, then images seen, in 8 bytes since version 0.2. 0: the file is
+ * shorter. */
 static size_t header_bytes(FILE *stream)
 {
     int version[3];
@@ -29,13 +30,14 @@ static size_t header_bytes(FILE *stream)
 
 #define HINT "weights of another network? `darknet partial` writes the first layers of a file alone"
 
-static amp_status compare(const struct network *net, const char *file, size_t header, size_t size, int cutoff, int *held,
-                          amp_error *error)
+static amp_status compare(const struct network *net, const char *file, size_t header, size_t size, int cutoff,
+                          int *held, amp_error *error)
 {
     size_t at = header;
     int layers = amp_fork_view(net).layers, end = cutoff < layers ? cutoff : layers;
     if (header == 0 || size < header)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: %zu bytes are too few for a .weights file", file, size);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: %zu bytes are too few for a .weights file", file,
+                        size);
     for (int i = 0; i < end; i++) {
         size_t bytes = amp_weights_bytes(net, i);
         if (bytes && at == size) {
@@ -43,18 +45,21 @@ static amp_status compare(const struct network *net, const char *file, size_t he
             return AMP_OK;
         }
         if (bytes > size - at)
-            return amp_fail(error, AMP_BAD_CONFIG, "%.600s: ends in the middle of layer %d, %zu bytes short of its "
-                            "%zu: " HINT, file, i, bytes - (size - at), bytes);
+            return amp_fail(error, AMP_BAD_CONFIG,
+                            "%.600s: ends in the middle of layer %d, %zu bytes short of its %zu: " HINT, file,
+                            i, bytes - (size - at), bytes);
         at += bytes;
     }
     if (at < size && end == layers)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: %zu bytes longer than what this network's %d layers read: "
-                        HINT, file, size - at, layers);
+        return amp_fail(error, AMP_BAD_CONFIG,
+                        "%.600s: %zu bytes longer than what this network's %d layers read: " HINT, file,
+                        size - at, layers);
     *held = layers;
     return AMP_OK;
 }
 
-amp_status amp_check_weights_size(const struct network *net, const char *file, int start, int cutoff, int *held, amp_error *error)
+amp_status amp_check_weights_size(const struct network *net, const char *file, int start, int cutoff,
+                                  int *held, amp_error *error)
 {
     struct stat status;
     *held = amp_fork_view(net).layers;
@@ -63,7 +68,9 @@ amp_status amp_check_weights_size(const struct network *net, const char *file, i
     if (stat(file, &status) == 0 && S_ISDIR(status.st_mode)) errno = EISDIR;
     else errno = 0;
     FILE *stream = errno ? NULL : fopen(file, "rb");
-    if (!stream) return amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read these weights: %s", file, strerror(errno));
+    if (!stream)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.600s: cannot read these weights: %s", file,
+                        strerror(errno));
     size_t header = header_bytes(stream);
     fclose(stream);
     if (start > 0) return AMP_OK; /* its first bytes are for another layer than the first */
@@ -75,6 +82,6 @@ amp_status amp_check_weights_sense(const struct network *net, const char *file, 
     float value;
     int layer = amp_fork_negative_variance(net, &value);
     if (layer < 0) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%.600s: layer %d gets a rolling variance of %g, below 0: " HINT, file, layer,
-                    (double)value);
+    return amp_fail(error, AMP_BAD_CONFIG, "%.600s: layer %d gets a rolling variance of %g, below 0: " HINT,
+                    file, layer, (double)value);
 }

@@ -1,4 +1,5 @@
-/* Loading and saving weights under AMP: which file, whole or not, with a sidecar or not, and what is told when it fails. */
+/* Loading and saving weights under AMP: which file, whole or not, with a sidecar or not, and what is told
+ * when it fails. */
 #include "resume.h"
 
 #include <errno.h>
@@ -17,15 +18,16 @@ static void set_name(char **slot, const char *file)
 
 /* ---- loading ---- */
 
-/* Only where there is nothing to load yet: a program that just looks at weights must not meddle with a training that saves
- * them now. A training does the rest when it begins (resume.c). */
+/* Only where there is nothing to load yet: a program that just looks at weights must not meddle with a
+ * training that saves them now. A training does the rest when it begins (resume.c). */
 static void end_killed_save(const char *file)
 {
     amp_error error;
     amp_checkpoint *checkpoint = NULL;
     char note[256];
     if (amp_file_exists(file) || errno != ENOENT) return;
-    if (amp_checkpoint_recover(file, &checkpoint, note, &error) != AMP_OK) fprintf(stderr, "%s\n", error.message);
+    if (amp_checkpoint_recover(file, &checkpoint, note, &error) != AMP_OK)
+        fprintf(stderr, "%s\n", error.message);
     else if (note[0]) fprintf(stderr, "amp: %s\n", note);
     amp_checkpoint_free(checkpoint);
 }
@@ -85,10 +87,12 @@ static void note_loaded(struct network *net, int ended)
 
 /* ---- saving ---- */
 
-/* The batch number stands still over a skipped step, and the loop asks again for the files it saved at that number. */
+/* The batch number stands still over a skipped step, and the loop asks again for the files it saved at that
+ * number. */
 static int is_asked_again(const struct darknet_amp *amp, const struct network *net)
 {
-    return amp->resume->loop.average_loss && amp->step_skipped && !amp_fork_is_over(net) && !amp->resume->stopping;
+    return amp->resume->loop.average_loss && amp->step_skipped && !amp_fork_is_over(net)
+        && !amp->resume->stopping;
 }
 
 /* A training goes on without the file. Where there is none to go on with, the program ends; the loops of
@@ -96,19 +100,21 @@ static int is_asked_again(const struct darknet_amp *amp, const struct network *n
 static void say_failed(struct darknet_amp *amp, const struct network *net, const char *file, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
-    const char *kept = resume->last_file ? resume->last_file : "none", *is = "is kept";
-    if (resume->last_file && !amp_file_exists(kept)) is = "is gone as well";
+    const char *kept = resume->last_file, *what_is_left = "nothing has been saved so far";
+    if (kept) what_is_left = amp_file_exists(kept) ? "the last good file is kept: "
+                                                   : "the last good file is gone as well: ";
     resume->save_failed = 1;
     fflush(stdout);
     if (!resume->training) fprintf(stderr, "amp: %s could not be written: %s\n", file, error->message);
     else
-        fprintf(stderr, "amp: %s could not be written: %s; training %s, the last good file %s: %s\n", file,
-                error->message, amp_fork_is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", is,
-                kept);
+        fprintf(stderr, "amp: %s could not be written: %s; training %s, %s%s\n", file, error->message,
+                amp_fork_is_over(net) ? "is over" : resume->stopping ? "ends here" : "goes on", what_is_left,
+                kept ? kept : "");
     if (!resume->training || (amp_fork_is_over(net) && !resume->loop.average_loss)) exit(1);
 }
 
-/* An update with an absurd learning rate leaves weights that nothing can be done with; the file they would replace is better. */
+/* An update with an absurd learning rate leaves weights that nothing can be done with; the file they would
+ * replace is better. */
 static amp_status check_weights(struct darknet_amp *amp, const struct network *net, amp_error *error)
 {
     amp_anomaly bad;
@@ -152,14 +158,16 @@ static FILE *open_to_save(struct network *net, const char *file)
 
 static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
 {
-    int why = ferror(stream) ? errno ? errno : EIO : 0; /* errno: of the last fwrite, since opening cleared it */
+    /* errno: of the last fwrite, since opening cleared it */
+    int why = ferror(stream) ? errno ? errno : EIO : 0;
     if (fflush(stream) != 0) why = errno;
     if (fclose(stream) != 0 && !why) why = errno;
     return why ? amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", name, strerror(why)) : AMP_OK;
 }
 
-/* A file that holds less than a checkpoint: a sidecar that lies beside it is of what it replaced. It goes last, so that the old
- * file never stands without it: killed in between, the next training is told that they do not belong together. */
+/* A file that holds less than a checkpoint: a sidecar that lies beside it is of what it replaced. It goes
+ * last, so that the old file never stands without it: killed in between, the next training is told that they
+ * do not belong together. */
 static amp_status put_alone(amp_open_file *f, amp_error *error)
 {
     amp_status status = AMP_OK;
@@ -167,8 +175,9 @@ static amp_status put_alone(amp_open_file *f, amp_error *error)
     if (f->alone.direct) return AMP_OK;
     char *sidecar = amp_host_allocated(amp_sidecar_name(f->alone.target));
     if (unlink(sidecar) != 0 && errno != ENOENT)
-        status = amp_fail(error, AMP_IO_FAILED, "cannot remove %.500s, which belongs to what was there before: %s; remove it", sidecar,
-                          strerror(errno));
+        status = amp_fail(error, AMP_IO_FAILED,
+                          "cannot remove %.500s, which belongs to what was there before: %s; remove it",
+                          sidecar, strerror(errno));
     free(sidecar);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <regex.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,11 +36,13 @@ static amp_status check_names(const char *base, const char *folder, const char *
     size_t length = strlen(base) + strlen(LONGEST_END);
     if (longest < 0) longest = NAME_MAX;
     if (length > (size_t)longest)
-        return amp_fail(error, AMP_IO_FAILED, "amp: %.300s: what is saved is named after it, and with up to %zu bytes "
-                        "behind it that is too long: a name may have %ld bytes; give the .cfg a shorter name", cfg,
-                        strlen(LONGEST_END), longest);
+        return amp_fail(error, AMP_IO_FAILED,
+                        "amp: %.300s: what is saved is named after it, and with up to %zu bytes "
+                        "behind it that is too long: a name may have %ld bytes; give the .cfg a shorter name",
+                        cfg, strlen(LONGEST_END), longest);
     if (strlen(folder) + 1 + length >= AMP_FORK_PATH)
-        return amp_fail(error, AMP_IO_FAILED, "amp: backup = %.300s...: a path may have %d bytes with the file's name; "
+        return amp_fail(error, AMP_IO_FAILED,
+                        "amp: backup = %.300s...: a path may have %d bytes with the file's name; "
                         "name a folder that is less deep", folder, AMP_FORK_PATH - 1);
     return AMP_OK;
 }
@@ -65,44 +68,27 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
 
 /* ---- what killed saves left ---- */
 
-static size_t without(const char *name, size_t length, const char *end)
-{
-    size_t tail = strlen(end);
-    return length >= tail && !memcmp(name + length - tail, end, tail) ? length - tail : 0;
-}
-
-/* The length of NAME if entry is NAME.new or NAME.amp.new, where NAME is one that this training saves:
- * BASE.backup, BASE.weights, or BASE_, a number, `final` or `best`, and .weights. Else 0: a folder may be
- * shared. */
-static size_t saved_name(const char *entry, const char *base)
-{
-    size_t start = strlen(base), length = without(entry, strlen(entry), ".new"), end;
-    if (!length || strncmp(entry, base, start)) return 0;
-    end = without(entry, length, ".amp");
-    if (end) length = end;
-    end = without(entry, length, ".backup");
-    if (end) return end == start ? length : 0;
-    end = without(entry, length, ".weights");
-    if (end < start || entry[start] != '_') return end == start && end ? length : 0;
-    const char *part = entry + start + 1;
-    size_t rest = end - start - 1;
-    int known = rest && (strspn(part, "0123456789") == rest || !strncmp(part, "final.", rest + 1) ||
-                         !strncmp(part, "best.", rest + 1));
-    return known ? length : 0;
-}
+/* Behind the .cfg's name: what a killed save of one of this training's own files left. The first part is what
+ * belongs to the file's own name. Nothing else is looked at, since a folder may be shared. */
+static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best))?\\.weights)(\\.amp)?\\.new$";
 
 void amp_backups_settle(void)
 {
     DIR *folder = backups.folder ? opendir(backups.folder) : NULL;
+    regex_t pattern;
     if (!folder) return;
+    if (regcomp(&pattern, LEFT_BEHIND, REG_EXTENDED)) amp_host_allocated(NULL);
     for (struct dirent *entry; (entry = readdir(folder));) {
-        size_t length = saved_name(entry->d_name, backups.base);
         char name[AMP_FORK_PATH + NAME_MAX], note[256];
+        regmatch_t parts[2];
         amp_error error;
-        if (!length) continue;
-        snprintf(name, sizeof name, "%s/%.*s", backups.folder, (int)length, entry->d_name);
+        size_t base = strlen(backups.base);
+        if (strncmp(entry->d_name, backups.base, base) || regexec(&pattern, entry->d_name + base, 2, parts, 0))
+            continue;
+        snprintf(name, sizeof name, "%s/%.*s", backups.folder, (int)base + (int)parts[1].rm_eo, entry->d_name);
         if (amp_checkpoint_settle(name, note, &error) != AMP_OK) fprintf(stderr, "amp: %s\n", error.message);
         else if (note[0]) fprintf(stderr, "amp: %s\n", note);
     }
+    regfree(&pattern);
     closedir(folder);
 }

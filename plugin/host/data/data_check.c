@@ -21,8 +21,8 @@ static amp_status check_lengths(const amp_path_list *list, const char *file, amp
 {
     for (size_t i = 0; i < list->count; i++)
         if (strlen(list->line[i]) > AMP_IMAGE_PATH_MOST)
-            return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have %d bytes at most", file, i + 1,
-                            (int)AMP_IMAGE_PATH_MOST);
+            return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have %d bytes at most",
+                            file, i + 1, (int)AMP_IMAGE_PATH_MOST);
     return AMP_OK;
 }
 
@@ -32,12 +32,13 @@ static amp_status check_one_exists(const amp_path_list *list, const char *file, 
     struct stat status;
     for (size_t i = 0; i < list->count; i++)
         if (*list->line[i] && stat(list->line[i], &status) == 0) return AMP_OK;
-    const char *first = list->line[0], *end = first + strlen(first);
-    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: none of the %zu images of this list is there; the first is '%.*s'%s",
-                    file, list->count, (int)strcspn(first, "\r") > 300 ? 300 : (int)strcspn(first, "\r"), first,
-                    end > first && end[-1] == '\r'
-                        ? " and ends in a carriage return: write the list with Unix line ends"
-                        : *first == '/' ? "" : ", looked for from the folder that darknet runs in");
+    const char *first = list->line[0];
+    const char *hint = *first == '/' ? "" : ", looked for from the folder that darknet runs in";
+    size_t length = strcspn(first, "\r");
+    if (first[length]) hint = " and ends in a carriage return: write the list with Unix line ends";
+    return amp_fail(error, AMP_BAD_CONFIG,
+                    "%.300s: none of the %zu images of this list is there; the first is '%.*s'%s", file,
+                    list->count, length < 300 ? (int)length : 300, first, hint);
 }
 
 static void name_list(const amp_data_file *data, const char *key, const char *what, char text[300])
@@ -57,31 +58,38 @@ amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_lis
                         labels->count, data->name, classes);
     for (int i = 0; i < classes; i++)
         if (!*labels->line[i])
-            return amp_fail(error, AMP_BAD_CONFIG, "%.300s:%d: a blank line, which is a label that every path holds",
-                            file, i + 1);
+            return amp_fail(error, AMP_BAD_CONFIG,
+                            "%.300s:%d: a blank line, which is a label that every path holds", file, i + 1);
     return AMP_OK;
 }
 
 /* Some of the paths, from all over the list: with a thousand classes all would take minutes. */
 enum { PATHS_TRIED = 1000 };
 
-static amp_status check_paths_name_labels(const amp_path_list *list, const amp_path_list *labels, int classes, const char *file,
-                                          amp_error *error)
+static amp_status check_paths_name_labels(const amp_path_list *list, const amp_path_list *labels, int classes,
+                                          const char *file, amp_error *error)
 {
     size_t tried = list->count < PATHS_TRIED ? list->count : PATHS_TRIED;
     int class_id, found = 0;
     for (size_t i = 0; i < tried; i++) {
-        found = amp_labels_in_path(list->line[i * list->count / tried], labels->line, (size_t)classes, &class_id);
+        found = amp_labels_in_path(list->line[i * list->count / tried], labels->line, (size_t)classes,
+                                   &class_id);
         if (found == 1 || classes == 1) return AMP_OK;
     }
-    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: no path holds exactly one of the %d labels, by which Darknet knows "
+    return amp_fail(error, AMP_BAD_CONFIG,
+                    "%.300s: no path holds exactly one of the %d labels, by which Darknet knows "
                     "an image's class; the last tried holds %d: '%.300s'", file, classes, found,
                     list->line[(tried - 1) * list->count / tried]);
 }
 
-static int classes_of(const amp_data_file *data) { return data->classes ? data->classes : CLASSES_UNLESS_GIVEN; }
+static int classes_of(const amp_data_file *data)
+{
+    return data->classes ? data->classes : CLASSES_UNLESS_GIVEN;
+}
 
-amp_status amp_check_train_list(const amp_data_file *data, int classifier, amp_error *error)
+/* The list is there, names at least one image that exists, and no path is too long; a classifier's labels are
+ * there, and name at least one of the first paths. */
+static amp_status check_train_list(const amp_data_file *data, int classifier, amp_error *error)
 {
     const char *file = data->train ? data->train : TRAIN_UNLESS_GIVEN;
     char what[300];
@@ -115,7 +123,7 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     amp_stopping_survive_writes();
     amp_status status = amp_data_file_read(data_file, &data, &error);
     if (data.note[0]) fprintf(stderr, "amp: %s\n", data.note);
-    if (status == AMP_OK) status = amp_check_train_list(&data, classifier, &error);
+    if (status == AMP_OK) status = check_train_list(&data, classifier, &error);
     if (status == AMP_OK) status = amp_backups_check(&data, cfg, &error);
     checked.read = 1;
     checked.classifier = classifier;

@@ -1,13 +1,9 @@
-/* Whether a training can begin: its .data file and lists, and whether they fit the network. Images and labels are looked at when
- * they are loaded (loading.h), or all at once by commands/data_check.h. */
+/* Whether a training can begin: its .data file and lists, and whether they fit the network. Images and labels
+ * are looked at when they are loaded (loading.h), or all at once by commands/data_check.h. */
 #ifndef AMP_HOST_DATA_CHECK_H
 #define AMP_HOST_DATA_CHECK_H
 
 #include "data_files.h"
-
-/* The list of training images is there, names at least one image that exists, and no path is too long; a classifier's labels are
- * there, and name at least one of the first paths. data: read already. AMP_BAD_CONFIG says what is wrong and where. */
-amp_status amp_check_train_list(const amp_data_file *data, int classifier, amp_error *error);
 
 /* `labels`: at least `classes` of them, none blank. names: the caller's with amp_path_list_free, also after an error. */
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_list *labels, amp_error *error);

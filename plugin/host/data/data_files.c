@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "../../amp/cfg_reader.h"
+#include "../../tensor/grow.h"
 
 int amp_is_device(const char *path)
 {
@@ -33,8 +34,7 @@ static amp_status keep(amp_data_file *data, char **where, const cfg_item *item, 
     cfg_place place = { .file = data->name, .line = item->line, .key = item->text, .value = item->value };
     if (item->blanks)
         return cfg_fail(error, place, "there are blanks in this path, and Darknet drops them",
-                        "paths without blanks; rename the "
-                        "folder or the file, or make a link to it");
+                        "paths without blanks; rename the folder or the file, or make a link to it");
     if (*where) return note_second(data, item);
     *where = strdup(item->value);
     return *where ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
@@ -56,19 +56,26 @@ static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *i
     return AMP_OK;
 }
 
+/* The keys that name a file or a folder, and where each is kept. */
+static const struct { const char *key; size_t offset; } paths[] = {
+#define PATH(name) { #name, offsetof(amp_data_file, name) }
+    PATH(train), PATH(valid), PATH(names), PATH(labels), PATH(backup), PATH(difficult), PATH(leaves),
+        PATH(tree) };
+enum { PATHS = sizeof paths / sizeof *paths };
+
+static char **path_at(amp_data_file *data, int i) { return (char **)((char *)data + paths[i].offset); }
+
 static amp_status take(amp_data_file *data, const cfg_item *item, amp_error *error)
 {
-    const struct { const char *key; char **where; } files[] = {
-        { "train", &data->train }, { "valid", &data->valid }, { "names", &data->names }, { "labels", &data->labels },
-        { "backup", &data->backup }, { "difficult", &data->difficult }, { "leaves", &data->leaves }, { "tree", &data->tree } };
     cfg_place place = { .file = data->name, .line = item->line };
     if (item->kind == CFG_BROKEN) return cfg_fail(error, place, item->text, NULL);
     place.key = item->text;
     if (item->kind == CFG_SECTION)
-        return cfg_fail(error, place, "a section, but a .data file has none: is this a .cfg file?", "KEY = VALUE");
+        return cfg_fail(error, place, "a section, but a .data file has none: is this a .cfg file?",
+                        "KEY = VALUE");
     if (!item->value || !*item->value) return cfg_fail(error, place, "no value", "KEY = VALUE");
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (!strcmp(item->text, files[i].key)) return keep(data, files[i].where, item, error);
+    for (int i = 0; i < PATHS; i++)
+        if (!strcmp(item->text, paths[i].key)) return keep(data, path_at(data, i), item, error);
     if (!strcmp(item->text, "classes"))
         return keep_number(data, &data->classes, item, 1, "a whole number from 1", error);
     if (!strcmp(item->text, "tag")) return keep_number(data, &data->tag, item, 0, "0, 1", error);
@@ -83,7 +90,8 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
     *data = (amp_data_file){ .name = strdup(name), .classes = -1, .tag = -1 };
     if (!data->name) return amp_fail(error, AMP_NO_MEMORY, "no memory for a path");
     if (stat(name, &status) != 0) /* in the words of a .data file, not of a .cfg */
-        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read the .data file: %s", name, strerror(errno));
+        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read the .data file: %s", name,
+                        strerror(errno));
     if (amp_is_device(name))
         return amp_fail(error, AMP_BAD_CONFIG,
                         "%.700s: not a regular file, and a .data file is read more than once", name);
@@ -102,88 +110,51 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
 void amp_data_file_free(amp_data_file *data)
 {
     free(data->name);
-    free(data->train);
-    free(data->valid);
-    free(data->names);
-    free(data->labels);
-    free(data->backup);
-    free(data->difficult);
-    free(data->leaves);
-    free(data->tree);
+    for (int i = 0; i < PATHS; i++) free(*path_at(data, i));
     *data = (amp_data_file){ 0 };
 }
 
-const char *amp_data_file_names(const amp_data_file *data) { return data->names ? data->names : data->labels; }
+const char *amp_data_file_names(const amp_data_file *data) { return data->names ? data->names
+                                                             : data->labels; }
 
 /* ---- lists ---- */
 
-/* Files of /proc have no size: read until the end. */
-static char *read_all(FILE *stream, size_t *size)
-{
-    size_t room = 65536;
-    char *bytes = malloc(room + 1);
-    *size = 0;
-    while (bytes) {
-        *size += fread(bytes + *size, 1, room - *size, stream);
-        if (*size < room) break;
-        char *grown = realloc(bytes, 2 * room + 1);
-        if (!grown) {
-            free(bytes);
-            return NULL;
-        }
-        bytes = grown;
-        room *= 2;
-    }
-    return bytes;
-}
-
-static size_t lines_in(const char *bytes, size_t size)
-{
-    size_t count = size > 0 && bytes[size - 1] != '\n';
-    for (const char *at = bytes; (at = memchr(at, '\n', (size_t)(bytes + size - at))); at++) count++;
-    return count;
-}
-
 static int is_blank(const char *text) { return text[strspn(text, " \t\r")] == 0; }
 
-/* list->bytes holds the file, ended with a 0. */
-static amp_status split(amp_path_list *list, size_t size, const char *file, const char *what, amp_error *error)
+/* Cuts list->bytes, which end with a 0, into lines. */
+static amp_status split(amp_path_list *list, const char *file, const char *what, amp_error *error)
 {
-    size_t filled = 0;
-    list->count = lines_in(list->bytes, size);
-    list->line = malloc((list->count + 1) * sizeof *list->line);
-    if (!list->line) return amp_fail(error, AMP_NO_MEMORY, "no memory for a list of %zu lines", list->count);
-    char *at = list->bytes;
-    for (size_t i = 0; i < list->count; i++) {
-        list->line[i] = at;
-        char *end = memchr(at, '\n', (size_t)(list->bytes + size - at));
-        if (end) *end = 0;
-        at = end ? end + 1 : at;
-        filled += !is_blank(list->line[i]);
+    size_t room = 0;
+    int filled = 0;
+    for (char *at = list->bytes, *end; *at; at = end) {
+        char **line = amp_grow(list->line, list->count, &room, sizeof *line);
+        if (!line) return amp_fail(error, AMP_NO_MEMORY, "%.500s: no memory for %s", file, what);
+        list->line = line;
+        line[list->count++] = at;
+        end = at + strcspn(at, "\n");
+        if (*end) *end++ = 0;
+        filled |= !is_blank(at);
     }
-    if (!filled) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", file, what);
-    return AMP_OK;
+    return filled ? AMP_OK : amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", file, what);
 }
 
 amp_status amp_path_list_read(const char *file, const char *what, amp_path_list *list, amp_error *error)
 {
-    size_t size = 0;
-    amp_status status = AMP_OK;
+    size_t room = 0;
     *list = (amp_path_list){ 0 };
     if (amp_is_device(file))
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: not a regular file", file, what);
     FILE *stream = fopen(file, "r");
-    if (!stream) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(errno));
-    errno = 0;
-    list->bytes = read_all(stream, &size);
-    if (!list->bytes) status = amp_fail(error, AMP_NO_MEMORY, "%.500s: no memory for %s", file, what);
-    else if (ferror(stream)) /* a folder opens, and fails here */
-        status = amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(errno));
+    if (!stream)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(errno));
+    ssize_t size = getdelim(&list->bytes, &room, 0, stream); /* to the end of a file that is text */
+    int why = size < 0 && !feof(stream) ? errno : 0; /* a folder opens, and fails here */
     fclose(stream);
-    if (status != AMP_OK) return status;
-    list->bytes[size] = 0;
-    if (memchr(list->bytes, 0, size)) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is no text file", file, what);
-    return split(list, size, file, what, error);
+    if (why) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(why));
+    if (size < 0) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", file, what);
+    if (!list->bytes[size - 1])
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is no text file", file, what);
+    return split(list, file, what, error);
 }
 
 void amp_path_list_free(amp_path_list *list)

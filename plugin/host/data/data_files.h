@@ -15,7 +15,8 @@ typedef struct amp_data_file {
     char *train, *valid, *names, *labels, *backup; /* NULL where the key is not given */
     char *difficult, *leaves, *tree;
     int classes;                                   /* 0 where not given */
-    int tag;                                       /* a classifier's tag=1: labels come from files of their own */
+    /* a classifier's tag=1: labels come from files of their own */
+    int tag;
     char note[256];                                /* of a key that is given twice; empty if none is */
 } amp_data_file;
 
@@ -30,12 +31,13 @@ const char *amp_data_file_names(const amp_data_file *data);
 /* The lines of a list, blank ones included, as Darknet's get_paths gives them: only '\n' is taken off. */
 typedef struct amp_path_list { char **line; size_t count; char *bytes; } amp_path_list;
 
-/* what: "the list of training images (`train` in my.data)". AMP_BAD_CONFIG: it cannot be read, or holds nothing but blank
- * lines. */
+/* what: "the list of training images (`train` in my.data)". AMP_BAD_CONFIG: it cannot be read, or holds
+ * nothing but blank lines. */
 amp_status amp_path_list_read(const char *file, const char *what, amp_path_list *list, amp_error *error);
 void amp_path_list_free(amp_path_list *list);
 
-/* How many of a classifier's labels a path holds, as Darknet's fill_truth counts; its class is then the last of them. */
+/* How many of a classifier's labels a path holds, as Darknet's fill_truth counts; its class is then the last
+ * of them. */
 int amp_labels_in_path(const char *path, char **labels, size_t count, int *class_id);
 
 #endif

@@ -61,7 +61,8 @@ void amp_images_loaded(float *const *row, int rows)
         picked.paths = NULL;
         return;
     }
-    load made = { calloc((size_t)rows + 1, sizeof *made.rows), calloc((size_t)rows + 1, sizeof *made.paths), 0 };
+    size_t room = (size_t)rows + 1;
+    load made = { calloc(room, sizeof *made.rows), calloc(room, sizeof *made.paths), 0 };
     for (int i = 0; made.rows && made.paths && per_row && i < rows; i++) {
         made.rows[i] = row[i];
         made.paths[i] = picked.paths[i * per_row];
@@ -85,7 +86,8 @@ void amp_images_filled(const float *input, float **rows, int count)
     for (int i = 0; made.rows && i < count; i++) made.rows[made.count++] = rows[i];
     pthread_mutex_lock(&trail.mutex);
     filling *place = NULL;
-    for (int i = 0; i < INPUTS && !place; i++) if (trail.fillings[i].input == input) place = &trail.fillings[i];
+    for (int i = 0; i < INPUTS && !place; i++)
+        if (trail.fillings[i].input == input) place = &trail.fillings[i];
     if (!place) place = &trail.fillings[trail.next_filling++ % INPUTS];
     free(place->rows);
     *place = made;

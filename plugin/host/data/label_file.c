@@ -1,4 +1,5 @@
-/* The reader of label_file.h. Numbers are read as fscanf reads them, so that good files give the same boxes. */
+/* The reader of label_file.h. Numbers are read as fscanf reads them, so that good files give the same
+ * boxes. */
 #include "label_file.h"
 
 #include <errno.h>
@@ -13,25 +14,18 @@
 enum { LINE_ROOM = 1024 }; /* five numbers need less */
 
 static const char BLANKS[] = " \t\r\n\f\v";
-static const float BEYOND = 2; /* boxes that hang over an edge, or were rounded, stay far below; pixels do not */
+/* boxes that hang over an edge, or were rounded, stay far below; pixels do not */
+static const float BEYOND = 2;
 
 static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
 
 /* The next number of *text, which is left behind it; 0 where there is none, or something is stuck to it. */
-static int take_float(const char **text, float *value)
+static int take_number(const char **text, float *value, long *whole)
 {
     char *end;
-    *value = strtof(*text, &end);
-    if (end == *text || (*end && !strchr(BLANKS, *end))) return 0;
-    *text = end;
-    return 1;
-}
-
-static int take_class(const char **text, long *value)
-{
-    char *end;
-    *value = strtol(*text, &end, 10);
-    if (end == *text || !*end || !strchr(BLANKS, *end)) return 0;
+    if (whole) *whole = strtol(*text, &end, 10);
+    else *value = strtof(*text, &end);
+    if (end == *text || (*end ? !strchr(BLANKS, *end) : whole != NULL)) return 0;
     *text = end;
     return 1;
 }
@@ -49,8 +43,8 @@ amp_label_kind amp_label_parse(const char *line, int classes, amp_label *label)
     float *const numbers[] = { &label->x, &label->y, &label->w, &label->h };
     long class_id;
     if (!*rest) return AMP_LABEL_BLANK;
-    if (!take_class(&rest, &class_id)) return AMP_LABEL_NO_LABEL;
-    for (int i = 0; i < 4; i++) if (!take_float(&rest, numbers[i])) return AMP_LABEL_NO_LABEL;
+    if (!take_number(&rest, NULL, &class_id)) return AMP_LABEL_NO_LABEL;
+    for (int i = 0; i < 4; i++) if (!take_number(&rest, numbers[i], NULL)) return AMP_LABEL_NO_LABEL;
     if (*skip_blanks(rest)) return AMP_LABEL_NO_LABEL;
     if (class_id < 0 || class_id >= classes) {
         label->class_id = class_id < 0 ? -1 : classes;
@@ -69,31 +63,31 @@ int amp_label_path(const char *image, char path[AMP_LABEL_PATH])
     return 1;
 }
 
-static amp_status refuse(const char *file, unsigned long line, const char *text, amp_label_kind kind, int classes,
-                         amp_error *error)
+static amp_status refuse(const char *file, unsigned long line, const char *text, amp_label_kind kind,
+                         int classes, amp_error *error)
 {
+    static const char *const wrong[] = {
+        [AMP_LABEL_NOT_FINITE] = "holds inf or NaN",
+        [AMP_LABEL_IN_PIXELS] = "is not relative to the image: x, y, width and height go from 0 to 1",
+        [AMP_LABEL_NO_LABEL] = "is not `class x y width height`" };
     char shown[64], what[160];
     cfg_printable(shown, sizeof shown, text);
-    switch (kind) {
-    case AMP_LABEL_BAD_CLASS:
-        snprintf(what, sizeof what, "is of a class that the network does not have: it knows 0 to %d", classes - 1);
-        break;
-    case AMP_LABEL_NOT_FINITE: snprintf(what, sizeof what, "holds inf or NaN"); break;
-    case AMP_LABEL_IN_PIXELS:
-        snprintf(what, sizeof what, "is not relative to the image: x, y, width and height go from 0 to 1");
-        break;
-    default: snprintf(what, sizeof what, "is not `class x y width height`"); break;
-    }
-    return amp_fail(error, AMP_BAD_CONFIG, "%.700s:%lu: label '%s' %s; mend the file", file, line, shown, what);
+    if (kind != AMP_LABEL_BAD_CLASS) snprintf(what, sizeof what, "%s", wrong[kind]);
+    else
+        snprintf(what, sizeof what, "is of a class that the network does not have: it knows 0 to %d",
+                 classes - 1);
+    return amp_fail(error, AMP_BAD_CONFIG, "%.700s:%lu: label '%s' %s; mend the file", file, line, shown,
+                    what);
 }
 
-static amp_status read_line(const char *file, unsigned long line, char *text, int classes, amp_label_visit visit, void *context,
-                            amp_error *error)
+static amp_status read_line(const char *file, unsigned long line, char *text, int classes,
+                            amp_label_visit visit, void *context, amp_error *error)
 {
     amp_label label;
     amp_label_kind kind = amp_label_parse(text, classes, &label);
     if (kind == AMP_LABEL_BLANK) return AMP_OK;
-    if (kind != AMP_LABEL_BOX && kind != AMP_LABEL_OUTSIDE) return refuse(file, line, text, kind, classes, error);
+    if (kind != AMP_LABEL_BOX && kind != AMP_LABEL_OUTSIDE)
+        return refuse(file, line, text, kind, classes, error);
     return visit ? visit(context, file, line, &label, kind == AMP_LABEL_OUTSIDE, error) : AMP_OK;
 }
 
@@ -103,10 +97,12 @@ static amp_status cannot_read(const char *file, int cause, amp_error *error)
     const char *hint = cause != ENOENT ? "" : length > 4 && !strcmp(file + length - 4, ".txt")
                      ? "; an image without objects needs an empty one"
                      : "; Darknet finds labels of images that are named .jpg, .png, .JPG or .JPEG only";
-    return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read this label file: %s%s", file, strerror(cause), hint);
+    return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read this label file: %s%s", file, strerror(cause),
+                    hint);
 }
 
-/* Up to the end of the line. -1: no line is left; 0: it is too long or no text, and was not read to its end. */
+/* Up to the end of the line. -1: no line is left; 0: it is too long or no text, and was not read to its
+ * end. */
 static int get_line(FILE *stream, char text[LINE_ROOM])
 {
     size_t length = 0;
@@ -120,7 +116,8 @@ static int get_line(FILE *stream, char text[LINE_ROOM])
     return c == EOF || c == '\n';
 }
 
-amp_status amp_labels_read(const char *file, int classes, amp_label_visit visit, void *context, amp_error *error)
+amp_status amp_labels_read(const char *file, int classes, amp_label_visit visit, void *context,
+                           amp_error *error)
 {
     char text[LINE_ROOM];
     unsigned long line = 0;

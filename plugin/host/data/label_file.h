@@ -1,7 +1,7 @@
 /* A detector's label files: one line per box, "class x y width height", relative to the image.
  *
- * Darknet's own reader stops at the first thing that is no number, and its losses use what it did read as an index: a class the
- * network does not have, or a box at exactly 0 0, writes outside of their arrays. */
+ * Darknet's own reader stops at the first thing that is no number, and its losses use what it did read as an
+ * index: a class the network does not have, or a box at exactly 0 0, writes outside of their arrays. */
 #ifndef AMP_HOST_LABEL_FILE_H
 #define AMP_HOST_LABEL_FILE_H
 
@@ -22,17 +22,21 @@ typedef enum amp_label_kind {
 /* *label is filled but for a blank line, or one that is no label. */
 amp_label_kind amp_label_parse(const char *line, int classes, amp_label *label);
 
-/* Room for a label file's path, and the longest path of an image that Darknet's find_replace can make one of. */
+/* Room for a label file's path, and the longest path of an image that Darknet's find_replace can make one of.
+ */
 enum { AMP_LABEL_PATH = 4096, AMP_IMAGE_PATH_MOST = 4000 };
 
 /* Where Darknet looks for the labels of an image. 0: the path is too long. */
 int amp_label_path(const char *image, char path[AMP_LABEL_PATH]);
 
-/* Called for each box that is fine (outside 0) or outside. What it returns other than AMP_OK ends the reading. */
-typedef amp_status (*amp_label_visit)(void *context, const char *file, unsigned long line, const amp_label *label, int outside,
-                                      amp_error *error);
+/* Called for each box that is fine (outside 0) or outside. What it returns other than AMP_OK ends the
+ * reading. */
+typedef amp_status (*amp_label_visit)(void *context, const char *file, unsigned long line,
+                                      const amp_label *label, int outside, amp_error *error);
 
-/* AMP_BAD_CONFIG names file and line of the first label that training must not see; or the file, where it cannot be read. */
-amp_status amp_labels_read(const char *file, int classes, amp_label_visit visit, void *context, amp_error *error);
+/* AMP_BAD_CONFIG names file and line of the first label that training must not see; or the file, where it
+ * cannot be read. */
+amp_status amp_labels_read(const char *file, int classes, amp_label_visit visit, void *context,
+                           amp_error *error);
 
 #endif

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "../../amp/cfg_reader.h"
+#include "../../tensor/grow.h"
 #include "../../include/darknet_amp.h"
 #include "../common/state.h"
 #include "data_files.h"
@@ -73,7 +74,8 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
 
 /* ---- images ---- */
 
-const char *amp_bad_image_cause(const char *file)
+/* Why an image cannot be read, as far as its file tells. */
+static const char *cause_of(const char *file)
 {
     struct stat status;
     if (!*file) return "the list has a blank line";
@@ -87,23 +89,22 @@ const char *amp_bad_image_cause(const char *file)
 /* How often a thing of each kind is named; all are counted. */
 enum { NAMED_MOST = 100 };
 
-/* Whether to name it, having counted it. The mutex is held. */
-static int is_to_be_named(amp_names_seen *seen, const char *name, const char *what)
+/* Counts a thing of some kind, and tells of it when it is met first: "amp: BEFORE name AFTER". */
+__attribute__((format(printf, 5, 6)))
+static void say_once(amp_names_seen *seen, const char *name, const char *kind, const char *before,
+                     const char *after, ...)
 {
-    if (!amp_names_add(seen, name) || seen->count > NAMED_MOST + 1) return 0;
-    if (seen->count <= NAMED_MOST) return 1;
-    fprintf(stderr, "amp: more %s are not named any more, only counted\n", what);
-    return 0;
-}
-
-static void say_bad_image(const char *file)
-{
-    char shown[400];
-    cfg_printable(shown, sizeof shown, file);
+    char shown[400], end[200];
+    va_list args;
+    va_start(args, after);
+    vsnprintf(end, sizeof end, after, args);
+    va_end(args);
+    cfg_printable(shown, sizeof shown, name);
     pthread_mutex_lock(&watch.mutex);
-    if (is_to_be_named(&watch.images, file, "images that cannot be read"))
-        fprintf(stderr, "amp: image '%s' cannot be read (%s); another is trained on in its place\n", shown,
-                amp_bad_image_cause(file));
+    int is_new = amp_names_add(seen, name);
+    if (is_new && seen->count <= NAMED_MOST) fprintf(stderr, "amp: %s%s%s\n", before, shown, end);
+    if (is_new && seen->count == NAMED_MOST + 1)
+        fprintf(stderr, "amp: more %s are not named any more, only counted\n", kind);
     pthread_mutex_unlock(&watch.mutex);
 }
 
@@ -111,14 +112,15 @@ static _Noreturn void end_for_image(const char *file)
 {
     char shown[400];
     cfg_printable(shown, sizeof shown, file);
-    darknet_amp_refuse("amp: image '%s' cannot be read (%s)", shown, amp_bad_image_cause(file));
+    darknet_amp_refuse("amp: image '%s' cannot be read (%s)", shown, cause_of(file));
 }
 
 int darknet_amp_bad_image(const char *file, int tried)
 {
     if (!watch.on || (!tried && !amp_is_device(file))) return 0;
     if (!loader.list) end_for_image(file);
-    say_bad_image(file);
+    say_once(&watch.images, file, "images that cannot be read", "image '",
+             "' cannot be read (%s); another is trained on in its place", cause_of(file));
     return 1;
 }
 
@@ -127,11 +129,12 @@ static _Noreturn void no_image_left(void)
     char shown[400];
     cfg_printable(shown, sizeof shown, loader.list[0]);
     darknet_amp_refuse("amp: none of the %d images of the training list can be read; the first is '%s' (%s)",
-                       loader.count, shown, amp_bad_image_cause(loader.list[0]));
+                       loader.count, shown, cause_of(loader.list[0]));
 }
 
-/* At random first, so that a folder that is gone does not make its neighbour in the list a favourite; then the whole list, one
- * after the other. As many numbers are drawn whatever other threads know of these files. */
+/* At random first, so that a folder that is gone does not make its neighbour in the list a favourite; then
+ * the whole list, one after the other. As many numbers are drawn whatever other threads know of these
+ * files. */
 enum { RANDOM_TRIES = 32 };
 
 void darknet_amp_another_image(char **paths, int i)
@@ -154,79 +157,60 @@ void darknet_amp_another_image(char **paths, int i)
 
 /* ---- labels ---- */
 
-typedef struct boxes { amp_label *box; int count, room; } boxes;
+typedef struct boxes { amp_label *box; size_t count, room; } boxes;
 
 static void say_outside(const char *file, unsigned long line)
 {
-    char name[AMP_LABEL_PATH + 32], shown[400];
+    char name[AMP_LABEL_PATH + 32];
     snprintf(name, sizeof name, "%s:%lu", file, line);
-    cfg_printable(shown, sizeof shown, name);
-    pthread_mutex_lock(&watch.mutex);
-    if (is_to_be_named(&watch.boxes, name, "labels without a part in their images"))
-        fprintf(stderr, "amp: %s: no part of this box is in the image; it is left out\n", shown);
-    pthread_mutex_unlock(&watch.mutex);
+    say_once(&watch.boxes, name, "labels without a part in their images", "",
+             ": no part of this box is in the image; it is left out");
 }
 
-static amp_status add_box(void *context, const char *file, unsigned long line, const amp_label *l, int outside, amp_error *error)
+static amp_status add_box(void *context, const char *file, unsigned long line, const amp_label *l,
+                          int outside, amp_error *error)
 {
     boxes *all = context;
     if (outside) {
         say_outside(file, line);
         return AMP_OK;
     }
-    if (all->count == all->room) {
-        int room = all->room ? 2 * all->room : 64;
-        amp_label *grown = realloc(all->box, (size_t)room * sizeof *grown);
-        if (!grown) return amp_fail(error, AMP_NO_MEMORY, "%s: no memory for %d labels", file, room);
-        all->box = grown;
-        all->room = room;
-    }
+    amp_label *grown = amp_grow(all->box, all->count, &all->room, sizeof *grown);
+    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "%s: no memory for labels", file);
+    all->box = grown;
     all->box[all->count++] = *l;
     return AMP_OK;
 }
 
 amp_label *amp_loading_labels(const char *file, int *count)
 {
-    boxes all = { .box = malloc(sizeof *all.box), .room = 1 };
     amp_error error;
-    if (!watch.on || !loader.classes) {
-        free(all.box);
-        return NULL;
-    }
-    amp_status status = all.box ? amp_labels_read(file, loader.classes, add_box, &all, &error)
-                                : amp_fail(&error, AMP_NO_MEMORY, "%s: no memory for labels", file);
-    amp_host_check(status, &error);
-    *count = all.count;
+    if (!watch.on || !loader.classes) return NULL;
+    /* not NULL without a box, too */
+    boxes all = { .box = amp_host_allocated(malloc(sizeof *all.box)), .room = 1 };
+    amp_host_check(amp_labels_read(file, loader.classes, add_box, &all, &error), &error);
+    *count = (int)all.count;
     return all.box;
 }
 
 int darknet_amp_mislabelled(const char *path, int count)
 {
-    char shown[400];
     if (!watch.on || !loader.list) return 0;
-    cfg_printable(shown, sizeof shown, path);
-    pthread_mutex_lock(&watch.mutex);
-    if (is_to_be_named(&watch.paths, path, "such images"))
-        fprintf(stderr, "amp: image '%s': its path holds %d of the labels, and one is needed\n", shown, count);
-    pthread_mutex_unlock(&watch.mutex);
+    say_once(&watch.paths, path, "such images", "image '",
+             "': its path holds %d of the labels, and one is needed", count);
     return 1;
-}
-
-/* ---- counts ---- */
-
-amp_loading_counts amp_loading_counted(void)
-{
-    pthread_mutex_lock(&watch.mutex);
-    amp_loading_counts c = { watch.images.count, watch.replaced, watch.boxes.count, watch.paths.count };
-    pthread_mutex_unlock(&watch.mutex);
-    return c;
 }
 
 void amp_loading_summary(void)
 {
-    amp_loading_counts c = amp_loading_counted();
-    if (c.bad_images)
-        fprintf(stderr, "amp: unreadable images: %ld; others took their place %ld times\n", c.bad_images, c.replaced);
-    if (c.boxes_outside) fprintf(stderr, "amp: labels left out, no part of the box being in the image: %ld\n", c.boxes_outside);
-    if (c.mislabelled) fprintf(stderr, "amp: images whose path does not hold exactly one label: %ld\n", c.mislabelled);
+    pthread_mutex_lock(&watch.mutex);
+    if (watch.images.count)
+        fprintf(stderr, "amp: unreadable images: %ld; others took their place %ld times\n",
+                watch.images.count, watch.replaced);
+    if (watch.boxes.count)
+        fprintf(stderr, "amp: labels left out, no part of the box being in the image: %ld\n",
+                watch.boxes.count);
+    if (watch.paths.count)
+        fprintf(stderr, "amp: images whose path does not hold exactly one label: %ld\n", watch.paths.count);
+    pthread_mutex_unlock(&watch.mutex);
 }

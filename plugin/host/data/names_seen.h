@@ -2,13 +2,7 @@
 #ifndef AMP_HOST_NAMES_SEEN_H
 #define AMP_HOST_NAMES_SEEN_H
 
-#include <stddef.h>
-
-typedef struct amp_names_seen {
-    char **slot;      /* room of them, a power of two; NULL is free */
-    size_t room;
-    long count;
-} amp_names_seen;
+typedef struct amp_names_seen { void *root; long count; } amp_names_seen;
 
 /* 1 if the name is new; 0 also where there is no memory for it. */
 int amp_names_add(amp_names_seen *set, const char *name);
