@@ -15,8 +15,6 @@
  * After those with a star it waits for its turn. */
 #include "bench.h"
 
-#include "bench_layers.h"
-
 #include "../../amp/config_keys.h"
 #include "../../host/common/memory.h"
 #include "../../host/common/state.h"

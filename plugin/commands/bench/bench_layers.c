@@ -1,6 +1,6 @@
-/* See bench_layers.h. AMP's engine shows its tensors as they come into being, so the time between two is that of what lies
- * between. Around stock's layers it is the fork that calls. */
-#include "bench_layers.h"
+/* Clocks around layers. AMP's engine shows its tensors to an observer as they are made, so the time between two
+ * is that of what lies between. Around stock's layers the fork calls (amp_fork_watch_layers). */
+#include "bench.h"
 
 #include <stdlib.h>
 #include <string.h>
