@@ -226,30 +226,10 @@ static amp_status train_all(amp_compare *compare, amp_error *error)
 
 /* ---- the results ---- */
 
-static amp_status measure_weights(amp_compare *compare, amp_error *error)
-{
-    amp_comparison *c = &compare->result;
-    amp_run_files files, reference;
-    amp_weights_run *runs = NULL;
-    size_t count = 0;
-    for (int i = 0; i < c->dtype_count * c->seed_count; ++i) {
-        amp_run *run = &c->runs[i], *other = amp_comparison_run(c, c->reference, i % c->seed_count);
-        run->largest_difference = run->relative_difference = NAN;
-        if (is_unfinished(run) || is_unfinished(other) || run == other) continue;
-        amp_compare_files(compare, run, &files);
-        amp_compare_files(compare, other, &reference);
-        if (!runs) AMP_TRY(amp_compare_weights_runs(files.cfg, &runs, &count, error));
-        amp_weights_difference(files.weights, reference.weights, runs, count, &run->largest_difference, &run->relative_difference);
-    }
-    free(runs);
-    return AMP_OK;
-}
-
 static amp_status add_up(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
     const char *notes[c->dtype_count];
-    AMP_TRY(measure_weights(compare, error));
     AMP_TRY(amp_compare_statistics(c, error));
     for (int d = 0; d < c->dtype_count; ++d) {
         int k = amp_dtype_find(c->dtypes[d]);

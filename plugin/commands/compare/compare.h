@@ -11,7 +11,6 @@
 #include "../turns.h"
 
 #include "../../host/common/machine.h"
-#include "../../host/common/weights_run.h"
 
 #include <signal.h>
 #include <stdint.h>
@@ -107,15 +106,6 @@ void amp_progress_end(amp_progress *);
 amp_status amp_compare_statistics(amp_comparison *c, amp_error *);
 /* The summaries alone, from the runs' numbers. */
 amp_status amp_compare_summarize(amp_comparison *c, amp_error *);
-
-/* ---- compare_weights.c ---- */
-
-/* Of what is learnt, against the reference's weights: rolling statistics, thousands of times as large, would hide it. runs[count]
- * say what the files hold; without them all counts. NAN where there are no such files, or of another size. */
-void amp_weights_difference(const char *weights, const char *reference, const amp_weights_run *runs, size_t count,
-                            double *largest, double *relative);
-/* The runs of a .cfg's whole network; *runs is the caller's. AMP_NO_MEMORY. */
-amp_status amp_compare_weights_runs(const char *cfg, amp_weights_run **runs, size_t *count, amp_error *);
 
 /* ---- compare_verdict.c ---- */
 

@@ -35,9 +35,6 @@ typedef struct amp_run {
     double peak_memory_mb;
     /* Once done. Detector: mAP@0.5 and mAP@0.5:0.95; classifier: top-1 and top-5 accuracy. 0..1. */
     double score[2];
-    /* Against the reference's run of the same seed, over all that is learnt (no rolling statistics): largest |a - b|, and
-     * |a - b| / |b| in L2. NaN where there is none to compare with. */
-    double largest_difference, relative_difference;
 } amp_run;
 
 /* spread: largest - smallest; count 0: no value. */
@@ -103,7 +100,10 @@ static inline amp_run *amp_comparison_run(const amp_comparison *c, int dtype, in
 /* The names of score[i]: "mAP@0.5", "mAP@0.5:0.95", or "top-1", "top-5". */
 const char *amp_score_name(const amp_comparison *, int i);
 
-/* The report. Each writes one file as a whole (json.h's amp_output). */
+/* The report (commands/report). Each writes one file as a whole or not at all. */
+typedef amp_status amp_report_writer(FILE *, const amp_comparison *, amp_error *);
+amp_report_writer amp_report_write_json; /* report.json, which the page holds too */
+amp_status amp_report_write(const amp_comparison *, const char *file, amp_report_writer *, amp_error *);
 amp_status amp_report_html(const amp_comparison *, const char *file, amp_error *);
 amp_status amp_report_json(const amp_comparison *, const char *file, amp_error *);
 amp_status amp_report_csv(const amp_comparison *, const char *file, amp_error *);   /* one line per run */
