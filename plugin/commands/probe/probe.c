@@ -1,5 +1,9 @@
-/* Running the probe: the user's network in fp32 at a loss scale of 1, on the batches of a training. */
+/* `darknet amp probe DATA CFG [WEIGHTS]`: the user's network in fp32 at a loss scale of 1, on the batches of a
+ * training. */
 #include "probe.h"
+
+#include "../arguments.h"
+#include "../command.h"
 
 #include "../../amp/cfg_reader.h"
 #include "../../amp/checkpoint.h"
@@ -8,7 +12,6 @@
 #include "../../host/data/data_files.h"
 #include "../../files/checksum.h"
 #include "../../host/common/clock.h"
-#include "probe_advice.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -264,4 +267,33 @@ void amp_probe_free(amp_probe_result *r)
     free(r->cfg);
     free(r->weights);
     free(r);
+}
+
+/* ---- the verb ---- */
+
+amp_status amp_command_probe(int argc, char **argv, amp_error *error)
+{
+    const char *json = NULL;
+    double percent = 100 * AMP_PROBE_SHARE;
+    amp_probe_request request = { .iterations = AMP_PROBE_ITERATIONS };
+    const amp_argument arguments[] = {
+        { .name = "DATA", .text = &request.data, .about = "the .data file of the training" },
+        { .name = "CFG", .text = &request.cfg, .about = "the network's .cfg" },
+        { .name = "WEIGHTS", .text = &request.weights, .optional = 1,
+          .about = "what the training begins with (random weights)" },
+        { .name = "-iters", .number = &request.iterations, .least = 1, .most = AMP_PROBE_MOST_ITERATIONS,
+          .about = "steps to train (20)" },
+        { .name = "-share", .real = &percent, .least = .1, .most = 100,
+          .about = "percent of a layer's numbers that is too much to lose (1)" },
+        { .name = "-json", .value = "FILE", .text = &json,
+          .about = "also writes everything as JSON; - is standard output" },
+        { 0 } };
+    AMP_TRY(amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error));
+    request.share = percent / 100;
+    amp_probe_result *result;
+    AMP_TRY(amp_probe_run(&request, &result, error));
+    amp_status status = json ? amp_probe_write(result, json, error) : AMP_OK;
+    if (status == AMP_OK && (!json || strcmp(json, "-"))) amp_probe_print(result, stdout);
+    amp_probe_free(result);
+    return status;
 }

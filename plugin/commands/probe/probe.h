@@ -66,6 +66,21 @@ typedef struct amp_probe_result {
 amp_status amp_probe_run(const amp_probe_request *, amp_probe_result **out, amp_error *);
 void amp_probe_free(amp_probe_result *); /* NULL is fine */
 
+/* ---- probe_advice.c: what loses too much in fp16, at which loss scales, and which layers to pin for it ---- */
+
+/* network, the layers' numerics, share and, unless it is AMP_SCALE_HIGHEST, scale are known; fills in the rest. */
+amp_status amp_probe_advise(amp_probe_result *, amp_error *);
+
+/* Whether a GPU's library writes a layer's weight gradient in the layer's dtype; else it is fp32 from the start. */
+int amp_probe_gradient_is_low(const amp_layer_desc *);
+/* What a GPU multiplies layer i's weight gradient with before it is fp16, as an exponent: 0 or less. */
+int amp_probe_gradient_shift(const amp_probe_result *, int i);
+
+/* 2^exponent for a reader: "2048", "0.25", "2^40". */
+const char *amp_probe_scale_text(int exponent, char text[32]);
+
+/* ---- probe_print.c ---- */
+
 void amp_probe_print(const amp_probe_result *, FILE *);
 /* As one object; key as in json.h. */
 void amp_probe_json(const amp_probe_result *, amp_json *, const char *key);

@@ -1,6 +1,6 @@
 /* What to pin. A number is kept in fp32 only where both its producer and the layers that read it are: a consumer in fp16 makes an
  * fp16 copy of what it reads, and hands its delta back in fp16. So pinning is worked out on values, with autocast's own rules. */
-#include "probe_advice.h"
+#include "probe.h"
 
 #include "../../amp/autocast.h"
 #include "../../backend/half_gradients.h"
