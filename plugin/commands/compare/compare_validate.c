@@ -3,13 +3,13 @@
 
 typedef struct validation { amp_run *run; int told; } validation;
 
-/* "score map50 0.97", "score map50_95 0.61"; or top1, and top5 or what there is of it. The rest is of no use here. */
+/* "score 0.97": first mAP@0.5 or top-1, then mAP@0.5:0.95 or top-5. The rest is of no use here. */
 static amp_status take_line(void *context, int program, const char *line, amp_error *error)
 {
     validation *v = context;
     double value;
     (void)program, (void)error;
-    if (v->told < 2 && sscanf(line, "score %*s %lf", &value) == 1) v->run->score[v->told++] = value;
+    if (v->told < 2 && sscanf(line, "score %lf", &value) == 1) v->run->score[v->told++] = value;
     return AMP_OK;
 }
 

@@ -81,24 +81,6 @@ amp_loaded_image amp_image_loader_next(amp_image_loader *l)
     return loaded;
 }
 
-amp_status amp_image_done(amp_measure_stop stop, size_t done, size_t of, amp_error *error)
-{
-    if (!stop || !stop(done, of)) return AMP_OK;
-    return amp_fail(error, AMP_IO_FAILED, "told to stop after %zu of %zu images; nothing was measured", done, of);
-}
-
-amp_status amp_image_left_out(const amp_loaded_image *loaded, amp_lines *unreadable, amp_error *error)
-{
-    fprintf(stderr, "%s; it is left out\n", loaded->failure);
-    return amp_lines_add(unreadable, loaded->failure, strlen(loaded->failure), error);
-}
-
-amp_status amp_no_image_left(const amp_lines *unreadable, amp_error *error)
-{
-    return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images can be read; the first: %s", unreadable->count,
-                    unreadable->count ? unreadable->line[0] : "there is none");
-}
-
 void amp_image_loader_stop(amp_image_loader *l)
 {
     if (!l) return;

@@ -8,7 +8,6 @@
 #include "../../host/training/log_file.h"
 #include "../../host/training/loop.h"
 #include "../../host/common/clock.h"
-#include "evaluation_network.h"
 #include "map_measure.h"
 #include "map_training.h"
 
