@@ -1,7 +1,7 @@
-/* `darknet amp compare`, between its files. compare.c reads the command line and leads through it; compare_input.c looks at what
- * it was given; compare_folder.c and compare_runs.c keep the files; compare_train.c and compare_validate.c start the programs
- * that do the work, and compare_progress.c tells how far they are; compare_statistics.c and compare_verdict.c make numbers
- * and sentences of it. */
+/* `darknet amp compare`, between its files. compare.c reads the command line and leads through it; compare_input.c
+ * looks at what it was given; compare_folder.c and compare_runs.c keep the files; compare_train.c starts the programs
+ * that do the work, and compare_progress.c shows how far they are; compare_statistics.c and compare_verdict.c make
+ * numbers and sentences of it. */
 #ifndef AMP_COMMANDS_COMPARE_COMPARE_H
 #define AMP_COMMANDS_COMPARE_COMPARE_H
 
@@ -78,18 +78,13 @@ void amp_last_words(const char *log, char *words, size_t size);
 /* A program's command, as a shell takes it, on a line of RUN/command.txt. */
 amp_status amp_run_note_command(const amp_run_files *, const char *const *argv, int append, amp_error *);
 
-/* ---- compare_train.c, compare_validate.c ---- */
+/* ---- compare_train.c ---- */
 
 /* Trains these runs side by side. A run that fails is marked; AMP_BAD_CONFIG where one failed before any run of this call made
  * its first step: then it is the input. */
 amp_status amp_compare_train(amp_compare *, amp_run **runs, int count, amp_error *);
 /* Scores of a trained run. */
 amp_status amp_compare_validate(amp_compare *, amp_run *, amp_error *);
-
-/* ---- compare_probe.c ---- */
-
-/* The numerics probe on what was trained: printed, and DIR/probe.json. */
-amp_status amp_compare_probe(const amp_compare *, amp_error *);
 
 /* ---- compare_progress.c ---- */
 
