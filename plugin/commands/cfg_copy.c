@@ -12,8 +12,7 @@
 /* What amp/cfg_reader.h drops. */
 static int is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\n'; }
 
-/* Whether the line gives this key, as Darknet reads it: blanks do not count. */
-static int line_has_key(const char *line, const char *key)
+int amp_line_has_key(const char *line, const char *key)
 {
     for (; *line && *line != '='; ++line) {
         if (is_blank(*line)) continue;
@@ -41,7 +40,7 @@ static int is_section(const char *line)
 
 static int changed(const char *line, const amp_cfg_change *changes, int count)
 {
-    for (int i = 0; i < count; ++i) if (line_has_key(line, changes[i].key)) return 1;
+    for (int i = 0; i < count; ++i) if (amp_line_has_key(line, changes[i].key)) return 1;
     return 0;
 }
 

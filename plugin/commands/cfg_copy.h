@@ -13,6 +13,9 @@ amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *
 /* The same into a temporary file that is named after the .cfg; the caller unlinks and frees *name. */
 amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *changes, int count, char **name, amp_error *);
 
+/* Whether a line of a .cfg or .data file gives this key, as Darknet reads it: blanks do not count. */
+int amp_line_has_key(const char *line, const char *key);
+
 /* The whole number that `key` has in [net], as Darknet reads it: of two, the first. fallback where it is not given. */
 amp_status amp_cfg_number(const char *cfg, const char *key, double fallback, double *value, amp_error *);
 

@@ -1,7 +1,9 @@
 /* Records as JSON, tables and CSV. */
+#define _GNU_SOURCE /* vasprintf */
 #include "table.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH = 110, GAP = 2, MOST_COLUMNS = 24 };
@@ -186,4 +188,17 @@ void amp_append(char *text, size_t size, const char *format, ...)
     va_start(args, format);
     vsnprintf(text + length, size - length, format, args);
     va_end(args);
+}
+
+amp_status amp_texts_add(char ***texts, int *count, amp_error *error, const char *format, ...)
+{
+    char **grown = realloc(*texts, ((size_t)*count + 1) * sizeof *grown);
+    if (grown) *texts = grown;
+    va_list args;
+    va_start(args, format);
+    int failed = !grown || vasprintf(&grown[*count], format, args) < 0;
+    va_end(args);
+    if (failed) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    ++*count;
+    return AMP_OK;
 }

@@ -8,7 +8,8 @@
 
 enum {
     AMP_BENCH_SIDES = 4,  /* stock, fp32, bf16, fp16 */
-    AMP_BENCH_TOP = 10    /* layers that are shown of each */
+    AMP_BENCH_TOP = 10,   /* layers that are shown of each */
+    AMP_BENCH_TEXT = 1536 /* bytes of a verdict */
 };
 
 /* What the user, or the parent to its child, asks for. 0 of a number: as the .cfg says, or the default. */
@@ -106,7 +107,7 @@ typedef struct amp_bench_verdict {
     amp_bench_worth worth;         /* as to time */
     int saves_memory;
     int reason[AMP_BENCH_REASONS]; /* flags; all 0 where it is worth it */
-    char text[1536];               /* sentences, with the numbers */
+    char text[AMP_BENCH_TEXT];     /* sentences, with the numbers */
 } amp_bench_verdict;
 
 typedef struct amp_bench {

@@ -57,6 +57,8 @@ amp_status amp_compare_open(amp_compare *, amp_error *);
 /* Removes what this call has made, where nothing was trained. */
 void amp_compare_undo(amp_compare *);
 void amp_compare_close(amp_compare *);
+/* Or finds it there; *made, which may be NULL, says which. */
+amp_status amp_compare_make_folder(const char *path, int *made, amp_error *);
 
 /* ---- compare_runs.c ---- */
 

@@ -116,10 +116,11 @@ static amp_status write_settings(const char *file, const setting *s, amp_error *
 
 /* ---- the folder ---- */
 
-static amp_status make_folder(const char *path, int *made, amp_error *error)
+amp_status amp_compare_make_folder(const char *path, int *made, amp_error *error)
 {
-    *made = mkdir(path, 0777) == 0;
-    if (*made || errno == EEXIST) return AMP_OK;
+    int failed = mkdir(path, 0777) != 0;
+    if (made) *made = !failed;
+    if (!failed || errno == EEXIST) return AMP_OK;
     return amp_fail(error, AMP_IO_FAILED, "%s: cannot make the folder: %s", path, strerror(errno));
 }
 
@@ -139,7 +140,7 @@ static amp_status begin_folder(amp_compare *compare, const char *file, const set
 {
     char runs[AMP_COMPARE_PATH];
     name_in(compare, "runs", runs);
-    AMP_TRY(make_folder(runs, &compare->made_runs, error));
+    AMP_TRY(amp_compare_make_folder(runs, &compare->made_runs, error));
     if (!compare->made_runs)
         return amp_fail(error, AMP_BAD_CONFIG, "%s: it is there already, and %s is not, which would say of what; take "
                         "another folder with -report, or remove it", runs, file);
@@ -149,7 +150,7 @@ static amp_status begin_folder(amp_compare *compare, const char *file, const set
 static amp_status open_folder(amp_compare *compare, const setting *now, amp_error *error)
 {
     char file[AMP_COMPARE_PATH];
-    AMP_TRY(make_folder(compare->folder, &compare->made_folder, error));
+    AMP_TRY(amp_compare_make_folder(compare->folder, &compare->made_folder, error));
     AMP_TRY(lock_folder(compare, error));
     name_in(compare, "comparison.txt", file);
     if (access(compare->folder, W_OK))

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- names ---- */
@@ -155,25 +154,6 @@ amp_status amp_runs_read(amp_compare *compare, int first_seed, amp_error *error)
 
 /* ---- before it ---- */
 
-static amp_status make_folder(const char *path, amp_error *error)
-{
-    if (!mkdir(path, 0777) || errno == EEXIST) return AMP_OK;
-    return amp_fail(error, AMP_IO_FAILED, "%s: cannot make the folder: %s", path, strerror(errno));
-}
-
-/* "backup = there", with blanks anywhere. */
-static int is_backup(const char *line)
-{
-    static const char key[] = "backup";
-    size_t k = 0;
-    for (; *line && *line != '='; ++line) {
-        if (*line == ' ' || *line == '\t') continue;
-        if (*line != key[k]) return 0;
-        ++k;
-    }
-    return *line == '=' && !key[k];
-}
-
 static amp_status copy_data(const char *from, const amp_run_files *files, amp_error *error)
 {
     amp_lines lines = { 0 };
@@ -183,7 +163,8 @@ static amp_status copy_data(const char *from, const amp_run_files *files, amp_er
     if (status == AMP_OK) status = amp_output_begin(files->data, &out, &stream, error);
     if (status == AMP_OK) {
         fprintf(stream, "backup=%s\n", files->backup);
-        for (size_t i = 0; i < lines.count; ++i) if (!is_backup(lines.line[i])) fprintf(stream, "%s\n", lines.line[i]);
+        for (size_t i = 0; i < lines.count; ++i)
+            if (!amp_line_has_key(lines.line[i], "backup")) fprintf(stream, "%s\n", lines.line[i]);
         status = amp_output_end(out, error);
     }
     amp_lines_free(&lines);
@@ -221,8 +202,8 @@ amp_status amp_run_prepare(const amp_compare *compare, amp_run *run, int *resume
     const amp_cfg_change iterations = { "max_batches", (double)c->iterations };
     amp_run_files files;
     amp_compare_files(compare, run, &files);
-    AMP_TRY(make_folder(files.folder, error));
-    AMP_TRY(make_folder(files.backup, error));
+    AMP_TRY(amp_compare_make_folder(files.folder, NULL, error));
+    AMP_TRY(amp_compare_make_folder(files.backup, NULL, error));
     AMP_TRY(amp_cfg_copy(c->cfg, files.cfg, &iterations, 1, error));
     AMP_TRY(copy_data(c->data, &files, error));
     unlink(files.result);

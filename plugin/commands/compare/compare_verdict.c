@@ -1,26 +1,11 @@
 /* What the numbers say, in sentences that hold the numbers. The thresholds are in compare.h. */
 #include "compare.h"
 
+#include "../table.h"
+
 #include <math.h>
-#include <stdlib.h>
 
-enum { SENTENCE = 900 };
-
-__attribute__((format(printf, 3, 4)))
-static amp_status say(amp_comparison *c, amp_error *error, const char *format, ...)
-{
-    char text[SENTENCE];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    char **grown = realloc(c->verdict, ((size_t)c->verdict_count + 1) * sizeof *grown);
-    if (grown) c->verdict = grown;
-    char *copy = grown ? strdup(text) : NULL;
-    if (!copy) return amp_fail(error, AMP_NO_MEMORY, "no memory for the verdict");
-    c->verdict[c->verdict_count++] = copy;
-    return AMP_OK;
-}
+#define say(c, error, ...) amp_texts_add(&(c)->verdict, &(c)->verdict_count, error, __VA_ARGS__)
 
 /* ---- accuracy ---- */
 

@@ -1,10 +1,10 @@
 /* What a user could change, from the plan's facts. */
+#define _GNU_SOURCE /* vasprintf */
 #include "plan_report.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 
-enum { MULTIPLE = 8, TEXT = 500 };
+enum { MULTIPLE = 8 };
 
 /* Less of all matrix products is not worth a line. */
 static const double worth_telling = 0.01;
@@ -13,13 +13,13 @@ __attribute__((format(printf, 5, 6)))
 static amp_status advise(amp_plan_report *r, amp_error *error, const char *kind, int layer, const char *format, ...)
 {
     amp_plan_advice *grown = realloc(r->advice, ((size_t)r->advice_count + 1) * sizeof *grown);
-    if (grown) r->advice = grown;
-    char *text = grown ? malloc(TEXT) : NULL;
-    if (!text) return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory for advice", r->cfg);
+    char *text = NULL;
     va_list args;
+    if (grown) r->advice = grown;
     va_start(args, format);
-    vsnprintf(text, TEXT, format, args);
+    int failed = !grown || vasprintf(&text, format, args) < 0;
     va_end(args);
+    if (failed) return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory for advice", r->cfg);
     r->advice[r->advice_count++] = (amp_plan_advice){ kind, layer, text };
     return AMP_OK;
 }

@@ -2,6 +2,8 @@
  * fp16 copy of what it reads, and hands its delta back in fp16. So pinning is worked out on values, with autocast's own rules. */
 #include "probe.h"
 
+#include "../table.h"
+
 #include "../../amp/autocast.h"
 #include "../../backend/half_gradients.h"
 
@@ -168,20 +170,7 @@ static void judge_deltas(advisor *a, int scale)
 
 /* ---- sentences ---- */
 
-__attribute__((format(printf, 2, 3)))
-static amp_status say(amp_probe_result *r, const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    char **grown = realloc(r->advice, (size_t)(r->advice_count + 1) * sizeof *grown);
-    if (grown) r->advice = grown;
-    if (!grown || !(grown[r->advice_count] = strdup(text))) return AMP_NO_MEMORY;
-    r->advice_count++;
-    return AMP_OK;
-}
+#define say(r, ...) amp_texts_add(&(r)->advice, &(r)->advice_count, NULL, __VA_ARGS__)
 
 /* "3.1 %", and of few numbers how many: a share of 0.00 % would look like none. */
 static const char *share_text(double share, unsigned long long count, char text[48])
