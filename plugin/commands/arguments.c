@@ -128,7 +128,8 @@ void amp_text_list_free(amp_text_list *list)
     *list = (amp_text_list){ 0 };
 }
 
-static amp_status add_part(const char *option, const char *part, size_t length, amp_text_list *list, amp_error *error)
+static amp_status add_part(const char *option, const char *part, size_t length, amp_text_list *list,
+                           amp_error *error)
 {
     if (!length) return amp_fail(error, AMP_BAD_CONFIG, "%s: an empty name in its list", option);
     for (int i = 0; i < list->count; ++i)

@@ -32,13 +32,14 @@ typedef struct amp_argument {
  * or file, a value out of range; then the usage, a line for each entry, is on stderr already.
  * AMP_HELP_PRINTED: -h was given, and the usage is on stdout. A NULL in argv ends it: Darknet blanks the end
  * when it takes an option out. */
-amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments, amp_error *);
+amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments,
+                              amp_error *);
 
 /* "-h", "-help" or "--help". NULL is none. */
 int amp_asks_for_help(const char *argument);
 
-/* Splits "a,b,c" in place of nothing: parts[0..count-1] are the caller's with amp_list_free. AMP_BAD_CONFIG: empty parts, or
- * one twice. */
+/* Splits "a,b,c" in place of nothing: parts[0..count-1] are the caller's with amp_list_free. AMP_BAD_CONFIG:
+ * empty parts, or one twice. */
 typedef struct amp_text_list { char **part; int count; } amp_text_list;
 amp_status amp_text_list_split(const char *option, const char *text, amp_text_list *, amp_error *);
 void amp_text_list_free(amp_text_list *);

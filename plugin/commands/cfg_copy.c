@@ -56,27 +56,33 @@ static int copy_lines(FILE *in, FILE *out, const amp_cfg_change *changes, int co
         if (in_net && !section && changed(line, changes, count)) continue;
         fwrite(line, 1, (size_t)length, out); /* a NUL too: it is for the copy's reader to refuse */
         if (line[length - 1] != '\n') putc('\n', out);
-        for (int i = 0; begins && !found && i < count; ++i) fprintf(out, "%s=%.17g\n", changes[i].key, changes[i].value);
+        for (int i = 0; begins && !found && i < count; ++i)
+            fprintf(out, "%s=%.17g\n", changes[i].key, changes[i].value);
         found |= begins;
     }
     free(line);
     return found;
 }
 
-static amp_status copy(const char *from, FILE *out, const char *to, const amp_cfg_change *changes, int count, amp_error *error)
+static amp_status copy(const char *from, FILE *out, const char *to, const amp_cfg_change *changes, int count,
+                       amp_error *error)
 {
     FILE *in = fopen(from, "r");
-    if (!in) return amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
+    if (!in)
+        return amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
     errno = 0;
     int found = copy_lines(in, out, changes, count), unread = ferror(in);
     fclose(in);
-    if (unread) return amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
+    if (unread)
+        return amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
     if (!found) return amp_fail(error, AMP_BAD_CONFIG, "%s: has no [net] section; is it a .cfg file?", from);
-    if (fflush(out) || ferror(out)) return amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", to, strerror(errno));
+    if (fflush(out) || ferror(out))
+        return amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", to, strerror(errno));
     return AMP_OK;
 }
 
-amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count, amp_error *error)
+amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count,
+                        amp_error *error)
 {
     amp_safe_file file;
     AMP_TRY(amp_safe_file_begin(to, &file, error));
@@ -96,7 +102,8 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *changes, int count, char **name, amp_error *error)
+amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *changes, int count, char **name,
+                                  amp_error *error)
 {
     const char *folder = getenv("TMPDIR"), *base = last_part(from);
     if (!folder || !*folder) folder = "/tmp";
@@ -107,8 +114,8 @@ amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *change
     int descriptor = mkstemp(*name);
     FILE *out = descriptor < 0 ? NULL : fdopen(descriptor, "w");
     amp_status status = out ? copy(from, out, *name, changes, count, error)
-                            : amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", *name,
-                                       strerror(errno));
+                            : amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s",
+                                       *name, strerror(errno));
     if (out && fclose(out) && status == AMP_OK)
         status = amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", *name, strerror(errno));
     if (status == AMP_OK) return AMP_OK;

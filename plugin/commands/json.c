@@ -14,9 +14,9 @@ int amp_utf8_bytes(const char *at)
 {
     const unsigned char *text = (const unsigned char *)at;
     static const struct { unsigned char low, high, second_low, second_high; int bytes; } kinds[] = {
-        { 0x00, 0x7f, 0, 0, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
-        { 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 }, { 0xf0, 0xf0, 0x90, 0xbf, 4 },
-        { 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 } };
+        { 0x00, 0x7f, 0, 0, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 },
+        { 0xe1, 0xec, 0x80, 0xbf, 3 }, { 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
+        { 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 } };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; ++k) {
         if (text[0] < kinds[k].low || text[0] > kinds[k].high) continue;
         if (kinds[k].bytes > 1 && (text[1] < kinds[k].second_low || text[1] > kinds[k].second_high)) return 0;
@@ -162,7 +162,8 @@ amp_status amp_output_end(struct amp_output *output, amp_error *error)
     int bad = ferror(output->stream) || fflush(output->stream);
     if (!output->is_stdout) bad |= fclose(output->stream) != 0;
     amp_status status = bad ? amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", output->name,
-                                       errno ? strerror(errno) : "the disk is full or the reader is gone") : AMP_OK;
+                                       errno ? strerror(errno) : "the disk is full or the reader is gone")
+                                       : AMP_OK;
     if (status == AMP_OK && !output->is_stdout) status = amp_safe_file_commit(&output->file, error);
     release(output);
     return status;

@@ -36,7 +36,10 @@ static const char *text_of(const amp_field *f, const void *value)
     return *(const char *)value ? value : NULL;
 }
 
-static int is_text(const amp_field *f) { return f->kind == AMP_TEXT || f->kind == AMP_CHARS || f->kind == AMP_NAME; }
+static int is_text(const amp_field *f)
+{
+    return f->kind == AMP_TEXT || f->kind == AMP_CHARS || f->kind == AMP_NAME;
+}
 
 static const void *value_of(const amp_field *f, const void *record) { return (const char *)record + f->at; }
 
@@ -69,7 +72,8 @@ void amp_json_records(amp_json *json, const char *key, const void *records, size
                       const amp_field *fields)
 {
     amp_json_array(json, key);
-    for (int i = 0; i < count; ++i) amp_json_record(json, NULL, (const char *)records + (size_t)i * size, fields);
+    for (int i = 0; i < count; ++i)
+        amp_json_record(json, NULL, (const char *)records + (size_t)i * size, fields);
     amp_json_close(json);
 }
 

@@ -44,8 +44,9 @@ typedef struct amp_field {
     amp_cell_text *cell;            /* NULL: the value as it is */
 } amp_field;
 
-#define AMP_KIND_OF(record, member) _Generic(&((record *)0)->member, int *: AMP_INT, unsigned *: AMP_UNSIGNED, \
-    long *: AMP_LONG, unsigned long *: AMP_SIZE, unsigned long long *: AMP_COUNT, float *: AMP_FLOAT, \
+#define AMP_KIND_OF(record, member) _Generic(&((record *)0)->member, \
+    int *: AMP_INT, unsigned *: AMP_UNSIGNED, long *: AMP_LONG, unsigned long *: AMP_SIZE, \
+    unsigned long long *: AMP_COUNT, float *: AMP_FLOAT, \
     double *: AMP_DOUBLE, char **: AMP_TEXT, const char **: AMP_TEXT, default: AMP_CHARS)
 
 /* The key is the member's name, AMP_FIELD_AS gives it another one. What follows sets further members. */

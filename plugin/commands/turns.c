@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The first steps of a turn find cold caches, and the images' loader of the last one at work: where steps are slow, a turn is
- * longer than its slice, so that most of them are not such. */
+/* The first steps of a turn find cold caches, and the images' loader of the last one at work: where steps are
+ * slow, a turn is longer than its slice, so that most of them are not such. */
 enum { LINE_ROOM = 8192, NOBODY = -1, LEAST_STEPS = 4 };
 
 typedef enum turn_state { BUSY /* works, or starts */, WAITS /* for its byte */, GONE } turn_state;
@@ -54,8 +54,8 @@ static const char **arguments_of(const amp_turns_program *program, const char *s
     return argv;
 }
 
-/* In the child, between fork and exec: only what a signal handler may call. Its own process group keeps a terminal's
- * Ctrl-C from it; it does not outlive the caller, whoever kills that. */
+/* In the child, between fork and exec: only what a signal handler may call. Its own process group keeps a
+ * terminal's Ctrl-C from it; it does not outlive the caller, whoever kills that. */
 static _Noreturn void become(const char *self, const char **argv, int output, int errors, pid_t parent)
 {
     setpgid(0, 0);
@@ -85,7 +85,8 @@ static int open_plumbing(const amp_turns_program *program, plumbing *p)
     int *pipes[] = { p->answers, p->lines, p->errors }, failed = 0;
     int how = O_WRONLY | O_CREAT | O_CLOEXEC | (program->append ? O_APPEND : O_TRUNC);
     *p = (plumbing){ { -1, -1 }, { -1, -1 }, { -1, -1 }, -1 };
-    p->output = open(program->output ? program->output : "/dev/null", program->output ? how : O_WRONLY | O_CLOEXEC, 0666);
+    p->output = open(program->output ? program->output : "/dev/null",
+                     program->output ? how : O_WRONLY | O_CLOEXEC, 0666);
     for (int k = 0; k < 3 && p->output >= 0 && !failed; ++k) {
         failed = pipe(pipes[k]);
         for (int end = 0; end < 2 && !failed; ++end) fcntl(pipes[k][end], F_SETFD, FD_CLOEXEC);
@@ -95,11 +96,13 @@ static int open_plumbing(const amp_turns_program *program, plumbing *p)
 
 static void close_plumbing(const plumbing *p)
 {
-    const int ends[] = { p->answers[0], p->answers[1], p->lines[0], p->lines[1], p->errors[0], p->errors[1], p->output };
+    const int ends[] = { p->answers[0], p->answers[1], p->lines[0], p->lines[1], p->errors[0], p->errors[1],
+                         p->output };
     for (size_t k = 0; k < sizeof ends / sizeof *ends; ++k) if (ends[k] >= 0) close(ends[k]);
 }
 
-/* fork and exec; 0, or why not. The two descriptors the child keeps lose their close-on-exec in the child alone. */
+/* fork and exec; 0, or why not. The two descriptors the child keeps lose their close-on-exec in the child
+ * alone. */
 static int launch(player *player, plumbing *p, const char *self, const char **argv)
 {
     int reason = 0;
@@ -138,8 +141,9 @@ static amp_status start(player *player, const amp_turns_program *program, const 
     }
     close_plumbing(&p);
     if (!reason) return AMP_OK;
-    return amp_fail(error, AMP_IO_FAILED, "%s: cannot start `darknet %s %s`: %s", program->output ? program->output : self,
-                    program->argv[0], program->argv[0] && program->argv[1] ? program->argv[1] : "", strerror(reason));
+    return amp_fail(error, AMP_IO_FAILED, "%s: cannot start `darknet %s %s`: %s",
+                    program->output ? program->output : self, program->argv[0],
+                    program->argv[0] && program->argv[1] ? program->argv[1] : "", strerror(reason));
 }
 
 /* ---- turns ---- */
@@ -153,8 +157,8 @@ static void answer(game *g, int i, char byte)
     (void)!write(p->out, &byte, 1); /* if it is gone, its end of the other pipe says so */
 }
 
-/* Lets somebody work if nobody does: the one whose turn it is for the rest of its slice, then the next that waits.
- * Nobody begins before all have made their networks, which takes the processor from whoever works. */
+/* Lets somebody work if nobody does: the one whose turn it is for the rest of its slice, then the next that
+ * waits. Nobody begins before all have made their networks, which takes the processor from whoever works. */
 static void give_turn(game *g)
 {
     const player *current = g->turn == NOBODY ? NULL : &g->players[g->turn];
@@ -177,7 +181,8 @@ static void give_turn(game *g)
     answer(g, g->turn, 'g');
 }
 
-/* What a program tells on the side (amp_turns_tell puts a blank before it) is no step, and wants no answer. */
+/* What a program tells on the side (amp_turns_tell puts a blank before it) is no step, and wants no
+ * answer. */
 static amp_status take_lines(game *g, int i, amp_error *error)
 {
     player *p = &g->players[i];
@@ -248,13 +253,15 @@ static amp_status play(game *g, amp_error *error)
     }
 }
 
-amp_status amp_turns_run(const amp_turns_program *programs, int count, double slice, const volatile sig_atomic_t *stop,
-                         const amp_turns_watcher *watcher, amp_error *error)
+amp_status amp_turns_run(const amp_turns_program *programs, int count, double slice,
+                         const volatile sig_atomic_t *stop, const amp_turns_watcher *watcher,
+                         amp_error *error)
 {
     char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length <= 0)
-        return amp_fail(error, AMP_IO_FAILED, "/proc/self/exe: cannot find this program: %s", strerror(errno));
+        return amp_fail(error, AMP_IO_FAILED, "/proc/self/exe: cannot find this program: %s",
+                        strerror(errno));
     self[length] = 0;
     game g = { .players = calloc((size_t)count + 1, sizeof *g.players), .turn = NOBODY, .slice = slice,
                .watcher = watcher, .stop = stop };
@@ -262,7 +269,8 @@ amp_status amp_turns_run(const amp_turns_program *programs, int count, double sl
     struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
     sigaction(SIGPIPE, &ignore, &before); /* a program that died is noticed by its end of the other pipe */
     amp_status status = AMP_OK;
-    while (g.count < count && (status = start(&g.players[g.count], &programs[g.count], self, error)) == AMP_OK) ++g.count;
+    while (g.count < count
+           && (status = start(&g.players[g.count], &programs[g.count], self, error)) == AMP_OK) ++g.count;
     if (status == AMP_OK) status = play(&g, error);
     for (int i = 0; i < g.count; ++i) {
         if (g.players[i].state == GONE) continue; /* else one of them could not be started */

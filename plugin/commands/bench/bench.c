@@ -3,8 +3,8 @@
  *
  * Each dtype has a program of its own (bench_child.c). They take turns of a tenth of a second or a step, so
  * that a busy minute of the machine slows all of them alike; their networks are in memory at the same time.
- * Stock Darknet is measured if it is asked for, and by default on a GPU; on a CPU one step of it takes as long
- * as some twenty of AMP's fp32. */
+ * Stock Darknet is measured if it is asked for, and by default on a GPU; on a CPU one step of it takes as
+ * long as some twenty of AMP's fp32. */
 #define _DEFAULT_SOURCE /* mkdtemp, _SC_NPROCESSORS_ONLN */
 #include "bench.h"
 
@@ -57,7 +57,8 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
 }
 
 /* The sides' dtypes point into list. */
-static amp_status choose_sides(const amp_bench_request *r, amp_text_list *list, amp_bench *b, amp_error *error)
+static amp_status choose_sides(const amp_bench_request *r, amp_text_list *list, amp_bench *b,
+                               amp_error *error)
 {
     const char *usual = amp_fork_device() >= 0 ? all_dtypes : "fp32,bf16,fp16";
     AMP_TRY(amp_text_list_split("-dtypes", r->dtypes ? r->dtypes : usual, list, error));
@@ -173,16 +174,17 @@ static amp_status say_why(const run *r, int index, const amp_turns_end *end, amp
     char words[512];
     last_words(r->programs[index].output, words);
     if (strstr(words, "Darknet cannot make this network"))
-        return amp_fail(error, AMP_BAD_NETWORK, "%s: Darknet cannot make this network (most detectors want a -size "
-                        "that is a multiple of 32); `darknet amp plan` names the layer", dtype);
+        return amp_fail(error, AMP_BAD_NETWORK, "%s: Darknet cannot make this network (most detectors want a "
+                        "-size that is a multiple of 32); `darknet amp plan` names the layer", dtype);
     if (!end->exited && end->status == SIGKILL)
-        return amp_fail(error, AMP_NO_MEMORY, "%s: its program was killed, as the system does when memory runs out; "
-                        "try a smaller -batch, or fewer -dtypes at a time", dtype);
-    const char *hint = r->b->sides[index].warm ? "" : !strcmp(dtype, "stock") ? ": some of its layers do on a CPU"
+        return amp_fail(error, AMP_NO_MEMORY, "%s: its program was killed, as the system does when memory "
+                        "runs out; try a smaller -batch, or fewer -dtypes at a time", dtype);
+    int is_stock = !strcmp(dtype, "stock");
+    const char *hint = r->b->sides[index].warm ? "" : is_stock ? ": some of its layers do on a CPU"
                      : " before its first step; a smaller -batch or -size may fit into memory";
     if (!end->exited)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program crashed (signal %d: %s)%s%s%s", dtype, end->status,
-                        strsignal(end->status), hint, words[0] ? "; it said last: " : "", words);
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program crashed (signal %d: %s)%s%s%s", dtype,
+                        end->status, strsignal(end->status), hint, words[0] ? "; it said last: " : "", words);
     return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", dtype,
                     words[0] ? words : "its program ended without a result");
 }
@@ -224,7 +226,8 @@ static amp_status run_all(run *r, amp_error *error)
     sigaction(SIGINT, &before_int, NULL);
     sigaction(SIGTERM, &before_term, NULL);
     if (r->shows_progress) fprintf(stderr, "\r\033[K");
-    if (status == AMP_OK && interrupted) return amp_fail(error, AMP_IO_FAILED, "interrupted; nothing is reported");
+    if (status == AMP_OK && interrupted)
+        return amp_fail(error, AMP_IO_FAILED, "interrupted; nothing is reported");
     return status;
 }
 
@@ -233,13 +236,14 @@ static amp_status run_all(run *r, amp_error *error)
 static amp_status write_cfg(const amp_bench_request *r, const char *to, amp_error *error)
 {
     const amp_cfg_change changes[] = { { "batch", (double)r->batch }, { "subdivisions", 1 }, { "burn_in", 0 },
-        { "learning_rate", 1e-6 }, { "max_batches", 1e6 }, { "width", (double)r->size }, { "height", (double)r->size } };
+        { "learning_rate", 1e-6 }, { "max_batches", 1e6 }, { "width", (double)r->size },
+        { "height", (double)r->size } };
     amp_error cause;
     AMP_TRY(amp_cfg_copy(r->cfg, to, changes, r->size ? 7 : 5, error));
     if (amp_host_check_cfg(to, CFG_FOR_ANYTHING, &cause) == AMP_OK) return AMP_OK;
     const char *what = strchr(cause.message + strlen(to), ' '); /* behind the file and line of the copy */
-    return amp_fail(error, AMP_BAD_CONFIG, "%.300s with this -batch and -size (most detectors want a multiple of 32):%s",
-                    r->cfg, what ? what : "");
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s with this -batch and -size (most detectors want a "
+                    "multiple of 32):%s", r->cfg, what ? what : "");
 }
 
 static amp_status run_in_folder(run *r, const amp_bench_request *request, amp_error *error)
@@ -247,7 +251,8 @@ static amp_status run_in_folder(run *r, const amp_bench_request *request, amp_er
     const char *parent = getenv("TMPDIR");
     if (!parent || !*parent) parent = "/tmp";
     if (snprintf(r->folder, FOLDER, "%s/amp-bench-XXXXXX", parent) >= FOLDER || !mkdtemp(r->folder))
-        return amp_fail(error, AMP_IO_FAILED, "%s: cannot make a temporary folder: %s", parent, strerror(errno));
+        return amp_fail(error, AMP_IO_FAILED, "%s: cannot make a temporary folder: %s", parent,
+                        strerror(errno));
     snprintf(r->cfg, sizeof r->cfg, "%s/cfg", r->folder);
     for (int i = 0; i < r->b->count; i++) make_program(&r->programs[i], request, r, r->b->sides[i].dtype);
     amp_status status = write_cfg(request, r->cfg, error);

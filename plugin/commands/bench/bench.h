@@ -27,13 +27,16 @@ typedef enum amp_bench_phase {
 /* Of several measurements. typical is what is shown and compared. Of steps: the geometric mean of the medians
  * within the rounds of turns in which all sides worked, and without two such rounds the median of all. The
  * other phases are their shares, of all steps' time, of it. */
-typedef struct amp_bench_spread { double typical, median, least, lower, upper, most; int count; } amp_bench_spread;
+typedef struct amp_bench_spread {
+    double typical, median, least, lower, upper, most;
+    int count;
+} amp_bench_spread;
 
 /* How many times as fast as another side, and between what bounds this lies. The ratio is the quotient of the
- * two sides' typical steps, and so the geometric mean of the ratios within the rounds of turns: a machine that
- * is busy for a while is so for both. Bounds are Student's, with 95 %, of the ratios' logarithms over the
- * `rounds`. With less than two rounds in which all sides worked, rounds is 0, and the bounds are as far apart
- * as any two steps. */
+ * two sides' typical steps, and so the geometric mean of the ratios within the rounds of turns: a machine
+ * that is busy for a while is so for both. Bounds are Student's, with 95 %, of the ratios' logarithms over
+ * the `rounds`. With less than two rounds in which all sides worked, rounds is 0, and the bounds are as far
+ * apart as any two steps. */
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
 /* One layer, in one dtype. Its times are medians of a pass with clocks around the layers, the casts that it
@@ -59,7 +62,8 @@ typedef struct amp_bench_side {
     double *ms[AMP_BENCH_PHASES];  /* per measured step; sorted by amp_bench_summarize */
     int *turn;                     /* per measured step: in which round of turns it was made */
     int steps, room;
-    int warm, skipped;             /* steps that were not measured: to warm up; fp16 looking for its loss scale */
+    /* steps that were not measured: to warm up; fp16 looking for its loss scale */
+    int warm, skipped;
     float first_loss;              /* of the first step: all sides should agree */
     double peak_memory_mb;         /* of its program, with one pass' synthetic images; 0: not known yet */
     double loaded_mb;              /* what a training's loader holds besides, for a batch of one pass */
@@ -74,7 +78,9 @@ typedef struct amp_bench_side {
     amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0 where that side was not measured */
 } amp_bench_side;
 
-typedef enum amp_bench_worth { AMP_BENCH_WORTH_IT, AMP_BENCH_CANNOT_TELL, AMP_BENCH_NOT_WORTH_IT } amp_bench_worth;
+typedef enum amp_bench_worth {
+    AMP_BENCH_WORTH_IT, AMP_BENCH_CANNOT_TELL, AMP_BENCH_NOT_WORTH_IT
+} amp_bench_worth;
 
 /* Why half precision gains little time. */
 typedef enum amp_bench_reason {
@@ -139,8 +145,8 @@ double amp_bench_layers_ms(const amp_bench_side *);
 amp_status amp_bench_summarize(amp_bench *, amp_error *);
 void amp_bench_free(amp_bench *);
 
-/* Indices of the layers that are among the AMP_BENCH_TOP most expensive of any side, the most expensive of the
- * first side first; at most layer_count of them. Returns how many. */
+/* Indices of the layers that are among the AMP_BENCH_TOP most expensive of any side, the most expensive of
+ * the first side first; at most layer_count of them. Returns how many. */
 int amp_bench_top_layers(const amp_bench *, int *layers);
 
 void amp_bench_judge(const amp_bench_evidence *, amp_bench_verdict *);

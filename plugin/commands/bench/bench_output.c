@@ -49,16 +49,16 @@ static const amp_field layer_fields[] = {
 
 #define SPREAD(key, member) AMP_FIELD_AS(key, amp_bench_spread, member)
 static const amp_field spread_fields[] = {
-    SPREAD("typical", typical), SPREAD("median", median), SPREAD("min", least), SPREAD("lower_quartile", lower),
-    SPREAD("upper_quartile", upper), SPREAD("max", most), { 0 } };
+    SPREAD("typical", typical), SPREAD("median", median), SPREAD("min", least),
+    SPREAD("lower_quartile", lower), SPREAD("upper_quartile", upper), SPREAD("max", most), { 0 } };
 
 #define SIDE(key, member, ...) AMP_FIELD_AS(key, amp_bench_side, member, __VA_ARGS__)
 #define PHASE(key, phase) AMP_RECORD_AS(key, amp_bench_side, spread[phase], spread_fields)
 #define TYPICAL(phase, heading) SIDE(NULL, spread[phase].typical, .title = heading, .cell = number_cell)
 
 static const amp_field phase_fields[] = {
-    PHASE("forward", AMP_BENCH_FORWARD), PHASE("backward", AMP_BENCH_BACKWARD), PHASE("update", AMP_BENCH_UPDATE),
-    PHASE("step", AMP_BENCH_STEP), { 0 } };
+    PHASE("forward", AMP_BENCH_FORWARD), PHASE("backward", AMP_BENCH_BACKWARD),
+    PHASE("update", AMP_BENCH_UPDATE), PHASE("step", AMP_BENCH_STEP), { 0 } };
 
 static const char *const support_names[] = { "none", "storage", "native" };
 static const amp_field side_fields[] = {
@@ -74,8 +74,10 @@ static const amp_field measured_fields[] = {
     SIDE("images_per_second", images_per_second, .title = "images/s", .cell = number_cell),
     SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .cell = mb_cell),
     SIDE("training_memory_mb", training_mb, .title = "training", .cell = mb_cell),
-    SIDE("speedup_over_stock", over_stock.ratio, .known = AMP_ABOVE_0, .title = "to stock", .cell = ratio_cell),
-    SIDE("speedup_over_fp32", over_fp32.ratio, .known = AMP_ABOVE_0, .title = "to fp32", .cell = bounded_ratio_cell),
+    SIDE("speedup_over_stock", over_stock.ratio, .known = AMP_ABOVE_0, .title = "to stock",
+         .cell = ratio_cell),
+    SIDE("speedup_over_fp32", over_fp32.ratio, .known = AMP_ABOVE_0, .title = "to fp32",
+         .cell = bounded_ratio_cell),
     { 0 } };
 
 static void print_sides(const amp_bench *b, FILE *out)
@@ -164,7 +166,8 @@ static void print_head(const amp_bench *b, FILE *out)
     const char *machine = "";
     for (int i = 0; i < b->count; i++) if (b->sides[i].machine[0]) machine = b->sides[i].machine;
     fprintf(out, "%s: ", b->cfg);
-    if (b->width > 0) fprintf(out, "%d x %d x %d, ", b->width, b->height, b->channels); /* else a flat input */
+    /* else a flat input */
+    if (b->width > 0) fprintf(out, "%d x %d x %d, ", b->width, b->height, b->channels);
     fprintf(out, "%d image%s a pass; a step is %d pass%s and an update\n", b->batch, b->batch == 1 ? "" : "s",
             b->subdivisions, b->subdivisions == 1 ? "" : "es");
     fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads,
@@ -184,7 +187,8 @@ void amp_bench_print(const amp_bench *b, FILE *out)
     for (int i = 0; i < b->verdict_count; i++) fprintf(out, "Verdict: %s\n", b->verdicts[i].text);
     const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
     if (stock && fp32)
-        fprintf(out, "The engine's own fp32 is %.2fx the speed of stock Darknet here.\n", fp32->over_stock.ratio);
+        fprintf(out, "The engine's own fp32 is %.2fx the speed of stock Darknet here.\n",
+                fp32->over_stock.ratio);
 }
 
 static void write_verdict(amp_json *j, const amp_bench_verdict *v)
@@ -200,7 +204,8 @@ static void write_verdict(amp_json *j, const amp_bench_verdict *v)
     amp_json_object(j, NULL);
     amp_json_fields(j, v, fields);
     amp_json_array(j, "reasons");
-    for (int i = 0; i < AMP_BENCH_REASONS; i++) if (v->reason[i]) amp_json_text(j, NULL, amp_bench_reason_names[i]);
+    for (int i = 0; i < AMP_BENCH_REASONS; i++)
+        if (v->reason[i]) amp_json_text(j, NULL, amp_bench_reason_names[i]);
     amp_json_close(j);
     amp_json_close(j);
 }

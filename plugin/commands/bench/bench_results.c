@@ -112,7 +112,8 @@ amp_bench_spread amp_bench_spread_of(double *values, int count)
 const amp_bench_side *amp_bench_side_of(const amp_bench *b, const char *dtype)
 {
     for (int i = 0; i < b->count; i++)
-        if (!strcmp(b->sides[i].dtype, dtype) && b->sides[i].steps && !b->sides[i].left_out) return &b->sides[i];
+        if (!strcmp(b->sides[i].dtype, dtype) && b->sides[i].steps && !b->sides[i].left_out)
+            return &b->sides[i];
     return NULL;
 }
 
@@ -240,7 +241,8 @@ int amp_bench_top_layers(const amp_bench *b, int *layers)
         if (!top) continue;
         int at = count++;
         double ms = amp_bench_layer_ms(&first->layers[i]);
-        for (; at > 0 && amp_bench_layer_ms(&first->layers[layers[at - 1]]) < ms; at--) layers[at] = layers[at - 1];
+        for (; at > 0 && amp_bench_layer_ms(&first->layers[layers[at - 1]]) < ms; at--)
+            layers[at] = layers[at - 1];
         layers[at] = i;
     }
     return count;
@@ -248,11 +250,12 @@ int amp_bench_top_layers(const amp_bench *b, int *layers)
 
 /* ---- the whole ---- */
 
-/* Below so many operations a byte a layer waits for memory: a processor's fp32 does some ten for each byte that
- * it can read, and its half several times that. */
+/* Below so many operations a byte a layer waits for memory: a processor's fp32 does some ten for each byte
+ * that it can read, and its half several times that. */
 static const double operations_per_byte = 32;
 
-static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *reference, const amp_bench_side *s)
+static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *reference,
+                                      const amp_bench_side *s)
 {
     amp_bench_evidence e = { .dtype = s->dtype, .note = s->note, .native = s->support == AMP_SUPPORT_NATIVE,
         .reference_ms = reference->spread[AMP_BENCH_STEP].typical, .ms = s->spread[AMP_BENCH_STEP].typical,

@@ -2,14 +2,16 @@
  *
  * As to time: worth it from 1.1 times the speed of the engine's own fp32 on. Nobody can tell where the
  * interval in which the true ratio lies holds 1.1, nor where fewer than 5 steps were measured, nor where a
- * step takes less than a millisecond: then it is the turns and the cold caches after them that are
- * measured. Below 1.1, the causes are named, each by a rule:
+ * step takes less than a millisecond: then it is the turns and the cold caches after them that are measured.
+ * Below 1.1, the causes are named, each by a rule:
  *
  *   no native half   the backend stores this dtype, and computes in fp32
- *   fixed costs      a layer's forward or backward takes less than 50 microseconds: what a call costs besides arithmetic shows
+ *   fixed costs      a layer's forward or backward takes less than 50 microseconds: what a call costs besides
+ *                    arithmetic shows
  *   update           half of a step is the update, which is fp32 for all
  *   fp32 layers      half of the layers' time is in layers that run in fp32
- *   memory-bound     half of it is in layers that do fewer than 32 additions and multiplications per byte they read and write
+ *   memory-bound     half of it is in layers that do fewer than 32 additions and multiplications per byte
+ *                    they read and write
  *   misaligned       half of it is in products whose channels, in or out, are no multiple of 8
  *
  * As to memory: it is saved if the peak is at most 0.95 times fp32's, and 8 MB below it: the same program
@@ -51,23 +53,23 @@ static void say_reason(char *w, const amp_bench_evidence *e, int reason)
         else add(w, "this machine does not compute in %s: it stores it, and computes in fp32", e->dtype);
         break;
     case AMP_BENCH_FIXED_COSTS:
-        add(w, "the network is small: a layer's forward or backward takes %.1f microseconds on average, so that fixed "
-            "costs show; a larger batch may gain", e->call_us);
+        add(w, "the network is small: a layer's forward or backward takes %.1f microseconds on average, so "
+            "that fixed costs show; a larger batch may gain", e->call_us);
         break;
     case AMP_BENCH_UPDATE_COSTS:
-        add(w, "%.0f %% of a step is the update, which is fp32 for all; more images or subdivisions to a step make it rarer",
-            100 * e->update_share);
+        add(w, "%.0f %% of a step is the update, which is fp32 for all; more images or subdivisions to a "
+            "step make it rarer", 100 * e->update_share);
         break;
     case AMP_BENCH_FP32_LAYERS:
         add(w, "%.0f %% of the layers' time is in layers that run in fp32", 100 * e->fp32_share);
         break;
     case AMP_BENCH_MEMORY_BOUND:
-        add(w, "memory-bound: %.0f %% of the layers' time is in layers that do fewer than 32 operations per byte they move",
-            100 * e->moving_share);
+        add(w, "memory-bound: %.0f %% of the layers' time is in layers that do fewer than 32 operations per "
+            "byte they move", 100 * e->moving_share);
         break;
     default:
-        add(w, "misaligned: %.0f %% of the layers' time is in convolutions and products with channels that are no multiple of 8",
-            100 * e->misaligned_share);
+        add(w, "misaligned: %.0f %% of the layers' time is in convolutions and products with channels that "
+            "are no multiple of 8", 100 * e->misaligned_share);
     }
 }
 
@@ -81,8 +83,8 @@ static void say_reasons(char *w, const amp_bench_evidence *e, const int reason[A
         say_reason(w, e, i);
     }
     if (!said)
-        add(w, "no single cause stands out (of the layers' time %.0f %% is in fp32 layers, %.0f %% waits for memory, %.0f %% is "
-            "misaligned)",
+        add(w, "no single cause stands out (of the layers' time %.0f %% is in fp32 layers, %.0f %% waits for "
+            "memory, %.0f %% is misaligned)",
             100 * e->fp32_share, 100 * e->moving_share, 100 * e->misaligned_share);
     add(w, ".");
 }

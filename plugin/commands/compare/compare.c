@@ -1,5 +1,5 @@
-/* `darknet amp compare`: trains one network in several dtypes from the same weights on the same batches, and says what is lost
- * and won. */
+/* `darknet amp compare`: trains one network in several dtypes from the same weights on the same batches, and
+ * says what is lost and won. */
 #include "compare.h"
 
 #include "../../amp/config_keys.h"
@@ -48,7 +48,8 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
     *r = (request){ 0 };
     AMP_TRY(amp_arguments_read("amp compare", argc - 3, argv + 3, arguments, error));
     if (r->seed && r->seeds)
-        return amp_fail(error, AMP_BAD_CONFIG, "-seeds K takes the seeds 1 to K, -seed A,B,C those: give one of them");
+        return amp_fail(error, AMP_BAD_CONFIG, "-seeds K takes the seeds 1 to K, -seed A,B,C those: give one "
+                        "of them");
     if (!r->seeds) r->seeds = r->until > 0 ? USUAL_MOST_SEEDS : USUAL_SEEDS;
     return AMP_OK;
 }
@@ -64,8 +65,10 @@ static amp_status take_seeds(const request *r, amp_comparison *c, int *most, amp
     for (int i = 0; status == AMP_OK && i < *most; ++i) {
         char *end = "";
         unsigned long long value = r->seed ? strtoull(list.part[i], &end, 10) : (unsigned long long)i + 1;
-        if (*end || value > 4294967295ull || (r->seed && strspn(list.part[i], "0123456789") != strlen(list.part[i])))
-            status = amp_fail(error, AMP_BAD_CONFIG, "-seed %s: expected whole numbers from 0 to 4294967295", r->seed);
+        if (*end || value > 4294967295ull
+            || (r->seed && strspn(list.part[i], "0123456789") != strlen(list.part[i])))
+            status = amp_fail(error, AMP_BAD_CONFIG, "-seed %s: expected whole numbers from 0 to 4294967295",
+                              r->seed);
         c->seeds[i] = (unsigned)value;
     }
     amp_text_list_free(&list);
@@ -118,17 +121,22 @@ static char *folder_of(const request *r)
 {
     const char *slash = strrchr(r->cfg, '/'), *base = slash ? slash + 1 : r->cfg;
     char name[300];
-    snprintf(name, sizeof name, "%.*s-compare", (int)strcspn(base, ".") < 200 ? (int)strcspn(base, ".") : 200, base);
+    snprintf(name, sizeof name, "%.*s-compare", (int)strcspn(base, ".") < 200 ? (int)strcspn(base, ".") : 200,
+             base);
     char *folder = strdup(r->folder ? r->folder : name);
-    for (size_t length = folder ? strlen(folder) : 0; length > 1 && folder[length - 1] == '/'; folder[--length] = 0) {}
+    for (size_t length = folder ? strlen(folder) : 0; length > 1 && folder[length - 1] == '/';
+         folder[--length] = 0) {}
     return folder;
 }
 
-/* fp32 and the halves that the machine has. Stock Darknet's own loops take many times as long: only if it is asked for. */
+/* fp32 and the halves that the machine has. Stock Darknet's own loops take many times as long: only if it is
+ * asked for. */
 static const char *usual_dtypes(const amp_machine *machine)
 {
     static const char *const lists[2][2] = { { "fp32", "fp32,fp16" }, { "fp32,bf16", "fp32,bf16,fp16" } };
-    return lists[machine->support[AMP_BF16] != AMP_SUPPORT_NONE][machine->support[AMP_FP16] != AMP_SUPPORT_NONE];
+    int bf16 = machine->support[AMP_BF16] != AMP_SUPPORT_NONE;
+    int fp16 = machine->support[AMP_FP16] != AMP_SUPPORT_NONE;
+    return lists[bf16][fp16];
 }
 
 static amp_status take_request(const request *r, amp_compare *compare, amp_error *error)
@@ -137,7 +145,8 @@ static amp_status take_request(const request *r, amp_compare *compare, amp_error
     AMP_TRY(amp_machine_read(&compare->hardware, error));
     compare->sequential = r->sequential;
     compare->probe = r->probe;
-    AMP_TRY(amp_text_list_split("-dtypes", r->dtypes ? r->dtypes : usual_dtypes(&compare->hardware), &compare->dtypes, error));
+    AMP_TRY(amp_text_list_split("-dtypes", r->dtypes ? r->dtypes : usual_dtypes(&compare->hardware),
+                                &compare->dtypes, error));
     c->dtypes = (const char **)compare->dtypes.part;
     c->dtype_count = compare->dtypes.count;
     c->reference = reference_of(c);
@@ -162,7 +171,8 @@ static void free_compare(amp_compare *compare)
     amp_compare_close(compare);
     for (int i = 0; c->runs && i < c->dtype_count * c->seed_count; ++i) free(c->runs[i].rows);
     for (int i = 0; i < c->verdict_count; ++i) free(c->verdict[i]);
-    char *texts[] = { c->title, c->data, c->cfg, c->weights, c->machine, c->version, c->date, compare->base, compare->folder };
+    char *texts[] = { c->title, c->data, c->cfg, c->weights, c->machine, c->version, c->date, compare->base,
+                      compare->folder };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) free(texts[i]);
     free(c->verdict);
     free(c->runs);
@@ -173,7 +183,10 @@ static void free_compare(amp_compare *compare)
 
 /* ---- training and validating ---- */
 
-static int is_unfinished(const amp_run *run) { return run->state != AMP_RUN_TRAINED && run->state != AMP_RUN_DONE; }
+static int is_unfinished(const amp_run *run)
+{
+    return run->state != AMP_RUN_TRAINED && run->state != AMP_RUN_DONE;
+}
 
 static amp_status validate_seed(amp_compare *compare, int s, amp_error *error)
 {
@@ -181,7 +194,8 @@ static amp_status validate_seed(amp_compare *compare, int s, amp_error *error)
     for (int d = 0; d < c->dtype_count && !*compare->stop; ++d) {
         amp_run *run = amp_comparison_run(c, d, s);
         if (run->state != AMP_RUN_TRAINED) continue;
-        fprintf(stderr, "amp: %s, seed %u: validating on %ld image%s\n", run->dtype, run->seed, c->valid_images, c->valid_images == 1 ? "" : "s");
+        fprintf(stderr, "amp: %s, seed %u: validating on %ld image%s\n", run->dtype, run->seed,
+                c->valid_images, c->valid_images == 1 ? "" : "s");
         AMP_TRY(amp_compare_validate(compare, run, error));
     }
     return AMP_OK;
@@ -197,7 +211,8 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
         if (is_unfinished(run)) runs[count++] = run;
     }
     int together = compare->sequential ? 1 : count;
-    for (int k = 0; k < count && !*compare->stop; k += together) AMP_TRY(amp_compare_train(compare, runs + k, together, error));
+    for (int k = 0; k < count && !*compare->stop; k += together)
+        AMP_TRY(amp_compare_train(compare, runs + k, together, error));
     return validate_seed(compare, s, error);
 }
 
@@ -257,13 +272,14 @@ static amp_status report(amp_compare *compare, amp_error *error)
     AMP_TRY(add_up(compare, error));
     AMP_TRY(write_reports(compare, error));
     amp_report_table(&compare->result, stdout);
-    printf("\nreport: %s/report.html (report.json, report.csv; steps, logs and weights in runs/)\n", compare->folder);
+    printf("\nreport: %s/report.html (report.json, report.csv; steps, logs and weights in runs/)\n",
+           compare->folder);
     fflush(stdout);
     return AMP_OK;
 }
 
-/* Trained weights to look at: fp16's, since their sidecar knows the loss scale; else the reference's, else any;
- * else those given. */
+/* Trained weights to look at: fp16's, since their sidecar knows the loss scale; else the reference's, else
+ * any; else those given. */
 static const amp_run *run_to_probe(const amp_comparison *c)
 {
     const amp_run *best = NULL;
@@ -285,7 +301,8 @@ static amp_status probe(const amp_compare *compare, amp_error *error)
     amp_probe_result *result;
     char file[AMP_COMPARE_PATH];
     if (run) amp_compare_files(compare, run, &files);
-    const amp_probe_request request = { .data = c->data, .cfg = c->cfg, .weights = run ? files.weights : c->weights,
+    const amp_probe_request request = { .data = c->data, .cfg = c->cfg,
+                                        .weights = run ? files.weights : c->weights,
                                         .iterations = AMP_PROBE_ITERATIONS, .share = AMP_PROBE_SHARE };
     AMP_TRY(amp_probe_run(&request, &result, error));
     printf("\nnumerics, from %s:\n", request.weights ? request.weights : "random weights");
@@ -308,8 +325,8 @@ static amp_status name_failures(const amp_compare *compare, amp_error *error)
         if (!failed++) first = &c->runs[i];
     }
     if (!failed) return AMP_OK;
-    return amp_fail(error, AMP_DIVERGED, "%d of %d trainings failed; %s, seed %u: %s", failed, all, first->dtype, first->seed,
-                    first->failure);
+    return amp_fail(error, AMP_DIVERGED, "%d of %d trainings failed; %s, seed %u: %s", failed, all,
+                    first->dtype, first->seed, first->failure);
 }
 
 /* ---- Ctrl-C ---- */
@@ -322,13 +339,15 @@ static void ask_to_stop(int signal)
     stop = 1;
 }
 
-/* The second one ends this program at once, and the trainings with it. What was ignored from the start stays so (nohup). */
+/* The second one ends this program at once, and the trainings with it. What was ignored from the start stays
+ * so (nohup). */
 static void watch_signals(void)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
     struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND }, before;
     for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i)
-        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL);
+        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
 }
 
 /* ---- the verb ---- */
@@ -338,8 +357,9 @@ static void announce(const amp_compare *compare)
     const amp_comparison *c = &compare->result;
     int kept = 0, all = c->dtype_count * c->seed_count;
     for (int i = 0; i < all; ++i) kept += !is_unfinished(&c->runs[i]);
-    fprintf(stderr, "amp: %s: %d trainings of %ld iterations, %d dtypes with %d %s, in %s", c->title, all, c->iterations,
-            c->dtype_count, c->seed_count, c->seed_count == 1 ? "seed" : "seeds", compare->folder);
+    fprintf(stderr, "amp: %s: %d trainings of %ld iterations, %d dtypes with %d %s, in %s", c->title, all,
+            c->iterations, c->dtype_count, c->seed_count, c->seed_count == 1 ? "seed" : "seeds",
+            compare->folder);
     if (kept) fprintf(stderr, "; %d of them are there already", kept);
     fprintf(stderr, "\n");
 }
@@ -374,7 +394,8 @@ amp_status amp_command_compare(int argc, char **argv, amp_error *error)
     amp_status status = take_request(&r, &compare, error);
     if (status == AMP_OK) status = compare_all(&compare, error);
     if (status == AMP_OK && stop)
-        fprintf(stderr, "amp compare: interrupted; to go on, call it again with -report %s\n", compare.folder);
+        fprintf(stderr, "amp compare: interrupted; to go on, call it again with -report %s\n",
+                compare.folder);
     free_compare(&compare);
     if (status == AMP_OK && stop) exit(INTERRUPTED);
     return status;

@@ -1,7 +1,7 @@
-/* `darknet amp compare`, between its files. compare.c reads the command line and leads through it; compare_input.c
- * looks at what it was given; compare_folder.c and compare_runs.c keep the files; compare_train.c starts the programs
- * that do the work, and compare_progress.c shows how far they are; compare_statistics.c and compare_verdict.c make
- * numbers and sentences of it. */
+/* `darknet amp compare`, between its files. compare.c reads the command line and leads through it;
+ * compare_input.c looks at what it was given; compare_folder.c and compare_runs.c keep the files;
+ * compare_train.c starts the programs that do the work, and compare_progress.c shows how far they are;
+ * compare_statistics.c and compare_verdict.c make numbers and sentences of it. */
 #ifndef AMP_COMMANDS_COMPARE_COMPARE_H
 #define AMP_COMMANDS_COMPARE_COMPARE_H
 
@@ -17,7 +17,8 @@
 #include <string.h>
 
 enum { AMP_COMPARE_MOST_SEEDS = 1000 };
-enum { AMP_COMPARE_PATH = 512 }; /* Darknet's own buffers for file names hold 256 bytes; amp_compare_open sees to it */
+/* Darknet's own buffers for file names hold 256 bytes; amp_compare_open sees to it */
+enum { AMP_COMPARE_PATH = 512 };
 
 typedef struct amp_compare {
     amp_comparison result;
@@ -36,23 +37,25 @@ typedef struct amp_compare {
 /* The names of one run's files. */
 typedef struct amp_run_files {
     char folder[AMP_COMPARE_PATH];
-    char cfg[AMP_COMPARE_PATH], data[AMP_COMPARE_PATH];             /* copies: -iters, and the backup folder */
+    /* copies: -iters, and the backup folder */
+    char cfg[AMP_COMPARE_PATH], data[AMP_COMPARE_PATH];
     char backup[AMP_COMPARE_PATH];                                  /* folder of .weights files */
-    char checkpoint[AMP_COMPARE_PATH], weights[AMP_COMPARE_PATH];   /* in it: NAME.backup, and what it ends with */
+    /* in it: NAME.backup, and what it ends with */
+    char checkpoint[AMP_COMPARE_PATH], weights[AMP_COMPARE_PATH];
     char steps[AMP_COMPARE_PATH], train_log[AMP_COMPARE_PATH], valid_log[AMP_COMPARE_PATH];
     char command[AMP_COMPARE_PATH], result[AMP_COMPARE_PATH];
 } amp_run_files;
 
 /* ---- compare_input.c ---- */
 
-/* Kind, size, classes, numbers of images, and the machine, into compare->result; iterations, where they are 0, from the .cfg.
- * AMP_BAD_CONFIG: what no training could begin with. */
+/* Kind, size, classes, numbers of images, and the machine, into compare->result; iterations, where they are
+ * 0, from the .cfg. AMP_BAD_CONFIG: what no training could begin with. */
 amp_status amp_compare_look(amp_compare *, amp_error *);
 
 /* ---- compare_folder.c ---- */
 
-/* Makes the folder, or finds one of the same settings; reads what its runs have come to. AMP_BAD_CONFIG: of others.
- * AMP_IO_FAILED: not writable, or another comparison is at work there. */
+/* Makes the folder, or finds one of the same settings; reads what its runs have come to. AMP_BAD_CONFIG: of
+ * others. AMP_IO_FAILED: not writable, or another comparison is at work there. */
 amp_status amp_compare_open(amp_compare *, amp_error *);
 /* Removes what this call has made, where nothing was trained. */
 void amp_compare_undo(amp_compare *);
@@ -66,7 +69,8 @@ void amp_compare_files(const amp_compare *, const amp_run *, amp_run_files *);
 
 /* What all runs have come to so far, of the seeds from first_seed on. */
 amp_status amp_runs_read(amp_compare *, int first_seed, amp_error *);
-/* Everything a run's program needs. *resumed: it goes on from its checkpoint; else it begins anew, and old files are gone. */
+/* Everything a run's program needs. *resumed: it goes on from its checkpoint; else it begins anew, and old
+ * files are gone. */
 amp_status amp_run_prepare(const amp_compare *, amp_run *, int *resumed, amp_error *);
 /* The state, with scores or the failure, for the next call to find. */
 amp_status amp_run_keep(const amp_compare *, const amp_run *, amp_error *);
@@ -82,8 +86,8 @@ amp_status amp_run_note_command(const amp_run_files *, const char *const *argv, 
 
 /* ---- compare_train.c ---- */
 
-/* Trains these runs side by side. A run that fails is marked; AMP_BAD_CONFIG where one failed before any run of this call made
- * its first step: then it is the input. */
+/* Trains these runs side by side. A run that fails is marked; AMP_BAD_CONFIG where one failed before any run
+ * of this call made its first step: then it is the input. */
 amp_status amp_compare_train(amp_compare *, amp_run **runs, int count, amp_error *);
 /* Scores of a trained run. */
 amp_status amp_compare_validate(amp_compare *, amp_run *, amp_error *);
@@ -91,7 +95,8 @@ amp_status amp_compare_validate(amp_compare *, amp_run *, amp_error *);
 /* ---- compare_progress.c ---- */
 
 typedef struct amp_progress amp_progress;
-/* A line per run on stderr: rewritten in place on a terminal, else now and then a new one. NULL without memory, which is fine. */
+/* A line per run on stderr: rewritten in place on a terminal, else now and then a new one. NULL without
+ * memory, which is fine. */
 amp_progress *amp_progress_begin(const amp_compare *, amp_run **runs, int count);
 /* A run has made a step, or several. */
 void amp_progress_step(amp_progress *);
@@ -121,7 +126,8 @@ amp_accuracy amp_compare_judge(const amp_interval *, double allowed);
 int amp_compare_more_seeds(const amp_interval *, double allowed, double doubt);
 /* Whether more seeds could not change what is said of the scores. From the summaries. */
 int amp_compare_is_settled(const amp_comparison *);
-/* Sentences into c->verdict, from its summaries. notes[dtype], which may be NULL: what the machine says of it. AMP_NO_MEMORY. */
+/* Sentences into c->verdict, from its summaries. notes[dtype], which may be NULL: what the machine says of
+ * it. AMP_NO_MEMORY. */
 amp_status amp_compare_verdict(amp_comparison *, const char *const *notes, amp_error *);
 
 #endif

@@ -30,22 +30,23 @@ static void name_in(const amp_compare *compare, const char *name, char path[AMP_
 /* Darknet drops every blank of a .data file's line, and prints names of .weights files into 256 bytes. */
 static amp_status check_name(const amp_compare *compare, amp_error *error)
 {
-    enum { DARKNETS_ROOM = 256, LONGEST_RUN = sizeof "/runs/stock-seed4294967295/backup/_1000000000.weights.amp.new" };
+    enum { DARKNETS_ROOM = 256,
+           LONGEST_RUN = sizeof "/runs/stock-seed4294967295/backup/_1000000000.weights.amp.new" };
     size_t length = strlen(compare->folder) + strlen(compare->base) + LONGEST_RUN;
     if (strpbrk(compare->folder, " \t\r\n"))
-        return amp_fail(error, AMP_BAD_CONFIG, "-report %s: Darknet cannot find a folder with a blank in its name",
-                        compare->folder);
+        return amp_fail(error, AMP_BAD_CONFIG, "-report %s: Darknet cannot find a folder with a blank in its "
+                        "name", compare->folder);
     if (length > DARKNETS_ROOM)
-        return amp_fail(error, AMP_BAD_CONFIG, "-report %.80s...: Darknet has room for %d bytes of a name, and %zu "
-                        "would be needed; take a shorter one, or one relative to the current folder",
+        return amp_fail(error, AMP_BAD_CONFIG, "-report %.80s...: Darknet has room for %d bytes of a name, "
+                        "and %zu would be needed; take a shorter one, or one relative to the current folder",
                         compare->folder, DARKNETS_ROOM, length);
     return AMP_OK;
 }
 
 /* ---- settings ---- */
 
-/* The machine and its number of threads are among them: of a training that goes on elsewhere neither speed nor
- * weights are one run's. */
+/* The machine and its number of threads are among them: of a training that goes on elsewhere neither speed
+ * nor weights are one run's. */
 enum { SETTINGS = 7, SETTING_TEXT = 500 };
 typedef struct setting {
     const char *name, *what;  /* in comparison.txt, and in words */
@@ -77,17 +78,20 @@ static amp_status read_settings(const amp_comparison *c, const amp_data_file *da
 }
 
 /* "the .cfg file changed (my.cfg)"; of numbers, which. */
-static amp_status refuse_setting(const setting *s, const char *before, const amp_compare *compare, amp_error *error)
+static amp_status refuse_setting(const setting *s, const char *before, const amp_compare *compare,
+                                 amp_error *error)
 {
     char which[2 * SETTING_TEXT];
     if (s->named) snprintf(which, sizeof which, "%s", s->named);
     else snprintf(which, sizeof which, "%.250s there, %.250s now", before[0] ? before : "none", s->value);
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: the comparison in this folder was made with other settings: %s changed "
-                    "(%s); take another folder with -report, or remove this one", compare->folder, s->what, which);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: the comparison in this folder was made with other settings: "
+                    "%s changed (%s); take another folder with -report, or remove this one", compare->folder,
+                    s->what, which);
 }
 
 /* Whether the file says the same. A name that it lacks differs. */
-static amp_status compare_settings(const char *file, const setting *now, const amp_compare *compare, amp_error *error)
+static amp_status compare_settings(const char *file, const setting *now, const amp_compare *compare,
+                                   amp_error *error)
 {
     amp_lines lines = { 0 };
     amp_status status = amp_lines_read(file, "what this folder compares", &lines, error);
@@ -108,8 +112,8 @@ static amp_status write_settings(const char *file, const setting *s, amp_error *
     struct amp_output *out;
     FILE *stream;
     AMP_TRY(amp_output_begin(file, &out, &stream, error));
-    fprintf(stream, "# darknet amp compare goes on in this folder only with the same settings; of files, their "
-            "checksums.\n");
+    fprintf(stream, "# darknet amp compare goes on in this folder only with the same settings; of files, "
+            "their checksums.\n");
     for (int k = 0; k < SETTINGS; ++k) fprintf(stream, "%s %s\n", s[k].name, s[k].value);
     return amp_output_end(out, error);
 }
@@ -129,10 +133,12 @@ static amp_status lock_folder(amp_compare *compare, amp_error *error)
 {
     compare->lock = open(compare->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (compare->lock < 0)
-        return amp_fail(error, AMP_IO_FAILED, "%s: cannot use the folder: %s", compare->folder, strerror(errno));
+        return amp_fail(error, AMP_IO_FAILED, "%s: cannot use the folder: %s", compare->folder,
+                        strerror(errno));
     if (!flock(compare->lock, LOCK_EX | LOCK_NB)) return AMP_OK;
     if (errno == EWOULDBLOCK)
-        return amp_fail(error, AMP_IO_FAILED, "%s: another comparison is at work in this folder", compare->folder);
+        return amp_fail(error, AMP_IO_FAILED, "%s: another comparison is at work in this folder",
+                        compare->folder);
     return AMP_OK; /* a file system without locks */
 }
 
@@ -142,8 +148,8 @@ static amp_status begin_folder(amp_compare *compare, const char *file, const set
     name_in(compare, "runs", runs);
     AMP_TRY(amp_compare_make_folder(runs, &compare->made_runs, error));
     if (!compare->made_runs)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: it is there already, and %s is not, which would say of what; take "
-                        "another folder with -report, or remove it", runs, file);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: it is there already, and %s is not, which would say of "
+                        "what; take another folder with -report, or remove it", runs, file);
     return write_settings(file, now, error);
 }
 

@@ -53,10 +53,11 @@ static amp_status look_at_end(amp_comparison *c, amp_error *error)
         if (!strcmp(section, known[k].section)) return AMP_OK;
     }
     if (!strcmp(section, "[detection]"))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: it ends in [detection] (YOLO v1), which `darknet yolo train` "
-                        "trains; compare knows detectors that end in [yolo] or [region], and classifiers", c->cfg);
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: it ends in %s; compare knows detectors that end in [yolo] or [region], "
-                    "and classifiers that end in [softmax], [cost] or [logistic]", c->cfg,
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: it ends in [detection] (YOLO v1), which `darknet yolo "
+                        "train` trains; compare knows detectors that end in [yolo] or [region], and "
+                        "classifiers", c->cfg);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: it ends in %s; compare knows detectors that end in [yolo] or "
+                    "[region], and classifiers that end in [softmax], [cost] or [logistic]", c->cfg,
                     section[0] ? section : "no section");
 }
 
@@ -78,8 +79,8 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
     c->height = (int)height;
     if (!c->iterations) c->iterations = (long)iterations;
     if (c->iterations > 0) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: no max_batches= under [net]; say with -iters how many iterations to "
-                    "train", c->cfg);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: no max_batches= under [net]; say with -iters how many "
+                    "iterations to train", c->cfg);
 }
 
 /* ---- the data ---- */
@@ -102,7 +103,8 @@ static amp_status look_at_data(amp_comparison *c, amp_error *error)
     int classifier = c->kind == AMP_COMPARED_CLASSIFIER;
     amp_data_counts counts;
     if (classifier) AMP_TRY(look_at_labels(c, error));
-    AMP_TRY(amp_check_data(c->data, classifier, c->classes, AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts, error));
+    AMP_TRY(amp_check_data(c->data, classifier, c->classes, AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts,
+                           error));
     amp_data_counts_print(&counts);
     c->train_images = counts.train.images;
     c->valid_images = counts.valid.images;
@@ -114,12 +116,14 @@ static amp_status look_at_weights(const amp_comparison *c, amp_error *error)
 {
     if (!c->weights) return AMP_OK;
     if (amp_is_device(c->weights))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read these weights: not a regular file", c->weights);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read these weights: not a regular file",
+                        c->weights);
     FILE *file = fopen(c->weights, "rb");
     int version[3], whole = file && fread(version, sizeof version, 1, file) == 1;
     if (file) fclose(file);
     if (whole) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, file ? "%s: no .weights file" : "%s: cannot read the weights", c->weights);
+    return amp_fail(error, AMP_BAD_CONFIG, file ? "%s: no .weights file" : "%s: cannot read the weights",
+                    c->weights);
 }
 
 /* ---- the machine ---- */
@@ -131,11 +135,11 @@ static amp_status look_at_dtypes(amp_compare *compare, amp_error *error)
         int k = amp_dtype_find(c->dtypes[d]);
         if (!strcmp(c->dtypes[d], "stock")) continue;
         if (k < 0)
-            return amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is none of that name; known: stock, fp32, bf16, "
-                            "fp16", c->dtypes[d]);
+            return amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is none of that name; known: stock, "
+                            "fp32, bf16, fp16", c->dtypes[d]);
         if (compare->hardware.support[k] == AMP_SUPPORT_NONE)
-            return amp_fail(error, AMP_UNSUPPORTED, "-dtypes %s: this machine cannot run it: %s", c->dtypes[d],
-                            compare->hardware.note[k]);
+            return amp_fail(error, AMP_UNSUPPORTED, "-dtypes %s: this machine cannot run it: %s",
+                            c->dtypes[d], compare->hardware.note[k]);
     }
     return AMP_OK;
 }

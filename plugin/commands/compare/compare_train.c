@@ -1,6 +1,6 @@
-/* The programs that do the work. Each training is `darknet detector train` or `classifier train` with the options
- * that a user would give it by hand; they run side by side, in turns. What one writes of a step is the line of its
- * -log. `darknet amp valid` then measures each network in its own dtype. */
+/* The programs that do the work. Each training is `darknet detector train` or `classifier train` with the
+ * options that a user would give it by hand; they run side by side, in turns. What one writes of a step is
+ * the line of its -log. `darknet amp valid` then measures each network in its own dtype. */
 #include "compare.h"
 
 #include <stdlib.h>
@@ -66,8 +66,8 @@ static amp_status take_step(void *context, int k, const char *line, amp_error *e
     return AMP_OK;
 }
 
-/* A program that ended before its first step, with nothing trained yet, was given what no training can begin with:
- * bad input, and not one dtype's misfortune. */
+/* A program that ended before its first step, with nothing trained yet, was given what no training can begin
+ * with: bad input, and not one dtype's misfortune. */
 static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_error *error)
 {
     program *p = (program *)context + k;
@@ -75,12 +75,15 @@ static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_e
     char *words = run->failure;
     int well = end->exited && end->status == 0;
     run->state = well && end->stopped ? AMP_RUN_TRAINING : AMP_RUN_FAILED;
-    if (well && amp_run_is_over(p->compare, run) && !access(p->files.weights, R_OK)) run->state = AMP_RUN_TRAINED;
+    if (well && amp_run_is_over(p->compare, run) && !access(p->files.weights, R_OK))
+        run->state = AMP_RUN_TRAINED;
     if (run->state != AMP_RUN_FAILED) return AMP_OK;
     if (end->exited) amp_last_words(p->files.train_log, words, sizeof run->failure);
-    else snprintf(words, sizeof run->failure, "killed by signal %d (%s)", end->status, strsignal(end->status));
+    else snprintf(words, sizeof run->failure, "killed by signal %d (%s)", end->status,
+                  strsignal(end->status));
     if (!words[0])
-        snprintf(words, sizeof run->failure, "ended with status %d; see %.400s", end->status, p->files.train_log);
+        snprintf(words, sizeof run->failure, "ended with status %d; see %.400s", end->status,
+                 p->files.train_log);
     if (p->resumed || p->compare->steps_seen) return AMP_OK;
     return amp_fail(error, AMP_BAD_CONFIG, "%s", words);
 }
@@ -92,7 +95,8 @@ static amp_status train(amp_compare *compare, program *trainings, amp_run **runs
     for (int k = 0; k < count; ++k) {
         program *p = &trainings[k];
         AMP_TRY(prepare(compare, p, runs[k], error));
-        programs[k] = (amp_turns_program){ .argv = p->argv, .output = p->files.train_log, .append = p->resumed };
+        programs[k] = (amp_turns_program){ .argv = p->argv, .output = p->files.train_log,
+                                           .append = p->resumed };
     }
     amp_progress *progress = amp_progress_begin(compare, runs, count);
     for (int k = 0; k < count; ++k) trainings[k].progress = progress;
@@ -100,7 +104,8 @@ static amp_status train(amp_compare *compare, program *trainings, amp_run **runs
     amp_progress_end(progress);
     for (int k = 0; k < count; ++k) {
         amp_error later, *to = status == AMP_OK ? error : &later;
-        amp_status kept = amp_run_read_steps(compare, runs[k], to); /* what is on the disk can be gone on with */
+        /* what is on the disk can be gone on with */
+        amp_status kept = amp_run_read_steps(compare, runs[k], to);
         if (kept == AMP_OK) kept = amp_run_keep(compare, runs[k], to);
         if (status == AMP_OK) status = kept;
     }

@@ -1,5 +1,5 @@
-/* What `darknet amp compare` has measured: filled by compare.c and its neighbours, read by the report, the table, JSON and
- * CSV. */
+/* What `darknet amp compare` has measured: filled by compare.c and its neighbours, read by the report, the
+ * table, JSON and CSV. */
 #ifndef AMP_COMMANDS_COMPARE_COMPARISON_H
 #define AMP_COMMANDS_COMPARE_COMPARISON_H
 
@@ -70,7 +70,8 @@ typedef struct amp_comparison {
     amp_compared_kind kind;
     char *title;             /* "bccd.cfg on bccd.data" */
     char *data, *cfg, *weights; /* as given; weights NULL: from random ones */
-    char *machine;           /* "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6": what the engine says of itself */
+    /* "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6": what the engine says of itself */
+    char *machine;
     char *version, *date;    /* of this program; ISO 8601 */
     long iterations;
     int batch, width, height, classes;
@@ -78,7 +79,8 @@ typedef struct amp_comparison {
     int dtype_count, seed_count;
     const char **dtypes;
     unsigned *seeds;
-    int reference;           /* index into dtypes that the others are compared with: fp32, else stock, else the first */
+    /* index into dtypes that the others are compared with: fp32, else stock, else the first */
+    int reference;
     amp_run *runs;           /* [dtype_count][seed_count] */
     amp_dtype_summary *summaries; /* [dtype_count] */
     char **verdict;          /* sentences, with the numbers behind them */

@@ -9,8 +9,8 @@ enum { CLASSES_UNLESS_GIVEN = 2, MOST_CLASSES_SHOWN = 100 }; /* 2: validate_clas
 static amp_status read_labels(const char *data_file, const char *labels, amp_accuracy *r, amp_error *error)
 {
     if (!labels)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: no `labels = FILE`; it names the classes, as they stand in the "
-                        "images' paths", data_file);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: no `labels = FILE`; it names the classes, as they stand "
+                        "in the images' paths", data_file);
     AMP_TRY(amp_lines_read(labels, "the labels (`labels` in the .data file)", &r->labels, error));
     if (r->labels.count >= (size_t)r->classes) return AMP_OK;
     return amp_fail(error, AMP_BAD_CONFIG, "%s: %zu labels, but %s has classes = %d", labels, r->labels.count,
@@ -35,8 +35,8 @@ static amp_status check_network(struct network *net, const amp_accuracy *r, amp_
     int outputs = amp_fork_view(net).outputs;
     AMP_TRY(amp_check_channels(net, error));
     if (outputs != r->classes)
-        return amp_fail(error, AMP_BAD_CONFIG, "the network has %d outputs, but the .data file has classes = %d (2 "
-                        "where it says nothing)", outputs, r->classes);
+        return amp_fail(error, AMP_BAD_CONFIG, "the network has %d outputs, but the .data file has classes = "
+                        "%d (2 where it says nothing)", outputs, r->classes);
     if (!r->leaves || !amp_fork_has_tree(net)) return AMP_OK;
     amp_lines leaves = { 0 };
     amp_status status = amp_lines_read(r->leaves, "the leaves (`leaves` in the .data file)", &leaves, error);
@@ -52,7 +52,8 @@ static amp_class_hits *class_of_path(amp_accuracy *r, const char *path)
     return NULL;
 }
 
-static amp_status classify(void *context, struct network *net, int i, const amp_loaded_image *image, amp_error *error)
+static amp_status classify(void *context, struct network *net, int i, const amp_loaded_image *image,
+                           amp_error *error)
 {
     amp_accuracy *r = context;
     const char *path = r->images.line[i];
@@ -74,8 +75,9 @@ static amp_status sum_up(amp_accuracy *r, amp_error *error)
 {
     size_t top1 = 0, topk = 0;
     if (r->unlabelled == r->evaluated.images)
-        return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a label in its path; the first "
-                        "is %s, the first label %s", r->unlabelled, r->images.line[0], r->labels.line[0]);
+        return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a label in its path; "
+                        "the first is %s, the first label %s", r->unlabelled, r->images.line[0],
+                        r->labels.line[0]);
     for (int c = 0; c < r->classes; ++c) {
         top1 += r->per_class[c].top1;
         topk += r->per_class[c].topk;
@@ -93,10 +95,11 @@ amp_status amp_accuracy_measure(struct network *net, const char *data_file, int 
     AMP_TRY(check_network(net, r, error));
     r->per_class = calloc((size_t)r->classes, sizeof *r->per_class);
     r->best = calloc((size_t)r->classes, sizeof *r->best);
-    if (!r->per_class || !r->best) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d classes", r->classes);
+    if (!r->per_class || !r->best)
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for %d classes", r->classes);
     for (int c = 0; c < r->classes; ++c) r->per_class[c].label = r->labels.line[c];
-    const amp_evaluation how = { .images = &r->images, .fit = AMP_FIT_CENTER_CROP, .stop = stop, .measure = classify,
-                                 .context = r };
+    const amp_evaluation how = { .images = &r->images, .fit = AMP_FIT_CENTER_CROP, .stop = stop,
+                                 .measure = classify, .context = r };
     AMP_TRY(amp_evaluate(net, &how, &r->evaluated, error));
     return sum_up(r, error);
 }
@@ -117,7 +120,8 @@ void amp_accuracy_print(const amp_accuracy *r)
     for (int c = 0; c < r->classes && r->classes <= MOST_CLASSES_SHOWN; ++c) {
         const amp_class_hits *h = &r->per_class[c];
         printf("class_id = %d, label = %s, top-1 = ", c, h->label);
-        if (h->images) printf("%.2f %% (%zu of %zu)\n", 100. * (double)h->top1 / (double)h->images, h->top1, h->images);
+        if (h->images)
+            printf("%.2f %% (%zu of %zu)\n", 100. * (double)h->top1 / (double)h->images, h->top1, h->images);
         else printf("none (no image of this class)\n");
     }
     printf("\n top-1 accuracy = %.6f, or %.2f %%\n", r->top1, 100 * r->top1);

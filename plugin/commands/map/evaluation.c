@@ -16,21 +16,23 @@ static amp_status check_cfg(const char *path, amp_error *error)
     if (amp_is_device(path))
         return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read the .cfg file: not a regular file", path);
     FILE *file = fopen(path, "r");
-    if (!file) return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read the .cfg file: %s", path, strerror(errno));
+    if (!file)
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read the .cfg file: %s", path, strerror(errno));
     int empty = fgetc(file) == EOF;
     fclose(file);
     return empty ? amp_fail(error, AMP_BAD_CONFIG, "%s: the .cfg file is empty or a folder", path) : AMP_OK;
 }
 
-/* A training may begin with the first layers' weights alone. What is measured must have all: Darknet would draw
- * the others. */
+/* A training may begin with the first layers' weights alone. What is measured must have all: Darknet would
+ * draw the others. */
 static amp_status load_all_weights(struct network *net, const char *file, amp_error *error)
 {
     int held, layers = amp_fork_view(net).layers;
     AMP_TRY(amp_check_weights_size(net, file, 0, layers, &held, error));
     if (held < layers)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: ends before the weights of layer %d: it was cut, or holds a "
-                        "network's first layers alone, as those do that a training begins with", file, held);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: ends before the weights of layer %d: it was cut, or "
+                        "holds a network's first layers alone, as those do that a training begins with", file,
+                        held);
     amp_fork_load_weights(net, file);
     return amp_check_weights_sense(net, file, error);
 }
@@ -54,7 +56,8 @@ amp_status amp_check_channels(const struct network *net, amp_error *error)
     return amp_fail(error, AMP_BAD_CONFIG, "the network has channels=%d; images come with 3", c);
 }
 
-static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_evaluated *out, amp_error *error)
+static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_evaluated *out,
+                              amp_error *error)
 {
     struct amp_image_loader *loader;
     amp_view view = amp_fork_view(net);
@@ -73,8 +76,8 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
         }
         free(image.fitted);
         if (status == AMP_OK && e->stop && e->stop(i + 1, count))
-            status = amp_fail(error, AMP_IO_FAILED, "told to stop after %zu of %zu images; nothing was measured",
-                              i + 1, count);
+            status = amp_fail(error, AMP_IO_FAILED, "told to stop after %zu of %zu images; nothing was "
+                              "measured", i + 1, count);
         if (progress) fprintf(stderr, "\r%zu of %zu images", i + 1, count);
     }
     if (progress) fputs("\r\033[K", stderr);

@@ -50,8 +50,8 @@ static void *run(void *argument)
     return NULL;
 }
 
-amp_status amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit fit, amp_image_loader **out,
-                                  amp_error *error)
+amp_status amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit fit,
+                                  amp_image_loader **out, amp_error *error)
 {
     amp_image_loader *l = calloc(1, sizeof *l);
     *out = l;
@@ -61,7 +61,8 @@ amp_status amp_image_loader_start(const amp_lines *paths, int w, int h, amp_imag
     pthread_cond_init(&l->changed, NULL);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int wanted = processors < 1 ? 1 : processors > MOST_THREADS ? MOST_THREADS : (int)processors;
-    while (l->thread_count < wanted && !pthread_create(&l->threads[l->thread_count], NULL, run, l)) ++l->thread_count;
+    while (l->thread_count < wanted && !pthread_create(&l->threads[l->thread_count], NULL, run, l))
+        ++l->thread_count;
     if (l->thread_count > 0) return AMP_OK;
     amp_image_loader_stop(l);
     *out = NULL;

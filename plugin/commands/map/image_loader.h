@@ -1,5 +1,5 @@
-/* Reads images ahead, in threads of its own, and hands them out in their order: so that a network that measures
- * on them does not wait for files. */
+/* Reads images ahead, in threads of its own, and hands them out in their order: so that a network that
+ * measures on them does not wait for files. */
 #ifndef AMP_COMMANDS_MAP_IMAGE_LOADER_H
 #define AMP_COMMANDS_MAP_IMAGE_LOADER_H
 
@@ -15,8 +15,8 @@ typedef struct amp_loaded_image {
 struct amp_image_loader;
 
 /* paths must outlive the loader. AMP_NO_MEMORY: also where no thread can be started. */
-amp_status amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit, struct amp_image_loader **,
-                                  amp_error *);
+amp_status amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit,
+                                  struct amp_image_loader **, amp_error *);
 /* The next image of the list, as many times as there are paths. The caller frees fitted. */
 amp_loaded_image amp_image_loader_next(struct amp_image_loader *);
 /* Waits for its threads; images not asked for are freed. NULL is fine. */

@@ -15,11 +15,11 @@ static const float THINNEST = .001f; /* fill_truth_detection in data.c drops wha
  * are. */
 static amp_status read_difficult(const char *file, amp_detection_data *data, amp_error *error)
 {
-    AMP_TRY(amp_lines_read(file, "the list of difficult objects (`difficult` in the .data file)", &data->difficult,
-                           error));
+    AMP_TRY(amp_lines_read(file, "the list of difficult objects (`difficult` in the .data file)",
+                           &data->difficult, error));
     if (data->difficult.count == data->images.count) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: %zu lines, but `valid` lists %zu images; `difficult` needs a line for "
-                    "each, in the same order", file, data->difficult.count, data->images.count);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: %zu lines, but `valid` lists %zu images; `difficult` needs a "
+                    "line for each, in the same order", file, data->difficult.count, data->images.count);
 }
 
 amp_status amp_detection_data_read(const char *data_file, amp_detection_data *data, amp_error *error)
@@ -29,7 +29,8 @@ amp_status amp_detection_data_read(const char *data_file, amp_detection_data *da
     amp_status status = amp_data_file_read(data_file, &file, error);
     if (status == AMP_OK) status = amp_validation_images_read(&file, &data->images, error);
     if (status == AMP_OK && file.names)
-        status = amp_lines_read(file.names, "the class names (`names` in the .data file)", &data->names, error);
+        status = amp_lines_read(file.names, "the class names (`names` in the .data file)", &data->names,
+                                error);
     if (status == AMP_OK && file.difficult) status = read_difficult(file.difficult, data, error);
     amp_data_file_free(&file);
     return status;
@@ -54,8 +55,8 @@ typedef struct measuring {
     size_t truth_count, truth_room;
 } measuring;
 
-static amp_status keep_truth(void *context, const char *file, unsigned long line, const amp_label *label, int outside,
-                             amp_error *error)
+static amp_status keep_truth(void *context, const char *file, unsigned long line, const amp_label *label,
+                             int outside, amp_error *error)
 {
     measuring *m = context;
     (void)file, (void)line, (void)outside;
@@ -79,8 +80,8 @@ static amp_status read_truths(measuring *m, const char *image_path, int difficul
     struct stat status;
     m->is_difficult = difficult;
     if (!amp_label_path(image_path, path))
-        return amp_fail(error, AMP_BAD_CONFIG, "%.100s...: an image's path may have %d bytes at most", image_path,
-                        (int)AMP_IMAGE_PATH_MOST);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.100s...: an image's path may have %d bytes at most",
+                        image_path, (int)AMP_IMAGE_PATH_MOST);
     if (stat(path, &status) != 0 && errno == ENOENT) return AMP_OK;
     return amp_labels_read(path, m->result->classes, keep_truth, m, error);
 }
@@ -119,13 +120,13 @@ static amp_status measure_image(void *context, struct network *net, int i, const
 static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
 {
     if (!r->objects)
-        return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a labelled object; are the "
-                        "labels beside %s where Darknet looks (images -> labels, .txt)?", r->evaluated.images,
-                        m->data->images.line[0]);
+        return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a labelled object; are "
+                        "the labels beside %s where Darknet looks (images -> labels, .txt)?",
+                        r->evaluated.images, m->data->images.line[0]);
     r->per_class = calloc((size_t)r->classes, sizeof *r->per_class);
     if (!r->per_class) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d classes", r->classes);
-    return amp_average_precision(m->found, m->found_count, m->truths, m->truth_count, r->classes, r->request.points,
-                                 r->request.confidence, r->per_class, &r->total, error);
+    return amp_average_precision(m->found, m->found_count, m->truths, m->truth_count, r->classes,
+                                 r->request.points, r->request.confidence, r->per_class, &r->total, error);
 }
 
 amp_map_request amp_map_usual_request(void)
@@ -133,8 +134,8 @@ amp_map_request amp_map_usual_request(void)
     return (amp_map_request){ .confidence = .25f, .points = AMP_AP_COCO };
 }
 
-amp_status amp_map_measure(struct network *net, const amp_detection_data *data, const amp_map_request *request,
-                           amp_map_result *r, amp_error *error)
+amp_status amp_map_measure(struct network *net, const amp_detection_data *data,
+                           const amp_map_request *request, amp_map_result *r, amp_error *error)
 {
     *r = (amp_map_result){ .request = *request, .classes = amp_fork_box_classes(net) };
     measuring m = { .data = data, .result = r };
@@ -181,7 +182,8 @@ void amp_map_print(const amp_map_result *r, const amp_lines *names)
     else printf(" IoU threshold = 50 %%, used the area under the curve for each class\n");
     printf(" mean average precision (mAP@0.50) = %.6f, or %.2f %%\n", t->map50, 100 * t->map50);
     printf(" mean average precision (mAP@0.50:0.95) = %.6f, or %.2f %%\n", t->map50_95, 100 * t->map50_95);
-    printf(" %zu images, %zu objects, %zu detections, %.1f seconds\n", e->images, r->objects, r->detections, e->seconds);
+    printf(" %zu images, %zu objects, %zu detections, %.1f seconds\n", e->images, r->objects, r->detections,
+           e->seconds);
     if (r->difficult) printf(" %zu difficult objects: neither to be found nor false\n", r->difficult);
     if (e->unreadable.count) printf(" %zu images could not be read and are left out\n", e->unreadable.count);
     if (r->too_thin) printf(" %zu labels thinner than 0.001 left out, as in training\n", r->too_thin);

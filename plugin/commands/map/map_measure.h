@@ -1,4 +1,5 @@
-/* Measures a detector on a .data file's `valid` images: for `detector map`, `amp valid` and -map during training.
+/* Measures a detector on a .data file's `valid` images: for `detector map`, `amp valid` and -map during
+ * training.
  *
  * An image goes through the network as `detector test` sends it: letter-boxed, boxes above .005, non-maximum
  * suppression at .45. average_precision.c counts what comes out. */
@@ -11,7 +12,8 @@
 typedef struct amp_detection_data {
     amp_lines images;    /* paths, as the `valid` list gives them */
     amp_lines names;     /* of the classes in order; empty where the .data file has no `names` */
-    amp_lines difficult; /* beside images, from AlexeyAB's `difficult`: paths whose labels are the difficult ones */
+    /* beside images, from AlexeyAB's `difficult`: paths whose labels are the difficult ones */
+    amp_lines difficult;
 } amp_detection_data;
 
 /* Reads the .data file, its lists and its `names`. AMP_BAD_CONFIG: a file missing, no image listed, or a
@@ -40,9 +42,9 @@ typedef struct amp_map_result {
 } amp_map_result;
 
 /* Between two steps of a training too: the network's size, weights and counters stay as they are. On failure
- * too, *result is fit for amp_map_result_free. AMP_BAD_CONFIG: not a detector, bad labels, no object at all, no
- * image that can be read. AMP_DIVERGED: its output is not finite; so it can be in the first tens of a training's
- * steps in fp16, while rolling variances are near 0. */
+ * too, *result is fit for amp_map_result_free. AMP_BAD_CONFIG: not a detector, bad labels, no object at all,
+ * no image that can be read. AMP_DIVERGED: its output is not finite; so it can be in the first tens of a
+ * training's steps in fp16, while rolling variances are near 0. */
 amp_status amp_map_measure(struct network *, const amp_detection_data *, const amp_map_request *,
                            amp_map_result *, amp_error *);
 void amp_map_result_free(amp_map_result *);

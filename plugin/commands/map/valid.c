@@ -1,6 +1,7 @@
-/* `darknet amp valid DATA CFG WEIGHTS`: how good a network is on the .data file's `valid` images. A detector gets
- * mean average precision, a classifier top-1 and top-K accuracy. `darknet detector map` measures a detector:
- * pjreddie's Darknet has no such command; AlexeyAB's has, and its users know the words that are printed. */
+/* `darknet amp valid DATA CFG WEIGHTS`: how good a network is on the .data file's `valid` images. A detector
+ * gets mean average precision, a classifier top-1 and top-K accuracy. `darknet detector map` measures a
+ * detector: pjreddie's Darknet has no such command; AlexeyAB's has, and its users know the words that are
+ * printed. */
 #include "../command.h"
 
 #include "../../host/common/clock.h"
@@ -38,12 +39,14 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
     r->points = "101";
     r->confidence = (double)amp_map_usual_request().confidence;
     r->top = 5;
-    return amp_arguments_read(r->only_detectors ? "detector map" : "amp valid", argc - 3, argv + 3, arguments, error);
+    return amp_arguments_read(r->only_detectors ? "detector map" : "amp valid", argc - 3, argv + 3, arguments,
+                              error);
 }
 
 /* ---- turns with other programs: commands/turns.h ---- */
 
-static const double PASS_SECONDS = .2; /* a pass costs some microseconds, a classifier's image not much more */
+/* a pass costs some microseconds, a classifier's image not much more */
+static const double PASS_SECONDS = .2;
 
 /* Gives the turn on, and hears whether to stop. */
 static int pass(size_t done, size_t of)
@@ -71,7 +74,8 @@ static void write_head(amp_json *json, const request *r, const char *kind, const
 #define REQUEST(member) AMP_FIELD(request, member)
     static const amp_field request_fields[] = { REQUEST(data), REQUEST(cfg), REQUEST(weights), { 0 } };
 #define EVALUATED(key, member) AMP_FIELD_AS(key, amp_evaluated, member)
-    static const amp_field fields[] = { EVALUATED("images", images), EVALUATED("unreadable", unreadable.count),
+    static const amp_field fields[] = { EVALUATED("images", images),
+                                        EVALUATED("unreadable", unreadable.count),
                                         EVALUATED("seconds", seconds), { 0 } };
     amp_json_object(json, NULL);
     amp_json_text(json, "kind", kind);
@@ -85,9 +89,10 @@ static void write_detector(FILE *stream, const request *r, const amp_map_result 
 #define TOTAL(member) AMP_FIELD_AS(#member, amp_map_result, total.member)
     static const amp_field fields[] = {
         TOTAL(map50), TOTAL(map50_95), TOTAL(precision), TOTAL(recall), TOTAL(f1), TOTAL(average_iou),
-        TOTAL(true_positives), TOTAL(false_positives), TOTAL(false_negatives), AMP_FIELD(amp_map_result, objects),
-        AMP_FIELD(amp_map_result, difficult), AMP_FIELD(amp_map_result, detections),
-        AMP_FIELD_AS("labels_too_thin", amp_map_result, too_thin), { 0 } };
+        TOTAL(true_positives), TOTAL(false_positives), TOTAL(false_negatives),
+        AMP_FIELD(amp_map_result, objects), AMP_FIELD(amp_map_result, difficult),
+        AMP_FIELD(amp_map_result, detections), AMP_FIELD_AS("labels_too_thin", amp_map_result, too_thin),
+        { 0 } };
 #define SCORE(key, member) AMP_FIELD_AS(key, amp_class_score, member)
     static const amp_field class_fields[] = {
         SCORE("objects", truths), SCORE("detections", detections), SCORE("true_positives", true_positives),
@@ -115,7 +120,8 @@ static void write_detector(FILE *stream, const request *r, const amp_map_result 
 static void write_classifier(FILE *stream, const request *r, const amp_accuracy *a)
 {
 #define ACCURACY(member) AMP_FIELD(amp_accuracy, member)
-    static const amp_field fields[] = { ACCURACY(top1), ACCURACY(k), ACCURACY(topk), ACCURACY(unlabelled), { 0 } };
+    static const amp_field fields[] = { ACCURACY(top1), ACCURACY(k), ACCURACY(topk), ACCURACY(unlabelled),
+                                        { 0 } };
 #define HITS(member) AMP_FIELD(amp_class_hits, member)
     static const amp_field class_fields[] = { HITS(label), HITS(images), HITS(top1), HITS(topk), { 0 } };
     amp_json json = amp_json_begin(stream);
@@ -133,7 +139,8 @@ static amp_status valid_detector(const request *r, struct network *net, FILE *js
 {
     amp_detection_data data;
     amp_map_result result = { 0 };
-    amp_map_request how = { .confidence = (float)r->confidence, .points = (amp_ap_points)atoi(r->points), .stop = pass };
+    amp_map_request how = { .confidence = (float)r->confidence, .points = (amp_ap_points)atoi(r->points),
+                            .stop = pass };
     amp_status status = amp_detection_data_read(r->data, &data, error);
     if (status == AMP_OK) status = amp_map_measure(net, &data, &how, &result, error);
     if (status == AMP_OK) {
@@ -165,15 +172,16 @@ static amp_status measure(const request *r, FILE *json, amp_error *error)
 {
     struct network *net;
     amp_data_file data;
-    amp_status status = amp_data_file_read(r->data, &data, error); /* before the network is made, which takes a while */
+    /* before the network is made, which takes a while */
+    amp_status status = amp_data_file_read(r->data, &data, error);
     amp_data_file_free(&data);
     if (status == AMP_OK) status = amp_evaluation_open(r->cfg, r->weights, &net, error);
     if (status != AMP_OK) return status;
     if (amp_turns_ready()) status = amp_fail(error, AMP_IO_FAILED, "told to stop before it began");
     else if (amp_fork_box_classes(net) >= 0) status = valid_detector(r, net, json, error);
     else if (r->only_detectors)
-        status = amp_fail(error, AMP_BAD_CONFIG, "%s: not a detector: its last section is not [yolo], [region] or "
-                          "[detection]; `darknet amp valid` measures classifiers", r->cfg);
+        status = amp_fail(error, AMP_BAD_CONFIG, "%s: not a detector: its last section is not [yolo], "
+                          "[region] or [detection]; `darknet amp valid` measures classifiers", r->cfg);
     else status = valid_classifier(r, net, json, error);
     amp_fork_free_network(net);
     return status;

@@ -23,9 +23,11 @@ const char *amp_plan_support_name(amp_support support)
 int amp_plan_multiplies_half(const amp_plan_row *row) { return row->products != AMP_FP32; }
 
 static const char *const class_names[] = { [AMP_CLASS_LOWER] = "lower", [AMP_CLASS_FOLLOWS] = "follows",
-                                           [AMP_CLASS_PROMOTES] = "promotes", [AMP_CLASS_FP32] = "host fp32" };
+                                           [AMP_CLASS_PROMOTES] = "promotes",
+                                           [AMP_CLASS_FP32] = "host fp32" };
 
-static void say_input(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why, size_t size)
+static void say_input(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why,
+                      size_t size)
 {
     if (a->input < 0) {
         snprintf(why, size, "all inputs are %s", amp_dtype_name(r->dtype));
@@ -39,7 +41,8 @@ static void say_input(const amp_plan_report *r, const amp_node *node, const amp_
 }
 
 /* Why the layer's form is what it is, as autocast decided. */
-static void say_why(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why, size_t size)
+static void say_why(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why,
+                    size_t size)
 {
     switch (a->reason) {
     case AMP_WHY_CLASS:
@@ -93,7 +96,8 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     if (row->computes != row->dtype) add_why(row, "; computed in", row->computes);
 }
 
-/* Of a layer of Darknet's own that leaves them to the backend. Each array of weights has one copy, for all directions. */
+/* Of a layer of Darknet's own that leaves them to the backend. Each array of weights has one copy, for all
+ * directions. */
 static void ask_about_products(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
     const amp_layer_desc *d = &node->desc;
@@ -117,7 +121,8 @@ static void fill_row(amp_plan_report *r, int i)
 {
     const amp_node *node = &r->plan->nodes[i];
     amp_plan_row *row = &r->rows[i];
-    *row = (amp_plan_row){ .index = i, .type = node->desc.type, .output = node->desc.output, .autocast = r->plan->autocast[i],
+    *row = (amp_plan_row){ .index = i, .type = node->desc.type, .output = node->desc.output,
+                           .autocast = r->plan->autocast[i],
         .dtype = node->dtype, .computes = node->dtype, .products = AMP_FP32, .pinned = node->desc.pinned,
         .operations = amp_fork_operations(r->net, i), .arena = amp_plan_bytes_of(r->plan, i),
         .stock_bytes = amp_fork_stock_bytes(r->net, i, r->view.batch),
@@ -125,7 +130,8 @@ static void fill_row(amp_plan_report *r, int i)
     row->class_name = class_names[row->autocast.class];
     row->form = amp_plan_form_name(r, row->autocast.form);
     row->training_operations = training_operations(node, row->operations);
-    row->amp_bytes = row->arena.output + row->arena.copies + row->arena.deltas + row->arena.kept + row->buffer_bytes;
+    row->amp_bytes = row->arena.output + row->arena.copies + row->arena.deltas + row->arena.kept
+        + row->buffer_bytes;
     for (int k = 0; k < node->desc.param_count; k++) row->weights += node->desc.params[k].count;
     for (int k = 0; k < node->desc.statistics_count; k++) r->statistics += node->desc.statistics[k].count;
     say_why(r, node, &row->autocast, row->why, sizeof row->why);
@@ -147,7 +153,8 @@ static void add_up(amp_plan_report *r, int i)
     r->stock += row->stock_bytes;
     r->operations += row->training_operations;
     if (amp_plan_multiplies_half(row))
-        *(row->computes == row->products ? &r->half_operations : &r->stored_operations) += row->training_operations;
+        *(row->computes == row->products ? &r->half_operations
+          : &r->stored_operations) += row->training_operations;
 }
 
 static void find_workspace(amp_plan_report *r)
@@ -181,14 +188,16 @@ static amp_status fill_rows(amp_plan_report *r, amp_error *error)
 
 /* ---- memory ---- */
 
-/* Masters, momentum and gradients, Adam's two moments; what the last good step's statistics were. Stock's gradients are its
- * momentum. Copies of weights in fp32 that the engine's fp32 makes of convolutions' are not smaller than the halves. */
+/* Masters, momentum and gradients, Adam's two moments; what the last good step's statistics were. Stock's
+ * gradients are its momentum. Copies of weights in fp32 that the engine's fp32 makes of convolutions' are not
+ * smaller than the halves. */
 static void add_up_fixed(amp_plan_report *r)
 {
     size_t adam = r->view.adam ? 2 : 0, element = sizeof(float), fp32_copies = 0;
     for (int i = 0; i < r->count; i++) {
         const amp_plan_row *row = &r->rows[i];
-        if (row->is_convolution) fp32_copies += row->half_bytes / amp_dtype_size(row->computes) * sizeof(float);
+        if (row->is_convolution)
+            fp32_copies += row->half_bytes / amp_dtype_size(row->computes) * sizeof(float);
     }
     size_t common = r->parameters * (3 + adam) * element + r->statistics * 2 * element;
     r->fixed_amp = common + r->half_bytes + r->workspace;
@@ -230,8 +239,8 @@ static amp_status add_batch(amp_plan_report *r, int images, amp_error *error)
     return AMP_OK;
 }
 
-/* 1, 2, 4, ... as far as they fit under AMP and a pass of this .cfg could be asked to take (subdivisions=1), 64
- * at least; and the pass of the .cfg, whether it fits or not. */
+/* 1, 2, 4, ... as far as they fit under AMP and a pass of this .cfg could be asked to take (subdivisions=1),
+ * 64 at least; and the pass of the .cfg, whether it fits or not. */
 static amp_status list_batches(amp_plan_report *r, amp_error *error)
 {
     int most = r->batch > 64 ? r->batch : 64;
@@ -272,7 +281,8 @@ static amp_status largest_fit(amp_plan_report *r, int of_stock, int *largest, am
 
 /* ---- the network ---- */
 
-/* What it is to run in: -dtype, else -amp, else the .cfg; and what AMP would do where none of them asks for it. */
+/* What it is to run in: -dtype, else -amp, else the .cfg; and what AMP would do where none of them asks for
+ * it. */
 static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error *error)
 {
     amp_config *config;

@@ -49,12 +49,14 @@ static void notes_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
         if (c->reader < 0) amp_append(text, AMP_CELL_TEXT, "; its output");
         else if (c->producer < 0) amp_append(text, AMP_CELL_TEXT, "; image");
         else amp_append(text, AMP_CELL_TEXT, "; layer %d", c->producer);
-        amp_append(text, AMP_CELL_TEXT, " cast to %s%s", amp_plan_form_name(r, c->to), c->backward ? " and back" : "");
+        amp_append(text, AMP_CELL_TEXT, " cast to %s%s", amp_plan_form_name(r, c->to),
+                   c->backward ? " and back" : "");
     }
 }
 
 static const amp_field shape_fields[] = {
-    AMP_FIELD(amp_shape, n), AMP_FIELD(amp_shape, c), AMP_FIELD(amp_shape, h), AMP_FIELD(amp_shape, w), { 0 } };
+    AMP_FIELD(amp_shape, n), AMP_FIELD(amp_shape, c), AMP_FIELD(amp_shape, h), AMP_FIELD(amp_shape, w),
+    { 0 } };
 
 #define ROW(member, ...) AMP_FIELD(amp_plan_row, member, __VA_ARGS__)
 #define ROW_AS(key, member, ...) AMP_FIELD_AS(key, amp_plan_row, member, __VA_ARGS__)
@@ -88,10 +90,10 @@ static const amp_field product_fields[] = {
 static void print_rows(const amp_plan_report *r, FILE *stream)
 {
     amp_table_print(stream, 0, layer_fields, r->rows, sizeof *r->rows, r->count, r);
-    amp_print_wrapped(stream, 0, "w x h x c: of the output. channels: of a group, in -> out; ! is no multiple of "
-                      "8. padded: in the backend's copies of the weights.");
-    amp_print_wrapped(stream, 0, "stock, AMP: MiB of outputs, deltas and what backward reads again, in stock's "
-                      "fp32 and under AMP.");
+    amp_print_wrapped(stream, 0, "w x h x c: of the output. channels: of a group, in -> out; ! is no "
+                      "multiple of 8. padded: in the backend's copies of the weights.");
+    amp_print_wrapped(stream, 0, "stock, AMP: MiB of outputs, deltas and what backward reads again, in "
+                      "stock's fp32 and under AMP.");
     amp_print_wrapped(stream, 0, "cast: a layer's output, where this layer is the first to read it so; \"and "
                       "back\": its delta too.");
 }
@@ -133,11 +135,11 @@ static void print_activations(const amp_plan_report *r, FILE *stream)
 {
     size_t amp = amp_footprint_sum(&r->amp), fp32 = amp_footprint_sum(&r->fp32);
     print_total(stream, "activations and deltas");
-    amp_print_wrapped(stream, TOTAL, "stock %.1f MiB, engine in fp32 %.1f MiB, AMP %.1f MiB (%.0f %% of stock)",
-                      mib(r->stock), mib(fp32), mib(amp), percent((double)amp, (double)r->stock));
+    amp_print_wrapped(stream, TOTAL, "stock %.1f MiB, engine in fp32 %.1f MiB, AMP %.1f MiB (%.0f %% of "
+                      "stock)", mib(r->stock), mib(fp32), mib(amp), percent((double)amp, (double)r->stock));
     print_total(stream, "  of AMP's");
-    amp_print_wrapped(stream, TOTAL, "arena as planned %.1f MiB, Darknet's own fp32 buffers %.1f MiB, images and "
-                      "labels %.1f MiB", mib(r->amp.arena), mib(r->amp.buffers), mib(r->amp.input));
+    amp_print_wrapped(stream, TOTAL, "arena as planned %.1f MiB, Darknet's own fp32 buffers %.1f MiB, images "
+                      "and labels %.1f MiB", mib(r->amp.arena), mib(r->amp.buffers), mib(r->amp.input));
 }
 
 static void print_weights(const amp_plan_report *r, FILE *stream)
@@ -149,8 +151,8 @@ static void print_weights(const amp_plan_report *r, FILE *stream)
     amp_print_wrapped(stream, TOTAL, "%zu numbers: masters %.1f MiB, momentum %.1f MiB, gradients %.1f MiB%s",
                       r->parameters, mib(one), mib(one), mib(one), adam);
     print_total(stream, "");
-    amp_print_wrapped(stream, TOTAL, "copies to compute with %.1f MiB, shared workspace %.1f MiB (stock's: %.1f "
-                      "MiB)", mib(r->half_bytes), mib(r->workspace), mib(r->stock_workspace));
+    amp_print_wrapped(stream, TOTAL, "copies to compute with %.1f MiB, shared workspace %.1f MiB (stock's: "
+                      "%.1f MiB)", mib(r->half_bytes), mib(r->workspace), mib(r->stock_workspace));
 }
 
 static void print_operations(const amp_plan_report *r, FILE *stream)
@@ -170,8 +172,8 @@ static void print_operations(const amp_plan_report *r, FILE *stream)
         back += r->casts[k].backward;
     }
     print_total(stream, "casts");
-    amp_print_wrapped(stream, TOTAL, "%d a pass and %d of deltas back, %.1f million numbers forward", r->cast_count,
-                      back, (double)elements * 1e-6);
+    amp_print_wrapped(stream, TOTAL, "%d a pass and %d of deltas back, %.1f million numbers forward",
+                      r->cast_count, back, (double)elements * 1e-6);
 }
 
 /* What the library chose, each kernel once with how many layers run it forward. */
@@ -236,7 +238,8 @@ static void print_device(const amp_plan_report *r, FILE *stream)
 static void write_device(amp_json *json, const amp_plan_report *r)
 {
     static const amp_field memory_fields[] = {
-        REPORT("free_memory_of", memory.what), REPORT("free_memory_bytes", memory.bytes, .known = AMP_ABOVE_0),
+        REPORT("free_memory_of", memory.what),
+        REPORT("free_memory_bytes", memory.bytes, .known = AMP_ABOVE_0),
         REPORT("all_memory_bytes", memory.all), REPORT("description", machine.description), { 0 } };
     amp_json_object(json, "device");
     amp_json_text(json, "backend", r->backend->name);
@@ -257,15 +260,17 @@ static void write_device(amp_json *json, const amp_plan_report *r)
 
 static void gib_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
-    size_t bytes = *(const size_t *)cell->value, available = ((const amp_plan_report *)cell->context)->memory.bytes;
+    size_t bytes = *(const size_t *)cell->value,
+        available = ((const amp_plan_report *)cell->context)->memory.bytes;
     snprintf(text, AMP_CELL_TEXT, "%.2f GiB%s", gib(bytes), available && bytes > available ? "*" : " ");
 }
 
-#define BATCH(key, member, heading) AMP_FIELD_AS(key, amp_plan_batch, member, .title = heading, .cell = gib_cell)
+#define BATCH(key, member, heading) \
+    AMP_FIELD_AS(key, amp_plan_batch, member, .title = heading, .cell = gib_cell)
 static const amp_field batch_fields[] = {
     AMP_FIELD_AS("images_per_pass", amp_plan_batch, images, .title = "images/pass"),
-    BATCH("amp_arena", arena, "planned arena"), BATCH("amp", amp, "AMP"), BATCH("engine_fp32", fp32, "engine in fp32"),
-    BATCH("stock", stock, "stock"), { 0 } };
+    BATCH("amp_arena", arena, "planned arena"), BATCH("amp", amp, "AMP"),
+    BATCH("engine_fp32", fp32, "engine in fp32"), BATCH("stock", stock, "stock"), { 0 } };
 
 static const amp_field fit_fields[] = {
     REPORT("amp", fits_amp, .known = AMP_FROM_0), REPORT("stock", fits_stock, .known = AMP_FROM_0),
@@ -278,13 +283,13 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
     amp_table_print(stream, 2, batch_fields, r->batches, sizeof *r->batches, r->batch_count, r);
     if (r->memory.bytes)
         fprintf(stream, "  free now: %.2f GiB of %.2f GiB of %s (*: does not fit)\n"
-                "  images a pass that fit, at most: AMP %d%s, stock %d%s\n", gib(r->memory.bytes), gib(r->memory.all),
-                r->memory.what, r->fits_amp, r->fits_amp >= r->most_images ? beyond : "", r->fits_stock,
-                r->fits_stock >= r->most_images ? beyond : "");
+                "  images a pass that fit, at most: AMP %d%s, stock %d%s\n", gib(r->memory.bytes),
+                gib(r->memory.all), r->memory.what, r->fits_amp, r->fits_amp >= r->most_images ? beyond : "",
+                r->fits_stock, r->fits_stock >= r->most_images ? beyond : "");
     fprintf(stream, "  ");
-    amp_print_wrapped(stream, 2, "Counted: arenas planned at these batches, Darknet's buffers that stay, images "
-                      "and labels (of the pass%s), weights, gradients, momentum, workspace. Not counted: the "
-                      "program and its libraries, pictures while they are decoded.",
+    amp_print_wrapped(stream, 2, "Counted: arenas planned at these batches, Darknet's buffers that stay, "
+                      "images and labels (of the pass%s), weights, gradients, momentum, workspace. Not "
+                      "counted: the program and its libraries, pictures while they are decoded.",
                       amp_plan_loaded_bytes(r, 1) ? ", and two loaded batches" : "");
 }
 
@@ -302,12 +307,13 @@ static void print_advice(const amp_plan_report *r, FILE *stream)
 
 void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
 {
-    amp_print_wrapped(stream, 0, "Plan of %s: %s, training, %d image%s a pass (batch=%d subdivisions=%d), input "
-                      "%d x %d x %d", r->cfg, amp_dtype_name(r->dtype), r->images, r->images == 1 ? "" : "s",
-                      r->batch, r->subdivisions, r->view.w, r->view.h, r->view.c);
+    amp_print_wrapped(stream, 0, "Plan of %s: %s, training, %d image%s a pass (batch=%d subdivisions=%d), "
+                      "input %d x %d x %d", r->cfg, amp_dtype_name(r->dtype), r->images,
+                      r->images == 1 ? "" : "s", r->batch, r->subdivisions, r->view.w, r->view.h, r->view.c);
     if (r->steps > 1) fprintf(stream, "Each image stands for %d time steps.\n", r->steps);
     if (r->off_in_cfg)
-        fprintf(stream, "The .cfg does not ask for AMP: shown is what `-amp %s` would do.\n", amp_dtype_name(r->asked));
+        fprintf(stream, "The .cfg does not ask for AMP: shown is what `-amp %s` would do.\n",
+                amp_dtype_name(r->asked));
     putc('\n', stream);
     print_rows(r, stream);
     fprintf(stream, "\nTotals\n");
@@ -324,9 +330,10 @@ void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
 void amp_plan_write_json(const amp_plan_report *r, const amp_probe_result *probe, FILE *stream)
 {
     static const amp_field network_fields[] = {
-        REPORT("width", view.w), REPORT("height", view.h), REPORT("channels", view.c), REPORT("inputs", view.inputs),
-        REPORT("batch", batch), REPORT("subdivisions", subdivisions), REPORT("time_steps", steps),
-        REPORT("images_per_pass", images), AMP_FLAG_AS("adam", amp_plan_report, view.adam), { 0 } };
+        REPORT("width", view.w), REPORT("height", view.h), REPORT("channels", view.c),
+        REPORT("inputs", view.inputs), REPORT("batch", batch), REPORT("subdivisions", subdivisions),
+        REPORT("time_steps", steps), REPORT("images_per_pass", images),
+        AMP_FLAG_AS("adam", amp_plan_report, view.adam), { 0 } };
     static const amp_field fields[] = {
         REPORT("cfg", cfg), AMP_NAME_AS("dtype_asked", amp_plan_report, asked, dtype_names),
         AMP_NAME_AS("dtype", amp_plan_report, dtype, dtype_names), REPORT("seconds", seconds),

@@ -1,7 +1,7 @@
 /* What `darknet amp plan` knows of a network: gathered once (plan_gather.c), with advice (plan_advice.c), and
  * printed as a table or as JSON (plan_output.c). Every fact comes from a plan that the engine made, its
- * backend or Darknet's own structs; nothing has run. Bytes are of one training pass of `images` images, unless
- * they say otherwise. */
+ * backend or Darknet's own structs; nothing has run. Bytes are of one training pass of `images` images,
+ * unless they say otherwise. */
 #ifndef AMP_COMMANDS_PLAN_PLAN_REPORT_H
 #define AMP_COMMANDS_PLAN_PLAN_REPORT_H
 
@@ -17,11 +17,13 @@ typedef struct amp_plan_row {
     const char *type, *class_name, *form;
     amp_shape output;
     amp_autocast autocast;
-    amp_dtype dtype;              /* what it runs in: that of its tensors, but of a loss that reads half fp32 */
+    /* what it runs in: that of its tensors, but of a loss that reads half fp32 */
+    amp_dtype dtype;
     amp_dtype products, computes; /* what the factors of its products are rounded to, and what multiplies */
     int pinned, is_convolution;
     char why[96];
-    int in, out;                  /* channels of a group of its products; a connected layer reads all inputs */
+    /* channels of a group of its products; a connected layer reads all inputs */
+    int in, out;
     int in_aligned, out_aligned;  /* ... are multiples of 8 */
     int padded_in, padded_out;    /* ... as the backend's copies of the weights have them */
     char kernel[64];
@@ -32,8 +34,8 @@ typedef struct amp_plan_row {
     size_t weights, half_bytes;             /* parameters; bytes of their half copies */
 } amp_plan_row;
 
-/* What passes of so many images would take in all, under AMP in this dtype, in the engine's fp32 and in stock:
- * weights and loaded images included. */
+/* What passes of so many images would take in all, under AMP in this dtype, in the engine's fp32 and in
+ * stock: weights and loaded images included. */
 typedef struct amp_plan_batch { int images; size_t arena, amp, fp32, stock; } amp_plan_batch;
 
 typedef struct amp_plan_advice { const char *kind; int layer; char *text; } amp_plan_advice;
@@ -75,8 +77,8 @@ typedef struct amp_plan_report {
     double seconds;                /* that all this took */
 } amp_plan_report;
 
-/* Makes the network and its plan. cfg is the file to name; made_from the one to read (the same, or a copy with
- * another batch). amp_plan_report_free frees *report, also after a failure. */
+/* Makes the network and its plan. cfg is the file to name; made_from the one to read (the same, or a copy
+ * with another batch). amp_plan_report_free frees *report, also after a failure. */
 amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *report,
                            amp_error *);
 amp_status amp_plan_advise(amp_plan_report *report, amp_error *);
@@ -86,11 +88,12 @@ void amp_plan_print_table(const amp_plan_report *report, FILE *stream);
 /* probe: of the same .cfg (probe.h), or NULL. */
 void amp_plan_write_json(const amp_plan_report *report, const struct amp_probe_result *probe, FILE *stream);
 
-/* What the loading of images holds in RAM, where that is the memory that counts: the batch that trains and the
- * next. */
+/* What the loading of images holds in RAM, where that is the memory that counts: the batch that trains and
+ * the next. */
 size_t amp_plan_loaded_bytes(const amp_plan_report *report, int images);
 
-const char *amp_plan_form_name(const amp_plan_report *report, amp_form form); /* "bf16", "fp32", "fp32 nchw" */
+/* "bf16", "fp32", "fp32 nchw" */
+const char *amp_plan_form_name(const amp_plan_report *report, amp_form form);
 const char *amp_plan_support_name(amp_support support);
 int amp_plan_multiplies_half(const amp_plan_row *row);
 

@@ -1,5 +1,5 @@
-/* `darknet amp probe DATA CFG [WEIGHTS]`: the user's network in fp32 at a loss scale of 1, on the batches of a
- * training. */
+/* `darknet amp probe DATA CFG [WEIGHTS]`: the user's network in fp32 at a loss scale of 1, on the batches of
+ * a training. */
 #include "probe.h"
 
 #include "../arguments.h"
@@ -31,7 +31,8 @@ static amp_status readable(const char *file, const char *what, amp_error *error)
     FILE *opened = fopen(file, "r");
     int bad = !opened || (fgetc(opened) == EOF && ferror(opened)), why = errno;
     if (opened) fclose(opened);
-    return bad ? amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(why)) : AMP_OK;
+    return bad ? amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(why))
+        : AMP_OK;
 }
 
 /* ---- the present loss scale ---- */
@@ -47,8 +48,10 @@ static amp_status cfg_has_scale(const char *cfg, int *has, amp_error *error)
     amp_status status = cfg_reader_next(reader, &item, error);
     while (status == AMP_OK && item.kind != CFG_END) {
         if (item.kind == CFG_SECTION)
-            ours = !strcmp(item.text, "[net]") || !strcmp(item.text, "[network]") || !strcmp(item.text, "[amp]");
-        if (item.kind == CFG_OPTION && ours) *has |= !strcmp(item.text, "loss_scale") || !strcmp(item.text, "init_scale");
+            ours = !strcmp(item.text, "[net]") || !strcmp(item.text, "[network]")
+                || !strcmp(item.text, "[amp]");
+        if (item.kind == CFG_OPTION && ours)
+            *has |= !strcmp(item.text, "loss_scale") || !strcmp(item.text, "init_scale");
         status = cfg_reader_next(reader, &item, error);
     }
     cfg_reader_close(reader);
@@ -124,7 +127,8 @@ static amp_status set_up(struct network *net, amp_error *error)
     return AMP_OK;
 }
 
-/* As train_detector loads it: with -seed the weights and batches are its own. The caller frees *out, whatever happens. */
+/* As train_detector loads it: with -seed the weights and batches are its own. The caller frees *out, whatever
+ * happens. */
 static amp_status load(const amp_probe_request *request, struct network **out, amp_error *error)
 {
     srand(darknet_amp_seed());
@@ -246,7 +250,8 @@ amp_status amp_probe_run(const amp_probe_request *request, amp_probe_result **ou
     r->data = copy_of(request->data);
     r->cfg = copy_of(request->cfg);
     r->weights = copy_of(request->weights);
-    amp_status status = r->data && r->cfg && (r->weights || !request->weights) ? AMP_OK : out_of_memory(error);
+    amp_status status = r->data && r->cfg && (r->weights || !request->weights) ? AMP_OK
+        : out_of_memory(error);
     if (status == AMP_OK) status = take_cfg_scale(r, error);
     if (status == AMP_OK) status = take_sidecar_scale(r, error);
     if (status == AMP_OK) status = probe(request, r, error);

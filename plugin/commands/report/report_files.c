@@ -1,4 +1,5 @@
-/* The report for programs, JSON and CSV, and for the terminal. What was not measured is null, empty, or a dash. */
+/* The report for programs, JSON and CSV, and for the terminal. What was not measured is null, empty, or a
+ * dash. */
 #include "../compare/compare.h"
 #include "../table.h"
 
@@ -48,7 +49,8 @@ static void points_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 static void times_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     double ratio = ((const amp_times *)cell->value)->ratio;
-    if (!is_reference(cell) && amp_is_number(ratio) && ratio > 0) snprintf(text, AMP_CELL_TEXT, "%.2fx", ratio);
+    if (!is_reference(cell) && amp_is_number(ratio) && ratio > 0)
+        snprintf(text, AMP_CELL_TEXT, "%.2fx", ratio);
 }
 
 static void skipped_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
@@ -80,7 +82,8 @@ static const amp_field times_fields[] = {
 /* Differences of a score to the reference's, in points, and what they say. */
 static const char *const accuracy_names[] = { NULL, "cannot tell", "as good", "worse" };
 #define DIFFERENCE(k) { SUMMARY("mean", difference[k].mean), SUMMARY("standard_error", difference[k].error), \
-    SUMMARY("least", difference[k].least), SUMMARY("most", difference[k].most), SUMMARY("seeds", difference[k].count), \
+    SUMMARY("least", difference[k].least), SUMMARY("most", difference[k].most), \
+    SUMMARY("seeds", difference[k].count), \
     AMP_NAME_AS("verdict", amp_dtype_summary, accuracy[k], accuracy_names), { 0 } }
 static const amp_field difference_fields[2][7] = { DIFFERENCE(0), DIFFERENCE(1) };
 
@@ -92,7 +95,8 @@ static const amp_field difference_fields[2][7] = { DIFFERENCE(0), DIFFERENCE(1) 
     SUMMARY("dtype", dtype, .title = "dtype", .left = 1), SCORE(0, key0, name0), SCORE(1, key1, name1), \
     MEAN(images_per_second, .title = "images/s", .cell = amount_cell), TIMES(speedup), \
     MEAN(compute_images_per_second, .title = "no loading", .cell = amount_cell), TIMES(compute_speedup), \
-    MEAN(peak_memory_mb, .title = "peak MB", .cell = amount_cell), TIMES(memory_ratio), MEAN(loss), MEAN(skipped), \
+    MEAN(peak_memory_mb, .title = "peak MB", .cell = amount_cell), TIMES(memory_ratio), \
+    MEAN(loss), MEAN(skipped), \
     SUMMARY("more_seeds_to_tell", more_seeds), { .title = "skipped", .cell = skipped_cell }, \
     SUMMARY("failed_runs", failed, .title = "", .left = 1, .cell = failed_cell), { 0 } }
 static const amp_field summary_fields[2][20] = {
@@ -101,7 +105,8 @@ static const amp_field summary_fields[2][20] = {
 
 void amp_report_table(const amp_comparison *c, FILE *stream)
 {
-    amp_table_print(stream, 0, summary_fields[c->kind], c->summaries, sizeof *c->summaries, c->dtype_count, c);
+    amp_table_print(stream, 0, summary_fields[c->kind], c->summaries, sizeof *c->summaries, c->dtype_count,
+                    c);
     if (c->verdict_count) putc('\n', stream);
     for (int i = 0; i < c->verdict_count; ++i) fprintf(stream, "%s\n", c->verdict[i]);
 }
@@ -217,7 +222,8 @@ static void write_run(amp_json *json, const amp_comparison *c, const amp_run *ru
     const amp_run copy = shown(run);
     amp_json_object(json, NULL);
     amp_json_fields(json, &copy, run_fields[c->kind]);
-    amp_json_number(json, "average_loss", run->count ? (double)run->rows[run->count - 1].avg_loss : (double)NAN);
+    amp_json_number(json, "average_loss",
+                    run->count ? (double)run->rows[run->count - 1].avg_loss : (double)NAN);
     amp_json_integer(json, "steps_per_loss", (long long)per_loss);
     write_losses(json, run, most_steps(c), per_loss, room);
     write_scales(json, "scale", run, per_column, 0);
@@ -242,12 +248,14 @@ static amp_status write_csv(FILE *stream, const amp_comparison *c, amp_error *er
 static void write_settings(amp_json *json, const amp_comparison *c)
 {
 #define SETTING(member) AMP_FIELD(amp_comparison, member)
-    static const char *const kinds[] = { [AMP_COMPARED_DETECTOR] = "detector", [AMP_COMPARED_CLASSIFIER] = "classifier" };
+    static const char *const kinds[] = { [AMP_COMPARED_DETECTOR] = "detector",
+                                         [AMP_COMPARED_CLASSIFIER] = "classifier" };
     static const amp_field fields[] = {
-        AMP_NAME_AS("kind", amp_comparison, kind, kinds), SETTING(title), SETTING(data), SETTING(cfg), SETTING(weights),
-        SETTING(machine), SETTING(version), SETTING(date), SETTING(iterations), SETTING(batch), SETTING(width),
-        SETTING(height), SETTING(classes), SETTING(train_images), SETTING(valid_images),
-        AMP_FLAG_AS("interrupted", amp_comparison, interrupted), SETTING(points_allowed), { 0 } };
+        AMP_NAME_AS("kind", amp_comparison, kind, kinds), SETTING(title), SETTING(data), SETTING(cfg),
+        SETTING(weights), SETTING(machine), SETTING(version), SETTING(date), SETTING(iterations),
+        SETTING(batch), SETTING(width), SETTING(height), SETTING(classes), SETTING(train_images),
+        SETTING(valid_images), AMP_FLAG_AS("interrupted", amp_comparison, interrupted),
+        SETTING(points_allowed), { 0 } };
     amp_json_fields(json, c, fields);
     amp_json_array(json, "seeds");
     for (int s = 0; s < c->seed_count; ++s) amp_json_integer(json, NULL, c->seeds[s]);
@@ -265,7 +273,8 @@ amp_status amp_report_write_json(FILE *stream, const amp_comparison *c, amp_erro
     if (!room) return amp_fail(error, AMP_NO_MEMORY, "the report: out of memory");
     amp_json_object(&json, NULL);
     write_settings(&json, c);
-    amp_json_records(&json, "dtypes", c->summaries, sizeof *c->summaries, c->dtype_count, summary_fields[c->kind]);
+    amp_json_records(&json, "dtypes", c->summaries, sizeof *c->summaries, c->dtype_count,
+                     summary_fields[c->kind]);
     amp_json_array(&json, "runs");
     for (int r = 0; r < c->dtype_count * c->seed_count; ++r) write_run(&json, c, &c->runs[r], room);
     amp_json_close(&json);
@@ -274,7 +283,8 @@ amp_status amp_report_write_json(FILE *stream, const amp_comparison *c, amp_erro
     return AMP_OK;
 }
 
-amp_status amp_report_write(const amp_comparison *c, const char *file, amp_report_writer *write, amp_error *error)
+amp_status amp_report_write(const amp_comparison *c, const char *file, amp_report_writer *write,
+                            amp_error *error)
 {
     struct amp_output *output;
     FILE *stream;

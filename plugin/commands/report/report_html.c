@@ -1,5 +1,5 @@
-/* The report as one HTML page that needs nothing else: report.html, which stands in the program as it is, with
- * the comparison's JSON and its table put in. */
+/* The report as one HTML page that needs nothing else: report.html, which stands in the program as it is,
+ * with the comparison's JSON and its table put in. */
 #include "../compare/compare.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@ __asm__(".pushsection .rodata\n.global amp_report_page\n.hidden amp_report_page\
         "amp_report_page: .incbin \"" AMP_REPORT_PAGE "\"\n.byte 0\n.popsection\n");
 extern const char amp_report_page[] __attribute__((visibility("hidden")));
 
-/* Text within HTML: what would end it as entities; bytes that are not UTF-8, and control characters, as U+FFFD. */
+/* Text within HTML: what would end it as entities; bytes that are not UTF-8, and control characters, as
+ * U+FFFD. */
 static void write_html(FILE *stream, const char *text)
 {
     static const char special[] = "<>&\"'";
