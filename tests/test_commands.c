@@ -109,19 +109,19 @@ static void mistakes_are_told_with_the_usage(void **state)
 static void lists_are_split(void **state)
 {
     static const char *const bad[] = { "", ",", "a,", ",a", "a,,b", "a,b,a" };
-    amp_text_list list;
+    amp_lines list;
     amp_error error;
     (void)state;
-    assert_int_equal(amp_text_list_split("-dtypes", "fp32,bf16,f", &list, &error), AMP_OK);
+    assert_int_equal(amp_list_split("-dtypes", "fp32,bf16,f", &list, &error), AMP_OK);
     assert_int_equal(list.count, 3);
-    assert_string_equal(list.part[0], "fp32");
-    assert_string_equal(list.part[1], "bf16");
-    assert_string_equal(list.part[2], "f");
-    amp_text_list_free(&list);
+    assert_string_equal(list.line[0], "fp32");
+    assert_string_equal(list.line[1], "bf16");
+    assert_string_equal(list.line[2], "f");
+    amp_lines_free(&list);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
-        assert_int_equal(amp_text_list_split("-dtypes", bad[i], &list, &error), AMP_BAD_CONFIG);
+        assert_int_equal(amp_list_split("-dtypes", bad[i], &list, &error), AMP_BAD_CONFIG);
         assert_non_null(strstr(error.message, "-dtypes"));
-        assert_null(list.part);
+        assert_null(list.line);
     }
 }
 

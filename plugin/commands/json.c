@@ -86,33 +86,35 @@ void amp_json_text(amp_json *json, const char *key, const char *value)
     end_value(json);
 }
 
+static void write_value(amp_json *json, const char *key, const char *value)
+{
+    begin_value(json, key);
+    fputs(value, json->stream);
+    end_value(json);
+}
+
 /* The shortest of 6, 9 and 17 digits that is read back as the same number. */
 void amp_json_number(amp_json *json, const char *key, double value)
 {
-    char text[40] = "null";
     static const int digits[] = { 6, 9, 17 };
-    begin_value(json, key);
-    if (value >= -DBL_MAX && value <= DBL_MAX)
-        for (int i = 0; i < 3; ++i) {
-            snprintf(text, sizeof text, "%.*g", digits[i], value);
-            if (strtod(text, NULL) == value) break;
-        }
-    fputs(text, json->stream);
-    end_value(json);
+    char text[40] = "null";
+    for (int i = 0; i < 3 && value >= -DBL_MAX && value <= DBL_MAX; ++i) {
+        snprintf(text, sizeof text, "%.*g", digits[i], value);
+        if (strtod(text, NULL) == value) break;
+    }
+    write_value(json, key, text);
 }
 
 void amp_json_integer(amp_json *json, const char *key, long long value)
 {
-    begin_value(json, key);
-    fprintf(json->stream, "%lld", value);
-    end_value(json);
+    char text[24];
+    snprintf(text, sizeof text, "%lld", value);
+    write_value(json, key, text);
 }
 
 void amp_json_boolean(amp_json *json, const char *key, int value)
 {
-    begin_value(json, key);
-    fputs(value ? "true" : "false", json->stream);
-    end_value(json);
+    write_value(json, key, value ? "true" : "false");
 }
 
 /* ---- files ---- */

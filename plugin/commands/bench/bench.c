@@ -57,16 +57,16 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
 }
 
 /* The sides' dtypes point into list. */
-static amp_status choose_sides(const amp_bench_request *r, amp_text_list *list, amp_bench *b,
+static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_bench *b,
                                amp_error *error)
 {
     const char *usual = amp_fork_device() >= 0 ? all_dtypes : "fp32,bf16,fp16";
-    AMP_TRY(amp_text_list_split("-dtypes", r->dtypes ? r->dtypes : usual, list, error));
-    for (int i = 0; i < list->count; i++) {
-        if (amp_dtype_find(list->part[i]) < 0 && strcmp(list->part[i], "stock"))
+    AMP_TRY(amp_list_split("-dtypes", r->dtypes ? r->dtypes : usual, list, error));
+    for (size_t i = 0; i < list->count; i++) {
+        if (amp_dtype_find(list->line[i]) < 0 && strcmp(list->line[i], "stock"))
             return amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is no dtype %s; allowed: %s", r->dtypes,
-                            list->part[i], all_dtypes);
-        b->sides[b->count++] = (amp_bench_side){ .dtype = list->part[i], .support = AMP_SUPPORT_NATIVE };
+                            list->line[i], all_dtypes);
+        b->sides[b->count++] = (amp_bench_side){ .dtype = list->line[i], .support = AMP_SUPPORT_NATIVE };
     }
     return AMP_OK;
 }
@@ -286,7 +286,7 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
 {
     amp_bench_request request = { 0 };
     amp_bench b = { 0 };
-    amp_text_list dtypes = { 0 };
+    amp_lines dtypes = { 0 };
     AMP_TRY(read_request(argc, argv, &request, error));
     if (request.only) return amp_bench_child(&request, error);
     b.cfg = request.cfg;
@@ -295,6 +295,6 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
     amp_status status = choose_sides(&request, &dtypes, &b, error);
     if (status == AMP_OK) status = bench(&request, &b, error);
     amp_bench_free(&b);
-    amp_text_list_free(&dtypes);
+    amp_lines_free(&dtypes);
     return status;
 }

@@ -57,21 +57,21 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
 /* The seeds' numbers, all that may be trained. */
 static amp_status take_seeds(const request *r, amp_comparison *c, int *most, amp_error *error)
 {
-    amp_text_list list = { 0 };
-    if (r->seed) AMP_TRY(amp_text_list_split("-seed", r->seed, &list, error));
-    *most = r->seed ? list.count : (int)r->seeds;
+    amp_lines list = { 0 };
+    if (r->seed) AMP_TRY(amp_list_split("-seed", r->seed, &list, error));
+    *most = r->seed ? (int)list.count : (int)r->seeds;
     c->seeds = calloc((size_t)*most, sizeof *c->seeds);
     amp_status status = c->seeds ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for %d seeds", *most);
     for (int i = 0; status == AMP_OK && i < *most; ++i) {
         char *end = "";
-        unsigned long long value = r->seed ? strtoull(list.part[i], &end, 10) : (unsigned long long)i + 1;
+        unsigned long long value = r->seed ? strtoull(list.line[i], &end, 10) : (unsigned long long)i + 1;
         if (*end || value > 4294967295ull
-            || (r->seed && strspn(list.part[i], "0123456789") != strlen(list.part[i])))
+            || (r->seed && strspn(list.line[i], "0123456789") != strlen(list.line[i])))
             status = amp_fail(error, AMP_BAD_CONFIG, "-seed %s: expected whole numbers from 0 to 4294967295",
                               r->seed);
         c->seeds[i] = (unsigned)value;
     }
-    amp_text_list_free(&list);
+    amp_lines_free(&list);
     return status;
 }
 
@@ -145,10 +145,10 @@ static amp_status take_request(const request *r, amp_compare *compare, amp_error
     AMP_TRY(amp_machine_read(&compare->hardware, error));
     compare->sequential = r->sequential;
     compare->probe = r->probe;
-    AMP_TRY(amp_text_list_split("-dtypes", r->dtypes ? r->dtypes : usual_dtypes(&compare->hardware),
+    AMP_TRY(amp_list_split("-dtypes", r->dtypes ? r->dtypes : usual_dtypes(&compare->hardware),
                                 &compare->dtypes, error));
-    c->dtypes = (const char **)compare->dtypes.part;
-    c->dtype_count = compare->dtypes.count;
+    c->dtypes = (const char **)compare->dtypes.line;
+    c->dtype_count = (int)compare->dtypes.count;
     c->reference = reference_of(c);
     c->iterations = r->iterations;
     AMP_TRY(take_seeds(r, c, &compare->most_seeds, error));
@@ -178,7 +178,7 @@ static void free_compare(amp_compare *compare)
     free(c->runs);
     free(c->seeds);
     free(c->summaries);
-    amp_text_list_free(&compare->dtypes);
+    amp_lines_free(&compare->dtypes);
 }
 
 /* ---- training and validating ---- */

@@ -22,7 +22,7 @@ enum { AMP_COMPARE_PATH = 512 };
 
 typedef struct amp_compare {
     amp_comparison result;
-    amp_text_list dtypes;      /* what result.dtypes points at */
+    amp_lines dtypes;      /* what result.dtypes points at */
     amp_machine hardware;
     char *base;                /* the .cfg's name, as Darknet names .weights files by it */
     char *folder;              /* the report's, runs/ in it */

@@ -4,7 +4,6 @@
 #include "../../amp/cfg_reader.h"
 #include "../../amp/config.h"
 #include "../../amp/config_keys.h"
-#include "../../host/data/data_files.h"
 #include "../../host/common/state.h"
 #include "../cfg_copy.h"
 #include "../data_check.h"
@@ -111,21 +110,6 @@ static amp_status look_at_data(amp_comparison *c, amp_error *error)
     return AMP_OK;
 }
 
-/* The trainings check further. */
-static amp_status look_at_weights(const amp_comparison *c, amp_error *error)
-{
-    if (!c->weights) return AMP_OK;
-    if (amp_is_device(c->weights))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read these weights: not a regular file",
-                        c->weights);
-    FILE *file = fopen(c->weights, "rb");
-    int version[3], whole = file && fread(version, sizeof version, 1, file) == 1;
-    if (file) fclose(file);
-    if (whole) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, file ? "%s: no .weights file" : "%s: cannot read the weights",
-                    c->weights);
-}
-
 /* ---- the machine ---- */
 
 static amp_status look_at_dtypes(amp_compare *compare, amp_error *error)
@@ -174,7 +158,7 @@ amp_status amp_compare_look(amp_compare *compare, amp_error *error)
     AMP_TRY(look_at_dtypes(compare, error));
     AMP_TRY(look_at_cfg(c, error));
     AMP_TRY(look_at_data(c, error));
-    AMP_TRY(look_at_weights(c, error));
+    if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error)); /* the trainings check further */
     processor_name(processor, sizeof processor);
     snprintf(machine, sizeof machine, "%s%s", processor, compare->hardware.description);
     snprintf(title, sizeof title, "%.250s on %.250s", last_part(c->cfg), last_part(c->data));

@@ -3,25 +3,11 @@
 
 #include "../../host/common/clock.h"
 #include "../../host/common/weights_check.h"
-#include "../../host/data/data_files.h"
+#include "../arguments.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Darknet ends with status 0 where it cannot open a file, so what it will open is tried first. */
-static amp_status check_cfg(const char *path, amp_error *error)
-{
-    if (amp_is_device(path))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read the .cfg file: not a regular file", path);
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: cannot read the .cfg file: %s", path, strerror(errno));
-    int empty = fgetc(file) == EOF;
-    fclose(file);
-    return empty ? amp_fail(error, AMP_BAD_CONFIG, "%s: the .cfg file is empty or a folder", path) : AMP_OK;
-}
 
 /* A training may begin with the first layers' weights alone. What is measured must have all: Darknet would
  * draw the others. */
@@ -40,7 +26,7 @@ static amp_status load_all_weights(struct network *net, const char *file, amp_er
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **out, amp_error *error)
 {
     *out = NULL;
-    AMP_TRY(check_cfg(cfg, error));
+    AMP_TRY(amp_readable(cfg, "the .cfg file", error));
     *out = amp_fork_make_network(cfg, cfg, 1);
     amp_status status = load_all_weights(*out, weights, error);
     if (status == AMP_OK) return AMP_OK;

@@ -13,7 +13,6 @@
 #include "../../files/checksum.h"
 #include "../../host/common/clock.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,19 +20,6 @@
 #include <unistd.h>
 
 static amp_status out_of_memory(amp_error *error) { return amp_fail(error, AMP_NO_MEMORY, "out of memory"); }
-
-/* A folder can be opened, but not read. */
-static amp_status readable(const char *file, const char *what, amp_error *error)
-{
-    if (!file) return AMP_OK;
-    if (amp_is_device(file))
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: not a regular file", file, what);
-    FILE *opened = fopen(file, "r");
-    int bad = !opened || (fgetc(opened) == EOF && ferror(opened)), why = errno;
-    if (opened) fclose(opened);
-    return bad ? amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(why))
-        : AMP_OK;
-}
 
 /* ---- the present loss scale ---- */
 
@@ -240,8 +226,8 @@ static char *copy_of(const char *text) { return text ? strdup(text) : NULL; }
 amp_status amp_probe_run(const amp_probe_request *request, amp_probe_result **out, amp_error *error)
 {
     *out = NULL;
-    AMP_TRY(readable(request->data, "the .data file", error));
-    AMP_TRY(readable(request->weights, "the weights", error));
+    AMP_TRY(amp_readable(request->data, "the .data file", error));
+    if (request->weights) AMP_TRY(amp_readable(request->weights, "the weights", error));
     amp_probe_result *r = calloc(1, sizeof *r);
     if (!r) return out_of_memory(error);
     r->iterations = request->iterations;
