@@ -38,7 +38,8 @@ amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp
 /* "-h", "-help" or "--help". NULL is none. */
 int amp_asks_for_help(const char *argument);
 
-/* The parts of "a,b,c", which the caller frees with amp_lines_free. AMP_BAD_CONFIG: empty parts, or one twice. */
+/* The parts of "a,b,c", which the caller frees with amp_lines_free. AMP_BAD_CONFIG: an empty part, or one
+ * twice. */
 amp_status amp_list_split(const char *option, const char *text, amp_lines *, amp_error *);
 
 /* Whether a file that the command line names can be read. AMP_BAD_CONFIG: it is missing, empty, a folder or a

@@ -77,7 +77,8 @@ amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *
         errno = 0;
         int found = copy_lines(in, out, changes, count);
         if (ferror(in))
-            status = amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
+            status = amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from,
+                              strerror(errno));
         else if (!found)
             status = amp_fail(error, AMP_BAD_CONFIG, "%s: has no [net] section; is it a .cfg file?", from);
         if (status == AMP_OK) status = amp_output_end(output, error);
@@ -96,7 +97,8 @@ amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *change
         return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory", from);
     int descriptor = mkstemp(*name);
     amp_status status = descriptor >= 0 ? amp_cfg_copy(from, *name, changes, count, error)
-        : amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", *name, strerror(errno));
+        : amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", *name,
+                   strerror(errno));
     if (descriptor >= 0) close(descriptor);
     if (status == AMP_OK) return AMP_OK;
     if (descriptor >= 0) unlink(*name);

@@ -99,7 +99,7 @@ static void make_cell(const amp_field *f, const void *record, const void *contex
     const void *value = value_of(f, record);
     text[0] = 0;
     if (f->cell) f->cell(&(amp_cell){ value, record, context }, text);
-    else if (is_text(f)) snprintf(text, AMP_CELL_TEXT, "%s", text_of(f, value));
+    else if (is_text(f)) snprintf(text, AMP_CELL_TEXT, "%s", text_of(f, value) ? text_of(f, value) : "");
     else snprintf(text, AMP_CELL_TEXT, "%.10g", number_of(f, value));
 }
 

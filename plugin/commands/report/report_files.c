@@ -22,7 +22,7 @@ static void amount_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
     double value = ((const amp_mean *)cell->value)->mean;
     if (!(value > 0) || !amp_is_number(value)) snprintf(text, AMP_CELL_TEXT, "%s", DASH);
     else if (value < 1e6) snprintf(text, AMP_CELL_TEXT, "%.*f", value < 9.995 ? 2 : value < 99.95, value);
-    else snprintf(text, AMP_CELL_TEXT, "%.3gM", value / 1e6);
+    else snprintf(text, AMP_CELL_TEXT, "%.*fM", value < 99.95e6, value / 1e6);
 }
 
 static void percent_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
