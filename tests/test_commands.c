@@ -14,6 +14,7 @@
 #include "commands/arguments.h"
 #include "commands/cfg_copy.h"
 #include "commands/json.h"
+#include "commands/table.h"
 
 /* ---- arguments ---- */
 
@@ -109,19 +110,19 @@ static void mistakes_are_told_with_the_usage(void **state)
 static void lists_are_split(void **state)
 {
     static const char *const bad[] = { "", ",", "a,", ",a", "a,,b", "a,b,a" };
-    amp_text_list list;
+    amp_lines list;
     amp_error error;
     (void)state;
-    assert_int_equal(amp_text_list_split("-dtypes", "fp32,bf16,f", &list, &error), AMP_OK);
+    assert_int_equal(amp_list_split("-dtypes", "fp32,bf16,f", &list, &error), AMP_OK);
     assert_int_equal(list.count, 3);
-    assert_string_equal(list.part[0], "fp32");
-    assert_string_equal(list.part[1], "bf16");
-    assert_string_equal(list.part[2], "f");
-    amp_text_list_free(&list);
+    assert_string_equal(list.line[0], "fp32");
+    assert_string_equal(list.line[1], "bf16");
+    assert_string_equal(list.line[2], "f");
+    amp_lines_free(&list);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
-        assert_int_equal(amp_text_list_split("-dtypes", bad[i], &list, &error), AMP_BAD_CONFIG);
+        assert_int_equal(amp_list_split("-dtypes", bad[i], &list, &error), AMP_BAD_CONFIG);
         assert_non_null(strstr(error.message, "-dtypes"));
-        assert_null(list.part);
+        assert_null(list.line);
     }
 }
 
@@ -315,9 +316,72 @@ static void numbers_of_net_are_read(void **state)
     assert_int_equal(amp_cfg_number("some.cfg", "batch", 1, &value, &error), AMP_BAD_CONFIG);
 }
 
+/* ---- records (table.h) ---- */
+
+typedef struct record { const char *name; char note[32]; int count, state; double rate; } record;
+
+static void rate_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    if (*(const double *)cell->value > 0) snprintf(text, AMP_CELL_TEXT, "%.1f/s", *(const double *)cell->value);
+}
+
+static const char *const state_names[] = { NULL, "done" };
+static const amp_field record_fields[] = {
+    AMP_FIELD(record, name, .title = "name", .left = 1),
+    AMP_FIELD(record, count, .known = AMP_FROM_0, .title = "n"),
+    AMP_NAME_AS("state", record, state, state_names),
+    AMP_FIELD(record, rate, .known = AMP_ABOVE_0, .title = "rate", .cell = rate_cell),
+    AMP_FIELD(record, note, .title = "what is said of it", .left = 1), { 0 } };
+static const record records[] = { { "a,\"b\"", "", 100000000, 1, 2.5 }, { "c", "two words", -1, 0, 0 } };
+
+/* What one list of fields makes of the records, as text that the caller frees. */
+static char *listed(int as_table, int count)
+{
+    char *text;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (as_table) amp_table_print(stream, 2, record_fields, records, sizeof *records, count, NULL);
+    else for (int i = -1; i < count; i++) amp_csv_print(stream, record_fields, i < 0 ? NULL : &records[i]);
+    fclose(stream);
+    return text;
+}
+
+static void fields_are_columns_of_csv_and_of_a_table(void **state)
+{
+    (void)state;
+    char *csv = listed(0, 2), *table = listed(1, 2), *first = listed(1, 1);
+    assert_string_equal(csv, "name,count,state,rate,note\n"
+                             "\"a,\"\"b\"\"\",100000000,done,2.5,\nc,,,,two words\n");
+    assert_string_equal(table, "  name           n   rate  what is said of it\n"
+                               "  a,\"b\"  100000000  2.5/s  \n"
+                               "  c             -1         two words\n");
+    assert_null(strstr(first, "what is said")); /* a column without any text */
+    free(csv);
+    free(table);
+    free(first);
+}
+
+static void what_is_not_known_is_null(void **state)
+{
+    (void)state;
+    char *text;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    amp_json json = amp_json_begin(stream);
+    amp_json_records(&json, NULL, records, sizeof *records, 2, record_fields);
+    fclose(stream);
+    assert_non_null(strstr(text, "\"count\": 100000000,\n  \"state\": \"done\",\n"
+                           "  \"rate\": 2.5,\n  \"note\": null\n"));
+    assert_non_null(strstr(text, "\"count\": null,\n  \"state\": null,\n"
+                           "  \"rate\": null,\n  \"note\": \"two words\"\n"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fields_are_columns_of_csv_and_of_a_table),
+        cmocka_unit_test(what_is_not_known_is_null),
         cmocka_unit_test(options_stand_anywhere), cmocka_unit_test(what_is_not_given_keeps_its_value),
         cmocka_unit_test(mistakes_are_told_with_the_usage), cmocka_unit_test(lists_are_split),
         cmocka_unit_test(values_are_nested_and_parted), cmocka_unit_test(text_is_escaped_and_always_utf8),

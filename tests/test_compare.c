@@ -191,81 +191,6 @@ static void trainings_that_never_ran_at_the_same_time_are_told(void **state)
     forget(&m);
 }
 
-/* ---- weights ---- */
-
-static void write_weights(const char *name, int minor, const float *values, size_t count)
-{
-    FILE *file = fopen(name, "wb");
-    int version[3] = { 0, minor, 0 }, narrow = 5;
-    size_t wide = 5;
-    assert_non_null(file);
-    fwrite(version, sizeof version, 1, file);
-    if (minor >= 2) fwrite(&wide, sizeof wide, 1, file);
-    else fwrite(&narrow, sizeof narrow, 1, file);
-    fwrite(values, sizeof *values, count, file);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void weights_are_compared_behind_their_headers(void **state)
-{
-    const float a[] = { 1, 2, 3, 4 }, b[] = { 1, 2, 5, 3 }, nan[] = { 1, 2, NAN, 4 };
-    double largest, relative;
-    (void)state;
-    write_weights("compare_a", 2, a, 4);
-    write_weights("compare_b", 1, b, 4); /* an old one: its counter has four bytes */
-    amp_weights_difference("compare_a", "compare_b", NULL, 0, &largest, &relative);
-    near(largest, 2);
-    near(relative, sqrt((4. + 1) / (1 + 4 + 25 + 9)));
-    amp_weights_difference("compare_a", "compare_a", NULL, 0, &largest, &relative);
-    near(largest, 0);
-    near(relative, 0);
-    write_weights("compare_b", 2, a, 3);
-    amp_weights_difference("compare_a", "compare_b", NULL, 0, &largest, &relative);
-    assert_false(amp_is_number(largest) || amp_is_number(relative));
-    amp_weights_difference("compare_a", "compare_nowhere", NULL, 0, &largest, &relative);
-    assert_false(amp_is_number(largest) || amp_is_number(relative));
-    write_weights("compare_b", 2, nan, 4);
-    amp_weights_difference("compare_b", "compare_a", NULL, 0, &largest, &relative);
-    assert_false(amp_is_number(largest) || amp_is_number(relative));
-    unlink("compare_a");
-    unlink("compare_b");
-}
-
-/* Rolling variances are thousands of times as large as weights. */
-static void rolling_statistics_are_no_difference(void **state)
-{
-    static const float a[] = { 1, 2, 500, 600, 3, 4, 700 }, b[] = { 1, 2.5f, 9000, 8000, 3, 4, 1 };
-    static const amp_weights_run runs[] = { { 2, 2 }, { 0, 0 }, { 2, 1 } };
-    double largest, relative;
-    (void)state;
-    write_weights("compare_a", 2, a, 7);
-    write_weights("compare_b", 2, b, 7);
-    amp_weights_difference("compare_b", "compare_a", runs, 3, &largest, &relative);
-    near(largest, .5);
-    near(relative, sqrt(.25 / (1 + 4 + 9 + 16)));
-    amp_weights_difference("compare_b", "compare_a", runs, 1, &largest, &relative); /* what no run tells of counts */
-    near(largest, 699);
-    unlink("compare_a");
-    unlink("compare_b");
-}
-
-/* Longer than what is read at a time. */
-static void a_difference_at_the_end_of_large_files_is_found(void **state)
-{
-    enum { MANY = 10000 };
-    static float a[MANY];
-    double largest, relative;
-    (void)state;
-    write_weights("compare_a", 2, a, MANY);
-    a[MANY - 1] = 3;
-    write_weights("compare_b", 2, a, MANY);
-    amp_weights_difference("compare_a", "compare_b", NULL, 0, &largest, &relative);
-    near(largest, 3);
-    near(relative, 1);
-    unlink("compare_a");
-    unlink("compare_b");
-}
-
 /* ---- over the seeds ---- */
 
 static void summaries_are_paired_by_seed(void **state)
@@ -686,9 +611,6 @@ int main(void)
         cmocka_unit_test(a_run_of_few_steps_has_what_they_tell),
         cmocka_unit_test(speeds_are_of_the_time_in_which_all_trained),
         cmocka_unit_test(trainings_that_never_ran_at_the_same_time_are_told),
-        cmocka_unit_test(weights_are_compared_behind_their_headers),
-        cmocka_unit_test(rolling_statistics_are_no_difference),
-        cmocka_unit_test(a_difference_at_the_end_of_large_files_is_found),
         cmocka_unit_test(summaries_are_paired_by_seed),
         cmocka_unit_test(what_is_not_done_is_left_out),
         cmocka_unit_test(nothing_is_known_of_nothing),

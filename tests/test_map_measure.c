@@ -127,7 +127,7 @@ static amp_map_score measured(network *net, size_t *detections)
     request.quiet = 1;
     if (amp_detection_data_read("my.data", &data, &error) != AMP_OK ||
         amp_map_measure(net, &data, &request, &result, &error) != AMP_OK) fail_msg("%s", error.message);
-    assert_int_equal(result.images, IMAGES);
+    assert_int_equal(result.evaluated.images, IMAGES);
     assert_int_equal(result.objects, 2 * IMAGES);
     amp_map_score score = result.total;
     *detections = result.detections;

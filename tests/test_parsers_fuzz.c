@@ -225,13 +225,13 @@ static void command_lines(void **unused)
         } else if (status != AMP_HELP_PRINTED) {
             assert_one_line(status, &error);
         }
-        amp_text_list list;
+        amp_lines list;
         spoil("stock,fp32,bf16", text[0], 0);
         error = (amp_error){ 0 };
-        status = amp_text_list_split("-dtypes", text[0], &list, &error);
+        status = amp_list_split("-dtypes", text[0], &list, &error);
         if (status != AMP_OK) assert_one_line(status, &error);
-        for (int k = 0; k < list.count; k++) assert_true(list.part[k][0] && !strchr(list.part[k], ','));
-        amp_text_list_free(&list);
+        for (size_t k = 0; k < list.count; k++) assert_true(list.line[k][0] && !strchr(list.line[k], ','));
+        amp_lines_free(&list);
     }
     fclose(nowhere);
     assert_in_range(taken, ROUNDS / 50, ROUNDS - ROUNDS / 50);

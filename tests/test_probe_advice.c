@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "amp/autocast.h"
-#include "commands/probe/probe_advice.h"
+#include "commands/probe/probe.h"
 
 enum { MOST = 24 };
 

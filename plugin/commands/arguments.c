@@ -1,6 +1,7 @@
 /* Reading a verb's command line. */
 #include "arguments.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,35 +122,36 @@ amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp
     return status;
 }
 
-void amp_text_list_free(amp_text_list *list)
-{
-    for (int i = 0; i < list->count; ++i) free(list->part[i]);
-    free(list->part);
-    *list = (amp_text_list){ 0 };
-}
-
-static amp_status add_part(const char *option, const char *part, size_t length, amp_text_list *list, amp_error *error)
+static amp_status add_part(const char *option, const char *part, size_t length, amp_lines *list,
+                           amp_error *error)
 {
     if (!length) return amp_fail(error, AMP_BAD_CONFIG, "%s: an empty name in its list", option);
-    for (int i = 0; i < list->count; ++i)
-        if (strlen(list->part[i]) == length && !strncmp(list->part[i], part, length))
-            return amp_fail(error, AMP_BAD_CONFIG, "%s: %s stands in its list twice", option, list->part[i]);
-    char **grown = realloc(list->part, ((size_t)list->count + 1) * sizeof *grown);
-    if (grown) list->part = grown;
-    char *copy = grown ? strndup(part, length) : NULL;
-    if (!copy) return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory", option);
-    list->part[list->count++] = copy;
-    return AMP_OK;
+    for (size_t i = 0; i < list->count; ++i)
+        if (strlen(list->line[i]) == length && !strncmp(list->line[i], part, length))
+            return amp_fail(error, AMP_BAD_CONFIG, "%s: %s stands in its list twice", option, list->line[i]);
+    return amp_lines_add(list, part, length, error);
 }
 
-amp_status amp_text_list_split(const char *option, const char *text, amp_text_list *list, amp_error *error)
+amp_status amp_list_split(const char *option, const char *text, amp_lines *list, amp_error *error)
 {
     amp_status status = AMP_OK;
-    *list = (amp_text_list){ 0 };
+    *list = (amp_lines){ 0 };
     for (const char *part = text; status == AMP_OK; part += strcspn(part, ",") + 1) {
         status = add_part(option, part, strcspn(part, ","), list, error);
         if (!part[strcspn(part, ",")]) break;
     }
-    if (status != AMP_OK) amp_text_list_free(list);
+    if (status != AMP_OK) amp_lines_free(list);
     return status;
+}
+
+amp_status amp_readable(const char *file, const char *what, amp_error *error)
+{
+    const char *why = "not a regular file";
+    FILE *opened = amp_is_device(file) ? NULL : fopen(file, "r");
+    if (!opened && !amp_is_device(file)) why = strerror(errno);
+    int ends = opened && fgetc(opened) == EOF; /* a folder can be opened, and fails here */
+    if (ends) why = ferror(opened) ? strerror(errno) : "it is empty";
+    if (opened) fclose(opened);
+    return opened && !ends ? AMP_OK
+        : amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, why);
 }

@@ -13,7 +13,7 @@
 #ifndef AMP_COMMANDS_ARGUMENTS_H
 #define AMP_COMMANDS_ARGUMENTS_H
 
-#include "../tensor/status.h"
+#include "../host/data/text_lines.h"
 
 typedef struct amp_argument {
     const char *name;      /* "-batch", or "CFG" for a file that is given by its place */
@@ -32,15 +32,18 @@ typedef struct amp_argument {
  * or file, a value out of range; then the usage, a line for each entry, is on stderr already.
  * AMP_HELP_PRINTED: -h was given, and the usage is on stdout. A NULL in argv ends it: Darknet blanks the end
  * when it takes an option out. */
-amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments, amp_error *);
+amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments,
+                              amp_error *);
 
 /* "-h", "-help" or "--help". NULL is none. */
 int amp_asks_for_help(const char *argument);
 
-/* Splits "a,b,c" in place of nothing: parts[0..count-1] are the caller's with amp_list_free. AMP_BAD_CONFIG: empty parts, or
- * one twice. */
-typedef struct amp_text_list { char **part; int count; } amp_text_list;
-amp_status amp_text_list_split(const char *option, const char *text, amp_text_list *, amp_error *);
-void amp_text_list_free(amp_text_list *);
+/* The parts of "a,b,c", which the caller frees with amp_lines_free. AMP_BAD_CONFIG: an empty part, or one
+ * twice. */
+amp_status amp_list_split(const char *option, const char *text, amp_lines *, amp_error *);
+
+/* Whether a file that the command line names can be read. AMP_BAD_CONFIG: it is missing, empty, a folder or a
+ * device; the message calls it `what`: "the .cfg file". Darknet would end with status 0, or wait. */
+amp_status amp_readable(const char *file, const char *what, amp_error *);
 
 #endif

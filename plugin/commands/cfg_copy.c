@@ -1,8 +1,9 @@
 /* Copying a .cfg with other values in [net]. */
+#define _GNU_SOURCE /* asprintf */
 #include "cfg_copy.h"
 
 #include "../amp/cfg_reader.h"
-#include "../files/safe_file.h"
+#include "json.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,8 +13,7 @@
 /* What amp/cfg_reader.h drops. */
 static int is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\n'; }
 
-/* Whether the line gives this key, as Darknet reads it: blanks do not count. */
-static int line_has_key(const char *line, const char *key)
+int amp_line_has_key(const char *line, const char *key)
 {
     for (; *line && *line != '='; ++line) {
         if (is_blank(*line)) continue;
@@ -41,7 +41,7 @@ static int is_section(const char *line)
 
 static int changed(const char *line, const amp_cfg_change *changes, int count)
 {
-    for (int i = 0; i < count; ++i) if (line_has_key(line, changes[i].key)) return 1;
+    for (int i = 0; i < count; ++i) if (amp_line_has_key(line, changes[i].key)) return 1;
     return 0;
 }
 
@@ -57,61 +57,49 @@ static int copy_lines(FILE *in, FILE *out, const amp_cfg_change *changes, int co
         if (in_net && !section && changed(line, changes, count)) continue;
         fwrite(line, 1, (size_t)length, out); /* a NUL too: it is for the copy's reader to refuse */
         if (line[length - 1] != '\n') putc('\n', out);
-        for (int i = 0; begins && !found && i < count; ++i) fprintf(out, "%s=%.17g\n", changes[i].key, changes[i].value);
+        for (int i = 0; begins && !found && i < count; ++i)
+            fprintf(out, "%s=%.17g\n", changes[i].key, changes[i].value);
         found |= begins;
     }
     free(line);
     return found;
 }
 
-static amp_status copy(const char *from, FILE *out, const char *to, const amp_cfg_change *changes, int count, amp_error *error)
+amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count,
+                        amp_error *error)
 {
-    FILE *in = fopen(from, "r");
-    if (!in) return amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
-    errno = 0;
-    int found = copy_lines(in, out, changes, count), unread = ferror(in);
+    struct amp_output *output;
+    FILE *in = fopen(from, "r"), *out;
+    if (!in)
+        return amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
+    amp_status status = amp_output_begin(to, &output, &out, error);
+    if (status == AMP_OK) {
+        errno = 0;
+        int found = copy_lines(in, out, changes, count);
+        if (ferror(in))
+            status = amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from,
+                              strerror(errno));
+        else if (!found)
+            status = amp_fail(error, AMP_BAD_CONFIG, "%s: has no [net] section; is it a .cfg file?", from);
+        if (status == AMP_OK) status = amp_output_end(output, error);
+        else amp_output_abandon(output);
+    }
     fclose(in);
-    if (unread) return amp_fail(error, AMP_IO_FAILED, "%s: cannot read the .cfg file: %s", from, strerror(errno));
-    if (!found) return amp_fail(error, AMP_BAD_CONFIG, "%s: has no [net] section; is it a .cfg file?", from);
-    if (fflush(out) || ferror(out)) return amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", to, strerror(errno));
-    return AMP_OK;
-}
-
-amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count, amp_error *error)
-{
-    amp_safe_file file;
-    AMP_TRY(amp_safe_file_begin(to, &file, error));
-    FILE *out = fopen(file.temporary, "w");
-    amp_status status = out ? copy(from, out, to, changes, count, error)
-                            : amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", to, strerror(errno));
-    if (out && fclose(out) && status == AMP_OK)
-        status = amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", to, strerror(errno));
-    if (status == AMP_OK) status = amp_safe_file_commit(&file, error);
-    amp_safe_file_end(&file);
     return status;
 }
 
-static const char *last_part(const char *path)
+amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *changes, int count, char **name,
+                                  amp_error *error)
 {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *changes, int count, char **name, amp_error *error)
-{
-    const char *folder = getenv("TMPDIR"), *base = last_part(from);
+    const char *folder = getenv("TMPDIR"), *slash = strrchr(from, '/');
     if (!folder || !*folder) folder = "/tmp";
-    size_t room = strlen(folder) + strlen(base) + sizeof "/-XXXXXX";
-    *name = malloc(room);
-    if (!*name) return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory", from);
-    snprintf(*name, room, "%s/%s-XXXXXX", folder, base);
+    if (asprintf(name, "%s/%s-XXXXXX", folder, slash ? slash + 1 : from) < 0)
+        return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory", from);
     int descriptor = mkstemp(*name);
-    FILE *out = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-    amp_status status = out ? copy(from, out, *name, changes, count, error)
-                            : amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", *name,
-                                       strerror(errno));
-    if (out && fclose(out) && status == AMP_OK)
-        status = amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", *name, strerror(errno));
+    amp_status status = descriptor >= 0 ? amp_cfg_copy(from, *name, changes, count, error)
+        : amp_fail(error, AMP_IO_FAILED, "%s: cannot write a copy of the .cfg file: %s", *name,
+                   strerror(errno));
+    if (descriptor >= 0) close(descriptor);
     if (status == AMP_OK) return AMP_OK;
     if (descriptor >= 0) unlink(*name);
     free(*name);

@@ -1,4 +1,5 @@
-/* A copy of a .cfg with other values in its [net] section: -batch, -iters and the like, without touching the user's file. */
+/* A copy of a .cfg with other values in its [net] section: -batch, -iters and the like, without touching the
+ * user's file. */
 #ifndef AMP_COMMANDS_CFG_COPY_H
 #define AMP_COMMANDS_CFG_COPY_H
 
@@ -6,14 +7,21 @@
 
 typedef struct amp_cfg_change { const char *key; double value; } amp_cfg_change;
 
-/* Every line of these keys in [net] is left out, and the new ones are put at the section's start; all other lines, comments too,
- * are copied as they are. AMP_BAD_CONFIG: `from` has no [net]. AMP_IO_FAILED: one of the files. */
-amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count, amp_error *);
+/* Every line of these keys in [net] is left out, and the new ones are put at the section's start; all other
+ * lines, comments too, are copied as they are. AMP_BAD_CONFIG: `from` has no [net]. AMP_IO_FAILED: one of the
+ * files. */
+amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count,
+                        amp_error *);
 
 /* The same into a temporary file that is named after the .cfg; the caller unlinks and frees *name. */
-amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *changes, int count, char **name, amp_error *);
+amp_status amp_cfg_copy_temporary(const char *from, const amp_cfg_change *changes, int count, char **name,
+                                  amp_error *);
 
-/* The whole number that `key` has in [net], as Darknet reads it: of two, the first. fallback where it is not given. */
+/* Whether a line of a .cfg or .data file gives this key, as Darknet reads it: blanks do not count. */
+int amp_line_has_key(const char *line, const char *key);
+
+/* The whole number that `key` has in [net], as Darknet reads it: of two, the first. fallback where it is not
+ * given. */
 amp_status amp_cfg_number(const char *cfg, const char *key, double fallback, double *value, amp_error *);
 
 #endif

@@ -1,6 +1,6 @@
-/* The verbs of `darknet amp`, each in a file of its own. argv is the program's; what follows `darknet amp <verb>` begins at
- * argv[3]. A verb prints its result on stdout and what it is doing on stderr; the error it returns is printed as one line, and
- * the program ends with status 1. */
+/* The verbs of `darknet amp`, each in a file of its own. argv is the program's; what follows `darknet amp
+ * <verb>` begins at argv[3]. A verb prints its result on stdout and what it is doing on stderr; the error it
+ * returns is printed as one line, and the program ends with status 1. */
 #ifndef AMP_COMMANDS_COMMAND_H
 #define AMP_COMMANDS_COMMAND_H
 

@@ -30,8 +30,8 @@ static int is_there(const char *image)
     return *image && stat(image, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
 }
 
-static amp_status count_box(void *context, const char *file, unsigned long line, const amp_label *label, int outside,
-                            amp_error *error)
+static amp_status count_box(void *context, const char *file, unsigned long line, const amp_label *label,
+                            int outside, amp_error *error)
 {
     amp_list_counts *counts = context;
     char name[AMP_LABEL_PATH + 32];
@@ -62,8 +62,8 @@ static amp_status check_images(scan *s, amp_error *error)
     for (size_t i = 0; i < s->list.count; i++) {
         const char *image = s->list.line[i];
         if (strlen(image) > AMP_IMAGE_PATH_MOST)
-            return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have %d bytes at most", s->file,
-                            i + 1, (int)AMP_IMAGE_PATH_MOST);
+            return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have %d bytes at most",
+                            s->file, i + 1, (int)AMP_IMAGE_PATH_MOST);
         s->counts->images++;
         if (!is_there(image)) {
             s->counts->missing++;
@@ -73,8 +73,8 @@ static amp_status check_images(scan *s, amp_error *error)
         }
     }
     if (s->counts->missing < s->counts->images) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: none of the %ld images of this list is there; the first is '%.300s'", s->file,
-                    s->counts->images, s->counts->first_missing);
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: none of the %ld images of this list is there; the first "
+                    "is '%.300s'", s->file, s->counts->images, s->counts->first_missing);
 }
 
 /* ---- a classifier's labels ---- */
@@ -93,8 +93,9 @@ static amp_status check_paths(scan *s, amp_error *error)
         note_first(s->counts->first_mislabelled, s->counts->mislabelled, s->list.line[i]);
     }
     if (s->counts->mislabelled < s->counts->looked_at) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: no path holds exactly one of the %d labels, by which Darknet knows "
-                    "an image's class; the first is '%.300s'", s->file, s->classes, s->counts->first_mislabelled);
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: no path holds exactly one of the %d labels, by which "
+                    "Darknet knows an image's class; the first is '%.300s'", s->file, s->classes,
+                    s->counts->first_mislabelled);
 }
 
 /* ---- lists ---- */
@@ -103,7 +104,8 @@ static amp_status check_list(scan *s, amp_error *error)
 {
     char what[300];
     if (!s->file)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `%s = FILE`, which names a list of images", s->data->name, s->key);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `%s = FILE`, which names a list of images",
+                        s->data->name, s->key);
     snprintf(what, sizeof what, "the list of images (`%s` in %.200s)", s->key, s->data->name);
     amp_status status = amp_path_list_read(s->file, what, &s->list, error);
     if (status == AMP_OK) status = check_images(s, error);
@@ -120,22 +122,24 @@ static void warn(const amp_data_file *data, int classes, char warning[512])
     if (data->note[0])
         snprintf(warning, 512, "%s", data->note);
     else if (data->classes && data->classes != classes)
-        snprintf(warning, 512, "%.200s: classes = %d, but the network has %d", data->name, data->classes, classes);
+        snprintf(warning, 512, "%.200s: classes = %d, but the network has %d", data->name, data->classes,
+                 classes);
     else if (names && amp_path_list_read(names, "the class names", &list, &error) != AMP_OK)
         snprintf(warning, 512, "%.500s", error.message);
     else if (names && list.count != (size_t)classes)
-        snprintf(warning, 512, "%.200s: %zu class names, but the network has %d classes", names, list.count, classes);
+        snprintf(warning, 512, "%.200s: %zu class names, but the network has %d classes", names, list.count,
+                 classes);
     amp_path_list_free(&list);
 }
 
-static amp_status check_both(const amp_data_file *data, int classifier, int classes, int parts, amp_data_counts *counts,
-                             amp_error *error)
+static amp_status check_both(const amp_data_file *data, int classifier, int classes, int parts,
+                             amp_data_counts *counts, amp_error *error)
 {
     scan s = { .data = data, .classifier = classifier, .classes = classes };
     amp_status status = AMP_OK;
     if (classifier && data->classes && data->classes != classes)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: classes = %d, but the network tells %d apart; make them alike",
-                        data->name, data->classes, classes);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: classes = %d, but the network tells %d apart; make "
+                        "them alike", data->name, data->classes, classes);
     if (classifier && !data->tag) status = amp_check_labels(data, classes, &s.labels, error);
     for (int part = AMP_CHECK_TRAIN; status == AMP_OK && part <= AMP_CHECK_VALID; part *= 2) {
         if (!(parts & part)) continue;
@@ -148,8 +152,8 @@ static amp_status check_both(const amp_data_file *data, int classifier, int clas
     return status;
 }
 
-amp_status amp_check_data(const char *data_file, int classifier, int classes, int parts, amp_data_counts *counts,
-                          amp_error *error)
+amp_status amp_check_data(const char *data_file, int classifier, int classes, int parts,
+                          amp_data_counts *counts, amp_error *error)
 {
     amp_data_file data;
     amp_data_counts own, *to = counts ? counts : &own;
@@ -166,14 +170,14 @@ amp_status amp_check_data(const char *data_file, int classifier, int classes, in
 static void print_list(const amp_list_counts *c, const char *name)
 {
     if (c->missing)
-        fprintf(stderr, "amp: %s: %ld of %ld images are missing or empty, the first is '%s'\n", name, c->missing,
-                c->images, c->first_missing);
+        fprintf(stderr, "amp: %s: %ld of %ld images are missing or empty, the first is '%s'\n", name,
+                c->missing, c->images, c->first_missing);
     if (c->boxes_outside)
-        fprintf(stderr, "amp: %s: %ld of %ld labels have no part in their image and are left out, the first is %s\n",
-                name, c->boxes_outside, c->boxes, c->first_outside);
+        fprintf(stderr, "amp: %s: %ld of %ld labels have no part in their image and are left out, the first "
+                "is %s\n", name, c->boxes_outside, c->boxes, c->first_outside);
     if (c->unlabelled)
-        fprintf(stderr, "amp: %s: %ld of %ld images have no label file: taken as without objects\n", name, c->unlabelled,
-                c->images);
+        fprintf(stderr, "amp: %s: %ld of %ld images have no label file: taken as without objects\n", name,
+                c->unlabelled, c->images);
     if (c->mislabelled)
         fprintf(stderr, "amp: %s: %ld of %ld paths do not hold exactly one label, the first is '%s'\n", name,
                 c->mislabelled, c->looked_at, c->first_mislabelled);

@@ -14,9 +14,9 @@ int amp_utf8_bytes(const char *at)
 {
     const unsigned char *text = (const unsigned char *)at;
     static const struct { unsigned char low, high, second_low, second_high; int bytes; } kinds[] = {
-        { 0x00, 0x7f, 0, 0, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
-        { 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 }, { 0xf0, 0xf0, 0x90, 0xbf, 4 },
-        { 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 } };
+        { 0x00, 0x7f, 0, 0, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 },
+        { 0xe1, 0xec, 0x80, 0xbf, 3 }, { 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
+        { 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 } };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; ++k) {
         if (text[0] < kinds[k].low || text[0] > kinds[k].high) continue;
         if (kinds[k].bytes > 1 && (text[1] < kinds[k].second_low || text[1] > kinds[k].second_high)) return 0;
@@ -86,33 +86,35 @@ void amp_json_text(amp_json *json, const char *key, const char *value)
     end_value(json);
 }
 
+static void write_value(amp_json *json, const char *key, const char *value)
+{
+    begin_value(json, key);
+    fputs(value, json->stream);
+    end_value(json);
+}
+
 /* The shortest of 6, 9 and 17 digits that is read back as the same number. */
 void amp_json_number(amp_json *json, const char *key, double value)
 {
-    char text[40] = "null";
     static const int digits[] = { 6, 9, 17 };
-    begin_value(json, key);
-    if (value >= -DBL_MAX && value <= DBL_MAX)
-        for (int i = 0; i < 3; ++i) {
-            snprintf(text, sizeof text, "%.*g", digits[i], value);
-            if (strtod(text, NULL) == value) break;
-        }
-    fputs(text, json->stream);
-    end_value(json);
+    char text[40] = "null";
+    for (int i = 0; i < 3 && value >= -DBL_MAX && value <= DBL_MAX; ++i) {
+        snprintf(text, sizeof text, "%.*g", digits[i], value);
+        if (strtod(text, NULL) == value) break;
+    }
+    write_value(json, key, text);
 }
 
 void amp_json_integer(amp_json *json, const char *key, long long value)
 {
-    begin_value(json, key);
-    fprintf(json->stream, "%lld", value);
-    end_value(json);
+    char text[24];
+    snprintf(text, sizeof text, "%lld", value);
+    write_value(json, key, text);
 }
 
 void amp_json_boolean(amp_json *json, const char *key, int value)
 {
-    begin_value(json, key);
-    fputs(value ? "true" : "false", json->stream);
-    end_value(json);
+    write_value(json, key, value ? "true" : "false");
 }
 
 /* ---- files ---- */
@@ -162,7 +164,8 @@ amp_status amp_output_end(struct amp_output *output, amp_error *error)
     int bad = ferror(output->stream) || fflush(output->stream);
     if (!output->is_stdout) bad |= fclose(output->stream) != 0;
     amp_status status = bad ? amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", output->name,
-                                       errno ? strerror(errno) : "the disk is full or the reader is gone") : AMP_OK;
+                                       errno ? strerror(errno) : "the disk is full or the reader is gone")
+                                       : AMP_OK;
     if (status == AMP_OK && !output->is_stdout) status = amp_safe_file_commit(&output->file, error);
     release(output);
     return status;

@@ -1,5 +1,5 @@
-/* Writing JSON (RFC 8259) to a stream: commas, quotes and escapes are taken care of, and a number that JSON cannot say (inf, NaN)
- * becomes null. Objects and arrays are closed in the order they were opened.
+/* Writing JSON (RFC 8259) to a stream: commas, quotes and escapes are taken care of, and a number that JSON
+ * cannot say (inf, NaN) becomes null. Objects and arrays are closed in the order they were opened.
  *
  *     amp_json json = amp_json_begin(stream);
  *     amp_json_object(&json, NULL);              {
@@ -33,14 +33,16 @@ void amp_json_number(amp_json *, const char *key, double value);    /* as many d
 void amp_json_integer(amp_json *, const char *key, long long value);
 void amp_json_boolean(amp_json *, const char *key, int value);
 
-/* Bytes of the well-formed UTF-8 character at text (RFC 3629: shortest form, no surrogates, up to U+10FFFF); 0: there is none. */
+/* Bytes of the well-formed UTF-8 character at text (RFC 3629: shortest form, no surrogates, up to U+10FFFF);
+ * 0: there is none. */
 int amp_utf8_bytes(const char *text);
 
-/* Writes a file as a whole or not at all (files/safe_file.h): begin gives the stream, end puts it in place. name "-" is
- * stdout. AMP_IO_FAILED names the file and the reason. */
+/* Writes a file as a whole or not at all (files/safe_file.h): begin gives the stream, end puts it in place.
+ * name "-" is stdout. AMP_IO_FAILED names the file and the reason. */
 struct amp_output;
 amp_status amp_output_begin(const char *name, struct amp_output **out, FILE **stream, amp_error *);
 amp_status amp_output_end(struct amp_output *, amp_error *);   /* frees it */
-void amp_output_abandon(struct amp_output *);                  /* the file stays as it was; frees it; NULL is fine */
+/* the file stays as it was; frees it; NULL is fine */
+void amp_output_abandon(struct amp_output *);
 
 #endif

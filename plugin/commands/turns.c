@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The first steps of a turn find cold caches, and the images' loader of the last one at work: where steps are slow, a turn is
- * longer than its slice, so that most of them are not such. */
+/* The first steps of a turn find cold caches, and the images' loader of the last one at work: where steps are
+ * slow, a turn is longer than its slice, so that most of them are not such. */
 enum { LINE_ROOM = 8192, NOBODY = -1, LEAST_STEPS = 4 };
 
 typedef enum turn_state { BUSY /* works, or starts */, WAITS /* for its byte */, GONE } turn_state;
@@ -36,7 +36,6 @@ typedef struct game {
     int count, turn;          /* whose; NOBODY before the first is ready */
     double slice, turn_began;
     int steps;                /* answered in this turn */
-    int stopping;
     const amp_turns_watcher *watcher;
     const volatile sig_atomic_t *stop;
 } game;
@@ -54,8 +53,8 @@ static const char **arguments_of(const amp_turns_program *program, const char *s
     return argv;
 }
 
-/* In the child, between fork and exec: only what a signal handler may call. Its own process group keeps a terminal's Ctrl-C from
- * it; it does not outlive the caller, whoever kills that. */
+/* In the child, between fork and exec: only what a signal handler may call. Its own process group keeps a
+ * terminal's Ctrl-C from it; it does not outlive the caller, whoever kills that. */
 static _Noreturn void become(const char *self, const char **argv, int output, int errors, pid_t parent)
 {
     setpgid(0, 0);
@@ -76,41 +75,33 @@ static _Noreturn void become(const char *self, const char **argv, int output, in
     _exit(127);
 }
 
-/* A pipe whose ends no other program inherits. */
-static int make_pipe(int ends[2])
-{
-    if (pipe(ends)) return -1;
-    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-    return 0;
-}
-
-static void close_both(int ends[2])
-{
-    if (ends[0] >= 0) close(ends[0]);
-    if (ends[1] >= 0) close(ends[1]);
-    ends[0] = ends[1] = -1;
-}
-
+/* Pipes to and from a program, one that tells why exec failed, and the file for what it prints. */
 typedef struct plumbing { int answers[2], lines[2], errors[2], output; } plumbing;
 
+/* No other program inherits their ends. */
 static int open_plumbing(const amp_turns_program *program, plumbing *p)
 {
-    *p = (plumbing){ { -1, -1 }, { -1, -1 }, { -1, -1 }, -1 };
+    int *pipes[] = { p->answers, p->lines, p->errors }, failed = 0;
     int how = O_WRONLY | O_CREAT | O_CLOEXEC | (program->append ? O_APPEND : O_TRUNC);
-    p->output = program->output ? open(program->output, how, 0666) : open("/dev/null", O_WRONLY | O_CLOEXEC);
-    return p->output < 0 || make_pipe(p->answers) || make_pipe(p->lines) || make_pipe(p->errors) ? -1 : 0;
+    *p = (plumbing){ { -1, -1 }, { -1, -1 }, { -1, -1 }, -1 };
+    p->output = open(program->output ? program->output : "/dev/null",
+                     program->output ? how : O_WRONLY | O_CLOEXEC, 0666);
+    for (int k = 0; k < 3 && p->output >= 0 && !failed; ++k) {
+        failed = pipe(pipes[k]);
+        for (int end = 0; end < 2 && !failed; ++end) fcntl(pipes[k][end], F_SETFD, FD_CLOEXEC);
+    }
+    return failed || p->output < 0 ? -1 : 0;
 }
 
-static void close_plumbing(plumbing *p)
+static void close_plumbing(const plumbing *p)
 {
-    close_both(p->answers);
-    close_both(p->lines);
-    close_both(p->errors);
-    if (p->output >= 0) close(p->output);
+    const int ends[] = { p->answers[0], p->answers[1], p->lines[0], p->lines[1], p->errors[0], p->errors[1],
+                         p->output };
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; ++k) if (ends[k] >= 0) close(ends[k]);
 }
 
-/* fork and exec; 0, or why not. The two descriptors the child keeps lose their close-on-exec in the child alone. */
+/* fork and exec; 0, or why not. The two descriptors the child keeps lose their close-on-exec in the child
+ * alone. */
 static int launch(player *player, plumbing *p, const char *self, const char **argv)
 {
     int reason = 0;
@@ -151,8 +142,9 @@ static amp_status start(player *player, const amp_turns_program *program, const 
     }
     close_plumbing(&p);
     if (!reason) return AMP_OK;
-    return amp_fail(error, AMP_IO_FAILED, "%s: cannot start `darknet %s %s`: %s", program->output ? program->output : self,
-                    program->argv[0], program->argv[0] && program->argv[1] ? program->argv[1] : "", strerror(reason));
+    return amp_fail(error, AMP_IO_FAILED, "%s: cannot start `darknet %s %s`: %s",
+                    program->output ? program->output : self, program->argv[0],
+                    program->argv[0] && program->argv[1] ? program->argv[1] : "", strerror(reason));
 }
 
 /* ---- turns ---- */
@@ -166,67 +158,42 @@ static void answer(game *g, int i, char byte)
     (void)!write(p->out, &byte, 1); /* if it is gone, its end of the other pipe says so */
 }
 
-/* The next that waits, after the one whose turn it was. */
-static int next_waiting(const game *g)
-{
-    for (int k = 1; k <= g->count; ++k) {
-        int i = (g->turn + k + g->count) % g->count;
-        if (g->players[i].state == WAITS) return i;
-    }
-    return NOBODY;
-}
-
-static int all_are_ready(const game *g)
-{
-    for (int i = 0; i < g->count; ++i) if (g->players[i].state != GONE && !g->players[i].ready) return 0;
-    return 1;
-}
-
-/* Lets somebody work if nobody does: the one whose turn it is for the rest of its slice, then the next. Nobody begins before all
- * have made their networks, which takes the processor from whoever works. */
+/* Lets somebody work if nobody does: the one whose turn it is for the rest of its slice, then the next that
+ * waits. Nobody begins before all have made their networks, which takes the processor from whoever works. */
 static void give_turn(game *g)
 {
-    if (!all_are_ready(g)) return;
-    player *current = g->turn == NOBODY ? NULL : &g->players[g->turn];
+    const player *current = g->turn == NOBODY ? NULL : &g->players[g->turn];
+    double now = amp_clock_seconds();
+    for (int i = 0; i < g->count; ++i) if (g->players[i].state != GONE && !g->players[i].ready) return;
     if (current && current->state == BUSY) return;
     int least = g->slice > 0 ? LEAST_STEPS : 1;
-    int over = !current || current->state == GONE || (g->steps >= least
-                                                      && amp_clock_seconds() - g->turn_began >= g->slice);
-    int next = over ? next_waiting(g) : g->turn;
-    if (next == NOBODY) return;
-    if (over) {
-        g->turn_began = amp_clock_seconds();
+    if (!current || current->state == GONE || (g->steps >= least && now - g->turn_began >= g->slice)) {
+        int next = NOBODY;
+        for (int k = g->count; k > 0; --k) {
+            int i = (g->turn + k + g->count) % g->count;
+            if (g->players[i].state == WAITS) next = i;
+        }
+        if (next == NOBODY) return;
+        g->turn = next;
+        g->turn_began = now;
         g->steps = 0;
     }
     ++g->steps;
-    g->turn = next;
-    answer(g, next, 'g');
+    answer(g, g->turn, 'g');
 }
 
-static void tell_all_to_stop(game *g)
-{
-    g->stopping = 1;
-    for (int i = 0; i < g->count; ++i) answer(g, i, 's');
-}
-
-static amp_status take_line(game *g, int i, const char *line, amp_error *error)
-{
-    player *p = &g->players[i];
-    if (!strcmp(line, "ready")) p->ready = 1;
-    else AMP_TRY(g->watcher->line(g->watcher->context, i, line, error));
-    return AMP_OK;
-}
-
-/* What a program tells on the side (amp_turns_tell puts a blank before it) is no step, and wants no answer. */
+/* What a program tells on the side (amp_turns_tell puts a blank before it) is no step, and wants no
+ * answer. */
 static amp_status take_lines(game *g, int i, amp_error *error)
 {
     player *p = &g->players[i];
     char *begin = p->text, *end;
     amp_status status = AMP_OK;
     while (status == AMP_OK && (end = memchr(begin, '\n', p->length - (size_t)(begin - p->text)))) {
-        *end = 0;
         int told = *begin == ' ';
-        status = take_line(g, i, begin + told, error);
+        *end = 0;
+        if (!strcmp(begin, "ready")) p->ready = 1;
+        else status = g->watcher->line(g->watcher->context, i, begin + told, error);
         if (!told) p->state = WAITS;
         begin = end + 1;
     }
@@ -236,33 +203,29 @@ static amp_status take_lines(game *g, int i, amp_error *error)
     return status;
 }
 
-static amp_status bury(game *g, int i, amp_error *error)
+static int wait_for_end(player *p)
 {
-    player *p = &g->players[i];
-    int status;
+    int status = 0;
     while (waitpid(p->process, &status, 0) < 0 && errno == EINTR) {}
     close(p->in);
     close(p->out);
     p->state = GONE;
-    amp_turns_end end = { .exited = WIFEXITED(status), .stopped = p->told_to_stop };
-    end.status = end.exited ? WEXITSTATUS(status) : WTERMSIG(status);
-    return g->watcher->ended ? g->watcher->ended(g->watcher->context, i, &end, error) : AMP_OK;
+    return status;
 }
 
 static amp_status listen_to(game *g, int i, amp_error *error)
 {
     player *p = &g->players[i];
     ssize_t got = read(p->in, p->text + p->length, LINE_ROOM - p->length);
-    if (got < 0) return errno == EINTR || errno == EAGAIN ? AMP_OK : bury(g, i, error);
-    if (got == 0) return bury(g, i, error);
-    p->length += (size_t)got;
-    return take_lines(g, i, error);
-}
-
-static int any_left(const game *g)
-{
-    for (int i = 0; i < g->count; ++i) if (g->players[i].state != GONE) return 1;
-    return 0;
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return AMP_OK;
+    if (got > 0) {
+        p->length += (size_t)got;
+        return take_lines(g, i, error);
+    }
+    int status = wait_for_end(p);
+    const amp_turns_end end = { .exited = WIFEXITED(status), .stopped = p->told_to_stop,
+                                .status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status) };
+    return g->watcher->ended ? g->watcher->ended(g->watcher->context, i, &end, error) : AMP_OK;
 }
 
 /* A signal wakes poll; one that comes just before it is seen after a tenth of a second. */
@@ -271,11 +234,17 @@ static amp_status play(game *g, amp_error *error)
     struct pollfd watched[g->count];
     amp_status status = AMP_OK;
     amp_error later;
-    while (any_left(g)) {
-        if (status != AMP_OK || g->stopping || (g->stop && *g->stop)) tell_all_to_stop(g);
-        else give_turn(g);
-        for (int i = 0; i < g->count; ++i)
-            watched[i] = (struct pollfd){ .fd = g->players[i].state == GONE ? -1 : g->players[i].in, .events = POLLIN };
+    for (int stopping = 0;;) {
+        int left = 0;
+        stopping |= status != AMP_OK || (g->stop && *g->stop);
+        for (int i = 0; stopping && i < g->count; ++i) answer(g, i, 's');
+        if (!stopping) give_turn(g);
+        for (int i = 0; i < g->count; ++i) {
+            int here = g->players[i].state != GONE;
+            watched[i] = (struct pollfd){ .fd = here ? g->players[i].in : -1, .events = POLLIN };
+            left += here;
+        }
+        if (!left) return status;
         if (poll(watched, (nfds_t)g->count, 100) <= 0) continue;
         for (int i = 0; i < g->count; ++i) {
             if (watched[i].fd < 0 || !watched[i].revents) continue;
@@ -283,27 +252,17 @@ static amp_status play(game *g, amp_error *error)
             if (status == AMP_OK) status = now_failed;
         }
     }
-    return status;
 }
 
-static void kill_all(game *g)
-{
-    for (int i = 0; i < g->count; ++i) {
-        player *p = &g->players[i];
-        if (p->state == GONE) continue;
-        kill(p->process, SIGKILL);
-        waitpid(p->process, NULL, 0);
-        close(p->in);
-        close(p->out);
-    }
-}
-
-amp_status amp_turns_run(const amp_turns_program *programs, int count, double slice, const volatile sig_atomic_t *stop,
-                         const amp_turns_watcher *watcher, amp_error *error)
+amp_status amp_turns_run(const amp_turns_program *programs, int count, double slice,
+                         const volatile sig_atomic_t *stop, const amp_turns_watcher *watcher,
+                         amp_error *error)
 {
     char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length <= 0) return amp_fail(error, AMP_IO_FAILED, "/proc/self/exe: cannot find this program: %s", strerror(errno));
+    if (length <= 0)
+        return amp_fail(error, AMP_IO_FAILED, "/proc/self/exe: cannot find this program: %s",
+                        strerror(errno));
     self[length] = 0;
     game g = { .players = calloc((size_t)count + 1, sizeof *g.players), .turn = NOBODY, .slice = slice,
                .watcher = watcher, .stop = stop };
@@ -311,12 +270,14 @@ amp_status amp_turns_run(const amp_turns_program *programs, int count, double sl
     struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
     sigaction(SIGPIPE, &ignore, &before); /* a program that died is noticed by its end of the other pipe */
     amp_status status = AMP_OK;
-    for (; status == AMP_OK && g.count < count; ++g.count) {
-        status = start(&g.players[g.count], &programs[g.count], self, error);
-        if (status != AMP_OK) break;
-    }
+    while (g.count < count
+           && (status = start(&g.players[g.count], &programs[g.count], self, error)) == AMP_OK) ++g.count;
     if (status == AMP_OK) status = play(&g, error);
-    else kill_all(&g);
+    for (int i = 0; i < g.count; ++i) {
+        if (g.players[i].state == GONE) continue; /* else one of them could not be started */
+        kill(g.players[i].process, SIGKILL);
+        wait_for_end(&g.players[i]);
+    }
     sigaction(SIGPIPE, &before, NULL);
     free(g.players);
     return status;

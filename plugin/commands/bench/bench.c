@@ -1,28 +1,33 @@
-/* `darknet amp bench CFG`: how fast a training step of this network is in each dtype, and whether half precision is worth it
- * here.
+/* `darknet amp bench CFG`: how fast a training step of this network is in each dtype, and whether half
+ * precision is worth it here.
  *
- * Each dtype has a program of its own (bench_child.c). They take turns of a tenth of a second or a step, so that a busy minute of
- * the machine meets all alike; their networks are in memory at the same time. Stock Darknet is measured if it is asked for,
- * and by default on a GPU; on a CPU one step of it takes as long as some twenty of AMP's fp32. */
-#define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
+ * Each dtype has a program of its own (bench_child.c). They take turns of a tenth of a second or a step, so
+ * that a busy minute of the machine slows all of them alike; their networks are in memory at the same time.
+ * Stock Darknet is measured if it is asked for, and by default on a GPU; on a CPU one step of it takes as
+ * long as some twenty of AMP's fp32. */
+#define _DEFAULT_SOURCE /* mkdtemp, _SC_NPROCESSORS_ONLN */
 #include "bench.h"
 
 #include "../arguments.h"
-#include "bench_run.h"
 #include "../cfg_copy.h"
 #include "../command.h"
 #include "../json.h"
+#include "../turns.h"
 
 #include "../../amp/config.h"
-#include "../../host/common/state.h"
 #include "../../host/common/random.h"
+#include "../../host/common/state.h"
 #include "../../host/training/turns.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+enum { MOST_ARGUMENTS = 20, FOLDER = 512, FILE_NAME = FOLDER + 16, NUMBER = 24 };
+
 static const char all_dtypes[] = "stock,fp32,bf16,fp16";
+static const double slice_seconds = .1;
 
 /* ---- what is asked for ---- */
 
@@ -42,32 +47,25 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
           .about = "width and height of the images (the .cfg's)" },
         { .name = "-json", .value = "FILE", .text = &r->json,
           .about = "also writes everything as JSON; - is standard output" },
-        /* our own programs */
+        /* of our own programs */
         { .name = amp_turns_taken() ? "-only" : NULL, .text = &r->only, .choices = "stock|fp32|bf16|fp16",
-         .about = "" },
+          .about = "" },
         { 0 } };
     r->warmup = -1;
     return amp_arguments_read("amp bench", argc - 3, argv + 3, arguments, error);
 }
 
-static int is_dtype(const char *name)
-{
-    size_t length = strlen(name);
-    for (const char *d = all_dtypes; *d; d += strcspn(d, ","), d += *d == ',')
-        if (strcspn(d, ",") == length && !strncmp(d, name, length)) return 1;
-    return 0;
-}
-
 /* The sides' dtypes point into list. */
-static amp_status choose_sides(const amp_bench_request *r, amp_text_list *list, amp_bench *b, amp_error *error)
+static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_bench *b,
+                               amp_error *error)
 {
     const char *usual = amp_fork_device() >= 0 ? all_dtypes : "fp32,bf16,fp16";
-    AMP_TRY(amp_text_list_split("-dtypes", r->dtypes ? r->dtypes : usual, list, error));
-    for (int i = 0; i < list->count; i++) {
-        if (!is_dtype(list->part[i]))
+    AMP_TRY(amp_list_split("-dtypes", r->dtypes ? r->dtypes : usual, list, error));
+    for (size_t i = 0; i < list->count; i++) {
+        if (amp_dtype_find(list->line[i]) < 0 && strcmp(list->line[i], "stock"))
             return amp_fail(error, AMP_BAD_CONFIG, "-dtypes %s: there is no dtype %s; allowed: %s", r->dtypes,
-                            list->part[i], all_dtypes);
-        b->sides[b->count++] = (amp_bench_side){ .dtype = list->part[i], .support = AMP_SUPPORT_NATIVE };
+                            list->line[i], all_dtypes);
+        b->sides[b->count++] = (amp_bench_side){ .dtype = list->line[i], .support = AMP_SUPPORT_NATIVE };
     }
     return AMP_OK;
 }
@@ -82,12 +80,8 @@ static amp_status check_cfg(amp_bench_request *r, amp_bench *b, amp_error *error
     AMP_TRY(amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error));
     AMP_TRY(amp_cfg_number(r->cfg, "batch", 1, &batch, error));
     AMP_TRY(amp_cfg_number(r->cfg, "subdivisions", 1, &subdivisions, error));
-    if (r->batch) {
-        b->subdivisions = 1;
-        return AMP_OK;
-    }
-    r->batch = (long)batch / (long)subdivisions;
-    b->subdivisions = (int)subdivisions;
+    b->subdivisions = r->batch ? 1 : (int)subdivisions;
+    if (!r->batch) r->batch = (long)batch / (long)subdivisions;
     return AMP_OK;
 }
 
@@ -99,15 +93,183 @@ static void note_machine(amp_bench *b)
     if (b->threads < 1) b->threads = b->processors;
 }
 
-/* ---- the verb ---- */
+/* ---- its programs ---- */
 
-static amp_status bench(amp_bench_request *r, amp_bench *b, amp_error *error)
+/* One program: its arguments, and the file that takes what Darknet prints. */
+typedef struct program {
+    char output[FILE_NAME], iters[NUMBER], warmup[NUMBER], seed[NUMBER], gpu[NUMBER];
+    const char *argv[MOST_ARGUMENTS];
+    int count;
+} program;
+
+typedef struct run {
+    amp_bench *b;
+    program programs[AMP_BENCH_SIDES];
+    char folder[FOLDER], cfg[FILE_NAME]; /* temporary: what the programs print, and the .cfg they load */
+    int named, shows_progress;           /* named: the user named the dtypes */
+} run;
+
+static void add(program *p, const char *name, const char *value)
+{
+    p->argv[p->count++] = name;
+    if (value) p->argv[p->count++] = value;
+}
+
+static void add_number(program *p, const char *name, char room[NUMBER], long value)
+{
+    snprintf(room, NUMBER, "%ld", value);
+    add(p, name, room);
+}
+
+static void make_program(program *p, const amp_bench_request *r, const run *run, const char *dtype)
+{
+    *p = (program){ .count = 0 };
+    snprintf(p->output, sizeof p->output, "%s/%s", run->folder, dtype);
+    add(p, "amp", "bench");
+    add(p, run->cfg, NULL);
+    add(p, "-only", dtype);
+    add(p, "-amp", strcmp(dtype, "stock") ? dtype : "off");
+    if (r->iters) add_number(p, "-iters", p->iters, r->iters);
+    if (r->warmup >= 0) add_number(p, "-warmup", p->warmup, r->warmup);
+    add_number(p, "-seed", p->seed, (long)run->b->seed);
+    if (amp_fork_device() >= 0) add_number(p, "-i", p->gpu, amp_fork_device());
+    else add(p, "-nogpu", NULL);
+}
+
+static amp_status take_line(void *context, int index, const char *line, amp_error *error)
+{
+    run *r = context;
+    AMP_TRY(amp_bench_hear(r->b, &r->b->sides[index], line, error));
+    if (!r->shows_progress) return AMP_OK;
+    fprintf(stderr, "\r\033[K");
+    for (int i = 0; i < r->b->count; i++) {
+        const amp_bench_side *s = &r->b->sides[i];
+        fprintf(stderr, "%s%s: ", i ? ", " : "", s->dtype);
+        if (s->layer_count || s->done) fprintf(stderr, "done");
+        else if (s->peak_memory_mb > 0) fprintf(stderr, "layers");
+        else fprintf(stderr, s->steps ? "%d steps" : "warming up", s->steps);
+    }
+    return AMP_OK;
+}
+
+/* The last line that is not blank, without the verb's name. Darknet's messages end there too. */
+static void last_words(const char *file, char words[512])
+{
+    static const char verb[] = "amp bench: ";
+    char line[512];
+    FILE *in = fopen(file, "r");
+    words[0] = 0;
+    while (in && fgets(line, sizeof line, in)) {
+        line[strcspn(line, "\n")] = 0;
+        int named = !strncmp(line, verb, strlen(verb));
+        if (line[strspn(line, " \t\r")]) snprintf(words, 512, "%s", line + (named ? strlen(verb) : 0));
+    }
+    if (in) fclose(in);
+}
+
+static amp_status say_why(const run *r, int index, const amp_turns_end *end, amp_error *error)
+{
+    const char *dtype = r->b->sides[index].dtype;
+    char words[512];
+    last_words(r->programs[index].output, words);
+    if (strstr(words, "Darknet cannot make this network"))
+        return amp_fail(error, AMP_BAD_NETWORK, "%s: Darknet cannot make this network (most detectors want a "
+                        "-size that is a multiple of 32); `darknet amp plan` names the layer", dtype);
+    if (!end->exited && end->status == SIGKILL)
+        return amp_fail(error, AMP_NO_MEMORY, "%s: its program was killed, as the system does when memory "
+                        "runs out; try a smaller -batch, or fewer -dtypes at a time", dtype);
+    int is_stock = !strcmp(dtype, "stock");
+    const char *hint = r->b->sides[index].warm ? "" : is_stock ? ": some of its layers do on a CPU"
+                     : " before its first step; a smaller -batch or -size may fit into memory";
+    if (!end->exited)
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program crashed (signal %d: %s)%s%s%s", dtype,
+                        end->status, strsignal(end->status), hint, words[0] ? "; it said last: " : "", words);
+    return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", dtype,
+                    words[0] ? words : "its program ended without a result");
+}
+
+static volatile sig_atomic_t interrupted;
+
+/* The programs stop at the end of their step. Whoever cannot wait for a long one interrupts a third time: the
+ * system ends them with this program. Not the second: some senders tell both a process and its group. */
+static void interrupt(int signal)
+{
+    (void)signal;
+    if (++interrupted > 2) _exit(1);
+}
+
+static amp_status take_end(void *context, int index, const amp_turns_end *end, amp_error *error)
+{
+    run *r = context;
+    amp_bench_side *s = &r->b->sides[index];
+    if (end->exited && end->status == 0 && s->support == AMP_SUPPORT_NONE) {
+        s->left_out = 1;
+        if (!r->named) return AMP_OK;
+        return amp_fail(error, AMP_UNSUPPORTED, "%s: this machine cannot run it: %s", s->dtype, s->note);
+    }
+    return s->done || end->stopped || interrupted ? AMP_OK : say_why(r, index, end, error);
+}
+
+/* ---- running ---- */
+
+static amp_status run_all(run *r, amp_error *error)
+{
+    amp_turns_program programs[AMP_BENCH_SIDES];
+    const amp_turns_watcher watcher = { r, take_line, take_end };
+    struct sigaction on_interrupt = { .sa_handler = interrupt }, before_int, before_term;
+    for (int i = 0; i < r->b->count; i++)
+        programs[i] = (amp_turns_program){ .argv = r->programs[i].argv, .output = r->programs[i].output };
+    sigaction(SIGINT, &on_interrupt, &before_int);
+    sigaction(SIGTERM, &on_interrupt, &before_term);
+    amp_status status = amp_turns_run(programs, r->b->count, slice_seconds, &interrupted, &watcher, error);
+    sigaction(SIGINT, &before_int, NULL);
+    sigaction(SIGTERM, &before_term, NULL);
+    if (r->shows_progress) fprintf(stderr, "\r\033[K");
+    if (status == AMP_OK && interrupted)
+        return amp_fail(error, AMP_IO_FAILED, "interrupted; nothing is reported");
+    return status;
+}
+
+/* At its full rate a network so young jumps about; the time does not depend on the rate. The update that
+ * follows each pass does the same work as one that follows many. */
+static amp_status write_cfg(const amp_bench_request *r, const char *to, amp_error *error)
+{
+    const amp_cfg_change changes[] = { { "batch", (double)r->batch }, { "subdivisions", 1 }, { "burn_in", 0 },
+        { "learning_rate", 1e-6 }, { "max_batches", 1e6 }, { "width", (double)r->size },
+        { "height", (double)r->size } };
+    amp_error cause;
+    AMP_TRY(amp_cfg_copy(r->cfg, to, changes, r->size ? 7 : 5, error));
+    if (amp_host_check_cfg(to, CFG_FOR_ANYTHING, &cause) == AMP_OK) return AMP_OK;
+    const char *what = strchr(cause.message + strlen(to), ' '); /* behind the file and line of the copy */
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s with this -batch and -size (most detectors want a "
+                    "multiple of 32):%s", r->cfg, what ? what : "");
+}
+
+static amp_status run_in_folder(run *r, const amp_bench_request *request, amp_error *error)
+{
+    const char *parent = getenv("TMPDIR");
+    if (!parent || !*parent) parent = "/tmp";
+    if (snprintf(r->folder, FOLDER, "%s/amp-bench-XXXXXX", parent) >= FOLDER || !mkdtemp(r->folder))
+        return amp_fail(error, AMP_IO_FAILED, "%s: cannot make a temporary folder: %s", parent,
+                        strerror(errno));
+    snprintf(r->cfg, sizeof r->cfg, "%s/cfg", r->folder);
+    for (int i = 0; i < r->b->count; i++) make_program(&r->programs[i], request, r, r->b->sides[i].dtype);
+    amp_status status = write_cfg(request, r->cfg, error);
+    if (status == AMP_OK) status = run_all(r, error);
+    for (int i = 0; i < r->b->count; i++) unlink(r->programs[i].output);
+    unlink(r->cfg);
+    rmdir(r->folder);
+    return status;
+}
+
+static amp_status bench(amp_bench_request *request, amp_bench *b, amp_error *error)
 {
     struct amp_output *output = NULL;
     FILE *json = NULL;
-    AMP_TRY(check_cfg(r, b, error));
-    if (r->json) AMP_TRY(amp_output_begin(r->json, &output, &json, error));
-    amp_status status = amp_bench_run(r, b, error);
+    run r = { .b = b, .named = request->dtypes != NULL, .shows_progress = isatty(STDERR_FILENO) };
+    AMP_TRY(check_cfg(request, b, error));
+    if (request->json) AMP_TRY(amp_output_begin(request->json, &output, &json, error));
+    amp_status status = run_in_folder(&r, request, error);
     if (status == AMP_OK) status = amp_bench_summarize(b, error);
     if (status != AMP_OK) {
         amp_output_abandon(output);
@@ -123,7 +285,7 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
 {
     amp_bench_request request = { 0 };
     amp_bench b = { 0 };
-    amp_text_list dtypes = { 0 };
+    amp_lines dtypes = { 0 };
     AMP_TRY(read_request(argc, argv, &request, error));
     if (request.only) return amp_bench_child(&request, error);
     b.cfg = request.cfg;
@@ -132,6 +294,6 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
     amp_status status = choose_sides(&request, &dtypes, &b, error);
     if (status == AMP_OK) status = bench(&request, &b, error);
     amp_bench_free(&b);
-    amp_text_list_free(&dtypes);
+    amp_lines_free(&dtypes);
     return status;
 }

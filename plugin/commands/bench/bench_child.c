@@ -15,8 +15,6 @@
  * After those with a star it waits for its turn. */
 #include "bench.h"
 
-#include "bench_layers.h"
-
 #include "../../host/common/memory.h"
 #include "../../host/common/state.h"
 #include "../../host/training/turns.h"
@@ -35,7 +33,8 @@ typedef struct child {
     int stock, stopped;            /* stopped: the parent said so */
     double step_ms;                /* of the last step */
     long measured;                 /* steps */
-    double used, at_turn, peak;    /* bytes of the GPU's memory: this program's when its turn began; free then; the peak */
+    /* bytes of the GPU's memory: this program's when its turn began; free then; the peak */
+    double used, at_turn, peak;
 } child;
 
 __attribute__((format(printf, 1, 2)))
@@ -51,7 +50,8 @@ static void tell(const char *format, ...)
 
 /* ---- memory ---- */
 
-/* Other programs of this benchmark are on the same GPU, and keep still while it is our turn: what vanishes then is ours. */
+/* Other programs of this benchmark are on the same GPU, and keep still while it is our turn: what vanishes
+ * then is ours. */
 static double gpu_bytes_free(void)
 {
     return amp_fork_device() >= 0 ? (double)amp_host_available_memory().bytes : 0;
@@ -143,15 +143,18 @@ static amp_status warm_up(child *c, amp_error *error)
     for (long done = 0; !c->stopped && done < wanted;) {
         step(c, ms);
         if (was_skipped(c) && ++skipped > MOST_SKIPPED)
-            return amp_fail(error, AMP_DIVERGED, "no step without inf or NaN in %d; train with debug=1 to see where they come "
-                            "from", skipped);
+            return amp_fail(error, AMP_DIVERGED, "no step without inf or NaN in %d; train with debug=1 to "
+                            "see where they come from", skipped);
         done += !was_skipped(c);
         pass(c, was_skipped(c) ? "skipped %g" : "warm %g", (double)amp_fork_cost(c->net));
     }
     return AMP_OK;
 }
 
-static long bounded(double n, long least, long most) { return n < (double)least ? least : n > (double)most ? most : (long)n; }
+static long bounded(double n, long least, long most)
+{
+    return n < (double)least ? least : n > (double)most ? most : (long)n;
+}
 
 /* Without -iters by time: then all sides work in about as many rounds of turns. */
 static int is_enough(const child *c, double spent)
@@ -169,7 +172,8 @@ static amp_status measure(child *c, amp_error *error)
         spent += c->step_ms;
         if (was_skipped(c)) {
             if (++skipped > MOST_SKIPPED)
-                return amp_fail(error, AMP_DIVERGED, "more than %d steps were skipped: inf or NaN", MOST_SKIPPED);
+                return amp_fail(error, AMP_DIVERGED, "more than %d steps were skipped: inf or NaN",
+                                MOST_SKIPPED);
             pass(c, "skipped %g", (double)amp_fork_cost(c->net));
             continue;
         }

@@ -1,6 +1,6 @@
-/* See bench_layers.h. AMP's engine shows its tensors as they come into being, so the time between two is that of what lies
- * between. Around stock's layers it is the fork that calls. */
-#include "bench_layers.h"
+/* Clocks around layers. AMP's engine shows its tensors to an observer as they are made, so the time between
+ * two is that of what lies between. Around stock's layers the fork calls (amp_fork_watch_layers). */
+#include "bench.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,8 @@ struct amp_layer_clocks {
     int layers, passes, room;
     double *forward, *backward, *casts; /* ms; [layer][pass]; casts are within forward */
     double last;                     /* when the last tensor was shown, or stock's layer began */
-    int open;                        /* the layer whose backward has begun and shown no gradient yet; -1: none */
+    /* the layer whose backward has begun and shown no gradient yet; -1: none */
+    int open;
     int is_forward;                  /* a delta that is shown now is what a loss's forward has made */
 };
 
@@ -27,8 +28,9 @@ static void add(amp_layer_clocks *c, double *times, int layer, double ms)
 
 /* ---- AMP ---- */
 
-/* A delta is shown once all parts of it are summed, and before its layer's backward; gradients right after. So what passes before
- * a delta is the backward of the layer shown last if that has no parameters, else the sum. */
+/* A delta is shown once all parts of it are summed, and before its layer's backward; gradients right after.
+ * So what passes before a delta is the backward of the layer shown last if that has no parameters, else the
+ * sum. */
 static void note(amp_layer_clocks *c, const amp_seen *seen, double ms)
 {
     if (seen->kind == AMP_SEEN_IMAGE) return;

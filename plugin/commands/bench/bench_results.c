@@ -1,5 +1,4 @@
 /* What comes of a benchmark's lines: medians, spreads, ratios, and what the verdicts rest on. */
-#define _POSIX_C_SOURCE 200809L
 #include "bench.h"
 
 #include "../statistics.h"
@@ -8,44 +7,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const amp_bench_phase_names[AMP_BENCH_PHASES] = { "forward", "backward", "update", "step" };
-
 /* ---- lines ---- */
-
-static amp_status grow(amp_bench_side *s, amp_error *error)
-{
-    if (s->steps < s->room) return AMP_OK;
-    int room = s->room ? 2 * s->room : 256;
-    for (int p = 0; p < AMP_BENCH_PHASES; p++) {
-        double *grown = realloc(s->ms[p], (size_t)room * sizeof *grown);
-        if (!grown) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
-        s->ms[p] = grown;
-    }
-    int *grown = realloc(s->turn, (size_t)room * sizeof *grown);
-    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
-    s->turn = grown;
-    s->room = room;
-    return AMP_OK;
-}
 
 static amp_status add_step(const amp_bench *b, amp_bench_side *s, const char *text, amp_error *error)
 {
     double f, k, u;
     if (sscanf(text, "%lf %lf %lf", &f, &k, &u) != 3) return AMP_IO_FAILED;
-    AMP_TRY(grow(s, error));
+    const double ms[AMP_BENCH_PHASES] = { f, k, u, b->subdivisions * (f + k) + u };
+    if (s->steps == s->room) {
+        size_t room = s->room ? 2 * (size_t)s->room : 256;
+        int *turn = realloc(s->turn, room * sizeof *turn), failed = !turn;
+        if (turn) s->turn = turn;
+        for (int p = 0; p < AMP_BENCH_PHASES; p++) {
+            double *grown = realloc(s->ms[p], room * sizeof *grown);
+            if (grown) s->ms[p] = grown;
+            failed |= !grown;
+        }
+        if (failed) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+        s->room = (int)room;
+    }
     s->turn[s->steps] = b->turn;
-    s->ms[AMP_BENCH_FORWARD][s->steps] = f;
-    s->ms[AMP_BENCH_BACKWARD][s->steps] = k;
-    s->ms[AMP_BENCH_UPDATE][s->steps] = u;
-    s->ms[AMP_BENCH_STEP][s->steps++] = b->subdivisions * (f + k) + u;
+    for (int p = 0; p < AMP_BENCH_PHASES; p++) s->ms[p][s->steps] = ms[p];
+    s->steps++;
     return AMP_OK;
 }
 
 static amp_status add_layer(amp_bench_side *s, const char *text, amp_error *error)
 {
     amp_bench_layer l = { 0 };
-    if (sscanf(text, "%d %23s %d %d %lf %lf %lf %lf %lf", &l.index, l.type, &l.in_half, &l.misaligned, &l.forward_ms, &l.backward_ms,
-               &l.cast_ms, &l.operations, &l.bytes) != 9 || l.index != s->layer_count) return AMP_IO_FAILED;
+    if (sscanf(text, "%d %23s %d %d %lf %lf %lf %lf %lf", &l.index, l.type, &l.in_half, &l.misaligned,
+               &l.forward_ms, &l.backward_ms, &l.cast_ms, &l.operations, &l.bytes) != 9
+        || l.index != s->layer_count) return AMP_IO_FAILED;
     amp_bench_layer *grown = realloc(s->layers, ((size_t)s->layer_count + 1) * sizeof *grown);
     if (!grown) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
     s->layers = grown;
@@ -71,7 +63,7 @@ static amp_status note_loss(amp_bench_side *s, const char *text, int skipped)
     return AMP_OK;
 }
 
-static amp_status hear(amp_bench *b, amp_bench_side *s, const char *name, const char *rest, amp_error *error)
+static amp_status take(amp_bench *b, amp_bench_side *s, const char *name, const char *rest, amp_error *error)
 {
     if (!strcmp(name, "step")) return add_step(b, s, rest, error);
     if (!strcmp(name, "warm")) return note_loss(s, rest, 0);
@@ -100,7 +92,7 @@ amp_status amp_bench_hear(amp_bench *b, amp_bench_side *s, const char *line, amp
     int side = (int)(s - b->sides);
     b->turn += side < b->speaker;
     b->speaker = side;
-    amp_status status = hear(b, s, name, line + length + (line[length] == ' '), error);
+    amp_status status = take(b, s, name, line + length + (line[length] == ' '), error);
     if (status != AMP_IO_FAILED) return status;
     return amp_fail(error, AMP_IO_FAILED, "%s: its program said what is not understood: %s", s->dtype, line);
 }
@@ -120,7 +112,8 @@ amp_bench_spread amp_bench_spread_of(double *values, int count)
 const amp_bench_side *amp_bench_side_of(const amp_bench *b, const char *dtype)
 {
     for (int i = 0; i < b->count; i++)
-        if (!strcmp(b->sides[i].dtype, dtype) && b->sides[i].steps && !b->sides[i].left_out) return &b->sides[i];
+        if (!strcmp(b->sides[i].dtype, dtype) && b->sides[i].steps && !b->sides[i].left_out)
+            return &b->sides[i];
     return NULL;
 }
 
@@ -186,11 +179,14 @@ static double sum_of(const double *values, int count)
 static void scale_layers(amp_bench_side *s)
 {
     double all = amp_bench_layers_ms(s);
-    double scale = all > 0 ? (s->phase_ms[AMP_BENCH_STEP] - s->phase_ms[AMP_BENCH_UPDATE]) / all : 0;
+    double step = s->spread[AMP_BENCH_STEP].typical;
+    double scale = all > 0 ? (step - s->spread[AMP_BENCH_UPDATE].typical) / all : 0;
     for (int i = 0; i < s->layer_count; i++) {
-        s->layers[i].forward_ms *= scale;
-        s->layers[i].backward_ms *= scale;
-        s->layers[i].cast_ms *= scale;
+        amp_bench_layer *l = &s->layers[i];
+        l->forward_ms *= scale;
+        l->backward_ms *= scale;
+        l->cast_ms *= scale;
+        l->share = amp_bench_layer_ms(l) / step;
     }
 }
 
@@ -200,7 +196,7 @@ static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
     double all = sum_of(s->ms[AMP_BENCH_STEP], s->steps);
     for (int p = 0; p < AMP_BENCH_PHASES; p++) s->spread[p] = amp_bench_spread_of(s->ms[p], s->steps);
     double step = r->count > 1 ? exp(sum_of(logs, r->count) / r->count) : s->spread[AMP_BENCH_STEP].median;
-    for (int p = 0; p < AMP_BENCH_PHASES; p++) s->phase_ms[p] = step * sum_of(s->ms[p], s->steps) / all;
+    for (int p = 0; p < AMP_BENCH_PHASES; p++) s->spread[p].typical = step * sum_of(s->ms[p], s->steps) / all;
     s->images_per_second = 1e3 * b->batch * b->subdivisions / step;
     s->training_mb = s->peak_memory_mb > 0 ? s->peak_memory_mb + b->subdivisions * s->loaded_mb : 0;
     scale_layers(s);
@@ -211,7 +207,7 @@ static amp_bench_ratio compare(const amp_bench *b, const amp_bench_side *referen
                                const rounds *r)
 {
     const amp_bench_spread *theirs = &reference->spread[AMP_BENCH_STEP], *ours = &s->spread[AMP_BENCH_STEP];
-    double ratio = reference->phase_ms[AMP_BENCH_STEP] / s->phase_ms[AMP_BENCH_STEP];
+    double ratio = reference->spread[AMP_BENCH_STEP].typical / s->spread[AMP_BENCH_STEP].typical;
     if (r->count < 2)
         return (amp_bench_ratio){ ratio, theirs->least / ours->most, theirs->most / ours->least, 0 };
     const double *their_logs = r->logs[reference - b->sides], *our_logs = r->logs[s - b->sides];
@@ -244,7 +240,8 @@ int amp_bench_top_layers(const amp_bench *b, int *layers)
         for (int k = 0; k < b->count; k++) top |= is_top(&b->sides[k], i);
         if (!top) continue;
         int at = count++;
-        for (; at > 0 && amp_bench_layer_ms(&first->layers[layers[at - 1]]) < amp_bench_layer_ms(&first->layers[i]); at--)
+        double ms = amp_bench_layer_ms(&first->layers[i]);
+        for (; at > 0 && amp_bench_layer_ms(&first->layers[layers[at - 1]]) < ms; at--)
             layers[at] = layers[at - 1];
         layers[at] = i;
     }
@@ -253,19 +250,19 @@ int amp_bench_top_layers(const amp_bench *b, int *layers)
 
 /* ---- the whole ---- */
 
-/* Below so many operations a byte a layer waits for memory: a processor's fp32 does some ten for each byte that it can read, and
- * its half several times that. */
+/* Below so many operations a byte a layer waits for memory: a processor's fp32 does some ten for each byte
+ * that it can read, and its half several times that. */
 static const double operations_per_byte = 32;
 
 static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *reference,
                                       const amp_bench_side *s)
 {
     amp_bench_evidence e = { .dtype = s->dtype, .note = s->note, .native = s->support == AMP_SUPPORT_NATIVE,
-        .reference_ms = reference->phase_ms[AMP_BENCH_STEP], .ms = s->phase_ms[AMP_BENCH_STEP],
+        .reference_ms = reference->spread[AMP_BENCH_STEP].typical, .ms = s->spread[AMP_BENCH_STEP].typical,
         .speedup = s->over_fp32, .steps = s->steps < reference->steps ? s->steps : reference->steps,
         .reference_memory_mb = reference->peak_memory_mb, .memory_mb = s->peak_memory_mb,
         .reference_training_mb = reference->training_mb, .training_mb = s->training_mb,
-        .update_share = s->phase_ms[AMP_BENCH_UPDATE] / s->phase_ms[AMP_BENCH_STEP] };
+        .update_share = s->spread[AMP_BENCH_UPDATE].typical / s->spread[AMP_BENCH_STEP].typical };
     double all = amp_bench_layers_ms(s);
     for (int i = 0; i < s->layer_count && all > 0; i++) {
         const amp_bench_layer *l = &s->layers[i];
@@ -306,6 +303,11 @@ amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
     }
     free(r.scratch);
     judge_all(b);
+    int most = 0;
+    for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count > most) most = b->sides[i].layer_count;
+    b->top = calloc((size_t)most + 1, sizeof *b->top);
+    if (!b->top) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
+    b->top_count = amp_bench_top_layers(b, b->top);
     return AMP_OK;
 }
 
@@ -316,5 +318,7 @@ void amp_bench_free(amp_bench *b)
         free(b->sides[i].turn);
         free(b->sides[i].layers);
     }
+    free(b->top);
+    b->top = NULL;
     b->count = 0;
 }

@@ -2,19 +2,23 @@
  *
  * As to time: worth it from 1.1 times the speed of the engine's own fp32 on. Nobody can tell where the
  * interval in which the true ratio lies holds 1.1, nor where fewer than 5 steps were measured, nor where a
- * step takes less than a millisecond: then it is the turns and the cold caches after them that are
- * measured. Below 1.1, the causes are named, each by a rule:
+ * step takes less than a millisecond: then it is the turns and the cold caches after them that are measured.
+ * Below 1.1, the causes are named, each by a rule:
  *
  *   no native half   the backend stores this dtype, and computes in fp32
- *   fixed costs      a layer's forward or backward takes less than 50 microseconds: what a call costs besides arithmetic shows
+ *   fixed costs      a layer's forward or backward takes less than 50 microseconds: what a call costs besides
+ *                    arithmetic shows
  *   update           half of a step is the update, which is fp32 for all
  *   fp32 layers      half of the layers' time is in layers that run in fp32
- *   memory-bound     half of it is in layers that do fewer than 32 additions and multiplications per byte they read and write
+ *   memory-bound     half of it is in layers that do fewer than 32 additions and multiplications per byte
+ *                    they read and write
  *   misaligned       half of it is in products whose channels, in or out, are no multiple of 8
  *
  * As to memory: it is saved if the peak is at most 0.95 times fp32's, and 8 MB below it: the same program
  * differs by less from run to run. */
 #include "bench.h"
+
+#include "../table.h"
 
 const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
     "no native half", "fixed costs", "update", "fp32 layers", "memory-bound", "misaligned" };
@@ -29,18 +33,7 @@ const char *amp_bench_number(char text[16], double value)
     return text;
 }
 
-typedef struct writer { char *text; size_t room, length; } writer;
-
-__attribute__((format(printf, 2, 3)))
-static void add(writer *w, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int written = vsnprintf(w->text + w->length, w->room - w->length, format, args);
-    va_end(args);
-    w->length += written > 0 ? (size_t)written : 0;
-    if (w->length >= w->room) w->length = w->room - 1;
-}
+#define add(to, ...) amp_append(to, AMP_BENCH_TEXT, __VA_ARGS__)
 
 static void find_reasons(const amp_bench_evidence *e, int reason[AMP_BENCH_REASONS])
 {
@@ -52,7 +45,7 @@ static void find_reasons(const amp_bench_evidence *e, int reason[AMP_BENCH_REASO
     reason[AMP_BENCH_MISALIGNED] = e->misaligned_share >= most_of;
 }
 
-static void say_reason(writer *w, const amp_bench_evidence *e, int reason)
+static void say_reason(char *w, const amp_bench_evidence *e, int reason)
 {
     switch (reason) {
     case AMP_BENCH_NO_NATIVE_HALF:
@@ -60,27 +53,27 @@ static void say_reason(writer *w, const amp_bench_evidence *e, int reason)
         else add(w, "this machine does not compute in %s: it stores it, and computes in fp32", e->dtype);
         break;
     case AMP_BENCH_FIXED_COSTS:
-        add(w, "the network is small: a layer's forward or backward takes %.1f microseconds on average, so that fixed "
-            "costs show; a larger batch may gain", e->call_us);
+        add(w, "the network is small: a layer's forward or backward takes %.1f microseconds on average, so "
+            "that fixed costs show; a larger batch may gain", e->call_us);
         break;
     case AMP_BENCH_UPDATE_COSTS:
-        add(w, "%.0f %% of a step is the update, which is fp32 for all; more images or subdivisions to a step make it rarer",
-            100 * e->update_share);
+        add(w, "%.0f %% of a step is the update, which is fp32 for all; more images or subdivisions to a "
+            "step make it rarer", 100 * e->update_share);
         break;
     case AMP_BENCH_FP32_LAYERS:
         add(w, "%.0f %% of the layers' time is in layers that run in fp32", 100 * e->fp32_share);
         break;
     case AMP_BENCH_MEMORY_BOUND:
-        add(w, "memory-bound: %.0f %% of the layers' time is in layers that do fewer than 32 operations per byte they move",
-            100 * e->moving_share);
+        add(w, "memory-bound: %.0f %% of the layers' time is in layers that do fewer than 32 operations per "
+            "byte they move", 100 * e->moving_share);
         break;
     default:
-        add(w, "misaligned: %.0f %% of the layers' time is in convolutions and products with channels that are no multiple of 8",
-            100 * e->misaligned_share);
+        add(w, "misaligned: %.0f %% of the layers' time is in convolutions and products with channels that "
+            "are no multiple of 8", 100 * e->misaligned_share);
     }
 }
 
-static void say_reasons(writer *w, const amp_bench_evidence *e, const int reason[AMP_BENCH_REASONS])
+static void say_reasons(char *w, const amp_bench_evidence *e, const int reason[AMP_BENCH_REASONS])
 {
     int said = 0;
     add(w, " Why: ");
@@ -90,13 +83,13 @@ static void say_reasons(writer *w, const amp_bench_evidence *e, const int reason
         say_reason(w, e, i);
     }
     if (!said)
-        add(w, "no single cause stands out (of the layers' time %.0f %% is in fp32 layers, %.0f %% waits for memory, %.0f %% is "
-            "misaligned)",
+        add(w, "no single cause stands out (of the layers' time %.0f %% is in fp32 layers, %.0f %% waits for "
+            "memory, %.0f %% is misaligned)",
             100 * e->fp32_share, 100 * e->moving_share, 100 * e->misaligned_share);
     add(w, ".");
 }
 
-static void say_memory(writer *w, const amp_bench_evidence *e, const amp_bench_verdict *v)
+static void say_memory(char *w, const amp_bench_evidence *e, const amp_bench_verdict *v)
 {
     if (!(v->memory_ratio > 0)) return;
     add(w, " Memory: %.0f MB at the peak instead of %.0f (%.2fx), %s; a training with its loaded images "
@@ -108,7 +101,7 @@ static void say_memory(writer *w, const amp_bench_evidence *e, const amp_bench_v
 }
 
 /* Why nobody can tell; empty where somebody can. */
-static void say_what_is_missing(writer *w, const amp_bench_evidence *e)
+static void say_what_is_missing(char *w, const amp_bench_evidence *e)
 {
     char ms[16];
     if (e->steps < FEWEST_STEPS)
@@ -124,24 +117,23 @@ static void say_what_is_missing(writer *w, const amp_bench_evidence *e)
 void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
 {
     const double speedup = e->speedup.ratio;
-    char missing[160] = "", ms[16], reference_ms[16];
-    writer w = { v->text, sizeof v->text, 0 }, to_missing = { missing, sizeof missing, 0 };
+    char missing[AMP_BENCH_TEXT] = "", ms[16], reference_ms[16], *w = v->text;
     *v = (amp_bench_verdict){ .dtype = e->dtype, .speedup = e->speedup };
     v->memory_ratio = e->reference_memory_mb > 0 ? e->memory_mb / e->reference_memory_mb : 0;
     v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below
         && e->reference_memory_mb - e->memory_mb >= memory_mb;
-    say_what_is_missing(&to_missing, e);
+    say_what_is_missing(missing, e);
     v->worth = missing[0] ? AMP_BENCH_CANNOT_TELL
              : speedup >= worth_from ? AMP_BENCH_WORTH_IT : AMP_BENCH_NOT_WORTH_IT;
     if (speedup < worth_from) find_reasons(e, v->reason);
 
-    add(&w, v->worth == AMP_BENCH_WORTH_IT ? "%s is worth it" : v->worth == AMP_BENCH_NOT_WORTH_IT
+    add(w, v->worth == AMP_BENCH_WORTH_IT ? "%s is worth it" : v->worth == AMP_BENCH_NOT_WORTH_IT
         ? "%s is not worth it for speed" : "cannot tell whether %s is worth it", e->dtype);
-    add(&w, ": %.2fx the speed of fp32 (%.2fx to %.2fx ", speedup, e->speedup.least, e->speedup.most);
-    if (e->speedup.rounds) add(&w, "over %d rounds of turns", e->speedup.rounds);
-    else add(&w, "by the extremes of the steps");
-    add(&w, "; a step: %s ms, fp32 %s).%s", amp_bench_number(ms, e->ms),
+    add(w, ": %.2fx the speed of fp32 (%.2fx to %.2fx ", speedup, e->speedup.least, e->speedup.most);
+    if (e->speedup.rounds) add(w, "over %d rounds of turns", e->speedup.rounds);
+    else add(w, "by the extremes of the steps");
+    add(w, "; a step: %s ms, fp32 %s).%s", amp_bench_number(ms, e->ms),
         amp_bench_number(reference_ms, e->reference_ms), missing);
-    if (speedup < worth_from) say_reasons(&w, e, v->reason);
-    say_memory(&w, e, v);
+    if (speedup < worth_from) say_reasons(w, e, v->reason);
+    say_memory(w, e, v);
 }

@@ -1,8 +1,9 @@
-/* `darknet amp compare`: trains one network in several dtypes from the same weights on the same batches, and says what is lost
- * and won. */
+/* `darknet amp compare`: trains one network in several dtypes from the same weights on the same batches, and
+ * says what is lost and won. */
 #include "compare.h"
 
 #include "../command.h"
+#include "../probe/probe.h"
 #include "../version.h"
 
 #include <math.h>
@@ -46,7 +47,8 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
     *r = (request){ 0 };
     AMP_TRY(amp_arguments_read("amp compare", argc - 3, argv + 3, arguments, error));
     if (r->seed && r->seeds)
-        return amp_fail(error, AMP_BAD_CONFIG, "-seeds K takes the seeds 1 to K, -seed A,B,C those: give one of them");
+        return amp_fail(error, AMP_BAD_CONFIG, "-seeds K takes the seeds 1 to K, -seed A,B,C those: give one "
+                        "of them");
     if (!r->seeds) r->seeds = r->until > 0 ? USUAL_MOST_SEEDS : USUAL_SEEDS;
     return AMP_OK;
 }
@@ -54,19 +56,21 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
 /* The seeds' numbers, all that may be trained. */
 static amp_status take_seeds(const request *r, amp_comparison *c, int *most, amp_error *error)
 {
-    amp_text_list list = { 0 };
-    if (r->seed) AMP_TRY(amp_text_list_split("-seed", r->seed, &list, error));
-    *most = r->seed ? list.count : (int)r->seeds;
+    amp_lines list = { 0 };
+    if (r->seed) AMP_TRY(amp_list_split("-seed", r->seed, &list, error));
+    *most = r->seed ? (int)list.count : (int)r->seeds;
     c->seeds = calloc((size_t)*most, sizeof *c->seeds);
     amp_status status = c->seeds ? AMP_OK : amp_fail(error, AMP_NO_MEMORY, "no memory for %d seeds", *most);
     for (int i = 0; status == AMP_OK && i < *most; ++i) {
         char *end = "";
-        unsigned long long value = r->seed ? strtoull(list.part[i], &end, 10) : (unsigned long long)i + 1;
-        if (*end || value > 4294967295ull || (r->seed && strspn(list.part[i], "0123456789") != strlen(list.part[i])))
-            status = amp_fail(error, AMP_BAD_CONFIG, "-seed %s: expected whole numbers from 0 to 4294967295", r->seed);
+        unsigned long long value = r->seed ? strtoull(list.line[i], &end, 10) : (unsigned long long)i + 1;
+        if (*end || value > 4294967295ull
+            || (r->seed && strspn(list.line[i], "0123456789") != strlen(list.line[i])))
+            status = amp_fail(error, AMP_BAD_CONFIG, "-seed %s: expected whole numbers from 0 to 4294967295",
+                              r->seed);
         c->seeds[i] = (unsigned)value;
     }
-    amp_text_list_free(&list);
+    amp_lines_free(&list);
     return status;
 }
 
@@ -116,17 +120,22 @@ static char *folder_of(const request *r)
 {
     const char *slash = strrchr(r->cfg, '/'), *base = slash ? slash + 1 : r->cfg;
     char name[300];
-    snprintf(name, sizeof name, "%.*s-compare", (int)strcspn(base, ".") < 200 ? (int)strcspn(base, ".") : 200, base);
+    snprintf(name, sizeof name, "%.*s-compare", (int)strcspn(base, ".") < 200 ? (int)strcspn(base, ".") : 200,
+             base);
     char *folder = strdup(r->folder ? r->folder : name);
-    for (size_t length = folder ? strlen(folder) : 0; length > 1 && folder[length - 1] == '/'; folder[--length] = 0) {}
+    for (size_t length = folder ? strlen(folder) : 0; length > 1 && folder[length - 1] == '/';
+         folder[--length] = 0) {}
     return folder;
 }
 
-/* fp32 and the halves that the machine has. Stock Darknet's own loops take many times as long: only if it is asked for. */
+/* fp32 and the halves that the machine has. Stock Darknet's own loops take many times as long: only if it is
+ * asked for. */
 static const char *usual_dtypes(const amp_machine *machine)
 {
     static const char *const lists[2][2] = { { "fp32", "fp32,fp16" }, { "fp32,bf16", "fp32,bf16,fp16" } };
-    return lists[machine->support[AMP_BF16] != AMP_SUPPORT_NONE][machine->support[AMP_FP16] != AMP_SUPPORT_NONE];
+    int bf16 = machine->support[AMP_BF16] != AMP_SUPPORT_NONE;
+    int fp16 = machine->support[AMP_FP16] != AMP_SUPPORT_NONE;
+    return lists[bf16][fp16];
 }
 
 static amp_status take_request(const request *r, amp_compare *compare, amp_error *error)
@@ -135,9 +144,10 @@ static amp_status take_request(const request *r, amp_compare *compare, amp_error
     AMP_TRY(amp_machine_read(&compare->hardware, error));
     compare->sequential = r->sequential;
     compare->probe = r->probe;
-    AMP_TRY(amp_text_list_split("-dtypes", r->dtypes ? r->dtypes : usual_dtypes(&compare->hardware), &compare->dtypes, error));
-    c->dtypes = (const char **)compare->dtypes.part;
-    c->dtype_count = compare->dtypes.count;
+    AMP_TRY(amp_list_split("-dtypes", r->dtypes ? r->dtypes : usual_dtypes(&compare->hardware),
+                                &compare->dtypes, error));
+    c->dtypes = (const char **)compare->dtypes.line;
+    c->dtype_count = (int)compare->dtypes.count;
     c->reference = reference_of(c);
     c->iterations = r->iterations;
     AMP_TRY(take_seeds(r, c, &compare->most_seeds, error));
@@ -160,18 +170,22 @@ static void free_compare(amp_compare *compare)
     amp_compare_close(compare);
     for (int i = 0; c->runs && i < c->dtype_count * c->seed_count; ++i) free(c->runs[i].rows);
     for (int i = 0; i < c->verdict_count; ++i) free(c->verdict[i]);
-    char *texts[] = { c->title, c->data, c->cfg, c->weights, c->machine, c->version, c->date, compare->base, compare->folder };
+    char *texts[] = { c->title, c->data, c->cfg, c->weights, c->machine, c->version, c->date, compare->base,
+                      compare->folder };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) free(texts[i]);
     free(c->verdict);
     free(c->runs);
     free(c->seeds);
     free(c->summaries);
-    amp_text_list_free(&compare->dtypes);
+    amp_lines_free(&compare->dtypes);
 }
 
 /* ---- training and validating ---- */
 
-static int is_unfinished(const amp_run *run) { return run->state != AMP_RUN_TRAINED && run->state != AMP_RUN_DONE; }
+static int is_unfinished(const amp_run *run)
+{
+    return run->state != AMP_RUN_TRAINED && run->state != AMP_RUN_DONE;
+}
 
 static amp_status validate_seed(amp_compare *compare, int s, amp_error *error)
 {
@@ -179,7 +193,8 @@ static amp_status validate_seed(amp_compare *compare, int s, amp_error *error)
     for (int d = 0; d < c->dtype_count && !*compare->stop; ++d) {
         amp_run *run = amp_comparison_run(c, d, s);
         if (run->state != AMP_RUN_TRAINED) continue;
-        fprintf(stderr, "amp: %s, seed %u: validating on %ld image%s\n", run->dtype, run->seed, c->valid_images, c->valid_images == 1 ? "" : "s");
+        fprintf(stderr, "amp: %s, seed %u: validating on %ld image%s\n", run->dtype, run->seed,
+                c->valid_images, c->valid_images == 1 ? "" : "s");
         AMP_TRY(amp_compare_validate(compare, run, error));
     }
     return AMP_OK;
@@ -195,7 +210,8 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
         if (is_unfinished(run)) runs[count++] = run;
     }
     int together = compare->sequential ? 1 : count;
-    for (int k = 0; k < count && !*compare->stop; k += together) AMP_TRY(amp_compare_train(compare, runs + k, together, error));
+    for (int k = 0; k < count && !*compare->stop; k += together)
+        AMP_TRY(amp_compare_train(compare, runs + k, together, error));
     return validate_seed(compare, s, error);
 }
 
@@ -225,30 +241,10 @@ static amp_status train_all(amp_compare *compare, amp_error *error)
 
 /* ---- the results ---- */
 
-static amp_status measure_weights(amp_compare *compare, amp_error *error)
-{
-    amp_comparison *c = &compare->result;
-    amp_run_files files, reference;
-    amp_weights_run *runs = NULL;
-    size_t count = 0;
-    for (int i = 0; i < c->dtype_count * c->seed_count; ++i) {
-        amp_run *run = &c->runs[i], *other = amp_comparison_run(c, c->reference, i % c->seed_count);
-        run->largest_difference = run->relative_difference = NAN;
-        if (is_unfinished(run) || is_unfinished(other) || run == other) continue;
-        amp_compare_files(compare, run, &files);
-        amp_compare_files(compare, other, &reference);
-        if (!runs) AMP_TRY(amp_compare_weights_runs(files.cfg, &runs, &count, error));
-        amp_weights_difference(files.weights, reference.weights, runs, count, &run->largest_difference, &run->relative_difference);
-    }
-    free(runs);
-    return AMP_OK;
-}
-
 static amp_status add_up(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
     const char *notes[c->dtype_count];
-    AMP_TRY(measure_weights(compare, error));
     AMP_TRY(amp_compare_statistics(c, error));
     for (int d = 0; d < c->dtype_count; ++d) {
         int k = amp_dtype_find(c->dtypes[d]);
@@ -275,9 +271,46 @@ static amp_status report(amp_compare *compare, amp_error *error)
     AMP_TRY(add_up(compare, error));
     AMP_TRY(write_reports(compare, error));
     amp_report_table(&compare->result, stdout);
-    printf("\nreport: %s/report.html (report.json, report.csv; steps, logs and weights in runs/)\n", compare->folder);
+    printf("\nreport: %s/report.html (report.json, report.csv; steps, logs and weights in runs/)\n",
+           compare->folder);
     fflush(stdout);
     return AMP_OK;
+}
+
+/* Trained weights to look at: fp16's, since their sidecar knows the loss scale; else the reference's, else
+ * any; else those given. */
+static const amp_run *run_to_probe(const amp_comparison *c)
+{
+    const amp_run *best = NULL;
+    for (int i = c->dtype_count * c->seed_count - 1; i >= 0; --i) {
+        const amp_run *run = &c->runs[i];
+        if (run->state != AMP_RUN_DONE) continue;
+        int is_fp16 = !strcmp(run->dtype, "fp16"), is_reference = i / c->seed_count == c->reference;
+        if (!best || is_fp16 || (is_reference && strcmp(best->dtype, "fp16"))) best = run;
+    }
+    return best;
+}
+
+/* -probe: what fp16 and bf16 lose of each layer's numbers in the network that was just trained. */
+static amp_status probe(const amp_compare *compare, amp_error *error)
+{
+    const amp_comparison *c = &compare->result;
+    const amp_run *run = run_to_probe(c);
+    amp_run_files files;
+    amp_probe_result *result;
+    char file[AMP_COMPARE_PATH];
+    if (run) amp_compare_files(compare, run, &files);
+    const amp_probe_request request = { .data = c->data, .cfg = c->cfg,
+                                        .weights = run ? files.weights : c->weights,
+                                        .iterations = AMP_PROBE_ITERATIONS, .share = AMP_PROBE_SHARE };
+    AMP_TRY(amp_probe_run(&request, &result, error));
+    printf("\nnumerics, from %s:\n", request.weights ? request.weights : "random weights");
+    amp_probe_print(result, stdout);
+    fflush(stdout);
+    snprintf(file, sizeof file, "%s/probe.json", compare->folder);
+    amp_status status = amp_probe_write(result, file, error);
+    amp_probe_free(result);
+    return status;
 }
 
 /* The first run that failed, if any, is the line that the program ends with. */
@@ -291,8 +324,8 @@ static amp_status name_failures(const amp_compare *compare, amp_error *error)
         if (!failed++) first = &c->runs[i];
     }
     if (!failed) return AMP_OK;
-    return amp_fail(error, AMP_DIVERGED, "%d of %d trainings failed; %s, seed %u: %s", failed, all, first->dtype, first->seed,
-                    first->failure);
+    return amp_fail(error, AMP_DIVERGED, "%d of %d trainings failed; %s, seed %u: %s", failed, all,
+                    first->dtype, first->seed, first->failure);
 }
 
 /* ---- Ctrl-C ---- */
@@ -305,13 +338,15 @@ static void ask_to_stop(int signal)
     stop = 1;
 }
 
-/* The second one ends this program at once, and the trainings with it. What was ignored from the start stays so (nohup). */
+/* The second one ends this program at once, and the trainings with it. What was ignored from the start stays
+ * so (nohup). */
 static void watch_signals(void)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
     struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND }, before;
     for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i)
-        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL);
+        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
 }
 
 /* ---- the verb ---- */
@@ -321,8 +356,9 @@ static void announce(const amp_compare *compare)
     const amp_comparison *c = &compare->result;
     int kept = 0, all = c->dtype_count * c->seed_count;
     for (int i = 0; i < all; ++i) kept += !is_unfinished(&c->runs[i]);
-    fprintf(stderr, "amp: %s: %d trainings of %ld iterations, %d dtypes with %d %s, in %s", c->title, all, c->iterations,
-            c->dtype_count, c->seed_count, c->seed_count == 1 ? "seed" : "seeds", compare->folder);
+    fprintf(stderr, "amp: %s: %d trainings of %ld iterations, %d dtypes with %d %s, in %s", c->title, all,
+            c->iterations, c->dtype_count, c->seed_count, c->seed_count == 1 ? "seed" : "seeds",
+            compare->folder);
     if (kept) fprintf(stderr, "; %d of them are there already", kept);
     fprintf(stderr, "\n");
 }
@@ -345,7 +381,7 @@ static amp_status compare_all(amp_compare *compare, amp_error *error)
     }
     c->interrupted = stop != 0;
     AMP_TRY(report(compare, error));
-    if (compare->probe && !stop) AMP_TRY(amp_compare_probe(compare, error));
+    if (compare->probe && !stop) AMP_TRY(probe(compare, error));
     return stop ? AMP_OK : name_failures(compare, error);
 }
 
@@ -357,7 +393,8 @@ amp_status amp_command_compare(int argc, char **argv, amp_error *error)
     amp_status status = take_request(&r, &compare, error);
     if (status == AMP_OK) status = compare_all(&compare, error);
     if (status == AMP_OK && stop)
-        fprintf(stderr, "amp compare: interrupted; to go on, call it again with -report %s\n", compare.folder);
+        fprintf(stderr, "amp compare: interrupted; to go on, call it again with -report %s\n",
+                compare.folder);
     free_compare(&compare);
     if (status == AMP_OK && stop) exit(INTERRUPTED);
     return status;

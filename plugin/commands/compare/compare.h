@@ -1,7 +1,7 @@
-/* `darknet amp compare`, between its files. compare.c reads the command line and leads through it; compare_input.c looks at what
- * it was given; compare_folder.c and compare_runs.c keep the files; compare_train.c and compare_validate.c start the programs
- * that do the work, and compare_progress.c tells how far they are; compare_statistics.c and compare_verdict.c make numbers
- * and sentences of it. */
+/* `darknet amp compare`, between its files. compare.c reads the command line and leads through it;
+ * compare_input.c looks at what it was given; compare_folder.c and compare_runs.c keep the files;
+ * compare_train.c starts the programs that do the work, and compare_progress.c shows how far they are;
+ * compare_statistics.c and compare_verdict.c make numbers and sentences of it. */
 #ifndef AMP_COMMANDS_COMPARE_COMPARE_H
 #define AMP_COMMANDS_COMPARE_COMPARE_H
 
@@ -11,18 +11,18 @@
 #include "../turns.h"
 
 #include "../../host/common/machine.h"
-#include "../../host/common/weights_run.h"
 
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
 
 enum { AMP_COMPARE_MOST_SEEDS = 1000 };
-enum { AMP_COMPARE_PATH = 512 }; /* Darknet's own buffers for file names hold 256 bytes; amp_compare_open sees to it */
+/* Darknet's own buffers for file names hold 256 bytes; amp_compare_open sees to it */
+enum { AMP_COMPARE_PATH = 512 };
 
 typedef struct amp_compare {
     amp_comparison result;
-    amp_text_list dtypes;      /* what result.dtypes points at */
+    amp_lines dtypes;      /* what result.dtypes points at */
     amp_machine hardware;
     char *base;                /* the .cfg's name, as Darknet names .weights files by it */
     char *folder;              /* the report's, runs/ in it */
@@ -37,27 +37,31 @@ typedef struct amp_compare {
 /* The names of one run's files. */
 typedef struct amp_run_files {
     char folder[AMP_COMPARE_PATH];
-    char cfg[AMP_COMPARE_PATH], data[AMP_COMPARE_PATH];             /* copies: -iters, and the backup folder */
+    /* copies: -iters, and the backup folder */
+    char cfg[AMP_COMPARE_PATH], data[AMP_COMPARE_PATH];
     char backup[AMP_COMPARE_PATH];                                  /* folder of .weights files */
-    char checkpoint[AMP_COMPARE_PATH], weights[AMP_COMPARE_PATH];   /* in it: NAME.backup, and what it ends with */
+    /* in it: NAME.backup, and what it ends with */
+    char checkpoint[AMP_COMPARE_PATH], weights[AMP_COMPARE_PATH];
     char steps[AMP_COMPARE_PATH], train_log[AMP_COMPARE_PATH], valid_log[AMP_COMPARE_PATH];
     char command[AMP_COMPARE_PATH], result[AMP_COMPARE_PATH];
 } amp_run_files;
 
 /* ---- compare_input.c ---- */
 
-/* Kind, size, classes, numbers of images, and the machine, into compare->result; iterations, where they are 0, from the .cfg.
- * AMP_BAD_CONFIG: what no training could begin with. */
+/* Kind, size, classes, numbers of images, and the machine, into compare->result; iterations, where they are
+ * 0, from the .cfg. AMP_BAD_CONFIG: what no training could begin with. */
 amp_status amp_compare_look(amp_compare *, amp_error *);
 
 /* ---- compare_folder.c ---- */
 
-/* Makes the folder, or finds one of the same settings; reads what its runs have come to. AMP_BAD_CONFIG: of others.
- * AMP_IO_FAILED: not writable, or another comparison is at work there. */
+/* Makes the folder, or finds one of the same settings; reads what its runs have come to. AMP_BAD_CONFIG: of
+ * others. AMP_IO_FAILED: not writable, or another comparison is at work there. */
 amp_status amp_compare_open(amp_compare *, amp_error *);
 /* Removes what this call has made, where nothing was trained. */
 void amp_compare_undo(amp_compare *);
 void amp_compare_close(amp_compare *);
+/* Or finds it there; *made, which may be NULL, says which. */
+amp_status amp_compare_make_folder(const char *path, int *made, amp_error *);
 
 /* ---- compare_runs.c ---- */
 
@@ -65,7 +69,8 @@ void amp_compare_files(const amp_compare *, const amp_run *, amp_run_files *);
 
 /* What all runs have come to so far, of the seeds from first_seed on. */
 amp_status amp_runs_read(amp_compare *, int first_seed, amp_error *);
-/* Everything a run's program needs. *resumed: it goes on from its checkpoint; else it begins anew, and old files are gone. */
+/* Everything a run's program needs. *resumed: it goes on from its checkpoint; else it begins anew, and old
+ * files are gone. */
 amp_status amp_run_prepare(const amp_compare *, amp_run *, int *resumed, amp_error *);
 /* The state, with scores or the failure, for the next call to find. */
 amp_status amp_run_keep(const amp_compare *, const amp_run *, amp_error *);
@@ -79,23 +84,19 @@ void amp_last_words(const char *log, char *words, size_t size);
 /* A program's command, as a shell takes it, on a line of RUN/command.txt. */
 amp_status amp_run_note_command(const amp_run_files *, const char *const *argv, int append, amp_error *);
 
-/* ---- compare_train.c, compare_validate.c ---- */
+/* ---- compare_train.c ---- */
 
-/* Trains these runs side by side. A run that fails is marked; AMP_BAD_CONFIG where one failed before any run of this call made
- * its first step: then it is the input. */
+/* Trains these runs side by side. A run that fails is marked; AMP_BAD_CONFIG where one failed before any run
+ * of this call made its first step: then it is the input. */
 amp_status amp_compare_train(amp_compare *, amp_run **runs, int count, amp_error *);
 /* Scores of a trained run. */
 amp_status amp_compare_validate(amp_compare *, amp_run *, amp_error *);
 
-/* ---- compare_probe.c ---- */
-
-/* The numerics probe on what was trained: printed, and DIR/probe.json. */
-amp_status amp_compare_probe(const amp_compare *, amp_error *);
-
 /* ---- compare_progress.c ---- */
 
 typedef struct amp_progress amp_progress;
-/* A line per run on stderr: rewritten in place on a terminal, else now and then a new one. NULL without memory, which is fine. */
+/* A line per run on stderr: rewritten in place on a terminal, else now and then a new one. NULL without
+ * memory, which is fine. */
 amp_progress *amp_progress_begin(const amp_compare *, amp_run **runs, int count);
 /* A run has made a step, or several. */
 void amp_progress_step(amp_progress *);
@@ -107,15 +108,6 @@ void amp_progress_end(amp_progress *);
 amp_status amp_compare_statistics(amp_comparison *c, amp_error *);
 /* The summaries alone, from the runs' numbers. */
 amp_status amp_compare_summarize(amp_comparison *c, amp_error *);
-
-/* ---- compare_weights.c ---- */
-
-/* Of what is learnt, against the reference's weights: rolling statistics, thousands of times as large, would hide it. runs[count]
- * say what the files hold; without them all counts. NAN where there are no such files, or of another size. */
-void amp_weights_difference(const char *weights, const char *reference, const amp_weights_run *runs, size_t count,
-                            double *largest, double *relative);
-/* The runs of a .cfg's whole network; *runs is the caller's. AMP_NO_MEMORY. */
-amp_status amp_compare_weights_runs(const char *cfg, amp_weights_run **runs, size_t *count, amp_error *);
 
 /* ---- compare_verdict.c ---- */
 
@@ -134,7 +126,8 @@ amp_accuracy amp_compare_judge(const amp_interval *, double allowed);
 int amp_compare_more_seeds(const amp_interval *, double allowed, double doubt);
 /* Whether more seeds could not change what is said of the scores. From the summaries. */
 int amp_compare_is_settled(const amp_comparison *);
-/* Sentences into c->verdict, from its summaries. notes[dtype], which may be NULL: what the machine says of it. AMP_NO_MEMORY. */
+/* Sentences into c->verdict, from its summaries. notes[dtype], which may be NULL: what the machine says of
+ * it. AMP_NO_MEMORY. */
 amp_status amp_compare_verdict(amp_comparison *, const char *const *notes, amp_error *);
 
 #endif

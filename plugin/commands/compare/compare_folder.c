@@ -30,96 +30,101 @@ static void name_in(const amp_compare *compare, const char *name, char path[AMP_
 /* Darknet drops every blank of a .data file's line, and prints names of .weights files into 256 bytes. */
 static amp_status check_name(const amp_compare *compare, amp_error *error)
 {
-    enum { DARKNETS_ROOM = 256, LONGEST_RUN = sizeof "/runs/stock-seed4294967295/backup/_1000000000.weights.amp.new" };
+    enum { DARKNETS_ROOM = 256,
+           LONGEST_RUN = sizeof "/runs/stock-seed4294967295/backup/_1000000000.weights.amp.new" };
     size_t length = strlen(compare->folder) + strlen(compare->base) + LONGEST_RUN;
     if (strpbrk(compare->folder, " \t\r\n"))
-        return amp_fail(error, AMP_BAD_CONFIG, "-report %s: Darknet cannot find a folder with a blank in its name",
-                        compare->folder);
+        return amp_fail(error, AMP_BAD_CONFIG, "-report %s: Darknet cannot find a folder with a blank in its "
+                        "name", compare->folder);
     if (length > DARKNETS_ROOM)
-        return amp_fail(error, AMP_BAD_CONFIG, "-report %.80s...: Darknet has room for %d bytes of a name, and %zu would "
-                        "be needed; take a shorter one, or one relative to the current folder", compare->folder,
-                        DARKNETS_ROOM, length);
+        return amp_fail(error, AMP_BAD_CONFIG, "-report %.80s...: Darknet has room for %d bytes of a name, "
+                        "and %zu would be needed; take a shorter one, or one relative to the current folder",
+                        compare->folder, DARKNETS_ROOM, length);
     return AMP_OK;
 }
 
 /* ---- settings ---- */
 
-/* The machine and its number of threads too: of a training that goes on elsewhere neither speed nor weights are one run's. */
+/* The machine and its number of threads are among them: of a training that goes on elsewhere neither speed
+ * nor weights are one run's. */
 enum { SETTINGS = 7, SETTING_TEXT = 500 };
-static const char *const setting_names[SETTINGS] = { "data", "train", "valid", "cfg", "weights", "iterations", "machine" };
-typedef struct settings { char value[SETTINGS][SETTING_TEXT]; } settings;
+typedef struct setting {
+    const char *name, *what;  /* in comparison.txt, and in words */
+    const char *checked;      /* the file whose checksum is the value; NULL: the value is text */
+    const char *named;        /* the file that a message names */
+    char value[SETTING_TEXT];
+} setting;
 
-static amp_status note_checksum(const char *file, char text[SETTING_TEXT], amp_error *error)
+static amp_status read_settings(const amp_comparison *c, const amp_data_file *data, setting s[SETTINGS],
+                                amp_error *error)
 {
-    uint64_t sum;
-    AMP_TRY(amp_file_checksum(file, &sum, error));
-    snprintf(text, SETTING_TEXT, "%016" PRIx64, sum);
+    const setting list[SETTINGS] = {
+        { "data", "the .data file", c->data, c->data, "" },
+        { "train", "the list of training images", data->train, c->data, "" },
+        { "valid", "the list of validation images", data->valid, c->data, "" },
+        { "cfg", "the .cfg file", c->cfg, c->cfg, "" },
+        { "weights", "the weights to start from", c->weights, c->weights ? c->weights : "none now", "none" },
+        { "iterations", "-iters", NULL, NULL, "" }, { "machine", "the machine", NULL, NULL, "" } };
+    memcpy(s, list, sizeof list);
+    snprintf(s[5].value, SETTING_TEXT, "%ld", c->iterations);
+    snprintf(s[6].value, SETTING_TEXT, "%s", c->machine);
+    for (int k = 0; k < SETTINGS; ++k) {
+        uint64_t sum;
+        if (!s[k].checked) continue;
+        AMP_TRY(amp_file_checksum(s[k].checked, &sum, error));
+        snprintf(s[k].value, SETTING_TEXT, "%016" PRIx64, sum);
+    }
     return AMP_OK;
 }
 
-static amp_status settings_of(const amp_comparison *c, settings *s, amp_error *error)
+/* "the .cfg file changed (my.cfg)"; of numbers, which. */
+static amp_status refuse_setting(const setting *s, const char *before, const amp_compare *compare,
+                                 amp_error *error)
 {
-    amp_data_file data;
-    amp_status status = amp_data_file_read(c->data, &data, error);
-    if (status == AMP_OK) status = note_checksum(c->data, s->value[0], error);
-    if (status == AMP_OK) status = note_checksum(data.train, s->value[1], error);
-    if (status == AMP_OK) status = note_checksum(data.valid, s->value[2], error);
-    if (status == AMP_OK) status = note_checksum(c->cfg, s->value[3], error);
-    snprintf(s->value[4], SETTING_TEXT, "none");
-    if (status == AMP_OK && c->weights) status = note_checksum(c->weights, s->value[4], error);
-    snprintf(s->value[5], SETTING_TEXT, "%ld", c->iterations);
-    snprintf(s->value[6], SETTING_TEXT, "%s", c->machine);
-    amp_data_file_free(&data);
-    return status;
-}
-
-/* "the .cfg file is another: my.cfg"; of numbers, which. */
-static amp_status refuse_setting(int k, const char *before, const char *now, const amp_compare *compare, amp_error *error)
-{
-    const amp_comparison *c = &compare->result;
-    const char *const whats[SETTINGS] = { "the .data file", "the list of training images", "the list of validation images",
-                                          "the .cfg file", "the weights to start from", "-iters", "the machine" };
-    const char *const files[] = { c->data, c->data, c->data, c->cfg, c->weights ? c->weights : "none now" };
     char which[2 * SETTING_TEXT];
-    if (k < 5) snprintf(which, sizeof which, "%s", files[k]);
-    else snprintf(which, sizeof which, "%.*s there, %.*s now", 250, before[0] ? before : "none", 250, now);
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: the comparison in this folder was made with other settings: %s changed (%s); "
-                    "take another folder with -report, or remove this one", compare->folder, whats[k], which);
+    if (s->named) snprintf(which, sizeof which, "%s", s->named);
+    else snprintf(which, sizeof which, "%.250s there, %.250s now", before[0] ? before : "none", s->value);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: the comparison in this folder was made with other settings: "
+                    "%s changed (%s); take another folder with -report, or remove this one", compare->folder,
+                    s->what, which);
 }
 
 /* Whether the file says the same. A name that it lacks differs. */
-static amp_status compare_settings(const char *file, const settings *now, const amp_compare *compare, amp_error *error)
+static amp_status compare_settings(const char *file, const setting *now, const amp_compare *compare,
+                                   amp_error *error)
 {
     amp_lines lines = { 0 };
     amp_status status = amp_lines_read(file, "what this folder compares", &lines, error);
-    for (int k = 0; status == AMP_OK && k < SETTINGS; ++k) {
+    for (const setting *s = now; status == AMP_OK && s < now + SETTINGS; ++s) {
         const char *before = "";
-        size_t length = strlen(setting_names[k]);
+        size_t length = strlen(s->name);
         for (size_t i = 0; i < lines.count; ++i)
-            if (!strncmp(lines.line[i], setting_names[k], length) && lines.line[i][length] == ' ')
+            if (!strncmp(lines.line[i], s->name, length) && lines.line[i][length] == ' ')
                 before = lines.line[i] + length + 1;
-        if (strcmp(before, now->value[k])) status = refuse_setting(k, before, now->value[k], compare, error);
+        if (strcmp(before, s->value)) status = refuse_setting(s, before, compare, error);
     }
     amp_lines_free(&lines);
     return status;
 }
 
-static amp_status write_settings(const char *file, const settings *s, amp_error *error)
+static amp_status write_settings(const char *file, const setting *s, amp_error *error)
 {
     struct amp_output *out;
     FILE *stream;
     AMP_TRY(amp_output_begin(file, &out, &stream, error));
-    fprintf(stream, "# darknet amp compare goes on in this folder only with the same settings; of files, their checksums.\n");
-    for (int k = 0; k < SETTINGS; ++k) fprintf(stream, "%s %s\n", setting_names[k], s->value[k]);
+    fprintf(stream, "# darknet amp compare goes on in this folder only with the same settings; of files, "
+            "their checksums.\n");
+    for (int k = 0; k < SETTINGS; ++k) fprintf(stream, "%s %s\n", s[k].name, s[k].value);
     return amp_output_end(out, error);
 }
 
 /* ---- the folder ---- */
 
-static amp_status make_folder(const char *path, int *made, amp_error *error)
+amp_status amp_compare_make_folder(const char *path, int *made, amp_error *error)
 {
-    *made = mkdir(path, 0777) == 0;
-    if (*made || errno == EEXIST) return AMP_OK;
+    int failed = mkdir(path, 0777) != 0;
+    if (made) *made = !failed;
+    if (!failed || errno == EEXIST) return AMP_OK;
     return amp_fail(error, AMP_IO_FAILED, "%s: cannot make the folder: %s", path, strerror(errno));
 }
 
@@ -128,38 +133,49 @@ static amp_status lock_folder(amp_compare *compare, amp_error *error)
 {
     compare->lock = open(compare->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (compare->lock < 0)
-        return amp_fail(error, AMP_IO_FAILED, "%s: cannot use the folder: %s", compare->folder, strerror(errno));
+        return amp_fail(error, AMP_IO_FAILED, "%s: cannot use the folder: %s", compare->folder,
+                        strerror(errno));
     if (!flock(compare->lock, LOCK_EX | LOCK_NB)) return AMP_OK;
     if (errno == EWOULDBLOCK)
-        return amp_fail(error, AMP_IO_FAILED, "%s: another comparison is at work in this folder", compare->folder);
+        return amp_fail(error, AMP_IO_FAILED, "%s: another comparison is at work in this folder",
+                        compare->folder);
     return AMP_OK; /* a file system without locks */
 }
 
-static amp_status begin_folder(amp_compare *compare, const char *file, const settings *now, amp_error *error)
+static amp_status begin_folder(amp_compare *compare, const char *file, const setting *now, amp_error *error)
 {
     char runs[AMP_COMPARE_PATH];
     name_in(compare, "runs", runs);
-    AMP_TRY(make_folder(runs, &compare->made_runs, error));
+    AMP_TRY(amp_compare_make_folder(runs, &compare->made_runs, error));
     if (!compare->made_runs)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: it is there already, and %s is not, which would say of what; take another "
-                        "folder with -report, or remove it", runs, file);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: it is there already, and %s is not, which would say of "
+                        "what; take another folder with -report, or remove it", runs, file);
     return write_settings(file, now, error);
+}
+
+static amp_status open_folder(amp_compare *compare, const setting *now, amp_error *error)
+{
+    char file[AMP_COMPARE_PATH];
+    AMP_TRY(amp_compare_make_folder(compare->folder, &compare->made_folder, error));
+    AMP_TRY(lock_folder(compare, error));
+    name_in(compare, "comparison.txt", file);
+    if (access(compare->folder, W_OK))
+        return amp_fail(error, AMP_IO_FAILED, "%s: the report's folder is not writable: %s", compare->folder,
+                        strerror(errno));
+    if (access(file, F_OK)) AMP_TRY(begin_folder(compare, file, now, error));
+    else AMP_TRY(compare_settings(file, now, compare, error));
+    return amp_runs_read(compare, 0, error);
 }
 
 amp_status amp_compare_open(amp_compare *compare, amp_error *error)
 {
-    char file[AMP_COMPARE_PATH];
-    settings now;
+    setting now[SETTINGS];
+    amp_data_file data;
     AMP_TRY(check_name(compare, error));
-    AMP_TRY(settings_of(&compare->result, &now, error));
-    AMP_TRY(make_folder(compare->folder, &compare->made_folder, error));
-    AMP_TRY(lock_folder(compare, error));
-    name_in(compare, "comparison.txt", file);
-    if (access(compare->folder, W_OK))
-        return amp_fail(error, AMP_IO_FAILED, "%s: the report's folder is not writable: %s", compare->folder, strerror(errno));
-    if (access(file, F_OK)) AMP_TRY(begin_folder(compare, file, &now, error));
-    else AMP_TRY(compare_settings(file, &now, compare, error));
-    return amp_runs_read(compare, 0, error);
+    amp_status status = amp_data_file_read(compare->result.data, &data, error);
+    if (status == AMP_OK) status = read_settings(&compare->result, &data, now, error);
+    amp_data_file_free(&data);
+    return status == AMP_OK ? open_folder(compare, now, error) : status;
 }
 
 /* ---- the end ---- */

@@ -1,5 +1,5 @@
-/* How far the trainings are, on stderr: on a terminal a line for each that is rewritten, elsewhere a line for each every ten
- * seconds, so that a log stays readable. */
+/* How far the trainings are, on stderr: on a terminal a line for each that is rewritten, elsewhere a line for
+ * each every ten seconds, so that a log stays readable. */
 #define _DEFAULT_SOURCE /* winsize */
 #include "compare.h"
 #include "../../host/common/clock.h"
@@ -30,7 +30,8 @@ amp_progress *amp_progress_begin(const amp_compare *compare, amp_run **runs, int
         return NULL;
     }
     for (int k = 0; k < count; ++k) before[k] = runs[k]->count;
-    *p = (amp_progress){ .compare = compare, .runs = runs, .count = count, .terminal = isatty(STDERR_FILENO), .before = before };
+    *p = (amp_progress){ .compare = compare, .runs = runs, .count = count, .terminal = isatty(STDERR_FILENO),
+                         .before = before };
     p->began = p->last = amp_clock_seconds();
     return p;
 }
@@ -72,8 +73,9 @@ static void describe(const amp_progress *p, int k, char text[LINE_TEXT])
     for (size_t i = 0; i < run->count; ++i) skips += run->rows[i].found_inf != 0;
     remaining(p, k, all - row->iteration, eta);
     double rate = recent_rate(run);
-    snprintf(text, LINE_TEXT, "%-5s seed %u  %ld/%ld  loss %.4g  scale %g  skipped %ld  %.*f images/s%s%s", run->dtype, run->seed,
-             row->iteration, all, (double)row->avg_loss, (double)row->scale, skips, rate < 100, rate, eta, ends[run->state]);
+    snprintf(text, LINE_TEXT, "%-5s seed %u  %ld/%ld  loss %.4g  scale %g  skipped %ld  %.*f images/s%s%s",
+             run->dtype, run->seed, row->iteration, all, (double)row->avg_loss, (double)row->scale, skips,
+             rate < 100, rate, eta, ends[run->state]);
 }
 
 static int terminal_columns(void)

@@ -1,5 +1,6 @@
-/* One training's folder, DIR/runs/DTYPE-seedS: copies of the .cfg and the .data file, so that the commands in command.txt can be
- * repeated by hand; what they said; steps.csv; backup/; and result.txt, what has come of it:
+/* One training's folder, DIR/runs/DTYPE-seedS: copies of the .cfg and the .data file, so that the commands in
+ * command.txt can be repeated by hand; what they said; steps.csv; backup/; and result.txt, what has come of
+ * it:
  *
  *     state done
  *     score mAP@0.5 0.973
@@ -11,7 +12,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- names ---- */
@@ -28,7 +28,8 @@ static void name_it(char path[AMP_COMPARE_PATH], const char *format, ...)
 void amp_compare_files(const amp_compare *compare, const amp_run *run, amp_run_files *f)
 {
     const char *folder = f->folder, *base = compare->base;
-    const char *end = compare->result.kind == AMP_COMPARED_DETECTOR ? "_final" : ""; /* train_detector, train_classifier */
+    /* train_detector, train_classifier */
+    const char *end = compare->result.kind == AMP_COMPARED_DETECTOR ? "_final" : "";
     name_it(f->folder, "%s/runs/%s-seed%u", compare->folder, run->dtype, run->seed);
     name_it(f->cfg, "%s/%s.cfg", folder, base);
     name_it(f->data, "%s/run.data", folder);
@@ -47,7 +48,9 @@ void amp_compare_files(const amp_compare *compare, const amp_run *run, amp_run_f
 amp_status amp_run_add_row(amp_run *run, const amp_log_row *row, amp_error *error)
 {
     amp_log_row *grown = amp_grow(run->rows, run->count, &run->room, sizeof *grown);
-    if (!grown) return amp_fail(error, AMP_NO_MEMORY, "%s, seed %u: no memory for %zu steps", run->dtype, run->seed, run->count);
+    if (!grown)
+        return amp_fail(error, AMP_NO_MEMORY, "%s, seed %u: no memory for %zu steps", run->dtype, run->seed,
+                        run->count);
     run->rows = grown;
     run->rows[run->count++] = *row;
     return AMP_OK;
@@ -72,7 +75,8 @@ amp_status amp_run_read_steps(const amp_compare *compare, amp_run *run, amp_erro
         if (!strcmp(lines.line[i], AMP_LOG_COLUMNS)) continue;
         if (amp_log_row_read(lines.line[i], &row, NULL) != AMP_OK) {
             if (i + 1 == lines.count) break; /* a last line that was cut: its program was killed */
-            status = amp_fail(error, AMP_BAD_CONFIG, "%s: line %zu is no row of %s", files.steps, i + 1, AMP_LOG_COLUMNS);
+            status = amp_fail(error, AMP_BAD_CONFIG, "%s: line %zu is no row of %s", files.steps, i + 1,
+                              AMP_LOG_COLUMNS);
         } else {
             status = amp_run_add_row(run, &row, error);
         }
@@ -137,7 +141,8 @@ static amp_status read_run(const amp_compare *compare, amp_run *run, amp_error *
     amp_status status = amp_lines_read(files.result, "what has come of a training", &lines, error);
     if (status == AMP_OK) read_result(compare, &lines, run);
     amp_lines_free(&lines);
-    int trained = run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE, there = !access(files.weights, R_OK);
+    int trained = run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE,
+        there = !access(files.weights, R_OK);
     if (trained && !there) run->state = run->count ? AMP_RUN_TRAINING : AMP_RUN_WAITING;
     if (run->state == AMP_RUN_FAILED && there && amp_run_is_over(compare, run))
         run->state = AMP_RUN_TRAINED; /* validation failed */
@@ -155,25 +160,6 @@ amp_status amp_runs_read(amp_compare *compare, int first_seed, amp_error *error)
 
 /* ---- before it ---- */
 
-static amp_status make_folder(const char *path, amp_error *error)
-{
-    if (!mkdir(path, 0777) || errno == EEXIST) return AMP_OK;
-    return amp_fail(error, AMP_IO_FAILED, "%s: cannot make the folder: %s", path, strerror(errno));
-}
-
-/* "backup = there", with blanks anywhere. */
-static int is_backup(const char *line)
-{
-    static const char key[] = "backup";
-    size_t k = 0;
-    for (; *line && *line != '='; ++line) {
-        if (*line == ' ' || *line == '\t') continue;
-        if (*line != key[k]) return 0;
-        ++k;
-    }
-    return *line == '=' && !key[k];
-}
-
 static amp_status copy_data(const char *from, const amp_run_files *files, amp_error *error)
 {
     amp_lines lines = { 0 };
@@ -183,7 +169,8 @@ static amp_status copy_data(const char *from, const amp_run_files *files, amp_er
     if (status == AMP_OK) status = amp_output_begin(files->data, &out, &stream, error);
     if (status == AMP_OK) {
         fprintf(stream, "backup=%s\n", files->backup);
-        for (size_t i = 0; i < lines.count; ++i) if (!is_backup(lines.line[i])) fprintf(stream, "%s\n", lines.line[i]);
+        for (size_t i = 0; i < lines.count; ++i)
+            if (!amp_line_has_key(lines.line[i], "backup")) fprintf(stream, "%s\n", lines.line[i]);
         status = amp_output_end(out, error);
     }
     amp_lines_free(&lines);
@@ -221,8 +208,8 @@ amp_status amp_run_prepare(const amp_compare *compare, amp_run *run, int *resume
     const amp_cfg_change iterations = { "max_batches", (double)c->iterations };
     amp_run_files files;
     amp_compare_files(compare, run, &files);
-    AMP_TRY(make_folder(files.folder, error));
-    AMP_TRY(make_folder(files.backup, error));
+    AMP_TRY(amp_compare_make_folder(files.folder, NULL, error));
+    AMP_TRY(amp_compare_make_folder(files.backup, NULL, error));
     AMP_TRY(amp_cfg_copy(c->cfg, files.cfg, &iterations, 1, error));
     AMP_TRY(copy_data(c->data, &files, error));
     unlink(files.result);
@@ -245,10 +232,12 @@ static void print_word(const char *word, FILE *out)
     putc('\'', out);
 }
 
-amp_status amp_run_note_command(const amp_run_files *files, const char *const *argv, int append, amp_error *error)
+amp_status amp_run_note_command(const amp_run_files *files, const char *const *argv, int append,
+                                amp_error *error)
 {
     FILE *out = fopen(files->command, append ? "a" : "w");
-    if (!out) return amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", files->command, strerror(errno));
+    if (!out)
+        return amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", files->command, strerror(errno));
     fputs("darknet", out);
     for (; *argv; ++argv) {
         putc(' ', out);
@@ -264,8 +253,9 @@ amp_status amp_run_note_command(const amp_run_files *files, const char *const *a
 /* What Darknet prints all the time, and single words. */
 static int says_nothing(const char *line)
 {
-    static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate", "Resizing", "layer  ",
-                                         "Region ", "amp: summary", "STB Reason:", NULL };
+    static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate",
+                                         "Resizing", "layer  ", "Region ", "amp: summary", "STB Reason:",
+                                         NULL };
     line += strspn(line, " \t");
     if (!*line || (*line >= '0' && *line <= '9') || !strchr(line, ' ')) return 1;
     for (int k = 0; usual[k]; ++k) if (!strncmp(line, usual[k], strlen(usual[k]))) return 1;

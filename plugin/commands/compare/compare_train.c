@@ -1,139 +1,164 @@
-/* Trainings side by side: each is a program of its own, `darknet detector train` with the options that a user would give it by
- * hand, and they take turns. What one says of a step is what it writes into its -log. */
+/* The programs that do the work. Each training is `darknet detector train` or `classifier train` with the
+ * options that a user would give it by hand; they run side by side, in turns. What one writes of a step is
+ * the line of its -log. `darknet amp valid` then measures each network in its own dtype. */
 #include "compare.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MOST_WORDS = 24, SEED_TEXT = 16 };
+enum { MOST_WORDS = 24 };
 
 /* Seconds of a turn: many steps of a small network, and still short against the moods of a machine. */
 static const double SLICE = 1;
 
-typedef struct trainee {
+typedef struct program {
+    amp_compare *compare;
     amp_run *run;
     amp_run_files files;
     const char *argv[MOST_WORDS], *device[2];
-    char seed[SEED_TEXT], number[16];
-    int resumed;
-    size_t steps; /* in this call */
-} trainee;
+    char seed[16], number[16];
+    int word_count, resumed;
+    int scores;              /* of a validation: that it has written */
+    amp_turns_end end;
+    amp_progress *progress;  /* of all trainings */
+} program;
 
-typedef struct training {
-    amp_compare *compare;
-    trainee *trainees;
-    amp_progress *progress;
-} training;
-
-static const char *amp_option(const char *dtype) { return strcmp(dtype, "stock") ? dtype : "off"; }
-
-static void add_words(trainee *t, int *count, const char *const *words)
+static void add_words(program *p, const char *const *words)
 {
-    while (*words) t->argv[(*count)++] = *words++;
-    t->argv[*count] = NULL;
+    while (*words) p->argv[p->word_count++] = *words++;
 }
+
+static const char *amp_option(const amp_run *run) { return strcmp(run->dtype, "stock") ? run->dtype : "off"; }
+
+static void add_device(program *p)
+{
+    int count = amp_machine_device_arguments(p->device, p->number);
+    for (int k = 0; k < count; ++k) p->argv[p->word_count++] = p->device[k];
+}
+
+/* ---- training ---- */
 
 /* -clear: a training of its own begins at given weights, whatever lies beside them. */
-static void put_command_together(const amp_compare *compare, trainee *t)
+static amp_status prepare(amp_compare *compare, program *p, amp_run *run, amp_error *error)
 {
     const amp_comparison *c = &compare->result;
-    int count = 0;
-    snprintf(t->seed, sizeof t->seed, "%u", t->run->seed);
-    add_words(t, &count, (const char *[]){ c->kind == AMP_COMPARED_DETECTOR ? "detector" : "classifier", "train", t->files.data,
-                                           t->files.cfg, NULL });
-    if (t->resumed) add_words(t, &count, (const char *[]){ t->files.checkpoint, NULL });
-    else if (c->weights) add_words(t, &count, (const char *[]){ c->weights, "-clear", NULL });
-    add_words(t, &count, (const char *[]){ "-amp", amp_option(t->run->dtype), "-seed", t->seed, "-log", t->files.steps, NULL });
-    for (int k = 0, n = amp_machine_device_arguments(t->device, t->number); k < n; ++k)
-        add_words(t, &count, (const char *[]){ t->device[k], NULL });
+    const char *kind = c->kind == AMP_COMPARED_DETECTOR ? "detector" : "classifier";
+    *p = (program){ .compare = compare, .run = run };
+    amp_compare_files(compare, run, &p->files);
+    AMP_TRY(amp_run_prepare(compare, run, &p->resumed, error));
+    snprintf(p->seed, sizeof p->seed, "%u", run->seed);
+    add_words(p, (const char *[]){ kind, "train", p->files.data, p->files.cfg, NULL });
+    if (p->resumed) add_words(p, (const char *[]){ p->files.checkpoint, NULL });
+    else if (c->weights) add_words(p, (const char *[]){ c->weights, "-clear", NULL });
+    add_words(p, (const char *[]){ "-amp", amp_option(run), "-seed", p->seed, "-log", p->files.steps, NULL });
+    add_device(p);
+    return amp_run_note_command(&p->files, p->argv, p->resumed, error);
 }
 
-static amp_status prepare(amp_compare *compare, trainee *t, amp_run *run, amp_error *error)
+static amp_status take_step(void *context, int k, const char *line, amp_error *error)
 {
-    t->run = run;
-    amp_compare_files(compare, run, &t->files);
-    AMP_TRY(amp_run_prepare(compare, run, &t->resumed, error));
-    put_command_together(compare, t);
-    return amp_run_note_command(&t->files, t->argv, t->resumed, error);
-}
-
-/* ---- what is heard of them ---- */
-
-static amp_status take_line(void *context, int k, const char *line, amp_error *error)
-{
-    training *all = context;
-    trainee *t = &all->trainees[k];
+    program *p = (program *)context + k;
     amp_log_row row;
     AMP_TRY(amp_log_row_read(line, &row, error));
-    AMP_TRY(amp_run_add_row(t->run, &row, error));
-    ++t->steps;
-    ++all->compare->steps_seen;
-    amp_progress_step(all->progress);
+    AMP_TRY(amp_run_add_row(p->run, &row, error));
+    ++p->compare->steps_seen;
+    amp_progress_step(p->progress);
     return AMP_OK;
 }
 
-static int has_ended_well(const amp_compare *compare, const trainee *t, const amp_turns_end *end)
-{
-    return end->exited && end->status == 0 && amp_run_is_over(compare, t->run) && !access(t->files.weights, R_OK);
-}
-
-static void say_why(trainee *t, const amp_turns_end *end)
-{
-    char *words = t->run->failure;
-    if (end->exited) amp_last_words(t->files.train_log, words, sizeof t->run->failure);
-    else snprintf(words, sizeof t->run->failure, "killed by signal %d (%s)", end->status, strsignal(end->status));
-    if (!words[0]) snprintf(words, sizeof t->run->failure, "ended with status %d; see %.400s", end->status, t->files.train_log);
-}
-
-/* A program that ended before its first step, with nothing trained yet, was given what no training can begin with: bad input, and
- * not one dtype's misfortune. */
+/* A program that ended before its first step, with nothing trained yet, was given what no training can begin
+ * with: bad input, and not one dtype's misfortune. */
 static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_error *error)
 {
-    training *all = context;
-    trainee *t = &all->trainees[k];
-    if (has_ended_well(all->compare, t, end)) t->run->state = AMP_RUN_TRAINED;
-    else if (end->stopped && end->exited && end->status == 0) t->run->state = AMP_RUN_TRAINING;
-    else t->run->state = AMP_RUN_FAILED;
-    if (t->run->state == AMP_RUN_FAILED) say_why(t, end);
-    if (t->run->state == AMP_RUN_FAILED && !t->resumed && !all->compare->steps_seen)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s", t->run->failure);
-    return AMP_OK;
+    program *p = (program *)context + k;
+    amp_run *run = p->run;
+    char *words = run->failure;
+    int well = end->exited && end->status == 0;
+    run->state = well && end->stopped ? AMP_RUN_TRAINING : AMP_RUN_FAILED;
+    if (well && amp_run_is_over(p->compare, run) && !access(p->files.weights, R_OK))
+        run->state = AMP_RUN_TRAINED;
+    if (run->state != AMP_RUN_FAILED) return AMP_OK;
+    if (end->exited) amp_last_words(p->files.train_log, words, sizeof run->failure);
+    else snprintf(words, sizeof run->failure, "killed by signal %d (%s)", end->status,
+                  strsignal(end->status));
+    if (!words[0])
+        snprintf(words, sizeof run->failure, "ended with status %d; see %.400s", end->status,
+                 p->files.train_log);
+    if (p->resumed || p->compare->steps_seen) return AMP_OK;
+    return amp_fail(error, AMP_BAD_CONFIG, "%s", words);
 }
 
-static amp_status keep_all(amp_compare *compare, trainee *trainees, int count, amp_error *error)
-{
-    for (int k = 0; k < count; ++k) {
-        AMP_TRY(amp_run_read_steps(compare, trainees[k].run, error)); /* what is on the disk is what can be gone on with */
-        AMP_TRY(amp_run_keep(compare, trainees[k].run, error));
-    }
-    return AMP_OK;
-}
-
-static amp_status train(training *all, int count, amp_error *error)
+static amp_status train(amp_compare *compare, program *trainings, amp_run **runs, int count, amp_error *error)
 {
     amp_turns_program programs[count];
-    const amp_turns_watcher watcher = { all, take_line, take_end };
+    amp_turns_watcher watcher = { trainings, take_step, take_end };
     for (int k = 0; k < count; ++k) {
-        const trainee *t = &all->trainees[k];
-        programs[k] = (amp_turns_program){ .argv = t->argv, .output = t->files.train_log, .append = t->resumed };
+        program *p = &trainings[k];
+        AMP_TRY(prepare(compare, p, runs[k], error));
+        programs[k] = (amp_turns_program){ .argv = p->argv, .output = p->files.train_log,
+                                           .append = p->resumed };
     }
-    return amp_turns_run(programs, count, SLICE, all->compare->stop, &watcher, error);
+    amp_progress *progress = amp_progress_begin(compare, runs, count);
+    for (int k = 0; k < count; ++k) trainings[k].progress = progress;
+    amp_status status = amp_turns_run(programs, count, SLICE, compare->stop, &watcher, error);
+    amp_progress_end(progress);
+    for (int k = 0; k < count; ++k) {
+        amp_error later, *to = status == AMP_OK ? error : &later;
+        /* what is on the disk can be gone on with */
+        amp_status kept = amp_run_read_steps(compare, runs[k], to);
+        if (kept == AMP_OK) kept = amp_run_keep(compare, runs[k], to);
+        if (status == AMP_OK) status = kept;
+    }
+    return status;
 }
 
 amp_status amp_compare_train(amp_compare *compare, amp_run **runs, int count, amp_error *error)
 {
-    training all = { .compare = compare, .trainees = calloc((size_t)count + 1, sizeof *all.trainees) };
-    amp_status status = AMP_OK;
-    amp_error later;
-    if (!all.trainees) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d trainings", count);
-    for (int k = 0; status == AMP_OK && k < count; ++k) status = prepare(compare, &all.trainees[k], runs[k], error);
-    if (status == AMP_OK) {
-        all.progress = amp_progress_begin(compare, runs, count);
-        status = train(&all, count, error);
-        amp_progress_end(all.progress);
-        amp_status kept = keep_all(compare, all.trainees, count, status == AMP_OK ? error : &later);
-        if (status == AMP_OK) status = kept;
-    }
-    free(all.trainees);
+    program *trainings = calloc((size_t)count + 1, sizeof *trainings);
+    if (!trainings) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d trainings", count);
+    amp_status status = train(compare, trainings, runs, count, error);
+    free(trainings);
     return status;
+}
+
+/* ---- validation ---- */
+
+/* "score 0.97": first mAP@0.5 or top-1, then mAP@0.5:0.95 or top-5. The rest is of no use here. */
+static amp_status take_score(void *context, int k, const char *line, amp_error *error)
+{
+    program *p = context;
+    double value;
+    (void)k, (void)error;
+    if (p->scores < 2 && sscanf(line, "score %lf", &value) == 1) p->run->score[p->scores++] = value;
+    return AMP_OK;
+}
+
+static amp_status keep_end(void *context, int k, const amp_turns_end *end, amp_error *error)
+{
+    (void)k, (void)error;
+    ((program *)context)->end = *end;
+    return AMP_OK;
+}
+
+amp_status amp_compare_validate(amp_compare *compare, amp_run *run, amp_error *error)
+{
+    program p = { .compare = compare, .run = run };
+    const amp_turns_program valid = { .argv = p.argv, .output = p.files.valid_log };
+    const amp_turns_watcher watcher = { &p, take_score, keep_end };
+    amp_compare_files(compare, run, &p.files);
+    add_words(&p, (const char *[]){ "amp", "valid", p.files.data, p.files.cfg, p.files.weights, "-amp",
+                                    amp_option(run), NULL });
+    add_device(&p);
+    AMP_TRY(amp_run_note_command(&p.files, p.argv, 1, error));
+    AMP_TRY(amp_turns_run(&valid, 1, 1, compare->stop, &watcher, error));
+    if (p.scores == 2 && p.end.exited && p.end.status == 0) {
+        run->state = AMP_RUN_DONE;
+    } else if (!*compare->stop) {
+        run->state = AMP_RUN_FAILED;
+        amp_last_words(p.files.valid_log, run->failure, sizeof run->failure);
+        if (!run->failure[0])
+            snprintf(run->failure, sizeof run->failure, "validation ended without scores; see %.400s",
+                     p.files.valid_log);
+    }
+    return amp_run_keep(compare, run, error);
 }

@@ -1,26 +1,11 @@
 /* What the numbers say, in sentences that hold the numbers. The thresholds are in compare.h. */
 #include "compare.h"
 
+#include "../table.h"
+
 #include <math.h>
-#include <stdlib.h>
 
-enum { SENTENCE = 900 };
-
-__attribute__((format(printf, 3, 4)))
-static amp_status say(amp_comparison *c, amp_error *error, const char *format, ...)
-{
-    char text[SENTENCE];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    char **grown = realloc(c->verdict, ((size_t)c->verdict_count + 1) * sizeof *grown);
-    if (grown) c->verdict = grown;
-    char *copy = grown ? strdup(text) : NULL;
-    if (!copy) return amp_fail(error, AMP_NO_MEMORY, "no memory for the verdict");
-    c->verdict[c->verdict_count++] = copy;
-    return AMP_OK;
-}
+#define say(c, error, ...) amp_texts_add(&(c)->verdict, &(c)->verdict_count, error, __VA_ARGS__)
 
 /* ---- accuracy ---- */
 
@@ -146,7 +131,8 @@ static void why_slow(const amp_dtype_summary *s, const char *note, char *text, s
         snprintf(text, size, "; %s", note);
 }
 
-static void memory_text(const amp_dtype_summary *s, const amp_dtype_summary *reference, char *text, size_t size)
+static void memory_text(const amp_dtype_summary *s, const amp_dtype_summary *reference, char *text,
+                        size_t size)
 {
     text[0] = 0;
     if (amp_is_number(s->memory_ratio.ratio))
@@ -218,8 +204,8 @@ static amp_status tell_failures(amp_comparison *c, int d, amp_error *error)
     for (int k = 0; s->failed && k < c->seed_count; ++k) {
         const amp_run *run = amp_comparison_run(c, d, k);
         if (run->state != AMP_RUN_FAILED) continue;
-        return say(c, error, "%s: %d of %d trainings failed and are left out; seed %u: %s", s->dtype, s->failed,
-                   c->seed_count, run->seed, run->failure);
+        return say(c, error, "%s: %d of %d trainings failed and are left out; seed %u: %s", s->dtype,
+                   s->failed, c->seed_count, run->seed, run->failure);
     }
     return AMP_OK;
 }
@@ -228,8 +214,8 @@ static amp_status tell_skips(amp_comparison *c, int d, amp_error *error)
 {
     const amp_dtype_summary *s = &c->summaries[d];
     if (!s->skipped.count || !(s->skipped.mean > 0)) return AMP_OK;
-    return say(c, error, "%s: %.1f steps of a training were skipped on average, as a gradient was inf or NaN; none of "
-               "them counts.", s->dtype, s->skipped.mean);
+    return say(c, error, "%s: %.1f steps of a training were skipped on average, as a gradient was inf or "
+               "NaN; none of them counts.", s->dtype, s->skipped.mean);
 }
 
 static amp_status judge_dtype(amp_comparison *c, int d, const char *note, amp_error *error)
@@ -246,8 +232,11 @@ amp_status amp_compare_verdict(amp_comparison *c, const char *const *notes, amp_
 {
     int done = 0, all = c->dtype_count * c->seed_count;
     for (int i = 0; i < all; ++i) done += c->runs[i].state == AMP_RUN_DONE;
-    if (c->interrupted) AMP_TRY(say(c, error, "Interrupted: %d of %d trainings are done; the same command goes on.", done, all));
-    if (c->dtype_count == 1) AMP_TRY(say(c, error, "Only %s was trained: there is nothing to compare it with.", c->dtypes[0]));
+    if (c->interrupted)
+        AMP_TRY(say(c, error, "Interrupted: %d of %d trainings are done; the same command goes on.", done,
+                    all));
+    if (c->dtype_count == 1)
+        AMP_TRY(say(c, error, "Only %s was trained: there is nothing to compare it with.", c->dtypes[0]));
     for (int d = 0; d < c->dtype_count; ++d) AMP_TRY(judge_dtype(c, d, notes ? notes[d] : NULL, error));
     return c->dtype_count > 1 ? tell_window(c, error) : AMP_OK;
 }

@@ -1,5 +1,5 @@
-/* What `darknet amp compare` has measured: filled by compare.c and its neighbours, read by the report, the table, JSON and
- * CSV. */
+/* What `darknet amp compare` has measured: filled by compare.c and its neighbours, read by the report, the
+ * table, JSON and CSV. */
 #ifndef AMP_COMMANDS_COMPARE_COMPARISON_H
 #define AMP_COMMANDS_COMPARE_COMPARISON_H
 
@@ -35,9 +35,6 @@ typedef struct amp_run {
     double peak_memory_mb;
     /* Once done. Detector: mAP@0.5 and mAP@0.5:0.95; classifier: top-1 and top-5 accuracy. 0..1. */
     double score[2];
-    /* Against the reference's run of the same seed, over all that is learnt (no rolling statistics): largest |a - b|, and
-     * |a - b| / |b| in L2. NaN where there is none to compare with. */
-    double largest_difference, relative_difference;
 } amp_run;
 
 /* spread: largest - smallest; count 0: no value. */
@@ -73,7 +70,8 @@ typedef struct amp_comparison {
     amp_compared_kind kind;
     char *title;             /* "bccd.cfg on bccd.data" */
     char *data, *cfg, *weights; /* as given; weights NULL: from random ones */
-    char *machine;           /* "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6": what the engine says of itself */
+    /* "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6": what the engine says of itself */
+    char *machine;
     char *version, *date;    /* of this program; ISO 8601 */
     long iterations;
     int batch, width, height, classes;
@@ -81,7 +79,8 @@ typedef struct amp_comparison {
     int dtype_count, seed_count;
     const char **dtypes;
     unsigned *seeds;
-    int reference;           /* index into dtypes that the others are compared with: fp32, else stock, else the first */
+    /* index into dtypes that the others are compared with: fp32, else stock, else the first */
+    int reference;
     amp_run *runs;           /* [dtype_count][seed_count] */
     amp_dtype_summary *summaries; /* [dtype_count] */
     char **verdict;          /* sentences, with the numbers behind them */
@@ -103,7 +102,10 @@ static inline amp_run *amp_comparison_run(const amp_comparison *c, int dtype, in
 /* The names of score[i]: "mAP@0.5", "mAP@0.5:0.95", or "top-1", "top-5". */
 const char *amp_score_name(const amp_comparison *, int i);
 
-/* The report. Each writes one file as a whole (json.h's amp_output). */
+/* The report (commands/report). Each writes one file as a whole or not at all. */
+typedef amp_status amp_report_writer(FILE *, const amp_comparison *, amp_error *);
+amp_report_writer amp_report_write_json; /* report.json, which the page holds too */
+amp_status amp_report_write(const amp_comparison *, const char *file, amp_report_writer *, amp_error *);
 amp_status amp_report_html(const amp_comparison *, const char *file, amp_error *);
 amp_status amp_report_json(const amp_comparison *, const char *file, amp_error *);
 amp_status amp_report_csv(const amp_comparison *, const char *file, amp_error *);   /* one line per run */

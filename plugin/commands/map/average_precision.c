@@ -28,11 +28,13 @@ double amp_box_iou(amp_box a, amp_box b)
     return either > 0 ? both / either : 0;
 }
 
-/* By class, then image, then falling score, then order: the detections of one image and class stand together. */
+/* By class, then image, then falling score, then order: the detections of one image and class stand
+ * together. */
 static int by_image(const void *left, const void *right)
 {
     const ranked *a = left, *b = right;
-    if (a->detected->class_id != b->detected->class_id) return a->detected->class_id < b->detected->class_id ? -1 : 1;
+    if (a->detected->class_id != b->detected->class_id)
+        return a->detected->class_id < b->detected->class_id ? -1 : 1;
     if (a->detected->image != b->detected->image) return a->detected->image < b->detected->image ? -1 : 1;
     if (a->detected->score != b->detected->score) return a->detected->score > b->detected->score ? -1 : 1;
     return a->detected < b->detected ? -1 : a->detected > b->detected;
@@ -42,7 +44,8 @@ static int by_image(const void *left, const void *right)
 static int by_score(const void *left, const void *right)
 {
     const ranked *a = left, *b = right;
-    if (a->detected->class_id != b->detected->class_id) return a->detected->class_id < b->detected->class_id ? -1 : 1;
+    if (a->detected->class_id != b->detected->class_id)
+        return a->detected->class_id < b->detected->class_id ? -1 : 1;
     if (a->detected->score != b->detected->score) return a->detected->score > b->detected->score ? -1 : 1;
     return by_image(left, right);
 }
@@ -69,8 +72,8 @@ static void take(ranked *detection, const amp_truth *truth, uint16_t *taken, int
     if (t == 0 && !truth->difficult) detection->iou = iou;
 }
 
-/* Whether COCO prefers `truth`, of the overlap iou, to what was found so far: a difficult one only for want of another, of
- * equal ones the later. */
+/* Whether COCO prefers `truth`, of the overlap iou, to what was found so far: a difficult one only for want
+ * of another, of equal ones the later. */
 static int is_better(const amp_truth *truth, double iou, const amp_truth *best, double best_iou)
 {
     if (!best) return 1;
@@ -78,8 +81,8 @@ static int is_better(const amp_truth *truth, double iou, const amp_truth *best, 
     return iou >= best_iou;
 }
 
-/* COCO's rule, at every threshold by itself. detection: the next by falling score of an image and class whose ground truths
- * these are; taken[i]: bit t is set when truth i is gone at threshold t. */
+/* COCO's rule, at every threshold by itself. detection: the next by falling score of an image and class whose
+ * ground truths these are; taken[i]: bit t is set when truth i is gone at threshold t. */
 static void match_coco(ranked *detection, const amp_truth *const *truths, size_t truth_count, uint16_t *taken)
 {
     size_t best[AMP_AP_THRESHOLDS];
@@ -109,12 +112,14 @@ static void match_voc(ranked *detection, const amp_truth *const *truths, size_t 
         best = i;
     }
     for (int t = 0; t < AMP_AP_THRESHOLDS && best_iou >= iou_threshold(t); ++t)
-        if (truths[best]->difficult || !(taken[best] >> t & 1)) take(detection, truths[best], &taken[best], t, best_iou);
+        if (truths[best]->difficult || !(taken[best] >> t & 1))
+            take(detection, truths[best], &taken[best], t, best_iou);
 }
 
-/* The detections of one image and class, sorted by falling score, with its ground truths. taken: scratch, one per truth. */
-static void match(ranked *detections, size_t detection_count, const amp_truth *const *truths, size_t truth_count,
-                  amp_ap_points points, uint16_t *taken)
+/* The detections of one image and class, sorted by falling score, with its ground truths. taken: scratch, one
+ * per truth. */
+static void match(ranked *detections, size_t detection_count, const amp_truth *const *truths,
+                  size_t truth_count, amp_ap_points points, uint16_t *taken)
 {
     memset(taken, 0, truth_count * sizeof *taken);
     for (size_t d = 0; d < detection_count; ++d) {
@@ -124,12 +129,13 @@ static void match(ranked *detections, size_t detection_count, const amp_truth *c
 }
 
 /* Walks the detections and the truths, both sorted by class and image, and matches group by group. */
-static void match_all(ranked *detections, size_t detection_count, const amp_truth *const *truths, size_t truth_count,
-                      amp_ap_points points, uint16_t *taken)
+static void match_all(ranked *detections, size_t detection_count, const amp_truth *const *truths,
+                      size_t truth_count, amp_ap_points points, uint16_t *taken)
 {
     size_t t = 0;
     for (size_t d = 0, next; d < detection_count; d = next) {
-        const amp_truth here = {.image = detections[d].detected->image, .class_id = detections[d].detected->class_id};
+        const amp_truth here = {.image = detections[d].detected->image,
+                                .class_id = detections[d].detected->class_id};
         for (next = d; next < detection_count && detections[next].detected->class_id == here.class_id &&
                        detections[next].detected->image == here.image; ++next) { }
         while (t < truth_count && compare_place(truths[t], &here) < 0) ++t;
@@ -142,8 +148,9 @@ static void match_all(ranked *detections, size_t detection_count, const amp_trut
 
 typedef struct curve_point { int hits; double precision; } curve_point;
 
-/* The precision-recall curve of one class at one threshold, its precision already the envelope: the highest of this and all later
- * points. detections: the class's, by falling score. Returns the number of points, one per detection that is true or false. */
+/* The precision-recall curve of one class at one threshold, its precision already the envelope: the highest
+ * of this and all later points. detections: the class's, by falling score. Returns the number of points, one
+ * per detection that is true or false. */
 static size_t make_curve(const ranked *detections, size_t count, int threshold, curve_point *curve)
 {
     size_t n = 0;
@@ -167,8 +174,8 @@ static double area_under_curve(const curve_point *curve, size_t count, int truth
     return area / truths; /* every hit moves recall on by 1 / truths */
 }
 
-/* Whether recall reaches point p. COCO: p / 100 as numpy.linspace rounds it, since pycocotools compares with that: 7 of 20 miss
- * .35000000000000003. VOC: exactly p / 10. */
+/* Whether recall reaches point p. COCO: p / 100 as numpy.linspace rounds it, since pycocotools compares with
+ * that: 7 of 20 miss .35000000000000003. VOC: exactly p / 10. */
 static int reaches(int hits, int truths, int p, amp_ap_points points)
 {
     int last = (int)points - 1;
@@ -189,8 +196,8 @@ static double mean_at_points(const curve_point *curve, size_t count, int truths,
     return sum / points;
 }
 
-static void score_class(const ranked *detections, size_t count, amp_ap_points points, float confidence, curve_point *curve,
-                        amp_class_score *score)
+static void score_class(const ranked *detections, size_t count, amp_ap_points points, float confidence,
+                        curve_point *curve, amp_class_score *score)
 {
     score->detections = (int)count;
     for (int t = 0; t < AMP_AP_THRESHOLDS && score->truths > 0; ++t) {
@@ -232,8 +239,8 @@ static amp_map_score sum_up(const amp_class_score *per_class, int classes)
     return total;
 }
 
-static amp_status check_classes(const amp_detected *detections, size_t detection_count, const amp_truth *truths,
-                                size_t truth_count, int classes, amp_error *error)
+static amp_status check_classes(const amp_detected *detections, size_t detection_count,
+                                const amp_truth *truths, size_t truth_count, int classes, amp_error *error)
 {
     for (size_t i = 0; i < detection_count; ++i)
         if (detections[i].class_id < 0 || detections[i].class_id >= classes)
@@ -246,9 +253,10 @@ static amp_status check_classes(const amp_detected *detections, size_t detection
     return AMP_OK;
 }
 
-amp_status amp_average_precision(const amp_detected *detections, size_t detection_count, const amp_truth *truths,
-                                 size_t truth_count, int classes, amp_ap_points points, float confidence,
-                                 amp_class_score *per_class, amp_map_score *total, amp_error *error)
+amp_status amp_average_precision(const amp_detected *detections, size_t detection_count,
+                                 const amp_truth *truths, size_t truth_count, int classes,
+                                 amp_ap_points points, float confidence, amp_class_score *per_class,
+                                 amp_map_score *total, amp_error *error)
 {
     AMP_TRY(check_classes(detections, detection_count, truths, truth_count, classes, error));
     ranked *sorted = calloc(detection_count + 1, sizeof *sorted); /* + 1: calloc(0) may be NULL */

@@ -1,23 +1,29 @@
-/* Average precision of detections against ground truth, as pycocotools, PASCAL VOC and AlexeyAB's users count it.
+/* Average precision of detections against ground truth, as pycocotools, PASCAL VOC and AlexeyAB's users count
+ * it.
  *
  * Pure arithmetic over two arrays: nothing of Darknet's is needed here, so every case can be checked by hand.
  *
- * Matching. Within one image and class, detections are taken by falling score; equal scores by image, then by their order in
- * the array. A detection that takes a ground truth is a true positive, else a false one, so a second detection of one object is
- * false. Which truth a detection takes depends on the points:
+ * Matching. Within one image and class, detections are taken by falling score; equal scores by image, then by
+ * their order in the array. A detection that takes a ground truth is a true positive, else a false one, so a
+ * second detection of one object is false. Which truth a detection takes depends on the points:
  *
- * -points 101, COCO (pycocotools' evaluateImg): the one of highest IoU that is still free and reaches the threshold; of equal ones
- *   the later. A difficult one (pycocotools' `ignore` without iscrowd) is taken only for want of another, and by one detection.
- * -points 0 and 11, PASCAL VOC (the development kit's VOCevaldet): the one of highest IoU; if that is taken already the detection is
- *   false, whatever else it overlaps. Of equal ones the first. All detections of a difficult object are left out.
+ * -points 101, COCO (pycocotools' evaluateImg): the one of highest IoU that is still free and reaches the
+ * threshold; of equal ones
+ *   the later. A difficult one (pycocotools' `ignore` without iscrowd) is taken only for want of another, and
+ *   by one detection.
+ * -points 0 and 11, PASCAL VOC (the development kit's VOCevaldet): the one of highest IoU; if that is taken
+ * already the detection is
+ *   false, whatever else it overlaps. Of equal ones the first. All detections of a difficult object are left
+ *   out.
  *
- * A detection that takes a difficult object counts neither way, and such an object need not be found. A threshold is reached at
- * equality. There is no limit to the detections of an image: pycocotools' usual one, 100 of an image and class, hides what a
- * detector that is used with Darknet would draw; with maxDets raised, it gives the same numbers.
+ * A detection that takes a difficult object counts neither way, and such an object need not be found. A
+ * threshold is reached at equality. There is no limit to the detections of an image: pycocotools' usual one,
+ * 100 of an image and class, hides what a detector that is used with Darknet would draw; with maxDets raised,
+ * it gives the same numbers.
  *
- * AlexeyAB's `detector map` matches as VOC does, whatever its -points. It differs from this in that a threshold must be
- * exceeded, in that a difficult object is looked at only if no other is overlapped enough, in counting a class without
- * objects as AP 0, and in feeding images stretched unless letter_box=1. */
+ * AlexeyAB's `detector map` matches as VOC does, whatever its -points. It differs from this in that a
+ * threshold must be exceeded, in that a difficult object is looked at only if no other is overlapped enough,
+ * in counting a class without objects as AP 0, and in feeding images stretched unless letter_box=1. */
 #ifndef AMP_COMMANDS_MAP_AVERAGE_PRECISION_H
 #define AMP_COMMANDS_MAP_AVERAGE_PRECISION_H
 
@@ -28,7 +34,8 @@
 /* Centre, width and height, in any unit that both arrays share. A box without area overlaps nothing. */
 typedef struct amp_box { float x, y, w, h; } amp_box;
 
-typedef struct amp_detected { int image, class_id; float score; amp_box box; } amp_detected; /* score: not NaN */
+/* score: not NaN */
+typedef struct amp_detected { int image, class_id; float score; amp_box box; } amp_detected;
 /* difficult: an object that need not be found. */
 typedef struct amp_truth { int image, class_id; amp_box box; int difficult; } amp_truth;
 
@@ -42,8 +49,7 @@ typedef enum amp_ap_points {
 enum { AMP_AP_THRESHOLDS = 10 }; /* IoU .5, .55, ..., .95 */
 
 typedef struct amp_class_score {
-    int truths;                   /* ground truths of the class, without difficult ones; 0: its ap is meaningless and left out
-                                     of every mean */
+    int truths;                   /* of the class, without difficult ones; 0: its ap counts in no mean */
     int detections;
     double ap[AMP_AP_THRESHOLDS]; /* 0..1; ap[0] is at IoU .5 */
     int true_positives;           /* at IoU .5, of the detections whose score is above `confidence` */
@@ -64,8 +70,9 @@ double amp_box_iou(amp_box a, amp_box b);
 
 /* Fills per_class[0..classes-1] and *total. class_id of every entry must be in 0..classes-1.
  * Errors: AMP_NO_MEMORY, AMP_BAD_CONFIG (a class_id outside). */
-amp_status amp_average_precision(const amp_detected *detections, size_t detection_count, const amp_truth *truths,
-                                 size_t truth_count, int classes, amp_ap_points points, float confidence,
-                                 amp_class_score *per_class, amp_map_score *total, amp_error *error);
+amp_status amp_average_precision(const amp_detected *detections, size_t detection_count,
+                                 const amp_truth *truths, size_t truth_count, int classes,
+                                 amp_ap_points points, float confidence, amp_class_score *per_class,
+                                 amp_map_score *total, amp_error *error);
 
 #endif

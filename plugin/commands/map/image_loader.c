@@ -50,8 +50,8 @@ static void *run(void *argument)
     return NULL;
 }
 
-amp_status amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit fit, amp_image_loader **out,
-                                  amp_error *error)
+amp_status amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit fit,
+                                  amp_image_loader **out, amp_error *error)
 {
     amp_image_loader *l = calloc(1, sizeof *l);
     *out = l;
@@ -61,7 +61,8 @@ amp_status amp_image_loader_start(const amp_lines *paths, int w, int h, amp_imag
     pthread_cond_init(&l->changed, NULL);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int wanted = processors < 1 ? 1 : processors > MOST_THREADS ? MOST_THREADS : (int)processors;
-    while (l->thread_count < wanted && !pthread_create(&l->threads[l->thread_count], NULL, run, l)) ++l->thread_count;
+    while (l->thread_count < wanted && !pthread_create(&l->threads[l->thread_count], NULL, run, l))
+        ++l->thread_count;
     if (l->thread_count > 0) return AMP_OK;
     amp_image_loader_stop(l);
     *out = NULL;
@@ -79,24 +80,6 @@ amp_loaded_image amp_image_loader_next(amp_image_loader *l)
     pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->lock);
     return loaded;
-}
-
-amp_status amp_image_done(amp_measure_stop stop, size_t done, size_t of, amp_error *error)
-{
-    if (!stop || !stop(done, of)) return AMP_OK;
-    return amp_fail(error, AMP_IO_FAILED, "told to stop after %zu of %zu images; nothing was measured", done, of);
-}
-
-amp_status amp_image_left_out(const amp_loaded_image *loaded, amp_lines *unreadable, amp_error *error)
-{
-    fprintf(stderr, "%s; it is left out\n", loaded->failure);
-    return amp_lines_add(unreadable, loaded->failure, strlen(loaded->failure), error);
-}
-
-amp_status amp_no_image_left(const amp_lines *unreadable, amp_error *error)
-{
-    return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images can be read; the first: %s", unreadable->count,
-                    unreadable->count ? unreadable->line[0] : "there is none");
 }
 
 void amp_image_loader_stop(amp_image_loader *l)

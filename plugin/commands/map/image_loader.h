@@ -1,10 +1,10 @@
-/* Reads images ahead, in threads of its own, and hands them out in their order: so that a network that measures on them does not
- * wait for files. */
+/* Reads images ahead, in threads of its own, and hands them out in their order: so that a network that
+ * measures on them does not wait for files. */
 #ifndef AMP_COMMANDS_MAP_IMAGE_LOADER_H
 #define AMP_COMMANDS_MAP_IMAGE_LOADER_H
 
-#include "../../host/fork_commands.h"
 #include "../../host/data/text_lines.h"
+#include "../../host/fork_commands.h"
 
 typedef struct amp_loaded_image {
     float *fitted;      /* the network's input, in planes; NULL where the file is no image */
@@ -15,18 +15,10 @@ typedef struct amp_loaded_image {
 struct amp_image_loader;
 
 /* paths must outlive the loader. AMP_NO_MEMORY: also where no thread can be started. */
-amp_status amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit, struct amp_image_loader **, amp_error *);
+amp_status amp_image_loader_start(const amp_lines *paths, int w, int h, amp_image_fit,
+                                  struct amp_image_loader **, amp_error *);
 /* The next image of the list, as many times as there are paths. The caller frees fitted. */
 amp_loaded_image amp_image_loader_next(struct amp_image_loader *);
-/* Asked after each image; not 0: measuring ends here, without a result. */
-typedef int (*amp_measure_stop)(size_t done, size_t of);
-
-/* AMP_IO_FAILED: stop (which may be NULL) says so. */
-amp_status amp_image_done(amp_measure_stop stop, size_t done, size_t of, amp_error *);
-/* An image that cannot be read: told on stderr, and remembered. */
-amp_status amp_image_left_out(const amp_loaded_image *, amp_lines *unreadable, amp_error *);
-/* AMP_BAD_CONFIG: all images were unreadable; says so, with the first one's reason. */
-amp_status amp_no_image_left(const amp_lines *unreadable, amp_error *);
 /* Waits for its threads; images not asked for are freed. NULL is fine. */
 void amp_image_loader_stop(struct amp_image_loader *);
 

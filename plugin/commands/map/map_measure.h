@@ -1,52 +1,50 @@
-/* Measures a detector on a .data file's `valid` images: for `detector map`, `amp valid` and -map during training.
+/* Measures a detector on a .data file's `valid` images: for `detector map`, `amp valid` and -map during
+ * training.
  *
- * An image goes through the network as `detector test` sends it: letter-boxed, boxes above .005, non-maximum suppression at .45.
- * What comes out is counted by average_precision.c; the labels are read by detection_data.c. */
+ * An image goes through the network as `detector test` sends it: letter-boxed, boxes above .005, non-maximum
+ * suppression at .45. average_precision.c counts what comes out. */
 #ifndef AMP_COMMANDS_MAP_MAP_MEASURE_H
 #define AMP_COMMANDS_MAP_MAP_MEASURE_H
 
 #include "average_precision.h"
-#include "detection_data.h"
-#include "image_loader.h"
+#include "evaluation.h"
+
+typedef struct amp_detection_data {
+    amp_lines images;    /* paths, as the `valid` list gives them */
+    amp_lines names;     /* of the classes in order; empty where the .data file has no `names` */
+    /* beside images, from AlexeyAB's `difficult`: paths whose labels are the difficult ones */
+    amp_lines difficult;
+} amp_detection_data;
+
+/* Reads the .data file, its lists and its `names`. AMP_BAD_CONFIG: a file missing, no image listed, or a
+ * `difficult` list of another length. On failure too, *data is fit for amp_detection_data_free. */
+amp_status amp_detection_data_read(const char *data_file, amp_detection_data *data, amp_error *);
+void amp_detection_data_free(amp_detection_data *data);
 
 typedef struct amp_map_request {
-    float confidence;      /* of a detection that counts for precision, recall and F1 */
+    float confidence;       /* of a detection that counts for precision, recall and F1 */
     amp_ap_points points;
-    int quiet;             /* no progress line on a terminal */
-    amp_measure_stop stop; /* NULL: never */
+    int quiet;              /* no progress line on a terminal */
+    amp_measure_stop *stop; /* NULL: never */
 } amp_map_request;
 
 /* What is usual: -thresh .25 -points 101. */
 amp_map_request amp_map_usual_request(void);
-/* -points as AlexeyAB's: "0", "11" or "101". */
-amp_ap_points amp_map_points(const char *text);
-
-/* The rows that `detector map` and `amp valid` have in common in their amp_argument tables (arguments.h). */
-#define AMP_MAP_ARGUMENTS(data, cfg, weights, points, confidence) \
-    { .name = "DATA", .text = (data), .about = "the .data file that names the images (`valid`)" }, \
-    { .name = "CFG", .text = (cfg), .about = "the network's .cfg" }, \
-    { .name = "WEIGHTS", .text = (weights), .about = "what was trained" }, \
-    { .name = "-points", .text = (points), .choices = "0|11|101", \
-      .about = "average precision as COCO has it (101, usual), as VOC 2007 (11), or the whole area (0)" }, \
-    { .name = "-thresh", .real = (confidence), .least = 0, .most = 1, \
-      .about = "the confidence from which a box counts in precision, recall and F1 (.25)" }
 
 typedef struct amp_map_result {
     amp_map_request request;
     amp_map_score total;
     amp_class_score *per_class;
     int classes;
-    size_t images;         /* measured on */
-    amp_lines unreadable;  /* images that were left out, labels and all: path and reason */
     size_t objects, difficult, detections;
-    size_t too_thin;       /* labels left out because training leaves them out */
-    double seconds;
+    size_t too_thin;         /* labels left out because training leaves them out */
+    amp_evaluated evaluated; /* an image that was left out is so with its labels */
 } amp_map_result;
 
-/* Between two steps of a training too: the network's batch is 1 meanwhile, its size, weights and counters stay as they are.
- * An image that cannot be read is named on stderr and left out. On failure too, *result is fit for amp_map_result_free.
- * AMP_BAD_CONFIG: not a detector, bad labels, no object at all, no image that can be read. AMP_DIVERGED: its output is not
- * finite; so it can be in the first tens of a training's steps in fp16, while rolling variances are near 0. */
+/* Between two steps of a training too: the network's size, weights and counters stay as they are. On failure
+ * too, *result is fit for amp_map_result_free. AMP_BAD_CONFIG: not a detector, bad labels, no object at all,
+ * no image that can be read. AMP_DIVERGED: its output is not finite; so it can be in the first tens of a
+ * training's steps in fp16, while rolling variances are near 0. */
 amp_status amp_map_measure(struct network *, const amp_detection_data *, const amp_map_request *,
                            amp_map_result *, amp_error *);
 void amp_map_result_free(amp_map_result *);

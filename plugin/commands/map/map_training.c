@@ -1,14 +1,14 @@
-/* `detector train ... -map [N]`: mAP on the .data file's `valid` images every N iterations, as AlexeyAB's users know it.
+/* `detector train ... -map [N]`: mAP on the .data file's `valid` images every N iterations, as AlexeyAB's
+ * users know it.
  *
- * It is measured by the network that is trained, one image at a time and without state: masters, statistics, loss scale,
- * counters and generators are not touched, so that a training with -map gives the very weights of one without. What was
- * measured is a row of BACKUP/NAME_map.csv, from which a resumed training knows the best so far; the weights that gave it are
- * NAME_best.weights. */
+ * It is measured by the network that is trained, one image at a time and without state: masters, statistics,
+ * loss scale, counters and generators are not touched, so that a training with -map gives the very weights of
+ * one without. What was measured is a row of BACKUP/NAME_map.csv, from which a resumed training knows the
+ * best so far; the weights that gave it are NAME_best.weights. */
 #include "../../host/common/failure.h"
 #include "../../host/training/log_file.h"
 #include "../../host/training/loop.h"
 #include "../../host/common/clock.h"
-#include "evaluation_network.h"
 #include "map_measure.h"
 #include "map_training.h"
 
@@ -49,7 +49,8 @@ static amp_status see_row(void *context, const char *text, amp_error *error)
     int fields = sscanf(text, "%ld,%lf,%lf", &m.iteration, &m.map50, &m.map50_95);
     if (fields == 3) write_row(&m, again);
     if (fields != 3 || strcmp(again, text) || m.iteration <= so_far->last)
-        return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is no row of what -map measured; expected: %s", text, header);
+        return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is no row of what -map measured; expected: %s", text,
+                        header);
     so_far->last = m.iteration;
     if (m.iteration > so_far->iteration) return AMP_OK;
     so_far->kept++;
@@ -108,8 +109,8 @@ static void keep(const measured *m)
     map.now = *m;
     int is_best = map.best.iteration == 0 || m->map50 > map.best.map50;
     if (is_best) map.best = *m;
-    printf(" mean average precision (mAP@0.50) = %.6f at iteration %ld, best = %.6f at iteration %ld", m->map50, m->iteration,
-           map.best.map50, map.best.iteration);
+    printf(" mean average precision (mAP@0.50) = %.6f at iteration %ld, best = %.6f at iteration %ld",
+           m->map50, m->iteration, map.best.map50, map.best.iteration);
     say_next(m->iteration);
     if (is_best) amp_fork_save_weights(map.net, map.best_file);
     write_row(m, row);
@@ -126,7 +127,8 @@ static void measure(long iteration)
         keep(&(measured){ iteration, result.total.map50, result.total.map50_95 });
     } else {
         fflush(stdout);
-        fprintf(stderr, "-map: not measured at iteration %ld: %s; training goes on\n", iteration, error.message);
+        fprintf(stderr, "-map: not measured at iteration %ld: %s; training goes on\n", iteration,
+                error.message);
     }
     amp_map_result_free(&result);
 }
@@ -155,15 +157,16 @@ static amp_status begin(struct network *net, const char *data_file, const char *
     AMP_TRY(amp_detection_data_read(data_file, &map.data, error));
     snprintf(name, sizeof name, "%s/%s_map.csv", folder, base);
     snprintf(map.best_file, sizeof map.best_file, "%s/%s_best.weights", folder, base);
-    AMP_TRY(amp_log_file_open(&map.file, name, "list of what -map measured", header, &reader, &dropped, error));
+    AMP_TRY(amp_log_file_open(&map.file, name, "list of what -map measured", header, &reader, &dropped,
+                              error));
     map.last = so_far.iteration;
     map.best = so_far.best;
     map.net = net;
     return AMP_OK;
 }
 
-void amp_map_begin(struct network **nets, int count, const char *data_file, int train_images, const char *folder,
-                           const char *base)
+void amp_map_begin(struct network **nets, int count, const char *data_file, int train_images,
+                   const char *folder, const char *base)
 {
     amp_error error, reason;
     amp_view net = amp_fork_view(nets[0]);

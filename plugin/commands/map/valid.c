@@ -1,153 +1,133 @@
-/* `darknet amp valid <data> <cfg> <weights>`: how good a network is on the .data file's `valid` images. A detector gets mean
- * average precision, as `detector map` prints it; a classifier top-1 and top-K accuracy, as `classifier valid` counts them. */
+/* `darknet amp valid DATA CFG WEIGHTS`: how good a network is on the .data file's `valid` images. A detector
+ * gets mean average precision, a classifier top-1 and top-K accuracy. `darknet detector map` measures a
+ * detector: pjreddie's Darknet has no such command; AlexeyAB's has, and its users know the words that are
+ * printed. */
 #include "../command.h"
 
-#include "../../host/training/turns.h"
-#include "accuracy.h"
-#include "../arguments.h"
 #include "../../host/common/clock.h"
-#include "evaluation_network.h"
-#include "../json.h"
+#include "../../host/training/turns.h"
+#include "../arguments.h"
+#include "../table.h"
+#include "accuracy.h"
 #include "map_measure.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct request {
     const char *data, *cfg, *weights, *json, *points;
     double confidence;
     long top;
+    int only_detectors; /* `detector map` */
 } request;
 
 static amp_status read_request(int argc, char **argv, request *r, amp_error *error)
 {
     const amp_argument arguments[] = {
-        AMP_MAP_ARGUMENTS(&r->data, &r->cfg, &r->weights, &r->points, &r->confidence),
-        { .name = "-json", .value = "FILE", .text = &r->json,
+        { .name = "DATA", .text = &r->data, .about = "the .data file that names the images (`valid`)" },
+        { .name = "CFG", .text = &r->cfg, .about = "the network's .cfg" },
+        { .name = "WEIGHTS", .text = &r->weights, .about = "what was trained" },
+        { .name = "-points", .text = &r->points, .choices = "0|11|101",
+          .about = "average precision as COCO has it (101, usual), as VOC 2007 (11), or the whole area (0)" },
+        { .name = "-thresh", .real = &r->confidence, .least = 0, .most = 1,
+          .about = "the confidence from which a box counts in precision, recall and F1 (.25)" },
+        { .name = r->only_detectors ? NULL : "-json", .value = "FILE", .text = &r->json,
           .about = "also writes everything as JSON; - is standard output" },
         { .name = "-top", .number = &r->top, .least = 1, .most = 1 << 24,
           .about = "of a classifier: how many guesses it has (5)" },
         { 0 } };
-    *r = (request){.points = "101", .confidence = (double)amp_map_usual_request().confidence, .top = 5};
-    return amp_arguments_read("amp valid", argc - 3, argv + 3, arguments, error);
+    r->points = "101";
+    r->confidence = (double)amp_map_usual_request().confidence;
+    r->top = 5;
+    return amp_arguments_read(r->only_detectors ? "detector map" : "amp valid", argc - 3, argv + 3, arguments,
+                              error);
 }
 
 /* ---- turns with other programs: commands/turns.h ---- */
 
-static const double PASS_SECONDS = .2; /* a pass costs some microseconds, a classifier's image not much more */
+/* a pass costs some microseconds, a classifier's image not much more */
+static const double PASS_SECONDS = .2;
 
 /* Gives the turn on, and hears whether to stop. */
 static int pass(size_t done, size_t of)
 {
     static double last;
     char line[80];
-    double now = amp_clock_seconds();
-    if (!amp_turns_taken() || now - last < PASS_SECONDS) return 0;
+    if (!amp_turns_taken() || amp_clock_seconds() - last < PASS_SECONDS) return 0;
     snprintf(line, sizeof line, "image %zu of %zu", done, of);
     int stop = amp_turns_pass(line);
     last = amp_clock_seconds();
     return stop;
 }
 
-static void tell_score(const char *name, double value)
+static void tell_score(double value)
 {
     char line[80];
-    snprintf(line, sizeof line, "score %s %.17g", name, value);
-    amp_turns_tell(line);
-}
-
-static void tell_count(const char *name, size_t count)
-{
-    char line[80];
-    snprintf(line, sizeof line, "%s %zu", name, count);
-    amp_turns_tell(line);
-}
-
-static void tell(size_t images, size_t unreadable, const char *const name[2], const double score[2])
-{
-    if (!amp_turns_taken()) return;
-    tell_score(name[0], score[0]);
-    if (strcmp(name[1], name[0])) tell_score(name[1], score[1]); /* -top 1 */
-    tell_count("images", images);
-    tell_count("unreadable", unreadable);
+    snprintf(line, sizeof line, "score %.17g", value);
+    if (amp_turns_taken()) amp_turns_tell(line);
 }
 
 /* ---- JSON ---- */
 
-static void write_head(amp_json *json, const request *r, const char *kind, size_t images, const amp_lines *unreadable,
-                       double seconds)
+static void write_head(amp_json *json, const request *r, const char *kind, const amp_evaluated *e)
 {
+#define REQUEST(member) AMP_FIELD(request, member)
+    static const amp_field request_fields[] = { REQUEST(data), REQUEST(cfg), REQUEST(weights), { 0 } };
+#define EVALUATED(key, member) AMP_FIELD_AS(key, amp_evaluated, member)
+    static const amp_field fields[] = { EVALUATED("images", images),
+                                        EVALUATED("unreadable", unreadable.count),
+                                        EVALUATED("seconds", seconds), { 0 } };
     amp_json_object(json, NULL);
     amp_json_text(json, "kind", kind);
-    amp_json_text(json, "data", r->data);
-    amp_json_text(json, "cfg", r->cfg);
-    amp_json_text(json, "weights", r->weights);
-    amp_json_integer(json, "images", (long long)images);
-    amp_json_integer(json, "unreadable", (long long)unreadable->count);
-    amp_json_array(json, "unreadable_images");
-    for (size_t i = 0; i < unreadable->count; ++i) amp_json_text(json, NULL, unreadable->line[i]);
-    amp_json_close(json);
-    amp_json_number(json, "seconds", seconds);
-}
-
-static const char *name_of(const amp_lines *names, int c) { return (size_t)c < names->count ? names->line[c] : NULL; }
-
-static void write_detector_class(amp_json *json, const amp_class_score *s, const char *name)
-{
-    amp_json_object(json, NULL);
-    amp_json_text(json, "name", name);
-    amp_json_integer(json, "objects", s->truths);
-    amp_json_integer(json, "detections", s->detections);
-    amp_json_integer(json, "true_positives", s->true_positives);
-    amp_json_integer(json, "false_positives", s->false_positives);
-    amp_json_array(json, "ap"); /* at IoU .5, .55, ..., .95 */
-    for (int t = 0; s->truths && t < AMP_AP_THRESHOLDS; ++t) amp_json_number(json, NULL, s->ap[t]);
-    amp_json_close(json);
-    amp_json_close(json);
+    amp_json_fields(json, r, request_fields);
+    amp_json_fields(json, e, fields);
+    amp_json_texts(json, "unreadable_images", e->unreadable.line, (int)e->unreadable.count);
 }
 
 static void write_detector(FILE *stream, const request *r, const amp_map_result *m, const amp_lines *names)
 {
+#define TOTAL(member) AMP_FIELD_AS(#member, amp_map_result, total.member)
+    static const amp_field fields[] = {
+        TOTAL(map50), TOTAL(map50_95), TOTAL(precision), TOTAL(recall), TOTAL(f1), TOTAL(average_iou),
+        TOTAL(true_positives), TOTAL(false_positives), TOTAL(false_negatives),
+        AMP_FIELD(amp_map_result, objects), AMP_FIELD(amp_map_result, difficult),
+        AMP_FIELD(amp_map_result, detections), AMP_FIELD_AS("labels_too_thin", amp_map_result, too_thin),
+        { 0 } };
+#define SCORE(key, member) AMP_FIELD_AS(key, amp_class_score, member)
+    static const amp_field class_fields[] = {
+        SCORE("objects", truths), SCORE("detections", detections), SCORE("true_positives", true_positives),
+        SCORE("false_positives", false_positives), { 0 } };
     amp_json json = amp_json_begin(stream);
-    write_head(&json, r, "detector", m->images, &m->unreadable, m->seconds);
-    amp_json_number(&json, "map50", m->total.map50);
-    amp_json_number(&json, "map50_95", m->total.map50_95);
+    write_head(&json, r, "detector", &m->evaluated);
+    amp_json_fields(&json, m, fields);
     amp_json_integer(&json, "points", (int)m->request.points);
     amp_json_number(&json, "confidence", r->confidence);
-    amp_json_number(&json, "precision", m->total.precision);
-    amp_json_number(&json, "recall", m->total.recall);
-    amp_json_number(&json, "f1", m->total.f1);
-    amp_json_number(&json, "average_iou", m->total.average_iou);
-    amp_json_integer(&json, "true_positives", m->total.true_positives);
-    amp_json_integer(&json, "false_positives", m->total.false_positives);
-    amp_json_integer(&json, "false_negatives", m->total.false_negatives);
-    amp_json_integer(&json, "objects", (long long)m->objects);
-    amp_json_integer(&json, "difficult", (long long)m->difficult);
-    amp_json_integer(&json, "detections", (long long)m->detections);
-    amp_json_integer(&json, "labels_too_thin", (long long)m->too_thin);
     amp_json_array(&json, "classes");
-    for (int c = 0; c < m->classes; ++c) write_detector_class(&json, &m->per_class[c], name_of(names, c));
+    for (int c = 0; c < m->classes; ++c) {
+        const amp_class_score *s = &m->per_class[c];
+        amp_json_object(&json, NULL);
+        amp_json_text(&json, "name", (size_t)c < names->count ? names->line[c] : NULL);
+        amp_json_fields(&json, s, class_fields);
+        amp_json_array(&json, "ap"); /* at IoU .5, .55, ..., .95 */
+        for (int t = 0; s->truths && t < AMP_AP_THRESHOLDS; ++t) amp_json_number(&json, NULL, s->ap[t]);
+        amp_json_close(&json);
+        amp_json_close(&json);
+    }
     amp_json_close(&json);
     amp_json_close(&json);
 }
 
-static void write_classifier(FILE *stream, const request *r, const amp_accuracy *a, const amp_lines *labels)
+static void write_classifier(FILE *stream, const request *r, const amp_accuracy *a)
 {
+#define ACCURACY(member) AMP_FIELD(amp_accuracy, member)
+    static const amp_field fields[] = { ACCURACY(top1), ACCURACY(k), ACCURACY(topk), ACCURACY(unlabelled),
+                                        { 0 } };
+#define HITS(member) AMP_FIELD(amp_class_hits, member)
+    static const amp_field class_fields[] = { HITS(label), HITS(images), HITS(top1), HITS(topk), { 0 } };
     amp_json json = amp_json_begin(stream);
-    write_head(&json, r, "classifier", a->images, &a->unreadable, a->seconds);
-    amp_json_number(&json, "top1", a->top1);
-    amp_json_integer(&json, "k", a->k);
-    amp_json_number(&json, "topk", a->topk);
-    amp_json_integer(&json, "unlabelled", (long long)a->unlabelled);
-    amp_json_array(&json, "classes");
-    for (int c = 0; c < a->classes; ++c) {
-        amp_json_object(&json, NULL);
-        amp_json_text(&json, "label", labels->line[c]);
-        amp_json_integer(&json, "images", (long long)a->per_class[c].images);
-        amp_json_integer(&json, "top1", (long long)a->per_class[c].top1);
-        amp_json_integer(&json, "topk", (long long)a->per_class[c].topk);
-        amp_json_close(&json);
-    }
-    amp_json_close(&json);
+    write_head(&json, r, "classifier", &a->evaluated);
+    amp_json_fields(&json, a, fields);
+    amp_json_records(&json, "classes", a->per_class, sizeof *a->per_class, a->classes, class_fields);
     amp_json_close(&json);
 }
 
@@ -157,16 +137,17 @@ static int prints(const request *r) { return !r->json || strcmp(r->json, "-"); }
 
 static amp_status valid_detector(const request *r, struct network *net, FILE *json, amp_error *error)
 {
-    static const char *const names[] = {"map50", "map50_95"};
     amp_detection_data data;
-    amp_map_result result = {0};
-    amp_map_request how = {.confidence = (float)r->confidence, .points = amp_map_points(r->points), .stop = pass};
+    amp_map_result result = { 0 };
+    amp_map_request how = { .confidence = (float)r->confidence, .points = (amp_ap_points)atoi(r->points),
+                            .stop = pass };
     amp_status status = amp_detection_data_read(r->data, &data, error);
     if (status == AMP_OK) status = amp_map_measure(net, &data, &how, &result, error);
     if (status == AMP_OK) {
         if (prints(r)) amp_map_print(&result, &data.names);
         if (json) write_detector(json, r, &result, &data.names);
-        tell(result.images, result.unreadable.count, names, (double[]){result.total.map50, result.total.map50_95});
+        tell_score(result.total.map50);
+        tell_score(result.total.map50_95);
     }
     amp_map_result_free(&result);
     amp_detection_data_free(&data);
@@ -175,19 +156,15 @@ static amp_status valid_detector(const request *r, struct network *net, FILE *js
 
 static amp_status valid_classifier(const request *r, struct network *net, FILE *json, amp_error *error)
 {
-    char topk[32];
-    amp_classification_data data;
-    amp_accuracy result = {0};
-    amp_status status = amp_classification_data_read(r->data, &data, error);
-    if (status == AMP_OK) status = amp_accuracy_measure(net, &data, (int)r->top, pass, &result, error);
+    amp_accuracy result;
+    amp_status status = amp_accuracy_measure(net, r->data, (int)r->top, pass, &result, error);
     if (status == AMP_OK) {
-        if (prints(r)) amp_accuracy_print(&result, &data.labels);
-        if (json) write_classifier(json, r, &result, &data.labels);
-        snprintf(topk, sizeof topk, "top%d", result.k);
-        tell(result.images, result.unreadable.count, (const char *const[]){"top1", topk}, (double[]){result.top1, result.topk});
+        if (prints(r)) amp_accuracy_print(&result);
+        if (json) write_classifier(json, r, &result);
+        tell_score(result.top1);
+        tell_score(result.topk);
     }
     amp_accuracy_free(&result);
-    amp_classification_data_free(&data);
     return status;
 }
 
@@ -195,20 +172,24 @@ static amp_status measure(const request *r, FILE *json, amp_error *error)
 {
     struct network *net;
     amp_data_file data;
-    amp_status status = amp_data_file_read(r->data, &data, error); /* before the network is made, which takes a while */
+    /* before the network is made, which takes a while */
+    amp_status status = amp_data_file_read(r->data, &data, error);
     amp_data_file_free(&data);
     if (status == AMP_OK) status = amp_evaluation_open(r->cfg, r->weights, &net, error);
     if (status != AMP_OK) return status;
     if (amp_turns_ready()) status = amp_fail(error, AMP_IO_FAILED, "told to stop before it began");
-    else status = amp_fork_box_classes(net) >= 0 ? valid_detector(r, net, json, error)
-                                                  : valid_classifier(r, net, json, error);
+    else if (amp_fork_box_classes(net) >= 0) status = valid_detector(r, net, json, error);
+    else if (r->only_detectors)
+        status = amp_fail(error, AMP_BAD_CONFIG, "%s: not a detector: its last section is not [yolo], "
+                          "[region] or [detection]; `darknet amp valid` measures classifiers", r->cfg);
+    else status = valid_classifier(r, net, json, error);
     amp_fork_free_network(net);
     return status;
 }
 
-amp_status amp_command_valid(int argc, char **argv, amp_error *error)
+static amp_status valid(int argc, char **argv, int only_detectors, amp_error *error)
 {
-    request r;
+    request r = { .only_detectors = only_detectors };
     struct amp_output *output = NULL;
     FILE *json = NULL;
     AMP_TRY(read_request(argc, argv, &r, error));
@@ -217,4 +198,16 @@ amp_status amp_command_valid(int argc, char **argv, amp_error *error)
     if (status == AMP_OK && output) return amp_output_end(output, error);
     amp_output_abandon(output);
     return status;
+}
+
+amp_status amp_command_valid(int argc, char **argv, amp_error *error) { return valid(argc, argv, 0, error); }
+
+int amp_detector_map(int argc, char **argv)
+{
+    amp_error error;
+    amp_status status = valid(argc, argv, 1, &error);
+    if (status == AMP_OK || status == AMP_HELP_PRINTED) return 0;
+    fflush(stdout);
+    fprintf(stderr, "detector map: %s\n", error.message);
+    return 1;
 }

@@ -1,6 +1,7 @@
-/* `darknet amp plan CFG`: which layers run in half and why, what memory they take, and what stands in the way. Nothing is
- * trained and nothing is read but the .cfg: the network is made with weights of 0, and the engine's own plan of it is printed.
- * With -probe some steps are trained as well, to see what the layers' numbers lose in half (probe.h). */
+/* `darknet amp plan CFG`: which layers run in half and why, what memory they take, and what stands in the
+ * way. Nothing is trained and nothing is read but the .cfg: the network is made with weights of 0, and the
+ * engine's own plan of it is printed. With -probe some steps are trained as well, to see what the layers'
+ * numbers lose in half (probe.h). */
 #define _DEFAULT_SOURCE /* strdup */
 #include "../command.h"
 
@@ -46,8 +47,8 @@ static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_erro
         return amp_fail(error, AMP_BAD_CONFIG, "%s goes with -probe DATA, which trains some steps",
                         w->weights ? "-weights" : "-iters");
     if (w->probe && (w->batch || w->subdivisions))
-        return amp_fail(error, AMP_BAD_CONFIG, "-probe trains with the batch of the .cfg: leave out -batch and -subdivisions, or "
-                        "change the .cfg");
+        return amp_fail(error, AMP_BAD_CONFIG, "-probe trains with the batch of the .cfg: leave out -batch "
+                        "and -subdivisions, or change the .cfg");
     return AMP_OK;
 }
 
@@ -58,13 +59,14 @@ static amp_status check_batch(const plan_wishes *w, amp_error *error)
     if (!w->batch) AMP_TRY(amp_cfg_number(w->cfg, "batch", 1, &batch, error));
     if (!w->subdivisions) AMP_TRY(amp_cfg_number(w->cfg, "subdivisions", 1, &subdivisions, error));
     if (batch < 1 || subdivisions < 1 || (long)batch / (long)subdivisions < 1)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: batch=%.0f with subdivisions=%.0f leaves no image for a pass; both "
-                        "must be at least 1, and batch no less than subdivisions", w->cfg, batch, subdivisions);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: batch=%.0f with subdivisions=%.0f leaves no image for a "
+                        "pass; both must be at least 1, and batch no less than subdivisions", w->cfg, batch,
+                        subdivisions);
     return AMP_OK;
 }
 
-/* The .cfg with another batch, under a name that lasts as long as the descriptor is open: whatever ends the program while Darknet
- * makes the network leaves no file behind. */
+/* The .cfg with another batch, under a name that lasts as long as the descriptor is open: whatever ends the
+ * program while Darknet makes the network leaves no file behind. */
 static amp_status copy_cfg(const plan_wishes *w, int *descriptor, char name[32], amp_error *error)
 {
     amp_cfg_change changes[2];
@@ -76,7 +78,8 @@ static amp_status copy_cfg(const plan_wishes *w, int *descriptor, char name[32],
     *descriptor = open(file, O_RDONLY);
     unlink(file);
     free(file);
-    if (*descriptor < 0) return amp_fail(error, AMP_IO_FAILED, "%s: its copy with another batch cannot be read", w->cfg);
+    if (*descriptor < 0)
+        return amp_fail(error, AMP_IO_FAILED, "%s: its copy with another batch cannot be read", w->cfg);
     snprintf(name, 32, "/proc/self/fd/%d", *descriptor);
     return AMP_OK;
 }
@@ -98,12 +101,14 @@ static amp_status gather(const plan_wishes *w, amp_plan_report *report, amp_erro
 
 static amp_status probe(const plan_wishes *w, amp_probe_result **result, amp_error *error)
 {
-    amp_probe_request request = { .data = w->probe, .cfg = w->cfg, .weights = w->weights, .share = AMP_PROBE_SHARE,
+    amp_probe_request request = { .data = w->probe, .cfg = w->cfg, .weights = w->weights,
+                                  .share = AMP_PROBE_SHARE,
                                   .iterations = w->iterations ? w->iterations : AMP_PROBE_ITERATIONS };
     return w->probe ? amp_probe_run(&request, result, error) : AMP_OK;
 }
 
-static amp_status write_json(const amp_plan_report *report, const amp_probe_result *probed, const char *name, amp_error *error)
+static amp_status write_json(const amp_plan_report *report, const amp_probe_result *probed, const char *name,
+                             amp_error *error)
 {
     struct amp_output *output;
     FILE *stream;

@@ -6,6 +6,7 @@
 
 #include "../../host/common/state.h"
 #include "../cfg_copy.h"
+#include "../table.h"
 
 /* ---- words ---- */
 
@@ -21,14 +22,12 @@ const char *amp_plan_support_name(amp_support support)
 
 int amp_plan_multiplies_half(const amp_plan_row *row) { return row->products != AMP_FP32; }
 
-static const char *class_name(amp_autocast_class class)
-{
-    static const char *const names[] = { [AMP_CLASS_LOWER] = "lower", [AMP_CLASS_FOLLOWS] = "follows",
-                                         [AMP_CLASS_PROMOTES] = "promotes", [AMP_CLASS_FP32] = "host fp32" };
-    return names[class];
-}
+static const char *const class_names[] = { [AMP_CLASS_LOWER] = "lower", [AMP_CLASS_FOLLOWS] = "follows",
+                                           [AMP_CLASS_PROMOTES] = "promotes",
+                                           [AMP_CLASS_FP32] = "host fp32" };
 
-static void say_input(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why, size_t size)
+static void say_input(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why,
+                      size_t size)
 {
     if (a->input < 0) {
         snprintf(why, size, "all inputs are %s", amp_dtype_name(r->dtype));
@@ -36,15 +35,19 @@ static void say_input(const amp_plan_report *r, const amp_node *node, const amp_
     }
     int producer = node->desc.inputs[a->input];
     if (producer < 0) snprintf(why, size, "the image is fp32");
-    else if (a->class == AMP_CLASS_PROMOTES && node->desc.input_count > 1) snprintf(why, size, "layer %d is fp32", producer);
+    else if (a->class == AMP_CLASS_PROMOTES && node->desc.input_count > 1)
+        snprintf(why, size, "layer %d is fp32", producer);
     else snprintf(why, size, "as layer %d", producer);
 }
 
 /* Why the layer's form is what it is, as autocast decided. */
-static void say_why(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why, size_t size)
+static void say_why(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why,
+                    size_t size)
 {
     switch (a->reason) {
-    case AMP_WHY_CLASS: snprintf(why, size, "%s", node->desc.why_host ? node->desc.why_host : "matrix products"); break;
+    case AMP_WHY_CLASS:
+        snprintf(why, size, "%s", node->desc.why_host ? node->desc.why_host : "matrix products");
+        break;
     case AMP_WHY_DTYPE:
         if (r->asked == AMP_FP32) snprintf(why, size, "dtype=fp32");
         else snprintf(why, size, "no %s on this machine", amp_dtype_name(r->asked));
@@ -58,8 +61,7 @@ static void say_why(const amp_plan_report *r, const amp_node *node, const amp_au
 
 static void add_why(amp_plan_row *row, const char *more, amp_dtype dtype)
 {
-    size_t length = strlen(row->why);
-    snprintf(row->why + length, sizeof row->why - length, "%s %s", more, amp_dtype_name(dtype));
+    amp_append(row->why, sizeof row->why, "%s %s", more, amp_dtype_name(dtype));
 }
 
 /* Whether the backend has made something of a layer's matrix products that it tells of. */
@@ -75,12 +77,15 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
 {
     const amp_layer_desc *d = &node->desc;
     const amp_shape *x = &node->inputs[0]->shape;
-    int connected = d->kind == AMP_LAYER_CONNECTED, groups = connected ? 1 : d->groups, places = connected ? x->h * x->w : 1;
+    int connected = d->kind == AMP_LAYER_CONNECTED, groups = connected ? 1 : d->groups;
+    int places = connected ? x->h * x->w : 1;
     int turned = d->kind == AMP_LAYER_DECONVOLUTIONAL; /* its convolution reads what it writes */
     row->is_convolution = 1;
     row->products = row->computes = node->products;
     row->padded_in = row->in = x->c / groups * places;
     row->padded_out = row->out = d->filters / groups;
+    row->in_aligned = row->in % 8 == 0;
+    row->out_aligned = row->out % 8 == 0;
     amp_conv_facts facts;
     if (!facts_of(node, backend, &facts)) return;
     row->computes = facts.computes;
@@ -91,7 +96,8 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     if (row->computes != row->dtype) add_why(row, "; computed in", row->computes);
 }
 
-/* Of a layer of Darknet's own that leaves them to the backend. Each array of weights has one copy, for all directions. */
+/* Of a layer of Darknet's own that leaves them to the backend. Each array of weights has one copy, for all
+ * directions. */
 static void ask_about_products(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
     const amp_layer_desc *d = &node->desc;
@@ -115,14 +121,17 @@ static void fill_row(amp_plan_report *r, int i)
 {
     const amp_node *node = &r->plan->nodes[i];
     amp_plan_row *row = &r->rows[i];
-    *row = (amp_plan_row){ .type = node->desc.type, .output = node->desc.output, .autocast = r->plan->autocast[i],
+    *row = (amp_plan_row){ .index = i, .type = node->desc.type, .output = node->desc.output,
+                           .autocast = r->plan->autocast[i],
         .dtype = node->dtype, .computes = node->dtype, .products = AMP_FP32, .pinned = node->desc.pinned,
         .operations = amp_fork_operations(r->net, i), .arena = amp_plan_bytes_of(r->plan, i),
-        .stock_bytes = amp_fork_stock_bytes(r->net, i, r->view.batch) };
-    row->class_name = class_name(row->autocast.class);
+        .stock_bytes = amp_fork_stock_bytes(r->net, i, r->view.batch),
+        .buffer_bytes = amp_fork_buffer_bytes(r->net, i, r->view.batch, r->plan) };
+    row->class_name = class_names[row->autocast.class];
+    row->form = amp_plan_form_name(r, row->autocast.form);
     row->training_operations = training_operations(node, row->operations);
     row->amp_bytes = row->arena.output + row->arena.copies + row->arena.deltas + row->arena.kept
-                   + amp_fork_buffer_bytes(r->net, i, r->view.batch, r->plan);
+        + row->buffer_bytes;
     for (int k = 0; k < node->desc.param_count; k++) row->weights += node->desc.params[k].count;
     for (int k = 0; k < node->desc.statistics_count; k++) r->statistics += node->desc.statistics[k].count;
     say_why(r, node, &row->autocast, row->why, sizeof row->why);
@@ -144,7 +153,8 @@ static void add_up(amp_plan_report *r, int i)
     r->stock += row->stock_bytes;
     r->operations += row->training_operations;
     if (amp_plan_multiplies_half(row))
-        *(row->computes == row->products ? &r->half_operations : &r->stored_operations) += row->training_operations;
+        *(row->computes == row->products ? &r->half_operations
+          : &r->stored_operations) += row->training_operations;
 }
 
 static void find_workspace(amp_plan_report *r)
@@ -164,7 +174,8 @@ static amp_status fill_rows(amp_plan_report *r, amp_error *error)
     r->rows = calloc((size_t)r->count + 1, sizeof *r->rows);
     r->cast_count = amp_plan_casts(r->plan, NULL, 0);
     r->casts = calloc((size_t)r->cast_count + 1, sizeof *r->casts);
-    if (!r->rows || !r->casts) return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory for %d layers", r->cfg, r->count);
+    if (!r->rows || !r->casts)
+        return amp_fail(error, AMP_NO_MEMORY, "%s: out of memory for %d layers", r->cfg, r->count);
     amp_plan_casts(r->plan, r->casts, r->cast_count);
     r->stock = ((size_t)r->view.inputs + (size_t)r->view.truths) * (size_t)r->view.batch * sizeof(float);
     for (int i = 0; i < r->count; i++) {
@@ -177,14 +188,16 @@ static amp_status fill_rows(amp_plan_report *r, amp_error *error)
 
 /* ---- memory ---- */
 
-/* Masters, momentum and gradients, Adam's two moments; what the last good step's statistics were. Stock's gradients are its
- * momentum. Copies of weights in fp32 that the engine's fp32 makes of convolutions' are not smaller than the halves. */
+/* Masters, momentum and gradients, Adam's two moments; what the last good step's statistics were. Stock's
+ * gradients are its momentum. Copies of weights in fp32 that the engine's fp32 makes of convolutions' are not
+ * smaller than the halves. */
 static void add_up_fixed(amp_plan_report *r)
 {
     size_t adam = r->view.adam ? 2 : 0, element = sizeof(float), fp32_copies = 0;
     for (int i = 0; i < r->count; i++) {
         const amp_plan_row *row = &r->rows[i];
-        if (row->is_convolution) fp32_copies += row->half_bytes / amp_dtype_size(row->computes) * sizeof(float);
+        if (row->is_convolution)
+            fp32_copies += row->half_bytes / amp_dtype_size(row->computes) * sizeof(float);
     }
     size_t common = r->parameters * (3 + adam) * element + r->statistics * 2 * element;
     r->fixed_amp = common + r->half_bytes + r->workspace;
@@ -197,8 +210,8 @@ size_t amp_plan_loaded_bytes(const amp_plan_report *r, int images)
     return amp_fork_loaded_bytes(r->net, images > r->batch ? images : r->batch);
 }
 
-static amp_status amp_at(amp_plan_report *r, int images, amp_dtype dtype, amp_footprint *at,
-                         size_t *bytes, amp_error *error)
+static amp_status amp_at(amp_plan_report *r, int images, amp_dtype dtype, amp_footprint *at, size_t *bytes,
+                         amp_error *error)
 {
     AMP_TRY(amp_fork_footprint(r->net, images * r->steps, dtype, at, error));
     size_t fixed = dtype == AMP_FP32 ? r->fixed_fp32 : r->fixed_amp;
@@ -211,8 +224,7 @@ static size_t stock_at(const amp_plan_report *r, int images)
     size_t batch = (size_t)(images * r->steps);
     size_t bytes = r->fixed_stock + amp_plan_loaded_bytes(r, images)
                  + ((size_t)r->view.inputs + (size_t)r->view.truths) * batch * sizeof(float);
-    for (int i = 0; i < r->count; i++)
-        bytes += amp_fork_stock_bytes(r->net, i, (int)batch);
+    for (int i = 0; i < r->count; i++) bytes += amp_fork_stock_bytes(r->net, i, (int)batch);
     return bytes;
 }
 
@@ -227,8 +239,8 @@ static amp_status add_batch(amp_plan_report *r, int images, amp_error *error)
     return AMP_OK;
 }
 
-/* 1, 2, 4, ... as far as they fit under AMP and a pass of this .cfg could be asked to take (subdivisions=1), 64
- * at least; and the pass of the .cfg, whether it fits or not. */
+/* 1, 2, 4, ... as far as they fit under AMP and a pass of this .cfg could be asked to take (subdivisions=1),
+ * 64 at least; and the pass of the .cfg, whether it fits or not. */
 static amp_status list_batches(amp_plan_report *r, amp_error *error)
 {
     int most = r->batch > 64 ? r->batch : 64;
@@ -269,26 +281,21 @@ static amp_status largest_fit(amp_plan_report *r, int of_stock, int *largest, am
 
 /* ---- the network ---- */
 
-/* What it is to run in: -dtype, else -amp, else the .cfg; and what AMP would do where none of them asks for it. */
+/* What it is to run in: -dtype, else -amp, else the .cfg; and what AMP would do where none of them asks for
+ * it. */
 static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error *error)
 {
     amp_config *config;
-    const char *wished = amp_host_wished_dtype();
-    AMP_TRY(amp_config_read(r->cfg, dtype ? dtype : wished, amp_fork_default_dtype(), &config, error));
-    r->asked = config->dtype;
+    const amp_dtype usual = amp_fork_default_dtype();
+    AMP_TRY(amp_config_read(r->cfg, dtype ? dtype : amp_host_wished_dtype(), usual, &config, error));
     int off = !config->enabled;
+    r->asked = off ? usual : config->dtype;
     amp_config_free(config);
     AMP_TRY(amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error));
-    if (dtype) amp_host_wish_dtype(dtype);
-    if (!off) {
-        AMP_TRY(amp_config_read(r->cfg, NULL, amp_fork_default_dtype(), &config, error));
-        r->off_in_cfg = !config->enabled;
-        amp_config_free(config);
-        return AMP_OK;
-    }
-    r->off_in_cfg = 1;
-    r->asked = amp_fork_default_dtype();
-    amp_host_wish_dtype(amp_dtype_name(r->asked));
+    AMP_TRY(amp_config_read(r->cfg, NULL, usual, &config, error));
+    r->off_in_cfg = off || !config->enabled;
+    amp_config_free(config);
+    if (dtype || off) amp_host_wish_dtype(off ? amp_dtype_name(usual) : dtype);
     return AMP_OK;
 }
 
@@ -311,7 +318,8 @@ static amp_status make_network(amp_plan_report *r, const char *made_from, amp_er
     return AMP_OK;
 }
 
-amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *r, amp_error *error)
+amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *r,
+                           amp_error *error)
 {
     *r = (amp_plan_report){ .cfg = cfg };
     AMP_TRY(choose_dtype(r, dtype, error));

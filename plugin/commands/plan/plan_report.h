@@ -1,35 +1,41 @@
-/* What `darknet amp plan` knows of a network: gathered once (plan_gather.c), then printed as a table (plan_table.c) or as JSON
- * (plan_json.c), with advice (plan_advice.c). Every fact comes from a plan that the engine made, its backend or Darknet's own
- * structs; nothing has run. Bytes are of one training pass of `images` images, unless they say otherwise. */
+/* What `darknet amp plan` knows of a network: gathered once (plan_gather.c), with advice (plan_advice.c), and
+ * printed as a table or as JSON (plan_output.c). Every fact comes from a plan that the engine made, its
+ * backend or Darknet's own structs; nothing has run. Bytes are of one training pass of `images` images,
+ * unless they say otherwise. */
 #ifndef AMP_COMMANDS_PLAN_PLAN_REPORT_H
 #define AMP_COMMANDS_PLAN_PLAN_REPORT_H
 
 #include "../../amp/plan_facts.h"
-#include "../../host/fork_commands.h"
 #include "../../host/common/machine.h"
 #include "../../host/common/memory.h"
+#include "../../host/fork_commands.h"
 
 struct amp_probe_result;
 
 typedef struct amp_plan_row {
-    const char *type, *class_name;
+    int index;
+    const char *type, *class_name, *form;
     amp_shape output;
     amp_autocast autocast;
-    amp_dtype dtype;            /* what it runs in: that of its tensors, but of a loss that reads half fp32 */
-    amp_dtype products, computes; /* of its matrix products: what their factors are rounded to, and what multiplies */
+    /* what it runs in: that of its tensors, but of a loss that reads half fp32 */
+    amp_dtype dtype;
+    amp_dtype products, computes; /* what the factors of its products are rounded to, and what multiplies */
     int pinned, is_convolution;
     char why[96];
-    int in, out;                /* channels of a group that its products read and write; a connected layer reads all inputs */
-    int padded_in, padded_out;  /* ... as the backend's copies of the weights have them */
+    /* channels of a group of its products; a connected layer reads all inputs */
+    int in, out;
+    int in_aligned, out_aligned;  /* ... are multiples of 8 */
+    int padded_in, padded_out;    /* ... as the backend's copies of the weights have them */
     char kernel[64];
     double operations, training_operations; /* of a forward; of a whole pass, as far as backward goes */
     size_t stock_bytes, amp_bytes;          /* activations and deltas; AMP's before the arena shares memory */
     amp_plan_bytes arena;                   /* ... of which the arena's */
+    size_t buffer_bytes;                    /* ... and those of Darknet's own buffers */
     size_t weights, half_bytes;             /* parameters; bytes of their half copies */
 } amp_plan_row;
 
-/* A number of images a pass, and what AMP in this dtype, the engine in fp32 and stock would take in all: weights and loaded
- * images included. */
+/* What passes of so many images would take in all, under AMP in this dtype, in the engine's fp32 and in
+ * stock: weights and loaded images included. */
 typedef struct amp_plan_batch { int images; size_t arena, amp, fp32, stock; } amp_plan_batch;
 
 typedef struct amp_plan_advice { const char *kind; int layer; char *text; } amp_plan_advice;
@@ -43,7 +49,7 @@ typedef struct amp_plan_report {
     const amp_plan *plan;
     amp_dtype asked, dtype;     /* dtype is what runs: fp32 where the machine cannot run what was asked for */
     int off_in_cfg;             /* the .cfg does not ask for AMP: shown is what it would do */
-    int batch, subdivisions, steps, images; /* as in the .cfg; images of one pass, and time steps of each */
+    int batch, subdivisions, steps, images; /* of the .cfg; time steps of an image; images of a pass */
     const amp_backend *backend;
     amp_machine machine;
 
@@ -53,12 +59,12 @@ typedef struct amp_plan_report {
     int cast_count;
 
     size_t parameters, statistics; /* elements */
-    size_t half_bytes, workspace;  /* copies of weights in the dtype; what convolutions and Darknet's own layers share */
+    size_t half_bytes, workspace;  /* copies of weights; what convolutions and Darknet's own layers share */
     size_t stock_workspace;
     size_t fixed_amp, fixed_fp32, fixed_stock; /* bytes that do not grow with the batch */
     amp_footprint amp, fp32;
     size_t stock;                  /* activations, deltas and input of stock Darknet */
-    double operations, half_operations, stored_operations; /* of a pass: all; in half; on halves that are only stored */
+    double operations, half_operations, stored_operations; /* of a pass: all; in half; on stored halves */
 
     amp_available_memory memory;   /* before the network was made */
     amp_plan_batch batches[AMP_PLAN_BATCHES];
@@ -71,9 +77,10 @@ typedef struct amp_plan_report {
     double seconds;                /* that all this took */
 } amp_plan_report;
 
-/* Makes the network and its plan. cfg is the file to name; made_from the one to read (the same, or a copy with another batch).
- * Whatever *report holds, also after a failure, is given back by amp_plan_report_free. */
-amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *report, amp_error *);
+/* Makes the network and its plan. cfg is the file to name; made_from the one to read (the same, or a copy
+ * with another batch). amp_plan_report_free frees *report, also after a failure. */
+amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *report,
+                           amp_error *);
 amp_status amp_plan_advise(amp_plan_report *report, amp_error *);
 void amp_plan_report_free(amp_plan_report *report);
 
@@ -81,10 +88,12 @@ void amp_plan_print_table(const amp_plan_report *report, FILE *stream);
 /* probe: of the same .cfg (probe.h), or NULL. */
 void amp_plan_write_json(const amp_plan_report *report, const struct amp_probe_result *probe, FILE *stream);
 
-/* What the loading of images holds in RAM, where that is the memory that counts: the batch that trains and the next. */
+/* What the loading of images holds in RAM, where that is the memory that counts: the batch that trains and
+ * the next. */
 size_t amp_plan_loaded_bytes(const amp_plan_report *report, int images);
 
-const char *amp_plan_form_name(const amp_plan_report *report, amp_form form); /* "bf16", "fp32", "fp32 nchw" */
+/* "bf16", "fp32", "fp32 nchw" */
+const char *amp_plan_form_name(const amp_plan_report *report, amp_form form);
 const char *amp_plan_support_name(amp_support support);
 int amp_plan_multiplies_half(const amp_plan_row *row);
 

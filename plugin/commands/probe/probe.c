@@ -1,5 +1,9 @@
-/* Running the probe: the user's network in fp32 at a loss scale of 1, on the batches of a training. */
+/* `darknet amp probe DATA CFG [WEIGHTS]`: the user's network in fp32 at a loss scale of 1, on the batches of
+ * a training. */
 #include "probe.h"
+
+#include "../arguments.h"
+#include "../command.h"
 
 #include "../../amp/cfg_reader.h"
 #include "../../amp/checkpoint.h"
@@ -8,9 +12,7 @@
 #include "../../host/data/data_files.h"
 #include "../../files/checksum.h"
 #include "../../host/common/clock.h"
-#include "probe_advice.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,18 +20,6 @@
 #include <unistd.h>
 
 static amp_status out_of_memory(amp_error *error) { return amp_fail(error, AMP_NO_MEMORY, "out of memory"); }
-
-/* A folder can be opened, but not read. */
-static amp_status readable(const char *file, const char *what, amp_error *error)
-{
-    if (!file) return AMP_OK;
-    if (amp_is_device(file))
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: not a regular file", file, what);
-    FILE *opened = fopen(file, "r");
-    int bad = !opened || (fgetc(opened) == EOF && ferror(opened)), why = errno;
-    if (opened) fclose(opened);
-    return bad ? amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, strerror(why)) : AMP_OK;
-}
 
 /* ---- the present loss scale ---- */
 
@@ -44,8 +34,10 @@ static amp_status cfg_has_scale(const char *cfg, int *has, amp_error *error)
     amp_status status = cfg_reader_next(reader, &item, error);
     while (status == AMP_OK && item.kind != CFG_END) {
         if (item.kind == CFG_SECTION)
-            ours = !strcmp(item.text, "[net]") || !strcmp(item.text, "[network]") || !strcmp(item.text, "[amp]");
-        if (item.kind == CFG_OPTION && ours) *has |= !strcmp(item.text, "loss_scale") || !strcmp(item.text, "init_scale");
+            ours = !strcmp(item.text, "[net]") || !strcmp(item.text, "[network]")
+                || !strcmp(item.text, "[amp]");
+        if (item.kind == CFG_OPTION && ours)
+            *has |= !strcmp(item.text, "loss_scale") || !strcmp(item.text, "init_scale");
         status = cfg_reader_next(reader, &item, error);
     }
     cfg_reader_close(reader);
@@ -121,7 +113,8 @@ static amp_status set_up(struct network *net, amp_error *error)
     return AMP_OK;
 }
 
-/* As train_detector loads it: with -seed the weights and batches are its own. The caller frees *out, whatever happens. */
+/* As train_detector loads it: with -seed the weights and batches are its own. The caller frees *out, whatever
+ * happens. */
 static amp_status load(const amp_probe_request *request, struct network **out, amp_error *error)
 {
     srand(darknet_amp_seed());
@@ -233,8 +226,8 @@ static char *copy_of(const char *text) { return text ? strdup(text) : NULL; }
 amp_status amp_probe_run(const amp_probe_request *request, amp_probe_result **out, amp_error *error)
 {
     *out = NULL;
-    AMP_TRY(readable(request->data, "the .data file", error));
-    AMP_TRY(readable(request->weights, "the weights", error));
+    AMP_TRY(amp_readable(request->data, "the .data file", error));
+    if (request->weights) AMP_TRY(amp_readable(request->weights, "the weights", error));
     amp_probe_result *r = calloc(1, sizeof *r);
     if (!r) return out_of_memory(error);
     r->iterations = request->iterations;
@@ -243,7 +236,8 @@ amp_status amp_probe_run(const amp_probe_request *request, amp_probe_result **ou
     r->data = copy_of(request->data);
     r->cfg = copy_of(request->cfg);
     r->weights = copy_of(request->weights);
-    amp_status status = r->data && r->cfg && (r->weights || !request->weights) ? AMP_OK : out_of_memory(error);
+    amp_status status = r->data && r->cfg && (r->weights || !request->weights) ? AMP_OK
+        : out_of_memory(error);
     if (status == AMP_OK) status = take_cfg_scale(r, error);
     if (status == AMP_OK) status = take_sidecar_scale(r, error);
     if (status == AMP_OK) status = probe(request, r, error);
@@ -264,4 +258,33 @@ void amp_probe_free(amp_probe_result *r)
     free(r->cfg);
     free(r->weights);
     free(r);
+}
+
+/* ---- the verb ---- */
+
+amp_status amp_command_probe(int argc, char **argv, amp_error *error)
+{
+    const char *json = NULL;
+    double percent = 100 * AMP_PROBE_SHARE;
+    amp_probe_request request = { .iterations = AMP_PROBE_ITERATIONS };
+    const amp_argument arguments[] = {
+        { .name = "DATA", .text = &request.data, .about = "the .data file of the training" },
+        { .name = "CFG", .text = &request.cfg, .about = "the network's .cfg" },
+        { .name = "WEIGHTS", .text = &request.weights, .optional = 1,
+          .about = "what the training begins with (random weights)" },
+        { .name = "-iters", .number = &request.iterations, .least = 1, .most = AMP_PROBE_MOST_ITERATIONS,
+          .about = "steps to train (20)" },
+        { .name = "-share", .real = &percent, .least = .1, .most = 100,
+          .about = "percent of a layer's numbers that is too much to lose (1)" },
+        { .name = "-json", .value = "FILE", .text = &json,
+          .about = "also writes everything as JSON; - is standard output" },
+        { 0 } };
+    AMP_TRY(amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error));
+    request.share = percent / 100;
+    amp_probe_result *result;
+    AMP_TRY(amp_probe_run(&request, &result, error));
+    amp_status status = json ? amp_probe_write(result, json, error) : AMP_OK;
+    if (status == AMP_OK && (!json || strcmp(json, "-"))) amp_probe_print(result, stdout);
+    amp_probe_free(result);
+    return status;
 }

@@ -1,12 +1,12 @@
-/* The numerics probe: some steps of a real training in fp32, how large each layer's outputs, deltas and weight gradients are in
- * it, what fp16 and bf16 would lose of them, and which layers to pin to fp32 for it.
+/* The numerics probe: some steps of a real training in fp32, how large each layer's outputs, deltas and
+ * weight gradients are in it, what fp16 and bf16 would lose of them, and which layers to pin to fp32 for it.
  *
- *     amp_probe_request request = { .data = data, .cfg = cfg, .weights = weights, .iterations = 20, .share = .01 };
+ *     amp_probe_request request = { .data = data, .cfg = cfg, .iterations = 20, .share = .01 };
  *     amp_probe_result *result;
  *     AMP_TRY(amp_probe_run(&request, &result, error));
  *     amp_probe_print(result, stdout);
  *     amp_probe_free(result);
- */
+ * */
 #ifndef AMP_COMMANDS_PROBE_PROBE_H
 #define AMP_COMMANDS_PROBE_PROBE_H
 
@@ -54,17 +54,39 @@ typedef struct amp_probe_result {
     int scale_moves;           /* it is a dynamic one's */
     amp_probe_scale_source scale_source;
     float bf16_scale;          /* 1 unless the .cfg has another for bf16 */
-    amp_probe_scales scales;   /* of all layers that compute in fp16; empty (least > most) if no scale suits all of them */
-    int most_on_gpu;           /* scales.most on a GPU, where weight gradients of convolutions are written in fp16 as well */
+    /* of all layers that compute in fp16; empty (least > most) if no scale suits all of them */
+    amp_probe_scales scales;
+    /* scales.most on a GPU, where weight gradients of convolutions are written in fp16 as well */
+    int most_on_gpu;
 
-    char **advice;             /* one sentence per layer that loses too much, or that nothing needs to be done */
+    /* one sentence per layer that loses too much, or that nothing needs to be done */
+    char **advice;
     int advice_count, pin_count;
 } amp_probe_result;
 
-/* Trains, and forgets what it trained. *out is the caller's. What happens meanwhile is told on stderr. AMP_BAD_CONFIG: a file
- * that is missing or does not fit; AMP_DIVERGED: nothing finite to be seen. A broken .cfg ends the program, as everywhere. */
+/* Trains, and forgets what it trained. *out is the caller's. What happens meanwhile is told on stderr.
+ * AMP_BAD_CONFIG: a file that is missing or does not fit; AMP_DIVERGED: nothing finite to be seen. A broken
+ * .cfg ends the program, as everywhere. */
 amp_status amp_probe_run(const amp_probe_request *, amp_probe_result **out, amp_error *);
 void amp_probe_free(amp_probe_result *); /* NULL is fine */
+
+/* ---- probe_advice.c: what loses too much in fp16, at which loss scales, and which layers to pin for it
+ * ---- */
+
+/* network, the layers' numerics, share and, unless it is AMP_SCALE_HIGHEST, scale are known; fills in the
+ * rest. */
+amp_status amp_probe_advise(amp_probe_result *, amp_error *);
+
+/* Whether a GPU's library writes a layer's weight gradient in the layer's dtype; else it is fp32 from the
+ * start. */
+int amp_probe_gradient_is_low(const amp_layer_desc *);
+/* What a GPU multiplies layer i's weight gradient with before it is fp16, as an exponent: 0 or less. */
+int amp_probe_gradient_shift(const amp_probe_result *, int i);
+
+/* 2^exponent for a reader: "2048", "0.25", "2^40". */
+const char *amp_probe_scale_text(int exponent, char text[32]);
+
+/* ---- probe_print.c ---- */
 
 void amp_probe_print(const amp_probe_result *, FILE *);
 /* As one object; key as in json.h. */

@@ -1,6 +1,9 @@
-/* What to pin. A number is kept in fp32 only where both its producer and the layers that read it are: a consumer in fp16 makes an
- * fp16 copy of what it reads, and hands its delta back in fp16. So pinning is worked out on values, with autocast's own rules. */
-#include "probe_advice.h"
+/* What to pin. A number is kept in fp32 only where both its producer and the layers that read it are: a
+ * consumer in fp16 makes an fp16 copy of what it reads, and hands its delta back in fp16. So pinning is
+ * worked out on values, with autocast's own rules. */
+#include "probe.h"
+
+#include "../table.h"
 
 #include "../../amp/autocast.h"
 #include "../../backend/half_gradients.h"
@@ -12,10 +15,12 @@
 
 /* Why a layer's numbers must not be in fp16. */
 typedef enum reason {
-    FINE, NOT_FINITE, OUTPUT_OVERFLOWS, SUMS_OVERFLOW, OUTPUT_VANISHES, SUMS_VANISH, DELTA_OVERFLOWS, DELTA_VANISHES
+    FINE, NOT_FINITE, OUTPUT_OVERFLOWS, SUMS_OVERFLOW, OUTPUT_VANISHES, SUMS_VANISH, DELTA_OVERFLOWS,
+    DELTA_VANISHES
 } reason;
 
-enum { LEAST_SCALE = -14, USUAL_SCALE = 16, MOST_SCALE = 126 }; /* a dynamic scale's, unless the .cfg has others: scaler.h */
+/* a dynamic scale's, unless the .cfg has others: scaler.h */
+enum { LEAST_SCALE = -14, USUAL_SCALE = 16, MOST_SCALE = 126 };
 
 typedef struct advisor {
     amp_probe_result *r;
@@ -36,7 +41,8 @@ static void choose_forms(advisor *a)
     for (int i = 0; i < a->count; i++) {
         amp_layer_desc d = *desc_of(a, i);
         d.pinned = a->pins[i];
-        for (int k = 0; k < d.input_count; k++) a->inputs[k] = d.inputs[k] < 0 ? AMP_FORM_HOST : a->forms[d.inputs[k]];
+        for (int k = 0; k < d.input_count; k++)
+            a->inputs[k] = d.inputs[k] < 0 ? AMP_FORM_HOST : a->forms[d.inputs[k]];
         a->forms[i] = amp_autocast_form(&d, AMP_FP16, a->inputs);
     }
 }
@@ -69,7 +75,8 @@ static int delta_is_low(const advisor *a, int value)
 /* Sums before batch normalization lie within the layer; all else is read by others. */
 static int is_inner(reason why) { return why == SUMS_OVERFLOW || why == SUMS_VANISH; }
 
-/* Pins until what must not be in fp16 is nowhere. Pins of one round may take others along: layers that follow their input. */
+/* Pins until what must not be in fp16 is nowhere. Pins of one round may take others along: layers that follow
+ * their input. */
 static void pin(advisor *a)
 {
     for (int changed = 1; changed;) {
@@ -90,7 +97,8 @@ static void pin(advisor *a)
 static reason judge_output(const advisor *a, int i)
 {
     const amp_layer_numerics *n = numerics_of(a, i);
-    amp_lost output = amp_numerics_lost(&n->output, AMP_FP16, 1), sums = amp_numerics_lost(&n->inner_output, AMP_FP16, 1);
+    amp_lost output = amp_numerics_lost(&n->output, AMP_FP16, 1),
+        sums = amp_numerics_lost(&n->inner_output, AMP_FP16, 1);
     if (n->output.not_finite || n->inner_output.not_finite || n->delta.not_finite) return NOT_FINITE;
     if (!in_half(a, i) && low_consumer(a, i, i) < 0) return FINE;
     if (output.overflows) return OUTPUT_OVERFLOWS;
@@ -140,8 +148,8 @@ static int misfits(const advisor *a, int scale)
     return count;
 }
 
-/* No scale suits all: the one that suits the most layers, among those at which some layer is about to overflow, as a dynamic
- * scale settles at such a one; of several, the nearest to where it starts. */
+/* No scale suits all: the one that suits the most layers, among those at which some layer is about to
+ * overflow, as a dynamic scale settles at such a one; of several, the nearest to where it starts. */
 static int best_scale(const advisor *a)
 {
     int best = INT_MAX, fewest = INT_MAX;
@@ -168,20 +176,7 @@ static void judge_deltas(advisor *a, int scale)
 
 /* ---- sentences ---- */
 
-__attribute__((format(printf, 2, 3)))
-static amp_status say(amp_probe_result *r, const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    char **grown = realloc(r->advice, (size_t)(r->advice_count + 1) * sizeof *grown);
-    if (grown) r->advice = grown;
-    if (!grown || !(grown[r->advice_count] = strdup(text))) return AMP_NO_MEMORY;
-    r->advice_count++;
-    return AMP_OK;
-}
+#define say(r, ...) amp_texts_add(&(r)->advice, &(r)->advice_count, NULL, __VA_ARGS__)
 
 /* "3.1 %", and of few numbers how many: a share of 0.00 % would look like none. */
 static const char *share_text(double share, unsigned long long count, char text[48])
@@ -208,10 +203,13 @@ static void companions(const advisor *a, const char *cfg_pins, int i, char text[
     for (int k = i + 1; k < a->count && count < 64; k++)
         if (a->pins[k] && !cfg_pins[k] && reads(a, k, i)) found[count++] = k;
     for (int k = 0; k < count && length < 150; k++)
-        length += (size_t)snprintf(text + length, 200 - length, "%s%d", k == 0 ? "" : k + 1 == count ? " and " : ", ", found[k]);
+        length += (size_t)snprintf(text + length, 200 - length, "%s%d",
+                                   k == 0 ? "" : k + 1 == count ? " and " : ", ", found[k]);
     char numbers[200];
     memcpy(numbers, text, 200);
-    if (count) snprintf(text, 200, "layer%s %.150s, which read%s", count > 1 ? "s" : "", numbers, count > 1 ? "" : "s");
+    if (count)
+        snprintf(text, 200, "layer%s %.150s, which read%s", count > 1 ? "s" : "", numbers,
+                 count > 1 ? "" : "s");
 }
 
 /* ": pin it with amp=0, or use dtype=bf16" */
@@ -227,10 +225,12 @@ static void remedy(const advisor *a, const char *cfg_pins, int i, char text[400]
     else snprintf(text, 400, "it runs in fp32 once the layers before it do");
 }
 
-/* What fp16 does to a layer's deltas at a scale: to those that others see, or within it, whichever is worse. */
+/* What fp16 does to a layer's deltas at a scale: to those that others see, or within it, whichever is
+ * worse. */
 static amp_lost worst_of_deltas(const amp_layer_numerics *n, int over, float scale)
 {
-    amp_lost delta = amp_numerics_lost(&n->delta, AMP_FP16, scale), inner = amp_numerics_lost(&n->inner_delta, AMP_FP16, scale);
+    amp_lost delta = amp_numerics_lost(&n->delta, AMP_FP16, scale),
+        inner = amp_numerics_lost(&n->inner_delta, AMP_FP16, scale);
     return (over ? inner.overflow > delta.overflow : inner.error > delta.error) ? inner : delta;
 }
 
@@ -249,14 +249,16 @@ static amp_status advise_output(const advisor *a, int i, const char *what)
 {
     const amp_layer_numerics *n = numerics_of(a, i);
     const amp_exponents *numbers = is_inner(a->reasons[i]) ? &n->inner_output : &n->output;
-    const char *type = desc_of(a, i)->type, *name = is_inner(a->reasons[i]) ? "sums before batch normalization" : "outputs";
+    const char *type = desc_of(a, i)->type,
+        *name = is_inner(a->reasons[i]) ? "sums before batch normalization" : "outputs";
     amp_lost lost = amp_numerics_lost(numbers, AMP_FP16, 1);
     char share[48], small[200];
     if (lost.overflows)
         return say(a->r, "layer %d [%s]: %s of its %s exceed fp16's 65504 (the largest is %.3g): %s", i, type,
                    share_text(lost.overflow, lost.count, share), name, (double)numbers->largest, what);
     too_small(lost, name, small);
-    return say(a->r, "layer %d [%s]: %s (rounding moves them by %.2g %%): %s", i, type, small, 100 * lost.error, what);
+    return say(a->r, "layer %d [%s]: %s (rounding moves them by %.2g %%): %s", i, type, small,
+               100 * lost.error, what);
 }
 
 static amp_status advise_delta(const advisor *a, int i, const char *what)
@@ -267,11 +269,11 @@ static amp_status advise_delta(const advisor *a, int i, const char *what)
     char share[48], at[32], small[200];
     amp_probe_scale_text(a->settled, at);
     if (over)
-        return say(a->r, "layer %d [%s]: %s of its deltas overflow fp16 at a loss scale of %s, which other layers need: %s", i,
-                   type, share_text(lost.overflow, lost.count, share), at, what);
+        return say(a->r, "layer %d [%s]: %s of its deltas overflow fp16 at a loss scale of %s, which other "
+                   "layers need: %s", i, type, share_text(lost.overflow, lost.count, share), at, what);
     too_small(lost, "deltas", small);
-    return say(a->r, "layer %d [%s]: %s at a loss scale of %s (rounding moves them by %.2g %%), beyond which other layers' "
-               "overflow: %s", i, type, small, at, 100 * lost.error, what);
+    return say(a->r, "layer %d [%s]: %s at a loss scale of %s (rounding moves them by %.2g %%), beyond which "
+               "other layers' overflow: %s", i, type, small, at, 100 * lost.error, what);
 }
 
 static amp_status advise_layer(const advisor *a, const char *cfg_pins, int i)
@@ -283,7 +285,8 @@ static amp_status advise_layer(const advisor *a, const char *cfg_pins, int i)
         return say(a->r, "layer %d [%s]: it held inf or NaN in fp32 already: no precision will help; lower "
                    "learning_rate, or check the labels", i, desc_of(a, i)->type);
     remedy(a, cfg_pins, i, what);
-    return why == DELTA_OVERFLOWS || why == DELTA_VANISHES ? advise_delta(a, i, what) : advise_output(a, i, what);
+    return why == DELTA_OVERFLOWS || why == DELTA_VANISHES ? advise_delta(a, i, what)
+        : advise_output(a, i, what);
 }
 
 /* "=2048", or " from 256 to 2048" */
@@ -292,7 +295,8 @@ static const char *range_text(amp_probe_scales s, char text[80])
     char low[32], high[32];
     int least = larger(s.least, LEAST_SCALE), most = smaller(s.most, MOST_SCALE);
     if (least >= most) snprintf(text, 80, "=%s", amp_probe_scale_text(most, high));
-    else snprintf(text, 80, " from %s to %s", amp_probe_scale_text(least, low), amp_probe_scale_text(most, high));
+    else snprintf(text, 80, " from %s to %s", amp_probe_scale_text(least, low),
+                  amp_probe_scale_text(most, high));
     return text;
 }
 
@@ -306,11 +310,14 @@ static amp_status advise_present_scale(const advisor *a, int i)
     if (over && r->scale_moves) return AMP_OK; /* it falls by itself */
     amp_lost lost = worst_of_deltas(numerics_of(a, i), over, r->scale);
     char share[48], range[80], what[200];
-    if (over) snprintf(what, sizeof what, "%s of its deltas overflow fp16", share_text(lost.overflow, lost.count, share));
+    if (over)
+        snprintf(what, sizeof what, "%s of its deltas overflow fp16",
+                 share_text(lost.overflow, lost.count, share));
     else too_small(lost, "deltas", what);
-    return say(a->r, "layer %d [%s]: %s at the present loss scale of %g: set %s%s%s, or pin the layer with amp=0", i,
-               desc_of(a, i)->type, what, (double)r->scale, r->scale_moves ? "init_scale" : "loss_scale",
-               range_text(r->scales, range), r->scale_moves ? "" : ", or loss_scale=dynamic");
+    return say(a->r, "layer %d [%s]: %s at the present loss scale of %g: set %s%s%s, or pin the layer with "
+               "amp=0", i, desc_of(a, i)->type, what, (double)r->scale,
+               r->scale_moves ? "init_scale" : "loss_scale", range_text(r->scales, range),
+               r->scale_moves ? "" : ", or loss_scale=dynamic");
 }
 
 static amp_status conclude(advisor *a)
@@ -321,8 +328,8 @@ static amp_status conclude(advisor *a)
     int any = 0;
     for (int i = 0; i < a->count; i++) any |= delta_is_low(a, i);
     if (!any) return say(r, "nothing needs to be pinned: no layer would compute in fp16");
-    return say(r, "nothing needs to be pinned: no output overflows fp16, no delta does at loss scales%s; rounding moves each "
-               "layer's by %g %% at most", range_text(r->scales, range), 100 * r->share);
+    return say(r, "nothing needs to be pinned: no output overflows fp16, no delta does at loss scales%s; "
+               "rounding moves each layer's by %g %% at most", range_text(r->scales, range), 100 * r->share);
 }
 
 /* ---- */
@@ -338,7 +345,8 @@ int amp_probe_gradient_shift(const amp_probe_result *r, int i)
     const amp_layer_desc *d = &r->network.layers[i];
     const amp_shape *met = &d->output;
     if (!amp_probe_gradient_is_low(d)) return 0;
-    if (d->kind == AMP_LAYER_DECONVOLUTIONAL) met = d->inputs[0] < 0 ? &r->network.image : &r->network.layers[d->inputs[0]].output;
+    if (d->kind == AMP_LAYER_DECONVOLUTIONAL)
+        met = d->inputs[0] < 0 ? &r->network.image : &r->network.layers[d->inputs[0]].output;
     return -amp_half_gradient_downscale((double)met->n * met->h * met->w);
 }
 

@@ -1,114 +1,114 @@
-/* The report for programs: JSON and CSV. What was not measured is null, or empty. */
-#include "report_files.h"
-
+/* The report for programs, JSON and CSV, and for the terminal. What was not measured is null, empty, or a
+ * dash. */
 #include "../compare/compare.h"
-#include "report_text.h"
+#include "../table.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- JSON ---- */
+static const char DASH[] = "–";
 
-static const char *score_key(const amp_comparison *c, int i)
+const char *amp_score_name(const amp_comparison *c, int i)
 {
-    static const char *const names[2][2] = { { "map_50", "map_50_95" }, { "top_1", "top_5" } };
+    static const char *const names[2][2] = { { "mAP@0.5", "mAP@0.5:0.95" }, { "top-1", "top-5" } };
     return names[c->kind == AMP_COMPARED_CLASSIFIER][i];
 }
 
-static const char *state_key(const amp_run *run)
+/* ---- a dtype ---- */
+
+/* With three digits or more: 12.3M, 1234, 123, 12.3, 1.23. No rate and no memory is 0. */
+static void amount_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
-    static const char *const names[] = { "waiting", "training", "trained", "done", "failed" };
-    return names[run->state];
+    double value = ((const amp_mean *)cell->value)->mean;
+    if (!(value > 0) || !amp_is_number(value)) snprintf(text, AMP_CELL_TEXT, "%s", DASH);
+    else if (value < 1e6) snprintf(text, AMP_CELL_TEXT, "%.*f", value < 9.995 ? 2 : value < 99.95, value);
+    else snprintf(text, AMP_CELL_TEXT, "%.*fM", value < 99.95e6, value / 1e6);
 }
 
-static double measured(double value) { return value > 0 ? value : (double)NAN; }
-
-static void write_mean(amp_json *json, const char *key, const amp_mean *mean)
+static void percent_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
-    amp_json_object(json, key);
-    amp_json_number(json, "mean", amp_mean_value(mean));
-    amp_json_number(json, "spread", mean->count > 0 ? mean->spread : (double)NAN);
-    amp_json_integer(json, "count", mean->count);
-    amp_json_close(json);
+    double share = ((const amp_mean *)cell->value)->mean;
+    snprintf(text, AMP_CELL_TEXT, amp_is_number(share) ? "%.2f %%" : DASH, 100 * share);
 }
 
-static void write_settings(amp_json *json, const amp_comparison *c)
+static int is_reference(const amp_cell *cell)
 {
-    amp_json_text(json, "kind", c->kind == AMP_COMPARED_CLASSIFIER ? "classifier" : "detector");
-    amp_json_text(json, "title", c->title);
-    amp_json_text(json, "data", c->data);
-    amp_json_text(json, "cfg", c->cfg);
-    amp_json_text(json, "weights", c->weights);
-    amp_json_text(json, "machine", c->machine);
-    amp_json_text(json, "version", c->version);
-    amp_json_text(json, "date", c->date);
-    amp_json_integer(json, "iterations", c->iterations);
-    amp_json_integer(json, "batch", c->batch);
-    amp_json_integer(json, "width", c->width);
-    amp_json_integer(json, "height", c->height);
-    amp_json_integer(json, "classes", c->classes);
-    amp_json_integer(json, "train_images", c->train_images);
-    amp_json_integer(json, "valid_images", c->valid_images);
-    amp_json_array(json, "seeds");
-    for (int s = 0; s < c->seed_count; ++s) amp_json_integer(json, NULL, c->seeds[s]);
-    amp_json_close(json);
-    amp_json_text(json, "reference", c->dtype_count ? c->dtypes[c->reference] : NULL);
-    amp_json_boolean(json, "interrupted", c->interrupted);
-    amp_json_number(json, "points_allowed", c->points_allowed);
-    amp_json_number(json, "confidence", 1 - c->doubt);
-    amp_json_number(json, "seconds_compared", c->apart ? (double)NAN : c->together_seconds);
-    amp_json_array(json, "verdict");
-    for (int i = 0; i < c->verdict_count; ++i) amp_json_text(json, NULL, c->verdict[i]);
-    amp_json_close(json);
+    const amp_comparison *c = cell->context;
+    return cell->record == &c->summaries[c->reference];
 }
 
-/* Differences of a score to the reference's, in points; what they say. */
-static void write_difference(amp_json *json, const char *key, const amp_interval *i, amp_accuracy accuracy)
+/* In points, with its sign. */
+static void points_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
-    static const char *const words[] = { NULL, "cannot tell", "as good", "worse" };
-    amp_json_object(json, key);
-    amp_json_number(json, "mean", i->mean);
-    amp_json_number(json, "standard_error", i->error);
-    amp_json_number(json, "least", i->least);
-    amp_json_number(json, "most", i->most);
-    amp_json_integer(json, "seeds", i->count);
-    amp_json_text(json, "verdict", words[accuracy]);
-    amp_json_close(json);
+    double points = ((const amp_interval *)cell->value)->mean;
+    int rounds_to_0 = fabs(points) < .005;
+    if (is_reference(cell)) return;
+    snprintf(text, AMP_CELL_TEXT, !amp_is_number(points) ? DASH : rounds_to_0 ? "0.00" : "%+.2f", points);
 }
 
-static void write_times(amp_json *json, const char *key, const amp_times *times)
+static void times_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
-    amp_json_object(json, key);
-    amp_json_number(json, "ratio", measured(times->ratio));
-    amp_json_number(json, "least", measured(times->least));
-    amp_json_number(json, "most", measured(times->most));
-    amp_json_close(json);
+    double ratio = ((const amp_times *)cell->value)->ratio;
+    if (!is_reference(cell) && amp_is_number(ratio) && ratio > 0)
+        snprintf(text, AMP_CELL_TEXT, "%.2fx", ratio);
 }
 
-static void write_summary(amp_json *json, const amp_comparison *c, int dtype)
+static void skipped_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
-    const amp_dtype_summary *one = &c->summaries[dtype];
-    amp_json_object(json, NULL);
-    amp_json_text(json, "dtype", c->dtypes[dtype]);
-    for (int i = 0; i < 2; ++i) write_mean(json, score_key(c, i), &one->score[i]);
-    write_mean(json, "images_per_second", &one->images_per_second);
-    write_mean(json, "compute_images_per_second", &one->compute_images_per_second);
-    write_mean(json, "peak_memory_mb", &one->peak_memory_mb);
-    write_mean(json, "loss", &one->loss);
-    write_mean(json, "skipped", &one->skipped);
-    amp_json_integer(json, "failed_runs", one->failed);
-    if (dtype != c->reference) {
-        for (int i = 0; i < 2; ++i) {
-            char key[64];
-            snprintf(key, sizeof key, "%s_difference_points", score_key(c, i));
-            write_difference(json, key, &one->difference[i], one->accuracy[i]);
-        }
-        amp_json_integer(json, "more_seeds_to_tell", one->more_seeds);
-        write_times(json, "speedup", &one->speedup);
-        write_times(json, "compute_speedup", &one->compute_speedup);
-        write_times(json, "memory_ratio", &one->memory_ratio);
-    }
-    amp_json_close(json);
+    const amp_comparison *c = cell->context;
+    int d = (int)((const amp_dtype_summary *)cell->record - c->summaries);
+    long skipped = 0;
+    for (int s = 0; s < c->seed_count; ++s) skipped += amp_comparison_run(c, d, s)->skipped;
+    snprintf(text, AMP_CELL_TEXT, "%ld", skipped);
+}
+
+static void failed_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    int failed = *(const int *)cell->value, of = ((const amp_comparison *)cell->context)->seed_count;
+    if (failed) snprintf(text, AMP_CELL_TEXT, "%d of %d failed", failed, of);
+}
+
+static const amp_field mean_fields[] = {
+    AMP_FIELD(amp_mean, mean), AMP_FIELD(amp_mean, spread), AMP_FIELD(amp_mean, count), { 0 } };
+static const amp_field times_fields[] = {
+    AMP_FIELD(amp_times, ratio, .known = AMP_ABOVE_0), AMP_FIELD(amp_times, least, .known = AMP_ABOVE_0),
+    AMP_FIELD(amp_times, most, .known = AMP_ABOVE_0), { 0 } };
+
+#define SUMMARY(key, member, ...) AMP_FIELD_AS(key, amp_dtype_summary, member, __VA_ARGS__)
+#define MEAN(member, ...) AMP_RECORD_AS(#member, amp_dtype_summary, member, mean_fields, __VA_ARGS__)
+#define TIMES(member) \
+    AMP_RECORD_AS(#member, amp_dtype_summary, member, times_fields, .title = "", .cell = times_cell)
+
+/* Differences of a score to the reference's, in points, and what they say. */
+static const char *const accuracy_names[] = { NULL, "cannot tell", "as good", "worse" };
+#define DIFFERENCE(k) { SUMMARY("mean", difference[k].mean), SUMMARY("standard_error", difference[k].error), \
+    SUMMARY("least", difference[k].least), SUMMARY("most", difference[k].most), \
+    SUMMARY("seeds", difference[k].count), \
+    AMP_NAME_AS("verdict", amp_dtype_summary, accuracy[k], accuracy_names), { 0 } }
+static const amp_field difference_fields[2][7] = { DIFFERENCE(0), DIFFERENCE(1) };
+
+#define SCORE(k, key, name) \
+    AMP_RECORD_AS(key, amp_dtype_summary, score[k], mean_fields, .title = name, .cell = percent_cell), \
+    AMP_GROUP_AS(key "_difference_points", difference_fields[k]), \
+    SUMMARY(NULL, difference[k], .title = "points", .cell = points_cell)
+#define SUMMARY_FIELDS(key0, name0, key1, name1) { \
+    SUMMARY("dtype", dtype, .title = "dtype", .left = 1), SCORE(0, key0, name0), SCORE(1, key1, name1), \
+    MEAN(images_per_second, .title = "images/s", .cell = amount_cell), TIMES(speedup), \
+    MEAN(compute_images_per_second, .title = "no loading", .cell = amount_cell), TIMES(compute_speedup), \
+    MEAN(peak_memory_mb, .title = "peak MB", .cell = amount_cell), TIMES(memory_ratio), \
+    MEAN(loss), MEAN(skipped), \
+    SUMMARY("more_seeds_to_tell", more_seeds), { .title = "skipped", .cell = skipped_cell }, \
+    SUMMARY("failed_runs", failed, .title = "", .left = 1, .cell = failed_cell), { 0 } }
+static const amp_field summary_fields[2][20] = {
+    [AMP_COMPARED_DETECTOR] = SUMMARY_FIELDS("map_50", "mAP@0.5", "map_50_95", "mAP@0.5:0.95"),
+    [AMP_COMPARED_CLASSIFIER] = SUMMARY_FIELDS("top_1", "top-1", "top_5", "top-5") };
+
+void amp_report_table(const amp_comparison *c, FILE *stream)
+{
+    amp_table_print(stream, 0, summary_fields[c->kind], c->summaries, sizeof *c->summaries, c->dtype_count,
+                    c);
+    if (c->verdict_count) putc('\n', stream);
+    for (int i = 0; i < c->verdict_count; ++i) fprintf(stream, "%s\n", c->verdict[i]);
 }
 
 /* ---- a run's steps, as few as a chart can show: of a million as many as of some thousand ---- */
@@ -193,31 +193,77 @@ static void write_skipped(amp_json *json, const amp_run *run, size_t each)
     amp_json_close(json);
 }
 
+/* ---- a run ---- */
+
+static const char *const state_names[] = { "waiting", "training", "trained", "done", "failed" };
+
+#define RUN(key, member, ...) AMP_FIELD_AS(key, amp_run, member, __VA_ARGS__)
+#define RUN_FIELDS(key0, key1) { RUN("dtype", dtype), RUN("seed", seed), \
+    AMP_NAME_AS("state", amp_run, state, state_names), RUN("steps", count), RUN("skipped", skipped), \
+    RUN("images_per_second", images_per_second, .known = AMP_ABOVE_0), \
+    RUN("compute_images_per_second", compute_images_per_second, .known = AMP_ABOVE_0), \
+    RUN("peak_memory_mb", peak_memory_mb, .known = AMP_ABOVE_0), RUN(key0, score[0]), RUN(key1, score[1]), \
+    RUN("failure", failure), { 0 } }
+static const amp_field run_fields[2][12] = { [AMP_COMPARED_DETECTOR] = RUN_FIELDS("map_50", "map_50_95"),
+                                             [AMP_COMPARED_CLASSIFIER] = RUN_FIELDS("top_1", "top_5") };
+
+/* Without scores where it was not validated, and without a failure that it got over. */
+static amp_run shown(const amp_run *run)
+{
+    amp_run copy = *run;
+    if (run->state != AMP_RUN_DONE) copy.score[0] = copy.score[1] = (double)NAN;
+    if (run->state != AMP_RUN_FAILED) copy.failure[0] = 0;
+    return copy;
+}
+
 static void write_run(amp_json *json, const amp_comparison *c, const amp_run *run, double *room)
 {
-    int done = amp_run_has_score(run);
     size_t per_loss = per_part(c, LOSS_POINTS), per_column = per_part(c, SCALE_COLUMNS);
+    const amp_run copy = shown(run);
     amp_json_object(json, NULL);
-    amp_json_text(json, "dtype", run->dtype);
-    amp_json_integer(json, "seed", run->seed);
-    amp_json_text(json, "state", state_key(run));
-    amp_json_text(json, "failure", run->state == AMP_RUN_FAILED ? run->failure : NULL);
-    amp_json_integer(json, "steps", (long long)run->count);
-    amp_json_integer(json, "skipped", run->skipped);
+    amp_json_fields(json, &copy, run_fields[c->kind]);
     amp_json_number(json, "average_loss",
                     run->count ? (double)run->rows[run->count - 1].avg_loss : (double)NAN);
-    amp_json_number(json, "images_per_second", measured(run->images_per_second));
-    amp_json_number(json, "compute_images_per_second", measured(run->compute_images_per_second));
-    amp_json_number(json, "peak_memory_mb", measured(run->peak_memory_mb));
-    for (int i = 0; i < 2; ++i) amp_json_number(json, score_key(c, i), done ? run->score[i] : (double)NAN);
-    amp_json_number(json, "largest_difference", done ? run->largest_difference : (double)NAN);
-    amp_json_number(json, "relative_difference", done ? run->relative_difference : (double)NAN);
     amp_json_integer(json, "steps_per_loss", (long long)per_loss);
     write_losses(json, run, most_steps(c), per_loss, room);
     write_scales(json, "scale", run, per_column, 0);
     write_scales(json, "scale_from_step", run, per_column, 1);
     write_skipped(json, run, per_column);
     amp_json_close(json);
+}
+
+/* ---- files ---- */
+
+static amp_status write_csv(FILE *stream, const amp_comparison *c, amp_error *error)
+{
+    (void)error;
+    amp_csv_print(stream, run_fields[c->kind], NULL);
+    for (int r = 0; r < c->dtype_count * c->seed_count; ++r) {
+        const amp_run copy = shown(&c->runs[r]);
+        amp_csv_print(stream, run_fields[c->kind], &copy);
+    }
+    return AMP_OK;
+}
+
+static void write_settings(amp_json *json, const amp_comparison *c)
+{
+#define SETTING(member) AMP_FIELD(amp_comparison, member)
+    static const char *const kinds[] = { [AMP_COMPARED_DETECTOR] = "detector",
+                                         [AMP_COMPARED_CLASSIFIER] = "classifier" };
+    static const amp_field fields[] = {
+        AMP_NAME_AS("kind", amp_comparison, kind, kinds), SETTING(title), SETTING(data), SETTING(cfg),
+        SETTING(weights), SETTING(machine), SETTING(version), SETTING(date), SETTING(iterations),
+        SETTING(batch), SETTING(width), SETTING(height), SETTING(classes), SETTING(train_images),
+        SETTING(valid_images), AMP_FLAG_AS("interrupted", amp_comparison, interrupted),
+        SETTING(points_allowed), { 0 } };
+    amp_json_fields(json, c, fields);
+    amp_json_array(json, "seeds");
+    for (int s = 0; s < c->seed_count; ++s) amp_json_integer(json, NULL, c->seeds[s]);
+    amp_json_close(json);
+    amp_json_text(json, "reference", c->dtype_count ? c->dtypes[c->reference] : NULL);
+    amp_json_number(json, "confidence", 1 - c->doubt);
+    amp_json_number(json, "seconds_compared", c->apart ? (double)NAN : c->together_seconds);
+    amp_json_texts(json, "verdict", c->verdict, c->verdict_count);
 }
 
 amp_status amp_report_write_json(FILE *stream, const amp_comparison *c, amp_error *error)
@@ -227,9 +273,8 @@ amp_status amp_report_write_json(FILE *stream, const amp_comparison *c, amp_erro
     if (!room) return amp_fail(error, AMP_NO_MEMORY, "the report: out of memory");
     amp_json_object(&json, NULL);
     write_settings(&json, c);
-    amp_json_array(&json, "dtypes");
-    for (int d = 0; d < c->dtype_count; ++d) write_summary(&json, c, d);
-    amp_json_close(&json);
+    amp_json_records(&json, "dtypes", c->summaries, sizeof *c->summaries, c->dtype_count,
+                     summary_fields[c->kind]);
     amp_json_array(&json, "runs");
     for (int r = 0; r < c->dtype_count * c->seed_count; ++r) write_run(&json, c, &c->runs[r], room);
     amp_json_close(&json);
@@ -253,53 +298,6 @@ amp_status amp_report_write(const amp_comparison *c, const char *file, amp_repor
 amp_status amp_report_json(const amp_comparison *c, const char *file, amp_error *error)
 {
     return amp_report_write(c, file, amp_report_write_json, error);
-}
-
-/* ---- CSV (RFC 4180) ---- */
-
-static void write_field(FILE *stream, const char *text)
-{
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, stream);
-        return;
-    }
-    putc('"', stream);
-    for (; *text; ++text) {
-        if (*text == '"') putc('"', stream);
-        putc(*text, stream);
-    }
-    putc('"', stream);
-}
-
-static void write_number(FILE *stream, double value)
-{
-    putc(',', stream);
-    if (amp_is_number(value)) fprintf(stream, "%.9g", value);
-}
-
-static void write_line(FILE *stream, const amp_run *run)
-{
-    int done = amp_run_has_score(run);
-    write_field(stream, run->dtype);
-    fprintf(stream, ",%u,%s,%zu,%ld", run->seed, state_key(run), run->count, run->skipped);
-    write_number(stream, measured(run->images_per_second));
-    write_number(stream, measured(run->compute_images_per_second));
-    write_number(stream, measured(run->peak_memory_mb));
-    for (int i = 0; i < 2; ++i) write_number(stream, done ? run->score[i] : (double)NAN);
-    write_number(stream, done ? run->largest_difference : (double)NAN);
-    write_number(stream, done ? run->relative_difference : (double)NAN);
-    putc(',', stream);
-    write_field(stream, run->state == AMP_RUN_FAILED ? run->failure : "");
-    putc('\n', stream);
-}
-
-static amp_status write_csv(FILE *stream, const amp_comparison *c, amp_error *error)
-{
-    (void)error;
-    fprintf(stream, "dtype,seed,state,steps,skipped,images_per_second,compute_images_per_second,peak_memory_mb,%s,%s,"
-            "largest_difference,relative_difference,failure\n", score_key(c, 0), score_key(c, 1));
-    for (int r = 0; r < c->dtype_count * c->seed_count; ++r) write_line(stream, &c->runs[r]);
-    return AMP_OK;
 }
 
 amp_status amp_report_csv(const amp_comparison *c, const char *file, amp_error *error)

@@ -1,8 +1,6 @@
 /* The report as one HTML page that needs nothing else: report.html, which stands in the program as it is,
  * with the comparison's JSON and its table put in. */
-#include "report_files.h"
-
-#include "report_text.h"
+#include "../compare/compare.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,22 @@ __asm__(".pushsection .rodata\n.global amp_report_page\n.hidden amp_report_page\
         "amp_report_page: .incbin \"" AMP_REPORT_PAGE "\"\n.byte 0\n.popsection\n");
 extern const char amp_report_page[] __attribute__((visibility("hidden")));
 
+/* Text within HTML: what would end it as entities; bytes that are not UTF-8, and control characters, as
+ * U+FFFD. */
+static void write_html(FILE *stream, const char *text)
+{
+    static const char special[] = "<>&\"'";
+    static const char *const entities[] = { "&lt;", "&gt;", "&amp;", "&quot;", "&#39;" };
+    for (int bytes; *text; text += bytes ? bytes : 1) {
+        const char *found = strchr(special, *text);
+        bytes = amp_utf8_bytes(text);
+        int is_control = ((unsigned char)*text < 0x20 && *text != '\n') || *text == 0x7f;
+        if (!bytes || is_control) fputs("\xef\xbf\xbd", stream);
+        else if (found) fputs(entities[found - special], stream);
+        else fwrite(text, 1, (size_t)bytes, stream);
+    }
+}
+
 /* The page up to a mark, which is left out. Returns what follows. */
 static const char *write_until(FILE *stream, const char *page, const char *mark)
 {
@@ -20,22 +34,17 @@ static const char *write_until(FILE *stream, const char *page, const char *mark)
     return at + strlen(mark);
 }
 
-static void write_table(FILE *stream, const amp_comparison *c)
+static amp_status write_page(FILE *stream, const amp_comparison *c, amp_error *error)
 {
     char *text = NULL;
     size_t size;
     FILE *table = open_memstream(&text, &size);
-    if (!table) return;
+    if (!table) return amp_fail(error, AMP_NO_MEMORY, "the report: out of memory");
     amp_report_table(c, table);
     fclose(table);
-    amp_html_text(stream, text);
-    free(text);
-}
-
-static amp_status write_page(FILE *stream, const amp_comparison *c, amp_error *error)
-{
     const char *rest = write_until(stream, amp_report_page, "@TABLE@");
-    write_table(stream, c);
+    write_html(stream, text);
+    free(text);
     rest = write_until(stream, rest, "@DATA@");
     AMP_TRY(amp_report_write_json(stream, c, error));
     fputs(rest, stream);

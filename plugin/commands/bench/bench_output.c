@@ -1,0 +1,232 @@
+/* A benchmark on the terminal and as JSON. */
+#include "bench.h"
+
+#include "../table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one dtype ---- */
+
+static void number_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    amp_bench_number(text, *(const double *)cell->value);
+}
+
+static void mb_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    snprintf(text, AMP_CELL_TEXT, "%.0f", *(const double *)cell->value);
+}
+
+static void step_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const amp_bench_spread *step = cell->value;
+    char typical[16], lower[16], upper[16];
+    snprintf(text, AMP_CELL_TEXT, "%s (%s-%s)", amp_bench_number(typical, step->typical),
+             amp_bench_number(lower, step->lower), amp_bench_number(upper, step->upper));
+}
+
+static void ratio_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const amp_bench_ratio *r = cell->value;
+    if (r->ratio > 0) snprintf(text, AMP_CELL_TEXT, "%.2fx", r->ratio);
+}
+
+static void bounded_ratio_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const amp_bench_ratio *r = cell->value;
+    ratio_cell(cell, text);
+    if (r->ratio > 0 && strcmp(((const amp_bench_side *)cell->record)->dtype, "fp32"))
+        amp_append(text, AMP_CELL_TEXT, " (%.2f-%.2f)", r->least, r->most);
+}
+
+#define LAYER(key, member) AMP_FIELD_AS(key, amp_bench_layer, member)
+static const amp_field layer_fields[] = {
+    LAYER("layer", index), LAYER("type", type), AMP_FLAG_AS("half", amp_bench_layer, in_half),
+    AMP_FLAG_AS("misaligned", amp_bench_layer, misaligned), LAYER("forward_ms", forward_ms),
+    LAYER("backward_ms", backward_ms), LAYER("cast_ms", cast_ms), LAYER("share", share),
+    LAYER("operations", operations), LAYER("bytes", bytes), { 0 } };
+
+#define SPREAD(key, member) AMP_FIELD_AS(key, amp_bench_spread, member)
+static const amp_field spread_fields[] = {
+    SPREAD("typical", typical), SPREAD("median", median), SPREAD("min", least),
+    SPREAD("lower_quartile", lower), SPREAD("upper_quartile", upper), SPREAD("max", most), { 0 } };
+
+#define SIDE(key, member, ...) AMP_FIELD_AS(key, amp_bench_side, member, __VA_ARGS__)
+#define PHASE(key, phase) AMP_RECORD_AS(key, amp_bench_side, spread[phase], spread_fields)
+#define TYPICAL(phase, heading) SIDE(NULL, spread[phase].typical, .title = heading, .cell = number_cell)
+
+static const amp_field phase_fields[] = {
+    PHASE("forward", AMP_BENCH_FORWARD), PHASE("backward", AMP_BENCH_BACKWARD),
+    PHASE("update", AMP_BENCH_UPDATE), PHASE("step", AMP_BENCH_STEP), { 0 } };
+
+static const char *const support_names[] = { "none", "storage", "native" };
+static const amp_field side_fields[] = {
+    SIDE("dtype", dtype), AMP_NAME_AS("support", amp_bench_side, support, support_names), SIDE("note", note),
+    SIDE("machine", machine), AMP_FLAG_AS("left_out", amp_bench_side, left_out), { 0 } };
+
+/* Of a dtype that was measured. */
+static const amp_field measured_fields[] = {
+    SIDE(NULL, dtype, .title = "dtype", .left = 1), TYPICAL(AMP_BENCH_FORWARD, "forward"),
+    TYPICAL(AMP_BENCH_BACKWARD, "backward"), TYPICAL(AMP_BENCH_UPDATE, "update"),
+    SIDE(NULL, spread[AMP_BENCH_STEP], .title = "step", .cell = step_cell), AMP_GROUP_AS("ms", phase_fields),
+    SIDE("steps", steps, .title = "steps"), SIDE("skipped", skipped), SIDE("first_loss", first_loss),
+    SIDE("images_per_second", images_per_second, .title = "images/s", .cell = number_cell),
+    SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .cell = mb_cell),
+    SIDE("training_memory_mb", training_mb, .title = "training", .cell = mb_cell),
+    SIDE("speedup_over_stock", over_stock.ratio, .known = AMP_ABOVE_0, .title = "to stock",
+         .cell = ratio_cell),
+    SIDE("speedup_over_fp32", over_fp32.ratio, .known = AMP_ABOVE_0, .title = "to fp32",
+         .cell = bounded_ratio_cell),
+    { 0 } };
+
+static void print_sides(const amp_bench *b, FILE *out)
+{
+    amp_bench_side measured[AMP_BENCH_SIDES];
+    int count = 0;
+    for (int i = 0; i < b->count; i++) if (!b->sides[i].left_out) measured[count++] = b->sides[i];
+    amp_table_print(out, 0, measured_fields, measured, sizeof *measured, count, NULL);
+    for (int i = 0; i < b->count; i++)
+        if (b->sides[i].left_out) fprintf(out, "%s is left out: %s\n", b->sides[i].dtype, b->sides[i].note);
+}
+
+static void write_side(amp_json *j, const amp_bench_side *s)
+{
+    amp_json_object(j, NULL);
+    amp_json_fields(j, s, side_fields);
+    if (!s->left_out) {
+        amp_json_fields(j, s, measured_fields);
+        amp_json_records(j, "layers", s->layers, sizeof *s->layers, s->layer_count, layer_fields);
+    }
+    amp_json_close(j);
+}
+
+/* ---- layers ---- */
+
+/* A cell of the layers' table: the part of a step. */
+static void print_part(const amp_bench_side *s, double ms, const char *mark, FILE *out)
+{
+    char text[48], number[16];
+    snprintf(text, sizeof text, "%s (%.1f %%)", amp_bench_number(number, ms),
+             100 * ms / s->spread[AMP_BENCH_STEP].typical);
+    fprintf(out, " %20s%s", text, mark);
+}
+
+/* Returns whether it runs in half somewhere. */
+static int print_layer(const amp_bench *b, int layer, FILE *out)
+{
+    int named = 0, half = 0;
+    for (int i = 0; i < b->count; i++) {
+        const amp_bench_side *s = &b->sides[i];
+        if (layer >= s->layer_count) continue;
+        if (!named++) fprintf(out, "%5d %-15s", layer, s->layers[layer].type);
+        print_part(s, amp_bench_layer_ms(&s->layers[layer]), s->layers[layer].in_half ? "*" : " ", out);
+        half |= s->layers[layer].in_half;
+    }
+    putc('\n', out);
+    return half;
+}
+
+/* What a step has besides the layers that were shown. */
+static void print_rest(const amp_bench *b, const int *shown, int count, FILE *out)
+{
+    static const char *const names[] = { "other layers", "update", "step" };
+    for (int row = 0; row < 3; row++) {
+        fprintf(out, "%5s %-15s", "", names[row]);
+        for (int i = 0; i < b->count; i++) {
+            const amp_bench_side *s = &b->sides[i];
+            double others = amp_bench_layers_ms(s);
+            if (!s->layer_count) continue;
+            for (int k = 0; k < count; k++) others -= amp_bench_layer_ms(&s->layers[shown[k]]);
+            const double ms[] = { others > 0 ? others : 0, s->spread[AMP_BENCH_UPDATE].typical,
+                                  s->spread[AMP_BENCH_STEP].typical };
+            print_part(s, ms[row], " ", out);
+        }
+        putc('\n', out);
+    }
+}
+
+static void print_layers(const amp_bench *b, FILE *out)
+{
+    int half = 0;
+    if (!b->top_count) return;
+    fprintf(out, "\nwhat a step is made of: the most expensive layers, forward and backward of all its "
+            "passes, ms and share\n%5s %-15s", "layer", "");
+    for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count) fprintf(out, " %20s ", b->sides[i].dtype);
+    putc('\n', out);
+    for (int k = 0; k < b->top_count; k++) half |= print_layer(b, b->top[k], out);
+    print_rest(b, b->top, b->top_count, out);
+    if (half) fprintf(out, "* in half precision\n");
+}
+
+/* ---- the whole ---- */
+
+static void print_head(const amp_bench *b, FILE *out)
+{
+    const char *machine = "";
+    for (int i = 0; i < b->count; i++) if (b->sides[i].machine[0]) machine = b->sides[i].machine;
+    fprintf(out, "%s: ", b->cfg);
+    /* else a flat input */
+    if (b->width > 0) fprintf(out, "%d x %d x %d, ", b->width, b->height, b->channels);
+    fprintf(out, "%d image%s a pass; a step is %d pass%s and an update\n", b->batch, b->batch == 1 ? "" : "s",
+            b->subdivisions, b->subdivisions == 1 ? "" : "es");
+    fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads,
+            b->threads == 1 ? "" : "s", b->processors, b->processors == 1 ? "" : "s");
+    fprintf(out, "ms; forward and backward are of one pass, on synthetic images; in brackets the middle\n"
+            "half of the steps, and the bounds of the ratio; MB at the peak: of this benchmark, which holds\n"
+            "one pass' images, and of a training, which holds two batches (besides those it decodes)\n\n");
+}
+
+void amp_bench_print(const amp_bench *b, FILE *out)
+{
+    print_head(b, out);
+    print_sides(b, out);
+    print_layers(b, out);
+    putc('\n', out);
+    if (!b->verdict_count) fprintf(out, "No verdict: that needs fp32 and one of bf16 and fp16.\n");
+    for (int i = 0; i < b->verdict_count; i++) fprintf(out, "Verdict: %s\n", b->verdicts[i].text);
+    const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
+    if (stock && fp32)
+        fprintf(out, "The engine's own fp32 is %.2fx the speed of stock Darknet here.\n",
+                fp32->over_stock.ratio);
+}
+
+static void write_verdict(amp_json *j, const amp_bench_verdict *v)
+{
+    static const char *const worth[] = { "worth it", "cannot tell", "not worth it" };
+#define VERDICT(key, member, ...) AMP_FIELD_AS(key, amp_bench_verdict, member, __VA_ARGS__)
+    static const amp_field fields[] = {
+        VERDICT("dtype", dtype), AMP_NAME_AS("verdict", amp_bench_verdict, worth, worth),
+        VERDICT("speedup", speedup.ratio), VERDICT("speedup_least", speedup.least),
+        VERDICT("speedup_most", speedup.most), VERDICT("paired_rounds", speedup.rounds),
+        VERDICT("memory_ratio", memory_ratio, .known = AMP_ABOVE_0),
+        AMP_FLAG_AS("saves_memory", amp_bench_verdict, saves_memory), VERDICT("text", text), { 0 } };
+    amp_json_object(j, NULL);
+    amp_json_fields(j, v, fields);
+    amp_json_array(j, "reasons");
+    for (int i = 0; i < AMP_BENCH_REASONS; i++)
+        if (v->reason[i]) amp_json_text(j, NULL, amp_bench_reason_names[i]);
+    amp_json_close(j);
+    amp_json_close(j);
+}
+
+void amp_bench_write_json(const amp_bench *b, FILE *stream)
+{
+#define BENCH(member) AMP_FIELD(amp_bench, member)
+    static const amp_field fields[] = {
+        BENCH(cfg), AMP_FLAG_AS("gpu", amp_bench, on_gpu), BENCH(threads), BENCH(processors), BENCH(seed),
+        BENCH(batch), BENCH(subdivisions), BENCH(width), BENCH(height), BENCH(channels), { 0 } };
+    amp_json j = amp_json_begin(stream);
+    amp_json_object(&j, NULL);
+    amp_json_fields(&j, b, fields);
+    amp_json_array(&j, "dtypes");
+    for (int i = 0; i < b->count; i++) write_side(&j, &b->sides[i]);
+    amp_json_close(&j);
+    amp_json_array(&j, "most_expensive_layers");
+    for (int k = 0; k < b->top_count; k++) amp_json_integer(&j, NULL, b->top[k]);
+    amp_json_close(&j);
+    amp_json_array(&j, "verdicts");
+    for (int i = 0; i < b->verdict_count; i++) write_verdict(&j, &b->verdicts[i]);
+    amp_json_close(&j);
+    amp_json_close(&j);
+}

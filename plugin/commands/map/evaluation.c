@@ -1,0 +1,87 @@
+/* Measuring a network on images. */
+#include "evaluation.h"
+
+#include "../../host/common/clock.h"
+#include "../../host/common/weights_check.h"
+#include "../arguments.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A training may begin with the first layers' weights alone. What is measured must have all: Darknet would
+ * draw the others. */
+static amp_status load_all_weights(struct network *net, const char *file, amp_error *error)
+{
+    int held, layers = amp_fork_view(net).layers;
+    AMP_TRY(amp_check_weights_size(net, file, 0, layers, &held, error));
+    if (held < layers)
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: ends before the weights of layer %d: it was cut, or "
+                        "holds a network's first layers alone, as those do that a training begins with", file,
+                        held);
+    amp_fork_load_weights(net, file);
+    return amp_check_weights_sense(net, file, error);
+}
+
+amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **out, amp_error *error)
+{
+    *out = NULL;
+    AMP_TRY(amp_readable(cfg, "the .cfg file", error));
+    *out = amp_fork_make_network(cfg, cfg, 1);
+    amp_status status = load_all_weights(*out, weights, error);
+    if (status == AMP_OK) return AMP_OK;
+    amp_fork_free_network(*out);
+    *out = NULL;
+    return status;
+}
+
+amp_status amp_check_channels(const struct network *net, amp_error *error)
+{
+    int c = amp_fork_view(net).c;
+    if (c == 3) return AMP_OK;
+    return amp_fail(error, AMP_BAD_CONFIG, "the network has channels=%d; images come with 3", c);
+}
+
+static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_evaluated *out,
+                              amp_error *error)
+{
+    struct amp_image_loader *loader;
+    amp_view view = amp_fork_view(net);
+    int progress = !e->quiet && isatty(STDERR_FILENO);
+    size_t count = e->images->count;
+    amp_status status = AMP_OK;
+    AMP_TRY(amp_image_loader_start(e->images, view.w, view.h, e->fit, &loader, error));
+    for (size_t i = 0; status == AMP_OK && i < count; ++i) {
+        amp_loaded_image image = amp_image_loader_next(loader);
+        if (image.fitted) {
+            status = e->measure(e->context, net, (int)i, &image, error);
+            out->images++;
+        } else {
+            fprintf(stderr, "%s; it is left out\n", image.failure);
+            status = amp_lines_add(&out->unreadable, image.failure, strlen(image.failure), error);
+        }
+        free(image.fitted);
+        if (status == AMP_OK && e->stop && e->stop(i + 1, count))
+            status = amp_fail(error, AMP_IO_FAILED, "told to stop after %zu of %zu images; nothing was "
+                              "measured", i + 1, count);
+        if (progress) fprintf(stderr, "\r%zu of %zu images", i + 1, count);
+    }
+    if (progress) fputs("\r\033[K", stderr);
+    amp_image_loader_stop(loader);
+    return status;
+}
+
+amp_status amp_evaluate(struct network *net, const amp_evaluation *e, amp_evaluated *out, amp_error *error)
+{
+    double start = amp_clock_seconds();
+    int batch = amp_fork_view(net).batch;
+    *out = (amp_evaluated){ 0 };
+    AMP_TRY(amp_check_channels(net, error));
+    amp_fork_set_batch(net, 1);
+    amp_status status = measure_all(net, e, out, error);
+    amp_fork_set_batch(net, batch);
+    out->seconds = amp_clock_seconds() - start;
+    if (status != AMP_OK || out->images) return status;
+    return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images can be read; the first: %s",
+                    out->unreadable.count, out->unreadable.count ? out->unreadable.line[0] : "there is none");
+}

@@ -1,0 +1,360 @@
+/* The plan as a table for people, in lines of at most 110 columns, and as JSON. */
+#include "plan_report.h"
+
+#include "../probe/probe.h"
+#include "../table.h"
+
+#include <string.h>
+
+static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
+static double gib(size_t bytes) { return (double)bytes / (1 << 30); }
+
+static const char *const dtype_names[] = { [AMP_FP32] = "fp32", [AMP_FP16] = "fp16", [AMP_BF16] = "bf16" };
+static const char *const layout_names[] = { [AMP_FORM_LOW] = "NHWC", [AMP_FORM_WIDE] = "NHWC",
+                                            [AMP_FORM_HOST] = "NCHW" };
+
+/* ---- layers ---- */
+
+static void shape_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const amp_shape *s = cell->value;
+    snprintf(text, AMP_CELL_TEXT, "%d x %d x %d", s->w, s->h, s->c);
+}
+
+static void channels_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const amp_plan_row *row = cell->record;
+    if (row->is_convolution)
+        snprintf(text, AMP_CELL_TEXT, "%d%s -> %d%s", row->in, row->in_aligned ? "" : "!", row->out,
+                 row->out_aligned ? "" : "!");
+}
+
+static void mib_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    snprintf(text, AMP_CELL_TEXT, "%.2f", mib(*(const size_t *)cell->value));
+}
+
+/* Why the layer runs in what it runs in, and what is cast: what it is the first to read in its form, or its
+ * own output when that is handed out. */
+static void notes_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const amp_plan_report *r = cell->context;
+    const amp_plan_row *row = cell->record;
+    snprintf(text, AMP_CELL_TEXT, "%s", row->why);
+    if (row->padded_in != row->in || row->padded_out != row->out)
+        amp_append(text, AMP_CELL_TEXT, "; padded to %d -> %d", row->padded_in, row->padded_out);
+    for (int k = 0; k < r->cast_count; k++) {
+        const amp_plan_cast *c = &r->casts[k];
+        if (row->index != (c->reader < 0 ? c->producer : c->reader)) continue;
+        if (c->reader < 0) amp_append(text, AMP_CELL_TEXT, "; its output");
+        else if (c->producer < 0) amp_append(text, AMP_CELL_TEXT, "; image");
+        else amp_append(text, AMP_CELL_TEXT, "; layer %d", c->producer);
+        amp_append(text, AMP_CELL_TEXT, " cast to %s%s", amp_plan_form_name(r, c->to),
+                   c->backward ? " and back" : "");
+    }
+}
+
+static const amp_field shape_fields[] = {
+    AMP_FIELD(amp_shape, n), AMP_FIELD(amp_shape, c), AMP_FIELD(amp_shape, h), AMP_FIELD(amp_shape, w),
+    { 0 } };
+
+#define ROW(member, ...) AMP_FIELD(amp_plan_row, member, __VA_ARGS__)
+#define ROW_AS(key, member, ...) AMP_FIELD_AS(key, amp_plan_row, member, __VA_ARGS__)
+
+static const amp_field bytes_fields[] = {
+    ROW_AS("stock", stock_bytes), ROW_AS("amp", amp_bytes), ROW_AS("amp_output", arena.output),
+    ROW_AS("amp_copies", arena.copies), ROW_AS("amp_deltas", arena.deltas), ROW_AS("amp_kept", arena.kept),
+    ROW_AS("amp_host_buffers", buffer_bytes), { 0 } };
+
+static const amp_field layer_fields[] = {
+    ROW(index, .title = "layer"), ROW(type, .title = "type", .left = 1),
+    AMP_RECORD_AS("output", amp_plan_row, output, shape_fields, .title = "w x h x c", .cell = shape_cell),
+    ROW_AS("class", class_name),
+    AMP_NAME_AS("dtype", amp_plan_row, dtype, dtype_names, .title = "runs in", .left = 1),
+    AMP_NAME_AS("computes", amp_plan_row, computes, dtype_names), ROW_AS("form", form), ROW(why),
+    AMP_FLAG_AS("pinned", amp_plan_row, pinned), ROW_AS("parameters", weights),
+    ROW_AS("forward_operations", operations), ROW(training_operations),
+    { .title = "channels", .left = 1, .cell = channels_cell },
+    AMP_GROUP_AS("activation_bytes", bytes_fields),
+    ROW_AS(NULL, stock_bytes, .title = "stock", .cell = mib_cell),
+    ROW_AS(NULL, amp_bytes, .title = "AMP", .cell = mib_cell),
+    { .title = "why, and what is cast", .left = 1, .cell = notes_cell }, { 0 } };
+
+/* Of a layer with matrix products. */
+static const amp_field channel_fields[] = {
+    ROW(in), ROW(out), AMP_FLAG_AS("in_aligned", amp_plan_row, in_aligned),
+    AMP_FLAG_AS("out_aligned", amp_plan_row, out_aligned), ROW(padded_in), ROW(padded_out), { 0 } };
+static const amp_field product_fields[] = {
+    AMP_GROUP_AS("channels", channel_fields), ROW(kernel), ROW_AS("weight_copy_bytes", half_bytes), { 0 } };
+
+static void print_rows(const amp_plan_report *r, FILE *stream)
+{
+    amp_table_print(stream, 0, layer_fields, r->rows, sizeof *r->rows, r->count, r);
+    amp_print_wrapped(stream, 0, "w x h x c: of the output. channels: of a group, in -> out; ! is no "
+                      "multiple of 8. padded: in the backend's copies of the weights.");
+    amp_print_wrapped(stream, 0, "stock, AMP: MiB of outputs, deltas and what backward reads again, in "
+                      "stock's fp32 and under AMP.");
+    amp_print_wrapped(stream, 0, "cast: a layer's output, where this layer is the first to read it so; \"and "
+                      "back\": its delta too.");
+}
+
+static void write_layer(amp_json *json, const amp_plan_row *row, const amp_layer_desc *d)
+{
+    amp_json_object(json, NULL);
+    amp_json_array(json, "inputs");
+    for (int k = 0; k < d->input_count; k++) amp_json_integer(json, NULL, d->inputs[k]);
+    amp_json_close(json);
+    amp_json_fields(json, row, layer_fields);
+    if (row->is_convolution) amp_json_fields(json, row, product_fields);
+    amp_json_close(json);
+}
+
+static void write_cast(amp_json *json, const amp_plan_report *r, const amp_plan_cast *c)
+{
+    static const amp_field fields[] = {
+        AMP_FIELD(amp_plan_cast, producer), AMP_FIELD(amp_plan_cast, reader, .known = AMP_FROM_0),
+        AMP_NAME_AS("from_layout", amp_plan_cast, from, layout_names),
+        AMP_NAME_AS("to_layout", amp_plan_cast, to, layout_names),
+        AMP_FLAG_AS("backward", amp_plan_cast, backward), AMP_FIELD(amp_plan_cast, elements), { 0 } };
+    amp_json_object(json, NULL);
+    amp_json_fields(json, c, fields);
+    amp_json_text(json, "from", amp_dtype_name(c->from == AMP_FORM_LOW ? r->dtype : AMP_FP32));
+    amp_json_text(json, "to", amp_dtype_name(c->to == AMP_FORM_LOW ? r->dtype : AMP_FP32));
+    amp_json_close(json);
+}
+
+/* ---- totals ---- */
+
+static double percent(double part, double all) { return all > 0 ? 100 * part / all : 0; }
+
+enum { TOTAL = 27 };
+
+static void print_total(FILE *stream, const char *name) { fprintf(stream, "  %-*s", TOTAL - 2, name); }
+
+static void print_activations(const amp_plan_report *r, FILE *stream)
+{
+    size_t amp = amp_footprint_sum(&r->amp), fp32 = amp_footprint_sum(&r->fp32);
+    print_total(stream, "activations and deltas");
+    amp_print_wrapped(stream, TOTAL, "stock %.1f MiB, engine in fp32 %.1f MiB, AMP %.1f MiB (%.0f %% of "
+                      "stock)", mib(r->stock), mib(fp32), mib(amp), percent((double)amp, (double)r->stock));
+    print_total(stream, "  of AMP's");
+    amp_print_wrapped(stream, TOTAL, "arena as planned %.1f MiB, Darknet's own fp32 buffers %.1f MiB, images "
+                      "and labels %.1f MiB", mib(r->amp.arena), mib(r->amp.buffers), mib(r->amp.input));
+}
+
+static void print_weights(const amp_plan_report *r, FILE *stream)
+{
+    size_t one = r->parameters * sizeof(float);
+    char adam[64] = "";
+    if (r->view.adam) snprintf(adam, sizeof adam, ", Adam's moments %.1f MiB", mib(2 * one));
+    print_total(stream, "weights");
+    amp_print_wrapped(stream, TOTAL, "%zu numbers: masters %.1f MiB, momentum %.1f MiB, gradients %.1f MiB%s",
+                      r->parameters, mib(one), mib(one), mib(one), adam);
+    print_total(stream, "");
+    amp_print_wrapped(stream, TOTAL, "copies to compute with %.1f MiB, shared workspace %.1f MiB (stock's: "
+                      "%.1f MiB)", mib(r->half_bytes), mib(r->workspace), mib(r->stock_workspace));
+}
+
+static void print_operations(const amp_plan_report *r, FILE *stream)
+{
+    char stored[80] = "";
+    size_t elements = 0;
+    int back = 0;
+    if (r->stored_operations > 0)
+        snprintf(stored, sizeof stored, ", %.1f %% on stored %s computed in fp32",
+                 percent(r->stored_operations, r->operations), amp_dtype_name(r->dtype));
+    print_total(stream, "matrix products");
+    amp_print_wrapped(stream, TOTAL, "%.2f GFLOP a pass, of which %.1f %% in %s%s", r->operations * 1e-9,
+                      percent(r->half_operations, r->operations),
+                      r->dtype == AMP_FP32 ? "half precision" : amp_dtype_name(r->dtype), stored);
+    for (int k = 0; k < r->cast_count; k++) {
+        elements += r->casts[k].elements;
+        back += r->casts[k].backward;
+    }
+    print_total(stream, "casts");
+    amp_print_wrapped(stream, TOTAL, "%d a pass and %d of deltas back, %.1f million numbers forward",
+                      r->cast_count, back, (double)elements * 1e-6);
+}
+
+/* What the library chose, each kernel once with how many layers run it forward. */
+static void print_kernels(const amp_plan_report *r, FILE *stream)
+{
+    char text[1000] = "";
+    for (int i = 0; i < r->count; i++) {
+        int count = 0, first = r->rows[i].kernel[0] != 0;
+        for (int k = 0; k < r->count && first; k++) {
+            int same = !strcmp(r->rows[k].kernel, r->rows[i].kernel);
+            first = !(same && k < i);
+            count += same;
+        }
+        if (first) amp_append(text, sizeof text, "%s%d x %s", text[0] ? "; " : "", count, r->rows[i].kernel);
+    }
+    if (!text[0]) return;
+    print_total(stream, "kernels forward");
+    amp_print_wrapped(stream, TOTAL, "%s", text);
+}
+
+#define REPORT(key, member, ...) AMP_FIELD_AS(key, amp_plan_report, member, __VA_ARGS__)
+
+static void write_totals(amp_json *json, const amp_plan_report *r)
+{
+    static const amp_field arena_fields[] = {
+        REPORT("stock", stock), REPORT("amp_arena", amp.arena), REPORT("amp_host_buffers", amp.buffers),
+        REPORT("amp_input", amp.input), { 0 } };
+    static const amp_field fields[] = {
+        REPORT("parameters", parameters), REPORT("weight_copy_bytes", half_bytes),
+        REPORT("workspace_bytes", workspace), REPORT("stock_workspace_bytes", stock_workspace),
+        REPORT("training_operations", operations), REPORT("half_operations", half_operations),
+        REPORT("stored_half_operations", stored_operations), { 0 } };
+    long long one = (long long)(r->parameters * sizeof(float));
+    amp_json_object(json, "totals");
+    amp_json_object(json, "activation_bytes");
+    amp_json_fields(json, r, arena_fields);
+    amp_json_integer(json, "engine_fp32", (long long)amp_footprint_sum(&r->fp32));
+    amp_json_integer(json, "amp", (long long)amp_footprint_sum(&r->amp));
+    amp_json_close(json);
+    amp_json_fields(json, r, fields);
+    amp_json_integer(json, "master_bytes", one);
+    amp_json_integer(json, "momentum_bytes", one);
+    amp_json_integer(json, "gradient_bytes", one);
+    amp_json_integer(json, "adam_bytes", r->view.adam ? 2 * one : 0);
+    amp_json_integer(json, "loaded_images_bytes", (long long)amp_plan_loaded_bytes(r, r->images));
+    amp_json_close(json);
+}
+
+/* ---- the machine ---- */
+
+static void print_device(const amp_plan_report *r, FILE *stream)
+{
+    fprintf(stream, "\nDevice\n  ");
+    amp_print_wrapped(stream, 2, "%s", r->machine.description);
+    for (int d = 0; d < AMP_MACHINE_DTYPES; d++) {
+        int column = fprintf(stream, "  %s     %-8s ", amp_dtype_name((amp_dtype)d),
+                             amp_plan_support_name(r->machine.support[d]));
+        amp_print_wrapped(stream, column, "%s", r->machine.note[d]);
+    }
+}
+
+static void write_device(amp_json *json, const amp_plan_report *r)
+{
+    static const amp_field memory_fields[] = {
+        REPORT("free_memory_of", memory.what),
+        REPORT("free_memory_bytes", memory.bytes, .known = AMP_ABOVE_0),
+        REPORT("all_memory_bytes", memory.all), REPORT("description", machine.description), { 0 } };
+    amp_json_object(json, "device");
+    amp_json_text(json, "backend", r->backend->name);
+    amp_json_fields(json, r, memory_fields);
+    amp_json_array(json, "dtypes");
+    for (int d = 0; d < AMP_MACHINE_DTYPES; d++) {
+        amp_json_object(json, NULL);
+        amp_json_text(json, "dtype", amp_dtype_name((amp_dtype)d));
+        amp_json_text(json, "support", amp_plan_support_name(r->machine.support[d]));
+        amp_json_text(json, "note", r->machine.note[d][0] ? r->machine.note[d] : NULL);
+        amp_json_close(json);
+    }
+    amp_json_close(json);
+    amp_json_close(json);
+}
+
+/* ---- memory ---- */
+
+static void gib_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    size_t bytes = *(const size_t *)cell->value,
+        available = ((const amp_plan_report *)cell->context)->memory.bytes;
+    snprintf(text, AMP_CELL_TEXT, "%.2f GiB%s", gib(bytes), available && bytes > available ? "*" : " ");
+}
+
+#define BATCH(key, member, heading) \
+    AMP_FIELD_AS(key, amp_plan_batch, member, .title = heading, .cell = gib_cell)
+static const amp_field batch_fields[] = {
+    AMP_FIELD_AS("images_per_pass", amp_plan_batch, images, .title = "images/pass"),
+    BATCH("amp_arena", arena, "planned arena"), BATCH("amp", amp, "AMP"),
+    BATCH("engine_fp32", fp32, "engine in fp32"), BATCH("stock", stock, "stock"), { 0 } };
+
+static const amp_field fit_fields[] = {
+    REPORT("amp", fits_amp, .known = AMP_FROM_0), REPORT("stock", fits_stock, .known = AMP_FROM_0),
+    REPORT("most_that_darknet_counts", most_images), { 0 } };
+
+static void print_memory(const amp_plan_report *r, FILE *stream)
+{
+    static const char beyond[] = " (and Darknet cannot count more)";
+    fprintf(stream, "\nMemory of a training: weights, activations, loaded images\n");
+    amp_table_print(stream, 2, batch_fields, r->batches, sizeof *r->batches, r->batch_count, r);
+    if (r->memory.bytes)
+        fprintf(stream, "  free now: %.2f GiB of %.2f GiB of %s (*: does not fit)\n"
+                "  images a pass that fit, at most: AMP %d%s, stock %d%s\n", gib(r->memory.bytes),
+                gib(r->memory.all), r->memory.what, r->fits_amp, r->fits_amp >= r->most_images ? beyond : "",
+                r->fits_stock, r->fits_stock >= r->most_images ? beyond : "");
+    fprintf(stream, "  ");
+    amp_print_wrapped(stream, 2, "Counted: arenas planned at these batches, Darknet's buffers that stay, "
+                      "images and labels (of the pass%s), weights, gradients, momentum, workspace. Not "
+                      "counted: the program and its libraries, pictures while they are decoded.",
+                      amp_plan_loaded_bytes(r, 1) ? ", and two loaded batches" : "");
+}
+
+static void print_advice(const amp_plan_report *r, FILE *stream)
+{
+    fprintf(stream, "\nAdvice\n");
+    for (int k = 0; k < r->advice_count; k++) {
+        fprintf(stream, "  * ");
+        amp_print_wrapped(stream, 4, "%s", r->advice[k].text);
+    }
+    if (!r->advice_count) fprintf(stream, "  none: nothing here stands in AMP's way\n");
+}
+
+/* ---- the whole ---- */
+
+void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
+{
+    amp_print_wrapped(stream, 0, "Plan of %s: %s, training, %d image%s a pass (batch=%d subdivisions=%d), "
+                      "input %d x %d x %d", r->cfg, amp_dtype_name(r->dtype), r->images,
+                      r->images == 1 ? "" : "s", r->batch, r->subdivisions, r->view.w, r->view.h, r->view.c);
+    if (r->steps > 1) fprintf(stream, "Each image stands for %d time steps.\n", r->steps);
+    if (r->off_in_cfg)
+        fprintf(stream, "The .cfg does not ask for AMP: shown is what `-amp %s` would do.\n",
+                amp_dtype_name(r->asked));
+    putc('\n', stream);
+    print_rows(r, stream);
+    fprintf(stream, "\nTotals\n");
+    print_activations(r, stream);
+    print_weights(r, stream);
+    print_operations(r, stream);
+    print_kernels(r, stream);
+    print_device(r, stream);
+    print_memory(r, stream);
+    print_advice(r, stream);
+    fprintf(stream, "\nMade in %.2f s; nothing was run.\n", r->seconds);
+}
+
+void amp_plan_write_json(const amp_plan_report *r, const amp_probe_result *probe, FILE *stream)
+{
+    static const amp_field network_fields[] = {
+        REPORT("width", view.w), REPORT("height", view.h), REPORT("channels", view.c),
+        REPORT("inputs", view.inputs), REPORT("batch", batch), REPORT("subdivisions", subdivisions),
+        REPORT("time_steps", steps), REPORT("images_per_pass", images),
+        AMP_FLAG_AS("adam", amp_plan_report, view.adam), { 0 } };
+    static const amp_field fields[] = {
+        REPORT("cfg", cfg), AMP_NAME_AS("dtype_asked", amp_plan_report, asked, dtype_names),
+        AMP_NAME_AS("dtype", amp_plan_report, dtype, dtype_names), REPORT("seconds", seconds),
+        AMP_GROUP_AS("network", network_fields), AMP_GROUP_AS("fitting_images_per_pass", fit_fields), { 0 } };
+    static const amp_field advice_fields[] = {
+        AMP_FIELD(amp_plan_advice, kind), AMP_FIELD(amp_plan_advice, layer, .known = AMP_FROM_0),
+        AMP_FIELD(amp_plan_advice, text), { 0 } };
+    amp_json json = amp_json_begin(stream);
+    amp_json_object(&json, NULL);
+    amp_json_fields(&json, r, fields);
+    amp_json_boolean(&json, "cfg_asks_for_amp", !r->off_in_cfg);
+    write_device(&json, r);
+    amp_json_array(&json, "layers");
+    for (int i = 0; i < r->count; i++) write_layer(&json, &r->rows[i], &r->plan->nodes[i].desc);
+    amp_json_close(&json);
+    amp_json_array(&json, "casts");
+    for (int k = 0; k < r->cast_count; k++) write_cast(&json, r, &r->casts[k]);
+    amp_json_close(&json);
+    write_totals(&json, r);
+    amp_json_records(&json, "memory", r->batches, sizeof *r->batches, r->batch_count, batch_fields);
+    amp_json_records(&json, "advice", r->advice, sizeof *r->advice, r->advice_count, advice_fields);
+    if (probe) amp_probe_json(probe, &json, "probe");
+    amp_json_close(&json);
+}

@@ -1,0 +1,91 @@
+/* The fields of a record, listed once: written as JSON, as the columns of a table and as lines of CSV.
+ *
+ *     static const amp_field fields[] = {
+ *         AMP_FIELD(amp_bench_side, dtype, .title = "dtype", .left = 1),
+ *         AMP_FIELD(amp_bench_side, steps, .title = "steps"),
+ *         { 0 } };
+ *     amp_json_fields(&json, side, fields);                           "dtype": "bf16", "steps": 12
+ *     amp_table_print(stream, 0, fields, sides, sizeof *sides, count, NULL);
+ *
+ * A list ends with { 0 }. A field without a key is not in the JSON, one without a title not in the table. */
+#ifndef AMP_COMMANDS_TABLE_H
+#define AMP_COMMANDS_TABLE_H
+
+#include "json.h"
+
+#include <stddef.h>
+
+typedef enum amp_field_kind {
+    AMP_INT, AMP_UNSIGNED, AMP_LONG, AMP_SIZE, AMP_COUNT, AMP_FLOAT, AMP_DOUBLE,
+    AMP_TEXT,     /* char *; NULL is null */
+    AMP_CHARS,    /* char [...]; an empty one is null */
+    AMP_FLAG,     /* int, written as true or false */
+    AMP_NAME,     /* an enumeration, written as names[value]; NULL is null */
+    AMP_RECORD    /* an object of `fields` */
+} amp_field_kind;
+
+/* What a cell's text is made of: the field's value, its record, and what amp_table_print was given. */
+typedef struct amp_cell { const void *value, *record, *context; } amp_cell;
+enum { AMP_CELL_TEXT = 1000 };
+typedef void amp_cell_text(const amp_cell *, char text[AMP_CELL_TEXT]);
+
+/* Which numbers say something; inf and NaN never do. */
+typedef enum amp_known { AMP_ANY, AMP_ABOVE_0, AMP_FROM_0 } amp_known;
+
+typedef struct amp_field {
+    const char *key;                /* in JSON and CSV */
+    size_t at;                      /* offset in the record */
+    amp_field_kind kind;
+    const char *const *names;       /* AMP_NAME */
+    const struct amp_field *fields; /* AMP_RECORD */
+    amp_known known;                /* else the number is null */
+    const char *title;              /* of its column */
+    int left;                       /* its column is aligned to the left */
+    amp_cell_text *cell;            /* NULL: the value as it is */
+} amp_field;
+
+#define AMP_KIND_OF(record, member) _Generic(&((record *)0)->member, \
+    int *: AMP_INT, unsigned *: AMP_UNSIGNED, long *: AMP_LONG, unsigned long *: AMP_SIZE, \
+    unsigned long long *: AMP_COUNT, float *: AMP_FLOAT, \
+    double *: AMP_DOUBLE, char **: AMP_TEXT, const char **: AMP_TEXT, default: AMP_CHARS)
+
+/* The key is the member's name, AMP_FIELD_AS gives it another one. What follows sets further members. */
+#define AMP_FIELD_AS(name, record, member, ...) \
+    { .key = name, .at = offsetof(record, member), .kind = AMP_KIND_OF(record, member), __VA_ARGS__ }
+#define AMP_FIELD(record, member, ...) AMP_FIELD_AS(#member, record, member, __VA_ARGS__)
+#define AMP_FLAG_AS(name, record, member) { .key = name, .at = offsetof(record, member), .kind = AMP_FLAG }
+#define AMP_NAME_AS(name, record, member, of, ...) \
+    { .key = name, .at = offsetof(record, member), .kind = AMP_NAME, .names = of, __VA_ARGS__ }
+/* A record within the record; AMP_GROUP_AS: an object of fields that are the record's own. */
+#define AMP_RECORD_AS(name, record, member, of, ...) \
+    { .key = name, .at = offsetof(record, member), .kind = AMP_RECORD, .fields = of, __VA_ARGS__ }
+#define AMP_GROUP_AS(name, of) { .key = name, .kind = AMP_RECORD, .fields = of }
+
+/* Into the object that is open; as an object; as an array of objects. */
+void amp_json_fields(amp_json *, const void *record, const amp_field *fields);
+void amp_json_record(amp_json *, const char *key, const void *record, const amp_field *fields);
+void amp_json_records(amp_json *, const char *key, const void *records, size_t size, int count,
+                      const amp_field *fields);
+void amp_json_texts(amp_json *, const char *key, char *const *texts, int count);
+
+/* A line of titles and a line per record, its columns as wide as they must be; a column without any text is
+ * left out. Words of the last column that do not fit go on below. */
+void amp_table_print(FILE *, int indent, const amp_field *, const void *records, size_t size, int count,
+                     const void *context);
+
+/* RFC 4180: the keys, or a record's values. */
+void amp_csv_print(FILE *, const amp_field *, const void *record);
+
+/* Words from column `indent` on, in as many lines as they need at 110 columns, and the end of the line. */
+__attribute__((format(printf, 3, 4)))
+void amp_print_wrapped(FILE *, int indent, const char *format, ...);
+
+/* Appends a sentence to a list of texts; the caller frees each and the list. AMP_NO_MEMORY. */
+__attribute__((format(printf, 4, 5)))
+amp_status amp_texts_add(char ***texts, int *count, amp_error *, const char *format, ...);
+
+/* Adds to a text that has room for `size` bytes; what does not fit is cut. */
+__attribute__((format(printf, 3, 4)))
+void amp_append(char *text, size_t size, const char *format, ...);
+
+#endif
