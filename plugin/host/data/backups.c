@@ -83,9 +83,10 @@ void amp_backups_settle(void)
         regmatch_t parts[2];
         amp_error error;
         size_t base = strlen(backups.base);
-        if (strncmp(entry->d_name, backups.base, base) || regexec(&pattern, entry->d_name + base, 2, parts, 0))
-            continue;
-        snprintf(name, sizeof name, "%s/%.*s", backups.folder, (int)base + (int)parts[1].rm_eo, entry->d_name);
+        if (strncmp(entry->d_name, backups.base, base)
+            || regexec(&pattern, entry->d_name + base, 2, parts, 0)) continue;
+        snprintf(name, sizeof name, "%s/%.*s", backups.folder, (int)base + (int)parts[1].rm_eo,
+                 entry->d_name);
         if (amp_checkpoint_settle(name, note, &error) != AMP_OK) fprintf(stderr, "amp: %s\n", error.message);
         else if (note[0]) fprintf(stderr, "amp: %s\n", note);
     }
