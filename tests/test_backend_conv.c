@@ -503,14 +503,14 @@ static void refuses_backward_of_an_inference_convolution(void **state)
 
 /* As convolutions: c is the deconvolution's filters, k what it reads, and h and w what it makes. */
 static const shape_case deconvolutions[] = {
-    { "doubles, size 4 stride 2 padding 1",     2, 16, 14, 12, 32, 4, 4, 2, 1, 1 },
-    { "doubles, size 2 stride 2",               2, 32, 12, 10, 64, 2, 2, 2, 0, 1 },
-    { "size 3 stride 1 padding 1",              1, 24, 9, 8, 16, 3, 3, 1, 1, 1 },
-    { "triples, 3 filters of 5 channels",       3, 3, 12, 9, 5, 3, 3, 3, 0, 1 },
-    { "size 3 stride 2, 255 filters",           1, 255, 9, 11, 16, 3, 3, 2, 0, 1 },
-    { "stride larger than the window",          1, 8, 13, 10, 16, 1, 1, 3, 0, 1 },
-    { "from one pixel",                         4, 16, 4, 4, 100, 4, 4, 1, 0, 1 },
-    { "vector to vector",                       4, 10, 1, 1, 64, 1, 1, 1, 0, 1 },
+    { "doubles, size 4 stride 2 padding 1",     2, 16, 14, 12, 32, 4, 4, 2, 1, 1, 0, 0 },
+    { "doubles, size 2 stride 2",               2, 32, 12, 10, 64, 2, 2, 2, 0, 1, 0, 0 },
+    { "size 3 stride 1 padding 1",              1, 24, 9, 8, 16, 3, 3, 1, 1, 1, 0, 0 },
+    { "triples, 3 filters of 5 channels",       3, 3, 12, 9, 5, 3, 3, 3, 0, 1, 0, 0 },
+    { "size 3 stride 2, 255 filters",           1, 255, 9, 11, 16, 3, 3, 2, 0, 1, 0, 0 },
+    { "stride larger than the window",          1, 8, 13, 10, 16, 1, 1, 3, 0, 1, 0, 0 },
+    { "from one pixel",                         4, 16, 4, 4, 100, 4, 4, 1, 0, 1, 0, 0 },
+    { "vector to vector",                       4, 10, 1, 1, 64, 1, 1, 1, 0, 1, 0, 0 },
 };
 
 /* A convolution made to run backwards has the passes that it was made for, and no other. */

@@ -60,7 +60,9 @@ static amp_shape output_of(const network *n, int layer)
     if (d->kind == AMP_LAYER_ROUTE)
         for (int k = y.c = 0; k < d->input_count; k++) y.c += input_of(n, layer, k).c / d->groups;
     if (d->kind == AMP_LAYER_CONVOLUTIONAL || d->kind == AMP_LAYER_LOCAL) y.c = d->filters;
-    return y; /* all keep the size */
+    if (d->kind == AMP_LAYER_MULTIPLY) y = input_of(n, layer, 1);
+    if (d->kind == AMP_LAYER_AVGPOOL) y.h = y.w = 1;
+    return y; /* all others keep the size */
 }
 
 /* Arrays of a layer with weights. Sums of inputs about 1 are about 1. */
@@ -315,6 +317,24 @@ static void routes_take_a_part_of_their_inputs(void **state)
     check(last_only, COUNT(last_only));
 }
 
+/* Squeeze-excite, an attention for each pixel, and for each element. The factor and the other have further
+ * consumers, and both of the last are one value. */
+static void products_pass_the_gradient_to_both(void **state)
+{
+    static const amp_activation activations[] = { AMP_LINEAR, AMP_SWISH, AMP_TANH };
+    (void)state;
+    for (size_t a = 0; a < COUNT(activations); a++) {
+        const brief layers[] = {
+            CONV(-1, AMP_SWISH, 6, 3, .batch_normalize = 1), LAYER(AVGPOOL, AMP_LINEAR, (0)),
+            CONV(1, AMP_SWISH, 3, 1, .batch_normalize = 0), CONV(2, AMP_LOGISTIC, 6, 1, .batch_normalize = 0),
+            LAYER(MULTIPLY, activations[a], (3, 0)), CONV(4, AMP_LOGISTIC, 1, 3, .batch_normalize = 0),
+            LAYER(MULTIPLY, activations[a], (5, 4)), LAYER(MULTIPLY, AMP_LINEAR, (6, 0)),
+            LAYER(MULTIPLY, AMP_LINEAR, (7, 7)), CONV(8, AMP_LINEAR, 5, 1, .batch_normalize = 1),
+        };
+        check(layers, COUNT(layers));
+    }
+}
+
 static void a_part_that_is_none_is_refused(void **state)
 {
     static const struct { int groups, group_id; } bad[] = { { 4, 0 }, { 2, 2 }, { 2, -1 }, { -2, 0 } };
@@ -342,6 +362,7 @@ static int run(void)
         cmocka_unit_test(activations_of_the_input_have_their_gradient),
         cmocka_unit_test(shortcuts_add_several_inputs),
         cmocka_unit_test(routes_take_a_part_of_their_inputs),
+        cmocka_unit_test(products_pass_the_gradient_to_both),
         cmocka_unit_test(a_part_that_is_none_is_refused),
     };
     return cmocka_run_group_tests_name(variant, tests, NULL, NULL);

@@ -363,6 +363,13 @@ struct amp_backend {
     amp_status (*shortcut_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta,
                                     int accumulate, amp_error *);
 
+    /* y (+)= x·s, where s has x's shape, or a number for each image's channels (h = w = 1), or for its pixels
+     * (c = 1). multiply_sums: s (+)= a·b, added up over what a number of s multiplies. */
+    amp_status (*multiply)(amp_backend *, const amp_tensor *x, const amp_tensor *s, const amp_tensor *y,
+                           int accumulate, amp_error *);
+    amp_status (*multiply_sums)(amp_backend *, const amp_tensor *a, const amp_tensor *b, const amp_tensor *s,
+                                int accumulate, amp_error *);
+
     /* A fixed rearrangement of each image (reorg): y_image[i] = x_image[map[i]], indices in NHWC order of
      * each side; map[i] = -1 gives 0. backward: dx_image[map[i]] (+)= dy_image[i]; elements no map entry
      * names get 0 (or are kept). */

@@ -35,7 +35,8 @@ typedef enum amp_autocast_class {
     ROW(DROPOUT, dropout, FOLLOWS)                \
     ROW(YOLO, yolo, FOLLOWS)                      \
     ROW(ROUTE, route, PROMOTES)                   \
-    ROW(SHORTCUT, shortcut, PROMOTES)
+    ROW(SHORTCUT, shortcut, PROMOTES)             \
+    ROW(MULTIPLY, multiply, PROMOTES)
 
 typedef enum amp_layer_kind {
 #define AMP_LAYER_ENUM(NAME, name, CLASS) AMP_LAYER_##NAME,

@@ -126,6 +126,7 @@ static const amp_cpu_rows rows = {
     .activate = activate,
     .gradient = gradient,
     .blend = blend,
+    .product = product,
     .scale = scale,
     .spread = spread,
     .mask = mask,
