@@ -181,7 +181,7 @@ static void upsample_repeats_and_its_gradient_sums(void **state)
                 }
 }
 
-/* Where the number that multiplies element i lies, and how many there are: of each element, channel, pixel. */
+/* Where the number that multiplies element i lies: there is one for each element, channel or pixel. */
 static size_t factor_of(const amp_tensor *x, int of, size_t i)
 {
     size_t c = (size_t)x->shape.c, image = amp_shape_image(x->shape);

@@ -1,8 +1,8 @@
 /* The layers over a backend, in a plan but without an engine or a host: is backward the gradient of forward?
  *
- * These are kinds, activations and options that AlexeyAB's fork has and Darknet, whose own code the other tests of
- * layers compare with, has not. Each network is described here, and its gradients compared with finite differences of
- * Σ coefficient·output in fp32; those of fp16 and bf16 with those of fp32. */
+ * These are kinds, activations and options that AlexeyAB's fork has and Darknet, whose own code the other
+ * tests of layers compare with, has not. Each network is described here, and its gradients compared with
+ * finite differences of Σ coefficient·output in fp32; those of fp16 and bf16 with those of fp32. */
 #include "amp/plan.h"
 #include "kernel_cases.h"
 
@@ -94,7 +94,7 @@ static void describe(network *n, const brief *layers, int count)
         d->kind = layers[i].kind;
         d->type = "test";
         d->activation = layers[i].activation;
-        d->batchnorm_rule = (amp_batchnorm_rule){ 0, 1, 1e-5f, 1e-5f, 0, .01f }; /* its backward is the gradient */
+        d->batchnorm_rule = (amp_batchnorm_rule){ 0, 1, 1e-5f, 1e-5f, 0, .01f }; /* exact backward */
         if (!d->groups) d->groups = 1;
         if (!d->stride) d->stride = 1;
         if (d->kind == AMP_LAYER_SHORTCUT) d->alpha = .75f, d->beta = 1.25f;
@@ -112,7 +112,8 @@ static void plan(network *n, amp_dtype dtype)
 {
     const amp_network_desc desc = { .layers = n->layers, .count = n->count, .image = image,
                                     .output_layer = n->count };
-    const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1, .image_delta = 1 };
+    const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1,
+                               .image_delta = 1 };
     n->step = (amp_step){ .backend = backend, .training = 1, .keeps_state = 1, .loss_scale = 1 };
     ASSERT_OK(amp_plan_create(&desc, &key, dtype, n->gradients, &n->step, &n->plan, e));
     n->block = machine.allocate_tensor(backend, n->plan->arena.total);
@@ -260,7 +261,8 @@ static void check(const brief *layers, int count)
         unplan(&n);
     }
     free(exact);
-    for (int k = 0; k < n.parameter_count; k++) release(n.parameters[k].master), release(n.parameters[k].gradient);
+    for (int k = 0; k < n.parameter_count; k++)
+        release(n.parameters[k].master), release(n.parameters[k].gradient);
     for (int k = 0; k < 2 * count; k++) if (n.statistics[k]) release(n.statistics[k]);
     release(n.coefficients);
 }
@@ -306,8 +308,10 @@ static void routes_take_a_part_of_their_inputs(void **state)
 {
     (void)state;
     const brief layers[] = {
-        CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 1), LAYER(ROUTE, AMP_LINEAR, (0), .groups = 3, .group_id = 2),
-        LAYER(ROUTE, AMP_LINEAR, (0), .groups = 3, .group_id = 0), CONV(2, AMP_SWISH, 4, 3, .batch_normalize = 1),
+        CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 1),
+        LAYER(ROUTE, AMP_LINEAR, (0), .groups = 3, .group_id = 2),
+        LAYER(ROUTE, AMP_LINEAR, (0), .groups = 3, .group_id = 0),
+        CONV(2, AMP_SWISH, 4, 3, .batch_normalize = 1),
         LAYER(ROUTE, AMP_LINEAR, (3, 0), .groups = 2, .group_id = 1), LAYER(ROUTE, AMP_LINEAR, (4, 1, 3)),
         CONV(5, AMP_LINEAR, 4, 3, .batch_normalize = 0),
     };
@@ -346,7 +350,8 @@ static void a_part_that_is_none_is_refused(void **state)
         describe(&n, layers, COUNT(layers));
         n.layers[1].groups = bad[k].groups;
         n.layers[1].group_id = bad[k].group_id;
-        const amp_network_desc desc = { .layers = n.layers, .count = n.count, .image = image, .output_layer = 1 };
+        const amp_network_desc desc = { .layers = n.layers, .count = n.count, .image = image,
+                                        .output_layer = 1 };
         const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1 };
         n.step = (amp_step){ .backend = backend, .training = 1, .keeps_state = 1 };
         ASSERT_REFUSED(amp_plan_create(&desc, &key, AMP_FP16, n.gradients, &n.step, &n.plan, e));

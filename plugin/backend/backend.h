@@ -41,9 +41,9 @@ typedef enum amp_support {
 } amp_support;
 
 /* A convolution y = w * x + bias, cross-correlation, zero padding `pad` on each side: x (n,h,w,c) · w OIHW
- * (k, c/groups, size_h, size_w) → y (n, out_h, out_w, k), out = (in + 2 pad - span)/stride + 1, where a window
- * whose elements lie `dilation` pixels apart spans dilation·(size - 1) + 1. A connected layer is one whose window covers its whole input: size_h = h, size_w = w, pad = 0, stride
- * = 1. */
+ * (k, c/groups, size_h, size_w) → y (n, out_h, out_w, k), out = (in + 2 pad - span)/stride + 1, where a
+ * window whose elements lie `dilation` pixels apart spans dilation·(size - 1) + 1. A connected layer is one
+ * whose window covers its whole input: size_h = h, size_w = w, pad = 0, stride = 1. */
 typedef struct amp_conv_desc {
     amp_shape x;
     int k, size_h, size_w, stride, pad, groups;

@@ -1,5 +1,6 @@
-/* The [scale_channels] and [sam] layers of AlexeyAB's fork: y = act(from·x), where x, the previous layer's output,
- * has from's shape (sam), a number for each of its channels (squeeze-excite), or for each pixel (scale_wh). */
+/* The [scale_channels] and [sam] layers of AlexeyAB's fork: y = act(from·x), where x, the previous layer's
+ * output, has from's shape (sam), a number for each of its channels (squeeze-excite), or for each pixel
+ * (scale_wh). */
 #include "epilogue.h"
 
 static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,

@@ -5,7 +5,6 @@
 #include "../check.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static float number_at(const amp_cpu_rows *rows, const amp_tensor *t, size_t i)
 {
@@ -14,8 +13,8 @@ static float number_at(const amp_cpu_rows *rows, const amp_tensor *t, size_t i)
     return value;
 }
 
-amp_status amp_cpu_multiply(amp_backend *backend, const amp_tensor *x, const amp_tensor *s, const amp_tensor *y,
-                            int accumulate, amp_error *error)
+amp_status amp_cpu_multiply(amp_backend *backend, const amp_tensor *x, const amp_tensor *s,
+                            const amp_tensor *y, int accumulate, amp_error *error)
 {
     (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -27,15 +26,16 @@ amp_status amp_cpu_multiply(amp_backend *backend, const amp_tensor *x, const amp
     for (size_t p = 0; p < pixels; ++p) {
         const void *from = amp_cpu_at(x, p * c);
         void *to = amp_cpu_into(y, p * c);
+        size_t row = of == AMP_FACTOR_OF_CHANNEL ? p / image : p;
         if (of == AMP_FACTOR_OF_PIXEL) rows->scale(x->dtype, from, to, c, number_at(rows, s, p), accumulate);
-        else rows->product(x->dtype, from, amp_cpu_at(s, (of == AMP_FACTOR_OF_CHANNEL ? p / image : p) * c), to, c,
-                           accumulate);
+        else rows->product(x->dtype, from, amp_cpu_at(s, row * c), to, c, accumulate);
     }
     return AMP_OK;
 }
 
 /* Of one pixel, in the order of its channels. */
-static double sum_of_products(const amp_cpu_rows *rows, const amp_tensor *a, const amp_tensor *b, size_t first)
+static double sum_of_products(const amp_cpu_rows *rows, const amp_tensor *a, const amp_tensor *b,
+                              size_t first)
 {
     enum { PART = 64 };
     float left[PART], right[PART];
@@ -51,7 +51,8 @@ static double sum_of_products(const amp_cpu_rows *rows, const amp_tensor *a, con
 }
 
 /* One image's sums over its pixels, into `total`, which has a number for each channel. */
-static amp_status sum_image(const amp_tensor *a, const amp_tensor *b, size_t start, float *total, amp_error *error)
+static amp_status sum_image(const amp_tensor *a, const amp_tensor *b, size_t start, float *total,
+                            amp_error *error)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make((size_t)a->shape.h * a->shape.w, (size_t)a->shape.c);
@@ -65,8 +66,8 @@ static amp_status sum_image(const amp_tensor *a, const amp_tensor *b, size_t sta
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
     for (size_t k = 0; k < plan.blocks; ++k) { /* batch norm's sums of d·(x - mean) */
         size_t first = start + amp_cpu_block_first(&plan, k);
-        rows->delta_sums(a->dtype, AMP_LINEAR, amp_cpu_at(a, first), amp_cpu_at(a, first), amp_cpu_at(b, first),
-                         amp_cpu_block_count(&plan, k), plan.period, mean, NULL, NULL,
+        rows->delta_sums(a->dtype, AMP_LINEAR, amp_cpu_at(a, first), amp_cpu_at(a, first),
+                         amp_cpu_at(b, first), amp_cpu_block_count(&plan, k), plan.period, mean, NULL, NULL,
                          amp_cpu_sums_scratch(&plan, &sums, k), amp_cpu_sums_of(&plan, &sums, k, 0),
                          amp_cpu_sums_of(&plan, &sums, k, 1));
     }

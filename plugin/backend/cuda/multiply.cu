@@ -79,8 +79,8 @@ template <class T> __global__ void __launch_bounds__(SUM_THREADS) sum_channels(c
 static size_t pixels_of(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
 
 template <class T, int N>
-static amp_status run_multiply(amp_backend *backend, const amp_tensor *x, const amp_tensor *s, const amp_tensor *y,
-                               amp_factor_of of, int accumulate, amp_error *error)
+static amp_status run_multiply(amp_backend *backend, const amp_tensor *x, const amp_tensor *s,
+                               const amp_tensor *y, amp_factor_of of, int accumulate, amp_error *error)
 {
     size_t rows = pixels_of(x), columns = (size_t)x->shape.c;
     size_t rows_each = of == AMP_FACTOR_OF_CHANNEL ? (size_t)x->shape.h * x->shape.w : 1;
@@ -91,8 +91,8 @@ static amp_status run_multiply(amp_backend *backend, const amp_tensor *x, const 
     return AMP_OK;
 }
 
-amp_status amp_cuda_multiply(amp_backend *backend, const amp_tensor *x, const amp_tensor *s, const amp_tensor *y,
-                             int accumulate, amp_error *error)
+amp_status amp_cuda_multiply(amp_backend *backend, const amp_tensor *x, const amp_tensor *s,
+                             const amp_tensor *y, int accumulate, amp_error *error)
 {
     amp_factor_of of;
     AMP_TRY(amp_check_pair("product", x, y, 1, error));
