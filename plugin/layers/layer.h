@@ -35,7 +35,8 @@ typedef enum amp_autocast_class {
     ROW(DROPOUT, dropout, FOLLOWS)                \
     ROW(YOLO, yolo, FOLLOWS)                      \
     ROW(ROUTE, route, PROMOTES)                   \
-    ROW(SHORTCUT, shortcut, PROMOTES)
+    ROW(SHORTCUT, shortcut, PROMOTES)             \
+    ROW(MULTIPLY, multiply, PROMOTES)
 
 typedef enum amp_layer_kind {
 #define AMP_LAYER_ENUM(NAME, name, CLASS) AMP_LAYER_##NAME,
@@ -212,7 +213,8 @@ amp_status amp_node_backward(amp_node *, amp_step *, amp_error *);
 amp_status amp_node_forward_again(amp_node *, amp_step *, amp_error *);
 void amp_node_exchange(amp_node *);
 /* Whether backward reads the node's inputs, or its output, again: as its ops say, but for the output of an
- * activation whose gradient wants its input, which an [activation] layer finds in its own, and others keep. */
+ * activation whose gradient wants its input, which an [activation] layer finds in its own, and others
+ * keep. */
 int amp_node_reads_input(const amp_node *);
 int amp_node_reads_output(const amp_node *);
 /* Whether the epilogue's sums lie beside the output: backward makes the activation's input of them. */
