@@ -1,0 +1,29 @@
+# AlexeyAB's Darknet with GPU=1 CUDNN=1 AMP=1, without and with CUDNN_HALF=1, compiles and links with the CUDA toolkit of this
+# machine; running it takes a GPU.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
+needs_alexeyab
+command -v nvcc > /dev/null || skip 'there is no nvcc (the CUDA toolkit)'
+echo '#include <cudnn.h>' | nvcc -E -x cu - > /dev/null 2>&1 || skip 'nvcc finds no cudnn.h'
+[ -z "$SANITIZERS" ] || skip 'the same as without sanitizers'
+
+"$SOURCE_DIR/patches/apply.sh" "$ALEXEYAB_TREE" patched
+cd patched
+flags=$(make -n GPU=1 CUDNN=1 CUDNN_HALF=1 | grep -m 1 -o '\-gencode.*code=[^ ]*') ||
+    fail 'the Makefile finds no architecture in nvcc --list-gpu-code'
+echo '__global__ void nothing() {}' > nothing.cu
+nvcc $flags -c nothing.cu || fail "nvcc does not take $flags"
+one=$(nvcc --list-gpu-code | sed -n '1s/sm_/compute_/p')
+quickly="-gencode=arch=$one,code=$one -Xcicc -O0" # PTX, as nothing runs it
+ccache=$(command -v ccache || true)
+build() { # build <options...>
+    make -j"$(nproc)" GPU=1 CUDNN=1 AMP=1 OPTS=-O0 ARCH="$quickly" CC="$ccache cc" CPP="$ccache c++ -std=c++11" "$@" > ../log 2>&1 ||
+        fail "make GPU=1 CUDNN=1 AMP=1 $*: $(grep -m 5 -i 'error\|undefined' ../log)"
+    nm darknet | grep -q ' T amp_cuda_backend_create' || fail "$*: the program holds no CUDA backend"
+    nm darknet | grep -q forward_network_gpu || fail "$*: the program holds no GPU code"
+}
+build
+# Of the plugin, only the files that see Darknet's structs are others.
+rm -r darknet obj/*.o obj/amp/host/darknet obj/amp/host/alexeyab
+build CUDNN_HALF=1
+nm darknet | grep -q cuda_convert_f32_to_f16 || fail 'CUDNN_HALF=1 is not built'
