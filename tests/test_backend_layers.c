@@ -115,7 +115,7 @@ static void plan(network *n, amp_dtype dtype)
     const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1,
                                .image_delta = 1 };
     n->step = (amp_step){ .backend = backend, .training = 1, .keeps_state = 1, .loss_scale = 1 };
-    ASSERT_OK(amp_plan_create(&desc, &key, dtype, n->gradients, &n->step, &n->plan, e));
+    ASSERT_OK(amp_plan_create(&desc, &key, dtype, n->gradients, NULL, &n->step, &n->plan, e));
     n->block = machine.allocate_tensor(backend, n->plan->arena.total);
     assert_non_null(n->block);
     amp_arena_bind(&n->plan->arena, n->block);
@@ -354,7 +354,7 @@ static void a_part_that_is_none_is_refused(void **state)
                                         .output_layer = 1 };
         const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1 };
         n.step = (amp_step){ .backend = backend, .training = 1, .keeps_state = 1 };
-        ASSERT_REFUSED(amp_plan_create(&desc, &key, AMP_FP16, n.gradients, &n.step, &n.plan, e));
+        ASSERT_REFUSED(amp_plan_create(&desc, &key, AMP_FP16, n.gradients, NULL, &n.step, &n.plan, e));
         for (int p = 0; p < n.parameter_count; p++)
             release(n.parameters[p].master), release(n.parameters[p].gradient);
         release(n.coefficients);
