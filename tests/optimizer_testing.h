@@ -5,8 +5,6 @@
 
 #include "engine_testing.h"
 
-#define COUNT(array) (sizeof (array) / sizeof *(array))
-
 /* All but the first have layers whose backward is Darknet's own. */
 static const char *const kinds[] = { "convolutional_batchnorm", "convolutional_groups", "connected", "batchnorm",
     "deconvolutional", "local", "rnn", "lstm", "gru", "crnn", "recurrent_batchnorm" };

@@ -1,15 +1,7 @@
 /* The CPU backend's conversions against the definition in tensor/half.h, bit for bit: all 65536 halves, random and awkward
  * floats, with each instruction set that this machine has. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "testing.h"
 
 #ifdef __SSE2__
 #include <xmmintrin.h>
@@ -69,9 +61,8 @@ static int flush_subnormals(int on)
 
 /* ------------------------------------------------------------------------------------------------ rows */
 
-static void all_halves_widen_as_defined(void **state)
+TEST(all_halves_widen_as_defined)
 {
-    (void)state;
     const amp_converters *const *sets;
     int count = amp_converter_sets(&sets);
     static amp_half_bits halves[HALVES];
@@ -86,9 +77,8 @@ static void all_halves_widen_as_defined(void **state)
     }
 }
 
-static void halves_survive_the_way_to_fp32_and_back(void **state)
+TEST(halves_survive_the_way_to_fp32_and_back)
 {
-    (void)state;
     static amp_half_bits halves[HALVES], back[HALVES];
     static float wide[HALVES];
     static const amp_dtype dtypes[] = { AMP_FP16, AMP_BF16 };
@@ -130,13 +120,12 @@ static void check_rounding(int flushing)
     free(floats);
 }
 
-static void floats_round_as_defined(void **state)
+TEST(floats_round_as_defined)
 {
-    (void)state;
     check_rounding(0);
 }
 
-static void flush_to_zero_changes_nothing(void **state)
+TEST(flush_to_zero_changes_nothing)
 {
     if (!flush_subnormals(0)) skip();
     check_rounding(1);
@@ -147,9 +136,8 @@ static void flush_to_zero_changes_nothing(void **state)
 }
 
 /* Every length up to a few vectors, at odd addresses: nothing beyond the row is touched. */
-static void rows_of_any_length_stay_within_bounds(void **state)
+TEST(rows_of_any_length_stay_within_bounds)
 {
-    (void)state;
     const amp_converters *const *sets;
     int count = amp_converter_sets(&sets);
     for (int s = 0; s < count; ++s)
@@ -179,9 +167,8 @@ static void rows_of_any_length_stay_within_bounds(void **state)
         }
 }
 
-static void transposes_any_size(void **state)
+TEST(transposes_any_size)
 {
-    (void)state;
     const amp_converters *const *sets;
     int count = amp_converter_sets(&sets);
     float src[40 * 40], dst[40 * 40];
@@ -199,15 +186,4 @@ static void transposes_any_size(void **state)
                 }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_halves_widen_as_defined),
-        cmocka_unit_test(halves_survive_the_way_to_fp32_and_back),
-        cmocka_unit_test(floats_round_as_defined),
-        cmocka_unit_test(flush_to_zero_changes_nothing),
-        cmocka_unit_test(rows_of_any_length_stay_within_bounds),
-        cmocka_unit_test(transposes_any_size),
-    };
-    return cmocka_run_group_tests_name("casts", tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("casts", NULL, NULL); }

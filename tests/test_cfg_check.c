@@ -2,22 +2,13 @@
  * network is made here; e2e/bad_cfg.sh shows that the program ends by these lines, test_cfg_fuzz.c that what
  * passes can be made and trained. */
 #define _DEFAULT_SOURCE /* mkdtemp */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <glob.h>
 #include <libgen.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "amp/cfg_check.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* How lines end. */
 #define ACTIVATIONS                                                                                          \
@@ -63,11 +54,13 @@ static void write_file(const char *name, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
+static char start[4096]; /* the folder that the program began in, which __FILE__ may be relative to */
+
 static int make_folder(void **state)
 {
     (void)state;
     char long_name[310], many[3000] = "";
-    if (!mkdtemp(folder) || chdir(folder)) return -1;
+    if (!getcwd(start, sizeof start) || !mkdtemp(folder) || chdir(folder)) return -1;
     memset(long_name, 'x', 300);
     strcpy(long_name + 300, " -1\n");
     for (int i = 0; i < 300; i++) sprintf(many + strlen(many), "n%d -1\n", i);
@@ -123,9 +116,8 @@ static void refused(const char *text, cfg_use use, const char *expected, int one
 
 typedef struct bad_case { const char *text, *line; } bad_case;
 
-static void keys_of_net(void **state)
+TEST(keys_of_net)
 {
-    (void)state;
     static const bad_case cases[] = {
         { "batch=0", ":2: [net] batch = 0: below 1" TO_A_MILLION },
         { "batch=-4", ":2: [net] batch = -4: below 1" TO_A_MILLION },
@@ -234,9 +226,8 @@ static void keys_of_net(void **state)
     }
 }
 
-static void layers(void **state)
+TEST(layers)
 {
-    (void)state;
     static const bad_case cases[] = {
         { CONV "filters=0", ":6: [convolutional] filters = 0: below 1" FROM_1 },
         { CONV "filters=-1", ":6: [convolutional] filters = -1: below 1" FROM_1 },
@@ -620,9 +611,8 @@ static void layers(void **state)
     }
 }
 
-static void whole_files(void **state)
+TEST(whole_files)
 {
-    (void)state;
     static const bad_case cases[] = {
         { "", ": holds no section" NET_FIRST },
         { "# nothing\n", ": holds no section" NET_FIRST },
@@ -648,9 +638,8 @@ static void whole_files(void **state)
 }
 
 /* What the loaders of two commands make, and what random=1 does while they train. */
-static void what_it_is_trained_for(void **state)
+TEST(what_it_is_trained_for)
 {
-    (void)state;
 #define TRAINED(channels) "[net]\nwidth=32\nheight=32\nchannels=" channels "\n"
 #define BOXES "[yolo]\nclasses=2\nnum=1\nanchors=1,2\nrandom=1\n"
 #define SEVEN "[convolutional]\nfilters=7\n"
@@ -712,9 +701,8 @@ static void what_it_is_trained_for(void **state)
     assert_string_equal(found.error, "");
 }
 
-static void warnings(void **state)
+TEST(warnings)
 {
-    (void)state;
 #define UNKNOWN ": unknown key, which Darknet does not read"
     static const struct { const char *net, *layers, *line;
     } cases[] = {
@@ -763,9 +751,8 @@ static void warnings(void **state)
 }
 
 /* Each mistake once, the layers behind a wrong one not for what it did not give them. */
-static void all_mistakes_are_told(void **state)
+TEST(all_mistakes_are_told)
 {
-    (void)state;
     lines found;
     cfg_summary summary;
     write_file("x.cfg", "[net]\nbatch=0\nmomentum=3\n" SIZE CONV
@@ -778,9 +765,8 @@ static void all_mistakes_are_told(void **state)
 }
 
 /* A file as large as anybody likes takes no longer for it. */
-static void long_files(void **state)
+TEST(long_files)
 {
-    (void)state;
     lines found;
     cfg_summary summary;
     FILE *file = fopen("x.cfg", "w");
@@ -796,16 +782,27 @@ static void long_files(void **state)
     assert_int_equal(found.errors, 2);
 }
 
-/* In tests/cfg, beside this file. */
-static void good_files_pass_without_a_word(void **state)
+TEST(the_summary_counts)
 {
-    (void)state;
+    lines found;
+    cfg_summary s;
+    write_file("x.cfg", "[net]\nbatch=8\nsubdivisions=2\n" SIZE CONV
+                        "batch_normalize=1\nfilters=14\nsize=3\npad=1\n[yolo]\n" ANCHORED);
+    check("x.cfg", CFG_TRAINS_BOXES, &found, &s);
+    assert_string_equal(found.error, "");
+    assert_true(s.layers == 2 && s.w == 8 && s.h == 8 && s.c == 3 && s.batch == 4 && s.classes == 2);
+    assert_true(s.weights == 3 * 14 * 9 + 4 * 14 && s.last_outputs == 8 * 8 * 14 &&
+                s.outputs == 2 * 8 * 8 * 14);
+}
+
+/* In tests/cfg, beside this file: the last test, since it goes there. */
+TEST(good_files_pass_without_a_word)
+{
     glob_t files;
     lines found;
     cfg_summary summary;
     char here[] = __FILE__;
-    assert_non_null(state);
-    if (*state && chdir(*state)) fail_msg("cannot go back to %s", (char *)*state);
+    assert_int_equal(chdir(start), 0);
     assert_int_equal(chdir(dirname(here)), 0);
     assert_int_equal(chdir("cfg"), 0);
     assert_int_equal(glob("*.cfg", 0, NULL, &files), 0);
@@ -818,34 +815,4 @@ static void good_files_pass_without_a_word(void **state)
     globfree(&files);
 }
 
-static void the_summary_counts(void **state)
-{
-    (void)state;
-    lines found;
-    cfg_summary s;
-    write_file("x.cfg", "[net]\nbatch=8\nsubdivisions=2\n" SIZE CONV
-                        "batch_normalize=1\nfilters=14\nsize=3\npad=1\n[yolo]\n" ANCHORED);
-    check("x.cfg", CFG_TRAINS_BOXES, &found, &s);
-    assert_string_equal(found.error, "");
-    assert_true(s.layers == 2 && s.w == 8 && s.h == 8 && s.c == 3 && s.batch == 4 && s.classes == 2);
-    assert_true(s.weights == 3 * 14 * 9 + 4 * 14 && s.last_outputs == 8 * 8 * 14 &&
-                s.outputs == 2 * 8 * 8 * 14);
-}
-
-int main(void)
-{
-    char here[4096];
-    void *start = getcwd(here, sizeof here);
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_of_net),
-        cmocka_unit_test(layers),
-        cmocka_unit_test(whole_files),
-        cmocka_unit_test(what_it_is_trained_for),
-        cmocka_unit_test(warnings),
-        cmocka_unit_test(all_mistakes_are_told),
-        cmocka_unit_test(long_files),
-        cmocka_unit_test(the_summary_counts),
-        cmocka_unit_test_prestate(good_files_pass_without_a_word, start),
-    };
-    return cmocka_run_group_tests_name("check of .cfg files", tests, make_folder, remove_folder);
-}
+int main(void) { return run_listed_tests("check of .cfg files", make_folder, remove_folder); }

@@ -3,14 +3,9 @@
  * AMP_FUZZ_RUNS=N: so many (20000). AMP_FUZZ_SEED=N: start at mutant N, which a failure names. fuzz/checkpoint.c does the same
  * with libFuzzer. */
 #define _POSIX_C_SOURCE 200809L
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <signal.h>
-#include <stdlib.h>
 
 #include "checkpoint_fuzz.h"
 
@@ -34,9 +29,8 @@ static void name_mutant(int signal_number)
     raise(signal_number);
 }
 
-static void any_bytes_are_read_or_refused(void **state)
+TEST(any_bytes_are_read_or_refused)
 {
-    (void)state;
     static unsigned char seeds[FUZZ_SEEDS][FUZZ_LIMIT], bytes[FUZZ_LIMIT];
     size_t sizes[FUZZ_SEEDS];
     memory_network *networks[3] = { memory_network_make(0, 1), memory_network_make(1, 1), memory_network_make(0, 0) };
@@ -67,8 +61,4 @@ static void any_bytes_are_read_or_refused(void **state)
     assert_true(accepted > 100 && refused > 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(any_bytes_are_read_or_refused) };
-    return cmocka_run_group_tests_name("checkpoint fuzz", tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("checkpoint fuzz", NULL, NULL); }

@@ -9,9 +9,8 @@
 #include "backend/cpu/onednn.h"
 #include "backend/cpu/rows.h"
 
-static void conversions_equal_half_h_bit_for_bit(void **state)
+TEST(conversions_equal_half_h_bit_for_bit)
 {
-    (void)state;
     enum { BATCH = 4099 }; /* odd: the tails are tested as well */
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     static float floats[BATCH];
@@ -43,9 +42,8 @@ static void conversions_equal_half_h_bit_for_bit(void **state)
 }
 
 /* kernels.h: they keep no state, and need no backend. */
-static void kernels_work_without_a_backend(void **state)
+TEST(kernels_work_without_a_backend)
 {
-    (void)state;
     amp_error error = { AMP_OK, "" };
     amp_tensor x = filled(AMP_FP16, 1, 3, 5, 7, 1, -1, 1), y = poisoned(AMP_FP16, 1, 3, 5, 7);
     assert_int_equal(amp_cpu_activation_forward(NULL, &x, &y, AMP_LINEAR, &error), AMP_OK);
@@ -53,9 +51,8 @@ static void kernels_work_without_a_backend(void **state)
     release(x.data); release(y.data);
 }
 
-static void the_backend_says_what_it_is(void **state)
+TEST(the_backend_says_what_it_is)
 {
-    (void)state;
     char note[256];
     print_message("%s\n", backend->description);
     assert_string_equal(backend->name, "cpu");
@@ -80,9 +77,8 @@ dnnl_cpu_isa_t __wrap_dnnl_get_effective_cpu_isa(void)
 }
 
 /* Every call of a kernel chooses. CPUID, asked each time, takes some 30 microseconds in a virtual machine. */
-static void the_processor_is_asked_once(void **state)
+TEST(the_processor_is_asked_once)
 {
-    (void)state;
     assert_non_null(amp_best_converters());
     questions = 0;
     for (int i = 0; i < 100; ++i) assert_ptr_equal(amp_best_converters(), amp_best_converters());
@@ -91,9 +87,8 @@ static void the_processor_is_asked_once(void **state)
 }
 
 /* One variable, DNNL_MAX_CPU_ISA, caps the library and these loops. CTest runs this program with AVX2 as well. */
-static void loops_are_no_wider_than_the_library_may_use(void **state)
+TEST(loops_are_no_wider_than_the_library_may_use)
 {
-    (void)state;
     const amp_converters *const *sets;
     const char *cap = getenv("DNNL_MAX_CPU_ISA");
     int count = amp_converter_sets(&sets);
@@ -103,16 +98,5 @@ static void loops_are_no_wider_than_the_library_may_use(void **state)
     assert_string_not_equal(amp_cpu_rows_best()->name, "avx512");
 }
 
-static int run(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conversions_equal_half_h_bit_for_bit),
-        cmocka_unit_test(kernels_work_without_a_backend),
-        cmocka_unit_test(the_backend_says_what_it_is),
-        cmocka_unit_test(the_processor_is_asked_once),
-        cmocka_unit_test(loops_are_no_wider_than_the_library_may_use),
-    };
-    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
-}
-
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
 int main(void) { return for_each_variant(run); }

@@ -1,11 +1,5 @@
 /* What layers/run.c adds to a layer's operations: the layer's name in errors, and ranges for a profiler. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <string.h>
+#include "testing.h"
 
 #include "layers/layer.h"
 
@@ -65,9 +59,8 @@ static amp_status run(amp_backend *backend, amp_error *error)
     return amp_node_backward(&node, &step, error);
 }
 
-static void profilers_see_layers_and_phases(void **state)
+TEST(profilers_see_layers_and_phases)
 {
-    (void)state;
     amp_error error;
     amp_backend silent = { .name = "silent" };
     amp_backend profiled = { .range_push = push, .range_pop = pop };
@@ -79,9 +72,8 @@ static void profilers_see_layers_and_phases(void **state)
                         "<layer 7 convolutional forward>forward</><layer 7 convolutional backward>backward</>");
 }
 
-static void errors_name_the_layer_once(void **state)
+TEST(errors_name_the_layer_once)
 {
-    (void)state;
     amp_error error;
     amp_backend profiled = { .range_push = push, .range_pop = pop };
     fake.status = AMP_NO_MEMORY;
@@ -96,9 +88,8 @@ static void errors_name_the_layer_once(void **state)
     assert_string_equal(error.message, fake.says);
 }
 
-static void weights_of_all_layers_are_loaded_at_once(void **state)
+TEST(weights_of_all_layers_are_loaded_at_once)
 {
-    (void)state;
     amp_error error = { 0 };
     amp_backend profiled = { .conv_load_weights = load, .range_push = push, .range_pop = pop };
     amp_node nodes[5] = { { .index = 0 }, { .index = 1 }, { .index = 2 }, { .index = 3 }, { .index = 4 } };
@@ -120,11 +111,4 @@ static void weights_of_all_layers_are_loaded_at_once(void **state)
     assert_int_equal(amp_nodes_load_weights(nodes, 5, &profiled, NULL), AMP_NO_MEMORY);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(profilers_see_layers_and_phases), cmocka_unit_test(errors_name_the_layer_once),
-        cmocka_unit_test(weights_of_all_layers_are_loaded_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -5,17 +5,10 @@
  * (like Darknet, the test runs with flush-to-zero). A trace ends where torch's scale falls below that, and there ours must say
  * AMP_DIVERGED. A second scaler with the default floor and cap runs beside: it must be torch's until torch's scale leaves
  * their range, and there say AMP_DIVERGED, or stand at the cap. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../plugin/amp/scaler.h"
 #include "../plugin/tensor/half.h"
@@ -194,9 +187,8 @@ static void replay_within_the_default_limits(const trace *t, const float scales[
     }
 }
 
-static void scales_and_trackers_are_those_of_torch(void **state)
+TEST(scales_and_trackers_are_those_of_torch)
 {
-    (void)state;
     static char line[LONGEST_LINE];
     FILE *file = open_traces();
     long trainings = 0, steps = 0, ends = 0;
@@ -219,8 +211,4 @@ static void scales_and_trackers_are_those_of_torch(void **state)
     assert_true(ends > 0 && seen.same > steps / 2 && seen.floors > 0 && seen.caps > 0 && seen.refusals > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(scales_and_trackers_are_those_of_torch) };
-    return cmocka_run_group_tests_name("scaler traces", tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("scaler traces", NULL, NULL); }
