@@ -206,18 +206,8 @@ TEST(behaviour_20_every_kind_of_loss_is_scaled_once)
     for (size_t i = 0; i < sizeof costs / sizeof *costs; i++) assert_true(seen_cost[costs[i]]);
 }
 
-/* tests/cfg, beside this file; layers that name files (trees) name them from there. */
-static int go_to_cfg_folder(void)
-{
-    char folder[1024];
-    snprintf(folder, sizeof folder, "%s", __FILE__);
-    char *slash = strrchr(folder, '/');
-    snprintf(slash ? slash + 1 : folder, sizeof folder - (size_t)(slash ? slash + 1 - folder : 0), "cfg");
-    return chdir(folder) == 0;
-}
-
 int main(void)
 {
-    if (!go_to_cfg_folder()) return 1;
+    if (chdir(beside_tests("cfg"))) return 1; /* where layers that name files (trees) name them from */
     return run_listed_tests("tests", NULL, NULL);
 }

@@ -5,7 +5,6 @@
 #include "testing.h"
 
 #include <glob.h>
-#include <libgen.h>
 #include <unistd.h>
 
 #include "amp/cfg_check.h"
@@ -54,7 +53,7 @@ static void write_file(const char *name, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static char start[4096]; /* the folder that the program began in, which __FILE__ may be relative to */
+static char start[4096]; /* the folder that the program began in, which beside_tests may be relative to */
 
 static int make_folder(void **state)
 {
@@ -801,10 +800,8 @@ TEST(good_files_pass_without_a_word)
     glob_t files;
     lines found;
     cfg_summary summary;
-    char here[] = __FILE__;
     assert_int_equal(chdir(start), 0);
-    assert_int_equal(chdir(dirname(here)), 0);
-    assert_int_equal(chdir("cfg"), 0);
+    assert_int_equal(chdir(beside_tests("cfg")), 0);
     assert_int_equal(glob("*.cfg", 0, NULL, &files), 0);
     for (size_t i = 0; i < files.gl_pathc; i++) {
         check(files.gl_pathv[i], CFG_FOR_ANYTHING, &found, &summary);

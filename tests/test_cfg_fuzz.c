@@ -8,7 +8,6 @@
 
 #include <fcntl.h>
 #include <glob.h>
-#include <libgen.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -301,10 +300,8 @@ TEST(mutants_are_refused_or_trained)
     if (!runs) assert_true(refused > 100 && trained > 40);
 }
 
-/* tests/cfg, beside this file; layers that name files (trees) name them from there. */
 int main(void)
 {
-    char here[] = __FILE__;
-    if (chdir(dirname(here)) || chdir("cfg")) return 1;
+    if (chdir(beside_tests("cfg"))) return 1; /* where layers that name files (trees) name them from */
     return run_listed_tests("mutants of .cfg files", NULL, NULL);
 }

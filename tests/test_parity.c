@@ -22,16 +22,6 @@
 #include "tensor/half.h"
 #include "network.h"
 
-/* tests/cfg, beside this file; layers that name files (trees) name them from there. */
-static const char *cfg_folder(void)
-{
-    static char folder[1024];
-    snprintf(folder, sizeof folder, "%s", __FILE__);
-    char *slash = strrchr(folder, '/');
-    snprintf(slash ? slash + 1 : folder, sizeof folder - (size_t)(slash ? slash + 1 - folder : 0), "cfg");
-    return folder;
-}
-
 static network *load(const char *cfg, const char *dtype)
 {
     char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
@@ -368,6 +358,6 @@ TEST(fp16_agrees_with_stock) { compare_all("fp16", 0x1p-10f, 8 * 0x1p-11); }
 
 int main(void)
 {
-    if (chdir(cfg_folder())) return 1;
+    if (chdir(beside_tests("cfg"))) return 1; /* where layers that name files (trees) name them from */
     return run_listed_tests("tests", NULL, NULL);
 }

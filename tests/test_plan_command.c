@@ -262,15 +262,11 @@ TEST(in_fp32_nothing_is_half_and_the_reason_is_the_dtype)
 
 /* ---- every network of tests/cfg ---- */
 
-static char cfg_folder[1024];
-
 static int each_cfg(void (*visit)(const char *cfg))
 {
-    snprintf(cfg_folder, sizeof cfg_folder, "%s", __FILE__);
-    strcpy(strrchr(cfg_folder, '/') + 1, "cfg");
     char before[1024];
     assert_non_null(getcwd(before, sizeof before));
-    assert_int_equal(chdir(cfg_folder), 0); /* where they look for their trees */
+    assert_int_equal(chdir(beside_tests("cfg")), 0); /* where they look for their trees */
     DIR *folder = opendir(".");
     int count = 0;
     assert_non_null(folder);

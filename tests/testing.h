@@ -41,6 +41,25 @@ __attribute__((unused)) static void list_test(struct CMUnitTest test)
     } \
     static void name(__attribute__((unused)) void **state)
 
+/* The path of a file of this folder, for a program that is still where it began: __FILE__ may be relative to that. */
+__attribute__((unused)) static const char *beside_tests(const char *file)
+{
+    static char path[4096];
+    snprintf(path, sizeof path, "%.*s%s", (int)(sizeof __FILE__ - sizeof "testing.h"), __FILE__, file);
+    return path;
+}
+
+/* A file of golden/, or of the folder in AMP_GOLDEN, where it may hold more (oracles/). */
+__attribute__((unused)) static FILE *open_golden(const char *name)
+{
+    char path[8192];
+    const char *folder = getenv("AMP_GOLDEN");
+    snprintf(path, sizeof path, "%s/%s", folder ? folder : beside_tests("golden"), name);
+    FILE *file = fopen(path, "r");
+    if (!file) fail_msg("cannot read %s", path);
+    return file;
+}
+
 /* The number of tests that failed. */
 __attribute__((unused)) static int run_listed_tests(const char *group, CMFixtureFunction set_up, CMFixtureFunction tear_down)
 {
