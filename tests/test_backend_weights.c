@@ -4,8 +4,8 @@
 #include <math.h>
 #include <omp.h>
 
-#include "backend/cpu/convert.h"
 #include "backend/cpu/weights_copy.h"
+#include "rows_testing.h"
 
 static void ok(dnnl_status_t status) { assert_int_equal(status, dnnl_success); }
 
@@ -126,8 +126,8 @@ TEST(other_layouts_are_left_to_the_library)
 /* Every instruction set does what plain C does. */
 TEST(loops_agree_across_instruction_sets)
 {
-    const amp_converters *const *sets;
-    int count = amp_converter_sets(&sets);
+    const amp_cpu_rows *sets[3];
+    int count = rows_of_this_machine(sets);
     uint32_t seed = 9;
     float even[100], odd[100], want[100], got[100];
     for (int i = 0; i < 100; ++i) {

@@ -14,6 +14,7 @@
 #include "cast.h"
 #include "memory.h"
 #include "onednn.h"
+#include "rows.h"
 
 enum { SLICE_BYTES = 32 << 20 }; /* of deltas of columns at once: about a last-level cache */
 
@@ -21,6 +22,7 @@ struct amp_local {
     amp_local_desc desc;
     const float *weights; /* the masters; NULL: not loaded */
     size_t places, window, filters, images;
+    const amp_cpu_rows *rows;
 };
 
 amp_status amp_cpu_local_create(amp_backend *backend, const amp_local_desc *d, amp_local **out,
@@ -31,7 +33,7 @@ amp_status amp_cpu_local_create(amp_backend *backend, const amp_local_desc *d, a
     amp_local *local = malloc(sizeof *local);
     if (!local) return amp_fail(error, AMP_NO_MEMORY, "no memory for a locally connected layer");
     *local = (amp_local){ *d, NULL, (size_t)d->y.h * d->y.w, amp_local_window(d), (size_t)d->y.c,
-                           (size_t)d->x.n };
+                           (size_t)d->x.n, amp_cpu_rows_best() };
     *out = local;
     return AMP_OK;
 }
@@ -63,6 +65,11 @@ static amp_status local_fail(const char *why, amp_error *error)
 
 static const char *product_failed = "oneDNN's matrix product failed";
 
+static const void *at(const void *tensor, size_t element, amp_dtype dtype)
+{
+    return (const char *)tensor + element * amp_dtype_size(dtype);
+}
+
 /* ---- windows ---- */
 
 /* The pixel of an image that tap (r, s) of a place's window reads; -1: it lies outside. */
@@ -77,13 +84,12 @@ static ptrdiff_t pixel_of(const amp_local_desc *d, size_t place, int r, int s)
 static void read_columns(const amp_local *local, size_t place, const void *x, float *columns, float *row)
 {
     const amp_local_desc *d = &local->desc;
-    size_t c = (size_t)d->x.c, taps = (size_t)d->size * d->size, element = amp_dtype_size(d->dtype);
+    size_t c = (size_t)d->x.c, taps = (size_t)d->size * d->size;
     for (size_t n = 0; n < local->images; ++n, columns += local->window)
         for (size_t tap = 0; tap < taps; ++tap) {
             ptrdiff_t pixel = pixel_of(d, place, (int)tap / d->size, (int)tap % d->size);
             if (pixel < 0) memset(row, 0, c * sizeof *row);
-            else amp_cpu_load_row(d->dtype, (const char *)x + (n * amp_shape_image(d->x) + (size_t)pixel * c)
-                                  * element, row, c);
+            else local->rows->widen(d->dtype, at(x, n * amp_shape_image(d->x) + (size_t)pixel * c, d->dtype), row, c);
             for (size_t k = 0; k < c; ++k) columns[k * taps + tap] = row[k];
         }
 }
@@ -109,16 +115,15 @@ static void read_place(const amp_local *local, size_t place, const void *y, floa
 {
     amp_dtype dtype = local->desc.dtype;
     for (size_t n = 0; n < local->images; ++n)
-        amp_cpu_load_row(dtype, (const char *)y + at_place(local, n, place) * amp_dtype_size(dtype),
-                         out + n * local->filters, local->filters);
+        local->rows->widen(dtype, at(y, at_place(local, n, place), dtype), out + n * local->filters, local->filters);
 }
 
 static void write_place(const amp_local *local, size_t place, const float *from, void *y)
 {
     amp_dtype dtype = local->desc.dtype;
     for (size_t n = 0; n < local->images; ++n)
-        amp_cpu_store_row(dtype, from + n * local->filters,
-                          (char *)y + at_place(local, n, place) * amp_dtype_size(dtype), local->filters);
+        local->rows->narrow(dtype, from + n * local->filters, (void *)at(y, at_place(local, n, place), dtype),
+                            local->filters, 0);
 }
 
 /* ---- scratch ---- */

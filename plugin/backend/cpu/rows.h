@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../../tensor/half.h"
 #include "../backend.h"
 
 /* What one row of a max pooling needs: x (h,w,c) of one image → y (out_h,out_w,c). */
@@ -38,9 +39,16 @@ typedef struct amp_cpu_rule {
 typedef struct amp_cpu_rows {
     const char *name; /* "sse2", "avx2", "avx512" */
 
-    /* Between storage and fp32; narrow rounds to nearest even exactly as tensor/half.h. */
+    /* Between storage and fp32. narrow: dst (+)= src, added in fp32 and rounded to nearest even exactly as tensor/half.h. */
     void (*widen)(amp_dtype, const void *src, float *dst, size_t count);
-    void (*narrow)(amp_dtype, const float *src, void *dst, size_t count);
+    void (*narrow)(amp_dtype, const float *src, void *dst, size_t count, int accumulate);
+    /* dst (columns × rows) = transpose of src (rows × columns); lengths of their rows in floats. */
+    void (*transpose)(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t rows, size_t columns);
+    /* For weights_copy.c, where a float's 32 bits hold two bf16: dst[i] = (even[i], odd[i]), even[i] rounded in the low half. */
+    void (*pair_bf16)(const float *even, const float *odd, float *dst, size_t count);
+    /* count times 16 halves each of low and high, taken in turns: dst[0] = low[0], dst[1] = high[0], dst[2] = low[1]...
+     * src_stride is in floats, dst_stride in halves; dst and its stride are multiples of 64 bytes. */
+    void (*zip)(const float *low, const float *high, size_t src_stride, amp_half_bits *dst, size_t dst_stride, size_t count);
 
     /* sums[l] += Σ x over the span's elements at lane l. scratch: period floats. */
     void (*sum)(amp_dtype, const void *x, size_t count, size_t period, float *scratch, double *sums);

@@ -58,11 +58,12 @@ static void widen(amp_dtype dtype, const void *src, float *dst, size_t count)
     AMP_BY_DTYPE(dtype, AMP_LANES(count, vstore(dst, i, n, vload(src, i, n, dt), AMP_FP32)));
 }
 
-static void narrow(amp_dtype dtype, const float *src, void *dst, size_t count)
+static void narrow(amp_dtype dtype, const float *src, void *dst, size_t count, int accumulate)
 {
-    AMP_BY_DTYPE(dtype, AMP_LANES(count, vstore(dst, i, n, vload(src, i, n, AMP_FP32), dt)));
+    AMP_BY_DTYPE(dtype, AMP_LANES(count, vput(dst, i, n, vload(src, i, n, AMP_FP32), accumulate, dt)));
 }
 
+#include "rows_copy.h"
 #include "rows_norm.h"
 #include "rows_elementwise.h"
 #include "rows_pool.h"
@@ -72,6 +73,9 @@ static const amp_cpu_rows rows = {
     .name = AMP_ROWS_NAME,
     .widen = widen,
     .narrow = narrow,
+    .transpose = transpose,
+    .pair_bf16 = pair_bf16,
+    .zip = zip,
     .sum = sum,
     .moments = moments,
     .normalize = normalize,
