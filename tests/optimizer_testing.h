@@ -15,9 +15,9 @@ static const char *const kinds[] = { "convolutional_batchnorm", "convolutional_g
 __attribute__((unused)) static network *load(const char *name, const char *net_keys, const char *layer_keys, const char *dtype)
 {
     static char text[1 << 16], more[1 << 17];
-    char path[100];
-    snprintf(path, sizeof path, "cfg/%s.cfg", name);
-    FILE *file = fopen(beside_tests(path), "r");
+    char path[5000];
+    snprintf(path, sizeof path, "%s/%s.cfg", networks_folder(), name);
+    FILE *file = fopen(path, "r");
     if (!file) fail_msg("cannot read %s", path);
     text[fread(text, 1, sizeof text - 1, file)] = 0;
     fclose(file);

@@ -208,6 +208,6 @@ TEST(behaviour_20_every_kind_of_loss_is_scaled_once)
 
 int main(void)
 {
-    if (chdir(beside_tests("cfg"))) return 1; /* where layers that name files (trees) name them from */
+    if (chdir(networks_folder())) return 1;
     return run_listed_tests("tests", NULL, NULL);
 }

@@ -53,13 +53,11 @@ static void write_file(const char *name, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static char start[4096]; /* the folder that the program began in, which beside_tests may be relative to */
-
 static int make_folder(void **state)
 {
     (void)state;
     char long_name[310], many[3000] = "";
-    if (!getcwd(start, sizeof start) || !mkdtemp(folder) || chdir(folder)) return -1;
+    if (!mkdtemp(folder) || chdir(folder)) return -1;
     memset(long_name, 'x', 300);
     strcpy(long_name + 300, " -1\n");
     for (int i = 0; i < 300; i++) sprintf(many + strlen(many), "n%d -1\n", i);
@@ -800,8 +798,7 @@ TEST(good_files_pass_without_a_word)
     glob_t files;
     lines found;
     cfg_summary summary;
-    assert_int_equal(chdir(start), 0);
-    assert_int_equal(chdir(beside_tests("cfg")), 0);
+    assert_int_equal(chdir(networks_folder()), 0);
     assert_int_equal(glob("*.cfg", 0, NULL, &files), 0);
     for (size_t i = 0; i < files.gl_pathc; i++) {
         check(files.gl_pathv[i], CFG_FOR_ANYTHING, &found, &summary);

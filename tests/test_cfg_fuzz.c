@@ -302,6 +302,6 @@ TEST(mutants_are_refused_or_trained)
 
 int main(void)
 {
-    if (chdir(beside_tests("cfg"))) return 1; /* where layers that name files (trees) name them from */
+    if (chdir(networks_folder())) return 1;
     return run_listed_tests("mutants of .cfg files", NULL, NULL);
 }

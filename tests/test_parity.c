@@ -358,6 +358,6 @@ TEST(fp16_agrees_with_stock) { compare_all("fp16", 0x1p-10f, 8 * 0x1p-11); }
 
 int main(void)
 {
-    if (chdir(beside_tests("cfg"))) return 1; /* where layers that name files (trees) name them from */
+    if (chdir(networks_folder())) return 1;
     return run_listed_tests("tests", NULL, NULL);
 }

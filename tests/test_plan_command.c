@@ -266,7 +266,7 @@ static int each_cfg(void (*visit)(const char *cfg))
 {
     char before[1024];
     assert_non_null(getcwd(before, sizeof before));
-    assert_int_equal(chdir(beside_tests("cfg")), 0); /* where they look for their trees */
+    assert_int_equal(chdir(networks_folder()), 0); /* where they look for their trees */
     DIR *folder = opendir(".");
     int count = 0;
     assert_non_null(folder);

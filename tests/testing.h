@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -41,20 +42,25 @@ __attribute__((unused)) static void list_test(struct CMUnitTest test)
     } \
     static void name(__attribute__((unused)) void **state)
 
-/* The path of a file of this folder, for a program that is still where it began: __FILE__ may be relative to that. */
-__attribute__((unused)) static const char *beside_tests(const char *file)
+/* Beside this program: the networks of tests/cfg as .cfg files. Layers that name files (trees) name them from there. */
+__attribute__((unused)) static const char *networks_folder(void)
 {
     static char path[4096];
-    snprintf(path, sizeof path, "%.*s%s", (int)(sizeof __FILE__ - sizeof "testing.h"), __FILE__, file);
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof "cfg");
+    if (length < 0) fail_msg("cannot read /proc/self/exe");
+    path[length] = '\0';
+    strcpy(strrchr(path, '/') + 1, "cfg");
     return path;
 }
 
-/* A file of golden/, or of the folder in AMP_GOLDEN, where it may hold more (oracles/). */
+/* A file of golden/, or of the folder in AMP_GOLDEN, where it may hold more (oracles/). The program is to be where it began,
+ * since __FILE__ may be relative. */
 __attribute__((unused)) static FILE *open_golden(const char *name)
 {
-    char path[8192];
+    char path[4096];
     const char *folder = getenv("AMP_GOLDEN");
-    snprintf(path, sizeof path, "%s/%s", folder ? folder : beside_tests("golden"), name);
+    if (folder) snprintf(path, sizeof path, "%s/%s", folder, name);
+    else snprintf(path, sizeof path, "%.*sgolden/%s", (int)(sizeof __FILE__ - sizeof "testing.h"), __FILE__, name);
     FILE *file = fopen(path, "r");
     if (!file) fail_msg("cannot read %s", path);
     return file;
