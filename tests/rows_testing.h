@@ -2,7 +2,6 @@
 #ifndef ROWS_TESTING_H
 #define ROWS_TESTING_H
 
-#include "backend/cpu/processor.h"
 #include "backend/cpu/rows.h"
 
 static int rows_of_this_machine(const amp_cpu_rows *out[3])

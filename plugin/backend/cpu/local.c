@@ -12,7 +12,6 @@
 
 #include "../check.h"
 #include "cast.h"
-#include "memory.h"
 #include "onednn.h"
 #include "rows.h"
 
@@ -134,7 +133,7 @@ typedef struct room { float *block; size_t each; } room;
 static amp_status take_room(const amp_local *local, room *out, amp_error *error)
 {
     out->each = (local->images * (local->window + local->filters) + (size_t)local->desc.x.c + 15) / 16 * 16;
-    return amp_cpu_memory((size_t)omp_get_max_threads() * out->each * sizeof(float), (void **)&out->block,
+    return amp_cpu_allocate(NULL, (size_t)omp_get_max_threads() * out->each * sizeof(float), (void **)&out->block,
                           error);
 }
 
@@ -251,9 +250,9 @@ amp_status amp_cpu_local_backward_data(amp_backend *backend, amp_local *local, c
     if (!local->weights) return local_fail("its weights were not loaded", error);
     amp_status status = take_room(local, &all, error);
     if (status == AMP_OK)
-        status = amp_cpu_memory(slice * local->images * local->window * sizeof(float), (void **)&columns,
+        status = amp_cpu_allocate(NULL, slice * local->images * local->window * sizeof(float), (void **)&columns,
                                 error);
-    if (status == AMP_OK) status = amp_cpu_memory(count * sizeof(float), (void **)&sums, error);
+    if (status == AMP_OK) status = amp_cpu_allocate(NULL, count * sizeof(float), (void **)&sums, error);
     if (status == AMP_OK) {
         memset(sums, 0, count * sizeof(float));
         for (size_t first = 0; first < local->places; first += slice) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory.h"
+#include "kernels.h"
 
 /* ------------------------------------------------------------------------------------------------ the library */
 
@@ -195,7 +195,7 @@ amp_status amp_scratch_take(amp_onednn *library, const size_t *sizes, void **par
         free(library->scratch); /* first, so that the two do not exist at once; nothing in it outlives a call */
         library->scratch = NULL;
         library->scratch_bytes = 0;
-        AMP_TRY(amp_cpu_memory(total, &larger, error));
+        AMP_TRY(amp_cpu_allocate(NULL, total, &larger, error));
         library->scratch = larger;
         library->scratch_bytes = total;
     }

@@ -4,7 +4,7 @@
 #define AMP_BACKEND_CPU_ONEDNN_H
 
 #include "../backend.h"
-#include "processor.h"
+#include "rows.h"
 
 /* The library's engine and stream, and one scratch area that all convolutions share: one runs at a time. */
 typedef struct amp_onednn amp_onednn;

@@ -17,7 +17,6 @@
 
 #include "cast.h"
 #include "kernels.h"
-#include "memory.h"
 #include "state.h"
 
 /* ---- weights ---- */
@@ -58,10 +57,10 @@ static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *wei
 {
     const amp_conv_desc *d = &conv->desc;
     if (!conv->forward_weights && conv->forward_bytes)
-        AMP_TRY(amp_cpu_memory(conv->forward_bytes, &conv->forward_weights, error));
+        AMP_TRY(amp_cpu_allocate(NULL, conv->forward_bytes, &conv->forward_weights, error));
     if (!conv->backward_weights_copy) {
         if (conv->backward_bytes)
-            AMP_TRY(amp_cpu_memory(conv->backward_bytes, &conv->backward_weights_copy, error));
+            AMP_TRY(amp_cpu_allocate(NULL, conv->backward_bytes, &conv->backward_weights_copy, error));
         else conv->backward_weights_copy = conv->forward_weights;
     }
     int forward = conv->forward_bytes && conv->forward_layout.order != AMP_WEIGHTS_UNKNOWN;

@@ -95,6 +95,12 @@ typedef struct amp_cpu_rows {
     double (*squares)(const float *grad, size_t count, int *found_inf);
 } amp_cpu_rows;
 
+/* What every x86-64 has; AVX2 with FMA and F16C; x86-64-v4 (AVX-512 F, BW, CD, DQ, VL). */
+typedef enum amp_cpu_width { AMP_CPU_BASE, AMP_CPU_AVX2, AMP_CPU_AVX512 } amp_cpu_width;
+
+/* The widest that this processor has, the system saves, and oneDNN's variable DNNL_MAX_CPU_ISA leaves. */
+amp_cpu_width amp_cpu_widest(void);
+
 /* The widest table that may run here (amp_cpu_widest). The environment's AMP_CPU_ISA = sse2 | avx2 | avx512 caps the
  * tables further, and nothing else: with it a test has one program compute with each of them. */
 const amp_cpu_rows *amp_cpu_rows_best(void);
