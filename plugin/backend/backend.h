@@ -304,14 +304,15 @@ struct amp_backend {
     /* Batch norm with the activation fused, with N = n·h·w: mean = Σx/N, variance and xhat by the rule,
      * y = act(scale·xhat + bias). N = 1: both variances are 0.
      * backward: d = dy·act'(y); dbias += Σd; dscale += Σ d·xhat; with g = scale·d and inv by the rule:
-     * dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place). y is what forward made of x with this scale,
-     * bias, mean and variance: a backend may make it anew instead of reading it. */
+     * dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place). y is what forward made of x
+     * with this scale, bias, mean and variance: a backend may make it anew instead of reading it. */
     amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
         const amp_batchnorm *, amp_error *);
     amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
         const amp_batchnorm *, amp_error *);
-    amp_status (*batchnorm_backward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const amp_tensor *dy,
-        const amp_tensor *dx, const amp_batchnorm *, amp_error *);
+    amp_status (*batchnorm_backward)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
+                                     const amp_tensor *dy, const amp_tensor *dx, const amp_batchnorm *,
+                                     amp_error *);
 
     /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed when not accumulating. */
     amp_status (*activation_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation,

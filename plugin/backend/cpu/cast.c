@@ -14,16 +14,15 @@
 #include "kernels.h"
 
 enum {
-    PIECE = 2048,              /* floats per buffer: two fit in the first-level cache with room for what
-                                  passes by */
+    PIECE = 2048, /* floats per buffer: two fit in the first-level cache with room for what passes by */
     TILE_CHANNELS = 64
 };
 
 static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Equal order on both sides; n at most PIECE. */
-static void cast_piece(const amp_cpu_rows *rows, amp_dtype from, const void *src, amp_dtype to, void *dst, size_t n,
-                       int accumulate)
+static void cast_piece(const amp_cpu_rows *rows, amp_dtype from, const void *src, amp_dtype to, void *dst,
+                       size_t n, int accumulate)
 {
     if (from == AMP_FP32) rows->narrow(to, src, dst, n, accumulate);
     else if (from == to && !accumulate) memcpy(dst, src, n * amp_dtype_size(to));
@@ -60,8 +59,9 @@ void amp_cpu_round_flat(amp_dtype dtype, const float *src, float *dst, size_t co
 
 /* One tile of one image: a (rows × columns) corner of a matrix whose rows are src_length apart, written
  * transposed to rows dst_length apart. NCHW → NHWC reads channels as rows, NHWC → NCHW pixels. */
-static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char *src, size_t src_length, amp_dtype to,
-                           char *dst, size_t dst_length, size_t rows, size_t columns, int accumulate)
+static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char *src, size_t src_length,
+                           amp_dtype to, char *dst, size_t dst_length, size_t rows, size_t columns,
+                           int accumulate)
 {
     float in[PIECE], out[PIECE];
     size_t from_size = amp_dtype_size(from), to_size = amp_dtype_size(to);
@@ -83,8 +83,10 @@ static void cast_transposed(const amp_tensor *src, const amp_tensor *dst, int ac
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t channels = (size_t)src->shape.c, pixels = (size_t)src->shape.h * src->shape.w;
-    size_t tile_channels = min_size(channels, TILE_CHANNELS), tile_pixels = min_size(pixels, PIECE / tile_channels);
-    size_t across = (channels + tile_channels - 1) / tile_channels, down = (pixels + tile_pixels - 1) / tile_pixels;
+    size_t tile_channels = min_size(channels, TILE_CHANNELS);
+    size_t tile_pixels = min_size(pixels, PIECE / tile_channels);
+    size_t across = (channels + tile_channels - 1) / tile_channels;
+    size_t down = (pixels + tile_pixels - 1) / tile_pixels;
     size_t tiles = (size_t)src->shape.n * across * down;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(src->shape)))
     for (size_t t = 0; t < tiles; ++t) {

@@ -1,5 +1,5 @@
-/* Numbers between fp32 and the 16-bit formats in the order they lie in, at the speed of memory and over all threads. Every
- * result equals tensor/half.h bit for bit, on every instruction set. */
+/* Numbers between fp32 and the 16-bit formats in the order they lie in, at the speed of memory and over all
+ * threads. Every result equals tensor/half.h bit for bit, on every instruction set. */
 #ifndef AMP_BACKEND_CPU_CAST_H
 #define AMP_BACKEND_CPU_CAST_H
 

@@ -88,7 +88,9 @@ static void read_columns(const amp_local *local, size_t place, const void *x, fl
         for (size_t tap = 0; tap < taps; ++tap) {
             ptrdiff_t pixel = pixel_of(d, place, (int)tap / d->size, (int)tap % d->size);
             if (pixel < 0) memset(row, 0, c * sizeof *row);
-            else local->rows->widen(d->dtype, at(x, n * amp_shape_image(d->x) + (size_t)pixel * c, d->dtype), row, c);
+            else
+                local->rows->widen(d->dtype, at(x, n * amp_shape_image(d->x) + (size_t)pixel * c, d->dtype),
+                                   row, c);
             for (size_t k = 0; k < c; ++k) columns[k * taps + tap] = row[k];
         }
 }
@@ -114,7 +116,8 @@ static void read_place(const amp_local *local, size_t place, const void *y, floa
 {
     amp_dtype dtype = local->desc.dtype;
     for (size_t n = 0; n < local->images; ++n)
-        local->rows->widen(dtype, at(y, at_place(local, n, place), dtype), out + n * local->filters, local->filters);
+        local->rows->widen(dtype, at(y, at_place(local, n, place), dtype), out + n * local->filters,
+                           local->filters);
 }
 
 static void write_place(const amp_local *local, size_t place, const float *from, void *y)
@@ -133,8 +136,8 @@ typedef struct room { float *block; size_t each; } room;
 static amp_status take_room(const amp_local *local, room *out, amp_error *error)
 {
     out->each = (local->images * (local->window + local->filters) + (size_t)local->desc.x.c + 15) / 16 * 16;
-    return amp_cpu_allocate(NULL, (size_t)omp_get_max_threads() * out->each * sizeof(float), (void **)&out->block,
-                          error);
+    return amp_cpu_allocate(NULL, (size_t)omp_get_max_threads() * out->each * sizeof(float),
+                            (void **)&out->block, error);
 }
 
 typedef struct own_room { float *columns, *place, *row; } own_room;
@@ -250,8 +253,8 @@ amp_status amp_cpu_local_backward_data(amp_backend *backend, amp_local *local, c
     if (!local->weights) return local_fail("its weights were not loaded", error);
     amp_status status = take_room(local, &all, error);
     if (status == AMP_OK)
-        status = amp_cpu_allocate(NULL, slice * local->images * local->window * sizeof(float), (void **)&columns,
-                                error);
+        status = amp_cpu_allocate(NULL, slice * local->images * local->window * sizeof(float),
+                                  (void **)&columns, error);
     if (status == AMP_OK) status = amp_cpu_allocate(NULL, count * sizeof(float), (void **)&sums, error);
     if (status == AMP_OK) {
         memset(sums, 0, count * sizeof(float));

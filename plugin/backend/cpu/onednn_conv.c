@@ -89,8 +89,8 @@ amp_status amp_cpu_conv_load_weights(amp_backend *backend, const amp_conv_weight
 
 /* ---- running ---- */
 
-/* A tensor that a pass reads or writes, as its argument `id`; and its fp32 stand-in in scratch, which holds a slice of the
- * batch, or NULL. */
+/* A tensor that a pass reads or writes, as its argument `id`; and its fp32 stand-in in scratch, which holds a
+ * slice of the batch, or NULL. */
 typedef struct side { int id; const void *tensor; amp_shape shape; void *stand_in; } side;
 
 static void *slice_at(const amp_conv *conv, const side *s, int first)
@@ -107,9 +107,9 @@ static dnnl_status_t read_slice(const amp_conv *conv, amp_pass *pass, const side
     return amp_pass_set(pass, s->id, s->stand_in);
 }
 
-/* Runs a pass from one tensor to another, so many images at a time; out is added to from its stand-in only. */
-static dnnl_status_t run_slices(amp_onednn *library, const amp_conv *conv, amp_pass *pass, void *scratchpad, int images,
-                                side in, side out, int accumulate)
+/* Runs a pass from one tensor to another, so many images at a time. Only what has a stand-in is added to. */
+static dnnl_status_t run_slices(amp_onednn *library, const amp_conv *conv, amp_pass *pass, void *scratchpad,
+                                int images, side in, side out, int accumulate)
 {
     dnnl_status_t status = dnnl_success;
     for (int first = 0; first < conv->desc.x.n && status == dnnl_success; first += images) {
@@ -118,8 +118,8 @@ static dnnl_status_t run_slices(amp_onednn *library, const amp_conv *conv, amp_p
         if (status == dnnl_success) status = amp_pass_set(pass, out.id, out.stand_in ? out.stand_in : slice);
         if (status == dnnl_success) status = amp_pass_run(library, pass, scratchpad);
         if (status == dnnl_success && out.stand_in)
-            amp_cpu_cast_flat(AMP_FP32, out.stand_in, conv->desc.dtype, slice, images * amp_shape_image(out.shape),
-                              accumulate);
+            amp_cpu_cast_flat(AMP_FP32, out.stand_in, conv->desc.dtype, slice,
+                              images * amp_shape_image(out.shape), accumulate);
     }
     return status;
 }
@@ -147,7 +147,8 @@ amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void
     dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, conv->forward_weights);
     if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_BIAS, bias ? bias : conv->no_bias);
     if (status == dnnl_success)
-        status = run_slices(library, conv, pass, scratch[0], images, (side){ DNNL_ARG_SRC, x, conv->desc.x, scratch[1] },
+        status = run_slices(library, conv, pass, scratch[0], images,
+                            (side){ DNNL_ARG_SRC, x, conv->desc.x, scratch[1] },
                             (side){ DNNL_ARG_DST, y, conv->y, scratch[2] }, 0);
     return amp_onednn_conv_outcome(conv, "forward", status, error);
 }
@@ -175,7 +176,8 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
     status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, conv->backward_weights_copy);
     if (status == dnnl_success)
-        status = run_slices(library, conv, pass, scratch[0], images, (side){ DNNL_ARG_DIFF_DST, dy, conv->y, scratch[1] },
+        status = run_slices(library, conv, pass, scratch[0], images,
+                            (side){ DNNL_ARG_DIFF_DST, dy, conv->y, scratch[1] },
                             (side){ DNNL_ARG_DIFF_SRC, dx, conv->desc.x, scratch[2] }, accumulate);
     return amp_onednn_conv_outcome(conv, "backward by data", status, error);
 }
@@ -196,7 +198,8 @@ amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, c
     dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_DIFF_WEIGHTS, scratch[3]);
     if (status == dnnl_success) status = amp_pass_set(add, DNNL_ARG_FROM, scratch[3]);
     if (status == dnnl_success) status = amp_pass_set(add, DNNL_ARG_TO, dw);
-    const side x_side = { DNNL_ARG_SRC, x, conv->desc.x, scratch[1] }, dy_side = { DNNL_ARG_DIFF_DST, dy, conv->y, scratch[2] };
+    const side x_side = { DNNL_ARG_SRC, x, conv->desc.x, scratch[1] };
+    const side dy_side = { DNNL_ARG_DIFF_DST, dy, conv->y, scratch[2] };
     for (int first = 0; first < conv->desc.x.n && status == dnnl_success; first += images) {
         status = read_slice(conv, pass, &x_side, first, images);
         if (status == dnnl_success) status = read_slice(conv, pass, &dy_side, first, images);

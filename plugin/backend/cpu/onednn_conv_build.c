@@ -21,10 +21,12 @@ amp_status amp_onednn_conv_fail(const amp_conv_desc *d, amp_status status, const
                     d->stride, d->pad, d->groups, amp_dtype_name(d->dtype), what, why);
 }
 
-amp_status amp_onednn_conv_outcome(const amp_conv *conv, const char *what, dnnl_status_t status, amp_error *error)
+amp_status amp_onednn_conv_outcome(const amp_conv *conv, const char *what, dnnl_status_t status,
+                                   amp_error *error)
 {
     if (status == dnnl_success) return AMP_OK;
-    return amp_onednn_conv_fail(&conv->desc, status == dnnl_out_of_memory ? AMP_NO_MEMORY : AMP_BACKEND_FAILED, what,
+    return amp_onednn_conv_fail(&conv->desc,
+                                status == dnnl_out_of_memory ? AMP_NO_MEMORY : AMP_BACKEND_FAILED, what,
                                 amp_dnnl_text(status), error);
 }
 

@@ -25,7 +25,8 @@ struct amp_conv {
 };
 
 /* Errors that name the convolution; outcome is AMP_OK if the library's status is success. */
-amp_status amp_onednn_conv_fail(const amp_conv_desc *, amp_status, const char *what, const char *why, amp_error *);
+amp_status amp_onednn_conv_fail(const amp_conv_desc *, amp_status, const char *what, const char *why,
+                                amp_error *);
 amp_status amp_onednn_conv_outcome(const amp_conv *, const char *what, dnnl_status_t, amp_error *);
 
 /* The pass for "dx += ...", which most convolutions never make. */

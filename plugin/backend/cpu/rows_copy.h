@@ -1,5 +1,5 @@
-/* What moves numbers without computing with them, part of rows_impl.h: a transpose for casts between layouts, and the two
- * loops that make copies of weights (weights_copy.c). */
+/* What moves numbers without computing with them, part of rows_impl.h: a transpose for casts between layouts,
+ * and the two loops that make copies of weights (weights_copy.c). */
 
 static void transpose_plain(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t n_rows,
                             size_t columns)
@@ -10,7 +10,8 @@ static void transpose_plain(const float *src, size_t src_stride, float *dst, siz
 
 #if VL == 1
 
-static void transpose(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t n_rows, size_t columns)
+static void transpose(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t n_rows,
+                      size_t columns)
 {
     transpose_plain(src, src_stride, dst, dst_stride, n_rows, columns);
 }
@@ -20,7 +21,8 @@ static void transpose(const float *src, size_t src_stride, float *dst, size_t ds
 AMP_INLINE void transpose_8x8(const float *src, size_t src_stride, float *dst, size_t dst_stride)
 {
     __m256 r[8], t[8];
-    for (int i = 0; i < 4; ++i) /* rows i and i+4 side by side: after this all shuffles stay in 128-bit lanes */
+    /* Rows i and i+4 side by side: after this all shuffles stay in 128-bit lanes. */
+    for (int i = 0; i < 4; ++i)
         for (int half = 0; half < 2; ++half) {
             __m128 upper = _mm_loadu_ps(src + i * src_stride + 4 * half);
             __m128 lower = _mm_loadu_ps(src + (i + 4) * src_stride + 4 * half);
@@ -38,7 +40,8 @@ AMP_INLINE void transpose_8x8(const float *src, size_t src_stride, float *dst, s
     }
 }
 
-/* Images have three channels: interleave or separate three rows. The constant count lets the compiler use shuffles. */
+/* Images have three channels: interleave or separate three rows. The constant count lets the compiler use
+ * shuffles. */
 static void interleave_3(const float *restrict src, size_t stride, float *restrict dst, size_t columns)
 {
     for (size_t c = 0; c < columns; ++c)
@@ -51,7 +54,8 @@ static void separate_3(const float *restrict src, float *restrict dst, size_t st
         for (int k = 0; k < 3; ++k) dst[k * stride + r] = src[3 * r + k];
 }
 
-static void transpose(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t n_rows, size_t columns)
+static void transpose(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t n_rows,
+                      size_t columns)
 {
     if (n_rows == 3 && dst_stride == 3) { interleave_3(src, src_stride, dst, columns); return; }
     if (columns == 3 && src_stride == 3) { separate_3(src, dst, dst_stride, n_rows); return; }
@@ -61,8 +65,8 @@ static void transpose(const float *src, size_t src_stride, float *dst, size_t ds
             transpose_8x8(src + r * src_stride + c, src_stride, dst + c * dst_stride + r, dst_stride);
     transpose_plain(src + whole_columns, src_stride, dst + whole_columns * dst_stride, dst_stride, n_rows,
                     columns - whole_columns);
-    transpose_plain(src + whole_rows * src_stride, src_stride, dst + whole_rows, dst_stride, n_rows - whole_rows,
-                    whole_columns);
+    transpose_plain(src + whole_rows * src_stride, src_stride, dst + whole_rows, dst_stride,
+                    n_rows - whole_rows, whole_columns);
 }
 
 #endif
@@ -81,7 +85,8 @@ static void pair_bf16(const float *even, const float *odd, float *dst, size_t co
     });
 }
 
-/* Streamed: the copies are read much later, and fetching their old bytes first would cost as much as writing them. */
+/* Streamed: the copies are read much later, and fetching their old bytes first would cost as much as writing
+ * them. */
 static void zip(const float *low, const float *high, size_t src_stride, amp_half_bits *dst, size_t dst_stride,
                 size_t count)
 {

@@ -131,8 +131,8 @@ static void write_channel_pairs(const float *turned, const shape *s, const amp_w
         for (size_t k = 0; k < s->places; ++k) {
             const float *low = turned + (c * s->places + k) * PAIRS, *high = low + s->places * PAIRS;
             size_t block = eights ? (channel + c) / CHANNELS : channel / 2;
-            s->rows->zip(low, high, 2 * s->places * PAIRS, base + block * l->channel_stride + k * l->place_stride,
-                         stride, run / 2);
+            s->rows->zip(low, high, 2 * s->places * PAIRS,
+                         base + block * l->channel_stride + k * l->place_stride, stride, run / 2);
         }
 }
 

@@ -63,8 +63,8 @@ static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t co
             AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (cast_flat<S, D, CAST_GROUP>), (const S *)src.data,
                        (D *)dst.data, count, how.factor, how.accumulate);
         else
-            AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (cast_flat<S, D, 1>), (const S *)src.data, (D *)dst.data,
-                       count, how.factor, how.accumulate);
+            AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (cast_flat<S, D, 1>), (const S *)src.data,
+                       (D *)dst.data, count, how.factor, how.accumulate);
     });
     return AMP_OK;
 }
@@ -75,8 +75,10 @@ static amp_status transposed(amp_backend *backend, numbers src, numbers dst, siz
 {
     if (!images || !rows || !columns) return AMP_OK;
     if (rows == 1 || columns == 1) return flat(backend, src, dst, images * rows * columns, how, error);
-    amp_turn turn = amp_turn_of(src.data, src.dtype, dst.data, dst.dtype, images, (unsigned)rows, (unsigned)columns);
-    size_t tiles = amp_turn_tiles(turn), most = amp_cuda_most_blocks(backend), across = tiles < most ? tiles : most;
+    amp_turn turn = amp_turn_of(src.data, src.dtype, dst.data, dst.dtype, images, (unsigned)rows,
+                                (unsigned)columns);
+    size_t tiles = amp_turn_tiles(turn), most = amp_cuda_most_blocks(backend);
+    size_t across = tiles < most ? tiles : most;
     dim3 blocks((unsigned)across, amp_cuda_down(backend, across, images));
     BY_TWO_DTYPES(src.dtype, dst.dtype, AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>),
         (const S *)src.data, (D *)dst.data, images, turn, how.factor, how.accumulate));

@@ -87,7 +87,8 @@ amp_status amp_cuda_channels(amp_backend *backend, const amp_tensor *src, int sr
     if (!m.rows || !m.columns) return AMP_OK;
     if (m.src_step == m.columns && m.dst_step == m.columns) m.columns *= m.rows, m.rows = 1;
     if (alpha == 1 && !accumulate) return run_copy(backend, &m, element, error);
-    int wide = wide_rows(m.src, m.rows, m.src_step, src->dtype) && wide_rows(m.dst, m.rows, m.dst_step, dst->dtype);
+    int wide = wide_rows(m.src, m.rows, m.src_step, src->dtype) &&
+        wide_rows(m.dst, m.rows, m.dst_step, dst->dtype);
     AMP_LAUNCH_PLANE(backend, src->dtype, wide, m.rows, m.columns, move_scaled, (const T *)m.src, m.src_step,
                      (T *)m.dst, m.dst_step, m.rows, m.columns, alpha, accumulate);
     return AMP_OK;
@@ -220,9 +221,10 @@ static amp_status shortcut_equal(amp_backend *backend, const amp_tensor *x, cons
         wide_rows(from->data, rows, from_c, from->dtype);
     AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide, {
         amp_plane plane = amp_cuda_plane(backend, rows, amp_divide_up(columns, N));
-        AMP_CUDA_BY_ACTIVATION(activation, AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut<T, N, A>),
-            (const T *)x->data, (const T *)from->data, from_step, (T *)y->data, rows, columns, both, alpha, beta,
-            activation));
+        AMP_CUDA_BY_ACTIVATION(activation,
+            AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut<T, N, A>), (const T *)x->data,
+                       (const T *)from->data, from_step, (T *)y->data, rows, columns, both, alpha, beta,
+                       activation));
     }));
     return AMP_OK;
 }
@@ -237,8 +239,8 @@ amp_status amp_cuda_shortcut_forward(amp_backend *backend, const amp_tensor *x, 
     if (same_size(x, from)) return shortcut_equal(backend, x, from, y, alpha, beta, activation, error);
     int wide = amp_cuda_wide(x) && amp_cuda_wide(from) && amp_cuda_wide(y);
     two_sizes s = two_sizes_of(x->shape, grid.x_step, from->shape, grid.from_step, &grid);
-    AMP_LAUNCH_LINES(backend, x, wide, shortcut_sizes, (const T *)x->data, (const T *)from->data, (T *)y->data, s, alpha,
-                     beta, activation);
+    AMP_LAUNCH_LINES(backend, x, wide, shortcut_sizes, (const T *)x->data, (const T *)from->data,
+                     (T *)y->data, s, alpha, beta, activation);
     return AMP_OK;
 }
 
@@ -252,7 +254,8 @@ amp_status amp_cuda_shortcut_backward(amp_backend *backend, const amp_tensor *dy
     if (!amp_shape_count(dfrom->shape)) return AMP_OK;
     int wide = amp_cuda_wide(dy) && amp_cuda_wide(dfrom);
     two_sizes s = two_sizes_of(dfrom->shape, grid.from_step, dy->shape, grid.x_step, &grid);
-    AMP_LAUNCH_LINES(backend, dfrom, wide, shortcut_delta, (const T *)dy->data, (T *)dfrom->data, s, beta, accumulate);
+    AMP_LAUNCH_LINES(backend, dfrom, wide, shortcut_delta, (const T *)dy->data, (T *)dfrom->data, s, beta,
+                     accumulate);
     return AMP_OK;
 }
 
@@ -280,8 +283,9 @@ amp_status amp_cuda_dropout(amp_backend *backend, const amp_tensor *x, const amp
     AMP_TRY(amp_check_pair("dropout", x, y, 1, error));
     size_t count = amp_shape_count(x->shape);
     if (!count) return AMP_OK;
-    int wide = amp_aligned(x->data) && amp_aligned(y->data) && amp_aligned(keep, 16 / amp_dtype_size(x->dtype));
-    AMP_LAUNCH_ALONG(backend, x->dtype, wide, count, drop, (const T *)x->data, (T *)y->data, keep, count, scale,
-                     accumulate);
+    int wide = amp_aligned(x->data) && amp_aligned(y->data) &&
+        amp_aligned(keep, 16 / amp_dtype_size(x->dtype));
+    AMP_LAUNCH_ALONG(backend, x->dtype, wide, count, drop, (const T *)x->data, (T *)y->data, keep, count,
+                     scale, accumulate);
     return AMP_OK;
 }

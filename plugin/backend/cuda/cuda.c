@@ -14,7 +14,7 @@
 /* ---- the environment ---- */
 
 /* Switches that belong to a machine or an experiment, not to a network:
- *   AMP_CUDA_TUNE           engines of cuDNN that are timed for each pass of a convolution: 0 to 100, default 8
+ *   AMP_CUDA_TUNE           engines of cuDNN that are timed for each pass of a convolution: 0 to 100 (8)
  *   AMP_CUDA_DETERMINISTIC  1: the same bits in every run, so nothing is timed either
  *   AMP_CUDA_RANGES         1: ranges with the layers' names for profilers such as Nsight Systems */
 enum { TUNE = 8 };

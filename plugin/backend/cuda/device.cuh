@@ -215,12 +215,13 @@ static inline amp_plane amp_cuda_lines(const amp_backend *backend, const amp_ten
     return pixel;
 }
 
-/* Launch kernel<T, N> for a dtype, N being a wide group or 1: over `count` numbers; over rows × columns of numbers; over the
- * lines of t. The kernel's arguments may name T. As AMP_LAUNCH, these leave the calling function on an error. */
+/* Launch kernel<T, N> for a dtype, N being a wide group or 1: over `count` numbers; over rows × columns of
+ * numbers; over the lines of t. The kernel's arguments may name T. As AMP_LAUNCH, these leave the calling
+ * function on an error. */
 #define AMP_LAUNCH_ALONG(backend, dtype, wide, count, kernel, ...) \
     AMP_CUDA_BY_DTYPE(dtype, AMP_CUDA_BY_GROUP(wide, \
-        AMP_LAUNCH(backend, amp_cuda_blocks(backend, amp_divide_up(count, N)), AMP_CUDA_THREADS, (kernel<T, N>), \
-                   __VA_ARGS__)))
+        AMP_LAUNCH(backend, amp_cuda_blocks(backend, amp_divide_up(count, N)), AMP_CUDA_THREADS, \
+                   (kernel<T, N>), __VA_ARGS__)))
 #define AMP_LAUNCH_PLANE(backend, dtype, wide, rows, columns, kernel, ...) \
     AMP_CUDA_BY_DTYPE(dtype, AMP_CUDA_BY_GROUP(wide, \
         amp_plane plane_ = amp_cuda_plane(backend, rows, amp_divide_up(columns, N)); \

@@ -90,8 +90,8 @@ amp_status amp_cuda_gather_forward(amp_backend *backend, const amp_tensor *x, co
     AMP_TRY(amp_check_gather(x, y, error));
     if (!amp_shape_count(y->shape)) return AMP_OK;
     size_t images = (size_t)y->shape.n, image = amp_shape_image(y->shape);
-    AMP_LAUNCH_PLANE(backend, x->dtype, wide_images(y) && amp_aligned(map), images, image, gather, (const T *)x->data,
-                     (T *)y->data, map, images, amp_shape_image(x->shape), image);
+    AMP_LAUNCH_PLANE(backend, x->dtype, wide_images(y) && amp_aligned(map), images, image, gather,
+                     (const T *)x->data, (T *)y->data, map, images, amp_shape_image(x->shape), image);
     return AMP_OK;
 }
 
@@ -100,8 +100,8 @@ amp_status amp_cuda_gather_backward(amp_backend *backend, const amp_tensor *dy, 
 {
     AMP_TRY(amp_check_gather(dx, dy, error));
     if (!amp_shape_count(dx->shape)) return AMP_OK;
-    size_t images = (size_t)dx->shape.n, image = amp_shape_image(dx->shape), from = amp_shape_image(dy->shape);
-    size_t to = amp_divide_up(image, 4) * 4;
+    size_t images = (size_t)dx->shape.n, image = amp_shape_image(dx->shape);
+    size_t from = amp_shape_image(dy->shape), to = amp_divide_up(image, 4) * 4;
     void *scratch;
     AMP_TRY(amp_cuda_scratch(backend, 2 * to * sizeof(unsigned), &scratch, error));
     unsigned *times = (unsigned *)scratch, *ends = times + to;

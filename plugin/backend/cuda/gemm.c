@@ -67,22 +67,29 @@ static cudaDataType_t type_of(amp_dtype dtype)
 }
 
 /* A matrix as cuBLAS takes it: its type, the length of its columns, the distance to the next place's. */
-typedef struct matrix { const void *data; cublasOperation_t as; amp_dtype dtype; int ld; long long next; } matrix;
+typedef struct matrix {
+    const void *data;
+    cublasOperation_t as;
+    amp_dtype dtype;
+    int ld;
+    long long next;
+} matrix;
 
 /* c = a·b + beta·c for each place, c being rows × columns in cuBLAS's order. */
-static amp_status multiply(amp_backend *backend, int places, int rows, int columns, int inner, matrix a, matrix b,
-                           float beta, matrix c, amp_error *error)
+static amp_status multiply(amp_backend *backend, int places, int rows, int columns, int inner, matrix a,
+                           matrix b, float beta, matrix c, amp_error *error)
 {
     cublasHandle_t handle = amp_cuda_of(backend)->cublas;
     const float one = 1;
     if (places == 1)
-        CUBLAS_TRY(cublasGemmEx, handle, a.as, b.as, rows, columns, inner, &one, a.data, type_of(a.dtype), a.ld, b.data,
-                   type_of(b.dtype), b.ld, &beta, (void *)c.data, type_of(c.dtype), c.ld, CUBLAS_COMPUTE_32F,
-                   CUBLAS_GEMM_DEFAULT);
+        CUBLAS_TRY(cublasGemmEx, handle, a.as, b.as, rows, columns, inner, &one, a.data, type_of(a.dtype),
+                   a.ld, b.data, type_of(b.dtype), b.ld, &beta, (void *)c.data, type_of(c.dtype), c.ld,
+                   CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     else
-        CUBLAS_TRY(cublasGemmStridedBatchedEx, handle, a.as, b.as, rows, columns, inner, &one, a.data, type_of(a.dtype),
-                   a.ld, a.next, b.data, type_of(b.dtype), b.ld, b.next, &beta, (void *)c.data, type_of(c.dtype), c.ld,
-                   c.next, places, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+        CUBLAS_TRY(cublasGemmStridedBatchedEx, handle, a.as, b.as, rows, columns, inner, &one, a.data,
+                   type_of(a.dtype), a.ld, a.next, b.data, type_of(b.dtype), b.ld, b.next, &beta,
+                   (void *)c.data, type_of(c.dtype), c.ld, c.next, places, CUBLAS_COMPUTE_32F,
+                   CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
 }
 
@@ -110,7 +117,8 @@ amp_status amp_cuda_gemm_forward(amp_backend *backend, const amp_cuda_product *p
 }
 
 amp_status amp_cuda_gemm_backward_data(amp_backend *backend, const amp_cuda_product *p, const void *dy,
-                                       const void *w, void *dx, amp_dtype dx_dtype, int accumulate, amp_error *error)
+                                       const void *w, void *dx, amp_dtype dx_dtype, int accumulate,
+                                       amp_error *error)
 {
     return multiply(backend, p->places, p->inputs, p->batch, p->outputs, w_of(p, w, p->dtype, CUBLAS_OP_N),
                     y_of(p, dy, CUBLAS_OP_N), accumulate ? 1 : 0, x_of(p, dx, dx_dtype), error);

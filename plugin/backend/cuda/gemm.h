@@ -1,8 +1,8 @@
 /* Matrix products: connected and locally connected layers, and the backend's gemm. gemm.c is the only file
  * that knows cuBLAS.
  *
- * All matrices are row-major, in device memory. Sums in fp32, in true fp32 for fp32 (no TF32); the same bits in
- * every run. */
+ * All matrices are row-major, in device memory. Sums in fp32, in true fp32 for fp32 (no TF32); the same bits
+ * in every run. */
 #ifndef AMP_BACKEND_CUDA_GEMM_H
 #define AMP_BACKEND_CUDA_GEMM_H
 
@@ -14,8 +14,9 @@ void amp_cuda_gemm_stop(amp_backend *);
 /* "cuBLAS 13.0.2", without starting it. */
 void amp_cuda_gemm_describe(char *text, size_t size);
 
-/* A product for each of `places`, of a connected layer 1. x (places, batch, inputs) and w (places, outputs, inputs) are packed;
- * y is (batch, all, outputs) with all ≥ places: an NHWC tensor, of whose pixels these follow each other. */
+/* A product for each of `places`, of a connected layer 1. x (places, batch, inputs) and w (places, outputs,
+ * inputs) are packed; y is (batch, all, outputs) with all ≥ places: an NHWC tensor, of whose pixels these
+ * follow each other. */
 typedef struct amp_cuda_product {
     int places, batch, inputs, outputs, all;
     amp_dtype dtype;

@@ -123,7 +123,8 @@ amp_status amp_cuda_local_backward_data(amp_backend *backend, amp_local *local, 
     for (int first = 0; first < d->x.n; first += slice) {
         const int images = d->x.n - first < slice ? d->x.n - first : slice;
         const amp_cuda_product product = product_of(d, (int)places_of(d), images);
-        AMP_TRY(amp_cuda_gemm_backward_data(backend, &product, at(dy, (size_t)first * amp_shape_image(d->y), d->dtype),
+        AMP_TRY(amp_cuda_gemm_backward_data(backend, &product,
+                                            at(dy, (size_t)first * amp_shape_image(d->y), d->dtype),
                                             local->weights, columns, AMP_FP32, 0, error));
         AMP_TRY(amp_cuda_window_delta(backend, d, images, columns,
                                       (void *)at(dx, (size_t)first * amp_shape_image(d->x), d->dtype),
@@ -151,8 +152,8 @@ amp_status amp_cuda_local_backward_weights(amp_backend *backend, amp_local *loca
         const void *delta = at(dy, (size_t)first * d->y.c, d->dtype);
         float *sum = dw + (size_t)first * place_weights(d);
         AMP_TRY(amp_cuda_window_columns(backend, d, first, places, x, columns, error));
-        AMP_TRY(amp_cuda_gemm_backward_weights(backend, &product, columns, delta, same_order ? sum : krsc, same_order,
-                                               error));
+        AMP_TRY(amp_cuda_gemm_backward_weights(backend, &product, columns, delta, same_order ? sum : krsc,
+                                               same_order, error));
         if (same_order) continue;
         AMP_TRY(amp_cuda_gradient_from_krsc(backend, krsc, AMP_FP32, 1, sum, places * d->y.c, d->x.c, d->size,
                                             d->size, error));

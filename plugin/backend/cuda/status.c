@@ -6,11 +6,12 @@
 /* Errors that are not the backend's, and what to do about them. */
 static const struct { cudaError_t error; amp_status status; const char *remedy; } known[] = {
     { cudaErrorMemoryAllocation, AMP_NO_MEMORY, ": use a smaller batch or more subdivisions" },
-    { cudaErrorNoKernelImageForDevice, AMP_UNSUPPORTED, ": this program was built for other GPUs; build it anew, with "
-      "this one among CMAKE_CUDA_ARCHITECTURES (ARCH in Darknet's Makefile)" },
-    { cudaErrorInsufficientDriver, AMP_UNSUPPORTED, ": install a newer driver, or build with an older CUDA toolkit" },
-    { cudaErrorNoDevice, AMP_UNSUPPORTED, ": see that nvidia-smi lists one and CUDA_VISIBLE_DEVICES does not hide it, "
-      "or build without GPU=1" },
+    { cudaErrorNoKernelImageForDevice, AMP_UNSUPPORTED, ": this program was built for other GPUs; build it "
+      "anew, with this one among CMAKE_CUDA_ARCHITECTURES (ARCH in Darknet's Makefile)" },
+    { cudaErrorInsufficientDriver, AMP_UNSUPPORTED,
+      ": install a newer driver, or build with an older CUDA toolkit" },
+    { cudaErrorNoDevice, AMP_UNSUPPORTED, ": see that nvidia-smi lists one and CUDA_VISIBLE_DEVICES does "
+      "not hide it, or build without GPU=1" },
 };
 
 amp_status amp_cuda_fail(cudaError_t status, const char *call, const char *file, int line, amp_error *error)

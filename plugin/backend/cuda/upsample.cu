@@ -74,8 +74,8 @@ amp_status amp_cuda_upsample_forward(amp_backend *backend, const amp_tensor *x, 
     AMP_TRY(amp_check_upsample(x, y, stride, error));
     if (!amp_shape_count(x->shape)) return AMP_OK;
     int wide = amp_cuda_wide(x) && amp_cuda_wide(y);
-    AMP_LAUNCH_LINES(backend, x, wide, upsample, (const T *)x->data, (T *)y->data, (size_t)x->shape.n * x->shape.h,
-                     (size_t)x->shape.w, (size_t)x->shape.c, stride, scale);
+    AMP_LAUNCH_LINES(backend, x, wide, upsample, (const T *)x->data, (T *)y->data,
+                     (size_t)x->shape.n * x->shape.h, (size_t)x->shape.w, (size_t)x->shape.c, stride, scale);
     return AMP_OK;
 }
 
@@ -86,7 +86,7 @@ amp_status amp_cuda_upsample_backward(amp_backend *backend, const amp_tensor *dy
     if (!amp_shape_count(dx->shape)) return AMP_OK;
     int wide = amp_cuda_wide(dx) && amp_cuda_wide(dy);
     AMP_LAUNCH_LINES(backend, dx, wide, upsample_delta, (const T *)dy->data, (T *)dx->data,
-                     (size_t)dx->shape.n * dx->shape.h, (size_t)dx->shape.w, (size_t)dx->shape.c, stride, scale,
-                     accumulate);
+                     (size_t)dx->shape.n * dx->shape.h, (size_t)dx->shape.w, (size_t)dx->shape.c, stride,
+                     scale, accumulate);
     return AMP_OK;
 }

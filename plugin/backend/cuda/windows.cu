@@ -82,7 +82,7 @@ amp_status amp_cuda_window_delta(amp_backend *backend, const amp_local_desc *d, 
 {
     geometry g = geometry_of(d, images);
     size_t rows = g.images * g.h * g.w;
-    AMP_LAUNCH_PLANE(backend, d->dtype, wide_rows(d, dx, columns), rows, g.c, window_delta, columns, (T *)dx, g,
-                     rows, accumulate);
+    AMP_LAUNCH_PLANE(backend, d->dtype, wide_rows(d, dx, columns), rows, g.c, window_delta, columns, (T *)dx,
+                     g, rows, accumulate);
     return AMP_OK;
 }
