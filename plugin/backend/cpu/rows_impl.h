@@ -69,29 +69,12 @@ static void narrow(amp_dtype dtype, const float *src, void *dst, size_t count, i
 #include "rows_pool.h"
 #include "rows_update.h"
 
+#define ROW(loop) .loop = loop,
 static const amp_cpu_rows rows = {
     .name = AMP_ROWS_NAME,
-    .widen = widen,
-    .narrow = narrow,
-    .transpose = transpose,
-    .pair_bf16 = pair_bf16,
-    .zip = zip,
-    .sum = sum,
-    .moments = moments,
-    .normalize = normalize,
-    .delta_sums = delta_sums,
-    .normalize_delta = normalize_delta,
-    .activate = activate,
-    .gradient = gradient,
-    .blend = blend,
-    .scale = scale,
-    .spread = spread,
-    .mask = mask,
-    .maxpool = maxpool,
-    .maxpool_delta = maxpool_delta,
-    .upsample = upsample,
-    .upsample_delta = upsample_delta,
-    .sgd = sgd,
-    .adam = adam,
-    .squares = squares,
+    ROW(widen) ROW(narrow) ROW(transpose) ROW(pair_bf16) ROW(zip)
+    ROW(sum) ROW(moments) ROW(normalize) ROW(delta_sums) ROW(normalize_delta)
+    ROW(activate) ROW(gradient) ROW(blend) ROW(scale) ROW(spread) ROW(mask)
+    ROW(maxpool) ROW(maxpool_delta) ROW(upsample) ROW(upsample_delta)
+    ROW(sgd) ROW(adam) ROW(squares)
 };
