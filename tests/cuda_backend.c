@@ -1,13 +1,6 @@
 /* The CUDA backend around its kernels: what it says of the GPU, memory, the life of convolutions, and what it does when a call to
  * CUDA, cuDNN or cuBLAS fails, all against their doubles. That its numbers are right is seen by the conformance tests. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
+#include "testing.h"
 
 #include "backend/cuda/state.h"
 #include "doubles/cublas_double.h"
@@ -63,9 +56,8 @@ static amp_backend *opened(void)
 
 /* ---- the GPU ---- */
 
-static void it_says_what_it_runs_on(void **state)
+TEST_WITH(it_says_what_it_runs_on, begin, end)
 {
-    (void)state;
     amp_backend *b = opened();
     assert_string_equal(b->name, "cuda");
     static const char *const parts[] = { "GPU 0: ", "double of a GPU", "capability 9.0", "8192 MiB", "CUDA 1", "cuDNN ", "cuBLAS 1" };
@@ -74,9 +66,8 @@ static void it_says_what_it_runs_on(void **state)
     b->destroy(b);
 }
 
-static void capability_decides_what_a_dtype_is_good_for(void **state)
+TEST_WITH(capability_decides_what_a_dtype_is_good_for, begin, end)
 {
-    (void)state;
     static const struct { int major, minor; amp_dtype dtype; amp_support support; const char *note; } cases[] = {
         { 6, 1, AMP_FP16, AMP_SUPPORT_STORAGE, "6.1 has no Tensor Cores" },
         { 6, 1, AMP_BF16, AMP_SUPPORT_NONE, "dtype=fp16 or dtype=fp32" },
@@ -97,9 +88,8 @@ static void capability_decides_what_a_dtype_is_good_for(void **state)
     }
 }
 
-static void settings_of_the_environment_are_checked(void **state)
+TEST_WITH(settings_of_the_environment_are_checked, begin, end)
 {
-    (void)state;
     static const char *const bad[] = { "-1", "101", "8x", "fast" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         amp_error error = { 0 };
@@ -112,9 +102,8 @@ static void settings_of_the_environment_are_checked(void **state)
     }
 }
 
-static void without_a_gpu_the_line_says_what_to_do(void **state)
+TEST_WITH(without_a_gpu_the_line_says_what_to_do, begin, end)
 {
-    (void)state;
     amp_error error = { 0 };
     amp_cuda_fail_call("cudaGetDevice", 1, cudaErrorNoDevice);
     assert_null(amp_cuda_backend_create(&error));
@@ -126,9 +115,8 @@ static void without_a_gpu_the_line_says_what_to_do(void **state)
 
 /* ---- memory ---- */
 
-static void out_of_memory_says_how_much_and_what_would_fit(void **state)
+TEST_WITH(out_of_memory_says_how_much_and_what_would_fit, begin, end)
 {
-    (void)state;
     amp_error error = { 0 };
     void *held, *p = &error;
     amp_cuda_device_is(9, 0, 4, (size_t)64 << 20);
@@ -151,9 +139,8 @@ static void out_of_memory_says_how_much_and_what_would_fit(void **state)
 }
 
 /* Pinned memory is read when the stream gets there, unless somebody waits. */
-static void what_was_uploaded_may_be_overwritten_at_once(void **state)
+TEST_WITH(what_was_uploaded_may_be_overwritten_at_once, begin, end)
 {
-    (void)state;
     amp_backend *b = opened();
     void *first, *second, *pinned;
     unsigned char back[64];
@@ -180,9 +167,8 @@ static void what_was_uploaded_may_be_overwritten_at_once(void **state)
         assert_int_equal(amp_cuda_counted().waits - before_, count); } while (0)
 
 /* One wait, for the copies alone: what is queued behind them is not waited for. */
-static void later_uploads_wait_for_nothing_else(void **state)
+TEST_WITH(later_uploads_wait_for_nothing_else, begin, end)
 {
-    (void)state;
     amp_backend *b = opened();
     void *to, *staged;
     OK(b->allocate(b, 64, &to, e));
@@ -203,9 +189,8 @@ static void later_uploads_wait_for_nothing_else(void **state)
     b->destroy(b);
 }
 
-static void a_source_written_to_too_early_is_seen(void **state)
+TEST_WITH(a_source_written_to_too_early_is_seen, begin, end)
 {
-    (void)state;
     amp_backend *b = opened();
     amp_error error;
     void *to, *staged;
@@ -222,9 +207,8 @@ static void a_source_written_to_too_early_is_seen(void **state)
 }
 
 /* Blocks are taken for the most that is staged between two uploads_done, once. */
-static void staging_takes_no_memory_in_later_steps(void **state)
+TEST_WITH(staging_takes_no_memory_in_later_steps, begin, end)
 {
-    (void)state;
     static const size_t sizes[] = { 100, 3 << 20, 1, 700000, 700000 };
     amp_backend *b = opened();
     void *to;
@@ -256,9 +240,8 @@ static amp_status upload_staged(amp_backend *b, void *to, amp_error *error)
     return b->uploads_done(b, error);
 }
 
-static void any_call_of_a_later_upload_may_fail(void **state)
+TEST_WITH(any_call_of_a_later_upload_may_fail, begin, end)
 {
-    (void)state;
     static const char *const calls[] = { "cudaMallocHost", "cudaMemcpyAsync", "cudaEventRecord", "cudaEventSynchronize" };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         amp_backend *b = opened();
@@ -274,9 +257,8 @@ static void any_call_of_a_later_upload_may_fail(void **state)
     }
 }
 
-static void scratch_grows_and_is_given_back(void **state)
+TEST_WITH(scratch_grows_and_is_given_back, begin, end)
 {
-    (void)state;
     amp_backend *b = opened();
     void *first, *second, *third;
     OK(amp_cuda_scratch(b, 1000, &first, e));
@@ -307,9 +289,8 @@ static int executed(void)
     return sum;
 }
 
-static void engines_are_timed_once_per_shape(void **state)
+TEST_WITH(engines_are_timed_once_per_shape, begin, end)
 {
-    (void)state;
     amp_backend *b = opened();
     amp_conv *first, *second;
     size_t before = amp_cuda_bytes();
@@ -325,9 +306,8 @@ static void engines_are_timed_once_per_shape(void **state)
 }
 
 /* A network goes from one size to another and back: its copies of weights stay where they are. */
-static void another_size_takes_over_the_copies_of_weights(void **state)
+TEST_WITH(another_size_takes_over_the_copies_of_weights, begin, end)
 {
-    (void)state;
     enum { CONVOLUTIONS = 3 };
     amp_backend *b = opened();
     amp_conv_desc larger = three_by_three;
@@ -363,9 +343,8 @@ static void another_size_takes_over_the_copies_of_weights(void **state)
     b->destroy(b);
 }
 
-static void tuning_may_be_off_or_short_of_memory(void **state)
+TEST_WITH(tuning_may_be_off_or_short_of_memory, begin, end)
 {
-    (void)state;
     for (int off = 0; off < 2; off++) {
         amp_conv_desc large = three_by_three;
         large.x.h = large.x.w = 512;
@@ -380,9 +359,8 @@ static void tuning_may_be_off_or_short_of_memory(void **state)
     }
 }
 
-static void deterministic_runs_use_no_clock_and_no_chance(void **state)
+TEST_WITH(deterministic_runs_use_no_clock_and_no_chance, begin, end)
 {
-    (void)state;
     setenv("AMP_CUDA_DETERMINISTIC", "1", 1);
     amp_backend *b = opened();
     amp_conv *conv;
@@ -407,9 +385,8 @@ static void deterministic_runs_use_no_clock_and_no_chance(void **state)
     b->destroy(b);
 }
 
-static void inference_makes_no_plans_for_backward(void **state)
+TEST_WITH(inference_makes_no_plans_for_backward, begin, end)
 {
-    (void)state;
     amp_conv_desc inference = three_by_three;
     inference.training = 0;
     amp_backend *b = opened();
@@ -420,9 +397,8 @@ static void inference_makes_no_plans_for_backward(void **state)
     b->destroy(b);
 }
 
-static void cublas_is_started_by_the_first_connected_layer(void **state)
+TEST_WITH(cublas_is_started_by_the_first_connected_layer, begin, end)
 {
-    (void)state;
     amp_backend *b = opened();
     amp_conv *conv, *first, *second;
     OK(b->conv_create(b, &three_by_three, &conv, e));
@@ -526,9 +502,8 @@ static int judge(const life *l, const life *good, amp_status status, const amp_e
 static life good, bad;
 
 /* After a kernel has read where it may not, nothing runs any more: that kernel is to blame, not cuDNN. */
-static void a_kernel_that_failed_before_is_blamed_for_it(void **state)
+TEST_WITH(a_kernel_that_failed_before_is_blamed_for_it, begin, end)
 {
-    (void)state;
     amp_error error;
     setenv("AMP_CUDA_TUNE", "0", 1); /* a clock's choice of engine would decide whether workspace must grow, and wait */
     amp_backend *b = opened();
@@ -551,9 +526,8 @@ static void a_kernel_that_failed_before_is_blamed_for_it(void **state)
     b->destroy(b);
 }
 
-static void any_call_of_cuda_may_fail(void **state)
+TEST_WITH(any_call_of_cuda_may_fail, begin, end)
 {
-    (void)state;
     static const struct { const char *function, *named; int status, calls, seen; } cases[] = {
         { "cudaGetDevice", "cudaGetDevice", cudaErrorUnknown, 1, 1 },
         { "cudaGetDeviceProperties", "cudaGetDeviceProperties", cudaErrorUnknown, 1, 1 },
@@ -586,9 +560,8 @@ static void any_call_of_cuda_may_fail(void **state)
     }
 }
 
-static void any_call_of_cudnn_may_fail(void **state)
+TEST_WITH(any_call_of_cudnn_may_fail, begin, end)
 {
-    (void)state;
     amp_error error;
     setenv("AMP_CUDA_TUNE", "2", 1);
     some_engines();
@@ -607,9 +580,8 @@ static void any_call_of_cudnn_may_fail(void **state)
     assert_true(seen > 20);
 }
 
-static void any_call_of_cublas_may_fail(void **state)
+TEST_WITH(any_call_of_cublas_may_fail, begin, end)
 {
-    (void)state;
     amp_error error;
     cublas_double_reset();
     assert_int_equal(live(&good, &connected, &error), AMP_OK);
@@ -673,9 +645,8 @@ static void assert_product(gemm_life *g)
     }
 }
 
-static void gemm_multiplies_in_the_dtype_and_sums_in_fp32(void **state)
+TEST_WITH(gemm_multiplies_in_the_dtype_and_sums_in_fp32, begin, end)
 {
-    (void)state;
     static const struct { amp_dtype dtype; cudaDataType_t factors; } cases[] = {
         { AMP_FP32, CUDA_R_32F }, { AMP_FP16, CUDA_R_16F }, { AMP_BF16, CUDA_R_16BF } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -693,9 +664,8 @@ static void gemm_multiplies_in_the_dtype_and_sums_in_fp32(void **state)
 }
 
 /* One kernel rounds a factor; weights have none until their version is another. */
-static void gemm_rounds_weights_once_for_each_version(void **state)
+TEST_WITH(gemm_rounds_weights_once_for_each_version, begin, end)
 {
-    (void)state;
     static const struct { unsigned long version; long kernels; } steps[] = { { 1, 2 }, { 1, 1 }, { 1, 1 }, { 2, 2 }, { 2, 1 }, { 0, 2 }, { 2, 1 } };
     gemm_life g;
     begin_gemm(&g, AMP_FP16);
@@ -713,9 +683,8 @@ static void gemm_rounds_weights_once_for_each_version(void **state)
 }
 
 /* Whatever fails while new weights are rounded and multiplied, the line names it, and the next try is right. */
-static void a_gemm_that_failed_is_made_anew(void **state)
+TEST_WITH(a_gemm_that_failed_is_made_anew, begin, end)
 {
-    (void)state;
     static const struct { const char *function; int status; } cases[] = {
         { "launch", cudaErrorInvalidConfiguration }, { "cudaMalloc", cudaErrorMemoryAllocation }, { "cublas", 0 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -744,23 +713,4 @@ static void a_gemm_that_failed_is_made_anew(void **state)
         }
 }
 
-int main(void)
-{
-#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(it_says_what_it_runs_on), TEST(capability_decides_what_a_dtype_is_good_for),
-        TEST(settings_of_the_environment_are_checked), TEST(without_a_gpu_the_line_says_what_to_do),
-        TEST(out_of_memory_says_how_much_and_what_would_fit), TEST(what_was_uploaded_may_be_overwritten_at_once),
-        TEST(later_uploads_wait_for_nothing_else), TEST(a_source_written_to_too_early_is_seen),
-        TEST(staging_takes_no_memory_in_later_steps), TEST(any_call_of_a_later_upload_may_fail),
-        TEST(scratch_grows_and_is_given_back), TEST(engines_are_timed_once_per_shape),
-        TEST(another_size_takes_over_the_copies_of_weights),
-        TEST(tuning_may_be_off_or_short_of_memory), TEST(deterministic_runs_use_no_clock_and_no_chance),
-        TEST(inference_makes_no_plans_for_backward), TEST(cublas_is_started_by_the_first_connected_layer),
-        TEST(a_kernel_that_failed_before_is_blamed_for_it),
-        TEST(any_call_of_cuda_may_fail), TEST(any_call_of_cudnn_may_fail), TEST(any_call_of_cublas_may_fail),
-        TEST(gemm_multiplies_in_the_dtype_and_sums_in_fp32), TEST(gemm_rounds_weights_once_for_each_version),
-        TEST(a_gemm_that_failed_is_made_anew),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

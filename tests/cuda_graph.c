@@ -1,14 +1,7 @@
 /* What backend/cuda/cudnn_graph.c says to cuDNN when it runs on a device, and what it does when cuDNN fails: against the
  * library's double, which checks what it is told and can fail at any call. The real library judges the same descriptors in
  * cuda_plans.c; that the numbers are right is seen by the conformance tests. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
+#include "testing.h"
 
 #include "backend/cuda/cudnn_graph.h"
 #include "doubles/cuda_doubles.h"
@@ -117,9 +110,8 @@ static void assert_run(int pass, double beta)
     assert_int_equal(r->groups, 4);
 }
 
-static void a_run_hands_over_graph_buffers_and_workspace(void **state)
+TEST_WITH(a_run_hands_over_graph_buffers_and_workspace, begin, end)
 {
-    (void)state;
     amp_cudnn *library = opened();
     amp_error error;
     cudnn_double.engine[0].workspace = 640;
@@ -142,9 +134,8 @@ static void a_run_hands_over_graph_buffers_and_workspace(void **state)
 }
 
 /* 2 images of 4 x 8 pixels: sums of 64 products, an eighth of which is written. */
-static void only_filter_gradients_in_fp16_are_scaled_down(void **state)
+TEST_WITH(only_filter_gradients_in_fp16_are_scaled_down, begin, end)
 {
-    (void)state;
     amp_cudnn *library = opened();
     amp_error error;
     for (int pass = 0; pass < 3; pass++) {
@@ -157,9 +148,8 @@ static void only_filter_gradients_in_fp16_are_scaled_down(void **state)
     amp_cudnn_destroy(library);
 }
 
-static void without_workspace_none_is_reserved(void **state)
+TEST_WITH(without_workspace_none_is_reserved, begin, end)
 {
-    (void)state;
     amp_cudnn *library = opened();
     amp_error error;
     assert_int_equal(amp_cudnn_run(library, planned(library, &grouped), &buffers, &error), AMP_OK);
@@ -168,9 +158,8 @@ static void without_workspace_none_is_reserved(void **state)
     amp_cudnn_destroy(library);
 }
 
-static void an_engine_that_does_not_run_is_replaced_for_good(void **state)
+TEST_WITH(an_engine_that_does_not_run_is_replaced_for_good, begin, end)
 {
-    (void)state;
     amp_cudnn *library = opened();
     amp_conv_plan *plan = planned(library, &grouped);
     amp_error error;
@@ -182,9 +171,8 @@ static void an_engine_that_does_not_run_is_replaced_for_good(void **state)
     amp_cudnn_destroy(library);
 }
 
-static void too_little_memory_for_one_engine_leaves_the_next(void **state)
+TEST_WITH(too_little_memory_for_one_engine_leaves_the_next, begin, end)
 {
-    (void)state;
     amp_cudnn *library = opened();
     amp_error error;
     cudnn_double.engine[0].workspace = 900;
@@ -197,9 +185,8 @@ static void too_little_memory_for_one_engine_leaves_the_next(void **state)
     amp_cudnn_destroy(library);
 }
 
-static void when_no_engine_runs_the_message_says_all(void **state)
+TEST_WITH(when_no_engine_runs_the_message_says_all, begin, end)
 {
-    (void)state;
     amp_cudnn *library = opened();
     amp_conv_plan *plan = planned(library, &grouped);
     amp_error error;
@@ -217,9 +204,8 @@ static void when_no_engine_runs_the_message_says_all(void **state)
     amp_cudnn_destroy(library);
 }
 
-static void a_library_older_than_its_headers_is_refused(void **state)
+TEST_WITH(a_library_older_than_its_headers_is_refused, begin, end)
 {
-    (void)state;
     amp_cudnn *library = NULL;
     amp_error error;
     cudnn_double.version = CUDNN_VERSION - 100; /* a minor version */
@@ -248,9 +234,8 @@ static amp_status live_with_failure(int call, amp_error *error)
     return status;
 }
 
-static void any_call_may_fail(void **state)
+TEST_WITH(any_call_may_fail, begin, end)
 {
-    (void)state;
     amp_error error;
     assert_int_equal(live_with_failure(0, &error), AMP_OK);
     int calls = cudnn_double.calls, survived = 0;
@@ -271,15 +256,4 @@ static void any_call_may_fail(void **state)
     assert_true(survived >= 10); /* building a plan and running it takes that many calls */
 }
 
-int main(void)
-{
-#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(a_run_hands_over_graph_buffers_and_workspace), TEST(only_filter_gradients_in_fp16_are_scaled_down),
-        TEST(without_workspace_none_is_reserved),
-        TEST(an_engine_that_does_not_run_is_replaced_for_good), TEST(too_little_memory_for_one_engine_leaves_the_next),
-        TEST(when_no_engine_runs_the_message_says_all), TEST(a_library_older_than_its_headers_is_refused),
-        TEST(any_call_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -1,22 +1,12 @@
 /* The doubles of cuDNN and cuBLAS: what they compute, against plain sums in double precision, that they compute it late, and
  * that each misuse they are there for is seen. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "testing.h"
 
 #include "doubles/cublas_double.h"
 #include "doubles/cuda_doubles.h"
 #include "doubles/cudnn_double.h"
 #include "tensor/half.h"
-
-#define COUNT(array) (sizeof (array) / sizeof *(array))
 
 /* ---- numbers ---- */
 
@@ -337,9 +327,8 @@ static void check_convolution(const shape *s, format f, int pass, int channels_l
     release(&r);
 }
 
-static void convolutions_are_right(void **state)
+TEST_WITH(convolutions_are_right, begin, end)
 {
-    (void)state;
     for (size_t s = 0; s < COUNT(shapes); s++)
     for (int pass = 0; pass < 3; pass++)
     for (int f = FP32; f <= BF16; f++)
@@ -354,9 +343,8 @@ static void convolutions_are_right(void **state)
 }
 
 /* Each way in which an engine computes less exactly is one that shows. */
-static void poor_engines_are_poor(void **state)
+TEST_WITH(poor_engines_are_poor, begin, end)
 {
-    (void)state;
     static const struct { format f; cudnn_double_engine engine; } poor[] = {
         { FP32, { .tensor_core = 1 } }, { FP16, { .down_converts = 1 } }, { BF16, { .reduced_reduction = 1 } } };
     for (size_t i = 0; i < COUNT(poor); i++)
@@ -375,9 +363,8 @@ static void poor_engines_are_poor(void **state)
         }
 }
 
-static void convolutions_run_late(void **state)
+TEST_WITH(convolutions_run_late, begin, end)
 {
-    (void)state;
     recipe r = recipe_for(&shapes[0], FP32, 0, 1);
     r.engine = 1;
     memset(r.data[Y], 0xff, 4);
@@ -392,9 +379,8 @@ static void convolutions_run_late(void **state)
     release(&r);
 }
 
-static void engines_fail_when_told(void **state)
+TEST_WITH(engines_fail_when_told, begin, end)
 {
-    (void)state;
     recipe r = recipe_for(&shapes[0], FP32, 0, 1);
     cudnn_double.engine[0].no_plan = 1;
     assert_int_equal(run(&r), CUDNN_STATUS_NOT_SUPPORTED);
@@ -487,9 +473,8 @@ static void assert_seen(int count, const char *text, const char *first, size_t n
     amp_cuda_forget_faults();
 }
 
-static void misuse_is_seen(void **state)
+TEST_WITH(misuse_is_seen, begin, end)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(misuses); i++) {
         recipe r = recipe_for(&shapes[0], FP32, 0, 1), all_right = r;
         misuses[i].spoil(&r);
@@ -507,9 +492,8 @@ static void misuse_is_seen(void **state)
         cudnn_double.rejected = 0; \
     } while (0)
 
-static void descriptors_live_as_they_should(void **state)
+TEST_WITH(descriptors_live_as_they_should, begin, end)
 {
-    (void)state;
     recipe r = recipe_for(&shapes[0], FP32, 0, 1);
     told t = { .r = &r, .status = CUDNN_STATUS_SUCCESS };
     cudnnBackendDescriptor_t tensor = tell_tensor(&t, X), blank = new_one(&t, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -544,9 +528,8 @@ static void descriptors_live_as_they_should(void **state)
     release(&r);
 }
 
-static void what_is_left_is_told(void **state)
+TEST_WITH(what_is_left_is_told, begin, end)
 {
-    (void)state;
     cudnnBackendDescriptor_t d;
     assert_int_equal(cudnn_double_leaks(), 1); /* the handle */
     assert_int_equal(cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &d), CUDNN_STATUS_SUCCESS);
@@ -557,9 +540,8 @@ static void what_is_left_is_told(void **state)
     cudnnBackendDestroyDescriptor(d);
 }
 
-static void the_handle_s_stream_is_the_one(void **state)
+TEST_WITH(the_handle_s_stream_is_the_one, begin, end)
 {
-    (void)state;
     recipe r = recipe_for(&shapes[0], FP32, 0, 1);
     assert_int_equal(run(&r), CUDNN_STATUS_SUCCESS);
     cudnnSetStream(handle, NULL);
@@ -649,9 +631,8 @@ static int end_blas(void **state)
     return end(state);
 }
 
-static void products_are_right(void **state)
+TEST_WITH(products_are_right, begin_blas, end_blas)
 {
-    (void)state;
     static const struct { format in, out; } types[] = {
         { FP32, FP32 }, { FP16, FP16 }, { FP16, FP32 }, { BF16, BF16 }, { BF16, FP32 } };
     for (int transposes = 0; transposes < 4; transposes++)
@@ -676,9 +657,8 @@ static cublasStatus_t multiply_thrice(product *p, long long stride_c)
         p->b, p->b_type, p->ldb, 12, &p->alpha_beta[1], p->c, p->c_type, 12, stride_c, 3, p->compute, p->algorithm);
 }
 
-static void batched_products_are_right_and_do_not_overlap(void **state)
+TEST_WITH(batched_products_are_right_and_do_not_overlap, begin_blas, end_blas)
 {
-    (void)state;
     for (int beta = 0; beta < 2; beta++) {
         product p = product_of(1, 0, 4, 2, 5, FP16, FP32); /* lda 8, ldb 6 */
         cudaFree(p.a), cudaFree(p.b), cudaFree(p.c);
@@ -708,9 +688,8 @@ static void batched_products_are_right_and_do_not_overlap(void **state)
 }
 
 /* A math mode that allows less exact sums gives less exact sums, and TF32 less exact inputs. */
-static void math_modes_show(void **state)
+TEST_WITH(math_modes_show, begin_blas, end_blas)
 {
-    (void)state;
     static const struct { cublasMath_t mode; format f; } modes[] = { { CUBLAS_DEFAULT_MATH, FP16 },
         { CUBLAS_TF32_TENSOR_OP_MATH, FP32 } };
     for (size_t i = 0; i < COUNT(modes); i++) {
@@ -729,9 +708,8 @@ static void math_modes_show(void **state)
     }
 }
 
-static void products_run_late(void **state)
+TEST_WITH(products_run_late, begin_blas, end_blas)
 {
-    (void)state;
     product p = product_of(0, 0, 4, 4, 4, FP32, FP32);
     float before = *(float *)p.c;
     assert_int_equal(multiply(&p), CUBLAS_STATUS_SUCCESS);
@@ -759,9 +737,8 @@ SPOIL_PRODUCT(null_c, p->c = NULL)
 SPOIL_PRODUCT(c_is_a, p->c = p->a)
 SPOIL_PRODUCT(handleless, p->handle = NULL)
 
-static void misuse_of_products_is_seen(void **state)
+TEST_WITH(misuse_of_products_is_seen, begin_blas, end_blas)
 {
-    (void)state;
     static const struct { void (*spoil)(product *); const char *text; } wrong[] = {
         { conjugated, "operation 2 on A" }, { empty, "sizes 4, 4, 0" }, { narrow_a, "A: leading dimension" },
         { narrow_b, "B: leading dimension" }, { narrow_c, "C: leading dimension" }, { wide_c, "C is not" },
@@ -782,16 +759,4 @@ static void misuse_of_products_is_seen(void **state)
     amp_cuda_forget_faults();
 }
 
-int main(void)
-{
-#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
-#define BLAS_TEST(function) cmocka_unit_test_setup_teardown(function, begin_blas, end_blas)
-    const struct CMUnitTest tests[] = {
-        TEST(convolutions_are_right), TEST(poor_engines_are_poor), TEST(convolutions_run_late), TEST(engines_fail_when_told),
-        TEST(misuse_is_seen), TEST(descriptors_live_as_they_should), TEST(what_is_left_is_told),
-        TEST(the_handle_s_stream_is_the_one), BLAS_TEST(products_are_right),
-        BLAS_TEST(batched_products_are_right_and_do_not_overlap), BLAS_TEST(math_modes_show),
-        BLAS_TEST(products_run_late), BLAS_TEST(misuse_of_products_is_seen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

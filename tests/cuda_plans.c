@@ -4,14 +4,7 @@
  *
  * By default the H200 is asked for nearly all shapes and the others for a part of them. DARKNET_AMP_ALL_PLANS=1: for all, a
  * minute or two. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
+#include "testing.h"
 
 #include "backend/cuda/cudnn_graph.h"
 #include "cuda/device_props.h"
@@ -151,9 +144,8 @@ static void check_deconvolutions(const device_props *device, amp_dtype dtype)
     assert_int_equal(t.reduced, 0);
 }
 
-static void every_device_has_plans_for_deconvolutions(void **state)
+TEST(every_device_has_plans_for_deconvolutions)
 {
-    (void)state;
     static const device_props *const devices[] = { &H200, &A100, &RTX4090, &T4 };
     for (int i = 0; i < 4; i++) {
         check_deconvolutions(devices[i], AMP_FP16);
@@ -167,46 +159,40 @@ static void check_device(const device_props *device, amp_dtype dtype, int every)
     check_library(open_for(device, CAP), device->name, dtype, every);
 }
 
-static void h200_has_a_plan_for_every_convolution(void **state)
+TEST(h200_has_a_plan_for_every_convolution)
 {
-    (void)state;
     check_device(&H200, AMP_FP16, 1);
     check_device(&H200, AMP_BF16, 1);
 }
 
-static void both_h100_have_a_plan_for_every_convolution(void **state)
+TEST(both_h100_have_a_plan_for_every_convolution)
 {
-    (void)state;
     check_device(&H100, AMP_FP16, 5);
     check_device(&H100, AMP_BF16, 7);
     check_device(&H100_PCIE, AMP_FP16, 7);
     check_device(&H100_PCIE, AMP_BF16, 5);
 }
 
-static void a100_has_a_plan_for_every_convolution(void **state)
+TEST(a100_has_a_plan_for_every_convolution)
 {
-    (void)state;
     check_device(&A100, AMP_FP16, 5);
     check_device(&A100, AMP_BF16, 7);
 }
 
-static void rtx_4090_has_a_plan_for_every_convolution(void **state)
+TEST(rtx_4090_has_a_plan_for_every_convolution)
 {
-    (void)state;
     check_device(&RTX4090, AMP_FP16, 5);
     check_device(&RTX4090, AMP_BF16, 7);
 }
 
-static void t4_has_a_plan_for_every_convolution_in_fp16(void **state)
+TEST(t4_has_a_plan_for_every_convolution_in_fp16)
 {
-    (void)state;
     check_device(&T4, AMP_FP16, 5);
 }
 
 /* A GPU as cuDNN describes it itself (gpu/device_properties.c): in fp16, and in bf16 if the environment says so. */
-static void the_described_device_has_a_plan_for_every_convolution(void **state)
+TEST(the_described_device_has_a_plan_for_every_convolution)
 {
-    (void)state;
     static char text[1 << 16];
     FILE *file = fopen(getenv("DARKNET_AMP_DEVICE_PROPERTIES"), "r");
     assert_non_null(file);
@@ -226,9 +212,8 @@ static const conv_shape head = { "head", 1024, 13, 13, 255, 1, 1, 0, 1, 1 };
 static const conv_shape *const samples[] = { &middle, &dilated, &oblong, &first, &head };
 enum { SAMPLES = sizeof samples / sizeof *samples };
 
-static void t4_refuses_bf16(void **state)
+TEST(t4_refuses_bf16)
 {
-    (void)state;
     amp_cudnn *library = open_for(&T4, CAP);
     const amp_conv_problem p = problem_of(&middle, AMP_BF16, AMP_CONV_FORWARD, 0);
     amp_conv_plan *plan;
@@ -239,9 +224,8 @@ static void t4_refuses_bf16(void **state)
     amp_cudnn_destroy(library);
 }
 
-static void a_deterministic_problem_gets_a_deterministic_engine(void **state)
+TEST(a_deterministic_problem_gets_a_deterministic_engine)
 {
-    (void)state;
     amp_cudnn *library = open_for(&A100, CAP);
     amp_conv_plan *plan;
     amp_error error;
@@ -260,9 +244,8 @@ static void a_deterministic_problem_gets_a_deterministic_engine(void **state)
     amp_cudnn_destroy(library);
 }
 
-static void fp32_stays_off_tensor_cores(void **state)
+TEST(fp32_stays_off_tensor_cores)
 {
-    (void)state;
     amp_cudnn *library = open_for(&H200, CAP);
     amp_conv_plan *plan;
     amp_error error;
@@ -276,9 +259,8 @@ static void fp32_stays_off_tensor_cores(void **state)
 }
 
 /* yolov3's first layers at 608x608, of as many images as an H200 takes. */
-static void a_large_device_has_tensor_cores_for_large_batches(void **state)
+TEST(a_large_device_has_tensor_cores_for_large_batches)
 {
-    (void)state;
     static const conv_shape first[] = { { "yolov3, 0", 3, 608, 608, 32, 3, 1, 1, 1, 1 },
                                         { "yolov3, 1", 32, 608, 608, 64, 3, 2, 1, 1, 1 } };
     static const amp_conv_pass passes[] = {
@@ -304,9 +286,8 @@ static void a_large_device_has_tensor_cores_for_large_batches(void **state)
     assert_int_equal(slow[1], 0);
 }
 
-static void a_cap_that_nothing_meets_is_told(void **state)
+TEST(a_cap_that_nothing_meets_is_told)
 {
-    (void)state;
     amp_cudnn *tight = open_for(&H200, 1 << 20), *roomy = open_for(&H200, CAP);
     amp_conv_plan *plan;
     amp_error error;
@@ -343,9 +324,8 @@ static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_
     return AMP_OK;
 }
 
-static void tuning_builds_the_best_and_keeps_the_fastest(void **state)
+TEST(tuning_builds_the_best_and_keeps_the_fastest)
 {
-    (void)state;
     amp_cudnn *library = open_for(&H200, CAP);
     const amp_conv_problem p = problem_of(&middle, AMP_FP16, AMP_CONV_BACKWARD_FILTER, 0);
     stopwatch watch = { .fails = 1 };
@@ -364,9 +344,8 @@ static void tuning_builds_the_best_and_keeps_the_fastest(void **state)
 
 /* ---- failures ---- */
 
-static void without_a_device_nothing_runs(void **state)
+TEST(without_a_device_nothing_runs)
 {
-    (void)state;
     amp_cudnn *library = open_for(&H200, CAP);
     const amp_conv_problem p = problem_of(&middle, AMP_FP16, AMP_CONV_FORWARD, 0);
     amp_conv_plan *plan;
@@ -379,9 +358,8 @@ static void without_a_device_nothing_runs(void **state)
     amp_cudnn_destroy(library);
 }
 
-static void failures_name_the_call(void **state)
+TEST(failures_name_the_call)
 {
-    (void)state;
     const amp_cudnn_settings settings = { .workspace_cap = CAP };
     amp_cudnn *library = NULL;
     amp_error error;
@@ -414,18 +392,6 @@ int main(void)
     if (status == AMP_OK) amp_cudnn_destroy(library);
     amp_cudnn_describe(text, sizeof text);
     print_message("%s\n", text);
-    const struct CMUnitTest described[] = {
-        cmocka_unit_test(the_described_device_has_a_plan_for_every_convolution) };
-    if (getenv("DARKNET_AMP_DEVICE_PROPERTIES")) return cmocka_run_group_tests(described, read_shapes, NULL);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(h200_has_a_plan_for_every_convolution), cmocka_unit_test(both_h100_have_a_plan_for_every_convolution),
-        cmocka_unit_test(a100_has_a_plan_for_every_convolution), cmocka_unit_test(rtx_4090_has_a_plan_for_every_convolution),
-        cmocka_unit_test(t4_has_a_plan_for_every_convolution_in_fp16), cmocka_unit_test(t4_refuses_bf16),
-        cmocka_unit_test(every_device_has_plans_for_deconvolutions),
-        cmocka_unit_test(a_large_device_has_tensor_cores_for_large_batches),
-        cmocka_unit_test(a_deterministic_problem_gets_a_deterministic_engine), cmocka_unit_test(fp32_stays_off_tensor_cores),
-        cmocka_unit_test(a_cap_that_nothing_meets_is_told), cmocka_unit_test(tuning_builds_the_best_and_keeps_the_fastest),
-        cmocka_unit_test(without_a_device_nothing_runs), cmocka_unit_test(failures_name_the_call),
-    };
-    return cmocka_run_group_tests(tests, read_shapes, NULL);
+    if (getenv("DARKNET_AMP_DEVICE_PROPERTIES")) return run_listed_tests("tests", read_shapes, NULL);
+    return run_listed_tests("tests", read_shapes, NULL);
 }

@@ -3,19 +3,11 @@
  * the host's) are made in a child process. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <math.h>
-#include <setjmp.h>
+#include "testing.h"
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "cuda/faults.h"
 #include "doubles/cuda_doubles.h"
@@ -92,9 +84,8 @@ static int sums_are_right(cuda_fault fault, const char *order)
     return right;
 }
 
-static void the_kernel_without_a_fault_passes_in_every_order(void **state)
+TEST_WITH(the_kernel_without_a_fault_passes_in_every_order, begin, end)
 {
-    (void)state;
     for (int o = 0; o < ORDERS; ++o) assert_true(sums_are_right(FAULT_NONE, orders[o]));
 }
 
@@ -106,29 +97,25 @@ static int passes(cuda_fault fault)
     return count;
 }
 
-static void a_removed_barrier_gives_wrong_sums(void **state)
+TEST_WITH(a_removed_barrier_gives_wrong_sums, begin, end)
 {
-    (void)state;
     assert_int_equal(passes(FAULT_NO_BARRIER_BEFORE_READ), 0);
     assert_true(passes(FAULT_NO_BARRIER_BEFORE_WRITE) < ORDERS - 2); /* who runs last loses: not seen in each order */
     assert_int_equal(passes(FAULT_NO_WARP_BARRIER), 0);
 }
 
-static void a_short_shuffle_loop_gives_wrong_sums(void **state)
+TEST_WITH(a_short_shuffle_loop_gives_wrong_sums, begin, end)
 {
-    (void)state;
     assert_int_equal(passes(FAULT_SHORT_SHUFFLE), 0);
 }
 
-static void unset_shared_memory_is_not_zero(void **state)
+TEST_WITH(unset_shared_memory_is_not_zero, begin, end)
 {
-    (void)state;
     assert_int_equal(passes(FAULT_SHARED_UNSET), 0);
 }
 
-static void a_barrier_that_not_all_reach_is_reported(void **state)
+TEST_WITH(a_barrier_that_not_all_reach_is_reported, begin, end)
 {
-    (void)state;
     for (int o = 0; o < ORDERS; ++o) {
         assert_false(sums_are_right(FAULT_DIVERGENT_BARRIER, orders[o]));
         assert_fault("divergent barrier");
@@ -138,9 +125,8 @@ static void a_barrier_that_not_all_reach_is_reported(void **state)
     }
 }
 
-static void lanes_that_a_shuffle_lacks_are_reported(void **state)
+TEST_WITH(lanes_that_a_shuffle_lacks_are_reported, begin, end)
 {
-    (void)state;
     for (int o = 0; o < ORDERS; ++o) {
         assert_false(sums_are_right(FAULT_MISSING_LANES, orders[o]));
         assert_fault("a shuffle waits for lanes that do not come");
@@ -183,11 +169,10 @@ static int chosen_passes_in_some_order(void)
     return passes(chosen) ? 0 : 1;
 }
 
-static void accesses_outside_of_arrays_do_not_pass(void **state)
+TEST_WITH(accesses_outside_of_arrays_do_not_pass, begin, end)
 {
     static const cuda_fault beyond[] = { FAULT_READS_BEYOND, FAULT_WRITES_BEYOND, FAULT_WRITES_FAR_BEYOND, FAULT_SHARED_BEYOND };
     static char said[8192];
-    (void)state;
     chosen = FAULT_NONE;
     assert_int_equal(in_a_child(chosen_passes_in_some_order, said), 0);
     for (size_t i = 0; i < sizeof beyond / sizeof *beyond; ++i) {
@@ -213,19 +198,17 @@ static int host_writes_device_memory_at_work(void)
     return 0;
 }
 
-static void the_host_cannot_touch_device_memory(void **state)
+TEST_WITH(the_host_cannot_touch_device_memory, begin, end)
 {
     static char said[8192];
-    (void)state;
     assert_int_equal(in_a_child(host_reads_device_memory, said), -1);
     assert_non_null(strstr(said, "the host touched device memory"));
     assert_int_equal(in_a_child(host_writes_device_memory_at_work, said), -1);
     assert_non_null(strstr(said, "did not wait for the device"));
 }
 
-static void without_a_synchronisation_nothing_is_there(void **state)
+TEST_WITH(without_a_synchronisation_nothing_is_there, begin, end)
 {
-    (void)state;
     float *x = managed(4 * sizeof *x), *pinned, host[4] = { 9, 9, 9, 9 };
     assert_int_equal(cudaMallocHost((void **)&pinned, 4 * sizeof *pinned), cudaSuccess);
     for (int i = 0; i < 4; ++i) x[i] = (float)i;
@@ -252,9 +235,8 @@ static void without_a_synchronisation_nothing_is_there(void **state)
 }
 
 /* An upload from pinned memory reads it late; from other memory, at once. */
-static void pinned_memory_must_stay_until_it_was_read(void **state)
+TEST_WITH(pinned_memory_must_stay_until_it_was_read, begin, end)
 {
-    (void)state;
     float *x = managed(2 * sizeof *x), *pinned, host[2] = { 1, 2 };
     assert_int_equal(cudaMallocHost((void **)&pinned, 2 * sizeof *pinned), cudaSuccess);
     cudaMemcpyAsync(x, host, sizeof host, cudaMemcpyHostToDevice, stream);
@@ -270,9 +252,8 @@ static void pinned_memory_must_stay_until_it_was_read(void **state)
     cudaFree(x), cudaFreeHost(pinned);
 }
 
-static void registered_memory_is_pinned_until_it_is_not(void **state)
+TEST_WITH(registered_memory_is_pinned_until_it_is_not, begin, end)
 {
-    (void)state;
     float *x = managed(2 * sizeof *x), host[4] = { 1, 2, 3, 4 };
     assert_int_equal(cudaHostRegister(host, sizeof host, cudaHostRegisterDefault), cudaSuccess);
     assert_int_equal(amp_cuda_allocations(), 2);
@@ -306,9 +287,8 @@ static void registered_memory_is_pinned_until_it_is_not(void **state)
     } while (0)
 
 /* Only what keeps the host waiting is a wait. */
-static void waits_copies_and_allocations_are_counted(void **state)
+TEST_WITH(waits_copies_and_allocations_are_counted, begin, end)
 {
-    (void)state;
     float *x, host[4] = { 1, 2, 3, 4 }, *locked;
     cudaEvent_t event;
     struct cudaPointerAttributes attributes;
@@ -337,9 +317,8 @@ static void waits_copies_and_allocations_are_counted(void **state)
     cudaEventDestroy(event);
 }
 
-static void work_on_another_stream_is_reported(void **state)
+TEST_WITH(work_on_another_stream_is_reported, begin, end)
 {
-    (void)state;
     cudaStream_t other;
     float *x = managed(4 * sizeof *x);
     for (int i = 0; i < 4; ++i) x[i] = 0;
@@ -358,9 +337,8 @@ static void work_on_another_stream_is_reported(void **state)
     cudaFree(x);
 }
 
-static void streams_wait_for_events_and_for_nothing_else(void **state)
+TEST_WITH(streams_wait_for_events_and_for_nothing_else, begin, end)
 {
-    (void)state;
     cudaStream_t other;
     cudaEvent_t done;
     float *x = managed(sizeof *x);
@@ -384,9 +362,8 @@ static void streams_wait_for_events_and_for_nothing_else(void **state)
     amp_cuda_any_stream(0);
 }
 
-static void use_after_free_is_reported(void **state)
+TEST_WITH(use_after_free_is_reported, begin, end)
 {
-    (void)state;
     float *x = device(64), host[16], *out = device(sizeof *out);
     assert_int_equal(cudaFree(x), cudaSuccess);
     cuda_faults_add(x, 16, 1, stream);
@@ -405,9 +382,8 @@ static void use_after_free_is_reported(void **state)
     cudaFree(out);
 }
 
-static void what_is_left_alive_is_reported(void **state)
+TEST_WITH(what_is_left_alive_is_reported, begin, end)
 {
-    (void)state;
     assert_int_equal(amp_cuda_leaks(), 1); /* the stream of all tests */
     assert_fault("0 allocations, 1 streams and 0 events");
     cudaStream_t other;
@@ -421,9 +397,8 @@ static void what_is_left_alive_is_reported(void **state)
     assert_int_equal(amp_cuda_faults(), 0);
 }
 
-static void use_after_destruction_is_reported(void **state)
+TEST_WITH(use_after_destruction_is_reported, begin, end)
 {
-    (void)state;
     cudaStream_t gone, later;
     cudaEvent_t past, event;
     assert_int_equal(cudaStreamCreate(&gone), cudaSuccess);
@@ -463,17 +438,15 @@ static int reads_freed_memory_by_a_table(void)
     return isnan(sum) ? 1 : 0;
 }
 
-static void freed_memory_holds_nothing(void **state)
+TEST_WITH(freed_memory_holds_nothing, begin, end)
 {
     static char said[8192];
-    (void)state;
     int status = in_a_child(reads_freed_memory_by_a_table, said);
     assert_true(status == 1 || strstr(said, "AddressSanitizer"));
 }
 
-static void host_memory_is_no_device_memory(void **state)
+TEST_WITH(host_memory_is_no_device_memory, begin, end)
 {
-    (void)state;
     float host[16] = { 0 }, *heap = malloc(64), *x = device(64);
     assert_non_null(heap);
     cuda_faults_add(host, 16, 1, stream);
@@ -494,9 +467,8 @@ static void host_memory_is_no_device_memory(void **state)
 }
 
 /* What a structure's padding holds is no address, though it may look like one; nor are two numbers side by side. */
-static void what_is_no_address_is_not_taken_for_one(void **state)
+TEST_WITH(what_is_no_address_is_not_taken_for_one, begin, end)
 {
-    (void)state;
     float *x = device(sizeof *x), sum;
     /* The address's lower half is 0: together with the padding behind it, a count of 0 looks like the whole. */
     char *page = mmap((void *)0x6f0000000000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -521,9 +493,8 @@ static void what_is_no_address_is_not_taken_for_one(void **state)
     cudaFree(x);
 }
 
-static void pageable_machines_take_any_memory(void **state)
+TEST_WITH(pageable_machines_take_any_memory, begin, end)
 {
-    (void)state;
     float host[2] = { 1, 2 };
     float *x = device(sizeof *x);
     amp_cuda_pageable(1);
@@ -538,13 +509,12 @@ static void pageable_machines_take_any_memory(void **state)
     cudaFree(x);
 }
 
-static void launches_that_a_gpu_refuses_are_refused(void **state)
+TEST_WITH(launches_that_a_gpu_refuses_are_refused, begin, end)
 {
     static const struct { dim3 blocks, threads; } refused[] = {
         { { 1, 1, 1 }, { 1025, 1, 1 } }, { { 1, 1, 1 }, { 32, 33, 1 } }, { { 1, 1, 1 }, { 1, 1, 65 } },
         { { 0, 1, 1 }, { 32, 1, 1 } }, { { 1, 1, 1 }, { 0, 1, 1 } }, { { 1, 65536, 1 }, { 1, 1, 1 } },
         { { 1, 1, 65536 }, { 1, 1, 1 } }, { { 0x80000000u, 1, 1 }, { 1, 1, 1 } } };
-    (void)state;
     unsigned *counter = managed(sizeof *counter);
     *counter = 0;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) {
@@ -562,10 +532,9 @@ static void launches_that_a_gpu_refuses_are_refused(void **state)
     cudaFree(counter);
 }
 
-static void threads_and_blocks_run_in_the_order_asked_for(void **state)
+TEST_WITH(threads_and_blocks_run_in_the_order_asked_for, begin, end)
 {
     enum { N = 4 * 64 };
-    (void)state;
     int *order = managed(N * sizeof *order), seen[N], forward = 0;
     unsigned *counter = managed(sizeof *counter);
     for (int o = 0; o < ORDERS; ++o) {
@@ -585,9 +554,8 @@ static void threads_and_blocks_run_in_the_order_asked_for(void **state)
     cudaFree(order), cudaFree(counter);
 }
 
-static void calls_fail_when_told_to(void **state)
+TEST_WITH(calls_fail_when_told_to, begin, end)
 {
-    (void)state;
     void *p = NULL;
     float *x = managed(sizeof *x);
     *x = 1;
@@ -609,9 +577,8 @@ static void calls_fail_when_told_to(void **state)
     cudaFree(x);
 }
 
-static void memory_ends_where_the_devices_does(void **state)
+TEST_WITH(memory_ends_where_the_devices_does, begin, end)
 {
-    (void)state;
     void *p, *q;
     size_t left, total;
     amp_cuda_device_is(8, 6, 2, 1 << 20);
@@ -630,9 +597,8 @@ static void memory_ends_where_the_devices_does(void **state)
     amp_cuda_device_is(9, 0, 4, (size_t)8 << 30);
 }
 
-static void after_a_fault_the_runtime_refuses_to_go_on(void **state)
+TEST_WITH(after_a_fault_the_runtime_refuses_to_go_on, begin, end)
 {
-    (void)state;
     float host[4] = { 0 };
     void *p;
     cuda_faults_add(host, 4, 1, stream);
@@ -642,33 +608,4 @@ static void after_a_fault_the_runtime_refuses_to_go_on(void **state)
     assert_true(host[0] == 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(the_kernel_without_a_fault_passes_in_every_order),
-        TEST(a_removed_barrier_gives_wrong_sums),
-        TEST(a_short_shuffle_loop_gives_wrong_sums),
-        TEST(unset_shared_memory_is_not_zero),
-        TEST(a_barrier_that_not_all_reach_is_reported),
-        TEST(lanes_that_a_shuffle_lacks_are_reported),
-        TEST(accesses_outside_of_arrays_do_not_pass),
-        TEST(the_host_cannot_touch_device_memory),
-        TEST(without_a_synchronisation_nothing_is_there),
-        TEST(pinned_memory_must_stay_until_it_was_read), TEST(registered_memory_is_pinned_until_it_is_not),
-        TEST(waits_copies_and_allocations_are_counted),
-        TEST(work_on_another_stream_is_reported),
-        TEST(streams_wait_for_events_and_for_nothing_else),
-        TEST(use_after_free_is_reported), TEST(what_is_left_alive_is_reported),
-        TEST(use_after_destruction_is_reported),
-        TEST(freed_memory_holds_nothing),
-        TEST(host_memory_is_no_device_memory),
-        TEST(what_is_no_address_is_not_taken_for_one), TEST(pageable_machines_take_any_memory),
-        TEST(launches_that_a_gpu_refuses_are_refused),
-        TEST(threads_and_blocks_run_in_the_order_asked_for),
-        TEST(calls_fail_when_told_to),
-        TEST(memory_ends_where_the_devices_does),
-        TEST(after_a_fault_the_runtime_refuses_to_go_on),
-    };
-    return cmocka_run_group_tests_name("doubles of CUDA", tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("doubles of CUDA", NULL, NULL); }

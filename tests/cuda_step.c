@@ -2,15 +2,8 @@
  * (doubles/cuda_doubles.h). Whole networks, of Darknet built with GPU=1 and the CUDA backend. And the network's input as
  * page-locked memory: when it is, and that nobody frees it so. */
 #define _DEFAULT_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "../bench/gpu_parts.h"
@@ -101,7 +94,7 @@ static amp_cuda_counts minus(amp_cuda_counts a, amp_cuda_counts b)
         .library = a.library - b.library, .questions = a.questions - b.questions };
 }
 
-#define COUNT(into, call) do { \
+#define COUNT_OF(into, call) do { \
         amp_cuda_counts before_ = amp_cuda_counted(); \
         call; \
         (into) = minus(amp_cuda_counted(), before_); \
@@ -117,10 +110,10 @@ static step_counts count_step(network *net, unsigned seed)
     for (int i = 0; i < net->subdivisions; i++) { /* as train_network_datum; of the first one copies of the weights would count */
         feed(net, seed + (unsigned)i);
         *net->seen += (size_t)net->batch;
-        COUNT(c.forward, forward_network(net));
-        COUNT(c.backward, backward_network(net));
+        COUNT_OF(c.forward, forward_network(net));
+        COUNT_OF(c.backward, backward_network(net));
     }
-    COUNT(c.update, update_network(net));
+    COUNT_OF(c.update, update_network(net));
     return c;
 }
 
@@ -174,9 +167,8 @@ static size_t input_bytes(const network *net)
 /* The losses are the device's: what the host gets is a few sums, of all heads at once. */
 enum { DETECTOR_WAITS = 1, HEAD_ANSWER = 96 /* bytes: twelve sums */ };
 
-static void a_step_of_a_detector(void **state)
+TEST_WITH(a_step_of_a_detector, begin, end)
 {
-    (void)state;
     network *net = make(yolo_cfg);
     size_t heads = 0;
     for (int i = 0; i < net->n; i++) heads += net->layers[i].type == YOLO;
@@ -197,9 +189,8 @@ static void a_step_of_a_detector(void **state)
 enum { CLASSIFIER_WAITS = 2 /* the loss, the output */ };
 
 /* A mask of a dropout is one upload, and nobody waits for it. */
-static void a_step_of_a_classifier(void **state)
+TEST_WITH(a_step_of_a_classifier, begin, end)
 {
-    (void)state;
     network *net = make(resnet_cfg);
     size_t dropouts = 0, masks = 0, output = sizeof(float) * (size_t)net->outputs * (size_t)net->batch;
     for (int i = 0; i < net->n; i++) {
@@ -221,14 +212,13 @@ static void a_step_of_a_classifier(void **state)
 }
 
 /* A caller's image comes from wherever it lies. */
-static void a_prediction(void **state)
+TEST_WITH(a_prediction, begin, end)
 {
-    (void)state;
     network *net = make(resnet_cfg);
     float *image = calloc((size_t)net->inputs * (size_t)net->batch, sizeof *image);
     amp_cuda_counts c;
     for (int i = 0; i < 2; i++) network_predict(net, image);
-    COUNT(c, network_predict(net, image));
+    COUNT_OF(c, network_predict(net, image));
     show("predict", c);
     AT_MOST(2, c.waits); /* for the image, and for the output, which costs no more than the output alone */
     assert_int_equal(c.allocations, 0);
@@ -252,9 +242,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 }
 
 /* Nobody else looks at the clock between the two looks around a copy. */
-static void the_benchmark_times_the_copy_of_the_input(void **state)
+TEST_WITH(the_benchmark_times_the_copy_of_the_input, begin, end)
 {
-    (void)state;
     network *net = make(yolo_cfg);
     gpu_parts found;
     train(net, 1, 10);
@@ -272,9 +261,8 @@ static void the_benchmark_times_the_copy_of_the_input(void **state)
 
 /* ---- page-locked input ---- */
 
-static void the_input_is_page_locked_while_it_is_darknets(void **state)
+TEST_WITH(the_input_is_page_locked_while_it_is_darknets, begin, end)
 {
-    (void)state;
     network *net = make(yolo_cfg);
     float *image = calloc((size_t)net->inputs * (size_t)net->batch, sizeof *image), *own = net->input;
     network_predict(net, own);
@@ -305,9 +293,8 @@ static void the_input_is_page_locked_while_it_is_darknets(void **state)
     free(image);
 }
 
-static void each_network_has_its_own(void **state)
+TEST_WITH(each_network_has_its_own, begin, end)
 {
-    (void)state;
     network *one = make(yolo_cfg), *two = make(resnet_cfg);
     for (unsigned i = 0; i < 2; i++) {
         train(one, 1, i);
@@ -333,9 +320,8 @@ static void losses_of(cudaError_t cannot, float losses[4])
     free_network(net);
 }
 
-static void a_machine_that_refuses_is_told_of_once(void **state)
+TEST_WITH(a_machine_that_refuses_is_told_of_once, begin, end)
 {
-    (void)state;
     static const char line[] = "cannot be page-locked (cudaHostRegister: cudaErrorNotSupported)";
     char text[1 << 14], path[] = "/tmp/cuda_step_XXXXXX";
     float locked[4], unlocked[4];
@@ -359,13 +345,6 @@ static void a_machine_that_refuses_is_told_of_once(void **state)
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
     setvbuf(stdout, NULL, _IOLBF, 0); /* Darknet aborts after it has printed what went wrong */
-    const struct CMUnitTest tests[] = {
-        TEST(a_step_of_a_detector), TEST(a_step_of_a_classifier), TEST(a_prediction),
-        TEST(the_benchmark_times_the_copy_of_the_input),
-        TEST(the_input_is_page_locked_while_it_is_darknets), TEST(each_network_has_its_own),
-        TEST(a_machine_that_refuses_is_told_of_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_listed_tests("tests", NULL, NULL);
 }

@@ -55,9 +55,8 @@ static amp_status update(const amp_param *params, amp_error *error)
 }
 
 /* Every field that an update reads. */
-static void a_changed_list_of_parameters_is_noticed(void **state)
+TEST(a_changed_list_of_parameters_is_noticed)
 {
-    (void)state;
     for (int field = 0; field < 6; ++field) {
         amp_param p[PARAMS], q[PARAMS];
         amp_backend *other = machine.create(NULL);
@@ -114,13 +113,12 @@ static int committed(const amp_statistics s[STATISTICS])
 
 /* One more than what it makes is told to fail: no allocation, no wait but for the verdict, no copy but the verdict's, and of
  * launches the check, the verdict and what it allows. And the host has the verdict while the update is still to be run. */
-static void a_step_end_is_three_launches_one_copy_and_one_wait(void **state)
+TEST(a_step_end_is_three_launches_one_copy_and_one_wait)
 {
     static const struct { const char *function; int calls; } allowed[] = { { "cudaMalloc", 0 }, { "cudaMallocHost", 0 },
         { "cudaHostAlloc", 0 }, { "cudaEventCreate", 0 }, { "cudaStreamSynchronize", 0 }, { "cudaDeviceSynchronize", 0 },
         { "cudaPointerGetAttributes", 0 }, { "cudaMemsetAsync", 0 }, { "cudaMemcpy", 0 }, { "cudaMemcpyAsync", 1 },
         { "cudaEventRecord", 1 }, { "cudaEventSynchronize", 1 } };
-    (void)state;
     for (int bad = 0; bad < 2; ++bad) {
         amp_param p[PARAMS];
         amp_statistics s[STATISTICS];
@@ -152,9 +150,8 @@ static void a_step_end_is_three_launches_one_copy_and_one_wait(void **state)
 }
 
 /* The kept list of the step is not another's. */
-static void what_is_checked_meanwhile_costs_a_step_end_nothing(void **state)
+TEST(what_is_checked_meanwhile_costs_a_step_end_nothing)
 {
-    (void)state;
     amp_param p[PARAMS];
     amp_statistics s[STATISTICS];
     amp_step_outcome out;
@@ -180,14 +177,13 @@ static void what_is_checked_meanwhile_costs_a_step_end_nothing(void **state)
 
 /* In a backend that has not done it before. Up to the last launch nothing is moved; a failure of the wait finds the step queued,
  * all of it. */
-static void any_call_of_a_step_end_may_fail(void **state)
+TEST(any_call_of_a_step_end_may_fail)
 {
     static const struct { const char *function; int status, calls; } cases[] = {
         { "cudaMalloc", cudaErrorMemoryAllocation, 2 }, { "cudaMallocHost", cudaErrorMemoryAllocation, 1 },
         { "cudaEventCreate", cudaErrorUnknown, 1 }, { "cudaMemcpyAsync", cudaErrorUnknown, 2 },
         { "cudaStreamSynchronize", cudaErrorUnknown, 1 }, { "cudaEventRecord", cudaErrorUnknown, 1 },
         { "launch", cudaErrorInvalidConfiguration, 3 }, { "cudaEventSynchronize", cudaErrorUnknown, 1 } };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); ++i)
         for (int call = 1; call <= cases[i].calls; ++call) {
             amp_param p[PARAMS], before[PARAMS], moved[PARAMS];
@@ -226,19 +222,7 @@ static void any_call_of_a_step_end_may_fail(void **state)
 }
 #endif
 
-static int run(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_changed_list_of_parameters_is_noticed),
-#ifndef ON_DEVICE
-        cmocka_unit_test(a_step_end_is_three_launches_one_copy_and_one_wait),
-        cmocka_unit_test(what_is_checked_meanwhile_costs_a_step_end_nothing),
-        cmocka_unit_test(any_call_of_a_step_end_may_fail),
-#endif
-    };
-    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
-}
-
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
 int main(void)
 {
 #ifndef ON_DEVICE

@@ -6,20 +6,11 @@
 #define KERNEL_CASES_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "testing.h"
 
 #include "conformance/machine.h"
 #include "tensor/half.h"
-
-#define COUNT(array) (sizeof (array) / sizeof *(array))
 
 static const amp_dtype all_dtypes[] = { AMP_FP32, AMP_FP16, AMP_BF16 };
 

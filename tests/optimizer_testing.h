@@ -5,8 +5,6 @@
 
 #include "engine_testing.h"
 
-#define COUNT(array) (sizeof (array) / sizeof *(array))
-
 /* All but the first have layers whose backward is Darknet's own. */
 static const char *const kinds[] = { "convolutional_batchnorm", "convolutional_groups", "connected", "batchnorm",
     "deconvolutional", "local", "rnn", "lstm", "gru", "crnn", "recurrent_batchnorm" };
@@ -17,9 +15,8 @@ static const char *const kinds[] = { "convolutional_batchnorm", "convolutional_g
 __attribute__((unused)) static network *load(const char *name, const char *net_keys, const char *layer_keys, const char *dtype)
 {
     static char text[1 << 16], more[1 << 17];
-    char path[1024];
-    const char *slash = strrchr(__FILE__, '/');
-    snprintf(path, sizeof path, "%.*scfg/%s.cfg", slash ? (int)(slash + 1 - __FILE__) : 0, __FILE__, name);
+    char path[5000];
+    snprintf(path, sizeof path, "%s/%s.cfg", networks_folder(), name);
     FILE *file = fopen(path, "r");
     if (!file) fail_msg("cannot read %s", path);
     text[fread(text, 1, sizeof text - 1, file)] = 0;

@@ -8,8 +8,6 @@
 #include "../plugin/amp/scaler.h"
 #include "../plugin/tensor/half.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static inline amp_scaler made(amp_scaler_params params)
 {
     amp_scaler scaler;

@@ -1,16 +1,9 @@
 /* average_precision.c against cases worked out by hand. Against other programs' answers: test_average_precision_golden.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include "commands/map/average_precision.h"
 
 #include <math.h>
-#include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 enum { MOST_CLASSES = 8 };
 
@@ -37,9 +30,8 @@ static void assert_near(double a, double b)
 /* A unit square in column `column`: squares of different columns never touch. */
 static amp_box at(int column) { return (amp_box){2.f * (float)column, 0, 1, 1}; }
 
-static void iou_of_boxes_is_shared_area_over_all_area(void **state)
+TEST(iou_of_boxes_is_shared_area_over_all_area)
 {
-    (void)state;
     assert_near(amp_box_iou(at(0), at(0)), 1);
     assert_near(amp_box_iou(at(0), at(1)), 0);
     assert_near(amp_box_iou((amp_box){0, 0, 2, 1}, (amp_box){1, 0, 2, 1}), 1. / 3);
@@ -47,9 +39,8 @@ static void iou_of_boxes_is_shared_area_over_all_area(void **state)
     assert_near(amp_box_iou((amp_box){0, 0, 4, 4}, (amp_box){0, 0, 2, 2}), .25);
 }
 
-static void boxes_without_area_overlap_nothing(void **state)
+TEST(boxes_without_area_overlap_nothing)
 {
-    (void)state;
     const amp_box nothing = {1, 1, 0, 0}, line = {1, 1, 2, 0}, inverted = {1, 1, -1, -1};
     assert_near(amp_box_iou(nothing, nothing), 0);
     assert_near(amp_box_iou(line, (amp_box){1, 1, 2, 2}), 0);
@@ -62,9 +53,8 @@ static void boxes_without_area_overlap_nothing(void **state)
     assert_int_equal(o.total.false_negatives, 1);
 }
 
-static void a_perfect_detector_scores_one(void **state)
+TEST(a_perfect_detector_scores_one)
 {
-    (void)state;
     const amp_detected detected[] = {{0, 0, .9f, at(0)}, {0, 1, .6f, at(1)}, {1, 0, .3f, at(0)}};
     const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 1, at(1), 0}, {1, 0, at(0), 0}};
     const amp_ap_points ways[] = {AMP_AP_AREA, AMP_AP_VOC2007, AMP_AP_COCO};
@@ -79,9 +69,8 @@ static void a_perfect_detector_scores_one(void **state)
     }
 }
 
-static void a_silent_detector_scores_zero(void **state)
+TEST(a_silent_detector_scores_zero)
 {
-    (void)state;
     const amp_truth truths[] = {{0, 0, at(0), 0}, {3, 0, at(0), 0}};
     outcome o = run(NULL, 0, truths, COUNT(truths), 1, AMP_AP_COCO, .25f);
     assert_near(o.total.map50, 0);
@@ -90,9 +79,8 @@ static void a_silent_detector_scores_zero(void **state)
     assert_int_equal(o.total.false_negatives, 2);
 }
 
-static void nothing_to_find_counts_no_class(void **state)
+TEST(nothing_to_find_counts_no_class)
 {
-    (void)state;
     const amp_detected detected[] = {{0, 0, .9f, at(0)}};
     outcome o = run(detected, 1, NULL, 0, 1, AMP_AP_COCO, .25f);
     assert_int_equal(o.total.classes_counted, 0);
@@ -102,9 +90,8 @@ static void nothing_to_find_counts_no_class(void **state)
 }
 
 /* Three objects; hit, miss, hit. Precision 1, 1/2, 2/3 at recall 1/3, 1/3, 2/3; the envelope is 1, 2/3, 2/3. */
-static void the_three_ways_to_take_the_area(void **state)
+TEST(the_three_ways_to_take_the_area)
 {
-    (void)state;
     const amp_detected detected[] = {{0, 0, .9f, at(0)}, {0, 0, .8f, at(7)}, {0, 0, .7f, at(1)}};
     const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 0, at(1), 0}, {0, 0, at(2), 0}};
     outcome o = run(detected, 3, truths, 3, 1, AMP_AP_AREA, .25f);
@@ -118,18 +105,16 @@ static void the_three_ways_to_take_the_area(void **state)
     assert_near(o.total.f1, 2. / 3);
 }
 
-static void a_late_rise_of_precision_lifts_what_comes_before(void **state)
+TEST(a_late_rise_of_precision_lifts_what_comes_before)
 {
-    (void)state;
     const amp_detected detected[] = {{0, 0, .9f, at(7)}, {0, 0, .8f, at(0)}, {0, 0, .7f, at(1)}, {0, 0, .6f, at(2)}};
     const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 0, at(1), 0}, {0, 0, at(2), 0}};
     outcome o = run(detected, 4, truths, 3, 1, AMP_AP_COCO, .25f); /* 0, 1/2, 2/3, 3/4 */
     assert_near(o.per_class[0].ap[0], .75);
 }
 
-static void a_second_detection_of_one_object_is_false(void **state)
+TEST(a_second_detection_of_one_object_is_false)
 {
-    (void)state;
     const amp_detected detected[] = {{0, 0, .9f, at(0)}, {0, 0, .8f, at(0)}, {0, 0, .7f, at(1)}};
     const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 0, at(1), 0}};
     outcome o = run(detected, 3, truths, 2, 1, AMP_AP_AREA, .25f);
@@ -138,9 +123,8 @@ static void a_second_detection_of_one_object_is_false(void **state)
     assert_near(o.per_class[0].ap[0], (1 + 2. / 3) / 2);
 }
 
-static void a_detection_takes_the_best_object_still_free(void **state)
+TEST(a_detection_takes_the_best_object_still_free)
 {
-    (void)state;
     /* Both detections overlap both objects by more than half; the first takes its best, the second what is left. */
     const amp_detected detected[] = {{0, 0, .9f, {0, 0, 10, 1}}, {0, 0, .8f, {.5f, 0, 10, 1}}};
     const amp_truth truths[] = {{0, 0, {2, 0, 10, 1}, 0}, {0, 0, {0, 0, 10, 1}, 0}};
@@ -149,9 +133,8 @@ static void a_detection_takes_the_best_object_still_free(void **state)
     assert_near(o.total.average_iou, (1 + 8.5 / 11.5) / 2);
 }
 
-static void of_two_equal_overlaps_the_later_object_is_taken(void **state)
+TEST(of_two_equal_overlaps_the_later_object_is_taken)
 {
-    (void)state;
     /* The first detection lies midway between both objects; the second can only have the right one. */
     const amp_detected detected[] = {{0, 0, .9f, {0, 0, 8, 1}}, {0, 0, .8f, {1, 0, 8, 1}}};
     const amp_truth left = {0, 0, {-2, 0, 8, 1}, 0}, right = {0, 0, {2, 0, 8, 1}, 0};
@@ -160,9 +143,8 @@ static void of_two_equal_overlaps_the_later_object_is_taken(void **state)
     assert_int_equal(run(detected, 2, left_last, 2, 1, AMP_AP_COCO, .25f).total.true_positives, 2);
 }
 
-static void equal_scores_keep_their_order(void **state)
+TEST(equal_scores_keep_their_order)
 {
-    (void)state;
     const amp_truth truths[] = {{0, 0, at(0), 0}};
     const amp_detected hit_first[] = {{0, 0, .5f, at(0)}, {0, 0, .5f, at(7)}};
     const amp_detected miss_first[] = {{0, 0, .5f, at(7)}, {0, 0, .5f, at(0)}};
@@ -172,9 +154,8 @@ static void equal_scores_keep_their_order(void **state)
     assert_near(run(image_first, 2, truths, 1, 1, AMP_AP_COCO, .25f).total.map50, 1);
 }
 
-static void order_of_the_arrays_does_not_matter_otherwise(void **state)
+TEST(order_of_the_arrays_does_not_matter_otherwise)
 {
-    (void)state;
     const amp_detected detected[] = {{2, 1, .2f, at(0)}, {0, 0, .9f, at(0)}, {1, 1, .6f, at(1)}, {0, 0, .3f, at(5)}};
     const amp_truth truths[] = {{2, 1, at(0), 0}, {1, 1, at(1), 0}, {0, 0, at(0), 0}};
     outcome o = run(detected, COUNT(detected), truths, COUNT(truths), 2, AMP_AP_COCO, .25f);
@@ -184,9 +165,8 @@ static void order_of_the_arrays_does_not_matter_otherwise(void **state)
     assert_int_equal(o.per_class[0].detections, 2);
 }
 
-static void other_images_and_classes_do_not_match(void **state)
+TEST(other_images_and_classes_do_not_match)
 {
-    (void)state;
     const amp_detected detected[] = {{1, 0, .9f, at(0)}, {0, 1, .9f, at(0)}};
     const amp_truth truths[] = {{0, 0, at(0), 0}, {1, 1, at(0), 0}};
     outcome o = run(detected, 2, truths, 2, 2, AMP_AP_COCO, .25f);
@@ -194,9 +174,8 @@ static void other_images_and_classes_do_not_match(void **state)
     assert_int_equal(o.total.false_positives, 2);
 }
 
-static void a_class_without_objects_stays_out_of_the_mean(void **state)
+TEST(a_class_without_objects_stays_out_of_the_mean)
 {
-    (void)state;
     const amp_detected detected[] = {{0, 0, .9f, at(0)}, {0, 1, .9f, at(3)}};
     const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 2, at(5), 0}};
     outcome o = run(detected, 2, truths, 2, 3, AMP_AP_COCO, .25f);
@@ -206,9 +185,8 @@ static void a_class_without_objects_stays_out_of_the_mean(void **state)
     assert_int_equal(o.total.false_positives, 1); /* yet what was seen there was not */
 }
 
-static void an_overlap_of_three_quarters_counts_up_to_that_threshold(void **state)
+TEST(an_overlap_of_three_quarters_counts_up_to_that_threshold)
 {
-    (void)state;
     const amp_detected detected[] = {{0, 0, .9f, {1.5f, 0, 3, 1}}};
     const amp_truth truths[] = {{0, 0, {2, 0, 4, 1}, 0}};
     outcome o = run(detected, 1, truths, 1, 1, AMP_AP_COCO, .25f);
@@ -216,9 +194,8 @@ static void an_overlap_of_three_quarters_counts_up_to_that_threshold(void **stat
     assert_near(o.total.map50_95, .6);
 }
 
-static void confidence_is_a_lower_bound_not_included(void **state)
+TEST(confidence_is_a_lower_bound_not_included)
 {
-    (void)state;
     const amp_detected detected[] = {{0, 0, .25f, at(0)}, {0, 0, .5f, at(1)}};
     const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 0, at(1), 0}};
     outcome o = run(detected, 2, truths, 2, 1, AMP_AP_COCO, .25f);
@@ -229,9 +206,8 @@ static void confidence_is_a_lower_bound_not_included(void **state)
 
 /* numpy's 35th recall point is .35000000000000003, which 7 of 20 do not reach: pycocotools counts 35 points, and so
  * does whoever compares with it. */
-static void recall_points_round_as_numpy_does(void **state)
+TEST(recall_points_round_as_numpy_does)
 {
-    (void)state;
     amp_detected detected[7];
     amp_truth truths[20];
     for (int i = 0; i < 20; ++i) truths[i] = (amp_truth){0, 0, at(i), 0};
@@ -241,9 +217,8 @@ static void recall_points_round_as_numpy_does(void **state)
 }
 
 /* Recall 3/10 is point .3, though 3 * .1 is a little more in binary: the definition is exact. */
-static void recall_points_of_voc_are_exact(void **state)
+TEST(recall_points_of_voc_are_exact)
 {
-    (void)state;
     amp_detected detected[3];
     amp_truth truths[10];
     for (int i = 0; i < 10; ++i) truths[i] = (amp_truth){0, 0, at(i), 0};
@@ -253,9 +228,8 @@ static void recall_points_of_voc_are_exact(void **state)
 }
 
 /* Both detections overlap the right object most, and the left one enough. COCO gives the second detection the left one. */
-static void voc_looks_at_the_best_object_alone(void **state)
+TEST(voc_looks_at_the_best_object_alone)
 {
-    (void)state;
     const amp_detected detected[] = {{0, 0, .9f, {2, 0, 10, 1}}, {0, 0, .8f, {1.5f, 0, 10, 1}}};
     const amp_truth truths[] = {{0, 0, {0, 0, 10, 1}, 0}, {0, 0, {2, 0, 10, 1}, 0}};
     assert_int_equal(run(detected, 2, truths, 2, 1, AMP_AP_COCO, .25f).total.true_positives, 2);
@@ -265,9 +239,8 @@ static void voc_looks_at_the_best_object_alone(void **state)
     assert_near(o.total.map50, .5);
 }
 
-static void of_two_equal_overlaps_voc_takes_the_earlier_object(void **state)
+TEST(of_two_equal_overlaps_voc_takes_the_earlier_object)
 {
-    (void)state;
     const amp_detected detected[] = {{0, 0, .9f, {0, 0, 8, 1}}, {0, 0, .8f, {1, 0, 8, 1}}};
     const amp_truth left = {0, 0, {-2, 0, 8, 1}, 0}, right = {0, 0, {2, 0, 8, 1}, 0};
     const amp_truth right_last[] = {left, right}, left_last[] = {right, left};
@@ -275,9 +248,8 @@ static void of_two_equal_overlaps_voc_takes_the_earlier_object(void **state)
     assert_int_equal(run(detected, 2, left_last, 2, 1, AMP_AP_AREA, .25f).total.true_positives, 1);
 }
 
-static void a_difficult_object_counts_neither_way(void **state)
+TEST(a_difficult_object_counts_neither_way)
 {
-    (void)state;
     const amp_detected seen[] = {{0, 0, .9f, at(1)}, {0, 0, .8f, at(0)}};
     const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 0, at(1), 1}};
     const amp_ap_points ways[] = {AMP_AP_AREA, AMP_AP_VOC2007, AMP_AP_COCO};
@@ -294,9 +266,8 @@ static void a_difficult_object_counts_neither_way(void **state)
 }
 
 /* COCO spends a difficult object on one detection; VOC forgives all. */
-static void a_second_detection_of_a_difficult_object(void **state)
+TEST(a_second_detection_of_a_difficult_object)
 {
-    (void)state;
     const amp_detected detected[] = {{0, 0, .9f, at(1)}, {0, 0, .8f, at(1)}, {0, 0, .7f, at(0)}};
     const amp_truth truths[] = {{0, 0, at(1), 1}, {0, 0, at(0), 0}};
     assert_int_equal(run(detected, 3, truths, 2, 1, AMP_AP_COCO, .25f).total.false_positives, 1);
@@ -304,9 +275,8 @@ static void a_second_detection_of_a_difficult_object(void **state)
 }
 
 /* The detection overlaps the difficult object more than the other. COCO gives it the other, VOC leaves it out. */
-static void a_difficult_object_beside_another(void **state)
+TEST(a_difficult_object_beside_another)
 {
-    (void)state;
     const amp_detected detected[] = {{0, 0, .9f, {0, 0, 10, 1}}};
     const amp_truth truths[] = {{0, 0, {0, 0, 10, 1}, 1}, {0, 0, {2, 0, 10, 1}, 0}, {0, 0, {0, 0, 10, 1}, 1}};
     outcome coco = run(detected, 1, truths, 3, 1, AMP_AP_COCO, .25f);
@@ -317,9 +287,8 @@ static void a_difficult_object_beside_another(void **state)
     assert_int_equal(voc.total.false_negatives, 1);
 }
 
-static void a_class_of_difficult_objects_alone_stays_out_of_the_mean(void **state)
+TEST(a_class_of_difficult_objects_alone_stays_out_of_the_mean)
 {
-    (void)state;
     const amp_detected detected[] = {{0, 0, .9f, at(0)}, {0, 1, .9f, at(3)}};
     const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 1, at(3), 1}};
     outcome o = run(detected, 2, truths, 2, 2, AMP_AP_COCO, .25f);
@@ -329,9 +298,8 @@ static void a_class_of_difficult_objects_alone_stays_out_of_the_mean(void **stat
 }
 
 /* There is no limit of 100 detections of an image, as pycocotools has by default. */
-static void the_hundred_and_first_detection_counts(void **state)
+TEST(the_hundred_and_first_detection_counts)
 {
-    (void)state;
     amp_detected detected[101];
     const amp_truth truths[] = {{0, 0, at(0), 0}};
     for (int i = 0; i < 101; ++i) detected[i] = (amp_detected){0, 0, .9f - (float)i / 200, at(i < 100 ? 7 : 0)};
@@ -339,9 +307,8 @@ static void the_hundred_and_first_detection_counts(void **state)
     assert_near(o.total.map50, 1. / 101);
 }
 
-static void a_class_outside_is_refused(void **state)
+TEST(a_class_outside_is_refused)
 {
-    (void)state;
     amp_class_score per_class[1];
     amp_map_score total;
     amp_error error;
@@ -354,35 +321,4 @@ static void a_class_outside_is_refused(void **state)
                      AMP_BAD_CONFIG);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(iou_of_boxes_is_shared_area_over_all_area),
-        cmocka_unit_test(boxes_without_area_overlap_nothing),
-        cmocka_unit_test(a_perfect_detector_scores_one),
-        cmocka_unit_test(a_silent_detector_scores_zero),
-        cmocka_unit_test(nothing_to_find_counts_no_class),
-        cmocka_unit_test(the_three_ways_to_take_the_area),
-        cmocka_unit_test(a_late_rise_of_precision_lifts_what_comes_before),
-        cmocka_unit_test(a_second_detection_of_one_object_is_false),
-        cmocka_unit_test(a_detection_takes_the_best_object_still_free),
-        cmocka_unit_test(of_two_equal_overlaps_the_later_object_is_taken),
-        cmocka_unit_test(equal_scores_keep_their_order),
-        cmocka_unit_test(order_of_the_arrays_does_not_matter_otherwise),
-        cmocka_unit_test(other_images_and_classes_do_not_match),
-        cmocka_unit_test(a_class_without_objects_stays_out_of_the_mean),
-        cmocka_unit_test(an_overlap_of_three_quarters_counts_up_to_that_threshold),
-        cmocka_unit_test(confidence_is_a_lower_bound_not_included),
-        cmocka_unit_test(recall_points_round_as_numpy_does),
-        cmocka_unit_test(recall_points_of_voc_are_exact),
-        cmocka_unit_test(voc_looks_at_the_best_object_alone),
-        cmocka_unit_test(of_two_equal_overlaps_voc_takes_the_earlier_object),
-        cmocka_unit_test(a_difficult_object_counts_neither_way),
-        cmocka_unit_test(a_second_detection_of_a_difficult_object),
-        cmocka_unit_test(a_difficult_object_beside_another),
-        cmocka_unit_test(a_class_of_difficult_objects_alone_stays_out_of_the_mean),
-        cmocka_unit_test(the_hundred_and_first_detection_counts),
-        cmocka_unit_test(a_class_outside_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -67,9 +67,8 @@ static void check_cast(amp_shape shape, amp_dtype from, amp_layout from_layout, 
     release(old.data);
 }
 
-static void tensors_of_any_dtype_and_layout(void **state)
+TEST(tensors_of_any_dtype_and_layout)
 {
-    (void)state;
     NEEDS(cast);
     static const amp_shape shapes[] = {
         { 1, 1, 1, 1 }, { 2, 3, 5, 7 }, { 1, 3, 64, 67 }, { 2, 16, 13, 13 }, { 1, 255, 13, 13 }, { 2, 64, 9, 8 },
@@ -84,10 +83,9 @@ static void tensors_of_any_dtype_and_layout(void **state)
                         check_cast(shapes[s], from, layouts & 1, to, layouts >> 1, accumulate, s + 1);
 }
 
-static void all_halves_and_the_floats_about_them(void **state)
+TEST(all_halves_and_the_floats_about_them)
 {
     enum { HALVES = 65536, FLOATS = 8 * HALVES };
-    (void)state;
     NEEDS(cast);
     for (amp_dtype half = AMP_FP16; half <= AMP_BF16; ++half) {
         amp_tensor halves = poisoned(half, 1, 64, 64, HALVES / 4096), wide = poisoned(AMP_FP32, 1, 64, 64, HALVES / 4096);
@@ -116,9 +114,8 @@ static void all_halves_and_the_floats_about_them(void **state)
 }
 
 /* 16-byte accesses need 16-byte addresses: elsewhere the results are the same. */
-static void addresses_of_any_alignment(void **state)
+TEST(addresses_of_any_alignment)
 {
-    (void)state;
     NEEDS(cast);
     for (size_t from = 0; from < 3; ++from)
         for (size_t to = 0; to < 3; ++to)
@@ -138,9 +135,8 @@ static void addresses_of_any_alignment(void **state)
             }
 }
 
-static void refuses_two_shapes(void **state)
+TEST(refuses_two_shapes)
 {
-    (void)state;
     NEEDS(cast);
     amp_error error = { 0 };
     amp_tensor src = { NULL, AMP_FP32, AMP_NHWC, { 1, 2, 3, 4 } }, dst = { NULL, AMP_FP32, AMP_NHWC, { 1, 2, 4, 3 } };
@@ -156,10 +152,9 @@ static void refuses_two_shapes(void **state)
     release(src.data); release(dst.data);
 }
 
-static void scale_multiplies_as_fp32_does(void **state)
+TEST(scale_multiplies_as_fp32_does)
 {
     static const size_t sizes[] = { 0, 1, 3, 4, 257, 100003 };
-    (void)state;
     NEEDS(scale);
     for (size_t s = 0; s < COUNT(sizes); ++s)
         for (size_t shift = 0; shift < 2; ++shift) { /* also at an address that is not 16 bytes' */
@@ -177,9 +172,8 @@ static void scale_multiplies_as_fp32_does(void **state)
         }
 }
 
-static void zero_and_upload_set_those_bytes_and_no_other(void **state)
+TEST(zero_and_upload_set_those_bytes_and_no_other)
 {
-    (void)state;
     NEEDS(zero);
     NEEDS(upload);
     static const size_t sizes[] = { 0, 1, 2, 63, 4096, 100001 };
@@ -200,9 +194,8 @@ static void zero_and_upload_set_those_bytes_and_no_other(void **state)
 }
 
 /* The program's memory is its own again when upload returns. */
-static void upload_has_taken_its_copy_on_return(void **state)
+TEST(upload_has_taken_its_copy_on_return)
 {
-    (void)state;
     NEEDS(upload);
     unsigned char from[100], *to = memory(sizeof from);
     amp_error error = { AMP_OK, "" };
@@ -218,10 +211,9 @@ static void upload_has_taken_its_copy_on_return(void **state)
 
 /* Neither what was staged nor the program's own memory is touched between upload_later and uploads_done, and both may be
  * behind it. What was staged at the same time lies apart. */
-static void later_uploads_have_taken_their_copy_when_done(void **state)
+TEST(later_uploads_have_taken_their_copy_when_done)
 {
     enum { BYTES = 70001, PARTS = 4 }; /* the last part comes from the program's memory */
-    (void)state;
     NEEDS(upload_later);
     unsigned char *to = memory(PARTS * BYTES), *mine = malloc(BYTES);
     assert_non_null(mine);
@@ -243,19 +235,5 @@ static void later_uploads_have_taken_their_copy_when_done(void **state)
     release(to); free(mine);
 }
 
-static int run(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_of_any_dtype_and_layout),
-        cmocka_unit_test(all_halves_and_the_floats_about_them),
-        cmocka_unit_test(addresses_of_any_alignment),
-        cmocka_unit_test(refuses_two_shapes),
-        cmocka_unit_test(scale_multiplies_as_fp32_does),
-        cmocka_unit_test(zero_and_upload_set_those_bytes_and_no_other),
-        cmocka_unit_test(upload_has_taken_its_copy_on_return),
-        cmocka_unit_test(later_uploads_have_taken_their_copy_when_done),
-    };
-    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
-}
-
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
 int main(void) { return for_each_variant(run); }

@@ -289,9 +289,8 @@ static const shape_case small = { "small", 2, 16, 9, 9, 32, 3, 3, 1, 1, 1, 0, 0 
 /* One bad input number must spoil what depends on it: the finite check of the gradients relies on that. And nothing else,
  * so that a diverged element can be traced; but oneDNN's weight gradients in bf16 multiply what they skip by zero, so
  * there it may spoil more. */
-static void spreads_non_finite_inputs(void **state)
+TEST(spreads_non_finite_inputs)
 {
-    (void)state;
     NEEDS(conv_create);
     static const int chosen[] = { 0, 3, 12, 13, 28, 32, 37 };
     for (size_t s = 0; s < COUNT(chosen); ++s)
@@ -326,9 +325,8 @@ static void spreads_non_finite_inputs(void **state)
 
 /* 646 products of 512 each are beyond fp16's 65504, and every one of them is far below. The gradient is fp32, and must hold the
  * sum. */
-static void weight_gradients_exceed_the_range_of_fp16(void **state)
+TEST(weight_gradients_exceed_the_range_of_fp16)
 {
-    (void)state;
     NEEDS(conv_create);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
         fixture f;
@@ -345,9 +343,8 @@ static void weight_gradients_exceed_the_range_of_fp16(void **state)
     }
 }
 
-static void uses_new_weights_after_loading_again(void **state)
+TEST(uses_new_weights_after_loading_again)
 {
-    (void)state;
     NEEDS(conv_create);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
         amp_error error = { 0 };
@@ -372,9 +369,8 @@ static void uses_new_weights_after_loading_again(void **state)
     }
 }
 
-static void gives_the_same_bits_twice(void **state)
+TEST(gives_the_same_bits_twice)
 {
-    (void)state;
     NEEDS(conv_create);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
         fixture f;
@@ -397,9 +393,8 @@ static void *forward_into_y(void *argument)
 }
 
 /* Darknet trains each network in a thread of its own, made anew for every batch. */
-static void runs_in_a_thread_that_did_not_create_it(void **state)
+TEST(runs_in_a_thread_that_did_not_create_it)
 {
-    (void)state;
     NEEDS(conv_create);
     fixture f;
     begin(&f, &small, AMP_BF16);
@@ -420,9 +415,8 @@ static void runs_in_a_thread_that_did_not_create_it(void **state)
     end(&f);
 }
 
-static void refuses_impossible_shapes_by_name(void **state)
+TEST(refuses_impossible_shapes_by_name)
 {
-    (void)state;
     NEEDS(conv_create);
     static const struct { amp_conv_desc d; const char *says; } bad[] = {
         { { { 0, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "the input is empty" },
@@ -451,14 +445,13 @@ static void refuses_impossible_shapes_by_name(void **state)
 }
 
 /* The same copies as one by one, whatever is in the list: forward gives the same bits. */
-static void weights_of_many_convolutions_are_loaded_at_once(void **state)
+TEST(weights_of_many_convolutions_are_loaded_at_once)
 {
     static const shape_case mixed[] = { { "", 1, 8, 4, 4, 16, 3, 3, 1, 1, 1, 0, 0 },
         { "", 1, 255, 3, 3, 8, 1, 1, 1, 0, 1, 0, 0 },
         { "", 1, 3, 6, 6, 5, 3, 3, 1, 1, 1, 0, 0 }, { "", 1, 16, 4, 4, 8, 3, 3, 1, 1, 4, 0, 0 },
         { "", 1, 13, 4, 4, 13, 3, 3, 1, 1, 13, 0, 0 },
         { "", 2, 7, 3, 3, 10, 3, 3, 1, 0, 1, 0, 0 } };
-    (void)state;
     NEEDS(conv_create);
     enum { MANY = COUNT(mixed) * COUNT(all_dtypes) };
     fixture f[MANY];
@@ -487,9 +480,8 @@ static void weights_of_many_convolutions_are_loaded_at_once(void **state)
     for (size_t i = 0; i < MANY; ++i) end(&f[i]);
 }
 
-static void refuses_backward_of_an_inference_convolution(void **state)
+TEST(refuses_backward_of_an_inference_convolution)
 {
-    (void)state;
     NEEDS(conv_create);
     amp_error error = { 0 };
     fixture f;
@@ -563,9 +555,8 @@ static void runs_as_a_deconvolution(const shape_case *shape, amp_dtype dtype, in
     end(&f);
 }
 
-static void a_deconvolution_is_its_convolution_run_backwards(void **state)
+TEST(a_deconvolution_is_its_convolution_run_backwards)
 {
-    (void)state;
     NEEDS(conv_create);
     for (size_t s = 0; s < COUNT(deconvolutions); ++s)
         for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
@@ -575,9 +566,8 @@ static void a_deconvolution_is_its_convolution_run_backwards(void **state)
         }
 }
 
-static void tells_what_became_of_a_convolution(void **state)
+TEST(tells_what_became_of_a_convolution)
 {
-    (void)state;
     NEEDS(conv_facts);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
         char note[256];
@@ -595,9 +585,8 @@ static void tells_what_became_of_a_convolution(void **state)
     }
 }
 
-static void allocates_nothing_for_nothing_and_says_how_much_failed(void **state)
+TEST(allocates_nothing_for_nothing_and_says_how_much_failed)
 {
-    (void)state;
     NEEDS(allocate);
     amp_error error = { 0 };
     void *p = &error;
@@ -609,9 +598,8 @@ static void allocates_nothing_for_nothing_and_says_how_much_failed(void **state)
     backend->release(backend, NULL);
 }
 
-static void says_what_it_is(void **state)
+TEST(says_what_it_is)
 {
-    (void)state;
     NEEDS(supports);
     print_message("%s\n", backend->description);
     assert_string_equal(backend->name, machine.name);
@@ -633,22 +621,8 @@ static int run(void)
         snprintf(names[i], sizeof names[i], "%s, %s", shapes[i / 3].what, amp_dtype_name(all_dtypes[i % 3]));
         table[i] = (struct CMUnitTest){ names[i], agrees_with_double_precision, NULL, NULL, &cases[i] };
     }
-    const struct CMUnitTest single[] = {
-        cmocka_unit_test(spreads_non_finite_inputs),
-        cmocka_unit_test(weight_gradients_exceed_the_range_of_fp16),
-        cmocka_unit_test(uses_new_weights_after_loading_again),
-        cmocka_unit_test(gives_the_same_bits_twice),
-        cmocka_unit_test(runs_in_a_thread_that_did_not_create_it),
-        cmocka_unit_test(refuses_impossible_shapes_by_name),
-        cmocka_unit_test(weights_of_many_convolutions_are_loaded_at_once),
-        cmocka_unit_test(refuses_backward_of_an_inference_convolution),
-        cmocka_unit_test(a_deconvolution_is_its_convolution_run_backwards),
-        cmocka_unit_test(tells_what_became_of_a_convolution),
-        cmocka_unit_test(allocates_nothing_for_nothing_and_says_how_much_failed),
-        cmocka_unit_test(says_what_it_is),
-    };
     int failed = _cmocka_run_group_tests("convolutions agree with double precision", table, SHAPES * 3, NULL, NULL);
-    return cmocka_run_group_tests_name("convolutions", single, NULL, NULL) + failed;
+    return run_listed_tests("convolutions", NULL, NULL) + failed;
 }
 
 int main(void)

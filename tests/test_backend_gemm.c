@@ -122,9 +122,8 @@ static void agrees_with_double_precision(void **state)
 }
 
 /* Positive terms, so that a sum of 16 bits stands still on the way: bf16's at 256 terms, fp16's at 2048. */
-static void long_sums_are_fp32(void **state)
+TEST(long_sums_are_fp32)
 {
-    (void)state;
     NEEDS(gemm);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t)
         for (int transposes = 0; transposes < 4; ++transposes) {
@@ -137,9 +136,8 @@ static void long_sums_are_fp32(void **state)
 }
 
 /* The sum leaves fp16's range, its terms do not. */
-static void sums_exceed_the_range_of_fp16(void **state)
+TEST(sums_exceed_the_range_of_fp16)
 {
-    (void)state;
     NEEDS(gemm);
     product p = make((size_case){ 33, 34, 40, 0, 0, 0 }, 1, AMP_FP16, 100, 200);
     run_and_check(&p);
@@ -149,9 +147,8 @@ static void sums_exceed_the_range_of_fp16(void **state)
 
 /* ------------------------------------------------------------------------------------------------ inf and NaN */
 
-static void beta_0_overwrites_whatever_was_there(void **state)
+TEST(beta_0_overwrites_whatever_was_there)
 {
-    (void)state;
     NEEDS(gemm);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t)
         for (size_t s = 0; s < SIZES; ++s) {
@@ -162,9 +159,8 @@ static void beta_0_overwrites_whatever_was_there(void **state)
         }
 }
 
-static void inf_and_nan_reach_their_rows_and_no_other(void **state)
+TEST(inf_and_nan_reach_their_rows_and_no_other)
 {
-    (void)state;
     static const float bad[] = { INFINITY, -INFINITY, NAN };
     NEEDS(gemm);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t)
@@ -181,9 +177,8 @@ static void inf_and_nan_reach_their_rows_and_no_other(void **state)
 }
 
 /* Also to infinity, where a number is beyond the dtype's; subnormals are kept. */
-static void factors_are_rounded_to_nearest_even(void **state)
+TEST(factors_are_rounded_to_nearest_even)
 {
-    (void)state;
     static const float numbers[] = { 65519.996f, 65520, -70000, 2049, 2051, 1.00390625f, 1.01171875f, 0x1p-14f, 0x1p-24f, 0x1.8p-24f,
                                      0x1p-25f, 0x1.8p-25f, 3.4e38f, -3.3961775e38f, 1e-30f, 0 };
     NEEDS(gemm);
@@ -210,9 +205,8 @@ static void renew(float *array, size_t count, uint32_t seed)
 }
 
 /* With the version of then, the product is that of the factor then or now, and not of a mixture. */
-static void a_version_stands_for_its_contents(void **state)
+TEST(a_version_stands_for_its_contents)
 {
-    (void)state;
     NEEDS(gemm);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t)
         for (int which = 0; which < 2; ++which) {
@@ -245,9 +239,8 @@ static void a_version_stands_for_its_contents(void **state)
 }
 
 /* One address, as the same version of several arrays. */
-static void copies_are_told_apart_by_extent_and_dtype(void **state)
+TEST(copies_are_told_apart_by_extent_and_dtype)
 {
-    (void)state;
     NEEDS(gemm);
     product p = make((size_case){ 9, 40, 50, 0, 0, 0 }, 0, AMP_BF16, -1, 1);
     p.d.b.version = 1;
@@ -263,9 +256,8 @@ static void copies_are_told_apart_by_extent_and_dtype(void **state)
 }
 
 /* Forward and backward multiply by the same weights, in other places. */
-static void one_copy_serves_both_sides_and_both_directions(void **state)
+TEST(one_copy_serves_both_sides_and_both_directions)
 {
-    (void)state;
     NEEDS(gemm);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t)
         for (int side = 0; side < 2; ++side)
@@ -284,9 +276,8 @@ static void one_copy_serves_both_sides_and_both_directions(void **state)
             }
 }
 
-static void dropped_copies_are_made_anew(void **state)
+TEST(dropped_copies_are_made_anew)
 {
-    (void)state;
     NEEDS(gemm);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
         product p = make((size_case){ 9, 40, 50, 0, 0, 0 }, 2, all_dtypes[t], -1, 1);
@@ -301,9 +292,8 @@ static void dropped_copies_are_made_anew(void **state)
     }
 }
 
-static void both_factors_may_have_versions(void **state)
+TEST(both_factors_may_have_versions)
 {
-    (void)state;
     NEEDS(gemm);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
         product p = make((size_case){ 9, 40, 50, 0, 0, 0 }, 3, all_dtypes[t], -1, 1);
@@ -321,9 +311,8 @@ static void both_factors_may_have_versions(void **state)
 /* ------------------------------------------------------------------------------------------------ the rest */
 
 /* More than a backend may keep something for. */
-static void many_shapes_in_turn(void **state)
+TEST(many_shapes_in_turn)
 {
-    (void)state;
     NEEDS(gemm);
     for (int round = 0; round < 2; ++round)
         for (int i = 0; i < 100; ++i) {
@@ -333,9 +322,8 @@ static void many_shapes_in_turn(void **state)
         }
 }
 
-static void gives_the_same_bits_twice(void **state)
+TEST(gives_the_same_bits_twice)
 {
-    (void)state;
     NEEDS(gemm);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t)
         for (int transposes = 0; transposes < 4; ++transposes) {
@@ -351,9 +339,8 @@ static void gives_the_same_bits_twice(void **state)
         }
 }
 
-static void computes_in_the_dtype_or_in_fp32(void **state)
+TEST(computes_in_the_dtype_or_in_fp32)
 {
-    (void)state;
     NEEDS(gemm_computes);
     assert_int_equal(backend->gemm_computes(backend, AMP_FP32), AMP_FP32);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
@@ -364,9 +351,8 @@ static void computes_in_the_dtype_or_in_fp32(void **state)
     }
 }
 
-static void refuses_what_is_no_product(void **state)
+TEST(refuses_what_is_no_product)
 {
-    (void)state;
     NEEDS(gemm);
     product p = make((size_case){ 4, 5, 6, 0, 0, 0 }, 0, AMP_BF16, -1, 1);
     const amp_gemm_desc good = p.d;
@@ -394,24 +380,8 @@ static int run(void)
         snprintf(names[t], sizeof names[t], "agrees_with_double_precision, %s", amp_dtype_name(all_dtypes[t]));
         table[t] = (struct CMUnitTest){ names[t], agrees_with_double_precision, NULL, NULL, (void *)&all_dtypes[t] };
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_sums_are_fp32),
-        cmocka_unit_test(sums_exceed_the_range_of_fp16),
-        cmocka_unit_test(beta_0_overwrites_whatever_was_there),
-        cmocka_unit_test(inf_and_nan_reach_their_rows_and_no_other),
-        cmocka_unit_test(factors_are_rounded_to_nearest_even),
-        cmocka_unit_test(a_version_stands_for_its_contents),
-        cmocka_unit_test(copies_are_told_apart_by_extent_and_dtype),
-        cmocka_unit_test(one_copy_serves_both_sides_and_both_directions),
-        cmocka_unit_test(dropped_copies_are_made_anew),
-        cmocka_unit_test(both_factors_may_have_versions),
-        cmocka_unit_test(many_shapes_in_turn),
-        cmocka_unit_test(gives_the_same_bits_twice),
-        cmocka_unit_test(computes_in_the_dtype_or_in_fp32),
-        cmocka_unit_test(refuses_what_is_no_product),
-    };
     int failed = _cmocka_run_group_tests("products agree with double precision", table, COUNT(all_dtypes), NULL, NULL);
-    return cmocka_run_group_tests_name(variant, tests, NULL, NULL) + failed;
+    return run_listed_tests(variant, NULL, NULL) + failed;
 }
 
 int main(void) { return for_each_variant(run); }

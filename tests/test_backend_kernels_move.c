@@ -24,9 +24,8 @@ static long place(const pool_case *p, size_t o, int r, int m)
     return (((long)(pixel / (out_w * out_h)) * p->h + row) * p->w + column) * p->c + c;
 }
 
-static void maxpool_takes_the_first_greatest_of_each_window(void **state)
+TEST(maxpool_takes_the_first_greatest_of_each_window)
 {
-    (void)state;
     NEEDS(maxpool_forward);
     for (size_t d = 0; d < 3; ++d)
         for (size_t k = 0; k < COUNT(pools); ++k) {
@@ -61,9 +60,8 @@ static void maxpool_takes_the_first_greatest_of_each_window(void **state)
         }
 }
 
-static void maxpool_gradient_goes_to_the_chosen_and_zero_elsewhere(void **state)
+TEST(maxpool_gradient_goes_to_the_chosen_and_zero_elsewhere)
 {
-    (void)state;
     NEEDS(maxpool_backward);
     NEEDS(maxpool_forward);
     for (size_t d = 0; d < 3; ++d)
@@ -100,9 +98,8 @@ static void maxpool_gradient_goes_to_the_chosen_and_zero_elsewhere(void **state)
             }
 }
 
-static void maxpool_refuses_windows_that_a_byte_cannot_name(void **state)
+TEST(maxpool_refuses_windows_that_a_byte_cannot_name)
 {
-    (void)state;
     NEEDS(maxpool_backward);
     NEEDS(maxpool_forward);
     amp_tensor x = filled(AMP_FP32, 1, 20, 20, 2, 5, -3, 3), y = poisoned(AMP_FP32, 1, 20, 20, 2);
@@ -116,9 +113,8 @@ static void maxpool_refuses_windows_that_a_byte_cannot_name(void **state)
 static const int images[][4] = { { 1, 1, 1, 1 }, { 20, 7, 5, 3 }, { 3, 13, 13, 17 }, { 2, 3, 5, 24 }, { 1, 2, 3, 130 }, { 1, 200, 210, 1 },
     { 2, 26, 26, 64 } };
 
-static void avgpool_averages_and_shares_out(void **state)
+TEST(avgpool_averages_and_shares_out)
 {
-    (void)state;
     NEEDS(avgpool_backward);
     NEEDS(avgpool_forward);
     for (size_t d = 0; d < 3; ++d)
@@ -147,9 +143,8 @@ static void avgpool_averages_and_shares_out(void **state)
             }
 }
 
-static void upsample_repeats_and_its_gradient_sums(void **state)
+TEST(upsample_repeats_and_its_gradient_sums)
 {
-    (void)state;
     NEEDS(upsample_backward);
     NEEDS(upsample_forward);
     for (size_t d = 0; d < 3; ++d)
@@ -189,11 +184,10 @@ static size_t factor_of(const amp_tensor *x, int of, size_t i)
 }
 
 /* y = x·s, and the sums of products that are its gradient by s. */
-static void products_with_elements_channels_and_pixels(void **state)
+TEST(products_with_elements_channels_and_pixels)
 {
     static const int sizes[][4] = { { 1, 1, 1, 1 }, { 2, 5, 4, 16 }, { 3, 9, 7, 5 }, { 2, 3, 2, 257 },
                                     { 2, 70, 33, 24 }, { 1, 4, 4, 1024 } };
-    (void)state;
     NEEDS(multiply);
     NEEDS(multiply_sums);
     for (size_t d = 0; d < 3; ++d)
@@ -232,12 +226,11 @@ static void products_with_elements_channels_and_pixels(void **state)
     release(x.data);
 }
 
-static void channels_copies_adds_and_touches_no_other(void **state)
+TEST(channels_copies_adds_and_touches_no_other)
 {
     static const int cases[][5] = { /* source channels, first; target channels, first; how many */
         { 16, 0, 48, 32, 16 }, { 17, 3, 9, 2, 5 }, { 1, 0, 3, 2, 1 }, { 70, 0, 70, 0, 70 }, { 8, 1, 8, 1, 0 },
         { 16, 8, 24, 16, 5 }, { 20, 4, 12, 8, 4 }, { 600, 0, 640, 40, 600 } };
-    (void)state;
     NEEDS(channels);
     for (size_t d = 0; d < 3; ++d)
         for (size_t k = 0; k < COUNT(cases); ++k)
@@ -271,11 +264,10 @@ static void channels_copies_adds_and_touches_no_other(void **state)
     release(a.data);
 }
 
-static void shortcut_blends_common_channels_and_passes_the_rest(void **state)
+TEST(shortcut_blends_common_channels_and_passes_the_rest)
 {
     static const int channels[][2] = { { 16, 16 }, { 5, 9 }, { 33, 20 }, { 1, 1 }, { 64, 3 }, { 32, 16 },
         { 16, 40 }, { 15, 15 } };
-    (void)state;
     NEEDS(shortcut_forward);
     for (size_t d = 0; d < 3; ++d)
         for (size_t k = 0; k < COUNT(channels); ++k)
@@ -336,9 +328,8 @@ static void spoil_unmet(const amp_tensor *t, const char *met)
     for (size_t i = 0; i < amp_shape_count(t->shape); ++i) if (!met[i]) set_element(t, i, NAN);
 }
 
-static void shortcut_joins_sizes_as_darknet(void **state)
+TEST(shortcut_joins_sizes_as_darknet)
 {
-    (void)state;
     NEEDS(shortcut_forward);
     for (size_t d = 0; d < 3; ++d)
         for (size_t k = 0; k < COUNT(joined); ++k)
@@ -357,9 +348,8 @@ static void shortcut_joins_sizes_as_darknet(void **state)
             }
 }
 
-static void shortcut_gradient_goes_where_it_came_from(void **state)
+TEST(shortcut_gradient_goes_where_it_came_from)
 {
-    (void)state;
     NEEDS(shortcut_backward);
     for (size_t d = 0; d < 3; ++d)
         for (size_t k = 0; k < COUNT(joined); ++k)
@@ -382,11 +372,10 @@ static void shortcut_gradient_goes_where_it_came_from(void **state)
 }
 
 /* Those that Darknet asserts against, one after the other: unlike multiples; larger one way, smaller the other. */
-static void shortcut_refuses_what_does_not_fit(void **state)
+TEST(shortcut_refuses_what_does_not_fit)
 {
     static const int unfit[][6] = { { 2, 2, 4, 4, 2, 4 }, { 2, 2, 4, 2, 3, 4 }, { 3, 6, 4, 6, 3, 4 }, { 4, 4, 4, 8, 12, 4 },
         { 8, 12, 4, 4, 4, 4 }, { 5, 3, 4, 9, 6, 4 } };
-    (void)state;
     NEEDS(shortcut_forward);
     NEEDS(shortcut_backward);
     for (size_t k = 0; k < COUNT(unfit); ++k) {
@@ -406,10 +395,9 @@ static void shortcut_refuses_what_does_not_fit(void **state)
     release(a.data); release(b.data); release(y.data); release(half.data);
 }
 
-static void gather_moves_by_the_map_and_back(void **state)
+TEST(gather_moves_by_the_map_and_back)
 {
     enum { IN = 4 * 6 * 5, OUT = 2 * 3 * 22 }; /* larger: twelve entries are -1, in the middle */
-    (void)state;
     NEEDS(gather_backward);
     NEEDS(gather_forward);
     int32_t *map = memory(OUT * sizeof *map);
@@ -438,9 +426,8 @@ static void gather_moves_by_the_map_and_back(void **state)
     release(map);
 }
 
-static void gather_backward_leaves_zero_or_the_old_where_no_entry_points(void **state)
+TEST(gather_backward_leaves_zero_or_the_old_where_no_entry_points)
 {
-    (void)state;
     NEEDS(gather_backward);
     int32_t *map = memory(2 * sizeof *map);
     map[0] = 3, map[1] = -1;
@@ -458,10 +445,9 @@ static void gather_backward_leaves_zero_or_the_old_where_no_entry_points(void **
 
 /* Multiples of 1/8 below 2: their sums are exact in every dtype, so one image's tells whether an entry is lost, taken
  * twice or taken from another image. */
-static void gather_backward_sums_the_entries_that_name_one_element(void **state)
+TEST(gather_backward_sums_the_entries_that_name_one_element)
 {
     enum { IN = 40, OUT = 48, IMAGES = 3 }; /* elements 0 to 6: six entries each; 7 to 9: one; others: none */
-    (void)state;
     NEEDS(gather_backward);
     int32_t *map = memory(OUT * sizeof *map);
     for (int i = 0; i < OUT; ++i) map[i] = i < 42 ? (i * 5 + 2) % 7 : i < 45 ? i - 35 : -1;
@@ -482,9 +468,8 @@ static void gather_backward_sums_the_entries_that_name_one_element(void **state)
     release(map);
 }
 
-static void dropout_drops_even_nan_and_scales_the_kept(void **state)
+TEST(dropout_drops_even_nan_and_scales_the_kept)
 {
-    (void)state;
     NEEDS(dropout);
     for (size_t d = 0; d < 3; ++d)
         for (int accumulate = 0; accumulate < 2; ++accumulate)
@@ -506,26 +491,5 @@ static void dropout_drops_even_nan_and_scales_the_kept(void **state)
             }
 }
 
-static int run(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(maxpool_takes_the_first_greatest_of_each_window),
-        cmocka_unit_test(maxpool_gradient_goes_to_the_chosen_and_zero_elsewhere),
-        cmocka_unit_test(maxpool_refuses_windows_that_a_byte_cannot_name),
-        cmocka_unit_test(avgpool_averages_and_shares_out),
-        cmocka_unit_test(upsample_repeats_and_its_gradient_sums),
-        cmocka_unit_test(products_with_elements_channels_and_pixels),
-        cmocka_unit_test(channels_copies_adds_and_touches_no_other),
-        cmocka_unit_test(shortcut_blends_common_channels_and_passes_the_rest),
-        cmocka_unit_test(shortcut_joins_sizes_as_darknet),
-        cmocka_unit_test(shortcut_gradient_goes_where_it_came_from),
-        cmocka_unit_test(shortcut_refuses_what_does_not_fit),
-        cmocka_unit_test(gather_moves_by_the_map_and_back),
-        cmocka_unit_test(gather_backward_leaves_zero_or_the_old_where_no_entry_points),
-        cmocka_unit_test(gather_backward_sums_the_entries_that_name_one_element),
-        cmocka_unit_test(dropout_drops_even_nan_and_scales_the_kept),
-    };
-    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
-}
-
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
 int main(void) { return for_each_variant(run); }

@@ -61,9 +61,8 @@ static double true_gradient(double y, amp_activation a)
     }
 }
 
-static void activations_follow_darknets_formulas(void **state)
+TEST(activations_follow_darknets_formulas)
 {
-    (void)state;
     NEEDS(activation_forward);
     for (size_t d = 0; d < 3; ++d)
         for (int a = 0; a < AMP_ACTIVATIONS; ++a)
@@ -90,9 +89,8 @@ static void activations_follow_darknets_formulas(void **state)
             }
 }
 
-static void gradients_are_taken_from_the_output(void **state)
+TEST(gradients_are_taken_from_the_output)
 {
-    (void)state;
     NEEDS(activation_backward);
     for (size_t d = 0; d < 3; ++d)
         for (int a = 0; a < AMP_ACTIVATIONS; ++a)
@@ -132,9 +130,8 @@ static void gradients_are_taken_from_the_output(void **state)
             }
 }
 
-static void a_bias_is_added_to_each_pixel(void **state)
+TEST(a_bias_is_added_to_each_pixel)
 {
-    (void)state;
     NEEDS(add_bias);
     for (size_t d = 0; d < 3; ++d)
         for (size_t s = 0; s < COUNT(sizes); ++s) {
@@ -149,9 +146,8 @@ static void a_bias_is_added_to_each_pixel(void **state)
         }
 }
 
-static void bias_gradient_adds_the_sum_over_pixels(void **state)
+TEST(bias_gradient_adds_the_sum_over_pixels)
 {
-    (void)state;
     NEEDS(bias_gradient);
     for (size_t d = 0; d < 3; ++d)
         for (size_t s = 0; s < COUNT(sizes); ++s) {
@@ -250,9 +246,8 @@ static const amp_activation fused[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_LOG
 
 static const amp_batchnorm_rule *rule_of(size_t d, size_t s) { return &rules[(s / 2 + d) % COUNT(rules)]; }
 
-static void batchnorm_forward_goes_by_the_rule(void **state)
+TEST(batchnorm_forward_goes_by_the_rule)
 {
-    (void)state;
     NEEDS(batchnorm_forward_train);
     for (size_t d = 0; d < 3; ++d)
         for (size_t s = 0; s < 2 * COUNT(sizes); ++s) {
@@ -292,9 +287,8 @@ static void batchnorm_forward_goes_by_the_rule(void **state)
         }
 }
 
-static void batchnorm_inference_uses_the_rolling_statistics(void **state)
+TEST(batchnorm_inference_uses_the_rolling_statistics)
 {
-    (void)state;
     NEEDS(batchnorm_forward_infer);
     for (size_t d = 0; d < 3; ++d)
         for (size_t s = 0; s < 2 * COUNT(sizes); ++s) {
@@ -318,9 +312,8 @@ static void batchnorm_inference_uses_the_rolling_statistics(void **state)
 }
 
 /* What activation checkpointing (amp/recompute.h) relies on. */
-static void batchnorm_inference_with_a_batchs_statistics_repeats_its_forward(void **state)
+TEST(batchnorm_inference_with_a_batchs_statistics_repeats_its_forward)
 {
-    (void)state;
     NEEDS(batchnorm_forward_train);
     NEEDS(batchnorm_forward_infer);
     for (size_t d = 0; d < 3; ++d)
@@ -341,9 +334,8 @@ static void batchnorm_inference_with_a_batchs_statistics_repeats_its_forward(voi
 }
 
 /* The formula of backend.h in double, from the stored x, y, dy and the fp32 statistics. */
-static void batchnorm_backward_goes_by_the_rule(void **state)
+TEST(batchnorm_backward_goes_by_the_rule)
 {
-    (void)state;
     NEEDS(batchnorm_backward);
     NEEDS(batchnorm_forward_train);
     for (size_t d = 0; d < 3; ++d)
@@ -393,10 +385,9 @@ static void batchnorm_backward_goes_by_the_rule(void **state)
 }
 
 /* Backward goes by the y that was stored, 0 where a half cannot hold so little, also where it makes y anew. */
-static void backward_goes_by_the_rounded_output(void **state)
+TEST(backward_goes_by_the_rounded_output)
 {
     static const amp_activation by_sign[] = { AMP_LEAKY, AMP_RELU, AMP_RELIE };
-    (void)state;
     NEEDS(batchnorm_backward);
     NEEDS(batchnorm_forward_train);
     for (size_t d = 0; d < 3; ++d)
@@ -422,9 +413,8 @@ static void backward_goes_by_the_rounded_output(void **state)
         }
 }
 
-static void variance_survives_a_mean_far_above_the_spread(void **state)
+TEST(variance_survives_a_mean_far_above_the_spread)
 {
-    (void)state;
     NEEDS(batchnorm_forward_train);
     for (size_t s = 0; s < COUNT(sizes); ++s) {
         norm b = norm_make(AMP_FP32, sizes[s], 10000.f, 10000.25f); /* mean/spread = 1e5: Σx² - (Σx)² has no digit left */
@@ -442,9 +432,8 @@ static void variance_survives_a_mean_far_above_the_spread(void **state)
     }
 }
 
-static void a_nan_spoils_its_channel_and_no_other(void **state)
+TEST(a_nan_spoils_its_channel_and_no_other)
 {
-    (void)state;
     NEEDS(batchnorm_forward_train);
     for (size_t d = 0; d < 3; ++d)
         for (size_t s = 0; s < COUNT(sizes); ++s) {
@@ -460,9 +449,8 @@ static void a_nan_spoils_its_channel_and_no_other(void **state)
 }
 
 /* As many as the first layer of a detector has: sums in fp32 alone would be lost. */
-static void sums_over_millions_of_pixels_are_exact(void **state)
+TEST(sums_over_millions_of_pixels_are_exact)
 {
-    (void)state;
     NEEDS(bias_gradient);
     NEEDS(batchnorm_forward_train);
     NEEDS(batchnorm_backward);
@@ -490,9 +478,8 @@ static void sums_over_millions_of_pixels_are_exact(void **state)
 }
 
 /* The same numbers one element further on, where no vector begins. */
-static void tensors_may_begin_anywhere(void **state)
+TEST(tensors_may_begin_anywhere)
 {
-    (void)state;
     NEEDS(batchnorm_forward_train);
     NEEDS(batchnorm_backward);
     for (size_t d = 0; d < 3; ++d) {
@@ -522,9 +509,8 @@ static void tensors_may_begin_anywhere(void **state)
     }
 }
 
-static void an_infinite_gradient_reaches_the_parameters(void **state)
+TEST(an_infinite_gradient_reaches_the_parameters)
 {
-    (void)state;
     NEEDS(batchnorm_backward);
     NEEDS(batchnorm_forward_train);
     for (size_t d = 0; d < 3; ++d) {
@@ -554,9 +540,8 @@ static void assert_same_bits(norm *a, norm *b)
     assert_memory_equal(a->dx.data, b->dx.data, amp_tensor_bytes(&a->dx));
 }
 
-static void no_count_of_processors_changes_a_bit(void **state)
+TEST(no_count_of_processors_changes_a_bit)
 {
-    (void)state;
     NEEDS(batchnorm_forward_train);
     NEEDS(batchnorm_backward);
     for (size_t d = 0; d < 3; ++d) {
@@ -578,11 +563,10 @@ static void no_count_of_processors_changes_a_bit(void **state)
 }
 
 /* Not for activations with an exponential of libm's, which instruction sets may have different ones of. */
-static void no_variant_changes_a_bit(void **state)
+TEST(no_variant_changes_a_bit)
 {
     static const amp_activation exact[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_RAMP, AMP_HARDTAN,
                                             AMP_MISH, AMP_SWISH };
-    (void)state;
     NEEDS(batchnorm_forward_train);
     NEEDS(batchnorm_backward);
     for (size_t d = 0; d < 3; ++d)
@@ -601,9 +585,8 @@ static void no_variant_changes_a_bit(void **state)
         }
 }
 
-static void mismatched_tensors_are_refused(void **state)
+TEST(mismatched_tensors_are_refused)
 {
-    (void)state;
     NEEDS(activation_forward);
     NEEDS(batchnorm_forward_train);
     norm b = norm_make(AMP_FP16, (size_case){ 1, 2, 2, 3 }, -1, 1);
@@ -621,28 +604,5 @@ static void mismatched_tensors_are_refused(void **state)
     norm_free(&b);
 }
 
-static int run(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(activations_follow_darknets_formulas),
-        cmocka_unit_test(gradients_are_taken_from_the_output),
-        cmocka_unit_test(a_bias_is_added_to_each_pixel),
-        cmocka_unit_test(bias_gradient_adds_the_sum_over_pixels),
-        cmocka_unit_test(batchnorm_forward_goes_by_the_rule),
-        cmocka_unit_test(batchnorm_inference_uses_the_rolling_statistics),
-        cmocka_unit_test(batchnorm_inference_with_a_batchs_statistics_repeats_its_forward),
-        cmocka_unit_test(batchnorm_backward_goes_by_the_rule),
-        cmocka_unit_test(backward_goes_by_the_rounded_output),
-        cmocka_unit_test(variance_survives_a_mean_far_above_the_spread),
-        cmocka_unit_test(a_nan_spoils_its_channel_and_no_other),
-        cmocka_unit_test(sums_over_millions_of_pixels_are_exact),
-        cmocka_unit_test(tensors_may_begin_anywhere),
-        cmocka_unit_test(an_infinite_gradient_reaches_the_parameters),
-        cmocka_unit_test(no_count_of_processors_changes_a_bit),
-        cmocka_unit_test(no_variant_changes_a_bit),
-        cmocka_unit_test(mismatched_tensors_are_refused),
-    };
-    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
-}
-
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
 int main(void) { return for_each_variant(run); }

@@ -41,9 +41,8 @@ static const amp_update_args sgd_args = { .learning_rate = .01f, .momentum = .9f
     .inverse_scale = 0x1p-16f, .beta1 = .9f, .beta2 = .999f, .eps = 1e-7f };
 
 /* update_convolutional_layer: each step rounds to float, as separate calls do. */
-static void behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit(void **state)
+TEST(behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit)
 {
-    (void)state;
     NEEDS(finish_step);
     amp_param mine[PARAMS], stock[PARAMS];
     amp_update_args args = sgd_args;
@@ -78,9 +77,8 @@ static void behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit(vo
 }
 
 /* adam_update_gpu's calls one after the other: scal, scal, axpy, axpy, mul, axpy, and adam_kernel. */
-static void behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit(void **state)
+TEST(behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit)
 {
-    (void)state;
     amp_param mine[PARAMS], stock[PARAMS];
     amp_update_args args = sgd_args;
     args.adam = 1;
@@ -123,10 +121,9 @@ static void behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit(void **sta
 }
 
 /* No history, no decay, momentum 1: the momentum afterwards is the gradient as the update saw it. */
-static void behaviour_02_finite_gradients_come_out_exactly_g_times_inv(void **state)
+TEST(behaviour_02_finite_gradients_come_out_exactly_g_times_inv)
 {
     static const float inverses[] = { 1, 0x1p-16f, 0.000123f, 3, 0x1p-126f };
-    (void)state;
     for (size_t s = 0; s < COUNT(inverses); ++s) {
         amp_param p[PARAMS];
         float *grads[PARAMS];
@@ -153,9 +150,8 @@ static void behaviour_02_finite_gradients_come_out_exactly_g_times_inv(void **st
 }
 
 /* Gradients 2^k larger under a scale of 2^k are the same gradients: weights, decay and all, to the bit. */
-static void behaviour_12_weight_decay_acts_on_unscaled_values(void **state)
+TEST(behaviour_12_weight_decay_acts_on_unscaled_values)
 {
-    (void)state;
     for (int adam = 0; adam < 2; ++adam) {
         amp_param scaled[PARAMS], plain[PARAMS];
         amp_update_args args = sgd_args;
@@ -181,9 +177,8 @@ static void behaviour_12_weight_decay_acts_on_unscaled_values(void **state)
 }
 
 /* constrain_kernel: fminf(clip, fmaxf(-clip, w)) on what the update without clip gives; history is not touched. */
-static void clip_is_darknets_constrain_after_the_update(void **state)
+TEST(clip_is_darknets_constrain_after_the_update)
 {
-    (void)state;
     for (int adam = 0; adam < 2; ++adam) {
         amp_param clipped[PARAMS], plain[PARAMS];
         amp_update_args args = sgd_args;
@@ -211,10 +206,9 @@ static void clip_is_darknets_constrain_after_the_update(void **state)
 }
 
 /* clip_norm can ask for less than fp32's smallest number, and a host built with -Ofast flushes such a factor to 0. */
-static void a_factor_below_fp32_still_unscales(void **state)
+TEST(a_factor_below_fp32_still_unscales)
 {
     static const double factors[] = { 0x1p-126, 0x1p-127, 1e-40, 3e-43, 1e-52 };
-    (void)state;
     for (size_t s = 0; s < COUNT(factors); ++s) {
         amp_param p[PARAMS];
         amp_update_args args = sgd_args;
@@ -235,9 +229,8 @@ static void a_factor_below_fp32_still_unscales(void **state)
     }
 }
 
-static void sgd_is_the_formula_in_double(void **state)
+TEST(sgd_is_the_formula_in_double)
 {
-    (void)state;
     NEEDS(finish_step);
     amp_param p[PARAMS], old[PARAMS];
     make(p);
@@ -255,10 +248,9 @@ static void sgd_is_the_formula_in_double(void **state)
 }
 
 /* adam_update_gpu of Darknet's blas_kernels.cu. */
-static void adam_is_darknets_for_every_t(void **state)
+TEST(adam_is_darknets_for_every_t)
 {
     static const int ts[] = { 1, 2, 10, 1000, 100000 };
-    (void)state;
     NEEDS(finish_step);
     for (size_t s = 0; s < COUNT(ts); ++s) {
         amp_param p[PARAMS], old[PARAMS];
@@ -291,9 +283,8 @@ static void adam_is_darknets_for_every_t(void **state)
     }
 }
 
-static void update_is_the_same_for_any_count_of_processors_and_variant(void **state)
+TEST(update_is_the_same_for_any_count_of_processors_and_variant)
 {
-    (void)state;
     NEEDS(check_gradients);
     NEEDS(finish_step);
     for (int adam = 0; adam < 2; ++adam) {
@@ -324,9 +315,8 @@ static void update_is_the_same_for_any_count_of_processors_and_variant(void **st
     machine.set_processors(backend, 0);
 }
 
-static void update_needs_the_arrays_of_its_solver(void **state)
+TEST(update_needs_the_arrays_of_its_solver)
 {
-    (void)state;
     NEEDS(finish_step);
     amp_param p[PARAMS];
     amp_update_args args = sgd_args;
@@ -352,10 +342,9 @@ static void check(const amp_param *params, float inverse_scale, int want_found)
     assert_int_equal(found, want_found);
 }
 
-static void behaviour_02_one_bad_gradient_is_found_wherever_it_lies(void **state)
+TEST(behaviour_02_one_bad_gradient_is_found_wherever_it_lies)
 {
     static const uint32_t bad[] = { 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f800001u, 0xffffffffu, 0x7fbfffffu };
-    (void)state;
     NEEDS(check_gradients);
     amp_param p[PARAMS];
     make(p);
@@ -375,9 +364,8 @@ static void behaviour_02_one_bad_gradient_is_found_wherever_it_lies(void **state
 }
 
 /* Every start and length around a vector, so that whole vectors and tails begin anywhere. */
-static void behaviour_02_a_bad_gradient_is_found_in_unaligned_tails(void **state)
+TEST(behaviour_02_a_bad_gradient_is_found_in_unaligned_tails)
 {
-    (void)state;
     float *memory = filled_array(160, 3, -50, 50), *other = filled_array(160, 4, -1, 1);
     for (size_t start = 0; start < 17; ++start)
         for (size_t n = 1; n < 70; ++n)
@@ -399,9 +387,8 @@ static void behaviour_02_a_bad_gradient_is_found_in_unaligned_tails(void **state
     release(other);
 }
 
-static void behaviour_03_a_scale_of_one_still_checks(void **state)
+TEST(behaviour_03_a_scale_of_one_still_checks)
 {
-    (void)state;
     amp_param p[PARAMS];
     make(p);
     check(p, 1, 0);
@@ -415,9 +402,8 @@ static void behaviour_03_a_scale_of_one_still_checks(void **state)
 }
 
 /* The largest gradients under the smallest loss scale there is, and the smallest under the largest. */
-static void no_norm_overflows_or_vanishes(void **state)
+TEST(no_norm_overflows_or_vanishes)
 {
-    (void)state;
     amp_param p[PARAMS];
     int found;
     double squares, n = 0;
@@ -436,9 +422,8 @@ static void no_norm_overflows_or_vanishes(void **state)
     destroy(p);
 }
 
-static void large_and_subnormal_gradients_are_finite(void **state)
+TEST(large_and_subnormal_gradients_are_finite)
 {
-    (void)state;
     NEEDS(check_gradients);
     amp_param p[PARAMS];
     make(p);
@@ -451,9 +436,8 @@ static void large_and_subnormal_gradients_are_finite(void **state)
     destroy(p);
 }
 
-static void sum_of_squares_is_that_of_the_unscaled_gradients(void **state)
+TEST(sum_of_squares_is_that_of_the_unscaled_gradients)
 {
-    (void)state;
     NEEDS(check_gradients);
     amp_param p[PARAMS];
     double want = 0, got;
@@ -470,27 +454,5 @@ static void sum_of_squares_is_that_of_the_unscaled_gradients(void **state)
     destroy(p);
 }
 
-static int run(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit),
-        cmocka_unit_test(behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit),
-        cmocka_unit_test(behaviour_12_weight_decay_acts_on_unscaled_values),
-        cmocka_unit_test(clip_is_darknets_constrain_after_the_update),
-        cmocka_unit_test(a_factor_below_fp32_still_unscales),
-        cmocka_unit_test(sgd_is_the_formula_in_double),
-        cmocka_unit_test(adam_is_darknets_for_every_t),
-        cmocka_unit_test(update_is_the_same_for_any_count_of_processors_and_variant),
-        cmocka_unit_test(update_needs_the_arrays_of_its_solver),
-        cmocka_unit_test(behaviour_02_one_bad_gradient_is_found_wherever_it_lies),
-        cmocka_unit_test(behaviour_02_a_bad_gradient_is_found_in_unaligned_tails),
-        cmocka_unit_test(behaviour_02_finite_gradients_come_out_exactly_g_times_inv),
-        cmocka_unit_test(behaviour_03_a_scale_of_one_still_checks),
-        cmocka_unit_test(no_norm_overflows_or_vanishes),
-        cmocka_unit_test(large_and_subnormal_gradients_are_finite),
-        cmocka_unit_test(sum_of_squares_is_that_of_the_unscaled_gradients),
-    };
-    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
-}
-
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
 int main(void) { return for_each_variant(run); }

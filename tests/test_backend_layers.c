@@ -273,10 +273,9 @@ static void check(const brief *layers, int count)
 #define SOURCES(...) { __VA_ARGS__ }, sizeof (int[]){ __VA_ARGS__ } / sizeof(int)
 
 /* Behind batch norm, behind a bias, alone, behind weights of each place. */
-static void activations_of_the_input_have_their_gradient(void **state)
+TEST(activations_of_the_input_have_their_gradient)
 {
     static const amp_activation smooth[] = { AMP_MISH, AMP_SWISH };
-    (void)state;
     for (size_t a = 0; a < COUNT(smooth); a++) {
         const brief layers[] = {
             CONV(-1, smooth[a], 8, 3, .batch_normalize = 1), CONV(0, smooth[a], 6, 1, .batch_normalize = 0),
@@ -288,10 +287,9 @@ static void activations_of_the_input_have_their_gradient(void **state)
 }
 
 /* Each of three inputs has other consumers too; the shortcut's own is one of them. */
-static void shortcuts_add_several_inputs(void **state)
+TEST(shortcuts_add_several_inputs)
 {
     static const amp_activation activations[] = { AMP_LINEAR, AMP_MISH, AMP_TANH };
-    (void)state;
     for (size_t a = 0; a < COUNT(activations); a++) {
         const brief layers[] = {
             CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 1), CONV(0, AMP_SWISH, 6, 1, .batch_normalize = 0),
@@ -304,9 +302,8 @@ static void shortcuts_add_several_inputs(void **state)
 }
 
 /* All parts of an input, and one of them alone; a part of several inputs. */
-static void routes_take_a_part_of_their_inputs(void **state)
+TEST(routes_take_a_part_of_their_inputs)
 {
-    (void)state;
     const brief layers[] = {
         CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 1),
         LAYER(ROUTE, AMP_LINEAR, (0), .groups = 3, .group_id = 2),
@@ -323,10 +320,9 @@ static void routes_take_a_part_of_their_inputs(void **state)
 
 /* Squeeze-excite, an attention for each pixel, and for each element. The factor and the other have further
  * consumers, and both of the last are one value. */
-static void products_pass_the_gradient_to_both(void **state)
+TEST(products_pass_the_gradient_to_both)
 {
     static const amp_activation activations[] = { AMP_LINEAR, AMP_SWISH, AMP_TANH };
-    (void)state;
     for (size_t a = 0; a < COUNT(activations); a++) {
         const brief layers[] = {
             CONV(-1, AMP_SWISH, 6, 3, .batch_normalize = 1), LAYER(AVGPOOL, AMP_LINEAR, (0)),
@@ -339,10 +335,9 @@ static void products_pass_the_gradient_to_both(void **state)
     }
 }
 
-static void a_part_that_is_none_is_refused(void **state)
+TEST(a_part_that_is_none_is_refused)
 {
     static const struct { int groups, group_id; } bad[] = { { 4, 0 }, { 2, 2 }, { 2, -1 }, { -2, 0 } };
-    (void)state;
     for (size_t k = 0; k < COUNT(bad); k++) {
         network n;
         const brief layers[] = { CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 0),
@@ -361,16 +356,5 @@ static void a_part_that_is_none_is_refused(void **state)
     }
 }
 
-static int run(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(activations_of_the_input_have_their_gradient),
-        cmocka_unit_test(shortcuts_add_several_inputs),
-        cmocka_unit_test(routes_take_a_part_of_their_inputs),
-        cmocka_unit_test(products_pass_the_gradient_to_both),
-        cmocka_unit_test(a_part_that_is_none_is_refused),
-    };
-    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
-}
-
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
 int main(void) { return with_one_variant(run); }

@@ -161,9 +161,8 @@ static void agrees_with_double_precision(void **state)
 /* ------------------------------------------------------------------------------------------------ single behaviours */
 
 /* Columns of 49 places of 9216 numbers of 80 images: 72 MB in half. */
-static void a_layer_larger_than_its_scratch_is_taken_in_slices(void **state)
+TEST(a_layer_larger_than_its_scratch_is_taken_in_slices)
 {
-    (void)state;
     NEEDS(local_create);
     static const local_case large = { "large", 80, 1024, 7, 7, 1, 3, 1, 1, 7, 7 };
     fixture f;
@@ -186,9 +185,8 @@ static void a_layer_larger_than_its_scratch_is_taken_in_slices(void **state)
 
 /* A bad number spoils what depends on it, and nothing else; but in the gradient of weights also those that it meets beside the
  * image, where it is multiplied with 0. */
-static void spreads_non_finite_inputs(void **state)
+TEST(spreads_non_finite_inputs)
 {
-    (void)state;
     NEEDS(local_create);
     for (size_t s = 0; s < 4; ++s)
     for (size_t t = 0; t < COUNT(all_dtypes); ++t)
@@ -218,9 +216,8 @@ static void spreads_non_finite_inputs(void **state)
 }
 
 /* 32 images of 64·64 each exceed fp16's 65504: the gradient is fp32. */
-static void weight_gradients_exceed_the_range_of_fp16(void **state)
+TEST(weight_gradients_exceed_the_range_of_fp16)
 {
-    (void)state;
     NEEDS(local_create);
     static const local_case many = { "many images", 32, 3, 4, 4, 2, 3, 1, 1, 4, 4 };
     for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
@@ -238,9 +235,8 @@ static void weight_gradients_exceed_the_range_of_fp16(void **state)
     }
 }
 
-static void uses_new_weights_after_loading_again(void **state)
+TEST(uses_new_weights_after_loading_again)
 {
-    (void)state;
     NEEDS(local_create);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
         amp_error error = { 0 };
@@ -261,9 +257,8 @@ static void uses_new_weights_after_loading_again(void **state)
     }
 }
 
-static void refuses_what_cannot_be_and_backward_at_inference(void **state)
+TEST(refuses_what_cannot_be_and_backward_at_inference)
 {
-    (void)state;
     NEEDS(local_create);
     static const struct { amp_local_desc d; const char *says; } bad[] = {
         { { { 0, 3, 8, 8 }, { 0, 4, 8, 8 }, 3, 1, 1, AMP_FP32, 1 }, "the input is empty" },
@@ -291,9 +286,8 @@ static void refuses_what_cannot_be_and_backward_at_inference(void **state)
     end(&f);
 }
 
-static void tells_what_became_of_it(void **state)
+TEST(tells_what_became_of_it)
 {
-    (void)state;
     NEEDS(local_facts);
     fixture f;
     amp_conv_facts facts = { 0 };
@@ -316,16 +310,8 @@ static int run(void)
         snprintf(names[i], sizeof names[i], "%s, %s", cases[i / 3].what, amp_dtype_name(all_dtypes[i % 3]));
         table[i] = (struct CMUnitTest){ names[i], agrees_with_double_precision, NULL, NULL, &tests[i] };
     }
-    const struct CMUnitTest single[] = {
-        cmocka_unit_test(a_layer_larger_than_its_scratch_is_taken_in_slices),
-        cmocka_unit_test(spreads_non_finite_inputs),
-        cmocka_unit_test(weight_gradients_exceed_the_range_of_fp16),
-        cmocka_unit_test(uses_new_weights_after_loading_again),
-        cmocka_unit_test(refuses_what_cannot_be_and_backward_at_inference),
-        cmocka_unit_test(tells_what_became_of_it),
-    };
     int failed = _cmocka_run_group_tests("locally connected layers agree with double precision", table, COUNT(table), NULL, NULL);
-    return cmocka_run_group_tests_name("locally connected layers", single, NULL, NULL) + failed;
+    return run_listed_tests("locally connected layers", NULL, NULL) + failed;
 }
 
 int main(void) { return with_one_variant(run); }

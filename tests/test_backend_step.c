@@ -92,9 +92,8 @@ static double norm_of(const network *n, const amp_update_args *args)
     return sqrt(sum) / args->batch;
 }
 
-static void a_step_that_is_taken_moves_everything_once(void **state)
+TEST(a_step_that_is_taken_moves_everything_once)
 {
-    (void)state;
     NEEDS(finish_step);
     for (int adam = 0; adam < 2; ++adam) {
         network mine, other;
@@ -121,10 +120,9 @@ static void a_step_that_is_taken_moves_everything_once(void **state)
 }
 
 /* The first and the last of each array. Gradients are kept too: who is to blame is asked of them. */
-static void a_step_with_one_bad_number_anywhere_moves_nothing(void **state)
+TEST(a_step_with_one_bad_number_anywhere_moves_nothing)
 {
     static const uint32_t bad[] = { 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f800001u };
-    (void)state;
     NEEDS(finish_step);
     network mine, before;
     unsigned tried = 0;
@@ -153,10 +151,9 @@ static void a_step_with_one_bad_number_anywhere_moves_nothing(void **state)
 }
 
 /* What the engine would pass for the factor if it computed it. The last bound asks for a factor that is no normal float. */
-static void clip_norm_is_a_factor_in_double(void **state)
+TEST(clip_norm_is_a_factor_in_double)
 {
     static const double bounds[] = { 1e9, 1e-3, 3.7e-8, 1e-42 };
-    (void)state;
     NEEDS(finish_step);
     for (size_t k = 0; k < 2 * COUNT(bounds); ++k) {
         network clipped, plain;
@@ -178,9 +175,8 @@ static void clip_norm_is_a_factor_in_double(void **state)
 }
 
 /* A clip_norm beneath the norm makes the gradient's norm just that: momentum 1 and no history show the gradient. */
-static void a_clipped_gradient_has_the_bounds_norm(void **state)
+TEST(a_clipped_gradient_has_the_bounds_norm)
 {
-    (void)state;
     NEEDS(finish_step);
     network n;
     amp_update_args args = usual;
@@ -199,9 +195,8 @@ static void a_clipped_gradient_has_the_bounds_norm(void **state)
     destroy(&n);
 }
 
-static void a_step_of_nothing_is_taken(void **state)
+TEST(a_step_of_nothing_is_taken)
 {
-    (void)state;
     NEEDS(finish_step);
     network n;
     amp_step_end end = { .update = usual };
@@ -226,9 +221,8 @@ static void a_step_of_nothing_is_taken(void **state)
 }
 
 /* Between two steps of one list, others are checked and ended. */
-static void lists_may_change_from_call_to_call(void **state)
+TEST(lists_may_change_from_call_to_call)
 {
-    (void)state;
     NEEDS(finish_step);
     NEEDS(check_gradients);
     network mine, other, third;
@@ -260,9 +254,8 @@ static void lists_may_change_from_call_to_call(void **state)
     destroy(&third);
 }
 
-static void statistics_are_kept_and_restored_as_they_are(void **state)
+TEST(statistics_are_kept_and_restored_as_they_are)
 {
-    (void)state;
     NEEDS(keep_statistics);
     NEEDS(restore_statistics);
     network mine, before;
@@ -286,18 +279,5 @@ static void statistics_are_kept_and_restored_as_they_are(void **state)
     destroy(&before);
 }
 
-static int run(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_that_is_taken_moves_everything_once),
-        cmocka_unit_test(a_step_with_one_bad_number_anywhere_moves_nothing),
-        cmocka_unit_test(clip_norm_is_a_factor_in_double),
-        cmocka_unit_test(a_clipped_gradient_has_the_bounds_norm),
-        cmocka_unit_test(a_step_of_nothing_is_taken),
-        cmocka_unit_test(lists_may_change_from_call_to_call),
-        cmocka_unit_test(statistics_are_kept_and_restored_as_they_are),
-    };
-    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
-}
-
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
 int main(void) { return for_each_variant(run); }

@@ -1,19 +1,11 @@
 /* The bf16 copies of weights (weights_copy.h) byte for byte against what oneDNN's own reorders make of rounded masters. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <math.h>
 #include <omp.h>
 
-#include "backend/cpu/convert.h"
 #include "backend/cpu/weights_copy.h"
-
-#define COUNT(array) (sizeof (array) / sizeof *(array))
+#include "rows_testing.h"
 
 static void ok(dnnl_status_t status) { assert_int_equal(status, dnnl_success); }
 
@@ -97,9 +89,8 @@ static void check(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_format_tag_
     free(masters);
 }
 
-static void copies_equal_the_librarys(void **state)
+TEST(copies_equal_the_librarys)
 {
-    (void)state;
     static const dnnl_dims_t shapes[] = { { 16, 16, 3, 3 }, { 64, 32, 3, 3 }, { 255, 128, 1, 1 }, { 33, 3, 3, 3 }, { 1, 1, 1, 1 },
         { 70, 17, 5, 5 }, { 100, 700, 1, 1 }, { 18, 40, 2, 3 }, { 5, 4100, 1, 1 }, { 20, 31, 1, 7 }, { 130, 66, 3, 1 } };
     static const dnnl_format_tag_t tags[] = { dnnl_AcdB16a2b, dnnl_AcdB32a2b, dnnl_AcdB48a2b, dnnl_AcdB64a2b,
@@ -114,9 +105,8 @@ static void copies_equal_the_librarys(void **state)
     dnnl_engine_destroy(engine);
 }
 
-static void other_layouts_are_left_to_the_library(void **state)
+TEST(other_layouts_are_left_to_the_library)
 {
-    (void)state;
     static const dnnl_dims_t dims = { 32, 32, 3, 3 }, groups = { 2, 32, 32, 3, 3 };
     static const dnnl_format_tag_t tags[] = { dnnl_abcd, dnnl_acdb, dnnl_ABcd16b16a, dnnl_ABcd16a16b2a, dnnl_AcdB16b16a2b };
     amp_md md;
@@ -134,11 +124,10 @@ static void other_layouts_are_left_to_the_library(void **state)
 }
 
 /* Every instruction set does what plain C does. */
-static void loops_agree_across_instruction_sets(void **state)
+TEST(loops_agree_across_instruction_sets)
 {
-    (void)state;
-    const amp_converters *const *sets;
-    int count = amp_converter_sets(&sets);
+    const amp_cpu_rows *sets[3];
+    int count = rows_of_this_machine(sets);
     uint32_t seed = 9;
     float even[100], odd[100], want[100], got[100];
     for (int i = 0; i < 100; ++i) {
@@ -162,12 +151,4 @@ static void loops_agree_across_instruction_sets(void **state)
     free(expected);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_equal_the_librarys),
-        cmocka_unit_test(other_layouts_are_left_to_the_library),
-        cmocka_unit_test(loops_agree_across_instruction_sets),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -281,9 +281,8 @@ static void discard(drawn *w)
 
 /* ------------------------------------------------------------------------------------------------ tests */
 
-static void yolo_loss_is_darknets(void **state)
+TEST(yolo_loss_is_darknets)
 {
-    (void)state;
     NEEDS(yolo_loss);
     amp_yolo_result *result = memory(sizeof *result);
     for (size_t k = 0; k < COUNT(cases); ++k)
@@ -305,9 +304,8 @@ static void yolo_loss_is_darknets(void **state)
 
 /* Stock leaves a box's other classes alone at a second label, if the delta of class 0 is not 0. Where it is (the first label was
  * of class 0, and the network is sure of it) the second overwrites them all. */
-static void a_second_label_overwrites_classes_where_the_first_delta_is_zero(void **state)
+TEST(a_second_label_overwrites_classes_where_the_first_delta_is_zero)
 {
-    (void)state;
     NEEDS(yolo_loss);
     const yolo_case c = { "two labels", 1, 2, 2, 3, 1, 4, { 1 }, 2, .9f, 1, one_place };
     static const float sure[] = { 100, -200, 0 };
@@ -331,9 +329,8 @@ static void a_second_label_overwrites_classes_where_the_first_delta_is_zero(void
 }
 
 /* Wherever it is, and whether or not a label is learnt there. */
-static void a_number_that_is_not_finite_makes_the_cost_nan(void **state)
+TEST(a_number_that_is_not_finite_makes_the_cost_nan)
 {
-    (void)state;
     NEEDS(yolo_loss);
     const yolo_case *c = &cases[3];
     static const float bad[] = { INFINITY, -INFINITY, NAN };
@@ -356,9 +353,8 @@ static void a_number_that_is_not_finite_makes_the_cost_nan(void **state)
     release(result);
 }
 
-static void a_scaled_delta_beyond_the_dtype_becomes_inf(void **state)
+TEST(a_scaled_delta_beyond_the_dtype_becomes_inf)
 {
-    (void)state;
     NEEDS(yolo_loss);
     drawn w = draw(&cases[0], AMP_FP16);
     amp_tensor dx = poisoned(AMP_FP16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c);
@@ -371,9 +367,8 @@ static void a_scaled_delta_beyond_the_dtype_becomes_inf(void **state)
     release(dx.data), release(result);
 }
 
-static void without_labels_or_dx_the_rest_is_computed(void **state)
+TEST(without_labels_or_dx_the_rest_is_computed)
 {
-    (void)state;
     NEEDS(yolo_loss);
     drawn w = draw(&cases[0], AMP_BF16);
     reference none = reference_of(&w.x, NULL, &w.d);
@@ -389,9 +384,8 @@ static void without_labels_or_dx_the_rest_is_computed(void **state)
     release(dx.data), release(result);
 }
 
-static void results_do_not_depend_on_the_processors(void **state)
+TEST(results_do_not_depend_on_the_processors)
 {
-    (void)state;
     NEEDS(yolo_loss);
     drawn w = draw(&cases[3], AMP_FP16);
     amp_tensor dx = poisoned(AMP_FP16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c), first = copy_of(&dx);
@@ -408,9 +402,8 @@ static void results_do_not_depend_on_the_processors(void **state)
     release(dx.data), release(first.data), release(result);
 }
 
-static void yolo_activate_squashes_all_but_sizes(void **state)
+TEST(yolo_activate_squashes_all_but_sizes)
 {
-    (void)state;
     NEEDS(yolo_activate);
     static const int sizes[][4] = { { 1, 1, 1, 6 }, { 2, 5, 7, 3 * 85 }, { 1, 17, 19, 2 * 8 } };
     for (size_t k = 0; k < 3; ++k) {
@@ -430,9 +423,8 @@ static void yolo_activate_squashes_all_but_sizes(void **state)
     }
 }
 
-static void yolo_refuses_what_does_not_belong_together(void **state)
+TEST(yolo_refuses_what_does_not_belong_together)
 {
-    (void)state;
     NEEDS(yolo_loss);
     NEEDS(yolo_activate);
     drawn w = draw(&cases[1], AMP_FP32);
@@ -455,19 +447,5 @@ static void yolo_refuses_what_does_not_belong_together(void **state)
     release(half.data), release(result);
 }
 
-static int run(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(yolo_loss_is_darknets),
-        cmocka_unit_test(a_second_label_overwrites_classes_where_the_first_delta_is_zero),
-        cmocka_unit_test(a_number_that_is_not_finite_makes_the_cost_nan),
-        cmocka_unit_test(a_scaled_delta_beyond_the_dtype_becomes_inf),
-        cmocka_unit_test(without_labels_or_dx_the_rest_is_computed),
-        cmocka_unit_test(results_do_not_depend_on_the_processors),
-        cmocka_unit_test(yolo_activate_squashes_all_but_sizes),
-        cmocka_unit_test(yolo_refuses_what_does_not_belong_together),
-    };
-    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
-}
-
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
 int main(void) { return for_each_variant(run); }

@@ -537,9 +537,8 @@ static void assert_result(const amp_yolo_result *got, const amp_yolo_result *wan
 
 /* ---- tests ---- */
 
-static void yolo_loss_is_alexeyabs(void **state)
+TEST(yolo_loss_is_alexeyabs)
 {
-    (void)state;
     NEEDS(yolo_loss);
     amp_yolo_result *result = memory(sizeof *result);
     for (size_t k = 0; k < COUNT(all_keys); ++k)
@@ -562,9 +561,8 @@ static void yolo_loss_is_alexeyabs(void **state)
     release(result);
 }
 
-static void likeness_is_that_of_doubles(void **state)
+TEST(likeness_is_that_of_doubles)
 {
-    (void)state;
     uint32_t random = 5;
     for (int i = 0; i < 400; ++i) {
         float l[5], a[5];
@@ -650,9 +648,8 @@ static void shrink(const amp_tensor *x)
     for (size_t q = 0; q < ALL; q += 3 * SIZE) set_element(x, q + 2 + q % 2, q % 4 < 2 ? -40 : -120);
 }
 
-static void yolo_loss_is_that_of_the_forks_own_layer(void **state)
+TEST(yolo_loss_is_that_of_the_forks_own_layer)
 {
-    (void)state;
     NEEDS(yolo_loss);
     NEEDS(yolo_activate);
     alexeyab_yolo_function *own = own_layer();
@@ -675,9 +672,8 @@ static void yolo_loss_is_that_of_the_forks_own_layer(void **state)
 
 /* Numbers that overflow on the way: the fork gives the box no delta then, and a step is not to be skipped for
  * it. */
-static void a_box_beyond_floats_has_no_delta_of_its_own(void **state)
+TEST(a_box_beyond_floats_has_no_delta_of_its_own)
 {
-    (void)state;
     NEEDS(yolo_loss);
     amp_yolo_result *result = memory(sizeof *result);
     for (size_t k = 1; k < 5; ++k) {
@@ -698,9 +694,8 @@ static void a_box_beyond_floats_has_no_delta_of_its_own(void **state)
 }
 
 /* Where the fork puts 0 in the place of what is inf or NaN. */
-static void a_number_that_is_not_finite_makes_the_cost_nan(void **state)
+TEST(a_number_that_is_not_finite_makes_the_cost_nan)
 {
-    (void)state;
     NEEDS(yolo_loss);
     static const float bad[] = { INFINITY, -INFINITY, NAN };
     amp_yolo_result *result = memory(sizeof *result);
@@ -722,9 +717,8 @@ static void a_number_that_is_not_finite_makes_the_cost_nan(void **state)
 
 /* By mse all numbers but x and y have a true gradient, x and y where they are not scaled: of
  * Σ(delta²)/(2·weight). */
-static void by_mse_dx_is_the_gradient_of_the_cost(void **state)
+TEST(by_mse_dx_is_the_gradient_of_the_cost)
 {
-    (void)state;
     NEEDS(yolo_loss);
     keys k = { "mse", MSE, IOU, 1, FLT_MAX, 1, .1f, 1.5f, .5f, 1, 1, 1, 1, 1, 1, 0, 0, 0 };
     drawn w = draw(&k, &(labels_case){ "one each", 1, one_place, 0, 0 }, 0, AMP_FP32);
@@ -750,9 +744,8 @@ static void by_mse_dx_is_the_gradient_of_the_cost(void **state)
     release(dx.data), release(result);
 }
 
-static void results_do_not_depend_on_the_processors(void **state)
+TEST(results_do_not_depend_on_the_processors)
 {
-    (void)state;
     NEEDS(yolo_loss);
     amp_yolo_result *result = memory(sizeof *result), want;
     for (size_t k = 5; k < 7; ++k) {
@@ -772,18 +765,5 @@ static void results_do_not_depend_on_the_processors(void **state)
     release(result);
 }
 
-static int run(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(yolo_loss_is_alexeyabs),
-        cmocka_unit_test(likeness_is_that_of_doubles),
-        cmocka_unit_test(yolo_loss_is_that_of_the_forks_own_layer),
-        cmocka_unit_test(a_box_beyond_floats_has_no_delta_of_its_own),
-        cmocka_unit_test(a_number_that_is_not_finite_makes_the_cost_nan),
-        cmocka_unit_test(by_mse_dx_is_the_gradient_of_the_cost),
-        cmocka_unit_test(results_do_not_depend_on_the_processors),
-    };
-    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
-}
-
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
 int main(void) { return for_each_variant(run); }

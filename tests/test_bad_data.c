@@ -1,14 +1,7 @@
 /* Labels, .data files and lists as the plugin reads them, the prescan over all of them, and the size of .weights files. */
 #define _DEFAULT_SOURCE /* mkdtemp */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,8 +18,6 @@
 #include "host/common/weights_check.h"
 
 image get_segmentation_image(char *path, int w, int h, int classes); /* data.c */
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static void write_file(const char *name, const char *text)
 {
@@ -52,9 +43,8 @@ static int remove_folder(void **state)
 
 /* ---- labels ---- */
 
-static void a_line_is_a_box_or_says_what_it_is(void **state)
+TEST(a_line_is_a_box_or_says_what_it_is)
 {
-    (void)state;
     const struct { const char *line; amp_label_kind kind; } lines[] = {
         { "0 .5 .5 .2 .2", AMP_LABEL_BOX }, { "  1\t0.5 0.5 1 1 \r", AMP_LABEL_BOX }, { "+1 5e-1 .5 .2 .2", AMP_LABEL_BOX },
         { "1 1.0005 .5 .2 .2", AMP_LABEL_BOX }, { "1 -.05 .5 .2 .2", AMP_LABEL_BOX }, { "0 0 .5 .2 .2", AMP_LABEL_BOX },
@@ -89,9 +79,8 @@ static amp_status keep(void *context, const char *file, unsigned long line, cons
 }
 
 /* Good files must train to the same bytes as ever. */
-static void good_files_give_the_numbers_that_stock_reads(void **state)
+TEST(good_files_give_the_numbers_that_stock_reads)
 {
-    (void)state;
     FILE *file = fopen("good.txt", "w");
     srand(3);
     for (int i = 0; i < 60; i++)
@@ -123,9 +112,8 @@ static void refused(const char *text, size_t length, const char *expected)
     assert_null(strchr(error.message, '\n'));
 }
 
-static void the_file_and_line_of_a_bad_label_are_named(void **state)
+TEST(the_file_and_line_of_a_bad_label_are_named)
 {
-    (void)state;
     char long_line[5000];
     refused("0 .5 .5 .2 .2\n\n7 .5 .5 .2 .2\n", 29, "bad.txt:3: label '7 .5 .5 .2 .2' is of a class");
     refused("\0\0\0\0", 4, "bad.txt:1: label ''");
@@ -140,9 +128,8 @@ static void the_file_and_line_of_a_bad_label_are_named(void **state)
     assert_non_null(strstr(error.message, "Is a directory"));
 }
 
-static void labels_lie_where_stock_looks(void **state)
+TEST(labels_lie_where_stock_looks)
 {
-    (void)state;
     char path[AMP_LABEL_PATH], too_long[5000];
     assert_int_equal(amp_label_path("/d/images/a.jpg", path), 1);
     assert_string_equal(path, "/d/labels/a.txt");
@@ -155,9 +142,8 @@ static void labels_lie_where_stock_looks(void **state)
 
 /* ---- the .data file and lists ---- */
 
-static void a_data_file_is_read_as_stock_reads_it(void **state)
+TEST(a_data_file_is_read_as_stock_reads_it)
 {
-    (void)state;
     amp_error error;
     amp_data_file data;
     write_file("my.data", "# comment\n classes = 3\r\ntrain= a.txt\nvalid =b.txt\nlabels=l\nnames=n\nbackup=back\ntrain=second\ntop=5\n");
@@ -181,9 +167,8 @@ static void a_data_file_is_read_as_stock_reads_it(void **state)
     amp_data_file_free(&data);
 }
 
-static void a_broken_data_file_is_one_line(void **state)
+TEST(a_broken_data_file_is_one_line)
 {
-    (void)state;
     const struct { const char *text, *expected; } files[] = { { "train\n", "bad.data:1: train: no value" },
                   { "\ntrain=\n", "bad.data:2: train: no value" },
                   { "classes=many\n", "bad.data:1: classes = many: not such a number" },
@@ -210,9 +195,8 @@ static void a_broken_data_file_is_one_line(void **state)
 }
 
 /* Opening the FIFO would wait for ever. */
-static void what_is_no_regular_file_is_not_opened(void **state)
+TEST(what_is_no_regular_file_is_not_opened)
 {
-    (void)state;
     amp_error error;
     amp_data_file data;
     amp_path_list list;
@@ -270,9 +254,8 @@ static void run_child(void (*run)(void), char *said, size_t size, int *status)
 
 /* find_replace has 4096 bytes: each of its callers' and its own. save_image is one of many with 256, which
  * Darknet fills with sprintf. */
-static void a_path_longer_than_darknets_buffers_ends_the_program(void **state)
+TEST(a_path_longer_than_darknets_buffers_ends_the_program)
 {
-    (void)state;
     char said[1000];
     int status;
     for (int length = 4085; length < 4100; length++) {
@@ -295,9 +278,8 @@ static void a_path_longer_than_darknets_buffers_ends_the_program(void **state)
 
 /* A mask is a line of "class runs"; Darknet has 32788 bytes for the runs, and an image of 8x8 for what they
  * say. */
-static void a_mask_stays_within_its_image(void **state)
+TEST(a_mask_stays_within_its_image)
 {
-    (void)state;
     static const char *const good[] = { "0 10,4,50\n1 64\n", "0 1000000,1,1000000\n",
                                         "-1 10,10\n9 10,10\n2000000 1,63\n", "" };
     char said[1000];
@@ -325,9 +307,8 @@ static void a_mask_stays_within_its_image(void **state)
     free(text);
 }
 
-static void a_list_has_stocks_lines(void **state)
+TEST(a_list_has_stocks_lines)
 {
-    (void)state;
     const char *texts[] = { "a\nb\n", "a\nb", "\na\n\n", "a", "a b\r\n c \n" };
     amp_error error;
     for (size_t i = 0; i < COUNT(texts); i++) {
@@ -347,9 +328,8 @@ static void a_list_has_stocks_lines(void **state)
     }
 }
 
-static void an_empty_list_is_refused(void **state)
+TEST(an_empty_list_is_refused)
 {
-    (void)state;
     const char *texts[] = { "", "\n", " \r\n\n" };
     amp_error error;
     amp_path_list list;
@@ -364,9 +344,8 @@ static void an_empty_list_is_refused(void **state)
     amp_path_list_free(&list);
 }
 
-static void a_list_longer_than_any_buffer_is_read_whole(void **state)
+TEST(a_list_longer_than_any_buffer_is_read_whole)
 {
-    (void)state;
     FILE *file = fopen("long.txt", "w");
     for (int i = 0; i < 50000; i++) fprintf(file, "images/%d.jpg\n", i);
     fclose(file);
@@ -378,9 +357,8 @@ static void a_list_longer_than_any_buffer_is_read_whole(void **state)
     amp_path_list_free(&list);
 }
 
-static void a_name_is_new_once(void **state)
+TEST(a_name_is_new_once)
 {
-    (void)state;
     amp_names_seen seen = { 0 };
     char name[32];
     for (int round = 0; round < 2; round++)
@@ -410,9 +388,8 @@ static void small_set(void)
     }
 }
 
-static void a_good_set_is_counted(void **state)
+TEST(a_good_set_is_counted)
 {
-    (void)state;
     amp_error error;
     amp_data_counts counts;
     small_set();
@@ -426,9 +403,8 @@ static void a_good_set_is_counted(void **state)
     }
 }
 
-static void what_a_training_survives_is_counted_and_named(void **state)
+TEST(what_a_training_survives_is_counted_and_named)
 {
-    (void)state;
     amp_error error;
     amp_data_counts counts;
     small_set();
@@ -451,9 +427,8 @@ static void what_a_training_survives_is_counted_and_named(void **state)
     assert_string_equal(counts.train.first_mislabelled, "images/5.plain.jpg");
 }
 
-static void what_a_training_does_not_survive_is_an_error(void **state)
+TEST(what_a_training_does_not_survive_is_an_error)
 {
-    (void)state;
     const struct { const char *file, *text; int classifier; const char *expected; } cases[] = {
         { "my.data", "train=train.txt\n", 0, "my.data: no `valid = FILE`" },
         { "my.data", "valid=train.txt\n", 0, "my.data: no `train = FILE`" },
@@ -511,9 +486,8 @@ static long file_size(const char *name)
 }
 
 /* Darknet's own writer says how long a file of the first n layers is. */
-static void a_layer_reads_as_many_bytes_as_its_writer_writes(void **state)
+TEST(a_layer_reads_as_many_bytes_as_its_writer_writes)
 {
-    (void)state;
     write_file("every.cfg", EVERY_KIND);
     network *net = parse_network_cfg("every.cfg");
     save_weights_upto(net, "upto.weights", 0);
@@ -535,9 +509,8 @@ static amp_status check(network *net, long bytes, int cutoff, int *held, amp_err
     return amp_check_weights_size(net, "my.weights", 0, cutoff, held, error);
 }
 
-static void weights_end_where_a_layer_does(void **state)
+TEST(weights_end_where_a_layer_does)
 {
-    (void)state;
     amp_error error;
     int held;
     write_file("every.cfg", EVERY_KIND);
@@ -566,9 +539,8 @@ static void weights_end_where_a_layer_does(void **state)
     free_whole(net);
 }
 
-static void a_negative_variance_gives_other_weights_away(void **state)
+TEST(a_negative_variance_gives_other_weights_away)
 {
-    (void)state;
     amp_error error;
     write_file("every.cfg", EVERY_KIND);
     network *net = parse_network_cfg("every.cfg");
@@ -579,28 +551,4 @@ static void a_negative_variance_gives_other_weights_away(void **state)
     free_whole(net);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_is_a_box_or_says_what_it_is),
-        cmocka_unit_test(good_files_give_the_numbers_that_stock_reads),
-        cmocka_unit_test(the_file_and_line_of_a_bad_label_are_named),
-        cmocka_unit_test(labels_lie_where_stock_looks),
-        cmocka_unit_test(a_data_file_is_read_as_stock_reads_it),
-        cmocka_unit_test(a_broken_data_file_is_one_line),
-        cmocka_unit_test(what_is_no_regular_file_is_not_opened),
-        cmocka_unit_test(a_path_longer_than_darknets_buffers_ends_the_program),
-        cmocka_unit_test(a_mask_stays_within_its_image),
-        cmocka_unit_test(a_list_has_stocks_lines),
-        cmocka_unit_test(an_empty_list_is_refused),
-        cmocka_unit_test(a_list_longer_than_any_buffer_is_read_whole),
-        cmocka_unit_test(a_name_is_new_once),
-        cmocka_unit_test(a_good_set_is_counted),
-        cmocka_unit_test(what_a_training_survives_is_counted_and_named),
-        cmocka_unit_test(what_a_training_does_not_survive_is_an_error),
-        cmocka_unit_test(a_layer_reads_as_many_bytes_as_its_writer_writes),
-        cmocka_unit_test(weights_end_where_a_layer_does),
-        cmocka_unit_test(a_negative_variance_gives_other_weights_away),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+int main(void) { return run_listed_tests("tests", make_folder, remove_folder); }

@@ -2,11 +2,7 @@
  * network, and for every kind of loss layer. Scales are powers of two and the precision is fp32, so that a gradient under
  * loss scale S is exactly S times the one under 1: what was scaled twice, or not at all, shows in every bit. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <dirent.h>
 #include <unistd.h>
@@ -59,9 +55,8 @@ static void assert_same_state(network *a, network *b, const char *where)
 /* ---- subdivisions ---- */
 
 /* The scale would grow after each clean update: it must not do so between two subdivisions. */
-static void behaviour_17_one_scale_per_batch_over_all_subdivisions(void **state)
+TEST(behaviour_17_one_scale_per_batch_over_all_subdivisions)
 {
-    (void)state;
     network *net = parse_branched("amp=1\nloss_scale=dynamic\ninit_scale=64\ngrowth_interval=1\n", "", "fp32");
     network *plain = parse_branched("amp=1\nloss_scale=1\n", "", "fp32");
     float scale = 64;
@@ -82,9 +77,8 @@ static void behaviour_17_one_scale_per_batch_over_all_subdivisions(void **state)
     release(plain);
 }
 
-static void behaviour_17_an_overflow_in_any_subdivision_drops_the_whole_batch(void **state)
+TEST(behaviour_17_an_overflow_in_any_subdivision_drops_the_whole_batch)
 {
-    (void)state;
     for (int how = 0; how < 4; how++) { /* in the first or the second subdivision, from the image on or in one gradient alone */
         network *net = parse_branched("amp=1\nloss_scale=dynamic\ninit_scale=64\n", "", "fp32");
         int bad = how % 2, count;
@@ -128,9 +122,8 @@ static network *parse_scaled(const char *name, int scale)
     return parse(text, "fp32");
 }
 
-static void behaviour_19_several_heads_share_one_scale(void **state)
+TEST(behaviour_19_several_heads_share_one_scale)
 {
-    (void)state;
     network *net = parse_scaled("yolo.cfg", 512), *plain = parse_scaled("yolo.cfg", 1);
     int heads[2] = { 8, 15 };
     copy_weights(net, plain);
@@ -174,9 +167,8 @@ static int is_cfg(const struct dirent *entry)
 
 /* Over all networks of tests/cfg: all kinds of loss, some of them several times, and layers that are none but look like one
  * (l2norm; dropout, which in stock works on its neighbour's delta). */
-static void behaviour_20_every_kind_of_loss_is_scaled_once(void **state)
+TEST(behaviour_20_every_kind_of_loss_is_scaled_once)
 {
-    (void)state;
     static const LAYER_TYPE losses[] = { YOLO, REGION, DETECTION, COST, SOFTMAX, LOGXENT, ISEG };
     static const COST_TYPE costs[] = { SSE, MASKED, L1, SEG, SMOOTH, WGAN };
     char seen[64] = "", seen_cost[16] = "";
@@ -214,24 +206,8 @@ static void behaviour_20_every_kind_of_loss_is_scaled_once(void **state)
     for (size_t i = 0; i < sizeof costs / sizeof *costs; i++) assert_true(seen_cost[costs[i]]);
 }
 
-/* tests/cfg, beside this file; layers that name files (trees) name them from there. */
-static int go_to_cfg_folder(void)
-{
-    char folder[1024];
-    snprintf(folder, sizeof folder, "%s", __FILE__);
-    char *slash = strrchr(folder, '/');
-    snprintf(slash ? slash + 1 : folder, sizeof folder - (size_t)(slash ? slash + 1 - folder : 0), "cfg");
-    return chdir(folder) == 0;
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(behaviour_17_one_scale_per_batch_over_all_subdivisions),
-        cmocka_unit_test(behaviour_17_an_overflow_in_any_subdivision_drops_the_whole_batch),
-        cmocka_unit_test(behaviour_19_several_heads_share_one_scale),
-        cmocka_unit_test(behaviour_20_every_kind_of_loss_is_scaled_once),
-    };
-    if (!go_to_cfg_folder()) return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (chdir(networks_folder())) return 1;
+    return run_listed_tests("tests", NULL, NULL);
 }

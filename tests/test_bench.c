@@ -1,36 +1,27 @@
 /* `darknet amp bench`, without measuring: what it makes of a program's lines, and its verdicts on made-up numbers. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
+#include "testing.h"
 
 #include "commands/bench/bench.h"
 
 /* ---- spreads ---- */
 
-static void a_spread_of_an_odd_number_has_its_middle_as_median(void **state)
+TEST(a_spread_of_an_odd_number_has_its_middle_as_median)
 {
-    (void)state;
     double values[] = { 5, 1, 4, 2, 3 };
     amp_bench_spread s = amp_bench_spread_of(values, 5);
     assert_true(s.least == 1 && s.lower == 2 && s.median == 3 && s.upper == 4 && s.most == 5 && s.count == 5);
 }
 
-static void a_spread_of_an_even_number_lies_between_two(void **state)
+TEST(a_spread_of_an_even_number_lies_between_two)
 {
-    (void)state;
     double values[] = { 4, 1, 3, 2 };
     amp_bench_spread s = amp_bench_spread_of(values, 4);
     assert_true(s.median == 2.5 && s.lower == 1.75 && s.upper == 3.25);
 }
 
-static void a_spread_of_one_or_none(void **state)
+TEST(a_spread_of_one_or_none)
 {
-    (void)state;
     double value = 7;
     amp_bench_spread one = amp_bench_spread_of(&value, 1), none = amp_bench_spread_of(NULL, 0);
     assert_true(one.least == 7 && one.median == 7 && one.most == 7);
@@ -61,9 +52,8 @@ static amp_bench_verdict judged(const amp_bench_evidence *e, int reasons, int re
     return v;
 }
 
-static void twice_the_speed_is_worth_it(void **state)
+TEST(twice_the_speed_is_worth_it)
 {
-    (void)state;
     amp_bench_evidence e = gaining();
     amp_bench_verdict v = judged(&e, 0, 0);
     assert_int_equal(v.worth, AMP_BENCH_WORTH_IT);
@@ -83,18 +73,16 @@ static amp_bench_worth worth_of(double least, double ratio, double most)
     return v.worth;
 }
 
-static void worth_it_begins_at_1_1(void **state)
+TEST(worth_it_begins_at_1_1)
 {
-    (void)state;
     assert_int_equal(worth_of(1.1, 1.1, 1.1), AMP_BENCH_WORTH_IT);
     assert_int_equal(worth_of(1.1, 1.2, 1.3), AMP_BENCH_WORTH_IT);
     assert_int_equal(worth_of(1.0999, 1.0999, 1.0999), AMP_BENCH_NOT_WORTH_IT);
     assert_int_equal(worth_of(.9, 1, 1.0999), AMP_BENCH_NOT_WORTH_IT);
 }
 
-static void nobody_can_tell_where_the_bounds_hold_the_border(void **state)
+TEST(nobody_can_tell_where_the_bounds_hold_the_border)
 {
-    (void)state;
     assert_int_equal(worth_of(1.0999, 1.3, 1.5), AMP_BENCH_CANNOT_TELL);
     assert_int_equal(worth_of(.9, 1, 1.1), AMP_BENCH_CANNOT_TELL);
     amp_bench_evidence e = gaining();
@@ -107,11 +95,10 @@ static void nobody_can_tell_where_the_bounds_hold_the_border(void **state)
 
 /* 0.03 ms in turns of a tenth of a second: it is the turns that are measured, whatever the ratio and its
  * bounds. */
-static void steps_too_short_to_measure_tell_nothing(void **state)
+TEST(steps_too_short_to_measure_tell_nothing)
 {
     static const amp_bench_ratio ratios[] = { { 1.13, .19, 3.89, 0 }, { 3, 2.9, 3.1, 80 },
                                               { 1, .99, 1.01, 80 } };
-    (void)state;
     for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) {
         amp_bench_evidence e = gaining();
         amp_bench_verdict v;
@@ -130,9 +117,8 @@ static void steps_too_short_to_measure_tell_nothing(void **state)
     assert_int_equal(judged(&e, 0, 0).worth, AMP_BENCH_WORTH_IT);
 }
 
-static void each_reason_is_named_when_it_holds(void **state)
+TEST(each_reason_is_named_when_it_holds)
 {
-    (void)state;
     amp_bench_evidence none = gaining();
     none.speedup = (amp_bench_ratio){ 1, 1, 1, 9 };
     assert_non_null(strstr(judged(&none, 0, 0).text, "no single cause stands out"));
@@ -175,9 +161,8 @@ static void each_reason_is_named_when_it_holds(void **state)
     judged(&e, 0, 0);
 }
 
-static void all_reasons_fit_into_the_text(void **state)
+TEST(all_reasons_fit_into_the_text)
 {
-    (void)state;
     char note[256];
     memset(note, 'n', sizeof note - 1);
     note[sizeof note - 1] = 0;
@@ -190,9 +175,8 @@ static void all_reasons_fit_into_the_text(void **state)
     assert_non_null(strstr(v.text, "no saving to speak of;"));
 }
 
-static void memory_is_judged_apart_from_time(void **state)
+TEST(memory_is_judged_apart_from_time)
 {
-    (void)state;
     amp_bench_evidence e = gaining();
     e.speedup = (amp_bench_ratio){ 1, 1, 1, 9 };
     amp_bench_verdict v = judged(&e, 0, 0);
@@ -222,9 +206,8 @@ static amp_bench two_sides(void)
     return (amp_bench){ .cfg = "x.cfg", .subdivisions = 4, .count = 2, .sides = { { .dtype = "fp32" }, { .dtype = "bf16" } } };
 }
 
-static void a_step_is_as_many_passes_as_the_cfg_has_and_an_update(void **state)
+TEST(a_step_is_as_many_passes_as_the_cfg_has_and_an_update)
 {
-    (void)state;
     amp_bench b = two_sides();
     amp_error error;
     for (int i = 0; i < 2; i++) {
@@ -266,9 +249,8 @@ static amp_bench_ratio ratio_of(amp_bench *b)
 }
 
 /* In one round nobody knows how busy the machine was for whom. */
-static void one_round_is_compared_by_its_steps(void **state)
+TEST(one_round_is_compared_by_its_steps)
 {
-    (void)state;
     amp_bench b = two_sides();
     b.subdivisions = 1;
     for (int i = 0; i < 5; i++) {
@@ -286,9 +268,8 @@ static void one_round_is_compared_by_its_steps(void **state)
 /* Nine rounds. The first sides' steps are four times as many in the slow ones, so that the medians of all
  * steps are 400 and 100: within a round bf16 is twice as fast, and four times in the last. A tenth, in
  * which bf16 alone works, does not count. */
-static void a_ratio_is_the_quotient_of_its_row(void **state)
+TEST(a_ratio_is_the_quotient_of_its_row)
 {
-    (void)state;
     amp_bench b = two_sides();
     amp_error error;
     b.subdivisions = 1;
@@ -322,9 +303,8 @@ static void a_ratio_is_the_quotient_of_its_row(void **state)
 
 /* The clocks ran while the machine was four times as slow: a pass of 400 ms, where the steps' passes took
  * 100. */
-static void the_layers_and_the_update_make_the_step(void **state)
+TEST(the_layers_and_the_update_make_the_step)
 {
-    (void)state;
     amp_bench b = two_sides();
     amp_error error;
     char *text;
@@ -358,9 +338,8 @@ static void the_layers_and_the_update_make_the_step(void **state)
     amp_bench_free(&b);
 }
 
-static void a_step_or_two_do_not_tell(void **state)
+TEST(a_step_or_two_do_not_tell)
 {
-    (void)state;
     amp_bench_evidence e = gaining();
     e.steps = 4;
     assert_non_null(strstr(judged(&e, 0, 0).text, "4 steps of each tell little: give -iters 5 or more."));
@@ -377,9 +356,8 @@ static void a_step_or_two_do_not_tell(void **state)
 }
 
 /* 2 operations to the byte wait for memory, 64 do not. */
-static void shares_are_of_the_layers_time_in_the_half_dtype(void **state)
+TEST(shares_are_of_the_layers_time_in_the_half_dtype)
 {
-    (void)state;
     amp_bench b = two_sides();
     amp_error error;
     b.subdivisions = 1;
@@ -396,9 +374,8 @@ static void shares_are_of_the_layers_time_in_the_half_dtype(void **state)
     amp_bench_free(&b);
 }
 
-static void the_most_expensive_layers_are_those_of_any_side(void **state)
+TEST(the_most_expensive_layers_are_those_of_any_side)
 {
-    (void)state;
     amp_bench b = two_sides();
     int top[16];
     for (int i = 0; i < 13; i++) {
@@ -414,9 +391,8 @@ static void the_most_expensive_layers_are_those_of_any_side(void **state)
     amp_bench_free(&b);
 }
 
-static void a_line_that_is_none_is_refused(void **state)
+TEST(a_line_that_is_none_is_refused)
 {
-    (void)state;
     static const char *const lines[] = { "done 7", "", "step", "step 1 2", "step a b c", "layer 3 convolutional 0 0 1 1 0 0 0", "layer 0", "nonsense 1",
                                          "shape 1 2 3 4", "support", "memory", "warm", "averyveryverylongword 1" };
     amp_bench b = two_sides();
@@ -429,9 +405,8 @@ static void a_line_that_is_none_is_refused(void **state)
     amp_bench_free(&b);
 }
 
-static void a_side_without_a_step_is_an_error(void **state)
+TEST(a_side_without_a_step_is_an_error)
 {
-    (void)state;
     amp_bench b = two_sides();
     amp_error error;
     assert_int_equal(say(&b, 0, "step 1 1 1"), AMP_OK);
@@ -443,27 +418,4 @@ static void a_side_without_a_step_is_an_error(void **state)
     amp_bench_free(&b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_spread_of_an_odd_number_has_its_middle_as_median),
-        cmocka_unit_test(a_spread_of_an_even_number_lies_between_two),
-        cmocka_unit_test(a_spread_of_one_or_none),
-        cmocka_unit_test(twice_the_speed_is_worth_it),
-        cmocka_unit_test(worth_it_begins_at_1_1),
-        cmocka_unit_test(nobody_can_tell_where_the_bounds_hold_the_border),
-        cmocka_unit_test(steps_too_short_to_measure_tell_nothing),
-        cmocka_unit_test(each_reason_is_named_when_it_holds),
-        cmocka_unit_test(all_reasons_fit_into_the_text),
-        cmocka_unit_test(memory_is_judged_apart_from_time),
-        cmocka_unit_test(a_step_is_as_many_passes_as_the_cfg_has_and_an_update),
-        cmocka_unit_test(one_round_is_compared_by_its_steps),
-        cmocka_unit_test(a_ratio_is_the_quotient_of_its_row),
-        cmocka_unit_test(the_layers_and_the_update_make_the_step),
-        cmocka_unit_test(a_step_or_two_do_not_tell),
-        cmocka_unit_test(shares_are_of_the_layers_time_in_the_half_dtype),
-        cmocka_unit_test(the_most_expensive_layers_are_those_of_any_side),
-        cmocka_unit_test(a_line_that_is_none_is_refused),
-        cmocka_unit_test(a_side_without_a_step_is_an_error) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -1,26 +1,17 @@
 /* The CPU backend's conversions against the definition in tensor/half.h, bit for bit: all 65536 halves, random and awkward
  * floats, with each instruction set that this machine has. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "testing.h"
 
 #ifdef __SSE2__
 #include <xmmintrin.h>
 #endif
 
-#include "../plugin/backend/cpu/cast.h"
-#include "../plugin/backend/cpu/convert.h"
+#include "rows_testing.h"
 
 enum { HALVES = 65536, RANDOMS = 1 << 20 };
 
-/* ------------------------------------------------------------------------------------------------ numbers */
+/* ---- numbers ---- */
 
 static uint64_t next_random(uint64_t *state) /* splitmix64 */
 {
@@ -67,36 +58,34 @@ static int flush_subnormals(int on)
 #endif
 }
 
-/* ------------------------------------------------------------------------------------------------ rows */
+/* ---- rows ---- */
 
-static void all_halves_widen_as_defined(void **state)
+TEST(all_halves_widen_as_defined)
 {
-    (void)state;
-    const amp_converters *const *sets;
-    int count = amp_converter_sets(&sets);
+    const amp_cpu_rows *sets[3];
+    int count = rows_of_this_machine(sets);
     static amp_half_bits halves[HALVES];
     static uint32_t got[HALVES];
     for (int h = 0; h < HALVES; ++h) halves[h] = (amp_half_bits)h;
     for (int s = 0; s < count; ++s) {
         print_message("%s\n", sets[s]->name);
-        sets[s]->from_fp16(halves, (float *)got, HALVES);
+        sets[s]->widen(AMP_FP16, halves, (float *)got, HALVES);
         for (int h = 0; h < HALVES; ++h) assert_int_equal(got[h], amp_float_bits(amp_fp16_to_float((amp_half_bits)h)));
-        sets[s]->from_bf16(halves, (float *)got, HALVES);
+        sets[s]->widen(AMP_BF16, halves, (float *)got, HALVES);
         for (int h = 0; h < HALVES; ++h) assert_int_equal(got[h], (uint32_t)h << 16);
     }
 }
 
-static void halves_survive_the_way_to_fp32_and_back(void **state)
+TEST(halves_survive_the_way_to_fp32_and_back)
 {
-    (void)state;
     static amp_half_bits halves[HALVES], back[HALVES];
     static float wide[HALVES];
     static const amp_dtype dtypes[] = { AMP_FP16, AMP_BF16 };
     for (int h = 0; h < HALVES; ++h) halves[h] = (amp_half_bits)h;
     for (int t = 0; t < 2; ++t) {
         uint32_t infinity = dtypes[t] == AMP_FP16 ? 0x7c00 : 0x7f80, quiet = dtypes[t] == AMP_FP16 ? 0x200 : 0x40;
-        amp_cpu_load_row(dtypes[t], halves, wide, HALVES);
-        amp_cpu_store_row(dtypes[t], wide, back, HALVES);
+        amp_cpu_rows_best()->widen(dtypes[t], halves, wide, HALVES);
+        amp_cpu_rows_best()->narrow(dtypes[t], wide, back, HALVES, 0);
         for (uint32_t h = 0; h < HALVES; ++h) /* NaNs come back quiet, all else as it was */
             assert_int_equal(back[h], (h & 0x7fff) > infinity ? h | quiet : h);
     }
@@ -106,37 +95,29 @@ static void check_rounding(int flushing)
 {
     float *floats;
     size_t n = awkward_floats(&floats);
-    const amp_converters *const *sets;
-    int count = amp_converter_sets(&sets);
+    const amp_cpu_rows *sets[3];
+    int count = rows_of_this_machine(sets);
     amp_half_bits *got = malloc(n * sizeof *got);
     assert_non_null(got);
-    for (int s = 0; s < count; ++s) {
-        if (flushing) flush_subnormals(1);
-        sets[s]->to_fp16(floats, got, n);
-        flush_subnormals(0);
-        for (size_t i = 0; i < n; ++i)
-            if (got[i] != amp_float_to_fp16(floats[i]))
-                fail_msg("%s: fp16 of %08x is %04x, not %04x", sets[s]->name, amp_float_bits(floats[i]), got[i],
-                         amp_float_to_fp16(floats[i]));
-        if (flushing) flush_subnormals(1);
-        sets[s]->to_bf16(floats, got, n);
-        flush_subnormals(0);
-        for (size_t i = 0; i < n; ++i)
-            if (got[i] != amp_float_to_bf16(floats[i]))
-                fail_msg("%s: bf16 of %08x is %04x, not %04x", sets[s]->name, amp_float_bits(floats[i]), got[i],
-                         amp_float_to_bf16(floats[i]));
-    }
+    for (int s = 0; s < count; ++s)
+        for (int bf16 = 0; bf16 < 2; ++bf16) {
+            if (flushing) flush_subnormals(1);
+            sets[s]->narrow(bf16 ? AMP_BF16 : AMP_FP16, floats, got, n, 0);
+            flush_subnormals(0);
+            for (size_t i = 0; i < n; ++i) {
+                amp_half_bits want = bf16 ? amp_float_to_bf16(floats[i]) : amp_float_to_fp16(floats[i]);
+                if (got[i] != want)
+                    fail_msg("%s: %s of %08x is %04x, not %04x", sets[s]->name, bf16 ? "bf16" : "fp16",
+                             amp_float_bits(floats[i]), got[i], want);
+            }
+        }
     free(got);
     free(floats);
 }
 
-static void floats_round_as_defined(void **state)
-{
-    (void)state;
-    check_rounding(0);
-}
+TEST(floats_round_as_defined) { check_rounding(0); }
 
-static void flush_to_zero_changes_nothing(void **state)
+TEST(flush_to_zero_changes_nothing)
 {
     if (!flush_subnormals(0)) skip();
     check_rounding(1);
@@ -147,11 +128,10 @@ static void flush_to_zero_changes_nothing(void **state)
 }
 
 /* Every length up to a few vectors, at odd addresses: nothing beyond the row is touched. */
-static void rows_of_any_length_stay_within_bounds(void **state)
+TEST(rows_of_any_length_stay_within_bounds)
 {
-    (void)state;
-    const amp_converters *const *sets;
-    int count = amp_converter_sets(&sets);
+    const amp_cpu_rows *sets[3];
+    int count = rows_of_this_machine(sets);
     for (int s = 0; s < count; ++s)
         for (size_t n = 0; n <= 70; ++n) {
             /* exact blocks from malloc: the sanitizer sees reads beyond them, the guard catches writes */
@@ -159,17 +139,17 @@ static void rows_of_any_length_stay_within_bounds(void **state)
             float *wide = malloc((n + 2) * sizeof *wide), *sum = malloc((n + 2) * sizeof *sum);
             assert_true(half && to && wide && sum);
             for (size_t i = 0; i < n + 2; ++i) half[i] = (amp_half_bits)(0x3c00 + i), to[i] = 0xabcd, wide[i] = 99, sum[i] = 5;
-            sets[s]->from_fp16(half + 1, wide + 1, n);
-            sets[s]->to_fp16(wide + 1, to + 1, n);
-            sets[s]->add(wide + 1, sum + 1, n);
+            sets[s]->widen(AMP_FP16, half + 1, wide + 1, n);
+            sets[s]->narrow(AMP_FP16, wide + 1, to + 1, n, 0);
+            sets[s]->narrow(AMP_FP32, wide + 1, sum + 1, n, 1);
             for (size_t i = 0; i < n; ++i) {
                 assert_int_equal(to[i + 1], half[i + 1]);
                 assert_true(sum[i + 1] == wide[i + 1] + 5);
             }
             assert_true(to[0] == 0xabcd && to[n + 1] == 0xabcd && sum[0] == 5 && sum[n + 1] == 5);
             assert_true(wide[0] == 99 && wide[n + 1] == 99);
-            sets[s]->from_bf16(half + 1, wide + 1, n);
-            sets[s]->to_bf16(wide + 1, to + 1, n);
+            sets[s]->widen(AMP_BF16, half + 1, wide + 1, n);
+            sets[s]->narrow(AMP_BF16, wide + 1, to + 1, n, 0);
             for (size_t i = 0; i < n; ++i) assert_int_equal(to[i + 1], half[i + 1]);
             assert_true(to[0] == 0xabcd && to[n + 1] == 0xabcd && wide[0] == 99 && wide[n + 1] == 99);
             free(half);
@@ -179,11 +159,10 @@ static void rows_of_any_length_stay_within_bounds(void **state)
         }
 }
 
-static void transposes_any_size(void **state)
+TEST(transposes_any_size)
 {
-    (void)state;
-    const amp_converters *const *sets;
-    int count = amp_converter_sets(&sets);
+    const amp_cpu_rows *sets[3];
+    int count = rows_of_this_machine(sets);
     float src[40 * 40], dst[40 * 40];
     for (int i = 0; i < 40 * 40; ++i) src[i] = (float)i;
     for (int s = 0; s < count; ++s)
@@ -199,15 +178,4 @@ static void transposes_any_size(void **state)
                 }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_halves_widen_as_defined),
-        cmocka_unit_test(halves_survive_the_way_to_fp32_and_back),
-        cmocka_unit_test(floats_round_as_defined),
-        cmocka_unit_test(flush_to_zero_changes_nothing),
-        cmocka_unit_test(rows_of_any_length_stay_within_bounds),
-        cmocka_unit_test(transposes_any_size),
-    };
-    return cmocka_run_group_tests_name("casts", tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("casts", NULL, NULL); }

@@ -1,11 +1,7 @@
 /* Casting, looked at through numbers (docs/behaviours.md): 1 + 2^-12 is no bf16 and no fp16, so where it arrives whole, fp32
  * was computed; small integers are both, so where several consumers' deltas are summed, the sum is exact. */
 #define _GNU_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <unistd.h>
 
@@ -44,9 +40,8 @@ static void assert_as_fresh(network *net, int training, const char *after)
     release(fresh);
 }
 
-static void behaviour_29_half_copies_are_never_stale(void **state)
+TEST(behaviour_29_half_copies_are_never_stale)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16"), *other = parse_branched("", "", "bf16");
     char name[] = "/tmp/casting-XXXXXX";
     for (unsigned i = 0; i < 3; i++) train_step(other, 300 + i);
@@ -121,14 +116,13 @@ static void predict_at(network *net, int w, int batch)
 
 /* What is asked for, to the byte; and the process's pages, which oneDNN's requests show in: the smallest layer's output, leaked
  * 200 times, is 13 MB. A sanitizer holds freed memory back. */
-static void behaviour_30_memory_does_not_grow_over_repeated_inference(void **state)
+TEST(behaviour_30_memory_does_not_grow_over_repeated_inference)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     const size_t more = SIZE_MAX / 2;
 #else
     const size_t more = 6 << 20;
 #endif
-    (void)state;
     for (int k = 0; k < 2; k++) {
         requests_begin();
         network *net = parse_branched("", "", halves[k]);
@@ -181,9 +175,8 @@ static network *identities(const char *text, const char *dtype)
 }
 
 /* One input in fp32, the other rounded to a half: neither is rounded again, whichever comes first. */
-static void behaviour_31_mixed_dtype_route_and_shortcut_promote(void **state)
+TEST(behaviour_31_mixed_dtype_route_and_shortcut_promote)
 {
-    (void)state;
     static const struct { const char *text; float expected[6]; amp_form form; } table[] = {
         { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[route]\nlayers=-1,0\n", { 1, 1, 1, between, between, between }, AMP_FORM_WIDE },
         { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[route]\nlayers=0,-1\n", { between, between, between, 1, 1, 1 }, AMP_FORM_WIDE },
@@ -204,9 +197,8 @@ static void behaviour_31_mixed_dtype_route_and_shortcut_promote(void **state)
 }
 
 /* Values, weights and deltas, through layers of both kinds: that compute, and that follow their input. */
-static void behaviour_32_pinned_layers_run_fp32(void **state)
+TEST(behaviour_32_pinned_layers_run_fp32)
 {
-    (void)state;
 #define CHAIN(pin) SMALL_NET POINT(3, pin) "[maxpool]\nsize=2\nstride=1\n" POINT(3, pin) "[activation]\nactivation=leaky\n"
     static const char pinned[] = CHAIN("amp=0\n"), loose[] = CHAIN("");
     static const char learning[] = SMALL_NET POINT(3, "amp=0\n") POINT(3, "amp=0\n") "[cost]\ntype=sse\n";
@@ -278,9 +270,8 @@ static void delta_of_pixel(const network *net, const float *image, const float *
     for (int o = 0; o < MID; o++) assert_true(fabs(d[o]) <= 256);
 }
 
-static void behaviour_33_deltas_of_several_consumers_add_up(void **state)
+TEST(behaviour_33_deltas_of_several_consumers_add_up)
 {
-    (void)state;
     static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
     for (int k = 0; k < 3; k++) {
         network *net = parse(shared, dtypes[k]);
@@ -311,14 +302,4 @@ static void behaviour_33_deltas_of_several_consumers_add_up(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(behaviour_29_half_copies_are_never_stale),
-        cmocka_unit_test(behaviour_30_memory_does_not_grow_over_repeated_inference),
-        cmocka_unit_test(behaviour_31_mixed_dtype_route_and_shortcut_promote),
-        cmocka_unit_test(behaviour_32_pinned_layers_run_fp32),
-        cmocka_unit_test(behaviour_33_deltas_of_several_consumers_add_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -2,22 +2,12 @@
  * network is made here; e2e/bad_cfg.sh shows that the program ends by these lines, test_cfg_fuzz.c that what
  * passes can be made and trained. */
 #define _DEFAULT_SOURCE /* mkdtemp */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <glob.h>
-#include <libgen.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "amp/cfg_check.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* How lines end. */
 #define ACTIVATIONS                                                                                          \
@@ -124,9 +114,8 @@ static void refused(const char *text, cfg_use use, const char *expected, int one
 
 typedef struct bad_case { const char *text, *line; } bad_case;
 
-static void keys_of_net(void **state)
+TEST(keys_of_net)
 {
-    (void)state;
     static const bad_case cases[] = {
         { "batch=0", ":2: [net] batch = 0: below 1" TO_A_MILLION },
         { "batch=-4", ":2: [net] batch = -4: below 1" TO_A_MILLION },
@@ -235,9 +224,8 @@ static void keys_of_net(void **state)
     }
 }
 
-static void layers(void **state)
+TEST(layers)
 {
-    (void)state;
     static const bad_case cases[] = {
         { CONV "filters=0", ":6: [convolutional] filters = 0: below 1" FROM_1 },
         { CONV "filters=-1", ":6: [convolutional] filters = -1: below 1" FROM_1 },
@@ -621,9 +609,8 @@ static void layers(void **state)
     }
 }
 
-static void whole_files(void **state)
+TEST(whole_files)
 {
-    (void)state;
     static const bad_case cases[] = {
         { "", ": holds no section" NET_FIRST },
         { "# nothing\n", ": holds no section" NET_FIRST },
@@ -656,9 +643,8 @@ static void whole_files(void **state)
 }
 
 /* What the loaders of two commands make, and what random=1 does while they train. */
-static void what_it_is_trained_for(void **state)
+TEST(what_it_is_trained_for)
 {
-    (void)state;
 #define TRAINED(channels) "[net]\nwidth=32\nheight=32\nchannels=" channels "\n"
 #define BOXES "[yolo]\nclasses=2\nnum=1\nanchors=1,2\nrandom=1\n"
 #define SEVEN "[convolutional]\nfilters=7\n"
@@ -720,9 +706,8 @@ static void what_it_is_trained_for(void **state)
     assert_string_equal(found.error, "");
 }
 
-static void warnings(void **state)
+TEST(warnings)
 {
-    (void)state;
 #define UNKNOWN ": unknown key, which Darknet does not read"
     static const struct { const char *net, *layers, *line;
     } cases[] = {
@@ -771,9 +756,8 @@ static void warnings(void **state)
 }
 
 /* Each mistake once, the layers behind a wrong one not for what it did not give them. */
-static void all_mistakes_are_told(void **state)
+TEST(all_mistakes_are_told)
 {
-    (void)state;
     lines found;
     cfg_summary summary;
     write_file("x.cfg", "[net]\nbatch=0\nmomentum=3\n" SIZE CONV
@@ -786,9 +770,8 @@ static void all_mistakes_are_told(void **state)
 }
 
 /* A file as large as anybody likes takes no longer for it. */
-static void long_files(void **state)
+TEST(long_files)
 {
-    (void)state;
     lines found;
     cfg_summary summary;
     FILE *file = fopen("x.cfg", "w");
@@ -804,9 +787,8 @@ static void long_files(void **state)
     assert_int_equal(found.errors, 2);
 }
 
-static void lines_up_to_the_limit_pass_and_longer_ones_are_refused(void **state)
+TEST(lines_up_to_the_limit_pass_and_longer_ones_are_refused)
 {
-    (void)state;
     static const char *const starts[] = { "#", "angle=0.", "angle = 0.                  " };
     static const int lengths[] = { 65535, 65536, 65537, 1 << 20 };
     lines found;
@@ -824,31 +806,8 @@ static void lines_up_to_the_limit_pass_and_longer_ones_are_refused(void **state)
         }
 }
 
-/* In tests/cfg, beside this file. */
-static void good_files_pass_without_a_word(void **state)
+TEST(the_summary_counts)
 {
-    (void)state;
-    glob_t files;
-    lines found;
-    cfg_summary summary;
-    char here[] = __FILE__;
-    assert_non_null(state);
-    if (*state && chdir(*state)) fail_msg("cannot go back to %s", (char *)*state);
-    assert_int_equal(chdir(dirname(here)), 0);
-    assert_int_equal(chdir("cfg"), 0);
-    assert_int_equal(glob("*.cfg", 0, NULL, &files), 0);
-    for (size_t i = 0; i < files.gl_pathc; i++) {
-        check(files.gl_pathv[i], CFG_FOR_ANYTHING, &found, &summary);
-        if (found.errors || found.warnings) fail_msg("%s%s", found.error, found.warning);
-        assert_true(summary.layers > 0 && summary.weights >= 0 && summary.batch >= 1);
-    }
-    assert_true(files.gl_pathc > 50);
-    globfree(&files);
-}
-
-static void the_summary_counts(void **state)
-{
-    (void)state;
     lines found;
     cfg_summary s;
     write_file("x.cfg", "[net]\nbatch=8\nsubdivisions=2\n" SIZE CONV
@@ -860,21 +819,21 @@ static void the_summary_counts(void **state)
                 s.outputs == 2 * 8 * 8 * 14);
 }
 
-int main(void)
+/* In tests/cfg, beside this file: the last test, since it goes there. */
+TEST(good_files_pass_without_a_word)
 {
-    char here[4096];
-    void *start = getcwd(here, sizeof here);
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_of_net),
-        cmocka_unit_test(layers),
-        cmocka_unit_test(whole_files),
-        cmocka_unit_test(what_it_is_trained_for),
-        cmocka_unit_test(warnings),
-        cmocka_unit_test(all_mistakes_are_told),
-        cmocka_unit_test(long_files),
-        cmocka_unit_test(lines_up_to_the_limit_pass_and_longer_ones_are_refused),
-        cmocka_unit_test(the_summary_counts),
-        cmocka_unit_test_prestate(good_files_pass_without_a_word, start),
-    };
-    return cmocka_run_group_tests_name("check of .cfg files", tests, make_folder, remove_folder);
+    glob_t files;
+    lines found;
+    cfg_summary summary;
+    assert_int_equal(chdir(networks_folder()), 0);
+    assert_int_equal(glob("*.cfg", 0, NULL, &files), 0);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        check(files.gl_pathv[i], CFG_FOR_ANYTHING, &found, &summary);
+        if (found.errors || found.warnings) fail_msg("%s%s", found.error, found.warning);
+        assert_true(summary.layers > 0 && summary.weights >= 0 && summary.batch >= 1);
+    }
+    assert_true(files.gl_pathc > 50);
+    globfree(&files);
 }
+
+int main(void) { return run_listed_tests("check of .cfg files", make_folder, remove_folder); }

@@ -4,22 +4,14 @@
  * N that a failure names, AMP_FUZZ_RUNS=N makes more; the last mutant and what its program said stay behind a
  * failure. */
 #define _DEFAULT_SOURCE /* mkdtemp */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <fcntl.h>
 #include <glob.h>
-#include <libgen.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
 
 #include "engine_testing.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 enum { LINES = 400, LINE = 128 };
 enum { HANGS_AFTER = 300 }; /* seconds, on a busy machine under a sanitizer */
@@ -245,9 +237,8 @@ static void check_line(const char *line, unsigned long long run)
     if (!printable) fail_msg("AMP_FUZZ_SEED=%llu: %s", run, line);
 }
 
-static void mutants_are_refused_or_trained(void **state)
+TEST(mutants_are_refused_or_trained)
 {
-    (void)state;
     static text t;
     static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
     static const cfg_use uses[] = { CFG_FOR_ANYTHING, CFG_TRAINS_BOXES, CFG_TRAINS_CLASSIFIER };
@@ -309,11 +300,8 @@ static void mutants_are_refused_or_trained(void **state)
     if (!runs) assert_true(refused > 100 && trained > 40);
 }
 
-/* tests/cfg, beside this file; layers that name files (trees) name them from there. */
 int main(void)
 {
-    char here[] = __FILE__;
-    const struct CMUnitTest tests[] = { cmocka_unit_test(mutants_are_refused_or_trained) };
-    if (chdir(dirname(here)) || chdir("cfg")) return 1;
-    return cmocka_run_group_tests_name("mutants of .cfg files", tests, NULL, NULL);
+    if (chdir(networks_folder())) return 1;
+    return run_listed_tests("mutants of .cfg files", NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* What a sidecar saves comes back bit for bit; one of another network is refused with a reason before anything is touched. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include "checkpoint_networks.h"
 #include "memory_network.h"
@@ -37,23 +33,20 @@ static void goes_on_bitwise(const char *net_keys, const char *dtype, int steps, 
     release(b);
 }
 
-static void sgd_comes_back_bit_for_bit(void **state)
+TEST(sgd_comes_back_bit_for_bit)
 {
-    (void)state;
     goes_on_bitwise("", "fp32", 3, 0);
     goes_on_bitwise("", "bf16", 3, 0);
 }
 
-static void adam_comes_back_bit_for_bit(void **state)
+TEST(adam_comes_back_bit_for_bit)
 {
-    (void)state;
     goes_on_bitwise("adam=1\n", "fp32", 3, 0);
 }
 
 /* Arrays go to and from the file in parts. */
-static void an_array_of_several_parts_comes_back_bit_for_bit(void **state)
+TEST(an_array_of_several_parts_comes_back_bit_for_bit)
 {
-    (void)state;
     static const char wide[] = "[net]\nbatch=2\nsubdivisions=1\ninputs=700\nlearning_rate=0.001\nmomentum=0.9\nmax_batches=100\n"
         "[connected]\noutput=800\nactivation=leaky\n[cost]\ntype=sse\n";
     assert_true(700 * 800 > 2 * AMP_CHECKPOINT_STAGE && 700 * 800 % AMP_CHECKPOINT_STAGE);
@@ -67,17 +60,15 @@ static void an_array_of_several_parts_comes_back_bit_for_bit(void **state)
     release(b);
 }
 
-static void a_half_done_batch_comes_back_bit_for_bit(void **state)
+TEST(a_half_done_batch_comes_back_bit_for_bit)
 {
-    (void)state;
     goes_on_bitwise("", "fp32", 3, 1);
     goes_on_bitwise("adam=1\n" SCALED, "fp16", 2, 1);
 }
 
 /* 3 of 5 clean steps are saved: the scale grows after 2 more, not after 5. */
-static void behaviour_07_a_scaler_in_mid_interval_goes_on(void **state)
+TEST(behaviour_07_a_scaler_in_mid_interval_goes_on)
 {
-    (void)state;
     network *a = make(SCALED, "fp16"), *b = make(SCALED, "fp16");
     for (int i = 0; i < 3; i++) train_step(a, (unsigned)i);
     assert_int_equal(amp_engine_scaler(engine_of(a))->growth_tracker, 3);
@@ -93,9 +84,8 @@ static void behaviour_07_a_scaler_in_mid_interval_goes_on(void **state)
     release(b);
 }
 
-static void the_hosts_counters_come_back(void **state)
+TEST(the_hosts_counters_come_back)
 {
-    (void)state;
     network *net = make("", "fp32");
     save(net, 0);
     amp_checkpoint *c = read_back();
@@ -115,9 +105,8 @@ static void the_hosts_counters_come_back(void **state)
 static float *first(const float *there) { return memory_here(there); }
 
 /* What the .weights file does not hold comes from the sidecar, what it does hold is left as it was loaded. */
-static void arrays_that_weights_files_lack_come_back(void **state)
+TEST(arrays_that_weights_files_lack_come_back)
 {
-    (void)state;
     for (int window = 0; window < 2; window++) {
         memory_network *a = memory_network_make(0, 1), *b = memory_network_make(0, 1);
         amp_error error;
@@ -151,9 +140,8 @@ static void arrays_that_weights_files_lack_come_back(void **state)
 }
 
 /* A recurrent layer's state has a row for each image of the batch. */
-static void another_batch_starts_recurrent_states_anew(void **state)
+TEST(another_batch_starts_recurrent_states_anew)
 {
-    (void)state;
     memory_network *n = memory_network_make(0, 1);
     amp_error error;
     char note[256];
@@ -197,9 +185,8 @@ static void refuses_untouched(network *net, const amp_checkpoint *c, const char 
     free(after);
 }
 
-static void another_network_is_refused_untouched(void **state)
+TEST(another_network_is_refused_untouched)
 {
-    (void)state;
     network *net = make("", "fp32");
     train_step(net, 1);
     save(net, 0);
@@ -224,9 +211,8 @@ static void another_network_is_refused_untouched(void **state)
 
 /* ---- changed settings ---- */
 
-static void a_change_of_optimizer_starts_its_moments_anew(void **state)
+TEST(a_change_of_optimizer_starts_its_moments_anew)
 {
-    (void)state;
     for (int adam = 0; adam < 2; adam++) {
         network *a = make(adam ? "adam=1\n" : "", "fp32"), *b = make(adam ? "" : "adam=1\n", "fp32");
         char note[256];
@@ -261,9 +247,8 @@ static amp_scaler resumed_scaler(const char *saved_keys, const char *keys, char 
     return s;
 }
 
-static void settings_of_the_cfg_win_over_saved_ones(void **state)
+TEST(settings_of_the_cfg_win_over_saved_ones)
 {
-    (void)state;
     char note[256];
     amp_scaler s = resumed_scaler(SCALED, "growth_interval=9\ngrowth_factor=4\nbackoff_factor=0.25\ninit_scale=32\n", note);
     assert_string_equal(note, "");
@@ -290,20 +275,4 @@ static void settings_of_the_cfg_win_over_saved_ones(void **state)
     assert_non_null(strstr(note, "1024 is outside min_scale to max_scale: it is 4096 now"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sgd_comes_back_bit_for_bit),
-        cmocka_unit_test(adam_comes_back_bit_for_bit),
-        cmocka_unit_test(an_array_of_several_parts_comes_back_bit_for_bit),
-        cmocka_unit_test(a_half_done_batch_comes_back_bit_for_bit),
-        cmocka_unit_test(behaviour_07_a_scaler_in_mid_interval_goes_on),
-        cmocka_unit_test(the_hosts_counters_come_back),
-        cmocka_unit_test(arrays_that_weights_files_lack_come_back),
-        cmocka_unit_test(another_batch_starts_recurrent_states_anew),
-        cmocka_unit_test(another_network_is_refused_untouched),
-        cmocka_unit_test(a_change_of_optimizer_starts_its_moments_anew),
-        cmocka_unit_test(settings_of_the_cfg_win_over_saved_ones),
-    };
-    return cmocka_run_group_tests_name("checkpoint", tests, make_folder, remove_folder);
-}
+int main(void) { return run_listed_tests("checkpoint", make_folder, remove_folder); }

@@ -1,10 +1,6 @@
 /* A file that is not a sound sidecar is refused with a reason; what cannot be written whole, or is not worth it, leaves nothing. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -34,9 +30,8 @@ static unsigned char *small_sidecar(const char *net_keys, int window, size_t *si
     return bytes_of(sidecar, size);
 }
 
-static void every_truncation_is_refused(void **state)
+TEST(every_truncation_is_refused)
 {
-    (void)state;
     size_t size;
     unsigned char *bytes = small_sidecar("", 1, &size);
     for (size_t length = 0; length < size; length++) {
@@ -52,9 +47,8 @@ static void every_truncation_is_refused(void **state)
     free(bytes);
 }
 
-static void every_flipped_byte_is_refused(void **state)
+TEST(every_flipped_byte_is_refused)
 {
-    (void)state;
     size_t size;
     unsigned char *bytes = small_sidecar("adam=1\n", 1, &size);
     for (size_t at = 0; at < size; at++)
@@ -70,9 +64,8 @@ static void every_flipped_byte_is_refused(void **state)
     free(bytes);
 }
 
-static void a_later_version_is_refused_by_its_number(void **state)
+TEST(a_later_version_is_refused_by_its_number)
 {
-    (void)state;
     size_t size;
     unsigned char *bytes = small_sidecar("", 0, &size);
     amp_store_u32(bytes + 8, 2);
@@ -85,9 +78,8 @@ static void a_later_version_is_refused_by_its_number(void **state)
 }
 
 /* Damage that the checksum does not show: a file that somebody, or a fault of the program, made so. */
-static void content_that_makes_no_sense_is_refused(void **state)
+TEST(content_that_makes_no_sense_is_refused)
 {
-    (void)state;
     enum { SCALER, RUN, NET, ARRAY, HEADER };
     static const struct { const char *reason; int part, nth; long at; int bytes; uint64_t value; } changes[] = {
         { "optimizer 2", HEADER, 0, 32, 4, 2 },
@@ -148,9 +140,8 @@ static void content_that_makes_no_sense_is_refused(void **state)
     free(bytes);
 }
 
-static void a_negative_second_moment_is_refused(void **state)
+TEST(a_negative_second_moment_is_refused)
 {
-    (void)state;
     size_t size;
     unsigned char *bytes = small_sidecar("adam=1\n", 0, &size);
     unsigned char *v = sidecar_record(bytes, size, AMP_TAG_ARRAY, 1);
@@ -162,9 +153,8 @@ static void a_negative_second_moment_is_refused(void **state)
 }
 
 /* Gradients of a half-done batch may be inf: the step is skipped at its end, as it would have been without the restart. */
-static void an_overflow_in_a_half_done_batch_is_kept(void **state)
+TEST(an_overflow_in_a_half_done_batch_is_kept)
 {
-    (void)state;
     size_t size;
     unsigned char *bytes = small_sidecar("", 1, &size);
     unsigned char *gradient = sidecar_record(bytes, size, AMP_TAG_ARRAY, 1);
@@ -177,9 +167,8 @@ static void an_overflow_in_a_half_done_batch_is_kept(void **state)
     free(bytes);
 }
 
-static void a_missing_array_is_refused(void **state)
+TEST(a_missing_array_is_refused)
 {
-    (void)state;
     size_t size;
     unsigned char *bytes = small_sidecar("", 0, &size);
     uint32_t records = amp_fetch_u32(bytes + 36);
@@ -201,9 +190,8 @@ static void refused_file(const char *path, amp_status expected, const char *reas
         fail_msg("status %d, \"%s\" instead of \"%s\"", status, error.message, reason);
 }
 
-static void files_that_are_no_sidecars_are_refused(void **state)
+TEST(files_that_are_no_sidecars_are_refused)
 {
-    (void)state;
     char path[80];
     network *net = make("", "fp32");
     save(net, 0);
@@ -229,9 +217,8 @@ static void files_that_are_no_sidecars_are_refused(void **state)
 
 /* ---- writing ---- */
 
-static void a_full_disk_leaves_no_file_and_a_reason(void **state)
+TEST(a_full_disk_leaves_no_file_and_a_reason)
 {
-    (void)state;
     network *net = make("", "fp32");
     amp_run_state run = run_of(net, 0);
     amp_error error;
@@ -258,9 +245,8 @@ static void a_full_disk_leaves_no_file_and_a_reason(void **state)
     release(net);
 }
 
-static void a_state_with_nan_is_not_saved(void **state)
+TEST(a_state_with_nan_is_not_saved)
 {
-    (void)state;
     network *net = make("adam=1\n", "fp32");
     amp_run_state run = run_of(net, 0);
     amp_error error;
@@ -278,19 +264,4 @@ static void a_state_with_nan_is_not_saved(void **state)
     release(net);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_truncation_is_refused),
-        cmocka_unit_test(every_flipped_byte_is_refused),
-        cmocka_unit_test(a_later_version_is_refused_by_its_number),
-        cmocka_unit_test(content_that_makes_no_sense_is_refused),
-        cmocka_unit_test(a_negative_second_moment_is_refused),
-        cmocka_unit_test(an_overflow_in_a_half_done_batch_is_kept),
-        cmocka_unit_test(a_missing_array_is_refused),
-        cmocka_unit_test(files_that_are_no_sidecars_are_refused),
-        cmocka_unit_test(a_full_disk_leaves_no_file_and_a_reason),
-        cmocka_unit_test(a_state_with_nan_is_not_saved),
-    };
-    return cmocka_run_group_tests_name("checkpoint damage", tests, make_folder, remove_folder);
-}
+int main(void) { return run_listed_tests("checkpoint damage", make_folder, remove_folder); }

@@ -3,14 +3,9 @@
  * AMP_FUZZ_RUNS=N: so many (20000). AMP_FUZZ_SEED=N: start at mutant N, which a failure names. fuzz/checkpoint.c does the same
  * with libFuzzer. */
 #define _POSIX_C_SOURCE 200809L
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <signal.h>
-#include <stdlib.h>
 
 #include "checkpoint_fuzz.h"
 
@@ -34,9 +29,8 @@ static void name_mutant(int signal_number)
     raise(signal_number);
 }
 
-static void any_bytes_are_read_or_refused(void **state)
+TEST(any_bytes_are_read_or_refused)
 {
-    (void)state;
     static unsigned char seeds[FUZZ_SEEDS][FUZZ_LIMIT], bytes[FUZZ_LIMIT];
     size_t sizes[FUZZ_SEEDS];
     memory_network *networks[3] = { memory_network_make(0, 1), memory_network_make(1, 1), memory_network_make(0, 0) };
@@ -68,9 +62,8 @@ static void any_bytes_are_read_or_refused(void **state)
 }
 
 /* Sidecars of other releases are read, and ours by them: size and checksum are those of an earlier release's. */
-static void version_1_has_the_same_bytes_as_ever(void **state)
+TEST(version_1_has_the_same_bytes_as_ever)
 {
-    (void)state;
     static const struct { size_t size; uint64_t sum; } expected[FUZZ_SEEDS] = {
         { 895, 0x0a36e3110facfd93 }, { 1119, 0x94dfaf12425ddd1c }, { 1243, 0x93d1956311d58e25 }, { 1467, 0x8fffd9c251d8c52a } };
     unsigned char bytes[FUZZ_LIMIT];
@@ -82,9 +75,4 @@ static void version_1_has_the_same_bytes_as_ever(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(version_1_has_the_same_bytes_as_ever),
-                                         cmocka_unit_test(any_bytes_are_read_or_refused) };
-    return cmocka_run_group_tests_name("checkpoint fuzz", tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("checkpoint fuzz", NULL, NULL); }

@@ -1,11 +1,7 @@
 /* Saves that are killed: before and after each call that changes a file, in the middle of each write, and at random moments.
  * Whenever it was, there is a pair of weights and sidecar that matches, old or new. */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp, syscall */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -73,9 +69,8 @@ ssize_t write(int file, const void *bytes, size_t size)
 /* ---- the tests ---- */
 
 /* Nothing is renamed before it is on the disk, and the second rename waits until the first is. */
-static void what_is_renamed_is_on_the_disk(void **state)
+TEST(what_is_renamed_is_on_the_disk)
 {
-    (void)state;
     char expected[256];
     clear();
     calls[0] = 0;
@@ -102,9 +97,8 @@ static int save_is_killed(int call)
     return WIFSIGNALED(status);
 }
 
-static void a_save_killed_at_any_call_leaves_the_old_pair_or_the_new(void **state)
+TEST(a_save_killed_at_any_call_leaves_the_old_pair_or_the_new)
 {
-    (void)state;
     for (int old = OLD_NONE; old < OLD_KINDS; old++)
         for (int leftovers = 0; leftovers < 2; leftovers++) {
             int call = 0, killed = 1, is_new = 0;
@@ -149,9 +143,8 @@ static long nanoseconds(void)
 
 /* Each within some three saves of a child, however fast this disk is: half of them from its beginning on, half from its first
  * save on, which a busy machine may take long to come to. */
-static void saves_killed_at_random_moments_leave_a_pair(void **state)
+TEST(saves_killed_at_random_moments_leave_a_pair)
 {
-    (void)state;
     unsigned random = 12345, next = 10;
     uint64_t number = 0;
     int renames = 0, progress = 0;
@@ -192,12 +185,4 @@ static void saves_killed_at_random_moments_leave_a_pair(void **state)
     assert_true(progress >= 30);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_renamed_is_on_the_disk),
-        cmocka_unit_test(a_save_killed_at_any_call_leaves_the_old_pair_or_the_new),
-        cmocka_unit_test(saves_killed_at_random_moments_leave_a_pair),
-    };
-    return cmocka_run_group_tests_name("checkpoint kill", tests, make_pairs, remove_folder);
-}
+int main(void) { return run_listed_tests("checkpoint kill", make_pairs, remove_folder); }

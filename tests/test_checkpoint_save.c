@@ -1,11 +1,7 @@
 /* Weights and sidecar are saved as a pair: wherever a save was killed, there is a pair that matches, old or new. Each point
  * is a state of the folder, made by hand; test_checkpoint_kill.c kills in earnest. */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -13,9 +9,8 @@
 
 #include "checkpoint_pairs.h"
 
-static void a_save_killed_at_any_point_leaves_the_old_pair_or_the_new(void **state)
+TEST(a_save_killed_at_any_point_leaves_the_old_pair_or_the_new)
 {
-    (void)state;
     for (int old = OLD_NONE; old < OLD_KINDS; old++)
         for (int point = 0; point < POINTS; point++) {
             int before = old == OLD_PAIR ? 0 : -1, lasting = point >= 5 || is_ended(old, point);
@@ -26,9 +21,8 @@ static void a_save_killed_at_any_point_leaves_the_old_pair_or_the_new(void **sta
 }
 
 /* The next save begins in such a folder, and is killed or given up in its turn before it renamed anything. */
-static void a_save_that_begins_after_a_killed_one_loses_nothing(void **state)
+TEST(a_save_that_begins_after_a_killed_one_loses_nothing)
 {
-    (void)state;
     for (int old = OLD_NONE; old < OLD_KINDS; old++)
         for (int point = 0; point < POINTS; point++)
             for (int given_up = 0; given_up < 2; given_up++) {
@@ -46,9 +40,8 @@ static void a_save_that_begins_after_a_killed_one_loses_nothing(void **state)
             }
 }
 
-static void a_save_after_a_killed_one_succeeds(void **state)
+TEST(a_save_after_a_killed_one_succeeds)
 {
-    (void)state;
     for (int old = OLD_NONE; old < OLD_KINDS; old++)
         for (int point = 0; point < POINTS; point++) {
             make_killed(old, point);
@@ -58,9 +51,8 @@ static void a_save_after_a_killed_one_succeeds(void **state)
 }
 
 /* What a training finds under the names that it saves itself. */
-static void a_killed_save_is_ended_or_removed(void **state)
+TEST(a_killed_save_is_ended_or_removed)
 {
-    (void)state;
     for (int old = OLD_NONE; old < OLD_KINDS; old++)
         for (int point = 0; point < POINTS; point++) {
             char note[256];
@@ -92,9 +84,8 @@ static void refuses(const char *reason)
         fail_msg("\"%s\" does not say \"%s\"", error.message, reason);
 }
 
-static void a_sidecar_of_other_weights_is_refused(void **state)
+TEST(a_sidecar_of_other_weights_is_refused)
 {
-    (void)state;
     clear();
     put("w", weights[1], weights[1].size);
     put("w.amp", sidecars[0], sidecars[0].size);
@@ -108,9 +99,8 @@ static void a_sidecar_of_other_weights_is_refused(void **state)
 }
 
 /* Between the renames a save was killed, and then somebody went on without AMP: those weights are not replaced. */
-static void weights_written_after_a_killed_save_are_kept(void **state)
+TEST(weights_written_after_a_killed_save_are_kept)
 {
-    (void)state;
     make_killed(OLD_PAIR, 5);
     struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = time(NULL) + 100 } };
     put("w", weights[2], weights[2].size);
@@ -122,9 +112,8 @@ static void weights_written_after_a_killed_save_are_kept(void **state)
 }
 
 /* Another program stands between its two renames: what it has begun it will end. */
-static void a_save_under_way_is_not_ended_for_it(void **state)
+TEST(a_save_under_way_is_not_ended_for_it)
 {
-    (void)state;
     amp_checkpoint_save first, second;
     amp_checkpoint *c;
     amp_error error;
@@ -160,9 +149,8 @@ static void a_save_under_way_is_not_ended_for_it(void **state)
     }
 }
 
-static void weights_without_a_sidecar_load(void **state)
+TEST(weights_without_a_sidecar_load)
 {
-    (void)state;
     clear();
     put("w", weights[0], weights[0].size);
     recovers_to(-1, OLD_WEIGHTS, 0);
@@ -178,9 +166,8 @@ static void weights_without_a_sidecar_load(void **state)
 
 /* ---- saves that fail ---- */
 
-static void a_full_disk_keeps_the_pair_before(void **state)
+TEST(a_full_disk_keeps_the_pair_before)
 {
-    (void)state;
     struct rlimit old, tight;
     amp_error error;
     clear();
@@ -201,9 +188,8 @@ static void a_full_disk_keeps_the_pair_before(void **state)
     assert_true(weights[0].size + 97 < sidecars[0].size);
 }
 
-static void a_state_with_nan_keeps_the_pair_before(void **state)
+TEST(a_state_with_nan_keeps_the_pair_before)
 {
-    (void)state;
     int count;
     amp_error error;
     clear();
@@ -217,9 +203,8 @@ static void a_state_with_nan_keeps_the_pair_before(void **state)
     assert_int_equal(access("w.new", F_OK), -1);
 }
 
-static void a_save_that_cannot_begin_says_why(void **state)
+TEST(a_save_that_cannot_begin_says_why)
 {
-    (void)state;
     amp_error error;
     clear();
     assert_int_equal(save_number("none/w", 0, &error), AMP_IO_FAILED);
@@ -231,9 +216,8 @@ static void a_save_that_cannot_begin_says_why(void **state)
 }
 
 /* NAME cannot be replaced once its sidecar is: the new weights stay where recovering and the next save find them. */
-static void weights_that_cannot_be_placed_are_kept_beside(void **state)
+TEST(weights_that_cannot_be_placed_are_kept_beside)
 {
-    (void)state;
     amp_error error;
     amp_checkpoint_save save;
     clear();
@@ -251,9 +235,8 @@ static void weights_that_cannot_be_placed_are_kept_beside(void **state)
 
 /* ---- names ---- */
 
-static void a_link_stays_and_the_pair_lies_beside_its_target(void **state)
+TEST(a_link_stays_and_the_pair_lies_beside_its_target)
 {
-    (void)state;
     amp_checkpoint *c;
     char note[256];
     clear();
@@ -270,9 +253,8 @@ static void a_link_stays_and_the_pair_lies_beside_its_target(void **state)
     assert_int_equal(access("link.amp", F_OK), -1);
 }
 
-static void a_fifo_is_written_directly_without_a_sidecar(void **state)
+TEST(a_fifo_is_written_directly_without_a_sidecar)
 {
-    (void)state;
     amp_checkpoint_save save;
     clear();
     assert_int_equal(mkfifo("w", 0600), 0);
@@ -285,23 +267,4 @@ static void a_fifo_is_written_directly_without_a_sidecar(void **state)
     assert_int_equal(access("w.new", F_OK), -1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_save_killed_at_any_point_leaves_the_old_pair_or_the_new),
-        cmocka_unit_test(a_save_that_begins_after_a_killed_one_loses_nothing),
-        cmocka_unit_test(a_save_after_a_killed_one_succeeds),
-        cmocka_unit_test(a_killed_save_is_ended_or_removed),
-        cmocka_unit_test(a_sidecar_of_other_weights_is_refused),
-        cmocka_unit_test(weights_written_after_a_killed_save_are_kept),
-        cmocka_unit_test(a_save_under_way_is_not_ended_for_it),
-        cmocka_unit_test(weights_without_a_sidecar_load),
-        cmocka_unit_test(a_full_disk_keeps_the_pair_before),
-        cmocka_unit_test(a_state_with_nan_keeps_the_pair_before),
-        cmocka_unit_test(a_save_that_cannot_begin_says_why),
-        cmocka_unit_test(weights_that_cannot_be_placed_are_kept_beside),
-        cmocka_unit_test(a_link_stays_and_the_pair_lies_beside_its_target),
-        cmocka_unit_test(a_fifo_is_written_directly_without_a_sidecar),
-    };
-    return cmocka_run_group_tests_name("checkpoint save", tests, make_pairs, remove_folder);
-}
+int main(void) { return run_listed_tests("checkpoint save", make_pairs, remove_folder); }

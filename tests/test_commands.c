@@ -1,13 +1,7 @@
 /* What the commands share: their arguments, JSON, and copies of a .cfg. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,11 +35,10 @@ static amp_status read_wishes(wishes *w, int argc, const char *const *argv, amp_
     return amp_arguments_read("amp test", argc, copy, arguments, error);
 }
 
-static void options_stand_anywhere(void **state)
+TEST(options_stand_anywhere)
 {
     static const char *const argv[] = { "-batch", "8", "a.cfg", "-clear", "b.weights", "-points", "11", "-thresh", ".25" };
     wishes w;
-    (void)state;
     assert_int_equal(read_wishes(&w, 9, argv, NULL), AMP_OK);
     assert_string_equal(w.cfg, "a.cfg");
     assert_string_equal(w.weights, "b.weights");
@@ -56,11 +49,10 @@ static void options_stand_anywhere(void **state)
     assert_null(w.json);
 }
 
-static void what_is_not_given_keeps_its_value(void **state)
+TEST(what_is_not_given_keeps_its_value)
 {
     static const char *const argv[] = { "a.cfg", NULL, "-batch" }; /* NULL: blanked by somebody before */
     wishes w;
-    (void)state;
     assert_int_equal(read_wishes(&w, 3, argv, NULL), AMP_OK);
     assert_int_equal(w.batch, 5);
     assert_null(w.weights);
@@ -75,7 +67,7 @@ static const char usage[] = "usage: darknet amp test CFG [WEIGHTS] [options]\n"
                             "  -points 0|11|101  one of these\n"
                             "  -clear            no value\n";
 
-static void mistakes_are_told_with_the_usage(void **state)
+TEST(mistakes_are_told_with_the_usage)
 {
     static const struct { const char *argv[4]; const char *says; } cases[] = {
         { { NULL }, "CFG is missing" }, { { "-batch", "8" }, "CFG is missing" },
@@ -86,7 +78,6 @@ static void mistakes_are_told_with_the_usage(void **state)
         { { "a", "-thresh", "nan" }, "from 0 to 1" }, { { "a", "-thresh", "" }, "-thresh needs a value" },
         { { "a", "-points", "1" }, "expected 0|11|101" }, { { "a", "-points", "0|11" }, "expected 0|11|101" },
         { { "a", "-clear", "-clear" }, "given twice" } };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         wishes w;
         amp_error error;
@@ -107,12 +98,11 @@ static void mistakes_are_told_with_the_usage(void **state)
     }
 }
 
-static void lists_are_split(void **state)
+TEST(lists_are_split)
 {
     static const char *const bad[] = { "", ",", "a,", ",a", "a,,b", "a,b,a" };
     amp_lines list;
     amp_error error;
-    (void)state;
     assert_int_equal(amp_list_split("-dtypes", "fp32,bf16,f", &list, &error), AMP_OK);
     assert_int_equal(list.count, 3);
     assert_string_equal(list.line[0], "fp32");
@@ -157,9 +147,8 @@ static void write_nested(amp_json *json)
     amp_json_close(json);
 }
 
-static void values_are_nested_and_parted(void **state)
+TEST(values_are_nested_and_parted)
 {
-    (void)state;
     char *text = written_json(write_nested);
     assert_string_equal(text, "{\n \"name\": \"a\",\n \"list\": [\n  1.5,\n  null,\n  null,\n  true,\n  null\n ],\n \"empty\": {},\n"
                               " \"n\": -9007199254740993\n}\n");
@@ -172,9 +161,8 @@ static void write_text(amp_json *json)
 }
 
 #define LOST "\xef\xbf\xbd"
-static void text_is_escaped_and_always_utf8(void **state)
+TEST(text_is_escaped_and_always_utf8)
 {
-    (void)state;
     char *text = written_json(write_text);
     assert_string_equal(text, "\"\\\"\\\\\\u000a\\u001f caf\xc3\xa9 " LOST LOST LOST LOST LOST LOST "\xf0\x9f\x8e\x89"
                               LOST LOST LOST LOST LOST LOST "\"\n");
@@ -185,9 +173,8 @@ static double numbers[] = { 0.1, 1. / 3, 1e300, 5e-324, 16777217, -0.0, 65504, 0
 static int which;
 static void write_number(amp_json *json) { amp_json_number(json, NULL, numbers[which]); }
 
-static void numbers_are_read_back_exactly(void **state)
+TEST(numbers_are_read_back_exactly)
 {
-    (void)state;
     for (which = 0; which < (int)(sizeof numbers / sizeof *numbers); ++which) {
         char *text = written_json(write_number);
         double back = strtod(text, NULL);
@@ -214,12 +201,11 @@ static char *contents(const char *name)
     return text;
 }
 
-static void a_file_is_written_as_a_whole_or_not_at_all(void **state)
+TEST(a_file_is_written_as_a_whole_or_not_at_all)
 {
     struct amp_output *out;
     FILE *stream;
     amp_error error;
-    (void)state;
     put("output.txt", "old");
     assert_int_equal(amp_output_begin("output.txt", &out, &stream, &error), AMP_OK);
     fputs("half", stream);
@@ -238,12 +224,11 @@ static void a_file_is_written_as_a_whole_or_not_at_all(void **state)
     assert_null(out);
 }
 
-static void a_full_disk_is_told(void **state)
+TEST(a_full_disk_is_told)
 {
     struct amp_output *out;
     FILE *stream;
     amp_error error;
-    (void)state;
     if (access("/dev/full", W_OK)) skip();
     assert_int_equal(amp_output_begin("/dev/full", &out, &stream, &error), AMP_OK);
     for (int i = 0; i < 100000; ++i) fputs("line\n", stream);
@@ -266,18 +251,16 @@ static const char *copied(const char *text)
     return result;
 }
 
-static void only_the_keys_of_net_change(void **state)
+TEST(only_the_keys_of_net_change)
 {
-    (void)state;
     assert_string_equal(copied("# my net\n[net]\nbatch=64\nwidth=32\n b a t c h = 2\n#batch=3\nbatch_normalize=1\n"
                                "learning_rate=0.1\n[region]\nbatch=9\n"),
                         "# my net\n[net]\nbatch=8\nlearning_rate=0.001\nwidth=32\n#batch=3\nbatch_normalize=1\n"
                         "[region]\nbatch=9\n");
 }
 
-static void other_forms_of_net_are_known(void **state)
+TEST(other_forms_of_net_are_known)
 {
-    (void)state;
     assert_non_null(strstr(copied("[network]\nbatch=64"), "[network]\nbatch=8\n"));
     assert_non_null(strstr(copied(" [ net ]\r\nbatch=64\r\nwidth=1\r\n"), "batch=8\n"));
     assert_null(strstr(copied("[net]\r\nbatch=64\r\nwidth=1\r\n"), "64"));
@@ -286,11 +269,10 @@ static void other_forms_of_net_are_known(void **state)
     assert_null(copied(""));
 }
 
-static void a_copy_can_be_temporary(void **state)
+TEST(a_copy_can_be_temporary)
 {
     char *name;
     amp_error error;
-    (void)state;
     put("some.cfg", "[net]\nbatch=64\n");
     assert_int_equal(amp_cfg_copy_temporary("some.cfg", changes, 1, &name, &error), AMP_OK);
     assert_non_null(strstr(name, "/some.cfg-"));
@@ -302,11 +284,10 @@ static void a_copy_can_be_temporary(void **state)
     assert_null(name);
 }
 
-static void numbers_of_net_are_read(void **state)
+TEST(numbers_of_net_are_read)
 {
     double value;
     amp_error error;
-    (void)state;
     put("some.cfg", "[net]\n#batch=1\nbatch = 6 4\nbatch=32\n[yolo]\nclasses=3\n");
     assert_int_equal(amp_cfg_number("some.cfg", "batch", 1, &value, &error), AMP_OK);
     assert_true(value == 64);
@@ -346,9 +327,8 @@ static char *listed(int as_table, int count)
     return text;
 }
 
-static void fields_are_columns_of_csv_and_of_a_table(void **state)
+TEST(fields_are_columns_of_csv_and_of_a_table)
 {
-    (void)state;
     char *csv = listed(0, 2), *table = listed(1, 2), *first = listed(1, 1);
     assert_string_equal(csv, "name,count,state,rate,note\n"
                              "\"a,\"\"b\"\"\",100000000,done,2.5,\nc,,,,two words\n");
@@ -361,9 +341,8 @@ static void fields_are_columns_of_csv_and_of_a_table(void **state)
     free(first);
 }
 
-static void what_is_not_known_is_null(void **state)
+TEST(what_is_not_known_is_null)
 {
-    (void)state;
     char *text;
     size_t size;
     FILE *stream = open_memstream(&text, &size);
@@ -377,17 +356,4 @@ static void what_is_not_known_is_null(void **state)
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_are_columns_of_csv_and_of_a_table),
-        cmocka_unit_test(what_is_not_known_is_null),
-        cmocka_unit_test(options_stand_anywhere), cmocka_unit_test(what_is_not_given_keeps_its_value),
-        cmocka_unit_test(mistakes_are_told_with_the_usage), cmocka_unit_test(lists_are_split),
-        cmocka_unit_test(values_are_nested_and_parted), cmocka_unit_test(text_is_escaped_and_always_utf8),
-        cmocka_unit_test(numbers_are_read_back_exactly), cmocka_unit_test(a_file_is_written_as_a_whole_or_not_at_all),
-        cmocka_unit_test(a_full_disk_is_told), cmocka_unit_test(only_the_keys_of_net_change),
-        cmocka_unit_test(other_forms_of_net_are_known), cmocka_unit_test(a_copy_can_be_temporary),
-        cmocka_unit_test(numbers_of_net_are_read) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -1,13 +1,7 @@
 /* The numbers and the sentences of `darknet amp compare`, from comparisons that are made up. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "commands/compare/compare.h"
@@ -90,20 +84,18 @@ static void near(double a, double b)
 
 /* ---- a run ---- */
 
-static void medians(void **state)
+TEST(medians)
 {
     double odd[] = { 3, 1, 2 }, even[] = { 4, 1, 3, 2 };
-    (void)state;
     near(amp_median(odd, 3), 2);
     near(amp_median(even, 4), 2.5);
     assert_false(amp_is_number(amp_median(odd, 0)));
 }
 
 /* 20 steps: the first two are left out, and with them their times; skipped ones and the highest memory are of all. */
-static void a_run_is_measured_without_its_first_tenth(void **state)
+TEST(a_run_is_measured_without_its_first_tenth)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     amp_log_row *rows = m.rows[0];
     for (int k = 0; k < STEPS; ++k) {
@@ -121,10 +113,9 @@ static void a_run_is_measured_without_its_first_tenth(void **state)
     forget(&m);
 }
 
-static void a_run_of_few_steps_has_what_they_tell(void **state)
+TEST(a_run_of_few_steps_has_what_they_tell)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     m.runs[0].count = 1;
     summarize(&m);
@@ -150,10 +141,9 @@ static void set_times(made_up *m, int dtype, int seed, double begin, double seco
 
 /* bf16 is done halfway through fp32's training, which is twice as fast from there on; what fp16 did before
  * it failed counts for nobody. */
-static void speeds_are_of_the_time_in_which_all_trained(void **state)
+TEST(speeds_are_of_the_time_in_which_all_trained)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     for (int s = 0; s < SEEDS; ++s) {
         set_times(&m, 0, s, 1000 * s, 4, 6);
@@ -174,10 +164,9 @@ static void speeds_are_of_the_time_in_which_all_trained(void **state)
 }
 
 /* bf16 was added when fp32 was done: all steps count, and the verdict says so. */
-static void trainings_that_never_ran_at_the_same_time_are_told(void **state)
+TEST(trainings_that_never_ran_at_the_same_time_are_told)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     for (int s = 0; s < SEEDS; ++s) {
         set_times(&m, 0, s, 0, 4, 4);
@@ -193,10 +182,9 @@ static void trainings_that_never_ran_at_the_same_time_are_told(void **state)
 
 /* ---- over the seeds ---- */
 
-static void summaries_are_paired_by_seed(void **state)
+TEST(summaries_are_paired_by_seed)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     set_scores(&m, 0, .50, .60, .70);
     set_scores(&m, 1, .51, .60, .73);
@@ -231,10 +219,9 @@ static void summaries_are_paired_by_seed(void **state)
     forget(&m);
 }
 
-static void what_is_not_done_is_left_out(void **state)
+TEST(what_is_not_done_is_left_out)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     set_scores(&m, 0, .5, .6, .9);
     set_scores(&m, 1, .4, .6, .1);
@@ -254,10 +241,9 @@ static void what_is_not_done_is_left_out(void **state)
     forget(&m);
 }
 
-static void nothing_is_known_of_nothing(void **state)
+TEST(nothing_is_known_of_nothing)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     for (int i = 0; i < DTYPES * SEEDS; ++i) {
         m.runs[i].state = AMP_RUN_WAITING;
@@ -274,13 +260,12 @@ static void nothing_is_known_of_nothing(void **state)
 /* ---- the verdict ---- */
 
 /* Against printed tables of Student's t, to their three decimals. */
-static void the_interval_is_students(void **state)
+TEST(the_interval_is_students)
 {
     static const struct { int count; double doubt, t; } cases[] = {
         { 2, .05, 12.706 }, { 3, .05, 4.303 }, { 4, .05, 3.182 }, { 5, .05, 2.776 }, { 10, .05, 2.262 },
             { 31, .05, 2.042 },
         { 121, .05, 1.980 }, { 3, .01, 9.925 }, { 6, .01, 4.032 }, { 7, .1, 1.943 }, { 25, .01, 2.797 } };
-    (void)state;
     assert_false(amp_is_number(amp_student(1, .05)));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
         assert_true(fabs(amp_student(cases[i].count, cases[i].doubt) - cases[i].t) < 6e-4);
@@ -298,9 +283,8 @@ static amp_accuracy judged(double least, double most)
     return amp_compare_judge(&(amp_interval){ 9, (least + most) / 2, 1, least, most }, 1);
 }
 
-static void a_loss_is_ruled_out_or_shown_or_nobody_can_tell(void **state)
+TEST(a_loss_is_ruled_out_or_shown_or_nobody_can_tell)
 {
-    (void)state;
     assert_int_equal(judged(-1, 3), AMP_ACCURACY_AS_GOOD);
     assert_int_equal(judged(2, 30), AMP_ACCURACY_AS_GOOD);
     assert_int_equal(judged(-1.001, 3), AMP_ACCURACY_UNDECIDED);
@@ -311,7 +295,7 @@ static void a_loss_is_ruled_out_or_shown_or_nobody_can_tell(void **state)
     assert_int_equal(amp_compare_judge(&(amp_interval){ 1, 0, NAN, NAN, NAN }, 1), AMP_ACCURACY_UNDECIDED);
 }
 
-static void accuracy_is_judged_by_the_interval(void **state)
+TEST(accuracy_is_judged_by_the_interval)
 {
     static const struct { double scores[SEEDS]; const char *says; } cases[] = {
         /* +.1 +.2 -.1 */
@@ -326,7 +310,6 @@ static void accuracy_is_judged_by_the_interval(void **state)
         { { .55, .65, .75 }, "bf16: as good as fp32" },
         /* +1 0 +6 */
         { { .51, .60, .76 }, "bf16: cannot tell yet" } };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         made_up m;
         make_up(&m);
@@ -340,10 +323,9 @@ static void accuracy_is_judged_by_the_interval(void **state)
 }
 
 /* The second score: mAP@0.5:0.95, of which 2 points are lost in each seed, or some in one. */
-static void both_scores_count(void **state)
+TEST(both_scores_count)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     for (int s = 0; s < SEEDS; ++s) amp_comparison_run(&m.c, 1, s)->score[1] = .23;
     amp_comparison_run(&m.c, 2, 1)->score[1] = .20;
@@ -356,10 +338,9 @@ static void both_scores_count(void **state)
     forget(&m);
 }
 
-static void the_sentence_holds_the_numbers(void **state)
+TEST(the_sentence_holds_the_numbers)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     set_scores(&m, 0, .5, .6, .7);
     set_scores(&m, 1, .49, .61, .69);
@@ -373,9 +354,8 @@ static void the_sentence_holds_the_numbers(void **state)
 
 /* n seeds tell where (t + 0.8416) deviation / sqrt(n) reaches the border: t of 25 degrees of freedom is
  * 2.060, of 24 is 2.064. */
-static void the_seeds_that_would_tell_are_estimated(void **state)
+TEST(the_seeds_that_would_tell_are_estimated)
 {
-    (void)state;
     double deviation = sqrt(26) * (2. / 3) / (2.0595 + .8416);
     amp_interval i = { 3, -1. / 3, .999 * deviation / sqrt(3), -3, 2 };
     assert_int_equal(amp_compare_more_seeds(&i, 1, .05), 23);
@@ -389,10 +369,9 @@ static void the_seeds_that_would_tell_are_estimated(void **state)
 }
 
 /* With -until the doubt is shared among the looks, and the points are the user's. */
-static void an_interval_of_a_look_is_wider(void **state)
+TEST(an_interval_of_a_look_is_wider)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     set_scores(&m, 0, .5, .6, .7);
     set_scores(&m, 1, .501, .598, .699);
@@ -413,10 +392,9 @@ static void an_interval_of_a_look_is_wider(void **state)
     forget(&m);
 }
 
-static void a_classifier_is_judged_by_top_1_and_top_5(void **state)
+TEST(a_classifier_is_judged_by_top_1_and_top_5)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     m.c.kind = AMP_COMPARED_CLASSIFIER;
     m.c.points_allowed = AMP_CLASSIFIER_POINTS;
@@ -430,10 +408,9 @@ static void a_classifier_is_judged_by_top_1_and_top_5(void **state)
     forget(&m);
 }
 
-static void one_seed_cannot_tell(void **state)
+TEST(one_seed_cannot_tell)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     m.c.seed_count = 1;
     for (int d = 0; d < DTYPES; ++d) m.c.runs[d] = m.runs[d * SEEDS];
@@ -445,10 +422,9 @@ static void one_seed_cannot_tell(void **state)
     forget(&m);
 }
 
-static void what_has_learnt_nothing_is_not_judged(void **state)
+TEST(what_has_learnt_nothing_is_not_judged)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     set_scores(&m, 0, .001, .002, .001);
     set_scores(&m, 1, .001, .001, .001);
@@ -469,11 +445,10 @@ static void set_seconds(made_up *m, int dtype, double load, double train)
         }
 }
 
-static void speed_is_judged_and_explained(void **state)
+TEST(speed_is_judged_and_explained)
 {
     static const char *const notes[DTYPES] = { NULL, "bf16 is only stored here", "fp16 is only stored here" };
     made_up m;
-    (void)state;
     make_up(&m);
     set_seconds(&m, 0, .1, .4);
     set_seconds(&m, 1, .1, .2);
@@ -503,11 +478,10 @@ static void speed_is_judged_and_explained(void **state)
 
 /* Single seeds of 1.78, 1.44 and 0.89: their geometric mean, which is the quotient of the two rates, and
  * no word that a seed contradicts. */
-static void seeds_that_differ_do_not_tell_the_speed(void **state)
+TEST(seeds_that_differ_do_not_tell_the_speed)
 {
     static const double times[SEEDS] = { 1.78, 1.44, .89 };
     made_up m;
-    (void)state;
     make_up(&m);
     for (int s = 0; s < SEEDS; ++s)
         for (int k = 0; k < STEPS; ++k)
@@ -523,10 +497,9 @@ static void seeds_that_differ_do_not_tell_the_speed(void **state)
 
 /* Seed 3 of fp16 failed: its speed is of two seeds, and so is that of all, so that quotients are of the
  * same. */
-static void speeds_are_of_the_seeds_that_all_have(void **state)
+TEST(speeds_are_of_the_seeds_that_all_have)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     for (int k = 0; k < STEPS; ++k) m.rows[2][k].train_seconds = m.rows[SEEDS + 2][k].train_seconds = 100;
     amp_comparison_run(&m.c, 2, 2)->state = AMP_RUN_FAILED;
@@ -540,11 +513,10 @@ static void speeds_are_of_the_seeds_that_all_have(void **state)
 }
 
 /* Ten steps, of which the first is left out: cold caches would make a verdict. */
-static void a_few_steps_tell_nothing_of_speed(void **state)
+TEST(a_few_steps_tell_nothing_of_speed)
 {
     static const char *const notes[DTYPES] = { NULL, "bf16 is only stored here", "fp16 is only stored here" };
     made_up m;
-    (void)state;
     make_up(&m);
     set_seconds(&m, 0, .1, .4);
     set_seconds(&m, 1, .1, .2);
@@ -572,10 +544,9 @@ static void a_few_steps_tell_nothing_of_speed(void **state)
     forget(&m);
 }
 
-static void failures_skips_and_an_interruption_are_told(void **state)
+TEST(failures_skips_and_an_interruption_are_told)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     m.c.interrupted = 1;
     amp_run *failed = amp_comparison_run(&m.c, 2, 1);
@@ -591,10 +562,9 @@ static void failures_skips_and_an_interruption_are_told(void **state)
     forget(&m);
 }
 
-static void one_dtype_has_no_rival(void **state)
+TEST(one_dtype_has_no_rival)
 {
     made_up m;
-    (void)state;
     make_up(&m);
     m.c.dtype_count = 1;
     judge(&m, NULL);
@@ -603,32 +573,4 @@ static void one_dtype_has_no_rival(void **state)
     forget(&m);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(medians),
-        cmocka_unit_test(a_run_is_measured_without_its_first_tenth),
-        cmocka_unit_test(a_run_of_few_steps_has_what_they_tell),
-        cmocka_unit_test(speeds_are_of_the_time_in_which_all_trained),
-        cmocka_unit_test(trainings_that_never_ran_at_the_same_time_are_told),
-        cmocka_unit_test(summaries_are_paired_by_seed),
-        cmocka_unit_test(what_is_not_done_is_left_out),
-        cmocka_unit_test(nothing_is_known_of_nothing),
-        cmocka_unit_test(the_interval_is_students),
-        cmocka_unit_test(a_loss_is_ruled_out_or_shown_or_nobody_can_tell),
-        cmocka_unit_test(accuracy_is_judged_by_the_interval),
-        cmocka_unit_test(both_scores_count),
-        cmocka_unit_test(the_sentence_holds_the_numbers),
-        cmocka_unit_test(the_seeds_that_would_tell_are_estimated),
-        cmocka_unit_test(an_interval_of_a_look_is_wider),
-        cmocka_unit_test(a_classifier_is_judged_by_top_1_and_top_5),
-        cmocka_unit_test(one_seed_cannot_tell),
-        cmocka_unit_test(what_has_learnt_nothing_is_not_judged),
-        cmocka_unit_test(speed_is_judged_and_explained),
-        cmocka_unit_test(seeds_that_differ_do_not_tell_the_speed),
-        cmocka_unit_test(speeds_are_of_the_seeds_that_all_have),
-        cmocka_unit_test(a_few_steps_tell_nothing_of_speed),
-        cmocka_unit_test(failures_skips_and_an_interruption_are_told),
-        cmocka_unit_test(one_dtype_has_no_rival) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

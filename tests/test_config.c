@@ -1,21 +1,13 @@
 /* What the [amp] section accepts, what it refuses and in which words, and who wins. test_config_mutants.c has
  * the rest, that no file at all can crash it; test_cfg_check.c what the rest of a .cfg is refused for. */
 #define _POSIX_C_SOURCE 200809L
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../plugin/amp/config.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define NET "[net]\nbatch=1\n"
 #define LAYER "[convolutional]\nfilters=2\n"
 
@@ -82,9 +74,8 @@ static void refuses_bytes(const char *bytes, size_t count, const char *command_l
 
 /* -- Good files -- */
 
-static void defaults_are_those_of_the_design(void **state)
+TEST(defaults_are_those_of_the_design)
 {
-    (void)state;
     const struct { amp_dtype dtype; int dynamic; } cases[] = { { AMP_FP16, 1 }, { AMP_BF16, 0 }, { AMP_FP32, 0 } };
     for (size_t i = 0; i < COUNT(cases); i++) {
         amp_config *c = read_text(NET "[amp]\n" LAYER, NULL, cases[i].dtype);
@@ -105,9 +96,8 @@ static void defaults_are_those_of_the_design(void **state)
     }
 }
 
-static void every_key_is_read(void **state)
+TEST(every_key_is_read)
 {
-    (void)state;
     static const char keys[] = "amp=1\ndtype=bf16\nloss_scale=dynamic\ninit_scale=1024\ngrowth_factor=1.5\n"
                                "backoff_factor=.25\ngrowth_interval=+7\nmin_scale=1e-3\nmax_scale=1e6\nhysteresis=3\n"
                                "clip_norm=10.5\ndebug=1\n";
@@ -129,9 +119,8 @@ static void every_key_is_read(void **state)
     }
 }
 
-static void every_good_form_of_a_file_is_read(void **state)
+TEST(every_good_form_of_a_file_is_read)
 {
-    (void)state;
     static const struct { const char *name, *text; int enabled; } cases[] = {
         { "[amp] last and empty", NET LAYER "[amp]", 1 },
         { "[amp] empty in the middle", NET LAYER "[amp]\n" LAYER, 1 },
@@ -158,9 +147,8 @@ static void every_good_form_of_a_file_is_read(void **state)
     }
 }
 
-static void layers_are_counted_in_order_and_pinned_one_by_one(void **state)
+TEST(layers_are_counted_in_order_and_pinned_one_by_one)
 {
-    (void)state;
     amp_config *c = read_text(NET "[conv]\namp=0\n[maxpool]\n[amp]\n[route]\nlayers=-1\namp=1\n[yolo]\namp=0\nmask=0\n",
                               NULL, AMP_BF16);
     static const signed char expected[] = { 0, 1, 1, 0 };
@@ -169,9 +157,8 @@ static void layers_are_counted_in_order_and_pinned_one_by_one(void **state)
     amp_config_free(c);
 }
 
-static void a_thousand_layers_fit(void **state)
+TEST(a_thousand_layers_fit)
 {
-    (void)state;
     char text[32 + 1000 * 16] = NET;
     for (int i = 0; i < 1000; i++) strcat(text, i % 3 ? "[conv]\n" : "[conv]\namp=0\n");
     amp_config *c = read_text(text, "bf16", AMP_BF16);
@@ -182,9 +169,8 @@ static void a_thousand_layers_fit(void **state)
 
 /* -- Who wins -- */
 
-static void command_line_wins_over_amp_section_wins_over_net(void **state)
+TEST(command_line_wins_over_amp_section_wins_over_net)
 {
-    (void)state;
     enum { OFF = -1 };
     static const struct { const char *net, *amp, *command_line; int dtype_or_off; } cases[] = {
         { "", NULL, NULL, OFF },
@@ -217,18 +203,16 @@ static void command_line_wins_over_amp_section_wins_over_net(void **state)
     }
 }
 
-static void keys_win_one_by_one(void **state)
+TEST(keys_win_one_by_one)
 {
-    (void)state;
     amp_config *c = read_text(NET "init_scale=8\ngrowth_interval=3\n[amp]\ngrowth_interval=5\n" LAYER, NULL, AMP_FP16);
     assert_true(c->init_scale == 8);
     assert_int_equal(c->growth_interval, 5);
     amp_config_free(c);
 }
 
-static void default_of_loss_scale_follows_the_final_dtype(void **state)
+TEST(default_of_loss_scale_follows_the_final_dtype)
 {
-    (void)state;
     amp_config *c = read_text(NET "[amp]\ndtype=bf16\n" LAYER, "fp16", AMP_FP32);
     assert_int_equal(c->dynamic, 1);
     amp_config_free(c);
@@ -242,9 +226,8 @@ static void default_of_loss_scale_follows_the_final_dtype(void **state)
     amp_config_free(c);
 }
 
-static void keys_without_amp_1_are_noted(void **state)
+TEST(keys_without_amp_1_are_noted)
 {
-    (void)state;
     amp_config *c = read_text(NET "dtype=fp16\n" LAYER, NULL, AMP_BF16);
     same_message(c->note, ":3: [net] dtype = fp16: has no effect, since AMP is off; amp = 1 turns it on");
     amp_config_free(c);
@@ -259,9 +242,8 @@ static void keys_without_amp_1_are_noted(void **state)
     amp_config_free(c);
 }
 
-static void is_key_knows_the_keys(void **state)
+TEST(is_key_knows_the_keys)
 {
-    (void)state;
     static const char *const keys[] = { "amp", "dtype", "loss_scale", "init_scale", "growth_factor", "backoff_factor",
                                         "growth_interval", "min_scale", "max_scale", "hysteresis", "clip_norm", "debug" };
     static const char *const others[] = { "", "batch", "scale", "scales", "clip", "am", "amp2", "learning_rate" };
@@ -285,9 +267,8 @@ static void is_key_knows_the_keys(void **state)
 #define NET_FIRST "; allowed: [net] first, then the layers"
 #define NET_FIRST_THEN_KEYS "; allowed: [net] first, then its keys"
 
-static void bad_values_are_refused_where_they_stand(void **state)
+TEST(bad_values_are_refused_where_they_stand)
 {
-    (void)state;
     static const struct { const char *option, *complaint; } cases[] = {
         { "amp=2", "amp = 2: neither 0 nor 1; allowed: 0, 1" },
         { "amp=on", "amp = on: neither 0 nor 1; allowed: 0, 1" },
@@ -359,9 +340,8 @@ static void bad_values_are_refused_where_they_stand(void **state)
     }
 }
 
-static void broken_files_are_refused_where_they_break(void **state)
+TEST(broken_files_are_refused_where_they_break)
 {
-    (void)state;
     static const struct { const char *text, *rest; } cases[] = {
         /* keys */
         { NET "[amp]\nlos_scale=1\n" LAYER,
@@ -412,9 +392,8 @@ static void broken_files_are_refused_where_they_break(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) refuses_bytes(cases[i].text, strlen(cases[i].text), NULL, cases[i].rest);
 }
 
-static void nul_bytes_are_refused_with_and_without_amp(void **state)
+TEST(nul_bytes_are_refused_with_and_without_amp)
 {
-    (void)state;
     static const char with[] = NET "[amp]\n\0dtype=fp16\n", without[] = NET "[conv]\nfilters=\0 3\n";
     refuses_bytes(with, sizeof with - 1, NULL,
                   ":4: [amp]: byte 1 of the line is NUL: this is not a text file; allowed: lines of text");
@@ -422,9 +401,8 @@ static void nul_bytes_are_refused_with_and_without_amp(void **state)
                   ":4: [conv]: byte 9 of the line is NUL: this is not a text file; allowed: lines of text");
 }
 
-static void long_values_and_keys_are_shortened_in_the_message(void **state)
+TEST(long_values_and_keys_are_shortened_in_the_message)
 {
-    (void)state;
     static char text[4096];
     strcpy(text, NET "[amp]\nclip_norm=");
     memset(text + strlen(text), 'z', 3000);
@@ -442,9 +420,8 @@ static void long_values_and_keys_are_shortened_in_the_message(void **state)
                   ":4: [amp] eééééééééééééééééééééé... = 1: unknown key" ALLOWED_KEYS);
 }
 
-static void bad_command_line_is_refused(void **state)
+TEST(bad_command_line_is_refused)
 {
-    (void)state;
     static const struct { const char *argument, *message; } cases[] = {
         { "banana", "command line: -amp banana: unknown dtype; allowed: off, fp32, fp16, bf16" },
         { "", "command line: -amp : unknown dtype; allowed: off, fp32, fp16, bf16" },
@@ -461,9 +438,8 @@ static void bad_command_line_is_refused(void **state)
     }
 }
 
-static void files_that_cannot_be_read_are_refused_with_the_cause(void **state)
+TEST(files_that_cannot_be_read_are_refused_with_the_cause)
 {
-    (void)state;
     amp_config *config;
     amp_error error = { 0 };
     unlink(path);
@@ -498,25 +474,4 @@ static void files_that_cannot_be_read_are_refused_with_the_cause(void **state)
     assert_true(strncmp(error.message, "...x", 4) == 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_those_of_the_design),
-        cmocka_unit_test(every_key_is_read),
-        cmocka_unit_test(every_good_form_of_a_file_is_read),
-        cmocka_unit_test(layers_are_counted_in_order_and_pinned_one_by_one),
-        cmocka_unit_test(a_thousand_layers_fit),
-        cmocka_unit_test(command_line_wins_over_amp_section_wins_over_net),
-        cmocka_unit_test(keys_win_one_by_one),
-        cmocka_unit_test(default_of_loss_scale_follows_the_final_dtype),
-        cmocka_unit_test(keys_without_amp_1_are_noted),
-        cmocka_unit_test(is_key_knows_the_keys),
-        cmocka_unit_test(bad_values_are_refused_where_they_stand),
-        cmocka_unit_test(broken_files_are_refused_where_they_break),
-        cmocka_unit_test(nul_bytes_are_refused_with_and_without_amp),
-        cmocka_unit_test(long_values_and_keys_are_shortened_in_the_message),
-        cmocka_unit_test(bad_command_line_is_refused),
-        cmocka_unit_test(files_that_cannot_be_read_are_refused_with_the_cause),
-    };
-    return cmocka_run_group_tests_name("config", tests, make_directory, remove_directory);
-}
+int main(void) { return run_listed_tests("config", make_directory, remove_directory); }

@@ -1,21 +1,13 @@
 /* No .cfg at all crashes or leaks: seeded mutants of good files, each read or refused in one printable line. Worth most
  * in the asan preset. AMP_FUZZ_SEED=N starts at the mutant N that a failure names. */
 #define _POSIX_C_SOURCE 200809L
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <float.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "../plugin/amp/config.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define NET "[net]\nbatch=1\n"
 #define LAYER "[convolutional]\nfilters=2\n"
 
@@ -93,9 +85,8 @@ static void check_config(const amp_config *c)
 }
 
 /* A crash leaves its file behind. */
-static void mutants_are_read_or_refused_in_one_line(void **state)
+TEST(mutants_are_read_or_refused_in_one_line)
 {
-    (void)state;
     char directory[] = "/tmp/amp_test_config_mutants_XXXXXX", path[64];
     assert_non_null(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/x.cfg", directory);
@@ -141,8 +132,4 @@ static void mutants_are_read_or_refused_in_one_line(void **state)
     assert_true(accepted > 100 && refused > 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(mutants_are_read_or_refused_in_one_line) };
-    return cmocka_run_group_tests_name("config mutants", tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("config mutants", NULL, NULL); }

@@ -1,13 +1,6 @@
 /* The choice among a library's engines for a convolution (backend/cuda/conv_plan.h), with a made-up library: what is fit,
  * in which order, what happens when an engine fails, timing, and the cache. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
+#include "testing.h"
 
 #include "backend/cuda/conv_plan.h"
 
@@ -112,65 +105,58 @@ static void assert_order(const engine *engines, int count, amp_conv_problem p, c
     assert_int_equal(f.live, 0);
 }
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 /* ---- order and filter ---- */
 
-static void tensor_cores_come_first(void **state)
+TEST(tensor_cores_come_first)
 {
-    (void)state;
     const engine e[] = { { .notes = 0 }, { .notes = TC }, { .notes = REDUCED }, { .notes = TC | REDUCED }, { .notes = TC },
                          { .notes = 0 } };
-    assert_order(e, COUNT(e), ordinary, "101 104 103 100 105 102");
+    assert_order(e, (int)COUNT(e), ordinary, "101 104 103 100 105 102");
 }
 
-static void with_groups_the_librarys_order_holds(void **state)
+TEST(with_groups_the_librarys_order_holds)
 {
-    (void)state;
     const engine e[] = { { .notes = REDUCED }, { .notes = 0 }, { .notes = TC }, { .notes = TC | REDUCED }, { .notes = 0 } };
     amp_conv_problem p = ordinary;
     p.groups = 8;
-    assert_order(e, COUNT(e), p, "101 102 104 100 103");
+    assert_order(e, (int)COUNT(e), p, "101 102 104 100 103");
 }
 
-static void fp32_is_not_tf32(void **state)
+TEST(fp32_is_not_tf32)
 {
-    (void)state;
     const engine e[] = { { .notes = TC }, { .notes = 0 }, { .notes = TC }, { .notes = REDUCED }, { .notes = 0 } };
     amp_conv_problem p = ordinary;
     p.dtype = AMP_FP32;
-    assert_order(e, COUNT(e), p, "101 104 103");
+    assert_order(e, (int)COUNT(e), p, "101 104 103");
 }
 
-static void inputs_are_never_rounded(void **state)
+TEST(inputs_are_never_rounded)
 {
-    (void)state;
     const engine e[] = { { .notes = TC | DOWN }, { .notes = DOWN }, { .notes = TC } };
-    assert_order(e, COUNT(e), ordinary, "102");
+    assert_order(e, (int)COUNT(e), ordinary, "102");
 }
 
-static void only_deterministic_engines_if_asked(void **state)
+TEST(only_deterministic_engines_if_asked)
 {
-    (void)state;
     const engine e[] = { { .notes = TC | RANDOM }, { .notes = TC }, { .notes = RANDOM } };
     amp_conv_problem p = ordinary;
-    assert_order(e, COUNT(e), p, "100 101 102");
+    assert_order(e, (int)COUNT(e), p, "100 101 102");
     p.deterministic = 1;
-    assert_order(e, COUNT(e), p, "101");
+    assert_order(e, (int)COUNT(e), p, "101");
 }
 
-static void workspaces_stay_within_the_cap(void **state)
+TEST(workspaces_stay_within_the_cap)
 {
-    (void)state;
     const engine e[] = { { .notes = TC, .workspace = CAP + 1 }, { .notes = TC, .workspace = CAP }, { .notes = 0 } };
-    assert_order(e, COUNT(e), ordinary, "101 102");
+    assert_order(e, (int)COUNT(e), ordinary, "101 102");
 }
 
 /* ---- one plan ---- */
 
 /* Plans over a made-up library, and what get gives for the ordinary problem. */
 #define PLANS(engines_) \
-    fake f = { .engines = engines_, .count = COUNT(engines_) }; \
+    fake f = { .engines = engines_, .count = (int)COUNT(engines_) }; \
     amp_conv_plans *plans = amp_conv_plans_create(&library, &f, CAP); \
     amp_conv_plan *plan = NULL; \
     amp_error error = { .status = AMP_OK }; \
@@ -182,9 +168,8 @@ static void workspaces_stay_within_the_cap(void **state)
         assert_int_equal(f.live, 0); \
     } while (0)
 
-static void the_first_that_can_be_built_is_taken(void **state)
+TEST(the_first_that_can_be_built_is_taken)
 {
-    (void)state;
     const engine e[] = { { .notes = TC, .builds_not = 1 }, { .notes = TC, .workspace = 7 }, { .notes = TC } };
     PLANS(e);
     assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
@@ -196,9 +181,8 @@ static void the_first_that_can_be_built_is_taken(void **state)
     DONE();
 }
 
-static void a_plan_that_grows_over_the_cap_is_passed_over(void **state)
+TEST(a_plan_that_grows_over_the_cap_is_passed_over)
 {
-    (void)state;
     const engine e[] = { { .notes = TC, .when_built = CAP + 1 }, { .notes = TC, .when_built = 5 } };
     PLANS(e);
     assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
@@ -207,9 +191,8 @@ static void a_plan_that_grows_over_the_cap_is_passed_over(void **state)
     DONE();
 }
 
-static void a_candidate_that_fails_is_never_tried_again(void **state)
+TEST(a_candidate_that_fails_is_never_tried_again)
 {
-    (void)state;
     const engine e[] = { { .notes = TC }, { .notes = TC, .builds_not = 1 }, { .notes = TC }, { .notes = 0 } };
     const amp_error why = { AMP_BACKEND_FAILED, "it did not run" };
     PLANS(e);
@@ -222,9 +205,8 @@ static void a_candidate_that_fails_is_never_tried_again(void **state)
     DONE();
 }
 
-static void when_all_have_failed_the_last_reason_is_told(void **state)
+TEST(when_all_have_failed_the_last_reason_is_told)
 {
-    (void)state;
     const engine e[] = { { .notes = TC }, { .notes = TC, .workspace = CAP + 1 }, { .notes = RANDOM } };
     const amp_error why = { AMP_BACKEND_FAILED, "CUDNN_STATUS_EXECUTION_FAILED" };
     amp_conv_problem p = ordinary;
@@ -242,9 +224,8 @@ static void when_all_have_failed_the_last_reason_is_told(void **state)
     DONE();
 }
 
-static void a_library_without_engines_is_an_error(void **state)
+TEST(a_library_without_engines_is_an_error)
 {
-    (void)state;
     const engine e[] = { { .notes = 0 } };
     PLANS(e);
     f.count = 0;
@@ -255,9 +236,8 @@ static void a_library_without_engines_is_an_error(void **state)
 
 /* ---- the cache ---- */
 
-static void a_shape_that_comes_back_costs_no_listing(void **state)
+TEST(a_shape_that_comes_back_costs_no_listing)
 {
-    (void)state;
     const engine e[] = { { .notes = TC } };
     PLANS(e);
     amp_conv_plan *others[200];
@@ -277,14 +257,13 @@ static void a_shape_that_comes_back_costs_no_listing(void **state)
     DONE();
 }
 
-static void downscaling_is_the_root_of_the_sums_length(void **state)
+TEST(downscaling_is_the_root_of_the_sums_length)
 {
-    (void)state;
     static const struct { int n, h, w, expected; } cases[] = {
         { 1, 1, 1, 0 }, { 1, 2, 1, 1 }, { 1, 2, 2, 1 }, { 2, 2, 2, 2 }, { 1, 5, 7, 3 }, { 64, 13, 13, 7 }, { 64, 416, 416, 12 } };
     amp_conv_problem p = ordinary;
     p.pass = AMP_CONV_BACKWARD_FILTER;
-    for (int i = 0; i < COUNT(cases); i++) {
+    for (int i = 0; i < (int)COUNT(cases); i++) {
         p.n = cases[i].n, p.h = cases[i].h, p.w = cases[i].w;
         assert_int_equal(amp_conv_problem_downscale(&p), cases[i].expected);
     }
@@ -296,9 +275,8 @@ static void downscaling_is_the_root_of_the_sums_length(void **state)
     assert_int_equal(amp_conv_problem_downscale(&p), 0);
 }
 
-static void every_number_of_a_problem_counts(void **state)
+TEST(every_number_of_a_problem_counts)
 {
-    (void)state;
     const engine e[] = { { .notes = TC } };
     PLANS(e);
     const amp_conv_problem base = { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0,
@@ -321,20 +299,19 @@ static void every_number_of_a_problem_counts(void **state)
         { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 1, 0 },
     };
     assert_int_equal(amp_conv_plans_get(plans, &base, &plan, &error), AMP_OK);
-    for (int i = 0; i < COUNT(changed); i++) {
+    for (int i = 0; i < (int)COUNT(changed); i++) {
         amp_conv_plan *other = NULL;
         assert_int_equal(amp_conv_plans_get(plans, &changed[i], &other, &error), AMP_OK);
         assert_ptr_not_equal(other, plan);
     }
-    assert_int_equal(f.lists, 1 + COUNT(changed));
+    assert_int_equal(f.lists, 1 + (int)COUNT(changed));
     DONE();
 }
 
 /* ---- timing ---- */
 
-static void the_fastest_of_the_best_is_kept(void **state)
+TEST(the_fastest_of_the_best_is_kept)
 {
-    (void)state;
     /* 100 has no Tensor Cores, but the library expects it to be fast; 103 is beyond the best three. */
     const engine e[] = { { .notes = 0, .ms = 3 }, { .notes = TC, .ms = 4 }, { .notes = TC, .ms = 2 },
                          { .notes = TC, .ms = 1 } };
@@ -352,9 +329,8 @@ static void the_fastest_of_the_best_is_kept(void **state)
     DONE();
 }
 
-static void reduced_reductions_are_timed_only_without_a_choice(void **state)
+TEST(reduced_reductions_are_timed_only_without_a_choice)
 {
-    (void)state;
     const engine e[] = { { .notes = TC | REDUCED, .ms = 1 }, { .notes = TC, .ms = 2 } };
     const engine none[] = { { .notes = TC | REDUCED, .ms = 1 } };
     {
@@ -375,9 +351,8 @@ static void reduced_reductions_are_timed_only_without_a_choice(void **state)
 }
 
 /* Whatever the number of shapes. The one in use is timed all the same. */
-static void not_all_engines_that_must_be_compiled_are_timed(void **state)
+TEST(not_all_engines_that_must_be_compiled_are_timed)
 {
-    (void)state;
     const engine e[] = { { .notes = TC | COMPILED, .ms = 3 }, { .notes = TC | COMPILED, .ms = 1 }, { .notes = TC, .ms = 2 } };
     amp_conv_problem p = ordinary;
     PLANS(e);
@@ -393,9 +368,8 @@ static void not_all_engines_that_must_be_compiled_are_timed(void **state)
     DONE();
 }
 
-static void what_does_not_run_is_not_kept(void **state)
+TEST(what_does_not_run_is_not_kept)
 {
-    (void)state;
     /* The one in use fails, the next cannot be built: the places they held among the best two go to others. */
     const engine e[] = { { .notes = TC, .runs_not = 1 }, { .notes = TC, .builds_not = 1 }, { .notes = TC, .ms = 2 },
                          { .notes = TC, .ms = 1 }, { .notes = TC, .ms = 0 } };
@@ -407,9 +381,8 @@ static void what_does_not_run_is_not_kept(void **state)
     DONE();
 }
 
-static void when_none_of_the_best_runs_tuning_goes_on(void **state)
+TEST(when_none_of_the_best_runs_tuning_goes_on)
 {
-    (void)state;
     const engine e[] = { { .notes = TC, .runs_not = 1 }, { .notes = TC, .runs_not = 1 } };
     PLANS(e);
     assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
@@ -419,9 +392,8 @@ static void when_none_of_the_best_runs_tuning_goes_on(void **state)
     DONE();
 }
 
-static void after_a_failed_run_a_plan_can_be_tuned_again(void **state)
+TEST(after_a_failed_run_a_plan_can_be_tuned_again)
 {
-    (void)state;
     const engine e[] = { { .notes = TC, .ms = 1 }, { .notes = TC, .ms = 3 }, { .notes = TC, .ms = 2 } };
     const amp_error why = { AMP_BACKEND_FAILED, "it did not run" };
     PLANS(e);
@@ -437,9 +409,8 @@ static void after_a_failed_run_a_plan_can_be_tuned_again(void **state)
 
 /* ---- problems ---- */
 
-static void impossible_problems_are_refused(void **state)
+TEST(impossible_problems_are_refused)
 {
-    (void)state;
     static const struct { amp_conv_problem p; const char *why; } cases[] = {
         { { 0, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "input is empty" },
         { { 1, 4, 9, 9, 0, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "filters are empty" },
@@ -456,7 +427,7 @@ static void impossible_problems_are_refused(void **state)
     };
     const engine e[] = { { .notes = TC } };
     PLANS(e);
-    for (int i = 0; i < COUNT(cases); i++) {
+    for (int i = 0; i < (int)COUNT(cases); i++) {
         assert_int_equal(amp_conv_plans_get(plans, &cases[i].p, &plan, &error), AMP_BAD_NETWORK);
         assert_non_null(strstr(error.message, cases[i].why));
     }
@@ -464,9 +435,8 @@ static void impossible_problems_are_refused(void **state)
     DONE();
 }
 
-static void output_sizes(void **state)
+TEST(output_sizes)
 {
-    (void)state;
     amp_conv_problem p = ordinary;
     assert_int_equal(amp_conv_problem_out_h(&p), 5);
     assert_int_equal(amp_conv_problem_out_w(&p), 7);
@@ -481,23 +451,4 @@ static void output_sizes(void **state)
     assert_int_equal(amp_conv_problem_out_w(&p), 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(downscaling_is_the_root_of_the_sums_length), cmocka_unit_test(tensor_cores_come_first), cmocka_unit_test(with_groups_the_librarys_order_holds),
-        cmocka_unit_test(fp32_is_not_tf32), cmocka_unit_test(inputs_are_never_rounded),
-        cmocka_unit_test(only_deterministic_engines_if_asked), cmocka_unit_test(workspaces_stay_within_the_cap),
-        cmocka_unit_test(the_first_that_can_be_built_is_taken),
-        cmocka_unit_test(a_plan_that_grows_over_the_cap_is_passed_over),
-        cmocka_unit_test(a_candidate_that_fails_is_never_tried_again),
-        cmocka_unit_test(when_all_have_failed_the_last_reason_is_told),
-        cmocka_unit_test(a_library_without_engines_is_an_error), cmocka_unit_test(a_shape_that_comes_back_costs_no_listing),
-        cmocka_unit_test(every_number_of_a_problem_counts), cmocka_unit_test(the_fastest_of_the_best_is_kept),
-        cmocka_unit_test(reduced_reductions_are_timed_only_without_a_choice),
-        cmocka_unit_test(not_all_engines_that_must_be_compiled_are_timed),
-        cmocka_unit_test(what_does_not_run_is_not_kept), cmocka_unit_test(when_none_of_the_best_runs_tuning_goes_on),
-        cmocka_unit_test(after_a_failed_run_a_plan_can_be_tuned_again), cmocka_unit_test(impossible_problems_are_refused),
-        cmocka_unit_test(output_sizes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

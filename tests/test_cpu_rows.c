@@ -1,51 +1,15 @@
-/* The 16-bit conversions beneath all kernels of the CPU backend, for each instruction set, against tensor/half.h; and what
- * only this backend promises. */
+/* What only the CPU backend promises. */
 #include "kernel_cases.h"
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/onednn.h"
 #include "backend/cpu/rows.h"
 
-static void conversions_equal_half_h_bit_for_bit(void **state)
-{
-    (void)state;
-    enum { BATCH = 4099 }; /* odd: the tails are tested as well */
-    const amp_cpu_rows *rows = amp_cpu_rows_best();
-    static float floats[BATCH];
-    static amp_half_bits halves[BATCH];
-    for (int d = 1; d < 3; ++d) {
-        for (uint32_t first = 0; first < 65536; first += BATCH) {
-            for (int i = 0; i < BATCH; ++i) halves[i] = (amp_half_bits)(first + (uint32_t)i);
-            rows->widen(all_dtypes[d], halves, floats, BATCH);
-            for (int i = 0; i < BATCH; ++i) {
-                float want = d == 1 ? amp_fp16_to_float(halves[i]) : amp_bf16_to_float(halves[i]);
-                assert_int_equal(amp_float_bits(floats[i]), amp_float_bits(want));
-            }
-        }
-        /* steps of a prime through all 2^32 floats, then all neighbours of fp16's and bf16's ties */
-        for (uint64_t from = 0; from < (1ull << 32) + (1ull << 21); from += 1021ull * BATCH) {
-            for (uint32_t i = 0; i < BATCH; ++i) {
-                uint64_t at = from + 1021ull * i;
-                uint32_t bits = (uint32_t)at;
-                if (at >> 32) bits = ((uint32_t)(at / 5) << 12) + (uint32_t)(at % 5) - 2;
-                floats[i] = amp_bits_float(bits);
-            }
-            rows->narrow(all_dtypes[d], floats, halves, BATCH);
-            for (int i = 0; i < BATCH; ++i) {
-                amp_half_bits want = d == 1 ? amp_float_to_fp16(floats[i]) : amp_float_to_bf16(floats[i]);
-                assert_int_equal(halves[i], want);
-            }
-        }
-    }
-}
-
 /* kernels.h: they keep no state, and need no backend. */
-static void kernels_work_without_a_backend(void **state)
+TEST(kernels_work_without_a_backend)
 {
-    (void)state;
     amp_error error = { AMP_OK, "" };
     amp_tensor x = filled(AMP_FP16, 1, 3, 5, 7, 1, -1, 1), y = poisoned(AMP_FP16, 1, 3, 5, 7);
     assert_int_equal(amp_cpu_activation_forward(NULL, &x, &y, AMP_LINEAR, &error), AMP_OK);
@@ -53,9 +17,8 @@ static void kernels_work_without_a_backend(void **state)
     release(x.data); release(y.data);
 }
 
-static void the_backend_says_what_it_is(void **state)
+TEST(the_backend_says_what_it_is)
 {
-    (void)state;
     char note[256];
     print_message("%s\n", backend->description);
     assert_string_equal(backend->name, "cpu");
@@ -80,39 +43,23 @@ dnnl_cpu_isa_t __wrap_dnnl_get_effective_cpu_isa(void)
 }
 
 /* Every call of a kernel chooses. CPUID, asked each time, takes some 30 microseconds in a virtual machine. */
-static void the_processor_is_asked_once(void **state)
+TEST(the_processor_is_asked_once)
 {
-    (void)state;
-    assert_non_null(amp_best_converters());
+    assert_non_null(amp_cpu_rows_best());
     questions = 0;
-    for (int i = 0; i < 100; ++i) assert_ptr_equal(amp_best_converters(), amp_best_converters());
     for (int i = 0; i < 100; ++i) assert_ptr_equal(amp_cpu_rows_best(), amp_cpu_rows_best());
     assert_int_equal(questions, 0);
 }
 
 /* One variable, DNNL_MAX_CPU_ISA, caps the library and these loops. CTest runs this program with AVX2 as well. */
-static void loops_are_no_wider_than_the_library_may_use(void **state)
+TEST(loops_are_no_wider_than_the_library_may_use)
 {
-    (void)state;
-    const amp_converters *const *sets;
     const char *cap = getenv("DNNL_MAX_CPU_ISA");
-    int count = amp_converter_sets(&sets);
-    assert_true(count <= 1 + (int)amp_onednn_width());
+    assert_true(amp_cpu_widest() <= amp_onednn_width());
     if (!cap || strcmp(cap, "AVX2")) return;
-    assert_true(count <= 2);
+    assert_true(amp_cpu_widest() <= AMP_CPU_AVX2);
     assert_string_not_equal(amp_cpu_rows_best()->name, "avx512");
 }
 
-static int run(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conversions_equal_half_h_bit_for_bit),
-        cmocka_unit_test(kernels_work_without_a_backend),
-        cmocka_unit_test(the_backend_says_what_it_is),
-        cmocka_unit_test(the_processor_is_asked_once),
-        cmocka_unit_test(loops_are_no_wider_than_the_library_may_use),
-    };
-    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
-}
-
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
 int main(void) { return for_each_variant(run); }

@@ -1,14 +1,9 @@
 /* What the engine promises around a step, seen through Darknet's own interface: casts and half copies, skipped steps, the
  * optimizers against stock and against a double-precision reference, resizes, inference, and memory given back. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,9 +55,8 @@ static void count_calls(network *net)
     b->conv_load_weights = counting_load;
 }
 
-static void behaviour_28_a_weight_is_cast_once_per_update(void **state)
+TEST(behaviour_28_a_weight_is_cast_once_per_update)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16");
     count_calls(net);
     train_step(net, 1); /* two forwards */
@@ -74,9 +68,8 @@ static void behaviour_28_a_weight_is_cast_once_per_update(void **state)
 }
 
 /* What the host copies to a device without waiting, it may write to again behind any forward. */
-static void every_forward_ends_when_its_uploads_are_done(void **state)
+TEST(every_forward_ends_when_its_uploads_are_done)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16");
     count_calls(net);
     train_step(net, 1);
@@ -86,9 +79,8 @@ static void every_forward_ends_when_its_uploads_are_done(void **state)
     release(net);
 }
 
-static void a_value_is_cast_once_per_form(void **state)
+TEST(a_value_is_cast_once_per_form)
 {
-    (void)state;
     static const char shared[] = "[net]\nbatch=4\nwidth=16\nheight=16\nchannels=3\nlearning_rate=0.01\nmax_batches=100\n" CONV(8, "")
         "[convolutional]\nfilters=8\nsize=1\nstride=1\nactivation=linear\namp=0\n"
         "[shortcut]\nfrom=0\nactivation=linear\namp=0\n[route]\nlayers=-1,0\namp=0\n" TAIL;
@@ -104,9 +96,8 @@ static void a_value_is_cast_once_per_form(void **state)
 
 /* ---- autocast ---- */
 
-static void forms_follow_autocast_rules(void **state)
+TEST(forms_follow_autocast_rules)
 {
-    (void)state;
     network *net = parse_branched("", "amp=0\n", "fp16");
     feed(net, 1);
     network_predict(net, net->input);
@@ -120,9 +111,8 @@ static void forms_follow_autocast_rules(void **state)
     release(net);
 }
 
-static void half_resident_layers_give_their_buffers_back(void **state)
+TEST(half_resident_layers_give_their_buffers_back)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16");
     train_step(net, 1);
     for (int i = 0; i < 5; i++) {
@@ -183,9 +173,8 @@ static void check_skip(const char *net_keys, const char *dtype, float poison)
     release(control);
 }
 
-static void a_skipped_step_leaves_no_trace(void **state)
+TEST(a_skipped_step_leaves_no_trace)
 {
-    (void)state;
     check_skip("", "fp32", NAN);
     check_skip("", "bf16", INFINITY);
     check_skip("init_scale=4\namp=1\n", "fp16", INFINITY);
@@ -229,9 +218,8 @@ static void collapse(const char *how, char *text, size_t size)
     assert_int_equal(WEXITSTATUS(status), 1);
 }
 
-static void overflow_for_ever_ends_training(void **state)
+TEST(overflow_for_ever_ends_training)
 {
-    (void)state;
     static char text[65536];
     collapse("fp16", text, sizeof text);
     assert_non_null(strstr(text, "4096 -> 2048"));
@@ -242,9 +230,8 @@ static void overflow_for_ever_ends_training(void **state)
 }
 
 /* Nothing would ever mend them: the first skipped step is the last. */
-static void weights_that_are_not_finite_end_training_at_once(void **state)
+TEST(weights_that_are_not_finite_end_training_at_once)
 {
-    (void)state;
     static char text[65536];
     collapse("weights", text, sizeof text);
     assert_non_null(strstr(text, "weights are inf, NaN or beyond 1e19; first in weights of layer 1 [convolutional], update; last good step: 2; "));
@@ -269,9 +256,8 @@ static amp_status note(void *context, amp_backend *b, const amp_seen *seen, amp_
     return AMP_OK;
 }
 
-static void an_observer_sees_every_tensor_in_the_order_of_time(void **state)
+TEST(an_observer_sees_every_tensor_in_the_order_of_time)
 {
-    (void)state;
     static const char *const expected[] = { "-1 image fp32 forward", "0 input bf16 forward", "0 output bf16 forward", "1 output bf16 forward",
         "2 output bf16 forward", "3 output bf16 forward", "4 output bf16 forward", "5 output bf16 forward", "5 output fp32 forward",
         "6 output fp32 forward", "6 delta fp32 backward", "5 delta bf16 backward", "5 weights fp32 gradient", "5 biases fp32 gradient",
@@ -293,9 +279,8 @@ static void an_observer_sees_every_tensor_in_the_order_of_time(void **state)
 }
 
 /* The calls of one step in which anomaly detection would show: with it off, there are none but the step's own. */
-static void debug_costs_nothing_when_it_is_off(void **state)
+TEST(debug_costs_nothing_when_it_is_off)
 {
-    (void)state;
     for (int debug = 0; debug < 2; debug++) {
         network *net = parse_branched(debug ? "amp=1\ndebug=1\n" : "", "", "bf16");
         train_step(net, 1);
@@ -312,9 +297,8 @@ static void debug_costs_nothing_when_it_is_off(void **state)
     }
 }
 
-static void debug_names_the_first_bad_tensor(void **state)
+TEST(debug_names_the_first_bad_tensor)
 {
-    (void)state;
     network *net = parse_branched("amp=1\ndebug=1\n", "", "bf16");
     train_step(net, 1);
     amp_update_args args = { .batch = 4, .learning_rate = .01f, .t = 2 };
@@ -338,9 +322,8 @@ static void debug_names_the_first_bad_tensor(void **state)
 
 /* ---- optimizers ---- */
 
-static void sgd_trains_as_stock(void **state)
+TEST(sgd_trains_as_stock)
 {
-    (void)state;
     network *stock = parse_branched("", "", "off"), *ours = parse_branched("", "", "fp32");
     assert_masters_near(ours, stock, 0);
     for (unsigned i = 0; i < 10; i++) {
@@ -355,9 +338,8 @@ static void sgd_trains_as_stock(void **state)
 }
 
 /* Darknet's GPU form (adam_update_gpu): decay on every array, moments of minus the gradient, rate not divided by batch. */
-static void adam_follows_the_reference(void **state)
+TEST(adam_follows_the_reference)
 {
-    (void)state;
     network *net = parse_branched("adam=1\nB1=.8\nB2=.95\neps=.00001\n", "", "fp32");
     int count;
     const amp_param *params = amp_engine_params(net->amp->engine, &count);
@@ -396,9 +378,8 @@ static void adam_follows_the_reference(void **state)
     release(net);
 }
 
-static void clip_norm_bounds_the_averaged_gradient(void **state)
+TEST(clip_norm_bounds_the_averaged_gradient)
 {
-    (void)state;
     network *clipped = parse_branched("amp=1\nclip_norm=.01\nmomentum=0\ndecay=0\n", "", "fp32");
     amp_update_args args = { .batch = 4, .learning_rate = 4, .momentum = 0, .t = 1 };
     amp_step_report report;
@@ -431,9 +412,8 @@ static void clip_norm_bounds_the_averaged_gradient(void **state)
 
 /* ---- shapes and inference ---- */
 
-static void inference_resize_and_batch_follow_stock(void **state)
+TEST(inference_resize_and_batch_follow_stock)
 {
-    (void)state;
     static const struct { const char *dtype; double tolerance; } table[] = { { "fp32", 1e-4 }, { "bf16", 3e-2 }, { "fp16", 4e-3 } };
     for (int i = 0; i < 3; i++) {
         network *stock = parse_branched("", "", "off"), *ours = parse_branched("init_scale=64\namp=1\n", "", table[i].dtype);
@@ -459,9 +439,8 @@ static void inference_resize_and_batch_follow_stock(void **state)
     }
 }
 
-static void loaded_weights_reach_the_half_copies(void **state)
+TEST(loaded_weights_reach_the_half_copies)
 {
-    (void)state;
     network *a = parse_branched("", "", "bf16"), *b = parse_branched("", "", "bf16");
     feed(a, 3);
     feed(b, 3);
@@ -480,9 +459,8 @@ static void loaded_weights_reach_the_half_copies(void **state)
     release(b);
 }
 
-static void behaviour_30_repeated_inference_makes_no_new_half_copies(void **state)
+TEST(behaviour_30_repeated_inference_makes_no_new_half_copies)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16");
     feed(net, 1);
     network_predict(net, net->input);
@@ -496,24 +474,5 @@ static void behaviour_30_repeated_inference_makes_no_new_half_copies(void **stat
 int main(int argc, char **argv)
 {
     if (argc > 2 && !strcmp(argv[1], "diverge")) return diverge(argv[2]);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(behaviour_28_a_weight_is_cast_once_per_update),
-        cmocka_unit_test(every_forward_ends_when_its_uploads_are_done),
-        cmocka_unit_test(a_value_is_cast_once_per_form),
-        cmocka_unit_test(forms_follow_autocast_rules),
-        cmocka_unit_test(half_resident_layers_give_their_buffers_back),
-        cmocka_unit_test(a_skipped_step_leaves_no_trace),
-        cmocka_unit_test(overflow_for_ever_ends_training),
-        cmocka_unit_test(weights_that_are_not_finite_end_training_at_once),
-        cmocka_unit_test(an_observer_sees_every_tensor_in_the_order_of_time),
-        cmocka_unit_test(debug_costs_nothing_when_it_is_off),
-        cmocka_unit_test(debug_names_the_first_bad_tensor),
-        cmocka_unit_test(sgd_trains_as_stock),
-        cmocka_unit_test(adam_follows_the_reference),
-        cmocka_unit_test(clip_norm_bounds_the_averaged_gradient),
-        cmocka_unit_test(inference_resize_and_batch_follow_stock),
-        cmocka_unit_test(loaded_weights_reach_the_half_copies),
-        cmocka_unit_test(behaviour_30_repeated_inference_makes_no_new_half_copies),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_listed_tests("tests", NULL, NULL);
 }

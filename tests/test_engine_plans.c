@@ -1,11 +1,7 @@
 /* What the engine keeps apart: plans of different shapes and modes, statistics and states that belong to the weights, and
  * what a step leaves for the next one. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include "engine_testing.h"
 
@@ -27,9 +23,8 @@ static void train_both(network *stock, network *ours, unsigned seed)
     train_step(ours, seed);
 }
 
-static void resize_away_and_back_without_a_pass(void **state)
+TEST(resize_away_and_back_without_a_pass)
 {
-    (void)state;
     network *stock, *ours;
     pair(&stock, &ours, "");
     train_both(stock, ours, 1);
@@ -44,9 +39,8 @@ static void resize_away_and_back_without_a_pass(void **state)
     release(ours);
 }
 
-static void every_shape_gets_its_own_plan(void **state)
+TEST(every_shape_gets_its_own_plan)
 {
-    (void)state;
     network *stock, *ours;
     pair(&stock, &ours, "");
     assert_true(predicted_distance(ours, stock, 3) < 1e-4); /* inference before any training */
@@ -77,9 +71,8 @@ static void predict(network *net)
 }
 
 /* Stock cannot resize it: what is compared with is stock made at that size. */
-static void a_deconvolutional_layer_is_resized(void **state)
+TEST(a_deconvolutional_layer_is_resized)
 {
-    (void)state;
     static const char text[] = "[net]\nbatch=4\nsubdivisions=2\nwidth=%d\nheight=%d\nchannels=3\nlearning_rate=0.0002\n" CONV(6, "") "[maxpool]\nsize=2\nstride=2\n"
         "[deconvolutional]\nfilters=5\nsize=4\nstride=2\npadding=1\nbatch_normalize=1\nactivation=leaky\n[route]\nlayers=-1,0\n" TAIL;
     char cfg[2048];
@@ -103,9 +96,8 @@ static void a_deconvolutional_layer_is_resized(void **state)
 }
 
 /* Darknet cannot, and its own batchnorm crashes on a CPU: what counts is a network made in that size. */
-static void layers_of_their_inputs_shape_are_resized(void **state)
+TEST(layers_of_their_inputs_shape_are_resized)
 {
-    (void)state;
     static const char text[] = "[net]\nbatch=4\nsubdivisions=2\nwidth=%d\nheight=%d\nchannels=3\n"
         "learning_rate=0.0002\n" CONV(6, "") "[batchnorm]\n[activation]\nactivation=leaky\n[dropout]\n"
         "probability=.3\n[maxpool]\nsize=2\nstride=2\n[batchnorm]\n[dropout]\n[activation]\n"
@@ -131,9 +123,8 @@ static void layers_of_their_inputs_shape_are_resized(void **state)
     release(ours);
 }
 
-static void the_oldest_plan_goes(void **state)
+TEST(the_oldest_plan_goes)
 {
-    (void)state;
     network *net = parse_branched("", "", "fp32");
     amp_plan_key used = { 2, 16, 16, 1, 0 }, old = { 2, 20, 16, 0, 0 };
     train_step(net, 1);
@@ -151,9 +142,8 @@ static void the_oldest_plan_goes(void **state)
 }
 
 /* Reads Darknet's arrays and not the description, which might forget some. */
-static void a_skip_after_loading_keeps_the_loaded_statistics(void **state)
+TEST(a_skip_after_loading_keeps_the_loaded_statistics)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16");
     float mean[8], variance[8];
     layer l = net->layers[0];
@@ -176,9 +166,8 @@ static void a_skip_after_loading_keeps_the_loaded_statistics(void **state)
 
 /* The hidden state that rnn, gru and lstm carry from batch to batch. Eight streams, since batch norm over two makes deltas of 1e10,
  * which overflow where the products within round them to fp16. */
-static void a_bad_batch_does_not_stay_in_a_recurrent_state(void **state)
+TEST(a_bad_batch_does_not_stay_in_a_recurrent_state)
 {
-    (void)state;
     static const char *const layers[] = { "[rnn]\noutput=8\nactivation=leaky\n", "[gru]\noutput=8\n", "[lstm]\noutput=8\n",
                                           "[rnn]\nbatch_normalize=1\noutput=8\nactivation=leaky\n" };
     for (int i = 0; i < 4; i++) {
@@ -199,9 +188,8 @@ static void a_bad_batch_does_not_stay_in_a_recurrent_state(void **state)
     }
 }
 
-static void a_layers_own_learning_rate_counts(void **state)
+TEST(a_layers_own_learning_rate_counts)
 {
-    (void)state;
     network *stock, *ours;
     pair(&stock, &ours, "learning_rate=8\n");
     for (unsigned i = 0; i < 5; i++) train_both(stock, ours, 100 * i);
@@ -210,9 +198,8 @@ static void a_layers_own_learning_rate_counts(void **state)
     release(ours);
 }
 
-static void an_anomaly_is_told_once(void **state)
+TEST(an_anomaly_is_told_once)
 {
-    (void)state;
     network *net = parse_branched("amp=1\ndebug=1\n", "", "bf16");
     amp_update_args args = { .batch = 4, .t = 2 };
     amp_step_report report;
@@ -230,9 +217,8 @@ static void an_anomaly_is_told_once(void **state)
 }
 
 /* A backward after inference, as nightmare does: rolling statistics, and the delta is added to what was there. */
-static void the_image_gets_its_gradient_at_inference(void **state)
+TEST(the_image_gets_its_gradient_at_inference)
 {
-    (void)state;
     static const char text[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\n" CONV(4, "") CONV(4, "")
         "[convolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=linear\n[cost]\ntype=sse\n";
     network *nets[2] = { parse(text, "off"), parse(text, "fp32") };
@@ -264,9 +250,8 @@ static void the_image_gets_its_gradient_at_inference(void **state)
     }
 }
 
-static void the_batch_may_grow(void **state)
+TEST(the_batch_may_grow)
 {
-    (void)state;
     static const char text[] = "[net]\nbatch=1\nwidth=16\nheight=16\nchannels=3\n" CONV(8, "")
         "[convolutional]\nfilters=4\nsize=1\nstride=1\nactivation=linear\n";
     network *net = parse(text, "bf16");
@@ -280,9 +265,8 @@ static void the_batch_may_grow(void **state)
     release(net);
 }
 
-static void memory_is_shared_and_inference_has_no_deltas(void **state)
+TEST(memory_is_shared_and_inference_has_no_deltas)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16");
     train_step(net, 1);
     const amp_arena *arena = &amp_engine_plan(net->amp->engine)->arena;
@@ -295,9 +279,8 @@ static void memory_is_shared_and_inference_has_no_deltas(void **state)
 }
 
 /* 69 half inputs, and a pinned one behind them. */
-static void every_input_of_a_long_route_counts(void **state)
+TEST(every_input_of_a_long_route_counts)
 {
-    (void)state;
     char text[2048] = NET("") CONV(2, "") CONV(2, "amp=0\n") "[route]\nlayers=";
     for (int k = 0; k < 69; k++) strcat(text, "0,");
     strcat(text, "1\n" TAIL);
@@ -310,9 +293,8 @@ static void every_input_of_a_long_route_counts(void **state)
 }
 
 /* Layer 1 is read by a shortcut alone, layer 3 by a shortcut and a route. */
-static void a_shortcut_hands_its_delta_on(void **state)
+TEST(a_shortcut_hands_its_delta_on)
 {
-    (void)state;
     static const char text[] = NET("") CONV(8, "") CONV(8, "") "[shortcut]\nfrom=-2\nactivation=leaky\n" CONV(8, "")
         "[shortcut]\nfrom=-2\nactivation=linear\n[route]\nlayers=-1,-2\n" TAIL;
     network *stock = parse(text, "off"), *ours = parse(text, "fp32");
@@ -327,9 +309,8 @@ static void a_shortcut_hands_its_delta_on(void **state)
 }
 
 /* Gradient 0: decay alone moves a scale, as in Darknet's Adam. */
-static void adam_decays_scales(void **state)
+TEST(adam_decays_scales)
 {
-    (void)state;
     network *net = parse_branched("adam=1\n", "", "fp32");
     int count, k = 0;
     const amp_param *params = amp_engine_params(net->amp->engine, &count);
@@ -343,24 +324,4 @@ static void adam_decays_scales(void **state)
     release(net);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resize_away_and_back_without_a_pass),
-        cmocka_unit_test(every_shape_gets_its_own_plan),
-        cmocka_unit_test(a_deconvolutional_layer_is_resized),
-        cmocka_unit_test(layers_of_their_inputs_shape_are_resized),
-        cmocka_unit_test(the_oldest_plan_goes),
-        cmocka_unit_test(a_skip_after_loading_keeps_the_loaded_statistics),
-        cmocka_unit_test(a_bad_batch_does_not_stay_in_a_recurrent_state),
-        cmocka_unit_test(a_layers_own_learning_rate_counts),
-        cmocka_unit_test(an_anomaly_is_told_once),
-        cmocka_unit_test(the_image_gets_its_gradient_at_inference),
-        cmocka_unit_test(the_batch_may_grow),
-        cmocka_unit_test(memory_is_shared_and_inference_has_no_deltas),
-        cmocka_unit_test(every_input_of_a_long_route_counts),
-        cmocka_unit_test(a_shortcut_hands_its_delta_on),
-        cmocka_unit_test(adam_decays_scales),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

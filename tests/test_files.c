@@ -1,14 +1,8 @@
 /* Files beneath checkpoints: the checksum, and replacing a file so that its name never stands for a part of one. */
 #define _DEFAULT_SOURCE /* mkdtemp, setgroups */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -90,9 +84,8 @@ static uint64_t crc64_xz(const unsigned char *bytes, size_t size)
     return ~crc;
 }
 
-static void the_checksum_is_crc_64_xz(void **state)
+TEST(the_checksum_is_crc_64_xz)
 {
-    (void)state;
     unsigned char bytes[100];
     assert_true(amp_checksum_of("123456789", 9) == UINT64_C(0x995DC9BBDF1939FA));
     assert_true(amp_checksum_of("", 0) == 0);
@@ -110,9 +103,8 @@ static void the_checksum_is_crc_64_xz(void **state)
     }
 }
 
-static void a_files_checksum_is_that_of_its_bytes(void **state)
+TEST_WITH(a_files_checksum_is_that_of_its_bytes, enter_folder, leave_folder)
 {
-    (void)state;
     size_t size = 300001;
     unsigned char *bytes = malloc(size);
     for (size_t i = 0; i < size; i++) bytes[i] = (unsigned char)(i * 7 + i / 251);
@@ -133,9 +125,8 @@ static void a_files_checksum_is_that_of_its_bytes(void **state)
 
 /* ---- replacing ---- */
 
-static void the_old_content_stays_until_the_commit(void **state)
+TEST_WITH(the_old_content_stays_until_the_commit, enter_folder, leave_folder)
 {
-    (void)state;
     amp_safe_file f;
     replace("f", "old");
     assert_holds("f", "old");
@@ -151,9 +142,8 @@ static void the_old_content_stays_until_the_commit(void **state)
     assert_absent("f.new");
 }
 
-static void leftovers_are_replaced(void **state)
+TEST_WITH(leftovers_are_replaced, enter_folder, leave_folder)
 {
-    (void)state;
     put("f.new", "a longer leftover");
     replace("f", "new");
     assert_holds("f", "new");
@@ -169,9 +159,8 @@ static void leftovers_are_replaced(void **state)
     assert_non_null(strstr(error.message, "f.new: "));
 }
 
-static void a_symbolic_link_stays_one(void **state)
+TEST_WITH(a_symbolic_link_stays_one, enter_folder, leave_folder)
 {
-    (void)state;
     assert_int_equal(mkdir("sub", 0700), 0);
     put("sub/real", "old");
     assert_int_equal(symlink("real", "sub/link"), 0); /* relative to its own folder */
@@ -198,9 +187,8 @@ static void a_symbolic_link_stays_one(void **state)
     assert_non_null(strstr(error.message, "symbolic links"));
 }
 
-static void permissions_stay(void **state)
+TEST_WITH(permissions_stay, enter_folder, leave_folder)
 {
-    (void)state;
     mode_t old = umask(027);
     replace("f", "first");
     assert_int_equal(mode_of("f"), 0640);
@@ -210,9 +198,8 @@ static void permissions_stay(void **state)
     umask(old);
 }
 
-static void what_is_no_file_is_written_directly(void **state)
+TEST_WITH(what_is_no_file_is_written_directly, enter_folder, leave_folder)
 {
-    (void)state;
     amp_safe_file f;
     amp_error error;
     assert_int_equal(amp_safe_file_locate("/dev/null", &f, &error), AMP_OK);
@@ -234,9 +221,8 @@ static void what_is_no_file_is_written_directly(void **state)
 }
 
 /* Two trainings into one folder: the second is told so, and the first one's file is not touched. */
-static void a_file_that_is_being_saved_is_left_alone(void **state)
+TEST_WITH(a_file_that_is_being_saved_is_left_alone, enter_folder, leave_folder)
 {
-    (void)state;
     amp_safe_file f, g;
     amp_error error;
     for (int ends = 0; ends < 3; ends++) {
@@ -257,9 +243,8 @@ static void a_file_that_is_being_saved_is_left_alone(void **state)
 }
 
 /* What is printed into a closed stream would go into the file that has its descriptor now. */
-static void nothing_is_saved_while_a_standard_stream_is_closed(void **state)
+TEST_WITH(nothing_is_saved_while_a_standard_stream_is_closed, enter_folder, leave_folder)
 {
-    (void)state;
     put("f", "old");
     assert_int_equal(mkfifo("link", 0600), 0);
     for (int closed = 0; closed < 3; closed++) {
@@ -286,9 +271,8 @@ static void nothing_is_saved_while_a_standard_stream_is_closed(void **state)
     replace("f", "new");
 }
 
-static void a_leftover_is_removed_unless_it_is_being_written(void **state)
+TEST_WITH(a_leftover_is_removed_unless_it_is_being_written, enter_folder, leave_folder)
 {
-    (void)state;
     amp_safe_file f, g;
     amp_error error;
     assert_int_equal(amp_safe_file_locate("f", &g, &error), AMP_OK);
@@ -328,9 +312,8 @@ static int begin_as_nobody(const char *name, char *said, size_t size)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void a_protected_file_or_folder_is_left_alone(void **state)
+TEST_WITH(a_protected_file_or_folder_is_left_alone, enter_folder, leave_folder)
 {
-    (void)state;
     char said[512];
     assert_int_equal(mkdir("sub", 0777), 0);
     put("sub/f", "precious");
@@ -348,22 +331,4 @@ static void a_protected_file_or_folder_is_left_alone(void **state)
     assert_string_equal(said, "cannot write none/f.new: No such file or directory");
 }
 
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_checksum_is_crc_64_xz),
-        IN_FOLDER(a_files_checksum_is_that_of_its_bytes),
-        IN_FOLDER(the_old_content_stays_until_the_commit),
-        IN_FOLDER(leftovers_are_replaced),
-        IN_FOLDER(a_symbolic_link_stays_one),
-        IN_FOLDER(permissions_stay),
-        IN_FOLDER(what_is_no_file_is_written_directly),
-        IN_FOLDER(a_file_that_is_being_saved_is_left_alone),
-        IN_FOLDER(nothing_is_saved_while_a_standard_stream_is_closed),
-        IN_FOLDER(a_leftover_is_removed_unless_it_is_being_written),
-        IN_FOLDER(a_protected_file_or_folder_is_left_alone),
-    };
-    return cmocka_run_group_tests_name("files", tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("files", NULL, NULL); }

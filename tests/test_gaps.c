@@ -31,9 +31,8 @@ static void shape(layer *l, int w, int h, int c)
 
 /* ---- layers with parameters -------------------------------------------------------------------------------------- */
 
-static void local_has_the_gradient_and_needs_no_workspace(void **unused)
+TEST(local_has_the_gradient_and_needs_no_workspace)
 {
-    (void)unused;
     layer l = make_local_layer(BATCH, SIDE, SIDE, 2, 3, 3, 1, 1, LOGISTIC);
     const int weights = 2*3*3*3*l.out_w*l.out_h;
     randomise(l.weights, weights, -.5, .5); /* stock's make fills the first location only */
@@ -45,9 +44,8 @@ static void local_has_the_gradient_and_needs_no_workspace(void **unused)
     release(&s);
 }
 
-static void deconvolutional_has_the_gradient(void **unused)
+TEST(deconvolutional_has_the_gradient)
 {
-    (void)unused;
     layer l = make_deconvolutional_layer(BATCH, 3, 3, 2, 3, 4, 2, 1, TANH, 0, 0);
     randomise(l.weights, l.nweights, -.5, .5);
     struct subject s = subject_of(l, BATCH);
@@ -57,9 +55,8 @@ static void deconvolutional_has_the_gradient(void **unused)
     release(&s);
 }
 
-static void parameters_learn_without_net_delta(void **unused)
+TEST(parameters_learn_without_net_delta)
 {
-    (void)unused;
     struct subject s = subject_of(make_local_layer(BATCH, SIDE, SIDE, 2, 3, 3, 1, 1, LOGISTIC), BATCH);
     float *delta = s.net.delta;
     s.net.delta = NULL;
@@ -75,9 +72,8 @@ static void parameters_learn_without_net_delta(void **unused)
  * Stock makes no x, x_norm, mean_delta, variance_delta for it. Its backward is near the gradient, not the gradient (n-1
  * in the variance, 1/n in its derivative), so with many values per channel the tolerance is theirs: 1/n.
  */
-static void batchnorm_runs_once_prepared(void **unused)
+TEST(batchnorm_runs_once_prepared)
 {
-    (void)unused;
     const int side = 16;
     struct subject s = subject_of(make_batchnorm_layer(BATCH, side, side, 2), BATCH);
     run_both(&s);
@@ -108,31 +104,27 @@ static void passes_the_gradient_on(layer l)
     release(&s);
 }
 
-static void avgpool_passes_the_gradient_on(void **unused)
+TEST(avgpool_passes_the_gradient_on)
 {
-    (void)unused;
     passes_the_gradient_on(make_avgpool_layer(BATCH, SIDE, SIDE, CHANNELS));
 }
 
 /* Stock's gemm for size 1 writes into net.delta with beta 0. */
-static void convolutional_adds_the_gradient_whatever_its_size(void **unused)
+TEST(convolutional_adds_the_gradient_whatever_its_size)
 {
-    (void)unused;
     for(int size = 1; size <= 3; ++size){
         passes_the_gradient_on(make_convolutional_layer(BATCH, SIDE, SIDE, CHANNELS, 3, 1, size, 1, size/2, TANH, 0, 0,
             0, 0));
     }
 }
 
-static void activation_adds_the_gradient(void **unused)
+TEST(activation_adds_the_gradient)
 {
-    (void)unused;
     passes_the_gradient_on(make_activation_layer(BATCH, SIDE*SIDE*CHANNELS, LOGISTIC));
 }
 
-static void reorg_adds_the_gradient_in_every_form(void **unused)
+TEST(reorg_adds_the_gradient_in_every_form)
 {
-    (void)unused;
     passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 2, 0, 0, 0));
     passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 2, 1, 0, 0));
     passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 1, 0, 1, 0));
@@ -140,9 +132,8 @@ static void reorg_adds_the_gradient_in_every_form(void **unused)
     passes_the_gradient_on(make_reorg_layer(BATCH, SIDE, SIDE, CHANNELS, 1, 0, 0, 5));
 }
 
-static void upsample_adds_the_gradient_up_and_down(void **unused)
+TEST(upsample_adds_the_gradient_up_and_down)
 {
-    (void)unused;
     for(int stride = -2; stride <= 2; stride += 4){
         layer l = make_upsample_layer(BATCH, SIDE, SIDE, CHANNELS, stride);
         l.scale = .5;
@@ -150,9 +141,8 @@ static void upsample_adds_the_gradient_up_and_down(void **unused)
     }
 }
 
-static void maxpool_passes_the_gradient_on(void **unused)
+TEST(maxpool_passes_the_gradient_on)
 {
-    (void)unused;
     struct subject s = subject_of(make_maxpool_layer(BATCH, SIDE, SIDE, 1, 2, 2, 1), BATCH);
     for(int i = 0; i < s.inputs; ++i) s.net.input[i] = (i*7 % s.inputs)*.25f; /* no ties within reach of a slope */
     run_both(&s);
@@ -160,9 +150,8 @@ static void maxpool_passes_the_gradient_on(void **unused)
     release(&s);
 }
 
-static void shortcut_sends_the_gradient_both_ways(void **unused)
+TEST(shortcut_sends_the_gradient_both_ways)
 {
-    (void)unused;
     const int far_side = SIDE/2, far_channels = CHANNELS + 1, far_outputs = far_side*far_side*far_channels;
     layer far = {.output = zeros(BATCH*far_outputs), .delta = zeros(BATCH*far_outputs)};
     randomise(far.output, BATCH*far_outputs, -1, 1);
@@ -180,9 +169,8 @@ static void shortcut_sends_the_gradient_both_ways(void **unused)
     release(&s);
 }
 
-static void route_sends_its_delta_to_every_input(void **unused)
+TEST(route_sends_its_delta_to_every_input)
 {
-    (void)unused;
     layer sources[2] = {{0}, {0}};
     int *indexes = calloc(2, sizeof(int)), *sizes = calloc(2, sizeof(int));
     for(int i = 0; i < 2; ++i){
@@ -208,9 +196,8 @@ static void route_sends_its_delta_to_every_input(void **unused)
 }
 
 /* It has no delta: what is before a crop is the image. */
-static void crop_lets_nothing_back(void **unused)
+TEST(crop_lets_nothing_back)
 {
-    (void)unused;
     layer l = make_crop_layer(BATCH, SIDE, SIDE, CHANNELS, SIDE - 1, SIDE - 1, 1, 0, 1, 1);
     struct subject s = subject_of(l, BATCH);
     run_forward(&s);
@@ -220,9 +207,8 @@ static void crop_lets_nothing_back(void **unused)
 }
 
 /* It changes its neighbour's output and delta in place. */
-static void dropout_drops_the_delta_of_what_it_dropped(void **unused)
+TEST(dropout_drops_the_delta_of_what_it_dropped)
 {
-    (void)unused;
     struct subject s = subject_of(make_dropout_layer(BATCH, 32, .5), BATCH);
     for(int i = 0; i < s.inputs; ++i) s.net.input[i] = s.net.delta[i] = 1;
     run_forward(&s);
@@ -240,9 +226,8 @@ static struct subject l2norm(void)
     return subject_of(l, BATCH);
 }
 
-static void l2norm_leaves_a_zero_pixel_at_zero(void **unused)
+TEST(l2norm_leaves_a_zero_pixel_at_zero)
 {
-    (void)unused;
     struct subject s = l2norm();
     for(int c = 0; c < CHANNELS; ++c) s.net.input[c*SIDE*SIDE] = 0;
     run_forward(&s);
@@ -259,9 +244,8 @@ static void l2norm_leaves_a_zero_pixel_at_zero(void **unused)
  * The CPU's form: straight through. The GPU's adds l.scales, (1 - y)/norm, whatever delta is: no gradient either, since
  * a loss that ignores the layer would still push.
  */
-static void l2norm_passes_delta_straight_through(void **unused)
+TEST(l2norm_passes_delta_straight_through)
 {
-    (void)unused;
     struct subject s = l2norm();
     run_both(&s);
     for(int i = 0; i < s.inputs; ++i) assert_true(s.net.delta[i] == -s.coefficient[i]);
@@ -273,9 +257,8 @@ static void l2norm_passes_delta_straight_through(void **unused)
 }
 
 /* Stock's both forms: delta * norms^-beta, without the derivative of the norms. */
-static void normalization_adds_stocks_approximation(void **unused)
+TEST(normalization_adds_stocks_approximation)
 {
-    (void)unused;
     struct subject s = subject_of(make_normalization_layer(BATCH, SIDE, SIDE, CHANNELS, 3, .1, .75, 1), BATCH);
     for(int i = 0; i < s.inputs; ++i) s.net.delta[i] = 1;
     run_both(&s);
@@ -289,24 +272,5 @@ static void normalization_adds_stocks_approximation(void **unused)
 int main(void)
 {
     srand(3);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(local_has_the_gradient_and_needs_no_workspace),
-        cmocka_unit_test(deconvolutional_has_the_gradient),
-        cmocka_unit_test(parameters_learn_without_net_delta),
-        cmocka_unit_test(batchnorm_runs_once_prepared),
-        cmocka_unit_test(avgpool_passes_the_gradient_on),
-        cmocka_unit_test(convolutional_adds_the_gradient_whatever_its_size),
-        cmocka_unit_test(activation_adds_the_gradient),
-        cmocka_unit_test(reorg_adds_the_gradient_in_every_form),
-        cmocka_unit_test(upsample_adds_the_gradient_up_and_down),
-        cmocka_unit_test(maxpool_passes_the_gradient_on),
-        cmocka_unit_test(shortcut_sends_the_gradient_both_ways),
-        cmocka_unit_test(route_sends_its_delta_to_every_input),
-        cmocka_unit_test(crop_lets_nothing_back),
-        cmocka_unit_test(dropout_drops_the_delta_of_what_it_dropped),
-        cmocka_unit_test(l2norm_leaves_a_zero_pixel_at_zero),
-        cmocka_unit_test(l2norm_passes_delta_straight_through),
-        cmocka_unit_test(normalization_adds_stocks_approximation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_listed_tests("tests", NULL, NULL);
 }

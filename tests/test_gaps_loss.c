@@ -55,9 +55,8 @@ static struct subject softmax_subject(int inputs, int groups)
     return s;
 }
 
-static void softmax_with_groups_has_the_gradient(void **unused)
+TEST(softmax_with_groups_has_the_gradient)
 {
-    (void)unused;
     struct subject s = softmax_subject(6, 2);
     for(int group = 0; group < 2*BATCH; ++group) s.net.truth[3*group + group % 3] = 1;
     carry_down(&s);
@@ -66,9 +65,8 @@ static void softmax_with_groups_has_the_gradient(void **unused)
     release(&s);
 }
 
-static void spatial_softmax_is_over_channels_at_each_pixel(void **unused)
+TEST(spatial_softmax_is_over_channels_at_each_pixel)
 {
-    (void)unused;
     const int c = 3, pixels = 4;
     struct subject s = softmax_subject(c*pixels, 1);
     s.l.spatial = 1;
@@ -93,9 +91,8 @@ static int group_of_class[5] = {0, 0, 1, 1, 1};
 static tree small_tree = {.n = 5, .parent = parents_of, .group = group_of_class, .groups = 2, .group_size = groups_of,
     .group_offset = offsets_of};
 
-static void softmax_tree_skips_secret_truths(void **unused)
+TEST(softmax_tree_skips_secret_truths)
 {
-    (void)unused;
     struct subject s = softmax_subject(5, 1);
     s.l.softmax_tree = &small_tree;
     s.net.truth[0] = s.net.truth[3] = 1;
@@ -115,9 +112,8 @@ static struct subject logistic_subject(void)
     return s;
 }
 
-static void logistic_has_the_gradient(void **unused)
+TEST(logistic_has_the_gradient)
 {
-    (void)unused;
     struct subject s = logistic_subject();
     carry_down(&s);
     assert_input_gradient(&s, printed_cost, 1);
@@ -125,9 +121,8 @@ static void logistic_has_the_gradient(void **unused)
     release(&s);
 }
 
-static void logistic_loss_stays_finite_when_the_output_saturates(void **unused)
+TEST(logistic_loss_stays_finite_when_the_output_saturates)
 {
-    (void)unused;
     struct subject s = logistic_subject();
     for(int i = 0; i < s.inputs; ++i) s.net.input[i] = (i & 1) ? 200 : -200;
     run_forward(&s);
@@ -151,9 +146,8 @@ static struct subject cost(COST_TYPE type)
     return s;
 }
 
-static void cost_sse_has_half_the_gradient_times_scale(void **unused)
+TEST(cost_sse_has_half_the_gradient_times_scale)
 {
-    (void)unused;
     struct subject s = cost(SSE);
     carry_down(&s);
     assert_input_gradient(&s, printed_cost, .5*.5);
@@ -161,18 +155,16 @@ static void cost_sse_has_half_the_gradient_times_scale(void **unused)
     release(&s);
 }
 
-static void cost_l1_has_the_gradient(void **unused)
+TEST(cost_l1_has_the_gradient)
 {
-    (void)unused;
     struct subject s = cost(L1);
     carry_down(&s);
     assert_input_gradient(&s, printed_cost, .5);
     release(&s);
 }
 
-static void cost_smooth_has_half_the_gradient_on_both_sides_of_its_knee(void **unused)
+TEST(cost_smooth_has_half_the_gradient_on_both_sides_of_its_knee)
 {
-    (void)unused;
     struct subject s = cost(SMOOTH);
     s.net.input[0] = s.net.truth[0] + 1.5f;
     s.net.input[1] = s.net.truth[1] - 1.5f;
@@ -182,9 +174,8 @@ static void cost_smooth_has_half_the_gradient_on_both_sides_of_its_knee(void **u
     release(&s);
 }
 
-static void cost_wgan_has_the_gradient(void **unused)
+TEST(cost_wgan_has_the_gradient)
 {
-    (void)unused;
     struct subject s = cost(WGAN);
     for(int i = 0; i < s.inputs; ++i) s.net.truth[i] = i & 1;
     carry_down(&s);
@@ -192,9 +183,8 @@ static void cost_wgan_has_the_gradient(void **unused)
     release(&s);
 }
 
-static void cost_seg_scales_where_the_truth_is_zero(void **unused)
+TEST(cost_seg_scales_where_the_truth_is_zero)
 {
-    (void)unused;
     struct subject s = cost(SEG);
     s.l.noobject_scale = .125;
     for(int i = 0; i < s.inputs; i += 2) s.net.truth[i] = 0;
@@ -205,9 +195,8 @@ static void cost_seg_scales_where_the_truth_is_zero(void **unused)
     release(&s);
 }
 
-static void cost_masked_skips_secret_truths_and_leaves_its_input_alone(void **unused)
+TEST(cost_masked_skips_secret_truths_and_leaves_its_input_alone)
 {
-    (void)unused;
     struct subject s = cost(MASKED);
     for(int i = 0; i < s.inputs; i += 2) s.net.truth[i] = SECRET_NUM;
     float before = s.net.input[0];
@@ -218,9 +207,8 @@ static void cost_masked_skips_secret_truths_and_leaves_its_input_alone(void **un
     release(&s);
 }
 
-static void cost_thresh_drops_small_deltas(void **unused)
+TEST(cost_thresh_drops_small_deltas)
 {
-    (void)unused;
     struct subject s = cost(SSE);
     s.l.thresh = .5f*s.l.inputs;
     s.net.input[0] = s.net.truth[0] + .4f;
@@ -231,9 +219,8 @@ static void cost_thresh_drops_small_deltas(void **unused)
     release(&s);
 }
 
-static void cost_smooth_labels_leave_the_truth_alone(void **unused)
+TEST(cost_smooth_labels_leave_the_truth_alone)
 {
-    (void)unused;
     struct subject s = cost(SSE);
     s.l.smooth = .25;
     float label = s.net.truth[0];
@@ -329,17 +316,15 @@ static void assert_region_gradient(struct subject *s)
     assert_backward_adds(s);
 }
 
-static void region_sends_its_gradient_down(void **unused)
+TEST(region_sends_its_gradient_down)
 {
-    (void)unused;
     struct subject s = region(4, CLASSES);
     assert_region_gradient(&s);
     release(&s);
 }
 
-static void region_without_softmax_has_the_gradient(void **unused)
+TEST(region_without_softmax_has_the_gradient)
 {
-    (void)unused;
     struct subject s = region(4, CLASSES);
     s.l.softmax = 0;
     s.l.class_scale = 1;
@@ -347,9 +332,8 @@ static void region_without_softmax_has_the_gradient(void **unused)
     release(&s);
 }
 
-static void region_squashes_its_mask(void **unused)
+TEST(region_squashes_its_mask)
 {
-    (void)unused;
     struct subject s = region(6, CLASSES);
     s.l.mask_scale = 2;
     assert_region_gradient(&s);
@@ -358,9 +342,8 @@ static void region_squashes_its_mask(void **unused)
     release(&s);
 }
 
-static void region_tree_is_a_softmax_per_pixel_and_group(void **unused)
+TEST(region_tree_is_a_softmax_per_pixel_and_group)
 {
-    (void)unused;
     struct subject s = region(4, 5);
     s.l.softmax_tree = &small_tree;
     assert_region_gradient(&s);
@@ -377,9 +360,8 @@ static void region_tree_is_a_softmax_per_pixel_and_group(void **unused)
 }
 
 /* Stock's GPU form: with a background class, objectness is one of the softmax's classes and has no logistic. */
-static void region_with_background_leaves_objectness_to_the_softmax(void **unused)
+TEST(region_with_background_leaves_objectness_to_the_softmax)
 {
-    (void)unused;
     struct subject s = region(4, CLASSES);
     s.l.background = 1;
     run_forward(&s);
@@ -394,9 +376,8 @@ static void region_with_background_leaves_objectness_to_the_softmax(void **unuse
     release(&s);
 }
 
-static void yolo_has_the_gradient_of_cross_entropies_and_squares(void **unused)
+TEST(yolo_has_the_gradient_of_cross_entropies_and_squares)
 {
-    (void)unused;
     layer l = make_yolo_layer(BATCH, SIDE, SIDE, ANCHORS, ANCHORS, NULL, CLASSES);
     l.max_boxes = 90;
     l.ignore_thresh = .5;
@@ -414,9 +395,8 @@ static void yolo_has_the_gradient_of_cross_entropies_and_squares(void **unused)
     release(&s);
 }
 
-static void detection_has_the_gradient(void **unused)
+TEST(detection_has_the_gradient)
 {
-    (void)unused;
     for(int softmax = 0; softmax < 2; ++softmax){
         const int cells = SIDE*SIDE, inputs = cells*(5*ANCHORS + CLASSES);
         layer l = make_detection_layer(BATCH, inputs, ANCHORS, SIDE, CLASSES, 4, 1);
@@ -450,9 +430,8 @@ static void detection_has_the_gradient(void **unused)
 
 enum { IDS = 2 };
 
-static void iseg_adds_its_delta(void **unused)
+TEST(iseg_adds_its_delta)
 {
-    (void)unused;
     const int pixels = SIDE*SIDE;
     layer l = make_iseg_layer(BATCH, SIDE, SIDE, CLASSES, IDS);
     struct subject s = subject_of(l, BATCH);
@@ -473,9 +452,8 @@ static void iseg_adds_its_delta(void **unused)
     release(&s);
 }
 
-static void iseg_runs_without_truth(void **unused)
+TEST(iseg_runs_without_truth)
 {
-    (void)unused;
     struct subject s = subject_of(make_iseg_layer(BATCH, SIDE, SIDE, CLASSES, IDS), BATCH);
     s.net.train = 0;
     run_forward(&s);
@@ -488,29 +466,5 @@ static void iseg_runs_without_truth(void **unused)
 int main(void)
 {
     srand(2);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(softmax_with_groups_has_the_gradient),
-        cmocka_unit_test(spatial_softmax_is_over_channels_at_each_pixel),
-        cmocka_unit_test(softmax_tree_skips_secret_truths),
-        cmocka_unit_test(logistic_has_the_gradient),
-        cmocka_unit_test(logistic_loss_stays_finite_when_the_output_saturates),
-        cmocka_unit_test(cost_sse_has_half_the_gradient_times_scale),
-        cmocka_unit_test(cost_l1_has_the_gradient),
-        cmocka_unit_test(cost_smooth_has_half_the_gradient_on_both_sides_of_its_knee),
-        cmocka_unit_test(cost_wgan_has_the_gradient),
-        cmocka_unit_test(cost_seg_scales_where_the_truth_is_zero),
-        cmocka_unit_test(cost_masked_skips_secret_truths_and_leaves_its_input_alone),
-        cmocka_unit_test(cost_thresh_drops_small_deltas),
-        cmocka_unit_test(cost_smooth_labels_leave_the_truth_alone),
-        cmocka_unit_test(region_sends_its_gradient_down),
-        cmocka_unit_test(region_without_softmax_has_the_gradient),
-        cmocka_unit_test(region_squashes_its_mask),
-        cmocka_unit_test(region_tree_is_a_softmax_per_pixel_and_group),
-        cmocka_unit_test(region_with_background_leaves_objectness_to_the_softmax),
-        cmocka_unit_test(yolo_has_the_gradient_of_cross_entropies_and_squares),
-        cmocka_unit_test(detection_has_the_gradient),
-        cmocka_unit_test(iseg_adds_its_delta),
-        cmocka_unit_test(iseg_runs_without_truth),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_listed_tests("tests", NULL, NULL);
 }

@@ -23,9 +23,8 @@ static struct subject gru(int tanh)
     return s;
 }
 
-static void gru_backward_is_the_gradient(void **unused)
+TEST(gru_backward_is_the_gradient)
 {
-    (void)unused;
     for(int tanh = 0; tanh < 2; ++tanh){
         struct subject s = gru(tanh);
         run_both(&s);
@@ -40,18 +39,16 @@ static void gru_backward_is_the_gradient(void **unused)
     }
 }
 
-static void gru_carries_its_last_output_to_the_next_batch(void **unused)
+TEST(gru_carries_its_last_output_to_the_next_batch)
 {
-    (void)unused;
     struct subject s = gru(1);
     run_both(&s);
     assert_memory_equal(s.l.state, s.l.output + (TIMES - 1)*BATCH*OUT, BATCH*OUT*sizeof(float));
     release(&s);
 }
 
-static void gru_as_first_layer_trains_its_parameters(void **unused)
+TEST(gru_as_first_layer_trains_its_parameters)
 {
-    (void)unused;
     struct subject s = gru(1);
     float *delta = s.net.delta;
     s.net.delta = NULL;
@@ -72,9 +69,8 @@ static struct subject rnn(ACTIVATION activation, int shortcut)
     return s;
 }
 
-static void rnn_backward_is_the_gradient(void **unused)
+TEST(rnn_backward_is_the_gradient)
 {
-    (void)unused;
     for(int shortcut = 0; shortcut < 2; ++shortcut){
         struct subject s = rnn(TANH, shortcut);
         run_both(&s);
@@ -86,9 +82,8 @@ static void rnn_backward_is_the_gradient(void **unused)
     }
 }
 
-static void rnn_carries_its_last_state_to_the_next_batch(void **unused)
+TEST(rnn_carries_its_last_state_to_the_next_batch)
 {
-    (void)unused;
     struct subject s = rnn(TANH, 0);
     run_both(&s);
     const int last = (TIMES - 1)*BATCH*OUT;
@@ -109,9 +104,8 @@ static struct subject lstm(int steps)
     return s;
 }
 
-static void lstm_of_one_step_from_rest_has_the_gradient(void **unused)
+TEST(lstm_of_one_step_from_rest_has_the_gradient)
 {
-    (void)unused;
     struct subject s = lstm(1);
     memset(s.first_state[0], 0, BATCH*OUT*sizeof(float));
     memset(s.first_state[1], 0, BATCH*OUT*sizeof(float));
@@ -124,9 +118,8 @@ static void lstm_of_one_step_from_rest_has_the_gradient(void **unused)
 }
 
 /* The gates' deltas are right at every step, but for the forget gate's at the first. */
-static void lstm_input_weights_but_the_forget_gates_have_the_gradient(void **unused)
+TEST(lstm_input_weights_but_the_forget_gates_have_the_gradient)
 {
-    (void)unused;
     struct subject s = lstm(TIMES);
     run_both(&s);
     assert_parameter_gradients(&s, s.l.ui, "ui", IN*OUT);
@@ -142,9 +135,8 @@ static void lstm_input_weights_but_the_forget_gates_have_the_gradient(void **unu
  * Stock's both forms: weights' gradient = sum over t of delta(t) * h(t-1), with h(0) in place of h(-1); the forget
  * gate's first delta = dc(0) * c(0) * f(1-f), with c(0) in place of c(-1), where dc(0) = delta_i(0) / (g * i(1-i)).
  */
-static void lstm_takes_the_first_step_for_the_one_before_it(void **unused)
+TEST(lstm_takes_the_first_step_for_the_one_before_it)
 {
-    (void)unused;
     struct subject s = lstm(TIMES);
     run_both(&s);
     layer *subs[] = {s.l.wf, s.l.wi, s.l.wg, s.l.wo};
@@ -171,9 +163,8 @@ static void lstm_takes_the_first_step_for_the_one_before_it(void **unused)
     release(&s);
 }
 
-static void lstm_forgets_the_overflow_of_the_batch_before(void **unused)
+TEST(lstm_forgets_the_overflow_of_the_batch_before)
 {
-    (void)unused;
     struct subject s = lstm(TIMES);
     run_both(&s);
     float *clean = zeros(s.inputs);
@@ -197,18 +188,16 @@ static struct subject crnn(ACTIVATION activation)
     return subject_of(l, BATCH*TIMES);
 }
 
-static void crnn_needs_no_workspace_from_the_network(void **unused)
+TEST(crnn_needs_no_workspace_from_the_network)
 {
-    (void)unused;
     struct subject s = crnn(LINEAR);
     assert_null(s.net.workspace);
     run_both(&s);
     release(&s);
 }
 
-static void crnn_of_linear_activation_has_the_gradient(void **unused)
+TEST(crnn_of_linear_activation_has_the_gradient)
 {
-    (void)unused;
     struct subject s = crnn(LINEAR);
     run_both(&s);
     assert_input_gradient(&s, weighted_output, 1);
@@ -219,9 +208,8 @@ static void crnn_of_linear_activation_has_the_gradient(void **unused)
 }
 
 /* Stock's both forms: input.delta = self.delta * act'(input), where self.delta has been through act'(self) already. */
-static void crnn_sends_the_self_layers_delta_to_the_input_layer(void **unused)
+TEST(crnn_sends_the_self_layers_delta_to_the_input_layer)
 {
-    (void)unused;
     struct subject s = crnn(TANH);
     run_both(&s);
     assert_parameter_gradients(&s, s.l.self_layer, "self", s.l.self_layer->nweights);
@@ -240,19 +228,5 @@ static void crnn_sends_the_self_layers_delta_to_the_input_layer(void **unused)
 int main(void)
 {
     srand(1);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gru_backward_is_the_gradient),
-        cmocka_unit_test(gru_carries_its_last_output_to_the_next_batch),
-        cmocka_unit_test(gru_as_first_layer_trains_its_parameters),
-        cmocka_unit_test(rnn_backward_is_the_gradient),
-        cmocka_unit_test(rnn_carries_its_last_state_to_the_next_batch),
-        cmocka_unit_test(lstm_of_one_step_from_rest_has_the_gradient),
-        cmocka_unit_test(lstm_input_weights_but_the_forget_gates_have_the_gradient),
-        cmocka_unit_test(lstm_takes_the_first_step_for_the_one_before_it),
-        cmocka_unit_test(lstm_forgets_the_overflow_of_the_batch_before),
-        cmocka_unit_test(crnn_needs_no_workspace_from_the_network),
-        cmocka_unit_test(crnn_of_linear_activation_has_the_gradient),
-        cmocka_unit_test(crnn_sends_the_self_layers_delta_to_the_input_layer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_listed_tests("tests", NULL, NULL);
 }

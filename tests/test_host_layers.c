@@ -1,11 +1,7 @@
 /* What the host room does around Darknet's own fp32 layers and its parser: buffers that stock forgets, the workspace, the
  * image's delta, dropout, AMP's keys in a .cfg, and what cannot run and is refused. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -68,29 +64,25 @@ static void assert_refused(const char *name, const char *message)
     if (!strstr(text, message)) fail_msg("%s: no \"%s\" in: %s", name, message, text);
 }
 
-static void a_cut_network_is_refused(void **state)
+TEST(a_cut_network_is_refused)
 {
-    (void)state;
     assert_refused("cut", "amp: this command cuts the network to 3 of its 7 layers; run it with -amp off");
 }
 
-static void darknets_own_layers_refuse_a_larger_batch(void **state)
+TEST(darknets_own_layers_refuse_a_larger_batch)
 {
-    (void)state;
     assert_refused("grow", "as parsed: fine\nlayer 0: batch grew from 2 to 4");
 }
 
-static void a_shortcut_of_sizes_that_do_not_fit_is_refused(void **state)
+TEST(a_shortcut_of_sizes_that_do_not_fit_is_refused)
 {
-    (void)state;
     assert_refused("unfit", "from = 0: layer 0 gives 6x4, to which 2x2 of the layer before cannot be added");
 }
 
 /* ---- buffers ---- */
 
-static void the_workspace_grows_with_a_resize(void **state)
+TEST(the_workspace_grows_with_a_resize)
 {
-    (void)state;
     static const char text[] = NET("") CONV(4, "") CONV(6, "binary=1\n") TAIL;
     network *stock = parse(text, "off"), *ours = parse(text, "fp32");
     copy_weights(stock, ours);
@@ -106,9 +98,8 @@ static void the_workspace_grows_with_a_resize(void **state)
 }
 
 /* A route of different sizes is Darknet's own, and its backward adds to the deltas of all its inputs; a crop has none. */
-static void a_flat_route_over_a_crop_trains_as_stock(void **state)
+TEST(a_flat_route_over_a_crop_trains_as_stock)
 {
-    (void)state;
     static const char text[] = "[net]\nbatch=2\nwidth=10\nheight=10\nchannels=3\nlearning_rate=0.01\nmomentum=0.9\nmax_batches=100\n"
         "[crop]\ncrop_height=8\ncrop_width=8\nflip=1\nangle=0\nsaturation=1\nexposure=1\nshift=0\n"
         "[convolutional]\nfilters=4\nsize=3\nstride=2\npad=1\nactivation=leaky\n[route]\nlayers=-1,0\n"
@@ -128,9 +119,8 @@ static void a_flat_route_over_a_crop_trains_as_stock(void **state)
     release(ours);
 }
 
-static void darknets_own_first_layer_gives_the_image_its_gradient(void **state)
+TEST(darknets_own_first_layer_gives_the_image_its_gradient)
 {
-    (void)state;
     static const char text[] = "[net]\nbatch=2\nwidth=6\nheight=6\nchannels=3\n"
         "[convolutional]\nbinary=1\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
         "[convolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n[cost]\ntype=sse\n";
@@ -157,9 +147,8 @@ static void darknets_own_first_layer_gives_the_image_its_gradient(void **state)
 }
 
 /* Stock's dropout does nothing at inference and draws nothing; the training after it drops the same elements. */
-static void dropout_rests_at_inference_between_trainings(void **state)
+TEST(dropout_rests_at_inference_between_trainings)
 {
-    (void)state;
     static const char text[] = NET("") CONV(6, "") "[dropout]\nprobability=.5\n" CONV(4, "") "[dropout]\nprobability=.3\n" TAIL;
     network *stock = parse(text, "off"), *ours = parse(text, "fp32"), *both[2] = { stock, ours };
     copy_weights(stock, ours);
@@ -191,9 +180,8 @@ static void assert_own(layer l, const char *why)
 }
 
 /* Options that a kind does not know are never ignored: Darknet's own code runs the layer. */
-static void a_layer_with_an_unknown_option_is_darknets_own(void **state)
+TEST(a_layer_with_an_unknown_option_is_darknets_own)
 {
-    (void)state;
     const layer conv = { .type = CONVOLUTIONAL, .activation = LEAKY, .batch_normalize = 1, .n = 8, .size = 3, .stride = 1,
                          .pad = 1, .groups = 2, .learning_rate_scale = 1, .clip = 1, .truth = 1, .dontload = 1, .smooth = .1f };
     const layer pool = { .type = MAXPOOL, .size = 2, .stride = 2, .learning_rate_scale = 1 };
@@ -241,9 +229,8 @@ static void a_layer_with_an_unknown_option_is_darknets_own(void **state)
 }
 
 /* In fp32, as Darknet's own layer: bf16 would be off by 1e-3. */
-static void a_convolution_with_an_unknown_option_trains_as_stock(void **state)
+TEST(a_convolution_with_an_unknown_option_trains_as_stock)
 {
-    (void)state;
     static const char text[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\nlearning_rate=.01\nmax_batches=9\n"
         "[convolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\ndot=.1\n[cost]\ntype=sse\n";
     network *stock = parse(text, "off"), *ours = parse(text, "bf16");
@@ -259,9 +246,8 @@ static void a_convolution_with_an_unknown_option_trains_as_stock(void **state)
 /* ---- .cfg ---- */
 
 /* Darknet warns of keys that nobody asked for; AMP's are gone before it looks. A key that is nobody's is still told. */
-static void amps_keys_are_not_called_unused(void **state)
+TEST(amps_keys_are_not_called_unused)
 {
-    (void)state;
     static const char text[] = NET("amp=1\ndtype=fp16\nloss_scale=dynamic\ninit_scale=512\n") CONV(4, "amp=0\nnonsense=3\n") TAIL
         "[amp]\namp=1\ndtype=bf16\ngrowth_interval=7\nclip_norm=3\n";
     char name[] = "/tmp/stderr-XXXXXX", said[16384];
@@ -290,17 +276,5 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "cut")) return cut_network();
     if (argc > 1 && !strcmp(argv[1], "grow")) return grow_batch();
     if (argc > 1 && !strcmp(argv[1], "unfit")) return join_unfit();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cut_network_is_refused),
-        cmocka_unit_test(a_shortcut_of_sizes_that_do_not_fit_is_refused),
-        cmocka_unit_test(darknets_own_layers_refuse_a_larger_batch),
-        cmocka_unit_test(the_workspace_grows_with_a_resize),
-        cmocka_unit_test(a_flat_route_over_a_crop_trains_as_stock),
-        cmocka_unit_test(darknets_own_first_layer_gives_the_image_its_gradient),
-        cmocka_unit_test(dropout_rests_at_inference_between_trainings),
-        cmocka_unit_test(a_layer_with_an_unknown_option_is_darknets_own),
-        cmocka_unit_test(a_convolution_with_an_unknown_option_trains_as_stock),
-        cmocka_unit_test(amps_keys_are_not_called_unused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_listed_tests("tests", NULL, NULL);
 }

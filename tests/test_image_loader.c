@@ -1,16 +1,9 @@
 /* Images that are read ahead come in their order, each with its own pixels, however slowly they are taken; and a loader may be
  * stopped at any time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include "commands/map/image_loader.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -72,7 +65,7 @@ static void take(const folder *f, struct amp_image_loader *loader, int i)
 
 static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); }
 
-static void images_come_in_their_order(void **state)
+TEST(images_come_in_their_order)
 {
     const amp_image_fit fits[] = {AMP_FIT_LETTERBOX, AMP_FIT_CENTER_CROP};
     for (size_t k = 0; k < 2; ++k) {
@@ -85,7 +78,7 @@ static void images_come_in_their_order(void **state)
     }
 }
 
-static void a_loader_stops_at_any_time(void **state)
+TEST(a_loader_stops_at_any_time)
 {
     for (int taken = 0; taken <= IMAGES; taken += 15) {
         struct amp_image_loader *loader = started(*state, AMP_FIT_LETTERBOX);
@@ -96,11 +89,4 @@ static void a_loader_stops_at_any_time(void **state)
     amp_image_loader_stop(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_come_in_their_order),
-        cmocka_unit_test(a_loader_stops_at_any_time),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+int main(void) { return run_listed_tests("tests", set_up, tear_down); }

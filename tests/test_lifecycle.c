@@ -1,13 +1,8 @@
 /* A network's whole life, in every precision: train, resize, train, predict one image, train on, free. What is looked
  * for is a crash, a number that is not finite, and, in a build with sanitizers, an access out of bounds or a leak. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "network.h"
@@ -109,9 +104,8 @@ static void assert_trimmed(const network *net)
 }
 
 /* Given back layer by layer: a network that fits only under AMP can be made, and resized. */
-static void stock_buffers_are_gone_before_the_first_step(void **state)
+TEST(stock_buffers_are_gone_before_the_first_step)
 {
-    (void)state;
     network *net = made("bf16");
     assert_trimmed(net);
     train(net, 1);
@@ -124,20 +118,13 @@ static void stock_buffers_are_gone_before_the_first_step(void **state)
     unmake(net);
 }
 
-static void lives_without_amp(void **state) { (void)state; live("off"); }
-static void lives_in_fp32(void **state) { (void)state; live("fp32"); }
-static void lives_in_bf16(void **state) { (void)state; live("bf16"); }
-static void lives_in_fp16(void **state) { (void)state; live("fp16"); }
+TEST(lives_without_amp) { live("off"); }
+TEST(lives_in_fp32) { live("fp32"); }
+TEST(lives_in_bf16) { live("bf16"); }
+TEST(lives_in_fp16) { live("fp16"); }
 
 int main(void)
 {
     gpu_index = -1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lives_without_amp),
-        cmocka_unit_test(lives_in_fp32),
-        cmocka_unit_test(lives_in_bf16),
-        cmocka_unit_test(lives_in_fp16),
-        cmocka_unit_test(stock_buffers_are_gone_before_the_first_step),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_listed_tests("tests", NULL, NULL);
 }

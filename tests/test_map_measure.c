@@ -1,17 +1,10 @@
 /* Measuring between two steps of a training leaves no trace: the training goes on to the same weights, bit for bit, and what is
  * measured is what these weights give. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include "commands/map/map_measure.h"
 #include "host/common/state.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -178,19 +171,13 @@ static void leaves_no_trace(const char *dtype)
     unmake(watched);
 }
 
-static void leaves_no_trace_in_stock(void **state) { (void)state; leaves_no_trace("off"); }
-static void leaves_no_trace_in_fp32(void **state) { (void)state; leaves_no_trace("fp32"); }
-static void leaves_no_trace_in_bf16(void **state) { (void)state; leaves_no_trace("bf16"); }
-static void leaves_no_trace_in_fp16(void **state) { (void)state; leaves_no_trace("fp16"); }
+TEST(leaves_no_trace_in_stock) { leaves_no_trace("off"); }
+TEST(leaves_no_trace_in_fp32) { leaves_no_trace("fp32"); }
+TEST(leaves_no_trace_in_bf16) { leaves_no_trace("bf16"); }
+TEST(leaves_no_trace_in_fp16) { leaves_no_trace("fp16"); }
 
 int main(void)
 {
     gpu_index = -1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(leaves_no_trace_in_stock),
-        cmocka_unit_test(leaves_no_trace_in_fp32),
-        cmocka_unit_test(leaves_no_trace_in_bf16),
-        cmocka_unit_test(leaves_no_trace_in_fp16),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return run_listed_tests("tests", set_up, tear_down);
 }

@@ -1,11 +1,5 @@
 /* What layers/run.c adds to a layer's operations: the layer's name in errors, and ranges for a profiler. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <string.h>
+#include "testing.h"
 
 #include "layers/layer.h"
 
@@ -65,9 +59,8 @@ static amp_status run(amp_backend *backend, amp_error *error)
     return amp_node_backward(&node, &step, error);
 }
 
-static void profilers_see_layers_and_phases(void **state)
+TEST(profilers_see_layers_and_phases)
 {
-    (void)state;
     amp_error error;
     amp_backend silent = { .name = "silent" };
     amp_backend profiled = { .range_push = push, .range_pop = pop };
@@ -79,9 +72,8 @@ static void profilers_see_layers_and_phases(void **state)
                         "<layer 7 convolutional forward>forward</><layer 7 convolutional backward>backward</>");
 }
 
-static void errors_name_the_layer_once(void **state)
+TEST(errors_name_the_layer_once)
 {
-    (void)state;
     amp_error error;
     amp_backend profiled = { .range_push = push, .range_pop = pop };
     fake.status = AMP_NO_MEMORY;
@@ -96,9 +88,8 @@ static void errors_name_the_layer_once(void **state)
     assert_string_equal(error.message, fake.says);
 }
 
-static void weights_of_all_layers_are_loaded_at_once(void **state)
+TEST(weights_of_all_layers_are_loaded_at_once)
 {
-    (void)state;
     amp_error error = { 0 };
     amp_backend profiled = { .conv_load_weights = load, .range_push = push, .range_pop = pop };
     amp_node nodes[5] = { { .index = 0 }, { .index = 1 }, { .index = 2 }, { .index = 3 }, { .index = 4 } };
@@ -158,9 +149,8 @@ static amp_status yolo_loss(amp_backend *b, const amp_tensor *x, const float *la
 
 static const float *no_labels(void *context, int layer) { return (void)context, (void)layer, NULL; }
 
-static void a_table_of_classes_lies_where_the_backend_reads_it(void **state)
+TEST(a_table_of_classes_lies_where_the_backend_reads_it)
 {
-    (void)state;
     amp_error error = { 0 };
     amp_yolo_class_rule table[2] = { { 1, 3 }, { 0, 1 } };
     amp_backend backend = { .allocate = allocate, .upload = upload, .release = release, .yolo_loss = yolo_loss };
@@ -183,12 +173,4 @@ static void a_table_of_classes_lies_where_the_backend_reads_it(void **state)
                         "correct the file that map= names");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(profilers_see_layers_and_phases), cmocka_unit_test(errors_name_the_layer_once),
-        cmocka_unit_test(weights_of_all_layers_are_loaded_at_once),
-        cmocka_unit_test(a_table_of_classes_lies_where_the_backend_reads_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -1,9 +1,5 @@
 /* Histograms of exponents: what is counted, and that what fp16 and bf16 lose of them is what converting the numbers loses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <fenv.h>
 #include <limits.h>
@@ -35,9 +31,8 @@ static float random_number(int least, int most)
 
 /* ---- counting ---- */
 
-static void special_values_fall_into_their_bins(void **state)
+TEST(special_values_fall_into_their_bins)
 {
-    (void)state;
     const struct { float number; int exponent; } cases[] = {
         { 1, 0 }, { -1, 0 }, { 1.9999999f, 0 }, { 2, 1 }, { -0.5f, -1 }, { 65504, 15 }, { 65536, 16 }, { 0x1p-126f, -126 },
         { 0x1.fffffep127f, 127 }, { amp_bits_float(1), -149 }, { amp_bits_float(0x80000002u), -148 }, { amp_bits_float(3), -148 },
@@ -52,9 +47,8 @@ static void special_values_fall_into_their_bins(void **state)
     }
 }
 
-static void zeros_inf_and_nan_are_not_among_the_numbers(void **state)
+TEST(zeros_inf_and_nan_are_not_among_the_numbers)
 {
-    (void)state;
     const float numbers[] = { 0, -0.0f, amp_bits_float(0x7f800000), amp_bits_float(0xff800000), amp_bits_float(0x7fc00000),
                               amp_bits_float(0xff800001), 3 };
     amp_exponents e = { .zeros = 0 };
@@ -85,9 +79,8 @@ static float any_number(void)
          : amp_bits_float(random_bits());
 }
 
-static void counts_are_right_for_any_length(void **state)
+TEST(counts_are_right_for_any_length)
 {
-    (void)state;
     static float numbers[100003];
     const size_t lengths[] = { 0, 1, 2, 3, 4, 5, 7, 63, 16383, 16384, 16385, 65536, 100003 };
     for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
@@ -112,9 +105,8 @@ static void show(amp_numerics *n, amp_seen seen)
 }
 
 /* 600,000 numbers are downloaded in more than one part, from memory where only the backend can read. */
-static void tensors_of_every_dtype_and_layout_are_counted_from_the_backends_memory(void **state)
+TEST(tensors_of_every_dtype_and_layout_are_counted_from_the_backends_memory)
 {
-    (void)state;
     const amp_shape shape = { 3, 8, 100, 250 };
     const size_t count = amp_shape_count(shape);
     const amp_dtype dtypes[] = { AMP_FP32, AMP_FP16, AMP_BF16 };
@@ -144,9 +136,8 @@ static void tensors_of_every_dtype_and_layout_are_counted_from_the_backends_memo
     }
 }
 
-static void each_kind_of_tensor_is_counted_once_in_its_place(void **state)
+TEST(each_kind_of_tensor_is_counted_once_in_its_place)
 {
-    (void)state;
     float two[2] = { 1, 4 };
     amp_numerics *n;
     amp_tensor t = { .data = memory_there(two), .shape = { 1, 2, 1, 1 } };
@@ -205,9 +196,8 @@ static amp_lost converting(const float *numbers, int count, amp_dtype dtype, flo
 }
 
 /* With a 1/2048, a 2^-23 and a 1/1024 of three bins on the other side (bf16: 1/256, 2^-23, 1/128). */
-static void shares_are_those_of_real_conversions(void **state)
+TEST(shares_are_those_of_real_conversions)
 {
-    (void)state;
     enum { COUNT = 200000 };
     static float numbers[COUNT];
     const struct { amp_dtype dtype; int least, most; float scale; } cases[] = {
@@ -232,9 +222,8 @@ static void shares_are_those_of_real_conversions(void **state)
 }
 
 /* bf16's limits lie among fp32's subnormals. */
-static void bf16_loses_what_conversion_of_subnormals_loses(void **state)
+TEST(bf16_loses_what_conversion_of_subnormals_loses)
 {
-    (void)state;
     enum { COUNT = 100000 };
     static float numbers[COUNT];
     amp_exponents e = { .zeros = 0 };
@@ -247,9 +236,8 @@ static void bf16_loses_what_conversion_of_subnormals_loses(void **state)
     assert_true(said.overflow == 0);
 }
 
-static void limits_are_where_rounding_puts_them(void **state)
+TEST(limits_are_where_rounding_puts_them)
 {
-    (void)state;
     const struct { amp_dtype dtype; float number; int overflows, zero, subnormal; } cases[] = {
         { AMP_FP16, 65504, 0, 0, 0 }, { AMP_FP16, 65519.996f, 0, 0, 0 }, { AMP_FP16, 65520, 1, 0, 0 }, { AMP_FP16, -65536, 1, 0, 0 },
         { AMP_FP16, 0x1p-14f, 0, 0, 0 }, { AMP_FP16, 0x1p-15f, 0, 0, 1 }, { AMP_FP16, 0x1.000002p-25f, 0, 0, 1 },
@@ -272,9 +260,8 @@ static void limits_are_where_rounding_puts_them(void **state)
 }
 
 /* A tenth becomes 0, and that is nothing beside the rest; or nothing becomes 0, and a tenth of it is rounding. */
-static void error_is_by_size_and_not_by_number(void **state)
+TEST(error_is_by_size_and_not_by_number)
 {
-    (void)state;
     float numbers[1000];
     amp_exponents tail = { .zeros = 0 }, low = { .zeros = 0 };
     for (int i = 0; i < 1000; i++) numbers[i] = i % 10 ? random_number(-5, 0) : random_number(-40, -30);
@@ -289,9 +276,8 @@ static void error_is_by_size_and_not_by_number(void **state)
     assert_int_equal(amp_numerics_least_scale(&low, AMP_FP16, .00001), INT_MAX); /* better than the format is */
 }
 
-static void nothing_is_lost_of_nothing(void **state)
+TEST(nothing_is_lost_of_nothing)
 {
-    (void)state;
     amp_exponents e = { .zeros = 9, .not_finite = 2 };
     amp_lost lost = amp_numerics_lost(&e, AMP_FP16, 1);
     assert_true(lost.count == 0 && lost.overflow == 0 && lost.zero == 0 && lost.subnormal == 0 && lost.error == 0 && !lost.overflows);
@@ -299,9 +285,8 @@ static void nothing_is_lost_of_nothing(void **state)
     assert_int_equal(amp_numerics_least_scale(&e, AMP_FP16, 0.01), INT_MIN);
 }
 
-static void a_scale_that_is_no_power_of_two_counts_as_the_one_below(void **state)
+TEST(a_scale_that_is_no_power_of_two_counts_as_the_one_below)
 {
-    (void)state;
     float number = 64;
     amp_exponents e = { .zeros = 0 };
     amp_exponents_add(&e, &number, 1);
@@ -310,9 +295,8 @@ static void a_scale_that_is_no_power_of_two_counts_as_the_one_below(void **state
 }
 
 /* The scales of amp_numerics_most_scale and _least_scale are the last that conversion bears out. */
-static void the_range_of_scales_ends_where_conversion_begins_to_lose(void **state)
+TEST(the_range_of_scales_ends_where_conversion_begins_to_lose)
 {
-    (void)state;
     enum { COUNT = 20000 };
     static float numbers[COUNT];
     const amp_dtype dtypes[] = { AMP_FP16, AMP_BF16 };
@@ -340,19 +324,5 @@ static void the_range_of_scales_ends_where_conversion_begins_to_lose(void **stat
 int main(void)
 {
     fesetenv(FE_DFL_ENV); /* Darknet's -Ofast has this program take subnormals for 0; the references here must not */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(special_values_fall_into_their_bins),
-        cmocka_unit_test(zeros_inf_and_nan_are_not_among_the_numbers),
-        cmocka_unit_test(counts_are_right_for_any_length),
-        cmocka_unit_test(tensors_of_every_dtype_and_layout_are_counted_from_the_backends_memory),
-        cmocka_unit_test(each_kind_of_tensor_is_counted_once_in_its_place),
-        cmocka_unit_test(shares_are_those_of_real_conversions),
-        cmocka_unit_test(bf16_loses_what_conversion_of_subnormals_loses),
-        cmocka_unit_test(limits_are_where_rounding_puts_them),
-        cmocka_unit_test(error_is_by_size_and_not_by_number),
-        cmocka_unit_test(nothing_is_lost_of_nothing),
-        cmocka_unit_test(a_scale_that_is_no_power_of_two_counts_as_the_one_below),
-        cmocka_unit_test(the_range_of_scales_ends_where_conversion_begins_to_lose),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_listed_tests("tests", NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* What the numerics see of an engine that trains: every tensor once, and what lies within a layer. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include "amp/numerics.h"
 #include "engine_testing.h"
@@ -27,9 +23,8 @@ static amp_numerics *watch(network *net, int inside)
 
 static unsigned long long all(const amp_exponents *e) { return amp_exponents_count(e) + e->zeros + e->not_finite; }
 
-static void each_tensor_of_a_step_is_counted_once(void **state)
+TEST(each_tensor_of_a_step_is_counted_once)
 {
-    (void)state;
     network *net = parse(text, "fp32");
     amp_numerics *n = watch(net, 1);
     train_step(net, 3); /* two subdivisions of two images */
@@ -50,9 +45,8 @@ static void each_tensor_of_a_step_is_counted_once(void **state)
     release(net);
 }
 
-static void without_the_engine_nothing_inner_is_counted(void **state)
+TEST(without_the_engine_nothing_inner_is_counted)
 {
-    (void)state;
     network *net = parse(text, "fp32");
     amp_numerics *n = watch(net, 0);
     train_step(net, 3);
@@ -63,9 +57,8 @@ static void without_the_engine_nothing_inner_is_counted(void **state)
 }
 
 /* The first layer's backward is the last: what it made of its delta still lies there when the step is over. */
-static void the_inner_tensors_are_the_layers_own(void **state)
+TEST(the_inner_tensors_are_the_layers_own)
 {
-    (void)state;
     static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
     for (int d = 0; d < 3; d++) {
         network *net = parse(SMALL "subdivisions=1\n" CONV(8, "") TAIL, dtypes[d]);
@@ -99,12 +92,4 @@ static void the_inner_tensors_are_the_layers_own(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_tensor_of_a_step_is_counted_once),
-        cmocka_unit_test(without_the_engine_nothing_inner_is_counted),
-        cmocka_unit_test(the_inner_tensors_are_the_layers_own),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

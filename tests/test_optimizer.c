@@ -3,11 +3,7 @@
  * The reference knows nothing of the engine's descriptions: it walks Darknet's layers as stock's update functions do, takes
  * only gradients from the engine, and keeps weights and history of its own in double over several steps. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include "optimizer_testing.h"
 
@@ -124,26 +120,17 @@ static void follow_reference(const char *kind, const char *solver, int adam, con
     release(net);
 }
 
-static void sgd_follows_the_reference_on_every_kind(void **state)
+TEST(sgd_follows_the_reference_on_every_kind)
 {
-    (void)state;
     /* batch norm in a recurrent layer divides by variances near 0: under SGD that network does not survive its second step */
     for (size_t k = 0; k < COUNT(kinds); k++) follow_reference(kinds[k], "", 0, "fp32", strcmp(kinds[k], "recurrent_batchnorm") ? 4 : 1);
     follow_reference("convolutional_batchnorm", "", 0, "bf16", 4);
 }
 
-static void adam_follows_the_reference_on_every_kind(void **state)
+TEST(adam_follows_the_reference_on_every_kind)
 {
-    (void)state;
     for (size_t k = 0; k < COUNT(kinds); k++) follow_reference(kinds[k], "adam=1\nB1=.8\nB2=.95\neps=.002\n", 1, "fp32", 4);
     follow_reference("connected", "adam=1\nB1=.7\nB2=.9\neps=.001\n", 1, "bf16", 4);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sgd_follows_the_reference_on_every_kind),
-        cmocka_unit_test(adam_follows_the_reference_on_every_kind),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

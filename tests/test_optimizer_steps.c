@@ -1,10 +1,6 @@
 /* What a skipped step, a change of the loss scale, frozen layers, clip and clip_norm do to parameters and their history. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include "optimizer_testing.h"
 
@@ -59,9 +55,8 @@ static int any_history(const amp_param *params, int count, int adam)
     return moved;
 }
 
-static void behaviour_09_sgd_skip_leaves_weights_and_momentum_bit_unchanged(void **state)
+TEST(behaviour_09_sgd_skip_leaves_weights_and_momentum_bit_unchanged)
 {
-    (void)state;
     network *net = load("connected", "", "", "fp32"); /* what is to stay must be there: history is not 0 */
     int count;
     train_step(net, 1);
@@ -71,9 +66,8 @@ static void behaviour_09_sgd_skip_leaves_weights_and_momentum_bit_unchanged(void
     for (size_t k = 0; k < COUNT(kinds); k++) assert_true(skip_with_each(kinds[k], "", "") >= 4);
 }
 
-static void behaviour_10_adam_skip_leaves_m_v_and_t(void **state)
+TEST(behaviour_10_adam_skip_leaves_m_v_and_t)
 {
-    (void)state;
     network *net = load("connected", "adam=1\n", "", "fp32");
     int count;
     train_step(net, 1);
@@ -89,9 +83,8 @@ static void behaviour_10_adam_skip_leaves_m_v_and_t(void **state)
 }
 
 /* Darknet's shortcut has no weights. */
-static void behaviour_13_batchnorm_scales_and_biases_are_in_the_check(void **state)
+TEST(behaviour_13_batchnorm_scales_and_biases_are_in_the_check)
 {
-    (void)state;
     static const struct { const char *kind; int scales, biases; } table[] = { { "convolutional_batchnorm", 5, 6 },
         { "connected", 1, 5 }, { "deconvolutional", 1, 5 }, { "batchnorm", 2, 5 }, { "crnn", 3, 7 } };
     for (size_t k = 0; k < COUNT(table); k++) {
@@ -106,9 +99,8 @@ static void behaviour_13_batchnorm_scales_and_biases_are_in_the_check(void **sta
 
 /* Stock's update still decays what stopbackward freezes, and so does AMP: weights move as in stock, bit for bit, and by nothing
  * but decay. */
-static void behaviour_14_frozen_layers_are_out_of_the_check(void **state)
+TEST(behaviour_14_frozen_layers_are_out_of_the_check)
 {
-    (void)state;
     network *ours = load("stopbackward", "decay=.05\n", "", "fp32"), *stock = load("stopbackward", "decay=.05\n", "", "off");
     int count, stop = -1, frozen = 0;
     for (int i = 0; i < ours->n; i++) if (ours->layers[i].stopbackward) stop = i;
@@ -135,9 +127,8 @@ static void behaviour_14_frozen_layers_are_out_of_the_check(void **state)
 }
 
 /* A delta that is inf beneath the frozen layer cannot exist: nothing is computed there. */
-static void frozen_layers_cannot_cause_a_skip(void **state)
+TEST(frozen_layers_cannot_cause_a_skip)
 {
-    (void)state;
     network *net = load("stopbackward", "", "", "fp32");
     int count, stop = -1;
     for (int i = 0; i < net->n; i++) if (net->layers[i].stopbackward) stop = i;
@@ -173,9 +164,8 @@ static char *histories(network *net, size_t *bytes)
 }
 
 /* In fp32 a power of two passes through backward exactly, so a training under another scale is the same training. */
-static void behaviour_15_a_scale_change_never_alters_momentum(void **state)
+TEST(behaviour_15_a_scale_change_never_alters_momentum)
 {
-    (void)state;
     static const float scales[] = { 1, 1024, 0.25f, 65536, 65536, 2 };
     network *net = parse_branched("amp=1\nloss_scale=1\n", "", "fp32"), *control = parse_branched("amp=1\nloss_scale=1\n", "", "fp32");
     size_t a_bytes, b_bytes;
@@ -200,9 +190,8 @@ static void behaviour_15_a_scale_change_never_alters_momentum(void **state)
     release(control);
 }
 
-static void behaviour_16_a_standalone_batchnorm_really_updates(void **state)
+TEST(behaviour_16_a_standalone_batchnorm_really_updates)
 {
-    (void)state;
     network *net = load("batchnorm", "momentum=0\n", "", "bf16");
     int batchnorms = 0;
     float scales[8], biases[8], scale_gradients[8], bias_gradients[8];
@@ -241,9 +230,8 @@ static double norm_of_scaled_gradients(network *net)
 }
 
 /* Clipping scaled gradients at max_norm × scale and then unscaling is the definition; whatever the scale, the step is that. */
-static void behaviour_18_clip_norm_comes_after_unscaling(void **state)
+TEST(behaviour_18_clip_norm_comes_after_unscaling)
 {
-    (void)state;
     static const struct { const char *keys; double scale; } table[] = { { "loss_scale=1\n", 1 }, { "loss_scale=4096\n", 4096 },
         { "loss_scale=1000\n", 1000 }, { "loss_scale=.03\n", (double).03f } };
     const double clip_norm = .02;
@@ -328,26 +316,11 @@ static void check_clip(const char *solver, const char *dtype)
     release(net);
 }
 
-static void clip_keeps_convolutional_weights_in_bounds(void **state)
+TEST(clip_keeps_convolutional_weights_in_bounds)
 {
-    (void)state;
     check_clip("", "fp32");
     check_clip("", "bf16");
     check_clip("adam=1\n", "fp32");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(behaviour_09_sgd_skip_leaves_weights_and_momentum_bit_unchanged),
-        cmocka_unit_test(behaviour_10_adam_skip_leaves_m_v_and_t),
-        cmocka_unit_test(behaviour_13_batchnorm_scales_and_biases_are_in_the_check),
-        cmocka_unit_test(behaviour_14_frozen_layers_are_out_of_the_check),
-        cmocka_unit_test(frozen_layers_cannot_cause_a_skip),
-        cmocka_unit_test(behaviour_15_a_scale_change_never_alters_momentum),
-        cmocka_unit_test(behaviour_16_a_standalone_batchnorm_really_updates),
-        cmocka_unit_test(behaviour_18_clip_norm_comes_after_unscaling),
-        cmocka_unit_test(clip_keeps_convolutional_weights_in_bounds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -11,31 +11,16 @@
  *
  * Where stock's own CPU code leaves a layer out (gaps.h), the same replacement runs on both sides; its own
  * correctness is test_gaps.c's and test_gaps_recurrent.c's subject. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <dirent.h>
 #include <math.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "host/darknet/room.h"
 #include "host/pjreddie/gaps.h"
 #include "tensor/half.h"
 #include "network.h"
-
-/* tests/cfg, beside this file; layers that name files (trees) name them from there. */
-static const char *cfg_folder(void)
-{
-    static char folder[1024];
-    snprintf(folder, sizeof folder, "%s", __FILE__);
-    char *slash = strrchr(folder, '/');
-    snprintf(slash ? slash + 1 : folder, sizeof folder - (size_t)(slash ? slash + 1 - folder : 0), "cfg");
-    return folder;
-}
 
 static network *load(const char *cfg, const char *dtype)
 {
@@ -367,17 +352,12 @@ static void compare_all(const char *dtype, float unit, double tolerance)
     assert_int_equal(failures, 0);
 }
 
-static void fp32_agrees_with_stock(void **state) { (void)state; compare_all("fp32", 0, 1e-4); }
-static void bf16_agrees_with_stock(void **state) { (void)state; compare_all("bf16", 0x1p-7f, 8 * 0x1p-8); }
-static void fp16_agrees_with_stock(void **state) { (void)state; compare_all("fp16", 0x1p-10f, 8 * 0x1p-11); }
+TEST(fp32_agrees_with_stock) { compare_all("fp32", 0, 1e-4); }
+TEST(bf16_agrees_with_stock) { compare_all("bf16", 0x1p-7f, 8 * 0x1p-8); }
+TEST(fp16_agrees_with_stock) { compare_all("fp16", 0x1p-10f, 8 * 0x1p-11); }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fp32_agrees_with_stock),
-        cmocka_unit_test(bf16_agrees_with_stock),
-        cmocka_unit_test(fp16_agrees_with_stock),
-    };
-    if (chdir(cfg_folder())) return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (chdir(networks_folder())) return 1;
+    return run_listed_tests("tests", NULL, NULL);
 }

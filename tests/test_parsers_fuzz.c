@@ -1,15 +1,8 @@
 /* The readers of what users and programs write, on spoiled text: rows of a log, labels, .data files, .cfg files to be copied,
  * command lines. Whatever comes, they take what is right or say in one line what is not. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "testing.h"
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "commands/arguments.h"
 #include "commands/cfg_copy.h"
@@ -78,13 +71,12 @@ static void write_file(const char *text, size_t length)
     assert_int_equal(fclose(file), 0);
 }
 
-static void rows_of_a_log(void **unused)
+TEST(rows_of_a_log)
 {
     static const char *const seeds[] = { "17,1.5,2.25,0.001,65536,0,3.5,12.25,0.125,0.5,100,1795352400.125",
                                          "1,nan,inf,-inf,1,1,,0,0,0,1e300,0" };
     char text[ROOM], written[AMP_LOG_TEXT], again[AMP_LOG_TEXT];
     int taken = 0;
-    (void)unused;
     for (int i = 0; i < ROUNDS; i++) {
         amp_log_row row, read;
         amp_error error = { 0 };
@@ -113,12 +105,11 @@ static amp_status check_label(void *count, const char *file, unsigned long line,
     return AMP_OK;
 }
 
-static void labels(void **unused)
+TEST(labels)
 {
     static const char seed[] = "0 0.5 0.5 0.25 0.25\n2 .1 .9 1e-1 0.2\n\n1 0 0 0 0\n";
     char text[ROOM];
     int seen = 0, refused = 0;
-    (void)unused;
     for (int i = 0; i < FILE_ROUNDS; i++) {
         amp_error error = { 0 };
         write_file(text, spoil(seed, text, 1));
@@ -129,12 +120,11 @@ static void labels(void **unused)
     assert_true(seen > FILE_ROUNDS / 4 && refused > FILE_ROUNDS / 10);
 }
 
-static void data_files(void **unused)
+TEST(data_files)
 {
     static const char seed[] = "classes = 3\ntrain = a b.txt\nvalid=v.txt\n# names = no\nnames=n\nbackup = /b\n";
     char text[ROOM];
     int whole = 0;
-    (void)unused;
     for (int i = 0; i < FILE_ROUNDS; i++) {
         amp_data_file data;
         amp_error error = { 0 };
@@ -149,13 +139,12 @@ static void data_files(void **unused)
 }
 
 /* A copy has the new values, whatever else the original holds; and copying the copy changes nothing. */
-static void copies_of_a_cfg(void **unused)
+TEST(copies_of_a_cfg)
 {
     static const char seed[] = "# net\n[net]\nbatch = 64\nsubdivisions=8\nwidth=32\n\n[convolutional]\nbatch=1\n[yolo]\nclasses=2";
     const amp_cfg_change changes[] = { { "batch", 24 }, { "subdivisions", 3 } };
     char text[ROOM], copy[64], second[64];
     int copied = 0;
-    (void)unused;
     snprintf(copy, sizeof copy, "%s.copy", path);
     snprintf(second, sizeof second, "%s.second", path);
     for (int i = 0; i < FILE_ROUNDS / 3; i++) {
@@ -188,12 +177,11 @@ static void copies_of_a_cfg(void **unused)
     assert_in_range(copied, FILE_ROUNDS / 30, FILE_ROUNDS / 3 - 1);
 }
 
-static void command_lines(void **unused)
+TEST(command_lines)
 {
     static const char *const seeds[] = { "a.cfg", "-batch", "8", "-share", "0.5", "-json", "x", "-quiet", "-points", "11" };
     int taken = 0;
     FILE *nowhere = fopen("/dev/null", "w");
-    (void)unused;
     assert_non_null(nowhere);
     for (int i = 0; i < ROUNDS; i++) {
         const char *cfg = NULL, *json = NULL, *points = "0";
@@ -239,11 +227,9 @@ static void command_lines(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(rows_of_a_log), cmocka_unit_test(labels), cmocka_unit_test(data_files),
-        cmocka_unit_test(copies_of_a_cfg), cmocka_unit_test(command_lines) };
     int descriptor = mkstemp(path);
     if (descriptor < 0 || close(descriptor)) return 1;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = run_listed_tests("tests", NULL, NULL);
     unlink(path);
     return failed;
 }

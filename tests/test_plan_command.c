@@ -1,14 +1,9 @@
 /* `amp plan` says what is so: rows against facts worked out by hand, casts against those that a step really makes, bytes
  * against what stock's network and AMP's really take. */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <dirent.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "commands/cfg_copy.h"
@@ -64,7 +59,7 @@ static int runs_bf16(void)
     return support != AMP_SUPPORT_NONE;
 }
 
-static void rows_say_class_dtype_and_reason(void **state)
+TEST(rows_say_class_dtype_and_reason)
 {
     static const struct { const char *type, *class, *dtype, *why; } expected[] = {
         { "convolutional", "lower", "bf16", "matrix products" }, { "convolutional", "lower", "fp32", "amp=0" },
@@ -72,7 +67,6 @@ static void rows_say_class_dtype_and_reason(void **state)
         { "convolutional", "lower", "bf16", "matrix products" }, { "shortcut", "promotes", "bf16", "all inputs are bf16" },
         { "convolutional", "host fp32", "fp32", "xnor is set" }, { "convolutional", "lower", "bf16", "matrix products" },
         { "cost", "host fp32", "fp32", "fp32 loss" } };
-    (void)state;
     if (!runs_bf16()) skip();
     amp_plan_report r = planned(known, NULL);
     assert_int_equal(r.count, sizeof expected / sizeof *expected);
@@ -91,12 +85,11 @@ static void rows_say_class_dtype_and_reason(void **state)
 }
 
 /* What halves the size and doubles the channels, as in a resnet, is no reason for fp32: only the image and the loss are cast. */
-static void a_shortcut_between_sizes_is_half_and_casts_nothing(void **state)
+TEST(a_shortcut_between_sizes_is_half_and_casts_nothing)
 {
     static const char text[] = NET("[amp]\ndtype=bf16\n") CONV(8, "") "[convolutional]\nfilters=16\nsize=3\nstride=2\npad=1\n"
         "activation=linear\n" "[shortcut]\nfrom=0\nactivation=leaky\n" CONV(16, "") "[shortcut]\nfrom=-2\nactivation=leaky\n"
         POINTWISE(8, "") "[cost]\ntype=sse\n";
-    (void)state;
     if (!runs_bf16()) skip();
     amp_plan_report r = planned(text, NULL);
     assert_int_equal(r.count, 7);
@@ -109,10 +102,9 @@ static void a_shortcut_between_sizes_is_half_and_casts_nothing(void **state)
     amp_plan_report_free(&r);
 }
 
-static void rows_say_channels_and_bytes(void **state)
+TEST(rows_say_channels_and_bytes)
 {
     enum { PIXELS = 16 * 16 * 2 };
-    (void)state;
     if (!runs_bf16()) skip();
     amp_plan_report r = planned(known, NULL);
     const amp_plan_row *first = &r.rows[0], *route = &r.rows[3], *pinned = &r.rows[1];
@@ -140,10 +132,9 @@ static void rows_say_channels_and_bytes(void **state)
 
 #define SEQUENCE "[net]\nbatch=2\ninputs=40\ntime_steps=3\nmax_batches=10\n"
 
-static void products_of_recurrent_layers_are_in_half_and_the_layers_are_not(void **state)
+TEST(products_of_recurrent_layers_are_in_half_and_the_layers_are_not)
 {
     enum { WEIGHTS = 3 * (40 * 36 + 36 * 36), ROWS = 2 * 3 };
-    (void)state;
     if (!runs_bf16()) skip();
     amp_plan_report r = planned(SEQUENCE "[gru]\noutput=36\n[gru]\noutput=36\namp=0\n[softmax]\n", "bf16");
     const amp_plan_row *half = &r.rows[0], *pinned = &r.rows[1];
@@ -189,11 +180,10 @@ static void a_pass(network *net)
     backward_network(net);
 }
 
-static void copies_of_recurrent_weights_take_what_is_told(void **state)
+TEST(copies_of_recurrent_weights_take_what_is_told)
 {
     static const char *const layers[] = { "[rnn]\noutput=36\nactivation=tanh\n", "[gru]\noutput=36\n", "[lstm]\nbatch_normalize=1\noutput=36\n" };
     static const char *const dtypes[] = { "bf16", "fp16", "fp32" };
-    (void)state;
     if (!runs_bf16()) skip();
     for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
         for (size_t t = 0; t < 3; t++) {
@@ -215,13 +205,12 @@ static void copies_of_recurrent_weights_take_what_is_told(void **state)
         }
 }
 
-static void casts_are_where_forms_meet(void **state)
+TEST(casts_are_where_forms_meet)
 {
     static const amp_plan_cast expected[] = {
         { -1, 0, AMP_FORM_HOST, AMP_FORM_LOW, 0, 3 * 512 }, { 0, 1, AMP_FORM_LOW, AMP_FORM_WIDE, 1, 12 * 512 },
         { 3, 4, AMP_FORM_WIDE, AMP_FORM_LOW, 1, 28 * 512 }, { 5, 6, AMP_FORM_LOW, AMP_FORM_HOST, 1, 8 * 512 },
         { 6, 7, AMP_FORM_HOST, AMP_FORM_LOW, 1, 8 * 512 }, { 7, -1, AMP_FORM_LOW, AMP_FORM_HOST, 1, 10 * 512 } };
-    (void)state;
     if (!runs_bf16()) skip();
     amp_plan_report r = planned(known, NULL);
     assert_int_equal(r.cast_count, sizeof expected / sizeof *expected);
@@ -242,9 +231,8 @@ static const amp_plan_advice *advice_of(const amp_plan_report *r, const char *ki
     return NULL;
 }
 
-static void advice_names_what_could_be_changed(void **state)
+TEST(advice_names_what_could_be_changed)
 {
-    (void)state;
     if (!runs_bf16()) skip();
     amp_plan_report r = planned(known, NULL);
     const amp_plan_advice *first = advice_of(&r, "misaligned", 0), *last = advice_of(&r, "misaligned", 7);
@@ -261,9 +249,8 @@ static void advice_names_what_could_be_changed(void **state)
     amp_plan_report_free(&r);
 }
 
-static void in_fp32_nothing_is_half_and_the_reason_is_the_dtype(void **state)
+TEST(in_fp32_nothing_is_half_and_the_reason_is_the_dtype)
 {
-    (void)state;
     amp_plan_report r = planned(known, "fp32");
     for (int i = 0; i < r.count; i++) assert_int_equal(r.rows[i].dtype, AMP_FP32);
     assert_string_equal(r.rows[0].why, "dtype=fp32");
@@ -275,15 +262,11 @@ static void in_fp32_nothing_is_half_and_the_reason_is_the_dtype(void **state)
 
 /* ---- every network of tests/cfg ---- */
 
-static char cfg_folder[1024];
-
 static int each_cfg(void (*visit)(const char *cfg))
 {
-    snprintf(cfg_folder, sizeof cfg_folder, "%s", __FILE__);
-    strcpy(strrchr(cfg_folder, '/') + 1, "cfg");
     char before[1024];
     assert_non_null(getcwd(before, sizeof before));
-    assert_int_equal(chdir(cfg_folder), 0); /* where they look for their trees */
+    assert_int_equal(chdir(networks_folder()), 0); /* where they look for their trees */
     DIR *folder = opendir(".");
     int count = 0;
     assert_non_null(folder);
@@ -341,9 +324,8 @@ static void casts_are_counted_in_a_step(const char *cfg)
     release(net);
 }
 
-static void a_step_makes_the_casts_that_are_planned(void **state)
+TEST(a_step_makes_the_casts_that_are_planned)
 {
-    (void)state;
     assert_true(each_cfg(casts_are_counted_in_a_step) > 40);
 }
 
@@ -363,9 +345,8 @@ static void all_of_the_arena_is_accounted_for(const char *cfg)
     release(net);
 }
 
-static void bytes_of_layers_add_up_to_what_was_asked_for(void **state)
+TEST(bytes_of_layers_add_up_to_what_was_asked_for)
 {
-    (void)state;
     each_cfg(all_of_the_arena_is_accounted_for);
 }
 
@@ -389,9 +370,8 @@ static void kept_buffers_are_those_told(const char *cfg)
     release(net);
 }
 
-static void darknets_buffers_are_those_that_stay(void **state)
+TEST(darknets_buffers_are_those_that_stay)
 {
-    (void)state;
     each_cfg(kept_buffers_are_those_told);
 }
 
@@ -427,9 +407,8 @@ static void outline_is_the_plan_of_that_batch(const char *cfg)
     release(large);
 }
 
-static void memory_at_another_batch_is_what_its_plan_takes(void **state)
+TEST(memory_at_another_batch_is_what_its_plan_takes)
 {
-    (void)state;
     each_cfg(outline_is_the_plan_of_that_batch);
 }
 
@@ -458,15 +437,13 @@ static void stock_takes_what_is_told(const char *cfg)
     if (grown != told) fail_msg("%s: stock takes %zu bytes more for 400 images more, told are %zu", cfg, grown, told);
 }
 
-static void stocks_bytes_are_what_it_takes(void **state)
+TEST(stocks_bytes_are_what_it_takes)
 {
-    (void)state;
     each_cfg(stock_takes_what_is_told);
 }
 
-static void what_fits_is_the_largest_that_fits(void **state)
+TEST(what_fits_is_the_largest_that_fits)
 {
-    (void)state;
     amp_plan_report r = planned(known, "fp32");
     amp_footprint at, above;
     amp_error error = { 0 };
@@ -507,11 +484,10 @@ static void available_is(size_t bytes, size_t all, const char *what)
                  all, what);
 }
 
-static void the_least_of_all_limits_counts(void **state)
+TEST(the_least_of_all_limits_counts)
 {
     static const char group[] = "RAM that the control group allows";
     struct rlimit before, limit;
-    (void)state;
     assert_non_null(mkdtemp(root));
     put("proc/meminfo", "MemTotal:  900 kB\nMemFree: 1 kB\nMemAvailable:  800 kB\n");
     available_is(800 << 10, 900 << 10, "RAM");
@@ -550,9 +526,8 @@ static void the_least_of_all_limits_counts(void **state)
 
 /* ---- networks without weights ---- */
 
-static void a_network_that_is_looked_at_draws_nothing(void **state)
+TEST(a_network_that_is_looked_at_draws_nothing)
 {
-    (void)state;
     char *name = written(known);
     srand(11);
     int untouched = rand();
@@ -569,25 +544,4 @@ static void a_network_that_is_looked_at_draws_nothing(void **state)
     free(name);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_say_class_dtype_and_reason),
-        cmocka_unit_test(a_shortcut_between_sizes_is_half_and_casts_nothing),
-        cmocka_unit_test(rows_say_channels_and_bytes),
-        cmocka_unit_test(products_of_recurrent_layers_are_in_half_and_the_layers_are_not),
-        cmocka_unit_test(copies_of_recurrent_weights_take_what_is_told),
-        cmocka_unit_test(casts_are_where_forms_meet),
-        cmocka_unit_test(advice_names_what_could_be_changed),
-        cmocka_unit_test(in_fp32_nothing_is_half_and_the_reason_is_the_dtype),
-        cmocka_unit_test(a_step_makes_the_casts_that_are_planned),
-        cmocka_unit_test(bytes_of_layers_add_up_to_what_was_asked_for),
-        cmocka_unit_test(darknets_buffers_are_those_that_stay),
-        cmocka_unit_test(memory_at_another_batch_is_what_its_plan_takes),
-        cmocka_unit_test(stocks_bytes_are_what_it_takes),
-        cmocka_unit_test(what_fits_is_the_largest_that_fits),
-        cmocka_unit_test(the_least_of_all_limits_counts),
-        cmocka_unit_test(a_network_that_is_looked_at_draws_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -6,11 +6,7 @@
  * steps, so that what hides in buffers nobody compares would show. Where a layer swallows the poison (a max pool that takes
  * another element, a dropout that drops it) the step is a normal one; then all state must be finite. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <fcntl.h>
 
@@ -257,9 +253,9 @@ static void a_poisoned_step_leaves_no_trace(const char *dtype)
     }
 }
 
-static void fp32_poisoned_steps_leave_no_trace(void **state) { (void)state; a_poisoned_step_leaves_no_trace("fp32"); }
-static void bf16_poisoned_steps_leave_no_trace(void **state) { (void)state; a_poisoned_step_leaves_no_trace("bf16"); }
-static void fp16_poisoned_steps_leave_no_trace(void **state) { (void)state; a_poisoned_step_leaves_no_trace("fp16"); }
+TEST(fp32_poisoned_steps_leave_no_trace) { a_poisoned_step_leaves_no_trace("fp32"); }
+TEST(bf16_poisoned_steps_leave_no_trace) { a_poisoned_step_leaves_no_trace("bf16"); }
+TEST(fp16_poisoned_steps_leave_no_trace) { a_poisoned_step_leaves_no_trace("fp16"); }
 
 /* ---- what batches do by themselves ---- */
 
@@ -307,23 +303,20 @@ static void infinite_label(network *net) { net->truth[net->truths + 3] = -INFINI
 static void huge_image(network *net) { for (int i = 0; i < net->inputs; i++) net->input[i] *= i % 2 ? 1e25f : -1e25f; }
 
 /* The square of 1e20 is inf in fp32, its gradient is a number like any other. */
-static void a_loss_that_is_not_finite_never_reaches_the_weights(void **state)
+TEST(a_loss_that_is_not_finite_never_reaches_the_weights)
 {
-    (void)state;
     check_spoilt_batch(1, "fp32", huge_truth, "loss");
     check_spoilt_batch(1, "bf16", huge_truth, "loss");
 }
 
-static void running_statistics_that_overflow_skip_the_step(void **state)
+TEST(running_statistics_that_overflow_skip_the_step)
 {
-    (void)state;
     check_spoilt_batch(0, "fp32", huge_image, "running statistics");
 }
 
 /* Darknet's yolo and region layers use them as indices. */
-static void labels_that_are_not_finite_skip_the_step(void **state)
+TEST(labels_that_are_not_finite_skip_the_step)
 {
-    (void)state;
     for (int which = 0; which < NETWORKS; which++) {
         check_spoilt_batch(which, "fp32", nan_label, "labels");
         check_spoilt_batch(which, "bf16", infinite_label, "labels");
@@ -332,9 +325,8 @@ static void labels_that_are_not_finite_skip_the_step(void **state)
 }
 
 /* Who calls forward, backward and update himself may leave seen at 0. */
-static void behaviour_24_a_caller_that_does_not_count_keeps_seen_at_zero(void **state)
+TEST(behaviour_24_a_caller_that_does_not_count_keeps_seen_at_zero)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16");
     feed(net, 5);
     net->input[0] = INFINITY;
@@ -348,9 +340,8 @@ static void behaviour_24_a_caller_that_does_not_count_keeps_seen_at_zero(void **
 }
 
 /* Each batch is spoilt once before it is trained on, through burn-in and two steps of the policy. */
-static void behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate(void **state)
+TEST(behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate)
 {
-    (void)state;
     static const char keys[] = "burn_in=3\npower=2\npolicy=steps\nsteps=5,7\nscales=.5,.5\ninit_scale=64\namp=1\n";
     static const float factors[] = { 1.f / 9, 4.f / 9, 1, 1, .5f, .5f, .25f, .25f, .25f }; /* after step 1, 2, ... */
     static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
@@ -379,17 +370,4 @@ static void behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate(v
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fp32_poisoned_steps_leave_no_trace),
-        cmocka_unit_test(bf16_poisoned_steps_leave_no_trace),
-        cmocka_unit_test(fp16_poisoned_steps_leave_no_trace),
-        cmocka_unit_test(a_loss_that_is_not_finite_never_reaches_the_weights),
-        cmocka_unit_test(running_statistics_that_overflow_skip_the_step),
-        cmocka_unit_test(labels_that_are_not_finite_skip_the_step),
-        cmocka_unit_test(behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate),
-        cmocka_unit_test(behaviour_24_a_caller_that_does_not_count_keeps_seen_at_zero),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -1,14 +1,8 @@
 /* Which layers the probe says to pin, on networks and histograms made up for it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "amp/autocast.h"
 #include "commands/probe/probe.h"
@@ -90,9 +84,8 @@ static void assert_says(const amp_probe_result *r, int i, const char *text)
     if (!strstr(r->advice[i], text)) fail_msg("no '%s' in: %s", text, r->advice[i]);
 }
 
-static void nothing_is_pinned_where_all_is_well(void **state)
+TEST(nothing_is_pinned_where_all_is_well)
 {
-    (void)state;
     amp_probe_result *r = chain();
     advise(r, "", 1);
     assert_says(r, 0, "nothing needs to be pinned");
@@ -101,9 +94,8 @@ static void nothing_is_pinned_where_all_is_well(void **state)
     amp_probe_free(r);
 }
 
-static void an_output_that_overflows_pins_its_layer_and_who_reads_it(void **state)
+TEST(an_output_that_overflows_pins_its_layer_and_who_reads_it)
 {
-    (void)state;
     amp_probe_result *r = chain();
     put(&of(r, 1)->output, -1e6f, 25);
     advise(r, "1,2", 1);
@@ -112,9 +104,8 @@ static void an_output_that_overflows_pins_its_layer_and_who_reads_it(void **stat
     amp_probe_free(r);
 }
 
-static void a_share_too_small_for_percents_is_told_as_a_count(void **state)
+TEST(a_share_too_small_for_percents_is_told_as_a_count)
 {
-    (void)state;
     amp_probe_result *r = chain();
     put(&of(r, 1)->output, 1, 30000);
     put(&of(r, 1)->output, 65520, 1);
@@ -124,18 +115,16 @@ static void a_share_too_small_for_percents_is_told_as_a_count(void **state)
 }
 
 /* The loss reads in fp32 anyway. */
-static void the_last_convolution_is_pinned_alone(void **state)
+TEST(the_last_convolution_is_pinned_alone)
 {
-    (void)state;
     amp_probe_result *r = chain();
     put(&of(r, 4)->output, 1e5f, 1);
     advise(r, "4", 1);
     amp_probe_free(r);
 }
 
-static void sums_before_batch_normalization_are_nobody_elses(void **state)
+TEST(sums_before_batch_normalization_are_nobody_elses)
 {
-    (void)state;
     amp_probe_result *r = chain();
     put(&of(r, 1)->inner_output, 1e5f, 1);
     advise(r, "1", 1);
@@ -144,9 +133,8 @@ static void sums_before_batch_normalization_are_nobody_elses(void **state)
 }
 
 /* 0 - conv, 1 - maxpool, 2 - conv: what the pool hands on overflows as well, and 2 would make fp16 of it. */
-static void a_layer_that_follows_its_input_needs_no_pin(void **state)
+TEST(a_layer_that_follows_its_input_needs_no_pin)
 {
-    (void)state;
     amp_probe_result *r = network_of(4);
     conv(r, 0, -1);
     pool(r, 1, 0);
@@ -163,9 +151,8 @@ static void a_layer_that_follows_its_input_needs_no_pin(void **state)
 }
 
 /* An rnn keeps fp32, but its products make fp16 of what it reads, of its output (which it reads at the next step) and of deltas. */
-static void a_layer_that_lends_its_products_is_pinned_for_what_they_round(void **state)
+TEST(a_layer_that_lends_its_products_is_pinned_for_what_they_round)
 {
-    (void)state;
     for (int what = 0; what < 4; what++) {
         amp_probe_result *r = network_of(4);
         conv(r, 0, -1);
@@ -182,9 +169,8 @@ static void a_layer_that_lends_its_products_is_pinned_for_what_they_round(void *
     }
 }
 
-static void what_the_cfg_pins_is_not_advised_again(void **state)
+TEST(what_the_cfg_pins_is_not_advised_again)
 {
-    (void)state;
     amp_probe_result *r = chain();
     r->network.layers[1].pinned = 1;
     put(&of(r, 1)->output, 1e5f, 10);
@@ -199,9 +185,8 @@ static void what_the_cfg_pins_is_not_advised_again(void **state)
 }
 
 /* A shortcut adds two that are fine. */
-static void a_sum_of_two_layers_is_pinned_itself(void **state)
+TEST(a_sum_of_two_layers_is_pinned_itself)
 {
-    (void)state;
     amp_probe_result *r = network_of(5);
     conv(r, 0, -1);
     conv(r, 1, 0);
@@ -213,9 +198,8 @@ static void a_sum_of_two_layers_is_pinned_itself(void **state)
     amp_probe_free(r);
 }
 
-static void outputs_that_are_too_small_are_pinned_and_a_long_tail_is_not(void **state)
+TEST(outputs_that_are_too_small_are_pinned_and_a_long_tail_is_not)
 {
-    (void)state;
     amp_probe_result *r = chain();
     put(&of(r, 1)->output, 1e-12f, 900); /* nine tenths become 0, and do not matter */
     set(&of(r, 3)->output, 1e-7f);
@@ -224,9 +208,8 @@ static void outputs_that_are_too_small_are_pinned_and_a_long_tail_is_not(void **
     amp_probe_free(r);
 }
 
-static void the_scales_are_those_that_suit_every_layer(void **state)
+TEST(the_scales_are_those_that_suit_every_layer)
 {
-    (void)state;
     amp_probe_result *r = chain();
     set(&of(r, 1)->delta, 0x1p-20f); /* 2^-24 / 4 / 1.5 of it: 1.04 %; at twice the scale half of that */
     set(&of(r, 3)->delta, 1000);     /* up to 64000 */
@@ -241,9 +224,8 @@ static void the_scales_are_those_that_suit_every_layer(void **state)
     amp_probe_free(r);
 }
 
-static void a_present_scale_outside_the_range_is_told_without_pins(void **state)
+TEST(a_present_scale_outside_the_range_is_told_without_pins)
 {
-    (void)state;
     amp_probe_result *r = chain();
     set(&of(r, 1)->delta, 0x1p-28f);
     r->scale = 1;
@@ -255,9 +237,8 @@ static void a_present_scale_outside_the_range_is_told_without_pins(void **state)
     amp_probe_free(r);
 }
 
-static void a_static_scale_that_overflows_is_told_and_a_dynamic_one_falls(void **state)
+TEST(a_static_scale_that_overflows_is_told_and_a_dynamic_one_falls)
 {
-    (void)state;
     for (int moves = 0; moves < 2; moves++) {
         amp_probe_result *r = chain();
         put(&of(r, 1)->delta, 1000, 100);
@@ -272,9 +253,8 @@ static void a_static_scale_that_overflows_is_told_and_a_dynamic_one_falls(void *
 }
 
 /* No scale suits 1 and the others: 1 is pinned, and 2, which hands its delta down in fp16. */
-static void deltas_that_no_scale_suits_are_pinned_where_that_takes_the_fewest_layers(void **state)
+TEST(deltas_that_no_scale_suits_are_pinned_where_that_takes_the_fewest_layers)
 {
-    (void)state;
     amp_probe_result *r = chain();
     set(&of(r, 1)->delta, 0x1p-50f);
     advise(r, "1,2", 1);
@@ -289,9 +269,8 @@ static void deltas_that_no_scale_suits_are_pinned_where_that_takes_the_fewest_la
     amp_probe_free(r);
 }
 
-static void inf_in_fp32_is_no_matter_of_precision(void **state)
+TEST(inf_in_fp32_is_no_matter_of_precision)
 {
-    (void)state;
     amp_probe_result *r = chain();
     of(r, 2)->output.not_finite = 3;
     advise(r, "", 1);
@@ -299,9 +278,8 @@ static void inf_in_fp32_is_no_matter_of_precision(void **state)
     amp_probe_free(r);
 }
 
-static void a_gpu_has_less_room_where_weight_gradients_are_large(void **state)
+TEST(a_gpu_has_less_room_where_weight_gradients_are_large)
 {
-    (void)state;
     amp_probe_result *r = chain();
     put(&of(r, 0)->gradient, 3000, 5);
     advise(r, "", 1);
@@ -353,9 +331,8 @@ static void assert_nothing_overflows(const amp_probe_result *r)
     }
 }
 
-static void pins_are_enough_in_any_network(void **state)
+TEST(pins_are_enough_in_any_network)
 {
-    (void)state;
     static const amp_layer_kind kinds[] = { AMP_LAYER_CONVOLUTIONAL, AMP_LAYER_CONVOLUTIONAL, AMP_LAYER_MAXPOOL, AMP_LAYER_SHORTCUT,
                                             AMP_LAYER_ROUTE, AMP_LAYER_HOST, AMP_LAYER_BATCHNORM };
     for (int round = 0; round < 300; round++) {
@@ -376,26 +353,4 @@ static void pins_are_enough_in_any_network(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_pinned_where_all_is_well),
-        cmocka_unit_test(an_output_that_overflows_pins_its_layer_and_who_reads_it),
-        cmocka_unit_test(a_share_too_small_for_percents_is_told_as_a_count),
-        cmocka_unit_test(the_last_convolution_is_pinned_alone),
-        cmocka_unit_test(sums_before_batch_normalization_are_nobody_elses),
-        cmocka_unit_test(a_layer_that_follows_its_input_needs_no_pin),
-        cmocka_unit_test(a_layer_that_lends_its_products_is_pinned_for_what_they_round),
-        cmocka_unit_test(what_the_cfg_pins_is_not_advised_again),
-        cmocka_unit_test(a_sum_of_two_layers_is_pinned_itself),
-        cmocka_unit_test(outputs_that_are_too_small_are_pinned_and_a_long_tail_is_not),
-        cmocka_unit_test(the_scales_are_those_that_suit_every_layer),
-        cmocka_unit_test(a_present_scale_outside_the_range_is_told_without_pins),
-        cmocka_unit_test(a_static_scale_that_overflows_is_told_and_a_dynamic_one_falls),
-        cmocka_unit_test(deltas_that_no_scale_suits_are_pinned_where_that_takes_the_fewest_layers),
-        cmocka_unit_test(inf_in_fp32_is_no_matter_of_precision),
-        cmocka_unit_test(a_gpu_has_less_room_where_weight_gradients_are_large),
-        cmocka_unit_test(pins_are_enough_in_any_network),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -1,13 +1,8 @@
 /* The matrix products inside Darknet's recurrent layers: whose they are, in which dtype, and that the copies of weights which the
  * backend keeps for them are never those of other weights. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
-#include <string.h>
 #include <sys/wait.h>
 
 #include "engine_testing.h"
@@ -77,9 +72,8 @@ static void pass(network *net, unsigned seed)
 
 /* ---- whose products ---- */
 
-static void products_run_in_the_dtype_of_their_layer(void **state)
+TEST(products_run_in_the_dtype_of_their_layer)
 {
-    (void)state;
     for (int which = 0; which < RECURRENT; which++)
         for (int t = 0; t < 3; t++)
             for (int pinned = 0; pinned < 2; pinned++) {
@@ -97,9 +91,8 @@ static void products_run_in_the_dtype_of_their_layer(void **state)
             }
 }
 
-static void products_of_other_layers_are_their_own(void **state)
+TEST(products_of_other_layers_are_their_own)
 {
-    (void)state;
     static const char cfg[] = "[net]\nbatch=2\nsubdivisions=1\nwidth=8\nheight=8\nchannels=3\n" KEYS CONV(4, "") CONV(4, "xnor=1\n")
         "[deconvolutional]\nfilters=3\nsize=2\nstride=2\nactivation=leaky\n[local]\nfilters=2\nsize=3\nstride=2\npad=0\nactivation=leaky\n"
         "[connected]\noutput=5\nactivation=linear\n" SOFTMAX;
@@ -111,9 +104,8 @@ static void products_of_other_layers_are_their_own(void **state)
 }
 
 /* Another network's, in the same thread, while none of AMP's layers runs. */
-static void products_without_amp_are_darknets(void **state)
+TEST(products_without_amp_are_darknets)
 {
-    (void)state;
     network *net = make(1, "", "", "bf16"), *stock = make(1, "", "", "off");
     watch(net, watching);
     pass(net, 3);
@@ -126,9 +118,8 @@ static void products_without_amp_are_darknets(void **state)
     release(stock);
 }
 
-static void a_product_that_fails_ends_the_program_with_a_line(void **state)
+TEST(a_product_that_fails_ends_the_program_with_a_line)
 {
-    (void)state;
     int line[2], status;
     char text[512] = "";
     network *net = make(0, "", "", "bf16");
@@ -179,9 +170,8 @@ static unsigned long version_seen(network *net)
     return version;
 }
 
-static void behaviour_28_weights_have_one_version_in_all_subdivisions_and_time_steps(void **state)
+TEST(behaviour_28_weights_have_one_version_in_all_subdivisions_and_time_steps)
 {
-    (void)state;
     for (int which = 0; which < RECURRENT; which++) {
         network *net = make(which, "", "", "bf16");
         watch(net, watching);
@@ -192,9 +182,8 @@ static void behaviour_28_weights_have_one_version_in_all_subdivisions_and_time_s
     }
 }
 
-static void behaviour_29_a_version_ends_with_an_update_and_with_new_weights(void **state)
+TEST(behaviour_29_a_version_ends_with_an_update_and_with_new_weights)
 {
-    (void)state;
     for (int which = 0; which < RECURRENT; which++) {
         network *net = make(which, "", "", "bf16");
         watch(net, watching);
@@ -214,9 +203,8 @@ static void behaviour_29_a_version_ends_with_an_update_and_with_new_weights(void
 
 /* A training whose copies are kept, beside one that rounds its weights for each product: updates, a step that is skipped,
  * a prediction, weights from elsewhere, and a plan that is made anew. */
-static void kept_copies_are_those_of_the_weights(void **state)
+TEST(kept_copies_are_those_of_the_weights)
 {
-    (void)state;
     for (int which = 0; which < RECURRENT; which++)
         for (int t = 1; t < 3; t++) {
             network *kept = make(which, "", "", dtypes[t].name), *fresh = make(which, "", "", dtypes[t].name), *both[] = { kept, fresh };
@@ -259,9 +247,8 @@ static void kept_copies_are_those_of_the_weights(void **state)
 /* ---- overflow ---- */
 
 /* Deltas of 2^24 are numbers in fp32, where the layer keeps them, and none in fp16, in which it multiplies. */
-static void a_delta_that_overflows_in_a_product_skips_the_step_and_leaves_no_trace(void **state)
+TEST(a_delta_that_overflows_in_a_product_skips_the_step_and_leaves_no_trace)
 {
-    (void)state;
     for (int which = 0; which < RECURRENT; which++)
         for (int t = 0; t < 3; t++) {
             network *net = make(which, "init_scale=16777216\nloss_scale=dynamic\n", "", dtypes[t].name);
@@ -328,9 +315,8 @@ static network *make_learner(const char *layer, const char *dtype)
 }
 
 /* The way is a smooth one, so that rounding moves it by little: 0.1 % was measured at most. */
-static void a_recurrent_network_learns_in_half_as_in_fp32(void **state)
+TEST(a_recurrent_network_learns_in_half_as_in_fp32)
 {
-    (void)state;
     static const char *const layers[] = { "rnn]\noutput=48\nactivation=tanh\n", "gru]\noutput=48\n", "lstm]\noutput=48\n" };
     static double fp32[ROUNDS], half[ROUNDS];
     for (size_t l = 0; l < sizeof layers / sizeof *layers; l++) {
@@ -352,18 +338,4 @@ static void a_recurrent_network_learns_in_half_as_in_fp32(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_run_in_the_dtype_of_their_layer),
-        cmocka_unit_test(products_of_other_layers_are_their_own),
-        cmocka_unit_test(products_without_amp_are_darknets),
-        cmocka_unit_test(a_product_that_fails_ends_the_program_with_a_line),
-        cmocka_unit_test(behaviour_28_weights_have_one_version_in_all_subdivisions_and_time_steps),
-        cmocka_unit_test(behaviour_29_a_version_ends_with_an_update_and_with_new_weights),
-        cmocka_unit_test(kept_copies_are_those_of_the_weights),
-        cmocka_unit_test(a_delta_that_overflows_in_a_product_skips_the_step_and_leaves_no_trace),
-        cmocka_unit_test(a_recurrent_network_learns_in_half_as_in_fp32),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

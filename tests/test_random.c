@@ -1,13 +1,7 @@
 /* -seed N: a loading job's part draws the same numbers whichever thread runs it and whenever; without, rand() does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "darknet_amp.h"
 #include "host/common/random.h"
@@ -45,18 +39,16 @@ static int same(struct part a, struct part b)
     return 1;
 }
 
-static void without_a_seed_it_is_the_c_library(void **state)
+TEST(without_a_seed_it_is_the_c_library)
 {
-    (void)state;
     srand(5);
     int expected = rand();
     srand(5);
     assert_int_equal(drawn(1, 0).draws[0], expected);
 }
 
-static void a_part_of_a_job_is_a_stream(void **state)
+TEST(a_part_of_a_job_is_a_stream)
 {
-    (void)state;
     amp_random_set_seed(7);
     assert_int_equal(darknet_amp_seed(), 7);
     struct part first = drawn(3, 2);
@@ -67,9 +59,8 @@ static void a_part_of_a_job_is_a_stream(void **state)
     assert_false(same(first, drawn(3, 2)));
 }
 
-static void numbers_cover_rands_range_evenly(void **state)
+TEST(numbers_cover_rands_range_evenly)
 {
-    (void)state;
     amp_random_set_seed(7);
     int upper_half = 0, odd = 0;
     for (int job = 1; job <= 20; job++) {
@@ -84,9 +75,8 @@ static void numbers_cover_rands_range_evenly(void **state)
     assert_in_range(odd, 9700, 10300);
 }
 
-static void the_main_thread_keeps_rand(void **state)
+TEST(the_main_thread_keeps_rand)
 {
-    (void)state;
     amp_random_set_seed(7);
     srand(5);
     int expected = rand();
@@ -95,16 +85,14 @@ static void the_main_thread_keeps_rand(void **state)
     assert_int_equal(darknet_amp_rand(), expected);
 }
 
-static void jobs_are_numbered_from_one(void **state)
+TEST(jobs_are_numbered_from_one)
 {
-    (void)state;
     assert_int_equal(amp_random_next_job(), 1);
     assert_int_equal(amp_random_next_job(), 2);
 }
 
-static void the_seed_leaves_rands_sequence_alone(void **state)
+TEST(the_seed_leaves_rands_sequence_alone)
 {
-    (void)state;
     int stock[100];
     srand(11);
     for (int i = 0; i < 100; i++) stock[i] = rand();
@@ -114,9 +102,8 @@ static void the_seed_leaves_rands_sequence_alone(void **state)
 }
 
 /* At each place of the generator's ring, and over its end. */
-static void a_saved_generator_goes_on_with_the_same_numbers(void **state)
+TEST(a_saved_generator_goes_on_with_the_same_numbers)
 {
-    (void)state;
     amp_random_set_seed(7);
     for (int place = 0; place < 70; place++) {
         unsigned char saved[AMP_HOST_RANDOM_BYTES], again[AMP_HOST_RANDOM_BYTES];
@@ -134,9 +121,8 @@ static void a_saved_generator_goes_on_with_the_same_numbers(void **state)
     }
 }
 
-static void a_generator_that_is_none_is_refused(void **state)
+TEST(a_generator_that_is_none_is_refused)
 {
-    (void)state;
     unsigned char saved[AMP_HOST_RANDOM_BYTES], bad[AMP_HOST_RANDOM_BYTES];
     const int32_t heads[] = { 0, 1, 2, 4, 5 * 31 + 3, 5 * 1000 + 3, -2, INT32_MIN, INT32_MAX };
     amp_random_set_seed(7);
@@ -152,27 +138,12 @@ static void a_generator_that_is_none_is_refused(void **state)
     assert_int_equal(rand(), expected);
 }
 
-static void jobs_go_on_from_a_number(void **state)
+TEST(jobs_go_on_from_a_number)
 {
-    (void)state;
     amp_random_set_next_job(41);
     assert_int_equal(amp_random_jobs_begun(), 40);
     assert_int_equal(amp_random_next_job(), 41);
     assert_int_equal(amp_random_jobs_begun(), 41);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_seed_it_is_the_c_library), /* first: a seed stays */
-        cmocka_unit_test(a_part_of_a_job_is_a_stream),
-        cmocka_unit_test(numbers_cover_rands_range_evenly),
-        cmocka_unit_test(the_main_thread_keeps_rand),
-        cmocka_unit_test(jobs_are_numbered_from_one),
-        cmocka_unit_test(jobs_go_on_from_a_number),
-        cmocka_unit_test(the_seed_leaves_rands_sequence_alone),
-        cmocka_unit_test(a_saved_generator_goes_on_with_the_same_numbers),
-        cmocka_unit_test(a_generator_that_is_none_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -1,11 +1,7 @@
 /* Activation checkpointing: whatever a training recomputes, every byte of its state is that of one which recomputes
  * nothing, and its activations take less memory. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include "engine_testing.h"
 #include "layer_networks.h"
@@ -73,9 +69,8 @@ static int compare(int which, const char *keys, const char *dtype, int segments)
     return repeated;
 }
 
-static void recomputed_trainings_end_in_the_same_bytes(void **state)
+TEST(recomputed_trainings_end_in_the_same_bytes)
 {
-    (void)state;
     static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
     for (int which = 0; which < NETWORKS; which++)
         for (int d = 0; d < 3; d++) {
@@ -108,9 +103,8 @@ static size_t arena_of(int segments, size_t budget, amp_recompute_cost *cost)
     return total;
 }
 
-static void segments_take_less_memory_and_outputs_alone_cost_little(void **state)
+TEST(segments_take_less_memory_and_outputs_alone_cost_little)
 {
-    (void)state;
     amp_recompute_cost none, cheap, cut;
     size_t whole = arena_of(-1, 0, &none), outputs = arena_of(1, 0, &cheap), segments = arena_of(4, 0, &cut);
     print_message("%zu bytes, %zu without outputs (%.3f of a forward again), %zu in 4 segments (%.3f)\n", whole,
@@ -120,9 +114,8 @@ static void segments_take_less_memory_and_outputs_alone_cost_little(void **state
     assert_true(outputs < whole * 3 / 4 && segments < outputs);
 }
 
-static void the_least_costly_choice_that_fits_is_taken(void **state)
+TEST(the_least_costly_choice_that_fits_is_taken)
 {
-    (void)state;
     amp_recompute_cost none, cheap, cut, found;
     size_t whole = arena_of(-1, 0, &none), outputs = arena_of(1, 0, &cheap), segments = arena_of(4, 0, &cut);
     assert_int_equal(arena_of(0, whole, &found), whole);
@@ -134,12 +127,4 @@ static void the_least_costly_choice_that_fits_is_taken(void **state)
     assert_true(arena_of(0, 1, &found) <= segments); /* what takes least */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recomputed_trainings_end_in_the_same_bytes),
-        cmocka_unit_test(segments_take_less_memory_and_outputs_alone_cost_little),
-        cmocka_unit_test(the_least_costly_choice_that_fits_is_taken),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -4,15 +4,10 @@
  *
  * Darknet compiles train_networks and sync_nets for GPUs only; train_replicas and average below are their like. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <omp.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,9 +127,8 @@ static void check_lone_skip(const char *net_keys, const char *dtype, float poiso
     release_all(alone, n);
 }
 
-static void behaviour_21_a_replica_that_overflows_skips_alone_and_the_scalers_agree(void **state)
+TEST(behaviour_21_a_replica_that_overflows_skips_alone_and_the_scalers_agree)
 {
-    (void)state;
     static const struct { const char *dtype, *net_keys; float poison; } table[] = {
         { "fp32", "", NAN }, { "bf16", "", INFINITY }, { "bf16", "adam=1\n", NAN }, { "fp16", "amp=1\ninit_scale=16\n", INFINITY },
     };
@@ -143,9 +137,8 @@ static void behaviour_21_a_replica_that_overflows_skips_alone_and_the_scalers_ag
             for (int victim = 0; victim < n; victim++) check_lone_skip(table[i].net_keys, table[i].dtype, table[i].poison, n, victim);
 }
 
-static void behaviour_21_scalers_follow_any_replicas_overflow_over_many_steps(void **state)
+TEST(behaviour_21_scalers_follow_any_replicas_overflow_over_many_steps)
 {
-    (void)state;
     enum { STEPS = 200 };
     network *nets[3];
     make_replicas(nets, 3, "amp=1\ninit_scale=16\ngrowth_interval=2\n", "fp16");
@@ -174,9 +167,8 @@ static void behaviour_21_scalers_follow_any_replicas_overflow_over_many_steps(vo
     release_all(nets, 3);
 }
 
-static void networks_without_amp_are_left_alone(void **state)
+TEST(networks_without_amp_are_left_alone)
 {
-    (void)state;
     network *nets[3] = { parse_branched("", "", "off"), parse_branched("amp=1\ninit_scale=16\n", "", "fp16"), parse_branched("", "", "off") };
     float poisons[3] = { 0, INFINITY, 0 };
     amp_scaler expected = *scaler_of(nets[1]);
@@ -191,9 +183,8 @@ static void networks_without_amp_are_left_alone(void **state)
 
 /* ---- seen ---- */
 
-static void seen_advances_as_stocks_while_no_step_is_skipped(void **state)
+TEST(seen_advances_as_stocks_while_no_step_is_skipped)
 {
-    (void)state;
     for (int n = 2; n <= MOST; n++) {
         network *nets[MOST];
         make_replicas(nets, n, "", "bf16");
@@ -210,9 +201,8 @@ static void seen_advances_as_stocks_while_no_step_is_skipped(void **state)
 }
 
 /* Of four replicas and more, one skipped step would have stock average after every step from then on. */
-static void seen_counts_the_steps_that_were_taken_and_no_other(void **state)
+TEST(seen_counts_the_steps_that_were_taken_and_no_other)
 {
-    (void)state;
     for (int n = 2; n <= MOST; n++) {
         network *nets[MOST];
         unsigned random = 99;
@@ -265,9 +255,8 @@ static void assert_network_finite(network *net)
     amp_network_desc_free(&d);
 }
 
-static void behaviour_22_averaged_weights_stay_finite(void **state)
+TEST(behaviour_22_averaged_weights_stay_finite)
 {
-    (void)state;
     static const char *dtypes[] = { "fp32", "bf16", "fp16" };
     for (int t = 0; t < 3; t++) {
         network *nets[3], *initial = parse_branched("", "", dtypes[t]);
@@ -304,9 +293,8 @@ static void assert_same_prediction(network *a, network *b, unsigned seed)
 }
 
 /* Each replica predicts before and after: the half copies of the same plan were in use, and are of other weights. */
-static void behaviour_23_half_copies_are_refreshed_after_weights_are_averaged_or_loaded(void **state)
+TEST(behaviour_23_half_copies_are_refreshed_after_weights_are_averaged_or_loaded)
 {
-    (void)state;
     static const char *dtypes[] = { "fp32", "bf16", "fp16" };
     for (int t = 0; t < 3; t++) {
         network *nets[3], *loaded = parse_branched("", "", dtypes[t]);
@@ -342,9 +330,8 @@ static void behaviour_23_half_copies_are_refreshed_after_weights_are_averaged_or
 }
 
 /* A step that is skipped right after puts back what was averaged or loaded, not what was there before. */
-static void averaged_and_loaded_state_is_what_a_skipped_step_goes_back_to(void **state)
+TEST(averaged_and_loaded_state_is_what_a_skipped_step_goes_back_to)
 {
-    (void)state;
     network *nets[2], *other = parse_branched("", "", "bf16");
     make_replicas(nets, 2, "", "bf16");
     float poisons[2] = { INFINITY, NAN };
@@ -426,9 +413,8 @@ static void check_lives(const char *dtype, int team)
     unlink(weights);
 }
 
-static void networks_made_trained_and_freed_in_threads_equal_those_in_turn(void **state)
+TEST(networks_made_trained_and_freed_in_threads_equal_those_in_turn)
 {
-    (void)state;
 #ifdef __SANITIZE_THREAD__
     int team = 1; /* it cannot see libgomp's barriers */
 #else
@@ -453,9 +439,8 @@ static int diverge(void)
 }
 
 /* Each time: the one that computes must not crash in what the program's end takes from under it. */
-static void replicas_that_diverge_end_the_program_with_status_1(void **state)
+TEST(replicas_that_diverge_end_the_program_with_status_1)
 {
-    (void)state;
     for (int i = 0; i < 30; i++) {
         int status;
         pid_t child = fork();
@@ -476,17 +461,5 @@ int main(int argc, char **argv)
     gpu_index = -1;
     omp_set_num_threads(1);
     if (argc > 1 && !strcmp(argv[1], "diverge")) return diverge();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(behaviour_21_a_replica_that_overflows_skips_alone_and_the_scalers_agree),
-        cmocka_unit_test(behaviour_21_scalers_follow_any_replicas_overflow_over_many_steps),
-        cmocka_unit_test(networks_without_amp_are_left_alone),
-        cmocka_unit_test(seen_advances_as_stocks_while_no_step_is_skipped),
-        cmocka_unit_test(seen_counts_the_steps_that_were_taken_and_no_other),
-        cmocka_unit_test(behaviour_22_averaged_weights_stay_finite),
-        cmocka_unit_test(behaviour_23_half_copies_are_refreshed_after_weights_are_averaged_or_loaded),
-        cmocka_unit_test(averaged_and_loaded_state_is_what_a_skipped_step_goes_back_to),
-        cmocka_unit_test(networks_made_trained_and_freed_in_threads_equal_those_in_turn),
-        cmocka_unit_test(replicas_that_diverge_end_the_program_with_status_1),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_listed_tests("tests", NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* The report of a comparison (commands/report): what stands in its files is what was measured, and escaped.
  *
  * test_report FOLDER writes a page per case of report_testing.h there instead, for e2e/report_browser.sh. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include "report_testing.h"
 
@@ -55,9 +51,8 @@ static int times(const char *text, const char *part)
     return count;
 }
 
-static void every_page_holds_its_json_and_nothing_from_elsewhere(void **unused)
+TEST(every_page_holds_its_json_and_nothing_from_elsewhere)
 {
-    (void)unused;
     for (int i = 0; i < REPORT_CASES; ++i) {
         made *m = report_cases[i].make();
         char *json = written(amp_report_json, m), *page = written(amp_report_html, m);
@@ -78,9 +73,8 @@ static void every_page_holds_its_json_and_nothing_from_elsewhere(void **unused)
     }
 }
 
-static void without_scripts_there_is_a_table(void **unused)
+TEST(without_scripts_there_is_a_table)
 {
-    (void)unused;
     made *m = unpleasant_names();
     char *page = written(amp_report_html, m);
     const char *table = strstr(page, "<pre>");
@@ -115,9 +109,8 @@ static char *array_of(const char *json, int run, const char *key)
 }
 
 /* 300 steps: three a point. */
-static void a_point_is_the_median_of_its_finite_losses(void **unused)
+TEST(a_point_is_the_median_of_its_finite_losses)
 {
-    (void)unused;
     made *m = make_comparison(1, 2, 300);
     static const float losses[] = { 7, 1, 5, INFINITY, 4, NAN, NAN, INFINITY, -INFINITY, 3, NAN, 8 };
     for (int i = 0; i < 300; ++i) m->runs[0].rows[i].loss = i < 12 ? losses[i] : 2;
@@ -133,9 +126,8 @@ static void a_point_is_the_median_of_its_finite_losses(void **unused)
 
 /* Five steps of 100,000 are skipped, three of them at the start, and in the middle the scale jumps up for one
  * step. */
-static void a_long_training_keeps_its_first_scale_and_every_skipped_step(void **unused)
+TEST(a_long_training_keeps_its_first_scale_and_every_skipped_step)
 {
-    (void)unused;
     static const size_t skipped[] = { 0, 1, 60, 50000, 50200 };
     made *m = make_comparison(1, 1, 100000);
     for (size_t i = 0; i < 100000; ++i) {
@@ -161,9 +153,8 @@ static void a_long_training_keeps_its_first_scale_and_every_skipped_step(void **
     free_comparison(m);
 }
 
-static void half_a_million_steps_stay_short(void **unused)
+TEST(half_a_million_steps_stay_short)
 {
-    (void)unused;
     made *m = long_training();
     for (size_t i = 0; i < m->runs[1].count; ++i) m->runs[1].rows[i].scale = i % 2 ? 4 : 1024;
     char *page = written(amp_report_html, m);
@@ -174,9 +165,8 @@ static void half_a_million_steps_stay_short(void **unused)
 
 /* ---- the other files ---- */
 
-static void csv_has_a_line_per_run(void **unused)
+TEST(csv_has_a_line_per_run)
 {
-    (void)unused;
     made *m = make_comparison(2, 2, 10);
     m->runs[3] = (amp_run){ .dtype = "bf16", .seed = 2, .state = AMP_RUN_FAILED, .rows = m->runs[3].rows,
                             .failure = "a, \"b\"" };
@@ -198,9 +188,8 @@ static void csv_has_a_line_per_run(void **unused)
     free_comparison(m);
 }
 
-static void json_holds_the_same(void **unused)
+TEST(json_holds_the_same)
 {
-    (void)unused;
     made *m = unpleasant_names();
     m->runs[0].score[0] = .5;
     m->summaries[2].difference[0].error = (double)NAN;
@@ -214,9 +203,8 @@ static void json_holds_the_same(void **unused)
     free_comparison(m);
 }
 
-static void the_table_has_a_line_per_dtype(void **unused)
+TEST(the_table_has_a_line_per_dtype)
 {
-    (void)unused;
     made *m = typical();
     FILE *stream = fopen(page_file, "w");
     assert_non_null(stream);
@@ -232,9 +220,8 @@ static void the_table_has_a_line_per_dtype(void **unused)
     free_comparison(m);
 }
 
-static void a_folder_that_is_missing_is_one_line(void **unused)
+TEST(a_folder_that_is_missing_is_one_line)
 {
-    (void)unused;
     made *m = typical();
     amp_error error;
     static writer *const writers[] = { amp_report_html, amp_report_json, amp_report_csv };
@@ -286,22 +273,11 @@ static int write_cases(const char *folder)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_page_holds_its_json_and_nothing_from_elsewhere),
-        cmocka_unit_test(without_scripts_there_is_a_table),
-        cmocka_unit_test(a_point_is_the_median_of_its_finite_losses),
-        cmocka_unit_test(a_long_training_keeps_its_first_scale_and_every_skipped_step),
-        cmocka_unit_test(half_a_million_steps_stay_short),
-        cmocka_unit_test(csv_has_a_line_per_run),
-        cmocka_unit_test(json_holds_the_same),
-        cmocka_unit_test(the_table_has_a_line_per_dtype),
-        cmocka_unit_test(a_folder_that_is_missing_is_one_line),
-    };
     if (argc > 1) return write_cases(argv[1]);
     int file = mkstemp(page_file);
     if (file < 0) return 1;
     close(file);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = run_listed_tests("tests", NULL, NULL);
     unlink(page_file);
     return failed;
 }

@@ -1,11 +1,7 @@
 /* A network that was saved, made anew and loaded goes on as if nothing had been: for whoever calls Darknet's functions,
  * without the loops of detector and classifier (those are e2e/resume.sh's). */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include "resume_testing.h"
 
@@ -37,31 +33,27 @@ static unsigned long goes_on_branched(const char *net_keys, const char *dtype)
     return goes_on(text, dtype);
 }
 
-static void behaviour_25_sgd_goes_on(void **state)
+TEST_WITH(behaviour_25_sgd_goes_on, empty_folder, remove_folder)
 {
-    (void)state;
     goes_on_branched("", "fp32");
     goes_on_branched("", "bf16");
 }
 
-static void behaviour_25_adam_goes_on(void **state)
+TEST_WITH(behaviour_25_adam_goes_on, empty_folder, remove_folder)
 {
-    (void)state;
     goes_on_branched("adam=1\n", "fp32");
     goes_on_branched("adam=1\n", "bf16");
 }
 
 /* Overflows before and after the stop, and growth_interval half done at it. */
-static void behaviour_25_the_scaler_goes_on(void **state)
+TEST_WITH(behaviour_25_the_scaler_goes_on, empty_folder, remove_folder)
 {
-    (void)state;
     assert_in_range(goes_on_branched("amp=1\ndtype=fp16\ninit_scale=3000\ngrowth_interval=2\ngrowth_factor=8\n", NULL), 1, 4);
 }
 
 /* What a .weights file does not hold: the biases of a batchnorm layer, states, and all of a layer with dontsave=1. */
-static void behaviour_25_what_the_file_leaves_out_goes_on(void **state)
+TEST_WITH(behaviour_25_what_the_file_leaves_out_goes_on, empty_folder, remove_folder)
 {
-    (void)state;
     goes_on(NET("") "[convolutional]\nfilters=4\nsize=3\nstride=2\npad=1\nactivation=leaky\n[batchnorm]\n"
             "[connected]\noutput=6\nbatch_normalize=1\nactivation=leaky\n" FLAT_TAIL, "fp32");
     goes_on(NET("") CONV(4, "dontsave=1\ndontload=1\n") TAIL, "bf16");
@@ -73,9 +65,8 @@ static void behaviour_25_what_the_file_leaves_out_goes_on(void **state)
 }
 
 /* Saved in the middle of a batch: its gradients go on too. */
-static void behaviour_25_half_a_batch_goes_on(void **state)
+TEST_WITH(behaviour_25_half_a_batch_goes_on, empty_folder, remove_folder)
 {
-    (void)state;
     char text[4096];
     snprintf(text, sizeof text, branched, "", "");
     for (int adam = 0; adam < 2; adam++) {
@@ -103,9 +94,8 @@ static void behaviour_25_half_a_batch_goes_on(void **state)
 }
 
 /* A prediction between load and training reads no sidecar and takes nothing from it. */
-static void behaviour_25_a_prediction_comes_first(void **state)
+TEST_WITH(behaviour_25_a_prediction_comes_first, empty_folder, remove_folder)
 {
-    (void)state;
     network *whole, *second;
     stopped_after_three_of_four(&whole, &second);
     feed(second, 9);
@@ -120,9 +110,8 @@ static void behaviour_25_a_prediction_comes_first(void **state)
 }
 
 /* A network that has trained already goes back to a checkpoint. */
-static void loading_again_goes_back(void **state)
+TEST_WITH(loading_again_goes_back, empty_folder, remove_folder)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16"), *straight = parse_branched("", "", "bf16");
     for (int i = 0; i < 3; i++) STEP(net, i);
     save(net, "a.weights");
@@ -135,9 +124,8 @@ static void loading_again_goes_back(void **state)
     release(straight);
 }
 
-static void clear_starts_anew(void **state)
+TEST_WITH(clear_starts_anew, empty_folder, remove_folder)
 {
-    (void)state;
     network *first = parse_branched("", "", "bf16");
     for (int i = 0; i < 3; i++) STEP(first, i);
     save(first, "a.weights");
@@ -152,9 +140,8 @@ static void clear_starts_anew(void **state)
     release(second);
 }
 
-static void a_partial_load_starts_anew(void **state)
+TEST_WITH(a_partial_load_starts_anew, empty_folder, remove_folder)
 {
-    (void)state;
     network *first = parse_branched("", "", "bf16");
     for (int i = 0; i < 3; i++) STEP(first, i);
     save(first, "a.weights");
@@ -172,9 +159,8 @@ static void a_partial_load_starts_anew(void **state)
 }
 
 /* Commands that load and save but never train have no momentum to tell of. */
-static void a_copy_has_no_sidecar(void **state)
+TEST_WITH(a_copy_has_no_sidecar, empty_folder, remove_folder)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16");
     save(net, "copy.weights");
     assert_true(exists(in_folder("copy.weights")));
@@ -182,9 +168,8 @@ static void a_copy_has_no_sidecar(void **state)
     release(net);
 }
 
-static void the_last_checkpoint_is_known(void **state)
+TEST_WITH(the_last_checkpoint_is_known, empty_folder, remove_folder)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16");
     assert_null(amp_host_last_checkpoint(net->amp));
     STEP(net, 0);
@@ -200,9 +185,8 @@ static void the_last_checkpoint_is_known(void **state)
 }
 
 /* What detector and classifier show: an average that a skipped batch made NaN goes on from its last number. */
-static void the_shown_loss_survives_a_skipped_batch(void **state)
+TEST_WITH(the_shown_loss_survives_a_skipped_batch, empty_folder, remove_folder)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16");
     float average = -1;
     int count = 3;
@@ -226,9 +210,8 @@ static void the_shown_loss_survives_a_skipped_batch(void **state)
 }
 
 /* Darknet's loop asks for a save by the batch number, which a skipped step leaves where it was. */
-static void no_second_save_after_a_skipped_step(void **state)
+TEST_WITH(no_second_save_after_a_skipped_step, empty_folder, remove_folder)
 {
-    (void)state;
     network *net = parse_branched("amp=1\ndtype=fp16\ninit_scale=1e30\n", "", NULL);
     float average = -1;
     int count = 0;
@@ -247,9 +230,8 @@ static void no_second_save_after_a_skipped_step(void **state)
 }
 
 /* Killed between the two renames, over an old file and without one. */
-static void a_killed_save_is_ended(void **state)
+TEST_WITH(a_killed_save_is_ended, empty_folder, remove_folder)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16");
     for (int i = 0; i < 3; i++) STEP(net, i);
     save(net, "old.weights");
@@ -282,23 +264,7 @@ int main(void)
 {
     gpu_index = -1;
     atexit(must_have_finished);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(behaviour_25_sgd_goes_on, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(behaviour_25_adam_goes_on, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(behaviour_25_the_scaler_goes_on, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(behaviour_25_what_the_file_leaves_out_goes_on, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(behaviour_25_half_a_batch_goes_on, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(behaviour_25_a_prediction_comes_first, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(loading_again_goes_back, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(clear_starts_anew, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(a_partial_load_starts_anew, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(a_copy_has_no_sidecar, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(the_last_checkpoint_is_known, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(the_shown_loss_survives_a_skipped_batch, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(no_second_save_after_a_skipped_step, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(a_killed_save_is_ended, empty_folder, remove_folder),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = run_listed_tests("tests", NULL, NULL);
     finished = 1;
     return failed;
 }

@@ -1,19 +1,14 @@
 /* Going on with something else than was saved: other weights, another batch or optimizer, a damaged file, a copy or a link. */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <sys/wait.h>
 
 #include "resume_testing.h"
 
 /* Nothing of what it learned before is left, where the file has no sidecar. */
-static void loading_other_weights_starts_anew(void **state)
+TEST_WITH(loading_other_weights_starts_anew, empty_folder, remove_folder)
 {
-    (void)state;
     for (int adam = 0; adam < 2; adam++) {
         const char *keys = adam ? "adam=1\namp=1\ndtype=fp16\ninit_scale=8\ngrowth_interval=2\n" : "";
         network *net = parse_branched(keys, "", adam ? NULL : "bf16"), *straight = parse_branched(keys, "", adam ? NULL : "bf16");
@@ -39,9 +34,8 @@ static void loading_other_weights_starts_anew(void **state)
 }
 
 /* A copy written between load and training is not what training begins from. */
-static void a_save_before_training_loses_nothing(void **state)
+TEST_WITH(a_save_before_training_loses_nothing, empty_folder, remove_folder)
 {
-    (void)state;
     network *whole, *second;
     stopped_after_three_of_four(&whole, &second);
     save(second, "copy.weights");
@@ -64,9 +58,8 @@ static void assert_times(const float *a, const float *b, size_t count, float fac
 }
 
 /* Momentum is a sum over the batch: over a quarter of the images it would throw the weights four times as far. */
-static void another_batch_scales_the_moments(void **state)
+TEST_WITH(another_batch_scales_the_moments, empty_folder, remove_folder)
 {
-    (void)state;
     for (int adam = 0; adam < 2; adam++) {
         network *first = parse_branched(adam ? "adam=1\n" : "", "", "fp32");
         char text[4096];
@@ -93,9 +86,8 @@ static void another_batch_scales_the_moments(void **state)
 }
 
 /* t counts the updates of moments that are 0 now: with thousands, Adam would take them for settled, and overshoot. */
-static void another_optimizer_counts_from_its_first_step(void **state)
+TEST_WITH(another_optimizer_counts_from_its_first_step, empty_folder, remove_folder)
 {
-    (void)state;
     network *first = parse_branched("", "", "fp32"), *second = parse_branched("adam=2\n", "", "fp32"); /* any but 0 is Adam */
     for (int i = 0; i < 3; i++) STEP(first, i);
     save(first, "a.weights");
@@ -144,9 +136,8 @@ static int training_from(const char *file, char *said, size_t size)
 }
 
 /* The first convolution's biases, scales, means and variances, 8 each, and weights follow a header of 20 bytes. */
-static void weights_that_are_no_numbers_are_refused(void **state)
+TEST_WITH(weights_that_are_no_numbers_are_refused, empty_folder, remove_folder)
 {
-    (void)state;
     static const struct { long at; const char *name; } places[] = { { 0, "biases" }, { 8, "scales" }, { 23, "running statistics" },
         { 31, "running statistics" }, { 32 + 7, "weights" } };
     char said[1 << 14];
@@ -168,9 +159,8 @@ static void weights_that_are_no_numbers_are_refused(void **state)
 }
 
 /* The sidecar of a link lies where its file does. */
-static void a_copy_over_a_link_leaves_no_sidecar(void **state)
+TEST_WITH(a_copy_over_a_link_leaves_no_sidecar, empty_folder, remove_folder)
 {
-    (void)state;
     network *net = parse_branched("", "", "bf16");
     STEP(net, 0);
     save(net, "real.weights");
@@ -190,15 +180,7 @@ int main(int argc, char **argv)
     gpu_index = -1;
     if (argc == 3 && !strcmp(argv[1], "train")) return train(argv[2]);
     atexit(must_have_finished);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(loading_other_weights_starts_anew, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(a_save_before_training_loses_nothing, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(another_batch_scales_the_moments, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(another_optimizer_counts_from_its_first_step, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(weights_that_are_no_numbers_are_refused, empty_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(a_copy_over_a_link_leaves_no_sidecar, empty_folder, remove_folder),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = run_listed_tests("tests", NULL, NULL);
     finished = 1;
     return failed;
 }

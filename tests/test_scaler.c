@@ -1,13 +1,8 @@
 /* GradScaler against the worked cases and behaviours of torch.amp.GradScaler, with the scaler alone: where a case
  * speaks of weights, a toy SGD stands in for the optimizer. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "scaler_testing.h"
 
@@ -35,9 +30,8 @@ static const struct worked_case {
     { "backoff acts in double", 9, 2, .1, 1, "i", (float)(9 * .1), 0 },
 };
 
-static void scale_follows_the_worked_cases(void **state)
+TEST(scale_follows_the_worked_cases)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(worked_cases); i++) {
         const struct worked_case *c = &worked_cases[i];
         amp_scaler scaler = dynamic(c->scale, c->interval, c->growth, c->backoff);
@@ -66,9 +60,8 @@ static int toy_step(toy *net, const float scaled[3], const amp_scaler *scaler)
 
 static const float toy_gradients[4][3] = { { 1, -2, .5f }, { 3, 1, 1 }, { -.25f, .75f, 2 }, { 1, 1, -4 } };
 
-static void training_with_an_inf_equals_a_control_that_skips_that_batch(void **state)
+TEST(training_with_an_inf_equals_a_control_that_skips_that_batch)
 {
-    (void)state;
     amp_scaler scaler = dynamic(128, 1, 2, .5), unscaled = made((amp_scaler_params){ .enabled = 0 });
     toy net = { { 0 }, { 0 } }, control = { { 0 }, { 0 } };
     for (int batch = 0; batch < 4; batch++) {
@@ -84,9 +77,8 @@ static void training_with_an_inf_equals_a_control_that_skips_that_batch(void **s
     assert_memory_equal(&net, &control, sizeof net);
 }
 
-static void two_windows_of_two_subdivisions_are_two_updates_with_one_scale_each(void **state)
+TEST(two_windows_of_two_subdivisions_are_two_updates_with_one_scale_each)
 {
-    (void)state;
     amp_scaler scaler = dynamic(4, 1, 2, .5), unscaled = made((amp_scaler_params){ .enabled = 0 });
     toy net = { { 0 }, { 0 } }, control = { { 0 }, { 0 } };
     for (int window = 0; window < 2; window++) {
@@ -106,9 +98,8 @@ static void two_windows_of_two_subdivisions_are_two_updates_with_one_scale_each(
     assert_memory_equal(&net, &control, sizeof net);
 }
 
-static void inf_in_one_subdivision_drops_the_whole_batch(void **state)
+TEST(inf_in_one_subdivision_drops_the_whole_batch)
 {
-    (void)state;
     amp_scaler scaler = dynamic(4, 2, 2, .5);
     toy net = { { 1, 2, 3 }, { 4, 5, 6 } }, before = net;
     float scaled[3] = { 0 };
@@ -119,9 +110,8 @@ static void inf_in_one_subdivision_drops_the_whole_batch(void **state)
     same_float(scaler.scale, 2);
 }
 
-static void clipping_after_unscale_equals_clipping_scaled_gradients_at_the_scaled_norm(void **state)
+TEST(clipping_after_unscale_equals_clipping_scaled_gradients_at_the_scaled_norm)
 {
-    (void)state;
     amp_scaler scaler = dynamic(1024, 2000, 2, .5);
     double max_norm = 1.5, norm = 0;
     for (int i = 0; i < 3; i++) norm += (double)toy_gradients[0][i] * toy_gradients[0][i];
@@ -136,9 +126,8 @@ static void clipping_after_unscale_equals_clipping_scaled_gradients_at_the_scale
 
 /* -- Behaviours -- */
 
-static void behaviour_01_scale_grows_after_exactly_the_interval_of_clean_updates(void **state)
+TEST(behaviour_01_scale_grows_after_exactly_the_interval_of_clean_updates)
 {
-    (void)state;
     amp_scaler scaler = made(amp_scaler_defaults());
     for (int i = 1; i < 2000; i++) {
         update(&scaler, 0);
@@ -152,9 +141,8 @@ static void behaviour_01_scale_grows_after_exactly_the_interval_of_clean_updates
 
 /* -- Disabled, resumed, static -- */
 
-static void behaviour_06_disabled_is_the_identity(void **state)
+TEST(behaviour_06_disabled_is_the_identity)
 {
-    (void)state;
     amp_scaler scaler = made((amp_scaler_params){ .enabled = 0, .dynamic = 1, .scale = -7, .growth_interval = -1 });
     amp_scaler before = scaler;
     same_float(scaler.scale, 1);
@@ -174,9 +162,8 @@ static void behaviour_06_disabled_is_the_identity(void **state)
     assert_memory_equal(&enabled, &enabled_before, sizeof enabled);
 }
 
-static void behaviour_07_state_round_trip_resumes_in_the_middle_of_an_interval(void **state)
+TEST(behaviour_07_state_round_trip_resumes_in_the_middle_of_an_interval)
 {
-    (void)state;
     amp_scaler_params params = amp_scaler_defaults();
     params.growth_interval = 7;
     params.hysteresis = 3;
@@ -197,9 +184,8 @@ static void behaviour_07_state_round_trip_resumes_in_the_middle_of_an_interval(v
     assert_true(run.scale != params.scale && run.skipped > 10);
 }
 
-static void resuming_with_a_shorter_interval_still_grows(void **state)
+TEST(resuming_with_a_shorter_interval_still_grows)
 {
-    (void)state;
     amp_scaler scaler = dynamic(4, 2, 2, .5);
     scaler.growth_tracker = 1500;
     update(&scaler, 0);
@@ -207,9 +193,8 @@ static void resuming_with_a_shorter_interval_still_grows(void **state)
     assert_int_equal(scaler.growth_tracker, 0);
 }
 
-static void behaviour_08_static_scale_counts_skipped_steps_but_never_moves(void **state)
+TEST(behaviour_08_static_scale_counts_skipped_steps_but_never_moves)
 {
-    (void)state;
     amp_scaler scaler = fixed(128);
     for (int i = 0; i < 5000; i++) {
         update(&scaler, i % 50 != 0); /* 49 infs in a row at most */
@@ -220,26 +205,23 @@ static void behaviour_08_static_scale_counts_skipped_steps_but_never_moves(void 
     same_float(amp_scaler_inverse(&scaler), 1.0 / 128);
 }
 
-static void static_scale_of_1_still_counts_skipped_steps(void **state)
+TEST(static_scale_of_1_still_counts_skipped_steps)
 {
-    (void)state;
     amp_scaler scaler = fixed(1);
     update(&scaler, 1);
     assert_int_equal(scaler.skipped, 1);
 }
 
-static void a_sum_of_flags_is_found_inf(void **state)
+TEST(a_sum_of_flags_is_found_inf)
 {
-    (void)state;
     amp_scaler scaler = dynamic(8, 2000, 2, .5);
     update(&scaler, 2);
     same_float(scaler.scale, 4);
     assert_int_equal(scaler.skipped, 1);
 }
 
-static void inverse_is_divided_in_double_and_rounded_once(void **state)
+TEST(inverse_is_divided_in_double_and_rounded_once)
 {
-    (void)state;
     const double scales[] = { 65536, 3, 0.1, 1e38, 0x1p-14, 49 };
     for (size_t i = 0; i < COUNT(scales); i++) {
         amp_scaler scaler = fixed(scales[i]);
@@ -247,9 +229,8 @@ static void inverse_is_divided_in_double_and_rounded_once(void **state)
     }
 }
 
-static void init_refuses_what_cannot_train(void **state)
+TEST(init_refuses_what_cannot_train)
 {
-    (void)state;
     const amp_scaler_params good = amp_scaler_defaults();
     amp_scaler_params bad[20];
     for (size_t i = 0; i < COUNT(bad); i++) bad[i] = good;
@@ -283,23 +264,4 @@ static void init_refuses_what_cannot_train(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scale_follows_the_worked_cases),
-        cmocka_unit_test(training_with_an_inf_equals_a_control_that_skips_that_batch),
-        cmocka_unit_test(two_windows_of_two_subdivisions_are_two_updates_with_one_scale_each),
-        cmocka_unit_test(inf_in_one_subdivision_drops_the_whole_batch),
-        cmocka_unit_test(clipping_after_unscale_equals_clipping_scaled_gradients_at_the_scaled_norm),
-        cmocka_unit_test(behaviour_01_scale_grows_after_exactly_the_interval_of_clean_updates),
-        cmocka_unit_test(behaviour_06_disabled_is_the_identity),
-        cmocka_unit_test(behaviour_07_state_round_trip_resumes_in_the_middle_of_an_interval),
-        cmocka_unit_test(resuming_with_a_shorter_interval_still_grows),
-        cmocka_unit_test(behaviour_08_static_scale_counts_skipped_steps_but_never_moves),
-        cmocka_unit_test(static_scale_of_1_still_counts_skipped_steps),
-        cmocka_unit_test(a_sum_of_flags_is_found_inf),
-        cmocka_unit_test(inverse_is_divided_in_double_and_rounded_once),
-        cmocka_unit_test(init_refuses_what_cannot_train),
-    };
-    return cmocka_run_group_tests_name("scaler", tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("scaler", NULL, NULL); }

@@ -1,9 +1,5 @@
 /* Where the loss scale may go, and when it may not go on: the cap, the floor, hysteresis, and scales that are stuck. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <float.h>
 
@@ -11,9 +7,8 @@
 
 /* -- The cap -- */
 
-static void behaviour_04_scale_never_grows_to_inf(void **state)
+TEST(behaviour_04_scale_never_grows_to_inf)
 {
-    (void)state;
     const double growth[] = { 2, 16, 1e30, DBL_MAX };
     for (size_t i = 0; i < COUNT(growth); i++) {
         amp_scaler_params params = amp_scaler_defaults();
@@ -34,9 +29,8 @@ static void behaviour_04_scale_never_grows_to_inf(void **state)
     }
 }
 
-static void growth_is_clamped_to_max_scale(void **state)
+TEST(growth_is_clamped_to_max_scale)
 {
-    (void)state;
     amp_scaler_params params = amp_scaler_defaults();
     params.scale = 3;
     params.growth_interval = 2;
@@ -58,9 +52,8 @@ static void growth_is_clamped_to_max_scale(void **state)
 
 /* -- The floor -- */
 
-static void behaviour_05_scale_stops_at_its_floor_and_stays_there(void **state)
+TEST(behaviour_05_scale_stops_at_its_floor_and_stays_there)
 {
-    (void)state;
     amp_scaler scaler = made(amp_scaler_defaults()); /* 2^16 to 2^-14: thirty backoffs */
     update(&scaler, 0);
     for (int i = 0; i < 30; i++) update(&scaler, 1);
@@ -76,9 +69,8 @@ static void behaviour_05_scale_stops_at_its_floor_and_stays_there(void **state)
     assert_int_equal(scaler.growth_tracker, 1);
 }
 
-static void floor_may_equal_the_first_scale_though_fp32_rounds_both_down(void **state)
+TEST(floor_may_equal_the_first_scale_though_fp32_rounds_both_down)
 {
-    (void)state;
     amp_scaler_params params = amp_scaler_defaults();
     params.scale = params.min_scale = 0.7; /* (float)0.7 < 0.7 */
     params.growth_interval = 1;
@@ -101,9 +93,8 @@ static amp_scaler tolerant(int hysteresis, double scale, double min_scale)
     return made(params);
 }
 
-static void hysteresis_tolerates_infs_until_its_tracker_is_used_up(void **state)
+TEST(hysteresis_tolerates_infs_until_its_tracker_is_used_up)
 {
-    (void)state;
     static const struct {
         int hysteresis;
         const char *steps;
@@ -136,9 +127,8 @@ static void hysteresis_tolerates_infs_until_its_tracker_is_used_up(void **state)
 }
 
 /* Apex's update_scale_hysteresis, its tracker unbounded below, beside ours over random runs of overflows. */
-static void hysteresis_is_that_of_apex(void **state)
+TEST(hysteresis_is_that_of_apex)
 {
-    (void)state;
     unsigned seed = 1;
     for (int run = 0; run < 2000; run++) {
         int hysteresis = 1 + run % 7, tracker = hysteresis, growth_tracker = 0;
@@ -157,9 +147,8 @@ static void hysteresis_is_that_of_apex(void **state)
     }
 }
 
-static void hysteresis_tolerates_at_the_floor_too_but_not_for_ever(void **state)
+TEST(hysteresis_tolerates_at_the_floor_too_but_not_for_ever)
 {
-    (void)state;
     amp_scaler scaler = tolerant(3, 4, 4);
     update(&scaler, 1);
     update(&scaler, 1);
@@ -170,9 +159,8 @@ static void hysteresis_tolerates_at_the_floor_too_but_not_for_ever(void **state)
     same_float(scaler.scale, 4);
 }
 
-static void tolerated_infs_are_not_stuck_and_end_all_the_same(void **state)
+TEST(tolerated_infs_are_not_stuck_and_end_all_the_same)
 {
-    (void)state;
     amp_scaler scaler = tolerant(AMP_SCALER_STUCK_LIMIT, 64, 1);
     for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
     same_float(scaler.scale, 64);
@@ -190,9 +178,8 @@ static void tolerated_infs_are_not_stuck_and_end_all_the_same(void **state)
 
 /* -- Stuck -- */
 
-static void static_scale_that_overflows_for_ever_ends_training(void **state)
+TEST(static_scale_that_overflows_for_ever_ends_training)
 {
-    (void)state;
     amp_scaler scaler = fixed(128);
     for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
     update(&scaler, 0); /* one clean step starts the count again */
@@ -202,37 +189,19 @@ static void static_scale_that_overflows_for_ever_ends_training(void **state)
     same_float(scaler.scale, 128);
 }
 
-static void backoff_that_fp32_rounds_away_ends_training(void **state)
+TEST(backoff_that_fp32_rounds_away_ends_training)
 {
-    (void)state;
     amp_scaler scaler = dynamic(3, 2000, 2, 1 - 0x1p-40);
     for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
     assert_int_equal(amp_scaler_update(&scaler, 1), AMP_DIVERGED);
     same_float(scaler.scale, 3);
 }
 
-static void a_moving_dynamic_scale_is_not_stuck_however_long_it_backs_off(void **state)
+TEST(a_moving_dynamic_scale_is_not_stuck_however_long_it_backs_off)
 {
-    (void)state;
     amp_scaler scaler = dynamic(65536, 2000, 2, .99);
     for (int i = 0; i < 3 * AMP_SCALER_STUCK_LIMIT; i++) update(&scaler, 1);
     assert_true(scaler.scale < 65536 * .06);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(behaviour_04_scale_never_grows_to_inf),
-        cmocka_unit_test(growth_is_clamped_to_max_scale),
-        cmocka_unit_test(behaviour_05_scale_stops_at_its_floor_and_stays_there),
-        cmocka_unit_test(floor_may_equal_the_first_scale_though_fp32_rounds_both_down),
-        cmocka_unit_test(hysteresis_tolerates_infs_until_its_tracker_is_used_up),
-        cmocka_unit_test(hysteresis_is_that_of_apex),
-        cmocka_unit_test(hysteresis_tolerates_at_the_floor_too_but_not_for_ever),
-        cmocka_unit_test(tolerated_infs_are_not_stuck_and_end_all_the_same),
-        cmocka_unit_test(static_scale_that_overflows_for_ever_ends_training),
-        cmocka_unit_test(backoff_that_fp32_rounds_away_ends_training),
-        cmocka_unit_test(a_moving_dynamic_scale_is_not_stuck_however_long_it_backs_off),
-    };
-    return cmocka_run_group_tests_name("scaler limits", tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("scaler limits", NULL, NULL); }

@@ -1,10 +1,6 @@
 /* GradScaler's state in other hands: foretelling an end, replicas that agree, states from files, a scale set from outside.
  * Most are properties, over random settings and random runs of found_inf. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include "scaler_testing.h"
 
@@ -44,9 +40,8 @@ static int random_found_inf(uint64_t *state, int run)
     return run % 4 == 0 ? below(state, 200) != 0 : below(state, 3) == 0;
 }
 
-static void would_diverge_foretells_update(void **state)
+TEST(would_diverge_foretells_update)
 {
-    (void)state;
     uint64_t random = 1;
     long ends = 0, others = 0;
     for (int run = 0; run < RUNS; run++) {
@@ -64,9 +59,8 @@ static void would_diverge_foretells_update(void **state)
     assert_true(ends > 1000 && others > 1000);
 }
 
-static void would_diverge_at_the_floor_and_where_the_scale_is_stuck(void **state)
+TEST(would_diverge_at_the_floor_and_where_the_scale_is_stuck)
 {
-    (void)state;
     amp_scaler_params params = amp_scaler_defaults();
     params.scale = params.min_scale = 4;
     params.hysteresis = 2;
@@ -87,9 +81,8 @@ static void would_diverge_at_the_floor_and_where_the_scale_is_stuck(void **state
 
 /* -- Replicas -- */
 
-static void replicas_agree_on_the_state_that_the_or_of_their_flags_gives(void **state)
+TEST(replicas_agree_on_the_state_that_the_or_of_their_flags_gives)
 {
-    (void)state;
     uint64_t random = 2;
     for (int run = 0; run < RUNS; run++) {
         amp_scaler replicas[5], *pointers[5], alone = random_scaler(&random);
@@ -114,9 +107,8 @@ static void replicas_agree_on_the_state_that_the_or_of_their_flags_gives(void **
 
 /* -- States from files -- */
 
-static void every_state_that_training_reaches_is_sound(void **state)
+TEST(every_state_that_training_reaches_is_sound)
 {
-    (void)state;
     uint64_t random = 3;
     for (int run = 0; run < RUNS; run++) {
         amp_scaler scaler = random_scaler(&random);
@@ -128,9 +120,8 @@ static void every_state_that_training_reaches_is_sound(void **state)
     }
 }
 
-static void states_that_no_training_reaches_are_named(void **state)
+TEST(states_that_no_training_reaches_are_named)
 {
-    (void)state;
     amp_scaler good = made(amp_scaler_defaults()), constant = fixed(8),
                off = made((amp_scaler_params){ .enabled = 0 });
     const struct { const amp_scaler *base; size_t offset, size; amp_scaler with; const char *word; } cases[] = {
@@ -177,9 +168,8 @@ static void states_that_no_training_reaches_are_named(void **state)
 }
 
 /* A checkpoint reader may hand over any bytes. What passes must train on like any other state. */
-static void any_bytes_are_refused_or_train_on(void **state)
+TEST(any_bytes_are_refused_or_train_on)
 {
-    (void)state;
     uint64_t random = 4;
     long sound = 0, refused = 0;
     for (int run = 0; run < 200000; run++) {
@@ -204,9 +194,8 @@ static void any_bytes_are_refused_or_train_on(void **state)
 
 /* -- Going on with other settings -- */
 
-static void behaviour_07_resume_with_the_same_settings_is_the_saved_state(void **state)
+TEST(behaviour_07_resume_with_the_same_settings_is_the_saved_state)
 {
-    (void)state;
     uint64_t random = 5;
     for (int run = 0; run < RUNS; run++) {
         amp_scaler fresh = random_scaler(&random), saved = fresh;
@@ -216,9 +205,8 @@ static void behaviour_07_resume_with_the_same_settings_is_the_saved_state(void *
     }
 }
 
-static void resume_with_other_settings_is_sound_and_keeps_them(void **state)
+TEST(resume_with_other_settings_is_sound_and_keeps_them)
 {
-    (void)state;
     uint64_t random = 6;
     for (int run = 0; run < RUNS; run++) {
         amp_scaler fresh = random_scaler(&random), saved = random_scaler(&random), resumed = fresh;
@@ -240,9 +228,8 @@ static void resume_with_other_settings_is_sound_and_keeps_them(void **state)
     }
 }
 
-static void resume_carries_what_the_new_settings_have_room_for(void **state)
+TEST(resume_carries_what_the_new_settings_have_room_for)
 {
-    (void)state;
     amp_scaler_params params = amp_scaler_defaults();
     params.hysteresis = 3;
     amp_scaler saved = made(params);
@@ -282,9 +269,8 @@ static void resume_carries_what_the_new_settings_have_room_for(void **state)
 
 /* -- A scale set from outside -- */
 
-static void set_scale_leaves_the_trackers_alone(void **state)
+TEST(set_scale_leaves_the_trackers_alone)
 {
-    (void)state;
     amp_scaler_params params = amp_scaler_defaults();
     params.growth_interval = 4;
     params.hysteresis = 3;
@@ -299,9 +285,8 @@ static void set_scale_leaves_the_trackers_alone(void **state)
     assert_true(scaler.scale == (float)0.2);
 }
 
-static void set_scale_frees_a_stuck_scale(void **state)
+TEST(set_scale_frees_a_stuck_scale)
 {
-    (void)state;
     amp_scaler scaler = fixed(128);
     for (int i = 1; i < AMP_SCALER_STUCK_LIMIT; i++) amp_scaler_update(&scaler, 1);
     assert_int_equal(amp_scaler_set_scale(&scaler, 128, NULL), AMP_OK); /* no news */
@@ -311,9 +296,8 @@ static void set_scale_frees_a_stuck_scale(void **state)
     assert_true(scaler.scale == 64);
 }
 
-static void set_scale_refuses_what_init_refuses(void **state)
+TEST(set_scale_refuses_what_init_refuses)
 {
-    (void)state;
     const double bad[] = { 0, -1, NAN, INFINITY, 1e39, 0x1p-15, 0x1p127 };
     for (size_t i = 0; i < COUNT(bad); i++) {
         amp_scaler scaler = made(amp_scaler_defaults()), before = scaler;
@@ -327,21 +311,4 @@ static void set_scale_refuses_what_init_refuses(void **state)
     assert_memory_equal(&off, &before, sizeof off);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(would_diverge_foretells_update),
-        cmocka_unit_test(would_diverge_at_the_floor_and_where_the_scale_is_stuck),
-        cmocka_unit_test(replicas_agree_on_the_state_that_the_or_of_their_flags_gives),
-        cmocka_unit_test(every_state_that_training_reaches_is_sound),
-        cmocka_unit_test(states_that_no_training_reaches_are_named),
-        cmocka_unit_test(any_bytes_are_refused_or_train_on),
-        cmocka_unit_test(behaviour_07_resume_with_the_same_settings_is_the_saved_state),
-        cmocka_unit_test(resume_with_other_settings_is_sound_and_keeps_them),
-        cmocka_unit_test(resume_carries_what_the_new_settings_have_room_for),
-        cmocka_unit_test(set_scale_leaves_the_trackers_alone),
-        cmocka_unit_test(set_scale_frees_a_stuck_scale),
-        cmocka_unit_test(set_scale_refuses_what_init_refuses),
-    };
-    return cmocka_run_group_tests_name("scaler state", tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("scaler state", NULL, NULL); }

@@ -1,10 +1,6 @@
 /* The scaler at work in a training: what the .cfg says of it reaches it, and what it decides is done. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include "engine_testing.h"
 
@@ -50,9 +46,8 @@ static void trains(network *net, unsigned seed)
     free(after);
 }
 
-static void every_key_of_the_cfg_reaches_the_scaler(void **state)
+TEST(every_key_of_the_cfg_reaches_the_scaler)
 {
-    (void)state;
     network *net = parse_branched("init_scale=64\ngrowth_factor=1.5\nbackoff_factor=0.25\ngrowth_interval=7\nmin_scale=2\n"
                                   "max_scale=1024\nhysteresis=3\n", "", "fp16");
     const amp_scaler *scaler = scaler_of(net);
@@ -67,9 +62,8 @@ static void every_key_of_the_cfg_reaches_the_scaler(void **state)
     release(net);
 }
 
-static void a_tolerated_inf_skips_its_step_and_keeps_the_scale(void **state)
+TEST(a_tolerated_inf_skips_its_step_and_keeps_the_scale)
 {
-    (void)state;
     network *net = parse_branched("init_scale=64\nhysteresis=2\n", "", "fp16");
     trains(net, 1);
     skips(net, 77, INFINITY);
@@ -83,9 +77,8 @@ static void a_tolerated_inf_skips_its_step_and_keeps_the_scale(void **state)
     release(net);
 }
 
-static void growth_stops_at_max_scale(void **state)
+TEST(growth_stops_at_max_scale)
 {
-    (void)state;
     network *net = parse_branched("init_scale=64\ngrowth_interval=1\nmax_scale=150\n", "", "fp16");
     const float expected[] = { 128, 150, 150 };
     for (unsigned i = 0; i < 3; i++) {
@@ -95,9 +88,8 @@ static void growth_stops_at_max_scale(void **state)
     release(net);
 }
 
-static void behaviour_08_static_scale_still_checks(void **state)
+TEST(behaviour_08_static_scale_still_checks)
 {
-    (void)state;
     static const char *const dtypes[] = { "fp16", "bf16", "fp32" };
     for (int i = 0; i < 3; i++) {
         network *net = parse_branched("loss_scale=64\n", "", dtypes[i]);
@@ -110,13 +102,4 @@ static void behaviour_08_static_scale_still_checks(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_key_of_the_cfg_reaches_the_scaler),
-        cmocka_unit_test(a_tolerated_inf_skips_its_step_and_keeps_the_scale),
-        cmocka_unit_test(growth_stops_at_max_scale),
-        cmocka_unit_test(behaviour_08_static_scale_still_checks),
-    };
-    return cmocka_run_group_tests_name("scaler in a training", tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("scaler in a training", NULL, NULL); }

@@ -2,11 +2,7 @@
  * in the order of sums. The plugin's own sums are cut into blocks that do not depend on it (test_backend_kernels_*.c); oneDNN
  * adds up the gradients of a convolution's weights per thread. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <omp.h>
 
@@ -30,9 +26,8 @@ static network *trained(const char *dtype, int threads, unsigned steps)
     return net;
 }
 
-static void a_training_repeats_bit_for_bit_with_the_same_number_of_threads(void **state)
+TEST(a_training_repeats_bit_for_bit_with_the_same_number_of_threads)
 {
-    (void)state;
     int before = omp_get_max_threads();
     for (int t = 0; t < 3; t++)
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
@@ -68,9 +63,8 @@ static double distance(const float *a, const float *b, size_t count)
     return size > 0 ? sqrt(difference / size) : sqrt(difference);
 }
 
-static void other_numbers_of_threads_change_gradients_by_rounding_only(void **state)
+TEST(other_numbers_of_threads_change_gradients_by_rounding_only)
 {
-    (void)state;
     int before = omp_get_max_threads(), count;
     for (int t = 0; t < 3; t++) {
         network *one = trained(dtypes[t], 1, 0);
@@ -94,9 +88,5 @@ static void other_numbers_of_threads_change_gradients_by_rounding_only(void **st
 int main(void)
 {
     gpu_index = -1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_training_repeats_bit_for_bit_with_the_same_number_of_threads),
-        cmocka_unit_test(other_numbers_of_threads_change_gradients_by_rounding_only),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_listed_tests("tests", NULL, NULL);
 }

@@ -1,14 +1,7 @@
 /* Rows of a training's log: what is written is read back bit for bit, and nothing else is read. */
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "testing.h"
 
 #include "host/training/training_log.h"
 #include "tensor/half.h"
@@ -38,9 +31,8 @@ static void assert_round_trip(const amp_log_row *row)
     assert_string_equal(amp_log_row_text(&read, again), text);
 }
 
-static void every_number_is_read_back_exactly(void **state)
+TEST(every_number_is_read_back_exactly)
 {
-    (void)state;
     size_t count = sizeof floats / sizeof *floats, bits = sizeof float_bits / sizeof *float_bits, d = sizeof doubles / sizeof *doubles;
     for (size_t i = 0; i < count + bits; i++) {
         float f = i < count ? floats[i] : amp_bits_float(float_bits[i - count]);
@@ -59,9 +51,8 @@ static void every_number_is_read_back_exactly(void **state)
     }
 }
 
-static void the_longest_row_fits(void **state)
+TEST(the_longest_row_fits)
 {
-    (void)state;
     float f = -1.17549435e-38f;
     double x = -2.2250738585072014e-308;
     char text[AMP_LOG_TEXT];
@@ -72,9 +63,8 @@ static void the_longest_row_fits(void **state)
     assert_round_trip(&row);
 }
 
-static void nan_and_inf_are_words_and_an_unknown_norm_is_empty(void **state)
+TEST(nan_and_inf_are_words_and_an_unknown_norm_is_empty)
 {
-    (void)state;
     char text[AMP_LOG_TEXT];
     amp_error error;
     amp_log_row read, row = { .iteration = 7, .loss = NAN, .avg_loss = -NAN, .learning_rate = INFINITY, .scale = -INFINITY,
@@ -91,9 +81,8 @@ static void nan_and_inf_are_words_and_an_unknown_norm_is_empty(void **state)
                         "7,nan,nan,inf,-inf,1,inf,372.5,nan,inf,72,1795352400.125");
 }
 
-static void numbers_are_short(void **state)
+TEST(numbers_are_short)
 {
-    (void)state;
     char text[AMP_LOG_TEXT];
     amp_log_row row = { .iteration = 100, .loss = 0.1f, .avg_loss = 1, .learning_rate = 0.001f, .scale = 65536, .grad_norm = 0.25,
         .images_per_second = 100.5, .load_seconds = 0.001, .train_seconds = 2, .peak_memory_mb = 71.9,
@@ -102,9 +91,8 @@ static void numbers_are_short(void **state)
                         "100,0.1,1,0.001,65536,0,0.25,100.5,0.001,2,71.9,1795352400.5");
 }
 
-static void other_lines_are_refused(void **state)
+TEST(other_lines_are_refused)
 {
-    (void)state;
     static const char *const bad[] = { "", ",", AMP_LOG_COLUMNS, "1,2,3,4,5,0,6,7,8,9,10",
         "1,2,3,4,5,0,6,7,8,9,10,11,12", "1,2,3,4,5,0,6,7,8,9,10,", "-1,2,3,4,5,0,6,7,8,9,10,11",
         "1.5,2,3,4,5,0,6,7,8,9,10,11", " 1,2,3,4,5,0,6,7,8,9,10,11", "+1,2,3,4,5,0,6,7,8,9,10,11",
@@ -130,14 +118,4 @@ static void other_lines_are_refused(void **state)
     assert_int_equal(row.iteration, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_number_is_read_back_exactly),
-        cmocka_unit_test(the_longest_row_fits),
-        cmocka_unit_test(nan_and_inf_are_words_and_an_unknown_norm_is_empty),
-        cmocka_unit_test(numbers_are_short),
-        cmocka_unit_test(other_lines_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -1,13 +1,7 @@
 /* Programs in turns: this very program, started with other arguments, is the players. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -101,11 +95,10 @@ static int changes(const seen *s)
 
 /* ---- tests ---- */
 
-static void all_steps_of_all_are_seen(void **state)
+TEST(all_steps_of_all_are_seen)
 {
     seen s = { 0 };
     amp_error error;
-    (void)state;
     assert_int_equal(run(&s, a, b, c, .05, &error), AMP_OK);
     assert_int_equal(s.steps[0], 40);
     assert_int_equal(s.steps[1], 40);
@@ -119,12 +112,11 @@ static void all_steps_of_all_are_seen(void **state)
 
 /* Steps of at least 5 ms in slices of 50 ms: a slice holds ten of them or a few more, so that 40 take several slices; and no
  * turn ends before its slice but by its program's end. On a busy machine steps take longer, and so does the whole. */
-static void one_works_for_a_slice_then_the_next(void **state)
+TEST(one_works_for_a_slice_then_the_next)
 {
     seen s = { 0 };
     amp_error error;
     struct timespec began, ended;
-    (void)state;
     clock_gettime(CLOCK_MONOTONIC, &began);
     assert_int_equal(run(&s, a, b, c, .05, &error), AMP_OK);
     clock_gettime(CLOCK_MONOTONIC, &ended);
@@ -133,30 +125,27 @@ static void one_works_for_a_slice_then_the_next(void **state)
     assert_true(changes(&s) <= seconds / .05 + PLAYERS);
 }
 
-static void a_slice_of_nothing_is_one_step_each(void **state)
+TEST(a_slice_of_nothing_is_one_step_each)
 {
     seen s = { 0 };
     amp_error error;
-    (void)state;
     assert_int_equal(run(&s, a, b, NULL, 0, &error), AMP_OK);
     assert_in_range(changes(&s), 70, 79); /* strictly in turns while both are there */
 }
 
 /* What runs alone must not be slowed down. */
-static void one_program_alone_does_not_wait(void **state)
+TEST(one_program_alone_does_not_wait)
 {
     seen s = { 0 };
     amp_error error;
-    (void)state;
     assert_int_equal(run(&s, a, NULL, NULL, .01, &error), AMP_OK);
     assert_int_equal(s.steps[0], 40);
 }
 
-static void a_failure_does_not_stop_the_others(void **state)
+TEST(a_failure_does_not_stop_the_others)
 {
     seen s = { 0 };
     amp_error error;
-    (void)state;
     assert_int_equal(run(&s, dies, fails, a, .01, &error), AMP_OK);
     assert_true(!s.ends[0].exited && s.ends[0].status == SIGABRT);
     assert_true(s.ends[1].exited && s.ends[1].status == 7);
@@ -164,33 +153,30 @@ static void a_failure_does_not_stop_the_others(void **state)
     assert_int_equal(s.steps[2], 40);
 }
 
-static void stop_reaches_all_at_their_next_line(void **state)
+TEST(stop_reaches_all_at_their_next_line)
 {
     seen s = { .stop_at = 10 };
     amp_error error;
-    (void)state;
     assert_int_equal(run(&s, a, b, NULL, .01, &error), AMP_OK);
     for (int i = 0; i < 2; ++i) assert_true(s.ends[i].exited && s.ends[i].status == 3 && s.ends[i].stopped);
     assert_in_range(s.lines, 10, 13);
     assert_int_equal(s.results[0] + s.results[1], 2); /* they end in good order */
 }
 
-static void a_watcher_that_fails_stops_all_and_is_heard(void **state)
+TEST(a_watcher_that_fails_stops_all_and_is_heard)
 {
     seen s = { .fail_at = 5 };
     amp_error error;
-    (void)state;
     assert_int_equal(run(&s, a, b, NULL, .01, &error), AMP_IO_FAILED);
     assert_string_equal(error.message, "the watcher has had enough");
     assert_int_equal(s.ended, 2);
 }
 
-static void output_goes_to_its_file(void **state)
+TEST(output_goes_to_its_file)
 {
     seen s = { 0 };
     amp_error error;
     char text[64] = "";
-    (void)state;
     assert_int_equal(run(&s, a, NULL, NULL, .01, &error), AMP_OK);
     FILE *file = fopen("turns-first.out", "r");
     assert_non_null(file);
@@ -200,23 +186,21 @@ static void output_goes_to_its_file(void **state)
     assert_string_equal(text, "a says hello\n");
 }
 
-static void an_output_that_cannot_be_written_starts_nothing(void **state)
+TEST(an_output_that_cannot_be_written_starts_nothing)
 {
     seen s = { 0 };
     amp_error error;
     amp_turns_program programs[2] = { { .argv = a }, { .argv = b, .output = "no/such/folder/out" } };
     amp_turns_watcher watcher = { &s, on_line, on_end };
-    (void)state;
     assert_int_equal(amp_turns_run(programs, 2, .01, NULL, &watcher, &error), AMP_IO_FAILED);
     assert_non_null(strstr(error.message, "no/such/folder/out"));
     assert_int_equal(s.lines, 0);
 }
 
-static void descriptors_that_are_not_open_are_refused(void **state)
+TEST(descriptors_that_are_not_open_are_refused)
 {
     static const char *const bad[] = { "", "3", "x,y", "900,901", "0", "0,", ",1", "0,1x", "-1,1", "99999999999,1" };
     amp_error error;
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
         assert_int_equal(setenv(AMP_TURNS, bad[i], 1), 0);
         assert_int_equal(amp_turns_take(&error), AMP_BAD_CONFIG);
@@ -230,12 +214,5 @@ static void descriptors_that_are_not_open_are_refused(void **state)
 int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "play")) return play(argc, argv);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_steps_of_all_are_seen), cmocka_unit_test(one_works_for_a_slice_then_the_next),
-        cmocka_unit_test(a_slice_of_nothing_is_one_step_each), cmocka_unit_test(one_program_alone_does_not_wait),
-        cmocka_unit_test(a_failure_does_not_stop_the_others), cmocka_unit_test(stop_reaches_all_at_their_next_line),
-        cmocka_unit_test(a_watcher_that_fails_stops_all_and_is_heard), cmocka_unit_test(output_goes_to_its_file),
-        cmocka_unit_test(an_output_that_cannot_be_written_starts_nothing),
-        cmocka_unit_test(descriptors_that_are_not_open_are_refused) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_listed_tests("tests", NULL, NULL);
 }

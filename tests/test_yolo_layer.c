@@ -1,10 +1,6 @@
 /* The yolo layer under AMP: the training is stock's, line for line; and no array of its size is kept or written that nobody reads. */
 #define _DEFAULT_SOURCE /* mkstemps */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "testing.h"
 
 #include <sys/types.h>
 
@@ -97,18 +93,16 @@ static void yolo_trains_and_prints_as_stock(const char *keys, const char *yolo_k
     release(ours);
 }
 
-static void yolo_agrees_with_stock(void **state)
+TEST(yolo_agrees_with_stock)
 {
-    (void)state;
     yolo_trains_and_prints_as_stock("", "");
     yolo_trains_and_prints_as_stock("amp=1\nloss_scale=64\n", "");
     yolo_trains_and_prints_as_stock("amp=1\nloss_scale=64\n", "truth_thresh=.5\n");
 }
 
 /* Six places of a head that no label belongs to: "-nan", as Darknet's. */
-static void yolo_without_labels_prints_as_stock(void **state)
+TEST(yolo_without_labels_prints_as_stock)
 {
-    (void)state;
     network *nets[2] = { heads("", "", "off"), heads("", "", "fp32") };
     char text[2][4096];
     copy_weights(nets[0], nets[1]);
@@ -124,9 +118,8 @@ static void yolo_without_labels_prints_as_stock(void **state)
 }
 
 /* Stock adds such a layer's delta to that of its readers. */
-static void a_yolo_that_other_layers_read_trains_as_stock(void **state)
+TEST(a_yolo_that_other_layers_read_trains_as_stock)
 {
-    (void)state;
     static const char text[] = NET("amp=1\nloss_scale=16\n") CONV(8, "") PLAIN(16) "[yolo]\nmask=1,2\n" YOLO_KEYS CONV(4, "")
         "[route]\nlayers=-1,-2\n" PLAIN(8) "[yolo]\nmask=0\n" YOLO_KEYS "[route]\nlayers=1\n[yolo]\nmask=0,1\n" YOLO_KEYS;
     network *stock = parse(text, "off"), *ours = parse(text, "fp32");
@@ -141,9 +134,8 @@ static void a_yolo_that_other_layers_read_trains_as_stock(void **state)
     release(ours);
 }
 
-static void yolo_with_a_map_of_classes_is_darknets_own(void **state)
+TEST(yolo_with_a_map_of_classes_is_darknets_own)
 {
-    (void)state;
     char name[] = "/tmp/map-XXXXXX", keys[64];
     int file = mkstemp(name);
     assert_true(file >= 0 && write(file, "2\n0\n1\n", 6) == 6 && close(file) == 0);
@@ -175,9 +167,8 @@ static double output_distance(const layer *a, const layer *b)
 }
 
 /* Boxes are read off all heads after inference. */
-static void yolo_keeps_no_buffers_in_training(void **state)
+TEST(yolo_keeps_no_buffers_in_training)
 {
-    (void)state;
     network *stock = heads("", "", "off"), *ours = heads("", "", "fp32");
     copy_weights(stock, ours);
     for (unsigned i = 0; i < 2; i++) {
@@ -194,9 +185,8 @@ static void yolo_keeps_no_buffers_in_training(void **state)
     release(ours);
 }
 
-static void a_head_reads_and_learns_in_the_form_of_its_input(void **state)
+TEST(a_head_reads_and_learns_in_the_form_of_its_input)
 {
-    (void)state;
     network *half = heads("", "", "bf16"), *pinned = heads("", "amp=0\n", "bf16");
     train(half, 1);
     train(pinned, 1);
@@ -208,9 +198,8 @@ static void a_head_reads_and_learns_in_the_form_of_its_input(void **state)
 }
 
 /* A loss of which one subdivision is inf or NaN: nothing of the step is taken. */
-static void yolos_that_overflow_skip_the_step(void **state)
+TEST(yolos_that_overflow_skip_the_step)
 {
-    (void)state;
     network *net = heads("amp=1\nloss_scale=64\n", "", "fp16");
     size_t bytes;
     train(net, 1);
@@ -228,16 +217,4 @@ static void yolos_that_overflow_skip_the_step(void **state)
     release(net);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(yolo_agrees_with_stock),
-        cmocka_unit_test(yolo_without_labels_prints_as_stock),
-        cmocka_unit_test(a_yolo_that_other_layers_read_trains_as_stock),
-        cmocka_unit_test(yolo_with_a_map_of_classes_is_darknets_own),
-        cmocka_unit_test(yolo_keeps_no_buffers_in_training),
-        cmocka_unit_test(a_head_reads_and_learns_in_the_form_of_its_input),
-        cmocka_unit_test(yolos_that_overflow_skip_the_step),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_listed_tests("tests", NULL, NULL); }

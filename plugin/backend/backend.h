@@ -354,8 +354,9 @@ struct amp_backend {
         const amp_batchnorm *, amp_error *);
     amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
         const amp_batchnorm *, amp_error *);
-    amp_status (*batchnorm_backward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const amp_tensor *dy,
-        const amp_tensor *dx, const amp_batchnorm *, amp_error *);
+    amp_status (*batchnorm_backward)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
+                                     const amp_tensor *dy, const amp_tensor *dx, const amp_batchnorm *,
+                                     amp_error *);
 
     /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed when not accumulating. Where
      * amp_gradient_wants_input, backward's y is x instead. */

@@ -24,9 +24,8 @@ static shifted shifted_tensor(amp_dtype dtype, int n, int h, int w, int c, int s
     return s;
 }
 
-static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
+TEST(weights_become_krsc_and_their_gradient_is_added_back)
 {
-    (void)state;
     for (size_t d = 0; d < 3; ++d)
         for (size_t i = 0; i < COUNT(filters); ++i)
             for (int shift = 0; shift < 2; ++shift) {
@@ -60,9 +59,8 @@ static void weights_become_krsc_and_their_gradient_is_added_back(void **state)
 }
 
 /* Every filter, dtype and address in one list, and one that has nothing. */
-static void the_weights_of_a_network_take_one_launch(void **state)
+TEST(the_weights_of_a_network_take_one_launch)
 {
-    (void)state;
     enum { KINDS = COUNT(filters), ALL = 6 * KINDS };
     amp_cuda_weights all[ALL + 1], one;
     shifted masters[ALL], copies[ALL];
@@ -96,11 +94,10 @@ static void the_weights_of_a_network_take_one_launch(void **state)
     }
 }
 
-static void bias_is_added_to_each_pixel(void **state)
+TEST(bias_is_added_to_each_pixel)
 {
     static const int sizes[][4] = { { 1, 1, 1, 1 }, { 2, 13, 11, 255 }, { 3, 4, 5, 16 }, { 1, 1, 1, 1003 },
         { 1, 37, 3, 4104 } };
-    (void)state;
     for (size_t d = 0; d < 3; ++d)
         for (size_t i = 0; i < COUNT(sizes); ++i)
             for (int shift = 0; shift < 2; ++shift) {
@@ -148,10 +145,9 @@ enum { X = 1, OTHER = 2, SMALL = 4, Y = 8, KEEP = 16, MAP = 32, ALL = 63 };
 
 /* One element further in memory, for a single tensor or for all, and from a grid too small for the work, the same numbers
  * must come out, and what lies before stays. */
-static void addresses_of_any_alignment_give_the_same_numbers(void **state)
+TEST(addresses_of_any_alignment_give_the_same_numbers)
 {
     static const int further[] = { 0, ALL, X, OTHER, SMALL, Y, KEEP, MAP };
-    (void)state;
     uint8_t *keep = memory(IMAGES * IMAGE + 1);
     int32_t *map = memory((IMAGE + 1) * sizeof *map);
     for (size_t d = 0; d < 3; ++d)
@@ -183,15 +179,5 @@ static void addresses_of_any_alignment_give_the_same_numbers(void **state)
     release(keep); release(map);
 }
 
-static int run(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_become_krsc_and_their_gradient_is_added_back),
-        cmocka_unit_test(the_weights_of_a_network_take_one_launch),
-        cmocka_unit_test(bias_is_added_to_each_pixel),
-        cmocka_unit_test(addresses_of_any_alignment_give_the_same_numbers),
-    };
-    return cmocka_run_group_tests_name(variant, tests, NULL, NULL);
-}
-
+static int run(void) { return run_listed_tests(variant, NULL, NULL); }
 int main(void) { return for_each_variant(run); }

@@ -18,34 +18,12 @@ mkdir detector classifier case
 done
 printf '%s\n' round square > tiny.labels
 printf '%s\n' 'classes=2' 'train=train.txt' 'valid=train.txt' 'labels=tiny.labels' 'backup=backup' > tiny.data
-cat > tiny.cfg <<'END'
-[net]
-batch=4
-subdivisions=2
-width=16
-height=16
-channels=3
-min_crop=16
-max_crop=20
-learning_rate=0.01
-momentum=0.9
-max_batches=5
-
-[convolutional]
-batch_normalize=1
-filters=4
-size=3
-stride=2
-pad=1
-activation=leaky
-
-[convolutional]
-filters=2
-size=1
-activation=linear
-
+layers > tiny.cfg <<'END'
+[net] batch=4 subdivisions=2 width=16 height=16 channels=3 min_crop=16 max_crop=20 learning_rate=0.01
+    momentum=0.9 max_batches=5
+[convolutional] batch_normalize=1 filters=4 size=3 stride=2 pad=1 activation=leaky
+[convolutional] filters=2 size=1 activation=linear
 [avgpool]
-
 [softmax]
 END
 )
@@ -332,7 +310,7 @@ cfg 'classes' 's/^classes=2/classes=80/' '[yolo]: 3 boxes of 80 classes need fil
 cfg 'one yolo layer edited' '0,/filters=21/s//filters=24/; 0,/^classes=2/s//classes=3/' 'amp: layer 7 has classes=3 and layer 12 classes=2; give all the same'
 cfg 'mask' 's/mask=3,4,5/mask=3,4,6/' '[yolo] mask = 3,4,6: mask has 6, but num=6 anchors are 0 to 5'
 cfg 'too many anchors' 's/^anchors=/anchors=9,9, /' '[yolo] anchors = 9,9,4,5,8,8,12,14,14,12,20,20,28,30: anchors has 14 numbers, but num=6 needs 12'
-cfg 'too few anchors' 's/^anchors=4,5, /anchors=/' '[yolo] anchors = 8,8,12,14,14,12,20,20,28,30: anchors has 10 numbers, but num=6 needs 12'
+cfg 'too few anchors' 's/^anchors=4,5,/anchors=/' '[yolo] anchors = 8,8,12,14,14,12,20,20,28,30: anchors has 10 numbers, but num=6 needs 12'
 cfg 'max' 's/^jitter/max=200\njitter/' '[yolo] max = 200: above 90'
 cfg 'less' 's/^jitter/max=20\njitter/' 'amp: layer 7 reads 90 boxes an image and max=20 are loaded; leave max= out'
 cfg 'no yolo layer' '/^\[yolo\]/,$d' 'amp: the last layer is neither [yolo] nor [region]'

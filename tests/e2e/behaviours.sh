@@ -33,13 +33,12 @@ for i in $(seq 34); do
     [ "$(grep -c "^$number row" items)" -le 1 ] || complain "behaviour $i has several rows"
 done
 
-# A CMocka test is defined once and named once more where it is run; in a script a function or a comment is its mark.
+# A CMocka test is a TEST(name) of its file (tests/testing.h); in a script a function or a comment is its mark.
 while read -r number _ file name; do
     case $name in behaviour_${number}_*) ;; *) complain "row $number names the test $name" ;; esac
-    needed=2
-    case $file in *.sh) needed=1 ;; esac
-    found=$(grep -cw "$name" "$SOURCE_DIR/tests/$file" 2> /dev/null)
-    [ "${found:-0}" -ge $needed ] || complain "row $number: tests/$file does not define and run $name"
+    mark=$name
+    case $file in *.c) mark="^TEST(_WITH)?\\($name[,)]" ;; esac
+    grep -qE "$mark" "$SOURCE_DIR/tests/$file" 2> /dev/null || complain "row $number: tests/$file has no test $name"
 done < <(grep '^.. test ' items)
 (cd "$SOURCE_DIR/tests" && grep -ohwE 'behaviour_[0-9]{2}_[a-z0-9_]+' test_*.c e2e/*.sh | sort -u) | while read -r name; do
     grep -q " $name\$" items || echo "$name"

@@ -6,17 +6,9 @@ command -v python3 > /dev/null || skip 'no python3 to read JSON with'
 export OMP_NUM_THREADS=1 TMPDIR=$PWD/tmp
 mkdir tmp
 tiny_training
-cat > connected.cfg <<'EOF'
-[net]
-batch=2
-width=16
-height=16
-channels=3
-
-[connected]
-output=10
-activation=linear
-
+layers > connected.cfg <<'EOF'
+[net] batch=2 width=16 height=16 channels=3
+[connected] output=10 activation=linear
 [softmax]
 EOF
 

@@ -6,47 +6,14 @@ unpack fmnist
 cd fmnist
 head -400 valid.txt > few.txt
 sed -i 's/^valid.*/valid = few.txt/' fmnist.data
-cat > fm.cfg <<'END'
-[net]
-batch=32
-subdivisions=2
-width=28
-height=28
-channels=3
-min_crop=28
-max_crop=30
-learning_rate=0.05
-momentum=0.9
-decay=0.0005
-max_batches=4
-
-[amp]
-dtype=bf16
-
-[convolutional]
-batch_normalize=1
-filters=16
-size=3
-stride=2
-pad=1
-activation=leaky
-
-[convolutional]
-batch_normalize=1
-filters=32
-size=3
-stride=2
-pad=1
-activation=leaky
-
-[convolutional]
-filters=10
-size=1
-stride=1
-activation=linear
-
+layers > fm.cfg <<'END'
+[net] batch=32 subdivisions=2 width=28 height=28 channels=3 min_crop=28 max_crop=30 learning_rate=0.05
+    momentum=0.9 decay=0.0005 max_batches=4
+[amp] dtype=bf16
+[convolutional] batch_normalize=1 filters=16 size=3 stride=2 pad=1 activation=leaky
+[convolutional] batch_normalize=1 filters=32 size=3 stride=2 pad=1 activation=leaky
+[convolutional] filters=10 size=1 stride=1 activation=linear
 [avgpool]
-
 [softmax]
 END
 steps=200

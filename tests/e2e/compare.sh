@@ -274,31 +274,11 @@ a_classifier() {
     done
     printf '%s\n' red blue > pictures.names
     printf '%s\n' classes=2 train=pictures.txt valid=pictures.txt labels=pictures.names backup=backup top=1 > pictures.data
-    cat > kind.cfg <<'CFG'
-[net]
-batch=4
-subdivisions=2
-width=16
-height=16
-channels=3
-learning_rate=0.02
-max_batches=60
-
-[convolutional]
-filters=8
-size=3
-stride=2
-pad=1
-activation=leaky
-
-[convolutional]
-filters=2
-size=1
-stride=1
-activation=linear
-
+    layers > kind.cfg <<'CFG'
+[net] batch=4 subdivisions=2 width=16 height=16 channels=3 learning_rate=0.02 max_batches=60
+[convolutional] filters=8 size=3 stride=2 pad=1 activation=leaky
+[convolutional] filters=2 size=1 stride=1 activation=linear
 [avgpool]
-
 [softmax]
 CFG
     compare 0 pictures.data kind.cfg -dtypes fp32,bf16 -seeds 2 -iters $iterations -report kinds

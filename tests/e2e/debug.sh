@@ -6,41 +6,12 @@ bytes() { local i; for ((i = 0; i < $2; i++)); do printf "$1"; done; }
 
 # the_images_named_are_those_of_the_batch: one white image among dark ones, and weights of 3000 in the first layer: 27 * 3000 is more than fp16's 65504.
 { printf 'P6\n40 30\n255\n'; bytes '\377' 3600; } > images/5.jpg
-cat > bright.cfg <<'END'
-[net]
-batch=8
-subdivisions=4
-width=32
-height=32
-channels=3
-learning_rate=1e-12
-max_batches=12
-
-[amp]
-dtype=fp16
-loss_scale=1
-debug=1
-
-[convolutional]
-filters=8
-size=3
-stride=2
-activation=linear
-
-[convolutional]
-filters=21
-size=1
-activation=linear
-
-[yolo]
-mask=0,1,2
-anchors=4,5, 8,8, 12,14
-classes=2
-num=3
-jitter=.3
-ignore_thresh=.7
-truth_thresh=1
-random=0
+layers > bright.cfg <<'END'
+[net] batch=8 subdivisions=4 width=32 height=32 channels=3 learning_rate=1e-12 max_batches=12
+[amp] dtype=fp16 loss_scale=1 debug=1
+[convolutional] filters=8 size=3 stride=2 activation=linear
+[convolutional] filters=21 size=1 activation=linear
+[yolo] mask=0,1,2 anchors=4,5,8,8,12,14 classes=2 num=3 jitter=.3 ignore_thresh=.7 truth_thresh=1 random=0
 END
 { printf '\0\0\0\0\2\0\0\0\0\0\0\0'; bytes '\0' 8                    # version 0.2.0, no images seen
   bytes '\0' 32; bytes '\000\200\073\105' 216; bytes '\0' $((4 * (21 + 8 * 21))); } > bright.weights
@@ -69,13 +40,9 @@ train quiet detector train tiny.data quiet.cfg bright.weights -clear -seed 3
 
 # A label that is no number; -Ofast lets Darknet clamp those of boxes away, but not a regressor's.
 sed -e '/^\[yolo\]/,$d' -e 's/fp16/bf16/' -e 's/^max_batches.*/max_batches=6/' bright.cfg > regress.cfg
-cat >> regress.cfg <<'END'
-[connected]
-output=1
-activation=linear
-
-[cost]
-type=sse
+layers >> regress.cfg <<'END'
+[connected] output=1 activation=linear
+[cost] type=sse
 END
 for i in 1 2 3 4 6 7 8; do echo 0.$i > labels/$i.txt; done
 echo nan > labels/5.txt

@@ -4,29 +4,11 @@ set -eu
 
 # A network that sees the same everywhere: class 0 in the middle of its input, 16 x 12 of 32 x 32. Its weights are
 # nought, so its biases are its output: x, y, w, h, objectness, class 0, class 1.
-cat > constant.cfg <<'END'
-[net]
-batch=4
-subdivisions=1
-width=32
-height=32
-channels=3
-
-[maxpool]
-size=32
-stride=32
-
-[convolutional]
-filters=7
-size=1
-stride=1
-activation=linear
-
-[yolo]
-mask=0
-anchors=16,12
-classes=2
-num=1
+layers > constant.cfg <<'END'
+[net] batch=4 subdivisions=1 width=32 height=32 channels=3
+[maxpool] size=32 stride=32
+[convolutional] filters=7 size=1 stride=1 activation=linear
+[yolo] mask=0 anchors=16,12 classes=2 num=1
 END
 six='\x00\x00\xc0\x40' minus_twenty='\x00\x00\xa0\xc1' nan='\x00\x00\xc0\x7f'
 weights() { # weights <bias of the objectness>

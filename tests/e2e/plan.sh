@@ -6,40 +6,14 @@ python=$(command -v python3) || skip 'python3 is not here'
 grep -q avx2 /proc/cpuinfo || skip 'this CPU cannot run bf16, which is planned here'
 export OMP_NUM_THREADS=1
 
-cat > known.cfg <<'END'
-[net]
-batch=8
-subdivisions=2
-width=16
-height=16
-channels=3
-
-[amp]
-dtype=bf16
-
-[convolutional]
-filters=12
-size=3
-pad=1
-activation=leaky
-
-[convolutional]
-amp=0
-filters=16
-size=3
-pad=1
-activation=leaky
-
-[route]
-layers=-1,0
-
-[convolutional]
-filters=24
-size=1
-activation=linear
-
-[cost]
-type=sse
+layers > known.cfg <<'END'
+[net] batch=8 subdivisions=2 width=16 height=16 channels=3
+[amp] dtype=bf16
+[convolutional] filters=12 size=3 pad=1 activation=leaky
+[convolutional] amp=0 filters=16 size=3 pad=1 activation=leaky
+[route] layers=-1,0
+[convolutional] filters=24 size=1 activation=linear
+[cost] type=sse
 END
 
 plan() { "$DARKNET" amp plan "$@" > out 2> err || fail "amp plan $*: $(tail -n 2 err)"; }

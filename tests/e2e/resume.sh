@@ -91,73 +91,21 @@ classifier_training() {
     done
     printf '%s\n' round square > labels.txt
     printf '%s\n' 'classes=2' 'train=kinds.txt' 'valid=kinds.txt' 'labels=labels.txt' 'backup=backup' > kinds.data
-    cat > kinds.cfg <<'CFG'
-[net]
-batch=4
-subdivisions=2
-width=16
-height=16
-channels=3
-min_crop=16
-max_crop=20
-learning_rate=0.001
-momentum=0.9
-decay=0.0005
-policy=poly
-power=2
-max_batches=150
-
-[convolutional]
-filters=6
-size=3
-stride=2
-pad=1
-activation=leaky
-
+    layers > kinds.cfg <<'CFG'
+[net] batch=4 subdivisions=2 width=16 height=16 channels=3 min_crop=16 max_crop=20 learning_rate=0.001
+    momentum=0.9 decay=0.0005 policy=poly power=2 max_batches=150
+[convolutional] filters=6 size=3 stride=2 pad=1 activation=leaky
 [batchnorm]
-
-[deconvolutional]
-filters=4
-size=2
-stride=2
-activation=leaky
-
-[local]
-filters=3
-size=3
-stride=2
-pad=1
-activation=leaky
-
-[crnn]
-batch_normalize=1
-output_filters=4
-hidden_filters=4
-activation=leaky
-
-[connected]
-output=12
-batch_normalize=1
-activation=leaky
-
-[rnn]
-output=10
-activation=leaky
-
-[gru]
-output=10
-
-[lstm]
-output=10
-
-[connected]
-output=2
-activation=linear
-
+[deconvolutional] filters=4 size=2 stride=2 activation=leaky
+[local] filters=3 size=3 stride=2 pad=1 activation=leaky
+[crnn] batch_normalize=1 output_filters=4 hidden_filters=4 activation=leaky
+[connected] output=12 batch_normalize=1 activation=leaky
+[rnn] output=10 activation=leaky
+[gru] output=10
+[lstm] output=10
+[connected] output=2 activation=linear
 [softmax]
-
-[cost]
-type=sse
+[cost] type=sse
 CFG
 }
 
@@ -168,34 +116,12 @@ behaviour_25_resume_of_a_classifier_with_recurrent_layers() {
     same_end 'classifier, bf16' 3 kinds_2.weights kinds.weights classifier train kinds.data kinds.cfg -- -amp bf16
     sed '1a adam=1' kinds.cfg > kinds_adam.cfg
     # Sizes from 128 to 448.
-    cat > sizes.cfg <<'CFG'
-[net]
-batch=4
-subdivisions=1
-width=128
-height=128
-channels=3
-random=1
-learning_rate=0.001
-momentum=0.9
-max_batches=150
-
-[convolutional]
-batch_normalize=1
-filters=4
-size=3
-stride=8
-pad=1
-activation=leaky
-
-[convolutional]
-filters=2
-size=1
-stride=1
-activation=linear
-
+    layers > sizes.cfg <<'CFG'
+[net] batch=4 subdivisions=1 width=128 height=128 channels=3 random=1 learning_rate=0.001 momentum=0.9
+    max_batches=150
+[convolutional] batch_normalize=1 filters=4 size=3 stride=8 pad=1 activation=leaky
+[convolutional] filters=2 size=1 stride=1 activation=linear
 [avgpool]
-
 [softmax]
 CFG
     same_end 'classifier, random=1' 3 sizes_2.weights sizes.weights classifier train kinds.data sizes.cfg -- -amp bf16

@@ -95,21 +95,10 @@ valid kind.data kind.cfg kind.weights -json -
 [ "$(head -c 1 out)" = '{' ] && ! grep -q accuracy out || fail "-json - prints more than JSON: $(cat out)"
 
 # It sees each image's own middle square, as stock's does: its class is the colour there, not that of the sides.
-cat > colour.cfg <<'END_OF_CFG'
-[net]
-batch=1
-width=32
-height=32
-channels=3
-
-[convolutional]
-filters=2
-size=1
-stride=1
-activation=linear
-
+layers > colour.cfg <<'END_OF_CFG'
+[net] batch=1 width=32 height=32 channels=3
+[convolutional] filters=2 size=1 stride=1 activation=linear
 [avgpool]
-
 [softmax]
 END_OF_CFG
 {

@@ -102,9 +102,8 @@ static place place_of(size_t i)
 
 /* ---- operations ---- */
 
-static void activations(void **state)
+TEST(activations)
 {
-    (void)state;
     amp_tensor x = spotted(shape), dy = spotted(shape);
     ASSERT_OK(CALL(activation_forward, &x, &x, AMP_RAMP, e)); /* 1.1 x */
     expect_spots("activation", &x, 1.1, 0);
@@ -113,9 +112,8 @@ static void activations(void **state)
     drop(&x), drop(&dy);
 }
 
-static void shortcuts(void **state)
+TEST(shortcuts)
 {
-    (void)state;
     amp_tensor x = spotted(shape), from = spotted(shape), y = zero_tensor(AMP_FP16, AMP_NHWC, shape);
     ASSERT_OK(CALL(shortcut_forward, &x, &from, &y, 1, 2, AMP_LINEAR, e));
     expect_spots("shortcut", &y, 3, 0);
@@ -125,9 +123,8 @@ static void shortcuts(void **state)
 }
 
 /* Eight channels on, where groups of 16 bytes are moved, and three on, where single numbers are. */
-static void channel_copies(void **state)
+TEST(channel_copies)
 {
-    (void)state;
     for (int first = 3; first <= 8; first += 5) {
         amp_tensor x = spotted(shape);
         amp_shape wider = { shape.n, CHANNELS + 8, shape.h, shape.w };
@@ -142,9 +139,8 @@ static void channel_copies(void **state)
     }
 }
 
-static void casts(void **state)
+TEST(casts)
 {
-    (void)state;
     amp_tensor x = spotted(shape), y = zero_tensor(AMP_FP32, AMP_NCHW, shape);
     ASSERT_OK(CALL(cast, &x, &y, 0, e));
     for (int k = 0; k < spot_count; ++k) {
@@ -181,9 +177,8 @@ static void expect_channels(const char *what, const float *p, size_t c, double w
     if (fabs((double)got - want) > slack + 0x1p-22 * fabs(want)) fail_msg("%s of channel %zu is %g, not %g", what, c, got, want);
 }
 
-static void sums(void **state)
+TEST(sums)
 {
-    (void)state;
     amp_tensor dy = spotted(shape);
     float *db = parameters(1);
     ASSERT_OK(CALL(bias_gradient, &dy, db, e));
@@ -192,9 +187,8 @@ static void sums(void **state)
     backend->release(backend, db);
 }
 
-static void batch_norm(void **state)
+TEST(batch_norm)
 {
-    (void)state;
     enum { SCALE, BIAS, MEAN, VARIANCE, ROLLING_MEAN, ROLLING_VARIANCE, DSCALE, DBIAS, ARRAYS };
     amp_tensor x = spotted(shape), y = zero_tensor(AMP_FP16, AMP_NHWC, shape), dy = spotted(shape);
     float *p[ARRAYS];
@@ -219,9 +213,8 @@ static void batch_norm(void **state)
     drop(&x), drop(&y), drop(&dy);
 }
 
-static void pooling(void **state)
+TEST(pooling)
 {
-    (void)state;
     amp_shape half = { shape.n, CHANNELS, shape.h / 2, shape.w / 2 };
     amp_tensor x = spotted(shape), y = zero_tensor(AMP_FP16, AMP_NHWC, half);
     uint8_t *choice = zeros(amp_shape_count(half));
@@ -236,9 +229,8 @@ static void pooling(void **state)
     drop(&x), drop(&y);
 }
 
-static void upsampling(void **state)
+TEST(upsampling)
 {
-    (void)state;
     amp_shape half = { shape.n, CHANNELS, shape.h / 2, shape.w / 2 };
     amp_tensor y = spotted(shape), x = zero_tensor(AMP_FP16, AMP_NHWC, half);
     ASSERT_OK(CALL(upsample_backward, &y, &x, 2, 2, 0, e));
@@ -248,9 +240,8 @@ static void upsampling(void **state)
 }
 
 /* cuDNN may have no engine for so many; if it has one, the numbers count. */
-static void convolutions(void **state)
+TEST(convolutions)
 {
-    (void)state;
     amp_tensor x = spotted(shape), y = zero_tensor(AMP_FP16, AMP_NHWC, shape);
     amp_conv_desc d = { shape, CHANNELS, 1, 1, 1, 0, 1, AMP_FP16, 0, 0, 0, 0, 0 };
     float weights[CHANNELS][CHANNELS] = { { 0 } }, *masters = zeros(sizeof weights);
@@ -274,15 +265,7 @@ static void convolutions(void **state)
 
 /* ---- */
 
-static int run(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(activations), cmocka_unit_test(shortcuts), cmocka_unit_test(channel_copies), cmocka_unit_test(casts),
-        cmocka_unit_test(sums), cmocka_unit_test(batch_norm), cmocka_unit_test(pooling), cmocka_unit_test(upsampling),
-        cmocka_unit_test(convolutions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static int run(void) { return run_listed_tests("tests", NULL, NULL); }
 
 int main(void)
 {

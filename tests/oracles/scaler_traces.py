@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Writes golden/scaler_traces.txt: what torch.amp.GradScaler does to its scale in thousands of random trainings.
 
-For developers: the tests only replay the file. Needs PyTorch 2.3 or later (pip install torch, in a virtual environment);
+For developers: the tests only replay the file, which holds every tenth training; test_scaler_traces replays all with AMP_GOLDEN set to
+the folder that scaler_traces.txt was written to. Needs PyTorch 2.3 or later (pip install torch, in a virtual environment);
 its CPU will do. Before 2.3 GradScaler works on GPUs only. 2.5.1 and 2.15.0 write the same file, but for its first line.
-usage: tests/oracles/scaler_traces.py > tests/golden/scaler_traces.txt
+usage: tests/oracles/scaler_traces.py --sample > tests/golden/scaler_traces.txt
+       tests/oracles/scaler_traces.py > FOLDER/scaler_traces.txt
 
 Each training is real: parameters, a scaled loss, backward, unscale_, step and update, with one or two optimizers. A batch
 overflows where an input is inf or NaN, or so large that scale * input passes fp32. Whether a step counts as overflown is what
@@ -141,12 +143,14 @@ def main():
         sys.exit(f"PyTorch {torch.__version__} has no GradScaler for the CPU: take 2.3 or later")
     torch.set_num_threads(1)
     rng = random.Random(2018)
+    step = 10 if sys.argv[1:] == ["--sample"] else 1
     print(f"# Written by tests/oracles/scaler_traces.py, which says how to read it, with PyTorch {torch.__version__}.")
     for number in range(TRAININGS):
         line, changes = run(rng)
         if number % WRITTEN_OUT == 0:
             line += [":"] + changes
-        print(*line)
+        if number % step == 0:
+            print(*line)
 
 
 if __name__ == "__main__":

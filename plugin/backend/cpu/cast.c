@@ -3,138 +3,103 @@
  *
  * Everything goes through a few KiB of floats in the first-level cache: load a piece, transpose it there if
  * the layouts differ, add what is at the destination if asked, store it rounded once. That keeps one
- * conversion loop per dtype (convert.c) instead of one per pair of dtypes and layouts, and costs nothing
+ * conversion loop per dtype (rows.h) instead of one per pair of dtypes and layouts, and costs nothing
  * beside the trip to memory. */
 #include "cast.h"
 
 #include <string.h>
 
 #include "../check.h"
-#include "convert.h"
+#include "blocks.h"
 #include "kernels.h"
 
 enum {
-    PIECE = 2048,              /* floats per buffer: two fit in the first-level cache with room for what
-                                  passes by */
-    TILE_CHANNELS = 64,
-    PARALLEL_FROM = 1 << 15    /* numbers below which waking the other threads costs more than it gains */
+    PIECE = 2048, /* floats per buffer: two fit in the first-level cache with room for what passes by */
+    TILE_CHANNELS = 64
 };
 
 static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
-void amp_cpu_load_row(amp_dtype dtype, const void *src, float *dst, size_t n)
-{
-    if (dtype == AMP_FP32) memcpy(dst, src, n * sizeof *dst);
-    else if (dtype == AMP_FP16) amp_best_converters()->from_fp16(src, dst, n);
-    else amp_best_converters()->from_bf16(src, dst, n);
-}
-
-void amp_cpu_store_row(amp_dtype dtype, const float *src, void *dst, size_t n)
-{
-    if (dtype == AMP_FP32) memcpy(dst, src, n * sizeof *src);
-    else if (dtype == AMP_FP16) amp_best_converters()->to_fp16(src, dst, n);
-    else amp_best_converters()->to_bf16(src, dst, n);
-}
-
-void amp_cpu_add_row(amp_dtype dtype, const float *src, void *dst, size_t n)
-{
-    const amp_converters *convert = amp_best_converters();
-    if (dtype == AMP_FP32) {
-        convert->add(src, dst, n);
-        return;
-    }
-    float sum[PIECE];
-    for (size_t i = 0; i < n; i += PIECE) {
-        size_t piece = min_size(PIECE, n - i);
-        amp_half_bits *to = (amp_half_bits *)dst + i;
-        amp_cpu_load_row(dtype, to, sum, piece);
-        convert->add(src + i, sum, piece);
-        amp_cpu_store_row(dtype, sum, to, piece);
-    }
-}
-
-static void put_row(amp_dtype dtype, const float *src, void *dst, size_t n, int accumulate)
-{
-    if (accumulate) amp_cpu_add_row(dtype, src, dst, n);
-    else amp_cpu_store_row(dtype, src, dst, n);
-}
-
 /* Equal order on both sides; n at most PIECE. */
-static void cast_piece(amp_dtype from, const void *src, amp_dtype to, void *dst, size_t n, int accumulate)
+static void cast_piece(const amp_cpu_rows *rows, amp_dtype from, const void *src, amp_dtype to, void *dst,
+                       size_t n, int accumulate)
 {
-    if (from == AMP_FP32) put_row(to, src, dst, n, accumulate);
+    if (from == AMP_FP32) rows->narrow(to, src, dst, n, accumulate);
     else if (from == to && !accumulate) memcpy(dst, src, n * amp_dtype_size(to));
-    else if (to == AMP_FP32 && !accumulate) amp_cpu_load_row(from, src, dst, n);
+    else if (to == AMP_FP32 && !accumulate) rows->widen(from, src, dst, n);
     else {
         float row[PIECE];
-        amp_cpu_load_row(from, src, row, n);
-        put_row(to, row, dst, n, accumulate);
+        rows->widen(from, src, row, n);
+        rows->narrow(to, row, dst, n, accumulate);
     }
 }
 
 void amp_cpu_cast_flat(amp_dtype src_dtype, const void *src, amp_dtype dst_dtype, void *dst, size_t count,
                        int accumulate)
 {
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t from = amp_dtype_size(src_dtype), to = amp_dtype_size(dst_dtype);
-    #pragma omp parallel for schedule(static) if (count >= PARALLEL_FROM)
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(count))
     for (size_t i = 0; i < count; i += PIECE)
-        cast_piece(src_dtype, (const char *)src + i * from, dst_dtype, (char *)dst + i * to,
+        cast_piece(rows, src_dtype, (const char *)src + i * from, dst_dtype, (char *)dst + i * to,
                    min_size(PIECE, count - i), accumulate);
 }
 
 void amp_cpu_round_flat(amp_dtype dtype, const float *src, float *dst, size_t count)
 {
-    #pragma omp parallel for schedule(static) if (count >= PARALLEL_FROM)
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(count))
     for (size_t i = 0; i < count; i += PIECE) {
         amp_half_bits half[PIECE];
         size_t n = min_size(PIECE, count - i);
-        amp_cpu_store_row(dtype, src + i, half, n);
-        amp_cpu_load_row(dtype, half, dst + i, n);
+        rows->narrow(dtype, src + i, half, n, 0);
+        rows->widen(dtype, half, dst + i, n);
     }
 }
 
 /* One tile of one image: a (rows × columns) corner of a matrix whose rows are src_length apart, written
  * transposed to rows dst_length apart. NCHW → NHWC reads channels as rows, NHWC → NCHW pixels. */
-static void transpose_tile(amp_dtype from, const char *src, size_t src_length, amp_dtype to, char *dst,
-                           size_t dst_length, size_t rows, size_t columns, int accumulate)
+static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char *src, size_t src_length,
+                           amp_dtype to, char *dst, size_t dst_length, size_t rows, size_t columns,
+                           int accumulate)
 {
     float in[PIECE], out[PIECE];
     size_t from_size = amp_dtype_size(from), to_size = amp_dtype_size(to);
     const float *tile = in;
     size_t tile_length = columns;
     if (from == AMP_FP32) tile = (const float *)src, tile_length = src_length;
-    else if (columns == src_length) amp_cpu_load_row(from, src, in, rows * columns);
+    else if (columns == src_length) loops->widen(from, src, in, rows * columns);
     else for (size_t r = 0; r < rows; ++r)
-        amp_cpu_load_row(from, src + r * src_length * from_size, in + r * columns, columns);
-    amp_best_converters()->transpose(tile, tile_length, out, rows, rows, columns);
-    if (rows == dst_length) put_row(to, out, dst, rows * columns, accumulate);
+        loops->widen(from, src + r * src_length * from_size, in + r * columns, columns);
+    loops->transpose(tile, tile_length, out, rows, rows, columns);
+    if (rows == dst_length) loops->narrow(to, out, dst, rows * columns, accumulate);
     else for (size_t c = 0; c < columns; ++c)
-        put_row(to, out + c * rows, dst + c * dst_length * to_size, rows, accumulate);
+        loops->narrow(to, out + c * rows, dst + c * dst_length * to_size, rows, accumulate);
 }
 
 /* Between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels: a tile's rows are then
  * whole cache lines on both sides, or the whole pixel. */
 static void cast_transposed(const amp_tensor *src, const amp_tensor *dst, int accumulate)
 {
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t channels = (size_t)src->shape.c, pixels = (size_t)src->shape.h * src->shape.w;
-    size_t tile_channels = min_size(channels, TILE_CHANNELS),
-        tile_pixels = min_size(pixels, PIECE / tile_channels);
-    size_t across = (channels + tile_channels - 1) / tile_channels,
-        down = (pixels + tile_pixels - 1) / tile_pixels;
+    size_t tile_channels = min_size(channels, TILE_CHANNELS);
+    size_t tile_pixels = min_size(pixels, PIECE / tile_channels);
+    size_t across = (channels + tile_channels - 1) / tile_channels;
+    size_t down = (pixels + tile_pixels - 1) / tile_pixels;
     size_t tiles = (size_t)src->shape.n * across * down;
-    size_t from = amp_dtype_size(src->dtype), to = amp_dtype_size(dst->dtype);
-    #pragma omp parallel for schedule(static) if (amp_shape_count(src->shape) >= PARALLEL_FROM)
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(src->shape)))
     for (size_t t = 0; t < tiles; ++t) {
         size_t image = t / (across * down) * channels * pixels;
         size_t pixel = t / across % down * tile_pixels, channel = t % across * tile_channels;
         size_t c = min_size(tile_channels, channels - channel), p = min_size(tile_pixels, pixels - pixel);
         size_t planar = image + channel * pixels + pixel, interleaved = image + pixel * channels + channel;
         if (src->layout == AMP_NCHW)
-            transpose_tile(src->dtype, (const char *)src->data + planar * from, pixels, dst->dtype,
-                           (char *)dst->data + interleaved * to, channels, c, p, accumulate);
+            transpose_tile(rows, src->dtype, amp_cpu_at(src, planar), pixels, dst->dtype,
+                           amp_cpu_into(dst, interleaved), channels, c, p, accumulate);
         else
-            transpose_tile(src->dtype, (const char *)src->data + interleaved * from, channels, dst->dtype,
-                           (char *)dst->data + planar * to, pixels, p, c, accumulate);
+            transpose_tile(rows, src->dtype, amp_cpu_at(src, interleaved), channels, dst->dtype,
+                           amp_cpu_into(dst, planar), pixels, p, c, accumulate);
     }
 }
 

@@ -12,8 +12,8 @@
 
 #include "../check.h"
 #include "cast.h"
-#include "memory.h"
 #include "onednn.h"
+#include "rows.h"
 
 enum { SLICE_BYTES = 32 << 20 }; /* of deltas of columns at once: about a last-level cache */
 
@@ -21,6 +21,7 @@ struct amp_local {
     amp_local_desc desc;
     const float *weights; /* the masters; NULL: not loaded */
     size_t places, window, filters, images;
+    const amp_cpu_rows *rows;
 };
 
 amp_status amp_cpu_local_create(amp_backend *backend, const amp_local_desc *d, amp_local **out,
@@ -31,7 +32,7 @@ amp_status amp_cpu_local_create(amp_backend *backend, const amp_local_desc *d, a
     amp_local *local = malloc(sizeof *local);
     if (!local) return amp_fail(error, AMP_NO_MEMORY, "no memory for a locally connected layer");
     *local = (amp_local){ *d, NULL, (size_t)d->y.h * d->y.w, amp_local_window(d), (size_t)d->y.c,
-                           (size_t)d->x.n };
+                           (size_t)d->x.n, amp_cpu_rows_best() };
     *out = local;
     return AMP_OK;
 }
@@ -63,6 +64,11 @@ static amp_status local_fail(const char *why, amp_error *error)
 
 static const char *product_failed = "oneDNN's matrix product failed";
 
+static const void *at(const void *tensor, size_t element, amp_dtype dtype)
+{
+    return (const char *)tensor + element * amp_dtype_size(dtype);
+}
+
 /* ---- windows ---- */
 
 /* The pixel of an image that tap (r, s) of a place's window reads; -1: it lies outside. */
@@ -77,13 +83,14 @@ static ptrdiff_t pixel_of(const amp_local_desc *d, size_t place, int r, int s)
 static void read_columns(const amp_local *local, size_t place, const void *x, float *columns, float *row)
 {
     const amp_local_desc *d = &local->desc;
-    size_t c = (size_t)d->x.c, taps = (size_t)d->size * d->size, element = amp_dtype_size(d->dtype);
+    size_t c = (size_t)d->x.c, taps = (size_t)d->size * d->size;
     for (size_t n = 0; n < local->images; ++n, columns += local->window)
         for (size_t tap = 0; tap < taps; ++tap) {
             ptrdiff_t pixel = pixel_of(d, place, (int)tap / d->size, (int)tap % d->size);
             if (pixel < 0) memset(row, 0, c * sizeof *row);
-            else amp_cpu_load_row(d->dtype, (const char *)x + (n * amp_shape_image(d->x) + (size_t)pixel * c)
-                                  * element, row, c);
+            else
+                local->rows->widen(d->dtype, at(x, n * amp_shape_image(d->x) + (size_t)pixel * c, d->dtype),
+                                   row, c);
             for (size_t k = 0; k < c; ++k) columns[k * taps + tap] = row[k];
         }
 }
@@ -109,16 +116,16 @@ static void read_place(const amp_local *local, size_t place, const void *y, floa
 {
     amp_dtype dtype = local->desc.dtype;
     for (size_t n = 0; n < local->images; ++n)
-        amp_cpu_load_row(dtype, (const char *)y + at_place(local, n, place) * amp_dtype_size(dtype),
-                         out + n * local->filters, local->filters);
+        local->rows->widen(dtype, at(y, at_place(local, n, place), dtype), out + n * local->filters,
+                           local->filters);
 }
 
 static void write_place(const amp_local *local, size_t place, const float *from, void *y)
 {
     amp_dtype dtype = local->desc.dtype;
     for (size_t n = 0; n < local->images; ++n)
-        amp_cpu_store_row(dtype, from + n * local->filters,
-                          (char *)y + at_place(local, n, place) * amp_dtype_size(dtype), local->filters);
+        local->rows->narrow(dtype, from + n * local->filters, (void *)at(y, at_place(local, n, place), dtype),
+                            local->filters, 0);
 }
 
 /* ---- scratch ---- */
@@ -129,8 +136,8 @@ typedef struct room { float *block; size_t each; } room;
 static amp_status take_room(const amp_local *local, room *out, amp_error *error)
 {
     out->each = (local->images * (local->window + local->filters) + (size_t)local->desc.x.c + 15) / 16 * 16;
-    return amp_cpu_memory((size_t)omp_get_max_threads() * out->each * sizeof(float), (void **)&out->block,
-                          error);
+    return amp_cpu_allocate(NULL, (size_t)omp_get_max_threads() * out->each * sizeof(float),
+                            (void **)&out->block, error);
 }
 
 typedef struct own_room { float *columns, *place, *row; } own_room;
@@ -246,9 +253,9 @@ amp_status amp_cpu_local_backward_data(amp_backend *backend, amp_local *local, c
     if (!local->weights) return local_fail("its weights were not loaded", error);
     amp_status status = take_room(local, &all, error);
     if (status == AMP_OK)
-        status = amp_cpu_memory(slice * local->images * local->window * sizeof(float), (void **)&columns,
-                                error);
-    if (status == AMP_OK) status = amp_cpu_memory(count * sizeof(float), (void **)&sums, error);
+        status = amp_cpu_allocate(NULL, slice * local->images * local->window * sizeof(float),
+                                  (void **)&columns, error);
+    if (status == AMP_OK) status = amp_cpu_allocate(NULL, count * sizeof(float), (void **)&sums, error);
     if (status == AMP_OK) {
         memset(sums, 0, count * sizeof(float));
         for (size_t first = 0; first < local->places; first += slice) {

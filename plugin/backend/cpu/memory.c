@@ -1,16 +1,15 @@
-/* Memory of the CPU backend: the program's own, so that an upload is a copy and nothing has to be waited
- * for. */
-#include "memory.h"
+/* Memory of the CPU backend: the program's own, which free() gives back, so that an upload is a copy and
+ * nothing has to be waited for. */
+#include "kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels.h"
-
 enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 
-amp_status amp_cpu_memory(size_t bytes, void **out, amp_error *error)
+amp_status amp_cpu_allocate(amp_backend *backend, size_t bytes, void **out, amp_error *error)
 {
+    (void)backend;
     *out = NULL;
     if (!bytes) return AMP_OK;
     /* No huge pages by madvise: measured on a convolutional trunk, they make no difference. */
@@ -20,12 +19,6 @@ amp_status amp_cpu_memory(size_t bytes, void **out, amp_error *error)
         return amp_fail(error, AMP_NO_MEMORY,
                         "no memory for %zu MiB: use a smaller batch or more subdivisions", bytes >> 20);
     return AMP_OK;
-}
-
-amp_status amp_cpu_allocate(amp_backend *backend, size_t bytes, void **out, amp_error *error)
-{
-    (void)backend;
-    return amp_cpu_memory(bytes, out, error);
 }
 
 void amp_cpu_release(amp_backend *backend, void *memory)

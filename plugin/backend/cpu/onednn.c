@@ -1,13 +1,14 @@
-/* oneDNN at large: engine and stream, what the machine can do, primitives with their arguments, scratch memory.
- * The convolutions themselves are in onednn_conv.c and onednn_conv_build.c; onednn_compat.h hides which API the library has. */
+/* oneDNN at large: engine and stream, what the machine can do, primitives with their arguments, scratch
+ * memory. The convolutions themselves are in onednn_conv.c and onednn_conv_build.c; onednn_compat.h hides
+ * which API the library has. */
 #include "onednn_pass.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory.h"
+#include "kernels.h"
 
-/* ------------------------------------------------------------------------------------------------ the library */
+/* ---- the library ---- */
 
 const char *amp_dnnl_text(dnnl_status_t status)
 {
@@ -40,11 +41,13 @@ amp_status amp_onednn_create(amp_onednn **out, amp_error *error)
     amp_onednn *library = calloc(1, sizeof *library);
     if (!library) return amp_fail(error, AMP_NO_MEMORY, "no memory for the oneDNN engine");
     dnnl_status_t status = dnnl_engine_create(&library->engine, dnnl_cpu, 0);
-    if (status == dnnl_success) status = dnnl_stream_create(&library->stream, library->engine, dnnl_stream_default_flags);
+    if (status == dnnl_success)
+        status = dnnl_stream_create(&library->stream, library->engine, dnnl_stream_default_flags);
     if (status == dnnl_success) status = make_attributes(library);
     if (status != dnnl_success) {
         amp_onednn_destroy(library);
-        return amp_fail(error, AMP_BACKEND_FAILED, "oneDNN cannot start on this CPU: %s", amp_dnnl_text(status));
+        return amp_fail(error, AMP_BACKEND_FAILED, "oneDNN cannot start on this CPU: %s",
+                        amp_dnnl_text(status));
     }
     *out = library;
     return AMP_OK;
@@ -61,11 +64,12 @@ void amp_onednn_destroy(amp_onednn *library)
     free(library);
 }
 
-/* ------------------------------------------------------------------------------------------------ the machine */
+/* ---- the machine ---- */
 
 static int has_isa(dnnl_cpu_isa_t wanted)
 {
-    return (dnnl_get_effective_cpu_isa() & wanted) == wanted; /* each set's number holds the bits of those it includes */
+    /* Each set's number holds the bits of those that it includes. */
+    return (dnnl_get_effective_cpu_isa() & wanted) == wanted;
 }
 
 static const char *isa_name(void)
@@ -106,15 +110,17 @@ amp_support amp_onednn_supports(amp_dtype dtype, char note[256])
     if (dtype == AMP_FP32) return AMP_SUPPORT_NATIVE;
     const char *name = amp_dtype_name(dtype);
     if (!has_isa(dnnl_cpu_isa_avx2)) { /* F16C came before AVX2: every CPU with the latter has it */
-        snprintf(note, 256, "%s needs a CPU with AVX2 and F16C (this one: %s): set dtype=fp32, or amp=0", name, isa_name());
+        snprintf(note, 256, "%s needs a CPU with AVX2 and F16C (this one: %s): set dtype=fp32, or amp=0",
+                 name, isa_name());
         return AMP_SUPPORT_NONE;
     }
     if (dtype == AMP_BF16 && has_isa(dnnl_cpu_isa_avx512_core_bf16)) return AMP_SUPPORT_NATIVE;
-    snprintf(note, 256, "%s saves memory but no time here: oneDNN computes it in fp32 on %s", name, isa_name());
+    snprintf(note, 256, "%s saves memory but no time here: oneDNN computes it in fp32 on %s", name,
+             isa_name());
     return AMP_SUPPORT_STORAGE;
 }
 
-/* ------------------------------------------------------------------------------------------------ passes */
+/* ---- passes ---- */
 
 int amp_onednn_is_reference(const_dnnl_primitive_desc_t pd)
 {
@@ -131,13 +137,14 @@ static dnnl_status_t add_argument(amp_onednn *library, amp_pass *pass, int id, a
     return status;
 }
 
-dnnl_status_t amp_pass_build(amp_onednn *library, amp_pass *pass, const_dnnl_primitive_desc_t pd, const int *ids,
-                             int count)
+dnnl_status_t amp_pass_build(amp_onednn *library, amp_pass *pass, const_dnnl_primitive_desc_t pd,
+                             const int *ids, int count)
 {
     memset(pass, 0, sizeof *pass);
     dnnl_status_t status = dnnl_primitive_create(&pass->primitive, pd);
     for (int i = 0; i < count && status == dnnl_success; ++i)
-        status = add_argument(library, pass, ids[i], dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, ids[i]));
+        status = add_argument(library, pass, ids[i],
+                              dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, ids[i]));
     if (status == dnnl_success) {
         amp_const_md scratchpad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
         pass->scratchpad = dnnl_memory_desc_get_size(scratchpad);
@@ -147,7 +154,8 @@ dnnl_status_t amp_pass_build(amp_onednn *library, amp_pass *pass, const_dnnl_pri
     return status;
 }
 
-dnnl_status_t amp_pass_build_reorder(amp_onednn *library, amp_pass *pass, amp_const_md from, amp_const_md to, int adding)
+dnnl_status_t amp_pass_build_reorder(amp_onednn *library, amp_pass *pass, amp_const_md from, amp_const_md to,
+                                     int adding)
 {
     static const int ids[] = { DNNL_ARG_FROM, DNNL_ARG_TO };
     dnnl_primitive_desc_t pd = NULL;
@@ -177,25 +185,28 @@ dnnl_status_t amp_pass_set(amp_pass *pass, int id, const void *address)
 
 dnnl_status_t amp_pass_run(amp_onednn *library, amp_pass *pass, void *scratchpad)
 {
-    dnnl_status_t status = pass->scratchpad ? amp_pass_set(pass, DNNL_ARG_SCRATCHPAD, scratchpad) : dnnl_success;
+    dnnl_status_t status = dnnl_success;
+    if (pass->scratchpad) status = amp_pass_set(pass, DNNL_ARG_SCRATCHPAD, scratchpad);
     if (status == dnnl_success)
         status = dnnl_primitive_execute(pass->primitive, library->stream, pass->count, pass->arguments);
     if (status == dnnl_success) status = dnnl_stream_wait(library->stream);
     return status;
 }
 
-/* ------------------------------------------------------------------------------------------------ scratch */
+/* ---- scratch ---- */
 
-amp_status amp_scratch_take(amp_onednn *library, const size_t *sizes, void **parts, int count, amp_error *error)
+amp_status amp_scratch_take(amp_onednn *library, const size_t *sizes, void **parts, int count,
+                            amp_error *error)
 {
     size_t total = 0;
     for (int i = 0; i < count; ++i) total += (sizes[i] + 63) / 64 * 64;
     if (total > library->scratch_bytes) {
         void *larger = NULL;
-        free(library->scratch); /* first, so that the two do not exist at once; nothing in it outlives a call */
+        /* First, so that the two do not exist at once; nothing in it outlives a call. */
+        free(library->scratch);
         library->scratch = NULL;
         library->scratch_bytes = 0;
-        AMP_TRY(amp_cpu_memory(total, &larger, error));
+        AMP_TRY(amp_cpu_allocate(NULL, total, &larger, error));
         library->scratch = larger;
         library->scratch_bytes = total;
     }

@@ -1,10 +1,11 @@
-/* Convolutions and matrix products over oneDNN. onednn*.c are the only files that know the library; this is all that they show
- * of it. The operations amp_cpu_conv_* and amp_cpu_gemm* are declared in kernels.h, with all others. */
+/* Convolutions and matrix products over oneDNN. onednn*.c are the only files that know the library; this is
+ * all that they show of it. The operations amp_cpu_conv_* and amp_cpu_gemm* are declared in kernels.h, with
+ * all others. */
 #ifndef AMP_BACKEND_CPU_ONEDNN_H
 #define AMP_BACKEND_CPU_ONEDNN_H
 
 #include "../backend.h"
-#include "processor.h"
+#include "rows.h"
 
 /* The library's engine and stream, and one scratch area that all convolutions share: one runs at a time. */
 typedef struct amp_onednn amp_onednn;
@@ -16,10 +17,11 @@ void amp_onednn_destroy(amp_onednn *library);
 void amp_onednn_describe(char *text, size_t size);
 /* How wide the vectors are that DNNL_MAX_CPU_ISA lets the library use. */
 amp_cpu_width amp_onednn_width(void);
-/* The backend's `supports`: what the instruction set that the library may use (DNNL_MAX_CPU_ISA) is good for. */
+/* The backend's `supports`: what the instruction set that DNNL_MAX_CPU_ISA leaves is good for. */
 amp_support amp_onednn_supports(amp_dtype dtype, char note[256]);
 
-/* The product in fp32, whatever d->dtype is; versions are not looked at. Within a parallel loop by the calling thread alone. */
+/* The product in fp32, whatever d->dtype is; versions are not looked at. Within a parallel loop by the
+ * calling thread alone. */
 amp_status amp_onednn_sgemm(const amp_gemm_desc *d, amp_error *error);
 
 /* What products keep between calls; NULL is allowed. */

@@ -17,7 +17,6 @@
 
 #include "cast.h"
 #include "kernels.h"
-#include "memory.h"
 #include "state.h"
 
 /* ---- weights ---- */
@@ -28,8 +27,7 @@ static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass,
     dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_FROM, plain);
     if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_TO, copy);
     if (status == dnnl_success) status = amp_pass_run(library, pass, scratchpad);
-    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "loading the weights", status,
-                                                                          error);
+    return amp_onednn_conv_outcome(conv, "loading the weights", status, error);
 }
 
 /* Makes the copies with the library's reorders, for layouts that weights_copy.h does not know. Rounds
@@ -58,10 +56,10 @@ static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *wei
 {
     const amp_conv_desc *d = &conv->desc;
     if (!conv->forward_weights && conv->forward_bytes)
-        AMP_TRY(amp_cpu_memory(conv->forward_bytes, &conv->forward_weights, error));
+        AMP_TRY(amp_cpu_allocate(NULL, conv->forward_bytes, &conv->forward_weights, error));
     if (!conv->backward_weights_copy) {
         if (conv->backward_bytes)
-            AMP_TRY(amp_cpu_memory(conv->backward_bytes, &conv->backward_weights_copy, error));
+            AMP_TRY(amp_cpu_allocate(NULL, conv->backward_bytes, &conv->backward_weights_copy, error));
         else conv->backward_weights_copy = conv->forward_weights;
     }
     int forward = conv->forward_bytes && conv->forward_layout.order != AMP_WEIGHTS_UNKNOWN;
@@ -91,18 +89,39 @@ amp_status amp_cpu_conv_load_weights(amp_backend *backend, const amp_conv_weight
 
 /* ---- running ---- */
 
-static char *slice_at(const void *tensor, const amp_conv *conv, amp_shape shape, int first)
+/* A tensor that a pass reads or writes, as its argument `id`; and its fp32 stand-in in scratch, which holds a
+ * slice of the batch, or NULL. */
+typedef struct side { int id; const void *tensor; amp_shape shape; void *stand_in; } side;
+
+static void *slice_at(const amp_conv *conv, const side *s, int first)
 {
-    return (char *)tensor + first * amp_shape_image(shape) * amp_dtype_size(conv->desc.dtype);
+    return (char *)s->tensor + first * amp_shape_image(s->shape) * amp_dtype_size(conv->desc.dtype);
 }
 
-/* The slice itself, or its widened copy where there is a stand-in. */
-static const void *widened(const amp_conv *conv, const char *slice, void *stand_in, int images,
-                           amp_shape shape)
+/* The pass will read these images of a side, widened where there is a stand-in. */
+static dnnl_status_t read_slice(const amp_conv *conv, amp_pass *pass, const side *s, int first, int images)
 {
-    if (!stand_in) return slice;
-    amp_cpu_cast_flat(conv->desc.dtype, slice, AMP_FP32, stand_in, images * amp_shape_image(shape), 0);
-    return stand_in;
+    const void *slice = slice_at(conv, s, first);
+    if (!s->stand_in) return amp_pass_set(pass, s->id, slice);
+    amp_cpu_cast_flat(conv->desc.dtype, slice, AMP_FP32, s->stand_in, images * amp_shape_image(s->shape), 0);
+    return amp_pass_set(pass, s->id, s->stand_in);
+}
+
+/* Runs a pass from one tensor to another, so many images at a time. Only what has a stand-in is added to. */
+static dnnl_status_t run_slices(amp_onednn *library, const amp_conv *conv, amp_pass *pass, void *scratchpad,
+                                int images, side in, side out, int accumulate)
+{
+    dnnl_status_t status = dnnl_success;
+    for (int first = 0; first < conv->desc.x.n && status == dnnl_success; first += images) {
+        void *slice = slice_at(conv, &out, first);
+        status = read_slice(conv, pass, &in, first, images);
+        if (status == dnnl_success) status = amp_pass_set(pass, out.id, out.stand_in ? out.stand_in : slice);
+        if (status == dnnl_success) status = amp_pass_run(library, pass, scratchpad);
+        if (status == dnnl_success && out.stand_in)
+            amp_cpu_cast_flat(AMP_FP32, out.stand_in, conv->desc.dtype, slice,
+                              images * amp_shape_image(out.shape), accumulate);
+    }
+    return status;
 }
 
 static amp_status need_weights(const amp_conv *conv, const void *weights, const char *what, amp_error *error)
@@ -127,16 +146,11 @@ amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
     dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, conv->forward_weights);
     if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_BIAS, bias ? bias : conv->no_bias);
-    for (int first = 0; first < conv->desc.x.n && status == dnnl_success; first += images) {
-        char *x_slice = slice_at(x, conv, conv->desc.x, first), *y_slice = slice_at(y, conv, conv->y, first);
-        status = amp_pass_set(pass, DNNL_ARG_SRC, widened(conv, x_slice, scratch[1], images, conv->desc.x));
-        if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_DST, widen ? scratch[2] : y_slice);
-        if (status == dnnl_success) status = amp_pass_run(library, pass, scratch[0]);
-        if (widen && status == dnnl_success)
-            amp_cpu_cast_flat(AMP_FP32, scratch[2], conv->desc.dtype, y_slice,
-                              images * amp_shape_image(conv->y), 0);
-    }
-    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "forward", status, error);
+    if (status == dnnl_success)
+        status = run_slices(library, conv, pass, scratch[0], images,
+                            (side){ DNNL_ARG_SRC, x, conv->desc.x, scratch[1] },
+                            (side){ DNNL_ARG_DST, y, conv->y, scratch[2] }, 0);
+    return amp_onednn_conv_outcome(conv, "forward", status, error);
 }
 
 amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, const void *dy, void *dx,
@@ -155,25 +169,17 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
     AMP_TRY(need_weights(conv, conv->backward_weights_copy, "backward by data", error));
     dnnl_status_t status = pass->primitive ? dnnl_success : amp_onednn_conv_build_adding(library, conv);
     if (status != dnnl_success)
-        return amp_onednn_conv_library_fail(conv, "backward by data, adding", status, error);
+        return amp_onednn_conv_outcome(conv, "backward by data, adding", status, error);
     void *scratch[3];
     size_t sizes[3] = { pass->scratchpad, amp_stand_in_bytes(widen_dy, images, conv->y),
                         amp_stand_in_bytes(widen_dx, images, conv->desc.x) };
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
     status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, conv->backward_weights_copy);
-    for (int first = 0; first < conv->desc.x.n && status == dnnl_success; first += images) {
-        char *dy_slice = slice_at(dy, conv, conv->y, first),
-            *dx_slice = slice_at(dx, conv, conv->desc.x, first);
-        status = amp_pass_set(pass, DNNL_ARG_DIFF_DST, widened(conv, dy_slice, scratch[1], images, conv->y));
-        if (status == dnnl_success)
-            status = amp_pass_set(pass, DNNL_ARG_DIFF_SRC, widen_dx ? scratch[2] : dx_slice);
-        if (status == dnnl_success) status = amp_pass_run(library, pass, scratch[0]);
-        if (widen_dx && status == dnnl_success)
-            amp_cpu_cast_flat(AMP_FP32, scratch[2], conv->desc.dtype, dx_slice,
-                              images * amp_shape_image(conv->desc.x), accumulate);
-    }
-    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "backward by data", status,
-                                                                          error);
+    if (status == dnnl_success)
+        status = run_slices(library, conv, pass, scratch[0], images,
+                            (side){ DNNL_ARG_DIFF_DST, dy, conv->y, scratch[1] },
+                            (side){ DNNL_ARG_DIFF_SRC, dx, conv->desc.x, scratch[2] }, accumulate);
+    return amp_onednn_conv_outcome(conv, "backward by data", status, error);
 }
 
 amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, const void *x, const void *dy,
@@ -192,16 +198,13 @@ amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, c
     dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_DIFF_WEIGHTS, scratch[3]);
     if (status == dnnl_success) status = amp_pass_set(add, DNNL_ARG_FROM, scratch[3]);
     if (status == dnnl_success) status = amp_pass_set(add, DNNL_ARG_TO, dw);
+    const side x_side = { DNNL_ARG_SRC, x, conv->desc.x, scratch[1] };
+    const side dy_side = { DNNL_ARG_DIFF_DST, dy, conv->y, scratch[2] };
     for (int first = 0; first < conv->desc.x.n && status == dnnl_success; first += images) {
-        char *x_slice = slice_at(x, conv, conv->desc.x, first),
-            *dy_slice = slice_at(dy, conv, conv->y, first);
-        status = amp_pass_set(pass, DNNL_ARG_SRC, widened(conv, x_slice, scratch[1], images, conv->desc.x));
-        if (status == dnnl_success)
-            status = amp_pass_set(pass, DNNL_ARG_DIFF_DST,
-                                  widened(conv, dy_slice, scratch[2], images, conv->y));
+        status = read_slice(conv, pass, &x_side, first, images);
+        if (status == dnnl_success) status = read_slice(conv, pass, &dy_side, first, images);
         if (status == dnnl_success) status = amp_pass_run(library, pass, scratch[0]);
         if (status == dnnl_success) status = amp_pass_run(library, add, scratch[4]);
     }
-    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, "backward by weights", status,
-                                                                          error);
+    return amp_onednn_conv_outcome(conv, "backward by weights", status, error);
 }

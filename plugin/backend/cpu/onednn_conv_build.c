@@ -22,11 +22,13 @@ amp_status amp_onednn_conv_fail(const amp_conv_desc *d, amp_status status, const
                     d->groups, amp_dtype_name(d->dtype), what, why);
 }
 
-amp_status amp_onednn_conv_library_fail(const amp_conv *conv, const char *what, dnnl_status_t status,
-                                        amp_error *error)
+amp_status amp_onednn_conv_outcome(const amp_conv *conv, const char *what, dnnl_status_t status,
+                                   amp_error *error)
 {
-    return amp_onednn_conv_fail(&conv->desc, status == dnnl_out_of_memory ? AMP_NO_MEMORY
-                                : AMP_BACKEND_FAILED, what, amp_dnnl_text(status), error);
+    if (status == dnnl_success) return AMP_OK;
+    return amp_onednn_conv_fail(&conv->desc,
+                                status == dnnl_out_of_memory ? AMP_NO_MEMORY : AMP_BACKEND_FAILED, what,
+                                amp_dnnl_text(status), error);
 }
 
 static amp_status check_desc(const amp_conv_desc *d, amp_error *error)
@@ -282,7 +284,7 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
                                                                       reference);
     amp_md_destroy(plain);
     amp_md_destroy(masters);
-    return status == dnnl_success ? AMP_OK : amp_onednn_conv_library_fail(conv, what, status, error);
+    return amp_onednn_conv_outcome(conv, what, status, error);
 }
 
 amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, amp_conv **out,

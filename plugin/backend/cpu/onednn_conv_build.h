@@ -24,16 +24,15 @@ struct amp_conv {
     float *no_bias;                  /* k zeros: one forward primitive serves with and without bias */
 };
 
-/* Errors that name the convolution. */
+/* Errors that name the convolution; outcome is AMP_OK if the library's status is success. */
 amp_status amp_onednn_conv_fail(const amp_conv_desc *, amp_status, const char *what, const char *why,
                                 amp_error *);
-amp_status amp_onednn_conv_library_fail(const amp_conv *, const char *what, dnnl_status_t, amp_error *);
+amp_status amp_onednn_conv_outcome(const amp_conv *, const char *what, dnnl_status_t, amp_error *);
 
 /* The pass for "dx += ...", which most convolutions never make. */
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *, amp_conv *);
 
-/* One side of a pass: the caller's tensor, image by image, and its fp32 stand-in in scratch where one is
- * needed. */
+/* Bytes of a tensor's fp32 stand-in in scratch, where one is needed. */
 static inline size_t amp_stand_in_bytes(int needed, int images, amp_shape shape)
 {
     return needed ? images * amp_shape_image(shape) * sizeof(float) : 0;

@@ -81,7 +81,7 @@ amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, co
                       amp_cpu_sums_of(&plan, &sums, b, 0));
         amp_cpu_sums_fold(&plan, &sums);
         for (size_t c = 0; c < channels; ++c) average[c] = (float)(sums.lanes[c] / (double)pixels);
-        rows->narrow(y->dtype, average, amp_cpu_into(y, (size_t)image * channels), channels);
+        rows->narrow(y->dtype, average, amp_cpu_into(y, (size_t)image * channels), channels, 0);
         amp_cpu_sums_free(&sums);
     }
     free(average);

@@ -1,10 +1,48 @@
-/* Which instruction set's inner loops this processor runs: see rows.h. */
+/* What this processor can do, and which instruction set's inner loops it runs: see rows.h. */
 #include "rows.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "processor.h"
+#include "onednn.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* What __builtin_cpu_supports of some compilers does not know (clang before 17). Whether the system saves the
+ * registers is AVX's question. */
+static int has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+static amp_cpu_width processor(void)
+{
+    __builtin_cpu_init(); /* its answers hold for what the system saves */
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return AMP_CPU_BASE;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512cd") || !__builtin_cpu_supports("avx512dq") ||
+        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("bmi2")) return AMP_CPU_AVX2;
+    return AMP_CPU_AVX512;
+}
+#else
+static amp_cpu_width processor(void) { return AMP_CPU_BASE; }
+#endif
+
+/* CPUID takes tens of microseconds in a virtual machine, and every call of a kernel comes through here. */
+amp_cpu_width amp_cpu_widest(void)
+{
+    static atomic_int known; /* 1 + the answer */
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!answer) {
+        amp_cpu_width width = processor(), allowed = amp_onednn_width();
+        answer = 1 + (int)(width < allowed ? width : allowed);
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
+    }
+    return (amp_cpu_width)(answer - 1);
+}
 
 const amp_cpu_rows *amp_cpu_rows_best(void)
 {

@@ -1,56 +1,73 @@
-/* The inner loops beneath kernels.h: one table of functions, compiled once per instruction set from rows_impl.h.
+/* The inner loops beneath kernels.h: one table of functions, compiled once per instruction set from
+ * rows_impl.h.
  *
- * The table exists so that one binary runs at full width on AVX-512 and still starts on a machine with SSE2 only:
- * rows_base.c, rows_avx2.c and rows_avx512.c include the same source under different compiler flags, and
- * amp_cpu_rows() picks by what the processor reports. Only those three files may contain instructions beyond the
- * baseline, so nothing else includes rows_impl.h.
+ * The table exists so that one binary runs at full width on AVX-512 and still starts on a machine with SSE2
+ * only: rows_base.c, rows_avx2.c and rows_avx512.c include the same source under different compiler flags,
+ * and amp_cpu_rows() picks by what the processor reports. Only those three files may contain instructions
+ * beyond the baseline, so nothing else includes rows_impl.h.
  *
  * Words used below.
  *  - A span is `count` consecutive elements of an NHWC tensor that start at channel 0 of some pixel.
- *  - The period is a whole number of pixels: copies·C lanes. Per-channel fp32 arrays come replicated to `period`
- *    entries, lane l belonging to channel l % C, so that a loop is long and full even for C = 1 or C = 3 (blocks.h).
+ *  - The period is a whole number of pixels: copies·C lanes. Per-channel fp32 arrays come replicated to
+ *    `period` entries, lane l belonging to channel l % C, so that a loop is long and full even for C = 1 or
+ *    C = 3 (blocks.h).
  *  - dtype says how x, y, dx and dy are stored.
  *
- * The same bits everywhere: elementwise arithmetic is written without fused multiply-add (rows_impl.h turns contraction
- * off), and sums keep one accumulator per lane of the period, which no vector width changes. */
+ * The same bits everywhere: elementwise arithmetic is written without fused multiply-add (rows_impl.h turns
+ * contraction off), and sums keep one accumulator per lane of the period, which no vector width changes. */
 #ifndef AMP_BACKEND_CPU_ROWS_H
 #define AMP_BACKEND_CPU_ROWS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../../tensor/half.h"
 #include "../backend.h"
 
 /* What one row of a max pooling needs: x (h,w,c) of one image → y (out_h,out_w,c). */
 typedef struct amp_cpu_pool {
-    int h, w, c, out_h, out_w, size, stride, offset; /* window (i,j) starts at (i·stride - offset, j·stride - offset) */
+    int h, w, c, out_h, out_w, size, stride;
+    int offset; /* window (i,j) starts at (i·stride - offset, j·stride - offset) */
 } amp_cpu_pool;
 
 /* The numbers of one parameter's update. */
 typedef struct amp_cpu_rule {
-    float unscale, unscale_rest; /* the gradient is multiplied by both: the second is 1 unless one float is too small */
+    float unscale, unscale_rest;    /* the gradient is multiplied by both (unscale.h) */
     float decay;                 /* Darknet's decay·batch */
     float rate, clip;
     float momentum;              /* SGD */
-    float beta1, beta2, correction1, correction2, eps; /* Adam: correction1 = 1 - beta1^t, correction2 = 1 - beta2^t */
+    float beta1, beta2, eps;        /* Adam */
+    float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
 } amp_cpu_rule;
 
 typedef struct amp_cpu_rows {
     const char *name; /* "sse2", "avx2", "avx512" */
 
-    /* Between storage and fp32; narrow rounds to nearest even exactly as tensor/half.h. */
+    /* Between storage and fp32. narrow: dst (+)= src, added in fp32 and rounded to nearest even exactly as
+     * tensor/half.h. */
     void (*widen)(amp_dtype, const void *src, float *dst, size_t count);
-    void (*narrow)(amp_dtype, const float *src, void *dst, size_t count);
+    void (*narrow)(amp_dtype, const float *src, void *dst, size_t count, int accumulate);
+    /* dst (columns × rows) = transpose of src (rows × columns); lengths of their rows in floats. */
+    void (*transpose)(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t rows,
+                      size_t columns);
+    /* For weights_copy.c, where a float's 32 bits hold two bf16: dst[i] = (even[i], odd[i]), even[i] rounded
+     * in the low half. */
+    void (*pair_bf16)(const float *even, const float *odd, float *dst, size_t count);
+    /* count times 16 halves each of low and high, taken in turns: dst[0] = low[0], dst[1] = high[0], ...
+     * src_stride is in floats, dst_stride in halves; dst and its stride are multiples of 64 bytes. */
+    void (*zip)(const float *low, const float *high, size_t src_stride, amp_half_bits *dst, size_t dst_stride,
+                size_t count);
 
     /* sums[l] += Σ x over the span's elements at lane l. scratch: period floats. */
     void (*sum)(amp_dtype, const void *x, size_t count, size_t period, float *scratch, double *sums);
-    /* With u = x - origin[l]: sums[l] += Σ u, squares[l] += Σ u². Free of cancellation whatever the origin: each chunk
-     * is summed around its own first pixel and moved to the origin in double. scratch: 3·period floats. */
-    void (*moments)(amp_dtype, const void *x, size_t count, size_t period, const float *origin, float *scratch,
-        double *sums, double *squares);
+    /* With u = x - origin[l]: sums[l] += Σ u, squares[l] += Σ u². Free of cancellation whatever the origin:
+     * each chunk is summed around its own first pixel and moved to the origin in double. scratch: 3·period
+     * floats. */
+    void (*moments)(amp_dtype, const void *x, size_t count, size_t period, const float *origin,
+                    float *scratch, double *sums, double *squares);
     /* y = act((x - mean[l])·gain[l] + bias[l]). */
-    void (*normalize)(amp_dtype, amp_activation, const void *x, void *y, size_t count, size_t period, const float *mean,
-        const float *gain, const float *bias);
+    void (*normalize)(amp_dtype, amp_activation, const void *x, void *y, size_t count, size_t period,
+                      const float *mean, const float *gain, const float *bias);
     /* With d = dy·act'(y): sums[l] += Σ d, products[l] += Σ d·(x - mean[l]). scratch: 2·period floats. Where
      * amp_gradient_wants_input, act' is taken at (x - mean[l])·gain[l] + bias[l] instead; gain and bias are
      * not read otherwise, and y then is not. */
@@ -65,10 +82,11 @@ typedef struct amp_cpu_rows {
     /* y = act(x); dx (+)= dy·act'(y), or act'(x) with x for y where amp_gradient_wants_input. Both may be in
      * place. */
     void (*activate)(amp_dtype, amp_activation, const void *x, void *y, size_t count);
-    void (*gradient)(amp_dtype, amp_activation, const void *y, const void *dy, void *dx, size_t count, int accumulate);
+    void (*gradient)(amp_dtype, amp_activation, const void *y, const void *dy, void *dx, size_t count,
+                     int accumulate);
     /* y = act(alpha·x + beta·from). */
-    void (*blend)(amp_dtype, amp_activation, const void *x, const void *from, void *y, size_t count, float alpha,
-        float beta);
+    void (*blend)(amp_dtype, amp_activation, const void *x, const void *from, void *y, size_t count,
+                  float alpha, float beta);
     /* y (+)= x·s. */
     void (*product)(amp_dtype, const void *x, const void *s, void *y, size_t count, int accumulate);
     /* dst (+)= alpha·src. */
@@ -76,16 +94,17 @@ typedef struct amp_cpu_rows {
     /* dst (+)= values[l]. */
     void (*spread)(amp_dtype, const float *values, size_t period, void *dst, size_t count, int accumulate);
     /* y (+)= keep ? scale·x : 0. */
-    void (*mask)(amp_dtype, const void *x, void *y, const uint8_t *keep, size_t count, float scale, int accumulate);
+    void (*mask)(amp_dtype, const void *x, void *y, const uint8_t *keep, size_t count, float scale,
+                 int accumulate);
 
     /* Row i of y and of choice, from the whole image x; and row i of dx, from the whole of dy and choice. */
     void (*maxpool)(amp_dtype, const amp_cpu_pool *, const void *x, int i, void *y_row, uint8_t *choice_row);
-    void (*maxpool_delta)(amp_dtype, const amp_cpu_pool *, const void *dy, const uint8_t *choice, int i, void *dx_row,
-        int accumulate);
+    void (*maxpool_delta)(amp_dtype, const amp_cpu_pool *, const void *dy, const uint8_t *choice, int i,
+                          void *dx_row, int accumulate);
     /* One row of w pixels x to one row of w·stride pixels y; and stride rows dy to one row dx. */
     void (*upsample)(amp_dtype, const void *x_row, void *y_row, int w, int c, int stride, float scale);
-    void (*upsample_delta)(amp_dtype, const void *dy_rows, void *dx_row, int w, int c, int stride, float scale,
-        int accumulate);
+    void (*upsample_delta)(amp_dtype, const void *dy_rows, void *dx_row, int w, int c, int stride,
+                           float scale, int accumulate);
 
     /* backend.h's update of one stretch of a parameter; grad is zeroed. */
     void (*sgd)(float *master, float *grad, float *momentum, size_t count, const amp_cpu_rule *);
@@ -94,8 +113,14 @@ typedef struct amp_cpu_rows {
     double (*squares)(const float *grad, size_t count, int *found_inf);
 } amp_cpu_rows;
 
-/* The widest table that may run here (amp_cpu_widest). The environment's AMP_CPU_ISA = sse2 | avx2 | avx512 caps the
- * tables further, and nothing else: with it a test has one program compute with each of them. */
+/* What every x86-64 has; AVX2 with FMA and F16C; x86-64-v4 (AVX-512 F, BW, CD, DQ, VL). */
+typedef enum amp_cpu_width { AMP_CPU_BASE, AMP_CPU_AVX2, AMP_CPU_AVX512 } amp_cpu_width;
+
+/* The widest that this processor has, the system saves, and oneDNN's variable DNNL_MAX_CPU_ISA leaves. */
+amp_cpu_width amp_cpu_widest(void);
+
+/* The widest table that may run here (amp_cpu_widest). The environment's AMP_CPU_ISA = sse2 | avx2 | avx512
+ * caps the tables further, and nothing else: with it a test has one program compute with each of them. */
 const amp_cpu_rows *amp_cpu_rows_best(void);
 
 /* One instruction set's table, whether or not this processor has it; NULL if this build lacks it. */

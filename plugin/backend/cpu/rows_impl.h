@@ -107,37 +107,23 @@ static void widen(amp_dtype dtype, const void *src, float *dst, size_t count)
     AMP_BY_DTYPE(dtype, AMP_LANES(count, vstore(dst, i, n, vload(src, i, n, dt), AMP_FP32)));
 }
 
-static void narrow(amp_dtype dtype, const float *src, void *dst, size_t count)
+static void narrow(amp_dtype dtype, const float *src, void *dst, size_t count, int accumulate)
 {
-    AMP_BY_DTYPE(dtype, AMP_LANES(count, vstore(dst, i, n, vload(src, i, n, AMP_FP32), dt)));
+    AMP_BY_DTYPE(dtype, AMP_LANES(count, vput(dst, i, n, vload(src, i, n, AMP_FP32), accumulate, dt)));
 }
 
+#include "rows_copy.h"
 #include "rows_norm.h"
 #include "rows_elementwise.h"
 #include "rows_pool.h"
 #include "rows_update.h"
 
+#define ROW(loop) .loop = loop,
 static const amp_cpu_rows rows = {
     .name = AMP_ROWS_NAME,
-    .widen = widen,
-    .narrow = narrow,
-    .sum = sum,
-    .moments = moments,
-    .normalize = normalize,
-    .delta_sums = delta_sums,
-    .normalize_delta = normalize_delta,
-    .activate = activate,
-    .gradient = gradient,
-    .blend = blend,
-    .product = product,
-    .scale = scale,
-    .spread = spread,
-    .mask = mask,
-    .maxpool = maxpool,
-    .maxpool_delta = maxpool_delta,
-    .upsample = upsample,
-    .upsample_delta = upsample_delta,
-    .sgd = sgd,
-    .adam = adam,
-    .squares = squares,
+    ROW(widen) ROW(narrow) ROW(transpose) ROW(pair_bf16) ROW(zip)
+    ROW(sum) ROW(moments) ROW(normalize) ROW(delta_sums) ROW(normalize_delta)
+    ROW(activate) ROW(gradient) ROW(blend) ROW(product) ROW(scale) ROW(spread) ROW(mask)
+    ROW(maxpool) ROW(maxpool_delta) ROW(upsample) ROW(upsample_delta)
+    ROW(sgd) ROW(adam) ROW(squares)
 };

@@ -5,7 +5,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "convert.h"
+#include "rows.h"
 
 enum {
     FILTERS = 16, PAIRS = FILTERS / 2, /* of a tile */
@@ -15,9 +15,9 @@ enum {
 
 /* ---- layouts ---- */
 
-#if DNNL_VERSION_MAJOR >= 3
 typedef struct blocking { const dnnl_dim_t *padded, *strides, *blocks, *indexes; int count; } blocking;
 
+#if DNNL_VERSION_MAJOR >= 3
 static int read_blocking(amp_const_md md, const dnnl_dim_t **dims, blocking *b)
 {
     int ndims = 0;
@@ -36,8 +36,6 @@ static int read_blocking(amp_const_md md, const dnnl_dim_t **dims, blocking *b)
         && dnnl_memory_desc_query(md, dnnl_query_inner_idxs, &b->indexes) == dnnl_success;
 }
 #else
-typedef struct blocking { const dnnl_dim_t *padded, *strides, *blocks, *indexes; int count; } blocking;
-
 static int read_blocking(amp_const_md md, const dnnl_dim_t **dims, blocking *b)
 {
     if (md->ndims != 4 || md->data_type != dnnl_bf16 || md->format_kind != dnnl_blocked || md->offset0
@@ -85,7 +83,7 @@ amp_weights_layout amp_weights_layout_of(amp_const_md md)
 
 /* ---- tiles ---- */
 
-typedef struct shape { size_t filters, channels, places; } shape;
+typedef struct shape { const amp_cpu_rows *rows; size_t filters, channels, places; } shape;
 
 /* Channels of a tile. */
 static size_t tile_channels(size_t places)
@@ -113,9 +111,9 @@ static void pair_rows(const float *masters, const shape *s, size_t first, size_t
     if (present > columns) present = columns;
     for (size_t q = 0; q < PAIRS; ++q) {
         size_t even = first + 2 * q, odd = even + 1;
-        amp_best_converters()->pair_bf16(even < s->filters ? masters + even * row + channel * s->places
-                                         : zeros, odd < s->filters ? masters + odd * row + channel * s->places
-                                         : zeros, pairs + q * columns, present);
+        s->rows->pair_bf16(even < s->filters ? masters + even * row + channel * s->places : zeros,
+                           odd < s->filters ? masters + odd * row + channel * s->places : zeros,
+                           pairs + q * columns, present);
         memset(pairs + q * columns + present, 0, (columns - present) * sizeof *pairs);
     }
 }
@@ -133,9 +131,8 @@ static void write_channel_pairs(const float *turned, const shape *s, const amp_w
         for (size_t k = 0; k < s->places; ++k) {
             const float *low = turned + (c * s->places + k) * PAIRS, *high = low + s->places * PAIRS;
             size_t block = eights ? (channel + c) / CHANNELS : channel / 2;
-            amp_best_converters()->zip(low, high, 2 * s->places * PAIRS,
-                                       base + block * l->channel_stride + k * l->place_stride, stride,
-                                       run / 2);
+            s->rows->zip(low, high, 2 * s->places * PAIRS,
+                         base + block * l->channel_stride + k * l->place_stride, stride, run / 2);
         }
 }
 
@@ -148,9 +145,8 @@ static void write_filter_pairs(const float *turned, const shape *s, const amp_we
         amp_half_bits *base = to->copy + filter / FILTERS * l->filter_stride + (channel + c) / CHANNELS
             * l->channel_stride;
         for (size_t k = 0; k < s->places; ++k)
-            amp_best_converters()->transpose(turned + (c * s->places + k) * PAIRS, s->places * PAIRS,
-                                             (float *)(void *)(base + k * l->place_stride), CHANNELS,
-                                             CHANNELS, PAIRS);
+            s->rows->transpose(turned + (c * s->places + k) * PAIRS, s->places * PAIRS,
+                               (float *)(void *)(base + k * l->place_stride), CHANNELS, CHANNELS, PAIRS);
     }
 }
 
@@ -178,7 +174,7 @@ void amp_weights_copy(const float *masters, size_t filters, size_t channels, siz
                       amp_weights_target one, amp_weights_target other, void *scratch)
 {
     enum { WORTH_THREADS = 32768 };
-    const shape s = { filters, channels, places };
+    const shape s = { amp_cpu_rows_best(), filters, channels, places };
     size_t step = tile_channels(places), columns = step * places;
     size_t all_filters = largest(filters, &one, &other, 0), all_channels = largest(channels, &one, &other, 1);
     #pragma omp parallel for schedule(static) if (filters * channels * places >= WORTH_THREADS)
@@ -190,7 +186,7 @@ void amp_weights_copy(const float *masters, size_t filters, size_t channels, siz
             size_t left = (all_channels - channel + CHANNELS - 1) / CHANNELS * CHANNELS,
                 count = left < step ? left : step;
             pair_rows(masters, &s, filter, channel, count, zeros, pairs);
-            amp_best_converters()->transpose(pairs, count * places, turned, PAIRS, PAIRS, count * places);
+            s.rows->transpose(pairs, count * places, turned, PAIRS, PAIRS, count * places);
             write_copy(turned, &s, &one, filter, channel, count);
             write_copy(turned, &s, &other, filter, channel, count);
         }

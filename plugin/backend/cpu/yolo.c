@@ -122,7 +122,7 @@ static void put_row(const head *g, size_t first, size_t count, float *delta, flo
         g->rows->widen(g->dx->dtype, dx, wide, count);
         for (size_t i = 0; i < count; ++i) delta[i] += wide[i];
     }
-    g->rows->narrow(g->dx->dtype, delta, dx, count);
+    g->rows->narrow(g->dx->dtype, delta, dx, count, 0);
 }
 
 /* Row r of all images' rows. scratch: twice the floats of a row. */

@@ -9,7 +9,7 @@
 /* Groups of elements that are 16 bytes or more in both dtypes. */
 enum { CAST_GROUP = 8 };
 
-/* dst (+)= factor·src, in the order they lie in. */
+/* dst (+)= factor·src, in the order they lie in; dst may be src. */
 template <class S, class D, int N>
 __global__ void cast_flat(const S *src, D *dst, size_t count, float factor, int accumulate)
 {
@@ -20,19 +20,6 @@ __global__ void cast_flat(const S *src, D *dst, size_t count, float factor, int 
         #pragma unroll
         for (int j = 0; j < N; ++j) v[j] *= factor;
         amp_put_or_add(dst + i, v, n, accumulate);
-    }
-}
-
-template <int N>
-__global__ void multiply(float *array, size_t count, float factor)
-{
-    for (size_t i = amp_thread() * N; i < count; i += amp_threads() * N) {
-        int n = amp_present<N>(i, count);
-        float v[N];
-        amp_get(v, array + i, n);
-        #pragma unroll
-        for (int j = 0; j < N; ++j) v[j] *= factor;
-        amp_put(array + i, v, n);
     }
 }
 
@@ -64,42 +51,21 @@ typedef struct manner { float factor; int accumulate; } manner;
 #define BY_TWO_DTYPES(src, dst, ...) \
     AMP_CUDA_BY_DTYPE(src, typedef T S; AMP_CUDA_BY_DTYPE(dst, typedef T D; __VA_ARGS__))
 
-template <class S, class D, int N>
-static amp_status run_flat(amp_backend *backend, const void *src, void *dst, size_t count, manner how,
-                           amp_error *error)
-{
-    unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (cast_flat<S, D, N>), (const S *)src, (D *)dst, count,
-               how.factor, how.accumulate);
-    return AMP_OK;
-}
-
 static amp_status flat(amp_backend *backend, numbers src, numbers dst, size_t count, manner how,
                        amp_error *error)
 {
     if (src.dtype == dst.dtype && how.factor == 1 && !how.accumulate)
         return amp_cuda_copy(backend, src.data, dst.data, count * amp_dtype_size(src.dtype), error);
     int wide = amp_aligned(src.data) && amp_aligned(dst.data);
+    unsigned blocks = amp_cuda_blocks(backend, wide ? amp_divide_up(count, CAST_GROUP) : count);
     BY_TWO_DTYPES(src.dtype, dst.dtype, {
-        if (wide) AMP_TRY((run_flat<S, D, CAST_GROUP>(backend, src.data, dst.data, count, how, error)));
-        else AMP_TRY((run_flat<S, D, 1>(backend, src.data, dst.data, count, how, error)));
+        if (wide)
+            AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (cast_flat<S, D, CAST_GROUP>), (const S *)src.data,
+                       (D *)dst.data, count, how.factor, how.accumulate);
+        else
+            AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (cast_flat<S, D, 1>), (const S *)src.data,
+                       (D *)dst.data, count, how.factor, how.accumulate);
     });
-    return AMP_OK;
-}
-
-/* The matrices of one cast: images × (rows × columns), to be transposed. */
-typedef struct matrices { size_t images; unsigned rows, columns; } matrices;
-
-template <class S, class D>
-static amp_status run_transpose(amp_backend *backend, numbers src, numbers dst, matrices m, manner how,
-                                amp_error *error)
-{
-    amp_turn turn = amp_turn_of(src.data, src.dtype, dst.data, dst.dtype, m.images, m.rows, m.columns);
-    size_t tiles = amp_turn_tiles(turn), most = amp_cuda_most_blocks(backend), across = tiles < most ? tiles
-        : most;
-    dim3 blocks((unsigned)across, amp_cuda_down(backend, across, m.images));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>), (const S *)src.data, (D *)dst.data,
-               m.images, turn, how.factor, how.accumulate);
     return AMP_OK;
 }
 
@@ -107,10 +73,15 @@ static amp_status run_transpose(amp_backend *backend, numbers src, numbers dst, 
 static amp_status transposed(amp_backend *backend, numbers src, numbers dst, size_t images, size_t rows,
                              size_t columns, manner how, amp_error *error)
 {
-    matrices m = { images, (unsigned)rows, (unsigned)columns };
     if (!images || !rows || !columns) return AMP_OK;
     if (rows == 1 || columns == 1) return flat(backend, src, dst, images * rows * columns, how, error);
-    BY_TWO_DTYPES(src.dtype, dst.dtype, AMP_TRY((run_transpose<S, D>(backend, src, dst, m, how, error))));
+    amp_turn turn = amp_turn_of(src.data, src.dtype, dst.data, dst.dtype, images, (unsigned)rows,
+                                (unsigned)columns);
+    size_t tiles = amp_turn_tiles(turn), most = amp_cuda_most_blocks(backend);
+    size_t across = tiles < most ? tiles : most;
+    dim3 blocks((unsigned)across, amp_cuda_down(backend, across, images));
+    BY_TWO_DTYPES(src.dtype, dst.dtype, AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (transpose<S, D>),
+        (const S *)src.data, (D *)dst.data, images, turn, how.factor, how.accumulate));
     return AMP_OK;
 }
 
@@ -136,40 +107,19 @@ amp_status amp_cuda_gradient_from_krsc(amp_backend *backend, const void *krsc, a
     return transposed(backend, gradient, sum, (size_t)k, (size_t)size_h * size_w, (size_t)c, how, error);
 }
 
-template <int N>
-static amp_status run_multiply(amp_backend *backend, float *array, size_t count, float factor,
-                               amp_error *error)
-{
-    unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, multiply<N>, array, count, factor);
-    return AMP_OK;
-}
-
 amp_status amp_cuda_scale(amp_backend *backend, float *array, size_t count, float factor, amp_error *error)
 {
-    if (!count) return AMP_OK;
-    return amp_aligned(array) ? run_multiply<AMP_WIDE(float)>(backend, array, count, factor, error)
-                              : run_multiply<1>(backend, array, count, factor, error);
-}
-
-template <class T, int N>
-static amp_status run_add_bias(amp_backend *backend, const amp_tensor *y, const float *bias, size_t rows,
-                               amp_error *error)
-{
-    size_t channels = (size_t)y->shape.c;
-    amp_plane plane = amp_cuda_plane(backend, rows, amp_divide_up(channels, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (add_bias<T, N>), (T *)y->data, bias, rows, channels);
-    return AMP_OK;
+    numbers same = { array, AMP_FP32 };
+    manner how = { factor, 0 };
+    return count && factor != 1 ? flat(backend, same, same, count, how, error) : AMP_OK;
 }
 
 amp_status amp_cuda_add_bias(amp_backend *backend, const amp_tensor *y, const float *bias, amp_error *error)
 {
     AMP_TRY(amp_check_pair("bias", y, y, 1, error));
-    size_t rows = (size_t)y->shape.n * y->shape.h * y->shape.w,
-        bytes = (size_t)y->shape.c * amp_dtype_size(y->dtype);
-    if (!rows || !y->shape.c) return AMP_OK;
-    int wide = amp_aligned(y->data) && amp_aligned(bias) && (rows == 1 || bytes % 16 == 0);
-    AMP_CUDA_BY_DTYPE(y->dtype,
-                      AMP_CUDA_BY_GROUP(wide, AMP_TRY((run_add_bias<T, N>(backend, y, bias, rows, error)))));
+    size_t rows = (size_t)y->shape.n * y->shape.h * y->shape.w, channels = (size_t)y->shape.c;
+    if (!rows || !channels) return AMP_OK;
+    int wide = amp_aligned(bias) && (rows == 1 ? amp_aligned(y->data) : amp_cuda_wide(y));
+    AMP_LAUNCH_PLANE(backend, y->dtype, wide, rows, channels, add_bias, (T *)y->data, bias, rows, channels);
     return AMP_OK;
 }

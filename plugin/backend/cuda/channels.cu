@@ -75,16 +75,6 @@ static amp_status run_copy(amp_backend *backend, const channel_rows *m, size_t e
     return run_move_words<uint16_t>(backend, m, element, error);
 }
 
-template <class T, int N>
-static amp_status run_move_scaled(amp_backend *backend, const channel_rows *m, float alpha, int accumulate,
-                                  amp_error *error)
-{
-    amp_plane plane = amp_cuda_plane(backend, m->rows, amp_divide_up(m->columns, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (move_scaled<T, N>), (const T *)m->src, m->src_step,
-               (T *)m->dst, m->dst_step, m->rows, m->columns, alpha, accumulate);
-    return AMP_OK;
-}
-
 amp_status amp_cuda_channels(amp_backend *backend, const amp_tensor *src, int src_first,
                              const amp_tensor *dst, int dst_first, int channels, float alpha, int accumulate,
                              amp_error *error)
@@ -97,10 +87,10 @@ amp_status amp_cuda_channels(amp_backend *backend, const amp_tensor *src, int sr
     if (!m.rows || !m.columns) return AMP_OK;
     if (m.src_step == m.columns && m.dst_step == m.columns) m.columns *= m.rows, m.rows = 1;
     if (alpha == 1 && !accumulate) return run_copy(backend, &m, element, error);
-    int wide = wide_rows(m.src, m.rows, m.src_step, src->dtype) && wide_rows(m.dst, m.rows, m.dst_step,
-            dst->dtype);
-    AMP_CUDA_BY_DTYPE(src->dtype, AMP_CUDA_BY_GROUP(wide,
-        AMP_TRY((run_move_scaled<T, N>(backend, &m, alpha, accumulate, error)))));
+    int wide = wide_rows(m.src, m.rows, m.src_step, src->dtype) &&
+        wide_rows(m.dst, m.rows, m.dst_step, dst->dtype);
+    AMP_LAUNCH_PLANE(backend, src->dtype, wide, m.rows, m.columns, move_scaled, (const T *)m.src, m.src_step,
+                     (T *)m.dst, m.dst_step, m.rows, m.columns, alpha, accumulate);
     return AMP_OK;
 }
 
@@ -128,20 +118,6 @@ __global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size
             amp_put(y + r * columns + c, v, n);
         }
     }
-}
-
-typedef struct shortcut_rows { size_t rows, columns, from_step, both; } shortcut_rows;
-
-template <class T, int N, int A>
-static amp_status run_shortcut(amp_backend *backend, const amp_tensor *x, const amp_tensor *from,
-                               const amp_tensor *y, const shortcut_rows *s, float alpha, float beta,
-                               amp_activation activation, amp_error *error)
-{
-    amp_plane plane = amp_cuda_plane(backend, s->rows, amp_divide_up(s->columns, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut<T, N, A>), (const T *)x->data,
-               (const T *)from->data, s->from_step, (T *)y->data, s->rows, s->columns, s->both, alpha, beta,
-               activation);
-    return AMP_OK;
 }
 
 /* How pixels of one image size correspond to those of another: the size and step of each. */
@@ -234,40 +210,22 @@ static int same_size(const amp_tensor *a, const amp_tensor *b)
     return a->shape.h == b->shape.h && a->shape.w == b->shape.w;
 }
 
-template <class T, int N>
-static amp_status run_shortcut_sizes(amp_backend *backend, const amp_tensor *x, const amp_tensor *from,
-                                     const amp_tensor *y, const amp_shortcut_grid *g, float alpha, float beta,
-                                     amp_activation activation, amp_error *error)
-{
-    two_sizes s = two_sizes_of(x->shape, g->x_step, from->shape, g->from_step, g);
-    amp_plane plane = amp_cuda_lines(backend, x, N);
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut_sizes<T, N>), (const T *)x->data,
-               (const T *)from->data, (T *)y->data, s, alpha, beta, activation);
-    return AMP_OK;
-}
-
-template <class T, int N>
-static amp_status run_shortcut_delta(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dfrom,
-    const amp_shortcut_grid *g, float beta, int accumulate, amp_error *error)
-{
-    two_sizes s = two_sizes_of(dfrom->shape, g->from_step, dy->shape, g->x_step, g);
-    amp_plane plane = amp_cuda_lines(backend, dfrom, N);
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut_delta<T, N>), (const T *)dy->data,
-               (T *)dfrom->data, s, beta, accumulate);
-    return AMP_OK;
-}
-
 static amp_status shortcut_equal(amp_backend *backend, const amp_tensor *x, const amp_tensor *from,
                                  const amp_tensor *y, float alpha, float beta, amp_activation activation,
                                  amp_error *error)
 {
     size_t c = (size_t)x->shape.c, from_c = (size_t)from->shape.c;
-    shortcut_rows s = { pixels_of(x), c, from_c, c < from_c ? c : from_c };
-    if (c == from_c) s.columns *= s.rows, s.both = s.from_step = s.columns, s.rows = 1;
-    int wide = wide_rows(x->data, s.rows, c, x->dtype) && wide_rows(y->data, s.rows, c, y->dtype) &&
-        wide_rows(from->data, s.rows, from_c, from->dtype);
-    AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide, AMP_CUDA_BY_ACTIVATION(activation,
-        AMP_TRY((run_shortcut<T, N, A>(backend, x, from, y, &s, alpha, beta, activation, error))))));
+    size_t rows = pixels_of(x), columns = c, from_step = from_c, both = c < from_c ? c : from_c;
+    if (c == from_c) both = from_step = columns *= rows, rows = 1;
+    int wide = wide_rows(x->data, rows, c, x->dtype) && wide_rows(y->data, rows, c, y->dtype) &&
+        wide_rows(from->data, rows, from_c, from->dtype);
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide, {
+        amp_plane plane = amp_cuda_plane(backend, rows, amp_divide_up(columns, N));
+        AMP_CUDA_BY_ACTIVATION(activation,
+            AMP_LAUNCH(backend, plane.blocks, plane.threads, (shortcut<T, N, A>), (const T *)x->data,
+                       (const T *)from->data, from_step, (T *)y->data, rows, columns, both, alpha, beta,
+                       activation));
+    }));
     return AMP_OK;
 }
 
@@ -279,9 +237,10 @@ amp_status amp_cuda_shortcut_forward(amp_backend *backend, const amp_tensor *x, 
     AMP_TRY(amp_check_shortcut(x, from, &grid, error));
     if (!amp_shape_count(x->shape)) return AMP_OK;
     if (same_size(x, from)) return shortcut_equal(backend, x, from, y, alpha, beta, activation, error);
-    int wide = amp_wide_pixels(x) && amp_wide_pixels(from) && amp_wide_pixels(y);
-    AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide,
-        AMP_TRY((run_shortcut_sizes<T, N>(backend, x, from, y, &grid, alpha, beta, activation, error)))));
+    int wide = amp_cuda_wide(x) && amp_cuda_wide(from) && amp_cuda_wide(y);
+    two_sizes s = two_sizes_of(x->shape, grid.x_step, from->shape, grid.from_step, &grid);
+    AMP_LAUNCH_LINES(backend, x, wide, shortcut_sizes, (const T *)x->data, (const T *)from->data,
+                     (T *)y->data, s, alpha, beta, activation);
     return AMP_OK;
 }
 
@@ -293,9 +252,10 @@ amp_status amp_cuda_shortcut_backward(amp_backend *backend, const amp_tensor *dy
     if (same_size(dy, dfrom) && dy->shape.c >= dfrom->shape.c)
         return amp_cuda_channels(backend, dy, 0, dfrom, 0, dfrom->shape.c, beta, accumulate, error);
     if (!amp_shape_count(dfrom->shape)) return AMP_OK;
-    int wide = amp_wide_pixels(dy) && amp_wide_pixels(dfrom);
-    AMP_CUDA_BY_DTYPE(dy->dtype, AMP_CUDA_BY_GROUP(wide,
-        AMP_TRY((run_shortcut_delta<T, N>(backend, dy, dfrom, &grid, beta, accumulate, error)))));
+    int wide = amp_cuda_wide(dy) && amp_cuda_wide(dfrom);
+    two_sizes s = two_sizes_of(dfrom->shape, grid.from_step, dy->shape, grid.x_step, &grid);
+    AMP_LAUNCH_LINES(backend, dfrom, wide, shortcut_delta, (const T *)dy->data, (T *)dfrom->data, s, beta,
+                     accumulate);
     return AMP_OK;
 }
 
@@ -317,25 +277,15 @@ __global__ void drop(const T *x, T *y, const uint8_t *keep, size_t count, float 
     }
 }
 
-template <class T, int N>
-static amp_status run_drop(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
-                           const uint8_t *keep, float scale, int accumulate, amp_error *error)
-{
-    size_t count = amp_shape_count(x->shape);
-    unsigned blocks = amp_cuda_blocks(backend, amp_divide_up(count, N));
-    AMP_LAUNCH(backend, blocks, AMP_CUDA_THREADS, (drop<T, N>), (const T *)x->data, (T *)y->data, keep, count,
-               scale, accumulate);
-    return AMP_OK;
-}
-
 amp_status amp_cuda_dropout(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
                             const uint8_t *keep, float scale, int accumulate, amp_error *error)
 {
     AMP_TRY(amp_check_pair("dropout", x, y, 1, error));
-    if (!amp_shape_count(x->shape)) return AMP_OK;
-    int wide = amp_aligned(x->data) && amp_aligned(y->data)
-        && amp_aligned(keep, 16 / amp_dtype_size(x->dtype));
-    AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide,
-        AMP_TRY((run_drop<T, N>(backend, x, y, keep, scale, accumulate, error)))));
+    size_t count = amp_shape_count(x->shape);
+    if (!count) return AMP_OK;
+    int wide = amp_aligned(x->data) && amp_aligned(y->data) &&
+        amp_aligned(keep, 16 / amp_dtype_size(x->dtype));
+    AMP_LAUNCH_ALONG(backend, x->dtype, wide, count, drop, (const T *)x->data, (T *)y->data, keep, count,
+                     scale, accumulate);
     return AMP_OK;
 }

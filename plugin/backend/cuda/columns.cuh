@@ -36,12 +36,6 @@ template <class T> struct amp_single {
         else AMP_CUDA_BY_DTYPE(dtype, typedef amp_single<T> P; __VA_ARGS__); \
     } while (0)
 
-/* Can this tensor be read in packs of 16 bytes? */
-static inline bool amp_cuda_wide(const amp_tensor *t)
-{
-    return (size_t)t->shape.c * amp_dtype_size(t->dtype) % 16 == 0 && amp_aligned(t->data);
-}
-
 static inline int amp_cuda_packs(const amp_tensor *t, bool wide)
 {
     return wide ? (int)((size_t)t->shape.c * amp_dtype_size(t->dtype) / 16) : t->shape.c;

@@ -4,12 +4,56 @@
 
 #include <stdlib.h>
 
+#include <nvtx3/nvToolsExt.h>
+
 #include "cudnn_graph.h"
 #include "gemm.h"
 #include "kernels.h"
 #include "memory.h"
-#include "ranges.h"
-#include "settings.h"
+
+/* ---- the environment ---- */
+
+/* Switches that belong to a machine or an experiment, not to a network:
+ *   AMP_CUDA_TUNE           engines of cuDNN that are timed for each pass of a convolution: 0 to 100 (8)
+ *   AMP_CUDA_DETERMINISTIC  1: the same bits in every run, so nothing is timed either
+ *   AMP_CUDA_RANGES         1: ranges with the layers' names for profilers such as Nsight Systems */
+enum { TUNE = 8 };
+
+/* A whole number from 0 to most; `otherwise` where the variable is not set, or empty. */
+static amp_status read_number(const char *name, int most, int otherwise, int *out, amp_error *error)
+{
+    const char *text = getenv(name);
+    char *end;
+    *out = otherwise;
+    if (!text || !*text) return AMP_OK;
+    long value = strtol(text, &end, 10);
+    if (*end || value < 0 || value > most)
+        return amp_fail(error, AMP_BAD_CONFIG, "environment: %s=%.40s; allowed: 0 to %d", name, text, most);
+    *out = (int)value;
+    return AMP_OK;
+}
+
+static amp_status read_settings(amp_cuda_settings *settings, amp_error *error)
+{
+    AMP_TRY(read_number("AMP_CUDA_TUNE", 100, TUNE, &settings->tune, error));
+    AMP_TRY(read_number("AMP_CUDA_DETERMINISTIC", 1, 0, &settings->deterministic, error));
+    AMP_TRY(read_number("AMP_CUDA_RANGES", 1, 0, &settings->ranges, error));
+    /* Two runs may time differently, choose differently, and round differently. */
+    if (settings->deterministic) settings->tune = 0;
+    return AMP_OK;
+}
+
+static void range_push(amp_backend *backend, const char *name)
+{
+    (void)backend;
+    nvtxRangePushA(name); /* its result is the depth of nesting, negative without a profiler */
+}
+
+static void range_pop(amp_backend *backend)
+{
+    (void)backend;
+    nvtxRangePop();
+}
 
 /* ---- the GPU ---- */
 
@@ -92,13 +136,13 @@ void amp_cuda_destroy(amp_backend *backend)
 static amp_status open_libraries(amp_cuda_backend *cuda, amp_error *error)
 {
     size_t memory;
-    AMP_TRY(amp_cuda_settings_read(&cuda->settings, error));
+    AMP_TRY(read_settings(&cuda->settings, error));
     AMP_TRY(open_device(cuda, &memory, error));
     const amp_cudnn_settings settings = {
         .workspace_cap = amp_cudnn_workspace_cap(memory), .reserve = amp_cuda_reserve, .owner = &cuda->base };
     if (cuda->settings.ranges) {
-        cuda->base.range_push = amp_cuda_range_push;
-        cuda->base.range_pop = amp_cuda_range_pop;
+        cuda->base.range_push = range_push;
+        cuda->base.range_pop = range_pop;
     }
     return amp_cudnn_create(cuda->stream, &settings, &cuda->cudnn, error);
 }

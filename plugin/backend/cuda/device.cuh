@@ -117,7 +117,7 @@ template <int N> __device__ __forceinline__ int amp_present(size_t first, size_t
 static inline int amp_aligned(const void *p, size_t to = 16) { return (uintptr_t)p % to == 0; }
 
 /* Does each pixel start at a multiple of 16 bytes? */
-static inline int amp_wide_pixels(const amp_tensor *t)
+static inline bool amp_cuda_wide(const amp_tensor *t)
 {
     return amp_aligned(t->data) && (size_t)t->shape.c * amp_dtype_size(t->dtype) % 16 == 0;
 }
@@ -216,6 +216,22 @@ static inline amp_plane amp_cuda_lines(const amp_backend *backend, const amp_ten
     pixel.blocks = dim3((unsigned)across, amp_cuda_down(backend, across, lines));
     return pixel;
 }
+
+/* Launch kernel<T, N> for a dtype, N being a wide group or 1: over `count` numbers; over rows × columns of
+ * numbers; over the lines of t. The kernel's arguments may name T. As AMP_LAUNCH, these leave the calling
+ * function on an error. */
+#define AMP_LAUNCH_ALONG(backend, dtype, wide, count, kernel, ...) \
+    AMP_CUDA_BY_DTYPE(dtype, AMP_CUDA_BY_GROUP(wide, \
+        AMP_LAUNCH(backend, amp_cuda_blocks(backend, amp_divide_up(count, N)), AMP_CUDA_THREADS, \
+                   (kernel<T, N>), __VA_ARGS__)))
+#define AMP_LAUNCH_PLANE(backend, dtype, wide, rows, columns, kernel, ...) \
+    AMP_CUDA_BY_DTYPE(dtype, AMP_CUDA_BY_GROUP(wide, \
+        amp_plane plane_ = amp_cuda_plane(backend, rows, amp_divide_up(columns, N)); \
+        AMP_LAUNCH(backend, plane_.blocks, plane_.threads, (kernel<T, N>), __VA_ARGS__)))
+#define AMP_LAUNCH_LINES(backend, t, wide, kernel, ...) \
+    AMP_CUDA_BY_DTYPE((t)->dtype, AMP_CUDA_BY_GROUP(wide, \
+        amp_plane plane_ = amp_cuda_lines(backend, t, N); \
+        AMP_LAUNCH(backend, plane_.blocks, plane_.threads, (kernel<T, N>), __VA_ARGS__)))
 
 __device__ __forceinline__ size_t amp_row() { return (size_t)blockIdx.y * blockDim.y + threadIdx.y; }
 __device__ __forceinline__ size_t amp_rows() { return (size_t)gridDim.y * blockDim.y; }

@@ -84,37 +84,14 @@ static int wide_images(const amp_tensor *t)
     return amp_aligned(t->data) && (t->shape.n <= 1 || bytes % 16 == 0);
 }
 
-template <class T, int N>
-static amp_status run_gather(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
-                             const int32_t *map, amp_error *error)
-{
-    size_t images = (size_t)y->shape.n, image = amp_shape_image(y->shape);
-    amp_plane plane = amp_cuda_plane(backend, images, amp_divide_up(image, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (gather<T, N>), (const T *)x->data, (T *)y->data, map,
-               images, amp_shape_image(x->shape), image);
-    return AMP_OK;
-}
-
-template <class T, int N>
-static amp_status run_gather_delta(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx,
-                                   const int32_t *map, const unsigned *times, const unsigned *ends,
-                                   int accumulate, amp_error *error)
-{
-    size_t images = (size_t)dx->shape.n, image = amp_shape_image(dx->shape);
-    amp_plane plane = amp_cuda_plane(backend, images, amp_divide_up(image, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (gather_delta<T, N>), (const T *)dy->data, (T *)dx->data,
-               map, times, ends, images, amp_shape_image(dy->shape), image, accumulate);
-    return AMP_OK;
-}
-
 amp_status amp_cuda_gather_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
                                    const int32_t *map, amp_error *error)
 {
     AMP_TRY(amp_check_gather(x, y, error));
     if (!amp_shape_count(y->shape)) return AMP_OK;
-    int wide = wide_images(y) && amp_aligned(map);
-    AMP_CUDA_BY_DTYPE(x->dtype,
-                      AMP_CUDA_BY_GROUP(wide, AMP_TRY((run_gather<T, N>(backend, x, y, map, error)))));
+    size_t images = (size_t)y->shape.n, image = amp_shape_image(y->shape);
+    AMP_LAUNCH_PLANE(backend, x->dtype, wide_images(y) && amp_aligned(map), images, image, gather,
+                     (const T *)x->data, (T *)y->data, map, images, amp_shape_image(x->shape), image);
     return AMP_OK;
 }
 
@@ -123,14 +100,14 @@ amp_status amp_cuda_gather_backward(amp_backend *backend, const amp_tensor *dy, 
 {
     AMP_TRY(amp_check_gather(dx, dy, error));
     if (!amp_shape_count(dx->shape)) return AMP_OK;
-    size_t from = amp_shape_image(dy->shape), to = amp_divide_up(amp_shape_image(dx->shape), 4) * 4;
+    size_t images = (size_t)dx->shape.n, image = amp_shape_image(dx->shape);
+    size_t from = amp_shape_image(dy->shape), to = amp_divide_up(image, 4) * 4;
     void *scratch;
     AMP_TRY(amp_cuda_scratch(backend, 2 * to * sizeof(unsigned), &scratch, error));
     unsigned *times = (unsigned *)scratch, *ends = times + to;
     AMP_CUDA_TRY(cudaMemsetAsync(scratch, 0, 2 * to * sizeof(unsigned), amp_cuda_of(backend)->stream));
     AMP_LAUNCH(backend, amp_cuda_blocks(backend, from), AMP_CUDA_THREADS, turn_round, map, from, times, ends);
-    int wide = wide_images(dx);
-    AMP_CUDA_BY_DTYPE(dx->dtype, AMP_CUDA_BY_GROUP(wide,
-        AMP_TRY((run_gather_delta<T, N>(backend, dy, dx, map, times, ends, accumulate, error)))));
+    AMP_LAUNCH_PLANE(backend, dx->dtype, wide_images(dx), images, image, gather_delta, (const T *)dy->data,
+                     (T *)dx->data, map, times, ends, images, from, image, accumulate);
     return AMP_OK;
 }

@@ -66,37 +66,69 @@ static cudaDataType_t type_of(amp_dtype dtype)
     return dtype == AMP_FP32 ? CUDA_R_32F : dtype == AMP_FP16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-amp_status amp_cuda_gemm_forward(amp_backend *backend, const amp_cuda_product *p, const void *x,
-                                 const void *w, void *y, amp_error *error)
+/* A matrix as cuBLAS takes it: its type, the length of its columns, the distance to the next place's. */
+typedef struct matrix {
+    const void *data;
+    cublasOperation_t as;
+    amp_dtype dtype;
+    int ld;
+    long long next;
+} matrix;
+
+/* c = a·b + beta·c for each place, c being rows × columns in cuBLAS's order. */
+static amp_status multiply(amp_backend *backend, int places, int rows, int columns, int inner, matrix a,
+                           matrix b, float beta, matrix c, amp_error *error)
 {
-    const cudaDataType_t type = type_of(p->dtype);
-    const float one = 1, zero = 0;
-    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_T, CUBLAS_OP_N, p->outputs, p->batch,
-               p->inputs, &one, w, type, p->inputs, x, type, p->inputs, &zero, y, type, p->outputs,
-               CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    cublasHandle_t handle = amp_cuda_of(backend)->cublas;
+    const float one = 1;
+    if (places == 1)
+        CUBLAS_TRY(cublasGemmEx, handle, a.as, b.as, rows, columns, inner, &one, a.data, type_of(a.dtype),
+                   a.ld, b.data, type_of(b.dtype), b.ld, &beta, (void *)c.data, type_of(c.dtype), c.ld,
+                   CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    else
+        CUBLAS_TRY(cublasGemmStridedBatchedEx, handle, a.as, b.as, rows, columns, inner, &one, a.data,
+                   type_of(a.dtype), a.ld, a.next, b.data, type_of(b.dtype), b.ld, b.next, &beta,
+                   (void *)c.data, type_of(c.dtype), c.ld, c.next, places, CUBLAS_COMPUTE_32F,
+                   CUBLAS_GEMM_DEFAULT);
     return AMP_OK;
 }
 
-amp_status amp_cuda_gemm_backward_data(amp_backend *backend, const amp_cuda_product *p, const void *dy,
-                                       const void *w, void *dx, int accumulate, amp_error *error)
+static matrix x_of(const amp_cuda_product *p, const void *x, amp_dtype dtype)
 {
-    const cudaDataType_t type = type_of(p->dtype);
-    const float one = 1, beta = accumulate ? 1 : 0;
-    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_N, p->inputs, p->batch,
-               p->outputs, &one, w, type, p->inputs, dy, type, p->outputs, &beta, dx, type, p->inputs,
-               CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
-    return AMP_OK;
+    return (matrix){ x, CUBLAS_OP_N, dtype, p->inputs, (long long)p->batch * p->inputs };
+}
+
+static matrix w_of(const amp_cuda_product *p, const void *w, amp_dtype dtype, cublasOperation_t as)
+{
+    return (matrix){ w, as, dtype, p->inputs, (long long)p->outputs * p->inputs };
+}
+
+/* The rows of y lie p->all places apart, those of one image; its places begin beside each other. */
+static matrix y_of(const amp_cuda_product *p, const void *y, cublasOperation_t as)
+{
+    return (matrix){ y, as, p->dtype, p->all * p->outputs, p->outputs };
+}
+
+amp_status amp_cuda_gemm_forward(amp_backend *backend, const amp_cuda_product *p, const void *x,
+                                 const void *w, void *y, amp_error *error)
+{
+    return multiply(backend, p->places, p->outputs, p->batch, p->inputs, w_of(p, w, p->dtype, CUBLAS_OP_T),
+                    x_of(p, x, p->dtype), 0, y_of(p, y, CUBLAS_OP_N), error);
+}
+
+amp_status amp_cuda_gemm_backward_data(amp_backend *backend, const amp_cuda_product *p, const void *dy,
+                                       const void *w, void *dx, amp_dtype dx_dtype, int accumulate,
+                                       amp_error *error)
+{
+    return multiply(backend, p->places, p->inputs, p->batch, p->outputs, w_of(p, w, p->dtype, CUBLAS_OP_N),
+                    y_of(p, dy, CUBLAS_OP_N), accumulate ? 1 : 0, x_of(p, dx, dx_dtype), error);
 }
 
 amp_status amp_cuda_gemm_backward_weights(amp_backend *backend, const amp_cuda_product *p, const void *x,
                                           const void *dy, float *dw, int accumulate, amp_error *error)
 {
-    const cudaDataType_t type = type_of(p->dtype);
-    const float one = 1, beta = accumulate ? 1 : 0;
-    CUBLAS_TRY(cublasGemmEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_T, p->inputs, p->outputs,
-               p->batch, &one, x, type, p->inputs, dy, type, p->outputs, &beta, dw, CUDA_R_32F, p->inputs,
-               CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
-    return AMP_OK;
+    return multiply(backend, p->places, p->inputs, p->outputs, p->batch, x_of(p, x, p->dtype),
+                    y_of(p, dy, CUBLAS_OP_T), accumulate ? 1 : 0, w_of(p, dw, AMP_FP32, CUBLAS_OP_N), error);
 }
 
 /* ---- gemm ---- */
@@ -159,46 +191,4 @@ amp_dtype amp_cuda_gemm_computes(const amp_backend *backend, amp_dtype dtype)
 {
     (void)backend;
     return dtype;
-}
-
-/* ---- one for each place ---- */
-
-/* The rows of y lie p->all places apart, those of one image; its places begin beside each other. */
-amp_status amp_cuda_gemm_local_forward(amp_backend *backend, const amp_cuda_local_product *p, const void *x,
-                                       const void *w, void *y, amp_error *error)
-{
-    const cudaDataType_t type = type_of(p->dtype);
-    const long long each_w = (long long)p->outputs * p->inputs, each_x = (long long)p->batch * p->inputs;
-    const float one = 1, zero = 0;
-    CUBLAS_TRY(cublasGemmStridedBatchedEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_T, CUBLAS_OP_N, p->outputs,
-               p->batch, p->inputs, &one, w, type, p->inputs, each_w, x, type, p->inputs, each_x, &zero, y,
-               type, p->all * p->outputs, p->outputs, p->places, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
-    return AMP_OK;
-}
-
-amp_status amp_cuda_gemm_local_backward_data(amp_backend *backend, const amp_cuda_local_product *p,
-                                             const void *dy, const void *w, float *dx, amp_error *error)
-{
-    const cudaDataType_t type = type_of(p->dtype);
-    const long long each_w = (long long)p->outputs * p->inputs, each_x = (long long)p->batch * p->inputs;
-    const float one = 1, zero = 0;
-    CUBLAS_TRY(cublasGemmStridedBatchedEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_N, p->inputs,
-               p->batch, p->outputs, &one, w, type, p->inputs, each_w, dy, type, p->all * p->outputs,
-               p->outputs, &zero, dx, CUDA_R_32F, p->inputs, each_x, p->places, CUBLAS_COMPUTE_32F,
-               CUBLAS_GEMM_DEFAULT);
-    return AMP_OK;
-}
-
-amp_status amp_cuda_gemm_local_backward_weights(amp_backend *backend, const amp_cuda_local_product *p,
-                                                const void *x, const void *dy, float *dw, int accumulate,
-                                                amp_error *error)
-{
-    const cudaDataType_t type = type_of(p->dtype);
-    const long long each_w = (long long)p->outputs * p->inputs, each_x = (long long)p->batch * p->inputs;
-    const float one = 1, beta = accumulate ? 1 : 0;
-    CUBLAS_TRY(cublasGemmStridedBatchedEx, amp_cuda_of(backend)->cublas, CUBLAS_OP_N, CUBLAS_OP_T, p->inputs,
-               p->outputs, p->batch, &one, x, type, p->inputs, each_x, dy, type, p->all * p->outputs,
-               p->outputs, &beta, dw, CUDA_R_32F, p->inputs, each_w, p->places, CUBLAS_COMPUTE_32F,
-               CUBLAS_GEMM_DEFAULT);
-    return AMP_OK;
 }

@@ -28,9 +28,9 @@ static int slice_of(size_t bytes, size_t all)
     return (int)(fit < 1 ? 1 : fit < all ? fit : all);
 }
 
-static amp_cuda_local_product product_of(const amp_local_desc *d, int places, int images)
+static amp_cuda_product product_of(const amp_local_desc *d, int places, int images)
 {
-    return (amp_cuda_local_product){ places, images, (int)amp_local_window(d), d->y.c, (int)places_of(d),
+    return (amp_cuda_product){ places, images, (int)amp_local_window(d), d->y.c, (int)places_of(d),
                                      d->dtype };
 }
 
@@ -101,11 +101,11 @@ amp_status amp_cuda_local_forward(amp_backend *backend, amp_local *local, const 
     AMP_TRY(amp_cuda_scratch(backend, (size_t)slice * columns_bytes(d), &columns, error));
     for (int first = 0; first < all; first += slice) {
         const int places = all - first < slice ? all - first : slice;
-        const amp_cuda_local_product product = product_of(d, places, d->x.n);
+        const amp_cuda_product product = product_of(d, places, d->x.n);
         AMP_TRY(amp_cuda_window_columns(backend, d, first, places, x, columns, error));
-        AMP_TRY(amp_cuda_gemm_local_forward(backend, &product, columns,
-                                            at(local->weights, (size_t)first * place_weights(d), d->dtype),
-                                            (void *)at(y, (size_t)first * d->y.c, d->dtype), error));
+        AMP_TRY(amp_cuda_gemm_forward(backend, &product, columns,
+                                      at(local->weights, (size_t)first * place_weights(d), d->dtype),
+                                      (void *)at(y, (size_t)first * d->y.c, d->dtype), error));
     }
     return AMP_OK;
 }
@@ -122,10 +122,10 @@ amp_status amp_cuda_local_backward_data(amp_backend *backend, amp_local *local, 
     AMP_TRY(amp_cuda_scratch(backend, (size_t)slice * image, &columns, error));
     for (int first = 0; first < d->x.n; first += slice) {
         const int images = d->x.n - first < slice ? d->x.n - first : slice;
-        const amp_cuda_local_product product = product_of(d, (int)places_of(d), images);
-        AMP_TRY(amp_cuda_gemm_local_backward_data(backend, &product,
-                                                  at(dy, (size_t)first * amp_shape_image(d->y), d->dtype),
-                                                  local->weights, columns, error));
+        const amp_cuda_product product = product_of(d, (int)places_of(d), images);
+        AMP_TRY(amp_cuda_gemm_backward_data(backend, &product,
+                                            at(dy, (size_t)first * amp_shape_image(d->y), d->dtype),
+                                            local->weights, columns, AMP_FP32, 0, error));
         AMP_TRY(amp_cuda_window_delta(backend, d, images, columns,
                                       (void *)at(dx, (size_t)first * amp_shape_image(d->x), d->dtype),
                                       accumulate, error));
@@ -148,12 +148,12 @@ amp_status amp_cuda_local_backward_weights(amp_backend *backend, amp_local *loca
     float *krsc = (float *)((char *)columns + rounded);
     for (int first = 0; first < all; first += slice) {
         const int places = all - first < slice ? all - first : slice;
-        const amp_cuda_local_product product = product_of(d, places, d->x.n);
+        const amp_cuda_product product = product_of(d, places, d->x.n);
         const void *delta = at(dy, (size_t)first * d->y.c, d->dtype);
         float *sum = dw + (size_t)first * place_weights(d);
         AMP_TRY(amp_cuda_window_columns(backend, d, first, places, x, columns, error));
-        AMP_TRY(amp_cuda_gemm_local_backward_weights(backend, &product, columns, delta,
-                                                     same_order ? sum : krsc, same_order, error));
+        AMP_TRY(amp_cuda_gemm_backward_weights(backend, &product, columns, delta, same_order ? sum : krsc,
+                                               same_order, error));
         if (same_order) continue;
         AMP_TRY(amp_cuda_gradient_from_krsc(backend, krsc, AMP_FP32, 1, sum, places * d->y.c, d->x.c, d->size,
                                             d->size, error));

@@ -19,7 +19,7 @@ struct cublasContext;
 struct amp_cudnn;
 struct amp_kept;
 
-/* What the environment asks for; see settings.c. */
+/* What the environment asks for; see cuda.c. */
 typedef struct amp_cuda_settings {
     int tune;          /* how many of cuDNN's engines are timed for each pass of a convolution; 0: none */
     int deterministic; /* the same bits in every run */

@@ -68,36 +68,14 @@ __global__ void upsample_delta(const T *dy, T *dx, size_t lines, size_t width, s
 
 /* ---- launchers ---- */
 
-template <class T, int N>
-static amp_status run_upsample(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, int stride,
-                               float scale, amp_error *error)
-{
-    amp_shape s = x->shape;
-    amp_plane plane = amp_cuda_lines(backend, x, N);
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample<T, N>), (const T *)x->data, (T *)y->data,
-               (size_t)s.n * s.h, (size_t)s.w, (size_t)s.c, stride, scale);
-    return AMP_OK;
-}
-
-template <class T, int N>
-static amp_status run_upsample_delta(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx,
-                                     int stride, float scale, int accumulate, amp_error *error)
-{
-    amp_shape s = dx->shape;
-    amp_plane plane = amp_cuda_lines(backend, dx, N);
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (upsample_delta<T, N>), (const T *)dy->data,
-               (T *)dx->data, (size_t)s.n * s.h, (size_t)s.w, (size_t)s.c, stride, scale, accumulate);
-    return AMP_OK;
-}
-
 amp_status amp_cuda_upsample_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
                                      int stride, float scale, amp_error *error)
 {
     AMP_TRY(amp_check_upsample(x, y, stride, error));
     if (!amp_shape_count(x->shape)) return AMP_OK;
-    int wide = amp_wide_pixels(x) && amp_wide_pixels(y);
-    AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide,
-        AMP_TRY((run_upsample<T, N>(backend, x, y, stride, scale, error)))));
+    int wide = amp_cuda_wide(x) && amp_cuda_wide(y);
+    AMP_LAUNCH_LINES(backend, x, wide, upsample, (const T *)x->data, (T *)y->data,
+                     (size_t)x->shape.n * x->shape.h, (size_t)x->shape.w, (size_t)x->shape.c, stride, scale);
     return AMP_OK;
 }
 
@@ -106,8 +84,9 @@ amp_status amp_cuda_upsample_backward(amp_backend *backend, const amp_tensor *dy
 {
     AMP_TRY(amp_check_upsample(dx, dy, stride, error));
     if (!amp_shape_count(dx->shape)) return AMP_OK;
-    int wide = amp_wide_pixels(dx) && amp_wide_pixels(dy);
-    AMP_CUDA_BY_DTYPE(dx->dtype, AMP_CUDA_BY_GROUP(wide,
-        AMP_TRY((run_upsample_delta<T, N>(backend, dy, dx, stride, scale, accumulate, error)))));
+    int wide = amp_cuda_wide(dx) && amp_cuda_wide(dy);
+    AMP_LAUNCH_LINES(backend, dx, wide, upsample_delta, (const T *)dy->data, (T *)dx->data,
+                     (size_t)dx->shape.n * dx->shape.h, (size_t)dx->shape.w, (size_t)dx->shape.c, stride,
+                     scale, accumulate);
     return AMP_OK;
 }

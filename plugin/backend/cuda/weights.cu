@@ -1,5 +1,5 @@
-/* The copies of weights that convolutions compute with, of a whole network in one launch after each update. In
- * plain form, for each filter k: krsc[k][tap][c] = round(oihw[k][c][tap]). */
+/* The copies of weights that convolutions compute with, of a whole network in one launch after each update.
+ * In plain form, for each filter k: krsc[k][tap][c] = round(oihw[k][c][tap]). */
 #include "kernels.h"
 
 #include <limits.h>

@@ -67,48 +67,22 @@ static int wide_rows(const amp_local_desc *d, const void *a, const void *b)
     return amp_aligned(a) && amp_aligned(b) && (size_t)d->x.c * amp_dtype_size(d->dtype) % 16 == 0;
 }
 
-template <class T, int N>
-static amp_status run_columns(amp_backend *backend, const amp_local_desc *d, int first, int places,
-                              const void *x, void *columns, amp_error *error)
-{
-    geometry g = geometry_of(d, d->x.n);
-    size_t rows = (size_t)places * g.images * (size_t)d->size * d->size;
-    amp_plane plane = amp_cuda_plane(backend, rows, amp_divide_up(g.c, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (window_columns<T, N>), (const T *)x, (T *)columns, g,
-               (size_t)first, rows);
-    return AMP_OK;
-}
-
-template <class T, int N>
-static amp_status run_delta(amp_backend *backend, const amp_local_desc *d, int images, const float *columns,
-                            void *dx, int accumulate, amp_error *error)
-{
-    geometry g = geometry_of(d, images);
-    size_t rows = g.images * g.h * g.w;
-    amp_plane plane = amp_cuda_plane(backend, rows, amp_divide_up(g.c, N));
-    AMP_LAUNCH(backend, plane.blocks, plane.threads, (window_delta<T, N>), columns, (T *)dx, g, rows,
-               accumulate);
-    return AMP_OK;
-}
-
 amp_status amp_cuda_window_columns(amp_backend *backend, const amp_local_desc *d, int first, int places,
                                    const void *x, void *columns, amp_error *error)
 {
-    int wide = wide_rows(d, x, columns);
-    AMP_CUDA_BY_DTYPE(d->dtype,
-                      AMP_CUDA_BY_GROUP(wide,
-                                        AMP_TRY((run_columns<T,
-                                                 N>(backend, d, first, places, x, columns, error)))));
+    geometry g = geometry_of(d, d->x.n);
+    size_t rows = (size_t)places * g.images * (size_t)d->size * d->size;
+    AMP_LAUNCH_PLANE(backend, d->dtype, wide_rows(d, x, columns), rows, g.c, window_columns, (const T *)x,
+                     (T *)columns, g, (size_t)first, rows);
     return AMP_OK;
 }
 
 amp_status amp_cuda_window_delta(amp_backend *backend, const amp_local_desc *d, int images,
                                  const float *columns, void *dx, int accumulate, amp_error *error)
 {
-    int wide = wide_rows(d, dx, columns);
-    AMP_CUDA_BY_DTYPE(d->dtype,
-                      AMP_CUDA_BY_GROUP(wide,
-                                        AMP_TRY((run_delta<T, N>(backend, d, images, columns, dx, accumulate,
-                                                                 error)))));
+    geometry g = geometry_of(d, images);
+    size_t rows = g.images * g.h * g.w;
+    AMP_LAUNCH_PLANE(backend, d->dtype, wide_rows(d, dx, columns), rows, g.c, window_delta, columns, (T *)dx,
+                     g, rows, accumulate);
     return AMP_OK;
 }

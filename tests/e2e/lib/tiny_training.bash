@@ -17,6 +17,9 @@ without_onednn() {
     chmod +x without_onednn
 }
 
+# A .cfg file from sections that each stand in a line: [shortcut] from=-2 activation=leaky
+layers() { awk 'NR > 1 && /^\[/ { print "" } { for (i = 1; i <= NF; i++) print $i }'; }
+
 tiny_training() {
     mkdir -p images labels backup
     local i
@@ -30,99 +33,23 @@ tiny_training() {
     done
     printf '%s\n' round square > tiny.names
     printf '%s\n' 'classes=2' 'train=train.txt' 'valid=train.txt' 'names=tiny.names' 'backup=backup' > tiny.data
-    cat > tiny.cfg <<'END'
-[net]
-batch=4
-subdivisions=2
-width=32
-height=32
-channels=3
-momentum=0.9
-decay=0.0005
-angle=5
-saturation=1.5
-exposure=1.5
-hue=.1
-learning_rate=0.01
-burn_in=2
-max_batches=5
-policy=steps
-steps=3
-scales=.5
-
-[convolutional]
-batch_normalize=1
-filters=8
-size=3
-stride=1
-pad=1
-activation=leaky
-
-[maxpool]
-size=2
-stride=2
-
-[convolutional]
-batch_normalize=1
-filters=16
-size=3
-stride=2
-pad=1
-activation=leaky
-
-[convolutional]
-filters=16
-size=1
-stride=1
-activation=linear
-
-[shortcut]
-from=-2
-activation=leaky
-
-[dropout]
-probability=.2
-
-[convolutional]
-filters=21
-size=1
-stride=1
-activation=linear
-
-[yolo]
-mask=3,4,5
-anchors=4,5, 8,8, 12,14, 14,12, 20,20, 28,30
-classes=2
-num=6
-jitter=.3
-ignore_thresh=.7
-truth_thresh=1
-random=0
-
-[route]
-layers=-3
-
-[upsample]
-stride=2
-
-[route]
-layers=-1,1
-
-[convolutional]
-filters=21
-size=3
-stride=1
-pad=1
-activation=linear
-
-[yolo]
-mask=0,1,2
-anchors=4,5, 8,8, 12,14, 14,12, 20,20, 28,30
-classes=2
-num=6
-jitter=.3
-ignore_thresh=.7
-truth_thresh=1
-random=0
+    layers > tiny.cfg <<'END'
+[net] batch=4 subdivisions=2 width=32 height=32 channels=3 momentum=0.9 decay=0.0005 angle=5 saturation=1.5
+    exposure=1.5 hue=.1 learning_rate=0.01 burn_in=2 max_batches=5 policy=steps steps=3 scales=.5
+[convolutional] batch_normalize=1 filters=8 size=3 stride=1 pad=1 activation=leaky
+[maxpool] size=2 stride=2
+[convolutional] batch_normalize=1 filters=16 size=3 stride=2 pad=1 activation=leaky
+[convolutional] filters=16 size=1 stride=1 activation=linear
+[shortcut] from=-2 activation=leaky
+[dropout] probability=.2
+[convolutional] filters=21 size=1 stride=1 activation=linear
+[yolo] mask=3,4,5 anchors=4,5,8,8,12,14,14,12,20,20,28,30 classes=2 num=6 jitter=.3 ignore_thresh=.7
+    truth_thresh=1 random=0
+[route] layers=-3
+[upsample] stride=2
+[route] layers=-1,1
+[convolutional] filters=21 size=3 stride=1 pad=1 activation=linear
+[yolo] mask=0,1,2 anchors=4,5,8,8,12,14,14,12,20,20,28,30 classes=2 num=6 jitter=.3 ignore_thresh=.7
+    truth_thresh=1 random=0
 END
 }
