@@ -58,6 +58,16 @@ try() {
     patch -p1 -s -l -F0 --no-backup-if-mismatch -r - < "$scratch/normal" >/dev/null 2>&1
 }
 
+# has_hooks <file>: whether it names the hooks of the change at hand as often as all changes of the file so far, in other words than
+# the plain patches: hooks.cocci placed them.
+hooks_of() { grep -o 'darknet_amp_[a-z_]*[a-z](\|DARKNET_OPEN_CFG(' "$1"; }
+has_hooks() {
+    hooks_of "$scratch/these" > "$scratch/names" || return 1
+    for name in $(LC_ALL=C sort -u "$scratch/names"); do
+        [ "$(hooks_of "$1" | grep -c -x -F "$name")" -ge "$(hooks_of "$all" | grep -c -x -F "$name")" ] || return 1
+    done
+}
+
 missing=0
 number=0
 for patch in $(cat "$series/series"); do
@@ -81,7 +91,7 @@ for patch in $(cat "$series/series"); do
                 { sub(/^[ \t]+/, ""); sub(/[ \t]+$/, ""); found[$0]++ }
                 END { for (line in mine) if (found[line] < needed[line]) exit 1 }' "$file" && [ -s "$scratch/these" ]; then
             :
-        elif [ -e "$file" ] && { try "$hunk" none || try "$hunk" "$file"; }; then
+        elif [ -e "$file" ] && { try "$hunk" none || try "$hunk" "$file" || has_hooks "$file"; }; then
             :
         else
             line=$(sed -n '3s/^@@ -\([0-9]*\).*/\1/p' "$hunk")
