@@ -31,7 +31,8 @@ static amp_status reserve(void *owner, size_t bytes, void **memory, amp_error *e
 
 static const amp_cudnn_settings settings = { .workspace_cap = 1000, .reserve = reserve, .owner = &reserved };
 
-static const amp_conv_problem grouped = { 2, 12, 9, 15, 24, 5, 3, 2, 1, 1, 4, AMP_BF16, AMP_CONV_FORWARD, 0, 0 };
+static const amp_conv_problem grouped = { 2, 12, 9, 15, 24, 5, 3, 2, 1, 1, 4, AMP_BF16, AMP_CONV_FORWARD,
+                                          0, 0, 0 };
 
 enum { ENGINES = 3, X_COUNT = 2 * 12 * 9 * 15, W_COUNT = 24 * 3 * 5 * 3, Y_COUNT = 2 * 24 * 4 * 8 };
 

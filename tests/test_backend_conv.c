@@ -13,7 +13,10 @@
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
 
-typedef struct shape_case { const char *what; int n, c, h, w, k, size_h, size_w, stride, pad, groups, stride_x, dilation; } shape_case;
+typedef struct shape_case {
+    const char *what;
+    int n, c, h, w, k, size_h, size_w, stride, pad, groups, stride_x, dilation;
+} shape_case;
 
 static const shape_case shapes[] = {
     { "first layer, three channels",            2, 3, 17, 19, 16, 3, 3, 1, 1, 1, 0, 0 },
@@ -136,8 +139,8 @@ static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
 {
     memset(f, 0, sizeof *f);
     srand(1);
-    f->d = (amp_conv_desc){ { s->n, s->c, s->h, s->w }, s->k, s->size_h, s->size_w, s->stride, s->pad, s->groups, dtype, 1, 1, 0,
-        s->stride_x, s->dilation };
+    f->d = (amp_conv_desc){ { s->n, s->c, s->h, s->w }, s->k, s->size_h, s->size_w, s->stride, s->pad,
+                            s->groups, dtype, 1, 1, 0, s->stride_x, s->dilation };
     f->y_shape = amp_conv_output(&f->d);
     f->x_count = amp_shape_count(f->d.x);
     f->y_count = amp_shape_count(f->y_shape);
@@ -450,8 +453,10 @@ static void refuses_impossible_shapes_by_name(void **state)
 /* The same copies as one by one, whatever is in the list: forward gives the same bits. */
 static void weights_of_many_convolutions_are_loaded_at_once(void **state)
 {
-    static const shape_case mixed[] = { { "", 1, 8, 4, 4, 16, 3, 3, 1, 1, 1, 0, 0 }, { "", 1, 255, 3, 3, 8, 1, 1, 1, 0, 1, 0, 0 },
-        { "", 1, 3, 6, 6, 5, 3, 3, 1, 1, 1, 0, 0 }, { "", 1, 16, 4, 4, 8, 3, 3, 1, 1, 4, 0, 0 }, { "", 1, 13, 4, 4, 13, 3, 3, 1, 1, 13, 0, 0 },
+    static const shape_case mixed[] = { { "", 1, 8, 4, 4, 16, 3, 3, 1, 1, 1, 0, 0 },
+        { "", 1, 255, 3, 3, 8, 1, 1, 1, 0, 1, 0, 0 },
+        { "", 1, 3, 6, 6, 5, 3, 3, 1, 1, 1, 0, 0 }, { "", 1, 16, 4, 4, 8, 3, 3, 1, 1, 4, 0, 0 },
+        { "", 1, 13, 4, 4, 13, 3, 3, 1, 1, 13, 0, 0 },
         { "", 2, 7, 3, 3, 10, 3, 3, 1, 0, 1, 0, 0 } };
     (void)state;
     NEEDS(conv_create);
@@ -503,14 +508,14 @@ static void refuses_backward_of_an_inference_convolution(void **state)
 
 /* As convolutions: c is the deconvolution's filters, k what it reads, and h and w what it makes. */
 static const shape_case deconvolutions[] = {
-    { "doubles, size 4 stride 2 padding 1",     2, 16, 14, 12, 32, 4, 4, 2, 1, 1 },
-    { "doubles, size 2 stride 2",               2, 32, 12, 10, 64, 2, 2, 2, 0, 1 },
-    { "size 3 stride 1 padding 1",              1, 24, 9, 8, 16, 3, 3, 1, 1, 1 },
-    { "triples, 3 filters of 5 channels",       3, 3, 12, 9, 5, 3, 3, 3, 0, 1 },
-    { "size 3 stride 2, 255 filters",           1, 255, 9, 11, 16, 3, 3, 2, 0, 1 },
-    { "stride larger than the window",          1, 8, 13, 10, 16, 1, 1, 3, 0, 1 },
-    { "from one pixel",                         4, 16, 4, 4, 100, 4, 4, 1, 0, 1 },
-    { "vector to vector",                       4, 10, 1, 1, 64, 1, 1, 1, 0, 1 },
+    { "doubles, size 4 stride 2 padding 1",     2, 16, 14, 12, 32, 4, 4, 2, 1, 1, 0, 0 },
+    { "doubles, size 2 stride 2",               2, 32, 12, 10, 64, 2, 2, 2, 0, 1, 0, 0 },
+    { "size 3 stride 1 padding 1",              1, 24, 9, 8, 16, 3, 3, 1, 1, 1, 0, 0 },
+    { "triples, 3 filters of 5 channels",       3, 3, 12, 9, 5, 3, 3, 3, 0, 1, 0, 0 },
+    { "size 3 stride 2, 255 filters",           1, 255, 9, 11, 16, 3, 3, 2, 0, 1, 0, 0 },
+    { "stride larger than the window",          1, 8, 13, 10, 16, 1, 1, 3, 0, 1, 0, 0 },
+    { "from one pixel",                         4, 16, 4, 4, 100, 4, 4, 1, 0, 1, 0, 0 },
+    { "vector to vector",                       4, 10, 1, 1, 64, 1, 1, 1, 0, 1, 0, 0 },
 };
 
 /* A convolution made to run backwards has the passes that it was made for, and no other. */

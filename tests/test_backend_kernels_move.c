@@ -181,6 +181,57 @@ static void upsample_repeats_and_its_gradient_sums(void **state)
                 }
 }
 
+/* Where the number that multiplies element i lies: there is one for each element, channel or pixel. */
+static size_t factor_of(const amp_tensor *x, int of, size_t i)
+{
+    size_t c = (size_t)x->shape.c, image = amp_shape_image(x->shape);
+    return of == 0 ? i : of == 1 ? i / image * c + i % c : i / c;
+}
+
+/* y = x·s, and the sums of products that are its gradient by s. */
+static void products_with_elements_channels_and_pixels(void **state)
+{
+    static const int sizes[][4] = { { 1, 1, 1, 1 }, { 2, 5, 4, 16 }, { 3, 9, 7, 5 }, { 2, 3, 2, 257 },
+                                    { 2, 70, 33, 24 }, { 1, 4, 4, 1024 } };
+    (void)state;
+    NEEDS(multiply);
+    NEEDS(multiply_sums);
+    for (size_t d = 0; d < 3; ++d)
+        for (size_t k = 0; k < COUNT(sizes); ++k)
+            for (int mode = 0; mode < 6; ++mode) {
+                const int *z = sizes[k];
+                int accumulate = mode & 1, of = mode / 2, h = of == 1 ? 1 : z[1], w = of == 1 ? 1 : z[2];
+                amp_tensor x = filled(all_dtypes[d], z[0], z[1], z[2], z[3], 5, -1, 3);
+                amp_tensor b = filled(all_dtypes[d], z[0], z[1], z[2], z[3], 6, -1, 1);
+                amp_tensor s = filled(all_dtypes[d], z[0], h, w, of == 2 ? 1 : z[3], 7, -2, 2);
+                amp_tensor y = accumulate ? copy_of(&b) : poisoned(all_dtypes[d], z[0], z[1], z[2], z[3]);
+                amp_tensor ds = accumulate ? copy_of(&s)
+                    : poisoned(all_dtypes[d], z[0], h, w, s.shape.c);
+                size_t numbers = amp_shape_count(s.shape);
+                double *sum = calloc(numbers, sizeof *sum), *size = calloc(numbers, sizeof *size);
+                ASSERT_OK(CALL(multiply, &x, &s, &y, accumulate, e));
+                ASSERT_OK(CALL(multiply_sums, &x, &b, &ds, accumulate, e));
+                for (size_t i = 0; i < amp_shape_count(x.shape); ++i) {
+                    size_t f = factor_of(&x, of, i);
+                    double product = element(&x, i) * element(&s, f), old = accumulate ? element(&b, i) : 0;
+                    assert_rounded(y.dtype, element(&y, i), product + old, 0x1p-24 * fabs(product), "y", i);
+                    sum[f] += element(&x, i) * element(&b, i);
+                    size[f] += fabs(element(&x, i) * element(&b, i));
+                }
+                for (size_t f = 0; f < numbers; ++f)
+                    assert_rounded(ds.dtype, element(&ds, f), sum[f] + (accumulate ? element(&s, f) : 0),
+                                   0x1p-24 * (8 * size[f] + fabs(sum[f])), "ds", f);
+                release(x.data); release(b.data); release(s.data); release(y.data); release(ds.data);
+                free(sum); free(size);
+            }
+    amp_tensor x = filled(AMP_FP16, 2, 4, 4, 6, 5, -1, 1), s = x;
+    s.shape.h = 2;
+    ASSERT_REFUSED(CALL(multiply, &x, &s, &x, 0, e));
+    s.shape.h = s.shape.w = s.shape.c = 1;
+    ASSERT_REFUSED(CALL(multiply_sums, &x, &x, &s, 0, e));
+    release(x.data);
+}
+
 static void channels_copies_adds_and_touches_no_other(void **state)
 {
     static const int cases[][5] = { /* source channels, first; target channels, first; how many */
@@ -463,6 +514,7 @@ static int run(void)
         cmocka_unit_test(maxpool_refuses_windows_that_a_byte_cannot_name),
         cmocka_unit_test(avgpool_averages_and_shares_out),
         cmocka_unit_test(upsample_repeats_and_its_gradient_sums),
+        cmocka_unit_test(products_with_elements_channels_and_pixels),
         cmocka_unit_test(channels_copies_adds_and_touches_no_other),
         cmocka_unit_test(shortcut_blends_common_channels_and_passes_the_rest),
         cmocka_unit_test(shortcut_joins_sizes_as_darknet),

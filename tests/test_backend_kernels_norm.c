@@ -245,8 +245,8 @@ static void true_statistics(const amp_tensor *x, size_t c, double *mean, double 
 /* Values about 1, and values so close together that the 1e-6 and 1e-5 beside the variance count. */
 static const float ranges[][2] = { { -2, 5 }, { 1e-3f, 3e-3f } };
 
-static const amp_activation fused[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_LOGISTIC, AMP_TANH, AMP_HARDTAN, AMP_ELU,
-    AMP_MISH, AMP_SWISH, AMP_HARD_MISH, AMP_RELU6 };
+static const amp_activation fused[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_LOGISTIC, AMP_TANH, AMP_HARDTAN,
+    AMP_ELU, AMP_MISH, AMP_SWISH, AMP_HARD_MISH, AMP_RELU6 };
 
 static const amp_batchnorm_rule *rule_of(size_t d, size_t s) { return &rules[(s / 2 + d) % COUNT(rules)]; }
 
@@ -557,7 +557,8 @@ static void no_count_of_processors_changes_a_bit(void **state)
 /* Not for activations with an exponential of libm's, which instruction sets may have different ones of. */
 static void no_variant_changes_a_bit(void **state)
 {
-    static const amp_activation exact[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_RAMP, AMP_HARDTAN, AMP_MISH, AMP_SWISH };
+    static const amp_activation exact[] = { AMP_LINEAR, AMP_LEAKY, AMP_RELU, AMP_RAMP, AMP_HARDTAN,
+                                            AMP_MISH, AMP_SWISH };
     (void)state;
     NEEDS(batchnorm_forward_train);
     NEEDS(batchnorm_backward);

@@ -1,8 +1,8 @@
 /* The layers over a backend, in a plan but without an engine or a host: is backward the gradient of forward?
  *
- * These are kinds, activations and options that AlexeyAB's fork has and Darknet, whose own code the other tests of
- * layers compare with, has not. Each network is described here, and its gradients compared with finite differences of
- * Σ coefficient·output in fp32; those of fp16 and bf16 with those of fp32. */
+ * These are kinds, activations and options that AlexeyAB's fork has and Darknet, whose own code the other
+ * tests of layers compare with, has not. Each network is described here, and its gradients compared with
+ * finite differences of Σ coefficient·output in fp32; those of fp16 and bf16 with those of fp32. */
 #include "amp/plan.h"
 #include "kernel_cases.h"
 
@@ -60,7 +60,9 @@ static amp_shape output_of(const network *n, int layer)
     if (d->kind == AMP_LAYER_ROUTE)
         for (int k = y.c = 0; k < d->input_count; k++) y.c += input_of(n, layer, k).c / d->groups;
     if (d->kind == AMP_LAYER_CONVOLUTIONAL || d->kind == AMP_LAYER_LOCAL) y.c = d->filters;
-    return y; /* all keep the size */
+    if (d->kind == AMP_LAYER_MULTIPLY) y = input_of(n, layer, 1);
+    if (d->kind == AMP_LAYER_AVGPOOL) y.h = y.w = 1;
+    return y; /* all others keep the size */
 }
 
 /* Arrays of a layer with weights. Sums of inputs about 1 are about 1. */
@@ -92,7 +94,7 @@ static void describe(network *n, const brief *layers, int count)
         d->kind = layers[i].kind;
         d->type = "test";
         d->activation = layers[i].activation;
-        d->batchnorm_rule = (amp_batchnorm_rule){ 0, 1, 1e-5f, 1e-5f, 0, .01f }; /* its backward is the gradient */
+        d->batchnorm_rule = (amp_batchnorm_rule){ 0, 1, 1e-5f, 1e-5f, 0, .01f }; /* exact backward */
         if (!d->groups) d->groups = 1;
         if (!d->stride) d->stride = 1;
         if (d->kind == AMP_LAYER_SHORTCUT) d->alpha = .75f, d->beta = 1.25f;
@@ -110,7 +112,8 @@ static void plan(network *n, amp_dtype dtype)
 {
     const amp_network_desc desc = { .layers = n->layers, .count = n->count, .image = image,
                                     .output_layer = n->count };
-    const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1, .image_delta = 1 };
+    const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1,
+                               .image_delta = 1 };
     n->step = (amp_step){ .backend = backend, .training = 1, .keeps_state = 1, .loss_scale = 1 };
     ASSERT_OK(amp_plan_create(&desc, &key, dtype, n->gradients, &n->step, &n->plan, e));
     n->block = machine.allocate_tensor(backend, n->plan->arena.total);
@@ -258,7 +261,8 @@ static void check(const brief *layers, int count)
         unplan(&n);
     }
     free(exact);
-    for (int k = 0; k < n.parameter_count; k++) release(n.parameters[k].master), release(n.parameters[k].gradient);
+    for (int k = 0; k < n.parameter_count; k++)
+        release(n.parameters[k].master), release(n.parameters[k].gradient);
     for (int k = 0; k < 2 * count; k++) if (n.statistics[k]) release(n.statistics[k]);
     release(n.coefficients);
 }
@@ -304,8 +308,10 @@ static void routes_take_a_part_of_their_inputs(void **state)
 {
     (void)state;
     const brief layers[] = {
-        CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 1), LAYER(ROUTE, AMP_LINEAR, (0), .groups = 3, .group_id = 2),
-        LAYER(ROUTE, AMP_LINEAR, (0), .groups = 3, .group_id = 0), CONV(2, AMP_SWISH, 4, 3, .batch_normalize = 1),
+        CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 1),
+        LAYER(ROUTE, AMP_LINEAR, (0), .groups = 3, .group_id = 2),
+        LAYER(ROUTE, AMP_LINEAR, (0), .groups = 3, .group_id = 0),
+        CONV(2, AMP_SWISH, 4, 3, .batch_normalize = 1),
         LAYER(ROUTE, AMP_LINEAR, (3, 0), .groups = 2, .group_id = 1), LAYER(ROUTE, AMP_LINEAR, (4, 1, 3)),
         CONV(5, AMP_LINEAR, 4, 3, .batch_normalize = 0),
     };
@@ -313,6 +319,24 @@ static void routes_take_a_part_of_their_inputs(void **state)
     const brief last_only[] = { CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 1),
                                 LAYER(ROUTE, AMP_LINEAR, (0), .groups = 2, .group_id = 1) };
     check(last_only, COUNT(last_only));
+}
+
+/* Squeeze-excite, an attention for each pixel, and for each element. The factor and the other have further
+ * consumers, and both of the last are one value. */
+static void products_pass_the_gradient_to_both(void **state)
+{
+    static const amp_activation activations[] = { AMP_LINEAR, AMP_SWISH, AMP_TANH };
+    (void)state;
+    for (size_t a = 0; a < COUNT(activations); a++) {
+        const brief layers[] = {
+            CONV(-1, AMP_SWISH, 6, 3, .batch_normalize = 1), LAYER(AVGPOOL, AMP_LINEAR, (0)),
+            CONV(1, AMP_SWISH, 3, 1, .batch_normalize = 0), CONV(2, AMP_LOGISTIC, 6, 1, .batch_normalize = 0),
+            LAYER(MULTIPLY, activations[a], (3, 0)), CONV(4, AMP_LOGISTIC, 1, 3, .batch_normalize = 0),
+            LAYER(MULTIPLY, activations[a], (5, 4)), LAYER(MULTIPLY, AMP_LINEAR, (6, 0)),
+            LAYER(MULTIPLY, AMP_LINEAR, (7, 7)), CONV(8, AMP_LINEAR, 5, 1, .batch_normalize = 1),
+        };
+        check(layers, COUNT(layers));
+    }
 }
 
 static void a_part_that_is_none_is_refused(void **state)
@@ -326,7 +350,8 @@ static void a_part_that_is_none_is_refused(void **state)
         describe(&n, layers, COUNT(layers));
         n.layers[1].groups = bad[k].groups;
         n.layers[1].group_id = bad[k].group_id;
-        const amp_network_desc desc = { .layers = n.layers, .count = n.count, .image = image, .output_layer = 1 };
+        const amp_network_desc desc = { .layers = n.layers, .count = n.count, .image = image,
+                                        .output_layer = 1 };
         const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1 };
         n.step = (amp_step){ .backend = backend, .training = 1, .keeps_state = 1 };
         ASSERT_REFUSED(amp_plan_create(&desc, &key, AMP_FP16, n.gradients, &n.step, &n.plan, e));
@@ -342,6 +367,7 @@ static int run(void)
         cmocka_unit_test(activations_of_the_input_have_their_gradient),
         cmocka_unit_test(shortcuts_add_several_inputs),
         cmocka_unit_test(routes_take_a_part_of_their_inputs),
+        cmocka_unit_test(products_pass_the_gradient_to_both),
         cmocka_unit_test(a_part_that_is_none_is_refused),
     };
     return cmocka_run_group_tests_name(variant, tests, NULL, NULL);

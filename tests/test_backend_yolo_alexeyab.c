@@ -65,15 +65,33 @@ static amp_yolo_class_rule *class_table(void)
 
 static amp_yolo_desc desc_of(const keys *k)
 {
-    amp_yolo_desc d = { .classes = CLASSES, .n = BOXES, .total = 4, .mask = { 0, 1, 3 }, .net_w = NET_W,
-        .net_h = NET_H, .ignore_thresh = k->ignore_thresh, .truth_thresh = k->truth_thresh,
-        .truths = MOST_LABELS * NUMBERS + 3, .label_size = NUMBERS, .max_boxes = MOST_LABELS,
-        .rules = AMP_YOLO_ALEXEYAB, .loss = k->loss, .thresh_kind = k->thresh_kind,
-        .iou_thresh = k->iou_thresh, .max_delta = k->max_delta, .scale_x_y = k->scale_x_y,
-        .label_smooth_eps = k->label_smooth_eps, .iou_normalizer = k->iou, .obj_normalizer = k->obj,
-        .cls_normalizer = k->table ? k->cls : 1, .delta_normalizer = k->delta, .new_coords = k->new_coords,
-        .before_logistic = k->before_logistic, .objectness_smooth = k->objectness_smooth,
-        .focal_loss = k->focal_loss, .class_table = k->table ? class_table() : NULL };
+    amp_yolo_desc d = { .classes = CLASSES,
+                        .n = BOXES,
+                        .total = 4,
+                        .mask = { 0, 1, k->focal_loss ? 1 : 3 },
+                        .net_w = NET_W,
+                        .net_h = NET_H,
+                        .ignore_thresh = k->ignore_thresh,
+                        .truth_thresh = k->truth_thresh,
+                        .truths = MOST_LABELS * NUMBERS + 3,
+                        .label_size = NUMBERS,
+                        .max_boxes = MOST_LABELS,
+                        .rules = AMP_YOLO_ALEXEYAB,
+                        .loss = k->loss,
+                        .thresh_kind = k->thresh_kind,
+                        .iou_thresh = k->iou_thresh,
+                        .max_delta = k->max_delta,
+                        .scale_x_y = k->scale_x_y,
+                        .label_smooth_eps = k->label_smooth_eps,
+                        .iou_normalizer = k->iou,
+                        .obj_normalizer = k->obj,
+                        .cls_normalizer = k->table ? k->cls : 1,
+                        .delta_normalizer = k->delta,
+                        .new_coords = k->new_coords,
+                        .before_logistic = k->before_logistic,
+                        .objectness_smooth = k->objectness_smooth,
+                        .focal_loss = k->focal_loss,
+                        .class_table = k->table ? class_table() : NULL };
     memcpy(d.anchors, anchors, sizeof anchors);
     return d;
 }
@@ -389,6 +407,7 @@ static void apply_label(reference *r, const float *label, int b)
     }
     for (int k = 0; k < BOXES; ++k) {
         int a = r->d.mask[k];
+        if (k == 2 && a == r->d.mask[1]) break; /* the first stands for both */
         size_t q = at(b, j, i, k);
         box of_anchor = { 0, 0, (double)anchors[2 * a] / NET_W, (double)anchors[2 * a + 1] / NET_H };
         if (a != anchor
@@ -456,6 +475,9 @@ static drawn draw(const keys *k, const labels_case *c, int round, amp_dtype dtyp
     for (uint32_t seed = first; seed < first + 1000; ++seed) {
         int squashed = k->new_coords && !k->before_logistic;
         fill(&w.x, 7 * seed, squashed ? .05f : -2, squashed ? .95f : 1.5f);
+        for (size_t e = 0; e < ALL; ++e) /* every second box is sure of no class */
+            if (e % SIZE >= 5 && e / SIZE % 2)
+                set_element(&w.x, e, (float)element(&w.x, e) * (squashed ? .2f : .5f) - (squashed ? 0 : 2));
         if (c->saturated && !squashed) saturate(&w.d, &w.x);
         draw_labels(c, &w.d, w.labels, seed);
         w.r = reference_of(&w.x, w.labels, &w.d);
@@ -538,6 +560,28 @@ static void yolo_loss_is_alexeyabs(void **state)
             release(dx.data), release(old.data);
         }
     release(result);
+}
+
+static void likeness_is_that_of_doubles(void **state)
+{
+    (void)state;
+    uint32_t random = 5;
+    for (int i = 0; i < 400; ++i) {
+        float l[5], a[5];
+        draw_label(l, W, H, CLASSES, &random);
+        draw_label(a, W, H, CLASSES, &random);
+        if (i % 2) a[0] = l[0] + .1f * l[2], a[1] = l[1] - .2f * l[3];
+        if (i % 5 == 0) l[2 + i % 2] = 0;
+        if (i % 7 == 0) a[2 + i % 2] = 0;
+        for (int kind = AMP_YOLO_IOU; kind <= AMP_YOLO_CIOU; ++kind)
+            assert_near(
+                (double)amp_yolo_likeness((amp_yolo_kind)kind, amp_yolo_label_box(a), amp_yolo_label_box(l)),
+                likeness((amp_yolo_kind)kind, box_of(a), box_of(l)), "likeness");
+    }
+    for (int kind = AMP_YOLO_IOU; kind <= AMP_YOLO_CIOU; ++kind) {
+        amp_yolo_box empty = { .3f, .2f, 0, 0 };
+        assert_true(amp_yolo_likeness((amp_yolo_kind)kind, empty, empty) == 0);
+    }
 }
 
 /* NULL: there is no library. */
@@ -732,6 +776,7 @@ static int run(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(yolo_loss_is_alexeyabs),
+        cmocka_unit_test(likeness_is_that_of_doubles),
         cmocka_unit_test(yolo_loss_is_that_of_the_forks_own_layer),
         cmocka_unit_test(a_box_beyond_floats_has_no_delta_of_its_own),
         cmocka_unit_test(a_number_that_is_not_finite_makes_the_cost_nan),

@@ -301,7 +301,8 @@ static void every_number_of_a_problem_counts(void **state)
     (void)state;
     const engine e[] = { { .notes = TC } };
     PLANS(e);
-    const amp_conv_problem base = { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 };
+    const amp_conv_problem base = { 4, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0,
+                                    0, 0 };
     const amp_conv_problem changed[] = {
         { 5, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
         { 4, 8, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_BACKWARD_DATA, 0, 0, 0 },
@@ -449,7 +450,8 @@ static void impossible_problems_are_refused(void **state)
         { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 0, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "groups" },
         { { 1, 4, 9, 9, 4, 12, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "window" },
         { { 1, 4, 9, 9, 4, 3, 3, 1, 0, 5, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "window" },
-        { { 1, 4, 9, 9, 4, 3, 3, 1, 2000000000, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 }, "output is too large" },
+        { { 1, 4, 9, 9, 4, 3, 3, 1, 2000000000, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 0, 0, 0 },
+          "output is too large" },
         { { 1, 4, 9, 9, 4, 3, 3, 1, 1, 1, 1, AMP_FP16, AMP_CONV_FORWARD, 1, 0, 0 }, "accumulates" },
     };
     const engine e[] = { { .notes = TC } };

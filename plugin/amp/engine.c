@@ -118,6 +118,8 @@ amp_status amp_engine_start_anew(amp_engine *engine, amp_error *error)
     return amp_parameters_forget(&engine->parameters, engine->backend, error);
 }
 
+void amp_engine_hold(amp_engine *engine, const char *held) { engine->parameters.held = held; }
+
 const amp_scaler *amp_engine_scaler(const amp_engine *engine) { return &engine->settings.scaler; }
 void amp_engine_set_scaler(amp_engine *engine, const amp_scaler *scaler)
 {
@@ -149,7 +151,7 @@ static amp_plan *find_plan(const amp_engine *engine, const amp_plan_key *key)
     for (int i = 0; i < engine->plan_count; i++) {
         const amp_plan_key *k = &engine->plans[i]->key;
         if (k->batch == key->batch && k->w == key->w && k->h == key->h && k->keeps_state == key->keeps_state
-            && k->image_delta == key->image_delta) return engine->plans[i];
+            && k->image_delta == key->image_delta && k->frozen == key->frozen) return engine->plans[i];
     }
     return NULL;
 }

@@ -25,6 +25,7 @@ static amp_status allocate(amp_parameters *p, const sizes *s, int layers, int ad
 {
     p->params = calloc((size_t)s->params + 1, sizeof *p->params);
     p->decays = calloc((size_t)s->params + 1, 1);
+    p->rates = calloc((size_t)s->params + 1, sizeof *p->rates);
     p->unsaved = calloc((size_t)s->params + 1, 1);
     p->layer_types = calloc((size_t)layers + 1, sizeof *p->layer_types);
     p->gradients = calloc((size_t)layers + 1, sizeof *p->gradients);
@@ -32,7 +33,7 @@ static amp_status allocate(amp_parameters *p, const sizes *s, int layers, int ad
     p->statistics_unsaved = calloc((size_t)s->statistics + 1, 1);
     p->masters = calloc((size_t)s->params + 1, sizeof *p->masters);
     p->states = calloc((size_t)s->statistics + 1, sizeof *p->states);
-    if (!p->params || !p->decays || !p->unsaved || !p->layer_types || !p->gradients || !p->statistics
+    if (!p->params || !p->decays || !p->rates || !p->unsaved || !p->layer_types || !p->gradients || !p->statistics
         || !p->statistics_unsaved || !p->masters || !p->states)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters",
                         s->params);
@@ -65,6 +66,7 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
                                                  .layer = index, .name = d->name };
         p->masters[p->param_count] = (amp_param){ .grad = d->master, .count = d->count, .layer = index,
                                                   .name = d->name };
+        p->rates[p->param_count] = layer->rate_scale;
         p->unsaved[p->param_count] = (char)d->unsaved;
         p->decays[p->param_count++] = (char)d->decays;
         map_gradients(&p->gradients[index], layer, k, gradient);
@@ -108,6 +110,7 @@ void amp_parameters_free(amp_parameters *p, amp_backend *b)
     if (p->moment_block) b->release(b, p->moment_block);
     free(p->params);
     free(p->decays);
+    free(p->rates);
     free(p->unsaved);
     free(p->layer_types);
     free(p->gradients);
@@ -120,10 +123,24 @@ void amp_parameters_free(amp_parameters *p, amp_backend *b)
 
 /* ---- the end of a step ---- */
 
+/* A held parameter's update changes nothing: gradient, rate and decay are 0. */
+static amp_status hold(amp_parameters *p, amp_backend *b, amp_error *error)
+{
+    for (int i = 0; i < p->param_count; i++) {
+        amp_param *param = &p->params[i];
+        int held = p->held && p->held[param->layer];
+        param->rate_scale = held ? 0 : p->rates[i];
+        if (held) param->decay = 0;
+        if (held) AMP_TRY(b->zero(b, param->grad, param->count * sizeof(float), error));
+    }
+    return AMP_OK;
+}
+
 amp_status amp_parameters_finish_step(amp_parameters *p, amp_backend *b, const amp_update_args *args,
                                       float decay, amp_step_outcome *out, amp_error *error)
 {
     for (int i = 0; i < p->param_count; i++) p->params[i].decay = args->adam || p->decays[i] ? decay : 0;
+    AMP_TRY(hold(p, b, error));
     const amp_step_end end = { .params = p->params, .statistics = p->statistics,
                                .param_count = p->param_count, .statistics_count = p->statistics_count,
                                .update = *args };

@@ -17,6 +17,8 @@ typedef struct amp_parameters {
     size_t gradient_count;    /* elements of all parameters together */
     amp_statistics *statistics;
     char *statistics_unsaved; /* per array of statistics */
+    float *rates;      /* the params' rate_scale, which is 0 while they are held */
+    const char *held;  /* per layer, or NULL: amp_engine_hold */
     float *committed_block;
     int statistics_count;
     amp_param *masters, *states; /* masters and statistics in the form that check_gradients takes: the array

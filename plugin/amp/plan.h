@@ -11,6 +11,7 @@ typedef struct amp_plan_key {
     int batch, w, h;
     int keeps_state;  /* a backward will follow */
     int image_delta;  /* the gradient of the image is wanted too */
+    int frozen;       /* so many layers learn nothing for now, which the description says as well; 0: none */
 } amp_plan_key;
 
 typedef struct amp_network_desc {

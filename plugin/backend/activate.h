@@ -1,12 +1,12 @@
 /* Darknet's activations on one float, and their gradients in terms of the output, or of the input where
  * amp_gradient_wants_input.
  *
- * The formulas are those of Darknet's activations.h; relu6, mish, swish and hard_mish are AlexeyAB's. Mish is
- * x·tanh(log(1 + exp(x))), which his CPU and GPU code compute in three ways, and swish x·logistic(x). Where stock computes through double or overflows inside
- * a formula (tanh of 355 is inf/inf, elu of 710 is 0·inf), these stay in fp32 and finite: equal within a few
- * fp32 ulp wherever stock is finite. A NaN stays a NaN in every one of them. Written once for every backend:
- * CUDA's kernels call these functions, and so does the CPU but for those that hot layers use (vector
- * forms in cpu/rows_impl.h). */
+ * The formulas are those of Darknet's activations.h; relu6, mish, swish and hard_mish are AlexeyAB's. Mish
+ * is x·tanh(log(1 + exp(x))), which his CPU and GPU code write differently, and swish x·logistic(x).
+ * Where stock computes through double or overflows inside a formula (tanh of 355 is inf/inf, elu of 710 is
+ * 0·inf), these stay in fp32 and finite: equal within a few fp32 ulp wherever stock is finite. A NaN stays
+ * a NaN in every one of them. Written once for every backend: CUDA's kernels call these functions, and so
+ * does the CPU but for those that hot layers use (vector forms in cpu/rows_impl.h). */
 #ifndef AMP_BACKEND_ACTIVATE_H
 #define AMP_BACKEND_ACTIVATE_H
 
@@ -56,27 +56,29 @@ AMP_ACTIVATE float amp_activate_lhtan(float x)
  *   logistic = e/(1 + e),          swish' = logistic·(1 + x/(1 + e)). */
 #define AMP_EXP_LIMIT 20.f
 
+AMP_ACTIVATE float amp_exp_low(float x) { return x > AMP_EXP_LIMIT ? AMP_EXP_LIMIT : x; } /* NaN stays NaN */
+
 AMP_ACTIVATE float amp_activate_mish(float x)
 {
-    float e = expf(x > AMP_EXP_LIMIT ? AMP_EXP_LIMIT : x), n = e * (e + 2);
+    float e = expf(amp_exp_low(x)), n = e * (e + 2);
     return x * (n / (n + 2));
 }
 
 AMP_ACTIVATE float amp_gradient_mish(float x)
 {
-    float low = x > AMP_EXP_LIMIT ? AMP_EXP_LIMIT : x, e = expf(low), n = e * (e + 2), r = 1 / (n + 2);
+    float low = amp_exp_low(x), e = expf(low), n = e * (e + 2), r = 1 / (n + 2);
     return n * r + low * (4 * e * (e + 1) * r * r);
 }
 
 AMP_ACTIVATE float amp_activate_swish(float x)
 {
-    float e = expf(x > AMP_EXP_LIMIT ? AMP_EXP_LIMIT : x);
+    float e = expf(amp_exp_low(x));
     return x * (e / (1 + e));
 }
 
 AMP_ACTIVATE float amp_gradient_swish(float x)
 {
-    float low = x > AMP_EXP_LIMIT ? AMP_EXP_LIMIT : x, e = expf(low), r = 1 / (1 + e);
+    float low = amp_exp_low(x), e = expf(low), r = 1 / (1 + e);
     return e * r * (1 + low * r);
 }
 

@@ -41,9 +41,9 @@ typedef enum amp_support {
 } amp_support;
 
 /* A convolution y = w * x + bias, cross-correlation, zero padding `pad` on each side: x (n,h,w,c) · w OIHW
- * (k, c/groups, size_h, size_w) → y (n, out_h, out_w, k), out = (in + 2 pad - span)/stride + 1, where a window
- * whose elements lie `dilation` pixels apart spans dilation·(size - 1) + 1. A connected layer is one whose window covers its whole input: size_h = h, size_w = w, pad = 0, stride
- * = 1. */
+ * (k, c/groups, size_h, size_w) → y (n, out_h, out_w, k), out = (in + 2 pad - span)/stride + 1, where a
+ * window whose elements lie `dilation` pixels apart spans dilation·(size - 1) + 1. A connected layer is one
+ * whose window covers its whole input: size_h = h, size_w = w, pad = 0, stride = 1. */
 typedef struct amp_conv_desc {
     amp_shape x;
     int k, size_h, size_w, stride, pad, groups;
@@ -394,6 +394,13 @@ struct amp_backend {
                                    const amp_tensor *y, float alpha, float beta, amp_activation, amp_error *);
     amp_status (*shortcut_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta,
                                     int accumulate, amp_error *);
+
+    /* y (+)= x·s, where s has x's shape, or a number for each image's channels (h = w = 1), or for its pixels
+     * (c = 1). multiply_sums: s (+)= a·b, added up over what a number of s multiplies. */
+    amp_status (*multiply)(amp_backend *, const amp_tensor *x, const amp_tensor *s, const amp_tensor *y,
+                           int accumulate, amp_error *);
+    amp_status (*multiply_sums)(amp_backend *, const amp_tensor *a, const amp_tensor *b, const amp_tensor *s,
+                                int accumulate, amp_error *);
 
     /* A fixed rearrangement of each image (reorg): y_image[i] = x_image[map[i]], indices in NHWC order of
      * each side; map[i] = -1 gives 0. backward: dx_image[map[i]] (+)= dy_image[i]; elements no map entry

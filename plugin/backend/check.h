@@ -89,6 +89,24 @@ static inline amp_status amp_check_channels(const amp_tensor *src, int src_first
     return AMP_OK;
 }
 
+/* What a number of the second factor multiplies. */
+typedef enum amp_factor_of {
+    AMP_FACTOR_OF_ELEMENT, AMP_FACTOR_OF_CHANNEL, AMP_FACTOR_OF_PIXEL
+} amp_factor_of;
+
+static inline amp_status amp_check_multiply(const amp_tensor *x, const amp_tensor *s, amp_factor_of *out,
+                                            amp_error *error)
+{
+    amp_shape a = x->shape, b = s->shape;
+    int one_size = a.h == b.h && a.w == b.w;
+    AMP_TRY(amp_check_pair("product", x, s, 0, error));
+    *out = !one_size ? AMP_FACTOR_OF_CHANNEL : a.c != b.c ? AMP_FACTOR_OF_PIXEL : AMP_FACTOR_OF_ELEMENT;
+    if (a.n == b.n && (one_size ? a.c == b.c || b.c == 1 : a.c == b.c && b.h == 1 && b.w == 1)) return AMP_OK;
+    return amp_fail(error, AMP_BACKEND_FAILED,
+                    "product: %dx%dx%dx%d (n,h,w,c) is not multiplied by %dx%dx%dx%d; the second must have "
+                    "the first's shape, or h and w of 1, or c of 1", a.n, a.h, a.w, a.c, b.n, b.h, b.w, b.c);
+}
+
 /* x and from, or dy and dfrom. *out: where they meet. */
 static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tensor *from,
                                             amp_shortcut_grid *out, amp_error *error)

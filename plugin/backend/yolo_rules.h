@@ -143,8 +143,8 @@ AMP_ACTIVATE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, c
         float hull_low = axis->whole_low * other->whole, hull_high = axis->whole_high * other->whole;
         float more_low = (hull * both_low - both * hull_low) / (hull * hull),
             more_high = (hull * both_high - both * hull_high) / (hull * hull);
-        low = apart ? more_low : hull > 0 ? low + more_low : low;
-        high = apart ? more_high : hull > 0 ? high + more_high : high;
+        low = (apart ? 0 : low) + more_low;
+        high = (apart ? 0 : high) + more_high;
     }
     *middle = low + high;
     *size = high - low;
@@ -153,8 +153,8 @@ AMP_ACTIVATE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, c
         to_middle = (2 * axis->way * diagonal - 2 * axis->whole * (axis->whole_high + axis->whole_low) * way)
             / squared,
         to_size = axis->whole * (axis->whole_high - axis->whole_low) * way / squared + shape;
-    *middle = apart ? to_middle : diagonal > 0 ? *middle + to_middle : *middle;
-    *size = apart ? to_size : diagonal > 0 ? *size + to_size : *size;
+    *middle = (apart ? 0 : *middle) + to_middle;
+    *size = (apart ? 0 : *size) + to_size;
 }
 
 /* The same by x, y, w, h. A side of 0 counts as 1. */
@@ -288,7 +288,7 @@ AMP_ACTIVATE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, con
     t->delta[0] = t->delta[1] = t->delta[2] = t->delta[3] = 0;
     t->delta[4] = d->obj_normalizer * (0 - squashed[4]);
     if (best > d->ignore_thresh && sure)
-        t->delta[4] = d->objectness_smooth ? fmaxf(t->delta[4], d->obj_normalizer * (best - squashed[4])) : 0;
+        t->delta[4] = d->objectness_smooth ? d->obj_normalizer * (best - squashed[4]) : 0;
     t->iou = best;
     t->focus = 1;
     t->since = AMP_YOLO_NO_LABEL;

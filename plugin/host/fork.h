@@ -80,6 +80,11 @@ float *amp_fork_image_delta(const struct network *);
  * Darknet sum up the network's cost. */
 amp_status amp_fork_end_forward(struct darknet_amp *, struct network *, amp_error *);
 
+/* How many layers learn nothing at this step, but will at a later one; amp_fork_describe goes by it. */
+int amp_fork_frozen(const struct network *);
+/* Of which layers this step's update is to change nothing, a flag for each, valid until the next call; NULL: of none. */
+const char *amp_fork_held(struct network *);
+
 /* After a skipped step: clears what Darknet's own layers would carry over. Their gemm multiplies old workspace by 0 where it
  * means to overwrite it, and NaN times 0 is NaN. */
 void amp_fork_forget_overflow(struct darknet_amp *);

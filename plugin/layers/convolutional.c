@@ -11,7 +11,8 @@ static amp_conv_desc describe(const amp_node *node, const amp_step *step)
     amp_conv_desc conv = { .x = x, .k = d->filters, .size_h = d->size, .size_w = d->size, .stride = d->stride,
                            .pad = d->pad, .groups = d->groups, .dtype = node->dtype,
                            .training = step->keeps_state, .wants_dx = step->keeps_state
-                           && node->inputs[0]->wants_delta, .stride_x = d->stride_x, .dilation = d->dilation };
+                           && node->inputs[0]->wants_delta, .stride_x = d->stride_x,
+                           .dilation = d->dilation };
     if (d->kind == AMP_LAYER_CONNECTED) {
         conv.size_h = x.h;
         conv.size_w = x.w;

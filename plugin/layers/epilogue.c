@@ -52,7 +52,8 @@ amp_status amp_epilogue_plan(amp_node *node, amp_arena *arena, int forward_time,
     if (!keeps_sums(&node->desc)) return AMP_OK;
     AMP_TRY(amp_arena_request_bytes(arena, amp_shape_count(y) * amp_dtype_size(node->dtype), forward_time, end,
                                     &node->pre_activation, error));
-    return node->desc.batch_normalize ? amp_batchnorm_plan(node, arena, forward_time, backward_time, error) : AMP_OK;
+    if (!node->desc.batch_normalize) return AMP_OK;
+    return amp_batchnorm_plan(node, arena, forward_time, backward_time, error);
 }
 
 amp_tensor amp_epilogue_sums(const amp_node *node)
@@ -84,7 +85,8 @@ amp_status amp_epilogue_backward(amp_node *node, amp_step *step, amp_error *erro
 
 amp_status amp_epilogue_activation_backward(amp_node *node, amp_step *step, amp_error *error)
 {
+    amp_backend *b = step->backend;
     amp_tensor sums = amp_epilogue_sums(node), dy = amp_value_delta(node->output, node->form);
     if (node->desc.activation == AMP_LINEAR) return AMP_OK;
-    return step->backend->activation_backward(step->backend, &sums, &dy, &dy, node->desc.activation, 0, error);
+    return b->activation_backward(b, &sums, &dy, &dy, node->desc.activation, 0, error);
 }

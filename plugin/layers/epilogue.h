@@ -1,5 +1,6 @@
-/* What follows the matrix products of a convolutional, connected or deconvolutional layer: batch norm or a bias, and the
- * activation; behind other layers the activation alone. The sums, before any of that, have the output's shape and form. */
+/* What follows the matrix products of a convolutional, connected or deconvolutional layer: batch norm or a
+ * bias, and the activation; behind other layers the activation alone. The sums, before any of that, have the
+ * output's shape and form. */
 #ifndef AMP_LAYERS_EPILOGUE_H
 #define AMP_LAYERS_EPILOGUE_H
 

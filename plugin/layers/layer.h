@@ -35,7 +35,8 @@ typedef enum amp_autocast_class {
     ROW(DROPOUT, dropout, FOLLOWS)                \
     ROW(YOLO, yolo, FOLLOWS)                      \
     ROW(ROUTE, route, PROMOTES)                   \
-    ROW(SHORTCUT, shortcut, PROMOTES)
+    ROW(SHORTCUT, shortcut, PROMOTES)             \
+    ROW(MULTIPLY, multiply, PROMOTES)
 
 typedef enum amp_layer_kind {
 #define AMP_LAYER_ENUM(NAME, name, CLASS) AMP_LAYER_##NAME,
@@ -194,7 +195,8 @@ amp_status amp_node_forward(amp_node *, amp_step *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_step *, amp_error *);
 
 /* Whether backward reads the node's inputs, or its output, again: as its ops say, but for the output of an
- * activation whose gradient wants its input, which an [activation] layer finds in its own, and others keep. */
+ * activation whose gradient wants its input, which an [activation] layer finds in its own, and others
+ * keep. */
 int amp_node_reads_input(const amp_node *);
 int amp_node_reads_output(const amp_node *);
 

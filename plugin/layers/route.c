@@ -1,5 +1,5 @@
-/* The [route] layer: its inputs' channels side by side, or of each the group_id-th of `groups` equal parts. With
- * inputs of different sizes it is a host layer. */
+/* The [route] layer: its inputs' channels side by side, or of each the group_id-th of `groups` equal parts.
+ * With inputs of different sizes it is a host layer. */
 #include "layer.h"
 
 static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int forward_time, int backward_time,
@@ -7,12 +7,14 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
 {
     const amp_layer_desc *d = &node->desc;
     (void)step, (void)arena, (void)forward_time, (void)backward_time;
-    for (int i = 0; i < d->input_count; i++)
-        if (d->groups < 1 || d->group_id < 0 || d->group_id >= d->groups || node->inputs[i]->shape.c % d->groups)
+    for (int i = 0; i < d->input_count; i++) {
+        int c = node->inputs[i]->shape.c;
+        if (d->groups < 1 || d->group_id < 0 || d->group_id >= d->groups || c % d->groups)
             return amp_fail(error, AMP_BAD_NETWORK,
-                            "layer %d [route]: groups=%d and group_id=%d of %d channels; groups must divide the "
-                            "channels, and group_id be 0 to groups-1", node->index, d->groups, d->group_id,
-                            node->inputs[i]->shape.c);
+                            "layer %d [route]: groups=%d and group_id=%d of %d channels; groups must divide "
+                            "the channels, and group_id be 0 to groups-1", node->index, d->groups,
+                            d->group_id, c);
+    }
     return AMP_OK;
 }
 

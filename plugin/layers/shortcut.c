@@ -1,5 +1,5 @@
-/* The [shortcut] layer: y = act(alpha·x + beta·(from + from2 + ...)), over the channels that both have, and the
- * pixels where they meet; several only where all have x's. */
+/* The [shortcut] layer: y = act(alpha·x + beta·(from + from2 + ...)), over the channels that both have, and
+ * the pixels where they meet; several only where all have x's. */
 #include "../backend/activate.h"
 #include "epilogue.h"
 

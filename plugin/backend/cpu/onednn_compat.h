@@ -159,7 +159,8 @@ static inline dnnl_status_t amp_backward_data_pd(dnnl_primitive_desc_t *out, dnn
     dnnl_status_t status = p->inner_product
         ? dnnl_inner_product_backward_data_desc_init(&op.inner_product, p->src, p->weights, p->dst)
         : dnnl_dilated_convolution_backward_data_desc_init(&op.convolution, dnnl_convolution_direct, p->src,
-                                                   p->weights, p->dst, p->strides, p->dilates, p->pad_left, p->pad_right);
+                                                   p->weights, p->dst, p->strides, p->dilates, p->pad_left,
+                                                   p->pad_right);
     return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, forward) : status;
 #endif
 }
@@ -182,9 +183,9 @@ static inline dnnl_status_t amp_backward_weights_pd(dnnl_primitive_desc_t *out, 
     dnnl_status_t status = p->inner_product
         ? dnnl_inner_product_backward_weights_desc_init(&op.inner_product, p->src, p->weights, p->bias,
                                                         p->dst)
-        : dnnl_dilated_convolution_backward_weights_desc_init(&op.convolution, dnnl_convolution_direct, p->src,
-                                                      p->weights, p->bias, p->dst, p->strides, p->dilates, p->pad_left,
-                                                      p->pad_right);
+        : dnnl_dilated_convolution_backward_weights_desc_init(&op.convolution, dnnl_convolution_direct,
+                                                              p->src, p->weights, p->bias, p->dst, p->strides,
+                                                              p->dilates, p->pad_left, p->pad_right);
     return status == dnnl_success ? amp_pd_create(out, &op, attr, engine, forward, avoid) : status;
 #endif
 }

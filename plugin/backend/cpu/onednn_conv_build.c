@@ -17,8 +17,8 @@ amp_status amp_onednn_conv_fail(const amp_conv_desc *d, amp_status status, const
 {
     return amp_fail(error, status,
                     "convolution of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d (%d along a "
-                    "row), padding %d, dilation %d, groups %d, in %s: %s: %s", d->x.n, d->x.c, d->x.h, d->x.w, d->k,
-                    d->size_h, d->size_w, d->stride, amp_conv_stride_x(d), d->pad, amp_conv_dilation(d),
+                    "row), padding %d, dilation %d, groups %d, in %s: %s: %s", d->x.n, d->x.c, d->x.h, d->x.w,
+                    d->k, d->size_h, d->size_w, d->stride, amp_conv_stride_x(d), d->pad, amp_conv_dilation(d),
                     d->groups, amp_dtype_name(d->dtype), what, why);
 }
 

@@ -69,6 +69,8 @@ typedef struct amp_cpu_rows {
     /* y = act(alpha·x + beta·from). */
     void (*blend)(amp_dtype, amp_activation, const void *x, const void *from, void *y, size_t count, float alpha,
         float beta);
+    /* y (+)= x·s. */
+    void (*product)(amp_dtype, const void *x, const void *s, void *y, size_t count, int accumulate);
     /* dst (+)= alpha·src. */
     void (*scale)(amp_dtype, const void *src, void *dst, size_t count, float alpha, int accumulate);
     /* dst (+)= values[l]. */

@@ -23,6 +23,12 @@ static void blend(amp_dtype dtype, amp_activation activation, const void *x, con
     })));
 }
 
+static void product(amp_dtype dtype, const void *x, const void *s, void *y, size_t count, int accumulate)
+{
+    AMP_BY_DTYPE(dtype, AMP_LANES(count, vput(y, i, n, vload(x, i, n, dt) * vload(s, i, n, dt), accumulate,
+                                              dt)));
+}
+
 static void scale(amp_dtype dtype, const void *src, void *dst, size_t count, float alpha, int accumulate)
 {
     AMP_BY_DTYPE(dtype, AMP_LANES(count, vput(dst, i, n, vset(alpha) * vload(src, i, n, dt), accumulate,

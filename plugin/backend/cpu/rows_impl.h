@@ -18,7 +18,8 @@
 
 /* exp(x) for x ≤ 20, within two units in the last place; 0 below -87, where it would soon be subnormal. With
  * k = x/ln 2 rounded, exp(x) = 2^k·exp(r), |r| ≤ ln 2/2, of which the series up to r^7 leaves 5e-9. The sum t
- * has k + 127, the exponent, in its lowest bits; 355/512 is ln 2 with so few digits that k times it is exact. */
+ * has k + 127, the exponent, in its lowest bits; 355/512 is ln 2 with so few digits that k times it is
+ * exact. */
 AMP_INLINE vf vexp(vf x)
 {
     const vf bias = vset(0x1.8p23f + 127);
@@ -31,28 +32,30 @@ AMP_INLINE vf vexp(vf x)
 }
 
 /* activate.h's mish and swish, and their gradients. */
+AMP_INLINE vf vexp_low(vf x) { return vselect(vgt(x, vset(AMP_EXP_LIMIT)), vset(AMP_EXP_LIMIT), x); }
+
 AMP_INLINE vf vmish(vf x)
 {
-    vf e = vexp(vselect(vgt(x, vset(AMP_EXP_LIMIT)), vset(AMP_EXP_LIMIT), x)), n = e * (e + vset(2));
+    vf e = vexp(vexp_low(x)), n = e * (e + vset(2));
     return x * (n / (n + vset(2)));
 }
 
 AMP_INLINE vf vmish_gradient(vf x)
 {
-    vf low = vselect(vgt(x, vset(AMP_EXP_LIMIT)), vset(AMP_EXP_LIMIT), x), e = vexp(low);
+    vf low = vexp_low(x), e = vexp(low);
     vf n = e * (e + vset(2)), r = vset(1) / (n + vset(2));
     return n * r + low * (vset(4) * e * (e + vset(1)) * r * r);
 }
 
 AMP_INLINE vf vswish(vf x)
 {
-    vf e = vexp(vselect(vgt(x, vset(AMP_EXP_LIMIT)), vset(AMP_EXP_LIMIT), x));
+    vf e = vexp(vexp_low(x));
     return x * (e / (vset(1) + e));
 }
 
 AMP_INLINE vf vswish_gradient(vf x)
 {
-    vf low = vselect(vgt(x, vset(AMP_EXP_LIMIT)), vset(AMP_EXP_LIMIT), x), e = vexp(low);
+    vf low = vexp_low(x), e = vexp(low);
     vf r = vset(1) / (vset(1) + e);
     return e * r * (vset(1) + low * r);
 }
@@ -126,6 +129,7 @@ static const amp_cpu_rows rows = {
     .activate = activate,
     .gradient = gradient,
     .blend = blend,
+    .product = product,
     .scale = scale,
     .spread = spread,
     .mask = mask,

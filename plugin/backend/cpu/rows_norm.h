@@ -101,11 +101,12 @@ static void normalize(amp_dtype dtype, amp_activation activation, const void *x,
 }
 
 /* One lane-vector's d = dy·act' at element p of lane i, where x - mean is `centred`. */
-AMP_INLINE vf delta_at(const void *y, const void *dy, size_t p, size_t i, int n, vf centred, const float *gain,
-    const float *bias, amp_activation act, amp_dtype dtype)
+AMP_INLINE vf delta_at(const void *y, const void *dy, size_t p, size_t i, int n, vf centred,
+    const float *gain, const float *bias, amp_activation act, amp_dtype dtype)
 {
     vf v;
-    if (amp_gradient_wants_input(act)) v = centred * vload(gain, i, n, AMP_FP32) + vload(bias, i, n, AMP_FP32);
+    if (amp_gradient_wants_input(act))
+        v = centred * vload(gain, i, n, AMP_FP32) + vload(bias, i, n, AMP_FP32);
     else v = vload(y, p, n, dtype);
     return vload(dy, p, n, dtype) * vgradient(v, act);
 }
@@ -178,8 +179,8 @@ AMP_INLINE void normalize_delta_body(const void *x, const void *y, const void *d
 }
 
 static void normalize_delta(amp_dtype dtype, amp_activation activation, const void *x, const void *y, const void *dy,
-    void *dx, size_t count, size_t period, const float *mean, const float *gain, const float *bias, const float *a,
-    const float *b, const float *c)
+    void *dx, size_t count, size_t period, const float *mean, const float *gain, const float *bias,
+    const float *a, const float *b, const float *c)
 {
     AMP_BY_ACTIVATION(activation, AMP_BY_DTYPE(dtype,
         normalize_delta_body(x, y, dy, dx, count, period, mean, gain, bias, a, b, c, act, dt)));

@@ -51,8 +51,9 @@ void amp_conv_problem_text(const amp_conv_problem *p, char text[AMP_CONV_TEXT])
 {
     snprintf(text, AMP_CONV_TEXT,
              "convolution %s of %dx%dx%dx%d (n,c,h,w) to %d filters of %dx%d, stride %d (%d along a "
-             "row), padding %d, dilation %d, groups %d, in %s%s", pass_name(p), p->n, p->c, p->h, p->w, p->k, p->size_h,
-             p->size_w, p->stride, amp_conv_problem_stride_x(p), p->pad, p->dilation, p->groups, amp_dtype_name(p->dtype),
+             "row), padding %d, dilation %d, groups %d, in %s%s", pass_name(p), p->n, p->c, p->h, p->w, p->k,
+             p->size_h, p->size_w, p->stride, amp_conv_problem_stride_x(p), p->pad, p->dilation, p->groups,
+             amp_dtype_name(p->dtype),
              p->deterministic ? ", deterministic" : "");
 }
 
@@ -61,7 +62,8 @@ amp_status amp_conv_problem_check(const amp_conv_problem *p, amp_error *error)
     const char *why = NULL;
     if (p->n < 1 || p->c < 1 || p->h < 1 || p->w < 1) why = "the input is empty";
     else if (p->k < 1 || p->size_h < 1 || p->size_w < 1) why = "the filters are empty";
-    else if (p->stride < 1 || p->stride_x < 0 || p->pad < 0) why = "stride must be at least 1 and padding 0 or more";
+    else if (p->stride < 1 || p->stride_x < 0 || p->pad < 0)
+        why = "stride must be at least 1 and padding 0 or more";
     else if (p->dilation < 1) why = "dilation must be at least 1";
     else if (p->groups < 1 || p->c % p->groups || p->k % p->groups)
         why = "groups must divide channels and filters";
@@ -226,7 +228,7 @@ void amp_conv_plans_destroy(amp_conv_plans *plans)
 
 static int same(const amp_conv_problem *a, const amp_conv_problem *b)
 {
-    _Static_assert(sizeof *a == 15 * sizeof(int),
+    _Static_assert(sizeof *a == 16 * sizeof(int),
                    "a problem is compared byte by byte: it may hold no padding");
     return !memcmp(a, b, sizeof *a);
 }

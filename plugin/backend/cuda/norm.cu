@@ -6,7 +6,8 @@
  * Kernels for the activations of hot layers keep N rows in flight in each thread.
  * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the cache.
  * Of leaky and relu backward needs the sign of y alone. It repeats forward's arithmetic on x for that, to the bit, and does not
- * read y: five passes over memory instead of seven. So it does where the gradient is a function of the activation's input. */
+ * read y: five passes over memory instead of seven. So it does where the gradient is a function of the
+ * activation's input. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -26,7 +27,7 @@ static __device__ __forceinline__ float normalized(float x, float mean, float ga
     return fmaf(x - mean, gain, bias);
 }
 
-/* Whether what backward wants is computed anew: y, or the activation's input. A < 0 asks the activation for it. */
+/* Whether what backward wants is computed anew: y, or the activation's input. A < 0 asks the activation. */
 template <int A> constexpr bool repeats_forward = A < 0 || A == AMP_LEAKY || A == AMP_RELU || A == AMP_MISH ||
     A == AMP_SWISH;
 
@@ -48,7 +49,8 @@ template <class P> static __device__ __forceinline__ P act_of_normalized(const P
 
 /* act' of element i of a pack; y is read where reads_output, and where leaky and relu had it made anew. */
 template <class P> static __device__ __forceinline__ float slope_of(const P &x, const P &y, int i,
-    const float (&mean)[P::count], const float (&gain)[P::count], const float (&bias)[P::count], amp_activation act)
+    const float (&mean)[P::count], const float (&gain)[P::count], const float (&bias)[P::count],
+    amp_activation act)
 {
     bool input = amp_gradient_wants_input(act);
     return amp_gradient(input ? normalized(x.get(i), mean[i], gain[i], bias[i]) : y.get(i), act);
@@ -269,7 +271,8 @@ __global__ void delta_factors(const double *partial, unsigned chunks, int channe
     norm.dbias[c] += (float)sums[0];
     norm.dscale[c] += (float)(sums[1] / spread);
     forward_factors(factors, channels, c, norm, norm.mean[c], norm.variance[c]);
-    factors[3 * (size_t)channels + c] = (float)(norm.rule.direct_outside_root ? scale / (sqrt(variance) + back) : a);
+    double direct = norm.rule.direct_outside_root ? scale / (sqrt(variance) + back) : a;
+    factors[3 * (size_t)channels + c] = (float)direct;
     factors[4 * (size_t)channels + c] = (float)(-a * inv * inv * sums[1] / count);
     factors[5 * (size_t)channels + c] = (float)(-a * sums[0] / count);
 }

@@ -65,8 +65,7 @@ static void make_program(program *p, const amp_bench_request *r, const run *run,
     if (r->iters) add_number(p, "-iters", p->iters, r->iters);
     if (r->warmup >= 0) add_number(p, "-warmup", p->warmup, r->warmup);
     add_number(p, "-seed", p->seed, (long)run->b->seed);
-    if (amp_fork_device() >= 0) add_number(p, "-i", p->gpu, amp_fork_device());
-    else add(p, "-nogpu", NULL);
+    add_number(p, "-i", p->gpu, amp_fork_device()); /* -1: the CPU */
 }
 
 /* ---- what the programs say, and how they end ---- */

@@ -28,7 +28,7 @@ const amp_own_type amp_own_types[] = {
     [CROP] = { "crop", AMP_LAYER_HOST, OWN },
     [NORMALIZATION] = { "normalization", AMP_LAYER_HOST, OWN },
     [IMPLICIT] = { "implicit", AMP_LAYER_HOST, OWN },
-    [YOLO] = { "yolo", AMP_LAYER_HOST, LOSS },
+    [YOLO] = { "yolo", AMP_LAYER_YOLO, NULL },
     [GAUSSIAN_YOLO] = { "Gaussian_yolo", AMP_LAYER_HOST, LOSS },
     [REGION] = { "region", AMP_LAYER_HOST, LOSS },
     [DETECTION] = { "detection", AMP_LAYER_HOST, LOSS },
@@ -42,14 +42,14 @@ const amp_activation amp_own_activations[] = {
     [LOGISTIC] = AMP_LOGISTIC, [RELU] = AMP_RELU, [RELIE] = AMP_RELIE, [LINEAR] = AMP_LINEAR,
     [RAMP] = AMP_RAMP, [TANH] = AMP_TANH, [PLSE] = AMP_PLSE, [LEAKY] = AMP_LEAKY, [ELU] = AMP_ELU,
     [LOGGY] = AMP_LOGGY, [STAIR] = AMP_STAIR, [HARDTAN] = AMP_HARDTAN, [LHTAN] = AMP_LHTAN, [SELU] = AMP_SELU,
-    [RELU6] = AMP_ACTIVATIONS, [REVLEAKY] = AMP_ACTIVATIONS, [GELU] = AMP_ACTIVATIONS,
-    [SWISH] = AMP_ACTIVATIONS, [MISH] = AMP_ACTIVATIONS, [HARD_MISH] = AMP_ACTIVATIONS,
+    [RELU6] = AMP_RELU6, [SWISH] = AMP_SWISH, [MISH] = AMP_MISH, [HARD_MISH] = AMP_HARD_MISH,
+    [REVLEAKY] = AMP_ACTIVATIONS, [GELU] = AMP_ACTIVATIONS,
     [NORM_CHAN] = AMP_ACTIVATIONS, [NORM_CHAN_SOFTMAX] = AMP_ACTIVATIONS,
     [NORM_CHAN_SOFTMAX_MAXVAL] = AMP_ACTIVATIONS
 };
 const size_t amp_own_activation_count = ROWS(amp_own_activations);
 
-enum { CONV = BIT(CONVOLUTIONAL), ROUTES = BIT(ROUTE) };
+enum { CONV = BIT(CONVOLUTIONAL), ROUTES = BIT(ROUTE), BOXES = BIT(YOLO) };
 
 /* Not here, since they are no options: the type, what a layer's functions allocate and fill, and shapes.
  * test e2e_source_tree knows their names. ALL: it has no meaning for what a layer computes, or is the engine's,
@@ -62,7 +62,7 @@ const amp_own_option amp_own_options[] = {
     OPTION(stride_x, CONV | BIT(MAXPOOL) | BIT(CONNECTED)), OPTION(stride_y, CONV | BIT(MAXPOOL) | BIT(CONNECTED)),
     OPTION(dilation, CONV | BIT(CONNECTED)), OPTION(flipped, CONV),
     OPTION(share_layer, CONV), OPTION(avgpool, NONE), OPTION(shortcut, NONE), OPTION(forced, NONE),
-    OPTION(mean_alpha, NONE), OPTION(extra, NONE), OPTION(truth_size, NONE), OPTION(max_boxes, NONE),
+    OPTION(mean_alpha, NONE), OPTION(extra, NONE), OPTION(truth_size, BOXES), OPTION(max_boxes, BOXES),
     OPTION(side, NONE), OPTION(antialiasing, NONE), OPTION(maxpool_depth, NONE),
     OPTION(maxpool_zero_nonmax, NONE), OPTION(out_channels, BIT(MAXPOOL)), /* of maxpool_depth */
     OPTION(reverse, BIT(REORG)), OPTION(coordconv, NONE), OPTION(flatten, NONE), OPTION(spatial, NONE),
@@ -73,32 +73,32 @@ const amp_own_option amp_own_options[] = {
     OPTION(state_constrain, NONE), OPTION(hidden, NONE), OPTION(truth, ALL), OPTION(smooth, ALL),
     OPTION(dot, NONE), OPTION(deform, NONE), OPTION(grad_centr, NONE), OPTION(sway, NONE),
     OPTION(rotate, NONE), OPTION(stretch, NONE), OPTION(stretch_sway, NONE), OPTION(angle, CONV), /* of deform */
-    OPTION(jitter, NONE), OPTION(resize, NONE), OPTION(saturation, NONE), OPTION(exposure, NONE),
+    OPTION(jitter, BOXES), OPTION(resize, BOXES), OPTION(saturation, NONE), OPTION(exposure, NONE),
     OPTION(shift, NONE), OPTION(ratio, NONE), OPTION(learning_rate_scale, ALL), OPTION(clip, ALL),
-    OPTION(focal_loss, NONE), OPTION(classes_multipliers, NONE), OPTION(label_smooth_eps, NONE),
-    OPTION(noloss, NONE), OPTION(softmax, NONE), OPTION(classes, NONE), OPTION(detection, NONE),
+    OPTION(focal_loss, BOXES), OPTION(classes_multipliers, BOXES), OPTION(label_smooth_eps, BOXES),
+    OPTION(noloss, NONE), OPTION(softmax, NONE), OPTION(classes, BOXES), OPTION(detection, NONE),
     OPTION(embedding_layer_id, NONE), OPTION(embedding_output, NONE), OPTION(embedding_size, NONE),
-    OPTION(sim_thresh, NONE), OPTION(track_history_size, NONE), OPTION(dets_for_track, NONE),
-    OPTION(dets_for_show, NONE), OPTION(track_ciou_norm, NONE), OPTION(coords, NONE), OPTION(background, NONE),
+    OPTION(sim_thresh, BOXES), OPTION(track_history_size, BOXES), OPTION(dets_for_track, BOXES),
+    OPTION(dets_for_show, BOXES), OPTION(track_ciou_norm, BOXES), OPTION(coords, NONE), OPTION(background, NONE),
     OPTION(rescore, NONE), OPTION(objectness, NONE), OPTION(does_cost, NONE), OPTION(joint, NONE),
-    OPTION(noadjust, NONE), OPTION(reorg, NONE), OPTION(log, NONE), OPTION(tanh, NONE), OPTION(mask, NONE),
-    OPTION(total, NONE), OPTION(adam, ALL), OPTION(B1, ALL), OPTION(B2, ALL), OPTION(eps, ALL),
+    OPTION(noadjust, NONE), OPTION(reorg, NONE), OPTION(log, NONE), OPTION(tanh, NONE), OPTION(mask, BOXES),
+    OPTION(total, BOXES), OPTION(adam, ALL), OPTION(B1, ALL), OPTION(B2, ALL), OPTION(eps, ALL),
     OPTION(alpha, NONE), OPTION(beta, NONE), OPTION(kappa, NONE), OPTION(coord_scale, NONE),
     OPTION(object_scale, NONE), OPTION(noobject_scale, NONE), OPTION(mask_scale, NONE),
-    OPTION(class_scale, NONE), OPTION(bias_match, NONE), OPTION(random, NONE), OPTION(ignore_thresh, NONE),
-    OPTION(truth_thresh, NONE), OPTION(iou_thresh, NONE), OPTION(thresh, NONE), OPTION(focus, NONE),
+    OPTION(class_scale, NONE), OPTION(bias_match, NONE), OPTION(random, BOXES), OPTION(ignore_thresh, BOXES),
+    OPTION(truth_thresh, BOXES), OPTION(iou_thresh, BOXES), OPTION(thresh, NONE), OPTION(focus, NONE),
     OPTION(classfix, NONE), OPTION(absolute, NONE), OPTION(assisted_excitation, NONE),
     OPTION(onlyforward, ALL), OPTION(stopbackward, ALL), OPTION(train_only_bn, ALL), OPTION(dont_update, ALL),
     OPTION(burnin_update, ALL), OPTION(dontload, ALL), OPTION(dontsave, ALL), OPTION(dontloadscales, ALL),
     OPTION(numload, ALL), OPTION(train, ALL), OPTION(temperature, NONE), OPTION(probability, BIT(DROPOUT)),
     OPTION(dropblock_size_rel, NONE), OPTION(dropblock_size_abs, NONE), OPTION(dropblock, NONE),
     OPTION(scale, BIT(DROPOUT) | BIT(UPSAMPLE)), OPTION(weights_type, NONE),
-    OPTION(weights_normalization, NONE), OPTION(map, NONE), OPTION(labels, NONE), OPTION(class_ids, NONE),
-    OPTION(contrastive_neg_max, NONE), OPTION(scale_x_y, NONE), OPTION(objectness_smooth, NONE),
-    OPTION(new_coords, NONE), OPTION(show_details, NONE), OPTION(max_delta, NONE),
-    OPTION(uc_normalizer, NONE), OPTION(iou_normalizer, NONE), OPTION(obj_normalizer, NONE),
-    OPTION(cls_normalizer, NONE), OPTION(delta_normalizer, NONE), OPTION(iou_loss, NONE),
-    OPTION(iou_thresh_kind, NONE), OPTION(nms_kind, NONE), OPTION(beta_nms, NONE), OPTION(yolo_point, NONE),
+    OPTION(weights_normalization, NONE), OPTION(map, BOXES), OPTION(labels, BOXES), OPTION(class_ids, BOXES),
+    OPTION(contrastive_neg_max, NONE), OPTION(scale_x_y, BOXES), OPTION(objectness_smooth, BOXES),
+    OPTION(new_coords, BOXES), OPTION(show_details, BOXES), OPTION(max_delta, BOXES),
+    OPTION(uc_normalizer, NONE), OPTION(iou_normalizer, BOXES), OPTION(obj_normalizer, BOXES),
+    OPTION(cls_normalizer, BOXES), OPTION(delta_normalizer, BOXES), OPTION(iou_loss, BOXES),
+    OPTION(iou_thresh_kind, BOXES), OPTION(nms_kind, BOXES), OPTION(beta_nms, BOXES), OPTION(yolo_point, NONE),
     OPTION(softmax_tree, NONE), OPTION(stream, ALL), OPTION(wait_stream_id, ALL),
     /* The layers inside others. */
     OPTION(input_layer, NONE), OPTION(self_layer, NONE), OPTION(output_layer, NONE),
@@ -115,14 +115,6 @@ const size_t amp_own_option_count = ROWS(amp_own_options);
 
 const char *amp_own_unfit(const layer *l)
 {
-    switch (l->type) {
-    case CONVOLUTIONAL:
-        if (l->dilation > 1) return "dilation is set";
-        /* fall through */
-    case MAXPOOL: return l->stride_x != l->stride_y ? "stride_x and stride_y differ" : NULL;
-    case ROUTE: return l->groups > 1 ? "groups is set" : NULL;
-    case SHORTCUT: return l->n > 1 ? "joins several layers" : NULL;
-    case DROPOUT: return NULL;
-    default: return NULL;
-    }
+    if (l->type == MAXPOOL && l->stride_x != l->stride_y) return "stride_x and stride_y differ";
+    return NULL;
 }

@@ -21,6 +21,9 @@ static const char *refused_of_network(const network *net)
     if (net->dynamic_minibatch) return "dynamic_minibatch";
     if (net->contrastive) return "contrastive";
     if (net->unsupervised) return "unsupervised";
+    if (net->badlabels_rejection_percentage != 0) return "badlabels_rejection_percentage";
+    if (net->num_sigmas_reject_badlabels != 0) return "num_sigmas_reject_badlabels";
+    if (net->equidistant_point) return "equidistant_point";
     return NULL;
 }
 
@@ -39,7 +42,7 @@ static const char *refused_of_layer(const layer *l)
         if (l->reverse != 0) return "reverse";
         if (l->assisted_excitation) return "assisted_excitation";
         if (l->antialiasing) return "antialiasing";
-        return l->activation == RELU6 ? "activation=relu6" : NULL;
+        return l->activation == RELU6 && !amp_host_is_native(l) ? "activation=relu6" : NULL;
     case MAXPOOL:
         if (l->maxpool_zero_nonmax) return "maxpool_zero_nonmax";
         return l->antialiasing ? "antialiasing" : NULL;

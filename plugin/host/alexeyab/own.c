@@ -44,11 +44,92 @@ static int stops_now(const network *net, const layer *l)
     return l->stopbackward == 1 || l->stopbackward > *net->cur_iteration;
 }
 
+static amp_yolo_kind kind_of(IOU_LOSS kind)
+{
+    static const amp_yolo_kind table[] = { [MSE] = AMP_YOLO_MSE, [IOU] = AMP_YOLO_IOU, [GIOU] = AMP_YOLO_GIOU,
+                                           [DIOU] = AMP_YOLO_DIOU, [CIOU] = AMP_YOLO_CIOU };
+    return table[kind];
+}
+
+/* What becomes of each class of the labels, in cweights, which a yolo layer has no other use for and free_layer frees. */
+static amp_status describe_classes(layer *l, int index, amp_yolo_desc *d, amp_error *error)
+{
+    if (!l->map && !l->classes_multipliers) return AMP_OK;
+    amp_yolo_class_rule *table = l->cweights ? (void *)l->cweights : calloc((size_t)l->classes, sizeof *table);
+    if (!table) return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory for %d classes", index, l->classes);
+    l->cweights = (char *)table;
+    for (int c = 0; c < l->classes; c++) {
+        int learnt = l->map ? l->map[c] : c, known = learnt >= 0 && learnt < l->classes;
+        table[c] = (amp_yolo_class_rule){ learnt, l->classes_multipliers && known ? l->classes_multipliers[learnt] : 1 };
+    }
+    d->class_table = table;
+    return AMP_OK;
+}
+
+static int is_read_elsewhere(const network *net, int index, int reader)
+{
+    const int *far;
+    for (int i = index + 1; i < net->n; i++)
+        for (int k = amp_own_far_inputs(&net->layers[i], &far) - 1; k >= 0; k--)
+            if (far[k] == index && i != reader) return 1;
+    return 0;
+}
+
+/* With new_coords the convolution before has squashed: in 16 bits a p near 1 is 1, and nothing can be learnt of it. So where
+ * nobody else reads that convolution, the logistic is left to the yolo layer, which computes in fp32. */
+static void squash_in_yolo(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d)
+{
+    amp_layer_desc *head = index > 0 ? &out->layers[index - 1] : NULL;
+    if (!head || head->kind != AMP_LAYER_CONVOLUTIONAL || head->activation != AMP_LOGISTIC) return;
+    if (is_read_elsewhere(net, index - 1, index)) return;
+    head->activation = AMP_LINEAR;
+    d->before_logistic = 1;
+}
+
+static amp_status describe_boxes(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d, amp_error *error)
+{
+    layer *l = &net->layers[index];
+    d->rules = AMP_YOLO_ALEXEYAB;
+    d->loss = kind_of(l->iou_loss);
+    d->thresh_kind = kind_of(l->iou_thresh_kind);
+    d->iou_thresh = l->iou_thresh;
+    d->max_delta = l->max_delta;
+    d->scale_x_y = l->scale_x_y;
+    d->label_smooth_eps = l->label_smooth_eps;
+    d->iou_normalizer = l->iou_normalizer;
+    d->obj_normalizer = l->obj_normalizer;
+    d->delta_normalizer = amp_host_on_gpu(net) ? l->delta_normalizer : 1; /* the CPU's backward leaves it out */
+    d->cls_normalizer = l->classes_multipliers ? l->cls_normalizer : 1;
+    d->new_coords = l->new_coords;
+    d->objectness_smooth = l->objectness_smooth;
+    d->focal_loss = l->focal_loss;
+    if (l->new_coords) squash_in_yolo(net, index, out, d);
+    return describe_classes(l, index, d, error);
+}
+
+static int joins_alike(const amp_network_desc *out, const amp_layer_desc *d)
+{
+    for (int k = 1; d->input_count > 2 && k < d->input_count; k++)
+        if (out->layers[d->inputs[k]].output.c != d->output.c) return 0;
+    return 1;
+}
+
 amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d, amp_error *error)
 {
     layer *l = &net->layers[index];
-    (void)out, (void)error;
     d->alpha = d->beta = 1;
+    d->group_id = l->group_id;
+    if (l->type == CONVOLUTIONAL) {
+        d->stride = l->stride_y;
+        d->stride_x = l->stride_x;
+        d->dilation = l->dilation;
+        d->pad = l->pad * l->dilation;
+    }
+    if (d->kind == AMP_LAYER_SHORTCUT && !joins_alike(out, d)) {
+        d->kind = AMP_LAYER_HOST;
+        d->why_host = "joins several layers of different shapes";
+    }
+    if (d->kind == AMP_LAYER_YOLO) AMP_TRY(describe_boxes(net, index, out, &d->yolo, error));
     d->stops_backward = stops_now(net, l);
     d->no_backward |= l->onlyforward != 0;
     if (l->type == EMPTY) d->activation = AMP_LINEAR;
@@ -78,7 +159,7 @@ int amp_own_is_frozen(const layer *l) { return l->onlyforward && !l->train; }
  * variance_cpu and forward_batchnorm_layer; connected layers have a form of their own. GPU: cuDNN's, see pjreddie's. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
 {
-    amp_batchnorm_rule rule = { .unbiased = !on_gpu, .epsilon_inside_root = 1, .epsilon = .00001f,
+    amp_batchnorm_rule rule = { .unbiased = !on_gpu, .direct_outside_root = !on_gpu, .epsilon_inside_root = 1, .epsilon = .00001f,
                                 .backward_epsilon = .00001f, .rolling_factor = .01f };
     if (!on_gpu) rule.rolling_factor = l->type == CONNECTED ? .05f : .1f;
     return rule;
@@ -91,10 +172,40 @@ size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
     return l->activation_input ? (size_t)l->outputs * (size_t)batch : 0;
 }
 
+/* The cost as Darknet has it, and a line of our own: what is behind it, of an image. */
 void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *r)
 {
-    (void)index;
+    double count = r->labels > 0 ? r->labels : 1, others = r->cost - r->box_cost, unlike = 1 - r->iou / count;
     *l->cost = (float)r->cost;
+    if (l->iou_loss == GIOU) unlike = 1 - r->giou / count;
+    if (l->show_details && l->iou_loss != MSE)
+        *l->cost = (float)(r->labels > 0 ? l->iou_normalizer * unlike + l->obj_normalizer * others : l->obj_normalizer * others);
+    fprintf(stderr, "layer %d [yolo]: loss %f, of boxes %f; IoU %f of %d boxes\n", index, r->cost / l->batch,
+            r->box_cost / l->batch, r->iou / count, (int)r->labels);
+}
+
+/* ---- layers that do not learn yet ---- */
+
+int amp_fork_frozen(const struct network *net)
+{
+    for (int i = net->n - 1; i >= 0; i--)
+        if (net->layers[i].stopbackward > 1 && stops_now(net, &net->layers[i])) return i + 1;
+    return 0;
+}
+
+/* update_network_gpu goes by these; the CPU's form does not look at them. Steps are counted with the one under way. */
+static int is_held(const network *net, const layer *l)
+{
+    int64_t step = (int64_t)(*net->seen / ((uint64_t)net->batch * (uint64_t)net->subdivisions));
+    return l->train_only_bn || (l->dont_update && l->dont_update >= step)
+        || (l->burnin_update && (int64_t)l->burnin_update * net->burn_in > step);
+}
+
+const char *amp_fork_held(struct network *net)
+{
+    char *held = net->amp->memory->held;
+    for (int i = 0; i < net->n; i++) held[i] = (char)is_held(net, &net->layers[i]);
+    return held;
 }
 
 /* ---- memory ---- */
@@ -142,6 +253,7 @@ network *amp_own_parse(char *cfg)
 {
     network *net = calloc(1, sizeof *net);
     if (!net) return NULL;
+    gpu_index = amp_fork_device(); /* Darknet's main sets it after the plugin's commands had their turn */
     *net = parse_network_cfg(cfg);
     amp_own_complete(net);
     net->input = calloc((size_t)net->inputs * (size_t)net->batch + 1, sizeof *net->input);

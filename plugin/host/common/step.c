@@ -14,7 +14,8 @@ static amp_plan_key key_of(const struct network *net, const amp_view *view)
 {
     int image_delta = amp_fork_image_delta(net) != NULL;
     return (amp_plan_key){ .batch = view->batch, .w = view->w, .h = view->h,
-                           .keeps_state = view->training || image_delta, .image_delta = image_delta };
+                           .keeps_state = view->training || image_delta, .image_delta = image_delta,
+                           .frozen = view->training ? amp_fork_frozen(net) : 0 };
 }
 
 static amp_status make_plan(struct darknet_amp *amp, struct network *net, const amp_plan_key *key, amp_error *error)
@@ -122,6 +123,7 @@ void darknet_amp_update(struct network *net)
     amp_update_args args = { .learning_rate = amp_fork_rate(net), .momentum = view.momentum,
                              .batch = view.batch * view.subdivisions, .t = amp_fork_counters(net).t + 1,
                              .beta1 = view.beta1, .beta2 = view.beta2, .eps = view.eps };
+    amp_engine_hold(amp->engine, amp_fork_held(net));
     amp_status status = amp_engine_update(amp->engine, &args, view.decay, &report, &error);
     if (status != AMP_DIVERGED) amp_host_check(status, &error);
     amp->computed += amp_clock_seconds() - began;

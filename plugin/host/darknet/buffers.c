@@ -54,7 +54,8 @@ amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_
     AMP_TRY(amp_own_check(net, error));
     amp->memory = calloc(1, sizeof *amp->memory);
     if (amp->memory) amp->memory->buffers = calloc((size_t)net->n + 1, sizeof *amp->memory->buffers);
-    if (!amp->memory || !amp->memory->buffers) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
+    if (amp->memory) amp->memory->held = calloc((size_t)net->n + 1, 1);
+    if (!amp->memory || !amp->memory->buffers || !amp->memory->held) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     for (int i = 0; i < net->n; i++)
         if (!amp_host_is_native(&net->layers[i]) && !amp_own_prepare_layer(&net->layers[i], amp_host_on_gpu(net)))
             return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
@@ -82,6 +83,7 @@ void amp_host_release(struct darknet_amp *amp, network *net)
     free_dropout_buffers(net);
     amp_host_give_back(&amp->memory->workspace, amp_host_on_gpu(net));
     free(amp->memory->buffers);
+    free(amp->memory->held);
     free(amp->memory);
 }
 

@@ -161,8 +161,8 @@ static void describe_yolo(const network *net, int i, amp_layer_desc *d)
     d->yolo = (amp_yolo_desc){ AMP_YOLO_AS_PJREDDIE, .classes = l->classes, .n = l->n, .total = l->total,
                                .net_w = net->w, .net_h = net->h, .ignore_thresh = l->ignore_thresh,
                                .truth_thresh = l->truth_thresh, .truths = truths,
-                               .truth_thresh = l->truth_thresh, .truths = truths,
                                .max_boxes = l->max_boxes < boxes ? l->max_boxes : boxes };
+    d->yolo.label_size = numbers;
     for (int k = 0; k < l->n; k++) d->yolo.mask[k] = l->mask[k];
     for (int k = 0; k < 2 * l->total; k++) d->yolo.anchors[k] = l->biases[k];
 }

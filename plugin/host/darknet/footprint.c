@@ -11,7 +11,7 @@
 
 static amp_plan_key training_key(const network *net, int batch)
 {
-    return (amp_plan_key){ .batch = batch, .w = net->w, .h = net->h, .keeps_state = 1 };
+    return (amp_plan_key){ .batch = batch, .w = net->w, .h = net->h, .keeps_state = 1, .frozen = amp_fork_frozen(net) };
 }
 
 amp_status amp_fork_training_plan(network *net, const amp_plan **out, amp_error *error)

@@ -13,6 +13,7 @@ typedef struct amp_host_buffers { size_t output_capacity, delta_capacity, copy_c
 
 struct amp_fork_memory {
     amp_host_buffers *buffers; /* per layer */
+    char *held;                /* per layer: its update is to change nothing */
     amp_host_pinned pinned;    /* the network's input */
     int t;                     /* updates of Adam's moments, where Darknet does not count them */
     float *workspace;          /* what Darknet's own layers get for net->workspace, which is NULL under AMP */

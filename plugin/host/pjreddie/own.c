@@ -86,6 +86,18 @@ amp_status amp_own_check(const network *net, amp_error *error)
     return AMP_OK;
 }
 
+int amp_fork_frozen(const struct network *net)
+{
+    (void)net;
+    return 0;
+}
+
+const char *amp_fork_held(struct network *net)
+{
+    (void)net;
+    return NULL;
+}
+
 /* ---- memory ---- */
 
 void amp_own_give_back_internals(layer *l, int on_gpu) { (void)l, (void)on_gpu; }

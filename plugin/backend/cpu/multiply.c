@@ -1,0 +1,113 @@
+/* Products of two tensors, the second of which may have a number for each channel or for each pixel only, and
+ * what belongs to their gradients: sums of products. */
+#include "kernels.h"
+#include "blocks.h"
+#include "../check.h"
+
+#include <stdlib.h>
+
+static float number_at(const amp_cpu_rows *rows, const amp_tensor *t, size_t i)
+{
+    float value;
+    rows->widen(t->dtype, amp_cpu_at(t, i), &value, 1);
+    return value;
+}
+
+amp_status amp_cpu_multiply(amp_backend *backend, const amp_tensor *x, const amp_tensor *s,
+                            const amp_tensor *y, int accumulate, amp_error *error)
+{
+    (void)backend;
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    size_t c = (size_t)x->shape.c, pixels = amp_cpu_pixels(x), image = (size_t)x->shape.h * x->shape.w;
+    amp_factor_of of;
+    AMP_TRY(amp_check_pair("product", x, y, 1, error));
+    AMP_TRY(amp_check_multiply(x, s, &of, error));
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * c))
+    for (size_t p = 0; p < pixels; ++p) {
+        const void *from = amp_cpu_at(x, p * c);
+        void *to = amp_cpu_into(y, p * c);
+        size_t row = of == AMP_FACTOR_OF_CHANNEL ? p / image : p;
+        if (of == AMP_FACTOR_OF_PIXEL) rows->scale(x->dtype, from, to, c, number_at(rows, s, p), accumulate);
+        else rows->product(x->dtype, from, amp_cpu_at(s, row * c), to, c, accumulate);
+    }
+    return AMP_OK;
+}
+
+/* Of one pixel, in the order of its channels. */
+static double sum_of_products(const amp_cpu_rows *rows, const amp_tensor *a, const amp_tensor *b,
+                              size_t first)
+{
+    enum { PART = 64 };
+    float left[PART], right[PART];
+    size_t c = (size_t)a->shape.c;
+    double sum = 0;
+    for (size_t i = 0; i < c; i += PART) {
+        size_t count = c - i < PART ? c - i : PART;
+        rows->widen(a->dtype, amp_cpu_at(a, first + i), left, count);
+        rows->widen(b->dtype, amp_cpu_at(b, first + i), right, count);
+        for (size_t k = 0; k < count; ++k) sum += (double)left[k] * (double)right[k];
+    }
+    return sum;
+}
+
+/* One image's sums over its pixels, into `total`, which has a number for each channel. */
+static amp_status sum_image(const amp_tensor *a, const amp_tensor *b, size_t start, float *total,
+                            amp_error *error)
+{
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    amp_cpu_plan plan = amp_cpu_plan_make((size_t)a->shape.h * a->shape.w, (size_t)a->shape.c);
+    amp_cpu_sums sums;
+    AMP_TRY(amp_cpu_sums_make(&plan, &sums, error));
+    float *mean = calloc(plan.period, sizeof *mean);
+    if (!mean) {
+        amp_cpu_sums_free(&sums);
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for products of %zu channels", plan.channels);
+    }
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
+    for (size_t k = 0; k < plan.blocks; ++k) { /* batch norm's sums of d·(x - mean) */
+        size_t first = start + amp_cpu_block_first(&plan, k);
+        rows->delta_sums(a->dtype, AMP_LINEAR, amp_cpu_at(a, first), amp_cpu_at(a, first),
+                         amp_cpu_at(b, first), amp_cpu_block_count(&plan, k), plan.period, mean, NULL, NULL,
+                         amp_cpu_sums_scratch(&plan, &sums, k), amp_cpu_sums_of(&plan, &sums, k, 0),
+                         amp_cpu_sums_of(&plan, &sums, k, 1));
+    }
+    amp_cpu_sums_fold(&plan, &sums);
+    for (size_t c = 0; c < plan.channels; ++c) total[c] = (float)sums.lanes[plan.period + c];
+    free(mean);
+    amp_cpu_sums_free(&sums);
+    return AMP_OK;
+}
+
+static amp_status sum_images(const amp_tensor *a, const amp_tensor *b, const amp_tensor *s, int accumulate,
+                             amp_error *error)
+{
+    size_t c = (size_t)a->shape.c;
+    float *total = malloc(c * sizeof *total);
+    if (!total) return amp_fail(error, AMP_NO_MEMORY, "no memory for products of %zu channels", c);
+    amp_status status = AMP_OK;
+    for (size_t n = 0; n < (size_t)a->shape.n && status == AMP_OK; ++n) {
+        status = sum_image(a, b, n * amp_shape_image(a->shape), total, error);
+        if (status == AMP_OK)
+            amp_cpu_rows_best()->spread(s->dtype, total, c, amp_cpu_into(s, n * c), c, accumulate);
+    }
+    free(total);
+    return status;
+}
+
+amp_status amp_cpu_multiply_sums(amp_backend *backend, const amp_tensor *a, const amp_tensor *b,
+                                 const amp_tensor *s, int accumulate, amp_error *error)
+{
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    size_t pixels = amp_cpu_pixels(a), c = (size_t)a->shape.c;
+    amp_factor_of of;
+    AMP_TRY(amp_check_pair("sums of products", a, b, 1, error));
+    AMP_TRY(amp_check_multiply(a, s, &of, error));
+    if (of == AMP_FACTOR_OF_ELEMENT) return amp_cpu_multiply(backend, a, b, s, accumulate, error);
+    if (of == AMP_FACTOR_OF_CHANNEL) return sum_images(a, b, s, accumulate, error);
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * c))
+    for (size_t p = 0; p < pixels; ++p) {
+        float sum = (float)sum_of_products(rows, a, b, p * c);
+        rows->spread(s->dtype, &sum, 1, amp_cpu_into(s, p), 1, accumulate);
+    }
+    return AMP_OK;
+}

@@ -1,0 +1,147 @@
+/* Products of two tensors, the second of which may have a number for each channel or for each pixel only, and
+ * what belongs to their gradients: sums of products. Pixels are the rows of a plane, groups of channels its
+ * columns; where both tensors have one shape, all is one long row. */
+#include "kernels.h"
+
+#include "../check.h"
+#include "columns.cuh"
+
+/* y (+)= x·s. Row r's factors are row r / rows_each of s: a group of them, or with `one` a single number. */
+template <class T, int N>
+__global__ void multiply(const T *x, const T *s, T *y, size_t rows, size_t columns, size_t rows_each, int one,
+                         int accumulate)
+{
+    for (size_t c = amp_thread() * N; c < columns; c += amp_threads() * N) {
+        int n = amp_present<N>(c, columns);
+        for (size_t r = amp_row(); r < rows; r += amp_rows()) {
+            float v[N], f[N];
+            size_t row = rows_each > 1 ? r / rows_each : r;
+            amp_get(v, x + r * columns + c, n);
+            if (!one) amp_get(f, s + row * columns + c, n);
+            float each = one ? amp_load(s[row]) : 0;
+            #pragma unroll
+            for (int j = 0; j < N; ++j) v[j] *= one ? each : f[j];
+            amp_put_or_add(y + r * columns + c, v, n, accumulate);
+        }
+    }
+}
+
+template <class T> static __device__ __forceinline__ void put_sum(T *s, double sum, int accumulate)
+{
+    float total[1] = { (float)sum };
+    amp_put_or_add(s, total, 1, accumulate);
+}
+
+/* s[n,c] (+)= Σ a·b over the pixels of an image. One block has all rows of its packs. */
+template <class P, class T> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_pixels(
+    const P *__restrict__ a, const P *__restrict__ b, T *s, amp_columns c, int accumulate)
+{
+    amp_column at = amp_column_of(c, blockIdx.x);
+    double sums[1][P::count] = {};
+    const size_t image = at.image * c.rows;
+    for (size_t row = at.first; row < at.end;) {
+        float run[P::count] = {};
+        for (int r = 0; r < AMP_COLUMN_RUN && row < at.end; ++r, row += at.step) {
+            P left = a[(image + row) * c.packs + at.pack], right = b[(image + row) * c.packs + at.pack];
+            #pragma unroll
+            for (int i = 0; i < P::count; ++i) run[i] += left.get(i) * right.get(i);
+        }
+        #pragma unroll
+        for (int i = 0; i < P::count; ++i) sums[0][i] += (double)run[i];
+    }
+    if (!amp_columns_fold(c, sums) || at.pack >= c.packs) return;
+    for (int i = 0; i < P::count; ++i)
+        put_sum(s + (at.image * (size_t)c.packs + at.pack) * P::count + i, sums[0][i], accumulate);
+}
+
+enum { SUM_THREADS = 64 };
+
+/* s[p] (+)= Σ a·b over a pixel's channels: a block for each, in turn. */
+template <class T> __global__ void __launch_bounds__(SUM_THREADS) sum_channels(const T *a, const T *b, T *s,
+    size_t pixels, size_t channels, int accumulate)
+{
+    __shared__ double tree[SUM_THREADS];
+    int t = (int)threadIdx.x;
+    for (size_t p = blockIdx.x; p < pixels; p += gridDim.x) {
+        double sum = 0;
+        for (size_t c = t; c < channels; c += SUM_THREADS)
+            sum += (double)amp_load(a[p * channels + c]) * (double)amp_load(b[p * channels + c]);
+        tree[t] = sum;
+        for (int half = SUM_THREADS / 2; half > 0; half /= 2) {
+            __syncthreads();
+            if (t < half) tree[t] += tree[t + half];
+        }
+        if (t == 0) put_sum(s + p, tree[0], accumulate);
+        __syncthreads();
+    }
+}
+
+static size_t pixels_of(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
+
+template <class T, int N>
+static amp_status run_multiply(amp_backend *backend, const amp_tensor *x, const amp_tensor *s,
+                               const amp_tensor *y, amp_factor_of of, int accumulate, amp_error *error)
+{
+    size_t rows = pixels_of(x), columns = (size_t)x->shape.c;
+    size_t rows_each = of == AMP_FACTOR_OF_CHANNEL ? (size_t)x->shape.h * x->shape.w : 1;
+    if (of == AMP_FACTOR_OF_ELEMENT) columns *= rows, rows = 1;
+    amp_plane plane = amp_cuda_plane(backend, rows, amp_divide_up(columns, N));
+    AMP_LAUNCH(backend, plane.blocks, plane.threads, (multiply<T, N>), (const T *)x->data, (const T *)s->data,
+               (T *)y->data, rows, columns, rows_each, of == AMP_FACTOR_OF_PIXEL, accumulate);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_multiply(amp_backend *backend, const amp_tensor *x, const amp_tensor *s,
+                             const amp_tensor *y, int accumulate, amp_error *error)
+{
+    amp_factor_of of;
+    AMP_TRY(amp_check_pair("product", x, y, 1, error));
+    AMP_TRY(amp_check_multiply(x, s, &of, error));
+    if (!amp_shape_count(x->shape)) return AMP_OK;
+    int wide = of == AMP_FACTOR_OF_ELEMENT
+        ? amp_aligned(x->data) && amp_aligned(y->data) && amp_aligned(s->data)
+        : amp_wide_pixels(x) && amp_wide_pixels(y) && (of == AMP_FACTOR_OF_PIXEL || amp_wide_pixels(s));
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide,
+        AMP_TRY((run_multiply<T, N>(backend, x, s, y, of, accumulate, error)))));
+    return AMP_OK;
+}
+
+template <class P, class T>
+static amp_status run_sum_pixels(amp_backend *backend, const amp_tensor *a, const amp_tensor *b,
+                                 const amp_tensor *s, int accumulate, amp_error *error)
+{
+    size_t rows = (size_t)a->shape.h * a->shape.w;
+    amp_columns c = amp_columns_make(rows, (unsigned)a->shape.n, a->shape.c / P::count);
+    c.block_rows = rows;
+    c.chunks = 1;
+    AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, (sum_pixels<P, T>), (const P *)a->data,
+               (const P *)b->data, (T *)s->data, c, accumulate);
+    return AMP_OK;
+}
+
+template <class T>
+static amp_status run_sum_channels(amp_backend *backend, const amp_tensor *a, const amp_tensor *b,
+                                   const amp_tensor *s, int accumulate, amp_error *error)
+{
+    size_t pixels = pixels_of(a), most = amp_cuda_most_blocks(backend);
+    AMP_LAUNCH(backend, (unsigned)(pixels < most ? pixels : most), SUM_THREADS, (sum_channels<T>),
+               (const T *)a->data, (const T *)b->data, (T *)s->data, pixels, (size_t)a->shape.c, accumulate);
+    return AMP_OK;
+}
+
+amp_status amp_cuda_multiply_sums(amp_backend *backend, const amp_tensor *a, const amp_tensor *b,
+                                  const amp_tensor *s, int accumulate, amp_error *error)
+{
+    amp_factor_of of;
+    AMP_TRY(amp_check_pair("sums of products", a, b, 1, error));
+    AMP_TRY(amp_check_multiply(a, s, &of, error));
+    if (of == AMP_FACTOR_OF_ELEMENT) return amp_cuda_multiply(backend, a, b, s, accumulate, error);
+    if (!amp_shape_count(a->shape)) return AMP_OK;
+    bool wide = amp_cuda_wide(a) && amp_cuda_wide(b);
+    AMP_CUDA_BY_DTYPE(a->dtype, {
+        if (of == AMP_FACTOR_OF_PIXEL) return run_sum_channels<T>(backend, a, b, s, accumulate, error);
+        if (wide) return run_sum_pixels<amp_pack<T>, T>(backend, a, b, s, accumulate, error);
+        return run_sum_pixels<amp_single<T>, T>(backend, a, b, s, accumulate, error);
+    });
+    return AMP_OK;
+}
