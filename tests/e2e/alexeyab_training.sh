@@ -1,0 +1,113 @@
+# AlexeyAB's Darknet under AMP: its own .cfg files pass the check, and the networks of its detectors are AMP's own in all layers; a
+# step's loss is stock's; a training goes on to the bit; layers that are not to learn do not; a skipped step is not counted; what AMP
+# cannot follow ends with a line.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
+needs_alexeyab
+[ -n "$ALEXEYAB" ] || skip 'no program of it was built'
+export OMP_NUM_THREADS=2
+tiny_alexeyab
+cfgs=$ALEXEYAB_TREE/cfg
+
+# ---- its .cfg files ----
+count=0
+for cfg in "$cfgs"/*.cfg; do
+    name=$(basename "$cfg" .cfg)
+    case $name in
+        yolo9000) continue ;; # names files that are there where it is trained
+        cspx-p7-mish) expected=1 ;; # masks name anchors beyond num, which stock reads from behind its array
+        *) expected=0 ;;
+    esac
+    status=0
+    "$ALEXEYAB" amp check "$cfg" > log 2>&1 || status=$?
+    [ $status = $expected ] || fail "amp check of $name.cfg: status $status, $(grep -m 1 '^error' log)"
+    count=$((count + 1))
+done
+[ $count -ge 80 ] || fail "only $count of its .cfg files were checked"
+
+small() { # small <name>: its .cfg with images of 64x64, as small.cfg; mosaic and cutmix want OpenCV
+    tr -d '\r' < "$cfgs/$1.cfg" | sed -e 's/^\(width\|height\) *=.*/\1=64/' -e 's/^batch *=.*/batch=2/' \
+        -e 's/^subdivisions *=.*/subdivisions=1/' -e 's/^max_batches *=.*/max_batches=1/' -e 's/^burn_in *=.*/burn_in=0/' \
+        -e 's/^random *=.*/random=0/' -e '/^mosaic\|^cutmix\|^ema_alpha/d' > small.cfg
+}
+for name in yolov3-tiny yolov3 yolov4-tiny yolov4 yolov4-csp yolov7-tiny; do
+    small $name
+    "$ALEXEYAB" amp plan small.cfg -json plan.json > log 2>&1 || fail "amp plan of $name: $(tail -1 log)"
+    ! grep -o '"why":"[^"]*\(own fp32\|fp32 loss\|is set\|does not know\)[^"]*"' plan.json > own ||
+        fail "$name: a layer is not AMP's own: $(head -1 own)"
+done
+
+# ---- against stock ----
+sed 's/classes=2/classes=80/' tiny.data > coco.data
+loss_of() { sed -n 's/^ *1: \([0-9.]*\), .*/\1/p' "$1"; }
+for name in yolov3-tiny yolov4-tiny; do
+    small $name
+    for dtype in off fp32 bf16; do
+        "$ALEXEYAB" detector train coco.data small.cfg -dont_show -amp $dtype -seed 3 > $dtype.out 2> $dtype.err ||
+            fail "$name in $dtype: $(tail -1 $dtype.err)"
+    done
+    awk -v stock="$(loss_of off.out)" -v full="$(loss_of fp32.out)" -v half="$(loss_of bf16.out)" 'BEGIN {
+        if (!(stock > 0)) exit 1
+        d = full / stock - 1; h = half / stock - 1
+        exit !(d < 1e-5 && d > -1e-5 && h < 1e-2 && h > -1e-2) }' ||
+        fail "$name: the first loss is $(loss_of off.out) in stock, $(loss_of fp32.out) and $(loss_of bf16.out) under AMP"
+done
+
+# ---- a training, and its continuation ----
+mkdir whole half later
+train() { # train <folder> <.cfg> <arguments...>
+    local folder=$1 cfg=$2
+    shift 2
+    rm -f backup/*
+    "$ALEXEYAB" detector train tiny.data "$cfg" "$@" -dont_show -seed 3 > "$folder/out" 2> "$folder/err" ||
+        fail "train $cfg $*: $(tail -2 "$folder/err")"
+    mv backup/* "$folder"
+}
+sed -i 's/^max_batches=.*/max_batches=4/' tiny.cfg
+train whole tiny.cfg -amp bf16
+sed 's/^max_batches=.*/max_batches=2/' tiny.cfg > half/tiny.cfg
+train half half/tiny.cfg -amp bf16
+train later tiny.cfg half/tiny_final.weights -amp bf16
+cmp whole/tiny_final.weights later/tiny_final.weights || fail 'a continued training gives other weights'
+cmp whole/tiny_final.weights.amp later/tiny_final.weights.amp || fail 'a continued training gives another state'
+
+# ---- layers that do not learn ----
+start=20 biases=32 # bytes: the file's header, and the first convolution's 8 biases
+first_biases() { head -c $((start + biases)) "$1/tiny_final.weights" | tail -c $biases | od -An -v -tx4 | tr -d ' \n'; }
+gated() { # gated <key>: of the first convolution; its biases, which begin at 0
+    awk -v key="$1" '{ print } /^\[convolutional\]/ && !done { print key; done = 1 }' tiny.cfg > gated.cfg
+    rm -rf gate && mkdir gate
+    train gate gated.cfg -amp fp32
+    mv gate/gated_final.weights gate/tiny_final.weights
+    first_biases gate
+}
+none=$(printf '00000000%.0s' 1 2 3 4 5 6 7 8)
+for key in dont_update=100 burnin_update=100 train_only_bn=1 stopbackward=100 stopbackward=1 onlyforward=1; do
+    [ "$(gated $key)" = "$none" ] || fail "$key: the layer learns all the same"
+done
+for key in dont_update=2 stopbackward=2; do
+    [ "$(gated $key)" != "$none" ] || fail "$key: the layer does not learn after step 2"
+done
+
+# ---- a skipped step is counted by nobody ----
+sed 's/^max_batches=.*/max_batches=3/' tiny.cfg > skipping.cfg
+printf '[amp]\ndtype=fp16\ninit_scale=1e30\nbackoff_factor=1e-9\n' >> skipping.cfg
+mkdir skipping
+train skipping skipping.cfg
+grep -q 'skipped=[1-9]' skipping/err || fail "no step was skipped: $(grep summary skipping/err)"
+grep -q 'steps=3 ' skipping/err || fail "not 3 steps: $(grep summary skipping/err)"
+[ "$(od -An -j12 -N8 -td8 skipping/skipping_final.weights | tr -d ' ')" = 24 ] || fail 'seen is not 3 steps of 8 images'
+
+# ---- what cannot be followed ----
+refused() { # refused <what> <section> <key>...: a line, and status 1
+    local what=$1 section=$2 status=0
+    shift 2
+    { awk -v section="$section" -v keys="$*" '{ print } $0 == section && !done { gsub(" ", "\n", keys); print keys; done = 1 }
+          ' tiny.cfg; } > refused.cfg
+    "$ALEXEYAB" detector train tiny.data refused.cfg -dont_show -amp bf16 > out 2> err || status=$?
+    [ $status = 1 ] && tail -1 err | grep -q "$what.*-amp off" || fail "$*: status $status, $(tail -1 err)"
+}
+for key in adversarial_lr=.1 attention=1 dynamic_minibatch=1 equidistant_point=1; do refused "\[net\]: ${key%=*}" '[net]' $key; done
+for key in antialiasing=1 coordconv=1 grad_centr=1 assisted_excitation=1; do
+    refused "layer 0 \[convolutional\]: ${key%=*}" '[convolutional]' $key
+done
