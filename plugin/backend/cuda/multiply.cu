@@ -100,7 +100,7 @@ amp_status amp_cuda_multiply(amp_backend *backend, const amp_tensor *x, const am
     if (!amp_shape_count(x->shape)) return AMP_OK;
     int wide = of == AMP_FACTOR_OF_ELEMENT
         ? amp_aligned(x->data) && amp_aligned(y->data) && amp_aligned(s->data)
-        : amp_cuda_wide(x) && amp_wide_pixels(y) && (of == AMP_FACTOR_OF_PIXEL || amp_wide_pixels(s));
+        : amp_cuda_wide(x) && amp_cuda_wide(y) && (of == AMP_FACTOR_OF_PIXEL || amp_cuda_wide(s));
     AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide,
         AMP_TRY((run_multiply<T, N>(backend, x, s, y, of, accumulate, error)))));
     return AMP_OK;
