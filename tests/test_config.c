@@ -89,8 +89,9 @@ TEST(defaults_are_those_of_the_design)
         assert_int_equal(c->hysteresis, 1);
         assert_true(c->clip_norm == 0);
         assert_int_equal(c->debug, 0);
+        assert_true(c->checkpoint == AMP_CHECKPOINT_OFF && c->memory == 0 && !c->layers[0].checkpoint);
         assert_int_equal(c->layer_count, 1);
-        assert_int_equal(c->layer_amp[0], 1);
+        assert_int_equal(c->layers[0].amp, 1);
         assert_string_equal(c->note, "");
         amp_config_free(c);
     }
@@ -100,7 +101,7 @@ TEST(every_key_is_read)
 {
     static const char keys[] = "amp=1\ndtype=bf16\nloss_scale=dynamic\ninit_scale=1024\ngrowth_factor=1.5\n"
                                "backoff_factor=.25\ngrowth_interval=+7\nmin_scale=1e-3\nmax_scale=1e6\nhysteresis=3\n"
-                               "clip_norm=10.5\ndebug=1\n";
+                               "clip_norm=10.5\ndebug=1\ncheckpoint=7\nmemory=1.5GB\n";
     char in_amp[512], in_net[512];
     snprintf(in_amp, sizeof in_amp, "%s[amp]\n%s%s", NET, keys, LAYER);
     snprintf(in_net, sizeof in_net, "%s%s%s", NET, keys, LAYER);
@@ -115,6 +116,7 @@ TEST(every_key_is_read)
         assert_true(c->min_scale == 1e-3 && c->max_scale == 1e6 && c->clip_norm == 10.5);
         assert_int_equal(c->hysteresis, 3);
         assert_int_equal(c->debug, 1);
+        assert_true(c->checkpoint == 7 && c->memory == 1.5 * 0x1p30);
         amp_config_free(c);
     }
 }
@@ -153,7 +155,7 @@ TEST(layers_are_counted_in_order_and_pinned_one_by_one)
                               NULL, AMP_BF16);
     static const signed char expected[] = { 0, 1, 1, 0 };
     assert_int_equal(c->layer_count, 4);
-    assert_memory_equal(c->layer_amp, expected, 4);
+    for (int i = 0; i < 4; i++) assert_int_equal(c->layers[i].amp, expected[i]);
     amp_config_free(c);
 }
 
@@ -163,7 +165,7 @@ TEST(a_thousand_layers_fit)
     for (int i = 0; i < 1000; i++) strcat(text, i % 3 ? "[conv]\n" : "[conv]\namp=0\n");
     amp_config *c = read_text(text, "bf16", AMP_BF16);
     assert_int_equal(c->layer_count, 1000);
-    for (int i = 0; i < 1000; i++) assert_int_equal(c->layer_amp[i], i % 3 != 0);
+    for (int i = 0; i < 1000; i++) assert_int_equal(c->layers[i].amp, i % 3 != 0);
     amp_config_free(c);
 }
 
@@ -242,10 +244,28 @@ TEST(keys_without_amp_1_are_noted)
     amp_config_free(c);
 }
 
+TEST(layers_may_ask_for_checkpoints)
+{
+    amp_config *c = read_text(NET "[amp]\ncheckpoint=auto\n[conv]\ncheckpoint=1\n[maxpool]\namp=0\ncheckpoint=0\n" LAYER,
+                              NULL, AMP_BF16);
+    assert_true(c->checkpoint == AMP_CHECKPOINT_AUTO && c->memory == 0);
+    assert_true(c->layers[0].checkpoint && !c->layers[1].checkpoint && !c->layers[2].checkpoint);
+    assert_true(c->layers[0].amp && !c->layers[1].amp);
+    amp_config_free(c);
+    static const char twice[] = NET "[amp]\n[conv]\ncheckpoint=1\ncheckpoint=1\n" LAYER;
+    refuses_bytes(twice, strlen(twice), NULL,
+                  ":6: [conv] checkpoint = 1: set twice in this section, first on line 5; allowed: each key once");
+    static const char many[] = NET "[amp]\n[conv]\ncheckpoint=4\n" LAYER;
+    refuses_bytes(many, strlen(many), NULL, ":5: [conv] checkpoint = 4: neither 0 nor 1; allowed: 0, 1");
+    assert_true(amp_config_is_layer_key("checkpoint") && amp_config_is_layer_key("amp"));
+    assert_false(amp_config_is_layer_key("memory") || amp_config_is_layer_key("debug"));
+}
+
 TEST(is_key_knows_the_keys)
 {
     static const char *const keys[] = { "amp", "dtype", "loss_scale", "init_scale", "growth_factor", "backoff_factor",
-                                        "growth_interval", "min_scale", "max_scale", "hysteresis", "clip_norm", "debug" };
+                                        "growth_interval", "min_scale", "max_scale", "hysteresis", "clip_norm", "debug",
+                                        "checkpoint", "memory" };
     static const char *const others[] = { "", "batch", "scale", "scales", "clip", "am", "amp2", "learning_rate" };
     for (size_t i = 0; i < COUNT(keys); i++) assert_true(amp_config_is_key(keys[i]));
     for (size_t i = 0; i < COUNT(others); i++) assert_false(amp_config_is_key(others[i]));
@@ -254,13 +274,15 @@ TEST(is_key_knows_the_keys)
 /* -- Refusals -- */
 
 #define ALLOWED_KEYS "; allowed: amp, dtype, loss_scale, init_scale, growth_factor, backoff_factor, growth_interval, " \
-                     "min_scale, max_scale, hysteresis, clip_norm, debug"
+                     "min_scale, max_scale, hysteresis, clip_norm, debug, checkpoint, memory"
 #define A_NUMBER_FROM_MIN "; allowed: a number from min_scale to max_scale"
 #define AN_INTERVAL "; allowed: a whole number from 1 to 2147483647"
 #define A_LOSS_SCALE "; allowed: dynamic, or a number from 1.2e-38 to 8.5e37"
 #define A_MIN_SCALE "; allowed: a number from 1.2e-38 to init_scale"
 #define A_MAX_SCALE "; allowed: a number from init_scale to 8.5e37"
 #define UP_TO_100 "; allowed: a whole number from 1 to 100"
+#define A_CHECKPOINT "; allowed: off, auto, or a number of segments from 1 to 1000"
+#define A_MEMORY "; allowed: a number of megabytes or gigabytes, such as 900MB or 8GB"
 #define A_CLIP_NORM "; allowed: 0 (off), or a number up to 3.4e38"
 #define A_SECTION "; allowed: the layers of Darknet, [net] first, and [amp]"
 #define EACH_ONCE "; allowed: each key once"
@@ -327,6 +349,15 @@ TEST(bad_values_are_refused_where_they_stand)
         { "growth_interval=ten", "growth_interval = ten: not a decimal number" AN_INTERVAL },
         { "clip_norm=-1", "clip_norm = -1: negative" A_CLIP_NORM },
         { "clip_norm=1e40", "clip_norm = 1e40: out of fp32's range" A_CLIP_NORM },
+        { "checkpoint=0", "checkpoint = 0: below 1" A_CHECKPOINT },
+        { "checkpoint=2.5", "checkpoint = 2.5: not a whole number" A_CHECKPOINT },
+        { "checkpoint=1001", "checkpoint = 1001: too large" A_CHECKPOINT },
+        { "checkpoint=on", "checkpoint = on: not a decimal number" A_CHECKPOINT },
+        { "memory=8", "memory = 8: without a unit, MB or GB" A_MEMORY },
+        { "memory=GB", "memory = GB: without a unit, MB or GB" A_MEMORY },
+        { "memory=8 GB of RAM", "memory = 8GBofRAM: without a unit, MB or GB" A_MEMORY },
+        { "memory=-8GB", "memory = -8GB: below 1MB" A_MEMORY },
+        { "memory=eightGB", "memory = eightGB: not a decimal number" A_MEMORY },
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[256], rest[512];

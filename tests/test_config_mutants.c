@@ -80,7 +80,7 @@ static void check_config(const amp_config *c)
     assert_true(c->clip_norm >= 0 && c->clip_norm <= FLT_MAX);
     assert_true(c->debug == 0 || c->debug == 1);
     assert_true(c->layer_count >= 1);
-    for (int i = 0; i < c->layer_count; i++) assert_true(c->layer_amp[i] == 0 || c->layer_amp[i] == 1);
+    for (int i = 0; i < c->layer_count; i++) assert_true(c->layers[i].amp == 0 || c->layers[i].amp == 1);
     assert_null(strchr(c->note, '\n'));
 }
 

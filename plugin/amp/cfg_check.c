@@ -403,7 +403,7 @@ static amp_status check_section(struct cfg_check *check, section *s, int index, 
         return AMP_OK;
     }
     for (entry *e = s->entries; e < s->entries + s->count; e++) {
-        if (index < 0 ? amp_config_is_key(e->key) : !strcmp(e->key, "amp")) continue;
+        if (index < 0 ? amp_config_is_key(e->key) : amp_config_is_layer_key(e->key)) continue;
         if (is_repeated(check, s, e)) continue;
         e->known = find_key(fork, s->kind, e->key);
         if (!e->known) warn_unknown(check, s, e);

@@ -15,11 +15,12 @@
 
 typedef enum amp_key {
     AMP_ON, DTYPE, LOSS_SCALE, INIT_SCALE, GROWTH_FACTOR, BACKOFF_FACTOR, GROWTH_INTERVAL, MIN_SCALE,
-    MAX_SCALE, HYSTERESIS, CLIP_NORM, DEBUG, KEYS
+    MAX_SCALE, HYSTERESIS, CLIP_NORM, DEBUG, CHECKPOINT, MEMORY, KEYS
 } amp_key;
 
-/* DTYPE_NAME is kept as an amp_dtype; SCALE has the bounds of scale_problem. */
-typedef enum key_type { FLAG, DTYPE_NAME, SCALE, SCALE_OR_DYNAMIC, WHOLE, REAL } key_type;
+/* DTYPE_NAME is kept as an amp_dtype; SCALE has the bounds of scale_problem; WHOLE_OR_WORD is "off", "auto" or a
+ * whole number, BYTES a number with the unit MB or GB. */
+typedef enum key_type { FLAG, DTYPE_NAME, SCALE, SCALE_OR_DYNAMIC, WHOLE, REAL, WHOLE_OR_WORD, BYTES } key_type;
 
 #define DYNAMIC 0.0 /* loss_scale=dynamic: no static scale is 0 */
 
@@ -50,6 +51,10 @@ static const key_row rows[KEYS] = {
     [CLIP_NORM] = { "clip_norm", "0 (off), or a number up to 3.4e38", REAL, 0, 0, FLT_MAX, "negative",
                     "out of fp32's range" },
     [DEBUG] = { "debug", "0, 1", FLAG },
+    [CHECKPOINT] = { "checkpoint", "off, auto, or a number of segments from 1 to 1000", WHOLE_OR_WORD,
+                     AMP_CHECKPOINT_OFF, 1, 1000, "below 1", "too large" },
+    [MEMORY] = { "memory", "a number of megabytes or gigabytes, such as 900MB or 8GB", BYTES, 0, 0x1p20, 0x1p60,
+                 "below 1MB", "too large" },
 };
 
 static amp_key find_key(const char *name)
@@ -60,6 +65,11 @@ static amp_key find_key(const char *name)
 }
 
 int amp_config_is_key(const char *key) { return find_key(key) != KEYS; }
+int amp_config_is_layer_key(const char *key)
+{
+    amp_key k = find_key(key);
+    return k == AMP_ON || k == CHECKPOINT;
+}
 
 /* The scale is kept in fp32, and its inverse has to be a normal number: Darknet flushes others to 0, and
  * every gradient with them. */
@@ -68,6 +78,20 @@ static const char *scale_problem(double scale)
     if (!(scale > 0)) return "not positive";
     if (scale < FLT_MIN || scale > FLT_MAX) return "out of fp32's range";
     return scale > 0x1p126 ? "above 2^126, its inverse is lost in fp32" : NULL;
+}
+
+/* 1 GB is 2^30 bytes, as on the box of a graphics card. */
+static const char *parse_bytes(const char *value, double *number)
+{
+    char digits[32];
+    size_t length = strlen(value);
+    double unit = length > 2 && !strcmp(value + length - 2, "GB") ? 0x1p30
+        : length > 2 && !strcmp(value + length - 2, "MB") ? 0x1p20 : 0;
+    if (unit == 0 || length - 2 >= sizeof digits) return "without a unit, MB or GB";
+    snprintf(digits, sizeof digits, "%.*s", (int)length - 2, value);
+    const char *problem = cfg_parse_number(digits, number);
+    *number *= unit;
+    return problem;
 }
 
 /* Returns NULL and *number, or what is wrong with value. */
@@ -83,10 +107,14 @@ static const char *parse_value(const key_row *row, const char *value, double *nu
         *number = DYNAMIC;
         return NULL;
     }
-    const char *problem = cfg_parse_number(value, number);
+    if (row->type == WHOLE_OR_WORD && (!strcmp(value, "off") || !strcmp(value, "auto"))) {
+        *number = *value == 'o' ? AMP_CHECKPOINT_OFF : AMP_CHECKPOINT_AUTO;
+        return NULL;
+    }
+    const char *problem = row->type == BYTES ? parse_bytes(value, number) : cfg_parse_number(value, number);
     if (problem) return row->type == SCALE_OR_DYNAMIC ? "neither dynamic nor a decimal number" : problem;
     if (row->type == SCALE || row->type == SCALE_OR_DYNAMIC) return scale_problem(*number);
-    if (row->type == WHOLE && *number > 0 && value[strspn(value, "+0123456789")]) return "not a whole number";
+    if ((row->type == WHOLE || row->type == WHOLE_OR_WORD) && *number > 0 && value[strspn(value, "+0123456789")]) return "not a whole number";
     return *number < row->least ? row->below : *number > row->most ? row->above : NULL;
 }
 
@@ -105,9 +133,9 @@ typedef struct parse {
     enum { IN_NOTHING, IN_NET, IN_AMP, IN_LAYER } kind;
     char section[48];      /* the present one, for errors */
     unsigned long net_line, amp_line;
-    unsigned long layer_amp_line; /* of the present layer's amp=, 0 without */
+    unsigned long layer_line[KEYS]; /* of the present layer's keys, 0 without */
     setting set[KEYS];
-    signed char *layer_amp;
+    amp_layer_keys *layers;
     size_t layer_count, layer_room;
     int mentioned;         /* an [amp] section, an amp= anywhere, or -amp */
 } parse;
@@ -155,12 +183,12 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
     /* "[AMP]" was surely meant for us: Darknet would pass over it. Other names are cfg_check's matter. */
     if (cfg_did_you_mean(problem, sizeof problem, "unknown section", item->text, &ours, 1))
         return cfg_fail(error, place_of(p, item), problem, CFG_SECTIONS_ALLOWED);
-    p->layer_amp_line = 0;
-    signed char *grown = p->layer_count < INT_MAX ? amp_grow(p->layer_amp, p->layer_count, &p->layer_room, 1)
-        : NULL;
+    memset(p->layer_line, 0, sizeof p->layer_line);
+    amp_layer_keys *grown = p->layer_count < INT_MAX
+        ? amp_grow(p->layers, p->layer_count, &p->layer_room, sizeof *grown) : NULL;
     if (!grown) return amp_fail(error, AMP_NO_MEMORY, "no memory for %zu layers", p->layer_count);
-    p->layer_amp = grown;
-    p->layer_amp[p->layer_count++] = 1;
+    p->layers = grown;
+    p->layers[p->layer_count++] = (amp_layer_keys){ .amp = 1 };
     return AMP_OK;
 }
 
@@ -186,9 +214,11 @@ static amp_status read_value(const parse *p, const cfg_item *item, amp_key key, 
         snprintf(twice, sizeof twice, "set twice in this section, first on line %lu", before);
         return cfg_fail(error, place_of(p, item), twice, "each key once");
     }
-    const char *problem = parse_value(&rows[key], item->value, number);
+    static const key_row flag = { .allowed = "0, 1", .type = FLAG };
+    const key_row *row = p->kind == IN_LAYER ? &flag : &rows[key];
+    const char *problem = parse_value(row, item->value, number);
     if (problem && item->value && strpbrk(item->value, "#;")) problem = "a comment needs a line of its own";
-    return problem ? cfg_fail(error, place_of(p, item), problem, rows[key].allowed) : AMP_OK;
+    return problem ? cfg_fail(error, place_of(p, item), problem, row->allowed) : AMP_OK;
 }
 
 static amp_status read_setting(parse *p, const cfg_item *item, amp_key key, amp_error *error)
@@ -216,12 +246,13 @@ static amp_status read_option(parse *p, const cfg_item *item, amp_error *error)
     }
     if (p->kind == IN_AMP && key == KEYS) return refuse_key(p, item, error);
     if (p->kind != IN_LAYER) return key == KEYS ? AMP_OK : read_setting(p, item, key, error);
-    if (key != AMP_ON) return AMP_OK;
+    if (!amp_config_is_layer_key(item->text)) return AMP_OK;
     double on = 1;
-    AMP_TRY(read_value(p, item, key, p->layer_amp_line, &on, error));
-    p->mentioned = 1;
-    p->layer_amp_line = item->line;
-    p->layer_amp[p->layer_count - 1] = (signed char)on;
+    AMP_TRY(read_value(p, item, key, p->layer_line[key], &on, error));
+    p->mentioned |= key == AMP_ON;
+    p->layer_line[key] = item->line;
+    amp_layer_keys *layer = &p->layers[p->layer_count - 1];
+    *(key == AMP_ON ? &layer->amp : &layer->checkpoint) = (signed char)on;
     return AMP_OK;
 }
 
@@ -295,6 +326,8 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     c->hysteresis = (int)value_of(p, HYSTERESIS);
     c->clip_norm = value_of(p, CLIP_NORM);
     c->debug = (int)value_of(p, DEBUG);
+    c->checkpoint = (int)value_of(p, CHECKPOINT);
+    c->memory = value_of(p, MEMORY);
     if (!p->mentioned) note_idle_key(p, c);
     /* Each is right for itself, but a scale that starts below its own floor would end training at once. */
     if (c->init_scale < c->min_scale) return refuse_scale(p, c->init_scale, MIN_SCALE, c->min_scale, error);
@@ -324,11 +357,11 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
         status = amp_fail(error, AMP_NO_MEMORY, "no memory to read %.300s", cfg_file);
     if (status == AMP_OK) status = settle(&p, line_dtype, off, default_dtype, config, error);
     if (status != AMP_OK) {
-        free(p.layer_amp);
+        free(p.layers);
         free(config);
         return status;
     }
-    config->layer_amp = p.layer_amp;
+    config->layers = p.layers;
     config->layer_count = (int)p.layer_count;
     *out = config;
     return AMP_OK;
@@ -337,6 +370,6 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
 void amp_config_free(amp_config *config)
 {
     if (!config) return;
-    free(config->layer_amp);
+    free(config->layers);
     free(config);
 }

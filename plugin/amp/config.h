@@ -9,6 +9,12 @@
 #include "../tensor/status.h"
 #include "../tensor/tensor.h"
 
+/* What a layer's section may hold. */
+typedef struct amp_layer_keys {
+    signed char amp;        /* 0: pinned to fp32; 1: not */
+    signed char checkpoint; /* 1: backward computes its output again (recompute.h) */
+} amp_layer_keys;
+
 typedef struct amp_config {
     int enabled;
     amp_dtype dtype;
@@ -20,11 +26,14 @@ typedef struct amp_config {
     int hysteresis;
     double clip_norm;   /* 0: off */
     int debug;
+    int checkpoint;         /* activation checkpointing: AMP_CHECKPOINT_OFF, _AUTO, or a number of segments */
+    double memory;          /* bytes that AUTO may make a training take; 0: what the machine has */
     int layer_count;
-    signed char *layer_amp; /* per layer section in order ([net] and [amp] are none): 0 pinned to fp32, 1
-                               not */
+    amp_layer_keys *layers; /* per layer section in order; [net] and [amp] are none */
     char note[512];     /* one line the user should see although nothing is wrong; empty if there is none */
 } amp_config;
+
+enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
 
 /* Reads cfg_file. command_line_amp: what followed -amp ("off", "fp32", "fp16", "bf16"), or NULL without it.
  * default_dtype: what the backend runs best, taken when nobody names a dtype. Whether the machine can run the
@@ -41,7 +50,8 @@ amp_status amp_config_read(const char *cfg_file, const char *command_line_amp, a
 
 void amp_config_free(amp_config *config); /* NULL is fine */
 
-/* True if key under [net] is AMP's and must be hidden from Darknet (in layer sections only "amp" is). */
+/* True if key under [net], or in a layer's section, is AMP's and must be hidden from Darknet. */
 int amp_config_is_key(const char *key);
+int amp_config_is_layer_key(const char *key);
 
 #endif

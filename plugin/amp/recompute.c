@@ -184,7 +184,7 @@ amp_status amp_recompute_choose(const amp_network_desc *network, const amp_plan_
                                 const amp_recompute_settings *settings, amp_recompute *chosen, amp_error *error)
 {
     amp_plan *whole;
-    if (!key->keeps_state || !(settings->on || has_marks(network))) return AMP_OK;
+    if (!key->keeps_state || settings->ignores_marks || !(settings->on || has_marks(network))) return AMP_OK;
     chooser c = { .network = network, .key = key, .low = low, .gradients = gradients, .step = *step, .best = chosen };
     c.step.outline = 1;
     AMP_TRY(amp_plan_create(network, key, low, gradients, NULL, &c.step, &whole, error));

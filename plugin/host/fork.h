@@ -114,6 +114,14 @@ size_t amp_fork_free_gpu_memory(size_t *all);
 /* MB of 2^20 bytes that are in use on the network's GPU, by whatever program; below 0: it runs on no GPU. */
 double amp_fork_gpu_memory_in_use_mb(const struct network *);
 
+/* Bytes of what a training takes beside its plan's arena and the weights. Images and labels of the batch that
+ * trains and of the next, `images` each, as loading holds them in RAM; 0 on a GPU, whose memory is another. */
+size_t amp_fork_loaded_bytes(const struct network *, int images);
+/* Darknet's fp32 buffers of layer i that stay under this plan: its own layers', and what these read and write. */
+size_t amp_fork_buffer_bytes(const struct network *, int layer, int batch, const amp_plan *);
+/* The workspace that Darknet's own layers share. */
+size_t amp_fork_own_workspace(const struct network *);
+
 /* ---- files ---- */
 
 /* Darknet's own functions: read the weights again, write them, give the network another input size; average the weights of

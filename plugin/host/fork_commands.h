@@ -104,25 +104,20 @@ amp_status amp_fork_training_plan(struct network *net, const amp_plan **out, amp
 /* Bytes that a training pass of `batch` images takes besides weights and what has their size. */
 typedef struct amp_footprint {
     size_t arena;   /* planned: activations and deltas, sharing memory where their lives allow */
-    size_t buffers; /* Darknet's fp32 buffers that stay: its own layers', and what these read and write */
+    size_t buffers; /* Darknet's fp32 buffers that stay: the sum of amp_fork_buffer_bytes (fork.h) */
     size_t input;   /* images and labels */
+    double again;   /* activation checkpointing: what backward repeats, as a share of a forward's arithmetic */
 } amp_footprint;
 
 static inline size_t amp_footprint_sum(const amp_footprint *f) { return f->arena + f->buffers + f->input; }
 
-/* As an engine in dtype would plan it. */
+/* As net's engine would plan it in dtype. */
 amp_status amp_fork_footprint(struct network *net, int batch, amp_dtype dtype, amp_footprint *out,
                               amp_error *);
-/* What a training's loading of images holds in RAM for batches of so many: the batch that trains, and the
- * next. 0 on a GPU, whose memory is another. */
-size_t amp_fork_loaded_bytes(const struct network *net, int images);
-/* Of a footprint's buffers, what layer i's are under this plan. */
-size_t amp_fork_buffer_bytes(const struct network *net, int i, int batch, const amp_plan *plan);
 /* Stock's buffers of layer i that grow with the batch: outputs, deltas, and what its backward reads again. */
 size_t amp_fork_stock_bytes(const struct network *net, int i, int batch);
-/* What stock's layers share, at most: im2col's matrix. Under AMP only its own layers ask for it. */
+/* What stock's layers share, at most: im2col's matrix. */
 size_t amp_fork_stock_workspace(const struct network *net);
-size_t amp_fork_own_workspace(const struct network *net);
 /* Floating-point operations of layer i's matrix products in one forward: a multiplication and an addition are
  * two. */
 double amp_fork_operations(const struct network *net, int i);

@@ -279,6 +279,37 @@ static amp_status largest_fit(amp_plan_report *r, int of_stock, int *largest, am
     return AMP_OK;
 }
 
+/* What checkpoint= off, 1, 2, 4, 8 and 16 would take; and what the .cfg asks for, if that is another. */
+static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
+{
+    static const int usual[] = { AMP_CHECKPOINT_OFF, 1, 2, 4, 8, 16 };
+    struct darknet_amp *amp = amp_fork_state(r->net);
+    const amp_recompute_settings in_force = *amp_engine_recompute(amp->engine);
+    int asked = amp->config->checkpoint;
+    amp_status status = AMP_OK;
+    for (size_t k = 0, last = sizeof usual / sizeof *usual; status == AMP_OK && k <= last; k++) {
+        amp_plan_checkpoint *c = &r->checkpoints[r->checkpoint_count];
+        amp_recompute_settings settings = in_force;
+        if (k < last) settings = (amp_recompute_settings){ .on = usual[k] > 0, .segments = usual[k] };
+        int is_asked = k == last || usual[k] == asked;
+        for (int i = 0; k == last && i < r->checkpoint_count; i++)
+            if (r->checkpoints[i].in_force) is_asked = 0;
+        if (k == last && !is_asked) break;
+        amp_footprint at;
+        *c = (amp_plan_checkpoint){ .in_force = is_asked };
+        if (settings.on && settings.segments) snprintf(c->name, sizeof c->name, "%d", settings.segments);
+        else snprintf(c->name, sizeof c->name, "%s", settings.on ? "auto" : "off");
+        amp_engine_set_recompute(amp->engine, &settings);
+        status = amp_fork_footprint(r->net, r->view.batch, r->dtype, &at, error);
+        if (status == AMP_OK) status = largest_fit(r, 0, &c->fits, error);
+        c->arena = at.arena;
+        c->again = 100 * at.again;
+        r->checkpoint_count++;
+    }
+    amp_engine_set_recompute(amp->engine, &in_force);
+    return status;
+}
+
 /* ---- the network ---- */
 
 /* What it is to run in: -dtype, else -amp, else the .cfg; and what AMP would do where none of them asks for
@@ -332,6 +363,7 @@ amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *d
     r->most_images = amp_fork_largest_batch(r->net) / r->steps;
     AMP_TRY(largest_fit(r, 0, &r->fits_amp, error));
     AMP_TRY(largest_fit(r, 1, &r->fits_stock, error));
+    AMP_TRY(list_checkpoints(r, error));
     return list_batches(r, error);
 }
 

@@ -293,6 +293,44 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
                       amp_plan_loaded_bytes(r, 1) ? ", and two loaded batches" : "");
 }
 
+static void arena_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    snprintf(text, AMP_CELL_TEXT, "%.1f MiB", mib(*(const size_t *)cell->value));
+}
+
+static void again_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    snprintf(text, AMP_CELL_TEXT, "%.1f %%", *(const double *)cell->value);
+}
+
+static void fits_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    int images = *(const int *)cell->value;
+    snprintf(text, AMP_CELL_TEXT, images < 0 ? "not known" : "%d", images);
+}
+
+static void in_force_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    snprintf(text, AMP_CELL_TEXT, "%s", *(const int *)cell->value ? "as in the .cfg" : "");
+}
+
+#define CHECKPOINT(key, member, heading, ...) \
+    AMP_FIELD_AS(key, amp_plan_checkpoint, member, .title = heading, __VA_ARGS__)
+static const amp_field checkpoint_fields[] = {
+    CHECKPOINT("checkpoint", name, "checkpoint", .left = 1),
+    CHECKPOINT("amp_arena", arena, "planned arena", .cell = arena_cell),
+    CHECKPOINT("percent_of_forward_again", again, "computed again", .cell = again_cell),
+    CHECKPOINT("fitting_images_per_pass", fits, "images/pass that fit", .known = AMP_FROM_0, .cell = fits_cell),
+    { .key = "in_force", .at = offsetof(amp_plan_checkpoint, in_force), .kind = AMP_FLAG, .title = "", .left = 1,
+      .cell = in_force_cell }, { 0 } };
+
+static void print_checkpoints(const amp_plan_report *r, FILE *stream)
+{
+    fprintf(stream, "\nActivation checkpointing, at %d image%s a pass: share of a forward's arithmetic\n", r->images,
+            r->images == 1 ? "" : "s");
+    amp_table_print(stream, 2, checkpoint_fields, r->checkpoints, sizeof *r->checkpoints, r->checkpoint_count, r);
+}
+
 static void print_advice(const amp_plan_report *r, FILE *stream)
 {
     fprintf(stream, "\nAdvice\n");
@@ -323,6 +361,7 @@ void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
     print_kernels(r, stream);
     print_device(r, stream);
     print_memory(r, stream);
+    print_checkpoints(r, stream);
     print_advice(r, stream);
     fprintf(stream, "\nMade in %.2f s; nothing was run.\n", r->seconds);
 }
@@ -354,6 +393,8 @@ void amp_plan_write_json(const amp_plan_report *r, const amp_probe_result *probe
     amp_json_close(&json);
     write_totals(&json, r);
     amp_json_records(&json, "memory", r->batches, sizeof *r->batches, r->batch_count, batch_fields);
+    amp_json_records(&json, "checkpoints", r->checkpoints, sizeof *r->checkpoints, r->checkpoint_count,
+                     checkpoint_fields);
     amp_json_records(&json, "advice", r->advice, sizeof *r->advice, r->advice_count, advice_fields);
     if (probe) amp_probe_json(probe, &json, "probe");
     amp_json_close(&json);

@@ -40,6 +40,16 @@ typedef struct amp_plan_batch { int images; size_t arena, amp, fp32, stock; } am
 
 typedef struct amp_plan_advice { const char *kind; int layer; char *text; } amp_plan_advice;
 
+/* What checkpoint= may be: "off", "auto" or a number of segments; at the .cfg's batch, and how many images would fit
+ * (below 0: not known). In force is what the .cfg asks for. */
+typedef struct amp_plan_checkpoint {
+    char name[16];
+    int in_force, fits;
+    size_t arena;
+    double again;               /* of a forward's arithmetic, in % */
+} amp_plan_checkpoint;
+
+enum { AMP_PLAN_CHECKPOINTS = 8 };
 enum { AMP_PLAN_BATCHES = 32 };
 
 typedef struct amp_plan_report {
@@ -69,6 +79,8 @@ typedef struct amp_plan_report {
     amp_available_memory memory;   /* before the network was made */
     amp_plan_batch batches[AMP_PLAN_BATCHES];
     int batch_count;
+    amp_plan_checkpoint checkpoints[AMP_PLAN_CHECKPOINTS];
+    int checkpoint_count;
     int fits_amp, fits_stock;      /* images a pass; 0: not even one, -1: not known */
     int most_images;               /* more cannot be asked of Darknet, whatever the memory */
 

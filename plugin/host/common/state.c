@@ -8,6 +8,7 @@
 
 #include "../data/images.h"
 #include "../data/loading.h"
+#include "recompute.h"
 #include "resume.h"
 
 /* ---- the .cfg ---- */
@@ -35,7 +36,7 @@ static void drop_blanks(char *text)
     *kept = 0;
 }
 
-/* Whether a line is AMP's own: all of [amp], its keys under [net], and amp= of a layer. text is changed. */
+/* Whether a line is AMP's own: all of [amp], its keys under [net] and of a layer. text is changed. */
 static int is_ours(char *text, enum section *section)
 {
     drop_blanks(text);
@@ -44,7 +45,8 @@ static int is_ours(char *text, enum section *section)
                  : !strcmp(text, "[net]") || !strcmp(text, "[network]") ? IN_NET : IN_LAYER;
     else
         text[strcspn(text, "=")] = 0;
-    return *section == IN_AMP || (*section == IN_NET ? amp_config_is_key(text) : !strcmp(text, "amp"));
+    return *section == IN_AMP || (*section == IN_NET ? amp_config_is_key(text)
+                                                   : amp_config_is_layer_key(text));
 }
 
 FILE *darknet_amp_open_cfg(const char *file)
@@ -108,6 +110,7 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
     }
     amp_host host = amp_fork_callbacks(amp);
     status = amp_engine_create(settings, backend, &host, &described, &amp->engine, error);
+    if (status == AMP_OK) status = amp_host_choose_recompute(amp, net, &described, error);
     amp_network_desc_free(&described);
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "memory.h"
+#include "recompute.h"
 #include "report.h"
 #include "resume.h"
 #include "state.h"
@@ -24,6 +25,7 @@ static amp_status make_plan(struct darknet_amp *amp, struct network *net, const 
     amp_network_desc described;
     AMP_TRY(amp_fork_describe(net, amp->config, &described, error));
     amp_status status = amp_engine_add_plan(amp->engine, &described, key, error);
+    if (status == AMP_OK) status = amp_host_tell_recompute(amp, &described, key, error);
     amp_network_desc_free(&described);
     return status;
 }

@@ -47,7 +47,8 @@ amp_status amp_fork_footprint(network *net, int batch, amp_dtype dtype, amp_foot
 {
     amp_plan *plan;
     AMP_TRY(outline(net, batch, dtype, &plan, error));
-    *out = (amp_footprint){ .arena = plan->arena.total,
+    amp_recompute_cost cost = amp_recompute_cost_of(plan);
+    *out = (amp_footprint){ .arena = plan->arena.total, .again = cost.again / cost.forward,
         .input = ((size_t)net->inputs + (size_t)net->truths) * (size_t)batch * sizeof(float) };
     for (int i = 0; i < net->n; i++) out->buffers += amp_fork_buffer_bytes(net, i, batch, plan);
     amp_plan_free(plan, amp_engine_backend(net->amp->engine));

@@ -1,0 +1,16 @@
+/* Activation checkpointing as a .cfg asks for it: checkpoint= and memory= of [amp]. */
+#ifndef AMP_HOST_RECOMPUTE_H
+#define AMP_HOST_RECOMPUTE_H
+
+#include "state.h"
+
+/* What the engine's plans are to recompute; with checkpoint=auto as little as makes a training of this network, at
+ * the shape described, fit into `memory`, or into what the machine has left. amp->engine is new. */
+amp_status amp_host_choose_recompute(struct darknet_amp *, const struct network *,
+                                     const amp_network_desc *, amp_error *);
+
+/* Prints, once, what the training's first plan recomputes and saves by it. */
+amp_status amp_host_tell_recompute(struct darknet_amp *, const amp_network_desc *, const amp_plan_key *,
+                                   amp_error *);
+
+#endif
