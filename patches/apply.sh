@@ -9,20 +9,24 @@
 #   --sources-only   leave out the plugin and what only a user of the tree wants (cfg/, data/, ...)
 #   --only <patches> apply these patches of the series, one name or several in quotes
 #   --check          only check that the tree is a supported revision
+#
+# A Darknet that you have changed yourself:  patches/apply.sh --adapt <your tree> <destination>
+# takes Coccinelle, and names each hook that finds no place, with what to add by hand.
 set -eu
 
-usage() { sed -n '4p;8,11p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+usage() { sed -n '4p;8,14p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 say() { echo "darknet-amp: $*" >&2; }
 
 patches=$(cd "$(dirname "$0")" && pwd)
 plugin=$patches/../plugin
 license=$patches/../LICENSE # the copy holds the plugin, and Darknet's own licence beside it
-sources_only=no only= check=no
+sources_only=no only= check=no adapt=no
 while [ $# -gt 0 ]; do
     case $1 in
         --sources-only) sources_only=yes ;;
         --only) [ $# -gt 1 ] || usage; only=$2; shift ;;
         --check) check=yes ;;
+        --adapt) adapt=yes ;;
         -*) usage ;;
         *) break ;;
     esac
@@ -60,13 +64,13 @@ differing=$(cd "$tree" && awk '!/^#/ { if (!seen[$2]++) print $2 }' "$series/sha
     awk 'NR == FNR { if (!/^#/) { known[$0]; file[$2] } next }
          { found[$2] } !($0 in known) { print $2 " differs" }
          END { for (f in file) if (!(f in found)) print f " is missing" }' "$series/sha256sums" - | LC_ALL=C sort)
-if [ -n "$differing" ]; then
+if [ -n "$differing" ] && [ $adapt = no ]; then
     count=$(echo "$differing" | wc -l)
     say "$tree is not a supported revision of Darknet ($revision):"
     echo "$differing" | sed -n '1,10s/^/  /p' >&2
     [ "$count" -le 10 ] || echo "  and $((count - 10)) more" >&2
     if [ $fork = pjreddie ]; then say 'name an unchanged checkout of that commit, or none, and the source is fetched for you'
-    else say 'name an unchanged checkout of that commit'
+    else say 'name an unchanged checkout of that commit, or say --adapt'
     fi
     exit 1
 fi
@@ -75,8 +79,8 @@ fi
 # The copy says what it was made of, and is made anew when that changes.
 mark=.darknet-amp
 list=${only:-$(cat "$series/series")}
-made_of=$( { echo "$sources_only $list"; cat "$0"; cd "$series"; cat $list
-             cd "$tree"; awk '!/^#/ { print $2 }' "$series/sha256sums" | xargs sha256sum
+made_of=$( { echo "$sources_only $adapt $list"; cat "$0"; cd "$series"; cat $list
+             cd "$tree"; awk '!/^#/ { print $2 }' "$series/sha256sums" | xargs sha256sum 2>/dev/null || true
              [ $sources_only = yes ] || cat "$license"
              [ $sources_only = yes ] || { cat "$patches"/../cmake/*.cmake; cd "$plugin"; find . -type f | LC_ALL=C sort | xargs sha256sum; }
            } | sha256sum)
@@ -96,8 +100,10 @@ case $copy/ in
 esac
 rm -f "$copy/$mark"
 (cd "$copy" && rm -rf Makefile include src examples amp)
-(cd "$tree" && { awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sums"; for file in $unchecked; do echo "$file"; done; } |
+if [ $adapt = yes ]; then (cd "$tree" && tar -cf - --exclude=./.git --exclude=./obj .) | tar -xf - -C "$copy"
+else (cd "$tree" && { awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sums"; for file in $unchecked; do echo "$file"; done; } |
     tar -cf - -T -) | tar -xf - -C "$copy"
+fi
 if [ $sources_only = no ]; then
     for extra in LICENSE* README.md $extras; do
         (cd "$tree" && ls -d $extra 2>/dev/null || true)
@@ -121,6 +127,10 @@ apply() {
     else (cd "$copy" && GIT_CEILING_DIRECTORIES=$(dirname "$copy") git apply -p1 --unidiff-zero --whitespace=nowarn)
     fi
 }
+if [ $adapt = yes ]; then
+    "$patches/adapt.sh" $fork "$copy"
+    list=
+fi
 for patch in $list; do
     apply < "$series/$patch" || {
         say "$patch does not apply to $tree"

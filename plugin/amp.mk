@@ -34,7 +34,8 @@ OBJ += $(patsubst $(AMP_DIR)/%.c, amp/%.o, $(AMP_SOURCES)) $(patsubst $(AMP_DIR)
 COMMON += -DAMP -I$(AMP_DIR)/include/
 LDFLAGS += -fopenmp
 
-AMP_CFLAGS = -std=c11 -O3 -Wall -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -Isrc/ -I$(AMP_DIR) $(AMP_WITHOUT_CPU)
+AMP_OPTS = -O3
+AMP_CFLAGS = -std=c11 $(AMP_OPTS) -Wall -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -Isrc/ -I$(AMP_DIR) $(AMP_WITHOUT_CPU)
 AMP_MACHINE := $(shell $(AMP_CC) -dumpmachine)
 ifneq (, $(findstring x86_64, $(AMP_MACHINE)))
 $(OBJDIR)amp/%_avx2.o: AMP_CFLAGS += -mavx2 -mfma -mf16c

@@ -52,6 +52,7 @@ look() {
             has_headers stdarg.h stddef.h stdint.h setjmp.h cmocka.h
         needs chromium 'a test looks at the HTML report in a browser' has_browser
         needs python3 'tests read JSON with it' has_command python3
+        needs coccinelle 'a test places hooks in a changed Darknet (apply.sh --adapt)' has_command spatch
         needs pkg-config 'a test compiles against an installed Darknet AMP' has_command pkg-config
     fi
 }

@@ -4,7 +4,7 @@
 
 // ---- passes
 @pass_by_pointer@
-typedef network, network_state, layer, list, load_args, pthread_t, FILE;
+typedef network, network_state, layer, list, load_args, box_label, pthread_t, FILE;
 identifier f =~ "^(forward|backward|update)_network(_gpu)?$";
 identifier N;
 @@
@@ -147,7 +147,6 @@ identifier fp, fn, N;
  {
   ...
 + AMP_HOOK_load(N, fn);
-  ...
 - FILE *fp = fopen(fn, "rb");
 + FILE *fp = AMP_HOOK_file(fn, "rb");
   ... when any

@@ -27,14 +27,14 @@ grep -q -- ' -Ofast .* -o darknet ' ../log || fail 'make AMP=1 links the program
     fail "make AMP=1 LIBSO=1 links the library with -Ofast: $(grep -- -shared ../log)"
 make -n AMP=1 USE_CPP=1 | grep 'c amp/' | grep -v '^ *gcc' && fail 'USE_CPP=1 compiles the plugin as C++'
 
-make -j"$(nproc)" AMP=1 LIBSO=1 OPTS=-O0 CC="$ccache cc" CPP="$ccache c++ -std=c++11" > ../log 2>&1 ||
+make -j"$(nproc)" AMP=1 LIBSO=1 OPTS=-O0 AMP_OPTS=-O0 CC="$ccache cc" CPP="$ccache c++ -std=c++11" > ../log 2>&1 ||
     fail "make AMP=1: $(tail -20 ../log)"
 nm -D libdarknet.so | grep -q 'T darknet_amp_forward\|t darknet_amp_forward' || nm libdarknet.so | grep -q darknet_amp_forward ||
     fail 'the library holds no plugin'
 cd ..
 trains patched/darknet 'make AMP=1'
 
-# Of CMake's build, in which each file is compiled twice: all of it is configured, and the program is built.
+# CMake compiles each file of Darknet's twice, for the library and for the program; the program is built here.
 cmake -S patched -B build -DAMP=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER_LAUNCHER="$ccache" \
     -DCMAKE_CXX_COMPILER_LAUNCHER="$ccache" > log 2>&1 || fail "cmake -DAMP=ON: $(tail -5 log)"
 cmake --build build --target darknet -- -j"$(nproc)" > log 2>&1 || fail "cmake -DAMP=ON: $(grep -m 5 -i 'error\|undefined' log)"

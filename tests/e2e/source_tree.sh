@@ -28,7 +28,8 @@ grep -q 'src/yolo_layer.c is missing' log || fail "the message does not name the
 
 mkdir empty
 ! "$SOURCE_DIR/patches/apply.sh" empty copy 2> log || fail 'an empty folder is accepted'
-grep -q 'is no Darknet that is known here' log || fail "$(cat log)"
+grep -q "is no Darknet that is known here: neither pjreddie's, which has include/darknet.h and examples/detector.c, nor AlexeyAB's" log ||
+    fail "$(cat log)"
 ! "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" tree 2> log || fail 'a folder that is there is overwritten'
 grep -q 'not made by apply.sh' log || fail "$(cat log)"
 

@@ -1,0 +1,117 @@
+#!/bin/sh
+# Places the hooks in a copy of a Darknet that somebody has changed: called by apply.sh --adapt.
+#
+# usage: patches/adapt.sh <fork> <copy>
+#
+# First by what the code says (semantic/hooks.cocci, which takes Coccinelle's spatch), then the plain patches' other changes,
+# each by itself, wherever their lines stand. What has no place is named, with the lines to add by hand; status 1 then.
+set -eu
+
+fork=$1
+copy=$2
+patches=$(cd "$(dirname "$0")" && pwd)
+series=$patches/$fork
+say() { printf 'darknet-amp: %s\n' "$*" >&2; }
+command -v spatch >/dev/null 2>&1 || {
+    say '--adapt takes Coccinelle: install the package coccinelle, which has spatch'
+    exit 1
+}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+
+cd "$copy"
+for file in src/network.c src/network_kernels.cu src/parser.c src/gemm.c src/data.c; do
+    [ -e "$file" ] || continue
+    spatch --sp-file "$patches/semantic/hooks.cocci" --in-place --very-quiet "$file" >/dev/null 2>"$scratch/log" || {
+        say "spatch: $(tail -n 1 "$scratch/log") ($file)"
+        exit 1
+    }
+    sed -f "$patches/semantic/$fork.sed" "$file" > "$scratch/file"
+    cat "$scratch/file" > "$file"
+done
+
+# try <hunk> <file, or none>: applies it wherever its context stands. Lines that the file has already are context, not added. patch takes
+# a change with less context behind than before it for one at the file's end: both get as many lines. Of several places it takes the
+# one next to the line that the change has in the known revision.
+try() {
+    awk -v file="$2" '
+        BEGIN { if (file != "none") while ((getline old_line < file) > 0) { sub(/^[ \t]+/, "", old_line); there[old_line] } }
+        FNR < 3 { print; next }
+        FNR == 3 { start = substr($3, 2) + 0; next } # where it stands behind the changes before it
+        { line[++n] = $0 == "" ? " " : $0 }
+        END {
+            for (i = 1; i <= n; i++) {
+                text = substr(line[i], 2)
+                sub(/^[ \t]+/, "", text)
+                if (substr(line[i], 1, 1) == "+" && text != "" && text in there) line[i] = " " substr(line[i], 2)
+            }
+            for (first = 1; first <= n && line[first] ~ /^ /; first++);
+            for (last = n; last >= 1 && line[last] ~ /^ /; last--);
+            if (last < first) exit 1
+            around = first - 1 < n - last ? first - 1 : n - last
+            for (i = first - around; i <= last + around; i++) { old += line[i] ~ /^[- ]/; new += line[i] ~ /^[+ ]/ }
+            start += first - around - 1
+            printf "@@ -%d,%d +%d,%d @@\n", start, old, start, new
+            for (i = first - around; i <= last + around; i++) print line[i]
+        }' "$1" > "$scratch/normal" || return 1
+    patch -p1 -s -l -F0 --no-backup-if-mismatch -r - < "$scratch/normal" >/dev/null 2>&1
+}
+
+# has_hooks <file>: whether it names the hooks of the change at hand as often as all changes of the file so far, in other words than
+# the plain patches: hooks.cocci placed them.
+hooks_of() { grep -o 'darknet_amp_[a-z_]*[a-z](\|DARKNET_OPEN_CFG(' "$1"; }
+has_hooks() {
+    hooks_of "$scratch/these" > "$scratch/names" || return 1
+    for name in $(LC_ALL=C sort -u "$scratch/names"); do
+        [ "$(hooks_of "$1" | grep -c -x -F "$name")" -ge "$(hooks_of "$all" | grep -c -x -F "$name")" ] || return 1
+    done
+}
+
+missing=0
+number=0
+for patch in $(cat "$series/series"); do
+    awk -v to="$scratch/hunk." -v first=$((number + 1)) '
+        /^--- a\// { file = substr($0, 7); name = ""; next }
+        /^\+\+\+ b\// { next }
+        file && /^@@/ { close(name); name = sprintf("%s%04d", to, first++); print "--- a/" file "\n+++ b/" file > name }
+        name { print > name }' "$series/$patch"
+    for hunk in "$scratch"/hunk.*; do
+        [ -e "$hunk" ] || continue
+        number=$((number + 1))
+        file=$(sed -n '1s/^--- a\///p' "$hunk")
+        added=$(sed 1,3d "$hunk" | sed -n 's/^+[ \t]*\(..*\)/\1/p' | head -n 1)
+        all=$scratch/lines.$(echo "$file" | tr / _)
+        sed 1,2d "$hunk" | sed -n 's/^+[ \t]*\(..*\)/:\1/p' > "$scratch/these"
+        cat "$scratch/these" >> "$all"
+        # Only the lines of this hunk count, each as often as the file's hunks so far add it.
+        if [ -e "$file" ] && awk -v these="$scratch/these" -v all="$all" '
+                BEGIN { while ((getline line < these) > 0) mine[substr(line, 2)]
+                        while ((getline line < all) > 0) needed[substr(line, 2)]++ }
+                { sub(/^[ \t]+/, ""); sub(/[ \t]+$/, ""); found[$0]++ }
+                END { for (line in mine) if (found[line] < needed[line]) exit 1 }' "$file" && [ -s "$scratch/these" ]; then
+            :
+        elif [ -e "$file" ] && { try "$hunk" none || try "$hunk" "$file" || has_hooks "$file"; }; then
+            :
+        else
+            line=$(sed -n '3s/^@@ -\([0-9]*\).*/\1/p' "$hunk")
+            say "$file: no place was found for a change of $patch (line $line of the original); by hand: $added"
+            missing=$((missing + 1))
+        fi
+        rm "$hunk"
+    done
+done
+
+# How often each hook is named in the plain patches, and in the copy.
+for patch in $(cat "$series/series"); do cat "$series/$patch"; done |
+    grep '^[-+][^-+]' | grep -o '^[-+]\|darknet_amp_[a-z_]*[a-z]' |
+    awk '/^[-+]$/ { sign = $0 == "+" ? 1 : -1; next } { count[$0] += sign } END { for (name in count) print name, count[name] }' |
+    LC_ALL=C sort > "$scratch/expected"
+find include src examples -type f 2>/dev/null -exec cat {} + | grep -a -o 'darknet_amp_[a-z_]*[a-z]' |
+    awk '{ count[$0]++ } END { for (name in count) print name, count[name] }' > "$scratch/found"
+awk 'FILENAME == ARGV[1] { found[$1] = $2; next } { printf "  %-28s %d of %d\n", $1, found[$1], $2 }' \
+    "$scratch/found" "$scratch/expected" >&2
+[ $missing = 0 ] || {
+    say "$missing changes have no place in $copy; all others are made"
+    exit 1
+}

@@ -1,0 +1,40 @@
+# apply.sh --adapt, on a Darknet that somebody has changed: each hook finds its place although lines have moved and functions begin
+# otherwise; what has no place is named, with the line to add by hand. An unchanged Darknet gets the hooks of the plain patches.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+apply=$SOURCE_DIR/patches/apply.sh
+
+command -v spatch > /dev/null || skip 'there is no spatch (Coccinelle)'
+cp -R "$DARKNET_TREE" changed
+chmod -R u+w changed
+# Lines that move all others, functions that begin otherwise, another name of a parameter, a loop that was rewritten.
+sed -i 's/^void forward_network(network \*netp)$/static int passes;\n&/; s/^    network net = \*netp;$/    ++passes;\n    network net = *netp;/' \
+    changed/src/network.c
+sed -i '/^void free_network(network \*net)$/,/^}/s/\bnet\b/thrown/g' changed/src/network.c
+sed -i 's/^list \*read_cfg(char \*filename)$/\/* Reads a .cfg. *\/\n\n&/; s/FILE \*file = fopen(filename, "r");/FILE *file = 0; file = fopen(filename, "r");/' \
+    changed/src/parser.c
+sed -i 's/^box_label \*read_boxes(char \*filename, int \*n)$/box_label *read_boxes(char *labels_of, int *n)/; /^box_label \*read_boxes/,/^}/s/(filename/(labels_of/g' \
+    changed/src/data.c
+sed -i 's/while(get_current_batch(net) < net->max_batches){/for(; get_current_batch(net) < net->max_batches; ){/' changed/examples/detector.c
+
+status=0
+"$apply" --adapt changed adapted > out 2> err || status=$?
+[ $status = 1 ] || fail "a hook without a place: status $status; $(tail -3 err)"
+[ "$(grep -c 'no place was found' err)" = 1 ] || fail "not one change without a place: $(grep 'no place' err)"
+grep -q 'examples/detector.c: no place was found for a change of training-log.patch .*darknet_amp_next_step' err ||
+    fail "it is not named: $(grep 'no place' err)"
+awk '/ of [0-9]+$/ && $2 != $4 && !($1 == "darknet_amp_next_step" && $2 == 1 && $4 == 2) { print; bad = 1 } END { exit bad }' err ||
+    fail 'hooks are missing, or too many'
+grep -q 'DARKNET_AMP(if(thrown->amp) darknet_amp_free(thrown);)' adapted/src/network.c || fail 'the renamed parameter'
+grep -q 'darknet_amp_read_boxes(labels_of, ' adapted/src/data.c || fail 'the renamed file'
+for file in network parser data gemm utils; do
+    cc -fsyntax-only -w -DAMP -Iadapted/include -Iadapted/src -Iadapted/amp/include "adapted/src/$file.c" || fail "$file.c does not compile"
+done
+cmp changed/src/network.c adapted/src/network.c > /dev/null && fail 'nothing was changed'
+
+"$apply" --adapt "$DARKNET_TREE" unchanged > out 2> err || fail "an unchanged Darknet: $(grep 'no place' err)"
+"$apply" "$DARKNET_TREE" plain
+for tree in unchanged plain; do
+    (cd $tree && for file in src/*.c src/*.h examples/*.c include/*.h; do echo "$file"; LC_ALL=C sort "$file"; done) > $tree.lines
+done
+diff unchanged.lines plain.lines || fail 'an unchanged Darknet gets other lines'
