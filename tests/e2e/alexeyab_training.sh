@@ -16,6 +16,8 @@ for cfg in "$cfgs"/*.cfg; do
     case $name in
         yolo9000) continue ;; # names files that are there where it is trained
         cspx-p7-mish) expected=1 ;; # masks name anchors beyond num, which stock reads from behind its array
+        crnn.train | gru | lstm.train | rnn | rnn.train) expected=1 ;; # no images: stock divides by 0
+        resnet50 | resnet101 | resnet152 | resnext152-32x4d) expected=1 ;; # shortcuts of two sizes: stock asserts
         *) expected=0 ;;
     esac
     status=0

@@ -190,7 +190,7 @@ static const cfg_section_kind kinds[] = {
     { "[route]", 0, KEYS(route), 0, cfg_rule_route },
     { "[sam]", 0, KEYS(sam), IMAGE | SAME, cfg_rule_sam },
     { "[scale_channels]", 0, KEYS(scale_channels), IMAGE, cfg_rule_scale_channels },
-    { "[shortcut]", 0, KEYS(shortcut), IMAGE | SAME, cfg_rule_shortcut },
+    { "[shortcut]", 0, KEYS(shortcut), IMAGE | SAME, cfg_rule_shortcut_of_one_size },
     { "[softmax]", "[soft]", KEYS(softmax), FLAT | LOSS | ONE_SIZE, cfg_rule_softmax },
     { "[upsample]", 0, KEYS(upsample), IMAGE, cfg_rule_upsample },
     { "[yolo]", 0, KEYS(yolo), IMAGE | SAME, cfg_rule_yolo },

@@ -20,6 +20,15 @@ void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
                       2 * num);
 }
 
+/* Its parser divides by how many layers have an input of more than a row or a column. */
+void cfg_own_finish(cfg_walk *walk)
+{
+    int images = walk->net.w > 1 && walk->net.h > 1;
+    for (int i = 0; i + 1 < walk->count; i++) images |= walk->layers[i].w > 1 && walk->layers[i].h > 1;
+    cfg_walk_enter(walk, -1);
+    if (!images) cfg_walk_fail(walk, NULL, NULL, "no layer has an image to look at, which AlexeyAB's parser cannot make");
+}
+
 /* train_detector: from w/random to w*random, the larger of which is rounded up; random=1 means 1.4. Sides of different length
  * are resized by one factor, which is beyond cfg_walk_again. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES])

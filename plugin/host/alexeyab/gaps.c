@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "activations.h"
 #include "../common/failure.h"
 #include "../../tensor/status.h"
 
@@ -51,28 +50,13 @@ void amp_gap_forward(layer l, network_state state)
     free(copy);
 }
 
-/* As stock's, by one thread. scale_wh: one scale for each place, else for each channel. */
-static void backward_scale_channels(layer l, network_state state)
-{
-    size_t area = (size_t)l.out_w * (size_t)l.out_h, image = area * (size_t)l.out_c, count = image * (size_t)l.batch;
-    const float *from = state.net.layers[l.index].output;
-    float *from_delta = state.net.layers[l.index].delta;
-    gradient_array(l.output, (int)count, l.activation, l.delta);
-    for (size_t i = 0; i < count; i++) {
-        size_t scale = l.scale_wh ? i % area + i / image * area : i / area;
-        state.delta[scale] += l.delta[i] * from[i];
-        from_delta[i] += l.delta[i] * state.input[scale];
-    }
-}
-
 void amp_gap_backward(layer l, network_state state)
 {
     size_t count = input_count(&state);
     float *sum = state.delta, *part = NULL;
     /* A route's, which adds to the layers it joins, does not look at it. */
     if (l.type != ROUTE) state.delta = part = scratch(count);
-    if (l.type == SCALE_CHANNELS) backward_scale_channels(l, state);
-    else l.backward(l, state);
+    l.backward(l, state);
     for (size_t i = 0; part && sum && i < count; i++) sum[i] += part[i];
     free(part);
 }

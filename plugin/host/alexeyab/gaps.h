@@ -5,14 +5,12 @@
  *  any bwd        | col2im zeroes the input's delta first, batchnorm, | each layer gets a delta of zeros, which is added
  *                 | activation, normalization and reorg overwrite it: | to the input's afterwards
  *                 | another consumer's gradient is lost               |
- *  scale_channels | with OpenMP, threads add to one number at once    | one thread
- *  bwd            |                                                   |
  *  convolutional, | frozen by stopbackward=1: no room for batch       | amp_gap_prepare makes it
  *  batch norm     | norm's numbers, so that training crashes          |
  *  cost masked    | writes SECRET_NUM into its input, which others    | into a copy
  *                 | may read                                          |
  *
- * What is beyond that is refused when a network is made (refused.c). */
+ * What is beyond that is refused when a network is made (network.c). */
 #ifndef AMP_HOST_ALEXEYAB_GAPS_H
 #define AMP_HOST_ALEXEYAB_GAPS_H
 

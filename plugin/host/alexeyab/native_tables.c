@@ -15,8 +15,8 @@ const amp_own_type amp_own_types[] = {
     [DROPOUT] = { "dropout", AMP_LAYER_DROPOUT, NULL },
     [ROUTE] = { "route", AMP_LAYER_ROUTE, NULL },
     [SHORTCUT] = { "shortcut", AMP_LAYER_SHORTCUT, NULL },
-    [SCALE_CHANNELS] = { "scale_channels", AMP_LAYER_HOST, OWN },
-    [SAM] = { "sam", AMP_LAYER_HOST, OWN },
+    [SCALE_CHANNELS] = { "scale_channels", AMP_LAYER_MULTIPLY, NULL },
+    [SAM] = { "sam", AMP_LAYER_MULTIPLY, NULL },
     [REORG] = { "reorg3d", AMP_LAYER_HOST, OWN },
     [LOCAL_AVGPOOL] = { "local_avgpool", AMP_LAYER_HOST, OWN },
     [RNN] = { "rnn", AMP_LAYER_HOST, OWN },
@@ -49,13 +49,13 @@ const amp_activation amp_own_activations[] = {
 };
 const size_t amp_own_activation_count = ROWS(amp_own_activations);
 
-enum { CONV = BIT(CONVOLUTIONAL), ROUTES = BIT(ROUTE), BOXES = BIT(YOLO) };
+enum { CONV = BIT(CONVOLUTIONAL), ROUTES = BIT(ROUTE), BOXES = BIT(YOLO), SCALES = BIT(MULTIPLY) };
 
 /* Not here, since they are no options: the type, what a layer's functions allocate and fill, and shapes.
  * test e2e_source_tree knows their names. ALL: it has no meaning for what a layer computes, or is the engine's,
  * the update's or the reader of weights'. */
 const amp_own_option amp_own_options[] = {
-    OPTION(activation, ACTIVATED), OPTION(lstm_activation, NONE), OPTION(batch_normalize, NORMALIZED),
+    OPTION(activation, ACTIVATED | SCALES), OPTION(lstm_activation, NONE), OPTION(batch_normalize, NORMALIZED),
     OPTION(groups, CONV | BIT(CONNECTED) | ROUTES), OPTION(group_id, ROUTES),
     OPTION(size, WINDOWS | BIT(CONNECTED)), OPTION(pad, WINDOWS),
     OPTION(stride, WINDOWS | BIT(CONNECTED) | BIT(UPSAMPLE) | BIT(REORG)),
@@ -66,7 +66,7 @@ const amp_own_option amp_own_options[] = {
     OPTION(side, NONE), OPTION(antialiasing, NONE), OPTION(maxpool_depth, NONE),
     OPTION(maxpool_zero_nonmax, NONE), OPTION(out_channels, BIT(MAXPOOL)), /* of maxpool_depth */
     OPTION(reverse, BIT(REORG)), OPTION(coordconv, NONE), OPTION(flatten, NONE), OPTION(spatial, NONE),
-    OPTION(sqrt, NONE), OPTION(flip, NONE), OPTION(index, CONV | BIT(SHORTCUT)), OPTION(scale_wh, NONE),
+    OPTION(sqrt, NONE), OPTION(flip, NONE), OPTION(index, CONV | BIT(SHORTCUT) | SCALES), OPTION(scale_wh, SCALES),
     OPTION(binary, NONE), OPTION(xnor, NONE), OPTION(peephole, NONE), OPTION(use_bin_output, ALL), /* of xnor */
     OPTION(keep_delta_gpu, ALL), OPTION(optimized_memory, ALL), OPTION(dynamic_minibatch, ALL),
     OPTION(steps, CONV), OPTION(history_size, NONE), OPTION(bottleneck, NONE), OPTION(time_normalizer, NONE),

@@ -48,6 +48,7 @@ static const char *refused_of_layer(const layer *l)
         return l->antialiasing ? "antialiasing" : NULL;
     case DROPOUT: return l->dropblock ? "dropblock" : NULL;
     case SHORTCUT: return l->weights_type != NO_WEIGHTS ? "weights_type" : NULL;
+    case SAM: case SCALE_CHANNELS: return amp_host_is_native(l) ? NULL : "its activation";
     case COST: return l->cost_type == SMOOTH ? "type=smooth" : NULL;
     case YOLO: return l->embedding_output ? "embedding_layer" : NULL;
     default: return NULL;

@@ -140,6 +140,11 @@ amp_status amp_own_describe(const network *net, int index, amp_network_desc *out
     return AMP_OK;
 }
 
+int amp_own_finds_boxes(const layer *l)
+{
+    return l->type == YOLO || l->type == GAUSSIAN_YOLO || l->type == REGION;
+}
+
 /* A box, its class and the number of its track. */
 int amp_own_label_numbers(const layer *l) { return l->truth_size ? l->truth_size : 5; }
 

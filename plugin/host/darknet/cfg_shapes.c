@@ -294,6 +294,19 @@ void cfg_rule_shortcut(cfg_walk *walk)
     for (int i = 0; i < cfg_walk_numbers(walk, "from"); i++) check_joined(walk, (int)cfg_walk_at(walk, "from", i));
 }
 
+/* A fork that adds only what has the same width and height. */
+void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
+{
+    const cfg_shape *in = walk->in;
+    for (int i = 0; i < cfg_walk_numbers(walk, "from"); i++) {
+        int index = (int)cfg_walk_at(walk, "from", i);
+        const cfg_shape *from = &walk->layers[index];
+        if (from->outputs && (from->w != in->w || from->h != in->h))
+            cfg_walk_fail(walk, "from", NULL, "layer %d gives %.0fx%.0f, and the layer before %.0fx%.0f; both must be as large",
+                          index, from->w, from->h, in->w, in->h);
+    }
+}
+
 /* A layer that scales the channels, or the places, of another one. */
 void cfg_rule_scale_channels(cfg_walk *walk)
 {
@@ -569,6 +582,7 @@ void cfg_finish(cfg_walk *walk)
     int trains = classifier || walk->use == CFG_TRAINS_DETECTOR || (walk->use != CFG_FOR_ANYTHING && boxes);
     double random = last->random;
     check_truth(walk);
+    cfg_own_finish(walk);
     if (!trains || cfg_walk_failed(walk)) return;
     check_loader(walk, classifier);
     cfg_walk_enter(walk, -1);

@@ -24,7 +24,7 @@ static const float LEAST_SCORE = .005f, HIERARCHY = .5f, SUPPRESSION_IOU = .45f;
 
 static int gives_boxes(const layer *l)
 {
-    return l->type == YOLO || l->type == REGION || l->type == DETECTION;
+    return l->type == DETECTION || amp_own_finds_boxes(l);
 }
 
 int amp_fork_box_classes(const struct network *net)

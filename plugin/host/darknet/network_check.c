@@ -1,18 +1,16 @@
 /* Whether a network fits the training command that made it: the hooks in the parser and in the two training commands. */
 #include "room.h"
 
-static int finds_boxes(const layer *l) { return l->type == YOLO || l->type == REGION; }
-
 /* A detector's last layer says what its loader makes: all yolo or region layers must agree. */
 static amp_status check_detector(const network *net, amp_error *error)
 {
     const layer *last = &net->layers[net->n - 1];
-    if (!finds_boxes(last))
+    if (!amp_own_finds_boxes(last))
         return amp_fail(error, AMP_BAD_NETWORK, "amp: the last layer is neither [yolo] nor [region], so that `detector "
                         "train` knows no classes");
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
-        if (!finds_boxes(l)) continue;
+        if (!amp_own_finds_boxes(l)) continue;
         if (l->classes != last->classes)
             return amp_fail(error, AMP_BAD_NETWORK, "amp: layer %d has classes=%d and layer %d classes=%d; give all the "
                             "same", i, l->classes, net->n - 1, last->classes);

@@ -39,6 +39,8 @@ typedef struct amp_own_part {
 int amp_own_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
 /* What of a layer's description is this fork's alone: d is described already as all forks have it. */
 amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d, amp_error *);
+/* Whether it is a loss that learns from a list of boxes. */
+int amp_own_finds_boxes(const layer *l);
 /* Numbers of a label: a box, its class, and maybe more. */
 int amp_own_label_numbers(const layer *l);
 /* Whether a layer's weights are those of an earlier one, which trains and saves them. */

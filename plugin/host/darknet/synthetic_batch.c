@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "darknet.h"
+#include "own.h"
 
 /* splitmix64, of our own because Darknet's layers reseed rand() as they are made. */
 static float uniform(uint64_t *state)
@@ -31,8 +31,9 @@ static void box_at(float *place, uint64_t *state)
 static void fill_boxes(float *truth, int room, const layer *l, uint64_t *state)
 {
     int coordinates = l->type == REGION && l->coords > 4 ? l->coords : 4, boxes = 1 + (int)(uniform(state) * 10);
-    for (int t = 0; t < boxes && (coordinates + 1) * (t + 1) <= room; t++) {
-        float *place = truth + (coordinates + 1) * t;
+    int numbers = coordinates > 4 ? coordinates + 1 : amp_own_label_numbers(l);
+    for (int t = 0; t < boxes && numbers * (t + 1) <= room; t++) {
+        float *place = truth + numbers * t;
         box_at(place, state);
         for (int k = 4; k < coordinates; k++) place[k] = uniform(state);
         place[coordinates] = below(state, l->classes);
@@ -68,7 +69,7 @@ static const layer *labelled_layer(const network *net)
 {
     for (int i = net->n - 1; i >= 0; i--) {
         LAYER_TYPE type = net->layers[i].type;
-        if (type == YOLO || type == REGION || type == DETECTION || type == ISEG) return &net->layers[i];
+        if (type == DETECTION || type == ISEG || amp_own_finds_boxes(&net->layers[i])) return &net->layers[i];
     }
     return NULL;
 }

@@ -16,6 +16,8 @@ void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
     cfg_walk_fail(walk, "anchors", NULL, "anchors has %d numbers, but num=%.0f needs %.0f", numbers, num, 2 * num);
 }
 
+void cfg_own_finish(cfg_walk *walk) { (void)walk; }
+
 /* examples/detector.c and classifier.c */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES])
 {

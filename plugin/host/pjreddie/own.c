@@ -46,6 +46,8 @@ amp_status amp_own_describe(const network *net, int index, amp_network_desc *out
     return AMP_OK;
 }
 
+int amp_own_finds_boxes(const layer *l) { return l->type == YOLO || l->type == REGION; }
+
 int amp_own_label_numbers(const layer *l)
 {
     (void)l;
