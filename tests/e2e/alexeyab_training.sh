@@ -55,6 +55,19 @@ for name in yolov3-tiny yolov4-tiny; do
         fail "$name: the first loss is $(loss_of off.out) in stock, $(loss_of fp32.out) and $(loss_of bf16.out) under AMP"
 done
 
+# Where no layers branch, stock's CPU loses no gradient: the losses of several steps agree.
+sed 's/classes=2/classes=20/' tiny.data > voc.data
+small yolov2-tiny-voc
+sed -i -e 's/^max_batches=.*/max_batches=4/' -e 's/^learning_rate *=.*/learning_rate=0.0001/' small.cfg
+for dtype in off fp32; do
+    "$ALEXEYAB" detector train voc.data small.cfg -dont_show -amp $dtype -seed 3 > $dtype.out 2> $dtype.err ||
+        fail "yolov2-tiny-voc in $dtype: $(tail -1 $dtype.err)"
+    sed -n 's/^ *\([0-9]\): \([0-9.]*\), .*/\1 \2/p' $dtype.out > $dtype.losses
+done
+[ "$(wc -l < off.losses)" = 4 ] || fail 'not 4 steps of yolov2-tiny-voc'
+paste off.losses fp32.losses | awk '{ d = $4 / $2 - 1 } d > 1e-4 || d < -1e-4 { exit 1 }' ||
+    fail "yolov2-tiny-voc: the losses are $(paste off.losses fp32.losses)"
+
 # ---- a training, and its continuation ----
 mkdir whole half later
 train() { # train <folder> <.cfg> <arguments...>
@@ -72,6 +85,20 @@ train half half/tiny.cfg -amp bf16
 train later tiny.cfg half/tiny_final.weights -amp bf16
 cmp whole/tiny_final.weights later/tiny_final.weights || fail 'a continued training gives other weights'
 cmp whole/tiny_final.weights.amp later/tiny_final.weights.amp || fail 'a continued training gives another state'
+
+# ---- what is done with it ----
+# Its commands for pictures load one at a time, which no hook of a batch may stumble over.
+{ cat tiny.cfg; printf '[amp]\ndtype=bf16\n'; } > amp.cfg
+cp whole/tiny_final.weights trained.weights
+works() { # works <arguments...>
+    "$ALEXEYAB" "$@" > out 2> err < /dev/null || fail "$*: $(tail -2 err)"
+}
+works detector map tiny.data amp.cfg trained.weights
+works detector map tiny.data tiny.cfg trained.weights
+works detector test tiny.data amp.cfg trained.weights images/1.jpg -dont_show
+works amp valid tiny.data amp.cfg trained.weights
+works amp probe tiny.data amp.cfg trained.weights
+works amp bench tiny.cfg -iters 2 -warmup 0 -dtypes stock,fp32,bf16
 
 # ---- layers that do not learn ----
 start=20 biases=32 # bytes: the file's header, and the first convolution's 8 biases
@@ -99,6 +126,26 @@ train skipping skipping.cfg
 grep -q 'skipped=[1-9]' skipping/err || fail "no step was skipped: $(grep summary skipping/err)"
 grep -q 'steps=3 ' skipping/err || fail "not 3 steps: $(grep summary skipping/err)"
 [ "$(od -An -j12 -N8 -td8 skipping/skipping_final.weights | tr -d ' ')" = 24 ] || fail 'seen is not 3 steps of 8 images'
+
+# ---- options of its layers ----
+# Each field of struct layer is either an option that native_tables.c asks about, or known to be none.
+known=' type cost_type forward backward update batch inputs outputs nweights nbiases truths h w c out_h out_w out_c n bflops t
+ receptive_w receptive_h receptive_w_scale receptive_h_scale cweights indexes input_layers input_sizes layers_output layers_delta
+ counts sums rand cost cos_sim exp_cos_sim p_constrastive state prev_state forgot_state forgot_delta state_delta concat
+ concat_delta binary_weights biases bias_updates scales scale_updates weights_ema biases_ema scales_ema weights weight_updates
+ align_workspace_size align_bit_weights mean_arr align_bit_weights_size lda_align new_lda bit_align col_image delta output
+ activation_input delta_pinned output_pinned loss squared norms spatial_mean mean variance mean_delta variance_delta
+ rolling_mean rolling_variance x x_norm m v bias_m bias_v scale_m scale_v binary_input bin_re_packed_input t_bit_input
+ workspace_size '
+fields=$(sed -n '/^struct layer {/,/^\/\/#ifdef GPU/p' "$ALEXEYAB_TREE/include/darknet.h" |
+    sed -n -e 's/(\*\([a-z_]*\)) *(.*/ \1;/' -e 's/struct //' -e 's/^ *[a-zA-Z_0-9]\+ *\(.*\);.*/\1/p' | tr ',*' '  ')
+[ "$(echo $fields | wc -w)" -gt 290 ] || fail "only $(echo $fields | wc -w) fields of struct layer were found"
+for field in $fields; do
+    case $field in *_cpu | *_gpu) continue ;; esac
+    case $(echo " $known ") in *[[:space:]]"$field"[[:space:]]*) continue ;; esac
+    grep -q "OPTION($field, " "$SOURCE_DIR/plugin/host/alexeyab/native_tables.c" ||
+        fail "native_tables.c asks nothing about $field of struct layer"
+done
 
 # ---- what cannot be followed ----
 refused() { # refused <what> <section> <key>...: a line, and status 1

@@ -2,6 +2,8 @@
  * would be trained wrong. */
 #include "../darknet/room.h"
 
+#include "../darknet/device.h"
+
 #include "network.h"
 
 void amp_own_complete(network *net)
@@ -58,6 +60,9 @@ static const char *refused_of_layer(const layer *l)
 amp_status amp_own_check(const network *net, amp_error *error)
 {
     const char *key = refused_of_network(net);
+    if (amp_host_on_gpu(net)) /* its stream is its own, and Darknet's own layers have no forms there yet */
+        return amp_fail(error, AMP_UNSUPPORTED, "amp: AlexeyAB's Darknet trains under AMP on the CPU only so far; build without GPU=1, "
+                        "or run with -amp off");
     if (key)
         return amp_fail(error, AMP_UNSUPPORTED, "amp: [net]: %s cannot be trained with under AMP; remove it, or run with -amp off",
                         key);
