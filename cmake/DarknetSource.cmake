@@ -1,7 +1,7 @@
 # Darknet's source: DARKNET_TREE, which is left as it is, DARKNET_PATCHED, a copy in the build folder, and
-# DARKNET_STOCK, what darknet-stock is built from. DARKNET_AMP_FORK says whose Darknet it is: pjreddie or alexeyab, which
-# are also the names of folders in patches/ and plugin/host/.
-# patches/fetch.sh and patches/apply.sh do the work and say what went wrong.
+# DARKNET_STOCK, what darknet-stock is built from. DARKNET_AMP_FORK says whose Darknet it is: pjreddie or
+# alexeyab, which are also the names of folders in patches/ and plugin/host/. patches/fetch.sh and
+# patches/apply.sh do the work and say what went wrong.
 
 set(DARKNET_STOCK ${DARKNET_SOURCE_DIR})
 if(NOT DARKNET_STOCK)

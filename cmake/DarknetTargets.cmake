@@ -44,8 +44,9 @@ if(DARKNET_OPENCV)
 endif()
 target_link_libraries(darknet_configuration INTERFACE Threads::Threads m)
 
-# darknet_look(<tree>): what its files say of a tree: sets program, the files of the program; include, the folders of headers; and
-# language, what links it. Half of AlexeyAB's Darknet is in src/darknet.c's folder, and two of its files are C++.
+# darknet_look(<tree>): what its files say of a tree: sets program, the files of the program; include, the
+# folders of headers; and language, what links it. Half of AlexeyAB's Darknet is in src/darknet.c's folder,
+# and two of its files are C++.
 function(darknet_look tree)
     if(EXISTS ${tree}/src/darknet.c)
         set(program ${tree}/src/darknet.c PARENT_SCOPE)

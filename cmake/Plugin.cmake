@@ -1,8 +1,8 @@
-# The plugin: an object library per room, all of them in DARKNET_AMP_ROOMS. Only host/darknet and the fork's own folder
-# see Darknet's headers, and only the backends those of their libraries.
+# The plugin: an object library per room, all of them in DARKNET_AMP_ROOMS. Only host/darknet and the fork's
+# own folder see Darknet's headers, and only the backends those of their libraries.
 #
-# In: DARKNET_AMP_PLUGIN, the plugin's folder; DARKNET_AMP_FORK and DARKNET_PATCHED, a Darknet's name and its patched tree;
-# plugin_flags, and the target darknet_configuration, what its headers need.
+# In: DARKNET_AMP_PLUGIN, the plugin's folder; DARKNET_AMP_FORK and DARKNET_PATCHED, a Darknet's name and
+# its patched tree; plugin_flags, and the target darknet_configuration, what its headers need.
 
 # A function of Darknet's that is called without its header is no warning here.
 set(wall -Wall -Wextra -Werror=implicit-function-declaration)

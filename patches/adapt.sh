@@ -3,8 +3,9 @@
 #
 # usage: patches/adapt.sh <fork> <copy>
 #
-# First by what the code says (semantic/hooks.cocci, which takes Coccinelle's spatch), then the plain patches' other changes,
-# each by itself, wherever their lines stand. What has no place is named, with the lines to add by hand; status 1 then.
+# First by what the code says (semantic/hooks.cocci, which takes Coccinelle's spatch), then the plain
+# patches' other changes, each by itself, wherever their lines stand. What has no place is named, with the
+# lines to add by hand; status 1 then.
 set -eu
 
 fork=$1
@@ -31,9 +32,10 @@ for file in src/network.c src/network_kernels.cu src/parser.c src/gemm.c src/dat
     cat "$scratch/file" > "$file"
 done
 
-# try <hunk> <file, or none>: applies it wherever its context stands. Lines that the file has already are context, not added. patch takes
-# a change with less context behind than before it for one at the file's end: both get as many lines. Of several places it takes the
-# one next to the line that the change has in the known revision.
+# try <hunk> <file, or none>: applies it wherever its context stands. Lines that the file has already are
+# context, not added. patch takes a change with less context behind than before it for one at the file's
+# end: both get as many lines. Of several places it takes the one next to the line that the change has in
+# the known revision.
 try() {
     awk -v file="$2" '
         BEGIN { if (file != "none") while ((getline old_line < file) > 0) { sub(/^[ \t]+/, "", old_line); there[old_line] } }
@@ -58,8 +60,8 @@ try() {
     patch -p1 -s -l -F0 --no-backup-if-mismatch -r - < "$scratch/normal" >/dev/null 2>&1
 }
 
-# has_hooks <file>: whether it names the hooks of the change at hand as often as all changes of the file so far, in other words than
-# the plain patches: hooks.cocci placed them.
+# has_hooks <file>: whether it names the hooks of the change at hand as often as all changes of the file so
+# far, in other words than the plain patches: hooks.cocci placed them.
 hooks_of() { grep -o 'darknet_amp_[a-z_]*[a-z](\|DARKNET_OPEN_CFG(' "$1"; }
 has_hooks() {
     hooks_of "$scratch/these" > "$scratch/names" || return 1

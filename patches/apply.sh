@@ -5,7 +5,7 @@
 #
 # In the copy, Darknet's own Makefile builds Darknet AMP:  make AMP=1  (and GPU=1 CUDNN=1, OPENMP=1, ... as always).
 #
-# Two options are for the CMake build, which compiles the plugin from where it is:
+# Three options are for the CMake build, which compiles the plugin from where it is:
 #   --sources-only   leave out the plugin and what only a user of the tree wants (cfg/, data/, ...)
 #   --only <patches> apply these patches of the series, one name or several in quotes
 #   --check          only check that the tree is a supported revision

@@ -1,6 +1,7 @@
-# AlexeyAB's Darknet, beside the Darknet that is built: darknet-alexeyab and, as it is, darknet-alexeyab-stock, of the same rooms of
-# the plugin where they name no Darknet. DARKNET_AMP_ALEXEYAB is its tree, or empty where there is none: no script gets it. It is looked
-# for in the folders that DARKNET_AMP_TREES lists.
+# AlexeyAB's Darknet, beside the Darknet that is built: darknet-alexeyab and, as it is, darknet-alexeyab-
+# stock, of the same rooms of the plugin where they name no Darknet. DARKNET_AMP_ALEXEYAB is its tree, or
+# empty where there is none: no script gets it. It is looked for in the folders that DARKNET_AMP_TREES
+# lists.
 if(DEFINED ENV{XDG_CACHE_HOME})
     set(trees $ENV{XDG_CACHE_HOME})
 else()

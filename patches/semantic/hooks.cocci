@@ -1,6 +1,7 @@
-// The hooks of the plain patches, placed by what the code says instead of where it stands: for copies of either Darknet that
-// somebody has changed (apply.sh --adapt). Networks are passed by pointer in pjreddie's and by value in AlexeyAB's. Each rule
-// leaves a mark, AMP_HOOK_name(...), for which hooks.sed puts the hook's text.
+// The hooks of the plain patches, placed by what the code says instead of where it stands: for copies of
+// either Darknet that somebody has changed (apply.sh --adapt). Networks are passed by pointer in pjreddie's
+// and by value in AlexeyAB's. Each rule leaves a mark, AMP_HOOK_name(...), for which hooks.sed puts the
+// hook's text.
 
 // ---- passes
 @pass_by_pointer@

@@ -1,5 +1,6 @@
-# apply.sh --adapt, on a Darknet that somebody has changed: each hook finds its place although lines have moved and functions begin
-# otherwise; what has no place is named, with the line to add by hand. An unchanged Darknet gets the hooks of the plain patches.
+# apply.sh --adapt, on a Darknet that somebody has changed: each hook finds its place although lines have
+# moved and functions begin otherwise; what has no place is named, with the line to add by hand. An
+# unchanged Darknet gets the hooks of the plain patches.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 apply=$SOURCE_DIR/patches/apply.sh
@@ -7,7 +8,8 @@ apply=$SOURCE_DIR/patches/apply.sh
 command -v spatch > /dev/null || skip 'there is no spatch (Coccinelle)'
 cp -R "$DARKNET_TREE" changed
 chmod -R u+w changed
-# Lines that move all others, functions that begin otherwise, another name of a parameter, a loop that was rewritten.
+# Lines that move all others, functions that begin otherwise, another name of a parameter, a loop that was
+# rewritten.
 sed -i 's/^void forward_network(network \*netp)$/static int passes;\n&/; s/^    network net = \*netp;$/    ++passes;\n    network net = *netp;/' \
     changed/src/network.c
 sed -i '/^void free_network(network \*net)$/,/^}/s/\bnet\b/thrown/g' changed/src/network.c

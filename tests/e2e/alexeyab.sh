@@ -1,5 +1,5 @@
-# AlexeyAB's Darknet: the patches apply exactly; without AMP the compiler sees the same text, and training gives the very bytes
-# of the stock program; under AMP each hook is called as often as it should be.
+# AlexeyAB's Darknet: the patches apply exactly; without AMP the compiler sees the same text, and training
+# gives the very bytes of the stock program; under AMP each hook is called as often as it should be.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
 needs_alexeyab
@@ -67,7 +67,8 @@ same yolo detector train tiny.data tiny.cfg -dont_show
 cp yolo/stock/tiny_final.weights start.weights
 same resumed detector train tiny.data tiny.cfg start.weights -dont_show -clear
 
-# What is this fork's alone: mish and swish, parts of a route, squeeze and excite, sam, ciou, averaged weights, mixup.
+# What is this fork's alone: mish and swish, parts of a route, squeeze and excite, sam, ciou, averaged
+# weights, mixup.
 cat > modern.cfg <<'END'
 [net]
 batch=8
@@ -180,7 +181,8 @@ rm -f backup/*
 OMP_WAIT_POLICY=passive LD_PRELOAD=$PWD/count_hooks.so COUNT_HOOKS=counts \
     "$ALEXEYAB" detector train tiny.data tiny.cfg start.weights -clear -dont_show -amp fp32 -seed 1 > out 2> err ||
     fail "under AMP: $(tail -3 err)"
-# 5 steps of 2 passes; 13 layers; 6 jobs in 64 threads, the last of which is thrown away, of 8 images each; a file loaded and one saved.
+# 5 steps of 2 passes; 13 layers; 6 jobs in 64 threads, the last of which is thrown away, of 8 images each;
+# a file loaded and one saved.
 cat > expected <<'END'
 forward 10
 backward 10

@@ -1,5 +1,5 @@
-# AlexeyAB's Darknet with GPU=1 CUDNN=1 AMP=1, without and with CUDNN_HALF=1, compiles and links with the CUDA toolkit of this
-# machine; running it takes a GPU.
+# AlexeyAB's Darknet with GPU=1 CUDNN=1 AMP=1, without and with CUDNN_HALF=1, compiles and links with the
+# CUDA toolkit of this machine; running it takes a GPU.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
 needs_alexeyab

@@ -1,4 +1,5 @@
-# AlexeyAB's own builds in a patched copy: make AMP=1 and cmake -DAMP=ON have the plugin, and what they build trains.
+# AlexeyAB's own builds in a patched copy: make AMP=1 and cmake -DAMP=ON have the plugin, and what they
+# build trains.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
 needs_alexeyab
@@ -20,7 +21,8 @@ grep -q 'oneDNN was not found' ../log || fail "make AMP=1 without oneDNN: $(tail
 ! make -n GPU=1 AMP=1 > ../log 2>&1 || fail 'make GPU=1 AMP=1 goes without cuDNN'
 grep -q 'add CUDNN=1' ../log || fail "make GPU=1 AMP=1 does not say what to add: $(tail -3 ../log)"
 ! make -n | grep -q darknet_amp.h || fail 'AMP=0 builds the plugin'
-# The library goes without the start-up code that -Ofast links; C files as C++, as USE_CPP=1 has it, leaves the plugin in C.
+# The library goes without the start-up code that -Ofast links; C files as C++, as USE_CPP=1 has it, leaves
+# the plugin in C.
 make -n AMP=1 LIBSO=1 > ../log
 grep -q -- ' -Ofast .* -o darknet ' ../log || fail 'make AMP=1 links the program without -Ofast'
 [ "$(grep -c -- '-shared .* -o libdarknet.so' ../log)" = 1 ] && ! grep -q -- '-Ofast.* -shared \|-shared .*-Ofast' ../log ||
