@@ -1,6 +1,8 @@
-/* What AMP asks of a network of this fork before it takes it over: that its numbers are complete, and that no key asks for what
- * would be trained wrong. */
+/* What AMP asks of a network of this fork before it takes it over: that its numbers are complete, and that no
+ * key asks for what would be trained wrong. */
 #include "../darknet/room.h"
+
+#include "../darknet/device.h"
 
 #include "network.h"
 
@@ -27,12 +29,17 @@ static const char *refused_of_network(const network *net)
     return NULL;
 }
 
-/* Recurrent layers but crnn have no backward on the CPU, antialiasing neither; others have a form on a GPU alone, or one that
- * threads race in. */
+/* Recurrent layers but crnn have no backward on the CPU, antialiasing neither; others have a form on a GPU
+ * alone, or one that threads race in. */
 static const char *refused_of_layer(const layer *l)
 {
     switch (l->type) {
-    case RNN: case GRU: case LSTM: case CONV_LSTM: case HISTORY: case CONTRASTIVE: return "such a layer";
+    case RNN:
+    case GRU:
+    case LSTM:
+    case CONV_LSTM:
+    case HISTORY:
+    case CONTRASTIVE: return "such a layer";
     case CONVOLUTIONAL:
         if (l->share_layer) return "share_index";
         if (l->batch_normalize == 2) return "cbn";
@@ -48,7 +55,8 @@ static const char *refused_of_layer(const layer *l)
         return l->antialiasing ? "antialiasing" : NULL;
     case DROPOUT: return l->dropblock ? "dropblock" : NULL;
     case SHORTCUT: return l->weights_type != NO_WEIGHTS ? "weights_type" : NULL;
-    case SAM: case SCALE_CHANNELS: return amp_host_is_native(l) ? NULL : "its activation";
+    case SAM:
+    case SCALE_CHANNELS: return amp_host_is_native(l) ? NULL : "its activation";
     case COST: return l->cost_type == SMOOTH ? "type=smooth" : NULL;
     case YOLO: return l->embedding_output ? "embedding_layer" : NULL;
     default: return NULL;
@@ -58,13 +66,20 @@ static const char *refused_of_layer(const layer *l)
 amp_status amp_own_check(const network *net, amp_error *error)
 {
     const char *key = refused_of_network(net);
+    if (amp_host_on_gpu(net)) /* its stream is its own, and Darknet's own layers have no forms there yet */
+        return amp_fail(
+            error, AMP_UNSUPPORTED,
+            "amp: AlexeyAB's Darknet trains under AMP on the CPU only so far; build without GPU=1, "
+            "or run with -amp off");
     if (key)
-        return amp_fail(error, AMP_UNSUPPORTED, "amp: [net]: %s cannot be trained with under AMP; remove it, or run with -amp off",
+        return amp_fail(error, AMP_UNSUPPORTED,
+                        "amp: [net]: %s cannot be trained with under AMP; remove it, or run with -amp off",
                         key);
     for (int i = 0; i < net->n; i++) {
         key = refused_of_layer(&net->layers[i]);
         if (key)
-            return amp_fail(error, AMP_UNSUPPORTED, "layer %d [%s]: %s cannot be trained with under AMP; run with -amp off", i,
+            return amp_fail(error, AMP_UNSUPPORTED,
+                            "layer %d [%s]: %s cannot be trained with under AMP; run with -amp off", i,
                             amp_host_type_name(net->layers[i].type), key);
     }
     return AMP_OK;

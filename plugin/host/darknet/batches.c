@@ -1,5 +1,5 @@
-/* Loading batches with Darknet's own loaders: what train_detector and train_classifier set up, checked where they would read on
- * through a NULL or end the program with status 0. */
+/* Loading batches with Darknet's own loaders: what train_detector and train_classifier set up, checked
+ * where they would read on through a NULL or end the program with status 0. */
 #include "../fork_commands.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Darknet's own fp32 buffers under AMP: kept where a layer of Darknet's reads or writes them, given back elsewhere. */
+/* Darknet's own fp32 buffers under AMP: kept where a layer of Darknet's reads or writes them, given back
+ * elsewhere. */
 #include "room.h"
 
 #include <stdlib.h>
@@ -55,7 +56,8 @@ amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_
     amp->memory = calloc(1, sizeof *amp->memory);
     if (amp->memory) amp->memory->buffers = calloc((size_t)net->n + 1, sizeof *amp->memory->buffers);
     if (amp->memory) amp->memory->held = calloc((size_t)net->n + 1, 1);
-    if (!amp->memory || !amp->memory->buffers || !amp->memory->held) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
+    if (!amp->memory || !amp->memory->buffers || !amp->memory->held)
+        return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     for (int i = 0; i < net->n; i++)
         if (!amp_host_is_native(&net->layers[i]) && !amp_own_prepare_layer(&net->layers[i], amp_host_on_gpu(net)))
             return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
@@ -102,8 +104,9 @@ static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int neede
     return AMP_OK;
 }
 
-/* The fp32 output and delta of a layer that AMP computes itself. On a GPU the program's memory holds a copy of the output too,
- * where Darknet's code reads or overwrites it there: what is handed out, and what a loss on the CPU takes its input from. */
+/* The fp32 output and delta of a layer that AMP computes itself. On a GPU the program's memory holds a
+ * copy of the output too, where Darknet's code reads or overwrites it there: what is handed out, and what
+ * a loss on the CPU takes its input from. */
 static amp_status fit_native(const network *net, int i, int needs_output, int needs_delta, amp_host_buffers *have, amp_error *error)
 {
     layer *l = &net->layers[i];
@@ -117,7 +120,8 @@ static amp_status fit_native(const network *net, int i, int needs_output, int ne
     return fit(&l->output, &have->copy_capacity, wanted, needs_output, 0, i, error);
 }
 
-/* Darknet's layers share one workspace. It is ours, since network_predict puts the network's fields back as they were. */
+/* Darknet's layers share one workspace. It is ours, since network_predict puts the network's fields back
+ * as they were. */
 static amp_status fit_workspace(struct darknet_amp *amp, const network *net, amp_error *error)
 {
     size_t bytes = 0;
@@ -182,28 +186,26 @@ static int join_count(struct darknet_amp *amp, int i)
     return amp_own_far_inputs(&amp->net->layers[i], &layers);
 }
 
-static void run_forward(void *context, int i, float *input, int training)
+static void run(struct darknet_amp *amp, int i, void (*function)(layer, amp_pass), float *input,
+                float *input_delta, int training)
 {
-    struct darknet_amp *amp = context;
     int count = join_count(amp, i) + 1, indices[count];
     float *outputs[count], *deltas[count];
     amp_joined room = { indices, outputs, deltas };
     amp_host_products_begin(amp, i);
-    amp_own_forward_layer(amp_own_joined(amp->net, i, &room),
-                          amp_own_pass(amp->net, i, input, NULL, amp->memory->workspace, training));
+    function(amp_own_joined(amp->net, i, &room),
+             amp_own_pass(amp->net, i, input, input_delta, amp->memory->workspace, training));
     amp_host_products_end();
+}
+
+static void run_forward(void *context, int i, float *input, int training)
+{
+    run(context, i, amp_own_forward_layer, input, NULL, training);
 }
 
 static void run_backward(void *context, int i, float *input, float *input_delta, int training)
 {
-    struct darknet_amp *amp = context;
-    int count = join_count(amp, i) + 1, indices[count];
-    float *outputs[count], *deltas[count];
-    amp_joined room = { indices, outputs, deltas };
-    amp_host_products_begin(amp, i);
-    amp_own_backward_layer(amp_own_joined(amp->net, i, &room),
-                           amp_own_pass(amp->net, i, input, input_delta, amp->memory->workspace, training));
-    amp_host_products_end();
+    run(context, i, amp_own_backward_layer, input, input_delta, training);
 }
 
 static const float *labels_of(void *context, int i) { return amp_host_labels(((struct darknet_amp *)context)->net, i); }

@@ -1,4 +1,5 @@
-/* Which backend computes a network. Alone in its file, so that a program of a test can have another in its place. */
+/* Which backend computes a network. Alone in its file, so that a program of a test can have another in its
+ * place. */
 #include "room.h"
 
 amp_backend *amp_fork_backend(amp_error *error)

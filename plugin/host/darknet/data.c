@@ -25,7 +25,7 @@ static void begin_part(load_args *args)
 
 static void end_part(load_args *args)
 {
-    amp_images_loaded(args->d->X.vals, args->d->X.rows);
+    if (args->d) amp_images_loaded(args->d->X.vals, args->d->X.rows); /* one that loads a single image has none */
     amp_loading_end();
 }
 

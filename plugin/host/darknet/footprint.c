@@ -70,8 +70,8 @@ int amp_fork_largest_batch(const network *net)
 
 /* ---- stock's buffers ---- */
 
-/* How many arrays of the output's size a layer takes. A dropout works in its neighbour's; crop has no delta; recurrent layers'
- * outputs are counted with their parts or below. */
+/* How many arrays of the output's size a layer takes. A dropout works in its neighbour's; crop has no
+ * delta; recurrent layers' outputs are counted with their parts or below. */
 static size_t arrays_of(const layer *l, int on_gpu)
 {
     int normalizes = l->batch_normalize && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED);

@@ -1,4 +1,5 @@
-/* The door of fork.h, as far as it is not a subject of its own: a network as numbers, and Darknet's own functions. */
+/* The door of fork.h, as far as it is not a subject of its own: a network as numbers, and Darknet's own
+ * functions. */
 #include "../fork.h"
 
 #include "device.h"

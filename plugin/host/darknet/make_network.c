@@ -13,7 +13,8 @@
 #include "device.h"
 #include "own.h"
 
-/* What a signal or an exit in the middle of the parser says. Written before, since a signal's handler may not format. */
+/* What a signal or an exit in the middle of the parser says. Written before, since a signal's handler may
+ * not format. */
 static char last_words[600];
 static volatile sig_atomic_t making;
 

@@ -1,4 +1,5 @@
-/* Whether a network fits the training command that made it: the hooks in the parser and in the two training commands. */
+/* Whether a network fits the training command that made it: the hooks in the parser and in the two
+ * training commands. */
 #include "room.h"
 
 /* A detector's last layer says what its loader makes: all yolo or region layers must agree. */

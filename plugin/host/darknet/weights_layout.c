@@ -1,4 +1,5 @@
-/* What Darknet reads for each layer of a .weights file. The sizes follow the readers in parser.c, function by function. */
+/* What Darknet reads for each layer of a .weights file. The sizes follow the readers in parser.c, function
+ * by function. */
 #include "../fork.h"
 #include "device.h"
 #include "own.h"
