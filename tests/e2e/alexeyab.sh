@@ -174,6 +174,17 @@ activation=linear
 END
 same class classifier train class.data class.cfg -dont_show
 
+# ---- its own validation, where each image is a loading job of its own ----
+mkdir results
+for program in "$ALEXEYAB_STOCK" "$ALEXEYAB" "$ALEXEYAB -amp bf16"; do
+    for verb in map valid; do
+        $program detector $verb tiny.data tiny.cfg start.weights > "out_$verb" 2> err < /dev/null ||
+            fail "$program detector $verb: $(tail -n 1 err)"
+    done
+    grep '(mAP@0.50) =' out_map >> measured || fail "$program detector map: $(tail -n 1 out_map)"
+done
+[ "$(sed -n 1p measured)" = "$(sed -n 2p measured)" ] || fail "another mAP: $(cat measured)"
+
 # ---- hooks ----
 [ -z "$SANITIZERS" ] || exit 0
 cc -shared -fPIC -O1 -Wall -Werror "$SOURCE_DIR/tests/e2e/lib/count_hooks.c" -o count_hooks.so -ldl

@@ -32,6 +32,16 @@ shows pred.jpg isegmenter test tiny.data image.cfg image.weights images/1.jpg
 shows out.jpg super test large.cfg large.weights images/1.jpg
 shows out.jpg lsd test made.cfg made.weights images/1.jpg
 
+# Each image is a loading job of its own.
+mkdir results
+"$DARKNET" partial tiny.cfg /dev/null tiny.weights 100 > /dev/null 2>&1 || fail 'no weights for tiny.cfg'
+for dtype in off bf16; do
+    rm -f results/*
+    "$DARKNET" detector valid tiny.data tiny.cfg tiny.weights -amp $dtype > out 2> err ||
+        fail "detector valid -amp $dtype: $(tail -n 1 err)"
+    [ -e results/comp4_det_test_round.txt ] || fail "detector valid -amp $dtype: no results"
+done
+
 refused() { # refused <why> <arguments...>: under AMP, and not without
     local why=$1 status=0
     shift

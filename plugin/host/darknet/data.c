@@ -25,7 +25,8 @@ static void begin_part(load_args *args)
 
 static void end_part(load_args *args)
 {
-    if (args->d) amp_images_loaded(args->d->X.vals, args->d->X.rows); /* one that loads a single image has none */
+    /* Jobs of one image, as `detector valid` and `map` load them, make no rows. */
+    if (args->d) amp_images_loaded(args->d->X.vals, args->d->X.rows);
     amp_loading_end();
 }
 
