@@ -14,7 +14,7 @@
 # takes Coccinelle, and names each hook that finds no place, with what to add by hand.
 set -eu
 
-usage() { sed -n '4p;8,14p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+usage() { sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'; }
 say() { echo "darknet-amp: $*" >&2; }
 
 patches=$(cd "$(dirname "$0")" && pwd)
@@ -24,15 +24,16 @@ sources_only=no only= check=no adapt=no
 while [ $# -gt 0 ]; do
     case $1 in
         --sources-only) sources_only=yes ;;
-        --only) [ $# -gt 1 ] || usage; only=$2; shift ;;
+        --only) [ $# -gt 1 ] || { usage >&2; exit 2; }; only=$2; shift ;;
         --check) check=yes ;;
         --adapt) adapt=yes ;;
-        -*) usage ;;
+        -h | --help) usage; exit 0 ;;
+        -*) usage >&2; exit 2 ;;
         *) break ;;
     esac
     shift
 done
-[ $# -eq 2 ] || { [ $# -eq 1 ] && [ $check = yes ]; } || usage
+[ $# -eq 2 ] || { [ $# -eq 1 ] && [ $check = yes ]; } || { usage >&2; exit 2; }
 if [ ! -d "$1" ]; then
     say "there is no directory $1"
     exit 1

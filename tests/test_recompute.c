@@ -83,18 +83,21 @@ TEST(recomputed_trainings_end_in_the_same_bytes)
         }
 }
 
-/* Twelve convolutions, each two behind a shortcut: deep enough for segments to pay. */
-static network *make_deep(const char *dtype)
+/* Twelve convolutions, each two behind a shortcut: deep enough for segments to pay. The first of them are frozen. */
+static network *make_deep(const char *dtype, int frozen)
 {
     char text[4096] = NET("");
-    for (int i = 0; i < 6; i++) strcat(text, CONV(16, "") CONV(16, "") "[shortcut]\nfrom=-2\nactivation=linear\n");
+    for (int i = 0; i < 6; i++) {
+        strcat(text, CONV(16, "") CONV(16, "") "[shortcut]\nfrom=-2\nactivation=linear\n");
+        if (i + 1 == frozen) strcat(text, "stopbackward=1\n");
+    }
     strcat(text, TAIL);
     return parse(text, dtype);
 }
 
 static size_t arena_of(int segments, size_t budget, amp_recompute_cost *cost)
 {
-    network *net = make_deep("bf16");
+    network *net = make_deep("bf16", 0);
     if (segments >= 0) recompute(net, segments, budget);
     step(net, 1);
     size_t total = plan_of(net)->arena.total;
@@ -112,6 +115,19 @@ TEST(segments_take_less_memory_and_outputs_alone_cost_little)
     assert_true(none.again == 0 && cheap.again > 0 && cheap.again < .05 * cheap.forward);
     assert_true(cut.again > cheap.again && cut.again < cut.forward);
     assert_true(outputs < whole * 3 / 4 && segments < outputs);
+}
+
+TEST(frozen_layers_are_not_repeated)
+{
+    for (int segments = 1; segments <= 8; segments++) {
+        network *net = make_deep("bf16", 1);
+        recompute(net, segments, 0);
+        step(net, 1);
+        const amp_plan *plan = plan_of(net);
+        assert_true(plan->again_count > 0);
+        for (int k = 0; k < plan->again_count; k++) assert_true(plan->nodes[plan->again[k]].computes_backward);
+        release(net);
+    }
 }
 
 TEST(the_least_costly_choice_that_fits_is_taken)

@@ -108,13 +108,16 @@ static void cut(const chooser *c, int segments)
     }
 }
 
-/* The cheap ones everywhere, and the first `repeated` segments as a whole, but for what is read behind them. */
+/* The cheap ones everywhere, and the first `repeated` segments as a whole, but for what is read behind them. Of
+ * layers without backward (frozen ones) only what a later backward reads is kept: to make that again would take
+ * the arithmetic and the memory of all of them. */
 static void mark(const chooser *c, int repeated, amp_recompute *chosen)
 {
     for (int i = 0; i < c->whole->count; i++) {
         const amp_node *node = &c->whole->nodes[i];
         int inside = c->segment[last_reader(c->whole, i)] == c->segment[i];
         chosen[i] = c->segment[i] < repeated && inside ? AMP_RECOMPUTE_ALL : cheap(node);
+        if (!node->computes_backward) chosen[i] = AMP_RECOMPUTE_NOTHING;
         if (node->desc.recompute) chosen[i] = AMP_RECOMPUTE_ALL;
     }
 }

@@ -27,6 +27,7 @@ grep -q 'src/yolo_layer.c is missing' log || fail "the message does not name the
 [ "$before" = "$(fingerprint)" ] || fail 'the refused build wrote to the tree'
 
 mkdir empty
+"$SOURCE_DIR/patches/apply.sh" --help | grep -q 'make AMP=1' || fail 'apply.sh --help does not say how to build the copy'
 ! "$SOURCE_DIR/patches/apply.sh" empty copy 2> log || fail 'an empty folder is accepted'
 grep -q "is no Darknet that is known here: neither pjreddie's, which has include/darknet.h and examples/detector.c, nor AlexeyAB's" log ||
     fail "$(cat log)"
