@@ -5,12 +5,14 @@
 #include "../darknet/cfg_rules.h"
 
 static const char *const activations[] = {
-    "logistic", "loggy", "relu", "elu", "selu", "gelu", "relu6", "relie", "plse", "hardtan", "lhtan", "linear",
+    "logistic", "loggy", "relu", "elu", "selu", "gelu", "relu6", "relie", "plse", "hardtan", "lhtan",
+    "linear",
     "ramp", "revleaky", "leaky", "tanh", "stair", "swish", "mish", "hard_mish", "normalize_channels",
     "normalize_channels_softmax", "normalize_channels_softmax_maxval", 0,
 };
 enum { LOGISTIC_IS = 0, LINEAR_IS = 11, TANH_IS = 15 };
-static const char *const policies[] = { "constant", "step", "steps", "exp", "sigmoid", "poly", "random", "sgdr", 0 };
+static const char *const policies[] = { "constant", "step", "steps", "exp", "sigmoid", "poly", "random",
+                                        "sgdr", 0 };
 static const char *const costs[] = { "sse", "masked", "smooth", 0 };
 static const char *const iou_losses[] = { "mse", "giou", "diou", "ciou", "iou", 0 };
 static const char *const iou_kinds[] = { "iou", "giou", "diou", "ciou", 0 };
@@ -29,7 +31,8 @@ static const char *const normalizations[] = { "none", "relu", "avg_relu", "softm
 #define NATURAL(name, fallback) WHOLE(name, fallback, 0, INT_MAX)
 
 static const cfg_key net[] = {
-    FROM_1("batch", 1), FROM_1("subdivisions", 1), FROM_1("time_steps", 1), FROM_1("sequential_subdivisions", 1),
+    FROM_1("batch", 1), FROM_1("subdivisions", 1), FROM_1("time_steps", 1),
+    FROM_1("sequential_subdivisions", 1),
     WHOLE("width", 0, 1, INT_MAX), WHOLE("height", 0, 1, INT_MAX), WHOLE("channels", 0, 1, INT_MAX),
     COUNT("inputs", 0), NATURAL("max_crop", 0), NATURAL("min_crop", 0), NOT_NEGATIVE("learning_rate", .001),
     NOT_NEGATIVE("learning_rate_min", .00001), NATURAL("sgdr_cycle", 0), NATURAL("sgdr_mult", 2),
@@ -40,11 +43,13 @@ static const cfg_key net[] = {
     NUMBERS("seq_scales", 0), REAL("angle", 0, -360, 360), NOT_NEGATIVE("aspect", 1),
     NOT_NEGATIVE("saturation", 1), NOT_NEGATIVE("exposure", 1), REAL("hue", 0, -1, 1), NATURAL("flip", 1),
     NATURAL("blur", 0), NATURAL("gaussian_noise", 0), NATURAL("mixup", 0), FLAG("cutmix"), FLAG("mosaic"),
-    FLAG("letter_box"), FLAG("mosaic_bound"), REAL("label_smooth_eps", 0, 0, 1), NOT_NEGATIVE("resize_step", 32),
+    FLAG("letter_box"), FLAG("mosaic_bound"), REAL("label_smooth_eps", 0, 0, 1),
+    NOT_NEGATIVE("resize_step", 32),
     NOT_NEGATIVE("max_chart_loss", 20), FRACTION("ema_alpha", 0), NATURAL("weights_reject_freq", 0),
     NATURAL("equidistant_point", 0), NOT_NEGATIVE("badlabels_rejection_percentage", 0),
     NOT_NEGATIVE("num_sigmas_reject_badlabels", 0), FLAG("try_fix_nan"), FLAG("use_cuda_graph"),
-    FLAG("show_receptive_field"), NOT_NEGATIVE("workspace_size_limit_MB", 1024), NATURAL("optimized_memory", 0),
+    FLAG("show_receptive_field"), NOT_NEGATIVE("workspace_size_limit_MB", 1024),
+    NATURAL("optimized_memory", 0),
     FLAG("dynamic_minibatch"), FLAG("track"), NATURAL("augment_speed", 2), FLAG("contrastive"),
     FLAG("contrastive_jit_flip"), FLAG("contrastive_color"), FLAG("unsupervised"), FLAG("attention"),
     ANY("adversarial_lr", 0), ANY("loss_scale", 1),
@@ -69,19 +74,20 @@ static const cfg_key convolutional[] = {
 };
 static const cfg_key cost[] = { WORD("type", 0, costs), ANY("scale", 1), REAL("ratio", 0, 0, 1) };
 static const cfg_key crnn[] = {
-    COUNT("output", 1), COUNT("hidden", 1), SIZE("size", 3), SIZE("stride", 1), SIZE("dilation", 1), FLAG("pad"),
+    COUNT("output", 1), COUNT("hidden", 1), SIZE("size", 3), SIZE("stride", 1), SIZE("dilation", 1),
+    FLAG("pad"),
     WHOLE("padding", 0, 0, 65536), COUNT("groups", 1), ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("xnor"),
     FLAG("shortcut"),
 };
 static const cfg_key conv_lstm[] = {
     COUNT("output", 1), SIZE("size", 3), SIZE("stride", 1), SIZE("dilation", 1), FLAG("pad"),
-    WHOLE("padding", 0, 0, 65536), COUNT("groups", 1), LINEAR_KEY, BATCH_NORMALIZE, FLAG("xnor"), FLAG("peephole"),
-    FLAG("bottleneck"), ANY("state_constrain", 0), FLAG("shortcut"),
+    WHOLE("padding", 0, 0, 65536), COUNT("groups", 1), LINEAR_KEY, BATCH_NORMALIZE, FLAG("xnor"),
+    FLAG("peephole"), FLAG("bottleneck"), ANY("state_constrain", 0), FLAG("shortcut"),
     WORD("lstm_activation", TANH_IS, activations), ANY("time_normalizer", 1),
 };
 static const cfg_key crop[] = {
-    SIZE("crop_height", 1), SIZE("crop_width", 1), FLAG("flip"), FLAG("noadjust"), REAL("angle", 0, -360, 360),
-    NOT_NEGATIVE("saturation", 1), NOT_NEGATIVE("exposure", 1), ANY("shift", 0),
+    SIZE("crop_height", 1), SIZE("crop_width", 1), FLAG("flip"), FLAG("noadjust"),
+    REAL("angle", 0, -360, 360), NOT_NEGATIVE("saturation", 1), NOT_NEGATIVE("exposure", 1), ANY("shift", 0),
 };
 static const cfg_key contrastive[] = {
     COUNT("classes", 1000), ONE_LAYER("yolo_layer", 0), POSITIVE("temperature", 1), ANY("cls_normalizer", 1),
@@ -102,29 +108,34 @@ static const cfg_key history[] = { COUNT("history_size", 4) };
 static const cfg_key implicit[] = {
     ANY("mean", 0), NOT_NEGATIVE("std", .2), COUNT("filters", 128), COUNT("atoms", 1),
 };
-static const cfg_key local[] = { COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"), ACTIVATION_KEY };
+static const cfg_key local[] = { COUNT("filters", 1), SIZE("size", 1), SIZE("stride", 1), FLAG("pad"),
+                                 ACTIVATION_KEY };
 static const cfg_key lstm[] = { COUNT("output", 1), BATCH_NORMALIZE };
 static const cfg_key maxpool[] = {
     SIZE("stride", 1), WHOLE("stride_x", 0, 1, 65536), WHOLE("stride_y", 0, 1, 65536), SIZE("size", 1),
-    WHOLE("padding", 0, 0, 65536), FLAG("maxpool_depth"), COUNT("out_channels", 1), WHOLE("antialiasing", 0, 0, 2),
-    FLAG("maxpool_zero_nonmax"),
+    WHOLE("padding", 0, 0, 65536), FLAG("maxpool_depth"), COUNT("out_channels", 1),
+    WHOLE("antialiasing", 0, 0, 2), FLAG("maxpool_zero_nonmax"),
 };
 static const cfg_key local_avgpool[] = {
     SIZE("stride", 1), WHOLE("stride_x", 0, 1, 65536), WHOLE("stride_y", 0, 1, 65536), SIZE("size", 1),
     WHOLE("padding", 0, 0, 65536),
 };
-static const cfg_key normalization[] = { ANY("alpha", .0001), ANY("beta", .75), ANY("kappa", 1), SIZE("size", 5) };
+static const cfg_key normalization[] = { ANY("alpha", .0001), ANY("beta", .75), ANY("kappa", 1),
+                                         SIZE("size", 5) };
 static const cfg_key region[] = {
-    WHOLE("coords", 4, 4, 65536), COUNT("classes", 20), COUNT("num", 1), FLAG("log"), FLAG("sqrt"), FLAG("softmax"),
+    WHOLE("coords", 4, 4, 65536), COUNT("classes", 20), COUNT("num", 1), FLAG("log"), FLAG("sqrt"),
+    FLAG("softmax"),
     FLAG("focal_loss"), COUNT("max", 200), FRACTION("jitter", .2), NOT_NEGATIVE("resize", 1), FLAG("rescore"),
-    ANY("thresh", .5), FLAG("classfix"), FLAG("absolute"), NOT_NEGATIVE("random", 0), NOT_NEGATIVE("coord_scale", 1),
+    ANY("thresh", .5), FLAG("classfix"), FLAG("absolute"), NOT_NEGATIVE("random", 0),
+    NOT_NEGATIVE("coord_scale", 1),
     NOT_NEGATIVE("object_scale", 1), NOT_NEGATIVE("noobject_scale", 1), NOT_NEGATIVE("mask_scale", 1),
     NOT_NEGATIVE("class_scale", 1), FLAG("bias_match"), NAMED("tree"), NAMED("map"),
     NUMBERS("anchors", CFG_ABOVE | CFG_REQUIRED),
 };
 static const cfg_key reorg[] = { SIZE("stride", 1), FLAG("reverse") };
 static const cfg_key rnn[] = {
-    COUNT("output", 1), COUNT("hidden", 1), ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("logistic"), FLAG("shortcut"),
+    COUNT("output", 1), COUNT("hidden", 1), ACTIVATION_KEY, BATCH_NORMALIZE, FLAG("logistic"),
+    FLAG("shortcut"),
 };
 static const cfg_key route[] = {
     LAYERS("layers"), COUNT("groups", 1), NATURAL("group_id", 0), WHOLE("stream", -1, -1, INT_MAX),
@@ -141,20 +152,23 @@ static const cfg_key softmax[] = {
 };
 static const cfg_key upsample[] = { WHOLE("stride", 2, -65536, 65536), ANY("scale", 1) };
 
-#define BOXES                                                                                                     \
-    COUNT("classes", 20), COUNT("num", 1), { "mask", CFG_WHOLE, CFG_LIST, 0, 0, INT_MAX, 0 }, COUNT("max", 200),  \
-    NOT_NEGATIVE("max_delta", 1e300), NUMBERS("counters_per_class", 0), REAL("label_smooth_eps", 0, 0, 1),        \
-    POSITIVE("scale_x_y", 1), FLAG("objectness_smooth"), NOT_NEGATIVE("iou_normalizer", .75),                     \
-    NOT_NEGATIVE("obj_normalizer", 1), NOT_NEGATIVE("cls_normalizer", 1), NOT_NEGATIVE("delta_normalizer", 1),    \
-    WORD("iou_loss", 0, iou_losses), WORD("iou_thresh_kind", 0, iou_kinds), ANY("beta_nms", .6),                  \
-    WORD("nms_kind", 0, nms_kinds), FRACTION("jitter", .2), NOT_NEGATIVE("resize", 1),                            \
-    NOT_NEGATIVE("ignore_thresh", .5), NOT_NEGATIVE("truth_thresh", 1), NOT_NEGATIVE("iou_thresh", 1),            \
+#define BOXES                                                                                              \
+    COUNT("classes", 20), COUNT("num", 1), { "mask", CFG_WHOLE, CFG_LIST, 0, 0, INT_MAX, 0 },              \
+        COUNT("max", 200),                                                                                 \
+    NOT_NEGATIVE("max_delta", 1e300), NUMBERS("counters_per_class", 0), REAL("label_smooth_eps", 0, 0, 1), \
+    POSITIVE("scale_x_y", 1), FLAG("objectness_smooth"), NOT_NEGATIVE("iou_normalizer", .75),              \
+    NOT_NEGATIVE("obj_normalizer", 1), NOT_NEGATIVE("cls_normalizer", 1),                                  \
+        NOT_NEGATIVE("delta_normalizer", 1),                                                               \
+    WORD("iou_loss", 0, iou_losses), WORD("iou_thresh_kind", 0, iou_kinds), ANY("beta_nms", .6),           \
+    WORD("nms_kind", 0, nms_kinds), FRACTION("jitter", .2), NOT_NEGATIVE("resize", 1),                     \
+    NOT_NEGATIVE("ignore_thresh", .5), NOT_NEGATIVE("truth_thresh", 1), NOT_NEGATIVE("iou_thresh", 1),     \
     NOT_NEGATIVE("random", 0), NAMED("map"), NUMBERS("anchors", CFG_ABOVE | CFG_REQUIRED)
 
 static const cfg_key yolo[] = {
-    BOXES, FLAG("new_coords"), NATURAL("show_details", 1), FLAG("focal_loss"), NATURAL("track_history_size", 5),
-    ANY("sim_thresh", .8), NATURAL("dets_for_track", 1), NATURAL("dets_for_show", 1), ANY("track_ciou_norm", .01),
-    ONE_LAYER("embedding_layer", 0),
+    BOXES, FLAG("new_coords"), NATURAL("show_details", 1), FLAG("focal_loss"),
+    NATURAL("track_history_size", 5),
+    ANY("sim_thresh", .8), NATURAL("dets_for_track", 1), NATURAL("dets_for_show", 1),
+    ANY("track_ciou_norm", .01), ONE_LAYER("embedding_layer", 0),
 };
 static const cfg_key gaussian_yolo[] = {
     BOXES, NOT_NEGATIVE("uc_normalizer", 1), WORD("yolo_point", 0, points),

@@ -14,9 +14,11 @@ double cfg_own_truths(const cfg_walk *walk, double coords, int is_region)
 void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
 {
     if (numbers > 2 * num)
-        cfg_walk_warn(walk, "anchors", NULL, "anchors has %d numbers, of which num=%.0f takes the first %.0f", numbers, num, 2 * num);
+        cfg_walk_warn(walk, "anchors", NULL, "anchors has %d numbers, of which num=%.0f takes the first %.0f",
+                      numbers, num, 2 * num);
     else
-        cfg_walk_warn(walk, "anchors", NULL, "anchors has %d numbers, but num=%.0f needs %.0f: the others are 0.5", numbers, num,
+        cfg_walk_warn(walk, "anchors", NULL,
+                      "anchors has %d numbers, but num=%.0f needs %.0f: the others are 0.5", numbers, num,
                       2 * num);
 }
 
@@ -26,11 +28,13 @@ void cfg_own_finish(cfg_walk *walk)
     int images = walk->net.w > 1 && walk->net.h > 1;
     for (int i = 0; i + 1 < walk->count; i++) images |= walk->layers[i].w > 1 && walk->layers[i].h > 1;
     cfg_walk_enter(walk, -1);
-    if (!images) cfg_walk_fail(walk, NULL, NULL, "no layer has an image to look at, which AlexeyAB's parser cannot make");
+    if (!images)
+        cfg_walk_fail(walk, NULL, NULL,
+                      "no layer has an image to look at, which AlexeyAB's parser cannot make");
 }
 
-/* train_detector: from w/random to w*random, the larger of which is rounded up; random=1 means 1.4. Sides of different length
- * are resized by one factor, which is beyond cfg_walk_again. */
+/* train_detector: from w/random to w*random, the larger of which is rounded up; random=1 means 1.4. Sides of
+ * different length are resized by one factor, which is beyond cfg_walk_again. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES])
 {
     double coefficient = random == 1 ? 1.4 : random, step = 32;
@@ -38,6 +42,7 @@ size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double
     if (classifier || walk->net.w != walk->net.h || coefficient < 1) return 0;
     double least = (round(walk->net.w / coefficient / step) + 1) * step;
     double most = (round(walk->net.w * coefficient / step) + 1) * step;
-    for (double size = fmin(least, walk->net.w); size <= most && count < CFG_OWN_SIZES; size += step) sizes[count++] = size;
+    for (double size = fmin(least, walk->net.w); size <= most && count < CFG_OWN_SIZES; size += step)
+        sizes[count++] = size;
     return count;
 }

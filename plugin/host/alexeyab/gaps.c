@@ -17,8 +17,8 @@ int amp_gap_prepare(layer *l)
 {
     size_t count = (size_t)l->outputs * (size_t)l->batch;
     if (l->type != CONVOLUTIONAL || !l->batch_normalize) return 1;
-    return own_buffer(&l->mean, (size_t)l->n) && own_buffer(&l->variance, (size_t)l->n) && own_buffer(&l->x, count)
-        && own_buffer(&l->x_norm, count);
+    return own_buffer(&l->mean, (size_t)l->n) && own_buffer(&l->variance, (size_t)l->n)
+        && own_buffer(&l->x, count) && own_buffer(&l->x_norm, count);
 }
 
 static float *scratch(size_t count)
@@ -26,7 +26,8 @@ static float *scratch(size_t count)
     amp_error error;
     float *memory = calloc(count ? count : 1, sizeof *memory);
     if (memory) return memory;
-    amp_fail(&error, AMP_NO_MEMORY, "amp: no memory for %zu MB in a layer of Darknet's own", count * sizeof *memory >> 20);
+    amp_fail(&error, AMP_NO_MEMORY, "amp: no memory for %zu MB in a layer of Darknet's own",
+             count * sizeof *memory >> 20);
     amp_host_die(&error);
 }
 

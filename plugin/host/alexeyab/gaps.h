@@ -1,14 +1,16 @@
-/* Darknet's own fp32 layers under AMP, on the CPU: where this fork's functions have holes, and what runs instead.
+/* Darknet's own fp32 layers under AMP, on the CPU: where this fork's functions have holes,
+ * and what runs instead.
  *
- *  layer          | stock on the CPU                                  | ours
- * ----------------+---------------------------------------------------+------------------------------------------------
- *  any bwd        | col2im zeroes the input's delta first, batchnorm, | each layer gets a delta of zeros, which is added
- *                 | activation, normalization and reorg overwrite it: | to the input's afterwards
- *                 | another consumer's gradient is lost               |
- *  convolutional, | frozen by stopbackward=1: no room for batch       | amp_gap_prepare makes it
- *  batch norm     | norm's numbers, so that training crashes          |
- *  cost masked    | writes SECRET_NUM into its input, which others    | into a copy
- *                 | may read                                          |
+ *  layer          | stock on the CPU                              | ours
+ * ----------------+-----------------------------------------------+------------------------------------------
+ *  any bwd        | col2im zeroes the input's delta first,        | each layer gets a delta of zeros, which
+ *                 | batchnorm, activation, normalization and      | is added to the input's afterwards
+ *                 | reorg overwrite it: another consumer's        |
+ *                 | gradient is lost                              |
+ *  convolutional, | frozen by stopbackward=1: no room for batch   | amp_gap_prepare makes it
+ *  batch norm     | norm's numbers, so that training crashes      |
+ *  cost masked    | writes SECRET_NUM into its input, which       | into a copy
+ *                 | others may read                               |
  *
  * What is beyond that is refused when a network is made (network.c). */
 #ifndef AMP_HOST_ALEXEYAB_GAPS_H
@@ -16,12 +18,12 @@
 
 #include "darknet.h"
 
-/* Gives a layer the buffers that its make function leaves out. Call it once; a second call changes nothing. They belong to the
- * layer: Darknet's free_layer frees them. Returns 1, or 0 when memory ran out. */
+/* Gives a layer the buffers that its make function leaves out. Call it once; a second call changes nothing.
+ * They belong to the layer: Darknet's free_layer frees them. Returns 1, or 0 when memory ran out. */
 int amp_gap_prepare(layer *l);
 
-/* forward and backward of any layer in fp32. backward adds to state.delta, which may be NULL: then only parameters get their
- * gradients. */
+/* forward and backward of any layer in fp32. backward adds to state.delta, which may be NULL: then only
+ * parameters get their gradients. */
 void amp_gap_forward(layer l, network_state state);
 void amp_gap_backward(layer l, network_state state);
 

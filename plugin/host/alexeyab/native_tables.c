@@ -52,34 +52,40 @@ const size_t amp_own_activation_count = ROWS(amp_own_activations);
 enum { CONV = BIT(CONVOLUTIONAL), ROUTES = BIT(ROUTE), BOXES = BIT(YOLO), SCALES = BIT(MULTIPLY) };
 
 /* Not here, since they are no options: the type, what a layer's functions allocate and fill, and shapes.
- * test e2e_source_tree knows their names. ALL: it has no meaning for what a layer computes, or is the engine's,
- * the update's or the reader of weights'. */
+ * test e2e_source_tree knows their names. ALL: it has no meaning for what a layer computes, or is the
+ * engine's, the update's or the reader of weights'. */
 const amp_own_option amp_own_options[] = {
-    OPTION(activation, ACTIVATED | SCALES), OPTION(lstm_activation, NONE), OPTION(batch_normalize, NORMALIZED),
+    OPTION(activation, ACTIVATED | SCALES), OPTION(lstm_activation, NONE),
+    OPTION(batch_normalize, NORMALIZED),
     OPTION(groups, CONV | BIT(CONNECTED) | ROUTES), OPTION(group_id, ROUTES),
     OPTION(size, WINDOWS | BIT(CONNECTED)), OPTION(pad, WINDOWS),
     OPTION(stride, WINDOWS | BIT(CONNECTED) | BIT(UPSAMPLE) | BIT(REORG)),
-    OPTION(stride_x, CONV | BIT(MAXPOOL) | BIT(CONNECTED)), OPTION(stride_y, CONV | BIT(MAXPOOL) | BIT(CONNECTED)),
+    OPTION(stride_x, CONV | BIT(MAXPOOL) | BIT(CONNECTED)),
+    OPTION(stride_y, CONV | BIT(MAXPOOL) | BIT(CONNECTED)),
     OPTION(dilation, CONV | BIT(CONNECTED)), OPTION(flipped, CONV),
     OPTION(share_layer, CONV), OPTION(avgpool, NONE), OPTION(shortcut, NONE), OPTION(forced, NONE),
     OPTION(mean_alpha, NONE), OPTION(extra, NONE), OPTION(truth_size, BOXES), OPTION(max_boxes, BOXES),
     OPTION(side, NONE), OPTION(antialiasing, NONE), OPTION(maxpool_depth, NONE),
     OPTION(maxpool_zero_nonmax, NONE), OPTION(out_channels, BIT(MAXPOOL)), /* of maxpool_depth */
     OPTION(reverse, BIT(REORG)), OPTION(coordconv, NONE), OPTION(flatten, NONE), OPTION(spatial, NONE),
-    OPTION(sqrt, NONE), OPTION(flip, NONE), OPTION(index, CONV | BIT(SHORTCUT) | SCALES), OPTION(scale_wh, SCALES),
-    OPTION(binary, NONE), OPTION(xnor, NONE), OPTION(peephole, NONE), OPTION(use_bin_output, ALL), /* of xnor */
+    OPTION(sqrt, NONE), OPTION(flip, NONE), OPTION(index, CONV | BIT(SHORTCUT) | SCALES),
+    OPTION(scale_wh, SCALES),
+    OPTION(binary, NONE), OPTION(xnor, NONE), OPTION(peephole, NONE),
+    OPTION(use_bin_output, ALL), /* of xnor */
     OPTION(keep_delta_gpu, ALL), OPTION(optimized_memory, ALL), OPTION(dynamic_minibatch, ALL),
     OPTION(steps, CONV), OPTION(history_size, NONE), OPTION(bottleneck, NONE), OPTION(time_normalizer, NONE),
     OPTION(state_constrain, NONE), OPTION(hidden, NONE), OPTION(truth, ALL), OPTION(smooth, ALL),
     OPTION(dot, NONE), OPTION(deform, NONE), OPTION(grad_centr, NONE), OPTION(sway, NONE),
-    OPTION(rotate, NONE), OPTION(stretch, NONE), OPTION(stretch_sway, NONE), OPTION(angle, CONV), /* of deform */
+    OPTION(rotate, NONE), OPTION(stretch, NONE), OPTION(stretch_sway, NONE),
+    OPTION(angle, CONV), /* of deform */
     OPTION(jitter, BOXES), OPTION(resize, BOXES), OPTION(saturation, NONE), OPTION(exposure, NONE),
     OPTION(shift, NONE), OPTION(ratio, NONE), OPTION(learning_rate_scale, ALL), OPTION(clip, ALL),
     OPTION(focal_loss, BOXES), OPTION(classes_multipliers, BOXES), OPTION(label_smooth_eps, BOXES),
     OPTION(noloss, NONE), OPTION(softmax, NONE), OPTION(classes, BOXES), OPTION(detection, NONE),
     OPTION(embedding_layer_id, NONE), OPTION(embedding_output, NONE), OPTION(embedding_size, NONE),
     OPTION(sim_thresh, BOXES), OPTION(track_history_size, BOXES), OPTION(dets_for_track, BOXES),
-    OPTION(dets_for_show, BOXES), OPTION(track_ciou_norm, BOXES), OPTION(coords, NONE), OPTION(background, NONE),
+    OPTION(dets_for_show, BOXES), OPTION(track_ciou_norm, BOXES), OPTION(coords, NONE),
+    OPTION(background, NONE),
     OPTION(rescore, NONE), OPTION(objectness, NONE), OPTION(does_cost, NONE), OPTION(joint, NONE),
     OPTION(noadjust, NONE), OPTION(reorg, NONE), OPTION(log, NONE), OPTION(tanh, NONE), OPTION(mask, BOXES),
     OPTION(total, BOXES), OPTION(adam, ALL), OPTION(B1, ALL), OPTION(B2, ALL), OPTION(eps, ALL),
@@ -98,8 +104,8 @@ const amp_own_option amp_own_options[] = {
     OPTION(new_coords, BOXES), OPTION(show_details, BOXES), OPTION(max_delta, BOXES),
     OPTION(uc_normalizer, NONE), OPTION(iou_normalizer, BOXES), OPTION(obj_normalizer, BOXES),
     OPTION(cls_normalizer, BOXES), OPTION(delta_normalizer, BOXES), OPTION(iou_loss, BOXES),
-    OPTION(iou_thresh_kind, BOXES), OPTION(nms_kind, BOXES), OPTION(beta_nms, BOXES), OPTION(yolo_point, NONE),
-    OPTION(softmax_tree, NONE), OPTION(stream, ALL), OPTION(wait_stream_id, ALL),
+    OPTION(iou_thresh_kind, BOXES), OPTION(nms_kind, BOXES), OPTION(beta_nms, BOXES),
+    OPTION(yolo_point, NONE), OPTION(softmax_tree, NONE), OPTION(stream, ALL), OPTION(wait_stream_id, ALL),
     /* The layers inside others. */
     OPTION(input_layer, NONE), OPTION(self_layer, NONE), OPTION(output_layer, NONE),
     OPTION(reset_layer, NONE), OPTION(update_layer, NONE), OPTION(state_layer, NONE),
@@ -107,9 +113,10 @@ const amp_own_option amp_own_options[] = {
     OPTION(state_save_layer, NONE), OPTION(input_state_layer, NONE), OPTION(state_state_layer, NONE),
     OPTION(input_z_layer, NONE), OPTION(state_z_layer, NONE), OPTION(input_r_layer, NONE),
     OPTION(state_r_layer, NONE), OPTION(input_h_layer, NONE), OPTION(state_h_layer, NONE), OPTION(wz, NONE),
-    OPTION(uz, NONE), OPTION(wr, NONE), OPTION(ur, NONE), OPTION(wh, NONE), OPTION(uh, NONE), OPTION(uo, NONE),
-    OPTION(wo, NONE), OPTION(vo, NONE), OPTION(uf, NONE), OPTION(wf, NONE), OPTION(vf, NONE), OPTION(ui, NONE),
-    OPTION(wi, NONE), OPTION(vi, NONE), OPTION(ug, NONE), OPTION(wg, NONE)
+    OPTION(uz, NONE), OPTION(wr, NONE), OPTION(ur, NONE), OPTION(wh, NONE), OPTION(uh, NONE),
+    OPTION(uo, NONE),
+    OPTION(wo, NONE), OPTION(vo, NONE), OPTION(uf, NONE), OPTION(wf, NONE), OPTION(vf, NONE),
+    OPTION(ui, NONE), OPTION(wi, NONE), OPTION(vi, NONE), OPTION(ug, NONE), OPTION(wg, NONE)
 };
 const size_t amp_own_option_count = ROWS(amp_own_options);
 

@@ -1,5 +1,5 @@
-/* What AMP asks of a network of this fork before it takes it over: that its numbers are complete, and that no key asks for what
- * would be trained wrong. */
+/* What AMP asks of a network of this fork before it takes it over: that its numbers are complete, and that no
+ * key asks for what would be trained wrong. */
 #include "../darknet/room.h"
 
 #include "network.h"
@@ -27,8 +27,8 @@ static const char *refused_of_network(const network *net)
     return NULL;
 }
 
-/* Recurrent layers but crnn have no backward on the CPU, antialiasing neither; others have a form on a GPU alone, or one that
- * threads race in. */
+/* Recurrent layers but crnn have no backward on the CPU, antialiasing neither; others have a form on a GPU
+ * alone, or one that threads race in. */
 static const char *refused_of_layer(const layer *l)
 {
     switch (l->type) {
@@ -59,12 +59,14 @@ amp_status amp_own_check(const network *net, amp_error *error)
 {
     const char *key = refused_of_network(net);
     if (key)
-        return amp_fail(error, AMP_UNSUPPORTED, "amp: [net]: %s cannot be trained with under AMP; remove it, or run with -amp off",
+        return amp_fail(error, AMP_UNSUPPORTED,
+                        "amp: [net]: %s cannot be trained with under AMP; remove it, or run with -amp off",
                         key);
     for (int i = 0; i < net->n; i++) {
         key = refused_of_layer(&net->layers[i]);
         if (key)
-            return amp_fail(error, AMP_UNSUPPORTED, "layer %d [%s]: %s cannot be trained with under AMP; run with -amp off", i,
+            return amp_fail(error, AMP_UNSUPPORTED,
+                            "layer %d [%s]: %s cannot be trained with under AMP; run with -amp off", i,
                             amp_host_type_name(net->layers[i].type), key);
     }
     return AMP_OK;

@@ -30,8 +30,9 @@ int amp_own_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
     const amp_own_part gru[] = { AMP_OWN_PART(input_z_layer, 0), AMP_OWN_PART(input_r_layer, 1),
                                  AMP_OWN_PART(input_h_layer, 2), AMP_OWN_PART(state_z_layer, 3),
                                  AMP_OWN_PART(state_r_layer, 4), AMP_OWN_PART(state_h_layer, 5) };
-    const amp_own_part lstm[] = { AMP_OWN_PART(wf, 0), AMP_OWN_PART(wi, 1), AMP_OWN_PART(wg, 2), AMP_OWN_PART(wo, 3),
-                                  AMP_OWN_PART(uf, 4), AMP_OWN_PART(ui, 5), AMP_OWN_PART(ug, 6), AMP_OWN_PART(uo, 7) };
+    const amp_own_part lstm[] = { AMP_OWN_PART(wf, 0), AMP_OWN_PART(wi, 1), AMP_OWN_PART(wg, 2),
+                                  AMP_OWN_PART(wo, 3), AMP_OWN_PART(uf, 4), AMP_OWN_PART(ui, 5),
+                                  AMP_OWN_PART(ug, 6), AMP_OWN_PART(uo, 7) };
     const amp_own_part *from = l->type == GRU ? gru : l->type == LSTM ? lstm : simple;
     int count = l->type == GRU ? 6 : l->type == LSTM ? 8 : l->type == RNN || l->type == CRNN ? 3 : 0;
     if (count) memcpy(parts, from, (size_t)count * sizeof *parts);
@@ -51,16 +52,21 @@ static amp_yolo_kind kind_of(IOU_LOSS kind)
     return table[kind];
 }
 
-/* What becomes of each class of the labels, in cweights, which a yolo layer has no other use for and free_layer frees. */
+/* What becomes of each class of the labels, in cweights, which a yolo layer has no other use for
+ * and free_layer frees. */
 static amp_status describe_classes(layer *l, int index, amp_yolo_desc *d, amp_error *error)
 {
     if (!l->map && !l->classes_multipliers) return AMP_OK;
-    amp_yolo_class_rule *table = l->cweights ? (void *)l->cweights : calloc((size_t)l->classes, sizeof *table);
-    if (!table) return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory for %d classes", index, l->classes);
+    amp_yolo_class_rule *table = l->cweights ? (void *)l->cweights
+                                             : calloc((size_t)l->classes, sizeof *table);
+    if (!table)
+        return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory for %d classes", index, l->classes);
     l->cweights = (char *)table;
     for (int c = 0; c < l->classes; c++) {
         int learnt = l->map ? l->map[c] : c, known = learnt >= 0 && learnt < l->classes;
-        table[c] = (amp_yolo_class_rule){ learnt, l->classes_multipliers && known ? l->classes_multipliers[learnt] : 1 };
+        table[c] = (amp_yolo_class_rule){
+            learnt, l->classes_multipliers && known ? l->classes_multipliers[learnt] : 1
+        };
     }
     d->class_table = table;
     return AMP_OK;
@@ -75,8 +81,9 @@ static int is_read_elsewhere(const network *net, int index, int reader)
     return 0;
 }
 
-/* With new_coords the convolution before has squashed: in 16 bits a p near 1 is 1, and nothing can be learnt of it. So where
- * nobody else reads that convolution, the logistic is left to the yolo layer, which computes in fp32. */
+/* With new_coords the convolution before has squashed: in 16 bits a p near 1 is 1, and nothing can be
+ * learnt of it. So where nobody else reads that convolution, the logistic is left to the yolo layer,
+ * which computes in fp32. */
 static void squash_in_yolo(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d)
 {
     amp_layer_desc *head = index > 0 ? &out->layers[index - 1] : NULL;
@@ -86,7 +93,8 @@ static void squash_in_yolo(const network *net, int index, amp_network_desc *out,
     d->before_logistic = 1;
 }
 
-static amp_status describe_boxes(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d, amp_error *error)
+static amp_status describe_boxes(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d,
+                                 amp_error *error)
 {
     layer *l = &net->layers[index];
     d->rules = AMP_YOLO_ALEXEYAB;
@@ -98,7 +106,8 @@ static amp_status describe_boxes(const network *net, int index, amp_network_desc
     d->label_smooth_eps = l->label_smooth_eps;
     d->iou_normalizer = l->iou_normalizer;
     d->obj_normalizer = l->obj_normalizer;
-    d->delta_normalizer = amp_host_on_gpu(net) ? l->delta_normalizer : 1; /* the CPU's backward leaves it out */
+    /* the CPU's backward leaves it out */
+    d->delta_normalizer = amp_host_on_gpu(net) ? l->delta_normalizer : 1;
     d->cls_normalizer = l->classes_multipliers ? l->cls_normalizer : 1;
     d->new_coords = l->new_coords;
     d->objectness_smooth = l->objectness_smooth;
@@ -114,7 +123,8 @@ static int joins_alike(const amp_network_desc *out, const amp_layer_desc *d)
     return 1;
 }
 
-amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d, amp_error *error)
+amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
+                            amp_error *error)
 {
     layer *l = &net->layers[index];
     d->alpha = d->beta = 1;
@@ -160,12 +170,13 @@ int amp_own_weights_runs(const layer *l, amp_weights_run *runs)
 /* The parser marks layers below stopbackward=1 so. */
 int amp_own_is_frozen(const layer *l) { return l->onlyforward && !l->train; }
 
-/* So that AMP's fp32 computes what -amp off does, and either trains weights that the other predicts with. CPU: normalize_cpu,
- * variance_cpu and forward_batchnorm_layer; connected layers have a form of their own. GPU: cuDNN's, see pjreddie's. */
+/* So that AMP's fp32 computes what -amp off does, and either trains weights that the other predicts with.
+ * CPU: normalize_cpu, variance_cpu and forward_batchnorm_layer; connected layers have a form of their own.
+ * GPU: cuDNN's, see pjreddie's. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
 {
-    amp_batchnorm_rule rule = { .unbiased = !on_gpu, .direct_outside_root = !on_gpu, .epsilon_inside_root = 1, .epsilon = .00001f,
-                                .backward_epsilon = .00001f, .rolling_factor = .01f };
+    amp_batchnorm_rule rule = { .unbiased = !on_gpu, .direct_outside_root = !on_gpu, .epsilon_inside_root = 1,
+                                .epsilon = .00001f, .backward_epsilon = .00001f, .rolling_factor = .01f };
     if (!on_gpu) rule.rolling_factor = l->type == CONNECTED ? .05f : .1f;
     return rule;
 }
@@ -184,7 +195,8 @@ void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *r)
     *l->cost = (float)r->cost;
     if (l->iou_loss == GIOU) unlike = 1 - r->giou / count;
     if (l->show_details && l->iou_loss != MSE)
-        *l->cost = (float)(r->labels > 0 ? l->iou_normalizer * unlike + l->obj_normalizer * others : l->obj_normalizer * others);
+        *l->cost = (float)(r->labels > 0 ? l->iou_normalizer * unlike + l->obj_normalizer * others
+                                         : l->obj_normalizer * others);
     fprintf(stderr, "layer %d [yolo]: loss %f, of boxes %f; IoU %f of %d boxes\n", index, r->cost / l->batch,
             r->box_cost / l->batch, r->iou / count, (int)r->labels);
 }
@@ -198,7 +210,8 @@ int amp_fork_frozen(const struct network *net)
     return 0;
 }
 
-/* update_network_gpu goes by these; the CPU's form does not look at them. Steps are counted with the one under way. */
+/* update_network_gpu goes by these; the CPU's form does not look at them. Steps are counted
+ * with the one under way. */
 static int is_held(const network *net, const layer *l)
 {
     int64_t step = (int64_t)(*net->seen / ((uint64_t)net->batch * (uint64_t)net->subdivisions));
@@ -223,7 +236,8 @@ void amp_own_give_back_internals(layer *l, int on_gpu)
 
 int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT || l->type == EMPTY; }
 
-/* AMP's own, which need of buffers only what prepare_buffers makes. The rest is Darknet's to resize, or to refuse. */
+/* AMP's own, which need of buffers only what prepare_buffers makes. The rest is Darknet's to
+ * resize, or to refuse. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h)
 {
     if (l->type != ACTIVE && l->type != DROPOUT && l->type != EMPTY && l->type != BATCHNORM) return 0;
@@ -245,7 +259,8 @@ amp_counters amp_fork_counters(const struct network *net)
 
 void amp_fork_set_counters(struct network *net, amp_counters counters)
 {
-    int64_t steps = ((int64_t)counters.seen - (int64_t)*net->seen) / ((int64_t)net->batch * net->subdivisions);
+    int64_t steps = ((int64_t)counters.seen - (int64_t)*net->seen)
+        / ((int64_t)net->batch * net->subdivisions);
     *net->seen = counters.seen;
     *net->cur_iteration += (int)steps;
     if (net->amp) net->amp->memory->t = counters.t;
@@ -276,7 +291,8 @@ void amp_own_free(network *net)
 
 static network_state state_of(network *net)
 {
-    return (network_state){ .input = net->input, .truth = net->truth, .delta = net->delta, .train = net->train, .net = *net };
+    return (network_state){ .input = net->input, .truth = net->truth, .delta = net->delta,
+                            .train = net->train, .net = *net };
 }
 
 void amp_own_forward(network *net) { forward_network(*net, state_of(net)); }
@@ -295,7 +311,8 @@ float *amp_own_predict(network *net, float *image) { return network_predict(*net
 image amp_own_center_crop(image im, int w, int h)
 {
     int side = im.w < im.h ? im.w : im.h;
-    image middle = crop_image(im, (im.w - side) / 2, (im.h - side) / 2, side, side), fitted = resize_image(middle, w, h);
+    image middle = crop_image(im, (im.w - side) / 2, (im.h - side) / 2, side, side),
+        fitted = resize_image(middle, w, h);
     free_image(middle);
     return fitted;
 }
@@ -320,12 +337,14 @@ const network *amp_own_pass_network(const amp_pass *state) { return &state->net;
 
 /* ---- loading ---- */
 
-enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 }; /* the commands'; parts of a job have a generator each */
+/* The commands'; parts of a job have a generator each. */
+enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 };
 
 static load_args args_of(const network *net)
 {
-    return (load_args){ .w = net->w, .h = net->h, .c = net->c, .flip = net->flip, .angle = net->angle, .blur = net->blur,
-                        .mixup = net->mixup, .exposure = net->exposure, .saturation = net->saturation, .hue = net->hue };
+    return (load_args){ .w = net->w, .h = net->h, .c = net->c, .flip = net->flip, .angle = net->angle,
+                        .blur = net->blur, .mixup = net->mixup, .exposure = net->exposure,
+                        .saturation = net->saturation, .hue = net->hue };
 }
 
 void amp_own_detector_args(network *net, const layer *last, load_args *args)

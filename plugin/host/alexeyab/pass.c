@@ -1,8 +1,8 @@
 /* A pass through AlexeyAB's Darknet: what a network and its layers are given.
  *
- * Its layers' functions get a network_state, with a copy of the network in it. The hooks of forward_network and backward_network
- * put input, labels and delta of the pass, which lie where the network runs, into fields of their copy of struct network
- * that Darknet itself does not use. */
+ * Its layers' functions get a network_state, with a copy of the network in it. The hooks of forward_network
+ * and backward_network put input, labels and delta of the pass, which lie where the network runs, into fields
+ * of their copy of struct network that Darknet itself does not use. */
 #include "../darknet/room.h"
 
 #include "../darknet/links.h"
@@ -41,15 +41,18 @@ size_t amp_own_layer_workspace(const layer *l, int on_gpu)
 /* On a GPU its convolutions are cuDNN's. */
 int amp_own_lends_products(const layer *l, int on_gpu) { return !on_gpu && l->type == CRNN; }
 
-amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace, int training)
+amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
+                      int training)
 {
     int truth = amp_host_truth_layer(net, index);
-    network_state state = { .input = input, .delta = input_delta, .workspace = workspace, .train = training, .index = index,
-                            .truth = truth < 0 ? net->truth : net->layers[truth].output, .net = *net };
+    network_state state = { .input = input, .delta = input_delta, .workspace = workspace, .train = training,
+                            .index = index, .truth = truth < 0 ? net->truth : net->layers[truth].output,
+                            .net = *net };
     return state;
 }
 
-/* Layers that read others find them by index, and shortcuts by the addresses that their buffers had when they were made. */
+/* Layers that read others find them by index, and shortcuts by the addresses that their buffers had
+ * when they were made. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];

@@ -1,16 +1,18 @@
-/* How much memory checkpoint=auto may give to activations: what is allowed, less all that a training takes besides. */
+/* How much memory checkpoint=auto may give to activations: what is allowed, less all that a
+ * training takes besides. */
 #include "recompute.h"
 
 #include "memory.h"
 
 static const amp_recompute_settings nothing = { 0 };
 
-/* Masters, momentum and gradients, Adam's two moments, copies of weights in the dtype; running statistics as they
- * are, and as they were after the last good step. */
+/* Masters, momentum and gradients, Adam's two moments, copies of weights in the dtype; running statistics as
+ * they are, and as they were after the last good step. */
 static size_t parameter_bytes(const struct darknet_amp *amp, const amp_network_desc *described)
 {
     amp_engine_state state = amp_engine_state_of(amp->engine);
-    size_t each = (3 + 2 * (size_t)(state.adam != 0)) * sizeof(float) + amp_dtype_size(amp->config->dtype), bytes = 0;
+    size_t each = (3 + 2 * (size_t)(state.adam != 0)) * sizeof(float) + amp_dtype_size(amp->config->dtype),
+        bytes = 0;
     for (int i = 0; i < described->count; i++) {
         const amp_layer_desc *d = &described->layers[i];
         for (int k = 0; k < d->param_count; k++) bytes += d->params[k].count * each;
@@ -64,12 +66,16 @@ amp_status amp_host_tell_recompute(struct darknet_amp *amp, const amp_network_de
     off.ignores_marks = 1;
     AMP_TRY(amp_engine_outline(amp->engine, described, key, amp->config->dtype, &off, &whole, error));
     amp_recompute_cost cost = amp_recompute_cost_of(plan);
-    fprintf(stderr, "amp: checkpoint: backward computes %d of %d layers again, %.0f %% of a forward's arithmetic; "
+    fprintf(stderr,
+            "amp: checkpoint: backward computes %d of %d layers again, %.0f %% of a forward's arithmetic; "
             "activations take %.0f MB instead of %.0f\n", plan->again_count, plan->count,
-            100 * cost.again / cost.forward, (double)plan->arena.total / 0x1p20, (double)whole->arena.total / 0x1p20);
+            100 * cost.again / cost.forward, (double)plan->arena.total / 0x1p20,
+            (double)whole->arena.total / 0x1p20);
     if (settings->on && !settings->segments && plan->arena.total > settings->budget)
-        fprintf(stderr, "amp: checkpoint=auto: that is %.0f MB more than there is room for; more subdivisions, or a "
-                "smaller width and height, take less\n", (double)(plan->arena.total - settings->budget) / 0x1p20);
+        fprintf(stderr,
+                "amp: checkpoint=auto: that is %.0f MB more than there is room for; more subdivisions, or a "
+                "smaller width and height, take less\n",
+                (double)(plan->arena.total - settings->budget) / 0x1p20);
     amp_plan_free(whole, amp_engine_backend(amp->engine));
     return AMP_OK;
 }

@@ -291,7 +291,8 @@ static void check_joined(cfg_walk *walk, int index)
 
 void cfg_rule_shortcut(cfg_walk *walk)
 {
-    for (int i = 0; i < cfg_walk_numbers(walk, "from"); i++) check_joined(walk, (int)cfg_walk_at(walk, "from", i));
+    for (int i = 0; i < cfg_walk_numbers(walk, "from"); i++)
+        check_joined(walk, (int)cfg_walk_at(walk, "from", i));
 }
 
 /* A fork that adds only what has the same width and height. */
@@ -302,7 +303,8 @@ void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
         int index = (int)cfg_walk_at(walk, "from", i);
         const cfg_shape *from = &walk->layers[index];
         if (from->outputs && (from->w != in->w || from->h != in->h))
-            cfg_walk_fail(walk, "from", NULL, "layer %d gives %.0fx%.0f, and the layer before %.0fx%.0f; both must be as large",
+            cfg_walk_fail(walk, "from", NULL,
+                          "layer %d gives %.0fx%.0f, and the layer before %.0fx%.0f; both must be as large",
                           index, from->w, from->h, in->w, in->h);
     }
 }
@@ -313,9 +315,10 @@ void cfg_rule_scale_channels(cfg_walk *walk)
     int index = (int)number(walk, "from"), places = number(walk, "scale_wh") != 0;
     const cfg_shape *in = walk->in, *from = &walk->layers[index];
     if (!from->outputs) return;
-    if (places ? in->c != 1 || in->w != from->w || in->h != from->h : in->w != 1 || in->h != 1 || in->c != from->c)
-        cfg_walk_fail(walk, "from", NULL, "layer %d gives %.0fx%.0fx%.0f, which %.0fx%.0fx%.0f cannot scale", index, from->w,
-                      from->h, from->c, in->w, in->h, in->c);
+    if (places ? in->c != 1 || in->w != from->w || in->h != from->h
+               : in->w != 1 || in->h != 1 || in->c != from->c)
+        cfg_walk_fail(walk, "from", NULL, "layer %d gives %.0fx%.0fx%.0f, which %.0fx%.0fx%.0f cannot scale",
+                      index, from->w, from->h, from->c, in->w, in->h, in->c);
     take_image(walk, from->w, from->h, from->c);
 }
 
@@ -324,8 +327,9 @@ void cfg_rule_sam(cfg_walk *walk)
     int index = (int)number(walk, "from");
     const cfg_shape *in = walk->in, *from = &walk->layers[index];
     if (from->outputs && (in->w != from->w || in->h != from->h || in->c != from->c))
-        cfg_walk_fail(walk, "from", NULL, "layer %d gives %.0fx%.0fx%.0f, and the layer before %.0fx%.0fx%.0f; both must be alike",
-                      index, from->w, from->h, from->c, in->w, in->h, in->c);
+        cfg_walk_fail(walk, "from", NULL, "layer %d gives %.0fx%.0fx%.0f, and the layer before "
+                      "%.0fx%.0fx%.0f; both must be alike", index, from->w, from->h, from->c, in->w,
+                      in->h, in->c);
 }
 
 /* ---- layers of numbers in a row ---- */
@@ -365,7 +369,8 @@ void cfg_rule_rnn(cfg_walk *walk)
     recurrent(walk, 1, 2);
     if (!hidden) return;
     cfg_walk_count(walk, hidden * fmax(fmax(output, hidden), walk->in->outputs), "weights");
-    walk->out->weights = hidden * (walk->in->outputs + hidden + output) + with_norm(walk, 2 * hidden + output);
+    walk->out->weights = hidden * (walk->in->outputs + hidden + output)
+        + with_norm(walk, 2 * hidden + output);
 }
 
 void cfg_rule_gru(cfg_walk *walk) { recurrent(walk, 3, 3); }
@@ -387,14 +392,17 @@ void cfg_rule_crnn(cfg_walk *walk)
 /* With a size and groups of its own, and the sides in their order. */
 void cfg_rule_crnn_of_any_size(cfg_walk *walk)
 {
-    double hidden = number(walk, "hidden"), output = number(walk, "output"), size = number(walk, "size"), pad = padding_of(walk);
+    double hidden = number(walk, "hidden"), output = number(walk, "output"), size = number(walk, "size"),
+        pad = padding_of(walk);
     double stride = number(walk, "stride"), area = size * size, groups = fmax(number(walk, "groups"), 1);
-    double w = trunc((walk->in->w + 2 * pad - size) / stride) + 1, h = trunc((walk->in->h + 2 * pad - size) / stride) + 1;
+    double w = trunc((walk->in->w + 2 * pad - size) / stride) + 1,
+        h = trunc((walk->in->h + 2 * pad - size) / stride) + 1;
     if (w != walk->in->w || h != walk->in->h)
         cfg_walk_fail(walk, "size", NULL, "its state must be as large as the image; size=3 is with pad=1");
     take_image(walk, walk->in->w, walk->in->h, output);
     cfg_walk_count(walk, area * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
-    walk->out->weights = area / groups * hidden * (walk->in->c + hidden + output) + with_norm(walk, 2 * hidden + output);
+    walk->out->weights = area / groups * hidden * (walk->in->c + hidden + output)
+        + with_norm(walk, 2 * hidden + output);
 }
 
 void cfg_rule_implicit(cfg_walk *walk)

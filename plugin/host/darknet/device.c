@@ -5,8 +5,8 @@
 
 #include "room.h"
 
-/* Of two expressions that which holds on this side. Where Darknet is built without GPU=1 the second is not even compiled, since
- * its fields and functions may not be there. */
+/* Of two expressions that which holds on this side. Where Darknet is built without GPU=1 the second is not
+ * even compiled, since its fields and functions may not be there. */
 #ifdef GPU
 #define ON_SIDE(on_gpu, on_cpu, there) ((on_gpu) ? (there) : (on_cpu))
 #else
@@ -20,11 +20,13 @@ static void check(cudaError_t status, const char *call)
 {
     amp_error error;
     if (status == cudaSuccess) return;
-    amp_fail(&error, AMP_UNSUPPORTED, "amp: %s: %s (%s)", call, cudaGetErrorName(status), cudaGetErrorString(status));
+    amp_fail(&error, AMP_UNSUPPORTED, "amp: %s: %s (%s)", call, cudaGetErrorName(status),
+             cudaGetErrorString(status));
     amp_host_die(&error);
 }
 
-/* Not cuda_set_device, which writes a global of Darknet's: replicas' threads come through here side by side. */
+/* Not cuda_set_device, which writes a global of Darknet's: replicas' threads come
+ * through here side by side. */
 static int use_gpu(int gpu)
 {
     check(cudaSetDevice(gpu), "cudaSetDevice");
@@ -84,7 +86,10 @@ int amp_host_on_gpu(const network *net) { return ON_SIDE(1, ((void)net, 0), net-
 
 amp_dtype amp_fork_default_dtype(void) { return ON_SIDE(1, AMP_BF16, AMP_FP16); }
 
-void amp_fork_use_device(const network *net) { (void)ON_SIDE(amp_host_on_gpu(net), 0, use_gpu(net->gpu_index)); }
+void amp_fork_use_device(const network *net)
+{
+    (void)ON_SIDE(amp_host_on_gpu(net), 0, use_gpu(net->gpu_index));
+}
 
 void amp_host_wait(const network *net) { (void)ON_SIDE(amp_host_on_gpu(net), 0, wait_for_gpu()); }
 
@@ -127,13 +132,17 @@ float **amp_host_delta_of(layer *l, int on_gpu) { return PLACE(delta); }
 amp_status amp_host_pull_output(const network *net, int layer, size_t count, amp_backend *b, amp_error *error)
 {
     (void)layer, (void)count, (void)b, (void)error;
-    return ON_SIDE(amp_host_on_gpu(net), AMP_OK, b->download(b, net->layers[layer].output, net->layers[layer].output_gpu,
+    return ON_SIDE(amp_host_on_gpu(net), AMP_OK,
+                   b->download(b, net->layers[layer].output, net->layers[layer].output_gpu,
                                                             count * sizeof(float), error));
 }
 
 /* ---- memory that Darknet may free or make anew: calloc's, and on a GPU cudaMalloc's ---- */
 
-float *amp_host_take(size_t count, int on_gpu) { return ON_SIDE(on_gpu, calloc(count, sizeof(float)), gpu_take(count)); }
+float *amp_host_take(size_t count, int on_gpu)
+{
+    return ON_SIDE(on_gpu, calloc(count, sizeof(float)), gpu_take(count));
+}
 
 void amp_host_give_back(float **buffer, int on_gpu)
 {
@@ -175,7 +184,8 @@ static void give_back_indexes(layer *l, int on_gpu)
 
 void amp_host_give_back_internals(layer *l, int on_gpu)
 {
-    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED || l->type == BATCHNORM) {
+    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED
+        || l->type == BATCHNORM) {
         GIVE_BACK(x);
         GIVE_BACK(x_norm);
     }

@@ -1,6 +1,6 @@
-/* Where a network's arrays lie: in the program's memory or, where Darknet was built with GPU=1 and runs it on one, in that GPU's
- * memory. device.c and pinned.c here, and pass.c and gaps_gpu.c of a fork, are the only files that know CUDA; everywhere
- * else an array is one that the backend computes with, wherever it lies. */
+/* Where a network's arrays lie: in the program's memory or, where Darknet was built with GPU=1 and runs it on
+ * one, in that GPU's memory. device.c and pinned.c here, and pass.c and gaps_gpu.c of a fork, are the only
+ * files that know CUDA; everywhere else an array is one that the backend computes with, wherever it lies. */
 #ifndef AMP_HOST_DEVICE_H
 #define AMP_HOST_DEVICE_H
 
@@ -9,8 +9,9 @@
 #include "../../backend/backend.h"
 #include "../fork.h"
 
-/* A layer's trainable arrays, and what its forward moves. Of the gradients it is Darknet's pointers that are pointed at: the
- * engine puts others in their place. state: what a recurrent layer carries from batch to batch; NULL for none. */
+/* A layer's trainable arrays, and what its forward moves. Of the gradients it is Darknet's pointers that are
+ * pointed at: the engine puts others in their place. state: what a recurrent layer carries from batch to
+ * batch; NULL for none. */
 typedef struct amp_host_arrays {
     float *weights, *biases, *scales, *rolling_mean, *rolling_variance, *state[2];
     float **weight_updates, **bias_updates, **scale_updates;
@@ -28,7 +29,8 @@ float **amp_host_delta_of(layer *l, int on_gpu);
 /* A layer's output of `count` floats from the GPU to l->output. Nothing where there is no GPU. */
 amp_status amp_host_pull_output(const network *net, int layer, size_t count, amp_backend *, amp_error *);
 
-/* Darknet's own buffers. take: `count` zeros, or NULL where there is no memory. give_back: NULL is allowed; *buffer is NULL then. */
+/* Darknet's own buffers. take: `count` zeros, or NULL where there is no memory. give_back: NULL is allowed;
+ * *buffer is NULL then. */
 float *amp_host_take(size_t count, int on_gpu);
 void amp_host_give_back(float **buffer, int on_gpu);
 /* What only Darknet's own forward, backward and update of this layer use, on either side. moments: Adam's. */

@@ -4,8 +4,8 @@
 
 #include "darknet.h"
 
-/* The layer whose output stands for layer `index` when a later layer `consumer` reads it: Darknet's dropout works inside
- * its neighbour's output, so that readers behind a dropout see what it left. */
+/* The layer whose output stands for layer `index` when a later layer `consumer` reads it: Darknet's dropout
+ * works inside its neighbour's output, so that readers behind a dropout see what it left. */
 int amp_host_producer(const network *net, int index, int consumer);
 
 /* The last layer before `index` with truth=1, which gives it its labels; -1: none, they are the network's. */

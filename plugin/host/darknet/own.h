@@ -1,5 +1,5 @@
-/* What the files of this folder, which are the same for all forks, ask of the folder of the fork that they are compiled for. It
- * is fork.h's question once more, in terms of Darknet's structs. */
+/* What the files of this folder, which are the same for all forks, ask of the folder of the fork that they
+ * are compiled for. It is fork.h's question once more, in terms of Darknet's structs. */
 #ifndef AMP_HOST_OWN_H
 #define AMP_HOST_OWN_H
 
@@ -13,7 +13,8 @@
 #include "../alexeyab/types.h"
 #else
 #include "../pjreddie/types.h"
-/* What train_detector and train_classifier have their loaders do, but for paths, labels and how many images. */
+/* What train_detector and train_classifier have their loaders do, but for paths, labels
+ * and how many images. */
 void amp_own_detector_args(network *net, const layer *last, load_args *args);
 void amp_own_classifier_args(network *net, int classes, int tags, load_args *args);
 /* After the last load of these arguments, or where there was none. */
@@ -38,7 +39,8 @@ typedef struct amp_own_part {
 #define AMP_OWN_PART(field, at) { { #field ".weights", #field ".biases", #field ".scales" }, at, l->field }
 int amp_own_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
 /* What of a layer's description is this fork's alone: d is described already as all forks have it. */
-amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d, amp_error *);
+amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
+                            amp_error *);
 /* Whether it is a loss that learns from a list of boxes. */
 int amp_own_finds_boxes(const layer *l);
 /* Numbers of a label: a box, its class, and maybe more. */
@@ -65,7 +67,8 @@ typedef struct amp_own_type {
 typedef struct amp_own_option {
     const char *why_own;  /* for `amp plan` */
     size_t offset, bytes;
-    unsigned kinds;       /* bits of the kinds that compute with it, or for which it has no meaning in Darknet either */
+    unsigned kinds;       /* bits of the kinds that compute with it, or for which it has no meaning
+                             in Darknet either */
 } amp_own_option;
 
 extern const amp_own_type amp_own_types[];
@@ -91,22 +94,26 @@ int amp_own_borrows_buffers(const layer *l);
 
 /* ---- a pass (buffers.c, fork.c) ---- */
 
-const float *amp_own_truth(const network *net); /* the labels, where the backend can read them; NULL: there are none */
-/* net->input and net->truth, which are the program's, to the GPU, as upload_later does. Nothing where there is no GPU. */
+/* the labels, where the backend can read them; NULL: there are none */
+const float *amp_own_truth(const network *net);
+/* net->input and net->truth, which are the program's, to the GPU, as upload_later does. Nothing
+ * where there is no GPU. */
 amp_status amp_own_push_input(const network *net, amp_backend *, amp_error *);
 /* After a forward: what Darknet's functions read of the network itself. */
 void amp_own_end_forward(network *net, int output_layer);
 
-/* Darknet's own layers, wherever they run. prepare: once, 0 where memory ran out. workspace: bytes that forward and backward
- * want. lends_products: whether its matrix products can be the backend's (products.h). pass: what layer `index` is given, with
- * its input and the delta that its backward adds to, which may be NULL. joined: the layer, for which the layers that it reads
- * are those behind dropouts; room: for as many as it has far inputs. */
+/* Darknet's own layers, wherever they run. prepare: once, 0 where memory ran out. workspace: bytes that
+ * forward and backward want. lends_products: whether its matrix products can be the backend's (products.h).
+ * pass: what layer `index` is given, with its input and the delta that its backward adds to, which may be
+ * NULL. joined: the layer, for which the layers that it reads are those behind dropouts; room: for as many
+ * as it has far inputs. */
 typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;
 
 int amp_own_prepare_layer(layer *l, int on_gpu);
 size_t amp_own_layer_workspace(const layer *l, int on_gpu);
 int amp_own_lends_products(const layer *l, int on_gpu);
-amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace, int training);
+amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
+                      int training);
 layer amp_own_joined(const network *net, int index, amp_joined *room);
 void amp_own_forward_layer(layer l, amp_pass pass);
 void amp_own_backward_layer(layer l, amp_pass pass);
@@ -129,7 +136,8 @@ void amp_own_sort_classes(float *probabilities, network *net);
 int amp_own_pass_index(const amp_pass *);
 const network *amp_own_pass_network(const amp_pass *);
 
-/* What train_detector and train_classifier have their loaders do, but for paths, labels and how many images. */
+/* What train_detector and train_classifier have their loaders do, but for paths, labels
+ * and how many images. */
 void amp_own_detector_args(network *net, const layer *last, load_args *args);
 void amp_own_classifier_args(network *net, int classes, int tags, load_args *args);
 /* After the last load of these arguments, or where there was none. */

@@ -7,8 +7,8 @@
 #include "own.h"
 #include "pinned.h"
 
-/* Darknet's buffers of one layer, as AMP keeps them. Capacities are in floats; 0 is no buffer. copy: on a GPU, of the output
- * in the program's memory. */
+/* Darknet's buffers of one layer, as AMP keeps them. Capacities are in floats; 0 is no buffer. copy: on a
+ * GPU, of the output in the program's memory. */
 typedef struct amp_host_buffers { size_t output_capacity, delta_capacity, copy_capacity; } amp_host_buffers;
 
 struct amp_fork_memory {
@@ -23,18 +23,20 @@ struct amp_fork_memory {
 /* Take over the buffers Darknet made (after parsing and after a resize), and give its workspace back. */
 void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 
-/* Frees amp->memory and what amp_fork_take_over made of the network's buffers, before Darknet frees the rest. */
+/* Frees amp->memory and what amp_fork_take_over made of the network's buffers, before
+ * Darknet frees the rest. */
 void amp_host_release(struct darknet_amp *amp, network *net);
 
-/* A layer that Darknet has just made or resized, while the next is not made yet: what AMP does not use of it is given back, so
- * that a network that fits only under AMP can be made. */
+/* A layer that Darknet has just made or resized, while the next is not made yet: what AMP does not use of it
+ * is given back, so that a network that fits only under AMP can be made. */
 void amp_host_trim(const network *net, layer *l);
 
 /* The .cfg section's name of a type: "convolutional". */
 const char *amp_host_type_name(LAYER_TYPE type);
 
-/* Layers that AMP computes itself (native.c): their Darknet buffers exist only on demand. kind_of: AMP_LAYER_HOST for all
- * others, of which why_own says in a few words why Darknet's own code runs them; NULL for a native layer. */
+/* Layers that AMP computes itself (native.c): their Darknet buffers exist only on demand. kind_of:
+ * AMP_LAYER_HOST for all others, of which why_own says in a few words why Darknet's own code runs them; NULL
+ * for a native layer. */
 int amp_host_is_native(const layer *l);
 amp_layer_kind amp_host_kind_of(const layer *l);
 const char *amp_host_why_own(const layer *l);

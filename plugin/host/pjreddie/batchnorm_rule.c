@@ -1,4 +1,5 @@
-/* How batch norm computes in pjreddie's Darknet. Alone in its file, so that a program of a test can have another rule. */
+/* How batch norm computes in pjreddie's Darknet. Alone in its file, so that a program of a test
+ * can have another rule. */
 #include "../darknet/own.h"
 
 /* So that AMP's fp32 computes what -amp off does, and either trains weights that the other predicts with.

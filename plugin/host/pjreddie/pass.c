@@ -45,13 +45,15 @@ static amp_status push_truth(const network *net, amp_backend *b, amp_error *erro
 }
 #endif
 
-/* Without waiting. Darknet writes to net->input again in the next get_next_batch, and a caller of network_predict to what it has put
- * there when that returns: both after this forward's hook, before the end of which the engine waits for these copies. */
+/* Without waiting. Darknet writes to net->input again in the next get_next_batch, and a caller of
+ * network_predict to what it has put there when that returns: both after this forward's hook, before the end
+ * of which the engine waits for these copies. */
 amp_status amp_own_push_input(const network *net, amp_backend *b, amp_error *error)
 {
 #ifdef GPU
     if (net->gpu_index >= 0) {
-        AMP_TRY(b->upload_later(b, net->input_gpu, net->input, (size_t)net->batch * (size_t)net->inputs * sizeof(float), error));
+        AMP_TRY(b->upload_later(b, net->input_gpu, net->input,
+                                (size_t)net->batch * (size_t)net->inputs * sizeof(float), error));
         if (net->truth && net->truths) return push_truth(net, b, error);
     }
 #endif
@@ -104,10 +106,12 @@ static void view_truth_gpu(network *net, const layer *truth, int pulled)
 {
     net->truth = truth->output;
     net->truth_gpu = truth->output_gpu;
-    if (pulled) cuda_pull_array(truth->output_gpu, truth->output, (size_t)truth->outputs * (size_t)net->batch);
+    if (pulled)
+        cuda_pull_array(truth->output_gpu, truth->output, (size_t)truth->outputs * (size_t)net->batch);
 }
 
-/* As in stock, yolo and its like pull into their producer's host output, whether or not anyone else reads that. */
+/* As in stock, yolo and its like pull into their producer's host output, whether or not
+ * anyone else reads that. */
 static void view_gpu(network *net, int index, float *input, float *input_delta)
 {
     int producer = amp_host_producer(net, index - 1, index), truth = amp_host_truth_layer(net, index);
@@ -134,7 +138,8 @@ static void view(network *net, int index, float *input, float *input_delta)
 }
 
 /* The network as Darknet's layer functions see it: a copy, with this layer's input, delta and truth. */
-amp_pass amp_own_pass(const network *of, int index, float *input, float *input_delta, float *workspace, int training)
+amp_pass amp_own_pass(const network *of, int index, float *input, float *input_delta, float *workspace,
+                      int training)
 {
     network net = *of;
     net.index = index;
