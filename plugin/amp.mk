@@ -1,6 +1,6 @@
-# The plugin, for `make AMP=1` in a Darknet tree that patches/apply.sh has made: Darknet's Makefile includes this file
-# and finds the plugin in AMP_DIR. The CMake build is the other way to the same objects; see CMakeLists.txt for why the
-# plugin has flags of its own.
+# The plugin, for `make AMP=1` in a Darknet tree that patches/apply.sh has made: Darknet's Makefile includes
+# this file and finds the plugin in AMP_DIR. The CMake build is the other way to the same objects; see
+# CMakeLists.txt for why the plugin has flags of its own.
 
 # AlexeyAB's Makefile compiles C files as C++ with USE_CPP=1; the plugin is C.
 AMP_CC = $(if $(filter 1, $(USE_CPP)), gcc, $(CC))
@@ -16,9 +16,11 @@ AMP_KERNELS = $(wildcard $(AMP_DIR)/backend/cuda/*.cu)
 LDFLAGS += -ldl
 endif
 
-# The CPU backend takes oneDNN. AMP_CPU=1 and =0 build with and without it, which by itself depends on whether oneDNN is here.
+# The CPU backend takes oneDNN. AMP_CPU=1 and =0 build with and without it, which by itself depends on
+# whether oneDNN is here.
 AMP_PROBE = \#include <dnnl.h>\nint main(void) { return !dnnl_version(); }\n
-AMP_CPU ?= $(shell printf '$(AMP_PROBE)' | $(AMP_CC) -x c - -ldnnl -o /dev/null 2> /dev/null && echo 1 || echo 0)
+AMP_CPU ?= $(shell printf '$(AMP_PROBE)' | $(AMP_CC) -x c - -ldnnl -o /dev/null 2> /dev/null \
+    && echo 1 || echo 0)
 AMP_CPU := $(AMP_CPU)
 ifeq ($(AMP_CPU), 1)
 AMP_SOURCES += $(wildcard $(AMP_DIR)/backend/cpu/*.c)
@@ -29,13 +31,15 @@ AMP_WITHOUT_CPU = -DAMP_NO_CPU_BACKEND
 else
 $(error oneDNN was not found, and without it AMP=1 takes GPU=1 CUDNN=1: install Debian's package libdnnl-dev)
 endif
-OBJ += $(patsubst $(AMP_DIR)/%.c, amp/%.o, $(AMP_SOURCES)) $(patsubst $(AMP_DIR)/%.cu, amp/%.o, $(AMP_KERNELS))
+OBJ += $(patsubst $(AMP_DIR)/%.c, amp/%.o, $(AMP_SOURCES)) \
+    $(patsubst $(AMP_DIR)/%.cu, amp/%.o, $(AMP_KERNELS))
 
 COMMON += -DAMP -I$(AMP_DIR)/include/
 LDFLAGS += -fopenmp
 
 AMP_OPTS = -O3
-AMP_CFLAGS = -std=c11 $(AMP_OPTS) -Wall -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -Isrc/ -I$(AMP_DIR) $(AMP_WITHOUT_CPU)
+AMP_CFLAGS = -std=c11 $(AMP_OPTS) -Wall -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -Isrc/ \
+    -I$(AMP_DIR) $(AMP_WITHOUT_CPU)
 AMP_MACHINE := $(shell $(AMP_CC) -dumpmachine)
 ifneq (, $(findstring x86_64, $(AMP_MACHINE)))
 $(OBJDIR)amp/%_avx2.o: AMP_CFLAGS += -mavx2 -mfma -mf16c

@@ -104,7 +104,8 @@ struct cfg_walk {
 
 /* Of the present section. A CFG_WORD is a number too, its index; a CFG_LAYER is the layer's index. */
 int cfg_walk_given(const cfg_walk *, const char *key);
-double cfg_walk_number(const cfg_walk *, const char *key); /* not given: the fallback; no key of this fork's: 0 */
+/* not given: the fallback; no key of this fork's: 0 */
+double cfg_walk_number(const cfg_walk *, const char *key);
 int cfg_walk_numbers(const cfg_walk *, const char *key); /* how many a list has; 0: not given */
 double cfg_walk_at(const cfg_walk *, const char *key, int index);
 const char *cfg_walk_text(const cfg_walk *, const char *key); /* NULL: not given */

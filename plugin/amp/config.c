@@ -18,9 +18,11 @@ typedef enum amp_key {
     MAX_SCALE, HYSTERESIS, CLIP_NORM, DEBUG, CHECKPOINT, MEMORY, KEYS
 } amp_key;
 
-/* DTYPE_NAME is kept as an amp_dtype; SCALE has the bounds of scale_problem; WHOLE_OR_WORD is "off", "auto" or a
- * whole number, BYTES a number with the unit MB or GB. */
-typedef enum key_type { FLAG, DTYPE_NAME, SCALE, SCALE_OR_DYNAMIC, WHOLE, REAL, WHOLE_OR_WORD, BYTES } key_type;
+/* DTYPE_NAME is kept as an amp_dtype; SCALE has the bounds of scale_problem; WHOLE_OR_WORD is "off", "auto"
+ * or a whole number, BYTES a number with the unit MB or GB. */
+typedef enum key_type {
+    FLAG, DTYPE_NAME, SCALE, SCALE_OR_DYNAMIC, WHOLE, REAL, WHOLE_OR_WORD, BYTES
+} key_type;
 
 #define DYNAMIC 0.0 /* loss_scale=dynamic: no static scale is 0 */
 
@@ -53,8 +55,8 @@ static const key_row rows[KEYS] = {
     [DEBUG] = { "debug", "0, 1", FLAG },
     [CHECKPOINT] = { "checkpoint", "off, auto, or a number of segments from 1 to 1000", WHOLE_OR_WORD,
                      AMP_CHECKPOINT_OFF, 1, 1000, "below 1", "too large" },
-    [MEMORY] = { "memory", "a number of megabytes or gigabytes, such as 900MB or 8GB", BYTES, 0, 0x1p20, 0x1p60,
-                 "below 1MB", "too large" },
+    [MEMORY] = { "memory", "a number of megabytes or gigabytes, such as 900MB or 8GB", BYTES, 0,
+                 0x1p20, 0x1p60, "below 1MB", "too large" },
 };
 
 static amp_key find_key(const char *name)
@@ -114,7 +116,9 @@ static const char *parse_value(const key_row *row, const char *value, double *nu
     const char *problem = row->type == BYTES ? parse_bytes(value, number) : cfg_parse_number(value, number);
     if (problem) return row->type == SCALE_OR_DYNAMIC ? "neither dynamic nor a decimal number" : problem;
     if (row->type == SCALE || row->type == SCALE_OR_DYNAMIC) return scale_problem(*number);
-    if ((row->type == WHOLE || row->type == WHOLE_OR_WORD) && *number > 0 && value[strspn(value, "+0123456789")]) return "not a whole number";
+    if ((row->type == WHOLE || row->type == WHOLE_OR_WORD) && *number > 0
+        && value[strspn(value, "+0123456789")])
+        return "not a whole number";
     return *number < row->least ? row->below : *number > row->most ? row->above : NULL;
 }
 

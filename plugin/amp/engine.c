@@ -10,10 +10,10 @@
  * layer also writes its delta, multiplied by step->loss_scale: nothing else brings the loss scale into a step
  * (layers/host_layer.c for Darknet's losses, layers/yolo.c for the one that AMP computes).
  *
- * amp_engine_backward runs the layers from last to first. With activation checkpointing (recompute.c), it first
- * repeats the forward of layers whose activations the plan gave up in between. Before a layer runs, the parts of its delta that
- * its consumers have written are added up. Gradients of parameters are summed in fp32 over all subdivisions,
- * and still contain the loss scale.
+ * amp_engine_backward runs the layers from last to first. With activation checkpointing (recompute.c), it
+ * first repeats the forward of layers whose activations the plan gave up in between. Before a layer runs, the
+ * parts of its delta that its consumers have written are added up. Gradients of parameters are summed in fp32
+ * over all subdivisions, and still contain the loss scale.
  *
  * amp_engine_update calls the backend's finish_step for all parameters at once (parameters.c). If every
  * gradient, running statistic and loss is finite, gradients are unscaled and clipped, SGD or Adam updates the
@@ -179,8 +179,8 @@ static void forget_oldest_plan(amp_engine *engine)
 }
 
 static amp_status make_plan(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
-                            amp_dtype dtype, const amp_recompute_settings *settings, int outline, amp_plan **out,
-                            amp_error *error)
+                            amp_dtype dtype, const amp_recompute_settings *settings, int outline,
+                            amp_plan **out, amp_error *error)
 {
     amp_step step = step_of(engine, key);
     step.outline = outline;
@@ -188,7 +188,8 @@ static amp_status make_plan(amp_engine *engine, const amp_network_desc *network,
     if (!recompute)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
     const amp_gradients *gradients = engine->parameters.gradients;
-    amp_status status = amp_recompute_choose(network, key, dtype, gradients, &step, settings, recompute, error);
+    amp_status status = amp_recompute_choose(network, key, dtype, gradients, &step, settings,
+                                             recompute, error);
     if (status == AMP_OK)
         status = amp_plan_create(network, key, dtype, gradients, recompute, &step, out, error);
     free(recompute);
@@ -200,7 +201,8 @@ amp_status amp_engine_add_plan(amp_engine *engine, const amp_network_desc *netwo
 {
     if (engine->plan_count == MAX_PLANS) forget_oldest_plan(engine);
     amp_plan *plan;
-    AMP_TRY(make_plan(engine, network, key, engine->settings.dtype, &engine->settings.recompute, 0, &plan, error));
+    AMP_TRY(make_plan(engine, network, key, engine->settings.dtype, &engine->settings.recompute, 0, &plan,
+                      error));
     plan->last_use = engine->uses;
     engine->plans[engine->plan_count++] = plan;
     return AMP_OK;
@@ -213,7 +215,10 @@ amp_status amp_engine_outline(amp_engine *engine, const amp_network_desc *networ
     return make_plan(engine, network, key, dtype, recompute, 1, out, error);
 }
 
-const amp_recompute_settings *amp_engine_recompute(const amp_engine *engine) { return &engine->settings.recompute; }
+const amp_recompute_settings *amp_engine_recompute(const amp_engine *engine)
+{
+    return &engine->settings.recompute;
+}
 void amp_engine_set_recompute(amp_engine *engine, const amp_recompute_settings *settings)
 {
     engine->settings.recompute = *settings;

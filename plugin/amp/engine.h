@@ -82,8 +82,8 @@ amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *);
 
-/* The parameters of these layers (a flag each; NULL: of none) are not to change in updates from now on, and their gradients are
- * dropped. The array is the caller's, who keeps it while updates are made. */
+/* The parameters of these layers (a flag each; NULL: of none) are not to change in updates from now on, and
+ * their gradients are dropped. The array is the caller's, who keeps it while updates are made. */
 void amp_engine_hold(amp_engine *, const char *held);
 
 /* The current step, or the next if none has begun, must be skipped: the host has found inf or NaN (in labels,

@@ -33,8 +33,8 @@ static amp_status allocate(amp_parameters *p, const sizes *s, int layers, int ad
     p->statistics_unsaved = calloc((size_t)s->statistics + 1, 1);
     p->masters = calloc((size_t)s->params + 1, sizeof *p->masters);
     p->states = calloc((size_t)s->statistics + 1, sizeof *p->states);
-    if (!p->params || !p->decays || !p->rates || !p->unsaved || !p->layer_types || !p->gradients || !p->statistics
-        || !p->statistics_unsaved || !p->masters || !p->states)
+    if (!p->params || !p->decays || !p->rates || !p->unsaved || !p->layer_types || !p->gradients
+        || !p->statistics || !p->statistics_unsaved || !p->masters || !p->states)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters",
                         s->params);
     AMP_TRY(b->allocate(b, s->committed * sizeof(float), (void **)&p->committed_block, error));

@@ -1,10 +1,11 @@
 /* Builds a plan in this order: each layer's form (autocast), which layers compute backward, which of
- * Darknet's own fp32 buffers are needed, when backward repeats a layer's forward (activation checkpointing), and
- * from when to when each buffer is used, so that buffers can share memory.
+ * Darknet's own fp32 buffers are needed, when backward repeats a layer's forward (activation checkpointing),
+ * and from when to when each buffer is used, so that buffers can share memory.
  *
- * Times are counted in layers: forward of layer i is time i, its backward time 2n-1-i. A layer whose forward is
- * repeated has a second time for it, again_time: the backward that first reads something of it, or of a layer that
- * is repeated then and reads it. Its output has two lives, one in forward and one from that time on. */
+ * Times are counted in layers: forward of layer i is time i, its backward time 2n-1-i. A layer whose
+ * forward is repeated has a second time for it, again_time: the backward that first reads something of
+ * it, or of a layer that is repeated then and reads it. Its output has two lives, one in forward and
+ * one from that time on. */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -150,8 +151,8 @@ static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute 
     return wanted == AMP_RECOMPUTE_OUTPUT && !amp_node_keeps_sums(node) ? AMP_RECOMPUTE_ALL : wanted;
 }
 
-/* At this time something is read of the layer's forward: if that was given up, the layer is repeated then, after
- * those whose outputs it reads. */
+/* At this time something is read of the layer's forward: if that was given up, the layer is repeated then,
+ * after those whose outputs it reads. */
 static void repeat_forward(amp_plan *plan, int layer, int time)
 {
     amp_node *node = layer < 0 ? NULL : &plan->nodes[layer];
@@ -174,7 +175,8 @@ static void choose_recomputation(amp_plan *plan, const amp_recompute *recompute)
         if (!node->computes_backward) continue;
         for (int k = 0; amp_node_reads_input(node) && k < node->desc.input_count; k++)
             repeat_forward(plan, node->desc.inputs[k], backward_time(plan, i));
-        if (amp_node_reads_output(node) || (node->recompute == AMP_RECOMPUTE_ALL && amp_node_keeps_sums(node)))
+        if (amp_node_reads_output(node)
+            || (node->recompute == AMP_RECOMPUTE_ALL && amp_node_keeps_sums(node)))
             repeat_forward(plan, i, backward_time(plan, i));
     }
 }
@@ -191,8 +193,8 @@ static void extend(life *l, int time)
     l->last = later(l->last, time);
 }
 
-/* When a value is read in a form: lives[0] in the place where forward puts it, lives[1] in that of the repeated
- * forward, if there is one. */
+/* When a value is read in a form: lives[0] in the place where forward puts it, lives[1] in that of the
+ * repeated forward, if there is one. */
 static void find_reads(const amp_plan *plan, const amp_value *value, life lives[2][AMP_FORMS])
 {
     int again = value->index < 0 ? -1 : plan->nodes[value->index].again_time;
@@ -222,8 +224,8 @@ static amp_status request_data(amp_plan *plan, amp_value *value, const life read
         }
         size_t size = form == AMP_FORM_LOW ? amp_dtype_size(value->low_dtype) : 4;
         if (l.first >= 0)
-            AMP_TRY(amp_arena_request_bytes(&plan->arena, amp_shape_count(value->shape) * size, l.first, l.last,
-                                            &slots[form], error));
+            AMP_TRY(amp_arena_request_bytes(&plan->arena, amp_shape_count(value->shape) * size,
+                                            l.first, l.last, &slots[form], error));
     }
     return AMP_OK;
 }
@@ -250,7 +252,8 @@ static amp_status request_delta(amp_plan *plan, amp_value *value, amp_error *err
 
 static amp_status request_value(amp_plan *plan, amp_value *value, amp_error *error)
 {
-    life lives[2][AMP_FORMS] = { { { -1, -1 }, { -1, -1 }, { -1, -1 } }, { { -1, -1 }, { -1, -1 }, { -1, -1 } } };
+    life lives[2][AMP_FORMS] = { { { -1, -1 }, { -1, -1 }, { -1, -1 } },
+                                 { { -1, -1 }, { -1, -1 }, { -1, -1 } } };
     const amp_node *node = value->index < 0 ? NULL : &plan->nodes[value->index];
     int again = node ? node->again_time : -1;
     find_reads(plan, value, lives);

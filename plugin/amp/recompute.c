@@ -1,5 +1,5 @@
-/* Chooses what to recompute. A choice is judged by the plan that it gives, without the backend's objects: by the bytes
- * of its arena, and by the arithmetic that it repeats. */
+/* Chooses what to recompute. A choice is judged by the plan that it gives, without the backend's objects: by
+ * the bytes of its arena, and by the arithmetic that it repeats. */
 #include "recompute.h"
 
 #include <stdlib.h>
@@ -47,8 +47,8 @@ typedef struct chooser {
     amp_recompute *best;
 } chooser;
 
-/* Outputs behind batch norm, and those that cost no product: a pass over memory each. A shortcut or a route would
- * ask for layers far away. */
+/* Outputs behind batch norm, and those that cost no product: a pass over memory each. A shortcut or a route
+ * would ask for layers far away. */
 static amp_recompute cheap(const amp_node *node)
 {
     switch (node->desc.kind) {
@@ -98,7 +98,8 @@ static void cut(const chooser *c, int segments)
     for (int s = 1, at = 0; s < segments; s++) {
         int best = -1;
         size_t least = 0;
-        for (; at < plan->count && before <= all * (s + .5) / segments; before += (double)bytes_of(&plan->nodes[at++])) {
+        for (; at < plan->count && before <= all * (s + .5) / segments;
+             before += (double)bytes_of(&plan->nodes[at++])) {
             size_t bytes = crossing(plan, at);
             if (before < all * (s - .5) / segments || (best >= 0 && bytes >= least)) continue;
             best = at;
@@ -122,7 +123,8 @@ static void mark(const chooser *c, int repeated, amp_recompute *chosen)
     }
 }
 
-static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *bytes, double *again, amp_error *error)
+static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *bytes, double *again,
+                        amp_error *error)
 {
     amp_plan *plan;
     amp_step step = c->step;
@@ -133,8 +135,10 @@ static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *b
     return AMP_OK;
 }
 
-/* The fewest segments of this cut that must be repeated to fit, or, where none is enough, as many as take least. */
-static amp_status fit(chooser *c, int segments, size_t budget, size_t *best_bytes, double *best_again, amp_error *error)
+/* The fewest segments of this cut that must be repeated to fit, or, where none is enough, as
+ * many as take least. */
+static amp_status fit(chooser *c, int segments, size_t budget, size_t *best_bytes, double *best_again,
+                      amp_error *error)
 {
     amp_status status = AMP_OK;
     amp_recompute *chosen = calloc((size_t)c->whole->count + 1, sizeof *chosen);
@@ -184,11 +188,13 @@ static int has_marks(const amp_network_desc *network)
 
 amp_status amp_recompute_choose(const amp_network_desc *network, const amp_plan_key *key, amp_dtype low,
                                 const amp_gradients *gradients, amp_step *step,
-                                const amp_recompute_settings *settings, amp_recompute *chosen, amp_error *error)
+                                const amp_recompute_settings *settings, amp_recompute *chosen,
+                                amp_error *error)
 {
     amp_plan *whole;
     if (!key->keeps_state || settings->ignores_marks || !(settings->on || has_marks(network))) return AMP_OK;
-    chooser c = { .network = network, .key = key, .low = low, .gradients = gradients, .step = *step, .best = chosen };
+    chooser c = { .network = network, .key = key, .low = low, .gradients = gradients, .step = *step,
+                  .best = chosen };
     c.step.outline = 1;
     AMP_TRY(amp_plan_create(network, key, low, gradients, NULL, &c.step, &whole, error));
     c.whole = whole;

@@ -241,7 +241,8 @@ typedef struct amp_yolo_desc {
     int net_w, net_h;                        /* that input's */
     float ignore_thresh, truth_thresh;
     int truths;                              /* numbers of labels an image, behind the last an x of 0 */
-    int label_size;                          /* numbers of a label: x, y, w, h, class, and what else there is */
+    int label_size;                          /* numbers of a label: x, y, w, h, class, and
+                                                what else there is */
     int max_boxes;                           /* labels read at most; label_size·max_boxes ≤ truths */
 
     /* AlexeyAB's keys, by their names in the .cfg. A layer of pjreddie's has AMP_YOLO_AS_PJREDDIE. */

@@ -269,8 +269,8 @@ AMP_ACTIVATE amp_yolo_box amp_yolo_predicted(const amp_yolo_desc *d, amp_yolo_pl
     return box;
 }
 
-/* Whether a box that overlaps a label must also be sure of some class before it need not learn "nothing here":
- * then the caller asks for a squashed number above AMP_YOLO_SURE among its classes. */
+/* Whether a box that overlaps a label must also be sure of some class before it need not learn "nothing
+ * here": then the caller asks for a squashed number above AMP_YOLO_SURE among its classes. */
 AMP_ACTIVATE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 {
     return d->rules == AMP_YOLO_ALEXEYAB && best > d->ignore_thresh;
@@ -396,7 +396,8 @@ AMP_ACTIVATE void amp_yolo_count(amp_yolo_result *sums, const amp_yolo_desc *d, 
  * loss is mse. */
 AMP_ACTIVATE double amp_yolo_cost(const amp_yolo_desc *d, const amp_yolo_result *sums)
 {
-    double like = d->loss == AMP_YOLO_GIOU ? sums->giou : sums->iou, mean = sums->labels > 0 ? sums->labels : 1;
+    double like = d->loss == AMP_YOLO_GIOU ? sums->giou : sums->iou,
+        mean = sums->labels > 0 ? sums->labels : 1;
     if (d->loss == AMP_YOLO_MSE) return sums->cost;
     return (double)d->iou_normalizer * (sums->labels - like) / mean
         + (double)d->obj_normalizer * (sums->cost - sums->box_cost);

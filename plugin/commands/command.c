@@ -12,9 +12,12 @@ static const struct {
 } verbs[] = {
     { "plan", "which layers run in half, why, and what memory a training takes", amp_command_plan },
     { "check", "whether a .cfg, and a .data file with all its labels, hold mistakes", amp_command_check },
-    { "bench", "how fast a training step is in each dtype, and whether half precision is worth it", amp_command_bench },
-    { "compare", "trains a network in several dtypes side by side: accuracy, speed, memory", amp_command_compare },
-    { "probe", "what fp16 and bf16 would lose of each layer's numbers, and which layers to pin", amp_command_probe },
+    { "bench", "how fast a training step is in each dtype, and whether half precision is worth it",
+      amp_command_bench },
+    { "compare", "trains a network in several dtypes side by side: accuracy, speed, memory",
+      amp_command_compare },
+    { "probe", "what fp16 and bf16 would lose of each layer's numbers, and which layers to pin",
+      amp_command_probe },
     { "valid", "mAP of a detector, top-1 and top-5 accuracy of a classifier", amp_command_valid },
 };
 
@@ -55,7 +58,8 @@ int darknet_amp_command(int argc, char **argv, int *status)
 {
     if (argc < 2 || !argv[1]) return 0;
     if (!strcmp(argv[1], "amp")) *status = run_verb(argc, argv);
-    else if (argc > 2 && argv[2] && !strcmp(argv[1], "detector") && !strcmp(argv[2], "map")) *status = amp_detector_map(argc, argv);
+    else if (argc > 2 && argv[2] && !strcmp(argv[1], "detector") && !strcmp(argv[2], "map"))
+        *status = amp_detector_map(argc, argv);
     else return 0;
     return 1;
 }

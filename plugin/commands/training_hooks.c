@@ -1,4 +1,5 @@
-/* The hooks of the loop of `detector train` and `classifier train`: the host's loop (log, turns, stopping), and -map. */
+/* The hooks of the loop of `detector train` and `classifier train`: the host's loop (log, turns,
+ * stopping), and -map. */
 #include "../host/training/loop.h"
 #include "../host/training/stopping.h"
 #include "../include/darknet_amp.h"

@@ -1,12 +1,14 @@
 /* The door to a Darknet: everything the plugin asks of the fork it is compiled into.
  *
- * Several Darknets are alive, and they differ in their structs, their passes and their files. Each has a folder beside this
- * header (pjreddie/) that implements these functions and is the only place that includes Darknet's headers; one build
- * contains one fork. All other rooms, among them host/common, host/training and host/data, see a network through this
- * header only: as an opaque pointer that is valid for the length of one hook, and as plain numbers.
+ * Several Darknets are alive, and they differ in their structs, their passes and their files. Each has a
+ * folder beside this header (pjreddie/) that implements these functions and is the only place that includes
+ * Darknet's headers; one build contains one fork. All other rooms, among them host/common, host/training and
+ * host/data, see a network through this header only: as an opaque pointer that is valid for the length of one
+ * hook, and as plain numbers.
  *
- * `struct network` and `struct layer` are the fork's own. A fork may pass its network by value, so no pointer to one is
- * kept beyond the hook that handed it over: what AMP keeps for a network is its struct darknet_amp (common/state.h). */
+ * `struct network` and `struct layer` are the fork's own. A fork may pass its network by value, so no
+ * pointer to one is kept beyond the hook that handed it over: what AMP keeps for a network is its struct
+ * darknet_amp (common/state.h). */
 #ifndef AMP_HOST_FORK_H
 #define AMP_HOST_FORK_H
 
@@ -23,7 +25,8 @@ struct darknet_amp;
 
 typedef struct amp_view {
     int layers;                      /* how many */
-    int batch, subdivisions;         /* images (with recurrent layers: times time steps) of one pass; passes of a step */
+    int batch, subdivisions;         /* images (with recurrent layers: times time steps) of one pass; passes
+                                        of a step */
     int w, h, c;                     /* the size of its input, as it is now */
     int inputs, truths;              /* floats of one image and of its labels */
     int outputs;                     /* ... and of what its last layer gives */
@@ -61,8 +64,8 @@ void amp_fork_set_counters(struct network *, amp_counters);
 
 /* ---- what the engine needs ---- */
 
-/* Once, when all layers are made: makes amp->memory, and takes over Darknet's buffers. What it has made the fork frees before
- * amp_host_free. */
+/* Once, when all layers are made: makes amp->memory, and takes over Darknet's buffers. What it has made the
+ * fork frees before amp_host_free. */
 amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_error *);
 
 /* Describes the layers as the engine wants them. *out is freed with amp_network_desc_free. */
@@ -71,29 +74,32 @@ amp_status amp_fork_describe(struct network *, const amp_config *, amp_network_d
 /* The engine's callbacks; context is the struct darknet_amp whose hook runs. */
 amp_host amp_fork_callbacks(struct darknet_amp *);
 
-/* Brings images and labels to where the engine reads them. Does not wait: the engine does, before its forward returns. */
+/* Brings images and labels to where the engine reads them. Does not wait: the engine does, before
+ * its forward returns. */
 amp_status amp_fork_begin_forward(struct darknet_amp *, struct network *, amp_error *);
 /* The input as the engine reads it, and what its gradient is added to (NULL where nobody wants that). */
 float *amp_fork_image(const struct network *);
 float *amp_fork_image_delta(const struct network *);
-/* After the engine's forward: hands the outputs that the plan promises to where Darknet's functions read them, and has
- * Darknet sum up the network's cost. */
+/* After the engine's forward: hands the outputs that the plan promises to where Darknet's functions read
+ * them, and has Darknet sum up the network's cost. */
 amp_status amp_fork_end_forward(struct darknet_amp *, struct network *, amp_error *);
 
 /* How many layers learn nothing at this step, but will at a later one; amp_fork_describe goes by it. */
 int amp_fork_frozen(const struct network *);
-/* Of which layers this step's update is to change nothing, a flag for each, valid until the next call; NULL: of none. */
+/* Of which layers this step's update is to change nothing, a flag for each, valid until the next
+ * call; NULL: of none. */
 const char *amp_fork_held(struct network *);
 
-/* After a skipped step: clears what Darknet's own layers would carry over. Their gemm multiplies old workspace by 0 where it
- * means to overwrite it, and NaN times 0 is NaN. */
+/* After a skipped step: clears what Darknet's own layers would carry over. Their gemm multiplies old
+ * workspace by 0 where it means to overwrite it, and NaN times 0 is NaN. */
 void amp_fork_forget_overflow(struct darknet_amp *);
 
-/* Makes the network's GPU the calling thread's: before any call to its engine or to Darknet. Nothing without a GPU. */
+/* Makes the network's GPU the calling thread's: before any call to its engine or to Darknet.
+ * Nothing without a GPU. */
 void amp_fork_use_device(const struct network *);
 
-/* Ends the program if the network cannot be trained on data of so many classes (0: the .data file does not say), by a classifier's
- * or a detector's loop. */
+/* Ends the program if the network cannot be trained on data of so many classes (0: the .data file does not
+ * say), by a classifier's or a detector's loop. */
 void amp_fork_check_classes(struct network *, int classes, int classifier);
 
 /* Whether Darknet's own `detector train` knows -map, which is then its own for a network without AMP. */
@@ -104,8 +110,8 @@ int amp_fork_knows_map(void);
 /* The dtype of networks that name none. */
 amp_dtype amp_fork_default_dtype(void);
 
-/* The backend for networks on the device that Darknet makes them on now (-i, -nogpu), or NULL and *error: why AMP cannot train
- * there. device: that GPU's number, -1 for the CPU. */
+/* The backend for networks on the device that Darknet makes them on now (-i, -nogpu), or NULL and *error: why
+ * AMP cannot train there. device: that GPU's number, -1 for the CPU. */
 amp_backend *amp_fork_backend(amp_error *);
 int amp_fork_device(void);
 
@@ -115,17 +121,19 @@ size_t amp_fork_free_gpu_memory(size_t *all);
 double amp_fork_gpu_memory_in_use_mb(const struct network *);
 
 /* Bytes of what a training takes beside its plan's arena and the weights. Images and labels of the batch that
- * trains and of the next, `images` each, as loading holds them in RAM; 0 on a GPU, whose memory is another. */
+ * trains and of the next, `images` each, as loading holds them in RAM; 0 on a GPU,
+ * whose memory is another. */
 size_t amp_fork_loaded_bytes(const struct network *, int images);
-/* Darknet's fp32 buffers of layer i that stay under this plan: its own layers', and what these read and write. */
+/* Darknet's fp32 buffers of layer i that stay under this plan: its own layers', and what
+ * these read and write. */
 size_t amp_fork_buffer_bytes(const struct network *, int layer, int batch, const amp_plan *);
 /* The workspace that Darknet's own layers share. */
 size_t amp_fork_own_workspace(const struct network *);
 
 /* ---- files ---- */
 
-/* Darknet's own functions: read the weights again, write them, give the network another input size; average the weights of
- * networks that are trained side by side, without counting steps. */
+/* Darknet's own functions: read the weights again, write them, give the network another input size; average
+ * the weights of networks that are trained side by side, without counting steps. */
 void amp_fork_load_weights(struct network *, const char *file);
 void amp_fork_save_weights(struct network *, const char *file);
 void amp_fork_resize(struct network *, int w, int h);
@@ -133,18 +141,21 @@ void amp_fork_average_weights(struct network **, int count);
 
 /* What Darknet reads for one layer of a .weights file, in its order; returns how many runs. */
 int amp_fork_weights_runs(const struct network *, int layer, amp_weights_run runs[AMP_WEIGHTS_RUNS]);
-/* Whether the network writes to a .weights file what it reads from one: dontload= and its like make files that are not its own. */
+/* Whether the network writes to a .weights file what it reads from one: dontload= and its like make files
+ * that are not its own. */
 int amp_fork_reads_what_it_writes(const struct network *);
-/* The first layer with a rolling variance below 0, which only another network's numbers give, and that value; -1: none, or the
- * arrays lie on a GPU. */
+/* The first layer with a rolling variance below 0, which only another network's numbers give, and that value;
+ * -1: none, or the arrays lie on a GPU. */
 int amp_fork_negative_variance(const struct network *, float *value);
 
 /* Bytes that Darknet's commands have room for in the path of a file that they save. */
 enum { AMP_FORK_PATH = 4096 };
 
-/* The file that Darknet takes for the labels of an image, at most as many bytes longer as there are in "images". */
+/* The file that Darknet takes for the labels of an image, at most as many bytes longer as
+ * there are in "images". */
 void amp_fork_label_path(const char *image, char *path);
-/* What Darknet's commands name the files of a training of this .cfg after: the caller's; the program ends where there is no memory. */
+/* What Darknet's commands name the files of a training of this .cfg after: the caller's; the program ends
+ * where there is no memory. */
 char *amp_fork_base_name(const char *cfg);
 
 #endif

@@ -106,7 +106,8 @@ typedef struct amp_footprint {
     size_t arena;   /* planned: activations and deltas, sharing memory where their lives allow */
     size_t buffers; /* Darknet's fp32 buffers that stay: the sum of amp_fork_buffer_bytes (fork.h) */
     size_t input;   /* images and labels */
-    double again;   /* activation checkpointing: what backward repeats, as a share of a forward's arithmetic */
+    double again;   /* activation checkpointing: what backward repeats, as a share of a forward's
+                       arithmetic */
 } amp_footprint;
 
 static inline size_t amp_footprint_sum(const amp_footprint *f) { return f->arena + f->buffers + f->input; }

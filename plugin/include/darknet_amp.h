@@ -1,4 +1,5 @@
-/* What a patched Darknet calls. Each hook is one line there and does nothing when AMP is off for that network.
+/* What a patched Darknet calls. Each hook is one line there and does nothing when AMP
+ * is off for that network.
  *
  * No type of Darknet's is needed to read this: a network is passed as the pointer it is. Every function that
  * meets an error it cannot survive prints one line that says what, where and what to do, and ends the program
@@ -24,7 +25,8 @@ struct darknet_amp; /* all that AMP knows of one network; network.amp, NULL when
  * `-seed N` and, of `detector train` and `classifier train`, `-log FILE` and `-map [N]` out of the arguments,
  * which then end with NULLs; returns the new argc. Checks the files that a training under AMP names. Such a
  * training, and a measurement, is started once more with OMP_WAIT_POLICY=passive, unless the environment says
- * how OpenMP's threads wait: by default they spin, and take the processors from the threads that load images. */
+ * how OpenMP's threads wait: by default they spin, and take the processors from the
+ * threads that load images. */
 int darknet_amp_start(int argc, char **argv);
 
 /* `darknet amp VERB ...` and `darknet detector map ...`, once the GPU is chosen. Returns 1 if the command was
@@ -36,9 +38,9 @@ __attribute__((noreturn, format(printf, 1, 2))) void darknet_amp_refuse(const ch
 
 /* ---- making and resizing a network ---- */
 
-/* read_cfg, in place of fopen. Reads and checks the [amp] section, the same keys under [net] and amp= of every
- * layer. The stream holds the .cfg with blank lines in their place, so that Darknet neither counts [amp] as a
- * layer nor calls its keys unused. */
+/* read_cfg, in place of fopen. Reads and checks the [amp] section, the same keys under [net] and amp= of
+ * every layer. The stream holds the .cfg with blank lines in their place, so that Darknet neither counts
+ * [amp] as a layer nor calls its keys unused. */
 FILE *darknet_amp_open_cfg(const char *file);
 
 /* A layer was made or resized, while the next one is not yet: what AMP does not use of it is given back, so
@@ -78,9 +80,9 @@ void darknet_amp_synced(struct network **nets, int n, int interval);
 
 /* ---- the loop of `detector train` and `classifier train`, with and without AMP ---- */
 
-/* Once the networks are made and the generator is seeded: ends the program if they do not fit the .data file's
- * classes, and reads the sidecar of the weights that were loaded. Other commands do without it: momentum, loss
- * scale and counters are then restored at the first step. */
+/* Once the networks are made and the generator is seeded: ends the program if they do not fit the .data
+ * file's classes, and reads the sidecar of the weights that were loaded. Other commands do without it:
+ * momentum, loss scale and counters are then restored at the first step. */
 void darknet_amp_resume(struct network **nets, int count);
 
 /* Before each step: whether the loop goes on. The first call begins it, with -log and -map; the two numbers
@@ -113,15 +115,15 @@ void darknet_amp_close_weights(struct network *net, FILE *file);
 
 /* ---- loading images and labels ---- */
 
-/* Reproducible runs (-seed N). is_seeded: whether -seed was given. seed: what srand(time(0)) gets: N, or time(0)
- * without -seed. rand: Darknet's rand(): the C library's own, but in loader threads with -seed the calling
- * thread's own stream. */
+/* Reproducible runs (-seed N). is_seeded: whether -seed was given. seed: what srand(time(0)) gets: N, or
+ * time(0) without -seed. rand: Darknet's rand(): the C library's own, but in loader threads with -seed the
+ * calling thread's own stream. */
 int darknet_amp_is_seeded(void);
 unsigned darknet_amp_seed(void);
 int darknet_amp_rand(void);
 
-/* A loading job starts, in the thread that starts it; one of the parts that its threads load begins, and ends,
- * in its own: the rows of args->d are made. args->job and args->part number them. */
+/* A loading job starts, in the thread that starts it; one of the parts that its threads load begins, and
+ * ends, in its own: the rows of args->d are made. args->job and args->part number them. */
 enum darknet_amp_job_event { AMP_JOB_STARTS, AMP_PART_BEGINS, AMP_PART_ENDS };
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
 
@@ -131,10 +133,11 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
 void darknet_amp_paths(char **paths, int count);
 void darknet_amp_filled(const float *input, float **rows, int count);
 
-/* Bad input of loader threads, in a program with a network under AMP. bad_image: tried and failed to read one;
- * or not tried yet, and a FIFO, a device or a socket is none. 1: the caller returns an image without data, and
- * who loads takes another, which another_image puts in paths[i]. 0: as in stock.
- * read_boxes: a detector's labels; 1: *(box_label **)boxes and *count are what Darknet's read_boxes would give.
+/* Bad input of loader threads, in a program with a network under AMP. bad_image: tried and failed to read
+ * one; or not tried yet, and a FIFO, a device or a socket is none. 1: the caller returns an image without
+ * data, and who loads takes another, which another_image puts in paths[i]. 0: as in stock.
+ * read_boxes: a detector's labels; 1: *(box_label **)boxes and *count are what Darknet's
+ * read_boxes would give.
  * mislabelled: a path that holds `count` of the labels; 1: a line was printed.
  * fopen: C's, but a FIFO, a device or a socket ends the program. */
 int darknet_amp_bad_image(const char *file, int tried);
@@ -143,8 +146,8 @@ int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
 int darknet_amp_mislabelled(const char *path, int count);
 FILE *darknet_amp_fopen(const char *file, const char *mode);
 
-/* sprintf in Darknet's C files. room: of text; (size_t)-1 where the compiler does not know it, which is then a
- * path's. A text that does not fit, which is a path in nearly all cases, ends the program. */
+/* sprintf in Darknet's C files. room: of text; (size_t)-1 where the compiler does not know it, which is then
+ * a path's. A text that does not fit, which is a path in nearly all cases, ends the program. */
 __attribute__((format(printf, 3, 4)))
 int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
 

@@ -29,7 +29,8 @@ amp_status amp_batchnorm_forward(amp_node *node, amp_step *step, const amp_tenso
 {
     amp_backend *b = step->backend;
     amp_batchnorm norm = norm_of(node, step, activation);
-    return (step->training && !step->again ? b->batchnorm_forward_train : b->batchnorm_forward_infer)(b, x, y, &norm, error);
+    return (step->training && !step->again ? b->batchnorm_forward_train
+                                            : b->batchnorm_forward_infer)(b, x, y, &norm, error);
 }
 
 amp_status amp_batchnorm_backward(amp_node *node, amp_step *step, const amp_tensor *x, const amp_tensor *y,
@@ -41,7 +42,8 @@ amp_status amp_batchnorm_backward(amp_node *node, amp_step *step, const amp_tens
     return step->backend->batchnorm_backward(step->backend, x, y, dy, dy, &norm, error);
 }
 
-amp_status amp_epilogue_plan(amp_node *node, amp_arena *arena, int forward_time, int backward_time, amp_error *error)
+amp_status amp_epilogue_plan(amp_node *node, amp_arena *arena, int forward_time, int backward_time,
+                             amp_error *error)
 {
     amp_shape y = node->output->shape;
     size_t bytes = amp_shape_count(y) * amp_dtype_size(node->dtype);

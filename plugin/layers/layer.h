@@ -146,8 +146,8 @@ typedef struct amp_step {
     int training;      /* batch statistics, dropout */
     int keeps_state;   /* a backward follows */
     int outline;       /* the plan is only looked at: the backend makes nothing for it */
-    int again;         /* a forward that backward repeats: batch statistics and dropout's mask are those of the
-                          first time, and running statistics stay */
+    int again;         /* a forward that backward repeats: batch statistics and dropout's mask are those of
+                          the first time, and running statistics stay */
     float loss_scale;          /* what forward multiplies the delta of a loss by: nothing else brings it into
                                   a step */
     amp_yolo_result *results;  /* theirs, in the backend's memory: one each */

@@ -25,8 +25,8 @@ typedef struct amp_value {
     int wants_delta;     /* backward goes on into the producer */
     int delta_parts;     /* how many inputs of consumers give a part of its delta */
     void *data[AMP_FORMS], *delta[AMP_FORMS];
-    void *data_again[AMP_FORMS]; /* activation checkpointing: where backward makes the data anew; while it is in
-                                    use there, this and data are exchanged (amp_value_exchange) */
+    void *data_again[AMP_FORMS]; /* activation checkpointing: where backward makes the data anew; while it is
+                                    in use there, this and data are exchanged (amp_value_exchange) */
     char data_valid[AMP_FORMS], delta_valid[AMP_FORMS];
 } amp_value;
 

@@ -14,8 +14,9 @@ static amp_status plan(amp_node *node, amp_step *step, amp_arena *arena, int for
     for (int c = 0; c < d->classes; c++)
         if (d->class_table[c].learnt < 0 || d->class_table[c].learnt >= d->classes)
             return amp_fail(error, AMP_BAD_NETWORK,
-                            "layer %d [yolo]: its map makes class %d of class %d, but classes=%d; correct the "
-                            "file that map= names", node->index, d->class_table[c].learnt, c, d->classes);
+                            "layer %d [yolo]: its map makes class %d of class %d, but classes=%d; "
+                            "correct the file that map= names", node->index, d->class_table[c].learnt, c,
+                            d->classes);
     if (step->outline) return AMP_OK;
     AMP_TRY(step->backend->allocate(step->backend, bytes, (void **)&node->class_table, error));
     return step->backend->upload(step->backend, node->class_table, d->class_table, bytes, error);
@@ -62,4 +63,5 @@ static amp_status backward(amp_node *node, amp_step *step, amp_error *error)
     return step->backend->cast(step->backend, &dy, &dx, accumulate, error);
 }
 
-const amp_layer_ops amp_yolo_ops = { .plan = plan, .forward = forward, .backward = backward, .makes_loss = 1 };
+const amp_layer_ops amp_yolo_ops = { .plan = plan, .forward = forward, .backward = backward,
+                                     .makes_loss = 1 };

@@ -1,7 +1,7 @@
 /* How anything in the plugin says that it failed: a distinct cause, and one line for the user.
  *
- * A function that can fail returns amp_status and takes an amp_error it fills on failure only. The message says what is
- * wrong, where (file, line, layer) and what to do; it holds no newline. */
+ * A function that can fail returns amp_status and takes an amp_error it fills on failure only. The message
+ * says what is wrong, where (file, line, layer) and what to do; it holds no newline. */
 #ifndef AMP_TENSOR_STATUS_H
 #define AMP_TENSOR_STATUS_H
 

@@ -4,7 +4,8 @@
  * backend.h. Sums are per lane in fp32 over short chunks, in double over
  * the tensor (rows_norm.h), so the variance survives a mean far larger than the spread.
  *
- * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the cache. */
+ * The writing pass takes the blocks last to first: the end of the tensor is what the summing
+ * pass left in the cache. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../activate.h"
@@ -46,7 +47,8 @@ amp_status amp_cpu_add_bias(amp_backend *backend, const amp_tensor *y, const flo
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(y), (size_t)y->shape.c);
     AMP_TRY(amp_check_pair("bias", y, y, 1, error));
     float *lanes = malloc((plan.period ? plan.period : 1) * sizeof *lanes);
-    if (!lanes) return amp_fail(error, AMP_NO_MEMORY, "no memory for the biases of %zu channels", plan.channels);
+    if (!lanes)
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for the biases of %zu channels", plan.channels);
     amp_cpu_replicate(&plan, bias, lanes);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
     for (size_t b = 0; b < plan.blocks; ++b)
@@ -67,8 +69,8 @@ amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, flo
     AMP_TRY(amp_cpu_sums_make(&plan, &sums, error));
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
     for (size_t b = 0; b < plan.blocks; ++b)
-        rows->sum(dy->dtype, amp_cpu_at(dy, amp_cpu_block_first(&plan, b)), amp_cpu_block_count(&plan, b), plan.period,
-            amp_cpu_sums_scratch(&plan, &sums, b), amp_cpu_sums_of(&plan, &sums, b, 0));
+        rows->sum(dy->dtype, amp_cpu_at(dy, amp_cpu_block_first(&plan, b)), amp_cpu_block_count(&plan, b),
+            plan.period, amp_cpu_sums_scratch(&plan, &sums, b), amp_cpu_sums_of(&plan, &sums, b, 0));
     amp_cpu_sums_fold(&plan, &sums);
     for (size_t c = 0; c < plan.channels; ++c) db[c] += (float)sums.lanes[c];
     amp_cpu_sums_free(&sums);
@@ -119,9 +121,9 @@ static void statistics(const amp_cpu_plan *plan, const scratch *s, const amp_ten
     for (size_t l = plan->channels; l < plan->period; ++l) origin[l] = origin[l - plan->channels];
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
     for (size_t b = 0; b < plan->blocks; ++b)
-        rows->moments(x->dtype, amp_cpu_at(x, amp_cpu_block_first(plan, b)), amp_cpu_block_count(plan, b), plan->period,
-            origin, amp_cpu_sums_scratch(plan, &s->sums, b), amp_cpu_sums_of(plan, &s->sums, b, 0),
-            amp_cpu_sums_of(plan, &s->sums, b, 1));
+        rows->moments(x->dtype, amp_cpu_at(x, amp_cpu_block_first(plan, b)), amp_cpu_block_count(plan, b),
+            plan->period, origin, amp_cpu_sums_scratch(plan, &s->sums, b),
+            amp_cpu_sums_of(plan, &s->sums, b, 0), amp_cpu_sums_of(plan, &s->sums, b, 1));
     amp_cpu_sums_fold(plan, &s->sums);
     double count = (double)plan->rows;
     float moved = norm->rule.rolling_factor, kept = 1 - moved;
@@ -160,7 +162,8 @@ amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tenso
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
     float *memory = malloc(3 * plan.period * sizeof *memory);
-    if (!memory) return amp_fail(error, AMP_NO_MEMORY, "no memory for batch norm over %zu channels", plan.channels);
+    if (!memory)
+        return amp_fail(error, AMP_NO_MEMORY, "no memory for batch norm over %zu channels", plan.channels);
     float *lanes[] = { memory, memory + plan.period, memory + 2 * plan.period };
     normalize(&plan, lanes, x, y, norm, norm->rolling_mean, norm->rolling_variance);
     free(memory);

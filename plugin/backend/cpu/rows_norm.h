@@ -1,15 +1,18 @@
-/* Batch norm's passes over memory, part of rows_impl.h: the sums, and the two elementwise passes that use them.
+/* Batch norm's passes over memory, part of rows_impl.h: the sums, and the two
+ * elementwise passes that use them.
  *
- * Sums: each lane of the period has one fp32 accumulator over a chunk of CHUNK pixels-groups, flushed to double after
- * it, so that fp32 error stays that of a short sum whatever the batch. Four groups are added pairwise before they meet
- * the accumulator, which quarters the traffic to it. */
+ * Sums: each lane of the period has one fp32 accumulator over a chunk of CHUNK pixels-groups, flushed to
+ * double after it, so that fp32 error stays that of a short sum whatever the batch. Four groups are added
+ * pairwise before they meet the accumulator, which quarters the traffic to it. */
 
 enum { CHUNK = 64 }; /* periods summed in fp32 before the flush to double */
 
-AMP_INLINE void sum_body(const void *x, size_t count, size_t period, float *acc, double *sums, amp_dtype dtype)
+AMP_INLINE void sum_body(const void *x, size_t count, size_t period, float *acc, double *sums,
+                         amp_dtype dtype)
 {
     while (count > 0) {
-        size_t groups = count / period < CHUNK ? count / period : CHUNK, lanes = groups ? period : count, g = 0;
+        size_t groups = count / period < CHUNK ? count / period : CHUNK,
+            lanes = groups ? period : count, g = 0;
         if (!groups) groups = 1;
         memset(acc, 0, lanes * sizeof *acc);
         for (; g + 4 <= groups; g += 4)
@@ -19,7 +22,8 @@ AMP_INLINE void sum_body(const void *x, size_t count, size_t period, float *acc,
                 vf high = vload(x, p + 2 * period, n, dtype) + vload(x, p + 3 * period, n, dtype);
                 vput(acc, i, n, low + high, 1, AMP_FP32);
             });
-        for (; g < groups; ++g) AMP_LANES(lanes, vput(acc, i, n, vload(x, g * period + i, n, dtype), 1, AMP_FP32));
+        for (; g < groups; ++g)
+            AMP_LANES(lanes, vput(acc, i, n, vload(x, g * period + i, n, dtype), 1, AMP_FP32));
         for (size_t l = 0; l < lanes; ++l) sums[l] += (double)acc[l];
         x = at(x, groups * lanes, dtype);
         count -= groups * lanes;
@@ -31,15 +35,17 @@ static void sum(amp_dtype dtype, const void *x, size_t count, size_t period, flo
     AMP_BY_DTYPE(dtype, sum_body(x, count, period, scratch, sums, dt));
 }
 
-/* Each chunk takes its own first group as pivot: u = x - pivot is small where the data is narrow, so that Σu² loses
- * nothing when Σx² would have lost everything. Moving to the common origin, with n groups and s = pivot - origin:
+/* Each chunk takes its own first group as pivot: u = x - pivot is small where the data is narrow, so
+ * that Σu² loses nothing when Σx² would have lost everything. Moving to the common origin, with n groups
+ * and s = pivot - origin:
  *   Σ(x-origin) = Σu + n·s,  Σ(x-origin)² = Σu² + 2s·Σu + n·s²  in double. */
 AMP_INLINE void moments_body(const void *x, size_t count, size_t period, const float *origin, float *scratch,
     double *sums, double *squares, amp_dtype dtype)
 {
     float *pivot = scratch, *first = scratch + period, *second = scratch + 2 * period;
     while (count > 0) {
-        size_t groups = count / period < CHUNK ? count / period : CHUNK, lanes = groups ? period : count, g = 0;
+        size_t groups = count / period < CHUNK ? count / period : CHUNK,
+            lanes = groups ? period : count, g = 0;
         if (!groups) groups = 1;
         AMP_LANES(lanes, vstore(pivot, i, n, vload(x, i, n, dtype), AMP_FP32));
         memset(first, 0, lanes * sizeof *first);
@@ -71,8 +77,8 @@ AMP_INLINE void moments_body(const void *x, size_t count, size_t period, const f
     }
 }
 
-static void moments(amp_dtype dtype, const void *x, size_t count, size_t period, const float *origin, float *scratch,
-    double *sums, double *squares)
+static void moments(amp_dtype dtype, const void *x, size_t count, size_t period, const float *origin,
+    float *scratch, double *sums, double *squares)
 {
     AMP_BY_DTYPE(dtype, moments_body(x, count, period, origin, scratch, sums, squares, dt));
 }
@@ -93,8 +99,8 @@ AMP_INLINE void normalize_body(const void *x, void *y, size_t count, size_t peri
     }
 }
 
-static void normalize(amp_dtype dtype, amp_activation activation, const void *x, void *y, size_t count, size_t period,
-    const float *mean, const float *gain, const float *bias)
+static void normalize(amp_dtype dtype, amp_activation activation, const void *x, void *y, size_t count,
+    size_t period, const float *mean, const float *gain, const float *bias)
 {
     AMP_BY_ACTIVATION(activation,
         AMP_BY_DTYPE(dtype, normalize_body(x, y, count, period, mean, gain, bias, act, dt)));
@@ -117,7 +123,8 @@ AMP_INLINE void delta_sums_body(const void *x, const void *y, const void *dy, si
 {
     float *first = scratch, *second = scratch + period;
     while (count > 0) {
-        size_t groups = count / period < CHUNK ? count / period : CHUNK, lanes = groups ? period : count, g = 0;
+        size_t groups = count / period < CHUNK ? count / period : CHUNK,
+            lanes = groups ? period : count, g = 0;
         if (!groups) groups = 1;
         memset(first, 0, lanes * sizeof *first);
         memset(second, 0, lanes * sizeof *second);
@@ -151,9 +158,9 @@ AMP_INLINE void delta_sums_body(const void *x, const void *y, const void *dy, si
     }
 }
 
-static void delta_sums(amp_dtype dtype, amp_activation activation, const void *x, const void *y, const void *dy,
-    size_t count, size_t period, const float *mean, const float *gain, const float *bias, float *scratch,
-    double *sums, double *products)
+static void delta_sums(amp_dtype dtype, amp_activation activation, const void *x, const void *y,
+    const void *dy, size_t count, size_t period, const float *mean, const float *gain, const float *bias,
+    float *scratch, double *sums, double *products)
 {
     AMP_BY_ACTIVATION(activation, AMP_BY_DTYPE(dtype,
         delta_sums_body(x, y, dy, count, period, mean, gain, bias, scratch, sums, products, act, dt)));
@@ -178,9 +185,9 @@ AMP_INLINE void normalize_delta_body(const void *x, const void *y, const void *d
     }
 }
 
-static void normalize_delta(amp_dtype dtype, amp_activation activation, const void *x, const void *y, const void *dy,
-    void *dx, size_t count, size_t period, const float *mean, const float *gain, const float *bias,
-    const float *a, const float *b, const float *c)
+static void normalize_delta(amp_dtype dtype, amp_activation activation, const void *x, const void *y,
+    const void *dy, void *dx, size_t count, size_t period, const float *mean, const float *gain,
+    const float *bias, const float *a, const float *b, const float *c)
 {
     AMP_BY_ACTIVATION(activation, AMP_BY_DTYPE(dtype,
         normalize_delta_body(x, y, dy, dx, count, period, mean, gain, bias, a, b, c, act, dt)));

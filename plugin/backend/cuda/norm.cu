@@ -1,19 +1,19 @@
 /* Batch norm with its activation fused, and the bias gradient that shares its reduction. The formulas are
  * spelled out in backend.h.
  *
- * Three launches each way: the sums of each block (columns.cuh), the sums of all blocks and what follows from them for
- * each channel (in double), and one pass that writes. Partial sums and the writing pass's factors lie in scratch memory.
- * Kernels for the activations of hot layers keep N rows in flight in each thread.
- * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the cache.
- * Of leaky and relu backward needs the sign of y alone. It repeats forward's arithmetic on x for that, to the bit, and does not
- * read y: five passes over memory instead of seven. So it does where the gradient is a function of the
- * activation's input. */
+ * Three launches each way: the sums of each block (columns.cuh), the sums of all blocks and what follows from
+ * them for each channel (in double), and one pass that writes. Partial sums and the writing pass's factors
+ * lie in scratch memory. Kernels for the activations of hot layers keep N rows in flight in each thread.
+ * The writing pass takes the blocks last to first: the end of the tensor is what the summing pass left in the
+ * cache. Of leaky and relu backward needs the sign of y alone. It repeats forward's arithmetic on x for that,
+ * to the bit, and does not read y: five passes over memory instead of seven. So it does where the gradient is
+ * a function of the activation's input. */
 #include "kernels.h"
 
 #include "../check.h"
 #include "columns.cuh"
 
-/* ------------------------------------------------------------------------------------------------ forward's arithmetic */
+/* ----------------------------------------------------------------------------------- forward's arithmetic */
 
 /* What x - mean is multiplied by. */
 static __device__ __forceinline__ float gain_of(const amp_batchnorm_rule &rule, float scale, float variance)
@@ -38,12 +38,14 @@ template <int A> static __device__ __forceinline__ bool reads_output(amp_activat
 }
 
 /* A pack of y, rounded. */
-template <class P> static __device__ __forceinline__ P act_of_normalized(const P &x, const float (&mean)[P::count],
+template <class P>
+static __device__ __forceinline__ P act_of_normalized(const P &x, const float (&mean)[P::count],
     const float (&gain)[P::count], const float (&bias)[P::count], amp_activation act)
 {
     P y;
     #pragma unroll
-    for (int i = 0; i < P::count; ++i) y.set(i, amp_activate(normalized(x.get(i), mean[i], gain[i], bias[i]), act));
+    for (int i = 0; i < P::count; ++i)
+        y.set(i, amp_activate(normalized(x.get(i), mean[i], gain[i], bias[i]), act));
     return y;
 }
 
@@ -57,7 +59,8 @@ template <class P> static __device__ __forceinline__ float slope_of(const P &x, 
 }
 
 /* A pack's share of an array with a number for each channel: in 16 bytes where packs are. */
-template <int W> __device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[W])
+template <int W>
+__device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[W])
 {
     #pragma unroll
     for (int i = 0; i < W; i += 4) {
@@ -68,22 +71,28 @@ template <int W> __device__ __forceinline__ void factors_of(const float *factors
         out[i + 3] = four.w;
     }
 }
-__device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[1]) { out[0] = factors[first]; }
+__device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[1])
+{
+    out[0] = factors[first];
+}
 
-/* ------------------------------------------------------------------------------------------------ sums of a block */
+/* ---------------------------------------------------------------------------------------- sums of a block */
 
 /* partial[chunk][k][channel] */
-template <class P, int K> __device__ __forceinline__ void write_partial(const amp_columns &c, const amp_column &at,
+template <class P, int K>
+__device__ __forceinline__ void write_partial(const amp_columns &c, const amp_column &at,
     double (&sums)[K][P::count], double *partial)
 {
     if (!amp_columns_fold(c, sums) || at.pack >= c.packs) return;
     size_t channels = (size_t)c.packs * P::count, first = (size_t)at.pack * P::count;
     for (int k = 0; k < K; ++k)
         #pragma unroll
-        for (int i = 0; i < P::count; ++i) partial[(at.chunk * (size_t)K + k) * channels + first + i] = sums[k][i];
+        for (int i = 0; i < P::count; ++i)
+            partial[(at.chunk * (size_t)K + k) * channels + first + i] = sums[k][i];
 }
 
-template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_of_rows(const P *__restrict__ x, amp_columns c,
+template <class P>
+__global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_of_rows(const P *__restrict__ x, amp_columns c,
     double *partial)
 {
     amp_column at = amp_column_of(c, blockIdx.x);
@@ -92,10 +101,11 @@ template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_of_
     write_partial<P, 1>(c, at, sums, partial);
 }
 
-/* Each run takes its own first row as pivot: u = x - pivot is small where the data is narrow, so that Σu² loses nothing
- * when Σx² would have lost everything. Moving to the common origin, the tensor's first row, with n rows and
- * s = pivot - origin: Σ(x-origin) = Σu + n·s, Σ(x-origin)² = Σu² + 2s·Σu + n·s² in double. */
-template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) moments(const P *__restrict__ x, amp_columns c,
+/* Each run takes its own first row as pivot: u = x - pivot is small where the data is narrow, so that Σu²
+ * loses nothing when Σx² would have lost everything. Moving to the common origin, the tensor's first row,
+ * with n rows and s = pivot - origin: Σ(x-origin) = Σu + n·s, Σ(x-origin)² = Σu² + 2s·Σu + n·s² in double. */
+template <class P>
+__global__ void __launch_bounds__(AMP_COLUMN_THREADS) moments(const P *__restrict__ x, amp_columns c,
     double *partial)
 {
     enum { N = 4 };
@@ -115,7 +125,8 @@ template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) moments
             }
             #pragma unroll
             for (int i = 0; i < P::count; ++i) {
-                float zero = pivot.get(i), u0 = p[0].get(i) - zero, u1 = p[1].get(i) - zero, u2 = p[2].get(i) - zero;
+                float zero = pivot.get(i), u0 = p[0].get(i) - zero, u1 = p[1].get(i) - zero,
+                    u2 = p[2].get(i) - zero;
                 float u3 = p[3].get(i) - zero;
                 first[i] += (u0 + u1) + (u2 + u3);
                 second[i] += (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3);
@@ -132,7 +143,8 @@ template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) moments
 }
 
 /* d = dy·act'(y), and its product with x - mean. */
-template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) delta_sums(const P *__restrict__ x,
+template <class P, int A>
+__global__ void __launch_bounds__(AMP_COLUMN_THREADS) delta_sums(const P *__restrict__ x,
     const P *__restrict__ y, const P *__restrict__ dy, amp_columns c, amp_batchnorm norm, double *partial)
 {
     enum { N = A < 0 ? 1 : 2, W = P::count };
@@ -184,16 +196,17 @@ template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) 
     write_partial<P, 2>(c, at, sums, partial);
 }
 
-/* ------------------------------------------------------------------------------------------------ sums of all blocks */
+/* ------------------------------------------------------------------------------------- sums of all blocks */
 
-/* A block adds up CHANNELS channels: few, so that their chunks are shared out among many threads; their doubles fill a
- * sector of memory. */
+/* A block adds up CHANNELS channels: few, so that their chunks are shared out among many threads; their
+ * doubles fill a sector of memory. */
 enum { FOLD_THREADS = 256, CHANNELS = 4 };
 
 static unsigned fold_blocks(int channels) { return ((unsigned)channels + CHANNELS - 1) / CHANNELS; }
 
 /* The channel whose sums this thread has got, or -1. */
-template <int K> __device__ __forceinline__ int fold_chunks(const double *partial, unsigned chunks, int channels,
+template <int K>
+__device__ __forceinline__ int fold_chunks(const double *partial, unsigned chunks, int channels,
     double (&sums)[K])
 {
     __shared__ double tree[K][FOLD_THREADS];
@@ -219,7 +232,8 @@ __global__ void add_sums(const double *partial, unsigned chunks, int channels, f
     if (c >= 0) db[c] += (float)sums[0];
 }
 
-/* What the writing pass needs of each channel, factors[k][channel]: mean, gain, bias; backward a, b, c too. */
+/* What the writing pass needs of each channel, factors[k][channel]: mean, gain, bias;
+ * backward a, b, c too. */
 static __device__ __forceinline__ void forward_factors(float *factors, int channels, int c,
     const amp_batchnorm &norm, float mean, float variance)
 {
@@ -230,7 +244,8 @@ static __device__ __forceinline__ void forward_factors(float *factors, int chann
 
 /* mean = origin + Σu/N and variance = (Σu² - (Σu)²/N)/N, or /(N-1), where u = x - origin and origin is the
  * first row. The rolling statistics follow. */
-template <class T> __global__ void statistics(const double *partial, unsigned chunks, int channels, const T *origin,
+template <class T>
+__global__ void statistics(const double *partial, unsigned chunks, int channels, const T *origin,
     double count, amp_batchnorm norm, float *factors)
 {
     double sums[2];
@@ -277,10 +292,11 @@ __global__ void delta_factors(const double *partial, unsigned chunks, int channe
     factors[5 * (size_t)channels + c] = (float)(-a * sums[0] / count);
 }
 
-/* ------------------------------------------------------------------------------------------------ writing passes */
+/* ----------------------------------------------------------------------------------------- writing passes */
 
 /* y = act((x - mean)·gain + bias) */
-template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restrict__ x,
+template <class P, int A>
+__global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restrict__ x,
     P *__restrict__ y, amp_columns c, const float *__restrict__ factors, amp_activation given)
 {
     enum { N = A < 0 ? 1 : 4 };
@@ -349,7 +365,7 @@ template <class P, int A> __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ operations */
+/* --------------------------------------------------------------------------------------------- operations */
 
 static size_t pixels(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
 
@@ -359,8 +375,8 @@ typedef struct scratch {
     float *factors;
 } scratch;
 
-static amp_status scratch_take(amp_backend *backend, const amp_columns *c, int channels, int sums, int factors, scratch *out,
-    amp_error *error)
+static amp_status scratch_take(amp_backend *backend, const amp_columns *c, int channels, int sums,
+    int factors, scratch *out, amp_error *error)
 {
     size_t partial = (size_t)sums * c->chunks * channels * sizeof(double);
     void *memory;
@@ -380,8 +396,8 @@ amp_status amp_cuda_bias_gradient(amp_backend *backend, const amp_tensor *dy, fl
     int channels = dy->shape.c;
     amp_columns c = amp_columns_make(pixels(dy), 1, amp_cuda_packs(dy, wide));
     AMP_TRY(scratch_take(backend, &c, channels, 1, 0, &s, error));
-    AMP_CUDA_BY_PACK(dy->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, sum_of_rows<P>,
-        (const P *)dy->data, c, s.partial));
+    AMP_CUDA_BY_PACK(dy->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS,
+        sum_of_rows<P>, (const P *)dy->data, c, s.partial));
     AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, add_sums, s.partial, c.chunks, channels, db);
     return AMP_OK;
 }
@@ -389,8 +405,9 @@ amp_status amp_cuda_bias_gradient(amp_backend *backend, const amp_tensor *dy, fl
 static amp_status write_normalized(amp_backend *backend, const amp_columns &c, bool wide, const amp_tensor *x,
     const amp_tensor *y, const float *factors, amp_activation activation, amp_error *error)
 {
-    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation, AMP_LAUNCH(backend, amp_columns_blocks(&c),
-        AMP_COLUMN_THREADS, (normalize<P, A>), (const P *)x->data, (P *)y->data, c, factors, activation)));
+    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation,
+        AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, (normalize<P, A>),
+        (const P *)x->data, (P *)y->data, c, factors, activation)));
     return AMP_OK;
 }
 
@@ -404,10 +421,10 @@ amp_status amp_cuda_batchnorm_forward_train(amp_backend *backend, const amp_tens
     int channels = x->shape.c;
     amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
     AMP_TRY(scratch_take(backend, &c, channels, 2, 3, &s, error));
-    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, moments<P>,
-        (const P *)x->data, c, s.partial));
-    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, statistics<T>, s.partial, c.chunks,
-        channels, (const T *)x->data, (double)c.rows, *norm, s.factors));
+    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS,
+        moments<P>, (const P *)x->data, c, s.partial));
+    AMP_CUDA_BY_DTYPE(x->dtype, AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, statistics<T>,
+        s.partial, c.chunks, channels, (const T *)x->data, (double)c.rows, *norm, s.factors));
     return write_normalized(backend, c, wide, x, y, s.factors, norm->activation, error);
 }
 
@@ -440,13 +457,14 @@ amp_status amp_cuda_batchnorm_backward(amp_backend *backend, const amp_tensor *x
     int channels = x->shape.c;
     amp_columns c = amp_columns_make(pixels(x), 1, amp_cuda_packs(x, wide));
     AMP_TRY(scratch_take(backend, &c, channels, 2, 6, &s, error));
-    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation, AMP_LAUNCH(backend, amp_columns_blocks(&c),
-        AMP_COLUMN_THREADS, (delta_sums<P, A>), (const P *)x->data, (const P *)y->data, (const P *)dy->data,
-        c, *norm, s.partial)));
-    AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, delta_factors, s.partial, c.chunks, channels, (double)c.rows,
-        *norm, s.factors);
-    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation, AMP_LAUNCH(backend, amp_columns_blocks(&c),
-        AMP_COLUMN_THREADS, (normalize_delta<P, A>), (const P *)x->data, (const P *)y->data, (const P *)dy->data,
+    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation,
+        AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, (delta_sums<P, A>),
+        (const P *)x->data, (const P *)y->data, (const P *)dy->data, c, *norm, s.partial)));
+    AMP_LAUNCH(backend, fold_blocks(channels), FOLD_THREADS, delta_factors, s.partial, c.chunks, channels,
+        (double)c.rows, *norm, s.factors);
+    AMP_CUDA_BY_PACK(x->dtype, wide, AMP_CUDA_BY_ACTIVATION(activation,
+        AMP_LAUNCH(backend, amp_columns_blocks(&c), AMP_COLUMN_THREADS, (normalize_delta<P, A>),
+        (const P *)x->data, (const P *)y->data, (const P *)dy->data,
         (P *)dx->data, c, s.factors, activation)));
     return AMP_OK;
 }

@@ -139,8 +139,9 @@ amp_status amp_map_measure(struct network *net, const amp_detection_data *data,
 {
     *r = (amp_map_result){ .request = *request, .classes = amp_fork_box_classes(net) };
     measuring m = { .data = data, .result = r };
-    const amp_evaluation how = { .images = &data->images, .fit = amp_fork_detector_fit(net), .stop = request->stop,
-                                 .quiet = request->quiet, .measure = measure_image, .context = &m };
+    const amp_evaluation how = { .images = &data->images, .fit = amp_fork_detector_fit(net),
+                                 .stop = request->stop, .quiet = request->quiet, .measure = measure_image,
+                                 .context = &m };
     if (r->classes < 0)
         return amp_fail(error, AMP_BAD_CONFIG, "not a detector: its last section is not [yolo], [region] or "
                         "[detection]");

@@ -320,15 +320,17 @@ static const amp_field checkpoint_fields[] = {
     CHECKPOINT("checkpoint", name, "checkpoint", .left = 1),
     CHECKPOINT("amp_arena", arena, "planned arena", .cell = arena_cell),
     CHECKPOINT("percent_of_forward_again", again, "computed again", .cell = again_cell),
-    CHECKPOINT("fitting_images_per_pass", fits, "images/pass that fit", .known = AMP_FROM_0, .cell = fits_cell),
-    { .key = "in_force", .at = offsetof(amp_plan_checkpoint, in_force), .kind = AMP_FLAG, .title = "", .left = 1,
-      .cell = in_force_cell }, { 0 } };
+    CHECKPOINT("fitting_images_per_pass", fits, "images/pass that fit", .known = AMP_FROM_0,
+               .cell = fits_cell),
+    { .key = "in_force", .at = offsetof(amp_plan_checkpoint, in_force), .kind = AMP_FLAG, .title = "",
+      .left = 1, .cell = in_force_cell }, { 0 } };
 
 static void print_checkpoints(const amp_plan_report *r, FILE *stream)
 {
-    fprintf(stream, "\nActivation checkpointing, at %d image%s a pass: share of a forward's arithmetic\n", r->images,
-            r->images == 1 ? "" : "s");
-    amp_table_print(stream, 2, checkpoint_fields, r->checkpoints, sizeof *r->checkpoints, r->checkpoint_count, r);
+    fprintf(stream, "\nActivation checkpointing, at %d image%s a pass: share of a forward's arithmetic\n",
+            r->images, r->images == 1 ? "" : "s");
+    amp_table_print(stream, 2, checkpoint_fields, r->checkpoints, sizeof *r->checkpoints,
+                    r->checkpoint_count, r);
 }
 
 static void print_advice(const amp_plan_report *r, FILE *stream)

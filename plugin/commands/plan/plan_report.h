@@ -40,8 +40,8 @@ typedef struct amp_plan_batch { int images; size_t arena, amp, fp32, stock; } am
 
 typedef struct amp_plan_advice { const char *kind; int layer; char *text; } amp_plan_advice;
 
-/* What checkpoint= may be: "off", "auto" or a number of segments; at the .cfg's batch, and how many images would fit
- * (below 0: not known). In force is what the .cfg asks for. */
+/* What checkpoint= may be: "off", "auto" or a number of segments; at the .cfg's batch, and how many images
+ * would fit (below 0: not known). In force is what the .cfg asks for. */
 typedef struct amp_plan_checkpoint {
     char name[16];
     int in_force, fits;

@@ -30,14 +30,16 @@ static void open_standard_streams(void)
     if (file >= 0) close(file);
 }
 
-/* Trainings and measurements, where OpenMP's threads would take the processors from those that load images. */
+/* Trainings and measurements, where OpenMP's threads would take the processors from
+ * those that load images. */
 static int is_long(const char *const *words, int count)
 {
     int under_amp = 0;
     if (count < 2) return 0;
     if (!strcmp(words[0], "amp")) return strcmp(words[1], "plan") && strcmp(words[1], "check");
     if (!strcmp(words[1], "map")) return 1;
-    for (int i = 2; i < count && !strcmp(words[1], "train"); i++) { /* the .cfg may have a .data file before it */
+    /* the .cfg may have a .data file before it */
+    for (int i = 2; i < count && !strcmp(words[1], "train"); i++) {
         amp_config *config;
         if (amp_config_read(words[i], amp_host_wished_dtype(), AMP_FP32, &config, NULL) != AMP_OK) continue;
         under_amp |= config->enabled;
@@ -60,7 +62,8 @@ static void start_again(char **argv)
 
 static void take_seed(int *argc, char **argv)
 {
-    /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with; `amp compare` takes several. */
+    /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with; `amp
+     * compare` takes several. */
     int own_seed = *argc > 2 && argv[1] && argv[2] && (!strcmp(argv[1], "rnn") ? strcmp(argv[2], "train") != 0
                    : !strcmp(argv[1], "amp") && !strcmp(argv[2], "compare"));
     const char *seed = own_seed ? NULL : amp_host_take_argument(argc, argv, "-seed", "0 to 4294967295");

@@ -14,7 +14,8 @@ void darknet_amp_refuse(const char *format, ...)
     pthread_mutex_lock(&ending); /* one line, whichever thread comes first: the others wait here */
     fflush(stdout);
     fprintf(stderr, "%s\n", error.message);
-    _exit(1); /* not exit: other threads may be training or loading, and would meet what its handlers have torn down */
+    _exit(1); /* not exit: other threads may be training or loading, and would meet what its handlers have
+                 torn down */
 }
 
 _Noreturn void amp_host_die(const amp_error *error) { darknet_amp_refuse("%s", error->message); }

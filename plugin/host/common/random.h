@@ -9,7 +9,8 @@ int amp_random_seed(unsigned *seed);
 
 /* Numbers a loading job, in the thread that starts it. */
 unsigned long amp_random_next_job(void);
-/* Makes part `part` of loading job `job` the calling thread's stream of random numbers; does nothing without -seed. */
+/* Makes part `part` of loading job `job` the calling thread's stream of random numbers; does
+ * nothing without -seed. */
 void amp_random_begin_job(unsigned long job, int part);
 
 /* Loading jobs begun so far. They are numbered from 1, so this is also the number of the last one. */

@@ -1,16 +1,18 @@
-/* How much memory checkpoint=auto may give to activations: what is allowed, less all that a training takes besides. */
+/* How much memory checkpoint=auto may give to activations: what is allowed, less all that a
+ * training takes besides. */
 #include "recompute.h"
 
 #include "memory.h"
 
 static const amp_recompute_settings nothing = { 0 };
 
-/* Masters, momentum and gradients, Adam's two moments, copies of weights in the dtype; running statistics as they
- * are, and as they were after the last good step. */
+/* Masters, momentum and gradients, Adam's two moments, copies of weights in the dtype; running statistics as
+ * they are, and as they were after the last good step. */
 static size_t parameter_bytes(const struct darknet_amp *amp, const amp_network_desc *described)
 {
     amp_engine_state state = amp_engine_state_of(amp->engine);
-    size_t each = (3 + 2 * (size_t)(state.adam != 0)) * sizeof(float) + amp_dtype_size(amp->config->dtype), bytes = 0;
+    size_t each = (3 + 2 * (size_t)(state.adam != 0)) * sizeof(float) + amp_dtype_size(amp->config->dtype),
+        bytes = 0;
     for (int i = 0; i < described->count; i++) {
         const amp_layer_desc *d = &described->layers[i];
         for (int k = 0; k < d->param_count; k++) bytes += d->params[k].count * each;

@@ -4,8 +4,9 @@
 
 #include "state.h"
 
-/* What the engine's plans are to recompute; with checkpoint=auto as little as makes a training of this network, at
- * the shape described, fit into `memory`, or into what the machine has left. amp->engine is new. */
+/* What the engine's plans are to recompute; with checkpoint=auto as little as makes a training of
+ * this network, at the shape described, fit into `memory`, or into what the machine has left.
+ * amp->engine is new. */
 amp_status amp_host_choose_recompute(struct darknet_amp *, const struct network *,
                                      const amp_network_desc *, amp_error *);
 

@@ -68,6 +68,7 @@ void darknet_amp_synced(struct network **nets, int n, int interval)
     for (int i = 0; i < n; i++) {
         if (!amp_fork_state(nets[i])) continue;
         amp_host_weights_changed(nets[i]);
-        if (interval > 0) amp_fork_state(nets[i])->unsynced_steps = 0; /* 0: before a checkpoint; counting goes on */
+        /* 0: before a checkpoint; counting goes on */
+        if (interval > 0) amp_fork_state(nets[i])->unsynced_steps = 0;
     }
 }

@@ -23,7 +23,8 @@ static void read_options(const char *cfg_file)
     amp_error error;
     if (!cfg_file) darknet_amp_refuse("command line: a .cfg file is missing");
     amp_config_free(reading);
-    amp_host_check(amp_config_read(cfg_file, amp_host_wished_dtype(), amp_fork_default_dtype(), &reading, &error),
+    amp_host_check(amp_config_read(cfg_file, amp_host_wished_dtype(), amp_fork_default_dtype(), &reading,
+                                   &error),
                    &error);
     if (reading->enabled) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
 }

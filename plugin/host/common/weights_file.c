@@ -45,8 +45,8 @@ static FILE *open_to_load(struct network *net, const char *file, int first, int 
     end_killed_save(file);
     check_weights_file(amp_check_weights_size(net, file, first, layers, &held, &error), &error);
     if (held < amp_fork_view(net).layers)
-        fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, are random\n",
-                file, held - 1, amp_fork_view(net).layers - 1);
+        fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, "
+                "are random\n", file, held - 1, amp_fork_view(net).layers - 1);
     return fopen(file, "rb");
 }
 
@@ -76,7 +76,8 @@ static void note_loaded(struct network *net, int ended)
     const char *file = resume->file.name;
     amp_error error;
     check_weights_file(amp_check_weights_sense(net, file, &error), &error);
-    /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut: then its sidecar tells. */
+    /* A file that ends early holds another network's first layers (darknet53.conv.74), or was cut:
+     * then its sidecar tells. */
     resume->pending = resume->file.whole && amp_fork_reads_what_it_writes(net)
                       && (!ended || has_sidecar(file));
     resume->loaded_seen = amp_fork_counters(net).seen;
@@ -97,7 +98,8 @@ static int is_asked_again(const struct darknet_amp *amp, const struct network *n
 
 /* A training goes on without the file. Where there is none to go on with, the program ends; the loops of
  * detector and classifier may save more than once at their end: amp_resume_loop_ended looks at the last. */
-static void say_failed(struct darknet_amp *amp, const struct network *net, const char *file, const amp_error *error)
+static void say_failed(struct darknet_amp *amp, const struct network *net, const char *file,
+                       const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
     const char *kept = resume->last_file, *what_is_left = "nothing has been saved so far";
@@ -151,7 +153,8 @@ static FILE *open_to_save(struct network *net, const char *file)
     if (is_asked_again(amp, net)) return NULL;
     amp_fork_use_device(net);
     f->with_sidecar = f->whole && amp->resume->training;
-    if (check_weights(amp, net, &error) != AMP_OK || open_file(amp, file, &out, &error) != AMP_OK) say_failed(amp, net, file, &error);
+    if (check_weights(amp, net, &error) != AMP_OK || open_file(amp, file, &out, &error) != AMP_OK)
+        say_failed(amp, net, file, &error);
     errno = 0;
     return out;
 }
@@ -182,7 +185,8 @@ static amp_status put_alone(amp_open_file *f, amp_error *error)
     return status;
 }
 
-static amp_status close_file(struct darknet_amp *amp, const struct network *net, FILE *stream, amp_error *error)
+static amp_status close_file(struct darknet_amp *amp, const struct network *net, FILE *stream,
+                             amp_error *error)
 {
     amp_open_file *f = &amp->resume->file;
     amp_status status = close_stream(stream, f->name, error);

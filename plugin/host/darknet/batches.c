@@ -21,10 +21,11 @@ struct amp_batches {
     int inputs, truths;
 };
 
-static amp_status read_list(const char *data_file, const char *key, const char *file, const char *what, amp_lines *lines,
-                            amp_error *error)
+static amp_status read_list(const char *data_file, const char *key, const char *file, const char *what,
+                            amp_lines *lines, amp_error *error)
 {
-    if (!file) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `%s = FILE`; it names %s", data_file, key, what);
+    if (!file)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `%s = FILE`; it names %s", data_file, key, what);
     AMP_TRY(amp_lines_read(file, what, lines, error));
     if (lines->count) return AMP_OK;
     return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is empty", file, what);
@@ -34,26 +35,31 @@ static amp_status read_hierarchy(const char *file, network *net, amp_error *erro
 {
     if (!file) return AMP_OK;
     if (amp_is_device(file))
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read the classes' tree: not a regular file", file);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read the classes' tree: not a regular file",
+                        file);
     FILE *opened = fopen(file, "r");
-    if (!opened) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read the classes' tree: %s", file, strerror(errno));
+    if (!opened)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read the classes' tree: %s", file,
+                        strerror(errno));
     fclose(opened);
     net->hierarchy = read_tree((char *)file);
     return AMP_OK;
 }
 
-static amp_status prepare_classifier(amp_batches *b, const amp_data_file *file, network *net, amp_error *error)
+static amp_status prepare_classifier(amp_batches *b, const amp_data_file *file, network *net,
+                                     amp_error *error)
 {
     int classes = file->classes ? file->classes : 2; /* as train_classifier has it */
     AMP_TRY(read_hierarchy(file->tree, net, error));
     amp_own_classifier_args(net, classes, file->tag, &b->args);
     if (classes != net->truths)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but the network has %d", b->data_file, classes, net->truths);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but the network has %d", b->data_file,
+                        classes, net->truths);
     if (file->tag) return AMP_OK;
     AMP_TRY(read_list(b->data_file, "labels", file->labels, "the list of labels", &b->labels, error));
     if (b->labels.count < (size_t)classes)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but its list of labels has %zu", b->data_file, classes,
-                        b->labels.count);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: classes=%d, but its list of labels has %zu",
+                        b->data_file, classes, b->labels.count);
     b->args.labels = b->labels.line;
     return AMP_OK;
 }
@@ -66,7 +72,8 @@ static amp_status prepare(amp_batches *b, const amp_data_file *file, network *ne
     case AMP_OWN_DETECTORS: amp_own_detector_args(net, last, &b->args); break;
     case AMP_OWN_CLASSIFIERS: AMP_TRY(prepare_classifier(b, file, net, error)); break;
     default:
-        return amp_fail(error, AMP_UNSUPPORTED, "a network must end in yolo or region (a detector), or in softmax, logistic or "
+        return amp_fail(error, AMP_UNSUPPORTED,
+                        "a network must end in yolo or region (a detector), or in softmax, logistic or "
                         "cost (a classifier): batches for others cannot be loaded");
     }
     b->args.paths = b->paths.line;
@@ -117,9 +124,10 @@ amp_status amp_batches_next(amp_batches *b, int last, amp_error *error)
     b->batch = b->buffer;
     int inputs = b->batch.X.cols, truths = b->batch.y.cols;
     if (inputs != b->inputs || truths != b->truths)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: its images and labels have %d and %d numbers, but the network "
-                        "takes %d and %d: check classes, and channels in the .cfg", b->data_file, inputs, truths,
-                        b->inputs, b->truths);
+        return amp_fail(error, AMP_BAD_CONFIG,
+                        "%.500s: its images and labels have %d and %d numbers, but the network "
+                        "takes %d and %d: check classes, and channels in the .cfg", b->data_file,
+                        inputs, truths, b->inputs, b->truths);
     if (!last) start(b);
     return AMP_OK;
 }

@@ -19,8 +19,9 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net)
         layer *l = &net->layers[i];
         size_t made = elements(net, l);
         if (amp_own_borrows_buffers(l) && amp->engine) continue; /* ours, and Darknet does not resize it */
-        amp->memory->buffers[i] = (amp_host_buffers){ *amp_host_output_of(l, on_gpu) ? made : 0, *amp_host_delta_of(l, on_gpu) ? made : 0,
-                                              l->output ? made : 0 };
+        amp->memory->buffers[i] = (amp_host_buffers){ *amp_host_output_of(l, on_gpu) ? made : 0,
+                                                      *amp_host_delta_of(l, on_gpu) ? made : 0,
+                                                      l->output ? made : 0 };
     }
     amp_host_give_back_workspace(net);
 }
@@ -59,10 +60,12 @@ amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_
     if (!amp->memory || !amp->memory->buffers || !amp->memory->held)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     for (int i = 0; i < net->n; i++)
-        if (!amp_host_is_native(&net->layers[i]) && !amp_own_prepare_layer(&net->layers[i], amp_host_on_gpu(net)))
+        if (!amp_host_is_native(&net->layers[i])
+            && !amp_own_prepare_layer(&net->layers[i], amp_host_on_gpu(net)))
             return amp_fail(error, AMP_NO_MEMORY, "layer %d: out of memory for its delta", i);
     amp_host_note_buffers(amp, net);
-    for (int i = 0; i < net->n; i++) if (amp_own_borrows_buffers(&net->layers[i])) forget_borrowed_buffers(amp, net, i);
+    for (int i = 0; i < net->n; i++)
+        if (amp_own_borrows_buffers(&net->layers[i])) forget_borrowed_buffers(amp, net, i);
     return AMP_OK;
 }
 
@@ -89,7 +92,8 @@ void amp_host_release(struct darknet_amp *amp, network *net)
     free(amp->memory);
 }
 
-static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int needed, int on_gpu, int layer_index, amp_error *error)
+static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int needed, int on_gpu,
+                      int layer_index, amp_error *error)
 {
     if (!needed) {
         if (*buffer) amp_host_give_back(buffer, on_gpu);
@@ -98,8 +102,10 @@ static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int neede
         if (*buffer) amp_host_give_back(buffer, on_gpu);
         *buffer = amp_host_take(wanted, on_gpu);
         *capacity = *buffer ? wanted : 0;
-        if (!*buffer) return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory%s for %zu MB of fp32 output; lower batch or raise subdivisions",
-                                      layer_index, on_gpu ? " on the GPU" : "", wanted * sizeof **buffer >> 20);
+        if (!*buffer)
+            return amp_fail(error, AMP_NO_MEMORY, "layer %d: no memory%s for %zu MB of fp32 output; lower "
+                            "batch or raise subdivisions", layer_index, on_gpu ? " on the GPU" : "",
+                            wanted * sizeof **buffer >> 20);
     }
     return AMP_OK;
 }
@@ -113,7 +119,8 @@ static amp_status fit_native(const network *net, int i, int needs_output, int ne
     int on_gpu = amp_host_on_gpu(net);
     size_t wanted = elements(net, l);
     amp_host_give_back_internals(l, on_gpu);
-    AMP_TRY(fit(amp_host_output_of(l, on_gpu), &have->output_capacity, wanted, needs_output, on_gpu, i, error));
+    AMP_TRY(fit(amp_host_output_of(l, on_gpu), &have->output_capacity, wanted, needs_output, on_gpu, i,
+                error));
     AMP_TRY(fit(amp_host_delta_of(l, on_gpu), &have->delta_capacity, wanted, needs_delta, on_gpu, i, error));
     if (!on_gpu) return AMP_OK;
     if (l->delta) amp_host_give_back(&l->delta, 0);
@@ -135,7 +142,8 @@ static amp_status fit_workspace(struct darknet_amp *amp, const network *net, amp
     amp_host_give_back(&amp->memory->workspace, on_gpu);
     amp->memory->workspace = amp_host_take((bytes + sizeof(float) - 1) / sizeof(float), on_gpu);
     amp->memory->workspace_bytes = amp->memory->workspace ? bytes : 0;
-    if (!amp->memory->workspace) return amp_fail(error, AMP_NO_MEMORY, "amp: no memory for a workspace of %zu MB", bytes >> 20);
+    if (!amp->memory->workspace)
+        return amp_fail(error, AMP_NO_MEMORY, "amp: no memory for a workspace of %zu MB", bytes >> 20);
     return AMP_OK;
 }
 
@@ -143,10 +151,12 @@ void amp_fork_forget_overflow(struct darknet_amp *amp)
 {
     amp_backend *b = amp_engine_backend(amp->engine);
     amp_error error;
-    if (amp->memory->workspace) amp_host_check(b->zero(b, amp->memory->workspace, amp->memory->workspace_bytes, &error), &error);
+    if (amp->memory->workspace)
+        amp_host_check(b->zero(b, amp->memory->workspace, amp->memory->workspace_bytes, &error), &error);
 }
 
-static amp_status prepare_buffers(void *context, const char *needs_output, const char *needs_delta, amp_error *error)
+static amp_status prepare_buffers(void *context, const char *needs_output, const char *needs_delta,
+                                  amp_error *error)
 {
     struct darknet_amp *amp = context;
     network *net = amp->net;
@@ -159,8 +169,9 @@ static amp_status prepare_buffers(void *context, const char *needs_output, const
         if (amp_host_is_native(l)) {
             AMP_TRY(fit_native(net, i, needs_output[i], needs_delta[i], have, error));
         } else if (net->batch > amp->batch) {
-            return amp_fail(error, AMP_BAD_NETWORK, "layer %d: batch grew from %d to %d, but Darknet made this layer for %d; set batch in the .cfg",
-                            i, amp->batch, net->batch, amp->batch);
+            return amp_fail(error, AMP_BAD_NETWORK, "layer %d: batch grew from %d to %d, but Darknet made "
+                            "this layer for %d; set batch in the .cfg", i, amp->batch, net->batch,
+                            amp->batch);
         } else if (needs_delta[i] && !*delta) {
             AMP_TRY(fit(delta, &have->delta_capacity, elements(net, l), 1, on_gpu, i, error));
         }
@@ -208,7 +219,10 @@ static void run_backward(void *context, int i, float *input, float *input_delta,
     run(context, i, amp_own_backward_layer, input, input_delta, training);
 }
 
-static const float *labels_of(void *context, int i) { return amp_host_labels(((struct darknet_amp *)context)->net, i); }
+static const float *labels_of(void *context, int i)
+{
+    return amp_host_labels(((struct darknet_amp *)context)->net, i);
+}
 
 static void found(void *context, int i, const amp_yolo_result *result)
 {
@@ -225,7 +239,8 @@ static void random_uniform(void *context, float *numbers, size_t count)
 
 amp_host amp_fork_callbacks(struct darknet_amp *amp)
 {
-    return (amp_host){ .context = amp, .prepare_buffers = prepare_buffers, .output = output_of, .delta = delta_of,
-                       .forward = run_forward, .backward = run_backward, .labels = labels_of, .found = found, .loss = loss_of,
+    return (amp_host){ .context = amp, .prepare_buffers = prepare_buffers, .output = output_of,
+                       .delta = delta_of, .forward = run_forward, .backward = run_backward,
+                       .labels = labels_of, .found = found, .loss = loss_of,
                        .random_uniform = random_uniform };
 }

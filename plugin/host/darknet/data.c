@@ -11,8 +11,8 @@
 /* The loaders whose loops ask darknet_amp_another_image. */
 static int takes_another(const load_args *args)
 {
-    return args->m > 0 && (args->type == DETECTION_DATA || args->type == CLASSIFICATION_DATA || args->type == TAG_DATA ||
-                           args->type == REGRESSION_DATA);
+    return args->m > 0 && (args->type == DETECTION_DATA || args->type == CLASSIFICATION_DATA
+                           || args->type == TAG_DATA || args->type == REGRESSION_DATA);
 }
 
 static void begin_part(load_args *args)
@@ -44,8 +44,9 @@ int darknet_amp_read_boxes(const char *file, void *found, int *count)
     box_label *boxes = calloc((size_t)*count + 1, sizeof *boxes);
     for (int i = 0; boxes && i < *count; i++) {
         const amp_label *l = &labels[i];
-        boxes[i] = (box_label){ .id = l->class_id, .x = l->x, .y = l->y, .w = l->w, .h = l->h, .left = l->x - l->w / 2,
-                                .right = l->x + l->w / 2, .top = l->y - l->h / 2, .bottom = l->y + l->h / 2 };
+        boxes[i] = (box_label){ .id = l->class_id, .x = l->x, .y = l->y, .w = l->w, .h = l->h,
+                                .left = l->x - l->w / 2, .right = l->x + l->w / 2, .top = l->y - l->h / 2,
+                                .bottom = l->y + l->h / 2 };
     }
     free(labels);
     if (!boxes) darknet_amp_refuse("%.700s: no memory for %d labels", file, *count);

@@ -70,7 +70,8 @@ float *amp_fork_read_image(const char *path, int w, int h, amp_image_fit fit, in
 {
     image im = load_color(path, why);
     if (!im.data) return NULL;
-    image fitted = fit == AMP_FIT_LETTERBOX ? letterbox_image(im, w, h) : fit == AMP_FIT_STRETCH ? resize_image(im, w, h)
+    image fitted = fit == AMP_FIT_LETTERBOX ? letterbox_image(im, w, h)
+                 : fit == AMP_FIT_STRETCH ? resize_image(im, w, h)
                  : amp_own_center_crop(im, w, h);
     size[0] = im.w;
     size[1] = im.h;

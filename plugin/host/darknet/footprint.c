@@ -11,7 +11,8 @@
 
 static amp_plan_key training_key(const network *net, int batch)
 {
-    return (amp_plan_key){ .batch = batch, .w = net->w, .h = net->h, .keeps_state = 1, .frozen = amp_fork_frozen(net) };
+    return (amp_plan_key){ .batch = batch, .w = net->w, .h = net->h, .keeps_state = 1,
+                           .frozen = amp_fork_frozen(net) };
 }
 
 amp_status amp_fork_training_plan(network *net, const amp_plan **out, amp_error *error)
@@ -74,7 +75,8 @@ int amp_fork_largest_batch(const network *net)
  * delta; recurrent layers' outputs are counted with their parts or below. */
 static size_t arrays_of(const layer *l, int on_gpu)
 {
-    int normalizes = l->batch_normalize && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED);
+    int normalizes = l->batch_normalize
+        && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED);
     switch (l->type) {
     case DROPOUT: case RNN: case CRNN: return 0;
     case CROP: return 1;
@@ -102,7 +104,8 @@ static size_t stock_bytes(const layer *l, int batch, int on_gpu)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];
     size_t images = (size_t)batch, steps = l->steps > 0 ? (size_t)l->steps : 1;
-    size_t floats = arrays_of(l, on_gpu) * (size_t)l->outputs * images + states_of(l) * (size_t)l->outputs * (images / steps);
+    size_t floats = arrays_of(l, on_gpu) * (size_t)l->outputs * images
+        + states_of(l) * (size_t)l->outputs * (images / steps);
     if (l->type == DROPOUT) floats += (size_t)l->inputs * images;
     if (l->type == CONVOLUTIONAL && l->xnor) floats += (size_t)l->inputs * images;
     if (l->type == CRNN) floats += (size_t)l->hidden * (images / steps) * (steps + 1);
@@ -120,7 +123,8 @@ static size_t im2col_bytes(const layer *l)
 {
     size_t window = (size_t)l->size * (size_t)l->size * sizeof(float);
     if (l->type == CONVOLUTIONAL)
-        return (size_t)l->out_h * (size_t)l->out_w * window * (size_t)(l->c / (l->groups > 0 ? l->groups : 1));
+        return (size_t)l->out_h * (size_t)l->out_w * window
+            * (size_t)(l->c / (l->groups > 0 ? l->groups : 1));
     if (l->type == DECONVOLUTIONAL) return (size_t)l->h * (size_t)l->w * window * (size_t)l->n;
     return 0;
 }

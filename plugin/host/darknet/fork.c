@@ -14,15 +14,15 @@ struct darknet_amp *amp_fork_state(const struct network *net) { return net->amp;
 amp_view amp_fork_view(const struct network *net)
 {
     size_t images_of_step = (size_t)net->batch * (size_t)net->subdivisions;
-    return (amp_view){ .layers = net->n, .batch = net->batch, .subdivisions = net->subdivisions, .w = net->w, .h = net->h,
-                       .c = net->c, .inputs = net->inputs, .truths = net->truths, .outputs = net->outputs,
-                       .training = net->train, .adam = net->adam != 0,
+    return (amp_view){ .layers = net->n, .batch = net->batch, .subdivisions = net->subdivisions, .w = net->w,
+                       .h = net->h, .c = net->c, .inputs = net->inputs, .truths = net->truths,
+                       .outputs = net->outputs, .training = net->train, .adam = net->adam != 0,
                        .changes_size = net->random || net->layers[net->n - 1].random,
                        .on_gpu = amp_host_on_gpu(net), .time_steps = net->time_steps,
                        .max_batches = net->max_batches, .burn_in = net->burn_in,
-                       .batch_number = images_of_step ? (long)(*net->seen / images_of_step) : 0, .momentum = net->momentum,
-                       .decay = net->decay, .beta1 = net->B1, .beta2 = net->B2, .eps = net->eps, .images = net->input,
-                       .labels = net->truth };
+                       .batch_number = images_of_step ? (long)(*net->seen / images_of_step) : 0,
+                       .momentum = net->momentum, .decay = net->decay, .beta1 = net->B1, .beta2 = net->B2,
+                       .eps = net->eps, .images = net->input, .labels = net->truth };
 }
 
 /* ---- a pass ---- */
@@ -38,7 +38,8 @@ amp_status amp_fork_end_forward(struct darknet_amp *amp, struct network *net, am
     const amp_plan *plan = amp_engine_plan(amp->engine);
     for (int i = 0; i < net->n; i++) {
         size_t count = (size_t)net->layers[i].outputs * (size_t)net->batch;
-        if (plan->hands_out[i]) AMP_TRY(amp_host_pull_output(net, i, count, amp_engine_backend(amp->engine), error));
+        if (plan->hands_out[i])
+            AMP_TRY(amp_host_pull_output(net, i, count, amp_engine_backend(amp->engine), error));
     }
     amp_own_end_forward(net, plan->output_layer);
     return AMP_OK;

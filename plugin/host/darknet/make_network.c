@@ -38,7 +38,8 @@ network *amp_fork_make_network(const char *cfg, const char *name, int draws)
 {
     static int registered;
     struct sigaction catch = { .sa_handler = give_up }, before[DEATHS];
-    snprintf(last_words, sizeof last_words, "\n%.400s: Darknet cannot make this network; the line above says why, or "
+    snprintf(last_words, sizeof last_words,
+             "\n%.400s: Darknet cannot make this network; the line above says why, or "
              "which layer it was at: check that one's keys\n", name);
     if (!registered) registered = !atexit(give_up_at_exit);
     for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &catch, &before[k]);

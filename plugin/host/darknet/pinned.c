@@ -8,7 +8,8 @@
 
 void amp_host_pin_note(amp_host_pinned *p, const network *net)
 {
-    *p = (amp_host_pinned){ .input = net->input, .bytes = (size_t)net->inputs * (size_t)net->batch * sizeof *net->input };
+    *p = (amp_host_pinned){ .input = net->input,
+                            .bytes = (size_t)net->inputs * (size_t)net->batch * sizeof *net->input };
 }
 
 #ifdef GPU

@@ -31,7 +31,8 @@ static void box_at(float *place, uint64_t *state)
  * coordinates. */
 static void fill_boxes(float *truth, int room, const layer *l, uint64_t *state)
 {
-    int coordinates = l->type == REGION && l->coords > 4 ? l->coords : 4, boxes = 1 + (int)(uniform(state) * 10);
+    int coordinates = l->type == REGION && l->coords > 4 ? l->coords : 4,
+        boxes = 1 + (int)(uniform(state) * 10);
     int numbers = coordinates > 4 ? coordinates + 1 : amp_own_label_numbers(l);
     for (int t = 0; t < boxes && numbers * (t + 1) <= room; t++) {
         float *place = truth + numbers * t;

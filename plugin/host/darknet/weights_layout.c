@@ -9,7 +9,8 @@ static size_t normalized(const layer *l) { return l->batch_normalize && !l->dont
 /* load_convolutional_weights: biases, scales, statistics, weights. */
 static int convolutional(const layer *l, amp_weights_run *runs)
 {
-    size_t n = (size_t)(l->numload ? l->numload : l->n), groups = l->groups ? (size_t)l->groups : 1, norm = normalized(l) ? n : 0;
+    size_t n = (size_t)(l->numload ? l->numload : l->n), groups = l->groups ? (size_t)l->groups : 1,
+        norm = normalized(l) ? n : 0;
     runs[0] = (amp_weights_run){ n + norm, 2 * norm };
     runs[1] = (amp_weights_run){ (size_t)l->c / groups * n * (size_t)l->size * (size_t)l->size, 0 };
     return 2;
@@ -26,7 +27,8 @@ static int connected(const layer *l, amp_weights_run *runs)
 static int local(const layer *l, amp_weights_run *runs)
 {
     size_t locations = (size_t)l->out_w * (size_t)l->out_h;
-    runs[0].learnt = (size_t)l->outputs + (size_t)l->size * (size_t)l->size * (size_t)l->c * (size_t)l->n * locations;
+    runs[0].learnt = (size_t)l->outputs
+        + (size_t)l->size * (size_t)l->size * (size_t)l->c * (size_t)l->n * locations;
     runs[0].statistics = 0;
     return 1;
 }
@@ -38,7 +40,8 @@ static int of_parts(const layer *l, amp_weights_run *runs)
     for (int place = 0; place < count; place++)
         for (int k = 0; k < count; k++)
             if (parts[k].place == place)
-                written += (parts[k].part->type == CONNECTED ? connected : convolutional)(parts[k].part, runs + written);
+                written += (parts[k].part->type == CONNECTED
+                            ? connected : convolutional)(parts[k].part, runs + written);
     return written;
 }
 
@@ -70,7 +73,8 @@ int amp_fork_negative_variance(const struct network *net, float *value)
 {
     for (int i = 0; i < net->n && !amp_host_on_gpu(net); i++) {
         const layer *l = &net->layers[i];
-        int count = l->type == CONNECTED ? l->outputs : l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL ? l->n
+        int count = l->type == CONNECTED ? l->outputs
+                  : l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL ? l->n
                   : l->type == BATCHNORM ? l->c : 0;
         for (int k = 0; l->rolling_variance && k < count; k++) {
             *value = l->rolling_variance[k];

@@ -117,8 +117,8 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     amp_error error;
     amp_data_file data;
     if (!cfg)
-        darknet_amp_refuse("command line: a .cfg file is missing; darknet %s train my.data my.cfg [my.weights]",
-                           classifier ? "classifier" : "detector");
+        darknet_amp_refuse("command line: a .cfg file is missing; darknet %s train my.data my.cfg "
+                           "[my.weights]", classifier ? "classifier" : "detector");
     if (!amp_host_is_wanted(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR)) return;
     amp_stopping_survive_writes();
     amp_status status = amp_data_file_read(data_file, &data, &error);

@@ -5,11 +5,13 @@
 
 #include "data_files.h"
 
-/* `labels`: at least `classes` of them, none blank. names: the caller's with amp_path_list_free, also after an error. */
+/* `labels`: at least `classes` of them, none blank. names: the caller's with amp_path_list_free,
+ * also after an error. */
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_list *labels, amp_error *error);
 
-/* Before `detector train` or `classifier train` makes anything: if that is under AMP, the .cfg, the .data file,
- * its lists and the folder for backups are looked at. cfg may be NULL. What is wrong ends the program. */
+/* Before `detector train` or `classifier train` makes anything: if that is under AMP, the .cfg,
+ * the .data file, its lists and the folder for backups are looked at. cfg may be NULL. What is
+ * wrong ends the program. */
 void amp_check_training(const char *data_file, const char *cfg, int classifier);
 
 struct network;

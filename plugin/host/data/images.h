@@ -1,10 +1,11 @@
 /* debug=1: which image files a network's input was filled from.
  *
- * Loader threads pick paths at random and give back rows of numbers; a row is copied into a network's input later, by another
- * thread, when the next rows are being loaded already. So the trail goes by the rows' addresses: a loader notes the paths
- * it picked (darknet_amp_paths), then the rows it made of them (amp_images_loaded), and get_next_batch which of
- * them it copied where (amp_images_filled). A row that is being trained on is allocated: its address is its alone.
- * Nothing is noted unless some network has debug=1. */
+ * Loader threads pick paths at random and give back rows of numbers; a row is copied into a network's
+ * input later, by another thread, when the next rows are being loaded already. So the trail goes by
+ * the rows' addresses: a loader notes the paths it picked (darknet_amp_paths), then the rows it made
+ * of them (amp_images_loaded), and get_next_batch which of them it copied where (amp_images_filled). A
+ * row that is being trained on is allocated: its address is its alone. Nothing is noted unless some
+ * network has debug=1. */
 #ifndef AMP_HOST_IMAGES_H
 #define AMP_HOST_IMAGES_H
 
@@ -20,7 +21,8 @@ void amp_images_loaded(float *const *row, int rows);
 /* These rows now lie in a network's input, one an image. */
 void amp_images_filled(const float *input, float **rows, int count);
 
-/* "image a.jpg" where one image is meant (0 to images - 1), else (one is -1) all: "images a.jpg, b.jpg, ... and 3 more".
+/* "image a.jpg" where one image is meant (0 to images - 1), else (one is -1) all: "images a.jpg,
+ * b.jpg, ... and 3 more".
  * images: how many lie in input. The caller frees it; NULL where the files are not known. */
 char *amp_images_text(const float *input, int images, int one);
 

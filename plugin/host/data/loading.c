@@ -64,8 +64,8 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
     int length = vsnprintf(shown, sizeof shown, format, args);
     va_end(args);
     if (length >= 0 && (size_t)length >= room)
-        darknet_amp_refuse("darknet: '%.200s...': a path of %d bytes, and Darknet has room for %zu here; shorten "
-                           "its parts: the folder's path, the file's name", shown, length, room - 1);
+        darknet_amp_refuse("darknet: '%.200s...': a path of %d bytes, and Darknet has room for %zu here; "
+                           "shorten its parts: the folder's path, the file's name", shown, length, room - 1);
     va_start(args, format); /* not vsnprintf: find_replace prints a text onto itself */
     length = vsprintf(text, format, args);
     va_end(args);

@@ -13,7 +13,8 @@ double cfg_own_truths(const cfg_walk *walk, double coords, int is_region)
 
 void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
 {
-    cfg_walk_fail(walk, "anchors", NULL, "anchors has %d numbers, but num=%.0f needs %.0f", numbers, num, 2 * num);
+    cfg_walk_fail(walk, "anchors", NULL, "anchors has %d numbers, but num=%.0f needs %.0f", numbers, num,
+                  2 * num);
 }
 
 void cfg_own_finish(cfg_walk *walk) { (void)walk; }

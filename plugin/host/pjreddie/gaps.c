@@ -1,7 +1,7 @@
 /*
- * Why this file exists: see gaps.h, which lists what stock Darknet's CPU layers lack. This file picks for each
- * layer the function that is right on the CPU, and holds our forms of the losses; the recurrent layers' forms are in
- * gaps_recurrent.c.
+ * Why this file exists: see gaps.h, which lists what stock Darknet's CPU layers lack. This file picks for
+ * each layer the function that is right on the CPU, and holds our forms of the losses; the recurrent layers'
+ * forms are in gaps_recurrent.c.
  */
 #include "gaps.h"
 #include "gaps_recurrent.h"
@@ -45,7 +45,8 @@ void backward_lstm_layer(layer l, network state);
 
 typedef void (*layer_function)(layer, network);
 
-/* Stock's CPU functions by name, so that l.forward and l.backward may themselves be amp_gap_forward and _backward. */
+/* Stock's CPU functions by name, so that l.forward and l.backward may themselves be
+ * amp_gap_forward and _backward. */
 static const struct { layer_function forward, backward; } stock[] = {
     [ACTIVE]          = {forward_activation_layer, backward_activation_layer},
     [AVGPOOL]         = {forward_avgpool_layer, backward_avgpool_layer},
@@ -76,7 +77,7 @@ static const struct { layer_function forward, backward; } stock[] = {
     [YOLO]            = {forward_yolo_layer, backward_yolo_layer},
 };
 
-/* ---- region ------------------------------------------------------------------------------------------------------ */
+/* ---- region -------------------------------------------------------------------------------------------- */
 
 /* Where entry `entry` of anchor `anchor` starts in image `b`: w*h floats for each entry. */
 static size_t region_entry(const layer *l, int b, int anchor, int entry)
@@ -101,8 +102,8 @@ static void region_softmax_tree(const layer *l, float *x)
 }
 
 /*
- * Stock's forward copies its input, squashes part of it, and computes the loss. What it squashes wrongly or not at all
- * is squashed here beforehand, so that its long loss needs no second copy.
+ * Stock's forward copies its input, squashes part of it, and computes the loss. What it squashes wrongly or
+ * not at all is squashed here beforehand, so that its long loss needs no second copy.
  */
 static void forward_region(layer l, network net)
 {
@@ -149,7 +150,7 @@ static void backward_region(layer l, network net)
     axpy_cpu(l.batch*l.inputs, 1, l.delta, 1, net.delta, 1);
 }
 
-/* ---- softmax, logistic, cost, iseg, l2norm ----------------------------------------------------------------------- */
+/* ---- softmax, logistic, cost, iseg, l2norm ------------------------------------------------------------- */
 
 static void forward_softmax(layer l, network net)
 {
@@ -201,7 +202,8 @@ static void smooth_l1(int n, float *pred, float *truth, float *delta, float *err
     }
 }
 
-/* The labels decide what is masked (SECRET_NUM) and what is background (0); `truth`, maybe smoothed, is the target. */
+/* The labels decide what is masked (SECRET_NUM) and what is background (0); `truth`, maybe
+ * smoothed, is the target. */
 static void forward_cost(layer l, network net)
 {
     if(!net.truth) return;
@@ -244,7 +246,8 @@ static void forward_iseg(layer l, network net)
         return;
     }
     copy_cpu(l.batch*l.outputs, net.input, 1, l.output, 1);
-    for(int b = 0; b < l.batch; ++b) activate_array(l.output + (size_t)b*l.outputs, l.classes*l.w*l.h, LOGISTIC);
+    for(int b = 0; b < l.batch; ++b)
+        activate_array(l.output + (size_t)b*l.outputs, l.classes*l.w*l.h, LOGISTIC);
 }
 
 /* Each pixel's vector over the channels to length 1; an all-zero one stays. l.scales as stock fills it. */
@@ -266,7 +269,7 @@ static void forward_l2norm(layer l, network net)
     }
 }
 
-/* ---- stock's function, in surroundings that it needs ------------------------------------------------------------- */
+/* ---- stock's function, in surroundings that it needs --------------------------------------------------- */
 
 static size_t workspace_needed(const layer *l)
 {
@@ -305,7 +308,7 @@ int amp_gap_works_without_delta(LAYER_TYPE type)
     }
 }
 
-/* ---- the three doors --------------------------------------------------------------------------------------------- */
+/* ---- the three doors ----------------------------------------------------------------------------------- */
 
 static int own_buffer(float **buffer, size_t n)
 {

@@ -1,87 +1,98 @@
 /*
  * Why this file exists: layers that AMP does not run natively run Darknet's own fp32 CPU functions, and stock
- * Darknet's CPU functions have holes. Darknet is trained on GPUs: several CPU forms are empty, crash, or write outside
- * their buffers, while the GPU form of the same layer works. These three functions stand between the engine and
- * `l.forward` / `l.backward`, so that every layer type trains on the CPU: stock's own function where it is right,
- * otherwise ours, built from Darknet's own blas and activation functions after stock's GPU form.
+ * Darknet's CPU functions have holes. Darknet is trained on GPUs: several CPU forms are empty, crash, or
+ * write outside their buffers, while the GPU form of the same layer works. These three functions stand
+ * between the engine and `l.forward` / `l.backward`, so that every layer type trains on the CPU: stock's
+ * own function where it is right, otherwise ours, built from Darknet's own blas and activation functions
+ * after stock's GPU form.
  *
- * Conventions, as everywhere in Darknet: buffers are fp32 NCHW; `delta` is minus the gradient; backward adds to
- * net.delta and to *_updates; for rnn, gru, lstm, crnn l.batch is the number of streams and buffers hold
- * steps*batch*outputs floats, step-major; rnn's and crnn's output and delta *are* their output layer's: do not let the
- * pointers part. All of this is for layers on the CPU of a GPU=0 build: with GPU=1, stock's CPU region, yolo and iseg
- * leave out their activations, and such layers must run forward_gpu (gaps_gpu.h).
+ * Conventions, as everywhere in Darknet: buffers are fp32 NCHW; `delta` is minus the gradient; backward adds
+ * to net.delta and to *_updates; for rnn, gru, lstm, crnn l.batch is the number of streams and buffers hold
+ * steps*batch*outputs floats, step-major; rnn's and crnn's output and delta *are* their output layer's: do
+ * not let the pointers part. All of this is for layers on the CPU of a GPU=0 build: with GPU=1, stock's CPU
+ * region, yolo and iseg leave out their activations, and such layers must run forward_gpu (gaps_gpu.h).
  *
  * What differs (pjreddie 61c9d02e). "ours" is what runs here; tests/test_gaps*.c holds each row to it.
  *
- *  layer          | stock on the CPU                               | stock on the GPU           | ours
- * ----------------+------------------------------------------------+----------------------------+---------------------
- *  region fwd     | mask coords (coords > 4) not squashed          | logistic                   | GPU's
- *  region fwd     | softmax_tree: indexes as if entries were not   | per pixel, temperature 1   | GPU's
- *                 | spaced w*h apart, divides by temperature 0     |                            |
- *  region bwd     | empty: nothing reaches the network             | logistic gradient, then    | GPU's
- *                 |                                                | adds to net.delta          |
- *  gru bwd        | empty                                          | whole                      | GPU's
- *  rnn fwd, bwd   | writes `steps` states into room for one; input | right; state carries on    | GPU's, and shortcut=1
- *                 | layer gets the delta after the self layer's    | from batch to batch;       | honoured in both
- *                 | activation gradient; backward forgets shortcut | ignores shortcut           | directions
- *  lstm           | no delta buffer, no backward pointer: crashes  | whole, but dc is not       | stock's backward with
- *                 | when training                                  | zeroed between batches     | dc zeroed (1)
- *  crnn           | asks for no workspace: crashes unless some     | the same                   | stock's, with its own
- *                 | other layer asked for enough                   |                            | workspace
- *  local          | asks for workspace in floats, gets bytes; pad  | the same                   | right: native layers
- *                 | neither 0 nor (size-1)/2: reads wrong columns  |                            | never come here (4)
- *  deconvolution- | cannot be loaded (divides by groups, which are | the same                   | right: native layers
- *  al             | 0) nor resized                                 |                            | never come here
- *  softmax        | ignores spatial=1                              | reads and writes outside   | softmax over channels
- *                 |                                                | the buffer when c > 1      | at each pixel
- *  softmax        | tree: truths of SECRET_NUM count               | delta and loss 0 there     | GPU's
- *  cost smooth    | |diff| >= 1: sign of delta is wrong            | right                      | GPU's
- *  cost wgan      | treated as sse                                 | right                      | GPU's
- *  cost seg       | noobj= ignored                                 | scales where truth is 0    | GPU's
- *  cost masked    | writes SECRET_NUM into the previous layer's    | masks a delta that is not  | delta and output 0
- *                 | output to get delta 0                          | its own                    | there, input kept
- *  cost           | thresh=, smooth= ignored                       | applied; smooth= changes   | applied, truth
- *                 |                                                | net.truth in place         | untouched
- *  cost ratio     | ignored                                        | computed, then unused      | ignored
- *  l2norm fwd     | 0/0 at a pixel that is all zero                | guarded                    | GPU's
- *  l2norm bwd     | net.delta += delta                             | adds scales = (1-y)/norm   | the CPU's (2)
- *  logistic fwd   | loss is NaN or inf at p = 0 or 1               | 1e-7 inside the logarithms | GPU's
- *  iseg fwd       | reads net.truth even when it is NULL           | the same                   | no truth: no loss
- *  upsample bwd   | stride < 0: overwrites net.delta               | adds                       | adds
- *  convolutional  | size=1 with stride > 1: the stride is ignored, | right with cuDNN           | right: native layers
- *                 | the first out_w*out_h pixels are taken         |                            | never come here
- *  convolutional  | size=1 overwrites net.delta (its gemm has      | the same without cuDNN     | adds
- *  bwd            | beta 0): a second consumer's gradient is lost  |                            |
- *  normalization, | overwrite net.delta: a second consumer's       | the same                   | adds (3)
- *  activation,    | gradient is lost                               |                            |
- *  reorg,         |                                                |                            |
- *  batchnorm bwd  |                                                |                            |
- *  batchnorm      | no x, x_norm, mean_delta, variance_delta:      | whole                      | amp_gap_prepare makes
- *                 | crashes                                        |                            | the four buffers
- *  any bwd        | first layer (net.delta NULL) crashes in layers | the same                   | skipped
- *                 | without parameters                             |                            |
+ *  layer          | stock on the CPU                       | stock on the GPU         | ours
+ * ----------------+----------------------------------------+--------------------------+----------------------
+ *  region fwd     | mask coords (coords > 4) not squashed  | logistic                 | GPU's
+ *  region fwd     | softmax_tree: indexes as if entries    | per pixel, temperature 1 | GPU's
+ *                 | were not spaced w*h apart, divides by  |                          |
+ *                 | temperature 0                          |                          |
+ *  region bwd     | empty: nothing reaches the network     | logistic gradient, then  | GPU's
+ *                 |                                        | adds to net.delta        |
+ *  gru bwd        | empty                                  | whole                    | GPU's
+ *  rnn fwd, bwd   | writes `steps` states into room for    | right; state carries on  | GPU's, and shortcut=1
+ *                 | one; input layer gets the delta after  | from batch to batch;     | honoured in both
+ *                 | the self layer's activation gradient;  | ignores shortcut         | directions
+ *                 | backward forgets shortcut              |                          |
+ *  lstm           | no delta buffer, no backward pointer:  | whole, but dc is not     | stock's backward with
+ *                 | crashes when training                  | zeroed between batches   | dc zeroed (1)
+ *  crnn           | asks for no workspace: crashes unless  | the same                 | stock's, with its own
+ *                 | some other layer asked for enough      |                          | workspace
+ *  local          | asks for workspace in floats, gets     | the same                 | right: native layers
+ *                 | bytes; pad neither 0 nor (size-1)/2:   |                          | never come here (4)
+ *                 | reads wrong columns                    |                          |
+ *  deconvolution- | cannot be loaded (divides by groups,   | the same                 | right: native layers
+ *  al             | which are 0) nor resized               |                          | never come here
+ *  softmax        | ignores spatial=1                      | reads and writes outside | softmax over channels
+ *                 |                                        | the buffer when c > 1    | at each pixel
+ *  softmax        | tree: truths of SECRET_NUM count       | delta and loss 0 there   | GPU's
+ *  cost smooth    | |diff| >= 1: sign of delta is wrong    | right                    | GPU's
+ *  cost wgan      | treated as sse                         | right                    | GPU's
+ *  cost seg       | noobj= ignored                         | scales where truth is 0  | GPU's
+ *  cost masked    | writes SECRET_NUM into the previous    | masks a delta that is    | delta and output 0
+ *                 | layer's output to get delta 0          | not its own              | there, input kept
+ *  cost           | thresh=, smooth= ignored               | applied; smooth= changes | applied, truth
+ *                 |                                        | net.truth in place       | untouched
+ *  cost ratio     | ignored                                | computed, then unused    | ignored
+ *  l2norm fwd     | 0/0 at a pixel that is all zero        | guarded                  | GPU's
+ *  l2norm bwd     | net.delta += delta                     | adds scales = (1-y)/norm | the CPU's (2)
+ *  logistic fwd   | loss is NaN or inf at p = 0 or 1       | 1e-7 inside the          | GPU's
+ *                 |                                        | logarithms               |
+ *  iseg fwd       | reads net.truth even when it is NULL   | the same                 | no truth: no loss
+ *  upsample bwd   | stride < 0: overwrites net.delta       | adds                     | adds
+ *  convolutional  | size=1 with stride > 1: the stride is  | right with cuDNN         | right: native layers
+ *                 | ignored, the first out_w*out_h pixels  |                          | never come here
+ *                 | are taken                              |                          |
+ *  convolutional  | size=1 overwrites net.delta (its gemm  | the same without cuDNN   | adds
+ *  bwd            | has beta 0): a second consumer's       |                          |
+ *                 | gradient is lost                       |                          |
+ *  normalization, | overwrite net.delta: a second          | the same                 | adds (3)
+ *  activation,    | consumer's gradient is lost            |                          |
+ *  reorg,         |                                        |                          |
+ *  batchnorm bwd  |                                        |                          |
+ *  batchnorm      | no x, x_norm, mean_delta,              | whole                    | amp_gap_prepare makes
+ *                 | variance_delta: crashes                |                          | the four buffers
+ *  any bwd        | first layer (net.delta NULL) crashes   | the same                 | skipped
+ *                 | in layers without parameters           |                          |
  *
- *  (1) dc carries the cell's delta from one step to the earlier one. Left over from the batch before, it would mix two
- *      loss scales, and one overflow would stay in it for ever: every later step would be skipped.
- *  (2) The GPU's term is no gradient of the layer (see the test) and has no loss scale. The author commented it out of
- *      the CPU form; trainings on the CPU are compared with the CPU form.
+ *  (1) dc carries the cell's delta from one step to the earlier one. Left over from the batch before, it
+ *      would mix two loss scales, and one overflow would stay in it for ever: every later step would be
+ *      skipped.
+ *  (2) The GPU's term is no gradient of the layer (see the test) and has no loss scale. The author commented
+ *      it out of the CPU form; trainings on the CPU are compared with the CPU form.
  *  (3) normalization's own comment asks for it. Equal to stock where the layer below has one consumer.
- *  (4) What they are compared with is stock's function, with its own workspace: with other paddings there is nothing to
- *      compare with, and what lies beyond the image is 0.
+ *  (4) What they are compared with is stock's function, with its own workspace: with other paddings there is
+ *      nothing to compare with, and what lies beyond the image is 0.
  *
  * Known and left as they are, because stock's two forms agree on them and parity with stock is the promise:
  *  - normalization backward leaves out the derivative of the norm ("approximate ;-)").
- *  - lstm backward takes h and c *after* the first step for the states *before* it: the first step's share of the w*
- *    weights' gradients, and of the forget gate's, is off.
- *  - crnn: the input layer's delta has passed the self layer's activation gradient too (right for linear only), and
- *    shortcut=1 is forgotten in backward.
+ *  - lstm backward takes h and c *after* the first step for the states *before* it: the first step's share of
+ *    the w* weights' gradients, and of the forget gate's, is off.
+ *  - crnn: the input layer's delta has passed the self layer's activation gradient too (right for linear
+ *    only), and shortcut=1 is forgotten in backward.
  *  - batch norm inside rnn, gru, lstm, crnn: backward uses the last step's mean and variance for every step.
  *  - batch norm: variance over n-1, 1e-6 outside the root in forward, 1e-5 inside it and 1/n in backward.
- *  - sse, smooth: delta is half of the gradient of the loss that is printed. softmax: delta lacks 1/temperature.
- *  - crop: nothing flows back. On the CPU angle, saturation, exposure, shift do nothing, and one crop serves the batch.
+ *  - sse, smooth: delta is half of the gradient of the loss that is printed. softmax: delta lacks
+ *    1/temperature.
+ *  - crop: nothing flows back. On the CPU angle, saturation, exposure, shift do nothing, and one crop serves
+ *    the batch.
  *  - shortcut: alpha scales forward only where the two inputs overlap, backward everywhere.
- *  - the GPU clips connected deltas to +-1 (so inside rnn, gru, lstm too) and smooths convolutional deltas (smooth=);
- *    the CPU does neither. detection's GPU form skips its softmax at inference; the CPU's does not.
+ *  - the GPU clips connected deltas to +-1 (so inside rnn, gru, lstm too) and smooths convolutional deltas
+ *    (smooth=); the CPU does neither. detection's GPU form skips its softmax at inference; the CPU's does
+ *    not.
  */
 #ifndef AMP_HOST_GAPS_H
 #define AMP_HOST_GAPS_H
@@ -89,27 +100,29 @@
 #include "darknet.h"
 
 /*
- * Gives a layer the buffers that stock's make_*_layer forgets on the CPU (lstm: delta and the backward pointer;
- * batchnorm: x, x_norm, mean_delta, variance_delta). Call it once, after the layer was made; a second call changes
- * nothing. The buffers belong to the layer: Darknet's free_layer frees them. Returns 1, or 0 when memory ran out.
+ * Gives a layer the buffers that stock's make_*_layer forgets on the CPU (lstm: delta and the backward
+ * pointer; batchnorm: x, x_norm, mean_delta, variance_delta). Call it once, after the layer was made; a
+ * second call changes nothing. The buffers belong to the layer: Darknet's free_layer frees them. Returns 1,
+ * or 0 when memory ran out.
  */
 int amp_gap_prepare(layer *l);
 
 /*
- * Forward of any layer in fp32: reads net.input, net.truth, net.train (and net.layers for route, shortcut), writes
- * l.output, and for losses l.delta and l.cost. Needs no more than stock does; net.workspace may be NULL for local and
- * crnn. Zeroing l.delta beforehand is the caller's task, as it is forward_network's. Goes by l.type, never by
- * l.forward: both functions may be installed as a layer's own.
+ * Forward of any layer in fp32: reads net.input, net.truth, net.train (and net.layers for route, shortcut),
+ * writes l.output, and for losses l.delta and l.cost. Needs no more than stock does; net.workspace may be
+ * NULL for local and crnn. Zeroing l.delta beforehand is the caller's task, as it is forward_network's. Goes
+ * by l.type, never by l.forward: both functions may be installed as a layer's own.
  */
 void amp_gap_forward(layer l, network net);
 
 /*
- * Backward of any layer in fp32: reads net.input, l.output, l.delta (which it may change), adds to net.delta and to
- * the parameters' *_updates. net.delta may be NULL: then only parameters get their gradients.
+ * Backward of any layer in fp32: reads net.input, l.output, l.delta (which it may change), adds to net.delta
+ * and to the parameters' *_updates. net.delta may be NULL: then only parameters get their gradients.
  */
 void amp_gap_backward(layer l, network net);
 
-/* Whether backward of such a layer does something although no delta is wanted below: it has parameters, or far inputs. */
+/* Whether backward of such a layer does something although no delta is wanted below: it has
+ * parameters, or far inputs. */
 int amp_gap_works_without_delta(LAYER_TYPE type);
 
 #endif

@@ -18,19 +18,22 @@
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 /*
- * crnn makes its convolutions for batch * steps images, so that their buffers hold all steps, and then runs them on batch
- * images: their descriptors still have to learn that. Algorithms are chosen anew, and may want another workspace.
+ * crnn makes its convolutions for batch * steps images, so that their buffers hold all steps, and then runs
+ * them on batch images: their descriptors still have to learn that. Algorithms are chosen anew, and may
+ * want another workspace.
  */
 static void describe_one_step(layer *conv)
 {
     size_t forward = 0, filter = 0, data = 0;
     cudnn_convolutional_setup(conv);
-    if(cudnnGetConvolutionForwardWorkspaceSize(cudnn_handle(), conv->srcTensorDesc, conv->weightDesc, conv->convDesc,
-            conv->dstTensorDesc, conv->fw_algo, &forward) != CUDNN_STATUS_SUCCESS
-        || cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnn_handle(), conv->srcTensorDesc, conv->ddstTensorDesc,
-            conv->convDesc, conv->dweightDesc, conv->bf_algo, &filter) != CUDNN_STATUS_SUCCESS
-        || cudnnGetConvolutionBackwardDataWorkspaceSize(cudnn_handle(), conv->weightDesc, conv->ddstTensorDesc,
-            conv->convDesc, conv->dsrcTensorDesc, conv->bd_algo, &data) != CUDNN_STATUS_SUCCESS)
+    if(cudnnGetConvolutionForwardWorkspaceSize(cudnn_handle(), conv->srcTensorDesc, conv->weightDesc,
+            conv->convDesc, conv->dstTensorDesc, conv->fw_algo, &forward) != CUDNN_STATUS_SUCCESS
+        || cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnn_handle(), conv->srcTensorDesc,
+            conv->ddstTensorDesc, conv->convDesc, conv->dweightDesc, conv->bf_algo,
+            &filter) != CUDNN_STATUS_SUCCESS
+        || cudnnGetConvolutionBackwardDataWorkspaceSize(cudnn_handle(), conv->weightDesc,
+            conv->ddstTensorDesc, conv->convDesc, conv->dsrcTensorDesc, conv->bd_algo,
+            &data) != CUDNN_STATUS_SUCCESS)
         error("cuDNN cannot run a convolution of this crnn layer");
     conv->workspace_size = larger(forward, larger(filter, data));
 }
@@ -38,8 +41,8 @@ static void describe_one_step(layer *conv)
 
 void amp_gap_prepare_gpu(layer *l)
 {
-    layer *connected[] = {l->input_layer, l->self_layer, l->output_layer, l->ur, l->uz, l->uh, l->wr, l->wz, l->wh,
-                          l->uf, l->ui, l->ug, l->uo, l->wf, l->wi, l->wg, l->wo};
+    layer *connected[] = {l->input_layer, l->self_layer, l->output_layer, l->ur, l->uz, l->uh, l->wr,
+                          l->wz, l->wh, l->uf, l->ui, l->ug, l->uo, l->wf, l->wi, l->wg, l->wo};
     for(size_t i = 0; i < sizeof connected/sizeof *connected; ++i){
         if(connected[i]) connected[i]->amp_unclipped = 1;
     }
@@ -67,7 +70,7 @@ size_t amp_gap_workspace_gpu(const layer *l)
     }
 }
 
-/* ---- losses ------------------------------------------------------------------------------------------------------ */
+/* ---- losses -------------------------------------------------------------------------------------------- */
 
 /* The arguments that stock gives its CPU form. */
 static void forward_spatial_softmax(layer l, network net)
@@ -80,7 +83,8 @@ static void forward_spatial_softmax(layer l, network net)
     l.cost[0] = sum_array(l.loss, n);
 }
 
-/* The labels decide what is masked (SECRET_NUM) and what is background (0); `truth`, maybe smoothed, is the target. */
+/* The labels decide what is masked (SECRET_NUM) and what is background (0); `truth`, maybe
+ * smoothed, is the target. */
 static void forward_cost(layer l, network net)
 {
     if(!net.truth) return;
@@ -125,7 +129,7 @@ static void forward_iseg(layer l, network net)
     cuda_pull_array(l.output_gpu, l.output, (size_t)l.batch*l.outputs);
 }
 
-/* ---- the doors --------------------------------------------------------------------------------------------------- */
+/* ---- the doors ----------------------------------------------------------------------------------------- */
 
 /* For a backward that overwrites net.delta_gpu, although other consumers may have added to it already. */
 static void adding(layer l, network net)

@@ -1,10 +1,11 @@
 /*
- * Why this file exists: stock's rnn writes outside its state buffer on the CPU and its gru has an empty CPU backward.
- * Here are both, after forward_rnn_layer_gpu, backward_rnn_layer_gpu and backward_gru_layer_gpu, in Darknet's CPU
- * functions. Truncated backpropagation through time: `steps` steps at once, the state before the first one a constant.
+ * Why this file exists: stock's rnn writes outside its state buffer on the CPU and its gru has an empty CPU
+ * backward. Here are both, after forward_rnn_layer_gpu, backward_rnn_layer_gpu and backward_gru_layer_gpu, in
+ * Darknet's CPU functions. Truncated backpropagation through time: `steps` steps at once, the state before
+ * the first one a constant.
  *
- * The sub-layers (connected layers) keep outputs and deltas of all steps; states are not kept, and are computed anew
- * from those outputs. The first state is in l.prev_state, saved by forward.
+ * The sub-layers (connected layers) keep outputs and deltas of all steps; states are not kept, and are
+ * computed anew from those outputs. The first state is in l.prev_state, saved by forward.
  */
 #include "gaps_recurrent.h"
 
@@ -99,7 +100,8 @@ void amp_gap_backward_rnn(layer l, network net)
         layer output = at_step(l.output_layer, t);
         float *earlier_delta = (t > 0) ? self.delta - n : NULL;
 
-        /* self.delta already holds what step t+1 sent back; after this line it is the whole delta of the state. */
+        /* self.delta already holds what step t+1 sent back; after this line it is the whole
+         * delta of the state. */
         s.input = states + (size_t)(t + 1) * n;
         s.delta = self.delta;
         backward_connected_layer(output, s);

@@ -8,7 +8,8 @@ void amp_gap_forward_rnn(layer l, network net);
 void amp_gap_backward_rnn(layer l, network net);
 void amp_gap_backward_gru(layer l, network net);
 
-/* n zeroed floats for the length of one call. Never NULL: out of memory ends the process, as everywhere in Darknet. */
+/* n zeroed floats for the length of one call. Never NULL: out of memory ends the process, as
+ * everywhere in Darknet. */
 float *amp_gap_scratch(size_t n);
 
 #endif

@@ -112,7 +112,8 @@ int darknet_amp_resize_layer(struct layer *l, int w, int h)
     case DECONVOLUTIONAL:
         resize_deconvolutional_layer(l, h, w);
         return 1;
-    case ACTIVE: case BATCHNORM: case DROPOUT: /* AMP's own: what they need of buffers is made in prepare_buffers */
+    case ACTIVE: case BATCHNORM: case DROPOUT: /* AMP's own: what they need of buffers is made in
+                                                  prepare_buffers */
         l->w = l->out_w = w;
         l->h = l->out_h = h;
         l->inputs = l->outputs = w * h * l->out_c;
@@ -126,14 +127,19 @@ void darknet_amp_gpu_wanted(int gpu)
 {
     amp_error error;
     if (gpu >= 0) return;
-    amp_fail(&error, AMP_UNSUPPORTED, "darknet: -nogpu: this command runs on a GPU alone, since a Darknet built with GPU=1 leaves "
-             "parts of its losses out on the CPU; leave -nogpu out, or build without GPU=1 to train on the CPU");
+    amp_fail(&error, AMP_UNSUPPORTED,
+             "darknet: -nogpu: this command runs on a GPU alone, since a Darknet built with GPU=1 leaves "
+             "parts of its losses out on the CPU; leave -nogpu out, or build without GPU=1 to train on "
+             "the CPU");
     amp_host_die(&error);
 }
 
 /* ---- counters and losses ---- */
 
-amp_counters amp_fork_counters(const struct network *net) { return (amp_counters){ .seen = *net->seen, .t = *net->t }; }
+amp_counters amp_fork_counters(const struct network *net)
+{
+    return (amp_counters){ .seen = *net->seen, .t = *net->t };
+}
 
 void amp_fork_set_counters(struct network *net, amp_counters counters)
 {
@@ -146,9 +152,10 @@ void amp_own_print_yolo(const layer *l, int index, const amp_yolo_result *r)
 {
     float count = (float)r->labels, boxes = (float)l->w * (float)l->h * (float)l->n * (float)l->batch;
     *l->cost = (float)r->cost;
-    printf("Region %d Avg IOU: %f, Class: %f, Obj: %f, No Obj: %f, .5R: %f, .75R: %f,  count: %d\n", index, (float)r->iou / count,
-           (float)r->category / count, (float)r->object / count, (float)r->any_object / boxes, (float)r->above_50 / count,
-           (float)r->above_75 / count, (int)r->labels);
+    printf("Region %d Avg IOU: %f, Class: %f, Obj: %f, No Obj: %f, .5R: %f, .75R: %f,  count: %d\n", index,
+           (float)r->iou / count, (float)r->category / count, (float)r->object / count,
+           (float)r->any_object / boxes, (float)r->above_50 / count, (float)r->above_75 / count,
+           (int)r->labels);
 }
 
 /* In training net->output is NULL if the last layer is a yolo: it has no buffer, and nobody reads it. */
@@ -199,7 +206,8 @@ const network *amp_own_pass_network(const amp_pass *pass) { return pass; }
 
 /* ---- loading ---- */
 
-enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 }; /* the commands'; parts of a job have a generator each */
+/* The commands'; parts of a job have a generator each. */
+enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 };
 
 void amp_own_detector_args(network *net, const layer *last, load_args *args)
 {

@@ -52,7 +52,8 @@ amp_status amp_own_push_input(const network *net, amp_backend *b, amp_error *err
 {
 #ifdef GPU
     if (net->gpu_index >= 0) {
-        AMP_TRY(b->upload_later(b, net->input_gpu, net->input, (size_t)net->batch * (size_t)net->inputs * sizeof(float), error));
+        AMP_TRY(b->upload_later(b, net->input_gpu, net->input,
+                                (size_t)net->batch * (size_t)net->inputs * sizeof(float), error));
         if (net->truth && net->truths) return push_truth(net, b, error);
     }
 #endif
@@ -105,7 +106,8 @@ static void view_truth_gpu(network *net, const layer *truth, int pulled)
 {
     net->truth = truth->output;
     net->truth_gpu = truth->output_gpu;
-    if (pulled) cuda_pull_array(truth->output_gpu, truth->output, (size_t)truth->outputs * (size_t)net->batch);
+    if (pulled)
+        cuda_pull_array(truth->output_gpu, truth->output, (size_t)truth->outputs * (size_t)net->batch);
 }
 
 /* As in stock, yolo and its like pull into their producer's host output, whether or not anyone else reads
@@ -136,7 +138,8 @@ static void view(network *net, int index, float *input, float *input_delta)
 }
 
 /* The network as Darknet's layer functions see it: a copy, with this layer's input, delta and truth. */
-amp_pass amp_own_pass(const network *of, int index, float *input, float *input_delta, float *workspace, int training)
+amp_pass amp_own_pass(const network *of, int index, float *input, float *input_delta, float *workspace,
+                      int training)
 {
     network net = *of;
     net.index = index;

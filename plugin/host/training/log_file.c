@@ -62,12 +62,13 @@ static char *next_line(FILE *in, char **line, size_t *room)
 
 static amp_status foreign(const amp_log_file *f, const char *what, const char *header, amp_error *error)
 {
-    return amp_fail(error, AMP_BAD_CONFIG, "%.300s is there and is no %s (its first line is not %s); it stays as it is: move it, "
+    return amp_fail(error, AMP_BAD_CONFIG,
+                    "%.300s is there and is no %s (its first line is not %s); it stays as it is: move it, "
                     "or take another name", f->name, what, header);
 }
 
-static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const char *header, const amp_log_reader *reader,
-                            size_t *rows, amp_error *error)
+static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const char *header,
+                            const amp_log_reader *reader, size_t *rows, amp_error *error)
 {
     char *line = NULL;
     size_t room = 0;
@@ -76,7 +77,8 @@ static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const c
     if (!next_line(in, &line, &room) || strcmp(line, header)) status = foreign(f, what, header, error);
     for (*rows = 0; status == AMP_OK && next_line(in, &line, &room); ++*rows)
         if (reader->row(reader->context, line, &reason) != AMP_OK)
-            status = amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: %.500s; it stays as it is: mend or move it, or take "
+            status = amp_fail(error, AMP_BAD_CONFIG,
+                              "%.300s:%zu: %.500s; it stays as it is: mend or move it, or take "
                               "another name", f->name, *rows + 2, reason.message);
     free(line);
     return status;
@@ -97,8 +99,8 @@ static off_t end_of(FILE *in, size_t rows)
     return end;
 }
 
-static amp_status keep_rows(amp_log_file *f, const char *what, const char *header, const amp_log_reader *reader, size_t *dropped,
-                            amp_error *error)
+static amp_status keep_rows(amp_log_file *f, const char *what, const char *header,
+                            const amp_log_reader *reader, size_t *dropped, amp_error *error)
 {
     size_t rows = 0;
     int copy = dup(f->descriptor);
@@ -114,15 +116,16 @@ static amp_status keep_rows(amp_log_file *f, const char *what, const char *heade
     if (status == AMP_OK) f->end = end_of(in, kept);
     fclose(in);
     *dropped = rows - kept;
-    if (status == AMP_OK && (ftruncate(f->descriptor, f->end) != 0 || lseek(f->descriptor, f->end, SEEK_SET) < 0))
+    if (status == AMP_OK && (ftruncate(f->descriptor, f->end) != 0
+                             || lseek(f->descriptor, f->end, SEEK_SET) < 0))
         status = cannot("write", f->name, error);
     return status;
 }
 
 /* ---- opening ---- */
 
-static amp_status take(amp_log_file *f, const char *what, const char *header, const amp_log_reader *reader, size_t *dropped,
-                       amp_error *error)
+static amp_status take(amp_log_file *f, const char *what, const char *header, const amp_log_reader *reader,
+                       size_t *dropped, amp_error *error)
 {
     struct stat found;
     if (fstat(f->descriptor, &found) != 0) return cannot("read", f->name, error);
@@ -140,8 +143,10 @@ amp_status amp_log_file_open(amp_log_file *f, const char *name, const char *what
     *f = (amp_log_file){ .name = strdup(name), .descriptor = -1 };
     if (!f->name) return amp_fail(error, AMP_NO_MEMORY, "out of memory");
     f->descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (f->descriptor < 0 && errno == EACCES) f->descriptor = open(name, O_WRONLY | O_CLOEXEC); /* a device, say */
-    amp_status status = f->descriptor < 0 ? cannot("write", name, error) : take(f, what, header, reader, dropped, error);
+    /* a device, say */
+    if (f->descriptor < 0 && errno == EACCES) f->descriptor = open(name, O_WRONLY | O_CLOEXEC);
+    amp_status status = f->descriptor < 0 ? cannot("write", name, error)
+        : take(f, what, header, reader, dropped, error);
     if (status != AMP_OK) amp_log_file_close(f);
     return status;
 }
@@ -152,8 +157,8 @@ void amp_log_file_add(amp_log_file *f, const char *row)
     if (failed && !f->failing) {
         int why = errno;
         fflush(stdout);
-        fprintf(stderr, "log: cannot write %s: %s; training goes on, and rows are left out until it can be written again\n",
-                f->name, strerror(why));
+        fprintf(stderr, "log: cannot write %s: %s; training goes on, and rows are left out until it can be "
+                "written again\n", f->name, strerror(why));
     }
     f->failing |= failed;
 }

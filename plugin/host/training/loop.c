@@ -1,7 +1,8 @@
 /* The hooks of the loop of `detector train` and `classifier train`: see loop.h.
  *
- * A step's time is cut in two where Darknet prints "Loaded": before, waiting for the images (and, with random=1, resizing);
- * behind it, the step. What comes after the step's line is in neither: saving, -map, waiting for a turn. */
+ * A step's time is cut in two where Darknet prints "Loaded": before, waiting for the images (and, with
+ * random=1, resizing); behind it, the step. What comes after the step's line is in neither: saving, -map,
+ * waiting for a turn. */
 #include "loop.h"
 
 #include <math.h>
@@ -90,10 +91,11 @@ void amp_training_was_elsewhere(double seconds)
 
 /* ---- which rows of an old log stay ---- */
 
-/* Those of the training so far: up to the iteration that it goes on behind, and of the skipped steps that follow it, which bear
- * the same number, those that the backup knows of. It counts all, so that it can be said if the log has them all; if not, they
- * belong to it if they are the last: a training that is killed and one that is told to stop leave such a log, and only in the
- * second can a backup be younger than the last good step. */
+/* Those of the training so far: up to the iteration that it goes on behind, and of the skipped steps
+ * that follow it, which bear the same number, those that the backup knows of. It counts all, so that it
+ * can be said if the log has them all; if not, they belong to it if they are the last: a training that
+ * is killed and one that is told to stop leave such a log, and only in the second can a backup be
+ * younger than the last good step. */
 typedef struct rows_so_far {
     long iteration;
     unsigned long steps, skipped;              /* of the backup */
@@ -110,7 +112,8 @@ static amp_status see_row(void *context, const char *text, amp_error *error)
     amp_log_row row;
     AMP_TRY(amp_log_row_read(text, &row, error));
     if (row.iteration < so_far->last)
-        return amp_fail(error, AMP_BAD_CONFIG, "iteration %ld comes after %ld: this is not the log of one training",
+        return amp_fail(error, AMP_BAD_CONFIG,
+                        "iteration %ld comes after %ld: this is not the log of one training",
                         row.iteration, so_far->last);
     so_far->last = row.iteration;
     so_far->rows++;
@@ -130,7 +133,8 @@ static size_t rows_to_keep(void *context)
 {
     const rows_so_far *so_far = context;
     size_t behind = so_far->beyond ? 0 : so_far->behind;
-    if (so_far->good == so_far->steps) behind = so_far->skipped > so_far->skips ? so_far->skipped - so_far->skips : 0;
+    if (so_far->good == so_far->steps)
+        behind = so_far->skipped > so_far->skips ? so_far->skipped - so_far->skips : 0;
     return so_far->kept + (behind < so_far->behind ? behind : so_far->behind);
 }
 
@@ -141,16 +145,16 @@ static void open_log(const struct darknet_amp *amp)
     rows_so_far so_far = { .iteration = training.first_iteration, .steps = amp ? amp->steps : 0,
                            .skipped = amp ? amp->skipped : 0 };
     amp_log_reader reader = { &so_far, see_row, rows_to_keep };
-    amp_status status = amp_log_file_open(&training.log, training.log_name, "training log", AMP_LOG_COLUMNS, &reader,
-                                          &dropped, &error);
+    amp_status status = amp_log_file_open(&training.log, training.log_name, "training log", AMP_LOG_COLUMNS,
+                                          &reader, &dropped, &error);
     if (status != AMP_OK) {
         fflush(stdout);
         fprintf(stderr, "log: %s\n", error.message);
         _exit(1); /* the loader is at work */
     }
     if (rows_to_keep(&so_far))
-        fprintf(stderr, "log: %s goes on behind iteration %ld; %zu rows of later steps are dropped\n", training.log_name,
-                training.first_iteration, dropped);
+        fprintf(stderr, "log: %s goes on behind iteration %ld; %zu rows of later steps are dropped\n",
+                training.log_name, training.first_iteration, dropped);
 }
 
 /* ---- the loop ---- */
@@ -193,14 +197,16 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     const struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
     double end = amp_clock_seconds(), seconds = end - training.began;
-    double memory = training.log_name || amp_turns_taken() ? amp_host_memory_mb(net) : 0; /* asking a GPU takes time */
+    /* asking a GPU takes time */
+    double memory = training.log_name || amp_turns_taken() ? amp_host_memory_mb(net) : 0;
     int images = view.batch * view.subdivisions * training.count;
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
         .learning_rate = amp_fork_rate(net), .scale = amp ? amp->step_scale : 1,
         .found_inf = amp ? amp->step_skipped : 0, .grad_norm = amp ? amp->step_gradient_norm : NAN,
         .images_per_second = rounded(images / (seconds > 1e-9 ? seconds : 1e-9), 1e2),
-        .load_seconds = rounded(training.loaded - training.began, 1e6), .train_seconds = rounded(end - training.loaded, 1e6),
+        .load_seconds = rounded(training.loaded - training.began, 1e6),
+        .train_seconds = rounded(end - training.loaded, 1e6),
         .peak_memory_mb = rounded(training.peak_memory_mb, 1e1),
         .time = rounded(amp_clock_read(CLOCK_REALTIME), 1e3) };
 }
@@ -216,8 +222,8 @@ static void log_step(float loss, float average_loss)
     amp_log_row_text(&row, training.row);
     amp_log_file_add(&training.log, training.row);
     if (!amp) return;
-    snprintf(training.told, sizeof training.told, ", scale %g, %lu skipped, %.1f images/s", (double)row.scale, amp->skipped,
-             row.images_per_second);
+    snprintf(training.told, sizeof training.told, ", scale %g, %lu skipped, %.1f images/s", (double)row.scale,
+             amp->skipped, row.images_per_second);
 }
 
 void amp_training_step(float loss, float average_loss, const char *format, va_list args)
@@ -240,7 +246,8 @@ static void save_backup(const char *folder, const char *base)
     amp_fork_save_weights(net, name);
     if (!amp_stopping_signal() || amp->resume->save_failed) return;
     fflush(stdout);
-    fprintf(stderr, "amp: stopped after step %ld; to go on, give %s to the same command\n", amp_fork_view(net).batch_number, name);
+    fprintf(stderr, "amp: stopped after step %ld; to go on, give %s to the same command\n",
+            amp_fork_view(net).batch_number, name);
 }
 
 int amp_training_goes_on(struct network **nets, const char *backup_folder, const char *base)

@@ -23,7 +23,8 @@ static void ask(int signal)
     int why = errno;
     stopping.asked = signal;
     for (size_t i = 0; i < SIGNALS; i++) if (stopping.watched[i]) sigaction(signals[i], &at_once, NULL);
-    if (write(STDERR_FILENO, note, sizeof note - 1) < 0) stopping.asked = signal; /* nobody reads it: no reason not to stop */
+    /* nobody reads it: no reason not to stop */
+    if (write(STDERR_FILENO, note, sizeof note - 1) < 0) stopping.asked = signal;
     errno = why;
 }
 
@@ -42,7 +43,8 @@ void amp_stopping_unwatch(void)
 {
     for (size_t i = 0; i < SIGNALS; i++)
         if (stopping.watched[i])
-            sigaction(signals[i], stopping.asked ? &(struct sigaction){ .sa_handler = SIG_DFL } : &stopping.before[i], NULL);
+            sigaction(signals[i], stopping.asked ? &(struct sigaction){ .sa_handler = SIG_DFL }
+                      : &stopping.before[i], NULL);
     for (size_t i = 0; i < SIGNALS; i++) stopping.watched[i] = 0;
 }
 

@@ -12,7 +12,8 @@ enum { COLUMNS = 12, FLOAT_DIGITS = 9, DOUBLE_DIGITS = 17 };
 
 /* ---- writing ---- */
 
-/* Exact, also where the processor takes subnormal numbers for 0, as it does in a program linked with -Ofast. */
+/* Exact, also where the processor takes subnormal numbers for 0, as it does in a program
+ * linked with -Ofast. */
 static double widened(float value)
 {
     uint32_t bits = amp_float_bits(value), magnitude = bits & 0x7fffffffu;
@@ -122,7 +123,8 @@ static int read_grad_norm(const char *text, double *value)
 
 static int read_fields(char *const field[COLUMNS], amp_log_row *row)
 {
-    return read_iteration(field[0], &row->iteration) && read_float(field[1], &row->loss) && read_float(field[2], &row->avg_loss)
+    return read_iteration(field[0], &row->iteration) && read_float(field[1], &row->loss)
+        && read_float(field[2], &row->avg_loss)
         && read_float(field[3], &row->learning_rate) && read_float(field[4], &row->scale)
         && read_flag(field[5], &row->found_inf) && read_grad_norm(field[6], &row->grad_norm)
         && read_double(field[7], &row->images_per_second) && read_double(field[8], &row->load_seconds)
@@ -144,7 +146,8 @@ amp_status amp_log_row_read(const char *text, amp_log_row *row, amp_error *error
         count++;
     }
     if (!fits || count != COLUMNS || !read_fields(field, &read))
-        return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is no row of a training log; expected: %s", text, AMP_LOG_COLUMNS);
+        return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is no row of a training log; expected: %s", text,
+                        AMP_LOG_COLUMNS);
     *row = read;
     return AMP_OK;
 }

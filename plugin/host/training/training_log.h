@@ -8,24 +8,28 @@
                         "load_seconds,train_seconds,peak_memory_mb,time"
 
 typedef struct amp_log_row {
-    long iteration;           /* steps that count, this one included: Darknet's batch number. A skipped step repeats the last */
+    long iteration;           /* steps that count, this one included: Darknet's batch number. A skipped step
+                                 repeats the last */
     float loss, avg_loss;     /* as Darknet prints them */
     float learning_rate;
     float scale;              /* with which this step was made; 1 without AMP */
     int found_inf;            /* the step was skipped */
-    double grad_norm;         /* L2, unscaled, averaged over the batch, before clipping; NaN without AMP or if skipped.
-                                 Of several replicas the first one's, as scale and found_inf are */
-    double images_per_second; /* of this step: the images of all replicas by load_seconds + train_seconds. So loading is included;
-                                 saving files, -map and waiting for a turn are not */
-    double load_seconds, train_seconds; /* until the images are there (with random=1 resizing too); the step behind that */
-    double peak_memory_mb;    /* of the process; on a GPU the most in use there at a step's end, by whatever program */
+    double grad_norm;         /* L2, unscaled, averaged over the batch, before clipping; NaN without AMP or if
+                                 skipped. Of several replicas the first one's, as scale and found_inf are */
+    double images_per_second; /* of this step: the images of all replicas by load_seconds + train_seconds. So
+                                 loading is included; saving files, -map and waiting for a turn are not */
+    double load_seconds, train_seconds; /* until the images are there (with random=1 resizing too); the step
+                                           behind that */
+    double peak_memory_mb;    /* of the process; on a GPU the most in use there at a step's end, by whatever
+                                 program */
     double time;              /* when the step ended, in seconds since 1970 */
 } amp_log_row;
 
 /* Room for one row's text. */
 enum { AMP_LOG_TEXT = 256 };
 
-/* As CSV, without newline: numbers as short as they can be read back exactly; nan and inf as such, an unknown grad_norm empty. */
+/* As CSV, without newline: numbers as short as they can be read back exactly; nan and inf as such, an
+ * unknown grad_norm empty. */
 const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
 /* The inverse. AMP_BAD_CONFIG: no such row. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);

@@ -24,8 +24,8 @@ amp_status amp_turns_take(amp_error *error)
     char *end, *last = NULL;
     if (!descriptors) return AMP_OK;
     long in = strtol(descriptors, &end, 10), out = *end == ',' ? strtol(end + 1, &last, 10) : -1;
-    if (!last || *last || last == end + 1 || end == descriptors || in < 0 || out < 0 || in > 65535 || out > 65535
-        || fcntl((int)in, F_GETFD) < 0 || fcntl((int)out, F_GETFD) < 0)
+    if (!last || *last || last == end + 1 || end == descriptors || in < 0 || out < 0 || in > 65535
+        || out > 65535 || fcntl((int)in, F_GETFD) < 0 || fcntl((int)out, F_GETFD) < 0)
         return amp_fail(error, AMP_BAD_CONFIG, AMP_TURNS "=%s: expected two open file descriptors, IN,OUT; "
                         "`darknet amp compare` and `bench` start programs with it; unset it", descriptors);
     unsetenv(AMP_TURNS); /* it is for this program alone */
@@ -34,7 +34,8 @@ amp_status amp_turns_take(amp_error *error)
     turns.taken = 1;
     fcntl(turns.in, F_SETFD, FD_CLOEXEC);
     fcntl(turns.out, F_SETFD, FD_CLOEXEC);
-    setvbuf(stdout, NULL, _IOLBF, 0); /* its log, which takes both streams, has lines in the order they were written */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* its log, which takes both streams, has lines in the order they were
+                                         written */
     return AMP_OK;
 }
 
