@@ -2,8 +2,9 @@
  *
  *   conv_trunk [batch [runs [size]]]        default 4 5 416; OMP_NUM_THREADS=1 for figures of one core
  *
- * Prints in ms: create, once; medians of load (fp32 masters → the library's copies), fwd, bwd_x, bwd_w (with the sum into fp32 dw). The
- * first layer has no bwd_x, as in training. Without batch norm, activations and pooling. */
+ * Prints in ms: create, once; medians of load (fp32 masters → the library's copies), fwd, bwd_x, bwd_w
+ * (with the sum into fp32 dw). The first layer has no bwd_x, as in training. Without batch norm,
+ * activations and pooling. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #endif
@@ -24,7 +25,8 @@ enum { OPS = 4, MAX_RUNS = 101 };
 typedef struct layer { int c, k, size, shrink; } layer; /* input is the network's size / shrink */
 
 static const layer trunk[] = {
-    { 3, 16, 3, 1 }, { 16, 32, 3, 2 }, { 32, 64, 3, 4 }, { 64, 128, 3, 8 }, { 128, 256, 3, 16 }, { 256, 512, 3, 32 },
+    { 3, 16, 3, 1 }, { 16, 32, 3, 2 }, { 32, 64, 3, 4 }, { 64, 128, 3, 8 }, { 128, 256, 3, 16 },
+    { 256, 512, 3, 32 },
     { 512, 1024, 3, 32 }, { 1024, 256, 1, 32 }, { 256, 512, 3, 32 }, { 512, 255, 1, 32 }, { 256, 128, 1, 32 },
     { 384, 256, 3, 16 }, { 256, 255, 1, 16 },
 };
@@ -66,12 +68,14 @@ static void *tensor(amp_backend *backend, amp_dtype dtype, size_t count)
 }
 
 /* Medians of one layer into ms[OPS]; returns what creating it took. */
-static double measure(amp_backend *backend, const layer *l, amp_dtype dtype, int batch, int runs, int size, double *ms)
+static double measure(amp_backend *backend, const layer *l, amp_dtype dtype, int batch, int runs, int size,
+                      double *ms)
 {
     amp_error error;
     amp_conv *conv;
     int first = l->shrink == 1, side = size / l->shrink;
-    amp_conv_desc desc = { { batch, l->c, side, side }, l->k, l->size, l->size, 1, l->size / 2, 1, dtype, 1, !first };
+    amp_conv_desc desc = { { batch, l->c, side, side }, l->k, l->size, l->size, 1, l->size / 2, 1, dtype, 1,
+                           !first };
     size_t x_count = amp_shape_count(desc.x), y_count = amp_shape_count(amp_conv_output(&desc));
     size_t w_count = (size_t)l->k * l->c * l->size * l->size;
     void *x = tensor(backend, dtype, x_count), *dx = tensor(backend, dtype, x_count);
@@ -93,7 +97,8 @@ static double measure(amp_backend *backend, const layer *l, amp_dtype dtype, int
         double t3 = now_ms();
         need(backend->conv_backward_weights(backend, conv, x, dy, dw, &error), &error);
         double t4 = now_ms();
-        times[0][slot] = t1 - t0, times[1][slot] = t2 - t1, times[2][slot] = t3 - t2, times[3][slot] = t4 - t3;
+        times[0][slot] = t1 - t0, times[1][slot] = t2 - t1, times[2][slot] = t3 - t2,
+            times[3][slot] = t4 - t3;
     }
     for (int op = 0; op < OPS; ++op) {
         qsort(times[op], runs, sizeof(double), by_value);
@@ -108,7 +113,8 @@ static double measure(amp_backend *backend, const layer *l, amp_dtype dtype, int
 int main(int argc, char **argv)
 {
     static const amp_dtype dtypes[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
-    int batch = argc > 1 ? atoi(argv[1]) : 4, runs = argc > 2 ? atoi(argv[2]) : 5, size = argc > 3 ? atoi(argv[3]) : 416;
+    int batch = argc > 1 ? atoi(argv[1]) : 4, runs = argc > 2 ? atoi(argv[2]) : 5,
+        size = argc > 3 ? atoi(argv[3]) : 416;
     if (batch < 1 || runs < 1 || runs > MAX_RUNS || size < 32) {
         fprintf(stderr, "usage: conv_trunk [batch [runs (1-%d) [size (32 or more)]]]\n", MAX_RUNS);
         return 1;
@@ -116,21 +122,22 @@ int main(int argc, char **argv)
     amp_error error;
     amp_backend *backend = amp_cpu_backend_create(&error);
     if (!backend) need(error.status, &error);
-    printf("%s; yolov3-tiny's convolutions, batch %d, %dx%d, median of %d runs, ms\n", backend->description, batch, size,
-           size, runs);
+    printf("%s; yolov3-tiny's convolutions, batch %d, %dx%d, median of %d runs, ms\n", backend->description,
+           batch, size, size, runs);
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; ++d) {
         double sum[OPS] = { 0 }, created = 0;
-        printf("%-24s %8s %8s %8s %8s %8s\n", amp_dtype_name(dtypes[d]), "create", "load", "fwd", "bwd_x", "bwd_w");
+        printf("%-24s %8s %8s %8s %8s %8s\n", amp_dtype_name(dtypes[d]), "create", "load", "fwd", "bwd_x",
+               "bwd_w");
         for (size_t i = 0; i < sizeof trunk / sizeof *trunk; ++i) {
             double ms[OPS];
             double create = measure(backend, &trunk[i], dtypes[d], batch, runs, size, ms);
-            printf("  %4d -> %4d %dx%d /%-6d %8.2f %8.2f %8.2f %8.2f %8.2f\n", trunk[i].c, trunk[i].k, trunk[i].size,
-                   trunk[i].size, trunk[i].shrink, create, ms[0], ms[1], ms[2], ms[3]);
+            printf("  %4d -> %4d %dx%d /%-6d %8.2f %8.2f %8.2f %8.2f %8.2f\n", trunk[i].c, trunk[i].k,
+                   trunk[i].size, trunk[i].size, trunk[i].shrink, create, ms[0], ms[1], ms[2], ms[3]);
             created += create;
             for (int op = 0; op < OPS; ++op) sum[op] += ms[op];
         }
-        printf("  %-22s %8.2f %8.2f %8.2f %8.2f %8.2f   fwd + bwd %.1f\n", "sum", created, sum[0], sum[1], sum[2], sum[3],
-               sum[1] + sum[2] + sum[3]);
+        printf("  %-22s %8.2f %8.2f %8.2f %8.2f %8.2f   fwd + bwd %.1f\n", "sum", created, sum[0], sum[1],
+               sum[2], sum[3], sum[1] + sum[2] + sum[3]);
     }
     backend->destroy(backend);
     return 0;

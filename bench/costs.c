@@ -1,5 +1,5 @@
-/* The functions of the backend that costs.h names, each wrapped in a clock. CPU time, not wall time: on a busy machine it
- * still says what a step costs; with one thread on an idle machine the two are equal. */
+/* The functions of the backend that costs.h names, each wrapped in a clock. CPU time, not wall time: on a
+ * busy machine it still says what a step costs; with one thread on an idle machine the two are equal. */
 #define _POSIX_C_SOURCE 199309L
 #include "costs.h"
 
@@ -29,23 +29,27 @@ double costs_now(void)
         return status; \
     } while (0)
 
-static amp_status check_gradients(amp_backend *b, const amp_param *params, int count, float inverse_scale, int *found_inf,
-                                  double *sum_squares, amp_error *error)
+static amp_status check_gradients(amp_backend *b, const amp_param *params, int count, float inverse_scale,
+                                  int *found_inf, double *sum_squares, amp_error *error)
 {
-    TIMED(check_update, watched.real.check_gradients(b, params, count, inverse_scale, found_inf, sum_squares, error));
+    TIMED(check_update, watched.real.check_gradients(b, params, count, inverse_scale, found_inf, sum_squares,
+                                                     error));
 }
 
-static amp_status finish_step(amp_backend *b, const amp_step_end *end, amp_step_outcome *out, amp_error *error)
+static amp_status finish_step(amp_backend *b, const amp_step_end *end, amp_step_outcome *out,
+                              amp_error *error)
 {
     TIMED(check_update, watched.real.finish_step(b, end, out, error));
 }
 
-static amp_status conv_load_weights(amp_backend *b, const amp_conv_weights *all, int count, int *failed, amp_error *error)
+static amp_status conv_load_weights(amp_backend *b, const amp_conv_weights *all, int count, int *failed,
+                                    amp_error *error)
 {
     TIMED(half_copies, watched.real.conv_load_weights(b, all, count, failed, error));
 }
 
-static amp_status cast(amp_backend *b, const amp_tensor *src, const amp_tensor *dst, int accumulate, amp_error *error)
+static amp_status cast(amp_backend *b, const amp_tensor *src, const amp_tensor *dst, int accumulate,
+                       amp_error *error)
 {
     TIMED(casts, watched.real.cast(b, src, dst, accumulate, error));
 }

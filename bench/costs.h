@@ -1,5 +1,5 @@
-/* What AMP adds to a training step: the check and update of the parameters, the half copies of the weights, the casts of
- * activations and deltas. For step.c, in its build with AMP. */
+/* What AMP adds to a training step: the check and update of the parameters, the half copies of the weights,
+ * the casts of activations and deltas. For step.c, in its build with AMP. */
 #ifndef BENCH_COSTS_H
 #define BENCH_COSTS_H
 
@@ -9,14 +9,16 @@ typedef struct costs {
 
 struct network;
 
-/* From now on the backend's functions of this network are timed. 0 where AMP is off: there is nothing to time. */
+/* From now on the backend's functions of this network are timed. 0 where AMP is off: there
+ * is nothing to time. */
 int costs_watch(struct network *net);
 
 /* What was measured since the last call, or since costs_watch. */
 costs costs_take(void);
 
-/* The clock of the above, in milliseconds: CPU time of all threads together; in a GPU build wall time, read when the device has
- * done what was queued. Small operations look dearer so than they are in a step that nobody interrupts. */
+/* The clock of the above, in milliseconds: CPU time of all threads together; in a GPU build wall time,
+ * read when the device has done what was queued. Small operations look dearer so than they are in a step
+ * that nobody interrupts. */
 #ifdef GPU
 #define COSTS_CLOCK "wall time with waits"
 #else

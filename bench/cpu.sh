@@ -1,5 +1,6 @@
 #!/bin/bash
-# The CPU benchmark: whole training steps of one network in stock Darknet, Darknet AMP and PyTorch, in one run.
+# The CPU benchmark: whole training steps of one network in stock Darknet, Darknet AMP
+# and PyTorch, in one run.
 #
 #   bench/cpu.sh [options]
 #
@@ -19,15 +20,17 @@
 #   --json FILE   everything measured, and the machine, as JSON
 #   --log FILE    what the programs print on stderr
 #
-# Loading of images is in no side's time. Every side starts from the same weights, images and boxes, and the loss of
-# the same step is printed for each. A busy machine is said; CPU time is printed beside wall time for that reason.
+# Loading of images is in no side's time. Every side starts from the same weights, images and boxes,
+# and the loss of the same step is printed for each. A busy machine is said; CPU time is printed beside
+# wall time for that reason.
 set -eu
 
 bench=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$bench")
 
 mode=speed threads=1 batch=4 size= iters=10 stock_iters=3 warmup=4 rounds=3 memory_batch=8 cfg=
-sides="stock fp32 bf16 fp16 torch-f32 torch-bf16" python=/usr/bin/python3 build=$root/build/cpu up_to_date= pin=1 json= log=
+sides="stock fp32 bf16 fp16 torch-f32 torch-bf16" python=/usr/bin/python3 build=$root/build/cpu up_to_date= \
+    pin=1 json= log=
 
 fail() { echo "bench/cpu.sh: $*" >&2; exit 1; }
 
@@ -45,8 +48,10 @@ while [ $# -gt 0 ]; do
     esac
     shift 2
 done
-case $mode in speed|memory|threads|all) ;; *) fail "--mode is speed, memory, threads or all, not $mode" ;; esac
-command -v "$python" >/dev/null || fail "$python is not here; --python names another (plain Python makes the table)"
+case $mode in speed|memory|threads|all) ;;
+    *) fail "--mode is speed, memory, threads or all, not $mode" ;; esac
+command -v "$python" >/dev/null ||
+    fail "$python is not here; --python names another (plain Python makes the table)"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -58,10 +63,12 @@ log=${log:-$work/log}
 if [ -z "$up_to_date" ]; then
     echo "building the benchmark in $build" >&2
     { cmake -S "$root" -B "$build" -DDARKNET_AMP_BUILD_BENCH=ON -DDARKNET_AMP_BUILD_STOCK=ON &&
-      cmake --build "$build" --parallel "$(nproc)" --target bench-step bench-step-stock; } >"$work/build" 2>&1 ||
+      cmake --build "$build" --parallel "$(nproc)" \
+          --target bench-step bench-step-stock; } >"$work/build" 2>&1 ||
         { tail -n 20 "$work/build" >&2; fail "the build failed; its last lines are above"; }
 fi
-[ -x "$build/bin/bench-step" ] && [ -x "$build/bin/bench-step-stock" ] || fail "$build has no bench-step and bench-step-stock"
+[ -x "$build/bin/bench-step" ] && [ -x "$build/bin/bench-step-stock" ] ||
+    fail "$build has no bench-step and bench-step-stock"
 
 if [ -z "$cfg" ]; then
     source=$(sed -n 's/^DARKNET_SOURCE_DIR:PATH=//p' "$build/CMakeCache.txt")
@@ -115,7 +122,8 @@ measure() {
             [ "$name" = memory ] && i=2
             echo "$name: threads $n, batch $b, round $round of $4: $side" >&2
             if line=$(run "$side" "$n" "$b" "$w" "$i" "$data"); then
-                printf '{"case": "%s", "name": "%s", "round": %d, %s\n' "$name$n" "$side" "$round" "${line#\{}"
+                printf '{"case": "%s", "name": "%s", "round": %d, %s\n' "$name$n" "$side" "$round" \
+                    "${line#\{}"
             else
                 printf '{"case": "%s", "name": "%s", "round": %d, "error": true}\n' "$name$n" "$side" "$round"
                 echo "  failed: $(tail -n 1 "$log")" >&2
@@ -126,7 +134,8 @@ measure() {
 
 version_of() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null || echo unknown; }
 
-dnnl=$(ldd "$build/bin/bench-step" "$build"/lib/libdarknet.so 2>/dev/null | sed -n 's/.*libdnnl[^ ]* => \([^ ]*\).*/\1/p' | head -n 1)
+dnnl=$(ldd "$build/bin/bench-step" "$build"/lib/libdarknet.so 2>/dev/null |
+    sed -n 's/.*libdnnl[^ ]* => \([^ ]*\).*/\1/p' | head -n 1)
 {
     echo "cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
     echo "cpus=$(nproc)"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The GPU benchmark: whole training steps in stock Darknet, Darknet AMP and PyTorch, all on one device, in one run.
+# The GPU benchmark: whole training steps in stock Darknet, Darknet AMP and PyTorch, all on
+# one device, in one run.
 #
 #   bench/gpu.sh [options]
 #
@@ -18,9 +19,10 @@
 #   --json FILE   a line of JSON per process, the first one about the machine. Until the end they are in FILE.runs, which stays
 #                 if the script is killed; --log FILE what the programs print on stderr
 #
-# cuDNN is where CUDA is, in $CUDNN_ROOT, or the Python package nvidia.cudnn. Without a GPU: one line, and exit
-# status 77. Loading of images is in no side's time; their copy to the device is.
-# stock-fp32 is true fp32: DARKNET_MATH=fp32 (CUDNN_FMA_MATH), and NVIDIA_TF32_OVERRIDE=0, which cuDNN and cuBLAS obey.
+# cuDNN is where CUDA is, in $CUDNN_ROOT, or the Python package nvidia.cudnn. Without a GPU: one line, and
+# exit status 77. Loading of images is in no side's time; their copy to the device is.
+# stock-fp32 is true fp32: DARKNET_MATH=fp32 (CUDNN_FMA_MATH), and NVIDIA_TF32_OVERRIDE=0, which
+# cuDNN and cuBLAS obey.
 set -eu
 
 began=$SECONDS
@@ -30,7 +32,8 @@ root=$(dirname "$bench")
 
 only="yolov3 yolov3-tiny yolov3-b8 yolov3-tiny-b8 darknet53 resnet50"
 sides="stock-fp32 stock-tf32 fp32 fp16 bf16 torch-fp16 torch-bf16"
-seconds=2 warmup=8 phases=5 costs=5 limit=510 build=$root/build/cuda up_to_date= darknet= arch= python=python3 json= log=
+seconds=2 warmup=8 phases=5 costs=5 limit=510 build=$root/build/cuda up_to_date= darknet= arch= \
+    python=python3 json= log=
 half_tflops= tf32_tflops= fp32_tflops= bandwidth=
 
 fail() { echo "bench/gpu.sh: $*" >&2; exit 1; }
@@ -43,7 +46,8 @@ while [ $# -gt 0 ]; do
     [ $# -ge 2 ] || fail "$1 needs a value"
     case $1 in
         --only|--sides|--seconds|--warmup|--phases|--costs|--limit|--build|--darknet|--arch|--python|--json|--log|\
-        --half-tflops|--tf32-tflops|--fp32-tflops|--bandwidth) name=${1#--}; printf -v "${name//-/_}" %s "$2" ;;
+        --half-tflops|--tf32-tflops|--fp32-tflops|--bandwidth)
+            name=${1#--}; printf -v "${name//-/_}" %s "$2" ;;
         *) fail "unknown option $1; --help lists them" ;;
     esac
     shift 2
@@ -72,7 +76,8 @@ for side in $sides; do
         *) fail "--sides knows no $side; --help lists them" ;;
     esac
 done
-command -v "$python" >/dev/null || fail "$python is not here; --python names another (plain Python makes the table)"
+command -v "$python" >/dev/null ||
+    fail "$python is not here; --python names another (plain Python makes the table)"
 
 if ! find_gpu; then
     echo "bench/gpu.sh: no NVIDIA GPU here (nvidia-smi lists none): nothing was measured" >&2
@@ -97,28 +102,34 @@ if [ -z "$up_to_date" ]; then
     [ -z "$lacks" ] || fail "nothing was built, since this machine lacks: ${lacks//$'\n'/; }"
     echo "building the benchmark in $build" >&2
     { configure_for_gpu "$build" "$(cd "$source" && pwd)" -DDARKNET_AMP_BUILD_TESTS=OFF &&
-      timeout "$limit" cmake --build "$build" --parallel "$cores" --target bench-step bench-step-stock; } >"$work/build" 2>&1 ||
+      timeout "$limit" cmake --build "$build" --parallel "$cores" \
+          --target bench-step bench-step-stock; } >"$work/build" 2>&1 ||
         { tail -n 20 "$work/build" >&2; fail "the build failed; its last lines are above"; }
 fi
-[ -x "$build/bin/bench-step" ] && [ -x "$build/bin/bench-step-stock" ] || fail "$build has no bench-step and bench-step-stock"
-grep -q '^DARKNET_AMP_CUDA:[A-Z]*=ON' "$build/CMakeCache.txt" || fail "$build was not configured with DARKNET_AMP_CUDA=ON"
+[ -x "$build/bin/bench-step" ] && [ -x "$build/bin/bench-step-stock" ] ||
+    fail "$build has no bench-step and bench-step-stock"
+grep -q '^DARKNET_AMP_CUDA:[A-Z]*=ON' "$build/CMakeCache.txt" ||
+    fail "$build was not configured with DARKNET_AMP_CUDA=ON"
 
 source=${darknet:-$(sed -n 's/^DARKNET_SOURCE_DIR:[A-Z]*=//p' "$build/CMakeCache.txt")}
 cfgs=${source:-$build/darknet/source}/cfg
 for name in $only; do
     read -r cfg size batch <<<"$(case_of "$name")"
-    [ -r "$cfgs/$cfg.cfg" ] || fail "cannot read $cfgs/$cfg.cfg; --darknet names a checkout of pjreddie's Darknet"
+    [ -r "$cfgs/$cfg.cfg" ] ||
+        fail "cannot read $cfgs/$cfg.cfg; --darknet names a checkout of pjreddie's Darknet"
 done
 
 no_torch=
-if [[ $sides == *torch* ]] && ! "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+if [[ $sides == *torch* ]] && ! "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' \
+    2>/dev/null; then
     no_torch="no PyTorch with CUDA for $python"
     echo "$no_torch: its columns say so" >&2
 fi
 
 # ---- running ----
 
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$cores} CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0} CUDA_DEVICE_ORDER=PCI_BUS_ID
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$cores} CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0} \
+    CUDA_DEVICE_ORDER=PCI_BUS_ID
 export TMPDIR=${TMPDIR:-/tmp}
 unset DARKNET_MATH NVIDIA_TF32_OVERRIDE
 
@@ -162,7 +173,8 @@ record() { printf '{"case": "%s", "name": "%s", %s}\n' "$1" "$2" "$3" >>"$runs";
 measure() {
     local name=$1 cfg=$cfgs/$2.cfg size=$3 batch=$4 side line status data=$work/data no_peer=$no_torch
     if [[ $sides == *torch* && -z $no_torch && $((SECONDS - began)) -lt $limit ]]; then
-        timeout "$(time_left)" "$build/bin/bench-step-stock" "$cfg" --size "$size" --batch "$batch" --dump "$data" 2>>"$log" ||
+        timeout "$(time_left)" "$build/bin/bench-step-stock" "$cfg" --size "$size" --batch "$batch" \
+            --dump "$data" 2>>"$log" ||
             no_peer="stock Darknet could not write its weights and images for it"
     fi
     for side in $sides; do
@@ -181,7 +193,8 @@ measure() {
         if [ "$status" = 0 ] && [ -n "$line" ]; then
             record "$name" "$side" "\"math\": \"$(math_of "$side")\", ${line:1:-1}"
         else
-            local why=$(grep -v '^ *[0-9]* \|^$' "$work/stderr" | tail -n 1 | tr -cd '[:alnum:] .,:;()_=/-' | cut -c1-200)
+            local why=$(grep -v '^ *[0-9]* \|^$' "$work/stderr" | tail -n 1 | tr -cd '[:alnum:] .,:;()_=/-' |
+                cut -c1-200)
             [ "$status" != 124 ] || why="stopped: it ran past its time"
             record "$name" "$side" "\"error\": \"failed ($status): $why\""
             echo "  failed: $why" >&2

@@ -1,5 +1,5 @@
-/* See gpu_parts.h. The parts of a forward are found without a change to Darknet: its layers call each other through
- * pointers, and AMP's backend is a table of functions, so that clocks can stand between. */
+/* See gpu_parts.h. The parts of a forward are found without a change to Darknet: its layers call each other
+ * through pointers, and AMP's backend is a table of functions, so that clocks can stand between. */
 #define _DEFAULT_SOURCE
 #include "gpu_parts.h"
 
@@ -103,7 +103,8 @@ static struct {
 
 static int is_loss(LAYER_TYPE type)
 {
-    return type == YOLO || type == REGION || type == DETECTION || type == ISEG || type == SOFTMAX || type == LOGXENT || type == COST;
+    return type == YOLO || type == REGION || type == DETECTION || type == ISEG || type == SOFTMAX
+        || type == LOGXENT || type == COST;
 }
 
 static void timed_loss(struct layer l, struct network net)

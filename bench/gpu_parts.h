@@ -1,5 +1,6 @@
-/* What step.c asks of a GPU: the end of what was queued, the memory in use, and which part of a forward is the copy of the
- * images and labels to the device and which is the loss. In a build without GPU=1 there is nothing to wait for. */
+/* What step.c asks of a GPU: the end of what was queued, the memory in use, and which part of a forward is
+ * the copy of the images and labels to the device and which is the loss. In a build without GPU=1 there is
+ * nothing to wait for. */
 #ifndef BENCH_GPU_PARTS_H
 #define BENCH_GPU_PARTS_H
 
@@ -12,8 +13,8 @@ typedef struct gpu_parts {
 /* Wait until the device has done all that was queued. */
 void gpu_wait(void);
 
-/* From now on a thread looks, every few milliseconds, how much of the device's memory is taken that was not at this call.
- * Call before the network is loaded. */
+/* From now on a thread looks, every few milliseconds, how much of the device's memory is taken that was not
+ * at this call. Call before the network is loaded. */
 void gpu_memory_watch(void);
 
 /* Ends that thread. The most it saw, in MB; what other programs took meanwhile is in it. -1 without a GPU. */

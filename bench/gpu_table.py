@@ -8,7 +8,8 @@ import sys
 
 from roofline import roofline
 
-# By a part of the name that nvidia-smi gives, the first that fits: TFLOP/s by kind and TB/s, and where they are from.
+# By a part of the name that nvidia-smi gives, the first that fits: TFLOP/s by kind and TB/s,
+# and where they are from.
 SHEET = "NVIDIA's data sheet, dense"
 KNOWN = [("H200", {"half": 790.0, "tf32": 400.0, "fp32": 67.0, "bandwidth": 4.3}, "assumed; fp32 NVIDIA's data sheet"),
          ("H100 PCIe", {"half": 756.5, "tf32": 378.0, "fp32": 51.0, "bandwidth": 2.0}, SHEET),

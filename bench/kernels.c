@@ -1,12 +1,14 @@
-/* How long the CPU backend's own kernels take on yolov3-tiny's shapes (416×416, batch 4), against the bytes they must
- * move: batch norm + leaky and max pooling, forward and backward, and the update of its 8.9 M parameters.
+/* How long the CPU backend's own kernels take on yolov3-tiny's shapes (416×416, batch 4), against
+ * the bytes they must move: batch norm + leaky and max pooling, forward and backward, and the update
+ * of its 8.9 M parameters.
  *
  *   cd build/cpu/CMakeFiles/amp_room_backend_cpu.dir/plugin/backend/cpu
  *   gcc -std=gnu11 -O3 -fopenmp SOURCE/bench/kernels.c rows*.o plan.c.o batchnorm.c.o pool.c.o update.c.o -lm -o kernels
  *   OMP_NUM_THREADS=1 ./kernels [repetitions]        AMP_CPU_ISA=avx2 caps the instruction set
  *
- * Times are medians in milliseconds. GB/s counts each stream once per pass: batch norm forward reads x twice and writes
- * y; backward reads x, y and dy twice and writes dx; pooling reads and writes x, y and the choices. */
+ * Times are medians in milliseconds. GB/s counts each stream once per pass: batch norm forward
+ * reads x twice and writes y; backward reads x, y and dy twice and writes dx; pooling reads and
+ * writes x, y and the choices. */
 #include "../plugin/backend/cpu/kernels.h"
 #include "../plugin/backend/cpu/rows.h"
 #include "../plugin/tensor/half.h"
@@ -59,7 +61,8 @@ static amp_tensor tensor(amp_dtype dtype, int n, int h, int w, int c)
         state = state * 1664525u + 1013904223u;
         float value = (float)(state >> 8) * 0x1p-23f - 1;
         if (dtype == AMP_FP32) ((float *)t.data)[i] = value;
-        else ((amp_half_bits *)t.data)[i] = dtype == AMP_FP16 ? amp_float_to_fp16(value) : amp_float_to_bf16(value);
+        else ((amp_half_bits *)t.data)[i] = dtype == AMP_FP16 ? amp_float_to_fp16(value)
+            : amp_float_to_bf16(value);
     }
     return t;
 }
@@ -71,7 +74,8 @@ static float *array(size_t count, float value)
     return a;
 }
 
-/* One layer of the trunk: batch norm over size²·c and, with stride > 0, the pool behind it. Adds its times to total. */
+/* One layer of the trunk: batch norm over size²·c and, with stride > 0, the pool behind it. Adds
+ * its times to total. */
 static void layer(amp_dtype dtype, int size, int c, int stride, int repetitions, double total[4])
 {
     double times[4][MAX_REPETITIONS], ms[4] = { 0 };
@@ -98,7 +102,8 @@ static void layer(amp_dtype dtype, int size, int c, int stride, int repetitions,
         times[0][r] = t1 - t0; times[1][r] = t4 - t3; times[2][r] = t2 - t1; times[3][r] = t3 - t2;
     }
     double gb = (double)amp_tensor_bytes(&x) * 1e-6;
-    double pool_gb = stride ? gb + (double)amp_tensor_bytes(&p) * 1e-6 + (double)amp_shape_count(p.shape) * 1e-6 : 0;
+    double pool_gb = stride ? gb + (double)amp_tensor_bytes(&p) * 1e-6 + (double)amp_shape_count(p.shape)
+        * 1e-6 : 0;
     double moved[4] = { 3 * gb, 7 * gb, pool_gb, pool_gb };
     printf("  %4d @ %3d²", c, size);
     for (int k = 0; k < 4; ++k) {
@@ -115,9 +120,11 @@ static void layer(amp_dtype dtype, int size, int c, int stride, int repetitions,
 static void trunk(amp_dtype dtype, int repetitions)
 {
     static const struct { int size, c, stride; } layers[] = {
-        { 416, 16, 2 }, { 208, 32, 2 }, { 104, 64, 2 }, { 52, 128, 2 }, { 26, 256, 2 }, { 13, 512, 1 }, { 13, 1024, 0 } };
+        { 416, 16, 2 }, { 208, 32, 2 }, { 104, 64, 2 }, { 52, 128, 2 }, { 26, 256, 2 }, { 13, 512, 1 },
+        { 13, 1024, 0 } };
     double total[4] = { 0 };
-    printf("%s       batch norm forward       backward             max pool forward     backward\n", amp_dtype_name(dtype));
+    printf("%s       batch norm forward       backward             max pool forward     backward\n",
+           amp_dtype_name(dtype));
     for (size_t i = 0; i < sizeof layers / sizeof *layers; ++i)
         layer(dtype, layers[i].size, layers[i].c, layers[i].stride, repetitions, total);
     printf("  all: %.2f + %.2f + %.2f + %.2f = %.2f ms\n\n", total[0], total[1], total[2], total[3],
@@ -127,20 +134,21 @@ static void trunk(amp_dtype dtype, int repetitions)
 static void update(int repetitions)
 {
     enum { LAYERS = 9 };
-    static const size_t counts[LAYERS] = { 432, 4608, 18432, 73728, 294912, 1179648, 4718592, 1305600, 1265536 };
+    static const size_t counts[LAYERS] = { 432, 4608, 18432, 73728, 294912, 1179648, 4718592, 1305600,
+                                           1265536 };
     double times[3][MAX_REPETITIONS];
     amp_param params[LAYERS];
     size_t all = 0;
     for (int i = 0; i < LAYERS; ++i) {
         params[i] = (amp_param){ .master = array(counts[i], .1f), .grad = array(counts[i], .2f),
-            .momentum = array(counts[i], 0), .m = array(counts[i], 0), .v = array(counts[i], 0), .count = counts[i],
-            .decay = .0005f, .rate_scale = 1, .layer = i, .name = "weights" };
+            .momentum = array(counts[i], 0), .m = array(counts[i], 0), .v = array(counts[i], 0),
+            .count = counts[i], .decay = .0005f, .rate_scale = 1, .layer = i, .name = "weights" };
         all += counts[i];
     }
     amp_step_end end = { .params = params, .param_count = LAYERS };
     amp_step_outcome outcome;
-    end.update = (amp_update_args){ .learning_rate = 1e-6f, .momentum = .9f, .batch = 64, .inverse_scale = 1, .t = 1,
-        .beta1 = .9f, .beta2 = .999f, .eps = 1e-8f };
+    end.update = (amp_update_args){ .learning_rate = 1e-6f, .momentum = .9f, .batch = 64,
+        .inverse_scale = 1, .t = 1, .beta1 = .9f, .beta2 = .999f, .eps = 1e-8f };
     amp_error error;
     for (int r = 0; r < repetitions; ++r) {
         int found;
@@ -162,7 +170,8 @@ static void update(int repetitions)
             streams[k] * 4e-6 * (double)all / ms);
     }
     for (int i = 0; i < LAYERS; ++i) {
-        free(params[i].master); free(params[i].grad); free(params[i].momentum); free(params[i].m); free(params[i].v);
+        free(params[i].master); free(params[i].grad); free(params[i].momentum); free(params[i].m);
+        free(params[i].v);
     }
 }
 

@@ -3,32 +3,36 @@
  *   step CFG [--batch N] [--subdivisions N] [--size N] [--warmup N] [--iters N] [--phases N] [--costs N] [--seed N]
  *            [--dump PREFIX] [--seconds N] [--verbose] [-amp DTYPE]
  *
- * The same file is linked with stock Darknet and with Darknet AMP (-DAMP, which is where -amp is understood), and calls
- * nothing but Darknet's own train_network_datum, so that both sides do what `darknet detector train` does per batch.
- * Both get the same initial weights, the same input (random in [0, 1)) and the same boxes, and print the loss of every
- * step: whoever reads the times can see that the same thing was computed.
+ * The same file is linked with stock Darknet and with Darknet AMP (-DAMP, which is where -amp is understood),
+ * and calls nothing but Darknet's own train_network_datum, so that both sides do what `darknet detector
+ * train` does per batch. Both get the same initial weights, the same input (random in [0, 1)) and the same
+ * boxes, and print the loss of every step: whoever reads the times can see that the same thing was computed.
  *
- * CFG is loaded through a temporary copy: --batch images are one forward and backward, --subdivisions of them (1) are one
- * step, --size is the input's width and height; burn_in is 0, because otherwise the first steps have a learning rate of zero and would train nothing, and
- * learning_rate is 1e-4, because at full rate a network so young jumps about, and the smallest difference between two
- * sides grows with it. Stock Darknet's copy has no [amp] section, which it would not know.
+ * CFG is loaded through a temporary copy: --batch images are one forward and backward, --subdivisions of them
+ * (1) are one step, --size is the input's width and height; burn_in is 0, because otherwise the first steps
+ * have a learning rate of zero and would train nothing, and learning_rate is 1e-4, because at full rate a
+ * network so young jumps about, and the smallest difference between two sides grows with it. Stock Darknet's
+ * copy has no [amp] section, which it would not know.
  *
- * One JSON object is printed, on one line. Times are wall time in milliseconds; cpu_ms is the time that the process spent
- * on CPUs, all threads together, per measured step: on a busy machine the two differ.
+ * One JSON object is printed, on one line. Times are wall time in milliseconds; cpu_ms is the time that the
+ * process spent on CPUs, all threads together, per measured step: on a busy machine the two differ.
  *
- * --costs N, with AMP, runs N more steps and prints on stderr what share of a step goes to the check and update of the
- * parameters, to the half copies of the weights and to casts (costs.h), by CPU time; the medians are in the JSON too.
+ * --costs N, with AMP, runs N more steps and prints on stderr what share of a step goes to the check and
+ * update of the parameters, to the half copies of the weights and to casts (costs.h), by CPU time; the
+ * medians are in the JSON too.
  *
- * --seconds N measures for about so long instead of --iters steps, by what the last step before took: 3 to 500 steps.
+ * --seconds N measures for about so long instead of --iters steps, by what the last step
+ * before took: 3 to 500 steps.
  *
- * In a build with GPU=1 every step ends when the device has done all of it, and nothing else is waited for while steps are
- * timed. The steps in --phases come afterwards: there, clocks also stand around the copy of images and labels (input_ms) and
- * around the loss layers (loss_ms), and forward_ms is the rest of the forward; the medians are printed. device_mb is the most
- * of the device's memory that was seen in use, by cudaMemGetInfo, beyond what was before the network was loaded.
+ * In a build with GPU=1 every step ends when the device has done all of it, and nothing else is waited for
+ * while steps are timed. The steps in --phases come afterwards: there, clocks also stand around the copy of
+ * images and labels (input_ms) and around the loss layers (loss_ms), and forward_ms is the rest of the
+ * forward; the medians are printed. device_mb is the most of the device's memory that was seen in use, by
+ * cudaMemGetInfo, beyond what was before the network was loaded.
  *
- * --dump PREFIX writes PREFIX.weights, PREFIX.input and PREFIX.truth (raw floats, as Darknet lays them out) for the other
- * side of the comparison, peer_torch.py, and stops before the first step. --verbose lets through what Darknet and its
- * libraries print on stdout: oneDNN's times, with DNNL_VERBOSE=1. */
+ * --dump PREFIX writes PREFIX.weights, PREFIX.input and PREFIX.truth (raw floats, as Darknet lays them out)
+ * for the other side of the comparison, peer_torch.py, and stops before the first step. --verbose lets
+ * through what Darknet and its libraries print on stdout: oneDNN's times, with DNNL_VERBOSE=1. */
 #define _GNU_SOURCE
 #include "darknet.h"
 
@@ -66,7 +70,8 @@ static int number(const char *name, const char *text, int least)
 {
     char *end;
     long value = text ? strtol(text, &end, 10) : 0;
-    if (!text || end == text || *end || value < least || value > 1000000) fail("a whole number is needed after ", name);
+    if (!text || end == text || *end || value < least || value > 1000000)
+        fail("a whole number is needed after ", name);
     return (int)value;
 }
 
@@ -105,8 +110,10 @@ static options read_arguments(int argc, char **argv)
         else if (!strcmp(name, "--dump") && value) o.dump = value;
         else fail("unknown argument: ", name);
     }
-    if (!o.cfg) fail("usage: step CFG [--batch N] [--subdivisions N] [--size N] [--warmup N] [--iters N] [--phases N] "
-                     "[--costs N] [--seconds N] [--seed N] [--dump PREFIX] [--verbose] [-amp DTYPE]", "");
+    if (!o.cfg)
+        fail("usage: step CFG [--batch N] [--subdivisions N] [--size N] [--warmup N] [--iters N] "
+                     "[--phases N] [--costs N] [--seconds N] [--seed N] [--dump PREFIX] [--verbose] [-amp "
+                     "DTYPE]", "");
     if (o.subdivisions > 1 && !o.batch) fail("--subdivisions needs --batch, the images of one of them", "");
     return o;
 }
@@ -150,7 +157,8 @@ static void write_cfg(const options *o, char *path)
         if (in_net && (line_has_key(text, "subdivisions") || line_has_key(text, "burn_in")
                        || line_has_key(text, "learning_rate")
                        || (o->batch && line_has_key(text, "batch"))
-                       || (o->size && (line_has_key(text, "width") || line_has_key(text, "height"))))) continue;
+                       || (o->size
+                           && (line_has_key(text, "width") || line_has_key(text, "height"))))) continue;
         fputs(line, out);
         if (in_net && *text == '[') {
             if (o->batch) fprintf(out, "batch=%d\n", o->batch * o->subdivisions);
@@ -172,7 +180,8 @@ static float uniform(uint64_t *state)
     return (float)((z ^ (z >> 31)) >> 40) / 16777216.f;
 }
 
-/* 1 to 10 boxes per image for a detector (x, y, w, h, class; the rest stays 0, which ends the list), else one class. */
+/* 1 to 10 boxes per image for a detector (x, y, w, h, class; the rest stays 0, which ends the
+ * list), else one class. */
 static void fill_batch(network *net, unsigned seed)
 {
     uint64_t state = seed;
@@ -203,7 +212,8 @@ static void dump_floats(const char *prefix, const char *suffix, const float *val
     char *path;
     if (asprintf(&path, "%s%s", prefix, suffix) < 0) fail("out of memory", "");
     FILE *out = fopen(path, "wb");
-    if (!out || fwrite(values, sizeof(float), count, out) != count || fclose(out)) fail("cannot write ", path);
+    if (!out || fwrite(values, sizeof(float), count, out) != count || fclose(out))
+        fail("cannot write ", path);
     free(path);
 }
 
@@ -311,7 +321,8 @@ static float train_step(network *net)
 }
 
 #ifdef AMP
-/* Medians over `steps` more steps: of the parts, of the step, and of the parts' share in their step, in percent. */
+/* Medians over `steps` more steps: of the parts, of the step, and of the parts' share in
+ * their step, in percent. */
 static void print_costs(network *net, int steps, FILE *result)
 {
     enum { UPDATE, COPIES, CASTS, STEP, SHARE, NUMBERS };
@@ -331,11 +342,13 @@ static void print_costs(network *net, int steps, FILE *result)
         for (int k = 0; k < NUMBERS; ++k) values[k * steps + i] = row[k];
     }
     for (int k = 0; k < NUMBERS; ++k) median[k] = summarize(values + k * steps, steps).median;
-    fprintf(stderr, "costs: %d x %d images a step, " COSTS_CLOCK ", medians of %d steps: check and update %.2f ms, half copies "
-            "%.2f ms, casts %.2f ms, of %.1f ms: %.2f %%\n", net->subdivisions, net->batch, steps, median[UPDATE],
-            median[COPIES], median[CASTS], median[STEP], median[SHARE]);
-    fprintf(result, "\"check_update_ms\": %.3f, \"half_copies_ms\": %.3f, \"casts_ms\": %.3f, \"costs_step_ms\": %.2f, "
-            "\"costs_percent\": %.3f, ", median[UPDATE], median[COPIES], median[CASTS], median[STEP], median[SHARE]);
+    fprintf(stderr, "costs: %d x %d images a step, " COSTS_CLOCK
+            ", medians of %d steps: check and update %.2f ms, half copies "
+            "%.2f ms, casts %.2f ms, of %.1f ms: %.2f %%\n", net->subdivisions, net->batch, steps,
+            median[UPDATE], median[COPIES], median[CASTS], median[STEP], median[SHARE]);
+    fprintf(result, "\"check_update_ms\": %.3f, \"half_copies_ms\": %.3f, \"casts_ms\": %.3f, "
+            "\"costs_step_ms\": %.2f, \"costs_percent\": %.3f, ", median[UPDATE], median[COPIES],
+            median[CASTS], median[STEP], median[SHARE]);
     free(values);
 }
 #endif
@@ -354,11 +367,13 @@ int main(int argc, char **argv)
     /* Darknet's yolo layers print a line per forward to stdout. */
     FILE *result = fdopen(dup(1), "w");
     int nowhere = open("/dev/null", O_WRONLY);
-    if (!result || nowhere < 0 || (!o.verbose && dup2(nowhere, 1) < 0)) fail("cannot redirect standard output", "");
+    if (!result || nowhere < 0 || (!o.verbose && dup2(nowhere, 1) < 0))
+        fail("cannot redirect standard output", "");
 
     const char *folder = getenv("TMPDIR");
     char *path;
-    if (asprintf(&path, "%s/step.XXXXXX.cfg", folder && *folder ? folder : "/tmp") < 0) fail("out of memory", "");
+    if (asprintf(&path, "%s/step.XXXXXX.cfg", folder && *folder ? folder : "/tmp") < 0)
+        fail("out of memory", "");
     write_cfg(&o, path);
     srand(o.seed);
     gpu_memory_watch();
@@ -400,11 +415,12 @@ int main(int argc, char **argv)
 
     fflush(stdout);
     const char *threads = getenv("OMP_NUM_THREADS");
-    fprintf(result, "{\"side\": \"darknet\", \"config\": \"%s\", \"dtype\": \"%s\", \"threads\": %d, \"batch\": %d, "
+    fprintf(result,
+            "{\"side\": \"darknet\", \"config\": \"%s\", \"dtype\": \"%s\", \"threads\": %d, \"batch\": %d, "
             "\"width\": %d, \"height\": %d, \"iters\": %d, \"ms\": %.2f, \"ms_min\": %.2f, \"ms_max\": %.2f, "
             "\"cpu_ms\": %.2f, \"first_ms\": %.2f, \"load_ms\": %.2f, \"rss_mb\": %.1f, \"applied\": %zu, ",
-            o.cfg, o.dtype, threads ? atoi(threads) : 0, net->batch, net->w, net->h, o.iters, ms.median, ms.min, ms.max,
-            cpu, first, load, rss, applied);
+            o.cfg, o.dtype, threads ? atoi(threads) : 0, net->batch, net->w, net->h, o.iters, ms.median,
+            ms.min, ms.max, cpu, first, load, rss, applied);
     if (device_mb >= 0) fprintf(result, "\"device_mb\": %.1f, ", device_mb);
     print_phases(net, o.phases, result);
 #ifdef AMP

@@ -9,7 +9,8 @@ if(NOT DARKNET_STOCK)
     if(NOT EXISTS ${DARKNET_STOCK}/Makefile)
         execute_process(COMMAND ${CMAKE_SOURCE_DIR}/patches/fetch.sh ${DARKNET_STOCK} RESULT_VARIABLE failed)
         if(failed)
-            message(FATAL_ERROR "Darknet's source could not be fetched; the lines above say why and what to do.")
+            message(FATAL_ERROR
+                "Darknet's source could not be fetched; the lines above say why and what to do.")
         endif()
     endif()
 endif()
@@ -17,7 +18,8 @@ endif()
 set(DARKNET_TREE ${DARKNET_STOCK})
 set(DARKNET_AMP_FORK pjreddie)
 if(EXISTS ${DARKNET_TREE}/include/darknet.h)
-    file(STRINGS ${DARKNET_TREE}/include/darknet.h state REGEX "struct network_state") # as patches/apply.sh tells them apart
+    # As patches/apply.sh tells them apart.
+    file(STRINGS ${DARKNET_TREE}/include/darknet.h state REGEX "struct network_state")
     if(state)
         set(DARKNET_AMP_FORK alexeyab)
     endif()
@@ -29,7 +31,8 @@ function(darknet_patch tree destination)
         COMMAND ${CMAKE_SOURCE_DIR}/patches/apply.sh --sources-only ${ARGN} ${tree} ${destination}
         WORKING_DIRECTORY ${CMAKE_BINARY_DIR} RESULT_VARIABLE failed)
     if(failed)
-        message(FATAL_ERROR "Darknet's source could not be patched; the lines above say why and what to do.")
+        message(FATAL_ERROR
+                "Darknet's source could not be patched; the lines above say why and what to do.")
     endif()
 endfunction()
 
@@ -37,7 +40,8 @@ set(DARKNET_PATCHED ${CMAKE_BINARY_DIR}/darknet/patched)
 darknet_patch(${DARKNET_TREE} ${DARKNET_PATCHED})
 if(DARKNET_AMP_CUDA AND DARKNET_AMP_BUILD_STOCK)
     # Darknet as it is does not compile with today's CUDA.
-    darknet_patch(${DARKNET_TREE} ${CMAKE_BINARY_DIR}/darknet/stock --only "cuda-toolkit.patch cuda-math.patch")
+    darknet_patch(${DARKNET_TREE} ${CMAKE_BINARY_DIR}/darknet/stock
+        --only "cuda-toolkit.patch cuda-math.patch")
     set(DARKNET_STOCK ${CMAKE_BINARY_DIR}/darknet/stock)
 endif()
 

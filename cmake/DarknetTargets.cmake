@@ -5,7 +5,8 @@ if(DARKNET_AMP_SANITIZE STREQUAL "thread")
 else()
     set(darknet_sanitizers -fsanitize=address,undefined -fno-omit-frame-pointer)
 endif()
-set(darknet_warnings -Wno-unused-result -Wno-unknown-pragmas) # as in its Makefile; -Wall says nothing new of old code
+# As in its Makefile; -Wall says nothing new of old code.
+set(darknet_warnings -Wno-unused-result -Wno-unknown-pragmas)
 if(DARKNET_AMP_SANITIZE)
     # Darknet's recurrent layers step pointers that are NULL and that nobody reads.
     set(darknet_flags -O1 -g ${darknet_sanitizers} -fno-sanitize=pointer-overflow)
@@ -31,8 +32,9 @@ if(DARKNET_AMP_CUDA)
     find_package(CUDAToolkit REQUIRED)
     include(cmake/cuDNN.cmake)
     if(NOT TARGET cuDNN)
-        message(FATAL_ERROR "cuDNN was not found. Install cuDNN 8 or 9 for CUDA ${CUDAToolkit_VERSION_MAJOR}; if it is "
-            "in an unusual place, set the environment variable CUDNN_ROOT to the folder with its include/ and lib/.")
+        message(FATAL_ERROR
+            "cuDNN was not found. Install cuDNN 8 or 9 for CUDA ${CUDAToolkit_VERSION_MAJOR}; if it is in an unusual "
+            "place, set the environment variable CUDNN_ROOT to the folder with its include/ and lib/.")
     endif()
     target_compile_definitions(darknet_configuration INTERFACE GPU CUDNN)
     target_link_libraries(darknet_configuration INTERFACE cuDNN CUDA::cudart CUDA::cublas CUDA::curand stdc++)
@@ -55,7 +57,8 @@ function(darknet_look tree)
         return()
     endif()
     set(examples)
-    foreach(example captcha lsd super art tag cifar go rnn segmenter regressor classifier coco yolo detector nightmare
+    foreach(example captcha lsd super art tag cifar go rnn segmenter regressor classifier coco yolo detector
+            nightmare
             instance-segmenter darknet)
         list(APPEND examples ${tree}/examples/${example}.c)
     endforeach()

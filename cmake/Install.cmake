@@ -18,7 +18,8 @@ install(TARGETS darknet darknet_shared darknet_static
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${CMAKE_BINARY_DIR}/include/darknet.h plugin/include/darknet_amp.h
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-# The scaler alone, for other programs: #include <darknet_amp/amp/scaler.h>. The tree's folders, since headers name each other.
+# The scaler alone, for other programs: #include <darknet_amp/amp/scaler.h>. The tree's folders, since
+# headers name each other.
 install(FILES plugin/amp/scaler.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/darknet_amp/amp)
 install(FILES plugin/tensor/status.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/darknet_amp/tensor)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

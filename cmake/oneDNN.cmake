@@ -1,14 +1,16 @@
 # oneDNN, what the CPU backend computes with: the target oneDNN. Versions 2.6 and later, and 3.x.
 #
-# Its header and library are looked for by name: the package files that some distributions ship with it ask for OpenCL's
-# headers too, which nothing here uses.
+# Its header and library are looked for by name: the package files that some distributions ship with it ask
+# for OpenCL's headers too, which nothing here uses.
 find_path(ONEDNN_INCLUDE_DIR dnnl.h HINTS $ENV{ONEDNN_ROOT} PATH_SUFFIXES include oneapi/dnnl
     DOC "The folder that holds oneDNN's dnnl.h")
 find_library(ONEDNN_LIBRARY dnnl HINTS $ENV{ONEDNN_ROOT} PATH_SUFFIXES lib lib64 DOC "oneDNN's library")
-string(CONCAT how "Install Debian's package libdnnl-dev (scripts/dependencies.sh does), or set the environment variable "
+string(CONCAT how "Install Debian's package libdnnl-dev (scripts/dependencies.sh does), or set the "
+    "environment variable "
     "ONEDNN_ROOT to the folder with oneDNN's include/ and lib/, and remove the build folder.")
 set(DARKNET_AMP_CPU AUTO CACHE STRING
-    "The CPU backend, which takes oneDNN: ON; OFF (with DARKNET_AMP_CUDA only); AUTO: OFF where CUDA is and oneDNN is not")
+    "The CPU backend, which takes oneDNN: ON; OFF (with DARKNET_AMP_CUDA only); \
+AUTO: OFF where CUDA is and oneDNN is not")
 if(NOT DARKNET_AMP_CPU AND NOT DARKNET_AMP_CUDA)
     message(FATAL_ERROR "DARKNET_AMP_CPU=OFF leaves nothing to compute with: set DARKNET_AMP_CUDA=ON too")
 endif()
@@ -36,7 +38,8 @@ foreach(header oneapi/dnnl/dnnl_version.h dnnl_version.h)
     endif()
 endforeach()
 if(oneDNN_version VERSION_LESS 2.6)
-    message(FATAL_ERROR "oneDNN 2.6 or later is needed; ${ONEDNN_INCLUDE_DIR} holds ${oneDNN_version}. ${how}")
+    message(FATAL_ERROR
+        "oneDNN 2.6 or later is needed; ${ONEDNN_INCLUDE_DIR} holds ${oneDNN_version}. ${how}")
 endif()
 message(STATUS "Found oneDNN: ${ONEDNN_LIBRARY} (version ${oneDNN_version})")
 

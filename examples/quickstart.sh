@@ -9,9 +9,9 @@
 #   --work DIR       where pictures, weights and logs go (default build/quickstart in the repository)
 #   --help           this text
 #
-# It gets and builds Darknet with the plugin, draws the shapes data set, trains cfg/shapes.cfg once per dtype from the same
-# initial weights on the same pictures, and measures each on the validation pictures. A second run fetches, builds and
-# trains nothing that is there already.
+# It gets and builds Darknet with the plugin, draws the shapes data set, trains cfg/shapes.cfg once per dtype
+# from the same initial weights on the same pictures, and measures each on the validation pictures. A second
+# run fetches, builds and trains nothing that is there already.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -94,7 +94,8 @@ draw_shapes() {
 
 # What a result depends on; it is reused only while this is the same.
 fingerprint() { # fingerprint <dtype>
-    echo "$1 seed $seed $(cat "$cfg" "$work/shapes/shapes.data" "$darknet" "$build"/lib/libdarknet.so | cksum)"
+    echo "$1 seed $seed $(cat "$cfg" "$work/shapes/shapes.data" "$darknet" "$build"/lib/libdarknet.so |
+        cksum)"
 }
 
 # One line that moves on a terminal; a line now and then in a log.
@@ -107,7 +108,8 @@ show_progress() { # show_progress <dtype> <training log> <steps in all>
         loss=${line%% avg,*}
         loss=${loss##*, }
         if [ -t 1 ]; then
-            printf '\r  %s: step %d of %d, loss %s, %d s \033[K' "$1" "$step" "$3" "$loss" $((SECONDS - started))
+            printf '\r  %s: step %d of %d, loss %s, %d s \033[K' "$1" "$step" "$3" \
+                "$loss" $((SECONDS - started))
         elif [ $((step * 4 / $3)) -gt $shown ]; then
             shown=$((step * 4 / $3))
             printf '  %s: step %d of %d, loss %s, %d s\n' "$1" "$step" "$3" "$loss" $((SECONDS - started))
@@ -122,7 +124,8 @@ train() { # train <dtype> <folder>: leaves shapes_final.weights, train.out and t
     rm -rf "$2"
     mkdir -p "$2"
     { grep -v '^backup' "$work/shapes/shapes.data"; echo "backup = $2"; } > "$2/shapes.data"
-    "$darknet" detector train "$2/shapes.data" "$cfg" -amp "$1" -seed "$seed" > "$2/train.out" 2> "$2/train.err" &
+    "$darknet" detector train "$2/shapes.data" "$cfg" -amp "$1" -seed "$seed" \
+        > "$2/train.out" 2> "$2/train.err" &
     trainer=$!
     show_progress "$1" "$2/train.out" "$steps"
     if ! wait "$trainer"; then
@@ -137,7 +140,8 @@ train() { # train <dtype> <folder>: leaves shapes_final.weights, train.out and t
 
 measure() { # measure <dtype> <folder>: writes the line of the table to result
     local loss map summary
-    "$darknet" detector map "$2/shapes.data" "$cfg" "$2/shapes_final.weights" -amp "$1" > "$2/map.out" 2> "$2/map.err" || {
+    "$darknet" detector map "$2/shapes.data" "$cfg" "$2/shapes_final.weights" -amp "$1" \
+        > "$2/map.out" 2> "$2/map.err" || {
         tail -n 3 "$2/map.err" >&2
         die "measuring $1 failed; all that it said: $2/map.err"
     }
@@ -165,7 +169,8 @@ train_and_measure() { # train_and_measure <dtype>
 }
 
 show_table() {
-    printf '%-6s %10s %11s %10s %15s %8s %8s\n' dtype 'final loss' mAP@0.5 images/s 'peak memory' scale skipped
+    printf '%-6s %10s %11s %10s %15s %8s %8s\n' dtype 'final loss' mAP@0.5 images/s 'peak memory' \
+        scale skipped
     for dtype in ${dtypes//,/ }; do
         cat "$work/$dtype-seed$seed/result"
     done

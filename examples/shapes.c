@@ -1,8 +1,8 @@
 /* Draws a detection data set for Darknet: circles, squares and triangles, labelled.
  *
- * Nothing to download, the same files from the same seed on every machine, and easy enough for a small detector to learn
- * in a minute: what the quickstart and the tests train on. shapes/scene.c composes a picture; this file reads the
- * options and writes the set:
+ * Nothing to download, the same files from the same seed on every machine, and easy enough for a small
+ * detector to learn in a minute: what the quickstart and the tests train on. shapes/scene.c composes a
+ * picture; this file reads the options and writes the set:
  *
  *   DIR/images/{train,valid}_NNNNN.png    DIR/labels/{train,valid}_NNNNN.txt    DIR/backup/
  *   DIR/train.txt  DIR/valid.txt  DIR/shapes.names  DIR/shapes.data
@@ -49,13 +49,15 @@ static void fail(const char *format, ...)
     exit(1);
 }
 
-static unsigned long long number(const char *option, const char *text, unsigned long long low, unsigned long long high)
+static unsigned long long number(const char *option, const char *text, unsigned long long low,
+                                 unsigned long long high)
 {
     char *end = NULL;
     errno = 0;
     unsigned long long value = text ? strtoull(text, &end, 10) : 0;
     if (!text || end == text || *end || errno || text[0] == '-' || value < low || value > high)
-        fail("%s %s: expected a whole number from %llu to %llu", option, text ? text : "(nothing)", low, high);
+        fail("%s %s: expected a whole number from %llu to %llu", option, text ? text : "(nothing)",
+             low, high);
     return value;
 }
 
@@ -91,7 +93,8 @@ static void make_folder(const char *path)
     struct stat found;
     if (mkdir(path, 0777) == 0) return;
     if (errno != EEXIST) fail("cannot make the folder %s: %s", path, strerror(errno));
-    if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode)) fail("%s is in the way: a folder is needed there", path);
+    if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode))
+        fail("%s is in the way: a folder is needed there", path);
 }
 
 /* Makes path and the folders above it, and gives back its absolute name, which the caller frees. */
@@ -109,16 +112,19 @@ static char *make_out_folder(const char *path)
     return absolute;
 }
 
-/* Darknet derives a label's path by replacing the first of each of these words anywhere in the picture's path. */
+/* Darknet derives a label's path by replacing the first of each of these words anywhere in
+ * the picture's path. */
 static void check_darknet_finds_labels(const char *folder)
 {
     static const char *const replaced[] = {"images", "JPEGImages", "raw", ".jpg", ".png", ".JPG", ".JPEG"};
     for (size_t i = 0; i < sizeof replaced / sizeof *replaced; ++i)
         if (strstr(folder, replaced[i]))
-            fail("%s has \"%s\" in its name, and Darknet would look for the labels elsewhere; choose another --out",
-                 folder, replaced[i]);
-    if (strlen(folder) >= PATH_ROOM) fail("%s: the name is too long (%d characters at most)", folder, PATH_ROOM - 1);
-    if (strpbrk(folder, " \t\r\n")) fail("%s: Darknet drops the blanks from a path; choose another --out", folder);
+            fail("%s has \"%s\" in its name, and Darknet would look for the labels elsewhere; choose another "
+                 "--out", folder, replaced[i]);
+    if (strlen(folder) >= PATH_ROOM)
+        fail("%s: the name is too long (%d characters at most)", folder, PATH_ROOM - 1);
+    if (strpbrk(folder, " \t\r\n"))
+        fail("%s: Darknet drops the blanks from a path; choose another --out", folder);
 }
 
 static FILE *open_for_writing(const char *path)
@@ -131,10 +137,12 @@ static FILE *open_for_writing(const char *path)
 static void close_written(FILE *file, const char *path)
 {
     int failed = ferror(file);
-    if (fclose(file) != 0 || failed) fail("cannot write %s: %s; the set is incomplete", path, strerror(errno));
+    if (fclose(file) != 0 || failed)
+        fail("cannot write %s: %s; the set is incomplete", path, strerror(errno));
 }
 
-/* One line per figure: class, centre x and y, width, height, each as a part of the picture's width or height. */
+/* One line per figure: class, centre x and y, width, height, each as a part of the
+ * picture's width or height. */
 static void write_labels(const char *path, const scene *s, int size)
 {
     FILE *file = open_for_writing(path);
@@ -163,7 +171,8 @@ static void write_pictures(const request *r, const char *folder, const char *set
         snprintf(path, sizeof path, "%s/labels/%s_%05d.txt", folder, set, i);
         write_labels(path, &s, r->size);
         snprintf(path, sizeof path, "%s/images/%s_%05d.png", folder, set, i);
-        if (png_write(path, &c) != 0) fail("cannot write %s: %s; the set is incomplete", path, strerror(errno));
+        if (png_write(path, &c) != 0)
+            fail("cannot write %s: %s; the set is incomplete", path, strerror(errno));
         fprintf(list, "%s\n", path);
     }
     close_written(list, list_path);
@@ -176,11 +185,13 @@ static void write_data_file(const request *r, const char *folder, const char *pa
     char unfinished[PATH_MAX];
     snprintf(unfinished, sizeof unfinished, "%s/shapes.data.unfinished", folder);
     FILE *file = open_for_writing(unfinished);
-    fprintf(file, "# shapes --train %d --valid %d --size %d --seed %llu\n", r->train, r->valid, r->size, r->seed);
-    fprintf(file, "classes = %d\ntrain = %s/train.txt\nvalid = %s/valid.txt\nnames = %s/shapes.names\nbackup = %s/backup\n",
-            KINDS, folder, folder, folder, folder);
+    fprintf(file, "# shapes --train %d --valid %d --size %d --seed %llu\n", r->train, r->valid, r->size,
+            r->seed);
+    fprintf(file, "classes = %d\ntrain = %s/train.txt\nvalid = %s/valid.txt\nnames = %s/shapes.names\n"
+            "backup = %s/backup\n", KINDS, folder, folder, folder, folder);
     close_written(file, unfinished);
-    if (rename(unfinished, path) != 0) fail("cannot write %s: %s; the set is incomplete", path, strerror(errno));
+    if (rename(unfinished, path) != 0)
+        fail("cannot write %s: %s; the set is incomplete", path, strerror(errno));
 }
 
 int main(int argc, char **argv)
@@ -207,8 +218,8 @@ int main(int argc, char **argv)
     close_written(names, path);
     write_data_file(&r, folder, data_path);
 
-    printf("%s: %d training and %d validation pictures of %d x %d, seed %llu\n", data_path, r.train, r.valid, r.size,
-           r.size, r.seed);
+    printf("%s: %d training and %d validation pictures of %d x %d, seed %llu\n", data_path, r.train,
+           r.valid, r.size, r.size, r.seed);
     free(folder);
     return 0;
 }

@@ -24,7 +24,8 @@ trap 'exit 1' HUP INT TERM
 cd "$copy"
 for file in src/network.c src/network_kernels.cu src/parser.c src/gemm.c src/data.c; do
     [ -e "$file" ] || continue
-    spatch --sp-file "$patches/semantic/hooks.cocci" --in-place --very-quiet "$file" >/dev/null 2>"$scratch/log" || {
+    spatch --sp-file "$patches/semantic/hooks.cocci" --in-place --very-quiet "$file" >/dev/null \
+        2>"$scratch/log" || {
         say "spatch: $(tail -n 1 "$scratch/log") ($file)"
         exit 1
     }
@@ -38,7 +39,9 @@ done
 # the known revision.
 try() {
     awk -v file="$2" '
-        BEGIN { if (file != "none") while ((getline old_line < file) > 0) { sub(/^[ \t]+/, "", old_line); there[old_line] } }
+        BEGIN { if (file != "none") while ((getline old_line < file) > 0) {
+            sub(/^[ \t]+/, "", old_line); there[old_line] }
+        }
         FNR < 3 { print; next }
         FNR == 3 { start = substr($3, 2) + 0; next } # where it stands behind the changes before it
         { line[++n] = $0 == "" ? " " : $0 }
@@ -46,13 +49,16 @@ try() {
             for (i = 1; i <= n; i++) {
                 text = substr(line[i], 2)
                 sub(/^[ \t]+/, "", text)
-                if (substr(line[i], 1, 1) == "+" && text != "" && text in there) line[i] = " " substr(line[i], 2)
+                if (substr(line[i], 1, 1) == "+" && text != "" && text in there)
+                    line[i] = " " substr(line[i], 2)
             }
             for (first = 1; first <= n && line[first] ~ /^ /; first++);
             for (last = n; last >= 1 && line[last] ~ /^ /; last--);
             if (last < first) exit 1
             around = first - 1 < n - last ? first - 1 : n - last
-            for (i = first - around; i <= last + around; i++) { old += line[i] ~ /^[- ]/; new += line[i] ~ /^[+ ]/ }
+            for (i = first - around; i <= last + around; i++) {
+                old += line[i] ~ /^[- ]/; new += line[i] ~ /^[+ ]/
+            }
             start += first - around - 1
             printf "@@ -%d,%d +%d,%d @@\n", start, old, start, new
             for (i = first - around; i <= last + around; i++) print line[i]
@@ -66,7 +72,8 @@ hooks_of() { grep -o 'darknet_amp_[a-z_]*[a-z](\|DARKNET_OPEN_CFG(' "$1"; }
 has_hooks() {
     hooks_of "$scratch/these" > "$scratch/names" || return 1
     for name in $(LC_ALL=C sort -u "$scratch/names"); do
-        [ "$(hooks_of "$1" | grep -c -x -F "$name")" -ge "$(hooks_of "$all" | grep -c -x -F "$name")" ] || return 1
+        [ "$(hooks_of "$1" | grep -c -x -F "$name")" -ge "$(hooks_of "$all" | grep -c -x -F "$name")" ] ||
+            return 1
     done
 }
 
@@ -76,7 +83,8 @@ for patch in $(cat "$series/series"); do
     awk -v to="$scratch/hunk." -v first=$((number + 1)) '
         /^--- a\// { file = substr($0, 7); name = ""; next }
         /^\+\+\+ b\// { next }
-        file && /^@@/ { close(name); name = sprintf("%s%04d", to, first++); print "--- a/" file "\n+++ b/" file > name }
+        file && /^@@/ { close(name); name = sprintf("%s%04d", to, first++)
+            print "--- a/" file "\n+++ b/" file > name }
         name { print > name }' "$series/$patch"
     for hunk in "$scratch"/hunk.*; do
         [ -e "$hunk" ] || continue
@@ -91,13 +99,15 @@ for patch in $(cat "$series/series"); do
                 BEGIN { while ((getline line < these) > 0) mine[substr(line, 2)]
                         while ((getline line < all) > 0) needed[substr(line, 2)]++ }
                 { sub(/^[ \t]+/, ""); sub(/[ \t]+$/, ""); found[$0]++ }
-                END { for (line in mine) if (found[line] < needed[line]) exit 1 }' "$file" && [ -s "$scratch/these" ]; then
+                END { for (line in mine) if (found[line] < needed[line]) exit 1 }' "$file" &&
+                [ -s "$scratch/these" ]; then
             :
         elif [ -e "$file" ] && { try "$hunk" none || try "$hunk" "$file" || has_hooks "$file"; }; then
             :
         else
             line=$(sed -n '3s/^@@ -\([0-9]*\).*/\1/p' "$hunk")
-            say "$file: no place was found for a change of $patch (line $line of the original); by hand: $added"
+            say "$file: no place was found for a change of $patch (line $line of the original);" \
+                "by hand: $added"
             missing=$((missing + 1))
         fi
         rm "$hunk"
@@ -107,7 +117,8 @@ done
 # How often each hook is named in the plain patches, and in the copy.
 for patch in $(cat "$series/series"); do cat "$series/$patch"; done |
     grep '^[-+][^-+]' | grep -o '^[-+]\|darknet_amp_[a-z_]*[a-z]' |
-    awk '/^[-+]$/ { sign = $0 == "+" ? 1 : -1; next } { count[$0] += sign } END { for (name in count) print name, count[name] }' |
+    awk '/^[-+]$/ { sign = $0 == "+" ? 1 : -1; next } { count[$0] += sign }
+        END { for (name in count) print name, count[name] }' |
     LC_ALL=C sort > "$scratch/expected"
 find include src examples -type f 2>/dev/null -exec cat {} + | grep -a -o 'darknet_amp_[a-z_]*[a-z]' |
     awk '{ count[$0]++ } END { for (name in count) print name, count[name] }' > "$scratch/found"

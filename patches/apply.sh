@@ -3,7 +3,8 @@
 #
 # usage: patches/apply.sh <Darknet tree> <destination>
 #
-# In the copy, Darknet's own Makefile builds Darknet AMP:  make AMP=1  (and GPU=1 CUDNN=1, OPENMP=1, ... as always).
+# In the copy, Darknet's own Makefile builds Darknet AMP: `make AMP=1` (and GPU=1 CUDNN=1,
+# OPENMP=1, ... as always).
 #
 # Three options are for the CMake build, which compiles the plugin from where it is:
 #   --sources-only   leave out the plugin and what only a user of the tree wants (cfg/, data/, ...)
@@ -44,7 +45,8 @@ tree=$(cd "$1" && pwd)
 if grep -qs "struct network_state" "$tree/include/darknet.h"; then
     fork=alexeyab
     revision="AlexeyAB's 59596d78"
-    extras="cfg scripts cmake DarknetConfig.cmake.in vcpkg.json 3rdparty *.sh *.py data/labels data/*.names data/*.list
+    extras="cfg scripts cmake DarknetConfig.cmake.in vcpkg.json 3rdparty *.sh *.py data/labels data/*.names
+        data/*.list
         data/*.jpg data/*.tree data/*.map src/version.h.in src/csharp"
     unchecked=src/version.h # which CMake writes
 elif [ -e "$tree/include/darknet.h" ] && [ -e "$tree/examples/detector.c" ]; then
@@ -53,7 +55,8 @@ elif [ -e "$tree/include/darknet.h" ] && [ -e "$tree/examples/detector.c" ]; the
     extras='cfg python scripts data/labels data/*.names data/*.jpg data/*.list data/*.map'
     unchecked=
 else
-    say "$tree is no Darknet that is known here: neither pjreddie's, which has include/darknet.h and examples/detector.c," \
+    say "$tree is no Darknet that is known here: neither pjreddie's, which has include/darknet.h" \
+        "and examples/detector.c," \
         "nor AlexeyAB's, whose include/darknet.h has a struct network_state"
     exit 1
 fi
@@ -64,13 +67,15 @@ differing=$(cd "$tree" && awk '!/^#/ { if (!seen[$2]++) print $2 }' "$series/sha
     xargs sha256sum 2>/dev/null |
     awk 'NR == FNR { if (!/^#/) { known[$0]; file[$2] } next }
          { found[$2] } !($0 in known) { print $2 " differs" }
-         END { for (f in file) if (!(f in found)) print f " is missing" }' "$series/sha256sums" - | LC_ALL=C sort)
+         END { for (f in file) if (!(f in found)) print f " is missing" }' \
+        "$series/sha256sums" - | LC_ALL=C sort)
 if [ -n "$differing" ] && [ $adapt = no ]; then
     count=$(echo "$differing" | wc -l)
     say "$tree is not a supported revision of Darknet ($revision):"
     echo "$differing" | sed -n '1,10s/^/  /p' >&2
     [ "$count" -le 10 ] || echo "  and $((count - 10)) more" >&2
-    if [ $fork = pjreddie ]; then say 'name an unchanged checkout of that commit, or none, and the source is fetched for you'
+    if [ $fork = pjreddie ]; then
+        say 'name an unchanged checkout of that commit, or none, and the source is fetched for you'
     else say 'name an unchanged checkout of that commit, or say --adapt'
     fi
     exit 1
@@ -83,7 +88,8 @@ list=${only:-$(cat "$series/series")}
 made_of=$( { echo "$sources_only $adapt $list"; cat "$0"; cd "$series"; cat $list
              cd "$tree"; awk '!/^#/ { print $2 }' "$series/sha256sums" | xargs sha256sum 2>/dev/null || true
              [ $sources_only = yes ] || cat "$license"
-             [ $sources_only = yes ] || { cat "$patches"/../cmake/*.cmake; cd "$plugin"; find . -type f | LC_ALL=C sort | xargs sha256sum; }
+             [ $sources_only = yes ] || { cat "$patches"/../cmake/*.cmake; cd "$plugin";
+                 find . -type f | LC_ALL=C sort | xargs sha256sum; }
            } | sha256sum)
 if [ -e "$2" ] && [ -n "$(ls -A "$2")" ] && [ ! -e "$2/$mark" ]; then
     say "$2 is there and was not made by apply.sh; name a new destination"
@@ -102,7 +108,8 @@ esac
 rm -f "$copy/$mark"
 (cd "$copy" && rm -rf Makefile include src examples amp)
 if [ $adapt = yes ]; then (cd "$tree" && tar -cf - --exclude=./.git --exclude=./obj .) | tar -xf - -C "$copy"
-else (cd "$tree" && { awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sums"; for file in $unchecked; do echo "$file"; done; } |
+else (cd "$tree" && { awk '!/^#/ && !seen[$2]++ { print $2 }' "$series/sha256sums"
+    for file in $unchecked; do echo "$file"; done; } |
     tar -cf - -T -) | tar -xf - -C "$copy"
 fi
 if [ $sources_only = no ]; then
@@ -118,14 +125,16 @@ if [ $sources_only = no ]; then
     cp "$license" "$copy/amp/LICENSE"
     if [ $fork = alexeyab ]; then # which has a CMake build of its own: amp/CMakeLists.txt
         mkdir "$copy/amp/cmake"
-        cp "$patches"/../cmake/Plugin.cmake "$patches"/../cmake/oneDNN.cmake "$patches"/../cmake/cuDNN.cmake "$copy/amp/cmake"
+        cp "$patches"/../cmake/Plugin.cmake "$patches"/../cmake/oneDNN.cmake "$patches"/../cmake/cuDNN.cmake \
+            "$copy/amp/cmake"
     fi
 fi
 chmod -R u+w "$copy"
 # Where there is no patch, git does the same; it is not to know of a repository that the copy may lie in.
 apply() {
     if command -v patch >/dev/null 2>&1; then patch -d "$copy" -p1 -s -f --no-backup-if-mismatch
-    else (cd "$copy" && GIT_CEILING_DIRECTORIES=$(dirname "$copy") git apply -p1 --unidiff-zero --whitespace=nowarn)
+    else (cd "$copy" &&
+          GIT_CEILING_DIRECTORIES=$(dirname "$copy") git apply -p1 --unidiff-zero --whitespace=nowarn)
     fi
 }
 if [ $adapt = yes ]; then

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Gets the source of pjreddie's Darknet, commit 61c9d02e, from the Debian source package `darknet`, or else from its git
-# repository.
+# Gets the source of pjreddie's Darknet, commit 61c9d02e, from the Debian source package `darknet`, or else
+# from its git repository.
 #
 # usage: patches/fetch.sh <directory>     leaves the tree in <directory>, which must not exist or be empty
 #
-# What was downloaded is kept in ${DARKNET_AMP_CACHE:-${XDG_CACHE_HOME:-~/.cache}/darknet-amp} and used again. Without a
-# network: put the tarball named below there, or give a tree of your own to cmake with -DDARKNET_SOURCE_DIR=<tree>.
+# What was downloaded is kept in ${DARKNET_AMP_CACHE:-${XDG_CACHE_HOME:-~/.cache}/darknet-amp} and used again.
+# Without a network: put the tarball named below there, or give a tree of your own to cmake with
+# -DDARKNET_SOURCE_DIR=<tree>.
 set -eu
 
 tarball=darknet_0.0.0+git20180914.61c9d02e.orig.tar.xz
@@ -35,7 +36,8 @@ mkdir -p "$cache" 2>/dev/null && [ -w "$cache" ] || cache=$scratch
 
 is_genuine() { echo "$tarball_sha256  $1" | sha256sum --check --status 2>/dev/null; }
 
-# The machine's own package sources, as source-package sources: same mirrors, same keys (Signed-By), a temporary place.
+# The machine's own package sources, as source-package sources: same mirrors, same keys
+# (Signed-By), a temporary place.
 derive_sources() {
     mkdir -p "$scratch/parts"
     for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
@@ -89,6 +91,7 @@ elif ! from_git; then
     rmdir "$directory"
     say "cannot get Darknet's source, neither as Debian's source package nor from $repository.
   Either connect this machine, or put $tarball into $cache,
-  or get pjreddie's Darknet 61c9d02e in some other way and run cmake with -DDARKNET_SOURCE_DIR=<its directory>"
+  or get pjreddie's Darknet 61c9d02e in some other way and run cmake with
+  -DDARKNET_SOURCE_DIR=<its directory>"
     exit 1
 fi

@@ -1,14 +1,16 @@
 #!/bin/sh
-# What Darknet AMP needs on a Debian or Ubuntu machine: looks for each thing, installs the packages of what lacks.
+# What Darknet AMP needs on a Debian or Ubuntu machine: looks for each thing, installs the
+# packages of what lacks.
 #
 # usage: scripts/dependencies.sh [--no-install] [--tests]
 #   --no-install  installs nothing: lists what lacks and ends with status 1 if something does
 #   --tests       also what only the tests need
 #
-# A thing counts as there when it can be used, whoever installed it; so a machine without apt can pass as well.
+# A thing counts as there when it can be used, whoever installed it; so a machine
+# without apt can pass as well.
 set -eu
 
-usage() { sed -n 's/^# \{0,1\}//; 4,6p' "$0"; }
+usage() { sed -n 's/^# \{0,1\}//; 5,7p' "$0"; }
 
 install=yes tests=no
 for argument in "$@"; do

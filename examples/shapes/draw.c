@@ -75,7 +75,8 @@ void draw_figure(canvas *c, const figure *f)
             int covered = figure_coverage(f, x, y);
             unsigned char *pixel = c->rgb + 3 * ((size_t)y * c->size + x);
             for (int k = 0; k < 3; ++k)
-                pixel[k] = (unsigned char)(pixel[k] + (f->fill.channel[k] - pixel[k]) * covered / COVERAGE_FULL);
+                pixel[k] = (unsigned char)(pixel[k] + (f->fill.channel[k] - pixel[k]) * covered
+                                           / COVERAGE_FULL);
         }
 }
 
@@ -119,7 +120,8 @@ static int texture_mix(const texture *t, int size, int x, int y)
         return (position / t->period) % 2 * 256;
     }
     if (t->kind == CHEQUER) return (x / t->period + y / t->period) % 2 * 256;
-    int scale = (size + LATTICE - 2) / (LATTICE - 1); /* pixels per lattice cell; bilinear between its corners */
+    int scale = (size + LATTICE - 2) / (LATTICE - 1); /* pixels per lattice cell; bilinear between its
+                                                         corners */
     int i = x / scale, j = y / scale, u = x % scale, v = y % scale;
     int top = t->lattice[j][i] * (scale - u) + t->lattice[j][i + 1] * u;
     int bottom = t->lattice[j + 1][i] * (scale - u) + t->lattice[j + 1][i + 1] * u;
@@ -138,7 +140,8 @@ void draw_background(canvas *c, shapes_random *random, colour used[2])
     /* A pattern is kept faint, or its own squares would deserve a label. */
     int contrast = t.kind == GRADIENT ? 90 : t.kind == CLOUDS ? 60 : 25;
     used[0] = used[1] = random_colour(random);
-    for (int k = 0; k < 3; ++k) used[1].channel[k] = clamp(used[0].channel[k] + random_between(random, -contrast, contrast));
+    for (int k = 0; k < 3; ++k)
+        used[1].channel[k] = clamp(used[0].channel[k] + random_between(random, -contrast, contrast));
 
     for (int y = 0; y < c->size; ++y)
         for (int x = 0; x < c->size; ++x) {

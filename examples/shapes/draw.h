@@ -1,6 +1,7 @@
 /* What a picture is made of: a square RGB canvas, a background, and filled figures with soft edges.
  *
- * Places and lengths are in sixteenths of a pixel, and everything is integer arithmetic: see random.h for why. */
+ * Places and lengths are in sixteenths of a pixel, and everything is integer arithmetic:
+ * see random.h for why. */
 #ifndef SHAPES_DRAW_H
 #define SHAPES_DRAW_H
 
@@ -37,7 +38,8 @@ int figure_coverage(const figure *f, int x, int y);
 
 void draw_figure(canvas *c, const figure *f);
 
-/* Fills the canvas: a gradient, stripes, a chequerboard or clouds between two colours, which are handed back. */
+/* Fills the canvas: a gradient, stripes, a chequerboard or clouds between two colours,
+ * which are handed back. */
 void draw_background(canvas *c, shapes_random *random, colour used[2]);
 
 /* Adds to every channel a value of at most `strength` either way. */

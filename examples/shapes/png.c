@@ -20,7 +20,8 @@ int png_write(const char *path, const canvas *c)
     sink s = {fopen(path, "wb"), 0};
     if (!s.file) return -1;
     errno = 0;
-    if (!stbi_write_png_to_func(append, &s, c->size, c->size, 3, c->rgb, 3 * c->size) && !s.failed) s.failed = ENOMEM;
+    if (!stbi_write_png_to_func(append, &s, c->size, c->size, 3, c->rgb, 3 * c->size) && !s.failed)
+        s.failed = ENOMEM;
     if (fclose(s.file) != 0 && !s.failed) s.failed = errno;
     if (!s.failed) return 0;
     errno = s.failed;

@@ -1,6 +1,8 @@
-/* The generator behind every picture: splitmix64, integers only, so that one seed gives one data set on every machine.
+/* The generator behind every picture: splitmix64, integers only, so that one seed gives one
+ * data set on every machine.
  *
- * Each picture has its own stream, named by (seed, set, index): adding pictures never changes those already there. */
+ * Each picture has its own stream, named by (seed, set, index): adding pictures never changes
+ * those already there. */
 #ifndef SHAPES_RANDOM_H
 #define SHAPES_RANDOM_H
 

@@ -30,26 +30,30 @@ static void own(const figure *f, int size, unsigned char *owner, int number)
     figure_bounds(f, &low, &high);
     for (int y = low.y / UNIT; y <= high.y / UNIT && y < size; ++y)
         for (int x = low.x / UNIT; x <= high.x / UNIT && x < size; ++x)
-            if (figure_coverage(f, x, y) >= COVERAGE_FULL / 2) owner[(size_t)y * size + x] = (unsigned char)number;
+            if (figure_coverage(f, x, y) >= COVERAGE_FULL / 2)
+                owner[(size_t)y * size + x] = (unsigned char)number;
 }
 
 static figure random_figure(int size, shapes_random *random)
 {
     int kind = random_between(random, 0, KINDS - 1);
     /* A triangle fills least of the circle around it, so it is drawn larger: the boxes come out alike. */
-    int smallest = size * UNIT * (kind == CIRCLE ? 16 : 20) / 200, largest = size * UNIT * (kind == CIRCLE ? 42 : 50) / 200;
+    int smallest = size * UNIT * (kind == CIRCLE ? 16 : 20) / 200,
+        largest = size * UNIT * (kind == CIRCLE ? 42 : 50) / 200;
     int radius = random_between(random, smallest, largest);
     int margin = radius + UNIT, reach = size * UNIT - margin;
     point centre = {random_between(random, margin, reach), random_between(random, margin, reach)};
     return figure_make(kind, centre, radius, random_between(random, 0, ANGLES - 1));
 }
 
-static int may_stand(const scene *s, const sight *seen, const int taken[SCENE_MOST], const figure *f, int size)
+static int may_stand(const scene *s, const sight *seen, const int taken[SCENE_MOST], const figure *f,
+                     int size)
 {
     for (int i = 0; i < s->count; ++i) {
         int64_t dx = f->centre.x - s->figures[i].centre.x, dy = f->centre.y - s->figures[i].centre.y;
         int64_t apart = size * UNIT / 10;
-        if (dx * dx + dy * dy < apart * apart) return 0; /* a detector's grid cell could answer for only one */
+        if (dx * dx + dy * dy < apart * apart) return 0; /* a detector's grid cell could answer for only
+                                                            one */
         if (4 * (seen[i].visible - taken[i]) < 3 * seen[i].area) return 0;
     }
     return 1;

@@ -11,8 +11,9 @@ typedef struct scene {
     figure figures[SCENE_MOST];
 } scene;
 
-/* Draws a whole picture on c. Every figure drawn is wholly inside, stands out in colour, and keeps at least three
- * quarters of its area in sight, so every figure deserves its label. owner: scratch, one byte per pixel. */
+/* Draws a whole picture on c. Every figure drawn is wholly inside, stands out in colour, and keeps
+ * at least three quarters of its area in sight, so every figure deserves its label. owner: scratch,
+ * one byte per pixel. */
 scene scene_draw(canvas *c, unsigned char *owner, shapes_random *random);
 
 #endif
