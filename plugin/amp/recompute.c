@@ -109,9 +109,9 @@ static void cut(const chooser *c, int segments)
     }
 }
 
-/* The cheap ones everywhere, and the first `repeated` segments as a whole, but for what is read behind them. Of
- * layers without backward (frozen ones) only what a later backward reads is kept: to make that again would take
- * the arithmetic and the memory of all of them. */
+/* The cheap ones everywhere, and the first `repeated` segments as a whole, but for what is read behind them.
+ * Of layers without backward (frozen ones) only what a later backward reads is kept: to make that again would
+ * take the arithmetic and the memory of all of them. */
 static void mark(const chooser *c, int repeated, amp_recompute *chosen)
 {
     for (int i = 0; i < c->whole->count; i++) {
