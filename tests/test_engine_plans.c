@@ -126,7 +126,7 @@ TEST(layers_of_their_inputs_shape_are_resized)
 TEST(the_oldest_plan_goes)
 {
     network *net = parse_branched("", "", "fp32");
-    amp_plan_key used = { 2, 16, 16, 1, 0, NULL }, old = { 2, 20, 16, 0, 0, NULL };
+    amp_plan_key used = { 2, 16, 16, 1, 0, 0 }, old = { 2, 20, 16, 0, 0, 0 };
     train_step(net, 1);
     for (int i = 1; i < 16; i++) {
         resize_network(net, 16 + 4 * i, 16);
