@@ -191,7 +191,8 @@ for run in runs:
 tables = {}
 for case, sides in cases.items():
     rows = tables[case] = {}
-    steps = min((len(losses_by_update(r)) for rs in sides.values() for r in rs if "error" not in r), default=0)
+    steps = min((len(losses_by_update(r)) for rs in sides.values() for r in rs if "error" not in r),
+                default=0)
     for name, processes in sides.items():
         good = [r for r in processes if "error" not in r]
         if not good:
@@ -199,11 +200,15 @@ for case, sides in cases.items():
             continue
         middle = lambda key: statistics.median(r[key] for r in good) if good[0].get(key) is not None else None
         rows[name] = {
-            "ms": middle("ms"), "ms_min": min(r["ms_min"] for r in good), "ms_max": max(r["ms_max"] for r in good),
-            "cpu_ms": middle("cpu_ms"), "forward_ms": middle("forward_ms"), "backward_ms": middle("backward_ms"),
+            "ms": middle("ms"), "ms_min": min(r["ms_min"] for r in good),
+            "ms_max": max(r["ms_max"] for r in good),
+            "cpu_ms": middle("cpu_ms"), "forward_ms": middle("forward_ms"),
+            "backward_ms": middle("backward_ms"),
             "update_ms": middle("update_ms"), "first_ms": middle("first_ms"),
-            "rss_mb": max(r["rss_mb"] for r in good), "processes": len(good), "failed": len(processes) - len(good),
-            "threads": good[0]["threads"], "batch": good[0]["batch"], "size": [good[0]["width"], good[0]["height"]],
+            "rss_mb": max(r["rss_mb"] for r in good), "processes": len(good),
+            "failed": len(processes) - len(good),
+            "threads": good[0]["threads"], "batch": good[0]["batch"],
+            "size": [good[0]["width"], good[0]["height"]],
             "skipped": max(len(r["losses"]) - r["applied"] for r in good),
             "version": good[0].get("version"), "loss_step": steps,
             "loss_first": good[0]["losses"][0], "loss": losses_by_update(good[0])[steps - 1],
@@ -224,7 +229,8 @@ def show(value, form="%.2f", missing="-"):
 def print_table(head, body):
     widths = [max(len(line[i]) for line in [head] + body) for i in range(len(head))]
     for n, line in enumerate([head] + body):
-        print("  ".join([line[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(line[1:], widths[1:])]).rstrip())
+        print("  ".join([line[0].ljust(widths[0])]
+                        + [c.rjust(w) for c, w in zip(line[1:], widths[1:])]).rstrip())
         if n == 0:
             print("  ".join("-" * w for w in widths))
 
@@ -238,13 +244,15 @@ blas = sorted({f for r in runs for f in r.get("blas", [])})
 if blas:
     print(f"PyTorch's BLAS: {', '.join(blas)}")
 if any("/blas/libblas" in f for f in blas):
-    print("That is the reference BLAS, far slower than what PyTorch users have: install libopenblas0-pthread for a fair f32.")
+    print("That is the reference BLAS, far slower than what PyTorch users have: install libopenblas0-pthread "
+          "for a fair f32.")
 print(f"{machine['cfg']}; {machine['date']}; load average {machine['load']} at the start, {machine['load_end']} at the end")
 # A load of 1 may be what ran before; at the end it is our own threads.
 ours = max((r.get("threads", 1) for r in runs), default=1)
 busy = load > 0.5 or float(machine["load_end"].split()[0]) > ours + 0.5
 if busy:
-    print("BUSY MACHINE: other programs ran during this; read the CPU-time ratios in brackets, and measure again when idle.")
+    print("BUSY MACHINE: other programs ran during this; read the CPU-time ratios in brackets, and measure "
+          "again when idle.")
 
 for case, rows in tables.items():
     first = next((r for r in rows.values() if r), None)
@@ -256,39 +264,48 @@ for case, rows in tables.items():
     memory = case.startswith("memory")
     print(f"\n{'Peak memory' if memory else 'Time per training step'}: {where}")
     both = lambda base, name: show(ratio(rows, base, name)) + (
-        f" [{show(ratio(rows, base, name, 'cpu_ms'))}]" if base and rows.get(base) and first["threads"] == 1 else "")
+        f" [{show(ratio(rows, base, name, 'cpu_ms'))}]"
+        if base and rows.get(base) and first["threads"] == 1 else "")
     body = []
     for name, row in rows.items():
         if row is None:
             body.append([TITLES[name], "failed"] + ["-"] * (4 if memory else 9))
             continue
         losses = [show(row["loss_first"], "%.1f"), show(row["loss"], "%.1f")]
-        rss = [show(row["rss_mb"], "%.0f"), show(row["rss_mb"] / rows["stock"]["rss_mb"] if rows.get("stock") else None)]
+        rss = [show(row["rss_mb"], "%.0f"),
+               show(row["rss_mb"] / rows["stock"]["rss_mb"] if rows.get("stock") else None)]
         if memory:
             body.append([TITLES[name]] + rss + losses + [str(row["skipped"])])
             continue
-        own = "fp32" if name in ("fp32", "bf16", "fp16") else "torch-f32" if name.startswith("torch") else None
-        body.append([TITLES[name], show(row["ms"], "%.1f"), show(row["ms_min"], "%.1f"), show(row["cpu_ms"], "%.1f"),
+        own = ("fp32" if name in ("fp32", "bf16", "fp16")
+               else "torch-f32" if name.startswith("torch") else None)
+        body.append([TITLES[name], show(row["ms"], "%.1f"), show(row["ms_min"], "%.1f"),
+                     show(row["cpu_ms"], "%.1f"),
                      both("stock", name), both(own, name), both(PEER.get(name), name)] + rss + losses)
     loss = f"loss {first['loss_step']}"
     if memory:
         print_table(["", "peak MB", "x stock's", "loss 1", loss, "skipped"], body)
     else:
-        print_table(["", "ms/step", "min", "CPU ms", "x stock", "x own fp32", "x PyTorch", "peak MB", "x stock's", "loss 1",
+        print_table(["", "ms/step", "min", "CPU ms", "x stock", "x own fp32", "x PyTorch", "peak MB",
+                     "x stock's", "loss 1",
                      loss], body)
         print()
-        print_table(["of which, ms (best of the last steps)", "forward", "backward", "update", "first step", "skipped"],
-                    [[TITLES[n]] + [show(r[k], "%.1f") for k in ("forward_ms", "backward_ms", "update_ms", "first_ms")]
+        print_table(["of which, ms (best of the last steps)", "forward", "backward", "update", "first step",
+                     "skipped"],
+                    [[TITLES[n]] + [show(r[k], "%.1f")
+                                    for k in ("forward_ms", "backward_ms", "update_ms", "first_ms")]
                      + [str(r["skipped"])] for n, r in rows.items() if r])
 
 if "speed1" in tables and "speed2" in tables:
-    print("\nTwo threads against one" + ("" if machine["stock_openmp"] == "yes" else " (stock is built without OpenMP)"))
+    print("\nTwo threads against one"
+          + ("" if machine["stock_openmp"] == "yes" else " (stock is built without OpenMP)"))
     print_table(["", "1 thread", "2 threads", "ratio"],
                 [[TITLES[n], show(tables["speed1"][n]["ms"], "%.1f"), show(tables["speed2"][n]["ms"], "%.1f"),
                   show(tables["speed1"][n]["ms"] / tables["speed2"][n]["ms"])]
                  for n in tables["speed1"] if tables["speed1"][n] and tables["speed2"].get(n)])
 
-print("\nx: how many times less time than stock Darknet, the same engine in fp32, PyTorch in the same precision; in"
+print("\nx: how many times less time than stock Darknet, the same engine in fp32, PyTorch in the same "
+      "precision; in"
       " brackets the same by CPU time.\nMemory is a fraction of stock's. PyTorch's memory includes its own libraries.")
 if sys.argv[3]:
     with open(sys.argv[3], "w") as out:

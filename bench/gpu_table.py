@@ -11,23 +11,27 @@ from roofline import roofline
 # By a part of the name that nvidia-smi gives, the first that fits: TFLOP/s by kind and TB/s,
 # and where they are from.
 SHEET = "NVIDIA's data sheet, dense"
-KNOWN = [("H200", {"half": 790.0, "tf32": 400.0, "fp32": 67.0, "bandwidth": 4.3}, "assumed; fp32 NVIDIA's data sheet"),
+KNOWN = [("H200", {"half": 790.0, "tf32": 400.0, "fp32": 67.0, "bandwidth": 4.3},
+          "assumed; fp32 NVIDIA's data sheet"),
          ("H100 PCIe", {"half": 756.5, "tf32": 378.0, "fp32": 51.0, "bandwidth": 2.0}, SHEET),
          ("H100 NVL", {"half": 835.5, "tf32": 417.5, "fp32": 60.0, "bandwidth": 3.9}, SHEET),
          ("H100", {"half": 989.5, "tf32": 494.5, "fp32": 67.0, "bandwidth": 3.35}, SHEET)]
 KIND = {"stock-fp32": "fp32", "fp32": "fp32", "torch-f32": "fp32", "stock-tf32": "tf32", "torch-tf32": "tf32"}
-TITLES = {"stock-fp32": "stock fp32", "stock-tf32": "stock TF32", "fp32": "AMP fp32", "fp16": "AMP fp16", "bf16": "AMP bf16",
+TITLES = {"stock-fp32": "stock fp32", "stock-tf32": "stock TF32", "fp32": "AMP fp32", "fp16": "AMP fp16",
+          "bf16": "AMP bf16",
           "torch-f32": "PyTorch fp32", "torch-tf32": "PyTorch TF32", "torch-fp16": "PyTorch AMP fp16",
           "torch-bf16": "PyTorch AMP bf16"}
 
 
 def rates(machine):
     """TFLOP/s by kind and TB/s, and where they are from: as given, else what is known of this GPU, else none."""
-    known, source = next(((r, s) for name, r, s in KNOWN if name in machine["gpu"]), ({}, "none known of this GPU"))
+    known, source = next(((r, s) for name, r, s in KNOWN if name in machine["gpu"]),
+                         ({}, "none known of this GPU"))
     given = {"half": "half_tflops", "tf32": "tf32_tflops", "fp32": "fp32_tflops", "bandwidth": "bandwidth"}
     if any(machine.get(key) for key in given.values()):
         source = "as given, else " + source
-    return {name: float(machine[key]) if machine.get(key) else known.get(name) for name, key in given.items()}, source
+    return {name: float(machine[key]) if machine.get(key) else known.get(name)
+            for name, key in given.items()}, source
 
 
 def add_derived(run, case, machine, rate):
@@ -38,7 +42,8 @@ def add_derived(run, case, machine, rate):
         run["half_copies_percent"] = round(100 * run["half_copies_ms"] / run["costs_step_ms"], 2)
     if rate[kind] and rate["bandwidth"]:
         cfg, size, batch = case
-        roof = roofline(f"{machine['cfgs']}/{cfg}.cfg", batch, size, rate[kind] * 1e9, rate["bandwidth"] * 1e9,
+        roof = roofline(f"{machine['cfgs']}/{cfg}.cfg", batch, size, rate[kind] * 1e9,
+                        rate["bandwidth"] * 1e9,
                         2 if kind == "half" else 4)
         run["roof_ms"] = round(roof["roof_ms"], 3)
         run["roof_percent"] = round(100 * roof["roof_ms"] / run["ms"], 1)
@@ -63,7 +68,8 @@ def ratio(rows, base, name, key):
 def print_table(head, body):
     widths = [max(len(line[i]) for line in [head] + body) for i in range(len(head))]
     for n, line in enumerate([head] + body):
-        print("  ".join([line[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(line[1:], widths[1:])]).rstrip())
+        print("  ".join([line[0].ljust(widths[0])]
+                        + [c.rjust(w) for c, w in zip(line[1:], widths[1:])]).rstrip())
         if n == 0:
             print("  ".join("-" * w for w in widths))
 
@@ -73,7 +79,8 @@ def print_case(name, case, rows):
     good = {side: run for side, run in rows.items() if "error" not in run}
     print(f"\n{name}: {cfg}.cfg, {size}x{size}, {batch} images a step")
     steps = min((len(losses_by_update(r)) for r in good.values()), default=0)
-    head = ["", "ms", "min", "images/s", "x fp32", "x TF32", "input", "forward", "loss", "backward", "update", "MB", "/fp32",
+    head = ["", "ms", "min", "images/s", "x fp32", "x TF32", "input", "forward", "loss", "backward", "update",
+            "MB", "/fp32",
             "casts %", "chk+upd %", "copies %", "roof ms", "% of roof", "skipped", "loss 1", f"loss {steps}"]
     body = []
     for side, r in rows.items():
@@ -116,11 +123,13 @@ def main():
           f"{machine['cpu']}; commit {machine['commit']}, {machine['date']}; the run took {machine['took']} s")
     print(f"PyTorch {next((r['version'] for r in runs if r.get('version')), 'not measured')}; clocks at the start {machine['clocks']}; "
           f"other programs on the GPU at the start: {machine['others']}")
-    print(f"roofline at ({source}; not measured here): " + ", ".join(f"{k} {show(v, '%g')} {'TB/s' if k == 'bandwidth' else 'TFLOP/s'}"
+    print(f"roofline at ({source}; not measured here): "
+          + ", ".join(f"{k} {show(v, '%g')} {'TB/s' if k == 'bandwidth' else 'TFLOP/s'}"
                                                               for k, v in rate.items()))
     for name, case in cases.items():
         print_case(name, case, {r["name"]: r for r in runs if r["case"] == name})
-    print("\nms: median of whole steps. The parts are medians of other steps, with waits around each part; casts, check + update and "
+    print("\nms: median of whole steps. The parts are medians of other steps, with waits around each part; "
+          "casts, check + update and "
           "half copies too, so that\nsmall operations look dearer than they are. MB: device memory beyond an empty context.")
     if len(sys.argv) > 3:
         with open(sys.argv[3], "w") as out:

@@ -167,12 +167,14 @@ class Yolo:
                 if best not in self.mask:
                     continue
                 cell = cells.setdefault((b, j, i, list(self.mask).index(best)), {"classes": set()})
-                cell["classes"].add(int(kind))  # Darknet adds up the classes of a cell; the last box is its box
+                # Darknet adds up the classes of a cell; the last box is its box
+                cell["classes"].add(int(kind))
                 cell["scale"] = 2 - w * h
                 pw, ph = self.anchors[best].tolist()
                 net_w, net_h = self.net_size.tolist()
                 cell["box"] = [x * width - i, y * height - j,
-                               torch.tensor(w * net_w / pw).log().item(), torch.tensor(h * net_h / ph).log().item()]
+                               torch.tensor(w * net_w / pw).log().item(),
+                               torch.tensor(h * net_h / ph).log().item()]
         self.index = [torch.tensor([key[k] for key in cells], dtype=torch.long) for k in range(4)]
         self.scale = torch.tensor([[c["scale"]] for c in cells.values()]).view(-1, 1)
         self.target = torch.zeros(len(cells), 5 + self.classes)
@@ -365,7 +367,8 @@ def read_arguments():
     arguments.add_argument("--size", type=int, default=0)
     arguments.add_argument("--warmup", type=int, default=1)
     arguments.add_argument("--iters", type=int, default=5)
-    arguments.add_argument("--seconds", type=int, default=0, help="measure for about so long instead of --iters steps")
+    arguments.add_argument("--seconds", type=int, default=0,
+                           help="measure for about so long instead of --iters steps")
     arguments.add_argument("--phases", type=int, default=1)
     arguments.add_argument("--lr", type=float, default=1e-4, help="what step.c writes into its .cfg")
     options = arguments.parse_args()
@@ -426,7 +429,8 @@ def main():
         times.append(clock(wait))
         deltas, costs = zip(*(loss.delta(head) for loss, head in zip(net.losses(), heads)))
         times.append(clock(wait))
-        torch.autograd.backward(heads, [gradients.scale(d / -batch).to(h.dtype) for d, h in zip(deltas, heads)])
+        torch.autograd.backward(heads,
+                                [gradients.scale(d / -batch).to(h.dtype) for d, h in zip(deltas, heads)])
         times.append(clock(wait))
         gradients.step()
         times.append(clock(True))
@@ -447,13 +451,16 @@ def main():
     results += measured
     times = [ms for _, ms, _ in measured]
     line = {
-        "side": "pytorch", "version": torch.__version__, "blas": blas(), "config": options.cfg, "dtype": options.dtype,
+        "side": "pytorch", "version": torch.__version__, "blas": blas(), "config": options.cfg,
+        "dtype": options.dtype,
         "threads": options.threads, "batch": batch, "width": net.width, "height": net.height, "iters": iters,
         "ms": round(median(times), 2), "ms_min": round(min(times), 2), "ms_max": round(max(times), 2),
         "cpu_ms": round(cpu, 2), "first_ms": round(results[0][1], 2),
-        "rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1), "applied": len(results)}
+        "rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        "applied": len(results)}
     if on_gpu:
-        line.update(device_mb=memory.peak_mb(), allocated_mb=round(torch.cuda.max_memory_allocated() / 2 ** 20, 1),
+        line.update(device_mb=memory.peak_mb(),
+                    allocated_mb=round(torch.cuda.max_memory_allocated() / 2 ** 20, 1),
                     cudnn=torch.backends.cudnn.version())
     if options.phases:
         phases = [median(p) for p in zip(*(step(wait=True)[2] for _ in range(options.phases)))]
@@ -461,7 +468,8 @@ def main():
             phases = [None, phases[1] + phases[2], None, phases[3], phases[4]]
         line.update((name + "_ms", round(ms, 3)) for name, ms in
                     zip(("input", "forward", "loss", "backward", "update"), phases) if ms is not None)
-    line["losses"] = [float("%.6g" % cost) if cost == cost and abs(cost) != float("inf") else None for cost, _, _ in results]
+    line["losses"] = [float("%.6g" % cost) if cost == cost and abs(cost) != float("inf") else None
+                      for cost, _, _ in results]
     print(json.dumps(line))
 
 

@@ -46,7 +46,8 @@ def roofline(path, batch, size, flops_per_ms, bytes_per_ms, width_of_element):
         c, h, w = shape
         new = shape
         if kind in ("convolutional", "conv"):
-            k, stride, groups, n = number("size", 1), number("stride", 1), number("groups", 1), number("filters", 1)
+            k, stride, groups, n = (number("size", 1), number("stride", 1),
+                                    number("groups", 1), number("filters", 1))
             pad = k // 2 if number("pad", 0) else number("padding", 0)
             new = (n, (h + 2 * pad - k) // stride + 1, (w + 2 * pad - k) // stride + 1)
             weights = n * c // groups * k * k
@@ -88,7 +89,8 @@ def roofline(path, batch, size, flops_per_ms, bytes_per_ms, width_of_element):
         shape = new
     update = parameters * (6 * 4 + (2 if width_of_element == 2 else 0)) / bytes_per_ms
     total = convolutions + norms + others + update
-    return {"conv_ms": convolutions, "norm_ms": norms, "other_ms": others, "update_ms": update, "roof_ms": total,
+    return {"conv_ms": convolutions, "norm_ms": norms, "other_ms": others, "update_ms": update,
+            "roof_ms": total,
             "gflop_per_image": flops_of_all / batch / 1e9}
 
 
@@ -101,5 +103,6 @@ if __name__ == "__main__":
     arguments.add_argument("--bandwidth", type=float, required=True, help="TB/s")
     arguments.add_argument("--bytes", type=int, choices=(2, 4), default=2)
     given = arguments.parse_args()
-    result = roofline(given.cfg, given.batch, given.size, given.tflops * 1e9, given.bandwidth * 1e9, given.bytes)
+    result = roofline(given.cfg, given.batch, given.size, given.tflops * 1e9, given.bandwidth * 1e9,
+                      given.bytes)
     print(json.dumps({key: round(value, 3) for key, value in result.items()}))

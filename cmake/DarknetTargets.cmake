@@ -33,8 +33,9 @@ if(DARKNET_AMP_CUDA)
     include(cmake/cuDNN.cmake)
     if(NOT TARGET cuDNN)
         message(FATAL_ERROR
-            "cuDNN was not found. Install cuDNN 8 or 9 for CUDA ${CUDAToolkit_VERSION_MAJOR}; if it is in an unusual "
-            "place, set the environment variable CUDNN_ROOT to the folder with its include/ and lib/.")
+            "cuDNN was not found. Install cuDNN 8 or 9 for CUDA ${CUDAToolkit_VERSION_MAJOR}; if it is in an "
+            "unusual place, set the environment variable CUDNN_ROOT to the folder with its include/ and "
+            "lib/.")
     endif()
     target_compile_definitions(darknet_configuration INTERFACE GPU CUDNN)
     target_link_libraries(darknet_configuration INTERFACE cuDNN CUDA::cudart CUDA::cublas CUDA::curand stdc++)

@@ -3,8 +3,7 @@
 #
 # usage: patches/apply.sh <Darknet tree> <destination>
 #
-# In the copy, Darknet's own Makefile builds Darknet AMP: `make AMP=1` (and GPU=1 CUDNN=1,
-# OPENMP=1, ... as always).
+# In the copy, Darknet's own Makefile builds Darknet AMP: `make AMP=1` (and GPU=1 CUDNN=1, ... as always).
 #
 # Three options are for the CMake build, which compiles the plugin from where it is:
 #   --sources-only   leave out the plugin and what only a user of the tree wants (cfg/, data/, ...)

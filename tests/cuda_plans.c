@@ -35,8 +35,8 @@ static int read_shapes(void **state)
 
 static amp_conv_problem problem_of(const conv_shape *s, amp_dtype dtype, amp_conv_pass pass, int accumulate)
 {
-    return (amp_conv_problem){ BATCH, s->c, s->h, s->w, s->k, s->size, s->size, s->stride, s->pad, s->dilation, s->groups,
-                               dtype, pass, accumulate, 0 };
+    return (amp_conv_problem){ BATCH, s->c, s->h, s->w, s->k, s->size, s->size, s->stride, s->pad,
+                               s->dilation, s->groups, dtype, pass, accumulate, 0, 0 };
 }
 
 static amp_cudnn *open_with(const char *text, size_t workspace_cap)

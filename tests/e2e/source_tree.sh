@@ -61,3 +61,19 @@ for field in $fields; do
     case $(echo $known) in "$field "* | *" $field" | *" $field "*) continue ;; esac
     grep -q "OPTION($field, " "$SOURCE_DIR/plugin/host/pjreddie/native_tables.c" || fail "native_tables.c asks nothing about $field of struct layer"
 done
+
+# Lines of at most 110 characters. What follows the first byte of a UTF-8 character is left out before they
+# are counted as bytes, so that the locale does not matter. bench/ and tests/ are not held to it yet.
+long_lines() {
+    (cd "$1" && find plugin cmake scripts examples CMakeLists.txt patches/*.sh -type f | LC_ALL=C sort) |
+        while read -r file; do
+            LC_ALL=C tr -d '\200-\277' < "$1/$file" |
+                LC_ALL=C awk -v file="$file" 'length > 110 { print file ":" FNR " has " length " characters" }'
+        done
+}
+mkdir -p long/plugin long/cmake long/scripts long/examples long/patches
+touch long/CMakeLists.txt long/patches/apply.sh
+hundred=$(printf '%0100d' 0)
+printf '%s\n' "${hundred}é×€é×€é×€é" "$hundred€€€€€€€€€€x" > long/plugin/long.c
+[ "$(long_lines long)" = 'plugin/long.c:2 has 111 characters' ] || fail "long lines: $(long_lines long)"
+[ -z "$(long_lines "$SOURCE_DIR")" ] || fail "$(long_lines "$SOURCE_DIR")"
