@@ -350,8 +350,8 @@ run_all() {
     for network in plain yolo; do stage "parity $network" parity $network; done
     benchmark 120 yolov3 "stock-tf32 $half $torch"
     benchmark 60 yolov3-tiny "stock-tf32 $half $torch"
-    conformance backend_cast backend_gemm backend_local backend_kernels_move backend_kernels_update update \
-        unlisted
+    conformance backend_cast backend_gemm backend_local backend_kernels_move backend_kernels_update \
+        backend_yolo_alexeyab update unlisted
     stage 'tensors of more than 2^31 elements' ops gpu_large
     for network in classifier deconvolutional masked rnn gru lstm; do
         stage "parity $network" parity $network
