@@ -188,8 +188,9 @@ static amp_status make_plan(amp_engine *engine, const amp_network_desc *network,
     if (!recompute)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
     const amp_gradients *gradients = engine->parameters.gradients;
-    amp_status status = amp_recompute_choose(network, key, dtype, gradients, &step, settings,
-                                             recompute, error);
+    amp_status status = AMP_OK;
+    if (settings)
+        status = amp_recompute_choose(network, key, dtype, gradients, &step, settings, recompute, error);
     if (status == AMP_OK)
         status = amp_plan_create(network, key, dtype, gradients, recompute, &step, out, error);
     free(recompute);

@@ -51,7 +51,8 @@ amp_status amp_engine_add_plan(amp_engine *, const amp_network_desc *, const amp
 /* That plan, to be looked at; NULL if there is none. It may be gone after the next amp_engine_add_plan. */
 const amp_plan *amp_engine_find_plan(const amp_engine *, const amp_plan_key *);
 /* A plan of the same network that cannot run, in any dtype: the backend makes nothing for it, and memory is
- * laid out but not taken. The caller's, to be freed with amp_plan_free. */
+ * laid out but not taken. Without settings nothing is recomputed. The caller's, to be freed with
+ * amp_plan_free. */
 amp_status amp_engine_outline(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_dtype,
                               const amp_recompute_settings *, amp_plan **out, amp_error *);
 /* What its plans recompute, from the next one on (recompute.h). */

@@ -43,6 +43,8 @@ typedef struct chooser {
     const amp_gradients *gradients;
     amp_step step;            /* an outline's */
     const amp_plan *whole;    /* the plan that recomputes nothing */
+    int *last;                /* of each layer: the last that reads it, or itself */
+    size_t *crossing;         /* bytes that cross a cut before each layer */
     int *segment;             /* of each layer */
     amp_recompute *best;
 } chooser;
@@ -65,27 +67,21 @@ static amp_recompute cheap(const amp_node *node)
     }
 }
 
-static int last_reader(const amp_plan *plan, int layer)
-{
-    int last = layer;
-    for (int i = layer + 1; i < plan->count; i++)
-        for (int k = 0; k < plan->nodes[i].desc.input_count; k++)
-            if (plan->nodes[i].desc.inputs[k] == layer) last = i;
-    return last;
-}
-
 static size_t bytes_of(const amp_node *node)
 {
-    return amp_shape_count(node->output->shape) * (node->form == AMP_FORM_LOW ? 2 : 4);
+    return amp_shape_count(node->output->shape) * amp_dtype_size(node->dtype);
 }
 
-/* Bytes that cross a cut before layer `at`. */
-static size_t crossing(const amp_plan *plan, int at)
+static void find_readers(chooser *c)
 {
-    size_t bytes = 0;
-    for (int i = 0; i < at; i++)
-        if (last_reader(plan, i) >= at) bytes += bytes_of(&plan->nodes[i]);
-    return bytes;
+    const amp_plan *plan = c->whole;
+    for (int i = 0; i < plan->count; i++) {
+        c->last[i] = i;
+        for (int k = 0; k < plan->nodes[i].desc.input_count; k++)
+            if (plan->nodes[i].desc.inputs[k] >= 0) c->last[plan->nodes[i].desc.inputs[k]] = i;
+    }
+    for (int i = 0; i < plan->count; i++)
+        for (int at = i + 1; at <= c->last[i]; at++) c->crossing[at] += bytes_of(&plan->nodes[i]);
 }
 
 /* Cuts the network where little crosses, near to where the activations' bytes are shared out equally. */
@@ -100,7 +96,7 @@ static void cut(const chooser *c, int segments)
         size_t least = 0;
         for (; at < plan->count && before <= all * (s + .5) / segments;
              before += (double)bytes_of(&plan->nodes[at++])) {
-            size_t bytes = crossing(plan, at);
+            size_t bytes = c->crossing[at];
             if (before < all * (s - .5) / segments || (best >= 0 && bytes >= least)) continue;
             best = at;
             least = bytes;
@@ -116,7 +112,7 @@ static void mark(const chooser *c, int repeated, amp_recompute *chosen)
 {
     for (int i = 0; i < c->whole->count; i++) {
         const amp_node *node = &c->whole->nodes[i];
-        int inside = c->segment[last_reader(c->whole, i)] == c->segment[i];
+        int inside = c->segment[c->last[i]] == c->segment[i];
         chosen[i] = c->segment[i] < repeated && inside ? AMP_RECOMPUTE_ALL : cheap(node);
         if (!node->computes_backward) chosen[i] = AMP_RECOMPUTE_NOTHING;
         if (node->desc.recompute) chosen[i] = AMP_RECOMPUTE_ALL;
@@ -192,15 +188,25 @@ amp_status amp_recompute_choose(const amp_network_desc *network, const amp_plan_
                                 amp_error *error)
 {
     amp_plan *whole;
-    if (!key->keeps_state || settings->ignores_marks || !(settings->on || has_marks(network))) return AMP_OK;
+    if (!key->keeps_state || !(settings->on || has_marks(network))) return AMP_OK;
     chooser c = { .network = network, .key = key, .low = low, .gradients = gradients, .step = *step,
                   .best = chosen };
     c.step.outline = 1;
     AMP_TRY(amp_plan_create(network, key, low, gradients, NULL, &c.step, &whole, error));
     c.whole = whole;
+    c.last = calloc((size_t)network->count + 1, sizeof *c.last);
+    c.crossing = calloc((size_t)network->count + 1, sizeof *c.crossing);
     c.segment = calloc((size_t)network->count + 1, sizeof *c.segment);
-    amp_status status = c.segment ? choose(&c, settings, error)
-        : amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers", network->count);
+    amp_status status = AMP_OK;
+    if (c.last && c.crossing && c.segment) {
+        find_readers(&c);
+        status = choose(&c, settings, error);
+    } else {
+        status = amp_fail(error, AMP_NO_MEMORY, "amp: out of memory while planning %d layers",
+                          network->count);
+    }
+    free(c.last);
+    free(c.crossing);
     free(c.segment);
     amp_plan_free(whole, step->backend);
     return status;

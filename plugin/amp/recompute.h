@@ -20,7 +20,6 @@ typedef struct amp_recompute_settings {
                        others that cost no product; 0: whatever costs least of what makes the arena fit into
                        the budget */
     size_t budget;  /* bytes, for segments = 0 */
-    int ignores_marks; /* checkpoint=1 of sections too: nothing is recomputed, to compare with */
 } amp_recompute_settings;
 
 /* Fills chosen, an entry a layer, for amp_plan_create. Whatever the budget is, something is chosen: at worst

@@ -301,7 +301,8 @@ static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
         else snprintf(c->name, sizeof c->name, "%s", settings.on ? "auto" : "off");
         amp_engine_set_recompute(amp->engine, &settings);
         status = amp_fork_footprint(r->net, r->view.batch, r->dtype, &at, error);
-        if (status == AMP_OK) status = largest_fit(r, 0, &c->fits, error);
+        c->fits = r->fits_amp; /* of what is in force */
+        if (status == AMP_OK && !c->in_force) status = largest_fit(r, 0, &c->fits, error);
         c->arena = at.arena;
         c->again = 100 * at.again;
         r->checkpoint_count++;

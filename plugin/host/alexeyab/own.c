@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../darknet/device.h"
 #include "../fork_commands.h"
@@ -21,22 +20,6 @@ int amp_own_far_inputs(const layer *l, const int **layers)
     int one = l->type == SAM || l->type == SCALE_CHANNELS;
     *layers = one ? &l->index : l->input_layers;
     return one ? 1 : l->type == ROUTE || l->type == SHORTCUT ? l->n : 0;
-}
-
-int amp_own_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
-{
-    const amp_own_part simple[] = { AMP_OWN_PART(input_layer, 0), AMP_OWN_PART(self_layer, 1),
-                                    AMP_OWN_PART(output_layer, 2) };
-    const amp_own_part gru[] = { AMP_OWN_PART(input_z_layer, 0), AMP_OWN_PART(input_r_layer, 1),
-                                 AMP_OWN_PART(input_h_layer, 2), AMP_OWN_PART(state_z_layer, 3),
-                                 AMP_OWN_PART(state_r_layer, 4), AMP_OWN_PART(state_h_layer, 5) };
-    const amp_own_part lstm[] = { AMP_OWN_PART(wf, 0), AMP_OWN_PART(wi, 1), AMP_OWN_PART(wg, 2),
-                                  AMP_OWN_PART(wo, 3), AMP_OWN_PART(uf, 4), AMP_OWN_PART(ui, 5),
-                                  AMP_OWN_PART(ug, 6), AMP_OWN_PART(uo, 7) };
-    const amp_own_part *from = l->type == GRU ? gru : l->type == LSTM ? lstm : simple;
-    int count = l->type == GRU ? 6 : l->type == LSTM ? 8 : l->type == RNN || l->type == CRNN ? 3 : 0;
-    if (count) memcpy(parts, from, (size_t)count * sizeof *parts);
-    return count;
 }
 
 /* stopbackward=1 stops for ever, N > 1 until iteration N. */
@@ -255,9 +238,6 @@ int darknet_amp_resize_layer(struct layer *l, int w, int h)
     l->inputs = l->outputs = w * h * l->out_c;
     return 1;
 }
-
-/* A build with GPU=1 leaves parts of its losses out on the CPU here too, but has no such option. */
-void darknet_amp_gpu_wanted(int gpu) { (void)gpu; }
 
 /* ---- counters: Darknet's t is NULL, and steps are counted beside images ---- */
 

@@ -33,7 +33,7 @@ size_t amp_own_layer_workspace(const layer *l, int on_gpu)
     size_t most = l->workspace_size;
     amp_own_part parts[AMP_OWN_MOST_PARTS];
     (void)on_gpu;
-    for (int k = amp_own_parts(l, parts) - 1; k >= 0; k--)
+    for (int k = amp_host_parts(l, parts) - 1; k >= 0; k--)
         if (parts[k].part->workspace_size > most) most = parts[k].part->workspace_size;
     return most;
 }

@@ -9,4 +9,12 @@ typedef network_state amp_pass;
 #define AMP_OWN_DETECTORS YOLO: case GAUSSIAN_YOLO: case REGION
 #define AMP_OWN_CLASSIFIERS SOFTMAX: case COST
 
+/* The layers inside [gru] and [lstm], with their places in a .weights file (AMP_OWN_PART of own.h). */
+#define AMP_OWN_GRU_PARTS \
+    AMP_OWN_PART(input_z_layer, 0), AMP_OWN_PART(input_r_layer, 1), AMP_OWN_PART(input_h_layer, 2), \
+    AMP_OWN_PART(state_z_layer, 3), AMP_OWN_PART(state_r_layer, 4), AMP_OWN_PART(state_h_layer, 5)
+#define AMP_OWN_LSTM_PARTS \
+    AMP_OWN_PART(wf, 0), AMP_OWN_PART(wi, 1), AMP_OWN_PART(wg, 2), AMP_OWN_PART(wo, 3), \
+    AMP_OWN_PART(uf, 4), AMP_OWN_PART(ui, 5), AMP_OWN_PART(ug, 6), AMP_OWN_PART(uo, 7)
+
 #endif

@@ -4,8 +4,6 @@
 
 #include "memory.h"
 
-static const amp_recompute_settings nothing = { 0 };
-
 /* Masters, momentum and gradients, Adam's two moments, copies of weights in the dtype; running statistics as
  * they are, and as they were after the last good step. */
 static size_t parameter_bytes(const struct darknet_amp *amp, const amp_network_desc *described)
@@ -29,7 +27,7 @@ static amp_status bytes_beside_arena(struct darknet_amp *amp, const struct netwo
     amp_plan *plan;
     size_t input = ((size_t)v.inputs + (size_t)v.truths) * (size_t)v.batch * sizeof(float);
     int images = v.batch / (v.time_steps > 0 ? v.time_steps : 1) * v.subdivisions;
-    AMP_TRY(amp_engine_outline(amp->engine, described, &key, amp->config->dtype, &nothing, &plan, error));
+    AMP_TRY(amp_engine_outline(amp->engine, described, &key, amp->config->dtype, NULL, &plan, error));
     *bytes = parameter_bytes(amp, described) + input + amp_fork_loaded_bytes(net, images)
            + amp_fork_own_workspace(net);
     for (int i = 0; i < v.layers; i++) *bytes += amp_fork_buffer_bytes(net, i, v.batch, plan);
@@ -62,9 +60,7 @@ amp_status amp_host_tell_recompute(struct darknet_amp *amp, const amp_network_de
     amp_plan *whole;
     if (amp->recompute_told || !key->keeps_state || (!settings->on && !plan->again_count)) return AMP_OK;
     amp->recompute_told = 1;
-    amp_recompute_settings off = nothing;
-    off.ignores_marks = 1;
-    AMP_TRY(amp_engine_outline(amp->engine, described, key, amp->config->dtype, &off, &whole, error));
+    AMP_TRY(amp_engine_outline(amp->engine, described, key, amp->config->dtype, NULL, &whole, error));
     amp_recompute_cost cost = amp_recompute_cost_of(plan);
     fprintf(stderr, "amp: checkpoint: backward computes %d of %d layers again, %.0f %% of a forward's "
             "arithmetic; activations take %.1f MB instead of %.1f\n", plan->again_count, plan->count,

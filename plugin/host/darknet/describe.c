@@ -57,7 +57,7 @@ static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];
     amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
-    int count = amp_own_parts(l, parts);
+    int count = amp_host_parts(l, parts);
     if (amp_own_is_frozen(l)) return;
     add_state(d, a.state[0], l);
     add_state(d, a.state[1], l);

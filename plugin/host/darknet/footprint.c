@@ -110,7 +110,8 @@ static size_t stock_bytes(const layer *l, int batch, int on_gpu)
     if (l->type == CONVOLUTIONAL && l->xnor) floats += (size_t)l->inputs * images;
     if (l->type == CRNN) floats += (size_t)l->hidden * (images / steps) * (steps + 1);
     size_t bytes = (floats + amp_own_stock_floats(l, batch, on_gpu)) * sizeof(float);
-    for (int k = amp_own_parts(l, parts) - 1; k >= 0; k--) bytes += stock_bytes(parts[k].part, batch, on_gpu);
+    for (int k = amp_host_parts(l, parts) - 1; k >= 0; k--)
+        bytes += stock_bytes(parts[k].part, batch, on_gpu);
     return bytes;
 }
 
@@ -175,7 +176,7 @@ static double operations(const layer *l, int batch)
     case LOCAL: products = (double)l->size * l->size * l->c * l->n * outputs; break;
     default: break;
     }
-    for (int k = amp_own_parts(l, parts) - 1; k >= 0; k--) sum += operations(parts[k].part, batch);
+    for (int k = amp_host_parts(l, parts) - 1; k >= 0; k--) sum += operations(parts[k].part, batch);
     return 2 * products * batch + sum;
 }
 
@@ -197,7 +198,7 @@ amp_layer_work amp_fork_layer_work(const struct network *net, int i)
     amp_own_part parts[AMP_OWN_MOST_PARTS];
     amp_layer_work out = { .type = amp_host_type_name(l->type), .misaligned = is_misaligned(l) };
     double images = net->batch, products = operations(l, net->batch), weights = 0;
-    if (amp_own_parts(l, parts)) return out;
+    if (amp_host_parts(l, parts)) return out;
     if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL) weights = l->nweights;
     else if (l->type == CONNECTED || l->type == LOCAL) weights = products / (2 * images);
     out.operations = products > 0 ? products : (double)l->outputs * images;

@@ -19,7 +19,8 @@
 
 /* The layers that layer l reads beside, or (a route) instead of, the one before it; returns how many. */
 int amp_own_far_inputs(const layer *l, const int **layers);
-/* The connected or convolutional layers inside a recurrent one; returns how many. */
+/* The connected or convolutional layers inside a recurrent one: amp_host_parts (weights_layout.c) fills in
+ * parts, from the fork's AMP_OWN_GRU_PARTS and AMP_OWN_LSTM_PARTS, and returns how many. */
 enum { AMP_OWN_MOST_PARTS = 11 };
 typedef struct amp_own_part {
     const char *names[3]; /* of its weights, biases and scales */
@@ -28,7 +29,7 @@ typedef struct amp_own_part {
 } amp_own_part;
 #define AMP_OWN_NAMES(prefix) ((const char *const[3]){ prefix "weights", prefix "biases", prefix "scales" })
 #define AMP_OWN_PART(field, at) { { #field ".weights", #field ".biases", #field ".scales" }, at, l->field }
-int amp_own_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
+int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
 /* What of a layer's description is this fork's alone: d is described already as all forks have it. */
 amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
     amp_error *);

@@ -1,5 +1,7 @@
 /* What Darknet reads for each layer of a .weights file. The sizes follow the readers in parser.c, function
  * by function. */
+#include <string.h>
+
 #include "../fork.h"
 #include "device.h"
 #include "own.h"
@@ -33,10 +35,21 @@ static int local(const layer *l, amp_weights_run *runs)
     return 1;
 }
 
+int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
+{
+    const amp_own_part simple[] = { AMP_OWN_PART(input_layer, 0), AMP_OWN_PART(self_layer, 1),
+                                    AMP_OWN_PART(output_layer, 2) };
+    const amp_own_part gru[] = { AMP_OWN_GRU_PARTS }, lstm[] = { AMP_OWN_LSTM_PARTS };
+    const amp_own_part *from = l->type == GRU ? gru : l->type == LSTM ? lstm : simple;
+    int count = l->type == GRU ? 6 : l->type == LSTM ? 8 : l->type == RNN || l->type == CRNN ? 3 : 0;
+    if (count) memcpy(parts, from, (size_t)count * sizeof *parts);
+    return count;
+}
+
 static int of_parts(const layer *l, amp_weights_run *runs)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];
-    int count = amp_own_parts(l, parts), written = 0;
+    int count = amp_host_parts(l, parts), written = 0;
     for (int place = 0; place < count; place++)
         for (int k = 0; k < count; k++)
             if (parts[k].place == place)

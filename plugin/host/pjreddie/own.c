@@ -20,21 +20,6 @@ int amp_own_far_inputs(const layer *l, const int **layers)
     return l->type == ROUTE ? l->n : l->type == SHORTCUT;
 }
 
-int amp_own_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
-{
-    const amp_own_part simple[] = { AMP_OWN_PART(input_layer, 0), AMP_OWN_PART(self_layer, 1),
-                                    AMP_OWN_PART(output_layer, 2) };
-    const amp_own_part gru[] = { AMP_OWN_PART(ur, 4), AMP_OWN_PART(uz, 3), AMP_OWN_PART(uh, 5),
-                                 AMP_OWN_PART(wr, 1), AMP_OWN_PART(wz, 0), AMP_OWN_PART(wh, 2) };
-    const amp_own_part lstm[] = { AMP_OWN_PART(wf, 1), AMP_OWN_PART(wi, 0), AMP_OWN_PART(wg, 3),
-                                  AMP_OWN_PART(wo, 2), AMP_OWN_PART(uf, 5), AMP_OWN_PART(ui, 4),
-                                  AMP_OWN_PART(ug, 7), AMP_OWN_PART(uo, 6) };
-    const amp_own_part *from = l->type == GRU ? gru : l->type == LSTM ? lstm : simple;
-    int count = l->type == GRU ? 6 : l->type == LSTM ? 8 : l->type == RNN || l->type == CRNN ? 3 : 0;
-    if (count) memcpy(parts, from, (size_t)count * sizeof *parts);
-    return count;
-}
-
 amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
                             amp_error *error)
 {
@@ -121,17 +106,6 @@ int darknet_amp_resize_layer(struct layer *l, int w, int h)
     default:
         return 0;
     }
-}
-
-void darknet_amp_gpu_wanted(int gpu)
-{
-    amp_error error;
-    if (gpu >= 0) return;
-    amp_fail(&error, AMP_UNSUPPORTED,
-             "darknet: -nogpu: this command runs on a GPU alone, since a Darknet built with GPU=1 leaves "
-             "parts of its losses out on the CPU; leave -nogpu out, or build without GPU=1 to train on "
-             "the CPU");
-    amp_host_die(&error);
 }
 
 /* ---- counters and losses ---- */

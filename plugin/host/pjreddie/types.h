@@ -8,4 +8,12 @@ typedef network amp_pass; /* what a layer's function is given: the network, as t
 #define AMP_OWN_DETECTORS YOLO: case REGION
 #define AMP_OWN_CLASSIFIERS SOFTMAX: case COST: case LOGXENT
 
+/* The layers inside [gru] and [lstm], with their places in a .weights file (AMP_OWN_PART of own.h). */
+#define AMP_OWN_GRU_PARTS \
+    AMP_OWN_PART(ur, 4), AMP_OWN_PART(uz, 3), AMP_OWN_PART(uh, 5), AMP_OWN_PART(wr, 1), \
+    AMP_OWN_PART(wz, 0), AMP_OWN_PART(wh, 2)
+#define AMP_OWN_LSTM_PARTS \
+    AMP_OWN_PART(wf, 1), AMP_OWN_PART(wi, 0), AMP_OWN_PART(wg, 3), AMP_OWN_PART(wo, 2), \
+    AMP_OWN_PART(uf, 5), AMP_OWN_PART(ui, 4), AMP_OWN_PART(ug, 7), AMP_OWN_PART(uo, 6)
+
 #endif
