@@ -5,7 +5,7 @@
 # AlexeyAB's Makefile compiles C files as C++ with USE_CPP=1; the plugin is C.
 AMP_CC = $(if $(filter 1, $(USE_CPP)), gcc, $(CC))
 
-AMP_SOURCES = $(wildcard $(addprefix $(AMP_DIR)/, files/*.c layers/*.c amp/*.c host/*/*.c \
+AMP_SOURCES = $(wildcard $(addprefix $(AMP_DIR)/, files/*.c layers/*.c amp/*.c comm/*.c host/*/*.c \
     commands/*.c commands/*/*.c))
 ifeq ($(GPU), 1)
 ifneq ($(CUDNN), 1)
@@ -14,6 +14,16 @@ endif
 AMP_SOURCES += $(wildcard $(AMP_DIR)/backend/cuda/*.c)
 AMP_KERNELS = $(wildcard $(AMP_DIR)/backend/cuda/*.cu)
 LDFLAGS += -ldl
+endif
+
+# AMP_MPI=1: several ranks that mpirun starts.
+AMP_MPICC ?= mpicc
+ifeq ($(AMP_MPI), 1)
+AMP_SOURCES += $(AMP_DIR)/comm/mpi/mpi.c
+AMP_MPI_CFLAGS := $(shell $(AMP_MPICC) --showme:compile 2> /dev/null || $(AMP_MPICC) -compile_info | cut -d' ' -f2-)
+LDFLAGS += $(shell $(AMP_MPICC) --showme:link 2> /dev/null || $(AMP_MPICC) -link_info | cut -d' ' -f2-)
+else
+AMP_SOURCES += $(AMP_DIR)/comm/none/none.c
 endif
 
 # The CPU backend takes oneDNN. AMP_CPU=1 and =0 build with and without it, which by itself depends on
@@ -39,7 +49,7 @@ LDFLAGS += -fopenmp
 
 AMP_OPTS = -O3
 AMP_CFLAGS = -std=c11 $(AMP_OPTS) -Wall -fPIC -fopenmp -D_POSIX_C_SOURCE=200809L -Isrc/ \
-    -I$(AMP_DIR) $(AMP_WITHOUT_CPU)
+    -I$(AMP_DIR) $(AMP_WITHOUT_CPU) $(AMP_MPI_CFLAGS)
 AMP_MACHINE := $(shell $(AMP_CC) -dumpmachine)
 ifneq (, $(findstring x86_64, $(AMP_MACHINE)))
 $(OBJDIR)amp/%_avx2.o: AMP_CFLAGS += -mavx2 -mfma -mf16c

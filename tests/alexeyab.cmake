@@ -34,7 +34,7 @@ plugin_fork(alexeyab alexeyab ${patched})
 darknet_objects(alexeyab_host ${patched} AMP)
 target_include_directories(alexeyab_host PRIVATE ${DARKNET_AMP_PLUGIN}/include)
 darknet_targets(darknet-alexeyab ${patched}
-    OBJECTS alexeyab_host ${DARKNET_AMP_ROOMS}
+    OBJECTS alexeyab_host ${DARKNET_AMP_ROOMS} ${DARKNET_AMP_LAUNCH}
     DEFINITIONS AMP
     INCLUDE ${DARKNET_AMP_PLUGIN}/include
     LINK oneDNN OpenMP::OpenMP_C)

@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "../tensor/half.h"
+#include "parallel.h"
 
 enum { MAX_PLANS = 16 }; /* random=1 has ten sizes, validation adds a few */
 
@@ -52,6 +53,8 @@ struct amp_engine {
     int watching;         /* ... and for the pass that runs */
     amp_anomaly anomaly;  /* the first non-finite tensor of a watched step */
     amp_anomaly rejected; /* why this step must be skipped, whatever its gradients are */
+    amp_rank_record blamed; /* ... if another rank says so: its texts */
+    int passes;           /* training forward passes since the last update */
 
     amp_parameters parameters;
     amp_scaler first_scaler; /* as the settings have it, before any step */
@@ -332,6 +335,7 @@ static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training
 {
     int of_step = training && key->keeps_state;
     engine->training = training;
+    engine->passes += of_step;
     if (of_step && !engine->in_step) {
         engine->in_step = 1;
         engine->watched_step = engine->settings.debug || amp_scaler_would_diverge(&engine->settings.scaler);
@@ -515,12 +519,16 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     args->inverse_scale = amp_scaler_inverse(scaler);
     args->clip_norm = engine->settings.clip_norm;
     args->adam = engine->settings.adam;
+    if (engine->settings.comm) {
+        AMP_TRY(amp_parallel_sum(engine->settings.comm, &engine->parameters, engine->passes, error));
+        AMP_TRY(amp_parallel_agree(engine->settings.comm, &engine->rejected, &engine->blamed, error));
+    }
     if (!engine->rejected.found)
         AMP_TRY(amp_parameters_finish_step(&engine->parameters, engine->backend, args, decay, &outcome,
                                            error));
     amp_status status = outcome.taken ? take_step(engine, outcome.gradient_norm, report)
                                       : skip_step(engine, report, error);
-    engine->in_step = 0;
+    engine->in_step = engine->passes = 0;
     engine->anomaly = engine->rejected = (amp_anomaly){ 0 };
     return status;
 }

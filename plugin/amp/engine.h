@@ -6,6 +6,7 @@
 #ifndef AMP_AMP_ENGINE_H
 #define AMP_AMP_ENGINE_H
 
+#include "../comm/comm.h"
 #include "anomaly.h"
 #include "parameters.h"
 #include "plan.h"
@@ -21,6 +22,7 @@ typedef struct amp_engine_settings {
     int adam;
     int debug;           /* look for the first non-finite tensor of each step */
     amp_recompute_settings recompute;
+    amp_comm *comm;      /* the ranks that train this network together; NULL: there is only one. The caller's */
 } amp_engine_settings;
 
 /* What one update did. */

@@ -83,7 +83,8 @@ static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int i
         p->statistics_unsaved[p->statistics_count] = (char)d->unsaved;
         p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array,
                                                                  .committed = p->committed_block + *saved,
-                                                                 .count = d->count, .layer = index };
+                                                                 .count = d->count, .layer = index,
+                                                                 .rolling_factor = d->rolling_factor };
         *saved += d->count;
     }
 }

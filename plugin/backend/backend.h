@@ -189,6 +189,7 @@ typedef struct amp_statistics {
     float *array, *committed;
     size_t count;
     int layer;         /* index in the .cfg, for messages */
+    float rolling_factor; /* as in amp_batchnorm_rule; 0: a recurrent layer's state */
 } amp_statistics;
 
 /* Numbers of one update, as in Darknet's update_args. */

@@ -62,6 +62,9 @@ typedef struct amp_counters { size_t seen; int t; } amp_counters;
 amp_counters amp_fork_counters(const struct network *);
 void amp_fork_set_counters(struct network *, amp_counters);
 
+/* How many passes of batch images a step has from now on. */
+void amp_fork_set_subdivisions(struct network *, int subdivisions);
+
 /* ---- what the engine needs ---- */
 
 /* Once, when all layers are made: makes amp->memory, and takes over Darknet's buffers. What it has made the

@@ -70,6 +70,7 @@ typedef struct amp_statistics_desc {
     float *array;
     size_t count;
     int unsaved; /* as in amp_param_desc */
+    float rolling_factor; /* as in amp_batchnorm_rule; 0: it is no running statistic, but a state */
 } amp_statistics_desc;
 
 enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 }; /* lstm: 8 connected × 3 arrays; × 2, and its two

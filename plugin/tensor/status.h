@@ -18,6 +18,7 @@ typedef enum amp_status {
     AMP_DIVERGED,       /* non-finite for ever: training must end */
     AMP_BAD_CHECKPOINT, /* a sidecar that is damaged, foreign or of another network */
     AMP_IO_FAILED,      /* a file could not be read or written */
+    AMP_COMM_FAILED,    /* a rank is gone, or the library between ranks reported an error */
     AMP_HELP_PRINTED    /* nothing is wrong: the command line asked for help, and got it */
 } amp_status;
 

@@ -3,6 +3,12 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "ranks.h"
+
+static int error_stream = STDERR_FILENO;
+
+void amp_host_keep_error_stream(void) { error_stream = dup(STDERR_FILENO); }
+
 void darknet_amp_refuse(const char *format, ...)
 {
     static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
@@ -13,7 +19,9 @@ void darknet_amp_refuse(const char *format, ...)
     va_end(args);
     pthread_mutex_lock(&ending); /* one line, whichever thread comes first: the others wait here */
     fflush(stdout);
-    fprintf(stderr, "%s\n", error.message);
+    if (amp_ranks()) dprintf(error_stream, "rank %d: %s\n", amp_ranks()->rank, error.message);
+    else fprintf(stderr, "%s\n", error.message);
+    if (amp_ranks()) amp_ranks()->abort(amp_ranks(), 1);
     _exit(1); /* not exit: other threads may be training or loading, and would meet what its handlers have
                  torn down */
 }

@@ -13,4 +13,7 @@ void amp_host_check(amp_status status, const amp_error *error);
 /* memory, unless it is NULL: then the program ends, out of memory. */
 void *amp_host_allocated(void *memory);
 
+/* What refuses the program goes to where stderr leads now, whatever becomes of stderr. */
+void amp_host_keep_error_stream(void);
+
 #endif

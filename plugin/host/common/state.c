@@ -8,6 +8,7 @@
 
 #include "../data/images.h"
 #include "../data/loading.h"
+#include "ranks.h"
 #include "recompute.h"
 #include "resume.h"
 
@@ -133,7 +134,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp->resume = amp_resume_create();
     if (!amp->resume) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam,
-                                     .debug = amp->config->debug };
+                                     .debug = amp->config->debug, .comm = amp_ranks() };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
     AMP_TRY(amp_fork_take_over(amp, net, error));
     if (amp->config->debug) amp_images_note();
@@ -154,6 +155,16 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     return make_engine(amp, net, &settings, backend, error);
 }
 
+/* Ranks share the subdivisions of a step. */
+static void share_subdivisions(struct network *net)
+{
+    int subdivisions = amp_fork_view(net).subdivisions, ranks = amp_ranks_count();
+    if (subdivisions % ranks)
+        darknet_amp_refuse("amp: [net]: %d ranks cannot share subdivisions=%d; set it to %d", ranks,
+                           subdivisions, (subdivisions / ranks + 1) * ranks);
+    if (ranks > 1) amp_fork_set_subdivisions(net, subdivisions / ranks);
+}
+
 struct darknet_amp *amp_host_make(struct network *net)
 {
     amp_error error;
@@ -166,6 +177,7 @@ struct darknet_amp *amp_host_make(struct network *net)
         return NULL;
     }
     amp_fork_use_device(net);
+    share_subdivisions(net);
     struct darknet_amp *amp = amp_host_allocated(calloc(1, sizeof *amp));
     amp->config = config;
     amp_host_check(make(amp, net, &error), &error);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ranks.h"
 #include "weights_check.h"
 
 static void set_name(char **slot, const char *file)
@@ -150,7 +151,7 @@ static FILE *open_to_save(struct network *net, const char *file)
     amp_open_file *f = &amp->resume->file;
     amp_error error;
     FILE *out = NULL;
-    if (is_asked_again(amp, net)) return NULL;
+    if (is_asked_again(amp, net) || !amp_ranks_leads()) return NULL;
     amp_fork_use_device(net);
     f->with_sidecar = f->whole && amp->resume->training;
     if (check_weights(amp, net, &error) != AMP_OK || open_file(amp, file, &out, &error) != AMP_OK)

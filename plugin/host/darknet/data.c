@@ -4,6 +4,7 @@
 #include "../../include/darknet_amp.h"
 #include "../common/failure.h"
 #include "../common/random.h"
+#include "../common/ranks.h"
 #include "../data/images.h"
 #include "../data/loading.h"
 #include "darknet.h"
@@ -15,11 +16,24 @@ static int takes_another(const load_args *args)
                            || args->type == TAG_DATA || args->type == REGRESSION_DATA);
 }
 
+/* A job's images are drawn in parts, each from a stream of its own, and concat_datas puts the last part first.
+ * Ranks share the parts, so that together they train on the images of one rank: rank 0 takes the last ones. */
+static int first_part(const load_args *args)
+{
+    return amp_ranks() ? (amp_ranks()->size - 1 - amp_ranks()->rank) * args->threads : 0;
+}
+
+static void begin_job(load_args *args)
+{
+    args->job = amp_random_next_job(); /* its parts are started with its number */
+    if (args->threads > 1) args->threads /= amp_ranks_count();
+}
+
 static void begin_part(load_args *args)
 {
     int takes = takes_another(args);
     if (!args->job) args->job = amp_random_next_job(); /* load_data_blocking starts it in this thread */
-    amp_random_begin_job(args->job, args->part);
+    amp_random_begin_job(args->job, args->part + first_part(args));
     amp_loading_begin(takes ? args->paths : NULL, takes ? args->m : 0, args->classes);
 }
 
@@ -34,7 +48,7 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
 {
     if (event == AMP_PART_BEGINS) begin_part(args);
     else if (event == AMP_PART_ENDS) end_part(args);
-    else if (!args->job) args->job = amp_random_next_job(); /* its parts are started with its number */
+    else if (!args->job) begin_job(args);
 }
 
 int darknet_amp_read_boxes(const char *file, void *found, int *count)

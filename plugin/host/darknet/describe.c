@@ -20,11 +20,14 @@ static void add_param(amp_layer_desc *d, const char *name, float *master, float 
 
 static void add_statistics(amp_layer_desc *d, const amp_host_arrays *a, size_t channels)
 {
+    float factor = d->batchnorm_rule.rolling_factor;
     if (!a->rolling_mean || d->statistics_count + 2 > AMP_MAX_STATISTICS) return;
     d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = a->rolling_mean,
-                                                                  .count = channels };
+                                                                  .count = channels,
+                                                                  .rolling_factor = factor };
     d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = a->rolling_variance,
-                                                                  .count = channels };
+                                                                  .count = channels,
+                                                                  .rolling_factor = factor };
 }
 
 /* What a recurrent layer carries from one batch to the next: a skipped step must not leave NaN there. */

@@ -25,6 +25,8 @@ amp_view amp_fork_view(const struct network *net)
                        .eps = net->eps, .images = net->input, .labels = net->truth };
 }
 
+void amp_fork_set_subdivisions(struct network *net, int subdivisions) { net->subdivisions = subdivisions; }
+
 /* ---- a pass ---- */
 
 amp_status amp_fork_begin_forward(struct darknet_amp *amp, struct network *net, amp_error *error)

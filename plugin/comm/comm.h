@@ -1,0 +1,48 @@
+/* Ranks that train one network together: what they say to each other, as a struct of function pointers, so
+ * that the core names no library for it.
+ *
+ * Each rank has a network and an engine of its own, trains its share of a step's images, and makes the
+ * same update: gradients are summed over all ranks before it. comm/threads.c lets threads of one process be
+ * ranks, comm/mpi.c the processes that mpirun has started, comm/nccl.c GPUs.
+ *
+ * Conventions, for every function but abort and destroy:
+ *  - It is collective: all ranks call it, in the same order, with the same sizes. After a failure nothing
+ *    further may be called but abort and destroy.
+ *  - It ends: where a rank does not take part within the deadline, the program ends with a line that names
+ *    `phase` and status 1, or the function fails.
+ *  - All ranks get the same bits. */
+#ifndef AMP_COMM_COMM_H
+#define AMP_COMM_COMM_H
+
+#include <stddef.h>
+
+#include "../tensor/status.h"
+#include "../tensor/tensor.h"
+
+typedef struct amp_comm amp_comm;
+
+struct amp_comm {
+    const char *name;            /* "MPI", with its library's version: for the user */
+    int rank, size;              /* from 0; how many there are */
+    int local_rank, local_size;  /* among those on the same machine */
+    char phase[128];             /* what the collective calls are made for, as "step 17, gradients": kept up
+                                    by the callers, for messages */
+
+    /* Begins to sum count floats over all ranks, in place; wire: the type that they travel in (fp32, or bf16
+     * or fp16, and sums are made in fp32). The memory belongs to comm until sum_end, which waits for all sums
+     * that have begun. ready: NULL, or what the backend gives for memory that is being written (an event). */
+    amp_status (*sum_begin)(amp_comm *, float *values, size_t count, amp_dtype wire, void *ready,
+                            amp_error *);
+    amp_status (*sum_end)(amp_comm *, amp_error *);
+
+    /* all (size · bytes): every rank's `mine`, in the order of ranks. Host memory. */
+    amp_status (*gather)(amp_comm *, const void *mine, size_t bytes, void *all, amp_error *);
+    /* Rank root's memory goes to all others. Host memory. */
+    amp_status (*broadcast)(amp_comm *, void *memory, size_t bytes, int root, amp_error *);
+
+    /* Ends all ranks, with this status. Returns only where there is nothing to end; any thread may call it. */
+    void (*abort)(amp_comm *, int status);
+    void (*destroy)(amp_comm *);
+};
+
+#endif

@@ -1,0 +1,10 @@
+/* A program without MPI. */
+#include "../launch.h"
+
+amp_status amp_comm_join(amp_comm **out, amp_error *error)
+{
+    *out = NULL;
+    return amp_fail(error, AMP_UNSUPPORTED,
+                    "command line: a launcher started several of this program, which was built without MPI; "
+                    "build it with -DDARKNET_AMP_MPI=ON (make AMP_MPI=1), or start it alone");
+}
