@@ -1,5 +1,6 @@
-/* What the seeded mutator (test_checkpoint_fuzz.c) and libFuzzer (fuzz/checkpoint.c) share: good sidecars, ways to spoil them,
- * and what must hold for any bytes at all. Needs neither Darknet nor a backend's library. */
+/* What the seeded mutator (test_checkpoint_fuzz.c) and libFuzzer (fuzz/checkpoint.c) share: good
+ * sidecars, ways to spoil them, and what must hold for any bytes at all. Needs neither Darknet nor
+ * a backend's library. */
 #ifndef CHECKPOINT_FUZZ_H
 #define CHECKPOINT_FUZZ_H
 
@@ -43,8 +44,8 @@ static size_t fuzz_seed(int which, unsigned char *bytes)
     int file = mkstemp(path);
     REQUIRE(file >= 0);
     memory_network *n = memory_network_make(which & 1, 1);
-    amp_run_state run = { .seen = 64, .t = 8, .steps = 8, .width = 32, .height = 32, .batch = 4, .subdivisions = 2,
-                          .window = which >> 1 };
+    amp_run_state run = { .seen = 64, .t = 8, .steps = 8, .width = 32, .height = 32, .batch = 4,
+                          .subdivisions = 2, .window = which >> 1 };
     REQUIRE(amp_checkpoint_write(path, n->engine, &run, 42, NULL) == AMP_OK);
     memory_network_free(n);
     ssize_t size = read(file, bytes, FUZZ_LIMIT);
@@ -61,7 +62,8 @@ typedef uint32_t fuzz_random(uint32_t below); /* 0 to below - 1 */
 /* Start and size of a random record, its head included; 0 if there is none. */
 static size_t fuzz_record(unsigned char *bytes, size_t size, fuzz_random *random, size_t *at)
 {
-    static const uint32_t tags[] = { AMP_TAG_SCALER, AMP_TAG_RUN, AMP_TAG_NETWORK, AMP_TAG_ARRAY, AMP_TAG_ARRAY, AMP_TAG_ARRAY };
+    static const uint32_t tags[] = { AMP_TAG_SCALER, AMP_TAG_RUN, AMP_TAG_NETWORK, AMP_TAG_ARRAY,
+                                     AMP_TAG_ARRAY, AMP_TAG_ARRAY };
     if (size < AMP_CHECKPOINT_HEADER_BYTES + AMP_CHECKPOINT_TRAILER_BYTES) return 0;
     uint32_t tag = tags[random(6)];
     unsigned char *content = sidecar_record(bytes, size, tag, tag == AMP_TAG_ARRAY ? (int)random(12) : 0);
@@ -72,9 +74,10 @@ static size_t fuzz_record(unsigned char *bytes, size_t size, fuzz_random *random
 
 static uint64_t fuzz_number(fuzz_random *random)
 {
-    static const uint64_t numbers[] = { 0, 1, 2, 3, 7, 255, 0x7fffffff, 0x80000000, 0xffffffff, 0x7f800000, 0xff800000, 0x7fc00001,
-        0x3f800000, 0x80000001, 0x477fe000, UINT64_C(0x7ff0000000000000), UINT64_C(0x7ff8000000000000), UINT64_C(1) << 62,
-        (UINT64_C(1) << 62) + 6, UINT64_MAX, UINT64_MAX - 11, UINT64_MAX / 4 };
+    static const uint64_t numbers[] = { 0, 1, 2, 3, 7, 255, 0x7fffffff, 0x80000000, 0xffffffff, 0x7f800000,
+        0xff800000, 0x7fc00001, 0x3f800000, 0x80000001, 0x477fe000, UINT64_C(0x7ff0000000000000),
+        UINT64_C(0x7ff8000000000000), UINT64_C(1) << 62, (UINT64_C(1) << 62) + 6, UINT64_MAX, UINT64_MAX - 11,
+        UINT64_MAX / 4 };
     return random(3) ? numbers[random(sizeof numbers / sizeof *numbers)] : random(64);
 }
 
@@ -136,7 +139,8 @@ static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *c
     amp_status status = amp_checkpoint_parse(bytes, size, "x.amp", &c, &error);
     if (status != AMP_OK) {
         REQUIRE(status == AMP_BAD_CHECKPOINT && !c);
-        REQUIRE(!strncmp(error.message, "x.amp: ", 7) && is_one_line(error.message) && strstr(error.message, "remove it"));
+        REQUIRE(!strncmp(error.message, "x.amp: ", 7) && is_one_line(error.message)
+                && strstr(error.message, "remove it"));
         return 0;
     }
     REQUIRE(amp_checkpoint_run(c)->window >= 0 && amp_checkpoint_run(c)->t >= 0);
@@ -144,7 +148,8 @@ static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *c
         char note[256];
         uint64_t before = fuzz_state(networks[i]);
         if (amp_checkpoint_apply(c, networks[i]->engine, note, &error) != AMP_OK) {
-            REQUIRE(error.status == AMP_BAD_CHECKPOINT && is_one_line(error.message) && strstr(error.message, "another network"));
+            REQUIRE(error.status == AMP_BAD_CHECKPOINT && is_one_line(error.message)
+                    && strstr(error.message, "another network"));
             REQUIRE(fuzz_state(networks[i]) == before);
             continue;
         }
@@ -153,7 +158,8 @@ static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *c
         amp_engine_state e = amp_engine_state_of(networks[i]->engine);
         for (int p = 0; p < e.param_count; p++) {
             const float *momentum = memory_here(e.params[p].momentum);
-            const float *m = e.adam ? memory_here(e.params[p].m) : NULL, *v = e.adam ? memory_here(e.params[p].v) : NULL;
+            const float *m = e.adam ? memory_here(e.params[p].m) : NULL,
+                *v = e.adam ? memory_here(e.params[p].v) : NULL;
             for (size_t k = 0; k < e.params[p].count; k++) {
                 REQUIRE(amp_is_finite(momentum[k]));
                 if (e.adam) REQUIRE(amp_is_finite(m[k]) && amp_is_finite(v[k]) && v[k] >= 0);

@@ -1,4 +1,5 @@
-/* Darknet networks, their state and their sidecars in a folder of their own, for the tests of checkpoints. Include CMocka first. */
+/* Darknet networks, their state and their sidecars in a folder of their own, for the tests of checkpoints.
+ * Include CMocka first. */
 #ifndef CHECKPOINT_NETWORKS_H
 #define CHECKPOINT_NETWORKS_H
 
@@ -69,10 +70,10 @@ __attribute__((unused)) static void assert_same_state(network *a, network *b)
 
 __attribute__((unused)) static amp_run_state run_of(network *net, int window)
 {
-    amp_run_state run = { .seen = *net->seen, .t = *net->t, .steps = 7, .skipped = 2, .width = net->w, .height = net->h,
-                          .batch = net->batch, .subdivisions = net->subdivisions, .window = window, .seeded = 1,
-                          .seed = 4294967295u, .next_job = 0x123456789abcdefu, .looped = 1, .loop_count = 3,
-                          .average_loss = 0.125f };
+    amp_run_state run = { .seen = *net->seen, .t = *net->t, .steps = 7, .skipped = 2, .width = net->w,
+                          .height = net->h, .batch = net->batch, .subdivisions = net->subdivisions,
+                          .window = window, .seeded = 1, .seed = 4294967295u, .next_job = 0x123456789abcdefu,
+                          .looped = 1, .loop_count = 3, .average_loss = 0.125f };
     for (int i = 0; i < AMP_RANDOM_STATE_BYTES; i++) run.random[i] = (unsigned char)(i * 37);
     return run;
 }
@@ -84,7 +85,8 @@ __attribute__((unused)) static void save(network *net, int window)
     uint64_t sum;
     save_stock_weights(net, weights);
     assert_int_equal(amp_file_checksum(weights, &sum, &error), AMP_OK);
-    if (amp_checkpoint_write(sidecar, engine_of(net), &run, sum, &error) != AMP_OK) fail_msg("%s", error.message);
+    if (amp_checkpoint_write(sidecar, engine_of(net), &run, sum, &error) != AMP_OK)
+        fail_msg("%s", error.message);
 }
 
 __attribute__((unused)) static amp_checkpoint *read_back(void)
@@ -102,7 +104,8 @@ __attribute__((unused)) static void resume(network *net, char note[256])
     char mine[256];
     amp_checkpoint *c = read_back();
     load_stock_weights(net, weights);
-    if (amp_checkpoint_apply(c, engine_of(net), note ? note : mine, &error) != AMP_OK) fail_msg("%s", error.message);
+    if (amp_checkpoint_apply(c, engine_of(net), note ? note : mine, &error) != AMP_OK)
+        fail_msg("%s", error.message);
     if (!note) assert_string_equal(mine, "");
     *net->t = (int)amp_checkpoint_run(c)->t;
     assert_int_equal(*net->seen, amp_checkpoint_run(c)->seen);

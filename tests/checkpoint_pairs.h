@@ -48,7 +48,8 @@ __attribute__((unused)) static int holds(const char *path, content c)
 
 __attribute__((unused)) static void clear(void)
 {
-    static const char *const names[] = { "w", "w.amp", "w.new", "w.amp.new", "link", "real", "real.amp", "real.new", "real.amp.new", "kept.amp" };
+    static const char *const names[] = { "w", "w.amp", "w.new", "w.amp.new", "link", "real", "real.amp",
+                                         "real.new", "real.amp.new", "kept.amp" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (unlink(names[i]) != 0) rmdir(names[i]);
 }
@@ -95,7 +96,8 @@ __attribute__((unused)) static int remove_folder(void **state)
 
 typedef enum old_files { OLD_NONE, OLD_WEIGHTS, OLD_PAIR, OLD_KINDS } old_files;
 
-enum { POINTS = 8 }; /* 0 to 6 in the order of a save; 7: the second rename reached the disk without the first */
+/* 0 to 6 in the order of a save; 7: the second rename reached the disk without the first. */
+enum { POINTS = 8 };
 
 /* The folder when the save of pair 1 was killed at this point. */
 __attribute__((unused)) static void make_killed(old_files old, int point)
@@ -121,7 +123,8 @@ __attribute__((unused)) static void assert_no_leftovers(void)
     assert_int_equal(access("w.amp.new", F_OK), -1);
 }
 
-/* Recovers, and checks that what is left is the pair `number`; -1: no sidecar, and the weights, if any, are the old ones. */
+/* Recovers, and checks that what is left is the pair `number`; -1: no sidecar, and the weights, if
+ * any, are the old ones. */
 __attribute__((unused)) static void recovers_to(int number, old_files old, int renames)
 {
     amp_error error;

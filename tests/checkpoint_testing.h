@@ -16,8 +16,10 @@ __attribute__((unused)) static void seal_sidecar(unsigned char *bytes, size_t si
     amp_store_u64(bytes + size - 8, amp_checksum_of(bytes, size - 8));
 }
 
-/* The content of the nth record (from 0) with this tag; NULL if there is none. Its tag lies 12 bytes before it. */
-__attribute__((unused)) static unsigned char *sidecar_record(unsigned char *bytes, size_t size, uint32_t tag, int nth)
+/* The content of the nth record (from 0) with this tag; NULL if there is none. Its tag lies
+ * 12 bytes before it. */
+__attribute__((unused)) static unsigned char *sidecar_record(unsigned char *bytes, size_t size, uint32_t tag,
+                                                             int nth)
 {
     size_t at = AMP_CHECKPOINT_HEADER_BYTES, end = size - AMP_CHECKPOINT_TRAILER_BYTES;
     while (at + 12 <= end) {

@@ -1,5 +1,6 @@
-/* The CUDA backend around its kernels: what it says of the GPU, memory, the life of convolutions, and what it does when a call to
- * CUDA, cuDNN or cuBLAS fails, all against their doubles. That its numbers are right is seen by the conformance tests. */
+/* The CUDA backend around its kernels: what it says of the GPU, memory, the life of convolutions, and what it
+ * does when a call to CUDA, cuDNN or cuBLAS fails, all against their doubles. That its numbers are right is
+ * seen by the conformance tests. */
 #include "testing.h"
 
 #include "backend/cuda/state.h"
@@ -15,7 +16,8 @@ static void some_engines(void)
 {
     cudnn_double_reset();
     cudnn_double.engines = 0;
-    cudnn_double.engine[cudnn_double.engines++] = (cudnn_double_engine){ .index = 9, .tensor_core = 1, .nondeterministic = 1 };
+    cudnn_double.engine[cudnn_double.engines++] = (cudnn_double_engine){ .index = 9, .tensor_core = 1,
+                                                                         .nondeterministic = 1 };
     for (int i = 0; i < ENGINES; i++)
         cudnn_double.engine[cudnn_double.engines++] =
             (cudnn_double_engine){ .index = 10 + i, .tensor_core = 1, .workspace = (int64_t)(3 - i) << 20 };
@@ -52,7 +54,11 @@ static amp_backend *opened(void)
     return b;
 }
 
-#define OK(call) do { amp_error error = { 0 }, *e = &error; if ((call) != AMP_OK) fail_msg("%s", error.message); } while (0)
+#define OK(call)                                             \
+    do {                                                     \
+        amp_error error = { 0 }, *e = &error;                \
+        if ((call) != AMP_OK) fail_msg("%s", error.message); \
+    } while (0)
 
 /* ---- the GPU ---- */
 
@@ -60,7 +66,8 @@ TEST_WITH(it_says_what_it_runs_on, begin, end)
 {
     amp_backend *b = opened();
     assert_string_equal(b->name, "cuda");
-    static const char *const parts[] = { "GPU 0: ", "double of a GPU", "capability 9.0", "8192 MiB", "CUDA 1", "cuDNN ", "cuBLAS 1" };
+    static const char *const parts[] = { "GPU 0: ", "double of a GPU", "capability 9.0", "8192 MiB", "CUDA 1",
+                                         "cuDNN ", "cuBLAS 1" };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!strstr(b->description, parts[i])) fail_msg("%s: no %s", b->description, parts[i]);
     b->destroy(b);
@@ -68,7 +75,9 @@ TEST_WITH(it_says_what_it_runs_on, begin, end)
 
 TEST_WITH(capability_decides_what_a_dtype_is_good_for, begin, end)
 {
-    static const struct { int major, minor; amp_dtype dtype; amp_support support; const char *note; } cases[] = {
+    static const struct {
+        int major, minor; amp_dtype dtype; amp_support support; const char *note;
+    } cases[] = {
         { 6, 1, AMP_FP16, AMP_SUPPORT_STORAGE, "6.1 has no Tensor Cores" },
         { 6, 1, AMP_BF16, AMP_SUPPORT_NONE, "dtype=fp16 or dtype=fp32" },
         { 6, 1, AMP_FP32, AMP_SUPPORT_NATIVE, NULL },
@@ -219,7 +228,8 @@ TEST_WITH(staging_takes_no_memory_in_later_steps, begin, end)
         for (int i = 0; i < 5; i++) {
             OK(b->stage(b, to, sizes[i], (void **)&staged[i], e));
             memset(staged[i], i, sizes[i]);
-            for (int k = 0; k < i; k++) assert_true(staged[i] + sizes[i] <= staged[k] || staged[k] + sizes[k] <= staged[i]);
+            for (int k = 0; k < i; k++)
+                assert_true(staged[i] + sizes[i] <= staged[k] || staged[k] + sizes[k] <= staged[i]);
             OK(b->upload_later(b, to, staged[i], sizes[i], e));
         }
         OK(b->uploads_done(b, e));
@@ -242,7 +252,8 @@ static amp_status upload_staged(amp_backend *b, void *to, amp_error *error)
 
 TEST_WITH(any_call_of_a_later_upload_may_fail, begin, end)
 {
-    static const char *const calls[] = { "cudaMallocHost", "cudaMemcpyAsync", "cudaEventRecord", "cudaEventSynchronize" };
+    static const char *const calls[] = { "cudaMallocHost", "cudaMemcpyAsync", "cudaEventRecord",
+                                         "cudaEventSynchronize" };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         amp_backend *b = opened();
         amp_error error = { 0 };
@@ -250,7 +261,8 @@ TEST_WITH(any_call_of_a_later_upload_may_fail, begin, end)
         OK(b->allocate(b, 64, &to, e));
         amp_cuda_fail_call(calls[i], 1, cudaErrorUnknown);
         assert_int_not_equal(upload_staged(b, to, &error), AMP_OK);
-        if (!strstr(error.message, calls[i])) fail_msg("%s failed, and the line is: %s", calls[i], error.message);
+        if (!strstr(error.message, calls[i]))
+            fail_msg("%s failed, and the line is: %s", calls[i], error.message);
         OK(upload_staged(b, to, e));
         b->release(b, to);
         b->destroy(b);
@@ -426,7 +438,8 @@ typedef struct life {
 static amp_status made(life *l, size_t bytes, void *out, amp_error *error)
 {
     float numbers[2048];
-    for (int i = 0; i < 2048; i++) numbers[i] = amp_bits_float(0x3c003c00u + (uint32_t)(i % 7) * 0x00400040u); /* good in fp16, too */
+    /* Good in fp16, too. */
+    for (int i = 0; i < 2048; i++) numbers[i] = amp_bits_float(0x3c003c00u + (uint32_t)(i % 7) * 0x00400040u);
     assert_true(bytes <= sizeof numbers);
     AMP_TRY(l->backend->allocate(l->backend, bytes, (void **)out, error));
     return l->backend->upload(l->backend, *(void **)out, numbers, bytes, error);
@@ -481,13 +494,15 @@ static amp_status live(life *l, const amp_conv_desc *d, amp_error *error)
     return status;
 }
 
-/* One life in which `call` failed: it ended well, with the same numbers, or with one line that names the call. */
+/* One life in which `call` failed: it ended well, with the same numbers, or with one line
+ * that names the call. */
 static int judge(const life *l, const life *good, amp_status status, const amp_error *error, const char *call)
 {
     if (amp_cuda_faults()) fail_msg("%s failed: %s", call, amp_cuda_fault());
     if (amp_cuda_allocations() || cudnn_double.descriptors || cudnn_double.handles || cublas_double.handles)
-        fail_msg("%s failed: %d allocations, %d descriptors, %d and %d handles are left", call, amp_cuda_allocations(),
-                 cudnn_double.descriptors, cudnn_double.handles, cublas_double.handles);
+        fail_msg("%s failed: %d allocations, %d descriptors, %d and %d handles are left", call,
+                 amp_cuda_allocations(), cudnn_double.descriptors, cudnn_double.handles,
+                 cublas_double.handles);
     if (status == AMP_OK) {
         assert_int_equal(l->results, good->results);
         assert_memory_equal(l->result, good->result, good->results);
@@ -505,7 +520,8 @@ static life good, bad;
 TEST_WITH(a_kernel_that_failed_before_is_blamed_for_it, begin, end)
 {
     amp_error error;
-    setenv("AMP_CUDA_TUNE", "0", 1); /* a clock's choice of engine would decide whether workspace must grow, and wait */
+    /* A clock's choice of engine would decide whether workspace must grow, and wait. */
+    setenv("AMP_CUDA_TUNE", "0", 1);
     amp_backend *b = opened();
     amp_conv *conv;
     void *x, *y;
@@ -556,7 +572,8 @@ TEST_WITH(any_call_of_cuda_may_fail, begin, end)
             amp_cuda_fail_call(cases[i].function, 0, cudaSuccess);
             seen += judge(&bad, &good, status, &error, cases[i].named);
         }
-        if (seen < cases[i].seen) fail_msg("%s failed %d times, and %d were told", cases[i].function, cases[i].calls, seen);
+        if (seen < cases[i].seen)
+            fail_msg("%s failed %d times, and %d were told", cases[i].function, cases[i].calls, seen);
     }
 }
 
@@ -593,7 +610,8 @@ TEST_WITH(any_call_of_cublas_may_fail, begin, end)
         cublas_double.failure = CUBLAS_STATUS_EXECUTION_FAILED;
         amp_status status = live(&bad, &connected, &error);
         assert_non_null(cublas_double.failed);
-        if (strstr(cublas_double.failed, "GetProperty")) assert_int_equal(status, AMP_OK); /* it is for a text only */
+        /* It is for a text only. */
+        if (strstr(cublas_double.failed, "GetProperty")) assert_int_equal(status, AMP_OK);
         else assert_int_equal(status, AMP_BACKEND_FAILED);
         seen += judge(&bad, &good, status, &error, cublas_double.failed);
         if (status != AMP_OK) assert_non_null(strstr(error.message, "gemm.c:"));
@@ -622,7 +640,8 @@ static void begin_gemm(gemm_life *g, amp_dtype dtype)
     OK(g->b->allocate(g->b, sizeof g->a, &a, e));
     OK(g->b->allocate(g->b, sizeof g->w, &w, e));
     OK(g->b->allocate(g->b, sizeof g->c, &c, e));
-    g->d = (amp_gemm_desc){ .m = M, .n = N, .k = K, .alpha = 1, .a = { a, K, 0, 0 }, .b = { w, K, 1, 1 }, .c = c, .ldc = N, .dtype = dtype };
+    g->d = (amp_gemm_desc){ .m = M, .n = N, .k = K, .alpha = 1, .a = { a, K, 0, 0 }, .b = { w, K, 1, 1 },
+                            .c = c, .ldc = N, .dtype = dtype };
     for (int i = 0; i < M * K; i++) g->a[i] = (float)(i % 5 - 2);
     OK(g->b->upload(g->b, a, g->a, sizeof g->a, e));
     renew(g, 1);
@@ -666,7 +685,8 @@ TEST_WITH(gemm_multiplies_in_the_dtype_and_sums_in_fp32, begin, end)
 /* One kernel rounds a factor; weights have none until their version is another. */
 TEST_WITH(gemm_rounds_weights_once_for_each_version, begin, end)
 {
-    static const struct { unsigned long version; long kernels; } steps[] = { { 1, 2 }, { 1, 1 }, { 1, 1 }, { 2, 2 }, { 2, 1 }, { 0, 2 }, { 2, 1 } };
+    static const struct { unsigned long version; long kernels; } steps[] =
+        { { 1, 2 }, { 1, 1 }, { 1, 1 }, { 2, 2 }, { 2, 1 }, { 0, 2 }, { 2, 1 } };
     gemm_life g;
     begin_gemm(&g, AMP_FP16);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -682,11 +702,13 @@ TEST_WITH(gemm_rounds_weights_once_for_each_version, begin, end)
     end_gemm(&g);
 }
 
-/* Whatever fails while new weights are rounded and multiplied, the line names it, and the next try is right. */
+/* Whatever fails while new weights are rounded and multiplied, the line names it, and
+ * the next try is right. */
 TEST_WITH(a_gemm_that_failed_is_made_anew, begin, end)
 {
     static const struct { const char *function; int status; } cases[] = {
-        { "launch", cudaErrorInvalidConfiguration }, { "cudaMalloc", cudaErrorMemoryAllocation }, { "cublas", 0 } };
+        { "launch", cudaErrorInvalidConfiguration }, { "cudaMalloc", cudaErrorMemoryAllocation },
+        { "cublas", 0 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int first = 0; first < 2; first++) {
             int seen = 0;
@@ -698,7 +720,8 @@ TEST_WITH(a_gemm_that_failed_is_made_anew, begin, end)
                 renew(&g, 3);
                 g.d.b.version = 2;
                 if (cases[i].status) amp_cuda_fail_call(cases[i].function, call, cases[i].status);
-                else cublas_double.fail_at = cublas_double.calls + call, cublas_double.failure = CUBLAS_STATUS_EXECUTION_FAILED;
+                else cublas_double.fail_at = cublas_double.calls + call,
+                    cublas_double.failure = CUBLAS_STATUS_EXECUTION_FAILED;
                 amp_status status = g.b->gemm(g.b, &g.d, &error);
                 amp_cuda_fail_call(cases[i].function, 0, cudaSuccess);
                 cublas_double.fail_at = 0;

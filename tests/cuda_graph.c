@@ -1,6 +1,7 @@
-/* What backend/cuda/cudnn_graph.c says to cuDNN when it runs on a device, and what it does when cuDNN fails: against the
- * library's double, which checks what it is told and can fail at any call. The real library judges the same descriptors in
- * cuda_plans.c; that the numbers are right is seen by the conformance tests. */
+/* What backend/cuda/cudnn_graph.c says to cuDNN when it runs on a device, and what it does when
+ * cuDNN fails: against the library's double, which checks what it is told and can fail at any call.
+ * The real library judges the same descriptors in cuda_plans.c; that the numbers are right is seen
+ * by the conformance tests. */
 #include "testing.h"
 
 #include "backend/cuda/cudnn_graph.h"
@@ -34,8 +35,8 @@ static void some_engines(void)
 {
     cudnn_double_reset();
     for (cudnn_double.engines = 0; cudnn_double.engines < ENGINES; cudnn_double.engines++)
-        cudnn_double.engine[cudnn_double.engines] = (cudnn_double_engine){ .index = 100 + cudnn_double.engines,
-            .tensor_core = 1 };
+        cudnn_double.engine[cudnn_double.engines] = (cudnn_double_engine){
+            .index = 100 + cudnn_double.engines, .tensor_core = 1 };
 }
 
 static int begin(void **state)
@@ -45,7 +46,8 @@ static int begin(void **state)
     memset(&reserved, 0, sizeof reserved);
     reserved.most = 1000;
     return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) || cudaMalloc(&buffers.x, X_COUNT * 2) ||
-        cudaMalloc(&buffers.w, W_COUNT * 2) || cudaMalloc(&buffers.y, Y_COUNT * 2) || cudaMalloc(&scratch, reserved.most);
+        cudaMalloc(&buffers.w, W_COUNT * 2) || cudaMalloc(&buffers.y, Y_COUNT * 2)
+            || cudaMalloc(&scratch, reserved.most);
 }
 
 static int end(void **state)
@@ -87,9 +89,10 @@ static void assert_tensor(const cudnn_double_tensor *t, const void *data, const 
     assert_memory_equal(t->strides, strides, 4 * sizeof *strides);
 }
 
-static const cudnnBackendDescriptorType_t operations[] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+static const cudnnBackendDescriptorType_t operations[] = {
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
     CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-        CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR };
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR };
 
 /* The last run: stride 2, padding 1, 4 groups. */
 static void assert_run(int pass, double beta)
@@ -192,7 +195,8 @@ TEST_WITH(when_no_engine_runs_the_message_says_all, begin, end)
     amp_error error;
     for (int i = 0; i < ENGINES; i++) cudnn_double.engine[i].does_not_run = 1;
     assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_BACKEND_FAILED);
-    assert_non_null(strstr(error.message, "convolution forward of 2x12x9x15 (n,c,h,w) to 24 filters of 5x3, stride 2"));
+    assert_non_null(strstr(error.message,
+                           "convolution forward of 2x12x9x15 (n,c,h,w) to 24 filters of 5x3, stride 2"));
     assert_non_null(strstr(error.message, "of 3 candidates"));
     assert_non_null(strstr(error.message, "engine 102: cuDNN: cudnnBackendExecute"));
     assert_non_null(strstr(error.message, "CUDNN_STATUS_EXECUTION_FAILED"));
@@ -200,7 +204,8 @@ TEST_WITH(when_no_engine_runs_the_message_says_all, begin, end)
     assert_non_null(strstr(error.message, "the engine was told not to run")); /* on one line */
 #endif
     assert_int_equal(amp_cudnn_run(library, plan, &buffers, &error), AMP_UNSUPPORTED);
-    assert_int_equal(cudnn_double.engine[0].executed + cudnn_double.engine[1].executed + cudnn_double.engine[2].executed, 3);
+    assert_int_equal(cudnn_double.engine[0].executed + cudnn_double.engine[1].executed +
+                     cudnn_double.engine[2].executed, 3);
     amp_cudnn_destroy(library);
 }
 
@@ -228,7 +233,8 @@ static amp_status live_with_failure(int call, amp_error *error)
     amp_status status = amp_cudnn_create(stream, &settings, &library, error);
     if (status == AMP_OK) status = amp_cudnn_plan(library, &grouped, &plan, error);
     if (status == AMP_OK) status = amp_cudnn_run(library, plan, &buffers, error);
-    if (status == AMP_OK) assert_int_equal(cudnn_double.engine[0].executed + cudnn_double.engine[1].executed, 1);
+    if (status == AMP_OK)
+        assert_int_equal(cudnn_double.engine[0].executed + cudnn_double.engine[1].executed, 1);
     cudaStreamSynchronize(stream); /* the double is about to forget all */
     amp_cudnn_destroy(library);
     return status;

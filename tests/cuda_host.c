@@ -1,11 +1,12 @@
-/* The host room on a GPU: whole trainings, of Darknet built with GPU=1 and the CUDA backend, on doubles of CUDA, cuDNN, cuBLAS and
- * Darknet's own kernels; and the same trainings on the CPU, of the same file built without GPU=1, but that
- * batch norm goes by the GPU's rule there. cuda/host.sh compares.
+/* The host room on a GPU: whole trainings, of Darknet built with GPU=1 and the CUDA backend, on doubles of
+ * CUDA, cuDNN, cuBLAS and Darknet's own kernels; and the same trainings on the CPU, of the same file built
+ * without GPU=1, but that batch norm goes by the GPU's rule there. cuda/host.sh compares.
  *
- *   cuda_host train <network> <dtype> <file> [<twin>]   writes losses, predictions and weights as floats; a twin,
- *     numbered from 1, has images that differ by a rounding of the dtype: what becomes of that is what this training
- *     makes of roundings
- *   cuda_host start <network> <dtype> <file>   the same up to the checkpoint, which stock (dtype off) goes on from otherwise
+ *   cuda_host train <network> <dtype> <file> [<twin>]
+ *     writes losses, predictions and weights as floats; a twin, numbered from 1, has images that differ by a
+ *     rounding of the dtype: what becomes of that is what this training makes of roundings
+ *   cuda_host start <network> <dtype> <file>
+ *     the same up to the checkpoint, which stock (dtype off) goes on from otherwise
  *   cuda_host compare <file> <file> <bound> [<twin of the first>...]
  *     whether no group of numbers is further apart than bound times its size, or than twice a twin's */
 #define _DEFAULT_SOURCE
@@ -23,7 +24,8 @@
 #endif
 
 #ifndef GPU
-/* In the place of plugin/host's darknet/choice.c and pjreddie/batchnorm_rule.c: the CPU by the GPU's rule of batch norm, cuDNN's. */
+/* In the place of plugin/host's darknet/choice.c and pjreddie/batchnorm_rule.c: the CPU by the GPU's rule of
+ * batch norm, cuDNN's. */
 #include "host/darknet/room.h"
 
 amp_backend *amp_fork_backend(amp_error *error) { return amp_cpu_backend_create(error); }
@@ -36,31 +38,43 @@ amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
 }
 #endif
 
-#define NET(more) "[net]\nlearning_rate=0.002\nmomentum=0.9\ndecay=0.001\nmax_batches=100\nbatch=4\nsubdivisions=2\ninit_scale=8\n" more
-#define CONV(filters, size, more) "[convolutional]\nfilters=" #filters "\nsize=" #size "\nstride=1\npad=1\nactivation=leaky\n" more
+#define NET(more)                                                                                       \
+    "[net]\nlearning_rate=0.002\nmomentum=0.9\ndecay=0.001\nmax_batches=100\nbatch=4\nsubdivisions=2\n" \
+    "init_scale=8\n" more
+#define CONV(filters, size, more) \
+    "[convolutional]\nfilters=" #filters "\nsize=" #size "\nstride=1\npad=1\nactivation=leaky\n" more
 #define BN "batch_normalize=1\n"
 
 static const struct { const char *name, *cfg; int resizes; } networks[] = {
-    { "yolo", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=2\nstride=2\n" CONV(16, 3, BN) CONV(16, 1, "")
-      "[shortcut]\nfrom=-2\nactivation=leaky\n" "[convolutional]\nfilters=14\nsize=1\nstride=1\nactivation=linear\n"
-      "[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n" "[route]\nlayers=-3\n[upsample]\nstride=2\n[route]\nlayers=-1,0\n"
+    { "yolo", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=2\nstride=2\n"
+      CONV(16, 3, BN) CONV(16, 1, "")
+      "[shortcut]\nfrom=-2\nactivation=leaky\n"
+      "[convolutional]\nfilters=14\nsize=1\nstride=1\nactivation=linear\n"
+      "[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n"
+      "[route]\nlayers=-3\n[upsample]\nstride=2\n[route]\nlayers=-1,0\n"
       "[convolutional]\nfilters=7\nsize=3\nstride=1\npad=1\nactivation=linear\n"
       "[yolo]\nmask=2\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 },
-    { "plain", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=2\nstride=2\n" CONV(16, 3, BN)
-      "[upsample]\nstride=2\n[route]\nlayers=-1,0\n[convolutional]\nfilters=14\nsize=3\nstride=1\npad=1\nactivation=linear\n"
-      "[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 }, /* what stock computes as it should */
-    { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, "") "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n"
-      CONV(8, 3, "") "[dropout]\nprobability=.3\n[local]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
+    { "plain", NET("width=32\nheight=32\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=2\nstride=2\n"
+      CONV(16, 3, BN)
+      "[upsample]\nstride=2\n[route]\nlayers=-1,0\n[convolutional]\nfilters=14\nsize=3\nstride=1\npad=1\n"
+      /* what stock computes as it should */
+      "activation=linear\n[yolo]\nmask=0,1\nanchors=4,5, 12,14, 20,20\nclasses=2\nnum=3\n", 1 },
+    { "classifier", NET("width=12\nheight=12\nchannels=3\nadam=1\n") CONV(8, 3, "")
+      "[normalization]\nalpha=0.1\nbeta=.75\nsize=5\n" CONV(8, 3, "")
+      "[dropout]\nprobability=.3\n[local]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
       "[l2norm]\n[connected]\noutput=6\nactivation=linear\n[softmax]\n", 0 },
     { "deconvolutional", NET("width=8\nheight=8\nchannels=3\n") CONV(8, 3, BN) "[maxpool]\nsize=2\nstride=2\n"
       "[deconvolutional]\nfilters=6\nsize=4\nstride=2\npadding=1\nactivation=leaky\n" BN "[route]\nlayers=1\n"
       "[deconvolutional]\nfilters=5\nsize=2\nstride=2\nactivation=leaky\n[route]\nlayers=-1,-3,0\n"
       CONV(4, 1, "") "[cost]\ntype=sse\n", 1 },
-    { "masked", NET("width=8\nheight=8\nchannels=2\n") CONV(4, 3, "") "[batchnorm]\n[avgpool]\n[cost]\ntype=masked\nsmooth=.1\n", 0 },
+    { "masked", NET("width=8\nheight=8\nchannels=2\n") CONV(4, 3, "")
+      "[batchnorm]\n[avgpool]\n[cost]\ntype=masked\nsmooth=.1\n", 0 },
     { "rnn", NET("inputs=10\ntime_steps=3\n") "[rnn]\nbatch_normalize=0\noutput=8\nactivation=tanh\n"
       "[connected]\noutput=10\nactivation=leaky\n[softmax]\n", 0 },
-    { "gru", NET("inputs=10\ntime_steps=3\n") "[gru]\noutput=8\n[connected]\noutput=10\nactivation=leaky\n[softmax]\n", 0 },
-    { "lstm", NET("inputs=10\ntime_steps=3\n") "[lstm]\noutput=8\n[connected]\noutput=10\nactivation=leaky\n[softmax]\n", 0 },
+    { "gru", NET("inputs=10\ntime_steps=3\n")
+      "[gru]\noutput=8\n[connected]\noutput=10\nactivation=leaky\n[softmax]\n", 0 },
+    { "lstm", NET("inputs=10\ntime_steps=3\n")
+      "[lstm]\noutput=8\n[connected]\noutput=10\nactivation=leaky\n[softmax]\n", 0 },
 };
 
 static void fail(const char *why, const char *what)
@@ -74,14 +88,16 @@ static void fail(const char *why, const char *what)
 static void put(FILE *out, const float *numbers, size_t count)
 {
     unsigned size = (unsigned)count;
-    if (fwrite(&size, sizeof size, 1, out) != 1 || fwrite(numbers, sizeof *numbers, count, out) != count) fail("cannot write", "the file");
+    if (fwrite(&size, sizeof size, 1, out) != 1 || fwrite(numbers, sizeof *numbers, count, out) != count)
+        fail("cannot write", "the file");
 }
 
 static network *make(const char *cfg, const char *dtype)
 {
     char path[] = "/tmp/cuda_host_XXXXXX";
     int file = mkstemp(path);
-    if (file < 0 || write(file, cfg, strlen(cfg)) != (ssize_t)strlen(cfg) || close(file)) fail("cannot write", path);
+    if (file < 0 || write(file, cfg, strlen(cfg)) != (ssize_t)strlen(cfg) || close(file))
+        fail("cannot write", path);
     char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
     darknet_amp_start(3, argv);
     srand(5);
@@ -98,29 +114,36 @@ static void feed(network *net, unsigned seed)
 {
     const layer *last = &net->layers[net->n - 1];
     int boxes = last->type == YOLO, masks = last->type == COST && last->cost_type == MASKED;
-    for (int i = 0; i < net->inputs * net->batch; i++) { seed = seed * 1664525u + 1013904223u; net->input[i] = (float)(seed >> 8) / 16777216.0f; }
+    for (int i = 0; i < net->inputs * net->batch; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        net->input[i] = (float)(seed >> 8) / 16777216.0f;
+    }
     for (int i = 0; twin && i < net->inputs * net->batch; i++) {
         seed = seed * 1664525u + 1013904223u + twin;
         net->input[i] *= (float)(1 + rounding * ((seed >> 8) / 8388608.0 - 1));
     }
     memset(net->truth, 0, sizeof(float) * (size_t)net->truths * (size_t)net->batch);
     for (int b = 0; b < net->batch; b++) {
-        float box[5] = { .5f, .4f, .3f, .2f, (float)(b % 2) }, *truth = net->truth + (size_t)b * (size_t)net->truths;
+        float box[5] = { .5f, .4f, .3f, .2f, (float)(b % 2) },
+            *truth = net->truth + (size_t)b * (size_t)net->truths;
         if (boxes) memcpy(truth, box, sizeof box);
         else truth[b % net->truths] = 1;
         if (masks) truth[(b + 1) % net->truths] = SECRET_NUM;
     }
 }
 
-/* Nothing of a yolo head's size comes to the program's memory in training: there is no place for it, nor on the GPU. */
+/* Nothing of a yolo head's size comes to the program's memory in training: there is no place for
+ * it, nor on the GPU. */
 static void check_heads(const network *net)
 {
     for (int i = 0; net->amp && i < net->n; i++) {
         const layer *l = &net->layers[i];
         if (l->type != YOLO) continue;
-        if (l->output || l->delta || net->layers[i - 1].output) fail("a yolo layer", "has buffers in training");
+        if (l->output || l->delta || net->layers[i - 1].output)
+            fail("a yolo layer", "has buffers in training");
 #ifdef GPU
-        if (l->output_gpu || l->delta_gpu || net->layers[i - 1].output_gpu) fail("a yolo layer", "has buffers on the GPU in training");
+        if (l->output_gpu || l->delta_gpu || net->layers[i - 1].output_gpu)
+            fail("a yolo layer", "has buffers on the GPU in training");
 #endif
     }
 }
@@ -141,7 +164,8 @@ static void predict(network *net, FILE *out)
     for (int i = 0; i < net->inputs * net->batch; i++) image[i] = (float)(i % 89) / 89;
     put(out, network_predict(net, image), (size_t)net->outputs * (size_t)net->batch);
     for (int i = 0; i < net->n; i++) /* what get_network_boxes reads */
-        if (net->layers[i].type == YOLO) put(out, net->layers[i].output, (size_t)net->layers[i].outputs * (size_t)net->batch);
+        if (net->layers[i].type == YOLO)
+            put(out, net->layers[i].output, (size_t)net->layers[i].outputs * (size_t)net->batch);
     free(image);
 }
 
@@ -245,7 +269,8 @@ static distances between(const char *a, const char *b)
     return d;
 }
 
-/* A twin's distance speaks for the same group, if that holds many numbers; a loss alone may be near by luck. */
+/* A twin's distance speaks for the same group, if that holds many numbers; a loss alone
+ * may be near by luck. */
 static int compare(const char *a, const char *b, double bound, char **twins)
 {
     distances d = between(a, b);
@@ -264,7 +289,8 @@ static int compare(const char *a, const char *b, double bound, char **twins)
                 d.numbers[g], d.first[0][g], d.first[1][g], d.apart[g], allowed[g]);
         bad++;
     }
-    printf("%s: %d groups of numbers, %g apart at most, %.2g times what is allowed\n", b, d.count, d.most, nearest);
+    printf("%s: %d groups of numbers, %g apart at most, %.2g times what is allowed\n", b, d.count, d.most,
+           nearest);
     return bad || d.count < 8;
 }
 

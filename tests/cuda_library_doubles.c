@@ -1,5 +1,5 @@
-/* The doubles of cuDNN and cuBLAS: what they compute, against plain sums in double precision, that they compute it late, and
- * that each misuse they are there for is seen. */
+/* The doubles of cuDNN and cuBLAS: what they compute, against plain sums in double precision, that they
+ * compute it late, and that each misuse they are there for is seen. */
 #include <math.h>
 #include "testing.h"
 
@@ -71,7 +71,9 @@ typedef struct recipe {
 static cudnnHandle_t handle;
 static cudaStream_t stream;
 
-typedef struct told { cudnnBackendDescriptor_t d[16]; int count; cudnnStatus_t status; const recipe *r; } told;
+typedef struct told {
+    cudnnBackendDescriptor_t d[16]; int count; cudnnStatus_t status; const recipe *r;
+} told;
 
 static cudnnBackendDescriptor_t new_one(told *t, cudnnBackendDescriptorType_t type)
 {
@@ -81,8 +83,8 @@ static cudnnBackendDescriptor_t new_one(told *t, cudnnBackendDescriptorType_t ty
     return d;
 }
 
-static void tell(told *t, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                 int64_t count, const void *values)
+static void tell(told *t, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                 cudnnBackendAttributeType_t type, int64_t count, const void *values)
 {
     if (name == t->r->skip || t->status != CUDNN_STATUS_SUCCESS) return;
     if (name == t->r->mistyped) type = type == CUDNN_TYPE_INT64 ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_INT64;
@@ -130,10 +132,11 @@ static cudnnBackendDescriptor_t tell_convolution(told *t)
 
 typedef struct names { cudnnBackendDescriptorType_t type; cudnnBackendAttributeName_t name[6]; } names;
 
-#define NAMES(descriptor, pass, x, w, y) \
-    { CUDNN_BACKEND_OPERATION_CONVOLUTION_##descriptor##_DESCRIPTOR, { CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_ALPHA, \
+#define NAMES(descriptor, pass, x, w, y)                                                                   \
+    { CUDNN_BACKEND_OPERATION_CONVOLUTION_##descriptor##_DESCRIPTOR,                                       \
+      { CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_ALPHA,                                                   \
       CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_CONV_DESC, \
-      CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_##x, CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_##w, \
+      CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_##x, CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_##w,        \
       CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_##y } }
 
 static const names passes[] = { NAMES(FORWARD, FORWARD, X, W, Y), NAMES(BACKWARD_DATA, BWD_DATA, DX, W, DY),
@@ -156,7 +159,8 @@ static cudnnBackendDescriptor_t tell_graph(told *t)
     tell(t, operation, n->name[0], CUDNN_TYPE_FLOAT, 1, &r->alpha);
     tell(t, operation, n->name[1], CUDNN_TYPE_FLOAT, 1, &r->beta);
     tell(t, operation, n->name[2], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &convolution);
-    for (int i = 0; i < 3; i++) tell(t, operation, n->name[3 + i], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &tensors[i]);
+    for (int i = 0; i < 3; i++)
+        tell(t, operation, n->name[3 + i], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &tensors[i]);
     finish(t, operation);
     cudnnBackendDescriptor_t graph = new_one(t, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     tell(t, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation);
@@ -168,15 +172,16 @@ static cudnnBackendDescriptor_t tell_graph(told *t)
 static cudnnBackendDescriptor_t ask_for_config(told *t, cudnnBackendDescriptor_t graph)
 {
     const recipe *r = t->r;
-    cudnnBackendDescriptor_t heuristics = new_one(t, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR), configs[CUDNN_DOUBLE_ENGINES];
+    cudnnBackendDescriptor_t heuristics = new_one(t, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR),
+        configs[CUDNN_DOUBLE_ENGINES];
     int64_t count = 0;
     tell(t, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
     tell(t, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &r->heuristic);
     finish(t, heuristics);
     for (int i = 0; i <= r->engine; i++) configs[i] = new_one(t, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     if (t->status == CUDNN_STATUS_SUCCESS)
-        t->status = cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                             r->engine + 1, &count, configs);
+        t->status = cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                             CUDNN_TYPE_BACKEND_DESCRIPTOR, r->engine + 1, &count, configs);
     return configs[r->engine];
 }
 
@@ -220,7 +225,8 @@ static int end(void **state)
     cudaStreamSynchronize(stream);
     cudaStreamDestroy(stream);
     if (cudnn_double.handles) cudnnDestroy(handle);
-    if (cudnn_double_leaks() || cublas_double_leaks() || amp_cuda_faults()) print_error("%s\n", amp_cuda_fault());
+    if (cudnn_double_leaks() || cublas_double_leaks() || amp_cuda_faults())
+        print_error("%s\n", amp_cuda_fault());
     int faults = amp_cuda_faults();
     amp_cuda_forget_faults();
     return faults;
@@ -237,7 +243,8 @@ static int64_t elements(const int64_t d[4]) { return d[0] * d[1] * d[2] * d[3]; 
 
 static int64_t out_size(const recipe *r, int i)
 {
-    return (r->dims[X][2 + i] + r->pre[i] + r->post[i] - (r->dims[W][2 + i] - 1) * r->dilation[i] - 1) / r->stride[i] + 1;
+    return (r->dims[X][2 + i] + r->pre[i] + r->post[i] - (r->dims[W][2 + i] - 1) * r->dilation[i] -
+            1) / r->stride[i] + 1;
 }
 
 typedef struct shape { int64_t n, c, h, w, k, r, s, pre[2], post[2], stride[2], dilation[2], groups; } shape;
@@ -288,7 +295,8 @@ static int64_t at(const recipe *r, int which, int64_t a, int64_t b, int64_t c, i
 /* alpha · the pass's sums, and Σ|terms|, by the output's index in memory. */
 static void reference(const recipe *r, int pass, double *want, double *magnitude)
 {
-    const int64_t *x = r->dims[X], *w = r->dims[W], *y = r->dims[Y], groups = x[1] / w[1], per_group = w[0] / groups;
+    const int64_t *x = r->dims[X], *w = r->dims[W], *y = r->dims[Y], groups = x[1] / w[1],
+        per_group = w[0] / groups;
     for (int64_t n = 0; n < y[0]; n++)
     for (int64_t k = 0; k < y[1]; k++)
     for (int64_t p = 0; p < y[2]; p++)
@@ -309,7 +317,8 @@ static void reference(const recipe *r, int pass, double *want, double *magnitude
     }
 }
 
-static void check_convolution(const shape *s, format f, int pass, int channels_last, float alpha, float beta, int engine)
+static void check_convolution(const shape *s, format f, int pass, int channels_last, float alpha, float beta,
+                              int engine)
 {
     recipe r = recipe_for(s, f, pass, channels_last);
     int out = outputs[pass];
@@ -322,7 +331,8 @@ static void check_convolution(const shape *s, format f, int pass, int channels_l
     reference(&r, pass, want, magnitude);
     if (run(&r) != CUDNN_STATUS_SUCCESS) fail_msg("%s", cudnn_double.rejection);
     assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
-    for (int64_t i = 0; i < count; i++) assert_close(f, get(f, r.data[out], i), want[i], magnitude[i], "convolution", i);
+    for (int64_t i = 0; i < count; i++)
+        assert_close(f, get(f, r.data[out], i), want[i], magnitude[i], "convolution", i);
     free(want), free(magnitude);
     release(&r);
 }
@@ -346,7 +356,8 @@ TEST_WITH(convolutions_are_right, begin, end)
 TEST_WITH(poor_engines_are_poor, begin, end)
 {
     static const struct { format f; cudnn_double_engine engine; } poor[] = {
-        { FP32, { .tensor_core = 1 } }, { FP16, { .down_converts = 1 } }, { BF16, { .reduced_reduction = 1 } } };
+        { FP32, { .tensor_core = 1 } }, { FP16, { .down_converts = 1 } },
+        { BF16, { .reduced_reduction = 1 } } };
     for (size_t i = 0; i < COUNT(poor); i++)
         for (int pass = 0; pass < 3; pass++) {
             recipe good = recipe_for(&shapes[0], poor[i].f, pass, 1), bad = good;
@@ -440,7 +451,8 @@ SPOIL(output_on_input, r->data[X] = r->data[Y])
 SPOIL(no_workspace, (r->engine = 1, r->workspace = NULL))
 SPOIL(host_workspace, (r->engine = 1, r->workspace = host_memory))
 SPOIL(small_workspace, (r->engine = 1, r->workspace = (char *)r->workspace + 16))
-SPOIL(odd_workspace, (r->engine = 1, cudnn_double.engine[1].workspace = 900, r->workspace = (char *)r->workspace + 8))
+SPOIL(odd_workspace, (r->engine = 1, cudnn_double.engine[1].workspace = 900,
+                      r->workspace = (char *)r->workspace + 8))
 SPOIL(workspace_on_tensor, (r->engine = 1, r->workspace = r->data[X]))
 
 static const misuse misuses[] = {
@@ -457,10 +469,14 @@ static const misuse misuses[] = {
     { other_height, "y is of size 8 where the convolution gives 7" },
     { other_stride, "y is of size 5 where the convolution gives 3" },
     { other_padding, "y is of size 7 where the convolution gives 6" }, { zero_stride, "a stride below 1" },
-    { zero_dilation, "a dilation below 1" }, { negative_padding, "negative padding" }, { half_sums, "not computed in fp32" },
-    { flipped_window, "not a cross-correlation" }, { one_id_twice, "same id" }, { other_heuristic, "heuristics: mode" },
-    { no_handle, "cudnnBackendExecute: no handle" }, { null_pointer, "has no memory" }, { odd_pointer, "not aligned" },
-    { host_pointer, "not in device memory" }, { too_small, "not in device memory" }, { output_on_input, "output overlaps" },
+    { zero_dilation, "a dilation below 1" }, { negative_padding, "negative padding" },
+    { half_sums, "not computed in fp32" },
+    { flipped_window, "not a cross-correlation" }, { one_id_twice, "same id" },
+    { other_heuristic, "heuristics: mode" },
+    { no_handle, "cudnnBackendExecute: no handle" }, { null_pointer, "has no memory" },
+    { odd_pointer, "not aligned" },
+    { host_pointer, "not in device memory" }, { too_small, "not in device memory" },
+    { output_on_input, "output overlaps" },
     { no_workspace, "needs 1000 bytes" }, { host_workspace, "not 1000 bytes of device memory" },
     { small_workspace, "not 1000 bytes of device memory" }, { odd_workspace, "workspace at" },
     { workspace_on_tensor, "overlaps tensor" },
@@ -468,7 +484,8 @@ static const misuse misuses[] = {
 
 static void assert_seen(int count, const char *text, const char *first, size_t number)
 {
-    if (count != 1 || !strstr(first, text)) fail_msg("misuse %zu: %d seen, \"%s\", not \"%s\"", number, count, first, text);
+    if (count != 1 || !strstr(first, text))
+        fail_msg("misuse %zu: %d seen, \"%s\", not \"%s\"", number, count, first, text);
     assert_true(amp_cuda_faults() > 0);
     amp_cuda_forget_faults();
 }
@@ -496,8 +513,10 @@ TEST_WITH(descriptors_live_as_they_should, begin, end)
 {
     recipe r = recipe_for(&shapes[0], FP32, 0, 1);
     told t = { .r = &r, .status = CUDNN_STATUS_SUCCESS };
-    cudnnBackendDescriptor_t tensor = tell_tensor(&t, X), blank = new_one(&t, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    cudnnBackendDescriptor_t operation = new_one(&t, r.operation), config = new_one(&t, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    cudnnBackendDescriptor_t tensor = tell_tensor(&t, X),
+        blank = new_one(&t, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    cudnnBackendDescriptor_t operation = new_one(&t, r.operation),
+        config = new_one(&t, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     cudnnBackendDescriptor_t none = NULL;
     assert_int_equal(t.status, CUDNN_STATUS_SUCCESS);
     const cudnnBackendAttributeName_t x = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X;
@@ -513,7 +532,8 @@ TEST_WITH(descriptors_live_as_they_should, begin, end)
     REJECTED(cudnnBackendSetAttribute(operation, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, r.ids),
         "knows no attribute");
     REJECTED(cudnnBackendFinalize(config), "not finalized by its user");
-    REJECTED(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, reference_type, 1, r.dims[X], &none),
+    REJECTED(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, reference_type, 1,
+                                      r.dims[X], &none),
         "no finalized");
     cudnnBackendDestroyDescriptor(blank);
     t.d[1] = t.d[--t.count];
@@ -523,7 +543,8 @@ TEST_WITH(descriptors_live_as_they_should, begin, end)
     forget(&t);
     REJECTED(cudnnBackendFinalize(tensor), "no descriptor, or no more");
 
-    assert_int_equal(cudnnBackendCreateDescriptor(CUDNN_BACKEND_RNG_DESCRIPTOR, &none), CUDNN_STATUS_NOT_SUPPORTED);
+    assert_int_equal(cudnnBackendCreateDescriptor(CUDNN_BACKEND_RNG_DESCRIPTOR, &none),
+                     CUDNN_STATUS_NOT_SUPPORTED);
     assert_seen(cudnn_double.rejected, "has no type", cudnn_double.rejection, 0);
     release(&r);
 }
@@ -572,9 +593,10 @@ static cublasHandle_t blas;
 
 static product product_of(int transpose_a, int transpose_b, int m, int n, int k, format in, format out)
 {
-    product p = { blas, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, k,
-        (transpose_a ? k : m) + 3, (transpose_b ? n : k) + 1, m + 2, in, out, { 1, 0 }, NULL, NULL, cublas_types[in],
-        cublas_types[in], cublas_types[out], NULL, NULL, NULL, 0, 0, 0, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT };
+    product p = { blas, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+        m, n, k, (transpose_a ? k : m) + 3, (transpose_b ? n : k) + 1, m + 2, in, out, { 1, 0 }, NULL, NULL,
+        cublas_types[in], cublas_types[in], cublas_types[out], NULL, NULL, NULL, 0, 0, 0, CUBLAS_COMPUTE_32F,
+        CUBLAS_GEMM_DEFAULT };
     p.a_count = (int64_t)p.lda * (transpose_a ? m : k), p.b_count = (int64_t)p.ldb * (transpose_b ? k : n);
     p.c_count = (int64_t)p.ldc * n;
     p.a = device((size_t)p.a_count * sizes[in]), p.b = device((size_t)p.b_count * sizes[in]);
@@ -585,9 +607,10 @@ static product product_of(int transpose_a, int transpose_b, int m, int n, int k,
 
 static cublasStatus_t multiply(const product *p)
 {
-    const void *alpha = p->alpha ? p->alpha : &p->alpha_beta[0], *beta = p->beta ? p->beta : &p->alpha_beta[1];
-    return cublasGemmEx(p->handle, p->a_op, p->b_op, p->m, p->n, p->k, alpha, p->a, p->a_type, p->lda, p->b, p->b_type, p->ldb,
-        beta, p->c, p->c_type, p->ldc, p->compute, p->algorithm);
+    const void *alpha = p->alpha ? p->alpha : &p->alpha_beta[0],
+        *beta = p->beta ? p->beta : &p->alpha_beta[1];
+    return cublasGemmEx(p->handle, p->a_op, p->b_op, p->m, p->n, p->k, alpha, p->a, p->a_type, p->lda, p->b,
+        p->b_type, p->ldb, beta, p->c, p->c_type, p->ldc, p->compute, p->algorithm);
 }
 
 static void release_product(product *p) { cudaFree(p->a), cudaFree(p->b), cudaFree(p->c); }
@@ -600,7 +623,8 @@ static void check_product(product *p)
     for (int64_t i = 0; i < p->c_count; i++) before[i] = get(p->out, p->c, i);
     if (p->alpha_beta[1] == 0)
         for (int j = 0; j < p->n; j++)
-            memset((char *)p->c + (size_t)j * (size_t)p->ldc * sizes[p->out], 0xff, (size_t)p->m * sizes[p->out]);
+            memset((char *)p->c + (size_t)j * (size_t)p->ldc * sizes[p->out], 0xff,
+                   (size_t)p->m * sizes[p->out]);
     if (multiply(p) != CUBLAS_STATUS_SUCCESS) fail_msg("%s", cublas_double.rejection);
     cudaStreamSynchronize(stream);
     for (int j = 0; j < p->n; j++)
@@ -608,8 +632,10 @@ static void check_product(product *p)
             int64_t to = i + (int64_t)j * p->ldc;
             double want = i < p->m ? p->alpha_beta[1] * before[to] : before[to], magnitude = fabs(want);
             for (int l = 0; i < p->m && l < p->k; l++) {
-                double a = get(p->in, p->a, p->a_op == CUBLAS_OP_T ? l + (int64_t)i * p->lda : i + (int64_t)l * p->lda);
-                double b = get(p->in, p->b, p->b_op == CUBLAS_OP_T ? j + (int64_t)l * p->ldb : l + (int64_t)j * p->ldb);
+                double a = get(p->in, p->a,
+                               p->a_op == CUBLAS_OP_T ? l + (int64_t)i * p->lda : i + (int64_t)l * p->lda);
+                double b = get(p->in, p->b,
+                               p->b_op == CUBLAS_OP_T ? j + (int64_t)l * p->ldb : l + (int64_t)j * p->ldb);
                 want += p->alpha_beta[0] * a * b;
                 magnitude += fabs(a * b);
             }
@@ -622,7 +648,8 @@ static void check_product(product *p)
 static int begin_blas(void **state)
 {
     return begin(state) || cublasCreate(&blas) || cublasSetStream(blas, stream) ||
-        cublasSetMathMode(blas, (cublasMath_t)(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
+        cublasSetMathMode(blas, (cublasMath_t)(CUBLAS_DEFAULT_MATH |
+                                               CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
 }
 
 static int end_blas(void **state)
@@ -650,11 +677,13 @@ TEST_WITH(products_are_right, begin_blas, end_blas)
     cudaFree(workspace);
 }
 
-/* Three products of 4×5 by 5×2, whose results lie interleaved in one matrix of 12 rows, as a local layer's do. */
+/* Three products of 4×5 by 5×2, whose results lie interleaved in one matrix of 12 rows, as
+ * a local layer's do. */
 static cublasStatus_t multiply_thrice(product *p, long long stride_c)
 {
-    return cublasGemmStridedBatchedEx(p->handle, p->a_op, p->b_op, p->m, p->n, p->k, &p->alpha_beta[0], p->a, p->a_type, p->lda, 40,
-        p->b, p->b_type, p->ldb, 12, &p->alpha_beta[1], p->c, p->c_type, 12, stride_c, 3, p->compute, p->algorithm);
+    return cublasGemmStridedBatchedEx(p->handle, p->a_op, p->b_op, p->m, p->n, p->k, &p->alpha_beta[0], p->a,
+        p->a_type, p->lda, 40, p->b, p->b_type, p->ldb, 12, &p->alpha_beta[1], p->c, p->c_type, 12, stride_c,
+        3, p->compute, p->algorithm);
 }
 
 TEST_WITH(batched_products_are_right_and_do_not_overlap, begin_blas, end_blas)
@@ -696,7 +725,8 @@ TEST_WITH(math_modes_show, begin_blas, end_blas)
         product good = product_of(0, 0, 20, 20, 300, modes[i].f, modes[i].f), bad = good;
         bad.c = device((size_t)bad.c_count * sizes[bad.out]);
         memcpy(bad.c, good.c, (size_t)bad.c_count * sizes[bad.out]);
-        assert_int_equal(cublasSetMathMode(blas, (cublasMath_t)CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+        assert_int_equal(cublasSetMathMode(blas,
+                                           (cublasMath_t)CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
             CUBLAS_STATUS_SUCCESS);
         assert_int_equal(multiply(&good), CUBLAS_STATUS_SUCCESS);
         assert_int_equal(cublasSetMathMode(blas, modes[i].mode), CUBLAS_STATUS_SUCCESS);
@@ -743,8 +773,8 @@ TEST_WITH(misuse_of_products_is_seen, begin_blas, end_blas)
         { conjugated, "operation 2 on A" }, { empty, "sizes 4, 4, 0" }, { narrow_a, "A: leading dimension" },
         { narrow_b, "B: leading dimension" }, { narrow_c, "C: leading dimension" }, { wide_c, "C is not" },
         { other_type, "types" }, { other_output, "types" }, { half_arithmetic, "not computed in fp32" },
-        { some_algorithm, "algorithm" }, { no_alpha, "to be the host's" }, { host_a, "A is not" }, { odd_b, "B: 0x" },
-        { null_c, "C is not" }, { c_is_a, "C overlaps A" }, { handleless, "no handle" } };
+        { some_algorithm, "algorithm" }, { no_alpha, "to be the host's" }, { host_a, "A is not" },
+        { odd_b, "B: 0x" }, { null_c, "C is not" }, { c_is_a, "C overlaps A" }, { handleless, "no handle" } };
     for (size_t i = 0; i < COUNT(wrong); i++) {
         product p = product_of(0, 0, 4, 4, 4, FP16, FP16), all_right = p;
         wrong[i].spoil(&p);

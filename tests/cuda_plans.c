@@ -1,9 +1,10 @@
-/* Plans of real convolutions (backend/cuda/cudnn_graph.h) made by the real cuDNN, without a device: every shape of
- * golden/conv_shapes.txt, for six GPUs of four generations, in fp16 and bf16, in all passes. It shows that each has a plan, on
- * Tensor Cores, within the cap on workspace; neither that the numbers are right nor that it is fast.
+/* Plans of real convolutions (backend/cuda/cudnn_graph.h) made by the real cuDNN, without a device: every
+ * shape of golden/conv_shapes.txt, for six GPUs of four generations, in fp16 and bf16, in all passes. It
+ * shows that each has a plan, on Tensor Cores, within the cap on workspace; neither that the numbers are
+ * right nor that it is fast.
  *
- * By default the H200 is asked for nearly all shapes and the others for a part of them. DARKNET_AMP_ALL_PLANS=1: for all, a
- * minute or two. */
+ * By default the H200 is asked for nearly all shapes and the others for a part of them.
+ * DARKNET_AMP_ALL_PLANS=1: for all, a minute or two. */
 #include "testing.h"
 
 #include "backend/cuda/cudnn_graph.h"
@@ -12,7 +13,9 @@
 enum { BATCH = 64, SHAPES = 1000, SKIP = 77 };
 static const size_t CAP = AMP_CUDNN_WORKSPACE_CAP;
 
-typedef struct conv_shape { char network[32]; int c, h, w, k, size, stride, pad, dilation, groups; } conv_shape;
+typedef struct conv_shape {
+    char network[32]; int c, h, w, k, size, stride, pad, dilation, groups;
+} conv_shape;
 static conv_shape shapes[SHAPES];
 static int shape_count;
 
@@ -26,8 +29,8 @@ static int read_shapes(void **state)
         if (*line == '#') continue;
         assert_true(shape_count < SHAPES);
         conv_shape *s = &shapes[shape_count++];
-        assert_int_equal(sscanf(line, "%31s %d %d %d %d %d %d %d %d %d", s->network, &s->c, &s->h, &s->w, &s->k, &s->size,
-                                &s->stride, &s->pad, &s->dilation, &s->groups), 10);
+        assert_int_equal(sscanf(line, "%31s %d %d %d %d %d %d %d %d %d", s->network, &s->c, &s->h, &s->w,
+                                &s->k, &s->size, &s->stride, &s->pad, &s->dilation, &s->groups), 10);
     }
     fclose(file);
     return 0;
@@ -44,7 +47,8 @@ static amp_cudnn *open_with(const char *text, size_t workspace_cap)
     const amp_cudnn_settings settings = { .workspace_cap = workspace_cap };
     amp_cudnn *library = NULL;
     amp_error error;
-    if (amp_cudnn_create_without_device(text, &settings, &library, &error) != AMP_OK) fail_msg("%s", error.message);
+    if (amp_cudnn_create_without_device(text, &settings, &library, &error) != AMP_OK)
+        fail_msg("%s", error.message);
     return library;
 }
 
@@ -64,8 +68,10 @@ typedef struct tally {
 
 /* Deconvolutions, as the convolutions that they run backwards: c filters, h and w out, k channels in. */
 static const conv_shape deconvolutions[] = {
-    { "from 256 to 128, size 4", 128, 26, 26, 256, 4, 2, 1, 1, 1 }, { "from 128 to 64, size 2", 64, 52, 52, 128, 2, 2, 0, 1, 1 },
-    { "to an image", 3, 208, 208, 64, 4, 2, 1, 1, 1 }, { "to 21 classes, by 8", 21, 208, 208, 21, 16, 8, 4, 1, 1 },
+    { "from 256 to 128, size 4", 128, 26, 26, 256, 4, 2, 1, 1, 1 },
+    { "from 128 to 64, size 2", 64, 52, 52, 128, 2, 2, 0, 1, 1 },
+    { "to an image", 3, 208, 208, 64, 4, 2, 1, 1, 1 },
+    { "to 21 classes, by 8", 21, 208, 208, 21, 16, 8, 4, 1, 1 },
     { "stride 1", 64, 52, 52, 128, 3, 1, 1, 1, 1 }, { "odd sizes", 40, 25, 19, 72, 3, 2, 1, 1, 1 } };
 
 static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_conv_problem *p)
@@ -95,7 +101,8 @@ static void count(tally *t, amp_cudnn *library, const conv_shape *s, const amp_c
     if (workspace > t->workspace) t->workspace = workspace;
 }
 
-/* All passes of every `every`-th shape, depthwise ones (compiled at run time, half a second each) more rarely by 4. */
+/* All passes of every `every`-th shape, depthwise ones (compiled at run time, half a second
+ * each) more rarely by 4. */
 static void check_library(amp_cudnn *library, const char *name, amp_dtype dtype, int every)
 {
     static const struct { amp_conv_pass pass; int accumulate; } passes[] = {
@@ -112,10 +119,10 @@ static void check_library(amp_cudnn *library, const char *name, amp_dtype dtype,
         }
     }
     amp_cudnn_destroy(library);
-    print_message("%s, %s: %d problems, %d without a plan, %d without Tensor Cores (and %d with groups), %d compiled at run "
-                  "time, %d with a reduced reduction, %d not deterministic; largest workspace %zu MiB\n", name,
-                  amp_dtype_name(dtype), t.problems, t.without_plan, t.slow, t.grouped, t.compiled, t.reduced, t.random,
-                  t.workspace >> 20);
+    print_message("%s, %s: %d problems, %d without a plan, %d without Tensor Cores (and %d with groups), %d "
+                  "compiled at run time, %d with a reduced reduction, %d not deterministic; largest "
+                  "workspace %zu MiB\n", name, amp_dtype_name(dtype), t.problems, t.without_plan, t.slow,
+                  t.grouped, t.compiled, t.reduced, t.random, t.workspace >> 20);
     assert_true(t.problems >= 60);
     assert_int_equal(t.without_plan, 0);
     assert_int_equal(t.slow, 0);
@@ -126,7 +133,8 @@ static void check_library(amp_cudnn *library, const char *name, amp_dtype dtype,
 /* Forward, which is their convolution's backward data, backward by weights and by data. */
 static void check_deconvolutions(const device_props *device, amp_dtype dtype)
 {
-    static const amp_conv_pass passes[] = { AMP_CONV_BACKWARD_DATA, AMP_CONV_BACKWARD_FILTER, AMP_CONV_FORWARD };
+    static const amp_conv_pass passes[] = { AMP_CONV_BACKWARD_DATA, AMP_CONV_BACKWARD_FILTER,
+                                            AMP_CONV_FORWARD };
     amp_cudnn *library = open_for(device, CAP);
     tally t = { 0 };
     for (size_t i = 0; i < sizeof deconvolutions / sizeof *deconvolutions; i++)
@@ -135,8 +143,8 @@ static void check_deconvolutions(const device_props *device, amp_dtype dtype)
             count(&t, library, &deconvolutions[i], &p);
         }
     amp_cudnn_destroy(library);
-    print_message("%s, %s: %d problems of deconvolutions; largest workspace %zu MiB\n", device->name, amp_dtype_name(dtype),
-                  t.problems, t.workspace >> 20);
+    print_message("%s, %s: %d problems of deconvolutions; largest workspace %zu MiB\n", device->name,
+                  amp_dtype_name(dtype), t.problems, t.workspace >> 20);
     assert_int_equal(t.without_plan, 0);
     if (dtype != AMP_FP32) assert_int_equal(t.slow, 0);
     else assert_int_equal(t.slow, t.problems); /* true fp32, no TF32 */
@@ -190,7 +198,8 @@ TEST(t4_has_a_plan_for_every_convolution_in_fp16)
     check_device(&T4, AMP_FP16, 5);
 }
 
-/* A GPU as cuDNN describes it itself (gpu/device_properties.c): in fp16, and in bf16 if the environment says so. */
+/* A GPU as cuDNN describes it itself (gpu/device_properties.c): in fp16, and in bf16 if the
+ * environment says so. */
 TEST(the_described_device_has_a_plan_for_every_convolution)
 {
     static char text[1 << 16];
@@ -200,7 +209,8 @@ TEST(the_described_device_has_a_plan_for_every_convolution)
     assert_true(fread(text, 1, sizeof text - 1, file) > 0);
     fclose(file);
     check_library(open_with(text, CAP), "the described device", AMP_FP16, 3);
-    if (getenv("DARKNET_AMP_DEVICE_BF16")) check_library(open_with(text, CAP), "the described device", AMP_BF16, 3);
+    if (getenv("DARKNET_AMP_DEVICE_BF16"))
+        check_library(open_with(text, CAP), "the described device", AMP_BF16, 3);
 }
 
 /* ---- what a plan promises ---- */
@@ -364,7 +374,8 @@ TEST(failures_name_the_call)
     const amp_cudnn_settings settings = { .workspace_cap = CAP };
     amp_cudnn *library = NULL;
     amp_error error;
-    assert_int_not_equal(amp_cudnn_create_without_device("{\"deviceVer\":", &settings, &library, &error), AMP_OK);
+    assert_int_not_equal(amp_cudnn_create_without_device("{\"deviceVer\":", &settings, &library, &error),
+                         AMP_OK);
     assert_null(library);
     assert_non_null(strstr(error.message, "cudnnBackend"));
     assert_non_null(strstr(error.message, "CUDNN_STATUS_"));

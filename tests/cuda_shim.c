@@ -1,6 +1,6 @@
-/* The doubles of CUDA see what they are there to see: every fault below is made on purpose, and must not pass. The same
- * kernel without a fault must. Faults that end the program (an address sanitizer's report, a touch of memory that is not
- * the host's) are made in a child process. */
+/* The doubles of CUDA see what they are there to see: every fault below is made on purpose, and must not
+ * pass. The same kernel without a fault must. Faults that end the program (an address sanitizer's report, a
+ * touch of memory that is not the host's) are made in a child process. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <math.h>
 #include "testing.h"
@@ -52,11 +52,13 @@ static void *managed(size_t bytes)
 
 static void assert_fault(const char *says)
 {
-    if (!strstr(amp_cuda_fault(), says)) fail_msg("the fault was \"%s\", which does not say \"%s\"", amp_cuda_fault(), says);
+    if (!strstr(amp_cuda_fault(), says))
+        fail_msg("the fault was \"%s\", which does not say \"%s\"", amp_cuda_fault(), says);
     amp_cuda_forget_faults();
 }
 
-/* The sums of x by a kernel with the fault, in the order given; 1 if they are right and nothing was reported. */
+/* The sums of x by a kernel with the fault, in the order given; 1 if they are right and
+ * nothing was reported. */
 static int sums_are_right(cuda_fault fault, const char *order)
 {
     float x[COUNT], sums[BLOCKS];
@@ -100,7 +102,8 @@ static int passes(cuda_fault fault)
 TEST_WITH(a_removed_barrier_gives_wrong_sums, begin, end)
 {
     assert_int_equal(passes(FAULT_NO_BARRIER_BEFORE_READ), 0);
-    assert_true(passes(FAULT_NO_BARRIER_BEFORE_WRITE) < ORDERS - 2); /* who runs last loses: not seen in each order */
+    /* Who runs last loses: not seen in each order. */
+    assert_true(passes(FAULT_NO_BARRIER_BEFORE_WRITE) < ORDERS - 2);
     assert_int_equal(passes(FAULT_NO_WARP_BARRIER), 0);
 }
 
@@ -136,7 +139,8 @@ TEST_WITH(lanes_that_a_shuffle_lacks_are_reported, begin, end)
     assert_true(sums_are_right(FAULT_NONE, "forward")); /* and the next kernel starts afresh */
 }
 
-/* Runs it in a child, and returns its exit status, -1 if a signal ended it; *said is what it wrote to stderr. */
+/* Runs it in a child, and returns its exit status, -1 if a signal ended it; *said is what
+ * it wrote to stderr. */
 static int in_a_child(int (*run)(void), char said[8192])
 {
     int ends[2], status;
@@ -154,7 +158,8 @@ static int in_a_child(int (*run)(void), char said[8192])
     close(ends[1]);
     size_t length = 0;
     char rest[4096];
-    for (ssize_t n; (n = read(ends[0], length < 8191 ? said + length : rest, length < 8191 ? 8191 - length : sizeof rest)) > 0;)
+    for (ssize_t n; (n = read(ends[0], length < 8191 ? said + length : rest,
+                              length < 8191 ? 8191 - length : sizeof rest)) > 0;)
         if (length < 8191) length += (size_t)n;
     said[length] = '\0';
     close(ends[0]);
@@ -171,7 +176,8 @@ static int chosen_passes_in_some_order(void)
 
 TEST_WITH(accesses_outside_of_arrays_do_not_pass, begin, end)
 {
-    static const cuda_fault beyond[] = { FAULT_READS_BEYOND, FAULT_WRITES_BEYOND, FAULT_WRITES_FAR_BEYOND, FAULT_SHARED_BEYOND };
+    static const cuda_fault beyond[] = { FAULT_READS_BEYOND, FAULT_WRITES_BEYOND, FAULT_WRITES_FAR_BEYOND,
+                                         FAULT_SHARED_BEYOND };
     static char said[8192];
     chosen = FAULT_NONE;
     assert_int_equal(in_a_child(chosen_passes_in_some_order, said), 0);
@@ -226,7 +232,8 @@ TEST_WITH(without_a_synchronisation_nothing_is_there, begin, end)
 
     cuda_faults_add(x, 4, 10, stream);
     amp_cuda_any_stream(1);
-    cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost); /* the default stream does not wait for a non-blocking one */
+    /* The default stream does not wait for a non-blocking one. */
+    cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
     assert_true(host[2] == 22);
     amp_cuda_any_stream(0);
     cudaMemcpyAsync(host, x, sizeof host, cudaMemcpyDeviceToHost, stream); /* into pageable memory: waits */
@@ -258,7 +265,8 @@ TEST_WITH(registered_memory_is_pinned_until_it_is_not, begin, end)
     assert_int_equal(cudaHostRegister(host, sizeof host, cudaHostRegisterDefault), cudaSuccess);
     assert_int_equal(amp_cuda_allocations(), 2);
     assert_true(amp_cuda_registered(host + 3) && !amp_cuda_registered(host + 4));
-    assert_int_equal(cudaHostRegister(host + 1, 4, cudaHostRegisterDefault), cudaErrorHostMemoryAlreadyRegistered);
+    assert_int_equal(cudaHostRegister(host + 1, 4, cudaHostRegisterDefault),
+                     cudaErrorHostMemoryAlreadyRegistered);
     assert_int_equal(cudaGetLastError(), cudaErrorHostMemoryAlreadyRegistered);
     cudaMemcpyAsync(x, host + 2, sizeof *x, cudaMemcpyHostToDevice, stream);
     host[2] = 7;
@@ -305,7 +313,8 @@ TEST_WITH(waits_copies_and_allocations_are_counted, begin, end)
     COUNTED(pageable, 0, cudaMemcpyAsync(locked, x, sizeof host, cudaMemcpyDeviceToHost, stream));
     COUNTED(waits, 1, cudaEventSynchronize(event));
     COUNTED(waits, 0, cudaEventSynchronize(event));
-    COUNTED(waits, 1, cudaMemcpyAsync(host, x, sizeof host, cudaMemcpyDeviceToHost, stream)); /* to pageable memory */
+    /* To pageable memory. */
+    COUNTED(waits, 1, cudaMemcpyAsync(host, x, sizeof host, cudaMemcpyDeviceToHost, stream));
     COUNTED(pageable, 4, cudaMemcpyAsync(host, x, 4, cudaMemcpyDeviceToHost, stream));
     COUNTED(downloads, 1, cudaMemcpyAsync(host, x, 4, cudaMemcpyDeviceToHost, stream));
     COUNTED(uploads, 0, cudaMemcpyAsync(x, x + 1, 4, cudaMemcpyDeviceToDevice, stream));
@@ -466,12 +475,15 @@ TEST_WITH(host_memory_is_no_device_memory, begin, end)
     free(heap);
 }
 
-/* What a structure's padding holds is no address, though it may look like one; nor are two numbers side by side. */
+/* What a structure's padding holds is no address, though it may look like one; nor are two
+ * numbers side by side. */
 TEST_WITH(what_is_no_address_is_not_taken_for_one, begin, end)
 {
     float *x = device(sizeof *x), sum;
-    /* The address's lower half is 0: together with the padding behind it, a count of 0 looks like the whole. */
-    char *page = mmap((void *)0x6f0000000000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    /* The address's lower half is 0: together with the padding behind it, a count of 0
+     * looks like the whole. */
+    char *page = mmap((void *)0x6f0000000000, 4096, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(page != MAP_FAILED);
     cuda_faults_lists *lists = malloc(sizeof *lists);
     assert_non_null(lists);

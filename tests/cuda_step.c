@@ -1,6 +1,6 @@
-/* What a training step asks of CUDA: how often the host waits, what is copied, allocated and launched, on doubles that count
- * (doubles/cuda_doubles.h). Whole networks, of Darknet built with GPU=1 and the CUDA backend. And the network's input as
- * page-locked memory: when it is, and that nobody frees it so. */
+/* What a training step asks of CUDA: how often the host waits, what is copied, allocated and launched, on
+ * doubles that count (doubles/cuda_doubles.h). Whole networks, of Darknet built with GPU=1 and the CUDA
+ * backend. And the network's input as page-locked memory: when it is, and that nobody frees it so. */
 #define _DEFAULT_SOURCE
 #include "testing.h"
 
@@ -11,7 +11,8 @@
 #include "network.h"
 #include "parser.h"
 
-#define NET "[net]\nbatch=4\nsubdivisions=2\nlearning_rate=0.001\nmomentum=0.9\ndecay=0.0005\nmax_batches=1000\ninit_scale=8\n" \
+#define NET "[net]\nbatch=4\nsubdivisions=2\nlearning_rate=0.001\nmomentum=0.9\ndecay=0.0005\n" \
+    "max_batches=1000\ninit_scale=8\n"                                                          \
     "width=32\nheight=32\nchannels=3\n"
 #define BN(filters, size) "[convolutional]\nbatch_normalize=1\nfilters=" #filters "\nsize=" #size \
     "\nstride=1\npad=1\nactivation=leaky\n"
@@ -20,11 +21,14 @@
 #define HEAD(mask) "[yolo]\nmask=" mask "\nanchors=4,5, 8,9, 12,14, 16,12, 20,20, 24,28\nclasses=2\nnum=6\n"
 
 /* yolov3-tiny's shape: a trunk, two heads, a route back and an upsampled one. */
-static const char yolo_cfg[] = NET BN(8, 3) POOL BN(16, 3) POOL BN(16, 3) POOL BN(32, 3) BN(16, 1) BN(32, 3) LINEAR(21)
-    HEAD("3,4,5") "[route]\nlayers=-4\n" BN(8, 1) "[upsample]\nstride=2\n[route]\nlayers=-1,4\n" BN(16, 3) LINEAR(21)
+static const char yolo_cfg[] =
+    NET BN(8, 3) POOL BN(16, 3) POOL BN(16, 3) POOL BN(32, 3) BN(16, 1) BN(32, 3) LINEAR(21)
+    HEAD("3,4,5") "[route]\nlayers=-4\n" BN(8, 1) "[upsample]\nstride=2\n[route]\nlayers=-1,4\n"
+    BN(16, 3) LINEAR(21)
     HEAD("0,1,2");
 /* A classifier with what a resnet has, and some more. */
-static const char resnet_cfg[] = NET BN(8, 3) POOL BN(8, 1) BN(8, 3) "[shortcut]\nfrom=-3\nactivation=leaky\n" BN(16, 3)
+static const char resnet_cfg[] = NET BN(8, 3) POOL BN(8, 1) BN(8, 3) "[shortcut]\nfrom=-3\nactivation=leaky\n"
+    BN(16, 3)
     POOL "[upsample]\nstride=2\n[route]\nlayers=-1,-3\n" BN(16, 3) "[dropout]\nprobability=.2\n" BN(16, 1)
     "[dropout]\nprobability=.5\n" LINEAR(6) "[avgpool]\n[softmax]\n";
 
@@ -69,7 +73,8 @@ static void feed(network *net, unsigned seed)
     }
     memset(net->truth, 0, sizeof(float) * (size_t)net->truths * (size_t)net->batch);
     for (int b = 0; b < net->batch; b++) {
-        float box[5] = { .5f, .4f, .3f, .2f, (float)(b % 2) }, *truth = net->truth + (size_t)b * (size_t)net->truths;
+        float box[5] = { .5f, .4f, .3f, .2f, (float)(b % 2) },
+            *truth = net->truth + (size_t)b * (size_t)net->truths;
         if (boxes) memcpy(truth, box, sizeof box);
         else truth[b % net->truths] = 1;
     }
@@ -89,8 +94,10 @@ static amp_cuda_counts minus(amp_cuda_counts a, amp_cuda_counts b)
 {
     return (amp_cuda_counts){
         .waits = a.waits - b.waits, .allocations = a.allocations - b.allocations, .frees = a.frees - b.frees,
-        .uploads = a.uploads - b.uploads, .downloads = a.downloads - b.downloads, .uploaded = a.uploaded - b.uploaded,
-        .downloaded = a.downloaded - b.downloaded, .pageable = a.pageable - b.pageable, .launches = a.launches - b.launches,
+        .uploads = a.uploads - b.uploads, .downloads = a.downloads - b.downloads,
+        .uploaded = a.uploaded - b.uploaded,
+        .downloaded = a.downloaded - b.downloaded, .pageable = a.pageable - b.pageable,
+        .launches = a.launches - b.launches,
         .library = a.library - b.library, .questions = a.questions - b.questions };
 }
 
@@ -107,7 +114,8 @@ static step_counts count_step(network *net, unsigned seed)
 {
     step_counts c;
     net->train = 1;
-    for (int i = 0; i < net->subdivisions; i++) { /* as train_network_datum; of the first one copies of the weights would count */
+    /* As train_network_datum; of the first one copies of the weights would count. */
+    for (int i = 0; i < net->subdivisions; i++) {
         feed(net, seed + (unsigned)i);
         *net->seen += (size_t)net->batch;
         COUNT_OF(c.forward, forward_network(net));
@@ -119,9 +127,10 @@ static step_counts count_step(network *net, unsigned seed)
 
 static void show(const char *what, amp_cuda_counts c)
 {
-    print_message("%-10s waits %ld; uploads %ld (%zu bytes), downloads %ld (%zu bytes), pageable %zu bytes; kernels %ld, "
-                  "library %ld; allocations %ld, frees %ld, questions %ld\n", what, c.waits, c.uploads, c.uploaded, c.downloads,
-                  c.downloaded, c.pageable, c.launches, c.library, c.allocations, c.frees, c.questions);
+    print_message("%-10s waits %ld; uploads %ld (%zu bytes), downloads %ld (%zu bytes), pageable %zu bytes; "
+                  "kernels %ld, library %ld; allocations %ld, frees %ld, questions %ld\n", what, c.waits,
+                  c.uploads, c.uploaded, c.downloads, c.downloaded, c.pageable, c.launches, c.library,
+                  c.allocations, c.frees, c.questions);
 }
 
 #define AT_MOST(bound, count) do { \
@@ -132,7 +141,8 @@ static void show(const char *what, amp_cuda_counts c)
 /* What holds for every network in every step. */
 enum {
     KERNELS_PER_LAYER = 3,      /* own ones, a layer and pass: batch norm has three of its own */
-    LIBRARY_PER_LAYER = 5,      /* cuDNN's and Darknet's, for which a yolo layer has two an image and anchor */
+    LIBRARY_PER_LAYER = 5,      /* cuDNN's and Darknet's, for which a yolo layer has two an image and
+                                   anchor */
     KERNELS_OF_UPDATE = 3,      /* findings, verdict, update, however many parameters there are */
     WAITS_OF_UPDATE = 1,        /* for the verdict */
     DOWNLOADED_BY_UPDATE = 32   /* which is that and the norm */

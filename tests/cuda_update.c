@@ -1,5 +1,5 @@
-/* What the end of a step costs on CUDA, and the tables that it keeps on the device. On the doubles; what it computes is
- * test_cuda_double_step's and test_cuda_double_kernels_update's. */
+/* What the end of a step costs on CUDA, and the tables that it keeps on the device. On the doubles; what it
+ * computes is test_cuda_double_step's and test_cuda_double_kernels_update's. */
 #include "kernel_cases.h"
 
 #include "backend/cuda/kernels.h"
@@ -9,17 +9,19 @@
 
 enum { PARAMS = 3, COUNT_OF_EACH = 9001 }; /* two chunks */
 
-static const amp_update_args step = { .learning_rate = .01f, .momentum = .9f, .batch = 4, .inverse_scale = .5, .t = 1,
-    .beta1 = .9f, .beta2 = .999f, .eps = 1e-7f };
+static const amp_update_args step = { .learning_rate = .01f, .momentum = .9f, .batch = 4,
+    .inverse_scale = .5, .t = 1, .beta1 = .9f, .beta2 = .999f, .eps = 1e-7f };
 
 static void make(amp_param params[PARAMS])
 {
     for (int i = 0; i < PARAMS; ++i) {
         uint32_t seed = 100u * (uint32_t)i;
         params[i] = (amp_param){ .master = filled_array(COUNT_OF_EACH, seed + 1, -1, 1),
-            .grad = filled_array(COUNT_OF_EACH, seed + 2, -1, 1), .momentum = filled_array(COUNT_OF_EACH, seed + 3, -1, 1),
-            .m = filled_array(COUNT_OF_EACH, seed + 4, -1, 1), .v = filled_array(COUNT_OF_EACH, seed + 5, 0, 1),
-            .count = COUNT_OF_EACH, .rate_scale = 1, .name = "weights" };
+            .grad = filled_array(COUNT_OF_EACH, seed + 2, -1, 1),
+            .momentum = filled_array(COUNT_OF_EACH, seed + 3, -1, 1),
+            .m = filled_array(COUNT_OF_EACH, seed + 4, -1, 1),
+            .v = filled_array(COUNT_OF_EACH, seed + 5, 0, 1), .count = COUNT_OF_EACH, .rate_scale = 1,
+            .name = "weights" };
     }
 }
 
@@ -43,8 +45,8 @@ static int same_weights(const amp_param a[PARAMS], const amp_param b[PARAMS])
 
 static amp_step_end end_of(const amp_param *params, const amp_statistics *statistics, int statistics_count)
 {
-    return (amp_step_end){ .params = params, .param_count = PARAMS, .statistics = statistics, .statistics_count = statistics_count,
-        .update = step };
+    return (amp_step_end){ .params = params, .param_count = PARAMS, .statistics = statistics,
+        .statistics_count = statistics_count, .update = step };
 }
 
 static amp_status update(const amp_param *params, amp_error *error)
@@ -74,8 +76,10 @@ TEST(a_changed_list_of_parameters_is_noticed)
         for (int i = 0; i < PARAMS; ++i) {
             memcpy(q[i].master, p[i].master, COUNT_OF_EACH * sizeof(float));
             memcpy(q[i].momentum, p[i].momentum, COUNT_OF_EACH * sizeof(float));
-            for (size_t k = 0; k < COUNT_OF_EACH; ++k) p[i].grad[k] = q[i].grad[k] = (float)(k % 31) - (float)i;
-            q[i].count = p[i].count, q[i].decay = p[i].decay, q[i].rate_scale = p[i].rate_scale, q[i].clip = p[i].clip;
+            for (size_t k = 0; k < COUNT_OF_EACH; ++k)
+                p[i].grad[k] = q[i].grad[k] = (float)(k % 31) - (float)i;
+            q[i].count = p[i].count, q[i].decay = p[i].decay, q[i].rate_scale = p[i].rate_scale,
+                q[i].clip = p[i].clip;
         }
         ASSERT_OK(update(p, e));
         amp_backend *first = backend;
@@ -96,7 +100,8 @@ enum { STATISTICS = 40 };
 static void make_statistics(amp_statistics s[STATISTICS])
 {
     for (int i = 0; i < STATISTICS; ++i)
-        s[i] = (amp_statistics){ .array = filled_array(5, 900u + (uint32_t)i, -1, 1), .committed = filled_array(5, 7, 2, 3), .count = 5 };
+        s[i] = (amp_statistics){ .array = filled_array(5, 900u + (uint32_t)i, -1, 1),
+                                 .committed = filled_array(5, 7, 2, 3), .count = 5 };
 }
 
 static void destroy_statistics(amp_statistics s[STATISTICS])
@@ -111,14 +116,16 @@ static int committed(const amp_statistics s[STATISTICS])
     return count;
 }
 
-/* One more than what it makes is told to fail: no allocation, no wait but for the verdict, no copy but the verdict's, and of
- * launches the check, the verdict and what it allows. And the host has the verdict while the update is still to be run. */
+/* One more than what it makes is told to fail: no allocation, no wait but for the verdict, no copy but the
+ * verdict's, and of launches the check, the verdict and what it allows. And the host has the verdict while
+ * the update is still to be run. */
 TEST(a_step_end_is_three_launches_one_copy_and_one_wait)
 {
-    static const struct { const char *function; int calls; } allowed[] = { { "cudaMalloc", 0 }, { "cudaMallocHost", 0 },
-        { "cudaHostAlloc", 0 }, { "cudaEventCreate", 0 }, { "cudaStreamSynchronize", 0 }, { "cudaDeviceSynchronize", 0 },
-        { "cudaPointerGetAttributes", 0 }, { "cudaMemsetAsync", 0 }, { "cudaMemcpy", 0 }, { "cudaMemcpyAsync", 1 },
-        { "cudaEventRecord", 1 }, { "cudaEventSynchronize", 1 } };
+    static const struct { const char *function; int calls; } allowed[] = { { "cudaMalloc", 0 },
+        { "cudaMallocHost", 0 }, { "cudaHostAlloc", 0 }, { "cudaEventCreate", 0 },
+        { "cudaStreamSynchronize", 0 }, { "cudaDeviceSynchronize", 0 },
+        { "cudaPointerGetAttributes", 0 }, { "cudaMemsetAsync", 0 }, { "cudaMemcpy", 0 },
+        { "cudaMemcpyAsync", 1 }, { "cudaEventRecord", 1 }, { "cudaEventSynchronize", 1 } };
     for (int bad = 0; bad < 2; ++bad) {
         amp_param p[PARAMS];
         amp_statistics s[STATISTICS];
@@ -133,7 +140,8 @@ TEST(a_step_end_is_three_launches_one_copy_and_one_wait)
         end.update.learning_rate = .5f; /* what a policy changes is no part of the table */
         end.update.clip_norm = 1e-3;
         end.update.t = 2;
-        for (size_t i = 0; i < COUNT(allowed); ++i) amp_cuda_fail_call(allowed[i].function, allowed[i].calls + 1, cudaErrorUnknown);
+        for (size_t i = 0; i < COUNT(allowed); ++i)
+            amp_cuda_fail_call(allowed[i].function, allowed[i].calls + 1, cudaErrorUnknown);
         long before = amp_cuda_launches();
         machine.begin();
         assert_int_equal(backend->finish_step(backend, &end, &out, &error), AMP_OK);
@@ -175,8 +183,8 @@ TEST(what_is_checked_meanwhile_costs_a_step_end_nothing)
     destroy(p);
 }
 
-/* In a backend that has not done it before. Up to the last launch nothing is moved; a failure of the wait finds the step queued,
- * all of it. */
+/* In a backend that has not done it before. Up to the last launch nothing is moved; a failure of the wait
+ * finds the step queued, all of it. */
 TEST(any_call_of_a_step_end_may_fail)
 {
     static const struct { const char *function; int status, calls; } cases[] = {

@@ -1,4 +1,5 @@
-/* Networks for the engine's tests, made from a .cfg text and driven through Darknet's own interface. Include CMocka first. */
+/* Networks for the engine's tests, made from a .cfg text and driven through Darknet's own interface.
+ * Include CMocka first. */
 #ifndef ENGINE_TESTING_H
 #define ENGINE_TESTING_H
 
@@ -11,8 +12,12 @@
 #include "parser.h"
 #include "tensor/half.h"
 
-#define CONV(filters, more) "[convolutional]\nbatch_normalize=1\nfilters=" #filters "\nsize=3\nstride=1\npad=1\nactivation=leaky\n" more
-#define NET(more) "[net]\nbatch=4\nsubdivisions=2\nwidth=16\nheight=16\nchannels=3\nlearning_rate=0.0002\nmomentum=0.9\ndecay=0.01\nmax_batches=100\n" more
+#define CONV(filters, more)                                                               \
+    "[convolutional]\nbatch_normalize=1\nfilters=" #filters "\nsize=3\nstride=1\npad=1\n" \
+    "activation=leaky\n" more
+#define NET(more)                                                                                           \
+    "[net]\nbatch=4\nsubdivisions=2\nwidth=16\nheight=16\nchannels=3\nlearning_rate=0.0002\nmomentum=0.9\n" \
+    "decay=0.01\nmax_batches=100\n" more
 #define TAIL "[convolutional]\nfilters=4\nsize=1\nstride=1\nactivation=linear\n[cost]\ntype=sse\n"
 
 /* Three convolutions, a shortcut and a route: every value has a second consumer. */
@@ -42,7 +47,8 @@ __attribute__((unused)) static network *parse(const char *text, const char *dtyp
     return net;
 }
 
-__attribute__((unused)) static network *parse_branched(const char *net_keys, const char *layer_keys, const char *dtype)
+__attribute__((unused)) static network *parse_branched(const char *net_keys, const char *layer_keys,
+                                                       const char *dtype)
 {
     char text[4096];
     snprintf(text, sizeof text, branched, net_keys, layer_keys);
@@ -51,8 +57,14 @@ __attribute__((unused)) static network *parse_branched(const char *net_keys, con
 
 __attribute__((unused)) static void feed(network *net, unsigned seed)
 {
-    for (int i = 0; i < net->inputs * net->batch; i++) { seed = seed * 1664525u + 1013904223u; net->input[i] = (float)(seed >> 8) / 16777216.0f; }
-    for (int i = 0; i < net->truths * net->batch; i++) { seed = seed * 1664525u + 1013904223u; net->truth[i] = (float)(seed >> 8) / 16777216.0f; }
+    for (int i = 0; i < net->inputs * net->batch; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        net->input[i] = (float)(seed >> 8) / 16777216.0f;
+    }
+    for (int i = 0; i < net->truths * net->batch; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        net->truth[i] = (float)(seed >> 8) / 16777216.0f;
+    }
 }
 
 /* One update: all subdivisions. */
@@ -79,14 +91,20 @@ __attribute__((unused)) static char *snapshot(network *net, size_t *bytes)
     amp_network_desc d = described(net);
     char *block = NULL;
     size_t size = 0;
-#define KEEP(data, count) do { block = realloc(block, size + (count)); memcpy(block + size, (data), (count)); size += (count); } while (0)
+#define KEEP(data, count)                       \
+    do {                                        \
+        block = realloc(block, size + (count)); \
+        memcpy(block + size, (data), (count));  \
+        size += (count);                        \
+    } while (0)
     for (int i = 0; i < d.count; i++) {
         for (int k = 0; k < d.layers[i].param_count; k++) {
             const amp_param_desc *p = &d.layers[i].params[k];
             KEEP(p->master, p->count * sizeof(float));
             KEEP(*p->gradient_slot, p->count * sizeof(float));
         }
-        for (int k = 0; k < d.layers[i].statistics_count; k++) KEEP(d.layers[i].statistics[k].array, d.layers[i].statistics[k].count * sizeof(float));
+        for (int k = 0; k < d.layers[i].statistics_count; k++)
+            KEEP(d.layers[i].statistics[k].array, d.layers[i].statistics[k].count * sizeof(float));
     }
     KEEP(net->seen, sizeof *net->seen);
     KEEP(net->t, sizeof *net->t);
@@ -103,15 +121,18 @@ __attribute__((unused)) static char *snapshot(network *net, size_t *bytes)
     return block;
 }
 
-/* Masters and statistics; the same seed does not make networks equal, since Darknet's rand_normal keeps a spare number. */
+/* Masters and statistics; the same seed does not make networks equal, since Darknet's rand_normal
+ * keeps a spare number. */
 __attribute__((unused)) static void copy_weights(network *from, network *to)
 {
     amp_network_desc a = described(from), b = described(to);
     for (int i = 0; i < a.count; i++) {
         for (int k = 0; k < a.layers[i].param_count; k++)
-            memcpy(b.layers[i].params[k].master, a.layers[i].params[k].master, a.layers[i].params[k].count * sizeof(float));
+            memcpy(b.layers[i].params[k].master, a.layers[i].params[k].master,
+                   a.layers[i].params[k].count * sizeof(float));
         for (int k = 0; k < a.layers[i].statistics_count; k++)
-            memcpy(b.layers[i].statistics[k].array, a.layers[i].statistics[k].array, a.layers[i].statistics[k].count * sizeof(float));
+            memcpy(b.layers[i].statistics[k].array, a.layers[i].statistics[k].array,
+                   a.layers[i].statistics[k].count * sizeof(float));
     }
     amp_network_desc_free(&a);
     amp_network_desc_free(&b);
@@ -158,6 +179,9 @@ __attribute__((unused)) static amp_tensor made_delta(network *net, int layer)
     return amp_value_delta(node->inputs[0], node->form);
 }
 
-__attribute__((unused)) static amp_form form_of(network *net, int layer) { return amp_engine_plan(net->amp->engine)->nodes[layer].form; }
+__attribute__((unused)) static amp_form form_of(network *net, int layer)
+{
+    return amp_engine_plan(net->amp->engine)->nodes[layer].form;
+}
 
 #endif

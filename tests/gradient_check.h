@@ -1,7 +1,7 @@
 /*
- * Why this file exists: the tests of Darknet's fp32 layers ask one question, is backward the gradient of forward?, and
- * differ only in the layer and in the loss. Here are one layer in a network of its own (struct subject), the slope of a
- * loss by finite differences, and the comparison.
+ * Why this file exists: the tests of Darknet's fp32 layers ask one question, is backward the gradient of
+ * forward?, and differ only in the layer and in the loss. Here are one layer in a network of its own (struct
+ * subject), the slope of a loss by finite differences, and the comparison.
  *
  * Darknet's `delta` and `*_updates` hold minus the gradient; so does "expected" everywhere here.
  */
@@ -135,7 +135,8 @@ static inline double slope(struct subject *s, loss_of loss, float *x)
     return (4*difference[0] - difference[1])/3;
 }
 
-static inline void assert_close(const char *what, const float *x, const float *expected, int n, double tolerance)
+static inline void assert_close(const char *what, const float *x, const float *expected, int n,
+                                double tolerance)
 {
     double size = 1e-3;
     for(int i = 0; i < n; ++i) if(fabs(expected[i]) > size) size = fabs(expected[i]);
@@ -145,7 +146,8 @@ static inline void assert_close(const char *what, const float *x, const float *e
     }
 }
 
-/* `minus_gradient` against the slopes of `loss` along x, times `factor`. Changes nothing that backward has written. */
+/* `minus_gradient` against the slopes of `loss` along x, times `factor`. Changes nothing that
+ * backward has written. */
 static inline void assert_gradient(struct subject *s, loss_of loss, const char *what, float *x, int n,
     const float *minus_gradient, double factor)
 {
@@ -192,8 +194,8 @@ static inline void release(struct subject *s)
     layer *l = &s->l;
     free_sub_layers(l);
     /* What free_layer forgets. */
-    float *forgotten[] = {l->loss, l->prev_state_cpu, l->prev_cell_cpu, l->cell_cpu, l->f_cpu, l->i_cpu, l->g_cpu,
-        l->o_cpu, l->c_cpu, l->temp_cpu, l->temp2_cpu, l->temp3_cpu, l->dc_cpu, l->dh_cpu};
+    float *forgotten[] = {l->loss, l->prev_state_cpu, l->prev_cell_cpu, l->cell_cpu, l->f_cpu, l->i_cpu,
+        l->g_cpu, l->o_cpu, l->c_cpu, l->temp_cpu, l->temp2_cpu, l->temp3_cpu, l->dc_cpu, l->dh_cpu};
     for(size_t i = 0; i < sizeof forgotten/sizeof *forgotten; ++i) free(forgotten[i]);
     for(int i = 0; l->sums && i < 90; ++i) free(l->sums[i]);
     free(l->sums);

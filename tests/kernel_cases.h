@@ -1,7 +1,8 @@
-/* What the tests of a backend share: the backend under test, tensors filled with chosen or poisoned values, read back as
- * doubles, and the one question "is this the true value rounded once?".
+/* What the tests of a backend share: the backend under test, tensors filled with chosen or poisoned values,
+ * read back as doubles, and the one question "is this the true value rounded once?".
  *
- * Every test file runs its tests once for each variant of its machine (conformance/machine.h): for_each_variant. */
+ * Every test file runs its tests once for each variant of its machine
+ * (conformance/machine.h): for_each_variant. */
 #ifndef KERNEL_CASES_H
 #define KERNEL_CASES_H
 
@@ -17,7 +18,8 @@ static const amp_dtype all_dtypes[] = { AMP_FP32, AMP_FP16, AMP_BF16 };
 static amp_backend *backend; /* under test */
 static const char *variant;  /* the machine's */
 
-/* An operation of the backend, to be the argument of ASSERT_OK or ASSERT_REFUSED, which give it its last argument. */
+/* An operation of the backend, to be the argument of ASSERT_OK or ASSERT_REFUSED, which give
+ * it its last argument. */
 #define CALL(operation, ...) backend->operation(backend, __VA_ARGS__)
 /* At the start of a test: without this operation it cannot run. */
 #define NEEDS(operation) do { \
@@ -45,7 +47,8 @@ static inline double element(const amp_tensor *t, size_t i)
 static inline void set_element(const amp_tensor *t, size_t i, float value)
 {
     if (t->dtype == AMP_FP32) ((float *)t->data)[i] = value;
-    else ((amp_half_bits *)t->data)[i] = t->dtype == AMP_FP16 ? amp_float_to_fp16(value) : amp_float_to_bf16(value);
+    else ((amp_half_bits *)t->data)[i] = t->dtype == AMP_FP16 ? amp_float_to_fp16(value)
+        : amp_float_to_bf16(value);
 }
 
 /* A tensor of NaN, in memory of exactly its size, so that AddressSanitizer sees one element too many. */
@@ -66,10 +69,12 @@ static inline float uniform(uint32_t *state)
 
 static inline void fill(const amp_tensor *t, uint32_t seed, float low, float high)
 {
-    for (size_t i = 0; i < amp_shape_count(t->shape); ++i) set_element(t, i, low + (high - low) * uniform(&seed));
+    for (size_t i = 0; i < amp_shape_count(t->shape); ++i)
+        set_element(t, i, low + (high - low) * uniform(&seed));
 }
 
-static inline amp_tensor filled(amp_dtype dtype, int n, int h, int w, int c, uint32_t seed, float low, float high)
+static inline amp_tensor filled(amp_dtype dtype, int n, int h, int w, int c, uint32_t seed, float low,
+                                float high)
 {
     amp_tensor t = poisoned(dtype, n, h, w, c);
     fill(&t, seed, low, high);
@@ -97,7 +102,8 @@ static inline float *array_copy(const float *from, size_t count)
     return a;
 }
 
-/* The most that rounding `value` to nearest in dtype can move it: half a unit in the last place; half a subnormal. */
+/* The most that rounding `value` to nearest in dtype can move it: half a unit in the last
+ * place; half a subnormal. */
 static inline double rounding(amp_dtype dtype, double value)
 {
     double size = fabs(value);
@@ -106,9 +112,10 @@ static inline double rounding(amp_dtype dtype, double value)
     return fmax(size * 0x1p-8, 0x1p-134);
 }
 
-/* got is `want` rounded once to dtype, where want itself is known to `slack` (the fp32 arithmetic before the rounding).
- * A NaN wants a NaN. */
-static inline void assert_rounded(amp_dtype dtype, double got, double want, double slack, const char *what, size_t i)
+/* got is `want` rounded once to dtype, where want itself is known to `slack` (the fp32 arithmetic before the
+ * rounding). A NaN wants a NaN. */
+static inline void assert_rounded(amp_dtype dtype, double got, double want, double slack, const char *what,
+                                  size_t i)
 {
     double error = fabs(got - want), allowed = rounding(dtype, fabs(want) + slack) + slack;
     if (isnan(want) ? isnan(got) : got == want || error <= allowed) return;
@@ -123,7 +130,8 @@ static inline void assert_same(const amp_tensor *a, const amp_tensor *b)
     for (size_t i = 0; i < amp_shape_count(a->shape); ++i) {
         const char *left = (const char *)a->data + i * size, *right = (const char *)b->data + i * size;
         if (!memcmp(left, right, size) || (isnan(element(a, i)) && isnan(element(b, i)))) continue;
-        fail_msg("element %zu in %s: %.9g and %.9g (%s)", i, amp_dtype_name(a->dtype), element(a, i), element(b, i), variant);
+        fail_msg("element %zu in %s: %.9g and %.9g (%s)", i, amp_dtype_name(a->dtype), element(a, i),
+                 element(b, i), variant);
     }
 }
 
@@ -165,7 +173,8 @@ static inline int with_variant(int (*run)(void), const char *name)
     return failed;
 }
 
-/* The same for each variant of the machine in turn, or for the one that it prefers; the sum of what run returns. */
+/* The same for each variant of the machine in turn, or for the one that it prefers; the sum
+ * of what run returns. */
 static inline int for_each_variant(int (*run)(void))
 {
     int failed = 0;

@@ -1,8 +1,8 @@
-/* An engine over a network of three layers and a backend that only has memory: what sidecars need, without Darknet and without
- * a library. It cannot run.
+/* An engine over a network of three layers and a backend that only has memory: what sidecars need, without
+ * Darknet and without a library. It cannot run.
  *
- * Its memory is like a device's: the backend's addresses are not the program's, and whoever reads there himself crashes. What lies
- * at one of them, memory_here says. */
+ * Its memory is like a device's: the backend's addresses are not the program's, and whoever reads there
+ * himself crashes. What lies at one of them, memory_here says. */
 #ifndef MEMORY_NETWORK_H
 #define MEMORY_NETWORK_H
 
@@ -13,8 +13,9 @@
 #include "amp/engine.h"
 #include "tensor/half.h"
 
-#define REQUIRE(condition) \
-    do { if (!(condition)) { fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); abort(); } } while (0)
+#define REQUIRE(condition)                                                                           \
+    do { if (!(condition)) { fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+                             abort(); } } while (0)
 
 /* ---- a backend that only has memory ---- */
 
@@ -36,26 +37,29 @@ static amp_status memory_allocate(amp_backend *b, size_t bytes, void **out, amp_
     return AMP_OK;
 }
 static void memory_release(amp_backend *b, void *memory) { (void)b; free(memory_here(memory)); }
-static amp_status memory_upload(amp_backend *b, void *memory, const void *from, size_t bytes, amp_error *error)
+static amp_status memory_upload(amp_backend *b, void *memory, const void *from, size_t bytes,
+                                amp_error *error)
 {
     (void)b; (void)error;
     memcpy(memory_here(memory), (uintptr_t)from & MEMORY_FAR ? memory_here(from) : from, bytes);
     return AMP_OK;
 }
-static amp_status memory_download(amp_backend *b, void *to, const void *memory, size_t bytes, amp_error *error)
+static amp_status memory_download(amp_backend *b, void *to, const void *memory, size_t bytes,
+                                  amp_error *error)
 {
     (void)b; (void)error;
     memcpy(to, memory_here(memory), bytes);
     return AMP_OK;
 }
-static amp_status memory_check(amp_backend *b, const amp_param *params, int count, float inverse_scale, int *found_inf,
-                               double *sum_squares, amp_error *error)
+static amp_status memory_check(amp_backend *b, const amp_param *params, int count, float inverse_scale,
+                               int *found_inf, double *sum_squares, amp_error *error)
 {
     (void)b; (void)inverse_scale; (void)error;
     *found_inf = 0;
     *sum_squares = 0;
     for (int i = 0; i < count; i++)
-        for (size_t k = 0; k < params[i].count; k++) *found_inf |= !amp_is_finite(((float *)memory_here(params[i].grad))[k]);
+        for (size_t k = 0; k < params[i].count; k++)
+            *found_inf |= !amp_is_finite(((float *)memory_here(params[i].grad))[k]);
     return AMP_OK;
 }
 static amp_status memory_zero(amp_backend *b, void *memory, size_t bytes, amp_error *error)
@@ -67,7 +71,8 @@ static amp_status memory_zero(amp_backend *b, void *memory, size_t bytes, amp_er
 static amp_status memory_keep(amp_backend *b, const amp_statistics *statistics, int count, amp_error *error)
 {
     for (int i = 0; i < count; i++)
-        AMP_TRY(memory_upload(b, statistics[i].committed, statistics[i].array, statistics[i].count * sizeof(float), error));
+        AMP_TRY(memory_upload(b, statistics[i].committed, statistics[i].array,
+                              statistics[i].count * sizeof(float), error));
     return AMP_OK;
 }
 static void memory_destroy(amp_backend *b) { free(b); }
@@ -84,27 +89,34 @@ typedef struct memory_network {
 __attribute__((unused)) static memory_network *memory_network_make(int adam, int dynamic)
 {
     static const struct { const char *name; int layer, unsaved; size_t count; } params[5] = {
-        { "weights", 0, 0, 6 }, { "biases", 0, 0, 2 }, { "scales", 0, 0, 2 }, { "wf.weights", 1, 0, 8 }, { "wf.biases", 1, 1, 3 } };
-    static const struct { int layer, unsaved; size_t count; } statistics[3] = { { 0, 0, 2 }, { 0, 0, 2 }, { 1, 1, 6 } };
+        { "weights", 0, 0, 6 }, { "biases", 0, 0, 2 }, { "scales", 0, 0, 2 }, { "wf.weights", 1, 0, 8 },
+        { "wf.biases", 1, 1, 3 } };
+    static const struct {
+        int layer, unsaved; size_t count;
+    } statistics[3] = { { 0, 0, 2 }, { 0, 0, 2 }, { 1, 1, 6 } };
     memory_network *n = calloc(1, sizeof *n);
     amp_backend *backend = calloc(1, sizeof *backend);
     amp_layer_desc *layers = calloc(3, sizeof *layers);
     REQUIRE(n && backend && layers);
-    *backend = (amp_backend){ .name = "memory", .allocate = memory_allocate, .release = memory_release, .upload = memory_upload,
-                              .download = memory_download, .zero = memory_zero, .check_gradients = memory_check,
-                              .keep_statistics = memory_keep, .destroy = memory_destroy };
+    *backend = (amp_backend){ .name = "memory", .allocate = memory_allocate, .release = memory_release,
+                              .upload = memory_upload, .download = memory_download, .zero = memory_zero,
+                              .check_gradients = memory_check, .keep_statistics = memory_keep,
+                              .destroy = memory_destroy };
     layers[0].type = "convolutional";
     layers[1].type = "lstm";
     layers[2].type = "cost";
     for (int i = 0; i < 5; i++) {
         amp_layer_desc *l = &layers[params[i].layer];
         n->slots[i] = memory_there(n->momenta[i]);
-        l->params[l->param_count++] = (amp_param_desc){ .name = params[i].name, .master = memory_there(n->masters[i]), .gradient_slot = &n->slots[i],
-                                                        .count = params[i].count, .unsaved = params[i].unsaved };
+        l->params[l->param_count++] = (amp_param_desc){ .name = params[i].name,
+                                                        .master = memory_there(n->masters[i]),
+                                                        .gradient_slot = &n->slots[i], .count =
+                                                        params[i].count, .unsaved = params[i].unsaved };
     }
     for (int i = 0; i < 3; i++) {
         amp_layer_desc *l = &layers[statistics[i].layer];
-        l->statistics[l->statistics_count++] = (amp_statistics_desc){ .array = memory_there(n->statistics[i]), .count = statistics[i].count,
+        l->statistics[l->statistics_count++] = (amp_statistics_desc){ .array = memory_there(n->statistics[i]),
+                                                                      .count = statistics[i].count,
                                                                       .unsaved = statistics[i].unsaved };
     }
     for (int k = 0; k < 40; k++) {
@@ -117,7 +129,8 @@ __attribute__((unused)) static memory_network *memory_network_make(int adam, int
     scaler.dynamic = dynamic;
     REQUIRE(amp_scaler_init(&settings.scaler, &scaler, NULL) == AMP_OK);
     amp_host host = { 0 };
-    REQUIRE(amp_engine_create(&settings, backend, &host, &(amp_network_desc){ .layers = layers, .count = 3 }, &n->engine, NULL) == AMP_OK);
+    REQUIRE(amp_engine_create(&settings, backend, &host, &(amp_network_desc){ .layers = layers, .count = 3 },
+                              &n->engine, NULL) == AMP_OK);
     free(layers);
     n->adam = adam;
     return n;

@@ -1,18 +1,20 @@
-/* What the tests of the optimizers share: every kind of layer with parameters, networks from tests/cfg with other keys, and
- * steps that stop before the update. Include CMocka first. */
+/* What the tests of the optimizers share: every kind of layer with parameters, networks from tests/cfg with
+ * other keys, and steps that stop before the update. Include CMocka first. */
 #ifndef OPTIMIZER_TESTING_H
 #define OPTIMIZER_TESTING_H
 
 #include "engine_testing.h"
 
 /* All but the first have layers whose backward is Darknet's own. */
-static const char *const kinds[] = { "convolutional_batchnorm", "convolutional_groups", "connected", "batchnorm",
-    "deconvolutional", "local", "rnn", "lstm", "gru", "crnn", "recurrent_batchnorm" };
+static const char *const kinds[] = { "convolutional_batchnorm", "convolutional_groups", "connected",
+    "batchnorm", "deconvolutional", "local", "rnn", "lstm", "gru", "crnn", "recurrent_batchnorm" };
 
 /* ---- networks ---- */
 
-/* tests/cfg/NAME.cfg with more keys at the head of [net] and of the first layer, where Darknet's parser finds them first. */
-__attribute__((unused)) static network *load(const char *name, const char *net_keys, const char *layer_keys, const char *dtype)
+/* tests/cfg/NAME.cfg with more keys at the head of [net] and of the first layer, where Darknet's
+ * parser finds them first. */
+__attribute__((unused)) static network *load(const char *name, const char *net_keys, const char *layer_keys,
+                                             const char *dtype)
 {
     static char text[1 << 16], more[1 << 17];
     char path[5000];
@@ -22,7 +24,8 @@ __attribute__((unused)) static network *load(const char *name, const char *net_k
     text[fread(text, 1, sizeof text - 1, file)] = 0;
     fclose(file);
     char *net = strstr(text, "[net]\n") + 6, *first = strchr(strchr(net, '['), '\n') + 1;
-    snprintf(more, sizeof more, "%.*s%s%.*s%s%s", (int)(net - text), text, net_keys, (int)(first - net), net, layer_keys, first);
+    snprintf(more, sizeof more, "%.*s%s%.*s%s%s", (int)(net - text), text, net_keys, (int)(first - net), net,
+             layer_keys, first);
     return parse(more, dtype);
 }
 
@@ -38,7 +41,10 @@ __attribute__((unused)) static void gradients_of_step(network *net, unsigned see
     }
 }
 
-__attribute__((unused)) static const amp_param *params_of(network *net, int *count) { return amp_engine_params(net->amp->engine, count); }
+__attribute__((unused)) static const amp_param *params_of(network *net, int *count)
+{
+    return amp_engine_params(net->amp->engine, count);
+}
 
 __attribute__((unused)) static const amp_param *param_at(network *net, const float *master)
 {
@@ -49,24 +55,28 @@ __attribute__((unused)) static const amp_param *param_at(network *net, const flo
     return NULL;
 }
 
-/* Darknet's generator of normal numbers keeps one from the network before: the same seed is not the same start. */
+/* Darknet's generator of normal numbers keeps one from the network before: the same seed is
+ * not the same start. */
 __attribute__((unused)) static void start_alike(network *net, network *other)
 {
     amp_network_desc a = described(net), b = described(other);
     for (int i = 0; i < a.count; i++)
         for (int k = 0; k < a.layers[i].param_count; k++)
-            memcpy(b.layers[i].params[k].master, a.layers[i].params[k].master, a.layers[i].params[k].count * sizeof(float));
+            memcpy(b.layers[i].params[k].master, a.layers[i].params[k].master,
+                   a.layers[i].params[k].count * sizeof(float));
     amp_network_desc_free(&a);
     amp_network_desc_free(&b);
 }
 
-__attribute__((unused)) static void assert_near(const char *kind, const amp_param *p, const char *what, const float *got, const double *want, double tolerance)
+__attribute__((unused)) static void assert_near(const char *kind, const amp_param *p, const char *what,
+                                                const float *got, const double *want, double tolerance)
 {
     double size = 0;
     for (size_t e = 0; e < p->count; e++) size = fmax(size, fabs(want[e]));
     for (size_t e = 0; e < p->count; e++)
         if (!(fabs((double)got[e] - want[e]) <= tolerance * size))
-            fail_msg("%s, layer %d, %s: %s[%zu] is %.9g, not %.9g", kind, p->layer, p->name, what, e, (double)got[e], want[e]);
+            fail_msg("%s, layer %d, %s: %s[%zu] is %.9g, not %.9g", kind, p->layer, p->name, what, e,
+                     (double)got[e], want[e]);
 }
 
 #endif

@@ -43,7 +43,8 @@ static inline void make_rows(amp_run *run, size_t steps, int dtype)
     for (size_t i = 0; i < steps; ++i) {
         amp_log_row *row = &run->rows[run->count++];
         drift = .98 * drift + .02 * (wander(&own) - .5);
-        double loss = (.6 + 40 * exp(-6. * (double)i / (double)steps) + 300 * exp(-60. * (double)i / (double)steps))
+        double loss = (.6 + 40 * exp(-6. * (double)i / (double)steps) +
+                       300 * exp(-60. * (double)i / (double)steps))
                       * (.7 + .6 * wander(&batches)) * (1 + drift);
         row->found_inf = is_fp16 && (i < 3 || wander(&own) < 3. / (double)(steps + 1));
         run->skipped += row->found_inf;
@@ -68,11 +69,12 @@ static inline made *make_comparison(int dtypes, int seeds, size_t steps)
     static const double speed[] = { 251, 373, 521, 361, 200 }, memory[] = { 72, 72.4, 51, 54, 40 };
     made *m = calloc(1, sizeof *m);
     int first = dtypes < 4; /* without stock */
-    m->c = (amp_comparison){ .kind = AMP_COMPARED_DETECTOR, .title = "bccd.cfg on bccd.data", .data = "bccd.data",
-        .cfg = "cfg/bccd.cfg", .machine = "AMD EPYC 9R14 (2 threads of 2), AVX512_BF16; oneDNN 2.6",
+    m->c = (amp_comparison){ .kind = AMP_COMPARED_DETECTOR, .title = "bccd.cfg on bccd.data",
+        .data = "bccd.data", .cfg = "cfg/bccd.cfg",
+        .machine = "AMD EPYC 9R14 (2 threads of 2), AVX512_BF16; oneDNN 2.6",
         .version = "1.0 (61c9d02e)", .date = "2026-11-20T19:30:00Z", .iterations = (long)steps, .batch = 8,
-        .width = 160, .height = 128, .classes = 3, .train_images = 291, .valid_images = 73, .dtype_count = dtypes,
-        .seed_count = seeds, .dtypes = m->dtypes, .seeds = m->seeds, .runs = m->runs,
+        .width = 160, .height = 128, .classes = 3, .train_images = 291, .valid_images = 73,
+        .dtype_count = dtypes, .seed_count = seeds, .dtypes = m->dtypes, .seeds = m->seeds, .runs = m->runs,
         .summaries = m->summaries, .points_allowed = 1, .doubt = .05,
         .verdict = m->verdict, .verdict_count = 3, .reference = dtypes > 1 && !first ? 1 : 0 };
     for (int s = 0; s < seeds; ++s) m->seeds[s] = (unsigned)s + 1;
@@ -90,9 +92,11 @@ static inline made *make_comparison(int dtypes, int seeds, size_t steps)
         make_rows(run, steps, d);
     }
     summarize(m);
-    m->verdict[0] = "bf16 is worth it here: 1.40 times the images per second of fp32, with 0.70 times the memory.";
+    m->verdict[0] = "bf16 is worth it here: 1.40 times the images per second of fp32, with 0.70 times the "
+        "memory.";
     m->verdict[1] = "Its mAP@0.5 differs from fp32's by −0.21 ± 0.34 points over 3 seeds, within 1 point.";
-    m->verdict[2] = "fp16 is not worth it: 0.97 times the images per second, as this machine computes it in fp32.";
+    m->verdict[2] = "fp16 is not worth it: 0.97 times the images per second, as this machine computes it in "
+        "fp32.";
     return m;
 }
 
@@ -151,7 +155,9 @@ static inline made *interrupted(void)
         m->runs[r].count = r % 3 == 1 ? 240 : 0;
         m->runs[r].skipped = 0;
         for (size_t i = 0; i < m->runs[r].count; ++i) m->runs[r].skipped += m->runs[r].rows[i].found_inf;
-        if (r % 3 == 2) m->runs[r].images_per_second = m->runs[r].compute_images_per_second = m->runs[r].peak_memory_mb = 0;
+        if (r % 3 == 2)
+            m->runs[r].images_per_second = m->runs[r].compute_images_per_second =
+                m->runs[r].peak_memory_mb = 0;
     }
     summarize(m);
     m->c.interrupted = 1;
@@ -163,8 +169,8 @@ static inline made *all_failed(void)
     made *m = make_comparison(3, 2, 50);
     set_states(m, AMP_RUN_FAILED);
     for (int r = 0; r < 6; ++r)
-        snprintf(m->runs[r].failure, sizeof m->runs[r].failure, "amp: step %d: every gradient is inf <or> \"NaN\" & so on; try a "
-                 "lower learning_rate", r);
+        snprintf(m->runs[r].failure, sizeof m->runs[r].failure,
+                 "amp: step %d: every gradient is inf <or> \"NaN\" & so on; try a lower learning_rate", r);
     return m;
 }
 
@@ -173,7 +179,8 @@ static inline made *diverging(void)
 {
     made *m = make_comparison(3, 3, 400);
     for (int r = 6; r < 9; ++r) {
-        for (size_t i = 120; i < 400; ++i) m->runs[r].rows[i].loss = i < 160 ? 1e30f * (float)(i - 119) : i % 2 ? INFINITY : NAN;
+        for (size_t i = 120; i < 400; ++i)
+            m->runs[r].rows[i].loss = i < 160 ? 1e30f * (float)(i - 119) : i % 2 ? INFINITY : NAN;
         m->runs[r].rows[399].avg_loss = NAN;
         m->runs[r].state = AMP_RUN_FAILED;
         strcpy(m->runs[r].failure, "amp: weights are inf");
@@ -237,7 +244,8 @@ static inline made *extreme(void)
 }
 
 #define UNPLEASANT "a<b>&\"c'\xff\xc3(\x01 </title><script>bad()</script> ü \xe4\xb8\xad" \
-                   "folder/with/a/name/that/is/longer/than/any/phone/is/wide/and/has/no/space/in/it/at/all.cfg"
+                   "folder/with/a/name/that/is/longer/than/any/phone/is/wide/and/has/no/space/" \
+                   "in/it/at/all.cfg"
 
 static inline made *unpleasant_names(void)
 {
@@ -251,10 +259,14 @@ static inline made *unpleasant_names(void)
 }
 
 static const report_case report_cases[] = {
-    { "typical", typical }, { "all_dtypes", all_dtypes }, { "many_runs", many_runs }, { "alone", alone }, { "one_seed", one_seed },
-    { "one_step", one_step }, { "long_training", long_training }, { "classifier", classifier }, { "not_begun", not_begun },
-    { "interrupted", interrupted }, { "all_failed", all_failed }, { "diverging", diverging }, { "no_finite_loss", no_finite_loss },
-    { "constant", constant }, { "negative", negative }, { "extreme", extreme }, { "unpleasant_names", unpleasant_names } };
+    { "typical", typical }, { "all_dtypes", all_dtypes }, { "many_runs", many_runs }, { "alone", alone },
+    { "one_seed", one_seed },
+    { "one_step", one_step }, { "long_training", long_training }, { "classifier", classifier },
+    { "not_begun", not_begun },
+    { "interrupted", interrupted }, { "all_failed", all_failed }, { "diverging", diverging },
+    { "no_finite_loss", no_finite_loss },
+    { "constant", constant }, { "negative", negative }, { "extreme", extreme },
+    { "unpleasant_names", unpleasant_names } };
 enum { REPORT_CASES = sizeof report_cases / sizeof *report_cases };
 
 #endif

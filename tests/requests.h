@@ -1,6 +1,6 @@
 /* What the program asks malloc for and does not give back. The linker puts these functions in malloc's place
- * (--wrap, see CMakeLists.txt), for all that is linked into the program; shared libraries keep the real ones. What an
- * allocator makes of a request, rounding and keeping back, is its own affair. For one thread. */
+ * (--wrap, see CMakeLists.txt), for all that is linked into the program; shared libraries keep the real ones.
+ * What an allocator makes of a request, rounding and keeping back, is its own affair. For one thread. */
 #ifndef REQUESTS_H
 #define REQUESTS_H
 
@@ -63,7 +63,10 @@ void *__wrap_aligned_alloc(size_t, size_t);
 void __wrap_free(void *);
 
 void *__wrap_malloc(size_t bytes) { return note_request(__real_malloc(bytes), bytes); }
-void *__wrap_calloc(size_t count, size_t size) { return note_request(__real_calloc(count, size), count * size); }
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return note_request(__real_calloc(count, size), count * size);
+}
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 {
     return note_request(__real_aligned_alloc(alignment, bytes), bytes);

@@ -1,4 +1,5 @@
-/* Networks that are saved and loaded in a folder of their own, for the tests of resuming. Include CMocka first. */
+/* Networks that are saved and loaded in a folder of their own, for the tests of resuming.
+ * Include CMocka first. */
 #ifndef RESUME_TESTING_H
 #define RESUME_TESTING_H
 
@@ -22,10 +23,20 @@ __attribute__((unused)) static const char *in_folder(const char *file)
     return at;
 }
 
-__attribute__((unused)) static int exists(const char *path) { struct stat info; return stat(path, &info) == 0; }
+__attribute__((unused)) static int exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
 
-__attribute__((unused)) static void save(network *net, const char *file) { save_weights(net, (char *)in_folder(file)); }
-__attribute__((unused)) static void load(network *net, const char *file) { load_weights(net, (char *)in_folder(file)); }
+__attribute__((unused)) static void save(network *net, const char *file)
+{
+    save_weights(net, (char *)in_folder(file));
+}
+__attribute__((unused)) static void load(network *net, const char *file)
+{
+    load_weights(net, (char *)in_folder(file));
+}
 
 __attribute__((unused)) static int empty_folder(void **state)
 {
@@ -57,7 +68,8 @@ __attribute__((unused)) static void assert_same_state(network *a, network *b)
     free(y);
 }
 
-/* Two networks in bf16: whole has made four steps; second has loaded a.weights, saved after the first three of them. */
+/* Two networks in bf16: whole has made four steps; second has loaded a.weights, saved after the
+ * first three of them. */
 __attribute__((unused)) static void stopped_after_three_of_four(network **whole, network **second)
 {
     *whole = parse_branched("", "", "bf16");

@@ -40,7 +40,8 @@ static inline void update(amp_scaler *scaler, int found_inf)
 
 static inline void same_float(float got, double expected)
 {
-    if (amp_float_bits(got) != amp_float_bits((float)expected)) fail_msg("%.9g instead of %.9g", got, expected);
+    if (amp_float_bits(got) != amp_float_bits((float)expected))
+        fail_msg("%.9g instead of %.9g", got, expected);
 }
 
 #endif

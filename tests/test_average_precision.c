@@ -1,4 +1,5 @@
-/* average_precision.c against cases worked out by hand. Against other programs' answers: test_average_precision_golden.c. */
+/* average_precision.c against cases worked out by hand. Against other programs' answers:
+ * test_average_precision_golden.c. */
 #include "testing.h"
 
 #include "commands/map/average_precision.h"
@@ -12,8 +13,8 @@ typedef struct outcome {
     amp_map_score total;
 } outcome;
 
-static outcome run(const amp_detected *detections, size_t detection_count, const amp_truth *truths, size_t truth_count,
-                   int classes, amp_ap_points points, float confidence)
+static outcome run(const amp_detected *detections, size_t detection_count, const amp_truth *truths,
+                   size_t truth_count, int classes, amp_ap_points points, float confidence)
 {
     outcome o;
     amp_error error;
@@ -89,7 +90,8 @@ TEST(nothing_to_find_counts_no_class)
     assert_int_equal(o.total.false_positives, 1);
 }
 
-/* Three objects; hit, miss, hit. Precision 1, 1/2, 2/3 at recall 1/3, 1/3, 2/3; the envelope is 1, 2/3, 2/3. */
+/* Three objects; hit, miss, hit. Precision 1, 1/2, 2/3 at recall 1/3, 1/3, 2/3; the
+ * envelope is 1, 2/3, 2/3. */
 TEST(the_three_ways_to_take_the_area)
 {
     const amp_detected detected[] = {{0, 0, .9f, at(0)}, {0, 0, .8f, at(7)}, {0, 0, .7f, at(1)}};
@@ -107,7 +109,8 @@ TEST(the_three_ways_to_take_the_area)
 
 TEST(a_late_rise_of_precision_lifts_what_comes_before)
 {
-    const amp_detected detected[] = {{0, 0, .9f, at(7)}, {0, 0, .8f, at(0)}, {0, 0, .7f, at(1)}, {0, 0, .6f, at(2)}};
+    const amp_detected detected[] = {{0, 0, .9f, at(7)}, {0, 0, .8f, at(0)}, {0, 0, .7f, at(1)},
+                                     {0, 0, .6f, at(2)}};
     const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 0, at(1), 0}, {0, 0, at(2), 0}};
     outcome o = run(detected, 4, truths, 3, 1, AMP_AP_COCO, .25f); /* 0, 1/2, 2/3, 3/4 */
     assert_near(o.per_class[0].ap[0], .75);
@@ -125,7 +128,8 @@ TEST(a_second_detection_of_one_object_is_false)
 
 TEST(a_detection_takes_the_best_object_still_free)
 {
-    /* Both detections overlap both objects by more than half; the first takes its best, the second what is left. */
+    /* Both detections overlap both objects by more than half; the first takes its best, the
+     * second what is left. */
     const amp_detected detected[] = {{0, 0, .9f, {0, 0, 10, 1}}, {0, 0, .8f, {.5f, 0, 10, 1}}};
     const amp_truth truths[] = {{0, 0, {2, 0, 10, 1}, 0}, {0, 0, {0, 0, 10, 1}, 0}};
     outcome o = run(detected, 2, truths, 2, 1, AMP_AP_COCO, .25f);
@@ -150,13 +154,15 @@ TEST(equal_scores_keep_their_order)
     const amp_detected miss_first[] = {{0, 0, .5f, at(7)}, {0, 0, .5f, at(0)}};
     assert_near(run(hit_first, 2, truths, 1, 1, AMP_AP_COCO, .25f).total.map50, 1);
     assert_near(run(miss_first, 2, truths, 1, 1, AMP_AP_COCO, .25f).total.map50, .5);
-    const amp_detected image_first[] = {{1, 0, .5f, at(7)}, {0, 0, .5f, at(0)}}; /* the lower image goes first */
+    /* The lower image goes first. */
+    const amp_detected image_first[] = {{1, 0, .5f, at(7)}, {0, 0, .5f, at(0)}};
     assert_near(run(image_first, 2, truths, 1, 1, AMP_AP_COCO, .25f).total.map50, 1);
 }
 
 TEST(order_of_the_arrays_does_not_matter_otherwise)
 {
-    const amp_detected detected[] = {{2, 1, .2f, at(0)}, {0, 0, .9f, at(0)}, {1, 1, .6f, at(1)}, {0, 0, .3f, at(5)}};
+    const amp_detected detected[] = {{2, 1, .2f, at(0)}, {0, 0, .9f, at(0)}, {1, 1, .6f, at(1)},
+                                     {0, 0, .3f, at(5)}};
     const amp_truth truths[] = {{2, 1, at(0), 0}, {1, 1, at(1), 0}, {0, 0, at(0), 0}};
     outcome o = run(detected, COUNT(detected), truths, COUNT(truths), 2, AMP_AP_COCO, .25f);
     assert_near(o.total.map50, 1);
@@ -204,8 +210,8 @@ TEST(confidence_is_a_lower_bound_not_included)
     assert_near(o.total.map50, 1); /* which knows no confidence */
 }
 
-/* numpy's 35th recall point is .35000000000000003, which 7 of 20 do not reach: pycocotools counts 35 points, and so
- * does whoever compares with it. */
+/* numpy's 35th recall point is .35000000000000003, which 7 of 20 do not reach: pycocotools counts 35 points,
+ * and so does whoever compares with it. */
 TEST(recall_points_round_as_numpy_does)
 {
     amp_detected detected[7];
@@ -227,7 +233,8 @@ TEST(recall_points_of_voc_are_exact)
     assert_near(o.total.map50, 4. / 11);
 }
 
-/* Both detections overlap the right object most, and the left one enough. COCO gives the second detection the left one. */
+/* Both detections overlap the right object most, and the left one enough. COCO gives the second
+ * detection the left one. */
 TEST(voc_looks_at_the_best_object_alone)
 {
     const amp_detected detected[] = {{0, 0, .9f, {2, 0, 10, 1}}, {0, 0, .8f, {1.5f, 0, 10, 1}}};
@@ -274,7 +281,8 @@ TEST(a_second_detection_of_a_difficult_object)
     assert_int_equal(run(detected, 3, truths, 2, 1, AMP_AP_AREA, .25f).total.false_positives, 0);
 }
 
-/* The detection overlaps the difficult object more than the other. COCO gives it the other, VOC leaves it out. */
+/* The detection overlaps the difficult object more than the other. COCO gives it the
+ * other, VOC leaves it out. */
 TEST(a_difficult_object_beside_another)
 {
     const amp_detected detected[] = {{0, 0, .9f, {0, 0, 10, 1}}};
@@ -302,7 +310,8 @@ TEST(the_hundred_and_first_detection_counts)
 {
     amp_detected detected[101];
     const amp_truth truths[] = {{0, 0, at(0), 0}};
-    for (int i = 0; i < 101; ++i) detected[i] = (amp_detected){0, 0, .9f - (float)i / 200, at(i < 100 ? 7 : 0)};
+    for (int i = 0; i < 101; ++i)
+        detected[i] = (amp_detected){0, 0, .9f - (float)i / 200, at(i < 100 ? 7 : 0)};
     outcome o = run(detected, 101, truths, 1, 1, AMP_AP_COCO, .25f);
     assert_near(o.total.map50, 1. / 101);
 }
@@ -314,10 +323,12 @@ TEST(a_class_outside_is_refused)
     amp_error error;
     const amp_detected detected[] = {{0, 1, .9f, {0, 0, 1, 1}}};
     const amp_truth truths[] = {{0, -1, {0, 0, 1, 1}, 0}};
-    assert_int_equal(amp_average_precision(detected, 1, NULL, 0, 1, AMP_AP_COCO, .25f, per_class, &total, &error),
+    assert_int_equal(amp_average_precision(detected, 1, NULL, 0, 1, AMP_AP_COCO, .25f, per_class, &total,
+                                           &error),
                      AMP_BAD_CONFIG);
     assert_non_null(strstr(error.message, "class 1 is outside 0..0"));
-    assert_int_equal(amp_average_precision(NULL, 0, truths, 1, 1, AMP_AP_COCO, .25f, per_class, &total, &error),
+    assert_int_equal(amp_average_precision(NULL, 0, truths, 1, 1, AMP_AP_COCO, .25f, per_class, &total,
+                                           &error),
                      AMP_BAD_CONFIG);
 }
 

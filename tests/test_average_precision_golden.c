@@ -38,7 +38,8 @@ static void read_case(FILE *golden, golden_case *c)
     for (size_t i = 0; i < c->truth_count; ++i) {
         amp_truth *t = &c->truths[i];
         assert_non_null(fgets(line, sizeof line, golden));
-        assert_int_equal(sscanf(line, "t %d %d %n%*d %*d %*d %*d %d", &t->image, &t->class_id, &after, &t->difficult), 3);
+        assert_int_equal(sscanf(line, "t %d %d %n%*d %*d %*d %*d %d", &t->image, &t->class_id, &after,
+                                &t->difficult), 3);
         read_box(&t->box, line + after);
     }
     for (size_t i = 0; i < c->detection_count; ++i) {
@@ -63,15 +64,16 @@ static void compute(golden_case *c, int points)
     amp_error error;
     if (c->points == points) return;
     c->points = points;
-    assert_int_equal(amp_average_precision(c->detections, c->detection_count, c->truths, c->truth_count, c->classes,
-                                           (amp_ap_points)points, .25f, c->per_class, &c->total, &error), AMP_OK);
+    assert_int_equal(amp_average_precision(c->detections, c->detection_count, c->truths, c->truth_count,
+                                           c->classes, (amp_ap_points)points, .25f, c->per_class, &c->total,
+                                           &error), AMP_OK);
 }
 
 static void expect_score(const golden_case *c, const char *what, int index, double actual, double expected)
 {
     if (!(fabs(actual - expected) < 1e-6))
-        fail_msg("case %s, %zu truths, %zu detections, points %d: %s %d is %.9f and not %.9f", c->name, c->truth_count,
-                 c->detection_count, c->points, what, index, actual, expected);
+        fail_msg("case %s, %zu truths, %zu detections, points %d: %s %d is %.9f and not %.9f", c->name,
+                 c->truth_count, c->detection_count, c->points, what, index, actual, expected);
 }
 
 /* "0.5*7 0.25 0*2": the AP at ten thresholds. */
@@ -119,7 +121,8 @@ static compared replay(FILE *golden)
     golden_case c = {0}, next = {0};
     compared n = {0};
     while (fgets(line, sizeof line, golden)) {
-        if (sscanf(line, "case %63s %d %zu %zu", next.name, &next.classes, &next.truth_count, &next.detection_count) == 4) {
+        if (sscanf(line, "case %63s %d %zu %zu", next.name, &next.classes, &next.truth_count,
+                   &next.detection_count) == 4) {
             free_case(&c);
             c = next;
             read_case(golden, &c);

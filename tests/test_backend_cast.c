@@ -1,5 +1,5 @@
-/* A backend's casts against the definition in tensor/half.h, bit for bit: every pair of dtypes and layouts, adding or not;
- * and the operations that move memory. */
+/* A backend's casts against the definition in tensor/half.h, bit for bit: every pair of dtypes and layouts,
+ * adding or not; and the operations that move memory. */
 #include "kernel_cases.h"
 
 static uint64_t next_random(uint64_t *state) /* splitmix64 */
@@ -32,21 +32,29 @@ static uint32_t stored_bits(amp_dtype dtype, const void *data, size_t i)
 static size_t offset(const amp_tensor *t, int n, int c, int h, int w)
 {
     amp_shape s = t->shape;
-    return t->layout == AMP_NHWC ? (((size_t)n * s.h + h) * s.w + w) * s.c + c : (((size_t)n * s.c + c) * s.h + h) * s.w + w;
+    return t->layout == AMP_NHWC ? (((size_t)n * s.h + h) * s.w + w) * s.c + c
+        : (((size_t)n * s.c + c) * s.h + h) * s.w + w;
 }
 
-static void check_cast(amp_shape shape, amp_dtype from, amp_layout from_layout, amp_dtype to, amp_layout to_layout,
-                       int accumulate, uint64_t seed)
+static void check_cast(amp_shape shape, amp_dtype from, amp_layout from_layout, amp_dtype to,
+                       amp_layout to_layout, int accumulate, uint64_t seed)
 {
     size_t count = amp_shape_count(shape);
     amp_tensor src = { memory(count * amp_dtype_size(from)), from, from_layout, shape };
     amp_tensor dst = { memory(count * amp_dtype_size(to)), to, to_layout, shape };
     amp_tensor old = { memory(count * amp_dtype_size(to)), to, to_layout, shape };
     for (size_t i = 0; i < count; ++i) { /* moderate numbers, an inf now and then */
-        float a = (float)(int64_t)next_random(&seed) * 0x1p-60f, b = (float)(int64_t)next_random(&seed) * 0x1p-61f;
+        float a = (float)(int64_t)next_random(&seed) * 0x1p-60f,
+            b = (float)(int64_t)next_random(&seed) * 0x1p-61f;
         uint32_t a_bits = bits_of(from, i % 97 == 5 ? INFINITY : a), b_bits = bits_of(to, b);
-        if (from == AMP_FP32) ((uint32_t *)src.data)[i] = a_bits; else ((amp_half_bits *)src.data)[i] = (amp_half_bits)a_bits;
-        if (to == AMP_FP32) ((uint32_t *)old.data)[i] = b_bits; else ((amp_half_bits *)old.data)[i] = (amp_half_bits)b_bits;
+        if (from == AMP_FP32)
+            ((uint32_t *)src.data)[i] = a_bits;
+        else
+            ((amp_half_bits *)src.data)[i] = (amp_half_bits)a_bits;
+        if (to == AMP_FP32)
+            ((uint32_t *)old.data)[i] = b_bits;
+        else
+            ((amp_half_bits *)old.data)[i] = (amp_half_bits)b_bits;
     }
     if (accumulate) memcpy(dst.data, old.data, count * amp_dtype_size(to));
     else memset(dst.data, 0xff, count * amp_dtype_size(to));
@@ -58,9 +66,10 @@ static void check_cast(amp_shape shape, amp_dtype from, amp_layout from_layout, 
         size_t i = offset(&src, n, c, h, w), o = offset(&dst, n, c, h, w);
         float value = get(from, src.data, i) + (accumulate ? get(to, old.data, o) : 0);
         if (stored_bits(to, dst.data, o) != bits_of(to, value))
-            fail_msg("%dx%dx%dx%d %s %s to %s %s%s: (%d,%d,%d,%d) is %08x, not %08x", shape.n, shape.c, shape.h, shape.w,
-                     amp_dtype_name(from), from_layout ? "NCHW" : "NHWC", amp_dtype_name(to), to_layout ? "NCHW" : "NHWC",
-                     accumulate ? ", adding" : "", n, c, h, w, stored_bits(to, dst.data, o), bits_of(to, value));
+            fail_msg("%dx%dx%dx%d %s %s to %s %s%s: (%d,%d,%d,%d) is %08x, not %08x", shape.n, shape.c,
+                     shape.h, shape.w, amp_dtype_name(from), from_layout ? "NCHW" : "NHWC",
+                     amp_dtype_name(to), to_layout ? "NCHW" : "NHWC", accumulate ? ", adding" : "", n, c, h,
+                     w, stored_bits(to, dst.data, o), bits_of(to, value));
     }
     release(src.data);
     release(dst.data);
@@ -71,8 +80,9 @@ TEST(tensors_of_any_dtype_and_layout)
 {
     NEEDS(cast);
     static const amp_shape shapes[] = {
-        { 1, 1, 1, 1 }, { 2, 3, 5, 7 }, { 1, 3, 64, 67 }, { 2, 16, 13, 13 }, { 1, 255, 13, 13 }, { 2, 64, 9, 8 },
-        { 1, 65, 7, 33 }, { 1, 130, 3, 3 }, { 3, 1, 17, 19 }, { 4, 77, 1, 1 }, { 1, 2, 100, 100 }, { 1, 1024, 4, 5 },
+        { 1, 1, 1, 1 }, { 2, 3, 5, 7 }, { 1, 3, 64, 67 }, { 2, 16, 13, 13 }, { 1, 255, 13, 13 },
+        { 2, 64, 9, 8 }, { 1, 65, 7, 33 }, { 1, 130, 3, 3 }, { 3, 1, 17, 19 }, { 4, 77, 1, 1 },
+        { 1, 2, 100, 100 }, { 1, 1024, 4, 5 },
         { 2, 3, 40, 52 }, { 3, 3, 13, 27 }, { 2, 4, 33, 31 }, { 2, 4, 16, 20 }, { 3, 1, 24, 32 }, /* images */
     };
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; ++s)
@@ -88,12 +98,16 @@ TEST(all_halves_and_the_floats_about_them)
     enum { HALVES = 65536, FLOATS = 8 * HALVES };
     NEEDS(cast);
     for (amp_dtype half = AMP_FP16; half <= AMP_BF16; ++half) {
-        amp_tensor halves = poisoned(half, 1, 64, 64, HALVES / 4096), wide = poisoned(AMP_FP32, 1, 64, 64, HALVES / 4096);
-        amp_tensor floats = poisoned(AMP_FP32, 8, 64, 64, HALVES / 4096), back = poisoned(half, 8, 64, 64, HALVES / 4096);
+        amp_tensor halves = poisoned(half, 1, 64, 64, HALVES / 4096),
+            wide = poisoned(AMP_FP32, 1, 64, 64, HALVES / 4096);
+        amp_tensor floats = poisoned(AMP_FP32, 8, 64, 64, HALVES / 4096),
+            back = poisoned(half, 8, 64, 64, HALVES / 4096);
         for (int h = 0; h < HALVES; ++h) ((amp_half_bits *)halves.data)[h] = (amp_half_bits)h;
-        for (uint32_t i = 0; i < FLOATS; ++i) { /* each half, the tie to the next, and the neighbours of both */
+        /* Each half, the tie to the next, and the neighbours of both. */
+        for (uint32_t i = 0; i < FLOATS; ++i) {
             static const uint32_t beside[8] = { 0, 1, (uint32_t)-1, 0x1000, 0x0fff, 0x1001, 0x8000, 0x8001 };
-            float value = half == AMP_FP16 ? amp_fp16_to_float((amp_half_bits)(i / 8)) : amp_bf16_to_float((amp_half_bits)(i / 8));
+            float value = half == AMP_FP16 ? amp_fp16_to_float((amp_half_bits)(i / 8))
+                : amp_bf16_to_float((amp_half_bits)(i / 8));
             ((uint32_t *)floats.data)[i] = amp_float_bits(value) + beside[i % 8];
         }
         ASSERT_OK(CALL(cast, &halves, &wide, 0, e));
@@ -101,13 +115,15 @@ TEST(all_halves_and_the_floats_about_them)
         for (size_t h = 0; h < HALVES; ++h) {
             float got = ((const float *)wide.data)[h], want = get(half, halves.data, h);
             if (isnan(want) ? !isnan(got) : amp_float_bits(got) != amp_float_bits(want))
-                fail_msg("%s %04zx widens to %08x, not %08x", amp_dtype_name(half), h, amp_float_bits(got), amp_float_bits(want));
+                fail_msg("%s %04zx widens to %08x, not %08x", amp_dtype_name(half), h, amp_float_bits(got),
+                         amp_float_bits(want));
         }
         for (size_t i = 0; i < FLOATS; ++i) {
             float value = ((const float *)floats.data)[i];
             uint32_t got = stored_bits(half, back.data, i), want = bits_of(half, value);
             if (isnan(value) ? !isnan(get(half, back.data, i)) : got != want)
-                fail_msg("%08x narrows to %s %04x, not %04x", amp_float_bits(value), amp_dtype_name(half), got, want);
+                fail_msg("%08x narrows to %s %04x, not %04x", amp_float_bits(value), amp_dtype_name(half),
+                         got, want);
         }
         release(halves.data); release(wide.data); release(floats.data); release(back.data);
     }
@@ -120,10 +136,13 @@ TEST(addresses_of_any_alignment)
     for (size_t from = 0; from < 3; ++from)
         for (size_t to = 0; to < 3; ++to)
             for (size_t shift = 1; shift < 9; ++shift) {
-                size_t from_size = amp_dtype_size(all_dtypes[from]), to_size = amp_dtype_size(all_dtypes[to]), count = 8 * 40;
-                amp_tensor src = filled(all_dtypes[from], 1, 1, 8, 40, 3, -2, 2), dst = poisoned(all_dtypes[to], 1, 1, 8, 40);
+                size_t from_size = amp_dtype_size(all_dtypes[from]), to_size = amp_dtype_size(all_dtypes[to]),
+                    count = 8 * 40;
+                amp_tensor src = filled(all_dtypes[from], 1, 1, 8, 40, 3, -2, 2),
+                    dst = poisoned(all_dtypes[to], 1, 1, 8, 40);
                 amp_tensor odd_src = src, odd_dst = dst;
-                char *a = memory(count * from_size + shift * from_size), *b = memory(count * to_size + shift * to_size);
+                char *a = memory(count * from_size + shift * from_size),
+                    *b = memory(count * to_size + shift * to_size);
                 odd_src.data = a + shift * from_size, odd_dst.data = b + shift * to_size;
                 memcpy(odd_src.data, src.data, count * from_size);
                 ASSERT_OK(CALL(cast, &src, &dst, 0, e));
@@ -139,7 +158,8 @@ TEST(refuses_two_shapes)
 {
     NEEDS(cast);
     amp_error error = { 0 };
-    amp_tensor src = { NULL, AMP_FP32, AMP_NHWC, { 1, 2, 3, 4 } }, dst = { NULL, AMP_FP32, AMP_NHWC, { 1, 2, 4, 3 } };
+    amp_tensor src = { NULL, AMP_FP32, AMP_NHWC, { 1, 2, 3, 4 } },
+        dst = { NULL, AMP_FP32, AMP_NHWC, { 1, 2, 4, 3 } };
     src.data = memory(24 * sizeof(float)), dst.data = memory(24 * sizeof(float));
     machine.begin();
     assert_int_equal(CALL(cast, &src, &dst, 0, &error), AMP_BAD_NETWORK);
@@ -209,8 +229,8 @@ TEST(upload_has_taken_its_copy_on_return)
     release(to);
 }
 
-/* Neither what was staged nor the program's own memory is touched between upload_later and uploads_done, and both may be
- * behind it. What was staged at the same time lies apart. */
+/* Neither what was staged nor the program's own memory is touched between upload_later and uploads_done, and
+ * both may be behind it. What was staged at the same time lies apart. */
 TEST(later_uploads_have_taken_their_copy_when_done)
 {
     enum { BYTES = 70001, PARTS = 4 }; /* the last part comes from the program's memory */
@@ -222,9 +242,11 @@ TEST(later_uploads_have_taken_their_copy_when_done)
         amp_error error = { AMP_OK, "" };
         memset(to, 0xff, PARTS * BYTES);
         machine.begin();
-        for (int p = 0; p < PARTS - 1; ++p) assert_int_equal(CALL(stage, to + p * BYTES, BYTES, &host[p], &error), AMP_OK);
+        for (int p = 0; p < PARTS - 1; ++p)
+            assert_int_equal(CALL(stage, to + p * BYTES, BYTES, &host[p], &error), AMP_OK);
         for (int p = 0; p < PARTS; ++p) memset(host[p], 10 * p + round, BYTES);
-        for (int p = PARTS - 1; p >= 0; --p) assert_int_equal(CALL(upload_later, to + p * BYTES, host[p], BYTES, &error), AMP_OK);
+        for (int p = PARTS - 1; p >= 0; --p)
+            assert_int_equal(CALL(upload_later, to + p * BYTES, host[p], BYTES, &error), AMP_OK);
         assert_int_equal(CALL(upload_later, to, host[0], 0, &error), AMP_OK);
         assert_int_equal(CALL(uploads_done, &error), AMP_OK);
         for (int p = 0; p < PARTS; ++p) if (host[p] != to + p * BYTES) memset(host[p], 0xee, BYTES);

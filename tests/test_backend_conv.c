@@ -1,9 +1,10 @@
-/* Conformance of a backend's convolutions: every shape of a table, in every dtype, against sums in double precision.
+/* Conformance of a backend's convolutions: every shape of a table, in every dtype, against
+ * sums in double precision.
  *
- * Inputs and weights are rounded to the dtype first, so that a backend that computes in the dtype and one that widens it
- * must agree. What may remain is one rounding of the result, u·|result| with the format's unit roundoff u, and the
- * rounding of fp32 sums, 1e-5 · Σ|terms|; and one more rounding where the machine says that its backend has one.
- * Outputs are filled with NaN before they are overwritten. */
+ * Inputs and weights are rounded to the dtype first, so that a backend that computes in the dtype and one
+ * that widens it must agree. What may remain is one rounding of the result, u·|result| with the format's unit
+ * roundoff u, and the rounding of fp32 sums, 1e-5 · Σ|terms|; and one more rounding where the machine says
+ * that its backend has one. Outputs are filled with NaN before they are overwritten. */
 #include "kernel_cases.h"
 
 #include <malloc.h>
@@ -80,7 +81,10 @@ enum { SHAPES = COUNT(shapes) };
 
 /* ------------------------------------------------------------------------------------------------ numbers */
 
-static double unit_roundoff(amp_dtype dtype) { return dtype == AMP_FP32 ? 0x1p-24 : dtype == AMP_BF16 ? 0x1p-8 : 0x1p-11; }
+static double unit_roundoff(amp_dtype dtype)
+{
+    return dtype == AMP_FP32 ? 0x1p-24 : dtype == AMP_BF16 ? 0x1p-8 : 0x1p-11;
+}
 
 static float rounded(amp_dtype dtype, float value)
 {
@@ -149,7 +153,8 @@ static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
     if (f->w_count > most) most = f->w_count;
     f->x = tensor_memory(f->x_count * size), f->dx = tensor_memory(f->x_count * size);
     f->y = tensor_memory(f->y_count * size), f->dy = tensor_memory(f->y_count * size);
-    f->w = tensor_memory(f->w_count * 4), f->dw = tensor_memory(f->w_count * 4), f->bias = tensor_memory(s->k * 4);
+    f->w = tensor_memory(f->w_count * 4), f->dw = tensor_memory(f->w_count * 4),
+        f->bias = tensor_memory(s->k * 4);
     f->want = malloc(most * sizeof *f->want), f->magnitude = malloc(most * sizeof *f->magnitude);
     f->slack = malloc(most * sizeof *f->slack);
     assert_true(f->want && f->magnitude && f->slack);
@@ -172,12 +177,13 @@ static void end(fixture *f)
     free(f->slack);
 }
 
-/* ------------------------------------------------------------------------------------------------ reference */
+/* ---------------------------------------------------------------------------------------------- reference */
 
 /* Call visit for each term of the convolution: indices into x and y (NHWC) and w (OIHW). */
 typedef enum pass { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS } pass;
 
-/* want (+)= the pass in double; magnitude (+)= the terms' absolute values. Both must hold the start values. */
+/* want (+)= the pass in double; magnitude (+)= the terms' absolute values. Both must
+ * hold the start values. */
 static void reference(fixture *f, pass which)
 {
     const amp_conv_desc *d = &f->d;
@@ -230,14 +236,16 @@ static void compare(const fixture *f, const char *what, const void *got, amp_dty
 {
     for (size_t i = 0; i < count; ++i) {
         double value = get(dtype, got, i), want = f->want[i];
-        double bound = unit_roundoff(dtype) * fabs(want) + 1e-5 * f->magnitude[i] + (dtype == AMP_FP16 ? 0x1p-25 : 0);
+        double bound = unit_roundoff(dtype) * fabs(want) + 1e-5 * f->magnitude[i] +
+            (dtype == AMP_FP16 ? 0x1p-25 : 0);
         bound += f->slack[i];
         if (!(fabs(value - want) <= bound)) /* so that NaN fails */
-            fail_msg("%s: element %zu of %zu is %.9g, not %.9g within %.3g", what, i, count, value, want, bound);
+            fail_msg("%s: element %zu of %zu is %.9g, not %.9g within %.3g", what, i, count, value,
+                     want, bound);
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ the table */
+/* ---------------------------------------------------------------------------------------------- the table */
 
 typedef struct conv_test { const shape_case *shape; amp_dtype dtype; } conv_test;
 
@@ -282,13 +290,13 @@ static void agrees_with_double_precision(void **state)
     end(&f);
 }
 
-/* ------------------------------------------------------------------------------------------------ single behaviours */
+/* -------------------------------------------------------------------------------------- single behaviours */
 
 static const shape_case small = { "small", 2, 16, 9, 9, 32, 3, 3, 1, 1, 1, 0, 0 };
 
-/* One bad input number must spoil what depends on it: the finite check of the gradients relies on that. And nothing else,
- * so that a diverged element can be traced; but oneDNN's weight gradients in bf16 multiply what they skip by zero, so
- * there it may spoil more. */
+/* One bad input number must spoil what depends on it: the finite check of the gradients relies on that. And
+ * nothing else, so that a diverged element can be traced; but oneDNN's weight gradients in bf16 multiply what
+ * they skip by zero, so there it may spoil more. */
 TEST(spreads_non_finite_inputs)
 {
     NEEDS(conv_create);
@@ -323,8 +331,8 @@ TEST(spreads_non_finite_inputs)
     }
 }
 
-/* 646 products of 512 each are beyond fp16's 65504, and every one of them is far below. The gradient is fp32, and must hold the
- * sum. */
+/* 646 products of 512 each are beyond fp16's 65504, and every one of them is far below. The gradient is fp32,
+ * and must hold the sum. */
 TEST(weight_gradients_exceed_the_range_of_fp16)
 {
     NEEDS(conv_create);
@@ -459,7 +467,8 @@ TEST(weights_of_many_convolutions_are_loaded_at_once)
     int failed;
     for (size_t i = 0; i < MANY; ++i) {
         begin(&f[i], &mixed[i / COUNT(all_dtypes)], all_dtypes[i % COUNT(all_dtypes)]);
-        for (size_t k = 0; k < f[i].w_count; ++k) f[i].w[k] = rounded(f[i].d.dtype, random_number()); /* begin has loaded others */
+        /* Not those that begin() has loaded. */
+        for (size_t k = 0; k < f[i].w_count; ++k) f[i].w[k] = rounded(f[i].d.dtype, random_number());
         all[i] = (amp_conv_weights){ f[i].conv, f[i].w };
     }
     ASSERT_OK(CALL(conv_load_weights, all, MANY, &failed, e));
@@ -578,8 +587,10 @@ TEST(tells_what_became_of_a_convolution)
         backend->conv_facts(backend, f.conv, &facts);
         assert_true(facts.computes == f.d.dtype || facts.computes == AMP_FP32);
         assert_true(facts.padded_in >= f.d.x.c / f.d.groups && facts.padded_out >= f.d.k / f.d.groups);
-        size_t held = (size_t)facts.padded_in * (size_t)facts.padded_out * (size_t)(f.d.groups * f.d.size_h * f.d.size_w);
-        assert_true(facts.weight_bytes >= held * amp_dtype_size(facts.computes)); /* one copy, or one a direction */
+        size_t held = (size_t)facts.padded_in * (size_t)facts.padded_out *
+            (size_t)(f.d.groups * f.d.size_h * f.d.size_w);
+        /* One copy, or one a direction. */
+        assert_true(facts.weight_bytes >= held * amp_dtype_size(facts.computes));
         assert_true(facts.kernel[0] != '\0');
         end(&f);
     }
@@ -621,12 +632,14 @@ static int run(void)
         snprintf(names[i], sizeof names[i], "%s, %s", shapes[i / 3].what, amp_dtype_name(all_dtypes[i % 3]));
         table[i] = (struct CMUnitTest){ names[i], agrees_with_double_precision, NULL, NULL, &cases[i] };
     }
-    int failed = _cmocka_run_group_tests("convolutions agree with double precision", table, SHAPES * 3, NULL, NULL);
+    int failed = _cmocka_run_group_tests("convolutions agree with double precision", table, SHAPES * 3,
+                                         NULL, NULL);
     return run_listed_tests("convolutions", NULL, NULL) + failed;
 }
 
 int main(void)
 {
-    mallopt(M_PERTURB, 0x80); /* memory is 3.4e38 in bf16 and fp32 when it comes, so that what nobody wrote is seen */
+    /* Memory is 3.4e38 in bf16 and fp32 when it comes, so that what nobody wrote is seen. */
+    mallopt(M_PERTURB, 0x80);
     return with_one_variant(run);
 }

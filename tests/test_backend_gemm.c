@@ -1,17 +1,19 @@
-/* Conformance of a backend's matrix products: sizes, transposes and row lengths of a table, in every dtype, against double
- * precision.
+/* Conformance of a backend's matrix products: sizes, transposes and row lengths of a table, in every dtype,
+ * against double precision.
  *
- * Factors are rounded to the dtype by tensor/half.h before the reference multiplies them; what may remain is the rounding of
- * fp32 sums of k terms in any order, also by hardware that cuts off instead: (k + 2) 2^-23 Σ|terms|. Sums in 16 bits, or a
- * result that was in 16 bits, are further off than that. What lies between rows is NaN in the factors, and must stay in c. */
+ * Factors are rounded to the dtype by tensor/half.h before the reference multiplies them; what may remain is
+ * the rounding of fp32 sums of k terms in any order, also by hardware that cuts off instead: (k + 2) 2^-23
+ * Σ|terms|. Sums in 16 bits, or a result that was in 16 bits, are further off than that. What lies between
+ * rows is NaN in the factors, and must stay in c. */
 #include "kernel_cases.h"
 
 typedef struct size_case { int m, n, k, a_gap, b_gap, c_gap; } size_case;
 
 static const size_case sizes[] = {
-    { 1, 1, 1, 0, 0, 0 },    { 1, 7, 5, 0, 0, 0 },     { 7, 1, 5, 0, 0, 0 },     { 5, 7, 1, 0, 0, 0 },  { 3, 5, 2, 1, 2, 3 },
-    { 1, 40, 33, 0, 0, 0 },  { 33, 17, 65, 0, 0, 0 },  { 33, 17, 65, 7, 1, 5 },  { 16, 64, 32, 0, 0, 0 },
-    { 16, 64, 32, 16, 32, 64 }, { 64, 48, 16, 0, 0, 0 }, { 31, 64, 33, 0, 0, 0 }, { 2, 3, 300, 0, 5, 0 }, { 7, 66, 129, 3, 0, 1 },
+    { 1, 1, 1, 0, 0, 0 }, { 1, 7, 5, 0, 0, 0 }, { 7, 1, 5, 0, 0, 0 }, { 5, 7, 1, 0, 0, 0 },
+    { 3, 5, 2, 1, 2, 3 }, { 1, 40, 33, 0, 0, 0 }, { 33, 17, 65, 0, 0, 0 }, { 33, 17, 65, 7, 1, 5 },
+    { 16, 64, 32, 0, 0, 0 }, { 16, 64, 32, 16, 32, 64 }, { 64, 48, 16, 0, 0, 0 }, { 31, 64, 33, 0, 0, 0 },
+    { 2, 3, 300, 0, 5, 0 }, { 7, 66, 129, 3, 0, 1 },
 };
 enum { SIZES = COUNT(sizes) };
 
@@ -23,36 +25,42 @@ static float rounded(amp_dtype dtype, float value)
     return dtype == AMP_BF16 ? amp_bf16_to_float(amp_float_to_bf16(value)) : value;
 }
 
-/* rows × columns of numbers in [low, high), rows ld apart; NaN between them, and no element behind the last. */
+/* rows × columns of numbers in [low, high), rows ld apart; NaN between them, and no
+ * element behind the last. */
 static float *matrix(int rows, int columns, int ld, uint32_t seed, float low, float high)
 {
     size_t extent = (size_t)(rows - 1) * (size_t)ld + (size_t)columns;
     float *a = memory(extent * sizeof *a);
-    for (size_t i = 0; i < extent; ++i) a[i] = i % (size_t)ld < (size_t)columns ? low + (high - low) * uniform(&seed) : NAN;
+    for (size_t i = 0; i < extent; ++i)
+        a[i] = i % (size_t)ld < (size_t)columns ? low + (high - low) * uniform(&seed) : NAN;
     return a;
 }
 
-static float *factor(amp_factor *f, int rows, int columns, int gap, int transposed, uint32_t seed, float low, float high)
+static float *factor(amp_factor *f, int rows, int columns, int gap, int transposed, uint32_t seed, float low,
+                     float high)
 {
     *f = (amp_factor){ .ld = (transposed ? rows : columns) + gap, .transposed = transposed };
-    float *a = transposed ? matrix(columns, rows, f->ld, seed, low, high) : matrix(rows, columns, f->ld, seed, low, high);
+    float *a = transposed ? matrix(columns, rows, f->ld, seed, low, high)
+        : matrix(rows, columns, f->ld, seed, low, high);
     f->data = a;
     return a;
 }
 
 static double element_of(const amp_factor *f, amp_dtype dtype, int row, int column)
 {
-    size_t at = f->transposed ? (size_t)column * (size_t)f->ld + (size_t)row : (size_t)row * (size_t)f->ld + (size_t)column;
+    size_t at = f->transposed ? (size_t)column * (size_t)f->ld + (size_t)row
+        : (size_t)row * (size_t)f->ld + (size_t)column;
     return (double)rounded(dtype, f->data[at]);
 }
 
-/* ------------------------------------------------------------------------------------------------ one product */
+/* -------------------------------------------------------------------------------------------- one product */
 
 typedef struct product { amp_gemm_desc d; float *a, *b; size_t c_extent; } product;
 
 static product make(size_case s, int transposes, amp_dtype dtype, float low, float high)
 {
-    product p = { .d = { .m = s.m, .n = s.n, .k = s.k, .alpha = 1, .beta = 0, .ldc = s.n + s.c_gap, .dtype = dtype } };
+    product p = { .d = { .m = s.m, .n = s.n, .k = s.k, .alpha = 1, .beta = 0, .ldc = s.n + s.c_gap,
+                         .dtype = dtype } };
     p.a = factor(&p.d.a, s.m, s.k, s.a_gap, transposes & 1, 3, low, high);
     p.b = factor(&p.d.b, s.k, s.n, s.b_gap, transposes >> 1, 5, low, high);
     p.c_extent = (size_t)(s.m - 1) * (size_t)p.d.ldc + (size_t)s.n;
@@ -79,10 +87,11 @@ static void check_element(const product *p, const float *old, int i, int j)
         sum += term;
         terms += fabs(term);
     }
-    snprintf(what, sizeof what, "c of %dx%d by %dx%d in %s, transposed %d %d, rows %d %d %d, alpha %g, beta %g", d->m, d->k, d->k,
-             d->n, amp_dtype_name(d->dtype), d->a.transposed, d->b.transposed, d->a.ld, d->b.ld, d->ldc, (double)d->alpha,
-             (double)d->beta);
-    double want = (double)d->alpha * sum + kept, slack = (d->k + 2) * 0x1p-23 * (fabs((double)d->alpha) * terms + fabs(kept));
+    snprintf(what, sizeof what, "c of %dx%d by %dx%d in %s, transposed %d %d, rows %d %d %d, alpha %g, "
+             "beta %g", d->m, d->k, d->k, d->n, amp_dtype_name(d->dtype), d->a.transposed, d->b.transposed,
+             d->a.ld, d->b.ld, d->ldc, (double)d->alpha, (double)d->beta);
+    double want = (double)d->alpha * sum + kept,
+        slack = (d->k + 2) * 0x1p-23 * (fabs((double)d->alpha) * terms + fabs(kept));
     assert_rounded(AMP_FP32, (double)d->c[at], want, isfinite(slack) ? slack : 0, what, at);
 }
 
@@ -91,7 +100,8 @@ static void check(const product *p, const float *old)
     for (int i = 0; i < p->d.m; ++i)
         for (int j = 0; j < p->d.n; ++j) check_element(p, old, i, j);
     for (size_t i = 0; i < p->c_extent; ++i)
-        if (i % (size_t)p->d.ldc >= (size_t)p->d.n && memcmp(&p->d.c[i], &old[i], sizeof *old)) fail_msg("c[%zu], between rows, was written", i);
+        if (i % (size_t)p->d.ldc >= (size_t)p->d.n && memcmp(&p->d.c[i], &old[i], sizeof *old))
+            fail_msg("c[%zu], between rows, was written", i);
 }
 
 static void run_and_check(product *p)
@@ -102,7 +112,7 @@ static void run_and_check(product *p)
     release(old);
 }
 
-/* ------------------------------------------------------------------------------------------------ the table */
+/* ---------------------------------------------------------------------------------------------- the table */
 
 static void agrees_with_double_precision(void **state)
 {
@@ -145,7 +155,7 @@ TEST(sums_exceed_the_range_of_fp16)
     drop(&p);
 }
 
-/* ------------------------------------------------------------------------------------------------ inf and NaN */
+/* -------------------------------------------------------------------------------------------- inf and NaN */
 
 TEST(beta_0_overwrites_whatever_was_there)
 {
@@ -179,8 +189,9 @@ TEST(inf_and_nan_reach_their_rows_and_no_other)
 /* Also to infinity, where a number is beyond the dtype's; subnormals are kept. */
 TEST(factors_are_rounded_to_nearest_even)
 {
-    static const float numbers[] = { 65519.996f, 65520, -70000, 2049, 2051, 1.00390625f, 1.01171875f, 0x1p-14f, 0x1p-24f, 0x1.8p-24f,
-                                     0x1p-25f, 0x1.8p-25f, 3.4e38f, -3.3961775e38f, 1e-30f, 0 };
+    static const float numbers[] = { 65519.996f, 65520, -70000, 2049, 2051, 1.00390625f, 1.01171875f,
+                                     0x1p-14f, 0x1p-24f, 0x1.8p-24f, 0x1p-25f, 0x1.8p-25f, 3.4e38f,
+                                     -3.3961775e38f, 1e-30f, 0 };
     NEEDS(gemm);
     for (size_t t = 0; t < COUNT(all_dtypes); ++t)
         for (int k = 1; k <= 64; k += 63) { /* alone, and among others that are multiplied by 0 */
@@ -191,13 +202,15 @@ TEST(factors_are_rounded_to_nearest_even)
             for (size_t i = 0; i < COUNT(numbers); ++i) {
                 float want = rounded(all_dtypes[t], numbers[i]);
                 if (p.d.c[2 * i] != want || p.d.c[2 * i + 1] != want)
-                    fail_msg("%g in %s: got %g and %g, want %g", (double)numbers[i], amp_dtype_name(all_dtypes[t]), (double)p.d.c[2 * i], (double)p.d.c[2 * i + 1], (double)want);
+                    fail_msg("%g in %s: got %g and %g, want %g", (double)numbers[i],
+                             amp_dtype_name(all_dtypes[t]), (double)p.d.c[2 * i], (double)p.d.c[2 * i + 1],
+                             (double)want);
             }
             drop(&p);
         }
 }
 
-/* ------------------------------------------------------------------------------------------------ versions */
+/* ----------------------------------------------------------------------------------------------- versions */
 
 static void renew(float *array, size_t count, uint32_t seed)
 {
@@ -262,7 +275,8 @@ TEST(one_copy_serves_both_sides_and_both_directions)
     for (size_t t = 0; t < COUNT(all_dtypes); ++t)
         for (int side = 0; side < 2; ++side)
             for (int transposed = 0; transposed < 2; ++transposed) {
-                product p = make((size_case){ 36, 36, 36, 0, 0, 0 }, side ? transposed : transposed << 1, all_dtypes[t], -1, 1);
+                product p = make((size_case){ 36, 36, 36, 0, 0, 0 }, side ? transposed : transposed << 1,
+                                 all_dtypes[t], -1, 1);
                 (side ? &p.d.a : &p.d.b)->version = 5;
                 run_and_check(&p);
                 (side ? &p.d.a : &p.d.b)->transposed ^= 1;
@@ -308,7 +322,7 @@ TEST(both_factors_may_have_versions)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ the rest */
+/* ----------------------------------------------------------------------------------------------- the rest */
 
 /* More than a backend may keep something for. */
 TEST(many_shapes_in_turn)
@@ -316,7 +330,8 @@ TEST(many_shapes_in_turn)
     NEEDS(gemm);
     for (int round = 0; round < 2; ++round)
         for (int i = 0; i < 100; ++i) {
-            product p = make((size_case){ 1 + i % 7, 1 + i / 7, 32 + i % 3, 0, 0, 0 }, i % 4, AMP_BF16, -1, 1);
+            product p = make((size_case){ 1 + i % 7, 1 + i / 7, 32 + i % 3, 0, 0, 0 }, i % 4,
+                             AMP_BF16, -1, 1);
             run_and_check(&p);
             drop(&p);
         }
@@ -347,7 +362,8 @@ TEST(computes_in_the_dtype_or_in_fp32)
         char note[256];
         amp_dtype computes = backend->gemm_computes(backend, all_dtypes[t]);
         assert_true(computes == all_dtypes[t] || computes == AMP_FP32);
-        if (backend->supports(backend, all_dtypes[t], note) == AMP_SUPPORT_NATIVE) assert_int_equal(computes, all_dtypes[t]);
+        if (backend->supports(backend, all_dtypes[t], note) == AMP_SUPPORT_NATIVE)
+            assert_int_equal(computes, all_dtypes[t]);
     }
 }
 
@@ -377,10 +393,13 @@ static int run(void)
     static struct CMUnitTest table[COUNT(all_dtypes)];
     static char names[COUNT(all_dtypes)][64];
     for (size_t t = 0; t < COUNT(all_dtypes); ++t) {
-        snprintf(names[t], sizeof names[t], "agrees_with_double_precision, %s", amp_dtype_name(all_dtypes[t]));
-        table[t] = (struct CMUnitTest){ names[t], agrees_with_double_precision, NULL, NULL, (void *)&all_dtypes[t] };
+        snprintf(names[t], sizeof names[t], "agrees_with_double_precision, %s",
+                 amp_dtype_name(all_dtypes[t]));
+        table[t] = (struct CMUnitTest){ names[t], agrees_with_double_precision, NULL, NULL,
+                                        (void *)&all_dtypes[t] };
     }
-    int failed = _cmocka_run_group_tests("products agree with double precision", table, COUNT(all_dtypes), NULL, NULL);
+    int failed = _cmocka_run_group_tests("products agree with double precision", table, COUNT(all_dtypes),
+                                         NULL, NULL);
     return run_listed_tests(variant, NULL, NULL) + failed;
 }
 

@@ -1,25 +1,28 @@
-/* Pooling, upsampling, channel copies, shortcuts, rearrangements and dropout of a backend, against loops in double that
- * follow Darknet's. */
+/* Pooling, upsampling, channel copies, shortcuts, rearrangements and dropout of a backend, against loops in
+ * double that follow Darknet's. */
 #include "kernel_cases.h"
 
 #include <float.h>
 
 typedef struct pool_case { int n, h, w, c, size, stride, pad; } pool_case;
 
-/* Darknet's default padding is size - 1. Non-overlapping, overlapping, gaps (stride > size), odd edges, windows wholly
- * in the padding (pad 6 at size 2), windows larger than the image. */
-static const pool_case pools[] = { { 2, 8, 6, 16, 2, 2, 1 }, { 1, 7, 9, 17, 2, 2, 1 }, { 1, 13, 13, 33, 2, 1, 1 },
-    { 2, 7, 8, 3, 3, 2, 2 }, { 1, 6, 5, 1, 3, 1, 2 }, { 1, 9, 9, 8, 5, 1, 4 }, { 1, 5, 6, 15, 9, 1, 8 },
-    { 1, 9, 7, 20, 2, 3, 1 }, { 1, 6, 6, 4, 1, 2, 0 }, { 1, 6, 6, 5, 2, 2, 6 }, { 1, 3, 3, 2, 15, 4, 14 },
-    { 2, 40, 40, 31, 3, 2, 0 }, { 1, 6, 9, 18, 2, 2, 0 }, { 1, 7, 8, 3, 2, 2, 0 } /* a last column, a last row unread */ };
+/* Darknet's default padding is size - 1. Non-overlapping, overlapping, gaps (stride > size), odd edges,
+ * windows wholly in the padding (pad 6 at size 2), windows larger than the image. */
+static const pool_case pools[] = { { 2, 8, 6, 16, 2, 2, 1 }, { 1, 7, 9, 17, 2, 2, 1 },
+    { 1, 13, 13, 33, 2, 1, 1 }, { 2, 7, 8, 3, 3, 2, 2 }, { 1, 6, 5, 1, 3, 1, 2 }, { 1, 9, 9, 8, 5, 1, 4 },
+    { 1, 5, 6, 15, 9, 1, 8 }, { 1, 9, 7, 20, 2, 3, 1 }, { 1, 6, 6, 4, 1, 2, 0 }, { 1, 6, 6, 5, 2, 2, 6 },
+    { 1, 3, 3, 2, 15, 4, 14 }, { 2, 40, 40, 31, 3, 2, 0 },
+    { 1, 6, 9, 18, 2, 2, 0 }, { 1, 7, 8, 3, 2, 2, 0 } /* a last column, a last row unread */ };
 
 static int pooled(int length, const pool_case *p) { return (length + p->pad - p->size) / p->stride + 1; }
 
 /* The offset in x of place (r,m) of the window at output pixel o, or -1 outside the image. */
 static long place(const pool_case *p, size_t o, int r, int m)
 {
-    int out_w = pooled(p->w, p), out_h = pooled(p->h, p), pixel = (int)(o / (size_t)p->c), c = (int)(o % (size_t)p->c);
-    int row = pixel / out_w % out_h * p->stride - p->pad / 2 + r, column = pixel % out_w * p->stride - p->pad / 2 + m;
+    int out_w = pooled(p->w, p), out_h = pooled(p->h, p), pixel = (int)(o / (size_t)p->c),
+        c = (int)(o % (size_t)p->c);
+    int row = pixel / out_w % out_h * p->stride - p->pad / 2 + r,
+        column = pixel % out_w * p->stride - p->pad / 2 + m;
     if (row < 0 || row >= p->h || column < 0 || column >= p->w) return -1;
     return (((long)(pixel / (out_w * out_h)) * p->h + row) * p->w + column) * p->c + c;
 }
@@ -33,10 +36,12 @@ TEST(maxpool_takes_the_first_greatest_of_each_window)
             amp_tensor x = filled(all_dtypes[d], p->n, p->h, p->w, p->c, 5, -3, 3);
             amp_tensor y = poisoned(all_dtypes[d], p->n, pooled(p->h, p), pooled(p->w, p), p->c);
             size_t count = amp_shape_count(x.shape), out = amp_shape_count(y.shape);
-            for (size_t i = 0; i < count; ++i) set_element(&x, i, roundf((float)element(&x, i))); /* many ties */
+            /* Many ties. */
+            for (size_t i = 0; i < count; ++i) set_element(&x, i, roundf((float)element(&x, i)));
             for (size_t i = 0; i < count; i += 7) set_element(&x, i, NAN);
             for (size_t i = 1; i < count; i += 11) set_element(&x, i, -INFINITY);
-            if (k & 1) for (size_t i = 0; i < count; i += (size_t)p->c) set_element(&x, i, NAN); /* channel 0: all NaN */
+            /* Channel 0: all NaN. */
+            if (k & 1) for (size_t i = 0; i < count; i += (size_t)p->c) set_element(&x, i, NAN);
             uint8_t *choice = memory(out);
             memset(choice, 77, out);
             ASSERT_OK(CALL(maxpool_forward, &x, &y, choice, p->size, p->stride, p->pad, e));
@@ -53,7 +58,8 @@ TEST(maxpool_takes_the_first_greatest_of_each_window)
                             which = r * p->size + m;
                         }
                     }
-                if (choice[o] != which) fail_msg("choice[%zu] of pool %zu: got %d, want %d", o, k, choice[o], which);
+                if (choice[o] != which)
+                    fail_msg("choice[%zu] of pool %zu: got %d, want %d", o, k, choice[o], which);
                 assert_true(element(&y, o) == (which == 255 ? element(&none, 0) : best));
             }
             release(x.data); release(y.data); release(none.data); release(choice);
@@ -87,11 +93,13 @@ TEST(maxpool_gradient_goes_to_the_chosen_and_zero_elsewhere)
                     }
                 }
                 if (accumulate) memcpy(dx.data, old.data, amp_tensor_bytes(&dx));
-                ASSERT_OK(CALL(maxpool_backward, &dy, choice, &dx, p->size, p->stride, p->pad, accumulate, e));
+                ASSERT_OK(CALL(maxpool_backward, &dy, choice, &dx, p->size, p->stride, p->pad,
+                               accumulate, e));
                 for (size_t i = 0; i < count; ++i) {
                     double base = accumulate ? element(&old, i) : 0, slack = 0x1p-23 * (size[i] + fabs(base));
                     if (!accumulate && size[i] == fabs(want[i]) && p->stride >= p->size) slack = 0;
-                    assert_rounded(dx.dtype, element(&dx, i), base + want[i], isfinite(slack) ? slack : 0, "dx", i);
+                    assert_rounded(dx.dtype, element(&dx, i), base + want[i], isfinite(slack) ? slack : 0,
+                                   "dx", i);
                 }
                 release(x.data); release(old.data); release(y.data); release(dy.data); release(dx.data);
                 release(choice); free(want); free(size);
@@ -110,8 +118,8 @@ TEST(maxpool_refuses_windows_that_a_byte_cannot_name)
     release(x.data); release(y.data); release(choice);
 }
 
-static const int images[][4] = { { 1, 1, 1, 1 }, { 20, 7, 5, 3 }, { 3, 13, 13, 17 }, { 2, 3, 5, 24 }, { 1, 2, 3, 130 }, { 1, 200, 210, 1 },
-    { 2, 26, 26, 64 } };
+static const int images[][4] = { { 1, 1, 1, 1 }, { 20, 7, 5, 3 }, { 3, 13, 13, 17 }, { 2, 3, 5, 24 },
+    { 1, 2, 3, 130 }, { 1, 200, 210, 1 }, { 2, 26, 26, 64 } };
 
 TEST(avgpool_averages_and_shares_out)
 {
@@ -135,9 +143,11 @@ TEST(avgpool_averages_and_shares_out)
                 if (!accumulate) memset(dx.data, 0xff, amp_tensor_bytes(&dx));
                 ASSERT_OK(CALL(avgpool_backward, &dy, &dx, accumulate, e));
                 for (size_t i = 0; i < amp_shape_count(dx.shape); ++i) {
-                    double share = element(&dy, i / channels / pixels * channels + i % channels) / (double)pixels;
+                    double share = element(&dy,
+                                           i / channels / pixels * channels + i % channels) / (double)pixels;
                     double want = share + (accumulate ? element(&x, i) : 0);
-                    assert_rounded(dx.dtype, element(&dx, i), want, 0x1p-23 * (fabs(share) + fabs(want)), "dx", i);
+                    assert_rounded(dx.dtype, element(&dx, i), want, 0x1p-23 * (fabs(share) + fabs(want)),
+                                   "dx", i);
                 }
                 release(x.data); release(y.data); release(dx.data); release(dy.data);
             }
@@ -160,8 +170,10 @@ TEST(upsample_repeats_and_its_gradient_sums)
                     double *sum = calloc(amp_shape_count(x.shape), sizeof *sum);
                     ASSERT_OK(CALL(upsample_forward, &x, &y, stride, scale, e));
                     for (size_t o = 0; o < amp_shape_count(y.shape); ++o) {
-                        size_t pixel = o / (size_t)c, row = pixel / (size_t)w; /* of all images: h is whole strides */
-                        size_t from = (row / (size_t)stride * (size_t)z[2] + pixel % (size_t)w / (size_t)stride) *
+                        /* Of all images: h is whole strides. */
+                        size_t pixel = o / (size_t)c, row = pixel / (size_t)w;
+                        size_t from = (row / (size_t)stride * (size_t)z[2] +
+                                       pixel % (size_t)w / (size_t)stride) *
                             (size_t)c + o % (size_t)c;
                         sum[from] += element(&dy, o);
                         double want = (double)scale * element(&x, from);
@@ -249,7 +261,8 @@ TEST(channels_copies_adds_and_touches_no_other)
                     int c = (int)(i % (size_t)z[2]) - z[3];
                     double want = element(&old, i), slack = 0;
                     if (c >= 0 && c < z[4]) {
-                        double moved = (double)alpha * element(&src, i / (size_t)z[2] * (size_t)z[0] + (size_t)(z[1] + c));
+                        double moved = (double)alpha *
+                            element(&src, i / (size_t)z[2] * (size_t)z[0] + (size_t)(z[1] + c));
                         want = moved + (accumulate ? element(&old, i) : 0);
                         slack = mode ? 0x1p-24 * (fabs(moved) + fabs(want)) : 0;
                     }
@@ -287,20 +300,23 @@ TEST(shortcut_blends_common_channels_and_passes_the_rest)
             }
 }
 
-/* h, w and channels of x, and of what is added: equal, down and up by 2, 3 and 6, where sizes do not divide (from the first
- * line and column on, in whole steps), corners alone; more, fewer and as many channels; enough for threads. */
-static const int joined[][6] = { { 13, 11, 5, 13, 11, 9 }, { 13, 11, 33, 13, 11, 20 }, { 13, 11, 16, 13, 11, 24 },
-    { 13, 11, 16, 13, 11, 16 }, { 6, 5, 16, 12, 10, 16 }, { 6, 5, 32, 12, 10, 16 }, { 6, 5, 16, 13, 11, 40 },
-    { 7, 6, 9, 13, 11, 5 }, { 3, 4, 24, 11, 12, 8 }, { 1, 3, 7, 6, 18, 3 }, { 12, 10, 16, 6, 5, 24 }, { 13, 11, 33, 6, 5, 20 },
-    { 9, 12, 8, 3, 4, 8 }, { 11, 14, 3, 3, 4, 5 }, { 13, 11, 4, 7, 6, 4 }, { 7, 7, 16, 1, 1, 8 }, { 1, 1, 64, 8, 8, 3 },
+/* h, w and channels of x, and of what is added: equal, down and up by 2, 3 and 6, where sizes do not divide
+ * (from the first line and column on, in whole steps), corners alone; more, fewer and as many channels;
+ * enough for threads. */
+static const int joined[][6] = { { 13, 11, 5, 13, 11, 9 }, { 13, 11, 33, 13, 11, 20 },
+    { 13, 11, 16, 13, 11, 24 }, { 13, 11, 16, 13, 11, 16 }, { 6, 5, 16, 12, 10, 16 },
+    { 6, 5, 32, 12, 10, 16 }, { 6, 5, 16, 13, 11, 40 }, { 7, 6, 9, 13, 11, 5 }, { 3, 4, 24, 11, 12, 8 },
+    { 1, 3, 7, 6, 18, 3 }, { 12, 10, 16, 6, 5, 24 }, { 13, 11, 33, 6, 5, 20 }, { 9, 12, 8, 3, 4, 8 },
+    { 11, 14, 3, 3, 4, 5 }, { 13, 11, 4, 7, 6, 4 }, { 7, 7, 16, 1, 1, 8 }, { 1, 1, 64, 8, 8, 3 },
     { 26, 26, 48, 52, 52, 24 }, { 52, 52, 24, 26, 26, 48 } };
 
-/* Darknet's shortcut_cpu over whole tensors of doubles in NHWC: out = s1·out + s2·add where they meet. met, as large as
- * add, becomes 1 where it is read. */
-static void darknet_shortcut(const int *add_size, const double *add, char *met, const int *out_size, double *out, int images,
-                             double s1, double s2)
+/* Darknet's shortcut_cpu over whole tensors of doubles in NHWC: out = s1·out + s2·add where they meet. met,
+ * as large as add, becomes 1 where it is read. */
+static void darknet_shortcut(const int *add_size, const double *add, char *met, const int *out_size,
+                             double *out, int images, double s1, double s2)
 {
-    int h1 = add_size[0], w1 = add_size[1], c1 = add_size[2], h2 = out_size[0], w2 = out_size[1], c2 = out_size[2];
+    int h1 = add_size[0], w1 = add_size[1], c1 = add_size[2], h2 = out_size[0], w2 = out_size[1],
+        c2 = out_size[2];
     int stride = w1 / w2 < 1 ? 1 : w1 / w2, sample = w2 / w1 < 1 ? 1 : w2 / w1;
     for (int b = 0; b < images; ++b)
         for (int k = 0; k < c1 && k < c2; ++k)
@@ -335,7 +351,8 @@ TEST(shortcut_joins_sizes_as_darknet)
         for (size_t k = 0; k < COUNT(joined); ++k)
             for (int linear = 0; linear < 2; ++linear) {
                 const int *z = joined[k];
-                amp_tensor x = filled(all_dtypes[d], 2, z[0], z[1], z[2], 5, -1, 1), y = poisoned(all_dtypes[d], 2, z[0], z[1], z[2]);
+                amp_tensor x = filled(all_dtypes[d], 2, z[0], z[1], z[2], 5, -1, 1),
+                    y = poisoned(all_dtypes[d], 2, z[0], z[1], z[2]);
                 amp_tensor from = filled(all_dtypes[d], 2, z[3], z[4], z[5], 6, -1, 1);
                 double *want = doubles_of(&x), *add = doubles_of(&from);
                 char *met = calloc(amp_shape_count(from.shape), 1);
@@ -343,7 +360,8 @@ TEST(shortcut_joins_sizes_as_darknet)
                 spoil_unmet(&from, met);
                 ASSERT_OK(CALL(shortcut_forward, &x, &from, &y, .5f, 2, linear ? AMP_LINEAR : AMP_LEAKY, e));
                 for (size_t i = 0; i < amp_shape_count(y.shape); ++i)
-                    assert_rounded(y.dtype, element(&y, i), linear || want[i] > 0 ? want[i] : .1 * want[i], 0x1p-22, "y", i);
+                    assert_rounded(y.dtype, element(&y, i), linear || want[i] > 0 ? want[i] : .1 * want[i],
+                                   0x1p-22, "y", i);
                 release(x.data); release(from.data); release(y.data); free(want); free(add); free(met);
             }
 }
@@ -371,22 +389,25 @@ TEST(shortcut_gradient_goes_where_it_came_from)
             }
 }
 
-/* Those that Darknet asserts against, one after the other: unlike multiples; larger one way, smaller the other. */
+/* Those that Darknet asserts against, one after the other: unlike multiples; larger one
+ * way, smaller the other. */
 TEST(shortcut_refuses_what_does_not_fit)
 {
-    static const int unfit[][6] = { { 2, 2, 4, 4, 2, 4 }, { 2, 2, 4, 2, 3, 4 }, { 3, 6, 4, 6, 3, 4 }, { 4, 4, 4, 8, 12, 4 },
-        { 8, 12, 4, 4, 4, 4 }, { 5, 3, 4, 9, 6, 4 } };
+    static const int unfit[][6] = { { 2, 2, 4, 4, 2, 4 }, { 2, 2, 4, 2, 3, 4 }, { 3, 6, 4, 6, 3, 4 },
+        { 4, 4, 4, 8, 12, 4 }, { 8, 12, 4, 4, 4, 4 }, { 5, 3, 4, 9, 6, 4 } };
     NEEDS(shortcut_forward);
     NEEDS(shortcut_backward);
     for (size_t k = 0; k < COUNT(unfit); ++k) {
         const int *z = unfit[k];
-        amp_tensor x = filled(AMP_FP32, 1, z[0], z[1], z[2], 1, 0, 1), from = filled(AMP_FP32, 1, z[3], z[4], z[5], 1, 0, 1);
+        amp_tensor x = filled(AMP_FP32, 1, z[0], z[1], z[2], 1, 0, 1),
+            from = filled(AMP_FP32, 1, z[3], z[4], z[5], 1, 0, 1);
         amp_tensor y = copy_of(&x);
         ASSERT_REFUSED(CALL(shortcut_forward, &x, &from, &y, 1, 1, AMP_LINEAR, e));
         ASSERT_REFUSED(CALL(shortcut_backward, &x, &from, 1, 0, e));
         release(x.data); release(from.data); release(y.data);
     }
-    amp_tensor a = filled(AMP_FP32, 1, 4, 4, 4, 1, 0, 1), b = filled(AMP_FP32, 2, 2, 2, 4, 1, 0, 1), y = copy_of(&a);
+    amp_tensor a = filled(AMP_FP32, 1, 4, 4, 4, 1, 0, 1), b = filled(AMP_FP32, 2, 2, 2, 4, 1, 0, 1),
+        y = copy_of(&a);
     amp_tensor half = filled(AMP_BF16, 1, 2, 2, 4, 1, 0, 1);
     ASSERT_REFUSED(CALL(shortcut_forward, &a, &b, &y, 1, 1, AMP_LINEAR, e));
     ASSERT_REFUSED(CALL(shortcut_backward, &a, &b, 1, 0, e));
@@ -405,7 +426,8 @@ TEST(gather_moves_by_the_map_and_back)
     for (size_t d = 0; d < 3; ++d)
         for (int accumulate = 0; accumulate < 2; ++accumulate) {
             amp_tensor x = filled(all_dtypes[d], 3, 4, 6, 5, 5, -1, 1), dx = copy_of(&x);
-            amp_tensor y = poisoned(all_dtypes[d], 3, 2, 3, 22), dy = filled(all_dtypes[d], 3, 2, 3, 22, 6, -1, 1);
+            amp_tensor y = poisoned(all_dtypes[d], 3, 2, 3, 22),
+                dy = filled(all_dtypes[d], 3, 2, 3, 22, 6, -1, 1);
             set_element(&x, 8, NAN);
             double want[3 * IN];
             for (int i = 0; i < 3 * IN; ++i) want[i] = accumulate ? element(&dx, (size_t)i) : 0;
@@ -443,8 +465,8 @@ TEST(gather_backward_leaves_zero_or_the_old_where_no_entry_points)
     release(map);
 }
 
-/* Multiples of 1/8 below 2: their sums are exact in every dtype, so one image's tells whether an entry is lost, taken
- * twice or taken from another image. */
+/* Multiples of 1/8 below 2: their sums are exact in every dtype, so one image's tells whether an entry is
+ * lost, taken twice or taken from another image. */
 TEST(gather_backward_sums_the_entries_that_name_one_element)
 {
     enum { IN = 40, OUT = 48, IMAGES = 3 }; /* elements 0 to 6: six entries each; 7 to 9: one; others: none */
@@ -453,7 +475,8 @@ TEST(gather_backward_sums_the_entries_that_name_one_element)
     for (int i = 0; i < OUT; ++i) map[i] = i < 42 ? (i * 5 + 2) % 7 : i < 45 ? i - 35 : -1;
     for (size_t d = 0; d < 3; ++d)
         for (int accumulate = 0; accumulate < 2; ++accumulate) {
-            amp_tensor dy = poisoned(all_dtypes[d], IMAGES, 2, 3, 8), dx = poisoned(all_dtypes[d], IMAGES, 1, 5, 8);
+            amp_tensor dy = poisoned(all_dtypes[d], IMAGES, 2, 3, 8),
+                dx = poisoned(all_dtypes[d], IMAGES, 1, 5, 8);
             double want[IMAGES * IN];
             for (int i = 0; i < IMAGES * IN; ++i) want[i] = accumulate ? (i % 13) / 8. : 0;
             for (size_t i = 0; accumulate && i < IMAGES * IN; ++i) set_element(&dx, i, (float)want[i]);
@@ -485,7 +508,8 @@ TEST(dropout_drops_even_nan_and_scales_the_kept)
                 for (size_t i = 0; i < count; ++i) {
                     double kept = keep[i] ? (double)1.6f * element(&x, i) : 0;
                     double want = kept + (accumulate ? element(&old, i) : 0);
-                    assert_rounded(y.dtype, element(&y, i), want, 0x1p-24 * (fabs(kept) + fabs(want)), "y", i);
+                    assert_rounded(y.dtype, element(&y, i), want, 0x1p-24 * (fabs(kept) + fabs(want)),
+                                   "y", i);
                 }
                 release(x.data); release(y.data); release(old.data); release(keep);
             }

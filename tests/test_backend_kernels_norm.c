@@ -4,10 +4,11 @@
 
 typedef struct size_case { int n, h, w, c; } size_case;
 
-/* One element; C = 1, below, at and beyond a vector; periods that fit no vector; many blocks; rows longer than a period. */
-static const size_case sizes[] = { { 1, 1, 1, 1 }, { 2, 13, 11, 1 }, { 1, 1, 1, 7 }, { 1, 7, 3, 3 }, { 2, 9, 9, 15 },
-    { 2, 5, 4, 16 }, { 3, 4, 5, 17 }, { 2, 130, 130, 16 }, { 4, 70, 71, 5 }, { 1, 13, 13, 255 }, { 1, 3, 70, 67 },
-    { 2, 10, 10, 1024 }, { 1, 2, 2, 2049 } };
+/* One element; C = 1, below, at and beyond a vector; periods that fit no vector; many blocks; rows
+ * longer than a period. */
+static const size_case sizes[] = { { 1, 1, 1, 1 }, { 2, 13, 11, 1 }, { 1, 1, 1, 7 }, { 1, 7, 3, 3 },
+    { 2, 9, 9, 15 }, { 2, 5, 4, 16 }, { 3, 4, 5, 17 }, { 2, 130, 130, 16 }, { 4, 70, 71, 5 },
+    { 1, 13, 13, 255 }, { 1, 3, 70, 67 }, { 2, 10, 10, 1024 }, { 1, 2, 2, 2049 } };
 
 /* Darknet's activations.h, and that of AlexeyAB's fork, in double. */
 static double true_activate(double x, amp_activation a)
@@ -98,7 +99,8 @@ TEST(gradients_are_taken_from_the_output)
                 amp_activation act = (amp_activation)a;
                 amp_tensor y = filled(all_dtypes[d], 2, 3, 5, 19, 7, -1.5f, 1.5f);
                 amp_tensor dy = filled(all_dtypes[d], 2, 3, 5, 19, 8, -2, 2);
-                amp_tensor dx = poisoned(all_dtypes[d], 2, 3, 5, 19), old = filled(all_dtypes[d], 2, 3, 5, 19, 9, -1, 1);
+                amp_tensor dx = poisoned(all_dtypes[d], 2, 3, 5, 19),
+                    old = filled(all_dtypes[d], 2, 3, 5, 19, 9, -1, 1);
                 set_element(&y, 3, 0);
                 set_element(&y, 4, 1);
                 set_element(&y, 5, -1);
@@ -141,7 +143,8 @@ TEST(a_bias_is_added_to_each_pixel)
             bias[z.c / 2] = NAN;
             ASSERT_OK(CALL(add_bias, &y, bias, e));
             for (size_t i = 0; i < amp_shape_count(y.shape); ++i)
-                assert_rounded(y.dtype, element(&y, i), element(&old, i) + (double)bias[i % (size_t)z.c], 0x1p-23, "y", i);
+                assert_rounded(y.dtype, element(&y, i), element(&old, i) + (double)bias[i % (size_t)z.c],
+                               0x1p-23, "y", i);
             release(y.data); release(old.data); release(bias);
         }
 }
@@ -162,7 +165,8 @@ TEST(bias_gradient_adds_the_sum_over_pixels)
                     sum += element(&dy, p * channels + c);
                     size += fabs(element(&dy, p * channels + c));
                 }
-                assert_rounded(AMP_FP32, (double)db[c], (double)old[c] + sum, 0x1p-24 * (8 * size + fabs(sum)), "db", c);
+                assert_rounded(AMP_FP32, (double)db[c], (double)old[c] + sum,
+                               0x1p-24 * (8 * size + fabs(sum)), "db", c);
             }
             release(dy.data); release(db); release(old);
         }
@@ -187,14 +191,16 @@ static norm norm_make(amp_dtype dtype, size_case z, float low, float high)
     return (norm){ filled(dtype, z.n, z.h, z.w, z.c, 11, low, high), poisoned(dtype, z.n, z.h, z.w, z.c),
         filled(dtype, z.n, z.h, z.w, z.c, 12, -1, 1.5f), poisoned(dtype, z.n, z.h, z.w, z.c),
         filled_array(c, 13, .5f, 1.5f), filled_array(c, 14, -1, 1), filled_array(c, 15, NAN, NAN),
-        filled_array(c, 16, NAN, NAN), filled_array(c, 17, -1, 1), filled_array(c, 18, 0, 1), filled_array(c, 19, -1, 1),
-        filled_array(c, 20, -1, 1), rules[0] };
+        filled_array(c, 16, NAN, NAN), filled_array(c, 17, -1, 1), filled_array(c, 18, 0, 1),
+        filled_array(c, 19, -1, 1), filled_array(c, 20, -1, 1), rules[0] };
 }
 
 static void norm_free(norm *b)
 {
-    release(b->x.data); release(b->y.data); release(b->dy.data); release(b->dx.data); release(b->scale); release(b->bias); release(b->mean);
-    release(b->variance); release(b->rolling_mean); release(b->rolling_variance); release(b->dscale); release(b->dbias);
+    release(b->x.data); release(b->y.data); release(b->dy.data); release(b->dx.data); release(b->scale);
+    release(b->bias); release(b->mean);
+    release(b->variance); release(b->rolling_mean); release(b->rolling_variance); release(b->dscale);
+    release(b->dbias);
 }
 
 static amp_batchnorm described(const norm *b, amp_activation a)
@@ -259,7 +265,8 @@ TEST(batchnorm_forward_goes_by_the_rule)
             b.rule = *r;
             size_t channels = (size_t)z.c, pixels = amp_shape_count(b.x.shape) / channels;
             double moved = (double)r->rolling_factor, spread = (double)(range[1] - range[0]) / 7;
-            float *old_mean = array_copy(b.rolling_mean, channels), *old_var = array_copy(b.rolling_variance, channels);
+            float *old_mean = array_copy(b.rolling_mean, channels),
+                *old_var = array_copy(b.rolling_variance, channels);
             ASSERT_OK(forward(&b, a, e));
             for (size_t c = 0; c < channels; ++c) {
                 double mean, unbiased;
@@ -276,10 +283,12 @@ TEST(batchnorm_forward_goes_by_the_rule)
                     0x1p-22 + moved * variance_slack, "rolling variance", c);
                 double gain = (double)b.scale[c] / true_spread(r, variance), bias = (double)b.bias[c];
                 for (size_t p = 0; p < pixels; ++p) {
-                    double x = element(&b.x, p * channels + c), v = pixels > 1 ? (x - mean) * gain + bias : bias;
-                    double slack = pixels > 1 ? 0x1p-22 * (gain * (fabs(x) + fabs(mean) + 3 * spread) + fabs(bias)) : 0x1p-22;
-                    assert_rounded(b.y.dtype, element(&b.y, p * channels + c), true_activate(v, a), slack, "y",
-                        p * channels + c);
+                    double x = element(&b.x, p * channels + c),
+                        v = pixels > 1 ? (x - mean) * gain + bias : bias;
+                    double slack = pixels > 1
+                        ? 0x1p-22 * (gain * (fabs(x) + fabs(mean) + 3 * spread) + fabs(bias)) : 0x1p-22;
+                    assert_rounded(b.y.dtype, element(&b.y, p * channels + c), true_activate(v, a),
+                        slack, "y", p * channels + c);
                 }
             }
             release(old_mean); release(old_var);
@@ -365,7 +374,8 @@ TEST(batchnorm_backward_goes_by_the_rule)
                     product += delta * u;
                     product_size += fabs(delta * u);
                 }
-                assert_rounded(AMP_FP32, (double)b.dbias[c], (double)old_bias[c] + sum, 0x1p-24 * 8 * (size + 1), "dbias", c);
+                assert_rounded(AMP_FP32, (double)b.dbias[c], (double)old_bias[c] + sum,
+                               0x1p-24 * 8 * (size + 1), "dbias", c);
                 assert_rounded(AMP_FP32, (double)b.dscale[c], (double)old_scale[c] + product * hat,
                     0x1p-24 * 8 * (product_size * hat + 1), "dscale", c);
                 for (size_t i = c; i < pixels * channels; i += channels) {
@@ -384,7 +394,8 @@ TEST(batchnorm_backward_goes_by_the_rule)
         }
 }
 
-/* Backward goes by the y that was stored, 0 where a half cannot hold so little, also where it makes y anew. */
+/* Backward goes by the y that was stored, 0 where a half cannot hold so little, also
+ * where it makes y anew. */
 TEST(backward_goes_by_the_rounded_output)
 {
     static const amp_activation by_sign[] = { AMP_LEAKY, AMP_RELU, AMP_RELIE };
@@ -417,7 +428,8 @@ TEST(variance_survives_a_mean_far_above_the_spread)
 {
     NEEDS(batchnorm_forward_train);
     for (size_t s = 0; s < COUNT(sizes); ++s) {
-        norm b = norm_make(AMP_FP32, sizes[s], 10000.f, 10000.25f); /* mean/spread = 1e5: Σx² - (Σx)² has no digit left */
+        /* mean/spread = 1e5: Σx² - (Σx)² has no digit left. */
+        norm b = norm_make(AMP_FP32, sizes[s], 10000.f, 10000.25f);
         size_t channels = (size_t)sizes[s].c;
         set_element(&b.x, 0, 9000); /* and a first element that is a bad guess of the mean */
         ASSERT_OK(forward(&b, AMP_LINEAR, e));
@@ -498,7 +510,8 @@ TEST(tensors_may_begin_anywhere)
         ASSERT_OK(backward(&at, &at.dx, AMP_LEAKY, e));
         for (size_t i = 0; i < amp_shape_count(b.x.shape); ++i) {
             double want = element(&b.dx, i);
-            assert_rounded(all_dtypes[d], element(&at.dx, i), want, rounding(all_dtypes[d], want) + 0x1p-21, "dx", i);
+            assert_rounded(all_dtypes[d], element(&at.dx, i), want, rounding(all_dtypes[d], want) + 0x1p-21,
+                           "dx", i);
         }
         for (size_t c = 0; c < 16; ++c) {
             assert_rounded(AMP_FP32, (double)at.mean[c], (double)b.mean[c], 0x1p-21, "mean", c);
@@ -572,7 +585,8 @@ TEST(no_variant_changes_a_bit)
     for (size_t d = 0; d < 3; ++d)
         for (size_t s = 0; s < COUNT(sizes); ++s) {
             amp_activation a = exact[s % COUNT(exact)];
-            norm here = norm_make(all_dtypes[d], sizes[s], -2, 5), base = norm_make(all_dtypes[d], sizes[s], -2, 5);
+            norm here = norm_make(all_dtypes[d], sizes[s], -2, 5),
+                base = norm_make(all_dtypes[d], sizes[s], -2, 5);
             ASSERT_OK(forward(&here, a, e));
             ASSERT_OK(backward(&here, &here.dx, a, e));
             machine.select(machine.variants[0]);

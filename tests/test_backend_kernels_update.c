@@ -1,5 +1,5 @@
-/* The fused update and the gradient check of a backend: against stock Darknet's separate steps bit for bit where
- * that is possible, against double precision where it is not. */
+/* The fused update and the gradient check of a backend: against stock Darknet's separate steps bit for bit
+ * where that is possible, against double precision where it is not. */
 #include "kernel_cases.h"
 
 #include <float.h>
@@ -13,17 +13,18 @@ static void make(amp_param params[PARAMS])
     for (int i = 0; i < PARAMS; ++i) {
         uint32_t seed = 100u * (uint32_t)i;
         size_t n = counts[i];
-        params[i] = (amp_param){ .master = filled_array(n, seed + 1, -1, 1), .grad = filled_array(n, seed + 2, -50, 50),
-            .momentum = filled_array(n, seed + 3, -3, 3), .m = filled_array(n, seed + 4, -3, 3),
-            .v = filled_array(n, seed + 5, 0, 9), .count = n, .decay = i & 1 ? .0005f : 0,
-            .rate_scale = i & 2 ? .5f : 1, .layer = i, .name = "weights" };
+        params[i] = (amp_param){ .master = filled_array(n, seed + 1, -1, 1),
+            .grad = filled_array(n, seed + 2, -50, 50), .momentum = filled_array(n, seed + 3, -3, 3),
+            .m = filled_array(n, seed + 4, -3, 3), .v = filled_array(n, seed + 5, 0, 9), .count = n,
+            .decay = i & 1 ? .0005f : 0, .rate_scale = i & 2 ? .5f : 1, .layer = i, .name = "weights" };
     }
 }
 
 static void destroy(amp_param params[PARAMS])
 {
     for (int i = 0; i < PARAMS; ++i) {
-        release(params[i].master); release(params[i].grad); release(params[i].momentum); release(params[i].m); release(params[i].v);
+        release(params[i].master); release(params[i].grad); release(params[i].momentum); release(params[i].m);
+        release(params[i].v);
     }
 }
 
@@ -85,10 +86,12 @@ TEST(behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit)
     make(mine);
     make(stock);
     for (args.t = 1; args.t <= 3; ++args.t) {
-        float b1 = args.beta1, b2 = args.beta2, c1 = 1.f - powf(b1, (float)args.t), c2 = 1.f - powf(b2, (float)args.t);
+        float b1 = args.beta1, b2 = args.beta2, c1 = 1.f - powf(b1, (float)args.t),
+            c2 = 1.f - powf(b2, (float)args.t);
         args.inverse_scale = args.t == 2 ? (double)0.000123f : 0x1p-16;
         for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
-            volatile float w = stock[i].master[k], d = stock[i].grad[k], m = stock[i].m[k], v = stock[i].v[k], product, root;
+            volatile float w = stock[i].master[k], d = stock[i].grad[k], m = stock[i].m[k], v = stock[i].v[k],
+                product, root;
             d = d * (float)args.inverse_scale;
             m = m * b1;
             v = v * b2;
@@ -176,7 +179,8 @@ TEST(behaviour_12_weight_decay_acts_on_unscaled_values)
     }
 }
 
-/* constrain_kernel: fminf(clip, fmaxf(-clip, w)) on what the update without clip gives; history is not touched. */
+/* constrain_kernel: fminf(clip, fmaxf(-clip, w)) on what the update without clip gives;
+ * history is not touched. */
 TEST(clip_is_darknets_constrain_after_the_update)
 {
     for (int adam = 0; adam < 2; ++adam) {
@@ -205,7 +209,8 @@ TEST(clip_is_darknets_constrain_after_the_update)
     }
 }
 
-/* clip_norm can ask for less than fp32's smallest number, and a host built with -Ofast flushes such a factor to 0. */
+/* clip_norm can ask for less than fp32's smallest number, and a host built with -Ofast flushes
+ * such a factor to 0. */
 TEST(a_factor_below_fp32_still_unscales)
 {
     static const double factors[] = { 0x1p-126, 0x1p-127, 1e-40, 3e-43, 1e-52 };
@@ -241,7 +246,8 @@ TEST(sgd_is_the_formula_in_double)
             (double)old[i].decay * 64 * (double)old[i].master[k];
         double rate = (double).01f * (double)old[i].rate_scale / 64;
         assert_rounded(AMP_FP32, (double)p[i].momentum[k], step * (double).9f, 0x1p-20, "momentum", k);
-        assert_rounded(AMP_FP32, (double)p[i].master[k], (double)old[i].master[k] + rate * step, 0x1p-25, "master", k);
+        assert_rounded(AMP_FP32, (double)p[i].master[k], (double)old[i].master[k] + rate * step, 0x1p-25,
+                       "master", k);
     }
     destroy(p);
     destroy(old);
@@ -264,17 +270,22 @@ TEST(adam_is_darknets_for_every_t)
             memset(p[i].v, 0, counts[i] * sizeof(float));
         }
         ASSERT_OK(updated(p, &args, e));
-        double correction1 = (double)(1.f - powf(.9f, (float)ts[s])), correction2 = (double)(1.f - powf(.999f, (float)ts[s]));
+        double correction1 = (double)(1.f - powf(.9f, (float)ts[s])),
+            correction2 = (double)(1.f - powf(.999f, (float)ts[s]));
         for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k) {
             double w = (double)old[i].master[k], m0 = ts[s] == 1 ? 0 : (double)old[i].m[k];
             double v0 = ts[s] == 1 ? 0 : (double)old[i].v[k];
             double d = (double)old[i].grad[k] * 0x1p-16 - (double)old[i].decay * 64 * w;
-            double m = (double).9f * m0 + (double)(1 - .9f) * d, v = (double).999f * v0 + (double)(1 - .999f) * d * d;
-            double rate = (double)(.01f * old[i].rate_scale) / correction1 / (sqrt(v / correction2) + (double)1e-7f);
-            double size = fabs((double).9f * m0) + .1 * (fabs((double)old[i].grad[k]) * 0x1p-16 + .04 * fabs(w));
+            double m = (double).9f * m0 + (double)(1 - .9f) * d,
+                v = (double).999f * v0 + (double)(1 - .999f) * d * d;
+            double rate = (double)(.01f * old[i].rate_scale) / correction1 /
+                (sqrt(v / correction2) + (double)1e-7f);
+            double size = fabs((double).9f * m0) +
+                .1 * (fabs((double)old[i].grad[k]) * 0x1p-16 + .04 * fabs(w));
             assert_rounded(AMP_FP32, (double)p[i].m[k], m, 0x1p-22 * size, "m", k);
             assert_rounded(AMP_FP32, (double)p[i].v[k], v, 0x1p-22 * v + 0x1p-22 * .001 * fabs(d), "v", k);
-            assert_rounded(AMP_FP32, (double)p[i].master[k], w + rate * m, rate * size * 0x1p-21, "master", k);
+            assert_rounded(AMP_FP32, (double)p[i].master[k], w + rate * m, rate * size * 0x1p-21,
+                           "master", k);
             assert_int_equal(amp_float_bits(p[i].grad[k]), 0);
             assert_true(p[i].momentum[k] == old[i].momentum[k]);
         }
@@ -344,14 +355,16 @@ static void check(const amp_param *params, float inverse_scale, int want_found)
 
 TEST(behaviour_02_one_bad_gradient_is_found_wherever_it_lies)
 {
-    static const uint32_t bad[] = { 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f800001u, 0xffffffffu, 0x7fbfffffu };
+    static const uint32_t bad[] = { 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f800001u, 0xffffffffu,
+                                    0x7fbfffffu };
     NEEDS(check_gradients);
     amp_param p[PARAMS];
     make(p);
     check(p, 1, 0);
     for (int i = 0; i < PARAMS; ++i) {
         size_t n = counts[i], step = n > 64 ? n / 37 : 1;
-        for (size_t k = 0; k < n; k = k + 1 < n && k + step >= n ? n - 1 : k + step) { /* always the last one too */
+        /* Always the last one too. */
+        for (size_t k = 0; k < n; k = k + 1 < n && k + step >= n ? n - 1 : k + step) {
             float old = p[i].grad[k];
             uint32_t bits = bad[k % COUNT(bad)];
             memcpy(&p[i].grad[k], &bits, sizeof bits);
@@ -370,7 +383,8 @@ TEST(behaviour_02_a_bad_gradient_is_found_in_unaligned_tails)
     for (size_t start = 0; start < 17; ++start)
         for (size_t n = 1; n < 70; ++n)
             for (size_t at = 0; at < 3; ++at) {
-                amp_param p = { .master = other, .grad = memory + start, .momentum = other, .count = n, .name = "weights" };
+                amp_param p = { .master = other, .grad = memory + start, .momentum = other, .count = n,
+                                .name = "weights" };
                 int found;
                 double squares;
                 float *bad = &memory[start + (at == 0 ? 0 : at == 1 ? n / 2 : n - 1)], old = *bad;

@@ -1,10 +1,13 @@
-/* Conformance of a backend's locally connected layers: every shape of a table, in every dtype, against sums in double precision.
+/* Conformance of a backend's locally connected layers: every shape of a table, in every dtype, against
+ * sums in double precision.
  *
- * Inputs and weights are rounded to the dtype first, so that a backend that computes in the dtype and one that widens it must
- * agree. Outputs are NaN before they are overwritten. */
+ * Inputs and weights are rounded to the dtype first, so that a backend that computes in the dtype and one
+ * that widens it must agree. Outputs are NaN before they are overwritten. */
 #include "kernel_cases.h"
 
-typedef struct local_case { const char *what; int n, c, h, w, k, size, stride, pad, out_h, out_w; } local_case;
+typedef struct local_case {
+    const char *what; int n, c, h, w, k, size, stride, pad, out_h, out_w;
+} local_case;
 
 static const local_case cases[] = {
     { "as yolov1's",                    2, 16, 7, 7, 24, 3, 1, 1, 7, 7 },
@@ -16,7 +19,8 @@ static const local_case cases[] = {
     { "one filter, one image",          1, 24, 4, 4, 1, 3, 1, 1, 4, 4 },
     { "even window",                    2, 16, 8, 6, 5, 2, 2, 0, 4, 3 },
     { "5x5, two pixels of padding",     1, 8, 6, 6, 4, 5, 1, 2, 6, 6 },
-    { "5x5, one pixel of padding",      1, 3, 6, 6, 4, 5, 1, 1, 6, 6 }, /* windows that reach beyond the padding */
+    /* windows that reach beyond the padding */
+    { "5x5, one pixel of padding",      1, 3, 6, 6, 4, 5, 1, 1, 6, 6 },
     { "window of the whole image",      3, 9, 3, 3, 10, 3, 1, 0, 1, 1 },
     { "one pixel",                      2, 40, 1, 1, 8, 1, 1, 0, 1, 1 },
 };
@@ -43,8 +47,8 @@ static void fill_rounded(amp_dtype dtype, float *w, size_t count)
 
 static void begin(fixture *f, const local_case *s, amp_dtype dtype, int training)
 {
-    f->d = (amp_local_desc){ { s->n, s->c, s->h, s->w }, { s->n, s->k, s->out_h, s->out_w }, s->size, s->stride, s->pad, dtype,
-                             training };
+    f->d = (amp_local_desc){ { s->n, s->c, s->h, s->w }, { s->n, s->k, s->out_h, s->out_w }, s->size,
+                             s->stride, s->pad, dtype, training };
     f->x = filled(dtype, s->n, s->h, s->w, s->c, 1, -1, 1);
     f->dy = filled(dtype, s->n, s->out_h, s->out_w, s->k, 2, -1, 1);
     f->y = poisoned(dtype, s->n, s->out_h, s->out_w, s->k);
@@ -158,7 +162,7 @@ static void agrees_with_double_precision(void **state)
     end(&f);
 }
 
-/* ------------------------------------------------------------------------------------------------ single behaviours */
+/* -------------------------------------------------------------------------------------- single behaviours */
 
 /* Columns of 49 places of 9216 numbers of 80 images: 72 MB in half. */
 TEST(a_layer_larger_than_its_scratch_is_taken_in_slices)
@@ -183,8 +187,8 @@ TEST(a_layer_larger_than_its_scratch_is_taken_in_slices)
     end(&f);
 }
 
-/* A bad number spoils what depends on it, and nothing else; but in the gradient of weights also those that it meets beside the
- * image, where it is multiplied with 0. */
+/* A bad number spoils what depends on it, and nothing else; but in the gradient of weights also those that it
+ * meets beside the image, where it is multiplied with 0. */
 TEST(spreads_non_finite_inputs)
 {
     NEEDS(local_create);
@@ -207,8 +211,8 @@ TEST(spreads_non_finite_inputs)
             for (size_t i = 0; i < count; ++i) {
                 if (p == BACKWARD_WEIGHTS && amp_is_finite((float)f.want[i])) continue;
                 if (amp_is_finite((float)element(results[p], i)) != amp_is_finite((float)f.want[i]))
-                    fail_msg("%s, %s, pass %d: element %zu is %g, not %g", cases[s].what, amp_dtype_name(all_dtypes[t]), p, i,
-                             element(results[p], i), f.want[i]);
+                    fail_msg("%s, %s, pass %d: element %zu is %g, not %g", cases[s].what,
+                             amp_dtype_name(all_dtypes[t]), p, i, element(results[p], i), f.want[i]);
             }
         }
         end(&f);
@@ -246,7 +250,8 @@ TEST(uses_new_weights_after_loading_again)
         for (size_t i = 0; i < f.w_count; ++i) f.w[i] = -f.w[i];
         CALL(local_drop_weights, f.local);
         assert_int_equal(CALL(local_forward, f.local, f.x.data, f.y.data, &error), AMP_BACKEND_FAILED);
-        assert_int_equal(CALL(local_backward_data, f.local, f.dy.data, f.dx.data, 0, &error), AMP_BACKEND_FAILED);
+        assert_int_equal(CALL(local_backward_data, f.local, f.dy.data, f.dx.data, 0, &error),
+                         AMP_BACKEND_FAILED);
         assert_non_null(strstr(error.message, "weights were not loaded"));
         ASSERT_OK(CALL(local_load_weights, f.local, f.w, e));
         start(&f, amp_shape_count(f.y.shape));
@@ -280,7 +285,8 @@ TEST(refuses_what_cannot_be_and_backward_at_inference)
     begin(&f, &cases[0], AMP_FP32, 0);
     ASSERT_OK(CALL(local_forward, f.local, f.x.data, f.y.data, e));
     assert_int_equal(CALL(local_backward_data, f.local, f.dy.data, f.dx.data, 0, &error), AMP_BACKEND_FAILED);
-    assert_int_equal(CALL(local_backward_weights, f.local, f.x.data, f.dy.data, f.dw, &error), AMP_BACKEND_FAILED);
+    assert_int_equal(CALL(local_backward_weights, f.local, f.x.data, f.dy.data, f.dw, &error),
+                     AMP_BACKEND_FAILED);
     assert_non_null(strstr(error.message, "without training"));
     backend->local_destroy(backend, NULL);
     end(&f);
@@ -310,7 +316,8 @@ static int run(void)
         snprintf(names[i], sizeof names[i], "%s, %s", cases[i / 3].what, amp_dtype_name(all_dtypes[i % 3]));
         table[i] = (struct CMUnitTest){ names[i], agrees_with_double_precision, NULL, NULL, &tests[i] };
     }
-    int failed = _cmocka_run_group_tests("locally connected layers agree with double precision", table, COUNT(table), NULL, NULL);
+    int failed = _cmocka_run_group_tests("locally connected layers agree with double precision", table,
+                                         COUNT(table), NULL, NULL);
     return run_listed_tests("locally connected layers", NULL, NULL) + failed;
 }
 

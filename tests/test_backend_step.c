@@ -1,5 +1,5 @@
-/* The end of a step as a whole: all of it or nothing, whatever is not finite wherever it lies; clip_norm's factor; statistics. What
- * the update computes is test_backend_kernels_update's. */
+/* The end of a step as a whole: all of it or nothing, whatever is not finite wherever it lies; clip_norm's
+ * factor; statistics. What the update computes is test_backend_kernels_update's. */
 #include "kernel_cases.h"
 
 #include <float.h>
@@ -20,10 +20,12 @@ static void make(network *n)
     for (int i = 0; i < PARAMS; ++i) {
         uint32_t seed = 100u * (uint32_t)i;
         size_t off = i == PARAMS - 1 ? UNALIGNED : 0, all = counts[i] + off;
-        n->params[i] = (amp_param){ .master = filled_array(all, seed + 1, -1, 1) + off, .grad = filled_array(all, seed + 2, -50, 50) + off,
-            .momentum = filled_array(all, seed + 3, -3, 3) + off, .m = filled_array(all, seed + 4, -3, 3) + off,
-            .v = filled_array(all, seed + 5, 0, 9) + off, .count = counts[i], .decay = i & 1 ? .0005f : 0,
-            .rate_scale = i & 2 ? .5f : 1, .clip = i == 3 ? .5f : 0, .layer = i, .name = "weights" };
+        n->params[i] = (amp_param){ .master = filled_array(all, seed + 1, -1, 1) + off,
+            .grad = filled_array(all, seed + 2, -50, 50) + off,
+            .momentum = filled_array(all, seed + 3, -3, 3) + off,
+            .m = filled_array(all, seed + 4, -3, 3) + off, .v = filled_array(all, seed + 5, 0, 9) + off,
+            .count = counts[i], .decay = i & 1 ? .0005f : 0, .rate_scale = i & 2 ? .5f : 1,
+            .clip = i == 3 ? .5f : 0, .layer = i, .name = "weights" };
     }
     for (int i = 0; i < STATES; ++i) {
         uint32_t seed = 1000u + 10u * (uint32_t)i;
@@ -38,7 +40,8 @@ static void destroy(network *n)
     for (int i = 0; i < PARAMS; ++i) {
         amp_param *p = &n->params[i];
         size_t off = i == PARAMS - 1 ? UNALIGNED : 0;
-        release(p->master - off); release(p->grad - off); release(p->momentum - off); release(p->m - off); release(p->v - off);
+        release(p->master - off); release(p->grad - off); release(p->momentum - off); release(p->m - off);
+        release(p->v - off);
     }
     for (int i = 0; i < STATES; ++i) {
         size_t off = i == STATES - 1 ? UNALIGNED : 0;
@@ -53,7 +56,8 @@ static int same(const network *a, const network *b, int gradients)
     for (int i = 0; i < PARAMS; ++i) {
         const amp_param *p = &a->params[i], *q = &b->params[i];
         size_t bytes = counts[i] * sizeof(float);
-        if (memcmp(p->master, q->master, bytes) || memcmp(p->momentum, q->momentum, bytes) || memcmp(p->m, q->m, bytes) ||
+        if (memcmp(p->master, q->master, bytes) || memcmp(p->momentum, q->momentum, bytes) ||
+            memcmp(p->m, q->m, bytes) ||
             memcmp(p->v, q->v, bytes) || (gradients && memcmp(p->grad, q->grad, bytes))) return 0;
     }
     for (int i = 0; i < STATES; ++i) {
@@ -64,13 +68,13 @@ static int same(const network *a, const network *b, int gradients)
     return 1;
 }
 
-static const amp_update_args usual = { .learning_rate = .01f, .momentum = .9f, .batch = 64, .inverse_scale = 0x1p-16f, .t = 3,
-    .beta1 = .9f, .beta2 = .999f, .eps = 1e-7f };
+static const amp_update_args usual = { .learning_rate = .01f, .momentum = .9f, .batch = 64,
+    .inverse_scale = 0x1p-16f, .t = 3, .beta1 = .9f, .beta2 = .999f, .eps = 1e-7f };
 
 static amp_step_end end_of(const network *n, const amp_update_args *args)
 {
-    return (amp_step_end){ .params = n->params, .statistics = n->statistics, .param_count = PARAMS, .statistics_count = STATES,
-        .update = *args };
+    return (amp_step_end){ .params = n->params, .statistics = n->statistics, .param_count = PARAMS,
+        .statistics_count = STATES, .update = *args };
 }
 
 static amp_step_outcome finished(const network *n, const amp_update_args *args)
@@ -104,10 +108,13 @@ TEST(a_step_that_is_taken_moves_everything_once)
         double norm = norm_of(&mine, &args);
         amp_step_outcome out = finished(&mine, &args);
         assert_int_equal(out.taken, 1);
-        assert_true(fabs(out.gradient_norm - norm) <= norm * 1e-13); /* 25000 sums, each off by 2^-53 at most */
+        /* 25000 sums, each off by 2^-53 at most. */
+        assert_true(fabs(out.gradient_norm - norm) <= norm * 1e-13);
         for (int i = 0; i < STATES; ++i) {
-            assert_memory_equal(mine.statistics[i].array, other.statistics[i].array, sizes[i] * sizeof(float));
-            assert_memory_equal(mine.statistics[i].committed, other.statistics[i].array, sizes[i] * sizeof(float));
+            assert_memory_equal(mine.statistics[i].array, other.statistics[i].array,
+                                sizes[i] * sizeof(float));
+            assert_memory_equal(mine.statistics[i].committed, other.statistics[i].array,
+                                sizes[i] * sizeof(float));
         }
         for (int i = 0; i < PARAMS; ++i) for (size_t k = 0; k < counts[i]; ++k)
             assert_int_equal(amp_float_bits(mine.params[i].grad[k]), 0);
@@ -132,7 +139,8 @@ TEST(a_step_with_one_bad_number_anywhere_moves_nothing)
         size_t count = i < PARAMS ? counts[i] : sizes[i - PARAMS];
         for (int last = 0; last < 2 && count; ++last, ++tried) {
             float *a = i < PARAMS ? mine.params[i].grad : mine.statistics[i - PARAMS].array;
-            float *b = i < PARAMS ? before.params[i].grad : before.statistics[i - PARAMS].array, old = a[last ? count - 1 : 0];
+            float *b = i < PARAMS ? before.params[i].grad : before.statistics[i - PARAMS].array,
+                old = a[last ? count - 1 : 0];
             amp_update_args args = usual;
             args.adam = tried & 1;
             args.inverse_scale = tried & 2 ? 1 : 0x1p-16f;
@@ -150,7 +158,8 @@ TEST(a_step_with_one_bad_number_anywhere_moves_nothing)
     destroy(&before);
 }
 
-/* What the engine would pass for the factor if it computed it. The last bound asks for a factor that is no normal float. */
+/* What the engine would pass for the factor if it computed it. The last bound asks for a factor that
+ * is no normal float. */
 TEST(clip_norm_is_a_factor_in_double)
 {
     static const double bounds[] = { 1e9, 1e-3, 3.7e-8, 1e-42 };
@@ -174,7 +183,8 @@ TEST(clip_norm_is_a_factor_in_double)
     }
 }
 
-/* A clip_norm beneath the norm makes the gradient's norm just that: momentum 1 and no history show the gradient. */
+/* A clip_norm beneath the norm makes the gradient's norm just that: momentum 1 and no
+ * history show the gradient. */
 TEST(a_clipped_gradient_has_the_bounds_norm)
 {
     NEEDS(finish_step);
@@ -242,8 +252,9 @@ TEST(lists_may_change_from_call_to_call)
             mine.statistics[i].array[k] = other.statistics[i].array[k] = (float)(k % 17) - (float)round;
         ASSERT_OK(CALL(finish_step, &end, &out, e));
         for (int i = 0; i < PARAMS; ++i) { /* one by one */
-            amp_step_end one = { .params = &other.params[i], .param_count = i < end.param_count, .statistics = &other.statistics[i],
-                .statistics_count = i < end.statistics_count, .update = usual };
+            amp_step_end one = { .params = &other.params[i], .param_count = i < end.param_count,
+                .statistics = &other.statistics[i], .statistics_count = i < end.statistics_count,
+                .update = usual };
             ASSERT_OK(CALL(finish_step, &one, &out, e));
         }
         ASSERT_OK(CALL(check_gradients, third.params, PARAMS, 1, &found, &squares, e));
@@ -265,14 +276,16 @@ TEST(statistics_are_kept_and_restored_as_they_are)
     ASSERT_OK(CALL(keep_statistics, mine.statistics, STATES, e));
     for (int i = 0; i < STATES; ++i) {
         assert_memory_equal(mine.statistics[i].array, before.statistics[i].array, sizes[i] * sizeof(float));
-        assert_memory_equal(mine.statistics[i].committed, before.statistics[i].array, sizes[i] * sizeof(float));
+        assert_memory_equal(mine.statistics[i].committed, before.statistics[i].array,
+                            sizes[i] * sizeof(float));
         for (size_t k = 0; k < sizes[i]; ++k) mine.statistics[i].array[k] = -7;
     }
     ASSERT_OK(CALL(restore_statistics, mine.statistics, STATES - 1, e));
     ASSERT_OK(CALL(restore_statistics, mine.statistics, 0, e));
     for (int i = 0; i < STATES - 1; ++i) {
         assert_memory_equal(mine.statistics[i].array, before.statistics[i].array, sizes[i] * sizeof(float));
-        assert_memory_equal(mine.statistics[i].committed, before.statistics[i].array, sizes[i] * sizeof(float));
+        assert_memory_equal(mine.statistics[i].committed, before.statistics[i].array,
+                            sizes[i] * sizeof(float));
     }
     assert_true(mine.statistics[STATES - 1].array[5] == -7); /* not in the list */
     destroy(&mine);

@@ -1,4 +1,5 @@
-/* The bf16 copies of weights (weights_copy.h) byte for byte against what oneDNN's own reorders make of rounded masters. */
+/* The bf16 copies of weights (weights_copy.h) byte for byte against what oneDNN's own reorders make
+ * of rounded masters. */
 #include "testing.h"
 
 #include <math.h>
@@ -23,7 +24,8 @@ static void *aligned(size_t bytes)
     return memory;
 }
 
-static void library_reorder(dnnl_engine_t engine, amp_const_md from, const void *source, amp_const_md to, void *target)
+static void library_reorder(dnnl_engine_t engine, amp_const_md from, const void *source, amp_const_md to,
+                            void *target)
 {
     dnnl_primitive_desc_t pd;
     dnnl_primitive_t reorder;
@@ -44,8 +46,10 @@ static void library_reorder(dnnl_engine_t engine, amp_const_md from, const void 
     dnnl_primitive_desc_destroy(pd);
 }
 
-/* One shape in two layouts, in one pass. Shapes: around blocks of 16 and 64, one channel, windows of 1, 9, 25 and 2·3. */
-static void check(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_format_tag_t first, dnnl_format_tag_t second)
+/* One shape in two layouts, in one pass. Shapes: around blocks of 16 and 64, one channel, windows
+ * of 1, 9, 25 and 2·3. */
+static void check(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_format_tag_t first,
+                  dnnl_format_tag_t second)
 {
     size_t count = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]);
     float *masters = malloc(count * sizeof *masters);
@@ -71,7 +75,8 @@ static void check(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_format_tag_
     }
     size_t places = (size_t)(dims[2] * dims[3]);
     void *scratch = aligned(amp_weights_scratch(places));
-    amp_weights_copy(masters, (size_t)dims[0], (size_t)dims[1], places, (amp_weights_target){ &layouts[0], copies[0] },
+    amp_weights_copy(masters, (size_t)dims[0], (size_t)dims[1], places,
+                     (amp_weights_target){ &layouts[0], copies[0] },
                      (amp_weights_target){ &layouts[1], copies[1] }, scratch);
     for (int i = 0; i < 2; ++i) assert_memory_equal(copies[i], wanted[i], bytes[i]);
     memset(copies[1], 0xff, bytes[1]); /* and each alone */
@@ -91,8 +96,9 @@ static void check(dnnl_engine_t engine, const dnnl_dims_t dims, dnnl_format_tag_
 
 TEST(copies_equal_the_librarys)
 {
-    static const dnnl_dims_t shapes[] = { { 16, 16, 3, 3 }, { 64, 32, 3, 3 }, { 255, 128, 1, 1 }, { 33, 3, 3, 3 }, { 1, 1, 1, 1 },
-        { 70, 17, 5, 5 }, { 100, 700, 1, 1 }, { 18, 40, 2, 3 }, { 5, 4100, 1, 1 }, { 20, 31, 1, 7 }, { 130, 66, 3, 1 } };
+    static const dnnl_dims_t shapes[] = { { 16, 16, 3, 3 }, { 64, 32, 3, 3 }, { 255, 128, 1, 1 },
+        { 33, 3, 3, 3 }, { 1, 1, 1, 1 }, { 70, 17, 5, 5 }, { 100, 700, 1, 1 }, { 18, 40, 2, 3 },
+        { 5, 4100, 1, 1 }, { 20, 31, 1, 7 }, { 130, 66, 3, 1 } };
     static const dnnl_format_tag_t tags[] = { dnnl_AcdB16a2b, dnnl_AcdB32a2b, dnnl_AcdB48a2b, dnnl_AcdB64a2b,
         dnnl_ABcd8b16a2b, dnnl_ABcd8a16b2a, dnnl_BAcd8a16b2a };
     dnnl_engine_t engine;
@@ -100,7 +106,8 @@ TEST(copies_equal_the_librarys)
     for (int threads = 1; threads <= 3; threads += 2) {
         omp_set_num_threads(threads);
         for (size_t s = 0; s < COUNT(shapes); ++s)
-            for (size_t t = 0; t < COUNT(tags); ++t) check(engine, shapes[s], tags[t], tags[(t + s) % COUNT(tags)]);
+            for (size_t t = 0; t < COUNT(tags); ++t)
+                check(engine, shapes[s], tags[t], tags[(t + s) % COUNT(tags)]);
     }
     dnnl_engine_destroy(engine);
 }
@@ -108,7 +115,8 @@ TEST(copies_equal_the_librarys)
 TEST(other_layouts_are_left_to_the_library)
 {
     static const dnnl_dims_t dims = { 32, 32, 3, 3 }, groups = { 2, 32, 32, 3, 3 };
-    static const dnnl_format_tag_t tags[] = { dnnl_abcd, dnnl_acdb, dnnl_ABcd16b16a, dnnl_ABcd16a16b2a, dnnl_AcdB16b16a2b };
+    static const dnnl_format_tag_t tags[] = { dnnl_abcd, dnnl_acdb, dnnl_ABcd16b16a, dnnl_ABcd16a16b2a,
+                                              dnnl_AcdB16b16a2b };
     amp_md md;
     for (size_t t = 0; t < COUNT(tags); ++t) {
         ok(amp_md_create(&md, 4, dims, dnnl_bf16, tags[t]));

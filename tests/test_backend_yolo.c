@@ -1,13 +1,16 @@
-/* Yolo's loss of a backend, against forward_yolo_layer of Darknet written out in double, one label after the other.
+/* Yolo's loss of a backend, against forward_yolo_layer of Darknet written out in double, one
+ * label after the other.
  *
- * Where a threshold decides, rounding could: numbers are drawn until every comparison of the reference is clear by 1e-5. */
+ * Where a threshold decides, rounding could: numbers are drawn until every comparison of the
+ * reference is clear by 1e-5. */
 #include "yolo_cases.h"
 
 typedef struct yolo_case {
     const char *name;
     int n, h, w, classes, boxes, total, mask[3], labels; /* labels an image */
     float ignore_thresh, truth_thresh;
-    void (*change)(const struct yolo_case *, float *label, int i, uint32_t *random); /* label i of an image, as drawn; or NULL */
+    /* Label i of an image, as drawn; or NULL. */
+    void (*change)(const struct yolo_case *, float *label, int i, uint32_t *random);
 } yolo_case;
 
 /* ------------------------------------------------------------------------------------------------ labels */
@@ -94,14 +97,15 @@ static void draw_labels(const yolo_case *c, const amp_yolo_desc *d, float *label
 
 static amp_yolo_desc desc_of(const yolo_case *c)
 {
-    amp_yolo_desc d = { AMP_YOLO_AS_PJREDDIE, .classes = c->classes, .n = c->boxes, .total = c->total, .net_w = NET_W, .net_h = NET_H,
-        .ignore_thresh = c->ignore_thresh, .truth_thresh = c->truth_thresh, .truths = MOST_LABELS * LABEL + 3, .max_boxes = MOST_LABELS };
+    amp_yolo_desc d = { AMP_YOLO_AS_PJREDDIE, .classes = c->classes, .n = c->boxes, .total = c->total,
+        .net_w = NET_W, .net_h = NET_H, .ignore_thresh = c->ignore_thresh, .truth_thresh = c->truth_thresh,
+        .truths = MOST_LABELS * LABEL + 3, .max_boxes = MOST_LABELS };
     memcpy(d.mask, c->mask, sizeof c->mask);
     memcpy(d.anchors, anchors, sizeof anchors);
     return d;
 }
 
-/* ------------------------------------------------------------------------------------------------ the reference */
+/* ------------------------------------------------------------------------------------------ the reference */
 
 typedef struct reference {
     amp_yolo_desc d;
@@ -118,14 +122,16 @@ static int above(reference *r, double a, double b)
 
 static size_t at(const reference *r, int b, int j, int i, int k)
 {
-    return ((((size_t)b * (size_t)r->h + (size_t)j) * (size_t)r->w + (size_t)i) * (size_t)r->d.n + (size_t)k) *
+    return ((((size_t)b * (size_t)r->h + (size_t)j) * (size_t)r->w + (size_t)i) * (size_t)r->d.n +
+            (size_t)k) *
         (size_t)(5 + r->d.classes);
 }
 
 static box predicted(const reference *r, size_t q, int j, int i, int k)
 {
     const float *anchor = r->d.anchors + 2 * r->d.mask[k];
-    return (box){ (i + r->out[q]) / r->w, (j + r->out[q + 1]) / r->h, exp(r->out[q + 2]) * (double)anchor[0] / r->d.net_w,
+    return (box){ (i + r->out[q]) / r->w, (j + r->out[q + 1]) / r->h,
+                  exp(r->out[q + 2]) * (double)anchor[0] / r->d.net_w,
                   exp(r->out[q + 3]) * (double)anchor[1] / r->d.net_h };
 }
 
@@ -141,7 +147,10 @@ static void learn_box(reference *r, size_t q, int j, int i, int k, const float *
     r->delta[q + 4] = 1 - r->out[q + 4];
 }
 
-static int has_class(const reference *r, const float *label) { return label[4] > -1 && label[4] < (float)r->d.classes; }
+static int has_class(const reference *r, const float *label)
+{
+    return label[4] > -1 && label[4] < (float)r->d.classes;
+}
 
 static void learn_class(reference *r, size_t q, const float *label)
 {
@@ -150,7 +159,8 @@ static void learn_class(reference *r, size_t q, const float *label)
         if (category >= 0) r->delta[q + 5 + (size_t)category] = 1 - r->out[q + 5 + (size_t)category];
         return;
     }
-    for (int n = 0; n < r->d.classes; ++n) r->delta[q + 5 + (size_t)n] = (n == category) - r->out[q + 5 + (size_t)n];
+    for (int n = 0; n < r->d.classes; ++n)
+        r->delta[q + 5 + (size_t)n] = (n == category) - r->out[q + 5 + (size_t)n];
 }
 
 static void look_at_box(reference *r, const float *labels, int count, int b, int j, int i, int k)
@@ -205,8 +215,8 @@ static void apply_label(reference *r, const float *label, int b)
 static reference reference_of(const amp_tensor *x, const float *labels, const amp_yolo_desc *d)
 {
     size_t count = amp_shape_count(x->shape), size = (size_t)(5 + d->classes);
-    reference r = { .d = *d, .h = x->shape.h, .w = x->shape.w, .clear = 1, .out = calloc(count, sizeof(double)),
-                    .delta = calloc(count, sizeof(double)) };
+    reference r = { .d = *d, .h = x->shape.h, .w = x->shape.w, .clear = 1,
+                    .out = calloc(count, sizeof(double)), .delta = calloc(count, sizeof(double)) };
     for (size_t e = 0; e < count; ++e) {
         double v = element(x, e);
         r.out[e] = e % size == 2 || e % size == 3 ? v : (double)(float)(1 / (1 + exp(-v)));
@@ -230,24 +240,28 @@ static void forget(reference *r)
     free(r->delta);
 }
 
-/* ------------------------------------------------------------------------------------------------ comparing */
+/* ---------------------------------------------------------------------------------------------- comparing */
 
-/* fp32: a place in the cell is a difference of numbers up to w or h; all else is of the size of what comes out, or of 1. */
+/* fp32: a place in the cell is a difference of numbers up to w or h; all else is of the size of what
+ * comes out, or of 1. */
 static void assert_delta(const reference *r, const amp_tensor *dx, const amp_tensor *old, float scale)
 {
     for (size_t e = 0; e < amp_shape_count(dx->shape); ++e) {
         size_t entry = e % (size_t)(5 + r->d.classes);
-        double want = (double)scale * r->delta[e], slack = 0x1p-22 * (entry < 4 ? 2 * (r->w + r->h) + 4 : 1) * (double)scale;
+        double want = (double)scale * r->delta[e],
+            slack = 0x1p-22 * (entry < 4 ? 2 * (r->w + r->h) + 4 : 1) * (double)scale;
         if (r->delta[e] == 0) slack = 0;
         if (dx->dtype == AMP_FP16 && fabs(want) > 65520) want = copysign((double)INFINITY, want);
-        assert_rounded(dx->dtype, element(dx, e), want + (old ? element(old, e) : 0), slack + 0x1p-22 * fabs(want), "dx", e);
+        assert_rounded(dx->dtype, element(dx, e), want + (old ? element(old, e) : 0),
+                       slack + 0x1p-22 * fabs(want), "dx", e);
     }
 }
 
 static void assert_result(const amp_yolo_result *got, const amp_yolo_result *want)
 {
     assert_near(got->cost, want->cost, "cost");
-    assert_true(got->labels == want->labels && got->above_50 == want->above_50 && got->above_75 == want->above_75);
+    assert_true(got->labels == want->labels && got->above_50 == want->above_50
+                && got->above_75 == want->above_75);
     assert_near(got->iou, want->iou, "iou");
     assert_near(got->object, want->object, "object");
     assert_near(got->category, want->category, "category");
@@ -289,7 +303,9 @@ TEST(yolo_loss_is_darknets)
         for (size_t t = 0; t < 3; ++t)
             for (int accumulate = 0; accumulate < 2; ++accumulate) {
                 drawn w = draw(&cases[k], all_dtypes[t]);
-                amp_tensor dx = filled(all_dtypes[t], cases[k].n, cases[k].h, cases[k].w, w.x.shape.c, 9, -3, 3), old = copy_of(&dx);
+                amp_tensor dx = filled(all_dtypes[t], cases[k].n, cases[k].h, cases[k].w, w.x.shape.c,
+                                       9, -3, 3),
+                    old = copy_of(&dx);
                 float scale = k % 2 ? 128 : 1;
                 if (!accumulate) memset(dx.data, 0xff, amp_tensor_bytes(&dx));
                 memset(result, 0xff, sizeof *result);
@@ -302,8 +318,8 @@ TEST(yolo_loss_is_darknets)
     release(result);
 }
 
-/* Stock leaves a box's other classes alone at a second label, if the delta of class 0 is not 0. Where it is (the first label was
- * of class 0, and the network is sure of it) the second overwrites them all. */
+/* Stock leaves a box's other classes alone at a second label, if the delta of class 0 is not 0. Where it is
+ * (the first label was of class 0, and the network is sure of it) the second overwrites them all. */
 TEST(a_second_label_overwrites_classes_where_the_first_delta_is_zero)
 {
     NEEDS(yolo_loss);
@@ -344,7 +360,8 @@ TEST(a_number_that_is_not_finite_makes_the_cost_nan)
             float was = (float)element(&w.x, e);
             set_element(&w.x, e, bad[i % 3]);
             ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, e));
-            if (!isnan(result->cost)) fail_msg("%g at %zu: cost is %g (%s)", (double)bad[i % 3], e, result->cost, variant);
+            if (!isnan(result->cost))
+                fail_msg("%g at %zu: cost is %g (%s)", (double)bad[i % 3], e, result->cost, variant);
             set_element(&w.x, e, was);
         }
         discard(&w);
@@ -388,7 +405,8 @@ TEST(results_do_not_depend_on_the_processors)
 {
     NEEDS(yolo_loss);
     drawn w = draw(&cases[3], AMP_FP16);
-    amp_tensor dx = poisoned(AMP_FP16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c), first = copy_of(&dx);
+    amp_tensor dx = poisoned(AMP_FP16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c),
+        first = copy_of(&dx);
     amp_yolo_result *result = memory(sizeof *result), want;
     for (int processors = 1; processors < 6; processors += 2) {
         machine.set_processors(backend, processors);

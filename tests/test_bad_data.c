@@ -1,4 +1,5 @@
-/* Labels, .data files and lists as the plugin reads them, the prescan over all of them, and the size of .weights files. */
+/* Labels, .data files and lists as the plugin reads them, the prescan over all of them, and the
+ * size of .weights files. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "testing.h"
 #include <math.h>
@@ -46,28 +47,37 @@ static int remove_folder(void **state)
 TEST(a_line_is_a_box_or_says_what_it_is)
 {
     const struct { const char *line; amp_label_kind kind; } lines[] = {
-        { "0 .5 .5 .2 .2", AMP_LABEL_BOX }, { "  1\t0.5 0.5 1 1 \r", AMP_LABEL_BOX }, { "+1 5e-1 .5 .2 .2", AMP_LABEL_BOX },
-        { "1 1.0005 .5 .2 .2", AMP_LABEL_BOX }, { "1 -.05 .5 .2 .2", AMP_LABEL_BOX }, { "0 0 .5 .2 .2", AMP_LABEL_BOX },
-        { "", AMP_LABEL_BLANK }, { " \t\r", AMP_LABEL_BLANK },
+        { "0 .5 .5 .2 .2", AMP_LABEL_BOX }, { "  1\t0.5 0.5 1 1 \r", AMP_LABEL_BOX },
+        { "+1 5e-1 .5 .2 .2", AMP_LABEL_BOX },
+        { "1 1.0005 .5 .2 .2", AMP_LABEL_BOX }, { "1 -.05 .5 .2 .2", AMP_LABEL_BOX },
+        { "0 0 .5 .2 .2", AMP_LABEL_BOX }, { "", AMP_LABEL_BLANK }, { " \t\r", AMP_LABEL_BLANK },
         { "2 .5 .5 .2 .2", AMP_LABEL_BAD_CLASS }, { "-1 .5 .5 .2 .2", AMP_LABEL_BAD_CLASS },
-        { "4294967296 .5 .5 .2 .2", AMP_LABEL_BAD_CLASS }, { "99999999999999999999 .5 .5 .2 .2", AMP_LABEL_BAD_CLASS },
-        { "0 nan .5 .2 .2", AMP_LABEL_NOT_FINITE }, { "0 .5 -inf .2 .2", AMP_LABEL_NOT_FINITE }, { "0 .5 .5 1e39 .2", AMP_LABEL_NOT_FINITE },
-        { "0 .5 .5 .2 NAN(7)", AMP_LABEL_NOT_FINITE },
-        { "0 100 80 20 30", AMP_LABEL_IN_PIXELS }, { "0 .5 .5 2.5 .2", AMP_LABEL_IN_PIXELS }, { "0 -7 .5 .2 .2", AMP_LABEL_IN_PIXELS },
-        { "0 0 0 0 0", AMP_LABEL_OUTSIDE }, { "0 0 0 1 1", AMP_LABEL_OUTSIDE }, { "0 .5 .5 0 .2", AMP_LABEL_OUTSIDE },
-        { "0 .5 .5 .2 -.2", AMP_LABEL_OUTSIDE }, { "0 1.5 .5 .2 .2", AMP_LABEL_OUTSIDE }, { "0 .5 -.5 .2 .2", AMP_LABEL_OUTSIDE },
-        { "0 .5 .5 .2", AMP_LABEL_NO_LABEL }, { "0 .5 .5 .2 .2 .9", AMP_LABEL_NO_LABEL }, { "round .5 .5 .2 .2", AMP_LABEL_NO_LABEL },
-        { "0.0 .5 .5 .2 .2", AMP_LABEL_NO_LABEL }, { "0 0,5 0,5 0,2 0,2", AMP_LABEL_NO_LABEL }, { "0 .5 .5 .2 .2x", AMP_LABEL_NO_LABEL },
+        { "4294967296 .5 .5 .2 .2", AMP_LABEL_BAD_CLASS },
+        { "99999999999999999999 .5 .5 .2 .2", AMP_LABEL_BAD_CLASS },
+        { "0 nan .5 .2 .2", AMP_LABEL_NOT_FINITE }, { "0 .5 -inf .2 .2", AMP_LABEL_NOT_FINITE },
+        { "0 .5 .5 1e39 .2", AMP_LABEL_NOT_FINITE }, { "0 .5 .5 .2 NAN(7)", AMP_LABEL_NOT_FINITE },
+        { "0 100 80 20 30", AMP_LABEL_IN_PIXELS }, { "0 .5 .5 2.5 .2", AMP_LABEL_IN_PIXELS },
+        { "0 -7 .5 .2 .2", AMP_LABEL_IN_PIXELS },
+        { "0 0 0 0 0", AMP_LABEL_OUTSIDE }, { "0 0 0 1 1", AMP_LABEL_OUTSIDE },
+        { "0 .5 .5 0 .2", AMP_LABEL_OUTSIDE },
+        { "0 .5 .5 .2 -.2", AMP_LABEL_OUTSIDE }, { "0 1.5 .5 .2 .2", AMP_LABEL_OUTSIDE },
+        { "0 .5 -.5 .2 .2", AMP_LABEL_OUTSIDE },
+        { "0 .5 .5 .2", AMP_LABEL_NO_LABEL }, { "0 .5 .5 .2 .2 .9", AMP_LABEL_NO_LABEL },
+        { "round .5 .5 .2 .2", AMP_LABEL_NO_LABEL },
+        { "0.0 .5 .5 .2 .2", AMP_LABEL_NO_LABEL }, { "0 0,5 0,5 0,2 0,2", AMP_LABEL_NO_LABEL },
+        { "0 .5 .5 .2 .2x", AMP_LABEL_NO_LABEL },
         { "0", AMP_LABEL_NO_LABEL }, { "\xef\xbb\xbf" "0 .5 .5 .2 .2", AMP_LABEL_NO_LABEL } };
     for (size_t i = 0; i < COUNT(lines); i++) {
         amp_label label;
-        if (amp_label_parse(lines[i].line, 2, &label) != lines[i].kind) fail_msg("'%s' is not %d", lines[i].line, lines[i].kind);
+        if (amp_label_parse(lines[i].line, 2, &label) != lines[i].kind)
+            fail_msg("'%s' is not %d", lines[i].line, lines[i].kind);
     }
 }
 
 typedef struct kept { amp_label label[100]; int count, outside; } kept;
 
-static amp_status keep(void *context, const char *file, unsigned long line, const amp_label *label, int outside, amp_error *error)
+static amp_status keep(void *context, const char *file, unsigned long line, const amp_label *label,
+                       int outside, amp_error *error)
 {
     kept *k = context;
     (void)file;
@@ -84,8 +94,9 @@ TEST(good_files_give_the_numbers_that_stock_reads)
     FILE *file = fopen("good.txt", "w");
     srand(3);
     for (int i = 0; i < 60; i++)
-        fprintf(file, i % 2 ? "%d %.17g %.9g %.6f %e%s" : " %d  %.3f\t%.9g %.20f %g %s", i % 5, (1 + rand() % 999) / 1000., (1 + rand() % 99) / 100.,
-                (1 + rand() % 999) / 1000., (1 + rand() % 777) / 777., i % 3 ? "\n" : "\r\n\n");
+        fprintf(file, i % 2 ? "%d %.17g %.9g %.6f %e%s" : " %d  %.3f\t%.9g %.20f %g %s", i % 5,
+                (1 + rand() % 999) / 1000., (1 + rand() % 99) / 100., (1 + rand() % 999) / 1000.,
+                (1 + rand() % 777) / 777., i % 3 ? "\n" : "\r\n\n");
     fclose(file);
     int count = 0;
     kept k = { .count = 0 };
@@ -146,7 +157,8 @@ TEST(a_data_file_is_read_as_stock_reads_it)
 {
     amp_error error;
     amp_data_file data;
-    write_file("my.data", "# comment\n classes = 3\r\ntrain= a.txt\nvalid =b.txt\nlabels=l\nnames=n\nbackup=back\ntrain=second\ntop=5\n");
+    write_file("my.data", "# comment\n classes = 3\r\ntrain= a.txt\nvalid =b.txt\nlabels=l\nnames=n\n"
+               "backup=back\ntrain=second\ntop=5\n");
     assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
     assert_int_equal(data.classes, 3);
     assert_string_equal(data.train, "a.txt");
@@ -186,7 +198,8 @@ TEST(a_broken_data_file_is_one_line)
         write_file("bad.data", files[i].text);
         assert_int_equal(amp_data_file_read("bad.data", &data, &error), AMP_BAD_CONFIG);
         amp_data_file_free(&data);
-        if (!strstr(error.message, files[i].expected)) fail_msg("no '%s' in: %s", files[i].expected, error.message);
+        if (!strstr(error.message, files[i].expected))
+            fail_msg("no '%s' in: %s", files[i].expected, error.message);
     }
     assert_int_equal(amp_data_file_read("nowhere.data", &data, &error), AMP_BAD_CONFIG);
     amp_data_file_free(&data);
@@ -264,7 +277,8 @@ TEST(a_path_longer_than_darknets_buffers_ends_the_program)
         long_path[length] = 0;
         run_child(replaces, said, sizeof said, &status);
         assert_int_equal(status, length + 5 < 4096 ? 0 : 1);
-        if (status) assert_non_null(strstr(said, "bytes, and Darknet has room for 4095 here; shorten its parts"));
+        if (status)
+            assert_non_null(strstr(said, "bytes, and Darknet has room for 4095 here; shorten its parts"));
     }
     for (int length = 249; length < 260; length++) {
         memset(long_path, 'x', sizeof long_path);
@@ -394,11 +408,13 @@ TEST(a_good_set_is_counted)
     amp_data_counts counts;
     small_set();
     for (int classifier = 0; classifier < 2; classifier++) {
-        assert_int_equal(amp_check_data("my.data", classifier, 2, AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts, &error), AMP_OK);
+        assert_int_equal(amp_check_data("my.data", classifier, 2, AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts,
+                                        &error), AMP_OK);
         assert_int_equal(counts.train.images, 3);
         assert_int_equal(counts.valid.images, 2);
         assert_int_equal(counts.train.boxes, classifier ? 0 : 6);
-        assert_int_equal(counts.train.missing + counts.train.boxes_outside + counts.valid.unlabelled + counts.train.mislabelled, 0);
+        assert_int_equal(counts.train.missing + counts.train.boxes_outside + counts.valid.unlabelled +
+                         counts.train.mislabelled, 0);
         assert_string_equal(counts.warning, "");
     }
 }
@@ -412,14 +428,16 @@ TEST(what_a_training_survives_is_counted_and_named)
     write_file("labels/3.round.txt", "0 .5 .5 .2 .2\n1 1.5 .5 .2 .2\n");
     unlink("labels/4.square.txt");
     write_file("my.names", "round\nsquare\nthird\n");
-    assert_int_equal(amp_check_data("my.data", 0, 2, AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts, &error), AMP_OK);
+    assert_int_equal(amp_check_data("my.data", 0, 2, AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts, &error),
+                     AMP_OK);
     assert_int_equal(counts.train.missing, 1);
     assert_string_equal(counts.train.first_missing, "images/2.square.jpg");
     assert_int_equal(counts.train.boxes_outside, 1);
     assert_string_equal(counts.train.first_outside, "labels/3.round.txt:2");
     assert_int_equal(counts.valid.unlabelled, 1);
     assert_string_equal(counts.warning, "my.names: 3 class names, but the network has 2 classes");
-    write_file("train.txt", "images/1.round.jpg\nimages/3.round.jpg\nimages/5.plain.jpg\nimages/5.plain.jpg\n");
+    write_file("train.txt",
+               "images/1.round.jpg\nimages/3.round.jpg\nimages/5.plain.jpg\nimages/5.plain.jpg\n");
     write_file("images/5.plain.jpg", "an image");
     assert_int_equal(amp_check_data("my.data", 1, 2, AMP_CHECK_TRAIN, &counts, &error), AMP_OK);
     assert_int_equal(counts.train.mislabelled, 2);
@@ -432,11 +450,15 @@ TEST(what_a_training_does_not_survive_is_an_error)
     const struct { const char *file, *text; int classifier; const char *expected; } cases[] = {
         { "my.data", "train=train.txt\n", 0, "my.data: no `valid = FILE`" },
         { "my.data", "valid=train.txt\n", 0, "my.data: no `train = FILE`" },
-        { "my.data", "train=nowhere.txt\n", 0, "nowhere.txt: cannot read the list of images (`train` in my.data): No such file" },
+        { "my.data", "train=nowhere.txt\n", 0,
+          "nowhere.txt: cannot read the list of images (`train` in my.data): No such file" },
         { "valid.txt", "\n", 0, "valid.txt: the list of images (`valid` in my.data) is empty" },
-        { "train.txt", "a.jpg\nb.jpg\n", 0, "train.txt: none of the 2 images of this list is there; the first is 'a.jpg'" },
-        { "labels/2.square.txt", "0 .5 .5 .2 .2\n2 .5 .5 .2 .2\n", 0, "labels/2.square.txt:2: label '2 .5 .5 .2 .2' is of a class" },
-        { "labels/4.square.txt", "0 .5 .5 inf .2\n", 0, "labels/4.square.txt:1: label '0 .5 .5 inf .2' holds inf or NaN" },
+        { "train.txt", "a.jpg\nb.jpg\n", 0,
+          "train.txt: none of the 2 images of this list is there; the first is 'a.jpg'" },
+        { "labels/2.square.txt", "0 .5 .5 .2 .2\n2 .5 .5 .2 .2\n", 0,
+          "labels/2.square.txt:2: label '2 .5 .5 .2 .2' is of a class" },
+        { "labels/4.square.txt", "0 .5 .5 inf .2\n", 0,
+          "labels/4.square.txt:1: label '0 .5 .5 inf .2' holds inf or NaN" },
         { "my.names", "round\n", 1, "my.names: holds 1 labels, but my.data has classes = 2" },
         { "my.names", "round\n\n", 1, "my.names:2: a blank line" },
         { "my.names", "cat\ndog\n", 1, "train.txt: no path holds exactly one of the 2 labels" } };
@@ -444,8 +466,10 @@ TEST(what_a_training_does_not_survive_is_an_error)
     for (size_t i = 0; i < COUNT(cases); i++) {
         small_set();
         write_file(cases[i].file, cases[i].text);
-        assert_int_equal(amp_check_data("my.data", cases[i].classifier, 2, AMP_CHECK_TRAIN | AMP_CHECK_VALID, NULL, &error), AMP_BAD_CONFIG);
-        if (!strstr(error.message, cases[i].expected)) fail_msg("no '%s' in: %s", cases[i].expected, error.message);
+        assert_int_equal(amp_check_data("my.data", cases[i].classifier, 2, AMP_CHECK_TRAIN | AMP_CHECK_VALID,
+                                        NULL, &error), AMP_BAD_CONFIG);
+        if (!strstr(error.message, cases[i].expected))
+            fail_msg("no '%s' in: %s", cases[i].expected, error.message);
     }
     small_set();
     assert_int_equal(amp_check_data("my.data", 1, 3, AMP_CHECK_TRAIN, NULL, &error), AMP_BAD_CONFIG);
@@ -533,7 +557,8 @@ TEST(weights_end_where_a_layer_does)
     assert_int_equal(check(net, 13, net->n, &held, &error), AMP_BAD_CONFIG);
     assert_int_equal(check(net, 0, net->n, &held, &error), AMP_BAD_CONFIG);
     assert_non_null(strstr(error.message, "my.weights: 0 bytes are too few"));
-    assert_int_equal(amp_check_weights_size(net, "nowhere.weights", 0, net->n, &held, &error), AMP_BAD_CONFIG);
+    assert_int_equal(amp_check_weights_size(net, "nowhere.weights", 0, net->n, &held, &error),
+                     AMP_BAD_CONFIG);
     assert_non_null(strstr(error.message, "nowhere.weights: cannot read these weights: No such file"));
     assert_int_equal(amp_check_weights_size(net, "images", 0, net->n, &held, &error), AMP_BAD_CONFIG);
     free_whole(net);

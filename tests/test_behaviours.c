@@ -1,6 +1,7 @@
-/* The loss scale's way into the gradients (docs/behaviours.md): the same for all subdivisions of a batch, for all heads of a
- * network, and for every kind of loss layer. Scales are powers of two and the precision is fp32, so that a gradient under
- * loss scale S is exactly S times the one under 1: what was scaled twice, or not at all, shows in every bit. */
+/* The loss scale's way into the gradients (docs/behaviours.md): the same for all subdivisions of a batch, for
+ * all heads of a network, and for every kind of loss layer. Scales are powers of two and the precision is
+ * fp32, so that a gradient under loss scale S is exactly S times the one under 1: what was scaled twice, or
+ * not at all, shows in every bit. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -25,18 +26,20 @@ static void one_subdivision(network *net, unsigned seed)
     backward_network(net);
 }
 
-/* Every gradient of `scaled` is `scale` times that of `plain`, to the bit. Returns how many elements are not 0. */
+/* Every gradient of `scaled` is `scale` times that of `plain`, to the bit. Returns how many
+ * elements are not 0. */
 static size_t assert_gradients_scaled(network *scaled, network *plain, float scale, const char *where)
 {
     size_t moved = 0;
     int count, same;
-    const amp_param *a = amp_engine_params(scaled->amp->engine, &count), *b = amp_engine_params(plain->amp->engine, &same);
+    const amp_param *a = amp_engine_params(scaled->amp->engine, &count),
+        *b = amp_engine_params(plain->amp->engine, &same);
     assert_int_equal(count, same);
     for (int i = 0; i < count; i++)
         for (size_t e = 0; e < a[i].count; e++) {
             if (!amp_is_finite(b[i].grad[e]) || a[i].grad[e] != scale * b[i].grad[e])
-                fail_msg("%s: %s of layer %d [%zu]: %g, not %g times %g", where, a[i].name, a[i].layer, e, (double)a[i].grad[e],
-                         (double)scale, (double)b[i].grad[e]);
+                fail_msg("%s: %s of layer %d [%zu]: %g, not %g times %g", where, a[i].name, a[i].layer, e,
+                         (double)a[i].grad[e], (double)scale, (double)b[i].grad[e]);
             moved += b[i].grad[e] != 0;
         }
     return moved;
@@ -57,7 +60,8 @@ static void assert_same_state(network *a, network *b, const char *where)
 /* The scale would grow after each clean update: it must not do so between two subdivisions. */
 TEST(behaviour_17_one_scale_per_batch_over_all_subdivisions)
 {
-    network *net = parse_branched("amp=1\nloss_scale=dynamic\ninit_scale=64\ngrowth_interval=1\n", "", "fp32");
+    network *net = parse_branched("amp=1\nloss_scale=dynamic\ninit_scale=64\ngrowth_interval=1\n", "",
+                                  "fp32");
     network *plain = parse_branched("amp=1\nloss_scale=1\n", "", "fp32");
     float scale = 64;
     copy_weights(net, plain);
@@ -65,7 +69,8 @@ TEST(behaviour_17_one_scale_per_batch_over_all_subdivisions)
         for (unsigned s = 0; s < 2; s++) {
             one_subdivision(net, 10 * window + s);
             one_subdivision(plain, 10 * window + s);
-            assert_true(assert_gradients_scaled(net, plain, scale, s ? "second subdivision" : "first subdivision") > 0);
+            assert_true(assert_gradients_scaled(net, plain, scale,
+                                                s ? "second subdivision" : "first subdivision") > 0);
         }
         update_network(net);
         update_network(plain);
@@ -79,7 +84,8 @@ TEST(behaviour_17_one_scale_per_batch_over_all_subdivisions)
 
 TEST(behaviour_17_an_overflow_in_any_subdivision_drops_the_whole_batch)
 {
-    for (int how = 0; how < 4; how++) { /* in the first or the second subdivision, from the image on or in one gradient alone */
+    /* In the first or the second subdivision, from the image on or in one gradient alone. */
+    for (int how = 0; how < 4; how++) {
         network *net = parse_branched("amp=1\nloss_scale=dynamic\ninit_scale=64\n", "", "fp32");
         int bad = how % 2, count;
         const amp_param *params = amp_engine_params(net->amp->engine, &count);
@@ -132,7 +138,8 @@ TEST(behaviour_19_several_heads_share_one_scale)
     for (int k = 0; k < 2; k++) {
         amp_tensor a = made_delta(net, heads[k]), b = made_delta(plain, heads[k]);
         assert_int_equal(net->layers[heads[k]].type, YOLO);
-        for (size_t i = 0; i < amp_shape_count(a.shape); i++) assert_true(((float *)a.data)[i] == 512 * ((float *)b.data)[i]);
+        for (size_t i = 0; i < amp_shape_count(a.shape); i++)
+            assert_true(((float *)a.data)[i] == 512 * ((float *)b.data)[i]);
     }
     backward_network(net);
     backward_network(plain);
@@ -165,8 +172,8 @@ static int is_cfg(const struct dirent *entry)
     return length > 4 && !strcmp(entry->d_name + length - 4, ".cfg");
 }
 
-/* Over all networks of tests/cfg: all kinds of loss, some of them several times, and layers that are none but look like one
- * (l2norm; dropout, which in stock works on its neighbour's delta). */
+/* Over all networks of tests/cfg: all kinds of loss, some of them several times, and layers that are none but
+ * look like one (l2norm; dropout, which in stock works on its neighbour's delta). */
 TEST(behaviour_20_every_kind_of_loss_is_scaled_once)
 {
     static const LAYER_TYPE losses[] = { YOLO, REGION, DETECTION, COST, SOFTMAX, LOGXENT, ISEG };
@@ -186,7 +193,8 @@ TEST(behaviour_20_every_kind_of_loss_is_scaled_once)
         for (int i = 0; i < net->n; i++) {
             layer l = net->layers[i];
             if (!l.cost) continue;
-            for (int e = 0; l.delta && e < l.outputs * net->batch; e++) originates |= plain->layers[i].delta[e] != 0;
+            for (int e = 0; l.delta && e < l.outputs * net->batch; e++)
+                originates |= plain->layers[i].delta[e] != 0;
             originates |= l.type == YOLO && *l.cost > 0; /* its delta lies in its input's */
             seen[l.type] |= (char)(originates && params);
             if (l.type == COST) seen_cost[l.cost_type] |= (char)originates;

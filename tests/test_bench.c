@@ -1,4 +1,5 @@
-/* `darknet amp bench`, without measuring: what it makes of a program's lines, and its verdicts on made-up numbers. */
+/* `darknet amp bench`, without measuring: what it makes of a program's lines, and its verdicts
+ * on made-up numbers. */
 #include <math.h>
 #include "testing.h"
 
@@ -126,7 +127,8 @@ TEST(each_reason_is_named_when_it_holds)
     amp_bench_evidence e = none;
     e.native = 0;
     e.note = "bf16 saves memory but no time here";
-    assert_non_null(strstr(judged(&e, 1, AMP_BENCH_NO_NATIVE_HALF).text, "Why: bf16 saves memory but no time here."));
+    assert_non_null(strstr(judged(&e, 1, AMP_BENCH_NO_NATIVE_HALF).text,
+                           "Why: bf16 saves memory but no time here."));
     e.note = NULL;
     assert_non_null(strstr(judged(&e, 1, AMP_BENCH_NO_NATIVE_HALF).text, "stores it, and computes in fp32"));
 
@@ -144,7 +146,8 @@ TEST(each_reason_is_named_when_it_holds)
 
     e = none;
     e.fp32_share = .5;
-    assert_non_null(strstr(judged(&e, 1, AMP_BENCH_FP32_LAYERS).text, "50 % of the layers' time is in layers that run in fp32"));
+    assert_non_null(strstr(judged(&e, 1, AMP_BENCH_FP32_LAYERS).text,
+                           "50 % of the layers' time is in layers that run in fp32"));
     e.fp32_share = .49;
     judged(&e, 0, 0);
 
@@ -169,7 +172,8 @@ TEST(all_reasons_fit_into_the_text)
     amp_bench_evidence e = { .dtype = "fp16", .note = note, .reference_ms = 1e-3, .ms = 2e-3,
                              .speedup = { .5, .4, 123456, 0 }, .reference_memory_mb = 1e6, .memory_mb = 1e6,
                              .reference_training_mb = 1e6, .training_mb = 1e6,
-                             .call_us = 1, .update_share = 1, .fp32_share = 1, .moving_share = 1, .misaligned_share = 1 };
+                             .call_us = 1, .update_share = 1, .fp32_share = 1, .moving_share = 1,
+                             .misaligned_share = 1 };
     amp_bench_verdict v = judged(&e, AMP_BENCH_REASONS, AMP_BENCH_MISALIGNED);
     assert_true(strlen(v.text) + 1 < sizeof v.text);
     assert_non_null(strstr(v.text, "no saving to speak of;"));
@@ -203,7 +207,8 @@ static amp_status say(amp_bench *b, int side, const char *line)
 
 static amp_bench two_sides(void)
 {
-    return (amp_bench){ .cfg = "x.cfg", .subdivisions = 4, .count = 2, .sides = { { .dtype = "fp32" }, { .dtype = "bf16" } } };
+    return (amp_bench){ .cfg = "x.cfg", .subdivisions = 4, .count = 2,
+                        .sides = { { .dtype = "fp32" }, { .dtype = "bf16" } } };
 }
 
 TEST(a_step_is_as_many_passes_as_the_cfg_has_and_an_update)
@@ -223,10 +228,12 @@ TEST(a_step_is_as_many_passes_as_the_cfg_has_and_an_update)
     assert_int_equal(say(&b, 1, "memory 12.25 1.5"), AMP_OK);
     assert_int_equal(amp_bench_summarize(&b, &error), AMP_OK);
     const amp_bench_side *fp32 = amp_bench_side_of(&b, "fp32"), *bf16 = amp_bench_side_of(&b, "bf16");
-    assert_true(fp32->spread[AMP_BENCH_STEP].median == 4 * (11 + 21) + 7 && bf16->spread[AMP_BENCH_STEP].median == 64);
+    assert_true(fp32->spread[AMP_BENCH_STEP].median == 4 * (11 + 21) + 7
+                && bf16->spread[AMP_BENCH_STEP].median == 64);
     assert_true(fp32->spread[AMP_BENCH_UPDATE].least == 6 && fp32->spread[AMP_BENCH_UPDATE].most == 8);
     assert_true(fabs(bf16->images_per_second - 1000 * 8 * 4 / 64.) < 1e-9);
-    assert_true(fabs(bf16->over_fp32.ratio - 135 / 64.) < 1e-12 && bf16->over_stock.ratio == 0 && fp32->over_fp32.ratio == 1);
+    assert_true(fabs(bf16->over_fp32.ratio - 135 / 64.) < 1e-12 && bf16->over_stock.ratio == 0
+                && fp32->over_fp32.ratio == 1);
     assert_true(bf16->training_mb == 12.25 + 4 * 1.5);
     assert_true(bf16->peak_memory_mb == 12.25 && bf16->skipped == 1 && bf16->first_loss == 12.5f);
     assert_int_equal(b.verdict_count, 1);
@@ -290,7 +297,8 @@ TEST(a_ratio_is_the_quotient_of_its_row)
     const double ratio = 2 * pow(2, 1 / 9.), error_of_log = log(2) / 9;
     assert_true(fabs(bf16->over_fp32.ratio - ratio) < 1e-12 && bf16->over_fp32.rounds == 9);
     assert_true(fabs(bf16->images_per_second / fp32->images_per_second - ratio) < 1e-12);
-    assert_true(fabs(fp32->spread[AMP_BENCH_STEP].typical / bf16->spread[AMP_BENCH_STEP].typical - ratio) < 1e-12);
+    assert_true(fabs(fp32->spread[AMP_BENCH_STEP].typical / bf16->spread[AMP_BENCH_STEP].typical - ratio) <
+                1e-12);
     assert_true(fabs(fp32->images_per_second - 6e3 / fp32->spread[AMP_BENCH_STEP].typical) < 1e-9);
     /* four slow rounds of nine */
     assert_true(fabs(fp32->spread[AMP_BENCH_STEP].typical - 200 * pow(2, 4 / 9.)) < 1e-9);
@@ -370,7 +378,8 @@ TEST(shares_are_of_the_layers_time_in_the_half_dtype)
     assert_int_equal(b.verdicts[0].worth, AMP_BENCH_NOT_WORTH_IT);
     assert_true(b.verdicts[0].reason[AMP_BENCH_MISALIGNED]); /* 50 of 100 */
     assert_false(b.verdicts[0].reason[AMP_BENCH_FP32_LAYERS] || b.verdicts[0].reason[AMP_BENCH_MEMORY_BOUND]);
-    assert_false(b.verdicts[0].reason[AMP_BENCH_FIXED_COSTS] || b.verdicts[0].reason[AMP_BENCH_NO_NATIVE_HALF]);
+    assert_false(b.verdicts[0].reason[AMP_BENCH_FIXED_COSTS]
+                 || b.verdicts[0].reason[AMP_BENCH_NO_NATIVE_HALF]);
     amp_bench_free(&b);
 }
 
@@ -380,7 +389,8 @@ TEST(the_most_expensive_layers_are_those_of_any_side)
     int top[16];
     for (int i = 0; i < 13; i++) {
         char line[64];
-        snprintf(line, sizeof line, "layer %d convolutional 0 0 %d 1 0 0 0", i, i); /* 12 is the most expensive, 0 to 2 are not shown */
+        /* 12 is the most expensive, 0 to 2 are not shown. */
+        snprintf(line, sizeof line, "layer %d convolutional 0 0 %d 1 0 0 0", i, i);
         assert_int_equal(say(&b, 0, line), AMP_OK);
         snprintf(line, sizeof line, "layer %d convolutional 1 0 %d 1 0 0 0", i, i ? i : 99); /* here 0 is */
         assert_int_equal(say(&b, 1, line), AMP_OK);
@@ -393,8 +403,10 @@ TEST(the_most_expensive_layers_are_those_of_any_side)
 
 TEST(a_line_that_is_none_is_refused)
 {
-    static const char *const lines[] = { "done 7", "", "step", "step 1 2", "step a b c", "layer 3 convolutional 0 0 1 1 0 0 0", "layer 0", "nonsense 1",
-                                         "shape 1 2 3 4", "support", "memory", "warm", "averyveryverylongword 1" };
+    static const char *const lines[] = { "done 7", "", "step", "step 1 2", "step a b c",
+                                         "layer 3 convolutional 0 0 1 1 0 0 0", "layer 0", "nonsense 1",
+                                         "shape 1 2 3 4", "support", "memory", "warm",
+                                         "averyveryverylongword 1" };
     amp_bench b = two_sides();
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         amp_error error;

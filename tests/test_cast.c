@@ -1,5 +1,5 @@
-/* The CPU backend's conversions against the definition in tensor/half.h, bit for bit: all 65536 halves, random and awkward
- * floats, with each instruction set that this machine has. */
+/* The CPU backend's conversions against the definition in tensor/half.h, bit for bit: all 65536 halves,
+ * random and awkward floats, with each instruction set that this machine has. */
 #include <math.h>
 #include "testing.h"
 
@@ -21,8 +21,8 @@ static uint64_t next_random(uint64_t *state) /* splitmix64 */
     return z ^ (z >> 31);
 }
 
-/* Floats around every decision that rounding makes: each half and its neighbours, ties and theirs, subnormals, limits,
- * NaNs of all kinds, and random bits. */
+/* Floats around every decision that rounding makes: each half and its neighbours, ties and theirs,
+ * subnormals, limits, NaNs of all kinds, and random bits. */
 static size_t awkward_floats(float **out)
 {
     size_t count = 0, capacity = HALVES * 12 + RANDOMS + 16;
@@ -43,8 +43,8 @@ static size_t awkward_floats(float **out)
     return count;
 }
 
-/* A program linked with -Ofast, as Darknet is, starts with the processor set to flush subnormals to zero. Switch that on
- * or off; returns 0 where there is no such switch. */
+/* A program linked with -Ofast, as Darknet is, starts with the processor set to flush subnormals to zero.
+ * Switch that on or off; returns 0 where there is no such switch. */
 static int flush_subnormals(int on)
 {
 #ifdef __SSE2__
@@ -70,7 +70,8 @@ TEST(all_halves_widen_as_defined)
     for (int s = 0; s < count; ++s) {
         print_message("%s\n", sets[s]->name);
         sets[s]->widen(AMP_FP16, halves, (float *)got, HALVES);
-        for (int h = 0; h < HALVES; ++h) assert_int_equal(got[h], amp_float_bits(amp_fp16_to_float((amp_half_bits)h)));
+        for (int h = 0; h < HALVES; ++h)
+            assert_int_equal(got[h], amp_float_bits(amp_fp16_to_float((amp_half_bits)h)));
         sets[s]->widen(AMP_BF16, halves, (float *)got, HALVES);
         for (int h = 0; h < HALVES; ++h) assert_int_equal(got[h], (uint32_t)h << 16);
     }
@@ -83,7 +84,8 @@ TEST(halves_survive_the_way_to_fp32_and_back)
     static const amp_dtype dtypes[] = { AMP_FP16, AMP_BF16 };
     for (int h = 0; h < HALVES; ++h) halves[h] = (amp_half_bits)h;
     for (int t = 0; t < 2; ++t) {
-        uint32_t infinity = dtypes[t] == AMP_FP16 ? 0x7c00 : 0x7f80, quiet = dtypes[t] == AMP_FP16 ? 0x200 : 0x40;
+        uint32_t infinity = dtypes[t] == AMP_FP16 ? 0x7c00 : 0x7f80,
+            quiet = dtypes[t] == AMP_FP16 ? 0x200 : 0x40;
         amp_cpu_rows_best()->widen(dtypes[t], halves, wide, HALVES);
         amp_cpu_rows_best()->narrow(dtypes[t], wide, back, HALVES, 0);
         for (uint32_t h = 0; h < HALVES; ++h) /* NaNs come back quiet, all else as it was */
@@ -138,7 +140,8 @@ TEST(rows_of_any_length_stay_within_bounds)
             amp_half_bits *half = malloc((n + 2) * sizeof *half), *to = malloc((n + 2) * sizeof *to);
             float *wide = malloc((n + 2) * sizeof *wide), *sum = malloc((n + 2) * sizeof *sum);
             assert_true(half && to && wide && sum);
-            for (size_t i = 0; i < n + 2; ++i) half[i] = (amp_half_bits)(0x3c00 + i), to[i] = 0xabcd, wide[i] = 99, sum[i] = 5;
+            for (size_t i = 0; i < n + 2; ++i)
+                half[i] = (amp_half_bits)(0x3c00 + i), to[i] = 0xabcd, wide[i] = 99, sum[i] = 5;
             sets[s]->widen(AMP_FP16, half + 1, wide + 1, n);
             sets[s]->narrow(AMP_FP16, wide + 1, to + 1, n, 0);
             sets[s]->narrow(AMP_FP32, wide + 1, sum + 1, n, 1);

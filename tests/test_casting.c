@@ -1,5 +1,6 @@
-/* Casting, looked at through numbers (docs/behaviours.md): 1 + 2^-12 is no bf16 and no fp16, so where it arrives whole, fp32
- * was computed; small integers are both, so where several consumers' deltas are summed, the sum is exact. */
+/* Casting, looked at through numbers (docs/behaviours.md): 1 + 2^-12 is no bf16 and no fp16, so where it
+ * arrives whole, fp32 was computed; small integers are both, so where several consumers' deltas are
+ * summed, the sum is exact. */
 #define _GNU_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -9,14 +10,15 @@
 #include "requests.h"
 
 #define SMALL_NET "[net]\nbatch=2\nwidth=4\nheight=4\nchannels=3\nlearning_rate=0.01\nmax_batches=100\n"
-#define POINT(filters, more) "[convolutional]\nfilters=" #filters "\nsize=1\nstride=1\nactivation=linear\n" more
+#define POINT(filters, more) \
+    "[convolutional]\nfilters=" #filters "\nsize=1\nstride=1\nactivation=linear\n" more
 static const char *const halves[] = { "bf16", "fp16" };
 static const float between = 1 + 0x1p-12f;
 
 /* ---- half copies are never stale ---- */
 
-/* A network made this moment with net's weights, shape and batch gives net's output, to the bit. training: with batch
- * statistics, as the next step's forward will; else as network_predict does. */
+/* A network made this moment with net's weights, shape and batch gives net's output, to the bit. training:
+ * with batch statistics, as the next step's forward will; else as network_predict does. */
 static void assert_as_fresh(network *net, int training, const char *after)
 {
     network *fresh = parse_branched("", "", "bf16");
@@ -55,7 +57,8 @@ TEST(behaviour_29_half_copies_are_never_stale)
 
     close(mkstemp(name));
     save_weights(other, name);
-    for (int training = 0; training < 2; training++) { /* the plan that runs before loading runs after it as well */
+    /* The plan that runs before loading runs after it as well. */
+    for (int training = 0; training < 2; training++) {
         train_step(net, 3);
         assert_as_fresh(net, training, "an update");
         load_weights(net, name);
@@ -83,7 +86,8 @@ TEST(behaviour_29_half_copies_are_never_stale)
     for (int i = 0; i < a.count; i++)
         for (int k = 0; k < a.layers[i].param_count; k++)
             for (size_t e = 0; e < a.layers[i].params[k].count; e++)
-                a.layers[i].params[k].master[e] = (a.layers[i].params[k].master[e] + b.layers[i].params[k].master[e]) / 2;
+                a.layers[i].params[k].master[e] =
+                    (a.layers[i].params[k].master[e] + b.layers[i].params[k].master[e]) / 2;
     amp_network_desc_free(&a);
     amp_network_desc_free(&b);
     amp_host_weights_changed(net); /* what sync_nets calls */
@@ -114,8 +118,8 @@ static void predict_at(network *net, int w, int batch)
     network_predict(net, net->input);
 }
 
-/* What is asked for, to the byte; and the process's pages, which oneDNN's requests show in: the smallest layer's output, leaked
- * 200 times, is 13 MB. A sanitizer holds freed memory back. */
+/* What is asked for, to the byte; and the process's pages, which oneDNN's requests show in: the smallest
+ * layer's output, leaked 200 times, is 13 MB. A sanitizer holds freed memory back. */
 TEST(behaviour_30_memory_does_not_grow_over_repeated_inference)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -164,7 +168,8 @@ static void assert_gives(network *net, float image, const float *expected, const
     for (int i = 0; i < net->inputs * net->batch; i++) net->input[i] = image;
     const float *out = network_predict(net, net->input);
     for (int i = 0; i < net->outputs; i++)
-        if (out[i] != expected[i / 16]) fail_msg("%s: output %d is %.9g, not %.9g", what, i, (double)out[i], (double)expected[i / 16]);
+        if (out[i] != expected[i / 16])
+            fail_msg("%s: output %d is %.9g, not %.9g", what, i, (double)out[i], (double)expected[i / 16]);
 }
 
 static network *identities(const char *text, const char *dtype)
@@ -178,14 +183,18 @@ static network *identities(const char *text, const char *dtype)
 TEST(behaviour_31_mixed_dtype_route_and_shortcut_promote)
 {
     static const struct { const char *text; float expected[6]; amp_form form; } table[] = {
-        { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[route]\nlayers=-1,0\n", { 1, 1, 1, between, between, between }, AMP_FORM_WIDE },
-        { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[route]\nlayers=0,-1\n", { between, between, between, 1, 1, 1 }, AMP_FORM_WIDE },
+        { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[route]\nlayers=-1,0\n",
+          { 1, 1, 1, between, between, between }, AMP_FORM_WIDE },
+        { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[route]\nlayers=0,-1\n",
+          { between, between, between, 1, 1, 1 }, AMP_FORM_WIDE },
         { SMALL_NET POINT(3, "amp=0\n") POINT(3, "") "[shortcut]\nfrom=0\nactivation=linear\n",
           { 1 + between, 1 + between, 1 + between }, AMP_FORM_WIDE },
-        { SMALL_NET POINT(3, "") POINT(3, "amp=0\n") "[route]\nlayers=-2\n[shortcut]\nfrom=-2\nactivation=linear\n",
-          { 2, 2, 2 }, AMP_FORM_WIDE },
-        { SMALL_NET POINT(3, "") POINT(3, "") "[route]\nlayers=-1,0\n", { 1, 1, 1, 1, 1, 1 }, AMP_FORM_LOW }, /* nothing to promote */
-        { SMALL_NET POINT(3, "") POINT(3, "") "[shortcut]\nfrom=0\nactivation=linear\n", { 2, 2, 2 }, AMP_FORM_LOW },
+        { SMALL_NET POINT(3, "") POINT(3, "amp=0\n")
+          "[route]\nlayers=-2\n[shortcut]\nfrom=-2\nactivation=linear\n", { 2, 2, 2 }, AMP_FORM_WIDE },
+        /* nothing to promote */
+        { SMALL_NET POINT(3, "") POINT(3, "") "[route]\nlayers=-1,0\n", { 1, 1, 1, 1, 1, 1 }, AMP_FORM_LOW },
+        { SMALL_NET POINT(3, "") POINT(3, "") "[shortcut]\nfrom=0\nactivation=linear\n", { 2, 2, 2 },
+          AMP_FORM_LOW },
     };
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -199,10 +208,12 @@ TEST(behaviour_31_mixed_dtype_route_and_shortcut_promote)
 /* Values, weights and deltas, through layers of both kinds: that compute, and that follow their input. */
 TEST(behaviour_32_pinned_layers_run_fp32)
 {
-#define CHAIN(pin) SMALL_NET POINT(3, pin) "[maxpool]\nsize=2\nstride=1\n" POINT(3, pin) "[activation]\nactivation=leaky\n"
+#define CHAIN(pin) \
+    SMALL_NET POINT(3, pin) "[maxpool]\nsize=2\nstride=1\n" POINT(3, pin) "[activation]\nactivation=leaky\n"
     static const char pinned[] = CHAIN("amp=0\n"), loose[] = CHAIN("");
     static const char learning[] = SMALL_NET POINT(3, "amp=0\n") POINT(3, "amp=0\n") "[cost]\ntype=sse\n";
-    const float exact[3] = { between, between, between }, rounded[3] = { 1, 1, 1 }, large[3] = { 100001, 100001, 100001 };
+    const float exact[3] = { between, between, between }, rounded[3] = { 1, 1, 1 },
+        large[3] = { 100001, 100001, 100001 };
     for (int k = 0; k < 2; k++) {
         network *net = identities(pinned, halves[k]);
         assert_gives(net, between, exact, "pinned: value");
@@ -225,7 +236,8 @@ TEST(behaviour_32_pinned_layers_run_fp32)
         net->delta = delta;
         forward_network(net);
         backward_network(net);
-        for (int i = 0; i < 2 * 48; i++) assert_true(delta[i] == scale * between); /* truth - output, all the way down */
+        /* Truth - output, all the way down. */
+        for (int i = 0; i < 2 * 48; i++) assert_true(delta[i] == scale * between);
         release(net);
     }
 }
@@ -234,9 +246,11 @@ TEST(behaviour_32_pinned_layers_run_fp32)
 
 enum { SIDE = 16, IN = 3, MID = 4, BATCH = 2 };
 
-/* Layer 0 is read by Darknet's own fp32 layer (a normalization that does nothing, as its alpha is 0), by an fp32 shortcut, by an fp32 route that reads it twice, and by a
- * route in half; all of it is linear, and the numbers are integers small enough to be exact in bf16. */
-static const char shared[] = "[net]\nbatch=2\nwidth=4\nheight=4\nchannels=3\nlearning_rate=0.01\nmax_batches=100\nloss_scale=1\namp=1\n"
+/* Layer 0 is read by Darknet's own fp32 layer (a normalization that does nothing, as its alpha is 0), by an
+ * fp32 shortcut, by an fp32 route that reads it twice, and by a route in half; all of it is linear, and the
+ * numbers are integers small enough to be exact in bf16. */
+static const char shared[] = "[net]\nbatch=2\nwidth=4\nheight=4\nchannels=3\nlearning_rate=0.01\n"
+    "max_batches=100\nloss_scale=1\namp=1\n"
     POINT(4, "") "[normalization]\nalpha=0\nkappa=1\nsize=3\n[shortcut]\nfrom=0\nactivation=linear\n"
     "[route]\nlayers=0,2,0\n[route]\nlayers=0\n" POINT(4, "") "[route]\nlayers=3,5\n[cost]\ntype=sse\n";
 
@@ -248,7 +262,8 @@ static void fill_small(float *array, int count, int range, unsigned *seed)
     }
 }
 
-/* In double: what reaches the image at pixel p. image and truth are of one image. The cost's delta is truth - output. */
+/* In double: what reaches the image at pixel p. image and truth are of one image. The cost's
+ * delta is truth - output. */
 static void delta_of_pixel(const network *net, const float *image, const float *truth, int p, double out[IN])
 {
     const float *first = net->layers[0].weights, *last = net->layers[5].weights;
@@ -295,7 +310,8 @@ TEST(behaviour_33_deltas_of_several_consumers_add_up)
             for (int c = 0; c < IN; c++) {
                 double got = delta[(b * IN + c) * SIDE + p];
                 if (got != expected[c])
-                    fail_msg("%s: image %d, channel %d, pixel %d: %g, not %g", dtypes[k], b, c, p, got, expected[c]);
+                    fail_msg("%s: image %d, channel %d, pixel %d: %g, not %g", dtypes[k], b, c, p, got,
+                             expected[c]);
             }
         }
         release(net);

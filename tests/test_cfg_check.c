@@ -636,7 +636,8 @@ TEST(whole_files)
           ":7: [maxpool]#small: a comment needs a line of its own" KNOWN },
         { "[net]\n" SIZE CONV "[amp]\nd\x01type=fp16\n",
           ":7: [amp]: byte 2 of the line is the control character 0x01" TEXT_LINES },
-        { "[net]\n# \x7f\n" SIZE CONV, ":2: [net]: byte 3 of the line is the control character 0x7f" TEXT_LINES },
+        { "[net]\n# \x7f\n" SIZE CONV, ":2: [net]: byte 3 of the line is the control character 0x7f"
+          TEXT_LINES },
         { "\x02\n[net]\n" SIZE CONV, ":1: byte 1 of the line is the control character 0x02" TEXT_LINES },
     };
     for (size_t i = 0; i < COUNT(cases); i++) refused(cases[i].text, CFG_FOR_ANYTHING, cases[i].line, 0);
@@ -650,7 +651,8 @@ TEST(what_it_is_trained_for)
 #define SEVEN "[convolutional]\nfilters=7\n"
 #define FIXED                                                                                                \
     ": random=1 resizes the network while it trains, and this layer is made for one size; set random=0"
-    static const struct { cfg_use use; const char *text, *line;
+    static const struct {
+        cfg_use use; const char *text, *line;
     } cases[] = {
         { CFG_TRAINS_DETECTOR, TRAINED("1") SEVEN BOXES,
           ":4: [net] channels = 1: detector train makes images of 3 channels; allowed: 3" },
@@ -709,7 +711,8 @@ TEST(what_it_is_trained_for)
 TEST(warnings)
 {
 #define UNKNOWN ": unknown key, which Darknet does not read"
-    static const struct { const char *net, *layers, *line;
+    static const struct {
+        const char *net, *layers, *line;
     } cases[] = {
         { "lerning_rate=1", CONV, ":2: [net] lerning_rate = 1" UNKNOWN ", did you mean learning_rate?" },
         { "Batch=2", CONV, ":2: [net] Batch = 2" UNKNOWN ", did you mean batch?" },
@@ -796,11 +799,13 @@ TEST(lines_up_to_the_limit_pass_and_longer_ones_are_refused)
     for (size_t i = 0; i < COUNT(lengths); i++)
         for (size_t k = 0; k < COUNT(starts); k++) {
             FILE *file = fopen("x.cfg", "w");
-            fprintf(file, "[net]\n%s%0*d\n" SIZE CONV "[amp]\n", starts[k], lengths[i] - (int)strlen(starts[k]), 0);
+            fprintf(file, "[net]\n%s%0*d\n" SIZE CONV "[amp]\n", starts[k],
+                    lengths[i] - (int)strlen(starts[k]), 0);
             fclose(file);
             check("x.cfg", CFG_FOR_ANYTHING, &found, &summary);
             if (lengths[i] > 65536)
-                assert_string_equal(found.error, "x.cfg:2: [net]: a line of more than 65536 bytes" TEXT_LINES);
+                assert_string_equal(found.error, "x.cfg:2: [net]: a line of more than 65536 bytes"
+                                    TEXT_LINES);
             else if (k) assert_non_null(strstr(found.error, "too many digits"));
             else assert_string_equal(found.error, "");
         }

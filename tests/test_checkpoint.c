@@ -1,4 +1,5 @@
-/* What a sidecar saves comes back bit for bit; one of another network is refused with a reason before anything is touched. */
+/* What a sidecar saves comes back bit for bit; one of another network is refused with a reason before
+ * anything is touched. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -47,8 +48,8 @@ TEST(adam_comes_back_bit_for_bit)
 /* Arrays go to and from the file in parts. */
 TEST(an_array_of_several_parts_comes_back_bit_for_bit)
 {
-    static const char wide[] = "[net]\nbatch=2\nsubdivisions=1\ninputs=700\nlearning_rate=0.001\nmomentum=0.9\nmax_batches=100\n"
-        "[connected]\noutput=800\nactivation=leaky\n[cost]\ntype=sse\n";
+    static const char wide[] = "[net]\nbatch=2\nsubdivisions=1\ninputs=700\nlearning_rate=0.001\n"
+        "momentum=0.9\nmax_batches=100\n[connected]\noutput=800\nactivation=leaky\n[cost]\ntype=sse\n";
     assert_true(700 * 800 > 2 * AMP_CHECKPOINT_STAGE && 700 * 800 % AMP_CHECKPOINT_STAGE);
     network *a = parse(wide, "fp32"), *b = parse(wide, "fp32");
     train_step(a, 1);
@@ -94,9 +95,12 @@ TEST(the_hosts_counters_come_back)
     uint64_t sum;
     assert_int_equal(amp_file_checksum(weights, &sum, NULL), AMP_OK);
     assert_true(amp_checkpoint_weights(c) == sum);
-    assert_true(r->seen == run.seen && r->t == run.t && r->steps == 7 && r->skipped == 2 && r->width == 16 && r->height == 16);
-    assert_true(r->batch == run.batch && r->subdivisions == 2 && r->window == 0 && r->seeded == 1 && r->seed == 4294967295u);
-    assert_true(r->next_job == 0x123456789abcdefu && r->looped == 1 && r->loop_count == 3 && r->average_loss == 0.125f);
+    assert_true(r->seen == run.seen && r->t == run.t && r->steps == 7 && r->skipped == 2 && r->width == 16
+                && r->height == 16);
+    assert_true(r->batch == run.batch && r->subdivisions == 2 && r->window == 0 && r->seeded == 1
+                && r->seed == 4294967295u);
+    assert_true(r->next_job == 0x123456789abcdefu && r->looped == 1 && r->loop_count == 3
+                && r->average_loss == 0.125f);
     assert_memory_equal(r->random, run.random, sizeof run.random);
     amp_checkpoint_free(c);
     release(net);
@@ -114,24 +118,30 @@ TEST(arrays_that_weights_files_lack_come_back)
         for (int k = 0; k < 40; k++) b->masters[k / 8][k % 8] = b->momenta[k / 8][k % 8] = -1;
         for (int k = 0; k < 18; k++) b->statistics[k / 6][k % 6] = -1;
         amp_engine_state x = amp_engine_state_of(a->engine), y = amp_engine_state_of(b->engine);
-        for (int i = 0; i < x.param_count; i++) first(x.params[i].grad)[0] = 5, first(y.params[i].grad)[0] = -1;
+        for (int i = 0; i < x.param_count; i++)
+            first(x.params[i].grad)[0] = 5, first(y.params[i].grad)[0] = -1;
         a->statistics[0][0] = 77; /* moved in the window: committed is still 0 */
-        assert_int_equal(amp_checkpoint_write(sidecar, a->engine, &(amp_run_state){ .window = window }, 1, &error), AMP_OK);
+        assert_int_equal(amp_checkpoint_write(sidecar, a->engine, &(amp_run_state){ .window = window }, 1,
+                                              &error), AMP_OK);
         amp_checkpoint *c = read_back();
         assert_int_equal(amp_checkpoint_apply(c, b->engine, note, &error), AMP_OK);
         amp_checkpoint_free(c);
         for (int i = 0; i < x.param_count; i++) {
             size_t bytes = x.params[i].count * sizeof(float);
             assert_memory_equal(first(x.params[i].momentum), first(y.params[i].momentum), bytes);
-            if (x.params_unsaved[i]) assert_memory_equal(first(x.params[i].master), first(y.params[i].master), bytes);
+            if (x.params_unsaved[i])
+                assert_memory_equal(first(x.params[i].master), first(y.params[i].master), bytes);
             else assert_true(first(y.params[i].master)[0] == -1);
             assert_true(first(y.params[i].grad)[0] == (window ? 5 : 0));
         }
         for (int i = 0; i < x.statistics_count; i++) {
             size_t bytes = x.statistics[i].count * sizeof(float);
-            if (x.statistics_unsaved[i]) assert_memory_equal(first(x.statistics[i].array), first(y.statistics[i].array), bytes);
+            if (x.statistics_unsaved[i])
+                assert_memory_equal(first(x.statistics[i].array), first(y.statistics[i].array), bytes);
             else assert_true(first(y.statistics[i].array)[0] == -1);
-            if (window) assert_memory_equal(first(x.statistics[i].committed), first(y.statistics[i].committed), bytes);
+            if (window)
+                assert_memory_equal(first(x.statistics[i].committed),
+                                    first(y.statistics[i].committed), bytes);
             else assert_memory_equal(first(y.statistics[i].array), first(y.statistics[i].committed), bytes);
         }
         memory_network_free(a);
@@ -148,7 +158,8 @@ TEST(another_batch_starts_recurrent_states_anew)
     size_t size;
     assert_int_equal(amp_checkpoint_write(sidecar, n->engine, &(amp_run_state){ 0 }, 1, &error), AMP_OK);
     unsigned char *bytes = bytes_of(sidecar, &size);
-    size_t at = size - 8 - 6 * 4 - AMP_CHECKPOINT_ARRAY_HEAD_BYTES; /* the last array is the state: one of 5 instead of 6 */
+    /* The last array is the state: one of 5 instead of 6. */
+    size_t at = size - 8 - 6 * 4 - AMP_CHECKPOINT_ARRAY_HEAD_BYTES;
     unsigned char *net_record = sidecar_record(bytes, size, AMP_TAG_NETWORK, 0);
     unsigned char *count = net_record + amp_fetch_u64(net_record - 8) - 8;
     assert_true(amp_fetch_u64(count) == 6 && amp_fetch_u64(bytes + at + 8) == 6);
@@ -176,7 +187,8 @@ static void refuses_untouched(network *net, const amp_checkpoint *c, const char 
     amp_error error;
     char note[256], *before = whole_state(net, &m);
     assert_int_equal(amp_checkpoint_apply(c, engine_of(net), note, &error), AMP_BAD_CHECKPOINT);
-    if (!strstr(error.message, reason) || !strstr(error.message, "remove it") || !strstr(error.message, sidecar) || !is_one_line(error.message))
+    if (!strstr(error.message, reason) || !strstr(error.message, "remove it")
+        || !strstr(error.message, sidecar) || !is_one_line(error.message))
         fail_msg("\"%s\" does not say \"%s\"", error.message, reason);
     char *after = whole_state(net, &n);
     assert_int_equal(m, n);
@@ -192,13 +204,17 @@ TEST(another_network_is_refused_untouched)
     save(net, 0);
     amp_checkpoint *c = read_back();
     static const struct { const char *text, *reason; } others[] = {
-        { NET("") CONV(8, "") CONV(8, "") "[maxpool]\nsize=2\nstride=1\n" TAIL, "layer 2 is [shortcut] there and [maxpool] here" },
-        { NET("") CONV(8, "") CONV(8, "") "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n",
+        { NET("") CONV(8, "") CONV(8, "") "[maxpool]\nsize=2\nstride=1\n" TAIL,
+          "layer 2 is [shortcut] there and [maxpool] here" },
+        { NET("") CONV(8, "") CONV(8, "")
+          "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n",
           "7 layers there and 5 here" },
-        { NET("") CONV(8, "") CONV(4, "") "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n" TAIL,
+        { NET("") CONV(8, "") CONV(4, "")
+          "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n" TAIL,
           "layer 1 [convolutional] has 576 weights there and 288 here" },
         { NET("") "[convolutional]\nfilters=8\nsize=3\nstride=1\npad=1\nactivation=leaky\n" CONV(8, "")
-          "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n" TAIL, "scales of layer 0 there" },
+          "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n" TAIL,
+          "scales of layer 0 there" },
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         network *other = parse(others[i].text, "fp32");
@@ -220,7 +236,8 @@ TEST(a_change_of_optimizer_starts_its_moments_anew)
         train_step(b, 2);
         save(a, 0);
         resume(b, note);
-        assert_non_null(strstr(note, adam ? "optimizer was Adam and is SGD now" : "optimizer was SGD and is Adam now"));
+        assert_non_null(strstr(note, adam ? "optimizer was Adam and is SGD now"
+                               : "optimizer was SGD and is Adam now"));
         amp_engine_state x = amp_engine_state_of(engine_of(a)), y = amp_engine_state_of(engine_of(b));
         for (int i = 0; i < y.param_count; i++) {
             assert_memory_equal(x.params[i].master, y.params[i].master, y.params[i].count * sizeof(float));
@@ -250,7 +267,8 @@ static amp_scaler resumed_scaler(const char *saved_keys, const char *keys, char 
 TEST(settings_of_the_cfg_win_over_saved_ones)
 {
     char note[256];
-    amp_scaler s = resumed_scaler(SCALED, "growth_interval=9\ngrowth_factor=4\nbackoff_factor=0.25\ninit_scale=32\n", note);
+    amp_scaler s = resumed_scaler(SCALED, "growth_interval=9\ngrowth_factor=4\nbackoff_factor=0.25\n"
+                                  "init_scale=32\n", note);
     assert_string_equal(note, "");
     assert_true(s.scale == 1024 && s.growth_tracker == 3 && s.steps == 3 && s.growth_interval == 9);
     assert_true(s.growth_factor == 4 && s.backoff_factor == 0.25);

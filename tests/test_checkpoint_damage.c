@@ -1,4 +1,5 @@
-/* A file that is not a sound sidecar is refused with a reason; what cannot be written whole, or is not worth it, leaves nothing. */
+/* A file that is not a sound sidecar is refused with a reason; what cannot be written whole, or is not worth
+ * it, leaves nothing. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -14,15 +15,17 @@ static void refused(const void *bytes, size_t size, const char *reason)
     amp_error error = { 0 };
     amp_checkpoint *c = (void *)&error;
     amp_status status = amp_checkpoint_parse(bytes, size, "name.amp", &c, &error);
-    if (status != AMP_BAD_CHECKPOINT || c || strncmp(error.message, "name.amp: ", 10) || !strstr(error.message, reason)
-        || !strstr(error.message, "remove it to start") || !is_one_line(error.message))
+    if (status != AMP_BAD_CHECKPOINT || c || strncmp(error.message, "name.amp: ", 10)
+        || !strstr(error.message, reason) || !strstr(error.message, "remove it to start")
+        || !is_one_line(error.message))
         fail_msg("status %d, \"%s\" instead of \"%s\"", status, error.message, reason);
 }
 
 static unsigned char *small_sidecar(const char *net_keys, int window, size_t *size)
 {
     char text[1024];
-    snprintf(text, sizeof text, "[net]\nbatch=2\nsubdivisions=2\nwidth=4\nheight=4\nchannels=1\nmomentum=0.9\n%s" CONV(2, "") "[cost]\n", net_keys);
+    snprintf(text, sizeof text, "[net]\nbatch=2\nsubdivisions=2\nwidth=4\nheight=4\nchannels=1\n"
+             "momentum=0.9\n%s" CONV(2, "") "[cost]\n", net_keys);
     network *net = parse(text, "fp32");
     train_step(net, 1);
     save(net, window);
@@ -69,7 +72,8 @@ TEST(a_later_version_is_refused_by_its_number)
     size_t size;
     unsigned char *bytes = small_sidecar("", 0, &size);
     amp_store_u32(bytes + 8, 2);
-    refused(bytes, size, "later version 2 of its format; this program reads up to 1: update the program, or remove it");
+    refused(bytes, size,
+            "later version 2 of its format; this program reads up to 1: update the program, or remove it");
     refused(bytes, 12, "later version 2");
     amp_store_u32(bytes + 8, 0);
     seal_sidecar(bytes, size);
@@ -81,7 +85,9 @@ TEST(a_later_version_is_refused_by_its_number)
 TEST(content_that_makes_no_sense_is_refused)
 {
     enum { SCALER, RUN, NET, ARRAY, HEADER };
-    static const struct { const char *reason; int part, nth; long at; int bytes; uint64_t value; } changes[] = {
+    static const struct {
+        const char *reason; int part, nth; long at; int bytes; uint64_t value;
+    } changes[] = {
         { "optimizer 2", HEADER, 0, 32, 4, 2 },
         { "in its first bytes", HEADER, 0, 12, 4, 41 },
         { "bytes more", HEADER, 0, 36, 4, 3 },
@@ -111,7 +117,8 @@ TEST(content_that_makes_no_sense_is_refused)
         { "the network makes no sense", NET, 0, 4, 1, 0 },    /* an empty type */
         { "the network makes no sense", NET, 0, 5, 1, '\n' },
         { "the network makes no sense", NET, 0, 4, 1, 255 },
-        { "the network makes no sense", NET, 0, 4 + 14 + 5 + 4, 4, 2 },            /* the first parameter's layer */
+        /* the first parameter's layer */
+        { "the network makes no sense", NET, 0, 4 + 14 + 5 + 4, 4, 2 },
         { "the network makes no sense", NET, 0, 4 + 14 + 5 + 4 + 4, 4, 2 },        /* its flag */
         { "does not fit", NET, 0, 4 + 14 + 5 + 4 + 8, 8, UINT64_MAX / 4 },         /* its count */
         { "does not fit", ARRAY, 0, 0, 4, 7 },                /* kind */
@@ -119,7 +126,8 @@ TEST(content_that_makes_no_sense_is_refused)
         { "does not fit", ARRAY, 0, 0, 4, AMP_SAVED_M },      /* Adam's in a file of SGD's */
         { "does not fit", ARRAY, 0, 4, 4, 3 },                /* index */
         { "does not fit", ARRAY, 0, 4, 4, UINT32_MAX },
-        { "does not fit", ARRAY, 0, 8, 8, UINT64_MAX / 2 + 10 }, /* a count that wraps to the right number of bytes */
+        /* a count that wraps to the right number of bytes */
+        { "does not fit", ARRAY, 0, 8, 8, UINT64_MAX / 2 + 10 },
         { "does not fit", ARRAY, 0, 8, 8, (UINT64_C(1) << 62) + 18 },
         { "does not fit", ARRAY, 4, 4, 4, 1 },                /* twice the same */
         { "not finite", ARRAY, 0, 16, 4, 0x7f800000 },
@@ -130,9 +138,11 @@ TEST(content_that_makes_no_sense_is_refused)
     unsigned char *bytes = small_sidecar("", 1, &size), *copy = malloc(size);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         memcpy(copy, bytes, size);
-        unsigned char *part = changes[i].part == HEADER ? copy : sidecar_record(copy, size, tags[changes[i].part], changes[i].nth);
+        unsigned char *part = changes[i].part == HEADER ? copy
+            : sidecar_record(copy, size, tags[changes[i].part], changes[i].nth);
         assert_non_null(part);
-        for (int k = 0; k < changes[i].bytes; k++) part[changes[i].at + k] = (unsigned char)(changes[i].value >> 8 * k);
+        for (int k = 0; k < changes[i].bytes; k++)
+            part[changes[i].at + k] = (unsigned char)(changes[i].value >> 8 * k);
         seal_sidecar(copy, size);
         refused(copy, size, changes[i].reason);
     }
@@ -152,7 +162,8 @@ TEST(a_negative_second_moment_is_refused)
     free(bytes);
 }
 
-/* Gradients of a half-done batch may be inf: the step is skipped at its end, as it would have been without the restart. */
+/* Gradients of a half-done batch may be inf: the step is skipped at its end, as it would have been
+ * without the restart. */
 TEST(an_overflow_in_a_half_done_batch_is_kept)
 {
     size_t size;
@@ -234,7 +245,8 @@ TEST(a_full_disk_leaves_no_file_and_a_reason)
         amp_status status = amp_checkpoint_write(sidecar, engine_of(net), &run, 1, &error);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
         assert_int_equal(status, AMP_IO_FAILED);
-        if (!strstr(error.message, sidecar) || !strstr(error.message, "File too large")) fail_msg("%s", error.message);
+        if (!strstr(error.message, sidecar) || !strstr(error.message, "File too large"))
+            fail_msg("%s", error.message);
         assert_int_equal(access(sidecar, F_OK), -1);
     }
     assert_int_equal(amp_checkpoint_write("/dev/full", engine_of(net), &run, 1, &error), AMP_IO_FAILED);

@@ -1,7 +1,7 @@
-/* No bytes crash the reader of sidecars, or bring an engine into a state it could not have: seeded mutants of good files, most of
- * them with their checksum made right again, so that what it protects is tried too. Worth most in the asan preset.
- * AMP_FUZZ_RUNS=N: so many (20000). AMP_FUZZ_SEED=N: start at mutant N, which a failure names. fuzz/checkpoint.c does the same
- * with libFuzzer. */
+/* No bytes crash the reader of sidecars, or bring an engine into a state it could not have: seeded mutants of
+ * good files, most of them with their checksum made right again, so that what it protects is tried too. Worth
+ * most in the asan preset. AMP_FUZZ_RUNS=N: so many (20000). AMP_FUZZ_SEED=N: start at mutant N, which a
+ * failure names. fuzz/checkpoint.c does the same with libFuzzer. */
 #define _POSIX_C_SOURCE 200809L
 #include "testing.h"
 
@@ -23,7 +23,8 @@ static void name_mutant(int signal_number)
 {
     char text[] = "AMP_FUZZ_SEED=00000000000000000000\n";
     uint64_t number = run;
-    for (char *digit = text + sizeof text - 3; *digit != '='; digit--, number /= 10) *digit = (char)('0' + number % 10);
+    for (char *digit = text + sizeof text - 3; *digit != '='; digit--, number /= 10)
+        *digit = (char)('0' + number % 10);
     if (write(2, text, sizeof text - 1) < 0) _exit(3);
     signal(signal_number, SIG_DFL);
     raise(signal_number);
@@ -33,7 +34,8 @@ TEST(any_bytes_are_read_or_refused)
 {
     static unsigned char seeds[FUZZ_SEEDS][FUZZ_LIMIT], bytes[FUZZ_LIMIT];
     size_t sizes[FUZZ_SEEDS];
-    memory_network *networks[3] = { memory_network_make(0, 1), memory_network_make(1, 1), memory_network_make(0, 0) };
+    memory_network *networks[3] = { memory_network_make(0, 1), memory_network_make(1, 1),
+                                    memory_network_make(0, 0) };
     for (int i = 0; i < FUZZ_SEEDS; i++) {
         sizes[i] = fuzz_seed(i, seeds[i]);
         assert_true(fuzz_check(seeds[i], sizes[i], networks, 3));
@@ -47,7 +49,8 @@ TEST(any_bytes_are_read_or_refused)
         int which = (int)random_number(FUZZ_SEEDS);
         size_t size = sizes[which];
         memcpy(bytes, seeds[which], size);
-        for (uint32_t changes = 1 + random_number(4); changes; changes--) size = fuzz_spoil(bytes, size, random_number);
+        for (uint32_t changes = 1 + random_number(4); changes; changes--)
+            size = fuzz_spoil(bytes, size, random_number);
         if (random_number(16)) seal_sidecar(bytes, size);
         unsigned char *exact = malloc(size ? size : 1); /* of its own, so that sanitizers see its end */
         memcpy(exact, bytes, size);
@@ -61,11 +64,13 @@ TEST(any_bytes_are_read_or_refused)
     assert_true(accepted > 100 && refused > 100);
 }
 
-/* Sidecars of other releases are read, and ours by them: size and checksum are those of an earlier release's. */
+/* Sidecars of other releases are read, and ours by them: size and checksum are those of
+ * an earlier release's. */
 TEST(version_1_has_the_same_bytes_as_ever)
 {
     static const struct { size_t size; uint64_t sum; } expected[FUZZ_SEEDS] = {
-        { 895, 0x0a36e3110facfd93 }, { 1119, 0x94dfaf12425ddd1c }, { 1243, 0x93d1956311d58e25 }, { 1467, 0x8fffd9c251d8c52a } };
+        { 895, 0x0a36e3110facfd93 }, { 1119, 0x94dfaf12425ddd1c }, { 1243, 0x93d1956311d58e25 },
+        { 1467, 0x8fffd9c251d8c52a } };
     unsigned char bytes[FUZZ_LIMIT];
     for (int which = 0; which < FUZZ_SEEDS; which++) {
         size_t size = fuzz_seed(which, bytes);

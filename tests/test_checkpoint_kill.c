@@ -1,5 +1,5 @@
-/* Saves that are killed: before and after each call that changes a file, in the middle of each write, and at random moments.
- * Whenever it was, there is a pair of weights and sidecar that matches, old or new. */
+/* Saves that are killed: before and after each call that changes a file, in the middle of each write, and at
+ * random moments. Whenever it was, there is a pair of weights and sidecar that matches, old or new. */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp, syscall */
 #include "testing.h"
 
@@ -76,7 +76,8 @@ TEST(what_is_renamed_is_on_the_disk)
     calls[0] = 0;
     assert_int_equal(save_number("w", 0, NULL), AMP_OK);
     const char *name = strrchr(folder, '/') + 1;
-    snprintf(expected, sizeof expected, "flush w.new\nflush w.amp.new\nrename w.amp\nflush %s\nrename w\nflush %s\n", name, name);
+    snprintf(expected, sizeof expected,
+             "flush w.new\nflush w.amp.new\nrename w.amp\nflush %s\nrename w\nflush %s\n", name, name);
     assert_string_equal(calls, expected);
 }
 
@@ -141,8 +142,8 @@ static long nanoseconds(void)
     return t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Each within some three saves of a child, however fast this disk is: half of them from its beginning on, half from its first
- * save on, which a busy machine may take long to come to. */
+/* Each within some three saves of a child, however fast this disk is: half of them from its beginning on,
+ * half from its first save on, which a busy machine may take long to come to. */
 TEST(saves_killed_at_random_moments_leave_a_pair)
 {
     unsigned random = 12345, next = 10;
@@ -172,7 +173,8 @@ TEST(saves_killed_at_random_moments_leave_a_pair)
         amp_error error;
         amp_checkpoint *c;
         char note[256];
-        if (amp_checkpoint_recover("w", &c, note, &error) != AMP_OK) fail_msg("kill %d: %s", kill_number, error.message);
+        if (amp_checkpoint_recover("w", &c, note, &error) != AMP_OK)
+            fail_msg("kill %d: %s", kill_number, error.message);
         assert_non_null(c);
         assert_true(pair_matches(c, &number));
         amp_checkpoint_free(c);

@@ -1,5 +1,5 @@
-/* Weights and sidecar are saved as a pair: wherever a save was killed, there is a pair that matches, old or new. Each point
- * is a state of the folder, made by hand; test_checkpoint_kill.c kills in earnest. */
+/* Weights and sidecar are saved as a pair: wherever a save was killed, there is a pair that matches, old or
+ * new. Each point is a state of the folder, made by hand; test_checkpoint_kill.c kills in earnest. */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
 #include "testing.h"
 
@@ -80,7 +80,8 @@ static void refuses(const char *reason)
     char note[256];
     assert_int_equal(amp_checkpoint_recover("w", &c, note, &error), AMP_BAD_CHECKPOINT);
     assert_null(c);
-    if (!strstr(error.message, reason) || !strstr(error.message, "remove it to start with a fresh loss scale") || strchr(error.message, '\n'))
+    if (!strstr(error.message, reason) || !strstr(error.message, "remove it to start with a fresh loss scale")
+        || strchr(error.message, '\n'))
         fail_msg("\"%s\" does not say \"%s\"", error.message, reason);
 }
 
@@ -93,12 +94,14 @@ TEST(a_sidecar_of_other_weights_is_refused)
     put("w.new", weights[2], weights[2].size);
     put("w.amp.new", sidecars[2], sidecars[2].size);
     refuses("w.amp: it belongs to other weights than w");
-    assert_true(holds("w", weights[1]) && holds("w.amp", sidecars[0]) && holds("w.new", weights[2]) && holds("w.amp.new", sidecars[2]));
+    assert_true(holds("w", weights[1]) && holds("w.amp", sidecars[0]) && holds("w.new", weights[2])
+                && holds("w.amp.new", sidecars[2]));
     put("w.amp", sidecars[1], sidecars[1].size / 2);
     refuses("w.amp: it is cut off");
 }
 
-/* Between the renames a save was killed, and then somebody went on without AMP: those weights are not replaced. */
+/* Between the renames a save was killed, and then somebody went on without AMP: those
+ * weights are not replaced. */
 TEST(weights_written_after_a_killed_save_are_kept)
 {
     make_killed(OLD_PAIR, 5);
@@ -156,7 +159,8 @@ TEST(weights_without_a_sidecar_load)
     recovers_to(-1, OLD_WEIGHTS, 0);
     clear();
     recovers_to(-1, OLD_NONE, 0);
-    put("w.amp", sidecars[0], sidecars[0].size); /* the weights were removed: the host says so when it opens them */
+    /* The weights were removed: the host says so when it opens them. */
+    put("w.amp", sidecars[0], sidecars[0].size);
     recovers_to(-1, OLD_NONE, 0);
     amp_checkpoint *c;
     char note[256];
@@ -215,7 +219,8 @@ TEST(a_save_that_cannot_begin_says_why)
     assert_int_equal(access("w.new", F_OK), -1);
 }
 
-/* NAME cannot be replaced once its sidecar is: the new weights stay where recovering and the next save find them. */
+/* NAME cannot be replaced once its sidecar is: the new weights stay where recovering and the
+ * next save find them. */
 TEST(weights_that_cannot_be_placed_are_kept_beside)
 {
     amp_error error;
@@ -227,7 +232,8 @@ TEST(weights_that_cannot_be_placed_are_kept_beside)
     save_stock_weights(net, save.weights.temporary);
     assert_int_equal(mkdir("w", 0700), 0);
     assert_int_equal(amp_checkpoint_finish(&save, net->amp->engine, &run, &error), AMP_IO_FAILED);
-    assert_string_equal(error.message, "cannot rename w.new to w: Is a directory; the checkpoint is whole in w.new");
+    assert_string_equal(error.message,
+                        "cannot rename w.new to w: Is a directory; the checkpoint is whole in w.new");
     assert_true(holds("w.new", weights[1]) && holds("w.amp", sidecars[1]));
     assert_int_equal(rmdir("w"), 0);
     recovers_to(1, OLD_NONE, 1);

@@ -37,7 +37,8 @@ static amp_status read_wishes(wishes *w, int argc, const char *const *argv, amp_
 
 TEST(options_stand_anywhere)
 {
-    static const char *const argv[] = { "-batch", "8", "a.cfg", "-clear", "b.weights", "-points", "11", "-thresh", ".25" };
+    static const char *const argv[] = { "-batch", "8", "a.cfg", "-clear", "b.weights", "-points", "11",
+                                        "-thresh", ".25" };
     wishes w;
     assert_int_equal(read_wishes(&w, 9, argv, NULL), AMP_OK);
     assert_string_equal(w.cfg, "a.cfg");
@@ -71,10 +72,12 @@ TEST(mistakes_are_told_with_the_usage)
 {
     static const struct { const char *argv[4]; const char *says; } cases[] = {
         { { NULL }, "CFG is missing" }, { { "-batch", "8" }, "CFG is missing" },
-        { { "a", "b", "c" }, "c: nothing is expected here" }, { { "a", "-x" }, "-x: there is no such option" },
+        { { "a", "b", "c" }, "c: nothing is expected here" },
+        { { "a", "-x" }, "-x: there is no such option" },
         { { "a", "-batch" }, "-batch needs a value" }, { { "a", "-batch", "0" }, "from 1 to 64" },
         { { "a", "-batch", "65" }, "from 1 to 64" }, { { "a", "-batch", "8x" }, "whole number" },
-        { { "a", "-batch", "1.5" }, "whole number" }, { { "a", "-batch", "99999999999999999999" }, "from 1 to 64" },
+        { { "a", "-batch", "1.5" }, "whole number" },
+        { { "a", "-batch", "99999999999999999999" }, "from 1 to 64" },
         { { "a", "-thresh", "nan" }, "from 0 to 1" }, { { "a", "-thresh", "" }, "-thresh needs a value" },
         { { "a", "-points", "1" }, "expected 0|11|101" }, { { "a", "-points", "0|11" }, "expected 0|11|101" },
         { { "a", "-clear", "-clear" }, "given twice" } };
@@ -150,22 +153,23 @@ static void write_nested(amp_json *json)
 TEST(values_are_nested_and_parted)
 {
     char *text = written_json(write_nested);
-    assert_string_equal(text, "{\n \"name\": \"a\",\n \"list\": [\n  1.5,\n  null,\n  null,\n  true,\n  null\n ],\n \"empty\": {},\n"
-                              " \"n\": -9007199254740993\n}\n");
+    assert_string_equal(text, "{\n \"name\": \"a\",\n \"list\": [\n  1.5,\n  null,\n  null,\n  true,\n"
+                              "  null\n ],\n \"empty\": {},\n \"n\": -9007199254740993\n}\n");
     free(text);
 }
 
 static void write_text(amp_json *json)
 {
-    amp_json_text(json, NULL, "\"\\\n\x1f caf\xc3\xa9 \xff\xc0\xaf\xed\xa0\x80\xf0\x9f\x8e\x89\xf4\x90\x80\x80\xe2\x82");
+    amp_json_text(json, NULL,
+                  "\"\\\n\x1f caf\xc3\xa9 \xff\xc0\xaf\xed\xa0\x80\xf0\x9f\x8e\x89\xf4\x90\x80\x80\xe2\x82");
 }
 
 #define LOST "\xef\xbf\xbd"
 TEST(text_is_escaped_and_always_utf8)
 {
     char *text = written_json(write_text);
-    assert_string_equal(text, "\"\\\"\\\\\\u000a\\u001f caf\xc3\xa9 " LOST LOST LOST LOST LOST LOST "\xf0\x9f\x8e\x89"
-                              LOST LOST LOST LOST LOST LOST "\"\n");
+    assert_string_equal(text, "\"\\\"\\\\\\u000a\\u001f caf\xc3\xa9 " LOST LOST LOST LOST LOST LOST
+                              "\xf0\x9f\x8e\x89" LOST LOST LOST LOST LOST LOST "\"\n");
     free(text);
 }
 
@@ -253,10 +257,10 @@ static const char *copied(const char *text)
 
 TEST(only_the_keys_of_net_change)
 {
-    assert_string_equal(copied("# my net\n[net]\nbatch=64\nwidth=32\n b a t c h = 2\n#batch=3\nbatch_normalize=1\n"
-                               "learning_rate=0.1\n[region]\nbatch=9\n"),
-                        "# my net\n[net]\nbatch=8\nlearning_rate=0.001\nwidth=32\n#batch=3\nbatch_normalize=1\n"
-                        "[region]\nbatch=9\n");
+    assert_string_equal(copied("# my net\n[net]\nbatch=64\nwidth=32\n b a t c h = 2\n#batch=3\n"
+                               "batch_normalize=1\nlearning_rate=0.1\n[region]\nbatch=9\n"),
+                        "# my net\n[net]\nbatch=8\nlearning_rate=0.001\nwidth=32\n#batch=3\n"
+                        "batch_normalize=1\n[region]\nbatch=9\n");
 }
 
 TEST(other_forms_of_net_are_known)
@@ -303,7 +307,8 @@ typedef struct record { const char *name; char note[32]; int count, state; doubl
 
 static void rate_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
-    if (*(const double *)cell->value > 0) snprintf(text, AMP_CELL_TEXT, "%.1f/s", *(const double *)cell->value);
+    if (*(const double *)cell->value > 0)
+        snprintf(text, AMP_CELL_TEXT, "%.1f/s", *(const double *)cell->value);
 }
 
 static const char *const state_names[] = { NULL, "done" };

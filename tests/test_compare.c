@@ -21,18 +21,19 @@ static void make_up(made_up *m)
 {
     static const char *const names[DTYPES] = { "fp32", "bf16", "fp16" };
     memset(m, 0, sizeof *m);
-    m->c = (amp_comparison){ .kind = AMP_COMPARED_DETECTOR, .dtype_count = DTYPES, .seed_count = SEEDS, .dtypes = m->dtypes,
-                             .seeds = m->seeds, .runs = m->runs, .batch = 8, .classes = 10,
-                             .points_allowed = 1, .doubt = AMP_COMPARE_DOUBT };
+    m->c = (amp_comparison){ .kind = AMP_COMPARED_DETECTOR, .dtype_count = DTYPES, .seed_count = SEEDS,
+                             .dtypes = m->dtypes, .seeds = m->seeds, .runs = m->runs, .batch = 8,
+                             .classes = 10, .points_allowed = 1, .doubt = AMP_COMPARE_DOUBT };
     for (int d = 0; d < DTYPES; ++d) {
         m->dtypes[d] = names[d];
         for (int s = 0; s < SEEDS; ++s) {
             int i = d * SEEDS + s;
             m->seeds[s] = (unsigned)s + 1;
-            m->runs[i] = (amp_run){ .dtype = names[d], .seed = (unsigned)s + 1, .state = AMP_RUN_DONE, .rows = m->rows[i], .count = STEPS,
-                                    .score = { .5, .25 } };
+            m->runs[i] = (amp_run){ .dtype = names[d], .seed = (unsigned)s + 1, .state = AMP_RUN_DONE,
+                                    .rows = m->rows[i], .count = STEPS, .score = { .5, .25 } };
             for (int k = 0; k < STEPS; ++k)
-                m->rows[i][k] = (amp_log_row){ .iteration = k + 1, .loss = 2, .avg_loss = 2.5f, .load_seconds = .25, .train_seconds = .25,
+                m->rows[i][k] = (amp_log_row){ .iteration = k + 1, .loss = 2, .avg_loss = 2.5f,
+                                               .load_seconds = .25, .train_seconds = .25,
                                                .peak_memory_mb = 100 };
         }
     }
@@ -92,7 +93,8 @@ TEST(medians)
     assert_false(amp_is_number(amp_median(odd, 0)));
 }
 
-/* 20 steps: the first two are left out, and with them their times; skipped ones and the highest memory are of all. */
+/* 20 steps: the first two are left out, and with them their times; skipped ones and the
+ * highest memory are of all. */
 TEST(a_run_is_measured_without_its_first_tenth)
 {
     made_up m;
@@ -469,8 +471,8 @@ TEST(speed_is_judged_and_explained)
     set_seconds(&m, 1, .4, .06);
     set_seconds(&m, 2, .4, .5);
     judge(&m, notes);
-    expect(&m, "without loading 1.67 times, 133.3 against 80.0), with 1.00 times the peak memory (100 against 100 MB); loading the images "
-               "holds it back.");
+    expect(&m, "without loading 1.67 times, 133.3 against 80.0), with 1.00 times the peak memory (100 "
+               "against 100 MB); loading the images holds it back.");
     expect(&m, "fp16: slower: 0.56 times the images/s of fp32 (8.9 against 16.0; by seed 0.56 to 0.56; "
            "without loading 0.20 times, 16.0 against 80.0)");
     forget(&m);

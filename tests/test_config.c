@@ -76,7 +76,8 @@ static void refuses_bytes(const char *bytes, size_t count, const char *command_l
 
 TEST(defaults_are_those_of_the_design)
 {
-    const struct { amp_dtype dtype; int dynamic; } cases[] = { { AMP_FP16, 1 }, { AMP_BF16, 0 }, { AMP_FP32, 0 } };
+    const struct { amp_dtype dtype; int dynamic; } cases[] = { { AMP_FP16, 1 }, { AMP_BF16, 0 },
+                                                               { AMP_FP32, 0 } };
     for (size_t i = 0; i < COUNT(cases); i++) {
         amp_config *c = read_text(NET "[amp]\n" LAYER, NULL, cases[i].dtype);
         assert_int_equal(c->enabled, 1);
@@ -100,8 +101,8 @@ TEST(defaults_are_those_of_the_design)
 TEST(every_key_is_read)
 {
     static const char keys[] = "amp=1\ndtype=bf16\nloss_scale=dynamic\ninit_scale=1024\ngrowth_factor=1.5\n"
-                               "backoff_factor=.25\ngrowth_interval=+7\nmin_scale=1e-3\nmax_scale=1e6\nhysteresis=3\n"
-                               "clip_norm=10.5\ndebug=1\ncheckpoint=7\nmemory=1.5GB\n";
+                               "backoff_factor=.25\ngrowth_interval=+7\nmin_scale=1e-3\nmax_scale=1e6\n"
+                               "hysteresis=3\nclip_norm=10.5\ndebug=1\ncheckpoint=7\nmemory=1.5GB\n";
     char in_amp[512], in_net[512];
     snprintf(in_amp, sizeof in_amp, "%s[amp]\n%s%s", NET, keys, LAYER);
     snprintf(in_net, sizeof in_net, "%s%s%s", NET, keys, LAYER);
@@ -140,7 +141,8 @@ TEST(every_good_form_of_a_file_is_read)
                       "growth_interval=2147483647\n"
                       "growth_factor=1.0000001\nbackoff_factor=1e-300\nclip_norm=0.0\n" LAYER, 1 },
         { "nothing of AMP", NET LAYER, 0 },
-        { "nothing of AMP, and odd", NET "[sam]\nfrom=-1\n\x01\n[net]\nbatch\n[convolutional]#x\namp2=7\n", 0 },
+        { "nothing of AMP, and odd", NET "[sam]\nfrom=-1\n\x01\n[net]\nbatch\n[convolutional]#x\namp2=7\n",
+          0 },
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         amp_config *c = read_text(cases[i].text, NULL, AMP_BF16);
@@ -151,8 +153,8 @@ TEST(every_good_form_of_a_file_is_read)
 
 TEST(layers_are_counted_in_order_and_pinned_one_by_one)
 {
-    amp_config *c = read_text(NET "[conv]\namp=0\n[maxpool]\n[amp]\n[route]\nlayers=-1\namp=1\n[yolo]\namp=0\nmask=0\n",
-                              NULL, AMP_BF16);
+    amp_config *c = read_text(NET "[conv]\namp=0\n[maxpool]\n[amp]\n[route]\nlayers=-1\namp=1\n[yolo]\n"
+                              "amp=0\nmask=0\n", NULL, AMP_BF16);
     static const signed char expected[] = { 0, 1, 1, 0 };
     assert_int_equal(c->layer_count, 4);
     for (int i = 0; i < 4; i++) assert_int_equal(c->layers[i].amp, expected[i]);
@@ -200,14 +202,16 @@ TEST(command_line_wins_over_amp_section_wins_over_net)
                  cases[i].amp ? cases[i].amp : "");
         amp_config *c = read_text(text, cases[i].command_line, AMP_FP32);
         int got = c->enabled ? (int)c->dtype : OFF;
-        if (got != cases[i].dtype_or_off) fail_msg("case %zu: %d instead of %d", i, got, cases[i].dtype_or_off);
+        if (got != cases[i].dtype_or_off)
+            fail_msg("case %zu: %d instead of %d", i, got, cases[i].dtype_or_off);
         amp_config_free(c);
     }
 }
 
 TEST(keys_win_one_by_one)
 {
-    amp_config *c = read_text(NET "init_scale=8\ngrowth_interval=3\n[amp]\ngrowth_interval=5\n" LAYER, NULL, AMP_FP16);
+    amp_config *c = read_text(NET "init_scale=8\ngrowth_interval=3\n[amp]\ngrowth_interval=5\n" LAYER, NULL,
+                              AMP_FP16);
     assert_true(c->init_scale == 8);
     assert_int_equal(c->growth_interval, 5);
     amp_config_free(c);
@@ -233,7 +237,8 @@ TEST(keys_without_amp_1_are_noted)
     amp_config *c = read_text(NET "dtype=fp16\n" LAYER, NULL, AMP_BF16);
     same_message(c->note, ":3: [net] dtype = fp16: has no effect, since AMP is off; amp = 1 turns it on");
     amp_config_free(c);
-    static const char *const silent[] = { NET "dtype=fp16\namp=0\n" LAYER, NET "dtype=fp16\namp=1\n" LAYER, NET LAYER };
+    static const char *const silent[] = { NET "dtype=fp16\namp=0\n" LAYER, NET "dtype=fp16\namp=1\n" LAYER,
+                                          NET LAYER };
     for (size_t i = 0; i < COUNT(silent); i++) {
         c = read_text(silent[i], NULL, AMP_BF16);
         assert_string_equal(c->note, "");
@@ -246,15 +251,16 @@ TEST(keys_without_amp_1_are_noted)
 
 TEST(layers_may_ask_for_checkpoints)
 {
-    amp_config *c = read_text(NET "[amp]\ncheckpoint=auto\n[conv]\ncheckpoint=1\n[maxpool]\namp=0\ncheckpoint=0\n" LAYER,
-                              NULL, AMP_BF16);
+    amp_config *c = read_text(NET "[amp]\ncheckpoint=auto\n[conv]\ncheckpoint=1\n[maxpool]\namp=0\n"
+                              "checkpoint=0\n" LAYER, NULL, AMP_BF16);
     assert_true(c->checkpoint == AMP_CHECKPOINT_AUTO && c->memory == 0);
     assert_true(c->layers[0].checkpoint && !c->layers[1].checkpoint && !c->layers[2].checkpoint);
     assert_true(c->layers[0].amp && !c->layers[1].amp);
     amp_config_free(c);
     static const char twice[] = NET "[amp]\n[conv]\ncheckpoint=1\ncheckpoint=1\n" LAYER;
     refuses_bytes(twice, strlen(twice), NULL,
-                  ":6: [conv] checkpoint = 1: set twice in this section, first on line 5; allowed: each key once");
+                  ":6: [conv] checkpoint = 1: set twice in this section, first on line 5; allowed: each "
+                  "key once");
     static const char many[] = NET "[amp]\n[conv]\ncheckpoint=4\n" LAYER;
     refuses_bytes(many, strlen(many), NULL, ":5: [conv] checkpoint = 4: neither 0 nor 1; allowed: 0, 1");
     assert_true(amp_config_is_layer_key("checkpoint") && amp_config_is_layer_key("amp"));
@@ -263,17 +269,19 @@ TEST(layers_may_ask_for_checkpoints)
 
 TEST(is_key_knows_the_keys)
 {
-    static const char *const keys[] = { "amp", "dtype", "loss_scale", "init_scale", "growth_factor", "backoff_factor",
-                                        "growth_interval", "min_scale", "max_scale", "hysteresis", "clip_norm", "debug",
-                                        "checkpoint", "memory" };
-    static const char *const others[] = { "", "batch", "scale", "scales", "clip", "am", "amp2", "learning_rate" };
+    static const char *const keys[] = { "amp", "dtype", "loss_scale", "init_scale", "growth_factor",
+                                        "backoff_factor", "growth_interval", "min_scale", "max_scale",
+                                        "hysteresis", "clip_norm", "debug", "checkpoint", "memory" };
+    static const char *const others[] = { "", "batch", "scale", "scales", "clip", "am", "amp2",
+                                          "learning_rate" };
     for (size_t i = 0; i < COUNT(keys); i++) assert_true(amp_config_is_key(keys[i]));
     for (size_t i = 0; i < COUNT(others); i++) assert_false(amp_config_is_key(others[i]));
 }
 
 /* -- Refusals -- */
 
-#define ALLOWED_KEYS "; allowed: amp, dtype, loss_scale, init_scale, growth_factor, backoff_factor, growth_interval, " \
+#define ALLOWED_KEYS                                                                                  \
+    "; allowed: amp, dtype, loss_scale, init_scale, growth_factor, backoff_factor, growth_interval, " \
                      "min_scale, max_scale, hysteresis, clip_norm, debug, checkpoint, memory"
 #define A_NUMBER_FROM_MIN "; allowed: a number from min_scale to max_scale"
 #define AN_INTERVAL "; allowed: a whole number from 1 to 2147483647"
@@ -300,7 +308,8 @@ TEST(bad_values_are_refused_where_they_stand)
         { "debug=-1", "debug = -1: neither 0 nor 1; allowed: 0, 1" },
         { "dtype=fp64", "dtype = fp64: unknown dtype; allowed: fp16, bf16, fp32" },
         { "dtype=FP16", "dtype = FP16: unknown dtype; allowed: fp16, bf16, fp32" },
-        { "dtype = fp16 # half", "dtype = fp16#half: a comment needs a line of its own; allowed: fp16, bf16, fp32" },
+        { "dtype = fp16 # half",
+          "dtype = fp16#half: a comment needs a line of its own; allowed: fp16, bf16, fp32" },
         { "dtype=off", "dtype = off: unknown dtype; allowed: fp16, bf16, fp32" },
         { "loss_scale=Dynamic", "loss_scale = Dynamic: neither dynamic nor a decimal number" A_LOSS_SCALE },
         { "loss_scale=0", "loss_scale = 0: not positive" A_LOSS_SCALE },
@@ -323,7 +332,8 @@ TEST(bad_values_are_refused_where_they_stand)
         { "init_scale=1e-6", "init_scale = 1e-6: below min_scale, which is 6.10352e-05" A_NUMBER_FROM_MIN },
         { "min_scale=65537", "min_scale = 65537: above init_scale, which is 65536" A_MIN_SCALE },
         { "loss_scale=1e38", "loss_scale = 1e38: above 2^126, its inverse is lost in fp32" A_LOSS_SCALE },
-        { "init_scale=1e38", "init_scale = 1e38: above 2^126, its inverse is lost in fp32" A_NUMBER_FROM_MIN },
+        { "init_scale=1e38", "init_scale = 1e38: above 2^126, its inverse is lost in fp32"
+          A_NUMBER_FROM_MIN },
         { "max_scale=65535", "max_scale = 65535: below init_scale, which is 65536" A_MAX_SCALE },
         { "max_scale=-1", "max_scale = -1: not positive" A_MAX_SCALE },
         { "max_scale=1e38", "max_scale = 1e38: above 2^126, its inverse is lost in fp32" A_MAX_SCALE },
@@ -337,15 +347,19 @@ TEST(bad_values_are_refused_where_they_stand)
         { "growth_factor=1", "growth_factor = 1: not above 1; allowed: a number above 1" },
         { "growth_factor=0.5", "growth_factor = 0.5: not above 1; allowed: a number above 1" },
         { "growth_factor=1e999", "growth_factor = 1e999: not finite; allowed: a number above 1" },
-        { "backoff_factor=1", "backoff_factor = 1: not between 0 and 1; allowed: a number above 0 and below 1" },
-        { "backoff_factor=0", "backoff_factor = 0: not between 0 and 1; allowed: a number above 0 and below 1" },
-        { "backoff_factor=-.5", "backoff_factor = -.5: not between 0 and 1; allowed: a number above 0 and below 1" },
+        { "backoff_factor=1",
+          "backoff_factor = 1: not between 0 and 1; allowed: a number above 0 and below 1" },
+        { "backoff_factor=0",
+          "backoff_factor = 0: not between 0 and 1; allowed: a number above 0 and below 1" },
+        { "backoff_factor=-.5",
+          "backoff_factor = -.5: not between 0 and 1; allowed: a number above 0 and below 1" },
         { "growth_interval=-5", "growth_interval = -5: below 1" AN_INTERVAL },
         { "growth_interval=0", "growth_interval = 0: below 1" AN_INTERVAL },
         { "growth_interval=1.5", "growth_interval = 1.5: not a whole number" AN_INTERVAL },
         { "growth_interval=2e3", "growth_interval = 2e3: not a whole number" AN_INTERVAL },
         { "growth_interval=2147483648", "growth_interval = 2147483648: too large" AN_INTERVAL },
-        { "growth_interval=99999999999999999999", "growth_interval = 99999999999999999999: too large" AN_INTERVAL },
+        { "growth_interval=99999999999999999999", "growth_interval = 99999999999999999999: too large"
+          AN_INTERVAL },
         { "growth_interval=ten", "growth_interval = ten: not a decimal number" AN_INTERVAL },
         { "clip_norm=-1", "clip_norm = -1: negative" A_CLIP_NORM },
         { "clip_norm=1e40", "clip_norm = 1e40: out of fp32's range" A_CLIP_NORM },
@@ -377,14 +391,17 @@ TEST(broken_files_are_refused_where_they_break)
         /* keys */
         { NET "[amp]\nlos_scale=1\n" LAYER,
           ":4: [amp] los_scale = 1: unknown key, did you mean loss_scale?" ALLOWED_KEYS },
-        { NET "[amp]\nDType=fp16\n" LAYER, ":4: [amp] DType = fp16: unknown key, did you mean dtype?" ALLOWED_KEYS },
-        { NET "[amp]\ndtyep=fp16\n" LAYER, ":4: [amp] dtyep = fp16: unknown key, did you mean dtype?" ALLOWED_KEYS },
+        { NET "[amp]\nDType=fp16\n" LAYER, ":4: [amp] DType = fp16: unknown key, did you mean dtype?"
+          ALLOWED_KEYS },
+        { NET "[amp]\ndtyep=fp16\n" LAYER, ":4: [amp] dtyep = fp16: unknown key, did you mean dtype?"
+          ALLOWED_KEYS },
         { NET "[amp]\nfilters=3\n" LAYER, ":4: [amp] filters = 3: unknown key" ALLOWED_KEYS },
         { NET "[amp]\nfp16\n" LAYER, ":4: [amp] fp16: unknown key" ALLOWED_KEYS },
         { NET "[amp]\n=1\n" LAYER, ":4: [amp] = 1: unknown key" ALLOWED_KEYS },
         { NET "[amp]\ndebug=1\ndtype=fp16\ndebug=1\n" LAYER,
           ":6: [amp] debug = 1: set twice in this section, first on line 4" EACH_ONCE },
-        { NET "amp=1\namp=1\n" LAYER, ":4: [net] amp = 1: set twice in this section, first on line 3" EACH_ONCE },
+        { NET "amp=1\namp=1\n" LAYER, ":4: [net] amp = 1: set twice in this section, first on line 3"
+          EACH_ONCE },
         { NET "init_scale=2\n[amp]\nmin_scale=4\n" LAYER,
           ":3: [net] init_scale = 2: below min_scale, which is 4" A_NUMBER_FROM_MIN },
         { NET "max_scale=8\n[amp]\ninit_scale=16\n" LAYER,
@@ -420,7 +437,8 @@ TEST(broken_files_are_refused_where_they_break)
         { "", ": holds no section" NET_FIRST },
         { "\n\n# nothing\n", ": holds no section" NET_FIRST },
     };
-    for (size_t i = 0; i < COUNT(cases); i++) refuses_bytes(cases[i].text, strlen(cases[i].text), NULL, cases[i].rest);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        refuses_bytes(cases[i].text, strlen(cases[i].text), NULL, cases[i].rest);
 }
 
 TEST(nul_bytes_are_refused_with_and_without_amp)
@@ -439,8 +457,8 @@ TEST(long_values_and_keys_are_shortened_in_the_message)
     memset(text + strlen(text), 'z', 3000);
     strcat(text, "\n" LAYER);
     refuses_bytes(text, strlen(text), NULL,
-                  ":4: [amp] clip_norm = zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz...: not a decimal "
-                  "number" A_CLIP_NORM);
+                  ":4: [amp] clip_norm = zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz...: "
+                  "not a decimal number" A_CLIP_NORM);
     text[0] = '\0';
     strcpy(text, NET "[amp]\n");
     size_t head = strlen(text);
@@ -484,7 +502,8 @@ TEST(files_that_cannot_be_read_are_refused_with_the_cause)
 
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(amp_config_read(path, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
-    same_message(error.message, ": not a regular file, and a .cfg is read more than once; allowed: a .cfg file (write "
+    same_message(error.message, ": not a regular file, and a .cfg is read more than once; allowed: a .cfg "
+                                "file (write "
                                 "the pipe's output to one first)");
     unlink(path);
 

@@ -1,5 +1,5 @@
-/* No .cfg at all crashes or leaks: seeded mutants of good files, each read or refused in one printable line. Worth most
- * in the asan preset. AMP_FUZZ_SEED=N starts at the mutant N that a failure names. */
+/* No .cfg at all crashes or leaks: seeded mutants of good files, each read or refused in one printable line.
+ * Worth most in the asan preset. AMP_FUZZ_SEED=N starts at the mutant N that a failure names. */
 #define _POSIX_C_SOURCE 200809L
 #include "testing.h"
 
@@ -32,7 +32,8 @@ static uint32_t random_number(uint32_t below)
 static size_t mutate(char *text, size_t size, size_t limit)
 {
     static const char *const words[] = {
-        "[amp]", "[net]", "[", "]", "=", "\n", "\r\n", "#", "amp=", "dtype=fp16\n", "loss_scale=", "dynamic", "nan",
+        "[amp]", "[net]", "[", "]", "=", "\n", "\r\n", "#", "amp=", "dtype=fp16\n", "loss_scale=",
+        "dynamic", "nan",
         "-inf", "0x1p9", "1e400", "-1", "99999999999", "growth_interval=", "min_scale=1e30\n", "\xef\xbb\xbf",
         "amp=0\n", "[amp]\n", "  ",
     };
@@ -92,8 +93,9 @@ TEST(mutants_are_read_or_refused_in_one_line)
     snprintf(path, sizeof path, "%s/x.cfg", directory);
     static const char *const seeds[] = {
         NET "amp=1\ndtype=fp16\nloss_scale=dynamic\n" LAYER "amp=0\n[maxpool]\nsize=2\n[yolo]\nmask=0,1,2\n",
-        NET LAYER "[amp]\namp=1\ndtype=bf16\nloss_scale=128\ninit_scale=1024\ngrowth_factor=1.5\nbackoff_factor=.25\n"
-            "growth_interval=7\nmin_scale=1e-3\nmax_scale=1e6\nhysteresis=3\nclip_norm=10.5\ndebug=1\n[softmax]\n",
+        NET LAYER "[amp]\namp=1\ndtype=bf16\nloss_scale=128\ninit_scale=1024\ngrowth_factor=1.5\n"
+            "backoff_factor=.25\ngrowth_interval=7\nmin_scale=1e-3\nmax_scale=1e6\nhysteresis=3\n"
+            "clip_norm=10.5\ndebug=1\n[softmax]\n",
         "# comment\r\n[network]\r\nwidth = 4 16\r\n[amp]\r\n; none\r\n[conv]\r\nactivation=leaky\r\n",
     };
     static const char *const arguments[] = { NULL, NULL, NULL, "off", "fp16", "bf17" };
@@ -120,7 +122,8 @@ TEST(mutants_are_read_or_refused_in_one_line)
             continue;
         }
         refused++;
-        int named = strncmp(error.message, path, strlen(path)) == 0 || strncmp(error.message, "command line", 12) == 0;
+        int named = strncmp(error.message, path, strlen(path)) == 0
+            || strncmp(error.message, "command line", 12) == 0;
         int printable = 1;
         for (const char *c = error.message; *c; c++) printable &= (unsigned char)*c >= 0x20 && *c != 0x7f;
         if (status != AMP_BAD_CONFIG || config || !named || !printable)

@@ -1,5 +1,5 @@
-/* The choice among a library's engines for a convolution (backend/cuda/conv_plan.h), with a made-up library: what is fit,
- * in which order, what happens when an engine fails, timing, and the cache. */
+/* The choice among a library's engines for a convolution (backend/cuda/conv_plan.h), with a made-up library:
+ * what is fit, in which order, what happens when an engine fails, timing, and the cache. */
 #include "testing.h"
 
 #include "backend/cuda/conv_plan.h"
@@ -28,7 +28,8 @@ typedef struct fake {
     int live;                 /* configs and plans not yet released */
 } fake;
 
-static amp_status fake_list(void *self, const amp_conv_problem *problem, amp_conv_candidates *out, amp_error *error)
+static amp_status fake_list(void *self, const amp_conv_problem *problem, amp_conv_candidates *out,
+                            amp_error *error)
 {
     (void)problem, (void)error;
     fake *f = self;
@@ -49,7 +50,8 @@ static amp_status fake_build(void *self, amp_conv_candidate *c, amp_error *error
     const engine *e = &f->engines[c->rank];
     f->builds++;
     f->built[c->rank]++;
-    if (e->builds_not) return amp_fail(error, AMP_BACKEND_FAILED, "engine %d cannot be built", (int)c->engine);
+    if (e->builds_not)
+        return amp_fail(error, AMP_BACKEND_FAILED, "engine %d cannot be built", (int)c->engine);
     if (e->when_built) c->workspace = e->when_built;
     c->plan = f;
     f->live++;
@@ -77,7 +79,8 @@ static amp_status fake_time(void *user, const amp_conv_plan *plan, float *ms, am
     const engine *e = &f->engines[plan->current.rank];
     f->times++;
     assert_non_null(plan->current.plan);
-    if (e->runs_not) return amp_fail(error, AMP_BACKEND_FAILED, "engine %d does not run", (int)plan->current.engine);
+    if (e->runs_not)
+        return amp_fail(error, AMP_BACKEND_FAILED, "engine %d does not run", (int)plan->current.engine);
     *ms = e->ms;
     return AMP_OK;
 }
@@ -85,8 +88,8 @@ static amp_status fake_time(void *user, const amp_conv_plan *plan, float *ms, am
 enum { CAP = 1000 };
 
 static const amp_conv_problem ordinary = {
-    .n = 2, .c = 8, .h = 5, .w = 7, .k = 16, .size_h = 3, .size_w = 3, .stride = 1, .pad = 1, .dilation = 1, .groups = 1,
-    .dtype = AMP_FP16, .pass = AMP_CONV_FORWARD };
+    .n = 2, .c = 8, .h = 5, .w = 7, .k = 16, .size_h = 3, .size_w = 3, .stride = 1, .pad = 1, .dilation = 1,
+    .groups = 1, .dtype = AMP_FP16, .pass = AMP_CONV_FORWARD };
 
 /* The engines that are fit for p, in their order, as text: "100 102". */
 static void assert_order(const engine *engines, int count, amp_conv_problem p, const char *expected)
@@ -110,14 +113,15 @@ static void assert_order(const engine *engines, int count, amp_conv_problem p, c
 
 TEST(tensor_cores_come_first)
 {
-    const engine e[] = { { .notes = 0 }, { .notes = TC }, { .notes = REDUCED }, { .notes = TC | REDUCED }, { .notes = TC },
-                         { .notes = 0 } };
+    const engine e[] = { { .notes = 0 }, { .notes = TC }, { .notes = REDUCED }, { .notes = TC | REDUCED },
+                         { .notes = TC }, { .notes = 0 } };
     assert_order(e, (int)COUNT(e), ordinary, "101 104 103 100 105 102");
 }
 
 TEST(with_groups_the_librarys_order_holds)
 {
-    const engine e[] = { { .notes = REDUCED }, { .notes = 0 }, { .notes = TC }, { .notes = TC | REDUCED }, { .notes = 0 } };
+    const engine e[] = { { .notes = REDUCED }, { .notes = 0 }, { .notes = TC }, { .notes = TC | REDUCED },
+                         { .notes = 0 } };
     amp_conv_problem p = ordinary;
     p.groups = 8;
     assert_order(e, (int)COUNT(e), p, "101 102 104 100 103");
@@ -125,7 +129,8 @@ TEST(with_groups_the_librarys_order_holds)
 
 TEST(fp32_is_not_tf32)
 {
-    const engine e[] = { { .notes = TC }, { .notes = 0 }, { .notes = TC }, { .notes = REDUCED }, { .notes = 0 } };
+    const engine e[] = { { .notes = TC }, { .notes = 0 }, { .notes = TC }, { .notes = REDUCED },
+                         { .notes = 0 } };
     amp_conv_problem p = ordinary;
     p.dtype = AMP_FP32;
     assert_order(e, (int)COUNT(e), p, "101 104 103");
@@ -148,7 +153,8 @@ TEST(only_deterministic_engines_if_asked)
 
 TEST(workspaces_stay_within_the_cap)
 {
-    const engine e[] = { { .notes = TC, .workspace = CAP + 1 }, { .notes = TC, .workspace = CAP }, { .notes = 0 } };
+    const engine e[] = { { .notes = TC, .workspace = CAP + 1 }, { .notes = TC, .workspace = CAP },
+                         { .notes = 0 } };
     assert_order(e, (int)COUNT(e), ordinary, "101 102");
 }
 
@@ -216,7 +222,8 @@ TEST(when_all_have_failed_the_last_reason_is_told)
     assert_int_equal(amp_conv_plans_next(plans, plan, &why, &error), AMP_BACKEND_FAILED);
     assert_null(plan->current.plan);
     assert_non_null(strstr(error.message, "CUDNN_STATUS_EXECUTION_FAILED"));
-    assert_non_null(strstr(error.message, "of 3 candidates 1 need more workspace than 0 MiB, 1 are not deterministic, "
+    assert_non_null(strstr(error.message, "of 3 candidates 1 need more workspace than 0 MiB, "
+                                          "1 are not deterministic, "
                                           "0 round their inputs, 1 failed"));
     assert_non_null(strstr(error.message, "2x8x5x7 (n,c,h,w) to 16 filters of 3x3"));
     assert_int_equal(amp_conv_plans_get(plans, &p, &plan, &error), AMP_UNSUPPORTED);
@@ -260,7 +267,8 @@ TEST(a_shape_that_comes_back_costs_no_listing)
 TEST(downscaling_is_the_root_of_the_sums_length)
 {
     static const struct { int n, h, w, expected; } cases[] = {
-        { 1, 1, 1, 0 }, { 1, 2, 1, 1 }, { 1, 2, 2, 1 }, { 2, 2, 2, 2 }, { 1, 5, 7, 3 }, { 64, 13, 13, 7 }, { 64, 416, 416, 12 } };
+        { 1, 1, 1, 0 }, { 1, 2, 1, 1 }, { 1, 2, 2, 1 }, { 2, 2, 2, 2 }, { 1, 5, 7, 3 }, { 64, 13, 13, 7 },
+        { 64, 416, 416, 12 } };
     amp_conv_problem p = ordinary;
     p.pass = AMP_CONV_BACKWARD_FILTER;
     for (int i = 0; i < (int)COUNT(cases); i++) {
@@ -353,7 +361,8 @@ TEST(reduced_reductions_are_timed_only_without_a_choice)
 /* Whatever the number of shapes. The one in use is timed all the same. */
 TEST(not_all_engines_that_must_be_compiled_are_timed)
 {
-    const engine e[] = { { .notes = TC | COMPILED, .ms = 3 }, { .notes = TC | COMPILED, .ms = 1 }, { .notes = TC, .ms = 2 } };
+    const engine e[] = { { .notes = TC | COMPILED, .ms = 3 }, { .notes = TC | COMPILED, .ms = 1 },
+                         { .notes = TC, .ms = 2 } };
     amp_conv_problem p = ordinary;
     PLANS(e);
     for (p.n = 1; p.n <= AMP_CONV_COMPILED + 2; p.n++) {
@@ -370,9 +379,10 @@ TEST(not_all_engines_that_must_be_compiled_are_timed)
 
 TEST(what_does_not_run_is_not_kept)
 {
-    /* The one in use fails, the next cannot be built: the places they held among the best two go to others. */
-    const engine e[] = { { .notes = TC, .runs_not = 1 }, { .notes = TC, .builds_not = 1 }, { .notes = TC, .ms = 2 },
-                         { .notes = TC, .ms = 1 }, { .notes = TC, .ms = 0 } };
+    /* The one in use fails, the next cannot be built: the places they held among the
+     * best two go to others. */
+    const engine e[] = { { .notes = TC, .runs_not = 1 }, { .notes = TC, .builds_not = 1 },
+                         { .notes = TC, .ms = 2 }, { .notes = TC, .ms = 1 }, { .notes = TC, .ms = 0 } };
     PLANS(e);
     assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
     assert_int_equal(amp_conv_plans_tune(plans, plan, 2, fake_time, &f, &error), AMP_OK);

@@ -51,7 +51,8 @@ TEST(the_processor_is_asked_once)
     assert_int_equal(questions, 0);
 }
 
-/* One variable, DNNL_MAX_CPU_ISA, caps the library and these loops. CTest runs this program with AVX2 as well. */
+/* One variable, DNNL_MAX_CPU_ISA, caps the library and these loops. CTest runs this
+ * program with AVX2 as well. */
 TEST(loops_are_no_wider_than_the_library_may_use)
 {
     const char *cap = getenv("DNNL_MAX_CPU_ISA");

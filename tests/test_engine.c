@@ -1,5 +1,6 @@
-/* What the engine promises around a step, seen through Darknet's own interface: casts and half copies, skipped steps, the
- * optimizers against stock and against a double-precision reference, resizes, inference, and memory given back. */
+/* What the engine promises around a step, seen through Darknet's own interface: casts and half copies,
+ * skipped steps, the optimizers against stock and against a double-precision reference, resizes, inference,
+ * and memory given back. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -13,19 +14,22 @@
 
 static struct { amp_backend real; int casts, loads, checks, allocations, uploads_done; } counted;
 
-static amp_status counting_cast(amp_backend *b, const amp_tensor *s, const amp_tensor *d, int accumulate, amp_error *e)
+static amp_status counting_cast(amp_backend *b, const amp_tensor *s, const amp_tensor *d, int accumulate,
+                                amp_error *e)
 {
     counted.casts++;
     return counted.real.cast(b, s, d, accumulate, e);
 }
 
-static amp_status counting_load(amp_backend *b, const amp_conv_weights *all, int count, int *failed, amp_error *e)
+static amp_status counting_load(amp_backend *b, const amp_conv_weights *all, int count, int *failed,
+                                amp_error *e)
 {
     counted.loads += count;
     return counted.real.conv_load_weights(b, all, count, failed, e);
 }
 
-static amp_status counting_check(amp_backend *b, const amp_param *p, int count, float inverse, int *found, double *squares, amp_error *e)
+static amp_status counting_check(amp_backend *b, const amp_param *p, int count, float inverse, int *found,
+                                 double *squares, amp_error *e)
 {
     counted.checks++;
     return counted.real.check_gradients(b, p, count, inverse, found, squares, e);
@@ -81,7 +85,8 @@ TEST(every_forward_ends_when_its_uploads_are_done)
 
 TEST(a_value_is_cast_once_per_form)
 {
-    static const char shared[] = "[net]\nbatch=4\nwidth=16\nheight=16\nchannels=3\nlearning_rate=0.01\nmax_batches=100\n" CONV(8, "")
+    static const char shared[] = "[net]\nbatch=4\nwidth=16\nheight=16\nchannels=3\nlearning_rate=0.01\n"
+        "max_batches=100\n" CONV(8, "")
         "[convolutional]\nfilters=8\nsize=1\nstride=1\nactivation=linear\namp=0\n"
         "[shortcut]\nfrom=0\nactivation=linear\namp=0\n[route]\nlayers=-1,0\namp=0\n" TAIL;
     network *net = parse(shared, "bf16");
@@ -89,7 +94,8 @@ TEST(a_value_is_cast_once_per_form)
     feed(net, 1);
     net->train = 1;
     forward_network(net);
-    /* image → bf16; layer 0 → fp32 once for its three fp32 readers; the route → bf16; the last convolution → fp32 for the cost */
+    /* image → bf16; layer 0 → fp32 once for its three fp32 readers; the route → bf16; the last convolution
+     * → fp32 for the cost */
     assert_int_equal(counted.casts, 4);
     release(net);
 }
@@ -185,7 +191,8 @@ TEST(a_skipped_step_leaves_no_trace)
 static int diverge(const char *how)
 {
     int fp16 = !strcmp(how, "fp16");
-    network *net = parse_branched(fp16 ? "amp=1\nmin_scale=1024\ninit_scale=4096\n" : "", "", fp16 ? "fp16" : "bf16");
+    network *net = parse_branched(fp16 ? "amp=1\nmin_scale=1024\ninit_scale=4096\n" : "", "",
+                                  fp16 ? "fp16" : "bf16");
     train_step(net, 1);
     train_step(net, 2);
     if (!strcmp(how, "weights")) net->layers[1].weights[5] = NAN;
@@ -210,7 +217,8 @@ static void collapse(const char *how, char *text, size_t size)
         _exit(127);
     }
     close(out[1]);
-    for (ssize_t got; length < size - 1 && (got = read(out[0], text + length, size - 1 - length)) > 0;) length += (size_t)got;
+    for (ssize_t got; length < size - 1 && (got = read(out[0], text + length, size - 1 - length)) > 0;)
+        length += (size_t)got;
     text[length] = 0;
     close(out[0]);
     waitpid(child, &status, 0);
@@ -223,10 +231,12 @@ TEST(overflow_for_ever_ends_training)
     static char text[65536];
     collapse("fp16", text, sizeof text);
     assert_non_null(strstr(text, "4096 -> 2048"));
-    assert_non_null(strstr(text, "gradients stay inf or NaN at the smallest loss scale, 1024; first in the image, forward; last good step: 1; "
-                                 "last checkpoint: none yet; try a lower learning_rate"));
+    assert_non_null(strstr(text, "gradients stay inf or NaN at the smallest loss scale, 1024; first in the "
+                                 "image, forward; last good step: 1; last checkpoint: none yet; try a lower "
+                                 "learning_rate"));
     collapse("bf16", text, sizeof text);
-    assert_non_null(strstr(text, "gradients stay inf or NaN step after step at loss scale 1; first in the image, forward; last good step: 2; "));
+    assert_non_null(strstr(text, "gradients stay inf or NaN step after step at loss scale 1; first in the "
+                           "image, forward; last good step: 2; "));
 }
 
 /* Nothing would ever mend them: the first skipped step is the last. */
@@ -234,7 +244,8 @@ TEST(weights_that_are_not_finite_end_training_at_once)
 {
     static char text[65536];
     collapse("weights", text, sizeof text);
-    assert_non_null(strstr(text, "weights are inf, NaN or beyond 1e19; first in weights of layer 1 [convolutional], update; last good step: 2; "));
+    assert_non_null(strstr(text, "weights are inf, NaN or beyond 1e19; first in weights of layer 1 "
+                           "[convolutional], update; last good step: 2; "));
     const char *first = strstr(text, " skipped: ");
     assert_non_null(first);
     assert_null(strstr(first + 1, " skipped: "));
@@ -250,20 +261,25 @@ static amp_status note(void *context, amp_backend *b, const amp_seen *seen, amp_
     (void)b;
     (void)error;
     assert_true(s->count < 128);
-    assert_true(seen->kind != AMP_SEEN_GRADIENT || (seen->tensor.shape.n == 1 && seen->tensor.shape.h == 1 && seen->tensor.shape.w == 1));
-    snprintf(s->text[s->count++], sizeof s->text[0], "%d %s %s %s", seen->layer, seen->name, amp_dtype_name(seen->tensor.dtype),
-             seen->kind == AMP_SEEN_GRADIENT ? "gradient" : amp_seen_in_forward(seen->kind) ? "forward" : "backward");
+    assert_true(seen->kind != AMP_SEEN_GRADIENT || (seen->tensor.shape.n == 1 && seen->tensor.shape.h == 1
+                                                    && seen->tensor.shape.w == 1));
+    snprintf(s->text[s->count++], sizeof s->text[0], "%d %s %s %s", seen->layer, seen->name,
+             amp_dtype_name(seen->tensor.dtype),
+             seen->kind == AMP_SEEN_GRADIENT ? "gradient"
+             : amp_seen_in_forward(seen->kind) ? "forward" : "backward");
     return AMP_OK;
 }
 
 TEST(an_observer_sees_every_tensor_in_the_order_of_time)
 {
-    static const char *const expected[] = { "-1 image fp32 forward", "0 input bf16 forward", "0 output bf16 forward", "1 output bf16 forward",
-        "2 output bf16 forward", "3 output bf16 forward", "4 output bf16 forward", "5 output bf16 forward", "5 output fp32 forward",
-        "6 output fp32 forward", "6 delta fp32 backward", "5 delta bf16 backward", "5 weights fp32 gradient", "5 biases fp32 gradient",
-        "4 delta bf16 backward", "3 delta bf16 backward", "2 delta bf16 backward", "1 delta bf16 backward", "1 weights fp32 gradient",
-        "1 biases fp32 gradient", "1 scales fp32 gradient", "0 delta bf16 backward", "0 weights fp32 gradient", "0 biases fp32 gradient",
-        "0 scales fp32 gradient" };
+    static const char *const expected[] = { "-1 image fp32 forward", "0 input bf16 forward",
+        "0 output bf16 forward", "1 output bf16 forward", "2 output bf16 forward", "3 output bf16 forward",
+        "4 output bf16 forward", "5 output bf16 forward", "5 output fp32 forward",
+        "6 output fp32 forward", "6 delta fp32 backward", "5 delta bf16 backward", "5 weights fp32 gradient",
+        "5 biases fp32 gradient", "4 delta bf16 backward", "3 delta bf16 backward", "2 delta bf16 backward",
+        "1 delta bf16 backward", "1 weights fp32 gradient", "1 biases fp32 gradient",
+        "1 scales fp32 gradient", "0 delta bf16 backward", "0 weights fp32 gradient",
+        "0 biases fp32 gradient", "0 scales fp32 gradient" };
     enum { EXPECTED = sizeof expected / sizeof *expected };
     network *net = parse_branched("", "", "bf16");
     sights seen = { 0 };
@@ -278,7 +294,8 @@ TEST(an_observer_sees_every_tensor_in_the_order_of_time)
     release(net);
 }
 
-/* The calls of one step in which anomaly detection would show: with it off, there are none but the step's own. */
+/* The calls of one step in which anomaly detection would show: with it off, there are none
+ * but the step's own. */
 TEST(debug_costs_nothing_when_it_is_off)
 {
     for (int debug = 0; debug < 2; debug++) {
@@ -291,7 +308,8 @@ TEST(debug_costs_nothing_when_it_is_off)
         } else {
             assert_int_equal(counted.checks, 0); /* of the step itself: finish_step's */
             assert_int_equal(counted.allocations, 0);
-            assert_int_equal(counted.casts, 2 * 3); /* image → bf16, last convolution → fp32, its delta → bf16; in two subdivisions */
+            /* The image to bf16, the last convolution to fp32, its delta to bf16; in two subdivisions. */
+            assert_int_equal(counted.casts, 2 * 3);
         }
         release(net);
     }
@@ -337,7 +355,8 @@ TEST(sgd_trains_as_stock)
     release(ours);
 }
 
-/* Darknet's GPU form (adam_update_gpu): decay on every array, moments of minus the gradient, rate not divided by batch. */
+/* Darknet's GPU form (adam_update_gpu): decay on every array, moments of minus the gradient, rate
+ * not divided by batch. */
 TEST(adam_follows_the_reference)
 {
     network *net = parse_branched("adam=1\nB1=.8\nB2=.95\neps=.00001\n", "", "fp32");
@@ -364,13 +383,16 @@ TEST(adam_follows_the_reference)
                 double d = params[i].grad[e] - (double)net->decay * net->batch * w[i][e];
                 m[i][e] = (double)net->B1 * m[i][e] + (1 - (double)net->B1) * d;
                 v[i][e] = (double)net->B2 * v[i][e] + (1 - (double)net->B2) * d * d;
-                w[i][e] += rate * (m[i][e] / (1 - pow(net->B1, t))) / (sqrt(v[i][e] / (1 - pow(net->B2, t))) + (double)net->eps);
+                w[i][e] += rate * (m[i][e] / (1 - pow(net->B1, t))) /
+                    (sqrt(v[i][e] / (1 - pow(net->B2, t))) + (double)net->eps);
             }
         update_network(net);
     }
     for (int i = 0; i < count; i++) {
         for (size_t e = 0; e < params[i].count; e++)
-            if (fabs(params[i].master[e] - w[i][e]) > 2e-4) fail_msg("%s of layer %d [%zu]: %g, not %g", params[i].name, params[i].layer, e, params[i].master[e], w[i][e]);
+            if (fabs(params[i].master[e] - w[i][e]) > 2e-4)
+                fail_msg("%s of layer %d [%zu]: %g, not %g", params[i].name, params[i].layer, e,
+                         params[i].master[e], w[i][e]);
         free(w[i]);
         free(m[i]);
         free(v[i]);
@@ -403,7 +425,8 @@ TEST(clip_norm_bounds_the_averaged_gradient)
         }
         for (int k = 0; k < d.layers[i].statistics_count; k++) old += d.layers[i].statistics[k].count;
     }
-    /* the step is rate/batch times the summed gradient: with rate 4 and batch 4, four times the averaged one */
+    /* the step is rate/batch times the summed gradient: with rate 4 and batch 4, four
+     * times the averaged one */
     assert_true(fabs(sqrt(moved) - 4 * .01) < 4 * .01 * 1e-3);
     free(before);
     amp_network_desc_free(&d);
@@ -414,9 +437,12 @@ TEST(clip_norm_bounds_the_averaged_gradient)
 
 TEST(inference_resize_and_batch_follow_stock)
 {
-    static const struct { const char *dtype; double tolerance; } table[] = { { "fp32", 1e-4 }, { "bf16", 3e-2 }, { "fp16", 4e-3 } };
+    static const struct {
+        const char *dtype; double tolerance;
+    } table[] = { { "fp32", 1e-4 }, { "bf16", 3e-2 }, { "fp16", 4e-3 } };
     for (int i = 0; i < 3; i++) {
-        network *stock = parse_branched("", "", "off"), *ours = parse_branched("init_scale=64\namp=1\n", "", table[i].dtype);
+        network *stock = parse_branched("", "", "off"),
+            *ours = parse_branched("init_scale=64\namp=1\n", "", table[i].dtype);
         for (unsigned k = 0; k < 3; k++) {
             train_step(stock, 50 * k);
             train_step(ours, 50 * k);

@@ -1,5 +1,5 @@
-/* What the engine keeps apart: plans of different shapes and modes, statistics and states that belong to the weights, and
- * what a step leaves for the next one. */
+/* What the engine keeps apart: plans of different shapes and modes, statistics and states that belong to the
+ * weights, and what a step leaves for the next one. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -73,8 +73,10 @@ static void predict(network *net)
 /* Stock cannot resize it: what is compared with is stock made at that size. */
 TEST(a_deconvolutional_layer_is_resized)
 {
-    static const char text[] = "[net]\nbatch=4\nsubdivisions=2\nwidth=%d\nheight=%d\nchannels=3\nlearning_rate=0.0002\n" CONV(6, "") "[maxpool]\nsize=2\nstride=2\n"
-        "[deconvolutional]\nfilters=5\nsize=4\nstride=2\npadding=1\nbatch_normalize=1\nactivation=leaky\n[route]\nlayers=-1,0\n" TAIL;
+    static const char text[] = "[net]\nbatch=4\nsubdivisions=2\nwidth=%d\nheight=%d\nchannels=3\n"
+        "learning_rate=0.0002\n" CONV(6, "") "[maxpool]\nsize=2\nstride=2\n"
+        "[deconvolutional]\nfilters=5\nsize=4\nstride=2\npadding=1\nbatch_normalize=1\nactivation=leaky\n"
+        "[route]\nlayers=-1,0\n" TAIL;
     char cfg[2048];
     snprintf(cfg, sizeof cfg, text, 16, 16);
     network *ours = parse(cfg, "fp32");
@@ -164,16 +166,18 @@ TEST(a_skip_after_loading_keeps_the_loaded_statistics)
     release(net);
 }
 
-/* The hidden state that rnn, gru and lstm carry from batch to batch. Eight streams, since batch norm over two makes deltas of 1e10,
- * which overflow where the products within round them to fp16. */
+/* The hidden state that rnn, gru and lstm carry from batch to batch. Eight streams, since batch norm over two
+ * makes deltas of 1e10, which overflow where the products within round them to fp16. */
 TEST(a_bad_batch_does_not_stay_in_a_recurrent_state)
 {
-    static const char *const layers[] = { "[rnn]\noutput=8\nactivation=leaky\n", "[gru]\noutput=8\n", "[lstm]\noutput=8\n",
+    static const char *const layers[] = { "[rnn]\noutput=8\nactivation=leaky\n", "[gru]\noutput=8\n",
+                                          "[lstm]\noutput=8\n",
                                           "[rnn]\nbatch_normalize=1\noutput=8\nactivation=leaky\n" };
     for (int i = 0; i < 4; i++) {
         char text[1024];
-        snprintf(text, sizeof text, "[net]\nbatch=8\ntime_steps=3\ninputs=6\nlearning_rate=0.001\nmomentum=0.9\nmax_batches=100\n"
-                 "amp=1\ninit_scale=16\n%s[connected]\noutput=5\nactivation=linear\n[cost]\ntype=sse\n", layers[i]);
+        snprintf(text, sizeof text, "[net]\nbatch=8\ntime_steps=3\ninputs=6\nlearning_rate=0.001\n"
+                 "momentum=0.9\nmax_batches=100\namp=1\ninit_scale=16\n%s[connected]\noutput=5\n"
+                 "activation=linear\n[cost]\ntype=sse\n", layers[i]);
         network *net = parse(text, "fp16");
         train_step(net, 1);
         train_step(net, 2);
@@ -216,7 +220,8 @@ TEST(an_anomaly_is_told_once)
     release(net);
 }
 
-/* A backward after inference, as nightmare does: rolling statistics, and the delta is added to what was there. */
+/* A backward after inference, as nightmare does: rolling statistics, and the delta is
+ * added to what was there. */
 TEST(the_image_gets_its_gradient_at_inference)
 {
     static const char text[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\n" CONV(4, "") CONV(4, "")
@@ -243,7 +248,8 @@ TEST(the_image_gets_its_gradient_at_inference)
         net->delta = NULL;
     }
     for (int i = 0; i < count; i++)
-        if (fabs(deltas[1][i] - deltas[0][i]) > 1e-4) fail_msg("[%d]: %g, stock %g", i, deltas[1][i], deltas[0][i]);
+        if (fabs(deltas[1][i] - deltas[0][i]) > 1e-4)
+            fail_msg("[%d]: %g, stock %g", i, deltas[1][i], deltas[0][i]);
     for (int k = 0; k < 2; k++) {
         free(deltas[k]);
         release(nets[k]);
@@ -295,7 +301,8 @@ TEST(every_input_of_a_long_route_counts)
 /* Layer 1 is read by a shortcut alone, layer 3 by a shortcut and a route. */
 TEST(a_shortcut_hands_its_delta_on)
 {
-    static const char text[] = NET("") CONV(8, "") CONV(8, "") "[shortcut]\nfrom=-2\nactivation=leaky\n" CONV(8, "")
+    static const char text[] = NET("") CONV(8, "") CONV(8, "") "[shortcut]\nfrom=-2\nactivation=leaky\n"
+        CONV(8, "")
         "[shortcut]\nfrom=-2\nactivation=linear\n[route]\nlayers=-1,-2\n" TAIL;
     network *stock = parse(text, "off"), *ours = parse(text, "fp32");
     for (unsigned seed = 1; seed < 4; seed++) train_both(stock, ours, 10 * seed);
@@ -315,7 +322,8 @@ TEST(adam_decays_scales)
     int count, k = 0;
     const amp_param *params = amp_engine_params(net->amp->engine, &count);
     while (strcmp(params[k].name, "scales")) k++;
-    amp_update_args args = { .batch = 4, .learning_rate = .01f, .beta1 = .8f, .beta2 = .95f, .eps = 1e-5f, .t = 1 };
+    amp_update_args args = { .batch = 4, .learning_rate = .01f, .beta1 = .8f, .beta2 = .95f, .eps = 1e-5f,
+                             .t = 1 };
     amp_step_report report;
     amp_error error;
     float before = params[k].master[0];

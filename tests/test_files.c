@@ -1,4 +1,5 @@
-/* Files beneath checkpoints: the checksum, and replacing a file so that its name never stands for a part of one. */
+/* Files beneath checkpoints: the checksum, and replacing a file so that its name never
+ * stands for a part of one. */
 #define _DEFAULT_SOURCE /* mkdtemp, setgroups */
 #include "testing.h"
 
@@ -22,7 +23,8 @@ static int enter_folder(void **state)
 static int leave_folder(void **state)
 {
     (void)state;
-    static const char *const names[] = { "f", "f.new", "real", "real.new", "link", "sub/real", "sub/real.new", "sub/link", "sub/f", "sub/f.new" };
+    static const char *const names[] = { "f", "f.new", "real", "real.new", "link", "sub/real", "sub/real.new",
+                                         "sub/link", "sub/f", "sub/f.new" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(names[i]);
     rmdir("sub");
     rmdir("f.new");
@@ -231,7 +233,8 @@ TEST_WITH(a_file_that_is_being_saved_is_left_alone, enter_folder, leave_folder)
         put(f.temporary, "first");
         assert_true(amp_safe_file_busy(&f));
         assert_int_equal(amp_safe_file_begin("f", &g, &error), AMP_IO_FAILED);
-        assert_string_equal(error.message, "cannot write f.new: another program is writing it; give each training a folder of its own");
+        assert_string_equal(error.message, "cannot write f.new: another program is writing it; give each "
+                            "training a folder of its own");
         assert_holds("f.new", "first");
         if (ends == 0) assert_int_equal(amp_safe_file_commit(&f, &error), AMP_OK);
         if (ends == 1) amp_safe_file_leave(&f);

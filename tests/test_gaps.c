@@ -1,6 +1,7 @@
 /*
- * The layers without time and without a loss on the CPU: is backward the gradient of forward, does it add to what other
- * consumers sent, and does it do without net.delta? Where stock's backward is no gradient, the test holds its formula.
+ * The layers without time and without a loss on the CPU: is backward the gradient of forward, does it add to
+ * what other consumers sent, and does it do without net.delta? Where stock's backward is no gradient, the
+ * test holds its formula.
  */
 #include "gradient_check.h"
 
@@ -29,7 +30,7 @@ static void shape(layer *l, int w, int h, int c)
     l->c = l->out_c = c;
 }
 
-/* ---- layers with parameters -------------------------------------------------------------------------------------- */
+/* ---- layers with parameters ---------------------------------------------------------------------------- */
 
 TEST(local_has_the_gradient_and_needs_no_workspace)
 {
@@ -69,8 +70,9 @@ TEST(parameters_learn_without_net_delta)
 }
 
 /*
- * Stock makes no x, x_norm, mean_delta, variance_delta for it. Its backward is near the gradient, not the gradient (n-1
- * in the variance, 1/n in its derivative), so with many values per channel the tolerance is theirs: 1/n.
+ * Stock makes no x, x_norm, mean_delta, variance_delta for it. Its backward is near the gradient, not
+ * the gradient (n-1 in the variance, 1/n in its derivative), so with many values per channel the
+ * tolerance is theirs: 1/n.
  */
 TEST(batchnorm_runs_once_prepared)
 {
@@ -86,9 +88,10 @@ TEST(batchnorm_runs_once_prepared)
     release(&s);
 }
 
-/* ---- layers that only pass on ------------------------------------------------------------------------------------ */
+/* ---- layers that only pass on -------------------------------------------------------------------------- */
 
-/* Linear ones and smooth ones: the gradient, added to what is there, and nothing at all where no delta is wanted. */
+/* Linear ones and smooth ones: the gradient, added to what is there, and nothing at all where
+ * no delta is wanted. */
 static void passes_the_gradient_on(layer l)
 {
     struct subject s = subject_of(l, BATCH);
@@ -113,8 +116,8 @@ TEST(avgpool_passes_the_gradient_on)
 TEST(convolutional_adds_the_gradient_whatever_its_size)
 {
     for(int size = 1; size <= 3; ++size){
-        passes_the_gradient_on(make_convolutional_layer(BATCH, SIDE, SIDE, CHANNELS, 3, 1, size, 1, size/2, TANH, 0, 0,
-            0, 0));
+        passes_the_gradient_on(make_convolutional_layer(BATCH, SIDE, SIDE, CHANNELS, 3, 1, size, 1, size/2,
+            TANH, 0, 0, 0, 0));
     }
 }
 
@@ -144,7 +147,8 @@ TEST(upsample_adds_the_gradient_up_and_down)
 TEST(maxpool_passes_the_gradient_on)
 {
     struct subject s = subject_of(make_maxpool_layer(BATCH, SIDE, SIDE, 1, 2, 2, 1), BATCH);
-    for(int i = 0; i < s.inputs; ++i) s.net.input[i] = (i*7 % s.inputs)*.25f; /* no ties within reach of a slope */
+    /* No ties within reach of a slope. */
+    for(int i = 0; i < s.inputs; ++i) s.net.input[i] = (i*7 % s.inputs)*.25f;
     run_both(&s);
     assert_input_gradient(&s, weighted_output, 1);
     release(&s);
@@ -185,7 +189,8 @@ TEST(route_sends_its_delta_to_every_input)
     s.net.delta = NULL;
     run_both(&s);
     for(int i = 0; i < 2; ++i){
-        assert_gradient(&s, weighted_output, "source delta", sources[i].output, BATCH*sizes[i], sources[i].delta, 1);
+        assert_gradient(&s, weighted_output, "source delta", sources[i].output, BATCH*sizes[i],
+                        sources[i].delta, 1);
     }
     s.net.delta = delta;
     for(int i = 0; i < 2; ++i){
@@ -217,7 +222,7 @@ TEST(dropout_drops_the_delta_of_what_it_dropped)
     release(&s);
 }
 
-/* ---- layers whose backward is no gradient in stock --------------------------------------------------------------- */
+/* ---- layers whose backward is no gradient in stock ----------------------------------------------------- */
 
 static struct subject l2norm(void)
 {
@@ -241,8 +246,8 @@ TEST(l2norm_leaves_a_zero_pixel_at_zero)
 }
 
 /*
- * The CPU's form: straight through. The GPU's adds l.scales, (1 - y)/norm, whatever delta is: no gradient either, since
- * a loss that ignores the layer would still push.
+ * The CPU's form: straight through. The GPU's adds l.scales, (1 - y)/norm, whatever delta is: no gradient
+ * either, since a loss that ignores the layer would still push.
  */
 TEST(l2norm_passes_delta_straight_through)
 {
@@ -259,7 +264,8 @@ TEST(l2norm_passes_delta_straight_through)
 /* Stock's both forms: delta * norms^-beta, without the derivative of the norms. */
 TEST(normalization_adds_stocks_approximation)
 {
-    struct subject s = subject_of(make_normalization_layer(BATCH, SIDE, SIDE, CHANNELS, 3, .1, .75, 1), BATCH);
+    struct subject s = subject_of(make_normalization_layer(BATCH, SIDE, SIDE, CHANNELS, 3, .1, .75, 1),
+                                  BATCH);
     for(int i = 0; i < s.inputs; ++i) s.net.delta[i] = 1;
     run_both(&s);
     float *expected = zeros(s.inputs);

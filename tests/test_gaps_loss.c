@@ -1,8 +1,8 @@
 /*
- * The losses on the CPU: does the delta that forward leaves, once backward carried it down, equal minus the gradient
- * of the loss (half of it, where stock prints a square and returns its difference)? yolo, region, detection print the
- * norm of their delta instead of a loss; their loss is spelt out here: squares, logistic and softmax cross entropies,
- * towards the targets that the delta itself names.
+ * The losses on the CPU: does the delta that forward leaves, once backward carried it down, equal minus the
+ * gradient of the loss (half of it, where stock prints a square and returns its difference)? yolo, region,
+ * detection print the norm of their delta instead of a loss; their loss is spelt out here: squares, logistic
+ * and softmax cross entropies, towards the targets that the delta itself names.
  */
 #include "gradient_check.h"
 
@@ -42,7 +42,7 @@ static void assert_backward_adds(struct subject *s)
     free(once);
 }
 
-/* ---- softmax, logistic ------------------------------------------------------------------------------------------- */
+/* ---- softmax, logistic --------------------------------------------------------------------------------- */
 
 static struct subject softmax_subject(int inputs, int groups)
 {
@@ -88,8 +88,8 @@ TEST(spatial_softmax_is_over_channels_at_each_pixel)
 /* Two roots; the first has three children. */
 static int groups_of[2] = {2, 3}, offsets_of[2] = {0, 2}, parents_of[5] = {-1, -1, 0, 0, 0};
 static int group_of_class[5] = {0, 0, 1, 1, 1};
-static tree small_tree = {.n = 5, .parent = parents_of, .group = group_of_class, .groups = 2, .group_size = groups_of,
-    .group_offset = offsets_of};
+static tree small_tree = {.n = 5, .parent = parents_of, .group = group_of_class, .groups = 2,
+    .group_size = groups_of, .group_offset = offsets_of};
 
 TEST(softmax_tree_skips_secret_truths)
 {
@@ -130,7 +130,7 @@ TEST(logistic_loss_stays_finite_when_the_output_saturates)
     release(&s);
 }
 
-/* ---- cost -------------------------------------------------------------------------------------------------------- */
+/* ---- cost ---------------------------------------------------------------------------------------------- */
 
 static struct subject cost(COST_TYPE type)
 {
@@ -230,11 +230,12 @@ TEST(cost_smooth_labels_leave_the_truth_alone)
     release(&s);
 }
 
-/* ---- yolo, region, detection ------------------------------------------------------------------------------------- */
+/* ---- yolo, region, detection --------------------------------------------------------------------------- */
 
 enum term { NOTHING, SQUARE, LOGISTIC_CROSS_ENTROPY, SOFTMAX_CROSS_ENTROPY };
 
-/* For each output: which loss, towards which target, how much. Set by name_targets from the delta at the start. */
+/* For each output: which loss, towards which target, how much. Set by name_targets from the
+ * delta at the start. */
 static enum term terms[512];
 static double targets[512], weights[512];
 
@@ -251,8 +252,10 @@ static double spelt_out(struct subject *s)
     return loss;
 }
 
-/* delta = weight * (target - output) in all three losses. Which weight is no matter: only the sum in a softmax is. */
-static void name_targets(struct subject *s, const enum term *of_entry, int entries, int spatial, double class_weight)
+/* delta = weight * (target - output) in all three losses. Which weight is no matter: only the
+ * sum in a softmax is. */
+static void name_targets(struct subject *s, const enum term *of_entry, int entries, int spatial,
+                         double class_weight)
 {
     assert_true(s->outputs <= 512);
     run_forward(s);
@@ -359,7 +362,8 @@ TEST(region_tree_is_a_softmax_per_pixel_and_group)
     release(&s);
 }
 
-/* Stock's GPU form: with a background class, objectness is one of the softmax's classes and has no logistic. */
+/* Stock's GPU form: with a background class, objectness is one of the softmax's classes
+ * and has no logistic. */
 TEST(region_with_background_leaves_objectness_to_the_softmax)
 {
     struct subject s = region(4, CLASSES);
@@ -417,7 +421,8 @@ TEST(detection_has_the_gradient)
         for(int i = 0; i < 5*ANCHORS + CLASSES; ++i){
             of_entry[i] = softmax && i < CLASSES ? SOFTMAX_CROSS_ENTROPY : SQUARE;
         }
-        /* Its classes lie together, before objectness and boxes: the entries need not be exact beyond that. */
+        /* Its classes lie together, before objectness and boxes: the entries need not
+         * be exact beyond that. */
         name_targets(&s, of_entry, 5*ANCHORS + CLASSES, cells, l.class_scale);
         carry_down(&s);
         assert_input_gradient(&s, spelt_out, 1);
@@ -426,7 +431,7 @@ TEST(detection_has_the_gradient)
     }
 }
 
-/* ---- iseg -------------------------------------------------------------------------------------------------------- */
+/* ---- iseg ---------------------------------------------------------------------------------------------- */
 
 enum { IDS = 2 };
 

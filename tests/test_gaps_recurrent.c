@@ -1,6 +1,6 @@
 /*
- * rnn, gru, lstm, crnn on the CPU, at 3 steps, 2 streams, from a state that is not zero: is backward through time the
- * gradient? Where stock's is not, the test says what it is instead.
+ * rnn, gru, lstm, crnn on the CPU, at 3 steps, 2 streams, from a state that is not zero: is backward through
+ * time the gradient? Where stock's is not, the test says what it is instead.
  */
 #include "gradient_check.h"
 
@@ -12,7 +12,7 @@
 
 enum { TIMES = 3, BATCH = 2, IN = 3, OUT = 4 };
 
-/* ---- gru --------------------------------------------------------------------------------------------------------- */
+/* ---- gru ----------------------------------------------------------------------------------------------- */
 
 static struct subject gru(int tanh)
 {
@@ -58,7 +58,7 @@ TEST(gru_as_first_layer_trains_its_parameters)
     release(&s);
 }
 
-/* ---- rnn --------------------------------------------------------------------------------------------------------- */
+/* ---- rnn ----------------------------------------------------------------------------------------------- */
 
 static struct subject rnn(ACTIVATION activation, int shortcut)
 {
@@ -94,7 +94,7 @@ TEST(rnn_carries_its_last_state_to_the_next_batch)
     release(&s);
 }
 
-/* ---- lstm -------------------------------------------------------------------------------------------------------- */
+/* ---- lstm ---------------------------------------------------------------------------------------------- */
 
 static struct subject lstm(int steps)
 {
@@ -126,14 +126,15 @@ TEST(lstm_input_weights_but_the_forget_gates_have_the_gradient)
     assert_parameter_gradients(&s, s.l.ug, "ug", IN*OUT);
     assert_parameter_gradients(&s, s.l.uo, "uo", IN*OUT);
     const int later = BATCH*IN; /* past the first step's inputs */
-    assert_gradient(&s, weighted_output, "net.delta after the first step", s.net.input + later, s.inputs - later,
-        s.net.delta + later, 1);
+    assert_gradient(&s, weighted_output, "net.delta after the first step", s.net.input + later,
+        s.inputs - later, s.net.delta + later, 1);
     release(&s);
 }
 
 /*
- * Stock's both forms: weights' gradient = sum over t of delta(t) * h(t-1), with h(0) in place of h(-1); the forget
- * gate's first delta = dc(0) * c(0) * f(1-f), with c(0) in place of c(-1), where dc(0) = delta_i(0) / (g * i(1-i)).
+ * Stock's both forms: weights' gradient = sum over t of delta(t) * h(t-1), with h(0) in place of h(-1);
+ * the forget gate's first delta = dc(0) * c(0) * f(1-f), with c(0) in place of c(-1), where dc(0) =
+ * delta_i(0) / (g * i(1-i)).
  */
 TEST(lstm_takes_the_first_step_for_the_one_before_it)
 {
@@ -178,7 +179,7 @@ TEST(lstm_forgets_the_overflow_of_the_batch_before)
     release(&s);
 }
 
-/* ---- crnn -------------------------------------------------------------------------------------------------------- */
+/* ---- crnn ---------------------------------------------------------------------------------------------- */
 
 enum { SIDE = 3, HIDDEN = 2, FILTERS = 2, CHANNELS = 2 };
 
@@ -207,7 +208,8 @@ TEST(crnn_of_linear_activation_has_the_gradient)
     release(&s);
 }
 
-/* Stock's both forms: input.delta = self.delta * act'(input), where self.delta has been through act'(self) already. */
+/* Stock's both forms: input.delta = self.delta * act'(input), where self.delta has been through
+ * act'(self) already. */
 TEST(crnn_sends_the_self_layers_delta_to_the_input_layer)
 {
     struct subject s = crnn(TANH);

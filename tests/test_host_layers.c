@@ -1,5 +1,5 @@
-/* What the host room does around Darknet's own fp32 layers and its parser: buffers that stock forgets, the workspace, the
- * image's delta, dropout, AMP's keys in a .cfg, and what cannot run and is refused. */
+/* What the host room does around Darknet's own fp32 layers and its parser: buffers that stock forgets, the
+ * workspace, the image's delta, dropout, AMP's keys in a .cfg, and what cannot run and is refused. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -8,7 +8,7 @@
 
 #include "engine_testing.h"
 
-/* ---- refusals, which end the process: in one of their own, since OpenMP's threads do not survive a fork ---- */
+/* ---- refusals, which end the process: in one of its own, as OpenMP's threads do not survive a fork ---- */
 
 static int cut_network(void)
 {
@@ -42,7 +42,8 @@ static int join_unfit(void)
     return 0;
 }
 
-/* This program again with `name` as its argument: it must end with status 1 and one last line that holds `message`. */
+/* This program again with `name` as its argument: it must end with status 1 and one last line
+ * that holds `message`. */
 static void assert_refused(const char *name, const char *message)
 {
     int out[2], status;
@@ -56,7 +57,9 @@ static void assert_refused(const char *name, const char *message)
     close(out[1]);
     char text[16384] = "";
     size_t length = 0;
-    for (ssize_t got; length < sizeof text - 1 && (got = read(out[0], text + length, sizeof text - 1 - length)) > 0;) length += (size_t)got;
+    for (ssize_t got;
+         length < sizeof text - 1 && (got = read(out[0], text + length, sizeof text - 1 - length)) > 0;)
+        length += (size_t)got;
     close(out[0]);
     waitpid(child, &status, 0);
     assert_true(WIFEXITED(status));
@@ -97,16 +100,19 @@ TEST(the_workspace_grows_with_a_resize)
     release(ours);
 }
 
-/* A route of different sizes is Darknet's own, and its backward adds to the deltas of all its inputs; a crop has none. */
+/* A route of different sizes is Darknet's own, and its backward adds to the deltas of all its
+ * inputs; a crop has none. */
 TEST(a_flat_route_over_a_crop_trains_as_stock)
 {
-    static const char text[] = "[net]\nbatch=2\nwidth=10\nheight=10\nchannels=3\nlearning_rate=0.01\nmomentum=0.9\nmax_batches=100\n"
+    static const char text[] = "[net]\nbatch=2\nwidth=10\nheight=10\nchannels=3\nlearning_rate=0.01\n"
+        "momentum=0.9\nmax_batches=100\n"
         "[crop]\ncrop_height=8\ncrop_width=8\nflip=1\nangle=0\nsaturation=1\nexposure=1\nshift=0\n"
         "[convolutional]\nfilters=4\nsize=3\nstride=2\npad=1\nactivation=leaky\n[route]\nlayers=-1,0\n"
         "[connected]\noutput=5\nactivation=linear\n[cost]\ntype=sse\n";
     network *stock = parse(text, "off"), *ours = parse(text, "fp32");
     copy_weights(stock, ours);
-    stock->layers[0].delta = calloc((size_t)stock->layers[0].outputs * 2, sizeof(float)); /* or stock crashes */
+    /* Or stock crashes. */
+    stock->layers[0].delta = calloc((size_t)stock->layers[0].outputs * 2, sizeof(float));
     for (unsigned i = 0; i < 3; i++) {
         srand(7 + i); /* where the crop lies */
         train_step(stock, i);
@@ -128,7 +134,8 @@ TEST(darknets_own_first_layer_gives_the_image_its_gradient)
     float deltas[2][2 * 3 * 36];
     copy_weights(nets[0], nets[1]);
     for (int k = 0; k < 2; k++) {
-        for (int i = 0; i < 2 * 3 * 36; i++) deltas[k][i] = 3; /* what is there stays, and the gradient is added */
+        /* What is there stays, and the gradient is added. */
+        for (int i = 0; i < 2 * 3 * 36; i++) deltas[k][i] = 3;
         feed(nets[k], 3);
         nets[k]->train = 1;
         nets[k]->delta = deltas[k];
@@ -146,10 +153,12 @@ TEST(darknets_own_first_layer_gives_the_image_its_gradient)
     release(nets[1]);
 }
 
-/* Stock's dropout does nothing at inference and draws nothing; the training after it drops the same elements. */
+/* Stock's dropout does nothing at inference and draws nothing; the training after it
+ * drops the same elements. */
 TEST(dropout_rests_at_inference_between_trainings)
 {
-    static const char text[] = NET("") CONV(6, "") "[dropout]\nprobability=.5\n" CONV(4, "") "[dropout]\nprobability=.3\n" TAIL;
+    static const char text[] = NET("") CONV(6, "") "[dropout]\nprobability=.5\n" CONV(4, "")
+        "[dropout]\nprobability=.3\n" TAIL;
     network *stock = parse(text, "off"), *ours = parse(text, "fp32"), *both[2] = { stock, ours };
     copy_weights(stock, ours);
     assert_true(predicted_distance(ours, stock, 2) < 1e-4);
@@ -182,10 +191,12 @@ static void assert_own(layer l, const char *why)
 /* Options that a kind does not know are never ignored: Darknet's own code runs the layer. */
 TEST(a_layer_with_an_unknown_option_is_darknets_own)
 {
-    const layer conv = { .type = CONVOLUTIONAL, .activation = LEAKY, .batch_normalize = 1, .n = 8, .size = 3, .stride = 1,
-                         .pad = 1, .groups = 2, .learning_rate_scale = 1, .clip = 1, .truth = 1, .dontload = 1, .smooth = .1f };
+    const layer conv = { .type = CONVOLUTIONAL, .activation = LEAKY, .batch_normalize = 1, .n = 8, .size = 3,
+                         .stride = 1, .pad = 1, .groups = 2, .learning_rate_scale = 1, .clip = 1, .truth = 1,
+                         .dontload = 1, .smooth = .1f };
     const layer pool = { .type = MAXPOOL, .size = 2, .stride = 2, .learning_rate_scale = 1 };
-    const layer yolo = { .type = YOLO, .classes = 2, .n = 3, .total = 6, .max_boxes = 90, .jitter = .3f, .ignore_thresh = .7f };
+    const layer yolo = { .type = YOLO, .classes = 2, .n = 3, .total = 6, .max_boxes = 90, .jitter = .3f,
+                         .ignore_thresh = .7f };
     int map = 0;
     layer l = conv;
     assert_int_equal(amp_host_kind_of(&conv), AMP_LAYER_CONVOLUTIONAL);
@@ -231,7 +242,8 @@ TEST(a_layer_with_an_unknown_option_is_darknets_own)
 /* In fp32, as Darknet's own layer: bf16 would be off by 1e-3. */
 TEST(a_convolution_with_an_unknown_option_trains_as_stock)
 {
-    static const char text[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\nlearning_rate=.01\nmax_batches=9\n"
+    static const char text[] = "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=3\nlearning_rate=.01\n"
+        "max_batches=9\n"
         "[convolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\ndot=.1\n[cost]\ntype=sse\n";
     network *stock = parse(text, "off"), *ours = parse(text, "bf16");
     for (unsigned seed = 1; seed < 4; seed++) {
@@ -245,10 +257,12 @@ TEST(a_convolution_with_an_unknown_option_trains_as_stock)
 
 /* ---- .cfg ---- */
 
-/* Darknet warns of keys that nobody asked for; AMP's are gone before it looks. A key that is nobody's is still told. */
+/* Darknet warns of keys that nobody asked for; AMP's are gone before it looks. A key that is
+ * nobody's is still told. */
 TEST(amps_keys_are_not_called_unused)
 {
-    static const char text[] = NET("amp=1\ndtype=fp16\nloss_scale=dynamic\ninit_scale=512\n") CONV(4, "amp=0\nnonsense=3\n") TAIL
+    static const char text[] = NET("amp=1\ndtype=fp16\nloss_scale=dynamic\ninit_scale=512\n")
+        CONV(4, "amp=0\nnonsense=3\n") TAIL
         "[amp]\namp=1\ndtype=bf16\ngrowth_interval=7\nclip_norm=3\n";
     char name[] = "/tmp/stderr-XXXXXX", said[16384];
     int file = mkstemp(name), own = dup(2);

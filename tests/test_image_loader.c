@@ -1,5 +1,5 @@
-/* Images that are read ahead come in their order, each with its own pixels, however slowly they are taken; and a loader may be
- * stopped at any time. */
+/* Images that are read ahead come in their order, each with its own pixels, however slowly they are taken;
+ * and a loader may be stopped at any time. */
 #include "testing.h"
 
 #include "commands/map/image_loader.h"

@@ -1,5 +1,6 @@
-/* A network's whole life, in every precision: train, resize, train, predict one image, train on, free. What is looked
- * for is a crash, a number that is not finite, and, in a build with sanitizers, an access out of bounds or a leak. */
+/* A network's whole life, in every precision: train, resize, train, predict one image, train on, free.
+ * What is looked for is a crash, a number that is not finite, and, in a build with sanitizers, an access
+ * out of bounds or a leak. */
 #include "testing.h"
 
 #include <math.h>
@@ -54,7 +55,8 @@ static network *made(const char *dtype)
 {
     char path[] = "/tmp/lifecycle_XXXXXX";
     int file = mkstemp(path);
-    assert_true(file >= 0 && write(file, cfg, sizeof cfg - 1) == (ssize_t)(sizeof cfg - 1) && close(file) == 0);
+    assert_true(file >= 0 && write(file, cfg, sizeof cfg - 1) == (ssize_t)(sizeof cfg - 1)
+                && close(file) == 0);
     char *argv[] = { "darknet", "-amp", (char *)dtype, NULL };
     darknet_amp_start(3, argv);
     srand(1);
@@ -96,7 +98,8 @@ static void assert_trimmed(const network *net)
 {
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
-        int buffers = (l->output != NULL) + (l->delta != NULL) + (l->x != NULL) + (l->x_norm != NULL) + (l->indexes != NULL);
+        int buffers = (l->output != NULL) + (l->delta != NULL) + (l->x != NULL) + (l->x_norm != NULL) +
+            (l->indexes != NULL);
         assert_int_equal(buffers, 0);
         assert_int_equal(l->workspace_size, 0);
     }

@@ -1,5 +1,5 @@
-/* Measuring between two steps of a training leaves no trace: the training goes on to the same weights, bit for bit, and what is
- * measured is what these weights give. */
+/* Measuring between two steps of a training leaves no trace: the training goes on to the same weights, bit
+ * for bit, and what is measured is what these weights give. */
 #include "testing.h"
 
 #include "commands/map/map_measure.h"
@@ -12,8 +12,8 @@
 #include "parser.h"
 
 static const char cfg[] =
-    "[net]\nbatch=4\nsubdivisions=2\nwidth=32\nheight=32\nchannels=3\nlearning_rate=0.0001\nmomentum=0.9\nmax_batches=100\n"
-    "[amp]\ninit_scale=64\n" /* fp16 skips nothing */
+    "[net]\nbatch=4\nsubdivisions=2\nwidth=32\nheight=32\nchannels=3\nlearning_rate=0.0001\nmomentum=0.9\n"
+    "max_batches=100\n[amp]\ninit_scale=64\n" /* fp16 skips nothing */
     "[convolutional]\nbatch_normalize=1\nfilters=8\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
     "[maxpool]\nsize=2\nstride=2\n"
     "[convolutional]\nbatch_normalize=1\nfilters=8\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
@@ -45,7 +45,8 @@ static int set_up(void **state)
     (void)state;
     if (!mkdtemp(folder) || chdir(folder) || mkdir("images", 0700) || mkdir("labels", 0700)) return -1;
     for (int n = 0; n < IMAGES; ++n) {
-        for (size_t i = 13; i < sizeof picture; ++i) picture[i] = (unsigned char)((i * (size_t)(n + 3)) % 251);
+        for (size_t i = 13; i < sizeof picture; ++i)
+            picture[i] = (unsigned char)((i * (size_t)(n + 3)) % 251);
         snprintf(name, sizeof name, "images/%d.jpg", n); /* whatever it is, Darknet looks inside */
         write_file(name, picture, sizeof picture);
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s\n", name);
@@ -85,7 +86,8 @@ static network *made(const char *dtype)
     assert_int_equal(net->amp != NULL, strcmp(dtype, "off") != 0);
     /* Darknet's start at 0, which fp16 divides by and overflows. */
     for (int i = 0; i < net->n; ++i)
-        for (int k = 0; net->layers[i].batch_normalize && k < net->layers[i].n; ++k) net->layers[i].rolling_variance[k] = 1;
+        for (int k = 0; net->layers[i].batch_normalize && k < net->layers[i].n; ++k)
+            net->layers[i].rolling_variance[k] = 1;
     if (net->amp) amp_host_weights_changed(net);
     return net;
 }
@@ -165,8 +167,10 @@ static void leaves_no_trace(const char *dtype)
     amp_map_score again = measured(loaded, &found_again);
     assert_true(found > 0);
     assert_int_equal(found, found_again);
-    assert_true(last.map50 == again.map50 && last.map50_95 == again.map50_95 && last.average_iou == again.average_iou);
-    assert_int_equal(last.true_positives + last.false_positives, again.true_positives + again.false_positives);
+    assert_true(last.map50 == again.map50 && last.map50_95 == again.map50_95
+                && last.average_iou == again.average_iou);
+    assert_int_equal(last.true_positives + last.false_positives,
+                     again.true_positives + again.false_positives);
     unmake(loaded);
     unmake(watched);
 }

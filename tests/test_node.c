@@ -33,8 +33,16 @@ static amp_status plan(amp_node *n, amp_step *s, amp_arena *a, int f, int b, amp
     return outcome("plan", error);
 }
 
-static amp_status forward(amp_node *n, amp_step *s, amp_error *error) { (void)n, (void)s; return outcome("forward", error); }
-static amp_status backward(amp_node *n, amp_step *s, amp_error *error) { (void)n, (void)s; return outcome("backward", error); }
+static amp_status forward(amp_node *n, amp_step *s, amp_error *error)
+{
+    (void)n, (void)s;
+    return outcome("forward", error);
+}
+static amp_status backward(amp_node *n, amp_step *s, amp_error *error)
+{
+    (void)n, (void)s;
+    return outcome("backward", error);
+}
 
 /* Of all convolutions; the second is to blame, or none. */
 static amp_status load(amp_backend *b, const amp_conv_weights *all, int count, int *failed, amp_error *error)
@@ -69,7 +77,8 @@ TEST(profilers_see_layers_and_phases)
     assert_string_equal(fake.log, "planforwardbackward");
     assert_int_equal(run(&profiled, &error), AMP_OK);
     assert_string_equal(fake.log, "<layer 7 convolutional planning>plan</>"
-                        "<layer 7 convolutional forward>forward</><layer 7 convolutional backward>backward</>");
+                        "<layer 7 convolutional forward>forward</><layer 7 convolutional "
+                        "backward>backward</>");
 }
 
 TEST(errors_name_the_layer_once)
@@ -153,11 +162,13 @@ TEST(a_table_of_classes_lies_where_the_backend_reads_it)
 {
     amp_error error = { 0 };
     amp_yolo_class_rule table[2] = { { 1, 3 }, { 0, 1 } };
-    amp_backend backend = { .allocate = allocate, .upload = upload, .release = release, .yolo_loss = yolo_loss };
+    amp_backend backend = { .allocate = allocate, .upload = upload, .release = release,
+                            .yolo_loss = yolo_loss };
     amp_host host = { .labels = no_labels };
     amp_value input = { .data_valid = { 1, 1, 1 } }, output = { 0 }, *inputs[] = { &input };
     amp_step step = { .backend = &backend, .host = &host, .training = 1 };
-    amp_node node = { .ops = amp_layer_ops_of(AMP_LAYER_YOLO), .index = 7, .inputs = inputs, .output = &output,
+    amp_node node = { .ops = amp_layer_ops_of(AMP_LAYER_YOLO), .index = 7, .inputs = inputs,
+                      .output = &output,
                       .desc = { .type = "yolo", .yolo = { .classes = 2, .class_table = table } } };
     memset(fake.log, 0, sizeof fake.log);
     fake.status = AMP_OK;

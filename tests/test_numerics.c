@@ -1,4 +1,5 @@
-/* Histograms of exponents: what is counted, and that what fp16 and bf16 lose of them is what converting the numbers loses. */
+/* Histograms of exponents: what is counted, and that what fp16 and bf16 lose of them is what
+ * converting the numbers loses. */
 #include "testing.h"
 
 #include <fenv.h>
@@ -9,7 +10,8 @@
 #include "memory_network.h"
 #include "tensor/half.h"
 
-static amp_backend memory = { .name = "memory", .allocate = memory_allocate, .release = memory_release, .download = memory_download };
+static amp_backend memory = { .name = "memory", .allocate = memory_allocate, .release = memory_release,
+                              .download = memory_download };
 
 static int bin_of(int exponent) { return exponent - AMP_LEAST_EXPONENT; }
 
@@ -25,7 +27,8 @@ static uint32_t random_bits(void)
 /* Any sign and fraction, an exponent from least to most. */
 static float random_number(int least, int most)
 {
-    uint32_t fraction = random_bits() & 0x807fffffu, exponent = (uint32_t)(least + 127 + (int)(random_bits() % (unsigned)(most - least + 1)));
+    uint32_t fraction = random_bits() & 0x807fffffu,
+        exponent = (uint32_t)(least + 127 + (int)(random_bits() % (unsigned)(most - least + 1)));
     return amp_bits_float(fraction | exponent << 23);
 }
 
@@ -34,9 +37,11 @@ static float random_number(int least, int most)
 TEST(special_values_fall_into_their_bins)
 {
     const struct { float number; int exponent; } cases[] = {
-        { 1, 0 }, { -1, 0 }, { 1.9999999f, 0 }, { 2, 1 }, { -0.5f, -1 }, { 65504, 15 }, { 65536, 16 }, { 0x1p-126f, -126 },
-        { 0x1.fffffep127f, 127 }, { amp_bits_float(1), -149 }, { amp_bits_float(0x80000002u), -148 }, { amp_bits_float(3), -148 },
-        { amp_bits_float(0x007fffff), -127 }, { amp_bits_float(0x00400000), -127 }, { amp_bits_float(0x003fffff), -128 } };
+        { 1, 0 }, { -1, 0 }, { 1.9999999f, 0 }, { 2, 1 }, { -0.5f, -1 }, { 65504, 15 }, { 65536, 16 },
+        { 0x1p-126f, -126 }, { 0x1.fffffep127f, 127 }, { amp_bits_float(1), -149 },
+        { amp_bits_float(0x80000002u), -148 }, { amp_bits_float(3), -148 },
+        { amp_bits_float(0x007fffff), -127 }, { amp_bits_float(0x00400000), -127 },
+        { amp_bits_float(0x003fffff), -128 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         amp_exponents e = { .zeros = 0 };
         amp_exponents_add(&e, &cases[i].number, 1);
@@ -49,8 +54,8 @@ TEST(special_values_fall_into_their_bins)
 
 TEST(zeros_inf_and_nan_are_not_among_the_numbers)
 {
-    const float numbers[] = { 0, -0.0f, amp_bits_float(0x7f800000), amp_bits_float(0xff800000), amp_bits_float(0x7fc00000),
-                              amp_bits_float(0xff800001), 3 };
+    const float numbers[] = { 0, -0.0f, amp_bits_float(0x7f800000), amp_bits_float(0xff800000),
+                              amp_bits_float(0x7fc00000), amp_bits_float(0xff800001), 3 };
     amp_exponents e = { .zeros = 0 };
     amp_exponents_add(&e, numbers, 7);
     assert_int_equal(e.zeros, 2);
@@ -75,7 +80,8 @@ static void count_slowly(amp_exponents *e, float number)
 static float any_number(void)
 {
     uint32_t kind = random_bits() % 8;
-    return kind == 0 ? 0 : kind == 1 ? amp_bits_float(random_bits() & 0x807fffffu) : kind == 2 ? amp_bits_float(random_bits() | 0x7f800000u)
+    return kind == 0 ? 0 : kind == 1 ? amp_bits_float(random_bits() & 0x807fffffu)
+        : kind == 2 ? amp_bits_float(random_bits() | 0x7f800000u)
          : amp_bits_float(random_bits());
 }
 
@@ -95,7 +101,8 @@ TEST(counts_are_right_for_any_length)
 
 static amp_seen seen_of(amp_seen_kind kind, int layer, amp_tensor tensor)
 {
-    return (amp_seen){ .kind = kind, .layer = layer, .name = kind == AMP_SEEN_GRADIENT ? "weights" : "x", .tensor = tensor };
+    return (amp_seen){ .kind = kind, .layer = layer, .name = kind == AMP_SEEN_GRADIENT ? "weights" : "x",
+                       .tensor = tensor };
 }
 
 static void show(amp_numerics *n, amp_seen seen)
@@ -123,7 +130,8 @@ TEST(tensors_of_every_dtype_and_layout_are_counted_from_the_backends_memory)
                 amp_half_bits half = (amp_half_bits)random_bits();
                 if (dtypes[d] == AMP_FP32) ((float *)here)[i] = number;
                 else ((amp_half_bits *)here)[i] = half;
-                count_slowly(&slow, dtypes[d] == AMP_FP32 ? number : dtypes[d] == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half));
+                count_slowly(&slow, dtypes[d] == AMP_FP32 ? number
+                             : dtypes[d] == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half));
             }
             show(n, seen_of(AMP_SEEN_OUTPUT, 1, t));
             assert_memory_equal(&amp_numerics_of(n, 1)->output, &slow, sizeof slow);
@@ -172,7 +180,10 @@ static amp_half_bits converted(float number, amp_dtype dtype)
 {
     return dtype == AMP_FP16 ? amp_float_to_fp16(number) : amp_float_to_bf16(number);
 }
-static float back(amp_half_bits half, amp_dtype dtype) { return dtype == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half); }
+static float back(amp_half_bits half, amp_dtype dtype)
+{
+    return dtype == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half);
+}
 
 /* Shares by converting each number; the halves' least normal number is 2^least. */
 static amp_lost converting(const float *numbers, int count, amp_dtype dtype, float scale)
@@ -201,15 +212,18 @@ TEST(shares_are_those_of_real_conversions)
     enum { COUNT = 200000 };
     static float numbers[COUNT];
     const struct { amp_dtype dtype; int least, most; float scale; } cases[] = {
-        { AMP_FP16, -40, 20, 1 }, { AMP_FP16, -40, 20, 1024 }, { AMP_FP16, -30, -10, 1 }, { AMP_FP16, -60, 0, 65536 },
-        { AMP_FP16, 10, 20, 0.125f }, { AMP_FP16, -10, 10, 1 }, { AMP_BF16, 100, 127, 1 }, { AMP_BF16, -126, -110, 1 },
-        { AMP_BF16, -126, -110, 0x1p-10f }, { AMP_BF16, 90, 120, 0x1p10f }, { AMP_BF16, -10, 10, 1 } };
+        { AMP_FP16, -40, 20, 1 }, { AMP_FP16, -40, 20, 1024 }, { AMP_FP16, -30, -10, 1 },
+        { AMP_FP16, -60, 0, 65536 }, { AMP_FP16, 10, 20, 0.125f }, { AMP_FP16, -10, 10, 1 },
+        { AMP_BF16, 100, 127, 1 }, { AMP_BF16, -126, -110, 1 }, { AMP_BF16, -126, -110, 0x1p-10f },
+        { AMP_BF16, 90, 120, 0x1p10f }, { AMP_BF16, -10, 10, 1 } };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         amp_exponents e = { .zeros = 0 };
         for (int i = 0; i < COUNT; i++) numbers[i] = random_number(cases[k].least, cases[k].most);
         amp_exponents_add(&e, numbers, COUNT);
-        amp_lost said = amp_numerics_lost(&e, cases[k].dtype, cases[k].scale), real = converting(numbers, COUNT, cases[k].dtype, cases[k].scale);
-        double bin = 1.0 / (cases[k].most - cases[k].least + 1), part = bin / (cases[k].dtype == AMP_FP16 ? 1024 : 128);
+        amp_lost said = amp_numerics_lost(&e, cases[k].dtype, cases[k].scale),
+            real = converting(numbers, COUNT, cases[k].dtype, cases[k].scale);
+        double bin = 1.0 / (cases[k].most - cases[k].least + 1),
+            part = bin / (cases[k].dtype == AMP_FP16 ? 1024 : 128);
         double tolerance = 1.5 * part + 5 * sqrt(part / COUNT);
         assert_int_equal(said.count, COUNT);
         assert_int_equal(said.overflows, real.overflows);
@@ -227,7 +241,8 @@ TEST(bf16_loses_what_conversion_of_subnormals_loses)
     enum { COUNT = 100000 };
     static float numbers[COUNT];
     amp_exponents e = { .zeros = 0 };
-    for (int i = 0; i < COUNT; i++) numbers[i] = amp_bits_float(1 + random_bits() % (0x00800000u >> random_bits() % 23));
+    for (int i = 0; i < COUNT; i++)
+        numbers[i] = amp_bits_float(1 + random_bits() % (0x00800000u >> random_bits() % 23));
     amp_exponents_add(&e, numbers, COUNT);
     amp_lost said = amp_numerics_lost(&e, AMP_BF16, 1), real = converting(numbers, COUNT, AMP_BF16, 1);
     assert_true(real.zero > 0.3 && real.zero < 0.9 && real.subnormal > 0.1);
@@ -239,11 +254,13 @@ TEST(bf16_loses_what_conversion_of_subnormals_loses)
 TEST(limits_are_where_rounding_puts_them)
 {
     const struct { amp_dtype dtype; float number; int overflows, zero, subnormal; } cases[] = {
-        { AMP_FP16, 65504, 0, 0, 0 }, { AMP_FP16, 65519.996f, 0, 0, 0 }, { AMP_FP16, 65520, 1, 0, 0 }, { AMP_FP16, -65536, 1, 0, 0 },
-        { AMP_FP16, 0x1p-14f, 0, 0, 0 }, { AMP_FP16, 0x1p-15f, 0, 0, 1 }, { AMP_FP16, 0x1.000002p-25f, 0, 0, 1 },
-        { AMP_FP16, 0x1.fffffep-26f, 0, 1, 0 }, { AMP_BF16, 0x1.fep127f, 0, 0, 0 }, { AMP_BF16, 0x1.fefffep127f, 0, 0, 0 },
-        { AMP_BF16, 0x1.ffp127f, 1, 0, 0 }, { AMP_BF16, 0x1p-126f, 0, 0, 0 }, { AMP_BF16, 0x1p-133f, 0, 0, 1 },
-        { AMP_BF16, 0x1p-135f, 0, 1, 0 }, { AMP_FP32, 0x1p-149f, 0, 0, 1 }, { AMP_FP32, 0x1.fffffep127f, 0, 0, 0 } };
+        { AMP_FP16, 65504, 0, 0, 0 }, { AMP_FP16, 65519.996f, 0, 0, 0 }, { AMP_FP16, 65520, 1, 0, 0 },
+        { AMP_FP16, -65536, 1, 0, 0 }, { AMP_FP16, 0x1p-14f, 0, 0, 0 }, { AMP_FP16, 0x1p-15f, 0, 0, 1 },
+        { AMP_FP16, 0x1.000002p-25f, 0, 0, 1 }, { AMP_FP16, 0x1.fffffep-26f, 0, 1, 0 },
+        { AMP_BF16, 0x1.fep127f, 0, 0, 0 }, { AMP_BF16, 0x1.fefffep127f, 0, 0, 0 },
+        { AMP_BF16, 0x1.ffp127f, 1, 0, 0 }, { AMP_BF16, 0x1p-126f, 0, 0, 0 },
+        { AMP_BF16, 0x1p-133f, 0, 0, 1 }, { AMP_BF16, 0x1p-135f, 0, 1, 0 }, { AMP_FP32, 0x1p-149f, 0, 0, 1 },
+        { AMP_FP32, 0x1.fffffep127f, 0, 0, 0 } };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         amp_exponents e = { .zeros = 0 };
         amp_exponents_add(&e, &cases[k].number, 1);
@@ -259,7 +276,8 @@ TEST(limits_are_where_rounding_puts_them)
     }
 }
 
-/* A tenth becomes 0, and that is nothing beside the rest; or nothing becomes 0, and a tenth of it is rounding. */
+/* A tenth becomes 0, and that is nothing beside the rest; or nothing becomes 0, and a
+ * tenth of it is rounding. */
 TEST(error_is_by_size_and_not_by_number)
 {
     float numbers[1000];
@@ -273,14 +291,16 @@ TEST(error_is_by_size_and_not_by_number)
     lost = amp_numerics_lost(&low, AMP_FP16, 1);
     assert_true(lost.zero == 0 && lost.error > .05);
     assert_true(amp_numerics_lost(&low, AMP_FP16, 1024).error < .0003);
-    assert_int_equal(amp_numerics_least_scale(&low, AMP_FP16, .00001), INT_MAX); /* better than the format is */
+    /* Better than the format is. */
+    assert_int_equal(amp_numerics_least_scale(&low, AMP_FP16, .00001), INT_MAX);
 }
 
 TEST(nothing_is_lost_of_nothing)
 {
     amp_exponents e = { .zeros = 9, .not_finite = 2 };
     amp_lost lost = amp_numerics_lost(&e, AMP_FP16, 1);
-    assert_true(lost.count == 0 && lost.overflow == 0 && lost.zero == 0 && lost.subnormal == 0 && lost.error == 0 && !lost.overflows);
+    assert_true(lost.count == 0 && lost.overflow == 0 && lost.zero == 0 && lost.subnormal == 0
+                && lost.error == 0 && !lost.overflows);
     assert_int_equal(amp_numerics_most_scale(&e, AMP_FP16), INT_MAX);
     assert_int_equal(amp_numerics_least_scale(&e, AMP_FP16, 0.01), INT_MIN);
 }
@@ -323,6 +343,7 @@ TEST(the_range_of_scales_ends_where_conversion_begins_to_lose)
 
 int main(void)
 {
-    fesetenv(FE_DFL_ENV); /* Darknet's -Ofast has this program take subnormals for 0; the references here must not */
+    /* Darknet's -Ofast has this program take subnormals for 0; the references here must not. */
+    fesetenv(FE_DFL_ENV);
     return run_listed_tests("tests", NULL, NULL);
 }

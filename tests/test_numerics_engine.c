@@ -5,10 +5,14 @@
 #include "amp/numerics.h"
 #include "engine_testing.h"
 
-#define SMALL "[net]\nbatch=4\nsubdivisions=2\nwidth=16\nheight=16\nchannels=3\nlearning_rate=0.0002\nmax_batches=100\n"
-#define PLAIN(filters, activation) "[convolutional]\nfilters=" #filters "\nsize=3\nstride=1\npad=1\nactivation=" #activation "\n"
+#define SMALL                                                                                 \
+    "[net]\nbatch=4\nsubdivisions=2\nwidth=16\nheight=16\nchannels=3\nlearning_rate=0.0002\n" \
+    "max_batches=100\n"
+#define PLAIN(filters, activation) \
+    "[convolutional]\nfilters=" #filters "\nsize=3\nstride=1\npad=1\nactivation=" #activation "\n"
 
-static const char text[] = SMALL CONV(8, "") PLAIN(8, leaky) PLAIN(8, linear) "[maxpool]\nsize=2\nstride=2\n" TAIL;
+static const char text[] = SMALL CONV(8, "") PLAIN(8, leaky) PLAIN(8, linear)
+    "[maxpool]\nsize=2\nstride=2\n" TAIL;
 enum { NORMALIZED, ACTIVATED, LINEAR_ONE, POOL, LAST, COST_LAYER };
 
 static amp_numerics *watch(network *net, int inside)
@@ -21,7 +25,10 @@ static amp_numerics *watch(network *net, int inside)
     return n;
 }
 
-static unsigned long long all(const amp_exponents *e) { return amp_exponents_count(e) + e->zeros + e->not_finite; }
+static unsigned long long all(const amp_exponents *e)
+{
+    return amp_exponents_count(e) + e->zeros + e->not_finite;
+}
 
 TEST(each_tensor_of_a_step_is_counted_once)
 {
@@ -29,12 +36,14 @@ TEST(each_tensor_of_a_step_is_counted_once)
     amp_numerics *n = watch(net, 1);
     train_step(net, 3); /* two subdivisions of two images */
     const unsigned long long big = 4 * 8 * 16 * 16, half = 4 * 8 * 8 * 8, last = 4 * 4 * 8 * 8;
-    const unsigned long long outputs[] = { big, big, big, half, last }, weights[] = { 3 * 8 * 9, 8 * 8 * 9, 8 * 8 * 9, 0, 8 * 4 };
+    const unsigned long long outputs[] = { big, big, big, half, last },
+        weights[] = { 3 * 8 * 9, 8 * 8 * 9, 8 * 8 * 9, 0, 8 * 4 };
     for (int i = 0; i < COST_LAYER; i++) {
         const amp_layer_numerics *l = amp_numerics_of(n, i);
         assert_int_equal(all(&l->output), outputs[i]);
         assert_int_equal(all(&l->delta), outputs[i]);
-        assert_int_equal(all(&l->gradient), 2 * weights[i]); /* of each subdivision; biases and scales are none of it */
+        /* Of each subdivision; biases and scales are none of it. */
+        assert_int_equal(all(&l->gradient), 2 * weights[i]);
         assert_int_equal(all(&l->inner_output), i == NORMALIZED ? big : 0);
         assert_int_equal(all(&l->inner_delta), i == NORMALIZED || i == ACTIVATED ? big : 0);
     }
@@ -51,12 +60,14 @@ TEST(without_the_engine_nothing_inner_is_counted)
     amp_numerics *n = watch(net, 0);
     train_step(net, 3);
     for (int i = 0; i < net->n; i++)
-        assert_int_equal(all(&amp_numerics_of(n, i)->inner_output) + all(&amp_numerics_of(n, i)->inner_delta), 0);
+        assert_int_equal(all(&amp_numerics_of(n, i)->inner_output) + all(&amp_numerics_of(n, i)->inner_delta),
+                         0);
     amp_numerics_free(n);
     release(net);
 }
 
-/* The first layer's backward is the last: what it made of its delta still lies there when the step is over. */
+/* The first layer's backward is the last: what it made of its delta still lies there
+ * when the step is over. */
 TEST(the_inner_tensors_are_the_layers_own)
 {
     static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
@@ -67,7 +78,8 @@ TEST(the_inner_tensors_are_the_layers_own)
         net->train = 1;
         forward_network(net);
         const amp_node *node = &amp_engine_plan(net->amp->engine)->nodes[0];
-        amp_tensor sums = amp_value_data(node->output, node->form), wide = sums, delta = amp_value_delta(node->output, node->form);
+        amp_tensor sums = amp_value_data(node->output, node->form), wide = sums,
+            delta = amp_value_delta(node->output, node->form);
         size_t count = amp_shape_count(sums.shape);
         float *numbers = calloc(count, sizeof *numbers);
         amp_exponents e = { .zeros = 0 };

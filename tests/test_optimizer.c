@@ -1,7 +1,8 @@
 /* SGD and Adam on every kind of parameter Darknet trains, against double precision.
  *
- * The reference knows nothing of the engine's descriptions: it walks Darknet's layers as stock's update functions do, takes
- * only gradients from the engine, and keeps weights and history of its own in double over several steps. */
+ * The reference knows nothing of the engine's descriptions: it walks Darknet's layers as stock's update
+ * functions do, takes only gradients from the engine, and keeps weights and history of its own in double
+ * over several steps. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -9,7 +10,9 @@
 
 /* ---- the reference ---- */
 
-typedef struct reference { float *master; size_t count; int decays; double rate_scale, *w, *u, *m, *v, largest; } reference;
+typedef struct reference {
+    float *master; size_t count; int decays; double rate_scale, *w, *u, *m, *v, largest;
+} reference;
 typedef struct references { reference all[64]; int count; } references;
 
 static void refer_to(references *r, float *master, size_t count, int decays, double rate_scale)
@@ -17,15 +20,17 @@ static void refer_to(references *r, float *master, size_t count, int decays, dou
     if (!master) return;
     assert_true(r->count < (int)COUNT(r->all));
     reference *one = &r->all[r->count++];
-    *one = (reference){ master, count, decays, rate_scale, calloc(count, sizeof(double)), calloc(count, sizeof(double)),
-                        calloc(count, sizeof(double)), calloc(count, sizeof(double)), 0 };
+    *one = (reference){ master, count, decays, rate_scale, calloc(count, sizeof(double)),
+                        calloc(count, sizeof(double)), calloc(count, sizeof(double)),
+                        calloc(count, sizeof(double)), 0 };
     for (size_t e = 0; e < count; e++) one->w[e] = (double)master[e];
 }
 
 /* update_convolutional_layer and its kin: weights decay, biases and scales do not. */
 static void refer_to_layer(references *r, const layer *l, double rate_scale)
 {
-    size_t outputs = (size_t)(l->type == CONNECTED || l->type == LOCAL ? l->outputs : l->type == BATCHNORM ? l->c : l->n);
+    size_t outputs = (size_t)(l->type == CONNECTED || l->type == LOCAL ? l->outputs
+                              : l->type == BATCHNORM ? l->c : l->n);
     size_t weights = l->type == CONNECTED ? (size_t)l->inputs * (size_t)l->outputs
         : l->type == LOCAL ? (size_t)l->size * l->size * l->c * l->n * l->out_w * l->out_h
         : l->type == DECONVOLUTIONAL ? (size_t)l->size * l->size * l->c * l->n
@@ -42,11 +47,16 @@ static references references_of(network *net, double first_rate_scale)
         layer *l = &net->layers[i];
         double scale = i ? 1 : first_rate_scale;
         layer *inside[8] = { 0 };
-        if (l->type == RNN || l->type == CRNN) memcpy(inside, (layer *[]){ l->input_layer, l->self_layer, l->output_layer }, 3 * sizeof *inside);
-        if (l->type == GRU) memcpy(inside, (layer *[]){ l->ur, l->uz, l->uh, l->wr, l->wz, l->wh }, 6 * sizeof *inside);
-        if (l->type == LSTM) memcpy(inside, (layer *[]){ l->wf, l->wi, l->wg, l->wo, l->uf, l->ui, l->ug, l->uo }, 8 * sizeof *inside);
+        if (l->type == RNN || l->type == CRNN)
+            memcpy(inside, (layer *[]){ l->input_layer, l->self_layer, l->output_layer }, 3 * sizeof *inside);
+        if (l->type == GRU)
+            memcpy(inside, (layer *[]){ l->ur, l->uz, l->uh, l->wr, l->wz, l->wh }, 6 * sizeof *inside);
+        if (l->type == LSTM)
+            memcpy(inside, (layer *[]){ l->wf, l->wi, l->wg, l->wo, l->uf, l->ui, l->ug, l->uo },
+                   8 * sizeof *inside);
         for (int k = 0; k < 8 && inside[k]; k++) refer_to_layer(&r, inside[k], scale);
-        if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED || l->type == LOCAL || l->type == BATCHNORM)
+        if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED || l->type == LOCAL
+            || l->type == BATCHNORM)
             refer_to_layer(&r, l, scale);
     }
     return r;
@@ -63,21 +73,24 @@ static void reference_sgd(reference *r, const float *grad, double inverse, const
 {
     double batch = net->batch * net->subdivisions;
     for (size_t e = 0; e < r->count; e++) {
-        double step = r->u[e] + (double)grad[e] * inverse - (r->decays ? (double)net->decay * batch * r->w[e] : 0);
+        double step = r->u[e] + (double)grad[e] * inverse -
+            (r->decays ? (double)net->decay * batch * r->w[e] : 0);
         r->w[e] += rate * r->rate_scale / batch * step;
         r->u[e] = step * (double)net->momentum;
     }
 }
 
 /* adam_update_gpu: every array decays, the rate is not divided by the batch. */
-static void reference_adam(reference *r, const float *grad, double inverse, const network *net, double rate, int t)
+static void reference_adam(reference *r, const float *grad, double inverse, const network *net,
+                           double rate, int t)
 {
     double b1 = (double)net->B1, b2 = (double)net->B2;
     for (size_t e = 0; e < r->count; e++) {
         double d = (double)grad[e] * inverse - (double)net->decay * net->batch * net->subdivisions * r->w[e];
         r->m[e] = b1 * r->m[e] + (1 - b1) * d;
         r->v[e] = b2 * r->v[e] + (1 - b2) * d * d;
-        r->w[e] += rate * r->rate_scale * (r->m[e] / (1 - pow(b1, t))) / (sqrt(r->v[e] / (1 - pow(b2, t))) + (double)net->eps);
+        r->w[e] += rate * r->rate_scale * (r->m[e] / (1 - pow(b1, t))) /
+            (sqrt(r->v[e] / (1 - pow(b2, t))) + (double)net->eps);
     }
 }
 
@@ -85,7 +98,8 @@ static void reference_adam(reference *r, const float *grad, double inverse, cons
 static void follow_reference(const char *kind, const char *solver, int adam, const char *dtype, int steps)
 {
     char keys[512];
-    snprintf(keys, sizeof keys, "batch=4\nsubdivisions=2\nlearning_rate=.0002\nmomentum=.8\ndecay=.3\namp=1\nloss_scale=1000\n%s", solver);
+    snprintf(keys, sizeof keys, "batch=4\nsubdivisions=2\nlearning_rate=.0002\nmomentum=.8\ndecay=.3\namp=1\n"
+             "loss_scale=1000\n%s", solver);
     network *net = load(kind, keys, "learning_rate=.25\n", dtype);
     references r = references_of(net, .25);
     int count;
@@ -110,7 +124,8 @@ static void follow_reference(const char *kind, const char *solver, int adam, con
     for (int i = 0; i < r.count; i++) {
         const reference *one = &r.all[i];
         const amp_param *p = param_at(net, one->master);
-        if (!(one->largest > 0)) fail_msg("%s, layer %d, %s: its gradient was 0 in every step", kind, p->layer, p->name);
+        if (!(one->largest > 0))
+            fail_msg("%s, layer %d, %s: its gradient was 0 in every step", kind, p->layer, p->name);
         assert_near(kind, p, "master", p->master, one->w, adam ? 2e-5 : 1e-6);
         if (!adam) assert_near(kind, p, "momentum", p->momentum, one->u, 1e-5);
         if (adam) assert_near(kind, p, "m", p->m, one->m, 1e-5);
@@ -122,14 +137,17 @@ static void follow_reference(const char *kind, const char *solver, int adam, con
 
 TEST(sgd_follows_the_reference_on_every_kind)
 {
-    /* batch norm in a recurrent layer divides by variances near 0: under SGD that network does not survive its second step */
-    for (size_t k = 0; k < COUNT(kinds); k++) follow_reference(kinds[k], "", 0, "fp32", strcmp(kinds[k], "recurrent_batchnorm") ? 4 : 1);
+    /* batch norm in a recurrent layer divides by variances near 0: under SGD that network does not
+     * survive its second step */
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        follow_reference(kinds[k], "", 0, "fp32", strcmp(kinds[k], "recurrent_batchnorm") ? 4 : 1);
     follow_reference("convolutional_batchnorm", "", 0, "bf16", 4);
 }
 
 TEST(adam_follows_the_reference_on_every_kind)
 {
-    for (size_t k = 0; k < COUNT(kinds); k++) follow_reference(kinds[k], "adam=1\nB1=.8\nB2=.95\neps=.002\n", 1, "fp32", 4);
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        follow_reference(kinds[k], "adam=1\nB1=.8\nB2=.95\neps=.002\n", 1, "fp32", 4);
     follow_reference("connected", "adam=1\nB1=.7\nB2=.9\neps=.001\n", 1, "bf16", 4);
 }
 

@@ -1,4 +1,5 @@
-/* What a skipped step, a change of the loss scale, frozen layers, clip and clip_norm do to parameters and their history. */
+/* What a skipped step, a change of the loss scale, frozen layers, clip and clip_norm do to
+ * parameters and their history. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -8,8 +9,8 @@
 
 static const float poisons[] = { INFINITY, -INFINITY, NAN };
 
-/* Poison each array in turn, at its first, middle or last element. Only arrays whose name holds `which`. The rate is low
- * because random truths make some of these networks diverge. */
+/* Poison each array in turn, at its first, middle or last element. Only arrays whose name holds `which`. The
+ * rate is low because random truths make some of these networks diverge. */
 static int skip_with_each(const char *kind, const char *solver, const char *which)
 {
     char keys[128];
@@ -27,7 +28,8 @@ static int skip_with_each(const char *kind, const char *solver, const char *whic
         gradients_of_step(net, 100u * (unsigned)k + 50);
         p->grad[places[k % 3]] = poisons[k / 3 % 3];
         update_network(net);
-        if (net->amp->skipped != skipped + 1) fail_msg("%s, layer %d, %s: the step was not skipped", kind, p->layer, p->name);
+        if (net->amp->skipped != skipped + 1)
+            fail_msg("%s, layer %d, %s: the step was not skipped", kind, p->layer, p->name);
         char *after = snapshot(net, &after_bytes);
         assert_int_equal(before_bytes, after_bytes);
         assert_memory_equal(before, after, before_bytes);
@@ -85,23 +87,27 @@ TEST(behaviour_10_adam_skip_leaves_m_v_and_t)
 /* Darknet's shortcut has no weights. */
 TEST(behaviour_13_batchnorm_scales_and_biases_are_in_the_check)
 {
-    static const struct { const char *kind; int scales, biases; } table[] = { { "convolutional_batchnorm", 5, 6 },
-        { "connected", 1, 5 }, { "deconvolutional", 1, 5 }, { "batchnorm", 2, 5 }, { "crnn", 3, 7 } };
+    static const struct {
+        const char *kind; int scales, biases;
+    } table[] = { { "convolutional_batchnorm", 5, 6 }, { "connected", 1, 5 }, { "deconvolutional", 1, 5 },
+        { "batchnorm", 2, 5 }, { "crnn", 3, 7 } };
     for (size_t k = 0; k < COUNT(table); k++) {
-        int scales = skip_with_each(table[k].kind, "", "scales"), biases = skip_with_each(table[k].kind, "", "biases");
+        int scales = skip_with_each(table[k].kind, "", "scales"),
+            biases = skip_with_each(table[k].kind, "", "biases");
         if (scales != table[k].scales || biases != table[k].biases)
-            fail_msg("%s: %d arrays of scales and %d of biases were checked, not %d and %d", table[k].kind, scales, biases,
-                     table[k].scales, table[k].biases);
+            fail_msg("%s: %d arrays of scales and %d of biases were checked, not %d and %d", table[k].kind,
+                     scales, biases, table[k].scales, table[k].biases);
     }
 }
 
 /* ---- frozen layers ---- */
 
-/* Stock's update still decays what stopbackward freezes, and so does AMP: weights move as in stock, bit for bit, and by nothing
- * but decay. */
+/* Stock's update still decays what stopbackward freezes, and so does AMP: weights move as in stock, bit for
+ * bit, and by nothing but decay. */
 TEST(behaviour_14_frozen_layers_are_out_of_the_check)
 {
-    network *ours = load("stopbackward", "decay=.05\n", "", "fp32"), *stock = load("stopbackward", "decay=.05\n", "", "off");
+    network *ours = load("stopbackward", "decay=.05\n", "", "fp32"),
+        *stock = load("stopbackward", "decay=.05\n", "", "off");
     int count, stop = -1, frozen = 0;
     for (int i = 0; i < ours->n; i++) if (ours->layers[i].stopbackward) stop = i;
     assert_true(stop > 0);
@@ -112,15 +118,18 @@ TEST(behaviour_14_frozen_layers_are_out_of_the_check)
         gradients_of_step(ours, 10 * t);
         for (int i = 0; i < count; i++)
             for (size_t e = 0; e < params[i].count && params[i].layer <= stop; e++, frozen++)
-                if (amp_float_bits(params[i].grad[e])) fail_msg("layer %d, %s has a gradient", params[i].layer, params[i].name);
+                if (amp_float_bits(params[i].grad[e]))
+                    fail_msg("layer %d, %s has a gradient", params[i].layer, params[i].name);
         update_network(ours);
         train_step(stock, 10 * t);
     }
     assert_true(frozen > 0);
     assert_true(ours->layers[stop].weights[0] != first);
     for (int i = 0; i <= stop; i++) {
-        assert_memory_equal(ours->layers[i].weights, stock->layers[i].weights, (size_t)ours->layers[i].nweights * sizeof(float));
-        assert_memory_equal(ours->layers[i].biases, stock->layers[i].biases, (size_t)ours->layers[i].n * sizeof(float));
+        assert_memory_equal(ours->layers[i].weights, stock->layers[i].weights,
+                            (size_t)ours->layers[i].nweights * sizeof(float));
+        assert_memory_equal(ours->layers[i].biases, stock->layers[i].biases,
+                            (size_t)ours->layers[i].n * sizeof(float));
     }
     release(ours);
     release(stock);
@@ -163,11 +172,13 @@ static char *histories(network *net, size_t *bytes)
     return block;
 }
 
-/* In fp32 a power of two passes through backward exactly, so a training under another scale is the same training. */
+/* In fp32 a power of two passes through backward exactly, so a training under another scale
+ * is the same training. */
 TEST(behaviour_15_a_scale_change_never_alters_momentum)
 {
     static const float scales[] = { 1, 1024, 0.25f, 65536, 65536, 2 };
-    network *net = parse_branched("amp=1\nloss_scale=1\n", "", "fp32"), *control = parse_branched("amp=1\nloss_scale=1\n", "", "fp32");
+    network *net = parse_branched("amp=1\nloss_scale=1\n", "", "fp32"),
+        *control = parse_branched("amp=1\nloss_scale=1\n", "", "fp32");
     size_t a_bytes, b_bytes;
     start_alike(net, control);
     for (unsigned t = 0; t < COUNT(scales); t++) {
@@ -209,8 +220,10 @@ TEST(behaviour_16_a_standalone_batchnorm_really_updates)
         update_network(net);
         for (int c = 0; c < l->c; c++) {
             assert_true(l->scales[c] != scales[c] && l->biases[c] != biases[c]);
-            assert_true(fabs((double)l->scales[c] - (double)scales[c] - rate * (double)scale_gradients[c]) < 1e-6);
-            assert_true(fabs((double)l->biases[c] - (double)biases[c] - rate * (double)bias_gradients[c]) < 1e-6);
+            assert_true(fabs((double)l->scales[c] - (double)scales[c] - rate * (double)scale_gradients[c]) <
+                        1e-6);
+            assert_true(fabs((double)l->biases[c] - (double)biases[c] - rate * (double)bias_gradients[c]) <
+                        1e-6);
         }
     }
     assert_int_equal(batchnorms, 2);
@@ -225,38 +238,44 @@ static double norm_of_scaled_gradients(network *net)
     const amp_param *params = params_of(net, &count);
     double squares = 0;
     for (int i = 0; i < count; i++)
-        for (size_t e = 0; e < params[i].count; e++) squares += (double)params[i].grad[e] * (double)params[i].grad[e];
+        for (size_t e = 0; e < params[i].count; e++)
+            squares += (double)params[i].grad[e] * (double)params[i].grad[e];
     return sqrt(squares);
 }
 
-/* Clipping scaled gradients at max_norm × scale and then unscaling is the definition; whatever the scale, the step is that. */
+/* Clipping scaled gradients at max_norm × scale and then unscaling is the definition; whatever the
+ * scale, the step is that. */
 TEST(behaviour_18_clip_norm_comes_after_unscaling)
 {
-    static const struct { const char *keys; double scale; } table[] = { { "loss_scale=1\n", 1 }, { "loss_scale=4096\n", 4096 },
-        { "loss_scale=1000\n", 1000 }, { "loss_scale=.03\n", (double).03f } };
+    static const struct { const char *keys; double scale; } table[] = { { "loss_scale=1\n", 1 },
+        { "loss_scale=4096\n", 4096 }, { "loss_scale=1000\n", 1000 }, { "loss_scale=.03\n", (double).03f } };
     const double clip_norm = .02;
     size_t bytes;
     char *first = NULL;
     network *start = NULL;
     for (size_t k = 0; k < COUNT(table); k++) {
         char text[2048];
-        snprintf(text, sizeof text, "[net]\nbatch=4\nsubdivisions=2\nwidth=16\nheight=16\nchannels=3\nlearning_rate=.01\nmomentum=1\n"
-                 "decay=0\nmax_batches=9\namp=1\nclip_norm=.02\n%s" CONV(8, "") CONV(8, "") TAIL, table[k].keys);
+        snprintf(text, sizeof text, "[net]\nbatch=4\nsubdivisions=2\nwidth=16\nheight=16\nchannels=3\n"
+                 "learning_rate=.01\nmomentum=1\ndecay=0\nmax_batches=9\namp=1\nclip_norm=.02\n%s"
+                 CONV(8, "") CONV(8, "") TAIL, table[k].keys);
         network *net = parse(text, "fp32");
         if (start) start_alike(start, net);
         else start = parse(text, "fp32"), start_alike(net, start);
         int count;
         const amp_param *params = params_of(net, &count);
         gradients_of_step(net, 5);
-        double batch = net->batch * net->subdivisions, norm = norm_of_scaled_gradients(net), bound = clip_norm * table[k].scale * batch;
+        double batch = net->batch * net->subdivisions, norm = norm_of_scaled_gradients(net),
+            bound = clip_norm * table[k].scale * batch;
         assert_true(norm > 3 * bound); /* it does clip */
         double *want[16];
         for (int i = 0; i < count; i++) {
             want[i] = calloc(params[i].count, sizeof(double));
-            for (size_t e = 0; e < params[i].count; e++) want[i][e] = (double)params[i].grad[e] * (bound / norm) / table[k].scale;
+            for (size_t e = 0; e < params[i].count; e++)
+                want[i][e] = (double)params[i].grad[e] * (bound / norm) / table[k].scale;
         }
         update_network(net);
-        for (int i = 0; i < count; i++) { /* momentum 1 and none before: the momentum is the gradient that was used */
+        /* Momentum 1 and none before: the momentum is the gradient that was used. */
+        for (int i = 0; i < count; i++) {
             assert_near("clip_norm", &params[i], "momentum", params[i].momentum, want[i], 1e-6);
             free(want[i]);
         }
@@ -272,9 +291,11 @@ TEST(behaviour_18_clip_norm_comes_after_unscaling)
     free(first);
 }
 
-static const char clipped[] = "[net]\nbatch=2\nsubdivisions=1\nwidth=6\nheight=6\nchannels=3\nlearning_rate=.01\nmomentum=.9\ndecay=0\n"
-    "max_batches=10\nclip=.05\n%s" CONV(6, "") "[deconvolutional]\nfilters=4\nsize=2\nstride=2\nactivation=leaky\n"
-    "[local]\nfilters=3\nsize=3\nstride=1\npad=1\nactivation=leaky\n[connected]\noutput=5\nactivation=linear\n[cost]\ntype=sse\n";
+static const char clipped[] = "[net]\nbatch=2\nsubdivisions=1\nwidth=6\nheight=6\nchannels=3\n"
+    "learning_rate=.01\nmomentum=.9\ndecay=0\nmax_batches=10\nclip=.05\n%s" CONV(6, "")
+    "[deconvolutional]\nfilters=4\nsize=2\nstride=2\nactivation=leaky\n"
+    "[local]\nfilters=3\nsize=3\nstride=1\npad=1\nactivation=leaky\n[connected]\noutput=5\n"
+    "activation=linear\n[cost]\ntype=sse\n";
 
 static int outside(const float *weights, size_t count)
 {
@@ -310,7 +331,8 @@ static void check_clip(const char *solver, const char *dtype)
             for (size_t e = 0; e < p->count; e++) at_the_bound += fabsf(p->master[e]) == .05f;
             assert_true(at_the_bound > 0 && at_the_bound < (int)p->count);
         } else if (!strcmp(p->name, "weights") || !strcmp(p->name, "scales")) {
-            if (!outside(p->master, p->count)) fail_msg("layer %d, %s: clipped, which Darknet does not", p->layer, p->name);
+            if (!outside(p->master, p->count))
+                fail_msg("layer %d, %s: clipped, which Darknet does not", p->layer, p->name);
         }
     }
     release(net);

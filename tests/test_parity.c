@@ -1,13 +1,15 @@
 /* Every layer kind, forward and backward, against stock Darknet.
  *
- * Each file of tests/cfg is built twice in this process: once with AMP off, which is stock's code, and once through the
- * engine, from the same weights, fed the same image and truth. Compared are the cost, the output of the network, every
- * parameter's gradient, and the gradient of the image, which every layer of the network has passed on.
+ * Each file of tests/cfg is built twice in this process: once with AMP off, which is stock's code, and once
+ * through the engine, from the same weights, fed the same image and truth. Compared are the cost, the output
+ * of the network, every parameter's gradient, and the gradient of the image, which every layer of the
+ * network has passed on.
  *
- * Under dtype fp32 they agree to 1e-4 of the tensor's norm. Under bf16 and fp16 a network answers rounding with errors that
- * depend on the network (a max pool that chooses another pixel, a kink crossed), so the yardstick is the network's own:
- * stock, in fp32, with image and weights moved by random relative errors of the format's size. A tensor may lie as far
- * off as twice the largest of those movements (activations and deltas are rounded as well), plus 8 roundings.
+ * Under dtype fp32 they agree to 1e-4 of the tensor's norm. Under bf16 and fp16 a network answers rounding
+ * with errors that depend on the network (a max pool that chooses another pixel, a kink crossed), so the
+ * yardstick is the network's own: stock, in fp32, with image and weights moved by random relative errors of
+ * the format's size. A tensor may lie as far off as twice the largest of those movements (activations and
+ * deltas are rounded as well), plus 8 roundings.
  *
  * Where stock's own CPU code leaves a layer out (gaps.h), the same replacement runs on both sides; its own
  * correctness is test_gaps.c's and test_gaps_recurrent.c's subject. */
@@ -57,7 +59,8 @@ static void complete_stock(network *net)
     for (int i = 0; i < net->n && i < 64; i++) {
         layer *l = &net->layers[i];
         assert_true(amp_gap_prepare(l));
-        if (l->type == CROP) l->delta = calloc((size_t)l->outputs * l->batch, sizeof(float)); /* a route to it crashes stock */
+        /* A route to it crashes stock. */
+        if (l->type == CROP) l->delta = calloc((size_t)l->outputs * l->batch, sizeof(float));
         stock_forward[i] = l->forward;
         stock_backward[i] = l->backward;
         l->forward = forward_completed;
@@ -65,7 +68,11 @@ static void complete_stock(network *net)
     }
 }
 
-static float noise(unsigned *state) { *state = *state * 1664525u + 1013904223u; return (float)(*state >> 8) / 16777216.0f; }
+static float noise(unsigned *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (float)(*state >> 8) / 16777216.0f;
+}
 
 /* An image in [0,1), and a truth that every loss layer can read: boxes for detectors, numbers elsewhere. */
 static void feed(network *net, float *image, float *truth)
@@ -144,9 +151,13 @@ static double typical(const float *a, size_t count)
 
 /* What a pass over a network left behind: cost, output, the image's gradient, each parameter's gradient. */
 enum { MAX_TENSORS = 128, PERTURBATIONS = 8 };
-typedef struct outcome { int count; float *data[MAX_TENSORS]; size_t size[MAX_TENSORS]; double floor[MAX_TENSORS]; char name[MAX_TENSORS][64]; } outcome;
+typedef struct outcome {
+    int count; float *data[MAX_TENSORS]; size_t size[MAX_TENSORS]; double floor[MAX_TENSORS];
+    char name[MAX_TENSORS][64];
+} outcome;
 
-static void record(outcome *o, const float *data, size_t count, float factor, double floor, const char *name, int layer)
+static void record(outcome *o, const float *data, size_t count, float factor, double floor, const char *name,
+                   int layer)
 {
     assert_true(o->count < MAX_TENSORS);
     float *copy = malloc(count * sizeof *copy);
@@ -163,7 +174,8 @@ static void forget(outcome *o)
     o->count = 0;
 }
 
-/* Forward and backward; gradients are taken from the engine's arrays or, in stock, from weight_updates, and zeroed. */
+/* Forward and backward; gradients are taken from the engine's arrays or, in stock, from
+ * weight_updates, and zeroed. */
 static void observe(network *net, outcome *o)
 {
     size_t pixels = (size_t)net->inputs * net->batch;
@@ -185,8 +197,8 @@ static void observe(network *net, outcome *o)
         for (int k = 0; k < described.layers[i].param_count; k++, at++) {
             const amp_param_desc *d = &described.layers[i].params[k];
             float *gradient = params ? params[at].grad : *d->gradient_slot;
-            /* A bias in front of a batch norm has gradient 0 but for rounding; so biases and scales are held against the
-             * size of their weights' gradient, where that is larger. */
+            /* A bias in front of a batch norm has gradient 0 but for rounding; so biases and scales are held
+             * against the size of their weights' gradient, where that is larger. */
             if (d->decays) weights = typical(gradient, d->count) * factor;
             record(o, gradient, d->count, factor, weights * sqrt((double)d->count), d->name, i);
             memset(gradient, 0, d->count * sizeof *gradient);
@@ -204,8 +216,9 @@ static int all_finite(const outcome *o)
     return 1;
 }
 
-/* As training would: while something overflows, the step is dropped and the scale backs off. What overflowed must not stay
- * behind anywhere: stock's gemm multiplies what lies in the workspace by 0, and NaN times 0 is NaN. */
+/* As training would: while something overflows, the step is dropped and the scale backs off. What
+ * overflowed must not stay behind anywhere: stock's gemm multiplies what lies in the workspace by 0, and
+ * NaN times 0 is NaN. */
 static void observe_without_overflow(network *net, outcome *o)
 {
     int count;
@@ -228,14 +241,15 @@ static void copy_params(network *from, network *to, float error_size, unsigned *
     for (int i = 0; i < a.count; i++)
         for (int k = 0; k < a.layers[i].param_count; k++) {
             const amp_param_desc *p = &a.layers[i].params[k], *q = &b.layers[i].params[k];
-            for (size_t e = 0; e < p->count; e++) q->master[e] = p->master[e] * (1 + error_size * (2 * noise(state) - 1));
+            for (size_t e = 0; e < p->count; e++)
+                q->master[e] = p->master[e] * (1 + error_size * (2 * noise(state) - 1));
         }
     amp_network_desc_free(&a);
     amp_network_desc_free(&b);
 }
 
-/* The output at inference, from rolling statistics that training for long might have left. Recurrent layers are left out:
- * their state differs after the passes before. */
+/* The output at inference, from rolling statistics that training for long might have left. Recurrent layers
+ * are left out: their state differs after the passes before. */
 static void record_inference(network *net, outcome *o)
 {
     for (int i = 0; i < net->n; i++) {
@@ -251,12 +265,14 @@ static void record_inference(network *net, outcome *o)
     float *image = malloc((size_t)net->inputs * net->batch * sizeof *image);
     memcpy(image, net->input, (size_t)net->inputs * net->batch * sizeof *image);
     srand(12); /* crop */
-    record(o, network_predict(net, image), (size_t)net->outputs * net->batch, 1, 0, "output at inference", net->n - 1);
+    record(o, network_predict(net, image), (size_t)net->outputs * net->batch, 1, 0, "output at inference",
+           net->n - 1);
     free(image);
 }
 
 /* Stock's own answer to roundings of size `unit`: per tensor, the largest movement. */
-static void measure_movement(network *stock, const char *path, const outcome *base, float unit, double movement[MAX_TENSORS])
+static void measure_movement(network *stock, const char *path, const outcome *base, float unit,
+                             double movement[MAX_TENSORS])
 {
     unsigned state = 99;
     memset(movement, 0, MAX_TENSORS * sizeof *movement);
@@ -266,7 +282,8 @@ static void measure_movement(network *stock, const char *path, const outcome *ba
         copy_params(stock, moved, unit, &state);
         complete_stock(moved);
         feed(moved, moved->input, moved->truth);
-        for (int i = 0; i < moved->inputs * moved->batch; i++) moved->input[i] *= 1 + unit * (2 * noise(&state) - 1);
+        for (int i = 0; i < moved->inputs * moved->batch; i++)
+            moved->input[i] *= 1 + unit * (2 * noise(&state) - 1);
         observe(moved, &o);
         record_inference(moved, &o);
         for (int i = 0; i < o.count; i++) {
@@ -288,7 +305,8 @@ static void give_biases(network *net)
     }
 }
 
-/* Prints the tensor that comes nearest to its limit (or is furthest beyond it); returns distance / limit of that one. */
+/* Prints the tensor that comes nearest to its limit (or is furthest beyond it); returns distance
+ * / limit of that one. */
 static double compare(const char *folder, const char *cfg, const char *dtype, float unit, double tolerance)
 {
     char path[1024];
@@ -313,7 +331,8 @@ static double compare(const char *folder, const char *cfg, const char *dtype, fl
     record_inference(ours, &mine);
     measure_movement(stock, path, &theirs, unit, movement);
     for (int i = 0; i < theirs.count; i++) {
-        double d = distance(mine.data[i], theirs.data[i], theirs.size[i], theirs.floor[i]), limit = tolerance + 2 * movement[i];
+        double d = distance(mine.data[i], theirs.data[i], theirs.size[i], theirs.floor[i]),
+            limit = tolerance + 2 * movement[i];
         if (d / limit > worst) {
             worst = d / limit;
             worst_distance = d;
@@ -321,8 +340,8 @@ static double compare(const char *folder, const char *cfg, const char *dtype, fl
         }
         if (i > 2) learns |= typical(theirs.data[i], theirs.size[i]) > 0;
     }
-    print_message("%-4s %-32s %8.2e, %5.2f of its limit%s: %s%s\n", dtype, cfg, worst_distance, worst, worst <= 1 ? "" : " FAR",
-                  theirs.name[which], learns ? "" : " (no parameter learns)");
+    print_message("%-4s %-32s %8.2e, %5.2f of its limit%s: %s%s\n", dtype, cfg, worst_distance, worst,
+                  worst <= 1 ? "" : " FAR", theirs.name[which], learns ? "" : " (no parameter learns)");
     forget(&theirs);
     forget(&mine);
     release(stock);

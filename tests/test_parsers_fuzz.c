@@ -1,5 +1,6 @@
-/* The readers of what users and programs write, on spoiled text: rows of a log, labels, .data files, .cfg files to be copied,
- * command lines. Whatever comes, they take what is right or say in one line what is not. */
+/* The readers of what users and programs write, on spoiled text: rows of a log, labels, .data
+ * files, .cfg files to be copied, command lines. Whatever comes, they take what is right or say in
+ * one line what is not. */
 #include <math.h>
 #include "testing.h"
 #include <unistd.h>
@@ -22,19 +23,22 @@ static size_t below(size_t n)
 }
 
 /* Pieces that readers stumble over. The last ones only where a file may hold them. */
-static const char *const pieces[] = { "", "-", "0", "1e999", "-1e-999", "nan", "inf", "-inf", "nan(1)", "0x10", "1e", "+1", ",", ",,", "=", " ",
-    "\t", "\f", "\v", "99999999999999999999", "-9223372036854775808", "2147483648", "[", "[net]", "[ n e t ]", "#", ";", "batch", "batch=7", "%s%n",
+static const char *const pieces[] = { "", "-", "0", "1e999", "-1e-999", "nan", "inf", "-inf", "nan(1)",
+    "0x10", "1e", "+1", ",", ",,", "=", " ", "\t", "\f", "\v", "99999999999999999999", "-9223372036854775808",
+    "2147483648", "[", "[net]", "[ n e t ]", "#", ";", "batch", "batch=7", "%s%n",
     "\x7f", "\xff\xfe", "classes=2", "4.9e-324", "1.7976931348623157e308", "\r", "\n", "\n\n", "\n[net]\n" };
 enum { PIECES = sizeof pieces / sizeof *pieces, IN_A_LINE = PIECES - 4 };
 
-/* One to four changes: a piece put in or over something, a part left out or repeated, a byte changed. Returns the new length. */
+/* One to four changes: a piece put in or over something, a part left out or repeated, a byte changed.
+ * Returns the new length. */
 static size_t spoil(const char *seed, char text[ROOM], int is_file)
 {
     size_t length = strlen(seed);
     memcpy(text, seed, length + 1);
     for (size_t change = 1 + below(4); change; change--) {
         const char *piece = pieces[below(is_file ? PIECES : IN_A_LINE)];
-        size_t at = below(length + 1), left = length - at, cut = left ? below(left < 12 ? left + 1 : 12) : 0, put = strlen(piece);
+        size_t at = below(length + 1), left = length - at, cut = left ? below(left < 12 ? left + 1 : 12) : 0,
+            put = strlen(piece);
         switch (below(5)) {
         case 0: cut = 0; break;
         case 1: put = 0; break;
@@ -88,13 +92,15 @@ TEST(rows_of_a_log)
         }
         taken++;
         amp_log_row_text(&row, written);
-        if (amp_log_row_read(written, &read, &error) != AMP_OK) fail_msg("'%s' became '%s': %s", text, written, error.message);
+        if (amp_log_row_read(written, &read, &error) != AMP_OK)
+            fail_msg("'%s' became '%s': %s", text, written, error.message);
         assert_string_equal(amp_log_row_text(&read, again), written);
     }
     assert_in_range(taken, ROUNDS / 50, ROUNDS - ROUNDS / 50);
 }
 
-static amp_status check_label(void *count, const char *file, unsigned long line, const amp_label *l, int outside, amp_error *error)
+static amp_status check_label(void *count, const char *file, unsigned long line, const amp_label *l,
+                              int outside, amp_error *error)
 {
     (void)file, (void)error;
     assert_true(line > 0 && l->class_id >= 0 && l->class_id < 3);
@@ -122,7 +128,8 @@ TEST(labels)
 
 TEST(data_files)
 {
-    static const char seed[] = "classes = 3\ntrain = a b.txt\nvalid=v.txt\n# names = no\nnames=n\nbackup = /b\n";
+    static const char seed[] = "classes = 3\ntrain = a b.txt\nvalid=v.txt\n# names = no\nnames=n\n"
+        "backup = /b\n";
     char text[ROOM];
     int whole = 0;
     for (int i = 0; i < FILE_ROUNDS; i++) {
@@ -141,7 +148,8 @@ TEST(data_files)
 /* A copy has the new values, whatever else the original holds; and copying the copy changes nothing. */
 TEST(copies_of_a_cfg)
 {
-    static const char seed[] = "# net\n[net]\nbatch = 64\nsubdivisions=8\nwidth=32\n\n[convolutional]\nbatch=1\n[yolo]\nclasses=2";
+    static const char seed[] = "# net\n[net]\nbatch = 64\nsubdivisions=8\nwidth=32\n\n[convolutional]\n"
+        "batch=1\n[yolo]\nclasses=2";
     const amp_cfg_change changes[] = { { "batch", 24 }, { "subdivisions", 3 } };
     char text[ROOM], copy[64], second[64];
     int copied = 0;
@@ -179,7 +187,8 @@ TEST(copies_of_a_cfg)
 
 TEST(command_lines)
 {
-    static const char *const seeds[] = { "a.cfg", "-batch", "8", "-share", "0.5", "-json", "x", "-quiet", "-points", "11" };
+    static const char *const seeds[] = { "a.cfg", "-batch", "8", "-share", "0.5", "-json", "x", "-quiet",
+                                         "-points", "11" };
     int taken = 0;
     FILE *nowhere = fopen("/dev/null", "w");
     assert_non_null(nowhere);

@@ -1,5 +1,5 @@
-/* `amp plan` says what is so: rows against facts worked out by hand, casts against those that a step really makes, bytes
- * against what stock's network and AMP's really take. */
+/* `amp plan` says what is so: rows against facts worked out by hand, casts against those that a step really
+ * makes, bytes against what stock's network and AMP's really take. */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
 #include "testing.h"
 
@@ -17,10 +17,13 @@
 
 /* ---- a network whose plan is known ---- */
 
-#define POINTWISE(filters, more) "[convolutional]\nfilters=" #filters "\nsize=1\nstride=1\nactivation=linear\n" more
+#define POINTWISE(filters, more) \
+    "[convolutional]\nfilters=" #filters "\nsize=1\nstride=1\nactivation=linear\n" more
 /* Two images a pass of 16 x 16 x 3. */
-static const char known[] = NET("[amp]\ndtype=bf16\n") CONV(12, "") CONV(16, "amp=0\n") "[activation]\nactivation=relu\n"
-    "[route]\nlayers=0,-1\n" POINTWISE(8, "") "[shortcut]\nfrom=0\nactivation=linear\n" POINTWISE(8, "xnor=1\n")
+static const char known[] = NET("[amp]\ndtype=bf16\n") CONV(12, "") CONV(16, "amp=0\n")
+    "[activation]\nactivation=relu\n"
+    "[route]\nlayers=0,-1\n" POINTWISE(8, "") "[shortcut]\nfrom=0\nactivation=linear\n"
+    POINTWISE(8, "xnor=1\n")
     POINTWISE(10, "") "[cost]\ntype=sse\n";
 
 static char *written(const char *text)
@@ -62,10 +65,13 @@ static int runs_bf16(void)
 TEST(rows_say_class_dtype_and_reason)
 {
     static const struct { const char *type, *class, *dtype, *why; } expected[] = {
-        { "convolutional", "lower", "bf16", "matrix products" }, { "convolutional", "lower", "fp32", "amp=0" },
+        { "convolutional", "lower", "bf16", "matrix products" },
+        { "convolutional", "lower", "fp32", "amp=0" },
         { "activation", "follows", "fp32", "as layer 1" }, { "route", "promotes", "fp32", "layer 2 is fp32" },
-        { "convolutional", "lower", "bf16", "matrix products" }, { "shortcut", "promotes", "bf16", "all inputs are bf16" },
-        { "convolutional", "host fp32", "fp32", "xnor is set" }, { "convolutional", "lower", "bf16", "matrix products" },
+        { "convolutional", "lower", "bf16", "matrix products" },
+        { "shortcut", "promotes", "bf16", "all inputs are bf16" },
+        { "convolutional", "host fp32", "fp32", "xnor is set" },
+        { "convolutional", "lower", "bf16", "matrix products" },
         { "cost", "host fp32", "fp32", "fp32 loss" } };
     if (!runs_bf16()) skip();
     amp_plan_report r = planned(known, NULL);
@@ -84,11 +90,14 @@ TEST(rows_say_class_dtype_and_reason)
     amp_plan_report_free(&r);
 }
 
-/* What halves the size and doubles the channels, as in a resnet, is no reason for fp32: only the image and the loss are cast. */
+/* What halves the size and doubles the channels, as in a resnet, is no reason for fp32: only the image
+ * and the loss are cast. */
 TEST(a_shortcut_between_sizes_is_half_and_casts_nothing)
 {
-    static const char text[] = NET("[amp]\ndtype=bf16\n") CONV(8, "") "[convolutional]\nfilters=16\nsize=3\nstride=2\npad=1\n"
-        "activation=linear\n" "[shortcut]\nfrom=0\nactivation=leaky\n" CONV(16, "") "[shortcut]\nfrom=-2\nactivation=leaky\n"
+    static const char text[] = NET("[amp]\ndtype=bf16\n") CONV(8, "")
+        "[convolutional]\nfilters=16\nsize=3\nstride=2\npad=1\n"
+        "activation=linear\n" "[shortcut]\nfrom=0\nactivation=leaky\n" CONV(16, "")
+        "[shortcut]\nfrom=-2\nactivation=leaky\n"
         POINTWISE(8, "") "[cost]\ntype=sse\n";
     if (!runs_bf16()) skip();
     amp_plan_report r = planned(text, NULL);
@@ -122,9 +131,12 @@ TEST(rows_say_channels_and_bytes)
     assert_int_equal(pinned->computes, AMP_FP32);
     assert_int_equal(r.rows[8].stock_bytes, r.rows[8].amp_bytes); /* Darknet's own */
     /* 3x3 windows over 3 channels; no gradient for the image. The second has all three products. */
-    assert_true(first->operations == 2. * 27 * 12 * PIXELS && first->training_operations == 2 * first->operations);
-    assert_true(pinned->operations == 2. * 9 * 12 * 16 * PIXELS && pinned->training_operations == 3 * pinned->operations);
-    assert_int_equal(r.parameters, 27 * 12 + 2 * 12 + 9 * 12 * 16 + 2 * 16 + 28 * 8 + 8 + 8 * 8 + 8 + 8 * 10 + 10);
+    assert_true(first->operations == 2. * 27 * 12 * PIXELS
+                && first->training_operations == 2 * first->operations);
+    assert_true(pinned->operations == 2. * 9 * 12 * 16 * PIXELS
+                && pinned->training_operations == 3 * pinned->operations);
+    assert_int_equal(r.parameters, 27 * 12 + 2 * 12 + 9 * 12 * 16 + 2 * 16 + 28 * 8 + 8 + 8 * 8 + 8 +
+                     8 * 10 + 10);
     amp_plan_report_free(&r);
 }
 
@@ -146,7 +158,8 @@ TEST(products_of_recurrent_layers_are_in_half_and_the_layers_are_not)
     assert_int_equal(half->half_bytes, WEIGHTS * element);
     assert_int_equal(r.half_bytes, half->half_bytes);
     assert_true(half->operations == 2. * WEIGHTS * ROWS);
-    assert_true(r.half_operations + r.stored_operations == half->training_operations && half->training_operations > 0);
+    assert_true(r.half_operations + r.stored_operations == half->training_operations
+                && half->training_operations > 0);
     assert_int_equal(pinned->products, AMP_FP32);
     assert_int_equal(pinned->half_bytes, 0);
     assert_string_equal(pinned->why, "amp=0");
@@ -182,7 +195,8 @@ static void a_pass(network *net)
 
 TEST(copies_of_recurrent_weights_take_what_is_told)
 {
-    static const char *const layers[] = { "[rnn]\noutput=36\nactivation=tanh\n", "[gru]\noutput=36\n", "[lstm]\nbatch_normalize=1\noutput=36\n" };
+    static const char *const layers[] = { "[rnn]\noutput=36\nactivation=tanh\n", "[gru]\noutput=36\n",
+                                          "[lstm]\nbatch_normalize=1\noutput=36\n" };
     static const char *const dtypes[] = { "bf16", "fp16", "fp32" };
     if (!runs_bf16()) skip();
     for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
@@ -208,9 +222,11 @@ TEST(copies_of_recurrent_weights_take_what_is_told)
 TEST(casts_are_where_forms_meet)
 {
     static const amp_plan_cast expected[] = {
-        { -1, 0, AMP_FORM_HOST, AMP_FORM_LOW, 0, 3 * 512 }, { 0, 1, AMP_FORM_LOW, AMP_FORM_WIDE, 1, 12 * 512 },
+        { -1, 0, AMP_FORM_HOST, AMP_FORM_LOW, 0, 3 * 512 },
+        { 0, 1, AMP_FORM_LOW, AMP_FORM_WIDE, 1, 12 * 512 },
         { 3, 4, AMP_FORM_WIDE, AMP_FORM_LOW, 1, 28 * 512 }, { 5, 6, AMP_FORM_LOW, AMP_FORM_HOST, 1, 8 * 512 },
-        { 6, 7, AMP_FORM_HOST, AMP_FORM_LOW, 1, 8 * 512 }, { 7, -1, AMP_FORM_LOW, AMP_FORM_HOST, 1, 10 * 512 } };
+        { 6, 7, AMP_FORM_HOST, AMP_FORM_LOW, 1, 8 * 512 },
+        { 7, -1, AMP_FORM_LOW, AMP_FORM_HOST, 1, 10 * 512 } };
     if (!runs_bf16()) skip();
     amp_plan_report r = planned(known, NULL);
     assert_int_equal(r.cast_count, sizeof expected / sizeof *expected);
@@ -218,8 +234,8 @@ TEST(casts_are_where_forms_meet)
         const amp_plan_cast *a = &r.casts[k], *b = &expected[k];
         if (a->producer != b->producer || a->reader != b->reader || a->from != b->from || a->to != b->to
             || a->backward != b->backward || a->elements != b->elements)
-            fail_msg("cast %d: of %d for %d, form %d to %d, back %d, %zu elements", k, a->producer, a->reader, a->from, a->to,
-                     a->backward, a->elements);
+            fail_msg("cast %d: of %d for %d, form %d to %d, back %d, %zu elements", k, a->producer, a->reader,
+                     a->from, a->to, a->backward, a->elements);
     }
     amp_plan_report_free(&r);
 }
@@ -288,12 +304,17 @@ static network *made(const char *cfg, const char *dtype)
     return net;
 }
 
-static struct { int forward, backward, *now; amp_status (*real)(amp_backend *, const amp_tensor *, const amp_tensor *, int, amp_error *); } casts;
+static struct {
+    int forward, backward, *now;
+    amp_status (*real)(amp_backend *, const amp_tensor *, const amp_tensor *, int, amp_error *);
+} casts;
 
-static amp_status counted_cast(amp_backend *b, const amp_tensor *from, const amp_tensor *to, int accumulate, amp_error *error)
+static amp_status counted_cast(amp_backend *b, const amp_tensor *from, const amp_tensor *to, int accumulate,
+                               amp_error *error)
 {
     int of_values = from->shape.n > 1; /* of all images; a local layer turns its biases round as one */
-    *casts.now += of_values && (from->dtype != to->dtype || from->layout != to->layout); /* what only adds changes neither */
+    /* What only adds changes neither. */
+    *casts.now += of_values && (from->dtype != to->dtype || from->layout != to->layout);
     return casts.real(b, from, to, accumulate, error);
 }
 
@@ -320,7 +341,8 @@ static void casts_are_counted_in_a_step(const char *cfg)
     casts.now = &casts.backward;
     backward_network(net);
     if (count != casts.forward || back != casts.backward)
-        fail_msg("%s: %d casts and %d back; a step makes %d and %d", cfg, count, back, casts.forward, casts.backward);
+        fail_msg("%s: %d casts and %d back; a step makes %d and %d", cfg, count, back, casts.forward,
+                 casts.backward);
     release(net);
 }
 
@@ -401,7 +423,8 @@ static void outline_is_the_plan_of_that_batch(const char *cfg)
     assert_int_equal(amp_fork_training_plan(large, &plan, &error), AMP_OK);
     for (int i = 0; i < large->n; i++) buffers += amp_fork_buffer_bytes(large, i, large->batch, plan);
     if (told.arena != plan->arena.total || told.buffers != buffers)
-        fail_msg("%s: told %zu and %zu bytes, planned %zu and %zu", cfg, told.arena, told.buffers, plan->arena.total, buffers);
+        fail_msg("%s: told %zu and %zu bytes, planned %zu and %zu", cfg, told.arena, told.buffers,
+                 plan->arena.total, buffers);
     assert_int_equal(small->batch * 3, large->batch);
     release(small);
     release(large);
@@ -422,7 +445,8 @@ static size_t stock_network(const char *cfg, int batch, size_t *told)
     for (int i = 0; i < net->n; i++) {
         *told += amp_fork_stock_bytes(net, i, net->batch);
         /* make_activation_layer asks for pointers where it means floats; the second half is never touched */
-        if (net->layers[i].type == ACTIVE) *told += 2 * sizeof(float) * (size_t)net->batch * (size_t)net->layers[i].outputs;
+        if (net->layers[i].type == ACTIVE)
+            *told += 2 * sizeof(float) * (size_t)net->batch * (size_t)net->layers[i].outputs;
     }
     release(net);
     return bytes;
@@ -434,7 +458,8 @@ static void stock_takes_what_is_told(const char *cfg)
     size_t told_small, told_large;
     size_t small = stock_network(cfg, 2, &told_small), large = stock_network(cfg, 402, &told_large);
     size_t grown = large - small, told = told_large - told_small;
-    if (grown != told) fail_msg("%s: stock takes %zu bytes more for 400 images more, told are %zu", cfg, grown, told);
+    if (grown != told)
+        fail_msg("%s: stock takes %zu bytes more for 400 images more, told are %zu", cfg, grown, told);
 }
 
 TEST(stocks_bytes_are_what_it_takes)

@@ -1,10 +1,11 @@
 /* A skipped step leaves no trace, whatever tensor overflowed.
  *
- * Two copies of a network train on the same batches. One of them gets one batch more, in which an observer writes inf or NaN into
- * one element of one tensor: each tensor of each layer in turn, forward and backward, in the first or in the last
- * subdivision. Afterwards every byte of state must be the other's, which never saw that batch; and it must stay so over the next
- * steps, so that what hides in buffers nobody compares would show. Where a layer swallows the poison (a max pool that takes
- * another element, a dropout that drops it) the step is a normal one; then all state must be finite. */
+ * Two copies of a network train on the same batches. One of them gets one batch more, in which an observer
+ * writes inf or NaN into one element of one tensor: each tensor of each layer in turn, forward and backward,
+ * in the first or in the last subdivision. Afterwards every byte of state must be the other's, which never
+ * saw that batch; and it must stay so over the next steps, so that what hides in buffers nobody compares
+ * would show. Where a layer swallows the poison (a max pool that takes another element, a dropout that drops
+ * it) the step is a normal one; then all state must be finite. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -67,7 +68,8 @@ typedef struct poison {
 static void write_element(const amp_tensor *t, size_t i, float value)
 {
     if (t->dtype == AMP_FP32) ((float *)t->data)[i] = value;
-    else ((amp_half_bits *)t->data)[i] = t->dtype == AMP_FP16 ? amp_float_to_fp16(value) : amp_float_to_bf16(value);
+    else ((amp_half_bits *)t->data)[i] = t->dtype == AMP_FP16 ? amp_float_to_fp16(value)
+        : amp_float_to_bf16(value);
 }
 
 static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_error *error)
@@ -79,7 +81,8 @@ static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_e
         assert_true(p->count < SHOWN);
         p->shown[p->count++] = (target){ seen->kind, seen->layer, seen->name };
     }
-    if (!p->armed || seen->kind != p->at.kind || seen->layer != p->at.layer || strcmp(seen->name, p->at.name)) return AMP_OK;
+    if (!p->armed || seen->kind != p->at.kind || seen->layer != p->at.layer || strcmp(seen->name, p->at.name))
+        return AMP_OK;
     write_element(&seen->tensor, p->element % amp_shape_count(seen->tensor.shape), p->value);
     p->armed = 0;
     p->struck++;
@@ -132,11 +135,14 @@ static void assert_equal_states(network *net, network *control, const char *when
     const amp_param *params = amp_engine_params(net->amp->engine, &count);
     CHECK(bytes == control_bytes, "%s: %zu and %zu bytes of state", when, bytes, control_bytes);
     for (size_t i = 0; i < bytes; i++)
-        CHECK(state[i] == other[i], "%s, %g in %s of layer %d (kind %d): byte %zu of %zu differs", when, (double)p->value, p->at.name, p->at.layer, (int)p->at.kind, i, bytes);
-    CHECK(get_current_rate(net) == get_current_rate(control) && a.scale == b.scale, "%s: rate %g, scale %g", when, (double)get_current_rate(net), (double)a.scale);
+        CHECK(state[i] == other[i], "%s, %g in %s of layer %d (kind %d): byte %zu of %zu differs", when,
+              (double)p->value, p->at.name, p->at.layer, (int)p->at.kind, i, bytes);
+    CHECK(get_current_rate(net) == get_current_rate(control) && a.scale == b.scale, "%s: rate %g, scale %g",
+          when, (double)get_current_rate(net), (double)a.scale);
     for (int i = 0; i < count; i++)
         for (size_t e = 0; e < params[i].count; e++)
-            CHECK(params[i].grad[e] == 0, "%s: a gradient of layer %d was not dropped", when, params[i].layer);
+            CHECK(params[i].grad[e] == 0, "%s: a gradient of layer %d was not dropped", when,
+                  params[i].layer);
     free(state);
     free(other);
 }
@@ -148,11 +154,14 @@ static void assert_finite(network *net, const poison *p)
         const amp_layer_desc *l = &d.layers[i];
         for (int k = 0; k < l->param_count; k++)
             for (size_t e = 0; e < l->params[k].count; e++)
-                CHECK(amp_is_finite(l->params[k].master[e]) && amp_is_finite((*l->params[k].gradient_slot)[e]),
-                      "%g in %s of layer %d: reached %s of layer %d", (double)p->value, p->at.name, p->at.layer, l->params[k].name, i);
+                CHECK(amp_is_finite(l->params[k].master[e])
+                      && amp_is_finite((*l->params[k].gradient_slot)[e]),
+                      "%g in %s of layer %d: reached %s of layer %d", (double)p->value, p->at.name,
+                      p->at.layer, l->params[k].name, i);
         for (int k = 0; k < l->statistics_count; k++)
             for (size_t e = 0; e < l->statistics[k].count; e++)
-                CHECK(amp_is_finite(l->statistics[k].array[e]), "%g in %s of layer %d: reached statistics of layer %d", (double)p->value, p->at.name, p->at.layer, i);
+                CHECK(amp_is_finite(l->statistics[k].array[e]), "%g in %s of layer %d: reached statistics of "
+                      "layer %d", (double)p->value, p->at.name, p->at.layer, i);
     }
     amp_network_desc_free(&d);
 }
@@ -161,13 +170,15 @@ static void assert_finite(network *net, const poison *p)
 
 typedef struct tally { int skipped, swallowed; } tally;
 
-/* Darknet's own layers multiply what their workspace holds by 0 before they use it, and NaN times 0 is NaN. */
+/* Darknet's own layers multiply what their workspace holds by 0 before they use it, and
+ * NaN times 0 is NaN. */
 static void assert_clean_workspace(const network *net, const poison *p)
 {
     const float *workspace = net->amp->memory->workspace;
     if (!workspace || amp_host_on_gpu(net)) return;
     for (size_t i = 0; i < net->amp->memory->workspace_bytes / sizeof *workspace; i++)
-        CHECK(isfinite(workspace[i]), "%g in %s of layer %d: the workspace of Darknet's own layers keeps a %g",
+        CHECK(isfinite(workspace[i]),
+              "%g in %s of layer %d: the workspace of Darknet's own layers keeps a %g",
               (double)p->value, p->at.name, p->at.layer, (double)workspace[i]);
 }
 
@@ -181,13 +192,15 @@ static void poison_once(network *net, network *control, poison *p, unsigned seed
     CHECK(p->struck, "%s of layer %d was not shown again", p->at.name, p->at.layer);
     if (net->amp->skipped > skipped) {
         amp_scaler after = *amp_engine_scaler(net->amp->engine);
-        CHECK(after.scale == (before.dynamic ? before.scale / 2 : before.scale), "loss scale %g after %g", (double)after.scale, (double)before.scale);
+        CHECK(after.scale == (before.dynamic ? before.scale / 2 : before.scale), "loss scale %g after %g",
+              (double)after.scale, (double)before.scale);
         before.skipped = after.skipped;
         amp_engine_set_scaler(net->amp->engine, &before);
         assert_clean_workspace(net, p);
         t->skipped++;
     } else {
-        CHECK(p->at.kind != AMP_SEEN_GRADIENT, "%s of layer %d: its gradient was %g, and the step was not skipped", p->at.name, p->at.layer, (double)p->value);
+        CHECK(p->at.kind != AMP_SEEN_GRADIENT, "%s of layer %d: its gradient was %g, and the step was not "
+              "skipped", p->at.name, p->at.layer, (double)p->value);
         observe(control, p);
         step(control, seed, p, subdivision);
         amp_engine_set_observer(control->amp->engine, NULL);
@@ -199,7 +212,8 @@ static void poison_once(network *net, network *control, poison *p, unsigned seed
     assert_equal_states(net, control, "after the poisoned step", p);
     for (unsigned i = 1; i <= 2; i++) {
         double a = step(net, seed + 100 * i, NULL, 0), b = step(control, seed + 100 * i, NULL, 0);
-        CHECK(a - a == 0 && a == b, "%g in %s of layer %d: loss %g in a later step, not %g", (double)p->value, p->at.name, p->at.layer, a, b);
+        CHECK(a - a == 0 && a == b, "%g in %s of layer %d: loss %g in a later step, not %g", (double)p->value,
+              p->at.name, p->at.layer, a, b);
         assert_equal_states(net, control, "some steps later", p);
     }
 }
@@ -210,7 +224,8 @@ static void copy_masters(network *to, network *from)
     amp_network_desc a = described(to), b = described(from);
     for (int i = 0; i < a.count; i++)
         for (int k = 0; k < a.layers[i].param_count; k++)
-            memcpy(a.layers[i].params[k].master, b.layers[i].params[k].master, a.layers[i].params[k].count * sizeof(float));
+            memcpy(a.layers[i].params[k].master, b.layers[i].params[k].master,
+                   a.layers[i].params[k].count * sizeof(float));
     amp_network_desc_free(&a);
     amp_network_desc_free(&b);
 }
@@ -234,7 +249,8 @@ static void poison_network(int which, const char *net_keys, const char *dtype, i
         p.at = p.shown[i / 2];
         p.value = i % 2 ? NAN : INFINITY;
         p.element = (size_t)i * 7919;
-        poison_once(net, control, &p, 1000u * (unsigned)(i + 1), (i / 2 + i) % 2 ? net->subdivisions - 1 : 0, t);
+        poison_once(net, control, &p, 1000u * (unsigned)(i + 1), (i / 2 + i) % 2 ? net->subdivisions - 1 : 0,
+                    t);
     }
     release(net);
     release(control);
@@ -248,7 +264,8 @@ static void a_poisoned_step_leaves_no_trace(const char *dtype)
         poison_network(i, "", dtype, strcmp(dtype, "bf16") ? 2 : 1, &t);
         poison_network(i, "adam=1\n", dtype, 2, &t);
         be_loud();
-        print_message("%s, %s: %d steps skipped, %d went on with finite numbers\n", dtype, networks[i].name, t.skipped, t.swallowed);
+        print_message("%s, %s: %d steps skipped, %d went on with finite numbers\n", dtype, networks[i].name,
+                      t.skipped, t.swallowed);
         assert_true(t.skipped > 2 * t.swallowed);
     }
 }
@@ -259,7 +276,8 @@ TEST(fp16_poisoned_steps_leave_no_trace) { a_poisoned_step_leaves_no_trace("fp16
 
 /* ---- what batches do by themselves ---- */
 
-/* Trains net on one batch whose first subdivision spoil has changed; it must be skipped, blamed on `tensor`, and leave no trace. */
+/* Trains net on one batch whose first subdivision spoil has changed; it must be skipped, blamed on `tensor`,
+ * and leave no trace. */
 static void check_spoilt_batch(int which, const char *dtype, void (*spoil)(network *), const char *tensor)
 {
     network *net = make(which, "", dtype), *control = make(which, "", dtype);
@@ -300,7 +318,10 @@ static void check_spoilt_batch(int which, const char *dtype, void (*spoil)(netwo
 static void huge_truth(network *net) { net->truth[7] = 1e20f; }
 static void nan_label(network *net) { net->truth[0] = NAN; }
 static void infinite_label(network *net) { net->truth[net->truths + 3] = -INFINITY; }
-static void huge_image(network *net) { for (int i = 0; i < net->inputs; i++) net->input[i] *= i % 2 ? 1e25f : -1e25f; }
+static void huge_image(network *net)
+{
+    for (int i = 0; i < net->inputs; i++) net->input[i] *= i % 2 ? 1e25f : -1e25f;
+}
 
 /* The square of 1e20 is inf in fp32, its gradient is a number like any other. */
 TEST(a_loss_that_is_not_finite_never_reaches_the_weights)
@@ -342,8 +363,10 @@ TEST(behaviour_24_a_caller_that_does_not_count_keeps_seen_at_zero)
 /* Each batch is spoilt once before it is trained on, through burn-in and two steps of the policy. */
 TEST(behaviour_24_a_skipped_batch_does_not_advance_seen_burn_in_or_rate)
 {
-    static const char keys[] = "burn_in=3\npower=2\npolicy=steps\nsteps=5,7\nscales=.5,.5\ninit_scale=64\namp=1\n";
-    static const float factors[] = { 1.f / 9, 4.f / 9, 1, 1, .5f, .5f, .25f, .25f, .25f }; /* after step 1, 2, ... */
+    static const char keys[] = "burn_in=3\npower=2\npolicy=steps\nsteps=5,7\nscales=.5,.5\ninit_scale=64\n"
+        "amp=1\n";
+    /* After step 1, 2, ... */
+    static const float factors[] = { 1.f / 9, 4.f / 9, 1, 1, .5f, .5f, .25f, .25f, .25f };
     static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
     for (int d = 0; d < 3; d++) {
         network *net = parse_branched(keys, "", dtypes[d]);

@@ -41,8 +41,14 @@ static void layer(amp_probe_result *r, int i, amp_layer_kind kind, const char *t
     put(&r->layers[i].numerics.output, 1, 100);
     put(&r->layers[i].numerics.delta, 1, 100);
 }
-static void conv(amp_probe_result *r, int i, int from) { layer(r, i, AMP_LAYER_CONVOLUTIONAL, "convolutional", from, from); }
-static void pool(amp_probe_result *r, int i, int from) { layer(r, i, AMP_LAYER_MAXPOOL, "maxpool", from, from); }
+static void conv(amp_probe_result *r, int i, int from)
+{
+    layer(r, i, AMP_LAYER_CONVOLUTIONAL, "convolutional", from, from);
+}
+static void pool(amp_probe_result *r, int i, int from)
+{
+    layer(r, i, AMP_LAYER_MAXPOOL, "maxpool", from, from);
+}
 static void loss(amp_probe_result *r, int i, int from) { layer(r, i, AMP_LAYER_HOST, "yolo", from, from); }
 
 /* Five convolutions and a loss. */
@@ -99,8 +105,8 @@ TEST(an_output_that_overflows_pins_its_layer_and_who_reads_it)
     amp_probe_result *r = chain();
     put(&of(r, 1)->output, -1e6f, 25);
     advise(r, "1,2", 1);
-    assert_says(r, 0, "layer 1 [convolutional]: 20.0 % of its outputs exceed fp16's 65504 (the largest is 1e+06): pin it with amp=0, and layer 2, "
-                      "which reads them, or use dtype=bf16");
+    assert_says(r, 0, "layer 1 [convolutional]: 20.0 % of its outputs exceed fp16's 65504 (the largest is "
+                      "1e+06): pin it with amp=0, and layer 2, which reads them, or use dtype=bf16");
     amp_probe_free(r);
 }
 
@@ -150,7 +156,8 @@ TEST(a_layer_that_follows_its_input_needs_no_pin)
     amp_probe_free(r);
 }
 
-/* An rnn keeps fp32, but its products make fp16 of what it reads, of its output (which it reads at the next step) and of deltas. */
+/* An rnn keeps fp32, but its products make fp16 of what it reads, of its output (which it reads at the next
+ * step) and of deltas. */
 TEST(a_layer_that_lends_its_products_is_pinned_for_what_they_round)
 {
     for (int what = 0; what < 4; what++) {
@@ -232,8 +239,9 @@ TEST(a_present_scale_outside_the_range_is_told_without_pins)
     r->scale_moves = 0;
     r->scale_source = AMP_SCALE_OF_CFG;
     advise(r, "", 1);
-    assert_says(r, 0, "layer 1 [convolutional]: 100.0 % of its deltas become 0 in fp16 at the present loss scale of 1: set "
-                      "loss_scale from 512 to 32768, or loss_scale=dynamic, or pin the layer with amp=0");
+    assert_says(r, 0, "layer 1 [convolutional]: 100.0 % of its deltas become 0 in fp16 at the present loss "
+                      "scale of 1: set loss_scale from 512 to 32768, or loss_scale=dynamic, or pin the layer "
+                      "with amp=0");
     amp_probe_free(r);
 }
 
@@ -247,7 +255,8 @@ TEST(a_static_scale_that_overflows_is_told_and_a_dynamic_one_falls)
         r->scale_source = AMP_SCALE_OF_CFG;
         advise(r, "", moves ? 1 : 6 - 1);
         if (moves) assert_says(r, 0, "nothing needs to be pinned");
-        else assert_says(r, 1, "layer 1 [convolutional]: 100.0 % of its deltas overflow fp16 at the present loss scale of 65536");
+        else assert_says(r, 1, "layer 1 [convolutional]: 100.0 % of its deltas overflow fp16 at the present "
+                         "loss scale of 65536");
         amp_probe_free(r);
     }
 }
@@ -258,7 +267,8 @@ TEST(deltas_that_no_scale_suits_are_pinned_where_that_takes_the_fewest_layers)
     amp_probe_result *r = chain();
     set(&of(r, 1)->delta, 0x1p-50f);
     advise(r, "1,2", 1);
-    assert_says(r, 0, "layer 1 [convolutional]: 100.0 % of its deltas become 0 in fp16 at a loss scale of 32768");
+    assert_says(r, 0,
+                "layer 1 [convolutional]: 100.0 % of its deltas become 0 in fp16 at a loss scale of 32768");
     assert_int_equal(r->scales.most, 15);
     amp_probe_free(r);
 
@@ -322,19 +332,22 @@ static void assert_nothing_overflows(const amp_probe_result *r)
         amp_layer_desc d = r->network.layers[i];
         amp_form inputs[2];
         d.pinned |= r->layers[i].pin;
-        for (int k = 0; k < d.input_count; k++) inputs[k] = d.inputs[k] < 0 ? AMP_FORM_HOST : forms[d.inputs[k]];
+        for (int k = 0; k < d.input_count; k++)
+            inputs[k] = d.inputs[k] < 0 ? AMP_FORM_HOST : forms[d.inputs[k]];
         forms[i] = amp_autocast_form(&d, AMP_FP16, inputs);
         if (forms[i] != AMP_FORM_LOW) continue;
         assert_false(amp_numerics_lost(&r->layers[i].numerics.output, AMP_FP16, 1).overflows);
         for (int k = 0; k < d.input_count; k++)
-            assert_true(d.inputs[k] < 0 || !amp_numerics_lost(&r->layers[d.inputs[k]].numerics.output, AMP_FP16, 1).overflows);
+            assert_true(d.inputs[k] < 0 || !amp_numerics_lost(&r->layers[d.inputs[k]].numerics.output,
+                                                              AMP_FP16, 1).overflows);
     }
 }
 
 TEST(pins_are_enough_in_any_network)
 {
-    static const amp_layer_kind kinds[] = { AMP_LAYER_CONVOLUTIONAL, AMP_LAYER_CONVOLUTIONAL, AMP_LAYER_MAXPOOL, AMP_LAYER_SHORTCUT,
-                                            AMP_LAYER_ROUTE, AMP_LAYER_HOST, AMP_LAYER_BATCHNORM };
+    static const amp_layer_kind kinds[] = { AMP_LAYER_CONVOLUTIONAL, AMP_LAYER_CONVOLUTIONAL,
+                                            AMP_LAYER_MAXPOOL, AMP_LAYER_SHORTCUT, AMP_LAYER_ROUTE,
+                                            AMP_LAYER_HOST, AMP_LAYER_BATCHNORM };
     for (int round = 0; round < 300; round++) {
         int count = 3 + below(MOST - 3), none = 1;
         amp_probe_result *r = network_of(count);

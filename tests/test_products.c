@@ -1,5 +1,5 @@
-/* The matrix products inside Darknet's recurrent layers: whose they are, in which dtype, and that the copies of weights which the
- * backend keeps for them are never those of other weights. */
+/* The matrix products inside Darknet's recurrent layers: whose they are, in which dtype, and that the copies
+ * of weights which the backend keeps for them are never those of other weights. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -9,7 +9,9 @@
 
 #define KEYS "momentum=0.9\ndecay=0.001\nmax_batches=100000\n"
 #define SEQUENCE "[net]\nbatch=4\nsubdivisions=2\ninputs=34\ntime_steps=3\nlearning_rate=0.1\n" KEYS
-#define IMAGES "[net]\nbatch=4\nsubdivisions=2\nwidth=6\nheight=6\nchannels=4\ntime_steps=2\nlearning_rate=0.00001\n" KEYS
+#define IMAGES                                                                                             \
+    "[net]\nbatch=4\nsubdivisions=2\nwidth=6\nheight=6\nchannels=4\ntime_steps=2\nlearning_rate=0.00001\n" \
+    KEYS
 #define SOFTMAX "[softmax]\n"
 
 /* Factors have 32 terms and more, so that a weight is multiplied alike with a copy and without. */
@@ -17,16 +19,20 @@ static const struct { const char *name, *net, *layer, *rest; int forward; } recu
     { "rnn", SEQUENCE, "[rnn]\noutput=36\nactivation=tanh\n", SOFTMAX, 3 * 3 },
     { "gru", SEQUENCE, "[gru]\noutput=36\n", SOFTMAX, 3 * 6 },
     { "lstm", SEQUENCE, "[lstm]\nbatch_normalize=1\noutput=36\n", SOFTMAX, 3 * 8 },
-    { "crnn", IMAGES, "[crnn]\nhidden_filters=33\noutput_filters=32\nactivation=leaky\n", "[cost]\ntype=sse\n", 2 * 2 * 3 /* image by image */ },
+    { "crnn", IMAGES, "[crnn]\nhidden_filters=33\noutput_filters=32\nactivation=leaky\n",
+      "[cost]\ntype=sse\n", 2 * 2 * 3 /* image by image */ },
 };
 enum { RECURRENT = sizeof recurrent / sizeof *recurrent };
 
-static const struct { const char *name; amp_dtype dtype; } dtypes[] = { { "fp32", AMP_FP32 }, { "bf16", AMP_BF16 }, { "fp16", AMP_FP16 } };
+static const struct {
+    const char *name; amp_dtype dtype;
+} dtypes[] = { { "fp32", AMP_FP32 }, { "bf16", AMP_BF16 }, { "fp16", AMP_FP16 } };
 
 static network *make(int which, const char *net_keys, const char *layer_keys, const char *dtype)
 {
     char text[2048];
-    snprintf(text, sizeof text, "%s%s%s%s%s", recurrent[which].net, net_keys, recurrent[which].layer, layer_keys, recurrent[which].rest);
+    snprintf(text, sizeof text, "%s%s%s%s%s", recurrent[which].net, net_keys, recurrent[which].layer,
+             layer_keys, recurrent[which].rest);
     return parse(text, dtype);
 }
 
@@ -84,7 +90,8 @@ TEST(products_run_in_the_dtype_of_their_layer)
                 forward_network(net);
                 assert_int_equal(watched.count, recurrent[which].forward);
                 backward_network(net);
-                assert_true(watched.count > 2 * recurrent[which].forward); /* gradients of all weights, and some deltas */
+                /* Gradients of all weights, and some deltas. */
+                assert_true(watched.count > 2 * recurrent[which].forward);
                 for (int i = 0; i < watched.count; i++)
                     assert_int_equal(watched.seen[i].dtype, pinned ? AMP_FP32 : dtypes[t].dtype);
                 release(net);
@@ -93,9 +100,10 @@ TEST(products_run_in_the_dtype_of_their_layer)
 
 TEST(products_of_other_layers_are_their_own)
 {
-    static const char cfg[] = "[net]\nbatch=2\nsubdivisions=1\nwidth=8\nheight=8\nchannels=3\n" KEYS CONV(4, "") CONV(4, "xnor=1\n")
-        "[deconvolutional]\nfilters=3\nsize=2\nstride=2\nactivation=leaky\n[local]\nfilters=2\nsize=3\nstride=2\npad=0\nactivation=leaky\n"
-        "[connected]\noutput=5\nactivation=linear\n" SOFTMAX;
+    static const char cfg[] = "[net]\nbatch=2\nsubdivisions=1\nwidth=8\nheight=8\nchannels=3\n"
+        KEYS CONV(4, "") CONV(4, "xnor=1\n")
+        "[deconvolutional]\nfilters=3\nsize=2\nstride=2\nactivation=leaky\n[local]\nfilters=2\nsize=3\n"
+        "stride=2\npad=0\nactivation=leaky\n[connected]\noutput=5\nactivation=linear\n" SOFTMAX;
     network *net = parse(cfg, "bf16");
     watch(net, watching);
     pass(net, 3);
@@ -201,13 +209,14 @@ TEST(behaviour_29_a_version_ends_with_an_update_and_with_new_weights)
     }
 }
 
-/* A training whose copies are kept, beside one that rounds its weights for each product: updates, a step that is skipped,
- * a prediction, weights from elsewhere, and a plan that is made anew. */
+/* A training whose copies are kept, beside one that rounds its weights for each product: updates, a step that
+ * is skipped, a prediction, weights from elsewhere, and a plan that is made anew. */
 TEST(kept_copies_are_those_of_the_weights)
 {
     for (int which = 0; which < RECURRENT; which++)
         for (int t = 1; t < 3; t++) {
-            network *kept = make(which, "", "", dtypes[t].name), *fresh = make(which, "", "", dtypes[t].name), *both[] = { kept, fresh };
+            network *kept = make(which, "", "", dtypes[t].name), *fresh = make(which, "", "", dtypes[t].name),
+                *both[] = { kept, fresh };
             float *image = calloc((size_t)kept->inputs * (size_t)kept->batch, sizeof *image);
             copy_weights(kept, fresh);
             watch(fresh, without_versions);
@@ -225,7 +234,8 @@ TEST(kept_copies_are_those_of_the_weights)
                     if (i == 2) network_predict(both[k], image);
                     if (i == 3) {
                         amp_network_desc d = described(both[k]);
-                        for (size_t e = 0; e < d.layers[0].params[0].count; e++) d.layers[0].params[0].master[e] *= -.5f;
+                        for (size_t e = 0; e < d.layers[0].params[0].count; e++)
+                            d.layers[0].params[0].master[e] *= -.5f;
                         amp_network_desc_free(&d);
                         amp_host_weights_changed(both[k]);
                     }
@@ -234,7 +244,8 @@ TEST(kept_copies_are_those_of_the_weights)
                 size_t bytes, same;
                 char *a = snapshot(kept, &bytes), *b = snapshot(fresh, &same);
                 assert_int_equal(bytes, same);
-                if (memcmp(a, b, bytes)) fail_msg("%s, %s: another state after step %u", recurrent[which].name, dtypes[t].name, i);
+                if (memcmp(a, b, bytes))
+                    fail_msg("%s, %s: another state after step %u", recurrent[which].name, dtypes[t].name, i);
                 free(a);
                 free(b);
             }
@@ -246,7 +257,8 @@ TEST(kept_copies_are_those_of_the_weights)
 
 /* ---- overflow ---- */
 
-/* Deltas of 2^24 are numbers in fp32, where the layer keeps them, and none in fp16, in which it multiplies. */
+/* Deltas of 2^24 are numbers in fp32, where the layer keeps them, and none in fp16, in
+ * which it multiplies. */
 TEST(a_delta_that_overflows_in_a_product_skips_the_step_and_leaves_no_trace)
 {
     for (int which = 0; which < RECURRENT; which++)
@@ -262,7 +274,8 @@ TEST(a_delta_that_overflows_in_a_product_skips_the_step_and_leaves_no_trace)
                 free(after);
             }
             assert_false(net->amp->step_skipped);
-            if (dtypes[t].dtype == AMP_FP16) assert_true(steps > 3 && amp_engine_scaler(net->amp->engine)->scale < 0x1p22f);
+            if (dtypes[t].dtype == AMP_FP16)
+                assert_true(steps > 3 && amp_engine_scaler(net->amp->engine)->scale < 0x1p22f);
             else assert_int_equal(steps, 0);
             free(before);
             release(net);
@@ -308,16 +321,17 @@ static double train(network *net, network *from, double losses[ROUNDS])
 static network *make_learner(const char *layer, const char *dtype)
 {
     char text[1024];
-    snprintf(text, sizeof text, "[net]\nbatch=%d\nsubdivisions=1\ninputs=%d\ntime_steps=%d\nlearning_rate=.2\nmomentum=.9\ndecay=0\n"
-             "max_batches=100000\ninit_scale=256\n[%s[connected]\noutput=%d\nactivation=linear\n[softmax]\n", STREAMS, SYMBOLS, TIMES,
-             layer, SYMBOLS);
+    snprintf(text, sizeof text, "[net]\nbatch=%d\nsubdivisions=1\ninputs=%d\ntime_steps=%d\n"
+             "learning_rate=.2\nmomentum=.9\ndecay=0\nmax_batches=100000\ninit_scale=256\n[%s[connected]\n"
+             "output=%d\nactivation=linear\n[softmax]\n", STREAMS, SYMBOLS, TIMES, layer, SYMBOLS);
     return parse(text, dtype);
 }
 
 /* The way is a smooth one, so that rounding moves it by little: 0.1 % was measured at most. */
 TEST(a_recurrent_network_learns_in_half_as_in_fp32)
 {
-    static const char *const layers[] = { "rnn]\noutput=48\nactivation=tanh\n", "gru]\noutput=48\n", "lstm]\noutput=48\n" };
+    static const char *const layers[] = { "rnn]\noutput=48\nactivation=tanh\n", "gru]\noutput=48\n",
+                                          "lstm]\noutput=48\n" };
     static double fp32[ROUNDS], half[ROUNDS];
     for (size_t l = 0; l < sizeof layers / sizeof *layers; l++) {
         network *start = make_learner(layers[l], "off");
@@ -329,8 +343,9 @@ TEST(a_recurrent_network_learns_in_half_as_in_fp32)
                 apart += fabs(half[i] - fp32[i]);
                 size += fp32[i];
             }
-            print_message("%.*s %s: loss %.3f to %.3f, in fp32 to %.3f; %.2f %% apart on the way\n", (int)strcspn(layers[l], "]"),
-                          layers[l], dtypes[t].name, half[0], last, reference, 100 * apart / size);
+            print_message("%.*s %s: loss %.3f to %.3f, in fp32 to %.3f; %.2f %% apart on the way\n",
+                          (int)strcspn(layers[l], "]"), layers[l], dtypes[t].name, half[0], last, reference,
+                          100 * apart / size);
             assert_true(apart < .02 * size);
             assert_true(fabs(last - reference) < .05 * reference);
         }

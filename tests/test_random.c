@@ -1,4 +1,5 @@
-/* -seed N: a loading job's part draws the same numbers whichever thread runs it and whenever; without, rand() does. */
+/* -seed N: a loading job's part draws the same numbers whichever thread runs it and whenever;
+ * without, rand() does. */
 #include "testing.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Activation checkpointing: whatever a training recomputes, every byte of its state is that of one which recomputes
- * nothing, and its activations take less memory. */
+/* Activation checkpointing: whatever a training recomputes, every byte of its state is that of one which
+ * recomputes nothing, and its activations take less memory. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -31,7 +31,8 @@ static void assert_equal_states(network *net, network *control, const char *what
     char *state = snapshot(net, &bytes), *other = snapshot(control, &control_bytes);
     assert_int_equal(bytes, control_bytes);
     for (size_t i = 0; i < bytes; i++)
-        if (state[i] != other[i]) fail_msg("%s, %d segments: byte %zu of %zu differs", what, segments, i, bytes);
+        if (state[i] != other[i])
+            fail_msg("%s, %d segments: byte %zu of %zu differs", what, segments, i, bytes);
     free(state);
     free(other);
 }
@@ -59,7 +60,8 @@ static int compare(int which, const char *keys, const char *dtype, int segments)
         }
         a = step(net, 10 * i);
         b = step(control, 10 * i);
-        if (a != b) fail_msg("%s, %s, %d segments: loss %g, not %g", networks[which].name, dtype, segments, a, b);
+        if (a != b)
+            fail_msg("%s, %s, %d segments: loss %g, not %g", networks[which].name, dtype, segments, a, b);
         assert_equal_states(net, control, networks[which].name, segments);
     }
     int repeated = plan_of(net)->again_count;
@@ -83,7 +85,8 @@ TEST(recomputed_trainings_end_in_the_same_bytes)
         }
 }
 
-/* Twelve convolutions, each two behind a shortcut: deep enough for segments to pay. The first of them are frozen. */
+/* Twelve convolutions, each two behind a shortcut: deep enough for segments to pay. The first
+ * of them are frozen. */
 static network *make_deep(const char *dtype, int frozen)
 {
     char text[4096] = NET("");
@@ -110,8 +113,8 @@ TEST(segments_take_less_memory_and_outputs_alone_cost_little)
 {
     amp_recompute_cost none, cheap, cut;
     size_t whole = arena_of(-1, 0, &none), outputs = arena_of(1, 0, &cheap), segments = arena_of(4, 0, &cut);
-    print_message("%zu bytes, %zu without outputs (%.3f of a forward again), %zu in 4 segments (%.3f)\n", whole,
-                  outputs, cheap.again / cheap.forward, segments, cut.again / cut.forward);
+    print_message("%zu bytes, %zu without outputs (%.3f of a forward again), %zu in 4 segments (%.3f)\n",
+                  whole, outputs, cheap.again / cheap.forward, segments, cut.again / cut.forward);
     assert_true(none.again == 0 && cheap.again > 0 && cheap.again < .05 * cheap.forward);
     assert_true(cut.again > cheap.again && cut.again < cut.forward);
     assert_true(outputs < whole * 3 / 4 && segments < outputs);
@@ -125,7 +128,8 @@ TEST(frozen_layers_are_not_repeated)
         step(net, 1);
         const amp_plan *plan = plan_of(net);
         assert_true(plan->again_count > 0);
-        for (int k = 0; k < plan->again_count; k++) assert_true(plan->nodes[plan->again[k]].computes_backward);
+        for (int k = 0; k < plan->again_count; k++)
+            assert_true(plan->nodes[plan->again[k]].computes_backward);
         release(net);
     }
 }

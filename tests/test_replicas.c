@@ -1,8 +1,9 @@
-/* Replicas of one network, each trained by a thread of its own: the scalers agree, the averaged weights are finite and are
- * what the next forward uses, and `seen` counts the steps that were taken. And networks that have nothing to do with each other
- * live, train and die at the same time.
+/* Replicas of one network, each trained by a thread of its own: the scalers agree, the averaged weights are
+ * finite and are what the next forward uses, and `seen` counts the steps that were taken. And networks that
+ * have nothing to do with each other live, train and die at the same time.
  *
- * Darknet compiles train_networks and sync_nets for GPUs only; train_replicas and average below are their like. */
+ * Darknet compiles train_networks and sync_nets for GPUs only; train_replicas and average below are their
+ * like. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -17,7 +18,8 @@ enum { MOST = 4 };
 
 typedef struct replica { network *net; unsigned seed; float poison; } replica;
 
-/* One step on one share. A poison that is not 0 goes into an image of the last subdivision: the ones before it are clean. */
+/* One step on one share. A poison that is not 0 goes into an image of the last subdivision: the ones
+ * before it are clean. */
 static void *train_share(void *pointer)
 {
     replica *r = pointer;
@@ -34,11 +36,13 @@ static void in_threads(void *(*work)(void *), void *parts, size_t size, int n)
 {
     pthread_t threads[MOST];
     assert_true(n <= MOST);
-    for (int i = 0; i < n; i++) assert_int_equal(pthread_create(&threads[i], NULL, work, (char *)parts + (size_t)i * size), 0);
+    for (int i = 0; i < n; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, (char *)parts + (size_t)i * size), 0);
     for (int i = 0; i < n; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-/* sync_layer: the sum of all replicas' parameters, times 1/n, for each of them. Rolling statistics are not averaged. */
+/* sync_layer: the sum of all replicas' parameters, times 1/n, for each of them. Rolling
+ * statistics are not averaged. */
 static void average_parameters(network **nets, int n)
 {
     amp_network_desc d[MOST];
@@ -66,9 +70,11 @@ static void average(network **nets, int n, int interval)
 static int train_replicas(network **nets, int n, unsigned seed, const float *poisons, int interval)
 {
     replica shares[MOST];
-    for (int i = 0; i < n; i++) shares[i] = (replica){ nets[i], seed + 1000u * (unsigned)i, poisons ? poisons[i] : 0 };
+    for (int i = 0; i < n; i++)
+        shares[i] = (replica){ nets[i], seed + 1000u * (unsigned)i, poisons ? poisons[i] : 0 };
     in_threads(train_share, shares, sizeof *shares, n);
-    if (!(nets[0]->amp ? darknet_amp_step_agreed(nets, n, interval) : get_current_batch(nets[0]) % (size_t)interval == 0)) return 0;
+    if (!(nets[0]->amp ? darknet_amp_step_agreed(nets, n, interval)
+          : get_current_batch(nets[0]) % (size_t)interval == 0)) return 0;
     average(nets, n, interval);
     return 1;
 }
@@ -130,11 +136,13 @@ static void check_lone_skip(const char *net_keys, const char *dtype, float poiso
 TEST(behaviour_21_a_replica_that_overflows_skips_alone_and_the_scalers_agree)
 {
     static const struct { const char *dtype, *net_keys; float poison; } table[] = {
-        { "fp32", "", NAN }, { "bf16", "", INFINITY }, { "bf16", "adam=1\n", NAN }, { "fp16", "amp=1\ninit_scale=16\n", INFINITY },
+        { "fp32", "", NAN }, { "bf16", "", INFINITY }, { "bf16", "adam=1\n", NAN },
+        { "fp16", "amp=1\ninit_scale=16\n", INFINITY },
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         for (int n = 2; n <= 3; n++)
-            for (int victim = 0; victim < n; victim++) check_lone_skip(table[i].net_keys, table[i].dtype, table[i].poison, n, victim);
+            for (int victim = 0; victim < n; victim++)
+                check_lone_skip(table[i].net_keys, table[i].dtype, table[i].poison, n, victim);
 }
 
 TEST(behaviour_21_scalers_follow_any_replicas_overflow_over_many_steps)
@@ -169,14 +177,16 @@ TEST(behaviour_21_scalers_follow_any_replicas_overflow_over_many_steps)
 
 TEST(networks_without_amp_are_left_alone)
 {
-    network *nets[3] = { parse_branched("", "", "off"), parse_branched("amp=1\ninit_scale=16\n", "", "fp16"), parse_branched("", "", "off") };
+    network *nets[3] = { parse_branched("", "", "off"), parse_branched("amp=1\ninit_scale=16\n", "", "fp16"),
+                         parse_branched("", "", "off") };
     float poisons[3] = { 0, INFINITY, 0 };
     amp_scaler expected = *scaler_of(nets[1]);
     assert_int_equal(amp_scaler_update(&expected, 1), AMP_OK);
     train_replicas(nets, 3, 1, poisons, 4);
     assert_scalers_are(nets + 1, 1, &expected);
     network *stock[2] = { nets[0], nets[2] };
-    for (unsigned step = 1; step < 8; step++) assert_int_equal(train_replicas(stock, 2, step, NULL, 4), step == 3 || step == 7);
+    for (unsigned step = 1; step < 8; step++)
+        assert_int_equal(train_replicas(stock, 2, step, NULL, 4), step == 3 || step == 7);
     assert_int_equal(get_current_batch(nets[0]), 16); /* Darknet's own count: two replicas, eight steps */
     release_all(nets, 3);
 }
@@ -250,7 +260,8 @@ static void assert_network_finite(network *net)
             assert_finite(d.layers[l].params[k].master, d.layers[l].params[k].count);
             assert_finite(*d.layers[l].params[k].gradient_slot, d.layers[l].params[k].count);
         }
-        for (int k = 0; k < d.layers[l].statistics_count; k++) assert_finite(d.layers[l].statistics[k].array, d.layers[l].statistics[k].count);
+        for (int k = 0; k < d.layers[l].statistics_count; k++)
+            assert_finite(d.layers[l].statistics[k].array, d.layers[l].statistics[k].count);
     }
     amp_network_desc_free(&d);
 }
@@ -269,7 +280,9 @@ TEST(behaviour_22_averaged_weights_stay_finite)
             for (int i = 0; i < 3; i++) assert_network_finite(nets[i]);
         }
         assert_true(averaged >= 3);
-        for (int i = 0; i < 3; i++) assert_true(memcmp(nets[i]->layers[0].weights, initial->layers[0].weights, 8 * 27 * sizeof(float)));
+        for (int i = 0; i < 3; i++)
+            assert_true(memcmp(nets[i]->layers[0].weights, initial->layers[0].weights,
+                               8 * 27 * sizeof(float)));
         release_all(nets, 3);
         release(initial);
     }
@@ -292,7 +305,8 @@ static void assert_same_prediction(network *a, network *b, unsigned seed)
     assert_memory_equal(x, y, (size_t)a->outputs * (size_t)a->batch * sizeof *x);
 }
 
-/* Each replica predicts before and after: the half copies of the same plan were in use, and are of other weights. */
+/* Each replica predicts before and after: the half copies of the same plan were in use, and
+ * are of other weights. */
 TEST(behaviour_23_half_copies_are_refreshed_after_weights_are_averaged_or_loaded)
 {
     static const char *dtypes[] = { "fp32", "bf16", "fp16" };
@@ -302,7 +316,8 @@ TEST(behaviour_23_half_copies_are_refreshed_after_weights_are_averaged_or_loaded
         feed(loaded, 7);
         network_predict(loaded, loaded->input);
         for (unsigned round = 0; round < 2; round++) {
-            for (unsigned step = 0; step < 3; step++) assert_false(train_replicas(nets, 3, 10 * round + step, NULL, 100));
+            for (unsigned step = 0; step < 3; step++)
+                assert_false(train_replicas(nets, 3, 10 * round + step, NULL, 100));
             float *before[3];
             size_t bytes = (size_t)nets[0]->outputs * (size_t)nets[0]->batch * sizeof(float);
             for (int i = 0; i < 3; i++) {
@@ -319,7 +334,8 @@ TEST(behaviour_23_half_copies_are_refreshed_after_weights_are_averaged_or_loaded
                 unlink(name);
                 assert_same_prediction(nets[i], loaded, 5);
                 feed(nets[i], 5);
-                assert_true(memcmp(before[i], network_predict(nets[i], nets[i]->input), bytes)); /* the average is another network */
+                /* The average is another network. */
+                assert_true(memcmp(before[i], network_predict(nets[i], nets[i]->input), bytes));
                 free(before[i]);
             }
         }
@@ -358,7 +374,9 @@ TEST(averaged_and_loaded_state_is_what_a_skipped_step_goes_back_to)
 
 /* ---- networks that share nothing ---- */
 
-typedef struct life { const char *cfg, *weights; int seed, team; char *state; size_t bytes; float *prediction; } life;
+typedef struct life {
+    const char *cfg, *weights; int seed, team; char *state; size_t bytes; float *prediction;
+} life;
 
 static void *live(void *pointer)
 {
@@ -397,7 +415,8 @@ static void check_lives(const char *dtype, int team)
     release(net);
 
     life together[MOST], in_turn[MOST];
-    for (int i = 0; i < MOST; i++) together[i] = in_turn[i] = (life){ .cfg = cfg, .weights = weights, .seed = 1000 * i, .team = team };
+    for (int i = 0; i < MOST; i++)
+        together[i] = in_turn[i] = (life){ .cfg = cfg, .weights = weights, .seed = 1000 * i, .team = team };
     in_threads(live, together, sizeof *together, MOST);
     for (int i = 0; i < MOST; i++) {
         live(&in_turn[i]);

@@ -1,5 +1,5 @@
-/* A network that was saved, made anew and loaded goes on as if nothing had been: for whoever calls Darknet's functions,
- * without the loops of detector and classifier (those are e2e/resume.sh's). */
+/* A network that was saved, made anew and loaded goes on as if nothing had been: for whoever calls Darknet's
+ * functions, without the loops of detector and classifier (those are e2e/resume.sh's). */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
 #include "testing.h"
 
@@ -7,8 +7,8 @@
 
 #define FLAT_TAIL "[connected]\noutput=4\nactivation=linear\n[cost]\ntype=sse\n"
 
-/* Eight steps, a stop after the fifth; how many had been skipped by then. Darknet keeps every second normal number for the
- * next network: weights here are even in number. */
+/* Eight steps, a stop after the fifth; how many had been skipped by then. Darknet keeps every second normal
+ * number for the next network: weights here are even in number. */
 static unsigned long goes_on(const char *text, const char *dtype)
 {
     network *whole = parse(text, dtype), *first = parse(text, dtype);
@@ -48,10 +48,12 @@ TEST_WITH(behaviour_25_adam_goes_on, empty_folder, remove_folder)
 /* Overflows before and after the stop, and growth_interval half done at it. */
 TEST_WITH(behaviour_25_the_scaler_goes_on, empty_folder, remove_folder)
 {
-    assert_in_range(goes_on_branched("amp=1\ndtype=fp16\ninit_scale=3000\ngrowth_interval=2\ngrowth_factor=8\n", NULL), 1, 4);
+    assert_in_range(goes_on_branched("amp=1\ndtype=fp16\ninit_scale=3000\ngrowth_interval=2\n"
+                                     "growth_factor=8\n", NULL), 1, 4);
 }
 
-/* What a .weights file does not hold: the biases of a batchnorm layer, states, and all of a layer with dontsave=1. */
+/* What a .weights file does not hold: the biases of a batchnorm layer, states, and all of a
+ * layer with dontsave=1. */
 TEST_WITH(behaviour_25_what_the_file_leaves_out_goes_on, empty_folder, remove_folder)
 {
     goes_on(NET("") "[convolutional]\nfilters=4\nsize=3\nstride=2\npad=1\nactivation=leaky\n[batchnorm]\n"
@@ -184,7 +186,8 @@ TEST_WITH(the_last_checkpoint_is_known, empty_folder, remove_folder)
     release(net);
 }
 
-/* What detector and classifier show: an average that a skipped batch made NaN goes on from its last number. */
+/* What detector and classifier show: an average that a skipped batch made NaN goes on
+ * from its last number. */
 TEST_WITH(the_shown_loss_survives_a_skipped_batch, empty_folder, remove_folder)
 {
     network *net = parse_branched("", "", "bf16");

@@ -1,4 +1,5 @@
-/* Going on with something else than was saved: other weights, another batch or optimizer, a damaged file, a copy or a link. */
+/* Going on with something else than was saved: other weights, another batch or optimizer, a damaged
+ * file, a copy or a link. */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
 #include "testing.h"
 
@@ -11,7 +12,8 @@ TEST_WITH(loading_other_weights_starts_anew, empty_folder, remove_folder)
 {
     for (int adam = 0; adam < 2; adam++) {
         const char *keys = adam ? "adam=1\namp=1\ndtype=fp16\ninit_scale=8\ngrowth_interval=2\n" : "";
-        network *net = parse_branched(keys, "", adam ? NULL : "bf16"), *straight = parse_branched(keys, "", adam ? NULL : "bf16");
+        network *net = parse_branched(keys, "", adam ? NULL : "bf16"),
+            *straight = parse_branched(keys, "", adam ? NULL : "bf16");
         save(net, "a.weights");
         STEP(straight, 5);
         for (int i = 0; i < 3; i++) STEP(net, i);
@@ -57,7 +59,8 @@ static void assert_times(const float *a, const float *b, size_t count, float fac
     assert_true(moved || !count);
 }
 
-/* Momentum is a sum over the batch: over a quarter of the images it would throw the weights four times as far. */
+/* Momentum is a sum over the batch: over a quarter of the images it would throw the
+ * weights four times as far. */
 TEST_WITH(another_batch_scales_the_moments, empty_folder, remove_folder)
 {
     for (int adam = 0; adam < 2; adam++) {
@@ -72,7 +75,8 @@ TEST_WITH(another_batch_scales_the_moments, empty_folder, remove_folder)
         save(first, "a.weights");
         load(second, "a.weights");
         darknet_amp_resume(&second, 1);
-        amp_engine_state x = amp_engine_state_of(first->amp->engine), y = amp_engine_state_of(second->amp->engine);
+        amp_engine_state x = amp_engine_state_of(first->amp->engine),
+            y = amp_engine_state_of(second->amp->engine);
         for (int i = 0; i < x.param_count; i++) {
             const amp_param *p = &x.params[i], *q = &y.params[i];
             if (!adam) assert_times(p->momentum, q->momentum, p->count, factor);
@@ -85,10 +89,12 @@ TEST_WITH(another_batch_scales_the_moments, empty_folder, remove_folder)
     }
 }
 
-/* t counts the updates of moments that are 0 now: with thousands, Adam would take them for settled, and overshoot. */
+/* t counts the updates of moments that are 0 now: with thousands, Adam would take them for
+ * settled, and overshoot. */
 TEST_WITH(another_optimizer_counts_from_its_first_step, empty_folder, remove_folder)
 {
-    network *first = parse_branched("", "", "fp32"), *second = parse_branched("adam=2\n", "", "fp32"); /* any but 0 is Adam */
+    /* Any but 0 is Adam. */
+    network *first = parse_branched("", "", "fp32"), *second = parse_branched("adam=2\n", "", "fp32");
     for (int i = 0; i < 3; i++) STEP(first, i);
     save(first, "a.weights");
     load(second, "a.weights");
@@ -113,8 +119,8 @@ static int train(const char *path)
     return 0;
 }
 
-/* What a training that begins from this file says on stderr, and its status. In a program of its own, since OpenMP's threads
- * do not survive a fork. */
+/* What a training that begins from this file says on stderr, and its status. In a program of its own, since
+ * OpenMP's threads do not survive a fork. */
 static int training_from(const char *file, char *said, size_t size)
 {
     const char *path = in_folder(file);
@@ -135,11 +141,12 @@ static int training_from(const char *file, char *said, size_t size)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The first convolution's biases, scales, means and variances, 8 each, and weights follow a header of 20 bytes. */
+/* The first convolution's biases, scales, means and variances, 8 each, and weights follow a
+ * header of 20 bytes. */
 TEST_WITH(weights_that_are_no_numbers_are_refused, empty_folder, remove_folder)
 {
-    static const struct { long at; const char *name; } places[] = { { 0, "biases" }, { 8, "scales" }, { 23, "running statistics" },
-        { 31, "running statistics" }, { 32 + 7, "weights" } };
+    static const struct { long at; const char *name; } places[] = { { 0, "biases" }, { 8, "scales" },
+        { 23, "running statistics" }, { 31, "running statistics" }, { 32 + 7, "weights" } };
     char said[1 << 14];
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         network *net = parse_branched("", "", "fp32");
@@ -154,7 +161,8 @@ TEST_WITH(weights_that_are_no_numbers_are_refused, empty_folder, remove_folder)
         assert_int_equal(training_from("a.weights", said, sizeof said), 1);
         char expected[100];
         snprintf(expected, sizeof expected, "a.weights: %s of layer 0 are inf, NaN", places[i].name);
-        if (!strstr(said, expected) || !strstr(said, "take another .weights file")) fail_msg("\"%s\" not in: %s", expected, said);
+        if (!strstr(said, expected) || !strstr(said, "take another .weights file"))
+            fail_msg("\"%s\" not in: %s", expected, said);
     }
 }
 

@@ -1,5 +1,5 @@
-/* GradScaler against the worked cases and behaviours of torch.amp.GradScaler, with the scaler alone: where a case
- * speaks of weights, a toy SGD stands in for the optimizer. */
+/* GradScaler against the worked cases and behaviours of torch.amp.GradScaler, with the scaler alone: where a
+ * case speaks of weights, a toy SGD stands in for the optimizer. */
 #include "testing.h"
 
 #include <math.h>
@@ -38,13 +38,13 @@ TEST(scale_follows_the_worked_cases)
         for (const char *step = c->steps; *step; step++) update(&scaler, *step == 'i');
         if (amp_float_bits(scaler.scale) != amp_float_bits((float)c->scale_after)
             || scaler.growth_tracker != c->tracker_after)
-            fail_msg("%s: scale %.9g tracker %d instead of %.9g and %d", c->name, scaler.scale, scaler.growth_tracker,
-                     c->scale_after, c->tracker_after);
+            fail_msg("%s: scale %.9g tracker %d instead of %.9g and %d", c->name, scaler.scale,
+                     scaler.growth_tracker, c->scale_after, c->tracker_after);
     }
 }
 
-/* SGD with momentum, as an optimizer uses the scaler. gradients: of one step, already multiplied by the scale. Returns
- * found_inf. */
+/* SGD with momentum, as an optimizer uses the scaler. gradients: of one step, already multiplied by the
+ * scale. Returns found_inf. */
 typedef struct toy { float weight[3], momentum[3]; } toy;
 
 static int toy_step(toy *net, const float scaled[3], const amp_scaler *scaler)
@@ -143,7 +143,8 @@ TEST(behaviour_01_scale_grows_after_exactly_the_interval_of_clean_updates)
 
 TEST(behaviour_06_disabled_is_the_identity)
 {
-    amp_scaler scaler = made((amp_scaler_params){ .enabled = 0, .dynamic = 1, .scale = -7, .growth_interval = -1 });
+    amp_scaler scaler = made((amp_scaler_params){ .enabled = 0, .dynamic = 1, .scale = -7,
+                                                  .growth_interval = -1 });
     amp_scaler before = scaler;
     same_float(scaler.scale, 1);
     same_float(amp_scaler_inverse(&scaler), 1);

@@ -1,4 +1,5 @@
-/* Where the loss scale may go, and when it may not go on: the cap, the floor, hysteresis, and scales that are stuck. */
+/* Where the loss scale may go, and when it may not go on: the cap, the floor, hysteresis, and
+ * scales that are stuck. */
 #include "testing.h"
 
 #include <float.h>
@@ -121,8 +122,8 @@ TEST(hysteresis_tolerates_infs_until_its_tracker_is_used_up)
         }
         if (scaler.scale != cases[i].scale_after || scaler.growth_tracker != cases[i].growth_tracker
             || scaler.hysteresis_tracker != cases[i].hysteresis_tracker || scaler.skipped != infs)
-            fail_msg("%d %s: scale %g trackers %d %d skipped %lu", cases[i].hysteresis, cases[i].steps, scaler.scale,
-                     scaler.growth_tracker, scaler.hysteresis_tracker, scaler.skipped);
+            fail_msg("%d %s: scale %g trackers %d %d skipped %lu", cases[i].hysteresis, cases[i].steps,
+                     scaler.scale, scaler.growth_tracker, scaler.hysteresis_tracker, scaler.skipped);
     }
 }
 
@@ -142,7 +143,8 @@ TEST(hysteresis_is_that_of_apex)
             else if (tracker = hysteresis, ++growth_tracker == 2) scale *= 2, growth_tracker = 0;
             update(&scaler, found_inf);
             if (scaler.scale != scale || scaler.growth_tracker != growth_tracker)
-                fail_msg("hysteresis %d, run %d, step %d: %g instead of %g", hysteresis, run, step, scaler.scale, scale);
+                fail_msg("hysteresis %d, run %d, step %d: %g instead of %g", hysteresis, run, step,
+                         scaler.scale, scale);
         }
     }
 }

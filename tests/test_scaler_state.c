@@ -1,5 +1,5 @@
-/* GradScaler's state in other hands: foretelling an end, replicas that agree, states from files, a scale set from outside.
- * Most are properties, over random settings and random runs of found_inf. */
+/* GradScaler's state in other hands: foretelling an end, replicas that agree, states from files, a scale set
+ * from outside. Most are properties, over random settings and random runs of found_inf. */
 #include "testing.h"
 
 #include "scaler_testing.h"
@@ -18,7 +18,8 @@ static int below(uint64_t *state, int limit) { return (int)(next_random(state) %
 /* Settings of all kinds, with floors and caps close enough to be met, and backoffs that fp32 rounds away. */
 static amp_scaler random_scaler(uint64_t *state)
 {
-    static const double growths[] = { 1.0000001, 1.5, 2, 16, 1e30 }, backoffs[] = { .01, .5, .7, .999, 1 - 0x1p-40 };
+    static const double growths[] = { 1.0000001, 1.5, 2, 16, 1e30 },
+        backoffs[] = { .01, .5, .7, .999, 1 - 0x1p-40 };
     amp_scaler_params params = amp_scaler_defaults();
     params.enabled = below(state, 8) != 0;
     params.dynamic = below(state, 4) != 0;
@@ -124,8 +125,11 @@ TEST(states_that_no_training_reaches_are_named)
 {
     amp_scaler good = made(amp_scaler_defaults()), constant = fixed(8),
                off = made((amp_scaler_params){ .enabled = 0 });
-    const struct { const amp_scaler *base; size_t offset, size; amp_scaler with; const char *word; } cases[] = {
-#define CASE(base, field, value, word) { &base, offsetof(amp_scaler, field), sizeof base.field, { .field = value }, word }
+    const struct {
+        const amp_scaler *base; size_t offset, size; amp_scaler with; const char *word;
+    } cases[] = {
+#define CASE(base, field, value, word) \
+    { &base, offsetof(amp_scaler, field), sizeof base.field, { .field = value }, word }
         CASE(good, enabled, 2, "enabled"),
         CASE(good, dynamic, -1, "dynamic"),
         CASE(good, scale, NAN, "positive"),
@@ -160,10 +164,12 @@ TEST(states_that_no_training_reaches_are_named)
     for (size_t i = 0; i < COUNT(cases); i++) {
         amp_scaler scaler = *cases[i].base;
         assert_null(amp_scaler_problem(&scaler));
-        memcpy((char *)&scaler + cases[i].offset, (const char *)&cases[i].with + cases[i].offset, cases[i].size);
+        memcpy((char *)&scaler + cases[i].offset, (const char *)&cases[i].with + cases[i].offset,
+               cases[i].size);
         const char *problem = amp_scaler_problem(&scaler);
         if (!problem || !strstr(problem, cases[i].word))
-            fail_msg("case %zu: %s instead of something of %s", i, problem ? problem : "sound", cases[i].word);
+            fail_msg("case %zu: %s instead of something of %s", i, problem ? problem : "sound",
+                     cases[i].word);
     }
 }
 
@@ -186,7 +192,8 @@ TEST(any_bytes_are_refused_or_train_on)
         sound++;
         for (int step = 0; step < 20; step++) {
             amp_scaler_update(&scaler, random_found_inf(&random, run));
-            assert_true(amp_is_finite(scaler.scale) && scaler.scale > 0 && amp_is_finite(amp_scaler_inverse(&scaler)));
+            assert_true(amp_is_finite(scaler.scale) && scaler.scale > 0
+                        && amp_is_finite(amp_scaler_inverse(&scaler)));
         }
     }
     assert_true(sound > 1000 && refused > 1000);
@@ -199,7 +206,8 @@ TEST(behaviour_07_resume_with_the_same_settings_is_the_saved_state)
     uint64_t random = 5;
     for (int run = 0; run < RUNS; run++) {
         amp_scaler fresh = random_scaler(&random), saved = fresh;
-        for (int step = below(&random, STEPS); step > 0; step--) amp_scaler_update(&saved, random_found_inf(&random, run));
+        for (int step = below(&random, STEPS); step > 0; step--)
+            amp_scaler_update(&saved, random_found_inf(&random, run));
         amp_scaler_resume(&fresh, &saved);
         assert_memory_equal(&fresh, &saved, sizeof saved);
     }
@@ -210,7 +218,8 @@ TEST(resume_with_other_settings_is_sound_and_keeps_them)
     uint64_t random = 6;
     for (int run = 0; run < RUNS; run++) {
         amp_scaler fresh = random_scaler(&random), saved = random_scaler(&random), resumed = fresh;
-        for (int step = below(&random, STEPS); step > 0; step--) amp_scaler_update(&saved, random_found_inf(&random, run));
+        for (int step = below(&random, STEPS); step > 0; step--)
+            amp_scaler_update(&saved, random_found_inf(&random, run));
         amp_scaler_resume(&resumed, &saved);
         const char *problem = amp_scaler_problem(&resumed);
         if (problem) fail_msg("run %d: %s", run, problem);

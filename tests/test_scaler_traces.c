@@ -1,10 +1,12 @@
-/* Replays what torch.amp.GradScaler did in hundreds of random trainings: every scale and every growth tracker must be torch's,
- * bit for bit. golden/scaler_traces.txt was written by oracles/scaler_traces.py, where its format stands.
+/* Replays what torch.amp.GradScaler did in hundreds of random trainings: every scale and every growth
+ * tracker must be torch's, bit for bit. golden/scaler_traces.txt was written by oracles/scaler_traces.py,
+ * where its format stands.
  *
- * torch has neither floor nor cap. Ours are set out of the way: max_scale is infinite, min_scale fp32's smallest normal number
- * (like Darknet, the test runs with flush-to-zero). A trace ends where torch's scale falls below that, and there ours must say
- * AMP_DIVERGED. A second scaler with the default floor and cap runs beside: it must be torch's until torch's scale leaves
- * their range, and there say AMP_DIVERGED, or stand at the cap. */
+ * torch has neither floor nor cap. Ours are set out of the way: max_scale is infinite, min_scale fp32's
+ * smallest normal number (like Darknet, the test runs with flush-to-zero). A trace ends where torch's
+ * scale falls below that, and there ours must say AMP_DIVERGED. A second scaler with the default floor and
+ * cap runs beside: it must be torch's until torch's scale leaves their range, and there say AMP_DIVERGED,
+ * or stand at the cap. */
 #include "testing.h"
 
 #include <float.h>
@@ -107,7 +109,8 @@ static amp_scaler scaler_without_limits(const trace *t)
 
 static amp_status end_step(amp_scaler *scaler, const trace *t, int step)
 {
-    return t->set[step] != 0 ? amp_scaler_set_scale(scaler, t->set[step], NULL) : amp_scaler_update(scaler, t->overflows[step]);
+    return t->set[step] != 0 ? amp_scaler_set_scale(scaler, t->set[step], NULL)
+        : amp_scaler_update(scaler, t->overflows[step]);
 }
 
 static void same_change(const trace *t, const char **written_out, int step, float scale)
@@ -131,16 +134,20 @@ static void replay(const trace *t, float scales[MOST_STEPS])
         scales[step] = scaler.scale;
         if (t->ends && step == t->steps - 1) {
             if (status != AMP_DIVERGED || scaler.scale != before)
-                fail_msg("line %d: torch's scale falls below %g, ours goes on at %g", t->line, FLT_MIN, scaler.scale);
+                fail_msg("line %d: torch's scale falls below %g, ours goes on at %g", t->line, FLT_MIN,
+                         scaler.scale);
             scales[step] = 0;
             break;
         }
-        if (status != AMP_OK) fail_msg("line %d, step %d: status %d where torch goes on", t->line, step, status);
+        if (status != AMP_OK)
+            fail_msg("line %d, step %d: status %d where torch goes on", t->line, step, status);
         crc = crc_on(crc_on(crc, amp_float_bits(scaler.scale)), (uint32_t)scaler.growth_tracker);
-        if (written_out && (step == 0 || scaler.scale != before)) same_change(t, &written_out, step, scaler.scale);
+        if (written_out && (step == 0 || scaler.scale != before))
+            same_change(t, &written_out, step, scaler.scale);
     }
     if (written_out) assert_int_equal(strspn(written_out, " \n"), strlen(written_out));
-    if (crc != t->crc) fail_msg("line %d: the trace's checksum is %08x instead of %08x", t->line, crc, t->crc);
+    if (crc != t->crc)
+        fail_msg("line %d: the trace's checksum is %08x instead of %08x", t->line, crc, t->crc);
 }
 
 typedef struct tally { long same, floors, caps, refusals; } tally;
@@ -195,8 +202,9 @@ TEST(scales_and_trackers_are_those_of_torch)
         ends += t.ends;
     }
     fclose(file);
-    print_message("%ld trainings, %ld steps, %ld ends; default limits: %ld steps the same, %ld floors, %ld caps, %ld refusals\n",
-                  trainings, steps, ends, seen.same, seen.floors, seen.caps, seen.refusals);
+    print_message("%ld trainings, %ld steps, %ld ends; default limits: %ld steps the same, %ld floors, %ld "
+                  "caps, %ld refusals\n", trainings, steps, ends, seen.same, seen.floors, seen.caps,
+                  seen.refusals);
     assert_true(trainings >= FEWEST_TRAININGS);
     assert_true(ends > 0 && seen.same > steps / 2 && seen.floors > 0 && seen.caps > 0);
 }

@@ -48,8 +48,8 @@ static void trains(network *net, unsigned seed)
 
 TEST(every_key_of_the_cfg_reaches_the_scaler)
 {
-    network *net = parse_branched("init_scale=64\ngrowth_factor=1.5\nbackoff_factor=0.25\ngrowth_interval=7\nmin_scale=2\n"
-                                  "max_scale=1024\nhysteresis=3\n", "", "fp16");
+    network *net = parse_branched("init_scale=64\ngrowth_factor=1.5\nbackoff_factor=0.25\ngrowth_interval=7\n"
+                                  "min_scale=2\nmax_scale=1024\nhysteresis=3\n", "", "fp16");
     const amp_scaler *scaler = scaler_of(net);
     assert_true(scaler->enabled && scaler->dynamic);
     assert_true(scaler->scale == 64 && scaler->growth_factor == 1.5 && scaler->backoff_factor == .25);

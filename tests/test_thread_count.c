@@ -1,6 +1,6 @@
-/* How a training step depends on the number of OpenMP threads: not at all from run to run, and from one number to another only
- * in the order of sums. The plugin's own sums are cut into blocks that do not depend on it (test_backend_kernels_*.c); oneDNN
- * adds up the gradients of a convolution's weights per thread. */
+/* How a training step depends on the number of OpenMP threads: not at all from run to run, and from one
+ * number to another only in the order of sums. The plugin's own sums are cut into blocks that do not depend
+ * on it (test_backend_kernels_*.c); oneDNN adds up the gradients of a convolution's weights per thread. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -13,8 +13,10 @@ enum { MOST_THREADS = 3 };
 static const char *const dtypes[] = { "fp32", "bf16", "fp16" };
 
 /* Large enough for every loop to be shared out. */
-static const char cfg[] = "[net]\nbatch=4\nwidth=48\nheight=48\nchannels=3\nlearning_rate=0.0002\nmomentum=0.9\ndecay=0.01\n"
-    "max_batches=100\namp=1\ninit_scale=64\n" CONV(16, "") "[maxpool]\nsize=2\nstride=2\n" CONV(32, "") CONV(32, "")
+static const char cfg[] = "[net]\nbatch=4\nwidth=48\nheight=48\nchannels=3\nlearning_rate=0.0002\n"
+    "momentum=0.9\ndecay=0.01\n"
+    "max_batches=100\namp=1\ninit_scale=64\n" CONV(16, "") "[maxpool]\nsize=2\nstride=2\n"
+    CONV(32, "") CONV(32, "")
     "[shortcut]\nfrom=-2\nactivation=linear\n[route]\nlayers=-1,-3\n" TAIL;
 
 /* oneDNN asks for the number when a convolution is made. */
@@ -76,7 +78,9 @@ TEST(other_numbers_of_threads_change_gradients_by_rounding_only)
             const amp_param *q = amp_engine_params(many->amp->engine, &count);
             for (int i = 0; i < count; i++) {
                 double apart = distance(q[i].grad, p[i].grad, p[i].count);
-                if (!(apart < 1e-5)) fail_msg("%s, %d threads: gradient of layer %d %s is %g apart", dtypes[t], threads, p[i].layer, p[i].name, apart);
+                if (!(apart < 1e-5))
+                    fail_msg("%s, %d threads: gradient of layer %d %s is %g apart", dtypes[t], threads,
+                             p[i].layer, p[i].name, apart);
             }
             release(many);
         }

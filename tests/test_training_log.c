@@ -6,9 +6,12 @@
 #include "host/training/training_log.h"
 #include "tensor/half.h"
 
-static const float floats[] = { 0, -0.0f, 1, 0.1f, -1.5f, 65536, 16777217, 3.14159274f, FLT_MAX, -FLT_MAX, FLT_MIN, 0x1p-126f, 0x1p126f };
-static const uint32_t float_bits[] = { 0x00000001u, 0x807fffffu, 0x00400000u, 0x7f800000u, 0xff800000u }; /* subnormal, inf */
-static const double doubles[] = { 0, 1, 0.1, -2.5, 1.0 / 3, DBL_MAX, DBL_MIN, -DBL_MAX, 1e-300, 123456789.123456789 };
+static const float floats[] = { 0, -0.0f, 1, 0.1f, -1.5f, 65536, 16777217, 3.14159274f, FLT_MAX, -FLT_MAX,
+                                FLT_MIN, 0x1p-126f, 0x1p126f };
+/* Subnormal, inf. */
+static const uint32_t float_bits[] = { 0x00000001u, 0x807fffffu, 0x00400000u, 0x7f800000u, 0xff800000u };
+static const double doubles[] = { 0, 1, 0.1, -2.5, 1.0 / 3, DBL_MAX, DBL_MIN, -DBL_MAX, 1e-300,
+                                  123456789.123456789 };
 
 static int same_float(float a, float b) { return amp_float_bits(a) == amp_float_bits(b); }
 static int same_double(double a, double b) { return !memcmp(&a, &b, sizeof a); }
@@ -25,15 +28,18 @@ static void assert_round_trip(const amp_log_row *row)
     assert_true(same_float(read.learning_rate, row->learning_rate) && same_float(read.scale, row->scale));
     assert_int_equal(read.found_inf, row->found_inf);
     assert_true(same_double(read.grad_norm, row->grad_norm));
-    assert_true(same_double(read.images_per_second, row->images_per_second) && same_double(read.load_seconds, row->load_seconds));
-    assert_true(same_double(read.train_seconds, row->train_seconds) && same_double(read.peak_memory_mb, row->peak_memory_mb));
+    assert_true(same_double(read.images_per_second, row->images_per_second)
+                && same_double(read.load_seconds, row->load_seconds));
+    assert_true(same_double(read.train_seconds, row->train_seconds)
+                && same_double(read.peak_memory_mb, row->peak_memory_mb));
     assert_true(same_double(read.time, row->time));
     assert_string_equal(amp_log_row_text(&read, again), text);
 }
 
 TEST(every_number_is_read_back_exactly)
 {
-    size_t count = sizeof floats / sizeof *floats, bits = sizeof float_bits / sizeof *float_bits, d = sizeof doubles / sizeof *doubles;
+    size_t count = sizeof floats / sizeof *floats, bits = sizeof float_bits / sizeof *float_bits,
+        d = sizeof doubles / sizeof *doubles;
     for (size_t i = 0; i < count + bits; i++) {
         float f = i < count ? floats[i] : amp_bits_float(float_bits[i - count]);
         double x = doubles[i % d];
@@ -46,8 +52,9 @@ TEST(every_number_is_read_back_exactly)
         float f = amp_bits_float((uint32_t)rand() << 1 ^ (uint32_t)rand());
         double x = (rand() + rand() / 2147483647.0) / (1 + rand() % 1000);
         if (!amp_is_finite(f)) continue;
-        assert_round_trip(&(amp_log_row){ .iteration = rand(), .loss = f, .avg_loss = -f, .learning_rate = f, .scale = f, .grad_norm = x,
-            .images_per_second = x, .load_seconds = x, .train_seconds = -x, .peak_memory_mb = x, .time = x });
+        assert_round_trip(&(amp_log_row){ .iteration = rand(), .loss = f, .avg_loss = -f, .learning_rate = f,
+            .scale = f, .grad_norm = x, .images_per_second = x, .load_seconds = x, .train_seconds = -x,
+            .peak_memory_mb = x, .time = x });
     }
 }
 
@@ -56,9 +63,9 @@ TEST(the_longest_row_fits)
     float f = -1.17549435e-38f;
     double x = -2.2250738585072014e-308;
     char text[AMP_LOG_TEXT];
-    amp_log_row row = { .iteration = 9223372036854775807L, .loss = f, .avg_loss = f, .learning_rate = f, .scale = f, .found_inf = 1,
-        .grad_norm = x, .images_per_second = x, .load_seconds = x, .train_seconds = x, .peak_memory_mb = x,
-            .time = x };
+    amp_log_row row = { .iteration = 9223372036854775807L, .loss = f, .avg_loss = f, .learning_rate = f,
+        .scale = f, .found_inf = 1, .grad_norm = x, .images_per_second = x, .load_seconds = x,
+            .train_seconds = x, .peak_memory_mb = x, .time = x };
     assert_true(strlen(amp_log_row_text(&row, text)) < AMP_LOG_TEXT - 1);
     assert_round_trip(&row);
 }
@@ -67,8 +74,8 @@ TEST(nan_and_inf_are_words_and_an_unknown_norm_is_empty)
 {
     char text[AMP_LOG_TEXT];
     amp_error error;
-    amp_log_row read, row = { .iteration = 7, .loss = NAN, .avg_loss = -NAN, .learning_rate = INFINITY, .scale = -INFINITY,
-        .found_inf = 5, .grad_norm = NAN, .images_per_second = 372.5, .load_seconds = NAN,
+    amp_log_row read, row = { .iteration = 7, .loss = NAN, .avg_loss = -NAN, .learning_rate = INFINITY,
+        .scale = -INFINITY, .found_inf = 5, .grad_norm = NAN, .images_per_second = 372.5, .load_seconds = NAN,
             .train_seconds = INFINITY,
         .peak_memory_mb = 72, .time = 1795352400.125 };
     assert_string_equal(amp_log_row_text(&row, text),
@@ -84,9 +91,9 @@ TEST(nan_and_inf_are_words_and_an_unknown_norm_is_empty)
 TEST(numbers_are_short)
 {
     char text[AMP_LOG_TEXT];
-    amp_log_row row = { .iteration = 100, .loss = 0.1f, .avg_loss = 1, .learning_rate = 0.001f, .scale = 65536, .grad_norm = 0.25,
-        .images_per_second = 100.5, .load_seconds = 0.001, .train_seconds = 2, .peak_memory_mb = 71.9,
-        .time = 1795352400.5 };
+    amp_log_row row = { .iteration = 100, .loss = 0.1f, .avg_loss = 1, .learning_rate = 0.001f,
+        .scale = 65536, .grad_norm = 0.25, .images_per_second = 100.5, .load_seconds = 0.001,
+        .train_seconds = 2, .peak_memory_mb = 71.9, .time = 1795352400.5 };
     assert_string_equal(amp_log_row_text(&row, text),
                         "100,0.1,1,0.001,65536,0,0.25,100.5,0.001,2,71.9,1795352400.5");
 }

@@ -60,7 +60,8 @@ static amp_status on_line(void *context, int program, const char *line, amp_erro
     s->steps[program]++;
     s->who[s->lines++] = program;
     if (s->stop_at && s->lines == s->stop_at) stop = 1;
-    if (s->fail_at && s->lines == s->fail_at) return amp_fail(error, AMP_IO_FAILED, "the watcher has had enough");
+    if (s->fail_at && s->lines == s->fail_at)
+        return amp_fail(error, AMP_IO_FAILED, "the watcher has had enough");
     return AMP_OK;
 }
 
@@ -73,14 +74,17 @@ static amp_status on_end(void *context, int program, const amp_turns_end *end, a
     return AMP_OK;
 }
 
-static const char *const a[] = { "play", "a", "40", "5", NULL }, *const b[] = { "play", "b", "40", "5", NULL },
-                  *const c[] = { "play", "c", "8", "5", NULL }, *const dies[] = { "play", "dies", "40", "5", NULL },
-                  *const fails[] = { "play", "fails", "40", "5", NULL };
+static const char *const a[] = { "play", "a", "40", "5", NULL },
+    *const b[] = { "play", "b", "40", "5", NULL },
+    *const c[] = { "play", "c", "8", "5", NULL },
+    *const dies[] = { "play", "dies", "40", "5", NULL },
+    *const fails[] = { "play", "fails", "40", "5", NULL };
 
-static amp_status run(seen *s, const char *const *first, const char *const *second, const char *const *third, double slice,
-                      amp_error *error)
+static amp_status run(seen *s, const char *const *first, const char *const *second, const char *const *third,
+                      double slice, amp_error *error)
 {
-    amp_turns_program programs[PLAYERS] = { { .argv = first, .output = "turns-first.out" }, { .argv = second }, { .argv = third } };
+    amp_turns_program programs[PLAYERS] = { { .argv = first, .output = "turns-first.out" },
+                                            { .argv = second }, { .argv = third } };
     amp_turns_watcher watcher = { s, on_line, on_end };
     stop = 0;
     return amp_turns_run(programs, third ? 3 : second ? 2 : 1, slice, &stop, &watcher, error);
@@ -110,8 +114,9 @@ TEST(all_steps_of_all_are_seen)
     }
 }
 
-/* Steps of at least 5 ms in slices of 50 ms: a slice holds ten of them or a few more, so that 40 take several slices; and no
- * turn ends before its slice but by its program's end. On a busy machine steps take longer, and so does the whole. */
+/* Steps of at least 5 ms in slices of 50 ms: a slice holds ten of them or a few more, so that 40 take several
+ * slices; and no turn ends before its slice but by its program's end. On a busy machine steps take longer,
+ * and so does the whole. */
 TEST(one_works_for_a_slice_then_the_next)
 {
     seen s = { 0 };
@@ -199,7 +204,8 @@ TEST(an_output_that_cannot_be_written_starts_nothing)
 
 TEST(descriptors_that_are_not_open_are_refused)
 {
-    static const char *const bad[] = { "", "3", "x,y", "900,901", "0", "0,", ",1", "0,1x", "-1,1", "99999999999,1" };
+    static const char *const bad[] = { "", "3", "x,y", "900,901", "0", "0,", ",1", "0,1x", "-1,1",
+                                       "99999999999,1" };
     amp_error error;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
         assert_int_equal(setenv(AMP_TURNS, bad[i], 1), 0);

@@ -1,4 +1,5 @@
-/* The yolo layer under AMP: the training is stock's, line for line; and no array of its size is kept or written that nobody reads. */
+/* The yolo layer under AMP: the training is stock's, line for line; and no array of its size is kept or
+ * written that nobody reads. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -9,8 +10,10 @@
 /* Stock's backward of a 1×1 convolution loses what other layers give back to its input. */
 #define PLAIN(filters) "[convolutional]\nfilters=" #filters "\nsize=3\nstride=1\npad=1\nactivation=linear\n"
 #define YOLO_KEYS "anchors=3,4, 8,7, 14,10\nclasses=3\nnum=3\nignore_thresh=.4\n"
-#define HEADS NET("%s") CONV(8, "") "[maxpool]\nsize=2\nstride=2\n" CONV(8, "") PLAIN(16) "[yolo]\nmask=1,2\n" YOLO_KEYS "%s" \
-    "[route]\nlayers=-3\n[upsample]\nstride=2\n[route]\nlayers=-1,0\n" CONV(6, "") PLAIN(8) "[yolo]\nmask=0\n" YOLO_KEYS "%s"
+#define HEADS NET("%s") CONV(8, "") "[maxpool]\nsize=2\nstride=2\n" CONV(8, "") PLAIN(16)   \
+    "[yolo]\nmask=1,2\n" YOLO_KEYS "%s"                                                     \
+    "[route]\nlayers=-3\n[upsample]\nstride=2\n[route]\nlayers=-1,0\n" CONV(6, "") PLAIN(8) \
+    "[yolo]\nmask=0\n" YOLO_KEYS "%s"
 enum { FIRST = 4, LAST = 10 };
 
 static network *heads(const char *net_keys, const char *yolo_keys, const char *dtype)
@@ -84,7 +87,8 @@ static void yolo_trains_and_prints_as_stock(const char *keys, const char *yolo_k
         listen(ours, 10 * i, mine, sizeof mine);
         assert_same_lines(mine, theirs);
         for (int k = FIRST; k <= LAST; k += LAST - FIRST)
-            assert_true(fabsf(*ours->layers[k].cost - *stock->layers[k].cost) <= 1e-4f * *stock->layers[k].cost);
+            assert_true(fabsf(*ours->layers[k].cost - *stock->layers[k].cost) <=
+                        1e-4f * *stock->layers[k].cost);
         assert_true(fabsf(*ours->cost - *stock->cost) <= 1e-4f * *stock->cost);
     }
     assert_int_equal(ours->amp->steps, 4);
@@ -120,8 +124,10 @@ TEST(yolo_without_labels_prints_as_stock)
 /* Stock adds such a layer's delta to that of its readers. */
 TEST(a_yolo_that_other_layers_read_trains_as_stock)
 {
-    static const char text[] = NET("amp=1\nloss_scale=16\n") CONV(8, "") PLAIN(16) "[yolo]\nmask=1,2\n" YOLO_KEYS CONV(4, "")
-        "[route]\nlayers=-1,-2\n" PLAIN(8) "[yolo]\nmask=0\n" YOLO_KEYS "[route]\nlayers=1\n[yolo]\nmask=0,1\n" YOLO_KEYS;
+    static const char text[] = NET("amp=1\nloss_scale=16\n") CONV(8, "") PLAIN(16) "[yolo]\nmask=1,2\n"
+        YOLO_KEYS CONV(4, "")
+        "[route]\nlayers=-1,-2\n" PLAIN(8) "[yolo]\nmask=0\n" YOLO_KEYS
+        "[route]\nlayers=1\n[yolo]\nmask=0,1\n" YOLO_KEYS;
     network *stock = parse(text, "off"), *ours = parse(text, "fp32");
     copy_weights(stock, ours);
     for (unsigned i = 0; i < 3; i++) {

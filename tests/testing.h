@@ -1,5 +1,5 @@
-/* What every test program includes: CMocka, with the headers that it needs before it, and TEST, which lists a test where
- * it is written.
+/* What every test program includes: CMocka, with the headers that it needs before it, and TEST, which lists a
+ * test where it is written.
  *
  *   TEST(a_value_is_cast_once) { ... }
  *   TEST_WITH(a_file_stays, enter_folder, leave_folder) { ... }    CMocka's set-up and tear-down of one test
@@ -42,7 +42,8 @@ __attribute__((unused)) static void list_test(struct CMUnitTest test)
     } \
     static void name(__attribute__((unused)) void **state)
 
-/* Beside this program: the networks of tests/cfg as .cfg files. Layers that name files (trees) name them from there. */
+/* Beside this program: the networks of tests/cfg as .cfg files. Layers that name files (trees)
+ * name them from there. */
 __attribute__((unused)) static const char *networks_folder(void)
 {
     static char path[4096];
@@ -53,21 +54,23 @@ __attribute__((unused)) static const char *networks_folder(void)
     return path;
 }
 
-/* A file of golden/, or of the folder in AMP_GOLDEN, where it may hold more (oracles/). The program is to be where it began,
- * since __FILE__ may be relative. */
+/* A file of golden/, or of the folder in AMP_GOLDEN, where it may hold more (oracles/). The program is to be
+ * where it began, since __FILE__ may be relative. */
 __attribute__((unused)) static FILE *open_golden(const char *name)
 {
     char path[4096];
     const char *folder = getenv("AMP_GOLDEN");
     if (folder) snprintf(path, sizeof path, "%s/%s", folder, name);
-    else snprintf(path, sizeof path, "%.*sgolden/%s", (int)(sizeof __FILE__ - sizeof "testing.h"), __FILE__, name);
+    else snprintf(path, sizeof path, "%.*sgolden/%s", (int)(sizeof __FILE__ - sizeof "testing.h"),
+                  __FILE__, name);
     FILE *file = fopen(path, "r");
     if (!file) fail_msg("cannot read %s", path);
     return file;
 }
 
 /* The number of tests that failed. */
-__attribute__((unused)) static int run_listed_tests(const char *group, CMFixtureFunction set_up, CMFixtureFunction tear_down)
+__attribute__((unused)) static int run_listed_tests(const char *group, CMFixtureFunction set_up,
+                                                    CMFixtureFunction tear_down)
 {
     return _cmocka_run_group_tests(group, listed_tests, listed_count, set_up, tear_down);
 }

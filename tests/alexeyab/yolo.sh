@@ -1,7 +1,7 @@
 #!/bin/sh
-# yolo.sh LIBRARY: compiles AlexeyAB's yolo layer into a library. Its tree is alexeyab/ in one of the folders of
-# DARKNET_AMP_TREES (default: darknet-amp/trees in the user's cache folder); without one there is no library, and
-# status 77. Without -Ofast, which takes its tests for inf and NaN away.
+# yolo.sh LIBRARY: compiles AlexeyAB's yolo layer into a library. Its tree is alexeyab/ in one of the folders
+# of DARKNET_AMP_TREES (default: darknet-amp/trees in the user's cache folder); without one there is no
+# library, and status 77. Without -Ofast, which takes its tests for inf and NaN away.
 set -eu
 rm -f "$1"
 trees=${DARKNET_AMP_TREES:-${XDG_CACHE_HOME:-${HOME:-/}/.cache}/darknet-amp/trees}

@@ -1,7 +1,9 @@
-/* The conformance tests know a backend by its vtable only; this is what they must know of the machine beneath it: how to
- * make a backend, where memory comes from that both the backend and the test may touch, and when the work is done.
+/* The conformance tests know a backend by its vtable only; this is what they must know of the machine
+ * beneath it: how to make a backend, where memory comes from that both the backend and the test may touch,
+ * and when the work is done.
  *
- * One machine_*.c is linked into each test program: machine_cpu.c, machine_cuda_double.c, machine_cuda_device.c (on a GPU). */
+ * One machine_*.c is linked into each test program: machine_cpu.c, machine_cuda_double.c,
+ * machine_cuda_device.c (on a GPU). */
 #ifndef CONFORMANCE_MACHINE_H
 #define CONFORMANCE_MACHINE_H
 
@@ -9,8 +11,8 @@
 
 typedef struct conformance_machine {
     const char *name;                    /* the backend's */
-    /* The ways to run all tests, one after the other (instruction sets, orders of threads); ends with NULL. select
-     * chooses one; 0: this machine cannot. NULL ends the last. */
+    /* The ways to run all tests, one after the other (instruction sets, orders of threads); ends with NULL.
+     * select chooses one; 0: this machine cannot. NULL ends the last. */
     const char *const *variants;
     int (*select)(const char *variant);
     amp_backend *(*create)(amp_error *);
@@ -20,8 +22,8 @@ typedef struct conformance_machine {
     /* Memory as the backend's allocate gives it. */
     void *(*allocate_tensor)(amp_backend *, size_t bytes);
     void (*release_tensor)(amp_backend *, void *);
-    /* Around each operation: from begin to finish the test touches none of that memory. finish waits for the work, and
-     * returns what the machine saw go wrong, or NULL. */
+    /* Around each operation: from begin to finish the test touches none of that memory. finish waits for the
+     * work, and returns what the machine saw go wrong, or NULL. */
     void (*begin)(void);
     const char *(*finish)(amp_backend *);
     /* Of how many processors to make use: results must not depend on it. 0: as at the start. */

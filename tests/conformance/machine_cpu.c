@@ -1,4 +1,5 @@
-/* The CPU backend: memory is the program's, work is done when a call returns, every instruction set has its turn. */
+/* The CPU backend: memory is the program's, work is done when a call returns, every
+ * instruction set has its turn. */
 #include "machine.h"
 
 #include <omp.h>
@@ -43,5 +44,5 @@ static void set_processors(amp_backend *backend, int count)
     omp_set_num_threads(count ? count : at_the_start);
 }
 
-conformance_machine machine = { "cpu", instruction_sets, use_instruction_set, amp_cpu_backend_create, allocate, free,
-    allocate_tensor, release_tensor, nothing, done, set_processors, 0, 0, 0 };
+conformance_machine machine = { "cpu", instruction_sets, use_instruction_set, amp_cpu_backend_create,
+    allocate, free, allocate_tensor, release_tensor, nothing, done, set_processors, 0, 0, 0 };

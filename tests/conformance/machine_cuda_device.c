@@ -1,8 +1,8 @@
 /* The CUDA backend on a GPU: memory is the program's, page-locked, which the GPU reads and writes where it
  * lies, so that the test may do so between operations. A plain allocation: no page of it moves.
  *
- * AMP_TEST_GUARD=1 puts a guard behind each piece of memory and looks at it on release, for where compute-sanitizer cannot run;
- * without it each is of exactly its size, for compute-sanitizer. */
+ * AMP_TEST_GUARD=1 puts a guard behind each piece of memory and looks at it on release, for where
+ * compute-sanitizer cannot run; without it each is of exactly its size, for compute-sanitizer. */
 #include "machine.h"
 
 #include <stdio.h>
@@ -116,5 +116,5 @@ static const char *finish(amp_backend *backend)
     return status == cudaSuccess ? NULL : cudaGetErrorString(status);
 }
 
-conformance_machine machine = { "cuda", only, use, create, allocate, release, allocate_tensor, release_tensor, begin, finish,
-    set_processors, 0, 1, 1 };
+conformance_machine machine = { "cuda", only, use, create, allocate, release, allocate_tensor, release_tensor,
+    begin, finish, set_processors, 0, 1, 1 };

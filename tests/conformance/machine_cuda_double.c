@@ -1,7 +1,8 @@
-/* The CUDA backend on the doubles of tests/doubles: threads and blocks have their turns in several orders, and the test
- * may not touch memory between an operation's start and the synchronisation after it.
+/* The CUDA backend on the doubles of tests/doubles: threads and blocks have their turns in several orders,
+ * and the test may not touch memory between an operation's start and the synchronisation after it.
  *
- * Linked with the whole backend it is that backend. With some of its kernels alone it is a backend of these. */
+ * Linked with the whole backend it is that backend. With some of its kernels alone it is
+ * a backend of these. */
 #include "machine.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 amp_backend *amp_cuda_backend_create(amp_error *error) __attribute__((weak));
 
-/* ------------------------------------------------------------------------------------------------ a backend of kernels */
+/* ----------------------------------------------------------------------------------- a backend of kernels */
 
 #pragma weak amp_cuda_add_bias
 #pragma weak amp_cuda_bias_gradient
@@ -45,15 +46,16 @@ amp_backend *amp_cuda_backend_create(amp_error *error) __attribute__((weak));
 #pragma weak amp_cuda_cast
 #pragma weak amp_cuda_scale
 
-__attribute__((weak)) amp_status amp_cuda_fail(cudaError_t status, const char *call, const char *file, int line,
-                                               amp_error *error)
+__attribute__((weak)) amp_status amp_cuda_fail(cudaError_t status, const char *call, const char *file,
+                                               int line, amp_error *error)
 {
     cudaGetLastError(); /* or the next launch would be blamed for this */
-    return amp_fail(error, status == cudaErrorMemoryAllocation ? AMP_NO_MEMORY : AMP_BACKEND_FAILED, "%s: %s at %s:%d", call,
-                    cudaGetErrorString(status), file, line);
+    return amp_fail(error, status == cudaErrorMemoryAllocation ? AMP_NO_MEMORY : AMP_BACKEND_FAILED,
+                    "%s: %s at %s:%d", call, cudaGetErrorString(status), file, line);
 }
 
-__attribute__((weak)) amp_status amp_cuda_scratch(amp_backend *backend, size_t bytes, void **out, amp_error *error)
+__attribute__((weak)) amp_status amp_cuda_scratch(amp_backend *backend, size_t bytes, void **out,
+                                                  amp_error *error)
 {
     amp_cuda_backend *b = amp_cuda_of(backend);
     if (bytes > b->scratch_bytes) {
@@ -67,7 +69,8 @@ __attribute__((weak)) amp_status amp_cuda_scratch(amp_backend *backend, size_t b
     return AMP_OK;
 }
 
-__attribute__((weak)) amp_status amp_cuda_take(amp_backend *backend, size_t bytes, const char *what, void **out, amp_error *error)
+__attribute__((weak)) amp_status amp_cuda_take(amp_backend *backend, size_t bytes, const char *what,
+                                               void **out, amp_error *error)
 {
     (void)backend, (void)what;
     AMP_CUDA_TRY(cudaMalloc(out, bytes));
@@ -104,7 +107,7 @@ static amp_backend *create_of_kernels(amp_error *error)
     return &b->base;
 }
 
-/* ------------------------------------------------------------------------------------------------ the machine */
+/* -------------------------------------------------------------------------------------------- the machine */
 
 static int unreported; /* faults that no operation was blamed for */
 
@@ -181,7 +184,10 @@ static const char *finish(amp_backend *backend)
     return text;
 }
 
-static void set_processors(amp_backend *backend, int count) { amp_cuda_of(backend)->multiprocessors = count ? count : 4; }
+static void set_processors(amp_backend *backend, int count)
+{
+    amp_cuda_of(backend)->multiprocessors = count ? count : 4;
+}
 
-conformance_machine machine = { "cuda", orders, use_order, create, allocate, release, allocate_tensor, release_tensor,
-    begin, finish, set_processors, 1, 1, 1 };
+conformance_machine machine = { "cuda", orders, use_order, create, allocate, release, allocate_tensor,
+    release_tensor, begin, finish, set_processors, 1, 1, 1 };

@@ -1,5 +1,5 @@
-/* In oneDNN's place, for a program that runs the CPU backend's own kernels without the library (e2e/openmp_races.sh): there are
- * no convolutions. */
+/* In oneDNN's place, for a program that runs the CPU backend's own kernels without the library
+ * (e2e/openmp_races.sh): there are no convolutions. */
 #include "backend/cpu/onednn.h"
 
 #include <stdio.h>
@@ -23,7 +23,10 @@ amp_support amp_onednn_supports(amp_dtype dtype, char note[256])
     return AMP_SUPPORT_STORAGE;
 }
 
-static amp_status none(amp_error *error) { return amp_fail(error, AMP_UNSUPPORTED, "there is no oneDNN in this program"); }
+static amp_status none(amp_error *error)
+{
+    return amp_fail(error, AMP_UNSUPPORTED, "there is no oneDNN in this program");
+}
 
 amp_status amp_onednn_sgemm(const amp_gemm_desc *d, amp_error *error)
 {
@@ -41,26 +44,30 @@ amp_status amp_cpu_conv_create(amp_backend *b, const amp_conv_desc *d, amp_conv 
 void amp_cpu_conv_destroy(amp_backend *b, amp_conv *c) { (void)b, (void)c; }
 void amp_cpu_conv_drop_weights(amp_backend *b, amp_conv *c) { (void)b, (void)c; }
 
-amp_status amp_cpu_conv_load_weights(amp_backend *b, const amp_conv_weights *all, int count, int *failed, amp_error *error)
+amp_status amp_cpu_conv_load_weights(amp_backend *b, const amp_conv_weights *all, int count, int *failed,
+                                     amp_error *error)
 {
     (void)b, (void)all, (void)count;
     *failed = -1;
     return none(error);
 }
 
-amp_status amp_cpu_conv_forward(amp_backend *b, amp_conv *c, const void *x, const float *bias, void *y, amp_error *error)
+amp_status amp_cpu_conv_forward(amp_backend *b, amp_conv *c, const void *x, const float *bias, void *y,
+                                amp_error *error)
 {
     (void)b, (void)c, (void)x, (void)bias, (void)y;
     return none(error);
 }
 
-amp_status amp_cpu_conv_backward_data(amp_backend *b, amp_conv *c, const void *dy, void *dx, int accumulate, amp_error *error)
+amp_status amp_cpu_conv_backward_data(amp_backend *b, amp_conv *c, const void *dy, void *dx, int accumulate,
+                                      amp_error *error)
 {
     (void)b, (void)c, (void)dy, (void)dx, (void)accumulate;
     return none(error);
 }
 
-amp_status amp_cpu_conv_backward_weights(amp_backend *b, amp_conv *c, const void *x, const void *dy, float *dw, amp_error *error)
+amp_status amp_cpu_conv_backward_weights(amp_backend *b, amp_conv *c, const void *x, const void *dy,
+                                         float *dw, amp_error *error)
 {
     (void)b, (void)c, (void)x, (void)dy, (void)dw;
     return none(error);

@@ -7,7 +7,8 @@
 # In an empty folder; NVCC and SOURCE_DIR are set.
 set -eu
 [ -n "$NVCC" ] || { echo 'skipped: there is no nvcc (the CUDA toolkit)'; exit 77; }
-ls "$SOURCE_DIR"/plugin/backend/cuda/*.cu > files 2> /dev/null || { echo 'skipped: there are no .cu files'; exit 77; }
+ls "$SOURCE_DIR"/plugin/backend/cuda/*.cu > files 2> /dev/null ||
+    { echo 'skipped: there are no .cu files'; exit 77; }
 
 "$NVCC" --list-gpu-code | sed -n 's/^sm_\([0-9]*\)$/\1/p' | sort -n | awk '$1 >= 70' > known
 [ -s known ] || { echo 'nvcc --list-gpu-code names no architecture from 7.0 up'; exit 1; }

@@ -1,6 +1,7 @@
-/* Linked into Darknet's program built for the CPU: its backend is CUDA's, over the doubles. The device's memory is the
- * host's here, and its work is done at once, so that Darknet's own CPU code computes the fp32 layers between. When the
- * program ends, a line tells what the doubles did; if they saw a fault, the program's status is 1. */
+/* Linked into Darknet's program built for the CPU: its backend is CUDA's, over the doubles. The device's
+ * memory is the host's here, and its work is done at once, so that Darknet's own CPU code computes the fp32
+ * layers between. When the program ends, a line tells what the doubles did; if they saw a fault, the
+ * program's status is 1. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

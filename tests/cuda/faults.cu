@@ -31,7 +31,8 @@ template <int FAULT> __global__ void sums(const float *x, float *out)
     if (FAULT == FAULT_ABSENT_LANE && t == 40) return;
     if (FAULT == FAULT_BARRIER_IN_ONE_WARP && warp == 0) __syncthreads();
     if (FAULT != FAULT_MISSING_LANES || t % 2 == 0)
-        for (int by = FAULT == FAULT_SHORT_SHUFFLE ? 8 : 16; by; by >>= 1) value += __shfl_xor_sync(0xffffffffu, value, by);
+        for (int by = FAULT == FAULT_SHORT_SHUFFLE ? 8 : 16; by; by >>= 1)
+            value += __shfl_xor_sync(0xffffffffu, value, by);
     if (t % 32 == 0) part[FAULT == FAULT_SHARED_BEYOND ? warp + 1 : warp] = value;
     if (FAULT == FAULT_DIVERGENT_BARRIER && t < THREADS / 2) __syncthreads();
     else __syncthreads();
@@ -44,7 +45,8 @@ template <int FAULT> __global__ void sums(const float *x, float *out)
     }
 }
 
-template <int FAULT> static void run_sums(cuda_fault fault, const float *x, float *out, int blocks, cudaStream_t stream)
+template <int FAULT>
+static void run_sums(cuda_fault fault, const float *x, float *out, int blocks, cudaStream_t stream)
 {
     if (fault == FAULT) AMP_CUDA_RUN(sums<FAULT>, blocks, THREADS, stream, x, out);
     else if constexpr (FAULT + 1 < FAULTS) run_sums<FAULT + 1>(fault, x, out, blocks, stream);

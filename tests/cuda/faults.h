@@ -1,4 +1,5 @@
-/* A small kernel, once as it should be and once with each of the faults that cuda_shim.h is there to find (faults.cu). */
+/* A small kernel, once as it should be and once with each of the faults that cuda_shim.h is there
+ * to find (faults.cu). */
 #ifndef CUDA_FAULTS_H
 #define CUDA_FAULTS_H
 

@@ -1,5 +1,5 @@
-/* Kernels of the CUDA backend that its list of operations does not name: convolutions and connected layers call them. And
- * tensors at addresses that 16-byte accesses do not take, for all that move elements. */
+/* Kernels of the CUDA backend that its list of operations does not name: convolutions and connected layers
+ * call them. And tensors at addresses that 16-byte accesses do not take, for all that move elements. */
 #include "kernel_cases.h"
 
 #include "backend/cuda/kernels.h"
@@ -7,9 +7,11 @@
 #include "cuda_doubles.h"
 #endif
 
-/* k, c, size_h, size_w: 1×1, the usual 3×3, depthwise, 7×7 on 3 channels, many tiles, more filters than blocks. */
-static const int filters[][4] = { { 1, 1, 1, 1 }, { 5, 7, 1, 1 }, { 4, 16, 3, 3 }, { 6, 1, 3, 3 }, { 3, 3, 7, 7 },
-    { 2, 1030, 3, 3 }, { 2, 77, 5, 3 }, { 1, 24, 13, 13 }, { 2, 9, 2, 40 }, { 300, 2, 1, 2 } };
+/* k, c, size_h, size_w: 1×1, the usual 3×3, depthwise, 7×7 on 3 channels, many tiles, more
+ * filters than blocks. */
+static const int filters[][4] = { { 1, 1, 1, 1 }, { 5, 7, 1, 1 }, { 4, 16, 3, 3 }, { 6, 1, 3, 3 },
+    { 3, 3, 7, 7 }, { 2, 1030, 3, 3 }, { 2, 77, 5, 3 }, { 1, 24, 13, 13 }, { 2, 9, 2, 40 },
+    { 300, 2, 1, 2 } };
 
 static size_t oihw(const int *f, int k, int c, int tap) { return ((size_t)k * f[1] + c) * f[2] * f[3] + tap; }
 static size_t krsc(const int *f, int k, int c, int tap) { return ((size_t)k * f[2] * f[3] + tap) * f[1] + c; }
@@ -19,7 +21,8 @@ typedef struct shifted { amp_tensor all, part; } shifted;
 
 static shifted shifted_tensor(amp_dtype dtype, int n, int h, int w, int c, int shift, uint32_t seed)
 {
-    shifted s = { filled(dtype, 1, 1, 1, n * h * w * c + shift, seed, -1, 1), { NULL, dtype, AMP_NHWC, { n, c, h, w } } };
+    shifted s = { filled(dtype, 1, 1, 1, n * h * w * c + shift, seed, -1, 1),
+                  { NULL, dtype, AMP_NHWC, { n, c, h, w } } };
     s.part.data = (char *)s.all.data + shift * amp_dtype_size(dtype);
     return s;
 }
@@ -40,7 +43,8 @@ TEST(weights_become_krsc_and_their_gradient_is_added_back)
                 float *oihw_masters = masters.part.data, *oihw_sum = sum.part.data;
                 const amp_cuda_weights one = { oihw_masters, copy.part.data, dtype, k, c, f[2], f[3] };
                 ASSERT_OK(amp_cuda_weights_to_krsc(backend, &amp_cuda_of(backend)->weights, &one, 1, e));
-                ASSERT_OK(amp_cuda_gradient_from_krsc(backend, copy.part.data, dtype, 8, oihw_sum, k, c, f[2], f[3], e));
+                ASSERT_OK(amp_cuda_gradient_from_krsc(backend, copy.part.data, dtype, 8, oihw_sum, k, c, f[2],
+                                                      f[3], e));
                 amp_tensor once = poisoned(dtype, 1, 1, 1, 1); /* a master in the copy's dtype */
                 for (int at = 0; at < count; ++at) {
                     int filter = at / (c * taps), channel = at / taps % c, tap = at % taps;
@@ -49,9 +53,9 @@ TEST(weights_become_krsc_and_their_gradient_is_added_back)
                     set_element(&once, 0, w);
                     if (element(&copy.part, to) != element(&once, 0) ||
                         (float)element(&sum.part, from) != w + 8 * (float)element(&once, 0))
-                        fail_msg("%d,%d,%dx%d in %s: filter %d, channel %d, tap %d: %.9g became %.9g and %.9g", k, c, f[2],
-                            f[3], amp_dtype_name(dtype), filter, channel, tap, w, element(&copy.part, to),
-                            element(&sum.part, from));
+                        fail_msg("%d,%d,%dx%d in %s: filter %d, channel %d, tap %d: %.9g became %.9g "
+                            "and %.9g", k, c, f[2], f[3], amp_dtype_name(dtype), filter, channel, tap, w,
+                            element(&copy.part, to), element(&sum.part, from));
                 }
                 if (shift) assert_true(isnan(element(&copy.all, 0)));
                 release(masters.all.data); release(sum.all.data); release(copy.all.data); release(once.data);
@@ -70,7 +74,8 @@ TEST(the_weights_of_a_network_take_one_launch)
         masters[i] = shifted_tensor(AMP_FP32, f[0], f[2], f[3], f[1], shift, 30u + (uint32_t)i);
         copies[i] = shifted_tensor(dtype, f[0], f[2], f[3], f[1], shift, 4);
         memset(copies[i].all.data, 0xff, amp_tensor_bytes(&copies[i].all));
-        all[i] = (amp_cuda_weights){ masters[i].part.data, copies[i].part.data, dtype, f[0], f[1], f[2], f[3] };
+        all[i] = (amp_cuda_weights){ masters[i].part.data, copies[i].part.data, dtype, f[0], f[1],
+                                     f[2], f[3] };
     }
     all[ALL] = (amp_cuda_weights){ NULL, NULL, AMP_FP16, 0, 3, 3, 3 };
     for (int again = 0; again < 2; ++again) { /* the second time the list is known */
@@ -108,14 +113,16 @@ TEST(bias_is_added_to_each_pixel)
                 ASSERT_OK(amp_cuda_add_bias(backend, &y.part, bias, e));
                 for (size_t k = 0; k < amp_shape_count(y.all.shape); ++k) {
                     size_t at = k - (size_t)shift;
-                    double want = element(&old, k) + (k < (size_t)shift ? 0 : (double)bias[at % (size_t)z[3]]);
+                    double want = element(&old, k) +
+                        (k < (size_t)shift ? 0 : (double)bias[at % (size_t)z[3]]);
                     assert_rounded(all_dtypes[d], element(&y.all, k), want, 0x1p-23, "y", k);
                 }
                 release(y.all.data); release(old.data); release(bias);
             }
 }
 
-enum { IMAGES = 2, HEIGHT = 12, WIDTH = 8, CHANNELS = 48, IMAGE = HEIGHT * WIDTH * CHANNELS, OPERATIONS = 12, HALVES = 5 };
+enum { IMAGES = 2, HEIGHT = 12, WIDTH = 8, CHANNELS = 48, IMAGE = HEIGHT * WIDTH * CHANNELS, OPERATIONS = 12,
+       HALVES = 5 };
 
 /* The operations whose y, or else whose x, is half as high and wide as the others. */
 static int halves(int which) { return which == HALVES || which == HALVES + 1; }
@@ -143,8 +150,8 @@ static amp_status operate(int which, const amp_tensor *x, const amp_tensor *othe
 /* What lies one element further in memory than it might. */
 enum { X = 1, OTHER = 2, SMALL = 4, Y = 8, KEEP = 16, MAP = 32, ALL = 63 };
 
-/* One element further in memory, for a single tensor or for all, and from a grid too small for the work, the same numbers
- * must come out, and what lies before stays. */
+/* One element further in memory, for a single tensor or for all, and from a grid too small for the work, the
+ * same numbers must come out, and what lies before stays. */
 TEST(addresses_of_any_alignment_give_the_same_numbers)
 {
     static const int further[] = { 0, ALL, X, OTHER, SMALL, Y, KEEP, MAP };
@@ -158,11 +165,14 @@ TEST(addresses_of_any_alignment_give_the_same_numbers)
                 amp_dtype dtype = all_dtypes[d];
                 shifted x = shifted_tensor(dtype, IMAGES, HEIGHT, WIDTH, CHANNELS, !!(shift & X), 1);
                 shifted other = shifted_tensor(dtype, IMAGES, HEIGHT, WIDTH, CHANNELS, !!(shift & OTHER), 1);
-                shifted small = shifted_tensor(dtype, IMAGES, HEIGHT / 2, WIDTH / 2, CHANNELS, !!(shift & SMALL), 1);
-                shifted y = shifted_tensor(dtype, IMAGES, HEIGHT / part, WIDTH / part, CHANNELS, !!(shift & Y), 4);
+                shifted small = shifted_tensor(dtype, IMAGES, HEIGHT / 2, WIDTH / 2, CHANNELS,
+                                               !!(shift & SMALL), 1);
+                shifted y = shifted_tensor(dtype, IMAGES, HEIGHT / part, WIDTH / part, CHANNELS,
+                                           !!(shift & Y), 4);
                 uint8_t *kept = keep + !!(shift & KEEP);
                 int32_t *entries = map + !!(shift & MAP);
-                fill(&x.part, 1, -2, 2), fill(&other.part, 2, -2, 2), fill(&small.part, 3, -2, 2), fill(&y.part, 4, -2, 2);
+                fill(&x.part, 1, -2, 2), fill(&other.part, 2, -2, 2), fill(&small.part, 3, -2, 2),
+                    fill(&y.part, 4, -2, 2);
                 for (int i = 0; i < IMAGES * IMAGE; ++i) kept[i] = (uint8_t)(i * 7 / 3 & 1);
                 for (int i = 0; i < IMAGE; ++i) entries[i] = (i * 5 + 1) % IMAGE;
                 double before = element(&y.all, 0);

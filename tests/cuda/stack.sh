@@ -1,6 +1,6 @@
-# With the CUDA toolkit and cuDNN in the folder STACK, nvcc takes the CUDA backend's kernels for every generation of GPUs (compile.sh),
-# and Darknet, the plugin and the programs of tests/gpu compile and link, for the oldest one from 7.0 up. Nothing is run.
-# In an empty folder; STACK, SOURCE_DIR and DARKNET_TREE are set.
+# With the CUDA toolkit and cuDNN in the folder STACK, nvcc takes the CUDA backend's kernels for every
+# generation of GPUs (compile.sh), and Darknet, the plugin and the programs of tests/gpu compile and link, for
+# the oldest one from 7.0 up. Nothing is run. In an empty folder; STACK, SOURCE_DIR and DARKNET_TREE are set.
 set -eu
 fail() { echo "$STACK: $*"; exit 1; }
 [ -x "$STACK/bin/nvcc" ] || fail 'there is no bin/nvcc in it'
@@ -10,13 +10,17 @@ echo > nothing.cu
 mkdir kernels
 (cd kernels && NVCC=$STACK/bin/nvcc bash "$SOURCE_DIR/tests/cuda/compile.sh")
 
-# DARKNET_AMP_CPU=OFF: what knows no CUDA is compiled elsewhere. The runtime's static library is in no package of Python's.
+# DARKNET_AMP_CPU=OFF: what knows no CUDA is compiled elsewhere. The runtime's static library is in
+# no package of Python's.
 oldest=$(sed -n 1p kernels/chosen)
-env CUDNN_ROOT="$STACK" CUDACXX="$STACK/bin/nvcc" cmake -S "$SOURCE_DIR" -B build -DDARKNET_AMP_CUDA=ON -DDARKNET_AMP_CPU=OFF \
+env CUDNN_ROOT="$STACK" CUDACXX="$STACK/bin/nvcc" cmake -S "$SOURCE_DIR" -B build -DDARKNET_AMP_CUDA=ON \
+    -DDARKNET_AMP_CPU=OFF \
     -DCUDAToolkit_ROOT="$STACK" -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared -DCMAKE_CUDA_ARCHITECTURES="$oldest" \
-    -DDARKNET_SOURCE_DIR="$DARKNET_TREE" -DDARKNET_AMP_BUILD_STOCK=OFF > configured 2>&1 || fail "$(tail -n 20 configured)"
+    -DDARKNET_SOURCE_DIR="$DARKNET_TREE" -DDARKNET_AMP_BUILD_STOCK=OFF > configured 2>&1 ||
+    fail "$(tail -n 20 configured)"
 grep -q "^-- Found cuDNN: $STACK/" configured || fail "another cuDNN was found: $(grep cuDNN configured)"
-cmake --build build --target gpu_tests --parallel "$(nproc)" > built 2>&1 || fail "$(grep -m 20 -E 'error|undefined' built)"
+cmake --build build --target gpu_tests --parallel "$(nproc)" > built 2>&1 ||
+    fail "$(grep -m 20 -E 'error|undefined' built)"
 ! grep -E "plugin/.*warning|warning.*(libcu|undefined)" built || fail 'the lines above are warnings'
 echo "$(sed -n 's/^-- The CUDA compiler identification is NVIDIA /CUDA /p' configured),$(sed -n 's/^-- Found cuDNN:.*version \(.*\))/ cuDNN \1/p' \
     configured): kernels for $(tr '\n' ' ' < kernels/chosen); all compiled and linked for $oldest"

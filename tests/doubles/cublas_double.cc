@@ -29,7 +29,8 @@ __attribute__((format(printf, 2, 3))) cublasStatus_t reject(cublasStatus_t statu
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (!cublas_double.rejected++) snprintf(cublas_double.rejection, sizeof cublas_double.rejection, "%s", text);
+    if (!cublas_double.rejected++)
+        snprintf(cublas_double.rejection, sizeof cublas_double.rejection, "%s", text);
     amp_cuda_report("cuBLAS: %s", text);
     return status;
 }
@@ -64,7 +65,7 @@ handle *find(cublasHandle_t h)
     return at == handles.end() ? nullptr : at->second.get();
 }
 
-/* ------------------------------------------------------------------------------------------------ products */
+/* ----------------------------------------------------------------------------------------------- products */
 
 struct matrix { /* rows × columns, column by column, one every ld elements */
     number type;
@@ -125,7 +126,8 @@ void compute(void *user)
         for (int i = 0; i < p.m; ++i) {
             int64_t at = i + (int64_t)j * p.c.ld;
             double v = p.alpha * sums[(size_t)i + (size_t)j * (size_t)p.m];
-            store(p.c.type, p.c.data, at, p.beta == 0 ? v : v + (double)p.beta * load(p.c.type, p.c.data, at));
+            store(p.c.type, p.c.data, at,
+                  p.beta == 0 ? v : v + (double)p.beta * load(p.c.type, p.c.data, at));
         }
     products.erase(&p);
 }
@@ -144,14 +146,16 @@ bool number_of(cudaDataType type, number *out)
 bool on_host(const void *p)
 {
     cudaPointerAttributes attributes;
-    return p && cudaPointerGetAttributes(&attributes, p) == cudaSuccess && attributes.type != cudaMemoryTypeDevice;
+    return p && cudaPointerGetAttributes(&attributes, p) == cudaSuccess
+        && attributes.type != cudaMemoryTypeDevice;
 }
 
 cublasStatus_t check_matrix(const char *name, const matrix &m)
 {
     CHECK(m.ld >= std::max(1, m.rows), "%s: leading dimension %d of %d rows", name, m.ld, m.rows);
     CHECK((uintptr_t)m.data % size_of(m.type) == 0, "%s: %p is not aligned", name, m.data);
-    CHECK(amp_cuda_is_device(m.data, m.bytes(), "cublasGemmEx"), "%s is not %zu bytes of device memory", name, m.bytes());
+    CHECK(amp_cuda_is_device(m.data, m.bytes(), "cublasGemmEx"), "%s is not %zu bytes of device memory", name,
+          m.bytes());
     return OK;
 }
 
@@ -162,11 +166,13 @@ bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 
 cublasStatus_t check_product(const product &p)
 {
-    const struct { const char *name; const matrix *m; } all[] = { { "A", &p.a }, { "B", &p.b }, { "C", &p.c } };
+    const struct { const char *name; const matrix *m; } all[] = { { "A", &p.a }, { "B", &p.b },
+                                                                  { "C", &p.c } };
     for (auto &it : all) {
         cublasStatus_t status = check_matrix(it.name, *it.m);
         if (status != OK) return status;
-        CHECK(it.m == &p.c || !overlap(it.m->data, it.m->bytes(), p.c.data, p.c.bytes()), "C overlaps %s", it.name);
+        CHECK(it.m == &p.c || !overlap(it.m->data, it.m->bytes(), p.c.data, p.c.bytes()), "C overlaps %s",
+              it.name);
         CHECK(!p.workspace_bytes || !overlap(it.m->data, it.m->bytes(), p.workspace, p.workspace_bytes),
             "the workspace overlaps %s", it.name);
     }
@@ -178,7 +184,7 @@ cublasStatus_t check_product(const product &p)
 
 }
 
-/* ------------------------------------------------------------------------------------------------ the interface */
+/* ------------------------------------------------------------------------------------------ the interface */
 
 extern "C" {
 
@@ -191,7 +197,8 @@ void cublas_double_reset(void)
 
 int cublas_double_leaks(void)
 {
-    if (cublas_double.handles) amp_cuda_report("cuBLAS: %d handles were not destroyed", cublas_double.handles);
+    if (cublas_double.handles)
+        amp_cuda_report("cuBLAS: %d handles were not destroyed", cublas_double.handles);
     return cublas_double.handles;
 }
 
@@ -231,7 +238,8 @@ cublasStatus_t cublasDestroy_v2(cublasHandle_t h)
 cublasStatus_t cublasGetProperty(libraryPropertyType part, int *value)
 {
     CHECK(value, "cublasGetProperty: NULL");
-    *value = part == MAJOR_VERSION ? CUBLAS_VER_MAJOR : part == MINOR_VERSION ? CUBLAS_VER_MINOR : CUBLAS_VER_PATCH;
+    *value = part == MAJOR_VERSION ? CUBLAS_VER_MAJOR : part == MINOR_VERSION ? CUBLAS_VER_MINOR
+        : CUBLAS_VER_PATCH;
     return OK;
 }
 
@@ -252,7 +260,8 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t h, void *workspace, size_t b
     MAY_FAIL("cublasSetWorkspace");
     handle *it = find(h);
     if (!it) return reject(CUBLAS_STATUS_NOT_INITIALIZED, "cublasSetWorkspace: no handle");
-    CHECK(!bytes || (uintptr_t)workspace % 256 == 0, "cublasSetWorkspace: %p is not aligned to 256 bytes", workspace);
+    CHECK(!bytes || (uintptr_t)workspace % 256 == 0, "cublasSetWorkspace: %p is not aligned to 256 bytes",
+          workspace);
     CHECK(!bytes || amp_cuda_is_device(workspace, bytes, "cublasSetWorkspace"),
         "cublasSetWorkspace: not %zu bytes of device memory",
         bytes);
@@ -273,9 +282,10 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t h, cublasMath_t mode)
     return OK;
 }
 
-static cublasStatus_t enqueue(cublasHandle_t h, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k,
-    const void *alpha, const void *a, cudaDataType a_type, int lda, const void *b, cudaDataType b_type, int ldb,
-    const void *beta, void *c, cudaDataType c_type, int ldc, cublasComputeType_t compute_type, cublasGemmAlgo_t algorithm)
+static cublasStatus_t enqueue(cublasHandle_t h, cublasOperation_t op_a, cublasOperation_t op_b, int m,
+    int n, int k, const void *alpha, const void *a, cudaDataType a_type, int lda, const void *b,
+    cudaDataType b_type, int ldb, const void *beta, void *c, cudaDataType c_type, int ldc,
+    cublasComputeType_t compute_type, cublasGemmAlgo_t algorithm)
 {
     handle *it = find(h);
     if (!it) return reject(CUBLAS_STATUS_NOT_INITIALIZED, "cublasGemmEx: no handle");
@@ -285,13 +295,14 @@ static cublasStatus_t enqueue(cublasHandle_t h, cublasOperation_t op_a, cublasOp
     CHECK(on_host(alpha) && on_host(beta), "cublasGemmEx: alpha and beta are to be the host's");
     CHECK(algorithm == CUBLAS_GEMM_DEFAULT, "cublasGemmEx: algorithm %d", (int)algorithm);
     if (compute_type != CUBLAS_COMPUTE_32F && compute_type != CUBLAS_COMPUTE_32F_PEDANTIC)
-        return reject(CUBLAS_STATUS_NOT_SUPPORTED, "cublasGemmEx: not computed in fp32 (type %d)", (int)compute_type);
+        return reject(CUBLAS_STATUS_NOT_SUPPORTED, "cublasGemmEx: not computed in fp32 (type %d)",
+                      (int)compute_type);
     number a_number, b_number, c_number;
     if (!number_of(a_type, &a_number) || !number_of(b_type, &b_number) || !number_of(c_type, &c_number) ||
         a_number != b_number ||
         (c_number != a_number && c_number != number::fp32))
-        return reject(CUBLAS_STATUS_NOT_SUPPORTED, "cublasGemmEx: types %d, %d and %d", (int)a_type, (int)b_type,
-            (int)c_type);
+        return reject(CUBLAS_STATUS_NOT_SUPPORTED, "cublasGemmEx: types %d, %d and %d", (int)a_type,
+            (int)b_type, (int)c_type);
 
     bool pedantic = compute_type == CUBLAS_COMPUTE_32F_PEDANTIC || (it->math & 15) == CUBLAS_PEDANTIC_MATH;
     std::unique_ptr<product> p(new product());
@@ -302,47 +313,56 @@ static cublasStatus_t enqueue(cublasHandle_t h, cublasOperation_t op_a, cublasOp
     p->m = m, p->n = n, p->k = k;
     p->alpha = *static_cast<const float *>(alpha), p->beta = *static_cast<const float *>(beta);
     p->tf32_inputs = !pedantic && (it->math & 15) == CUBLAS_TF32_TENSOR_OP_MATH;
-    p->short_sums = !pedantic && c_number != number::fp32 && !(it->math & CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
+    p->short_sums = !pedantic && c_number != number::fp32
+        && !(it->math & CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
     p->workspace = it->workspace, p->workspace_bytes = it->workspace_bytes;
     cublasStatus_t status = check_product(*p);
     if (status != OK) return status;
     product *key = p.get();
-    CHECK(amp_cuda_enqueue(it->stream, "cublasGemmEx", compute, key), "cublasGemmEx: the handle's stream is gone");
+    CHECK(amp_cuda_enqueue(it->stream, "cublasGemmEx", compute, key),
+          "cublasGemmEx: the handle's stream is gone");
     products[key] = std::move(p);
     ++cublas_double.products;
     cublas_double.factors = a_type, cublas_double.result = c_type, cublas_double.computes = compute_type;
     return OK;
 }
 
-cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k,
-    const void *alpha, const void *a, cudaDataType a_type, int lda, const void *b, cudaDataType b_type, int ldb,
-    const void *beta, void *c, cudaDataType c_type, int ldc, cublasComputeType_t compute_type, cublasGemmAlgo_t algorithm)
+cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t op_a, cublasOperation_t op_b, int m,
+    int n, int k, const void *alpha, const void *a, cudaDataType a_type, int lda, const void *b,
+    cudaDataType b_type, int ldb, const void *beta, void *c, cudaDataType c_type, int ldc,
+    cublasComputeType_t compute_type, cublasGemmAlgo_t algorithm)
 {
     MAY_FAIL("cublasGemmEx");
-    return enqueue(h, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, c_type, ldc, compute_type, algorithm);
+    return enqueue(h, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, c_type, ldc,
+                   compute_type, algorithm);
 }
 
-/* The same for `count` places: products whose matrices lie strides apart. They are computed one after the other, in no
- * order that a caller may count on. */
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k,
-    const void *alpha, const void *a, cudaDataType a_type, int lda, long long stride_a, const void *b, cudaDataType b_type, int ldb,
-    long long stride_b, const void *beta, void *c, cudaDataType c_type, int ldc, long long stride_c, int count,
+/* The same for `count` places: products whose matrices lie strides apart. They are computed one after the
+ * other, in no order that a caller may count on. */
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t op_a, cublasOperation_t op_b,
+    int m, int n, int k, const void *alpha, const void *a, cudaDataType a_type, int lda, long long stride_a,
+    const void *b, cudaDataType b_type, int ldb, long long stride_b, const void *beta, void *c,
+    cudaDataType c_type, int ldc, long long stride_c, int count,
     cublasComputeType_t compute_type, cublasGemmAlgo_t algorithm)
 {
     MAY_FAIL("cublasGemmStridedBatchedEx");
     number a_number, b_number, c_number;
     CHECK(count > 0, "cublasGemmStridedBatchedEx: %d products", count);
-    CHECK(stride_a >= 0 && stride_b >= 0 && stride_c > 0, "cublasGemmStridedBatchedEx: strides %lld, %lld, %lld", stride_a,
-        stride_b, stride_c);
-    /* Results lie behind each other, or interleaved column by column; else two of them would write one element. */
-    CHECK(count == 1 || stride_c >= (long long)ldc * (n - 1) + m || (stride_c >= m && stride_c * (count - 1) + m <= ldc),
-        "cublasGemmStridedBatchedEx: results of %d×%d, leading dimension %d, %lld apart, overlap", m, n, ldc, stride_c);
+    CHECK(stride_a >= 0 && stride_b >= 0 && stride_c > 0,
+        "cublasGemmStridedBatchedEx: strides %lld, %lld, %lld", stride_a, stride_b, stride_c);
+    /* Results lie behind each other, or interleaved column by column; else two of them would write one
+     * element. */
+    CHECK(count == 1 || stride_c >= (long long)ldc * (n - 1) + m
+        || (stride_c >= m && stride_c * (count - 1) + m <= ldc),
+        "cublasGemmStridedBatchedEx: results of %d×%d, leading dimension %d, %lld apart, overlap", m, n, ldc,
+        stride_c);
     if (!number_of(a_type, &a_number) || !number_of(b_type, &b_number) || !number_of(c_type, &c_number))
-        return reject(CUBLAS_STATUS_NOT_SUPPORTED, "cublasGemmStridedBatchedEx: types %d, %d and %d", (int)a_type, (int)b_type,
-            (int)c_type);
+        return reject(CUBLAS_STATUS_NOT_SUPPORTED, "cublasGemmStridedBatchedEx: types %d, %d and %d",
+            (int)a_type, (int)b_type, (int)c_type);
     for (long long i = 0; i < count; ++i) {
-        cublasStatus_t status = enqueue(h, op_a, op_b, m, n, k, alpha, (const char *)a + i * stride_a * (long long)size_of(a_number),
-            a_type, lda, (const char *)b + i * stride_b * (long long)size_of(b_number), b_type, ldb, beta,
+        cublasStatus_t status = enqueue(h, op_a, op_b, m, n, k, alpha,
+            (const char *)a + i * stride_a * (long long)size_of(a_number), a_type, lda,
+            (const char *)b + i * stride_b * (long long)size_of(b_number), b_type, ldb, beta,
             (char *)c + i * stride_c * (long long)size_of(c_number), c_type, ldc, compute_type, algorithm);
         if (status != OK) return status;
     }

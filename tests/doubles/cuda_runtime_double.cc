@@ -1,9 +1,10 @@
-/* A double of the CUDA runtime: the functions of cuda_runtime_api.h that the CUDA backend uses, on the CPU. See
- * cuda_doubles.h for what it detects and how a test steers it.
+/* A double of the CUDA runtime: the functions of cuda_runtime_api.h that the CUDA backend uses, on the CPU.
+ * See cuda_doubles.h for what it detects and how a test steers it.
  *
- * Work on a stream is only written down. It runs when something waits for it (a synchronisation, a copy into pageable
- * memory, an event another stream waits for), never before: what was not waited for is not there. Device memory cannot be
- * touched while no such work runs, so that the program cannot read or write it, as on a GPU. */
+ * Work on a stream is only written down. It runs when something waits for it (a synchronisation, a copy
+ * into pageable memory, an event another stream waits for), never before: what was not waited for is not
+ * there. Device memory cannot be touched while no such work runs, so that the program cannot read or
+ * write it, as on a GPU. */
 #include "cuda_shim.h"
 
 #include "cuda_doubles.h"
@@ -108,15 +109,18 @@ void protect()
 
 struct sigaction previous_handler;
 
-bool within(const arena &a, const void *p) { return a.base && (char *)p >= a.base && (char *)p < a.base + arena_bytes; }
+bool within(const arena &a, const void *p)
+{
+    return a.base && (char *)p >= a.base && (char *)p < a.base + arena_bytes;
+}
 
 void touched(int signal, siginfo_t *info, void *context)
 {
     void *at = info->si_addr;
     bool ours = within(device_memory, at) || within(managed_memory, at);
     if (open_count)
-        amp_cuda_report("%s, block (%u,%u,%u), thread (%u,%u,%u) touched %p, which is no memory", running.c_str(), blockIdx.x,
-            blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, at);
+        amp_cuda_report("%s, block (%u,%u,%u), thread (%u,%u,%u) touched %p, which is no memory",
+            running.c_str(), blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, at);
     else if (ours) amp_cuda_report("the host touched device memory at %p%s", at,
         within(managed_memory, at) ? ", and did not wait for the device" : "");
     if (first_fault.empty()) std::fprintf(stderr, "segmentation fault at %p\n", at);
@@ -156,8 +160,10 @@ void reserve(arena &a)
 {
     if (a.base) return;
     void *p = MAP_FAILED;
-    for (arena_bytes *= 2; p == MAP_FAILED && arena_bytes > (size_t)1 << 32;) /* valgrind has less than 64 GiB to give */
-        p = mmap(nullptr, (arena_bytes /= 2) + STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    /* Valgrind has less than 64 GiB to give. */
+    for (arena_bytes *= 2; p == MAP_FAILED && arena_bytes > (size_t)1 << 32;)
+        p = mmap(nullptr, (arena_bytes /= 2) + STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                 -1, 0);
     if (p == MAP_FAILED) std::perror("address space for device memory"), std::abort();
     a.base = a.next = a.used = (char *)(((uintptr_t)p + STEP - 1) / STEP * STEP);
     madvise(a.base, arena_bytes, MADV_HUGEPAGE); /* where there are any: opening and shutting them is quick */
@@ -165,7 +171,8 @@ void reserve(arena &a)
 
 __attribute__((no_sanitize("address"))) void fill_guard(char *at, size_t bytes)
 {
-    for (size_t i = 0; i + 1 < bytes + 1; ++i) ((volatile unsigned char *)at)[i] = (unsigned char)(GUARD_WORD >> (i & 1) * 8);
+    for (size_t i = 0; i + 1 < bytes + 1; ++i)
+        ((volatile unsigned char *)at)[i] = (unsigned char)(GUARD_WORD >> (i & 1) * 8);
 }
 
 __attribute__((no_sanitize("address"))) bool guard_holds(const char *at, size_t bytes)
@@ -186,8 +193,8 @@ void forget_freed(arena &a, char *from, size_t span)
     }
 }
 
-/* Memory with guards on both sides. Addresses come back late, so that a use after free meets no one else's memory; but
- * they do, because opening and shutting takes time by the page. */
+/* Memory with guards on both sides. Addresses come back late, so that a use after free meets no one else's
+ * memory; but they do, because opening and shutting takes time by the page. */
 char *take(arena &a, size_t bytes)
 {
     size_t span = (bytes + UNIT - 1) / UNIT * UNIT + 2 * GUARD;
@@ -227,8 +234,8 @@ char *take(arena &a, size_t bytes)
 void check_guards(char *at, const allocation &b)
 {
     if (!guard_holds(at - GUARD, GUARD) || !guard_holds(at + b.bytes, b.span - GUARD - b.bytes)) {
-        amp_cuda_report("allocation %d of %zu bytes: something wrote beyond its ends (last ran %s)", b.number, b.bytes,
-            running.c_str());
+        amp_cuda_report("allocation %d of %zu bytes: something wrote beyond its ends (last ran %s)", b.number,
+            b.bytes, running.c_str());
         OPEN_REGION(at - GUARD, b.span);
         fill_guard(at - GUARD, GUARD);
         fill_guard(at + b.bytes, b.span - GUARD - b.bytes);
@@ -285,8 +292,8 @@ std::string refusal(const void *p, size_t bytes)
     }
     auto after = a->freed.upper_bound((char *)p);
     if (after != a->freed.begin() && (char *)p <= (--after)->first + after->second.bytes)
-        std::snprintf(text, sizeof text, "%p lies in allocation %d of %zu bytes, which was freed", p, after->second.number,
-            after->second.bytes);
+        std::snprintf(text, sizeof text, "%p lies in allocation %d of %zu bytes, which was freed", p,
+            after->second.number, after->second.bytes);
     else std::snprintf(text, sizeof text, "%p belongs to no allocation", p);
     return text;
 }
@@ -401,7 +408,8 @@ void put(stream *s, std::string what, std::function<void()> run)
 {
     if (!only_stream || !alive(only_stream)) only_stream = s;
     if (s != only_stream && !any_stream)
-        amp_cuda_report("%s is on stream %d, the work before it on stream %d", what.c_str(), s->number, only_stream->number);
+        amp_cuda_report("%s is on stream %d, the work before it on stream %d", what.c_str(), s->number,
+                        only_stream->number);
     push_implicit_waits(s);
     push(s, std::move(what), std::move(run));
     if (launch_blocking) run_all(s);
@@ -410,8 +418,8 @@ void put(stream *s, std::string what, std::function<void()> run)
 bool limits_hold(dim3 grid, dim3 block)
 {
     size_t threads = (size_t)block.x * block.y * block.z;
-    return grid.x && grid.y && grid.z && threads && threads <= 1024 && block.x <= 1024 && block.y <= 1024 && block.z <= 64 &&
-        grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535;
+    return grid.x && grid.y && grid.z && threads && threads <= 1024 && block.x <= 1024 && block.y <= 1024
+        && block.z <= 64 && grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535;
 }
 
 }
@@ -447,7 +455,7 @@ void enqueue(launch l, cudaStream_t on, const std::vector<argument> &arguments)
 
 }
 
-/* ------------------------------------------------------------------------------------------------ for tests */
+/* ---------------------------------------------------------------------------------------------- for tests */
 
 extern "C" {
 
@@ -472,7 +480,10 @@ void amp_cuda_forget_faults(void)
     sticky = last_error = cudaSuccess;
 }
 
-void amp_cuda_fail_call(const char *function, int nth, int status) { injections[function] = { nth, (cudaError_t)status }; }
+void amp_cuda_fail_call(const char *function, int nth, int status)
+{
+    injections[function] = { nth, (cudaError_t)status };
+}
 void amp_cuda_launch_blocking(int on) { launch_blocking = on != 0; }
 void amp_cuda_any_stream(int allowed) { any_stream = allowed != 0; }
 void amp_cuda_device_is(int major, int minor, int multiprocessors, size_t bytes)
@@ -495,7 +506,8 @@ long amp_cuda_launches(void) { return counts.launches; }
 amp_cuda_counts amp_cuda_counted(void) { return counts; }
 int amp_cuda_allocations(void)
 {
-    return (int)(device_memory.blocks.size() + managed_memory.blocks.size() + pinned.size() + registered.size());
+    return (int)(device_memory.blocks.size() + managed_memory.blocks.size() + pinned.size() +
+                 registered.size());
 }
 int amp_cuda_registered(const void *p) { return lies_in(registered, p); }
 int amp_cuda_leaks(void)
@@ -525,7 +537,7 @@ int amp_cuda_enqueue(cudaStream_t on, const char *what, void (*run)(void *), voi
     return 1;
 }
 
-/* ------------------------------------------------------------------------------------------------ the runtime: memory */
+/* ------------------------------------------------------------------------------------ the runtime: memory */
 
 static cudaError_t allocate_in(arena &a, const char *function, void **out, size_t bytes)
 {
@@ -571,7 +583,8 @@ static cudaError_t give_back(void *p)
     OPEN_REGION((char *)p, b.bytes);
     std::memset(p, 0xff, std::min(b.bytes, KEPT));
     if (b.bytes > KEPT) { /* large: the pages go back */
-        char *from = (char *)(((uintptr_t)p + KEPT + 4095) & ~(uintptr_t)4095), *to = (char *)p + (b.bytes & ~(size_t)4095) - 4096;
+        char *from = (char *)(((uintptr_t)p + KEPT + 4095) & ~(uintptr_t)4095),
+            *to = (char *)p + (b.bytes & ~(size_t)4095) - 4096;
         if (to > from) madvise(from, (size_t)(to - from), MADV_DONTNEED);
     }
     SHUT_REGION((char *)p, b.bytes);
@@ -655,7 +668,8 @@ cudaError_t cudaHostUnregister(void *p)
 /* Under free's name where a program is linked so (--wrap=free). */
 void amp_cuda_program_frees(void *p)
 {
-    if (p && registered.count((char *)p)) amp_cuda_report("%p is freed while it is registered as pinned memory", p);
+    if (p && registered.count((char *)p))
+        amp_cuda_report("%p is freed while it is registered as pinned memory", p);
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
@@ -668,7 +682,8 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 
 static bool device_side(const void *p) { return arena_of(p) != nullptr; }
 
-/* From pinned memory: read late, when nobody may have written to it since. (Nor a copy into it that was queued before.) */
+/* From pinned memory: read late, when nobody may have written to it since. (Nor a copy into it that
+ * was queued before.) */
 static void put_late_copy(stream *s, const char *name, void *to, const void *from, size_t bytes)
 {
     auto before = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + bytes);
@@ -689,19 +704,25 @@ static void count_copy(bool to_device, bool from_device, bool pageable_side, siz
 }
 
 /* One copy, checked; `waits` for cudaMemcpy, which returns when it is done. */
-static cudaError_t copy(const char *name, void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t on, bool waits)
+static cudaError_t copy(const char *name, void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                        cudaStream_t on, bool waits)
 {
     stream *s = stream_of(on);
-    if (!s) return amp_cuda_report("%s on a stream that does not exist", name), result(cudaErrorInvalidResourceHandle);
+    if (!s)
+        return amp_cuda_report("%s on a stream that does not exist", name),
+            result(cudaErrorInvalidResourceHandle);
     if (bytes == 0) return result(cudaSuccess);
-    bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || (kind == cudaMemcpyDefault && device_side(to));
+    bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice
+        || (kind == cudaMemcpyDefault && device_side(to));
     bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ||
         (kind == cudaMemcpyDefault && device_side(from));
     std::string why;
     if (to_device) why = refusal(to, bytes);
     if (why.empty() && from_device) why = refusal(from, bytes);
-    if (why.empty() && !to_device && within(device_memory, to)) why = "the target is device memory, the kind says it is not";
-    if (why.empty() && !from_device && within(device_memory, from)) why = "the source is device memory, the kind says it is not";
+    if (why.empty() && !to_device && within(device_memory, to))
+        why = "the target is device memory, the kind says it is not";
+    if (why.empty() && !from_device && within(device_memory, from))
+        why = "the source is device memory, the kind says it is not";
     if (!why.empty()) return amp_cuda_report("%s: %s", name, why.c_str()), result(cudaErrorInvalidValue);
     bool from_pageable = !from_device && !is_pinned(from) && !device_side(from);
     bool to_pageable = !to_device && !is_pinned(to) && !device_side(to);
@@ -730,7 +751,9 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind 
 static cudaError_t set_bytes(const char *name, void *at, int value, size_t bytes, cudaStream_t on)
 {
     stream *s = stream_of(on);
-    if (!s) return amp_cuda_report("%s on a stream that does not exist", name), result(cudaErrorInvalidResourceHandle);
+    if (!s)
+        return amp_cuda_report("%s on a stream that does not exist", name),
+            result(cudaErrorInvalidResourceHandle);
     if (bytes == 0) return result(cudaSuccess);
     if (!amp_cuda_is_device(at, bytes, name)) return result(cudaErrorInvalidValue);
     put(s, name, [=] { std::memset(at, value, bytes); });
@@ -754,14 +777,16 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *p)
     ENTER("cudaPointerGetAttributes");
     ++counts.questions;
     std::memset(out, 0, sizeof *out);
-    out->type = within(device_memory, p) ? cudaMemoryTypeDevice : within(managed_memory, p) ? cudaMemoryTypeManaged :
-        is_pinned(p) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
-    if (out->type == cudaMemoryTypeDevice || out->type == cudaMemoryTypeManaged) out->devicePointer = (void *)p;
+    out->type = within(device_memory, p) ? cudaMemoryTypeDevice
+        : within(managed_memory, p) ? cudaMemoryTypeManaged
+        : is_pinned(p) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    if (out->type == cudaMemoryTypeDevice || out->type == cudaMemoryTypeManaged)
+        out->devicePointer = (void *)p;
     if (out->type == cudaMemoryTypeHost || out->type == cudaMemoryTypeManaged) out->hostPointer = (void *)p;
     return cudaSuccess;
 }
 
-/* ------------------------------------------------------------------------------------------------ streams and events */
+/* ------------------------------------------------------------------------------------- streams and events */
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int)
 {
@@ -774,14 +799,18 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int)
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) { return cudaStreamCreateWithPriority(out, flags, 0); }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+{
+    return cudaStreamCreateWithPriority(out, flags, 0);
+}
 cudaError_t cudaStreamCreate(cudaStream_t *out) { return cudaStreamCreateWithPriority(out, 0, 0); }
 
 /* The stream's work is still done. */
 cudaError_t cudaStreamDestroy(cudaStream_t on)
 {
     stream *s = stream_of(on);
-    if (!s || s == &default_stream) return amp_cuda_report("cudaStreamDestroy of no stream"), result(cudaErrorInvalidResourceHandle);
+    if (!s || s == &default_stream)
+        return amp_cuda_report("cudaStreamDestroy of no stream"), result(cudaErrorInvalidResourceHandle);
     run_all(s);
     if (only_stream == s) only_stream = nullptr;
     destroyed_streams.push_back(std::move(streams[s]));
@@ -793,7 +822,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t on)
 {
     ENTER("cudaStreamSynchronize");
     stream *s = stream_of(on);
-    if (!s) return amp_cuda_report("cudaStreamSynchronize of no stream"), result(cudaErrorInvalidResourceHandle);
+    if (!s)
+        return amp_cuda_report("cudaStreamSynchronize of no stream"), result(cudaErrorInvalidResourceHandle);
     opened o;
     wait_until(s, s->queued);
     check_all_guards();
@@ -902,7 +932,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
     return cudaSuccess;
 }
 
-/* ------------------------------------------------------------------------------------------------ errors and devices */
+/* ------------------------------------------------------------------------------------- errors and devices */
 
 cudaError_t cudaGetLastError(void)
 {
@@ -948,7 +978,8 @@ const char *cudaGetErrorString(cudaError_t status)
     case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
     case cudaErrorLaunchFailure: return fault_count ? first_fault.c_str() : "unspecified launch failure";
     case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
-    case cudaErrorHostMemoryAlreadyRegistered: return "part or all of the requested memory range is already mapped";
+    case cudaErrorHostMemoryAlreadyRegistered:
+        return "part or all of the requested memory range is already mapped";
     case cudaErrorHostMemoryNotRegistered: return "pointer does not correspond to a registered memory region";
     case cudaErrorNotSupported: return "operation not supported";
     default: return "unknown error";

@@ -1,8 +1,9 @@
 /* Runs a grid: one block after the other, each of its threads as a fibre. See cuda_shim.h.
  *
- * A fibre is a stack. It runs one thread of the block after the other to their ends; only when a thread has to wait at a
- * barrier does it stay with that thread, and another fibre goes on with the rest. So a kernel without barriers costs no
- * switch at all. When no thread can go on, the barriers that are complete open: a warp's first, the block's last. */
+ * A fibre is a stack. It runs one thread of the block after the other to their ends; only when a thread has
+ * to wait at a barrier does it stay with that thread, and another fibre goes on with the rest. So a kernel
+ * without barriers costs no switch at all. When no thread can go on, the barriers that are complete open: a
+ * warp's first, the block's last. */
 #include "cuda_shim.h"
 
 #include "cuda_doubles.h"
@@ -73,7 +74,8 @@ amp_shim_switch:
 
 static void prepare(fibre *f)
 {
-    void **top = (void **)(f->stack + STACK) - 1; /* so that fibre_main finds its stack aligned as a call leaves it */
+    /* So that fibre_main finds its stack aligned as a call leaves it. */
+    void **top = (void **)(f->stack + STACK) - 1;
     *top = nullptr; /* where a return address would be: fibre_main never returns */
     *--top = (void *)fibre_main;
     for (int i = 0; i < 6; ++i) *--top = nullptr;
@@ -109,7 +111,8 @@ static void entered(fibre *self)
 static void change(fibre *from, fibre *to)
 {
     if (from == &home) home_bottom = nullptr;
-    __sanitizer_start_switch_fiber(&from->asan_stack, to == &home ? home_bottom : to->stack, to == &home ? home_size : STACK);
+    __sanitizer_start_switch_fiber(&from->asan_stack, to == &home ? home_bottom : to->stack,
+                                   to == &home ? home_size : STACK);
     jump(from, to);
     entered(from);
 }
@@ -118,7 +121,7 @@ static void entered(fibre *) {}
 static void change(fibre *from, fibre *to) { jump(from, to); }
 #endif
 
-/* ------------------------------------------------------------------------------------------------ the running block */
+/* -------------------------------------------------------------------------------------- the running block */
 
 enum class state : unsigned char { fresh, ready, waiting, ended };
 
@@ -215,7 +218,7 @@ void wait(sync how, unsigned mask, unsigned value, int source, const char *file,
     change(self, &home);
 }
 
-/* ------------------------------------------------------------------------------------------------ barriers open */
+/* ------------------------------------------------------------------------------------------ barriers open */
 
 static const char *short_name(const char *file)
 {
@@ -244,13 +247,15 @@ static bool open_group(int t)
         if (base + i >= count) return fault("the mask names a lane that the block does not have", t), false;
         const thread &w = block.threads[base + i];
         if (w.now == state::ended) continue;
-        if (w.now != state::waiting || w.how != first.how || w.mask != first.mask || w.line != first.line) return false;
+        if (w.now != state::waiting || w.how != first.how || w.mask != first.mask || w.line != first.line)
+            return false;
     }
     for (int i = 0; i < 32; ++i) {
         if (!(first.mask >> i & 1) || block.threads[base + i].now != state::waiting) continue;
         thread &w = block.threads[base + i];
         if (w.how != sync::exchange) continue;
-        if (w.source >= count || block.threads[w.source].now != state::waiting || !(first.mask >> (w.source & 31) & 1))
+        if (w.source >= count || block.threads[w.source].now != state::waiting
+            || !(first.mask >> (w.source & 31) & 1))
             return fault("shuffles from a lane that does not take part", base + i), false;
         w.result = block.threads[w.source].value;
     }
@@ -267,14 +272,16 @@ static bool open_warp(int warp)
     int end = std::min<int>((warp + 1) * 32, (int)block.threads.size());
     bool opened = false;
     for (int t = warp * 32; t < end && !block.failed; ++t)
-        if (block.threads[t].now == state::waiting && block.threads[t].how != sync::block) opened |= open_group(t);
+        if (block.threads[t].now == state::waiting && block.threads[t].how != sync::block)
+            opened |= open_group(t);
     return opened;
 }
 
 /* Nobody can go on: open a warp's barrier, or else the block's. False when that leads nowhere. */
 static bool open_barriers()
 {
-    int warps = (int)block.warp_waits.size(), from = order.how == order.random ? (int)random_below((uint32_t)warps) : 0;
+    int warps = (int)block.warp_waits.size(),
+        from = order.how == order.random ? (int)random_below((uint32_t)warps) : 0;
     for (int i = 0; i < warps; ++i) {
         int warp = order.how == order.backward ? warps - 1 - i : (from + i) % warps;
         if (block.warp_waits[warp] && open_warp(warp)) return true;
@@ -301,7 +308,7 @@ static bool open_barriers()
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------------ shared memory */
+/* ------------------------------------------------------------------------------------------ shared memory */
 
 struct range { char *at; size_t bytes; };
 
@@ -350,7 +357,8 @@ static fibre *free_fibre()
     }
     block.pool.emplace_back(new fibre());
     fibre *f = block.pool.back().get();
-    f->stack = (char *)mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    f->stack = (char *)mmap(nullptr, STACK, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (f->stack == MAP_FAILED) std::perror("a fibre's stack"), std::abort();
     f->thread = -1;
     prepare(f);
@@ -428,9 +436,10 @@ void amp_shim_order(const char *text)
 {
     using namespace amp_shim;
     order.set = true;
-    order.how = !std::strcmp(text, "backward") ? order.backward : !std::strncmp(text, "random", 6) ? order.random :
-        order.forward;
-    order.state = order.how == order.random ? std::strtoull(text + 6, nullptr, 10) * 0x9e3779b97f4a7c15u + 1 : 0;
+    order.how = !std::strcmp(text, "backward") ? order.backward
+        : !std::strncmp(text, "random", 6) ? order.random : order.forward;
+    order.state = order.how == order.random ? std::strtoull(text + 6, nullptr, 10) * 0x9e3779b97f4a7c15u + 1
+        : 0;
     block.order.clear();
     block.blocks.clear();
 }

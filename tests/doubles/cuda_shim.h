@@ -1,16 +1,17 @@
-/* CUDA C++ on the CPU: force-included (g++ -std=c++17 -x c++ -include cuda_shim.h) it lets the CUDA backend's .cu files
- * compile without nvcc, and AMP_CUDA_RUN run their kernels, thread for thread, as fibres.
+/* CUDA C++ on the CPU: force-included (g++ -std=c++17 -x c++ -include cuda_shim.h) it lets the CUDA backend's
+ * .cu files compile without nvcc, and AMP_CUDA_RUN run their kernels, thread for thread, as fibres.
  *
  * It is there to find faults, not to be fast:
- *  - threads run one at a time, in an order that can be chosen (amp_shim_order), from one barrier to the next, so that
- *    a missing barrier gives wrong numbers; blocks run in that order too;
+ *  - threads run one at a time, in an order that can be chosen (amp_shim_order), from one barrier to the
+ *    next, so that a missing barrier gives wrong numbers; blocks run in that order too;
  *  - shared memory holds NaN when a block starts;
- *  - a barrier that a live thread of the block cannot reach, a shuffle or __syncwarp that a named lane does not join, a
- *    shuffle from a lane that is not there, and a launch that a GPU would refuse are reported;
- *  - with AddressSanitizer (and -fsanitize-sections=amp_shared_*) every access outside of an array, shared or in device
- *    memory, is reported where it happens.
+ *  - a barrier that a live thread of the block cannot reach, a shuffle or __syncwarp that a named lane does
+ *    not join, a shuffle from a lane that is not there, and a launch that a GPU would refuse are reported;
+ *  - with AddressSanitizer (and -fsanitize-sections=amp_shared_*) every access outside of an array, shared or
+ *    in device memory, is reported where it happens.
  * It knows what launch.h promises that kernels use, and no more: float atomics do not compile.
- * What it cannot show: races between blocks that run at the same time, occupancy, and the speed of anything. */
+ * What it cannot show: races between blocks that run at the same time, occupancy, and the speed of
+ * anything. */
 #ifndef AMP_CUDA_SHIM_H
 #define AMP_CUDA_SHIM_H
 
@@ -48,8 +49,8 @@
 #define __constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-/* A section for each line, so that all shared memory can be found and poisoned. (One for all would not do: the
- * compiler refuses to have variables of templates and others in one section.) */
+/* A section for each line, so that all shared memory can be found and poisoned. (One for all would not do:
+ * the compiler refuses to have variables of templates and others in one section.) */
 #define __shared__ static __attribute__((section(AMP_SHIM_TEXT(AMP_SHIM_GLUE(amp_shared_, __LINE__)))))
 #define AMP_SHIM_TEXT(x) AMP_SHIM_TEXT_(x)
 #define AMP_SHIM_TEXT_(x) #x
@@ -60,7 +61,7 @@ extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 static const int warpSize = 32;
 
-/* ------------------------------------------------------------------------------------------------ launches */
+/* ----------------------------------------------------------------------------------------------- launches */
 
 namespace amp_shim {
 
@@ -79,11 +80,12 @@ bool run_grid(const launch &);
 struct argument { const void *bytes; std::vector<size_t> addresses; /* where in it they stand: offsets */ };
 void enqueue(launch, cudaStream_t, const std::vector<argument> &);
 
-/* ---- which of an argument's bytes are addresses: by its type; padding may look like one, or two numbers ---- */
+/* ---- which of an argument's bytes are addresses: by its type; padding, or two numbers, may look so ---- */
 
 template <class T> std::vector<size_t> addresses_of();
 
-/* Initialises whatever member it is given to, and notes where that lies, and which of its bytes are addresses. */
+/* Initialises whatever member it is given to, and notes where that lies, and which of its
+ * bytes are addresses. */
 struct member {
     size_t *end; /* of the members before it */
     std::vector<size_t> *addresses;
@@ -118,7 +120,8 @@ template <class T, size_t... I> std::vector<size_t> addresses_in(std::index_sequ
     std::vector<size_t> addresses;
     size_t end = 0;
     (void)T{ any_member<I>{ &end, &addresses }... };
-    if ((end + alignof(T) - 1) / alignof(T) * alignof(T) != sizeof(T)) std::abort(); /* laid out in another way */
+    /* Laid out in another way. */
+    if ((end + alignof(T) - 1) / alignof(T) * alignof(T) != sizeof(T)) std::abort();
     return addresses;
 }
 
@@ -126,7 +129,8 @@ template <class T> std::vector<size_t> addresses_of()
 {
     if constexpr (std::is_pointer<T>::value) return { 0 };
     else if constexpr (std::is_class<T>::value) {
-        static_assert(std::is_aggregate<T>::value, "the double must know the members of what kernels are given");
+        static_assert(std::is_aggregate<T>::value,
+                      "the double must know the members of what kernels are given");
         return addresses_in<T>(std::make_index_sequence<count_members<T, 0, sizeof(T)>()>());
     } else return {};
 }
@@ -139,8 +143,8 @@ template <class I, class = std::enable_if_t<std::is_integral<I>::value>> dim3 di
 }
 
 template <class... P, class B, class T, class... A>
-void call(const char *name, const char *file, int line, void (*kernel)(P...), B blocks, T threads, cudaStream_t stream,
-          A &&...given)
+void call(const char *name, const char *file, int line, void (*kernel)(P...), B blocks, T threads,
+          cudaStream_t stream, A &&...given)
 {
     static_assert(sizeof...(P) == sizeof...(A), "the kernel takes another number of arguments");
     std::tuple<std::decay_t<P>...> arguments(static_cast<P>(given)...);
@@ -148,7 +152,8 @@ void call(const char *name, const char *file, int line, void (*kernel)(P...), B 
     std::apply([&](const auto &...a) {
         (seen.push_back({ &a, addresses_of<std::decay_t<decltype(a)>>() }), ...);
     }, arguments);
-    enqueue({ name, file, line, dims(blocks), dims(threads), [=] { std::apply(kernel, arguments); } }, stream, seen);
+    enqueue({ name, file, line, dims(blocks), dims(threads), [=] { std::apply(kernel, arguments); } },
+            stream, seen);
 }
 
 }
@@ -156,7 +161,7 @@ void call(const char *name, const char *file, int line, void (*kernel)(P...), B 
 #define AMP_CUDA_RUN(kernel, blocks, threads, stream, ...) \
     amp_shim::call(#kernel, __FILE__, __LINE__, kernel, blocks, threads, stream, ##__VA_ARGS__)
 
-/* ------------------------------------------------------------------------------------------------ barriers */
+/* ----------------------------------------------------------------------------------------------- barriers */
 
 #define AMP_SHIM_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE() /* of the caller */
 
@@ -164,7 +169,8 @@ namespace amp_shim {
 
 enum class sync { block, warp, exchange };
 
-/* The running thread waits for the others. `source` is the lane whose value an exchange brings, -1 for its own. */
+/* The running thread waits for the others. `source` is the lane whose value an exchange
+ * brings, -1 for its own. */
 void wait(sync, unsigned mask, unsigned value, int source, const char *file, int line);
 unsigned taken(); /* what the exchange brought */
 int lane();
@@ -182,7 +188,10 @@ template <class V> V shuffle(unsigned mask, V value, int source, const char *fil
 
 }
 
-static inline void __syncthreads(AMP_SHIM_HERE) { amp_shim::wait(amp_shim::sync::block, 0, 0, -1, file, line); }
+static inline void __syncthreads(AMP_SHIM_HERE)
+{
+    amp_shim::wait(amp_shim::sync::block, 0, 0, -1, file, line);
+}
 static inline void __syncwarp(unsigned mask = 0xffffffffu, AMP_SHIM_HERE)
 {
     amp_shim::wait(amp_shim::sync::warp, mask, 0, -1, file, line);
@@ -221,7 +230,8 @@ static inline void __threadfence_block() {}
 /* ------------------------------------------------------------------------------------------------ atomics */
 
 namespace amp_shim {
-template <class T> constexpr bool atomic_type = std::is_same<T, int>::value || std::is_same<T, unsigned>::value ||
+template <class T>
+constexpr bool atomic_type = std::is_same<T, int>::value || std::is_same<T, unsigned>::value ||
     std::is_same<T, unsigned long long>::value;
 template <class T> struct same { typedef T type; };
 template <class T, class F> T exchange(T *at, F next)
@@ -235,7 +245,8 @@ template <class T, class F> T exchange(T *at, F next)
 
 template <class T> T atomicAdd(T *at, typename amp_shim::same<T>::type v)
 {
-    return amp_shim::exchange(at, [=](T old) { return (T)((unsigned long long)old + (unsigned long long)v); });
+    return amp_shim::exchange(at,
+                              [=](T old) { return (T)((unsigned long long)old + (unsigned long long)v); });
 }
 template <class T> T atomicOr(T *at, typename amp_shim::same<T>::type v)
 {
@@ -257,12 +268,13 @@ template <class T> T atomicExch(T *at, typename amp_shim::same<T>::type v)
 {
     return amp_shim::exchange(at, [=](T) { return v; });
 }
-template <class T> T atomicCAS(T *at, typename amp_shim::same<T>::type want, typename amp_shim::same<T>::type v)
+template <class T>
+T atomicCAS(T *at, typename amp_shim::same<T>::type want, typename amp_shim::same<T>::type v)
 {
     return amp_shim::exchange(at, [=](T old) { return old == want ? v : old; });
 }
 
-/* ------------------------------------------------------------------------------------------------ arithmetic */
+/* --------------------------------------------------------------------------------------------- arithmetic */
 
 template <class T> static inline T __ldg(const T *at) { return *at; }
 
@@ -290,7 +302,10 @@ static inline float __uint2float_rn(unsigned a) { return (float)a; }
 static inline int __popc(unsigned a) { return __builtin_popcount(a); }
 static inline int __clz(int a) { return a ? __builtin_clz((unsigned)a) : 32; }
 static inline int __ffs(int a) { return __builtin_ffs(a); }
-static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
+static inline unsigned __umulhi(unsigned a, unsigned b)
+{
+    return (unsigned)((unsigned long long)a * b >> 32);
+}
 
 /* CUDA has these for any two arithmetic types. */
 template <class A, class B> static inline typename std::common_type<A, B>::type min(A a, B b)

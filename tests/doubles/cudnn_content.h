@@ -1,4 +1,5 @@
-/* What the files of cuDNN's double share: the contents of descriptors, the rules for them, and how misuse is told. */
+/* What the files of cuDNN's double share: the contents of descriptors, the rules for them, and
+ * how misuse is told. */
 #ifndef AMP_CUDNN_CONTENT_H
 #define AMP_CUDNN_CONTENT_H
 

@@ -1,5 +1,5 @@
-/* Convolutions in double precision, whatever the layout: operands are first copied to the order that makes the innermost
- * loop run over channels that lie side by side. */
+/* Convolutions in double precision, whatever the layout: operands are first copied to the order that makes
+ * the innermost loop run over channels that lie side by side. */
 #include "cudnn_convolution.h"
 
 #include <vector>
@@ -32,7 +32,8 @@ std::vector<float> packed(const strided &t, const int (&order)[4], unsigned arit
             for (int64_t k = 0; k < d[order[2]]; ++k)
                 for (int64_t l = 0; l < d[order[3]]; ++l)
                     out[to++] = seen(t.type, arithmetic,
-                        load(t.type, t.data, i * s[order[0]] + j * s[order[1]] + k * s[order[2]] + l * s[order[3]]));
+                        load(t.type, t.data, i * s[order[0]] + j * s[order[1]] + k * s[order[2]] +
+                             l * s[order[3]]));
     return out;
 }
 
@@ -62,8 +63,8 @@ void shorten_all(std::vector<double> &sums, number type)
     for (double &v : sums) v = rounded(type, v);
 }
 
-/* Calls each(n, output row, output column, input row, input column, r, s) for all places where the window meets the
- * image, window positions outermost; after a position, done(). */
+/* Calls each(n, output row, output column, input row, input column, r, s) for all places where the window
+ * meets the image, window positions outermost; after a position, done(). */
 template <class Each, class Done> void walk(const convolution &c, Each each, Done done)
 {
     for (int64_t r = 0; r < c.w.dims[2]; ++r)
@@ -82,20 +83,25 @@ template <class Each, class Done> void walk(const convolution &c, Each each, Don
 struct sizes {
     int64_t k, c, group_c, group_k, groups;
     explicit sizes(const convolution &v)
-        : k(v.w.dims[0]), c(v.x.dims[1]), group_c(v.w.dims[1]), group_k(k / (c / group_c)), groups(c / group_c) {}
+        : k(v.w.dims[0]), c(v.x.dims[1]), group_c(v.w.dims[1]), group_k(k / (c / group_c)),
+          groups(c / group_c) {}
 };
 
-int64_t row_of(const strided &t, int64_t n, int64_t h,
-    int64_t w) { return ((n * t.dims[2] + h) * t.dims[3] + w) * t.dims[1]; }
+int64_t row_of(const strided &t, int64_t n, int64_t h, int64_t w)
+{
+    return ((n * t.dims[2] + h) * t.dims[3] + w) * t.dims[1];
+}
 
 void forward(const convolution &v)
 {
     sizes z(v);
-    std::vector<float> x = packed(v.x, CHANNELS_LAST, v.arithmetic), w = packed(v.w, FILTERS_LAST, v.arithmetic);
+    std::vector<float> x = packed(v.x, CHANNELS_LAST, v.arithmetic),
+        w = packed(v.w, FILTERS_LAST, v.arithmetic);
     std::vector<double> y((size_t)(v.y.dims[0] * z.k * v.y.dims[2] * v.y.dims[3]));
     walk(v,
         [&](int64_t n, int64_t p, int64_t q, int64_t i, int64_t j, int64_t r, int64_t s) {
-            const float *from = &x[row_of(v.x, n, i, j)], *filters = &w[(r * v.w.dims[3] + s) * z.group_c * z.k];
+            const float *from = &x[row_of(v.x, n, i, j)],
+                *filters = &w[(r * v.w.dims[3] + s) * z.group_c * z.k];
             double *to = &y[row_of(v.y, n, p, q)];
             for (int64_t c = 0; c < z.c; ++c) {
                 int64_t first = c / z.group_c * z.group_k;
@@ -109,7 +115,8 @@ void forward(const convolution &v)
 void backward_data(const convolution &v)
 {
     sizes z(v);
-    std::vector<float> dy = packed(v.y, CHANNELS_LAST, v.arithmetic), w = packed(v.w, CHANNELS_LAST, v.arithmetic);
+    std::vector<float> dy = packed(v.y, CHANNELS_LAST, v.arithmetic),
+        w = packed(v.w, CHANNELS_LAST, v.arithmetic);
     std::vector<double> dx((size_t)(v.x.dims[0] * z.c * v.x.dims[2] * v.x.dims[3]));
     walk(v,
         [&](int64_t n, int64_t p, int64_t q, int64_t i, int64_t j, int64_t r, int64_t s) {
@@ -125,7 +132,8 @@ void backward_data(const convolution &v)
 void backward_filter(const convolution &v)
 {
     sizes z(v);
-    std::vector<float> x = packed(v.x, CHANNELS_LAST, v.arithmetic), dy = packed(v.y, CHANNELS_LAST, v.arithmetic);
+    std::vector<float> x = packed(v.x, CHANNELS_LAST, v.arithmetic),
+        dy = packed(v.y, CHANNELS_LAST, v.arithmetic);
     std::vector<double> dw((size_t)(z.k * z.group_c * v.w.dims[2] * v.w.dims[3]));
     int64_t image = 0;
     walk(v,

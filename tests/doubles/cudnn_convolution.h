@@ -19,7 +19,8 @@ enum arithmetic {
     EXACT = 0,            /* products and sums in double precision, rounded once */
     TF32_INPUTS = 1,
     SHORT_INPUTS = 2,     /* 16-bit inputs lose some of their bits */
-    SHORT_SUMS = 4        /* sums are rounded to the output's type after each position of the window, or each image */
+    SHORT_SUMS = 4        /* sums are rounded to the output's type after each position of the window, or each
+                             image */
 };
 
 struct convolution {

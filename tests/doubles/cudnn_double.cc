@@ -1,5 +1,5 @@
-/* The double's descriptors, heuristics, and the interface. A descriptor that another is told of is kept as it was then, so
- * that it may be destroyed before. */
+/* The double's descriptors, heuristics, and the interface. A descriptor that another is told of is kept as it
+ * was then, so that it may be destroyed before. */
 #include "cudnn_content.h"
 
 #include <deque>
@@ -50,7 +50,7 @@ cudnnStatus_t told_to_fail(const char *call)
         if (may_fail_ != CUDNN_STATUS_SUCCESS) return may_fail_; \
     } while (0)
 
-/* ------------------------------------------------------------------------------------------------ descriptors */
+/* -------------------------------------------------------------------------------------------- descriptors */
 
 struct descriptor {
     std::shared_ptr<content> content_;
@@ -72,7 +72,9 @@ const rule *rule_for(int type, int name)
 size_t size_of_type(int type)
 {
     switch (type) {
-    case CUDNN_TYPE_INT64: case CUDNN_TYPE_BACKEND_DESCRIPTOR: case CUDNN_TYPE_HANDLE: case CUDNN_TYPE_VOID_PTR: return 8;
+    case CUDNN_TYPE_INT64: case CUDNN_TYPE_BACKEND_DESCRIPTOR: case CUDNN_TYPE_HANDLE:
+    case CUDNN_TYPE_VOID_PTR:
+        return 8;
     default: return 4;
     }
 }
@@ -83,7 +85,7 @@ descriptor *find(cudnnBackendDescriptor_t d)
     return at == live.end() ? nullptr : at->second.get();
 }
 
-/* ------------------------------------------------------------------------------------------------ questions */
+/* ---------------------------------------------------------------------------------------------- questions */
 
 /* A blank descriptor that the caller made for the library to fill. */
 descriptor *to_fill(void *const *values, int64_t i, int type)
@@ -94,7 +96,8 @@ descriptor *to_fill(void *const *values, int64_t i, int type)
 
 cudnnStatus_t name_engines(const content &heuristics, int64_t room, int64_t *count, void *values)
 {
-    bool fallback = one<cudnnBackendHeurMode_t>(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_FALLBACK;
+    bool fallback = one<cudnnBackendHeurMode_t>(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE) ==
+        CUDNN_HEUR_MODE_FALLBACK;
     *count = 0;
     for (int i = 0; i < cudnn_double.engines; ++i) {
         if (!cudnn_double.engine[i].fallback == fallback) continue;
@@ -103,7 +106,8 @@ cudnnStatus_t name_engines(const content &heuristics, int64_t room, int64_t *cou
             CHECK(config, "ENGINEHEUR_RESULTS: place %lld holds no blank engine config", (long long)*count);
             config->finalized = true;
             config->content_->engine = i;
-            config->content_->graph = heuristics.values.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH).descriptors[0];
+            config->content_->graph =
+                heuristics.values.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH).descriptors[0];
         }
         ++*count;
     }
@@ -160,7 +164,8 @@ const question *asked(const content &c, int name)
     return nullptr;
 }
 
-cudnn_double_engine engine(int64_t index, std::initializer_list<int cudnn_double_engine::*> set, int64_t workspace)
+cudnn_double_engine engine(int64_t index, std::initializer_list<int cudnn_double_engine::*> set,
+                           int64_t workspace)
 {
     cudnn_double_engine e = {};
     e.index = index;
@@ -195,7 +200,7 @@ struct at_start { at_start() { start(); } } started;
 
 }
 
-/* ------------------------------------------------------------------------------------------------ the interface */
+/* ------------------------------------------------------------------------------------------ the interface */
 
 extern "C" {
 
@@ -211,7 +216,8 @@ void cudnn_double_reset(void)
 
 int cudnn_double_leaks(void)
 {
-    if (cudnn_double.descriptors) amp_cuda_report("cuDNN: %d descriptors were not destroyed", cudnn_double.descriptors);
+    if (cudnn_double.descriptors)
+        amp_cuda_report("cuDNN: %d descriptors were not destroyed", cudnn_double.descriptors);
     if (cudnn_double.handles) amp_cuda_report("cuDNN: %d handles were not destroyed", cudnn_double.handles);
     return cudnn_double.descriptors + cudnn_double.handles;
 }
@@ -266,7 +272,8 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cu
 {
     MAY_FAIL();
     CHECK(out, "cudnnBackendCreateDescriptor: NULL");
-    if (!rules.count(type)) return reject(UNSUPPORTED, "cudnnBackendCreateDescriptor: the double has no type %d", (int)type);
+    if (!rules.count(type))
+        return reject(UNSUPPORTED, "cudnnBackendCreateDescriptor: the double has no type %d", (int)type);
     std::unique_ptr<descriptor> d(new descriptor());
     d->content_ = std::make_shared<content>();
     d->content_->type = type;
@@ -295,8 +302,8 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t d, cudnnBackendA
     CHECK(it, "cudnnBackendSetAttribute: %p is no descriptor, or no more", d);
     CHECK(!it->finalized, "cudnnBackendSetAttribute: attribute %d of a finalized descriptor", (int)name);
     const rule *r = rule_for(it->content_->type, name);
-    CHECK(r, "cudnnBackendSetAttribute: the double knows no attribute %d of a descriptor of type %d", (int)name,
-        (int)it->content_->type);
+    CHECK(r, "cudnnBackendSetAttribute: the double knows no attribute %d of a descriptor of type %d",
+        (int)name, (int)it->content_->type);
     CHECK(type == r->type, "%s: type %d instead of %d", r->text, (int)type, r->type);
     CHECK(values && count >= r->least && count <= r->most, "%s: %lld values", r->text, (long long)count);
     value v;
@@ -321,7 +328,8 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t d)
     CHECK(it, "cudnnBackendFinalize: %p is no descriptor, or no more", d);
     CHECK(!it->finalized, "cudnnBackendFinalize: a descriptor of type %d, again", (int)it->content_->type);
     for (const rule &r : rules.at(it->content_->type))
-        CHECK(!r.required || it->content_->values.count(r.name), "cudnnBackendFinalize: %s is not set", r.text);
+        CHECK(!r.required || it->content_->values.count(r.name), "cudnnBackendFinalize: %s is not set",
+              r.text);
     cudnnStatus_t status = check(*it->content_);
     it->finalized = status == CUDNN_STATUS_SUCCESS;
     return status;
@@ -332,13 +340,16 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t d, cudnnBackendA
 {
     MAY_FAIL();
     descriptor *it = find(d);
-    CHECK(it && it->finalized, "cudnnBackendGetAttribute: attribute %d of no finalized descriptor", (int)name);
+    CHECK(it && it->finalized, "cudnnBackendGetAttribute: attribute %d of no finalized descriptor",
+          (int)name);
     const content &c = *it->content_;
     const question *q = asked(c, name);
-    CHECK(q, "cudnnBackendGetAttribute: the double knows no attribute %d of a descriptor of type %d", (int)name,
-        (int)c.type);
-    CHECK(type == q->type, "cudnnBackendGetAttribute: attribute %d is of type %d, not %d", (int)name, q->type, (int)type);
-    CHECK(count && room >= 0 && (values || !room), "cudnnBackendGetAttribute: nowhere to write attribute %d", (int)name);
+    CHECK(q, "cudnnBackendGetAttribute: the double knows no attribute %d of a descriptor of type %d",
+        (int)name, (int)c.type);
+    CHECK(type == q->type, "cudnnBackendGetAttribute: attribute %d is of type %d, not %d", (int)name, q->type,
+          (int)type);
+    CHECK(count && room >= 0 && (values || !room), "cudnnBackendGetAttribute: nowhere to write attribute %d",
+          (int)name);
     if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) return name_engines(c, room, count, values);
     if (name == CUDNN_ATTR_ENGINECFG_ENGINE) return engine_of(c, room, count, values);
     const content &config = c.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR
@@ -346,14 +357,15 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t d, cudnnBackendA
     const cudnn_double_engine &e = cudnn_double.engine[config.engine];
     if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) return answer(numerical_notes(e), room, count, values);
     if (name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE)
-        return answer(std::vector<cudnnBackendBehaviorNote_t>(e.compiled, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION), room,
-            count,
-            values);
-    return answer(std::vector<int64_t>{ name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX ? e.index : e.workspace }, room, count,
-        values);
+        return answer(
+            std::vector<cudnnBackendBehaviorNote_t>(e.compiled, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION),
+            room, count, values);
+    return answer(std::vector<int64_t>{ name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX ? e.index : e.workspace },
+        room, count, values);
 }
 
-cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack)
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t pack)
 {
     MAY_FAIL();
     descriptor *p = find(plan), *v = find(pack);

@@ -1,4 +1,5 @@
-/* Running a plan: the pointers and the workspace are checked now, the convolution is computed when the stream gets there. */
+/* Running a plan: the pointers and the workspace are checked now, the convolution is computed when
+ * the stream gets there. */
 #include "cudnn_content.h"
 
 #include "cuda_doubles.h"
@@ -35,7 +36,8 @@ cudnnStatus_t place(cudnn_double_tensor *t, const content &pack)
         if (one<int64_t>(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, i) == t->id)
             t->data = one<void *>(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, i);
     CHECK(t->data, "variant pack: tensor %lld has no memory", (long long)t->id);
-    CHECK((uintptr_t)t->data % (uintptr_t)t->alignment == 0, "variant pack: tensor %lld at %p is not aligned to %lld bytes",
+    CHECK((uintptr_t)t->data % (uintptr_t)t->alignment == 0,
+        "variant pack: tensor %lld at %p is not aligned to %lld bytes",
         (long long)t->id, t->data, (long long)t->alignment);
     CHECK(amp_cuda_is_device(t->data, strided_of(*t).bytes(), "cudnnBackendExecute"),
         "variant pack: tensor %lld is not in device memory", (long long)t->id);
@@ -48,7 +50,8 @@ cudnnStatus_t place_workspace(cudnn_double_run *r, const content &pack, int64_t 
     if (given != pack.values.end()) r->workspace = one<void *>(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
     if (!bytes) return CUDNN_STATUS_SUCCESS;
     CHECK(r->workspace, "variant pack: the plan needs %lld bytes of workspace", (long long)bytes);
-    CHECK((uintptr_t)r->workspace % 16 == 0, "variant pack: the workspace at %p is not aligned", r->workspace);
+    CHECK((uintptr_t)r->workspace % 16 == 0, "variant pack: the workspace at %p is not aligned",
+          r->workspace);
     CHECK(amp_cuda_is_device(r->workspace, (size_t)bytes, "cudnnBackendExecute"),
         "variant pack: the workspace is not %lld bytes of device memory", (long long)bytes);
     for (const cudnn_double_tensor *t : { &r->x, &r->w, &r->y })
@@ -61,13 +64,17 @@ std::unique_ptr<job> job_of(const cudnn_double_run &r, const cudnn_double_engine
 {
     std::unique_ptr<job> j(new job());
     amp_double::convolution &c = j->convolution;
-    c.which = r.operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ? amp_double::pass::forward
-        : r.operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? amp_double::pass::backward_data
+    c.which = r.operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
+        ? amp_double::pass::forward
+        : r.operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
+            ? amp_double::pass::backward_data
         : amp_double::pass::backward_filter;
     c.x = strided_of(r.x), c.w = strided_of(r.w), c.y = strided_of(r.y);
-    for (int i = 0; i < 2; ++i) c.pad[i] = r.pre_pad[i], c.stride[i] = r.stride[i], c.dilation[i] = r.dilation[i];
+    for (int i = 0; i < 2; ++i)
+        c.pad[i] = r.pre_pad[i], c.stride[i] = r.stride[i], c.dilation[i] = r.dilation[i];
     c.alpha = r.alpha, c.beta = r.beta;
-    c.arithmetic = (e.tensor_core ? amp_double::TF32_INPUTS : 0) | (e.down_converts ? amp_double::SHORT_INPUTS : 0) |
+    c.arithmetic = (e.tensor_core ? amp_double::TF32_INPUTS : 0) |
+        (e.down_converts ? amp_double::SHORT_INPUTS : 0) |
         (e.reduced_reduction ? amp_double::SHORT_SUMS : 0);
     j->workspace = r.workspace;
     j->workspace_bytes = (size_t)e.workspace;
@@ -80,7 +87,8 @@ cudnnStatus_t execute(cudaStream_t stream, const content &plan, const content &p
     cudnn_double_engine &engine = cudnn_double.engine[config.engine];
     cudnn_double_run r = run_of(referred(*config.graph, CUDNN_ATTR_OPERATIONGRAPH_OPS));
     r.engine = config.engine;
-    CHECK(pack.values.at(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS).count == 3, "variant pack: not the graph's three tensors");
+    CHECK(pack.values.at(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS).count == 3,
+          "variant pack: not the graph's three tensors");
     for (cudnn_double_tensor *t : { &r.x, &r.w, &r.y }) {
         cudnnStatus_t status = place(t, pack);
         if (status != CUDNN_STATUS_SUCCESS) return status;
@@ -102,7 +110,8 @@ cudnnStatus_t execute(cudaStream_t stream, const content &plan, const content &p
     }
     std::unique_ptr<job> j = job_of(r, engine);
     job *key = j.get();
-    CHECK(amp_cuda_enqueue(stream, "cudnnBackendExecute", compute, key), "cudnnBackendExecute: the handle's stream is gone");
+    CHECK(amp_cuda_enqueue(stream, "cudnnBackendExecute", compute, key),
+          "cudnnBackendExecute: the handle's stream is gone");
     jobs[key] = std::move(j);
     ++cudnn_double.executions;
     cudnn_double.last = r;

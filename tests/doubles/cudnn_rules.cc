@@ -7,13 +7,17 @@ namespace amp_cudnn {
 
 #define RULE(name, type, least, most, required, refers_to) \
     { CUDNN_ATTR_##name, CUDNN_TYPE_##type, least, most, required, refers_to, #name }
-#define OPERATION_RULES(pass, x, w, y) { \
-        RULE(OPERATION_CONVOLUTION_##pass##_ALPHA, FLOAT, 1, 1, true, 0), \
-        RULE(OPERATION_CONVOLUTION_##pass##_BETA, FLOAT, 1, 1, true, 0), \
-        RULE(OPERATION_CONVOLUTION_##pass##_CONV_DESC, BACKEND_DESCRIPTOR, 1, 1, true, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR), \
-        RULE(OPERATION_CONVOLUTION_##pass##_##x, BACKEND_DESCRIPTOR, 1, 1, true, CUDNN_BACKEND_TENSOR_DESCRIPTOR), \
-        RULE(OPERATION_CONVOLUTION_##pass##_##w, BACKEND_DESCRIPTOR, 1, 1, true, CUDNN_BACKEND_TENSOR_DESCRIPTOR), \
-        RULE(OPERATION_CONVOLUTION_##pass##_##y, BACKEND_DESCRIPTOR, 1, 1, true, CUDNN_BACKEND_TENSOR_DESCRIPTOR) }
+#define OPERATION_RULES(pass, x, w, y) {                                               \
+        RULE(OPERATION_CONVOLUTION_##pass##_ALPHA, FLOAT, 1, 1, true, 0),              \
+        RULE(OPERATION_CONVOLUTION_##pass##_BETA, FLOAT, 1, 1, true, 0),               \
+        RULE(OPERATION_CONVOLUTION_##pass##_CONV_DESC, BACKEND_DESCRIPTOR, 1, 1, true, \
+             CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR),                                    \
+        RULE(OPERATION_CONVOLUTION_##pass##_##x, BACKEND_DESCRIPTOR, 1, 1, true,       \
+             CUDNN_BACKEND_TENSOR_DESCRIPTOR),                                         \
+        RULE(OPERATION_CONVOLUTION_##pass##_##w, BACKEND_DESCRIPTOR, 1, 1, true,       \
+             CUDNN_BACKEND_TENSOR_DESCRIPTOR),                                         \
+        RULE(OPERATION_CONVOLUTION_##pass##_##y, BACKEND_DESCRIPTOR, 1, 1, true,       \
+             CUDNN_BACKEND_TENSOR_DESCRIPTOR) }
 
 /* An operation's rules are in this order: alpha, beta, convolution, x, w, y. */
 extern const std::map<int, std::vector<rule>> rules = {
@@ -22,29 +26,37 @@ extern const std::map<int, std::vector<rule>> rules = {
         RULE(TENSOR_STRIDES, INT64, 4, 4, true, 0), RULE(TENSOR_UNIQUE_ID, INT64, 1, 1, true, 0),
         RULE(TENSOR_BYTE_ALIGNMENT, INT64, 1, 1, true, 0) } },
     { CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, {
-        RULE(CONVOLUTION_COMP_TYPE, DATA_TYPE, 1, 1, true, 0), RULE(CONVOLUTION_CONV_MODE, CONVOLUTION_MODE, 1, 1, true, 0),
-        RULE(CONVOLUTION_SPATIAL_DIMS, INT64, 1, 1, true, 0), RULE(CONVOLUTION_PRE_PADDINGS, INT64, 2, 2, true, 0),
-        RULE(CONVOLUTION_POST_PADDINGS, INT64, 2, 2, true, 0), RULE(CONVOLUTION_FILTER_STRIDES, INT64, 2, 2, true, 0),
+        RULE(CONVOLUTION_COMP_TYPE, DATA_TYPE, 1, 1, true, 0),
+        RULE(CONVOLUTION_CONV_MODE, CONVOLUTION_MODE, 1, 1, true, 0),
+        RULE(CONVOLUTION_SPATIAL_DIMS, INT64, 1, 1, true, 0),
+        RULE(CONVOLUTION_PRE_PADDINGS, INT64, 2, 2, true, 0),
+        RULE(CONVOLUTION_POST_PADDINGS, INT64, 2, 2, true, 0),
+        RULE(CONVOLUTION_FILTER_STRIDES, INT64, 2, 2, true, 0),
         RULE(CONVOLUTION_DILATIONS, INT64, 2, 2, true, 0) } },
     { CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, OPERATION_RULES(FORWARD, X, W, Y) },
     { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, OPERATION_RULES(BWD_DATA, DX, W, DY) },
-    { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, OPERATION_RULES(BWD_FILTER, X, DW, DY) },
+    { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+      OPERATION_RULES(BWD_FILTER, X, DW, DY) },
     { CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, {
-        RULE(OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, 1, 1, true, 0), RULE(OPERATIONGRAPH_HANDLE, HANDLE, 1, 1, true, 0) } },
+        RULE(OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, 1, 1, true, 0),
+        RULE(OPERATIONGRAPH_HANDLE, HANDLE, 1, 1, true, 0) } },
     { CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, {
-        RULE(ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, 1, true, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR),
+        RULE(ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, 1, true,
+             CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR),
         RULE(ENGINEHEUR_MODE, HEUR_MODE, 1, 1, true, 0) } },
     { CUDNN_BACKEND_ENGINE_DESCRIPTOR, {} },    /* these two come from the heuristics */
     { CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, {} },
     { CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, {
-        RULE(EXECUTION_PLAN_ENGINE_CONFIG, BACKEND_DESCRIPTOR, 1, 1, true, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR),
+        RULE(EXECUTION_PLAN_ENGINE_CONFIG, BACKEND_DESCRIPTOR, 1, 1, true,
+             CUDNN_BACKEND_ENGINECFG_DESCRIPTOR),
         RULE(EXECUTION_PLAN_HANDLE, HANDLE, 1, 1, true, 0) } },
     { CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, {
-        RULE(VARIANT_PACK_UNIQUE_IDS, INT64, 1, 16, true, 0), RULE(VARIANT_PACK_DATA_POINTERS, VOID_PTR, 1, 16, true, 0),
+        RULE(VARIANT_PACK_UNIQUE_IDS, INT64, 1, 16, true, 0),
+        RULE(VARIANT_PACK_DATA_POINTERS, VOID_PTR, 1, 16, true, 0),
         RULE(VARIANT_PACK_WORKSPACE, VOID_PTR, 1, 1, false, 0) } },
 };
 
-/* ------------------------------------------------------------------------------------------------ what must fit */
+/* ------------------------------------------------------------------------------------------ what must fit */
 
 cudnn_double_tensor tensor_of(const content &c)
 {
@@ -101,8 +113,8 @@ cudnnStatus_t check_tensor(const content &c)
         CHECK(t.dimensions[i] > 0 && t.strides[i] > 0, "tensor %lld: dimension %d is %lld, its stride %lld",
             (long long)t.id, i,
             (long long)t.dimensions[i], (long long)t.strides[i]);
-    CHECK(t.alignment >= 16 && !(t.alignment & (t.alignment - 1)), "tensor %lld: alignment %lld", (long long)t.id,
-        (long long)t.alignment);
+    CHECK(t.alignment >= 16 && !(t.alignment & (t.alignment - 1)), "tensor %lld: alignment %lld",
+        (long long)t.id, (long long)t.alignment);
     CHECK(disjoint(t), "tensor %lld: its strides let elements overlap", (long long)t.id);
     return CUDNN_STATUS_SUCCESS;
 }
@@ -159,20 +171,22 @@ cudnnStatus_t check_operation(const content &operation)
     CHECK(r.x.id != r.y.id && r.x.id != r.w.id && r.y.id != r.w.id, "operation: two tensors of the same id");
     CHECK(x[0] == y[0], "operation: %lld images of x, %lld of y", (long long)x[0], (long long)y[0]);
     CHECK(y[1] == w[0], "operation: %lld filters, %lld channels of y", (long long)w[0], (long long)y[1]);
-    CHECK(x[1] % w[1] == 0 && w[0] % r.groups == 0, "operation: %lld channels of x and %lld filters of %lld channels",
+    CHECK(x[1] % w[1] == 0 && w[0] % r.groups == 0,
+        "operation: %lld channels of x and %lld filters of %lld channels",
         (long long)x[1], (long long)w[0], (long long)w[1]);
     for (int i = 0; i < 2; ++i) {
         int64_t room = x[2 + i] + r.pre_pad[i] + r.post_pad[i] - (w[2 + i] - 1) * r.dilation[i] - 1;
         int64_t out = room < 0 ? 0 : room / r.stride[i] + 1;
-        CHECK(y[2 + i] == out, "operation: y is of size %lld where the convolution gives %lld", (long long)y[2 + i],
-            (long long)out);
+        CHECK(y[2 + i] == out, "operation: y is of size %lld where the convolution gives %lld",
+            (long long)y[2 + i], (long long)out);
     }
     return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t check_graph(const content &c)
 {
-    CHECK(is_operation(referred(c, CUDNN_ATTR_OPERATIONGRAPH_OPS).type), "operation graph: not of a convolution");
+    CHECK(is_operation(referred(c, CUDNN_ATTR_OPERATIONGRAPH_OPS).type),
+          "operation graph: not of a convolution");
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -186,8 +200,8 @@ cudnnStatus_t check_heuristics(const content &c)
 cudnnStatus_t check_plan(const content &c)
 {
     const content &config = referred(c, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-    CHECK(one<void *>(*config.graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE) == one<void *>(c, CUDNN_ATTR_EXECUTION_PLAN_HANDLE),
-        "execution plan: another handle than its graph's");
+    CHECK(one<void *>(*config.graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE) ==
+        one<void *>(c, CUDNN_ATTR_EXECUTION_PLAN_HANDLE), "execution plan: another handle than its graph's");
     if (!cudnn_double.engine[config.engine].no_plan) return CUDNN_STATUS_SUCCESS;
     last_error = "the engine has no kernel for this";
     return UNSUPPORTED;
@@ -199,7 +213,8 @@ cudnnStatus_t check_pack(const content &c)
     CHECK(ids.count == c.values.at(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS).count,
         "variant pack: as many ids as pointers are needed");
     std::set<int64_t> distinct;
-    for (int64_t i = 0; i < ids.count; ++i) distinct.insert(one<int64_t>(c, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, i));
+    for (int64_t i = 0; i < ids.count; ++i)
+        distinct.insert(one<int64_t>(c, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, i));
     CHECK((int64_t)distinct.size() == ids.count, "variant pack: an id twice");
     return CUDNN_STATUS_SUCCESS;
 }

@@ -1,6 +1,6 @@
-/* Darknet's own CUDA kernels (blas_kernels.cu and its like), and what of cuBLAS only Darknet calls, for the double of the CUDA
- * runtime: each call is queued on the default stream, and then runs Darknet's CPU function on device memory. Those that no
- * network of tests/cuda_host.c needs are left out. */
+/* Darknet's own CUDA kernels (blas_kernels.cu and its like), and what of cuBLAS only Darknet calls, for the
+ * double of the CUDA runtime: each call is queued on the default stream, and then runs Darknet's CPU function
+ * on device memory. Those that no network of tests/cuda_host.c needs are left out. */
 #include <cmath>
 #include <functional>
 
@@ -67,12 +67,28 @@ void scale_mask_gpu(int n, float *x, float number, float *mask, float scale)
     KERNEL(for (int i = 0; i < n; i++) if (mask[i] == number) x[i] *= scale);
 }
 void activate_array_gpu(float *x, int n, ACTIVATION a) { KERNEL(activate_array(x, n, a)); }
-void gradient_array_gpu(float *x, int n, ACTIVATION a, float *delta) { KERNEL(gradient_array(x, n, a, delta)); }
-void add_bias_gpu(float *x, float *biases, int batch, int n, int size) { KERNEL(add_bias(x, biases, batch, n, size)); }
-void backward_bias_gpu(float *db, float *delta, int batch, int n, int size) { KERNEL(backward_bias(db, delta, batch, n, size)); }
-void l2_gpu(int n, float *x, float *truth, float *delta, float *error) { KERNEL(l2_cpu(n, x, truth, delta, error)); }
-void l1_gpu(int n, float *x, float *truth, float *delta, float *error) { KERNEL(l1_cpu(n, x, truth, delta, error)); }
-void softmax_gpu(float *x, int n, int batch, int batch_offset, int groups, int group_offset, int stride, float temp, float *y)
+void gradient_array_gpu(float *x, int n, ACTIVATION a, float *delta)
+{
+    KERNEL(gradient_array(x, n, a, delta));
+}
+void add_bias_gpu(float *x, float *biases, int batch, int n, int size)
+{
+    KERNEL(add_bias(x, biases, batch, n, size));
+}
+void backward_bias_gpu(float *db, float *delta, int batch, int n, int size)
+{
+    KERNEL(backward_bias(db, delta, batch, n, size));
+}
+void l2_gpu(int n, float *x, float *truth, float *delta, float *error)
+{
+    KERNEL(l2_cpu(n, x, truth, delta, error));
+}
+void l1_gpu(int n, float *x, float *truth, float *delta, float *error)
+{
+    KERNEL(l1_cpu(n, x, truth, delta, error));
+}
+void softmax_gpu(float *x, int n, int batch, int batch_offset, int groups, int group_offset, int stride,
+                 float temp, float *y)
 {
     KERNEL(softmax_cpu(x, n, batch, batch_offset, groups, group_offset, stride, temp, y));
 }
@@ -84,7 +100,10 @@ void logistic_x_ent_gpu(int n, float *x, float *truth, float *delta, float *erro
 {
     KERNEL(logistic_x_ent_cpu(n, x, truth, delta, error));
 }
-void weighted_sum_gpu(float *a, float *b, float *s, int n, float *c) { KERNEL(weighted_sum_cpu(a, b, s, n, c)); }
+void weighted_sum_gpu(float *a, float *b, float *s, int n, float *c)
+{
+    KERNEL(weighted_sum_cpu(a, b, s, n, c));
+}
 void weighted_delta_gpu(float *a, float *b, float *s, float *da, float *db, float *ds, int n, float *dc)
 {
     KERNEL(weighted_delta_cpu(a, b, s, da, db, ds, n, dc));
@@ -94,7 +113,8 @@ void l2normalize_gpu(float *x, float *dx, int batch, int filters, int spatial)
 {
     /* An all-zero vector stays, unlike in l2normalize_cpu. */
     KERNEL(for (int b = 0; b < batch; b++) for (int i = 0; i < spatial; i++) {
-        float *at = x + (size_t)b * filters * spatial + i, *dat = dx + (size_t)b * filters * spatial + i, sum = 0;
+        float *at = x + (size_t)b * filters * spatial + i, *dat = dx + (size_t)b * filters * spatial + i,
+            sum = 0;
         for (int f = 0; f < filters; f++) sum += at[f * spatial] * at[f * spatial];
         sum = sum == 0 ? 1 : std::sqrt(sum);
         for (int f = 0; f < filters; f++) {
@@ -127,14 +147,16 @@ static void move_convolutional(layer l, void (*move)(float *, float *, size_t))
 void pull_convolutional_layer(layer l) { move_convolutional(l, cuda_pull_array); }
 void push_convolutional_layer(layer l) { move_convolutional(l, cuda_push_array); }
 
-cublasStatus_t cublasSgemm_v2(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const float *alpha,
-                              const float *a, int lda, const float *b, int ldb, const float *beta, float *c, int ldc)
+cublasStatus_t cublasSgemm_v2(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+                              const float *alpha, const float *a, int lda, const float *b, int ldb,
+                              const float *beta, float *c, int ldc)
 {
     float scale = *alpha, keep = *beta;
     KERNEL(for (int j = 0; j < n; j++) for (int i = 0; i < m; i++) {
         double sum = 0;
         for (int l = 0; l < k; l++)
-            sum += (double)a[ta == CUBLAS_OP_N ? i + l * lda : l + i * lda] * b[tb == CUBLAS_OP_N ? l + j * ldb : j + l * ldb];
+            sum += (double)a[ta == CUBLAS_OP_N ? i + l * lda : l + i * lda] *
+                b[tb == CUBLAS_OP_N ? l + j * ldb : j + l * ldb];
         c[i + j * ldc] = (float)(scale * sum + (keep == 0 ? 0 : (double)keep * c[i + j * ldc]));
     });
     return CUBLAS_STATUS_SUCCESS;

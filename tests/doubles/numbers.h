@@ -1,4 +1,5 @@
-/* Numbers in device memory, for the doubles of libraries: fp32, fp16 and bf16, read exactly and written rounded once. */
+/* Numbers in device memory, for the doubles of libraries: fp32, fp16 and bf16, read exactly and
+ * written rounded once. */
 #ifndef AMP_DOUBLES_NUMBERS_H
 #define AMP_DOUBLES_NUMBERS_H
 
@@ -44,7 +45,8 @@ inline void store(number type, void *data, int64_t i, double v)
 {
     float f = rounded(type, v);
     if (type == number::fp32) static_cast<float *>(data)[i] = f;
-    else static_cast<amp_half_bits *>(data)[i] = type == number::fp16 ? amp_float_to_fp16(f) : amp_float_to_bf16(f);
+    else static_cast<amp_half_bits *>(data)[i] = type == number::fp16 ? amp_float_to_fp16(f)
+        : amp_float_to_bf16(f);
 }
 
 /* What TF32 Tensor Cores make of an fp32 input. */

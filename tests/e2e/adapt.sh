@@ -23,20 +23,26 @@ status=0
 "$apply" --adapt changed adapted > out 2> err || status=$?
 [ $status = 1 ] || fail "a hook without a place: status $status; $(tail -3 err)"
 [ "$(grep -c 'no place was found' err)" = 1 ] || fail "not one change without a place: $(grep 'no place' err)"
-grep -q 'examples/detector.c: no place was found for a change of training-log.patch .*darknet_amp_next_step' err ||
+grep -q 'examples/detector.c: no place was found for a change of training-log.patch .*darknet_amp_next_step' \
+    err ||
     fail "it is not named: $(grep 'no place' err)"
 awk '/ of [0-9]+$/ && $2 != $4 && !($1 == "darknet_amp_next_step" && $2 == 1 && $4 == 2) { print; bad = 1 } END { exit bad }' err ||
     fail 'hooks are missing, or too many'
-grep -q 'DARKNET_AMP(if(thrown->amp) darknet_amp_free(thrown);)' adapted/src/network.c || fail 'the renamed parameter'
+grep -q 'DARKNET_AMP(if(thrown->amp) darknet_amp_free(thrown);)' adapted/src/network.c ||
+    fail 'the renamed parameter'
 grep -q 'darknet_amp_read_boxes(labels_of, ' adapted/src/data.c || fail 'the renamed file'
 for file in network parser data gemm utils; do
-    cc -fsyntax-only -w -DAMP -Iadapted/include -Iadapted/src -Iadapted/amp/include "adapted/src/$file.c" || fail "$file.c does not compile"
+    cc -fsyntax-only -w -DAMP -Iadapted/include -Iadapted/src -Iadapted/amp/include "adapted/src/$file.c" ||
+        fail "$file.c does not compile"
 done
 cmp changed/src/network.c adapted/src/network.c > /dev/null && fail 'nothing was changed'
 
 "$apply" --adapt "$DARKNET_TREE" unchanged > out 2> err || fail "an unchanged Darknet: $(grep 'no place' err)"
 "$apply" "$DARKNET_TREE" plain
 for tree in unchanged plain; do
-    (cd $tree && for file in src/*.c src/*.h examples/*.c include/*.h; do echo "$file"; LC_ALL=C sort "$file"; done) > $tree.lines
+    (cd $tree && for file in src/*.c src/*.h examples/*.c include/*.h; do
+        echo "$file"
+        LC_ALL=C sort "$file"
+    done) > $tree.lines
 done
 diff unchanged.lines plain.lines || fail 'an unchanged Darknet gets other lines'

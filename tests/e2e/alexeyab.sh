@@ -7,7 +7,8 @@ stock=$ALEXEYAB_TREE
 
 # ---- patches ----
 mkdir exactly
-awk '!/^#/ { print $2 }' "$SOURCE_DIR/patches/alexeyab/sha256sums" | tar -C "$stock" -cf - -T - | tar -xf - -C exactly
+awk '!/^#/ { print $2 }' "$SOURCE_DIR/patches/alexeyab/sha256sums" | tar -C "$stock" -cf - -T - |
+    tar -xf - -C exactly
 for patch in $(cat "$SOURCE_DIR/patches/alexeyab/series"); do
     patch -d exactly -p1 -F0 --no-backup-if-mismatch < "$SOURCE_DIR/patches/alexeyab/$patch" > log 2>&1 ||
         fail "$patch: $(cat log)"
@@ -17,20 +18,23 @@ done
 for file in $(cd exactly && find . -type f); do
     cmp -s "exactly/$file" "patched/$file" || fail "apply.sh makes another $file"
 done
-[ "$(ls patched/amp/host | tr '\n' ' ')" = 'README.md alexeyab common darknet data fork.h fork_commands.h training ' ] ||
+[ "$(ls patched/amp/host | tr '\n' ' ')" = \
+    'README.md alexeyab common darknet data fork.h fork_commands.h training ' ] ||
     fail "the copy's host room: $(ls patched/amp/host)"
 
 # Nothing of it stands in our tree but what a patch needs to find its place.
 for patch in $(cat "$SOURCE_DIR/patches/alexeyab/series"); do
     awk -v name="$patch" '/^@@/ { hunk++; around = 0 } hunk && /^ / && ++around > 4 { print name ": " $0; bad = 1 } END { exit bad }' \
-        "$SOURCE_DIR/patches/alexeyab/$patch" || fail "$patch has more context than one line on each side of a change"
+        "$SOURCE_DIR/patches/alexeyab/$patch" ||
+        fail "$patch has more context than one line on each side of a change"
 done
 
 # ---- without AMP ----
 text() { # text <tree> <file> <options of the compiler...>: without spaces, lines' numbers and assertions
     local tree=$1 file=$2
     shift 2
-    cc -E -P -DNDEBUG -D__LINE__=0 -D__FILE__=0 -I"$tree/include" -I"$tree/src" -I"$tree/3rdparty/stb/include" "$@" \
+    cc -E -P -DNDEBUG -D__LINE__=0 -D__FILE__=0 -I"$tree/include" -I"$tree/src" \
+        -I"$tree/3rdparty/stb/include" "$@" \
         "$tree/$file" 2> /dev/null | tr -d ' \t\n'
 }
 for file in $(cd "$stock" && ls src/*.c); do
@@ -38,7 +42,8 @@ for file in $(cd "$stock" && ls src/*.c); do
         fail "without AMP, $file is not stock Darknet's"
 done
 
-[ -n "$ALEXEYAB" ] && [ -n "$ALEXEYAB_STOCK" ] || { echo 'only the patches were looked at: no program was built'; exit 0; }
+[ -n "$ALEXEYAB" ] && [ -n "$ALEXEYAB_STOCK" ] ||
+    { echo 'only the patches were looked at: no program was built'; exit 0; }
 tiny_alexeyab
 cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/one_order.c" -o one_order.so -ldl
 train() { # train <program> <folder> <arguments...>
@@ -59,8 +64,10 @@ same() { # same <name> <arguments...>: stock, stock again and patched
     train "$ALEXEYAB" "$name/patched" "$@"
     ls "$name"/stock/*.weights > /dev/null || fail "$name: no weights"
     for file in "$name"/stock/*.weights; do
-        cmp "$file" "$name/again/$(basename "$file")" || fail "$name: stock Darknet differs from itself: the test is broken"
-        cmp "$file" "$name/patched/$(basename "$file")" || fail "$name: the patched Darknet trains to other weights"
+        cmp "$file" "$name/again/$(basename "$file")" ||
+            fail "$name: stock Darknet differs from itself: the test is broken"
+        cmp "$file" "$name/patched/$(basename "$file")" ||
+            fail "$name: the patched Darknet trains to other weights"
     done
 }
 same yolo detector train tiny.data tiny.cfg -dont_show
@@ -144,7 +151,8 @@ for i in 1 2 3 4 5 6 7 8; do
     cp images/$i.jpg "images/$([ $((i % 2)) = 1 ] && echo round || echo square)/"
 done
 ls -d "$PWD"/images/*/*.jpg > class.txt
-printf '%s\n' classes=2 train=class.txt valid=class.txt labels=tiny.names names=tiny.names backup=backup top=1 > class.data
+printf '%s\n' classes=2 train=class.txt valid=class.txt labels=tiny.names names=tiny.names backup=backup \
+    top=1 > class.data
 cat > class.cfg <<'END'
 [net]
 batch=8
@@ -190,7 +198,8 @@ done
 cc -shared -fPIC -O1 -Wall -Werror "$SOURCE_DIR/tests/e2e/lib/count_hooks.c" -o count_hooks.so -ldl
 rm -f backup/*
 OMP_WAIT_POLICY=passive LD_PRELOAD=$PWD/count_hooks.so COUNT_HOOKS=counts \
-    "$ALEXEYAB" detector train tiny.data tiny.cfg start.weights -clear -dont_show -amp fp32 -seed 1 > out 2> err ||
+    "$ALEXEYAB" detector train tiny.data tiny.cfg start.weights -clear -dont_show -amp fp32 -seed 1 > out \
+    2> err ||
     fail "under AMP: $(tail -3 err)"
 # 5 steps of 2 passes; 13 layers; 6 jobs in 64 threads, the last of which is thrown away, of 8 images each;
 # a file loaded and one saved.

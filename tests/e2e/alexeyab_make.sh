@@ -9,8 +9,10 @@ needs_alexeyab
 tiny_alexeyab
 trains() { # trains <program> <what>
     rm -f backup/*
-    "$1" detector train tiny.data tiny.cfg -dont_show -seed 1 -amp bf16 > out 2> err || fail "$2, then train: $(tail -3 err)"
-    [ -s backup/tiny_final.weights ] && [ -s backup/tiny_final.weights.amp ] || fail "$2, then train: no weights"
+    "$1" detector train tiny.data tiny.cfg -dont_show -seed 1 -amp bf16 > out 2> err ||
+        fail "$2, then train: $(tail -3 err)"
+    [ -s backup/tiny_final.weights ] && [ -s backup/tiny_final.weights.amp ] ||
+        fail "$2, then train: no weights"
 }
 ccache=$(command -v ccache || true)
 
@@ -25,13 +27,16 @@ grep -q 'add CUDNN=1' ../log || fail "make GPU=1 AMP=1 does not say what to add:
 # the plugin in C.
 make -n AMP=1 LIBSO=1 > ../log
 grep -q -- ' -Ofast .* -o darknet ' ../log || fail 'make AMP=1 links the program without -Ofast'
-[ "$(grep -c -- '-shared .* -o libdarknet.so' ../log)" = 1 ] && ! grep -q -- '-Ofast.* -shared \|-shared .*-Ofast' ../log ||
+[ "$(grep -c -- '-shared .* -o libdarknet.so' ../log)" = 1 ] &&
+    ! grep -q -- '-Ofast.* -shared \|-shared .*-Ofast' ../log ||
     fail "make AMP=1 LIBSO=1 links the library with -Ofast: $(grep -- -shared ../log)"
 make -n AMP=1 USE_CPP=1 | grep 'c amp/' | grep -v '^ *gcc' && fail 'USE_CPP=1 compiles the plugin as C++'
 
-make -j"$(nproc)" AMP=1 LIBSO=1 OPTS=-O0 AMP_OPTS=-O0 CC="$ccache cc" CPP="$ccache c++ -std=c++11" > ../log 2>&1 ||
+make -j"$(nproc)" AMP=1 LIBSO=1 OPTS=-O0 AMP_OPTS=-O0 CC="$ccache cc" CPP="$ccache c++ -std=c++11" \
+    > ../log 2>&1 ||
     fail "make AMP=1: $(tail -20 ../log)"
-nm -D libdarknet.so | grep -q 'T darknet_amp_forward\|t darknet_amp_forward' || nm libdarknet.so | grep -q darknet_amp_forward ||
+nm -D libdarknet.so | grep -q 'T darknet_amp_forward\|t darknet_amp_forward' || nm libdarknet.so |
+    grep -q darknet_amp_forward ||
     fail 'the library holds no plugin'
 cd ..
 trains patched/darknet 'make AMP=1'
@@ -39,5 +44,6 @@ trains patched/darknet 'make AMP=1'
 # CMake compiles each file of Darknet's twice, for the library and for the program; the program is built here.
 cmake -S patched -B build -DAMP=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER_LAUNCHER="$ccache" \
     -DCMAKE_CXX_COMPILER_LAUNCHER="$ccache" > log 2>&1 || fail "cmake -DAMP=ON: $(tail -5 log)"
-cmake --build build --target darknet -- -j"$(nproc)" > log 2>&1 || fail "cmake -DAMP=ON: $(grep -m 5 -i 'error\|undefined' log)"
+cmake --build build --target darknet -- -j"$(nproc)" > log 2>&1 ||
+    fail "cmake -DAMP=ON: $(grep -m 5 -i 'error\|undefined' log)"
 trains build/darknet 'cmake -DAMP=ON'

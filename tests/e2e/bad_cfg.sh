@@ -1,5 +1,6 @@
-# A broken .cfg or -amp gives exactly one line on stderr, with file and line, and exit status 1: never a signal, never a
-# file written. The exact words are test_config.c's; here it is the program that must end properly.
+# A broken .cfg or -amp gives exactly one line on stderr, with file and line, and exit status 1:
+# never a signal, never a file written. The exact words are test_config.c's; here it is the program
+# that must end properly.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 tiny_training
@@ -10,7 +11,8 @@ listing() { find . -path ./cases -prune -o -type f -printf '%p %s\n' | sort; }
 # run <cfg> <arguments...>: its status in $status, stderr in cases/err
 run() {
     status=0
-    ( ulimit -c 0; exec timeout 600 "$DARKNET" detector train tiny.data "$@" ) > cases/out 2> cases/err < /dev/null \
+    ( ulimit -c 0; exec timeout 600 "$DARKNET" detector train tiny.data "$@" ) > cases/out 2> cases/err \
+        < /dev/null \
         || status=$?
 }
 
@@ -51,7 +53,8 @@ untouched=$(listing)
 tests=0
 
 # keys and values of [amp]
-in_amp unknown_key 'los_scale = 128' 'los_scale = 128: unknown key, did you mean loss_scale?; allowed: amp, dtype,'
+in_amp unknown_key 'los_scale = 128' \
+    'los_scale = 128: unknown key, did you mean loss_scale?; allowed: amp, dtype,'
 in_amp bad_dtype 'dtype = fp64' 'dtype = fp64: unknown dtype; allowed: fp16, bf16, fp32'
 in_amp negative_interval 'growth_interval=-5' 'growth_interval = -5: below 1; allowed:'
 in_amp fractional_interval 'growth_interval=1.5' 'growth_interval = 1.5: not a whole number; allowed:'
@@ -68,42 +71,52 @@ in_amp scale_above_cap 'max_scale=1024' 'max_scale = 1024: below init_scale, whi
 in_amp cap_beyond_fp32 'max_scale=1e38' 'max_scale = 1e38: above 2^126, its inverse is lost in fp32; allowed:'
 in_amp hysteresis_of_0 'hysteresis=0' 'hysteresis = 0: below 1; allowed: a whole number from 1 to 100'
 in_amp huge_hysteresis 'hysteresis=101' 'hysteresis = 101: too large; allowed:'
-in_amp misspelt_hysteresis 'histeresis=2' 'histeresis = 2: unknown key, did you mean hysteresis?; allowed: amp, dtype,'
+in_amp misspelt_hysteresis 'histeresis=2' \
+    'histeresis = 2: unknown key, did you mean hysteresis?; allowed: amp, dtype,'
 in_amp negative_clip 'clip_norm=-1' 'clip_norm = -1: negative; allowed:'
 in_amp debug_of_2 'debug=2' 'debug = 2: neither 0 nor 1; allowed: 0, 1'
 in_amp no_value 'dtype' 'dtype: has no value; allowed: fp16, bf16, fp32'
 in_amp trailing_comment 'dtype=bf16 # fast' 'dtype = bf16#fast: a comment needs a line of its own; allowed:'
 in_amp printf_directives '%s%n=%n%n' '%s%n = %n%n: unknown key; allowed:'
 { cat tiny.cfg; printf '[amp]\ndebug=1\ndebug=1\n'; } > cases/duplicate_key.cfg
-refused duplicate_key "cases/duplicate_key.cfg:$((lines + 3)): [amp] debug = 1: set twice in this section, first on line"
+refused duplicate_key \
+    "cases/duplicate_key.cfg:$((lines + 3)): [amp] debug = 1: set twice in this section, first on line"
 
 # the same keys under [net], and amp= of a layer
 edit net_dtype '1a amp=1\ndtype=half'
 refused net_dtype 'cases/net_dtype.cfg:3: [net] dtype = half: unknown dtype; allowed:'
 edit layer_amp '/^\[maxpool\]/a amp=fp16'
-refused layer_amp "cases/layer_amp.cfg:$(grep -n amp=fp16 cases/layer_amp.cfg | cut -d: -f1): [maxpool] amp = fp16: neither"
+refused layer_amp \
+    "cases/layer_amp.cfg:$(grep -n amp=fp16 cases/layer_amp.cfg | cut -d: -f1): [maxpool] amp = fp16: neither"
 
 # sections
 { sed '/^\[maxpool\]/i [amp]' tiny.cfg; printf '[amp]\n'; } > cases/two_sections.cfg
-refused two_sections "cases/two_sections.cfg:$((lines + 2)): [amp]: a second [amp] section, the first is on line"
+refused two_sections \
+    "cases/two_sections.cfg:$((lines + 2)): [amp]: a second [amp] section, the first is on line"
 edit section_first '1i [amp]\ndtype=bf16'
 refused section_first 'cases/section_first.cfg:1: [amp]: the first section; put it after [net]'
 edit unknown_section 's/^\[maxpool\]/[maxpol]/; $a [amp]'
-refused unknown_section "cases/unknown_section.cfg:$(grep -n maxpol cases/unknown_section.cfg | cut -d: -f1): [maxpol]:"
+refused unknown_section \
+    "cases/unknown_section.cfg:$(grep -n maxpol cases/unknown_section.cfg | cut -d: -f1): [maxpol]:"
 edit by_option 's/^\[maxpool\]/[maxpol]/'
-refused by_option "cases/by_option.cfg:$(grep -n maxpol cases/by_option.cfg | cut -d: -f1): [maxpol]: unknown section" -amp bf16
+refused by_option \
+    "cases/by_option.cfg:$(grep -n maxpol cases/by_option.cfg | cut -d: -f1): [maxpol]: unknown section" \
+    -amp bf16
 edit capital_section '$a [AMP]'
-refused capital_section "cases/capital_section.cfg:$((lines + 1)): [AMP]: unknown section, did you mean [amp]?"
+refused capital_section \
+    "cases/capital_section.cfg:$((lines + 1)): [AMP]: unknown section, did you mean [amp]?"
 printf '[net]\nwidth=32\nheight=32\nchannels=3\n[amp]\n' > cases/no_layers.cfg
 refused no_layers 'cases/no_layers.cfg:1: [net]: no layer follows'
 
 # bytes
 { cat tiny.cfg; printf '[amp]\ndtype='; head -c 1048576 /dev/zero | tr '\0' b; echo; } > cases/long_line.cfg
 refused long_line "cases/long_line.cfg:$((lines + 2)): [amp]: a line of more than 65536 bytes"
-{ printf '[net]\n#'; head -c 1048576 /dev/zero | tr '\0' x; printf '\n'; tail -n +2 tiny.cfg; printf '[amp]\n'; } > cases/long_comment.cfg
+{ printf '[net]\n#'; head -c 1048576 /dev/zero |
+    tr '\0' x; printf '\n'; tail -n +2 tiny.cfg; printf '[amp]\n'; } > cases/long_comment.cfg
 refused long_comment 'cases/long_comment.cfg:2: [net]: a line of more than 65536 bytes'
 { cat tiny.cfg; printf '[amp]\ndty\001pe=bf16\n'; } > cases/control_byte.cfg
-refused control_byte "cases/control_byte.cfg:$((lines + 2)): [amp]: byte 4 of the line is the control character 0x01"
+refused control_byte \
+    "cases/control_byte.cfg:$((lines + 2)): [amp]: byte 4 of the line is the control character 0x01"
 head -c 65536 "$DARKNET" > cases/program.cfg
 refused program 'cases/program.cfg:1: '
 { cat tiny.cfg; head -c 4096 /dev/zero; } > cases/zeros_behind.cfg
@@ -126,7 +139,8 @@ mkdir cases/folder.cfg
 refused folder 'cases/folder.cfg: Is a directory'
 
 # What Darknet makes of these is a signal, an assertion, or a training of nonsense; test_cfg_check.c has more.
-# in_cfg <name> <sed script, which puts BAD where the mistake is> <what is there instead of BAD> <what is said>
+# in_cfg <name> <sed script, which puts BAD where the mistake is> <what is there instead
+# of BAD> <what is said>
 in_cfg() {
     { sed "$2" tiny.cfg; printf '[amp]\ndtype=fp32\n'; } > "cases/$1.cfg"
     local line
@@ -136,24 +150,29 @@ in_cfg() {
 }
 in_cfg batch 's/^batch=4/batch=BAD/' 0 '[net] batch = 0: below 1; allowed: a whole number from 1 to 1000000'
 in_cfg subdivisions 's/^subdivisions=2/subdivisions=BAD/' -2 '[net] subdivisions = -2: below 1'
-in_cfg more_subdivisions 's/^subdivisions=2/subdivisions=BAD/' 8 '[net] subdivisions = 8: batch = 4 cannot be cut in 8 parts'
+in_cfg more_subdivisions 's/^subdivisions=2/subdivisions=BAD/' 8 \
+    '[net] subdivisions = 8: batch = 4 cannot be cut in 8 parts'
 in_cfg time_steps '/^\[net\]/a time_steps=BAD' 0 '[net] time_steps = 0: below 1'
-in_cfg learning_rate 's/^learning_rate=.*/learning_rate=BAD/' 0,001 "[net] learning_rate = 0,001: not a decimal number: its point"
+in_cfg learning_rate 's/^learning_rate=.*/learning_rate=BAD/' 0,001 \
+    "[net] learning_rate = 0,001: not a decimal number: its point"
 in_cfg momentum 's/^momentum=.*/momentum=BAD/' 2 '[net] momentum = 2: above 1'
 in_cfg scales 's/^scales=.*/scales=BAD/' .5,.5 '[net] scales = .5,.5: steps has 1 numbers and scales 2'
-in_cfg one_channel 's/^channels=3/channels=BAD/' 1 '[net] channels = 1: detector train makes images of 3 channels; allowed: 3'
+in_cfg one_channel 's/^channels=3/channels=BAD/' 1 \
+    '[net] channels = 1: detector train makes images of 3 channels; allowed: 3'
 sed 's/^width=32/width=33/; $a [amp]' tiny.cfg > cases/odd_width.cfg
 line=$(grep -n '^.convol' cases/odd_width.cfg | tail -n 1 | cut -d: -f1)
 refused odd_width "cases/odd_width.cfg:$line: [convolutional]: needs an image with width, height and channels"
 in_cfg stride '0,/^stride=1/s//stride=BAD/' 0 '[convolutional] stride = 0: below 1'
 in_cfg groups '0,/^filters=8/s//filters=8\ngroups=BAD/' -1 '[convolutional] groups = -1: below 1'
 in_cfg huge '0,/^filters=8/s//filters=BAD/' 9999999999 '[convolutional] filters = 9999999999: too large'
-in_cfg route 's/^layers=-1,1/layers=BAD/' 64 '[route] layers = 64: layer 64 is not before this one, which is layer 10'
+in_cfg route 's/^layers=-1,1/layers=BAD/' 64 \
+    '[route] layers = 64: layer 64 is not before this one, which is layer 10'
 in_cfg shortcut 's/^from=-2/from=BAD/' 99 '[shortcut] from = 99: layer 99 is not before this one'
 in_cfg anchors '0,/^anchors=.*/s//anchors=BAD/' nan,1 '[yolo] anchors = nan,1: not a decimal number'
 in_cfg jitter '0,/^jitter=.3/s//jitter=BAD/' 5 '[yolo] jitter = 5: not below 1'
 in_cfg map '0,/^jitter=.3/s//map=BAD/' missing '[yolo] map = missing: No such file or directory'
-sed 's/^random=0/random=1/; s/^\[maxpool\]/[local]\nfilters=8\n[maxpool]/; s/^layers=-1,1/layers=-1,2/' tiny.cfg \
+sed 's/^random=0/random=1/; s/^\[maxpool\]/[local]\nfilters=8\n[maxpool]/; s/^layers=-1,1/layers=-1,2/' \
+    tiny.cfg \
     > cases/local.cfg
 echo '[amp]' >> cases/local.cfg
 line=$(grep -n local cases/local.cfg | cut -d: -f1)
@@ -165,9 +184,11 @@ printf '[amp]\ndtype=fp64\n' >> cases/many.cfg
 status=0
 "$DARKNET" amp check cases/many.cfg > cases/out 2> cases/err || status=$?
 name=many
-[ $status = 1 ] && [ "$(cat cases/err)" = 'amp check: cases/many.cfg: 4 mistakes' ] || complain 'not four mistakes'
+[ $status = 1 ] && [ "$(cat cases/err)" = 'amp check: cases/many.cfg: 4 mistakes' ] ||
+    complain 'not four mistakes'
 [ "$(grep -c '^error: cases/many.cfg:[0-9]*: \[' cases/out)" = 4 ] || complain 'not four errors'
-[ "$(grep -c '^warning: cases/many.cfg:[0-9]*: .*did you mean filters?$' cases/out)" = 2 ] || complain 'not two warnings'
+[ "$(grep -c '^warning: cases/many.cfg:[0-9]*: .*did you mean filters?$' cases/out)" = 2 ] ||
+    complain 'not two warnings'
 
 # With a .data file, its lists and labels too.
 name='check of data'
@@ -182,8 +203,10 @@ mv cases/3.txt labels/3.txt
 # Every .cfg of Darknet itself passes; keys that it does not read are told of.
 for cfg in "$DARKNET_TREE"/cfg/*.cfg; do
     name=$(basename "$cfg")
-    ( cd "$DARKNET_TREE" && exec "$DARKNET" amp check "cfg/$name" ) > cases/out 2> cases/err || complain 'a mistake in it'
-    grep -v 'unknown key, which Darknet\|set twice in this section' cases/out | grep -q '^warning' && complain 'a warning'
+    ( cd "$DARKNET_TREE" && exec "$DARKNET" amp check "cfg/$name" ) > cases/out 2> cases/err ||
+        complain 'a mistake in it'
+    grep -v 'unknown key, which Darknet\|set twice in this section' cases/out | grep -q '^warning' &&
+        complain 'a warning'
     tests=$((tests + 1))
 done
 for cfg in "$SOURCE_DIR"/cfg/*.cfg; do
@@ -199,8 +222,10 @@ refused_line() { # what a missing argument says
     [ $status = 1 ] && tail -n 1 cases/err | grep -qF "$1" || complain "status $status for ${*:2}"
 }
 name='missing arguments'
-refused_line 'command line: a .cfg file is missing; darknet detector train my.data my.cfg [my.weights]' detector train tiny.data
-refused_line 'command line: a .cfg file is missing; darknet classifier train my.data my.cfg [my.weights]' classifier train tiny.data
+refused_line 'command line: a .cfg file is missing; darknet detector train my.data my.cfg [my.weights]' \
+    detector train tiny.data
+refused_line 'command line: a .cfg file is missing; darknet classifier train my.data my.cfg [my.weights]' \
+    classifier train tiny.data
 refused_line 'command line: a .cfg file is missing' detector valid tiny.data
 refused_line "Couldn't open file: nowhere.weights" detector valid tiny.data tiny.cfg nowhere.weights -amp off
 edit fine ''
@@ -216,7 +241,8 @@ accepted() {
     shift
     run "cases/$name.cfg" nowhere.weights "$@"
     [ $status -lt 124 ] || complain "status $status"
-    tail -n 1 cases/err | grep -q "open file: nowhere.weights\|nowhere.weights: cannot read" || complain "did not get as far as the weights"
+    tail -n 1 cases/err | grep -q "open file: nowhere.weights\|nowhere.weights: cannot read" ||
+        complain "did not get as far as the weights"
     ! grep -q "^cases/" cases/err || complain "a complaint"
     ! grep -q 'Unused field\|not recognized' cases/err || complain "AMP's keys reached Darknet"
     tests=$((tests + 1))
@@ -234,7 +260,8 @@ accepted net_keys
 edit pinned '/^\[maxpool\]/a amp=0'
 accepted pinned
 accepted pinned -amp bf16
-{ printf '\n# from another system\n'; cat tiny.cfg; printf '[amp]\ndtype=bf16\n'; } | sed 's/$/\r/' > cases/crlf.cfg
+{ printf '\n# from another system\n'; cat tiny.cfg; printf '[amp]\ndtype=bf16\n'; } |
+    sed 's/$/\r/' > cases/crlf.cfg
 accepted crlf
 accepted fine
 accepted fine -amp off

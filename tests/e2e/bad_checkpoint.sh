@@ -1,5 +1,5 @@
-# A sidecar that is damaged, cut, foreign, of a later version, of another network or of other weights: one line that names it,
-# exit status 1, and no file touched.
+# A sidecar that is damaged, cut, foreign, of a later version, of another network or of other weights: one
+# line that names it, exit status 1, and no file touched.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
@@ -11,13 +11,16 @@ train() { # train <.cfg> <name>: leaves NAME.backup and NAME.200 with their side
 }
 sed -i 's/max_batches=230/max_batches=330/' tiny.cfg
 train tiny.cfg
-awk '/^\[/ && was == "[maxpool]" { print "[dropout]\nprobability=.1\n" } /^\[/ { was = $0 } { print }' tiny.cfg > other.cfg # as many weights
+# as many weights
+awk '/^\[/ && was == "[maxpool]" { print "[dropout]\nprobability=.1\n" } /^\[/ { was = $0 } { print }' \
+    tiny.cfg > other.cfg
 train other.cfg
 good=backup/tiny_100.weights
 size=$(stat -c %s $good.amp)
 tests=0
 
-listing() { find . -type f ! -name out ! -name err -printf '%p %s %T@ ' -exec sha256sum {} \; | LC_ALL=C sort; }
+listing() { find . -type f ! -name out ! -name err -printf '%p %s %T@ ' -exec sha256sum {} \; |
+    LC_ALL=C sort; }
 
 # refused <what the line says> <weights>: <weights> and its sidecar lie there
 refused() {
@@ -30,7 +33,8 @@ refused() {
         "$2.amp: "*"$1"*) ;;
         *) fail "$name: not '$2.amp: ... $1' but: $(tail -n 1 err)" ;;
     esac
-    tail -n 1 err | grep -q 'remove it\|newer\|update' || fail "$name: does not say what to do: $(tail -n 1 err)"
+    tail -n 1 err | grep -q 'remove it\|newer\|update' ||
+        fail "$name: does not say what to do: $(tail -n 1 err)"
     [ "$(listing)" = "$before" ] || fail "$name: files were touched"
     tests=$((tests + 1))
 }

@@ -1,16 +1,19 @@
-# Bad input of a training under AMP: files, lists, images, labels and weights. Either one line that says what and where, status 1 and
-# no file changed; or the training goes on, and what was left out is named once and counted. Never a signal.
+# Bad input of a training under AMP: files, lists, images, labels and weights. Either one line that says what
+# and where, status 1 and no file changed; or the training goes on, and what was left out is named once and
+# counted. Never a signal.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 shopt -s nullglob
 export OMP_NUM_THREADS=1
-# A program that ends for a bad file does not wait for its loader threads: ThreadSanitizer's lines on that would be the last.
+# A program that ends for a bad file does not wait for its loader threads: ThreadSanitizer's lines on
+# that would be the last.
 case ${SANITIZERS:-} in *thread*) export TSAN_OPTIONS="$TSAN_OPTIONS:report_thread_leaks=0" ;; esac
 
 # ---- pristine sets: one for a detector, one for a classifier, each case works on a copy ----
 
 mkdir detector classifier case
-( cd detector && tiny_training && : > train.txt && for i in 1 2 3 4 5 6 7 8; do echo "images/$i.jpg" >> train.txt; done )
+( cd detector && tiny_training && : > train.txt &&
+    for i in 1 2 3 4 5 6 7 8; do echo "images/$i.jpg" >> train.txt; done )
 ( cd classifier && mkdir images backup && for i in 1 2 3 4 5 6 7 8; do
     kind=$([ $((i % 2)) = 0 ] && echo round || echo square)
     cp "../detector/images/$i.jpg" "images/$i.$kind.jpg"
@@ -31,7 +34,8 @@ train() { # train <detector|classifier> <arguments...>: out, err and status of a
     local kind=$1
     shift
     status=0
-    ( cd case; ulimit -c 0; exec timeout 600 "$DARKNET" $kind train tiny.data tiny.cfg "$@" ) > out 2> err < /dev/null || status=$?
+    ( cd case; ulimit -c 0; exec timeout 600 "$DARKNET" $kind train tiny.data tiny.cfg "$@" ) > out 2> err \
+        < /dev/null || status=$?
 }
 listing() { ( cd case; find . -type f -printf '%p %s ' -exec cksum {} \; | LC_ALL=C sort; ); }
 
@@ -102,7 +106,8 @@ for kind in detector classifier; do
     refused 'tiny.data:1: train: no value'
     fresh $kind 'no list'
     rm case/train.txt
-    refused 'train.txt: cannot read the list of training images (`train` in tiny.data): No such file or directory'
+    refused \
+        'train.txt: cannot read the list of training images (`train` in tiny.data): No such file or directory'
     fresh $kind 'a list that is a folder'
     rm case/train.txt && mkdir case/train.txt
     refused 'train.txt: cannot read the list of training images (`train` in tiny.data): Is a directory'
@@ -165,12 +170,14 @@ cp case/images/2.round.jpg case/images/2.plain.jpg
 cp case/images/2.round.jpg case/images/2.round.square.jpg
 sed -i 's/2.round/2.plain/; s/4.round/2.round.square/' case/train.txt
 goes_on 1 'amp: images whose path does not hold exactly one label: 2'
-grep -aqF "amp: image 'images/2.plain.jpg': its path holds 0 of the labels, and one is needed" err || complain 'not named'
+grep -aqF "amp: image 'images/2.plain.jpg': its path holds 0 of the labels, and one is needed" err ||
+    complain 'not named'
 
 # ---- images ----
 
 png=$BUILD_DIR/bin/shapes
-[ ! -x "$png" ] || "$png" --out shapes --train 1 --valid 1 --size 64 --seed 5 > shapes.log 2>&1 || fail "$(cat shapes.log)"
+[ ! -x "$png" ] || "$png" --out shapes --train 1 --valid 1 --size 64 --seed 5 > shapes.log 2>&1 ||
+    fail "$(cat shapes.log)"
 jpeg() { # 24x16 pixels, 701 bytes
     base64 -d <<'END'
 /9j/4AAQSkZJRgABAQAAAQABAAD/2wCEAAYEBQYFBAYGBQYHBwYIChAKCgkJChQODwwQFxQYGBcUFhYaHSUfGhsjHBYWICwgIyYnKSopGR8tMC
@@ -200,13 +207,15 @@ nothing() { :; }
 empty() { : > "$1"; }
 text() { echo 'this is no image' > "$1"; }
 folder() { mkdir "$1"; }
-half_png() { head -c $(($(stat -c %s shapes/images/train_00000.png) / 2)) shapes/images/train_00000.png > "$1"; }
+half_png() { head -c $(($(stat -c %s shapes/images/train_00000.png) / 2)) shapes/images/train_00000.png \
+    > "$1"; }
 huge() { huge_png > "$1"; }
 header() { head -c 200 small.jpg > "$1"; }
 noise() { { head -c 160 small.jpg; head -c 2000 "$DARKNET"; } > "$1"; }
 half_jpeg() { head -c 650 small.jpg > "$1"; }
 gif() { printf 'GIF89a\x02\xff\x02\xdb\x91\0\0\0\0\0\xff\xff\xff\xff\0\0\0\xff\0\x2c\0\0\0\0\x02\0\x02\0\0\x02\x03\x44\x02\x05\0\x3b' > "$1"; }
-pic() { { printf 'S\x80\xf64'; head -c 84 /dev/zero; printf 'PICT\0\x06\0\x05'; head -c 100 /dev/zero; } > "$1"; }
+pic() { { printf 'S\x80\xf64'; head -c 84 /dev/zero; printf 'PICT\0\x06\0\x05'; head -c 100 /dev/zero; } \
+    > "$1"; }
 # the first Huffman table of small.jpg: its sixteen sizes are at 178, its values at 194
 codes() { { head -c 194 small.jpg; head -c 12 /dev/zero | tr '\0' '\377'; tail -c +207 small.jpg; } > "$1"; }
 sizes() { { head -c 178 small.jpg; head -c 16 /dev/zero | tr '\0' '\377'; tail -c +195 small.jpg; } > "$1"; }
@@ -220,7 +229,8 @@ for kind in detector classifier; do
         fresh $kind "images: $put"
         bad_images
         goes_on 1 'amp: unreadable images: 4; others took their place'
-        [ "$(grep -ac 'cannot be read (.*); another is trained on in its place$' err)" = 4 ] || complain 'not named once each'
+        [ "$(grep -ac 'cannot be read (.*); another is trained on in its place$' err)" = 4 ] ||
+            complain 'not named once each'
         cp $last again.weights
         rm -r case/backup && mkdir case/backup
         goes_on 1 'amp: unreadable images: 4; others took their place'
@@ -238,7 +248,8 @@ for kind in detector classifier; do
     fresh $kind 'names with blanks, quotes, control characters'
     printf 'images/no such %%s file\001 "of ours".jpg\n' > case/train.txt
     ls case/images/* | sed -n 's#^case/##; 2p' >> case/train.txt
-    goes_on 1 "amp: image 'images/no such %s file? \"of ours\".jpg' cannot be read (No such file or directory)"
+    goes_on 1 \
+        "amp: image 'images/no such %s file? \"of ours\".jpg' cannot be read (No such file or directory)"
     fresh $kind 'a good image with blanks in its name'
     good=$(ls case/images/* | sed -n 2p)
     cp "$good" "case/images/two  words $(basename "$good")"
@@ -256,7 +267,8 @@ label() { # label <name> <the bad line> <what is said of it>
     for i in 1 2 3 4 5 6 7 8; do printf '0 .5 .5 .2 .2\r\n\n%b\n' "$2" > case/labels/$i.txt; done
     refused ".txt:3: label '$3"
 }
-label 'a class too high' '2 .5 .5 .2 .2' "2 .5 .5 .2 .2' is of a class that the network does not have: it knows 0 to 1; mend the file"
+label 'a class too high' '2 .5 .5 .2 .2' \
+    "2 .5 .5 .2 .2' is of a class that the network does not have: it knows 0 to 1; mend the file"
 label 'a class below 0' '-1 .5 .5 .2 .2' "-1 .5 .5 .2 .2' is of a class"
 label 'a class of 2^32' '4294967296 .5 .5 .2 .2' "4294967296 .5 .5 .2 .2' is of a class"
 label 'NaN' '0 .5 .5 nan .2' "0 .5 .5 nan .2' holds inf or NaN"
@@ -294,9 +306,11 @@ fresh detector 'images without objects'
 for i in 1 2 3 4 5 6 7 8; do : > case/labels/$i.txt; done
 goes_on 0 'left out'
 fresh detector 'boxes that are none'
-for i in 1 2 3 4 5 6 7 8; do printf '0 0 0 0 0\n1 1.6 .5 .2 .2\n0 .5 .5 .2 -.1\n1 .5 .5 .2 .2\n' > case/labels/$i.txt; done
+for i in 1 2 3 4 5 6 7 8; do printf '0 0 0 0 0\n1 1.6 .5 .2 .2\n0 .5 .5 .2 -.1\n1 .5 .5 .2 .2\n' \
+    > case/labels/$i.txt; done
 goes_on 1 'amp: labels left out, no part of the box being in the image: 24'
-grep -aqF 'amp: labels/3.txt:2: no part of this box is in the image; it is left out' err || complain 'not named'
+grep -aqF 'amp: labels/3.txt:2: no part of this box is in the image; it is left out' err ||
+    complain 'not named'
 
 # ---- networks ----
 
@@ -305,14 +319,20 @@ cfg() { # cfg <name> <sed script> <what is said>
     sed -i "$2" case/tiny.cfg
     refused "$3"
 }
-cfg 'filters' '0,/filters=21/s//filters=255/' '[yolo]: 3 boxes of 2 classes need filters=21 in the layer before it, which has 255'
-cfg 'classes' 's/^classes=2/classes=80/' '[yolo]: 3 boxes of 80 classes need filters=255 in the layer before it, which has 21'
-cfg 'one yolo layer edited' '0,/filters=21/s//filters=24/; 0,/^classes=2/s//classes=3/' 'amp: layer 7 has classes=3 and layer 12 classes=2; give all the same'
+cfg 'filters' '0,/filters=21/s//filters=255/' \
+    '[yolo]: 3 boxes of 2 classes need filters=21 in the layer before it, which has 255'
+cfg 'classes' 's/^classes=2/classes=80/' \
+    '[yolo]: 3 boxes of 80 classes need filters=255 in the layer before it, which has 21'
+cfg 'one yolo layer edited' '0,/filters=21/s//filters=24/; 0,/^classes=2/s//classes=3/' \
+    'amp: layer 7 has classes=3 and layer 12 classes=2; give all the same'
 cfg 'mask' 's/mask=3,4,5/mask=3,4,6/' '[yolo] mask = 3,4,6: mask has 6, but num=6 anchors are 0 to 5'
-cfg 'too many anchors' 's/^anchors=/anchors=9,9, /' '[yolo] anchors = 9,9,4,5,8,8,12,14,14,12,20,20,28,30: anchors has 14 numbers, but num=6 needs 12'
-cfg 'too few anchors' 's/^anchors=4,5,/anchors=/' '[yolo] anchors = 8,8,12,14,14,12,20,20,28,30: anchors has 10 numbers, but num=6 needs 12'
+cfg 'too many anchors' 's/^anchors=/anchors=9,9, /' \
+    '[yolo] anchors = 9,9,4,5,8,8,12,14,14,12,20,20,28,30: anchors has 14 numbers, but num=6 needs 12'
+cfg 'too few anchors' 's/^anchors=4,5,/anchors=/' \
+    '[yolo] anchors = 8,8,12,14,14,12,20,20,28,30: anchors has 10 numbers, but num=6 needs 12'
 cfg 'max' 's/^jitter/max=200\njitter/' '[yolo] max = 200: above 90'
-cfg 'less' 's/^jitter/max=20\njitter/' 'amp: layer 7 reads 90 boxes an image and max=20 are loaded; leave max= out'
+cfg 'less' 's/^jitter/max=20\njitter/' \
+    'amp: layer 7 reads 90 boxes an image and max=20 are loaded; leave max= out'
 cfg 'no yolo layer' '/^\[yolo\]/,$d' 'amp: the last layer is neither [yolo] nor [region]'
 
 cfg 'batch=0' 's/^batch=.*/batch=0/' 'batch'
@@ -328,7 +348,8 @@ fresh detector 'nothing wrong'
 goes_on 0 'random'
 cp case/backup/tiny_final.weights good.weights
 size=$(stat -c %s good.weights)
-( cd case && "$DARKNET" partial tiny.cfg ../good.weights ../first.weights 2 && "$DARKNET" partial tiny.cfg ../good.weights ../most.weights 7 ) \
+( cd case && "$DARKNET" partial tiny.cfg ../good.weights ../first.weights 2 &&
+    "$DARKNET" partial tiny.cfg ../good.weights ../most.weights 7 ) \
     > out 2> err < /dev/null || fail "partial: $(tail -n 2 err)"
 weights() { # weights <name> <what is said>
     fresh detector "weights: $1"
@@ -423,9 +444,11 @@ fresh classifier 'valid, an image missing'
 goes_on 0 'amp: unreadable'
 rm case/images/5.*
 status=0
-( cd case; exec timeout 600 "$DARKNET" classifier valid tiny.data tiny.cfg backup/tiny.weights -amp bf16 ) > out 2> err < /dev/null || status=$?
+( cd case; exec timeout 600 "$DARKNET" classifier valid tiny.data tiny.cfg backup/tiny.weights -amp bf16 ) \
+    > out 2> err < /dev/null || status=$?
 [ $status = 1 ] || complain "status $status instead of 1"
-tail -n 1 err | grep -aqF "amp: image 'images/5.square.jpg' cannot be read (No such file or directory)" || complain 'not named'
+tail -n 1 err | grep -aqF "amp: image 'images/5.square.jpg' cannot be read (No such file or directory)" ||
+    complain 'not named'
 
 # ---- without AMP: stock, whatever it does ----
 
@@ -437,7 +460,8 @@ grep -aq '^Cannot load image' err || complain 'not what stock says'
 fresh detector 'stock: no list'
 rm case/train.txt
 train detector -amp off
-[ $status = 1 ] && grep -aq "^Couldn't open file: train.txt" err || complain 'not what stock says, or not status 1'
+[ $status = 1 ] && grep -aq "^Couldn't open file: train.txt" err ||
+    complain 'not what stock says, or not status 1'
 
 [ $failures = 0 ] || fail "$failures complaints over $tests cases"
 echo "$tests cases"

@@ -1,5 +1,5 @@
-# Photographs of blood cells: in every precision a short training starts from the same loss, learns, and gives weights that
-# stock Darknet reads. (The whole trainings are in docs/results.)
+# Photographs of blood cells: in every precision a short training starts from the same loss, learns, and gives
+# weights that stock Darknet reads. (The whole trainings are in docs/results.)
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/data.bash"
@@ -10,7 +10,8 @@ steps=48
 sed "s/^max_batches=.*/max_batches=$steps/" "$SOURCE_DIR/cfg/bccd.cfg" > short.cfg
 losses() { grep -aE '^[0-9]+: .* avg' $1.out | sed 's/^[0-9]*: \([^,]*\),.*/\1/'; }
 for dtype in fp32 bf16 fp16; do
-    "$DARKNET" detector train bccd.data short.cfg -amp $dtype -seed 3 > $dtype.out 2> $dtype.err || fail "$dtype: $(tail -1 $dtype.err)"
+    "$DARKNET" detector train bccd.data short.cfg -amp $dtype -seed 3 > $dtype.out 2> $dtype.err ||
+        fail "$dtype: $(tail -1 $dtype.err)"
     mv backup/short_final.weights $dtype.weights
     first=$(losses $dtype | head -1)
     last=$(losses $dtype | tail -10 | awk '{ sum += $1 } END { print sum / NR }')
@@ -23,12 +24,16 @@ done
 [ -z "$DARKNET_STOCK" ] || [ $steps -lt 48 ] || {
     "$DARKNET_STOCK" detector valid bccd.data short.cfg bf16.weights 2>&1 | grep -q 'Type not recognized' ||
         echo 'note: stock Darknet read a .cfg with [amp]'
-    # Rolling statistics are young; as many steps again make it certain that boxes are found, of the most frequent look at least.
+    # Rolling statistics are young; as many steps again make it certain that boxes are found, of the most
+    # frequent look at least.
     sed "s/^max_batches=.*/max_batches=$((2 * steps))/" short.cfg > longer.cfg
-    "$DARKNET" detector train bccd.data longer.cfg bf16.weights -amp bf16 -seed 4 > longer.out 2> longer.err || fail "longer: $(tail -1 longer.err)"
+    "$DARKNET" detector train bccd.data longer.cfg bf16.weights -amp bf16 -seed 4 > longer.out \
+        2> longer.err || fail "longer: $(tail -1 longer.err)"
     mv backup/longer_final.weights bf16.weights
     sed '/^\[amp\]/,/^dtype/d' short.cfg > stock.cfg
     mkdir -p results
-    "$DARKNET_STOCK" detector valid bccd.data stock.cfg bf16.weights > stock.out 2>&1 || fail "stock Darknet cannot use the weights: $(tail -1 stock.out)"
-    [ "$(cat results/comp4_det_test_*.txt | wc -l)" -gt 0 ] || fail 'stock Darknet finds nothing with the weights'
+    "$DARKNET_STOCK" detector valid bccd.data stock.cfg bf16.weights > stock.out 2>&1 ||
+        fail "stock Darknet cannot use the weights: $(tail -1 stock.out)"
+    [ "$(cat results/comp4_det_test_*.txt | wc -l)" -gt 0 ] ||
+        fail 'stock Darknet finds nothing with the weights'
 }

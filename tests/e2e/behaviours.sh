@@ -1,5 +1,6 @@
-# docs/behaviours.md tells the truth: each of the 34 behaviours has a row, tests that exist and are run, and patches in
-# tests/mutants that break it and still apply. That the tests then fail is what tests/mutants/run.sh shows, in minutes.
+# docs/behaviours.md tells the truth: each of the 34 behaviours has a row, tests that exist and are run, and
+# patches in tests/mutants that break it and still apply. That the tests then fail is what
+# tests/mutants/run.sh shows, in minutes.
 set -u
 table=$SOURCE_DIR/docs/behaviours.md
 mutants=$SOURCE_DIR/tests/mutants
@@ -33,14 +34,17 @@ for i in $(seq 34); do
     [ "$(grep -c "^$number row" items)" -le 1 ] || complain "behaviour $i has several rows"
 done
 
-# A CMocka test is a TEST(name) of its file (tests/testing.h); in a script a function or a comment is its mark.
+# A CMocka test is a TEST(name) of its file (tests/testing.h); in a script a function or
+# a comment is its mark.
 while read -r number _ file name; do
     case $name in behaviour_${number}_*) ;; *) complain "row $number names the test $name" ;; esac
     mark=$name
     case $file in *.c) mark="^TEST(_WITH)?\\($name[,)]" ;; esac
-    grep -qE "$mark" "$SOURCE_DIR/tests/$file" 2> /dev/null || complain "row $number: tests/$file has no test $name"
+    grep -qE "$mark" "$SOURCE_DIR/tests/$file" 2> /dev/null ||
+        complain "row $number: tests/$file has no test $name"
 done < <(grep '^.. test ' items)
-(cd "$SOURCE_DIR/tests" && grep -ohwE 'behaviour_[0-9]{2}_[a-z0-9_]+' test_*.c e2e/*.sh | sort -u) | while read -r name; do
+(cd "$SOURCE_DIR/tests" && grep -ohwE 'behaviour_[0-9]{2}_[a-z0-9_]+' test_*.c e2e/*.sh | sort -u) |
+    while read -r name; do
     grep -q " $name\$" items || echo "$name"
 done > forgotten
 [ ! -s forgotten ] || complain "not in docs/behaviours.md: $(tr '\n' ' ' < forgotten)"
@@ -52,13 +56,15 @@ done < <(grep '^.. patch ' items)
 for patch in "$mutants"/*.patch; do
     name=$(basename "$patch" .patch)
     case $name in
-    [0-9][0-9]-*) grep -q "^${name%%-*} patch $name\$" items || complain "$name.patch is not in docs/behaviours.md" ;;
+    [0-9][0-9]-*) grep -q "^${name%%-*} patch $name\$" items ||
+        complain "$name.patch is not in docs/behaviours.md" ;;
     *)
         test=$(sed -n '1s/^# test: *//p' "$patch")
         [ -n "$test" ] && grep -qw "$test" "$SOURCE_DIR"/tests/test_*.c "$SOURCE_DIR"/tests/e2e/*.sh ||
             complain "$name.patch has no first line '# test: NAME' with the name of a test"
         ;;
     esac
-    patch -d "$SOURCE_DIR" -p1 -F0 -N -s --dry-run < "$patch" > out 2>&1 || complain "$name.patch does not apply: $(head -1 out)"
+    patch -d "$SOURCE_DIR" -p1 -F0 -N -s --dry-run < "$patch" > out 2>&1 ||
+        complain "$name.patch does not apply: $(head -1 out)"
 done
 exit $wrong

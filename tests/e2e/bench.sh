@@ -1,5 +1,5 @@
-# darknet amp bench: every dtype of tiny networks; its numbers agree with each other, in JSON and in the table; bad input is one
-# line and status 1; whatever ends it leaves no program and no file behind.
+# darknet amp bench: every dtype of tiny networks; its numbers agree with each other, in JSON and in the
+# table; bad input is one line and status 1; whatever ends it leaves no program and no file behind.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 command -v python3 > /dev/null || skip 'no python3 to read JSON with'
@@ -28,7 +28,8 @@ refused() { # refused <expression> <arguments>: one line, perhaps after the usag
     timeout 600 "$DARKNET" amp bench "$@" > out 2> err || status=$?
     [ $status = 1 ] || fail "amp bench $*: status $status instead of 1: $(cat err)"
     sed -i '/^usage: /d; /^  /d' err
-    [ "$(wc -l < err)" = 1 ] && grep -q -e "$what" err || fail "amp bench $*: not one line with '$what': $(cat err)"
+    [ "$(wc -l < err)" = 1 ] && grep -q -e "$what" err ||
+        fail "amp bench $*: not one line with '$what': $(cat err)"
     [ ! -s out ] && [ ! -e no.json ] || fail "amp bench $*: something was written"
     nothing_left "amp bench $*"
 }
@@ -104,8 +105,8 @@ for v in j["verdicts"]:
 EOF
 }
 
-# Without instructions that compute in half, that is the reason for a lack of gain (test_bench.c judges made-up times); without
-# any, a dtype is left out, or refused if it was named.
+# Without instructions that compute in half, that is the reason for a lack of gain (test_bench.c judges
+# made-up times); without any, a dtype is left out, or refused if it was named.
 the_machine_decides() {
     DNNL_MAX_CPU_ISA=AVX2 bench connected.cfg -iters 30 -dtypes fp32,bf16 -json avx2.json
     python3 - avx2.json <<'EOF'
@@ -115,8 +116,11 @@ side, v = j["dtypes"][1], j["verdicts"][0]
 if side["support"] != "storage" or ("no native half" in v["reasons"]) != (v["speedup"] < 1.1): sys.exit("FAILED: %s" % j)
 EOF
     DNNL_MAX_CPU_ISA=SSE41 bench connected.cfg -iters 3
-    [ "$(grep -c '^[a-z0-9]* is left out: .* needs a CPU with AVX2' out)" = 2 ] && grep -q '^No verdict' out || fail "sse41: $(cat out)"
-    DNNL_MAX_CPU_ISA=SSE41 refused '^amp bench: fp16: this machine cannot run it: fp16 needs a CPU with AVX2' connected.cfg -iters 3 -dtypes fp32,fp16 -json no.json
+    [ "$(grep -c '^[a-z0-9]* is left out: .* needs a CPU with AVX2' out)" = 2 ] &&
+        grep -q '^No verdict' out || fail "sse41: $(cat out)"
+    DNNL_MAX_CPU_ISA=SSE41 refused \
+        '^amp bench: fp16: this machine cannot run it: fp16 needs a CPU with AVX2' connected.cfg -iters 3 \
+        -dtypes fp32,fp16 -json no.json
 }
 
 # With -json - the table gets out of the way.
@@ -144,7 +148,8 @@ bad_input_is_one_line() {
     refused 'batch' none.cfg -json no.json
     printf '[net]\nwidth=8\nheight=8\nchannels=3\n[route]\nlayers=5\n' > route.cfg
     refused '^amp bench: route.cfg:6: \[route\] layers = 5' route.cfg -dtypes fp32 -json no.json
-    refused '^amp bench: .*/bccd.cfg with this .*multiple of 32): \[convolutional\]: needs' "$SOURCE_DIR/cfg/bccd.cfg" \
+    refused '^amp bench: .*/bccd.cfg with this .*multiple of 32): \[convolutional\]: needs' \
+        "$SOURCE_DIR/cfg/bccd.cfg" \
         -dtypes fp32 -size 33 -json no.json
     refused '^amp bench: connected.cfg with this .*numbers of input for a batch' connected.cfg -dtypes bf16 \
         -batch 65536 -size 4096 -json no.json

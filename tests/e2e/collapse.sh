@@ -1,5 +1,5 @@
-# A training that overflows for ever ends with one line that says where it began, since when, and what is left: status 1, and
-# the checkpoint on disk is one from before.
+# A training that overflows for ever ends with one line that says where it began, since when, and what is
+# left: status 1, and the checkpoint on disk is one from before.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 tiny_training
@@ -36,13 +36,15 @@ for amp in fp16 bf16; do
     cp backup/boom.backup before
     sed 's/^max_batches=.*/max_batches=104/' good.cfg > on.cfg
     train 0 on.cfg backup/boom.backup -amp $amp -seed 3
-    grep -q '^amp: resumed from backup/boom.backup.amp: step 100,' err || fail "$amp: the checkpoint was not gone on with: $(grep '^amp' err)"
+    grep -q '^amp: resumed from backup/boom.backup.amp: step 100,' err ||
+        fail "$amp: the checkpoint was not gone on with: $(grep '^amp' err)"
     grep -q '^amp: summary .* steps=104 ' err || fail "$amp: $(tail -1 err)"
     finite backup/on_final.weights
     cmp before backup/boom.backup
 done
 
-# weights_beyond_use_replace_no_checkpoint: the step that is to be saved makes the weights absurd: the file stays away, and the next step ends it.
+# weights_beyond_use_replace_no_checkpoint: the step that is to be saved makes the weights absurd: the file
+# stays away, and the next step ends it.
 explode 100 1e30 > boom.cfg
 rm -f backup/*
 train 1 boom.cfg -amp bf16 -seed 3

@@ -1,10 +1,11 @@
-# What the CPU computes natively is said, and a CPU that lacks the instructions gets fp32 and a message, not a crash and not
-# a training that is slow without a word. oneDNN can be told to pretend.
+# What the CPU computes natively is said, and a CPU that lacks the instructions gets fp32 and a message, not a
+# crash and not a training that is slow without a word. oneDNN can be told to pretend.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 tiny_training
 train() { # train <instruction set> <dtype>
-    DNNL_MAX_CPU_ISA=$1 "$DARKNET" detector train tiny.data tiny.cfg -amp $2 -seed 1 > out 2> err || fail "$2 on $1: $(tail -1 err)"
+    DNNL_MAX_CPU_ISA=$1 "$DARKNET" detector train tiny.data tiny.cfg -amp $2 -seed 1 > out 2> err ||
+        fail "$2 on $1: $(tail -1 err)"
 }
 says() { # says <times> <expression> <what is missing or too much>
     [ "$(grep -c "$2" err)" = "$1" ] || fail "$3"
@@ -15,16 +16,19 @@ behaviour_34_a_dtype_the_cpu_lacks_is_said_and_runs_as_fp32() {
     local dtype
     for dtype in bf16 fp16; do
         train SSE41 $dtype
-        says 1 "^amp: $dtype needs a CPU with AVX2 and F16C (this one: sse41): set dtype=fp32" "no message that $dtype cannot run on sse41"
+        says 1 "^amp: $dtype needs a CPU with AVX2 and F16C (this one: sse41): set dtype=fp32" \
+            "no message that $dtype cannot run on sse41"
         says 1 '^amp: fp32 on .*sse41' "the first line does not say fp32 where $dtype was asked"
         says 1 '^amp: summary dtype=fp32 steps=5 ' 'training did not go on in fp32'
     done
 }
 
-# The library's instructions without those that casts need (AVX2, but no F16C) would train slowly: not in silence either.
+# The library's instructions without those that casts need (AVX2, but no F16C) would train slowly:
+# not in silence either.
 behaviour_34_a_cpu_without_fast_casts_is_said_and_runs_as_fp32() {
     AMP_CPU_ISA=sse2 train DEFAULT bf16
-    says 1 '^amp: bf16 needs a CPU with AVX2, FMA and F16C (this one: sse2): set dtype=fp32' 'no message that casts would be slow'
+    says 1 '^amp: bf16 needs a CPU with AVX2, FMA and F16C (this one: sse2): set dtype=fp32' \
+        'no message that casts would be slow'
     says 1 '^amp: summary dtype=fp32 steps=5 ' 'training did not go on in fp32'
 }
 

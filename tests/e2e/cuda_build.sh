@@ -1,4 +1,5 @@
-# Darknet with GPU=1 CUDNN=1 AMP=1 compiles and links with the CUDA toolkit of this machine; running it takes a GPU.
+# Darknet with GPU=1 CUDNN=1 AMP=1 compiles and links with the CUDA toolkit of this machine;
+# running it takes a GPU.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 command -v nvcc > /dev/null || skip 'there is no nvcc (the CUDA toolkit)'
@@ -28,13 +29,15 @@ cc all.c ./libdarknet.so -o all 2> ../log || fail "the CUDA backend does not lin
 
 # A machine without oneDNN: only the host room's choice among backends, and the link, are others.
 without_onednn
-rm -r obj/amp/host/darknet/choice.o obj/amp/backend/cpu libdarknet.* darknet all.c # which make would make its own goal of
+# which make would make its own goal of
+rm -r obj/amp/host/darknet/choice.o obj/amp/backend/cpu libdarknet.* darknet all.c
 make GPU=1 CUDNN=1 AMP=1 OPTS=-O0 AMP_OPTS=-O0 ARCH="$quickly" CC=./without_onednn > ../log 2>&1 ||
     fail "make GPU=1 CUDNN=1 AMP=1 without oneDNN: $(grep -m 5 -i error ../log)"
 ! grep -q 'ldnnl\|backend/cpu' ../log || fail 'without oneDNN, it is asked for'
 ! readelf -d libdarknet.so darknet | grep -q dnnl || fail 'without oneDNN, the program wants it'
 
-# Training with -nogpu, on a machine without a driver (whose library the toolkit has a stub of): a line and status 1, no assertion.
+# Training with -nogpu, on a machine without a driver (whose library the toolkit has a stub of): a line and
+# status 1, no assertion.
 cd ..
 tiny_training
 libraries=$(dirname "$(readlink -f "$(command -v nvcc)")")/../lib64
@@ -44,7 +47,8 @@ mkdir driver
 ln -s "$stub" driver/libcuda.so.1
 nogpu() { # nogpu <arguments...>
     local status=0
-    LD_LIBRARY_PATH=driver:$libraries:${LD_LIBRARY_PATH:-} patched/darknet "$@" -nogpu > out 2> err || status=$?
+    LD_LIBRARY_PATH=driver:$libraries:${LD_LIBRARY_PATH:-} patched/darknet "$@" -nogpu > out 2> err ||
+        status=$?
     [ $status = 1 ] && tail -n 1 err | grep -q '^darknet: -nogpu: this command runs on a GPU alone' ||
         fail "$* -nogpu: status $status, $(tail -n 1 err)"
 }

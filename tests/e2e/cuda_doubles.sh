@@ -1,5 +1,6 @@
-# All of `darknet detector train` through the CUDA backend's own sources, on the CPU, over the doubles of CUDA, cuDNN and
-# cuBLAS: the losses are those of the CPU's backend, up to rounding, and the doubles saw nothing wrong.
+# All of `darknet detector train` through the CUDA backend's own sources, on the CPU, over the doubles
+# of CUDA, cuDNN and cuBLAS: the losses are those of the CPU's backend, up to rounding, and the
+# doubles saw nothing wrong.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 on_doubles=$BUILD_DIR/tests/darknet-on-doubles
@@ -20,7 +21,8 @@ train() { # train <name> <program> <arguments...>
 on_both() { # on_both <dtype> <how far losses may differ, as a part of them>
     train $1.cuda "$on_doubles" detector train tiny.data tiny.cfg -amp $1 -seed 7
     train $1.cpu "$DARKNET" detector train tiny.data tiny.cfg -amp $1 -seed 7
-    grep -q "^amp: $1 on GPU 0: " $1.cuda.err || fail "$1: not the CUDA backend: $(grep '^amp: ' $1.cuda.err | head -n 1)"
+    grep -q "^amp: $1 on GPU 0: " $1.cuda.err ||
+        fail "$1: not the CUDA backend: $(grep '^amp: ' $1.cuda.err | head -n 1)"
     grep -q '^doubles: [1-9][0-9]* kernels, [1-9][0-9]* convolutions, .* 0 faults$' $1.cuda.err ||
         fail "$1: $(tail -n 1 $1.cuda.err)"
     [ "$(wc -l < $1.cuda.losses)" = 8 ] || fail "$1: 8 steps gave $(wc -l < $1.cuda.losses) losses"
@@ -39,5 +41,6 @@ on_both bf16 0.02
 
 # The scale is too high at first: the steps that overflow are skipped, and those after are good.
 train dynamic "$on_doubles" detector train tiny.data dynamic.cfg -amp fp16 -seed 7
-grep -q '^amp: summary dtype=fp16 steps=8 skipped=[1-9]' dynamic.err || fail "dynamic: $(grep '^amp: summary' dynamic.err)"
+grep -q '^amp: summary dtype=fp16 steps=8 skipped=[1-9]' dynamic.err ||
+    fail "dynamic: $(grep '^amp: summary' dynamic.err)"
 echo 'cuda_doubles: ok'

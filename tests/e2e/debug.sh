@@ -1,10 +1,12 @@
-# debug=1 names the layer, the tensor, the pass, the step and the image files behind the first inf or NaN of a step.
+# debug=1 names the layer, the tensor, the pass, the step and the image files behind the
+# first inf or NaN of a step.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 tiny_training
 bytes() { local i; for ((i = 0; i < $2; i++)); do printf "$1"; done; }
 
-# the_images_named_are_those_of_the_batch: one white image among dark ones, and weights of 3000 in the first layer: 27 * 3000 is more than fp16's 65504.
+# the_images_named_are_those_of_the_batch: one white image among dark ones, and weights of 3000 in the first
+# layer: 27 * 3000 is more than fp16's 65504.
 { printf 'P6\n40 30\n255\n'; bytes '\377' 3600; } > images/5.jpg
 layers > bright.cfg <<'END'
 [net] batch=8 subdivisions=4 width=32 height=32 channels=3 learning_rate=1e-12 max_batches=12
@@ -25,12 +27,14 @@ for seed in '' '-seed 3'; do
     train bright detector train tiny.data bright.cfg bright.weights -clear $seed
     grep '^amp: debug' bright.err > lines || fail "debug=1 $seed: nothing was found: $(tail -3 bright.err)"
     ! grep -v "$found" lines || fail "debug=1 $seed: the lines above name something else"
-    grep -q "; image $PWD/images/5.jpg$" lines || fail "debug=1 $seed: no line names the one image: $(cat lines)"
+    grep -q "; image $PWD/images/5.jpg$" lines ||
+        fail "debug=1 $seed: no line names the one image: $(cat lines)"
     # a subdivision of two that holds it twice is listed as a whole
     ! grep -v -e "; image $PWD/images/5.jpg$" -e "; images $PWD/images/5.jpg, $PWD/images/5.jpg$" lines ||
         fail "debug=1 $seed: the lines above name another image"
     skipped=$(grep -c '^amp: step after .* skipped: .* output of layer 0 ' bright.err)
-    [ "$skipped" = "$(wc -l < lines)" ] || fail "debug=1 $seed: $skipped steps skipped, but $(wc -l < lines) explained"
+    [ "$skipped" = "$(wc -l < lines)" ] ||
+        fail "debug=1 $seed: $skipped steps skipped, but $(wc -l < lines) explained"
 done
 
 # Off, nothing is found before the loss.
@@ -50,13 +54,20 @@ sed 's/^classes=.*/classes=1/' tiny.data > regress.data
 # its loader thread is still running when it ends, as in the original, and may end it with a signal
 timeout 600 "$DARKNET" regressor train regress.data regress.cfg > regress.out 2> regress.err || true
 grep '^amp: debug' regress.err > lines || fail "a label of nan: nothing was found: $(tail -3 regress.err)"
-grep -q "inf or NaN first in the labels, forward pass, subdivision [1-4] of 4; image $PWD/images/5.jpg$" lines || fail "a label of nan: $(cat lines)"
+grep -q "inf or NaN first in the labels, forward pass, subdivision [1-4] of 4; image $PWD/images/5.jpg$" \
+    lines || fail "a label of nan: $(cat lines)"
 ! grep -v 'images/5.jpg' lines || fail 'a label of nan: the lines above name another image'
-grep -q '^amp: summary dtype=bf16 steps=6 skipped=[1-9]' regress.err || fail "a label of nan: training did not go on: $(tail -3 regress.err)"
+grep -q '^amp: summary dtype=bf16 steps=6 skipped=[1-9]' regress.err ||
+    fail "a label of nan: training did not go on: $(tail -3 regress.err)"
 
 # Ten images a subdivision, and all of them are concerned: eight are listed.
 for i in 1 2 3 4 5 6 7 8; do echo 0 .5 .5 .3 .4 > labels/$i.txt; done
-sed -e 's/^batch=.*/batch=20/' -e 's/^subdivisions=.*/subdivisions=2/' -e 's/^max_batches=.*/max_batches=1/' bright.cfg > many.cfg
-{ head -c 20 bright.weights; bytes '\0' 32; bytes '\000\200\073\107' 216; bytes '\0' $((4 * (21 + 8 * 21))); } > many.weights # 48000
-timeout 600 "$DARKNET" detector train tiny.data many.cfg many.weights -clear > many.out 2> many.err && fail 'weights of 48000 in fp16 trained'
-grep -q "subdivision 1 of 2; images \($PWD/images/[1-8].jpg, \)\{7\}$PWD/images/[1-8].jpg and 2 more$" many.err || fail "$(grep -m1 '^amp: debug' many.err)"
+sed -e 's/^batch=.*/batch=20/' -e 's/^subdivisions=.*/subdivisions=2/' -e 's/^max_batches=.*/max_batches=1/' \
+    bright.cfg > many.cfg
+# 48000
+{ head -c 20 bright.weights; bytes '\0' 32; bytes '\000\200\073\107' 216; bytes '\0' \
+    $((4 * (21 + 8 * 21))); } > many.weights
+timeout 600 "$DARKNET" detector train tiny.data many.cfg many.weights -clear > many.out 2> many.err &&
+    fail 'weights of 48000 in fp16 trained'
+grep -q "subdivision 1 of 2; images \($PWD/images/[1-8].jpg, \)\{7\}$PWD/images/[1-8].jpg and 2 more$" \
+    many.err || fail "$(grep -m1 '^amp: debug' many.err)"

@@ -1,5 +1,5 @@
-# A disk that is full, a file that may not grow, a folder that is not there: one clear line, training goes on, the last good
-# file stays and can be gone on with; status 1 if the last save of the training failed.
+# A disk that is full, a file that may not grow, a folder that is not there: one clear line, training goes on,
+# the last good file stays and can be gone on with; status 1 if the last save of the training failed.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
@@ -14,7 +14,8 @@ weights=$(stat -c %s whole/tiny.backup)
 sidecar=$(stat -c %s whole/tiny.backup.amp)
 [ $weights -lt $((sidecar - 1024)) ] || fail "the sidecar is no larger than the weights: the test is broken"
 
-came_to_its_end() { grep -q 'amp: summary .* steps=320 ' err || fail "$name: training ended early: $(tail -n 3 err)"; }
+came_to_its_end() { grep -q 'amp: summary .* steps=320 ' err ||
+    fail "$name: training ended early: $(tail -n 3 err)"; }
 
 # Saves: backup, 100, backup, 200, backup, 300, final.
 enospc() { # enospc <trap> <what failed> <what is left>
@@ -27,7 +28,8 @@ enospc() { # enospc <trap> <what failed> <what is left>
     says "amp: $2 could not be written: " 'No space left on device' "training goes on, $3"
     [ "$(grep -c 'could not be written' err)" = 1 ] || fail "$name: $(grep 'could not be written' err)"
     cmp whole/tiny_final.weights backup/tiny_final.weights || fail "$name: a failed save changes the training"
-    cmp whole/tiny_final.weights.amp backup/tiny_final.weights.amp || fail "$name: a failed save changes the training"
+    cmp whole/tiny_final.weights.amp backup/tiny_final.weights.amp ||
+        fail "$name: a failed save changes the training"
     no_leftovers
 }
 enospc TRAP_FULL=1 backup/tiny.backup 'nothing has been saved so far'
@@ -63,11 +65,13 @@ file_too_large() {
     came_to_its_end
     says 'amp: backup/tiny.backup could not be written: ' 'File too large' \
         'training goes on, the last good file is kept: backup/tiny.backup' \
-        'amp: backup/tiny_final.weights could not be written: ' 'training is over, the last good file is kept: backup/tiny.backup'
+        'amp: backup/tiny_final.weights could not be written: ' \
+        'training is over, the last good file is kept: backup/tiny.backup'
     ls -l --time-style=full-iso backup | cmp - before || fail "$name: $(ls -l backup)"
     status_of "$DARKNET" "${train[@]}" backup/tiny.backup -amp bf16 -seed 3
     [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
-    cmp whole/tiny_final.weights backup/tiny_final.weights || fail "$name: what was kept does not go on as the training did"
+    cmp whole/tiny_final.weights backup/tiny_final.weights ||
+        fail "$name: what was kept does not go on as the training did"
 }
 # The signal that would kill is not sent to who ignores it, and is as much as ignored by darknet.
 file_too_large $((weights / 2048))        # not even the weights fit

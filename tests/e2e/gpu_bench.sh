@@ -1,5 +1,6 @@
-# bench/gpu.sh from end to end where there is no GPU: nvidia-smi and the build's two programs are stand-ins, which print what bench/step.c
-# prints on a GPU and note what they were asked for. No figure of theirs was measured.
+# bench/gpu.sh from end to end where there is no GPU: nvidia-smi and the build's two programs are
+# stand-ins, which print what bench/step.c prints on a GPU and note what they were asked for. No figure
+# of theirs was measured.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 command -v python3 > /dev/null || skip 'there is no python3, which makes the tables'
@@ -14,7 +15,8 @@ mkdir none gpu
 stand_in_no_gpu none
 status=0
 PATH=$PWD/none:$PATH bash "$gpu_sh" > said 2>&1 || status=$?
-[ $status = 77 ] && [ "$(wc -l < said)" = 1 ] && grep -q 'no NVIDIA GPU' said || fail "without a GPU: status $status, $(cat said)"
+[ $status = 77 ] && [ "$(wc -l < said)" = 1 ] && grep -q 'no NVIDIA GPU' said ||
+    fail "without a GPU: status $status, $(cat said)"
 
 # ---- a machine that looks as if ----
 
@@ -23,7 +25,8 @@ mkdir -p 'a build/bin'
 stand_in_bench 'a build'
 # The stand-ins know no key that bench/step.c does not print.
 for key in $(grep -o '"[a-z_]*": ' 'a build/bin/bench-step' | sort -u | tr -d '": '); do
-    grep -qE "\\\\\"$key\\\\\"|\"${key%_ms}\"" "$SOURCE_DIR/bench/step.c" || fail "bench/step.c prints no $key"
+    grep -qE "\\\\\"$key\\\\\"|\"${key%_ms}\"" "$SOURCE_DIR/bench/step.c" ||
+        fail "bench/step.c prints no $key"
 done
 export CALLS=$PWD/calls
 bench() { # bench <expected status> <arguments...>
@@ -35,11 +38,13 @@ bench() { # bench <expected status> <arguments...>
 }
 says() { grep -qE -- "$1" said || fail "the table has no '$1': $(cat said)"; }
 
-# Every case, every side of Darknet's; PyTorch's say why they are not there. The roofline knows all six .cfg files.
+# Every case, every side of Darknet's; PyTorch's say why they are not there. The roofline
+# knows all six .cfg files.
 bench 0 --json 'the results.jsonl' --log log
 [ "$(grep -c '^bench-step-stock .*MATH=fp32 TF32=0$' calls)" = 6 ] || fail "stock fp32: $(grep stock calls)"
 [ "$(grep -c '^bench-step-stock .*MATH=tf32 TF32=$' calls)" = 6 ] || fail "stock TF32: $(grep stock calls)"
-[ "$(grep -c '^bench-step .*--costs 5 -amp \(fp32\|fp16\|bf16\) MATH= TF32=$' calls)" = 18 ] || fail "AMP: $(grep -v stock calls)"
+[ "$(grep -c '^bench-step .*--costs 5 -amp \(fp32\|fp16\|bf16\) MATH= TF32=$' calls)" = 18 ] ||
+    fail "AMP: $(grep -v stock calls)"
 grep -q '^bench-step .*/yolov3-tiny.cfg --batch 8 --size 416 ' calls || fail "no yolov3-tiny-b8: $(cat calls)"
 grep -q '^bench-step .*/darknet53.cfg --batch 128 --size 256 ' calls || fail "no darknet53: $(cat calls)"
 says '^NVIDIA H100 80GB HBM3 \(81559 MiB\), driver 570.1'
@@ -77,7 +82,8 @@ says '^stock fp32: left out: --limit was reached'
 SLOW=32 bench 0 --only darknet53 --sides 'fp16 bf16' --limit 30
 says '^AMP bf16: left out'
 # Killed half way, what was measured is on the disk.
-(PATH=$PWD/gpu:$PATH SLOW=4 exec bash "$gpu_sh" --no-build --build 'a build' --only darknet53 --json killed.jsonl > /dev/null 2>&1) &
+(PATH=$PWD/gpu:$PATH SLOW=4 exec bash "$gpu_sh" --no-build --build 'a build' --only darknet53 \
+    --json killed.jsonl > /dev/null 2>&1) &
 until grep -qs '"name": "stock-fp32", "math"' killed.jsonl.runs; do
     kill -0 $! 2> /dev/null || fail 'until it was killed, it left nothing'
     sleep .1
@@ -90,7 +96,8 @@ mkdir copy
 cp -r "$SOURCE_DIR/bench" "$SOURCE_DIR/scripts" copy/
 chmod -R a-w copy
 (export GIT_CEILING_DIRECTORIES=$PWD # the folder lies in a checkout
-    PATH=$PWD/gpu:$PATH bash copy/bench/gpu.sh --no-build --build 'a build' --only resnet50 --sides fp16 > said 2> err) || fail "a copy: $(tail -n 3 err)"
+    PATH=$PWD/gpu:$PATH bash copy/bench/gpu.sh --no-build --build 'a build' --only resnet50 --sides fp16 \
+        > said 2> err) || fail "a copy: $(tail -n 3 err)"
 says 'commit unknown'
 chmod -R u+w copy
 

@@ -14,7 +14,8 @@ mkdir none gpu cmocka
 stand_in_no_gpu none
 status=0
 PATH=$PWD/none:$here "$run" --out out --build built > said 2>&1 || status=$?
-[ $status = 77 ] && [ "$(wc -l < said)" = 1 ] && grep -q 'no GPU' said || fail "without a GPU: status $status, $(cat said)"
+[ $status = 77 ] && [ "$(wc -l < said)" = 1 ] && grep -q 'no GPU' said ||
+    fail "without a GPU: status $status, $(cat said)"
 
 # ---- a machine that looks as if ----
 

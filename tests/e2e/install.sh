@@ -1,5 +1,5 @@
-# cmake --install gives a folder that works after it was moved: the program, the libraries, the headers, pkg-config; and the
-# GradScaler for programs that are no Darknet's.
+# cmake --install gives a folder that works after it was moved: the program, the libraries, the headers,
+# pkg-config; and the GradScaler for programs that are no Darknet's.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 
@@ -39,7 +39,8 @@ case $(pkg-config --cflags --libs darknet-amp) in
 esac
 [ -z "$SANITIZERS" ] || export LSAN_OPTIONS=detect_leaks=0 # of Darknet's own
 cc $SANITIZERS client.c -o client $(pkg-config --cflags --libs darknet-amp) -lm
-LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") ./client 2> err || fail "linked against libdarknet.so: $(tail -3 err)"
+LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") ./client 2> err ||
+    fail "linked against libdarknet.so: $(tail -3 err)"
 cc $SANITIZERS client.c -o client $(pkg-config --cflags darknet-amp) \
     $(pkg-config --static --libs darknet-amp | sed 's/-ldarknet/-l:libdarknet.a/')
 ./client 2> err || fail "linked against libdarknet.a: $(tail -3 err)"
@@ -74,6 +75,7 @@ includes=$(pkg-config --variable=includedir darknet-amp)
 for compiler in 'cc -std=c11 scaler.c' 'c++ -std=c++11 scaler.cpp'; do
     $compiler $SANITIZERS -Wall -Wextra -Wpedantic -Wconversion -Werror -o scaler -I"$includes" \
         $(pkg-config --libs darknet-amp) 2> log || fail "$compiler: $(cat log)"
-    said=$(LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") ./scaler) || fail "$compiler: the scaler alone ends with status $?"
+    said=$(LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") ./scaler) ||
+        fail "$compiler: the scaler alone ends with status $?"
     [ "$said" = 'GradScaler: backoff_factor is not between 0 and 1' ] || fail "$compiler: says $said"
 done

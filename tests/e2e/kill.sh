@@ -1,6 +1,7 @@
-# One training killed (SIGKILL) KILLS times (default 30), half of them at any moment and half within a save, at each of its
-# calls in turn; each time it goes on from its newest whole backup, and ends in the very bytes of a training that was left
-# alone. After each kill every file that is there is whole. SEED makes the moments other ones.
+# One training killed (SIGKILL) KILLS times (default 30), half of them at any moment and half within a
+# save, at each of its calls in turn; each time it goes on from its newest whole backup, and ends in the
+# very bytes of a training that was left alone. After each kill every file that is there is whole. SEED
+# makes the moments other ones.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
@@ -27,12 +28,14 @@ for call in fflush fsync fclose write 'rename sidecar' 'rename weights'; do
     grep -q "^$call" save.calls || fail "a save without $call: $(tr '\n' ' ' < save.calls)"
 done
 [ "$(grep -c '^fsync' save.calls)" -ge 2 ] || fail 'the file and its sidecar are not both flushed to the disk'
-[ "$(grep -n '^rename weights' save.calls | cut -d: -f1)" -gt "$(grep -n '^rename sidecar' save.calls | cut -d: -f1)" ] ||
+[ "$(grep -n '^rename weights' save.calls | cut -d: -f1)" \
+    -gt "$(grep -n '^rename sidecar' save.calls | cut -d: -f1)" ] ||
     fail 'the weights are renamed before their sidecar'
 echo "a training of $whole_ms ms; a save is $per_save calls: $(tr '\n' ' ' < save.calls)"
 
 # The first save of all, and that of a snapshot, have no older file: killed when both files are whole, they
-# are put into place by the training that goes on; killed before, nothing of a snapshot stays, and a line says so.
+# are put into place by the training that goes on; killed before, nothing of a snapshot
+# stays, and a line says so.
 before_rename=$(grep -n '^rename sidecar' save.calls | cut -d: -f1)
 name='killed before the first rename'
 mkdir backup
@@ -67,8 +70,8 @@ rm whole/tiny_100.weights whole/tiny_100.weights.amp
 diff -r whole backup || fail "$name: other files"
 rm -r backup
 
-# The program itself says whether the pair FILE is whole: it reads it, saves what it read, and would refuse a sidecar that is
-# not FILE's. What a killed save left goes with it.
+# The program itself says whether the pair FILE is whole: it reads it, saves what it read, and would refuse a
+# sidecar that is not FILE's. What a killed save left goes with it.
 sed 's/max_batches=.*/max_batches=1/' tiny.cfg > check.cfg
 sed 's/backup=.*/backup=checked/' tiny.data > check.data
 is_whole() {
@@ -97,9 +100,11 @@ newest() {
 finish() { # the end of a training: as the one left alone
     local file
     for file in tiny_final.weights tiny_final.weights.amp tiny.backup tiny.backup.amp; do
-        cmp "whole/$file" "backup/$file" || fail "$file after $killed kills is not that of a training left alone"
+        cmp "whole/$file" "backup/$file" ||
+            fail "$file after $killed kills is not that of a training left alone"
     done
-    if [ -e backup/tiny_final.weights.new ] || [ -e backup/tiny.backup.new ]; then fail "left behind: $(ls backup)"; fi
+    if [ -e backup/tiny_final.weights.new ] ||
+        [ -e backup/tiny.backup.new ]; then fail "left behind: $(ls backup)"; fi
     finished=$((finished + 1))
     rm -rf backup
     mkdir backup

@@ -28,5 +28,6 @@ grep -q -- ' -Ofast .* -o darknet ' ../log || fail 'make AMP=1 links the program
 make -j"$(nproc)" OPTS=-O0 AMP_OPTS=-O0 AMP=1 > ../log 2>&1 || fail "make AMP=1: $(tail -20 ../log)"
 cd ..
 tiny_training
-patched/darknet detector train tiny.data tiny.cfg -seed 1 > out 2> err || fail "make AMP=1, then train: $(tail -3 err)"
+patched/darknet detector train tiny.data tiny.cfg -seed 1 > out 2> err ||
+    fail "make AMP=1, then train: $(tail -3 err)"
 [ -s backup/tiny_final.weights ] || fail 'make AMP=1, then train: no weights'

@@ -1,9 +1,10 @@
-# detector map: right numbers for a network whose boxes are known, and one clear line for whatever can be wrong.
+# detector map: right numbers for a network whose boxes are known, and one clear line for
+# whatever can be wrong.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 
-# A network that sees the same everywhere: class 0 in the middle of its input, 16 x 12 of 32 x 32. Its weights are
-# nought, so its biases are its output: x, y, w, h, objectness, class 0, class 1.
+# A network that sees the same everywhere: class 0 in the middle of its input, 16 x 12 of 32 x 32. Its weights
+# are nought, so its biases are its output: x, y, w, h, objectness, class 0, class 1.
 layers > constant.cfg <<'END'
 [net] batch=4 subdivisions=1 width=32 height=32 channels=3
 [maxpool] size=32 stride=32
@@ -26,7 +27,8 @@ picture() { # picture <name> <width> <height>
     { printf 'P6\n%d %d\n255\n' "$2" "$3"; yes dark | head -c $(($2 * $3 * 3)); } > "images/$1.jpg"
     echo "images/$1.jpg" >> valid.txt
 }
-# Every picture gets one detection of class 0 with the same score: false, true, true, false in the list's order.
+# Every picture gets one detection of class 0 with the same score: false, true, true,
+# false in the list's order.
 picture nothing 40 30                              # no label file: no object
 picture wide 40 30                                 # letter-boxed to 32 x 24
 echo '0 0.5 0.5 0.5 0.5' > labels/wide.txt         # 16 / 32, 12 / 24
@@ -47,7 +49,8 @@ measure() { "$DARKNET" detector map "$@" > out 2> err || fail "detector map $*: 
 
 for amp in off bf16; do
     measure my.data constant.cfg constant.weights -amp $amp
-    # Class 0: precision 0, 1/2, 2/3, 1/2; the envelope is 2/3 all along. Class 1: its one object was not found.
+    # Class 0: precision 0, 1/2, 2/3, 1/2; the envelope is 2/3 all along. Class 1: its
+    # one object was not found.
     expect 'class_id = 0, name = round, ap = 66.67 % (TP = 2, FP = 2)' \
         'class_id = 1, name = square, ap = 0.00 % (TP = 0, FP = 0)' \
         'for conf_thresh = 0.25, precision = 0.5000, recall = 0.6667, F1-score = 0.5714' \
@@ -58,7 +61,8 @@ for amp in off bf16; do
         '4 images, 3 objects, 4 detections' '1 labels thinner than 0.001 left out'
 done
 measure my.data constant.cfg constant.weights -thresh 0.999
-expect 'for conf_thresh = 1.00, precision = 0.0000, recall = 0.0000, F1-score = 0.0000' '(mAP@0.50) = 0.333333'
+expect 'for conf_thresh = 1.00, precision = 0.0000, recall = 0.0000, F1-score = 0.0000' \
+    '(mAP@0.50) = 0.333333'
 measure -points 11 my.data constant.cfg constant.weights
 expect 'used 11 recall points' '(mAP@0.50) = 0.333333'
 measure my.data constant.cfg constant.weights -points 0
@@ -69,12 +73,15 @@ echo 'no image' > images/broken.jpg
 echo '0 0.5 0.5 0.5 0.5' | tee labels/broken.txt > labels/gone.txt
 sed 's/valid.txt/holes.txt/' my.data > holes.data
 measure holes.data constant.cfg constant.weights
-expect '(mAP@0.50) = 0.333333' '4 images, 3 objects, 4 detections' '2 images could not be read and are left out'
-grep -q '^images/broken.jpg: cannot read the image: unknown image type; it is left out' err || fail "broken.jpg is not named"
-grep -q '^images/gone.jpg: cannot read the image: No such file.*; it is left out' err || fail "gone.jpg is not named"
+expect '(mAP@0.50) = 0.333333' '4 images, 3 objects, 4 detections' \
+    '2 images could not be read and are left out'
+grep -q '^images/broken.jpg: cannot read the image: unknown image type; it is left out' err ||
+    fail "broken.jpg is not named"
+grep -q '^images/gone.jpg: cannot read the image: No such file.*; it is left out' err ||
+    fail "gone.jpg is not named"
 
-# Difficult objects, as AlexeyAB's .data files name them. In `nothing` there is one where the network sees it: a miss less, so
-# that precision is 1, 1, 2/3 and recall 1/2, 1, 1. In `other` there is one that nobody finds.
+# Difficult objects, as AlexeyAB's .data files name them. In `nothing` there is one where the network sees it:
+# a miss less, so that precision is 1, 1, 2/3 and recall 1/2, 1, 1. In `other` there is one that nobody finds.
 mkdir difficult
 printf 'difficult/%s.txt\n' nothing wide tall other > difficult.txt
 sed '$adifficult = difficult.txt' my.data > difficult.data
@@ -84,7 +91,8 @@ echo '0 0.5 0.5 0.5 0.5' > difficult/nothing.txt
 echo '1 0.2 0.2 0.2 0.2' > difficult/other.txt
 for points in 0 11 101; do
     measure difficult.data constant.cfg constant.weights -points $points
-    expect 'ap = 100.00 % (TP = 2, FP = 1)' 'TP = 2, FP = 1, FN = 1' '(mAP@0.50) = 0.500000' '4 images, 3 objects' \
+    expect 'ap = 100.00 % (TP = 2, FP = 1)' 'TP = 2, FP = 1, FN = 1' '(mAP@0.50) = 0.500000' \
+        '4 images, 3 objects' \
         '2 difficult objects'
 done
 
@@ -100,7 +108,8 @@ refused() { # refused <what the last line must say> <arguments...>
     shift
     "$DARKNET" detector map "$@" > out 2> err || status=$?
     [ $status = 1 ] || fail "detector map $*: status $status instead of 1: $(tail -n 3 err)"
-    tail -n 1 err | grep -q "^detector map: .*$word" || fail "detector map $*: does not say '$word' but: $(tail -n 1 err)"
+    tail -n 1 err | grep -q "^detector map: .*$word" ||
+        fail "detector map $*: does not say '$word' but: $(tail -n 1 err)"
     ! grep -q 'mean average' out || fail "detector map $*: a score in spite of the error"
 }
 good='constant.cfg constant.weights'
@@ -155,7 +164,8 @@ refused 'none of the 2 validation images can be read; the first: images/broken.j
 mkfifo images/fifo.jpg
 echo images/fifo.jpg > list
 refused 'images/fifo.jpg: cannot read the image: not a regular file' with.data $good
-refused 'images/fifo.jpg: cannot read the .cfg file: not a regular file' with.data images/fifo.jpg constant.weights
+refused 'images/fifo.jpg: cannot read the .cfg file: not a regular file' with.data images/fifo.jpg \
+    constant.weights
 with 'valid = images/fifo.jpg'
 refused 'images/fifo.jpg: cannot read the list of validation images .*: not a regular file' with.data $good
 with 'valid = valid.txt' 'names = images/fifo.jpg'

@@ -1,5 +1,6 @@
-# detector train -map: mAP during training. The training's weights are those of one without -map, bit for bit; what is measured is
-# what `detector map` says of the same weights; the best weights stay the best over a stop.
+# detector train -map: mAP during training. The training's weights are those of one without -map,
+# bit for bit; what is measured is what `detector map` says of the same weights; the best weights
+# stay the best over a stop.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
@@ -17,9 +18,12 @@ sed 's/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/^random=0/random=1/
 
 train() { status_of "$DARKNET" detector train tiny.data "$@" -seed 4; }
 ended_well() { [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"; }
-measured() { sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\) at iteration \([0-9]*\), .*/\2 \1/p' out; } # <iteration> <mAP>
+# <iteration> <mAP>
+measured() { sed \
+    -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\) at iteration \([0-9]*\), .*/\2 \1/p' out; }
 map_of() { # map_of <.cfg> <weights> <options...>
-    "$DARKNET" detector map tiny.data "$@" 2> map_err | sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\),.*/\1/p'
+    "$DARKNET" detector map tiny.data "$@" 2> map_err |
+        sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\),.*/\1/p'
 }
 fresh() { rm -rf backup log.csv; mkdir backup; }
 
@@ -40,7 +44,8 @@ same_weights() {
     ended_well
     [ "$(measured | wc -l)" -gt 2 ] || fail "$name: measured $(measured | wc -l) times: the test is broken"
     cmp without/${base}_final.weights backup/${base}_final.weights || fail "$name: other weights with -map"
-    [ ! -e without/${base}_final.weights.amp ] || cmp without/${base}_final.weights.amp backup/${base}_final.weights.amp ||
+    [ ! -e without/${base}_final.weights.amp ] ||
+        cmp without/${base}_final.weights.amp backup/${base}_final.weights.amp ||
         fail "$name: another sidecar with -map"
     cmp <(cut -d, -f1-7 without/log.csv) <(cut -d, -f1-7 log.csv) || fail "$name: other losses with -map"
     [ "$(measured | tail -n 1 | cut -d' ' -f2)" = "$(map_of $cfg backup/${base}_final.weights "$@")" ] ||
@@ -57,28 +62,36 @@ training_is_not_touched() {
     [ "$(grep -c '^Resizing' out)" -gt 2 ] || fail "$name: hardly resized: the test is broken"
 }
 
-# Multiples of N from burn_in on, and the end; each as detector map measures the weights of that step; the best.
+# Multiples of N from burn_in on, and the end; each as detector map measures the weights
+# of that step; the best.
 schedule_and_best() {
     name=schedule
     fresh
     train tiny.cfg -amp bf16 -map 20
     ended_well
-    { seq 60 20 400; } | cmp - <(measured | cut -d' ' -f1) || fail "$name: measured at $(measured | cut -d' ' -f1 | tr '\n' ' ')"
-    grep -q '^-map: mAP of 8 images every 20 iterations; next at iteration 60$' out || fail "$name: $(grep -a '^-map' out)"
+    { seq 60 20 400; } | cmp - <(measured | cut -d' ' -f1) ||
+        fail "$name: measured at $(measured | cut -d' ' -f1 | tr '\n' ' ')"
+    grep -q '^-map: mAP of 8 images every 20 iterations; next at iteration 60$' out ||
+        fail "$name: $(grep -a '^-map' out)"
     measured | while read -r iteration value; do
         case $iteration in 100 | 200 | 300 | 400) ;; *) continue ;; esac
         file=backup/tiny_$iteration.weights
         [ $iteration != 400 ] || file=backup/tiny_final.weights
-        [ "$value" = "$(map_of tiny.cfg $file -amp bf16)" ] || fail "$name: $iteration: $value, but detector map says $(map_of tiny.cfg $file -amp bf16)"
+        [ "$value" = "$(map_of tiny.cfg $file -amp bf16)" ] ||
+            fail "$name: $iteration: $value, but detector map says $(map_of tiny.cfg $file -amp bf16)"
     done
     # Lines name the best so far, rows hold what lines say, and the file is of the best.
     sed -n 's/^ mean .* best = \([0-9.]*\) at iteration \([0-9]*\).*/\2 \1/p' out > best.txt
-    measured | awk 'NR == 1 || $2 > best { best = $2; at = $1 } { print at, best }' | cmp - best.txt || fail "$name: the best: $(tail -n 1 best.txt)"
-    { echo iteration,map50,map50_95; measured | tr ' ' ,; } | cmp - <(awk -F, 'NR == 1 { print } NR > 1 { printf "%d,%.6f\n", $1, $2 }' backup/tiny_map.csv) ||
+    measured | awk 'NR == 1 || $2 > best { best = $2; at = $1 } { print at, best }' | cmp - best.txt ||
+        fail "$name: the best: $(tail -n 1 best.txt)"
+    { echo iteration,map50,map50_95; measured | tr ' ' ,; } |
+        cmp - <(awk -F, 'NR == 1 { print } NR > 1 { printf "%d,%.6f\n", $1, $2 }' backup/tiny_map.csv) ||
         fail "$name: rows: $(cat backup/tiny_map.csv)"
     read -r at best <<< "$(tail -n 1 best.txt)"
-    [ $at -lt 400 ] && [ "$(sort -u -k2,2 best.txt | wc -l)" -gt 1 ] || fail "$name: the best is at $at, of $(cat best.txt): the test is broken"
-    [ "$(map_of tiny.cfg backup/tiny_best.weights -amp bf16)" = "$best" ] || fail "$name: tiny_best.weights are not the best"
+    [ $at -lt 400 ] && [ "$(sort -u -k2,2 best.txt | wc -l)" -gt 1 ] ||
+        fail "$name: the best is at $at, of $(cat best.txt): the test is broken"
+    [ "$(map_of tiny.cfg backup/tiny_best.weights -amp bf16)" = "$best" ] ||
+        fail "$name: tiny_best.weights are not the best"
     [ -f backup/tiny_best.weights.amp ] || fail "$name: the best weights have no sidecar"
     no_leftovers
 }
@@ -108,7 +121,8 @@ best_outlives_a_stop() {
     mv start.cfg tiny_start.cfg
     train tiny_start.cfg -amp bf16 -map 30
     train tiny_start.cfg -amp bf16 -map 40
-    [ "$(cut -d, -f1 backup/tiny_start_map.csv | tr '\n' ' ')" = 'iteration 60 ' ] || fail "$name: anew: $(cat backup/tiny_start_map.csv)"
+    [ "$(cut -d, -f1 backup/tiny_start_map.csv | tr '\n' ' ')" = 'iteration 60 ' ] ||
+        fail "$name: anew: $(cat backup/tiny_start_map.csv)"
 }
 
 # After schedule_and_best. A training that changes its size is measured at the .cfg's all the same.
@@ -124,7 +138,8 @@ size_of_the_cfg() {
     local now
     now=$(map_of sizes.cfg backup/sizes_final.weights -amp fp32)
     [ "$now" != 0.000000 ] || fail "$name: nothing is found: the test is broken"
-    [ "$(measured | tail -n 1)" = "1 $now" ] || fail "$name: $(measured | tail -n 1), but detector map says $now"
+    [ "$(measured | tail -n 1)" = "1 $now" ] ||
+        fail "$name: $(measured | tail -n 1), but detector map says $now"
 }
 
 without_a_number() {
@@ -133,12 +148,14 @@ without_a_number() {
     train tiny.cfg -amp bf16 -map
     ended_well
     [ "$(measured | cut -d' ' -f1 | tr '\n' ' ')" = '100 200 300 400 ' ] || fail "$name: $(measured)"
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do cat train.txt; done > many.txt # 4 epochs of 128 images, 4 a step
+    # 4 epochs of 128 images, 4 a step
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do cat train.txt; done > many.txt
     sed 's/^train=.*/train=many.txt/' tiny.data > many.data
     fresh
     status_of "$DARKNET" detector train many.data -map tiny.cfg -amp bf16 -seed 4 # the option stands anywhere
     ended_well
-    [ "$(measured | cut -d' ' -f1 | tr '\n' ' ')" = '128 256 384 400 ' ] || fail "$name: 4 epochs: $(measured)"
+    [ "$(measured | cut -d' ' -f1 | tr '\n' ' ')" = '128 256 384 400 ' ] ||
+        fail "$name: 4 epochs: $(measured)"
 }
 
 refused() { # refused <text> <command...>: status 1, one line that says so, nothing trained
@@ -156,15 +173,18 @@ refused() { # refused <text> <command...>: status 1, one line that says so, noth
 bad_input() {
     name='bad input'
     local command=("$DARKNET" detector train)
-    refused '-map: expected nothing or a number of iterations from 1' "${command[@]}" tiny.data short.cfg -map 0
-    refused '-map: expected nothing or a number of iterations from 1' "${command[@]}" tiny.data short.cfg -map -5
+    refused '-map: expected nothing or a number of iterations from 1' \
+        "${command[@]}" tiny.data short.cfg -map 0
+    refused '-map: expected nothing or a number of iterations from 1' \
+        "${command[@]}" tiny.data short.cfg -map -5
     refused 'mAP is of detectors' "$DARKNET" classifier train tiny.data short.cfg -map
     sed 's/^valid=.*/valid=nowhere.txt/' tiny.data > nowhere.data
     refused nowhere.txt "${command[@]}" nowhere.data short.cfg -amp bf16 -map 5
     sed 's/^backup=.*/backup=no_folder/' tiny.data > no_folder.data
     refused 'no_folder.data: backup = no_folder: ' "${command[@]}" no_folder.data short.cfg -amp bf16 -map 5
     printf 'my notes\n' > foreign
-    refused 'backup/short_map.csv is there and is no list of what -map measured' "${command[@]}" tiny.data short.cfg -amp bf16 -map 5
+    refused 'backup/short_map.csv is there and is no list of what -map measured' \
+        "${command[@]}" tiny.data short.cfg -amp bf16 -map 5
     cmp foreign backup/short_map.csv || fail "$name: a foreign file was changed"
     printf 'iteration,map50,map50_95\n10,0.5,0.25\n10,0.5,0.25\n' > foreign
     refused 'short_map.csv:3:' "${command[@]}" tiny.data short.cfg -amp bf16 -map 5
@@ -178,7 +198,8 @@ bad_input() {
     fresh
     status_of "$DARKNET" detector train other.data short.cfg -amp bf16 -seed 4 -map 30
     ended_well
-    [ "$(grep -c '^-map: not measured at iteration [36]0: .*labels/1.txt.*; training goes on$' err)" = 2 ] || fail "$name: $(grep -a '^-map' err)"
+    [ "$(grep -c '^-map: not measured at iteration [36]0: .*labels/1.txt.*; training goes on$' err)" = 2 ] ||
+        fail "$name: $(grep -a '^-map' err)"
     grep -q 'amp: summary .* steps=60 ' err || fail "$name: training ended early"
 }
 

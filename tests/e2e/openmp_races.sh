@@ -1,6 +1,6 @@
-# ThreadSanitizer over the OpenMP loops of the CPU backend. gcc's libgomp hides its barriers from it; clang's OpenMP tells them
-# to it through Archer. So the kernels and their tests, which need no other library, are compiled once more with clang,
-# with every loop shared out however small it is.
+# ThreadSanitizer over the OpenMP loops of the CPU backend. gcc's libgomp hides its barriers from it; clang's
+# OpenMP tells them to it through Archer. So the kernels and their tests, which need no other library, are
+# compiled once more with clang, with every loop shared out however small it is.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 case $SANITIZERS in *thread*) ;; *) skip 'only in a build with ThreadSanitizer (the preset tsan)' ;; esac
@@ -13,10 +13,12 @@ flags='-std=c11 -D_POSIX_C_SOURCE=200809L -O1 -g -fsanitize=thread -fno-omit-fra
 control() { # control <name> <clause>
     printf 'int main(void) {\n int sum = 0;\n#pragma omp parallel for %s\n for (int i = 0; i < 1000; i++) sum += i;\n return sum < 0;\n}\n' \
         "$2" > $1.c
-    clang $flags $1.c -o $1 > $1.log 2>&1 || skip "clang has no OpenMP or no ThreadSanitizer: $(tail -1 $1.log)"
+    clang $flags $1.c -o $1 > $1.log 2>&1 ||
+        skip "clang has no OpenMP or no ThreadSanitizer: $(tail -1 $1.log)"
     ./$1 > $1.log 2>&1
 }
-control reduced 'reduction(+ : sum)' || skip 'libarcher is not beside libomp, or ThreadSanitizer does not start here'
+control reduced 'reduction(+ : sum)' ||
+    skip 'libarcher is not beside libomp, or ThreadSanitizer does not start here'
 ! control raced '' || fail 'a race is not reported'
 
 cp -r "$SOURCE_DIR/plugin" .
@@ -42,7 +44,8 @@ for source in machine_cpu no_onednn; do
     objects="$objects $source.o"
 done
 
-for test in "$SOURCE_DIR"/tests/test_backend_kernels_*.c "$SOURCE_DIR"/tests/test_backend_{cast,step,yolo}.c "$SOURCE_DIR"/tests/test_cast.c; do
+for test in "$SOURCE_DIR"/tests/test_backend_kernels_*.c "$SOURCE_DIR"/tests/test_backend_{cast,step,yolo}.c \
+    "$SOURCE_DIR"/tests/test_cast.c; do
     name=$(basename "$test" .c)
     clang $flags -Iplugin -I"$SOURCE_DIR/tests" "$test" $objects -o $name -lcmocka -lm
     ./$name > $name.log 2>&1 || fail "$name: $(grep -m 3 'SUMMARY\|FAILED' $name.log; tail -3 $name.log)"

@@ -1,4 +1,5 @@
-# Commands that look into a network rather than at its last output: under AMP they show what stock shows, or end with one line that says why not.
+# Commands that look into a network rather than at its last output: under AMP they show what stock shows, or
+# end with one line that says why not.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 tiny_training
@@ -47,7 +48,8 @@ refused() { # refused <why> <arguments...>: under AMP, and not without
     shift
     "$DARKNET" "$@" -amp off > out 2> err < /dev/null || fail "$* -amp off: $(tail -n 1 err)"
     "$DARKNET" "$@" -amp bf16 > out 2> err < /dev/null || status=$?
-    [ $status = 1 ] && tail -n 1 err | grep -q "amp: .*$why.*-amp off" || fail "$*: status $status, $(tail -n 1 err)"
+    [ $status = 1 ] && tail -n 1 err | grep -q "amp: .*$why.*-amp off" ||
+        fail "$*: status $status, $(tail -n 1 err)"
 }
 refused "visualize shows layers' fp32 outputs" visualize inner.cfg inner.weights
 refused "an inner layer's fp32 output is wanted" lsd test inner.cfg inner.weights images/1.jpg
@@ -59,11 +61,14 @@ refused 'cuts the network to 2 of its' nightmare inner.cfg inner.weights images/
 starts() { # starts <times> <arguments...>
     local times=$1 status=0
     shift
-    env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT OMP_DISPLAY_ENV=true "$DARKNET" "$@" > out 2> err < /dev/null || status=$?
-    [ "$(grep -c 'DISPLAY ENVIRONMENT BEGIN' err)" = $times ] || fail "$*: not started $times times: $(cat err)"
+    env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT OMP_DISPLAY_ENV=true "$DARKNET" "$@" > out 2> err < /dev/null ||
+        status=$?
+    [ "$(grep -c 'DISPLAY ENVIRONMENT BEGIN' err)" = $times ] ||
+        fail "$*: not started $times times: $(cat err)"
 }
 starts 1 amp plan tiny.cfg
 starts 1 detector train no.data tiny.cfg -amp off
 starts 2 detector train -clear no.data tiny.cfg -amp bf16
-grep -q '^no.data: cannot read the .data file' err || fail "a training started again lost its arguments: $(tail -n 1 err)"
+grep -q '^no.data: cannot read the .data file' err ||
+    fail "a training started again lost its arguments: $(tail -n 1 err)"
 starts 2 amp bench -h

@@ -1,5 +1,5 @@
-# darknet amp plan: the table and the JSON tell the same, hold what was worked out by hand, come without data or weights, for
-# every .cfg that Darknet ships, and whatever can be wrong is one clear line.
+# darknet amp plan: the table and the JSON tell the same, hold what was worked out by hand, come without data
+# or weights, for every .cfg that Darknet ships, and whatever can be wrong is one clear line.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 python=$(command -v python3) || skip 'python3 is not here'
@@ -114,8 +114,8 @@ says 'fp32, training'
 plan known.cfg -amp off
 says 'The .cfg does not ask for AMP'
 
-# The memory that is compared with is what a limit leaves; a batch that does not fit is listed only if the .cfg
-# asks for it.
+# The memory that is compared with is what a limit leaves; a batch that does not fit is listed only
+# if the .cfg asks for it.
 if [ -z "${SANITIZERS:-}" ]; then
     asked='-batch 100000 -subdivisions 1'
     (ulimit -v 1000000; "$DARKNET" amp plan known.cfg $asked -json limited.json > out 2> err) ||
@@ -123,14 +123,16 @@ if [ -z "${SANITIZERS:-}" ]; then
     says ' GiB of 0.95 GiB of address space (ulimit -v)'
     "$python" agree.py limited.json out || fail 'table and JSON differ under ulimit -v'
     grep -q '^ *65536 ' out && fail "65536 images a pass are listed, which do not fit: $(cat out)"
-    grep -q '^ *100000 .*\*' out || fail "100000 images a pass, which are asked for, are not marked: $(cat out)"
+    grep -q '^ *100000 .*\*' out ||
+        fail "100000 images a pass, which are asked for, are not marked: $(cat out)"
 fi
 
 # On a GPU, which a double plays: nothing is run there either, and the JSON names the engines.
 on_doubles=$BUILD_DIR/tests/darknet-on-doubles
 if [ -x "$on_doubles" ]; then
     "$on_doubles" amp plan known.cfg -json gpu.json > out 2> err || fail "on the doubles: $(tail -n 1 err)"
-    grep -q '^doubles: 0 kernels, 0 convolutions, 0 products, 0 faults$' err || fail "a plan ran something: $(tail -n 1 err)"
+    grep -q '^doubles: 0 kernels, 0 convolutions, 0 products, 0 faults$' err ||
+        fail "a plan ran something: $(tail -n 1 err)"
     says ', Tensor Cores'
     "$python" agree.py gpu.json out || fail 'table and JSON differ on the doubles'
 fi
@@ -140,18 +142,20 @@ DNNL_MAX_CPU_ISA=SSE41 plan known.cfg
 says 'no bf16 on this machine'
 says 'this machine cannot run bf16, training would run in fp32; no half dtype is native here'
 
-# Every network that Darknet ships, from its own folder, where they look for their trees. darknet53 and its like in a moment.
+# Every network that Darknet ships, from its own folder, where they look for their trees. darknet53
+# and its like in a moment.
 here=$PWD
 cd "$DARKNET_TREE"
 for cfg in cfg/*.cfg; do
     [ -z "${SANITIZERS:-}" ] || case $cfg in *tiny*|*voc*|cfg/gru*) ;; *) continue ;; esac # they are slow
-    "$DARKNET" amp plan $cfg -json "$here/each.json" > "$here/each.out" 2> "$here/each.err" || fail "$cfg: $(tail -n 1 "$here/each.err")"
+    "$DARKNET" amp plan $cfg -json "$here/each.json" > "$here/each.out" 2> "$here/each.err" ||
+        fail "$cfg: $(tail -n 1 "$here/each.err")"
     "$python" "$here/agree.py" "$here/each.json" "$here/each.out" || fail "table and JSON differ for $cfg"
 done
 cd "$here"
 
-# What each command takes, a line for every option: asked for on stdout; before the line that says what is wrong
-# on stderr.
+# What each command takes, a line for every option: asked for on stdout; before the line that says
+# what is wrong on stderr.
 for verb in 'amp check' 'amp plan' 'amp bench' 'amp compare' 'amp probe' 'amp valid' 'detector map'; do
     "$DARKNET" $verb -h > help 2> err || fail "$verb -h: status $?"
     "$DARKNET" $verb --help 2> err | cmp - help || fail "$verb --help says something else than -h"
@@ -196,5 +200,6 @@ printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[convolutional]\nfilters=
 refused 'route.cfg:8: [route]: layers is missing' route.cfg
 printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[maxpool]\nstride=0\n' > stride.cfg
 refused 'stride.cfg:7: [maxpool] stride = 0: below 1' stride.cfg
-printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[softmax]\nmap=missing.map\ntree=missing.tree\n' > tree.cfg
+printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[softmax]\nmap=missing.map\ntree=missing.tree\n' \
+    > tree.cfg
 refused 'tree.cfg:8: [softmax] tree = missing.tree: No such file or directory' tree.cfg

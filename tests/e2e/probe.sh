@@ -1,5 +1,6 @@
-# `darknet amp probe`: finds the layer whose outputs overflow fp16 and the one whose deltas vanish, and no other; training in fp16 as it
-# advises works, where it does not without. Its numbers are those of the training; bad input is a line each.
+# `darknet amp probe`: finds the layer whose outputs overflow fp16 and the one whose deltas vanish, and no
+# other; training in fp16 as it advises works, where it does not without. Its numbers are those of the
+# training; bad input is a line each.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 export OMP_NUM_THREADS=1
@@ -23,7 +24,8 @@ says() { value $1 "advice\[$2\]" | grep -q -- "$3" || fail "$1: no '$3' in: $(va
 probe() { # probe <name> <arguments...>: <name>.json
     local name=$1
     shift
-    timeout 600 "$DARKNET" amp probe "$@" -seed 3 -json $name.json > $name.out 2> $name.err || fail "$*: status $?: $(tail -1 $name.err)"
+    timeout 600 "$DARKNET" amp probe "$@" -seed 3 -json $name.json > $name.out 2> $name.err ||
+        fail "$*: status $?: $(tail -1 $name.err)"
     grep -q '^Deltas' $name.out || fail "$name: no table: $(head -3 $name.out)"
 }
 
@@ -63,14 +65,16 @@ weights '\311\034\227\034' > hopeless.weights # 1e-21
 
 probe rigged tiny.data rigged.cfg rigged.weights -iters 3
 is rigged "$(list rigged pins)" '2 3 '
-is rigged "$(list rigged advice | grep -o 'layer [0-9]* \[[a-z]*\]: ' | tr '\n' ' ')" 'layer 0 [convolutional]:  layer 2 [convolutional]:  '
+is rigged "$(list rigged advice | grep -o 'layer [0-9]* \[[a-z]*\]: ' | tr '\n' ' ')" \
+    'layer 0 [convolutional]:  layer 2 [convolutional]:  '
 says rigged 0 '[0-9.]* % of its deltas become 0.* at the present loss scale of 1: set loss_scale from '
 says rigged 1 "100.0 % of its outputs exceed fp16's 65504 (the largest is 3.84e+05): pin it with amp=0, and layer 3, which reads them, or use"
 is rigged "$(value rigged loss_scale_from)" cfg
 
 # The counts are those of 3 steps of 8 images; sizes and shares are the rigged ones.
 for layer in '0 8' '1 8' '2 8' '3 21' '4 21'; do
-    numbers=$(value rigged "layers\[${layer% *}\].outputs.numbers") zeros=$(value rigged "layers\[${layer% *}\].outputs.zeros")
+    numbers=$(value rigged "layers\[${layer% *}\].outputs.numbers")
+    zeros=$(value rigged "layers\[${layer% *}\].outputs.zeros")
     is "rigged outputs of layer $layer" $((numbers + zeros)) $((3 * 8 * ${layer#* } * 32 * 32))
 done
 is rigged "$(value rigged 'layers\[2\].outputs.largest')" 384000
@@ -87,12 +91,15 @@ says hopeless 0 "^layer 0 \[convolutional\]: 100.0 % of its deltas become 0 .* b
 
 # fp16 as advised trains; as it is, or with half the advice, it cannot.
 pinned() { # pinned <layers>: amp=0 in these, and no others
-    awk -v pins=" $1 " '{ print } /^\[/ && !/^\[net/ && !/^\[amp/ { if (index(pins, " " n++ " ")) print "amp=0" }' moving.cfg
+    awk -v pins=" $1 " \
+        '{ print } /^\[/ && !/^\[net/ && !/^\[amp/ { if (index(pins, " " n++ " ")) print "amp=0" }' moving.cfg
 }
 skipped() { # skipped <layers that are pinned>: steps of six
     pinned "$1" > trained.cfg
-    timeout 600 "$DARKNET" detector train tiny.data trained.cfg rigged.weights -clear -seed 3 > trained.out 2> trained.err || true
-    sed -n 's/^amp: summary dtype=fp16 .* skipped=\([0-9]*\) .*/\1/p' trained.err | grep . || grep -c 'skipped: inf or NaN' trained.err
+    timeout 600 "$DARKNET" detector train tiny.data trained.cfg rigged.weights -clear -seed 3 > trained.out \
+        2> trained.err || true
+    sed -n 's/^amp: summary dtype=fp16 .* skipped=\([0-9]*\) .*/\1/p' trained.err | grep . ||
+        grep -c 'skipped: inf or NaN' trained.err
 }
 [ "$(skipped '')" -gt 0 ] || fail 'fp16 without pins skipped no step'
 [ "$(skipped 2)" -gt 0 ] || fail 'pinning layer 2 alone was enough' # 3 makes fp16 of what it reads
@@ -117,18 +124,22 @@ is healthy "$(value healthy loss_scale_from)" 'highest without overflow'
 is healthy "$(value healthy loss_scale)" "$(value healthy loss_scales.most)"
 # fp16 training from 65536 goes down to a scale in the range, give or take the images of a batch.
 sed 's/^max_batches=.*/max_batches=20/' tiny.cfg > twenty.cfg
-timeout 600 "$DARKNET" detector train tiny.data twenty.cfg -amp fp16 -seed 3 > twenty.out 2> twenty.err || fail "fp16: $(tail -1 twenty.err)"
-awk -v at="$(settled twenty.err)" -v least="$(value healthy loss_scales.least)" -v most="$(value healthy loss_scales.most)" \
+timeout 600 "$DARKNET" detector train tiny.data twenty.cfg -amp fp16 -seed 3 > twenty.out 2> twenty.err ||
+    fail "fp16: $(tail -1 twenty.err)"
+awk -v at="$(settled twenty.err)" -v least="$(value healthy loss_scales.least)" \
+    -v most="$(value healthy loss_scales.most)" \
     'BEGIN { exit !(at >= least && (at <= 2 * most || at == 65536 && most > at)) }' ||
     fail "fp16 settled at $(settled twenty.err), the probe says $(value healthy loss_scales.least) to $(value healthy loss_scales.most)"
 
 # amp plan -probe is the plan and the probe.
-timeout 600 "$DARKNET" amp plan tiny.cfg -probe tiny.data -seed 3 -json plan.json > plan.out 2> plan.err || fail "plan -probe: $(tail -1 plan.err)"
+timeout 600 "$DARKNET" amp plan tiny.cfg -probe tiny.data -seed 3 -json plan.json > plan.out 2> plan.err ||
+    fail "plan -probe: $(tail -1 plan.err)"
 timeout 600 "$DARKNET" amp plan tiny.cfg > plan_alone.out 2> plan.err || fail "plan: $(tail -1 plan.err)"
 # Free memory and seconds; the table of checkpoints counts the images that fit.
 of_the_moment='/free\|that fit, at most\|^Made in/d; /^Activation checkpointing/,/^$/d'
 sed "/^tiny.cfg on tiny.data/,\$d; $of_the_moment" plan.out | sed '$d' > plan.same
-sed "$of_the_moment" plan_alone.out | cmp - plan.same || fail "plan -probe prints another plan: $(cat plan.out)"
+sed "$of_the_moment" plan_alone.out | cmp - plan.same ||
+    fail "plan -probe prints another plan: $(cat plan.out)"
 is plan "$(value plan probe.loss_scales.most) $(flat plan.json | grep -c '^.probe.layers\[[0-9]*\].outputs.largest ')" "$(value healthy loss_scales.most) $(flat healthy.json | grep -c '^.layers\[[0-9]*\].outputs.largest ')"
 grep -q '^nothing needs to be pinned: ' plan.out || fail "plan -probe: $(tail -2 plan.out)"
 
@@ -136,20 +147,28 @@ grep -q '^nothing needs to be pinned: ' plan.out || fail "plan -probe: $(tail -2
 probe again tiny.data tiny.cfg
 for name in healthy again; do sed '/"seconds"/d' $name.json > $name.same; done
 cmp healthy.same again.same || fail 'two probes with one seed differ'
-timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 > text.out 2> text.err || fail "text: $(tail -1 text.err)"
+timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 > text.out 2> text.err ||
+    fail "text: $(tail -1 text.err)"
 sed 1d healthy.out > a; sed 1d text.out | cmp - a || fail 'the text is another without -json'
-timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 -json - 2> text.err | sed '/"seconds"/d' | cmp - healthy.same || fail "-json -: not the JSON alone"
-outputs=$(($(grep -c '^\[' tiny.cfg) - 1 - $(grep -c '^\[yolo' tiny.cfg))) # yolo layers write none in training
-[ "$(sed -n '/^Outputs/,/^Deltas/p' text.out | grep -c '^ *[0-9]* [a-z]* *|')" = $outputs ] || fail "text: rows of outputs: $(cat text.out)"
+timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 -json - 2> text.err | sed '/"seconds"/d' |
+    cmp - healthy.same || fail "-json -: not the JSON alone"
+# yolo layers write none in training
+outputs=$(($(grep -c '^\[' tiny.cfg) - 1 - $(grep -c '^\[yolo' tiny.cfg)))
+[ "$(sed -n '/^Outputs/,/^Deltas/p' text.out | grep -c '^ *[0-9]* [a-z]* *|')" = $outputs ] ||
+    fail "text: rows of outputs: $(cat text.out)"
 grep -q '^nothing needs to be pinned: ' text.out || fail "text: $(tail -2 text.out)"
 ! grep 'Avg IOU' text.out || fail 'text: what Darknet prints while it trains is in the way'
 
 # ---- a classifier ----
 mkdir clothes
-for i in 1 2 3 4; do cp images/$i.jpg clothes/round_$i.jpg; cp images/$((i + 4)).jpg clothes/square_$i.jpg; done
+for i in 1 2 3 4; do
+    cp images/$i.jpg clothes/round_$i.jpg
+    cp images/$((i + 4)).jpg clothes/square_$i.jpg
+done
 ls clothes/*.jpg > clothes.txt
 printf '%s\n' classes=2 train=clothes.txt labels=tiny.names > clothes.data
-{ sed -n '1,/^$/p' tiny.cfg; printf '[convolutional]\nfilters=2\nsize=1\nactivation=linear\n\n[avgpool]\n\n[softmax]\n'; } > clothes.cfg
+{ sed -n '1,/^$/p' tiny.cfg; printf \
+    '[convolutional]\nfilters=2\nsize=1\nactivation=linear\n\n[avgpool]\n\n[softmax]\n'; } > clothes.cfg
 probe clothes clothes.data clothes.cfg -iters 2
 is clothes "$(list clothes pins)" ''
 is clothes "$(value clothes 'layers\[[0-9]*\].type' | tr '\n' ' ')" 'convolutional avgpool softmax '
@@ -201,8 +220,11 @@ refuses 'half.weights.amp: ' tiny.data moving.cfg half.weights
 cp backup/trained_final.weights.amp half.weights.amp
 cp rigged.weights half.weights # and that sidecar is of others
 probe others tiny.data moving.cfg half.weights -iters 1
-grep -q '^amp probe: half.weights.amp belongs to other weights: its loss scale is not taken$' others.err || fail "others: $(cat others.err)"
+grep -q '^amp probe: half.weights.amp belongs to other weights: its loss scale is not taken$' others.err ||
+    fail "others: $(cat others.err)"
 is others "$(value others loss_scale_from)" cfg
 status=0
-timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -iters 1 -json there/x.json > bad.out 2> bad.err || status=$?
-[ $status = 1 ] && tail -1 bad.err | grep -q 'there/x.json' || fail "a folder that is not there: status $status: $(tail -1 bad.err)"
+timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -iters 1 -json there/x.json > bad.out 2> bad.err ||
+    status=$?
+[ $status = 1 ] && tail -1 bad.err | grep -q 'there/x.json' ||
+    fail "a folder that is not there: status $status: $(tail -1 bad.err)"

@@ -1,6 +1,7 @@
-# The report of a comparison in a real Chromium, without a window: the pages of test_report, at a desk's width and at a phone's,
-# draw without an error, are no wider than the window, and no letter of a chart leaves it or covers another. As XHTML too, where the
-# browser's parser forgives nothing. Pictures of one page, for people, are left in the build folder's tests/report.
+# The report of a comparison in a real Chromium, without a window: the pages of test_report, at a desk's width
+# and at a phone's, draw without an error, are no wider than the window, and no letter of a chart leaves it or
+# covers another. As XHTML too, where the browser's parser forgives nothing. Pictures of one page, for people,
+# are left in the build folder's tests/report.
 set -eu
 
 skip() { echo "SKIPPED: $*"; exit 77; }
@@ -13,10 +14,13 @@ for name in chromium chromium-browser google-chrome; do
 done
 [ -n "$browser" ] || skip "there is no Chromium; scripts/dependencies.sh --tests installs it"
 
-# Root, as in containers, has no sandbox. Nothing here comes from a network, and nothing is to be asked of one.
+# Root, as in containers, has no sandbox. Nothing here comes from a network, and nothing
+# is to be asked of one.
 browse() {
-    timeout 600 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars --no-first-run \
-        --disable-background-networking --disable-component-update --disable-sync --host-resolver-rules='MAP * ~NOTFOUND' \
+    timeout 600 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars \
+        --no-first-run \
+        --disable-background-networking --disable-component-update --disable-sync \
+        --host-resolver-rules='MAP * ~NOTFOUND' \
         --user-data-dir="$PWD/profile" --enable-logging=stderr --virtual-time-budget=20000 "$@"
 }
 
@@ -28,8 +32,8 @@ with_script() {
     sed "s|</head>|$scripts</head>|" "$1" > "$2"
 }
 
-# frames <page>,<width>...: a page that shows these in frames, and writes what they tell into <pre>. A browser's window is not as
-# narrow as a phone; a frame can be.
+# frames <page>,<width>...: a page that shows these in frames, and writes what they tell into <pre>. A
+# browser's window is not as narrow as a phone; a frame can be.
 frames() {
     echo '<!DOCTYPE html><html><body><pre>'
     echo '</pre><script>window.addEventListener("message", function (event) {'
@@ -47,7 +51,8 @@ frames() {
 # lines in console
 look() {
     frames "$@" > frames.html
-    browse --window-size=1400,900 --dump-dom "file://$PWD/frames.html" > dom 2> log || fail "Chromium ended with $?: $(tail -n 3 log)"
+    browse --window-size=1400,900 --dump-dom "file://$PWD/frames.html" > dom 2> log ||
+        fail "Chromium ended with $?: $(tail -n 3 log)"
     sed -n '/<pre>/,/<\/pre>/{ s/<[^>]*>//g; p }' dom | grep '|' > told || true
     grep -a CONSOLE log > console || true
 }
@@ -57,7 +62,8 @@ verdict() {
     local each
     look "$@"
     for each in "$@"; do
-        grep -qxF "$each|${each#*,}" told || echo "$each did not answer, or has another width: $(grep -F "$each|" told)"
+        grep -qxF "$each|${each#*,}" told ||
+            echo "$each did not answer, or has another width: $(grep -F "$each|" told)"
     done
     grep -vE '\|[0-9]+( charts)?$' told || true
     cat console
@@ -79,7 +85,8 @@ done
 [ ${#all[@]} -ge 45 ] || fail "test_report wrote ${#all[@]} pages"
 wrong=$(verdict "${all[@]}")
 [ -z "$wrong" ] || fail "$wrong"
-for each in "typical.html,$DESK|6" "typical.html,$PHONE|6" "typical.xhtml,$DESK|6" "one_step.html,$PHONE|6" "not_begun.html,$DESK|0"; do
+for each in "typical.html,$DESK|6" "typical.html,$PHONE|6" "typical.xhtml,$DESK|6" "one_step.html,$PHONE|6" \
+    "not_begun.html,$DESK|0"; do
     grep -qxF "$each charts" told || fail "expected $each charts: $(grep -F "${each%|*}|" told)"
 done
 
@@ -95,7 +102,8 @@ says() {
 }
 says known '97.39 %<small>spread 0.84</small>' '−0.21<small>± 0.34</small>' '521<small>1.40×</small>' \
     '51.3<small>0.71×</small>' 'mAP@0.5:0.95' 'bf16 is worth it here' 'AMD EPYC 9R14' \
-    'Darknet AMP 1.0 (61c9d02e)' '2026-11-20T19:30:00Z' '160 × 128 pixels, 3 classes' '1200 iterations of 8 images' \
+    'Darknet AMP 1.0 (61c9d02e)' '2026-11-20T19:30:00Z' '160 × 128 pixels, 3 classes' \
+    '1200 iterations of 8 images' \
     '291 to train with, 73 to validate with' '>1, 2, 3<' 'lang="en"' 'scope="row"' \
     'fp16-runs: −6.84 points (−9.10 to 1e-05)' 'Scale 1 all the time: fp32, bf16.' 'None: fp32, bf16.'
 ! grep -q 'Interrupted' dom || fail 'what was not interrupted is called so'
@@ -148,7 +156,8 @@ picture() {
     local file=$pictures/$1 page=$2 size=$3,$4
     shift 4
     rm -f "$file"
-    browse --window-size="$size" --screenshot="$file" "$@" "file://$PWD/$page" 2> log || fail "no picture: $(tail -n 3 log)"
+    browse --window-size="$size" --screenshot="$file" "$@" "file://$PWD/$page" 2> log ||
+        fail "no picture: $(tail -n 3 log)"
     [ "$(head -c 4 "$file" | tail -c 3)" = PNG ] || fail "$file is no picture"
 }
 cp pages/typical.html page.html
@@ -156,9 +165,11 @@ echo "<body style=\"margin:0\"><iframe src=\"page.html\" style=\"border:0;width:
 picture report-desktop.png page.html $DESK 2500
 picture report-desktop-dark.png page.html $DESK 2500 --blink-settings=preferredColorScheme=0
 picture report-phone.png phone.html 500 4300
-cmp -s "$pictures/report-desktop.png" "$pictures/report-desktop-dark.png" && fail "the dark page is the light one"
+cmp -s "$pictures/report-desktop.png" "$pictures/report-desktop-dark.png" &&
+    fail "the dark page is the light one"
 rm -f "$pictures/report.pdf"
-browse --no-pdf-header-footer --print-to-pdf="$pictures/report.pdf" "file://$PWD/page.html" 2> log || fail "no PDF: $(tail -n 3 log)"
+browse --no-pdf-header-footer --print-to-pdf="$pictures/report.pdf" "file://$PWD/page.html" 2> log ||
+    fail "no PDF: $(tail -n 3 log)"
 [ "$(head -c 4 "$pictures/report.pdf")" = %PDF ] || fail "report.pdf is none"
 [ "$(wc -c < "$pictures/report.pdf")" -gt 20000 ] || fail "report.pdf is empty"
 echo "Looked at ${#all[@]} pages; pictures: $pictures"

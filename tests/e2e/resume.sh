@@ -1,5 +1,6 @@
-# A training that was killed and gone on with from its backup ends in the very bytes of one that was not: weights, momentum or
-# moments, loss scale, counters, order of the data. And .weights files go from AMP to stock and back.
+# A training that was killed and gone on with from its backup ends in the very bytes of one that was
+# not: weights, momentum or moments, loss scale, counters, order of the data. And .weights files go from
+# AMP to stock and back.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
@@ -26,7 +27,8 @@ same_end() {
     status_of trapped TRAP_SAVE=$nth "$DARKNET" "${command[@]}" "${options[@]}"
     [ $status = 137 ] || fail "$name: not killed before save $nth but status $status: $(tail -n 3 err)"
     [ -f "backup/$backup" ] || fail "$name: no backup/$backup after the kill: $(ls backup)"
-    ! cmp -s "backup/$backup" "whole/$final" || fail "$name: the backup is the end already: the test is broken"
+    ! cmp -s "backup/$backup" "whole/$final" ||
+        fail "$name: the backup is the end already: the test is broken"
     status_of "$DARKNET" "${command[@]}" "backup/$backup" "${options[@]}"
     [ $status = 0 ] || fail "$name: the resumed training ended with status $status: $(tail -n 3 err)"
     says "amp: resumed from backup/$backup.amp: step " ', data order continues (-seed 3)'
@@ -66,8 +68,8 @@ behaviour_25_resume_is_bitwise_the_uninterrupted_run() {
     steps_were_skipped
     edit four 's/subdivisions=2/subdivisions=4/'
     detector 'four subdivisions' four.cfg -amp bf16
-    # Sizes from 320 to 608, a new one every tenth time (608 alone in the last 200 batches); skipped steps see to it that the stop
-    # is in the middle of ten.
+    # Sizes from 320 to 608, a new one every tenth time (608 alone in the last 200 batches); skipped steps see
+    # to it that the stop is in the middle of ten.
     sed 's/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/^random=0/random=1/; s/max_batches=.*/max_batches=330/
         0,/stride=1/s//stride=8/; 1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=37\ngrowth_factor=64
         /^\[dropout\]/,/^$/d' tiny.cfg > random.cfg # Darknet cannot resize a dropout
@@ -78,7 +80,8 @@ behaviour_25_resume_is_bitwise_the_uninterrupted_run() {
     detector 'policy=random' luck.cfg -amp fp32
 }
 
-# A classifier of every kind of layer with state or parameters that a .weights file leaves out or that Darknet itself computes.
+# A classifier of every kind of layer with state or parameters that a .weights file leaves out or that
+# Darknet itself computes.
 classifier_training() {
     local i k=0
     : > kinds.txt
@@ -90,7 +93,8 @@ classifier_training() {
         k=$((k + 1))
     done
     printf '%s\n' round square > labels.txt
-    printf '%s\n' 'classes=2' 'train=kinds.txt' 'valid=kinds.txt' 'labels=labels.txt' 'backup=backup' > kinds.data
+    printf '%s\n' 'classes=2' 'train=kinds.txt' 'valid=kinds.txt' 'labels=labels.txt' 'backup=backup' \
+        > kinds.data
     layers > kinds.cfg <<'CFG'
 [net] batch=4 subdivisions=2 width=16 height=16 channels=3 min_crop=16 max_crop=20 learning_rate=0.001
     momentum=0.9 decay=0.0005 policy=poly power=2 max_batches=150
@@ -112,8 +116,10 @@ CFG
 behaviour_25_resume_of_a_classifier_with_recurrent_layers() {
     classifier_training
     # It saves after each epoch of 48 batches, and its last.
-    same_end 'classifier, fp32' 3 kinds_2.weights kinds.weights classifier train kinds.data kinds.cfg -- -amp fp32
-    same_end 'classifier, bf16' 3 kinds_2.weights kinds.weights classifier train kinds.data kinds.cfg -- -amp bf16
+    same_end 'classifier, fp32' 3 kinds_2.weights kinds.weights classifier train kinds.data kinds.cfg -- \
+        -amp fp32
+    same_end 'classifier, bf16' 3 kinds_2.weights kinds.weights classifier train kinds.data kinds.cfg -- \
+        -amp bf16
     sed '1a adam=1' kinds.cfg > kinds_adam.cfg
     # Sizes from 128 to 448.
     layers > sizes.cfg <<'CFG'
@@ -124,9 +130,11 @@ behaviour_25_resume_of_a_classifier_with_recurrent_layers() {
 [avgpool]
 [softmax]
 CFG
-    same_end 'classifier, random=1' 3 sizes_2.weights sizes.weights classifier train kinds.data sizes.cfg -- -amp bf16
+    same_end 'classifier, random=1' 3 sizes_2.weights sizes.weights classifier train kinds.data sizes.cfg -- \
+        -amp bf16
     [ "$(grep -c '^Resizing' out)" = 1 ] || fail 'random=1: not resized after the stop'
-    same_end 'classifier, Adam, fp16' 3 kinds_adam_2.weights kinds_adam.weights classifier train kinds.data kinds_adam.cfg -- \
+    same_end 'classifier, Adam, fp16' 3 kinds_adam_2.weights kinds_adam.weights classifier train kinds.data \
+        kinds_adam.cfg -- \
         -amp fp16
 }
 
@@ -135,7 +143,8 @@ behaviour_26_old_weights_load_with_defaults() {
     name='old weights'
     rm -rf backup
     mkdir backup
-    # Stock ends with its loader thread still at work, and may crash or, under a sanitizer, stop there: its weights are saved by then.
+    # Stock ends with its loader thread still at work, and may crash or, under a sanitizer, stop there: its
+    # weights are saved by then.
     status_of timeout -s KILL 600 "${DARKNET_STOCK:-$DARKNET}" detector train tiny.data short.cfg
     [ -s backup/short_final.weights ] || fail "$name: status $status: $(tail -n 3 err)"
     mv backup/short_final.weights old.weights
@@ -146,18 +155,22 @@ behaviour_26_old_weights_load_with_defaults() {
     [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
     says 'amp: no old.weights.amp: momentum and loss scale start anew'
     local first
-    first=$(sed -n 's/^amp: step after .* loss scale \(.*\) -> .*/\1/p; s/^amp: summary .* scale=\([^ ]*\) .*/\1/p' err | head -n 1)
+    first=$(sed \
+        -n 's/^amp: step after .* loss scale \(.*\) -> .*/\1/p; s/^amp: summary .* scale=\([^ ]*\) .*/\1/p' \
+        err | head -n 1)
     [ "$first" = 65536 ] || fail "$name: the loss scale starts at $first"
 }
 
-# read_whole <program> <weights> <options...>: as the training is over, it saves what it read; that must be the same bytes.
+# read_whole <program> <weights> <options...>: as the training is over, it saves what it read; that
+# must be the same bytes.
 read_whole() {
     local program=$1 weights=$2
     shift 2
     rm -f backup/short_final.weights*
     status_of "$program" detector train tiny.data short.cfg "$weights" "$@"
     [ $status = 0 ] || fail "$name: $weights: status $status: $(tail -n 3 err)"
-    cmp "$weights" backup/short_final.weights || fail "$name: $program $* reads something else than what is in $weights"
+    cmp "$weights" backup/short_final.weights ||
+        fail "$name: $program $* reads something else than what is in $weights"
 }
 
 behaviour_27_amp_and_other_files_are_interchangeable() {

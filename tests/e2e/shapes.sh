@@ -1,4 +1,5 @@
-# shapes: one seed draws one data set, byte for byte, that Darknet can train on; bad arguments are refused by name.
+# shapes: one seed draws one data set, byte for byte, that Darknet can train on; bad
+# arguments are refused by name.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 shapes=$BUILD_DIR/bin/shapes
@@ -8,7 +9,8 @@ draw() { # draw <folder> <arguments...>
     "$shapes" --out "$@" > out 2> err || fail "shapes --out $*: $(cat err)"
 }
 # The files as such: the lists and shapes.data hold the folder's own name.
-contents() { (export LC_ALL=C; cd "$1" && find images labels -type f | sort | xargs cat && cat shapes.names && sed "s#$PWD##" train.txt valid.txt); }
+contents() { (export LC_ALL=C; cd "$1" && find images labels -type f | sort | xargs cat && cat shapes.names &&
+    sed "s#$PWD##" train.txt valid.txt); }
 
 draw one --train 6 --valid 3 --size 64 --seed 5
 draw again --train 6 --valid 3 --size 64 --seed 5
@@ -16,13 +18,17 @@ draw other --train 6 --valid 3 --size 64 --seed 6
 draw more --train 8 --valid 3 --size 64 --seed 5
 [ "$(contents one | cksum)" = "$(contents again | cksum)" ] || fail 'the same seed draws different files'
 [ "$(contents one | cksum)" != "$(contents other | cksum)" ] || fail 'another seed draws the same files'
-cmp one/images/train_00005.png more/images/train_00005.png || fail 'a larger set changes the pictures of the smaller one'
+cmp one/images/train_00005.png more/images/train_00005.png ||
+    fail 'a larger set changes the pictures of the smaller one'
 
-# What seed 5 draws, on every machine; a change of the drawing changes this number, and all results measured with it.
+# What seed 5 draws, on every machine; a change of the drawing changes this number, and all
+# results measured with it.
 known='1693265908 109742'
-[ "$(contents one | cksum)" = "$known" ] || fail "seed 5 draws $(contents one | cksum) here, and elsewhere $known"
+[ "$(contents one | cksum)" = "$known" ] ||
+    fail "seed 5 draws $(contents one | cksum) here, and elsewhere $known"
 
-[ "$(wc -l < one/train.txt)" = 6 ] && [ "$(wc -l < one/valid.txt)" = 3 ] || fail 'wrong number of pictures in the lists'
+[ "$(wc -l < one/train.txt)" = 6 ] && [ "$(wc -l < one/valid.txt)" = 3 ] ||
+    fail 'wrong number of pictures in the lists'
 [ -d one/backup ] || fail 'no backup folder'
 while read -r picture; do
     [ -f "$picture" ] || fail "$picture is listed and not there"
@@ -38,7 +44,8 @@ refused() { # refused <what the line must say> <arguments...>
     shift
     "$shapes" "$@" > out 2> err || status=$?
     [ $status = 1 ] || fail "shapes $*: status $status instead of 1"
-    [ "$(wc -l < err)" = 1 ] && grep -q "^shapes: .*$word" err || fail "shapes $*: no line that says '$word': $(cat err)"
+    [ "$(wc -l < err)" = 1 ] && grep -q "^shapes: .*$word" err ||
+        fail "shapes $*: no line that says '$word': $(cat err)"
 }
 refused '--out DIR is missing'
 refused 'needs the name' --out

@@ -1,5 +1,6 @@
-# A tree of the user's is never written to, and one that is not a supported revision is refused by the name of the file
-# that differs. Every field of Darknet's struct layer is either an option that native_tables.c asks about, or known to be none.
+# A tree of the user's is never written to, and one that is not a supported revision is refused by the name of
+# the file that differs. Every field of Darknet's struct layer is either an option that native_tables.c asks
+# about, or known to be none.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 
@@ -14,7 +15,8 @@ configure() {
 before=$(fingerprint)
 configure || fail "a genuine tree is refused: $(cat log)"
 [ "$before" = "$(fingerprint)" ] || fail 'the build wrote to the tree'
-grep -q "$PWD/build/darknet/patched/src/network.c" build/compile_commands.json || fail 'the copy is not what is compiled'
+grep -q "$PWD/build/darknet/patched/src/network.c" build/compile_commands.json ||
+    fail 'the copy is not what is compiled'
 ! grep -q "\"file\": \"$PWD/tree/" build/compile_commands.json || fail 'the build compiles files of the tree'
 
 echo '/* edited */' >> tree/src/network.c
@@ -27,7 +29,8 @@ grep -q 'src/yolo_layer.c is missing' log || fail "the message does not name the
 [ "$before" = "$(fingerprint)" ] || fail 'the refused build wrote to the tree'
 
 mkdir empty
-"$SOURCE_DIR/patches/apply.sh" --help | grep -q 'make AMP=1' || fail 'apply.sh --help does not say how to build the copy'
+"$SOURCE_DIR/patches/apply.sh" --help | grep -q 'make AMP=1' ||
+    fail 'apply.sh --help does not say how to build the copy'
 ! "$SOURCE_DIR/patches/apply.sh" empty copy 2> log || fail 'an empty folder is accepted'
 grep -q "is no Darknet that is known here: neither pjreddie's, which has include/darknet.h and examples/detector.c, nor AlexeyAB's" log ||
     fail "$(cat log)"
@@ -43,7 +46,8 @@ if command -v git > /dev/null; then
     unset IFS
     rm -f no_patch/patch
     "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" by_patch || fail 'patched by patch'
-    PATH=$PWD/no_patch "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" repository/by_git || fail 'patched by git'
+    PATH=$PWD/no_patch "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" repository/by_git ||
+        fail 'patched by git'
     cmp by_patch/amp/LICENSE "$SOURCE_DIR/LICENSE" || fail 'a copy goes without our licence'
     diff -r by_patch repository/by_git || fail 'patch and git make different copies'
 fi
@@ -54,12 +58,14 @@ known=' type forward backward update batch inputs outputs nweights nbiases truth
  loss squared norms spatial_mean mean variance mean_delta variance_delta rolling_mean rolling_variance x x_norm m v bias_m
  bias_v scale_m scale_v '
 fields=$(sed -n '/^struct layer{/,/^#ifdef GPU/p' "$DARKNET_TREE/include/darknet.h" |
-    sed -n -e 's/(\*\([a-z_]*\)) *(.*/ \1;/' -e 's/struct //' -e 's/^ *[a-zA-Z_]\+ \(.*\);.*/\1/p' | tr ',*' '  ')
+    sed -n -e 's/(\*\([a-z_]*\)) *(.*/ \1;/' -e 's/struct //' -e 's/^ *[a-zA-Z_]\+ \(.*\);.*/\1/p' |
+    tr ',*' '  ')
 [ "$(echo $fields | wc -w)" -gt 180 ] || fail "only $(echo $fields | wc -w) fields of struct layer were found"
 for field in $fields; do
     case $field in *_cpu | *_gpu) continue ;; esac
     case $(echo $known) in "$field "* | *" $field" | *" $field "*) continue ;; esac
-    grep -q "OPTION($field, " "$SOURCE_DIR/plugin/host/pjreddie/native_tables.c" || fail "native_tables.c asks nothing about $field of struct layer"
+    grep -q "OPTION($field, " "$SOURCE_DIR/plugin/host/pjreddie/native_tables.c" ||
+        fail "native_tables.c asks nothing about $field of struct layer"
 done
 
 # Lines of at most 110 characters. What follows the first byte of a UTF-8 character is left out before they
@@ -68,7 +74,8 @@ long_lines() {
     (cd "$1" && find plugin cmake scripts examples CMakeLists.txt patches/*.sh -type f | LC_ALL=C sort) |
         while read -r file; do
             LC_ALL=C tr -d '\200-\277' < "$1/$file" |
-                LC_ALL=C awk -v file="$file" 'length > 110 { print file ":" FNR " has " length " characters" }'
+                LC_ALL=C awk \
+                -v file="$file" 'length > 110 { print file ":" FNR " has " length " characters" }'
         done
 }
 mkdir -p long/plugin long/cmake long/scripts long/examples long/patches

@@ -1,5 +1,6 @@
-# What a training says of its steps, in its lines and with -log; and how it is stopped: by those it takes turns with, by Ctrl-C.
-# A training that was stopped and gone on with ends in the very bytes of one that was not, and its log in the same rows.
+# What a training says of its steps, in its lines and with -log; and how it is stopped: by those it takes
+# turns with, by Ctrl-C. A training that was stopped and gone on with ends in the very bytes of one that was
+# not, and its log in the same rows.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
@@ -11,7 +12,8 @@ header=iteration,loss,avg_loss,learning_rate,scale,found_inf,grad_norm,images_pe
 # Columns 1 to 7 are of the training; the rest are of the machine.
 steps_of() { cut -d, -f1-7 "$1"; }
 
-# turns <n> <command...>: answers "go on" to "ready" and to n - 1 steps, then "stop"; what was said is in turns.out
+# turns <n> <command...>: answers "go on" to "ready" and to n - 1 steps, then "stop"; what
+# was said is in turns.out
 turns() {
     local n=$1
     shift
@@ -24,9 +26,11 @@ turns() {
 # Every printed step has its row, with the numbers that are printed.
 check_rows() { # check_rows <log>, of the training in out
     [ "$(head -n 1 "$1")" = "$header" ] || fail "$name: the header is $(head -n 1 "$1")"
-    sed -n 's/^\([0-9]*\)\(, [0-9.]*\)\?: \(.*\), \(.*\) avg, \(.*\) rate, .*/\1,\3,\4,\5/p' out | sed 's/-nan/nan/g' > lines.txt
+    sed -n 's/^\([0-9]*\)\(, [0-9.]*\)\?: \(.*\), \(.*\) avg, \(.*\) rate, .*/\1,\3,\4,\5/p' out |
+        sed 's/-nan/nan/g' > lines.txt
     [ -s lines.txt ] || fail "$name: no steps in: $(tail -n 3 out)"
-    [ "$(wc -l < lines.txt)" = $(($(wc -l < "$1") - 1)) ] || fail "$name: $(wc -l < lines.txt) lines, $(wc -l < "$1") rows and header"
+    [ "$(wc -l < lines.txt)" = $(($(wc -l < "$1") - 1)) ] ||
+        fail "$name: $(wc -l < lines.txt) lines, $(wc -l < "$1") rows and header"
     # Lines have six decimals, rows all that a float has.
     tail -n +2 "$1" | paste -d, - lines.txt | awk -F, '
         function same(a, b) { return a == b || (a - b) ^ 2 <= (6e-7 + 2e-7 * (a < 0 ? -a : a)) ^ 2 }
@@ -41,26 +45,35 @@ rows_tell_what_lines_say() {
     [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
     check_rows log.csv
     # What is appended: the scale of the step, all skipped so far, images a second.
-    sed -n 's/^[0-9]*: .* images, //p' out | sed 's/scale \([^ ]*\), \([0-9]*\) skipped, .* images\/s/\1 \2/' > said.txt
+    sed -n 's/^[0-9]*: .* images, //p' out |
+        sed 's/scale \([^ ]*\), \([0-9]*\) skipped, .* images\/s/\1 \2/' > said.txt
     tail -n +2 log.csv | awk -F, '{ skipped += $6; printf "%g %d\n", $5, skipped }' > logged.txt
     cmp said.txt logged.txt || fail "$name: $(diff said.txt logged.txt | head -n 5)"
-    [ "$(tail -n 1 said.txt | cut -d' ' -f2)" -gt 3 ] || fail "$name: hardly a step was skipped: the test is broken"
+    [ "$(tail -n 1 said.txt | cut -d' ' -f2)" -gt 3 ] ||
+        fail "$name: hardly a step was skipped: the test is broken"
     # images/s is what the row says, and what its seconds give; those are the printed ones.
     sed -n 's/^[0-9]*: .* skipped, \(.*\) images\/s$/\1/p' out > speed.txt
     tail -n +2 log.csv | awk -F, '{ printf "%.1f\n", $8 }' | paste -d' ' - speed.txt |
         awk '$1 - $2 > .11 || $2 - $1 > .11 { bad = 1 } END { exit bad || !NR }' || fail "$name: images/s"
-    tail -n +2 log.csv | awk -F, '{ x = 4 / ($9 + $10); if ($8 > x * 1.01 || $8 < x * .99) bad = 1 } END { exit bad || !NR }' ||
+    tail -n +2 log.csv |
+        awk -F, '{ x = 4 / ($9 + $10); if ($8 > x * 1.01 || $8 < x * .99) bad = 1 } END { exit bad || !NR }' \
+        ||
         fail "$name: images/s is not 4 images by its seconds"
-    paste -d, <(tail -n +2 log.csv) <(sed -n 's/^Loaded: \(.*\) seconds/\1/p' out) <(sed -n 's/^[0-9]*: .* rate, \(.*\) seconds, .*/\1/p' out) |
+    paste -d, <(tail -n +2 log.csv) <(sed -n 's/^Loaded: \(.*\) seconds/\1/p' out) \
+        <(sed -n 's/^[0-9]*: .* rate, \(.*\) seconds, .*/\1/p' out) |
         awk -F, '{ sum += $9 - $13; both += $10 - $14 } END { exit NR < 60 || sum / NR > .01 || sum < -.01 || both / NR > .01 || both / NR < -.01 }' ||
         fail "$name: seconds are not those printed"
-    # A norm for each step that was taken, none for a skipped one; memory as large as the process's peak at the end.
-    awk -F, 'NR > 1 && ($6 == 1) != ($7 == "") { bad = 1 } END { exit bad }' log.csv || fail "$name: grad_norm"
+    # A norm for each step that was taken, none for a skipped one; memory as large as the
+    # process's peak at the end.
+    awk -F, 'NR > 1 && ($6 == 1) != ($7 == "") { bad = 1 } END { exit bad }' log.csv ||
+        fail "$name: grad_norm"
     local peak logged
     peak=$(sed -n 's/.* peak_rss_mb=\([0-9]*\).*/\1/p' err)
     logged=$(tail -n 1 log.csv | cut -d, -f11 | cut -d. -f1)
-    [ "$logged" -ge "$((peak - 1))" ] && [ "$logged" -le "$((peak + 8))" ] || fail "$name: peak memory $logged MB, summary $peak MB"
-    [ "$(tail -n +2 log.csv | cut -d, -f6 | grep -c 1)" = "$(sed -n 's/.* skipped=\([0-9]*\).*/\1/p' err)" ] || fail "$name: skipped"
+    [ "$logged" -ge "$((peak - 1))" ] && [ "$logged" -le "$((peak + 8))" ] ||
+        fail "$name: peak memory $logged MB, summary $peak MB"
+    [ "$(tail -n +2 log.csv | cut -d, -f6 | grep -c 1)" = "$(sed -n 's/.* skipped=\([0-9]*\).*/\1/p' err)" ] \
+        || fail "$name: skipped"
 }
 
 # Without AMP: the same rows, the same lines as ever.
@@ -85,7 +98,8 @@ same_end() {
     mkdir backup
     turns 1000 "$DARKNET" detector train tiny.data $cfg -seed 3 -log whole.csv
     [ $status = 0 ] || fail "$name: the whole training ended with status $status: $(tail -n 3 err)"
-    { echo ready; tail -n +2 whole.csv; } | cmp - turns.out || fail "$name: what it said in turns is not its log"
+    { echo ready; tail -n +2 whole.csv; } | cmp - turns.out ||
+        fail "$name: what it said in turns is not its log"
     mv backup whole
     mkdir backup
     rm -f part.csv
@@ -94,14 +108,18 @@ same_end() {
     [ "$(wc -l < part.csv)" = $((n + 1)) ] || fail "$name: $(wc -l < part.csv) lines in the log of $n steps"
     [ -f backup/$base.backup ] && [ -f backup/$base.backup.amp ] || fail "$name: no backup: $(ls backup)"
     [ ! -e backup/${base}_final.weights ] || fail "$name: final weights of a training that was stopped"
-    [ "${4:-}" != skipped ] || [ "$(tail -n 1 part.csv | cut -d, -f6)" = 1 ] || fail "$name: not skipped: the test is broken"
+    [ "${4:-}" != skipped ] || [ "$(tail -n 1 part.csv | cut -d, -f6)" = 1 ] ||
+        fail "$name: not skipped: the test is broken"
     cp backup/$base.backup stop.backup
     cp backup/$base.backup.amp stop.backup.amp
     status_of "$DARKNET" detector train tiny.data $cfg backup/$base.backup -seed 3 -log part.csv
     [ $status = 0 ] || fail "$name: the resumed training ended with status $status: $(tail -n 3 err)"
-    cmp whole/${base}_final.weights backup/${base}_final.weights || fail "$name: other weights than without the stop"
-    cmp whole/${base}_final.weights.amp backup/${base}_final.weights.amp || fail "$name: another sidecar than without the stop"
-    cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log: $(diff <(steps_of whole.csv) <(steps_of part.csv) | head -n 4)"
+    cmp whole/${base}_final.weights backup/${base}_final.weights ||
+        fail "$name: other weights than without the stop"
+    cmp whole/${base}_final.weights.amp backup/${base}_final.weights.amp ||
+        fail "$name: another sidecar than without the stop"
+    cmp <(steps_of whole.csv) <(steps_of part.csv) ||
+        fail "$name: another log: $(diff <(steps_of whole.csv) <(steps_of part.csv) | head -n 4)"
     no_leftovers
     # Once more from there, as if killed in between.
     status_of "$DARKNET" detector train tiny.data $cfg stop.backup -seed 3 -log part.csv
@@ -134,17 +152,20 @@ killed_and_resumed() {
     mkdir backup
     status_of "$DARKNET" detector train tiny.data long.cfg -seed 3 -log whole.csv
     [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
-    [ "$(grep -c '^100,' whole.csv)" -gt 1 ] || fail "$name: no steps skipped right behind the backup: the test is broken"
+    [ "$(grep -c '^100,' whole.csv)" -gt 1 ] ||
+        fail "$name: no steps skipped right behind the backup: the test is broken"
     rm -rf backup
     mkdir backup
     status_of trapped TRAP_SAVE=3 "$DARKNET" detector train tiny.data long.cfg -seed 3 -log part.csv
     [ $status = 137 ] || fail "$name: not killed but status $status"
-    cmp <(steps_of whole.csv | head -n "$(wc -l < part.csv)") <(steps_of part.csv) || fail "$name: the log of a killed training is another"
+    cmp <(steps_of whole.csv | head -n "$(wc -l < part.csv)") <(steps_of part.csv) ||
+        fail "$name: the log of a killed training is another"
     printf '201,4.5,7.' >> part.csv
     status_of "$DARKNET" detector train tiny.data long.cfg backup/long.backup -seed 3 -log part.csv
     [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
     says 'log: part.csv goes on behind iteration 100; '
-    cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log: $(diff <(steps_of whole.csv) <(steps_of part.csv) | head -n 4)"
+    cmp <(steps_of whole.csv) <(steps_of part.csv) ||
+        fail "$name: another log: $(diff <(steps_of whole.csv) <(steps_of part.csv) | head -n 4)"
     # Gone on with once more; and with a log that does not reach back to the start.
     cp part.csv twice.csv
     { head -n 1 part.csv; sed -n '/^90,/,$p' part.csv; } > later.csv
@@ -153,7 +174,8 @@ killed_and_resumed() {
         [ $status = 0 ] || fail "$name: $log: status $status"
     done
     cmp <(steps_of whole.csv) <(steps_of twice.csv) || fail "$name: another log the second time"
-    cmp <(steps_of whole.csv | sed -n '/^90,/,$p') <(steps_of later.csv | tail -n +2) || fail "$name: another log from iteration 90 on"
+    cmp <(steps_of whole.csv | sed -n '/^90,/,$p') <(steps_of later.csv | tail -n +2) ||
+        fail "$name: another log from iteration 90 on"
     # A training from the start replaces the log of the one before.
     status_of "$DARKNET" detector train tiny.data long.cfg -seed 3 -log part.csv
     cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log from the start"
@@ -223,14 +245,16 @@ by_hand() {
     patiently says_in err 'stopping after this step'
     kill -s TERM $program
     status_of_it
-    [ $status = 143 ] && [ -z "$(ls backup)" ] && ! grep -q 'stopped after' err || fail "$name: status $status: $(ls backup) $(tail -n 1 err)"
+    [ $status = 143 ] && [ -z "$(ls backup)" ] && ! grep -q 'stopped after' err ||
+        fail "$name: status $status: $(ls backup) $(tail -n 1 err)"
     name='interrupted without AMP'
     in_background "$DARKNET" detector train tiny.data tiny.cfg -amp off -seed 3
     printf g >&7
     patiently steps_are 1
     kill -s INT $program
     status_of_it
-    [ $status = 130 ] && [ -z "$(ls backup)" ] && ! grep -q 'stopping' err || fail "$name: status $status: $(ls backup) $(tail -n 1 err)"
+    [ $status = 130 ] && [ -z "$(ls backup)" ] && ! grep -q 'stopping' err ||
+        fail "$name: status $status: $(ls backup) $(tail -n 1 err)"
     name='started with signals ignored'
     rm part.csv
     (trap '' INT TERM HUP
@@ -239,7 +263,8 @@ by_hand() {
     patiently test -s part.csv
     kill -s INT $program || true # it may have ended by now
     status_of_it
-    [ $status = 0 ] && cmp -s backup/tiny_final.weights whole.weights || fail "$name: status $status: $(tail -n 1 err)"
+    [ $status = 0 ] && cmp -s backup/tiny_final.weights whole.weights ||
+        fail "$name: status $status: $(tail -n 1 err)"
 }
 
 # As behind `| head -1`: a pipe that nobody reads any more is stdout, and then stderr as well.
@@ -266,10 +291,12 @@ other_stops() {
     rm -rf backup
     mkdir backup
     turns 0 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
-    [ $status = 0 ] && [ -z "$(ls backup)" ] && [ "$(cat turns.out)" = ready ] || fail "$name: status $status: $(ls backup)"
+    [ $status = 0 ] && [ -z "$(ls backup)" ] && [ "$(cat turns.out)" = ready ] ||
+        fail "$name: status $status: $(ls backup)"
     name='stopped after the last step'
     turns 60 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
-    [ $status = 0 ] && cmp backup/tiny_final.weights whole.weights || fail "$name: status $status: $(ls backup)"
+    [ $status = 0 ] && cmp backup/tiny_final.weights whole.weights ||
+        fail "$name: status $status: $(ls backup)"
     [ ! -e backup/tiny.backup ] || fail "$name: it was over, and stopped"
     name='stopped without AMP'
     rm -rf backup
@@ -282,7 +309,8 @@ other_stops() {
     mkdir backup
     status=0
     printf gggg > turns.in
-    DARKNET_AMP_TURNS=7,8 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 > out 2> err 7< turns.in 8> turns.out || status=$?
+    DARKNET_AMP_TURNS=7,8 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 > out \
+        2> err 7< turns.in 8> turns.out || status=$?
     [ $status = 0 ] && [ -f backup/tiny.backup.amp ] || fail "$name: status $status: $(ls backup)"
     name='the backup cannot be written'
     rm -rf backup
@@ -303,8 +331,10 @@ a_classifier() {
     done
     for i in 1 2 3; do ls -d "$PWD"/images/*_*.jpg >> kinds.txt; done
     printf '%s\n' round square > labels.txt
-    printf '%s\n' 'classes=2' 'train=kinds.txt' 'valid=kinds.txt' 'labels=labels.txt' 'backup=backup' > kinds.data
-    printf '%s\n' '[net]' batch=4 subdivisions=2 width=16 height=16 channels=3 min_crop=16 max_crop=20 learning_rate=0.001 momentum=0.9 \
+    printf '%s\n' 'classes=2' 'train=kinds.txt' 'valid=kinds.txt' 'labels=labels.txt' 'backup=backup' \
+        > kinds.data
+    printf '%s\n' '[net]' batch=4 subdivisions=2 width=16 height=16 channels=3 min_crop=16 max_crop=20 \
+        learning_rate=0.001 momentum=0.9 \
         max_batches=50 '[amp]' dtype=fp16 init_scale=16777216 growth_interval=7 growth_factor=1024 \
         '[convolutional]' batch_normalize=1 filters=6 size=3 stride=2 pad=1 activation=leaky \
         '[connected]' output=2 activation=linear '[softmax]' > kinds.cfg
@@ -313,13 +343,15 @@ a_classifier() {
     status_of "$DARKNET" classifier train kinds.data kinds.cfg -seed 3 -log whole.csv
     [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
     check_rows whole.csv
-    [ "$(grep -c ' skipped, .* images/s$' out)" = $(($(wc -l < whole.csv) - 1)) ] || fail "$name: $(tail -n 1 out)"
+    [ "$(grep -c ' skipped, .* images/s$' out)" = $(($(wc -l < whole.csv) - 1)) ] ||
+        fail "$name: $(tail -n 1 out)"
     mv backup/kinds.weights whole.weights
     for n in 1 29; do
         rm -rf backup part.csv
         mkdir backup
         turns $n "$DARKNET" classifier train kinds.data kinds.cfg -seed 3 -log part.csv
-        [ $status = 0 ] && [ -f backup/kinds.backup.amp ] && [ ! -e backup/kinds.weights ] || fail "$name: status $status: $(ls backup)"
+        [ $status = 0 ] && [ -f backup/kinds.backup.amp ] && [ ! -e backup/kinds.weights ] ||
+            fail "$name: status $status: $(ls backup)"
         status_of "$DARKNET" classifier train kinds.data kinds.cfg backup/kinds.backup -seed 3 -log part.csv
         cmp whole.weights backup/kinds.weights || fail "$name: other weights than without the stop after $n"
         cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log, stopped after $n"
@@ -359,7 +391,8 @@ bad_files() {
     [ ! -s held.csv ] || fail "$name: a file that another holds was written"
     : > empty.csv
     status_of "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log empty.csv
-    [ $status = 0 ] && [ "$(wc -l < empty.csv)" = 61 ] || fail "$name: an empty file: status $status, $(wc -l < empty.csv) lines"
+    [ $status = 0 ] && [ "$(wc -l < empty.csv)" = 61 ] ||
+        fail "$name: an empty file: status $status, $(wc -l < empty.csv) lines"
     if [ "$(id -u)" != 0 ]; then
         echo "$header" > locked.csv
         chmod a-w locked.csv
@@ -379,17 +412,22 @@ full_disk() {
     # Files may grow to 40 kB: more than the weights are, less than 700 rows.
     status=0
     ( ulimit -f 40
-      "$DARKNET" detector train tiny.data many.cfg -amp bf16 -seed 3 -log full.csv < /dev/null 2>&1 > /dev/null | cat
+      "$DARKNET" detector train tiny.data many.cfg -amp bf16 -seed 3 -log full.csv < /dev/null 2>&1 \
+          > /dev/null | cat
       exit ${PIPESTATUS[0]} ) > pipe || status=$?
     mv pipe err
     [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
-    [ "$(stat -c %s whole/many_final.weights.amp)" -lt 40960 ] || fail "$name: the sidecar is too large: the test is broken"
+    [ "$(stat -c %s whole/many_final.weights.amp)" -lt 40960 ] ||
+        fail "$name: the sidecar is too large: the test is broken"
     [ "$(grep -c '^log: cannot write full.csv: ' err)" = 1 ] || fail "$name: $(grep '^log' err)"
     says '; training goes on' 'steps=700 '
     cmp whole/many_final.weights backup/many_final.weights || fail "$name: a full disk changes the training"
-    [ "$(stat -c %s full.csv)" -le 40960 ] && [ "$(stat -c %s full.csv)" -gt 40000 ] || fail "$name: $(stat -c %s full.csv) bytes"
-    [ "$(tail -c 1 full.csv | od -An -c | tr -d ' ')" = '\n' ] || fail "$name: a torn row: $(tail -n 1 full.csv)"
-    tail -n +2 full.csv | awk -F, 'NF != 12 || $1 <= last { exit 1 } { last = $1 }' || fail "$name: rows are damaged"
+    [ "$(stat -c %s full.csv)" -le 40960 ] && [ "$(stat -c %s full.csv)" -gt 40000 ] ||
+        fail "$name: $(stat -c %s full.csv) bytes"
+    [ "$(tail -c 1 full.csv | od -An -c | tr -d ' ')" = '\n' ] ||
+        fail "$name: a torn row: $(tail -n 1 full.csv)"
+    tail -n +2 full.csv | awk -F, 'NF != 12 || $1 <= last { exit 1 } { last = $1 }' ||
+        fail "$name: rows are damaged"
 }
 
 # Options stand anywhere, also before the command; other commands keep theirs.

@@ -1,5 +1,5 @@
-# amp valid: what detector map says of a detector, what stock's classifier valid says of a classifier, and one clear line for whatever
-# can be wrong.
+# amp valid: what detector map says of a detector, what stock's classifier valid says of a classifier, and one
+# clear line for whatever can be wrong.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 
@@ -21,7 +21,8 @@ stride=1
 activation=linear'
 printf '%s\nfilters=6\n\n[yolo]\nmask=0\nanchors=16,12\nclasses=1\nnum=1\n' "$head_of_cfg" > box.cfg
 printf '%s\nfilters=4\n\n[softmax]\n' "$head_of_cfg" > kind.cfg
-zero='\x00\x00\x00\x00' one='\x00\x00\x80\x3f' two='\x00\x00\x00\x40' six='\x00\x00\xc0\x40' nan='\x00\x00\xc0\x7f'
+zero='\x00\x00\x00\x00' one='\x00\x00\x80\x3f' two='\x00\x00\x00\x40' six='\x00\x00\xc0\x40' \
+    nan='\x00\x00\xc0\x7f'
 weights() { # weights <biases>: of as many filters with three weights each
     printf '\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00' # version 0.2.0
     head -c 8 /dev/zero                                       # images seen
@@ -55,13 +56,16 @@ expect() { # expect <file> <text>...
 # A detector: a miss, two hits.
 for options in '' '-points 0' '-points 11 -thresh .9999' '-amp bf16'; do
     valid box.data box.cfg box.weights $options -json box.json
-    "$DARKNET" detector map box.data box.cfg box.weights $options > map.out 2> err || fail "detector map: $(tail -n 1 err)"
+    "$DARKNET" detector map box.data box.cfg box.weights $options > map.out 2> err ||
+        fail "detector map: $(tail -n 1 err)"
     grep -v seconds map.out > expected
     grep -v seconds out | diff - expected || fail "amp valid $options prints other scores than detector map"
     expect out '(mAP@0.50) = 0.666667' '3 images, 2 objects, 3 detections'
 done
-expect box.json '"kind": "detector"' '"images": 3' '"unreadable": 0' '"points": 101' '"true_positives": 2' '"objects": 2'
-grep -q '"map50": 0.66666666666' box.json && grep -q '"map50_95": 0.66666666666' box.json || fail "box.json: $(cat box.json)"
+expect box.json '"kind": "detector"' '"images": 3' '"unreadable": 0' '"points": 101' '"true_positives": 2' \
+    '"objects": 2'
+grep -q '"map50": 0.66666666666' box.json && grep -q '"map50_95": 0.66666666666' box.json ||
+    fail "box.json: $(cat box.json)"
 
 # A classifier, in all precisions: ranks 1, 0, 2, 3; the image without a label counts as wrong.
 for amp in off fp32 bf16 fp16; do
@@ -76,25 +80,32 @@ for share in 0.125000 0.375000 0.750000 0.875000; do
     expect out "top-$top accuracy = $share,"
     sed "\$atop = $top" kind.data > top.data
     [ -z "${DARKNET_STOCK:-}" ] || {
-        "$DARKNET_STOCK" classifier valid top.data kind.cfg kind.weights > stock.out 2> err || fail "stock: $(tail -n 1 err)"
-        tail -n 1 stock.out | grep -qF "7: top 1: 0.125000, top $top: $share" || fail "stock counts: $(tail -n 1 stock.out)"
+        "$DARKNET_STOCK" classifier valid top.data kind.cfg kind.weights > stock.out 2> err ||
+            fail "stock: $(tail -n 1 err)"
+        tail -n 1 stock.out | grep -qF "7: top 1: 0.125000, top $top: $share" ||
+            fail "stock counts: $(tail -n 1 stock.out)"
     }
     top=$((top + 1))
 done
-# Darknet's own list of the best drops the first of two equals when a better one comes: it has 2 and 1, not 2 and 0.
+# Darknet's own list of the best drops the first of two equals when a better one comes: it
+# has 2 and 1, not 2 and 0.
 weights "$one$one$two$zero" > equal.weights
 valid kind.data kind.cfg equal.weights -top 2
 expect out 'top-1 accuracy = 0.375000' 'top-2 accuracy = 0.500000'
 [ -z "${DARKNET_STOCK:-}" ] || {
     sed '$atop = 2' kind.data > top.data
-    "$DARKNET_STOCK" classifier valid top.data kind.cfg equal.weights > stock.out 2> err || fail "stock: $(tail -n 1 err)"
-    tail -n 1 stock.out | grep -qF '7: top 1: 0.375000, top 2: 0.500000' || fail "stock counts equals: $(tail -n 1 stock.out)"
+    "$DARKNET_STOCK" classifier valid top.data kind.cfg equal.weights > stock.out 2> err ||
+        fail "stock: $(tail -n 1 err)"
+    tail -n 1 stock.out | grep -qF '7: top 1: 0.375000, top 2: 0.500000' ||
+        fail "stock counts equals: $(tail -n 1 stock.out)"
 }
-expect kind.json '"kind": "classifier"' '"top1": 0.125' '"k": 4' '"topk": 0.875' '"unlabelled": 1' '"label": "cow"'
+expect kind.json '"kind": "classifier"' '"top1": 0.125' '"k": 4' '"topk": 0.875' '"unlabelled": 1' \
+    '"label": "cow"'
 valid kind.data kind.cfg kind.weights -json -
 [ "$(head -c 1 out)" = '{' ] && ! grep -q accuracy out || fail "-json - prints more than JSON: $(cat out)"
 
-# It sees each image's own middle square, as stock's does: its class is the colour there, not that of the sides.
+# It sees each image's own middle square, as stock's does: its class is the colour there,
+# not that of the sides.
 layers > colour.cfg <<'END_OF_CFG'
 [net] batch=1 width=32 height=32 channels=3
 [convolutional] filters=2 size=1 stride=1 activation=linear
@@ -110,7 +121,8 @@ stripes() { # stripes <name> <colour of the sides> <of the middle>: 60 x 20
     local side middle row
     side=$(printf "$2%.0s" {1..20})
     middle=$(printf "$3%.0s" {1..20})
-    { printf 'P6\n60 20\n255\n'; for row in {1..20}; do printf '%s' "$side$middle$side"; done; } > "images/$1.jpg"
+    { printf 'P6\n60 20\n255\n'; for row in {1..20}; do printf '%s' "$side$middle$side"; done; } \
+        > "images/$1.jpg"
     echo "images/$1.jpg" >> colours.txt
 }
 for i in {1..24}; do
@@ -119,7 +131,8 @@ done
 printf '%s\n' red green > colours
 printf '%s\n' 'classes = 2' 'valid = colours.txt' 'labels = colours' > colour.data
 valid colour.data colour.cfg colour.weights
-expect out 'label = red, top-1 = 100.00 % (8 of 8)' 'label = green, top-1 = 100.00 % (16 of 16)' 'top-5 accuracy = 1.000000'
+expect out 'label = red, top-1 = 100.00 % (8 of 8)' 'label = green, top-1 = 100.00 % (16 of 16)' \
+    'top-5 accuracy = 1.000000'
 
 # A detector sees the whole image, sides and all: its objectness is 26 times the strongest red, less 20.
 {
@@ -143,7 +156,8 @@ echo 'no image' > images/bee_2.jpg
 sed 's/kinds.txt/holes.txt/' kind.data > holes.data
 valid holes.data kind.cfg kind.weights -json kind.json
 expect out 'top-1 accuracy = 0.125000' '8 images' '2 images could not be read and are left out'
-expect err 'images/bee_2.jpg: cannot read the image: unknown image type; it is left out' 'images/ant_9.jpg: cannot read the image: No such'
+expect err 'images/bee_2.jpg: cannot read the image: unknown image type; it is left out' \
+    'images/ant_9.jpg: cannot read the image: No such'
 expect kind.json '"unreadable": 2' '"images/bee_2.jpg: cannot read the image: unknown image type"'
 
 # In turns with others: waits for its turn, gives it on while it works, then tells its scores.
@@ -156,7 +170,8 @@ turns() { # turns <bytes> <arguments...>
 }
 told() { # told <line>...
     printf '%s\n' "$@" > expected
-    sed 's/0\.66666666666666[0-9]*/two thirds/; /^image /d' told | diff - expected || fail "it tells: $(cat told)"
+    sed 's/0\.66666666666666[0-9]*/two thirds/; /^image /d' told | diff - expected ||
+        fail "it tells: $(cat told)"
 }
 goes_on=$(printf 'g%.0s' {1..100})
 turns $goes_on box.data box.cfg box.weights || fail "in turns: $(tail -n 1 err)"
@@ -177,7 +192,8 @@ refused() { # refused <what the last line must say> <arguments...>
     rm -f never.json
     "$DARKNET" amp valid "$@" -json never.json > out 2> err || status=$?
     [ $status = 1 ] || fail "amp valid $*: status $status instead of 1: $(tail -n 3 err)"
-    tail -n 1 err | grep -q "^amp valid: .*$word" || fail "amp valid $*: does not say '$word' but: $(tail -n 1 err)"
+    tail -n 1 err | grep -q "^amp valid: .*$word" ||
+        fail "amp valid $*: does not say '$word' but: $(tail -n 1 err)"
     ! grep -q 'accuracy =\|mean average' out || fail "amp valid $*: a score in spite of the error"
     [ ! -e never.json ] || fail "amp valid $*: JSON in spite of the error"
 }
@@ -230,6 +246,8 @@ if [ "$(id -u)" != 0 ]; then
     mkdir closed && chmod 555 closed
     "$DARKNET" amp valid kind.data $good -json closed/x.json > out 2> err && fail "wrote into a closed folder"
 fi
-"$DARKNET" amp valid kind.data $good -json nowhere/x.json > out 2> err && fail "wrote into a folder that is not there"
-tail -n 1 err | grep -q '^amp valid: .*nowhere/x.json' || fail "does not name nowhere/x.json: $(tail -n 1 err)"
+"$DARKNET" amp valid kind.data $good -json nowhere/x.json > out 2> err &&
+    fail "wrote into a folder that is not there"
+tail -n 1 err | grep -q '^amp valid: .*nowhere/x.json' ||
+    fail "does not name nowhere/x.json: $(tail -n 1 err)"
 ! grep -q accuracy out || fail "measured, though the JSON cannot be written"

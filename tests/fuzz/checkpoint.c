@@ -1,7 +1,8 @@
 /* The reader of sidecars under libFuzzer. From the repository's root:
  *
- *     clang -g -O1 -std=c11 -D_POSIX_C_SOURCE=200809L -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
- *         -Iplugin -Itests tests/fuzz/checkpoint.c $(find plugin/amp plugin/files plugin/layers -name '*.c') -lm \
+ *     clang -g -O1 -std=c11 -D_POSIX_C_SOURCE=200809L \
+ *         -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iplugin -Itests \
+ *         tests/fuzz/checkpoint.c $(find plugin/amp plugin/files plugin/layers -name '*.c') -lm \
  *         -o fuzz_checkpoint && ./fuzz_checkpoint -max_total_time=60 -max_len=16384
  */
 #include "checkpoint_fuzz.h"
@@ -25,7 +26,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     random_state = seed;
     if (size > FUZZ_LIMIT) size = FUZZ_LIMIT;
     memcpy(bytes, data, size);
-    if (size < AMP_CHECKPOINT_HEADER_BYTES && random_number(64)) size = fuzz_seed((int)random_number(FUZZ_SEEDS), bytes);
+    if (size < AMP_CHECKPOINT_HEADER_BYTES && random_number(64))
+        size = fuzz_seed((int)random_number(FUZZ_SEEDS), bytes);
     else if (random_number(2)) size = LLVMFuzzerMutate(bytes, size, FUZZ_LIMIT);
     else size = fuzz_spoil(bytes, size, random_number);
     if (random_number(16)) seal_sidecar(bytes, size);

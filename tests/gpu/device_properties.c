@@ -1,4 +1,5 @@
-/* Writes the current GPU's properties as cuDNN describes them (JSON): with them, plans for it can be made where it is not.
+/* Writes the current GPU's properties as cuDNN describes them (JSON): with them, plans for it can
+ * be made where it is not.
  *
  * usage: gpu_properties <file> */
 #include <stdio.h>
@@ -28,8 +29,8 @@ static int write_properties(const char *path)
     TRY(cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &properties));
     TRY(cudnnBackendSetAttribute(properties, CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle));
     TRY(cudnnBackendFinalize(properties));
-    TRY(cudnnBackendGetAttribute(properties, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, sizeof text - 1, &size,
-                                 text));
+    TRY(cudnnBackendGetAttribute(properties, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                                 sizeof text - 1, &size, text));
     cudnnBackendDestroyDescriptor(properties);
     cudnnDestroy(handle);
     FILE *file = fopen(path, "w");

@@ -1,8 +1,8 @@
 /* Tensors of more elements than 32 bits can count, where an index that is too short shows: every operation on
  * activations, over a tensor of zeros with a few numbers at telling places.
  *
- * Of more than 2^32 elements where the GPU has 30 GiB free, of more than 2^31 where it has 15; with less the test is skipped.
- * AMP_TEST_SMALL=1: of a few thousand, anywhere, which shows that the test is right. */
+ * Of more than 2^32 elements where the GPU has 30 GiB free, of more than 2^31 where it has 15; with less the
+ * test is skipped. AMP_TEST_SMALL=1: of a few thousand, anywhere, which shows that the test is right. */
 #include "kernel_cases.h"
 
 #include "backend/cuda/state.h"
@@ -20,8 +20,9 @@ static float value(int spot) { return (float)(spot + 1) / 64; }
 
 static void choose_spots(void)
 {
-    const size_t wanted[SPOTS] = { 0, 5, 70, count() / 3, count() / 2 + 9, ((size_t)1 << 31) - 1, (size_t)1 << 31,
-        ((size_t)1 << 31) + 33, ((size_t)1 << 32) - 1, (size_t)1 << 32, count() - 34, count() - 1 };
+    const size_t wanted[SPOTS] = { 0, 5, 70, count() / 3, count() / 2 + 9, ((size_t)1 << 31) - 1,
+        (size_t)1 << 31, ((size_t)1 << 31) + 33, ((size_t)1 << 32) - 1, (size_t)1 << 32, count() - 34,
+        count() - 1 };
     for (int i = 0; i < SPOTS; ++i) {
         size_t s = wanted[i];
         int to = spot_count;
@@ -79,7 +80,8 @@ static void drop(const amp_tensor *t) { backend->release(backend, t->data); }
 static void expect(const char *what, const amp_tensor *t, size_t i, double want)
 {
     double got = at(t, i);
-    if (fabs(got - want) > rounding(t->dtype, want) * 1.01) fail_msg("%s: element %zu is %g, not %g", what, i, got, want);
+    if (fabs(got - want) > rounding(t->dtype, want) * 1.01)
+        fail_msg("%s: element %zu is %g, not %g", what, i, got, want);
 }
 
 /* Each spot of t holds factor times its value, and what lies two behind it holds `otherwise`. */
@@ -132,8 +134,8 @@ TEST(channel_copies)
         for (int accumulate = 0; accumulate < 2; ++accumulate) {
             ASSERT_OK(CALL(channels, &x, 0, &y, first, CHANNELS, 1, accumulate, e));
             for (int k = 0; k < spot_count; ++k)
-                expect("channels", &y, spots[k] / CHANNELS * (CHANNELS + 8) + (size_t)first + spots[k] % CHANNELS,
-                    (1 + accumulate) * (double)value(k));
+                expect("channels", &y, spots[k] / CHANNELS * (CHANNELS + 8) + (size_t)first +
+                    spots[k] % CHANNELS, (1 + accumulate) * (double)value(k));
         }
         drop(&x), drop(&y);
     }
@@ -174,7 +176,8 @@ static void expect_channels(const char *what, const float *p, size_t c, double w
 {
     float got;
     ASSERT_OK(CALL(download, &got, p + c, sizeof got, e));
-    if (fabs((double)got - want) > slack + 0x1p-22 * fabs(want)) fail_msg("%s of channel %zu is %g, not %g", what, c, got, want);
+    if (fabs((double)got - want) > slack + 0x1p-22 * fabs(want))
+        fail_msg("%s of channel %zu is %g, not %g", what, c, got, want);
 }
 
 TEST(sums)
@@ -200,7 +203,8 @@ TEST(batch_norm)
     for (int k = 0; k < spot_count; ++k) {
         size_t c = spots[k] % CHANNELS;
         double mean = channel_sum(c) / n, square = 0;
-        for (int j = 0; j < spot_count; ++j) square += spots[j] % CHANNELS == c ? pow((double)value(j), 2) : 0;
+        for (int j = 0; j < spot_count; ++j)
+            square += spots[j] % CHANNELS == c ? pow((double)value(j), 2) : 0;
         double variance = (square - mean * mean * n) / (n - 1);
         double want = ((double)value(k) - mean) * 0x1p-10 / (sqrt(variance) + 1e-6);
         expect_channels("mean", p[MEAN], c, mean, 0);
@@ -208,7 +212,8 @@ TEST(batch_norm)
         expect("batch norm", &y, spots[k], want + .5);
     }
     ASSERT_OK(CALL(batchnorm_backward, &x, &y, &dy, &dy, &norm, e));
-    for (size_t c = 0; c < CHANNELS; ++c) expect_channels("bias gradient of batch norm", p[DBIAS], c, channel_sum(c), 0);
+    for (size_t c = 0; c < CHANNELS; ++c)
+        expect_channels("bias gradient of batch norm", p[DBIAS], c, channel_sum(c), 0);
     for (int i = 0; i < ARRAYS; ++i) backend->release(backend, p[i]);
     drop(&x), drop(&y), drop(&dy);
 }
@@ -221,7 +226,8 @@ TEST(pooling)
     ASSERT_OK(CALL(maxpool_forward, &x, &y, choice, 2, 2, 0, e));
     for (int k = 0; k < spot_count; ++k) {
         place p = place_of(spots[k]);
-        expect("max pooling", &y, ((p.n * (size_t)half.h + p.h / 2) * (size_t)half.w + p.w / 2) * CHANNELS + p.c, (double)value(k));
+        expect("max pooling", &y, ((p.n * (size_t)half.h + p.h / 2) * (size_t)half.w + p.w / 2) * CHANNELS +
+               p.c, (double)value(k));
     }
     ASSERT_OK(CALL(maxpool_backward, &y, choice, &x, 2, 2, 0, 1, e));
     expect_spots("its backward", &x, 2, 0);

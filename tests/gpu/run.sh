@@ -283,7 +283,8 @@ shapes() {
         result+="$dtype ${map:-none}; "
         # A stock that has not learnt would let everything pass.
         awk -v map="${map:-nan}" -v stock="${stock:-nan}" \
-            'BEGIN { exit !(map ~ /^[0-9]/ && stock ~ /^[0-9]/ && stock > 85 && map > stock - 3) }' || failed=1
+            'BEGIN { exit !(map ~ /^[0-9]/ && stock ~ /^[0-9]/ && stock > 85 && map > stock - 3) }' ||
+            failed=1
     done
     echo "result: mAP@0.5 in %: $result"
     return $failed
@@ -330,7 +331,8 @@ sanitizer_works() {
 run_sanitizers() {
     local program
     stage 'compute-sanitizer' sanitizer_works || return
-    for program in gpu_backend_cast gpu_backend_kernels_update gpu_backend_kernels_norm gpu_backend_kernels_move gpu_backend_yolo \
+    for program in gpu_backend_cast gpu_backend_kernels_update gpu_backend_kernels_norm \
+        gpu_backend_kernels_move gpu_backend_yolo \
         gpu_backend_step gpu_backend_gemm gpu_backend_local gpu_update gpu_unlisted; do
         stage "racecheck $program" sanitized racecheck $program 60
         stage "memcheck $program" sanitized memcheck $program 60

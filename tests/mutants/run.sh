@@ -1,14 +1,15 @@
 #!/bin/bash
-# Proof that the tests of docs/behaviours.md can fail: each patch here breaks one behaviour of the plugin, and the test named
-# after that behaviour must then fail, having passed without the patch.
+# Proof that the tests of docs/behaviours.md can fail: each patch here breaks one behaviour of the plugin, and
+# the test named after that behaviour must then fail, having passed without the patch.
 #
 #   tests/mutants/run.sh [NN | NAME ...]     all patches, or those whose name begins so
 #
-# NN-few-words.patch belongs to the tests whose names begin with behaviour_NN_; a patch of another name says in its first line
-# `# test: NAME`, the name of a test, and may name a program of CTest's in its second, `# program: NAME`, where the test's file does
-# not tell it: that of another backend. Works on a copy of the tree in build/mutants (MUTANTS_DIR), with Darknet's source
-# from DARKNET_SOURCE_DIR or from a build that is there; what the copy has built is kept for the next time.
-# Exit status 1: a mutant survived, a patch does not apply, or a test fails without any patch.
+# NN-few-words.patch belongs to the tests whose names begin with behaviour_NN_; a patch of another name says
+# in its first line `# test: NAME`, the name of a test, and may name a program of CTest's in its second,
+# `# program: NAME`, where the test's file does not tell it: that of another backend. Works on a copy of the
+# tree in build/mutants (MUTANTS_DIR), with Darknet's source from DARKNET_SOURCE_DIR or from a build that is
+# there; what the copy has built is kept for the next time. Exit status 1: a mutant survived, a patch does not
+# apply, or a test fails without any patch.
 set -u
 source=$(cd "$(dirname "$0")/../.." && pwd)
 work=${MUTANTS_DIR:-$source/build/mutants}
@@ -36,8 +37,10 @@ darknet_source() {
 # Only files that differ are written, so that only they are compiled again.
 copy_tree() {
     local file
-    (cd "$source" && find . \( -path ./build -o -path ./.git \) -prune -o -type f -print) | while IFS= read -r file; do
-        cmp -s "$source/$file" "$tree/$file" || { mkdir -p "$tree/${file%/*}" && cp "$source/$file" "$tree/$file"; }
+    (cd "$source" && find . \( -path ./build -o -path ./.git \) -prune -o -type f -print) |
+        while IFS= read -r file; do
+        cmp -s "$source/$file" "$tree/$file" || { mkdir -p "$tree/${file%/*}" &&
+            cp "$source/$file" "$tree/$file"; }
     done
     (cd "$tree" && find . -type f -print) | while IFS= read -r file; do
         [ -e "$source/$file" ] || rm "$tree/$file"
@@ -50,7 +53,8 @@ configure() {
     if command -v ccache > /dev/null; then
         launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     fi
-    cmake -S "$tree" -B "$build" -DDARKNET_SOURCE_DIR="$darknet" -DDARKNET_AMP_BUILD_STOCK=OFF "${launcher[@]}" > "$log" 2>&1 ||
+    cmake -S "$tree" -B "$build" -DDARKNET_SOURCE_DIR="$darknet" -DDARKNET_AMP_BUILD_STOCK=OFF \
+        "${launcher[@]}" > "$log" 2>&1 ||
         die "the copy could not be configured: $log"
 }
 
@@ -63,7 +67,8 @@ files_of() {
 ctest_name() { case $1 in e2e/*) basename "$1" .sh | sed 's/^/e2e_/' ;; *) basename "$1" .c ;; esac; }
 target() { case $1 in e2e/*) echo darknet ;; *) basename "$1" .c ;; esac; }
 
-# judge <prefix> <file>: builds and runs. 0: all tests of that prefix passed; 1: one failed; 2: it does not build.
+# judge <prefix> <file>: builds and runs. 0: all tests of that prefix passed; 1: one
+# failed; 2: it does not build.
 judge() {
     local prefix=$1 file=$2 name status
     name=$(ctest_name "$file")
@@ -73,7 +78,8 @@ judge() {
     case $file in e2e/*) return $((status != 0)) ;; esac
     grep -q "\[ RUN      \] $prefix" "$log" || return 1 # it died before
     # CMocka says of each test that it ran and that it is OK; one that kills the program is never OK.
-    [ "$(grep -c "\[ RUN      \] $prefix" "$log")" = "$(grep -c "\[       OK \] $prefix" "$log")" ] && return 0
+    [ "$(grep -c "\[ RUN      \] $prefix" "$log")" = "$(grep -c "\[       OK \] $prefix" "$log")" ] &&
+        return 0
     return 1
 }
 
@@ -81,7 +87,8 @@ passes_unpatched=" "
 fails=0
 killed=0
 
-# The tests of that prefix pass as things are; asked once of each, and once of a script, which runs as a whole.
+# The tests of that prefix pass as things are; asked once of each, and once of a script,
+# which runs as a whole.
 baseline() {
     local file key
     for file in $2; do

@@ -1,8 +1,8 @@
 /* Preloaded into stock Darknet, which seeds itself with the time and whose loader threads race for rand():
  * makes the time stand still and gives each thread a generator of its own, numbered in the order in which
  * threads are made. With ONE_ORDER_LOG=FILE, it says in FILE at the end in how many threads that have begun,
- * the main one among them, the processor does not take subnormal numbers for 0. (Not how many threads do: stock
- * ends while its last loaders have not begun.) */
+ * the main one among them, the processor does not take subnormal numbers for 0. (Not how many threads do:
+ * stock ends while its last loaders have not begun.) */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -45,7 +45,8 @@ static void *numbered(void *pointer)
     return start.function(start.argument);
 }
 
-int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *), void *argument)
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *),
+                   void *argument)
 {
     int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");

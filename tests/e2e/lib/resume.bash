@@ -6,7 +6,8 @@ cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/save_trap.c" -o save_trap.so -ld
 
 # trapped <TRAP_...=value>... <program> <arguments...>: with save_trap.c preloaded
 trapped() {
-    env LD_PRELOAD="$PWD/save_trap.so" "ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "$@"
+    env LD_PRELOAD="$PWD/save_trap.so" \
+        "ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "$@"
 }
 
 # status_of <command...>: its exit status in $status; output in out, err
@@ -17,14 +18,16 @@ status_of() {
 
 says() { # says <text>...: each on some line of err
     for text in "$@"; do
-        grep -qF -- "$text" err || fail "$name: no '$text' in: $(grep -a '^amp\|amp:' err | tail -n 8; tail -n 3 err)"
+        grep -qF -- "$text" err ||
+            fail "$name: no '$text' in: $(grep -a '^amp\|amp:' err | tail -n 8; tail -n 3 err)"
     done
 }
 
 # A detector that takes milliseconds a step and does not diverge in a few hundred, on no CPU.
 small_training() { # small_training <batches>
     tiny_training
-    sed -i "s/max_batches=.*/max_batches=$1/; s/learning_rate=.*/learning_rate=0.0001/; s/steps=3/steps=150/" tiny.cfg
+    sed -i -e "s/max_batches=.*/max_batches=$1/" -e 's/learning_rate=.*/learning_rate=0.0001/' \
+        -e 's/steps=3/steps=150/' tiny.cfg
 }
 
 no_leftovers() {

@@ -1,5 +1,5 @@
-/* Preloaded into darknet: looks at the calls by which its main thread saves a file, from opening NAME.new to the rename to
- * NAME, and strikes at one of them.
+/* Preloaded into darknet: looks at the calls by which its main thread saves a file, from opening NAME.new to
+ * the rename to NAME, and strikes at one of them.
  *   TRAP_KILL=N    SIGKILL just before the N-th such call
  *   TRAP_SAVE=N    SIGKILL just before the N-th save (a file and its sidecar are one save)
  *   TRAP_FULL=N    the disk is full in the N-th save: what it writes to is /dev/full
@@ -81,7 +81,8 @@ int open(const char *path, int flags, ...)
     va_start(more, flags);
     int mode = flags & O_CREAT ? va_arg(more, int) : 0;
     va_end(more);
-    if ((flags & O_ACCMODE) == O_WRONLY && flags & O_NONBLOCK) return real(path, flags, mode); /* looks for a lock: no save yet */
+    /* Looks for a lock: no save yet. */
+    if ((flags & O_ACCMODE) == O_WRONLY && flags & O_NONBLOCK) return real(path, flags, mode);
     return real(opens(path, (flags & O_EXCL) != 0, "open"), flags, mode);
 }
 

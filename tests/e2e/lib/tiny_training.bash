@@ -1,5 +1,5 @@
-# A training that takes a second: tiny_training makes, in the current folder, tiny.data and tiny.cfg with eight images,
-# labels and all; its weights end up in backup/tiny_final.weights.
+# A training that takes a second: tiny_training makes, in the current folder, tiny.data and tiny.cfg with
+# eight images, labels and all; its weights end up in backup/tiny_final.weights.
 
 fail() {
     echo "FAILED: $*"
@@ -32,7 +32,8 @@ tiny_training() {
         echo "$PWD/images/$i.jpg" >> train.txt
     done
     printf '%s\n' round square > tiny.names
-    printf '%s\n' 'classes=2' 'train=train.txt' 'valid=train.txt' 'names=tiny.names' 'backup=backup' > tiny.data
+    printf '%s\n' 'classes=2' 'train=train.txt' 'valid=train.txt' 'names=tiny.names' 'backup=backup' \
+        > tiny.data
     layers > tiny.cfg <<'END'
 [net] batch=4 subdivisions=2 width=32 height=32 channels=3 momentum=0.9 decay=0.0005 angle=5 saturation=1.5
     exposure=1.5 hue=.1 learning_rate=0.01 burn_in=2 max_batches=5 policy=steps steps=3 scales=.5
