@@ -282,7 +282,7 @@ TEST(is_key_knows_the_keys)
 
 #define ALLOWED_KEYS                                                                                  \
     "; allowed: amp, dtype, loss_scale, init_scale, growth_factor, backoff_factor, growth_interval, " \
-                     "min_scale, max_scale, hysteresis, clip_norm, debug, checkpoint, memory"
+                     "min_scale, max_scale, hysteresis, clip_norm, debug, checkpoint, memory, wire"
 #define A_NUMBER_FROM_MIN "; allowed: a number from min_scale to max_scale"
 #define AN_INTERVAL "; allowed: a whole number from 1 to 2147483647"
 #define A_LOSS_SCALE "; allowed: dynamic, or a number from 1.2e-38 to 8.5e37"

@@ -30,7 +30,6 @@
 #include <string.h>
 
 #include "../tensor/half.h"
-#include "parallel.h"
 
 enum { MAX_PLANS = 16 }; /* random=1 has ten sizes, validation adds a few */
 
@@ -53,8 +52,7 @@ struct amp_engine {
     int watching;         /* ... and for the pass that runs */
     amp_anomaly anomaly;  /* the first non-finite tensor of a watched step */
     amp_anomaly rejected; /* why this step must be skipped, whatever its gradients are */
-    amp_rank_record blamed; /* ... if another rank says so: its texts */
-    int passes;           /* training forward passes since the last update */
+    amp_parallel parallel; /* with the other ranks that train this network */
 
     amp_parameters parameters;
     amp_scaler first_scaler; /* as the settings have it, before any step */
@@ -335,7 +333,7 @@ static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training
 {
     int of_step = training && key->keeps_state;
     engine->training = training;
-    engine->passes += of_step;
+    engine->parallel.passes += of_step;
     if (of_step && !engine->in_step) {
         engine->in_step = 1;
         engine->watched_step = engine->settings.debug || amp_scaler_would_diverge(&engine->settings.scaler);
@@ -436,6 +434,18 @@ static amp_status repeat_forward(amp_plan *plan, int i, amp_step *step, int *rep
     return AMP_OK;
 }
 
+void amp_engine_join(amp_engine *engine, amp_comm *comm, amp_dtype wire, size_t bucket)
+{
+    engine->parallel = (amp_parallel){ .comm = comm, .wire = wire, .bucket = bucket };
+}
+
+int amp_engine_ranks(const amp_engine *engine)
+{
+    return engine->parallel.comm ? engine->parallel.comm->size : 1;
+}
+
+void amp_engine_ends_step(amp_engine *engine) { engine->parallel.is_last_pass = 1; }
+
 amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error *error)
 {
     amp_plan *plan = engine->active;
@@ -458,6 +468,7 @@ amp_status amp_engine_backward(amp_engine *engine, float *image_delta, amp_error
                          amp_value_delta(node->output, node->output->home), error));
         AMP_TRY(amp_node_backward(node, &step, error));
         if (shown) AMP_TRY(show_gradients(engine, node, error));
+        AMP_TRY(amp_parallel_layer_done(&engine->parallel, &engine->parameters, i, error));
     }
     for (int k = 0; k < repeated; k++) amp_node_exchange(&plan->nodes[plan->again[k]]);
     int any;
@@ -519,16 +530,14 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     args->inverse_scale = amp_scaler_inverse(scaler);
     args->clip_norm = engine->settings.clip_norm;
     args->adam = engine->settings.adam;
-    if (engine->settings.comm) {
-        AMP_TRY(amp_parallel_sum(engine->settings.comm, &engine->parameters, engine->passes, error));
-        AMP_TRY(amp_parallel_agree(engine->settings.comm, &engine->rejected, &engine->blamed, error));
-    }
+    AMP_TRY(amp_parallel_finish(&engine->parallel, &engine->parameters, scaler, engine->backend,
+                                &engine->rejected, error));
     if (!engine->rejected.found)
         AMP_TRY(amp_parameters_finish_step(&engine->parameters, engine->backend, args, decay, &outcome,
                                            error));
     amp_status status = outcome.taken ? take_step(engine, outcome.gradient_norm, report)
                                       : skip_step(engine, report, error);
-    engine->in_step = engine->passes = 0;
+    engine->in_step = 0;
     engine->anomaly = engine->rejected = (amp_anomaly){ 0 };
     return status;
 }

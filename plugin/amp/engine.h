@@ -6,8 +6,8 @@
 #ifndef AMP_AMP_ENGINE_H
 #define AMP_AMP_ENGINE_H
 
-#include "../comm/comm.h"
 #include "anomaly.h"
+#include "parallel.h"
 #include "parameters.h"
 #include "plan.h"
 #include "recompute.h"
@@ -22,7 +22,6 @@ typedef struct amp_engine_settings {
     int adam;
     int debug;           /* look for the first non-finite tensor of each step */
     amp_recompute_settings recompute;
-    amp_comm *comm;      /* the ranks that train this network together; NULL: there is only one. The caller's */
 } amp_engine_settings;
 
 /* What one update did. */
@@ -78,6 +77,13 @@ unsigned long amp_engine_weights_version(const amp_engine *);
 amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, int training, amp_error *);
 /* After a forward whose key keeps state. image_delta: where the image's delta is added, or NULL. */
 amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
+/* From now on the network is trained together with comm's other ranks: amp_engine_update is collective, and
+ * the caller keeps comm. Gradients travel in the type wire, `bucket` at a time (AMP_BUCKET). */
+void amp_engine_join(amp_engine *, amp_comm *, amp_dtype wire, size_t bucket);
+/* How many train it. */
+int amp_engine_ranks(const amp_engine *);
+/* The backward that follows is the step's last: with several ranks, gradients are summed while it goes on. */
+void amp_engine_ends_step(amp_engine *);
 /* One optimizer step over all parameters. It is skipped as a whole if a gradient, a running statistic, a
  * recurrent state or a loss of its passes is inf or NaN, or if it was rejected. args: inverse_scale,
  * clip_norm and adam are filled in here; t is the number this step has if it is not skipped. AMP_DIVERGED

@@ -4,69 +4,179 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rank that starts at r0 and makes S passes has r = k r0 + (what it saw), k = (1 - rolling_factor)^S. One
- * rank making the passes of all N, in their order, would have k^N r0 + Σ k^(N-1-rank)·(r - k r0). Gives this
- * rank's term. */
-static float share_of(const amp_comm *comm, float r, float r0, double k)
+#include "../files/checksum.h"
+
+/* ---- gradients ---- */
+
+/* Borders lie a whole number of buckets before the end of the block; the first bucket may be short. */
+static amp_status begin_sums(amp_parallel *p, const amp_parameters *params, size_t complete, amp_error *error)
 {
-    return (float)(pow(k, comm->size - 1 - comm->rank) * ((double)r - k * (double)r0));
+    float *end = params->gradient_block + params->gradient_count;
+    while (p->begun < complete) {
+        size_t left = params->gradient_count - p->begun, count = left < p->bucket ? left : p->bucket;
+        if (count > complete - p->begun) break;
+        snprintf(p->comm->phase, sizeof p->comm->phase, "step %llu, gradients %zu to %zu of %zu",
+                 (unsigned long long)p->step + 1, left - count, left, params->gradient_count);
+        AMP_TRY(p->comm->sum_begin(p->comm, end - p->begun - count, count, p->wire, NULL, error));
+        p->begun += count;
+    }
+    return AMP_OK;
 }
 
-static amp_status combine_statistics(amp_comm *comm, amp_parameters *p, int passes, amp_error *error)
+amp_status amp_parallel_layer_done(amp_parallel *p, const amp_parameters *params, int i, amp_error *error)
+{
+    int first = params->param_count;
+    if (!p->comm || !p->is_last_pass) return AMP_OK;
+    while (first > 0 && params->params[first - 1].layer >= i) first--;
+    if (first == params->param_count) return AMP_OK;
+    size_t before = (size_t)(params->params[first].grad - params->gradient_block);
+    return begin_sums(p, params, params->gradient_count - before, error);
+}
+
+/* ---- running statistics ---- */
+
+/* A rank that starts at r0 and makes S passes has r = k r0 + (what it saw), k = (1 - rolling_factor)^S. One
+ * rank making the passes of all N, in their order, would have k^N r0 + Σ k^(N-1-rank)·(r - k r0). */
+static void write_terms(const amp_parallel *p, const amp_statistics *s, float *terms)
+{
+    double k = pow(1 - (double)s->rolling_factor, p->passes);
+    double weight = pow(k, p->comm->size - 1 - p->comm->rank);
+    for (size_t j = 0; j < s->count; j++)
+        terms[j] = (float)(weight * ((double)s->array[j] - k * (double)s->committed[j]));
+}
+
+static void add_terms(const amp_parallel *p, const amp_statistics *s, const float *terms)
+{
+    double kept = pow(1 - (double)s->rolling_factor, (double)p->passes * p->comm->size);
+    for (size_t j = 0; j < s->count; j++)
+        s->array[j] = (float)(kept * (double)s->committed[j] + (double)terms[j]);
+}
+
+static amp_status combine_statistics(amp_parallel *p, amp_parameters *params, amp_error *error)
 {
     size_t count = 0, at = 0;
-    for (int i = 0; i < p->statistics_count; i++)
-        if (p->statistics[i].rolling_factor > 0) count += p->statistics[i].count;
+    for (int i = 0; i < params->statistics_count; i++)
+        if (params->statistics[i].rolling_factor > 0) count += params->statistics[i].count;
     if (!count) return AMP_OK;
     float *terms = malloc(count * sizeof *terms);
     if (!terms) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for %zu running statistics", count);
-    for (int i = 0; i < p->statistics_count; i++) {
-        const amp_statistics *s = &p->statistics[i];
+    for (int i = 0; i < params->statistics_count; i++) {
+        const amp_statistics *s = &params->statistics[i];
         if (s->rolling_factor <= 0) continue;
-        double k = pow(1 - (double)s->rolling_factor, passes);
-        for (size_t j = 0; j < s->count; j++) terms[at++] = share_of(comm, s->array[j], s->committed[j], k);
+        write_terms(p, s, terms + at);
+        at += s->count;
     }
-    amp_status status = comm->sum_begin(comm, terms, count, AMP_FP32, NULL, error);
-    if (status == AMP_OK) status = comm->sum_end(comm, error);
+    snprintf(p->comm->phase, sizeof p->comm->phase, "step %llu, running statistics",
+             (unsigned long long)p->step);
+    amp_status status = p->comm->sum_begin(p->comm, terms, count, AMP_FP32, NULL, error);
+    if (status == AMP_OK) status = p->comm->sum_end(p->comm, error);
     at = 0;
-    for (int i = 0; status == AMP_OK && i < p->statistics_count; i++) {
-        const amp_statistics *s = &p->statistics[i];
+    for (int i = 0; status == AMP_OK && i < params->statistics_count; i++) {
+        const amp_statistics *s = &params->statistics[i];
         if (s->rolling_factor <= 0) continue;
-        double k = pow(1 - (double)s->rolling_factor, (double)passes * comm->size);
-        for (size_t j = 0; j < s->count; j++) s->array[j] = (float)(k * (double)s->committed[j]) + terms[at++];
+        add_terms(p, s, terms + at);
+        at += s->count;
     }
     free(terms);
     return status;
 }
 
-amp_status amp_parallel_sum(amp_comm *comm, amp_parameters *p, int passes, amp_error *error)
+/* ---- the record ---- */
+
+/* Of the step's 64th of all masters, wherever they lie. */
+static amp_status checksum_masters(const amp_parallel *p, const amp_parameters *params, amp_backend *b,
+                                   uint64_t *sum, amp_error *error)
 {
-    AMP_TRY(comm->sum_begin(comm, p->gradient_block, p->gradient_count, AMP_FP32, NULL, error));
-    AMP_TRY(comm->sum_end(comm, error));
-    return combine_statistics(comm, p, passes, error);
+    static _Thread_local float chunk[1 << 12];
+    static _Thread_local amp_checksum checksum;
+    size_t part = p->step % AMP_DRIFT_STEPS, at = 0;
+    size_t first = params->gradient_count / AMP_DRIFT_STEPS * part;
+    size_t last = part + 1 == AMP_DRIFT_STEPS ? params->gradient_count
+                                              : params->gradient_count / AMP_DRIFT_STEPS * (part + 1);
+    amp_checksum_start(&checksum);
+    for (int i = 0; i < params->param_count; at += params->params[i++].count) {
+        const amp_param *param = &params->params[i];
+        size_t from = first > at ? first - at : 0, to = last > at ? last - at : 0;
+        if (to > param->count) to = param->count;
+        while (from < to) {
+            size_t count = to - from < sizeof chunk / sizeof *chunk ? to - from : sizeof chunk
+                / sizeof *chunk;
+            AMP_TRY(b->download(b, chunk, param->master + from, count * sizeof *chunk, error));
+            amp_checksum_add(&checksum, chunk, count * sizeof *chunk);
+            from += count;
+        }
+    }
+    *sum = amp_checksum_value(&checksum);
+    return AMP_OK;
 }
 
-amp_status amp_parallel_agree(amp_comm *comm, amp_anomaly *rejected, amp_rank_record *kept, amp_error *error)
+static amp_status check_drift(const amp_rank_record *all, int size, amp_error *error)
 {
-    amp_rank_record *all = calloc((size_t)comm->size, sizeof *all), mine = { 0 };
-    if (!all) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d ranks",
-                              comm->size);
+    const amp_rank_record *first = all;
+    for (int i = 1; i < size; i++) {
+        if (all[i].step != first->step)
+            return amp_fail(error, AMP_COMM_FAILED, "amp: rank %d is at step %llu and rank 0 at %llu; start "
+                            "again from the last saved weights", i, (unsigned long long)all[i].step,
+                            (unsigned long long)first->step);
+        if (memcmp(&all[i].scale, &first->scale, sizeof first->scale))
+            return amp_fail(error, AMP_COMM_FAILED,
+                            "amp: step %llu: rank %d has loss scale %g and rank 0 %g; start again from the "
+                            "last saved weights", (unsigned long long)first->step, i, (double)all[i].scale,
+                            (double)first->scale);
+        if (all[i].masters != first->masters)
+            return amp_fail(error, AMP_COMM_FAILED, "amp: step %llu: rank %d has other weights than rank 0; "
+                            "start again from the last saved weights", (unsigned long long)first->step, i);
+    }
+    return AMP_OK;
+}
+
+static void blame(amp_parallel *p, const amp_rank_record *record, amp_anomaly *rejected)
+{
+    p->blamed = *record;
+    *rejected = (amp_anomaly){ .found = 1, .layer = record->layer, .pass = p->blamed.pass,
+                               .tensor = p->blamed.tensor, .is_gradient = record->is_gradient,
+                               .bad_images = record->bad_images, .image = record->image };
+}
+
+static amp_status agree(amp_parallel *p, const amp_parameters *params, const amp_scaler *scaler,
+                        amp_backend *b, amp_anomaly *rejected, amp_error *error)
+{
+    amp_rank_record all[p->comm->size], mine;
+    memset(&mine, 0, sizeof mine);
+    mine.step = p->step;
+    mine.scale = scaler->scale;
+    AMP_TRY(checksum_masters(p, params, b, &mine.masters, error));
     if (rejected->found) {
-        mine = (amp_rank_record){ .rejected = 1, .layer = rejected->layer,
-                                  .is_gradient = rejected->is_gradient, .bad_images = rejected->bad_images,
-                                  .image = rejected->image };
+        mine.rejected = 1;
+        mine.layer = rejected->layer;
+        mine.is_gradient = rejected->is_gradient;
+        mine.bad_images = rejected->bad_images;
+        mine.image = rejected->image;
         snprintf(mine.pass, sizeof mine.pass, "%s", rejected->pass);
         snprintf(mine.tensor, sizeof mine.tensor, "%s", rejected->tensor);
     }
-    amp_status status = comm->gather(comm, &mine, sizeof mine, all, error);
-    for (int i = 0; status == AMP_OK && i < comm->size; i++) {
+    snprintf(p->comm->phase, sizeof p->comm->phase, "step %llu, the ranks' records",
+             (unsigned long long)p->step);
+    AMP_TRY(p->comm->gather(p->comm, &mine, sizeof mine, all, error));
+    AMP_TRY(check_drift(all, p->comm->size, error));
+    for (int i = 0; i < p->comm->size; i++) {
         if (!all[i].rejected) continue;
-        *kept = all[i];
-        *rejected = (amp_anomaly){ .found = 1, .layer = kept->layer, .pass = kept->pass,
-                                   .tensor = kept->tensor, .is_gradient = kept->is_gradient,
-                                   .bad_images = kept->bad_images, .image = kept->image };
+        blame(p, &all[i], rejected);
         break;
     }
-    free(all);
-    return status;
+    return AMP_OK;
+}
+
+amp_status amp_parallel_finish(amp_parallel *p, amp_parameters *params, const amp_scaler *scaler,
+                               amp_backend *b, amp_anomaly *rejected, amp_error *error)
+{
+    if (!p->comm) return AMP_OK;
+    AMP_TRY(begin_sums(p, params, params->gradient_count, error));
+    AMP_TRY(p->comm->sum_end(p->comm, error));
+    p->step++;
+    AMP_TRY(combine_statistics(p, params, error));
+    AMP_TRY(agree(p, params, scaler, b, rejected, error));
+    p->begun = 0;
+    p->passes = p->is_last_pass = 0;
+    return AMP_OK;
 }

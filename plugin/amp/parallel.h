@@ -1,9 +1,14 @@
 /* What ranks do together at the end of a step, before each makes the same update by itself.
  *
  * Gradients are summed over all ranks, so each has the step's gradient: whether it is finite, its norm and
- * the update follow from it alone, and are the same everywhere. Running statistics become what one rank would
- * have, which had made all passes of the step in the order of ranks. A record of each rank says what the
- * others cannot see in the sums. */
+ * the update follow from it alone, and are the same everywhere. They lie in one block, in the order of the
+ * .cfg, and backward completes it from its end: in the step's last pass each bucket of it is handed over
+ * as soon as it is complete, and travels while backward goes on. Buckets have fixed borders, so that the
+ * bits of a sum do not depend on when it begins.
+ *
+ * Running statistics become what one rank would have, which had made all passes of the step in the order of
+ * ranks. A record of each rank says what the others cannot see in the sums: that its step must be skipped,
+ * and from what it starts, which must be the same everywhere. */
 #ifndef AMP_AMP_PARALLEL_H
 #define AMP_AMP_PARALLEL_H
 
@@ -11,19 +16,39 @@
 
 #include "../comm/comm.h"
 #include "parameters.h"
+#include "scaler.h"
+
+/* 4 MB of fp32: many enough to overlap with backward, large enough that latency does not count. */
+enum { AMP_BUCKET = 1 << 20, AMP_DRIFT_STEPS = 64 };
 
 /* What a rank says of its share of a step; gathered from all. Plain bytes, no pointers. */
 typedef struct amp_rank_record {
+    uint64_t step, masters;   /* of the update under way; checksum of a 64th of the masters, another
+                                 one at each step */
+    float scale;              /* the loss scale */
     int32_t rejected;         /* the step must be skipped: why, as in amp_anomaly */
     int32_t layer, is_gradient, bad_images, image;
     char pass[16], tensor[64];
 } amp_rank_record;
 
-/* Sums gradients and combines running statistics, of `passes` forward passes of each rank. */
-amp_status amp_parallel_sum(amp_comm *, amp_parameters *, int passes, amp_error *);
+/* A rank's part; zeroed but for the first three, it is at a step's beginning. */
+typedef struct amp_parallel {
+    amp_comm *comm;           /* NULL: there is one rank, and nothing here does anything */
+    amp_dtype wire;           /* what gradients travel in, */
+    size_t bucket;            /* ... and how many at a time */
+    int passes;               /* training forward passes since the last update */
+    int is_last_pass;         /* backward completes gradients */
+    size_t begun;             /* elements at the end of the gradients whose sum has begun */
+    uint64_t step;            /* updates asked for, from 1 */
+    amp_rank_record blamed;   /* whose step was rejected last: texts of its amp_anomaly */
+} amp_parallel;
 
-/* If a rank rejects its step (rejected->found), all do: *rejected is then the first such rank's reason, whose
- * texts stay in *kept. */
-amp_status amp_parallel_agree(amp_comm *, amp_anomaly *rejected, amp_rank_record *kept, amp_error *);
+/* Backward of layer i, and of all behind it, is done: begins the sums of buckets that are complete. */
+amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i, amp_error *);
+
+/* The end of a step: all sums are made, and *rejected is the same on all ranks: the reason of the first rank
+ * that has one. AMP_COMM_FAILED where ranks do not start from the same weights, scale and step. */
+amp_status amp_parallel_finish(amp_parallel *, amp_parameters *, const amp_scaler *, amp_backend *,
+                               amp_anomaly *rejected, amp_error *);
 
 #endif

@@ -40,7 +40,8 @@ struct amp_comm {
     /* Rank root's memory goes to all others. Host memory. */
     amp_status (*broadcast)(amp_comm *, void *memory, size_t bytes, int root, amp_error *);
 
-    /* Ends all ranks, with this status. Returns only where there is nothing to end; any thread may call it. */
+    /* Ends all ranks, with this status. Returns only where there is nothing to end; any
+     * thread may call it. */
     void (*abort)(amp_comm *, int status);
     void (*destroy)(amp_comm *);
 };

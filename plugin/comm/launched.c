@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-/* Open MPI's mpirun; MPICH's mpiexec and Slurm's srun --mpi=pmi2; srun --mpi=pmix. A number: how many ranks. */
+/* Open MPI's mpirun; MPICH's mpiexec and Slurm's srun --mpi=pmi2; srun --mpi=pmix. A
+ * number: how many ranks. */
 int amp_comm_is_launched(void)
 {
     static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS" };

@@ -20,7 +20,8 @@ static void leave(void)
     comm = NULL;
 }
 
-/* Images must differ from rank to rank, in one order that all know: without -seed, rank 0's clock gives one. */
+/* Images must differ from rank to rank, in one order that all know: without -seed, rank
+ * 0's clock gives one. */
 static void agree_on_seed(void)
 {
     amp_error error;

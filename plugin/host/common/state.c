@@ -112,6 +112,8 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
     }
     amp_host host = amp_fork_callbacks(amp);
     status = amp_engine_create(settings, backend, &host, &described, &amp->engine, error);
+    if (status == AMP_OK && amp_ranks())
+        amp_engine_join(amp->engine, amp_ranks(), amp->config->wire, AMP_BUCKET);
     if (status == AMP_OK) status = amp_host_choose_recompute(amp, net, &described, error);
     amp_network_desc_free(&described);
     return status;
@@ -134,7 +136,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp->resume = amp_resume_create();
     if (!amp->resume) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
     amp_engine_settings settings = { .clip_norm = amp->config->clip_norm, .adam = view.adam,
-                                     .debug = amp->config->debug, .comm = amp_ranks() };
+                                     .debug = amp->config->debug };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
     AMP_TRY(amp_fork_take_over(amp, net, error));
     if (amp->config->debug) amp_images_note();

@@ -4,7 +4,6 @@
 
 #include "clock.h"
 #include "memory.h"
-#include "ranks.h"
 #include "recompute.h"
 #include "report.h"
 #include "resume.h"
@@ -95,8 +94,11 @@ void darknet_amp_backward(struct network *net)
     amp_error error;
     double began = amp_clock_seconds();
     struct darknet_amp *amp = enter(net);
+    amp_view view = amp_fork_view(net);
+    if (amp_fork_counters(net).seen / (size_t)view.batch % (size_t)view.subdivisions == 0)
+        amp_engine_ends_step(amp->engine);
     amp_host_check(amp_engine_backward(amp->engine, amp_fork_image_delta(net), &error), &error);
-    if (amp->config->debug && amp_fork_view(net).training) amp_host_note_images(amp, net);
+    if (amp->config->debug && view.training) amp_host_note_images(amp, net);
     amp->computed += amp_clock_seconds() - began;
 }
 
@@ -129,7 +131,7 @@ void darknet_amp_update(struct network *net)
     struct darknet_amp *amp = enter(net);
     amp_view view = amp_fork_view(net);
     amp_update_args args = { .learning_rate = amp_fork_rate(net), .momentum = view.momentum,
-                             .batch = view.batch * view.subdivisions * amp_ranks_count(),
+                             .batch = view.batch * view.subdivisions * amp_engine_ranks(amp->engine),
                              .t = amp_fork_counters(net).t + 1,
                              .beta1 = view.beta1, .beta2 = view.beta2, .eps = view.eps };
     amp_engine_hold(amp->engine, amp_fork_held(net));

@@ -1,6 +1,7 @@
 /* From Darknet's layer structs to the engine's descriptions. */
 #include "room.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +19,9 @@ static void add_param(amp_layer_desc *d, const char *name, float *master, float 
                                                     .count = count, .decays = decays, .clip = clip };
 }
 
-static void add_statistics(amp_layer_desc *d, const amp_host_arrays *a, size_t channels)
+/* factor: what a pass moves them by. */
+static void add_statistics(amp_layer_desc *d, const amp_host_arrays *a, size_t channels, float factor)
 {
-    float factor = d->batchnorm_rule.rolling_factor;
     if (!a->rolling_mean || d->statistics_count + 2 > AMP_MAX_STATISTICS) return;
     d->statistics[d->statistics_count++] = (amp_statistics_desc){ .array = a->rolling_mean,
                                                                   .count = channels,
@@ -41,9 +42,11 @@ static void add_state(amp_layer_desc *d, float *state, const layer *l)
 
 /* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases,
  * scales. Darknet's clip= reaches every layer, but only convolutional layers' own update keeps their weights
- * within it (on the GPU: update_convolutional_layer_gpu; on the CPU nothing does). */
-static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3], int on_gpu)
+ * within it (on the GPU: update_convolutional_layer_gpu; on the CPU nothing does). steps: how often a pass runs
+ * it, as layers inside an rnn are. */
+static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3], int steps, int on_gpu)
 {
+    double kept = pow(1 - (double)amp_own_batchnorm_rule(l, on_gpu).rolling_factor, steps);
     amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
     size_t weights = l->type == CONNECTED ? (size_t)l->inputs * l->outputs
                    : l->type == LOCAL ? (size_t)l->size * l->size * l->c * l->n * l->out_h * l->out_w
@@ -53,7 +56,7 @@ static void add_layer_params(amp_layer_desc *d, layer *l, const char *const name
     add_param(d, names[0], a.weights, a.weight_updates, weights, 1, l->type == CONVOLUTIONAL ? l->clip : 0);
     add_param(d, names[1], a.biases, a.bias_updates, channels, 0, 0);
     add_param(d, names[2], a.scales, a.scale_updates, channels, 0, 0);
-    add_statistics(d, &a, channels);
+    add_statistics(d, &a, channels, (float)(1 - kept));
 }
 
 static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
@@ -64,10 +67,11 @@ static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
     if (amp_own_is_frozen(l)) return;
     add_state(d, a.state[0], l);
     add_state(d, a.state[1], l);
-    for (int k = 0; k < count; k++) add_layer_params(d, parts[k].part, parts[k].names, on_gpu);
+    for (int k = 0; k < count; k++)
+        add_layer_params(d, parts[k].part, parts[k].names, l->steps > 0 ? l->steps : 1, on_gpu);
     switch (l->type) {
     case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL: case BATCHNORM:
-        add_layer_params(d, l, AMP_OWN_NAMES(""), on_gpu);
+        add_layer_params(d, l, AMP_OWN_NAMES(""), 1, on_gpu);
         break;
     default: break;
     }

@@ -1,0 +1,378 @@
+/* Ranks in threads of this program train what one network would: the same step of the same images, whatever
+ * number of ranks shares it. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include "testing.h"
+
+#include <omp.h>
+#include <pthread.h>
+
+#include "optimizer_testing.h"
+#include "comm/threads.h"
+
+enum { MOST = 4, SUBDIVISIONS = 12 };
+
+/* A rank with its network; its comm counts what is asked of it. */
+typedef struct rank {
+    amp_comm comm, *real;
+    network *net;
+    int sums_in_backward, sums, in_backward;
+    int steps;
+    unsigned seed;
+    void (*before_last_pass)(struct rank *);
+} rank;
+
+static rank ranks[MOST];
+static int rank_count;
+
+/* ---- a comm that counts ---- */
+
+static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, void *ready,
+                            amp_error *error)
+{
+    rank *r = (rank *)comm;
+    r->sums++;
+    r->sums_in_backward += r->in_backward;
+    return r->real->sum_begin(r->real, values, count, wire, ready, error);
+}
+
+static amp_status sum_end(amp_comm *comm, amp_error *error)
+{
+    return ((rank *)comm)->real->sum_end(((rank *)comm)->real, error);
+}
+
+static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
+{
+    return ((rank *)comm)->real->gather(((rank *)comm)->real, mine, bytes, all, error);
+}
+
+/* ---- ranks and the network that stands for all ---- */
+
+#define KEYS "batch=12\nsubdivisions=12\nlearning_rate=.0001\nmomentum=.8\ndecay=.3\n"
+
+static network *load_one(const char *kind, const char *solver, const char *dtype)
+{
+    char keys[512];
+    snprintf(keys, sizeof keys, KEYS "%s", solver);
+    network *net = load(kind, keys, "", dtype);
+    assert_int_equal(net->subdivisions, SUBDIVISIONS);
+    return net;
+}
+
+static void make_ranks(int n, network *one, const char *kind, const char *solver, const char *dtype,
+                       amp_dtype wire, size_t bucket)
+{
+    amp_comm *comms[MOST];
+    amp_error error;
+    rank_count = n;
+    assert_int_equal(amp_comm_threads(n, comms, &error), AMP_OK);
+    for (int i = 0; i < n; i++) {
+        rank *r = &ranks[i];
+        memset(r, 0, sizeof *r);
+        r->real = comms[i];
+        r->comm = *comms[i];
+        r->comm.sum_begin = sum_begin;
+        r->comm.sum_end = sum_end;
+        r->comm.gather = gather;
+        r->net = load_one(kind, solver, dtype);
+        amp_fork_set_subdivisions(r->net, SUBDIVISIONS / n);
+        copy_weights(one, r->net);
+        amp_engine_join(r->net->amp->engine, &r->comm, wire, bucket);
+    }
+}
+
+static void free_ranks(void)
+{
+    for (int i = 0; i < rank_count; i++) {
+        release(ranks[i].net);
+        ranks[i].real->destroy(ranks[i].real);
+    }
+}
+
+/* A rank's share of some steps: its block of each step's subdivisions. */
+static void *train(void *pointer)
+{
+    rank *r = pointer;
+    omp_set_num_threads(1);
+    for (int step = 0; step < r->steps; step++) {
+        for (int s = 0; s < r->net->subdivisions; s++) {
+            feed(r->net,
+                 r->seed + 1000u * (unsigned)step + (unsigned)(r->comm.rank * r->net->subdivisions + s));
+            r->net->train = 1;
+            if (r->before_last_pass && s + 1 == r->net->subdivisions) r->before_last_pass(r);
+            *r->net->seen += (size_t)r->net->batch;
+            forward_network(r->net);
+            r->in_backward = 1;
+            backward_network(r->net);
+            r->in_backward = 0;
+        }
+        update_network(r->net);
+    }
+    return NULL;
+}
+
+static void train_ranks(int steps, unsigned seed)
+{
+    pthread_t threads[MOST];
+    for (int i = 0; i < rank_count; i++) {
+        ranks[i].steps = steps;
+        ranks[i].seed = seed;
+        assert_int_equal(pthread_create(&threads[i], NULL, train, &ranks[i]), 0);
+    }
+    for (int i = 0; i < rank_count; i++) pthread_join(threads[i], NULL);
+}
+
+static void train_one(network *net, int steps, unsigned seed)
+{
+    rank alone = { .net = net, .steps = steps, .seed = seed };
+    train(&alone);
+}
+
+/* Sums of squares, of differences and of what they are of. */
+typedef struct distance { double apart, size; } distance;
+
+static void add_distance(distance *d, const float *a, const float *b, size_t count)
+{
+    for (size_t e = 0; e < count; e++) {
+        d->apart += pow((double)a[e] - (double)b[e], 2);
+        d->size += pow((double)b[e], 2);
+    }
+}
+
+static void assert_near_in(const char *what, int layer, const distance *d, double bound)
+{
+    if (!(sqrt(d->apart) <= bound * sqrt(d->size)))
+        fail_msg("%s of layer %d: %g of %g apart", what, layer, sqrt(d->apart), sqrt(d->size));
+}
+
+/* In the 2-norm of a layer's parameters, and of its running statistics. (Not of each array: where batch norm
+ * follows, the gradient of a bias is 0, and what is there is rounding.) */
+static void assert_networks_near(network *a, network *b, double bound)
+{
+    amp_network_desc x = described(a), y = described(b);
+    for (int i = 0; i < x.count; i++) {
+        const amp_layer_desc *l = &x.layers[i], *m = &y.layers[i];
+        distance parameters = { 0 }, statistics = { 0 };
+        for (int k = 0; k < l->param_count; k++)
+            add_distance(&parameters, l->params[k].master, m->params[k].master, l->params[k].count);
+        for (int k = 0; k < l->statistics_count; k++)
+            if (l->statistics[k].rolling_factor > 0)
+                add_distance(&statistics, l->statistics[k].array, m->statistics[k].array,
+                             l->statistics[k].count);
+        assert_near_in("parameters", i, &parameters, bound);
+        assert_near_in("statistics", i, &statistics, bound);
+    }
+    amp_network_desc_free(&x);
+    amp_network_desc_free(&y);
+}
+
+/* ---- the same training ---- */
+
+static void compare_with_one(const char *kind, const char *solver, int n, int steps)
+{
+    network *one = load_one(kind, solver, "fp32");
+    make_ranks(n, one, kind, solver, "fp32", AMP_FP32, AMP_BUCKET);
+    train_one(one, steps, 7);
+    train_ranks(steps, 7);
+    assert_int_equal(ranks[0].net->amp->skipped, 0);
+    for (int i = 0; i < n; i++) assert_networks_near(ranks[i].net, one, 1e-6);
+    free_ranks();
+    release(one);
+}
+
+TEST(ranks_train_what_one_network_does)
+{
+    static const char *const same[] = { "convolutional_batchnorm", "convolutional_groups", "connected",
+        "batchnorm", "deconvolutional", "local" };
+    for (size_t k = 0; k < COUNT(same); k++)
+        for (int n = 2; n <= MOST; n++) compare_with_one(same[k], "", n, n == 3 ? 5 : 1);
+}
+
+TEST(adam_and_clip_norm_go_by_the_sum)
+{
+    compare_with_one("convolutional_batchnorm", "adam=1\nB1=.8\nB2=.95\neps=.002\n", 2, 5);
+    compare_with_one("convolutional_batchnorm", "amp=1\nclip_norm=.01\n", 3, 5);
+}
+
+/* ---- what a sum is ---- */
+
+/* Buckets of 100: the block of gradients has thousands. */
+TEST(sums_begin_while_backward_goes_on_and_have_the_bits_of_those_at_its_end)
+{
+    network *one = load_one("convolutional_batchnorm", "", "fp32");
+    size_t bytes[2];
+    char *after[2];
+    make_ranks(2, one, "convolutional_batchnorm", "", "fp32", AMP_FP32, 100);
+    train_ranks(3, 7);
+    assert_true(ranks[0].sums_in_backward > 3 * 5);
+    assert_int_equal(ranks[0].sums_in_backward, ranks[1].sums_in_backward);
+    after[0] = snapshot(ranks[1].net, &bytes[0]);
+    free_ranks();
+    make_ranks(2, one, "convolutional_batchnorm", "", "fp32", AMP_FP32, AMP_BUCKET);
+    train_ranks(3, 7);
+    assert_int_equal(ranks[0].sums_in_backward, 3); /* the whole block, with the first layer */
+    after[1] = snapshot(ranks[0].net, &bytes[1]);
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_memory_equal(after[0], after[1], bytes[0]);
+    free(after[0]);
+    free(after[1]);
+    free_ranks();
+    release(one);
+}
+
+/* A gradient in 16 bits has that much of its digits: half a unit each in what is sent and in the sum. Weights
+ * move by rate/batch times it, and are compared as a step. */
+TEST(gradients_travel_in_16_bits_where_wire_says_so)
+{
+    static const struct { amp_dtype wire; double epsilon; } wires[] = { { AMP_BF16, 0x1p-8 },
+                                                                        { AMP_FP16, 0x1p-11 } };
+    for (size_t w = 0; w < COUNT(wires); w++) {
+        network *one = load_one("connected", "", "fp32");
+        make_ranks(2, one, "connected", "", "fp32", wires[w].wire, AMP_BUCKET);
+        train_one(one, 1, 7);
+        train_ranks(1, 7);
+        int count, differ = 0;
+        const amp_param *a = params_of(ranks[0].net, &count), *b = params_of(one, &count);
+        const amp_param *c = params_of(ranks[1].net, &count);
+        for (int i = 0; i < count; i++) {
+            distance d = { 0 };
+            add_distance(&d, a[i].momentum, b[i].momentum, a[i].count);
+            if (!(sqrt(d.apart) <= 2 * wires[w].epsilon * sqrt(d.size)))
+                fail_msg("%s of layer %d: %g of %g apart", a[i].name, a[i].layer, sqrt(d.apart),
+                         sqrt(d.size));
+            assert_memory_equal(a[i].master, c[i].master, a[i].count * sizeof(float));
+            differ |= d.apart > 0;
+        }
+        assert_true(differ);
+        free_ranks();
+        release(one);
+    }
+}
+
+/* ---- all step, or none ---- */
+
+static char *kept[MOST];
+static size_t kept_bytes[MOST];
+static int poisoned_rank;
+
+static void keep(rank *r)
+{
+    kept[r->comm.rank] = snapshot(r->net, &kept_bytes[r->comm.rank]);
+}
+
+static void poison_gradient(rank *r)
+{
+    int count;
+    if (r->comm.rank == poisoned_rank) params_of(r->net, &count)[0].grad[0] = INFINITY;
+}
+
+static void poison_statistics(rank *r)
+{
+    if (r->comm.rank == poisoned_rank) r->net->layers[0].rolling_variance[1] = NAN;
+}
+
+static void poison_labels(rank *r)
+{
+    if (r->comm.rank == poisoned_rank)
+        amp_engine_reject_step(r->net->amp->engine,
+                               &(amp_anomaly){ .found = 1, .layer = -1, .pass = "forward",
+                                                                   .tensor = "labels" });
+}
+
+TEST(if_one_rank_must_skip_its_step_all_do)
+{
+    static void (*const poisons[])(rank *) = { poison_gradient, poison_statistics, poison_labels };
+    network *one = load_one("convolutional_batchnorm", "", "fp32");
+    for (size_t p = 0; p < COUNT(poisons); p++) {
+        make_ranks(3, one, "convolutional_batchnorm", "amp=1\nloss_scale=dynamic\ninit_scale=1024\n", "fp32",
+                   AMP_FP32, 1000);
+        train_ranks(2, 7);
+        for (int i = 0; i < 3; i++) keep(&ranks[i]);
+        poisoned_rank = (int)p;
+        for (int i = 0; i < 3; i++) ranks[i].before_last_pass = poisons[p];
+        train_ranks(1, 9);
+        for (int i = 0; i < 3; i++) {
+            size_t bytes;
+            char *now = snapshot(ranks[i].net, &bytes);
+            assert_int_equal(ranks[i].net->amp->skipped, 1);
+            assert_float_equal(amp_engine_scaler(ranks[i].net->amp->engine)->scale, 512, 0);
+            assert_int_equal(bytes, kept_bytes[i]);
+            assert_memory_equal(now, kept[i], bytes);
+            free(now);
+            free(kept[i]);
+            ranks[i].before_last_pass = NULL;
+        }
+        train_ranks(1, 9);
+        for (int i = 0; i < 3; i++) assert_int_equal(ranks[i].net->amp->skipped, 1);
+        assert_networks_near(ranks[0].net, ranks[2].net, 0);
+        free_ranks();
+    }
+    release(one);
+}
+
+/* ---- ranks that do not start from the same ---- */
+
+static amp_status statuses[MOST];
+static amp_error errors[MOST];
+
+static void *update_alone(void *pointer)
+{
+    rank *r = pointer;
+    amp_step_report report;
+    amp_update_args args = { .learning_rate = .001f, .momentum = .9f, .batch = 12, .t = 1 };
+    statuses[r->comm.rank] = amp_engine_update(r->net->amp->engine, &args, 0, &report, &errors[r->comm.rank]);
+    return NULL;
+}
+
+/* A 64th of the weights is compared at each step. */
+TEST(other_weights_on_one_rank_end_the_training)
+{
+    network *one = load_one("connected", "", "fp32");
+    pthread_t threads[2];
+    int steps = 0;
+    make_ranks(2, one, "connected", "", "fp32", AMP_FP32, AMP_BUCKET);
+    ranks[1].net->layers[1].weights[5] += .5f;
+    for (statuses[0] = AMP_OK; statuses[0] == AMP_OK && steps < AMP_DRIFT_STEPS; steps++) {
+        for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, update_alone, &ranks[i]);
+        for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+        assert_int_equal(statuses[0], statuses[1]);
+    }
+    assert_int_equal(statuses[0], AMP_COMM_FAILED);
+    assert_non_null(strstr(errors[0].message, "rank 1 has other weights than rank 0"));
+    free_ranks();
+    make_ranks(2, one, "connected", "", "fp32", AMP_FP32, AMP_BUCKET);
+    amp_scaler other = *amp_engine_scaler(ranks[1].net->amp->engine);
+    other.scale *= 2;
+    amp_engine_set_scaler(ranks[1].net->amp->engine, &other);
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, update_alone, &ranks[i]);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    assert_non_null(strstr(errors[0].message, "rank 1 has loss scale 2 and rank 0 1"));
+    free_ranks();
+    release(one);
+}
+
+/* ---- a rank that gives up ---- */
+
+static void *wait_for_sum(void *pointer)
+{
+    rank *r = pointer;
+    float x = 1;
+    statuses[r->comm.rank] = r->comm.sum_begin(&r->comm, &x, 1, AMP_FP32, NULL, &errors[r->comm.rank]);
+    return NULL;
+}
+
+TEST(who_waits_for_a_rank_that_gives_up_fails)
+{
+    network *one = load_one("connected", "", "fp32");
+    pthread_t threads[2];
+    make_ranks(3, one, "connected", "", "fp32", AMP_FP32, AMP_BUCKET);
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, wait_for_sum, &ranks[i]);
+    ranks[2].real->abort(ranks[2].real, 1);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(statuses[i], AMP_COMM_FAILED);
+    }
+    free_ranks();
+    release(one);
+}
+
+int main(void) { return run_listed_tests("ranks", NULL, NULL); }
