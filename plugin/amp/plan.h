@@ -39,7 +39,7 @@ typedef struct amp_plan {
     amp_yolo_result *results_read;
     int result_count;
     unsigned long last_use;
-    unsigned long planned_version;    /* of the masters when it was planned: by these it was chosen what folds */
+    unsigned long planned_version;    /* of the masters that it was planned by: they decide what folds */
     unsigned long weights_version;    /* of the masters that its half copies were made from; 0: it has none
                                          (engine.c) */
 } amp_plan;

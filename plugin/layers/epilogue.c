@@ -79,7 +79,8 @@ amp_status amp_epilogue_forward(amp_node *node, amp_step *step, amp_error *error
     amp_tensor sums = amp_epilogue_sums(node), y = amp_value_data(node->output, node->form);
     if (d->batch_normalize && !node->folded)
         return amp_batchnorm_forward(node, step, &sums, &y, d->activation, error);
-    return d->activation == AMP_LINEAR || amp_epilogue_is_fused(node) ? AMP_OK : b->activation_forward(b, &sums, &y, d->activation, error);
+    if (d->activation == AMP_LINEAR || amp_epilogue_is_fused(node)) return AMP_OK;
+    return b->activation_forward(b, &sums, &y, d->activation, error);
 }
 
 amp_status amp_epilogue_backward(amp_node *node, amp_step *step, amp_error *error)

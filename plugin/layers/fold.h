@@ -10,8 +10,9 @@
 
 #include "layer.h"
 
-/* Sets node->folded, before the node is planned: where its kind can, and unless a number that comes of it lies
- * outside of the dtype's range (a gain is as large as 10^6 where the variance is 0). Reads all weights. */
+/* Sets node->folded, before the node is planned: where its kind can, and unless a number that comes of it
+ * lies outside of the dtype's range (a gain is as large as 10^6 where the variance is 0). Reads all
+ * weights. */
 amp_status amp_fold_choose(amp_node *, amp_backend *, amp_error *);
 
 /* Makes the copies of a folded node's weights, and its bias. */

@@ -83,7 +83,8 @@ static amp_status load_convs(const amp_node *nodes, int count, amp_backend *back
     amp_conv_weights *all = malloc(((size_t)count + 1) * sizeof *all);
     if (!all) return amp_fail(error, AMP_NO_MEMORY, "no memory for a list of %d layers", count);
     for (int i = 0; i < count; i++)
-        if (loads_masters(&nodes[i])) all[convs++] = (amp_conv_weights){ nodes[i].conv, nodes[i].desc.weights };
+        if (loads_masters(&nodes[i]))
+            all[convs++] = (amp_conv_weights){ nodes[i].conv, nodes[i].desc.weights };
     if (backend->range_push) backend->range_push(backend, "weights");
     amp_status status = backend->conv_load_weights(backend, all, convs, &failed, error);
     if (backend->range_pop) backend->range_pop(backend);
