@@ -110,6 +110,7 @@ __attribute__((unused)) static char *snapshot(network *net, size_t *bytes)
     KEEP(net->t, sizeof *net->t);
     if (net->amp && net->adam) {
         int count;
+        assert_int_equal(amp_engine_prepare_training(net->amp->engine, NULL), AMP_OK);
         const amp_param *params = amp_engine_params(net->amp->engine, &count);
         for (int i = 0; i < count; i++) {
             KEEP(params[i].m, params[i].count * sizeof(float));

@@ -131,6 +131,7 @@ __attribute__((unused)) static memory_network *memory_network_make(int adam, int
     amp_host host = { 0 };
     REQUIRE(amp_engine_create(&settings, backend, &host, &(amp_network_desc){ .layers = layers, .count = 3 },
                               &n->engine, NULL) == AMP_OK);
+    REQUIRE(amp_engine_prepare_training(n->engine, NULL) == AMP_OK);
     free(layers);
     n->adam = adam;
     return n;

@@ -25,6 +25,7 @@ static void assert_as_fresh(network *net, int training, const char *after)
     if (fresh->w != net->w || fresh->h != net->h) resize_network(fresh, net->w, net->h);
     set_batch_network(fresh, net->batch);
     copy_weights(net, fresh);
+    fresh->amp->measures = 1; /* folds no batch norm, as net does not, which has trained */
     network *both[2] = { net, fresh };
     size_t count = (size_t)net->outputs * (size_t)net->batch;
     float *out[2];

@@ -128,7 +128,7 @@ TEST(layers_of_their_inputs_shape_are_resized)
 TEST(the_oldest_plan_goes)
 {
     network *net = parse_branched("", "", "fp32");
-    amp_plan_key used = { 2, 16, 16, 1, 0, 0 }, old = { 2, 20, 16, 0, 0, 0 };
+    amp_plan_key used = { 2, 16, 16, 1, 0, 0, 0 }, old = { 2, 20, 16, 0, 0, 0, 0 };
     train_step(net, 1);
     for (int i = 1; i < 16; i++) {
         resize_network(net, 16 + 4 * i, 16);
@@ -330,6 +330,192 @@ TEST(adam_decays_scales)
     assert_int_equal(amp_engine_update(net->amp->engine, &args, .5f, &report, &error), AMP_OK);
     assert_true(params[k].master[0] < before);
     release(net);
+}
+
+/* ---- networks that are only predicted with ---- */
+
+/* Every way a batch norm is folded: windows, strides, groups, flat layers; activations fused and not; and a layer behind whose
+ * batch norm is one of its own. */
+static const char folds[] = "[net]\nbatch=3\nwidth=12\nheight=10\nchannels=3\nlearning_rate=0.001\nmax_batches=100\n"
+    CONV(8, "") "[convolutional]\nbatch_normalize=1\nfilters=12\nsize=2\nstride=2\ngroups=2\nactivation=relu\n"
+    "[convolutional]\nfilters=6\nsize=1\nstride=1\nactivation=leaky\n[batchnorm]\n"
+    "[connected]\nbatch_normalize=1\noutput=20\nactivation=leaky\n"
+    "[connected]\nbatch_normalize=1\noutput=9\nactivation=logistic\n[connected]\noutput=7\nactivation=linear\n[cost]\ntype=sse\n";
+enum { FOLDED = 4, ROUNDINGS = 1 + 2 * 6 + 1 }; /* layers; image, weights and outputs, batchnorm's output */
+
+/* Statistics as of a network that has learnt, with gains of .3 to 2. */
+static void settle(network *net, unsigned seed)
+{
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i];
+        for (int k = 0; l->rolling_mean && k < l->out_c; k++) {
+            float *const to[] = { l->rolling_mean, l->rolling_variance, l->scales, l->biases };
+            const float least[] = { -.3f, .5f, .5f, -.3f }, most[] = { .3f, 2, 1.5f, .3f };
+            for (int a = 0; a < 4; a++) {
+                seed = seed * 1664525u + 1013904223u;
+                to[a][k] = least[a] + (most[a] - least[a]) * (float)(seed >> 8) / 16777216.f;
+            }
+        }
+    }
+    if (net->amp) amp_host_weights_changed(net);
+}
+
+/* Of the plan that ran last. */
+static int folded_layers(network *net)
+{
+    const amp_plan *plan = amp_engine_plan(net->amp->engine);
+    int count = 0;
+    for (int i = 0; i < plan->count; i++) count += plan->nodes[i].folded;
+    return count;
+}
+
+/* The outputs, with batch norm folded or not; the caller's. */
+static float *outputs_of(network *net, int folded)
+{
+    size_t bytes = (size_t)net->outputs * net->batch * sizeof(float);
+    float *out = malloc(bytes);
+    feed(net, 8);
+    net->amp->measures = !folded;
+    memcpy(out, network_predict(net, net->input), bytes);
+    net->amp->measures = 0;
+    return out;
+}
+
+/* The largest difference, as a part of the largest number of b. */
+static double apart(const float *a, const float *b, int count)
+{
+    double difference = 0, size = 0;
+    for (int i = 0; i < count; i++) {
+        difference = fmax(difference, fabs((double)a[i] - (double)b[i]));
+        size = fmax(size, fabs((double)b[i]));
+    }
+    return difference / size;
+}
+
+/* In fp32 within 1e-5; in half as near to fp32 as so many roundings allow. Weights and statistics stay as they are. */
+TEST(batch_norm_is_folded_for_prediction_and_nothing_else_changes)
+{
+    static const struct { const char *dtype; double unit; } halves[] = { { "bf16", 0x1p-9 }, { "fp16", 0x1p-11 } };
+    network *wide = parse(folds, "fp32");
+    size_t before, after;
+    settle(wide, 1);
+    char *block = snapshot(wide, &before);
+    float *folded = outputs_of(wide, 1);
+    assert_int_equal(folded_layers(wide), FOLDED);
+    float *apart_from = outputs_of(wide, 0);
+    assert_int_equal(folded_layers(wide), 0);
+    int count = wide->outputs * wide->batch;
+    assert_true(apart(folded, apart_from, count) <= 1e-5);
+    char *block_after = snapshot(wide, &after);
+    assert_int_equal(before, after);
+    assert_memory_equal(block, block_after, before);
+    for (int h = 0; h < 2; h++) {
+        network *half = parse(folds, halves[h].dtype);
+        copy_weights(wide, half);
+        float *rounded = outputs_of(half, 1);
+        assert_int_equal(folded_layers(half), FOLDED);
+        double error = apart(rounded, apart_from, count);
+        if (!(error <= ROUNDINGS * halves[h].unit)) fail_msg("%s: %g", halves[h].dtype, error);
+        free(rounded);
+        release(half);
+    }
+    free(block);
+    free(block_after);
+    free(folded);
+    free(apart_from);
+    release(wide);
+}
+
+/* What a training made before, it makes with predictions in between; and from its first step on these fold nothing. */
+TEST(folding_stays_out_of_a_training)
+{
+    for (int h = 0; h < 2; h++) {
+        network *plain = parse(folds, h ? "bf16" : "fp32"), *asked = parse(folds, h ? "bf16" : "fp32");
+        size_t m, n;
+        copy_weights(plain, asked);
+        for (unsigned k = 0; k < 3; k++) {
+            free(outputs_of(asked, 1));
+            assert_int_equal(folded_layers(asked), k ? 0 : FOLDED);
+            train_step(plain, k);
+            train_step(asked, k);
+        }
+        char *x = snapshot(plain, &m), *y = snapshot(asked, &n);
+        assert_int_equal(m, n);
+        assert_memory_equal(x, y, m);
+        free(x);
+        free(y);
+        release(plain);
+        release(asked);
+    }
+}
+
+/* A variance of 0 makes weights of 10^6 times their size, which fp16 has not; -map's twin has them neither. */
+TEST(what_a_dtype_cannot_hold_is_not_folded)
+{
+    network *net = parse(folds, "fp16");
+    settle(net, 1);
+    net->layers[0].rolling_variance[3] = 0;
+    amp_host_weights_changed(net);
+    float *folded = outputs_of(net, 1);
+    assert_int_equal(folded_layers(net), FOLDED - 1);
+    assert_false(amp_engine_plan(net->amp->engine)->nodes[0].folded);
+    free(folded);
+    net->layers[0].rolling_variance[3] = 1; /* as when other weights are loaded */
+    amp_host_weights_changed(net);
+    free(outputs_of(net, 1));
+    assert_int_equal(folded_layers(net), FOLDED);
+    release(net);
+}
+
+static char *file_of(network *net, size_t *size)
+{
+    char name[] = "/tmp/engine-XXXXXX", sidecar[sizeof name + 4];
+    close(mkstemp(name));
+    save_weights(net, name);
+    FILE *in = fopen(name, "r");
+    char *bytes = malloc(1 << 20);
+    *size = fread(bytes, 1, 1 << 20, in);
+    fclose(in);
+    snprintf(sidecar, sizeof sidecar, "%s.amp", name);
+    unlink(name);
+    unlink(sidecar);
+    return bytes;
+}
+
+/* Saved weights are the masters; and a save leaves predictions as they were. */
+TEST(a_network_that_has_predicted_saves_its_own_weights)
+{
+    network *net = parse(folds, "bf16");
+    size_t m, n;
+    settle(net, 1);
+    char *before = file_of(net, &m);
+    float *first = outputs_of(net, 1);
+    char *after = file_of(net, &n);
+    assert_int_equal(m, n);
+    assert_memory_equal(before, after, m);
+    float *again = outputs_of(net, 1);
+    assert_memory_equal(first, again, (size_t)net->outputs * net->batch * sizeof *first);
+    free(before);
+    free(after);
+    free(first);
+    free(again);
+    release(net);
+}
+
+/* The copies, and which layers fold, follow the weights. */
+TEST(new_weights_are_folded_anew)
+{
+    network *used = parse(folds, "bf16"), *other = parse(folds, "bf16");
+    settle(used, 1);
+    free(outputs_of(used, 1));
+    settle(other, 2);
+    copy_weights(other, used);
+    float *a = outputs_of(used, 1), *b = outputs_of(other, 1);
+    assert_memory_equal(a, b, (size_t)used->outputs * used->batch * sizeof *a);
+    free(a);
+    free(b);
+    release(used);
+    release(other);
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -467,6 +467,44 @@ TEST(stocks_bytes_are_what_it_takes)
     each_cfg(stock_takes_what_is_told);
 }
 
+/* Requests that live of as many bytes as all parameters together have. */
+static int large_requests(network *net)
+{
+    int params, large = 0;
+    size_t bytes = 0;
+    const amp_param *p = amp_engine_params(net->amp->engine, &params);
+    for (int i = 0; i < params; i++) bytes += p[i].count * sizeof(float);
+    for (size_t i = 0; i < request_count; i++) large += requests[i].bytes >= bytes;
+    return large;
+}
+
+/* Gradients and Adam's moments are one request each, and larger than all else: a layer's weights are half of them. Nor is there
+ * a place for a delta, or for anything that a backward would read. */
+TEST(a_prediction_takes_nothing_that_only_a_training_needs)
+{
+    char *name = written("[net]\nbatch=2\nwidth=8\nheight=8\nchannels=64\nadam=1\nlearning_rate=0.001\nmax_batches=10\n"
+                         "[amp]\ndtype=fp32\n" CONV(64, "") CONV(64, "") "[dropout]\n[cost]\ntype=sse\n");
+    amp_host_wish_dtype(NULL);
+    requests_begin();
+    network *net = made(name, NULL);
+    set_batch_network(net, 2);
+    feed(net, 1);
+    network_predict(net, net->input);
+    assert_int_equal(large_requests(net), 0);
+    const amp_plan *plan = amp_engine_plan(net->amp->engine);
+    for (int i = 0; i < plan->count; i++) {
+        const amp_node *node = &plan->nodes[i];
+        assert_false(node->pre_activation || node->mean || node->variance || node->bytes);
+        for (int form = 0; form < AMP_FORM_HOST; form++) assert_null(node->output->delta[form]);
+    }
+    train_step(net, 1);
+    assert_int_equal(large_requests(net), 2);
+    requests_end();
+    release(net);
+    unlink(name);
+    free(name);
+}
+
 TEST(what_fits_is_the_largest_that_fits)
 {
     amp_plan_report r = planned(known, "fp32");

@@ -38,7 +38,7 @@ typedef struct amp_checkpoint amp_checkpoint;
 /* Writes a sidecar to path and flushes it to the disk; the caller renames it into place. weights_checksum:
  * amp_file_checksum of the .weights file it goes with. AMP_IO_FAILED: the file at path is removed.
  * AMP_DIVERGED: masters or optimizer state hold inf or NaN, and nothing is written. */
-amp_status amp_checkpoint_write(const char *path, const amp_engine *, const amp_run_state *,
+amp_status amp_checkpoint_write(const char *path, amp_engine *, const amp_run_state *,
                                 uint64_t weights_checksum, amp_error *);
 
 /* Reads and checks a whole sidecar. *out belongs to the caller. AMP_BAD_CHECKPOINT and a line with the reason
@@ -83,7 +83,7 @@ char *amp_sidecar_name(const char *weights);
 typedef struct amp_checkpoint_save { amp_safe_file weights, sidecar; } amp_checkpoint_save;
 
 amp_status amp_checkpoint_begin(const char *name, amp_checkpoint_save *, amp_error *);
-amp_status amp_checkpoint_finish(amp_checkpoint_save *, const amp_engine *, const amp_run_state *,
+amp_status amp_checkpoint_finish(amp_checkpoint_save *, amp_engine *, const amp_run_state *,
                                  amp_error *);
 void amp_checkpoint_cancel(amp_checkpoint_save *);
 

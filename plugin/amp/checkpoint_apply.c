@@ -180,6 +180,7 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, cha
     AMP_TRY(compare_layers(c, &e, error));
     AMP_TRY(compare_params(c, &e, error));
     AMP_TRY(compare_statistics(c, &e, error));
+    AMP_TRY(amp_engine_prepare_training(engine, error));
     copier copy = { e.backend, malloc(AMP_CHECKPOINT_STAGE * sizeof *copy.stage), error };
     if (!copy.stage) return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
 

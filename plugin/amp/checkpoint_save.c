@@ -214,7 +214,7 @@ amp_status amp_checkpoint_begin(const char *name, amp_checkpoint_save *save, amp
     return status;
 }
 
-static amp_status write_pair(amp_checkpoint_save *save, const amp_engine *engine, const amp_run_state *run,
+static amp_status write_pair(amp_checkpoint_save *save, amp_engine *engine, const amp_run_state *run,
                              amp_error *error)
 {
     uint64_t sum;
@@ -237,7 +237,7 @@ static amp_status place_pair(amp_checkpoint_save *save, amp_error *error)
                     save->weights.temporary);
 }
 
-amp_status amp_checkpoint_finish(amp_checkpoint_save *save, const amp_engine *engine,
+amp_status amp_checkpoint_finish(amp_checkpoint_save *save, amp_engine *engine,
                                  const amp_run_state *run, amp_error *error)
 {
     amp_status status = AMP_OK;

@@ -257,9 +257,10 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
     return status;
 }
 
-amp_status amp_checkpoint_write(const char *path, const amp_engine *engine, const amp_run_state *run,
+amp_status amp_checkpoint_write(const char *path, amp_engine *engine, const amp_run_state *run,
                                 uint64_t weights_checksum, amp_error *error)
 {
+    AMP_TRY(amp_engine_prepare_training(engine, error)); /* what is written of a network that never trained */
     content c = { amp_engine_state_of(engine), amp_engine_scaler(engine), run, weights_checksum };
     AMP_TRY(check_state(&c.engine, error));
     size_t entries = (size_t)(c.engine.param_count + c.engine.statistics_count);

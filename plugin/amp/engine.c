@@ -42,7 +42,7 @@ struct amp_engine {
     unsigned long uses;
     void *block;          /* memory of the active plan's arena */
     size_t block_bytes;
-    int training;
+    int training, trains; /* the pass under way; amp_engine_trains */
     unsigned long weights_version; /* from 1, counts the changes of the masters; a copy made at another count
                                       is stale */
 
@@ -81,8 +81,7 @@ amp_status amp_engine_create(const amp_engine_settings *settings, amp_backend *b
     engine->host = *host;
     engine->layer_count = network->count;
     engine->weights_version = 1;
-    amp_status status = network->count > 0 ? amp_parameters_collect(&engine->parameters, network,
-                                                                    settings->adam, backend, error)
+    amp_status status = network->count > 0 ? amp_parameters_collect(&engine->parameters, network, error)
                                            : amp_fail(error, AMP_BAD_NETWORK,
                                                       "amp: the network has no layers");
     if (status != AMP_OK) amp_engine_free(engine);
@@ -112,6 +111,13 @@ void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_version++;
     amp_parameters_keep(&engine->parameters, engine->backend, NULL);
+}
+
+int amp_engine_trains(const amp_engine *engine) { return engine->trains; }
+
+amp_status amp_engine_prepare_training(amp_engine *engine, amp_error *error)
+{
+    return amp_parameters_take(&engine->parameters, engine->settings.adam, engine->backend, error);
 }
 
 amp_status amp_engine_start_anew(amp_engine *engine, amp_error *error)
@@ -152,8 +158,10 @@ static amp_plan *find_plan(const amp_engine *engine, const amp_plan_key *key)
 {
     for (int i = 0; i < engine->plan_count; i++) {
         const amp_plan_key *k = &engine->plans[i]->key;
+        if (k->folds && engine->plans[i]->planned_version != engine->weights_version) continue;
         if (k->batch == key->batch && k->w == key->w && k->h == key->h && k->keeps_state == key->keeps_state
-            && k->image_delta == key->image_delta && k->frozen == key->frozen) return engine->plans[i];
+            && k->image_delta == key->image_delta && k->frozen == key->frozen && k->folds == key->folds)
+            return engine->plans[i];
     }
     return NULL;
 }
@@ -202,10 +210,15 @@ amp_status amp_engine_add_plan(amp_engine *engine, const amp_network_desc *netwo
                                amp_error *error)
 {
     if (engine->plan_count == MAX_PLANS) forget_oldest_plan(engine);
+    if (key->keeps_state) {
+        AMP_TRY(amp_engine_prepare_training(engine, error));
+        engine->trains = 1;
+    }
     amp_plan *plan;
     AMP_TRY(make_plan(engine, network, key, engine->settings.dtype, &engine->settings.recompute, 0, &plan,
                       error));
     plan->last_use = engine->uses;
+    plan->planned_version = engine->weights_version;
     engine->plans[engine->plan_count++] = plan;
     return AMP_OK;
 }
@@ -526,6 +539,7 @@ amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float de
     const amp_scaler *scaler = &engine->settings.scaler;
     amp_step_outcome outcome = { 0 };
     *report = (amp_step_report){ .scale_before = scaler->scale };
+    AMP_TRY(amp_engine_prepare_training(engine, error));
     report->anomaly = engine->anomaly;
     args->inverse_scale = amp_scaler_inverse(scaler);
     args->clip_norm = engine->settings.clip_norm;

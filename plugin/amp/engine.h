@@ -44,8 +44,8 @@ amp_status amp_engine_create(const amp_engine_settings *, amp_backend *backend, 
                              const amp_network_desc *network, amp_engine **out, amp_error *);
 void amp_engine_free(amp_engine *);
 
-/* Whether a plan for this key is built already; if not, amp_engine_add_plan must be called with a description
- * at that shape before forward. */
+/* Whether a plan for this key is built already, of these weights where it folds them; if not,
+ * amp_engine_add_plan must be called with a description at that shape before forward. */
 int amp_engine_has_plan(const amp_engine *, const amp_plan_key *);
 amp_status amp_engine_add_plan(amp_engine *, const amp_network_desc *, const amp_plan_key *, amp_error *);
 
@@ -59,6 +59,12 @@ amp_status amp_engine_outline(amp_engine *, const amp_network_desc *, const amp_
 /* What its plans recompute, from the next one on (recompute.h). */
 const amp_recompute_settings *amp_engine_recompute(const amp_engine *);
 void amp_engine_set_recompute(amp_engine *, const amp_recompute_settings *);
+
+/* The memory that only a training needs: gradients, moments, statistics to go back to. The first plan that
+ * keeps state takes it; this does so earlier, for whoever reads or writes them before. */
+amp_status amp_engine_prepare_training(amp_engine *, amp_error *);
+/* Whether there has been a plan that keeps state: else the network is only predicted with. */
+int amp_engine_trains(const amp_engine *);
 
 /* After a resize: the host's buffers have changed, so no plan is active any more. */
 void amp_engine_invalidate(amp_engine *);
@@ -117,11 +123,13 @@ amp_backend *amp_engine_backend(amp_engine *);
 /* The plan that ran last, or NULL: for messages and tests. */
 const amp_plan *amp_engine_plan(const amp_engine *);
 
-/* The engine's parameters, in .cfg order: gradients and moments for tests and checkpoints. */
+/* The engine's parameters, in .cfg order: gradients and moments for tests and checkpoints, which are NULL
+ * until amp_engine_prepare_training. */
 const amp_param *amp_engine_params(const amp_engine *, int *count);
 
 /* What a checkpoint saves of an engine, in .cfg order. All of it is the engine's; the arrays lie in its
- * backend's memory. */
+ * backend's memory. Gradients, moments and committed statistics are NULL until
+ * amp_engine_prepare_training. */
 typedef struct amp_engine_state {
     amp_backend *backend;
     int adam;

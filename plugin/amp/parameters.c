@@ -20,8 +20,7 @@ static sizes measure(const amp_network_desc *network)
     return s;
 }
 
-static amp_status allocate(amp_parameters *p, const sizes *s, int layers, int adam, amp_backend *b,
-                           amp_error *error)
+static amp_status allocate(amp_parameters *p, const sizes *s, int layers, amp_error *error)
 {
     p->params = calloc((size_t)s->params + 1, sizeof *p->params);
     p->decays = calloc((size_t)s->params + 1, 1);
@@ -29,78 +28,99 @@ static amp_status allocate(amp_parameters *p, const sizes *s, int layers, int ad
     p->unsaved = calloc((size_t)s->params + 1, 1);
     p->layer_types = calloc((size_t)layers + 1, sizeof *p->layer_types);
     p->gradients = calloc((size_t)layers + 1, sizeof *p->gradients);
+    p->entries = calloc((size_t)s->params + 1, sizeof *p->entries);
     p->statistics = calloc((size_t)s->statistics + 1, sizeof *p->statistics);
     p->statistics_unsaved = calloc((size_t)s->statistics + 1, 1);
     p->masters = calloc((size_t)s->params + 1, sizeof *p->masters);
     p->states = calloc((size_t)s->statistics + 1, sizeof *p->states);
     if (!p->params || !p->decays || !p->rates || !p->unsaved || !p->layer_types || !p->gradients
-        || !p->statistics || !p->statistics_unsaved || !p->masters || !p->states)
+        || !p->entries || !p->statistics || !p->statistics_unsaved || !p->masters || !p->states)
         return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory for the records of %d parameters",
                         s->params);
-    AMP_TRY(b->allocate(b, s->committed * sizeof(float), (void **)&p->committed_block, error));
-    AMP_TRY(b->allocate(b, s->elements * sizeof(float), (void **)&p->gradient_block, error));
-    AMP_TRY(b->zero(b, p->gradient_block, s->elements * sizeof(float), error));
-    if (!adam) return AMP_OK;
-    AMP_TRY(b->allocate(b, 2 * s->elements * sizeof(float), (void **)&p->moment_block, error));
-    return b->zero(b, p->moment_block, 2 * s->elements * sizeof(float), error);
+    return AMP_OK;
 }
 
-static void map_gradients(amp_gradients *gradients, const amp_layer_desc *layer, int k, float *gradient)
+static amp_gradient_entries entries_of(amp_gradients *gradients, const amp_layer_desc *layer, int k)
 {
     const float *master = layer->params[k].master;
-    gradients->all[k] = gradient;
-    if (master == layer->weights) gradients->weights = gradient;
-    if (master == layer->biases) gradients->biases = gradient;
-    if (master == layer->scales) gradients->scales = gradient;
+    return (amp_gradient_entries){ &gradients->all[k], master == layer->weights ? &gradients->weights
+                                                     : master == layer->biases ? &gradients->biases
+                                                     : master == layer->scales ? &gradients->scales : NULL };
 }
 
-static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index, size_t elements, size_t *at)
+static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index)
 {
     for (int k = 0; k < layer->param_count; k++) {
         const amp_param_desc *d = &layer->params[k];
-        float *gradient = p->gradient_block + *at, *m = p->moment_block ? p->moment_block + *at : NULL;
-        p->params[p->param_count] = (amp_param){ .master = d->master, .grad = gradient,
-                                                 .momentum = *d->gradient_slot, .m = m,
-                                                 .v = m ? m + elements : NULL, .count = d->count,
-                                                 .clip = d->clip, .rate_scale = layer->rate_scale,
-                                                 .layer = index, .name = d->name };
+        p->params[p->param_count] = (amp_param){ .master = d->master, .momentum = *d->gradient_slot,
+                                                 .count = d->count, .clip = d->clip,
+                                                 .rate_scale = layer->rate_scale, .layer = index,
+                                                 .name = d->name };
         p->masters[p->param_count] = (amp_param){ .grad = d->master, .count = d->count, .layer = index,
                                                   .name = d->name };
         p->rates[p->param_count] = layer->rate_scale;
         p->unsaved[p->param_count] = (char)d->unsaved;
+        p->entries[p->param_count] = entries_of(&p->gradients[index], layer, k);
         p->decays[p->param_count++] = (char)d->decays;
-        map_gradients(&p->gradients[index], layer, k, gradient);
-        *at += d->count;
     }
 }
 
-static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int index, size_t *saved)
+static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int index)
 {
     for (int k = 0; k < layer->statistics_count; k++) {
         const amp_statistics_desc *d = &layer->statistics[k];
         p->states[p->statistics_count] = (amp_param){ .grad = d->array, .count = d->count, .layer = index,
                                                       .name = "running statistics" };
         p->statistics_unsaved[p->statistics_count] = (char)d->unsaved;
-        p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array,
-                                                                 .committed = p->committed_block + *saved,
-                                                                 .count = d->count, .layer = index,
+        p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array, .count = d->count,
+                                                                 .layer = index,
                                                                  .rolling_factor = d->rolling_factor };
-        *saved += d->count;
     }
 }
 
-amp_status amp_parameters_collect(amp_parameters *p, const amp_network_desc *network, int adam,
-                                  amp_backend *b, amp_error *error)
+amp_status amp_parameters_collect(amp_parameters *p, const amp_network_desc *network, amp_error *error)
 {
     sizes s = measure(network);
-    size_t at = 0, saved = 0;
-    AMP_TRY(allocate(p, &s, network->count, adam, b, error));
-    p->gradient_count = s.elements;
+    AMP_TRY(allocate(p, &s, network->count, error));
     for (int i = 0; i < network->count; i++) {
         p->layer_types[i] = network->layers[i].type;
-        add_params(p, &network->layers[i], i, s.elements, &at);
-        add_statistics(p, &network->layers[i], i, &saved);
+        add_params(p, &network->layers[i], i);
+        add_statistics(p, &network->layers[i], i);
     }
+    p->gradient_count = s.elements;
+    p->committed_count = s.committed;
+    return AMP_OK;
+}
+
+/* Gives each parameter, and each array of statistics, its part of the blocks. */
+static void share_blocks(amp_parameters *p)
+{
+    float *gradient = p->gradient_block, *moment = p->moment_block, *committed = p->committed_block;
+    for (int i = 0; i < p->param_count; i++) {
+        amp_param *param = &p->params[i];
+        param->grad = *p->entries[i].in_all = gradient;
+        if (p->entries[i].by_name) *p->entries[i].by_name = gradient;
+        if (moment) param->m = moment, param->v = moment + p->gradient_count, moment += param->count;
+        gradient += param->count;
+    }
+    for (int i = 0; i < p->statistics_count; i++) {
+        p->statistics[i].committed = committed;
+        committed += p->statistics[i].count;
+    }
+}
+
+amp_status amp_parameters_take(amp_parameters *p, int adam, amp_backend *b, amp_error *error)
+{
+    size_t bytes = p->gradient_count * sizeof(float);
+    if (p->taken) return AMP_OK;
+    if (!p->committed_block)
+        AMP_TRY(b->allocate(b, p->committed_count * sizeof(float), (void **)&p->committed_block, error));
+    if (adam && !p->moment_block) AMP_TRY(b->allocate(b, 2 * bytes, (void **)&p->moment_block, error));
+    if (!p->gradient_block) AMP_TRY(b->allocate(b, bytes, (void **)&p->gradient_block, error));
+    if (adam) AMP_TRY(b->zero(b, p->moment_block, 2 * bytes, error));
+    AMP_TRY(b->zero(b, p->gradient_block, bytes, error));
+    share_blocks(p);
+    p->taken = 1;
     return amp_parameters_keep(p, b, error);
 }
 
@@ -115,6 +135,7 @@ void amp_parameters_free(amp_parameters *p, amp_backend *b)
     free(p->unsaved);
     free(p->layer_types);
     free(p->gradients);
+    free(p->entries);
     free(p->statistics);
     free(p->statistics_unsaved);
     free(p->masters);
@@ -150,7 +171,7 @@ amp_status amp_parameters_finish_step(amp_parameters *p, amp_backend *b, const a
 
 amp_status amp_parameters_keep(amp_parameters *p, amp_backend *b, amp_error *error)
 {
-    return b->keep_statistics(b, p->statistics, p->statistics_count, error);
+    return p->taken ? b->keep_statistics(b, p->statistics, p->statistics_count, error) : AMP_OK;
 }
 
 amp_status amp_parameters_restore(amp_parameters *p, amp_backend *b, amp_error *error)
@@ -168,7 +189,7 @@ amp_status amp_parameters_forget(amp_parameters *p, amp_backend *b, amp_error *e
     for (int i = 0; i < p->param_count; i++)
         AMP_TRY(b->zero(b, p->params[i].momentum, p->params[i].count * sizeof(float), error));
     if (p->moment_block) AMP_TRY(b->zero(b, p->moment_block, 2 * p->gradient_count * sizeof(float), error));
-    return amp_parameters_drop_gradients(p, b, error);
+    return p->taken ? amp_parameters_drop_gradients(p, b, error) : AMP_OK;
 }
 
 /* ---- finite or not ---- */

@@ -6,6 +6,9 @@
 #include "anomaly.h"
 #include "plan.h"
 
+/* A parameter's places in its layer's amp_gradients. by_name: weights, biases or scales; NULL: it is none. */
+typedef struct amp_gradient_entries { float **in_all, **by_name; } amp_gradient_entries;
+
 typedef struct amp_parameters {
     amp_param *params;
     char *decays;             /* per parameter: SGD decays it */
@@ -13,13 +16,14 @@ typedef struct amp_parameters {
     int param_count;
     const char **layer_types; /* per layer: the host's name for it */
     amp_gradients *gradients; /* per layer: where its backward adds */
-    float *gradient_block, *moment_block;
-    size_t gradient_count;    /* elements of all parameters together */
+    amp_gradient_entries *entries; /* per parameter */
+    int taken;                /* whether there is the memory of amp_parameters_take, these three blocks: */
+    float *gradient_block, *moment_block, *committed_block;
+    size_t gradient_count, committed_count; /* elements of all parameters, and of all statistics, together */
     amp_statistics *statistics;
     char *statistics_unsaved; /* per array of statistics */
     float *rates;      /* the params' rate_scale, which is 0 while they are held */
     const char *held;  /* per layer, or NULL: amp_engine_hold */
-    float *committed_block;
     int statistics_count;
     amp_param *masters, *states; /* masters and statistics in the form that check_gradients takes: the array
                                     is grad */
@@ -27,11 +31,14 @@ typedef struct amp_parameters {
 
 /* Fills *parameters, which is zeroed before; on failure too, what was made is given back by
  * amp_parameters_free. network's arrays outlive it, its descriptions need not. */
-amp_status amp_parameters_collect(amp_parameters *, const amp_network_desc *network, int adam, amp_backend *,
-                                  amp_error *);
+amp_status amp_parameters_collect(amp_parameters *, const amp_network_desc *network, amp_error *);
+/* Takes the memory that only a training needs, if it was not taken yet: gradients and Adam's moments, which
+ * are 0, and the committed statistics. A network that is only predicted with has none of it. */
+amp_status amp_parameters_take(amp_parameters *, int adam, amp_backend *, amp_error *);
 void amp_parameters_free(amp_parameters *, amp_backend *);
 
-/* keep: commit the statistics as they are now. restore: go back to the committed ones. */
+/* keep: commit the statistics as they are now, if there is memory for that. restore: go back to the committed
+ * ones. */
 amp_status amp_parameters_keep(amp_parameters *, amp_backend *, amp_error *);
 amp_status amp_parameters_restore(amp_parameters *, amp_backend *, amp_error *);
 amp_status amp_parameters_drop_gradients(amp_parameters *, amp_backend *, amp_error *);

@@ -8,6 +8,8 @@
  * one from that time on. */
 #include "plan.h"
 
+#include "../layers/fold.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +103,15 @@ static void choose_gradients(amp_plan *plan)
         for (int k = 0; k < node->desc.input_count; k++)
             node->inputs[k]->delta_parts += wanted && node->inputs[k]->wants_delta;
     }
+}
+
+static amp_status choose_folding(amp_plan *plan, amp_backend *backend, amp_error *error)
+{
+    for (int i = 0; plan->key.folds && i < plan->count; i++) {
+        plan->nodes[i].predicts = 1;
+        AMP_TRY(amp_fold_choose(&plan->nodes[i], backend, error));
+    }
+    return AMP_OK;
 }
 
 static int is_read(const amp_plan *plan, int layer)
@@ -321,6 +332,7 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
     plan->image.shape = network->image;
     amp_status status = link_nodes(plan, network, gradients, error);
     if (status == AMP_OK) status = choose_forms(plan, low, error);
+    if (status == AMP_OK) status = choose_folding(plan, step->backend, error);
     if (status == AMP_OK) {
         choose_gradients(plan);
         choose_outputs(plan);

@@ -12,6 +12,8 @@ typedef struct amp_plan_key {
     int keeps_state;  /* a backward will follow */
     int image_delta;  /* the gradient of the image is wanted too */
     int frozen;       /* so many layers learn nothing for now, which the description says as well; 0: none */
+    int folds;        /* the network is only predicted with: batch norm is folded into weights (fold.h), and
+                         products end with their activation. Never with keeps_state */
 } amp_plan_key;
 
 typedef struct amp_network_desc {
@@ -37,6 +39,7 @@ typedef struct amp_plan {
     amp_yolo_result *results_read;
     int result_count;
     unsigned long last_use;
+    unsigned long planned_version;    /* of the masters that it was planned by: they decide what folds */
     unsigned long weights_version;    /* of the masters that its half copies were made from; 0: it has none
                                          (engine.c) */
 } amp_plan;

@@ -53,6 +53,7 @@ typedef struct amp_conv_desc {
     int transposed;       /* it computes a deconvolution: amp_conv_wants_forward */
     int stride_x;         /* along a row; 0: as stride */
     int dilation;         /* 0: 1 */
+    int leaky;            /* its forward ends with AMP_LEAKY; never with training or transposed */
 } amp_conv_desc;
 
 static inline int amp_conv_stride_x(const amp_conv_desc *d) { return d->stride_x ? d->stride_x : d->stride; }

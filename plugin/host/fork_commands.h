@@ -74,7 +74,9 @@ void amp_batches_close(amp_batches *); /* NULL is fine */
 /* ---- measuring speed ---- */
 
 /* Fills the network's input with random images, uniform in [0,1), and its labels with what its loss can read:
- * 1 to 10 boxes an image for a detector, else one class. The same seed gives the same batch. */
+ * 1 to 10 boxes an image for a detector, else one class. The same seed gives the same batch. All rolling
+ * variances become 1: those of a network that has not learnt are 0, which makes outputs of 10^6 and then
+ * inf. */
 void amp_fork_fill_random_batch(struct network *net, unsigned seed);
 
 /* The parts of a training step on the batch that lies in its input; begin counts its images. Each waits until
@@ -85,6 +87,8 @@ void amp_fork_backward(struct network *);
 void amp_fork_update(struct network *);
 /* The loss of the last forward. */
 float amp_fork_cost(const struct network *);
+/* A prediction of that batch, as network_predict makes it; it waits too. Labels are not read. */
+void amp_fork_predict(struct network *);
 
 /* Calls watcher before (begins) and after forward and backward of each layer of a network without AMP, when
  * its device has done what was before. One network at a time in a program. watch: 0 without memory. */

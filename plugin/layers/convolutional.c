@@ -12,7 +12,7 @@ static amp_conv_desc describe(const amp_node *node, const amp_step *step)
                            .pad = d->pad, .groups = d->groups, .dtype = node->dtype,
                            .training = step->keeps_state, .wants_dx = step->keeps_state
                            && node->inputs[0]->wants_delta, .stride_x = d->stride_x,
-                           .dilation = d->dilation };
+                           .dilation = d->dilation, .leaky = amp_epilogue_is_fused(node) };
     if (d->kind == AMP_LAYER_CONNECTED) {
         conv.size_h = x.h;
         conv.size_w = x.w;
@@ -39,7 +39,8 @@ static amp_status forward(amp_node *node, amp_step *step, amp_error *error)
     AMP_TRY(amp_value_read(step, node->inputs[0], node->form, &x, error));
     amp_value_write(node->output);
     sums = amp_epilogue_sums(node);
-    AMP_TRY(b->conv_forward(b, node->conv, x.data, d->batch_normalize ? NULL : d->biases, sums.data, error));
+    const float *bias = node->folded ? node->folded_bias : d->batch_normalize ? NULL : d->biases;
+    AMP_TRY(b->conv_forward(b, node->conv, x.data, bias, sums.data, error));
     return amp_epilogue_forward(node, step, error);
 }
 

@@ -58,6 +58,13 @@ amp_status amp_epilogue_plan(amp_node *node, amp_arena *arena, int forward_time,
     return amp_batchnorm_plan(node, arena, forward_time, backward_time, error);
 }
 
+int amp_epilogue_is_fused(const amp_node *node)
+{
+    const amp_layer_desc *d = &node->desc;
+    return node->predicts && d->activation == AMP_LEAKY && (node->folded || !d->batch_normalize)
+        && (d->kind == AMP_LAYER_CONVOLUTIONAL || d->kind == AMP_LAYER_CONNECTED);
+}
+
 amp_tensor amp_epilogue_sums(const amp_node *node)
 {
     amp_tensor sums = amp_value_data(node->output, node->form);
@@ -70,8 +77,10 @@ amp_status amp_epilogue_forward(amp_node *node, amp_step *step, amp_error *error
     amp_backend *b = step->backend;
     const amp_layer_desc *d = &node->desc;
     amp_tensor sums = amp_epilogue_sums(node), y = amp_value_data(node->output, node->form);
-    if (d->batch_normalize) return amp_batchnorm_forward(node, step, &sums, &y, d->activation, error);
-    return d->activation == AMP_LINEAR ? AMP_OK : b->activation_forward(b, &sums, &y, d->activation, error);
+    if (d->batch_normalize && !node->folded)
+        return amp_batchnorm_forward(node, step, &sums, &y, d->activation, error);
+    if (d->activation == AMP_LINEAR || amp_epilogue_is_fused(node)) return AMP_OK;
+    return b->activation_forward(b, &sums, &y, d->activation, error);
 }
 
 amp_status amp_epilogue_backward(amp_node *node, amp_step *step, amp_error *error)

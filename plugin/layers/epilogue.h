@@ -17,6 +17,9 @@ amp_status amp_batchnorm_backward(amp_node *, amp_step *, const amp_tensor *x, c
 /* For amp_layer_ops.plan: room for what batch norm keeps, or an activation whose gradient wants its input. */
 amp_status amp_epilogue_plan(amp_node *, amp_arena *, int forward_time, int backward_time, amp_error *);
 
+/* Whether the backend's convolution ends with the activation, so that there is no pass of its own for it. */
+int amp_epilogue_is_fused(const amp_node *);
+
 /* Where forward's products go: into the output, or, where they must be kept for backward, beside it. */
 amp_tensor amp_epilogue_sums(const amp_node *);
 /* The sums, with their bias if there is no batch norm, become the output. */

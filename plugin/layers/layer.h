@@ -183,6 +183,10 @@ struct amp_node {
 
     amp_conv *conv;
     amp_local *local;
+    int predicts;              /* the plan folds: nothing is kept for a backward */
+    int folded;                /* ... and the layer's batch norm lies in its weights (fold.h), */
+    float *folded_bias;        /* ... and in this bias: the backend's memory, made with the copies of
+                                  weights */
     amp_recompute recompute;   /* in backward, at the time again_time of the arena's clock; -1: nobody asks */
     int again_time;
     void *pre_activation;      /* the epilogue's sums (epilogue.h), kept for backward */
@@ -227,7 +231,7 @@ amp_status amp_node_check_shape(const amp_node *, amp_shape made, const char *ch
 
 /* Loads the weights of all convolutions among `count` nodes, in one go, and of the local layers; an error's
  * line begins with the layer, if one is to blame. */
-amp_status amp_nodes_load_weights(const amp_node *nodes, int count, amp_backend *, amp_error *);
+amp_status amp_nodes_load_weights(amp_node *nodes, int count, amp_backend *, amp_error *);
 
 /* Frees what plan made (not arena memory). */
 void amp_node_release(amp_node *node, amp_backend *backend);

@@ -5,6 +5,7 @@
 
 #include "../backend/activate.h"
 #include "epilogue.h"
+#include "fold.h"
 
 /* Begins the profiler's range of one phase, if there is a profiler. */
 static void begin(const amp_node *node, amp_backend *backend, const char *phase)
@@ -48,7 +49,8 @@ int amp_node_keeps_sums(const amp_node *node)
 {
     const amp_layer_desc *d = &node->desc;
     if (d->kind == AMP_LAYER_ACTIVATION || d->kind == AMP_LAYER_BATCHNORM) return 0;
-    return d->batch_normalize || amp_gradient_wants_input(d->activation);
+    if (d->batch_normalize) return !node->folded;
+    return amp_gradient_wants_input(d->activation) && !node->predicts;
 }
 
 int amp_node_reads_output(const amp_node *node)
@@ -66,10 +68,12 @@ amp_status amp_node_check_shape(const amp_node *node, amp_shape made, const char
                     check);
 }
 
-/* The node whose convolution is number `at` of those there are. */
+static int loads_masters(const amp_node *node) { return node->conv && !node->folded; }
+
+/* The node whose convolution is number `at` of those that load their masters. */
 static const amp_node *with_conv(const amp_node *nodes, int at)
 {
-    while (!nodes->conv || at-- > 0) nodes++;
+    while (!loads_masters(nodes) || at-- > 0) nodes++;
     return nodes;
 }
 
@@ -79,7 +83,8 @@ static amp_status load_convs(const amp_node *nodes, int count, amp_backend *back
     amp_conv_weights *all = malloc(((size_t)count + 1) * sizeof *all);
     if (!all) return amp_fail(error, AMP_NO_MEMORY, "no memory for a list of %d layers", count);
     for (int i = 0; i < count; i++)
-        if (nodes[i].conv) all[convs++] = (amp_conv_weights){ nodes[i].conv, nodes[i].desc.weights };
+        if (loads_masters(&nodes[i]))
+            all[convs++] = (amp_conv_weights){ nodes[i].conv, nodes[i].desc.weights };
     if (backend->range_push) backend->range_push(backend, "weights");
     amp_status status = backend->conv_load_weights(backend, all, convs, &failed, error);
     if (backend->range_pop) backend->range_pop(backend);
@@ -87,14 +92,20 @@ static amp_status load_convs(const amp_node *nodes, int count, amp_backend *back
     return status == AMP_OK || failed < 0 ? status : name(with_conv(nodes, failed), "weights", status, error);
 }
 
-amp_status amp_nodes_load_weights(const amp_node *nodes, int count, amp_backend *backend, amp_error *error)
+/* Of a layer that is loaded by itself. */
+static amp_status load_one(amp_node *node, amp_backend *backend, amp_error *error)
+{
+    return node->local ? backend->local_load_weights(backend, node->local, node->desc.weights, error)
+                       : amp_fold_load(node, backend, error);
+}
+
+amp_status amp_nodes_load_weights(amp_node *nodes, int count, amp_backend *backend, amp_error *error)
 {
     AMP_TRY(load_convs(nodes, count, backend, error));
     for (int i = 0; i < count; i++) {
-        if (!nodes[i].local) continue;
+        if (!nodes[i].local && !nodes[i].folded) continue;
         begin(&nodes[i], backend, "weights");
-        AMP_TRY(end(&nodes[i], backend, "weights", backend->local_load_weights(backend, nodes[i].local,
-                nodes[i].desc.weights, error), error));
+        AMP_TRY(end(&nodes[i], backend, "weights", load_one(&nodes[i], backend, error), error));
     }
     return AMP_OK;
 }
@@ -103,6 +114,8 @@ void amp_node_drop_weights(amp_node *node, amp_backend *backend)
 {
     if (node->conv) backend->conv_drop_weights(backend, node->conv);
     if (node->local) backend->local_drop_weights(backend, node->local);
+    if (node->folded_bias) backend->release(backend, node->folded_bias);
+    node->folded_bias = NULL;
 }
 
 amp_status amp_node_forward(amp_node *node, amp_step *step, amp_error *error)
@@ -146,10 +159,12 @@ void amp_node_release(amp_node *node, amp_backend *backend)
 {
     if (node->conv) backend->conv_destroy(backend, node->conv);
     if (node->local) backend->local_destroy(backend, node->local);
+    if (node->folded_bias) backend->release(backend, node->folded_bias);
     if (node->map) backend->release(backend, node->map);
     if (node->class_table) backend->release(backend, node->class_table);
     node->conv = NULL;
     node->local = NULL;
+    node->folded_bias = NULL;
     node->map = NULL;
     node->class_table = NULL;
 }

@@ -22,17 +22,26 @@ const char *amp_dnnl_text(dnnl_status_t status)
     }
 }
 
+/* A copy of library->attributes that ends with one more operation. */
+static dnnl_status_t add_attributes(const amp_onednn *library, dnnl_primitive_attr_t *out,
+                                    dnnl_status_t (*append)(dnnl_post_ops_t, float), float number)
+{
+    dnnl_post_ops_t last = NULL;
+    dnnl_status_t status = dnnl_primitive_attr_clone(out, library->attributes);
+    if (status == dnnl_success) status = dnnl_post_ops_create(&last);
+    if (status == dnnl_success) status = append(last, number);
+    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(*out, last);
+    if (last) dnnl_post_ops_destroy(last);
+    return status;
+}
+
 static dnnl_status_t make_attributes(amp_onednn *library)
 {
     dnnl_status_t status = dnnl_primitive_attr_create(&library->attributes);
     if (status == dnnl_success)
         status = dnnl_primitive_attr_set_scratchpad_mode(library->attributes, dnnl_scratchpad_mode_user);
-    if (status == dnnl_success) status = dnnl_primitive_attr_clone(&library->adding, library->attributes);
-    dnnl_post_ops_t add = NULL;
-    if (status == dnnl_success) status = dnnl_post_ops_create(&add);
-    if (status == dnnl_success) status = amp_append_sum(add, 1);
-    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(library->adding, add);
-    if (add) dnnl_post_ops_destroy(add);
+    if (status == dnnl_success) status = add_attributes(library, &library->adding, amp_append_sum, 1);
+    if (status == dnnl_success) status = add_attributes(library, &library->leaky, amp_append_leaky, .1f);
     return status;
 }
 
@@ -56,6 +65,7 @@ amp_status amp_onednn_create(amp_onednn **out, amp_error *error)
 void amp_onednn_destroy(amp_onednn *library)
 {
     if (!library) return;
+    if (library->leaky) dnnl_primitive_attr_destroy(library->leaky);
     if (library->adding) dnnl_primitive_attr_destroy(library->adding);
     if (library->attributes) dnnl_primitive_attr_destroy(library->attributes);
     if (library->stream) dnnl_stream_destroy(library->stream);

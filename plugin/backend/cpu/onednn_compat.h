@@ -214,6 +214,16 @@ static inline dnnl_status_t amp_append_sum(dnnl_post_ops_t post_ops, float facto
 #endif
 }
 
+/* Make a primitive multiply its results that are not above 0. */
+static inline dnnl_status_t amp_append_leaky(dnnl_post_ops_t post_ops, float factor)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_post_ops_append_eltwise(post_ops, dnnl_eltwise_relu, factor, 0.0f);
+#else
+    return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_relu, factor, 0.0f);
+#endif
+}
+
 /* Make a primitive multiply its result. */
 static inline dnnl_status_t amp_append_factor(dnnl_post_ops_t post_ops, float factor)
 {

@@ -40,6 +40,7 @@ static amp_status check_desc(const amp_conv_desc *d, amp_error *error)
         why = "stride must be at least 1 and padding 0 or more";
     else if (d->dilation < 0 || d->dilation > INT_MAX / 4 / (d->size_h > d->size_w ? d->size_h : d->size_w))
         why = "dilation must be at least 1, and no window that large";
+    else if (d->leaky && (d->training || d->transposed)) why = "only a forward by itself ends with leaky";
     else if (d->groups < 1 || d->x.c % d->groups || d->k % d->groups)
         why = "groups must divide the channels and the filters";
     else if (amp_conv_span(d, d->size_h) > d->x.h + 2 * d->pad ||
@@ -156,13 +157,14 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_dat
                                    amp_const_md plain)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
+    const_dnnl_primitive_attr_t attributes = conv->desc.leaky ? library->leaky : library->attributes;
     amp_problem problem;
     descriptors m;
     dnnl_status_t status = describe(conv, conv->slice, type, type, type, &problem, &m);
     if (status == dnnl_success)
         status = amp_forward_pd(&conv->forward_pd, library->engine,
                                 conv->desc.training ? dnnl_forward_training : dnnl_forward_inference,
-                                &problem, library->attributes, avoid_forward(conv));
+                                &problem, attributes, avoid_forward(conv));
     destroy_descriptors(&m);
     if (status != dnnl_success || !amp_conv_wants_forward(&conv->desc)) return status;
     status = amp_pass_build(library, &conv->forward, conv->forward_pd, ids, 4);

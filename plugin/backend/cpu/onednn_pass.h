@@ -14,6 +14,7 @@ struct amp_onednn {
     dnnl_primitive_attr_t attributes;     /* scratchpad given by the caller of a primitive, that is by
                                              `scratch` */
     dnnl_primitive_attr_t adding;         /* the same, and dst += instead of dst = */
+    dnnl_primitive_attr_t leaky;          /* ... and dst = leaky(dst) */
     char *scratch;
     size_t scratch_bytes;
 };

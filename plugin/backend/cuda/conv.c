@@ -194,9 +194,10 @@ amp_status amp_cuda_conv_forward(amp_backend *backend, amp_conv *conv, const voi
     AMP_TRY(check(conv, FORWARD, error));
     if (conv->connected) AMP_TRY(amp_cuda_gemm_forward(backend, &conv->product, x, conv->weights, y, error));
     else AMP_TRY(run(backend, conv, FORWARD, x, conv->weights, y, error));
-    if (!bias) return AMP_OK;
     const amp_tensor output = { .data = y, .dtype = conv->desc.dtype, .layout = AMP_NHWC, .shape = conv->y };
-    return amp_cuda_add_bias(backend, &output, bias, error);
+    if (bias) AMP_TRY(amp_cuda_add_bias(backend, &output, bias, error));
+    return conv->desc.leaky ? amp_cuda_activation_forward(backend, &output, &output, AMP_LEAKY, error)
+                            : AMP_OK;
 }
 
 amp_status amp_cuda_conv_backward_data(amp_backend *backend, amp_conv *conv, const void *dy, void *dx,

@@ -4,7 +4,7 @@
  * Each dtype has a program of its own (bench_child.c). They take turns of a tenth of a second or a step, so
  * that a busy minute of the machine slows all of them alike; their networks are in memory at the same time.
  * Stock Darknet is measured if it is asked for, and by default on a GPU; on a CPU one step of it takes as
- * long as some twenty of AMP's fp32. */
+ * long as some twenty of AMP's fp32. With -detect they predict instead of training. */
 #define _DEFAULT_SOURCE /* mkdtemp, _SC_NPROCESSORS_ONLN */
 #include "bench.h"
 
@@ -24,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_ARGUMENTS = 20, FOLDER = 512, FILE_NAME = FOLDER + 16, NUMBER = 24 };
+enum { MOST_PARTS = 2, MOST_ARGUMENTS = 20, FOLDER = 512, FILE_NAME = FOLDER + 16, NUMBER = 24 };
 
 static const char all_dtypes[] = "stock,fp32,bf16,fp16";
 static const double slice_seconds = .1;
@@ -45,6 +45,8 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
           .about = "images of a pass, with an update after each (the .cfg's batch and subdivisions)" },
         { .name = "-size", .number = &r->size, .least = 1, .most = 65536,
           .about = "width and height of the images (the .cfg's)" },
+        { .name = "-detect", .flag = &r->detect,
+          .about = "predictions instead of training steps: of one image, and of a batch" },
         { .name = "-json", .value = "FILE", .text = &r->json,
           .about = "also writes everything as JSON; - is standard output" },
         /* of our own programs */
@@ -80,7 +82,7 @@ static amp_status check_cfg(amp_bench_request *r, amp_bench *b, amp_error *error
     AMP_TRY(amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error));
     AMP_TRY(amp_cfg_number(r->cfg, "batch", 1, &batch, error));
     AMP_TRY(amp_cfg_number(r->cfg, "subdivisions", 1, &subdivisions, error));
-    b->subdivisions = r->batch ? 1 : (int)subdivisions;
+    b->subdivisions = r->batch || r->detect ? 1 : (int)subdivisions;
     if (!r->batch) r->batch = (long)batch / (long)subdivisions;
     return AMP_OK;
 }
@@ -131,6 +133,7 @@ static void make_program(program *p, const amp_bench_request *r, const run *run,
     add(p, "-amp", strcmp(dtype, "stock") ? dtype : "off");
     if (r->iters) add_number(p, "-iters", p->iters, r->iters);
     if (r->warmup >= 0) add_number(p, "-warmup", p->warmup, r->warmup);
+    if (r->detect) add(p, "-detect", NULL);
     add_number(p, "-seed", p->seed, (long)run->b->seed);
     add_number(p, "-i", p->gpu, amp_fork_device()); /* -1: the CPU */
 }
@@ -261,38 +264,63 @@ static amp_status run_in_folder(run *r, const amp_bench_request *request, amp_er
     return status;
 }
 
-static amp_status bench(amp_bench_request *request, amp_bench *b, amp_error *error)
+static amp_status measure(const amp_bench_request *request, amp_bench *b, amp_error *error)
+{
+    run r = { .b = b, .named = request->dtypes != NULL, .shows_progress = isatty(STDERR_FILENO) };
+    AMP_TRY(run_in_folder(&r, request, error));
+    return amp_bench_summarize(b, error);
+}
+
+/* Predictions have two benchmarks, of one image and of more. Returns how many there are. */
+static int divide(const amp_bench_request *request, amp_bench_request parts[MOST_PARTS],
+                  amp_bench b[MOST_PARTS])
+{
+    int count = request->detect && request->batch > 1 ? 2 : 1;
+    parts[0] = parts[count - 1] = *request;
+    if (count > 1) parts[0].batch = 1, b[1] = b[0];
+    return count;
+}
+
+static void show(const amp_bench_request *request, const amp_bench *b, int count, FILE *json)
+{
+    FILE *text = json == stdout ? stderr : stdout;
+    if (request->detect) amp_bench_print_detection(b, count, text);
+    else amp_bench_print(b, text);
+    if (json && request->detect) amp_bench_write_detection(b, count, json);
+    else if (json) amp_bench_write_json(b, json);
+}
+
+static amp_status bench(amp_bench_request *request, amp_bench b[MOST_PARTS], amp_error *error)
 {
     struct amp_output *output = NULL;
     FILE *json = NULL;
-    run r = { .b = b, .named = request->dtypes != NULL, .shows_progress = isatty(STDERR_FILENO) };
+    amp_bench_request parts[MOST_PARTS];
     AMP_TRY(check_cfg(request, b, error));
     if (request->json) AMP_TRY(amp_output_begin(request->json, &output, &json, error));
-    amp_status status = run_in_folder(&r, request, error);
-    if (status == AMP_OK) status = amp_bench_summarize(b, error);
+    int count = divide(request, parts, b);
+    amp_status status = AMP_OK;
+    for (int i = 0; i < count && status == AMP_OK; i++) status = measure(&parts[i], &b[i], error);
     if (status != AMP_OK) {
         amp_output_abandon(output);
         return status;
     }
-    amp_bench_print(b, json == stdout ? stderr : stdout);
-    if (!json) return AMP_OK;
-    amp_bench_write_json(b, json);
-    return amp_output_end(output, error);
+    show(request, b, count, json);
+    return json ? amp_output_end(output, error) : AMP_OK;
 }
 
 amp_status amp_command_bench(int argc, char **argv, amp_error *error)
 {
     amp_bench_request request = { 0 };
-    amp_bench b = { 0 };
+    amp_bench b[MOST_PARTS] = { 0 };
     amp_lines dtypes = { 0 };
     AMP_TRY(read_request(argc, argv, &request, error));
     if (request.only) return amp_bench_child(&request, error);
-    b.cfg = request.cfg;
-    note_machine(&b);
-    if (!amp_random_seed(&b.seed)) b.seed = 1;
-    amp_status status = choose_sides(&request, &dtypes, &b, error);
-    if (status == AMP_OK) status = bench(&request, &b, error);
-    amp_bench_free(&b);
+    b->cfg = request.cfg;
+    note_machine(b);
+    if (!amp_random_seed(&b->seed)) b->seed = 1;
+    amp_status status = choose_sides(&request, &dtypes, b, error);
+    if (status == AMP_OK) status = bench(&request, b, error);
+    for (int i = 0; i < MOST_PARTS; i++) amp_bench_free(&b[i]);
     amp_lines_free(&dtypes);
     return status;
 }

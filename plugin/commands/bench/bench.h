@@ -16,10 +16,12 @@ enum {
 typedef struct amp_bench_request {
     const char *cfg, *dtypes, *json;
     long iters, warmup, batch, size;
+    int detect;               /* predictions instead of steps */
     const char *only;         /* child: its dtype */
 } amp_bench_request;
 
-/* A step is `subdivisions` passes (forward and backward of `batch` images) and one update. */
+/* A step is `subdivisions` passes (forward and backward of `batch` images) and one update; of predictions one
+ * forward. */
 typedef enum amp_bench_phase {
     AMP_BENCH_FORWARD, AMP_BENCH_BACKWARD, AMP_BENCH_UPDATE, AMP_BENCH_STEP, AMP_BENCH_PHASES
 } amp_bench_phase;
@@ -154,6 +156,9 @@ void amp_bench_judge(const amp_bench_evidence *, amp_bench_verdict *);
 const char *amp_bench_number(char text[16], double value);
 void amp_bench_print(const amp_bench *, FILE *);
 void amp_bench_write_json(const amp_bench *, FILE *);
+/* The same of predictions: `count` benchmarks of one network at different batches. */
+void amp_bench_print_detection(const amp_bench *, int count, FILE *);
+void amp_bench_write_detection(const amp_bench *, int count, FILE *);
 
 /* ---- bench_layers.c: clocks around the layers of one network; they make a step slower ---- */
 

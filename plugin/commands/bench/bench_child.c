@@ -1,6 +1,6 @@
 /* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and
  * because a dtype is chosen when a network is made. It loads the .cfg that its parent made, trains on one
- * synthetic batch, and tells its parent (host/training/turns.h), line by line:
+ * synthetic batch (-detect: predicts), and tells its parent (host/training/turns.h), line by line:
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *     machine TEXT                               the backend; not for stock
@@ -8,7 +8,7 @@
  *   * warm LOSS | skipped                        a step that is not measured
  *   * step FORWARD BACKWARD UPDATE               ms
  *     memory PEAK LOADED                         MB so far; of a training's loader, for one pass
- *   * pass                                       with clocks around the layers
+ *   * pass                                       with clocks around the layers; not with -detect
  *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD CASTS OPERATIONS BYTES
  *     done STEPS                                 how many were measured
  *
@@ -114,9 +114,22 @@ static int tell_support(const child *c)
 
 /* ---- steps ---- */
 
+static void predict(child *c, double ms[AMP_BENCH_STEP])
+{
+    double began = amp_bench_now_ms();
+    amp_fork_predict(c->net);
+    c->step_ms = ms[AMP_BENCH_FORWARD] = amp_bench_now_ms() - began;
+    ms[AMP_BENCH_BACKWARD] = ms[AMP_BENCH_UPDATE] = 0;
+    memory_look(c);
+}
+
 /* What train_network_datum does, in its parts. ms: forward, backward, update. */
 static void step(child *c, double ms[AMP_BENCH_STEP])
 {
+    if (c->request->detect) {
+        predict(c, ms);
+        return;
+    }
     amp_fork_begin_pass(c->net);
     double began = amp_bench_now_ms();
     amp_fork_forward(c->net);
@@ -214,7 +227,7 @@ static amp_status measure_all(child *c, amp_error *error)
     if (!tell_support(c)) return AMP_OK;
     AMP_TRY(warm_up(c, error));
     if (!c->stopped) AMP_TRY(measure(c, error));
-    if (!c->stopped) AMP_TRY(measure_layers(c, error));
+    if (!c->stopped && !c->request->detect) AMP_TRY(measure_layers(c, error));
     if (!c->stopped) tell("done %ld", c->measured);
     return AMP_OK;
 }

@@ -80,23 +80,40 @@ static const amp_field measured_fields[] = {
          .cell = bounded_ratio_cell),
     { 0 } };
 
-static void print_sides(const amp_bench *b, FILE *out)
+/* The same of predictions. */
+static const amp_field predicted_fields[] = {
+    SIDE(NULL, dtype, .title = "dtype", .left = 1),
+    SIDE(NULL, spread[AMP_BENCH_STEP], .title = "ms", .cell = step_cell), PHASE("ms", AMP_BENCH_STEP),
+    SIDE("passes", steps, .title = "passes"),
+    SIDE("images_per_second", images_per_second, .title = "images/s", .cell = number_cell),
+    SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .cell = mb_cell),
+    SIDE("speedup_over_stock", over_stock.ratio, .known = AMP_ABOVE_0, .title = "to stock",
+         .cell = ratio_cell),
+    SIDE("speedup_over_fp32", over_fp32.ratio, .known = AMP_ABOVE_0, .title = "to fp32",
+         .cell = bounded_ratio_cell),
+    { 0 } };
+
+static void print_sides(const amp_bench *b, const amp_field *fields, FILE *out)
 {
     amp_bench_side measured[AMP_BENCH_SIDES];
     int count = 0;
     for (int i = 0; i < b->count; i++) if (!b->sides[i].left_out) measured[count++] = b->sides[i];
-    amp_table_print(out, 0, measured_fields, measured, sizeof *measured, count, NULL);
+    amp_table_print(out, 0, fields, measured, sizeof *measured, count, NULL);
     for (int i = 0; i < b->count; i++)
         if (b->sides[i].left_out) fprintf(out, "%s is left out: %s\n", b->sides[i].dtype, b->sides[i].note);
 }
 
-static void write_side(amp_json *j, const amp_bench_side *s)
+/* layers: whether they were timed. */
+static void write_sides(amp_json *j, const amp_bench *b, const amp_field *fields, int layers)
 {
-    amp_json_object(j, NULL);
-    amp_json_fields(j, s, side_fields);
-    if (!s->left_out) {
-        amp_json_fields(j, s, measured_fields);
-        amp_json_records(j, "layers", s->layers, sizeof *s->layers, s->layer_count, layer_fields);
+    amp_json_array(j, "dtypes");
+    for (const amp_bench_side *s = b->sides; s < b->sides + b->count; s++) {
+        amp_json_object(j, NULL);
+        amp_json_fields(j, s, side_fields);
+        if (!s->left_out) amp_json_fields(j, s, fields);
+        if (!s->left_out && layers)
+            amp_json_records(j, "layers", s->layers, sizeof *s->layers, s->layer_count, layer_fields);
+        amp_json_close(j);
     }
     amp_json_close(j);
 }
@@ -161,17 +178,27 @@ static void print_layers(const amp_bench *b, FILE *out)
 
 /* ---- the whole ---- */
 
-static void print_head(const amp_bench *b, FILE *out)
+static void print_cfg(const amp_bench *b, FILE *out)
 {
-    const char *machine = "";
-    for (int i = 0; i < b->count; i++) if (b->sides[i].machine[0]) machine = b->sides[i].machine;
     fprintf(out, "%s: ", b->cfg);
     /* else a flat input */
     if (b->width > 0) fprintf(out, "%d x %d x %d, ", b->width, b->height, b->channels);
-    fprintf(out, "%d image%s a pass; a step is %d pass%s and an update\n", b->batch, b->batch == 1 ? "" : "s",
-            b->subdivisions, b->subdivisions == 1 ? "" : "es");
+}
+
+static void print_machine(const amp_bench *b, FILE *out)
+{
+    const char *machine = "";
+    for (int i = 0; i < b->count; i++) if (b->sides[i].machine[0]) machine = b->sides[i].machine;
     fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads,
             b->threads == 1 ? "" : "s", b->processors, b->processors == 1 ? "" : "s");
+}
+
+static void print_head(const amp_bench *b, FILE *out)
+{
+    print_cfg(b, out);
+    fprintf(out, "%d image%s a pass; a step is %d pass%s and an update\n", b->batch, b->batch == 1 ? "" : "s",
+            b->subdivisions, b->subdivisions == 1 ? "" : "es");
+    print_machine(b, out);
     fprintf(out, "ms; forward and backward are of one pass, on synthetic images; in brackets the middle\n"
             "half of the steps, and the bounds of the ratio; MB at the peak: of this benchmark, which holds\n"
             "one pass' images, and of a training, which holds two batches (besides those it decodes)\n\n");
@@ -180,7 +207,7 @@ static void print_head(const amp_bench *b, FILE *out)
 void amp_bench_print(const amp_bench *b, FILE *out)
 {
     print_head(b, out);
-    print_sides(b, out);
+    print_sides(b, measured_fields, out);
     print_layers(b, out);
     putc('\n', out);
     if (!b->verdict_count) fprintf(out, "No verdict: that needs fp32 and one of bf16 and fp16.\n");
@@ -210,23 +237,55 @@ static void write_verdict(amp_json *j, const amp_bench_verdict *v)
     amp_json_close(j);
 }
 
+#define BENCH(member) AMP_FIELD(amp_bench, member)
+#define MACHINE BENCH(cfg), AMP_FLAG_AS("gpu", amp_bench, on_gpu), BENCH(threads), BENCH(processors), \
+    BENCH(seed)
+#define SHAPE BENCH(width), BENCH(height), BENCH(channels)
+
 void amp_bench_write_json(const amp_bench *b, FILE *stream)
 {
-#define BENCH(member) AMP_FIELD(amp_bench, member)
-    static const amp_field fields[] = {
-        BENCH(cfg), AMP_FLAG_AS("gpu", amp_bench, on_gpu), BENCH(threads), BENCH(processors), BENCH(seed),
-        BENCH(batch), BENCH(subdivisions), BENCH(width), BENCH(height), BENCH(channels), { 0 } };
+    static const amp_field fields[] = { MACHINE, BENCH(batch), BENCH(subdivisions), SHAPE, { 0 } };
     amp_json j = amp_json_begin(stream);
     amp_json_object(&j, NULL);
     amp_json_fields(&j, b, fields);
-    amp_json_array(&j, "dtypes");
-    for (int i = 0; i < b->count; i++) write_side(&j, &b->sides[i]);
-    amp_json_close(&j);
+    write_sides(&j, b, measured_fields, 1);
     amp_json_array(&j, "most_expensive_layers");
     for (int k = 0; k < b->top_count; k++) amp_json_integer(&j, NULL, b->top[k]);
     amp_json_close(&j);
     amp_json_array(&j, "verdicts");
     for (int i = 0; i < b->verdict_count; i++) write_verdict(&j, &b->verdicts[i]);
+    amp_json_close(&j);
+    amp_json_close(&j);
+}
+
+/* ---- predictions ---- */
+
+void amp_bench_print_detection(const amp_bench *b, int count, FILE *out)
+{
+    print_cfg(b, out);
+    fprintf(out, "predictions, as `detector test` makes them of an image that is loaded\n");
+    print_machine(b, out);
+    fprintf(out, "ms of a pass, on synthetic images; in brackets the middle half of the passes, and the bounds\n"
+            "of the ratio; MB at the peak of this benchmark\n");
+    for (int i = 0; i < count; i++) {
+        fprintf(out, "\n%d image%s a pass\n", b[i].batch, b[i].batch == 1 ? "" : "s");
+        print_sides(&b[i], predicted_fields, out);
+    }
+}
+
+void amp_bench_write_detection(const amp_bench *b, int count, FILE *stream)
+{
+    static const amp_field fields[] = { MACHINE, SHAPE, { 0 } }, part_fields[] = { BENCH(batch), { 0 } };
+    amp_json j = amp_json_begin(stream);
+    amp_json_object(&j, NULL);
+    amp_json_fields(&j, b, fields);
+    amp_json_array(&j, "batches");
+    for (int i = 0; i < count; i++) {
+        amp_json_object(&j, NULL);
+        amp_json_fields(&j, &b[i], part_fields);
+        write_sides(&j, &b[i], predicted_fields, 0);
+        amp_json_close(&j);
+    }
     amp_json_close(&j);
     amp_json_close(&j);
 }

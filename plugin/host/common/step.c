@@ -11,12 +11,12 @@
 
 #include "../../tensor/half.h"
 
-static amp_plan_key key_of(const struct network *net, const amp_view *view)
+static amp_plan_key key_of(const struct darknet_amp *amp, const struct network *net, const amp_view *view)
 {
-    int image_delta = amp_fork_image_delta(net) != NULL;
-    return (amp_plan_key){ .batch = view->batch, .w = view->w, .h = view->h,
-                           .keeps_state = view->training || image_delta, .image_delta = image_delta,
-                           .frozen = view->training ? amp_fork_frozen(net) : 0 };
+    int image_delta = amp_fork_image_delta(net) != NULL, keeps_state = view->training || image_delta;
+    return (amp_plan_key){ .batch = view->batch, .w = view->w, .h = view->h, .keeps_state = keeps_state,
+                           .image_delta = image_delta, .frozen = view->training ? amp_fork_frozen(net) : 0,
+                           .folds = !keeps_state && !amp->measures && !amp_engine_trains(amp->engine) };
 }
 
 static amp_status make_plan(struct darknet_amp *amp, struct network *net, const amp_plan_key *key,
@@ -41,7 +41,7 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
         return amp_fail(error, AMP_BAD_NETWORK,
                         "amp: batch grew from %d to %d, but Darknet made its input on the GPU for "
                         "%d; set batch in the .cfg", amp->batch, view->batch, amp->batch);
-    amp_plan_key key = key_of(net, view);
+    amp_plan_key key = key_of(amp, net, view);
     if (!amp_engine_has_plan(amp->engine, &key)) AMP_TRY(make_plan(amp, net, &key, error));
     AMP_TRY(amp_fork_begin_forward(amp, net, error));
     AMP_TRY(amp_engine_forward(amp->engine, &key, amp_fork_image(net), view->training, error));

@@ -34,6 +34,12 @@ void amp_fork_update(struct network *net)
     amp_host_wait(net);
 }
 
+void amp_fork_predict(struct network *net)
+{
+    amp_own_predict(net, net->input);
+    amp_host_wait(net);
+}
+
 float amp_fork_cost(const struct network *net) { return amp_own_cost(net); }
 
 /* ---- around layers ----

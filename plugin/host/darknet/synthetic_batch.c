@@ -76,9 +76,22 @@ static const layer *labelled_layer(const network *net)
     return NULL;
 }
 
+static void settle_statistics(network *net)
+{
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i];
+        for (int c = 0; l->rolling_variance && c < l->out_c; c++) l->rolling_variance[c] = 1;
+#ifdef GPU
+        if (l->rolling_variance && net->gpu_index >= 0)
+            cuda_push_array(l->rolling_variance_gpu, l->rolling_variance, (size_t)l->out_c);
+#endif
+    }
+}
+
 void amp_fork_fill_random_batch(struct network *net, unsigned seed)
 {
     uint64_t state = seed;
+    settle_statistics(net);
     size_t inputs = (size_t)net->inputs * (size_t)net->batch;
     for (size_t i = 0; i < inputs; i++) net->input[i] = uniform(&state);
     if (!net->truth || net->truths < 1) return;

@@ -1,0 +1,143 @@
+/* Folding is done here, on the program's side, whatever the backend: a network that only predicts loads its
+ * weights once. They pass through a stage of some filters at a time, for a device's memory is not read from
+ * here. */
+#include "fold.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "../tensor/half.h"
+
+enum { STAGE = 1 << 16 }; /* numbers of a stage, or one filter's if those are more */
+
+/* What batch norm multiplies a filter's products by, and adds. */
+typedef struct line { double gain, bias; } line;
+
+/* Numbers of a filter. */
+static size_t window_of(const amp_node *node)
+{
+    const amp_layer_desc *d = &node->desc;
+    amp_shape x = node->inputs[0]->shape;
+    if (d->kind == AMP_LAYER_CONNECTED) return amp_shape_image(x);
+    return (size_t)(x.c / d->groups) * (size_t)d->size * (size_t)d->size;
+}
+
+/* `lines` has room for all filters; scratch for as many floats. */
+static amp_status read_lines(const amp_node *node, amp_backend *b, line *lines, float *scratch,
+                             amp_error *error)
+{
+    const amp_layer_desc *d = &node->desc;
+    const amp_batchnorm_rule *rule = &d->batchnorm_rule;
+    const float *const arrays[] = { d->rolling_variance, d->scales, d->rolling_mean, d->biases };
+    for (int a = 0; a < 4; a++) {
+        AMP_TRY(b->download(b, scratch, arrays[a], (size_t)d->filters * sizeof *scratch, error));
+        for (int k = 0; k < d->filters; k++) {
+            double value = (double)scratch[k], epsilon = (double)rule->epsilon;
+            if (a == 0)
+                lines[k].gain = 1 / (rule->epsilon_inside_root ? sqrt(value + epsilon)
+                                                               : sqrt(value) + epsilon);
+            else if (a == 1) lines[k].gain *= value;
+            else if (a == 2) lines[k].bias = -lines[k].gain * value;
+            else lines[k].bias += value;
+        }
+    }
+    return AMP_OK;
+}
+
+/* A node's lines and a stage for its weights, and whether all that comes of them is in the dtype's range. */
+typedef struct fold {
+    const amp_node *node;
+    amp_backend *backend;
+    size_t window, rows; /* numbers of a filter; filters of a stage */
+    line *lines;
+    float *stage;
+    int fits;
+} fold;
+
+static void fold_free(fold *f)
+{
+    free(f->lines);
+    free(f->stage);
+}
+
+static amp_status fold_make(const amp_node *node, amp_backend *b, fold *f, amp_error *error)
+{
+    size_t filters = (size_t)node->desc.filters;
+    *f = (fold){ .node = node, .backend = b, .window = window_of(node), .fits = 1 };
+    f->rows = f->window < STAGE ? STAGE / f->window : 1;
+    if (f->rows > filters) f->rows = filters;
+    f->lines = malloc(filters * sizeof *f->lines);
+    size_t room = f->rows * f->window;
+    f->stage = malloc((room > filters ? room : filters) * sizeof *f->stage);
+    amp_status status = f->lines && f->stage ? read_lines(node, b, f->lines, f->stage, error)
+                                             : amp_fail(error, AMP_NO_MEMORY, "no memory to fold batch norm");
+    if (status != AMP_OK) fold_free(f);
+    return status;
+}
+
+/* Folds filter by filter. to: the backend's memory; NULL: nowhere. */
+static amp_status fold_weights(fold *f, float *to, amp_error *error)
+{
+    static const double largest[] = { [AMP_FP32] = FLT_MAX, [AMP_FP16] = 65504, [AMP_BF16] = 0x1.fep127 };
+    amp_backend *b = f->backend;
+    double most = largest[f->node->dtype];
+    size_t filters = (size_t)f->node->desc.filters;
+    for (size_t first = 0, rows; first < filters; first += rows) {
+        rows = filters - first < f->rows ? filters - first : f->rows;
+        size_t at = first * f->window, bytes = rows * f->window * sizeof *f->stage;
+        AMP_TRY(b->download(b, f->stage, f->node->desc.weights + at, bytes, error));
+        for (size_t k = 0; k < rows; k++) {
+            const line *l = &f->lines[first + k];
+            float *w = f->stage + k * f->window;
+            int fits = fabs(l->bias) <= FLT_MAX;
+            for (size_t i = 0; i < f->window; i++) {
+                double folded = l->gain * (double)w[i];
+                fits &= fabs(folded) <= most; /* not where it is NaN */
+                w[i] = (float)folded;
+            }
+            f->fits &= fits;
+        }
+        if (to) AMP_TRY(b->upload(b, to + at, f->stage, bytes, error));
+    }
+    return AMP_OK;
+}
+
+amp_status amp_fold_choose(amp_node *node, amp_backend *b, amp_error *error)
+{
+    const amp_layer_desc *d = &node->desc;
+    fold f;
+    node->folded = 0;
+    if (!d->batch_normalize || (d->kind != AMP_LAYER_CONVOLUTIONAL && d->kind != AMP_LAYER_CONNECTED))
+        return AMP_OK;
+    AMP_TRY(fold_make(node, b, &f, error));
+    amp_status status = fold_weights(&f, NULL, error);
+    node->folded = status == AMP_OK && f.fits;
+    fold_free(&f);
+    return status;
+}
+
+static amp_status load(fold *f, amp_node *node, float *weights, amp_error *error)
+{
+    amp_backend *b = f->backend;
+    size_t bytes = (size_t)node->desc.filters * sizeof *node->folded_bias;
+    int failed;
+    AMP_TRY(fold_weights(f, weights, error));
+    if (!node->folded_bias) AMP_TRY(b->allocate(b, bytes, (void **)&node->folded_bias, error));
+    for (int k = 0; k < node->desc.filters; k++) f->stage[k] = (float)f->lines[k].bias;
+    AMP_TRY(b->upload(b, node->folded_bias, f->stage, bytes, error));
+    return b->conv_load_weights(b, &(amp_conv_weights){ node->conv, weights }, 1, &failed, error);
+}
+
+amp_status amp_fold_load(amp_node *node, amp_backend *b, amp_error *error)
+{
+    fold f;
+    void *weights = NULL;
+    AMP_TRY(fold_make(node, b, &f, error));
+    amp_status status = b->allocate(b, (size_t)node->desc.filters * f.window * sizeof(float), &weights,
+                                    error);
+    if (status == AMP_OK) status = load(&f, node, weights, error);
+    if (weights) b->release(b, weights);
+    fold_free(&f);
+    return status;
+}
