@@ -130,6 +130,5 @@ function(darknet_targets name tree)
     target_link_libraries(${name} PRIVATE ${name}_shared)
     darknet_flags_for(${name})
     target_link_options(${name} PRIVATE ${darknet_link_flags})
-    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE ${language}
-        INSTALL_RPATH "\$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE ${language})
 endfunction()

@@ -19,13 +19,14 @@ static int width_of(const amp_argument *a) { return (int)(strlen(a->name) + 1 + 
 
 static void print_usage(FILE *stream, const char *verb, const amp_argument *arguments)
 {
-    int width = 0;
+    int width = 0, options = 0;
     fprintf(stream, "usage: darknet %s", verb);
     for (const amp_argument *a = arguments; a->name; ++a) {
         if (!is_option(a)) fprintf(stream, a->optional ? " [%s]" : " %s", a->name);
         if (width_of(a) > width) width = width_of(a);
+        options |= is_option(a);
     }
-    fprintf(stream, " [options]\n");
+    fprintf(stream, options ? " [options]\n" : "\n");
     for (const amp_argument *a = arguments; a->name; ++a)
         fprintf(stream, "  %s %-*s  %s\n", a->name, width - (int)strlen(a->name) - 1, value_of(a), a->about);
 }

@@ -5,6 +5,9 @@
 
 #include "fork.h"
 
+/* For the user: whose Darknet this is, and which commit the patches are for. */
+extern const char amp_fork_name[];
+
 /* ---- making a network ---- */
 
 /* Darknet's parser ends the program with status 0, by an assertion or by a crash where it cannot make a

@@ -53,7 +53,22 @@ behaviour_34_no_message_where_nothing_lacks() {
     says 0 'saves memory but no time\|needs a CPU' 'a message about bf16, which this CPU computes'
 }
 
+# The same for a bug report, with what the program is.
+version_says_what_a_bug_report_needs() {
+    local version
+    version=$(sed -n 's/.*AMP_VERSION "\(.*\)"/\1/p' "$SOURCE_DIR/plugin/commands/version.h")
+    DNNL_MAX_CPU_ISA=SSE41 "$DARKNET" amp version > version || fail "amp version ends with status $?"
+    for line in "Darknet AMP $version" "  Darknet   .*'s; patches for its commit [0-9a-f]*" \
+        '  compiler  [a-zA-Z ]*[0-9.]\+.*' '  CPU       ..*' '  oneDNN [0-9.]*, sse41, 1 thread' \
+        '  fp32     native *' '  bf16     \(none\|storage\) *bf16 .*'; do
+        grep -qx "$line" version || fail "amp version: no line '$line' in: $(cat version)"
+    done
+    ! "$DARKNET" amp version x > version 2> err && [ ! -s version ] || fail 'amp version takes a file'
+    [ "$(head -n 1 err)" = 'usage: darknet amp version' ] || fail "amp version x: $(cat err)"
+}
+
 behaviour_34_a_dtype_the_cpu_lacks_is_said_and_runs_as_fp32
 behaviour_34_a_cpu_without_fast_casts_is_said_and_runs_as_fp32
 ! grep -q avx2 /proc/cpuinfo || behaviour_34_a_dtype_the_cpu_only_stores_is_said
 behaviour_34_no_message_where_nothing_lacks
+version_says_what_a_bug_report_needs

@@ -127,21 +127,6 @@ static amp_status look_at_dtypes(amp_compare *compare, amp_error *error)
     return AMP_OK;
 }
 
-/* "model name	: AMD EPYC ..." of /proc/cpuinfo; empty where there is none. */
-static void processor_name(char *name, size_t size)
-{
-    char line[256];
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    name[0] = 0;
-    while (file && !name[0] && fgets(line, sizeof line, file)) {
-        char *value = strchr(line, ':');
-        if (strncmp(line, "model name", 10) || !value) continue;
-        line[strcspn(line, "\n")] = 0;
-        snprintf(name, size, "%s; ", value + 1 + strspn(value + 1, " "));
-    }
-    if (file) fclose(file);
-}
-
 static const char *last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -158,8 +143,9 @@ amp_status amp_compare_look(amp_compare *compare, amp_error *error)
     AMP_TRY(look_at_cfg(c, error));
     AMP_TRY(look_at_data(c, error));
     if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error)); /* the trainings check further */
-    processor_name(processor, sizeof processor);
-    snprintf(machine, sizeof machine, "%s%s", processor, compare->hardware.description);
+    amp_machine_processor(processor, sizeof processor);
+    snprintf(machine, sizeof machine, "%s%s%s", processor, processor[0] ? "; " : "",
+             compare->hardware.description);
     snprintf(title, sizeof title, "%.250s on %.250s", last_part(c->cfg), last_part(c->data));
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     c->machine = strdup(machine);

@@ -224,14 +224,14 @@ static void write_totals(amp_json *json, const amp_plan_report *r)
 
 /* ---- the machine ---- */
 
-static void print_device(const amp_plan_report *r, FILE *stream)
+void amp_plan_print_machine(const amp_machine *machine, FILE *stream)
 {
     fprintf(stream, "\nDevice\n  ");
-    amp_print_wrapped(stream, 2, "%s", r->machine.description);
+    amp_print_wrapped(stream, 2, "%s", machine->description);
     for (int d = 0; d < AMP_MACHINE_DTYPES; d++) {
         int column = fprintf(stream, "  %s     %-8s ", amp_dtype_name((amp_dtype)d),
-                             amp_plan_support_name(r->machine.support[d]));
-        amp_print_wrapped(stream, column, "%s", r->machine.note[d]);
+                             amp_plan_support_name(machine->support[d]));
+        amp_print_wrapped(stream, column, "%s", machine->note[d]);
     }
 }
 
@@ -361,7 +361,7 @@ void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
     print_weights(r, stream);
     print_operations(r, stream);
     print_kernels(r, stream);
-    print_device(r, stream);
+    amp_plan_print_machine(&r->machine, stream);
     print_memory(r, stream);
     print_checkpoints(r, stream);
     print_advice(r, stream);

@@ -97,6 +97,8 @@ amp_status amp_plan_advise(amp_plan_report *report, amp_error *);
 void amp_plan_report_free(amp_plan_report *report);
 
 void amp_plan_print_table(const amp_plan_report *report, FILE *stream);
+/* Its part about the machine: library and level, and how each dtype runs. */
+void amp_plan_print_machine(const amp_machine *machine, FILE *stream);
 /* probe: of the same .cfg (probe.h), or NULL. */
 void amp_plan_write_json(const amp_plan_report *report, const struct amp_probe_result *probe, FILE *stream);
 

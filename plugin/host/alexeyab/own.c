@@ -13,6 +13,8 @@
 #include "tree.h"
 #include "utils.h"
 
+const char amp_fork_name[] = "AlexeyAB's; patches for its commit 59596d78";
+
 /* ---- layers ---- */
 
 int amp_own_far_inputs(const layer *l, const int **layers)

@@ -1,6 +1,7 @@
 #include "machine.h"
 
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../fork.h"
@@ -21,6 +22,21 @@ amp_status amp_machine_read(amp_machine *machine, amp_error *error)
     amp_machine_describe(backend, machine);
     backend->destroy(backend);
     return AMP_OK;
+}
+
+/* "model name	: AMD EPYC ..." of /proc/cpuinfo; empty where there is none. */
+void amp_machine_processor(char *name, size_t size)
+{
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    name[0] = 0;
+    while (file && !name[0] && fgets(line, sizeof line, file)) {
+        char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) || !value) continue;
+        line[strcspn(line, "\n")] = 0;
+        snprintf(name, size, "%s", value + 1 + strspn(value + 1, " "));
+    }
+    if (file) fclose(file);
 }
 
 int amp_machine_device_arguments(const char *arguments[2], char number[16])

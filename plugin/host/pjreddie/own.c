@@ -12,6 +12,8 @@
 #include "parser.h"
 #include "utils.h"
 
+const char amp_fork_name[] = "pjreddie's; patches for its commit 61c9d02e";
+
 /* ---- layers ---- */
 
 int amp_own_far_inputs(const layer *l, const int **layers)

@@ -1,0 +1,32 @@
+/* `darknet amp version`: what a bug report needs to say of the program and of the machine. */
+#include "version.h"
+
+#include <stdio.h>
+
+#include "../host/fork_commands.h"
+#include "arguments.h"
+#include "command.h"
+#include "plan/plan_report.h"
+
+#ifdef __clang__
+#define COMPILER __VERSION__ /* begins with "Clang" */
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+amp_status amp_command_version(int argc, char **argv, amp_error *error)
+{
+    static const amp_argument none[] = { { 0 } };
+    char processor[256];
+    amp_machine machine;
+    AMP_TRY(amp_arguments_read("amp version", argc - 3, argv + 3, none, error));
+    amp_machine_processor(processor, sizeof processor);
+    printf("Darknet AMP %s\n", AMP_VERSION);
+    printf("  Darknet   %s\n", amp_fork_name);
+    printf("  compiler  %s\n", COMPILER);
+    printf("  CPU       %s\n", processor[0] ? processor : "unknown");
+    /* A machine that AMP cannot train on is what a report may be about. */
+    if (amp_machine_read(&machine, error) == AMP_OK) amp_plan_print_machine(&machine, stdout);
+    else printf("\nDevice\n  none: %s\n", error->message);
+    return AMP_OK;
+}
