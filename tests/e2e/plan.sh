@@ -136,7 +136,7 @@ fi
 
 # A machine that only stores the dtype, and (on the doubles above) one that lacks it.
 DNNL_MAX_CPU_ISA=SSE41 plan known.cfg
-says 'bf16 is not native on this machine: it is stored, and computed in fp32. That saves memory, not time; no half'
+says 'bf16 is not native on this machine: it is stored, and computed in fp32. That saves memory, not time'
 
 # Every network that Darknet ships, from its own folder, where they look for their trees. darknet53 and its like in a moment.
 here=$PWD
