@@ -51,17 +51,6 @@ static amp_plan_report planned(const char *text, const char *dtype)
     return report;
 }
 
-static int runs_bf16(void)
-{
-    amp_error error;
-    char note[256];
-    amp_backend *backend = amp_cpu_backend_create(&error);
-    assert_non_null(backend);
-    amp_support support = backend->supports(backend, AMP_BF16, note);
-    backend->destroy(backend);
-    return support != AMP_SUPPORT_NONE;
-}
-
 TEST(rows_say_class_dtype_and_reason)
 {
     static const struct { const char *type, *class, *dtype, *why; } expected[] = {
@@ -73,7 +62,6 @@ TEST(rows_say_class_dtype_and_reason)
         { "convolutional", "host fp32", "fp32", "xnor is set" },
         { "convolutional", "lower", "bf16", "matrix products" },
         { "cost", "host fp32", "fp32", "fp32 loss" } };
-    if (!runs_bf16()) skip();
     amp_plan_report r = planned(known, NULL);
     assert_int_equal(r.count, sizeof expected / sizeof *expected);
     for (int i = 0; i < r.count; i++) {
@@ -99,7 +87,6 @@ TEST(a_shortcut_between_sizes_is_half_and_casts_nothing)
         "activation=linear\n" "[shortcut]\nfrom=0\nactivation=leaky\n" CONV(16, "")
         "[shortcut]\nfrom=-2\nactivation=leaky\n"
         POINTWISE(8, "") "[cost]\ntype=sse\n";
-    if (!runs_bf16()) skip();
     amp_plan_report r = planned(text, NULL);
     assert_int_equal(r.count, 7);
     for (int i = 0; i < 6; i++) assert_int_equal(r.rows[i].dtype, AMP_BF16);
@@ -114,7 +101,6 @@ TEST(a_shortcut_between_sizes_is_half_and_casts_nothing)
 TEST(rows_say_channels_and_bytes)
 {
     enum { PIXELS = 16 * 16 * 2 };
-    if (!runs_bf16()) skip();
     amp_plan_report r = planned(known, NULL);
     const amp_plan_row *first = &r.rows[0], *route = &r.rows[3], *pinned = &r.rows[1];
     assert_int_equal(first->in, 3);
@@ -147,7 +133,6 @@ TEST(rows_say_channels_and_bytes)
 TEST(products_of_recurrent_layers_are_in_half_and_the_layers_are_not)
 {
     enum { WEIGHTS = 3 * (40 * 36 + 36 * 36), ROWS = 2 * 3 };
-    if (!runs_bf16()) skip();
     amp_plan_report r = planned(SEQUENCE "[gru]\noutput=36\n[gru]\noutput=36\namp=0\n[softmax]\n", "bf16");
     const amp_plan_row *half = &r.rows[0], *pinned = &r.rows[1];
     size_t element = r.machine.support[AMP_BF16] == AMP_SUPPORT_NATIVE ? 2 : 4;
@@ -198,7 +183,6 @@ TEST(copies_of_recurrent_weights_take_what_is_told)
     static const char *const layers[] = { "[rnn]\noutput=36\nactivation=tanh\n", "[gru]\noutput=36\n",
                                           "[lstm]\nbatch_normalize=1\noutput=36\n" };
     static const char *const dtypes[] = { "bf16", "fp16", "fp32" };
-    if (!runs_bf16()) skip();
     for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
         for (size_t t = 0; t < 3; t++) {
             char text[512];
@@ -225,9 +209,7 @@ TEST(casts_are_where_forms_meet)
         { -1, 0, AMP_FORM_HOST, AMP_FORM_LOW, 0, 3 * 512 },
         { 0, 1, AMP_FORM_LOW, AMP_FORM_WIDE, 1, 12 * 512 },
         { 3, 4, AMP_FORM_WIDE, AMP_FORM_LOW, 1, 28 * 512 }, { 5, 6, AMP_FORM_LOW, AMP_FORM_HOST, 1, 8 * 512 },
-        { 6, 7, AMP_FORM_HOST, AMP_FORM_LOW, 1, 8 * 512 },
-        { 7, -1, AMP_FORM_LOW, AMP_FORM_HOST, 1, 10 * 512 } };
-    if (!runs_bf16()) skip();
+        { 6, 7, AMP_FORM_HOST, AMP_FORM_LOW, 1, 8 * 512 }, { 7, -1, AMP_FORM_LOW, AMP_FORM_HOST, 1, 10 * 512 } };
     amp_plan_report r = planned(known, NULL);
     assert_int_equal(r.cast_count, sizeof expected / sizeof *expected);
     for (int k = 0; k < r.cast_count; k++) {
@@ -249,7 +231,6 @@ static const amp_plan_advice *advice_of(const amp_plan_report *r, const char *ki
 
 TEST(advice_names_what_could_be_changed)
 {
-    if (!runs_bf16()) skip();
     amp_plan_report r = planned(known, NULL);
     const amp_plan_advice *first = advice_of(&r, "misaligned", 0), *last = advice_of(&r, "misaligned", 7);
     assert_non_null(first);

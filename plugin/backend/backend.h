@@ -35,7 +35,7 @@ typedef enum amp_activation {
 
 /* How well a machine runs a dtype. */
 typedef enum amp_support {
-    AMP_SUPPORT_NONE,    /* cannot: *note says why and what to set */
+    AMP_SUPPORT_NONE,    /* cannot (some GPUs): *note says why and what to set */
     AMP_SUPPORT_STORAGE, /* stores it, computes in fp32: memory is saved, time is not; *note says so */
     AMP_SUPPORT_NATIVE
 } amp_support;

@@ -16,9 +16,9 @@ void amp_onednn_destroy(amp_onednn *library) { (void)library; }
 void amp_onednn_describe(char *text, size_t size) { snprintf(text, size, "without oneDNN"); }
 amp_cpu_width amp_onednn_width(void) { return AMP_CPU_AVX512; }
 
-amp_support amp_onednn_supports(amp_dtype dtype, char note[256])
+amp_support amp_onednn_supports(const amp_onednn *library, amp_dtype dtype, char note[256])
 {
-    (void)dtype;
+    (void)library, (void)dtype;
     note[0] = 0;
     return AMP_SUPPORT_STORAGE;
 }

@@ -10,14 +10,7 @@
 
 amp_support amp_cpu_supports(const amp_backend *backend, amp_dtype dtype, char note[256])
 {
-    (void)backend;
-    amp_support library = amp_onednn_supports(dtype, note);
-    /* The library goes by AVX2 alone; casts need FMA and F16C too, which a virtual machine may hide. */
-    if (dtype == AMP_FP32 || library == AMP_SUPPORT_NONE || amp_cpu_rows_best() != amp_cpu_rows_base())
-        return library;
-    snprintf(note, 256, "%s needs a CPU with AVX2, FMA and F16C (this one: %s): set dtype=fp32, or amp=0",
-             amp_dtype_name(dtype), amp_cpu_rows_best()->name);
-    return AMP_SUPPORT_NONE;
+    return amp_onednn_supports(((const amp_cpu_backend *)backend)->library, dtype, note);
 }
 
 void amp_cpu_destroy(amp_backend *backend)

@@ -33,10 +33,68 @@ typedef float vf;
 typedef int32_t vi;
 typedef int vm;
 
+/* Choices by mask, not by branch: the sign of an activation is anyone's guess, and a wrong one costs 20
+ * cycles. */
+AMP_INLINE uint32_t vbits(int m, uint32_t a, uint32_t b)
+{
+    uint32_t ones = 0u - (uint32_t)m;
+    return (a & ones) | (b & ~ones);
+}
+
+AMP_INLINE vf vselect(vm m, vf a, vf b)
+{
+    return amp_bits_float(vbits(m, amp_float_bits(a), amp_float_bits(b)));
+}
+
+#if defined(__aarch64__)
+
+AMP_INLINE float vwiden_fp16(amp_half_bits h)
+{
+    __fp16 value;
+    memcpy(&value, &h, sizeof value);
+    return value;
+}
+
+AMP_INLINE amp_half_bits vnarrow_fp16(float v)
+{
+    __fp16 value = (__fp16)v;
+    amp_half_bits h;
+    memcpy(&h, &value, sizeof h);
+    return h;
+}
+
+#else
+
+/* tensor/half.h's in a form that the compiler makes vectors of: no branch, and no shift by a variable. The
+ * subnormals of fp16 are shifted by a sum of floats, of which none is a subnormal of fp32. */
+AMP_INLINE float vwiden_fp16(amp_half_bits h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, magnitude = (uint32_t)(h & 0x7fffu) << 13;
+    uint32_t normal = magnitude + (112u << 23);
+    uint32_t special = magnitude | 0x7f800000u | (vbits(magnitude > 0x1fu << 23, 1u << 22, 0));
+    /* 2^-14 + mantissa·2^-24, less 2^-14 */
+    uint32_t small = amp_float_bits(amp_bits_float(magnitude + (113u << 23)) - 0x1p-14f);
+    return amp_bits_float(sign | vbits(magnitude >= 0x1fu << 23, special,
+                                       vbits(magnitude < 1u << 23, small, normal)));
+}
+
+AMP_INLINE amp_half_bits vnarrow_fp16(float v)
+{
+    uint32_t bits = amp_float_bits(v), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
+    uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
+    /* Within 0.5 and 1 a float counts in units of 2^-24, those of fp16's subnormals. */
+    uint32_t small = amp_float_bits(amp_bits_float(magnitude) + 0.5f) - (126u << 23);
+    uint32_t special = 0x7c00u | vbits(magnitude > 0x7f800000u, 0x200u | ((magnitude >> 13) & 0x3ffu), 0);
+    uint32_t finite = vbits(magnitude < 113u << 23, small, normal);
+    return (amp_half_bits)(sign | vbits(magnitude >= 0x477ff000u, special, finite));
+}
+
+#endif
+
 AMP_INLINE vf vload(const void *p, size_t i, int n, amp_dtype dtype)
 {
     (void)n;
-    if (dtype == AMP_FP16) return amp_fp16_to_float(((const amp_half_bits *)p)[i]);
+    if (dtype == AMP_FP16) return vwiden_fp16(((const amp_half_bits *)p)[i]);
     if (dtype == AMP_BF16) return amp_bf16_to_float(((const amp_half_bits *)p)[i]);
     return ((const float *)p)[i];
 }
@@ -44,17 +102,9 @@ AMP_INLINE vf vload(const void *p, size_t i, int n, amp_dtype dtype)
 AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
 {
     (void)n;
-    if (dtype == AMP_FP16) ((amp_half_bits *)p)[i] = amp_float_to_fp16(v);
+    if (dtype == AMP_FP16) ((amp_half_bits *)p)[i] = vnarrow_fp16(v);
     else if (dtype == AMP_BF16) ((amp_half_bits *)p)[i] = amp_float_to_bf16(v);
     else ((float *)p)[i] = v;
-}
-
-/* Choices by mask, not by branch: the sign of an activation is anyone's guess, and a wrong one costs 20
- * cycles. */
-AMP_INLINE vf vselect(vm m, vf a, vf b)
-{
-    uint32_t ones = 0u - (uint32_t)m;
-    return amp_bits_float((amp_float_bits(a) & ones) | (amp_float_bits(b) & ~ones));
 }
 
 AMP_INLINE void vkeep(void *p, size_t i, int n, vm m, const void *q, size_t j, amp_dtype dtype)

@@ -7,6 +7,77 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "onednn_conv_build.h"
+
+/* ---- the machine ---- */
+
+#if defined(__x86_64__)
+
+static int has_isa(dnnl_cpu_isa_t wanted)
+{
+    /* Each set's number holds the bits of those that it includes. */
+    return (dnnl_get_effective_cpu_isa() & wanted) == wanted;
+}
+
+static const char *isa_name(void)
+{
+    static const struct { dnnl_cpu_isa_t isa; const char *name; } known[] = { /* best first */
+        { dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx" },
+#if DNNL_VERSION_MAJOR >= 3
+        { dnnl_cpu_isa_avx512_core_fp16, "avx512_core_fp16" },
+#endif
+        { dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16" },
+        { dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni" },
+        { dnnl_cpu_isa_avx512_core, "avx512_core" },
+        { dnnl_cpu_isa_avx2_vnni, "avx2_vnni" },
+        { dnnl_cpu_isa_avx2, "avx2" },
+        { dnnl_cpu_isa_avx, "avx" },
+        { dnnl_cpu_isa_sse41, "sse41" },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
+        if (has_isa(known[i].isa)) return known[i].name;
+    return "no vector instructions known";
+}
+
+amp_cpu_width amp_onednn_width(void)
+{
+    if (has_isa(dnnl_cpu_isa_avx512_core)) return AMP_CPU_AVX512;
+    return has_isa(dnnl_cpu_isa_avx2) ? AMP_CPU_AVX2 : AMP_CPU_BASE;
+}
+
+/* Whether the library computes in a half and gains by it: without AVX512_BF16 it imitates bf16 by means of
+ * fp32, and fp16 it trains with only from version 3 on. */
+static int is_native(amp_onednn *library, amp_dtype half)
+{
+    (void)library;
+    return half == AMP_BF16 && has_isa(dnnl_cpu_isa_avx512_core_bf16);
+}
+
+#else /* the library's numbers of instruction sets are x86's */
+
+static const char *isa_name(void) { return amp_cpu_rows_best()->name; }
+
+amp_cpu_width amp_onednn_width(void) { return AMP_CPU_BASE; }
+
+static int is_native(amp_onednn *library, amp_dtype half) { return amp_onednn_convolves(library, half); }
+
+#endif
+
+void amp_onednn_describe(char *text, size_t size)
+{
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(text, size, "oneDNN %d.%d.%d, %s", version->major, version->minor, version->patch, isa_name());
+}
+
+amp_support amp_onednn_supports(const amp_onednn *library, amp_dtype dtype, char note[256])
+{
+    const char *name = amp_dtype_name(dtype);
+    note[0] = '\0';
+    if (dtype == AMP_FP32 || library->native[dtype]) return AMP_SUPPORT_NATIVE;
+    snprintf(note, 256, "%s saves memory but no time here: stored in %s, computed in fp32 (oneDNN on %s)",
+             name, name, isa_name());
+    return AMP_SUPPORT_STORAGE;
+}
 
 /* ---- the library ---- */
 
@@ -58,6 +129,8 @@ amp_status amp_onednn_create(amp_onednn **out, amp_error *error)
         return amp_fail(error, AMP_BACKEND_FAILED, "oneDNN cannot start on this CPU: %s",
                         amp_dnnl_text(status));
     }
+    library->native[AMP_FP16] = is_native(library, AMP_FP16);
+    library->native[AMP_BF16] = is_native(library, AMP_BF16);
     *out = library;
     return AMP_OK;
 }
@@ -72,62 +145,6 @@ void amp_onednn_destroy(amp_onednn *library)
     if (library->engine) dnnl_engine_destroy(library->engine);
     free(library->scratch);
     free(library);
-}
-
-/* ---- the machine ---- */
-
-static int has_isa(dnnl_cpu_isa_t wanted)
-{
-    /* Each set's number holds the bits of those that it includes. */
-    return (dnnl_get_effective_cpu_isa() & wanted) == wanted;
-}
-
-static const char *isa_name(void)
-{
-    static const struct { dnnl_cpu_isa_t isa; const char *name; } known[] = { /* best first */
-        { dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx" },
-#if DNNL_VERSION_MAJOR >= 3
-        { dnnl_cpu_isa_avx512_core_fp16, "avx512_core_fp16" },
-#endif
-        { dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16" },
-        { dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni" },
-        { dnnl_cpu_isa_avx512_core, "avx512_core" },
-        { dnnl_cpu_isa_avx2_vnni, "avx2_vnni" },
-        { dnnl_cpu_isa_avx2, "avx2" },
-        { dnnl_cpu_isa_avx, "avx" },
-        { dnnl_cpu_isa_sse41, "sse41" },
-    };
-    for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
-        if (has_isa(known[i].isa)) return known[i].name;
-    return "no vector instructions known";
-}
-
-amp_cpu_width amp_onednn_width(void)
-{
-    if (has_isa(dnnl_cpu_isa_avx512_core)) return AMP_CPU_AVX512;
-    return has_isa(dnnl_cpu_isa_avx2) ? AMP_CPU_AVX2 : AMP_CPU_BASE;
-}
-
-void amp_onednn_describe(char *text, size_t size)
-{
-    const dnnl_version_t *version = dnnl_version();
-    snprintf(text, size, "oneDNN %d.%d.%d, %s", version->major, version->minor, version->patch, isa_name());
-}
-
-amp_support amp_onednn_supports(amp_dtype dtype, char note[256])
-{
-    note[0] = '\0';
-    if (dtype == AMP_FP32) return AMP_SUPPORT_NATIVE;
-    const char *name = amp_dtype_name(dtype);
-    if (!has_isa(dnnl_cpu_isa_avx2)) { /* F16C came before AVX2: every CPU with the latter has it */
-        snprintf(note, 256, "%s needs a CPU with AVX2 and F16C (this one: %s): set dtype=fp32, or amp=0",
-                 name, isa_name());
-        return AMP_SUPPORT_NONE;
-    }
-    if (dtype == AMP_BF16 && has_isa(dnnl_cpu_isa_avx512_core_bf16)) return AMP_SUPPORT_NATIVE;
-    snprintf(note, 256, "%s saves memory but no time here: oneDNN computes it in fp32 on %s", name,
-             isa_name());
-    return AMP_SUPPORT_STORAGE;
 }
 
 /* ---- passes ---- */

@@ -289,6 +289,19 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     return amp_onednn_conv_outcome(conv, what, status, error);
 }
 
+int amp_onednn_convolves(amp_onednn *library, amp_dtype dtype)
+{
+    amp_conv conv = { .compute = dtype };
+    conv.desc = (amp_conv_desc){ .x = { 1, 32, 16, 16 }, .k = 32, .size_h = 3, .size_w = 3, .stride = 1,
+        .pad = 1, .groups = 1, .dtype = dtype, .training = 1, .wants_dx = 1 };
+    conv.y = amp_conv_output(&conv.desc);
+    amp_error why;
+    int reference = 0;
+    amp_status status = build(library, &conv, &reference, &why);
+    unbuild(&conv);
+    return status == AMP_OK && !reference;
+}
+
 amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, amp_conv **out,
                                amp_error *error)
 {
@@ -300,13 +313,11 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
         free(conv);
         return amp_onednn_conv_fail(desc, AMP_NO_MEMORY, "creating it", "out of memory", error);
     }
-    char note[256];
     conv->desc = *desc;
     conv->y = amp_conv_output(desc);
     conv->inner_product = desc->size_h == desc->x.h && desc->size_w == desc->x.w && !desc->pad
         && desc->groups == 1;
-    conv->compute = amp_onednn_supports(desc->dtype, note) == AMP_SUPPORT_NATIVE && !bf16_errs(desc)
-        ? desc->dtype : AMP_FP32;
+    conv->compute = library->native[desc->dtype] && !bf16_errs(desc) ? desc->dtype : AMP_FP32;
     int reference = 0;
     amp_status status = build(library, conv, &reference, error);
     if (conv->compute != AMP_FP32 && (status != AMP_OK || reference)) {

@@ -29,6 +29,10 @@ amp_status amp_onednn_conv_fail(const amp_conv_desc *, amp_status, const char *w
                                 amp_error *);
 amp_status amp_onednn_conv_outcome(const amp_conv *, const char *what, dnnl_status_t, amp_error *);
 
+/* Whether the library has kernels in this dtype, not its slow loops, for all passes of a plain
+ * convolution. */
+int amp_onednn_convolves(amp_onednn *, amp_dtype);
+
 /* The pass for "dx += ...", which most convolutions never make. */
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *, amp_conv *);
 

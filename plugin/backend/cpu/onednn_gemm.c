@@ -195,9 +195,7 @@ static amp_status multiply(amp_backend *backend, amp_cpu_products *products, con
 
 amp_dtype amp_cpu_gemm_computes(const amp_backend *backend, amp_dtype dtype)
 {
-    char note[256];
-    (void)backend;
-    return amp_onednn_supports(dtype, note) == AMP_SUPPORT_NATIVE ? dtype : AMP_FP32;
+    return ((const amp_cpu_backend *)backend)->library->native[dtype] ? dtype : AMP_FP32;
 }
 
 amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error *error)

@@ -41,7 +41,7 @@ typedef struct amp_cpu_rule {
 } amp_cpu_rule;
 
 typedef struct amp_cpu_rows {
-    const char *name; /* "sse2", "avx2", "avx512" */
+    const char *name; /* "sse2" (on aarch64 "neon"), "avx2", "avx512" */
 
     /* Between storage and fp32. narrow: dst (+)= src, added in fp32 and rounded to nearest even exactly as
      * tensor/half.h. */

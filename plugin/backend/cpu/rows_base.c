@@ -1,7 +1,11 @@
-/* The inner loops for the baseline of the architecture (SSE2 on x86-64): plain C that also defines the
- * results. See rows.h. */
+/* The inner loops for the baseline of the architecture (SSE2 on x86-64, NEON on aarch64): plain C, of which
+ * the compiler makes vectors, and which also defines the results. See rows.h. */
 #define AMP_ROWS_LANES_BASE
+#if defined(__aarch64__)
+#define AMP_ROWS_NAME "neon"
+#else
 #define AMP_ROWS_NAME "sse2"
+#endif
 #include "rows_impl.h"
 
 const amp_cpu_rows *amp_cpu_rows_base(void) { return &rows; }

@@ -109,7 +109,8 @@ static void widen(amp_dtype dtype, const void *src, float *dst, size_t count)
 
 static void narrow(amp_dtype dtype, const float *src, void *dst, size_t count, int accumulate)
 {
-    AMP_BY_DTYPE(dtype, AMP_LANES(count, vput(dst, i, n, vload(src, i, n, AMP_FP32), accumulate, dt)));
+    if (accumulate) AMP_BY_DTYPE(dtype, AMP_LANES(count, vput(dst, i, n, vload(src, i, n, AMP_FP32), 1, dt)));
+    else AMP_BY_DTYPE(dtype, AMP_LANES(count, vstore(dst, i, n, vload(src, i, n, AMP_FP32), dt)));
 }
 
 #include "rows_copy.h"

@@ -2,9 +2,9 @@
  * because a dtype is chosen when a network is made. It loads the .cfg that its parent made, trains on one
  * synthetic batch (-detect: predicts), and tells its parent (host/training/turns.h), line by line:
  *
- *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *     machine TEXT                               the backend; not for stock
  *     support N NOTE                             amp_support; AMP_SUPPORT_NONE is the last line
+ *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *   * warm LOSS | skipped                        a step that is not measured
  *   * step FORWARD BACKWARD UPDATE               ms
  *     memory PEAK LOADED                         MB so far; of a training's loader, for one pass
@@ -97,19 +97,21 @@ static amp_status load(child *c, amp_error *error)
     return AMP_OK;
 }
 
-/* 0: this machine cannot run the dtype, and the parent knows. */
-static int tell_support(const child *c)
+/* *support is NONE: this machine cannot run the dtype, and the parent knows. Asked of a backend of its own,
+ * before a network is made, which is refused then. */
+static amp_status tell_support(const child *c, amp_support *support, amp_error *error)
 {
     char note[256] = "";
-    if (!c->amp) {
-        tell("support %d ", AMP_SUPPORT_NATIVE);
-        return 1;
+    *support = AMP_SUPPORT_NATIVE;
+    if (!c->stock) {
+        amp_backend *backend = amp_fork_backend(error);
+        if (!backend) return error->status;
+        *support = backend->supports(backend, (amp_dtype)amp_dtype_find(c->request->only), note);
+        tell("machine %s", backend->description);
+        backend->destroy(backend);
     }
-    amp_backend *backend = amp_engine_backend(c->amp->engine);
-    amp_support support = backend->supports(backend, (amp_dtype)amp_dtype_find(c->request->only), note);
-    tell("machine %s", backend->description);
-    tell("support %d %s", support, note);
-    return support != AMP_SUPPORT_NONE;
+    tell("support %d %s", *support, note);
+    return AMP_OK;
 }
 
 /* ---- steps ---- */
@@ -221,10 +223,12 @@ static amp_status measure_layers(child *c, amp_error *error)
 
 static amp_status measure_all(child *c, amp_error *error)
 {
+    amp_support support;
+    AMP_TRY(tell_support(c, &support, error));
+    if (support == AMP_SUPPORT_NONE) return AMP_OK;
     AMP_TRY(load(c, error));
     if (c->stock != !c->amp)
         return amp_fail(error, AMP_BAD_CONFIG, "-only %s does not go with its -amp", c->request->only);
-    if (!tell_support(c)) return AMP_OK;
     AMP_TRY(warm_up(c, error));
     if (!c->stopped) AMP_TRY(measure(c, error));
     if (!c->stopped && !c->request->detect) AMP_TRY(measure_layers(c, error));

@@ -125,14 +125,11 @@ static amp_status advise_islands(amp_plan_report *r, amp_error *error)
 
 static amp_status advise_dtype(amp_plan_report *r, amp_error *error)
 {
-    amp_dtype half = r->asked, other = half == AMP_FP16 ? AMP_BF16 : AMP_FP16;
+    amp_dtype half = r->dtype, other = half == AMP_FP16 ? AMP_BF16 : AMP_FP16;
     int other_native = r->machine.support[other] == AMP_SUPPORT_NATIVE;
     if (half == AMP_FP32 || r->machine.support[half] == AMP_SUPPORT_NATIVE) return AMP_OK;
     char instead[80] = "no half dtype is native here";
     if (other_native) snprintf(instead, sizeof instead, "dtype=%s is native here", amp_dtype_name(other));
-    if (r->machine.support[half] == AMP_SUPPORT_NONE)
-        return advise(r, error, "dtype", -1, "this machine cannot run %s, training would run in %s; %s",
-                      amp_dtype_name(half), amp_dtype_name(r->dtype), instead);
     return advise(r, error, "dtype", -1, "%s is not native on this machine: it is stored, and computed in "
                   "fp32. That saves memory, not time; %s", amp_dtype_name(half), instead);
 }

@@ -49,8 +49,7 @@ static void say_why(const amp_plan_report *r, const amp_node *node, const amp_au
         snprintf(why, size, "%s", node->desc.why_host ? node->desc.why_host : "matrix products");
         break;
     case AMP_WHY_DTYPE:
-        if (r->asked == AMP_FP32) snprintf(why, size, "dtype=fp32");
-        else snprintf(why, size, "no %s on this machine", amp_dtype_name(r->asked));
+        snprintf(why, size, "dtype=fp32");
         break;
     case AMP_WHY_PINNED: snprintf(why, size, "amp=0"); break;
     case AMP_WHY_INPUT: say_input(r, node, a, why, size); break;
@@ -321,7 +320,6 @@ static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error 
     const amp_dtype usual = amp_fork_default_dtype();
     AMP_TRY(amp_config_read(r->cfg, dtype ? dtype : amp_host_wished_dtype(), usual, &config, error));
     int off = !config->enabled;
-    r->asked = off ? usual : config->dtype;
     amp_config_free(config);
     AMP_TRY(amp_host_check_cfg(r->cfg, CFG_FOR_ANYTHING, error));
     AMP_TRY(amp_config_read(r->cfg, NULL, usual, &config, error));

@@ -57,7 +57,7 @@ typedef struct amp_plan_report {
     struct network *net;
     amp_view view;
     const amp_plan *plan;
-    amp_dtype asked, dtype;     /* dtype is what runs: fp32 where the machine cannot run what was asked for */
+    amp_dtype dtype;
     int off_in_cfg;             /* the .cfg does not ask for AMP: shown is what it would do */
     int batch, subdivisions, steps, images; /* of the .cfg; time steps of an image; images of a pass */
     const amp_backend *backend;

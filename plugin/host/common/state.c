@@ -77,16 +77,14 @@ int amp_host_is_asked(void) { return reading && reading->enabled; }
 
 /* ---- making ---- */
 
-/* A dtype a CPU has no instructions for: fp32 instead of a crash, and one line that says so. A GPU has
- * another half type. */
-static amp_status choose_dtype(const amp_backend *backend, int on_gpu, amp_dtype *dtype, amp_error *error)
+/* Refuses a dtype that the device lacks (an older GPU has another half), and says so of one that it only
+ * stores. */
+static amp_status check_dtype(const amp_backend *backend, amp_dtype dtype, amp_error *error)
 {
     char note[256] = "";
-    amp_support support = backend->supports(backend, *dtype, note);
-    if (support == AMP_SUPPORT_NONE && on_gpu) return amp_fail(error, AMP_UNSUPPORTED, "amp: %s", note);
-    if (note[0])
-        fprintf(stderr, "amp: %s%s\n", note, support == AMP_SUPPORT_NONE ? "; this run goes on in fp32" : "");
-    if (support == AMP_SUPPORT_NONE) *dtype = AMP_FP32;
+    if (backend->supports(backend, dtype, note) == AMP_SUPPORT_NONE)
+        return amp_fail(error, AMP_UNSUPPORTED, "amp: %s", note);
+    if (note[0]) fprintf(stderr, "amp: %s\n", note);
     return AMP_OK;
 }
 
@@ -143,7 +141,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
 
     amp_backend *backend = amp_fork_backend(error);
     if (!backend) return error->status;
-    amp_status status = choose_dtype(backend, view.on_gpu, &amp->config->dtype, error);
+    amp_status status = check_dtype(backend, amp->config->dtype, error);
     if (status != AMP_OK) {
         backend->destroy(backend);
         return status;
