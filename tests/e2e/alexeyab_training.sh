@@ -40,6 +40,14 @@ for name in yolov3-tiny yolov3 yolov4-tiny yolov4 yolov4-csp yolov7-tiny; do
         fail "$name: a layer is not AMP's own: $(head -1 own)"
 done
 
+# ---- where it looks for labels ----
+mv images/[45].txt labels
+! "$ALEXEYAB" amp check tiny.cfg tiny.data > out 2> err || fail 'labels in labels/ pass the check'
+grep -q "^error: $PWD/images/4.txt: .*looks for labels beside their image.* 2 of the 8 images" out ||
+    fail "not where labels are looked for: $(cat out)"
+mv labels/* images
+"$ALEXEYAB" amp check tiny.cfg tiny.data > out 2> err || fail "amp check: $(cat out err)"
+
 # ---- against stock ----
 sed 's/classes=2/classes=80/' tiny.data > coco.data
 loss_of() { sed -n 's/^ *1: \([0-9.]*\), .*/\1/p' "$1"; }
