@@ -1,6 +1,7 @@
 # AlexeyAB's Darknet under AMP: its own .cfg files pass the check, and AMP computes all layers of its
-# detectors itself; a step's loss is stock's; a training goes on to the bit, also with Adam, and a classifier's,
-# which learns what pjreddie's Darknet does; layers that are not to learn do not; a skipped step is not counted; what AMP cannot follow ends with a line.
+# detectors itself; a step's loss is stock's; a training goes on to the bit, also with Adam, and a
+# classifier's, which learns what pjreddie's Darknet does; layers that are not to learn do not; a skipped step
+# is not counted; what AMP cannot follow ends with a line.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
 needs_alexeyab
