@@ -94,7 +94,17 @@ if [ -e "$2" ] && [ -n "$(ls -A "$2")" ] && [ ! -e "$2/$mark" ]; then
     say "$2 is there and was not made by apply.sh; name a new destination"
     exit 1
 fi
-[ "$(cat "$2/$mark" 2>/dev/null)" != "$made_of" ] || exit 0
+# What a user types next; CMake's build goes on by itself.
+tell_next() { # tell_next <the copy> <its Darknet> <what became of it>
+    [ $sources_only = no ] || return 0
+    say "$1 is $2 with Darknet AMP, whose plugin is in $1/amp; $3"
+    say "next: make -C $1 AMP=1$([ $fork = pjreddie ] ||
+        echo ", or cmake -S $1 -B build -DAMP=ON && cmake --build build")"
+}
+if [ "$(cat "$2/$mark" 2>/dev/null)" = "$made_of" ]; then
+    tell_next "$2" "$revision" 'it was so already'
+    exit 0
+fi
 
 mkdir -p "$2"
 copy=$(cd "$2" && pwd)
@@ -147,3 +157,5 @@ for patch in $list; do
     }
 done
 echo "$made_of" > "$copy/$mark"
+[ $adapt = no ] || revision="the Darknet of $tree"
+tell_next "$2" "$revision" "$(echo $(cat "$series/series") | wc -w) patches were applied"

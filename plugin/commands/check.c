@@ -1,4 +1,4 @@
-/* `darknet amp check`: every mistake of a .cfg, and what amp_check_data finds in a .data file, without making
+/* `darknet amp check`: every mistake of a .cfg, and of a .data file with its lists and labels, without making
  * anything. */
 #include <string.h>
 
@@ -30,17 +30,15 @@ static void print_summary(const char *cfg, const cfg_summary *s)
 }
 
 /* A network whose last layer finds no boxes trains on images with a class each. */
-static amp_status check_data(const char *data, const cfg_summary *cfg, amp_error *error)
+static amp_status check_data(const char *data, const cfg_summary *cfg, const cfg_listener *printer,
+                             amp_data_counts *counts, amp_error *error)
 {
-    amp_data_counts counts;
     int classifier = cfg->classes == 0;
-    AMP_TRY(amp_check_data(data, classifier, (int)(classifier ? cfg->last_outputs : cfg->classes),
-                           AMP_CHECK_TRAIN | AMP_CHECK_VALID, &counts, error));
+    amp_status status = amp_list_data_mistakes(
+        data, classifier, (int)(classifier ? cfg->last_outputs : cfg->classes), printer, counts, error);
     fflush(stdout);
-    amp_data_counts_print(&counts);
-    printf("%.300s: no mistakes found: %ld images to train on, %ld to validate on\n", data,
-           counts.train.images, counts.valid.images);
-    return AMP_OK;
+    amp_data_counts_print(counts);
+    return status;
 }
 
 amp_status amp_command_check(int argc, char **argv, amp_error *error)
@@ -70,6 +68,11 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
     int errors = summary.errors + (keys != AMP_OK) - found.repeated;
     if (errors)
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %d mistake%s", cfg, errors, errors == 1 ? "" : "s");
+    amp_data_counts counts;
+    if (data) AMP_TRY(check_data(data, &summary, &printer, &counts, error));
     print_summary(cfg, &summary);
-    return data ? check_data(data, &summary, error) : AMP_OK;
+    if (data)
+        printf("%.300s: no mistakes found: %ld images to train on, %ld to validate on\n", data,
+               counts.train.images, counts.valid.images);
+    return AMP_OK;
 }

@@ -15,7 +15,23 @@ typedef struct scan {
     int classifier, classes;
     amp_path_list list, labels;
     amp_list_counts *counts;
+    const cfg_listener *listener; /* or NULL */
+    long mistakes;
+    amp_error first;     /* of the mistakes */
+    long without_labels; /* images to train on, of this list */
+    amp_error no_labels; /* of the first of them */
 } scan;
+
+enum { MISTAKES_TOLD = 20 };
+
+/* Bad input is remembered, and the scan goes on; whatever else failed ends it. */
+static amp_status note_mistake(scan *s, const amp_error *mistake)
+{
+    if (s->mistakes++ == 0) s->first = *mistake;
+    if (s->listener && s->mistakes <= MISTAKES_TOLD)
+        s->listener->tell(s->listener->context, 1, mistake->message);
+    return mistake->status == AMP_BAD_CONFIG ? AMP_OK : mistake->status;
+}
 
 static void note_first(char first[512], long count, const char *name)
 {
@@ -46,19 +62,36 @@ static amp_status count_box(void *context, const char *file, unsigned long line,
 }
 
 /* What training wants of label files, validation does without: there no file means no object. */
-static amp_status check_boxes(scan *s, const char *image, amp_error *error)
+static amp_status check_boxes(scan *s, const char *image)
 {
     char labels[AMP_LABEL_PATH];
     struct stat status;
+    amp_error error;
     amp_label_path(image, labels);
-    if (strcmp(s->key, "valid") || stat(labels, &status) == 0 || errno != ENOENT)
-        return amp_labels_read(labels, s->classes, count_box, s->counts, error);
-    s->counts->unlabelled++;
+    int is_there = stat(labels, &status) == 0 || errno != ENOENT;
+    if (!is_there && !strcmp(s->key, "valid")) {
+        s->counts->unlabelled++;
+        return AMP_OK;
+    }
+    if (!is_there && s->without_labels++) return AMP_OK;
+    if (amp_labels_read(labels, s->classes, count_box, s->counts, &error) == AMP_OK) return AMP_OK;
+    if (is_there) return note_mistake(s, &error);
+    s->no_labels = error;
     return AMP_OK;
+}
+
+static amp_status note_missing_labels(scan *s)
+{
+    amp_error error = s->no_labels;
+    if (s->without_labels > 1)
+        amp_fail(&error, AMP_BAD_CONFIG, "%.700s; so it is for %ld of the %ld images of %.200s",
+                 s->no_labels.message, s->without_labels, s->counts->images, s->file);
+    return note_mistake(s, &error);
 }
 
 static amp_status check_images(scan *s, amp_error *error)
 {
+    s->without_labels = 0;
     for (size_t i = 0; i < s->list.count; i++) {
         const char *image = s->list.line[i];
         if (strlen(image) > AMP_IMAGE_PATH_MOST)
@@ -69,9 +102,10 @@ static amp_status check_images(scan *s, amp_error *error)
             s->counts->missing++;
             note_first(s->counts->first_missing, s->counts->missing, image);
         } else if (!s->classifier) {
-            AMP_TRY(check_boxes(s, image, error));
+            AMP_TRY(check_boxes(s, image));
         }
     }
+    if (s->without_labels) AMP_TRY(note_missing_labels(s));
     if (s->counts->missing < s->counts->images) return AMP_OK;
     return amp_fail(error, AMP_BAD_CONFIG, "%.300s: none of the %ld images of this list is there; the first "
                     "is '%.300s'", s->file, s->counts->images, s->counts->first_missing);
@@ -132,10 +166,19 @@ static void warn(const amp_data_file *data, int classes, char warning[512])
     amp_path_list_free(&list);
 }
 
-static amp_status check_both(const amp_data_file *data, int classifier, int classes, int parts,
-                             amp_data_counts *counts, amp_error *error)
+static amp_status report_mistakes(const scan *s, amp_error *error)
 {
-    scan s = { .data = data, .classifier = classifier, .classes = classes };
+    if (s->listener)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %ld mistake%s", s->data->name, s->mistakes,
+                        s->mistakes == 1 ? "" : "s");
+    *error = s->first;
+    return error->status;
+}
+
+static amp_status check_both(const amp_data_file *data, int classifier, int classes, int parts,
+                             const cfg_listener *listener, amp_data_counts *counts, amp_error *error)
+{
+    scan s = { .data = data, .classifier = classifier, .classes = classes, .listener = listener };
     amp_status status = AMP_OK;
     if (classifier && data->classes && data->classes != classes)
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: classes = %d, but the network tells %d apart; make "
@@ -147,22 +190,36 @@ static amp_status check_both(const amp_data_file *data, int classifier, int clas
         s.file = part == AMP_CHECK_TRAIN ? data->train : data->valid;
         s.counts = part == AMP_CHECK_TRAIN ? &counts->train : &counts->valid;
         status = check_list(&s, error);
+        if (status != AMP_OK) status = note_mistake(&s, error);
     }
     amp_path_list_free(&s.labels);
+    return status == AMP_OK && s.mistakes ? report_mistakes(&s, error) : status;
+}
+
+static amp_status look_at_data(const char *data_file, int classifier, int classes, int parts,
+                               const cfg_listener *listener, amp_data_counts *counts, amp_error *error)
+{
+    amp_data_file data;
+    amp_data_counts own, *to = counts ? counts : &own;
+    memset(to, 0, sizeof *to);
+    amp_status status = amp_data_file_read(data_file, &data, error);
+    if (status == AMP_OK) status = check_both(&data, classifier, classes, parts, listener, to, error);
+    if (status == AMP_OK) warn(&data, classes, to->warning);
+    amp_data_file_free(&data);
     return status;
 }
 
 amp_status amp_check_data(const char *data_file, int classifier, int classes, int parts,
                           amp_data_counts *counts, amp_error *error)
 {
-    amp_data_file data;
-    amp_data_counts own, *to = counts ? counts : &own;
-    memset(to, 0, sizeof *to);
-    amp_status status = amp_data_file_read(data_file, &data, error);
-    if (status == AMP_OK) status = check_both(&data, classifier, classes, parts, to, error);
-    if (status == AMP_OK) warn(&data, classes, to->warning);
-    amp_data_file_free(&data);
-    return status;
+    return look_at_data(data_file, classifier, classes, parts, NULL, counts, error);
+}
+
+amp_status amp_list_data_mistakes(const char *data_file, int classifier, int classes,
+                                  const cfg_listener *listener, amp_data_counts *counts, amp_error *error)
+{
+    return look_at_data(data_file, classifier, classes, AMP_CHECK_TRAIN | AMP_CHECK_VALID, listener, counts,
+                        error);
 }
 
 /* ---- what is told ---- */

@@ -1,6 +1,7 @@
 # AlexeyAB's Darknet under AMP: its own .cfg files pass the check, and AMP computes all layers of its
-# detectors itself; a step's loss is stock's; a training goes on to the bit; layers that are not to learn do
-# not; a skipped step is not counted; what AMP cannot follow ends with a line.
+# detectors itself; a step's loss is stock's; a training goes on to the bit, also with Adam, and a
+# classifier's, which learns what pjreddie's Darknet does; layers that are not to learn do not; a skipped step
+# is not counted; what AMP cannot follow ends with a line.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
 needs_alexeyab
@@ -40,6 +41,14 @@ for name in yolov3-tiny yolov3 yolov4-tiny yolov4 yolov4-csp yolov7-tiny; do
         fail "$name: a layer is not AMP's own: $(head -1 own)"
 done
 
+# ---- where it looks for labels ----
+mv images/[45].txt labels
+! "$ALEXEYAB" amp check tiny.cfg tiny.data > out 2> err || fail 'labels in labels/ pass the check'
+grep -q "^error: $PWD/images/4.txt: .*looks for labels beside their image.* 2 of the 8 images" out ||
+    fail "not where labels are looked for: $(cat out)"
+mv labels/* images
+"$ALEXEYAB" amp check tiny.cfg tiny.data > out 2> err || fail "amp check: $(cat out err)"
+
 # ---- against stock ----
 sed 's/classes=2/classes=80/' tiny.data > coco.data
 loss_of() { sed -n 's/^ *1: \([0-9.]*\), .*/\1/p' "$1"; }
@@ -71,28 +80,96 @@ paste off.losses fp32.losses | awk '{ d = $4 / $2 - 1 } d > 1e-4 || d < -1e-4 { 
     fail "yolov2-tiny-voc: the losses are $(paste off.losses fp32.losses)"
 
 # ---- a training, and its continuation ----
-mkdir whole half later
+kind=detector data=tiny.data
 train() { # train <folder> <.cfg> <arguments...>
     local folder=$1 cfg=$2
     shift 2
-    rm -f backup/*
-    "$ALEXEYAB" detector train tiny.data "$cfg" "$@" -dont_show -seed 3 > "$folder/out" 2> "$folder/err" ||
-        fail "train $cfg $*: $(tail -2 "$folder/err")"
+    rm -rf "$folder" backup/*
+    mkdir "$folder"
+    "$ALEXEYAB" $kind train $data "$cfg" "$@" -dont_show -seed 3 > "$folder.out" 2> "$folder.err" ||
+        fail "train $cfg $*: $(tail -2 "$folder.err")"
     mv backup/* "$folder"
 }
-sed -i 's/^max_batches=.*/max_batches=4/' tiny.cfg
-train whole tiny.cfg -amp bf16
-sed 's/^max_batches=.*/max_batches=2/' tiny.cfg > half/tiny.cfg
-train half half/tiny.cfg -amp bf16
-train later tiny.cfg half/tiny_final.weights -amp bf16
-cmp whole/tiny_final.weights later/tiny_final.weights || fail 'a continued training gives other weights'
-cmp whole/tiny_final.weights.amp later/tiny_final.weights.amp ||
-    fail 'a continued training gives another state'
+goes_on() { # goes_on <.cfg> <arguments...>
+    local cfg=$1 name=${1%.cfg} file
+    shift
+    mkdir -p short
+    sed -i 's/^max_batches=.*/max_batches=4/' "$cfg"
+    sed 's/^max_batches=.*/max_batches=2/' "$cfg" > "short/$cfg"
+    train whole "$cfg" "$@"
+    train half "short/$cfg" "$@"
+    train later "$cfg" "half/${name}_final.weights" "$@"
+    for file in "${name}_final.weights" "${name}_final.weights.amp"; do
+        cmp "whole/$file" "later/$file" || fail "$kind $cfg $*: a continued training ends with another $file"
+    done
+}
+goes_on tiny.cfg -amp bf16
+cp whole/tiny_final.weights trained.weights
+sed 's/^momentum=.*/adam=1/' tiny.cfg > adam.cfg
+goes_on adam.cfg -amp fp16
+
+# ---- a classifier ----
+mkdir images/round images/square
+for i in 1 2 3 4 5 6 7 8; do
+    cp images/$i.jpg "images/$([ $((i % 2)) = 1 ] && echo round || echo square)/"
+done
+ls -d "$PWD"/images/*/*.jpg > class.txt
+sed 's/=train.txt/=class.txt/; s/^names=/labels=/' tiny.data > class.data
+layers > class.cfg <<'END'
+[net] batch=8 subdivisions=2 width=32 height=32 channels=3 min_crop=32 max_crop=40 hue=.1 saturation=1.5
+    mixup=1 label_smooth_eps=.1 learning_rate=0.01 burn_in=3 max_batches=6
+[convolutional] batch_normalize=1 filters=8 size=3 stride=2 pad=1 activation=leaky
+[dropout] probability=.3
+[convolutional] batch_normalize=1 filters=16 size=3 stride=2 pad=1 activation=mish
+[convolutional] filters=2 size=1 activation=linear
+[avgpool]
+[softmax]
+END
+sed 's/^learning_rate=.*/learning_rate=0.001\nadam=1/' class.cfg > class_adam.cfg
+kind=classifier data=class.data
+goes_on class.cfg -amp bf16
+goes_on class_adam.cfg -amp fp16
+"$ALEXEYAB" classifier valid class.data class.cfg whole/class_adam_final.weights -amp bf16 > out 2> err ||
+    fail "classifier valid: $(tail -1 err)"
+
+# Where both Darknets have the same rules (no batch norm), and one image whose crops are all alike, both
+# builds train to the same weights, with momentum and with Adam.
+{ printf 'P6\n64 64\n255\n'; yes abc | tr -d '\n' | head -c 12288; } > images/flat.round.jpg
+echo "$PWD/images/flat.round.jpg" > flat.txt
+sed 's/=class.txt/=flat.txt/' class.data > flat.data
+layers > flat.cfg <<'END'
+[net] batch=4 subdivisions=2 width=32 height=32 channels=3 min_crop=32 max_crop=32 flip=0 momentum=.9
+    decay=.0005 learning_rate=0.01 max_batches=6
+[convolutional] filters=8 size=3 stride=2 pad=1 activation=leaky
+[maxpool] size=2 stride=2
+[convolutional] filters=16 size=3 stride=1 pad=1 activation=logistic
+[route] layers=-1,-2
+[connected] output=12 activation=tanh
+[connected] output=2 activation=linear
+[softmax]
+END
+sed 's/^learning_rate=.*/learning_rate=0.001\nadam=1\nB1=.8\nB2=.99\neps=1e-4/' flat.cfg > flat_adam.cfg
+sed -e 's/^learning_rate=.*/learning_rate=0/' -e 's/^max_batches=.*/max_batches=1/' flat.cfg > flat_start.cfg
+weights_of() { tail -c +21 "$1"; } # without the header
+data=flat.data
+train start flat_start.cfg -amp fp32
+for cfg in flat flat_adam; do
+    rm -f backup/*
+    "$DARKNET" classifier train flat.data $cfg.cfg start/flat_start_final.weights -clear -amp fp32 -seed 5 \
+        > out 2> err || fail "pjreddie's Darknet: $(tail -1 err)"
+    weights_of backup/$cfg.weights > expected
+    ! weights_of start/flat_start_final.weights | cmp -s - expected || fail "$cfg: nothing is learnt"
+    rm -f backup/*
+    "$ALEXEYAB" classifier train flat.data $cfg.cfg start/flat_start_final.weights -clear -amp fp32 -seed 5 \
+        -dont_show > out 2> err || fail "$cfg.cfg: $(tail -1 err)"
+    weights_of backup/${cfg}_final.weights | cmp - expected ||
+        fail "$cfg: other weights than pjreddie's Darknet"
+done
+kind=detector data=tiny.data
 
 # ---- what is done with it ----
 # Its commands for pictures load one at a time, which no hook of a batch may stumble over.
 { cat tiny.cfg; printf '[amp]\ndtype=bf16\n'; } > amp.cfg
-cp whole/tiny_final.weights trained.weights
 works() { # works <arguments...>
     "$ALEXEYAB" "$@" > out 2> err < /dev/null || fail "$*: $(tail -2 err)"
 }
@@ -110,7 +187,6 @@ first_biases() {
 }
 gated() { # gated <key>: of the first convolution; its biases, which begin at 0
     awk -v key="$1" '{ print } /^\[convolutional\]/ && !done { print key; done = 1 }' tiny.cfg > gated.cfg
-    rm -rf gate && mkdir gate
     train gate gated.cfg -amp fp32
     mv gate/gated_final.weights gate/tiny_final.weights
     first_biases gate
@@ -126,10 +202,9 @@ done
 # ---- a skipped step is counted by nobody ----
 sed 's/^max_batches=.*/max_batches=3/' tiny.cfg > skipping.cfg
 printf '[amp]\ndtype=fp16\ninit_scale=1e30\nbackoff_factor=1e-9\n' >> skipping.cfg
-mkdir skipping
 train skipping skipping.cfg
-grep -q 'skipped=[1-9]' skipping/err || fail "no step was skipped: $(grep summary skipping/err)"
-grep -q 'steps=3 ' skipping/err || fail "not 3 steps: $(grep summary skipping/err)"
+grep -q 'skipped=[1-9]' skipping.err || fail "no step was skipped: $(grep summary skipping.err)"
+grep -q 'steps=3 ' skipping.err || fail "not 3 steps: $(grep summary skipping.err)"
 [ "$(od -An -j12 -N8 -td8 skipping/skipping_final.weights | tr -d ' ')" = 24 ] ||
     fail 'seen is not 3 steps of 8 images'
 

@@ -194,11 +194,19 @@ name=many
 name='check of data'
 "$DARKNET" amp check tiny.cfg tiny.data > cases/out 2> cases/err || complain 'a mistake in a good one'
 [ "$(grep -c 'no mistakes found' cases/out)" = 2 ] && [ ! -s cases/err ] || complain 'not that there is none'
-cp labels/3.txt cases/3.txt
+cp -r labels cases/labels
+rm labels/[124].txt
 echo '9 .5 .5 .2 .2' > labels/3.txt
-! "$DARKNET" amp check tiny.cfg tiny.data > cases/out 2> cases/err || complain 'status 0 for a bad label'
-grep -q '^amp check: .*labels/3.txt:1: ' cases/err || complain 'the label is not named'
-mv cases/3.txt labels/3.txt
+echo '0 .5 .5 .2' > labels/5.txt
+sed 's/^valid=.*/valid=nowhere.txt/' tiny.data > cases/bad.data
+! "$DARKNET" amp check tiny.cfg cases/bad.data > cases/out 2> cases/err || complain 'status 0 for bad labels'
+[ "$(cat cases/err)" = 'amp check: cases/bad.data: 4 mistakes' ] || complain 'not four mistakes'
+for line in 'labels/[35].txt:1: label ' 'nowhere.txt: cannot read' \
+        'labels/1.txt: .*this Darknet looks for .*; so it is for 3 of the 8 images of train.txt$'; do
+    grep -q "^error: .*$line" cases/out || complain "no line about $line"
+done
+! grep 'no mistakes' cases/out || complain 'that there are none'
+rm -r labels && mv cases/labels labels
 
 # Every .cfg of Darknet itself passes; keys that it does not read are told of.
 for cfg in "$DARKNET_TREE"/cfg/*.cfg; do

@@ -404,4 +404,7 @@ void amp_fork_average_weights(struct network **nets, int count)
 #endif
 }
 
+const char amp_fork_label_place[] =
+    "labels beside their image (in labels/ for one in JPEGImages/, or COCO's images/train2017/ and the like)";
+const char amp_fork_label_images[] = ".jpg, .jpeg, .png, .bmp, .ppm or .tiff, or all that in capitals";
 void amp_fork_label_path(const char *image, char *path) { replace_image_to_label(image, path); }

@@ -94,11 +94,15 @@ static amp_status read_line(const char *file, unsigned long line, char *text, in
 static amp_status cannot_read(const char *file, int cause, amp_error *error)
 {
     size_t length = strlen(file);
-    const char *hint = cause != ENOENT ? "" : length > 4 && !strcmp(file + length - 4, ".txt")
-                     ? "; an image without objects needs an empty one"
-                     : "; Darknet finds labels of images that are named .jpg, .png, .JPG or .JPEG only";
-    return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read this label file: %s%s", file, strerror(cause),
-                    hint);
+    int is_text = length > 4 && !strcmp(file + length - 4, ".txt");
+    if (cause != ENOENT)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read this label file: %s", file,
+                        strerror(cause));
+    return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read this label file: %s; %s%s", file,
+                    strerror(cause),
+                    is_text ? "an image without objects needs an empty one; this Darknet looks for "
+                            : "Darknet finds labels of images that are named ",
+                    is_text ? amp_fork_label_place : amp_fork_label_images);
 }
 
 /* Up to the end of the line. -1: no line is left; 0: it is too long or no text, and was not read to its

@@ -227,6 +227,9 @@ void amp_fork_average_weights(struct network **nets, int count)
 #endif
 }
 
+const char amp_fork_label_place[] =
+    "the labels of images/, JPEGImages/ or raw/ in labels/, of all others beside their image";
+const char amp_fork_label_images[] = ".jpg, .png, .JPG or .JPEG only";
 void amp_fork_label_path(const char *image, char *path)
 {
     static char *const replacements[][2] = { /* as fill_truth_detection in data.c */
