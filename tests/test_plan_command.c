@@ -209,7 +209,8 @@ TEST(casts_are_where_forms_meet)
         { -1, 0, AMP_FORM_HOST, AMP_FORM_LOW, 0, 3 * 512 },
         { 0, 1, AMP_FORM_LOW, AMP_FORM_WIDE, 1, 12 * 512 },
         { 3, 4, AMP_FORM_WIDE, AMP_FORM_LOW, 1, 28 * 512 }, { 5, 6, AMP_FORM_LOW, AMP_FORM_HOST, 1, 8 * 512 },
-        { 6, 7, AMP_FORM_HOST, AMP_FORM_LOW, 1, 8 * 512 }, { 7, -1, AMP_FORM_LOW, AMP_FORM_HOST, 1, 10 * 512 } };
+        { 6, 7, AMP_FORM_HOST, AMP_FORM_LOW, 1, 8 * 512 },
+        { 7, -1, AMP_FORM_LOW, AMP_FORM_HOST, 1, 10 * 512 } };
     amp_plan_report r = planned(known, NULL);
     assert_int_equal(r.cast_count, sizeof expected / sizeof *expected);
     for (int k = 0; k < r.cast_count; k++) {
@@ -459,12 +460,13 @@ static int large_requests(network *net)
     return large;
 }
 
-/* Gradients and Adam's moments are one request each, and larger than all else: a layer's weights are half of them. Nor is there
- * a place for a delta, or for anything that a backward would read. */
+/* Gradients and Adam's moments are one request each, and larger than all else: a layer's weights are half of
+ * them. Nor is there a place for a delta, or for anything that a backward would read. */
 TEST(a_prediction_takes_nothing_that_only_a_training_needs)
 {
-    char *name = written("[net]\nbatch=2\nwidth=8\nheight=8\nchannels=64\nadam=1\nlearning_rate=0.001\nmax_batches=10\n"
-                         "[amp]\ndtype=fp32\n" CONV(64, "") CONV(64, "") "[dropout]\n[cost]\ntype=sse\n");
+    char *name = written("[net]\nbatch=2\nwidth=8\nheight=8\nchannels=64\nadam=1\nlearning_rate=0.001\n"
+                         "max_batches=10\n[amp]\ndtype=fp32\n" CONV(64, "") CONV(64, "")
+                         "[dropout]\n[cost]\ntype=sse\n");
     amp_host_wish_dtype(NULL);
     requests_begin();
     network *net = made(name, NULL);

@@ -1,7 +1,8 @@
-/* Linked into Darknet's program built for the CPU: its backend is CUDA's, over the doubles. The device's memory is the
- * host's here, and its work is done at once, so that Darknet's own CPU code computes the fp32 layers between. When the
- * program ends, a line tells what the doubles did; if they saw a fault, the program's status is 1. The environment's
- * AMP_DOUBLE_CAPABILITY=7.5 makes the device one of that compute capability instead of 9.0. */
+/* Linked into Darknet's program built for the CPU: its backend is CUDA's, over the doubles. The device's
+ * memory is the host's here, and its work is done at once, so that Darknet's own CPU code computes the fp32
+ * layers between. When the program ends, a line tells what the doubles did; if they saw a fault, the
+ * program's status is 1. The environment's AMP_DOUBLE_CAPABILITY=7.5 makes the device one of that compute
+ * capability instead of 9.0. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-# A bare Debian in a folder, for scripts that try Darknet AMP on a system that holds nothing yet. Source it, as
-# root; then
+# A bare Debian in a folder, for scripts that try Darknet AMP on a system that holds nothing yet.
+# Source it, as root; then
 #
 #     make_chroot trixie          a new system in $chroot, gone again when the script ends
 #     in_chroot COMMAND...        runs it there as root, in the folder /root; $chroot/root is that folder

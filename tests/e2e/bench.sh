@@ -105,8 +105,9 @@ for v in j["verdicts"]:
 EOF
 }
 
-# Without instructions that compute in half, that is the reason for a lack of gain (test_bench.c judges made-up times). A dtype
-# that the device lacks, as a GPU of Volta's lacks bf16, is left out, or refused if it was named.
+# Without instructions that compute in half, that is the reason for a lack of gain (test_bench.c judges
+# made-up times). A dtype that the device lacks, as a GPU of Volta's lacks bf16, is left out, or
+# refused if it was named.
 the_machine_decides() {
     DNNL_MAX_CPU_ISA=AVX2 bench connected.cfg -iters 30 -dtypes fp32,bf16 -json avx2.json
     python3 - avx2.json <<'EOF'
@@ -120,7 +121,8 @@ EOF
     export AMP_DOUBLE_CAPABILITY=7.0
     bench connected.cfg -iters 3
     grep -q '^bf16 is left out: bf16 needs a GPU of compute capability 8.0' out || fail "7.0: $(cat out)"
-    refused '^amp bench: bf16: this machine cannot run it: bf16 needs a GPU' connected.cfg -iters 3 -dtypes fp32,bf16 -json no.json
+    refused '^amp bench: bf16: this machine cannot run it: bf16 needs a GPU' connected.cfg -iters 3 \
+        -dtypes fp32,bf16 -json no.json
     unset AMP_DOUBLE_CAPABILITY
 }
 

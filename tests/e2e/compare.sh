@@ -323,7 +323,8 @@ refused() { # refused <what its line says> <arguments...>
     rm -rf none
     compare 1 "$@" -report none
     sed -i '/^doubles: /d' err
-    [ "$(grep -c '^amp compare: ' err)" = 1 ] && tail -n 1 err | grep -q -- "^amp compare: .*$text" || fail "$name: $(tail -n 3 err)"
+    [ "$(grep -c '^amp compare: ' err)" = 1 ] && tail -n 1 err | grep -q -- "^amp compare: .*$text" ||
+        fail "$name: $(tail -n 3 err)"
     [ ! -s out ] || fail "$name: printed $(head -n 1 out)"
     [ ! -e none ] || fail "$name: left behind $(find none | tr '\n' ' ')"
 }
@@ -391,7 +392,8 @@ bad_input_is_one_line_and_leaves_nothing() {
     refused 'missing' tiny.data
     if [ -x "$BUILD_DIR/tests/darknet-on-doubles" ]; then
         local DARKNET=$BUILD_DIR/tests/darknet-on-doubles
-        AMP_DOUBLE_CAPABILITY=7.0 refused 'bf16: this machine cannot run it' tiny.data tiny.cfg -dtypes fp32,bf16 -iters 5
+        AMP_DOUBLE_CAPABILITY=7.0 refused 'bf16: this machine cannot run it' tiny.data tiny.cfg \
+            -dtypes fp32,bf16 -iters 5
     fi
     # What only a training finds: it says so before its first step.
     refused '.' tiny.data broken.cfg -iters 5

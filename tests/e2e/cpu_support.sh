@@ -1,5 +1,5 @@
-# What the device computes natively is not remarked on; what it only stores, and what it lacks, is said in one line. oneDNN
-# can be told to pretend.
+# What the device computes natively is not remarked on; what it only stores, and what it lacks, is said in one
+# line. oneDNN can be told to pretend.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 tiny_training
@@ -22,7 +22,8 @@ behaviour_34_a_dtype_the_cpu_only_stores_is_said() {
 }
 stored() { # stored <instruction set> <dtype>
     train $1 $2
-    says 1 "^amp: $2 saves memory but no time here: stored in $2, computed in fp32" "no message that $1 only stores $2"
+    says 1 "^amp: $2 saves memory but no time here: stored in $2, computed in fp32" \
+        "no message that $1 only stores $2"
     says 1 "^amp: summary dtype=$2 steps=5 " "training in stored $2 did not finish"
 }
 
@@ -35,7 +36,8 @@ behaviour_34_no_message_where_nothing_lacks() {
     says 0 'saves memory but no time' 'a message about bf16, which this CPU computes'
 }
 
-# A GPU older than Ampere has no bf16 (the doubles play one): one line says what to set, and nothing is trained.
+# A GPU older than Ampere has no bf16 (the doubles play one): one line says what to set,
+# and nothing is trained.
 behaviour_34_a_dtype_the_device_lacks_is_refused_with_a_line() {
     local on_doubles=$BUILD_DIR/tests/darknet-on-doubles
     [ -x "$on_doubles" ] || return 0
@@ -43,7 +45,8 @@ behaviour_34_a_dtype_the_device_lacks_is_refused_with_a_line() {
     if AMP_DOUBLE_CAPABILITY=7.5 "$on_doubles" detector train tiny.data tiny.cfg -amp bf16 > out 2> err; then
         fail 'trained in a dtype that the device lacks'
     fi
-    says 1 '^amp: bf16 needs a GPU of compute capability 8.0 (Ampere) or later (this one: 7.5): set dtype=fp16' \
+    says 1 \
+        '^amp: bf16 needs a GPU of compute capability 8.0 (Ampere) or later (this one: 7.5): set dtype=fp16' \
         "no message that the device lacks bf16: $(cat err)"
     [ -z "$(ls backup)" ] || fail 'files were written'
 }

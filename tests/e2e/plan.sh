@@ -132,8 +132,10 @@ if [ -x "$on_doubles" ]; then
         fail "a plan ran something: $(tail -n 1 err)"
     says ', Tensor Cores'
     "$python" agree.py gpu.json out || fail 'table and JSON differ on the doubles'
-    if AMP_DOUBLE_CAPABILITY=7.5 "$on_doubles" amp plan known.cfg > out 2> err; then fail 'planned without bf16'; fi
-    grep -q 'bf16 needs a GPU of compute capability 8.0 .*: set dtype=fp16$' err || fail "without bf16: $(cat err)"
+    if AMP_DOUBLE_CAPABILITY=7.5 "$on_doubles" amp plan known.cfg > out \
+        2> err; then fail 'planned without bf16'; fi
+    grep -q 'bf16 needs a GPU of compute capability 8.0 .*: set dtype=fp16$' err ||
+        fail "without bf16: $(cat err)"
 fi
 
 # A machine that only stores the dtype, and (on the doubles above) one that lacks it.
