@@ -8,8 +8,8 @@
  * Conventions, for every function but abort and destroy:
  *  - It is collective: all ranks call it, in the same order, with the same sizes. After a failure nothing
  *    further may be called but abort and destroy.
- *  - It ends: where a rank does not take part within the time limit, `lost` gets a line that names `phase`, or
- *    the function fails.
+ *  - It ends: where a rank does not take part within the time limit, `lost` gets a line that names `phase`,
+ *    or the function fails.
  *  - All ranks get the same bits. */
 #ifndef AMP_COMM_COMM_H
 #define AMP_COMM_COMM_H
@@ -44,8 +44,8 @@ struct amp_comm {
     /* Rank root's memory goes to all others. Host memory. */
     amp_status (*broadcast)(amp_comm *, void *memory, size_t bytes, int root, amp_error *);
 
-    /* Whether this rank is the first on its machine that asks, and so the one that says why the program ends.
-     * NULL: it always is. Any thread may call it. */
+    /* Whether this rank is the first on its machine that asks, and so the one that says why the program
+     * ends. NULL: it always is. Any thread may call it. */
     int (*speaks)(amp_comm *);
     /* Ends all ranks, with this status. Returns only where there is nothing to end; any thread may call it. */
     void (*abort)(amp_comm *, int status);

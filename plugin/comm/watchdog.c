@@ -73,7 +73,8 @@ amp_status amp_start_helper(pthread_t *thread, void *(*run)(void *), void *conte
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int why = pthread_create(thread, NULL, run, context);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return why ? amp_fail(error, AMP_UNSUPPORTED, "amp: no thread could be started: %s", strerror(why)) : AMP_OK;
+    if (!why) return AMP_OK;
+    return amp_fail(error, AMP_UNSUPPORTED, "amp: no thread could be started: %s", strerror(why));
 }
 
 amp_status amp_watchdog_start(double seconds, void (*late)(void *context, const char *phase), void *context,

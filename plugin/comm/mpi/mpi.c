@@ -95,9 +95,9 @@ static void be_late(void *context, const char *phase)
 {
     const mpi_comm *mpi = context;
     char line[512];
-    snprintf(line, sizeof line, "ranks: %s: another rank has not answered within the time limit: it is stopped, "
-             "hangs or cannot be reached; what was saved last is whole (AMP_COMM_TIMEOUT=SECONDS in the "
-             "environment sets the limit, 0 sets none)", phase);
+    snprintf(line, sizeof line, "ranks: %s: another rank has not answered within the time limit: it is "
+             "stopped, hangs or cannot be reached; what was saved last is whole (AMP_COMM_TIMEOUT=SECONDS in "
+             "the environment sets the limit, 0 sets none)", phase);
     mpi->comm.lost(line);
 }
 
@@ -299,8 +299,8 @@ static void share_with_machine(mpi_comm *mpi)
     MPI_Comm_rank(mpi->machine, &mpi->comm.local_rank);
     MPI_Comm_size(mpi->machine, &mpi->comm.local_size);
     MPI_Comm_set_errhandler(mpi->machine, MPI_ERRORS_RETURN);
-    if (MPI_Win_allocate_shared(mpi->comm.local_rank ? 0 : sizeof *mpi->spoken, 1, MPI_INFO_NULL, mpi->machine,
-                                &memory, &mpi->window) != MPI_SUCCESS) return;
+    if (MPI_Win_allocate_shared(mpi->comm.local_rank ? 0 : sizeof *mpi->spoken, 1, MPI_INFO_NULL,
+                                mpi->machine, &memory, &mpi->window) != MPI_SUCCESS) return;
     MPI_Win_shared_query(mpi->window, 0, &size, &unit, &memory);
     mpi->spoken = memory;
     if (!mpi->comm.local_rank) atomic_store(mpi->spoken, 0);

@@ -190,9 +190,9 @@ static void check_processors(void)
         int cores = p->threads > p->fair ? p->threads : p->fair;
         /* 2: one core of two hardware threads */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
-        fprintf(stderr, "ranks: rank %d may use %d %s, for %d %s of OpenMP and those that load images and sum "
-                "gradients; if the launcher bound it, type mpirun --bind-to none, or --map-by slot:PE=%d\n",
-                i, p->allowed, p->allowed == 1 ? "processor" : "processors", p->threads,
+        fprintf(stderr, "ranks: rank %d may use %d %s, for %d %s of OpenMP and those that load images and "
+                "sum gradients; if the launcher bound it, type mpirun --bind-to none, or --map-by "
+                "slot:PE=%d\n", i, p->allowed, p->allowed == 1 ? "processor" : "processors", p->threads,
                 p->threads == 1 ? "thread" : "threads", cores);
         break;
     }
@@ -222,14 +222,15 @@ void amp_ranks_start(const char *const *words, int count, int under_amp)
     amp_ranks_agree();
     if (!under_amp || !is_shared(words[0]))
         refuse_all("command line: a launcher started %d of this program, which share the work of detector "
-                   "train and classifier train under AMP alone; give one of these -amp fp32 (or bf16, fp16), or "
-                   "start it alone", comm->size);
+                   "train and classifier train under AMP alone; give one of these -amp fp32 (or bf16, fp16), "
+                   "or start it alone", comm->size);
     if (getenv(AMP_TURNS))
         refuse_all("command line: a launcher started %d of this program, and amp compare each of its "
                    "trainings; start amp compare alone", comm->size);
     share_seed();
     if (amp_ranks_leads())
-        fprintf(stderr, "ranks: %d, %d of them on this machine; %s\n", comm->size, comm->local_size, comm->name);
+        fprintf(stderr, "ranks: %d, %d of them on this machine; %s\n", comm->size, comm->local_size,
+                comm->name);
     check_processors();
     if (amp_ranks_leads()) return;
     amp_host_keep_error_stream();

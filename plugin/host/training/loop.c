@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../common/argument.h"
 #include "../common/clock.h"
@@ -148,11 +147,7 @@ static void open_log(const struct darknet_amp *amp)
     amp_log_reader reader = { &so_far, see_row, rows_to_keep };
     amp_status status = amp_log_file_open(&training.log, training.log_name, "training log", AMP_LOG_COLUMNS,
                                           &reader, &dropped, &error);
-    if (status != AMP_OK) {
-        fflush(stdout);
-        fprintf(stderr, "log: %s\n", error.message);
-        _exit(1); /* the loader is at work */
-    }
+    if (status != AMP_OK) darknet_amp_refuse("log: %s", error.message);
     if (rows_to_keep(&so_far))
         fprintf(stderr, "log: %s goes on behind iteration %ld; %zu rows of later steps are dropped\n",
                 training.log_name, training.first_iteration, dropped);

@@ -38,7 +38,8 @@ void amp_stopping_watch(void)
     sigfillset(&action.sa_mask); /* or the second could come before the first has made room for it */
     for (size_t i = 0; i < SIGNALS; i++) {
         sigaction(signals[i], NULL, &stopping.before[i]);
-        stopping.watched[i] = stopping.before[i].sa_handler != SIG_IGN && (signals[i] != SIGUSR1 || amp_ranks());
+        stopping.watched[i] = stopping.before[i].sa_handler != SIG_IGN
+                              && (signals[i] != SIGUSR1 || amp_ranks());
         if (stopping.watched[i]) sigaction(signals[i], &action, NULL);
     }
 }
