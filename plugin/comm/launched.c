@@ -2,14 +2,31 @@
 
 #include <stdlib.h>
 
-/* Open MPI's mpirun; MPICH's mpiexec and Slurm's srun --mpi=pmi2; srun --mpi=pmix. A
- * number: how many ranks. */
-int amp_comm_is_launched(void)
+/* Open MPI's mpirun; MPICH's mpiexec and Slurm's srun --mpi=pmi2; srun --mpi=pmix. */
+static const struct { const char *size, *rank; } launchers[] = {
+    { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK" },
+    { "PMI_SIZE", "PMI_RANK" },
+    { "SLURM_STEP_NUM_TASKS", "SLURM_PROCID" },
+};
+enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
+
+static long number(const char *variable)
 {
-    static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS" };
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const char *size = getenv(sizes[i]);
-        if (size && strtol(size, NULL, 10) > 1) return 1;
-    }
-    return 0;
+    const char *text = getenv(variable);
+    return text ? strtol(text, NULL, 10) : 0;
+}
+
+static int find_launcher(void)
+{
+    int i = 0;
+    while (i < LAUNCHERS && number(launchers[i].size) < 2) i++;
+    return i;
+}
+
+int amp_comm_is_launched(void) { return find_launcher() < LAUNCHERS; }
+
+int amp_comm_launched_rank(void)
+{
+    int i = find_launcher();
+    return i < LAUNCHERS ? (int)number(launchers[i].rank) : 0;
 }

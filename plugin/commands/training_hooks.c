@@ -1,5 +1,6 @@
 /* The hooks of the loop of `detector train` and `classifier train`: the host's loop (log, turns,
  * stopping), and -map. */
+#include "../host/common/ranks.h"
 #include "../host/training/loop.h"
 #include "../host/training/stopping.h"
 #include "../include/darknet_amp.h"
@@ -26,6 +27,7 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
     if (amp_training_goes_on(nets, backup_folder, base)) return 1;
     int failed = end(nets), signal = amp_stopping_signal();
     fflush(NULL);
+    amp_ranks_leave();
     _exit(failed ? 1 : signal ? 128 + signal : 0); /* not exit: the loader is at work */
 }
 

@@ -1,79 +1,366 @@
-/* Processes that mpirun has started, as ranks: see comm.h. */
+/* Processes that mpirun has started, as ranks: see comm.h.
+ *
+ * The main thread gathers and broadcasts. Sums are made by a thread of their own, one after the other, with
+ * calls that wait, over a communicator of their own: so they move on while the main thread computes. (MPI
+ * libraries move nothing unless a call of theirs is under way, so that MPI_Iallreduce would overlap with
+ * nothing.)
+ *
+ * A sum is made in two exchanges. Of N ranks each gets its N-th part of the floats from all others and
+ * adds them up in fp32, in the order of ranks; then all get the parts. What travels is as much as for the
+ * best MPI_Allreduce, but every element's sum is ((r0 + r1) + r2) + ... whatever the library, its version and
+ * the number of floats in a call, and what travels in 16 bits is rounded twice in all. */
 #include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../launch.h"
+#include "../watchdog.h"
+#include "../wire.h"
+
+const int amp_comm_is_here = 1;
+
+/* Threads as the watchdog knows them. */
+enum { MAIN, SUMS };
+
+enum {
+    CHUNK = 1 << 18,    /* floats that are summed at a time: what arrives of them stays in a cache */
+    FIRST = 4,          /* time limits that a call may take until the first sums are made: ranks load and
+                           prepare, each by itself */
+    SECONDS = 300,      /* of the time limit, unless AMP_COMM_TIMEOUT says otherwise */
+    ABORT_SECONDS = 10  /* until a process ends itself where the launcher does not */
+};
+
+typedef struct sum {
+    float *values;
+    size_t count;
+    amp_dtype wire;
+    int limits; /* how many time limits it may take */
+    char phase[AMP_PHASE];
+} sum;
 
 typedef struct mpi_comm {
     amp_comm comm;
-    MPI_Comm all; /* of ours alone */
+    char library[64];
+    MPI_Comm calls, sums, machine; /* of ours alone; machine: the ranks on this one */
+    amp_watchdog *watchdog;
+    int has_summed;         /* the first sums are made */
+    MPI_Win window;         /* ... of those on this machine, which share: */
+    atomic_int *spoken;     /* 1: one of them has said why the program ends. NULL: nothing is shared */
+
+    pthread_t thread;       /* makes the sums */
+    pthread_mutex_t lock;   /* of all that follows */
+    pthread_cond_t begun, made;
+    int stopping;
+    sum *queue;
+    size_t queued, next, room; /* begun since the last sum_end; made; room of queue */
+    amp_status status;      /* of the sums since the last sum_end; the first failure counts */
+    amp_error error;
+
+    /* Of the thread that makes the sums: what is sent in 16 bits, what arrives, and for MPI_Alltoallv and
+     * MPI_Allgatherv how many elements of each rank, and where. */
+    amp_half_bits *halves;
+    void *arrived;
+    int *counts, *offsets, *my_counts, *my_offsets;
 } mpi_comm;
 
-static amp_status check(int result, const amp_comm *comm, amp_error *error)
+/* ---- errors and time limits ---- */
+
+static amp_status check(int result, const char *phase, amp_error *error)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
     if (result == MPI_SUCCESS) return AMP_OK;
     MPI_Error_string(result, text, &length);
-    return amp_fail(error, AMP_COMM_FAILED, "amp: rank %d of %d: MPI failed in %s: %s", comm->rank,
-                    comm->size, comm->phase, text);
+    return amp_fail(error, AMP_COMM_FAILED, "ranks: MPI failed in %s: %.600s", phase, text);
+}
+
+/* How many time limits a call that begins now may take. */
+static int limits(const mpi_comm *mpi) { return mpi->comm.patience * (mpi->has_summed ? 1 : FIRST); }
+
+/* -1: no number. */
+static double time_limit(void)
+{
+    const char *text = getenv("AMP_COMM_TIMEOUT");
+    char *end;
+    if (!text || !*text) return SECONDS;
+    double seconds = strtod(text, &end);
+    return *end || !(seconds >= 0 && seconds <= 1e6) ? -1 : seconds;
+}
+
+static void be_late(void *context, const char *phase)
+{
+    const mpi_comm *mpi = context;
+    char line[512];
+    snprintf(line, sizeof line, "ranks: %s: another rank has not answered within the time limit: it is "
+             "stopped, hangs or cannot be reached; what was saved last is whole (AMP_COMM_TIMEOUT=SECONDS in "
+             "the environment sets the limit, 0 sets none)", phase);
+    mpi->comm.lost(line);
+}
+
+/* ---- sums ---- */
+
+static amp_status make_sum(mpi_comm *mpi, float *values, int count, amp_dtype wire, const char *phase,
+                           amp_error *error)
+{
+    const amp_comm *comm = &mpi->comm;
+    MPI_Datatype type = wire == AMP_FP32 ? MPI_FLOAT : MPI_UINT16_T;
+    void *sent = wire == AMP_FP32 ? (void *)values : mpi->halves;
+    for (int r = 0; r < comm->size; r++) {
+        mpi->offsets[r] = (int)((long long)count * r / comm->size);
+        mpi->counts[r] = (int)((long long)count * (r + 1) / comm->size) - mpi->offsets[r];
+    }
+    int mine = mpi->counts[comm->rank], at = mpi->offsets[comm->rank];
+    for (int r = 0; r < comm->size; r++) {
+        mpi->my_counts[r] = mine;
+        mpi->my_offsets[r] = r * mine;
+    }
+    amp_wire_pack(sent, values, (size_t)count, wire);
+    AMP_TRY(check(MPI_Alltoallv(sent, mpi->counts, mpi->offsets, type, mpi->arrived, mpi->my_counts,
+                                mpi->my_offsets, type, mpi->sums), phase, error));
+    size_t bytes = (size_t)mine * amp_dtype_size(wire);
+    amp_wire_unpack(values + at, mpi->arrived, (size_t)mine, wire);
+    for (int r = 1; r < comm->size; r++)
+        amp_wire_add(values + at, (const char *)mpi->arrived + (size_t)r * bytes, (size_t)mine, wire);
+    amp_wire_pack((char *)sent + (size_t)at * amp_dtype_size(wire), values + at, (size_t)mine, wire);
+    AMP_TRY(check(MPI_Allgatherv(MPI_IN_PLACE, 0, type, sent, mpi->counts, mpi->offsets, type, mpi->sums),
+                  phase, error));
+    amp_wire_unpack(values, sent, (size_t)count, wire);
+    return AMP_OK;
+}
+
+static amp_status make_sums(mpi_comm *mpi, const sum *s, amp_error *error)
+{
+    amp_status status = AMP_OK;
+    for (size_t at = 0; status == AMP_OK && at < s->count; at += CHUNK) {
+        amp_watchdog_begin(mpi->watchdog, SUMS, s->limits, s->phase);
+        status = make_sum(mpi, s->values + at, (int)(s->count - at < CHUNK ? s->count - at : CHUNK), s->wire,
+                          s->phase, error);
+        amp_watchdog_end(mpi->watchdog, SUMS);
+    }
+    return status;
+}
+
+static void *keep_summing(void *context)
+{
+    mpi_comm *mpi = context;
+    pthread_mutex_lock(&mpi->lock);
+    for (;;) {
+        while (mpi->next == mpi->queued && !mpi->stopping) pthread_cond_wait(&mpi->begun, &mpi->lock);
+        if (mpi->next == mpi->queued) break;
+        sum s = mpi->queue[mpi->next];
+        int failed = mpi->status != AMP_OK;
+        amp_error error;
+        pthread_mutex_unlock(&mpi->lock);
+        amp_status status = failed ? AMP_OK : make_sums(mpi, &s, &error);
+        pthread_mutex_lock(&mpi->lock);
+        if (status != AMP_OK) {
+            mpi->status = status;
+            mpi->error = error;
+        }
+        if (++mpi->next == mpi->queued) pthread_cond_signal(&mpi->made);
+    }
+    pthread_mutex_unlock(&mpi->lock);
+    return NULL;
 }
 
 static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, void *ready,
                             amp_error *error)
 {
-    enum { MOST = 1 << 20 }; /* MPI counts in int */
-    (void)wire;
+    mpi_comm *mpi = (mpi_comm *)comm;
+    amp_status status = AMP_OK;
     (void)ready;
-    for (size_t at = 0; at < count; at += MOST) {
-        int n = (int)(count - at < MOST ? count - at : MOST);
-        AMP_TRY(check(MPI_Allreduce(MPI_IN_PLACE, values + at, n, MPI_FLOAT, MPI_SUM,
-                                    ((mpi_comm *)comm)->all), comm, error));
+    pthread_mutex_lock(&mpi->lock);
+    if (mpi->queued == mpi->room) {
+        size_t room = mpi->room ? 2 * mpi->room : 16;
+        sum *queue = realloc(mpi->queue, room * sizeof *queue);
+        if (queue) {
+            mpi->queue = queue;
+            mpi->room = room;
+        } else {
+            status = amp_fail(error, AMP_NO_MEMORY, "ranks: out of memory for %zu sums", room);
+        }
     }
-    return AMP_OK;
+    if (status == AMP_OK) {
+        sum *s = &mpi->queue[mpi->queued++];
+        *s = (sum){ .values = values, .count = count, .wire = wire, .limits = limits(mpi) };
+        snprintf(s->phase, sizeof s->phase, "%s", comm->phase);
+        pthread_cond_signal(&mpi->begun);
+    }
+    pthread_mutex_unlock(&mpi->lock);
+    return status;
 }
 
 static amp_status sum_end(amp_comm *comm, amp_error *error)
 {
-    (void)comm;
-    (void)error;
-    return AMP_OK;
+    mpi_comm *mpi = (mpi_comm *)comm;
+    pthread_mutex_lock(&mpi->lock);
+    while (mpi->next < mpi->queued) pthread_cond_wait(&mpi->made, &mpi->lock);
+    mpi->has_summed |= mpi->queued > 0;
+    mpi->next = mpi->queued = 0;
+    amp_status status = mpi->status;
+    mpi->status = AMP_OK;
+    pthread_mutex_unlock(&mpi->lock);
+    if (status != AMP_OK && error) *error = mpi->error;
+    return status;
 }
+
+/* ---- the main thread's calls ---- */
 
 static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
 {
-    return check(MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
-                               ((mpi_comm *)comm)->all), comm, error);
+    mpi_comm *mpi = (mpi_comm *)comm;
+    amp_watchdog_begin(mpi->watchdog, MAIN, limits(mpi), comm->phase);
+    int result = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, mpi->calls);
+    amp_watchdog_end(mpi->watchdog, MAIN);
+    return check(result, comm->phase, error);
 }
 
 static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root, amp_error *error)
 {
-    return check(MPI_Bcast(memory, (int)bytes, MPI_BYTE, root, ((mpi_comm *)comm)->all), comm, error);
+    enum { MOST = 1 << 30 }; /* MPI counts in int */
+    mpi_comm *mpi = (mpi_comm *)comm;
+    int result = MPI_SUCCESS;
+    amp_watchdog_begin(mpi->watchdog, MAIN, limits(mpi), comm->phase);
+    for (size_t at = 0; result == MPI_SUCCESS && at < bytes; at += MOST)
+        result = MPI_Bcast((char *)memory + at, (int)(bytes - at < MOST ? bytes - at : MOST), MPI_BYTE, root,
+                           mpi->calls);
+    amp_watchdog_end(mpi->watchdog, MAIN);
+    return check(result, comm->phase, error);
 }
 
-static void end_all(amp_comm *comm, int status) { MPI_Abort(((mpi_comm *)comm)->all, status); }
+/* ---- the end ---- */
+
+static int speaks(amp_comm *comm)
+{
+    const mpi_comm *mpi = (const mpi_comm *)comm;
+    return !mpi->spoken || !atomic_exchange(mpi->spoken, 1);
+}
+
+/* Where the launcher cannot be reached, as over a link that is cut, the alarm ends this process. */
+static void end_all(amp_comm *comm, int status)
+{
+    signal(SIGALRM, SIG_DFL);
+    alarm(ABORT_SECONDS);
+    MPI_Abort(((mpi_comm *)comm)->calls, status);
+}
+
+static void stop_summing(mpi_comm *mpi)
+{
+    pthread_mutex_lock(&mpi->lock);
+    mpi->stopping = 1;
+    pthread_cond_signal(&mpi->begun);
+    pthread_mutex_unlock(&mpi->lock);
+    pthread_join(mpi->thread, NULL);
+}
 
 static void destroy(amp_comm *comm)
 {
-    MPI_Comm_free(&((mpi_comm *)comm)->all);
+    mpi_comm *mpi = (mpi_comm *)comm;
+    amp_watchdog_begin(mpi->watchdog, MAIN, limits(mpi), comm->phase);
+    MPI_Barrier(mpi->calls); /* a launcher may kill what still runs once a rank has ended with a status */
+    stop_summing(mpi);
+    if (mpi->spoken) MPI_Win_free(&mpi->window);
+    MPI_Comm_free(&mpi->machine);
+    MPI_Comm_free(&mpi->sums);
+    MPI_Comm_free(&mpi->calls);
     MPI_Finalize();
-    free(comm);
+    amp_watchdog_end(mpi->watchdog, MAIN);
+    amp_watchdog_stop(mpi->watchdog);
+    free(mpi->queue);
+    free(mpi->halves);
+    free(mpi->arrived);
+    free(mpi->counts);
+    free(mpi);
 }
 
-amp_status amp_comm_join(amp_comm **out, amp_error *error)
+/* ---- the start ---- */
+
+/* "Open MPI v4.1.4": up to a comma, or to the end of the line. */
+static void find_library(char *name, size_t room)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length;
+    MPI_Get_library_version(text, &length);
+    text[strcspn(text, ",\n")] = 0;
+    for (char *c = text; *c; c++) if (*c == '\t') *c = ' ';
+    snprintf(name, room, "%s", text);
+}
+
+static void share_with_machine(mpi_comm *mpi)
+{
+    void *memory;
+    MPI_Aint size;
+    int unit;
+    MPI_Comm_split_type(mpi->calls, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &mpi->machine);
+    MPI_Comm_rank(mpi->machine, &mpi->comm.local_rank);
+    MPI_Comm_size(mpi->machine, &mpi->comm.local_size);
+    MPI_Comm_set_errhandler(mpi->machine, MPI_ERRORS_RETURN);
+    if (MPI_Win_allocate_shared(mpi->comm.local_rank ? 0 : sizeof *mpi->spoken, 1, MPI_INFO_NULL,
+                                mpi->machine, &memory, &mpi->window) != MPI_SUCCESS) return;
+    MPI_Win_shared_query(mpi->window, 0, &size, &unit, &memory);
+    mpi->spoken = memory;
+    if (!mpi->comm.local_rank) atomic_store(mpi->spoken, 0);
+    MPI_Barrier(mpi->machine);
+}
+
+static amp_status allocate(mpi_comm *mpi, amp_error *error)
+{
+    size_t size = (size_t)mpi->comm.size;
+    mpi->halves = malloc(CHUNK * sizeof *mpi->halves);
+    mpi->arrived = malloc((CHUNK + size) * sizeof(float));
+    mpi->counts = calloc(4 * size, sizeof *mpi->counts);
+    if (!mpi->halves || !mpi->arrived || !mpi->counts)
+        return amp_fail(error, AMP_NO_MEMORY, "ranks: out of memory");
+    mpi->offsets = mpi->counts + size;
+    mpi->my_counts = mpi->counts + 2 * size;
+    mpi->my_offsets = mpi->counts + 3 * size;
+    return AMP_OK;
+}
+
+static amp_status start_summing(mpi_comm *mpi, amp_error *error)
+{
+    pthread_mutex_init(&mpi->lock, NULL);
+    pthread_cond_init(&mpi->begun, NULL);
+    pthread_cond_init(&mpi->made, NULL);
+    return amp_start_helper(&mpi->thread, keep_summing, mpi, error);
+}
+
+amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *error)
 {
     int granted;
+    double seconds = time_limit();
     mpi_comm *mpi = calloc(1, sizeof *mpi);
     *out = NULL;
-    if (!mpi) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
-    mpi->comm = (amp_comm){ .name = "MPI", .phase = "the start", .sum_begin = sum_begin, .sum_end = sum_end,
-                            .gather = gather, .broadcast = broadcast, .abort = end_all, .destroy = destroy };
+    if (!mpi) return amp_fail(error, AMP_NO_MEMORY, "ranks: out of memory");
+    mpi->comm = (amp_comm){ .name = mpi->library, .phase = "the start", .patience = 1, .lost = lost,
+                            .sum_begin = sum_begin, .sum_end = sum_end, .gather = gather,
+                            .broadcast = broadcast, .speaks = speaks, .abort = end_all,
+                            .destroy = destroy };
+    AMP_TRY(amp_watchdog_start(seconds, be_late, mpi, &mpi->watchdog, error));
+    amp_watchdog_begin(mpi->watchdog, MAIN, limits(mpi), mpi->comm.phase);
+    /* Threads that wait for others leave the processor to those that compute. */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &granted);
-    MPI_Comm_dup(MPI_COMM_WORLD, &mpi->all);
-    MPI_Comm_set_errhandler(mpi->all, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(mpi->all, &mpi->comm.rank);
-    MPI_Comm_size(mpi->all, &mpi->comm.size);
-    *out = &mpi->comm;
-    return AMP_OK;
+    find_library(mpi->library, sizeof mpi->library);
+    MPI_Comm_dup(MPI_COMM_WORLD, &mpi->calls);
+    MPI_Comm_dup(MPI_COMM_WORLD, &mpi->sums);
+    MPI_Comm_set_errhandler(mpi->calls, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(mpi->sums, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(mpi->calls, &mpi->comm.rank);
+    MPI_Comm_size(mpi->calls, &mpi->comm.size);
+    share_with_machine(mpi);
+    amp_watchdog_end(mpi->watchdog, MAIN);
+    *out = &mpi->comm; /* what is wrong from here on is said by one of them */
+    if (granted < MPI_THREAD_MULTIPLE)
+        return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was built without MPI_THREAD_MULTIPLE, which sums "
+                        "take that overlap with backward; build with an MPI that has it", mpi->library);
+    if (seconds < 0)
+        return amp_fail(error, AMP_BAD_CONFIG, "ranks: AMP_COMM_TIMEOUT=%s: expected seconds, 0 to 1000000",
+                        getenv("AMP_COMM_TIMEOUT"));
+    AMP_TRY(allocate(mpi, error));
+    return start_summing(mpi, error);
 }

@@ -1,8 +1,11 @@
 /* A program without MPI. */
 #include "../launch.h"
 
-amp_status amp_comm_join(amp_comm **out, amp_error *error)
+const int amp_comm_is_here = 0;
+
+amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *error)
 {
+    (void)lost;
     *out = NULL;
     return amp_fail(error, AMP_UNSUPPORTED,
                     "command line: a launcher started several of this program, which was built without MPI; "

@@ -90,10 +90,11 @@ int darknet_amp_start(int argc, char **argv)
     amp_training_arguments(&argc, argv, takes_long);
     int count = amp_host_words(argc, argv, words, 4);
     if (takes_long) start_again(given);
-    if (takes_long && count > 1 && !strcmp(words[1], "train")) amp_ranks_start();
+    amp_ranks_start(words, count, takes_long);
     amp_host_check(amp_turns_take(&error), &error);
     int classifies = count > 2 && !strcmp(words[0], "classifier");
     if (count > 2 && !strcmp(words[1], "train") && (classifies || !strcmp(words[0], "detector")))
         amp_check_training(words[2], count > 3 ? words[3] : NULL, classifies);
+    amp_ranks_agree();
     return argc;
 }

@@ -3,11 +3,21 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "../../comm/launch.h"
 #include "ranks.h"
 
 static int error_stream = STDERR_FILENO;
 
 void amp_host_keep_error_stream(void) { error_stream = dup(STDERR_FILENO); }
+
+/* Of several ranks that meet an error, one speaks: the first of its machine, and rank 0 before they have
+ * joined. */
+static int speaks(void)
+{
+    amp_comm *comm = amp_ranks();
+    if (!comm) return amp_comm_launched_rank() == 0;
+    return !comm->speaks || comm->speaks(comm);
+}
 
 void darknet_amp_refuse(const char *format, ...)
 {
@@ -19,8 +29,9 @@ void darknet_amp_refuse(const char *format, ...)
     va_end(args);
     pthread_mutex_lock(&ending); /* one line, whichever thread comes first: the others wait here */
     fflush(stdout);
-    if (amp_ranks()) dprintf(error_stream, "rank %d: %s\n", amp_ranks()->rank, error.message);
-    else fprintf(stderr, "%s\n", error.message);
+    if (!speaks()) amp_ranks_await_end();
+    else if (amp_ranks_leads()) fprintf(stderr, "%s\n", error.message);
+    else dprintf(error_stream, "rank %d: %s\n", amp_ranks()->rank, error.message);
     if (amp_ranks()) amp_ranks()->abort(amp_ranks(), 1);
     _exit(1); /* not exit: other threads may be training or loading, and would meet what its handlers have
                  torn down */

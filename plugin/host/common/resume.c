@@ -9,6 +9,7 @@
 #include "../data/backups.h"
 #include "../data/data_check.h"
 #include "random.h"
+#include "ranks.h"
 #include "../data/loading.h"
 
 struct amp_resume *amp_resume_create(void) { return calloc(1, sizeof(struct amp_resume)); }
@@ -239,6 +240,7 @@ void darknet_amp_resume(struct network **nets, int count)
         begin_training(nets[i], 1);
     }
     if (count > 0) amp_check_classes(nets[0]);
+    if (count > 0) amp_ranks_agree_to_train(nets[0]);
     amp_backups_settle();
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../common/ranks.h"
 #include "../common/state.h"
 #include "../training/stopping.h"
 #include "backups.h"
@@ -125,6 +126,8 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     if (data.note[0]) fprintf(stderr, "amp: %s\n", data.note);
     if (status == AMP_OK) status = check_train_list(&data, classifier, &error);
     if (status == AMP_OK) status = amp_backups_check(&data, cfg, &error);
+    if (status == AMP_OK)
+        amp_ranks_note_file("a list of training images", data.train ? data.train : TRAIN_UNLESS_GIVEN);
     checked.read = 1;
     checked.classifier = classifier;
     checked.classes = classifier ? classes_of(&data) : data.classes;

@@ -10,11 +10,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../common/argument.h"
 #include "../common/clock.h"
 #include "../common/memory.h"
+#include "../common/ranks.h"
 #include "../common/resume.h"
 #include "../common/state.h"
 #include "../data/images.h"
@@ -147,11 +147,7 @@ static void open_log(const struct darknet_amp *amp)
     amp_log_reader reader = { &so_far, see_row, rows_to_keep };
     amp_status status = amp_log_file_open(&training.log, training.log_name, "training log", AMP_LOG_COLUMNS,
                                           &reader, &dropped, &error);
-    if (status != AMP_OK) {
-        fflush(stdout);
-        fprintf(stderr, "log: %s\n", error.message);
-        _exit(1); /* the loader is at work */
-    }
+    if (status != AMP_OK) darknet_amp_refuse("log: %s", error.message);
     if (rows_to_keep(&so_far))
         fprintf(stderr, "log: %s goes on behind iteration %ld; %zu rows of later steps are dropped\n",
                 training.log_name, training.first_iteration, dropped);
@@ -250,11 +246,25 @@ static void save_backup(const char *folder, const char *base)
             amp_fork_view(net).batch_number, name);
 }
 
+/* Here ranks wait while rank 0 saves and measures. */
+static int agree_to_stop(const struct network *net)
+{
+    enum { PATIENCE = 8 };
+    amp_comm *comm = amp_fork_state(net) ? amp_ranks() : NULL;
+    if (!comm) return amp_stopping_signal();
+    amp_ranks_phase("what follows step %ld", amp_fork_view(net).batch_number);
+    comm->patience = PATIENCE;
+    int stop = amp_stopping_agree();
+    comm->patience = 1;
+    amp_ranks_phase("step %ld", amp_fork_view(net).batch_number + 1);
+    return stop;
+}
+
 int amp_training_goes_on(struct network **nets, const char *backup_folder, const char *base)
 {
     double waited = amp_turns_waited();
     int is_first = !training.looped;
-    int stop = is_first ? amp_turns_ready() : amp_turns_pass(training.row) || amp_stopping_signal();
+    int stop = is_first ? amp_turns_ready() : amp_turns_pass(training.row) || agree_to_stop(nets[0]);
     training.nets = nets;
     training.looped = 1;
     amp_training_was_elsewhere(amp_turns_waited() - waited);
@@ -270,5 +280,6 @@ int amp_training_end(struct network **nets)
     training.nets = NULL;
     amp_log_file_close(&training.log);
     amp_stopping_unwatch();
+    amp_ranks_over();
     return amp ? amp_resume_loop_ended(amp) : 0;
 }

@@ -2,10 +2,14 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+#include "../common/failure.h"
+#include "../common/ranks.h"
+
+/* SIGUSR1 of ranks alone: launchers hand it on, while after SIGINT and SIGTERM they kill soon. */
+static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
 /* One program, one set of handlers. */
@@ -34,7 +38,8 @@ void amp_stopping_watch(void)
     sigfillset(&action.sa_mask); /* or the second could come before the first has made room for it */
     for (size_t i = 0; i < SIGNALS; i++) {
         sigaction(signals[i], NULL, &stopping.before[i]);
-        stopping.watched[i] = stopping.before[i].sa_handler != SIG_IGN;
+        stopping.watched[i] = stopping.before[i].sa_handler != SIG_IGN
+                              && (signals[i] != SIGUSR1 || amp_ranks());
         if (stopping.watched[i]) sigaction(signals[i], &action, NULL);
     }
 }
@@ -59,3 +64,15 @@ void amp_stopping_survive_writes(void)
 }
 
 int amp_stopping_signal(void) { return stopping.asked; }
+
+int amp_stopping_agree(void)
+{
+    amp_comm *comm = amp_ranks();
+    amp_error error;
+    if (!comm) return stopping.asked;
+    int mine = stopping.asked, *all = amp_host_allocated(calloc((size_t)comm->size, sizeof *all));
+    amp_host_check(comm->gather(comm, &mine, sizeof mine, all, &error), &error);
+    for (int i = comm->size - 1; i >= 0; i--) if (all[i]) stopping.asked = all[i];
+    free(all);
+    return stopping.asked;
+}

@@ -1,6 +1,7 @@
 /* Ctrl-C, SIGTERM and SIGHUP (the terminal is gone) during a training: the first asks it to end after the
  * step under way, with a backup; the second one ends the program at once. A signal that was ignored when the
- * program started stays ignored (nohup). */
+ * program started stays ignored (nohup). With ranks SIGUSR1 does the same, and a signal to one of them is one
+ * to all. */
 #ifndef AMP_HOST_STOPPING_H
 #define AMP_HOST_STOPPING_H
 
@@ -13,7 +14,8 @@ void amp_stopping_unwatch(void);
  * the program handles them, it goes on to. */
 void amp_stopping_survive_writes(void);
 
-/* 0, or the signal that came. */
+/* 0, or the signal that came. agree: to any rank; all call it, and stop after the same step. */
 int amp_stopping_signal(void);
+int amp_stopping_agree(void);
 
 #endif

@@ -1,0 +1,131 @@
+#include "watchdog.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { PARTS = 8 };
+
+typedef struct watch {
+    int under_way, patience;
+    int parts; /* since it began */
+    char phase[AMP_PHASE];
+} watch;
+
+struct amp_watchdog {
+    pthread_t thread;
+    pthread_mutex_t lock; /* of all that follows */
+    pthread_cond_t ends;
+    int stopping;
+    double part; /* seconds */
+    watch watches[AMP_WATCHED];
+    void (*late)(void *context, const char *phase);
+    void *context;
+};
+
+static struct timespec in_seconds(double seconds)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    seconds += (double)t.tv_nsec * 1e-9;
+    t.tv_sec += (time_t)seconds;
+    t.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9);
+    return t;
+}
+
+/* lock is held. */
+static const watch *find_late(amp_watchdog *dog)
+{
+    const watch *late = NULL;
+    for (int i = 0; i < AMP_WATCHED; i++) {
+        watch *w = &dog->watches[i];
+        if (w->under_way && ++w->parts > PARTS * w->patience) late = w;
+    }
+    return late;
+}
+
+static void *keep_watch(void *context)
+{
+    amp_watchdog *dog = context;
+    const watch *late = NULL;
+    pthread_mutex_lock(&dog->lock);
+    while (!dog->stopping && !late) {
+        struct timespec until = in_seconds(dog->part);
+        int woken = 0;
+        while (!dog->stopping && woken != ETIMEDOUT)
+            woken = pthread_cond_timedwait(&dog->ends, &dog->lock, &until);
+        if (!dog->stopping) late = find_late(dog);
+    }
+    char phase[AMP_PHASE] = "";
+    if (late) memcpy(phase, late->phase, sizeof phase);
+    pthread_mutex_unlock(&dog->lock);
+    if (late) dog->late(dog->context, phase);
+    return NULL;
+}
+
+amp_status amp_start_helper(pthread_t *thread, void *(*run)(void *), void *context, amp_error *error)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int why = pthread_create(thread, NULL, run, context);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!why) return AMP_OK;
+    return amp_fail(error, AMP_UNSUPPORTED, "amp: no thread could be started: %s", strerror(why));
+}
+
+amp_status amp_watchdog_start(double seconds, void (*late)(void *context, const char *phase), void *context,
+                              amp_watchdog **out, amp_error *error)
+{
+    pthread_condattr_t monotonic;
+    *out = NULL;
+    if (seconds <= 0) return AMP_OK;
+    amp_watchdog *dog = calloc(1, sizeof *dog);
+    if (!dog) return amp_fail(error, AMP_NO_MEMORY, "amp: out of memory");
+    dog->part = seconds / PARTS;
+    dog->late = late;
+    dog->context = context;
+    pthread_mutex_init(&dog->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&dog->ends, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    amp_status status = amp_start_helper(&dog->thread, keep_watch, dog, error);
+    if (status == AMP_OK) *out = dog;
+    else free(dog);
+    return status;
+}
+
+void amp_watchdog_begin(amp_watchdog *dog, int thread, int patience, const char *phase)
+{
+    if (!dog) return;
+    pthread_mutex_lock(&dog->lock);
+    watch *w = &dog->watches[thread];
+    *w = (watch){ .under_way = 1, .patience = patience };
+    snprintf(w->phase, sizeof w->phase, "%s", phase);
+    pthread_mutex_unlock(&dog->lock);
+}
+
+void amp_watchdog_end(amp_watchdog *dog, int thread)
+{
+    if (!dog) return;
+    pthread_mutex_lock(&dog->lock);
+    dog->watches[thread].under_way = 0;
+    pthread_mutex_unlock(&dog->lock);
+}
+
+void amp_watchdog_stop(amp_watchdog *dog)
+{
+    if (!dog) return;
+    pthread_mutex_lock(&dog->lock);
+    dog->stopping = 1;
+    pthread_cond_signal(&dog->ends);
+    pthread_mutex_unlock(&dog->lock);
+    pthread_join(dog->thread, NULL);
+    pthread_cond_destroy(&dog->ends);
+    pthread_mutex_destroy(&dog->lock);
+    free(dog);
+}

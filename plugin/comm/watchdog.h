@@ -1,0 +1,29 @@
+/* A thread that sees to it that no call between ranks lasts for ever: the libraries beneath notice neither a
+ * rank that is stopped nor a link that is cut.
+ *
+ * Time counts while this process runs: a job that was suspended as a whole, and goes on, has lost none. The
+ * thread wakes PARTS times in a time limit, and looks. */
+#ifndef AMP_COMM_WATCHDOG_H
+#define AMP_COMM_WATCHDOG_H
+
+#include <pthread.h>
+
+#include "../tensor/status.h"
+
+typedef struct amp_watchdog amp_watchdog;
+
+enum { AMP_WATCHED = 2, AMP_PHASE = 128 }; /* threads whose calls are watched: they number themselves */
+
+/* late: called once, in the watchdog's thread, when a call has lasted longer than its limit; phase: what the
+ * call was made for. seconds: of the limit; 0: none, and *out is NULL. */
+amp_status amp_watchdog_start(double seconds, void (*late)(void *context, const char *phase), void *context,
+                              amp_watchdog **out, amp_error *);
+/* A call begins, which may take `patience` limits, and ends. The watchdog may be NULL. */
+void amp_watchdog_begin(amp_watchdog *, int thread, int patience, const char *phase);
+void amp_watchdog_end(amp_watchdog *, int thread);
+void amp_watchdog_stop(amp_watchdog *);
+
+/* Starts a thread that gets no signals: they are the main thread's. */
+amp_status amp_start_helper(pthread_t *, void *(*run)(void *), void *context, amp_error *);
+
+#endif

@@ -1,0 +1,37 @@
+/* How floats travel between ranks: as they are, or in 16 bits, rounded to nearest. */
+#ifndef AMP_COMM_WIRE_H
+#define AMP_COMM_WIRE_H
+
+#include <stddef.h>
+
+#include "../tensor/half.h"
+#include "../tensor/tensor.h"
+
+/* packed and values may be the same memory for fp32, and nothing is copied then. */
+static inline void amp_wire_pack(void *packed, const float *values, size_t count, amp_dtype wire)
+{
+    amp_half_bits *halves = packed;
+    if (wire == AMP_FP32 && packed != values) memcpy(packed, values, count * sizeof *values);
+    for (size_t i = 0; wire == AMP_BF16 && i < count; i++) halves[i] = amp_float_to_bf16(values[i]);
+    for (size_t i = 0; wire == AMP_FP16 && i < count; i++) halves[i] = amp_float_to_fp16(values[i]);
+}
+
+static inline void amp_wire_unpack(float *values, const void *packed, size_t count, amp_dtype wire)
+{
+    const amp_half_bits *halves = packed;
+    if (wire == AMP_FP32 && packed != values) memcpy(values, packed, count * sizeof *values);
+    for (size_t i = 0; wire == AMP_BF16 && i < count; i++) values[i] = amp_bf16_to_float(halves[i]);
+    for (size_t i = 0; wire == AMP_FP16 && i < count; i++) values[i] = amp_fp16_to_float(halves[i]);
+}
+
+/* values += packed, in fp32 */
+static inline void amp_wire_add(float *values, const void *packed, size_t count, amp_dtype wire)
+{
+    const float *floats = packed;
+    const amp_half_bits *halves = packed;
+    for (size_t i = 0; wire == AMP_FP32 && i < count; i++) values[i] += floats[i];
+    for (size_t i = 0; wire == AMP_BF16 && i < count; i++) values[i] += amp_bf16_to_float(halves[i]);
+    for (size_t i = 0; wire == AMP_FP16 && i < count; i++) values[i] += amp_fp16_to_float(halves[i]);
+}
+
+#endif
