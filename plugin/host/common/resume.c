@@ -9,6 +9,7 @@
 #include "../data/backups.h"
 #include "../data/data_check.h"
 #include "random.h"
+#include "sharing.h"
 #include "../data/loading.h"
 
 struct amp_resume *amp_resume_create(void) { return calloc(1, sizeof(struct amp_resume)); }
@@ -226,6 +227,7 @@ static void begin_training(struct network *net, int in_loop)
         resume->last_file = weights;
     }
     if (!resume->training) amp_host_check(check_start(amp_fork_state(net), &error), &error);
+    if (!resume->training) amp_sharing_align(net);
     resume->pending = 0;
     resume->training = 1;
 }
