@@ -81,7 +81,7 @@ amp_status amp_evaluate(struct network *net, const amp_evaluation *e, amp_evalua
     amp_status status = measure_all(net, e, out, error);
     amp_fork_set_batch(net, batch);
     out->seconds = amp_clock_seconds() - start;
-    if (status != AMP_OK || out->images) return status;
+    if (status != AMP_OK || out->images || e->is_a_share) return status;
     return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images can be read; the first: %s",
                     out->unreadable.count, out->unreadable.count ? out->unreadable.line[0] : "there is none");
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "../../amp/cfg_reader.h"
+#include "../fork.h"
+#include "failure.h"
 #include "random.h"
 #include "ranks.h"
 
@@ -135,4 +137,91 @@ void amp_sharing_align(struct network *net)
     if (amp_ranks_count() < 2) return;
     counters.seen -= counters.seen % ((size_t)view.batch * (size_t)view.subdivisions);
     amp_fork_set_counters(net, counters);
+}
+
+/* ---- what ranks tell each other ---- */
+
+static amp_comm *begin_telling(const char *what)
+{
+    amp_comm *comm = amp_ranks();
+    if (comm) snprintf(comm->phase, sizeof comm->phase, "%s", what);
+    return comm;
+}
+
+void amp_sharing_tell(void *value, size_t bytes, const char *what)
+{
+    amp_error error;
+    amp_comm *comm = begin_telling(what);
+    if (comm) amp_host_check(comm->broadcast(comm, value, bytes, 0, &error), &error);
+}
+
+/* What each rank says, in their order: the caller's. */
+static void *hear_all(amp_comm *comm, const void *mine, size_t bytes)
+{
+    amp_error error;
+    void *all = amp_host_allocated(calloc((size_t)comm->size, bytes));
+    amp_host_check(comm->gather(comm, mine, bytes, all, &error), &error);
+    return all;
+}
+
+float amp_sharing_mean(float number, const char *what)
+{
+    amp_comm *comm = begin_telling(what);
+    if (!comm) return number;
+    double sum = 0;
+    float *all = hear_all(comm, &number, sizeof number);
+    for (int i = 0; i < comm->size; i++) sum += (double)all[i];
+    free(all);
+    return (float)(sum / comm->size);
+}
+
+void amp_sharing_sum(size_t *numbers, int count, const char *what)
+{
+    amp_comm *comm = begin_telling(what);
+    if (!comm) return;
+    size_t *all = hear_all(comm, numbers, (size_t)count * sizeof *all);
+    memset(numbers, 0, (size_t)count * sizeof *numbers);
+    for (int i = 0; i < comm->size * count; i++) numbers[i % count] += all[i];
+    free(all);
+}
+
+amp_status amp_sharing_outcome(amp_status mine, const char *what, amp_error *error)
+{
+    amp_comm *comm = begin_telling(what);
+    amp_error told = { .status = AMP_OK };
+    if (!comm) return mine;
+    if (mine != AMP_OK) told = *error;
+    amp_error *all = hear_all(comm, &told, sizeof told);
+    int i = 0;
+    while (i < comm->size - 1 && all[i].status == AMP_OK) i++;
+    amp_status status = all[i].status;
+    if (status != AMP_OK) *error = all[i];
+    free(all);
+    return status;
+}
+
+void amp_sharing_join(void **rows, size_t *count, size_t row_bytes, const char *what)
+{
+    amp_comm *comm = begin_telling(what);
+    if (!comm) return;
+    size_t *counts = hear_all(comm, count, sizeof *count), most = 1, total = 0;
+    for (int i = 0; i < comm->size; i++) {
+        if (counts[i] > most) most = counts[i];
+        total += counts[i];
+    }
+    /* every rank's rows take the room of the most */
+    char *mine = amp_host_allocated(calloc(most, row_bytes));
+    char *joined = amp_host_allocated(malloc((total + 1) * row_bytes));
+    if (*count) memcpy(mine, *rows, *count * row_bytes);
+    char *all = hear_all(comm, mine, most * row_bytes), *end = joined;
+    for (int i = 0; i < comm->size; i++) {
+        memcpy(end, all + (size_t)i * most * row_bytes, counts[i] * row_bytes);
+        end += counts[i] * row_bytes;
+    }
+    free(counts);
+    free(mine);
+    free(all);
+    free(*rows);
+    *rows = joined;
+    *count = total;
 }

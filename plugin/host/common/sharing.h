@@ -10,7 +10,11 @@
 #ifndef AMP_HOST_SHARING_H
 #define AMP_HOST_SHARING_H
 
-#include "state.h"
+#include <stddef.h>
+
+#include "../../tensor/status.h"
+
+struct network;
 
 /* For a .cfg that is about to be parsed: into how many subdivisions the ranks cut a step, with a line if that
  * is not what the .cfg says; 0: it stays as it is. Ends the program where no number will do. */
@@ -39,5 +43,20 @@ void amp_sharing_end_pass(struct network *, int pass);
 /* For a training's start: weights that were saved by a training with another batch may have been seen in the
  * middle of a step of this one, which ranks cannot share: the step begins anew. */
 void amp_sharing_align(struct network *);
+
+/* ---- what ranks tell each other ---- */
+
+/* All ranks call these, in the same order, with the same `what` they do it for ("saving x.weights"), which a
+ * message may name. */
+
+/* *value becomes rank 0's, for which the others wait. */
+void amp_sharing_tell(void *value, size_t bytes, const char *what);
+void amp_sharing_sum(size_t *numbers, int count, const char *what);
+/* The mean. */
+float amp_sharing_mean(float number, const char *what);
+/* The status and the error of the first rank that failed, if any did. */
+amp_status amp_sharing_outcome(amp_status mine, const char *what, amp_error *error);
+/* *rows, malloc'ed, *count of them of row_bytes: becomes the rows of all ranks, in the order of ranks. */
+void amp_sharing_join(void **rows, size_t *count, size_t row_bytes, const char *what);
 
 #endif

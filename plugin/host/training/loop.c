@@ -10,12 +10,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../common/argument.h"
 #include "../common/clock.h"
 #include "../common/memory.h"
+#include "../common/ranks.h"
 #include "../common/resume.h"
+#include "../common/sharing.h"
 #include "../common/state.h"
 #include "../data/images.h"
 #include "log_file.h"
@@ -147,11 +148,7 @@ static void open_log(const struct darknet_amp *amp)
     amp_log_reader reader = { &so_far, see_row, rows_to_keep };
     amp_status status = amp_log_file_open(&training.log, training.log_name, "training log", AMP_LOG_COLUMNS,
                                           &reader, &dropped, &error);
-    if (status != AMP_OK) {
-        fflush(stdout);
-        fprintf(stderr, "log: %s\n", error.message);
-        _exit(1); /* the loader is at work */
-    }
+    if (status != AMP_OK) darknet_amp_refuse("log: %s", error.message);
     if (rows_to_keep(&so_far))
         fprintf(stderr, "log: %s goes on behind iteration %ld; %zu rows of later steps are dropped\n",
                 training.log_name, training.first_iteration, dropped);
@@ -177,7 +174,7 @@ void amp_training_begin(struct network **nets, int count, float *average_loss, i
     training.h = amp ? amp->h : view.h;
     training.first_iteration = view.batch_number;
     if (amp) amp_resume_loop(amp, average_loss, loop_count);
-    if (training.log_name) open_log(amp);
+    if (training.log_name && amp_ranks_leads()) open_log(amp);
     if (amp) amp_stopping_watch();
 }
 
@@ -224,6 +221,16 @@ static void log_step(float loss, float average_loss)
     if (!amp) return;
     snprintf(training.told, sizeof training.told, ", scale %g, %lu skipped, %.1f images/s", (double)row.scale,
              amp->skipped, row.images_per_second);
+}
+
+/* As Darknet makes the average, from what it was before the step. */
+void amp_training_mean_loss(float *loss, float *average_loss)
+{
+    if (!training.nets || !amp_ranks()) return;
+    float before = amp_fork_state(training.nets[0])->resume->loop.last_finite;
+    *loss = amp_sharing_mean(*loss, "the loss of a step");
+    if (before < 0) before = *loss;
+    *average_loss = (float)((double)before * .9 + (double)*loss * .1);
 }
 
 void amp_training_step(float loss, float average_loss, const char *format, va_list args)
