@@ -74,7 +74,6 @@ static void make_ranks(int n, network *one, const char *kind, const char *solver
         r->comm.sum_end = sum_end;
         r->comm.gather = gather;
         r->net = load_one(kind, solver, dtype);
-        amp_fork_set_subdivisions(r->net, SUBDIVISIONS / n);
         copy_weights(one, r->net);
         amp_engine_join(r->net->amp->engine, &r->comm, wire, bucket);
     }
@@ -88,18 +87,20 @@ static void free_ranks(void)
     }
 }
 
-/* A rank's share of some steps: its block of each step's subdivisions. */
+/* A rank's share of some steps: its block of each step's subdivisions. As the host does it, `seen` counts the
+ * images of all ranks behind a pass. */
 static void *train(void *pointer)
 {
     rank *r = pointer;
     omp_set_num_threads(1);
     for (int step = 0; step < r->steps; step++) {
-        for (int s = 0; s < r->net->subdivisions; s++) {
+        int n = r->real ? r->comm.size : 1, passes = SUBDIVISIONS / n;
+        for (int s = 0; s < passes; s++) {
             feed(r->net,
-                 r->seed + 1000u * (unsigned)step + (unsigned)(r->comm.rank * r->net->subdivisions + s));
+                 r->seed + 1000u * (unsigned)step + (unsigned)(r->comm.rank * passes + s));
             r->net->train = 1;
-            if (r->before_last_pass && s + 1 == r->net->subdivisions) r->before_last_pass(r);
-            *r->net->seen += (size_t)r->net->batch;
+            if (r->before_last_pass && s + 1 == passes) r->before_last_pass(r);
+            *r->net->seen += (size_t)(r->net->batch * n);
             forward_network(r->net);
             r->in_backward = 1;
             backward_network(r->net);

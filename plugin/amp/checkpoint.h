@@ -31,6 +31,10 @@ typedef struct amp_run_state {
     int32_t looped;           /* saved by a training command's loop: count and average_loss are valid */
     int32_t loop_count;
     float average_loss;
+    /* Of several ranks that trained together: how many (0, 1: one), and what each carries from batch to batch
+     * (amp_checkpoint_states), one after the other. The caller's; NULL where that is nothing. */
+    int32_t ranks;
+    const float *states;
 } amp_run_state;
 
 typedef struct amp_checkpoint amp_checkpoint;
@@ -48,6 +52,11 @@ amp_status amp_checkpoint_parse(const void *bytes, size_t size, const char *name
                                 amp_error *);
 void amp_checkpoint_free(amp_checkpoint *);
 
+/* What recurrent layers carry from batch to batch, which is a rank's own: how many floats, and those. */
+size_t amp_checkpoint_state_count(const amp_engine *);
+amp_status amp_checkpoint_states(const amp_engine *, float *states, amp_error *);
+
+/* states is NULL here: amp_checkpoint_fit_rank reads them. */
 const amp_run_state *amp_checkpoint_run(const amp_checkpoint *);
 uint64_t amp_checkpoint_weights(const amp_checkpoint *); /* the checksum of its .weights file */
 int amp_checkpoint_adam(const amp_checkpoint *);         /* trained with Adam; else SGD */
@@ -60,7 +69,12 @@ const amp_scaler *amp_checkpoint_scaler(const amp_checkpoint *);
  * the engine is of no more use. */
 amp_status amp_checkpoint_apply(const amp_checkpoint *, amp_engine *, char note[256], amp_error *);
 
-/* After that: Darknet's momentum is of gradients summed over the batch, and so are Adam's moments. If the
+/* After that: the engine is rank `rank` of `ranks`, and recurrent layers go on from what just this rank
+ * carried; from an empty state, with a note, where there were more or fewer ranks. */
+amp_status amp_checkpoint_fit_rank(const amp_checkpoint *, amp_engine *, int rank, int ranks, char note[256],
+                                   amp_error *);
+
+/* Darknet's momentum is of gradients summed over the batch, and so are Adam's moments. If the
  * batch had another number of images then, they are made what sums over `images` would be. Adds to note. */
 void amp_checkpoint_fit_batch(const amp_checkpoint *, amp_engine *, int images, char note[256]);
 

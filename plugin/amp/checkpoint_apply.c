@@ -196,6 +196,31 @@ amp_status amp_checkpoint_apply(const amp_checkpoint *c, amp_engine *engine, cha
     return status;
 }
 
+amp_status amp_checkpoint_fit_rank(const amp_checkpoint *c, amp_engine *engine, int rank, int ranks,
+                                   char note[NOTE], amp_error *error)
+{
+    amp_engine_state e = amp_engine_state_of(engine);
+    size_t count = amp_checkpoint_state_count(engine);
+    int saved = c->run.ranks > 1 ? c->run.ranks : 1;
+    int own = saved == ranks && c->state_count == count; /* its own are there; rank 0's are those of `apply` */
+    if (!count || (saved == ranks && rank == 0)) return AMP_OK;
+    const unsigned char *from = own ? c->states + 4 * count * (size_t)(rank - 1) : NULL;
+    copier copy = { e.backend, malloc(AMP_CHECKPOINT_STAGE * sizeof *copy.stage), error };
+    if (!copy.stage) return amp_fail(error, AMP_NO_MEMORY, "%s: no memory to read it", c->name);
+    if (saved != ranks)
+        add_note(note, "saved by %d ranks, now %d: recurrent layers start from an empty state", saved, ranks);
+    amp_status status = AMP_OK;
+    for (int i = 0; i < e.statistics_count && status == AMP_OK; i++) {
+        const amp_statistics *s = &e.statistics[i];
+        if (!amp_saved_is_state(s)) continue;
+        status = copy_or_clear(&copy, s->array, from, s->count);
+        if (from) from += 4 * s->count;
+    }
+    free(copy.stage);
+    amp_engine_weights_changed(engine);
+    return status;
+}
+
 static void multiply(float *array, size_t count, double factor)
 {
     for (size_t k = 0; array && k < count; k++) array[k] = (float)(array[k] * factor);

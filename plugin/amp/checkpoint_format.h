@@ -12,9 +12,12 @@
  *     NETW  what network this is of: u32 layers, each: text type;
  *           u32 parameters, each: u32 layer, u32 unsaved, u64 count, text name;
  *           u32 statistics, each: u32 layer, u32 unsaved, u64 count
+ *     RANK  u32 ranks that trained together; for each but the first one, as many f32 as its recurrent layers
+ *           carry, in the order of their statistics
  *     ARRY  u32 kind, u32 index of the parameter or statistics, u64 count, count f32
  *
- * SCAL, RUN and NETW come once each, in this order, before the arrays. Which arrays there must be follows
+ * SCAL, RUN and NETW come once each, in this order, before the arrays. RANK comes behind them in version 2,
+ * which is written where ranks carry something; else it is version 1, without RANK. Which arrays there must be follows
  * from them: momentum of each parameter under SGD, m and v under Adam, masters and statistics that are
  * "unsaved" (not held by the .weights file), and with a batch under way (RUN's window) the gradients of each
  * parameter and the committed form of all statistics. None else. A later version may change all but the first
@@ -34,7 +37,8 @@
 #define AMP_CHECKPOINT_REMEDY "remove it to start with a fresh loss scale and momentum"
 
 enum {
-    AMP_CHECKPOINT_VERSION = 1,
+    AMP_CHECKPOINT_VERSION = 2, /* the latest */
+    AMP_CHECKPOINT_VERSION_OF_ONE = 1, /* without RANK */
     AMP_CHECKPOINT_HEADER_BYTES = 40, AMP_CHECKPOINT_TRAILER_BYTES = 8,
     AMP_CHECKPOINT_ARRAY_HEAD_BYTES = 16,
     AMP_CHECKPOINT_TEXT_LIMIT = 255
@@ -45,6 +49,7 @@ enum {
 #define AMP_TAG_SCALER AMP_CHECKPOINT_TAG('S', 'C', 'A', 'L')
 #define AMP_TAG_RUN AMP_CHECKPOINT_TAG('R', 'U', 'N', ' ')
 #define AMP_TAG_NETWORK AMP_CHECKPOINT_TAG('N', 'E', 'T', 'W')
+#define AMP_TAG_RANKS AMP_CHECKPOINT_TAG('R', 'A', 'N', 'K')
 #define AMP_TAG_ARRAY AMP_CHECKPOINT_TAG('A', 'R', 'R', 'Y')
 
 /* The kinds of arrays: first a parameter's, then statistics'. */
@@ -128,6 +133,11 @@ struct amp_checkpoint {
     amp_saved_text *layers; /* their types */
     amp_saved_entry *params, *statistics;
     int layer_count, param_count, statistics_count;
+    const unsigned char *states; /* of ranks 1 to run.ranks - 1, state_count each */
+    size_t state_count;
 };
+
+/* Whether statistics are what a recurrent layer carries. */
+static inline int amp_saved_is_state(const amp_statistics *s) { return s->rolling_factor <= 0; }
 
 #endif

@@ -137,6 +137,21 @@ static amp_status read_network(amp_checkpoint *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
+static amp_status read_ranks(amp_checkpoint *c, cursor r, amp_error *error)
+{
+    uint32_t ranks = take_u32(&r);
+    size_t others = ranks > 1 ? ranks - 1 : 1;
+    if (r.broken || ranks < 2 || ranks > INT32_MAX || left(&r) % (4 * others))
+        return refuse(c, error, "it is damaged: its record of ranks makes no sense");
+    c->run.ranks = (int32_t)ranks;
+    c->states = r.at;
+    c->state_count = left(&r) / (4 * others);
+    for (size_t k = 0; k < c->state_count * others; k++)
+        if (!amp_is_finite(amp_bits_float(amp_fetch_u32(r.at + 4 * k))))
+            return refuse(c, error, "it is damaged: a recurrent state that is not finite");
+    return AMP_OK;
+}
+
 /* What an array of this kind and index belongs to; NULL for nothing. */
 static amp_saved_entry *entry_of(const amp_checkpoint *c, uint32_t kind, uint32_t index)
 {
@@ -195,8 +210,9 @@ static amp_status read_records(amp_checkpoint *c, uint32_t records, amp_error *e
 {
     typedef amp_status reader(amp_checkpoint *, cursor, amp_error *);
     static const struct { uint32_t tag; reader *read; } first[] = {
-        { AMP_TAG_SCALER, read_scaler }, { AMP_TAG_RUN, read_run }, { AMP_TAG_NETWORK, read_network } };
-    enum { FIRST = sizeof first / sizeof *first };
+        { AMP_TAG_SCALER, read_scaler }, { AMP_TAG_RUN, read_run }, { AMP_TAG_NETWORK, read_network },
+        { AMP_TAG_RANKS, read_ranks } };
+    uint32_t first_count = amp_fetch_u32(c->bytes + 8) == AMP_CHECKPOINT_VERSION_OF_ONE ? 3 : 4;
     cursor all = { c->bytes + AMP_CHECKPOINT_HEADER_BYTES, c->bytes + c->size - AMP_CHECKPOINT_TRAILER_BYTES,
                    0 };
     for (uint32_t n = 0; n < records; n++) {
@@ -205,11 +221,11 @@ static amp_status read_records(amp_checkpoint *c, uint32_t records, amp_error *e
         if (all.broken || size > left(&all))
             return refuse(c, error, "it is damaged: record %u is longer than the file", n);
         const unsigned char *at = take(&all, (size_t)size);
-        if (tag != (n < FIRST ? first[n].tag : AMP_TAG_ARRAY))
+        if (tag != (n < first_count ? first[n].tag : AMP_TAG_ARRAY))
             return refuse(c, error, "it is damaged: record %u is none that belongs there", n);
-        AMP_TRY((n < FIRST ? first[n].read : read_array)(c, (cursor){ at, at + size, 0 }, error));
+        AMP_TRY((n < first_count ? first[n].read : read_array)(c, (cursor){ at, at + size, 0 }, error));
     }
-    if (records < FIRST || left(&all))
+    if (records < first_count || left(&all))
         return refuse(c, error, "it is damaged: it holds %u records and %zu bytes more", records, left(&all));
     return check_complete(c, error);
 }
@@ -230,7 +246,7 @@ static amp_status read_file(amp_checkpoint *c, amp_error *error)
     if (c->size < AMP_CHECKPOINT_HEADER_BYTES + AMP_CHECKPOINT_TRAILER_BYTES)
         return refuse(c, error, "it is cut off after %zu bytes", c->size);
     uint64_t total = amp_fetch_u64(b + 16);
-    if (version != AMP_CHECKPOINT_VERSION || amp_fetch_u32(b + 12) != AMP_CHECKPOINT_HEADER_BYTES)
+    if (version < AMP_CHECKPOINT_VERSION_OF_ONE || amp_fetch_u32(b + 12) != AMP_CHECKPOINT_HEADER_BYTES)
         return refuse(c, error, "it is damaged in its first bytes");
     if (total > c->size)
         return refuse(c, error, "it is cut off: %zu of its %llu bytes are left", c->size,

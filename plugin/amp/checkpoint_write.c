@@ -107,6 +107,7 @@ typedef struct content {
     const amp_scaler *scaler;
     const amp_run_state *run;
     uint64_t weights_checksum;
+    size_t state_count;
 } content;
 
 typedef struct saved_array { amp_saved_kind kind; int index; const float *values; size_t count; } saved_array;
@@ -138,17 +139,28 @@ static uint32_t list_arrays(const content *c, saved_array *list)
 
 enum { ARRAY_HEAD = 12 + AMP_CHECKPOINT_ARRAY_HEAD_BYTES };
 
+static int is_of_ranks(const content *c) { return c->run->ranks > 1 && c->run->states; }
+
+static void put_ranks(head *h, const content *c)
+{
+    size_t record = begin_record(h, AMP_TAG_RANKS), each = c->state_count;
+    put_u32(h, (uint32_t)c->run->ranks);
+    for (size_t k = each; k < each * (size_t)c->run->ranks; k++)
+        put_u32(h, amp_float_bits(c->run->states[k]));
+    end_record(h, record);
+}
+
 static void put_head(head *h, const content *c, const saved_array *list, uint32_t arrays)
 {
     uint64_t size = AMP_CHECKPOINT_TRAILER_BYTES;
     for (uint32_t i = 0; i < arrays; i++) size += ARRAY_HEAD + (uint64_t)list[i].count * 4;
     put(h, AMP_CHECKPOINT_MAGIC, 8);
-    put_u32(h, AMP_CHECKPOINT_VERSION);
+    put_u32(h, is_of_ranks(c) ? AMP_CHECKPOINT_VERSION : AMP_CHECKPOINT_VERSION_OF_ONE);
     put_u32(h, AMP_CHECKPOINT_HEADER_BYTES);
     put_u64(h, 0); /* the file's size, when it is known */
     put_u64(h, c->weights_checksum);
     put_u32(h, (uint32_t)c->engine.adam);
-    put_u32(h, 3 + arrays);
+    put_u32(h, 3 + (uint32_t)is_of_ranks(c) + arrays);
     size_t record = begin_record(h, AMP_TAG_SCALER);
     put_fields(h, amp_saved_scaler, c->scaler);
     end_record(h, record);
@@ -158,7 +170,31 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
     record = begin_record(h, AMP_TAG_NETWORK);
     put_network(h, &c->engine);
     end_record(h, record);
+    if (is_of_ranks(c)) put_ranks(h, c);
     if (h->bytes) amp_store_u64(h->bytes + 16, h->size + size);
+}
+
+/* ---- what ranks carry ---- */
+
+size_t amp_checkpoint_state_count(const amp_engine *engine)
+{
+    amp_engine_state e = amp_engine_state_of(engine);
+    size_t count = 0;
+    for (int i = 0; i < e.statistics_count; i++)
+        if (amp_saved_is_state(&e.statistics[i])) count += e.statistics[i].count;
+    return count;
+}
+
+amp_status amp_checkpoint_states(const amp_engine *engine, float *states, amp_error *error)
+{
+    amp_engine_state e = amp_engine_state_of(engine);
+    for (int i = 0; i < e.statistics_count; i++) {
+        const amp_statistics *s = &e.statistics[i];
+        if (!amp_saved_is_state(s)) continue;
+        AMP_TRY(e.backend->download(e.backend, states, s->array, s->count * sizeof *states, error));
+        states += s->count;
+    }
+    return AMP_OK;
 }
 
 /* ---- the file ---- */
@@ -261,7 +297,8 @@ amp_status amp_checkpoint_write(const char *path, amp_engine *engine, const amp_
                                 uint64_t weights_checksum, amp_error *error)
 {
     AMP_TRY(amp_engine_prepare_training(engine, error)); /* what is written of a network that never trained */
-    content c = { amp_engine_state_of(engine), amp_engine_scaler(engine), run, weights_checksum };
+    content c = { amp_engine_state_of(engine), amp_engine_scaler(engine), run, weights_checksum,
+                  amp_checkpoint_state_count(engine) };
     AMP_TRY(check_state(&c.engine, error));
     size_t entries = (size_t)(c.engine.param_count + c.engine.statistics_count);
     saved_array *list = malloc((entries * AMP_SAVED_KINDS + 1) * sizeof *list);

@@ -62,8 +62,8 @@ typedef struct amp_counters { size_t seen; int t; } amp_counters;
 amp_counters amp_fork_counters(const struct network *);
 void amp_fork_set_counters(struct network *, amp_counters);
 
-/* How many passes of batch images a step has from now on. */
-void amp_fork_set_subdivisions(struct network *, int subdivisions);
+/* How many numbers one training pass draws from the main thread's generator. */
+size_t amp_fork_random_numbers(const struct network *);
 
 /* ---- what the engine needs ---- */
 

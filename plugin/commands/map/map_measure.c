@@ -1,6 +1,8 @@
 /* Measuring a detector. */
 #include "map_measure.h"
 
+#include "../../host/common/ranks.h"
+#include "../../host/common/sharing.h"
 #include "../../host/data/label_file.h"
 
 #include <errno.h>
@@ -48,6 +50,7 @@ void amp_detection_data_free(amp_detection_data *data)
 typedef struct measuring {
     const amp_detection_data *data;
     amp_map_result *result;
+    int first; /* the number of the first image that this rank measures */
     int image, is_difficult; /* the number of the image under way; what its labels are read as */
     amp_detected *found;
     size_t found_count, found_room;
@@ -108,10 +111,10 @@ static amp_status measure_image(void *context, struct network *net, int i, const
                                 amp_error *error)
 {
     measuring *m = context;
-    const char *path = m->data->images.line[i];
-    m->image = i;
+    m->image = m->first + i;
+    const char *path = m->data->images.line[m->image];
     AMP_TRY(read_truths(m, path, 0, error));
-    if (m->data->difficult.count) AMP_TRY(read_truths(m, m->data->difficult.line[i], 1, error));
+    if (m->data->difficult.count) AMP_TRY(read_truths(m, m->data->difficult.line[m->image], 1, error));
     return amp_fork_detect(net, image->fitted, image->size, path, keep_box, m, error);
 }
 
@@ -129,6 +132,34 @@ static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
                                  r->request.points, r->request.confidence, r->per_class, &r->total, error);
 }
 
+/* Ranks measure a row of images each, in their order; so what they found, one behind the other, is what one
+ * rank would find. */
+static amp_lines share_of(const amp_lines *images)
+{
+    size_t ranks = (size_t)amp_ranks_count(), rank = amp_ranks() ? (size_t)amp_ranks()->rank : 0;
+    size_t first = images->count * rank / ranks;
+    return (amp_lines){ .line = images->line + first, .count = images->count * (rank + 1) / ranks - first };
+}
+
+static amp_status join_shares(measuring *m, amp_status mine, amp_error *error)
+{
+    static const char what[] = "measuring mAP";
+    amp_map_result *r = m->result;
+    size_t counts[] = { r->objects, r->difficult, r->too_thin, r->evaluated.images };
+    if (!amp_ranks()) return mine;
+    AMP_TRY(amp_sharing_outcome(mine, what, error));
+    amp_sharing_join((void **)&m->found, &m->found_count, sizeof *m->found, what);
+    amp_sharing_join((void **)&m->truths, &m->truth_count, sizeof *m->truths, what);
+    amp_sharing_sum(counts, sizeof counts / sizeof *counts, what);
+    r->objects = counts[0];
+    r->difficult = counts[1];
+    r->too_thin = counts[2];
+    r->evaluated.images = counts[3];
+    if (r->evaluated.images) return AMP_OK;
+    return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images can be read",
+                    m->data->images.count);
+}
+
 amp_map_request amp_map_usual_request(void)
 {
     return (amp_map_request){ .confidence = .25f, .points = AMP_AP_COCO };
@@ -138,14 +169,15 @@ amp_status amp_map_measure(struct network *net, const amp_detection_data *data,
                            const amp_map_request *request, amp_map_result *r, amp_error *error)
 {
     *r = (amp_map_result){ .request = *request, .classes = amp_fork_box_classes(net) };
-    measuring m = { .data = data, .result = r };
-    const amp_evaluation how = { .images = &data->images, .fit = amp_fork_detector_fit(net),
-                                 .stop = request->stop, .quiet = request->quiet, .measure = measure_image,
-                                 .context = &m };
+    amp_lines share = share_of(&data->images);
+    measuring m = { .data = data, .result = r, .first = (int)(share.line - data->images.line) };
+    const amp_evaluation how = { .images = &share, .fit = amp_fork_detector_fit(net), .stop = request->stop,
+                                 .quiet = request->quiet, .is_a_share = amp_ranks_count() > 1,
+                                 .measure = measure_image, .context = &m };
     if (r->classes < 0)
         return amp_fail(error, AMP_BAD_CONFIG, "not a detector: its last section is not [yolo], [region] or "
                         "[detection]");
-    amp_status status = amp_evaluate(net, &how, &r->evaluated, error);
+    amp_status status = join_shares(&m, amp_evaluate(net, &how, &r->evaluated, error), error);
     r->detections = m.found_count;
     if (status == AMP_OK) status = count(&m, r, error);
     free(m.truths);

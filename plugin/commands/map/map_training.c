@@ -6,6 +6,8 @@
  * one without. What was measured is a row of BACKUP/NAME_map.csv, from which a resumed training knows the
  * best so far; the weights that gave it are NAME_best.weights. */
 #include "../../host/common/failure.h"
+#include "../../host/common/ranks.h"
+#include "../../host/common/sharing.h"
 #include "../../host/training/log_file.h"
 #include "../../host/training/loop.h"
 #include "../../host/common/clock.h"
@@ -157,10 +159,12 @@ static amp_status begin(struct network *net, const char *data_file, const char *
     AMP_TRY(amp_detection_data_read(data_file, &map.data, error));
     snprintf(name, sizeof name, "%s/%s_map.csv", folder, base);
     snprintf(map.best_file, sizeof map.best_file, "%s/%s_best.weights", folder, base);
-    AMP_TRY(amp_log_file_open(&map.file, name, "list of what -map measured", header, &reader, &dropped,
-                              error));
+    if (amp_ranks_leads())
+        AMP_TRY(amp_log_file_open(&map.file, name, "list of what -map measured", header, &reader, &dropped,
+                                  error));
     map.last = so_far.iteration;
     map.best = so_far.best;
+    amp_sharing_tell(&map.best, sizeof map.best, "beginning -map");
     map.net = net;
     return AMP_OK;
 }

@@ -91,6 +91,11 @@ int amp_random_seed(unsigned *value)
     return seed.set;
 }
 
+void amp_random_skip(size_t count)
+{
+    for (size_t i = 0; i < count; i++) (void)rand();
+}
+
 /* ---- networks without weights ---- */
 
 int darknet_amp_draws_nothing;

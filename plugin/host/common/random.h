@@ -2,6 +2,8 @@
 #ifndef AMP_HOST_RANDOM_H
 #define AMP_HOST_RANDOM_H
 
+#include <stddef.h>
+
 /* `-seed N`: call before any network is made and before any thread is started. */
 void amp_random_set_seed(unsigned seed);
 /* Whether -seed was given, and *seed then. */
@@ -17,6 +19,9 @@ void amp_random_begin_job(unsigned long job, int part);
 unsigned long amp_random_jobs_begun(void);
 /* The next loading job gets this number (>= 1). */
 void amp_random_set_next_job(unsigned long job);
+
+/* The main thread draws so many numbers that nobody wants. */
+void amp_random_skip(size_t count);
 
 /* The main thread's generator after -seed, which is then the C library's rand() on a state of ours. restore
  * returns 0, and changes nothing, where the bytes are no such state (or the C library is one that cannot). */

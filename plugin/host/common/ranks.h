@@ -1,8 +1,6 @@
 /* The ranks that train together with this program, each with a network of its own: see comm/comm.h.
  *
- * batch= of the .cfg is the batch of a step of all ranks. Each rank makes subdivisions/N of its subdivisions;
- * so a rank's counters (batch, subdivisions, seen) are its own, and what is written for people or
- * into files is N times as much. Rank 0 prints, logs and saves. */
+ * Rank 0 prints, logs and saves. How they share a step's images: sharing.h. */
 #ifndef AMP_HOST_RANKS_H
 #define AMP_HOST_RANKS_H
 

@@ -19,8 +19,7 @@ void amp_host_note_images(struct darknet_amp *amp, const struct network *net)
     const amp_anomaly *a = amp_engine_anomaly(amp->engine);
     if (!a->found || amp->anomaly_noted) return;
     amp->anomaly_noted = 1;
-    amp->anomaly_subdivision =
-        (int)(amp_fork_counters(net).seen / (size_t)view.batch - 1) % view.subdivisions + 1;
+    amp->anomaly_subdivision = amp->subdivision;
     amp->anomaly_images = amp_images_text(view.images, view.batch, a->bad_images == 1 ? a->image : -1);
 }
 

@@ -10,6 +10,7 @@
 #include "../data/data_check.h"
 #include "random.h"
 #include "ranks.h"
+#include "sharing.h"
 #include "../data/loading.h"
 
 struct amp_resume *amp_resume_create(void) { return calloc(1, sizeof(struct amp_resume)); }
@@ -19,6 +20,7 @@ void amp_resume_free(struct amp_resume *resume)
     if (!resume) return;
     free(resume->last_file);
     free(resume->file.name);
+    free(resume->rank_states);
     free(resume);
 }
 
@@ -34,6 +36,19 @@ static float shown_loss(const amp_loop *loop)
 static int32_t window_of(const amp_view *view, size_t seen)
 {
     return (int32_t)(seen / (size_t)view->batch % (size_t)view->subdivisions);
+}
+
+/* All ranks get all of them, since few layers have a state. */
+void amp_resume_gather_states(struct darknet_amp *amp)
+{
+    amp_error error;
+    size_t count = amp_checkpoint_state_count(amp->engine);
+    if (!amp_ranks() || !count) return;
+    float *states = amp_host_allocated(malloc(count * sizeof *states));
+    amp_host_check(amp_checkpoint_states(amp->engine, states, &error), &error);
+    amp_sharing_join((void **)&states, &count, sizeof *states, "saving recurrent states");
+    free(amp->resume->rank_states);
+    amp->resume->rank_states = states;
 }
 
 amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network *net)
@@ -53,6 +68,8 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
     run.batch = view.batch;
     run.subdivisions = view.subdivisions;
     run.window = window_of(&view, counters.seen);
+    run.ranks = amp_ranks_count();
+    run.states = amp->resume->rank_states;
     if (!loop->average_loss) return run;
     run.looped = 1;
     run.loop_count = *loop->count;
@@ -136,6 +153,10 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
                              amp_error *error)
 {
     if (run->window == 0) return AMP_OK;
+    if (amp_ranks_count() > 1)
+        return amp_fail(error, AMP_BAD_CHECKPOINT,
+                        "%s: it was saved in the middle of a batch, which several ranks cannot share; go on "
+                        "alone until the next save, or " ANEW, sidecar);
     int same = run->batch == view->batch && run->subdivisions == view->subdivisions;
     if (same && run->window == window_of(view, seen)) return AMP_OK;
     return amp_fail(error, AMP_BAD_CHECKPOINT,
@@ -156,6 +177,8 @@ static amp_status go_on(struct network *net, const amp_checkpoint *checkpoint, c
     char note[256] = "";
     AMP_TRY(fits_batch(run, &view, seen, sidecar, error));
     AMP_TRY(amp_checkpoint_apply(checkpoint, amp->engine, note, error));
+    AMP_TRY(amp_checkpoint_fit_rank(checkpoint, amp->engine, amp_ranks() ? amp_ranks()->rank : 0,
+                                    amp_ranks_count(), note, error));
     amp_checkpoint_fit_batch(checkpoint, amp->engine, view.batch * view.subdivisions, note);
     /* it counts updates of these moments */
     counters.t = amp_checkpoint_adam(checkpoint) == view.adam ? (int)run->t : 0;
@@ -185,11 +208,15 @@ static amp_status begin(struct network *net, const char *weights, const char *si
 {
     amp_checkpoint *checkpoint;
     char note[256];
+    static const char what[] = "ending a killed save";
+    int leads = amp_ranks_leads(), ended = 0;
+    /* rank 0 ends it, before others look at what it left */
+    if (!leads) amp_sharing_tell(&ended, sizeof ended, what);
     AMP_TRY(amp_checkpoint_recover(weights, &checkpoint, note, error));
-    if (note[0]) {
-        say(net, "amp: %s\n", note);
-        load_again(net, weights);
-    }
+    if (leads) ended = note[0] != 0;
+    if (leads) amp_sharing_tell(&ended, sizeof ended, what);
+    if (note[0]) say(net, "amp: %s\n", note);
+    if (ended) load_again(net, weights);
     if (!checkpoint) {
         say(net, "amp: no %s: momentum and loss scale start anew\n", sidecar);
         return AMP_OK;
@@ -227,6 +254,7 @@ static void begin_training(struct network *net, int in_loop)
         resume->last_file = weights;
     }
     if (!resume->training) amp_host_check(check_start(amp_fork_state(net), &error), &error);
+    if (!resume->training) amp_sharing_align(net);
     resume->pending = 0;
     resume->training = 1;
 }
@@ -241,7 +269,7 @@ void darknet_amp_resume(struct network **nets, int count)
     }
     if (count > 0) amp_check_classes(nets[0]);
     if (count > 0) amp_ranks_agree_to_train(nets[0]);
-    amp_backups_settle();
+    if (amp_ranks_leads()) amp_backups_settle();
 }
 
 /* ---- the loop ---- */

@@ -33,6 +33,7 @@ struct amp_resume {
     amp_run_state went_on; /* what the sidecar said; all 0 without one */
     amp_loop loop;
     amp_open_file file;
+    float *rank_states;   /* while a save is under way: see amp_run_state.states */
     int save_failed;      /* the last one */
     int stopping;         /* the loop ends here, before its time: this save is its last */
 };
@@ -48,6 +49,9 @@ void amp_resume_before_forward(struct darknet_amp *, struct network *);
 /* The loop begins: what it carried when it was saved, if it goes on; and ends: 1 if the last save failed. */
 void amp_resume_loop(struct darknet_amp *, float *average_loss, int *loop_count);
 int amp_resume_loop_ended(struct darknet_amp *);
+
+/* For a save that begins: rank 0 gets what the others carry, for its sidecar. */
+void amp_resume_gather_states(struct darknet_amp *);
 
 /* What a sidecar of net says now. */
 amp_run_state amp_resume_run_state(struct darknet_amp *, const struct network *);

@@ -11,6 +11,7 @@
 #include "ranks.h"
 #include "recompute.h"
 #include "resume.h"
+#include "sharing.h"
 
 /* ---- the .cfg ---- */
 
@@ -38,7 +39,8 @@ static void drop_blanks(char *text)
     *kept = 0;
 }
 
-/* Whether a line is AMP's own: all of [amp], its keys under [net] and of a layer. text is changed. */
+/* Whether a line is AMP's own: all of [amp], its keys under [net] and of a layer. Leaves of text the section or
+ * the key. */
 static int is_ours(char *text, enum section *section)
 {
     drop_blanks(text);
@@ -53,18 +55,22 @@ static int is_ours(char *text, enum section *section)
 
 FILE *darknet_amp_open_cfg(const char *file)
 {
+    enum { ADDED = 64 }; /* bytes, for subdivisions= */
     read_options(file);
+    int subdivisions = reading->enabled ? amp_sharing_subdivisions(file) : 0;
     FILE *from = fopen(file, "r");
     struct stat status;
     if (!from || fstat(fileno(from), &status) != 0) return from;
-    FILE *out = amp_host_allocated(fmemopen(NULL, (size_t)status.st_size + 2, "w+"));
+    FILE *out = amp_host_allocated(fmemopen(NULL, (size_t)status.st_size + ADDED, "w+"));
     enum section section = IN_LAYER;
     char *line = NULL;
     size_t room = 0;
     for (ssize_t length; (length = getline(&line, &room, from)) >= 0;) {
         char *text = amp_host_allocated(strdup(line));
-        if (is_ours(text, &section)) putc('\n', out);
+        int hidden = is_ours(text, &section), in_net = section == IN_NET;
+        if (hidden || (subdivisions && in_net && !strcmp(text, "subdivisions"))) putc('\n', out);
         else fwrite(line, 1, (size_t)length, out);
+        if (subdivisions && in_net && *text == '[') fprintf(out, "subdivisions=%d\n", subdivisions);
         free(text);
     }
     free(line);
@@ -155,16 +161,6 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     return make_engine(amp, net, &settings, backend, error);
 }
 
-/* Ranks share the subdivisions of a step. */
-static void share_subdivisions(struct network *net)
-{
-    int subdivisions = amp_fork_view(net).subdivisions, ranks = amp_ranks_count();
-    if (subdivisions % ranks)
-        darknet_amp_refuse("amp: [net]: %d ranks cannot share subdivisions=%d; set it to %d", ranks,
-                           subdivisions, (subdivisions / ranks + 1) * ranks);
-    if (ranks > 1) amp_fork_set_subdivisions(net, subdivisions / ranks);
-}
-
 struct darknet_amp *amp_host_make(struct network *net)
 {
     amp_error error;
@@ -177,7 +173,6 @@ struct darknet_amp *amp_host_make(struct network *net)
         return NULL;
     }
     amp_fork_use_device(net);
-    share_subdivisions(net);
     struct darknet_amp *amp = amp_host_allocated(calloc(1, sizeof *amp));
     amp->config = config;
     amp_host_check(make(amp, net, &error), &error);

@@ -27,6 +27,7 @@ struct darknet_amp {
     /* Counters for the summary line and the training log. Times in seconds of CLOCK_MONOTONIC. */
     unsigned long steps, skipped;
     double started, computed, images;
+    int subdivision;               /* of the last training pass: its number in the step, from 1 */
     int step_skipped;              /* the last one was */
     float step_scale;              /* the loss scale it was made with */
     double step_gradient_norm;     /* L2, unscaled, of the batch's mean, before clipping; NaN if skipped */

@@ -7,6 +7,7 @@
 #include "recompute.h"
 #include "report.h"
 #include "resume.h"
+#include "sharing.h"
 #include "state.h"
 
 #include "../../tensor/half.h"
@@ -82,11 +83,14 @@ void darknet_amp_forward(struct network *net)
     }
     amp_view view = amp_fork_view(net);
     if (view.training) check_labels(amp, &view);
+    int pass = view.training ? amp_sharing_begin_pass(net) : 0;
     amp_host_check(forward(amp, net, &view, &error), &error);
     if (!view.training) return;
+    amp->subdivision = (int)(amp_fork_counters(net).seen / (size_t)view.batch - 1) % view.subdivisions + 1;
     if (amp->config->debug) amp_host_note_images(amp, net);
+    amp_sharing_end_pass(net, pass);
     amp->computed += amp_clock_seconds() - began;
-    amp->images += view.batch;
+    amp->images += (double)view.batch * amp_ranks_count();
 }
 
 void darknet_amp_backward(struct network *net)
@@ -131,7 +135,7 @@ void darknet_amp_update(struct network *net)
     struct darknet_amp *amp = enter(net);
     amp_view view = amp_fork_view(net);
     amp_update_args args = { .learning_rate = amp_fork_rate(net), .momentum = view.momentum,
-                             .batch = view.batch * view.subdivisions * amp_engine_ranks(amp->engine),
+                             .batch = view.batch * view.subdivisions,
                              .t = amp_fork_counters(net).t + 1,
                              .beta1 = view.beta1, .beta2 = view.beta2, .eps = view.eps };
     amp_engine_hold(amp->engine, amp_fork_held(net));

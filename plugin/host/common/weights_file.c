@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ranks.h"
+#include "sharing.h"
 #include "weights_check.h"
 
 static void set_name(char **slot, const char *file)
@@ -26,7 +27,7 @@ static void end_killed_save(const char *file)
     amp_error error;
     amp_checkpoint *checkpoint = NULL;
     char note[256];
-    if (amp_file_exists(file) || errno != ENOENT) return;
+    if (!amp_ranks_leads() || amp_file_exists(file) || errno != ENOENT) return;
     if (amp_checkpoint_recover(file, &checkpoint, note, &error) != AMP_OK)
         fprintf(stderr, "%s\n", error.message);
     else if (note[0]) fprintf(stderr, "amp: %s\n", note);
@@ -42,8 +43,9 @@ static void check_weights_file(amp_status status, const amp_error *error)
 static FILE *open_to_load(struct network *net, const char *file, int first, int layers)
 {
     amp_error error;
-    int held;
+    int held = 0;
     end_killed_save(file);
+    amp_sharing_tell(&held, sizeof held, "loading weights"); /* when rank 0 has done that */
     check_weights_file(amp_check_weights_size(net, file, first, layers, &held, &error), &error);
     if (held < amp_fork_view(net).layers)
         fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, "
@@ -145,17 +147,36 @@ static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **ou
     return status;
 }
 
+/* All ranks are told how rank 0's save ended, so that all go on or end alike. error: rank 0's, if it failed. */
+static void end_save(struct darknet_amp *amp, const struct network *net, int failed, amp_error *error)
+{
+    struct amp_resume *resume = amp->resume;
+    free(resume->rank_states);
+    resume->rank_states = NULL;
+    amp_sharing_tell(&failed, sizeof failed, "saving weights");
+    if (failed) {
+        if (!amp_ranks_leads()) amp_fail(error, AMP_IO_FAILED, "rank 0 could not write it");
+        say_failed(amp, net, resume->file.name, error);
+        return;
+    }
+    resume->save_failed = 0;
+    if (resume->file.whole && !resume->pending) set_name(&resume->last_file, resume->file.name);
+}
+
 static FILE *open_to_save(struct network *net, const char *file)
 {
     struct darknet_amp *amp = amp_fork_state(net);
     amp_open_file *f = &amp->resume->file;
     amp_error error;
     FILE *out = NULL;
-    if (is_asked_again(amp, net) || !amp_ranks_leads()) return NULL;
+    if (is_asked_again(amp, net)) return NULL;
     amp_fork_use_device(net);
     f->with_sidecar = f->whole && amp->resume->training;
-    if (check_weights(amp, net, &error) != AMP_OK || open_file(amp, file, &out, &error) != AMP_OK)
-        say_failed(amp, net, file, &error);
+    if (f->with_sidecar) amp_resume_gather_states(amp);
+    if (!amp_ranks_leads())
+        end_save(amp, net, 0, &error);
+    else if (check_weights(amp, net, &error) != AMP_OK || open_file(amp, file, &out, &error) != AMP_OK)
+        end_save(amp, net, 1, &error);
     errno = 0;
     return out;
 }
@@ -223,10 +244,5 @@ void darknet_amp_close_weights(struct network *net, FILE *file)
         amp_host_weights_changed(net);
         return;
     }
-    if (close_file(amp, net, file, &error) != AMP_OK) {
-        say_failed(amp, net, resume->file.name, &error);
-        return;
-    }
-    resume->save_failed = 0;
-    if (resume->file.whole && !resume->pending) set_name(&resume->last_file, resume->file.name);
+    end_save(amp, net, close_file(amp, net, file, &error) != AMP_OK, &error);
 }

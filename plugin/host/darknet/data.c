@@ -5,6 +5,7 @@
 #include "../common/failure.h"
 #include "../common/random.h"
 #include "../common/ranks.h"
+#include "../common/sharing.h"
 #include "../data/images.h"
 #include "../data/loading.h"
 #include "darknet.h"
@@ -16,31 +17,47 @@ static int takes_another(const load_args *args)
                            || args->type == TAG_DATA || args->type == REGRESSION_DATA);
 }
 
-/* A job's images are drawn in parts, each from a stream of its own, and concat_datas puts the last part first.
- * Ranks share the parts, so that together they train on the images of one rank: rank 0 takes the last ones. */
-static int first_part(const load_args *args)
-{
-    return amp_ranks() ? (amp_ranks()->size - 1 - amp_ranks()->rank) * args->threads : 0;
-}
-
 static void begin_job(load_args *args)
 {
     args->job = amp_random_next_job(); /* its parts are started with its number */
-    if (args->threads > 1) args->threads /= amp_ranks_count();
+    if (takes_another(args)) amp_sharing_begin_job(args->n, &args->threads);
 }
 
 static void begin_part(load_args *args)
 {
     int takes = takes_another(args);
     if (!args->job) args->job = amp_random_next_job(); /* load_data_blocking starts it in this thread */
-    amp_random_begin_job(args->job, args->part + first_part(args));
+    int number = args->part;
+    if (takes && amp_ranks_count() > 1) {
+        amp_shared_part part = amp_sharing_part(args->part);
+        number = part.number;
+        args->n = part.images;
+    }
+    amp_random_begin_job(args->job, number);
     amp_loading_begin(takes ? args->paths : NULL, takes ? args->m : 0, args->classes);
+}
+
+/* Leaves `kept` rows from number first on. */
+static void keep_rows(matrix *m, int first, int kept)
+{
+    for (int i = 0; i < m->rows; i++)
+        if (i < first || i >= first + kept) free(m->vals[i]);
+        else m->vals[i - first] = m->vals[i];
+    m->rows = kept;
+}
+
+static void drop_others_images(const load_args *args)
+{
+    amp_shared_part part = amp_sharing_part(args->part);
+    keep_rows(&args->d->X, part.first, part.kept);
+    keep_rows(&args->d->y, part.first, part.kept);
 }
 
 static void end_part(load_args *args)
 {
     /* Jobs of one image, as `detector valid` and `map` load them, make no rows. */
     if (args->d) amp_images_loaded(args->d->X.vals, args->d->X.rows);
+    if (takes_another(args) && amp_ranks_count() > 1) drop_others_images(args);
     amp_loading_end();
 }
 

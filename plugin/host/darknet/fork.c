@@ -25,7 +25,17 @@ amp_view amp_fork_view(const struct network *net)
                        .eps = net->eps, .images = net->input, .labels = net->truth };
 }
 
-void amp_fork_set_subdivisions(struct network *net, int subdivisions) { net->subdivisions = subdivisions; }
+/* Dropout's are drawn by AMP, one an element; crop's by Darknet, of the program's memory. */
+size_t amp_fork_random_numbers(const struct network *net)
+{
+    size_t count = 0;
+    for (int i = 0; i < net->n; i++) {
+        const layer *l = &net->layers[i];
+        if (l->type == DROPOUT) count += (size_t)l->outputs * (size_t)net->batch;
+        if (l->type == CROP && !amp_host_on_gpu(net)) count += 2 + (l->flip != 0);
+    }
+    return count;
+}
 
 /* ---- a pass ---- */
 

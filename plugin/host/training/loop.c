@@ -16,6 +16,7 @@
 #include "../common/memory.h"
 #include "../common/ranks.h"
 #include "../common/resume.h"
+#include "../common/sharing.h"
 #include "../common/state.h"
 #include "../data/images.h"
 #include "log_file.h"
@@ -173,7 +174,7 @@ void amp_training_begin(struct network **nets, int count, float *average_loss, i
     training.h = amp ? amp->h : view.h;
     training.first_iteration = view.batch_number;
     if (amp) amp_resume_loop(amp, average_loss, loop_count);
-    if (training.log_name) open_log(amp);
+    if (training.log_name && amp_ranks_leads()) open_log(amp);
     if (amp) amp_stopping_watch();
 }
 
@@ -220,6 +221,16 @@ static void log_step(float loss, float average_loss)
     if (!amp) return;
     snprintf(training.told, sizeof training.told, ", scale %g, %lu skipped, %.1f images/s", (double)row.scale,
              amp->skipped, row.images_per_second);
+}
+
+/* As Darknet makes the average, from what it was before the step. */
+void amp_training_mean_loss(float *loss, float *average_loss)
+{
+    if (!training.nets || !amp_ranks()) return;
+    float before = amp_fork_state(training.nets[0])->resume->loop.last_finite;
+    *loss = amp_sharing_mean(*loss, "the loss of a step");
+    if (before < 0) before = *loss;
+    *average_loss = (float)((double)before * .9 + (double)*loss * .1);
 }
 
 void amp_training_step(float loss, float average_loss, const char *format, va_list args)

@@ -8,11 +8,12 @@
 struct network;
 
 /* The parts of the hooks. runs: a loop has begun. goes_on: before each step; 0: the training stops here,
- * before its time, with a backup of what it has done. step: one was made, and its line is to be printed. end:
+ * before its time, with a backup of what it has done. mean_loss, step: one was made, and its line is to be printed. end:
  * 1 if the last save failed. */
 int amp_training_runs(void);
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count);
 int amp_training_goes_on(struct network **nets, const char *backup_folder, const char *base);
+void amp_training_mean_loss(float *loss, float *average_loss);
 void amp_training_step(float loss, float average_loss, const char *format, va_list args);
 int amp_training_end(struct network **nets);
 

@@ -1,0 +1,227 @@
+#include "sharing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../amp/cfg_reader.h"
+#include "../fork.h"
+#include "failure.h"
+#include "random.h"
+#include "ranks.h"
+
+/* ---- subdivisions ---- */
+
+/* batch= and subdivisions= under [net]; the first of several counts, as in Darknet. */
+static void read_batch(const char *cfg_file, int *batch, int *subdivisions)
+{
+    amp_error error;
+    cfg_reader *reader;
+    cfg_item item;
+    int in_net = 0;
+    *batch = *subdivisions = 0;
+    amp_host_check(cfg_reader_open(cfg_file, &reader, &error), &error);
+    do {
+        amp_host_check(cfg_reader_next(reader, &item, &error), &error);
+        if (item.kind == CFG_SECTION) in_net = cfg_is_net(item.text);
+        if (item.kind != CFG_OPTION || !in_net || !item.value) continue;
+        int is_batch = !strcmp(item.text, "batch"), is_subdivisions = !strcmp(item.text, "subdivisions");
+        int *number = is_batch ? batch : is_subdivisions ? subdivisions : NULL;
+        if (number && !*number) *number = atoi(item.value);
+    } while (item.kind != CFG_END);
+    cfg_reader_close(reader);
+    if (*batch < 1) *batch = 1;
+    if (*subdivisions < 1) *subdivisions = 1;
+}
+
+static int greatest_common_divisor(int a, int b) { return b ? greatest_common_divisor(b, a % b) : a; }
+
+int amp_sharing_subdivisions(const char *cfg_file)
+{
+    int ranks = amp_ranks_count(), batch, subdivisions;
+    if (ranks < 2) return 0;
+    read_batch(cfg_file, &batch, &subdivisions);
+    int images = batch / subdivisions, cut = ranks / greatest_common_divisor(ranks, subdivisions);
+    long step = (long)subdivisions * cut;
+    if (images % cut || !images)
+        darknet_amp_refuse("amp: %s: [net]: %d ranks cannot share batch=%d with subdivisions=%d evenly; the "
+                           "next batch that works is %ld", cfg_file, ranks, batch, subdivisions,
+                           (batch / step + 1) * step);
+    if (cut > 1)
+        fprintf(stderr, "amp: %d ranks share a step as if subdivisions were %ld, not %d: batch norm sees %d "
+                "images at a time, not %d\n", ranks, step, subdivisions, images / cut, images);
+    return (int)step;
+}
+
+/* ---- images ---- */
+
+/* Of the job under way; all of a training's are alike. Set by the thread that starts jobs, before those that
+ * load. first to last: the parts that hold images of this rank. */
+static struct { int images, parts, first, last; } job;
+
+/* Where part i's images begin in the step, the last part's being first. */
+static int begin_of(int i) { return job.images - (int)((long)(i + 1) * job.images / job.parts); }
+
+/* This rank's images of the step. */
+static int own_begin(void) { return (amp_ranks() ? amp_ranks()->rank : 0) * (job.images / amp_ranks_count()); }
+static int own_end(void) { return own_begin() + job.images / amp_ranks_count(); }
+
+void amp_sharing_begin_job(int images, int *parts)
+{
+    job.images = images;
+    job.parts = *parts < 1 ? 1 : *parts;
+    job.first = 0;
+    job.last = job.parts - 1;
+    if (amp_ranks_count() < 2) return;
+    while (begin_of(job.first) >= own_end()) job.first++;
+    while (begin_of(job.last - 1) <= own_begin()) job.last--;
+    *parts = job.last - job.first + 1;
+}
+
+amp_shared_part amp_sharing_part(int k)
+{
+    amp_shared_part part = { .number = job.first + k };
+    int begin = begin_of(part.number), end = begin_of(part.number - 1);
+    part.images = end - begin;
+    part.first = begin < own_begin() ? own_begin() - begin : 0;
+    part.kept = (end < own_end() ? end : own_end()) - begin - part.first;
+    return part;
+}
+
+/* ---- a pass ---- */
+
+/* Numbers that other ranks' passes draw from the generator, whose state all have in common. */
+static void draw_for_others(const struct network *net, int passes)
+{
+    amp_random_skip((size_t)passes * amp_fork_random_numbers(net));
+}
+
+static void move_seen(struct network *net, int passes)
+{
+    amp_counters counters = amp_fork_counters(net);
+    counters.seen += (size_t)((long)passes * amp_fork_view(net).batch);
+    amp_fork_set_counters(net, counters);
+}
+
+/* Before and after each pass all ranks have counted what all have done. One rank would have made, before this
+ * rank's p-th pass, all passes of lower ranks, but none of higher ones. */
+static int passes_ahead(const amp_view *view, int p)
+{
+    return amp_ranks()->rank * (view->subdivisions / amp_ranks_count()) - p * (amp_ranks_count() - 1);
+}
+
+int amp_sharing_begin_pass(struct network *net)
+{
+    if (amp_ranks_count() < 2) return 0;
+    amp_view view = amp_fork_view(net);
+    size_t counted = amp_fork_counters(net).seen / (size_t)view.batch - 1; /* Darknet has counted this one */
+    int p = (int)(counted % (size_t)view.subdivisions) / amp_ranks_count();
+    if (p == 0) draw_for_others(net, passes_ahead(&view, 0));
+    move_seen(net, passes_ahead(&view, p));
+    return p;
+}
+
+void amp_sharing_end_pass(struct network *net, int p)
+{
+    int ranks = amp_ranks_count();
+    if (ranks < 2) return;
+    amp_view view = amp_fork_view(net);
+    int passes = view.subdivisions / ranks;
+    move_seen(net, ranks - 1 - passes_ahead(&view, p));
+    if (p == passes - 1) draw_for_others(net, (ranks - 1 - amp_ranks()->rank) * passes);
+}
+
+void amp_sharing_align(struct network *net)
+{
+    amp_view view = amp_fork_view(net);
+    amp_counters counters = amp_fork_counters(net);
+    if (amp_ranks_count() < 2) return;
+    counters.seen -= counters.seen % ((size_t)view.batch * (size_t)view.subdivisions);
+    amp_fork_set_counters(net, counters);
+}
+
+/* ---- what ranks tell each other ---- */
+
+static amp_comm *begin_telling(const char *what)
+{
+    amp_comm *comm = amp_ranks();
+    if (comm) snprintf(comm->phase, sizeof comm->phase, "%s", what);
+    return comm;
+}
+
+void amp_sharing_tell(void *value, size_t bytes, const char *what)
+{
+    amp_error error;
+    amp_comm *comm = begin_telling(what);
+    if (comm) amp_host_check(comm->broadcast(comm, value, bytes, 0, &error), &error);
+}
+
+/* What each rank says, in their order: the caller's. */
+static void *hear_all(amp_comm *comm, const void *mine, size_t bytes)
+{
+    amp_error error;
+    void *all = amp_host_allocated(calloc((size_t)comm->size, bytes));
+    amp_host_check(comm->gather(comm, mine, bytes, all, &error), &error);
+    return all;
+}
+
+float amp_sharing_mean(float number, const char *what)
+{
+    amp_comm *comm = begin_telling(what);
+    if (!comm) return number;
+    double sum = 0;
+    float *all = hear_all(comm, &number, sizeof number);
+    for (int i = 0; i < comm->size; i++) sum += (double)all[i];
+    free(all);
+    return (float)(sum / comm->size);
+}
+
+void amp_sharing_sum(size_t *numbers, int count, const char *what)
+{
+    amp_comm *comm = begin_telling(what);
+    if (!comm) return;
+    size_t *all = hear_all(comm, numbers, (size_t)count * sizeof *all);
+    memset(numbers, 0, (size_t)count * sizeof *numbers);
+    for (int i = 0; i < comm->size * count; i++) numbers[i % count] += all[i];
+    free(all);
+}
+
+amp_status amp_sharing_outcome(amp_status mine, const char *what, amp_error *error)
+{
+    amp_comm *comm = begin_telling(what);
+    amp_error told = { .status = AMP_OK };
+    if (!comm) return mine;
+    if (mine != AMP_OK) told = *error;
+    amp_error *all = hear_all(comm, &told, sizeof told);
+    int i = 0;
+    while (i < comm->size - 1 && all[i].status == AMP_OK) i++;
+    amp_status status = all[i].status;
+    if (status != AMP_OK) *error = all[i];
+    free(all);
+    return status;
+}
+
+void amp_sharing_join(void **rows, size_t *count, size_t row_bytes, const char *what)
+{
+    amp_comm *comm = begin_telling(what);
+    if (!comm) return;
+    size_t *counts = hear_all(comm, count, sizeof *count), most = 1, total = 0;
+    for (int i = 0; i < comm->size; i++) {
+        if (counts[i] > most) most = counts[i];
+        total += counts[i];
+    }
+    /* every rank's rows take the room of the most */
+    char *mine = amp_host_allocated(calloc(most, row_bytes));
+    char *joined = amp_host_allocated(malloc((total + 1) * row_bytes));
+    if (*count) memcpy(mine, *rows, *count * row_bytes);
+    char *all = hear_all(comm, mine, most * row_bytes), *end = joined;
+    for (int i = 0; i < comm->size; i++) {
+        memcpy(end, all + (size_t)i * most * row_bytes, counts[i] * row_bytes);
+        end += counts[i] * row_bytes;
+    }
+    free(counts);
+    free(mine);
+    free(all);
+    free(*rows);
+    *rows = joined;
+    *count = total;
+}
