@@ -151,7 +151,8 @@ def main():
                 process.stdin.flush()
                 line = process.stdout.readline()
                 if not line:
-                    sys.exit("detect.py: %s ended:\n%s" % (name, open(os.path.join(folder, "log")).read()[-900:]))
+                    words = open(os.path.join(folder, "log")).read()[-900:]
+                    sys.exit("detect.py: %s ended:\n%s" % (name, words))
                 took, *last[name] = json.loads(line)
                 if turn >= given.warmup:
                     seconds[name].append(took)
