@@ -144,7 +144,7 @@ static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
     memset(f, 0, sizeof *f);
     srand(1);
     f->d = (amp_conv_desc){ { s->n, s->c, s->h, s->w }, s->k, s->size_h, s->size_w, s->stride, s->pad,
-                            s->groups, dtype, 1, 1, 0, s->stride_x, s->dilation };
+                            s->groups, dtype, 1, 1, 0, s->stride_x, s->dilation, 0 };
     f->y_shape = amp_conv_output(&f->d);
     f->x_count = amp_shape_count(f->d.x);
     f->y_count = amp_shape_count(f->y_shape);
@@ -245,7 +245,33 @@ static void compare(const fixture *f, const char *what, const void *got, amp_dty
     }
 }
 
-/* ---------------------------------------------------------------------------------------------- the table */
+/* The convolution as a network has it that is only predicted with, and whose activation is leaky. */
+static amp_conv *leaky_of(const fixture *f)
+{
+    amp_conv *conv;
+    amp_conv_desc d = f->d;
+    d.training = d.wants_dx = 0;
+    d.leaky = 1;
+    ASSERT_OK(CALL(conv_create, &d, &conv, e));
+    ASSERT_OK(load(conv, f->w, e));
+    return conv;
+}
+
+/* want: of the forward with bias. Leaky brings no two numbers further apart; a backend may round before it. */
+static void compare_leaky(fixture *f)
+{
+    amp_conv *conv = leaky_of(f);
+    memset(f->y, 0xff, f->y_count * amp_dtype_size(f->d.dtype));
+    for (size_t i = 0; i < f->y_count; ++i) {
+        if (machine.rounds_before_bias) f->slack[i] += rounding(f->d.dtype, f->want[i]);
+        if (!(f->want[i] > 0)) f->want[i] *= (double).1f;
+    }
+    ASSERT_OK(CALL(conv_forward, conv, f->x, f->bias, f->y, e));
+    compare(f, "forward with bias and leaky", f->y, f->d.dtype, f->y_count);
+    backend->conv_destroy(backend, conv);
+}
+
+/* ------------------------------------------------------------------------------------------------ the table */
 
 typedef struct conv_test { const shape_case *shape; amp_dtype dtype; } conv_test;
 
@@ -264,6 +290,7 @@ static void agrees_with_double_precision(void **state)
         else reference(&f, FORWARD);
         ASSERT_OK(CALL(conv_forward, f.conv, f.x, with_bias ? f.bias : NULL, f.y, e));
         compare(&f, with_bias ? "forward with bias" : "forward", f.y, t->dtype, f.y_count);
+        if (with_bias) compare_leaky(&f);
     }
 
     for (size_t i = 0; i < f.x_count; ++i) start_at(&f, i, 0);
@@ -313,6 +340,15 @@ TEST(spreads_non_finite_inputs)
         ASSERT_OK(CALL(conv_forward, f.conv, f.x, NULL, f.y, e));
         ASSERT_OK(CALL(conv_backward_data, f.conv, f.dy, f.dx, 0, e));
         ASSERT_OK(CALL(conv_backward_weights, f.conv, f.x, f.dy, f.dw, e));
+        amp_conv *leaky = leaky_of(&f);
+        float *leaked = tensor_memory(f.y_count * sizeof *leaked);
+        ASSERT_OK(CALL(conv_forward, leaky, f.x, NULL, leaked, e));
+        for (size_t i = 0; i < f.y_count; ++i)
+            if (amp_is_finite(get(f.d.dtype, leaked, i)) != amp_is_finite(get(f.d.dtype, f.y, i)))
+                fail_msg("%s, %s, leaky: element %zu is %g, not %g", shapes[chosen[s]].what, amp_dtype_name(f.d.dtype), i,
+                         get(f.d.dtype, leaked, i), get(f.d.dtype, f.y, i));
+        machine.release_tensor(backend, leaked);
+        backend->conv_destroy(backend, leaky);
         for (pass p = FORWARD; p <= BACKWARD_WEIGHTS; ++p) {
             const void *got = p == FORWARD ? f.y : p == BACKWARD_DATA ? f.dx : f.dw;
             size_t count = p == FORWARD ? f.y_count : p == BACKWARD_DATA ? f.x_count : f.w_count;
@@ -427,18 +463,18 @@ TEST(refuses_impossible_shapes_by_name)
 {
     NEEDS(conv_create);
     static const struct { amp_conv_desc d; const char *says; } bad[] = {
-        { { { 0, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "the input is empty" },
-        { { { 1, 3, 8, -1 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "the input is empty" },
-        { { { 1, 3, 8, 8 }, 0, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "the filters are empty" },
-        { { { 1, 3, 8, 8 }, 4, 3, 0, 1, 1, 1, AMP_BF16, 1, 1, 0, 0, 0 }, "the filters are empty" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 0, 1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "stride must be at least 1" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, -1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "padding 0 or more" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1, 0, 0, 0 }, "groups must divide" },
-        { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "larger than the padded input" },
-        { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1, 0, 0, 0 }, "larger than the padded input" },
-        { { { 1, 3, 6, 8 }, 4, 3, 3, 1, 0, 1, AMP_FP32, 1, 1, 0, 0, 3 }, "larger than the padded input" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, -1 }, "dilation must be at least 1" },
-        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, -2, 1 }, "stride must be at least 1" },
+        { { { 0, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "the input is empty" },
+        { { { 1, 3, 8, -1 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "the input is empty" },
+        { { { 1, 3, 8, 8 }, 0, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "the filters are empty" },
+        { { { 1, 3, 8, 8 }, 4, 3, 0, 1, 1, 1, AMP_BF16, 1, 1, 0, 0, 0, 0 }, "the filters are empty" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 0, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "stride must be at least 1" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, -1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "padding 0 or more" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1, 0, 0, 0, 0 }, "groups must divide" },
+        { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "larger than the padded input" },
+        { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "larger than the padded input" },
+        { { { 1, 3, 6, 8 }, 4, 3, 3, 1, 0, 1, AMP_FP32, 1, 1, 0, 0, 3, 0 }, "larger than the padded input" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, -1, 0 }, "dilation must be at least 1" },
+        { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, -2, 1, 0 }, "stride must be at least 1" },
     };
     amp_error error = { 0 };
     for (size_t i = 0; i < COUNT(bad); ++i) {

@@ -154,11 +154,17 @@ amp_engine_state amp_engine_state_of(const amp_engine *engine)
 
 /* ---- plans ---- */
 
+/* It folds weights that are others by now. */
+static int is_outdated(const amp_engine *engine, const amp_plan *plan)
+{
+    return plan->key.folds && plan->planned_version != engine->weights_version;
+}
+
 static amp_plan *find_plan(const amp_engine *engine, const amp_plan_key *key)
 {
     for (int i = 0; i < engine->plan_count; i++) {
         const amp_plan_key *k = &engine->plans[i]->key;
-        if (k->folds && engine->plans[i]->planned_version != engine->weights_version) continue;
+        if (is_outdated(engine, engine->plans[i])) continue;
         if (k->batch == key->batch && k->w == key->w && k->h == key->h && k->keeps_state == key->keeps_state
             && k->image_delta == key->image_delta && k->frozen == key->frozen && k->folds == key->folds)
             return engine->plans[i];
@@ -177,14 +183,22 @@ const amp_plan *amp_engine_find_plan(const amp_engine *engine, const amp_plan_ke
     return find_plan(engine, key);
 }
 
-static void forget_oldest_plan(amp_engine *engine)
+static void forget_plan(amp_engine *engine, int i)
+{
+    if (engine->active == engine->plans[i]) engine->active = NULL;
+    amp_plan_free(engine->plans[i], engine->backend);
+    engine->plans[i] = engine->plans[--engine->plan_count];
+}
+
+/* Those that are outdated, and the oldest where there is no room for another. */
+static void forget_plans(amp_engine *engine)
 {
     int oldest = 0;
+    for (int i = engine->plan_count - 1; i >= 0; i--)
+        if (is_outdated(engine, engine->plans[i])) forget_plan(engine, i);
     for (int i = 1; i < engine->plan_count; i++)
         if (engine->plans[i]->last_use < engine->plans[oldest]->last_use) oldest = i;
-    if (engine->active == engine->plans[oldest]) engine->active = NULL;
-    amp_plan_free(engine->plans[oldest], engine->backend);
-    engine->plans[oldest] = engine->plans[--engine->plan_count];
+    if (engine->plan_count == MAX_PLANS) forget_plan(engine, oldest);
 }
 
 static amp_status make_plan(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
@@ -209,7 +223,7 @@ static amp_status make_plan(amp_engine *engine, const amp_network_desc *network,
 amp_status amp_engine_add_plan(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
                                amp_error *error)
 {
-    if (engine->plan_count == MAX_PLANS) forget_oldest_plan(engine);
+    forget_plans(engine);
     if (key->keeps_state) {
         AMP_TRY(amp_engine_prepare_training(engine, error));
         engine->trains = 1;

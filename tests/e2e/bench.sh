@@ -105,9 +105,40 @@ for v in j["verdicts"]:
 EOF
 }
 
-# Without instructions that compute in half, that is the reason for a lack of gain (test_bench.c judges
-# made-up times). A dtype that the device lacks, as a GPU of Volta's lacks bf16, is left out, or
-# refused if it was named.
+# With -detect there are two parts, of one image and of a batch, and with a batch of 1 only one.
+predictions_are_measured_of_an_image_and_of_a_batch() {
+    bench tiny.cfg -detect -batch 3 -dtypes stock,fp32,bf16,fp16 -iters 6 -seed 3 -json detect.json
+    python3 - detect.json out <<'EOF'
+import json, re, sys
+j, text = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
+def check(holds, what):
+    if not holds: sys.exit("FAILED: " + what)
+def near(a, b): return abs(a - b) <= 1e-9 * abs(b)
+check((j["width"], j["height"], j["channels"], j["seed"]) == (32, 32, 3, 3), "shape: %s" % j)
+check([p["batch"] for p in j["batches"]] == [1, 3], "batches")
+for p in j["batches"]:
+    sides = {d["dtype"]: d for d in p["dtypes"]}
+    check(list(sides) == ["stock", "fp32", "bf16", "fp16"], "dtypes: %s" % list(sides))
+    table = text.split("\n%d image%s a pass\n" % (p["batch"], "s" if p["batch"] > 1 else ""))[1]
+    for name, d in sides.items():
+        ms = d["ms"]
+        check(d["passes"] == 6 and not d["left_out"] and "layers" not in d, name + ": passes")
+        check(0 < ms["min"] <= ms["lower_quartile"] <= ms["median"] <= ms["upper_quartile"] <= ms["max"],
+              "%s: %s" % (name, ms))
+        check(near(d["images_per_second"], 1000 * p["batch"] / ms["typical"]), name + ": images per second")
+        for other in ("fp32", "stock"):
+            check(near(d["speedup_over_" + other], sides[other]["ms"]["typical"] / ms["typical"]),
+                  "%s: its ratio to %s" % (name, other))
+        check(1 < d["peak_memory_mb"] < 4000, name + ": memory")
+        shown = re.search(r"^%s +([0-9.]+) " % name, table, re.M).group(1)
+        check(abs(float(shown) - ms["typical"]) <= .005 * ms["typical"], "%s: %s in the table" % (name, shown))
+EOF
+    bench connected.cfg -detect -batch 1 -dtypes fp32 -iters 3 -json -
+    python3 -c 'import json; assert [p["batch"] for p in json.load(open("out"))["batches"]] == [1]'
+}
+
+# Without instructions that compute in half, that is the reason for a lack of gain (test_bench.c judges made-up times); without
+# any, a dtype is left out, or refused if it was named.
 the_machine_decides() {
     DNNL_MAX_CPU_ISA=AVX2 bench connected.cfg -iters 30 -dtypes fp32,bf16 -json avx2.json
     python3 - avx2.json <<'EOF'
@@ -186,6 +217,7 @@ a_program_that_is_killed_is_named() {
 }
 
 all_dtypes_are_measured_and_the_numbers_agree
+predictions_are_measured_of_an_image_and_of_a_batch
 the_machine_decides
 json_to_standard_output
 bad_input_is_one_line

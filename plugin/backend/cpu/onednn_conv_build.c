@@ -40,7 +40,6 @@ static amp_status check_desc(const amp_conv_desc *d, amp_error *error)
         why = "stride must be at least 1 and padding 0 or more";
     else if (d->dilation < 0 || d->dilation > INT_MAX / 4 / (d->size_h > d->size_w ? d->size_h : d->size_w))
         why = "dilation must be at least 1, and no window that large";
-    else if (d->leaky && (d->training || d->transposed)) why = "only a forward by itself ends with leaky";
     else if (d->groups < 1 || d->x.c % d->groups || d->k % d->groups)
         why = "groups must divide the channels and the filters";
     else if (amp_conv_span(d, d->size_h) > d->x.h + 2 * d->pad ||
