@@ -27,13 +27,15 @@ plan = json.load(open(sys.argv[1]))
 got = [(l['type'], l['class'], l['dtype'], l['why'].split(';')[0], l['pinned']) for l in plan['layers']]
 half = plan['dtype'] # fp32 on a machine without bf16
 if half == 'bf16':
-    want = [('convolutional', 'lower', 'bf16', 'matrix products', False), ('convolutional', 'lower', 'fp32', 'amp=0', True),
-            ('route', 'promotes', 'fp32', 'layer 1 is fp32', False), ('convolutional', 'lower', 'bf16', 'matrix products', False),
+    want = [('convolutional', 'lower', 'bf16', 'matrix products', False),
+            ('convolutional', 'lower', 'fp32', 'amp=0', True),
+            ('route', 'promotes', 'fp32', 'layer 1 is fp32', False),
+            ('convolutional', 'lower', 'bf16', 'matrix products', False),
             ('cost', 'host fp32', 'fp32', 'fp32 loss', False)]
     assert got == want, got
     casts = [(c['producer'], c['reader'], c['from'], c['to'], c['backward']) for c in plan['casts']]
-    assert casts == [(-1, 0, 'fp32', 'bf16', False), (0, 1, 'bf16', 'fp32', True), (2, 3, 'fp32', 'bf16', True),
-                     (3, None, 'bf16', 'fp32', True)], casts
+    assert casts == [(-1, 0, 'fp32', 'bf16', False), (0, 1, 'bf16', 'fp32', True),
+                     (2, 3, 'fp32', 'bf16', True), (3, None, 'bf16', 'fp32', True)], casts
     assert plan['layers'][0]['activation_bytes']['stock'] == 2 * 12 * 256 * 4 * 4
     assert plan['layers'][0]['channels']['out_aligned'] is False
     first = plan['layers'][0]['training_operations'] / plan['totals']['training_operations']
@@ -194,7 +196,12 @@ printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[amp]\ndtype=int4\n[maxpo
 refused 'bad.cfg:7: [amp] dtype = int4: unknown dtype' bad.cfg -json kept.json
 [ "$(cat kept.json)" = before ] || fail 'a plan that failed wrote its JSON'
 # Darknet's parser ends with an assertion or a crash on these.
-printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[convolutional]\nfilters=8\n[yolo]\nclasses=2\nanchors=1,2\n' > yolo.cfg
+printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n%s' '[convolutional]
+filters=8
+[yolo]
+classes=2
+anchors=1,2
+' > yolo.cfg
 refused '[yolo]: 1 boxes of 2 classes need filters=7 in the layer before it, which has 8' yolo.cfg
 printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[convolutional]\nfilters=8\n[route]\n' > route.cfg
 refused 'route.cfg:8: [route]: layers is missing' route.cfg
