@@ -14,7 +14,8 @@ sed -i -e 's/^void forward_network(network \*netp)$/static int passes;\n&/' \
     -e 's/^    network net = \*netp;$/    ++passes;\n    network net = *netp;/' changed/src/network.c
 sed -i '/^void free_network(network \*net)$/,/^}/s/\bnet\b/thrown/g' changed/src/network.c
 sed -i -e 's/^list \*read_cfg(char \*filename)$/\/* Reads a .cfg. *\/\n\n&/' \
-    -e 's/FILE \*file = fopen(filename, "r");/FILE *file = 0; file = fopen(filename, "r");/' changed/src/parser.c
+    -e 's/FILE \*file = fopen(filename, "r");/FILE *file = 0; file = fopen(filename, "r");/' \
+    changed/src/parser.c
 sed -i -e '/^box_label \*read_boxes/s/char \*filename,/char *labels_of,/' \
     -e '/^box_label \*read_boxes/,/^}/s/(filename/(labels_of/g' changed/src/data.c
 sed -i 's/while(\(get_current_batch(net) < net->max_batches\)){/for(; \1; ){/' changed/examples/detector.c
