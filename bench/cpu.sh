@@ -15,7 +15,8 @@
 #   --memory-batch N  8    --cfg FILE  yolov3-tiny
 #   --sides "…"   any of: stock fp32 bf16 fp16 torch-f32 torch-bf16
 #   --python P    the interpreter that has PyTorch (/usr/bin/python3, for Debian's python3-torch)
-#   --build DIR   the build folder (build/cpu), which is brought up to date first; --no-build takes it as it is
+#   --build DIR   the build folder (build/cpu), which is brought up to date first; --no-build takes it
+#                 as it is
 #   --no-pin      let the system choose the CPUs (default: taskset, on the last ones)
 #   --json FILE   everything measured, and the machine, as JSON
 #   --log FILE    what the programs print on stderr
@@ -42,8 +43,8 @@ while [ $# -gt 0 ]; do
     esac
     [ $# -ge 2 ] || fail "$1 needs a value"
     case $1 in
-        --mode|--threads|--batch|--size|--iters|--stock-iters|--warmup|--rounds|--memory-batch|--cfg|--sides|--python|\
-        --build|--json|--log) name=${1#--}; printf -v "${name//-/_}" %s "$2" ;;
+        --mode|--threads|--batch|--size|--iters|--stock-iters|--warmup|--rounds|--memory-batch|--cfg|--sides|\
+        --python|--build|--json|--log) name=${1#--}; printf -v "${name//-/_}" %s "$2" ;;
         *) fail "unknown option $1; --help lists them" ;;
     esac
     shift 2
@@ -79,7 +80,8 @@ fi
 [ -r "$cfg" ] || fail "cannot read $cfg"
 
 if [[ $sides == *torch* ]] && ! "$python" -c 'import torch' 2>/dev/null; then
-    echo "no PyTorch for $python (Debian: apt-get install python3-torch libopenblas0-pthread): its columns are left out" >&2
+    echo "no PyTorch for $python (Debian: apt-get install python3-torch libopenblas0-pthread):" \
+        "its columns are left out" >&2
     sides=$(printf '%s\n' $sides | grep -v torch | tr '\n' ' ')
 fi
 
@@ -91,7 +93,7 @@ export OMP_WAIT_POLICY=passive # two threads that spin for work take the time of
 cpus() {
     taskset -pc $$ | sed 's/.*: //' | tr , '\n' |
         awk -F- -v n="$1" '{ for (i = $1; i <= $NF; ++i) a[++c] = i }
-                           END { for (i = (c > n ? c - n + 1 : 1); i <= c; ++i) { printf "%s%d", s, a[i]; s = "," } }'
+             END { for (i = (c > n ? c - n + 1 : 1); i <= c; ++i) { printf "%s%d", s, a[i]; s = "," } }'
 }
 
 # run SIDE THREADS BATCH WARMUP ITERS DATA: one process; prints its JSON line
@@ -139,7 +141,8 @@ dnnl=$(ldd "$build/bin/bench-step" "$build"/lib/libdarknet.so 2>/dev/null |
 {
     echo "cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
     echo "cpus=$(nproc)"
-    echo "isa=$(grep -m1 -ow -e avx512_bf16 /proc/cpuinfo || echo no avx512_bf16) $(grep -m1 -ow avx512_fp16 /proc/cpuinfo || echo no avx512_fp16)"
+    echo "isa=$(grep -m1 -ow avx512_bf16 /proc/cpuinfo || echo no avx512_bf16)" \
+        "$(grep -m1 -ow avx512_fp16 /proc/cpuinfo || echo no avx512_fp16)"
     echo "load=$(cut -d' ' -f1-3 /proc/loadavg)"
     echo "memory=$(awk '/MemTotal/ { printf "%.0f GB", $2 / 1e6 }' /proc/meminfo)"
     echo "system=$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release), Linux $(uname -r)"
@@ -176,8 +179,8 @@ PEER = {"fp32": "torch-f32", "bf16": "torch-bf16", "torch-f32": None, "torch-bf1
 
 
 def losses_by_update(run):
-    """The losses without those of steps that a skipped update repeats: the batch is always the same, and so is the loss
-    while the weights are."""
+    """The losses without those of steps that a skipped update repeats: the batch is always the same, and so
+    is the loss while the weights are."""
     losses = run["losses"]
     if run["applied"] == len(losses):
         return losses
@@ -239,14 +242,16 @@ load = float(machine["load"].split()[0])
 print()
 print(f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['isa']}, {machine['memory']}; {machine['system']}")
 torch = next((r["version"] for r in runs if r.get("version")), "none")
-print(f"compiler {machine['compiler']}; oneDNN {machine['onednn']}; PyTorch {torch}; commit {machine['commit']}")
+print(f"compiler {machine['compiler']}; oneDNN {machine['onednn']}; PyTorch {torch}; "
+      f"commit {machine['commit']}")
 blas = sorted({f for r in runs for f in r.get("blas", [])})
 if blas:
     print(f"PyTorch's BLAS: {', '.join(blas)}")
 if any("/blas/libblas" in f for f in blas):
     print("That is the reference BLAS, far slower than what PyTorch users have: install libopenblas0-pthread "
           "for a fair f32.")
-print(f"{machine['cfg']}; {machine['date']}; load average {machine['load']} at the start, {machine['load_end']} at the end")
+print(f"{machine['cfg']}; {machine['date']}; load average {machine['load']} at the start, "
+      f"{machine['load_end']} at the end")
 # A load of 1 may be what ran before; at the end it is our own threads.
 ours = max((r.get("threads", 1) for r in runs), default=1)
 busy = load > 0.5 or float(machine["load_end"].split()[0]) > ours + 0.5
@@ -305,8 +310,8 @@ if "speed1" in tables and "speed2" in tables:
                  for n in tables["speed1"] if tables["speed1"][n] and tables["speed2"].get(n)])
 
 print("\nx: how many times less time than stock Darknet, the same engine in fp32, PyTorch in the same "
-      "precision; in"
-      " brackets the same by CPU time.\nMemory is a fraction of stock's. PyTorch's memory includes its own libraries.")
+      "precision; in brackets the same by CPU time.\nMemory is a fraction of stock's. "
+      "PyTorch's memory includes its own libraries.")
 if sys.argv[3]:
     with open(sys.argv[3], "w") as out:
         json.dump({"machine": machine, "busy": busy, "tables": tables, "runs": runs}, out, indent=1)

@@ -4,20 +4,26 @@
 #
 #   bench/gpu.sh [options]
 #
-#   --only NAME   one case, or several in quotes: yolov3 yolov3-b8 yolov3-tiny yolov3-tiny-b8 darknet53 resnet50
-#                 (yolov3 and yolov3-tiny: 416x416, 64 images, or 8 with -b8; classifiers: 256x256, 128 images)
-#   --sides "…"   any of: stock-fp32 stock-tf32 fp32 fp16 bf16 torch-fp16 torch-bf16 (all), torch-f32 torch-tf32
+#   --only NAME   one case, or several in quotes: yolov3 yolov3-b8 yolov3-tiny yolov3-tiny-b8 darknet53
+#                 resnet50 (yolov3 and yolov3-tiny: 416x416, 64 images, or 8 with -b8; classifiers: 256x256,
+#                 128 images)
+#   --sides "…"   any of: stock-fp32 stock-tf32 fp32 fp16 bf16 torch-fp16 torch-bf16 (all), torch-f32
+#                 torch-tf32
 #   --seconds N   2        measured per process, after --warmup N (8) steps; medians over the steps
-#   --phases N    5        steps after those, with waits, for the split into parts; --costs N (5) for casts and update
-#   --limit N     510      seconds after which no further process is started; what is left out is said. The build counts
-#   --build DIR   the build folder (build/cuda), which is brought up to date first; --no-build takes it as it is
+#   --phases N    5        steps after those, with waits, for the split into parts; --costs N (5) for casts
+#                          and update
+#   --limit N     510      seconds after which no further process is started; what is left out is said. The
+#                          build counts
+#   --build DIR   the build folder (build/cuda), which is brought up to date first; --no-build takes it as
+#                 it is
 #   --darknet DIR a checkout of pjreddie's Darknet, for its cfg folder, and for the build if that has none yet
 #   --arch N      the architecture built for (the device's own: 90 for an H200)
 #   --python P    the interpreter, with PyTorch if its columns are wanted (python3)
-#   --half-tflops, --tf32-tflops, --fp32-tflops, --bandwidth (TB/s): the roofline's rates. An H200 and the H100s have defaults
-#                 (gpu_table.py), and the table says where they are from
-#   --json FILE   a line of JSON per process, the first one about the machine. Until the end they are in FILE.runs, which stays
-#                 if the script is killed; --log FILE what the programs print on stderr
+#   --half-tflops, --tf32-tflops, --fp32-tflops, --bandwidth (TB/s): the roofline's rates. An H200 and the
+#                 H100s have defaults (gpu_table.py), and the table says where they are from
+#   --json FILE   a line of JSON per process, the first one about the machine. Until the end they are in
+#                 FILE.runs, which stays if the script is killed
+#   --log FILE    what the programs print on stderr
 #
 # cuDNN is where CUDA is, in $CUDNN_ROOT, or the Python package nvidia.cudnn. Without a GPU: one line, and
 # exit status 77. Loading of images is in no side's time; their copy to the device is.
@@ -45,8 +51,8 @@ while [ $# -gt 0 ]; do
     esac
     [ $# -ge 2 ] || fail "$1 needs a value"
     case $1 in
-        --only|--sides|--seconds|--warmup|--phases|--costs|--limit|--build|--darknet|--arch|--python|--json|--log|\
-        --half-tflops|--tf32-tflops|--fp32-tflops|--bandwidth)
+        --only|--sides|--seconds|--warmup|--phases|--costs|--limit|--build|--darknet|--arch|--python|--json|\
+        --log|--half-tflops|--tf32-tflops|--fp32-tflops|--bandwidth)
             name=${1#--}; printf -v "${name//-/_}" %s "$2" ;;
         *) fail "unknown option $1; --help lists them" ;;
     esac
@@ -212,7 +218,8 @@ measure() {
     echo "cudnn=$(sed -n 's/^CUDNN_LIBRARY:[A-Z]*=//p' "$build/CMakeCache.txt" | xargs -r readlink -f)"
     echo "cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $cores CPUs"
     echo "load=$(cut -d' ' -f1-3 /proc/loadavg)"
-    echo "clocks=$(nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu --format=csv,noheader | head -n 1)"
+    echo "clocks=$(nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu --format=csv,noheader |
+        head -n 1)"
     echo "others=$(nvidia-smi --query-compute-apps=pid --format=csv,noheader 2>/dev/null | grep -c . || true)"
     echo "commit=$(commit_of_tree)"
     echo "date=$(date -u +%Y-%m-%dT%H:%MZ)"

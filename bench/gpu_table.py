@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The tables of gpu.sh:  gpu_table.py MACHINE RUNS [JSON]
 
-MACHINE has a line name=value each, RUNS a line of JSON per process. JSON receives the first as an object on one line, and then
-the second's lines with the roofline and the shares added. What was not measured is printed as a dash, never as a number."""
+MACHINE has a line name=value each, RUNS a line of JSON per process. JSON receives the first as an object on
+one line, and then the second's lines with the roofline and the shares added. What was not measured is printed
+as a dash, never as a number."""
 import json
 import sys
 
@@ -24,7 +25,8 @@ TITLES = {"stock-fp32": "stock fp32", "stock-tf32": "stock TF32", "fp32": "AMP f
 
 
 def rates(machine):
-    """TFLOP/s by kind and TB/s, and where they are from: as given, else what is known of this GPU, else none."""
+    """TFLOP/s by kind and TB/s, and where they are from: as given, else what is known of this GPU, else
+    none."""
     known, source = next(((r, s) for name, r, s in KNOWN if name in machine["gpu"]),
                          ({}, "none known of this GPU"))
     given = {"half": "half_tflops", "tf32": "tf32_tflops", "fp32": "fp32_tflops", "bandwidth": "bandwidth"}
@@ -119,18 +121,20 @@ def main():
         if "error" not in run:
             run["steps"] = len(run["losses"])
             add_derived(run, cases[run["case"]], machine, rate)
-    print(f"{machine['gpu']} ({machine['memory']}), driver {machine['driver']}, CUDA {machine['cuda']}, {machine['cudnn']}; "
-          f"{machine['cpu']}; commit {machine['commit']}, {machine['date']}; the run took {machine['took']} s")
-    print(f"PyTorch {next((r['version'] for r in runs if r.get('version')), 'not measured')}; clocks at the start {machine['clocks']}; "
+    print(f"{machine['gpu']} ({machine['memory']}), driver {machine['driver']}, CUDA {machine['cuda']}, "
+          f"{machine['cudnn']}; {machine['cpu']}; commit {machine['commit']}, {machine['date']}; "
+          f"the run took {machine['took']} s")
+    print(f"PyTorch {next((r['version'] for r in runs if r.get('version')), 'not measured')}; "
+          f"clocks at the start {machine['clocks']}; "
           f"other programs on the GPU at the start: {machine['others']}")
     print(f"roofline at ({source}; not measured here): "
           + ", ".join(f"{k} {show(v, '%g')} {'TB/s' if k == 'bandwidth' else 'TFLOP/s'}"
-                                                              for k, v in rate.items()))
+                      for k, v in rate.items()))
     for name, case in cases.items():
         print_case(name, case, {r["name"]: r for r in runs if r["case"] == name})
     print("\nms: median of whole steps. The parts are medians of other steps, with waits around each part; "
-          "casts, check + update and "
-          "half copies too, so that\nsmall operations look dearer than they are. MB: device memory beyond an empty context.")
+          "casts, check + update and half copies too, so that\nsmall operations look dearer than they are. "
+          "MB: device memory beyond an empty context.")
     if len(sys.argv) > 3:
         with open(sys.argv[3], "w") as out:
             for line in [{"machine": machine, "rates": rate, "rates_from": source}] + runs:

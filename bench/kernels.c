@@ -3,7 +3,8 @@
  * of its 8.9 M parameters.
  *
  *   cd build/cpu/CMakeFiles/amp_room_backend_cpu.dir/plugin/backend/cpu
- *   gcc -std=gnu11 -O3 -fopenmp SOURCE/bench/kernels.c rows*.o plan.c.o batchnorm.c.o pool.c.o update.c.o -lm -o kernels
+ *   gcc -std=gnu11 -O3 -fopenmp SOURCE/bench/kernels.c rows*.o plan.c.o batchnorm.c.o pool.c.o update.c.o \
+ *       -lm -o kernels
  *   OMP_NUM_THREADS=1 ./kernels [repetitions]        AMP_CPU_ISA=avx2 caps the instruction set
  *
  * Times are medians in milliseconds. GB/s counts each stream once per pass: batch norm forward

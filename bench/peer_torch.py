@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""PyTorch's side of the benchmark: the network of a Darknet .cfg, trained for a few steps as `step` trains it.
+"""PyTorch's side of the benchmark: the network of a Darknet .cfg, trained for a few steps as `step` trains
+it.
 
-    peer_torch.py CFG --data PREFIX [--device cpu|cuda] [--dtype f32|tf32|bf16|fp16] [--threads N] [--warmup N] [--iters N]
-                  [--seconds N] [--phases N]
+    peer_torch.py CFG --data PREFIX [--device cpu|cuda] [--dtype f32|tf32|bf16|fp16] [--threads N]
+                  [--warmup N] [--iters N] [--seconds N] [--phases N]
 
-PREFIX.weights, PREFIX.input and PREFIX.truth come from `step CFG --batch N --dump PREFIX`, so that weights, images and
-boxes are Darknet's, and so must the losses be: they are printed for every step. It is what a PyTorch user would run for
-speed on a CPU: channels_last, torch.autocast for bf16, SGD with momentum, gradients set to None. YOLO's gradient is
-vectorised and written in closed form, with no more of it computed than is needed, and what depends on the boxes alone
-is computed once, outside the measured steps: the loss costs PyTorch less here than it costs Darknet.
+PREFIX.weights, PREFIX.input and PREFIX.truth come from `step CFG --batch N --dump PREFIX`, so that weights,
+images and boxes are Darknet's, and so must the losses be: they are printed for every step. It is what a
+PyTorch user would run for speed on a CPU: channels_last, torch.autocast for bf16, SGD with momentum,
+gradients set to None. YOLO's gradient is vectorised and written in closed form, with no more of it computed
+than is needed, and what depends on the boxes alone is computed once, outside the measured steps: the loss
+costs PyTorch less here than it costs Darknet.
 
-With --device cuda it is what a user would run there: channels_last, cudnn.benchmark, autocast, GradScaler for fp16; images and
-labels lie in pinned memory and are copied in every step. f32 is true fp32; tf32 allows TF32 to cuDNN and cuBLAS. A step ends
-when the device has done all of it; --phases are more steps, with clocks that wait for the device around each part.
+With --device cuda it is what a user would run there: channels_last, cudnn.benchmark, autocast, GradScaler for
+fp16; images and labels lie in pinned memory and are copied in every step. f32 is true fp32; tf32 allows TF32
+to cuDNN and cuBLAS. A step ends when the device has done all of it; --phases are more steps, with clocks that
+wait for the device around each part.
 
 Prints one JSON object on one line, with the keys that `step` prints."""
 import argparse
@@ -84,8 +87,8 @@ class Convolutional(nn.Module):
 
 
 class MaxPool(nn.Module):
-    """Darknet pads by `padding` rows and columns in all, half of them (rounded down) before; windows that start
-    inside are kept."""
+    """Darknet pads by `padding` rows and columns in all, half of them (rounded down) before; windows that
+    start inside are kept."""
 
     def __init__(self, options):
         super().__init__()
@@ -116,10 +119,12 @@ def add_shortcut(x, other):
 
 
 class Softmax:
-    """Darknet's softmax layer with its loss, cross-entropy: delta is truth minus probability, the cost is summed over the batch."""
+    """Darknet's softmax layer with its loss, cross-entropy: delta is truth minus probability, the cost is
+    summed over the batch."""
 
     def __init__(self, options):
-        if int(options.get("groups", 1)) != 1 or float(options.get("temperature", 1)) != 1 or "tree" in options:
+        if (int(options.get("groups", 1)) != 1 or float(options.get("temperature", 1)) != 1
+                or "tree" in options):
             raise SystemExit("peer_torch: softmax with groups, temperature or a tree is not written here")
 
     def prepare(self, truth, device):
@@ -137,7 +142,8 @@ class Yolo:
 
     def __init__(self, options, net_width, net_height):
         self.anchors = torch.tensor(numbers(options["anchors"])).view(-1, 2)
-        self.mask = [int(m) for m in options["mask"].split(",")] if "mask" in options else range(len(self.anchors))
+        self.mask = ([int(m) for m in options["mask"].split(",")] if "mask" in options
+                     else range(len(self.anchors)))
         self.classes = int(options.get("classes", 20))
         self.max_boxes = int(options.get("max", 90))
         self.ignore = float(options.get("ignore_thresh", 0.5))
@@ -162,7 +168,8 @@ class Yolo:
             for x, y, w, h, kind in truth[b, :count].tolist():
                 i, j = int(x * width), int(y * height)
                 prior = self.anchors / self.net_size
-                both = torch.minimum(prior[:, 0], torch.tensor(w)) * torch.minimum(prior[:, 1], torch.tensor(h))
+                both = (torch.minimum(prior[:, 0], torch.tensor(w)) *
+                        torch.minimum(prior[:, 1], torch.tensor(h)))
                 best = int((both / (prior.prod(1) + w * h - both)).argmax())
                 if best not in self.mask:
                     continue
@@ -326,7 +333,8 @@ class Gradients:
 
 
 class FreeMemory:
-    """The most of a CUDA device's memory that was taken since this was made, as gpu_parts.c counts it: also by what is no tensor."""
+    """The most of a CUDA device's memory that was taken since this was made, as gpu_parts.c counts it: also
+    by what is no tensor."""
 
     def __init__(self):
         torch.cuda.synchronize()
@@ -416,7 +424,8 @@ def main():
         return time.perf_counter()
 
     def step(wait=False):
-        """The cost, the step's milliseconds, and those of input, forward, loss, backward and update. wait: the device's too."""
+        """The cost, the step's milliseconds, and those of input, forward, loss, backward and update. wait:
+        the device's too."""
         times = [clock(wait)]
         gradients.optimizer.zero_grad(set_to_none=True)
         x = images

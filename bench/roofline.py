@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
-"""A lower bound for the time of one training step of a Darknet .cfg: what its arithmetic and its memory traffic take at given rates.
+"""A lower bound for the time of one training step of a Darknet .cfg: what its arithmetic and its memory
+traffic take at given rates.
 
     roofline.py CFG --batch N [--size N] --tflops T --bandwidth TB/S [--bytes 2|4]
 
 Counted, per layer:
-  convolution   2 x multiply-adds for the output, for the input's delta (not of the first layer) and for the weights' gradient; each
-                of the three reads its two operands once and writes its result once, and takes the longer of arithmetic and memory
-  batch norm and activation, fused   8 passes over the output: statistics; read and write; backward 2 for the sums, 3 for the delta
+  convolution   2 x multiply-adds for the output, for the input's delta (not of the first layer) and for the
+                weights' gradient; each of the three reads its two operands once and writes its result once,
+                and takes the longer of arithmetic and memory
+  batch norm and activation, fused   8 passes over the output: statistics; read and write; backward 2 for the
+                                     sums, 3 for the delta
   activation alone                   5 passes: read and write; backward 2 reads, one write
   shortcut      6 passes: 2 reads and a write; backward a read, and a read and a write of the branch's delta
-  route         5 passes: read and write; backward the delta's read, and a read and a write of the source's. None for one input
+  route         5 passes: read and write; backward the delta's read, and a read and a write of the source's.
+                None for one input
   pooling, upsampling   the input and the output, once in each direction, and the input's delta
   loss          7 passes in fp32 over its input, and no work of the host
-  update        the weights: fp32 gradient, momentum and value read, the last two written, the gradient cleared, the half copy written
+  update        the weights: fp32 gradient, momentum and value read, the last two written, the gradient
+                cleared, the half copy written
 No caches, no launches, no workspaces: nobody reaches it. Peaks are the caller's."""
 import argparse
 import json

@@ -1,7 +1,7 @@
 /* Times whole training steps of one network: forward, backward and update, without loading of images.
  *
- *   step CFG [--batch N] [--subdivisions N] [--size N] [--warmup N] [--iters N] [--phases N] [--costs N] [--seed N]
- *            [--dump PREFIX] [--seconds N] [--verbose] [-amp DTYPE]
+ *   step CFG [--batch N] [--subdivisions N] [--size N] [--warmup N] [--iters N] [--phases N] [--costs N]
+ *            [--seed N] [--dump PREFIX] [--seconds N] [--verbose] [-amp DTYPE]
  *
  * The same file is linked with stock Darknet and with Darknet AMP (-DAMP, which is where -amp is understood),
  * and calls nothing but Darknet's own train_network_datum, so that both sides do what `darknet detector

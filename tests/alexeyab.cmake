@@ -11,7 +11,8 @@ set(trees ${trees}/darknet-amp/trees)
 if(DEFINED ENV{DARKNET_AMP_TREES})
     set(trees $ENV{DARKNET_AMP_TREES})
 endif()
-set(DARKNET_AMP_TREES ${trees} CACHE STRING "Folders with trees of other Darknets, which the tests compile as well: alexeyab/")
+set(DARKNET_AMP_TREES ${trees} CACHE STRING
+    "Folders with trees of other Darknets, which the tests compile as well: alexeyab/")
 
 set(DARKNET_AMP_ALEXEYAB)
 if(DARKNET_AMP_FORK STREQUAL "alexeyab")

@@ -1,5 +1,6 @@
-# The CUDA backend's own sources on the CPU: its .cu files compiled by the C++ compiler (doubles/cuda_shim.h), the libraries
-# beneath replaced by doubles. It takes the CUDA toolkit's headers, and neither nvcc nor a library nor a GPU.
+# The CUDA backend's own sources on the CPU: its .cu files compiled by the C++ compiler
+# (doubles/cuda_shim.h), the libraries beneath replaced by doubles. It takes the CUDA toolkit's headers, and
+# neither nvcc nor a library nor a GPU.
 #
 #   test_cuda_shim             the doubles themselves: each fault that they are there for is made, and seen
 #   test_cuda_library_doubles  those of cuDNN and cuBLAS compute what they should, and see misuse
@@ -9,13 +10,15 @@
 #   test_cuda_large            that the test of large tensors, for a GPU, is right
 #   darknet-on-doubles         Darknet's program over all of them, for e2e/cuda_doubles.sh
 #   test_cuda_update           what the end of a step costs there, and each call beneath it failing
-#   test_cuda_compiles         nvcc takes every .cu file, for each generation of GPUs that it knows from 7.0 up
+#   test_cuda_compiles         nvcc takes every .cu file, for each generation of GPUs from 7.0 that it knows
 find_package(CUDAToolkit QUIET)
-find_path(CUDA_HEADERS cuda_fp16.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include
+find_path(CUDA_HEADERS cuda_fp16.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_HOME
+    PATHS /usr/local/cuda PATH_SUFFIXES include
     DOC "The folder that holds CUDA's headers")
 mark_as_advanced(CUDA_HEADERS)
 if(NOT CUDA_HEADERS)
-    add_test(NAME test_cuda_doubles COMMAND sh -c "echo 'skipped: there are no CUDA headers (cuda_fp16.h)'; exit 77")
+    add_test(NAME test_cuda_doubles
+        COMMAND sh -c "echo 'skipped: there are no CUDA headers (cuda_fp16.h)'; exit 77")
     set_tests_properties(test_cuda_doubles PROPERTIES SKIP_RETURN_CODE 77)
     return()
 endif()
@@ -33,7 +36,8 @@ add_library(cuda_double_settings INTERFACE)
 target_compile_features(cuda_double_settings INTERFACE c_std_11 cxx_std_17)
 target_compile_definitions(cuda_double_settings INTERFACE _POSIX_C_SOURCE=200809L)
 target_compile_options(cuda_double_settings INTERFACE ${double_flags})
-target_include_directories(cuda_double_settings INTERFACE ${CMAKE_SOURCE_DIR}/plugin ${CMAKE_SOURCE_DIR}/plugin/include
+target_include_directories(cuda_double_settings INTERFACE
+    ${CMAKE_SOURCE_DIR}/plugin ${CMAKE_SOURCE_DIR}/plugin/include
     ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/doubles)
 target_include_directories(cuda_double_settings SYSTEM INTERFACE ${CUDA_HEADERS} ${CMOCKA_INCLUDE_DIR})
 if(EXISTS ${CUDA_HEADERS}/cccl)
@@ -46,15 +50,16 @@ endif()
 
 # CUDA C++ for the C++ compiler.
 function(cuda_on_the_cpu)
-    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX
-        COMPILE_OPTIONS "-include;${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h;-ffp-contract=off;-Wno-unknown-pragmas"
-        OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h)
+    set(shim ${CMAKE_CURRENT_SOURCE_DIR}/doubles/cuda_shim.h)
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX OBJECT_DEPENDS ${shim}
+        COMPILE_OPTIONS "-include;${shim};-ffp-contract=off;-Wno-unknown-pragmas")
 endfunction()
 
 # Without the headers of cuDNN the backend is its kernels.
 file(GLOB cuda_kernels CONFIGURE_DEPENDS ${cuda_room}/*.cu)
 file(GLOB cuda_c CONFIGURE_DEPENDS ${cuda_room}/*.c)
-file(GLOB cuda_library_doubles CONFIGURE_DEPENDS doubles/cudnn*.c doubles/cudnn*.cc doubles/cublas*.c doubles/cublas*.cc)
+file(GLOB cuda_library_doubles CONFIGURE_DEPENDS
+    doubles/cudnn*.c doubles/cudnn*.cc doubles/cublas*.c doubles/cublas*.cc)
 cuda_on_the_cpu(${cuda_kernels})
 set(cuda_double_sources doubles/cuda_shim.cc doubles/cuda_runtime_double.cc ${cuda_kernels})
 if(CUDNN_INCLUDE_DIR)
@@ -64,7 +69,8 @@ if(CUDNN_INCLUDE_DIR)
 endif()
 if(NOT DARKNET_AMP_SANITIZE)
     # Their sums are most of some tests' time.
-    set_source_files_properties(doubles/cudnn_convolution.cc doubles/cudnn_execution.cc doubles/cublas_double.cc
+    set_source_files_properties(
+        doubles/cudnn_convolution.cc doubles/cudnn_execution.cc doubles/cublas_double.cc
         PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off")
 endif()
 add_library(cuda_double OBJECT ${cuda_double_sources})
@@ -131,9 +137,10 @@ if(cuda_double_whole AND NOT DARKNET_AMP_CUDA)
     target_link_options(darknet-on-doubles PRIVATE ${darknet_link_flags} -Wl,--wrap=amp_cpu_backend_create)
 endif()
 
-find_program(NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin DOC "CUDA's compiler")
+find_program(NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin
+    DOC "CUDA's compiler")
 mark_as_advanced(NVCC)
-add_test(NAME test_cuda_compiles COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh ${CMAKE_BINARY_DIR}/tests/cuda_compiles
-    ${CMAKE_CURRENT_SOURCE_DIR}/cuda/compile.sh)
+add_test(NAME test_cuda_compiles COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh
+    ${CMAKE_BINARY_DIR}/tests/cuda_compiles ${CMAKE_CURRENT_SOURCE_DIR}/cuda/compile.sh)
 set_tests_properties(test_cuda_compiles PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${unit_timeout}
     ENVIRONMENT "NVCC=$<$<BOOL:${NVCC}>:${NVCC}>;SOURCE_DIR=${CMAKE_SOURCE_DIR}")

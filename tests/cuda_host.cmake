@@ -1,6 +1,7 @@
-# Darknet with GPU=1 and AMP=1 on the CPU, for whole trainings (cuda_host.c): its C files and the plugin's folder for this fork as a GPU
-# build has them, doubles of its kernels and of CUDA's libraries; and what a step asks of CUDA (cuda_step.c). Only with a whole
-# CUDA backend (cuda_doubles.cmake), and where Darknet's own build has no GPU.
+# Darknet with GPU=1 and AMP=1 on the CPU, for whole trainings (cuda_host.c): its C files and the plugin's
+# folder for this fork as a GPU build has them, doubles of its kernels and of CUDA's libraries; and what a
+# step asks of CUDA (cuda_step.c). Only with a whole CUDA backend (cuda_doubles.cmake), and where
+# Darknet's own build has no GPU.
 if(NOT cuda_double_whole OR DARKNET_AMP_CUDA OR DARKNET_AMP_SANITIZE)
     return()
 endif()
@@ -31,10 +32,12 @@ function(gpu_double_program name)
     add_executable(${name} ${ARGN} doubles/darknet_gpu_double.cc ${rooms})
     target_compile_definitions(${name} PRIVATE AMP GPU)
     target_include_directories(${name} SYSTEM PRIVATE ${DARKNET_PATCHED}/include ${DARKNET_PATCHED}/src)
-    target_link_libraries(${name} PRIVATE gpu_double_darknet gpu_double_host cuda_double oneDNN OpenMP::OpenMP_C)
+    target_link_libraries(${name} PRIVATE gpu_double_darknet gpu_double_host cuda_double oneDNN
+        OpenMP::OpenMP_C)
     # Kernels of Darknet's that have no double: who calls one crashes.
     target_link_options(${name} PRIVATE -Wl,--unresolved-symbols=ignore-all -Wl,--wrap=free -no-pie)
-    set_target_properties(${name} PROPERTIES C_STANDARD 11 LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    set_target_properties(${name} PROPERTIES C_STANDARD 11 LINKER_LANGUAGE CXX
+        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endfunction()
 gpu_double_program(cuda_host_double cuda_host.c)
 gpu_double_program(test_cuda_step cuda_step.c ${CMAKE_SOURCE_DIR}/bench/gpu_parts.c)
@@ -47,10 +50,11 @@ target_link_libraries(cuda_host_cpu PRIVATE darknet_static oneDNN OpenMP::OpenMP
 set_target_properties(cuda_host_cpu PROPERTIES C_STANDARD 11 LINKER_LANGUAGE CXX
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
-add_test(NAME test_cuda_host COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh ${CMAKE_BINARY_DIR}/tests/cuda_host
-    ${CMAKE_CURRENT_SOURCE_DIR}/cuda/host.sh)
+add_test(NAME test_cuda_host COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh
+    ${CMAKE_BINARY_DIR}/tests/cuda_host ${CMAKE_CURRENT_SOURCE_DIR}/cuda/host.sh)
+set(programs "ON_CPU=$<TARGET_FILE:cuda_host_cpu>;ON_DOUBLES=$<TARGET_FILE:cuda_host_double>")
 set_tests_properties(test_cuda_host PROPERTIES TIMEOUT ${unit_timeout}
-    ENVIRONMENT "${environment};ON_CPU=$<TARGET_FILE:cuda_host_cpu>;ON_DOUBLES=$<TARGET_FILE:cuda_host_double>")
+    ENVIRONMENT "${environment};${programs}")
 
 add_test(NAME test_cuda_step COMMAND test_cuda_step)
 set_tests_properties(test_cuda_step PROPERTIES TIMEOUT ${unit_timeout} ENVIRONMENT "${environment}")

@@ -1,10 +1,11 @@
-# test_cuda_plans: the real cuDNN makes plans for the CUDA backend's convolutions, wherever it is found, whatever Darknet
-# is built for, and without a GPU.
+# test_cuda_plans: the real cuDNN makes plans for the CUDA backend's convolutions, wherever it is found,
+# whatever Darknet is built for, and without a GPU.
 if(NOT TARGET cuDNN)
     include(${CMAKE_SOURCE_DIR}/cmake/cuDNN.cmake)
 endif()
 if(NOT TARGET cuDNN)
-    add_test(NAME test_cuda_plans COMMAND sh -c "echo 'skipped: there is no cuDNN with a CUDA toolkit'; exit 77")
+    add_test(NAME test_cuda_plans
+        COMMAND sh -c "echo 'skipped: there is no cuDNN with a CUDA toolkit'; exit 77")
     set_tests_properties(test_cuda_plans PROPERTIES SKIP_RETURN_CODE 77)
     return()
 endif()
@@ -22,8 +23,8 @@ target_link_libraries(test_cuda_plans PRIVATE cuDNN ${CMOCKA_LIBRARY} ${CMAKE_DL
 target_link_options(test_cuda_plans PRIVATE ${darknet_link_flags})
 add_test(NAME test_cuda_plans COMMAND test_cuda_plans)
 
-# Engines compiled at run time ask for a driver's library; the toolkit's stub will do, and makes the test the same on
-# machines with a driver.
+# Engines compiled at run time ask for a driver's library; the toolkit's stub will do, and makes the test the
+# same on machines with a driver.
 set(no_driver ${CMAKE_BINARY_DIR}/tests/no_driver)
 find_library(CUDA_STUB_LIBRARY cuda HINTS ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES stubs NO_DEFAULT_PATH
     DOC "The CUDA toolkit's stub of the driver's library")

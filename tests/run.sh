@@ -3,7 +3,8 @@
 #
 #   tests/run.sh [--no-install] [--quick] [--isa LEVEL] [arguments for ctest]
 #
-#   --no-install   packages that lack are listed, and this ends, instead of being installed (scripts/dependencies.sh)
+#   --no-install   packages that lack are listed, and this ends, instead of being installed
+#                  (scripts/dependencies.sh)
 #   --quick        the tests that take a second or two: a minute in all, once it is built
 #   --isa LEVEL    as on a processor that has no more than LEVEL: SSE41, AVX, AVX2, AVX2_VNNI, AVX512_CORE,
 #                  AVX512_CORE_VNNI, AVX512_CORE_BF16, AVX512_CORE_FP16 or AVX512_CORE_AMX; caps oneDNN and the

@@ -176,8 +176,8 @@ TEST(csv_has_a_line_per_run)
     m->runs[2].compute_images_per_second = 15;
     m->runs[2].peak_memory_mb = 51.5;
     char *text = written(amp_report_csv, m);
-    assert_holds(text, "dtype,seed,state,steps,skipped,images_per_second,compute_images_per_second,peak_memory_mb,map_50,"
-                       "map_50_95,failure\n");
+    assert_holds(text, "dtype,seed,state,steps,skipped,images_per_second,compute_images_per_second,"
+                       "peak_memory_mb,map_50,map_50_95,failure\n");
     assert_holds(text, "\nbf16,1,done,10,0,12.5,15,51.5,0.5,0.25,\n");
     assert_holds(text, "\nbf16,2,failed,0,0,,,,,,\"a, \"\"b\"\"\"\n");
     free(text);

@@ -31,6 +31,7 @@ echo "nvcc$flags"
 export NVCC SOURCE_DIR flags
 xargs -P "$(nproc)" -I FILE sh -c 'name=$(basename "FILE" .cu)
     $NVCC $flags -std=c++17 -Xcompiler -Wall,-Wextra -Werror all-warnings -I "$SOURCE_DIR/plugin" \
-        -I "$SOURCE_DIR/plugin/include" -c "FILE" -o "$name.o" > "$name.log" 2>&1 || touch "$name.failed"' < files
+        -I "$SOURCE_DIR/plugin/include" -c "FILE" -o "$name.o" > "$name.log" 2>&1 ||
+        touch "$name.failed"' < files
 for log in *.log; do [ ! -s "$log" ] || { echo "$log:"; cat "$log"; }; done
 for failed in *.failed; do [ ! -e "$failed" ] || exit 1; done

@@ -13,8 +13,8 @@ mkdir kernels
 # DARKNET_AMP_CPU=OFF: what knows no CUDA is compiled elsewhere. The runtime's static library is in
 # no package of Python's.
 oldest=$(sed -n 1p kernels/chosen)
-env CUDNN_ROOT="$STACK" CUDACXX="$STACK/bin/nvcc" cmake -S "$SOURCE_DIR" -B build -DDARKNET_AMP_CUDA=ON \
-    -DDARKNET_AMP_CPU=OFF \
+env CUDNN_ROOT="$STACK" CUDACXX="$STACK/bin/nvcc" \
+    cmake -S "$SOURCE_DIR" -B build -DDARKNET_AMP_CUDA=ON -DDARKNET_AMP_CPU=OFF \
     -DCUDAToolkit_ROOT="$STACK" -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared -DCMAKE_CUDA_ARCHITECTURES="$oldest" \
     -DDARKNET_SOURCE_DIR="$DARKNET_TREE" -DDARKNET_AMP_BUILD_STOCK=OFF > configured 2>&1 ||
     fail "$(tail -n 20 configured)"
@@ -22,5 +22,6 @@ grep -q "^-- Found cuDNN: $STACK/" configured || fail "another cuDNN was found: 
 cmake --build build --target gpu_tests --parallel "$(nproc)" > built 2>&1 ||
     fail "$(grep -m 20 -E 'error|undefined' built)"
 ! grep -E "plugin/.*warning|warning.*(libcu|undefined)" built || fail 'the lines above are warnings'
-echo "$(sed -n 's/^-- The CUDA compiler identification is NVIDIA /CUDA /p' configured),$(sed -n 's/^-- Found cuDNN:.*version \(.*\))/ cuDNN \1/p' \
-    configured): kernels for $(tr '\n' ' ' < kernels/chosen); all compiled and linked for $oldest"
+cuda=$(sed -n 's/^-- The CUDA compiler identification is NVIDIA /CUDA /p' configured)
+cudnn=$(sed -n 's/^-- Found cuDNN:.*version \(.*\))/cuDNN \1/p' configured)
+echo "$cuda, $cudnn: kernels for $(tr '\n' ' ' < kernels/chosen); all compiled and linked for $oldest"

@@ -10,14 +10,15 @@ cp -R "$DARKNET_TREE" changed
 chmod -R u+w changed
 # Lines that move all others, functions that begin otherwise, another name of a parameter, a loop that was
 # rewritten.
-sed -i 's/^void forward_network(network \*netp)$/static int passes;\n&/; s/^    network net = \*netp;$/    ++passes;\n    network net = *netp;/' \
-    changed/src/network.c
+sed -i -e 's/^void forward_network(network \*netp)$/static int passes;\n&/' \
+    -e 's/^    network net = \*netp;$/    ++passes;\n    network net = *netp;/' changed/src/network.c
 sed -i '/^void free_network(network \*net)$/,/^}/s/\bnet\b/thrown/g' changed/src/network.c
-sed -i 's/^list \*read_cfg(char \*filename)$/\/* Reads a .cfg. *\/\n\n&/; s/FILE \*file = fopen(filename, "r");/FILE *file = 0; file = fopen(filename, "r");/' \
+sed -i -e 's/^list \*read_cfg(char \*filename)$/\/* Reads a .cfg. *\/\n\n&/' \
+    -e 's/FILE \*file = fopen(filename, "r");/FILE *file = 0; file = fopen(filename, "r");/' \
     changed/src/parser.c
-sed -i 's/^box_label \*read_boxes(char \*filename, int \*n)$/box_label *read_boxes(char *labels_of, int *n)/; /^box_label \*read_boxes/,/^}/s/(filename/(labels_of/g' \
-    changed/src/data.c
-sed -i 's/while(get_current_batch(net) < net->max_batches){/for(; get_current_batch(net) < net->max_batches; ){/' changed/examples/detector.c
+sed -i -e '/^box_label \*read_boxes/s/char \*filename,/char *labels_of,/' \
+    -e '/^box_label \*read_boxes/,/^}/s/(filename/(labels_of/g' changed/src/data.c
+sed -i 's/while(\(get_current_batch(net) < net->max_batches\)){/for(; \1; ){/' changed/examples/detector.c
 
 status=0
 "$apply" --adapt changed adapted > out 2> err || status=$?
@@ -26,7 +27,8 @@ status=0
 grep -q 'examples/detector.c: no place was found for a change of training-log.patch .*darknet_amp_next_step' \
     err ||
     fail "it is not named: $(grep 'no place' err)"
-awk '/ of [0-9]+$/ && $2 != $4 && !($1 == "darknet_amp_next_step" && $2 == 1 && $4 == 2) { print; bad = 1 } END { exit bad }' err ||
+awk '/ of [0-9]+$/ && $2 != $4 && !($1 == "darknet_amp_next_step" && $2 == 1 && $4 == 2) { print; bad = 1 }
+    END { exit bad }' err ||
     fail 'hooks are missing, or too many'
 grep -q 'DARKNET_AMP(if(thrown->amp) darknet_amp_free(thrown);)' adapted/src/network.c ||
     fail 'the renamed parameter'

@@ -24,8 +24,9 @@ done
 
 # Nothing of it stands in our tree but what a patch needs to find its place.
 for patch in $(cat "$SOURCE_DIR/patches/alexeyab/series"); do
-    awk -v name="$patch" '/^@@/ { hunk++; around = 0 } hunk && /^ / && ++around > 4 { print name ": " $0; bad = 1 } END { exit bad }' \
-        "$SOURCE_DIR/patches/alexeyab/$patch" ||
+    awk -v name="$patch" '/^@@/ { hunk++; around = 0 }
+        hunk && /^ / && ++around > 4 { print name ": " $0; bad = 1 }
+        END { exit bad }' "$SOURCE_DIR/patches/alexeyab/$patch" ||
         fail "$patch has more context than one line on each side of a change"
 done
 

@@ -38,8 +38,8 @@ make -n AMP=1 USE_CPP=1 | grep 'c amp/' | grep -v '^ *gcc' && fail 'USE_CPP=1 co
 make -j"$(nproc)" AMP=1 LIBSO=1 OPTS=-O0 AMP_OPTS=-O0 CC="$ccache cc" CPP="$ccache c++ -std=c++11" \
     > ../log 2>&1 ||
     fail "make AMP=1: $(tail -20 ../log)"
-nm -D libdarknet.so | grep -q 'T darknet_amp_forward\|t darknet_amp_forward' || nm libdarknet.so |
-    grep -q darknet_amp_forward ||
+nm -D libdarknet.so | grep -q 'T darknet_amp_forward\|t darknet_amp_forward' ||
+    nm libdarknet.so | grep -q darknet_amp_forward ||
     fail 'the library holds no plugin'
 cd ..
 trains patched/darknet 'make AMP=1'

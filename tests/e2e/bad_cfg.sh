@@ -111,8 +111,8 @@ refused no_layers 'cases/no_layers.cfg:1: [net]: no layer follows'
 # bytes
 { cat tiny.cfg; printf '[amp]\ndtype='; head -c 1048576 /dev/zero | tr '\0' b; echo; } > cases/long_line.cfg
 refused long_line "cases/long_line.cfg:$((lines + 2)): [amp]: a line of more than 65536 bytes"
-{ printf '[net]\n#'; head -c 1048576 /dev/zero |
-    tr '\0' x; printf '\n'; tail -n +2 tiny.cfg; printf '[amp]\n'; } > cases/long_comment.cfg
+{ printf '[net]\n#'; head -c 1048576 /dev/zero | tr '\0' x; printf '\n'
+  tail -n +2 tiny.cfg; printf '[amp]\n'; } > cases/long_comment.cfg
 refused long_comment 'cases/long_comment.cfg:2: [net]: a line of more than 65536 bytes'
 { cat tiny.cfg; printf '[amp]\ndty\001pe=bf16\n'; } > cases/control_byte.cfg
 refused control_byte \

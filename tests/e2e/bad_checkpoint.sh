@@ -11,7 +11,7 @@ train() { # train <.cfg> <name>: leaves NAME.backup and NAME.200 with their side
 }
 sed -i 's/max_batches=230/max_batches=330/' tiny.cfg
 train tiny.cfg
-# as many weights
+# A layer of another kind, with as many weights.
 awk '/^\[/ && was == "[maxpool]" { print "[dropout]\nprobability=.1\n" } /^\[/ { was = $0 } { print }' \
     tiny.cfg > other.cfg
 train other.cfg

@@ -75,13 +75,14 @@ goes_on() {
 
 # ---- the .data file and its lists ----
 
+no_list='cannot read the list of training images (`train` in tiny.data): No such file or directory'
 for kind in detector classifier; do
     fresh $kind 'no .data file'
     rm case/tiny.data
     refused 'tiny.data: cannot read the .data file: No such file or directory'
     fresh $kind 'an empty .data file'
     : > case/tiny.data
-    refused 'data/train.list: cannot read the list of training images (`train` in tiny.data): No such file or directory'
+    refused "data/train.list: $no_list"
     fresh $kind 'a .data file that is a folder'
     rm case/tiny.data && mkdir case/tiny.data
     refused 'tiny.data: Is a directory'
@@ -106,8 +107,7 @@ for kind in detector classifier; do
     refused 'tiny.data:1: train: no value'
     fresh $kind 'no list'
     rm case/train.txt
-    refused \
-        'train.txt: cannot read the list of training images (`train` in tiny.data): No such file or directory'
+    refused "train.txt: $no_list"
     fresh $kind 'a list that is a folder'
     rm case/train.txt && mkdir case/train.txt
     refused 'train.txt: cannot read the list of training images (`train` in tiny.data): Is a directory'
@@ -213,7 +213,10 @@ huge() { huge_png > "$1"; }
 header() { head -c 200 small.jpg > "$1"; }
 noise() { { head -c 160 small.jpg; head -c 2000 "$DARKNET"; } > "$1"; }
 half_jpeg() { head -c 650 small.jpg > "$1"; }
-gif() { printf 'GIF89a\x02\xff\x02\xdb\x91\0\0\0\0\0\xff\xff\xff\xff\0\0\0\xff\0\x2c\0\0\0\0\x02\0\x02\0\0\x02\x03\x44\x02\x05\0\x3b' > "$1"; }
+gif() {
+    { printf 'GIF89a\x02\xff\x02\xdb\x91\0\0\0\0\0\xff\xff\xff\xff\0\0\0\xff\0'
+      printf '\x2c\0\0\0\0\x02\0\x02\0\0\x02\x03\x44\x02\x05\0\x3b'; } > "$1"
+}
 pic() { { printf 'S\x80\xf64'; head -c 84 /dev/zero; printf 'PICT\0\x06\0\x05'; head -c 100 /dev/zero; } \
     > "$1"; }
 # the first Huffman table of small.jpg: its sixteen sizes are at 178, its values at 194
@@ -283,7 +286,8 @@ label 'bytes' '0 .5\000 .5 .2 .2' "0 .5' is not"
 label 'a terminal command' '\033[2J' "?[2J' is not"
 fresh detector 'no label files'
 rm case/labels/*
-refused '.txt: cannot read this label file: No such file or directory; an image without objects needs an empty one'
+no_label='.txt: cannot read this label file: No such file or directory'
+refused "$no_label; an image without objects needs an empty one"
 fresh detector 'label files that are folders'
 rm case/labels/* && ( cd case/labels && mkdir {1..8}.txt )
 refused '.txt: cannot read this label file: Is a directory'
@@ -301,13 +305,14 @@ goes_on 0 'left out'
 fresh detector 'images whose labels Darknet does not find'
 for i in 1 2 3 4 5 6 7 8; do mv case/images/$i.jpg case/images/$i.bmp; done
 sed -i s/jpg/bmp/ case/train.txt
-refused '.bmp: cannot read this label file: No such file or directory; Darknet finds labels of images that are named'
+refused "${no_label/txt/bmp}; Darknet finds labels of images that are named"
 fresh detector 'images without objects'
 for i in 1 2 3 4 5 6 7 8; do : > case/labels/$i.txt; done
 goes_on 0 'left out'
 fresh detector 'boxes that are none'
-for i in 1 2 3 4 5 6 7 8; do printf '0 0 0 0 0\n1 1.6 .5 .2 .2\n0 .5 .5 .2 -.1\n1 .5 .5 .2 .2\n' \
-    > case/labels/$i.txt; done
+for i in 1 2 3 4 5 6 7 8; do
+    printf '0 0 0 0 0\n1 1.6 .5 .2 .2\n0 .5 .5 .2 -.1\n1 .5 .5 .2 .2\n' > case/labels/$i.txt
+done
 goes_on 1 'amp: labels left out, no part of the box being in the image: 24'
 grep -aqF 'amp: labels/3.txt:2: no part of this box is in the image; it is left out' err ||
     complain 'not named'

@@ -11,7 +11,8 @@ complain() {
 }
 [ -f "$table" ] || { complain "there is no $table"; exit 1; }
 
-# Rows of the form | 17 | words | `file` `test` `test` | `patch` `patch` |, as lines "17 test file name" and "17 patch name".
+# Rows of the form | 17 | words | `file` `test` `test` | `patch` `patch` |, as lines "17 test file name" and
+# "17 patch name".
 awk -F'|' '$2 ~ /^ *[0-9]+ *$/ {
     number = sprintf("%02d", $2)
     print number, "row"

@@ -44,7 +44,8 @@ j, table = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
 def check(holds, what):
     if not holds: sys.exit("FAILED: " + what)
 def near(a, b): return abs(a - b) <= 1e-9 * abs(b)
-check((j["batch"], j["subdivisions"], j["width"], j["height"], j["channels"], j["seed"]) == (2, 2, 32, 32, 3, 3), "shape: %s" % j)
+shape = [j[k] for k in ("batch", "subdivisions", "width", "height", "channels", "seed")]
+check(shape == [2, 2, 32, 32, 3, 3], "shape: %s" % j)
 sides = {d["dtype"]: d for d in j["dtypes"]}
 check(list(sides) == ["stock", "fp32", "bf16", "fp16"], "dtypes: %s" % list(sides))
 for name, d in sides.items():
@@ -52,9 +53,12 @@ for name, d in sides.items():
     check(d["steps"] == 12 and not d["left_out"], name + ": steps")
     for phase in ("forward", "backward", "update", "step"):
         m = ms[phase]
-        check(0 < m["min"] <= m["lower_quartile"] <= m["median"] <= m["upper_quartile"] <= m["max"], "%s %s: %s" % (name, phase, m))
-    for bound, holds in (("min", lambda a, b: a >= b * (1 - 1e-6)), ("max", lambda a, b: a <= b * (1 + 1e-6))):
-        check(holds(ms["step"][bound], 2 * (ms["forward"][bound] + ms["backward"][bound]) + ms["update"][bound]),
+        check(0 < m["min"] <= m["lower_quartile"] <= m["median"] <= m["upper_quartile"] <= m["max"],
+              "%s %s: %s" % (name, phase, m))
+    for bound, holds in (("min", lambda a, b: a >= b * (1 - 1e-6)),
+                         ("max", lambda a, b: a <= b * (1 + 1e-6))):
+        phases = 2 * (ms["forward"][bound] + ms["backward"][bound]) + ms["update"][bound]
+        check(holds(ms["step"][bound], phases),
               "%s: the phases do not make the step's %s: %s" % (name, bound, ms))
     forward, backward, update, step = (ms[p]["typical"] for p in ("forward", "backward", "update", "step"))
     check(ms["step"]["min"] * (1 - 1e-9) <= step <= ms["step"]["max"] * (1 + 1e-9), name + ": the step")
@@ -64,9 +68,11 @@ for name, d in sides.items():
         check(near(d["speedup_over_" + other], d["images_per_second"] / sides[other]["images_per_second"]),
               "%s over %s: not the quotient of the rows" % (name, other))
     check(1 < d["peak_memory_mb"] < 4000, name + ": memory")
-    check(abs(d["first_loss"] / sides["stock"]["first_loss"] - 1) < (1e-4 if name == "fp32" else .02), name + ": another loss")
+    check(abs(d["first_loss"] / sides["stock"]["first_loss"] - 1) < (1e-4 if name == "fp32" else .02),
+          name + ": another loss")
     layers = d["layers"]
-    check([l["type"] for l in layers] == "convolutional maxpool convolutional convolutional shortcut dropout convolutional yolo "
+    check([l["type"] for l in layers] ==
+          "convolutional maxpool convolutional convolutional shortcut dropout convolutional yolo "
           "route upsample route convolutional yolo".split(), name + ": layers")
     made = sum(l["forward_ms"] + l["backward_ms"] for l in layers) + update
     check(near(made, step), "%s: layers and update take %g of %g" % (name, made, step))
@@ -75,9 +81,11 @@ for name, d in sides.items():
     check(abs(d["training_memory_mb"] - d["peak_memory_mb"] - loaded) < 1e-6, name + ": memory of a training")
     for l in layers:
         check(l["half"] == (name in ("bf16", "fp16")), "%s: %s" % (name, l))
-        check(l["type"] != "convolutional" or (l["forward_ms"] > 0 and l["backward_ms"] > 0), "%s: %s" % (name, l))
+        check(l["type"] != "convolutional" or (l["forward_ms"] > 0 and l["backward_ms"] > 0),
+              "%s: %s" % (name, l))
         check(l["misaligned"] == (l["layer"] in (0, 6, 11)), "%s: %s" % (name, l))
-    check(layers[0]["operations"] == 2 * 2 * 32 * 32 * 8 * 27 and layers[0]["bytes"] == 4 * (8 * 27 + 2 * 32 * 32 * (3 + 8)), "work: %s" % layers[0])
+    check(layers[0]["operations"] == 2 * 2 * 32 * 32 * 8 * 27, "operations: %s" % layers[0])
+    check(layers[0]["bytes"] == 4 * (8 * 27 + 2 * 32 * 32 * (3 + 8)), "bytes: %s" % layers[0])
     # the table has the same numbers
     row = re.search(r"^%s +(.*)$" % name, table, re.M).group(1)
     shown = [float(x) for x in re.findall(r"[0-9.]+(?:e-?\d+)?", row)]
@@ -92,11 +100,14 @@ for name, d in sides.items():
         check(abs(s - t) <= .005 * t + rounding, "%s: %g is %g in the table" % (name, t, s))
 cost = lambda side, i: side["layers"][i]["forward_ms"] + side["layers"][i]["backward_ms"]
 top = j["most_expensive_layers"]
-check(10 <= len(top) <= 13 and top == sorted(top, key=lambda i: -cost(sides["stock"], i)), "most expensive: %s" % top)
+check(10 <= len(top) <= 13 and top == sorted(top, key=lambda i: -cost(sides["stock"], i)),
+      "most expensive: %s" % top)
 for d in sides.values():
-    check(set(sorted(range(13), key=lambda i: -cost(d, i))[:10]) <= set(top), d["dtype"] + ": its ten most expensive layers")
+    check(set(sorted(range(13), key=lambda i: -cost(d, i))[:10]) <= set(top),
+          d["dtype"] + ": its ten most expensive layers")
     shown = re.search(r"^ +%d [a-z]+ .*$" % top[0], table, re.M).group(0)
-    check("%.1f %%" % (100 * d["layers"][top[0]]["share"]) in shown, d["dtype"] + ": share in the table: " + shown)
+    check("%.1f %%" % (100 * d["layers"][top[0]]["share"]) in shown,
+          d["dtype"] + ": share in the table: " + shown)
 check([v["dtype"] for v in j["verdicts"]] == ["bf16", "fp16"], "verdicts")
 for v in j["verdicts"]:
     check("Verdict: %s\n" % v["text"] in table, "the table's verdict")
@@ -145,7 +156,8 @@ the_machine_decides() {
 import json, sys
 j = json.load(open(sys.argv[1]))
 side, v = j["dtypes"][1], j["verdicts"][0]
-if side["support"] != "storage" or ("no native half" in v["reasons"]) != (v["speedup"] < 1.1): sys.exit("FAILED: %s" % j)
+if side["support"] != "storage" or ("no native half" in v["reasons"]) != (v["speedup"] < 1.1):
+    sys.exit("FAILED: %s" % j)
 EOF
     local DARKNET=$BUILD_DIR/tests/darknet-on-doubles
     [ -x "$DARKNET" ] || return 0
@@ -160,7 +172,9 @@ EOF
 # With -json - the table gets out of the way.
 json_to_standard_output() {
     bench connected.cfg -iters 3 -dtypes fp32 -batch 5 -size 8 -warmup 0 -json -
-    python3 -c 'import json; j = json.load(open("out")); assert (j["batch"], j["width"], j["subdivisions"]) == (5, 8, 1), j'
+    python3 -c 'import json
+j = json.load(open("out"))
+assert (j["batch"], j["width"], j["subdivisions"]) == (5, 8, 1), j'
     grep -q '^fp32 ' err || fail 'no table'
 }
 
@@ -213,7 +227,8 @@ interrupted_it_ends_cleanly() {
 a_program_that_is_killed_is_named() {
     started bf16
     kill -KILL $(programs)
-    ends_with '^amp bench: bf16: its program was killed, as the system does when memory runs out; try a smaller -batch' 'killed'
+    local why='as the system does when memory runs out; try a smaller -batch'
+    ends_with "^amp bench: bf16: its program was killed, $why" 'killed'
 }
 
 all_dtypes_are_measured_and_the_numbers_agree

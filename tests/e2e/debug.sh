@@ -22,7 +22,8 @@ train() { # train <name> <arguments...>
     shift
     timeout 600 "$DARKNET" "$@" > $name.out 2> $name.err || fail "$*: status $?: $(tail -3 $name.err)"
 }
-found='^amp: debug: step after [0-9]*: inf or NaN first in output of layer 0 \[convolutional\], forward pass, subdivision [1-4] of 4; '
+found='^amp: debug: step after [0-9]*: inf or NaN first in output of layer 0 \[convolutional\], '
+found+='forward pass, subdivision [1-4] of 4; '
 for seed in '' '-seed 3'; do
     train bright detector train tiny.data bright.cfg bright.weights -clear $seed
     grep '^amp: debug' bright.err > lines || fail "debug=1 $seed: nothing was found: $(tail -3 bright.err)"
@@ -64,9 +65,9 @@ grep -q '^amp: summary dtype=bf16 steps=6 skipped=[1-9]' regress.err ||
 for i in 1 2 3 4 5 6 7 8; do echo 0 .5 .5 .3 .4 > labels/$i.txt; done
 sed -e 's/^batch=.*/batch=20/' -e 's/^subdivisions=.*/subdivisions=2/' -e 's/^max_batches=.*/max_batches=1/' \
     bright.cfg > many.cfg
-# 48000
-{ head -c 20 bright.weights; bytes '\0' 32; bytes '\000\200\073\107' 216; bytes '\0' \
-    $((4 * (21 + 8 * 21))); } > many.weights
+# All of the first layer's weights are 48000.
+{ head -c 20 bright.weights; bytes '\0' 32; bytes '\000\200\073\107' 216
+  bytes '\0' $((4 * (21 + 8 * 21))); } > many.weights
 timeout 600 "$DARKNET" detector train tiny.data many.cfg many.weights -clear > many.out 2> many.err &&
     fail 'weights of 48000 in fp16 trained'
 grep -q "subdivision 1 of 2; images \($PWD/images/[1-8].jpg, \)\{7\}$PWD/images/[1-8].jpg and 2 more$" \

@@ -103,8 +103,9 @@ finish() { # the end of a training: as the one left alone
         cmp "whole/$file" "backup/$file" ||
             fail "$file after $killed kills is not that of a training left alone"
     done
-    if [ -e backup/tiny_final.weights.new ] ||
-        [ -e backup/tiny.backup.new ]; then fail "left behind: $(ls backup)"; fi
+    if [ -e backup/tiny_final.weights.new ] || [ -e backup/tiny.backup.new ]; then
+        fail "left behind: $(ls backup)"
+    fi
     finished=$((finished + 1))
     rm -rf backup
     mkdir backup

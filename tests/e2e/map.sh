@@ -188,5 +188,6 @@ for line in '0 0.5 0.5 nan 0.5' '0 inf 0.5 0.5 0.5'; do
 done
 for class in 2 -1 4294967296; do
     echo "$class 0.5 0.5 0.5 0.5" > labels/wide.txt
-    refused "labels/wide.txt:1: label '$class 0.5 0.5 0.5 0.5' is of a class that the network does not have: it knows 0 to 1" with.data $good
+    refused "labels/wide.txt:1: label '$class 0.5 0.5 0.5 0.5' is of a class that the network does not have: \
+it knows 0 to 1" with.data $good
 done

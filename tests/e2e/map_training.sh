@@ -6,21 +6,20 @@ set -eu
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
 tiny_training
 # Learns its eight images by heart within 400 steps, and not steadily: the best is not the last.
-sed -i 's/max_batches=.*/max_batches=400/; s/^learning_rate=.*/learning_rate=0.0003/; s/^burn_in=.*/burn_in=50/; s/^steps=.*/steps=300/
-    s/^jitter=.*/jitter=.05/; s/^probability=.*/probability=.01/; /^angle\|^saturation\|^exposure\|^hue/d' tiny.cfg
+sed -i 's/max_batches=.*/max_batches=400/; s/^learning_rate=.*/learning_rate=0.0003/
+    s/^burn_in=.*/burn_in=50/; s/^steps=.*/steps=300/; s/^jitter=.*/jitter=.05/
+    s/^probability=.*/probability=.01/; /^angle\|^saturation\|^exposure\|^hue/d' tiny.cfg
 edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>: line 1 of tiny.cfg is its [net]
 edit short 's/max_batches=.*/max_batches=60/; s/^burn_in=.*/burn_in=10/'
 edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=7\ngrowth_factor=64
     s/max_batches=.*/max_batches=60/; s/^burn_in=.*/burn_in=0/'
-sed 's/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/^random=0/random=1/; s/max_batches=.*/max_batches=26/
-    s/^burn_in=.*/burn_in=0/; 0,/stride=1/s//stride=8/
-    /^\[dropout\]/,/^$/d' tiny.cfg > random.cfg # Darknet cannot resize a dropout
+random_sizes 26 tiny.cfg | sed 's/^burn_in=.*/burn_in=0/; 0,/stride=1/s//stride=8/' > random.cfg
 
 train() { status_of "$DARKNET" detector train tiny.data "$@" -seed 4; }
 ended_well() { [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"; }
-# <iteration> <mAP>
-measured() { sed \
-    -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\) at iteration \([0-9]*\), .*/\2 \1/p' out; }
+measured() { # lines of: <iteration> <mAP>
+    sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\) at iteration \([0-9]*\), .*/\2 \1/p' out
+}
 map_of() { # map_of <.cfg> <weights> <options...>
     "$DARKNET" detector map tiny.data "$@" 2> map_err |
         sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\),.*/\1/p'
@@ -48,8 +47,10 @@ same_weights() {
         cmp without/${base}_final.weights.amp backup/${base}_final.weights.amp ||
         fail "$name: another sidecar with -map"
     cmp <(cut -d, -f1-7 without/log.csv) <(cut -d, -f1-7 log.csv) || fail "$name: other losses with -map"
-    [ "$(measured | tail -n 1 | cut -d' ' -f2)" = "$(map_of $cfg backup/${base}_final.weights "$@")" ] ||
-        fail "$name: the last mAP is $(measured | tail -n 1), detector map says $(map_of $cfg backup/${base}_final.weights "$@")"
+    local map
+    map=$(map_of $cfg backup/${base}_final.weights "$@")
+    [ "$(measured | tail -n 1 | cut -d' ' -f2)" = "$map" ] ||
+        fail "$name: the last mAP is $(measured | tail -n 1), detector map says $map"
     echo "$name"
 }
 
@@ -107,7 +108,8 @@ best_outlives_a_stop() {
     cp backup/tiny_best.weights before.weights
     train tiny.cfg backup/tiny.backup -amp bf16 -map 20
     ended_well
-    grep -q "^-map: mAP of 8 images every 20 iterations, best = $best at iteration $at; next at iteration $(((at + 10) / 20 * 20 + 20))$" out ||
+    local every='mAP of 8 images every 20 iterations' next=$(((at + 10) / 20 * 20 + 20))
+    grep -q "^-map: $every, best = $best at iteration $at; next at iteration $next$" out ||
         fail "$name: $(grep -a '^-map' out)"
     cmp before.weights backup/tiny_best.weights || fail "$name: the best weights were replaced"
     for file in tiny_map.csv tiny_best.weights tiny_final.weights tiny_final.weights.amp; do
@@ -128,8 +130,8 @@ best_outlives_a_stop() {
 # After schedule_and_best. A training that changes its size is measured at the .cfg's all the same.
 size_of_the_cfg() {
     name='size of the .cfg'
-    sed '/^\[dropout\]/,/^$/d; s/^random=0/random=1/; s/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/max_batches=.*/max_batches=1/
-        s/^learning_rate=.*/learning_rate=0.000001/; s/^burn_in=.*/burn_in=0/' tiny.cfg > sizes.cfg
+    random_sizes 1 tiny.cfg |
+        sed 's/^learning_rate=.*/learning_rate=0.000001/; s/^burn_in=.*/burn_in=0/' > sizes.cfg
     cp whole/tiny_best.weights start.weights
     fresh
     train sizes.cfg start.weights -clear -amp fp32 -map 1

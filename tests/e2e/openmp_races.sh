@@ -7,12 +7,20 @@ case $SANITIZERS in *thread*) ;; *) skip 'only in a build with ThreadSanitizer (
 command -v clang > /dev/null || skip 'there is no clang (Debian: clang, libomp-dev)'
 # Without this, code that is not instrumented, libomp's own, is reported.
 export TSAN_OPTIONS=ignore_noninstrumented_modules=1 OMP_NUM_THREADS=4
-flags='-std=c11 -D_POSIX_C_SOURCE=200809L -O1 -g -fsanitize=thread -fno-omit-frame-pointer -fopenmp -Wall -Wextra -Werror'
+flags='-std=c11 -D_POSIX_C_SOURCE=200809L -O1 -g -fsanitize=thread -fno-omit-frame-pointer -fopenmp'
+flags+=' -Wall -Wextra -Werror'
 
 # The tools first: silent over a sum that is reduced, loud over one that is not.
 control() { # control <name> <clause>
-    printf 'int main(void) {\n int sum = 0;\n#pragma omp parallel for %s\n for (int i = 0; i < 1000; i++) sum += i;\n return sum < 0;\n}\n' \
-        "$2" > $1.c
+    cat > $1.c <<EOF
+int main(void)
+{
+    int sum = 0;
+#pragma omp parallel for $2
+    for (int i = 0; i < 1000; i++) sum += i;
+    return sum < 0;
+}
+EOF
     clang $flags $1.c -o $1 > $1.log 2>&1 ||
         skip "clang has no OpenMP or no ThreadSanitizer: $(tail -1 $1.log)"
     ./$1 > $1.log 2>&1

@@ -194,7 +194,12 @@ printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[amp]\ndtype=int4\n[maxpo
 refused 'bad.cfg:7: [amp] dtype = int4: unknown dtype' bad.cfg -json kept.json
 [ "$(cat kept.json)" = before ] || fail 'a plan that failed wrote its JSON'
 # Darknet's parser ends with an assertion or a crash on these.
-printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[convolutional]\nfilters=8\n[yolo]\nclasses=2\nanchors=1,2\n' > yolo.cfg
+printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n%s' '[convolutional]
+filters=8
+[yolo]
+classes=2
+anchors=1,2
+' > yolo.cfg
 refused '[yolo]: 1 boxes of 2 classes need filters=7 in the layer before it, which has 8' yolo.cfg
 printf '[net]\nbatch=1\nwidth=8\nheight=8\nchannels=3\n[convolutional]\nfilters=8\n[route]\n' > route.cfg
 refused 'route.cfg:8: [route]: layers is missing' route.cfg

@@ -68,7 +68,8 @@ is rigged "$(list rigged pins)" '2 3 '
 is rigged "$(list rigged advice | grep -o 'layer [0-9]* \[[a-z]*\]: ' | tr '\n' ' ')" \
     'layer 0 [convolutional]:  layer 2 [convolutional]:  '
 says rigged 0 '[0-9.]* % of its deltas become 0.* at the present loss scale of 1: set loss_scale from '
-says rigged 1 "100.0 % of its outputs exceed fp16's 65504 (the largest is 3.84e+05): pin it with amp=0, and layer 3, which reads them, or use"
+says rigged 1 "100.0 % of its outputs exceed fp16's 65504 (the largest is 3.84e+05): pin it with amp=0, and \
+layer 3, which reads them, or use"
 is rigged "$(value rigged loss_scale_from)" cfg
 
 # The counts are those of 3 steps of 8 images; sizes and shares are the rigged ones.
@@ -78,7 +79,8 @@ for layer in '0 8' '1 8' '2 8' '3 21' '4 21'; do
     is "rigged outputs of layer $layer" $((numbers + zeros)) $((3 * 8 * ${layer#* } * 32 * 32))
 done
 is rigged "$(value rigged 'layers\[2\].outputs.largest')" 384000
-is rigged "$(value rigged 'layers\[2\].outputs.fp16.overflow') $(value rigged 'layers\[2\].outputs.bf16.overflow')" '1 0'
+is rigged "$(value rigged 'layers\[2\].outputs.fp16.overflow')" 1
+is rigged "$(value rigged 'layers\[2\].outputs.bf16.overflow')" 0
 is rigged "$(value rigged 'layers\[1\].weight_gradients.numbers')" $((3 * 8 * 8)) # of one subdivision a step
 
 # Where the scale may move, only what no scale helps is left; and with 1e-21 none suits 0 and the others.
@@ -87,7 +89,8 @@ is moving "$(list moving pins)" '2 3 '
 is moving "$(value moving 'advice\[1\]')" ''
 probe hopeless tiny.data moving.cfg hopeless.weights -iters 3
 is hopeless "$(list hopeless pins)" '0 1 2 3 '
-says hopeless 0 "^layer 0 \[convolutional\]: 100.0 % of its deltas become 0 .* beyond which other layers' overflow: pin it with amp=0, and layer 1,"
+says hopeless 0 "^layer 0 \[convolutional\]: 100.0 % of its deltas become 0 .* beyond which other layers' \
+overflow: pin it with amp=0, and layer 1,"
 
 # fp16 as advised trains; as it is, or with half the advice, it cannot.
 pinned() { # pinned <layers>: amp=0 in these, and no others
@@ -126,10 +129,10 @@ is healthy "$(value healthy loss_scale)" "$(value healthy loss_scales.most)"
 sed 's/^max_batches=.*/max_batches=20/' tiny.cfg > twenty.cfg
 timeout 600 "$DARKNET" detector train tiny.data twenty.cfg -amp fp16 -seed 3 > twenty.out 2> twenty.err ||
     fail "fp16: $(tail -1 twenty.err)"
-awk -v at="$(settled twenty.err)" -v least="$(value healthy loss_scales.least)" \
-    -v most="$(value healthy loss_scales.most)" \
+least=$(value healthy loss_scales.least) most=$(value healthy loss_scales.most)
+awk -v at="$(settled twenty.err)" -v least="$least" -v most="$most" \
     'BEGIN { exit !(at >= least && (at <= 2 * most || at == 65536 && most > at)) }' ||
-    fail "fp16 settled at $(settled twenty.err), the probe says $(value healthy loss_scales.least) to $(value healthy loss_scales.most)"
+    fail "fp16 settled at $(settled twenty.err), the probe says $least to $most"
 
 # amp plan -probe is the plan and the probe.
 timeout 600 "$DARKNET" amp plan tiny.cfg -probe tiny.data -seed 3 -json plan.json > plan.out 2> plan.err ||
@@ -140,7 +143,9 @@ of_the_moment='/free\|that fit, at most\|^Made in/d; /^Activation checkpointing/
 sed "/^tiny.cfg on tiny.data/,\$d; $of_the_moment" plan.out | sed '$d' > plan.same
 sed "$of_the_moment" plan_alone.out | cmp - plan.same ||
     fail "plan -probe prints another plan: $(cat plan.out)"
-is plan "$(value plan probe.loss_scales.most) $(flat plan.json | grep -c '^.probe.layers\[[0-9]*\].outputs.largest ')" "$(value healthy loss_scales.most) $(flat healthy.json | grep -c '^.layers\[[0-9]*\].outputs.largest ')"
+is plan "$(value plan probe.loss_scales.most)" "$most"
+is plan "$(flat plan.json | grep -c '^.probe.layers\[[0-9]*\].outputs.largest ')" \
+    "$(flat healthy.json | grep -c '^.layers\[[0-9]*\].outputs.largest ')"
 grep -q '^nothing needs to be pinned: ' plan.out || fail "plan -probe: $(tail -2 plan.out)"
 
 # One seed, one result; the text has a row for each layer, and nothing of what Darknet prints while it trains.
@@ -152,7 +157,7 @@ timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 > text.out 2> text.e
 sed 1d healthy.out > a; sed 1d text.out | cmp - a || fail 'the text is another without -json'
 timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -seed 3 -json - 2> text.err | sed '/"seconds"/d' |
     cmp - healthy.same || fail "-json -: not the JSON alone"
-# yolo layers write none in training
+# The yolo layers write no outputs in training.
 outputs=$(($(grep -c '^\[' tiny.cfg) - 1 - $(grep -c '^\[yolo' tiny.cfg)))
 [ "$(sed -n '/^Outputs/,/^Deltas/p' text.out | grep -c '^ *[0-9]* [a-z]* *|')" = $outputs ] ||
     fail "text: rows of outputs: $(cat text.out)"

@@ -37,18 +37,20 @@ with_script() {
 frames() {
     echo '<!DOCTYPE html><html><body><pre>'
     echo '</pre><script>window.addEventListener("message", function (event) {'
-    echo '  var told = event.data, lines = ["" + told.width, told.drawn + " charts"].concat(told.found).map(function (text) {'
+    echo '  var told = event.data, what = ["" + told.width, told.drawn + " charts"].concat(told.found);'
+    echo '  var lines = what.map(function (text) {'
     echo '    return told.page + "|" + text + "\n"; });'
     echo '  document.querySelector("pre").append(lines.join("")); });</script>'
     local each
     for each in "$@"; do
-        echo "<iframe name=\"$each\" src=\"${each%,*}\" width=\"${each#*,}\" height=\"800\" style=\"border:0\"></iframe>"
+        echo "<iframe name=\"$each\" src=\"${each%,*}\" width=\"${each#*,}\" height=\"800\"" \
+            'style="border:0"></iframe>'
     done
     echo '</body></html>'
 }
 
-# look <page>,<width>...: "page,width|measured width", "page,width|N charts" and "page,width|what is wrong" in told, the console's
-# lines in console
+# look <page>,<width>...: "page,width|measured width", "page,width|N charts" and "page,width|what is wrong" in
+# told, the console's lines in console
 look() {
     frames "$@" > frames.html
     browse --window-size=1400,900 --dump-dom "file://$PWD/frames.html" > dom 2> log ||
@@ -161,7 +163,8 @@ picture() {
     [ "$(head -c 4 "$file" | tail -c 3)" = PNG ] || fail "$file is no picture"
 }
 cp pages/typical.html page.html
-echo "<body style=\"margin:0\"><iframe src=\"page.html\" style=\"border:0;width:${PHONE}px;height:4300px\"></iframe>" > phone.html
+echo '<body style="margin:0"><iframe src="page.html"' \
+    "style=\"border:0;width:${PHONE}px;height:4300px\"></iframe>" > phone.html
 picture report-desktop.png page.html $DESK 2500
 picture report-desktop-dark.png page.html $DESK 2500 --blink-settings=preferredColorScheme=0
 picture report-phone.png phone.html 500 4300

@@ -70,9 +70,8 @@ behaviour_25_resume_is_bitwise_the_uninterrupted_run() {
     detector 'four subdivisions' four.cfg -amp bf16
     # Sizes from 320 to 608, a new one every tenth time (608 alone in the last 200 batches); skipped steps see
     # to it that the stop is in the middle of ten.
-    sed 's/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/^random=0/random=1/; s/max_batches=.*/max_batches=330/
-        0,/stride=1/s//stride=8/; 1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=37\ngrowth_factor=64
-        /^\[dropout\]/,/^$/d' tiny.cfg > random.cfg # Darknet cannot resize a dropout
+    random_sizes 330 tiny.cfg | sed -e '0,/stride=1/s//stride=8/' \
+        -e '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=37\ngrowth_factor=64' > random.cfg
     detector 'random=1' random.cfg
     steps_were_skipped
     [ "$(grep -c '^Resizing' out)" -gt 10 ] || fail 'random=1: hardly resized'
@@ -155,9 +154,8 @@ behaviour_26_old_weights_load_with_defaults() {
     [ $status = 0 ] || fail "$name: status $status: $(tail -n 3 err)"
     says 'amp: no old.weights.amp: momentum and loss scale start anew'
     local first
-    first=$(sed \
-        -n 's/^amp: step after .* loss scale \(.*\) -> .*/\1/p; s/^amp: summary .* scale=\([^ ]*\) .*/\1/p' \
-        err | head -n 1)
+    first=$(sed -n -e 's/^amp: step after .* loss scale \(.*\) -> .*/\1/p' \
+        -e 's/^amp: summary .* scale=\([^ ]*\) .*/\1/p' err | head -n 1)
     [ "$first" = 65536 ] || fail "$name: the loss scale starts at $first"
 }
 

@@ -32,7 +32,8 @@ mkdir empty
 "$SOURCE_DIR/patches/apply.sh" --help | grep -q 'make AMP=1' ||
     fail 'apply.sh --help does not say how to build the copy'
 ! "$SOURCE_DIR/patches/apply.sh" empty copy 2> log || fail 'an empty folder is accepted'
-grep -q "is no Darknet that is known here: neither pjreddie's, which has include/darknet.h and examples/detector.c, nor AlexeyAB's" log ||
+neither="neither pjreddie's, which has include/darknet.h and examples/detector.c, nor AlexeyAB's"
+grep -q "is no Darknet that is known here: $neither" log ||
     fail "$(cat log)"
 ! "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" tree 2> log || fail 'a folder that is there is overwritten'
 grep -q 'not made by apply.sh' log || fail "$(cat log)"
@@ -52,11 +53,11 @@ if command -v git > /dev/null; then
     diff -r by_patch repository/by_git || fail 'patch and git make different copies'
 fi
 
-known=' type forward backward update batch inputs outputs nweights nbiases truths h w c out_h out_w out_c n workspace_size
- cweights indexes input_layers input_sizes counts sums rand cost state prev_state forgot_state forgot_delta state_delta
- concat concat_delta binary_weights binary_input biases bias_updates scales scale_updates weights weight_updates delta output
- loss squared norms spatial_mean mean variance mean_delta variance_delta rolling_mean rolling_variance x x_norm m v bias_m
- bias_v scale_m scale_v '
+known=' type forward backward update batch inputs outputs nweights nbiases truths h w c out_h out_w out_c n
+ workspace_size cweights indexes input_layers input_sizes counts sums rand cost state prev_state forgot_state
+ forgot_delta state_delta concat concat_delta binary_weights binary_input biases bias_updates scales
+ scale_updates weights weight_updates delta output loss squared norms spatial_mean mean variance mean_delta
+ variance_delta rolling_mean rolling_variance x x_norm m v bias_m bias_v scale_m scale_v '
 fields=$(sed -n '/^struct layer{/,/^#ifdef GPU/p' "$DARKNET_TREE/include/darknet.h" |
     sed -n -e 's/(\*\([a-z_]*\)) *(.*/ \1;/' -e 's/struct //' -e 's/^ *[a-zA-Z_]\+ \(.*\);.*/\1/p' |
     tr ',*' '  ')
@@ -69,18 +70,25 @@ for field in $fields; do
 done
 
 # Lines of at most 110 characters. What follows the first byte of a UTF-8 character is left out before they
-# are counted as bytes, so that the locale does not matter. bench/ and tests/ are not held to it yet.
+# are counted as bytes, so that the locale does not matter. Tables of Markdown, golden data and patches have
+# lines as long as they come.
 long_lines() {
-    (cd "$1" && find plugin cmake scripts examples CMakeLists.txt patches/*.sh -type f | LC_ALL=C sort) |
+    (cd "$1" && find plugin cmake scripts examples bench tests cfg CMakeLists.txt patches/*.sh -type f \
+        ! -name '*.md' ! -path 'tests/golden/*' ! -path 'tests/mutants/*.patch' ! -path '*/__pycache__/*' |
+        LC_ALL=C sort) |
         while read -r file; do
             LC_ALL=C tr -d '\200-\277' < "$1/$file" |
-                LC_ALL=C awk \
-                -v file="$file" 'length > 110 { print file ":" FNR " has " length " characters" }'
+                LC_ALL=C awk -v file="$file" \
+                    'length > 110 { print file ":" FNR " has " length " characters" }'
         done
 }
-mkdir -p long/plugin long/cmake long/scripts long/examples long/patches
+mkdir -p long/{plugin,cmake,scripts,examples,bench,cfg,patches,tests/golden}
 touch long/CMakeLists.txt long/patches/apply.sh
 hundred=$(printf '%0100d' 0)
-printf '%s\n' "${hundred}é×€é×€é×€é" "$hundred€€€€€€€€€€x" > long/plugin/long.c
-[ "$(long_lines long)" = 'plugin/long.c:2 has 111 characters' ] || fail "long lines: $(long_lines long)"
+printf '%s\n' "${hundred}é×€é×€é×€é" "$hundred€€€€€€€€€€x" | tee long/tests/long.sh > long/plugin/long.c
+cp long/plugin/long.c long/tests/golden
+cp long/plugin/long.c long/bench/README.md
+[ "$(long_lines long | tr '\n' ' ')" = \
+    'plugin/long.c:2 has 111 characters tests/long.sh:2 has 111 characters ' ] ||
+    fail "long lines: $(long_lines long)"
 [ -z "$(long_lines "$SOURCE_DIR")" ] || fail "$(long_lines "$SOURCE_DIR")"

@@ -1,7 +1,8 @@
 # What tests/gpu/run.sh runs on a GPU: the target gpu_tests. Not part of a build unless asked for.
 #
 #   gpu_backend_*, gpu_update   the conformance tests, over the CUDA backend as it is
-#   gpu_unlisted                kernels that the list of operations does not name, and addresses of any alignment
+#   gpu_unlisted                kernels that the list of operations does not name, and addresses of any
+#                               alignment
 #   gpu_large                   tensors of more than 2^31 elements
 #   gpu_host                    whole trainings of small networks, and what compares them
 #   gpu_properties, gpu_plans   the device as cuDNN describes it, and plans for a device so described
@@ -15,7 +16,8 @@ function(gpu_program name)
     target_include_directories(${name} SYSTEM PRIVATE ${CMOCKA_INCLUDE_DIR})
     target_compile_definitions(${name} PRIVATE _POSIX_C_SOURCE=200809L ON_DEVICE)
     target_compile_options(${name} PRIVATE ${plugin_flags} -Wall -Wextra)
-    target_link_libraries(${name} PRIVATE ${CMOCKA_LIBRARY} cuDNN CUDA::cudart CUDA::cublas Threads::Threads m)
+    target_link_libraries(${name} PRIVATE
+        ${CMOCKA_LIBRARY} cuDNN CUDA::cudart CUDA::cublas Threads::Threads m)
     set(gpu_programs ${gpu_programs} ${name} PARENT_SCOPE)
 endfunction()
 

@@ -3,8 +3,10 @@
 #
 # usage: tests/gpu/run.sh [options]
 #   --darknet DIR    Darknet's source, commit 61c9d02e (default: the environment's DARKNET_SOURCE_DIR)
-#   --cmocka DIR     CMocka's source, or the folder with its include/ and lib/ (default: where the system has it)
-#   --cudnn DIR      the folder with cuDNN's include/ and lib/ (default: where CUDA is, or the Python package nvidia.cudnn)
+#   --cmocka DIR     CMocka's source, or the folder with its include/ and lib/ (default: where the system has
+#                    it)
+#   --cudnn DIR      the folder with cuDNN's include/ and lib/ (default: where CUDA is, or the Python package
+#                    nvidia.cudnn)
 #   --build DIR      the build and the logs, kept for the next time (default build/gpu in the repository)
 #   --out DIR        where summary.txt and logs.tar.gz are left (default: the folder of the build)
 #   --limit N        seconds for all, the build included; what they do not reach is skipped (default 525)
@@ -245,10 +247,11 @@ parity() {
 }
 
 compared() { # compared <file> <file> <bound>
-    local line status=0
+    local line apart status=0
     line=$(bounded 10 "$build/build/tests/gpu_host" compare "$1" "$2" "$3") || status=1
     echo "$line"
-    comparisons="${comparisons:+$comparisons; }$1 and $2: $(sed -n 's/.*numbers, \([^ ]*\) apart.*/\1/p' <<< "$line") of $3"
+    apart=$(sed -n 's/.*numbers, \([^ ]*\) apart.*/\1/p' <<< "$line")
+    comparisons="${comparisons:+$comparisons; }$1 and $2: $apart of $3"
     return $status
 }
 

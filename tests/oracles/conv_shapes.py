@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Writes golden/conv_shapes.txt: the shape of every convolution of the networks that the given .cfg files describe.
+"""Writes golden/conv_shapes.txt: the shape of every convolution of the networks that the given .cfg files
+describe.
 
 For developers: the tests only read the file.
 usage: tests/oracles/conv_shapes.py NETWORK.cfg... > tests/golden/conv_shapes.txt
 
-Each at the size that its [net] section names. A shape that several networks have stands once, under the first.
+Each at the size that its [net] section names. A shape that several networks have stands once, under the
+first.
 """
 import pathlib
 import sys
 
 HEADER = """\
-# Every convolution of some networks, once: input channels, height and width, filters, window, stride, padding on each
-# side, dilation, groups. Written by oracles/conv_shapes.py.
+# Every convolution of some networks, once: input channels, height and width, filters, window, stride, padding
+# on each side, dilation, groups. Written by oracles/conv_shapes.py.
 # network c h w k size stride pad dilation groups"""
 
 
@@ -87,7 +89,8 @@ def shapes(path):
             shape = outputs[int(keys["from"])]
         elif kind == "connected":
             shape = int(keys["output"]), 1, 1
-        elif kind not in ("shortcut", "dropout", "softmax", "cost", "detection", "region", "yolo", "batchnorm"):
+        elif kind not in ("shortcut", "dropout", "softmax", "cost", "detection", "region", "yolo",
+                          "batchnorm"):
             sys.exit(f"{path}: what does a [{kind}] do to its input's shape?")
         outputs.append(shape)
 

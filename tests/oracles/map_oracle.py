@@ -1,24 +1,28 @@
 #!/usr/bin/env python3
-"""Writes golden/map.txt: detections and ground truths with the AP that pycocotools and PASCAL VOC's definition (voc.py) give them.
+"""Writes golden/map.txt: detections and ground truths with the AP that pycocotools and PASCAL VOC's
+definition (voc.py) give them.
 
-For developers: the tests only replay the file, which holds every tenth case of each name; test_average_precision_golden replays all
-with AMP_GOLDEN set to the folder that map.txt was written to. Needs pycocotools (pip install pycocotools, in a virtual environment).
+For developers: the tests only replay the file, which holds every tenth case of each name;
+test_average_precision_golden replays all with AMP_GOLDEN set to the folder that map.txt was written to. Needs
+pycocotools (pip install pycocotools, in a virtual environment).
 usage: tests/oracles/map_oracle.py --sample > tests/golden/map.txt
        tests/oracles/map_oracle.py > FOLDER/map.txt
-       tests/oracles/map_oracle.py --check-voc     compares voc.py with the package mean_average_precision where both define AP
+       tests/oracles/map_oracle.py --check-voc     compares voc.py with the package mean_average_precision
+                                                   where both define AP
 
-Boxes stand on a grid of 1/16, so that no rounding can decide whether an overlap reaches a threshold in one implementation and not
-in the other. A case is
+Boxes stand on a grid of 1/16, so that no rounding can decide whether an overlap reaches a threshold in one
+implementation and not in the other. A case is
 
     case <name> <classes> <ground truths> <detections>
     t <image> <class> <x> <y> <w> <h> <difficult>  centre and size, in sixteenths
     d <image> <class> <score in thousandths> <x> <y> <w> <h>
-    ap <class> <points> <AP at .5> ... <at .95>    "a*n" is n times a; classes without objects have no such line
+    ap <class> <points> <AP at .5> ... <at .95>    "a*n" is n times a; classes without objects have none
     map <points> <mAP at .5> <mAP at .5:.95>       -1: no class has objects
     at .25 <points> <true positives> <false positives>   at IoU .5, of detections above this score
 
-pycocotools knows difficult objects as those whose area is outside the range that is evaluated: `_ignore` without iscrowd. maxDets, by
-which it drops all but the best 100 detections of an image and class, is set beyond reach.
+pycocotools knows difficult objects as those whose area is outside the range that is evaluated: `_ignore`
+without iscrowd. maxDets, by which it drops all but the best 100 detections of an image and class, is set
+beyond reach.
 """
 import collections
 import contextlib
@@ -32,7 +36,8 @@ from voc import corners, voc_ap, voc_counts
 BEYOND_RANGE, MANY = 1e11, 1000000
 
 
-# ---- cases: (classes, truths, detections); truth (image, class, box, difficult), detection (image, class, score, box) ----
+# ---- cases: (classes, truths, detections) ----
+# A truth is (image, class, box, difficult), a detection (image, class, score, box).
 
 def random_box(rng):
     w, h = 2 * rng.randint(1, 12), 2 * rng.randint(1, 12)  # even: the corners stay on the grid
@@ -45,11 +50,14 @@ def near(rng, box):
     return x + move(), y + move(), max(2, w + 2 * move()), max(2, h + 2 * move())
 
 
-def scene(rng, images, classes, truths, detections, difficult=0., flat=0., score=lambda rng: rng.randint(1, 9) * 100):
+def scene(rng, images, classes, truths, detections, difficult=0., flat=0.,
+          score=lambda rng: rng.randint(1, 9) * 100):
     """Objects anywhere, detections near them, or anywhere, or of another class."""
     def flatten(box):
-        return (box[0], box[1], *rng.choice(((0, 0), (0, box[3]), (box[2], 0)))) if rng.random() < flat else box
-    known = [(rng.randrange(images), rng.randrange(classes), flatten(random_box(rng)), int(rng.random() < difficult))
+        return ((box[0], box[1], *rng.choice(((0, 0), (0, box[3]), (box[2], 0)))) if rng.random() < flat
+                else box)
+    known = [(rng.randrange(images), rng.randrange(classes), flatten(random_box(rng)),
+              int(rng.random() < difficult))
              for _ in range(truths)]
     found = []
     for _ in range(detections):
@@ -59,7 +67,8 @@ def scene(rng, images, classes, truths, detections, difficult=0., flat=0., score
                 class_id = rng.randrange(classes)
             found.append((image, class_id, score(rng), flatten(near(rng, box))))
         else:
-            found.append((rng.randrange(images), rng.randrange(classes), score(rng), flatten(random_box(rng))))
+            found.append((rng.randrange(images), rng.randrange(classes), score(rng),
+                          flatten(random_box(rng))))
     return classes, known, found
 
 
@@ -73,7 +82,8 @@ def duplicates(rng):
     truths = truths + rng.choices(truths, k=rng.randint(0, 3))
     if found:
         for image, class_id, score, box in rng.choices(found, k=6):
-            found.insert(rng.randrange(len(found) + 1), (image, class_id, rng.choice((score, score, 100)), box))
+            found.insert(rng.randrange(len(found) + 1),
+                         (image, class_id, rng.choice((score, score, 100)), box))
     exact = [(i, c, 500, box) for i, c, box, _ in rng.choices(truths, k=3)]
     return classes, truths, found + exact
 
@@ -95,17 +105,21 @@ def rivals(rng):
     truths, found = [], []
     for image in range(rng.randint(1, 2)):
         for n in range(rng.randint(2, 5)):
-            truths.append((image, rng.randrange(2), (20 + 2 * rng.randint(-2, 2), 20, 24, 24), int(rng.random() < .4)))
+            truths.append((image, rng.randrange(2), (20 + 2 * rng.randint(-2, 2), 20, 24, 24),
+                           int(rng.random() < .4)))
         for n in range(rng.randint(2, 8)):
-            found.append((image, rng.randrange(2), rng.randint(1, 5) * 100, (20 + rng.randint(-5, 5), 20, 24, 24)))
+            found.append((image, rng.randrange(2), rng.randint(1, 5) * 100,
+                          (20 + rng.randint(-5, 5), 20, 24, 24)))
     rng.shuffle(truths)
     return 2, truths, found
 
 
 def crowded(rng):
     """More than 100 detections of one image and class."""
-    truths = [(0, 0, (12 * (n % 8), 12 * (n // 8), 10, 10), int(rng.random() < .1)) for n in range(rng.randint(5, 40))]
-    found = [(0, 0, rng.randint(1, 60) * 10, near(rng, rng.choice(truths)[2])) for _ in range(rng.randint(105, 140))]
+    truths = [(0, 0, (12 * (n % 8), 12 * (n // 8), 10, 10), int(rng.random() < .1))
+              for n in range(rng.randint(5, 40))]
+    found = [(0, 0, rng.randint(1, 60) * 10, near(rng, rng.choice(truths)[2]))
+             for _ in range(rng.randint(105, 140))]
     return 1, truths, found
 
 
@@ -116,7 +130,8 @@ def cases():
     yield "nothing", (2, [], [])
     yield "no-object", (2, [], [(0, 0, 900, (8, 8, 4, 4)), (0, 1, 100, (8, 8, 4, 4))])
     yield "no-detection", (3, [(0, 1, (8, 8, 4, 4), 0), (2, 2, (8, 8, 4, 4), 1)], [])
-    yield "only-difficult", (1, [(0, 0, (8, 8, 4, 4), 1)], [(0, 0, 900, (8, 8, 4, 4)), (0, 0, 800, (8, 8, 4, 4))])
+    yield "only-difficult", (1, [(0, 0, (8, 8, 4, 4), 1)],
+                             [(0, 0, 900, (8, 8, 4, 4)), (0, 0, 800, (8, 8, 4, 4))])
     for n in range(100):
         yield "small", small(rng)
     for n in range(60):
@@ -137,7 +152,8 @@ def cases():
         yield "many-classes", scene(rng, 3, rng.randint(40, 80), 30, 50, difficult=.1, score=fine)
     for n in range(4):
         yield "many-images", scene(rng, 60, 3, 70, 130, difficult=.1)
-    for objects in (7, 10, 20, 30):  # recalls of k/10 and k/20: whether a point is reached is a matter of rounding
+    # Recalls of k/10 and k/20: whether a point is reached is a matter of rounding.
+    for objects in (7, 10, 20, 30):
         for hits in range(1, objects, 2):
             truths = [(0, 0, (12 * n, 0, 10, 10), 0) for n in range(objects)]
             if objects < 30 or hits % 3 == 0:
@@ -175,9 +191,11 @@ def coco_evaluation(images, classes, truths, detections):
 
 
 def coco_ap(classes, truths, detections):
-    """ap[threshold][class], each the mean over the 101 recall points, None for a class without truths; and the counts."""
+    """ap[threshold][class], each the mean over the 101 recall points, None for a class without truths; and
+    the counts."""
     if not detections:  # loadRes refuses an empty list
-        return [[0. if any(t[1] == c and not t[3] for t in truths) else None for c in range(classes)]] * 10, (0, 0)
+        none = [0. if any(t[1] == c and not t[3] for t in truths) else None for c in range(classes)]
+        return [none] * 10, (0, 0)
     images = 1 + max(i for i, *_ in itertools.chain(truths, detections))
     with contextlib.redirect_stdout(io.StringIO()):
         evaluation = coco_evaluation(images, classes, truths, detections)
@@ -222,8 +240,8 @@ def write_case(name, classes, truths, detections):
 
 
 def check_voc():
-    """Cases without equal scores, which the package takes in any order, and without difficult objects, which it counts among those
-    to be found. It wants overlaps above the threshold; ours reach it at equality."""
+    """Cases without equal scores, which the package takes in any order, and without difficult objects, which
+    it counts among those to be found. It wants overlaps above the threshold; ours reach it at equality."""
     import numpy
     from mean_average_precision import MetricBuilder
     rng, compared = random.Random(7), 0

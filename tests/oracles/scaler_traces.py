@@ -1,23 +1,27 @@
 #!/usr/bin/env python3
-"""Writes golden/scaler_traces.txt: what torch.amp.GradScaler does to its scale in thousands of random trainings.
+"""Writes golden/scaler_traces.txt: what torch.amp.GradScaler does to its scale in thousands of random
+trainings.
 
-For developers: the tests only replay the file, which holds every tenth training; test_scaler_traces replays all with AMP_GOLDEN set to
-the folder that scaler_traces.txt was written to. Needs PyTorch 2.3 or later (pip install torch, in a virtual environment);
-its CPU will do. Before 2.3 GradScaler works on GPUs only. 2.5.1 and 2.15.0 write the same file, but for its first line.
+For developers: the tests only replay the file, which holds every tenth training; test_scaler_traces replays
+all with AMP_GOLDEN set to the folder that scaler_traces.txt was written to. Needs PyTorch 2.3 or later (pip
+install torch, in a virtual environment); its CPU will do. Before 2.3 GradScaler works on GPUs only. 2.5.1 and
+2.15.0 write the same file, but for its first line.
 usage: tests/oracles/scaler_traces.py --sample > tests/golden/scaler_traces.txt
        tests/oracles/scaler_traces.py > FOLDER/scaler_traces.txt
 
-Each training is real: parameters, a scaled loss, backward, unscale_, step and update, with one or two optimizers. A batch
-overflows where an input is inf or NaN, or so large that scale * input passes fp32. Whether a step counts as overflown is what
-torch itself found, and the script checks that torch skipped exactly the optimizers it should. A line is
+Each training is real: parameters, a scaled loss, backward, unscale_, step and update, with one or two
+optimizers. A batch overflows where an input is inf or NaN, or so large that scale * input passes fp32.
+Whether a step counts as overflown is what torch itself found, and the script checks that torch skipped
+exactly the optimizers it should. A line is
 
-    <scale> <growth> <backoff> <interval> <steps> <overflows> [<step>=<new scale>]... [end] <crc> [: <bits>...]
+  <scale> <growth> <backoff> <interval> <steps> <overflows> [<step>=<new scale>]... [end] <crc> [: <bits>...]
 
     scale, growth, backoff, new scale   decimal; a scale is rounded to fp32 as torch does
     overflows   hexadecimal digits, each four steps, the first step in the highest bit
     =           this step ends with update(new_scale)
     end         the last step takes torch's scale below fp32's smallest normal number; it is not in crc
-    crc         CRC-32 (zlib's) over the steps, each the scale's bits and the growth tracker, both 32 bits, little-endian
+    crc         CRC-32 (zlib's) over the steps, each the scale's bits and the growth tracker, both 32 bits,
+                little-endian
     :           every so often: the scale's bits after the first step, and after each that changed it
 """
 import random
@@ -144,7 +148,8 @@ def main():
     torch.set_num_threads(1)
     rng = random.Random(2018)
     step = 10 if sys.argv[1:] == ["--sample"] else 1
-    print(f"# Written by tests/oracles/scaler_traces.py, which says how to read it, with PyTorch {torch.__version__}.")
+    print("# Written by tests/oracles/scaler_traces.py, which says how to read it, "
+          f"with PyTorch {torch.__version__}.")
     for number in range(TRAININGS):
         line, changes = run(rng)
         if number % WRITTEN_OUT == 0:

@@ -1,10 +1,12 @@
-"""PASCAL VOC's average precision by its definition, in exact arithmetic. For map_oracle.py, which says what a truth and a detection are.
+"""PASCAL VOC's average precision by its definition, in exact arithmetic. For map_oracle.py, which says what a
+truth and a detection are.
 
-Everingham et al., "The PASCAL Visual Object Classes Challenge", 3.4 and 4.2, and the 2007 and 2010 development kits' description:
-detections of a class are taken by falling confidence; each is assigned to the object of its image and class that it overlaps most;
-it is a hit if that overlap reaches the threshold and the object has not been hit before, is left out if the object is
-difficult, and is false otherwise. Interpolated precision at a recall is the highest precision at that or any higher recall; AP is its
-mean at recall 0, .1, ..., 1 (2007), or the area under it (2010).
+Everingham et al., "The PASCAL Visual Object Classes Challenge", 3.4 and 4.2, and the 2007 and 2010
+development kits' description: detections of a class are taken by falling confidence; each is assigned to the
+object of its image and class that it overlaps most; it is a hit if that overlap reaches the threshold and the
+object has not been hit before, is left out if the object is difficult, and is false otherwise. Interpolated
+precision at a recall is the highest precision at that or any higher recall; AP is its mean at recall 0, .1,
+..., 1 (2007), or the area under it (2010).
 """
 from fractions import Fraction
 
@@ -28,7 +30,8 @@ def outcomes(truths, detections, class_id, threshold):
     mine.sort(key=lambda d: (-d[2], d[0]))  # stable: the last ties by their order
     found, result = set(), []
     for image, _, score, box in mine:
-        rivals = [(overlap(box, t[2]), -n, n) for n, t in enumerate(truths) if t[0] == image and t[1] == class_id]
+        rivals = [(overlap(box, t[2]), -n, n) for n, t in enumerate(truths)
+                  if t[0] == image and t[1] == class_id]
         best, _, n = max(rivals, default=(Fraction(0), 0, None))
         if n is None or best == 0 or best < threshold:
             result.append((score, False))
@@ -72,5 +75,6 @@ def voc_ap(classes, truths, detections, points):
 
 def voc_counts(classes, truths, detections):
     """True and false positives at IoU .5 among detections of a score above 250 thousandths."""
-    hits = [hit for c in range(classes) for score, hit in outcomes(truths, detections, c, Fraction(1, 2)) if score > 250]
+    hits = [hit for c in range(classes)
+            for score, hit in outcomes(truths, detections, c, Fraction(1, 2)) if score > 250]
     return sum(hits), len(hits) - sum(hits)

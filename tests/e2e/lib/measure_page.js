@@ -1,4 +1,5 @@
-/* Put into a copy of a report by report_browser.sh: tells the page around it what went wrong, in one message. */
+/* Put into a copy of a report by report_browser.sh: tells the page around it what went wrong, in one
+ * message. */
 (function () {
     'use strict';
     var found = [];
@@ -28,10 +29,12 @@
         var boxes = texts.map(function (text) { return text.getBoundingClientRect(); });
         texts.forEach(function (text, i) {
             var box = boxes[i];
-            if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
+            if (box.left < frame.left - 1 || box.right > frame.right + 1 ||
+                box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
                 say(svg.id + ': ' + name(text) + ' leaves the drawing');
             if (box.height < 10) say(svg.id + ': ' + name(text) + ' is only ' + box.height + ' high');
-            for (var k = 0; k < i; ++k) if (overlap(box, boxes[k])) say(svg.id + ': ' + name(text) + ' covers ' + name(texts[k]));
+            for (var k = 0; k < i; ++k)
+                if (overlap(box, boxes[k])) say(svg.id + ': ' + name(text) + ' covers ' + name(texts[k]));
         });
     }
 
@@ -40,7 +43,8 @@
         Array.prototype.forEach.call(svg.querySelectorAll('path, rect'), function (shape) {
             var box = shape.getBBox();
             if (!isFinite(box.width) || !isFinite(box.height)) say(svg.id + ': a shape without a size');
-            if (shape.classList.contains('mark') && box.width < 2) say(svg.id + ': a marker that is not drawn');
+            if (shape.classList.contains('mark') && box.width < 2)
+                say(svg.id + ': a marker that is not drawn');
         });
     }
 
@@ -53,11 +57,13 @@
                 if (getComputedStyle(svg).display === 'none') return;
                 var frame = svg.getBoundingClientRect();
                 ++shown;
-                if (frame.width < 100 || frame.height < 20) say(svg.id + ' is ' + frame.width + ' by ' + frame.height);
+                if (frame.width < 100 || frame.height < 20)
+                    say(svg.id + ' is ' + frame.width + ' by ' + frame.height);
                 checkChart(svg, frame);
             });
             drawn += all.length > 0;
-            if (all.length && shown !== 1) say('of the drawings of ' + name(figure) + ' ' + shown + ' are shown');
+            if (all.length && shown !== 1)
+                say('of the drawings of ' + name(figure) + ' ' + shown + ' are shown');
         });
         if (document.querySelectorAll('figure').length !== 6) say('there are not six charts');
         return drawn;
@@ -124,6 +130,7 @@
         } catch (problem) {
             say('error: ' + problem.message);
         }
-        window.parent.postMessage({ page: window.name, width: window.innerWidth, drawn: drawn, found: found }, '*');
+        window.parent.postMessage({ page: window.name, width: window.innerWidth, drawn: drawn, found: found },
+                                  '*');
     });
 }());

@@ -30,6 +30,13 @@ small_training() { # small_training <batches>
         -e 's/steps=3/steps=150/' tiny.cfg
 }
 
+# random_sizes <batches> <.cfg>: it with random=1, an image a pass, and without dropout, which Darknet cannot
+# resize; on stdout
+random_sizes() {
+    sed "s/batch=4/batch=1/; s/subdivisions=2/subdivisions=1/; s/^random=0/random=1/; /^\[dropout\]/,/^$/d
+        s/max_batches=.*/max_batches=$1/" "$2"
+}
+
 no_leftovers() {
     [ -z "$(find . -name '*.new')" ] || fail "$name: left behind: $(find . -name '*.new' | tr '\n' ' ')"
 }
