@@ -257,7 +257,8 @@ static amp_conv *leaky_of(const fixture *f)
     return conv;
 }
 
-/* want: of the forward with bias. Leaky brings no two numbers further apart; a backend may round before it. */
+/* want: of the forward with bias. Leaky brings no two numbers further apart; a backend
+ * may round before it. */
 static void compare_leaky(fixture *f)
 {
     amp_conv *conv = leaky_of(f);
@@ -271,7 +272,7 @@ static void compare_leaky(fixture *f)
     backend->conv_destroy(backend, conv);
 }
 
-/* ------------------------------------------------------------------------------------------------ the table */
+/* ---------------------------------------------------------------------------------------------- the table */
 
 typedef struct conv_test { const shape_case *shape; amp_dtype dtype; } conv_test;
 
@@ -345,8 +346,8 @@ TEST(spreads_non_finite_inputs)
         ASSERT_OK(CALL(conv_forward, leaky, f.x, NULL, leaked, e));
         for (size_t i = 0; i < f.y_count; ++i)
             if (amp_is_finite(get(f.d.dtype, leaked, i)) != amp_is_finite(get(f.d.dtype, f.y, i)))
-                fail_msg("%s, %s, leaky: element %zu is %g, not %g", shapes[chosen[s]].what, amp_dtype_name(f.d.dtype), i,
-                         get(f.d.dtype, leaked, i), get(f.d.dtype, f.y, i));
+                fail_msg("%s, %s, leaky: element %zu is %g, not %g", shapes[chosen[s]].what,
+                         amp_dtype_name(f.d.dtype), i, get(f.d.dtype, leaked, i), get(f.d.dtype, f.y, i));
         machine.release_tensor(backend, leaked);
         backend->conv_destroy(backend, leaky);
         for (pass p = FORWARD; p <= BACKWARD_WEIGHTS; ++p) {
@@ -470,7 +471,8 @@ TEST(refuses_impossible_shapes_by_name)
         { { { 1, 3, 8, 8 }, 4, 3, 3, 0, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "stride must be at least 1" },
         { { { 1, 3, 8, 8 }, 4, 3, 3, 1, -1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "padding 0 or more" },
         { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 2, AMP_FP16, 1, 1, 0, 0, 0, 0 }, "groups must divide" },
-        { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "larger than the padded input" },
+        { { { 1, 3, 8, 8 }, 4, 11, 11, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 },
+          "larger than the padded input" },
         { { { 1, 3, 2, 8 }, 4, 5, 3, 4, 1, 1, AMP_FP32, 1, 1, 0, 0, 0, 0 }, "larger than the padded input" },
         { { { 1, 3, 6, 8 }, 4, 3, 3, 1, 0, 1, AMP_FP32, 1, 1, 0, 0, 3, 0 }, "larger than the padded input" },
         { { { 1, 3, 8, 8 }, 4, 3, 3, 1, 1, 1, AMP_FP32, 1, 1, 0, 0, -1, 0 }, "dilation must be at least 1" },

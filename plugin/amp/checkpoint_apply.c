@@ -202,7 +202,8 @@ amp_status amp_checkpoint_fit_rank(const amp_checkpoint *c, amp_engine *engine, 
     amp_engine_state e = amp_engine_state_of(engine);
     size_t count = amp_checkpoint_state_count(engine);
     int saved = c->run.ranks > 1 ? c->run.ranks : 1;
-    int own = saved == ranks && c->state_count == count; /* its own are there; rank 0's are those of `apply` */
+    int own = saved == ranks && c->state_count == count; /* its own are there; rank 0's are those of
+                                                            `apply` */
     if (!count || (saved == ranks && rank == 0)) return AMP_OK;
     const unsigned char *from = own ? c->states + 4 * count * (size_t)(rank - 1) : NULL;
     copier copy = { e.backend, malloc(AMP_CHECKPOINT_STAGE * sizeof *copy.stage), error };

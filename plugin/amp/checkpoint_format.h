@@ -17,11 +17,11 @@
  *     ARRY  u32 kind, u32 index of the parameter or statistics, u64 count, count f32
  *
  * SCAL, RUN and NETW come once each, in this order, before the arrays. RANK comes behind them in version 2,
- * which is written where ranks carry something; else it is version 1, without RANK. Which arrays there must be follows
- * from them: momentum of each parameter under SGD, m and v under Adam, masters and statistics that are
- * "unsaved" (not held by the .weights file), and with a batch under way (RUN's window) the gradients of each
- * parameter and the committed form of all statistics. None else. A later version may change all but the first
- * 12 bytes. */
+ * which is written where ranks carry something; else it is version 1, without RANK. Which arrays there must
+ * be follows from them: momentum of each parameter under SGD, m and v under Adam, masters and statistics
+ * that are "unsaved" (not held by the .weights file), and with a batch under way (RUN's window) the
+ * gradients of each parameter and the committed form of all statistics. None else. A later version may
+ * change all but the first 12 bytes. */
 #ifndef AMP_AMP_CHECKPOINT_FORMAT_H
 #define AMP_AMP_CHECKPOINT_FORMAT_H
 

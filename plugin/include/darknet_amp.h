@@ -92,8 +92,8 @@ void darknet_amp_resume(struct network **nets, int count);
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base);
-/* A step was made, of which *average_loss knows already: where ranks share it, *loss becomes the mean over all,
- * and *average_loss what follows from that. */
+/* A step was made, of which *average_loss knows already: where ranks share it, *loss becomes the mean over
+ * all, and *average_loss what follows from that. */
 void darknet_amp_mean_loss(float *loss, float *average_loss);
 /* ... in place of printf: prints its line, under AMP with loss scale, skipped steps and images/s
  * before its newline; writes its row (-log) and measures (-map), before the step's files are saved. */

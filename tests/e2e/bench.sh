@@ -148,8 +148,8 @@ EOF
     python3 -c 'import json; assert [p["batch"] for p in json.load(open("out"))["batches"]] == [1]'
 }
 
-# Without instructions that compute in half, that is the reason for a lack of gain (test_bench.c judges made-up times); without
-# any, a dtype is left out, or refused if it was named.
+# Without instructions that compute in half, that is the reason for a lack of gain (test_bench.c judges
+# made-up times); without any, a dtype is left out, or refused if it was named.
 the_machine_decides() {
     DNNL_MAX_CPU_ISA=AVX2 bench connected.cfg -iters 30 -dtypes fp32,bf16 -json avx2.json
     python3 - avx2.json <<'EOF'

@@ -17,8 +17,8 @@ void amp_onednn_destroy(amp_onednn *library);
 void amp_onednn_describe(char *text, size_t size);
 /* How wide the vectors are that DNNL_MAX_CPU_ISA lets the library use. */
 amp_cpu_width amp_onednn_width(void);
-/* The backend's `supports`: what the instruction set that DNNL_MAX_CPU_ISA leaves is good for. Never NONE: any
- * CPU converts between the halves and fp32. */
+/* The backend's `supports`: what the instruction set that DNNL_MAX_CPU_ISA leaves is good for. Never NONE:
+ * any CPU converts between the halves and fp32. */
 amp_support amp_onednn_supports(const amp_onednn *library, amp_dtype dtype, char note[256]);
 
 /* The product in fp32, whatever d->dtype is; versions are not looked at. Within a parallel loop by the

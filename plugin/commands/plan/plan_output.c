@@ -376,7 +376,8 @@ void amp_plan_write_json(const amp_plan_report *r, const amp_probe_result *probe
         REPORT("time_steps", steps), REPORT("images_per_pass", images),
         AMP_FLAG_AS("adam", amp_plan_report, view.adam), { 0 } };
     static const amp_field fields[] = {
-        REPORT("cfg", cfg), AMP_NAME_AS("dtype", amp_plan_report, dtype, dtype_names), REPORT("seconds", seconds),
+        REPORT("cfg", cfg), AMP_NAME_AS("dtype", amp_plan_report, dtype, dtype_names),
+        REPORT("seconds", seconds),
         AMP_GROUP_AS("network", network_fields), AMP_GROUP_AS("fitting_images_per_pass", fit_fields), { 0 } };
     static const amp_field advice_fields[] = {
         AMP_FIELD(amp_plan_advice, kind), AMP_FIELD(amp_plan_advice, layer, .known = AMP_FROM_0),

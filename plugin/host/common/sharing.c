@@ -62,7 +62,10 @@ static struct { int images, parts, first, last; } job;
 static int begin_of(int i) { return job.images - (int)((long)(i + 1) * job.images / job.parts); }
 
 /* This rank's images of the step. */
-static int own_begin(void) { return (amp_ranks() ? amp_ranks()->rank : 0) * (job.images / amp_ranks_count()); }
+static int own_begin(void)
+{
+    return (amp_ranks() ? amp_ranks()->rank : 0) * (job.images / amp_ranks_count());
+}
 static int own_end(void) { return own_begin() + job.images / amp_ranks_count(); }
 
 void amp_sharing_begin_job(int images, int *parts)

@@ -39,8 +39,8 @@ static void drop_blanks(char *text)
     *kept = 0;
 }
 
-/* Whether a line is AMP's own: all of [amp], its keys under [net] and of a layer. Leaves of text the section or
- * the key. */
+/* Whether a line is AMP's own: all of [amp], its keys under [net] and of a layer. Leaves of text the
+ * section or the key. */
 static int is_ours(char *text, enum section *section)
 {
     drop_blanks(text);

@@ -147,7 +147,8 @@ static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **ou
     return status;
 }
 
-/* All ranks are told how rank 0's save ended, so that all go on or end alike. error: rank 0's, if it failed. */
+/* All ranks are told how rank 0's save ended, so that all go on or end alike. error:
+ * rank 0's, if it failed. */
 static void end_save(struct darknet_amp *amp, const struct network *net, int failed, amp_error *error)
 {
     struct amp_resume *resume = amp->resume;

@@ -42,8 +42,8 @@ static void add_state(amp_layer_desc *d, float *state, const layer *l)
 
 /* Weights, biases and scales of a layer, or of a layer inside an rnn; names is NULL-free: weights, biases,
  * scales. Darknet's clip= reaches every layer, but only convolutional layers' own update keeps their weights
- * within it (on the GPU: update_convolutional_layer_gpu; on the CPU nothing does). steps: how often a pass runs
- * it, as layers inside an rnn are. */
+ * within it (on the GPU: update_convolutional_layer_gpu; on the CPU nothing does). steps: how often a pass
+ * runs it, as layers inside an rnn are. */
 static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3], int steps, int on_gpu)
 {
     double kept = pow(1 - (double)amp_own_batchnorm_rule(l, on_gpu).rolling_factor, steps);

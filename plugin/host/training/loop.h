@@ -8,8 +8,8 @@
 struct network;
 
 /* The parts of the hooks. runs: a loop has begun. goes_on: before each step; 0: the training stops here,
- * before its time, with a backup of what it has done. mean_loss, step: one was made, and its line is to be printed. end:
- * 1 if the last save failed. */
+ * before its time, with a backup of what it has done. mean_loss, step: one was made, and its line is to be
+ * printed. end: 1 if the last save failed. */
 int amp_training_runs(void);
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count);
 int amp_training_goes_on(struct network **nets, const char *backup_folder, const char *base);
