@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "memory.h"
+#include "ranks.h"
 #include "recompute.h"
 #include "report.h"
 #include "resume.h"
