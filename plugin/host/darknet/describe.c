@@ -6,7 +6,6 @@
 
 #include "device.h"
 #include "links.h"
-#include "losses.h"
 
 /* ---- parameters and statistics ---- */
 
