@@ -69,6 +69,11 @@ for field in $fields; do
         fail "native_tables.c asks nothing about $field of struct layer"
 done
 
+# A keyword and its parenthesis are apart.
+tight=$(cd "$SOURCE_DIR" && grep -rnE '\b(if|for|while|switch)\(' plugin bench examples tests \
+    --include='*.c' --include='*.h' --include='*.cu' --include='*.cuh' --include='*.cc') || true
+[ -z "$tight" ] || fail "no blank before the parenthesis: $tight"
+
 # Lines of at most 110 characters. What follows the first byte of a UTF-8 character is left out before they
 # are counted as bytes, so that the locale does not matter. Tables of Markdown, golden data and patches have
 # lines as long as they come.

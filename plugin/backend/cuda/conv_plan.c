@@ -164,7 +164,6 @@ static amp_status list_sorted(amp_conv_plans *plans, amp_conv_plan *plan, amp_co
 {
     *out = (amp_conv_candidates){ 0 };
     AMP_TRY(plans->library->list(plans->self, &plan->problem, out, error));
-    plan->listed = out->count;
     plan->fit = amp_conv_candidates_sort(out, &plan->problem, plans->workspace_cap);
     return AMP_OK;
 }

@@ -95,7 +95,7 @@ typedef struct amp_conv_library {
 typedef struct amp_conv_plan {
     amp_conv_problem problem;
     amp_conv_candidate current; /* what runs */
-    int listed, fit;            /* candidates of the library, and those fit for use */
+    int fit;                    /* candidates of the library that are fit for use */
     int tuned;                  /* current was the fastest of those timed, */
     float ms;                   /* with this time */
     uint64_t failed[AMP_CONV_CANDIDATES / 64]; /* one bit per rank */

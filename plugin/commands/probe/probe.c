@@ -9,7 +9,6 @@
 #include "../../amp/checkpoint.h"
 #include "../../host/fork_commands.h"
 #include "../../host/common/resume.h"
-#include "../../host/data/data_files.h"
 #include "../../files/checksum.h"
 #include "../../host/common/clock.h"
 

@@ -1,7 +1,6 @@
 /* The shapes of Darknet's layers as its parser and its make functions compute them, and what of a section's
  * keys must fit each other and the layers before. Every rule ends where Darknet would divide by 0, fail an
  * assertion, or index what is not there. A key that a fork does not have is 0. */
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

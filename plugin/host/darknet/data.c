@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "../../include/darknet_amp.h"
-#include "../common/failure.h"
 #include "../common/random.h"
 #include "../common/ranks.h"
 #include "../common/sharing.h"

@@ -7,7 +7,6 @@
 
 #include "device.h"
 #include "links.h"
-#include "losses.h"
 
 /* ---- parameters and statistics ---- */
 

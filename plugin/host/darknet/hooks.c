@@ -1,5 +1,4 @@
 /* The hooks a patched Darknet calls when it makes, resizes and frees a network and its layers. */
-#include "device.h"
 #include "room.h"
 
 static void layer_made(struct network *net, struct layer *made)

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../common/random.h"
 #include "device.h"
 #include "own.h"
 

@@ -1,7 +1,6 @@
 /* The checks of data_check.h. */
 #include "data_check.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -10,7 +9,6 @@
 #include "../training/stopping.h"
 #include "backups.h"
 #include "label_file.h"
-#include "loading.h"
 
 enum { CLASSES_UNLESS_GIVEN = 2 }; /* train_classifier */
 

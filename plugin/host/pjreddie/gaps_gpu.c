@@ -26,7 +26,7 @@ static void describe_one_step(layer *conv)
 {
     size_t forward = 0, filter = 0, data = 0;
     cudnn_convolutional_setup(conv);
-    if(cudnnGetConvolutionForwardWorkspaceSize(cudnn_handle(), conv->srcTensorDesc, conv->weightDesc,
+    if (cudnnGetConvolutionForwardWorkspaceSize(cudnn_handle(), conv->srcTensorDesc, conv->weightDesc,
             conv->convDesc, conv->dstTensorDesc, conv->fw_algo, &forward) != CUDNN_STATUS_SUCCESS
         || cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnn_handle(), conv->srcTensorDesc,
             conv->ddstTensorDesc, conv->convDesc, conv->dweightDesc, conv->bf_algo,
@@ -43,11 +43,11 @@ void amp_gap_prepare_gpu(layer *l)
 {
     layer *connected[] = {l->input_layer, l->self_layer, l->output_layer, l->ur, l->uz, l->uh, l->wr,
                           l->wz, l->wh, l->uf, l->ui, l->ug, l->uo, l->wf, l->wi, l->wg, l->wo};
-    for(size_t i = 0; i < sizeof connected/sizeof *connected; ++i){
-        if(connected[i]) connected[i]->amp_unclipped = 1;
+    for (size_t i = 0; i < sizeof connected/sizeof *connected; ++i){
+        if (connected[i]) connected[i]->amp_unclipped = 1;
     }
 #ifdef CUDNN
-    if(l->type == CRNN){
+    if (l->type == CRNN){
         describe_one_step(l->input_layer);
         describe_one_step(l->self_layer);
         describe_one_step(l->output_layer);
@@ -58,13 +58,13 @@ void amp_gap_prepare_gpu(layer *l)
 size_t amp_gap_workspace_gpu(const layer *l)
 {
     size_t most = 0;
-    switch(l->type){
+    switch (l->type){
         case NORMALIZATION: return (size_t)l->batch*l->inputs*sizeof(float);
         case COST: return l->smooth ? (size_t)l->batch*l->inputs*sizeof(float) : 0;
         case CRNN:
-            if(most < l->input_layer->workspace_size) most = l->input_layer->workspace_size;
-            if(most < l->self_layer->workspace_size) most = l->self_layer->workspace_size;
-            if(most < l->output_layer->workspace_size) most = l->output_layer->workspace_size;
+            if (most < l->input_layer->workspace_size) most = l->input_layer->workspace_size;
+            if (most < l->self_layer->workspace_size) most = l->self_layer->workspace_size;
+            if (most < l->output_layer->workspace_size) most = l->output_layer->workspace_size;
             return most;
         default: return l->workspace_size;
     }
@@ -77,7 +77,7 @@ static void forward_spatial_softmax(layer l, network net)
 {
     const int n = l.batch*l.inputs;
     softmax_gpu(net.input_gpu, l.c, l.batch, l.inputs, l.w*l.h, 1, l.w*l.h, 1, l.output_gpu);
-    if(!net.truth || l.noloss) return;
+    if (!net.truth || l.noloss) return;
     softmax_x_ent_gpu(n, l.output_gpu, net.truth_gpu, l.delta_gpu, l.loss_gpu);
     cuda_pull_array(l.loss_gpu, l.loss, n);
     l.cost[0] = sum_array(l.loss, n);
@@ -87,43 +87,43 @@ static void forward_spatial_softmax(layer l, network net)
  * smoothed, is the target. */
 static void forward_cost(layer l, network net)
 {
-    if(!net.truth) return;
+    if (!net.truth) return;
     const int n = l.batch*l.inputs;
     float *truth = net.truth_gpu;
-    if(l.smooth){
+    if (l.smooth){
         truth = net.workspace;
         copy_gpu(n, net.truth_gpu, 1, truth, 1);
         scal_gpu(n, 1 - l.smooth, truth, 1);
         add_gpu(n, l.smooth/l.inputs, truth, 1);
     }
 
-    switch(l.cost_type){
+    switch (l.cost_type){
         case SMOOTH: smooth_l1_gpu(n, net.input_gpu, truth, l.delta_gpu, l.output_gpu); break;
         case L1:     l1_gpu(n, net.input_gpu, truth, l.delta_gpu, l.output_gpu); break;
         case WGAN:   wgan_gpu(n, net.input_gpu, truth, l.delta_gpu, l.output_gpu); break;
         default:     l2_gpu(n, net.input_gpu, truth, l.delta_gpu, l.output_gpu); break;
     }
-    if(l.cost_type == SEG && l.noobject_scale != 1){
+    if (l.cost_type == SEG && l.noobject_scale != 1){
         scale_mask_gpu(n, l.delta_gpu, 0, net.truth_gpu, l.noobject_scale);
         scale_mask_gpu(n, l.output_gpu, 0, net.truth_gpu, l.noobject_scale);
     }
-    if(l.cost_type == MASKED){
+    if (l.cost_type == MASKED){
         mask_gpu(n, l.delta_gpu, SECRET_NUM, net.truth_gpu, 0);
         mask_gpu(n, l.output_gpu, SECRET_NUM, net.truth_gpu, 0);
     }
-    if(l.thresh) supp_gpu(n, l.thresh/l.inputs, l.delta_gpu, 1);
+    if (l.thresh) supp_gpu(n, l.thresh/l.inputs, l.delta_gpu, 1);
     cuda_pull_array(l.output_gpu, l.output, n);
     l.cost[0] = sum_array(l.output, n);
 }
 
 static void forward_iseg(layer l, network net)
 {
-    if(net.truth){
+    if (net.truth){
         l.forward_gpu(l, net);
         return;
     }
     copy_gpu(l.batch*l.inputs, net.input_gpu, 1, l.output_gpu, 1);
-    for(int b = 0; b < l.batch; ++b){
+    for (int b = 0; b < l.batch; ++b){
         activate_array_gpu(l.output_gpu + (size_t)b*l.outputs, l.classes*l.w*l.h, LOGISTIC);
     }
     cuda_pull_array(l.output_gpu, l.output, (size_t)l.batch*l.outputs);
@@ -142,16 +142,16 @@ static void adding(layer l, network net)
 
 void amp_gap_forward_gpu(layer l, network net)
 {
-    if(l.type == SOFTMAX && l.spatial && !l.softmax_tree) forward_spatial_softmax(l, net);
-    else if(l.type == COST) forward_cost(l, net);
-    else if(l.type == ISEG) forward_iseg(l, net);
+    if (l.type == SOFTMAX && l.spatial && !l.softmax_tree) forward_spatial_softmax(l, net);
+    else if (l.type == COST) forward_cost(l, net);
+    else if (l.type == ISEG) forward_iseg(l, net);
     else l.forward_gpu(l, net);
 }
 
 void amp_gap_backward_gpu(layer l, network net)
 {
-    if(!net.delta_gpu && !amp_gap_works_without_delta(l.type)) return;
-    switch(l.type){
+    if (!net.delta_gpu && !amp_gap_works_without_delta(l.type)) return;
+    switch (l.type){
         case LSTM: fill_gpu(l.outputs*l.batch, 0, l.dc_gpu, 1); break;
         case CONVOLUTIONAL: l.smooth = 0; break;
         case NORMALIZATION: adding(l, net); return;

@@ -17,7 +17,7 @@
 float *amp_gap_scratch(size_t n)
 {
     float *x = calloc(n, sizeof(float));
-    if(!x) malloc_error();
+    if (!x) malloc_error();
     return x;
 }
 
@@ -28,8 +28,8 @@ static layer at_step(const layer *sub, int step)
     size_t offset = (size_t)step * l.outputs * l.batch;
     l.output += offset;
     l.delta += offset;
-    if(l.x) l.x += offset;
-    if(l.x_norm) l.x_norm += offset;
+    if (l.x) l.x += offset;
+    if (l.x_norm) l.x_norm += offset;
     return l;
 }
 
@@ -58,9 +58,9 @@ void amp_gap_forward_rnn(layer l, network net)
     fill_cpu(n * l.steps, 0, l.input_layer->delta, 1);
     fill_cpu(n * l.steps, 0, l.self_layer->delta, 1);
     fill_cpu(n * l.steps, 0, l.delta, 1);
-    if(net.train) copy_cpu(n, l.state, 1, l.prev_state, 1);
+    if (net.train) copy_cpu(n, l.state, 1, l.prev_state, 1);
 
-    for(int t = 0; t < l.steps; ++t){
+    for (int t = 0; t < l.steps; ++t){
         layer input = at_step(l.input_layer, t);
         layer self = at_step(l.self_layer, t);
         layer output = at_step(l.output_layer, t);
@@ -70,7 +70,7 @@ void amp_gap_forward_rnn(layer l, network net)
         s.input = l.state;
         forward_connected_layer(self, s);
 
-        if(!l.shortcut) fill_cpu(n, 0, l.state, 1);
+        if (!l.shortcut) fill_cpu(n, 0, l.state, 1);
         add(n, input.output, l.state);
         add(n, self.output, l.state);
 
@@ -87,14 +87,14 @@ void amp_gap_backward_rnn(layer l, network net)
     /* states[t] is the state before step t; states[steps], the one after the last, is l.state. */
     float *states = amp_gap_scratch((size_t)(l.steps + 1) * n);
     copy_cpu(n, l.prev_state, 1, states, 1);
-    for(int t = 0; t < l.steps; ++t){
+    for (int t = 0; t < l.steps; ++t){
         float *state = states + (size_t)(t + 1) * n;
-        if(l.shortcut) copy_cpu(n, state - n, 1, state, 1);
+        if (l.shortcut) copy_cpu(n, state - n, 1, state, 1);
         add(n, at_step(l.input_layer, t).output, state);
         add(n, at_step(l.self_layer, t).output, state);
     }
 
-    for(int t = l.steps - 1; t >= 0; --t){
+    for (int t = l.steps - 1; t >= 0; --t){
         layer input = at_step(l.input_layer, t);
         layer self = at_step(l.self_layer, t);
         layer output = at_step(l.output_layer, t);
@@ -108,7 +108,7 @@ void amp_gap_backward_rnn(layer l, network net)
 
         /* All terms of the sum get it as it is now: the self layer's backward changes its own in place. */
         copy_cpu(n, self.delta, 1, input.delta, 1);
-        if(earlier_delta && l.shortcut) add(n, self.delta, earlier_delta);
+        if (earlier_delta && l.shortcut) add(n, self.delta, earlier_delta);
 
         s.input = states + (size_t)t * n;
         s.delta = earlier_delta;
@@ -133,7 +133,7 @@ void amp_gap_backward_gru(layer l, network net)
     const ACTIVATION act = l.tanh ? TANH : LOGISTIC;
     network s = net;
 
-    for(int t = l.steps - 1; t >= 0; --t){
+    for (int t = l.steps - 1; t >= 0; --t){
         layer uz = at_step(l.uz, t), wz = at_step(l.wz, t);
         layer ur = at_step(l.ur, t), wr = at_step(l.wr, t);
         layer uh = at_step(l.uh, t), wh = at_step(l.wh, t);
@@ -158,7 +158,7 @@ void amp_gap_backward_gru(layer l, network net)
         s.input = l.forgot_state;
         s.delta = l.forgot_delta;
         backward_connected_layer(wh, s);
-        if(earlier_delta) mult_add_into_cpu(n, l.forgot_delta, l.r_cpu, earlier_delta);
+        if (earlier_delta) mult_add_into_cpu(n, l.forgot_delta, l.r_cpu, earlier_delta);
         mult_add_into_cpu(n, l.forgot_delta, state, ur.delta);
 
         gradient_array(l.r_cpu, n, LOGISTIC, ur.delta);
