@@ -7,6 +7,7 @@
 #ifndef DARKNET_AMP_H
 #define DARKNET_AMP_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -148,6 +149,15 @@ void darknet_amp_another_image(char **paths, int i);
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
 int darknet_amp_mislabelled(const char *path, int count);
 FILE *darknet_amp_fopen(const char *file, const char *mode);
+
+/* pthread_create of a loader, without attributes; is_part: it loads a part of a batch, and waits here until
+ * few enough of these are at work. No thread can be had: ends the program. */
+int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job, int is_part);
+
+/* calloc in Darknet's C files; text: `count` as it is written there. Where there is no memory a program with
+ * a network under AMP ends; NULL is for what grows with the batch while such a network is made, and for
+ * programs without one. */
+void *darknet_amp_calloc(size_t count, size_t size, const char *text);
 
 /* sprintf in Darknet's C files. room: of text; (size_t)-1 where the compiler does not know it, which is then
  * a path's. A text that does not fit, which is a path in nearly all cases, ends the program. */

@@ -15,6 +15,7 @@
 #include "data_files.h"
 #include "images.h"
 #include "label_file.h"
+#include "loader_memory.h"
 #include "names_seen.h"
 
 /* What the calling thread loads from. */
@@ -32,7 +33,11 @@ static struct {
     long replaced;
 } watch = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-void amp_loading_watch(void) { watch.on = 1; }
+void amp_loading_watch(void)
+{
+    watch.on = 1;
+    amp_loaders_watch();
+}
 
 /* ---- jobs ---- */
 

@@ -1,0 +1,90 @@
+/* The memory of loading, and of Darknet's arrays: kept small while a network is trained under AMP, and one
+ * line instead of a crash where there is none. Nothing of this happens in a program without such a network.
+ *
+ * Darknet starts 64 threads for each batch. Each decodes an image of its own at the same time as the others
+ * do, and gets one of the C library's many arenas, which keep what they once held: a small detector takes
+ * three times the memory that it needs (docs/results/memory-2026-11-22.md). So only some of the threads live
+ * at a time, and all of them use one arena, where freed images make room for the next ones. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "loader_memory.h"
+
+#include <malloc.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../include/darknet_amp.h"
+#include "../common/memory.h"
+#include "../common/state.h"
+
+static struct {
+    int on; /* set once and for all, before there are loaders; read by all threads */
+    sem_t free;
+} loaders;
+
+int amp_loaders_at_once(void)
+{
+    cpu_set_t processors;
+    int count = sched_getaffinity(0, sizeof processors, &processors) ? 1 : CPU_COUNT(&processors);
+    return 2 * count; /* while half of them wait for the disk, the others decode */
+}
+
+void amp_loaders_watch(void)
+{
+    if (loaders.on) return;
+#ifdef M_ARENA_MAX
+    /* The C library would learn from a large block that was freed to keep blocks of that size in its arenas;
+     * given a threshold it stays there. Below these, images are not given back and asked for again all the
+     * time, which costs as much as a third of their decoding. */
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 64 << 20);
+#endif
+    sem_init(&loaders.free, 0, (unsigned)amp_loaders_at_once());
+    loaders.on = 1;
+}
+
+/* ---- threads ---- */
+
+typedef struct part { void *(*run)(void *); void *job; } part;
+
+static void *run_part(void *argument)
+{
+    part p = *(part *)argument;
+    free(argument);
+    void *result = p.run(p.job);
+    sem_post(&loaders.free);
+    return result;
+}
+
+int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job, int is_part)
+{
+    part *started = NULL;
+    if (!loaders.on) return pthread_create(thread, NULL, run, job);
+    if (is_part) {
+        while (sem_wait(&loaders.free)); /* interrupted by a signal */
+        started = amp_host_allocated(malloc(sizeof *started));
+        *started = (part){ run, job };
+    }
+    int status = pthread_create(thread, NULL, is_part ? run_part : run, is_part ? started : job);
+    if (status) darknet_amp_refuse("darknet: no thread that loads images can be started: %s; what limits the "
+                                   "program's memory or its number of threads (ulimit -v, -u) is too low",
+                                   strerror(status));
+    return 0;
+}
+
+/* ---- arrays ---- */
+
+void *darknet_amp_calloc(size_t count, size_t size, const char *text)
+{
+    void *memory = calloc(count, size);
+    if (memory || (!loaders.on && !amp_host_is_asked())) return memory;
+    /* Layers' outputs and what has their size: most are given back as soon as the layer is made, and those
+     * that are needed are missed in amp_fork_take_over. */
+    if (amp_host_is_asked() && (strstr(text, "batch") || strstr(text, "output_size"))) return NULL;
+    amp_available_memory available = amp_host_available_memory();
+    darknet_amp_refuse("darknet: no memory for %.1f MiB more; %.0f MiB of %s are left: use more subdivisions, "
+                       "a smaller width and height, or fewer filters", (double)count * (double)size / 0x1p20,
+                       (double)available.bytes / 0x1p20, available.what);
+}
