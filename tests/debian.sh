@@ -15,6 +15,6 @@ case ${1:-} in
 esac
 . tests/debian/chroot.bash
 make_chroot "$1"
-git clone -q . "$chroot/root/darknet-amp"
+git clone -q --no-hardlinks . "$chroot/root/darknet-amp"
 shift
 in_chroot darknet-amp/tests/run.sh "$@"
