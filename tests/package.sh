@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 
 make_chroot "$1"
 maker=$chroot
-git clone -q . "$maker/root/darknet-amp"
+git clone -q --no-hardlinks . "$maker/root/darknet-amp"
 make_chroot "$1"
 user=$chroot
 
