@@ -64,15 +64,14 @@ endif()
 # ---- cpack: a .deb for the Debian that this is ----
 #
 #     cmake --preset package && cmake --build --preset package
+#
+# takes dpkg-dev and file, which find the libraries' packages.
 
 set(DARKNET_AMP_CONTACT "Darknet AMP authors <authors@darknet-amp.invalid>" CACHE STRING
     "Who makes the package")
-# A package made on a later Debian replaces the one of an earlier.
-set(revision 1)
-cmake_host_system_information(RESULT debian QUERY DISTRIB_VERSION_ID)
-if(debian)
-    set(revision 1+deb${debian})
-endif()
+# 1+debian12: a package made on a later Debian replaces the one of an earlier.
+cmake_host_system_information(RESULT system QUERY DISTRIB_ID DISTRIB_VERSION_ID)
+string(REPLACE ";" "" revision "1+${system}")
 string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
 file(WRITE ${CMAKE_BINARY_DIR}/changelog.Debian
     "darknet-amp (${PROJECT_VERSION}-${revision}) unstable; urgency=medium\n\n"
