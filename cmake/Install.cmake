@@ -23,8 +23,8 @@ configure_package_config_file(cmake/darknet-amp-config.cmake.in darknet-amp-conf
     NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
 write_basic_package_version_file(darknet-amp-config-version.cmake COMPATIBILITY SameMinorVersion)
 
-# The program lies beside its library, and a link to it where programs are. (The kernel tells the program where
-# it lies itself; ldd takes the link's place for it.)
+# The program lies beside its library, and a link to it where programs are. (The program is told where it lies
+# itself; ldd takes the link's place for it.)
 file(RELATIVE_PATH to_own /${CMAKE_INSTALL_BINDIR} /${own})
 set_target_properties(darknet PROPERTIES INSTALL_RPATH "\$ORIGIN;\$ORIGIN/${to_own}")
 install(TARGETS darknet darknet_shared darknet_static
@@ -38,8 +38,8 @@ install(FILES ${CMAKE_BINARY_DIR}/include/darknet.h plugin/include/darknet_amp.h
 install(FILES plugin/amp/scaler.h DESTINATION ${headers}/darknet_amp/amp)
 install(FILES plugin/tensor/status.h DESTINATION ${headers}/darknet_amp/tensor)
 install(FILES ${CMAKE_BINARY_DIR}/darknet-amp.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(FILES ${CMAKE_BINARY_DIR}/darknet-amp-config.cmake ${CMAKE_BINARY_DIR}/darknet-amp-config-version.cmake
-    DESTINATION ${packages})
+install(FILES ${CMAKE_BINARY_DIR}/darknet-amp-config.cmake
+    ${CMAKE_BINARY_DIR}/darknet-amp-config-version.cmake DESTINATION ${packages})
 
 # install_packed(<file> <folder>): by gzip, as Debian has it
 function(install_packed file folder)
@@ -58,21 +58,20 @@ install(FILES packaging/darknet-amp.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/ba
     RENAME darknet-amp)
 
 if(DARKNET_AMP_CUDA OR NOT DARKNET_AMP_FORK STREQUAL "pjreddie")
-    return() # no package: NVIDIA's libraries are not Debian's; packaging/copyright is about pjreddie's Darknet
+    return() # NVIDIA's libraries are no packages of Debian's; packaging/copyright is about pjreddie's Darknet
 endif()
 
 # ---- cpack: a .deb for the Debian that this is ----
 #
 #     cmake --preset package && cmake --build --preset package
+#
+# takes dpkg-dev and file, which find the libraries' packages.
 
 set(DARKNET_AMP_CONTACT "Darknet AMP authors <authors@darknet-amp.invalid>" CACHE STRING
     "Who makes the package")
-# A package made on a later Debian replaces the one of an earlier.
-set(revision 1)
-cmake_host_system_information(RESULT debian QUERY DISTRIB_VERSION_ID)
-if(debian)
-    set(revision 1+deb${debian})
-endif()
+# 1+debian12: a package made on a later Debian replaces the one of an earlier.
+cmake_host_system_information(RESULT system QUERY DISTRIB_ID DISTRIB_VERSION_ID)
+string(REPLACE ";" "" revision "1+${system}")
 string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
 file(WRITE ${CMAKE_BINARY_DIR}/changelog.Debian
     "darknet-amp (${PROJECT_VERSION}-${revision}) unstable; urgency=medium\n\n"

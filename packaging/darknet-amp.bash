@@ -1,4 +1,5 @@
-# Completion of `darknet-amp amp VERB` in bash. The program itself tells the verbs, a verb's options and what they may be.
+# Completion of `darknet-amp amp VERB` in bash. The program itself tells the verbs, a verb's options and what
+# they may be.
 _darknet_amp()
 {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} help='' words=''

@@ -6,8 +6,8 @@
 #
 #   SUITE   bookworm (Debian 12: gcc 12, oneDNN 2.6) or trixie (Debian 13: gcc 14, oneDNN 3.7)
 #
-# Ends with the status of tests/run.sh. Takes debootstrap, root, 4 GiB of disk and a mirror of
-# Debian in apt's sources.
+# Ends with the status of tests/run.sh. Takes debootstrap, root, 4 GiB of disk and a mirror of Debian in apt's
+# sources.
 set -eu
 cd "$(dirname "$0")/.."
 case ${1:-} in
@@ -15,6 +15,6 @@ case ${1:-} in
 esac
 . tests/debian/chroot.bash
 make_chroot "$1"
-git clone -q . "$chroot/root/darknet-amp"
+git clone -q --no-hardlinks . "$chroot/root/darknet-amp"
 shift
 in_chroot darknet-amp/tests/run.sh "$@"

@@ -1,10 +1,12 @@
-# A bare Debian in a folder, for scripts that try Darknet AMP on a system that holds nothing yet.
-# Source it, as root; then
+# A bare Debian in a folder, for scripts that try Darknet AMP on a system that holds nothing yet. Source it,
+# as root; then
 #
-#     make_chroot trixie          a new system in $chroot, gone again when the script ends
-#     in_chroot COMMAND...        runs it there as root, in the folder /root; $chroot/root is that folder
+#     make_chroot trixie    a new system in the folder $chroot; all of them are gone when the script ends
+#     in_chroot COMMAND...  runs it there as root, in the folder /root; $chroot/root is that folder
 #
 # Packages come from the mirror that this machine's own apt sources name first.
+
+chroots=()
 
 die() {
     echo "${0##*/}: $*" >&2
@@ -18,7 +20,9 @@ make_chroot() {
     mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
     [ -n "$mirror" ] || die "apt's sources name no mirror of Debian: add one and run apt-get update"
     chroot=$(mktemp -d)
-    trap 'rm -rf --one-file-system "$chroot"' EXIT
+    chmod 755 "$chroot" # apt downloads as another user than root
+    chroots+=("$chroot")
+    trap 'rm -rf --one-file-system "${chroots[@]}"' EXIT
     trap 'exit 130' INT TERM
     echo "debootstrap $1"
     debootstrap --variant=minbase "$1" "$chroot" "$mirror" > "$chroot.log" 2>&1 || {

@@ -1,6 +1,6 @@
-# cmake --install gives a folder that works after it was moved: the program, the libraries, the headers,
-# files for pkg-config and CMake; and the GradScaler for programs that are no Darknet's. cpack makes a
-# package of the same files.
+# cmake --install gives a folder that works after it was moved: the program, the libraries, the headers, files
+# for pkg-config and CMake; and the GradScaler for programs that are no Darknet's. cpack makes a package of
+# the same files.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 
