@@ -49,7 +49,7 @@ set_target_properties(cuda_host_cpu PROPERTIES C_STANDARD 11 LINKER_LANGUAGE CXX
 
 add_test(NAME test_cuda_host COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/in_empty_folder.sh ${CMAKE_BINARY_DIR}/tests/cuda_host
     ${CMAKE_CURRENT_SOURCE_DIR}/cuda/host.sh)
-set_tests_properties(test_cuda_host PROPERTIES TIMEOUT ${unit_timeout}
+set_tests_properties(test_cuda_host PROPERTIES TIMEOUT ${unit_timeout} DISABLED "${CMAKE_CROSSCOMPILING}"
     ENVIRONMENT "${environment};ON_CPU=$<TARGET_FILE:cuda_host_cpu>;ON_DOUBLES=$<TARGET_FILE:cuda_host_double>")
 
 add_test(NAME test_cuda_step COMMAND test_cuda_step)
