@@ -203,7 +203,8 @@ static double slope(network *n, float *x)
 static double largest(const parameter *p)
 {
     double size = 0;
-    for (size_t i = 0; i < p->count; i++) size = fmax(size, fabs((double)p->gradient[i]));
+    for (size_t i = 0; i < p->count; i++) /* fmax here is an internal error of gcc 12 for aarch64 */
+        if (fabs((double)p->gradient[i]) > size) size = fabs((double)p->gradient[i]);
     return size;
 }
 

@@ -113,7 +113,8 @@ static void follow_reference(const char *kind, const char *solver, int adam, con
             reference *one = &r.all[i];
             const amp_param *p = param_at(net, one->master);
             assert_int_equal(p->count, one->count);
-            for (size_t e = 0; e < p->count; e++) one->largest = fmax(one->largest, fabs((double)p->grad[e]));
+            for (size_t e = 0; e < p->count; e++) /* fmax here is an internal error of gcc 12 for aarch64 */
+                if (fabs((double)p->grad[e]) > one->largest) one->largest = fabs((double)p->grad[e]);
             if (adam) reference_adam(one, p->grad, inverse, net, rate, t);
             else reference_sgd(one, p->grad, inverse, net, rate);
         }

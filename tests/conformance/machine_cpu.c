@@ -8,7 +8,7 @@
 
 #include "backend/cpu/rows.h"
 
-static const char *const instruction_sets[] = { "sse2", "avx2", "avx512", NULL };
+static const char *const instruction_sets[] = { "sse2", "neon", "avx2", "avx512", NULL };
 
 static int use_instruction_set(const char *name)
 {
