@@ -54,11 +54,25 @@ static void map_gradients(amp_gradients *gradients, const amp_layer_desc *layer,
     if (master == layer->scales) gradients->scales = gradient;
 }
 
+/* The gradient of a master that an earlier layer has too, or NULL: one that layers share has one gradient and
+ * one update. */
+static float *gradient_of(const amp_parameters *p, const float *master)
+{
+    for (int i = 0; i < p->param_count; i++) if (p->params[i].master == master) return p->params[i].grad;
+    return NULL;
+}
+
 static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index, size_t elements, size_t *at)
 {
     for (int k = 0; k < layer->param_count; k++) {
         const amp_param_desc *d = &layer->params[k];
-        float *gradient = p->gradient_block + *at, *m = p->moment_block ? p->moment_block + *at : NULL;
+        float *gradient = gradient_of(p, d->master);
+        if (gradient) {
+            map_gradients(&p->gradients[index], layer, k, gradient);
+            continue;
+        }
+        gradient = p->gradient_block + *at;
+        float *m = p->moment_block ? p->moment_block + *at : NULL;
         p->params[p->param_count] = (amp_param){ .master = d->master, .grad = gradient,
                                                  .momentum = *d->gradient_slot, .m = m,
                                                  .v = m ? m + elements : NULL, .count = d->count,
