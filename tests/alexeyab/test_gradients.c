@@ -1,6 +1,6 @@
 /* AlexeyAB's Darknet under AMP: is what a network learns minus the slope of its loss? Each network ends with
- * softmax, whose loss is exact; it trains in fp32 at a learning rate of 0 and a momentum of 1, so that after a
- * step Darknet's weight_updates hold the sum of the images' gradients, and no weight has moved.
+ * softmax, whose loss is exact; it trains in fp32 at a learning rate of 0 and a momentum of 1, so that after
+ * a step Darknet's weight_updates hold the sum of the images' gradients, and no weight has moved.
  *
  * Networks are written a section a line, as tests/cfg has them. */
 #include <math.h>
@@ -103,8 +103,8 @@ static void check_array(subject *s, int index, const char *name, float *w, const
     if (!(largest > 1e-3)) fail_msg("layer %d, %s: no gradient to look at", index, name);
     for (int k = 0; k < count; k++)
         if (!(fabs(first[k] + slopes[k]) < 1e-3 * largest))
-            fail_msg("layer %d, %s[%d]: minus the gradient is %g, by differences %g", index, name, k, first[k],
-                     -slopes[k]);
+            fail_msg("layer %d, %s[%d]: minus the gradient is %g, by differences %g", index, name, k,
+                     first[k], -slopes[k]);
 }
 
 static float *copy_of(const float *x, int count)
@@ -165,12 +165,14 @@ TEST(convolutions_that_share_weights)
 {
     check_network(CONV("filters=4 activation=tanh") CONV("filters=4 activation=tanh")
                   CONV("filters=4 activation=swish share_index=-1") CONV("filters=2 activation=tanh")
-                  "[route] layers=-1,-2,-1 [route] layers=-1 groups=2 " CONV("filters=4 activation=linear dilation=2 share_index=1"));
+                  "[route] layers=-1,-2,-1 [route] layers=-1 groups=2 "
+                  CONV("filters=4 activation=linear dilation=2 share_index=1"));
 }
 
 TEST(what_only_this_fork_has)
 {
-    check_network(CONV("filters=4 activation=mish stride_x=2 stride_y=1") "[route] layers=-1 groups=2 group_id=1 "
+    check_network(CONV("filters=4 activation=mish stride_x=2 stride_y=1")
+                  "[route] layers=-1 groups=2 group_id=1 "
                   CONV("filters=4 groups=2 activation=tanh") "[empty]");
     check_network(CONV("filters=4 activation=swish") "[avgpool] [convolutional] filters=4 size=1 "
                   "activation=logistic [scale_channels] from=-3 activation=linear "

@@ -102,7 +102,7 @@ static amp_status describe_boxes(const network *net, int index, amp_network_desc
     return describe_classes(l, index, d, error);
 }
 
-/* Darknet's own shortcut computes 0 with the one, has no room for the other's input, and ends at the third. */
+/* Darknet's own shortcut computes 0 with relu6, has no room for hard_mish's input, and ends at the others. */
 static int shortcut_lacks(ACTIVATION a)
 {
     return a == RELU6 || a == HARD_MISH || a == NORM_CHAN || a == NORM_CHAN_SOFTMAX
@@ -313,9 +313,16 @@ amp_image_fit amp_fork_detector_fit(const struct network *net)
     return net->letter_box ? AMP_FIT_LETTERBOX : AMP_FIT_STRETCH;
 }
 
-detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, int *count)
+/* As its commands: the last layer's .cfg says by which overlap boxes are suppressed. */
+detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
+                         int *count)
 {
-    return get_network_boxes(net, size[0], size[1], least, hierarchy, 0, 1, count, net->letter_box);
+    const layer *l = &net->layers[net->n - 1];
+    detection *boxes =
+        get_network_boxes(net, size[0], size[1], least, hierarchy, 0, 1, count, net->letter_box);
+    if (l->nms_kind == DEFAULT_NMS) do_nms_sort(boxes, *count, l->classes, suppression);
+    else diounms_sort(boxes, *count, l->classes, suppression, l->nms_kind, l->beta_nms);
+    return boxes;
 }
 
 void amp_own_sort_classes(float *probabilities, network *net)
