@@ -43,3 +43,18 @@ if(DARKNET_AMP_BUILD_STOCK)
     darknet_objects(alexeyab_stock_host ${DARKNET_AMP_ALEXEYAB})
     darknet_targets(darknet-alexeyab-stock ${DARKNET_AMP_ALEXEYAB} OBJECTS alexeyab_stock_host)
 endif()
+
+# What its layers learn under AMP, by finite differences.
+add_executable(test_alexeyab_gradients alexeyab/test_gradients.c)
+set_target_properties(test_alexeyab_gradients PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE CXX
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+target_include_directories(test_alexeyab_gradients PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_include_directories(test_alexeyab_gradients SYSTEM PRIVATE ${patched}/src ${CMOCKA_INCLUDE_DIR})
+target_compile_definitions(test_alexeyab_gradients PRIVATE _POSIX_C_SOURCE=200809L)
+target_compile_options(test_alexeyab_gradients PRIVATE ${plugin_flags} -Wall -Wextra)
+target_link_libraries(test_alexeyab_gradients PRIVATE darknet-alexeyab_static oneDNN OpenMP::OpenMP_C
+    ${CMOCKA_LIBRARY})
+target_link_options(test_alexeyab_gradients PRIVATE ${darknet_link_flags})
+add_test(NAME test_alexeyab_gradients COMMAND ${launcher} $<TARGET_FILE:test_alexeyab_gradients>)
+set_tests_properties(test_alexeyab_gradients PROPERTIES ENVIRONMENT "${environment}"
+    TIMEOUT ${unit_timeout})

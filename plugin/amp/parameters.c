@@ -40,18 +40,31 @@ static amp_status allocate(amp_parameters *p, const sizes *s, int layers, amp_er
     return AMP_OK;
 }
 
-static amp_gradient_entries entries_of(amp_gradients *gradients, const amp_layer_desc *layer, int k)
+static amp_gradient_entries entries_of(amp_gradients *gradients, const amp_layer_desc *layer, int k, int param)
 {
     const float *master = layer->params[k].master;
-    return (amp_gradient_entries){ &gradients->all[k], master == layer->weights ? &gradients->weights
-                                                     : master == layer->biases ? &gradients->biases
-                                                     : master == layer->scales ? &gradients->scales : NULL };
+    return (amp_gradient_entries){ param, &gradients->all[k],
+                                   master == layer->weights ? &gradients->weights
+                                   : master == layer->biases ? &gradients->biases
+                                   : master == layer->scales ? &gradients->scales : NULL };
+}
+
+/* The parameter of this master: an earlier layer's, where layers share it, with one gradient and one update;
+ * else the next. */
+static int param_of(const amp_parameters *p, const float *master)
+{
+    int i = 0;
+    while (i < p->param_count && p->params[i].master != master) i++;
+    return i;
 }
 
 static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index)
 {
     for (int k = 0; k < layer->param_count; k++) {
         const amp_param_desc *d = &layer->params[k];
+        int param = param_of(p, d->master);
+        p->entries[p->entry_count++] = entries_of(&p->gradients[index], layer, k, param);
+        if (param < p->param_count) continue;
         p->params[p->param_count] = (amp_param){ .master = d->master, .momentum = *d->gradient_slot,
                                                  .count = d->count, .clip = d->clip,
                                                  .rate_scale = layer->rate_scale, .layer = index,
@@ -60,7 +73,6 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
                                                   .name = d->name };
         p->rates[p->param_count] = layer->rate_scale;
         p->unsaved[p->param_count] = (char)d->unsaved;
-        p->entries[p->param_count] = entries_of(&p->gradients[index], layer, k);
         p->decays[p->param_count++] = (char)d->decays;
     }
 }
@@ -98,10 +110,14 @@ static void share_blocks(amp_parameters *p)
     float *gradient = p->gradient_block, *moment = p->moment_block, *committed = p->committed_block;
     for (int i = 0; i < p->param_count; i++) {
         amp_param *param = &p->params[i];
-        param->grad = *p->entries[i].in_all = gradient;
-        if (p->entries[i].by_name) *p->entries[i].by_name = gradient;
+        param->grad = gradient;
         if (moment) param->m = moment, param->v = moment + p->gradient_count, moment += param->count;
         gradient += param->count;
+    }
+    for (int i = 0; i < p->entry_count; i++) {
+        const amp_gradient_entries *entries = &p->entries[i];
+        *entries->in_all = p->params[entries->param].grad;
+        if (entries->by_name) *entries->by_name = *entries->in_all;
     }
     for (int i = 0; i < p->statistics_count; i++) {
         p->statistics[i].committed = committed;

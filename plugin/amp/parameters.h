@@ -6,8 +6,9 @@
 #include "anomaly.h"
 #include "plan.h"
 
-/* A parameter's places in its layer's amp_gradients. by_name: weights, biases or scales; NULL: it is none. */
-typedef struct amp_gradient_entries { float **in_all, **by_name; } amp_gradient_entries;
+/* The places of a parameter in the amp_gradients of a layer that has it. by_name: weights, biases or scales;
+ * NULL: it is none. */
+typedef struct amp_gradient_entries { int param; float **in_all, **by_name; } amp_gradient_entries;
 
 typedef struct amp_parameters {
     amp_param *params;
@@ -16,7 +17,8 @@ typedef struct amp_parameters {
     int param_count;
     const char **layer_types; /* per layer: the host's name for it */
     amp_gradients *gradients; /* per layer: where its backward adds */
-    amp_gradient_entries *entries; /* per parameter */
+    amp_gradient_entries *entries; /* per parameter of each layer: layers may share one */
+    int entry_count;
     int taken;                /* whether there is the memory of amp_parameters_take, these three blocks: */
     float *gradient_block, *moment_block, *committed_block;
     size_t gradient_count, committed_count; /* elements of all parameters, and of all statistics, together */

@@ -107,6 +107,13 @@ goes_on tiny.cfg -amp bf16
 cp whole/tiny_final.weights trained.weights
 sed 's/^momentum=.*/adam=1/' tiny.cfg > adam.cfg
 goes_on adam.cfg -amp fp16
+awk '/^\[shortcut\]/ { print "[convolutional]\nfilters=16\nsize=1\nactivation=swish\nshare_index=3\n" }
+    /^from=/ { $0 = "from=-2,-3\nweights_type=per_channel\nweights_normalization=relu" } 1' tiny.cfg \
+    > weights.cfg
+goes_on weights.cfg -amp bf16
+sed '/^weights_normalization/d' weights.cfg > wrong.cfg
+! "$ALEXEYAB" amp check wrong.cfg > out 2>&1 || fail 'weights that nothing normalizes pass the check'
+grep -q '^error: .*weights_type = per_channel: weights need weights_normalization' out || fail "$(cat out)"
 
 # ---- a classifier ----
 mkdir images/round images/square
@@ -177,6 +184,16 @@ works detector map tiny.data amp.cfg trained.weights
 works detector map tiny.data tiny.cfg trained.weights
 works detector test tiny.data amp.cfg trained.weights images/1.jpg -dont_show
 works amp valid tiny.data amp.cfg trained.weights
+# Boxes are suppressed as the .cfg says: as many are left as with its own measuring.
+for suppression in default greedynms; do
+    sed "s/^\[yolo\]/[yolo]\nnms_kind=$suppression/" tiny.cfg > nms.cfg
+    works detector map tiny.data nms.cfg trained.weights
+    sed -n 's/.*detections_count = \([0-9]*\).*/\1/p' out > own.$suppression
+    works amp valid tiny.data nms.cfg trained.weights
+    sed -n 's/.*, \([0-9]*\) detections.*/\1/p' out | diff own.$suppression - ||
+        fail "nms_kind=$suppression leaves other boxes than in its own detector map"
+done
+! cmp own.default own.greedynms || fail 'both kinds of suppression leave as many boxes'
 works amp probe tiny.data amp.cfg trained.weights
 works amp bench tiny.cfg -iters 2 -warmup 0 -dtypes stock,fp32,bf16
 
@@ -243,6 +260,8 @@ refused() { # refused <what> <section> <key>...: a line, and status 1
 for key in adversarial_lr=.1 attention=1 dynamic_minibatch=1 equidistant_point=1; do
     refused "\[net\]: ${key%=*}" '[net]' $key
 done
-for key in antialiasing=1 coordconv=1 grad_centr=1 assisted_excitation=1; do
+for key in antialiasing=1 coordconv=1 grad_centr=1 assisted_excitation=1 activation=gelu; do
     refused "layer 0 \[convolutional\]: ${key%=*}" '[convolutional]' $key
 done
+refused 'layer 4 \[shortcut\]: its activation' '[shortcut]' \
+    weights_type=per_feature weights_normalization=relu activation=relu6

@@ -123,9 +123,9 @@ static amp_status measure_image(void *context, struct network *net, int i, const
 static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
 {
     if (!r->objects)
-        return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a labelled object; are "
-                        "the labels beside %s where Darknet looks (images -> labels, .txt)?",
-                        r->evaluated.images, m->data->images.line[0]);
+        return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a labelled object; the "
+                        "first is %.300s, and this Darknet looks for %s", r->evaluated.images,
+                        m->data->images.line[0], amp_fork_label_place);
     r->per_class = calloc((size_t)r->classes, sizeof *r->per_class);
     if (!r->per_class) return amp_fail(error, AMP_NO_MEMORY, "no memory for %d classes", r->classes);
     return amp_average_precision(m->found, m->found_count, m->truths, m->truth_count, r->classes,

@@ -1,11 +1,13 @@
 /* See gaps.h. */
 #include "gaps.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../common/failure.h"
 #include "../../tensor/status.h"
+#include "activations.h"
 
 static int own_buffer(float **buffer, size_t count)
 {
@@ -51,13 +53,80 @@ void amp_gap_forward(layer l, network_state state)
     free(copy);
 }
 
+/* ---- a shortcut with weights ---- */
+
+/* y = sum of p[k] x[k] over its inputs k, the layer before first. The weights w lie input by input, each with
+ * one of the whole input or one a channel, and p is w[k], relu(w[k]) / s or exp(w[k]) / s, where s is the sum
+ * over the inputs. */
+typedef struct shares { int inputs, groups; float *p, *slope; } shares; /* slope: of p[k] s by w[k], over s */
+
+static shares shares_of(const layer *l)
+{
+    const float nothing = .0001f; /* Darknet adds it to s */
+    shares m = { .inputs = l->n + 1, .groups = l->nweights / (l->n + 1) };
+    m.p = scratch(2 * (size_t)l->nweights);
+    m.slope = m.p + l->nweights;
+    for (int g = 0; g < m.groups; g++) {
+        float largest = -INFINITY, sum = nothing;
+        for (int at = g; at < l->nweights; at += m.groups) largest = fmaxf(largest, l->weights[at]);
+        for (int at = g; at < l->nweights; at += m.groups) {
+            float w = l->weights[at];
+            int is_relu = l->weights_normalization == RELU_NORMALIZATION;
+            m.p[at] = is_relu ? fmaxf(w, 0) : expf(w - largest);
+            m.slope[at] = is_relu ? w > 0 : m.p[at];
+            sum += m.p[at];
+        }
+        for (int at = g; at < l->nweights; at += m.groups) m.p[at] /= sum, m.slope[at] /= sum;
+    }
+    return m;
+}
+
+/* One group of one image. A far input that is shorter than the output ends early. */
+static void share_out(const layer *l, const shares *m, int image, int g, const network_state *state)
+{
+    int each = l->outputs / m->groups;
+    double sums[m->inputs];
+    for (int k = 0; k < m->inputs; k++) sums[k] = 0;
+    for (int i = g * each; i < (g + 1) * each; i++) {
+        float d = l->delta[(size_t)image * l->outputs + i], x[m->inputs], y = 0;
+        for (int k = 0; k < m->inputs; k++) {
+            int length = k ? l->input_sizes[k - 1] : l->outputs;
+            size_t at = (size_t)image * length + i;
+            float *delta = k ? l->layers_delta[k - 1] : state->delta, p = m->p[k * m->groups + g];
+            x[k] = i >= length ? 0 : k ? l->layers_output[k - 1][at] : state->input[at];
+            y += p * x[k];
+            if (i < length && delta) delta[at] += p * d;
+        }
+        for (int k = 0; k < m->inputs; k++) sums[k] += (double)d * (x[k] - y);
+    }
+    for (int k = 0; l->weight_updates && k < m->inputs; k++) {
+        int at = k * m->groups + g;
+        l->weight_updates[at] += (float)(m->slope[at] * sums[k]);
+    }
+}
+
+static void backward_weighted_shortcut(layer l, network_state state)
+{
+    int count = l.outputs * l.batch;
+    if (l.activation == SWISH) gradient_array_swish(l.output, count, l.activation_input, l.delta);
+    else if (l.activation == MISH) gradient_array_mish(count, l.activation_input, l.delta);
+    else gradient_array(l.output, count, l.activation, l.delta);
+    shares m = shares_of(&l);
+    for (int image = 0; image < l.batch; image++)
+        for (int g = 0; g < m.groups; g++) share_out(&l, &m, image, g, &state);
+    free(m.p);
+}
+
+/* ---- any layer ---- */
+
 void amp_gap_backward(layer l, network_state state)
 {
     size_t count = input_count(&state);
     float *sum = state.delta, *part = NULL;
     /* A route's, which adds to the layers it joins, does not look at it. */
     if (l.type != ROUTE) state.delta = part = scratch(count);
-    l.backward(l, state);
+    if (l.type == SHORTCUT && l.nweights) backward_weighted_shortcut(l, state);
+    else l.backward(l, state);
     for (size_t i = 0; part && sum && i < count; i++) sum[i] += part[i];
     free(part);
 }

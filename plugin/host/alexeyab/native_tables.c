@@ -122,8 +122,16 @@ const amp_own_option amp_own_options[] = {
 };
 const size_t amp_own_option_count = ROWS(amp_own_options);
 
+/* The elements of an image are added where there are some, channel by channel. */
+static int joins_alike(const layer *l)
+{
+    for (int k = 0; l->n > 1 && k < l->n; k++) if (l->input_sizes[k] != l->outputs) return 0;
+    return 1;
+}
+
 const char *amp_own_unfit(const layer *l)
 {
+    if (l->type == SHORTCUT && !joins_alike(l)) return "it joins several layers of different shapes";
     if (l->type == MAXPOOL && l->stride_x != l->stride_y) return "stride_x and stride_y differ";
     return NULL;
 }

@@ -33,6 +33,7 @@ static const char *refused_of_network(const network *net)
  * alone, or one that threads race in. */
 static const char *refused_of_layer(const layer *l)
 {
+    if (l->activation == GELU) return "activation=gelu"; /* whose gradient it takes at the output */
     switch (l->type) {
     case RNN:
     case GRU:
@@ -41,7 +42,6 @@ static const char *refused_of_layer(const layer *l)
     case HISTORY:
     case CONTRASTIVE: return "such a layer";
     case CONVOLUTIONAL:
-        if (l->share_layer) return "share_index";
         if (l->batch_normalize == 2) return "cbn";
         if (l->coordconv) return "coordconv";
         if (l->deform) return "sway, rotate or stretch";
@@ -54,7 +54,6 @@ static const char *refused_of_layer(const layer *l)
         if (l->maxpool_zero_nonmax) return "maxpool_zero_nonmax";
         return l->antialiasing ? "antialiasing" : NULL;
     case DROPOUT: return l->dropblock ? "dropblock" : NULL;
-    case SHORTCUT: return l->weights_type != NO_WEIGHTS ? "weights_type" : NULL;
     case SAM:
     case SCALE_CHANNELS: return amp_host_is_native(l) ? NULL : "its activation";
     case COST: return l->cost_type == SMOOTH ? "type=smooth" : NULL;

@@ -104,11 +104,11 @@ static amp_status describe_boxes(const network *net, int index, amp_network_desc
     return describe_classes(l, index, d, error);
 }
 
-static int joins_alike(const amp_network_desc *out, const amp_layer_desc *d)
+/* Darknet's own shortcut computes 0 with relu6, has no room for hard_mish's input, and ends at the others. */
+static int shortcut_lacks(ACTIVATION a)
 {
-    for (int k = 1; d->input_count > 2 && k < d->input_count; k++)
-        if (out->layers[d->inputs[k]].output.c != d->output.c) return 0;
-    return 1;
+    return a == RELU6 || a == HARD_MISH || a == NORM_CHAN || a == NORM_CHAN_SOFTMAX
+           || a == NORM_CHAN_SOFTMAX_MAXVAL;
 }
 
 amp_status amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d,
@@ -123,15 +123,16 @@ amp_status amp_own_describe(const network *net, int index, amp_network_desc *out
         d->dilation = l->dilation;
         d->pad = l->pad * l->dilation;
     }
-    if (d->kind == AMP_LAYER_SHORTCUT && !joins_alike(out, d)) {
-        d->kind = AMP_LAYER_HOST;
-        d->why_host = "joins several layers of different shapes";
-    }
+    if (l->type == SHORTCUT && d->kind == AMP_LAYER_HOST && shortcut_lacks(l->activation))
+        return amp_fail(error, AMP_UNSUPPORTED,
+                        "layer %d [shortcut]: its activation cannot be trained with under AMP where %s; run "
+                        "with -amp off",
+                        index, d->why_host);
     if (d->kind == AMP_LAYER_YOLO) AMP_TRY(describe_boxes(net, index, out, &d->yolo, error));
     d->stops_backward = stops_now(net, l);
     d->no_backward |= l->onlyforward != 0;
     if (l->type == EMPTY) d->activation = AMP_LINEAR;
-    if (l->type == IMPLICIT && l->weight_updates && !amp_own_is_frozen(l))
+    if ((l->type == IMPLICIT || l->type == SHORTCUT) && l->weight_updates && !amp_own_is_frozen(l))
         d->params[d->param_count++] = (amp_param_desc){ .name = "weights",
                                                         .master = l->weights,
                                                         .decays = 1,
@@ -314,9 +315,16 @@ amp_image_fit amp_fork_detector_fit(const struct network *net)
     return net->letter_box ? AMP_FIT_LETTERBOX : AMP_FIT_STRETCH;
 }
 
-detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, int *count)
+/* As its commands: the last layer's .cfg says by which overlap boxes are suppressed. */
+detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
+                         int *count)
 {
-    return get_network_boxes(net, size[0], size[1], least, hierarchy, 0, 1, count, net->letter_box);
+    const layer *l = &net->layers[net->n - 1];
+    detection *boxes =
+        get_network_boxes(net, size[0], size[1], least, hierarchy, 0, 1, count, net->letter_box);
+    if (l->nms_kind == DEFAULT_NMS) do_nms_sort(boxes, *count, l->classes, suppression);
+    else diounms_sort(boxes, *count, l->classes, suppression, l->nms_kind, l->beta_nms);
+    return boxes;
 }
 
 void amp_own_sort_classes(float *probabilities, network *net)

@@ -298,6 +298,8 @@ void cfg_rule_shortcut(cfg_walk *walk)
 void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
 {
     const cfg_shape *in = walk->in;
+    if (number(walk, "weights_type") && !number(walk, "weights_normalization"))
+        cfg_walk_fail(walk, "weights_type", NULL, "weights need weights_normalization=relu or softmax");
     for (int i = 0; i < cfg_walk_numbers(walk, "from"); i++) {
         int index = (int)cfg_walk_at(walk, "from", i);
         const cfg_shape *from = &walk->layers[index];

@@ -114,8 +114,7 @@ amp_status amp_fork_detect(struct network *net, float *image, const int size[2],
     int classes = amp_fork_box_classes(net), count = 0;
     amp_own_predict(net, image);
     AMP_TRY(check_boxes(net, path, error));
-    detection *boxes = amp_own_boxes(net, size, LEAST_SCORE, HIERARCHY, &count);
-    do_nms_sort(boxes, count, classes, SUPPRESSION_IOU);
+    detection *boxes = amp_own_boxes(net, size, LEAST_SCORE, HIERARCHY, SUPPRESSION_IOU, &count);
     amp_status status = hand_over(boxes, count, classes, sink, context, error);
     free_detections(boxes, count);
     return status;

@@ -123,7 +123,9 @@ void amp_own_update(network *net);
 float amp_own_cost(const network *net);
 float *amp_own_predict(network *net, float *image);
 image amp_own_center_crop(image im, int w, int h);
-detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, int *count);
+/* Of the image that was predicted; what another box suppresses has a probability of 0. */
+detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
+                         int *count);
 void amp_own_sort_classes(float *probabilities, network *net);
 int amp_own_pass_index(const amp_pass *);
 const network *amp_own_pass_network(const amp_pass *);

@@ -167,9 +167,12 @@ amp_image_fit amp_fork_detector_fit(const struct network *net)
     return AMP_FIT_LETTERBOX;
 }
 
-detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, int *count)
+detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
+                         int *count)
 {
-    return get_network_boxes(net, size[0], size[1], least, hierarchy, 0, 1, count);
+    detection *boxes = get_network_boxes(net, size[0], size[1], least, hierarchy, 0, 1, count);
+    do_nms_sort(boxes, *count, net->layers[net->n - 1].classes, suppression);
+    return boxes;
 }
 
 void amp_own_sort_classes(float *probabilities, network *net)

@@ -1,0 +1,186 @@
+/* AlexeyAB's Darknet under AMP: is what a network learns minus the slope of its loss? Each network ends with
+ * softmax, whose loss is exact; it trains in fp32 at a learning rate of 0 and a momentum of 1, so that after
+ * a step Darknet's weight_updates hold the sum of the images' gradients, and no weight has moved.
+ *
+ * Networks are written a section a line, as tests/cfg has them. */
+#include <math.h>
+
+#include "testing.h"
+
+#include "darknet.h"
+#include "network.h"
+#include "parser.h"
+
+enum { BATCH = 3, SIDE = 6, CLASSES = 3 };
+
+static const char beginning[] = "[net] batch=3 subdivisions=1 width=6 height=6 channels=3 learning_rate=0 "
+                                "momentum=1 decay=0 max_batches=1 [amp] dtype=fp32 ",
+                  ending[] = " [convolutional] filters=3 size=1 activation=linear [avgpool] [softmax]";
+
+typedef struct subject {
+    network net;
+    float x[BATCH * SIDE * SIDE * 3], truth[BATCH * CLASSES];
+} subject;
+
+static float uniform(float low, float high)
+{
+    return low + (high - low) * (float)rand() / (float)RAND_MAX;
+}
+
+static void write_cfg(const char *file, const char *text)
+{
+    FILE *stream = fopen(file, "w");
+    assert_non_null(stream);
+    for (; *text; text++) fputc(*text == ' ' ? '\n' : *text, stream);
+    fclose(stream);
+}
+
+static int weights_in(const layer *l)
+{
+    return l->type == LOCAL ? l->size * l->size * l->c * l->n * l->out_w * l->out_h : l->nweights;
+}
+
+static int biases_in(const layer *l) { return l->type == LOCAL ? l->outputs : l->n; }
+
+static subject subject_of(const char *layers)
+{
+    char text[2000], file[] = "/tmp/amp_gradients_XXXXXX";
+    subject s;
+    int made = mkstemp(file);
+    assert_true(made >= 0);
+    close(made);
+    snprintf(text, sizeof text, "%s%s%s", beginning, layers, ending);
+    write_cfg(file, text);
+    s.net = parse_network_cfg(file);
+    unlink(file);
+    srand(7);
+    for (size_t i = 0; i < COUNT(s.x); i++) s.x[i] = uniform(-1, 1);
+    for (int i = 0; i < BATCH * CLASSES; i++) s.truth[i] = i % CLASSES == i / CLASSES;
+    for (int i = 0; i < s.net.n; i++) {
+        layer *l = &s.net.layers[i];
+        for (int k = 0; l->weights && k < weights_in(l); k++)
+            l->weights[k] = l->type == SHORTCUT ? uniform(.5f, 1.5f) : uniform(-.6f, .6f);
+    }
+    return s;
+}
+
+/* The sum over the images, of a step that leaves no trace but in weight_updates. */
+static double loss_of(subject *s)
+{
+    const layer *last = &s->net.layers[s->net.n - 1];
+    double loss = 0;
+    train_network_datum(s->net, s->x, s->truth);
+    ++*s->net.cur_iteration;
+    update_network(s->net);
+    for (int i = 0; i < BATCH * CLASSES; i++) loss += last->loss[i];
+    return loss;
+}
+
+/* Central differences at h and 2h, combined so that the h^2 error cancels. */
+static double slope(subject *s, float *w)
+{
+    const float h = 1.f / 32, at = *w;
+    double difference[2];
+    for (int i = 0; i < 2; i++) {
+        float up = at + (float)(i + 1) * h, down = at - (float)(i + 1) * h;
+        *w = up;
+        double above = loss_of(s);
+        *w = down;
+        difference[i] = (above - loss_of(s)) / ((double)up - down);
+    }
+    *w = at;
+    return (4 * difference[0] - difference[1]) / 3;
+}
+
+/* `updates` holds minus the gradient, and goes on adding up: its first step's numbers are taken. */
+static void check_array(subject *s, int index, const char *name, float *w, const float *first, int count)
+{
+    double largest = 0, slopes[count];
+    for (int k = 0; k < count; k++) {
+        slopes[k] = slope(s, &w[k]);
+        if (fabs(slopes[k]) > largest) largest = fabs(slopes[k]);
+    }
+    if (!(largest > 1e-3)) fail_msg("layer %d, %s: no gradient to look at", index, name);
+    for (int k = 0; k < count; k++)
+        if (!(fabs(first[k] + slopes[k]) < 1e-3 * largest))
+            fail_msg("layer %d, %s[%d]: minus the gradient is %g, by differences %g", index, name, k,
+                     first[k], -slopes[k]);
+}
+
+static float *copy_of(const float *x, int count)
+{
+    float *copy = malloc((size_t)count * sizeof *copy);
+    assert_non_null(copy);
+    return memcpy(copy, x, (size_t)count * sizeof *copy);
+}
+
+static void check_network(const char *layers)
+{
+    subject s = subject_of(layers);
+    int n = s.net.n;
+    float *weights[n], *biases[n];
+    loss_of(&s);
+    for (int i = 0; i < n; i++) {
+        const layer *l = &s.net.layers[i];
+        weights[i] = l->weight_updates ? copy_of(l->weight_updates, weights_in(l)) : NULL;
+        biases[i] = l->bias_updates ? copy_of(l->bias_updates, biases_in(l)) : NULL;
+    }
+    for (int i = 0; i < n; i++) {
+        layer *l = &s.net.layers[i];
+        if (weights[i]) check_array(&s, i, "weights", l->weights, weights[i], weights_in(l));
+        if (biases[i]) check_array(&s, i, "biases", l->biases, biases[i], biases_in(l));
+        free(weights[i]);
+        free(biases[i]);
+    }
+    free_network(s.net);
+}
+
+#define CONV(more) "[convolutional] size=3 pad=1 " more " "
+#define THREE CONV("filters=4 activation=tanh") CONV("filters=4 activation=logistic") \
+    CONV("filters=4 activation=tanh")
+
+TEST(shortcuts)
+{
+    check_network(THREE "[shortcut] from=-2 activation=linear");
+    check_network(THREE "[shortcut] from=-2,-3 activation=swish");
+    check_network(CONV("filters=6 activation=tanh") CONV("filters=2 activation=tanh")
+                  CONV("filters=4 activation=tanh") "[shortcut] from=-2,-3 activation=mish");
+}
+
+TEST(shortcuts_with_weights)
+{
+    check_network(THREE "[shortcut] from=-2,-3 weights_type=per_feature weights_normalization=relu "
+                        "activation=tanh");
+    check_network(THREE "[shortcut] from=-3 weights_type=per_channel weights_normalization=relu "
+                        "activation=mish");
+    check_network(THREE "[shortcut] from=-2,-3 weights_type=per_channel weights_normalization=softmax "
+                        "activation=linear");
+    check_network(CONV("filters=6 activation=tanh") CONV("filters=2 activation=tanh")
+                  CONV("filters=4 activation=tanh")
+                  "[shortcut] from=-2,-3 weights_type=per_feature weights_normalization=softmax "
+                  "activation=swish");
+}
+
+TEST(convolutions_that_share_weights)
+{
+    check_network(CONV("filters=4 activation=tanh") CONV("filters=4 activation=tanh")
+                  CONV("filters=4 activation=swish share_index=-1") CONV("filters=2 activation=tanh")
+                  "[route] layers=-1,-2,-1 [route] layers=-1 groups=2 "
+                  CONV("filters=4 activation=linear dilation=2 share_index=1"));
+}
+
+TEST(what_only_this_fork_has)
+{
+    check_network(CONV("filters=4 activation=mish stride_x=2 stride_y=1")
+                  "[route] layers=-1 groups=2 group_id=1 "
+                  CONV("filters=4 groups=2 activation=tanh") "[empty]");
+    check_network(CONV("filters=4 activation=swish") "[avgpool] [convolutional] filters=4 size=1 "
+                  "activation=logistic [scale_channels] from=-3 activation=linear "
+                  CONV("filters=4 activation=tanh") "[sam] from=-2 activation=linear");
+    check_network(CONV("filters=4 activation=tanh") "[local_avgpool] size=2 stride=2 "
+                  CONV("filters=4 activation=tanh") "[upsample] stride=2 scale=.5 "
+                  CONV("filters=4 activation=tanh") "[reorg3d] stride=2 "
+                  CONV("filters=2 activation=tanh") "[local] filters=3 size=2 activation=tanh");
+}
+
+int main(void) { return run_listed_tests("alexeyab_gradients", NULL, NULL); }
