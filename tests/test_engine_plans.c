@@ -399,7 +399,8 @@ static double apart(const float *a, const float *b, int count)
  * statistics stay as they are. */
 TEST(batch_norm_is_folded_for_prediction_and_nothing_else_changes)
 {
-    static const struct { const char *dtype; double unit; } halves[] = { { "bf16", 0x1p-8 }, { "fp16", 0x1p-11 } };
+    static const struct { const char *dtype; double unit; } halves[] = { { "bf16", 0x1p-8 },
+                                                                         { "fp16", 0x1p-11 } };
     network *wide = parse(folds, "fp32");
     size_t before, after;
     settle(wide, 1);

@@ -105,7 +105,8 @@ TEST(behaviour_13_batchnorm_scales_and_biases_are_in_the_check)
 /* ---- frozen layers ---- */
 
 /* What three updates made alike. Where every processor has fused multiply-add (aarch64), the compiler takes
- * it for stock's update, whose weights may then come out a unit apart in each, and by the decay's rounding. */
+ * it for stock's update, whose weights may then come out a unit apart in each, and by
+ * the decay's rounding. */
 static void assert_alike(const float *ours, const float *stock, int count)
 {
 #ifdef __FP_FAST_FMAF
@@ -116,8 +117,8 @@ static void assert_alike(const float *ours, const float *stock, int count)
 #endif
 }
 
-/* Stock's update still decays what stopbackward freezes, and so does AMP: weights move as in stock, bit for bit, and by nothing
- * but decay. */
+/* Stock's update still decays what stopbackward freezes, and so does AMP: weights move as in stock, bit for
+ * bit, and by nothing but decay. */
 TEST(behaviour_14_frozen_layers_are_out_of_the_check)
 {
     network *ours = load("stopbackward", "decay=.05\n", "", "fp32"),

@@ -40,7 +40,8 @@ static amp_status allocate(amp_parameters *p, const sizes *s, int layers, amp_er
     return AMP_OK;
 }
 
-static amp_gradient_entries entries_of(amp_gradients *gradients, const amp_layer_desc *layer, int k, int param)
+static amp_gradient_entries entries_of(amp_gradients *gradients, const amp_layer_desc *layer, int k,
+                                       int param)
 {
     const float *master = layer->params[k].master;
     return (amp_gradient_entries){ param, &gradients->all[k],

@@ -41,7 +41,8 @@ on_both bf16 0.02
 
 # The scale is too high at first: the steps that overflow are skipped, and those after are good.
 train dynamic "$on_doubles" detector train tiny.data dynamic.cfg -amp fp16 -seed 7
-grep -q '^amp: summary dtype=fp16 steps=8 skipped=[1-9]' dynamic.err || fail "dynamic: $(grep '^amp: summary' dynamic.err)"
+grep -q '^amp: summary dtype=fp16 steps=8 skipped=[1-9]' dynamic.err ||
+    fail "dynamic: $(grep '^amp: summary' dynamic.err)"
 
 # A bug report names the GPU, CUDA, its driver and the libraries.
 "$on_doubles" amp version > out 2> err || fail "amp version: $(tail -n 1 err)"

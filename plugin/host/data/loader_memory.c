@@ -84,7 +84,8 @@ void *darknet_amp_calloc(size_t count, size_t size, const char *text)
      * that are needed are missed in amp_fork_take_over. */
     if (amp_host_is_asked() && (strstr(text, "batch") || strstr(text, "output_size"))) return NULL;
     amp_available_memory available = amp_host_available_memory();
-    darknet_amp_refuse("darknet: no memory for %.1f MiB more; %.0f MiB of %s are left: use more subdivisions, "
-                       "a smaller width and height, or fewer filters", (double)count * (double)size / 0x1p20,
-                       (double)available.bytes / 0x1p20, available.what);
+    darknet_amp_refuse("darknet: no memory for %.1f MiB more; %.0f MiB of %s are left: use more "
+                       "subdivisions, a smaller width and height, or fewer filters",
+                       (double)count * (double)size / 0x1p20, (double)available.bytes / 0x1p20,
+                       available.what);
 }
