@@ -95,9 +95,10 @@ static void be_late(void *context, const char *phase)
 {
     const mpi_comm *mpi = context;
     char line[512];
-    snprintf(line, sizeof line, "ranks: %s: another rank has not answered within the time limit: it is "
-             "stopped, hangs or cannot be reached; what was saved last is whole (AMP_COMM_TIMEOUT=SECONDS in "
-             "the environment sets the limit, 0 sets none)", phase);
+    snprintf(line, sizeof line, "ranks: %s: rank %d got no answer from another within the time limit: that "
+             "one is stopped, hangs or cannot be reached; what was saved last is whole "
+             "(AMP_COMM_TIMEOUT=SECONDS in the environment sets the limit, 0 sets none)", phase,
+             mpi->comm.rank);
     mpi->comm.lost(line);
 }
 

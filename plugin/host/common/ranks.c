@@ -176,7 +176,7 @@ static void share_seed(void)
 }
 
 /* A launcher that binds ranks to cores gives each one core, unless it is told otherwise; then OpenMP makes
- * one thread, and it, the threads that load images and the one that talks to other ranks share that core. */
+ * one thread, and it, the threads that load images and the one that sums gradients share that core. */
 static void check_processors(void)
 {
     typedef struct processors { int allowed, threads, fair; } processors;
@@ -220,6 +220,8 @@ void amp_ranks_start(const char *const *words, int count, int under_amp)
     else amp_ranks_note("no -seed\n");
     if (is_shared(words[0]) && count > 3) amp_ranks_note_file("a .cfg", words[3]);
     amp_ranks_agree();
+    if (!under_amp && is_shared(words[0]) && count > 3)
+        amp_host_is_wanted(words[3], CFG_FOR_ANYTHING); /* it may be for a mistake in the .cfg or in -amp */
     if (!under_amp || !is_shared(words[0]))
         refuse_all("command line: a launcher started %d of this program, which share the work of detector "
                    "train and classifier train under AMP alone; give one of these -amp fp32 (or bf16, fp16), "
