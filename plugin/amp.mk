@@ -20,7 +20,8 @@ endif
 AMP_MPICC ?= mpicc
 ifeq ($(AMP_MPI), 1)
 AMP_SOURCES += $(AMP_DIR)/comm/mpi/mpi.c
-AMP_MPI_CFLAGS := $(shell $(AMP_MPICC) --showme:compile 2> /dev/null || $(AMP_MPICC) -compile_info | cut -d' ' -f2-)
+AMP_MPI_CFLAGS := $(shell $(AMP_MPICC) --showme:compile 2> /dev/null \
+    || $(AMP_MPICC) -compile_info | cut -d' ' -f2-)
 LDFLAGS += $(shell $(AMP_MPICC) --showme:link 2> /dev/null || $(AMP_MPICC) -link_info | cut -d' ' -f2-)
 else
 AMP_SOURCES += $(AMP_DIR)/comm/none/none.c
