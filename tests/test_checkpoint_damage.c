@@ -71,17 +71,10 @@ TEST(a_later_version_is_refused_by_its_number)
 {
     size_t size;
     unsigned char *bytes = small_sidecar("", 0, &size);
-<<<<<<< HEAD
-    amp_store_u32(bytes + 8, 2);
-    refused(bytes, size,
-            "later version 2 of its format; this program reads up to 1: update the program, or remove it");
-    refused(bytes, 12, "later version 2");
-=======
     amp_store_u32(bytes + 8, 3);
     refused(bytes, size, "later version 3 of its format; this program reads up to 2: update the program, or "
                          "remove it");
     refused(bytes, 12, "later version 3");
->>>>>>> r3
     amp_store_u32(bytes + 8, 0);
     seal_sidecar(bytes, size);
     refused(bytes, size, "damaged");
