@@ -43,6 +43,23 @@ at_four = [m for m in plan['memory'] if m['images_per_pass'] == 4][0]
 assert at_four['amp_arena'] == plan['totals']['activation_bytes']['amp_arena']
 END
 
+# Ranks: 2,776 gradients of 4 bytes go around a ring over 125,000 bytes a second. They are less than a bucket, and
+# wait for the first layer.
+plan known.cfg -ranks 4 -link .001 -step 600 -json ranks.json
+says 'Ranks over links of 0.001 Gbit/s'
+"$python" - ranks.json <<'END' || fail 'the table of ranks is not what was worked out by hand'
+import json, sys
+for row, ranks, images in zip(json.load(open(sys.argv[1]))['ranks'], (2, 4), (4, 2)):
+    sent = 2776 * 4 * 2 * (ranks - 1) / ranks
+    want = dict(ranks=ranks, passes=1, images=images, megabytes=sent / 1e6, wire_seconds=sent / 125e3)
+    want['blocking'] = want['overlapped'] = 100 * (.6 / ranks) / (.6 / ranks + sent / 125e3)
+    assert all(abs(row[key] - want[key]) <= 1e-4 * want[key] for key in want), (row, want)
+END
+plan known.cfg -ranks 3
+says 'cannot share'
+refused_without_ranks() { ! "$DARKNET" amp plan known.cfg "$@" 2> err && grep -q 'goes with -ranks N' err; }
+refused_without_ranks -link 3 && refused_without_ranks -step 3 || fail "-link and -step alone: $(tail -1 err)"
+
 # What one says the other says.
 cat > agree.py <<'END'
 import json, sys

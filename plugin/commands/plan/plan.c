@@ -21,6 +21,7 @@ typedef struct plan_wishes {
     long batch, subdivisions; /* 0: as in the .cfg */
     const char *probe, *weights; /* the .data file to probe with, NULL for none */
     long iterations;          /* of the probe; 0: the usual number */
+    amp_plan_link link;
 } plan_wishes;
 
 static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_error *error)
@@ -33,6 +34,12 @@ static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_erro
           .about = "the batch to plan for (the .cfg's)" },
         { .name = "-subdivisions", .number = &w->subdivisions, .least = 1, .most = 1 << 20,
           .about = "the number of passes that a batch is made in (the .cfg's)" },
+        { .name = "-ranks", .number = &w->link.ranks, .least = 2, .most = AMP_PLAN_MOST_RANKS,
+          .about = "also what it takes to train with so many ranks" },
+        { .name = "-link", .real = &w->link.gbit, .least = .001, .most = 1e5,
+          .about = "... over links of so many Gbit/s (10)" },
+        { .name = "-step", .real = &w->link.step_ms, .least = .001, .most = 1e9,
+          .about = "... where a step of one rank takes so many ms, as `amp bench` tells" },
         { .name = "-json", .value = "FILE", .text = &w->json,
           .about = "also writes everything as JSON; - is standard output" },
         { .name = "-probe", .value = "DATA", .text = &w->probe,
@@ -49,6 +56,9 @@ static amp_status read_arguments(int argc, char **argv, plan_wishes *w, amp_erro
     if (w->probe && (w->batch || w->subdivisions))
         return amp_fail(error, AMP_BAD_CONFIG, "-probe trains with the batch of the .cfg: leave out -batch "
                         "and -subdivisions, or change the .cfg");
+    if (!w->link.ranks && (w->link.gbit > 0 || w->link.step_ms > 0))
+        return amp_fail(error, AMP_BAD_CONFIG, "%s goes with -ranks N", w->link.gbit > 0 ? "-link" : "-step");
+    if (w->link.gbit <= 0) w->link.gbit = 10;
     return AMP_OK;
 }
 
@@ -95,6 +105,7 @@ static amp_status gather(const plan_wishes *w, amp_plan_report *report, amp_erro
     amp_status status = amp_plan_gather(w->cfg, descriptor < 0 ? w->cfg : copy, w->dtype, report, error);
     if (descriptor >= 0) close(descriptor);
     if (status == AMP_OK) status = amp_plan_advise(report, error);
+    if (status == AMP_OK) amp_plan_share(report, w->link);
     report->seconds = amp_clock_seconds() - started;
     return status;
 }

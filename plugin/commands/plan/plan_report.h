@@ -9,6 +9,7 @@
 #include "../../host/common/machine.h"
 #include "../../host/common/memory.h"
 #include "../../host/fork_commands.h"
+#include "../json.h"
 
 struct amp_probe_result;
 
@@ -49,6 +50,20 @@ typedef struct amp_plan_checkpoint {
     double again;               /* of a forward's arithmetic, in % */
 } amp_plan_checkpoint;
 
+/* A training by several ranks (`-ranks N`): what each does in a step, and what it costs
+ * to sum the gradients. */
+typedef struct amp_plan_ranks {
+    int ranks, passes, images;     /* of a rank in a step; images of a pass. 0: the batch cannot be shared */
+    double megabytes;              /* that a rank sends in a step, and receives */
+    double wire_seconds;           /* what a link of this rate takes for them */
+    /* Efficiency in %: the sums after backward, or during it; below 0: unknown. */
+    double blocking, overlapped;
+} amp_plan_ranks;
+
+/* What is asked: 0 ranks: no table. gbit: of the link; step_ms: of a step of one rank, 0: not known. */
+typedef struct amp_plan_link { long ranks; double gbit, step_ms; } amp_plan_link;
+
+enum { AMP_PLAN_MOST_RANKS = 1024, AMP_PLAN_RANK_ROWS = 12 };
 enum { AMP_PLAN_CHECKPOINTS = 8 };
 enum { AMP_PLAN_BATCHES = 32 };
 
@@ -81,6 +96,9 @@ typedef struct amp_plan_report {
     int batch_count;
     amp_plan_checkpoint checkpoints[AMP_PLAN_CHECKPOINTS];
     int checkpoint_count;
+    amp_plan_link link;
+    amp_plan_ranks ranks[AMP_PLAN_RANK_ROWS];
+    int rank_rows;
     int fits_amp, fits_stock;      /* images a pass; 0: not even one, -1: not known */
     int most_images;               /* more cannot be asked of Darknet, whatever the memory */
 
@@ -94,9 +112,12 @@ typedef struct amp_plan_report {
 amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *report,
                            amp_error *);
 amp_status amp_plan_advise(amp_plan_report *report, amp_error *);
+void amp_plan_share(amp_plan_report *report, amp_plan_link link);
 void amp_plan_report_free(amp_plan_report *report);
 
 void amp_plan_print_table(const amp_plan_report *report, FILE *stream);
+void amp_plan_print_ranks(const amp_plan_report *report, FILE *stream);
+void amp_plan_write_ranks(const amp_plan_report *report, amp_json *json);
 /* Its part about the machine: library and level, and how each dtype runs. */
 void amp_plan_print_machine(const amp_machine *machine, FILE *stream);
 /* probe: of the same .cfg (probe.h), or NULL. */

@@ -35,13 +35,18 @@ static void read_batch(const char *cfg_file, int *batch, int *subdivisions)
 
 static int greatest_common_divisor(int a, int b) { return b ? greatest_common_divisor(b, a % b) : a; }
 
+long amp_sharing_cut(int ranks, int subdivisions)
+{
+    return (long)subdivisions * (ranks / greatest_common_divisor(ranks, subdivisions));
+}
+
 int amp_sharing_subdivisions(const char *cfg_file)
 {
     int ranks = amp_ranks_count(), batch, subdivisions;
     if (ranks < 2) return 0;
     read_batch(cfg_file, &batch, &subdivisions);
-    int images = batch / subdivisions, cut = ranks / greatest_common_divisor(ranks, subdivisions);
-    long step = (long)subdivisions * cut;
+    long step = amp_sharing_cut(ranks, subdivisions);
+    int images = batch / subdivisions, cut = (int)(step / subdivisions);
     if (images % cut || !images)
         darknet_amp_refuse("amp: %s: [net]: %d ranks cannot share batch=%d with subdivisions=%d evenly; the "
                            "next batch that works is %ld", cfg_file, ranks, batch, subdivisions,
