@@ -1,11 +1,12 @@
-# N ranks train as one does: the same images in the same order, the same weights to the rounding of a sum, one log,
-# one mAP; and a training goes on with another number of ranks.
+# N ranks train as one does: the same images in the same order, the same weights to the rounding of a sum, one
+# log, one mAP; and a training goes on with another number of ranks.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/ranks.bash"
 cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
 tiny_training
-sed -i 's/^batch=4/batch=12/; s/^subdivisions=2/subdivisions=12/; s/^learning_rate=.*/learning_rate=0.001/' tiny.cfg
+sed -i 's/^batch=4/batch=12/; s/^subdivisions=2/subdivisions=12/; s/^learning_rate=.*/learning_rate=0.001/' \
+    tiny.cfg
 edit() { sed "$2" tiny.cfg > $1.cfg; }
 
 # train <ranks> <.cfg> <options...>: the files that it saved are in backup; what it said in out and err
@@ -60,7 +61,8 @@ sed 's/^batch=12/batch=12\ntime_steps=2/; /^\[dropout\]/,/^$/d
 printf '%s\n' 1.jpg 2.jpg > labels.txt
 sed 's/^names/labels=labels.txt\n&/' tiny.data > both.data
 mv both.data tiny.data
-sed '1a random=1' crnn.cfg | sed '/^\[crnn\]/,/^$/d; s/^\[connected\]/[avgpool]\n\n[connected]/' > class_sizes.cfg
+sed '1a random=1' crnn.cfg |
+    sed '/^\[crnn\]/,/^$/d; s/^\[connected\]/[avgpool]\n\n[connected]/' > class_sizes.cfg
 sed -i 's/^max_batches=.*/max_batches=2/' class_sizes.cfg
 ranks="2 3 4"
 like_one one_step.cfg -amp fp32
