@@ -40,8 +40,6 @@ static int weights_in(const layer *l)
     return l->type == LOCAL ? l->size * l->size * l->c * l->n * l->out_w * l->out_h : l->nweights;
 }
 
-static int biases_in(const layer *l) { return l->type == LOCAL ? l->outputs : l->n; }
-
 static subject subject_of(const char *layers)
 {
     char text[2000], file[] = "/tmp/amp_gradients_XXXXXX";
@@ -92,46 +90,56 @@ static double slope(subject *s, float *w)
     return (4 * difference[0] - difference[1]) / 3;
 }
 
-/* `updates` holds minus the gradient, and goes on adding up: its first step's numbers are taken. */
-static void check_array(subject *s, int index, const char *name, float *w, const float *first, int count)
+typedef struct array { const char *name; float *values, *updates, *first; int count; } array;
+
+/* What a layer learns. Batch norm on the CPU takes its variance over n - 1, so that what it passes on is near
+ * the gradient and no more: below it there is nothing to look at. */
+static int arrays_of(const layer *l, array found[3])
 {
-    double largest = 0, slopes[count];
-    for (int k = 0; k < count; k++) {
-        slopes[k] = slope(s, &w[k]);
-        if (fabs(slopes[k]) > largest) largest = fabs(slopes[k]);
-    }
-    if (!(largest > 1e-3)) fail_msg("layer %d, %s: no gradient to look at", index, name);
-    for (int k = 0; k < count; k++)
-        if (!(fabs(first[k] + slopes[k]) < 1e-3 * largest))
-            fail_msg("layer %d, %s[%d]: minus the gradient is %g, by differences %g", index, name, k,
-                     first[k], -slopes[k]);
+    int n = 0, channels = l->type == LOCAL ? l->outputs : l->type == BATCHNORM ? l->c : l->n;
+    const array all[] = { { "weights", l->weights, l->weight_updates, NULL, weights_in(l) },
+                          { "biases", l->biases, l->bias_updates, NULL, channels },
+                          { "scales", l->scales, l->scale_updates, NULL, channels } };
+    for (int k = l->type == CONVOLUTIONAL && l->batch_normalize; k < 3; k++)
+        if (all[k].updates) found[n++] = all[k];
+    return n;
 }
 
-static float *copy_of(const float *x, int count)
+/* `updates` hold minus the gradient, and go on adding up: `first` are the first step's. */
+static void check_array(subject *s, int index, const array *a)
 {
-    float *copy = malloc((size_t)count * sizeof *copy);
-    assert_non_null(copy);
-    return memcpy(copy, x, (size_t)count * sizeof *copy);
+    double largest = 0, slopes[a->count];
+    for (int k = 0; k < a->count; k++) {
+        slopes[k] = slope(s, &a->values[k]);
+        if (fabs(slopes[k]) > largest) largest = fabs(slopes[k]);
+    }
+    if (!(largest > 1e-3)) fail_msg("layer %d, %s: no gradient to look at", index, a->name);
+    for (int k = 0; k < a->count; k++)
+        if (!(fabs(a->first[k] + slopes[k]) < 1e-3 * largest))
+            fail_msg("layer %d, %s[%d]: minus the gradient is %g, by differences %g", index, a->name, k,
+                     a->first[k], -slopes[k]);
 }
 
 static void check_network(const char *layers)
 {
     subject s = subject_of(layers);
-    int n = s.net.n;
-    float *weights[n], *biases[n];
+    array arrays[s.net.n][3];
+    int counts[s.net.n];
     loss_of(&s);
-    for (int i = 0; i < n; i++) {
-        const layer *l = &s.net.layers[i];
-        weights[i] = l->weight_updates ? copy_of(l->weight_updates, weights_in(l)) : NULL;
-        biases[i] = l->bias_updates ? copy_of(l->bias_updates, biases_in(l)) : NULL;
+    for (int i = 0; i < s.net.n; i++) {
+        counts[i] = arrays_of(&s.net.layers[i], arrays[i]);
+        for (int k = 0; k < counts[i]; k++) {
+            array *a = &arrays[i][k];
+            a->first = malloc((size_t)a->count * sizeof *a->first);
+            assert_non_null(a->first);
+            memcpy(a->first, a->updates, (size_t)a->count * sizeof *a->first);
+        }
     }
-    for (int i = 0; i < n; i++) {
-        layer *l = &s.net.layers[i];
-        if (weights[i]) check_array(&s, i, "weights", l->weights, weights[i], weights_in(l));
-        if (biases[i]) check_array(&s, i, "biases", l->biases, biases[i], biases_in(l));
-        free(weights[i]);
-        free(biases[i]);
-    }
+    for (int i = 0; i < s.net.n; i++)
+        for (int k = 0; k < counts[i]; k++) {
+            check_array(&s, i, &arrays[i][k]);
+            free(arrays[i][k].first);
+        }
     free_network(s.net);
 }
 
@@ -167,6 +175,12 @@ TEST(convolutions_that_share_weights)
                   CONV("filters=4 activation=swish share_index=-1") CONV("filters=2 activation=tanh")
                   "[route] layers=-1,-2,-1 [route] layers=-1 groups=2 "
                   CONV("filters=4 activation=linear dilation=2 share_index=1"));
+}
+
+TEST(scales_and_biases_of_batch_norm)
+{
+    check_network("[batchnorm] " CONV("filters=4 activation=tanh"));
+    check_network(CONV("filters=4 activation=mish batch_normalize=1") CONV("filters=4 activation=tanh"));
 }
 
 TEST(what_only_this_fork_has)

@@ -225,6 +225,36 @@ grep -q 'steps=3 ' skipping.err || fail "not 3 steps: $(grep summary skipping.er
 [ "$(od -An -j12 -N8 -td8 skipping/skipping_final.weights | tr -d ' ')" = 24 ] ||
     fail 'seen is not 3 steps of 8 images'
 
+# ---- the loss scale cancels, whatever the loss ----
+head_of() { # the last layers of a small network
+    local boxes='anchors=4,5,8,8,12,14 num=3 classes=2 jitter=.2 random=0' filters=2 loss
+    case $1 in
+    yolo) filters=21 loss="[yolo] mask=0,1,2 $boxes" ;;
+    Gaussian_yolo) filters=33 loss="[Gaussian_yolo] mask=0,1,2 $boxes" ;;
+    region) filters=21 loss="[region] coords=4 softmax=1 $boxes" ;;
+    softmax) loss='[avgpool] [softmax]' ;;
+    cost) loss='[avgpool] [cost] type=sse' ;;
+    esac
+    echo "[convolutional] filters=$filters size=1 activation=linear $loss"
+}
+for head in yolo Gaussian_yolo region softmax cost; do
+    case $head in softmax | cost) kind=classifier data=class.data ;; *) kind=detector data=tiny.data ;; esac
+    for scale in 1 1024; do
+        { echo '[net] batch=8 subdivisions=2 width=32 height=32 channels=3 momentum=.9 decay=.0005'
+          echo "learning_rate=.001 max_batches=3 [amp] dtype=fp32 loss_scale=$scale"
+          echo '[convolutional] batch_normalize=1 filters=8 size=3 stride=2 pad=1 activation=mish'
+          head_of $head; } | tr -s ' ' '\n' > head.cfg
+        train scale_$scale head.cfg
+    done
+    cmp scale_1/head_final.weights scale_1024/head_final.weights ||
+        fail "the loss scale does not cancel under $head"
+done
+kind=detector data=tiny.data
+
+# ---- weights are any Darknet's: AMP's without their sidecar, and those of a training without AMP ----
+train without tiny.cfg trained.weights -clear -amp off
+train with tiny.cfg without/tiny_final.weights -clear -amp bf16
+
 # ---- options of its layers ----
 # Each field of struct layer is either an option that native_tables.c asks about, or known to be none.
 known='
