@@ -176,7 +176,7 @@ static void share_seed(void)
 }
 
 /* A launcher that binds ranks to cores gives each one core, unless it is told otherwise; then OpenMP makes
- * one thread, and it, the threads that load images and the one that sums gradients share that core. */
+ * one thread, and it, the threads that load images and the one that talks to other ranks share that core. */
 static void check_processors(void)
 {
     typedef struct processors { int allowed, threads, fair; } processors;
