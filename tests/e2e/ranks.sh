@@ -1,11 +1,12 @@
-# N ranks train as one does: the same images in the same order, the same weights to the rounding of a sum, one log,
-# one mAP; and a training goes on with another number of ranks.
+# N ranks train as one does: the same images in the same order, the same weights to the rounding of a sum, one
+# log, one mAP; and a training goes on with another number of ranks.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/ranks.bash"
 cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
 tiny_training
-sed -i 's/^batch=4/batch=12/; s/^subdivisions=2/subdivisions=12/; s/^learning_rate=.*/learning_rate=0.001/' tiny.cfg
+sed -i 's/^batch=4/batch=12/; s/^subdivisions=2/subdivisions=12/
+    s/^learning_rate=.*/learning_rate=0.001/' tiny.cfg
 edit() { sed "$2" tiny.cfg > $1.cfg; }
 
 # train <ranks> <.cfg> <options...>: the files that it saved are in backup; what it said in out and err
@@ -68,11 +69,13 @@ layers > softmax.cfg <<'END'
 [softmax]
 END
 sed 's/^batch=12/batch=12\ntime_steps=2/; /^\[dropout\]/,/^$/d
-    s/^\[connected\]/[crnn]\nbatch_normalize=1\noutput=4\nhidden=4\nactivation=leaky\n\n&/' softmax.cfg > crnn.cfg
+    s/^\[connected\]/[crnn]\nbatch_normalize=1\noutput=4\nhidden=4\nactivation=leaky\n\n&/
+    ' softmax.cfg > crnn.cfg
 printf '%s\n' 1.jpg 2.jpg 3.jpg 4.jpg 5.jpg 6.jpg 7.jpg 8.jpg > kinds.names
 printf '%s\n' classes=8 train=train.txt labels=kinds.names backup=backup > kinds.data
-sed '1a random=1' crnn.cfg | sed '/^\[crnn\]/,/^$/d; s/^\[connected\]/[avgpool]\n\n[connected]/' > class_sizes.cfg
-sed -i 's/^max_batches=.*/max_batches=2/' class_sizes.cfg
+sed '1a random=1
+    s/^max_batches=.*/max_batches=2/; /^\[dropout\]/,/^$/d; s/^\[connected\]/[avgpool]\n\n&/
+    ' softmax.cfg > class_sizes.cfg
 ranks="2 3 4"
 like_one one_step.cfg -amp fp32
 like_one tiny.cfg -amp fp32
@@ -89,7 +92,8 @@ train 0 as_cut.cfg -amp fp32
 mv "$(weights_of as_cut.cfg)" one.weights
 train 3 cut.cfg -amp fp32
 near one.weights cut.cfg "3 ranks of subdivisions=2 against one of 6"
-grep -q 'amp: 3 ranks share a step as if subdivisions were 6, not 2: batch norm sees 2 images at a time, not 6$' err ||
+line="amp: 3 ranks share a step as if subdivisions were 6, not 2: batch norm sees 2 images at a time, not 6"
+grep -qx "$line" err ||
     fail "$name: $(grep -a 'subdivisions' err)"
 sed '/^subdivisions/d' cut.cfg > uncut.cfg # which is 1
 train 3 uncut.cfg -amp fp32
@@ -99,16 +103,16 @@ for n in 5 7; do
     status=0
     ranks $n detector train tiny.data cut.cfg -amp fp32 > out 2> err < /dev/null || status=$?
     [ $status = 1 ] || fail "$name: status $status"
-    wanted="cut.cfg: \[net\]: $n ranks cannot share batch=12 with subdivisions=2 evenly; the next batch that works is"
-    grep -q "amp: $wanted $((n == 5 ? 20 : 14))$" err || fail "$name: $(grep -a 'amp:' err)"
+    wanted="$n ranks cannot share batch=12 with subdivisions=2 evenly; the next batch that works is"
+    grep -q "amp: cut.cfg: \[net\]: $wanted $((n == 5 ? 20 : 14))$" err || fail "$name: $(grep -a 'amp:' err)"
 done
 
 # ---- the same bytes ----
 
 name="one rank under MPI"
-train 0 tiny.cfg
+train 0 tiny.cfg -amp fp32
 keep alone
-train 1 tiny.cfg
+train 1 tiny.cfg -amp fp32
 same alone tiny.cfg "other files than without MPI"
 name="the same ranks twice"
 train 2 tiny.cfg -amp fp32
@@ -118,8 +122,8 @@ same first tiny.cfg "other files the second time"
 
 # ---- what rank 0 writes of all ----
 
-# The columns that are no times, the loss and what follows from it with as many digits as sums in another order
-# have in common.
+# The columns that are no times; the loss and what follows from it with as many digits as sums in another
+# order have in common.
 columns() { awk -F, 'NR > 1 { printf "%d %.2g %.2g %s %s %s %.2g\n", $1, $2, $3, $4, $5, $6, $7 }' $1; }
 name="the log"
 edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=2\ngrowth_factor=64
@@ -131,11 +135,12 @@ keep alone
 train 3 overflows.cfg -log log.csv
 [ "$(columns log.csv)" = "$(columns alone.csv)" ] || fail "$name: $(columns log.csv; echo; columns alone.csv)"
 columns log.csv | grep -q ' 1 nan$\| 1 0$' || fail "$name: no step was skipped: $(columns log.csv)"
-cmp -n 20 alone/overflows_final.weights backup/overflows_final.weights || fail "$name: another number of images"
+cmp -n 20 alone/overflows_final.weights backup/overflows_final.weights ||
+    fail "$name: another number of images"
 
 name="-map"
-edit learns 's/max_batches=.*/max_batches=150/; s/^learning_rate=.*/learning_rate=0.0003/; s/^burn_in=.*/burn_in=20/
-    s/^steps=.*/steps=300/; s/^jitter=.*/jitter=.05/; /^\[dropout\]/,/^$/d
+edit learns 's/^max_batches=.*/max_batches=150/; s/^learning_rate=.*/learning_rate=0.0003/
+    s/^burn_in=.*/burn_in=20/; s/^steps=.*/steps=300/; s/^jitter=.*/jitter=.05/; /^\[dropout\]/,/^$/d
     s/^batch=.*/batch=4/; s/^subdivisions=.*/subdivisions=4/; /^angle\|^saturation\|^exposure\|^hue/d'
 train 0 learns.cfg -amp fp32
 keep learnt
@@ -192,6 +197,7 @@ sed 's/^\[crnn\]/[lstm]/; /^batch_normalize=1/{x;s/^/x/;/^xx$/{x;s/1/0/;x};x}; /
 check_going_on() { # a state is carried on in each rank by itself
     local wanted=1
     [ $1 != $2 ] || wanted=0
-    [ "$(grep -c 'recurrent layers start from an empty state' err)" = $wanted ] || fail "$name: $1 $2: $(grep -a amp: err)"
+    [ "$(grep -c 'recurrent layers start from an empty state' err)" = $wanted ] ||
+        fail "$name: $1 $2: $(grep -a amp: err)"
 }
 goes_on lstm.cfg -amp fp32

@@ -1,6 +1,6 @@
-/* weights_distance A B MOST MOST_OF_BLOCK: fails unless the numbers of two .weights files are as many, and the L2
- * norm of their difference is at most MOST times that of the first; in each block of 8 numbers, as a layer's
- * 8 rolling means are one, at most MOST_OF_BLOCK times. */
+/* weights_distance A B MOST MOST_OF_BLOCK: fails unless two .weights files hold as many numbers, and the L2
+ * norm of their difference is at most MOST times that of the first; in each block of 8 numbers, as a layer's 8
+ * rolling means are one, at most MOST_OF_BLOCK times. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@ int main(int argc, char **argv)
     size_t sizes[2];
     unsigned char *files[2] = { argc == 5 ? read_all(argv[1], &sizes[0]) : NULL,
                                 argc == 5 ? read_all(argv[2], &sizes[1]) : NULL };
-    if (!files[0] || !files[1] || sizes[0] <= HEAD || sizes[0] != sizes[1] || memcmp(files[0], files[1], HEAD)) {
+    if (!files[0] || !files[1] || sizes[0] <= HEAD || sizes[0] != sizes[1]
+        || memcmp(files[0], files[1], HEAD)) {
         printf("not two files of one training\n");
         return 1;
     }
