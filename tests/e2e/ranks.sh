@@ -60,15 +60,16 @@ edit adam '1a adam=1'
 edit clip_norm '1a clip_norm=1'
 edit sizes 's/^random=0/random=1/; s/^max_batches=.*/max_batches=2/; s/^burn_in=.*/burn_in=0/
     0,/stride=1/s//stride=8/; /^\[dropout\]/,/^$/d' # Darknet cannot resize a dropout
+# 48 images loaded by 32 threads, so that 3 ranks share what one of them loads
 layers > softmax.cfg <<'END'
-[net] batch=12 subdivisions=12 width=16 height=16 channels=3 min_crop=16 max_crop=18 learning_rate=0.01
+[net] batch=48 subdivisions=12 width=16 height=16 channels=3 min_crop=16 max_crop=18 learning_rate=0.01
     momentum=0.9 decay=0.0005 max_batches=5
 [convolutional] batch_normalize=1 filters=8 size=3 stride=2 pad=1 activation=leaky
 [dropout] probability=.3
 [connected] output=8 activation=linear
 [softmax]
 END
-sed 's/^batch=12/batch=12\ntime_steps=2/; /^\[dropout\]/,/^$/d
+sed 's/^batch=48/batch=12\ntime_steps=2/; /^\[dropout\]/,/^$/d
     s/^\[connected\]/[crnn]\nbatch_normalize=1\noutput=4\nhidden=4\nactivation=leaky\n\n&/
     ' softmax.cfg > crnn.cfg
 printf '%s\n' 1.jpg 2.jpg 3.jpg 4.jpg 5.jpg 6.jpg 7.jpg 8.jpg > kinds.names

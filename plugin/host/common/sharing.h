@@ -1,10 +1,10 @@
 /* How ranks share the images of a step, so that together they train as one rank does.
  *
- * batch= of the .cfg is the batch of a step of all ranks, and a network's counters (batch, subdivisions, seen)
- * are the training's, the same on every rank: what follows from them, as the learning rate, max_batches, the
- * number of images in a line and `seen` in a .weights file, needs no rule. Of a step's S subdivisions rank r
- * of N makes those from r·S/N up to (r+1)·S/N, and so it loads their images alone. Where N does not divide S,
- * the step is cut into more of them.
+ * batch= of the .cfg is the batch of a step of all ranks, and a network's counters (batch, subdivisions,
+ * seen) are the training's, the same on every rank: what follows from them, as the learning rate,
+ * max_batches, the number of images in a line and `seen` in a .weights file, needs no rule. Of a step's S
+ * subdivisions rank r of N makes those from r·S/N up to (r+1)·S/N, and so it loads their images alone. Where
+ * N does not divide S, the step is cut into more of them.
  *
  * Alone, all of this does nothing. */
 #ifndef AMP_HOST_SHARING_H
@@ -22,21 +22,22 @@ int amp_sharing_subdivisions(const char *cfg_file);
 
 /* ---- images ---- */
 
-/* A loading job cuts `images` into as many parts as it has threads; each draws from a stream of its own, and the
- * last one's images come first in the step. begin: for the job as a whole. part: what a thread of it loads for
- * this rank: the number of a part and how many images that has (0: nothing); of these, those from `first`,
- * `kept` of them, are this rank's. Where they are not all, the others are loaded nevertheless: the stream
- * goes on behind them. The last thread always has one, since Darknet asks it for the size of images. */
+/* A loading job cuts `images` into as many parts as it has threads; each draws from a stream of its own, and
+ * the last one's images come first in the step. begin: for the job as a whole. part: what a thread of it
+ * loads for this rank: the number of a part and how many images that has (0: nothing); of these, those from
+ * `first`, `kept` of them, are this rank's. Where they are not all, the others are loaded nevertheless: the
+ * stream goes on behind them. The last thread always has a part, since Darknet asks it for the size of
+ * images. */
 void amp_sharing_begin_job(int images, int parts);
 typedef struct amp_shared_part { int number, images, first, kept; } amp_shared_part;
 amp_shared_part amp_sharing_part(int thread);
 
 /* ---- a pass ---- */
 
-/* Around the forward of a training pass, before which Darknet has counted its images. Between the two `seen` is
- * what it would be in one rank's pass, and so are the main thread's random numbers (dropout); behind them the
- * images of all ranks are counted, and after the last pass of a step the generators of all ranks agree again.
- * begin returns the pass's number among this rank's of the step, from 0, which end takes. */
+/* Around the forward of a training pass, before which Darknet has counted its images. Between the two `seen`
+ * is what it would be in one rank's pass, and so are the main thread's random numbers (dropout); behind them
+ * the images of all ranks are counted, and after the last pass of a step the generators of all ranks agree
+ * again. begin returns the pass's number among this rank's of the step, from 0, which end takes. */
 int amp_sharing_begin_pass(struct network *);
 void amp_sharing_end_pass(struct network *, int pass);
 
