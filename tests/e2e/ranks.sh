@@ -5,27 +5,39 @@ set -eu
 . "$SOURCE_DIR/tests/e2e/lib/ranks.bash"
 cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
 tiny_training
-sed -i 's/^batch=4/batch=12/; s/^subdivisions=2/subdivisions=12/; s/^learning_rate=.*/learning_rate=0.001/' \
-    tiny.cfg
+sed -i 's/^batch=4/batch=12/; s/^subdivisions=2/subdivisions=12/
+    s/^learning_rate=.*/learning_rate=0.001/' tiny.cfg
 edit() { sed "$2" tiny.cfg > $1.cfg; }
 
 # train <ranks> <.cfg> <options...>: the files that it saved are in backup; what it said in out and err
 train() {
-    local number=$1 cfg=$2 command=detector
+    local number=$1 cfg=$2 command="detector train tiny.data"
     shift 2
-    grep -q '^\[softmax\]' $cfg && command=classifier
+    if grep -q '^\[softmax\]' $cfg; then command="classifier train kinds.data"; fi
     rm -rf backup
     mkdir backup
-    ranks $number $command train tiny.data $cfg "$@" -seed 7 > out 2> err < /dev/null ||
+    ranks $number $command $cfg "$@" -seed 7 > out 2> err < /dev/null ||
         fail "$name: $number ranks: $(grep -a 'amp: \|ranks: ' err | tail -n 3)"
 }
 weights_of() { ls backup/${1%.cfg}_final.weights backup/${1%.cfg}.weights 2> /dev/null; } # of a .cfg
 
 # near <kept weights> <.cfg> <what>
 near() {
-    [ -z "${TALK:-}" ] || ./weights_distance $1 "$(weights_of $2)" 1e-6 1e-4 || :
     local said
     said=$(./weights_distance $1 "$(weights_of $2)" 1e-6 1e-4) || fail "$name: $3: $said"
+    echo "$name: $3: $said"
+}
+
+# same <kept folder> <.cfg> <what>: this training ended with the same bytes
+same() {
+    local file
+    for file in "$(weights_of $2)" "$(weights_of $2).amp"; do
+        cmp $1/"$(basename "$file")" "$file" || fail "$name: $3"
+    done
+}
+keep() { # keep <folder>: this training's backup
+    rm -rf $1
+    mv backup $1
 }
 
 # ---- one rank against 2, 3 and 4 ----
@@ -48,22 +60,23 @@ edit adam '1a adam=1'
 edit clip_norm '1a clip_norm=1'
 edit sizes 's/^random=0/random=1/; s/^max_batches=.*/max_batches=2/; s/^burn_in=.*/burn_in=0/
     0,/stride=1/s//stride=8/; /^\[dropout\]/,/^$/d' # Darknet cannot resize a dropout
+# 48 images loaded by 32 threads, so that 3 ranks share what one of them loads
 layers > softmax.cfg <<'END'
-[net] batch=12 subdivisions=12 width=16 height=16 channels=3 min_crop=16 max_crop=18 learning_rate=0.01
+[net] batch=48 subdivisions=12 width=16 height=16 channels=3 min_crop=16 max_crop=18 learning_rate=0.01
     momentum=0.9 decay=0.0005 max_batches=5
 [convolutional] batch_normalize=1 filters=8 size=3 stride=2 pad=1 activation=leaky
 [dropout] probability=.3
-[connected] output=2 activation=linear
+[connected] output=8 activation=linear
 [softmax]
 END
-sed 's/^batch=12/batch=12\ntime_steps=2/; /^\[dropout\]/,/^$/d
-    s/^\[connected\]/[crnn]\nbatch_normalize=1\noutput=4\nhidden=4\nactivation=leaky\n\n&/' softmax.cfg > crnn.cfg
-printf '%s\n' 1.jpg 2.jpg > labels.txt
-sed 's/^names/labels=labels.txt\n&/' tiny.data > both.data
-mv both.data tiny.data
-sed '1a random=1' crnn.cfg |
-    sed '/^\[crnn\]/,/^$/d; s/^\[connected\]/[avgpool]\n\n[connected]/' > class_sizes.cfg
-sed -i 's/^max_batches=.*/max_batches=2/' class_sizes.cfg
+sed 's/^batch=48/batch=12\ntime_steps=2/; /^\[dropout\]/,/^$/d
+    s/^\[connected\]/[crnn]\nbatch_normalize=1\noutput=4\nhidden=4\nactivation=leaky\n\n&/
+    ' softmax.cfg > crnn.cfg
+printf '%s\n' 1.jpg 2.jpg 3.jpg 4.jpg 5.jpg 6.jpg 7.jpg 8.jpg > kinds.names
+printf '%s\n' classes=8 train=train.txt labels=kinds.names backup=backup > kinds.data
+sed '1a random=1
+    s/^max_batches=.*/max_batches=2/; /^\[dropout\]/,/^$/d; s/^\[connected\]/[avgpool]\n\n&/
+    ' softmax.cfg > class_sizes.cfg
 ranks="2 3 4"
 like_one one_step.cfg -amp fp32
 like_one tiny.cfg -amp fp32
@@ -72,3 +85,120 @@ like_one clip_norm.cfg -amp fp32
 like_one sizes.cfg -amp fp32
 like_one softmax.cfg -amp fp32
 like_one crnn.cfg -amp fp32
+
+name="a mini-batch that is cut"
+edit cut 's/^subdivisions=.*/subdivisions=2/'
+edit as_cut 's/^subdivisions=.*/subdivisions=6/'
+train 0 as_cut.cfg -amp fp32
+mv "$(weights_of as_cut.cfg)" one.weights
+train 3 cut.cfg -amp fp32
+near one.weights cut.cfg "3 ranks of subdivisions=2 against one of 6"
+line="amp: 3 ranks share a step as if subdivisions were 6, not 2: batch norm sees 2 images at a time, not 6"
+grep -qx "$line" err ||
+    fail "$name: $(grep -a 'subdivisions' err)"
+sed '/^subdivisions/d' cut.cfg > uncut.cfg # which is 1
+train 3 uncut.cfg -amp fp32
+! grep -qi 'unused' err || fail "$name: $(grep -ai unused err)"
+name="a batch that cannot be shared"
+for n in 5 7; do
+    status=0
+    ranks $n detector train tiny.data cut.cfg -amp fp32 > out 2> err < /dev/null || status=$?
+    [ $status = 1 ] || fail "$name: status $status"
+    wanted="$n ranks cannot share batch=12 with subdivisions=2 evenly; the next batch that works is"
+    grep -q "amp: cut.cfg: \[net\]: $wanted $((n == 5 ? 20 : 14))$" err || fail "$name: $(grep -a 'amp:' err)"
+done
+
+# ---- the same bytes ----
+
+name="one rank under MPI"
+train 0 tiny.cfg -amp fp32
+keep alone
+train 1 tiny.cfg -amp fp32
+same alone tiny.cfg "other files than without MPI"
+name="the same ranks twice"
+train 2 tiny.cfg -amp fp32
+keep first
+train 2 tiny.cfg -amp fp32
+same first tiny.cfg "other files the second time"
+
+# ---- what rank 0 writes of all ----
+
+# The columns that are no times; the loss and what follows from it with as many digits as sums in another
+# order have in common.
+columns() { awk -F, 'NR > 1 { printf "%d %.2g %.2g %s %s %s %.2g\n", $1, $2, $3, $4, $5, $6, $7 }' $1; }
+name="the log"
+edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=2\ngrowth_factor=64
+    s/^max_batches=.*/max_batches=12/'
+rm -f log.csv
+train 0 overflows.cfg -log log.csv
+mv log.csv alone.csv
+keep alone
+train 3 overflows.cfg -log log.csv
+[ "$(columns log.csv)" = "$(columns alone.csv)" ] || fail "$name: $(columns log.csv; echo; columns alone.csv)"
+columns log.csv | grep -q ' 1 nan$\| 1 0$' || fail "$name: no step was skipped: $(columns log.csv)"
+cmp -n 20 alone/overflows_final.weights backup/overflows_final.weights ||
+    fail "$name: another number of images"
+
+name="-map"
+edit learns 's/^max_batches=.*/max_batches=150/; s/^learning_rate=.*/learning_rate=0.0003/
+    s/^burn_in=.*/burn_in=20/; s/^steps=.*/steps=300/; s/^jitter=.*/jitter=.05/; /^\[dropout\]/,/^$/d
+    s/^batch=.*/batch=4/; s/^subdivisions=.*/subdivisions=4/; /^angle\|^saturation\|^exposure\|^hue/d'
+train 0 learns.cfg -amp fp32
+keep learnt
+sed 's/max_batches=.*/max_batches=154/' learns.cfg > measured.cfg
+train 4 measured.cfg learnt/learns_final.weights -amp fp32 -map 2
+ranks 0 detector map tiny.data measured.cfg backup/measured_final.weights -amp fp32 > map.out 2> map.err
+of_all=$(sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\) at iteration 154.*/\1/p' out)
+of_one=$(sed -n 's/^ mean average precision (mAP@0.50) = \([0-9.]*\),.*/\1/p' map.out)
+[ -n "$of_all" ] && [ "$of_all" = "$of_one" ] && [ "$of_all" != 0.000000 ] ||
+    fail "$name: 4 ranks measured '$of_all', one '$of_one'"
+[ "$(wc -l < backup/measured_map.csv)" = 3 ] || fail "$name: $(cat backup/measured_map.csv)"
+[ -f backup/measured_best.weights ] || fail "$name: the best weights were not saved"
+
+name="a save that fails"
+rm -rf backup
+mkdir -p backup/one_step_final.weights
+status=0
+ranks 2 detector train tiny.data one_step.cfg -amp fp32 -seed 7 > out 2> err < /dev/null || status=$?
+[ $status = 1 ] || fail "$name: status $status"
+[ "$(grep -c 'could not be written' err)" = 1 ] || fail "$name: $(grep -a 'amp:' err)"
+
+# ---- going on ----
+
+# goes_on <.cfg of 5 steps> <options...>: two steps by `from` ranks, the others by `to`
+goes_on() {
+    local cfg=$1 half=half_$1 from to n saved
+    shift
+    name="going on, $cfg"
+    sed 's/^max_batches=.*/max_batches=2/' $cfg > $half
+    for n in 0 2; do
+        train $n $cfg "$@"
+        keep whole_$n
+        train $n $half "$@"
+        saved=$(basename "$(weights_of $half)")
+        keep half_$n
+    done
+    for from in 0 2; do
+        for to in 0 2 4; do
+            [ $from$to != 00 ] || continue
+            train $to $cfg half_$from/$saved "$@"
+            if [ $from$to = 22 ]; then same whole_2 $cfg "other files than in one go"; fi
+            check_going_on $from $to $cfg
+        done
+    done
+}
+check_going_on() {
+    grep -q 'resumed from .*, data order continues (-seed 7)' err || fail "$name: $(grep -a resumed err)"
+    near whole_0/"$(basename "$(weights_of $3)")" $3 "$1 ranks and then $2, against one"
+}
+goes_on tiny.cfg -amp fp32
+goes_on adam.cfg -amp fp32
+
+sed 's/^\[crnn\]/[lstm]/; /^batch_normalize=1/{x;s/^/x/;/^xx$/{x;s/1/0/;x};x}; /^hidden/d' crnn.cfg > lstm.cfg
+check_going_on() { # a state is carried on in each rank by itself
+    local wanted=1
+    [ $1 != $2 ] || wanted=0
+    [ "$(grep -c 'recurrent layers start from an empty state' err)" = $wanted ] ||
+        fail "$name: $1 $2: $(grep -a amp: err)"
+}
+goes_on lstm.cfg -amp fp32

@@ -73,21 +73,21 @@ static int own_begin(void)
 }
 static int own_end(void) { return own_begin() + job.images / amp_ranks_count(); }
 
-void amp_sharing_begin_job(int images, int *parts)
+void amp_sharing_begin_job(int images, int parts)
 {
     job.images = images;
-    job.parts = *parts < 1 ? 1 : *parts;
+    job.parts = parts < 1 ? 1 : parts;
     job.first = 0;
     job.last = job.parts - 1;
-    if (amp_ranks_count() < 2) return;
     while (begin_of(job.first) >= own_end()) job.first++;
     while (begin_of(job.last - 1) <= own_begin()) job.last--;
-    *parts = job.last - job.first + 1;
 }
 
-amp_shared_part amp_sharing_part(int k)
+amp_shared_part amp_sharing_part(int thread)
 {
-    amp_shared_part part = { .number = job.first + k };
+    int idle = job.parts - (job.last - job.first + 1);
+    amp_shared_part part = { .number = job.first + thread - idle };
+    if (thread < idle) return (amp_shared_part){ 0 };
     int begin = begin_of(part.number), end = begin_of(part.number - 1);
     part.images = end - begin;
     part.first = begin < own_begin() ? own_begin() - begin : 0;

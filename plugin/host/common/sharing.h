@@ -25,14 +25,15 @@ int amp_sharing_subdivisions(const char *cfg_file);
 
 /* ---- images ---- */
 
-/* A loading job cuts `images` into `parts`; each draws from a stream of its own, and the last one's
- * images come first in the step. begin: for the job as a whole; *parts becomes how many this rank loads.
- * part: of the k-th of them, its number in the job and how many images it has; of these, those from
- * *first, *kept of them, are this rank's. Where they are not all, the others are loaded nevertheless: the
- * stream goes on behind them. */
-void amp_sharing_begin_job(int images, int *parts);
+/* A loading job cuts `images` into as many parts as it has threads; each draws from a stream of its own, and
+ * the last one's images come first in the step. begin: for the job as a whole. part: what a thread of it
+ * loads for this rank: the number of a part and how many images that has (0: nothing); of these, those from
+ * `first`, `kept` of them, are this rank's. Where they are not all, the others are loaded nevertheless: the
+ * stream goes on behind them. The last thread always has a part, since Darknet asks it for the size of
+ * images. */
+void amp_sharing_begin_job(int images, int parts);
 typedef struct amp_shared_part { int number, images, first, kept; } amp_shared_part;
-amp_shared_part amp_sharing_part(int k);
+amp_shared_part amp_sharing_part(int thread);
 
 /* ---- a pass ---- */
 

@@ -19,7 +19,7 @@ static int takes_another(const load_args *args)
 static void begin_job(load_args *args)
 {
     args->job = amp_random_next_job(); /* its parts are started with its number */
-    if (takes_another(args)) amp_sharing_begin_job(args->n, &args->threads);
+    if (takes_another(args)) amp_sharing_begin_job(args->n, args->threads);
 }
 
 static void begin_part(load_args *args)
