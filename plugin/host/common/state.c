@@ -6,8 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../data/data_check.h"
 #include "../data/images.h"
 #include "../data/loading.h"
+#include "fits.h"
 #include "recompute.h"
 #include "resume.h"
 
@@ -111,7 +113,6 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
     }
     amp_host host = amp_fork_callbacks(amp);
     status = amp_engine_create(settings, backend, &host, &described, &amp->engine, error);
-    if (status == AMP_OK) status = amp_host_choose_recompute(amp, net, &described, error);
     amp_network_desc_free(&described);
     return status;
 }
@@ -168,9 +169,16 @@ struct darknet_amp *amp_host_make(struct network *net)
     amp_fork_use_device(net);
     struct darknet_amp *amp = amp_host_allocated(calloc(1, sizeof *amp));
     amp->config = config;
+    amp_loading_watch(); /* its settings of the allocator are there before large blocks are */
     amp_host_check(make(amp, net, &error), &error);
-    amp_loading_watch();
     return amp;
+}
+
+void amp_host_made(struct network *net)
+{
+    amp_error error;
+    amp_host_check(amp_host_choose_recompute(net, &error), &error);
+    if (amp_checks_training()) amp_host_check(amp_host_check_fits(net, &error), &error);
 }
 
 void amp_host_free(struct darknet_amp *amp)

@@ -10,6 +10,7 @@
 #include "deconvolutional_layer.h"
 #include "network.h"
 #include "parser.h"
+#include "stb_image.h"
 #include "utils.h"
 
 /* ---- layers ---- */
@@ -66,6 +67,12 @@ size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
 /* ---- a network ---- */
 
 void amp_own_complete(network *net) { (void)net; }
+
+/* train_detector goes by the last layer, train_classifier by [net]. */
+void amp_own_largest_size(const network *net, int *w, int *h)
+{
+    *w = *h = net->layers[net->n - 1].random ? 608 : 448;
+}
 
 amp_status amp_own_check(const network *net, amp_error *error)
 {
@@ -236,4 +243,12 @@ void amp_fork_label_path(const char *image, char *path)
         strcpy(before, path);
         find_replace(before, replacements[i][0], replacements[i][1], path);
     }
+}
+
+/* ---- images ---- */
+
+int amp_own_image_size(const char *file, int *w, int *h)
+{
+    int channels;
+    return stbi_info(file, w, h, &channels);
 }
