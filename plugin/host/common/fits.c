@@ -13,7 +13,7 @@
 /* A network that is about to be trained. */
 typedef struct asked {
     struct network *net;
-    const amp_plan *plan;  /* its engine's, or `outline` */
+    const amp_plan *plan;  /* its engine's, or `outline`, which is this file's */
     amp_plan *outline;
     amp_view view;
     amp_dtype dtype;
@@ -23,13 +23,13 @@ typedef struct asked {
     const char *what;      /* of what */
 } asked;
 
-/* A backend of GPUs times kernels while it makes a plan, which takes memory itself. */
-static amp_status plan_of(asked *a, amp_error *error)
+/* A GPU's backend times kernels while it makes a plan, which takes memory itself. */
+static amp_status plan_of(asked *a, int roughly, amp_error *error)
 {
     amp_plan_key key = { .batch = a->view.batch, .w = a->view.w, .h = a->view.h, .keeps_state = 1 };
     amp_network_desc described;
     struct darknet_amp *amp = amp_fork_state(a->net);
-    if (!a->view.on_gpu) return amp_fork_training_plan(a->net, &a->plan, error);
+    if (!roughly && !a->view.on_gpu) return amp_fork_training_plan(a->net, &a->plan, error);
     AMP_TRY(amp_fork_describe(a->net, amp->config, &described, error));
     amp_status status = amp_engine_outline(amp->engine, &described, &key, a->dtype, NULL, &a->outline, error);
     amp_network_desc_free(&described);
@@ -52,26 +52,27 @@ static amp_status needs_at(const asked *a, int batch, int images, amp_needs *nee
     return AMP_OK;
 }
 
-/* What the program may still take, and what it has already of what `needs` counts. */
-static void find_memory(asked *a, const amp_needs *needs)
+/* What the program may still take, and what it has already of what `needs` counts: of the address space its
+ * arrays, and at last what the backend's library has made. */
+static void find_memory(asked *a, int roughly, const amp_needs *needs)
 {
     amp_available_memory memory = amp_host_available_memory();
-    size_t has = memory.resident ? memory.resident
-               : needs->parameters + needs->pass.input + needs->program - a->pictures;
+    size_t has = memory.resident ? memory.resident : needs->parameters + needs->pass.input;
+    if (!memory.resident && !roughly) has += needs->program - a->pictures;
     a->there = memory.all ? memory.bytes + has : 0;
     a->what = memory.what;
 }
 
-static amp_status ask(struct network *net, asked *a, amp_needs *needs, amp_error *error)
+static amp_status ask(struct network *net, int roughly, asked *a, amp_needs *needs, amp_error *error)
 {
     struct darknet_amp *amp = amp_fork_state(net);
     *a = (asked){ .net = net, .view = amp_fork_view(net), .dtype = amp->config->dtype };
     a->steps = a->view.time_steps > 0 ? a->view.time_steps : 1;
     a->images = a->view.batch / a->steps * a->view.subdivisions;
     a->pictures = picture_bytes(a);
-    AMP_TRY(plan_of(a, error));
+    AMP_TRY(plan_of(a, roughly, error));
     AMP_TRY(needs_at(a, a->view.batch, a->images, needs, error));
-    find_memory(a, needs);
+    find_memory(a, roughly, needs);
     return AMP_OK;
 }
 
@@ -100,7 +101,7 @@ static amp_status try_subdivisions(const asked *a, char *text, size_t room, amp_
         if (a->images % s) continue;
         AMP_TRY(needs_at(a, a->images / s * a->steps, a->images, &needs, error));
         if (amp_needs_sum(&needs) > a->there) continue;
-        add(text, room, "subdivisions=%d (%.2f GiB)", s, (double)amp_needs_sum(&needs) / 0x1p30);
+        add(text, room, "subdivisions=%d (%.0f MiB)", s, (double)amp_needs_sum(&needs) / 0x1p20);
         return AMP_OK;
     }
     return AMP_OK;
@@ -132,14 +133,14 @@ static void try_sizes(const asked *a, const amp_needs *needs, char *text, size_t
     double stays = (double)amp_needs_sum(needs) - moves * needs->area;
     if (v->changes_size) {
         if (needs->area > 1 && stays + moves <= (double)a->there)
-            add(text, room, "random=0 (%.2f GiB at %d x %d)", (stays + moves) / 0x1p30, v->w, v->h);
+            add(text, room, "random=0 (%.0f MiB at %d x %d)", (stays + moves) / 0x1p20, v->w, v->h);
         return;
     }
     for (int w = (v->w - 1) / 32 * 32; w >= 32; w -= 32) {
         int h = (int)((long)v->h * w / v->w) / 32 * 32;
         double bytes = stays + moves * w * h / ((double)v->w * v->h);
         if (h < 32 || bytes > (double)a->there) continue;
-        add(text, room, "width=%d height=%d (%.2f GiB)", w, h, bytes / 0x1p30);
+        add(text, room, "width=%d height=%d (%.0f MiB)", w, h, bytes / 0x1p20);
         return;
     }
 }
@@ -150,8 +151,8 @@ static amp_status try_batches(const asked *a, char *text, size_t room, amp_error
         amp_needs needs;
         AMP_TRY(needs_at(a, a->steps, images, &needs, error));
         if (amp_needs_sum(&needs) > a->there) continue;
-        add(text, room, "batch=%d subdivisions=%d (%.2f GiB)", images, images,
-            (double)amp_needs_sum(&needs) / 0x1p30);
+        add(text, room, "batch=%d subdivisions=%d (%.0f MiB)", images, images,
+            (double)amp_needs_sum(&needs) / 0x1p20);
         return AMP_OK;
     }
     return AMP_OK;
@@ -164,25 +165,27 @@ static amp_status say_too_little(const asked *a, const amp_needs *needs, amp_err
     AMP_TRY(try_checkpoints(a, needs, fits, sizeof fits, error));
     try_sizes(a, needs, fits, sizeof fits);
     if (!*fits) AMP_TRY(try_batches(a, fits, sizeof fits, error));
-    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: this training needs %.2f GiB, and there are "
-                    "%.2f GiB of %s; %s%s", (double)amp_needs_sum(needs) / 0x1p30,
-                    (double)a->there / 0x1p30, a->what, *fits ? "what fits: " : "no batch is small enough, use "
+    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: this training needs %.0f MiB, and there are "
+                    "%.0f MiB of %s; %s%s", (double)amp_needs_sum(needs) / 0x1p20,
+                    (double)a->there / 0x1p20, a->what, *fits ? "what fits: " : "no batch is small enough, use "
                     "a smaller network", fits);
 }
 
 /* ---- the two questions ---- */
 
-amp_status amp_host_check_fits(struct network *net, amp_error *error)
+amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *error)
 {
+    int chooses = roughly && amp_fork_state(net)->config->checkpoint == AMP_CHECKPOINT_AUTO;
     asked a;
     amp_needs needs;
-    amp_status status = ask(net, &a, &needs, error);
+    amp_status status = ask(net, roughly, &a, &needs, error);
+    if (chooses) needs.pass.arena = 0;
     double share = status == AMP_OK && a.there ? (double)amp_needs_sum(&needs) / (double)a.there : 0;
     if (share > 1) status = say_too_little(&a, &needs, error);
-    else if (share > .9)
-        fprintf(stderr, "amp: warning: this training needs %.2f of the %.2f GiB of %s that there are; if it is "
-                "killed, use more subdivisions\n", (double)amp_needs_sum(&needs) / 0x1p30,
-                (double)a.there / 0x1p30, a.what);
+    else if (share > .9 && !roughly)
+        fprintf(stderr, "amp: warning: this training needs %.0f of the %.0f MiB of %s that there are; if it is "
+                "killed, use more subdivisions\n", (double)amp_needs_sum(&needs) / 0x1p20,
+                (double)a.there / 0x1p20, a.what);
     forget(&a);
     return status;
 }
@@ -191,7 +194,7 @@ amp_status amp_host_arena_budget(struct network *net, size_t memory, size_t *bud
 {
     asked a;
     amp_needs needs;
-    amp_status status = ask(net, &a, &needs, error);
+    amp_status status = ask(net, 0, &a, &needs, error);
     if (status == AMP_OK) {
         size_t beside = amp_needs_sum(&needs) - needs.pass.arena, allowed = memory ? memory : a.there;
         *budget = allowed > beside ? (size_t)((double)(allowed - beside) / needs.area) : 0;

@@ -83,15 +83,6 @@ static void narrow_by_groups(amp_available_memory *memory, const char *root)
     if (in) fclose(in);
 }
 
-/* Of the threads that load images, and of the one that starts them. */
-static size_t stacks(void)
-{
-    struct rlimit stack;
-    size_t each = 2 << 20; /* of a thread, where a stack may have any size */
-    if (!getrlimit(RLIMIT_STACK, &stack) && stack.rlim_cur != RLIM_INFINITY) each = (size_t)stack.rlim_cur;
-    return ((size_t)amp_loaders_at_once() + 1) * each;
-}
-
 amp_available_memory amp_available_ram(const char *root)
 {
     char name[1024];
@@ -103,7 +94,8 @@ amp_available_memory amp_available_ram(const char *root)
     if (!memory.bytes) memory.bytes = SIZE_MAX;
     narrow_by_groups(&memory, root);
     if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
-        narrow(&memory, (size_t)space.rlim_cur, number_in("/proc/self/status", "VmSize:") * 1024 + stacks(),
+        narrow(&memory, (size_t)space.rlim_cur,
+               number_in("/proc/self/status", "VmSize:") * 1024 + amp_loaders_stacks(),
                "address space (ulimit -v)", 0);
     if (memory.bytes == SIZE_MAX) memory.bytes = 0;
     return memory;

@@ -177,8 +177,10 @@ struct darknet_amp *amp_host_make(struct network *net)
 void amp_host_made(struct network *net)
 {
     amp_error error;
+    int trains = amp_checks_training();
+    if (trains) amp_host_check(amp_host_check_fits(net, 1, &error), &error);
     amp_host_check(amp_host_choose_recompute(net, &error), &error);
-    if (amp_checks_training()) amp_host_check(amp_host_check_fits(net, &error), &error);
+    if (trains) amp_host_check(amp_host_check_fits(net, 0, &error), &error);
 }
 
 void amp_host_free(struct darknet_amp *amp)

@@ -7,6 +7,7 @@
 #include "device.h"
 #include "links.h"
 #include "losses.h"
+#include "../common/memory.h"
 #include "../common/products.h"
 #include "utils.h"
 
@@ -61,7 +62,11 @@ static amp_status check_made(const network *net, amp_error *error)
                         "subdivisions", i, amp_host_type_name(l->type));
     }
     if ((net->input || net->inputs < 1) && (net->truth || net->truths < 1)) return AMP_OK;
-    return amp_fail(error, AMP_NO_MEMORY, "amp: no memory for the images of a pass; use more subdivisions");
+    amp_available_memory memory = amp_host_available_memory();
+    double bytes = ((double)net->inputs + net->truths) * net->batch * sizeof(float);
+    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: the images of a pass alone take %.0f MiB, and "
+                    "there are %.0f MiB of %s; use more subdivisions", bytes / 0x1p20,
+                    (double)memory.bytes / 0x1p20, memory.what);
 }
 
 amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_error *error)
