@@ -3,6 +3,9 @@
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "testing.h"
 #include <math.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +18,7 @@
 #include "host/data/data_check.h"
 #include "host/data/data_files.h"
 #include "host/data/label_file.h"
+#include "host/data/loader_memory.h"
 #include "host/data/names_seen.h"
 #include "host/common/weights_check.h"
 
@@ -263,6 +267,71 @@ static void run_child(void (*run)(void), char *said, size_t size, int *status)
     close(pipes[0]);
     assert_int_equal(waitpid(child, status, 0), child);
     *status = WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
+}
+
+/* Under AMP what a loader cannot have ends the program; in other programs NULL comes back, as ever. */
+static void wants_too_much(void)
+{
+    amp_loaders_watch();
+    darknet_amp_calloc((size_t)1 << 46, 4, "m.cols");
+}
+
+static void *loads_nothing(void *job) { return job; }
+
+static void starts_loaders(void)
+{
+    amp_loaders_watch();
+    setrlimit(RLIMIT_AS, &(struct rlimit){ 1 << 20, 1 << 20 });
+    for (int i = 0; i < 2; i++) darknet_amp_start_loader(&(pthread_t){ 0 }, loads_nothing, NULL, 0);
+}
+
+TEST(a_loader_without_memory_or_threads_ends_the_program)
+{
+    char said[1000];
+    int status;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* whose address space and allocator are others */
+#endif
+    assert_null(darknet_amp_calloc((size_t)1 << 46, 4, "m.cols"));
+    run_child(wants_too_much, said, sizeof said, &status);
+    if (status != 1 || !strstr(said, "no memory for 268435456.0 MiB more; ")) fail_msg("%d: %s", status, said);
+    run_child(starts_loaders, said, sizeof said, &status);
+    if (status != 1 || !strstr(said, "no thread that loads images can be started: ")) fail_msg("%d: %s", status, said);
+    assert_int_equal(strchr(said, '\n') - said, strlen(said) - 1); /* one line */
+}
+
+/* As many parts of batches at a time as amp_loaders_at_once says, whoever starts how many. */
+static atomic_int parts_now, parts_most, parts_done;
+
+static void *loads_a_part(void *job)
+{
+    int now = atomic_fetch_add(&parts_now, 1) + 1, most = parts_most;
+    while (now > most && !atomic_compare_exchange_weak(&parts_most, &most, now)) { }
+    sched_yield();
+    atomic_fetch_sub(&parts_now, 1);
+    atomic_fetch_add(&parts_done, 1);
+    return job;
+}
+
+static void loads_a_batch(void)
+{
+    enum { PARTS = 1000 };
+    static pthread_t threads[PARTS];
+    amp_loaders_watch();
+    for (int i = 0; i < PARTS; i++) darknet_amp_start_loader(&threads[i], loads_a_part, &threads[i], 1);
+    for (int i = 0; i < PARTS; i++) {
+        void *result = NULL;
+        if (pthread_join(threads[i], &result) || result != &threads[i]) _exit(2);
+    }
+    _exit(parts_done != PARTS ? 3 : parts_most > amp_loaders_at_once() ? 4 : 0);
+}
+
+TEST(only_some_parts_of_a_batch_are_loaded_at_a_time)
+{
+    char said[1000];
+    int status;
+    run_child(loads_a_batch, said, sizeof said, &status);
+    assert_int_equal(status, 0);
 }
 
 /* find_replace has 4096 bytes: each of its callers' and its own. save_image is one of many with 256, which

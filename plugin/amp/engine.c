@@ -201,6 +201,11 @@ static void forget_plans(amp_engine *engine)
     if (engine->plan_count == MAX_PLANS) forget_plan(engine, oldest);
 }
 
+void amp_engine_forget_plans(amp_engine *engine)
+{
+    while (engine->plan_count) forget_oldest_plan(engine);
+}
+
 static amp_status make_plan(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
                             amp_dtype dtype, const amp_recompute_settings *settings, int outline,
                             amp_plan **out, amp_error *error)

@@ -32,7 +32,8 @@ typedef struct amp_view {
     int outputs;                     /* ... and of what its last layer gives */
     int training;                    /* the pass under way is one of training */
     int adam;
-    int changes_size;                /* random=1: the loop resizes it */
+    int changes_size;                /* random=1: the loop resizes it, */
+    int largest_w, largest_h;        /* ... to this at most; without random=1: w and h */
     int on_gpu;
     int time_steps;                  /* of a recurrent network; else 0 */
     long max_batches, batch_number;  /* steps: until training ends (0: no end), and so far */
@@ -123,6 +124,27 @@ size_t amp_fork_free_gpu_memory(size_t *all);
 /* MB of 2^20 bytes that are in use on the network's GPU, by whatever program; below 0: it runs on no GPU. */
 double amp_fork_gpu_memory_in_use_mb(const struct network *);
 
+/* What of a training's memory the fork alone can tell (common/needs.h adds it all up). batch counts what one
+ * forward takes: with time_steps, images times those. */
+
+/* The plan of a training step at net's shape, built if there is none yet: net's engine's, until it adds
+ * another. */
+amp_status amp_fork_training_plan(struct network *net, const amp_plan **out, amp_error *);
+
+/* Bytes that a training pass of `batch` images takes besides weights and what has their size. */
+typedef struct amp_footprint {
+    size_t arena;   /* planned: activations and deltas, sharing memory where their lives allow */
+    size_t buffers; /* Darknet's fp32 buffers that stay: the sum of amp_fork_buffer_bytes (fork.h) */
+    size_t input;   /* images and labels */
+    double again;   /* activation checkpointing: what backward repeats, as a share of a forward's
+                       arithmetic */
+} amp_footprint;
+
+static inline size_t amp_footprint_sum(const amp_footprint *f) { return f->arena + f->buffers + f->input; }
+
+/* As net's engine would plan it in dtype. */
+amp_status amp_fork_footprint(struct network *net, int batch, amp_dtype dtype, amp_footprint *out,
+                              amp_error *);
 /* Bytes of what a training takes beside its plan's arena and the weights. Images and labels of the batch that
  * trains and of the next, `images` each, as loading holds them in RAM; 0 on a GPU,
  * whose memory is another. */
@@ -159,6 +181,8 @@ enum { AMP_FORK_PATH = 4096 };
 void amp_fork_label_path(const char *image, char *path);
 /* For people who miss one: where it looks, and which images it knows labels of. */
 extern const char amp_fork_label_place[], amp_fork_label_images[];
+/* Pixels of an image as its file's head tells; 0: it is no image, or this Darknet does not tell. */
+size_t amp_fork_image_pixels(const char *image);
 /* What Darknet's commands name the files of a training of this .cfg after: the caller's; the program ends
  * where there is no memory. */
 char *amp_fork_base_name(const char *cfg);

@@ -99,29 +99,11 @@ typedef void amp_layer_watcher(void *context, int layer, int begins);
 int amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context);
 void amp_fork_unwatch_layers(struct network *);
 
-/* ---- what a network takes of memory and of arithmetic ----
+/* ---- what a network takes of memory and of arithmetic; AMP's memory is in fork.h ----
  *
- * Stock's buffers as its make_*_layer functions take them, AMP's as a plan lays them out. Nothing runs, and
+ * Stock's buffers as its make_*_layer functions take them. Nothing runs, and
  * nothing is taken for it. batch counts what one forward takes: with time_steps, images times those. */
 
-/* The plan of a training step at net's shape, built if there is none yet: net's engine's, until it adds
- * another. */
-amp_status amp_fork_training_plan(struct network *net, const amp_plan **out, amp_error *);
-
-/* Bytes that a training pass of `batch` images takes besides weights and what has their size. */
-typedef struct amp_footprint {
-    size_t arena;   /* planned: activations and deltas, sharing memory where their lives allow */
-    size_t buffers; /* Darknet's fp32 buffers that stay: the sum of amp_fork_buffer_bytes (fork.h) */
-    size_t input;   /* images and labels */
-    double again;   /* activation checkpointing: what backward repeats, as a share of a forward's
-                       arithmetic */
-} amp_footprint;
-
-static inline size_t amp_footprint_sum(const amp_footprint *f) { return f->arena + f->buffers + f->input; }
-
-/* As net's engine would plan it in dtype. */
-amp_status amp_fork_footprint(struct network *net, int batch, amp_dtype dtype, amp_footprint *out,
-                              amp_error *);
 /* Stock's buffers of layer i that grow with the batch: outputs, deltas, and what its backward reads again. */
 size_t amp_fork_stock_bytes(const struct network *net, int i, int batch);
 /* What stock's layers share, at most: im2col's matrix. */

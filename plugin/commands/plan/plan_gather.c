@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../host/common/needs.h"
 #include "../../host/common/state.h"
 #include "../cfg_copy.h"
 #include "../table.h"
@@ -63,15 +64,6 @@ static void add_why(amp_plan_row *row, const char *more, amp_dtype dtype)
     amp_append(row->why, sizeof row->why, "%s %s", more, amp_dtype_name(dtype));
 }
 
-/* Whether the backend has made something of a layer's matrix products that it tells of. */
-static int facts_of(const amp_node *node, const amp_backend *backend, amp_conv_facts *facts)
-{
-    if (node->conv && backend->conv_facts) backend->conv_facts(backend, node->conv, facts);
-    else if (node->local && backend->local_facts) backend->local_facts(backend, node->local, facts);
-    else return 0;
-    return 1;
-}
-
 static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
     const amp_layer_desc *d = &node->desc;
@@ -86,24 +78,19 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     row->in_aligned = row->in % 8 == 0;
     row->out_aligned = row->out % 8 == 0;
     amp_conv_facts facts;
-    if (!facts_of(node, backend, &facts)) return;
+    if (!amp_node_facts(node, backend, &facts)) return;
     row->computes = facts.computes;
     row->padded_in = (turned ? facts.padded_out : facts.padded_in) * places;
     row->padded_out = turned ? facts.padded_in : facts.padded_out;
-    row->half_bytes = facts.weight_bytes;
     snprintf(row->kernel, sizeof row->kernel, "%s", facts.kernel);
     if (row->computes != row->dtype) add_why(row, "; computed in", row->computes);
 }
 
-/* Of a layer of Darknet's own that leaves them to the backend. Each array of weights has one copy, for all
- * directions. */
+/* Of a layer of Darknet's own that leaves them to the backend. */
 static void ask_about_products(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
-    const amp_layer_desc *d = &node->desc;
     row->products = node->products;
     row->computes = backend->gemm_computes(backend, node->products);
-    for (int k = 0; k < d->param_count; k++)
-        if (d->params[k].decays) row->half_bytes += d->params[k].count * amp_dtype_size(row->computes);
     add_why(row, "; its matrix products:", node->products);
     if (row->computes != node->products) add_why(row, ", computed in", row->computes);
 }
@@ -125,7 +112,8 @@ static void fill_row(amp_plan_report *r, int i)
         .dtype = node->dtype, .computes = node->dtype, .products = AMP_FP32, .pinned = node->desc.pinned,
         .operations = amp_fork_operations(r->net, i), .arena = amp_plan_bytes_of(r->plan, i),
         .stock_bytes = amp_fork_stock_bytes(r->net, i, r->view.batch),
-        .buffer_bytes = amp_fork_buffer_bytes(r->net, i, r->view.batch, r->plan) };
+        .buffer_bytes = amp_fork_buffer_bytes(r->net, i, r->view.batch, r->plan),
+        .half_bytes = amp_node_copies(node, r->backend, r->dtype) };
     row->class_name = class_names[row->autocast.class];
     row->form = amp_plan_form_name(r, row->autocast.form);
     row->training_operations = training_operations(node, row->operations);
@@ -156,17 +144,6 @@ static void add_up(amp_plan_report *r, int i)
           : &r->stored_operations) += row->training_operations;
 }
 
-static void find_workspace(amp_plan_report *r)
-{
-    for (int i = 0; i < r->count; i++) {
-        amp_conv_facts facts;
-        if (facts_of(&r->plan->nodes[i], r->backend, &facts) && facts.workspace_bytes > r->workspace)
-            r->workspace = facts.workspace_bytes;
-    }
-    r->workspace += amp_fork_own_workspace(r->net);
-    r->stock_workspace = amp_fork_stock_workspace(r->net);
-}
-
 static amp_status fill_rows(amp_plan_report *r, amp_error *error)
 {
     r->count = r->plan->count;
@@ -181,47 +158,28 @@ static amp_status fill_rows(amp_plan_report *r, amp_error *error)
         fill_row(r, i);
         add_up(r, i);
     }
-    find_workspace(r);
     return AMP_OK;
 }
 
 /* ---- memory ---- */
-
-/* Masters, momentum and gradients, Adam's two moments; what the last good step's statistics were. Stock's
- * gradients are its momentum. Copies of weights in fp32 that the engine's fp32 makes of convolutions' are not
- * smaller than the halves. */
-static void add_up_fixed(amp_plan_report *r)
-{
-    size_t adam = r->view.adam ? 2 : 0, element = sizeof(float), fp32_copies = 0;
-    for (int i = 0; i < r->count; i++) {
-        const amp_plan_row *row = &r->rows[i];
-        if (row->is_convolution)
-            fp32_copies += row->half_bytes / amp_dtype_size(row->computes) * sizeof(float);
-    }
-    size_t common = r->parameters * (3 + adam) * element + r->statistics * 2 * element;
-    r->fixed_amp = common + r->half_bytes + r->workspace;
-    r->fixed_fp32 = common + fp32_copies + r->workspace;
-    r->fixed_stock = r->parameters * (2 + adam) * element + r->statistics * element + r->stock_workspace;
-}
 
 size_t amp_plan_loaded_bytes(const amp_plan_report *r, int images)
 {
     return amp_fork_loaded_bytes(r->net, images > r->batch ? images : r->batch);
 }
 
-static amp_status amp_at(amp_plan_report *r, int images, amp_dtype dtype, amp_footprint *at, size_t *bytes,
-                         amp_error *error)
+/* A pass of so many images, of the .cfg's step or, where that has fewer, of one of as many. */
+static amp_status needs_at(amp_plan_report *r, int images, amp_dtype dtype, amp_needs *needs, amp_error *error)
 {
-    AMP_TRY(amp_fork_footprint(r->net, images * r->steps, dtype, at, error));
-    size_t fixed = dtype == AMP_FP32 ? r->fixed_fp32 : r->fixed_amp;
-    *bytes = amp_footprint_sum(at) + fixed + amp_plan_loaded_bytes(r, images);
-    return AMP_OK;
+    return amp_host_needs(r->net, r->plan, images * r->steps, images > r->batch ? images : r->batch, dtype,
+                          needs, error);
 }
 
 static size_t stock_at(const amp_plan_report *r, int images)
 {
-    size_t batch = (size_t)(images * r->steps);
-    size_t bytes = r->fixed_stock + amp_plan_loaded_bytes(r, images)
+    size_t batch = (size_t)(images * r->steps), each = r->view.adam ? 4 : 2; /* gradients are the momentum */
+    size_t bytes = (r->parameters * each + r->statistics) * sizeof(float) + r->stock_workspace
+                 + amp_plan_loaded_bytes(r, images)
                  + ((size_t)r->view.inputs + (size_t)r->view.truths) * batch * sizeof(float);
     for (int i = 0; i < r->count; i++) bytes += amp_fork_stock_bytes(r->net, i, (int)batch);
     return bytes;
@@ -230,11 +188,13 @@ static size_t stock_at(const amp_plan_report *r, int images)
 static amp_status add_batch(amp_plan_report *r, int images, amp_error *error)
 {
     amp_plan_batch *b = &r->batches[r->batch_count++];
-    amp_footprint fp32, amp;
+    amp_needs fp32, amp;
     *b = (amp_plan_batch){ .images = images, .stock = stock_at(r, images) };
-    AMP_TRY(amp_at(r, images, AMP_FP32, &fp32, &b->fp32, error));
-    AMP_TRY(amp_at(r, images, r->dtype, &amp, &b->amp, error));
-    b->arena = amp.arena;
+    AMP_TRY(needs_at(r, images, AMP_FP32, &fp32, error));
+    AMP_TRY(needs_at(r, images, r->dtype, &amp, error));
+    b->arena = amp.pass.arena;
+    b->amp = amp_needs_sum(&amp);
+    b->fp32 = amp_needs_sum(&fp32);
     return AMP_OK;
 }
 
@@ -254,11 +214,9 @@ static amp_status list_batches(amp_plan_report *r, amp_error *error)
 
 static amp_status fits(amp_plan_report *r, int images, int of_stock, int *fits, amp_error *error)
 {
-    amp_footprint at;
-    size_t bytes = 0;
-    if (of_stock) bytes = stock_at(r, images);
-    else AMP_TRY(amp_at(r, images, r->dtype, &at, &bytes, error));
-    *fits = bytes <= r->memory.bytes;
+    amp_needs needs;
+    if (!of_stock) AMP_TRY(needs_at(r, images, r->dtype, &needs, error));
+    *fits = (of_stock ? stock_at(r, images) : amp_needs_sum(&needs)) <= r->memory.bytes;
     return AMP_OK;
 }
 
@@ -351,12 +309,15 @@ static amp_status make_network(amp_plan_report *r, const char *made_from, amp_er
 amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *r,
                            amp_error *error)
 {
+    amp_needs needs;
     *r = (amp_plan_report){ .cfg = cfg };
     AMP_TRY(choose_dtype(r, dtype, error));
     AMP_TRY(make_network(r, made_from, error));
     AMP_TRY(amp_fork_training_plan(r->net, &r->plan, error));
     AMP_TRY(fill_rows(r, error));
-    add_up_fixed(r);
+    r->stock_workspace = amp_fork_stock_workspace(r->net);
+    AMP_TRY(needs_at(r, r->images, r->dtype, &needs, error));
+    r->workspace = needs.workspace;
     AMP_TRY(amp_fork_footprint(r->net, r->view.batch, r->dtype, &r->amp, error));
     AMP_TRY(amp_fork_footprint(r->net, r->view.batch, AMP_FP32, &r->fp32, error));
     r->most_images = amp_fork_largest_batch(r->net) / r->steps;

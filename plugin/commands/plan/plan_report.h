@@ -86,7 +86,6 @@ typedef struct amp_plan_report {
     size_t parameters, statistics; /* elements */
     size_t half_bytes, workspace;  /* copies of weights; what convolutions and Darknet's own layers share */
     size_t stock_workspace;
-    size_t fixed_amp, fixed_fp32, fixed_stock; /* bytes that do not grow with the batch */
     amp_footprint amp, fp32;
     size_t stock;                  /* activations, deltas and input of stock Darknet */
     double operations, half_operations, stored_operations; /* of a pass: all; in half; on stored halves */

@@ -1,10 +1,21 @@
 /* What AMP asks of a network of this fork before it takes it over: that its numbers are complete, and that no
  * key asks for what would be trained wrong. */
+#include <math.h>
+
 #include "../darknet/room.h"
 
 #include "../darknet/device.h"
 
 #include "network.h"
+
+/* train_detector takes the size at its start times at most this, in steps of resize_step. */
+void amp_own_largest_size(const network *net, int *w, int *h)
+{
+    double most = net->layers[net->n - 1].random, step = net->resize_step > 0 ? net->resize_step : 32;
+    if (most == 1 || most < 1) most = 1.4;
+    *w = (int)((floor(most * *w / step + 0.5) + 1) * step);
+    *h = (int)((floor(most * *h / step + 0.5) + 1) * step);
+}
 
 void amp_own_complete(network *net)
 {

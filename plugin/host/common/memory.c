@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "../data/loader_memory.h"
 #include "../fork.h"
 
 /* The first number of a file, after `key` if that is not NULL; 0 if there is none. */
@@ -26,10 +27,10 @@ static size_t number_in(const char *file, const char *key)
 
 /* ---- what is available ---- */
 
-static void narrow(amp_available_memory *memory, size_t limit, size_t used, const char *what)
+static void narrow(amp_available_memory *memory, size_t limit, size_t used, const char *what, size_t resident)
 {
     size_t left = limit > used ? limit - used : 0;
-    if (left < memory->bytes) *memory = (amp_available_memory){ left, limit, what };
+    if (left < memory->bytes) *memory = (amp_available_memory){ left, limit, what, resident };
 }
 
 /* The two versions of control groups: where their folders lie, and the files in them. No limit is "max" in
@@ -60,7 +61,7 @@ static void narrow_by_group(amp_available_memory *memory, const char *root, cons
         size_t limit = number_of_group(folder, files->limit, NULL);
         size_t cache = number_of_group(folder, "memory.stat", files->cache);
         used -= cache < used ? cache : used;
-        if (limit) narrow(memory, limit, used, "RAM that the control group allows");
+        if (limit) narrow(memory, limit, used, "RAM that the control group allows", memory->resident);
     }
 }
 
@@ -88,12 +89,14 @@ amp_available_memory amp_available_ram(const char *root)
     struct rlimit space;
     snprintf(name, sizeof name, "%s/proc/meminfo", root);
     amp_available_memory memory = { .what = "RAM", .all = number_in(name, "MemTotal:") * 1024,
-                                    .bytes = number_in(name, "MemAvailable:") * 1024 };
+                                    .bytes = number_in(name, "MemAvailable:") * 1024,
+                                    .resident = number_in("/proc/self/status", "VmRSS:") * 1024 };
     if (!memory.bytes) memory.bytes = SIZE_MAX;
     narrow_by_groups(&memory, root);
     if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
-        narrow(&memory, (size_t)space.rlim_cur, number_in("/proc/self/status", "VmSize:") * 1024,
-               "address space (ulimit -v)");
+        narrow(&memory, (size_t)space.rlim_cur,
+               number_in("/proc/self/status", "VmSize:") * 1024 + amp_loaders_stacks(),
+               "address space (ulimit -v)", 0);
     if (memory.bytes == SIZE_MAX) memory.bytes = 0;
     return memory;
 }

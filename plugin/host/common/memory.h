@@ -7,8 +7,14 @@
 struct network;
 
 /* How many bytes this program may still take, of how many in all, and of what: "RAM", "GPU memory", or what
- * allows less than the machine has. bytes is 0 where that is not known. */
-typedef struct amp_available_memory { size_t bytes, all; const char *what; } amp_available_memory;
+ * allows less than the machine has. bytes and all are 0 where that is not known. resident: how much of it the
+ * program has in use, where untouched memory does not count; else 0. Of an address space the stacks
+ * of loader threads are taken off. */
+typedef struct amp_available_memory {
+    size_t bytes, all;
+    const char *what;
+    size_t resident;
+} amp_available_memory;
 
 /* Where networks made from here on will lie: of the GPU in use, else of RAM. */
 amp_available_memory amp_host_available_memory(void);

@@ -6,8 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../data/data_check.h"
 #include "../data/images.h"
 #include "../data/loading.h"
+#include "fits.h"
 #include "ranks.h"
 #include "recompute.h"
 #include "resume.h"
@@ -118,7 +120,6 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
     status = amp_engine_create(settings, backend, &host, &described, &amp->engine, error);
     if (status == AMP_OK && amp_ranks())
         amp_engine_join(amp->engine, amp_ranks(), amp->config->wire, AMP_BUCKET);
-    if (status == AMP_OK) status = amp_host_choose_recompute(amp, net, &described, error);
     amp_network_desc_free(&described);
     return status;
 }
@@ -175,9 +176,18 @@ struct darknet_amp *amp_host_make(struct network *net)
     amp_fork_use_device(net);
     struct darknet_amp *amp = amp_host_allocated(calloc(1, sizeof *amp));
     amp->config = config;
+    amp_loading_watch(); /* its settings of the allocator are there before large blocks are */
     amp_host_check(make(amp, net, &error), &error);
-    amp_loading_watch();
     return amp;
+}
+
+void amp_host_made(struct network *net)
+{
+    amp_error error;
+    int trains = amp_checks_training();
+    if (trains) amp_host_check(amp_host_check_fits(net, 1, &error), &error);
+    amp_host_check(amp_host_choose_recompute(net, &error), &error);
+    if (trains) amp_host_check(amp_host_check_fits(net, 0, &error), &error);
 }
 
 void amp_host_free(struct darknet_amp *amp)

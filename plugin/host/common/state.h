@@ -39,6 +39,8 @@ struct darknet_amp {
 /* For the fork's parser, when all layers are made of what darknet_amp_open_cfg read: what net->amp becomes,
  * NULL for a network without AMP. */
 struct darknet_amp *amp_host_make(struct network *net);
+/* ... and once it is: ends the program if it is to be trained and does not fit into memory (fits.h). */
+void amp_host_made(struct network *net);
 /* All but amp->memory, which is the fork's and freed before. */
 void amp_host_free(struct darknet_amp *amp);
 

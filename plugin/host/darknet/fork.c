@@ -14,10 +14,12 @@ struct darknet_amp *amp_fork_state(const struct network *net) { return net->amp;
 amp_view amp_fork_view(const struct network *net)
 {
     size_t images_of_step = (size_t)net->batch * (size_t)net->subdivisions;
+    int changes = net->random || net->layers[net->n - 1].random, largest_w = net->w, largest_h = net->h;
+    if (changes) amp_own_largest_size(net, &largest_w, &largest_h);
     return (amp_view){ .layers = net->n, .batch = net->batch, .subdivisions = net->subdivisions, .w = net->w,
                        .h = net->h, .c = net->c, .inputs = net->inputs, .truths = net->truths,
                        .outputs = net->outputs, .training = net->train, .adam = net->adam != 0,
-                       .changes_size = net->random || net->layers[net->n - 1].random,
+                       .changes_size = changes, .largest_w = largest_w, .largest_h = largest_h,
                        .on_gpu = amp_host_on_gpu(net), .time_steps = net->time_steps,
                        .max_batches = net->max_batches, .burn_in = net->burn_in,
                        .batch_number = images_of_step ? (long)(*net->seen / images_of_step) : 0,

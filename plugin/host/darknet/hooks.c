@@ -26,7 +26,7 @@ void darknet_amp_made(struct network *net, struct layer *made)
         return;
     }
     if (net->amp) resized(net);
-    else net->amp = amp_host_make(net);
+    else if ((net->amp = amp_host_make(net))) amp_host_made(net);
     if (net->amp) amp_host_pin_note(&net->amp->memory->pinned, net);
 }
 

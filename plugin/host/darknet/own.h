@@ -74,6 +74,8 @@ const char *amp_own_unfit(const layer *l);
 
 /* Fields that Darknet leaves at 0, or does not resize, and that AMP goes by. */
 void amp_own_complete(network *net);
+/* The largest input that the loop makes of a network with random=1. */
+void amp_own_largest_size(const network *net, int *w, int *h);
 /* Whether AMP can train it: AMP_UNSUPPORTED, and which key of which section cannot be followed. */
 amp_status amp_own_check(const network *net, amp_error *);
 
@@ -130,6 +132,8 @@ void amp_own_sort_classes(float *probabilities, network *net);
 int amp_own_pass_index(const amp_pass *);
 const network *amp_own_pass_network(const amp_pass *);
 
+/* An image's size by its file's head; 0: it is none, or this fork has nothing that tells. */
+int amp_own_image_size(const char *file, int *w, int *h);
 /* What train_detector and train_classifier have their loaders do, but for paths, labels and how many
  * images. */
 void amp_own_detector_args(network *net, const layer *last, load_args *args);

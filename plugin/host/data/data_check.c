@@ -14,7 +14,24 @@ enum { CLASSES_UNLESS_GIVEN = 2 }; /* train_classifier */
 
 static const char TRAIN_UNLESS_GIVEN[] = "data/train.list", LABELS_UNLESS_GIVEN[] = "data/labels.list";
 
+/* Of the training that this program runs: the .data file's classes, for its networks; the largest of some of
+ * its images. */
+static struct { int read, classes, classifier; size_t pixels; } checked;
+
 /* ---- lists ---- */
+
+enum { IMAGES_MEASURED = 32 };
+
+/* Only their first bytes are read. */
+static void measure_images(const amp_path_list *list)
+{
+    size_t tried = list->count < IMAGES_MEASURED ? list->count : IMAGES_MEASURED;
+    for (size_t i = 0; i < tried; i++) {
+        const char *image = list->line[i * list->count / tried];
+        size_t pixels = amp_is_device(image) ? 0 : amp_fork_image_pixels(image);
+        if (pixels > checked.pixels) checked.pixels = pixels;
+    }
+}
 
 static amp_status check_lengths(const amp_path_list *list, const char *file, amp_error *error)
 {
@@ -97,6 +114,7 @@ static amp_status check_train_list(const amp_data_file *data, int classifier, am
     amp_status status = amp_path_list_read(file, what, &list, error);
     if (status == AMP_OK) status = check_lengths(&list, file, error);
     if (status == AMP_OK) status = check_one_exists(&list, file, error);
+    if (status == AMP_OK) measure_images(&list);
     if (status == AMP_OK && classifier && !data->tag) {
         status = amp_check_labels(data, classes_of(data), &labels, error);
         if (status == AMP_OK) status = check_paths_name_labels(&list, &labels, classes_of(data), file, error);
@@ -108,8 +126,8 @@ static amp_status check_train_list(const amp_data_file *data, int classifier, am
 
 /* ---- before a training ---- */
 
-/* Of the training that this program runs: the .data file's classes, for its networks. */
-static struct { int read, classes, classifier; } checked;
+int amp_checks_training(void) { return checked.read; }
+size_t amp_checked_pixels(void) { return checked.pixels; }
 
 void amp_check_training(const char *data_file, const char *cfg, int classifier)
 {

@@ -14,6 +14,11 @@ amp_status amp_check_labels(const amp_data_file *data, int classes, amp_path_lis
  * wrong ends the program. */
 void amp_check_training(const char *data_file, const char *cfg, int classifier);
 
+/* Whether it did: this program is such a training. */
+int amp_checks_training(void);
+/* Pixels of the largest of some images of its training list; 0: not known. */
+size_t amp_checked_pixels(void);
+
 struct network;
 /* After amp_check_training: ends the program if the network does not fit the .data file's classes. */
 void amp_check_classes(struct network *);

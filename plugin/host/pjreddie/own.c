@@ -10,6 +10,7 @@
 #include "deconvolutional_layer.h"
 #include "network.h"
 #include "parser.h"
+#include "stb_image.h"
 #include "utils.h"
 
 const char amp_fork_name[] = "pjreddie's; patches for its commit 61c9d02e";
@@ -68,6 +69,12 @@ size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
 /* ---- a network ---- */
 
 void amp_own_complete(network *net) { (void)net; }
+
+/* train_detector goes by the last layer, train_classifier by [net]. */
+void amp_own_largest_size(const network *net, int *w, int *h)
+{
+    *w = *h = net->layers[net->n - 1].random ? 608 : 448;
+}
 
 amp_status amp_own_check(const network *net, amp_error *error)
 {
@@ -244,4 +251,12 @@ void amp_fork_label_path(const char *image, char *path)
         strcpy(before, path);
         find_replace(before, replacements[i][0], replacements[i][1], path);
     }
+}
+
+/* ---- images ---- */
+
+int amp_own_image_size(const char *file, int *w, int *h)
+{
+    int channels;
+    return stbi_info(file, w, h, &channels);
 }

@@ -1,0 +1,205 @@
+/* See fits.h. */
+#include "fits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../data/data_check.h"
+#include "../data/loader_memory.h"
+#include "memory.h"
+#include "needs.h"
+#include "state.h"
+
+/* A network that is about to be trained. */
+typedef struct asked {
+    struct network *net;
+    const amp_plan *plan;  /* its engine's, or `outline`, which is this file's */
+    amp_plan *outline;
+    amp_view view;
+    amp_dtype dtype;
+    int steps, images;     /* time steps of an image; images of a step */
+    size_t pictures;       /* while they are decoded */
+    size_t there;          /* what the training may take in all; 0: not known */
+    const char *what;      /* of what */
+} asked;
+
+/* A GPU's backend times kernels while it makes a plan, which takes memory itself. */
+static amp_status plan_of(asked *a, int roughly, amp_error *error)
+{
+    amp_plan_key key = { .batch = a->view.batch, .w = a->view.w, .h = a->view.h, .keeps_state = 1 };
+    amp_network_desc described;
+    struct darknet_amp *amp = amp_fork_state(a->net);
+    if (!roughly && !a->view.on_gpu) return amp_fork_training_plan(a->net, &a->plan, error);
+    AMP_TRY(amp_fork_describe(a->net, amp->config, &described, error));
+    amp_status status = amp_engine_outline(amp->engine, &described, &key, a->dtype, NULL, &a->outline, error);
+    amp_network_desc_free(&described);
+    a->plan = a->outline;
+    return status;
+}
+
+/* An image is read as bytes and then made floats: three of each a pixel. */
+static size_t picture_bytes(const asked *a)
+{
+    int at_once = amp_loaders_at_once();
+    if (a->view.on_gpu) return 0;
+    return (size_t)(a->images < at_once ? a->images : at_once) * amp_checked_pixels() * 3 * (1 + sizeof(float));
+}
+
+static amp_status needs_at(const asked *a, int batch, int images, amp_needs *needs, amp_error *error)
+{
+    AMP_TRY(amp_host_needs(a->net, a->plan, batch, images, a->dtype, needs, error));
+    needs->program += a->pictures;
+    return AMP_OK;
+}
+
+/* What the program may still take, and what it has already of what `needs` counts: of the address space its
+ * arrays, and at last what the backend's library has made. */
+static void find_memory(asked *a, int roughly, const amp_needs *needs)
+{
+    amp_available_memory memory = amp_host_available_memory();
+    size_t has = memory.resident ? memory.resident : needs->parameters + needs->pass.input;
+    if (!memory.resident && !roughly) has += needs->program - a->pictures;
+    a->there = memory.all ? memory.bytes + has : 0;
+    a->what = memory.what;
+}
+
+static amp_status ask(struct network *net, int roughly, asked *a, amp_needs *needs, amp_error *error)
+{
+    struct darknet_amp *amp = amp_fork_state(net);
+    *a = (asked){ .net = net, .view = amp_fork_view(net), .dtype = amp->config->dtype };
+    a->steps = a->view.time_steps > 0 ? a->view.time_steps : 1;
+    a->images = a->view.batch / a->steps * a->view.subdivisions;
+    a->pictures = picture_bytes(a);
+    AMP_TRY(plan_of(a, roughly, error));
+    AMP_TRY(needs_at(a, a->view.batch, a->images, needs, error));
+    find_memory(a, roughly, needs);
+    return AMP_OK;
+}
+
+static void forget(asked *a)
+{
+    if (a->outline) amp_plan_free(a->outline, amp_engine_backend(amp_fork_state(a->net)->engine));
+}
+
+/* ---- what would fit ---- */
+
+__attribute__((format(printf, 3, 4)))
+static void add(char *text, size_t room, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list args;
+    if (used && used + 3 < room) used += (size_t)snprintf(text + used, room - used, ", ");
+    va_start(args, format);
+    if (used < room) vsnprintf(text + used, room - used, format, args);
+    va_end(args);
+}
+
+static amp_status try_subdivisions(const asked *a, char *text, size_t room, amp_error *error)
+{
+    for (int s = a->view.subdivisions + 1; s <= a->images; s++) {
+        amp_needs needs;
+        if (a->images % s) continue;
+        AMP_TRY(needs_at(a, a->images / s * a->steps, a->images, &needs, error));
+        if (amp_needs_sum(&needs) > a->there) continue;
+        add(text, room, "subdivisions=%d (%.0f MiB)", s, (double)amp_needs_sum(&needs) / 0x1p20);
+        return AMP_OK;
+    }
+    return AMP_OK;
+}
+
+static amp_status try_checkpoints(const asked *a, const amp_needs *needs, char *text, size_t room,
+                                  amp_error *error)
+{
+    struct darknet_amp *amp = amp_fork_state(a->net);
+    const amp_recompute_settings before = *amp_engine_recompute(amp->engine);
+    size_t beside = amp_needs_sum(needs) - needs->pass.arena;
+    amp_needs with;
+    if (before.on || beside >= a->there) return AMP_OK;
+    amp_recompute_settings settings = { .on = 1, .budget = (size_t)((double)(a->there - beside) / needs->area) };
+    amp_engine_set_recompute(amp->engine, &settings);
+    amp_status status = needs_at(a, a->view.batch, a->images, &with, error);
+    amp_engine_set_recompute(amp->engine, &before);
+    if (status == AMP_OK && amp_needs_sum(&with) <= a->there)
+        add(text, room, "checkpoint=auto in [amp] (%.0f %% of a forward's arithmetic is done again)",
+            100 * with.pass.again);
+    return status;
+}
+
+/* What grows with the input's size grows with its pixels. */
+static void try_sizes(const asked *a, const amp_needs *needs, char *text, size_t room)
+{
+    const amp_view *v = &a->view;
+    double moves = (double)(amp_footprint_sum(&needs->pass) + needs->loaded) / needs->area;
+    double stays = (double)amp_needs_sum(needs) - moves * needs->area;
+    if (v->changes_size) {
+        if (needs->area > 1 && stays + moves <= (double)a->there)
+            add(text, room, "random=0 (%.0f MiB at %d x %d)", (stays + moves) / 0x1p20, v->w, v->h);
+        return;
+    }
+    for (int w = (v->w - 1) / 32 * 32; w >= 32; w -= 32) {
+        int h = (int)((long)v->h * w / v->w) / 32 * 32;
+        double bytes = stays + moves * w * h / ((double)v->w * v->h);
+        if (h < 32 || bytes > (double)a->there) continue;
+        add(text, room, "width=%d height=%d (%.0f MiB)", w, h, bytes / 0x1p20);
+        return;
+    }
+}
+
+static amp_status try_batches(const asked *a, char *text, size_t room, amp_error *error)
+{
+    for (int images = a->images / 2; images >= 1; images /= 2) {
+        amp_needs needs;
+        AMP_TRY(needs_at(a, a->steps, images, &needs, error));
+        if (amp_needs_sum(&needs) > a->there) continue;
+        add(text, room, "batch=%d subdivisions=%d (%.0f MiB)", images, images,
+            (double)amp_needs_sum(&needs) / 0x1p20);
+        return AMP_OK;
+    }
+    return AMP_OK;
+}
+
+static amp_status say_too_little(const asked *a, const amp_needs *needs, amp_error *error)
+{
+    char fits[400] = "";
+    AMP_TRY(try_subdivisions(a, fits, sizeof fits, error));
+    AMP_TRY(try_checkpoints(a, needs, fits, sizeof fits, error));
+    try_sizes(a, needs, fits, sizeof fits);
+    if (!*fits) AMP_TRY(try_batches(a, fits, sizeof fits, error));
+    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: this training needs %.0f MiB, and there are "
+                    "%.0f MiB of %s; %s%s", (double)amp_needs_sum(needs) / 0x1p20,
+                    (double)a->there / 0x1p20, a->what, *fits ? "what fits: " : "no batch is small enough, use "
+                    "a smaller network", fits);
+}
+
+/* ---- the two questions ---- */
+
+amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *error)
+{
+    int chooses = roughly && amp_fork_state(net)->config->checkpoint == AMP_CHECKPOINT_AUTO;
+    asked a;
+    amp_needs needs;
+    amp_status status = ask(net, roughly, &a, &needs, error);
+    if (chooses) needs.pass.arena = 0;
+    double share = status == AMP_OK && a.there ? (double)amp_needs_sum(&needs) / (double)a.there : 0;
+    if (share > 1) status = say_too_little(&a, &needs, error);
+    else if (share > .9 && !roughly)
+        fprintf(stderr, "amp: warning: this training needs %.0f of the %.0f MiB of %s that there are; if it is "
+                "killed, use more subdivisions\n", (double)amp_needs_sum(&needs) / 0x1p20,
+                (double)a.there / 0x1p20, a.what);
+    forget(&a);
+    return status;
+}
+
+amp_status amp_host_arena_budget(struct network *net, size_t memory, size_t *budget, amp_error *error)
+{
+    asked a;
+    amp_needs needs;
+    amp_status status = ask(net, 0, &a, &needs, error);
+    if (status == AMP_OK) {
+        size_t beside = amp_needs_sum(&needs) - needs.pass.arena, allowed = memory ? memory : a.there;
+        *budget = allowed > beside ? (size_t)((double)(allowed - beside) / needs.area) : 0;
+    }
+    forget(&a);
+    amp_engine_forget_plans(amp_fork_state(net)->engine);
+    return status;
+}

@@ -1,0 +1,19 @@
+/* Whether a training fits into the memory that there is: asked before anything large is taken. */
+#ifndef AMP_HOST_FITS_H
+#define AMP_HOST_FITS_H
+
+#include "../../tensor/status.h"
+
+struct network;
+
+/* AMP_NO_MEMORY, if a training of the network at its largest size needs more than there is: a line with both
+ * numbers, and with what would fit. If it needs nearly all, a warning on stderr.
+ * roughly: before the backend makes anything, since libraries crash where they find no memory; without what
+ * only they can tell, and with checkpoint=auto without activations. */
+amp_status amp_host_check_fits(struct network *, int roughly, amp_error *);
+
+/* What checkpoint=auto may give to the activations at the network's size: of `memory`, or of what there is
+ * if that is 0, what all else leaves. Its engine keeps no plan. */
+amp_status amp_host_arena_budget(struct network *, size_t memory, size_t *budget, amp_error *);
+
+#endif

@@ -1,0 +1,69 @@
+# A training that does not fit into memory says so before it begins, with both numbers and with what fits, and makes
+# nothing; what it proposes trains under the same limit. Under twenty limits between too little and enough each
+# training either trains or ends with a line and status 1, never by a signal.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+[ -z "$SANITIZERS" ] || skip 'sanitizers take an address space of their own'
+export OMP_NUM_THREADS=1
+
+tiny_training
+sed -e 's/^batch=4/batch=32/; s/^width=32/width=160/; s/^height=32/height=160/; s/^max_batches=5/max_batches=1/' \
+    tiny.cfg > large.cfg
+
+# train <MiB of address space> <cfg> [arguments]: its status; all it prints is in `out`.
+train() {
+    local limit=$1 cfg=$2 status=0
+    shift 2
+    rm -rf backup && mkdir backup
+    (ulimit -v $((limit * 1024)) && exec "$DARKNET" detector train tiny.data "$cfg" -seed 1 "$@") > out 2>&1 ||
+        status=$?
+    return $status
+}
+refusal='^amp: not enough memory: this training needs [0-9]* MiB, and there are [0-9]* MiB of address space (ulimit -v); '
+
+# Enough by far, and far too little.
+train 16000 large.cfg -amp bf16 || fail "does not train: $(tail -n 3 out)"
+! grep -q 'amp: warning' out || fail "a warning with 16 GB: $(grep 'amp: warning' out)"
+[ -s backup/large_final.weights ] || fail 'no weights'
+sed 's/^batch=32/batch=512/; s/^subdivisions=2/subdivisions=1/' large.cfg > huge.cfg
+status=0
+train 1500 huge.cfg -amp fp32 || status=$?
+[ $status = 1 ] && [ "$(grep -c "$refusal" out)" = 1 ] || fail "status $status: $(tail -n 3 out)"
+[ "$(tail -n 1 out | grep -c "$refusal")" = 1 ] || fail "more is printed behind it: $(tail -n 3 out)"
+[ -z "$(ls backup)" ] || fail "something was made: $(ls backup)"
+
+# The least limit that trains, to 2 MiB.
+low=32 high=1024
+while [ $((high - low)) -gt 2 ]; do
+    middle=$(((low + high) / 2))
+    if train $middle large.cfg -amp fp32; then high=$middle; else low=$middle; fi
+done
+
+# What is proposed under less than that trains.
+status=0
+train $((high - 40)) large.cfg -amp fp32 || status=$?
+[ $status = 1 ] && grep -q "$refusal" out || fail "status $status: $(tail -n 3 out)"
+proposed=$(sed -n 's/.*what fits: subdivisions=\([0-9]*\) .*/\1/p' out)
+[ -n "$proposed" ] || fail "no subdivisions are proposed: $(tail -n 1 out)"
+sed "s/^subdivisions=2/subdivisions=$proposed/" large.cfg > fewer.cfg
+train $((high - 40)) fewer.cfg -amp fp32 || fail "what was proposed, $proposed subdivisions: $(tail -n 3 out)"
+
+# Whatever the limit: it trains, or one line says why not.
+trained=0
+for step in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    limit=$((high * (40 + 4 * step) / 100))
+    dtype=$([ $((step % 2)) = 0 ] && echo bf16 || echo fp32)
+    (ulimit -v $((limit * 1024)) && exec "$DARKNET" amp check large.cfg) > /dev/null 2>&1 || continue
+    status=0
+    train $limit large.cfg -amp $dtype || status=$?
+    [ $status -le 1 ] || fail "$limit MiB, $dtype: status $status: $(tail -n 3 out)"
+    if [ $status = 0 ]; then
+        [ -s backup/large_final.weights ] || fail "$limit MiB, $dtype: trained, and no weights"
+        trained=$((trained + 1))
+    else
+        grep -qE '^(amp|darknet|layer [0-9]+).*(memory|started|threads)|^libgomp: ' out ||
+            fail "$limit MiB, $dtype: no line says why: $(tail -n 3 out)"
+        [ -z "$(ls backup)" ] || fail "$limit MiB, $dtype: something was made"
+    fi
+done
+[ $trained -ge 2 ] || fail "$trained trained"
