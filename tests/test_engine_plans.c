@@ -326,13 +326,15 @@ TEST(adam_decays_scales)
 
 /* ---- networks that are only predicted with ---- */
 
-/* Every way a batch norm is folded: windows, strides, groups, flat layers; activations fused and not; and a layer behind whose
- * batch norm is one of its own. */
-static const char folds[] = "[net]\nbatch=3\nwidth=12\nheight=10\nchannels=3\nlearning_rate=0.001\nmax_batches=100\n"
-    CONV(8, "") "[convolutional]\nbatch_normalize=1\nfilters=12\nsize=2\nstride=2\ngroups=2\nactivation=relu\n"
+/* Every way a batch norm is folded: windows, strides, groups, flat layers; activations fused and not; and a
+ * [batchnorm] layer, which stays. */
+static const char folds[] =
+    "[net]\nbatch=3\nwidth=12\nheight=10\nchannels=3\nlearning_rate=0.001\nmax_batches=100\n" CONV(8, "")
+    "[convolutional]\nbatch_normalize=1\nfilters=12\nsize=2\nstride=2\ngroups=2\nactivation=relu\n"
     "[convolutional]\nfilters=6\nsize=1\nstride=1\nactivation=leaky\n[batchnorm]\n"
     "[connected]\nbatch_normalize=1\noutput=20\nactivation=leaky\n"
-    "[connected]\nbatch_normalize=1\noutput=9\nactivation=logistic\n[connected]\noutput=7\nactivation=linear\n[cost]\ntype=sse\n";
+    "[connected]\nbatch_normalize=1\noutput=9\nactivation=logistic\n"
+    "[connected]\noutput=7\nactivation=linear\n[cost]\ntype=sse\n";
 enum { FOLDED = 4, ROUNDINGS = 1 + 2 * 6 + 1 }; /* layers; image, weights and outputs, batchnorm's output */
 
 /* Statistics as of a network that has learnt, with gains of .3 to 2. */
@@ -384,10 +386,12 @@ static double apart(const float *a, const float *b, int count)
     return difference / size;
 }
 
-/* In fp32 within 1e-5; in half as near to fp32 as so many roundings allow. Weights and statistics stay as they are. */
+/* In fp32 within 1e-5; in half as near to fp32 as so many roundings allow. Weights and statistics stay as
+ * they are. */
 TEST(batch_norm_is_folded_for_prediction_and_nothing_else_changes)
 {
-    static const struct { const char *dtype; double unit; } halves[] = { { "bf16", 0x1p-8 }, { "fp16", 0x1p-11 } };
+    static const struct { const char *dtype; double unit; } halves[] = { { "bf16", 0x1p-8 },
+                                                                         { "fp16", 0x1p-11 } };
     network *wide = parse(folds, "fp32");
     size_t before, after;
     settle(wide, 1);
@@ -418,7 +422,8 @@ TEST(batch_norm_is_folded_for_prediction_and_nothing_else_changes)
     release(wide);
 }
 
-/* What a training made before, it makes with predictions in between; and from its first step on these fold nothing. */
+/* What a training made before, it makes with predictions in between; and from its first step on these fold
+ * nothing. */
 TEST(folding_stays_out_of_a_training)
 {
     for (int h = 0; h < 2; h++) {
@@ -441,7 +446,7 @@ TEST(folding_stays_out_of_a_training)
     }
 }
 
-/* A variance of 0 makes weights of 10^6 times their size, which fp16 has not; -map's twin has them neither. */
+/* A variance of 0 makes weights of 10^6 times their size, which fp16 does not have. */
 TEST(what_a_dtype_cannot_hold_is_not_folded)
 {
     network *net = parse(folds, "fp16");

@@ -453,12 +453,13 @@ static int large_requests(network *net)
     return large;
 }
 
-/* Gradients and Adam's moments are one request each, and larger than all else: a layer's weights are half of them. Nor is there
- * a place for a delta, or for anything that a backward would read. */
+/* Gradients and Adam's moments are one request each, and larger than all else: a layer's weights are half of
+ * them. Nor is there a place for a delta, or for anything that a backward would read. */
 TEST(a_prediction_takes_nothing_that_only_a_training_needs)
 {
-    char *name = written("[net]\nbatch=2\nwidth=8\nheight=8\nchannels=64\nadam=1\nlearning_rate=0.001\nmax_batches=10\n"
-                         "[amp]\ndtype=fp32\n" CONV(64, "") CONV(64, "") "[dropout]\n[cost]\ntype=sse\n");
+    char *name = written("[net]\nbatch=2\nwidth=8\nheight=8\nchannels=64\nadam=1\nlearning_rate=0.001\n"
+                         "max_batches=10\n[amp]\ndtype=fp32\n" CONV(64, "") CONV(64, "")
+                         "[dropout]\n[cost]\ntype=sse\n");
     amp_host_wish_dtype(NULL);
     requests_begin();
     network *net = made(name, NULL);
