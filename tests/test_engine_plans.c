@@ -499,6 +499,20 @@ TEST(a_network_that_has_predicted_saves_its_own_weights)
     release(net);
 }
 
+/* Whose result is compared with that of another; e2e_classifier and e2e_map_training compare them. */
+TEST(commands_that_measure_accuracy_are_known)
+{
+    static const struct { char *verb; int measures; } known[] = {
+        { "valid", 1 }, { "valid10", 1 }, { "map", 1 }, { "recall", 1 }, { "test", 0 }, { "demo", 0 },
+        { "predict", 0 }, { "train", 0 } };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        amp_host_note_command(3, (char *[]){ "darknet", "detector", known[i].verb });
+        assert_int_equal(amp_host_measures(), known[i].measures);
+    }
+    amp_host_note_command(1, (char *[]){ "darknet" }); /* a program that has Darknet as its library */
+    assert_false(amp_host_measures());
+}
+
 /* The copies, and which layers fold, follow the weights. */
 TEST(new_weights_are_folded_anew)
 {
