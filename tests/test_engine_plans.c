@@ -335,15 +335,14 @@ TEST(adam_decays_scales)
 /* ---- networks that are only predicted with ---- */
 
 /* Every way a batch norm is folded: windows, strides, groups, flat layers; activations fused and not; and a
- * layer behind whose batch norm is one of its own. */
-static const char folds[] = "[net]\nbatch=3\nwidth=12\nheight=10\nchannels=3\nlearning_rate=0.001\n"
-    "max_batches=100\n"
-    CONV(8, "") "[convolutional]\nbatch_normalize=1\nfilters=12\nsize=2\nstride=2\ngroups=2\n"
-        "activation=relu\n"
+ * [batchnorm] layer, which stays. */
+static const char folds[] =
+    "[net]\nbatch=3\nwidth=12\nheight=10\nchannels=3\nlearning_rate=0.001\nmax_batches=100\n" CONV(8, "")
+    "[convolutional]\nbatch_normalize=1\nfilters=12\nsize=2\nstride=2\ngroups=2\nactivation=relu\n"
     "[convolutional]\nfilters=6\nsize=1\nstride=1\nactivation=leaky\n[batchnorm]\n"
     "[connected]\nbatch_normalize=1\noutput=20\nactivation=leaky\n"
-    "[connected]\nbatch_normalize=1\noutput=9\nactivation=logistic\n[connected]\noutput=7\n"
-        "activation=linear\n[cost]\ntype=sse\n";
+    "[connected]\nbatch_normalize=1\noutput=9\nactivation=logistic\n"
+    "[connected]\noutput=7\nactivation=linear\n[cost]\ntype=sse\n";
 enum { FOLDED = 4, ROUNDINGS = 1 + 2 * 6 + 1 }; /* layers; image, weights and outputs, batchnorm's output */
 
 /* Statistics as of a network that has learnt, with gains of .3 to 2. */
@@ -395,8 +394,8 @@ static double apart(const float *a, const float *b, int count)
     return difference / size;
 }
 
-/* In fp32 within 1e-5; in half as near to fp32 as so many roundings allow. Weights and
- * statistics stay as they are. */
+/* In fp32 within 1e-5; in half as near to fp32 as so many roundings allow. Weights and statistics stay as
+ * they are. */
 TEST(batch_norm_is_folded_for_prediction_and_nothing_else_changes)
 {
     static const struct { const char *dtype; double unit; } halves[] = { { "bf16", 0x1p-8 },
@@ -431,8 +430,8 @@ TEST(batch_norm_is_folded_for_prediction_and_nothing_else_changes)
     release(wide);
 }
 
-/* What a training made before, it makes with predictions in between; and from its first step on
- * these fold nothing. */
+/* What a training made before, it makes with predictions in between; and from its first step on these fold
+ * nothing. */
 TEST(folding_stays_out_of_a_training)
 {
     for (int h = 0; h < 2; h++) {
@@ -455,8 +454,7 @@ TEST(folding_stays_out_of_a_training)
     }
 }
 
-/* A variance of 0 makes weights of 10^6 times their size, which fp16 has not; -map's
- * twin has them neither. */
+/* A variance of 0 makes weights of 10^6 times their size, which fp16 does not have. */
 TEST(what_a_dtype_cannot_hold_is_not_folded)
 {
     network *net = parse(folds, "fp16");
@@ -507,6 +505,20 @@ TEST(a_network_that_has_predicted_saves_its_own_weights)
     free(first);
     free(again);
     release(net);
+}
+
+/* Whose result is compared with that of another; e2e_classifier and e2e_map_training compare them. */
+TEST(commands_that_measure_accuracy_are_known)
+{
+    static const struct { char *verb; int measures; } known[] = {
+        { "valid", 1 }, { "valid10", 1 }, { "map", 1 }, { "recall", 1 }, { "test", 0 }, { "demo", 0 },
+        { "predict", 0 }, { "train", 0 } };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        amp_host_note_command(3, (char *[]){ "darknet", "detector", known[i].verb });
+        assert_int_equal(amp_host_measures(), known[i].measures);
+    }
+    amp_host_note_command(1, (char *[]){ "darknet" }); /* a program that has Darknet as its library */
+    assert_false(amp_host_measures());
 }
 
 /* The copies, and which layers fold, follow the weights. */

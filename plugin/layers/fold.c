@@ -7,8 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../tensor/half.h"
-
 enum { STAGE = 1 << 16 }; /* numbers of a stage, or one filter's if those are more */
 
 /* What batch norm multiplies a filter's products by, and adds. */

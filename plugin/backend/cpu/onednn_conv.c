@@ -107,6 +107,14 @@ static dnnl_status_t read_slice(const amp_conv *conv, amp_pass *pass, const side
     return amp_pass_set(pass, s->id, s->stand_in);
 }
 
+/* Leaky, of so many images of the output, which are of the type that the primitives run in. */
+static void activate(const amp_conv *conv, void *y, int images)
+{
+    amp_tensor tensor = { .data = y, .dtype = conv->compute, .layout = AMP_NHWC, .shape = conv->y };
+    tensor.shape.n = images;
+    amp_cpu_activation_forward(NULL, &tensor, &tensor, AMP_LEAKY, NULL); /* refuses only what is no pair */
+}
+
 /* Runs a pass from one tensor to another, so many images at a time. Only what has a stand-in is added to. */
 static dnnl_status_t run_slices(amp_onednn *library, const amp_conv *conv, amp_pass *pass, void *scratchpad,
                                 int images, side in, side out, int accumulate)
@@ -117,6 +125,8 @@ static dnnl_status_t run_slices(amp_onednn *library, const amp_conv *conv, amp_p
         status = read_slice(conv, pass, &in, first, images);
         if (status == dnnl_success) status = amp_pass_set(pass, out.id, out.stand_in ? out.stand_in : slice);
         if (status == dnnl_success) status = amp_pass_run(library, pass, scratchpad);
+        if (status == dnnl_success && pass == &conv->forward && conv->activates)
+            activate(conv, out.stand_in ? out.stand_in : slice, images);
         if (status == dnnl_success && out.stand_in)
             amp_cpu_cast_flat(AMP_FP32, out.stand_in, conv->desc.dtype, slice,
                               images * amp_shape_image(out.shape), accumulate);

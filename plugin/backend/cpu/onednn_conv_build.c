@@ -151,20 +151,46 @@ static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
     return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, id);
 }
 
+static dnnl_status_t describe_forward(amp_onednn *library, const amp_conv *conv, dnnl_data_type_t type,
+                                      const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out)
+{
+    amp_problem problem;
+    descriptors m;
+    dnnl_status_t status = describe(conv, conv->slice, type, type, type, &problem, &m);
+    if (status == dnnl_success)
+        status = amp_forward_pd(out, library->engine,
+                                conv->desc.training ? dnnl_forward_training : dnnl_forward_inference,
+                                &problem, attributes, avoid_forward(conv));
+    destroy_descriptors(&m);
+    return status;
+}
+
+/* Has the forward end with leaky, if the kernel stays the same: where the instruction set has none that does
+ * (AVX), the one that comes next takes three times as long, and a pass of its own far less. */
+static void end_with_leaky(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type)
+{
+    const char *plain = NULL, *leaky = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    if (describe_forward(library, conv, type, library->leaky, &pd) == dnnl_success) {
+        dnnl_primitive_desc_query(conv->forward_pd, dnnl_query_impl_info_str, 0, &plain);
+        dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &leaky);
+    }
+    conv->activates = !plain || !leaky || strcmp(plain, leaky);
+    if (!conv->activates) {
+        dnnl_primitive_desc_t kept = pd;
+        pd = conv->forward_pd;
+        conv->forward_pd = kept;
+    }
+    if (pd) dnnl_primitive_desc_destroy(pd);
+}
+
 /* Its description is always needed, as a hint for the others. */
 static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, dnnl_data_type_t type,
                                    amp_const_md plain)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
-    const_dnnl_primitive_attr_t attributes = conv->desc.leaky ? library->leaky : library->attributes;
-    amp_problem problem;
-    descriptors m;
-    dnnl_status_t status = describe(conv, conv->slice, type, type, type, &problem, &m);
-    if (status == dnnl_success)
-        status = amp_forward_pd(&conv->forward_pd, library->engine,
-                                conv->desc.training ? dnnl_forward_training : dnnl_forward_inference,
-                                &problem, attributes, avoid_forward(conv));
-    destroy_descriptors(&m);
+    dnnl_status_t status = describe_forward(library, conv, type, library->attributes, &conv->forward_pd);
+    if (status == dnnl_success && conv->desc.leaky) end_with_leaky(library, conv, type);
     if (status != dnnl_success || !amp_conv_wants_forward(&conv->desc)) return status;
     status = amp_pass_build(library, &conv->forward, conv->forward_pd, ids, 4);
     if (status != dnnl_success) return status;

@@ -10,6 +10,7 @@ struct amp_conv {
     amp_conv_desc desc;
     amp_shape y;
     int inner_product;
+    int activates;                   /* desc.leaky is a pass of its own: the library has no such kernel */
     amp_dtype compute;               /* what the primitives run in: desc.dtype, or fp32 where that is storage
                                         only */
     int slice, adding_slice;         /* images per run; divisors of the batch */

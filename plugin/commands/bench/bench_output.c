@@ -265,9 +265,8 @@ void amp_bench_print_detection(const amp_bench *b, int count, FILE *out)
     print_cfg(b, out);
     fprintf(out, "predictions, as `detector test` makes them of an image that is loaded\n");
     print_machine(b, out);
-    fprintf(out,
-            "ms of a pass, on synthetic images; in brackets the middle half of the passes, and the bounds\n"
-            "of the ratio; MB at the peak of this benchmark\n");
+    fprintf(out, "ms of a pass, on synthetic images; in brackets the middle half of the passes, and the\n"
+            "bounds of the ratio; MB at the peak of this benchmark\n");
     for (int i = 0; i < count; i++) {
         fprintf(out, "\n%d image%s a pass\n", b[i].batch, b[i].batch == 1 ? "" : "s");
         print_sides(&b[i], predicted_fields, out);

@@ -2,7 +2,6 @@
 #include "evaluation.h"
 
 #include "../../host/common/clock.h"
-#include "../../host/common/state.h"
 #include "../../host/common/weights_check.h"
 #include "../arguments.h"
 
@@ -75,14 +74,11 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
 amp_status amp_evaluate(struct network *net, const amp_evaluation *e, amp_evaluated *out, amp_error *error)
 {
     double start = amp_clock_seconds();
-    struct darknet_amp *amp = amp_fork_state(net);
     int batch = amp_fork_view(net).batch;
     *out = (amp_evaluated){ 0 };
     AMP_TRY(amp_check_channels(net, error));
     amp_fork_set_batch(net, 1);
-    if (amp) amp->measures = 1;
     amp_status status = measure_all(net, e, out, error);
-    if (amp) amp->measures = 0;
     amp_fork_set_batch(net, batch);
     out->seconds = amp_clock_seconds() - start;
     if (status != AMP_OK || out->images || e->is_a_share) return status;

@@ -33,9 +33,8 @@ typedef struct amp_evaluated {
 } amp_evaluated;
 
 /* Every image of the list; one that cannot be read is named on stderr and left out. Meanwhile the network's
- * batch is 1, and it folds no batch norm into weights: so -map, which measures a network that trains, and
- * `detector map` find the same. AMP_BAD_CONFIG: none can be read, or the network takes no images.
- * AMP_IO_FAILED: stop said so. */
+ * batch is 1. AMP_BAD_CONFIG: none can be read, or the network takes no images. AMP_IO_FAILED: stop said
+ * so. */
 amp_status amp_evaluate(struct network *, const amp_evaluation *, amp_evaluated *, amp_error *);
 
 #endif

@@ -9,7 +9,7 @@
 #include "failure.h"
 
 /* Set by main before any network exists, or by a verb of `darknet amp` before it makes its own. */
-static struct { const char *amp, *refusal; int clear; } request;
+static struct { const char *amp, *refusal; int clear, measures; } request;
 
 /* Darknet's commands that look into a network or train through it in a way that AMP has no buffers for. */
 static const struct { const char *command[2], *why; } refused[] = {
@@ -24,9 +24,11 @@ void amp_host_note_command(int argc, char **argv)
 {
     const char *command[2];
     request.refusal = NULL;
-    request.clear = 0;
+    request.clear = request.measures = 0;
     for (int i = 1; i < argc; i++) request.clear |= argv[i] && !strcmp(argv[i], "-clear");
     if (amp_host_words(argc, argv, command, 2) < 2) return;
+    request.measures = !strncmp(command[1], "valid", 5) || !strcmp(command[1], "map")
+        || !strcmp(command[1], "recall");
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         const char *const *r = refused[i].command;
         if (!strcmp(r[0], command[0]) && (!r[1] || !strcmp(r[1], command[1])))
@@ -35,6 +37,7 @@ void amp_host_note_command(int argc, char **argv)
 }
 
 int amp_host_is_cleared(void) { return request.clear; }
+int amp_host_measures(void) { return request.measures; }
 const char *amp_host_refusal(void) { return request.refusal; }
 
 void amp_host_wish_dtype(const char *wish) { request.amp = wish; }

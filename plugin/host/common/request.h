@@ -10,10 +10,13 @@
 void amp_host_wish_dtype(const char *wish);
 const char *amp_host_wished_dtype(void);
 
-/* Before Darknet runs its command: notes whether that one can run networks under AMP, and -clear. */
+/* Before Darknet runs its command: notes whether that one can run networks under AMP, what it does with them,
+ * and -clear. */
 void amp_host_note_command(int argc, char **argv);
 /* -clear: what lies beside the weights is not to be read. */
 int amp_host_is_cleared(void);
+/* The command measures accuracy: valid and its like, map, recall. */
+int amp_host_measures(void);
 /* NULL, or why the program's command cannot run a network under AMP: the middle of a message. */
 const char *amp_host_refusal(void);
 

@@ -136,6 +136,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     amp->net = net;
     amp->layer_count = view.layers;
     amp->batch = view.batch;
+    amp->measures = amp_host_measures();
     amp->w = view.w;
     amp->h = view.h;
     amp->resume = amp_resume_create();
