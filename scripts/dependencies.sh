@@ -56,6 +56,10 @@ look() {
         needs python3 'tests read JSON with it' has_command python3
         needs coccinelle 'a test places hooks in a changed Darknet (apply.sh --adapt)' has_command spatch
         needs pkg-config 'a test compiles against an installed Darknet AMP' has_command pkg-config
+        if has_command dpkg; then
+            needs dpkg-dev 'a test makes the Debian package' has_command dpkg-shlibdeps
+            needs file 'tells the programs in the Debian package' has_command file
+        fi
     fi
 }
 

@@ -19,9 +19,9 @@ make_chroot "$1"
 user=$chroot
 
 say() { echo "== $*"; }
-at() { local chroot=$1; shift; in_chroot sh -ec "$@"; } # at <system> <commands in sh> [$0 $1...]
+at() { chroot=$1 in_chroot sh -ec "$2"; } # at <system> <commands in sh>
 
-say "the package is made and looked at"
+say 'the package is made and looked at'
 at "$maker" '
     cd darknet-amp
     scripts/dependencies.sh
