@@ -6,12 +6,13 @@
 #   tests/arm.sh [--no-install] [--all]
 #
 #   --no-install   packages that lack are listed, and this ends, instead of being installed
-#   --all          all unit tests (hours, on a busy machine) instead of those above
+#   --all          all unit tests instead of those above (hours on a busy machine; those that start themselves
+#                  as another program take qemu as the system's interpreter of aarch64: qemu-user-binfmt)
 #
 # Takes Debian's cross compiler and qemu-user. oneDNN and CMocka for arm64 are unpacked into build/arm/sysroot
 # by an apt with lists and settings of its own: the machine's apt knows of no other architecture afterwards.
-# The build for this machine (build/cpu) is made where it lacks. Where CUDA's and cuDNN's headers are, the
-# CUDA backend is compiled too, and its kernels' tests run.
+# The build for this machine (build/cpu) is made where it lacks. Where CUDA's and cuDNN's headers are, the CUDA
+# backend is compiled too, and its kernels' tests run.
 set -eu
 cd "$(dirname "$0")/.."
 sysroot=$PWD/build/arm/sysroot
@@ -60,8 +61,7 @@ apt_for_arm() {
 if [ ! -e "$sysroot/complete" ]; then
     apt_for_arm update
     mkdir -p build/arm/packages
-    runtime=$(apt_for_arm -s -o APT::Get::Show-User-Simulation-Note=no --no-install-recommends install \
-        libdnnl-dev |
+    runtime=$(apt_for_arm -s --no-install-recommends install libdnnl-dev |
         sed -n 's/^Inst \(libdnnl[0-9.]*\) .*/\1/p')
     (cd build/arm/packages && apt_for_arm download libdnnl-dev $runtime libcmocka-dev libcmocka0)
     for package in build/arm/packages/*.deb; do dpkg-deb -x "$package" "$sysroot"; done
@@ -80,8 +80,7 @@ for header in CUDA_HEADERS CUDNN_INCLUDE_DIR; do # as the build for this machine
     case $folder in /*) cuda+=(-D$header="$folder") ;; esac
 done
 quietly cmake -S . -B build/arm -DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake \
-    -DAMP_SYSROOT="$sysroot" \
-    -DDARKNET_AMP_BUILD_STOCK=OFF "${cuda[@]}"
+    -DAMP_SYSROOT="$sysroot" -DDARKNET_AMP_BUILD_STOCK=OFF "${cuda[@]}"
 quietly cmake --build build/arm -- -j"$cores"
 
 # ---- unit tests ----
@@ -129,7 +128,8 @@ loads() { # loads <machine> <dtype> <whose>
 close_at_first() { # close_at_first <dtype> <its epsilon>
     paste "arm.$1.losses" "cpu.$1.losses" | awk -v most="$2" 'NR == 1 {
         away = ($1 - $2) / $2; if (away < 0) away = -away
-        print "first loss " $1 ", on this machine " $2; exit !(away <= 32 * most) }' || fail "$1: losses differ"
+        print "first loss " $1 ", on this machine " $2
+        exit !(away <= 32 * most) }' || fail "$1: losses differ"
 }
 
 for dtype in fp32 bf16 fp16; do
