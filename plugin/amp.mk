@@ -19,6 +19,9 @@ endif
 # AMP_MPI=1: several ranks that mpirun starts.
 AMP_MPICC ?= mpicc
 ifeq ($(AMP_MPI), 1)
+ifeq (, $(shell command -v $(AMP_MPICC)))
+$(error $(AMP_MPICC) was not found: install libopenmpi-dev or libmpich-dev, or name it by AMP_MPICC=)
+endif
 AMP_SOURCES += $(AMP_DIR)/comm/mpi/mpi.c
 AMP_MPI_CFLAGS := $(shell $(AMP_MPICC) --showme:compile 2> /dev/null \
     || $(AMP_MPICC) -compile_info | cut -d' ' -f2-)

@@ -55,6 +55,8 @@ look() {
         needs chromium 'a test looks at the HTML report in a browser' has_browser
         needs python3 'tests read JSON with it' has_command python3
         needs coccinelle 'a test places hooks in a changed Darknet (apply.sh --adapt)' has_command spatch
+        needs libopenmpi-dev 'tests train with several ranks, and compile what joins them' has_command mpicc
+        needs openmpi-bin 'tests train with several ranks, which mpirun starts' has_command mpirun
         needs pkg-config 'a test compiles against an installed Darknet AMP' has_command pkg-config
         if has_command dpkg; then
             needs dpkg-dev 'a test makes the Debian package' has_command dpkg-shlibdeps

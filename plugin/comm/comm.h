@@ -27,8 +27,6 @@ struct amp_comm {
     int local_rank, local_size;  /* among those on the same machine */
     char phase[128];             /* what the collective calls are made for, as "step 17, gradients": kept up
                                     by the callers, for messages */
-    int patience;                /* how many time limits the calls may take: 1; more while one rank works and
-                                    the others wait for it. Kept up by the callers */
     void (*lost)(const char *line); /* set by who joined: a call has passed its limit. Ends the program with
                                        this line, in a thread of comm's own */
 
@@ -41,7 +39,8 @@ struct amp_comm {
 
     /* all (size · bytes): every rank's `mine`, in the order of ranks. Host memory. */
     amp_status (*gather)(amp_comm *, const void *mine, size_t bytes, void *all, amp_error *);
-    /* Rank root's memory goes to all others. Host memory. */
+    /* Rank root's memory goes to all others. Host memory. It may take eight time limits, since the others
+     * wait for what root does alone, as a save. */
     amp_status (*broadcast)(amp_comm *, void *memory, size_t bytes, int root, amp_error *);
 
     /* Whether this rank is the first on its machine that asks, and so the one that says why the program

@@ -10,7 +10,7 @@
 enum { PARTS = 8 };
 
 typedef struct watch {
-    int under_way, patience;
+    int under_way, limits;
     int parts; /* since it began */
     char phase[AMP_PHASE];
 } watch;
@@ -42,7 +42,7 @@ static const watch *find_late(amp_watchdog *dog)
     const watch *late = NULL;
     for (int i = 0; i < AMP_WATCHED; i++) {
         watch *w = &dog->watches[i];
-        if (w->under_way && ++w->parts > PARTS * w->patience) late = w;
+        if (w->under_way && ++w->parts > PARTS * w->limits) late = w;
     }
     return late;
 }
@@ -99,12 +99,12 @@ amp_status amp_watchdog_start(double seconds, void (*late)(void *context, const 
     return status;
 }
 
-void amp_watchdog_begin(amp_watchdog *dog, int thread, int patience, const char *phase)
+void amp_watchdog_begin(amp_watchdog *dog, int thread, int limits, const char *phase)
 {
     if (!dog) return;
     pthread_mutex_lock(&dog->lock);
     watch *w = &dog->watches[thread];
-    *w = (watch){ .under_way = 1, .patience = patience };
+    *w = (watch){ .under_way = 1, .limits = limits };
     snprintf(w->phase, sizeof w->phase, "%s", phase);
     pthread_mutex_unlock(&dog->lock);
 }

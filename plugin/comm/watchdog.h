@@ -18,8 +18,8 @@ enum { AMP_WATCHED = 2, AMP_PHASE = 128 }; /* threads whose calls are watched: t
  * call was made for. seconds: of the limit; 0: none, and *out is NULL. */
 amp_status amp_watchdog_start(double seconds, void (*late)(void *context, const char *phase), void *context,
                               amp_watchdog **out, amp_error *);
-/* A call begins, which may take `patience` limits, and ends. The watchdog may be NULL. */
-void amp_watchdog_begin(amp_watchdog *, int thread, int patience, const char *phase);
+/* A call begins, which may take `limits` of them, and ends. The watchdog may be NULL. */
+void amp_watchdog_begin(amp_watchdog *, int thread, int limits, const char *phase);
 void amp_watchdog_end(amp_watchdog *, int thread);
 void amp_watchdog_stop(amp_watchdog *);
 

@@ -30,6 +30,7 @@ enum {
     CHUNK = 1 << 18,    /* floats that are summed at a time: what arrives of them stays in a cache */
     FIRST = 4,          /* time limits that a call may take until the first sums are made: ranks load and
                            prepare, each by itself */
+    ALONE = 8,          /* ... that a broadcast and the end may take: one rank saves, say */
     SECONDS = 300,      /* of the time limit, unless AMP_COMM_TIMEOUT says otherwise */
     ABORT_SECONDS = 10  /* until a process ends itself where the launcher does not */
 };
@@ -79,7 +80,7 @@ static amp_status check(int result, const char *phase, amp_error *error)
 }
 
 /* How many time limits a call that begins now may take. */
-static int limits(const mpi_comm *mpi) { return mpi->comm.patience * (mpi->has_summed ? 1 : FIRST); }
+static int limits(const mpi_comm *mpi) { return mpi->has_summed ? 1 : FIRST; }
 
 /* -1: no number. */
 static double time_limit(void)
@@ -225,7 +226,7 @@ static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root
     enum { MOST = 1 << 30 }; /* MPI counts in int */
     mpi_comm *mpi = (mpi_comm *)comm;
     int result = MPI_SUCCESS;
-    amp_watchdog_begin(mpi->watchdog, MAIN, limits(mpi), comm->phase);
+    amp_watchdog_begin(mpi->watchdog, MAIN, ALONE, comm->phase);
     for (size_t at = 0; result == MPI_SUCCESS && at < bytes; at += MOST)
         result = MPI_Bcast((char *)memory + at, (int)(bytes - at < MOST ? bytes - at : MOST), MPI_BYTE, root,
                            mpi->calls);
@@ -261,7 +262,7 @@ static void stop_summing(mpi_comm *mpi)
 static void destroy(amp_comm *comm)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
-    amp_watchdog_begin(mpi->watchdog, MAIN, limits(mpi), comm->phase);
+    amp_watchdog_begin(mpi->watchdog, MAIN, ALONE, comm->phase);
     MPI_Barrier(mpi->calls); /* a launcher may kill what still runs once a rank has ended with a status */
     stop_summing(mpi);
     if (mpi->spoken) MPI_Win_free(&mpi->window);
@@ -337,7 +338,7 @@ amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_err
     mpi_comm *mpi = calloc(1, sizeof *mpi);
     *out = NULL;
     if (!mpi) return amp_fail(error, AMP_NO_MEMORY, "ranks: out of memory");
-    mpi->comm = (amp_comm){ .name = mpi->library, .phase = "the start", .patience = 1, .lost = lost,
+    mpi->comm = (amp_comm){ .name = mpi->library, .phase = "the start", .lost = lost,
                             .sum_begin = sum_begin, .sum_end = sum_end, .gather = gather,
                             .broadcast = broadcast, .speaks = speaks, .abort = end_all,
                             .destroy = destroy };

@@ -141,7 +141,7 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     amp_status status = amp_data_file_read(data_file, &data, &error);
     if (data.note[0]) fprintf(stderr, "amp: %s\n", data.note);
     if (status == AMP_OK) status = check_train_list(&data, classifier, &error);
-    if (status == AMP_OK) status = amp_backups_check(&data, cfg, &error);
+    if (status == AMP_OK && amp_ranks_leads()) status = amp_backups_check(&data, cfg, &error);
     if (status == AMP_OK)
         amp_ranks_note_file("a list of training images", data.train ? data.train : TRAIN_UNLESS_GIVEN);
     checked.read = 1;

@@ -257,18 +257,10 @@ static void save_backup(const char *folder, const char *base)
             amp_fork_view(net).batch_number, name);
 }
 
-/* Here ranks wait while rank 0 saves and measures. */
 static int agree_to_stop(const struct network *net)
 {
-    enum { PATIENCE = 8 };
-    amp_comm *comm = amp_fork_state(net) ? amp_ranks() : NULL;
-    if (!comm) return amp_stopping_signal();
     amp_ranks_phase("what follows step %ld", amp_fork_view(net).batch_number);
-    comm->patience = PATIENCE;
-    int stop = amp_stopping_agree();
-    comm->patience = 1;
-    amp_ranks_phase("step %ld", amp_fork_view(net).batch_number + 1);
-    return stop;
+    return amp_stopping_agree();
 }
 
 int amp_training_goes_on(struct network **nets, const char *backup_folder, const char *base)

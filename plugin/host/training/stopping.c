@@ -70,9 +70,10 @@ int amp_stopping_agree(void)
     amp_comm *comm = amp_ranks();
     amp_error error;
     if (!comm) return stopping.asked;
-    int mine = stopping.asked, *all = amp_host_allocated(calloc((size_t)comm->size, sizeof *all));
+    int agreed = 0, mine = stopping.asked, *all = amp_host_allocated(calloc((size_t)comm->size, sizeof *all));
     amp_host_check(comm->gather(comm, &mine, sizeof mine, all, &error), &error);
-    for (int i = comm->size - 1; i >= 0; i--) if (all[i]) stopping.asked = all[i];
+    for (int i = 0; i < comm->size && !agreed; i++) agreed = all[i];
     free(all);
-    return stopping.asked;
+    if (agreed) stopping.asked = agreed; /* a signal that comes from here on is for the next time */
+    return agreed;
 }

@@ -1,0 +1,191 @@
+# What may go wrong with several ranks: a rank that is killed or stopped, signals, ranks that were not given
+# the same, a disk that is full. No job hangs, leaves a process or half a file behind, or ends without a line;
+# what was saved last is whole.
+set -eu
+. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/ranks.bash"
+. "$SOURCE_DIR/tests/e2e/lib/resume.bash"
+small_training 1000000
+train=(detector train tiny.data tiny.cfg -amp fp32 -seed 3)
+
+# Each rank notes its process and then does as rank.N says, if there is such a file: a part of a shell script.
+cat > rank <<'END'
+#!/bin/sh
+number=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
+echo $$ > process.$number
+if [ -e rank.$number ]; then . ./rank.$number; fi
+exec "$@"
+END
+chmod +x rank
+trap="export LD_PRELOAD=$PWD/save_trap.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0"
+killed_status=137 # what the launcher ends with
+mpirun --version 2>&1 | grep -q 'Open MPI' || killed_status=9
+launch=(timeout -k 10 120 mpirun $mpirun_options -np 2 ./rank "$RANKS_DARKNET")
+
+# start <name> <arguments...>: two ranks that train until something ends them; the launcher is $job
+start() {
+    name=$1
+    shift
+    rm -rf backup process.*
+    mkdir backup
+    : > out
+    "${launch[@]}" "$@" > out 2> err < /dev/null &
+    job=$!
+}
+
+# until_is <command...>: waits until it is so, or the job has ended
+until_is() {
+    while ! "$@"; do
+        kill -0 $job 2> /dev/null || fail "$name: the job has ended: $(tail -n 5 err)"
+        sleep .05
+    done
+}
+has_steps() { [ "$(grep -ac images/s out)" -ge 20 ]; }
+
+# A rank that was killed is gone a moment after its launcher.
+wait_for_processes() {
+    local file
+    for file in process.*; do
+        while grep -q '^State:.[^Z]' "/proc/$(cat $file)/status" 2> /dev/null; do sleep .05; done
+    done
+}
+
+# ends <status>: the job does, and leaves nothing
+ends() {
+    status=0
+    wait $job || status=$?
+    [ $status = "$1" ] || fail "$name: status $status, not $1: $(tail -n 5 err)"
+    wait_for_processes
+    rm -f rank.?
+}
+
+# refused <text>: a job that the two ranks cannot begin; one line says so
+refused() {
+    start "$1" "${train[@]}"
+    ends 1
+    no_leftovers
+    [ "$(grep -ac "$1" err)" = 1 ] || fail "no line, or more than one, with '$1': $(cat err)"
+    ! grep -q images/s out || fail "'$1': a step was made"
+}
+
+# What is saved can be gone on with, by one rank.
+goes_on() {
+    sed "s/max_batches=.*/max_batches=$1/" tiny.cfg > last.cfg
+    sed 's/backup=.*/backup=last/' tiny.data > last.data
+    mkdir -p last
+    status_of "$RANKS_DARKNET" detector train last.data last.cfg -amp fp32 -seed 3 backup/tiny.backup
+    [ $status = 0 ] || fail "$name: the backup is not whole: $(tail -n 3 err)"
+    says 'amp: resumed from backup/tiny.backup.amp: step '
+    rm -r last
+}
+
+# ---- the sums ----
+
+${MPICC:-mpicc} -std=c11 -O1 -D_POSIX_C_SOURCE=200809L -I"$SOURCE_DIR/plugin" \
+    "$SOURCE_DIR/tests/e2e/lib/sums_check.c" "$SOURCE_DIR"/plugin/comm/{mpi/mpi,watchdog,launched}.c \
+    -lm -lpthread -o sums_check
+[ "$(timeout -k 10 120 mpirun $mpirun_options -np 3 ./sums_check 2> err)" = '21 sums of 3 ranks' ] ||
+    fail "sums: $(cat err)"
+
+# ---- refusals ----
+
+sed 's/momentum=.*/momentum=0.8/' tiny.cfg > other.cfg
+tail -n 7 train.txt > other.txt
+sed 's/train=.*/train=other.txt/' tiny.data > other.data
+echo 'set -- "$1" detector train tiny.data other.cfg -amp fp32 -seed 3' > rank.1
+refused 'rank 0 has a .cfg with checksum [0-9a-f]\{16\}, but rank 1 has a .cfg with checksum [0-9a-f]\{16\};'
+echo 'set -- "$1" detector train tiny.data tiny.cfg -amp fp32 -seed 4' > rank.1
+refused 'rank 0 has -seed 3, but rank 1 has -seed 4;'
+echo 'set -- "$1" detector train other.data tiny.cfg -amp fp32 -seed 3' > rank.1
+refused 'rank 0 has a list of training images with checksum .*, but rank 1 has a list of'
+echo 'set -- "$1" detector train tiny.data tiny.cfg -amp bf16 -seed 3' > rank.1
+refused 'rank 0 has dtype fp32, but rank 1 has dtype bf16;'
+echo 'set -- "$1" detector train tiny.data tiny.cfg -seed 3' > rank.1
+refused 'rank 0 has detector train under AMP, but rank 1 has detector train without AMP;'
+echo 'set -- "$1" detector train gone.data tiny.cfg -amp fp32 -seed 3' > rank.1
+refused '^rank 1: gone.data: cannot read the .data file'
+name='without AMP'
+start "$name" detector train tiny.data tiny.cfg -seed 3
+ends 1
+[ "$(grep -c 'a launcher started 2 of this program' err)" = 1 ] || fail "$name: $(cat err)"
+
+# ---- a launcher that binds ----
+
+name='one core for two threads'
+sed 's/max_batches=.*/max_batches=1/' tiny.cfg > one.cfg
+status_of env OMP_NUM_THREADS=2 taskset -c "$(taskset -pc $$ | sed 's/.*[ ]\([0-9]*\).*/\1/')" \
+    "${launch[@]}" detector train tiny.data one.cfg -amp fp32 -seed 3
+[ $status = 0 ] || fail "$name: $status $(tail -n 3 err)"
+says 'ranks: rank 0 may use 1 processor, for 2 threads of OpenMP' '--bind-to none, or --map-by slot:PE='
+mv backup/one_final.weights one.weights
+
+# ---- other weights ----
+
+sed 's/learning_rate=.*/learning_rate=0.1/' one.cfg > two.cfg
+status_of "$RANKS_DARKNET" detector train tiny.data two.cfg -amp fp32 -seed 3
+mv backup/two_final.weights two.weights
+echo 'set -- "$@" one.weights' > rank.0
+sed 's/one/two/' rank.0 > rank.1
+refused 'rank 0 has weights with checksum [0-9a-f]\{16\}, but rank 1 has weights with'
+
+# ---- signals ----
+
+# kill -USR1 of the launcher reaches all ranks; kill -TERM of one rank is agreed upon.
+start 'SIGUSR1 to the launcher' "${train[@]}"
+until_is has_steps
+kill -USR1 "$(pgrep -P $job)"
+ends 138
+no_leftovers
+says 'amp: stopped after step ' 'to go on, give backup/tiny.backup'
+goes_on "$(($(sed -n 's/.*stopped after step \([0-9]*\).*/\1/p' err) + 1))"
+# ... at the worst moment: it is agreed upon in the next step
+${MPICC:-mpicc} -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/signal_trap.c" -o signal_trap.so
+echo "${trap/save_trap/signal_trap} TRAP_STEP=7" > rank.1
+start 'SIGTERM to rank 1' "${train[@]}"
+ends 143
+no_leftovers
+says 'amp: stopped after step 8; '
+[ -s backup/tiny.backup.amp ] || fail "$name: nothing was saved"
+
+# ---- a rank is gone, or stands still ----
+
+echo 'kill -KILL $$' > rank.1
+start 'rank 1 is killed before it joins' "${train[@]}"
+ends $killed_status
+for killed in 0 1; do
+    start "rank $killed is killed in a step" "${train[@]}"
+    until_is [ -e backup/tiny.backup ]
+    kill -KILL "$(cat process.$killed)"
+    ends $killed_status
+    [ -e backup/tiny.backup.new ] || no_leftovers
+    goes_on 100
+done
+# ... while rank 0 is in the middle of its second save, of the snapshot that follows the backup
+echo "$trap TRAP_SAVE=2" > rank.0
+start 'rank 0 is killed in a save' "${train[@]}"
+ends $killed_status
+[ ! -e backup/tiny_100.weights ] || fail "$name: the trap is broken"
+goes_on 101
+export AMP_COMM_TIMEOUT=2
+for stopped in 0 1; do
+    start "rank $stopped is stopped" "${train[@]}"
+    until_is has_steps
+    kill -STOP "$(cat process.$stopped)"
+    ends 1
+    says "rank $((1 - stopped)) got no answer from another within the time limit"
+done
+unset AMP_COMM_TIMEOUT
+
+# ---- files that rank 0 cannot write ----
+
+sed 's/max_batches=.*/max_batches=101/' tiny.cfg > full.cfg
+echo "$trap TRAP_FULL=1" > rank.0
+start 'the disk is full' detector train tiny.data full.cfg -amp fp32 -seed 3
+ends 0
+says 'amp: backup/full.backup could not be written: ' 'No space left on device; training goes on'
+no_leftovers
+[ -s backup/full_final.weights ] || fail "$name: $(ls backup)"
+sed 's/backup=.*/backup=gone/' tiny.data > gone.data
+echo 'set -- "$1" detector train gone.data tiny.cfg -amp fp32 -seed 3' > rank.0
+cp rank.0 rank.1
+refused 'gone'
