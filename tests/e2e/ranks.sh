@@ -86,6 +86,14 @@ like_one sizes.cfg -amp fp32
 like_one softmax.cfg -amp fp32
 like_one crnn.cfg -amp fp32
 
+cp train.txt good.txt
+echo "no image" > images/9.jpg
+echo "$PWD/images/9.jpg" >> train.txt
+ranks=3
+like_one one_step.cfg -amp fp32
+grep -q '^rank [12]: amp: .*images/9.jpg' err || fail "$name: who could not read it: $(grep -a 9.jpg err)"
+mv good.txt train.txt
+
 name="a mini-batch that is cut"
 edit cut 's/^subdivisions=.*/subdivisions=2/'
 edit as_cut 's/^subdivisions=.*/subdivisions=6/'

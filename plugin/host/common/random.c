@@ -91,8 +91,8 @@ int amp_random_seed(unsigned *value)
     return seed.set;
 }
 
-/* Its numbers are o[n] = o[n-31] + o[n-3] modulo 2^32 (of which rand gives all bits but the last), so o[n] is a
- * sum of the 31 in the ring with coefficients c, those of x^n modulo x^31 - x^28 - 1. */
+/* Its numbers are o[n] = o[n-31] + o[n-3] modulo 2^32 (of which rand gives all bits but the last), so o[n] is
+ * a sum of the 31 in the ring, whose coefficients are those of x^n modulo x^31 - x^28 - 1. */
 typedef struct coefficients { uint32_t of[RING]; } coefficients;
 
 static coefficients multiplied(const coefficients *a, const coefficients *b)

@@ -3,6 +3,7 @@
 #include "recompute.h"
 
 #include "memory.h"
+#include "ranks.h"
 
 /* Masters, momentum and gradients, Adam's two moments, copies of weights in the dtype; running statistics as
  * they are, and as they were after the last good step. */
@@ -26,7 +27,7 @@ static amp_status bytes_beside_arena(struct darknet_amp *amp, const struct netwo
     amp_plan_key key = { .batch = v.batch, .w = v.w, .h = v.h, .keeps_state = 1 };
     amp_plan *plan;
     size_t input = ((size_t)v.inputs + (size_t)v.truths) * (size_t)v.batch * sizeof(float);
-    int images = v.batch / (v.time_steps > 0 ? v.time_steps : 1) * v.subdivisions;
+    int images = v.batch / (v.time_steps > 0 ? v.time_steps : 1) * (v.subdivisions / amp_ranks_count());
     AMP_TRY(amp_engine_outline(amp->engine, described, &key, amp->config->dtype, NULL, &plan, error));
     *bytes = parameter_bytes(amp, described) + input + amp_fork_loaded_bytes(net, images)
            + amp_fork_own_workspace(net);
