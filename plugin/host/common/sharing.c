@@ -67,6 +67,7 @@ static int own_end(void) { return own_begin() + job.images / amp_ranks_count(); 
 
 void amp_sharing_begin_job(int images, int parts)
 {
+    if (amp_ranks_count() < 2) return;
     job.images = images;
     job.parts = parts < 1 ? 1 : parts;
     job.first = 0;
