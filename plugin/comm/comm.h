@@ -8,8 +8,8 @@
  * Conventions, for every function but abort and destroy:
  *  - It is collective: all ranks call it, in the same order, with the same sizes. After a failure nothing
  *    further may be called but abort and destroy.
- *  - It ends: where a rank does not take part within the deadline, the program ends with a line that names
- *    `phase` and status 1, or the function fails.
+ *  - It ends: where a rank does not take part within the time limit, `lost` gets a line that names `phase`,
+ *    or the function fails.
  *  - All ranks get the same bits. */
 #ifndef AMP_COMM_COMM_H
 #define AMP_COMM_COMM_H
@@ -27,6 +27,10 @@ struct amp_comm {
     int local_rank, local_size;  /* among those on the same machine */
     char phase[128];             /* what the collective calls are made for, as "step 17, gradients": kept up
                                     by the callers, for messages */
+    int patience;                /* how many time limits the calls may take: 1; more while one rank works and
+                                    the others wait for it. Kept up by the callers */
+    void (*lost)(const char *line); /* set by who joined: a call has passed its limit. Ends the program with
+                                       this line, in a thread of comm's own */
 
     /* Begins to sum count floats over all ranks, in place; wire: the type that they travel in (fp32, or bf16
      * or fp16, and sums are made in fp32). The memory belongs to comm until sum_end, which waits for all sums
@@ -40,7 +44,11 @@ struct amp_comm {
     /* Rank root's memory goes to all others. Host memory. */
     amp_status (*broadcast)(amp_comm *, void *memory, size_t bytes, int root, amp_error *);
 
-    /* Ends all ranks, with this status. Returns only where there is nothing to end; any thread may call it. */
+    /* Whether this rank is the first on its machine that asks, and so the one that says why the program
+     * ends. NULL: it always is. Any thread may call it. */
+    int (*speaks)(amp_comm *);
+    /* Ends all ranks, with this status. Returns only where there is nothing to end. Any
+     * thread may call it. */
     void (*abort)(amp_comm *, int status);
     void (*destroy)(amp_comm *);
 };

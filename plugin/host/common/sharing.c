@@ -142,6 +142,9 @@ void amp_sharing_align(struct network *net)
 
 /* ---- what ranks tell each other ---- */
 
+/* While some wait for others, which save a file, say. */
+enum { PATIENCE = 8 };
+
 static amp_comm *begin_telling(const char *what)
 {
     amp_comm *comm = amp_ranks();
@@ -153,7 +156,10 @@ void amp_sharing_tell(void *value, size_t bytes, const char *what)
 {
     amp_error error;
     amp_comm *comm = begin_telling(what);
-    if (comm) amp_host_check(comm->broadcast(comm, value, bytes, 0, &error), &error);
+    if (!comm) return;
+    comm->patience = PATIENCE;
+    amp_host_check(comm->broadcast(comm, value, bytes, 0, &error), &error);
+    comm->patience = 1;
 }
 
 /* What each rank says, in their order: the caller's. */
@@ -161,7 +167,9 @@ static void *hear_all(amp_comm *comm, const void *mine, size_t bytes)
 {
     amp_error error;
     void *all = amp_host_allocated(calloc((size_t)comm->size, bytes));
+    comm->patience = PATIENCE;
     amp_host_check(comm->gather(comm, mine, bytes, all, &error), &error);
+    comm->patience = 1;
     return all;
 }
 
