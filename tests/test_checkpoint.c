@@ -179,6 +179,75 @@ TEST(another_batch_starts_recurrent_states_anew)
     free(bytes);
 }
 
+/* The state of the memory network after a resume as this rank, from the sidecar's bytes; NULL: all 0. */
+static void resumes_with(const unsigned char *bytes, size_t size, int rank, int ranks, const float *state,
+                         const char *told)
+{
+    memory_network *n = memory_network_make(0, 2);
+    amp_error error;
+    amp_checkpoint *c;
+    char note[256];
+    const float nothing[6] = { 0 };
+    n->statistics[2][0] = 99;
+    if (amp_checkpoint_parse(bytes, size, "x.amp", &c, &error) != AMP_OK) fail_msg("%s", error.message);
+    assert_int_equal(amp_checkpoint_apply(c, n->engine, note, &error), AMP_OK);
+    assert_int_equal(amp_checkpoint_fit_rank(c, n->engine, rank, ranks, note, &error), AMP_OK);
+    assert_string_equal(note, told);
+    assert_memory_equal(n->statistics[2], state ? state : nothing, sizeof nothing);
+    amp_checkpoint_free(c);
+    memory_network_free(n);
+}
+
+TEST(each_rank_goes_on_with_its_own_states)
+{
+    enum { RANKS = 3, STATE = 6 };
+    static const char anew[] = "saved by %d ranks, now %d: recurrent layers start from an empty state";
+    memory_network *n = memory_network_make(0, 1);
+    amp_error error;
+    char note[256];
+    float states[RANKS][STATE];
+    size_t size;
+    for (int k = 0; k < RANKS * STATE; k++) states[k / STATE][k % STATE] = (float)k + .5f;
+    assert_int_equal(amp_checkpoint_state_count(n->engine), STATE);
+    memcpy(n->statistics[2], states[0], sizeof states[0]);
+    memset(states[0], 0, sizeof states[0]);
+    assert_int_equal(amp_checkpoint_states(n->engine, states[0], &error), AMP_OK);
+    assert_memory_equal(n->statistics[2], states[0], sizeof states[0]);
+    amp_run_state run = { .ranks = RANKS, .states = states[0] };
+    assert_int_equal(amp_checkpoint_write(sidecar, n->engine, &run, 1, &error), AMP_OK);
+    unsigned char *bytes = bytes_of(sidecar, &size), *record = sidecar_record(bytes, size, AMP_TAG_RANKS, 0);
+    assert_int_equal(amp_fetch_u32(bytes + 8), 2);
+    assert_int_equal(amp_fetch_u64(record - 8), 4 + 2 * STATE * 4);
+    for (int rank = 0; rank < RANKS; rank++) resumes_with(bytes, size, rank, RANKS, states[rank], "");
+    for (int ranks = 1; ranks < 5; ranks++) {
+        snprintf(note, sizeof note, anew, RANKS, ranks);
+        if (ranks != RANKS) resumes_with(bytes, size, ranks - 1, ranks, NULL, note);
+    }
+
+    /* and what makes no sense */
+    const struct { size_t at; uint32_t value; } damage[] = { { 0, 1 }, { 0, 6 }, { 0, UINT32_MAX },
+                                                             { 4 + 4 * STATE, 0x7fc00000 } };
+    for (size_t k = 0; k < sizeof damage / sizeof *damage; k++) {
+        amp_checkpoint *c;
+        uint32_t sound = amp_fetch_u32(record + damage[k].at);
+        amp_store_u32(record + damage[k].at, damage[k].value);
+        seal_sidecar(bytes, size);
+        assert_int_equal(amp_checkpoint_parse(bytes, size, "x.amp", &c, &error), AMP_BAD_CHECKPOINT);
+        amp_store_u32(record + damage[k].at, sound);
+    }
+    free(bytes);
+
+    run = (amp_run_state){ .ranks = 1 }; /* as a training without ranks has always written it */
+    assert_int_equal(amp_checkpoint_write(sidecar, n->engine, &run, 1, &error), AMP_OK);
+    bytes = bytes_of(sidecar, &size);
+    assert_int_equal(amp_fetch_u32(bytes + 8), 1);
+    resumes_with(bytes, size, 0, 1, states[0], "");
+    snprintf(note, sizeof note, anew, 1, 2);
+    resumes_with(bytes, size, 1, 2, NULL, note);
+    free(bytes);
+    memory_network_free(n);
+}
+
 /* ---- what is not of this network ---- */
 
 static void refuses_untouched(network *net, const amp_checkpoint *c, const char *reason)

@@ -139,6 +139,23 @@ TEST(a_generator_that_is_none_is_refused)
     assert_int_equal(rand(), expected);
 }
 
+TEST(numbers_that_are_skipped_are_those_that_would_be_drawn)
+{
+    const size_t counts[] = { 0, 1, 30, 31, 1000, 16383, 16384, 16385, 99991, 1 << 20 };
+    unsigned char before[AMP_HOST_RANDOM_BYTES];
+    amp_random_set_seed(11);
+    srand(11);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        int drawn[DRAWS];
+        assert_true(amp_random_save(before));
+        for (size_t k = 0; k < counts[i]; k++) (void)rand();
+        for (int k = 0; k < DRAWS; k++) drawn[k] = rand();
+        assert_true(amp_random_restore(before));
+        amp_random_skip(counts[i]);
+        for (int k = 0; k < DRAWS; k++) assert_int_equal(rand(), drawn[k]);
+    }
+}
+
 TEST(jobs_go_on_from_a_number)
 {
     amp_random_set_next_job(41);

@@ -213,7 +213,7 @@ amp_status amp_checkpoint_fit_rank(const amp_checkpoint *c, amp_engine *engine, 
     amp_status status = AMP_OK;
     for (int i = 0; i < e.statistics_count && status == AMP_OK; i++) {
         const amp_statistics *s = &e.statistics[i];
-        if (!amp_saved_is_state(s)) continue;
+        if (!amp_saved_is_state(&e, i)) continue;
         status = copy_or_clear(&copy, s->array, from, s->count);
         if (from) from += 4 * s->count;
     }

@@ -137,7 +137,10 @@ struct amp_checkpoint {
     size_t state_count;
 };
 
-/* Whether statistics are what a recurrent layer carries. */
-static inline int amp_saved_is_state(const amp_statistics *s) { return s->rolling_factor <= 0; }
+/* Whether the statistics of this number are what a recurrent layer carries. */
+static inline int amp_saved_is_state(const amp_engine_state *e, int i)
+{
+    return e->statistics_unsaved[i] && e->statistics[i].rolling_factor <= 0;
+}
 
 #endif

@@ -181,7 +181,7 @@ size_t amp_checkpoint_state_count(const amp_engine *engine)
     amp_engine_state e = amp_engine_state_of(engine);
     size_t count = 0;
     for (int i = 0; i < e.statistics_count; i++)
-        if (amp_saved_is_state(&e.statistics[i])) count += e.statistics[i].count;
+        if (amp_saved_is_state(&e, i)) count += e.statistics[i].count;
     return count;
 }
 
@@ -190,7 +190,7 @@ amp_status amp_checkpoint_states(const amp_engine *engine, float *states, amp_er
     amp_engine_state e = amp_engine_state_of(engine);
     for (int i = 0; i < e.statistics_count; i++) {
         const amp_statistics *s = &e.statistics[i];
-        if (!amp_saved_is_state(s)) continue;
+        if (!amp_saved_is_state(&e, i)) continue;
         AMP_TRY(e.backend->download(e.backend, states, s->array, s->count * sizeof *states, error));
         states += s->count;
     }

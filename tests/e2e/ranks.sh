@@ -86,6 +86,14 @@ like_one sizes.cfg -amp fp32
 like_one softmax.cfg -amp fp32
 like_one crnn.cfg -amp fp32
 
+cp train.txt good.txt
+echo "no image" > images/9.jpg
+echo "$PWD/images/9.jpg" >> train.txt
+ranks=3
+like_one one_step.cfg -amp fp32
+grep -q '^rank [12]: amp: .*images/9.jpg' err || fail "$name: who could not read it: $(grep -a 9.jpg err)"
+mv good.txt train.txt
+
 name="a mini-batch that is cut"
 edit cut 's/^subdivisions=.*/subdivisions=2/'
 edit as_cut 's/^subdivisions=.*/subdivisions=6/'
@@ -192,6 +200,17 @@ check_going_on() {
     near whole_0/"$(basename "$(weights_of $3)")" $3 "$1 ranks and then $2, against one"
 }
 goes_on tiny.cfg -amp fp32
+
+name="a save that was killed between its renames"
+mkdir killed
+cp first/tiny_final.weights killed/w.weights
+touch -d yesterday killed/w.weights
+cp half_2/half_tiny_final.weights killed/w.weights.new
+cp half_2/half_tiny_final.weights.amp killed/w.weights.amp
+train 2 tiny.cfg killed/w.weights -amp fp32
+[ "$(grep -c 'ended a save that was killed' err)" = 1 ] || fail "$name: $(grep -a amp: err)"
+same whole_2 tiny.cfg "a rank has begun from older weights"
+
 goes_on adam.cfg -amp fp32
 
 sed 's/^\[crnn\]/[lstm]/; /^batch_normalize=1/{x;s/^/x/;/^xx$/{x;s/1/0/;x};x}; /^hidden/d' crnn.cfg > lstm.cfg

@@ -49,3 +49,14 @@ void *amp_host_allocated(void *memory)
     if (!memory) darknet_amp_refuse("amp: out of memory");
     return memory;
 }
+
+void amp_host_tell(const char *format, ...)
+{
+    char line[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (amp_ranks_leads()) fprintf(stderr, "%s\n", line);
+    else dprintf(error_stream, "rank %d: %s\n", amp_ranks()->rank, line);
+}

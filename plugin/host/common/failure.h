@@ -13,7 +13,10 @@ void amp_host_check(amp_status status, const amp_error *error);
 /* memory, unless it is NULL: then the program ends, out of memory. */
 void *amp_host_allocated(void *memory);
 
-/* What refuses the program goes to where stderr leads now, whatever becomes of stderr. */
+/* A line on stderr of what this rank alone meets, as images that cannot be read. */
+__attribute__((format(printf, 1, 2))) void amp_host_tell(const char *format, ...);
+
+/* What refuses the program, or is told, goes to where stderr leads now, whatever becomes of stderr. */
 void amp_host_keep_error_stream(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include "../data/loader_memory.h"
 #include "memory.h"
 #include "needs.h"
+#include "ranks.h"
 #include "state.h"
 
 /* A network that is about to be trained. */
@@ -71,7 +72,7 @@ static amp_status ask(struct network *net, int roughly, asked *a, amp_needs *nee
     a->images = a->view.batch / a->steps * a->view.subdivisions;
     a->pictures = picture_bytes(a);
     AMP_TRY(plan_of(a, roughly, error));
-    AMP_TRY(needs_at(a, a->view.batch, a->images, needs, error));
+    AMP_TRY(needs_at(a, a->view.batch, a->images / amp_ranks_count(), needs, error));
     find_memory(a, roughly, needs);
     return AMP_OK;
 }
@@ -99,7 +100,7 @@ static amp_status try_subdivisions(const asked *a, char *text, size_t room, amp_
     for (int s = a->view.subdivisions + 1; s <= a->images; s++) {
         amp_needs needs;
         if (a->images % s) continue;
-        AMP_TRY(needs_at(a, a->images / s * a->steps, a->images, &needs, error));
+        AMP_TRY(needs_at(a, a->images / s * a->steps, a->images / amp_ranks_count(), &needs, error));
         if (amp_needs_sum(&needs) > a->there) continue;
         add(text, room, "subdivisions=%d (%.0f MiB)", s, (double)amp_needs_sum(&needs) / 0x1p20);
         return AMP_OK;

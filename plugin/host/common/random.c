@@ -45,7 +45,7 @@ static uint64_t mix(uint64_t z)
 /* ---- the main thread's generator ---- */
 
 /* The state's first word holds the kind of generator and the place in its ring: kinds * place + kind. */
-enum { KINDS = 5, KIND = 3, RING = 31 };
+enum { KINDS = 5, KIND = 3, RING = 31, BEHIND = 3 };
 
 static struct {
     int ours;
@@ -91,9 +91,51 @@ int amp_random_seed(unsigned *value)
     return seed.set;
 }
 
+/* Its numbers are o[n] = o[n-31] + o[n-3] modulo 2^32 (of which rand gives all bits but the last), so o[n] is
+ * a sum of the 31 in the ring, whose coefficients are those of x^n modulo x^31 - x^28 - 1. */
+typedef struct coefficients { uint32_t of[RING]; } coefficients;
+
+static coefficients multiplied(const coefficients *a, const coefficients *b)
+{
+    uint32_t product[2 * RING - 1] = { 0 };
+    coefficients result;
+    for (int i = 0; i < RING; i++)
+        for (int k = 0; k < RING; k++) product[i + k] += a->of[i] * b->of[k];
+    for (int i = 2 * RING - 2; i >= RING; i--) {
+        product[i - RING] += product[i];
+        product[i - BEHIND] += product[i];
+    }
+    memcpy(result.of, product, sizeof result.of);
+    return result;
+}
+
+static void jump(uint32_t *ring, int oldest, size_t count)
+{
+    coefficients c = { { 1 } }, power = { { 0, 1 } };
+    uint32_t values[2 * RING];
+    for (; count; count >>= 1) {
+        if (count & 1) c = multiplied(&c, &power);
+        power = multiplied(&power, &power);
+    }
+    for (int i = 0; i < RING; i++) values[i] = ring[(oldest + i) % RING];
+    for (int i = RING; i < 2 * RING; i++) values[i] = values[i - RING] + values[i - BEHIND];
+    for (int i = 0; i < RING; i++) {
+        uint32_t sum = 0;
+        for (int k = 0; k < RING; k++) sum += c.of[k] * values[i + k];
+        ring[(oldest + i) % RING] = sum;
+    }
+}
+
 void amp_random_skip(size_t count)
 {
-    for (size_t i = 0; i < count; i++) (void)rand();
+    enum { FEW = 1 << 14 };
+    union { unsigned char bytes[AMP_HOST_RANDOM_BYTES]; uint32_t words[1 + RING]; } state;
+    if (count < FEW || !amp_random_save(state.bytes)) {
+        for (size_t i = 0; i < count; i++) (void)rand();
+        return;
+    }
+    jump(state.words + 1, (int)(state.words[0] / KINDS + BEHIND) % RING, count);
+    amp_random_restore(state.bytes);
 }
 
 /* ---- networks without weights ---- */

@@ -27,10 +27,10 @@ void amp_host_tell_anomaly(struct darknet_amp *amp, const amp_step_report *repor
 {
     char text[AMP_ANOMALY_TEXT];
     if (report->anomaly.found && amp->config->debug)
-        fprintf(stderr, "amp: debug: step after %zu: inf or NaN first in %s pass, subdivision %d of %d; %s\n",
-                good_steps, where(amp, &report->anomaly, text), amp->anomaly_subdivision,
-                amp_fork_view(amp->net).subdivisions,
-                amp->anomaly_images ? amp->anomaly_images : "its image files are not known");
+        amp_host_tell("amp: debug: step after %zu: inf or NaN first in %s pass, subdivision %d of %d; %s",
+                      good_steps, where(amp, &report->anomaly, text), amp->anomaly_subdivision,
+                      amp_fork_view(amp->net).subdivisions,
+                      amp->anomaly_images ? amp->anomaly_images : "its image files are not known");
     free(amp->anomaly_images);
     amp->anomaly_images = NULL;
     amp->anomaly_noted = 0;

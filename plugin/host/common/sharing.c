@@ -75,6 +75,7 @@ static int own_end(void) { return own_begin() + job.images / amp_ranks_count(); 
 
 void amp_sharing_begin_job(int images, int parts)
 {
+    if (amp_ranks_count() < 2) return;
     job.images = images;
     job.parts = parts < 1 ? 1 : parts;
     job.first = 0;
@@ -160,7 +161,8 @@ void amp_sharing_tell(void *value, size_t bytes, const char *what)
 {
     amp_error error;
     amp_comm *comm = begin_telling(what);
-    if (comm) amp_host_check(comm->broadcast(comm, value, bytes, 0, &error), &error);
+    if (!comm) return;
+    amp_host_check(comm->broadcast(comm, value, bytes, 0, &error), &error);
 }
 
 /* What each rank says, in their order: the caller's. */

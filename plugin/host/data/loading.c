@@ -107,9 +107,9 @@ static void say_once(amp_names_seen *seen, const char *name, const char *kind, c
     cfg_printable(shown, sizeof shown, name);
     pthread_mutex_lock(&watch.mutex);
     int is_new = amp_names_add(seen, name);
-    if (is_new && seen->count <= NAMED_MOST) fprintf(stderr, "amp: %s%s%s\n", before, shown, end);
+    if (is_new && seen->count <= NAMED_MOST) amp_host_tell("amp: %s%s%s", before, shown, end);
     if (is_new && seen->count == NAMED_MOST + 1)
-        fprintf(stderr, "amp: more %s are not named any more, only counted\n", kind);
+        amp_host_tell("amp: more %s are not named any more, only counted", kind);
     pthread_mutex_unlock(&watch.mutex);
 }
 
@@ -210,12 +210,11 @@ void amp_loading_summary(void)
 {
     pthread_mutex_lock(&watch.mutex);
     if (watch.images.count)
-        fprintf(stderr, "amp: unreadable images: %ld; others took their place %ld times\n",
-                watch.images.count, watch.replaced);
+        amp_host_tell("amp: unreadable images: %ld; others took their place %ld times", watch.images.count,
+                      watch.replaced);
     if (watch.boxes.count)
-        fprintf(stderr, "amp: labels left out, no part of the box being in the image: %ld\n",
-                watch.boxes.count);
+        amp_host_tell("amp: labels left out, no part of the box being in the image: %ld", watch.boxes.count);
     if (watch.paths.count)
-        fprintf(stderr, "amp: images whose path does not hold exactly one label: %ld\n", watch.paths.count);
+        amp_host_tell("amp: images whose path does not hold exactly one label: %ld", watch.paths.count);
     pthread_mutex_unlock(&watch.mutex);
 }
