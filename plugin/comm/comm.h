@@ -29,6 +29,7 @@ struct amp_comm {
                                     by the callers, for messages */
     int patience;                /* how many time limits the calls may take: 1; more while one rank works and
                                     the others wait for it. Kept up by the callers */
+    double seconds;              /* the time limit of a call; 0: none */
     void (*lost)(const char *line); /* set by who joined: a call has passed its limit. Ends the program with
                                        this line, in a thread of comm's own */
 
